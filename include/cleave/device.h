@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices: which there are, which one a text means, and how many bytes are on each.
+#ifndef CLEAVE_DEVICE_H
+#define CLEAVE_DEVICE_H
+
+#include "runtime.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** A device of a runtime. Owned by the runtime. */
+typedef struct clv_device clv_device;
+
+typedef enum clv_device_type {
+    CLV_DEVICE_HOST,
+    CLV_DEVICE_CPU,
+    CLV_DEVICE_GPU,
+    CLV_DEVICE_ACCELERATOR,
+    CLV_DEVICE_NULL
+} clv_device_type;
+
+/** What is known of a device. Strings are borrowed from the device. Bytes are bytes. */
+typedef struct clv_device_info {
+    const char *name;            /**< ours: `gpu:0`, `cpu:0`, `accelerator:0`, `host` */
+    const char *label;           /**< the driver's name for it */
+    const char *backend;         /**< `opencl`, `host`, `null` */
+    clv_device_type type;
+    int index;                   /**< position in the runtime's list */
+    int platform, device;        /**< as clinfo counts them; -1 outside OpenCL */
+    const char *platform_name;
+    const char *vendor, *driver; /**< driver: its version */
+    const char *opencl_c;        /**< OpenCL C version, `1.2` */
+    bool usable;
+    const char *reason;          /**< why not usable; "" if it is */
+    uint64_t memory_bytes;       /**< global memory */
+    uint64_t max_alloc_bytes;    /**< largest single allocation */
+    uint64_t local_bytes;        /**< local memory of a work-group */
+    uint32_t max_work_group;     /**< work-items in a work-group; a kernel may allow fewer */
+    uint32_t compute_units;
+    uint32_t alignment_bytes;    /**< of a tensor inside a buffer */
+    uint32_t vector_width;       /**< native float vector width, at least 1 */
+    bool fp16, fp64, sub_groups;
+    bool unified_memory;         /**< shares memory with the host */
+} clv_device_info;
+
+/** Number of devices in the runtime's list, unusable ones included. `host` is always there, last. */
+CLV_API int clv_device_count(const clv_runtime *runtime);
+/** The i-th device, NULL if there is none. */
+CLV_API clv_device *clv_device_get(clv_runtime *runtime, int index);
+
+/**
+ * The device a text means: `gpu:0`, `gpu` (the first), `0:1` (platform:device as clinfo counts), part of the driver's
+ * name in any case (`llvmpipe`), `host`; `a|b` is the first of them that exists and is usable. NULL or "" is the best
+ * device: gpu|accelerator|cpu|host.
+ *
+ * Errors  CLV_E_NOT_FOUND, the sentence lists the devices there are; CLV_E_UNSUPPORTED it is not usable, and why
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_device_find(clv_runtime *runtime, const char *spec, clv_device **out);
+
+CLV_API const clv_device_info *clv_device_get_info(const clv_device *device);
+CLV_API const char *clv_device_type_name(clv_device_type type);
+
+/** What bytes are for. */
+typedef enum clv_category {
+    CLV_PARAMETERS,  /**< weights, biases, and buffers such as running statistics */
+    CLV_GRADIENTS,   /**< gradients of parameters */
+    CLV_OPTIMIZER,   /**< momentum and the like */
+    CLV_ACTIVATIONS, /**< values between layers and their gradients */
+    CLV_WORKSPACE,   /**< scratch memory of kernels */
+    CLV_IO,          /**< inputs and fetched outputs */
+    CLV_STAGING,     /**< host memory that feeds this device */
+    CLV_CATEGORIES
+} clv_category;
+
+/** `parameters`, `gradients`, `optimizer`, `activations`, `workspace`, `io`, `staging`. */
+CLV_API const char *clv_category_name(clv_category category);
+
+typedef struct clv_memory_count {
+    uint64_t current, peak;               /**< bytes now, and at most */
+    uint64_t total_allocated, total_freed; /**< over the life of the runtime */
+} clv_memory_count;
+
+typedef struct clv_memory_info {
+    clv_memory_count all;                        /**< every category together; its peak is of the sum */
+    clv_memory_count category[CLV_CATEGORIES];
+    uint64_t budget;                             /**< 0: none, the device's memory is the limit */
+} clv_memory_info;
+
+/** The account of a device, exact: every byte the runtime holds there. */
+CLV_API clv_memory_info clv_device_memory(const clv_device *device);
+/** Begin peaks anew from what is held now. */
+CLV_API void clv_device_memory_reset_peak(clv_device *device);
+/** Let the runtime hold at most `bytes` on the device; 0 lifts the limit. What is held already stays. */
+CLV_API void clv_device_set_budget(clv_device *device, uint64_t bytes);
+
+/** One allocation that is held now. */
+typedef struct clv_memory_entry {
+    const char *layer; /**< what it is for; borrowed, until the allocation goes */
+    clv_category category;
+    uint64_t bytes;
+} clv_memory_entry;
+
+/** The largest allocations held on the device, largest first. Returns how many there are in all. */
+CLV_API int clv_device_memory_entries(const clv_device *device, clv_memory_entry *entries, int room);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

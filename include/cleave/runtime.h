@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runtime: the one object that holds all state. Everything else is made from it and destroyed before it.
+#ifndef CLEAVE_RUNTIME_H
+#define CLEAVE_RUNTIME_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct clv_runtime clv_runtime;
+
+typedef enum clv_log_level { CLV_LOG_WARNING, CLV_LOG_INFO, CLV_LOG_DEBUG } clv_log_level;
+
+/** How the runtime is set up. All zero is the default. Strings are copied. */
+typedef struct clv_runtime_config {
+    const char *visible_devices; /**< as CLEAVE_VISIBLE_DEVICES; NULL: the variable; "" shows all */
+    const char *partition;       /**< as CLEAVE_PARTITION, `cpu:0=2`; NULL: the variable */
+    const char *cache_dir;       /**< program cache; NULL: CLEAVE_CACHE_DIR, else XDG_CACHE_HOME/cleave, else ~/.cache/cleave */
+    bool no_cache;               /**< build every program afresh, write none */
+    bool no_opencl;              /**< only the host device */
+    bool null_devices;           /**< also list the null device, which records commands and computes nothing */
+    /** Called with warnings and notes; the library itself never prints. NULL drops them. May come from any thread. */
+    void (*log)(void *user, clv_log_level level, const char *sentence);
+    void *log_user;
+    /** Called while programs build: `done` of `total` built. NULL: nobody listens. */
+    void (*build_progress)(void *user, int done, int total);
+    void *build_progress_user;
+} clv_runtime_config;
+
+/**
+ * Make a runtime and enumerate the devices of every OpenCL platform, and the host.
+ * A platform without devices, or one that fails, is normal; a device that cannot be used is listed with its reason.
+ *
+ * config  NULL means all defaults
+ * out     the runtime; destroy it with clv_runtime_destroy
+ *
+ * Errors  CLV_E_HOST_MEMORY; CLV_E_VALUE a malformed visible_devices or partition;
+ *         CLV_E_NOT_FOUND it names no device. On CLV_E_VALUE and CLV_E_NOT_FOUND *out is still a runtime without
+ *         devices, so that its sentence can be read; destroy it.
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_runtime_create(const clv_runtime_config *config, clv_runtime **out);
+
+/** Destroy the runtime. Everything made from it must be gone. NULL is fine. */
+CLV_API void clv_runtime_destroy(clv_runtime *runtime);
+
+/** The sentence of this runtime's last failure: what, where, what to do. "" if none. Borrowed, until the next failure. */
+CLV_API const char *clv_runtime_error(const clv_runtime *runtime);
+
+/** What building programs cost so far. */
+typedef struct clv_program_report {
+    int programs;      /**< programs asked for */
+    int cache_hits;    /**< loaded from our cache */
+    int cache_misses;  /**< built from source */
+    double seconds;    /**< wall time of loading and building */
+} clv_program_report;
+
+CLV_API clv_program_report clv_runtime_programs(const clv_runtime *runtime);
+
+/** The library's version, `major.minor.patch`. */
+CLV_API const char *clv_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every Cleave function that can fail returns. The list is data: status.def.
+#ifndef CLEAVE_STATUS_H
+#define CLEAVE_STATUS_H
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__) || defined(__clang__)
+#define CLV_MUST_CHECK __attribute__((warn_unused_result))
+#define CLV_API __attribute__((visibility("default")))
+#else
+#define CLV_MUST_CHECK
+#define CLV_API
+#endif
+
+typedef enum clv_status {
+#define X(name, text) CLV_##name,
+#include "status.def"
+#undef X
+} clv_status;
+
+/** The name of a status, `E_SHAPE` and the like. Never NULL; static. */
+CLV_API const char *clv_status_name(clv_status status);
+
+/** What a status means in general, one sentence. Never NULL; static. */
+CLV_API const char *clv_status_text(clv_status status);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data types, shapes, and what can be asked of a tensor (a value in a graph).
+#ifndef CLEAVE_TENSOR_H
+#define CLEAVE_TENSOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Element types. NONE stands for "no tensor" where one is optional. */
+typedef enum clv_dtype { CLV_DTYPE_NONE, CLV_DTYPE_F32, CLV_DTYPE_I32 } clv_dtype;
+
+enum { CLV_MAX_RANK = 8 };
+
+/** Dimensions, outermost first, row-major. Rank 0 is a scalar of one element. */
+typedef struct clv_shape {
+    int rank;
+    int64_t dims[CLV_MAX_RANK];
+} clv_shape;
+
+/** `CLV_SHAPE(64, 784)` is the shape [64,784]. */
+#define CLV_SHAPE(...)                                                                            \
+    clv_shape_make((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
+
+/** A shape from `rank` dimensions; rank is cut at CLV_MAX_RANK. */
+CLV_API clv_shape clv_shape_make(int rank, const int64_t *dims);
+/** Product of the dimensions (1 for a scalar), or -1 if it overflows or a dimension is negative. */
+CLV_API int64_t clv_shape_numel(const clv_shape *shape);
+CLV_API bool clv_shape_equal(const clv_shape *a, const clv_shape *b);
+/** Writes `[64,784]` into text (at most `bytes` with the end). Returns text. */
+CLV_API char *clv_shape_text(const clv_shape *shape, char *text, size_t bytes);
+
+/** Bytes of one element; 0 for NONE. */
+CLV_API size_t clv_dtype_bytes(clv_dtype dtype);
+/** `f32`, `i32`, `none`. */
+CLV_API const char *clv_dtype_name(clv_dtype dtype);
+
+/** A value in a graph. Owned by its graph; valid until the graph is destroyed. */
+typedef struct clv_tensor clv_tensor;
+
+/** The questions below take NULL (a failed build) too and then answer with zero, "" or NONE. */
+CLV_API clv_shape clv_tensor_shape(const clv_tensor *tensor);
+CLV_API clv_dtype clv_tensor_dtype(const clv_tensor *tensor);
+CLV_API const char *clv_tensor_name(const clv_tensor *tensor);
+CLV_API int64_t clv_tensor_numel(const clv_tensor *tensor);
+/** Element size times number of elements. */
+CLV_API size_t clv_tensor_bytes(const clv_tensor *tensor);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/memory.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void *clv__alloc(size_t count, size_t size) {
+    return calloc(count ? count : 1, size ? size : 1); // calloc checks the product
+}
+
+bool clv__grow(void *items, size_t *room, size_t need, size_t size) {
+    if (need <= *room) return true;
+    size_t next = *room ? *room : 8, bytes;
+    while (next < need) {
+        if (!clv__size_mul(next, 2, &next)) return false;
+    }
+    if (!clv__size_mul(next, size, &bytes)) return false;
+    void *old;
+    memcpy(&old, items, sizeof old);
+    char *moved = realloc(old, bytes);
+    if (!moved) return false;
+    memset(moved + *room * size, 0, (next - *room) * size);
+    memcpy(items, &moved, sizeof moved);
+    *room = next;
+    return true;
+}
+
+char *clv__strdup(const char *text) {
+    return text ? strdup(text) : NULL;
+}
+
+struct clv__arena_block {
+    struct clv__arena_block *next;
+    size_t used, bytes;
+    _Alignas(max_align_t) char data[];
+};
+
+enum { BLOCK_BYTES = 64 * 1024 };
+
+void *clv__arena_alloc(clv__arena *arena, size_t count, size_t size) {
+    size_t bytes;
+    if (!clv__size_mul(count, size, &bytes) || bytes > SIZE_MAX / 2) return NULL;
+    bytes = clv__size_align(bytes ? bytes : 1, _Alignof(max_align_t));
+    struct clv__arena_block *block = arena->blocks;
+    if (!block || block->bytes - block->used < bytes) {
+        size_t room = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
+        block = calloc(1, sizeof *block + room);
+        if (!block) return NULL;
+        block->bytes = room;
+        block->next = arena->blocks;
+        arena->blocks = block;
+    }
+    void *memory = block->data + block->used;
+    block->used += bytes;
+    return memory;
+}
+
+char *clv__arena_strdup(clv__arena *arena, const char *text) {
+    size_t n = strlen(text) + 1;
+    char *copy = clv__arena_alloc(arena, n, 1);
+    if (copy) memcpy(copy, text, n);
+    return copy;
+}
+
+void clv__arena_reset(clv__arena *arena) {
+    while (arena->blocks) {
+        struct clv__arena_block *next = arena->blocks->next;
+        free(arena->blocks);
+        arena->blocks = next;
+    }
+}

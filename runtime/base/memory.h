@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Host memory: checked sizes, zeroed allocation, and an arena that frees everything at once.
+#ifndef CLV_BASE_MEMORY_H
+#define CLV_BASE_MEMORY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/** a * b into *out; false if it overflows. */
+static inline bool clv__size_mul(size_t a, size_t b, size_t *out) {
+    return !__builtin_mul_overflow(a, b, out);
+}
+
+/** a + b into *out; false if it overflows. */
+static inline bool clv__size_add(size_t a, size_t b, size_t *out) {
+    return !__builtin_add_overflow(a, b, out);
+}
+
+/** `bytes` rounded up to a multiple of `alignment` (a power of two). */
+static inline size_t clv__size_align(size_t bytes, size_t alignment) {
+    return (bytes + alignment - 1) & ~(alignment - 1);
+}
+
+/** Zeroed memory for count * size bytes; NULL if there is none or the product overflows. Free with free(). */
+void *clv__alloc(size_t count, size_t size);
+
+/**
+ * Grow the array *items (elements of `size` bytes, room for *room) so that `need` fit. New elements are zero.
+ * false, and nothing changed, if memory is out.
+ */
+bool clv__grow(void *items, size_t *room, size_t need, size_t size);
+
+/** A copy of a string; NULL in, NULL out. */
+char *clv__strdup(const char *text);
+
+/** Blocks of memory that live until the arena goes. Zero-initialised is an empty arena. */
+typedef struct clv__arena {
+    struct clv__arena_block *blocks;
+} clv__arena;
+
+/** Zeroed memory, aligned for any type; NULL if memory is out. */
+void *clv__arena_alloc(clv__arena *arena, size_t count, size_t size);
+char *clv__arena_strdup(clv__arena *arena, const char *text);
+void clv__arena_reset(clv__arena *arena);
+
+#endif

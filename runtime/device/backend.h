@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+// The device seam: all that the runtime asks of a kind of device, in one table of verbs.
+// Above this line no OpenCL type, below it no op name. tests/device/contract.c runs over every backend.
+//
+// Words used at each verb:
+//   blocks      returns when the work is done        enqueues  returns at once; work runs in order on the queue
+//   any thread  may be called at the same time from many threads
+//   worker      called only by the one thread that owns the device's queue (or before that thread runs)
+#ifndef CLV_DEVICE_BACKEND_H
+#define CLV_DEVICE_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "cleave/device.h"
+
+typedef struct clv__backend clv__backend;
+typedef struct clv__bdevice clv__bdevice;   // an open device; each backend defines its own
+typedef struct clv__bbuffer clv__bbuffer;   // device memory, or a part of a buffer
+typedef struct clv__bprogram clv__bprogram; // a compiled program
+typedef struct clv__bkernel clv__bkernel;   // a kernel with its arguments; one per command
+typedef struct clv__bevent clv__bevent;     // a point on a queue
+
+/** Order of queues on a device: transfers may overlap computing. A backend may map both to one. */
+typedef enum clv__queue { CLV__QUEUE_COMPUTE, CLV__QUEUE_TRANSFER, CLV__QUEUES } clv__queue;
+
+/** An argument of a kernel. LOCAL asks for that many bytes of local memory. */
+typedef struct clv__barg {
+    enum { CLV__BARG_BUFFER, CLV__BARG_I32, CLV__BARG_F32, CLV__BARG_LOCAL } kind;
+    clv__bbuffer *buffer; // NULL is a null pointer in the kernel
+    int32_t i32;
+    float f32;
+    size_t bytes;
+} clv__barg;
+
+/** A range of work-items. local all zero: the driver chooses. */
+typedef struct clv__grid {
+    int dims;
+    size_t global[3], local[3];
+} clv__grid;
+
+/** A host function run in queue order over device memory seen as host memory. See call. */
+typedef void (*clv__bcall)(void *context, void *const *pointers);
+
+/** What enumerate tells of one device. Strings are copied by the runtime. */
+typedef struct clv__found {
+    clv_device_info info; // name and index are filled in by the runtime
+    void *handle;         // passed to open; owned by the backend, lives as long as the backend's state
+} clv__found;
+
+struct clv__backend {
+    const char *name;
+
+    /** Start the backend. *state is passed to enumerate, open and shutdown.. */
+    clv_status (*startup)(void **state, clv__error *error);
+    /** After every device is closed. NULL state is fine. */
+    void (*shutdown)(void *state);
+
+    /** Tell every device by calling `tell` once for each, unusable ones with info.usable false and a reason. Blocks.
+     *  A platform that fails or has no devices is skipped. */
+    clv_status (*enumerate)(void *state, clv_status (*tell)(void *user, const clv__found *found), void *user,
+                            clv__error *error);
+
+    /** (optional) Split a device into equal parts of `parts` sub-devices; tells each. Sub-devices live until shutdown. */
+    clv_status (*partition)(void *state, void *handle, int parts,
+                            clv_status (*tell)(void *user, const clv__found *found), void *user, clv__error *error);
+
+    /** Open a device: context and queues. Blocks. Any thread. */
+    clv_status (*open)(void *state, void *handle, clv__error *error, clv__bdevice **out);
+    /** Close it; NULL is fine. Every buffer, program, kernel and event of it is gone before. */
+    void (*close)(clv__bdevice *device);
+
+    /** Memory of `bytes` (>= 1), contents undefined. The runtime has checked its budget and limits before. Blocks, any thread. */
+    clv_status (*buffer_create)(clv__bdevice *device, size_t bytes, clv__error *error, clv__bbuffer **out);
+    /** A part of `parent` at an offset that is a multiple of info.alignment_bytes. It must be destroyed before its parent. */
+    clv_status (*buffer_part)(clv__bbuffer *parent, size_t offset, size_t bytes, clv__error *error, clv__bbuffer **out);
+    void (*buffer_destroy)(clv__bbuffer *buffer); // NULL is fine
+
+    /** Copy host -> device. Enqueues; `source` must stay until *event. The device first waits for `after` (NULL: nothing).
+     *  event NULL: not wanted. Worker. */
+    clv_status (*write)(clv__bdevice *device, clv__queue queue, clv__bbuffer *to, size_t offset, size_t bytes,
+                        const void *source, clv__bevent *after, clv__bevent **event, clv__error *error);
+    /** Copy device -> host. Enqueues; `target` is valid at *event. Worker. */
+    clv_status (*read)(clv__bdevice *device, clv__queue queue, clv__bbuffer *from, size_t offset, size_t bytes,
+                       void *target, clv__bevent *after, clv__bevent **event, clv__error *error);
+    /** Copy device -> device, same device, parts do not overlap. Enqueues on the compute queue. Worker. */
+    clv_status (*copy)(clv__bdevice *device, clv__bbuffer *from, size_t from_offset, clv__bbuffer *to, size_t to_offset,
+                       size_t bytes, clv__error *error);
+    /** Fill with a 4-byte pattern; bytes is a multiple of 4. Enqueues on the compute queue. Worker. */
+    clv_status (*fill)(clv__bdevice *device, clv__bbuffer *to, size_t offset, size_t bytes, uint32_t pattern,
+                       clv__error *error);
+
+    /** Compile source text with the driver's compiler. Blocks, any thread. On CLV_E_BUILD the sentence holds the log's start. */
+    clv_status (*program_build)(clv__bdevice *device, const char *source, const char *options, clv__error *error,
+                                clv__bprogram **out);
+    /** (optional) Load a binary got from program_binary on the same device and driver. Any failure: CLV_E_BUILD. */
+    clv_status (*program_load)(clv__bdevice *device, const void *binary, size_t bytes, clv__error *error,
+                               clv__bprogram **out);
+    /** (optional) The program's binary, malloc'd; the caller frees. */
+    clv_status (*program_binary)(clv__bprogram *program, void **binary, size_t *bytes, clv__error *error);
+    void (*program_destroy)(clv__bprogram *program); // NULL is fine; its kernels are gone before
+
+    /** A kernel object of its own, arguments set once. Blocks. Any thread (different programs at a time). */
+    clv_status (*kernel_create)(clv__bprogram *program, const char *name, const clv__barg *args, int n_args,
+                                const clv__grid *grid, clv__error *error, clv__bkernel **out);
+    void (*kernel_destroy)(clv__bkernel *kernel); // NULL is fine
+    /** Run a kernel with the grid it was created with. Enqueues on the compute queue. event NULL: not wanted. Worker. */
+    clv_status (*launch)(clv__bdevice *device, clv__bkernel *kernel, clv__bevent **event, clv__error *error);
+
+    /** (optional: a device that runs host functions instead of kernels) Run call(context, pointers of the buffers) in order.
+     *  Enqueues or blocks. Worker. */
+    clv_status (*call)(clv__bdevice *device, clv__bcall call, void *context, clv__bbuffer *const *buffers, int n,
+                       clv__error *error);
+
+    /** (optional: a vendor library) C[b] = alpha op(A[b]) op(B[b]) + beta C[b], row-major, n_batch of them at element strides.
+     *  Enqueues on the compute queue. Worker. */
+    clv_status (*gemm)(clv__bdevice *device, bool transpose_a, bool transpose_b, int m, int n, int k, float alpha,
+                       clv__bbuffer *a, int lda, int64_t stride_a, clv__bbuffer *b, int ldb, int64_t stride_b, float beta,
+                       clv__bbuffer *c, int ldc, int64_t stride_c, int n_batch, clv__error *error);
+
+    /** Make the other queue's later work wait until this event. Enqueues. Worker. */
+    clv_status (*wait_on_queue)(clv__bdevice *device, clv__queue queue, clv__bevent *event, clv__error *error);
+    /** An event that is reached when all enqueued so far on the queue is done. Enqueues. Worker. */
+    clv_status (*record)(clv__bdevice *device, clv__queue queue, clv__bevent **event, clv__error *error);
+    /** Block until the event is reached; an error of the work before it is told here. Any thread. */
+    clv_status (*event_wait)(clv__bevent *event, clv__error *error);
+    /** Start and end of the event's work on the device's clock, nanoseconds; after event_wait. */
+    clv_status (*elapsed)(clv__bevent *event, uint64_t *start_ns, uint64_t *end_ns, clv__error *error);
+    void (*event_destroy)(clv__bevent *event); // NULL is fine
+    /** Hand what is enqueued to the device. Returns at once. Worker. */
+    clv_status (*flush)(clv__bdevice *device, clv__error *error);
+    /** Block until all enqueued on both queues is done. Worker. */
+    clv_status (*synchronize)(clv__bdevice *device, clv__error *error);
+};
+
+extern const clv__backend clv__backend_host;
+extern const clv__backend clv__backend_null;
+#ifdef CLEAVE_OPENCL
+extern const clv__backend clv__backend_opencl;
+#endif
+
+#endif

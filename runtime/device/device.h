@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runtime object, its devices, and the account of bytes on each (the ledger).
+// A device is opened (context, queues) when first used, not when listed.
+#ifndef CLV_DEVICE_DEVICE_H
+#define CLV_DEVICE_DEVICE_H
+
+#include "base/memory.h"
+#include "device/backend.h"
+
+/** One allocation that is held. */
+typedef struct clv__ledger_entry {
+    char *layer;
+    clv_category category;
+    size_t bytes;
+} clv__ledger_entry;
+
+typedef struct clv__ledger {
+    pthread_mutex_t lock;
+    clv_memory_info info;
+    clv__ledger_entry *entries; // unordered; a freed one is replaced by the last
+    size_t n_entries, room;
+} clv__ledger;
+
+struct clv_device {
+    clv_runtime *runtime;
+    const clv__backend *backend;
+    void *handle;
+    clv_device_info info; // strings live in the runtime's arena
+    char name[24];
+    clv__ledger ledger;
+    pthread_mutex_t open_lock;
+    clv__bdevice *open; // NULL until clv__device_open
+    struct clv__program_store *programs;
+    struct clv__worker *worker; // started by exec when first used; see exec/worker.h
+};
+
+struct clv_runtime {
+    clv__error error; // must stay first: clv__runtime_error
+    clv__arena arena; // strings of devices
+    clv_runtime_config config;
+    clv_device **devices;
+    size_t n_devices, room;
+    struct {
+        const clv__backend *backend;
+        void *state;
+    } backends[4];
+    int n_backends;
+    pthread_mutex_t report_lock;
+    clv_program_report report;
+    bool warned_host; // the warning that the slow host device is in use was given
+};
+
+/** Where a runtime keeps the sentence of its last failure. */
+clv__error *clv__runtime_error_of(clv_runtime *runtime);
+/** Hand a sentence to the runtime's log callback, if there is one. */
+void clv__log(clv_runtime *runtime, clv_log_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/** Open the device if it is not open yet. Any thread. */
+clv_status clv__device_open(clv_device *device);
+
+/** Device memory with its place in the account. */
+typedef struct clv__memory {
+    clv_device *device;
+    clv__bbuffer *buffer; // NULL for bytes == 0
+    size_t bytes;
+    clv_category category;
+    char *layer; // the ledger's key, owned
+    bool host;   // staging: `pointer` is host memory, there is no buffer
+    void *pointer;
+} clv__memory;
+
+/**
+ * Allocate on a device and book it. Checks budget, device memory and largest allocation before asking the driver; the
+ * refusal's sentence says what was wanted for which layer, what holds the most, and what would make it fit.
+ * bytes 0 is fine and takes nothing. CLV_STAGING allocates host memory.
+ * Errors  CLV_E_BUDGET, CLV_E_DEVICE_MEMORY, CLV_E_HOST_MEMORY, CLV_E_DEVICE
+ */
+clv_status clv__memory_create(clv_device *device, size_t bytes, clv_category category, const char *layer,
+                              clv__memory *out);
+/** Free and book it off. Zeroes *memory; a zeroed one is fine. */
+void clv__memory_destroy(clv__memory *memory);
+
+/**
+ * Would `bytes` in pieces of at most `largest` fit on the device besides what is held? The same sentence as a refused
+ * allocation if not. Takes nothing.
+ */
+clv_status clv__memory_check(clv_device *device, size_t bytes, size_t largest, const char *layer);
+
+#endif

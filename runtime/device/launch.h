@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// What an op asks a device to do, written down before any device is touched: a list of launches.
+// A launch names a kernel (source stem, entry, defines), its arguments as references to the op's tensors, and a grid.
+// The plan makes the list (ops' variants fill it), exec turns it into commands with real buffers and kernel objects.
+#ifndef CLV_DEVICE_LAUNCH_H
+#define CLV_DEVICE_LAUNCH_H
+
+#include "base/memory.h"
+#include "device/backend.h"
+
+enum { CLV__MAX_ARGS = 32, CLV__DEFINES_BYTES = 768 };
+
+typedef enum clv__slot_kind {
+    CLV__SLOT_IN,        // the op's input `index`; a missing optional input is a null pointer
+    CLV__SLOT_OUT,       // the op's output `index`
+    CLV__SLOT_WORKSPACE, // `offset` bytes into the op's workspace
+    CLV__SLOT_I32,
+    CLV__SLOT_F32,
+    CLV__SLOT_LOCAL // `offset` bytes of local memory
+} clv__slot_kind;
+
+typedef struct clv__slot {
+    clv__slot_kind kind;
+    int index;
+    size_t offset, bytes; // WORKSPACE: part at offset of bytes; LOCAL: bytes
+    int32_t i32;
+    float f32;
+} clv__slot;
+
+typedef enum clv__launch_kind {
+    CLV__LAUNCH_KERNEL,
+    CLV__LAUNCH_COPY,      // slot 1 -> slot 0, `bytes`, both whole tensors or workspace parts
+    CLV__LAUNCH_FILL,      // slot 0 with `pattern`, `bytes`
+    CLV__LAUNCH_GEMM,      // slots 0 C, 1 A, 2 B and `gemm`: the backend's library
+    CLV__LAUNCH_REFERENCE  // the op's reference, on devices that run host functions
+} clv__launch_kind;
+
+typedef struct clv__launch {
+    clv__launch_kind kind;
+    const char *source; // stem of a file in kernels_cl/, static
+    const char *entry;  // entry point, static
+    char defines[CLV__DEFINES_BYTES]; // lines "NAME value\n", each becomes a #define before the source; order matters
+    clv__slot slots[CLV__MAX_ARGS];
+    int n_slots;
+    clv__grid grid;
+    size_t bytes;
+    uint32_t pattern;
+    struct {
+        bool transpose_a, transpose_b;
+        int m, n, k, lda, ldb, ldc, n_batch;
+        int64_t stride_a, stride_b, stride_c;
+        float alpha, beta;
+    } gemm;
+} clv__launch;
+
+/** The launches of one node, and the workspace they share. Zero-initialised is empty. */
+typedef struct clv__launches {
+    const clv_device_info *device; // whose limits the launches must respect
+    clv__launch *items;
+    size_t n, room;
+    size_t workspace_bytes; // most that any launch needs, alignment included
+    bool failed;            // memory ran out, or too many arguments; told by the plan
+} clv__launches;
+
+/** Append a kernel launch. Never NULL (a spare is returned, and `failed` set, if memory is out). */
+clv__launch *clv__launch_kernel(clv__launches *list, const char *source, const char *entry);
+/** Append a define: clv__launch_define(l, "TILE", "%d", 8). */
+void clv__launch_define(clv__launches *list, clv__launch *launch, const char *name, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+// Arguments, in the kernel's order: outputs, inputs, sizes, scalars.
+void clv__arg_out(clv__launches *list, clv__launch *launch, int index);
+void clv__arg_in(clv__launches *list, clv__launch *launch, int index);
+void clv__arg_workspace(clv__launches *list, clv__launch *launch, size_t offset, size_t bytes);
+void clv__arg_i32(clv__launches *list, clv__launch *launch, int64_t value); // sets `failed` if it does not fit
+void clv__arg_f32(clv__launches *list, clv__launch *launch, float value);
+void clv__arg_local(clv__launches *list, clv__launch *launch, size_t bytes);
+
+/** A one-dimensional grid of at least `items`; local 0 lets the driver choose, else global is rounded up to it. */
+void clv__launch_grid(clv__launch *launch, size_t items, size_t local);
+/** Two- and three-dimensional grids of work-items; local as above in each dimension. */
+void clv__launch_grid2(clv__launch *launch, size_t x, size_t y, size_t local_x, size_t local_y);
+void clv__launch_grid3(clv__launch *launch, size_t x, size_t y, size_t z, size_t local_x, size_t local_y, size_t local_z);
+
+/**
+ * Reserve `bytes` of the node's workspace; returns the offset, a multiple of the device's alignment.
+ * All launches of a node share one workspace and it is dead after the node.
+ */
+size_t clv__launch_workspace(clv__launches *list, size_t bytes);
+
+/** Whole-tensor copy of input `in` to output `out`, and a fill of output `out`. */
+void clv__launch_copy(clv__launches *list, int out, int in, size_t bytes);
+void clv__launch_fill(clv__launches *list, int out, size_t bytes, uint32_t pattern);
+
+void clv__launches_reset(clv__launches *list);
+
+#endif
