@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// A graph says what is computed: inputs, parameters, ops, layers, gradients. No device, no memory.
+//
+// Builder calls nest, `clv_relu(clv_matmul(x, w))`, and never fail on the spot: the first mistake sticks in the graph,
+// every later call returns NULL, and clv_graph_status, or the plan, reports the one sentence.
+// Shapes are fixed while building. For another batch size call the function that builds the model again: it costs
+// microseconds, and parameters are shared by name between all plans of a session.
+#ifndef CLEAVE_GRAPH_H
+#define CLEAVE_GRAPH_H
+
+#include "runtime.h"
+#include "tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct clv_graph clv_graph;
+
+CLV_API CLV_MUST_CHECK clv_status clv_graph_create(clv_runtime *runtime, clv_graph **out);
+/** Destroys the graph and its tensors. Plans made from it must be gone. NULL is fine. */
+CLV_API void clv_graph_destroy(clv_graph *graph);
+
+/** CLV_OK, or the first mistake made while building; its sentence is put into the runtime (clv_runtime_error). */
+CLV_API CLV_MUST_CHECK clv_status clv_graph_status(const clv_graph *graph);
+
+/** Layers built from now on behave as in training (dropout drops, batch_norm uses the batch). Default false. */
+CLV_API void clv_graph_set_training(clv_graph *graph, bool training);
+CLV_API bool clv_graph_training(const clv_graph *graph);
+
+/** Names of layers and parameters made from now on begin with `name.`; calls nest, pop ends the last one. */
+CLV_API void clv_scope_push(clv_graph *graph, const char *name);
+CLV_API void clv_scope_pop(clv_graph *graph);
+
+/** How a parameter gets its first values. */
+typedef enum clv_init_kind { CLV_INIT_ZEROS, CLV_INIT_ONES, CLV_INIT_UNIFORM, CLV_INIT_NORMAL } clv_init_kind;
+typedef struct clv_init {
+    clv_init_kind kind;
+    float a, b; /**< UNIFORM: from a to b; NORMAL: mean a, standard deviation b */
+} clv_init;
+
+/** A tensor that the caller feeds before each step. Names are unique within a graph. */
+CLV_API clv_tensor *clv_input(clv_graph *graph, const char *name, clv_dtype dtype, clv_shape shape);
+
+/** A trained tensor, f32. It lives in the session, found by its full name (scope included). The same name twice in one
+ *  graph is the same tensor (tied weights), if the shapes agree. */
+CLV_API clv_tensor *clv_parameter(clv_graph *graph, const char *name, clv_shape shape, clv_init init);
+
+/** As a parameter, saved with the weights, but not trained: running statistics. f32 or i32. */
+CLV_API clv_tensor *clv_buffer(clv_graph *graph, const char *name, clv_dtype dtype, clv_shape shape, clv_init init);
+
+/** Mark a tensor as a result: it can be fetched after each step. Give it a name to find it by; NULL keeps its own. */
+CLV_API void clv_output(clv_tensor *tensor, const char *name);
+
+/** The tensor of that name: input, parameter, buffer or output. NULL if there is none. */
+CLV_API clv_tensor *clv_graph_find(const clv_graph *graph, const char *name);
+
+/** Inputs and ops that lead from it get gradients too (parameters have this already). */
+CLV_API void clv_requires_grad(clv_tensor *tensor, bool requires_grad);
+
+/**
+ * Append the nodes that compute d loss / d p for every parameter p (and input with requires_grad) that leads to `loss`.
+ *
+ * loss    one element, f32
+ * Errors  (sticky) CLV_E_SHAPE loss has more than one element; CLV_E_UNSUPPORTED an op on the way has no gradient
+ */
+CLV_API void clv_backward(clv_tensor *loss);
+
+/** The gradient that clv_backward made for a tensor, same shape; NULL if none flows to it. */
+CLV_API clv_tensor *clv_gradient(const clv_tensor *tensor);
+
+/** Parameters (trained tensors) of the graph, in the order they were made. */
+CLV_API int clv_parameter_count(const clv_graph *graph);
+CLV_API clv_tensor *clv_parameter_get(const clv_graph *graph, int index);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// The op descriptor: everything known about a kind of computation, in one place. A graph's nodes point to descriptors;
+// the plan, the host device, the checker and the trainer all read them; nobody else knows an op by name.
+//
+// To add an op: runtime/ops/README.md.
+#ifndef CLV_GRAPH_OP_H
+#define CLV_GRAPH_OP_H
+
+#include "base/error.h"
+#include "cleave/graph.h"
+#include "device/launch.h"
+
+enum { CLV__MAX_IN = 16, CLV__MAX_OUT = 4, CLV__ATTRS_BYTES = 128 };
+
+typedef struct clv__op clv__op;
+typedef struct clv__node clv__node;
+
+/** Type and shape of a tensor; dtype NONE: an optional input that is not there. */
+typedef struct clv__desc {
+    clv_dtype dtype;
+    clv_shape shape;
+} clv__desc;
+
+/** One use of an op: what its functions see. */
+typedef struct clv__op_io {
+    const clv__op *op;
+    const void *attrs; // op->attrs_bytes of them, plain data without pointers; NULL if none
+    int n_in, n_out;
+    clv__desc in[CLV__MAX_IN], out[CLV__MAX_OUT];
+} clv__op_io;
+
+/** One way to compute an op by kernels. The first in the list is `plain`: right on every device, work-groups of one. */
+typedef struct clv__variant {
+    const char *name;
+    /** Can it run on this device with these shapes? NULL: always. Looks at capabilities, never at names. */
+    bool (*supports)(const clv_device_info *device, const clv__op_io *io);
+    /** Expected time relative to the plain variant's 1.0; the smallest wins, the first of equals. NULL: 1.0. */
+    double (*rank)(const clv_device_info *device, const clv__op_io *io);
+    /** Append the launches. list->device is the device. */
+    void (*lower)(clv__launches *list, const clv__op_io *io);
+} clv__variant;
+
+/** What the reference gets: every tensor as doubles, contiguous (i32 too; exact). in[i] is written only if op->mutates has it. */
+typedef struct clv__ref {
+    const clv__op_io *io;
+    double *in[CLV__MAX_IN]; // NULL: not there
+    double *out[CLV__MAX_OUT];
+} clv__ref;
+
+/** How a sample's input is filled. */
+typedef enum clv__fill_kind {
+    CLV__FILL_UNIFORM,  // lo <= v < hi (default -1..1)
+    CLV__FILL_INTEGER,  // lo <= v <= hi, whole numbers
+    CLV__FILL_DISTINCT, // all values differ by at least (hi-lo)/numel, shuffled: no ties, no kinks hit
+} clv__fill_kind;
+typedef struct clv__fill {
+    clv__fill_kind kind;
+    double lo, hi; // both 0: -1 and 1
+} clv__fill;
+
+/** One legal case of an op: for tests, `cleave check`, bench and tuning alike. Zeroed before sample() fills it. */
+typedef struct clv__sample {
+    char label[96]; // what the case is about: "stride 2, padding 1"
+    _Alignas(16) char attrs[CLV__ATTRS_BYTES];
+    int n_in;
+    clv__desc in[CLV__MAX_IN];
+    clv__fill fill[CLV__MAX_IN];
+    bool no_gradient; // the gradient is not checked against differences (steps, kinks, randomness)
+    bool quick;       // one of the few cases of `check --quick`; a handful per op, small
+} clv__sample;
+
+/** Work of one use, for placement and roofline. */
+typedef struct clv__cost {
+    double flops;
+    double bytes; // read and written
+} clv__cost;
+
+struct clv__op {
+    const char *name;
+    size_t attrs_bytes; // of the attribute structure, at most CLV__ATTRS_BYTES
+    const void *data;   // table row or the like for descriptors that share functions
+    uint32_t mutates;   // bit i: input i is written in place (parameters, buffers, optimizer state)
+    bool view;          // output 0 is input 0's bytes under another shape: no launch, no memory
+    uint32_t inplace;   // bit i: output 0 may be written over input i, if that has the same bytes and dies here
+    bool random;        // depends on the step's random state, input (n_in - 1), i32[4]: seed low, seed high, step, 0
+
+    /** Input shapes, dtypes, attributes -> io->n_out, io->out; or a sentence. Pure. The caller has put op, attrs, in. The
+     *  sentence begins with the mistake ("weight wants 3 input channels, x has 4"); layer and shapes are put around it. */
+    clv_status (*infer)(clv__op_io *io, clv__error *error);
+
+    /** Emit nodes for the gradients of inputs that clv__wants_grad; dy[i] is NULL if none comes to output i. dx[] is NULL
+     *  before. The builders stick errors in the graph. NULL: not differentiable. */
+    void (*grad)(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx);
+
+    const clv__variant *variants; // ends with a NULL name; NULL only for views
+    /** Plain loops, double accumulators: the specification. NULL only for views. */
+    void (*reference)(const clv__ref *ref);
+    /** The i-th case; false when i is past the last. */
+    bool (*sample)(int i, clv__sample *sample);
+    /** NULL: one flop for each output element, bytes of all inputs and outputs. */
+    void (*cost)(const clv__op_io *io, clv__cost *cost);
+    /** Length of the longest sum behind one output element: sets the tolerance. NULL: 1. */
+    int64_t (*reduction)(const clv__op_io *io);
+};
+
+/** Every op, in ops.def's order; ends with NULL. Defined in runtime/ops/ops.c. */
+extern const clv__op *const clv__ops[];
+/** The op of that name, NULL if there is none. */
+const clv__op *clv__op_find(const char *name);
+
+// ---- for builders and grad functions --------------------------------------------------------------------------
+
+/**
+ * Append a node. inputs[i] NULL: an optional input that is not there if bit i of `optional` is set, else a failed build.
+ * attrs is copied. Returns output 0 (others: clv__node_output of its node), or NULL with the graph's error set.
+ */
+clv_tensor *clv__node_add(const clv__op *op, const void *attrs, clv_tensor *const *inputs, int n_in, uint32_t optional);
+/** The i-th output of the node that made `tensor`; NULL for NULL. */
+clv_tensor *clv__sibling(clv_tensor *tensor, int i);
+
+clv_tensor *clv__node_in(const clv__node *node, int i);  // NULL: not there
+clv_tensor *clv__node_out(const clv__node *node, int i);
+const void *clv__node_attrs(const clv__node *node);
+const clv__op_io *clv__node_io(const clv__node *node);
+/** Does input i exist, and lead from something that wants a gradient? */
+bool clv__wants_grad(const clv__node *node, int i);
+
+/** The graph of a tensor; NULL for NULL. */
+clv_graph *clv__tensor_graph(const clv_tensor *tensor);
+/** Stick a mistake in the graph (the first one stays). graph may be NULL. Returns NULL. */
+clv_tensor *clv__graph_fail(clv_graph *graph, clv_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/** The graph's random-state input (i32[4]: seed low, seed high, step, 0), made when first asked for. exec feeds it. */
+clv_tensor *clv__graph_random(clv_graph *graph);
+/** A number for the next random node of the graph: its Philox stream id. */
+int32_t clv__graph_random_id(clv_graph *graph);
+
+// ---- for infer and sample functions ---------------------------------------------------------------------------
+
+static inline clv__desc clv__f32(clv_shape shape) { return (clv__desc){CLV_DTYPE_F32, shape}; }
+static inline clv__desc clv__i32(clv_shape shape) { return (clv__desc){CLV_DTYPE_I32, shape}; }
+static inline bool clv__has_in(const clv__op_io *io, int i) { return i < io->n_in && io->in[i].dtype != CLV_DTYPE_NONE; }
+static inline int64_t clv__numel(const clv__desc *desc) { return clv_shape_numel(&desc->shape); }
+/** Fail unless input i is there with this dtype. `what` names it in the sentence. */
+clv_status clv__want_dtype(const clv__op_io *io, int i, const char *what, clv_dtype dtype, clv__error *error);
+/** Fail unless input i has this rank. */
+clv_status clv__want_rank(const clv__op_io *io, int i, const char *what, int rank, clv__error *error);
+/** An axis counted from the end if negative; fails outside the rank. */
+clv_status clv__want_axis(int axis, int rank, int *out, clv__error *error);
+/** A device that runs kernels and has CPU-like cores: wide vectors, few work-items, local memory emulated. */
+static inline bool clv__cpu_class(const clv_device_info *device) { return device->type == CLV_DEVICE_CPU; }
+
+#endif
