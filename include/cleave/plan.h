@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan says how a graph is computed on a device: variants, order, memory to the byte. Making one takes no device memory.
+// A session holds what runs share: parameters by name, and one arena. A run does a plan, step by step.
+//
+//     clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan);
+//     clv_session_create(runtime, NULL, &session);
+//     clv_run_create(session, plan, &run);
+//     for (...) { clv_run_feed(run, x, images, bytes); clv_run_step(run, &ticket); clv_run_fetch(run, ticket, loss, &value, 4); }
+#ifndef CLEAVE_PLAN_H
+#define CLEAVE_PLAN_H
+
+#include "device.h"
+#include "graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct clv_plan clv_plan;
+typedef struct clv_session clv_session;
+typedef struct clv_run clv_run;
+
+typedef struct clv_plan_config {
+    clv_device *device;    /**< NULL: the best device */
+    const char *variants;  /**< pinned choices, `matmul=plain,conv2d=tile`; `*=plain` for all. NULL: CLEAVE_VARIANTS, else none */
+} clv_plan_config;
+
+/**
+ * Plan a graph: everything that leads to its outputs, and every in-place update. The graph must stay until the plan is gone.
+ *
+ * Errors  the graph's first mistake; CLV_E_VALUE no outputs, or variants names what is not there;
+ *         CLV_E_UNSUPPORTED a pinned variant cannot run here
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_plan_create(clv_graph *graph, const clv_plan_config *config, clv_plan **out);
+CLV_API void clv_plan_destroy(clv_plan *plan);
+
+CLV_API clv_graph *clv_plan_graph(const clv_plan *plan);
+CLV_API clv_device *clv_plan_device(const clv_plan *plan);
+
+/** Bytes that a plan, or several plans that share a session, will hold on the device: exact. */
+typedef struct clv_plan_memory {
+    clv_device *device;
+    uint64_t predicted_peak_bytes;
+    uint64_t category[CLV_CATEGORIES];
+} clv_plan_memory;
+
+/** What a session that serves these plans will hold, before any of it is taken. All plans are on one device. */
+CLV_API clv_plan_memory clv_plans_memory(clv_plan *const *plans, int n);
+
+/** One node of a plan, in the order of execution. Strings are borrowed from the plan. */
+typedef struct clv_plan_node {
+    const char *layer, *op, *variant, *phase; /**< phase: `forward`, `backward`, `update` */
+    clv_device *device;
+    clv_shape output_shape;
+    int64_t parameters;    /**< elements of the parameters it reads first */
+    uint64_t bytes;        /**< of its outputs and workspace */
+    double flops;
+    int launches;
+} clv_plan_node;
+
+CLV_API int clv_plan_node_count(const clv_plan *plan);
+CLV_API clv_plan_node clv_plan_node_get(const clv_plan *plan, int index);
+
+// ---- session ------------------------------------------------------------------------------------------------------
+
+typedef struct clv_session_config {
+    uint64_t seed; /**< first values of parameters, and dropout */
+} clv_session_config;
+
+CLV_API CLV_MUST_CHECK clv_status clv_session_create(clv_runtime *runtime, const clv_session_config *config, clv_session **out);
+/** Its runs must be gone. NULL is fine. */
+CLV_API void clv_session_destroy(clv_session *session);
+
+/**
+ * Take all device memory that these plans need, once: parameters that are not there yet (with their first values), and
+ * arenas as large as the largest plan's. Afterwards runs of these plans take nothing more.
+ *
+ * Errors  CLV_E_BUDGET, CLV_E_DEVICE_MEMORY with a report of what would fit; CLV_E_STATE a larger arena is needed while
+ *         runs exist; CLV_E_SHAPE a parameter is there with another shape
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_session_reserve(clv_session *session, clv_plan *const *plans, int n);
+
+/** One tensor kept in a session. Strings are borrowed until the session goes. */
+typedef struct clv_session_tensor {
+    const char *name;
+    clv_dtype dtype;
+    clv_shape shape;
+    clv_category category; /**< CLV_PARAMETERS or CLV_OPTIMIZER */
+    bool trainable;
+    clv_device *device;
+    size_t bytes;
+} clv_session_tensor;
+
+/** Tensors the session holds, in the order they were made. */
+CLV_API int clv_session_count(const clv_session *session);
+CLV_API clv_session_tensor clv_session_get(const clv_session *session, int index);
+/** Position of a name, -1 if it is not there. */
+CLV_API int clv_session_find(const clv_session *session, const char *name);
+
+/** Copy a tensor of the session to host memory, or from it; bytes must be its size. Waits for running steps. */
+CLV_API CLV_MUST_CHECK clv_status clv_session_read(clv_session *session, int index, void *data, size_t bytes);
+CLV_API CLV_MUST_CHECK clv_status clv_session_write(clv_session *session, int index, const void *data, size_t bytes);
+
+/** The number of training steps done, which is part of the random state (dropout). */
+CLV_API int64_t clv_session_step(const clv_session *session);
+CLV_API void clv_session_set_step(clv_session *session, int64_t step);
+CLV_API uint64_t clv_session_seed(const clv_session *session);
+CLV_API void clv_session_set_seed(clv_session *session, uint64_t seed);
+
+// ---- run ------------------------------------------------------------------------------------------------------------
+
+/** Build programs, set every argument once. Reserves memory if clv_session_reserve has not been called for the plan. */
+CLV_API CLV_MUST_CHECK clv_status clv_run_create(clv_session *session, clv_plan *plan, clv_run **out);
+CLV_API void clv_run_destroy(clv_run *run);
+
+/** Copy values for an input of the next step; bytes must be its size. The memory is free again on return. May wait for
+ *  the step before the last. An input that is not fed again keeps its last values. */
+CLV_API CLV_MUST_CHECK clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data, size_t bytes);
+
+/** Hand one step to the device's worker and return at once. *ticket names it for clv_run_fetch; NULL: not wanted. */
+CLV_API CLV_MUST_CHECK clv_status clv_run_step(clv_run *run, int64_t *ticket);
+
+/** Wait for the step and copy an output of it. Outputs of the last two steps are kept; older: CLV_E_STATE. */
+CLV_API CLV_MUST_CHECK clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output, void *data, size_t bytes);
+
+/** Wait until every step is done. */
+CLV_API CLV_MUST_CHECK clv_status clv_run_finish(clv_run *run);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

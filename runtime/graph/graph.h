@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside of a graph: tensors and nodes in an arena, in the order they were made, which is the order of execution.
+#ifndef CLV_GRAPH_GRAPH_H
+#define CLV_GRAPH_GRAPH_H
+
+#include "base/memory.h"
+#include "graph/op.h"
+
+typedef enum clv__tensor_kind {
+    CLV__VALUE,     // made by a node
+    CLV__INPUT,     // fed before each step
+    CLV__PERSISTENT // lives in the session by name: parameter, buffer, optimizer state
+} clv__tensor_kind;
+
+typedef enum clv__phase { CLV__FORWARD, CLV__BACKWARD, CLV__UPDATE } clv__phase;
+
+struct clv_tensor {
+    clv_graph *graph;
+    int id; // position in graph->tensors
+    clv__tensor_kind kind;
+    clv__desc desc;
+    const char *name;  // full name with scopes; a value's is its layer and op
+    const char *layer; // path of the layer it belongs to, "" at the root
+    clv__node *node;   // that made it; NULL for inputs and persistents
+    int output_index;  // of that node
+    bool requires_grad;
+    bool is_output;
+    clv_tensor *gradient;    // made by clv_backward
+    clv_category category;   // VALUE: ACTIVATIONS, GRADIENTS (of a parameter) or IO (an output); PERSISTENT: PARAMETERS or OPTIMIZER
+    clv_init init;           // PERSISTENT
+    bool trainable;          // PERSISTENT: a parameter
+};
+
+struct clv__node {
+    clv_graph *graph;
+    int id; // position in graph->nodes
+    clv__op_io io;
+    _Alignas(16) char attrs[CLV__ATTRS_BYTES];
+    clv_tensor *in[CLV__MAX_IN];
+    clv_tensor *out[CLV__MAX_OUT];
+    const char *layer;
+    clv__phase phase;
+};
+
+struct clv_graph {
+    clv_runtime *runtime;
+    clv__arena arena;
+    clv__error error; // the first mistake
+    bool training;
+    clv_tensor **tensors;
+    size_t n_tensors, tensors_room;
+    clv__node **nodes;
+    size_t n_nodes, nodes_room;
+    char scope[512]; // "features.0." or ""
+    const char *layer_override; // while gradients are made: the forward node's layer; NULL otherwise
+    clv__phase phase;
+    clv_tensor *random;
+    int32_t next_random_id;
+    clv_tensor *hyper; // the optimizer's step values (optim.h), NULL before
+};
+
+/** A session tensor of that full name (scope is not put before it), made when new. `category` PARAMETERS or OPTIMIZER. */
+clv_tensor *clv__persistent(clv_graph *graph, const char *full_name, clv__desc desc, clv_init init, clv_category category,
+                            bool trainable);
+
+#endif
