@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reverse-mode differentiation, graph to graph: gradients are nodes like any others, so the plan sees them.
+#include <string.h>
+
+#include "cleave/ops.h"
+#include "graph/graph.h"
+
+/** Is there a path from something that wants a gradient? Set when the node was made; ops without grad stop it. */
+static bool leads_to_gradient(const clv__node *node) {
+    for (int i = 0; i < node->io.n_in; i++) {
+        if (clv__wants_grad(node, i)) return true;
+    }
+    return false;
+}
+
+/** Nodes before `end` that the loss depends on. */
+static void mark_needed(const clv__node *node, bool *needed) {
+    // Nodes are in order of execution: one sweep from the end reaches everything.
+    needed[node->id] = true;
+    for (int id = node->id; id >= 0; id--) {
+        if (!needed[id]) continue;
+        const clv__node *at = node->graph->nodes[id];
+        for (int i = 0; i < at->io.n_in; i++) {
+            if (at->in[i] && at->in[i]->node) needed[at->in[i]->node->id] = true;
+        }
+    }
+}
+
+void clv_backward(clv_tensor *loss) {
+    clv_graph *graph = clv__tensor_graph(loss);
+    if (!graph || graph->error.status != CLV_OK) return;
+    char text[128];
+    if (clv_tensor_numel(loss) != 1 || loss->desc.dtype != CLV_DTYPE_F32) {
+        clv__graph_fail(graph, CLV_E_SHAPE, "clv_backward: the loss '%s' must be one f32 element, it is %s %s", loss->name,
+                        clv_dtype_name(loss->desc.dtype), clv_shape_text(&loss->desc.shape, text, sizeof text));
+        return;
+    }
+    if (!loss->node || !loss->requires_grad) {
+        clv__graph_fail(graph, CLV_E_STATE, "clv_backward: no parameter leads to the loss '%s'", loss->name);
+        return;
+    }
+    if (loss->gradient) {
+        clv__graph_fail(graph, CLV_E_STATE, "clv_backward was called for '%s' before", loss->name);
+        return;
+    }
+    size_t n_forward = graph->n_nodes, n_tensors = graph->n_tensors;
+    bool *needed = clv__arena_alloc(&graph->arena, n_forward, sizeof *needed);
+    clv_tensor **sums = clv__arena_alloc(&graph->arena, n_tensors, sizeof *sums); // gradient so far, by tensor id
+    if (!needed || !sums) {
+        clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no host memory for the backward graph");
+        return;
+    }
+    mark_needed(loss->node, needed);
+
+    graph->phase = CLV__BACKWARD;
+    graph->layer_override = loss->layer;
+    sums[loss->id] = clv_full(graph, CLV_DTYPE_F32, loss->desc.shape, 1.0f);
+    for (int id = loss->node->id; id >= 0 && graph->error.status == CLV_OK; id--) {
+        const clv__node *node = graph->nodes[id];
+        if (!needed[id] || !leads_to_gradient(node)) continue;
+        clv_tensor *dy[CLV__MAX_OUT] = {0}, *dx[CLV__MAX_IN] = {0};
+        bool any = false;
+        for (int i = 0; i < node->io.n_out; i++) {
+            dy[i] = sums[node->out[i]->id];
+            any |= dy[i] != NULL;
+        }
+        if (!any) continue;
+        if (!node->io.op->grad) {
+            clv__graph_fail(graph, CLV_E_UNSUPPORTED, "clv_backward: %s '%s' has no gradient, and a parameter leads to it",
+                            node->io.op->name, node->layer);
+            break;
+        }
+        graph->layer_override = node->layer;
+        node->io.op->grad(node, dy, dx);
+        for (int i = 0; i < node->io.n_in; i++) {
+            if (!dx[i] || !clv__wants_grad(node, i)) continue;
+            int in = node->in[i]->id;
+            sums[in] = sums[in] ? clv_add(sums[in], dx[i]) : dx[i];
+        }
+    }
+    graph->layer_override = NULL;
+    graph->phase = CLV__FORWARD;
+
+    for (size_t i = 0; i < n_tensors; i++) {
+        clv_tensor *tensor = graph->tensors[i];
+        tensor->gradient = sums[i];
+        if (sums[i] && tensor->trainable && sums[i]->kind == CLV__VALUE) sums[i]->category = CLV_GRADIENTS;
+    }
+}

@@ -1,0 +1,411 @@
+// SPDX-License-Identifier: Apache-2.0
+// Building: tensors and nodes are appended, never removed; the first mistake sticks.
+#include "graph/graph.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/device.h"
+
+// ---- the graph ----------------------------------------------------------------------------------------------------
+
+clv_status clv_graph_create(clv_runtime *runtime, clv_graph **out) {
+    *out = NULL;
+    clv_graph *graph = clv__alloc(1, sizeof *graph);
+    if (!graph) CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_HOST_MEMORY, "no host memory for a graph");
+    graph->runtime = runtime;
+    clv__error_init(&graph->error);
+    *out = graph;
+    return CLV_OK;
+}
+
+void clv_graph_destroy(clv_graph *graph) {
+    if (!graph) return;
+    clv__error_destroy(&graph->error);
+    clv__arena_reset(&graph->arena);
+    free(graph->tensors);
+    free(graph->nodes);
+    free(graph);
+}
+
+clv_status clv_graph_status(const clv_graph *graph) {
+    if (graph->error.status == CLV_OK) return CLV_OK;
+    return clv__error_set(clv__runtime_error_of(graph->runtime), graph->error.status, "%s", graph->error.text);
+}
+
+clv_tensor *clv__graph_fail(clv_graph *graph, clv_status status, const char *format, ...) {
+    if (!graph || graph->error.status != CLV_OK) return NULL;
+    char text[CLV__ERROR_BYTES];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    clv__error_set(&graph->error, status, "%s", text);
+    return NULL;
+}
+
+void clv_graph_set_training(clv_graph *graph, bool training) {
+    graph->training = training;
+}
+
+bool clv_graph_training(const clv_graph *graph) {
+    return graph->training;
+}
+
+// ---- scopes and names ---------------------------------------------------------------------------------------------
+
+void clv_scope_push(clv_graph *graph, const char *name) {
+    if (!graph) return;
+    size_t used = strlen(graph->scope);
+    if (used + strlen(name) + 2 > sizeof graph->scope) {
+        clv__graph_fail(graph, CLV_E_VALUE, "scope '%s%s' is longer than %zu bytes", graph->scope, name,
+                        sizeof graph->scope - 2);
+        return;
+    }
+    snprintf(graph->scope + used, sizeof graph->scope - used, "%s.", name);
+}
+
+void clv_scope_pop(clv_graph *graph) {
+    if (!graph) return;
+    size_t used = strlen(graph->scope);
+    if (used == 0) {
+        clv__graph_fail(graph, CLV_E_STATE, "clv_scope_pop without a clv_scope_push");
+        return;
+    }
+    used--; // the dot
+    while (used > 0 && graph->scope[used - 1] != '.') used--;
+    graph->scope[used] = 0;
+}
+
+/** The scope without its last dot, as a string of the graph. Consecutive tensors share it. */
+static const char *current_layer(clv_graph *graph) {
+    if (graph->layer_override) return graph->layer_override;
+    size_t used = strlen(graph->scope);
+    size_t length = used ? used - 1 : 0;
+    if (graph->n_tensors) {
+        const char *last = graph->tensors[graph->n_tensors - 1]->layer;
+        if (strlen(last) == length && memcmp(last, graph->scope, length) == 0) return last;
+    }
+    char *layer = clv__arena_alloc(&graph->arena, length + 1, 1);
+    if (layer) memcpy(layer, graph->scope, length);
+    return layer;
+}
+
+/** The part of a full parameter name before its last dot: the layer. */
+static const char *layer_of_name(clv_graph *graph, const char *name) {
+    const char *dot = strrchr(name, '.');
+    size_t length = dot ? (size_t)(dot - name) : 0;
+    char *layer = clv__arena_alloc(&graph->arena, length + 1, 1);
+    if (layer) memcpy(layer, name, length);
+    return layer;
+}
+
+clv_tensor *clv_graph_find(const clv_graph *graph, const char *name) {
+    if (!graph || !name) return NULL;
+    for (size_t i = 0; i < graph->n_tensors; i++) {
+        clv_tensor *tensor = graph->tensors[i];
+        if ((tensor->kind != CLV__VALUE || tensor->is_output) && strcmp(tensor->name, name) == 0) return tensor;
+    }
+    return NULL;
+}
+
+// ---- tensors ------------------------------------------------------------------------------------------------------
+
+static clv_tensor *out_of_memory(clv_graph *graph) {
+    return clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no host memory for the graph");
+}
+
+static clv_tensor *tensor_add(clv_graph *graph, clv__tensor_kind kind, clv__desc desc, const char *name, const char *layer) {
+    clv_tensor *tensor = clv__arena_alloc(&graph->arena, 1, sizeof *tensor);
+    if (!tensor || !name || !layer ||
+        !clv__grow(&graph->tensors, &graph->tensors_room, graph->n_tensors + 1, sizeof *graph->tensors)) {
+        return out_of_memory(graph);
+    }
+    tensor->graph = graph;
+    tensor->id = (int)graph->n_tensors;
+    tensor->kind = kind;
+    tensor->desc = desc;
+    tensor->name = name;
+    tensor->layer = layer;
+    tensor->category = kind == CLV__INPUT ? CLV_IO : CLV_ACTIVATIONS;
+    graph->tensors[graph->n_tensors++] = tensor;
+    return tensor;
+}
+
+/** Elements must be countable, and indexable by a kernel's int. */
+static bool sizes_fit(clv_graph *graph, const char *name, const clv__desc *desc) {
+    char text[128];
+    int64_t numel = clv__numel(desc);
+    if (numel >= 0 && numel <= INT32_MAX) return true;
+    clv_shape_text(&desc->shape, text, sizeof text);
+    clv__graph_fail(graph, CLV_E_SHAPE, "'%s': shape %s %s", name, text,
+                    numel < 0 ? "has a negative dimension, or too many elements to count"
+                              : "has more than 2147483647 elements, the most a tensor can have");
+    return false;
+}
+
+clv_tensor *clv_input(clv_graph *graph, const char *name, clv_dtype dtype, clv_shape shape) {
+    if (!graph || graph->error.status != CLV_OK) return NULL;
+    clv__desc desc = {dtype, shape};
+    if (clv_dtype_bytes(dtype) == 0) return clv__graph_fail(graph, CLV_E_DTYPE, "input '%s' needs a data type", name);
+    if (clv_graph_find(graph, name)) {
+        return clv__graph_fail(graph, CLV_E_VALUE, "the graph already has a tensor named '%s'", name);
+    }
+    if (!sizes_fit(graph, name, &desc)) return NULL;
+    return tensor_add(graph, CLV__INPUT, desc, clv__arena_strdup(&graph->arena, name), current_layer(graph));
+}
+
+clv_tensor *clv__persistent(clv_graph *graph, const char *full_name, clv__desc desc, clv_init init,
+                            clv_category category, bool trainable) {
+    if (!graph || graph->error.status != CLV_OK) return NULL;
+    clv_tensor *old = clv_graph_find(graph, full_name);
+    if (old) {
+        if (old->kind == CLV__PERSISTENT && clv_shape_equal(&old->desc.shape, &desc.shape) && old->desc.dtype == desc.dtype)
+            return old;
+        char was[128], is[128];
+        return clv__graph_fail(graph, CLV_E_SHAPE, "'%s' is there already with shape %s, and now wanted as %s", full_name,
+                               clv_shape_text(&old->desc.shape, was, sizeof was),
+                               clv_shape_text(&desc.shape, is, sizeof is));
+    }
+    if (!sizes_fit(graph, full_name, &desc)) return NULL;
+    clv_tensor *tensor = tensor_add(graph, CLV__PERSISTENT, desc, clv__arena_strdup(&graph->arena, full_name),
+                                    layer_of_name(graph, full_name));
+    if (!tensor) return NULL;
+    tensor->init = init;
+    tensor->category = category;
+    tensor->trainable = tensor->requires_grad = trainable;
+    return tensor;
+}
+
+static clv_tensor *scoped_persistent(clv_graph *graph, const char *name, clv__desc desc, clv_init init, bool trainable) {
+    if (!graph) return NULL;
+    char full[1024];
+    int n = snprintf(full, sizeof full, "%s%s", graph->scope, name);
+    if (n < 0 || (size_t)n >= sizeof full) {
+        return clv__graph_fail(graph, CLV_E_VALUE, "the name '%s%s' is too long", graph->scope, name);
+    }
+    return clv__persistent(graph, full, desc, init, CLV_PARAMETERS, trainable);
+}
+
+clv_tensor *clv_parameter(clv_graph *graph, const char *name, clv_shape shape, clv_init init) {
+    return scoped_persistent(graph, name, clv__f32(shape), init, true);
+}
+
+clv_tensor *clv_buffer(clv_graph *graph, const char *name, clv_dtype dtype, clv_shape shape, clv_init init) {
+    return scoped_persistent(graph, name, (clv__desc){dtype, shape}, init, false);
+}
+
+void clv_output(clv_tensor *tensor, const char *name) {
+    if (!tensor) return;
+    clv_graph *graph = tensor->graph;
+    if (tensor->kind != CLV__VALUE) {
+        clv__graph_fail(graph, CLV_E_VALUE, "'%s' is not computed, so it cannot be an output", tensor->name);
+        return;
+    }
+    if (name && strcmp(name, tensor->name) != 0) {
+        if (clv_graph_find(graph, name)) {
+            clv__graph_fail(graph, CLV_E_VALUE, "the graph already has a tensor named '%s'", name);
+            return;
+        }
+        char *copy = clv__arena_strdup(&graph->arena, name);
+        if (!copy) {
+            out_of_memory(graph);
+            return;
+        }
+        tensor->name = copy;
+    }
+    tensor->is_output = true;
+    if (tensor->category == CLV_ACTIVATIONS) tensor->category = CLV_IO;
+}
+
+void clv_requires_grad(clv_tensor *tensor, bool requires_grad) {
+    if (tensor) tensor->requires_grad = requires_grad;
+}
+
+int clv_parameter_count(const clv_graph *graph) {
+    int n = 0;
+    for (size_t i = 0; i < graph->n_tensors; i++) n += graph->tensors[i]->trainable;
+    return n;
+}
+
+clv_tensor *clv_parameter_get(const clv_graph *graph, int index) {
+    for (size_t i = 0; i < graph->n_tensors; i++) {
+        if (graph->tensors[i]->trainable && index-- == 0) return graph->tensors[i];
+    }
+    return NULL;
+}
+
+clv_shape clv_tensor_shape(const clv_tensor *tensor) {
+    return tensor ? tensor->desc.shape : (clv_shape){0};
+}
+
+clv_dtype clv_tensor_dtype(const clv_tensor *tensor) {
+    return tensor ? tensor->desc.dtype : CLV_DTYPE_NONE;
+}
+
+const char *clv_tensor_name(const clv_tensor *tensor) {
+    return tensor ? tensor->name : "";
+}
+
+int64_t clv_tensor_numel(const clv_tensor *tensor) {
+    return tensor ? clv__numel(&tensor->desc) : 0;
+}
+
+size_t clv_tensor_bytes(const clv_tensor *tensor) {
+    return tensor ? (size_t)clv__numel(&tensor->desc) * clv_dtype_bytes(tensor->desc.dtype) : 0;
+}
+
+clv_tensor *clv_gradient(const clv_tensor *tensor) {
+    return tensor ? tensor->gradient : NULL;
+}
+
+clv_graph *clv__tensor_graph(const clv_tensor *tensor) {
+    return tensor ? tensor->graph : NULL;
+}
+
+// ---- nodes --------------------------------------------------------------------------------------------------------
+
+/** "x [4,3], weight [2,2]": the shapes behind a mistake. */
+static void describe_inputs(const clv__op_io *io, char *text, size_t bytes) {
+    size_t used = 0;
+    text[0] = 0;
+    for (int i = 0; i < io->n_in && used < bytes; i++) {
+        char shape[128];
+        if (io->in[i].dtype == CLV_DTYPE_NONE) continue;
+        int n = snprintf(text + used, bytes - used, "%s%s %s", used ? ", " : "", clv_dtype_name(io->in[i].dtype),
+                         clv_shape_text(&io->in[i].shape, shape, sizeof shape));
+        if (n > 0) used += (size_t)n;
+    }
+}
+
+static clv_tensor *node_fail(clv_graph *graph, const clv__op_io *io, const char *layer, clv_status status, const char *text) {
+    char inputs[1024];
+    describe_inputs(io, inputs, sizeof inputs);
+    return clv__graph_fail(graph, status, "%s '%s': %s (inputs: %s)", io->op->name, layer, text, inputs);
+}
+
+clv_tensor *clv__node_add(const clv__op *op, const void *attrs, clv_tensor *const *inputs, int n_in, uint32_t optional) {
+    clv_graph *graph = NULL;
+    for (int i = 0; i < n_in && !graph; i++) graph = clv__tensor_graph(inputs[i]);
+    return clv__node_add_to(graph, op, attrs, inputs, n_in, optional);
+}
+
+clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *attrs, clv_tensor *const *inputs, int n_in,
+                             uint32_t optional) {
+    if (!graph || graph->error.status != CLV_OK) return NULL; // an earlier mistake, kept in the graph
+    if (n_in > CLV__MAX_IN) {
+        return clv__graph_fail(graph, CLV_E_VALUE, "%s has %d inputs, the most is %d", op->name, n_in, CLV__MAX_IN);
+    }
+
+    clv__node *node = clv__arena_alloc(&graph->arena, 1, sizeof *node);
+    const char *layer = current_layer(graph);
+    if (!node || !layer || !clv__grow(&graph->nodes, &graph->nodes_room, graph->n_nodes + 1, sizeof *graph->nodes))
+        return out_of_memory(graph);
+    node->graph = graph;
+    node->layer = layer;
+    node->phase = graph->phase;
+    if (op->attrs_bytes) {
+        memcpy(node->attrs, attrs, op->attrs_bytes);
+        node->io.attrs = node->attrs;
+    }
+    node->io.op = op;
+    node->io.n_in = n_in;
+    bool wants_grad = false;
+    for (int i = 0; i < n_in; i++) {
+        clv_tensor *in = inputs[i];
+        if (!in) {
+            if (optional & (1u << i)) continue;
+            return clv__graph_fail(graph, CLV_E_VALUE, "%s '%s': input %d is NULL", op->name, layer, i);
+        }
+        if (in->graph != graph) {
+            return clv__graph_fail(graph, CLV_E_VALUE, "%s '%s': '%s' belongs to another graph", op->name, layer, in->name);
+        }
+        node->in[i] = in;
+        node->io.in[i] = in->desc;
+        wants_grad |= in->requires_grad;
+    }
+
+    clv__error mistake;
+    clv__error_init(&mistake);
+    clv_status status = op->infer(&node->io, &mistake);
+    if (status != CLV_OK) node_fail(graph, &node->io, layer, status, mistake.text);
+    clv__error_destroy(&mistake);
+    if (status != CLV_OK) return NULL;
+
+    char name[640];
+    for (int i = 0; i < node->io.n_out; i++) {
+        snprintf(name, sizeof name, i ? "%s%s%s#%zu.%d" : "%s%s%s#%zu", layer, *layer ? "." : "", op->name, graph->n_nodes, i);
+        if (!sizes_fit(graph, name, &node->io.out[i])) return NULL;
+        clv_tensor *out = tensor_add(graph, CLV__VALUE, node->io.out[i], clv__arena_strdup(&graph->arena, name), layer);
+        if (!out) return NULL;
+        out->node = node;
+        out->output_index = i;
+        out->requires_grad = wants_grad && graph->phase == CLV__FORWARD && out->desc.dtype == CLV_DTYPE_F32;
+        node->out[i] = out;
+    }
+    node->id = (int)graph->n_nodes;
+    graph->nodes[graph->n_nodes++] = node;
+    return node->out[0];
+}
+
+clv_tensor *clv__sibling(clv_tensor *tensor, int i) {
+    return tensor && tensor->node ? tensor->node->out[i] : NULL;
+}
+
+clv_tensor *clv__node_in(const clv__node *node, int i) {
+    return i < node->io.n_in ? node->in[i] : NULL;
+}
+
+clv_tensor *clv__node_out(const clv__node *node, int i) {
+    return i < node->io.n_out ? node->out[i] : NULL;
+}
+
+const void *clv__node_attrs(const clv__node *node) {
+    return node->attrs;
+}
+
+const clv__op_io *clv__node_io(const clv__node *node) {
+    return &node->io;
+}
+
+bool clv__wants_grad(const clv__node *node, int i) {
+    return i < node->io.n_in && node->in[i] && node->in[i]->requires_grad;
+}
+
+clv_tensor *clv__graph_random(clv_graph *graph) {
+    if (!graph) return NULL;
+    if (!graph->random) graph->random = clv_input(graph, "random_state", CLV_DTYPE_I32, CLV_SHAPE(4));
+    return graph->random;
+}
+
+int32_t clv__graph_random_id(clv_graph *graph) {
+    return graph ? graph->next_random_id++ : 0;
+}
+
+// ---- for infer functions --------------------------------------------------------------------------------------------
+
+clv_status clv__want_dtype(const clv__op_io *io, int i, const char *what, clv_dtype dtype, clv__error *error) {
+    if (!clv__has_in(io, i)) CLV_FAIL(error, CLV_E_VALUE, "%s is missing", what);
+    if (io->in[i].dtype != dtype) {
+        CLV_FAIL(error, CLV_E_DTYPE, "%s is %s, it must be %s", what, clv_dtype_name(io->in[i].dtype), clv_dtype_name(dtype));
+    }
+    return CLV_OK;
+}
+
+clv_status clv__want_rank(const clv__op_io *io, int i, const char *what, int rank, clv__error *error) {
+    if (!clv__has_in(io, i)) CLV_FAIL(error, CLV_E_VALUE, "%s is missing", what);
+    if (io->in[i].shape.rank != rank) {
+        CLV_FAIL(error, CLV_E_SHAPE, "%s has %d dimensions, it must have %d", what, io->in[i].shape.rank, rank);
+    }
+    return CLV_OK;
+}
+
+clv_status clv__want_axis(int axis, int rank, int *out, clv__error *error) {
+    *out = axis < 0 ? axis + rank : axis;
+    if (*out < 0 || *out >= rank) {
+        CLV_FAIL(error, CLV_E_VALUE, "axis %d is outside a tensor of %d dimensions", axis, rank);
+    }
+    return CLV_OK;
+}

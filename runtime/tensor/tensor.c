@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+// Data types and shapes.
+#include "cleave/tensor.h"
+
+#include <stdio.h>
+#include <string.h>
+
+clv_shape clv_shape_make(int rank, const int64_t *dims) {
+    clv_shape shape = {0};
+    shape.rank = rank < 0 ? 0 : rank > CLV_MAX_RANK ? CLV_MAX_RANK : rank;
+    for (int i = 0; i < shape.rank; i++) shape.dims[i] = dims[i];
+    return shape;
+}
+
+int64_t clv_shape_numel(const clv_shape *shape) {
+    int64_t numel = 1;
+    bool empty = false; // [0, huge, huge] is empty, not an overflow
+    for (int i = 0; i < shape->rank; i++) {
+        if (shape->dims[i] < 0) return -1;
+        if (shape->dims[i] == 0) empty = true;
+    }
+    if (empty) return 0;
+    for (int i = 0; i < shape->rank; i++) {
+        if (__builtin_mul_overflow(numel, shape->dims[i], &numel)) return -1;
+    }
+    return numel;
+}
+
+bool clv_shape_equal(const clv_shape *a, const clv_shape *b) {
+    return a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
+}
+
+char *clv_shape_text(const clv_shape *shape, char *text, size_t bytes) {
+    size_t used = 0;
+    if (bytes == 0) return text;
+    text[0] = 0;
+    for (int i = 0; i <= shape->rank && used < bytes; i++) {
+        int n = i == shape->rank ? snprintf(text + used, bytes - used, i ? "]" : "[]")
+                                 : snprintf(text + used, bytes - used, "%c%lld", i ? ',' : '[', (long long)shape->dims[i]);
+        if (n < 0) break;
+        used += (size_t)n;
+    }
+    return text;
+}
+
+size_t clv_dtype_bytes(clv_dtype dtype) {
+    return dtype == CLV_DTYPE_F32 || dtype == CLV_DTYPE_I32 ? 4 : 0;
+}
+
+const char *clv_dtype_name(clv_dtype dtype) {
+    return dtype == CLV_DTYPE_F32 ? "f32" : dtype == CLV_DTYPE_I32 ? "i32" : "none";
+}
