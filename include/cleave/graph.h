@@ -24,6 +24,9 @@ CLV_API void clv_graph_destroy(clv_graph *graph);
 /** CLV_OK, or the first mistake made while building; its sentence is put into the runtime (clv_runtime_error). */
 CLV_API CLV_MUST_CHECK clv_status clv_graph_status(const clv_graph *graph);
 
+/** The graph a tensor belongs to; NULL for NULL (a failed build). Functions that build layers ask this. */
+CLV_API clv_graph *clv_tensor_graph(const clv_tensor *tensor);
+
 /** Layers built from now on behave as in training (dropout drops, batch_norm uses the batch). Default false. */
 CLV_API void clv_graph_set_training(clv_graph *graph, bool training);
 CLV_API bool clv_graph_training(const clv_graph *graph);

@@ -261,6 +261,10 @@ clv_tensor *clv_gradient(const clv_tensor *tensor) {
     return tensor ? tensor->gradient : NULL;
 }
 
+clv_graph *clv_tensor_graph(const clv_tensor *tensor) {
+    return tensor ? tensor->graph : NULL;
+}
+
 clv_graph *clv__tensor_graph(const clv_tensor *tensor) {
     return tensor ? tensor->graph : NULL;
 }

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers: ops with parameters, under PyTorch's names, layouts and first values. And a few whole models.
+// A layer makes its parameters under its name: clv_nn_linear(x, "fc1", ...) makes `fc1.weight` [out,in] and `fc1.bias`.
+// Every call takes NULL and gives NULL after a mistake; the graph keeps the sentence (graph.h).
+#ifndef CLEAVE_NN_H
+#define CLEAVE_NN_H
+
+#include "graph.h"
+#include "ops.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct clv_nn_linear_config {
+    bool no_bias;
+} clv_nn_linear_config;
+
+/**
+ * Multiply the last dimension with a weight and add a bias.
+ *
+ *     y = x weight^T + bias
+ *
+ * x             [..., in]
+ * name          of the layer; makes `name.weight` [out_features, in] and `name.bias` [out_features]
+ * out_features  >= 1
+ * config        NULL means all defaults
+ * result        [..., out_features]
+ *
+ * Numerics   first values: uniform within 1/sqrt(in), weight and bias
+ * Source     torch.nn.Linear
+ */
+CLV_API clv_tensor *clv_nn_linear(clv_tensor *x, const char *name, int64_t out_features,
+                                  const clv_nn_linear_config *config);
+
+/** [0] is H, [1] is W; [1] zero means the same as [0]; both zero: stride 1, padding 0, dilation 1. */
+typedef struct clv_nn_conv2d_config {
+    int kernel[2]; /**< must be given */
+    int stride[2], padding[2], dilation[2];
+    int groups; /**< 0 means 1 */
+    bool no_bias;
+} clv_nn_conv2d_config;
+
+/**
+ * Convolve images.
+ *
+ * x             [N, C, H, W]
+ * name          of the layer; makes `name.weight` [out_channels, C/groups, kernel] and `name.bias` [out_channels]
+ * out_channels  >= 1, a multiple of groups
+ * result        [N, out_channels, H', W']
+ *
+ * Errors     CLV_E_VALUE  no kernel size;  as clv_conv2d
+ * Numerics   first values: uniform within 1/sqrt(C/groups * kernel height * kernel width), weight and bias
+ * Source     torch.nn.Conv2d
+ */
+CLV_API clv_tensor *clv_nn_conv2d(clv_tensor *x, const char *name, int64_t out_channels,
+                                  const clv_nn_conv2d_config *config);
+
+/** Zero means the default: momentum 0.1, eps 1e-5. */
+typedef struct clv_nn_batch_norm_config {
+    float momentum, eps;
+    bool no_affine; /**< no weight and bias */
+} clv_nn_batch_norm_config;
+
+/**
+ * Normalise each channel over the batch in training, with running statistics otherwise (clv_graph_set_training).
+ *
+ * x       [N, C] or [N, C, ...]
+ * name    makes `name.weight` (ones), `name.bias` (zeros) and the buffers `name.running_mean`, `name.running_var`
+ * result  as x
+ *
+ * Source  Ioffe, Szegedy 2015, arXiv:1502.03167; torch.nn.BatchNorm1d, BatchNorm2d
+ */
+CLV_API clv_tensor *clv_nn_batch_norm(clv_tensor *x, const char *name, const clv_nn_batch_norm_config *config);
+
+/** In training, zero elements with probability p and scale the others by 1/(1-p); otherwise x itself. */
+CLV_API clv_tensor *clv_nn_dropout(clv_tensor *x, float p);
+
+// ---- models ---------------------------------------------------------------------------------------------------------
+
+/** A model is a function that can be called again, for another batch size or for training and evaluation. */
+typedef struct clv_model {
+    const char *name;
+    const char *text; /**< one line: what it is made of */
+    /** Append the model to the graph. x: [N, input...]; result: logits [N, classes]. */
+    clv_tensor *(*build)(clv_graph *graph, clv_tensor *x, int64_t classes);
+    int64_t input[3]; /**< channels, height, width of a sample */
+    int64_t classes;
+} clv_model;
+
+/** The models that Cleave brings (runtime/nn/models.def): `linear`, `mlp`, `cnn`. */
+CLV_API int clv_model_count(void);
+/** The i-th model, NULL past the end. Static. */
+CLV_API const clv_model *clv_model_get(int index);
+/** The model of that name, NULL if there is none. Static. */
+CLV_API const clv_model *clv_model_find(const char *name);
+/** The shape of a batch of n samples: [n, channels, height, width]. */
+CLV_API clv_shape clv_model_input_shape(const clv_model *model, int64_t n);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

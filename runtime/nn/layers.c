@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers: each makes its parameters under its name and calls the op. Public API only.
+// First values follow PyTorch's reset_parameters: kaiming_uniform(a = sqrt(5)) is uniform within 1/sqrt(fan_in), and
+// the bias has the same bound (torch.nn.Linear, torch.nn.modules.conv, release 2.0).
+#include "cleave/nn.h"
+
+#include <math.h>
+
+static clv_init bounded_by_fan_in(int64_t fan_in) {
+    float bound = fan_in > 0 ? (float)(1.0 / sqrt((double)fan_in)) : 0.0f;
+    return (clv_init){CLV_INIT_UNIFORM, -bound, bound};
+}
+
+/** A dimension, or 1 where x has no such dimension: the op then reports the rank with layer and shapes. */
+static int64_t dim_or_1(const clv_shape *shape, int axis) {
+    return axis >= 0 && axis < shape->rank ? shape->dims[axis] : 1;
+}
+
+clv_tensor *clv_nn_linear(clv_tensor *x, const char *name, int64_t out_features, const clv_nn_linear_config *config) {
+    clv_graph *graph = clv_tensor_graph(x);
+    if (!graph) return NULL;
+    clv_shape shape = clv_tensor_shape(x);
+    int64_t in_features = dim_or_1(&shape, shape.rank - 1);
+    clv_init init = bounded_by_fan_in(in_features);
+    clv_scope_push(graph, name);
+    clv_tensor *weight = clv_parameter(graph, "weight", CLV_SHAPE(out_features, in_features), init);
+    clv_tensor *bias = config && config->no_bias ? NULL : clv_parameter(graph, "bias", CLV_SHAPE(out_features), init);
+    clv_tensor *y = clv_linear(x, weight, bias);
+    clv_scope_pop(graph);
+    return y;
+}
+
+/** Copy a pair; a second value of zero means the same as the first. */
+static void pair(int out[2], const int in[2]) {
+    out[0] = in[0];
+    out[1] = in[1] ? in[1] : in[0];
+}
+
+clv_tensor *clv_nn_conv2d(clv_tensor *x, const char *name, int64_t out_channels, const clv_nn_conv2d_config *config) {
+    clv_graph *graph = clv_tensor_graph(x);
+    if (!graph) return NULL;
+    static const clv_nn_conv2d_config defaults;
+    if (!config) config = &defaults;
+    clv_shape shape = clv_tensor_shape(x);
+    clv_conv2d_config conv = {.groups = config->groups > 0 ? config->groups : 1};
+    int kernel[2];
+    pair(kernel, config->kernel);
+    pair(conv.stride, config->stride);
+    pair(conv.padding, config->padding);
+    pair(conv.dilation, config->dilation);
+    int64_t channels = dim_or_1(&shape, 1) / conv.groups;
+    clv_init init = bounded_by_fan_in(channels * kernel[0] * kernel[1]);
+    clv_scope_push(graph, name);
+    clv_tensor *weight =
+        clv_parameter(graph, "weight", CLV_SHAPE(out_channels, channels, kernel[0], kernel[1]), init);
+    clv_tensor *bias = config->no_bias ? NULL : clv_parameter(graph, "bias", CLV_SHAPE(out_channels), init);
+    clv_tensor *y = clv_conv2d(x, weight, bias, &conv);
+    clv_scope_pop(graph);
+    return y;
+}
+
+clv_tensor *clv_nn_batch_norm(clv_tensor *x, const char *name, const clv_nn_batch_norm_config *config) {
+    clv_graph *graph = clv_tensor_graph(x);
+    if (!graph) return NULL;
+    static const clv_nn_batch_norm_config defaults;
+    if (!config) config = &defaults;
+    clv_shape shape = clv_tensor_shape(x);
+    clv_shape channels = CLV_SHAPE(dim_or_1(&shape, 1));
+    clv_init zeros = {.kind = CLV_INIT_ZEROS}, ones = {.kind = CLV_INIT_ONES};
+    clv_scope_push(graph, name);
+    clv_tensor *weight = config->no_affine ? NULL : clv_parameter(graph, "weight", channels, ones);
+    clv_tensor *bias = config->no_affine ? NULL : clv_parameter(graph, "bias", channels, zeros);
+    clv_tensor *mean = clv_buffer(graph, "running_mean", CLV_DTYPE_F32, channels, zeros);
+    clv_tensor *var = clv_buffer(graph, "running_var", CLV_DTYPE_F32, channels, ones);
+    clv_tensor *y = clv_batch_norm(x, weight, bias, mean, var, clv_graph_training(graph),
+                                   config->momentum != 0 ? config->momentum : 0.1f,
+                                   config->eps != 0 ? config->eps : 1e-5f);
+    clv_scope_pop(graph);
+    return y;
+}
+
+clv_tensor *clv_nn_dropout(clv_tensor *x, float p) {
+    clv_graph *graph = clv_tensor_graph(x);
+    return graph && clv_graph_training(graph) ? clv_dropout(x, p) : x;
+}
