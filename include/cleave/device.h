@@ -17,15 +17,15 @@ typedef enum clv_device_type {
     CLV_DEVICE_CPU,
     CLV_DEVICE_GPU,
     CLV_DEVICE_ACCELERATOR,
-    CLV_DEVICE_NULL
+    CLV_DEVICE_OTHER /**< cannot run kernels: a custom device, or a platform that failed before it told its devices */
 } clv_device_type;
 
 /** What is known of a device. Strings are borrowed from the device. Bytes are bytes. */
 typedef struct clv_device_info {
-    const char *name;            /**< ours: `gpu:0`, `cpu:0`, `accelerator:0`, `host` */
+    const char *name;            /**< ours: `gpu:0`, `cpu:0`, `accelerator:0`, `other:0`, `null:0`, `host` */
     const char *label;           /**< the driver's name for it */
     const char *backend;         /**< `opencl`, `host`, `null` */
-    clv_device_type type;
+    clv_device_type type;        /**< of a null device: what it pretends to be */
     int index;                   /**< position in the runtime's list */
     int platform, device;        /**< as clinfo counts them; -1 outside OpenCL */
     const char *platform_name;
@@ -41,6 +41,7 @@ typedef struct clv_device_info {
     uint32_t alignment_bytes;    /**< of a tensor inside a buffer */
     uint32_t vector_width;       /**< native float vector width, at least 1 */
     bool fp16, fp64, sub_groups;
+    bool local_memory;           /**< local memory is fast memory of its own, not a part of global memory */
     bool unified_memory;         /**< shares memory with the host */
 } clv_device_info;
 
@@ -50,9 +51,10 @@ CLV_API int clv_device_count(const clv_runtime *runtime);
 CLV_API clv_device *clv_device_get(clv_runtime *runtime, int index);
 
 /**
- * The device a text means: `gpu:0`, `gpu` (the first), `0:1` (platform:device as clinfo counts), part of the driver's
- * name in any case (`llvmpipe`), `host`; `a|b` is the first of them that exists and is usable. NULL or "" is the best
- * device: gpu|accelerator|cpu|host.
+ * The device a text means, in any case of letters: a name (`gpu:0`, `host`), a type (`gpu`, its first usable device), an
+ * index (`0`), `0:1` (platform:device as clinfo counts), or part of the driver's name for the device or else of the
+ * platform's name (`llvmpipe`). `a|b` is the first of them that exists and is usable. NULL or "" is the best device:
+ * gpu|accelerator|cpu|host.
  *
  * Errors  CLV_E_NOT_FOUND, the sentence lists the devices there are; CLV_E_UNSUPPORTED it is not usable, and why
  */
@@ -87,7 +89,10 @@ typedef struct clv_memory_info {
     uint64_t budget;                             /**< 0: none, the device's memory is the limit */
 } clv_memory_info;
 
-/** The account of a device, exact: every byte the runtime holds there. */
+/**
+ * The account of a device, exact: every byte the runtime holds there, and the staging memory on the host that feeds it.
+ * At any moment all.current is the sum of the categories' current.
+ */
 CLV_API clv_memory_info clv_device_memory(const clv_device *device);
 /** Begin peaks anew from what is held now. */
 CLV_API void clv_device_memory_reset_peak(clv_device *device);

@@ -19,12 +19,19 @@ typedef enum clv_log_level { CLV_LOG_WARNING, CLV_LOG_INFO, CLV_LOG_DEBUG } clv_
 
 /** How the runtime is set up. All zero is the default. Strings are copied. */
 typedef struct clv_runtime_config {
-    const char *visible_devices; /**< as CLEAVE_VISIBLE_DEVICES; NULL: the variable; "" shows all */
-    const char *partition;       /**< as CLEAVE_PARTITION, `cpu:0=2`; NULL: the variable */
+    /** Which OpenCL devices to list, and in which order: indices or specs (clv_device_find), comma-separated: `0,4` become
+     *  0 and 1. NULL: the variable CLEAVE_VISIBLE_DEVICES; "" shows all. `host` is always there. */
+    const char *visible_devices;
+    /** Devices to replace by equal sub-devices, before visible_devices is read: `cpu:0=2`, comma-separated. NULL: the
+     *  variable CLEAVE_PARTITION; "" splits none. */
+    const char *partition;
+    /** OpenCL platforms not to touch, a line `P=reason` each, as clv_runtime_probe writes it (`*=reason`: all of OpenCL).
+     *  Each is listed as one unusable device. NULL: none. */
+    const char *left_out;
     const char *cache_dir;       /**< program cache; NULL: CLEAVE_CACHE_DIR, else XDG_CACHE_HOME/cleave, else ~/.cache/cleave */
     bool no_cache;               /**< build every program afresh, write none */
     bool no_opencl;              /**< only the host device */
-    bool null_devices;           /**< also list the null device, which records commands and computes nothing */
+    bool null_devices;           /**< also list the null devices, which record commands and compute nothing */
     /** Called with warnings and notes; the library itself never prints. NULL drops them. May come from any thread. */
     void (*log)(void *user, clv_log_level level, const char *sentence);
     void *log_user;
@@ -40,9 +47,9 @@ typedef struct clv_runtime_config {
  * config  NULL means all defaults
  * out     the runtime; destroy it with clv_runtime_destroy
  *
- * Errors  CLV_E_HOST_MEMORY; CLV_E_VALUE a malformed visible_devices or partition;
- *         CLV_E_NOT_FOUND it names no device. On CLV_E_VALUE and CLV_E_NOT_FOUND *out is still a runtime without
- *         devices, so that its sentence can be read; destroy it.
+ * Errors  CLV_E_HOST_MEMORY: *out is NULL. CLV_E_VALUE a malformed visible_devices, partition or left_out;
+ *         CLV_E_NOT_FOUND it names no device; CLV_E_UNSUPPORTED a device cannot be split so. On these three *out is still
+ *         a runtime, without devices, so that its sentence can be read; destroy it.
  */
 CLV_API CLV_MUST_CHECK clv_status clv_runtime_create(const clv_runtime_config *config, clv_runtime **out);
 
@@ -56,7 +63,7 @@ CLV_API const char *clv_runtime_error(const clv_runtime *runtime);
 typedef struct clv_program_report {
     int programs;      /**< programs asked for */
     int cache_hits;    /**< loaded from our cache */
-    int cache_misses;  /**< built from source */
+    int cache_misses;  /**< built from source (by a driver that may have had it in a cache of its own) */
     double seconds;    /**< wall time of loading and building */
 } clv_program_report;
 

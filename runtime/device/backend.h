@@ -35,7 +35,7 @@ typedef struct clv__barg {
     size_t bytes;
 } clv__barg;
 
-/** A range of work-items. local all zero: the driver chooses. */
+/** A range of work-items. local all zero: the driver chooses. A zero in global: there is nothing to do. */
 typedef struct clv__grid {
     int dims;
     size_t global[3], local[3];
@@ -44,22 +44,29 @@ typedef struct clv__grid {
 /** A host function run in queue order over device memory seen as host memory. See call. */
 typedef void (*clv__bcall)(void *context, void *const *pointers);
 
+/** What is known of a driver beyond the public record; a backend's quirk table says it. Zero is the usual. */
+typedef struct clv__traits {
+    bool caches_programs; // the driver keeps built programs itself, better than we could
+    int build_threads;    // programs worth building at once; 0: as many as the host has threads, at most 4
+} clv__traits;
+
 /** What enumerate tells of one device. Strings are copied by the runtime. */
 typedef struct clv__found {
     clv_device_info info; // name and index are filled in by the runtime
-    void *handle;         // passed to open; owned by the backend, lives as long as the backend's state
+    clv__traits traits;
+    void *handle; // passed to open; owned by the backend, lives as long as the backend's state
 } clv__found;
 
 struct clv__backend {
     const char *name;
 
-    /** Start the backend. *state is passed to enumerate, open and shutdown.. */
-    clv_status (*startup)(void **state, clv__error *error);
+    /** Start the backend. *state is passed to enumerate, open and shutdown. `config` has its NULLs filled in. */
+    clv_status (*startup)(const clv_runtime_config *config, void **state, clv__error *error);
     /** After every device is closed. NULL state is fine. */
     void (*shutdown)(void *state);
 
     /** Tell every device by calling `tell` once for each, unusable ones with info.usable false and a reason. Blocks.
-     *  A platform that fails or has no devices is skipped. */
+     *  A platform without devices is skipped; one that fails is told as one unusable device of type OTHER. */
     clv_status (*enumerate)(void *state, clv_status (*tell)(void *user, const clv__found *found), void *user,
                             clv__error *error);
 
@@ -79,7 +86,7 @@ struct clv__backend {
     void (*buffer_destroy)(clv__bbuffer *buffer); // NULL is fine
 
     /** Copy host -> device. Enqueues; `source` must stay until *event. The device first waits for `after` (NULL: nothing).
-     *  event NULL: not wanted. Worker. */
+     *  `after` is an event of the same device, of either queue; bytes 0 moves nothing. event NULL: not wanted. Worker. */
     clv_status (*write)(clv__bdevice *device, clv__queue queue, clv__bbuffer *to, size_t offset, size_t bytes,
                         const void *source, clv__bevent *after, clv__bevent **event, clv__error *error);
     /** Copy device -> host. Enqueues; `target` is valid at *event. Worker. */
@@ -102,7 +109,9 @@ struct clv__backend {
     clv_status (*program_binary)(clv__bprogram *program, void **binary, size_t *bytes, clv__error *error);
     void (*program_destroy)(clv__bprogram *program); // NULL is fine; its kernels are gone before
 
-    /** A kernel object of its own, arguments set once. Blocks. Any thread (different programs at a time). */
+    /** A kernel object of its own, arguments set once. Blocks. Any thread (different programs at a time).
+     *  Errors  CLV_E_UNSUPPORTED  the kernel does not allow the grid's local size or the local memory on this device:
+     *  choose another variant. CLV_E_NOT_FOUND  the program has no such kernel. */
     clv_status (*kernel_create)(clv__bprogram *program, const char *name, const clv__barg *args, int n_args,
                                 const clv__grid *grid, clv__error *error, clv__bkernel **out);
     void (*kernel_destroy)(clv__bkernel *kernel); // NULL is fine

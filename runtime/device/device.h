@@ -9,7 +9,7 @@
 
 /** One allocation that is held. */
 typedef struct clv__ledger_entry {
-    char *layer;
+    char *layer; // owned; its address is the entry's key
     clv_category category;
     size_t bytes;
 } clv__ledger_entry;
@@ -26,12 +26,14 @@ struct clv_device {
     const clv__backend *backend;
     void *handle;
     clv_device_info info; // strings live in the runtime's arena
+    clv__traits traits;
     char name[24];
     clv__ledger ledger;
     pthread_mutex_t open_lock;
     clv__bdevice *open; // NULL until clv__device_open
     struct clv__program_store *programs;
     struct clv__worker *worker; // started by exec when first used; see exec/worker.h
+    void (*worker_destroy)(struct clv__worker *worker); // set with it: called before the device closes
 };
 
 struct clv_runtime {
@@ -46,7 +48,8 @@ struct clv_runtime {
     } backends[4];
     int n_backends;
     pthread_mutex_t report_lock;
-    clv_program_report report;
+    clv_program_report report; // under report_lock
+    int debug;                 // CLEAVE_DEBUG: 1 devices, 2 launches, 3 the plan, 4 kernel sources
     bool warned_host; // the warning that the slow host device is in use was given
 };
 
@@ -64,7 +67,7 @@ typedef struct clv__memory {
     clv__bbuffer *buffer; // NULL for bytes == 0
     size_t bytes;
     clv_category category;
-    char *layer; // the ledger's key, owned
+    const char *layer; // borrowed from the ledger
     bool host;   // staging: `pointer` is host memory, there is no buffer
     void *pointer;
 } clv__memory;

@@ -9,6 +9,7 @@ typedef struct clv__kernel_source {
     const char *stem; // file name without .cl
     const char *text; // ends in a zero byte
     size_t bytes;     // without it
+    int common;       // from kernels_cl/common/: pasted once at the start of every program
 } clv__kernel_source;
 
 extern const clv__kernel_source clv__kernel_sources[]; // ends with a NULL stem

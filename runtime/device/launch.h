@@ -60,9 +60,11 @@ typedef struct clv__launches {
     size_t n, room;
     size_t workspace_bytes; // most that any launch needs, alignment included
     bool failed;            // memory ran out, or too many arguments; told by the plan
+    clv__launch spare;      // handed out when memory is out
 } clv__launches;
 
-/** Append a kernel launch. Never NULL (a spare is returned, and `failed` set, if memory is out). */
+/** Append a kernel launch. Never NULL (a spare is returned, and `failed` set, if memory is out).
+ *  Borrowed until the next launch is appended. */
 clv__launch *clv__launch_kernel(clv__launches *list, const char *source, const char *entry);
 /** Append a define: clv__launch_define(l, "TILE", "%d", 8). */
 void clv__launch_define(clv__launches *list, clv__launch *launch, const char *name, const char *format, ...)

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+// The runtime object: its settings, its log, its devices from enumeration to the end.
+// Which devices are seen, and under which names, is the business of select.c.
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/device.h"
+#include "device/program.h"
+#include "device/select.h"
+
+clv__error *clv__runtime_error_of(clv_runtime *runtime) {
+    return runtime ? &runtime->error : NULL;
+}
+
+const char *clv_runtime_error(const clv_runtime *runtime) {
+    return runtime ? runtime->error.text : "";
+}
+
+const char *clv_version(void) {
+    return CLEAVE_VERSION;
+}
+
+void clv__log(clv_runtime *runtime, clv_log_level level, const char *format, ...) {
+    if (!runtime->config.log) return;
+    va_list args;
+    va_start(args, format);
+    va_list again;
+    va_copy(again, args);
+    char small[1024];
+    int n = vsnprintf(small, sizeof small, format, args);
+    va_end(args);
+    if (n >= 0 && (size_t)n < sizeof small) {
+        runtime->config.log(runtime->config.log_user, level, small);
+    } else if (n >= 0) { // kernel sources are long
+        char *big = malloc((size_t)n + 1);
+        if (big) vsnprintf(big, (size_t)n + 1, format, again);
+        runtime->config.log(runtime->config.log_user, level, big ? big : small);
+        free(big);
+    }
+    va_end(again);
+}
+
+clv_program_report clv_runtime_programs(const clv_runtime *runtime) {
+    clv_runtime *self = (clv_runtime *)(uintptr_t)runtime; // the lock is no part of what a reader sees
+    pthread_mutex_lock(&self->report_lock);
+    clv_program_report report = self->report;
+    pthread_mutex_unlock(&self->report_lock);
+    return report;
+}
+
+/** A setting from the config, else from the environment, else "". Copied to the arena; NULL if memory is out.
+ */
+static const char *setting(clv_runtime *runtime, const char *given, const char *variable) {
+    if (!given && variable) given = getenv(variable);
+    return clv__arena_strdup(&runtime->arena, given ? given : "");
+}
+
+static bool copy_config(clv_runtime *runtime, const clv_runtime_config *config) {
+    clv_runtime_config *own = &runtime->config;
+    if (config) *own = *config;
+    own->visible_devices = setting(runtime, own->visible_devices, "CLEAVE_VISIBLE_DEVICES");
+    own->partition = setting(runtime, own->partition, "CLEAVE_PARTITION");
+    own->left_out = setting(runtime, own->left_out, NULL);
+    own->cache_dir = setting(runtime, own->cache_dir, "CLEAVE_CACHE_DIR");
+    const char *debug = getenv("CLEAVE_DEBUG");
+    if (debug) runtime->debug = atoi(debug);
+    return own->visible_devices && own->partition && own->left_out && own->cache_dir;
+}
+
+/** Start a backend and remember it. One that cannot start is left out, with a note; only lack of memory is an
+ * error. */
+static clv_status start_backend(clv_runtime *runtime, const clv__backend *backend) {
+    void *state = NULL;
+    clv_status status = backend->startup(&runtime->config, &state, &runtime->error);
+    if (status == CLV_E_HOST_MEMORY || status == CLV_E_VALUE) return status;
+    if (status != CLV_OK) {
+        clv__log(runtime, CLV_LOG_WARNING, "the %s backend is left out: %s", backend->name,
+                 runtime->error.text);
+        return CLV_OK;
+    }
+    runtime->backends[runtime->n_backends].backend = backend;
+    runtime->backends[runtime->n_backends++].state = state;
+    return CLV_OK;
+}
+
+static clv_status start_backends(clv_runtime *runtime) {
+    CLV_TRY(start_backend(runtime, &clv__backend_host));
+    return CLV_OK;
+}
+
+clv_status clv_runtime_create(const clv_runtime_config *config, clv_runtime **out) {
+    *out = NULL;
+    clv_runtime *runtime = clv__alloc(1, sizeof *runtime);
+    if (!runtime) return CLV_E_HOST_MEMORY;
+    clv__error_init(&runtime->error);
+    pthread_mutex_init(&runtime->report_lock, NULL);
+    clv_status status = CLV_E_HOST_MEMORY;
+    if (copy_config(runtime, config)) status = start_backends(runtime);
+    if (status == CLV_OK) status = clv__devices_list(runtime);
+    if (status == CLV_E_HOST_MEMORY) {
+        clv_runtime_destroy(runtime);
+        return status;
+    }
+    if (status == CLV_OK) {
+        runtime->error.status = CLV_OK; // a backend that was left out is no failure of the runtime
+        runtime->error.text[0] = 0;
+    }
+    *out = runtime;
+    return status;
+}
+
+void clv_runtime_destroy(clv_runtime *runtime) {
+    if (!runtime) return;
+    clv__devices_forget(runtime);
+    for (int i = runtime->n_backends; i-- > 0;)
+        runtime->backends[i].backend->shutdown(runtime->backends[i].state);
+    clv__arena_reset(&runtime->arena);
+    pthread_mutex_destroy(&runtime->report_lock);
+    clv__error_destroy(&runtime->error);
+    free(runtime);
+}
+
+clv_status clv__device_open(clv_device *device) {
+    clv_runtime *runtime = device->runtime;
+    pthread_mutex_lock(&device->open_lock);
+    clv_status status = CLV_OK;
+    if (!device->open) {
+        if (!device->info.usable) {
+            status = clv__error_set(&runtime->error, CLV_E_UNSUPPORTED, "device %s (%s) cannot be used: %s",
+                                    device->name, device->info.label, device->info.reason);
+        } else {
+            status = device->backend->open(clv__backend_state(runtime, device->backend), device->handle,
+                                           &runtime->error, &device->open);
+            if (status != CLV_OK) {
+                device->open = NULL;
+                clv__error_prefix(&runtime->error, "device %s cannot be opened: ", device->name);
+            } else if (runtime->debug >= 1) {
+                clv__log(runtime, CLV_LOG_DEBUG, "device %s opened (%s)", device->name, device->info.label);
+            }
+        }
+    }
+    pthread_mutex_unlock(&device->open_lock);
+    return status;
+}
+
+void clv__device_destroy(clv_device *device) {
+    if (!device) return;
+    if (device->worker && device->worker_destroy) device->worker_destroy(device->worker);
+    clv__programs_reset(device);
+    if (device->open) device->backend->close(device->open);
+    clv__ledger_destroy(&device->ledger);
+    pthread_mutex_destroy(&device->open_lock);
+    free(device);
+}

@@ -1,0 +1,408 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which devices there are, which of them are visible, what they are called, and which one a text means.
+// Order: OpenCL devices as the platforms tell them, host, null devices. Settings are read in this order too:
+// first `partition` replaces devices by their parts, then `visible_devices` picks, then names are counted.
+#include "device/select.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/text.h"
+
+static const char *const type_names[] = {"host", "cpu", "gpu", "accelerator", "other"};
+
+const char *clv_device_type_name(clv_device_type type) {
+    return (int)type >= 0 && (size_t)type < sizeof type_names / sizeof *type_names ? type_names[type]
+                                                                                   : "unknown";
+}
+
+void *clv__backend_state(clv_runtime *runtime, const clv__backend *backend) {
+    for (int i = 0; i < runtime->n_backends; i++) {
+        if (runtime->backends[i].backend == backend) return runtime->backends[i].state;
+    }
+    return NULL;
+}
+
+// ---- The list
+// -------------------------------------------------------------------------------------------------------
+
+typedef struct device_list {
+    clv_device **items;
+    size_t n, room;
+} device_list;
+
+/** What `tell` needs to know while a backend enumerates. */
+typedef struct listing {
+    clv_runtime *runtime;
+    const clv__backend *backend;
+    device_list *list;
+} listing;
+
+static void list_reset(device_list *list) {
+    for (size_t i = 0; i < list->n; i++) clv__device_destroy(list->items[i]);
+    free(list->items);
+    *list = (device_list){0};
+}
+
+static clv_status list_add(clv_runtime *runtime, device_list *list, clv_device *device) {
+    if (!clv__grow(&list->items, &list->room, list->n + 1, sizeof *list->items))
+        CLV_FAIL(&runtime->error, CLV_E_HOST_MEMORY, "no host memory for the list of devices");
+    list->items[list->n++] = device;
+    return CLV_OK;
+}
+
+/** Copies the strings of an info record into the runtime's arena; a NULL becomes "". */
+static bool own_strings(clv_runtime *runtime, clv_device_info *info) {
+    const char **strings[] = {&info->label,  &info->backend,  &info->platform_name, &info->vendor,
+                              &info->driver, &info->opencl_c, &info->reason};
+    for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
+        *strings[i] = clv__arena_strdup(&runtime->arena, *strings[i] ? *strings[i] : "");
+        if (!*strings[i]) return false;
+    }
+    return true;
+}
+
+static clv_status tell(void *user, const clv__found *found) {
+    const listing *to = user;
+    clv_device *device = clv__alloc(1, sizeof *device);
+    if (!device) CLV_FAIL(&to->runtime->error, CLV_E_HOST_MEMORY, "no host memory for a device");
+    device->runtime = to->runtime;
+    device->backend = to->backend;
+    device->handle = found->handle;
+    device->info = found->info;
+    device->traits = found->traits;
+    device->info.backend = to->backend->name;
+    if (device->info.alignment_bytes == 0) device->info.alignment_bytes = 1;
+    if (device->info.vector_width == 0) device->info.vector_width = 1;
+    clv__ledger_init(&device->ledger);
+    pthread_mutex_init(&device->open_lock, NULL);
+    clv_status status =
+        own_strings(to->runtime, &device->info)
+            ? list_add(to->runtime, to->list, device)
+            : clv__error_set(&to->runtime->error, CLV_E_HOST_MEMORY, "no host memory for a device");
+    if (status != CLV_OK) clv__device_destroy(device);
+    return status;
+}
+
+/** Count names per type and indices over the whole list. */
+static void name_devices(device_list *list) {
+    int counts[sizeof type_names / sizeof *type_names] = {0}, nulls = 0;
+    for (size_t i = 0; i < list->n; i++) {
+        clv_device *device = list->items[i];
+        clv_device_type type = device->info.type;
+        device->info.index = (int)i;
+        if (strcmp(device->info.backend, "null") == 0)
+            snprintf(device->name, sizeof device->name, "null:%d", nulls++);
+        else if (type == CLV_DEVICE_HOST)
+            snprintf(device->name, sizeof device->name, "host");
+        else
+            snprintf(device->name, sizeof device->name, "%s:%d", clv_device_type_name(type), counts[type]++);
+        device->info.name = device->name;
+    }
+}
+
+// ---- Specs
+// ----------------------------------------------------------------------------------------------------------
+
+/** Part of a text, trimmed. */
+typedef struct span {
+    const char *text;
+    size_t n;
+} span;
+
+/** Cut the next part off *rest at `separator`; false when there is none left. */
+static bool next_part(const char **rest, char separator, span *part) {
+    if (!*rest) return false;
+    const char *end = strchr(*rest, separator);
+    *part = (span){*rest, end ? (size_t)(end - *rest) : strlen(*rest)};
+    *rest = end ? end + 1 : NULL;
+    while (part->n && isspace((unsigned char)part->text[0])) part->text++, part->n--;
+    while (part->n && isspace((unsigned char)part->text[part->n - 1])) part->n--;
+    return true;
+}
+
+static bool same(span part, const char *text) {
+    return strlen(text) == part.n && strncasecmp(part.text, text, part.n) == 0;
+}
+
+/** All digits, at most nine: the number; else -1. */
+static int number(span part) {
+    if (part.n == 0 || part.n > 9) return -1;
+    int value = 0;
+    for (size_t i = 0; i < part.n; i++) {
+        if (!isdigit((unsigned char)part.text[i])) return -1;
+        value = value * 10 + (part.text[i] - '0');
+    }
+    return value;
+}
+
+/** What a text is matched against, from the surest reading to the loosest. */
+typedef enum reading { BY_NAME, BY_TYPE, BY_NUMBER, BY_LABEL, BY_PLATFORM, READINGS } reading;
+
+static bool matches(const clv_device *device, span part, reading by) {
+    const clv_device_info *info = &device->info;
+    char text[256];
+    snprintf(text, sizeof text, "%.*s", part.n < 255 ? (int)part.n : 255, part.text);
+    const char *colon = memchr(part.text, ':', part.n);
+    switch (by) {
+    case BY_NAME: return same(part, info->name);
+    case BY_TYPE:
+        if (strcmp(info->backend, "null") == 0) return same(part, "null");
+        return same(part, clv_device_type_name(info->type));
+    case BY_NUMBER:
+        if (!colon) return number(part) >= 0 && number(part) == info->index;
+        return info->platform >= 0 &&
+               number((span){part.text, (size_t)(colon - part.text)}) == info->platform &&
+               number((span){colon + 1, part.n - (size_t)(colon + 1 - part.text)}) == info->device;
+    case BY_LABEL: return number(part) < 0 && clv__text_holds(info->label, text);
+    case BY_PLATFORM: return number(part) < 0 && clv__text_holds(info->platform_name, text);
+    default: return false;
+    }
+}
+
+/** Is it a type's word or a numbered name? Then it means nothing else: a CPU whose label says "GPU" is not
+ * `gpu`. */
+static bool is_type_word(span part) {
+    const char *colon = memchr(part.text, ':', part.n);
+    if (colon) part.n = (size_t)(colon - part.text);
+    for (size_t i = 0; i < sizeof type_names / sizeof *type_names; i++) {
+        if (same(part, type_names[i])) return true;
+    }
+    return same(part, "null");
+}
+
+/** The device one alternative means: the first usable match, else the first match, else NULL. */
+static clv_device *match(const device_list *list, span part) {
+    if (part.n == 0) return NULL;
+    reading end = is_type_word(part) ? BY_LABEL : READINGS;
+    for (reading by = BY_NAME; by < end; by++) {
+        clv_device *first = NULL;
+        for (size_t i = 0; i < list->n; i++) {
+            if (!matches(list->items[i], part, by)) continue;
+            if (list->items[i]->info.usable) return list->items[i];
+            if (!first) first = list->items[i];
+        }
+        if (first) return first;
+    }
+    return NULL;
+}
+
+/** The first usable device of `a|b|c`, else the first that is there, else NULL. */
+static clv_device *match_any(const device_list *list, span spec) {
+    char text[256];
+    if (spec.n >= sizeof text) return NULL;
+    memcpy(text, spec.text, spec.n);
+    text[spec.n] = 0;
+    clv_device *unusable = NULL;
+    const char *rest = text;
+    span part;
+    while (next_part(&rest, '|', &part)) {
+        clv_device *device = match(list, part);
+        if (device && device->info.usable) return device;
+        if (device && !unusable) unusable = device;
+    }
+    return unusable;
+}
+
+/** `gpu:0 (H200), cpu:0 (llvmpipe), host` for sentences that say what there is. */
+static void list_text(const device_list *list, clv__text *out) {
+    for (size_t i = 0; i < list->n; i++) {
+        const clv_device_info *info = &list->items[i]->info;
+        clv__text_add(out, "%s%s", i ? ", " : "", info->name);
+        if (info->type != CLV_DEVICE_HOST)
+            clv__text_add(out, " (%.60s%s)", info->label, info->usable ? "" : "; not usable");
+    }
+}
+
+static clv_status not_found(clv_runtime *runtime, const device_list *list, const char *what, span part) {
+    clv__text there = {0};
+    list_text(list, &there);
+    clv__error_set(&runtime->error, CLV_E_NOT_FOUND, "%sthere is no device '%.*s'; there is %.1500s", what,
+                   part.n < 200 ? (int)part.n : 200, part.text, clv__text_get(&there));
+    clv__text_reset(&there);
+    return CLV_E_NOT_FOUND;
+}
+
+// ---- Partition and visibility
+// ---------------------------------------------------------------------------------------
+
+/** The `=N` of a partition setting; 0 if malformed. */
+static int parts_of(span *spec) {
+    const char *equals = memchr(spec->text, '=', spec->n);
+    if (!equals) return 0;
+    span count = {equals + 1, spec->n - (size_t)(equals + 1 - spec->text)};
+    spec->n = (size_t)(equals - spec->text);
+    int parts = number(count);
+    return parts >= 1 && parts <= 4096 ? parts : 0;
+}
+
+/** Replace the devices named in the `partition` setting by their parts. All specs mean the list as it was
+ * before. */
+static clv_status split_devices(clv_runtime *runtime, device_list *list) {
+    if (!*runtime->config.partition) return CLV_OK;
+    clv__error *error = &runtime->error;
+    int *parts = clv__alloc(list->n, sizeof *parts);
+    if (!parts) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory to split devices");
+    device_list next = {0};
+    clv_status status = CLV_OK;
+    const char *rest = runtime->config.partition;
+    span spec;
+    while (status == CLV_OK && next_part(&rest, ',', &spec)) {
+        int count = parts_of(&spec);
+        if (count == 0) {
+            status = clv__error_set(
+                error, CLV_E_VALUE,
+                "the partition setting '%.200s' is not of the form DEVICE=PARTS, such as cpu:0=2",
+                runtime->config.partition);
+            break;
+        }
+        clv_device *device = match_any(list, spec);
+        if (!device)
+            status = not_found(runtime, list, "partition: ", spec);
+        else
+            parts[device->info.index] = count;
+    }
+    for (size_t i = 0; status == CLV_OK && i < list->n; i++) {
+        clv_device *device = list->items[i];
+        if (parts[i] == 0) {
+            status = list_add(runtime, &next, device);
+            if (status == CLV_OK) list->items[i] = NULL;
+            continue;
+        }
+        listing to = {runtime, device->backend, &next};
+        size_t before = next.n;
+        if (!device->info.usable)
+            status = clv__error_set(error, CLV_E_UNSUPPORTED, "%s", device->info.reason);
+        else if (!device->backend->partition)
+            status = clv__error_set(error, CLV_E_UNSUPPORTED, "this kind of device has no parts");
+        else
+            status = device->backend->partition(clv__backend_state(runtime, device->backend), device->handle,
+                                                parts[i], tell, &to, error);
+        if (status != CLV_OK && status != CLV_E_HOST_MEMORY)
+            clv__error_prefix(error, "%s (%.60s) cannot be split into %d parts: ", device->name,
+                              device->info.label, parts[i]);
+        for (size_t j = before; j < next.n; j++) { // a part is where its whole was
+            next.items[j]->info.platform = device->info.platform;
+            next.items[j]->info.device = device->info.device;
+        }
+    }
+    free(parts);
+    if (status == CLV_OK) {
+        for (size_t i = 0; i < list->n; i++)
+            clv__device_destroy(list->items[i]); // only those that were split
+        free(list->items);
+        *list = next;
+    } else {
+        list_reset(&next);
+    }
+    return status;
+}
+
+/** Keep what the `visible_devices` setting names, in its order. `host` may be named; it is there anyway. */
+static clv_status choose_visible(clv_runtime *runtime, device_list *list) {
+    if (!*runtime->config.visible_devices) return CLV_OK;
+    device_list next = {0};
+    clv_status status = CLV_OK;
+    const char *rest = runtime->config.visible_devices;
+    span spec;
+    while (status == CLV_OK && next_part(&rest, ',', &spec)) {
+        if (spec.n == 0) {
+            status = clv__error_set(&runtime->error, CLV_E_VALUE,
+                                    "the list of visible devices '%.200s' has an empty item",
+                                    runtime->config.visible_devices);
+            break;
+        }
+        if (same(spec, "host") || number(spec) == (int)list->n)
+            continue; // the index host has without this setting
+        clv_device *device = match_any(list, spec);
+        if (!device) {
+            status = not_found(runtime, list, "visible devices: ", spec);
+            break;
+        }
+        bool twice = false;
+        for (size_t i = 0; i < next.n; i++) twice |= next.items[i] == device;
+        if (!twice) status = list_add(runtime, &next, device);
+    }
+    if (status != CLV_OK) {
+        free(next.items); // the devices are still the list's
+        return status;
+    }
+    for (size_t i = 0; i < list->n; i++) {
+        bool kept = false;
+        for (size_t j = 0; j < next.n; j++) kept |= next.items[j] == list->items[i];
+        if (!kept) clv__device_destroy(list->items[i]);
+    }
+    free(list->items);
+    *list = next;
+    return CLV_OK;
+}
+
+clv_status clv__devices_list(clv_runtime *runtime) {
+    device_list list = {0};
+    clv_status status = CLV_OK;
+    for (int i = 0; status == CLV_OK && i < runtime->n_backends; i++) {
+        const clv__backend *backend = runtime->backends[i].backend;
+        if (backend == &clv__backend_host) { // all that the settings speak of stands before it
+            name_devices(&list);
+            status = split_devices(runtime, &list);
+            if (status == CLV_OK) name_devices(&list);
+            if (status == CLV_OK) status = choose_visible(runtime, &list);
+        }
+        listing to = {runtime, backend, &list};
+        if (status == CLV_OK)
+            status = backend->enumerate(runtime->backends[i].state, tell, &to, &runtime->error);
+    }
+    if (status != CLV_OK) {
+        list_reset(&list);
+        return status;
+    }
+    name_devices(&list);
+    runtime->devices = list.items;
+    runtime->n_devices = list.n;
+    runtime->room = list.room;
+    for (size_t i = 0; runtime->debug >= 1 && i < list.n; i++) {
+        const clv_device_info *info = &list.items[i]->info;
+        clv__log(runtime, CLV_LOG_DEBUG, "%d %s: %s, %s, %s%s%s", info->index, info->name, info->label,
+                 info->platform_name, clv__bytes_text(info->memory_bytes).text,
+                 info->usable ? "" : ", not usable: ", info->reason);
+    }
+    return CLV_OK;
+}
+
+void clv__devices_forget(clv_runtime *runtime) {
+    device_list list = {runtime->devices, runtime->n_devices, runtime->room};
+    list_reset(&list);
+    runtime->devices = NULL;
+    runtime->n_devices = runtime->room = 0;
+}
+
+// ---- Public
+// ---------------------------------------------------------------------------------------------------------
+
+int clv_device_count(const clv_runtime *runtime) {
+    return runtime ? (int)runtime->n_devices : 0;
+}
+
+clv_device *clv_device_get(clv_runtime *runtime, int index) {
+    return runtime && index >= 0 && (size_t)index < runtime->n_devices ? runtime->devices[index] : NULL;
+}
+
+const clv_device_info *clv_device_get_info(const clv_device *device) {
+    return &device->info;
+}
+
+clv_status clv_device_find(clv_runtime *runtime, const char *spec, clv_device **out) {
+    *out = NULL;
+    if (!spec || !*spec) spec = "gpu|accelerator|cpu|host";
+    device_list list = {runtime->devices, runtime->n_devices, runtime->room};
+    clv_device *device = match_any(&list, (span){spec, strlen(spec)});
+    if (!device) return not_found(runtime, &list, "", (span){spec, strlen(spec)});
+    if (!device->info.usable)
+        CLV_FAIL(&runtime->error, CLV_E_UNSUPPORTED, "device '%.200s' is %s (%s), which cannot be used: %s",
+                 spec, device->name, device->info.label, device->info.reason);
+    *out = device;
+    return CLV_OK;
+}
