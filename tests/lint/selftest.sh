@@ -1,0 +1,55 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Lint that cannot fail is no lint: builds a small tree with one fault of every kind and looks for each finding.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+cd "$tree"
+mkdir -p include/cleave runtime/base runtime/ops runtime/plan backends/opencl kernels_cl samples tools docs
+echo 'set(CLEAVE_LAYERS base ops plan)' >runtime/CMakeLists.txt
+printf '#include "base/ok.h"\n' >include/cleave/up.h
+printf '#include "plan/plan.h"\n#include "base/ok.h"\n// exit(1) and printf("%%d") in a comment are fine\n' >runtime/base/up.c
+printf 'void f(void) { exit(1); }\nint g(void) { return fprintf(stderr, "x"); }\ncl_mem m;\n' >runtime/base/words.c
+printf 'void f(char *t) { snprintf(t, 1, "exit(1)"); /* abort(\n abort() */ }\n' >runtime/base/fine.c
+printf 'int f(int o) { switch (o) { case CLV_OP_ADD: return 1; } }\nint g(n *x) { return x->op == &clv_op_add; }\n' >runtime/plan/ops.c
+printf '// PoCL is slow here\n' >runtime/plan/vendor.c
+printf '#include "plan/plan.h"\nconst char *v = "NVIDIA";\n' >backends/opencl/device.c
+printf 'const char *v = "NVIDIA";\n' >backends/opencl/quirks.c
+printf 'kernel void k(global float *y) { y[0] = native_exp(y[0]); }\n' >kernels_cl/k.cl
+printf '#include "base/ok.h"\n' >samples/s.c
+mkdir runtime/stray
+touch runtime/stray/x.c
+cat >README.md <<'END'
+See [the page](docs/none.md).
+```sh
+tools/none.sh
+cmake --preset none
+```
+END
+echo '{"configurePresets": [{"name": "dev"}]}' >CMakePresets.json
+
+failed=0
+# expect SCRIPT PATTERN... : the script exits 1 and prints each pattern.
+expect() {
+    script=$1
+    shift
+    if output=$("$here/$script" "$tree"); then
+        echo "$script found nothing in a bad tree"
+        failed=1
+    fi
+    for pattern; do
+        echo "$output" | grep -q -e "$pattern" || { echo "$script did not find: $pattern"; failed=1; }
+    done
+    # shellcheck disable=SC2254  # a pattern on purpose
+    case $output in *fine.c* | *backends/opencl/quirks.c:*vendors*) echo "$script found what is fine: $output"; failed=1 ;; esac
+}
+expect layers.sh 'include/cleave/up.h:1' 'runtime/base/up.c:1:' 'backends/opencl/device.c:1' 'samples/s.c:1' 'runtime/stray'
+expect words.sh 'base/words.c:1:.*exits' 'base/words.c:2:.*exits' 'base/words.c:3:.*seam' 'plan/ops.c:1:.*descriptor' \
+    'plan/ops.c:2:.*descriptor' 'plan/vendor.c:1:.*vendors' 'opencl/device.c:2:.*vendors' 'kernels_cl/k.cl:1:.*same bits'
+expect readmes.sh 'runtime/base:' 'kernels_cl:'
+expect docs.sh 'docs/none.md' 'tools/none.sh' 'preset none'
+rm runtime/base/fine.c runtime/base/words.c
+expect spdx.sh 'runtime/base/up.c:1'
+[ "$failed" = 0 ] && echo "every fault was found"
+exit "$failed"
