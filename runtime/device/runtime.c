@@ -86,6 +86,9 @@ static clv_status start_backend(clv_runtime *runtime, const clv__backend *backen
 }
 
 static clv_status start_backends(clv_runtime *runtime) {
+#ifdef CLEAVE_OPENCL
+    if (!runtime->config.no_opencl) CLV_TRY(start_backend(runtime, &clv__backend_opencl));
+#endif
     CLV_TRY(start_backend(runtime, &clv__backend_host));
     return CLV_OK;
 }

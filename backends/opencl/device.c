@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+// OpenCL platforms and devices: what there is, what each can do and why it cannot be used, opening and
+// closing. Platforms without devices and platforms that fail are normal; neither is an error of the process.
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "opencl.h"
+
+enum { MIN_ALIGNMENT = 64 }; // kernels read float16 vectors from the start of a tensor
+
+typedef clv_status (*tell_function)(void *user, const clv__found *found);
+
+// ---- Startup
+// --------------------------------------------------------------------------------------------------------
+
+/** Every line of `left_out` is `P=reason` or `*=reason`. */
+static bool left_out_is_well_formed(const char *lines) {
+    while (*lines) {
+        size_t digits = *lines == '*' ? 1 : strspn(lines, "0123456789");
+        if (digits == 0 || lines[digits] != '=') return false;
+        lines += strcspn(lines, "\n");
+        if (*lines) lines++;
+    }
+    return true;
+}
+
+/** The reason why platform `number` is left out, copied to the arena; NULL if it is not. -1 asks for all of
+ * OpenCL. */
+static const char *left_out_reason(clv__ocl_state *state, int number) {
+    for (const char *line = state->left_out; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+        if (number < 0 ? *line != '*' : (*line == '*' || atoi(line) != number)) continue;
+        const char *reason = strchr(line, '=') + 1;
+        size_t n = strcspn(reason, "\n");
+        char *copy = clv__arena_alloc(&state->arena, n + 1, 1);
+        if (copy) memcpy(copy, reason, n);
+        return copy ? copy : "left out";
+    }
+    return NULL;
+}
+
+clv_status clv__ocl_startup(const clv_runtime_config *config, void **out, clv__error *error) {
+    *out = NULL;
+    if (!left_out_is_well_formed(config->left_out))
+        CLV_FAIL(error, CLV_E_VALUE, "left_out wants lines of the form PLATFORM=reason, not '%.200s'",
+                 config->left_out);
+    clv__ocl_state *state = clv__alloc(1, sizeof *state);
+    if (!state) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for the OpenCL backend");
+    state->left_out = config->left_out; // the runtime's, which lives longer
+    pthread_mutex_init(&state->gemm_lock, NULL);
+    *out = state;
+    return CLV_OK;
+}
+
+void clv__ocl_shutdown(void *opaque) {
+    clv__ocl_state *state = opaque;
+    if (!state) return;
+#ifdef CLEAVE_CLBLAST
+    clv__ocl_gemm_forget(state);
+#endif
+    for (clv__ocl_handle *part = state->parts; part; part = part->next) clReleaseDevice(part->id);
+    clv__arena_reset(&state->arena);
+    pthread_mutex_destroy(&state->gemm_lock);
+    free(state);
+}
+
+// ---- Asking
+// ---------------------------------------------------------------------------------------------------------
+
+/** Questions to one device; the first answer that did not come is kept. */
+typedef struct asking {
+    clv__ocl_state *state;
+    cl_device_id id;
+    cl_int failed;
+} asking;
+
+static void ask(asking *to, cl_device_info what, size_t bytes, void *answer) {
+    memset(answer, 0, bytes);
+    cl_int code = clGetDeviceInfo(to->id, what, bytes, answer, NULL);
+    if (code != CL_SUCCESS && to->failed == CL_SUCCESS) to->failed = code;
+}
+
+static cl_ulong ask_ulong(asking *to, cl_device_info what) {
+    cl_ulong answer;
+    ask(to, what, sizeof answer, &answer);
+    return answer;
+}
+
+static cl_uint ask_uint(asking *to, cl_device_info what) {
+    cl_uint answer;
+    ask(to, what, sizeof answer, &answer);
+    return answer;
+}
+
+static bool ask_bool(asking *to, cl_device_info what) {
+    cl_bool answer;
+    ask(to, what, sizeof answer, &answer);
+    return answer == CL_TRUE;
+}
+
+/** A text of `n` bytes, which may or may not end in zeros, without blanks at its ends; in the arena. */
+static const char *tidy(clv__ocl_state *state, const char *raw, size_t n) {
+    n = strnlen(raw, n);
+    while (n && isspace((unsigned char)*raw)) raw++, n--;
+    while (n && isspace((unsigned char)raw[n - 1])) n--;
+    char *copy = clv__arena_alloc(&state->arena, n + 1, 1);
+    if (!copy) return "";
+    memcpy(copy, raw, n);
+    return copy;
+}
+
+static const char *ask_text(asking *to, cl_device_info what) {
+    size_t bytes = 0;
+    cl_int code = clGetDeviceInfo(to->id, what, 0, NULL, &bytes);
+    char *raw = code == CL_SUCCESS && bytes ? clv__alloc(bytes, 1) : NULL;
+    if (raw) code = clGetDeviceInfo(to->id, what, bytes, raw, NULL);
+    if (code != CL_SUCCESS && to->failed == CL_SUCCESS) to->failed = code;
+    const char *text = raw && code == CL_SUCCESS ? tidy(to->state, raw, bytes) : "";
+    free(raw);
+    return text;
+}
+
+static const char *platform_text(clv__ocl_state *state, cl_platform_id platform, cl_platform_info what) {
+    char raw[512];
+    size_t bytes = 0;
+    if (clGetPlatformInfo(platform, what, sizeof raw, raw, &bytes) != CL_SUCCESS) return "";
+    return tidy(state, raw, bytes < sizeof raw ? bytes : sizeof raw);
+}
+
+/** Is the whole word `name` in a list of words? */
+static bool has_extension(const char *list, const char *name) {
+    size_t n = strlen(name);
+    for (const char *at = list; (at = strstr(at, name)); at += n) {
+        if ((at == list || at[-1] == ' ') && (at[n] == ' ' || at[n] == 0)) return true;
+    }
+    return false;
+}
+
+/** "OpenCL C 1.2 pocl" -> "1.2" in the arena; and as 102. */
+static const char *version_of(clv__ocl_state *state, const char *text, int *number) {
+    int major = 0, minor = 0;
+    char plain[32] = "";
+    if (sscanf(text, "OpenCL C %d.%d", &major, &minor) == 2)
+        snprintf(plain, sizeof plain, "%d.%d", major, minor);
+    *number = major * 100 + minor;
+    const char *copy = clv__arena_strdup(&state->arena, plain);
+    return copy ? copy : "";
+}
+
+static clv_device_type type_of(cl_device_type type) {
+    if (type & CL_DEVICE_TYPE_GPU) return CLV_DEVICE_GPU;
+    if (type & CL_DEVICE_TYPE_CPU) return CLV_DEVICE_CPU;
+    if (type & CL_DEVICE_TYPE_ACCELERATOR) return CLV_DEVICE_ACCELERATOR;
+    return CLV_DEVICE_OTHER;
+}
+
+/** A sentence in the arena. */
+static const char *sentence(clv__ocl_state *state, const char *format, const char *a, int b) {
+    char text[300];
+    snprintf(text, sizeof text, format, a, b);
+    const char *copy = clv__arena_strdup(&state->arena, text);
+    return copy ? copy : "";
+}
+
+/** Everything about one device, and whether we can use it. */
+static void describe(clv__ocl_state *state, cl_device_id id, clv__found *found) {
+    asking to = {state, id, CL_SUCCESS};
+    clv_device_info *info = &found->info;
+    cl_device_type type;
+    ask(&to, CL_DEVICE_TYPE, sizeof type, &type);
+    info->type = type_of(type);
+    info->label = ask_text(&to, CL_DEVICE_NAME);
+    info->vendor = ask_text(&to, CL_DEVICE_VENDOR);
+    info->driver = ask_text(&to, CL_DRIVER_VERSION);
+    int version;
+    info->opencl_c = version_of(state, ask_text(&to, CL_DEVICE_OPENCL_C_VERSION), &version);
+    const char *extensions = ask_text(&to, CL_DEVICE_EXTENSIONS);
+    info->memory_bytes = ask_ulong(&to, CL_DEVICE_GLOBAL_MEM_SIZE);
+    info->max_alloc_bytes = ask_ulong(&to, CL_DEVICE_MAX_MEM_ALLOC_SIZE);
+    info->local_bytes = ask_ulong(&to, CL_DEVICE_LOCAL_MEM_SIZE);
+    size_t group;
+    ask(&to, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof group, &group);
+    info->max_work_group = group > UINT32_MAX ? UINT32_MAX : (uint32_t)group;
+    info->compute_units = ask_uint(&to, CL_DEVICE_MAX_COMPUTE_UNITS);
+    cl_uint align = ask_uint(&to, CL_DEVICE_MEM_BASE_ADDR_ALIGN) / 8; // told in bits
+    info->alignment_bytes = align > MIN_ALIGNMENT && (align & (align - 1)) == 0 ? align : MIN_ALIGNMENT;
+    info->vector_width = ask_uint(&to, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
+    info->fp16 = has_extension(extensions, "cl_khr_fp16");
+    info->fp64 = has_extension(extensions, "cl_khr_fp64");
+    info->sub_groups =
+        has_extension(extensions, "cl_khr_subgroups") || has_extension(extensions, "cl_intel_subgroups");
+    cl_device_local_mem_type local;
+    ask(&to, CL_DEVICE_LOCAL_MEM_TYPE, sizeof local, &local);
+    info->local_memory = local == CL_LOCAL;
+    info->unified_memory = ask_bool(&to, CL_DEVICE_HOST_UNIFIED_MEMORY);
+    bool available = ask_bool(&to, CL_DEVICE_AVAILABLE),
+         compiler = ask_bool(&to, CL_DEVICE_COMPILER_AVAILABLE);
+    bool little_endian = ask_bool(&to, CL_DEVICE_ENDIAN_LITTLE);
+    info->reason =
+        to.failed != CL_SUCCESS
+            ? sentence(state, "clGetDeviceInfo: %s (%d)", clv__ocl_error_name(to.failed), (int)to.failed)
+        : info->type == CLV_DEVICE_OTHER ? "a custom device: it runs no OpenCL C kernels"
+        : !available                     ? "its driver says that it is not available"
+        : !compiler                      ? "its driver has no compiler"
+        : version < 102  ? sentence(state, "OpenCL C 1.2 is needed, it has '%s'", info->opencl_c, 0)
+        : !little_endian ? "it is big-endian"
+        : info->memory_bytes == 0 || info->max_alloc_bytes == 0 ? "its driver says that it has no memory"
+        : info->max_work_group == 0                             ? "its driver allows no work-items"
+                                                                : "";
+    info->usable = !*info->reason;
+    found->traits = clv__ocl_quirks(info->platform_name, info->driver);
+}
+
+// ---- Enumeration
+// ----------------------------------------------------------------------------------------------------
+
+/** Tell a row that stands for a whole platform, with the reason why it cannot be used. */
+static clv_status tell_platform(int number, const char *name, const char *reason, tell_function tell,
+                                void *user) {
+    clv__found found = {.info = {.label = *name ? name : "an OpenCL platform",
+                                 .type = CLV_DEVICE_OTHER,
+                                 .platform = number,
+                                 .device = -1,
+                                 .platform_name = name,
+                                 .reason = reason}};
+    return tell(user, &found);
+}
+
+static clv_status enumerate_platform(clv__ocl_state *state, cl_platform_id platform, int number,
+                                     tell_function tell, void *user, clv__error *error) {
+    const char *reason = left_out_reason(state, number);
+    if (reason) return tell_platform(number, "", reason, tell, user); // not even its name is asked for
+    const char *name = platform_text(state, platform, CL_PLATFORM_NAME);
+    cl_uint n = 0;
+    cl_int code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &n);
+    if (code == CL_DEVICE_NOT_FOUND || (code == CL_SUCCESS && n == 0))
+        return CLV_OK; // a driver without its hardware
+    cl_device_id *ids = code == CL_SUCCESS ? clv__alloc(n, sizeof *ids) : NULL;
+    if (ids) code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, n, ids, NULL);
+    clv_status status = CLV_OK;
+    if (code != CL_SUCCESS) {
+        reason = sentence(state, "clGetDeviceIDs: %s (%d)", clv__ocl_error_name(code), (int)code);
+        status = tell_platform(number, name, reason, tell, user);
+    } else if (!ids) {
+        status = clv__error_set(error, CLV_E_HOST_MEMORY, "no host memory for a list of devices");
+    }
+    for (cl_uint d = 0; code == CL_SUCCESS && status == CLV_OK && d < n; d++) {
+        clv__found found = {.info = {.platform = number, .device = (int)d, .platform_name = name}};
+        describe(state, ids[d], &found);
+        clv__ocl_handle *handle = clv__arena_alloc(&state->arena, 1, sizeof *handle);
+        if (!handle) {
+            status = clv__error_set(error, CLV_E_HOST_MEMORY, "no host memory for a device");
+            break;
+        }
+        *handle = (clv__ocl_handle){.id = ids[d], .label = found.info.label};
+        found.handle = handle;
+        status = tell(user, &found);
+    }
+    free(ids);
+    return status;
+}
+
+clv_status clv__ocl_enumerate(void *opaque, tell_function tell, void *user, clv__error *error) {
+    clv__ocl_state *state = opaque;
+    const char *reason = left_out_reason(state, -1);
+    if (reason) return tell_platform(-1, "OpenCL", reason, tell, user);
+    cl_uint n = 0;
+    cl_int code = clGetPlatformIDs(0, NULL, &n);
+    if (code == -1001 || (code == CL_SUCCESS && n == 0)) return CLV_OK; // the loader knows no platform
+    cl_platform_id *platforms = code == CL_SUCCESS ? clv__alloc(n, sizeof *platforms) : NULL;
+    if (platforms) code = clGetPlatformIDs(n, platforms, NULL);
+    clv_status status = CLV_OK;
+    if (code != CL_SUCCESS) {
+        reason = sentence(state, "clGetPlatformIDs: %s (%d)", clv__ocl_error_name(code), (int)code);
+        status = tell_platform(-1, "OpenCL", reason, tell, user);
+    } else if (!platforms) {
+        status = clv__error_set(error, CLV_E_HOST_MEMORY, "no host memory for a list of platforms");
+    }
+    for (cl_uint p = 0; code == CL_SUCCESS && status == CLV_OK && p < n; p++)
+        status = enumerate_platform(state, platforms[p], (int)p, tell, user, error);
+    free(platforms);
+    return status;
+}
+
+clv_status clv__ocl_partition(void *opaque, void *whole, int parts, tell_function tell, void *user,
+                              clv__error *error) {
+    clv__ocl_state *state = opaque;
+    const clv__ocl_handle *handle = whole;
+    asking to = {state, handle->id, CL_SUCCESS};
+    cl_uint units = ask_uint(&to, CL_DEVICE_MAX_COMPUTE_UNITS);
+    CLV__OCL_TRY(error, handle->label, "clGetDeviceInfo", to.failed);
+    if (parts < 1 || (cl_uint)parts > units)
+        CLV_FAIL(error, CLV_E_UNSUPPORTED, "it has %u compute units", (unsigned)units);
+    // Equal parts of floor(units / parts): the driver makes as many as fit, units that are left over stay
+    // unused.
+    const cl_device_partition_property how[] = {CL_DEVICE_PARTITION_EQUALLY,
+                                                (cl_device_partition_property)(units / parts), 0};
+    cl_uint n = 0;
+    CLV__OCL_TRY(error, handle->label, "clCreateSubDevices",
+                 clCreateSubDevices(handle->id, how, 0, NULL, &n));
+    if (n < (cl_uint)parts)
+        CLV_FAIL(error, CLV_E_UNSUPPORTED, "its driver makes %u parts of it", (unsigned)n);
+    cl_device_id *ids = clv__alloc(n, sizeof *ids);
+    clv__ocl_handle *handles = clv__arena_alloc(&state->arena, n, sizeof *handles);
+    if (!ids || !handles) {
+        free(ids);
+        CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for sub-devices");
+    }
+    cl_int code = clCreateSubDevices(handle->id, how, n, ids, NULL);
+    clv_status status =
+        code == CL_SUCCESS ? CLV_OK : clv__ocl_fail(error, handle->label, "clCreateSubDevices", code);
+    for (cl_uint i = 0; code == CL_SUCCESS && i < n; i++) { // all of them are ours to release, told or not
+        handles[i] =
+            (clv__ocl_handle){.id = ids[i], .label = handle->label, .is_part = true, .next = state->parts};
+        state->parts = &handles[i];
+    }
+    cl_platform_id platform = NULL;
+    if (status == CLV_OK) ask(&to, CL_DEVICE_PLATFORM, sizeof platform, &platform);
+    const char *name = platform ? platform_text(state, platform, CL_PLATFORM_NAME) : "";
+    for (cl_uint i = 0; status == CLV_OK && i < (cl_uint)parts; i++) {
+        clv__found found = {.info = {.platform_name = name}, .handle = &handles[i]};
+        describe(state, ids[i], &found);
+        status = tell(user, &found);
+    }
+    free(ids);
+    return status;
+}
+
+// ---- Opening
+// --------------------------------------------------------------------------------------------------------
+
+clv_status clv__ocl_open(void *state, void *opaque, clv__error *error, clv__bdevice **out) {
+    *out = NULL;
+    const clv__ocl_handle *handle = opaque;
+    clv__bdevice *device = clv__alloc(1, sizeof *device);
+    if (!device) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a device");
+    device->state = state;
+    device->id = handle->id;
+    device->label = handle->label;
+    pthread_mutex_init(&device->event_lock, NULL);
+    asking to = {state, handle->id, CL_SUCCESS};
+    device->local_bytes = ask_ulong(&to, CL_DEVICE_LOCAL_MEM_SIZE);
+    size_t items[16] = {0}; // a device may have more than three dimensions
+    if (clGetDeviceInfo(handle->id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof items, items, NULL) == CL_SUCCESS)
+        memcpy(device->max_items, items, sizeof device->max_items);
+    const char *call = "clGetDeviceInfo";
+    cl_int code = to.failed;
+    if (code == CL_SUCCESS) {
+        call = "clCreateContext";
+        device->context = clCreateContext(NULL, 1, &handle->id, NULL, NULL, &code);
+    }
+    for (int q = 0; code == CL_SUCCESS && q < CLV__QUEUES; q++) {
+        call = "clCreateCommandQueue";
+        device->queue[q] =
+            clCreateCommandQueue(device->context, handle->id, CL_QUEUE_PROFILING_ENABLE, &code);
+    }
+    if (code != CL_SUCCESS) {
+        clv__ocl_close(device);
+        return clv__ocl_fail(error, handle->label, call, code);
+    }
+    *out = device;
+    return CLV_OK;
+}
+
+void clv__ocl_close(clv__bdevice *device) {
+    if (!device) return;
+    for (int q = 0; q < CLV__QUEUES; q++) {
+        if (!device->queue[q]) continue;
+        clFinish(device->queue[q]); // nothing may run on into memory that is released next
+        clReleaseCommandQueue(device->queue[q]);
+    }
+    if (device->context) clReleaseContext(device->context);
+    while (device->free_events) {
+        clv__bevent *next = device->free_events->next;
+        free(device->free_events);
+        device->free_events = next;
+    }
+    pthread_mutex_destroy(&device->event_lock);
+    free(device);
+}

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is known of drivers and cannot be asked of them. The only place where vendors and drivers have names;
+// whoever adds a line says how it was found (README.md beside this file).
+#include <string.h>
+
+#include "opencl.h"
+
+static const struct {
+    const char *platform; // begins so
+    const char *driver;   // the driver version begins so; "" is any
+    clv__traits traits;
+} quirks[] = {
+    {"Portable Computing Language", "", {.caches_programs = true, .build_threads = 2}},
+    {"NVIDIA CUDA", "", {.caches_programs = true}},
+};
+
+static bool begins(const char *text, const char *start) {
+    return strncmp(text, start, strlen(start)) == 0;
+}
+
+clv__traits clv__ocl_quirks(const char *platform, const char *driver) {
+    for (size_t i = 0; i < sizeof quirks / sizeof *quirks; i++) {
+        if (begins(platform, quirks[i].platform) && begins(driver, quirks[i].driver)) return quirks[i].traits;
+    }
+    return (clv__traits){0};
+}
