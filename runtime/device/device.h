@@ -21,6 +21,13 @@ typedef struct clv__ledger {
     size_t n_entries, room;
 } clv__ledger;
 
+/** A variant that failed on a device: plans pass it over. */
+typedef struct clv__quarantine {
+    const void *op; // the descriptor, opaque down here
+    char *variant;
+    struct clv__quarantine *next;
+} clv__quarantine;
+
 struct clv_device {
     clv_runtime *runtime;
     const clv__backend *backend;
@@ -34,6 +41,7 @@ struct clv_device {
     struct clv__program_store *programs;
     struct clv__worker *worker; // started by exec when first used; see exec/worker.h
     void (*worker_destroy)(struct clv__worker *worker); // set with it: called before the device closes
+    clv__quarantine *quarantine; // owned
 };
 
 struct clv_runtime {

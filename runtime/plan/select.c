@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// Second pass: one variant for each node, and its launches. The smallest rank wins; a pinned choice is taken or refused,
+// never replaced; a quarantined variant is passed over.
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/plan.h"
+
+// ---- quarantine: kept in the device, so it outlives plans --------------------------------------------------------
+
+bool clv__quarantined(const clv_device *device, const clv__op *op, const char *variant) {
+    for (const clv__quarantine *q = device->quarantine; q; q = q->next) {
+        if (q->op == op && strcmp(q->variant, variant) == 0) return true;
+    }
+    return false;
+}
+
+clv_status clv__quarantine_add(clv_device *device, const clv__op *op, const char *variant, const char *why) {
+    clv__quarantine *q = clv__alloc(1, sizeof *q);
+    char *name = clv__strdup(variant);
+    if (!q || !name) {
+        free(q);
+        free(name);
+        CLV_FAIL(clv__runtime_error_of(device->runtime), CLV_E_HOST_MEMORY, "no host memory");
+    }
+    *q = (clv__quarantine){.op = op, .variant = name, .next = device->quarantine};
+    device->quarantine = q;
+    clv__log(device->runtime, CLV_LOG_WARNING, "%s: variant '%s' of %s is not used on this device any more: %s",
+             device->info.name, variant, op->name, why);
+    return CLV_OK;
+}
+
+// ---- pins: "matmul=plain,conv2d=tile,*=plain" ----------------------------------------------------------------------
+
+/** The variant pinned for an op, as a part of `pins`; NULL if none. A name goes before `*`. */
+static const char *pinned(const char *pins, const char *op, size_t *length, bool *by_name) {
+    const char *found = NULL;
+    *by_name = false;
+    for (const char *at = pins; at && *at;) {
+        const char *end = strchr(at, ',');
+        size_t n = end ? (size_t)(end - at) : strlen(at);
+        const char *equals = memchr(at, '=', n);
+        if (equals) {
+            size_t name = (size_t)(equals - at);
+            bool exact = strlen(op) == name && memcmp(at, op, name) == 0;
+            if (exact || (!*by_name && name == 1 && *at == '*')) {
+                found = equals + 1;
+                *length = n - name - 1;
+                *by_name = exact;
+            }
+        }
+        at = end ? end + 1 : NULL;
+    }
+    return found;
+}
+
+static clv_status check_pins(clv__error *error, const char *pins) {
+    for (const char *at = pins; at && *at;) {
+        const char *end = strchr(at, ',');
+        size_t n = end ? (size_t)(end - at) : strlen(at);
+        const char *equals = memchr(at, '=', n);
+        char op_name[64] = "";
+        if (!equals || (size_t)(equals - at) >= sizeof op_name) {
+            CLV_FAIL(error, CLV_E_VALUE, "variants: '%.*s' is not of the form op=variant", (int)n, at);
+        }
+        memcpy(op_name, at, (size_t)(equals - at));
+        const char *wanted = equals + 1;
+        size_t length = n - (size_t)(wanted - at);
+        bool known = false;
+        const clv__op *only = clv__op_find(op_name);
+        if (!only && strcmp(op_name, "*") != 0) CLV_FAIL(error, CLV_E_VALUE, "variants: there is no op '%s'", op_name);
+        for (const clv__op *const *op = clv__ops; *op && !known; op++) {
+            for (const clv__variant *v = only ? only->variants : (*op)->variants; v && v->name && !known; v++)
+                known = strlen(v->name) == length && memcmp(v->name, wanted, length) == 0;
+        }
+        if (!known) CLV_FAIL(error, CLV_E_VALUE, "variants: %s has no variant '%.*s'", op_name, (int)length, wanted);
+        at = end ? end + 1 : NULL;
+    }
+    return CLV_OK;
+}
+
+// ---- choosing ------------------------------------------------------------------------------------------------------
+
+static clv_status choose(const clv_plan *plan, const clv__node *node, const clv__variant **out) {
+    const clv_device_info *info = &plan->device->info;
+    const clv__op *op = node->io.op;
+    size_t length = 0;
+    bool by_name;
+    const char *pin = pinned(plan->pins, op->name, &length, &by_name);
+    const clv__variant *best = NULL;
+    double best_rank = 0;
+    for (const clv__variant *v = op->variants; v && v->name; v++) {
+        bool fits = !v->supports || v->supports(info, &node->io);
+        if (pin && strlen(v->name) == length && memcmp(v->name, pin, length) == 0) {
+            if (fits) {
+                *out = v;
+                return CLV_OK;
+            }
+            if (by_name) {
+                CLV_FAIL(clv__runtime_error_of(plan->graph->runtime), CLV_E_UNSUPPORTED,
+                         "%s '%s': the pinned variant '%s' cannot run on %s with these shapes", op->name, node->layer,
+                         v->name, info->name);
+            }
+        }
+        if (!fits || clv__quarantined(plan->device, op, v->name)) continue;
+        double rank = v->rank ? v->rank(info, &node->io) : 1.0;
+        if (!best || rank < best_rank) {
+            best = v;
+            best_rank = rank;
+        }
+    }
+    if (!best) {
+        CLV_FAIL(clv__runtime_error_of(plan->graph->runtime), CLV_E_UNSUPPORTED, "%s '%s': no variant runs on %s", op->name,
+                 node->layer, info->name);
+    }
+    *out = best;
+    return CLV_OK;
+}
+
+/** The host device runs references: one launch with every input and output. */
+static void lower_reference(clv__launches *list, const clv__op_io *io) {
+    clv__launch *launch = clv__launch_kernel(list, "", "");
+    launch->kind = CLV__LAUNCH_REFERENCE;
+    for (int i = 0; i < io->n_in; i++) clv__arg_in(list, launch, i);
+    for (int i = 0; i < io->n_out; i++) clv__arg_out(list, launch, i);
+}
+
+clv_status clv__plan_select(clv_plan *plan) {
+    clv__error *error = clv__runtime_error_of(plan->graph->runtime);
+    CLV_TRY(check_pins(error, plan->pins));
+    for (int i = 0; i < plan->n_nodes; i++) {
+        clv__plan_node *at = &plan->nodes[i];
+        const clv__node *node = at->node;
+        clv__launches_reset(&at->launches);
+        at->launches.device = &plan->device->info;
+        at->variant = NULL;
+        if (node->io.op->view) continue;
+        if (plan->device->info.type == CLV_DEVICE_HOST) {
+            lower_reference(&at->launches, &node->io);
+        } else {
+            CLV_TRY(choose(plan, node, &at->variant));
+            at->variant->lower(&at->launches, &node->io);
+        }
+        if (at->launches.failed) {
+            CLV_FAIL(error, CLV_E_UNSUPPORTED, "%s '%s': variant '%s' could not write down its launches (memory, or a size past int)",
+                     node->io.op->name, node->layer, at->variant ? at->variant->name : "reference");
+        }
+    }
+    return CLV_OK;
+}
