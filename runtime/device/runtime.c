@@ -153,6 +153,12 @@ void clv__device_destroy(clv_device *device) {
     if (device->worker && device->worker_destroy) device->worker_destroy(device->worker);
     clv__programs_reset(device);
     if (device->open) device->backend->close(device->open);
+    while (device->quarantine) {
+        clv__quarantine *next = device->quarantine->next;
+        free(device->quarantine->variant);
+        free(device->quarantine);
+        device->quarantine = next;
+    }
     clv__ledger_destroy(&device->ledger);
     pthread_mutex_destroy(&device->open_lock);
     free(device);

@@ -117,12 +117,17 @@ static clv_status choose(const clv_plan *plan, const clv__node *node, const clv_
     return CLV_OK;
 }
 
-/** The host device runs references: one launch with every input and output. */
+/** The host device runs references: one launch with every input and output, and room for all of them as doubles. */
 static void lower_reference(clv__launches *list, const clv__op_io *io) {
     clv__launch *launch = clv__launch_kernel(list, "", "");
     launch->kind = CLV__LAUNCH_REFERENCE;
     for (int i = 0; i < io->n_in; i++) clv__arg_in(list, launch, i);
     for (int i = 0; i < io->n_out; i++) clv__arg_out(list, launch, i);
+    size_t doubles = 0;
+    for (int i = 0; i < io->n_in; i++) doubles += clv__has_in(io, i) ? (size_t)clv__numel(&io->in[i]) : 0;
+    for (int i = 0; i < io->n_out; i++) doubles += (size_t)clv__numel(&io->out[i]);
+    size_t bytes = doubles * sizeof(double);
+    clv__arg_workspace(list, launch, clv__launch_workspace(list, bytes), bytes);
 }
 
 clv_status clv__plan_select(clv_plan *plan) {
