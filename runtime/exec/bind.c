@@ -146,8 +146,9 @@ static bool is_empty(const clv__launch *launch) {
     return false;
 }
 
-clv_status clv__run_bind(clv_run *run) {
+clv_status clv__run_bind(clv_run *run, const clv__plan_node **failed) {
     const clv_plan *plan = run->plan;
+    *failed = NULL;
     size_t n = 0;
     for (int i = 0; i < plan->n_nodes; i++) n += plan->nodes[i].launches.n;
     for (int slot = 0; slot < CLV__SLOTS; slot++) {
@@ -165,6 +166,7 @@ clv_status clv__run_bind(clv_run *run) {
             if (status != CLV_OK) {
                 clv__error_prefix(error_of(run), "%s '%s', variant '%s' on %s: ", at->node->io.op->name, at->node->layer,
                                   at->variant ? at->variant->name : "reference", run->device->info.name);
+                *failed = at;
                 return status;
             }
         }

@@ -228,6 +228,21 @@ clv_status clv_run_finish(clv_run *run) {
 
 // ---- making and unmaking ------------------------------------------------------------------------------------------------
 
+/** Bind the commands. A variant whose kernel the device will not run as planned goes into quarantine, and the plan is made
+ *  again without it; pinned choices are not replaced. */
+static clv_status bind_or_replan(clv_run *run) {
+    for (;;) {
+        CLV_TRY(clv_session_reserve(run->session, &run->plan, 1));
+        const clv__plan_node *failed;
+        clv_status status = clv__run_bind(run, &failed);
+        if (status != CLV_E_UNSUPPORTED || !failed || !failed->variant || run->plan->pins) return status;
+        clv__run_unbind(run);
+        CLV_TRY(clv__quarantine_add(run->device, failed->node->io.op, failed->variant->name, error_of(run)->text));
+        run->plan->prepared = false;
+        CLV_TRY(clv__plan_again(run->plan));
+    }
+}
+
 static clv_status run_start(clv_run *run) {
     clv_plan *plan = run->plan;
     run->fed = clv__alloc((size_t)plan->n_inputs, sizeof *run->fed);
@@ -243,8 +258,7 @@ static clv_status run_start(clv_run *run) {
     for (int slot = 0; slot < CLV__SLOTS; slot++)
         run->steps[slot] = (clv__step){.job.run = run_step, .run = run, .index = slot};
     CLV_TRY(clv__worker_start(run->device));
-    CLV_TRY(clv_session_reserve(run->session, &plan, 1));
-    return clv__run_bind(run);
+    return bind_or_replan(run);
 }
 
 clv_status clv_run_create(clv_session *session, clv_plan *plan, clv_run **out) {
@@ -256,12 +270,13 @@ clv_status clv_run_create(clv_session *session, clv_plan *plan, clv_run **out) {
     run->device = plan->device;
     pthread_mutex_init(&run->lock, NULL);
     pthread_cond_init(&run->changed, NULL);
-    session->n_runs++;
     clv_status status = run_start(run);
     if (status != CLV_OK) {
         clv_run_destroy(run);
         return status;
     }
+    session->n_runs++;
+    run->counted = true;
     *out = run;
     return CLV_OK;
 }
@@ -271,7 +286,7 @@ void clv_run_destroy(clv_run *run) {
     clv_status status = clv_run_finish(run);
     (void)status; // whoever cares has fetched or finished before
     if (run->session->active == run) run->session->active = NULL;
-    run->session->n_runs--;
+    if (run->counted) run->session->n_runs--;
     clv__run_unbind(run);
     pthread_cond_destroy(&run->changed);
     pthread_mutex_destroy(&run->lock);

@@ -56,10 +56,12 @@ struct clv_run {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     clv_status status;                  // sticky: the first failure on the device
+    bool counted;                       // in the session's n_runs
 };
 
-/** Make every part and command of the run; the session has reserved the memory. */
-clv_status clv__run_bind(clv_run *run);
+/** Make every part and command of the run; the session has reserved the memory. On failure *at is the plan node whose
+ *  command could not be made, NULL if it was none's fault. */
+clv_status clv__run_bind(clv_run *run, const clv__plan_node **at);
 void clv__run_unbind(clv_run *run);
 
 #endif
