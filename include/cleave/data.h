@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0
+// Datasets, and the loader that makes batches of them on a thread of its own.
+//
+//     clv_dataset_fashion_mnist(runtime, NULL, CLV_SPLIT_TRAIN, NULL, &dataset);
+//     clv_loader_create(runtime, dataset, &(clv_loader_config){.batch = 64, .shuffle = true, .seed = 1},
+//     &loader); while (clv_loader_next(loader, &batch) == CLV_OK) {
+//         ... batch.images, batch.labels, batch.n ...
+//         clv_loader_release(loader, &batch);
+//         if (batch.last) break;                  // the end of an epoch; the next one begins by itself
+//     }
+#ifndef CLEAVE_DATA_H
+#define CLEAVE_DATA_H
+
+#include "io.h"
+#include "runtime.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Samples (images, or any array) with a class each, in host memory. Does not change once made: any thread
+ * may read it. */
+typedef struct clv_dataset clv_dataset;
+
+typedef enum clv_split { CLV_SPLIT_TRAIN, CLV_SPLIT_TEST } clv_split;
+
+/** All zero means the defaults. Strings and numbers are copied. */
+typedef struct clv_dataset_config {
+    int64_t limit; /**< keep the first samples only; 0: all; more than there are: all */
+    /** What batches hold is (sample - mean) / std, where bytes count as 0..1. Both 0: what is usual for the
+     * dataset. */
+    float mean, std;
+    int classes; /**< labels are 0 to classes - 1; 0: the dataset's own number, or the largest label + 1 */
+} clv_dataset_config;
+
+/**
+ * Fashion-MNIST: 60,000 and 10,000 grey images of 28 x 28, 10 classes; normalised with mean 0.2860 and std
+ * 0.3530.
+ *
+ * folder  with the four IDX files, gzipped or not, or with a folder fashion-mnist that has them; NULL: the
+ * variable CLEAVE_DATA_DIR, else the Debian package dataset-fashion-mnist's /usr/share/datasets/fashion-mnist
+ * config  NULL means all defaults
+ *
+ * Errors  CLV_E_IO      a file is missing; the sentence says what to install;
+ *         CLV_E_FORMAT  a file is damaged, or not of this dataset;  CLV_E_VALUE  the config
+ * Source  Xiao, Rasul, Vollgraf 2017, arXiv:1708.07747
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_dataset_fashion_mnist(clv_runtime *runtime, const char *folder,
+                                                            clv_split split, const clv_dataset_config *config,
+                                                            clv_dataset **out);
+/**
+ * A dataset from arrays.
+ *
+ * images  [N, ...] f32 or u8; taken over when this succeeds (*images becomes zero), unless it is borrowed:
+ * then it must outlive the dataset labels  [N] i32, i64 or u8; copied config  NULL means all defaults;
+ * without mean and std f32 samples stay as they are, and bytes become 0..1
+ *
+ * Errors  CLV_E_DTYPE;  CLV_E_SHAPE  no samples, ranks, or different N;
+ *         CLV_E_VALUE  a label out of range: which row, its value, the range
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_dataset_from_arrays(clv_runtime *runtime, clv_array *images,
+                                                          const clv_array *labels,
+                                                          const clv_dataset_config *config,
+                                                          clv_dataset **out);
+/** A dataset from two .npy files. Errors as clv_npy_read and clv_dataset_from_arrays, with the files' names.
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_dataset_npy(clv_runtime *runtime, const char *images_path,
+                                                  const char *labels_path, const clv_dataset_config *config,
+                                                  clv_dataset **out);
+/** Its loaders must be gone. NULL is fine. */
+CLV_API void clv_dataset_destroy(clv_dataset *dataset);
+
+/** Number of samples. */
+CLV_API int64_t clv_dataset_count(const clv_dataset *dataset);
+CLV_API int clv_dataset_classes(const clv_dataset *dataset);
+/** The shape of one sample: [1,28,28]. */
+CLV_API clv_shape clv_dataset_sample_shape(const clv_dataset *dataset);
+/** The class of sample i, 0 <= i < count. */
+CLV_API int32_t clv_dataset_label(const clv_dataset *dataset, int64_t i);
+/** Write sample i, normalised, as floats: numel(sample shape) of them. */
+CLV_API void clv_dataset_sample(const clv_dataset *dataset, int64_t i, float *out);
+
+// ---------------------------------------------------------------------------------------------------------------
+
+/** Makes batches ahead, on its own thread. One thread uses a loader; several loaders may share a dataset. */
+typedef struct clv_loader clv_loader;
+
+typedef struct clv_loader_config {
+    int64_t batch; /**< samples in a batch; must be given */
+    bool shuffle;  /**< a new order each epoch, which depends on seed and epoch only */
+    uint64_t seed;
+    bool drop_last; /**< leave out the smaller batch at the end of an epoch */
+    int buffers; /**< batches in memory at once, being made, ready, or held by the user; 0: 3; at least 2 */
+    /** Where batches are assembled: clv_loader_memory_bytes, aligned to 64 bytes, which outlive the loader.
+     * NULL: its own memory. */
+    void *memory;
+    int64_t epoch, index; /**< the first batch to give; as clv_loader_seek */
+} clv_loader_config;
+
+/** One batch. The pointers are borrowed until clv_loader_release. */
+typedef struct clv_batch {
+    const float *images;   /**< [n, sample shape], normalised */
+    const int32_t *labels; /**< [n] */
+    int64_t n;             /**< samples in it: the last may have fewer */
+    int64_t epoch, index;  /**< from 0; index within the epoch */
+    bool last;             /**< of its epoch */
+    int buffer;            /**< which of the loader's buffers holds it */
+} clv_batch;
+
+/**
+ * Make a loader and start its thread.
+ *
+ * Errors  CLV_E_VALUE  batch < 1, buffers < 2, a negative position, or drop_last leaves no batch;
+ *         CLV_E_HOST_MEMORY
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_loader_create(clv_runtime *runtime, const clv_dataset *dataset,
+                                                    const clv_loader_config *config, clv_loader **out);
+/** Stop and join the thread. Batches not yet released are invalid. NULL is fine. */
+CLV_API void clv_loader_destroy(clv_loader *loader);
+
+/** Bytes that a loader of this config assembles batches in: all buffers. 0 if the config is not legal. */
+CLV_API size_t clv_loader_memory_bytes(const clv_dataset *dataset, const clv_loader_config *config);
+/** Batches in an epoch. */
+CLV_API int64_t clv_loader_batches(const clv_loader *loader);
+
+/**
+ * Wait for the next batch. Epochs follow one another without end.
+ *
+ * Errors  CLV_E_STATE  every buffer is held by the caller: release one first
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_loader_next(clv_loader *loader, clv_batch *out);
+/** Give a batch's buffer back. In any order. The batch's numbers stay, its pointers become NULL. */
+CLV_API void clv_loader_release(clv_loader *loader, clv_batch *batch);
+
+/** The position of the batch that clv_loader_next gives next: what a checkpoint keeps. */
+CLV_API void clv_loader_position(const clv_loader *loader, int64_t *epoch, int64_t *index);
+/**
+ * Continue at a position. What follows has the same bits as if all before it had been read.
+ *
+ * index   0 to the number of batches of an epoch; the end of an epoch is the start of the next
+ *
+ * Errors  CLV_E_VALUE  there is no such position;  CLV_E_STATE  a batch is not released
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_loader_seek(clv_loader *loader, int64_t epoch, int64_t index);
+
+/** How many of n rows have their largest logit (the first of equals) at their label. A row with a NaN has
+ * none. */
+CLV_API int64_t clv_count_correct(const float *logits, const int32_t *labels, int64_t n, int64_t classes);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arrays on the host and the files they live in: safetensors (weights), checkpoints, .npy, IDX.
+// Every writer puts a new file together beside the old one and renames it at the end: a fault, a full disk or
+// a kill leaves what was there. Every reader treats the file as hostile: it refuses before it allocates.
+#ifndef CLEAVE_IO_H
+#define CLEAVE_IO_H
+
+#include "runtime.h"
+#include "tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** Element types of arrays on the host: those of tensors, and those that only files and datasets use. */
+typedef enum clv_array_type {
+    CLV_ARRAY_NONE,
+    CLV_ARRAY_F32,
+    CLV_ARRAY_I32,
+    CLV_ARRAY_I64,
+    CLV_ARRAY_U8
+} clv_array_type;
+
+/** Bytes of one element; 0 for NONE. */
+CLV_API size_t clv_array_type_bytes(clv_array_type type);
+/** `f32`, `i32`, `i64`, `u8`, `none`. */
+CLV_API const char *clv_array_type_name(clv_array_type type);
+/** The array type that holds a tensor of this dtype. */
+CLV_API clv_array_type clv_array_type_of(clv_dtype dtype);
+
+/** A row-major array in host memory. All zero is an array of nothing; clv_array_reset gives it back to that.
+ */
+typedef struct clv_array {
+    char *name; /**< in its file or archive; NULL for none */
+    clv_array_type type;
+    clv_shape shape;
+    void *data;    /**< aligned for its type when the library allocated it */
+    bool borrowed; /**< data belongs to someone else and outlives the array */
+} clv_array;
+
+/**
+ * Storage of zeros for an array.
+ *
+ * array   the caller's; what it held is forgotten, not freed
+ *
+ * Errors  CLV_E_VALUE  type is NONE;  CLV_E_SHAPE  a negative dimension, or too large to count;
+ *         CLV_E_HOST_MEMORY
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_array_init(clv_runtime *runtime, clv_array_type type,
+                                                 const clv_shape *shape, clv_array *array);
+/** Free the storage unless it is borrowed, and the name. NULL and a zeroed array are fine. */
+CLV_API void clv_array_reset(clv_array *array);
+/** Elements times element size. */
+CLV_API size_t clv_array_bytes(const clv_array *array);
+
+// ---------------------------------------------------------------------------------------------------------------
+// An archive: named arrays and named texts. What a safetensors file or a checkpoint holds.
+
+typedef struct clv_archive clv_archive;
+
+/** An empty archive. Destroy it with clv_archive_destroy, before the runtime. */
+CLV_API CLV_MUST_CHECK clv_status clv_archive_create(clv_runtime *runtime, clv_archive **out);
+CLV_API void clv_archive_destroy(clv_archive *archive);
+
+/**
+ * Add an array of zeros, to be filled through (*out)->data.
+ *
+ * name    UTF-8, not empty, not `__metadata__`, not there yet; copied
+ * out     borrowed, until the archive goes
+ *
+ * Errors  CLV_E_VALUE  the name;  as clv_array_init
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_archive_add(clv_archive *archive, const char *name, clv_array_type type,
+                                                  const clv_shape *shape, clv_array **out);
+/** Add an array whose data stays the caller's and must outlive the archive; nothing is copied but the name.
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_archive_add_borrowed(clv_archive *archive, const char *name,
+                                                           clv_array_type type, const clv_shape *shape,
+                                                           const void *data);
+CLV_API size_t clv_archive_count(const clv_archive *archive);
+/** The i-th array: in the order they were added, or stand in the file. NULL past the end. */
+CLV_API clv_array *clv_archive_get(const clv_archive *archive, size_t i);
+/** The array of that name; NULL if there is none. */
+CLV_API clv_array *clv_archive_find(const clv_archive *archive, const char *name);
+/**
+ * The array of that name, which must have this type and shape.
+ *
+ * Errors  CLV_E_NOT_FOUND  no such array;  CLV_E_DTYPE, CLV_E_SHAPE  it differs; the sentence has both, and
+ * the file
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_archive_require(const clv_archive *archive, const char *name,
+                                                      clv_array_type type, const clv_shape *shape,
+                                                      const clv_array **out);
+
+/** Set a text (a safetensors file's metadata); replaces one of that key. Both are UTF-8 and copied. */
+CLV_API CLV_MUST_CHECK clv_status clv_archive_set_text(clv_archive *archive, const char *key,
+                                                       const char *text);
+CLV_API CLV_MUST_CHECK clv_status clv_archive_set_int(clv_archive *archive, const char *key, int64_t value);
+/** Written so that the same bits come back. */
+CLV_API CLV_MUST_CHECK clv_status clv_archive_set_real(clv_archive *archive, const char *key, double value);
+/** The text of a key; NULL if there is none. Borrowed, until the key is set anew or the archive goes. */
+CLV_API const char *clv_archive_text(const clv_archive *archive, const char *key);
+/** The i-th key and its text; NULL past the end. */
+CLV_API const char *clv_archive_text_at(const clv_archive *archive, size_t i, const char **text);
+/** A text that must be there and be a whole number, or a number.
+ *  Errors  CLV_E_NOT_FOUND, CLV_E_FORMAT; the sentence names the file and the key. */
+CLV_API CLV_MUST_CHECK clv_status clv_archive_get_int(const clv_archive *archive, const char *key,
+                                                      int64_t *out);
+CLV_API CLV_MUST_CHECK clv_status clv_archive_get_real(const clv_archive *archive, const char *key,
+                                                       double *out);
+
+// ---------------------------------------------------------------------------------------------------------------
+// Files.
+
+/**
+ * Read a safetensors file.
+ *
+ * Reads F32, I32, I64 and U8; F16 and BF16 become f32. The file's `__metadata__` becomes the archive's texts.
+ * Refused: anything that is not exactly a header and its data (holes, overlaps, trailing bytes, duplicate
+ * keys, sizes that overflow or disagree).
+ *
+ * out     owned by the caller; NULL on failure
+ *
+ * Errors  CLV_E_IO  cannot be read;  CLV_E_FORMAT  what is wrong, in which tensor, where;
+ *         CLV_E_UNSUPPORTED  another dtype;  CLV_E_HOST_MEMORY
+ * Source  the safetensors format, version 0.x (github.com/huggingface/safetensors, "Format")
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_safetensors_read(clv_runtime *runtime, const char *path,
+                                                       clv_archive **out);
+/**
+ * Write a safetensors file. The same archive gives the same bytes, in whatever order it was filled.
+ *
+ * Errors  CLV_E_IO  cannot be written, the disk is full; the file that was there is untouched
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_safetensors_write(const clv_archive *archive, const char *path);
+
+/**
+ * Write a checkpoint: a safetensors file with a checksum over every byte. The one that was there becomes
+ * `PATH.prev`. At every moment one whole checkpoint is on the disk. Name arrays by section:
+ * `model.fc.weight`, `optimizer.…`.
+ *
+ * Errors  as clv_safetensors_write
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_checkpoint_write(const clv_archive *archive, const char *path);
+/**
+ * Read a checkpoint and verify its checksum. If it is missing or damaged and `PATH.prev` is whole, the
+ * sentence says that one can resume from that.
+ *
+ * Errors  as clv_safetensors_read;  CLV_E_FORMAT  also: no checkpoint, or the checksum does not match
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_checkpoint_read(clv_runtime *runtime, const char *path,
+                                                      clv_archive **out);
+
+/**
+ * Read an array in numpy's format: versions 1, 2, 3; little-endian f4, i4, i8, u1; f2 and f8 become f32
+ * (rounded); C order; rank at most CLV_MAX_RANK.
+ *
+ * out     the caller's; reset it when done; all zero on failure
+ *
+ * Errors  CLV_E_IO, CLV_E_FORMAT, CLV_E_UNSUPPORTED (dtype, Fortran order, rank), CLV_E_HOST_MEMORY
+ * Source  NEP 1, "A simple file format for NumPy arrays"
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_npy_read(clv_runtime *runtime, const char *path, clv_array *out);
+/** Write an array in numpy's format, version 1.0. Errors as clv_safetensors_write. */
+CLV_API CLV_MUST_CHECK clv_status clv_npy_write(clv_runtime *runtime, const clv_array *array,
+                                                const char *path);
+
+/**
+ * Read an IDX file, gzipped or not: unsigned bytes, i32 or f32.
+ *
+ * Errors  CLV_E_IO, CLV_E_FORMAT (magic, sizes, truncated, trailing bytes, bad CRC), CLV_E_UNSUPPORTED (other
+ * types), CLV_E_HOST_MEMORY Source  LeCun, Cortes, Burges, "The MNIST database of handwritten digits", file
+ * format; RFC 1952 (gzip)
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_idx_read(clv_runtime *runtime, const char *path, clv_array *out);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// A dataset from arrays: everything is checked here once, so that assembling a batch cannot fail.
+#include "data/dataset.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "io/array.h"
+
+static clv_status check_config(clv__error *error, const clv_dataset_config *config) {
+    if (config->limit < 0)
+        CLV_FAIL(error, CLV_E_VALUE, "a limit of %" PRId64 " samples: it must be >= 0", config->limit);
+    if (config->classes < 0)
+        CLV_FAIL(error, CLV_E_VALUE, "%d classes: there must be at least one", config->classes);
+    bool given = config->mean != 0 || config->std != 0;
+    if (given && (!(config->std > 0) || !isfinite(config->std) || !isfinite(config->mean))) {
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "normalisation with mean %g and std %g: std must be above 0, both finite",
+                 (double)config->mean, (double)config->std);
+    }
+    return CLV_OK;
+}
+
+static clv_status check_arrays(clv__error *error, const clv_array *images, const clv_array *labels,
+                               const clv__dataset_defaults *names) {
+    char a[128], b[128];
+    clv_shape_text(&images->shape, a, sizeof a);
+    clv_shape_text(&labels->shape, b, sizeof b);
+    if (images->type != CLV_ARRAY_F32 && images->type != CLV_ARRAY_U8) {
+        CLV_FAIL(error, CLV_E_DTYPE, "%s: the type is %s; f32 or u8 is wanted", names->images,
+                 clv_array_type_name(images->type));
+    }
+    if (labels->type != CLV_ARRAY_I32 && labels->type != CLV_ARRAY_I64 && labels->type != CLV_ARRAY_U8) {
+        CLV_FAIL(error, CLV_E_DTYPE, "%s: the type is %s; i32, i64 or u8 is wanted", names->labels,
+                 clv_array_type_name(labels->type));
+    }
+    if (images->shape.rank < 1)
+        CLV_FAIL(error, CLV_E_SHAPE, "%s: one number; [N,...] is wanted", names->images);
+    if (clv_array_bytes(images) == 0)
+        CLV_FAIL(error, CLV_E_SHAPE, "%s: %s holds no samples", names->images, a);
+    if (labels->shape.rank != 1 || labels->shape.dims[0] != images->shape.dims[0]) {
+        CLV_FAIL(error, CLV_E_SHAPE,
+                 "%s: the shape is %s, but [%" PRId64 "] is wanted, a label for each of %s %s", names->labels,
+                 b, images->shape.dims[0], names->images, a);
+    }
+    return CLV_OK;
+}
+
+static int64_t label_at(const clv_array *labels, int64_t i) {
+    switch (labels->type) {
+    case CLV_ARRAY_I64: return ((const int64_t *)labels->data)[i];
+    case CLV_ARRAY_I32: return ((const int32_t *)labels->data)[i];
+    default: return ((const uint8_t *)labels->data)[i];
+    }
+}
+
+static clv_status copy_labels(clv__error *error, const clv_array *labels, const clv__dataset_defaults *names,
+                              clv_dataset *dataset) {
+    enum { MOST = 1 << 24 }; // where nobody says how many classes there are
+    int64_t limit = dataset->classes ? dataset->classes : MOST;
+    dataset->labels = clv__alloc((size_t)dataset->count, sizeof *dataset->labels);
+    if (!dataset->labels)
+        CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for %" PRId64 " labels", dataset->count);
+    int64_t largest = 0;
+    for (int64_t i = 0; i < dataset->count; i++) {
+        int64_t label = label_at(labels, i);
+        if (label < 0 || label >= limit) {
+            CLV_FAIL(error, CLV_E_VALUE, "%s: row %" PRId64 " is %" PRId64 ", but labels are 0 to %" PRId64,
+                     names->labels, i, label, limit - 1);
+        }
+        dataset->labels[i] = (int32_t)label;
+        if (label > largest) largest = label;
+    }
+    if (dataset->classes == 0) dataset->classes = (int)largest + 1;
+    return CLV_OK;
+}
+
+clv_status clv__dataset_create(clv__error *error, clv_array *images, const clv_array *labels,
+                               const clv_dataset_config *config, const clv__dataset_defaults *defaults,
+                               clv_dataset **out) {
+    *out = NULL;
+    static const clv_dataset_config none = {0};
+    if (!config) config = &none;
+    CLV_TRY(check_config(error, config));
+    CLV_TRY(check_arrays(error, images, labels, defaults));
+    clv_dataset *dataset = clv__alloc(1, sizeof *dataset);
+    if (!dataset) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a dataset");
+    int64_t n = images->shape.dims[0];
+    dataset->count = config->limit && config->limit < n ? config->limit : n;
+    dataset->sample = clv_shape_make(images->shape.rank - 1, images->shape.dims + 1);
+    dataset->numel = clv_shape_numel(&dataset->sample);
+    dataset->classes = config->classes ? config->classes : defaults->classes;
+    bool given = config->mean != 0 || config->std != 0;
+    dataset->mean = given ? config->mean : defaults->mean;
+    dataset->std = given ? config->std : defaults->std;
+    dataset->plain = images->type == CLV_ARRAY_F32 && dataset->mean == 0 && dataset->std == 1;
+    for (int i = 0; i < 256; i++) { // in float and in this order, as torchvision's ToTensor and Normalize
+        dataset->byte[i] = ((float)i / 255.0f - dataset->mean) / dataset->std;
+    }
+    clv_status status = copy_labels(error, labels, defaults, dataset);
+    if (status != CLV_OK) {
+        clv_dataset_destroy(dataset);
+        return status;
+    }
+    dataset->images = *images;
+    if (images->borrowed) {
+        dataset->images.name = NULL; // the name stays the caller's
+    } else {
+        *images = (clv_array){0};
+    }
+    *out = dataset;
+    return CLV_OK;
+}
+
+clv_status clv_dataset_from_arrays(clv_runtime *runtime, clv_array *images, const clv_array *labels,
+                                   const clv_dataset_config *config, clv_dataset **out) {
+    clv__dataset_defaults defaults = {.std = 1, .images = "images", .labels = "labels"};
+    return clv__dataset_create(clv__io_error(runtime), images, labels, config, &defaults, out);
+}
+
+/** `what 'path'`; NULL if memory is out. */
+static char *quoted(const char *what, const char *path) {
+    size_t bytes = strlen(what) + strlen(path) + 4;
+    char *text = clv__alloc(bytes, 1);
+    if (text) snprintf(text, bytes, "%s '%s'", what, path);
+    return text;
+}
+
+clv_status clv_dataset_npy(clv_runtime *runtime, const char *images_path, const char *labels_path,
+                           const clv_dataset_config *config, clv_dataset **out) {
+    *out = NULL;
+    clv_array images = {0}, labels = {0};
+    char *images_name = NULL, *labels_name = NULL;
+    clv_status status = clv_npy_read(runtime, labels_path, &labels); // the small one first
+    if (status == CLV_OK) status = clv_npy_read(runtime, images_path, &images);
+    if (status == CLV_OK) {
+        images_name = quoted("images", images_path);
+        labels_name = quoted("labels", labels_path);
+        clv__dataset_defaults defaults = {.std = 1,
+                                          .images = images_name ? images_name : "images",
+                                          .labels = labels_name ? labels_name : "labels"};
+        status = clv__dataset_create(clv__io_error(runtime), &images, &labels, config, &defaults, out);
+    }
+    clv_array_reset(&images);
+    clv_array_reset(&labels);
+    free(images_name);
+    free(labels_name);
+    return status;
+}
+
+void clv_dataset_destroy(clv_dataset *dataset) {
+    if (!dataset) return;
+    clv_array_reset(&dataset->images);
+    free(dataset->labels);
+    free(dataset);
+}
+
+int64_t clv_dataset_count(const clv_dataset *dataset) {
+    return dataset->count;
+}
+
+int clv_dataset_classes(const clv_dataset *dataset) {
+    return dataset->classes;
+}
+
+clv_shape clv_dataset_sample_shape(const clv_dataset *dataset) {
+    return dataset->sample;
+}
+
+int32_t clv_dataset_label(const clv_dataset *dataset, int64_t i) {
+    return dataset->labels[i];
+}
+
+void clv_dataset_sample(const clv_dataset *dataset, int64_t i, float *out) {
+    int64_t n = dataset->numel;
+    if (dataset->images.type == CLV_ARRAY_U8) {
+        const uint8_t *from = (const uint8_t *)dataset->images.data + i * n;
+        for (int64_t k = 0; k < n; k++) out[k] = dataset->byte[from[k]];
+        return;
+    }
+    const float *from = (const float *)dataset->images.data + i * n;
+    if (dataset->plain) {
+        memcpy(out, from, (size_t)n * sizeof *out);
+    } else {
+        for (int64_t k = 0; k < n; k++) out[k] = (from[k] - dataset->mean) / dataset->std;
+    }
+}

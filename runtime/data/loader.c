@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loader: a ring of buffers that a thread of its own fills, one batch each, in the order of the epochs.
+// A batch depends on (dataset, seed, epoch, index) alone, so the loader can begin anywhere with the same
+// bits. Source of the shuffle: Fisher, Yates 1938; Durstenfeld 1964 (CACM 7(7), algorithm 235).
+#include <inttypes.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/memory.h"
+#include "base/random.h"
+#include "data/dataset.h"
+#include "io/array.h"
+#include "io/shown.h"
+
+enum { ALIGNMENT = 64, MAX_BUFFERS = 64 };
+
+typedef enum buffer_state { FREE, FILLING, READY, HELD } buffer_state;
+
+typedef struct buffer {
+    buffer_state state;
+    clv_batch batch; // of READY and HELD ones
+    float *images;
+    int32_t *labels;
+} buffer;
+
+/** Where in the sequence of batches. */
+typedef struct position {
+    int64_t epoch, index;
+} position;
+
+struct clv_loader {
+    clv__error *error;
+    const clv_dataset *dataset;
+    clv_loader_config config;
+    int64_t n_batches; // of an epoch
+    void *memory;      // own; NULL when the caller gave it
+    pthread_t thread;
+
+    pthread_mutex_t lock; // guards what follows, but not what buffers in state FILLING and HELD point to
+    pthread_cond_t changed;
+    bool stop;
+    buffer buffers[MAX_BUFFERS];
+    int n_buffers;
+    position to_make, to_give;
+    uint64_t generation; // counts seeks: a batch that was being made across one is thrown away
+
+    // The thread's own.
+    uint32_t *order; // the epoch's order of samples; NULL without shuffling
+    int64_t order_epoch;
+};
+
+/** The end of an epoch is the start of the next. */
+static position normal(int64_t n_batches, position at) {
+    return at.index == n_batches ? (position){at.epoch + 1, 0} : at;
+}
+
+static void advance(const clv_loader *loader, position *at) {
+    *at = normal(loader->n_batches, (position){at->epoch, at->index + 1});
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// The thread.
+
+static void make_order(clv_loader *loader, int64_t epoch) {
+    if (!loader->order || loader->order_epoch == epoch) return;
+    uint32_t n = (uint32_t)loader->dataset->count;
+    clv__random random;
+    clv__random_init(&random, loader->config.seed, CLV__STREAM_SHUFFLE, (uint64_t)epoch);
+    for (uint32_t i = 0; i < n; i++) loader->order[i] = i;
+    for (uint32_t i = n - 1; i > 0; i--) {
+        uint32_t k = clv__random_below(&random, i + 1), sample = loader->order[i];
+        loader->order[i] = loader->order[k];
+        loader->order[k] = sample;
+    }
+    loader->order_epoch = epoch;
+}
+
+static void fill(clv_loader *loader, buffer *b, position at) {
+    const clv_dataset *dataset = loader->dataset;
+    int64_t first = at.index * loader->config.batch, left = dataset->count - first;
+    int64_t n = left < loader->config.batch ? left : loader->config.batch;
+    make_order(loader, at.epoch);
+    for (int64_t i = 0; i < n; i++) {
+        int64_t sample = loader->order ? loader->order[first + i] : first + i;
+        clv_dataset_sample(dataset, sample, b->images + i * dataset->numel);
+        b->labels[i] = dataset->labels[sample];
+    }
+    b->batch = (clv_batch){.images = b->images,
+                           .labels = b->labels,
+                           .n = n,
+                           .epoch = at.epoch,
+                           .index = at.index,
+                           .last = at.index == loader->n_batches - 1,
+                           .buffer = (int)(b - loader->buffers)};
+}
+
+static buffer *find_buffer(clv_loader *loader, buffer_state state) {
+    for (int i = 0; i < loader->n_buffers; i++) {
+        if (loader->buffers[i].state == state) return &loader->buffers[i];
+    }
+    return NULL;
+}
+
+static void *work(void *argument) {
+    clv_loader *loader = argument;
+    pthread_mutex_lock(&loader->lock);
+    while (!loader->stop) {
+        buffer *b = find_buffer(loader, FREE);
+        if (!b) {
+            pthread_cond_wait(&loader->changed, &loader->lock);
+            continue;
+        }
+        b->state = FILLING;
+        position at = loader->to_make;
+        uint64_t generation = loader->generation;
+        advance(loader, &loader->to_make);
+        pthread_mutex_unlock(&loader->lock);
+        fill(loader, b, at);
+        pthread_mutex_lock(&loader->lock);
+        b->state = generation == loader->generation ? READY : FREE;
+        pthread_cond_broadcast(&loader->changed);
+    }
+    pthread_mutex_unlock(&loader->lock);
+    return NULL;
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// Making one.
+
+static int buffers_of(const clv_loader_config *config) {
+    return config->buffers ? config->buffers : 3;
+}
+
+/** Bytes of one buffer and of its images, each rounded up so that what follows is aligned; false: not legal.
+ */
+static bool buffer_bytes(const clv_dataset *dataset, const clv_loader_config *config, size_t *images,
+                         size_t *all) {
+    if (config->batch < 1 || buffers_of(config) < 2 || buffers_of(config) > MAX_BUFFERS) return false;
+    // A batch is never larger than the dataset.
+    size_t n = (size_t)(config->batch < dataset->count ? config->batch : dataset->count), labels;
+    if (!clv__size_mul(n, (size_t)dataset->numel, images) || !clv__size_mul(*images, sizeof(float), images) ||
+        !clv__size_mul(n, sizeof(int32_t), &labels) || *images > PTRDIFF_MAX / 2 ||
+        labels > PTRDIFF_MAX / 4) {
+        return false;
+    }
+    *images = clv__size_align(*images, ALIGNMENT);
+    *all = *images + clv__size_align(labels, ALIGNMENT);
+    return *all <= PTRDIFF_MAX / MAX_BUFFERS;
+}
+
+size_t clv_loader_memory_bytes(const clv_dataset *dataset, const clv_loader_config *config) {
+    size_t images, all;
+    return buffer_bytes(dataset, config, &images, &all) ? all * (size_t)buffers_of(config) : 0;
+}
+
+static clv_status check_position(clv__error *error, int64_t n_batches, int64_t epoch, int64_t index) {
+    if (epoch < 0 || epoch == INT64_MAX || index < 0 || index > n_batches) {
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "a loader of %" PRId64 " batches in an epoch cannot begin at epoch %" PRId64
+                 ", batch %" PRId64 "; was the checkpoint made with other data or another batch size?",
+                 n_batches, epoch, index);
+    }
+    return CLV_OK;
+}
+
+static clv_status check_config(clv__error *error, const clv_dataset *dataset,
+                               const clv_loader_config *config) {
+    if (config->batch < 1) {
+        CLV_FAIL(error, CLV_E_VALUE, "a loader wants a batch of at least 1 sample, not %" PRId64,
+                 config->batch);
+    }
+    if (buffers_of(config) < 2 || buffers_of(config) > MAX_BUFFERS) {
+        CLV_FAIL(error, CLV_E_VALUE, "a loader wants 2 to %d buffers, not %d", MAX_BUFFERS, config->buffers);
+    }
+    if (dataset->count > UINT32_MAX) {
+        CLV_FAIL(error, CLV_E_VALUE, "a loader takes %" PRIu32 " samples at most; the dataset has %" PRId64,
+                 UINT32_MAX, dataset->count);
+    }
+    if (config->drop_last && config->batch > dataset->count) {
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "a batch of %" PRId64 " from %" PRId64 " samples: with drop_last no batch is left",
+                 config->batch, dataset->count);
+    }
+    if ((uintptr_t)config->memory % ALIGNMENT) {
+        CLV_FAIL(error, CLV_E_VALUE, "a loader's memory must be aligned to %d bytes", ALIGNMENT);
+    }
+    return CLV_OK;
+}
+
+static clv_status take_memory(clv_loader *loader) {
+    size_t images, all;
+    const clv_loader_config *config = &loader->config;
+    loader->n_buffers = buffers_of(config);
+    if (!buffer_bytes(loader->dataset, config, &images, &all)) {
+        CLV_FAIL(loader->error, CLV_E_VALUE, "a batch of %" PRId64 " samples is too large to count",
+                 config->batch);
+    }
+    if (!config->memory) {
+        loader->memory = aligned_alloc(ALIGNMENT, all * (size_t)loader->n_buffers);
+        if (!loader->memory) {
+            CLV_FAIL(loader->error, CLV_E_HOST_MEMORY,
+                     "no host memory for %d batches of %zu bytes; make the batch smaller", loader->n_buffers,
+                     all);
+        }
+    }
+    if (config->shuffle) {
+        loader->order = clv__alloc((size_t)loader->dataset->count, sizeof *loader->order);
+        if (!loader->order) CLV_FAIL(loader->error, CLV_E_HOST_MEMORY, "no host memory to shuffle a dataset");
+        loader->order_epoch = -1;
+    }
+    char *at = config->memory ? config->memory : loader->memory;
+    for (int i = 0; i < loader->n_buffers; i++, at += all) {
+        loader->buffers[i].images = (float *)at;
+        loader->buffers[i].labels = (int32_t *)(at + images);
+    }
+    return CLV_OK;
+}
+
+static void release_memory(clv_loader *loader) {
+    free(loader->memory);
+    free(loader->order);
+    free(loader);
+}
+
+static clv_status start(clv_loader *loader) {
+    pthread_mutex_init(&loader->lock, NULL);
+    pthread_cond_init(&loader->changed, NULL);
+    sigset_t all, before; // signals are the program's: none is handled on this thread
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int code = pthread_create(&loader->thread, NULL, work, loader);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (code == 0) return CLV_OK;
+    pthread_cond_destroy(&loader->changed);
+    pthread_mutex_destroy(&loader->lock);
+    clv__shown_text reason;
+    CLV_FAIL(loader->error, CLV_E_HOST_MEMORY, "the loader's thread could not be started: %s",
+             clv__system_reason(code, &reason));
+}
+
+clv_status clv_loader_create(clv_runtime *runtime, const clv_dataset *dataset,
+                             const clv_loader_config *config, clv_loader **out) {
+    *out = NULL;
+    clv__error *error = clv__io_error(runtime);
+    CLV_TRY(check_config(error, dataset, config));
+    int64_t n_batches =
+        dataset->count / config->batch + (!config->drop_last && dataset->count % config->batch != 0);
+    CLV_TRY(check_position(error, n_batches, config->epoch, config->index));
+    clv_loader *loader = clv__alloc(1, sizeof *loader);
+    if (!loader) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a loader");
+    loader->error = error;
+    loader->dataset = dataset;
+    loader->config = *config;
+    loader->n_batches = n_batches;
+    loader->to_make = loader->to_give = normal(n_batches, (position){config->epoch, config->index});
+    clv_status status = take_memory(loader);
+    if (status == CLV_OK) status = start(loader);
+    if (status != CLV_OK) {
+        release_memory(loader);
+        return status;
+    }
+    *out = loader;
+    return CLV_OK;
+}
+
+void clv_loader_destroy(clv_loader *loader) {
+    if (!loader) return;
+    pthread_mutex_lock(&loader->lock);
+    loader->stop = true;
+    pthread_cond_broadcast(&loader->changed);
+    pthread_mutex_unlock(&loader->lock);
+    pthread_join(loader->thread, NULL);
+    pthread_cond_destroy(&loader->changed);
+    pthread_mutex_destroy(&loader->lock);
+    release_memory(loader);
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+// Using one.
+
+int64_t clv_loader_batches(const clv_loader *loader) {
+    return loader->n_batches;
+}
+
+/** The buffer that holds the next batch to give, if it is ready. */
+static buffer *find_next(clv_loader *loader) {
+    for (int i = 0; i < loader->n_buffers; i++) {
+        buffer *b = &loader->buffers[i];
+        if (b->state == READY && b->batch.epoch == loader->to_give.epoch &&
+            b->batch.index == loader->to_give.index) {
+            return b;
+        }
+    }
+    return NULL;
+}
+
+clv_status clv_loader_next(clv_loader *loader, clv_batch *out) {
+    *out = (clv_batch){0};
+    pthread_mutex_lock(&loader->lock);
+    int held = 0;
+    for (int i = 0; i < loader->n_buffers; i++) held += loader->buffers[i].state == HELD;
+    buffer *b = NULL;
+    while (held < loader->n_buffers && !(b = find_next(loader)))
+        pthread_cond_wait(&loader->changed, &loader->lock);
+    if (b) {
+        b->state = HELD;
+        *out = b->batch;
+        advance(loader, &loader->to_give);
+    }
+    pthread_mutex_unlock(&loader->lock);
+    if (!b) {
+        CLV_FAIL(loader->error, CLV_E_STATE, "all %d buffers of the loader are held; release a batch first",
+                 loader->n_buffers);
+    }
+    return CLV_OK;
+}
+
+void clv_loader_release(clv_loader *loader, clv_batch *batch) {
+    if (!batch->images) return; // released already
+    pthread_mutex_lock(&loader->lock);
+    loader->buffers[batch->buffer].state = FREE;
+    pthread_cond_broadcast(&loader->changed);
+    pthread_mutex_unlock(&loader->lock);
+    batch->images = NULL;
+    batch->labels = NULL;
+}
+
+void clv_loader_position(const clv_loader *loader, int64_t *epoch, int64_t *index) {
+    *epoch = loader->to_give.epoch; // changed by this thread only
+    *index = loader->to_give.index;
+}
+
+clv_status clv_loader_seek(clv_loader *loader, int64_t epoch, int64_t index) {
+    CLV_TRY(check_position(loader->error, loader->n_batches, epoch, index));
+    pthread_mutex_lock(&loader->lock);
+    bool held = find_buffer(loader, HELD) != NULL;
+    if (!held) {
+        for (int i = 0; i < loader->n_buffers; i++) {
+            if (loader->buffers[i].state == READY) loader->buffers[i].state = FREE;
+        }
+        loader->generation++;
+        loader->to_make = loader->to_give = normal(loader->n_batches, (position){epoch, index});
+        pthread_cond_broadcast(&loader->changed);
+    }
+    pthread_mutex_unlock(&loader->lock);
+    if (held)
+        CLV_FAIL(loader->error, CLV_E_STATE, "a loader cannot seek while a batch is held; release it first");
+    return CLV_OK;
+}

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: Apache-2.0
+// Named arrays and named texts. Archives are small (one entry per parameter of a model), so names are found
+// by a walk.
+#include <errno.h>
+#include <inttypes.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "io/array.h"
+#include "io/shown.h"
+
+clv_status clv__archive_create(clv__error *error, const char *path, clv_archive **out) {
+    *out = NULL;
+    clv_archive *archive = clv__alloc(1, sizeof *archive);
+    if (archive && path) archive->path = clv__strdup(path);
+    if (!archive || (path && !archive->path)) {
+        free(archive);
+        CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for an archive");
+    }
+    archive->error = error;
+    *out = archive;
+    return CLV_OK;
+}
+
+clv_status clv_archive_create(clv_runtime *runtime, clv_archive **out) {
+    return clv__archive_create(clv__io_error(runtime), NULL, out);
+}
+
+void clv_archive_destroy(clv_archive *archive) {
+    if (!archive) return;
+    for (size_t i = 0; i < archive->n_arrays; i++) {
+        clv_array_reset(archive->arrays[i]);
+        free(archive->arrays[i]);
+    }
+    for (size_t i = 0; i < archive->n_texts; i++) {
+        free(archive->texts[i].key);
+        free(archive->texts[i].text);
+    }
+    free(archive->arrays);
+    free(archive->texts);
+    free(archive->path);
+    free(archive);
+}
+
+clv_status clv__archive_take(clv_archive *archive, clv_array *array) {
+    clv_array *kept = clv__alloc(1, sizeof *kept);
+    if (!kept ||
+        !clv__grow(&archive->arrays, &archive->arrays_room, archive->n_arrays + 1, sizeof(clv_array *))) {
+        free(kept);
+        CLV_FAIL(archive->error, CLV_E_HOST_MEMORY, "no host memory for the %zu-th array of an archive",
+                 archive->n_arrays + 1);
+    }
+    *kept = *array;
+    *array = (clv_array){0};
+    archive->arrays[archive->n_arrays++] = kept;
+    return CLV_OK;
+}
+
+static clv_status check_name(const clv_archive *archive, const char *what, const char *name) {
+    clv__shown_text shown;
+    if (!name || !*name) CLV_FAIL(archive->error, CLV_E_VALUE, "%s needs a name", what);
+    if (!clv__utf8_valid(name)) {
+        CLV_FAIL(archive->error, CLV_E_VALUE, "%s '%s': the name is not UTF-8", what,
+                 clv__shown(name, &shown));
+    }
+    return CLV_OK;
+}
+
+static clv_status check_new_array(const clv_archive *archive, const char *name) {
+    clv__shown_text shown;
+    CLV_TRY(check_name(archive, "an array of an archive", name));
+    if (strcmp(name, "__metadata__") == 0) {
+        CLV_FAIL(archive->error, CLV_E_VALUE,
+                 "an array cannot have the name '__metadata__': files keep texts there");
+    }
+    if (clv_archive_find(archive, name)) {
+        CLV_FAIL(archive->error, CLV_E_VALUE, "the archive has an array '%s' already",
+                 clv__shown(name, &shown));
+    }
+    return CLV_OK;
+}
+
+/** Give the array its name and put it into the archive; on failure the array is reset. */
+static clv_status name_and_take(clv_archive *archive, const char *name, clv_array *array) {
+    array->name = clv__strdup(name);
+    clv_status status = array->name ? clv__archive_take(archive, array)
+                                    : clv__error_set(archive->error, CLV_E_HOST_MEMORY,
+                                                     "no host memory for the name of an array");
+    if (status != CLV_OK) clv_array_reset(array);
+    return status;
+}
+
+clv_status clv_archive_add(clv_archive *archive, const char *name, clv_array_type type,
+                           const clv_shape *shape, clv_array **out) {
+    *out = NULL;
+    CLV_TRY(check_new_array(archive, name));
+    clv__shown_text shown;
+    clv_array array;
+    if (clv__array_init(archive->error, type, shape, &array) != CLV_OK) {
+        return clv__error_prefix(archive->error, "'%s': ", clv__shown(name, &shown));
+    }
+    CLV_TRY(name_and_take(archive, name, &array));
+    *out = archive->arrays[archive->n_arrays - 1];
+    return CLV_OK;
+}
+
+clv_status clv_archive_add_borrowed(clv_archive *archive, const char *name, clv_array_type type,
+                                    const clv_shape *shape, const void *data) {
+    CLV_TRY(check_new_array(archive, name));
+    clv__shown_text shown;
+    char text[128];
+    size_t bytes;
+    if (clv_array_type_bytes(type) == 0) {
+        CLV_FAIL(archive->error, CLV_E_VALUE, "'%s': an array needs an element type; this one has '%s'",
+                 clv__shown(name, &shown), clv_array_type_name(type));
+    }
+    if (!clv__shape_bytes(shape, clv_array_type_bytes(type), &bytes)) {
+        CLV_FAIL(archive->error, CLV_E_SHAPE,
+                 "'%s': an array cannot have the shape %s: a dimension is negative or it is too large",
+                 clv__shown(name, &shown), clv_shape_text(shape, text, sizeof text));
+    }
+    if (!data && bytes > 0) {
+        CLV_FAIL(archive->error, CLV_E_VALUE, "'%s': there is no data for %s", clv__shown(name, &shown),
+                 clv_shape_text(shape, text, sizeof text));
+    }
+    clv_array array = {.type = type, .shape = *shape, .data = (void *)data, .borrowed = true};
+    return name_and_take(archive, name, &array);
+}
+
+size_t clv_archive_count(const clv_archive *archive) {
+    return archive->n_arrays;
+}
+
+clv_array *clv_archive_get(const clv_archive *archive, size_t i) {
+    return i < archive->n_arrays ? archive->arrays[i] : NULL;
+}
+
+clv_array *clv_archive_find(const clv_archive *archive, const char *name) {
+    for (size_t i = 0; i < archive->n_arrays; i++) {
+        if (strcmp(archive->arrays[i]->name, name) == 0) return archive->arrays[i];
+    }
+    return NULL;
+}
+
+/** How sentences call the archive. */
+static const char *archive_name(const clv_archive *archive) {
+    return archive->path ? archive->path : "the archive";
+}
+
+clv_status clv_archive_require(const clv_archive *archive, const char *name, clv_array_type type,
+                               const clv_shape *shape, const clv_array **out) {
+    *out = NULL;
+    clv__shown_text shown;
+    char has[128], wanted[128];
+    const clv_array *array = clv_archive_find(archive, name);
+    if (!array) {
+        clv__shown_text first;
+        CLV_FAIL(archive->error, CLV_E_NOT_FOUND,
+                 "%s: there is no tensor '%s' among its %zu%s%s%s; is it of another model?",
+                 archive_name(archive), clv__shown(name, &shown), archive->n_arrays,
+                 archive->n_arrays ? " (the first is '" : "",
+                 archive->n_arrays ? clv__shown(archive->arrays[0]->name, &first) : "",
+                 archive->n_arrays ? "')" : "");
+    }
+    if (!clv_shape_equal(&array->shape, shape)) {
+        CLV_FAIL(archive->error, CLV_E_SHAPE,
+                 "%s: tensor '%s' is %s, but %s is wanted; is it of another model?", archive_name(archive),
+                 clv__shown(name, &shown), clv_shape_text(&array->shape, has, sizeof has),
+                 clv_shape_text(shape, wanted, sizeof wanted));
+    }
+    if (array->type != type) {
+        CLV_FAIL(archive->error, CLV_E_DTYPE, "%s: tensor '%s' holds %s, but %s is wanted",
+                 archive_name(archive), clv__shown(name, &shown), clv_array_type_name(array->type),
+                 clv_array_type_name(type));
+    }
+    *out = array;
+    return CLV_OK;
+}
+
+static clv__archive_text *find_text(const clv_archive *archive, const char *key) {
+    for (size_t i = 0; i < archive->n_texts; i++) {
+        if (strcmp(archive->texts[i].key, key) == 0) return &archive->texts[i];
+    }
+    return NULL;
+}
+
+clv_status clv__archive_append_text(clv_archive *archive, const char *key, const char *text) {
+    clv__archive_text entry = {clv__strdup(key), clv__strdup(text)};
+    if (!entry.key || !entry.text ||
+        !clv__grow(&archive->texts, &archive->texts_room, archive->n_texts + 1, sizeof entry)) {
+        free(entry.key);
+        free(entry.text);
+        CLV_FAIL(archive->error, CLV_E_HOST_MEMORY, "no host memory for the %zu-th text of an archive",
+                 archive->n_texts + 1);
+    }
+    archive->texts[archive->n_texts++] = entry;
+    return CLV_OK;
+}
+
+clv_status clv_archive_set_text(clv_archive *archive, const char *key, const char *text) {
+    CLV_TRY(check_name(archive, "a text of an archive", key));
+    clv__shown_text shown;
+    if (!text || !clv__utf8_valid(text)) {
+        CLV_FAIL(archive->error, CLV_E_VALUE, "the text of '%s' is not UTF-8", clv__shown(key, &shown));
+    }
+    clv__archive_text *old = find_text(archive, key);
+    if (!old) return clv__archive_append_text(archive, key, text);
+    char *copy = clv__strdup(text);
+    if (!copy) CLV_FAIL(archive->error, CLV_E_HOST_MEMORY, "no host memory for a text of an archive");
+    free(old->text);
+    old->text = copy;
+    return CLV_OK;
+}
+
+clv_status clv_archive_set_int(clv_archive *archive, const char *key, int64_t value) {
+    char text[32];
+    snprintf(text, sizeof text, "%" PRId64, value);
+    return clv_archive_set_text(archive, key, text);
+}
+
+/** From here on this thread writes and reads numbers with a point, whatever the program's language is. */
+static locale_t use_plain_numbers(locale_t *before) {
+    locale_t plain = newlocale(LC_NUMERIC_MASK, "C", (locale_t)0);
+    *before = plain ? uselocale(plain) : (locale_t)0;
+    return plain;
+}
+
+static void end_plain_numbers(locale_t plain, locale_t before) {
+    if (!plain) return;
+    uselocale(before);
+    freelocale(plain);
+}
+
+clv_status clv_archive_set_real(clv_archive *archive, const char *key, double value) {
+    char text[64];
+    locale_t before;
+    locale_t plain = use_plain_numbers(&before);
+    snprintf(text, sizeof text, "%.17g", value); // 17 digits bring the same bits back
+    end_plain_numbers(plain, before);
+    return clv_archive_set_text(archive, key, text);
+}
+
+const char *clv_archive_text(const clv_archive *archive, const char *key) {
+    const clv__archive_text *entry = find_text(archive, key);
+    return entry ? entry->text : NULL;
+}
+
+const char *clv_archive_text_at(const clv_archive *archive, size_t i, const char **text) {
+    if (i >= archive->n_texts) return NULL;
+    if (text) *text = archive->texts[i].text;
+    return archive->texts[i].key;
+}
+
+/** The text of a key that must be there. */
+static clv_status number_text(const clv_archive *archive, const char *key, const char **out) {
+    clv__shown_text shown;
+    *out = clv_archive_text(archive, key);
+    if (!*out) {
+        CLV_FAIL(archive->error, CLV_E_NOT_FOUND, "%s: it has no value '%s'", archive_name(archive),
+                 clv__shown(key, &shown));
+    }
+    return CLV_OK;
+}
+
+static clv_status not_a_number(const clv_archive *archive, const char *key, const char *text,
+                               const char *wanted) {
+    clv__shown_text a, b;
+    CLV_FAIL(archive->error, CLV_E_FORMAT, "%s: the value of '%s' is '%s', which is not %s",
+             archive_name(archive), clv__shown(key, &a), clv__shown(text, &b), wanted);
+}
+
+clv_status clv_archive_get_int(const clv_archive *archive, const char *key, int64_t *out) {
+    const char *text;
+    CLV_TRY(number_text(archive, key, &text));
+    char *end;
+    errno = 0;
+    long long value = strtoll(text, &end, 10);
+    bool starts = (*text >= '0' && *text <= '9') || *text == '-';
+    if (!starts || *end || end == text || errno)
+        return not_a_number(archive, key, text, "a whole number of 64 bits");
+    *out = value;
+    return CLV_OK;
+}
+
+clv_status clv_archive_get_real(const clv_archive *archive, const char *key, double *out) {
+    const char *text;
+    CLV_TRY(number_text(archive, key, &text));
+    char *end;
+    locale_t before;
+    locale_t plain = use_plain_numbers(&before);
+    double value = strtod(text, &end);
+    end_plain_numbers(plain, before);
+    if (*text == ' ' || *end || end == text) return not_a_number(archive, key, text, "a number");
+    *out = value;
+    return CLV_OK;
+}

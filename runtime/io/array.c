@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "io/array.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/device.h"
+
+static const struct {
+    const char *name;
+    size_t bytes;
+} types[] = {
+    [CLV_ARRAY_NONE] = {"none", 0}, [CLV_ARRAY_F32] = {"f32", 4}, [CLV_ARRAY_I32] = {"i32", 4},
+    [CLV_ARRAY_I64] = {"i64", 8},   [CLV_ARRAY_U8] = {"u8", 1},
+};
+
+static bool known(clv_array_type type) {
+    return (int)type >= 0 && (size_t)type < sizeof types / sizeof *types;
+}
+
+size_t clv_array_type_bytes(clv_array_type type) {
+    return known(type) ? types[type].bytes : 0;
+}
+
+const char *clv_array_type_name(clv_array_type type) {
+    return known(type) ? types[type].name : "unknown";
+}
+
+clv_array_type clv_array_type_of(clv_dtype dtype) {
+    switch (dtype) {
+    case CLV_DTYPE_F32: return CLV_ARRAY_F32;
+    case CLV_DTYPE_I32: return CLV_ARRAY_I32;
+    default: return CLV_ARRAY_NONE;
+    }
+}
+
+clv__error *clv__io_error(clv_runtime *runtime) {
+    return runtime ? clv__runtime_error_of(runtime) : NULL;
+}
+
+bool clv__shape_bytes(const clv_shape *shape, size_t element_bytes, size_t *out) {
+    if (shape->rank < 0 || shape->rank > CLV_MAX_RANK) return false;
+    // A zero dimension makes the product zero whatever stands after it: overflow is still refused, by the
+    // product of the others, so that no shape is legal in one order and not in another.
+    size_t product = element_bytes;
+    bool empty = false;
+    for (int i = 0; i < shape->rank; i++) {
+        if (shape->dims[i] < 0) return false;
+        if (shape->dims[i] == 0) {
+            empty = true;
+        } else if (!clv__size_mul(product, (size_t)shape->dims[i], &product)) {
+            return false;
+        }
+    }
+    if (product > PTRDIFF_MAX) return false;
+    *out = empty ? 0 : product;
+    return true;
+}
+
+clv_status clv__array_init(clv__error *error, clv_array_type type, const clv_shape *shape, clv_array *array) {
+    *array = (clv_array){0};
+    char text[128];
+    if (clv_array_type_bytes(type) == 0) {
+        CLV_FAIL(error, CLV_E_VALUE, "an array needs an element type; this one has '%s'",
+                 clv_array_type_name(type));
+    }
+    size_t bytes;
+    if (!clv__shape_bytes(shape, clv_array_type_bytes(type), &bytes)) {
+        CLV_FAIL(error, CLV_E_SHAPE,
+                 "an array cannot have the shape %s: a dimension is negative or it is too large",
+                 clv_shape_text(shape, text, sizeof text));
+    }
+    void *data = clv__alloc(bytes, 1);
+    if (!data) {
+        CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for an array of %zu bytes (%s %s)", bytes,
+                 clv_array_type_name(type), clv_shape_text(shape, text, sizeof text));
+    }
+    *array = (clv_array){.type = type, .shape = *shape, .data = data};
+    return CLV_OK;
+}
+
+clv_status clv_array_init(clv_runtime *runtime, clv_array_type type, const clv_shape *shape,
+                          clv_array *array) {
+    return clv__array_init(clv__io_error(runtime), type, shape, array);
+}
+
+void clv_array_reset(clv_array *array) {
+    if (!array) return;
+    if (!array->borrowed) free(array->data);
+    free(array->name);
+    *array = (clv_array){0};
+}
+
+size_t clv_array_bytes(const clv_array *array) {
+    size_t bytes;
+    return clv__shape_bytes(&array->shape, clv_array_type_bytes(array->type), &bytes) ? bytes : 0;
+}
+
+size_t clv__element_bytes(clv__element element, clv_array_type type) {
+    switch (element) {
+    case CLV__ELEMENT_F16: return 2;
+    case CLV__ELEMENT_BF16: return 2;
+    case CLV__ELEMENT_F64: return 8;
+    default: return clv_array_type_bytes(type);
+    }
+}
+
+/** IEEE 754 binary16 to float; exact. */
+static float from_half(uint16_t half) {
+    uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = (half >> 10) & 31, fraction = half & 0x3ff;
+    if (exponent == 0) { // zero or subnormal: fraction * 2^-24
+        float value = (float)fraction * 0x1p-24f;
+        return sign ? -value : value;
+    }
+    uint32_t bits = sign | (exponent == 31 ? 255u << 23 : (exponent + 112) << 23) | fraction << 13;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+void clv__element_convert(clv__element element, const void *from, size_t n, float *to) {
+    const char *bytes = from; // perhaps not aligned
+    for (size_t i = 0; i < n; i++) {
+        if (element == CLV__ELEMENT_F64) {
+            double value;
+            memcpy(&value, bytes + i * sizeof value, sizeof value);
+            to[i] = (float)value;
+            continue;
+        }
+        uint16_t value;
+        memcpy(&value, bytes + i * sizeof value, sizeof value);
+        if (element == CLV__ELEMENT_F16) {
+            to[i] = from_half(value);
+        } else { // bfloat16 is the upper half of a float
+            uint32_t bits = (uint32_t)value << 16;
+            memcpy(&to[i], &bits, sizeof bits);
+        }
+    }
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// The formats' readers and writers on inputs and outputs of any kind: the public functions open files, the
+// fuzz drivers hand over bytes. Results belong to the caller; on failure they are NULL or zeroed.
+#ifndef CLV_IO_FORMATS_H
+#define CLV_IO_FORMATS_H
+
+#include "io/array.h"
+#include "io/file.h"
+
+/** Length of the header of a safetensors file at most, in bytes; the format's own limit. */
+enum { CLV__SAFETENSORS_HEADER_BYTES = 100000000 };
+
+/** The text whose value is a checkpoint's checksum; the readers below leave it out of the archive. */
+#define CLV__CHECKSUM_KEY "cleave.checksum"
+
+clv_status clv__safetensors_read(clv__input *input, clv_archive **out);
+
+/** The header of an archive, its length word included, and its arrays in the file's order. */
+typedef struct clv__safetensors_layout {
+    char *header;
+    size_t header_bytes;
+    const clv_array **arrays; // with their data one after the other this is the file
+    size_t n_arrays;
+} clv__safetensors_layout;
+
+/** `checksum` NULL, or the text that becomes the first entry of the header. */
+clv_status clv__safetensors_layout_init(const clv_archive *archive, const char *path, const char *checksum,
+                                        clv__safetensors_layout *layout);
+void clv__safetensors_layout_reset(clv__safetensors_layout *layout);
+clv_status clv__safetensors_write(const clv_archive *archive, const clv__safetensors_layout *layout,
+                                  const char *path, bool keep_previous);
+
+clv_status clv__checkpoint_read(clv__input *input, clv_archive **out);
+clv_status clv__npy_read(clv__input *input, clv_array *out);
+clv_status clv__idx_read(clv__input *input, clv_array *out);
+
+#endif
