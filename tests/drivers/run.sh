@@ -1,0 +1,92 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The same work on an unlike driver: every op against its reference, then 20 training steps of the CNN whose losses must be
+# those of the host device's references (within 1e-3, relative).
+#
+# usage: run.sh CLEAVE DRIVER...      drivers: pocl basic work-group-1 memory-1GiB rusticl host oclgrind null
+#
+# The losses of the host are computed once and kept in $CLEAVE_HOST_CURVE if that is set.
+set -eu
+cleave=$1
+shift
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export CLEAVE_CACHE_DIR="$work/cache"
+curve=${CLEAVE_HOST_CURVE:-$work/host.curve}
+unset OCL_ICD_VENDORS RUSTICL_ENABLE POCL_DEVICES POCL_MAX_WORK_GROUP_SIZE POCL_MEMORY_LIMIT 2>/dev/null || true
+failed=0
+
+# within DRIVER COMMAND... : run a command as that driver wants it.
+within() {
+    case $1 in
+    pocl) shift && "$@" ;;
+    basic) shift && POCL_DEVICES=basic "$@" ;;
+    work-group-1) shift && POCL_MAX_WORK_GROUP_SIZE=1 "$@" ;;
+    memory-1GiB) shift && POCL_MEMORY_LIMIT=1 "$@" ;;
+    rusticl) shift && RUSTICL_ENABLE=llvmpipe "$@" ;;
+    oclgrind) shift && oclgrind --data-races --uninitialized --check-api --log "$work/oclgrind.log" "$@" ;;
+    host | null) shift && "$@" ;;
+    esac
+}
+device_of() {
+    case $1 in
+    rusticl) echo llvmpipe ;;
+    host) echo host ;;
+    oclgrind) echo oclgrind ;;
+    *) echo cpu ;;
+    esac
+}
+
+# train DRIVER : the losses of 20 steps, one a line. Dropout draws the same numbers on every device.
+train() {
+    rm -f "$work/log.jsonl"
+    within "$1" "$cleave" train fashion-mnist --model cnn --device "$(device_of "$1")" --batch 12 --limit 240 --epochs 1 \
+        --seed 1 --log "$work/log.jsonl" --json >"$work/train.json" 2>"$work/train.err" ||
+        { cat "$work/train.err"; return 1; }
+    sed -n 's/.*"loss": *\([^,} ]*\).*/\1/p' "$work/log.jsonl" | head -n 20
+}
+
+check() {
+    quick=
+    case $1 in oclgrind | rusticl) quick=--quick ;; esac
+    # shellcheck disable=SC2086  # empty when not quick
+    within "$1" "$cleave" check --device "$(device_of "$1")" $quick --json >"$work/check.json" 2>"$work/check.err" || {
+        tail -n 20 "$work/check.err" "$work/check.json"
+        return 1
+    }
+    tr -d '\n' <"$work/check.json" | grep -o '"\(cases\|passed\|failed\)": *[0-9]*' | tr '\n' ' '
+}
+
+for driver; do
+    start=$(date +%s)
+    printf '%s: ' "$driver"
+    case $driver in
+    null)
+        # Takes nothing, computes nothing: the dry run of a device that is not there.
+        "$cleave" plan cnn --batch 64 --train --device null --json >"$work/plan.json" &&
+            grep -q predicted_peak_bytes "$work/plan.json" || { echo "no plan"; failed=1; continue; }
+        ;;
+    oclgrind)
+        check oclgrind || failed=1
+        if [ -s "$work/oclgrind.log" ]; then
+            head -n 40 "$work/oclgrind.log"
+            failed=1
+        fi
+        ;;
+    *)
+        check "$driver" || failed=1
+        [ -s "$curve" ] || train host >"$curve" || { failed=1; rm -f "$curve"; continue; }
+        if train "$driver" >"$work/curve"; then
+            paste "$curve" "$work/curve" | awk '
+                { d = $1 - $2; if (d < 0) d = -d; r = d / ($1 < 0 ? -$1 : $1); if (r > worst) worst = r
+                  if (!($2 == $2 + 0) || NF < 2) bad = 1 }
+                END { printf "losses of %d steps within %.1e; ", NR, worst
+                      exit !(NR == 20 && worst <= 1e-3 && !bad) }' || { echo "(they should be 20, within 1e-3)"; failed=1; }
+        else
+            failed=1
+        fi
+        ;;
+    esac
+    echo "$(($(date +%s) - start)) s"
+done
+exit $failed
