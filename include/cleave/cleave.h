@@ -57,5 +57,6 @@
 #include "plan.h"
 #include "io.h"
 #include "data.h"
+#include "check.h"
 
 #endif

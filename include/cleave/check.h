@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// Is this device right? Every op's sample cases, every variant, forward and gradient, held against the references.
+//
+//     clv_check_report *report;
+//     clv_check(runtime, device, &(clv_check_config){.quick = true}, &report);
+//     for (int i = 0; i < report->n_failures; i++) puts(report->failures[i].sentence);
+//     clv_check_report_destroy(report);
+#ifndef CLEAVE_CHECK_H
+#define CLEAVE_CHECK_H
+
+#include "device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What to check. All zero: every op, every sample, seed 0. */
+typedef struct clv_check_config {
+    const char *op; /**< only the op of this name; NULL: all */
+    bool quick;     /**< only the few small samples that ops mark as quick */
+    uint64_t seed;  /**< of the inputs: the same seed gives the same values everywhere */
+    /** Called after each case: `done` of `total`. Return false to stop with CLV_E_INTERRUPTED. NULL: nobody listens. */
+    bool (*progress)(void *user, int done, int total, const char *op);
+    void *user;
+} clv_check_config;
+
+/** Cases that were not run, gathered by reason. They count neither as passed nor as failed. */
+typedef struct clv_check_skip {
+    const char *op;
+    char reason[160];
+    int cases;
+} clv_check_skip;
+
+/** The case of an op and variant that came nearest to its tolerance, or went furthest beyond it. */
+typedef struct clv_check_worst {
+    const char *op;
+    const char *variant; /**< `plan` is a graph with gradients in a planned run; `differences` the gradient's formula */
+    double error;        /**< |got - want| where error / tolerance is largest; infinite if it did not run */
+    double tolerance;    /**< there */
+    int cases, failed;
+} clv_check_worst;
+
+typedef struct clv_check_failure {
+    const char *op, *variant;
+    char sample[96];     /**< the sample's label */
+    char what[64];       /**< `out0`, `gradient of in1`, ... */
+    int64_t index;       /**< of the element, row-major; -1 if the case did not run */
+    double got, want, tolerance;
+    char sentence[512];  /**< all of it to read, or why the case did not run */
+} clv_check_failure;
+
+typedef struct clv_check_report {
+    int cases, passed, failed; /**< cases == passed + failed */
+    int skipped_cases;
+    clv_check_skip *skipped;
+    int n_skipped;
+    clv_check_worst *worst;
+    int n_worst;
+    clv_check_failure *failures;
+    int n_failures;
+    uint64_t seed;
+} clv_check_report;
+
+/**
+ * Run the cases on the device and compare. A case is one of
+ *   - a sample of an op by one variant, guard zones around every buffer, twice with the same bits;
+ *   - a sample with its backward pass, planned and run as users run it (`plan`), twice with the same bits;
+ *   - a sample's backward pass in double against central differences (`differences`).
+ *
+ * out  the report, even when cases failed; destroy it with clv_check_report_destroy. NULL after an error.
+ *
+ * Errors  CLV_E_UNSUPPORTED the device is not usable or computes nothing (null); CLV_E_NOT_FOUND no op of that name;
+ *         CLV_E_INTERRUPTED by the callback; memory. A wrong result is no error: read report->failed.
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_check(clv_runtime *runtime, clv_device *device, const clv_check_config *config,
+                                            clv_check_report **out);
+/** NULL is fine. */
+CLV_API void clv_check_report_destroy(clv_check_report *report);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

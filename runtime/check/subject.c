@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// Samples as graphs; see subject.h.
+#include "check/subject.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "cleave/ops.h"
+#include "device/device.h"
+
+void clv__fill_values(const clv__fill *fill, const clv__desc *desc, uint64_t seed, uint64_t id, double *values) {
+    double lo = fill->lo, hi = fill->hi;
+    int64_t n = clv__numel(desc);
+    if (lo == 0 && hi == 0) lo = -1, hi = 1;
+    clv__random random;
+    clv__random_init(&random, seed, CLV__STREAM_TEST, id);
+    clv__fill_kind kind = fill->kind;
+    if (desc->dtype == CLV_DTYPE_I32 && kind == CLV__FILL_UNIFORM) kind = CLV__FILL_INTEGER;
+    for (int64_t i = 0; i < n; i++) {
+        switch (kind) {
+        case CLV__FILL_UNIFORM: values[i] = lo + (hi - lo) * clv__random_uniform(&random); break;
+        case CLV__FILL_INTEGER: values[i] = lo + clv__random_below(&random, (uint32_t)(hi - lo) + 1); break;
+        // A quarter off the grid's corners: with a range around zero no value is nearer to zero than a quarter step.
+        case CLV__FILL_DISTINCT: values[i] = lo + (hi - lo) * ((double)i + 0.25) / (double)n; break;
+        }
+    }
+    for (int64_t i = n - 1; kind == CLV__FILL_DISTINCT && i > 0; i--) {
+        int64_t j = clv__random_below(&random, (uint32_t)i + 1);
+        double kept = values[i];
+        values[i] = values[j];
+        values[j] = kept;
+    }
+    for (int64_t i = 0; i < n; i++)
+        values[i] = desc->dtype == CLV_DTYPE_I32 ? (double)(int32_t)values[i] : (double)(float)values[i];
+}
+
+static void add_target(clv__subject *subject, clv_tensor *tensor, const char *format, int i) {
+    clv_output(tensor->kind == CLV__VALUE ? tensor : NULL, NULL);
+    snprintf(subject->what[subject->n_targets], sizeof subject->what[0], format, i);
+    subject->targets[subject->n_targets++] = tensor;
+}
+
+static void add_inputs(clv__subject *subject) {
+    const clv__op *op = subject->op;
+    const clv__sample *sample = &subject->sample;
+    for (int i = 0; i < sample->n_in; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "in%d", i);
+        if (sample->in[i].dtype == CLV_DTYPE_NONE) continue;
+        if (op->random && i == sample->n_in - 1)
+            subject->in[i] = clv__graph_random(subject->graph);
+        else if (op->mutates >> i & 1)
+            subject->in[i] = clv__persistent(subject->graph, name, sample->in[i], (clv_init){0}, CLV_PARAMETERS, false);
+        else
+            subject->in[i] = clv_input(subject->graph, name, sample->in[i].dtype, sample->in[i].shape);
+    }
+}
+
+static bool has_gradient(const clv__subject *subject) {
+    if (!subject->op->grad || subject->node->io.out[0].dtype != CLV_DTYPE_F32) return false;
+    for (int i = 0; i < subject->sample.n_in; i++)
+        if (subject->in[i] && subject->in[i]->requires_grad) return true;
+    return false;
+}
+
+static void add_gradient(clv__subject *subject) {
+    clv_tensor *y = subject->node->out[0]; // the others are what the op keeps for its own gradient
+    clv_tensor *weights = clv_input(subject->graph, "loss_weights", CLV_DTYPE_F32, y->desc.shape);
+    clv_tensor *loss = clv_sum(clv_mul(y, weights), NULL, 0, false);
+    clv_backward(loss);
+    if (subject->graph->error.status != CLV_OK) return;
+    subject->loss = loss;
+    add_target(subject, loss, "loss", 0);
+    for (int i = 0; i < subject->sample.n_in; i++) {
+        clv_tensor *gradient = subject->in[i] && subject->in[i]->requires_grad ? clv_gradient(subject->in[i]) : NULL;
+        if (gradient && gradient->kind == CLV__VALUE) add_target(subject, gradient, "gradient of in%d", i);
+    }
+}
+
+clv_status clv__subject_init(clv__subject *subject, clv_runtime *runtime, const clv__op *op, const clv__sample *sample,
+                             bool with_gradient) {
+    *subject = (clv__subject){.op = op, .sample = *sample};
+    clv_status status = clv_graph_create(runtime, &subject->graph);
+    if (status != CLV_OK) return status;
+    add_inputs(subject);
+    for (int i = 0; op->grad && with_gradient && i < sample->n_in; i++)
+        if (subject->in[i] && subject->in[i]->kind == CLV__INPUT && subject->in[i]->desc.dtype == CLV_DTYPE_F32)
+            clv_requires_grad(subject->in[i], true);
+    clv_tensor *y = clv__node_add_to(subject->graph, op, subject->sample.attrs, subject->in, sample->n_in, ~0u);
+    if (y) {
+        subject->node = y->node;
+        for (int i = 0; i < y->node->io.n_out; i++) add_target(subject, y->node->out[i], "out%d", i);
+        for (int i = 0; i < sample->n_in; i++)
+            if (subject->in[i] && op->mutates >> i & 1) add_target(subject, subject->in[i], "in%d after", i);
+        if (has_gradient(subject)) add_gradient(subject);
+    }
+    status = clv_graph_status(subject->graph);
+    if (status != CLV_OK) clv__subject_reset(subject);
+    return status;
+}
+
+clv_status clv__subject_fill(clv__subject *subject, uint64_t seed) {
+    clv__values_reset(&subject->start);
+    CLV_TRY(clv__values_init(&subject->start, subject->graph, clv__runtime_error_of(subject->graph->runtime)));
+    clv_tensor *weights = subject->loss ? clv_graph_find(subject->graph, "loss_weights") : NULL;
+    for (int i = 0; i < subject->sample.n_in; i++)
+        if (subject->in[i])
+            clv__fill_values(&subject->sample.fill[i], &subject->in[i]->desc, seed, (uint64_t)i,
+                             clv__values_of(&subject->start, subject->in[i]));
+    if (weights)
+        clv__fill_values(&(clv__fill){0}, &weights->desc, seed, CLV__MAX_IN, clv__values_of(&subject->start, weights));
+    clv__values_set_random(&subject->start, seed, CLV__SUBJECT_STEP);
+    return CLV_OK;
+}
+
+void clv__subject_reset(clv__subject *subject) {
+    clv__values_reset(&subject->start);
+    clv_graph_destroy(subject->graph);
+    *subject = (clv__subject){0};
+}
