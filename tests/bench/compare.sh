@@ -8,7 +8,7 @@ set -eu
 cleave=$1
 model=${2:-cnn}
 rounds=${3:-3}
-[ $# -lt 3 ] && shift $# || shift 3
+if [ $# -lt 3 ]; then shift $#; else shift 3; fi
 here=$(dirname "$0")
 python=${PYTHON:-python3}
 case $model in mlp) limit=60000 steps=900 ;; *) limit=9600 steps=150 ;; esac
