@@ -58,5 +58,6 @@
 #include "io.h"
 #include "data.h"
 #include "check.h"
+#include "check.h"
 
 #endif

@@ -49,6 +49,20 @@ expect words.sh 'base/words.c:1:.*exits' 'base/words.c:2:.*exits' 'base/words.c:
     'plan/ops.c:2:.*descriptor' 'plan/vendor.c:1:.*vendors' 'opencl/device.c:2:.*vendors' 'kernels_cl/k.cl:1:.*same bits'
 expect readmes.sh 'runtime/base:' 'kernels_cl:'
 expect docs.sh 'docs/none.md' 'tools/none.sh' 'preset none'
+# Three that run a compiler.
+printf '#include <cleave/cleave.h>\n```c\nint main(void) { return clv_version(0); }\n```\n' >README.md
+printf 'clv_shape clv_no_header_before(void);\n' >include/cleave/alone.h
+printf 'KERNEL(k)(global float *y) { y[0] = 1.0f; }\n' >kernels_cl/no_default.cl
+printf 'kernel void same(global float *y) { y[0] = 1.0f; }\n' >kernels_cl/k.cl
+expect headers.sh 'alone.h does not compile alone as c99' 'alone.h does not compile alone as c++17'
+if command -v clang >/dev/null; then
+    expect kernels.sh 'no_default.cl: does not parse alone (once)' 'k.cl: does not parse alone (twice)'
+fi
+if "$here/sample.sh" "$tree" none.so >/dev/null 2>&1; then
+    echo "sample.sh took a program that does not compile"
+    failed=1
+fi
+
 rm runtime/base/fine.c runtime/base/words.c
 expect spdx.sh 'runtime/base/up.c:1'
 [ "$failed" = 0 ] && echo "every fault was found"
