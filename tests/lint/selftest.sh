@@ -25,8 +25,11 @@ See [the page](docs/none.md).
 ```sh
 tools/none.sh
 cmake --preset none
+cleave train --json --none
 ```
 END
+printf '#!/bin/sh\necho "  --json  --nonesuch"\n' >cleave
+chmod +x cleave
 echo '{"configurePresets": [{"name": "dev"}]}' >CMakePresets.json
 
 failed=0
@@ -34,7 +37,7 @@ failed=0
 expect() {
     script=$1
     shift
-    if output=$("$here/$script" "$tree"); then
+    if output=$("$here/$script" "$tree" ${tool:+"$tool"} 2>&1); then
         echo "$script found nothing in a bad tree"
         failed=1
     fi
@@ -44,11 +47,14 @@ expect() {
     # shellcheck disable=SC2254  # a pattern on purpose
     case $output in *fine.c* | *backends/opencl/quirks.c:*vendors*) echo "$script found what is fine: $output"; failed=1 ;; esac
 }
+tool=''
 expect layers.sh 'include/cleave/up.h:1' 'runtime/base/up.c:1:' 'backends/opencl/device.c:1' 'samples/s.c:1' 'runtime/stray'
 expect words.sh 'base/words.c:1:.*exits' 'base/words.c:2:.*exits' 'base/words.c:3:.*seam' 'plan/ops.c:1:.*descriptor' \
     'plan/ops.c:2:.*descriptor' 'plan/vendor.c:1:.*vendors' 'opencl/device.c:2:.*vendors' 'kernels_cl/k.cl:1:.*same bits'
 expect readmes.sh 'runtime/base:' 'kernels_cl:'
-expect docs.sh 'docs/none.md' 'tools/none.sh' 'preset none'
+tool=$tree/cleave
+expect docs.sh 'docs/none.md' 'tools/none.sh' 'preset none' 'no option --none$'
+tool=''
 # Three that run a compiler.
 printf '#include <cleave/cleave.h>\n```c\nint main(void) { return clv_version(0); }\n```\n' >README.md
 printf 'clv_shape clv_no_header_before(void);\n' >include/cleave/alone.h
