@@ -29,7 +29,8 @@ static bool left_out_is_well_formed(const char *lines) {
 /** The reason why platform `number` is left out, copied to the arena; NULL if it is not. -1 asks for all of
  * OpenCL. */
 static const char *left_out_reason(clv__ocl_state *state, int number) {
-    for (const char *line = state->left_out; *line; line += strcspn(line, "\n"), line += *line == '\n') {
+    for (const char *line = state->config->left_out; *line;
+         line += strcspn(line, "\n"), line += *line == '\n') {
         if (number < 0 ? *line != '*' : (*line == '*' || atoi(line) != number)) continue;
         const char *reason = strchr(line, '=') + 1;
         size_t n = strcspn(reason, "\n");
@@ -47,7 +48,7 @@ clv_status clv__ocl_startup(const clv_runtime_config *config, void **out, clv__e
                  config->left_out);
     clv__ocl_state *state = clv__alloc(1, sizeof *state);
     if (!state) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for the OpenCL backend");
-    state->left_out = config->left_out; // the runtime's, which lives longer
+    state->config = config; // the runtime's, which lives longer
     pthread_mutex_init(&state->gemm_lock, NULL);
     *out = state;
     return CLV_OK;
@@ -232,6 +233,8 @@ static clv_status enumerate_platform(clv__ocl_state *state, cl_platform_id platf
     const char *reason = left_out_reason(state, number);
     if (reason) return tell_platform(number, "", reason, tell, user); // not even its name is asked for
     const char *name = platform_text(state, platform, CL_PLATFORM_NAME);
+    if (state->config->before_platform)
+        state->config->before_platform(state->config->before_platform_user, number, name);
     cl_uint n = 0;
     cl_int code = clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 0, NULL, &n);
     if (code == CL_DEVICE_NOT_FOUND || (code == CL_SUCCESS && n == 0))
@@ -341,6 +344,7 @@ clv_status clv__ocl_open(void *state, void *opaque, clv__error *error, clv__bdev
     pthread_mutex_init(&device->event_lock, NULL);
     asking to = {state, handle->id, CL_SUCCESS};
     device->local_bytes = ask_ulong(&to, CL_DEVICE_LOCAL_MEM_SIZE);
+    ask(&to, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof device->max_group, &device->max_group);
     size_t items[16] = {0}; // a device may have more than three dimensions
     if (clGetDeviceInfo(handle->id, CL_DEVICE_MAX_WORK_ITEM_SIZES, sizeof items, items, NULL) == CL_SUCCESS)
         memcpy(device->max_items, items, sizeof device->max_items);

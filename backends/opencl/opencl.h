@@ -20,7 +20,7 @@ typedef struct clv__ocl_handle {
 typedef struct clv__ocl_state {
     clv__arena arena; // handles and strings
     clv__ocl_handle *parts;
-    const char *left_out;
+    const clv_runtime_config *config;
     pthread_mutex_t gemm_lock; // the library's cache is not safe for threads before CLBlast 1.6.1
     bool gemm_used;
 } clv__ocl_state;
@@ -32,6 +32,7 @@ struct clv__bdevice {
     cl_command_queue queue[CLV__QUEUES];
     const char *label;
     cl_ulong local_bytes;
+    size_t max_group;
     size_t max_items[3]; // work-items of a group in each dimension
     pthread_mutex_t event_lock;
     clv__bevent *free_events; // kept for reuse: a step asks for some

@@ -142,6 +142,10 @@ static clv_status check_grid(clv__bkernel *kernel, const clv__grid *grid, clv__e
         kernel->local_given = true;
         memcpy(kernel->local, fixed, sizeof fixed);
     }
+    if (!kernel->local_given && device->max_group == 1) { // PoCL 3.1 asserts when it has to choose 1 itself
+        kernel->local_given = true;
+        for (int d = 0; d < 3; d++) kernel->local[d] = 1;
+    }
     if (!kernel->local_given) return CLV_OK;
     for (int d = 0; d < grid->dims; d++) {
         given *= kernel->local[d];

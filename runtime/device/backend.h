@@ -60,7 +60,8 @@ typedef struct clv__found {
 struct clv__backend {
     const char *name;
 
-    /** Start the backend. *state is passed to enumerate, open and shutdown. `config` has its NULLs filled in. */
+    /** Start the backend. *state is passed to enumerate, open and shutdown. `config` has its NULLs filled in
+     *  and stays until shutdown. */
     clv_status (*startup)(const clv_runtime_config *config, void **state, clv__error *error);
     /** After every device is closed. NULL state is fine. */
     void (*shutdown)(void *state);

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+// What tests ask of a null device: the commands it was given.
+#ifndef CLV_BACKENDS_NULL_H
+#define CLV_BACKENDS_NULL_H
+
+#include "device/backend.h"
+
+/**
+ * The commands recorded so far, a line each, malloc'd; NULL if memory is out or the record was cut. Any
+ * thread.
+ *
+ *     write transfer b1+0:256              buffers are numbered as they were made; offset and bytes in the
+ * whole buffer launch relu [1024]/[256] b2 b1 i32:1024 f32:0.5
+ *
+ * The suffix that tells instances of a kernel apart is left out, so that a comment in its source changes no
+ * trace.
+ */
+char *clv__null_trace(clv__bdevice *device);
+/** Forget what was recorded. */
+void clv__null_trace_reset(clv__bdevice *device);
+
+#endif

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// What every test needs beyond cmocka: runtimes that must come up, statuses told with their sentence, devices
+// to loop over.
+#ifndef CLV_TESTS_HARNESS_H
+#define CLV_TESTS_HARNESS_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#include "cleave/device.h"
+#include "cleave/runtime.h"
+
+/** Fail unless a status is the expected one; says what came instead, with the runtime's sentence (it may be
+ * NULL). */
+#define assert_status(expression, expected, runtime)                                                         \
+    clv__assert_status((expression), (expected), (runtime), #expression, __FILE__, __LINE__)
+
+static inline void clv__assert_status(clv_status status, clv_status expected, const clv_runtime *runtime,
+                                      const char *text, const char *file, int line) {
+    if (status == expected) return;
+    print_error("%s\n    is %s, not %s: %s\n", text, clv_status_name(status), clv_status_name(expected),
+                status == CLV_OK ? "" : clv_runtime_error(runtime));
+    _fail(file, line);
+}
+
+/** Fail unless `part` stands in `text`. */
+#define assert_holds(text, part) clv__assert_holds((text), (part), __FILE__, __LINE__)
+
+static inline void clv__assert_holds(const char *text, const char *part, const char *file, int line) {
+    if (text && strstr(text, part)) return;
+    print_error("'%s' does not hold '%s'\n", text ? text : "(null)", part);
+    _fail(file, line);
+}
+
+/** A runtime that must come up; NULL config is the default. */
+static inline clv_runtime *clv__test_runtime(const clv_runtime_config *config) {
+    clv_runtime *runtime = NULL;
+    clv_status status = clv_runtime_create(config, &runtime);
+    assert_status(status, CLV_OK, runtime);
+    return runtime;
+}
+
+/** The next usable device after *i (start with -1), of any backend but null; NULL at the end. */
+static inline clv_device *clv__test_next_device(clv_runtime *runtime, int *i) {
+    while (++*i < clv_device_count(runtime)) {
+        clv_device *device = clv_device_get(runtime, *i);
+        const clv_device_info *info = clv_device_get_info(device);
+        if (info->usable && strcmp(info->backend, "null") != 0) return device;
+    }
+    return NULL;
+}
+
+/** The seed of random tests: CLV_TEST_SEED, else the time. Printed, so that a failure can be replayed. */
+static inline uint64_t clv__test_seed(void) {
+    const char *given = getenv("CLV_TEST_SEED");
+    uint64_t seed = given ? strtoull(given, NULL, 10) : (uint64_t)time(NULL);
+    print_message("CLV_TEST_SEED=%llu\n", (unsigned long long)seed);
+    return seed;
+}
+
+/** A folder of its own for a test, made afresh; free() the name. */
+static inline char *clv__test_folder(void) {
+    char *name = strdup("/tmp/clv-test-XXXXXX");
+    assert_non_null(name);
+    assert_non_null(mkdtemp(name));
+    return name;
+}
+
+#endif
