@@ -35,11 +35,11 @@ typedef struct clv_runtime_config {
      * listens. */
     void (*before_platform)(void *user, int platform, const char *name);
     void *before_platform_user;
-    const char *cache_dir; /**< program cache; NULL: CLEAVE_CACHE_DIR, else XDG_CACHE_HOME/cleave, else
-                              ~/.cache/cleave */
-    bool no_cache;         /**< build every program afresh, write none */
-    bool no_opencl;        /**< only the host device */
-    bool null_devices;     /**< also list the null devices, which record commands and compute nothing */
+    /** Folder of the program cache. NULL: CLEAVE_CACHE_DIR, else XDG_CACHE_HOME/cleave, else ~/.cache/cleave. */
+    const char *cache_dir;
+    bool no_cache;     /**< build every program afresh, write none */
+    bool no_opencl;    /**< only the host device */
+    bool null_devices; /**< also list the null devices, which record commands and compute nothing */
     /** Called with warnings and notes; the library itself never prints. NULL drops them. May come from any
      * thread. */
     void (*log)(void *user, clv_log_level level, const char *sentence);
@@ -58,8 +58,8 @@ typedef struct clv_runtime_config {
  * out     the runtime; destroy it with clv_runtime_destroy
  *
  * Errors  CLV_E_HOST_MEMORY: *out is NULL. CLV_E_VALUE a malformed visible_devices, partition or left_out;
- *         CLV_E_NOT_FOUND it names no device; CLV_E_UNSUPPORTED a device cannot be split so. On these three
- * *out is still a runtime, without devices, so that its sentence can be read; destroy it.
+ *         CLV_E_NOT_FOUND it names no device; CLV_E_UNSUPPORTED a device cannot be split so. On these
+ *         three *out is still a runtime, without devices, so that its sentence can be read; destroy it.
  */
 CLV_API CLV_MUST_CHECK clv_status clv_runtime_create(const clv_runtime_config *config, clv_runtime **out);
 
