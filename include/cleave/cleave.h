@@ -57,6 +57,7 @@
 #include "plan.h"
 #include "io.h"
 #include "data.h"
+#include "train.h"
 #include "check.h"
 #include "check.h"
 

@@ -47,6 +47,10 @@ typedef struct clv_plan_memory {
 /** What a session that serves these plans will hold, before any of it is taken. All plans are on one device. */
 CLV_API clv_plan_memory clv_plans_memory(clv_plan *const *plans, int n);
 
+/** Would a new session for these plans fit on their device now? Takes nothing.
+ *  Errors  CLV_E_BUDGET, CLV_E_DEVICE_MEMORY as clv_session_reserve; CLV_E_VALUE no plan */
+CLV_API CLV_MUST_CHECK clv_status clv_plans_fit(clv_plan *const *plans, int n);
+
 /** One node of a plan, in the order of execution. Strings are borrowed from the plan. */
 typedef struct clv_plan_node {
     const char *layer, *op, *variant, *phase; /**< phase: `forward`, `backward`, `update` */
@@ -70,6 +74,9 @@ typedef struct clv_session_config {
 CLV_API CLV_MUST_CHECK clv_status clv_session_create(clv_runtime *runtime, const clv_session_config *config, clv_session **out);
 /** Its runs must be gone. NULL is fine. */
 CLV_API void clv_session_destroy(clv_session *session);
+
+/** The runtime it was made from. */
+CLV_API clv_runtime *clv_session_runtime(const clv_session *session);
 
 /**
  * Take all device memory that these plans need, once: parameters that are not there yet (with their first values), and

@@ -194,6 +194,25 @@ static void grow_size(size_t *most, size_t bytes) {
     if (bytes > *most) *most = bytes;
 }
 
+/** The largest piece of memory that cannot be split. */
+static size_t largest_piece(clv_plan *const *plans, int n) {
+    size_t largest = 0;
+    for (int p = 0; p < n; p++) {
+        grow_size(&largest, plans[p]->workspace_bytes);
+        grow_size(&largest, clv__io_bytes(plans[p]));
+        for (int id = 0; id < plans[p]->n_tensors; id++) {
+            if (plans[p]->tensors[id].segment != CLV__NOWHERE) grow_size(&largest, plans[p]->tensors[id].bytes);
+        }
+    }
+    return largest;
+}
+
+clv_status clv_plans_fit(clv_plan *const *plans, int n) {
+    if (n < 1) return CLV_E_VALUE;
+    uint64_t bytes = clv_plans_memory(plans, n).predicted_peak_bytes;
+    return clv__memory_check(plans[0]->device, (size_t)bytes, largest_piece(plans, n), "the plan");
+}
+
 /** What the session will hold besides what it holds now must fit; said before any of it is taken. */
 static clv_status check_fit(clv_session *session, clv_plan *const *plans, int n) {
     clv_plan_memory memory = clv_plans_memory(plans, n);
@@ -206,15 +225,7 @@ static clv_status check_fit(clv_session *session, clv_plan *const *plans, int n)
             break;
         }
     }
-    size_t largest = 0;
-    for (int p = 0; p < n; p++) {
-        grow_size(&largest, plans[p]->workspace_bytes);
-        grow_size(&largest, clv__io_bytes(plans[p]));
-        for (int id = 0; id < plans[p]->n_tensors; id++) {
-            if (plans[p]->tensors[id].segment != CLV__NOWHERE) grow_size(&largest, plans[p]->tensors[id].bytes);
-        }
-    }
-    return clv__memory_check(session->device, (size_t)more, largest, "the plan");
+    return clv__memory_check(session->device, (size_t)more, largest_piece(plans, n), "the plan");
 }
 
 clv_status clv_session_reserve(clv_session *session, clv_plan *const *plans, int n) {
@@ -260,6 +271,10 @@ clv_status clv_session_reserve(clv_session *session, clv_plan *const *plans, int
 }
 
 // ---- questions --------------------------------------------------------------------------------------------------------
+
+clv_runtime *clv_session_runtime(const clv_session *session) {
+    return session->runtime;
+}
 
 int clv_session_count(const clv_session *session) {
     return (int)session->n_kept;

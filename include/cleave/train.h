@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: Apache-2.0
+// Training and using a whole model: weights, evaluation, schedules, and the trainer that ties them together.
+// All of it is written with the headers before this one; where it does not fit, write the loop yourself (cleave.h).
+#ifndef CLEAVE_TRAIN_H
+#define CLEAVE_TRAIN_H
+
+#include "data.h"
+#include "nn.h"
+#include "optim.h"
+#include "plan.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- weights ------------------------------------------------------------------------------------------------------
+
+/**
+ * Write a session's parameters and buffers as a safetensors file, under their names. Atomic: a fault leaves the file
+ * that was there.
+ *
+ * Errors  CLV_E_IO; CLV_E_DEVICE
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_weights_save(clv_session *session, const char *path);
+
+/**
+ * Read a safetensors file into a session's parameters and buffers. The names must be the same on both sides, and the
+ * shapes; nothing is changed otherwise. PyTorch's counters `*.num_batches_tracked` are passed over.
+ *
+ * session  with its parameters reserved (clv_session_reserve)
+ *
+ * Errors  CLV_E_IO, CLV_E_FORMAT; CLV_E_NOT_FOUND names missing or unexpected, the sentence lists them;
+ *         CLV_E_SHAPE, CLV_E_DTYPE
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_weights_load(clv_session *session, const char *path);
+
+// ---- prediction and evaluation ------------------------------------------------------------------------------------
+
+/** A model planned without gradients: memory for one layer's values at a time, not for all. */
+typedef struct clv_predictor clv_predictor;
+
+typedef struct clv_predictor_config {
+    clv_device *device;      /**< NULL: the best device */
+    const clv_model *model;  /**< must be given */
+    int64_t batch;           /**< samples at a time; 0: 256 */
+    const char *variants;    /**< as clv_plan_config */
+    clv_session *session;    /**< whose parameters to use; NULL: a session of its own */
+} clv_predictor_config;
+
+/** Plan the model. With a session of its own its memory is taken too; else the session must be reserved with
+ *  clv_predictor_plan before first use. */
+CLV_API CLV_MUST_CHECK clv_status clv_predictor_create(clv_runtime *runtime, const clv_predictor_config *config,
+                                                       clv_predictor **out);
+CLV_API void clv_predictor_destroy(clv_predictor *predictor);
+CLV_API clv_plan *clv_predictor_plan(const clv_predictor *predictor);
+CLV_API clv_session *clv_predictor_session(const clv_predictor *predictor);
+
+/**
+ * Compute logits.
+ *
+ * images  [n, input...]
+ * logits  [n, classes], written
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_predictor_forward(clv_predictor *predictor, const float *images, int64_t n,
+                                                        float *logits);
+
+typedef struct clv_metrics {
+    int64_t count, correct;
+    double accuracy; /**< correct / count */
+    double loss;     /**< mean cross entropy, from the logits in double */
+    double seconds;
+} clv_metrics;
+
+/**
+ * Measure a model on a dataset.
+ *
+ * progress  called after each batch; returning false stops with CLV_E_INTERRUPTED. NULL: nobody listens
+ *
+ * Errors  CLV_E_SHAPE samples do not fit the model
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_evaluate(clv_predictor *predictor, const clv_dataset *dataset,
+                                               bool (*progress)(void *user, int64_t done, int64_t total), void *user,
+                                               clv_metrics *out);
+
+// ---- schedules ----------------------------------------------------------------------------------------------------
+
+typedef enum clv_schedule_kind { CLV_SCHEDULE_CONSTANT, CLV_SCHEDULE_STEP, CLV_SCHEDULE_COSINE } clv_schedule_kind;
+
+/** How the learning rate goes. t counts epochs that are over, or steps if per_step. */
+typedef struct clv_schedule {
+    clv_schedule_kind kind;
+    bool per_step;
+    int64_t period; /**< STEP: between two drops; COSINE: until min_lr; 0: the whole training */
+    double gamma;   /**< STEP: factor of a drop; 0: 0.1 */
+    double min_lr;  /**< COSINE */
+} clv_schedule;
+
+/**
+ * The learning rate for a step.
+ *
+ *     STEP    lr * gamma ^ floor(t / period)
+ *     COSINE  min_lr + (lr - min_lr) * (1 + cos(pi * t / period)) / 2
+ *
+ * lr           the rate at the beginning
+ * epoch, step  done so far, from 0
+ *
+ * Source  torch.optim.lr_scheduler.StepLR, CosineAnnealingLR (closed form)
+ */
+CLV_API double clv_schedule_lr(const clv_schedule *schedule, double lr, int64_t epoch, int64_t step);
+
+// ---- trainer ------------------------------------------------------------------------------------------------------
+
+typedef struct clv_trainer clv_trainer;
+
+/** One step that is done. Told in order, a step late: the device never waits for it. */
+typedef struct clv_train_step {
+    int64_t step;               /**< from 1, over the whole training */
+    int64_t steps;              /**< of the whole training */
+    int64_t epoch;              /**< from 1 */
+    int64_t batch, batches;     /**< of the epoch; batch from 1 */
+    double loss, lr;
+    double images_per_second;
+    uint64_t used_bytes, peak_bytes; /**< on the device */
+} clv_train_step;
+
+/** An epoch that is done, or the rest of one when the training ends within it. */
+typedef struct clv_train_epoch {
+    int64_t epoch, epochs; /**< from 1 */
+    double train_loss;     /**< mean over the epoch's samples */
+    bool evaluated;        /**< is there a test set? then: */
+    clv_metrics test;
+    double seconds;        /**< of training, without evaluation */
+    double lr;             /**< of its last step */
+} clv_train_epoch;
+
+/** Zero means the default. Everything that is pointed to must outlive the trainer. */
+typedef struct clv_train_config {
+    clv_device *device;        /**< NULL: the best device */
+    const clv_model *model;    /**< must be given */
+    const clv_dataset *train;  /**< must be given */
+    const clv_dataset *test;   /**< NULL: no evaluation */
+    int64_t batch;             /**< samples in a step; 0: 64. The last batch of an epoch may be smaller. */
+    int64_t epochs;            /**< 0: 1 */
+    int64_t steps;             /**< > 0: stop after this many steps, whatever the epochs */
+    bool no_shuffle;
+    uint64_t seed;             /**< of first weights, order of samples, dropout */
+    clv_optimizer_config optimizer;
+    double lr;                 /**< must be given, > 0 */
+    clv_schedule schedule;
+    const char *variants;      /**< as clv_plan_config */
+    const char *weights;       /**< begin with these, safetensors */
+    const char *resume;        /**< go on from this checkpoint; the other settings must be those it was written with */
+    const char *checkpoint;    /**< write one here after each epoch, and when interrupted */
+    int64_t checkpoint_every;  /**< > 0: also every so many steps */
+    const char *gradients;     /**< write the last step's gradients here, safetensors, under the parameters' names */
+    const volatile int *interrupt; /**< becomes nonzero: finish the step, write the checkpoint, CLV_E_INTERRUPTED */
+    /** Callbacks; NULL: nobody listens. Returning false stops as an interruption does. */
+    void *user;
+    bool (*on_step)(void *user, const clv_train_step *step);
+    bool (*on_epoch)(void *user, const clv_train_epoch *epoch);
+    bool (*on_evaluate)(void *user, int64_t done, int64_t total);
+} clv_train_config;
+
+/**
+ * Build and plan everything a training needs: steps, the smaller last batch, evaluation. Takes no device memory.
+ *
+ * Errors  CLV_E_VALUE; CLV_E_SHAPE samples do not fit the model; as clv_plan_create
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_trainer_create(clv_runtime *runtime, const clv_train_config *config,
+                                                     clv_trainer **out);
+CLV_API void clv_trainer_destroy(clv_trainer *trainer);
+
+/** What the training will hold on its device at most: exact. */
+CLV_API clv_plan_memory clv_trainer_memory(const clv_trainer *trainer);
+
+/**
+ * Train. Resuming gives the same bits as not having been interrupted.
+ *
+ * Errors  CLV_E_INTERRUPTED after the step was finished and the checkpoint, if one was asked for, written;
+ *         memory, files, devices: as the calls behind it
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_trainer_run(clv_trainer *trainer);
+
+typedef struct clv_train_result {
+    int64_t steps, epochs;    /**< done, those before a resume included */
+    double train_loss;        /**< of the last epoch */
+    bool evaluated;
+    clv_metrics test;
+    double images_per_second; /**< of training, without its first step and without evaluation */
+    double step_ms;           /**< median */
+} clv_train_result;
+
+/** What came out of it so far. */
+CLV_API clv_train_result clv_trainer_result(const clv_trainer *trainer);
+/** The trainer's session, to read or save its parameters; borrowed. NULL before clv_trainer_run. */
+CLV_API clv_session *clv_trainer_session(const clv_trainer *trainer);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

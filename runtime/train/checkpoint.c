@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: Apache-2.0
+// A training written to disk and read again: tensors, the settings that must be the same to go on, the position.
+// The random state is seed, step and position: every random number is a function of them (base/random.h).
+#include "train/state.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/** A setting that decides the bits of what follows: WHOLE or REAL, its key, its value. */
+#define SETTINGS(WHOLE, REAL)                                                                                        \
+    WHOLE("batch", config->batch)                                                                                    \
+    WHOLE("samples", clv_dataset_count(config->train))                                                               \
+    WHOLE("shuffle", !config->no_shuffle)                                                                            \
+    WHOLE("seed", (int64_t)config->seed)                                                                             \
+    REAL("lr", config->lr)                                                                                           \
+    WHOLE("schedule.kind", config->schedule.kind)                                                                    \
+    WHOLE("schedule.per_step", config->schedule.per_step)                                                            \
+    WHOLE("schedule.period", config->schedule.period)                                                                \
+    REAL("schedule.gamma", config->schedule.gamma)                                                                   \
+    REAL("schedule.min_lr", config->schedule.min_lr)                                                                 \
+    WHOLE("optimizer.kind", config->optimizer.kind)                                                                  \
+    REAL("optimizer.momentum", config->optimizer.momentum)                                                           \
+    REAL("optimizer.dampening", config->optimizer.dampening)                                                         \
+    WHOLE("optimizer.nesterov", config->optimizer.nesterov)                                                          \
+    REAL("optimizer.weight_decay", config->optimizer.weight_decay)                                                   \
+    REAL("optimizer.beta1", config->optimizer.beta1)                                                                 \
+    REAL("optimizer.beta2", config->optimizer.beta2)                                                                 \
+    REAL("optimizer.eps", config->optimizer.eps)                                                                     \
+    REAL("optimizer.clip_norm", config->optimizer.clip_norm)
+
+static clv_status put_settings(const clv_train_config *config, clv_archive *archive) {
+    CLV_TRY(clv_archive_set_text(archive, "model", config->model->name));
+#define WHOLE(key, value) CLV_TRY(clv_archive_set_int(archive, key, value));
+#define REAL(key, value) CLV_TRY(clv_archive_set_real(archive, key, value));
+    SETTINGS(WHOLE, REAL)
+#undef WHOLE
+#undef REAL
+    return CLV_OK;
+}
+
+static clv_status same_whole(const clv_archive *archive, const char *path, const char *key, int64_t now,
+                             clv__error *error) {
+    int64_t then;
+    CLV_TRY(clv_archive_get_int(archive, key, &then));
+    if (then != now)
+        CLV_FAIL(error, CLV_E_VALUE, "checkpoint '%s' was written with %s %" PRId64 ", now it is %" PRId64
+                 "; go on with the settings it was written with", path, key, then, now);
+    return CLV_OK;
+}
+
+static clv_status same_real(const clv_archive *archive, const char *path, const char *key, double now,
+                            clv__error *error) {
+    double then;
+    CLV_TRY(clv_archive_get_real(archive, key, &then));
+    if (then != now)
+        CLV_FAIL(error, CLV_E_VALUE, "checkpoint '%s' was written with %s %g, now it is %g; go on with the settings it "
+                 "was written with", path, key, then, now);
+    return CLV_OK;
+}
+
+static clv_status compare_settings(const clv_train_config *config, const clv_archive *archive, clv__error *error) {
+    const char *path = config->resume, *model = clv_archive_text(archive, "model");
+    if (!model || strcmp(model, config->model->name))
+        CLV_FAIL(error, CLV_E_VALUE, "checkpoint '%s' is of model '%s', not of '%s'", path, model ? model : "",
+                 config->model->name);
+#define WHOLE(key, value) CLV_TRY(same_whole(archive, path, key, value, error));
+#define REAL(key, value) CLV_TRY(same_real(archive, path, key, value, error));
+    SETTINGS(WHOLE, REAL)
+#undef WHOLE
+#undef REAL
+    return CLV_OK;
+}
+
+static clv_status fill(const clv_train_config *config, clv_session *session, const clv__position *position,
+                       clv_archive *archive) {
+    CLV_TRY(put_settings(config, archive));
+    CLV_TRY(clv_archive_set_int(archive, "position.step", position->step));
+    CLV_TRY(clv_archive_set_int(archive, "position.epoch", position->epoch));
+    CLV_TRY(clv_archive_set_int(archive, "position.index", position->index));
+    CLV_TRY(clv_archive_set_real(archive, "position.loss_sum", position->loss_sum));
+    CLV_TRY(clv_archive_set_int(archive, "position.loss_count", position->loss_count));
+    CLV_TRY(clv_archive_set_real(archive, "position.train_loss", position->train_loss));
+    CLV_TRY(clv__state_put(session, CLV_PARAMETERS, "model.", archive));
+    return clv__state_put(session, CLV_OPTIMIZER, "optimizer.", archive);
+}
+
+clv_status clv__checkpoint_save(const clv_train_config *config, clv_session *session, const clv__position *position) {
+    clv_archive *archive = NULL;
+    clv_status status = clv_archive_create(clv_session_runtime(session), &archive);
+    if (status == CLV_OK) status = fill(config, session, position, archive);
+    if (status == CLV_OK) status = clv_checkpoint_write(archive, config->checkpoint);
+    clv_archive_destroy(archive);
+    return status;
+}
+
+static clv_status take(const clv_train_config *config, const clv_archive *archive, clv_session *session,
+                       clv__position *position, clv__error *error) {
+    CLV_TRY(compare_settings(config, archive, error));
+    CLV_TRY(clv_archive_get_int(archive, "position.step", &position->step));
+    CLV_TRY(clv_archive_get_int(archive, "position.epoch", &position->epoch));
+    CLV_TRY(clv_archive_get_int(archive, "position.index", &position->index));
+    CLV_TRY(clv_archive_get_real(archive, "position.loss_sum", &position->loss_sum));
+    CLV_TRY(clv_archive_get_int(archive, "position.loss_count", &position->loss_count));
+    CLV_TRY(clv_archive_get_real(archive, "position.train_loss", &position->train_loss));
+    if (position->step < 0 || position->epoch < 0 || position->index < 0 || position->loss_count < 0)
+        CLV_FAIL(error, CLV_E_FORMAT, "checkpoint '%s' has a negative position", config->resume);
+    CLV_TRY(clv__state_take(session, CLV_PARAMETERS, "model.", archive, config->resume, error));
+    return clv__state_take(session, CLV_OPTIMIZER, "optimizer.", archive, config->resume, error);
+}
+
+clv_status clv__checkpoint_load(const clv_train_config *config, clv_runtime *runtime, clv_session *session,
+                                clv__position *position) {
+    clv_archive *archive = NULL;
+    clv__position found = {0};
+    clv_status status = clv_checkpoint_read(runtime, config->resume, &archive);
+    if (status == CLV_OK) status = take(config, archive, session, &found, clv__runtime_error_of(runtime));
+    if (status == CLV_OK) {
+        *position = found;
+        clv_session_set_step(session, found.step);
+    }
+    clv_archive_destroy(archive);
+    return status;
+}

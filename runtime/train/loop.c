@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// The trainer's loop. The device never waits for the host: a step's loss is read after the next step was handed over.
+#include "train/trainer.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/** A step that was handed to the device and whose loss was not read yet. */
+typedef struct handed {
+    clv__step *step; // NULL: none
+    int64_t ticket, n;
+    double lr, since; // since: when it was handed over
+} handed;
+
+typedef struct training {
+    clv_trainer *trainer;
+    clv_loader *loader;
+    clv__error *error;
+    handed waiting;
+    clv__step *last_step; // for the gradients: the last step that was done
+    int64_t last_ticket;
+    double last_time; // when the last loss was read; 0 after a pause
+    bool first_read;  // the first step of this process is done
+    double epoch_seconds;
+    int64_t saved_step; // the last step whose checkpoint is on disk
+    bool stop;        // a callback asked for it
+} training;
+
+static double seconds_now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static bool interrupted(const training *loop) {
+    const volatile int *flag = loop->trainer->config.interrupt;
+    return loop->stop || (flag && *flag);
+}
+
+// ---- one step -----------------------------------------------------------------------------------------------------
+
+/** Keep how long a step took. The first one builds caches and is not counted; pauses are no steps. */
+static clv_status keep_time(training *loop, double seconds, int64_t images) {
+    clv_trainer *trainer = loop->trainer;
+    if (trainer->n_times == trainer->times_room &&
+        !clv__grow(&trainer->times, &trainer->times_room, trainer->n_times + 1, sizeof *trainer->times))
+        CLV_FAIL(loop->error, CLV_E_HOST_MEMORY, "no memory for the times of steps");
+    trainer->times[trainer->n_times++] = seconds;
+    trainer->timed_images += images;
+    trainer->timed_seconds += seconds;
+    trainer->result.images_per_second = (double)trainer->timed_images / trainer->timed_seconds;
+    return CLV_OK;
+}
+
+/** Read the loss of the step that waits, tell it, and count the step as done. */
+static clv_status read_waiting(training *loop) {
+    clv_trainer *trainer = loop->trainer;
+    const clv_train_config *config = &trainer->config;
+    handed waiting = loop->waiting;
+    if (!waiting.step) return CLV_OK;
+    float loss;
+    CLV_TRY(clv_run_fetch(waiting.step->run, waiting.ticket, waiting.step->loss, &loss, sizeof loss));
+    loop->waiting.step = NULL;
+    loop->last_step = waiting.step;
+    loop->last_ticket = waiting.ticket;
+
+    double now = seconds_now(), seconds = now - (loop->last_time != 0 ? loop->last_time : waiting.since);
+    if (loop->first_read) CLV_TRY(keep_time(loop, seconds, waiting.n));
+    loop->first_read = true;
+    loop->last_time = now;
+    loop->epoch_seconds += seconds;
+
+    clv__position *position = &trainer->position;
+    position->loss_sum += (double)loss * (double)waiting.n;
+    position->loss_count += waiting.n;
+    position->step++;
+    position->index++;
+    position->train_loss = position->loss_sum / (double)position->loss_count;
+    trainer->result.steps = position->step;
+    trainer->result.train_loss = position->train_loss;
+    if (!config->on_step) return CLV_OK;
+    clv_memory_info memory = clv_device_memory(config->device);
+    clv_train_step told = {
+        .step = position->step,
+        .steps = trainer->steps,
+        .epoch = position->epoch + 1,
+        .batch = position->index,
+        .batches = trainer->batches,
+        .loss = loss,
+        .lr = waiting.lr,
+        .images_per_second = (double)waiting.n / seconds,
+        .used_bytes = memory.all.current,
+        .peak_bytes = memory.all.peak,
+    };
+    if (!config->on_step(config->user, &told)) loop->stop = true;
+    return CLV_OK;
+}
+
+/** Feed a batch and hand the step over; then read the loss of the step before it. */
+static clv_status do_step(training *loop, const clv_batch *batch, int64_t number) {
+    clv_trainer *trainer = loop->trainer;
+    const clv_train_config *config = &trainer->config;
+    clv__step *step = &trainer->step[batch->n == config->batch ? CLV__FULL : CLV__LAST];
+    handed next = {.step = step, .n = batch->n, .since = seconds_now()};
+    next.lr = clv_schedule_lr(&config->schedule, config->lr, trainer->position.epoch, number - 1);
+    float hyper[CLV_HYPER_VALUES];
+    clv_optimizer_hyper_values(&config->optimizer, number, next.lr, hyper);
+    if (loop->waiting.step != step) CLV_TRY(read_waiting(loop)); // runs of a session take turns
+    if (!step->run) CLV_TRY(clv_run_create(trainer->session, step->plan, &step->run));
+    CLV_TRY(clv_run_feed(step->run, step->x, batch->images, clv_tensor_bytes(step->x)));
+    CLV_TRY(clv_run_feed(step->run, step->labels, batch->labels, clv_tensor_bytes(step->labels)));
+    CLV_TRY(clv_run_feed(step->run, step->hyper, hyper, sizeof hyper));
+    CLV_TRY(clv_run_step(step->run, &next.ticket));
+    CLV_TRY(read_waiting(loop));
+    loop->waiting = next;
+    return CLV_OK;
+}
+
+/** Steps until the epoch ends, the training ends, or somebody interrupts. */
+static clv_status do_epoch(training *loop) {
+    clv_trainer *trainer = loop->trainer;
+    const clv_train_config *config = &trainer->config;
+    int64_t step = trainer->position.step, index = trainer->position.index;
+    while (step < trainer->steps && index < trainer->batches && !interrupted(loop)) {
+        clv_batch batch;
+        CLV_TRY(clv_loader_next(loop->loader, &batch));
+        step++, index++;
+        clv_status status = do_step(loop, &batch, step);
+        clv_loader_release(loop->loader, &batch);
+        CLV_TRY(status);
+        if (!loop->first_read) CLV_TRY(read_waiting(loop)); // the first is told at once: start-up ends here
+        if (config->checkpoint && config->checkpoint_every && step % config->checkpoint_every == 0 &&
+            index < trainer->batches) {
+            CLV_TRY(read_waiting(loop));
+            CLV_TRY(clv__checkpoint_save(config, trainer->session, &trainer->position));
+            loop->saved_step = trainer->position.step;
+            loop->last_time = 0;
+        }
+    }
+    CLV_TRY(read_waiting(loop));
+    loop->last_time = 0;
+    return CLV_OK;
+}
+
+// ---- the end of an epoch ------------------------------------------------------------------------------------------
+
+static clv_status save_gradients(training *loop) {
+    clv_archive *archive = NULL;
+    clv_status status = clv_archive_create(loop->trainer->runtime, &archive);
+    const clv__step *step = loop->last_step;
+    for (int i = 0; status == CLV_OK && step && i < clv_parameter_count(step->graph); i++) {
+        clv_tensor *parameter = clv_parameter_get(step->graph, i), *gradient = clv_gradient(parameter);
+        if (!gradient) continue;
+        clv_shape shape = clv_tensor_shape(gradient);
+        clv_array *array;
+        status = clv_archive_add(archive, clv_tensor_name(parameter), CLV_ARRAY_F32, &shape, &array);
+        if (status == CLV_OK)
+            status = clv_run_fetch(step->run, loop->last_ticket, gradient, array->data, clv_tensor_bytes(gradient));
+    }
+    if (status == CLV_OK) status = clv_safetensors_write(archive, loop->trainer->config.gradients);
+    clv_archive_destroy(archive);
+    return status;
+}
+
+static bool on_evaluate(void *user, int64_t done, int64_t total) {
+    training *loop = user;
+    const clv_train_config *config = &loop->trainer->config;
+    if (config->on_evaluate && !config->on_evaluate(config->user, done, total)) loop->stop = true;
+    return !interrupted(loop);
+}
+
+/** Evaluate, and tell the epoch. */
+static clv_status end_epoch(training *loop, double lr) {
+    clv_trainer *trainer = loop->trainer;
+    const clv_train_config *config = &trainer->config;
+    if (trainer->predictor) {
+        CLV_TRY(clv_evaluate(trainer->predictor, config->test, on_evaluate, loop, &trainer->result.test));
+        trainer->result.evaluated = true;
+    }
+    if (!config->on_epoch) return CLV_OK;
+    clv_train_epoch told = {
+        .epoch = trainer->position.epoch + (trainer->position.index > 0),
+        .epochs = config->epochs,
+        .train_loss = trainer->result.train_loss,
+        .evaluated = trainer->result.evaluated,
+        .test = trainer->result.test,
+        .seconds = loop->epoch_seconds,
+        .lr = lr,
+    };
+    if (!config->on_epoch(config->user, &told)) loop->stop = true;
+    return CLV_OK;
+}
+
+static clv_status save_checkpoint(training *loop) {
+    clv_trainer *trainer = loop->trainer;
+    if (!trainer->config.checkpoint || loop->saved_step == trainer->position.step) return CLV_OK;
+    CLV_TRY(clv__checkpoint_save(&trainer->config, trainer->session, &trainer->position));
+    loop->saved_step = trainer->position.step;
+    return CLV_OK;
+}
+
+static clv_status stop_here(training *loop) {
+    CLV_TRY(save_checkpoint(loop));
+    const clv_train_config *config = &loop->trainer->config;
+    CLV_FAIL(loop->error, CLV_E_INTERRUPTED, "interrupted after step %lld of %lld%s%s",
+             (long long)loop->trainer->position.step, (long long)loop->trainer->steps,
+             config->checkpoint ? "; go on with --resume " : "; no checkpoint was asked for",
+             config->checkpoint ? config->checkpoint : "");
+}
+
+/** The whole training, from the position. Gradients are fetched before anything else runs on the device. */
+static clv_status train(training *loop) {
+    clv_trainer *trainer = loop->trainer;
+    const clv_train_config *config = &trainer->config;
+    clv__position *position = &trainer->position;
+    while (position->step < trainer->steps) {
+        loop->epoch_seconds = 0;
+        double lr = clv_schedule_lr(&config->schedule, config->lr, position->epoch, position->step);
+        CLV_TRY(do_epoch(loop));
+        bool over = position->index == trainer->batches, done = position->step == trainer->steps;
+        if (over) {
+            position->epoch++;
+            position->index = position->loss_count = 0;
+            position->loss_sum = 0;
+        }
+        trainer->result.epochs = position->epoch;
+        if (done && config->gradients) CLV_TRY(save_gradients(loop));
+        if (!over && !done) return stop_here(loop);
+        CLV_TRY(save_checkpoint(loop));
+        clv_status status = end_epoch(loop, lr);
+        if (status == CLV_E_INTERRUPTED || (status == CLV_OK && interrupted(loop) && !done)) return stop_here(loop);
+        CLV_TRY(status);
+    }
+    // Resumed at the very end: nothing is left to train, but the result is wanted.
+    if (trainer->predictor && !trainer->result.evaluated) return end_epoch(loop, config->lr);
+    return CLV_OK;
+}
+
+static clv_status start(training *loop) {
+    clv_trainer *trainer = loop->trainer;
+    const clv_train_config *config = &trainer->config;
+    clv_plan *plans[CLV__STEPS + 1];
+    CLV_TRY(clv_session_reserve(trainer->session, plans, clv__trainer_plans(trainer, plans)));
+    if (config->weights) CLV_TRY(clv_weights_load(trainer->session, config->weights));
+    if (config->resume) {
+        CLV_TRY(clv__checkpoint_load(config, trainer->runtime, trainer->session, &trainer->position));
+        loop->saved_step = trainer->position.step;
+        trainer->result.steps = trainer->position.step;
+        trainer->result.epochs = trainer->position.epoch;
+        trainer->result.train_loss = trainer->position.train_loss;
+    }
+    clv_loader_config loader = {
+        .batch = config->batch,
+        .shuffle = !config->no_shuffle,
+        .seed = config->seed,
+        .epoch = trainer->position.epoch,
+        .index = trainer->position.index,
+    };
+    return clv_loader_create(trainer->runtime, config->train, &loader, &loop->loader);
+}
+
+clv_status clv_trainer_run(clv_trainer *trainer) {
+    training loop = {.trainer = trainer, .error = clv__runtime_error_of(trainer->runtime), .saved_step = -1};
+    clv_status status = start(&loop);
+    if (status == CLV_OK) status = train(&loop);
+    clv_loader_destroy(loop.loader);
+    return status;
+}

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+// A list of names for a sentence: counts all, writes as many as fit.
+#ifndef CLV_TRAIN_NAMES_H
+#define CLV_TRAIN_NAMES_H
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct clv__names {
+    int n;
+    char text[400]; // `'a', 'b'`, with `...` where it was cut
+} clv__names;
+
+static inline void clv__names_add(clv__names *names, const char *name) {
+    size_t used = strlen(names->text), length = strlen(name);
+    names->n++;
+    if (used + length + 12 < sizeof names->text)
+        snprintf(names->text + used, sizeof names->text - used, "%s'%s'", used ? ", " : "", name);
+    else if (used < 3 || strcmp(names->text + used - 3, "..."))
+        snprintf(names->text + used, sizeof names->text - used, "%s...", used ? ", " : "");
+}
+
+#endif

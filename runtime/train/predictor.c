@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// A model without gradients, fed batch by batch, and what can be measured with it.
+// One plan serves every number of samples: a batch that is not full is filled up with zeros, and their logits dropped.
+#include "base/error.h"
+#include "cleave/train.h"
+#include "device/device.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct clv_predictor {
+    clv_runtime *runtime;
+    const clv_model *model;
+    int64_t batch;
+    clv_session *session;
+    bool owns_session;
+    clv_graph *graph;
+    clv_tensor *x, *logits;
+    clv_plan *plan;
+    clv_run *run; // made when first used: by then the session is reserved
+    float *part;  // a batch that is not full
+    float *out;   // logits of a batch
+};
+
+static clv_status build(clv_predictor *predictor, const clv_predictor_config *config) {
+    CLV_TRY(clv_graph_create(predictor->runtime, &predictor->graph));
+    clv_shape shape = clv_model_input_shape(predictor->model, predictor->batch);
+    predictor->x = clv_input(predictor->graph, "x", CLV_DTYPE_F32, shape);
+    predictor->logits = predictor->model->build(predictor->graph, predictor->x, predictor->model->classes);
+    clv_output(predictor->logits, "logits");
+    clv_plan_config plan = {.device = config->device, .variants = config->variants};
+    return clv_plan_create(predictor->graph, &plan, &predictor->plan);
+}
+
+static clv_status prepare(clv_predictor *predictor, const clv_predictor_config *config) {
+    clv__error *error = clv__runtime_error_of(predictor->runtime);
+    if (!config->model) CLV_FAIL(error, CLV_E_VALUE, "a predictor needs a model");
+    if (config->batch < 0) CLV_FAIL(error, CLV_E_VALUE, "a batch of %lld samples", (long long)config->batch);
+    predictor->batch = config->batch ? config->batch : 256;
+    CLV_TRY(build(predictor, config));
+    predictor->part = clv__alloc(1, clv_tensor_bytes(predictor->x));
+    predictor->out = clv__alloc(1, clv_tensor_bytes(predictor->logits));
+    if (!predictor->part || !predictor->out) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory for a batch of samples");
+    if (config->session) return CLV_OK;
+    predictor->owns_session = true;
+    CLV_TRY(clv_session_create(predictor->runtime, NULL, &predictor->session));
+    return clv_session_reserve(predictor->session, &predictor->plan, 1);
+}
+
+clv_status clv_predictor_create(clv_runtime *runtime, const clv_predictor_config *config, clv_predictor **out) {
+    *out = NULL;
+    clv_predictor *predictor = clv__alloc(1, sizeof *predictor);
+    if (!predictor) CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_HOST_MEMORY, "no memory for a predictor");
+    *predictor = (clv_predictor){.runtime = runtime, .model = config->model, .session = config->session};
+    clv_status status = prepare(predictor, config);
+    if (status == CLV_OK) *out = predictor;
+    else clv_predictor_destroy(predictor);
+    return status;
+}
+
+void clv_predictor_destroy(clv_predictor *predictor) {
+    if (!predictor) return;
+    clv_run_destroy(predictor->run);
+    if (predictor->owns_session) clv_session_destroy(predictor->session);
+    clv_plan_destroy(predictor->plan);
+    clv_graph_destroy(predictor->graph);
+    free(predictor->part);
+    free(predictor->out);
+    free(predictor);
+}
+
+clv_plan *clv_predictor_plan(const clv_predictor *predictor) {
+    return predictor->plan;
+}
+
+clv_session *clv_predictor_session(const clv_predictor *predictor) {
+    return predictor->session;
+}
+
+/** Feed n <= batch samples and hand the step to the device. */
+static clv_status enqueue(clv_predictor *predictor, const float *images, int64_t n, int64_t *ticket) {
+    size_t bytes = clv_tensor_bytes(predictor->x), sample = bytes / (size_t)predictor->batch;
+    if (!predictor->run) CLV_TRY(clv_run_create(predictor->session, predictor->plan, &predictor->run));
+    if (n < predictor->batch) {
+        memset(predictor->part, 0, bytes);
+        memcpy(predictor->part, images, (size_t)n * sample);
+        images = predictor->part;
+    }
+    CLV_TRY(clv_run_feed(predictor->run, predictor->x, images, bytes));
+    return clv_run_step(predictor->run, ticket);
+}
+
+static clv_status fetch(clv_predictor *predictor, int64_t ticket) {
+    size_t bytes = clv_tensor_bytes(predictor->logits);
+    return clv_run_fetch(predictor->run, ticket, predictor->logits, predictor->out, bytes);
+}
+
+clv_status clv_predictor_forward(clv_predictor *predictor, const float *images, int64_t n, float *logits) {
+    const int64_t batch = predictor->batch, classes = predictor->model->classes;
+    const int64_t sample = clv_tensor_numel(predictor->x) / batch;
+    int64_t ticket = 0, waiting = 0, at = 0; // the step before is fetched while the next one runs
+    for (int64_t start = 0; start < n || waiting; start += batch) {
+        int64_t before = ticket, now = start < n ? (n - start < batch ? n - start : batch) : 0;
+        if (now) CLV_TRY(enqueue(predictor, images + start * sample, now, &ticket));
+        if (waiting) {
+            CLV_TRY(fetch(predictor, before));
+            memcpy(logits + at * classes, predictor->out, (size_t)(waiting * classes) * sizeof *logits);
+            at += waiting;
+        }
+        waiting = now;
+    }
+    return CLV_OK;
+}
+
+// ---- evaluation ---------------------------------------------------------------------------------------------------
+
+/** Sum of the cross entropies of n rows, in double. */
+static double cross_entropy_sum(const float *logits, const int32_t *labels, int64_t n, int64_t classes) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++, logits += classes) {
+        double max = logits[0], total = 0;
+        for (int64_t c = 1; c < classes; c++) max = fmax(max, logits[c]);
+        for (int64_t c = 0; c < classes; c++) total += exp(logits[c] - max);
+        sum += log(total) + max - logits[labels[i]];
+    }
+    return sum;
+}
+
+/** What an evaluation carries from batch to batch. */
+typedef struct evaluation {
+    clv_predictor *predictor;
+    clv_loader *loader;
+    clv_batch waiting; // handed to the device, its logits not read; n == 0: none
+    int64_t ticket;
+    double loss_sum;
+    clv_metrics metrics;
+} evaluation;
+
+static clv_status count_waiting(evaluation *run) {
+    const int64_t classes = run->predictor->model->classes;
+    if (!run->waiting.n) return CLV_OK;
+    CLV_TRY(fetch(run->predictor, run->ticket));
+    const float *logits = run->predictor->out;
+    run->metrics.correct += clv_count_correct(logits, run->waiting.labels, run->waiting.n, classes);
+    run->loss_sum += cross_entropy_sum(logits, run->waiting.labels, run->waiting.n, classes);
+    run->metrics.count += run->waiting.n;
+    clv_loader_release(run->loader, &run->waiting);
+    run->waiting.n = 0;
+    return CLV_OK;
+}
+
+static clv_status evaluate(evaluation *run, int64_t total, bool (*progress)(void *, int64_t, int64_t), void *user,
+                           clv__error *error) {
+    bool last = false;
+    while (!last) {
+        clv_batch batch;
+        int64_t ticket;
+        CLV_TRY(clv_loader_next(run->loader, &batch));
+        CLV_TRY(enqueue(run->predictor, batch.images, batch.n, &ticket));
+        CLV_TRY(count_waiting(run));
+        run->waiting = batch;
+        run->ticket = ticket;
+        last = batch.last;
+        if (last) CLV_TRY(count_waiting(run));
+        if (progress && !progress(user, run->metrics.count, total))
+            CLV_FAIL(error, CLV_E_INTERRUPTED, "the evaluation was interrupted");
+    }
+    return CLV_OK;
+}
+
+static double seconds_now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+clv_status clv_evaluate(clv_predictor *predictor, const clv_dataset *dataset,
+                        bool (*progress)(void *user, int64_t done, int64_t total), void *user, clv_metrics *out) {
+    clv__error *error = clv__runtime_error_of(predictor->runtime);
+    clv_shape sample = clv_dataset_sample_shape(dataset);
+    if (clv_shape_numel(&sample) * predictor->batch != clv_tensor_numel(predictor->x)) {
+        char text[96];
+        CLV_FAIL(error, CLV_E_SHAPE, "samples of shape %s do not fit model '%s', which wants [%lld,%lld,%lld]",
+                 clv_shape_text(&sample, text, sizeof text), predictor->model->name,
+                 (long long)predictor->model->input[0], (long long)predictor->model->input[1],
+                 (long long)predictor->model->input[2]);
+    }
+    if (clv_dataset_classes(dataset) > predictor->model->classes)
+        CLV_FAIL(error, CLV_E_VALUE, "labels of %d classes do not fit model '%s', which has %lld",
+                 clv_dataset_classes(dataset), predictor->model->name, (long long)predictor->model->classes);
+    double start = seconds_now();
+    evaluation run = {.predictor = predictor};
+    clv_loader_config config = {.batch = predictor->batch};
+    clv_status status = clv_loader_create(predictor->runtime, dataset, &config, &run.loader);
+    if (status == CLV_OK) status = evaluate(&run, clv_dataset_count(dataset), progress, user, error);
+    clv_loader_destroy(run.loader);
+    if (status != CLV_OK) return status;
+    run.metrics.accuracy = (double)run.metrics.correct / (double)run.metrics.count;
+    run.metrics.loss = run.loss_sum / (double)run.metrics.count;
+    run.metrics.seconds = seconds_now() - start;
+    *out = run.metrics;
+    return CLV_OK;
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is kept of a training: its session's tensors, and where it stands.
+#ifndef CLV_TRAIN_STATE_H
+#define CLV_TRAIN_STATE_H
+
+#include "base/error.h"
+#include "cleave/train.h"
+#include "device/device.h"
+
+/** Add the session's tensors of a category to an archive, their names after the prefix. */
+clv_status clv__state_put(clv_session *session, clv_category category, const char *prefix, clv_archive *archive);
+/** The way back. Names, dtypes and shapes must agree; nothing is changed before they do. `path` is for sentences. */
+clv_status clv__state_take(clv_session *session, clv_category category, const char *prefix,
+                           const clv_archive *archive, const char *path, clv__error *error);
+
+/** Where a training stands between two steps. With the session's tensors and the settings it says all that follows. */
+typedef struct clv__position {
+    int64_t step, epoch, index; /**< done so far; index: batches of the epoch */
+    double loss_sum;            /**< of the epoch's samples so far */
+    int64_t loss_count;
+    double train_loss; // the last mean that was told
+} clv__position;
+
+/** A checkpoint: tensors, settings that must agree when going on, position. */
+clv_status clv__checkpoint_save(const clv_train_config *config, clv_session *session, const clv__position *position);
+clv_status clv__checkpoint_load(const clv_train_config *config, clv_runtime *runtime, clv_session *session,
+                                clv__position *position);
+
+#endif

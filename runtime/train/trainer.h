@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside of the trainer: its plans (trainer.c) and its loop (loop.c).
+#ifndef CLV_TRAIN_TRAINER_H
+#define CLV_TRAIN_TRAINER_H
+
+#include "train/state.h"
+
+/** A training step for one batch size. */
+typedef struct clv__step {
+    int64_t batch;
+    clv_graph *graph;
+    clv_tensor *x, *labels, *loss, *hyper;
+    clv_plan *plan;
+    clv_run *run; // NULL until clv_trainer_run
+} clv__step;
+
+enum { CLV__FULL, CLV__LAST, CLV__STEPS }; // LAST: what is left at the end of an epoch; unused if nothing is
+
+struct clv_trainer {
+    clv_runtime *runtime;
+    clv_train_config config; // defaults filled in
+    int64_t batches, steps;  // of an epoch; of the whole training
+    clv__step step[CLV__STEPS];
+    clv_predictor *predictor; // NULL without a test set
+    clv_session *session;
+    clv__position position; // done: its loss was read
+    clv_train_result result;
+    double *times; // of the steps, in seconds
+    size_t n_times, times_room;
+    int64_t timed_images; // of the steps in `times`
+    double timed_seconds;
+};
+
+/** All plans of the trainer; returns how many. */
+int clv__trainer_plans(const clv_trainer *trainer, clv_plan *plans[CLV__STEPS + 1]);
+
+#endif
