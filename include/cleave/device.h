@@ -22,27 +22,27 @@ typedef enum clv_device_type {
 
 /** What is known of a device. Strings are borrowed from the device. Bytes are bytes. */
 typedef struct clv_device_info {
-    const char *name;            /**< ours: `gpu:0`, `cpu:0`, `accelerator:0`, `other:0`, `null:0`, `host` */
-    const char *label;           /**< the driver's name for it */
-    const char *backend;         /**< `opencl`, `host`, `null` */
-    clv_device_type type;        /**< of a null device: what it pretends to be */
-    int index;                   /**< position in the runtime's list */
-    int platform, device;        /**< as clinfo counts them; -1 outside OpenCL */
+    const char *name;     /**< ours: `gpu:0`, `cpu:0`, `accelerator:0`, `other:0`, `null:0`, `host` */
+    const char *label;    /**< the driver's name for it */
+    const char *backend;  /**< `opencl`, `host`, `null` */
+    clv_device_type type; /**< of a null device: what it pretends to be */
+    int index;            /**< position in the runtime's list */
+    int platform, device; /**< as clinfo counts them; -1 outside OpenCL */
     const char *platform_name;
     const char *vendor, *driver; /**< driver: its version */
     const char *opencl_c;        /**< OpenCL C version, `1.2` */
     bool usable;
-    const char *reason;          /**< why not usable; "" if it is */
-    uint64_t memory_bytes;       /**< global memory */
-    uint64_t max_alloc_bytes;    /**< largest single allocation */
-    uint64_t local_bytes;        /**< local memory of a work-group */
-    uint32_t max_work_group;     /**< work-items in a work-group; a kernel may allow fewer */
+    const char *reason;       /**< why not usable; "" if it is */
+    uint64_t memory_bytes;    /**< global memory */
+    uint64_t max_alloc_bytes; /**< largest single allocation */
+    uint64_t local_bytes;     /**< local memory of a work-group */
+    uint32_t max_work_group;  /**< work-items in a work-group; a kernel may allow fewer */
     uint32_t compute_units;
-    uint32_t alignment_bytes;    /**< of a tensor inside a buffer */
-    uint32_t vector_width;       /**< native float vector width, at least 1 */
+    uint32_t alignment_bytes; /**< of a tensor inside a buffer */
+    uint32_t vector_width;    /**< native float vector width, at least 1 */
     bool fp16, fp64, sub_groups;
-    bool local_memory;           /**< local memory is fast memory of its own, not a part of global memory */
-    bool unified_memory;         /**< shares memory with the host */
+    bool local_memory;   /**< local memory is fast memory of its own, not a part of global memory */
+    bool unified_memory; /**< shares memory with the host */
 } clv_device_info;
 
 /** Number of devices in the runtime's list, unusable ones included. `host` is always there, last. */
@@ -79,14 +79,14 @@ typedef enum clv_category {
 CLV_API const char *clv_category_name(clv_category category);
 
 typedef struct clv_memory_count {
-    uint64_t current, peak;               /**< bytes now, and at most */
+    uint64_t current, peak;                /**< bytes now, and at most */
     uint64_t total_allocated, total_freed; /**< over the life of the runtime */
 } clv_memory_count;
 
 typedef struct clv_memory_info {
-    clv_memory_count all;                        /**< every category together; its peak is of the sum */
+    clv_memory_count all; /**< every category together; its peak is of the sum */
     clv_memory_count category[CLV_CATEGORIES];
-    uint64_t budget;                             /**< 0: none, the device's memory is the limit */
+    uint64_t budget; /**< 0: none, the device's memory is the limit */
 } clv_memory_info;
 
 /**

@@ -19,20 +19,29 @@ typedef enum clv_log_level { CLV_LOG_WARNING, CLV_LOG_INFO, CLV_LOG_DEBUG } clv_
 
 /** How the runtime is set up. All zero is the default. Strings are copied. */
 typedef struct clv_runtime_config {
-    /** Which OpenCL devices to list, and in which order: indices or specs (clv_device_find), comma-separated: `0,4` become
-     *  0 and 1. NULL: the variable CLEAVE_VISIBLE_DEVICES; "" shows all. `host` is always there. */
+    /** Which OpenCL devices to list, and in which order: indices or specs (clv_device_find), comma-separated:
+     * `0,4` become 0 and 1. NULL: the variable CLEAVE_VISIBLE_DEVICES; "" shows all. `host` is always there.
+     */
     const char *visible_devices;
-    /** Devices to replace by equal sub-devices, before visible_devices is read: `cpu:0=2`, comma-separated. NULL: the
-     *  variable CLEAVE_PARTITION; "" splits none. */
+    /** Devices to replace by equal sub-devices, before visible_devices is read: `cpu:0=2`, comma-separated.
+     * NULL: the variable CLEAVE_PARTITION; "" splits none. */
     const char *partition;
-    /** OpenCL platforms not to touch, a line `P=reason` each, as clv_runtime_probe writes it (`*=reason`: all of OpenCL).
-     *  Each is listed as one unusable device. NULL: none. */
+    /** OpenCL platforms not to touch, a line `P=reason` each (`*=reason`: all of OpenCL). Each is listed as
+     * one unusable device. NULL: none. */
     const char *left_out;
-    const char *cache_dir;       /**< program cache; NULL: CLEAVE_CACHE_DIR, else XDG_CACHE_HOME/cleave, else ~/.cache/cleave */
-    bool no_cache;               /**< build every program afresh, write none */
-    bool no_opencl;              /**< only the host device */
-    bool null_devices;           /**< also list the null devices, which record commands and compute nothing */
-    /** Called with warnings and notes; the library itself never prints. NULL drops them. May come from any thread. */
+    /** Called before a platform is asked for its devices. A driver that dies takes the process with it: a
+     * program that wants to outlive that makes a runtime in a child process first, has this write to a pipe,
+     * and names in `left_out` the platform that was the last one told (`*` if none was). NULL: nobody
+     * listens. */
+    void (*before_platform)(void *user, int platform, const char *name);
+    void *before_platform_user;
+    /** Folder of the program cache. NULL: CLEAVE_CACHE_DIR, else XDG_CACHE_HOME/cleave, else ~/.cache/cleave. */
+    const char *cache_dir;
+    bool no_cache;     /**< build every program afresh, write none */
+    bool no_opencl;    /**< only the host device */
+    bool null_devices; /**< also list the null devices, which record commands and compute nothing */
+    /** Called with warnings and notes; the library itself never prints. NULL drops them. May come from any
+     * thread. */
     void (*log)(void *user, clv_log_level level, const char *sentence);
     void *log_user;
     /** Called while programs build: `done` of `total` built. NULL: nobody listens. */
@@ -42,29 +51,31 @@ typedef struct clv_runtime_config {
 
 /**
  * Make a runtime and enumerate the devices of every OpenCL platform, and the host.
- * A platform without devices, or one that fails, is normal; a device that cannot be used is listed with its reason.
+ * A platform without devices, or one that fails, is normal; a device that cannot be used is listed with its
+ * reason.
  *
  * config  NULL means all defaults
  * out     the runtime; destroy it with clv_runtime_destroy
  *
  * Errors  CLV_E_HOST_MEMORY: *out is NULL. CLV_E_VALUE a malformed visible_devices, partition or left_out;
- *         CLV_E_NOT_FOUND it names no device; CLV_E_UNSUPPORTED a device cannot be split so. On these three *out is still
- *         a runtime, without devices, so that its sentence can be read; destroy it.
+ *         CLV_E_NOT_FOUND it names no device; CLV_E_UNSUPPORTED a device cannot be split so. On these
+ *         three *out is still a runtime, without devices, so that its sentence can be read; destroy it.
  */
 CLV_API CLV_MUST_CHECK clv_status clv_runtime_create(const clv_runtime_config *config, clv_runtime **out);
 
 /** Destroy the runtime. Everything made from it must be gone. NULL is fine. */
 CLV_API void clv_runtime_destroy(clv_runtime *runtime);
 
-/** The sentence of this runtime's last failure: what, where, what to do. "" if none. Borrowed, until the next failure. */
+/** The sentence of this runtime's last failure: what, where, what to do. "" if none. Borrowed, until the next
+ * failure. */
 CLV_API const char *clv_runtime_error(const clv_runtime *runtime);
 
 /** What building programs cost so far. */
 typedef struct clv_program_report {
-    int programs;      /**< programs asked for */
-    int cache_hits;    /**< loaded from our cache */
-    int cache_misses;  /**< built from source (by a driver that may have had it in a cache of its own) */
-    double seconds;    /**< wall time of loading and building */
+    int programs;     /**< programs asked for */
+    int cache_hits;   /**< loaded from our cache */
+    int cache_misses; /**< built from source (by a driver that may have had it in a cache of its own) */
+    double seconds;   /**< wall time of loading and building */
 } clv_program_report;
 
 CLV_API clv_program_report clv_runtime_programs(const clv_runtime *runtime);

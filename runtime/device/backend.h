@@ -60,7 +60,8 @@ typedef struct clv__found {
 struct clv__backend {
     const char *name;
 
-    /** Start the backend. *state is passed to enumerate, open and shutdown. `config` has its NULLs filled in. */
+    /** Start the backend. *state is passed to enumerate, open and shutdown. `config` has its NULLs filled in
+     *  and stays until shutdown. */
     clv_status (*startup)(const clv_runtime_config *config, void **state, clv__error *error);
     /** After every device is closed. NULL state is fine. */
     void (*shutdown)(void *state);
@@ -72,7 +73,8 @@ struct clv__backend {
 
     /** (optional) Split a device into equal parts of `parts` sub-devices; tells each. Sub-devices live until shutdown. */
     clv_status (*partition)(void *state, void *handle, int parts,
-                            clv_status (*tell)(void *user, const clv__found *found), void *user, clv__error *error);
+                            clv_status (*tell)(void *user, const clv__found *found), void *user,
+                            clv__error *error);
 
     /** Open a device: context and queues. Blocks. Any thread. */
     clv_status (*open)(void *state, void *handle, clv__error *error, clv__bdevice **out);
@@ -82,7 +84,8 @@ struct clv__backend {
     /** Memory of `bytes` (>= 1), contents undefined. The runtime has checked its budget and limits before. Blocks, any thread. */
     clv_status (*buffer_create)(clv__bdevice *device, size_t bytes, clv__error *error, clv__bbuffer **out);
     /** A part of `parent` at an offset that is a multiple of info.alignment_bytes. It must be destroyed before its parent. */
-    clv_status (*buffer_part)(clv__bbuffer *parent, size_t offset, size_t bytes, clv__error *error, clv__bbuffer **out);
+    clv_status (*buffer_part)(clv__bbuffer *parent, size_t offset, size_t bytes, clv__error *error,
+                              clv__bbuffer **out);
     void (*buffer_destroy)(clv__bbuffer *buffer); // NULL is fine
 
     /** Copy host -> device. Enqueues; `source` must stay until *event. The device first waits for `after` (NULL: nothing).
@@ -90,18 +93,19 @@ struct clv__backend {
     clv_status (*write)(clv__bdevice *device, clv__queue queue, clv__bbuffer *to, size_t offset, size_t bytes,
                         const void *source, clv__bevent *after, clv__bevent **event, clv__error *error);
     /** Copy device -> host. Enqueues; `target` is valid at *event. Worker. */
-    clv_status (*read)(clv__bdevice *device, clv__queue queue, clv__bbuffer *from, size_t offset, size_t bytes,
-                       void *target, clv__bevent *after, clv__bevent **event, clv__error *error);
+    clv_status (*read)(clv__bdevice *device, clv__queue queue, clv__bbuffer *from, size_t offset,
+                       size_t bytes, void *target, clv__bevent *after, clv__bevent **event,
+                       clv__error *error);
     /** Copy device -> device, same device, parts do not overlap. Enqueues on the compute queue. Worker. */
-    clv_status (*copy)(clv__bdevice *device, clv__bbuffer *from, size_t from_offset, clv__bbuffer *to, size_t to_offset,
-                       size_t bytes, clv__error *error);
+    clv_status (*copy)(clv__bdevice *device, clv__bbuffer *from, size_t from_offset, clv__bbuffer *to,
+                       size_t to_offset, size_t bytes, clv__error *error);
     /** Fill with a 4-byte pattern; bytes is a multiple of 4. Enqueues on the compute queue. Worker. */
     clv_status (*fill)(clv__bdevice *device, clv__bbuffer *to, size_t offset, size_t bytes, uint32_t pattern,
                        clv__error *error);
 
     /** Compile source text with the driver's compiler. Blocks, any thread. On CLV_E_BUILD the sentence holds the log's start. */
-    clv_status (*program_build)(clv__bdevice *device, const char *source, const char *options, clv__error *error,
-                                clv__bprogram **out);
+    clv_status (*program_build)(clv__bdevice *device, const char *source, const char *options,
+                                clv__error *error, clv__bprogram **out);
     /** (optional) Load a binary got from program_binary on the same device and driver. Any failure: CLV_E_BUILD. */
     clv_status (*program_load)(clv__bdevice *device, const void *binary, size_t bytes, clv__error *error,
                                clv__bprogram **out);
@@ -120,17 +124,19 @@ struct clv__backend {
 
     /** (optional: a device that runs host functions instead of kernels) Run call(context, pointers of the buffers) in order.
      *  Enqueues or blocks. Worker. */
-    clv_status (*call)(clv__bdevice *device, clv__bcall call, void *context, clv__bbuffer *const *buffers, int n,
-                       clv__error *error);
+    clv_status (*call)(clv__bdevice *device, clv__bcall call, void *context, clv__bbuffer *const *buffers,
+                       int n, clv__error *error);
 
     /** (optional: a vendor library) C[b] = alpha op(A[b]) op(B[b]) + beta C[b], row-major, n_batch of them at element strides.
      *  Enqueues on the compute queue. Worker. */
-    clv_status (*gemm)(clv__bdevice *device, bool transpose_a, bool transpose_b, int m, int n, int k, float alpha,
-                       clv__bbuffer *a, int lda, int64_t stride_a, clv__bbuffer *b, int ldb, int64_t stride_b, float beta,
-                       clv__bbuffer *c, int ldc, int64_t stride_c, int n_batch, clv__error *error);
+    clv_status (*gemm)(clv__bdevice *device, bool transpose_a, bool transpose_b, int m, int n, int k,
+                       float alpha, clv__bbuffer *a, int lda, int64_t stride_a, clv__bbuffer *b, int ldb,
+                       int64_t stride_b, float beta, clv__bbuffer *c, int ldc, int64_t stride_c, int n_batch,
+                       clv__error *error);
 
     /** Make the other queue's later work wait until this event. Enqueues. Worker. */
-    clv_status (*wait_on_queue)(clv__bdevice *device, clv__queue queue, clv__bevent *event, clv__error *error);
+    clv_status (*wait_on_queue)(clv__bdevice *device, clv__queue queue, clv__bevent *event,
+                                clv__error *error);
     /** An event that is reached when all enqueued so far on the queue is done. Enqueues. Worker. */
     clv_status (*record)(clv__bdevice *device, clv__queue queue, clv__bevent **event, clv__error *error);
     /** Block until the event is reached; an error of the work before it is told here. Any thread. */

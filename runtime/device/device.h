@@ -39,9 +39,9 @@ struct clv_device {
     pthread_mutex_t open_lock;
     clv__bdevice *open; // NULL until clv__device_open
     struct clv__program_store *programs;
-    struct clv__worker *worker; // started by exec when first used; see exec/worker.h
+    struct clv__worker *worker;                         // started by exec when first used; see exec/worker.h
     void (*worker_destroy)(struct clv__worker *worker); // set with it: called before the device closes
-    clv__quarantine *quarantine; // owned
+    clv__quarantine *quarantine;                        // owned
 };
 
 struct clv_runtime {
@@ -58,13 +58,14 @@ struct clv_runtime {
     pthread_mutex_t report_lock;
     clv_program_report report; // under report_lock
     int debug;                 // CLEAVE_DEBUG: 1 devices, 2 launches, 3 the plan, 4 kernel sources
-    bool warned_host; // the warning that the slow host device is in use was given
+    bool warned_host;          // the warning that the slow host device is in use was given
 };
 
 /** Where a runtime keeps the sentence of its last failure. */
 clv__error *clv__runtime_error_of(clv_runtime *runtime);
 /** Hand a sentence to the runtime's log callback, if there is one. */
-void clv__log(clv_runtime *runtime, clv_log_level level, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void clv__log(clv_runtime *runtime, clv_log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /** Open the device if it is not open yet. Any thread. */
 clv_status clv__device_open(clv_device *device);
@@ -76,7 +77,7 @@ typedef struct clv__memory {
     size_t bytes;
     clv_category category;
     const char *layer; // borrowed from the ledger
-    bool host;   // staging: `pointer` is host memory, there is no buffer
+    bool host;         // staging: `pointer` is host memory, there is no buffer
     void *pointer;
 } clv__memory;
 

@@ -29,17 +29,18 @@ typedef struct clv__slot {
 
 typedef enum clv__launch_kind {
     CLV__LAUNCH_KERNEL,
-    CLV__LAUNCH_COPY,      // slot 1 -> slot 0, `bytes`, both whole tensors or workspace parts
-    CLV__LAUNCH_FILL,      // slot 0 with `pattern`, `bytes`
-    CLV__LAUNCH_GEMM,      // slots 0 C, 1 A, 2 B and `gemm`: the backend's library
-    CLV__LAUNCH_REFERENCE  // the op's reference, on devices that run host functions
+    CLV__LAUNCH_COPY,     // slot 1 -> slot 0, `bytes`, both whole tensors or workspace parts
+    CLV__LAUNCH_FILL,     // slot 0 with `pattern`, `bytes`
+    CLV__LAUNCH_GEMM,     // slots 0 C, 1 A, 2 B and `gemm`: the backend's library
+    CLV__LAUNCH_REFERENCE // the op's reference, on devices that run host functions
 } clv__launch_kind;
 
 typedef struct clv__launch {
     clv__launch_kind kind;
     const char *source; // stem of a file in kernels_cl/, static
     const char *entry;  // entry point, static
-    char defines[CLV__DEFINES_BYTES]; // lines "NAME value\n", each becomes a #define before the source; order matters
+    char defines
+        [CLV__DEFINES_BYTES]; // lines "NAME value\n", each becomes a #define before the source; order matters
     clv__slot slots[CLV__MAX_ARGS];
     int n_slots;
     clv__grid grid;
@@ -74,7 +75,8 @@ void clv__launch_define(clv__launches *list, clv__launch *launch, const char *na
 void clv__arg_out(clv__launches *list, clv__launch *launch, int index);
 void clv__arg_in(clv__launches *list, clv__launch *launch, int index);
 void clv__arg_workspace(clv__launches *list, clv__launch *launch, size_t offset, size_t bytes);
-void clv__arg_i32(clv__launches *list, clv__launch *launch, int64_t value); // sets `failed` if it does not fit
+void clv__arg_i32(clv__launches *list, clv__launch *launch,
+                  int64_t value); // sets `failed` if it does not fit
 void clv__arg_f32(clv__launches *list, clv__launch *launch, float value);
 void clv__arg_local(clv__launches *list, clv__launch *launch, size_t bytes);
 
@@ -82,7 +84,8 @@ void clv__arg_local(clv__launches *list, clv__launch *launch, size_t bytes);
 void clv__launch_grid(clv__launch *launch, size_t items, size_t local);
 /** Two- and three-dimensional grids of work-items; local as above in each dimension. */
 void clv__launch_grid2(clv__launch *launch, size_t x, size_t y, size_t local_x, size_t local_y);
-void clv__launch_grid3(clv__launch *launch, size_t x, size_t y, size_t z, size_t local_x, size_t local_y, size_t local_z);
+void clv__launch_grid3(clv__launch *launch, size_t x, size_t y, size_t z, size_t local_x, size_t local_y,
+                       size_t local_z);
 
 /**
  * Reserve `bytes` of the node's workspace; returns the offset, a multiple of the device's alignment.

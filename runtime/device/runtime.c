@@ -90,6 +90,7 @@ static clv_status start_backends(clv_runtime *runtime) {
     if (!runtime->config.no_opencl) CLV_TRY(start_backend(runtime, &clv__backend_opencl));
 #endif
     CLV_TRY(start_backend(runtime, &clv__backend_host));
+    if (runtime->config.null_devices) CLV_TRY(start_backend(runtime, &clv__backend_null));
     return CLV_OK;
 }
 
