@@ -13,7 +13,7 @@ libraries=$(dirname "$(find "$work/prefix" -name libcleave.so)")
 export PKG_CONFIG_PATH="$libraries/pkgconfig"
 for use in package static pkgconfig; do
     # The static library's own needs may bring along C++ libraries, shared ones; nothing else is asked of the consumer.
-    cmake -S "$here" -B "$work/$use" -DCONSUMER_USE=$use -DCMAKE_PREFIX_PATH="$work/prefix" \
+    cmake -G Ninja -S "$here" -B "$work/$use" -DCONSUMER_USE=$use -DCMAKE_PREFIX_PATH="$work/prefix" \
         -DCMAKE_C_COMPILER="${CC:-cc}" -DCMAKE_CXX_COMPILER="${CXX:-c++}" -DCMAKE_BUILD_TYPE=Debug >"$work/log" 2>&1 &&
         cmake --build "$work/$use" -j2 >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
     for program in consumer_c99 consumer_cxx; do
