@@ -59,6 +59,5 @@
 #include "data.h"
 #include "train.h"
 #include "check.h"
-#include "check.h"
 
 #endif
