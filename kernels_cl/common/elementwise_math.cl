@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+// Macros for the expressions of runtime/ops/elementwise.def. The text is both OpenCL C (pasted before every program) and
+// C (runtime/ops/elementwise.c includes it): only what both know may stand here. K(v) is a constant of the type at hand.
+
+// 1 / (1 + e^-v); for v far below zero e^-v is infinite and the result 0.
+#define SIGMOID(v) (K(1.0) / (K(1.0) + exp(-(v))))
+
+// The normal distribution: probability below v, and density at v (1/sqrt 2, 1/sqrt(2 pi)).
+#define NORMAL_CDF(v) (K(0.5) * (K(1.0) + erf((v) * K(0.70710678118654752440))))
+#define NORMAL_PDF(v) (K(0.39894228040143267794) * exp(K(-0.5) * (v) * (v)))
+
+// The tanh form of gelu: Hendrycks and Gimpel 2016, arXiv:1606.08415, section 2; sqrt(2/pi) and 0.044715.
+#define GELU_TANH(v) tanh(K(0.79788456080286535588) * ((v) + K(0.044715) * (v) * (v) * (v)))
+#define GELU_SLOPE(v) (K(0.79788456080286535588) * (K(1.0) + K(3.0) * K(0.044715) * (v) * (v)))

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+// One expression over every element, inputs broadcast against each other. The expression comes from
+// runtime/ops/elementwise.def (or a chain of them), as the macro EW_EXPR.
+//
+//   elementwise_plain   item i makes output element i; its position in each input by EW_RANK dimensions and strides
+//   elementwise_rows    output as rows of `inner` elements, rows in two levels (rows / d1, d1); each item does some rows,
+//                       or a chunk of one row, by vectors of EW_VW; along a row an input steps by 1, or not at all
+//
+// EW_N       number of inputs, 0..3 (default 1)
+// EW_TO      element type of the output: float or int (default float); EW_T0..EW_T2 of the inputs
+// EW_X0..2   names of the inputs in the expression (defaults x, b, c)
+// EW_EXPR    the expression (default x): over EW_X0..2, P0, P1 and the words explained in elementwise.def
+// EW_RANK    plain: dimensions, 1..8 (default 1)
+// EW_VW      rows: vector width, 2, 4, 8 or 16 (default 16)
+// EW_U0..2   rows: 1 if that input does not step along a row (default 0)
+//
+// The output may be the same memory as an input of the same size: no restrict, and each element is read before it is
+// written, by the same item.
+#ifndef KERNEL
+#define KERNEL(name) name
+#endif
+#ifndef EW_N
+#define EW_N 1
+#endif
+#ifndef EW_TO
+#define EW_TO float
+#endif
+#ifndef EW_T0
+#define EW_T0 float
+#endif
+#ifndef EW_T1
+#define EW_T1 float
+#endif
+#ifndef EW_T2
+#define EW_T2 float
+#endif
+#ifndef EW_X0
+#define EW_X0 x
+#endif
+#ifndef EW_X1
+#define EW_X1 b
+#endif
+#ifndef EW_X2
+#define EW_X2 c
+#endif
+#ifndef EW_EXPR
+#define EW_EXPR x
+#endif
+#ifndef EW_RANK
+#define EW_RANK 1
+#endif
+#ifndef EW_VW
+#define EW_VW 16
+#endif
+#ifndef EW_U0
+#define EW_U0 0
+#endif
+#ifndef EW_U1
+#define EW_U1 0
+#endif
+#ifndef EW_U2
+#define EW_U2 0
+#endif
+
+#define EW_PASTE2(a, b) a##b
+#define EW_PASTE(a, b) EW_PASTE2(a, b)
+#define EW_PASTE3(a, b, c) EW_PASTE(EW_PASTE(a, b), c)
+
+// The words of the expressions. EW_W is the width at hand: nothing for scalars, or EW_VW.
+#define F EW_PASTE(float, EW_W)
+#define I EW_PASTE(int, EW_W)
+#define K(v) ((F)(v##f))
+#define P0 ((F)(p0))
+#define P1 ((F)(p1))
+#define SELECT(c, a, b) select((b), (a), (c))
+#define BOOL(c) select((I)(0), (I)(1), (c))
+#define TO_F(v) EW_PASTE(convert_float, EW_W)(v)
+#define TO_I(v) EW_PASTE3(convert_int, EW_W, _sat_rtz)(v)
+
+// Lists over the inputs that are there.
+#if EW_N == 0
+#define EW_INPUTS(M)
+#elif EW_N == 1
+#define EW_INPUTS(M) M(0)
+#elif EW_N == 2
+#define EW_INPUTS(M) M(0) M(1)
+#else
+#define EW_INPUTS(M) M(0) M(1) M(2)
+#endif
+#define EW_VALUE(k) EW_PASTE(EW_T##k, EW_W) EW_X##k,
+#define EW_POINTER(k) const global EW_T##k *in##k,
+
+#define EW_W
+EW_TO KERNEL(elementwise_one)(EW_INPUTS(EW_VALUE) float p0, float p1) {
+    return EW_EXPR;
+}
+#undef EW_W
+#define EW_W EW_VW
+EW_PASTE(EW_TO, EW_VW) KERNEL(elementwise_vector)(EW_INPUTS(EW_VALUE) float p0, float p1) {
+    return EW_EXPR;
+}
+#undef EW_W
+
+// Lists over the dimensions, outermost first, and all but the outermost from the innermost out.
+#define EW_DIMS_1(M)
+#define EW_DIMS_2(M) M(1)
+#define EW_DIMS_3(M) M(2) M(1)
+#define EW_DIMS_4(M) M(3) EW_DIMS_3(M)
+#define EW_DIMS_5(M) M(4) EW_DIMS_4(M)
+#define EW_DIMS_6(M) M(5) EW_DIMS_5(M)
+#define EW_DIMS_7(M) M(6) EW_DIMS_6(M)
+#define EW_DIMS_8(M) M(7) EW_DIMS_7(M)
+#define EW_DIMS(M) EW_PASTE(EW_DIMS_, EW_RANK)(M)
+#define EW_DIM_PARAM(d) int d##d,
+#define EW_STRIDE_PARAM0(d) int s0_##d,
+#define EW_STRIDE_PARAM1(d) int s1_##d,
+#define EW_STRIDE_PARAM2(d) int s2_##d,
+#define EW_STRIDE_PARAMS(k) EW_DIMS(EW_STRIDE_PARAM##k) int s##k##_0,
+#define EW_SPLIT(d) const int i##d = rest % d##d; rest /= d##d;
+#define EW_STEP0(d) + i##d * s0_##d
+#define EW_STEP1(d) + i##d * s1_##d
+#define EW_STEP2(d) + i##d * s2_##d
+#define EW_LOAD(k) in##k[rest * s##k##_0 EW_DIMS(EW_STEP##k)],
+
+kernel void KERNEL(elementwise_plain)(global EW_TO *out, EW_INPUTS(EW_POINTER) int n, EW_DIMS(EW_DIM_PARAM)
+                                      EW_INPUTS(EW_STRIDE_PARAMS) float p0, float p1) {
+    const int i = get_global_id(0);
+    if (i >= n) return;
+    int rest = i;
+    EW_DIMS(EW_SPLIT)
+    out[i] = KERNEL(elementwise_one)(EW_INPUTS(EW_LOAD) p0, p1);
+}
+
+// ---- rows
+#define EW_ROW_PARAMS(k) int s##k##_0, int s##k##_1,
+#define EW_ROW_BASE(k) const global EW_T##k *row##k = in##k + (r / d1) * s##k##_0 + (r % d1) * s##k##_1;
+#define EW_UNIFORM_1(k, j) (EW_PASTE(EW_T##k, EW_VW))(*row##k),
+#define EW_UNIFORM_0(k, j) EW_PASTE(vload, EW_VW)(0, row##k + j),
+#define EW_ROW_VECTOR(k) EW_PASTE(EW_UNIFORM_, EW_U##k)(k, j)
+#define EW_ROW_ONE(k) row##k[EW_U##k ? 0 : j],
+
+kernel void KERNEL(elementwise_rows)(global EW_TO *out, EW_INPUTS(EW_POINTER) int rows, int rows_per_item, int d1,
+                                     int inner, int chunk, int chunks, EW_INPUTS(EW_ROW_PARAMS) float p0, float p1) {
+    const int id = get_global_id(0);
+    const int begin = (id % chunks) * chunk;
+    const int end = inner - begin > chunk ? begin + chunk : inner;
+    const int first = (id / chunks) * rows_per_item;
+    if (first >= rows) return;
+    const int last = rows - first > rows_per_item ? first + rows_per_item : rows;
+    for (int r = first; r < last; r++) {
+        EW_INPUTS(EW_ROW_BASE)
+        global EW_TO *to = out + r * inner;
+        int j = begin;
+        for (; end - j >= EW_VW; j += EW_VW)
+            EW_PASTE(vstore, EW_VW)(KERNEL(elementwise_vector)(EW_INPUTS(EW_ROW_VECTOR) p0, p1), 0, to + j);
+        for (; j < end; j++) to[j] = KERNEL(elementwise_one)(EW_INPUTS(EW_ROW_ONE) p0, p1);
+    }
+}
+
+#undef KERNEL
+#undef EW_N
+#undef EW_TO
+#undef EW_T0
+#undef EW_T1
+#undef EW_T2
+#undef EW_X0
+#undef EW_X1
+#undef EW_X2
+#undef EW_EXPR
+#undef EW_RANK
+#undef EW_VW
+#undef EW_U0
+#undef EW_U1
+#undef EW_U2
+#undef EW_PASTE2
+#undef EW_PASTE
+#undef EW_PASTE3
+#undef F
+#undef I
+#undef K
+#undef P0
+#undef P1
+#undef SELECT
+#undef BOOL
+#undef TO_F
+#undef TO_I
+#undef EW_INPUTS
+#undef EW_VALUE
+#undef EW_POINTER
+#undef EW_W
+#undef EW_DIMS_1
+#undef EW_DIMS_2
+#undef EW_DIMS_3
+#undef EW_DIMS_4
+#undef EW_DIMS_5
+#undef EW_DIMS_6
+#undef EW_DIMS_7
+#undef EW_DIMS_8
+#undef EW_DIMS
+#undef EW_DIM_PARAM
+#undef EW_STRIDE_PARAM0
+#undef EW_STRIDE_PARAM1
+#undef EW_STRIDE_PARAM2
+#undef EW_STRIDE_PARAMS
+#undef EW_SPLIT
+#undef EW_STEP0
+#undef EW_STEP1
+#undef EW_STEP2
+#undef EW_LOAD
+#undef EW_ROW_PARAMS
+#undef EW_ROW_BASE
+#undef EW_UNIFORM_1
+#undef EW_UNIFORM_0
+#undef EW_ROW_VECTOR
+#undef EW_ROW_ONE

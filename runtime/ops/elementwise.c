@@ -1,0 +1,455 @@
+// SPDX-License-Identifier: Apache-2.0
+// Elementwise ops: the rows of elementwise.def made into descriptors and builders, and what all of them share - the shape
+// rule (broadcasting as in NumPy), the launches, the reference, the samples.
+// The kernel's text for an op is made in one place, write_body: a pass that strings ops into one kernel starts there.
+#include "ops/elementwise.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cleave/ops.h"
+#include "ops/collapse.h"
+
+// ---- the expressions as C: the reference --------------------------------------------------------------------------
+
+/** f32 to i32 as convert_int_sat_rtz does it. */
+static double to_int(double v) {
+    if (v != v) return 0;
+    return v <= INT32_MIN ? INT32_MIN : v >= INT32_MAX ? INT32_MAX : trunc(v);
+}
+
+#define K(v) (v)
+#define P0 p0
+#define P1 p1
+#define SELECT(c, a, b) ((c) ? (a) : (b))
+#define BOOL(c) ((c) ? 1.0 : 0.0)
+#define TO_F(v) (v)
+#define TO_I(v) to_int(v)
+#include "../../kernels_cl/common/elementwise_math.cl"
+
+#define VARS_X const double x = in[0];
+#define VARS_DY_X const double dy = in[0], x = in[1];
+#define VARS_DY_Y const double dy = in[0], y = in[1];
+#define VARS_AB const double a = in[0], b = in[1];
+#define VARS_DY_Y_B const double dy = in[0], y = in[1], b = in[2];
+#define VARS_CAB const double c = in[0], a = in[1], b = in[2];
+#define VARS_XYG const double x = in[0], y = in[1], g = in[2];
+#define EVAL(name, inputs, expression)                                                                       \
+    static double name##_eval(const double *in, double p0, double p1) {                                      \
+        VARS_##inputs(void) p0;                                                                              \
+        (void)p1;                                                                                            \
+        return expression;                                                                                   \
+    }
+#define UNARY(name, parameters, s0, s1, lo, hi, keeps, forward, gradient)                                    \
+    EVAL(name, X, forward) EVAL(name##_backward, DY_##keeps, gradient)
+#define EW(name, inputs, types, s0, s1, lo, hi, expression, grad) EVAL(name, inputs, expression)
+#include "ops/elementwise.def"
+
+#undef K
+#undef P0
+#undef P1
+#undef SELECT
+#undef BOOL
+
+// ---- shape and type rule ------------------------------------------------------------------------------------------
+
+static const clv__ew_row *row_of(const clv__op_io *io) {
+    return io->op->data;
+}
+
+static clv_status infer_types(const clv__ew_row *row, clv__op_io *io, clv_dtype *out, clv__error *error) {
+    int first = row->types == CLV__EW_CHOOSE; // the input whose type the others follow
+    if (first) CLV_TRY(clv__want_dtype(io, 0, "the condition", CLV_DTYPE_I32, error));
+    clv_dtype type = io->in[first].dtype;
+    if (row->types == CLV__EW_FLOAT || row->types == CLV__EW_TO_INT) type = CLV_DTYPE_F32;
+    if (row->types == CLV__EW_TO_FLOAT) type = CLV_DTYPE_I32;
+    for (int i = first; i < row->n_in; i++) CLV_TRY(clv__want_dtype(io, i, row->names[i], type, error));
+    *out = row->types == CLV__EW_COMPARE || row->types == CLV__EW_TO_INT ? CLV_DTYPE_I32
+           : row->types == CLV__EW_TO_FLOAT                              ? CLV_DTYPE_F32
+                                                                         : type;
+    return CLV_OK;
+}
+
+/** The shape that both broadcast to, aligned at the end. */
+static clv_status broadcast(clv_shape *shape, const clv__desc *in, clv__error *error) {
+    const clv_shape before = *shape, *other = &in->shape;
+    int rank = before.rank > other->rank ? before.rank : other->rank;
+    shape->rank = rank;
+    for (int d = 0; d < rank; d++) {
+        int i = d - (rank - before.rank), j = d - (rank - other->rank);
+        int64_t a = i >= 0 ? before.dims[i] : 1, b = j >= 0 ? other->dims[j] : 1;
+        if (a != b && a != 1 && b != 1) {
+            char first[128], second[128];
+            CLV_FAIL(error, CLV_E_SHAPE, "shapes %s and %s do not broadcast: %lld and %lld meet, and neither is 1",
+                     clv_shape_text(&before, first, sizeof first), clv_shape_text(other, second, sizeof second),
+                     (long long)a, (long long)b);
+        }
+        shape->dims[d] = a == 1 ? b : a;
+    }
+    return CLV_OK;
+}
+
+static clv_status elementwise_infer(clv__op_io *io, clv__error *error) {
+    const clv__ew_row *row = row_of(io);
+    const clv__ew_attrs *attrs = io->attrs;
+    if (attrs->p0 != attrs->p0 || attrs->p1 != attrs->p1) CLV_FAIL(error, CLV_E_VALUE, "a parameter is not a number");
+    clv_dtype dtype;
+    CLV_TRY(infer_types(row, io, &dtype, error));
+    clv_shape shape = {0};
+    for (int i = 0; i < row->n_in; i++) CLV_TRY(broadcast(&shape, &io->in[i], error));
+    io->n_out = 1;
+    io->out[0] = (clv__desc){dtype, shape};
+    return CLV_OK;
+}
+
+/** The walk over output and inputs together; tensor 0 is the output. */
+static clv__walk walk_of(const clv__op_io *io) {
+    const clv_shape *shape = &io->out[0].shape;
+    clv__walk walk = {.rank = shape->rank, .n = io->n_in + 1};
+    memcpy(walk.dims, shape->dims, sizeof walk.dims);
+    clv__strides_of(shape, walk.strides[0]);
+    for (int i = 0; i < io->n_in; i++) clv__strides_broadcast(&io->in[i].shape, shape, walk.strides[i + 1]);
+    clv__walk_collapse(&walk);
+    return walk;
+}
+
+// ---- launches -----------------------------------------------------------------------------------------------------
+
+static const char *type_name(clv_dtype dtype) {
+    return dtype == CLV_DTYPE_I32 ? "int" : "float";
+}
+
+/** What makes the kernels of elementwise.cl compute this op: the body and its types. */
+static void write_body(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
+    const clv__ew_row *row = row_of(io);
+    clv__launch_define(list, launch, "EW_N", "%d", row->n_in);
+    for (int i = 0; i < row->n_in; i++) {
+        char name[] = "EW_T0", input[] = "EW_X0";
+        name[4] = input[4] = (char)('0' + i);
+        clv__launch_define(list, launch, name, "%s", type_name(io->in[i].dtype));
+        clv__launch_define(list, launch, input, "%s", row->names[i]);
+    }
+    clv__launch_define(list, launch, "EW_TO", "%s", type_name(io->out[0].dtype));
+    clv__launch_define(list, launch, "EW_EXPR", "%s", row->expression);
+}
+
+static void add_parameters(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
+    const clv__ew_attrs *attrs = io->attrs;
+    clv__arg_f32(list, launch, attrs->p0);
+    clv__arg_f32(list, launch, attrs->p1);
+}
+
+static void plain_lower(clv__launches *list, const clv__op_io *io) {
+    int64_t n = clv__numel(&io->out[0]);
+    if (n == 0) return;
+    clv__walk walk = walk_of(io);
+    clv__launch *launch = clv__launch_kernel(list, "elementwise", "elementwise_plain");
+    write_body(list, launch, io);
+    clv__launch_define(list, launch, "EW_RANK", "%d", walk.rank);
+    clv__arg_out(list, launch, 0);
+    for (int i = 0; i < io->n_in; i++) clv__arg_in(list, launch, i);
+    clv__arg_i32(list, launch, n);
+    for (int d = walk.rank - 1; d >= 1; d--) clv__arg_i32(list, launch, walk.dims[d]);
+    for (int i = 0; i < io->n_in; i++) {
+        for (int d = walk.rank - 1; d >= 0; d--) clv__arg_i32(list, launch, walk.strides[i + 1][d]);
+    }
+    add_parameters(list, launch, io);
+    clv__launch_grid(launch, (size_t)n, 0);
+}
+
+/** Vectors for a device: what it says of itself, within what OpenCL C has. */
+static int vector_width(const clv_device_info *device) {
+    int width = 16;
+    int want = clv__cpu_class(device) && device->vector_width > 4 ? (int)device->vector_width : 4;
+    while (width > want) width /= 2;
+    return width;
+}
+
+/**
+ * Rows: the innermost dimension is walked by vectors, and there are at most two others. A GPU gets this only where all is one
+ * row, neighbouring items then read neighbouring vectors.
+ */
+static bool rows_supports(const clv_device_info *device, const clv__op_io *io) {
+    clv__walk walk = walk_of(io);
+    if (walk.rank > (clv__cpu_class(device) ? 3 : 1)) return false;
+    for (int i = 0; i <= io->n_in; i++) {
+        if (walk.strides[i][walk.rank - 1] > 1) return false;
+    }
+    return true;
+}
+
+static double rows_rank(const clv_device_info *device, const clv__op_io *io) {
+    clv__walk walk = walk_of(io);
+    bool vectors = walk.dims[walk.rank - 1] >= vector_width(device);
+    return clv__cpu_class(device) ? (vectors ? 0.2 : 1.1) : 0.9;
+}
+
+static void rows_lower(clv__launches *list, const clv__op_io *io) {
+    int64_t n = clv__numel(&io->out[0]);
+    if (n == 0) return;
+    enum { ITEM = 8192 }; // elements of a work-item on a CPU: 32 KiB an input, a few microseconds
+    clv__walk walk = walk_of(io);
+    int width = vector_width(list->device), inner = walk.rank - 1;
+    int64_t length = walk.dims[inner], rows = n / length, d1 = walk.rank == 3 ? walk.dims[1] : rows;
+    int64_t chunk = clv__cpu_class(list->device) ? ITEM : width;
+    int64_t chunks = (length + chunk - 1) / chunk;
+    int64_t rows_per_item = chunks > 1 ? 1 : (chunk + length - 1) / length;
+    clv__launch *launch = clv__launch_kernel(list, "elementwise", "elementwise_rows");
+    write_body(list, launch, io);
+    clv__launch_define(list, launch, "EW_VW", "%d", width);
+    for (int i = 0; i < io->n_in; i++) {
+        char name[] = "EW_U0";
+        name[4] = (char)('0' + i);
+        clv__launch_define(list, launch, name, "%d", walk.strides[i + 1][inner] == 0);
+    }
+    clv__arg_out(list, launch, 0);
+    for (int i = 0; i < io->n_in; i++) clv__arg_in(list, launch, i);
+    clv__arg_i32(list, launch, rows);
+    clv__arg_i32(list, launch, rows_per_item);
+    clv__arg_i32(list, launch, d1);
+    clv__arg_i32(list, launch, length);
+    clv__arg_i32(list, launch, chunk);
+    clv__arg_i32(list, launch, chunks);
+    for (int i = 0; i < io->n_in; i++) { // strides of rows / d1 and of rows % d1
+        clv__arg_i32(list, launch, walk.rank == 3 ? walk.strides[i + 1][0] : 0);
+        clv__arg_i32(list, launch, walk.rank >= 2 ? walk.strides[i + 1][walk.rank - 2] : 0);
+    }
+    add_parameters(list, launch, io);
+    size_t items = (size_t)((rows + rows_per_item - 1) / rows_per_item * chunks);
+    clv__launch_grid(launch, items, clv__cpu_class(list->device) ? 1 : 0);
+}
+
+static const clv__variant elementwise_variants[] = {
+    {.name = "plain", .lower = plain_lower},
+    {.name = "rows", .supports = rows_supports, .rank = rows_rank, .lower = rows_lower},
+    {0},
+};
+
+// ---- reference and samples ----------------------------------------------------------------------------------------
+
+static void elementwise_reference(const clv__ref *ref) {
+    const clv__op_io *io = ref->io;
+    const clv__ew_row *row = row_of(io);
+    const clv__ew_attrs *attrs = io->attrs;
+    clv__walk walk = walk_of(io);
+    int64_t n = clv__numel(&io->out[0]);
+    for (int64_t i = 0; i < n; i++) {
+        double in[CLV__EW_INPUTS];
+        for (int k = 0; k < io->n_in; k++) in[k] = ref->in[k][clv__walk_at(&walk, k + 1, i)];
+        ref->out[0][i] = row->eval(in, attrs->p0, attrs->p1);
+    }
+}
+
+#define DIMS(...) {sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}}
+
+/** Shapes of samples with one input, and of the first of several. A quick one is small and named so. */
+typedef struct shape_case {
+    const char *label;
+    bool quick;
+    clv_shape in[CLV__EW_INPUTS];
+} shape_case;
+
+static const shape_case one_input[] = {
+    {"17 elements", true, {DIMS(17)}},
+    {"scalar", true, {{0}}},
+    {"4x33", true, {DIMS(4, 33)}},
+    {"empty", true, {DIMS(3, 0)}},
+    {"1 element", false, {DIMS(1)}},
+    {"2 elements", false, {DIMS(2)}},
+    {"31 elements", false, {DIMS(31)}},
+    {"32 elements", false, {DIMS(32)}},
+    {"rank 6", false, {DIMS(2, 1, 3, 2, 1, 5)}},
+    {"two chunks and one", false, {DIMS(16385)}},
+};
+
+static const shape_case several_inputs[] = {
+    {"same shape, 17", true, {DIMS(17), DIMS(17), DIMS(17)}},
+    {"scalars", true, {{0}, {0}, {0}}},
+    {"channels: [2,3,4,5] and [3,1,1]", true, {DIMS(2, 3, 4, 5), DIMS(3, 1, 1), DIMS(2, 3, 4, 5)}},
+    {"empty", true, {DIMS(3, 0), DIMS(1), DIMS(3, 0)}},
+    {"bias: [9,33] and [33]", false, {DIMS(9, 33), DIMS(33), DIMS(33)}},
+    {"rows: [9,33] and [9,1]", false, {DIMS(9, 33), DIMS(9, 1), DIMS(9, 33)}},
+    {"with a scalar", false, {DIMS(5, 7), {0}, DIMS(1)}},
+    {"a scalar with", false, {DIMS(1, 1), DIMS(3, 37), DIMS(37)}},
+    {"outer product", false, {DIMS(3, 1), DIMS(1, 35), DIMS(3, 35)}},
+    {"both repeat, rank 5", false, {DIMS(2, 1, 3, 1, 5), DIMS(4, 1, 7, 1), DIMS(5)}},
+    {"rank 6, alternating", false, {DIMS(2, 1, 2, 1, 2, 1), DIMS(1, 3, 1, 3, 1, 3), DIMS(1)}},
+    {"channels, long rows", false, {DIMS(2, 3, 9, 31), DIMS(1, 3, 1, 1), DIMS(2, 3, 9, 31)}},
+    {"two chunks and one", false, {DIMS(16385), DIMS(16385), DIMS(16385)}},
+    {"long rows, repeated", false, {DIMS(2, 8200), DIMS(2, 1), DIMS(8200)}},
+};
+
+/** The cases of a row's op: all shapes in f32, then, where the types allow it, the first few in i32. */
+static bool row_sample(const clv__op *op, int i, clv__sample *sample) {
+    const clv__ew_row *row = op->data;
+    bool one = row->n_in == 1;
+    int n = (int)(one ? sizeof one_input / sizeof *one_input : sizeof several_inputs / sizeof *several_inputs);
+    bool both = row->types == CLV__EW_SAME || row->types == CLV__EW_COMPARE || row->types == CLV__EW_CHOOSE;
+    enum { INTEGER_CASES = 6 };
+    if (i >= n + (both ? INTEGER_CASES : 0)) return false;
+    bool integer = i >= n || row->types == CLV__EW_TO_FLOAT;
+    const shape_case *shapes = one ? &one_input[i % n] : &several_inputs[i % n];
+
+    snprintf(sample->label, sizeof sample->label, "%s%s", shapes->label, integer ? ", i32" : "");
+    clv__ew_attrs attrs = {row->sample_p0, row->sample_p1};
+    memcpy(sample->attrs, &attrs, sizeof attrs);
+    sample->n_in = row->n_in;
+    sample->quick = shapes->quick && i < n;
+    sample->no_gradient = integer;
+    for (int k = 0; k < row->n_in; k++) {
+        bool condition = row->types == CLV__EW_CHOOSE && k == 0;
+        bool whole = integer || condition || row->types == CLV__EW_COMPARE; // comparisons want ties
+        sample->in[k] = (clv__desc){integer || condition ? CLV_DTYPE_I32 : CLV_DTYPE_F32, shapes->in[k]};
+        sample->fill[k] = (clv__fill){whole ? CLV__FILL_INTEGER : CLV__FILL_DISTINCT, row->lo, row->hi};
+        if (condition) sample->fill[k] = (clv__fill){CLV__FILL_INTEGER, 0, 1};
+        else if (whole) sample->fill[k] = (clv__fill){CLV__FILL_INTEGER, floor(row->lo), ceil(row->hi)};
+    }
+    return true;
+}
+
+// ---- descriptors --------------------------------------------------------------------------------------------------
+
+clv_tensor *clv__elementwise(const clv__op *op, clv_tensor *const *inputs, float p0, float p1) {
+    const clv__ew_row *row = op->data;
+    clv__ew_attrs attrs = {p0, p1};
+    return clv__node_add(op, &attrs, inputs, row->n_in, 0);
+}
+
+/** dx of a UNARY row: its backward op of dy and the one of x and y that it reads. */
+static void unary_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    const clv__ew_row *row = row_of(clv__node_io(node));
+    const clv__ew_attrs *attrs = clv__node_attrs(node);
+    clv_tensor *kept = row->keeps_y ? clv__node_out(node, 0) : clv__node_in(node, 0);
+    dx[0] = clv__elementwise(row->backward, (clv_tensor *[]){dy[0], kept}, attrs->p0, attrs->p1);
+}
+
+static clv_tensor *sum_like(clv_tensor *x, const clv_tensor *like) {
+    return clv_sum_to(x, clv_tensor_shape(like));
+}
+
+static void add_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    for (int i = 0; i < 2; i++) {
+        if (clv__wants_grad(node, i)) dx[i] = sum_like(dy[0], clv__node_in(node, i));
+    }
+}
+
+static void sub_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    if (clv__wants_grad(node, 0)) dx[0] = sum_like(dy[0], clv__node_in(node, 0));
+    if (clv__wants_grad(node, 1)) dx[1] = clv_neg(sum_like(dy[0], clv__node_in(node, 1)));
+}
+
+static void mul_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    for (int i = 0; i < 2; i++) {
+        if (clv__wants_grad(node, i))
+            dx[i] = sum_like(clv_mul(dy[0], clv__node_in(node, 1 - i)), clv__node_in(node, i));
+    }
+}
+
+extern const clv__op clv__op_div_backward;
+
+static void div_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    clv_tensor *a = clv__node_in(node, 0), *b = clv__node_in(node, 1), *y = clv__node_out(node, 0);
+    if (clv__wants_grad(node, 0)) dx[0] = sum_like(clv_div(dy[0], b), a);
+    if (clv__wants_grad(node, 1))
+        dx[1] = sum_like(clv__elementwise(&clv__op_div_backward, (clv_tensor *[]){dy[0], y, b}, 0, 0), b);
+}
+
+static void neg_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    (void)node;
+    dx[0] = clv_neg(dy[0]);
+}
+
+static void add_scalar_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    (void)node;
+    dx[0] = dy[0];
+}
+
+static void mul_scalar_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    const clv__ew_attrs *attrs = clv__node_attrs(node);
+    dx[0] = clv_mul_scalar(dy[0], attrs->p0);
+}
+
+static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    clv_tensor *c = clv__node_in(node, 0);
+    clv_tensor *zero = clv_full(clv__tensor_graph(c), CLV_DTYPE_F32, (clv_shape){0}, 0);
+    if (clv__wants_grad(node, 1)) dx[1] = sum_like(clv_where(c, dy[0], zero), clv__node_in(node, 1));
+    if (clv__wants_grad(node, 2)) dx[2] = sum_like(clv_where(c, zero, dy[0]), clv__node_in(node, 2));
+}
+
+#define NAMES_X {"x"}, 1
+#define NAMES_DY_X {"dy", "x"}, 2
+#define NAMES_DY_Y {"dy", "y"}, 2
+#define NAMES_AB {"a", "b"}, 2
+#define NAMES_DY_Y_B {"dy", "y", "b"}, 3
+#define NAMES_CAB {"c", "a", "b"}, 3
+#define NAMES_XYG {"x", "y", "g"}, 3
+#define KEEPS_X false
+#define KEEPS_Y true
+
+#define DESCRIPTOR(id, grad_function)                                                                        \
+    static bool id##_sample(int i, clv__sample *sample) {                                                    \
+        return row_sample(&clv__op_##id, i, sample);                                                         \
+    }                                                                                                        \
+    const clv__op clv__op_##id = {                                                                           \
+        .name = #id,                                                                                         \
+        .attrs_bytes = sizeof(clv__ew_attrs),                                                                \
+        .data = &id##_row,                                                                                   \
+        .inplace = 7,                                                                                        \
+        .infer = elementwise_infer,                                                                          \
+        .grad = grad_function,                                                                               \
+        .variants = elementwise_variants,                                                                    \
+        .reference = elementwise_reference,                                                                  \
+        .sample = id##_sample,                                                                               \
+    };
+#define ROW(id, inputs, kind, s0, s1, from, to, text, back, keeps)                                           \
+    extern const clv__op clv__op_##id;                                                                       \
+    static const clv__ew_row id##_row = {text, NAMES_##inputs, CLV__EW_##kind, id##_eval, s0, s1,            \
+                                         from, to, back, keeps};
+#define EW(id, inputs, types, s0, s1, lo, hi, expression, grad)                                              \
+    ROW(id, inputs, types, s0, s1, lo, hi, #expression, NULL, false) DESCRIPTOR(id, grad)
+#define BUILDER_0(id)                                                                                        \
+    clv_tensor *clv_##id(clv_tensor *x) { return clv__elementwise(&clv__op_##id, &x, 0, 0); }
+#define BUILDER_1(id)                                                                                        \
+    clv_tensor *clv_##id(clv_tensor *x, float p0) { return clv__elementwise(&clv__op_##id, &x, p0, 0); }
+#define BUILDER_2(id)                                                                                        \
+    clv_tensor *clv_##id(clv_tensor *x, float p0, float p1) { return clv__elementwise(&clv__op_##id, &x, p0, p1); }
+#define UNARY(id, parameters, s0, s1, lo, hi, keeps, forward, gradient)                                      \
+    ROW(id##_backward, DY_##keeps, FLOAT, s0, s1, lo, hi, #gradient, NULL, false)                            \
+    DESCRIPTOR(id##_backward, NULL)                                                                          \
+    ROW(id, X, FLOAT, s0, s1, lo, hi, #forward, &clv__op_##id##_backward, KEEPS_##keeps)                     \
+    DESCRIPTOR(id, unary_grad)                                                                               \
+    BUILDER_##parameters(id)
+#include "ops/elementwise.def"
+
+// ---- builders that are not made by a row --------------------------------------------------------------------------
+
+#define BINARY_BUILDER(id)                                                                                   \
+    clv_tensor *clv_##id(clv_tensor *a, clv_tensor *b) {                                                     \
+        return clv__elementwise(&clv__op_##id, (clv_tensor *[]){a, b}, 0, 0);                                \
+    }
+BINARY_BUILDER(add)
+BINARY_BUILDER(sub)
+BINARY_BUILDER(mul)
+BINARY_BUILDER(div)
+BINARY_BUILDER(eq)
+BINARY_BUILDER(ne)
+BINARY_BUILDER(lt)
+BINARY_BUILDER(le)
+BINARY_BUILDER(gt)
+BINARY_BUILDER(ge)
+BUILDER_0(neg)
+BUILDER_1(add_scalar)
+BUILDER_1(mul_scalar)
+
+clv_tensor *clv_where(clv_tensor *condition, clv_tensor *a, clv_tensor *b) {
+    return clv__elementwise(&clv__op_where, (clv_tensor *[]){condition, a, b}, 0, 0);
+}
+
+clv_tensor *clv_cast(clv_tensor *x, clv_dtype dtype) {
+    if (!x || clv_tensor_dtype(x) == dtype) return x;
+    if (dtype == CLV_DTYPE_I32) return clv__elementwise(&clv__op_cast_i32, &x, 0, 0);
+    if (dtype == CLV_DTYPE_F32) return clv__elementwise(&clv__op_cast_f32, &x, 0, 0);
+    return clv__graph_fail(clv__tensor_graph(x), CLV_E_DTYPE, "cast '%s': to %s is not possible", clv_tensor_name(x),
+                           clv_dtype_name(dtype));
+}

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// A row of elementwise.def as the program sees it, and elementwise ops that other families use in their gradients.
+#ifndef CLV_OPS_ELEMENTWISE_H
+#define CLV_OPS_ELEMENTWISE_H
+
+#include "graph/op.h"
+
+enum { CLV__EW_INPUTS = 3 };
+
+typedef enum clv__ew_types {
+    CLV__EW_FLOAT,   // all f32
+    CLV__EW_SAME,    // all f32 or all i32
+    CLV__EW_COMPARE, // inputs as SAME, result i32
+    CLV__EW_CHOOSE,  // the first i32, the others and the result as SAME
+    CLV__EW_TO_INT,  // f32 to i32
+    CLV__EW_TO_FLOAT // i32 to f32
+} clv__ew_types;
+
+/** What an elementwise descriptor's `data` points to. */
+typedef struct clv__ew_row {
+    const char *expression; // over the names and P0, P1; see elementwise.def
+    const char *names[CLV__EW_INPUTS];
+    int n_in;
+    clv__ew_types types;
+    double (*eval)(const double *in, double p0, double p1); // the same expression in C
+    float sample_p0, sample_p1;
+    double lo, hi;           // range of samples' values
+    const clv__op *backward; // UNARY rows: the op of the gradient
+    bool keeps_y;            // it reads y; else x
+} clv__ew_row;
+
+typedef struct clv__ew_attrs {
+    float p0, p1;
+} clv__ew_attrs;
+
+/** Append an elementwise node. */
+clv_tensor *clv__elementwise(const clv__op *op, clv_tensor *const *inputs, float p0, float p1);
+
+#endif

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+// full: a tensor of one value. No kernel: every device can fill memory with four bytes.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cleave/ops.h"
+#include "graph/op.h"
+
+typedef struct full_attrs {
+    clv_dtype dtype;
+    float value;
+    clv_shape shape;
+} full_attrs;
+
+static clv_status full_infer(clv__op_io *io, clv__error *error) {
+    const full_attrs *attrs = io->attrs;
+    char text[128];
+    if (attrs->dtype != CLV_DTYPE_F32 && attrs->dtype != CLV_DTYPE_I32)
+        CLV_FAIL(error, CLV_E_DTYPE, "the type is %s, it must be f32 or i32", clv_dtype_name(attrs->dtype));
+    if (clv_shape_numel(&attrs->shape) < 0)
+        CLV_FAIL(error, CLV_E_SHAPE, "shape %s is not possible", clv_shape_text(&attrs->shape, text, sizeof text));
+    bool whole = fabsf(attrs->value) < 0x1p31f && truncf(attrs->value) == attrs->value;
+    if (attrs->dtype == CLV_DTYPE_I32 && !whole)
+        CLV_FAIL(error, CLV_E_VALUE, "%g is not an i32", (double)attrs->value);
+    io->n_out = 1;
+    io->out[0] = (clv__desc){attrs->dtype, attrs->shape};
+    return CLV_OK;
+}
+
+static void full_lower(clv__launches *list, const clv__op_io *io) {
+    const full_attrs *attrs = io->attrs;
+    int64_t n = clv__numel(&io->out[0]);
+    if (n == 0) return;
+    int32_t whole = attrs->dtype == CLV_DTYPE_I32 ? (int32_t)attrs->value : 0;
+    uint32_t pattern;
+    memcpy(&pattern, attrs->dtype == CLV_DTYPE_I32 ? (const void *)&whole : (const void *)&attrs->value, sizeof pattern);
+    clv__launch_fill(list, 0, (size_t)n * 4, pattern);
+}
+
+static void full_reference(const clv__ref *ref) {
+    const full_attrs *attrs = ref->io->attrs;
+    int64_t n = clv__numel(&ref->io->out[0]);
+    for (int64_t i = 0; i < n; i++) ref->out[0][i] = attrs->value;
+}
+
+static bool full_sample(int i, clv__sample *sample) {
+    static const full_attrs cases[] = {
+        {CLV_DTYPE_F32, 1.5f, {0}},
+        {CLV_DTYPE_I32, -7, {2, {3, 5}}},
+        {CLV_DTYPE_F32, -0.25f, {1, {1025}}},
+        {CLV_DTYPE_F32, 1, {2, {0, 3}}},
+    };
+    if (i >= (int)(sizeof cases / sizeof *cases)) return false;
+    char text[64];
+    snprintf(sample->label, sizeof sample->label, "%s of %g", clv_shape_text(&cases[i].shape, text, sizeof text),
+             (double)cases[i].value);
+    memcpy(sample->attrs, &cases[i], sizeof cases[i]);
+    sample->quick = true;
+    return true;
+}
+
+static const clv__variant full_variants[] = {{.name = "plain", .lower = full_lower}, {0}};
+
+const clv__op clv__op_full = {
+    .name = "full",
+    .attrs_bytes = sizeof(full_attrs),
+    .infer = full_infer,
+    .variants = full_variants,
+    .reference = full_reference,
+    .sample = full_sample,
+};
+
+clv_tensor *clv_full(clv_graph *graph, clv_dtype dtype, clv_shape shape, float value) {
+    full_attrs attrs = {dtype, value, shape};
+    return clv__node_add_to(graph, &clv__op_full, &attrs, NULL, 0, 0);
+}
