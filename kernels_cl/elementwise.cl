@@ -111,12 +111,12 @@ EW_PASTE(EW_TO, EW_VW) KERNEL(elementwise_vector)(EW_INPUTS(EW_VALUE) float p0, 
 #define EW_DIMS_7(M) M(6) EW_DIMS_6(M)
 #define EW_DIMS_8(M) M(7) EW_DIMS_7(M)
 #define EW_DIMS(M) EW_PASTE(EW_DIMS_, EW_RANK)(M)
-#define EW_DIM_PARAM(d) int d##d,
+#define EW_DIM_PARAM(k) int d##k,
 #define EW_STRIDE_PARAM0(d) int s0_##d,
 #define EW_STRIDE_PARAM1(d) int s1_##d,
 #define EW_STRIDE_PARAM2(d) int s2_##d,
 #define EW_STRIDE_PARAMS(k) EW_DIMS(EW_STRIDE_PARAM##k) int s##k##_0,
-#define EW_SPLIT(d) const int i##d = rest % d##d; rest /= d##d;
+#define EW_SPLIT(k) const int i##k = rest % d##k; rest /= d##k;
 #define EW_STEP0(d) + i##d * s0_##d
 #define EW_STEP1(d) + i##d * s1_##d
 #define EW_STEP2(d) + i##d * s2_##d

@@ -10,6 +10,7 @@
 
 #include "cleave/ops.h"
 #include "ops/collapse.h"
+#include "ops/reduce.h"
 
 // ---- the expressions as C: the reference --------------------------------------------------------------------------
 
@@ -452,4 +453,8 @@ clv_tensor *clv_cast(clv_tensor *x, clv_dtype dtype) {
     if (dtype == CLV_DTYPE_F32) return clv__elementwise(&clv__op_cast_f32, &x, 0, 0);
     return clv__graph_fail(clv__tensor_graph(x), CLV_E_DTYPE, "cast '%s': to %s is not possible", clv_tensor_name(x),
                            clv_dtype_name(dtype));
+}
+
+clv_tensor *clv__max_backward(clv_tensor *x, clv_tensor *y, clv_tensor *g) {
+    return clv__elementwise(&clv__op_max_backward, (clv_tensor *[]){x, y, g}, 0, 0);
 }

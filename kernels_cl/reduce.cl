@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums and maxima over dimensions, and the position of the largest.
+//
+//   reduce_plain   item i makes output i: loops over up to four reduced dimensions, up to four are kept
+//   reduce_rows    [rows, length] to [rows, chunks]: each item sums a chunk of a row, or some whole rows
+//   reduce_cols    [outer, length, inner] to [outer, chunks, inner]: each item sums RED_WIDE columns over a chunk of length
+//   argmax_plain   [outer, length, inner] to [outer, inner]: item i makes output i; the first of equals, the first NaN
+//
+// RED_MAX   1: the largest, NaN if there is one; 0: the sum divided by `divisor` (default 0)
+// RED_VW    vector width of rows and cols: 2, 4, 8 or 16 (default 16)
+//
+// Rounding: a float sum of n numbers one by one is off by about sqrt(n) roundings, n at worst. Plain adds in blocks of
+// 64 and 4096, rows over 4 * RED_VW lanes in chunks; the order depends on sizes only.
+#ifndef KERNEL
+#define KERNEL(name) name
+#endif
+#ifndef RED_MAX
+#define RED_MAX 0
+#endif
+#ifndef RED_VW
+#define RED_VW 16
+#endif
+
+#define RED_PASTE2(a, b) a##b
+#define RED_PASTE(a, b) RED_PASTE2(a, b)
+#define RED_V RED_PASTE(float, RED_VW)
+#define RED_LOAD(p) RED_PASTE(vload, RED_VW)(0, p)
+#define RED_STORE(v, p) RED_PASTE(vstore, RED_VW)(v, 0, p)
+#define RED_WIDE (4 * RED_VW)
+
+// Scalars and vectors alike. A NaN in a or b is kept.
+#if RED_MAX
+#define RED_START (-INFINITY)
+#define RED_JOIN(a, b) select((a), (b), ((b) > (a)) | ((b) != (b)))
+#define RED_END(v) (v)
+#else
+#define RED_START 0.0f
+#define RED_JOIN(a, b) ((a) + (b))
+#define RED_END(v) ((v) / divisor)
+#endif
+
+kernel void KERNEL(reduce_plain)(global float *out, const global float *restrict in, int n, int k1, int k2, int k3,
+                                 int ks0, int ks1, int ks2, int ks3, int r0, int r1, int r2, int r3, int rs0, int rs1,
+                                 int rs2, int rs3, float divisor) {
+    const int i = get_global_id(0);
+    if (i >= n) return;
+    const int i3 = i % k3, i2 = i / k3 % k2, i1 = i / k3 / k2 % k1, i0 = i / k3 / k2 / k1;
+    const global float *from = in + i0 * ks0 + i1 * ks1 + i2 * ks2 + i3 * ks3;
+    float block = RED_START, page = RED_START, total = RED_START;
+    int count = 0;
+    for (int a = 0; a < r0; a++) {
+        for (int b = 0; b < r1; b++) {
+            for (int c = 0; c < r2; c++) {
+                for (int d = 0; d < r3; d++) {
+                    const float v = from[a * rs0 + b * rs1 + c * rs2 + d * rs3];
+                    block = RED_JOIN(block, v);
+                    count++;
+                    if (count % 64 == 0) {
+                        page = RED_JOIN(page, block);
+                        block = RED_START;
+                    }
+                    if (count % 4096 == 0) {
+                        total = RED_JOIN(total, page);
+                        page = RED_START;
+                    }
+                }
+            }
+        }
+    }
+    page = RED_JOIN(page, block);
+    total = RED_JOIN(total, page);
+    out[i] = RED_END(total);
+}
+
+// The lanes of a vector joined by halves.
+float KERNEL(red_lanes)(RED_V v) {
+#if RED_VW == 16
+    const float8 v8 = RED_JOIN(v.lo, v.hi);
+#elif RED_VW == 8
+    const float8 v8 = v;
+#endif
+#if RED_VW >= 8
+    const float4 v4 = RED_JOIN(v8.lo, v8.hi);
+#elif RED_VW == 4
+    const float4 v4 = v;
+#endif
+#if RED_VW >= 4
+    const float2 v2 = RED_JOIN(v4.lo, v4.hi);
+#else
+    const float2 v2 = v;
+#endif
+    return RED_JOIN(v2.x, v2.y);
+}
+
+float KERNEL(red_run)(const global float *from, int n) {
+    RED_V s0 = (RED_V)(RED_START), s1 = s0, s2 = s0, s3 = s0;
+    int j = 0;
+    for (; n - j >= RED_WIDE; j += RED_WIDE) {
+        const RED_V a = RED_LOAD(from + j), b = RED_LOAD(from + j + RED_VW);
+        const RED_V c = RED_LOAD(from + j + 2 * RED_VW), d = RED_LOAD(from + j + 3 * RED_VW);
+        s0 = RED_JOIN(s0, a);
+        s1 = RED_JOIN(s1, b);
+        s2 = RED_JOIN(s2, c);
+        s3 = RED_JOIN(s3, d);
+    }
+    for (; n - j >= RED_VW; j += RED_VW) {
+        const RED_V a = RED_LOAD(from + j);
+        s0 = RED_JOIN(s0, a);
+    }
+    float tail = RED_START;
+    for (; j < n; j++) tail = RED_JOIN(tail, from[j]);
+    s0 = RED_JOIN(s0, s1);
+    s2 = RED_JOIN(s2, s3);
+    s0 = RED_JOIN(s0, s2);
+    const float lanes = KERNEL(red_lanes)(s0);
+    return RED_JOIN(lanes, tail);
+}
+
+kernel void KERNEL(reduce_rows)(global float *restrict out, const global float *restrict in, int rows, int rows_per_item,
+                                int length, int chunk, int chunks, float divisor) {
+    const int id = get_global_id(0);
+    const int begin = (id % chunks) * chunk;
+    const int n = length - begin > chunk ? chunk : length - begin;
+    const int first = (id / chunks) * rows_per_item;
+    if (first >= rows) return;
+    const int last = rows - first > rows_per_item ? first + rows_per_item : rows;
+    for (int r = first; r < last; r++) {
+        const float v = KERNEL(red_run)(in + r * length + begin, n);
+        out[r * chunks + id % chunks] = RED_END(v);
+    }
+}
+
+kernel void KERNEL(reduce_cols)(global float *restrict out, const global float *restrict in, int items, int length,
+                                int inner, int blocks, int chunk, int chunks, float divisor) {
+    const int id = get_global_id(0);
+    if (id >= items) return;
+    const int part = id / blocks; // outer * chunks + chunk
+    const int begin = (part % chunks) * chunk;
+    const int n = length - begin > chunk ? chunk : length - begin;
+    int i = (id % blocks) * RED_WIDE;
+    const int end = inner - i > RED_WIDE ? i + RED_WIDE : inner;
+    const global float *from = in + (part / chunks * length + begin) * inner;
+    global float *to = out + part * inner;
+    if (end - i == RED_WIDE) {
+        RED_V s0 = (RED_V)(RED_START), s1 = s0, s2 = s0, s3 = s0;
+        for (int r = 0; r < n; r++) {
+            const global float *row = from + r * inner + i;
+            const RED_V a = RED_LOAD(row), b = RED_LOAD(row + RED_VW);
+            const RED_V c = RED_LOAD(row + 2 * RED_VW), d = RED_LOAD(row + 3 * RED_VW);
+            s0 = RED_JOIN(s0, a);
+            s1 = RED_JOIN(s1, b);
+            s2 = RED_JOIN(s2, c);
+            s3 = RED_JOIN(s3, d);
+        }
+        RED_STORE(RED_END(s0), to + i);
+        RED_STORE(RED_END(s1), to + i + RED_VW);
+        RED_STORE(RED_END(s2), to + i + 2 * RED_VW);
+        RED_STORE(RED_END(s3), to + i + 3 * RED_VW);
+        return;
+    }
+    for (; end - i >= RED_VW; i += RED_VW) {
+        RED_V s = (RED_V)(RED_START);
+        for (int r = 0; r < n; r++) {
+            const RED_V a = RED_LOAD(from + r * inner + i);
+            s = RED_JOIN(s, a);
+        }
+        RED_STORE(RED_END(s), to + i);
+    }
+    for (; i < end; i++) {
+        float s = RED_START;
+        for (int r = 0; r < n; r++) s = RED_JOIN(s, from[r * inner + i]);
+        to[i] = RED_END(s);
+    }
+}
+
+kernel void KERNEL(argmax_plain)(global int *restrict out, const global float *restrict in, int n, int length,
+                                 int inner) {
+    const int i = get_global_id(0);
+    if (i >= n) return;
+    const global float *from = in + i / inner * length * inner + i % inner;
+    float best = from[0];
+    int at = 0;
+    for (int r = 1; r < length; r++) {
+        const float v = from[r * inner];
+        if (v > best || (v != v && best == best)) {
+            best = v;
+            at = r;
+        }
+    }
+    out[i] = at;
+}
+
+#undef KERNEL
+#undef RED_MAX
+#undef RED_VW
+#undef RED_PASTE2
+#undef RED_PASTE
+#undef RED_V
+#undef RED_LOAD
+#undef RED_STORE
+#undef RED_WIDE
+#undef RED_START
+#undef RED_JOIN
+#undef RED_END

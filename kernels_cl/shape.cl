@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+// Copies between two tensors walked with different strides: permute, slice, concat, broadcast. Elements are moved as
+// 32-bit words, whatever they mean.
+//
+//   copy_plain   item i copies the walk's element i, of COPY_RANK dimensions
+//   copy_rows    the innermost dimension is contiguous in the output, and in the input (or repeated there): rows in three
+//                levels; each item copies some rows or a chunk of one, by vectors of COPY_VW
+//   copy_tile    the innermost dimension is contiguous in the output, another in the input: each item transposes blocks of
+//                COPY_VW x COPY_VW along one strip
+//
+// COPY_RANK   plain: dimensions, 1..8 (default 1)
+// COPY_VW     vector width and side of a tile: 2, 4, 8 or 16 (default 16)
+// COPY_U      rows: 1 if the input repeats one element along a row (default 0)
+#ifndef KERNEL
+#define KERNEL(name) name
+#endif
+#ifndef COPY_RANK
+#define COPY_RANK 1
+#endif
+#ifndef COPY_VW
+#define COPY_VW 16
+#endif
+#ifndef COPY_U
+#define COPY_U 0
+#endif
+
+#define COPY_PASTE2(a, b) a##b
+#define COPY_PASTE(a, b) COPY_PASTE2(a, b)
+#define COPY_V COPY_PASTE(int, COPY_VW)
+
+// All dimensions but the outermost, from the innermost out.
+#define COPY_DIMS_1(M)
+#define COPY_DIMS_2(M) M(1)
+#define COPY_DIMS_3(M) M(2) M(1)
+#define COPY_DIMS_4(M) M(3) COPY_DIMS_3(M)
+#define COPY_DIMS_5(M) M(4) COPY_DIMS_4(M)
+#define COPY_DIMS_6(M) M(5) COPY_DIMS_5(M)
+#define COPY_DIMS_7(M) M(6) COPY_DIMS_6(M)
+#define COPY_DIMS_8(M) M(7) COPY_DIMS_7(M)
+#define COPY_DIMS(M) COPY_PASTE(COPY_DIMS_, COPY_RANK)(M)
+#define COPY_PARAM_DIM(k) int d##k,
+#define COPY_PARAM_TO(d) int to##d,
+#define COPY_PARAM_FROM(d) int from##d,
+#define COPY_SPLIT(k) const int i##k = rest % d##k; rest /= d##k;
+#define COPY_STEP_TO(d) + i##d * to##d
+#define COPY_STEP_FROM(d) + i##d * from##d
+
+kernel void KERNEL(copy_plain)(global int *restrict out, const global int *restrict in, int n, int to_offset,
+                               int from_offset, COPY_DIMS(COPY_PARAM_DIM) COPY_DIMS(COPY_PARAM_TO)
+                               COPY_DIMS(COPY_PARAM_FROM) int to0, int from0) {
+    const int i = get_global_id(0);
+    if (i >= n) return;
+    int rest = i;
+    COPY_DIMS(COPY_SPLIT)
+    out[to_offset + rest * to0 COPY_DIMS(COPY_STEP_TO)] = in[from_offset + rest * from0 COPY_DIMS(COPY_STEP_FROM)];
+}
+
+kernel void KERNEL(copy_rows)(global int *restrict out, const global int *restrict in, int to_offset, int from_offset,
+                              int rows, int rows_per_item, int d1, int d2, int inner, int chunk, int chunks, int to0,
+                              int to1, int to2, int from0, int from1, int from2) {
+    const int id = get_global_id(0);
+    const int begin = (id % chunks) * chunk;
+    const int end = inner - begin > chunk ? begin + chunk : inner;
+    const int first = (id / chunks) * rows_per_item;
+    if (first >= rows) return;
+    const int last = rows - first > rows_per_item ? first + rows_per_item : rows;
+    for (int r = first; r < last; r++) {
+        const int i2 = r % d2, i1 = r / d2 % d1, i0 = r / d2 / d1;
+        global int *to = out + to_offset + i0 * to0 + i1 * to1 + i2 * to2;
+        const global int *from = in + from_offset + i0 * from0 + i1 * from1 + i2 * from2;
+        int j = begin;
+#if COPY_U
+        const COPY_V v = (COPY_V)(*from);
+        for (; end - j >= COPY_VW; j += COPY_VW) COPY_PASTE(vstore, COPY_VW)(v, 0, to + j);
+        for (; j < end; j++) to[j] = *from;
+#else
+        for (; end - j >= COPY_VW; j += COPY_VW)
+            COPY_PASTE(vstore, COPY_VW)(COPY_PASTE(vload, COPY_VW)(0, from + j), 0, to + j);
+        for (; j < end; j++) to[j] = from[j];
+#endif
+    }
+}
+
+// Strip: COPY_VW rows of the output (`high` of them in all, contiguous in the input), all `wide` columns (contiguous in
+// the output). Outer dimensions in two levels.
+kernel void KERNEL(copy_tile)(global int *restrict out, const global int *restrict in, int to_offset, int from_offset,
+                              int items, int strips, int d1, int high, int wide, int to0, int to1, int to_row, int from0,
+                              int from1, int from_column) {
+    const int id = get_global_id(0);
+    if (id >= items) return;
+    const int outer = id / strips, first = (id % strips) * COPY_VW;
+    const int rows = high - first > COPY_VW ? COPY_VW : high - first;
+    global int *to = out + to_offset + outer / d1 * to0 + outer % d1 * to1 + first * to_row;
+    const global int *from = in + from_offset + outer / d1 * from0 + outer % d1 * from1 + first;
+    for (int c = 0; c < wide; c += COPY_VW) {
+        const int columns = wide - c > COPY_VW ? COPY_VW : wide - c;
+        for (int r = 0; r < rows; r++) {
+            for (int k = 0; k < columns; k++) to[r * to_row + c + k] = from[(c + k) * from_column + r];
+        }
+    }
+}
+
+#undef KERNEL
+#undef COPY_RANK
+#undef COPY_VW
+#undef COPY_U
+#undef COPY_PASTE2
+#undef COPY_PASTE
+#undef COPY_V
+#undef COPY_DIMS_1
+#undef COPY_DIMS_2
+#undef COPY_DIMS_3
+#undef COPY_DIMS_4
+#undef COPY_DIMS_5
+#undef COPY_DIMS_6
+#undef COPY_DIMS_7
+#undef COPY_DIMS_8
+#undef COPY_DIMS
+#undef COPY_PARAM_DIM
+#undef COPY_PARAM_TO
+#undef COPY_PARAM_FROM
+#undef COPY_SPLIT
+#undef COPY_STEP_TO
+#undef COPY_STEP_FROM

@@ -1,0 +1,497 @@
+// SPDX-License-Identifier: Apache-2.0
+// sum, mean, max over axes, and argmax over one. What is launched sees neighbouring kept and neighbouring reduced axes as one:
+// [N,C,H,W] over N, H, W is [N | C | HW], reduced, kept, reduced.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cleave/ops.h"
+#include "ops/collapse.h"
+#include "ops/elementwise.h"
+#include "ops/reduce.h"
+
+typedef struct reduce_attrs {
+    uint32_t axes; // bit d: axis d is reduced
+    bool keepdim;
+} reduce_attrs;
+
+typedef struct argmax_attrs {
+    int axis;
+    bool keepdim;
+} argmax_attrs;
+
+typedef enum reduce_kind { REDUCE_SUM, REDUCE_MEAN, REDUCE_MAX } reduce_kind;
+
+static reduce_kind kind_of(const clv__op_io *io) {
+    return *(const reduce_kind *)io->op->data;
+}
+
+// ---- shape rule -----------------------------------------------------------------------------------------------------
+
+/** The shape with the axes of the mask made 1, or taken out. */
+static clv_shape reduced_shape(const clv_shape *shape, uint32_t axes, bool keepdim) {
+    clv_shape out = {0};
+    for (int d = 0; d < shape->rank; d++) {
+        bool reduced = axes >> d & 1;
+        if (!reduced || keepdim) out.dims[out.rank++] = reduced ? 1 : shape->dims[d];
+    }
+    return out;
+}
+
+static int64_t reduced_count(const clv__op_io *io) {
+    const reduce_attrs *attrs = io->attrs;
+    int64_t count = 1;
+    for (int d = 0; d < io->in[0].shape.rank; d++) count *= attrs->axes >> d & 1 ? io->in[0].shape.dims[d] : 1;
+    return count;
+}
+
+static clv_status reduce_infer(clv__op_io *io, clv__error *error) {
+    const reduce_attrs *attrs = io->attrs;
+    CLV_TRY(clv__want_dtype(io, 0, "x", CLV_DTYPE_F32, error));
+    const clv_shape *shape = &io->in[0].shape;
+    io->n_out = 1;
+    io->out[0] = clv__f32(reduced_shape(shape, attrs->axes, attrs->keepdim));
+    if (kind_of(io) == REDUCE_MAX && reduced_count(io) == 0 && clv__numel(&io->out[0]) > 0)
+        CLV_FAIL(error, CLV_E_SHAPE, "the largest of no elements is not defined");
+    return CLV_OK;
+}
+
+static clv_status argmax_infer(clv__op_io *io, clv__error *error) {
+    const argmax_attrs *attrs = io->attrs;
+    CLV_TRY(clv__want_dtype(io, 0, "x", CLV_DTYPE_F32, error));
+    int axis;
+    CLV_TRY(clv__want_axis(attrs->axis, io->in[0].shape.rank, &axis, error));
+    io->n_out = 1;
+    io->out[0] = clv__i32(reduced_shape(&io->in[0].shape, 1u << axis, attrs->keepdim));
+    if (io->in[0].shape.dims[axis] == 0 && clv__numel(&io->out[0]) > 0)
+        CLV_FAIL(error, CLV_E_SHAPE, "the largest of no elements is not defined");
+    return CLV_OK;
+}
+
+/** The walk over the input; tensor 0 is the input, tensor 1 the output, which stands still along reduced dimensions. */
+static clv__walk walk_of(const clv__op_io *io) {
+    const reduce_attrs *attrs = io->attrs;
+    const clv_shape *shape = &io->in[0].shape;
+    clv_shape kept = reduced_shape(shape, attrs->axes, true);
+    clv__walk walk = {.rank = shape->rank, .n = 2};
+    memcpy(walk.dims, shape->dims, sizeof walk.dims);
+    clv__strides_of(shape, walk.strides[0]);
+    clv__strides_broadcast(&kept, shape, walk.strides[1]);
+    clv__walk_collapse(&walk);
+    return walk;
+}
+
+static bool is_reduced(const clv__walk *walk, int d) {
+    return walk->strides[1][d] == 0;
+}
+
+// ---- launches: plain --------------------------------------------------------------------------------------------------
+
+/** What to launch when there is nothing to loop over; true if that is all. */
+static bool lower_trivial(clv__launches *list, const clv__op_io *io) {
+    int64_t n = clv__numel(&io->out[0]), count = reduced_count(io);
+    if (n == 0) return true;
+    const float nothing = kind_of(io) == REDUCE_MEAN ? NAN : 0.0f;
+    uint32_t pattern;
+    memcpy(&pattern, &nothing, sizeof pattern);
+    if (count == 0) clv__launch_fill(list, 0, (size_t)n * sizeof(float), pattern);
+    if (count == 1) clv__launch_copy(list, 0, 0, (size_t)n * sizeof(float));
+    return count <= 1;
+}
+
+static float divisor_of(const clv__op_io *io) {
+    return kind_of(io) == REDUCE_MEAN ? (float)reduced_count(io) : 1.0f;
+}
+
+static void plain_lower(clv__launches *list, const clv__op_io *io) {
+    if (lower_trivial(list, io)) return;
+    clv__walk walk = walk_of(io);
+    // kept and reduced dimensions take turns, so there are at most four of each; set to the right of both lists
+    int64_t dims[2][4] = {{1, 1, 1, 1}, {1, 1, 1, 1}}, strides[2][4] = {{0}};
+    int at[2] = {4, 4};
+    for (int d = walk.rank - 1; d >= 0; d--) {
+        bool reduced = is_reduced(&walk, d);
+        int to = --at[reduced];
+        dims[reduced][to] = walk.dims[d];
+        strides[reduced][to] = walk.strides[0][d];
+    }
+    int64_t n = clv__numel(&io->out[0]);
+    clv__launch *launch = clv__launch_kernel(list, "reduce", "reduce_plain");
+    clv__launch_define(list, launch, "RED_MAX", "%d", kind_of(io) == REDUCE_MAX);
+    clv__arg_out(list, launch, 0);
+    clv__arg_in(list, launch, 0);
+    clv__arg_i32(list, launch, n);
+    for (int d = 1; d < 4; d++) clv__arg_i32(list, launch, dims[0][d]);
+    for (int d = 0; d < 4; d++) clv__arg_i32(list, launch, strides[0][d]);
+    for (int d = 0; d < 4; d++) clv__arg_i32(list, launch, dims[1][d]);
+    for (int d = 0; d < 4; d++) clv__arg_i32(list, launch, strides[1][d]);
+    clv__arg_f32(list, launch, divisor_of(io));
+    clv__launch_grid(launch, (size_t)n, 0);
+}
+
+// ---- launches: in stages ------------------------------------------------------------------------------------------------
+
+/** Where a stage reads or writes: the op's tensor, or a part of the workspace. */
+typedef struct place {
+    bool workspace;
+    size_t offset, bytes;
+} place;
+
+static void arg_place(clv__launches *list, clv__launch *launch, const place *at, bool out) {
+    if (at->workspace) clv__arg_workspace(list, launch, at->offset, at->bytes);
+    else if (out) clv__arg_out(list, launch, 0);
+    else clv__arg_in(list, launch, 0);
+}
+
+static int vector_width(const clv_device_info *device) {
+    int width = 16, want = clv__cpu_class(device) && device->vector_width > 4 ? (int)device->vector_width : 4;
+    while (width > want) width /= 2;
+    return width;
+}
+
+/** One stage: [outer, length, inner] to [outer, chunks, inner]. */
+typedef struct stage {
+    int64_t outer, length, inner, chunk, chunks;
+    place from, to;
+    float divisor;
+    bool max;
+} stage;
+
+static void lower_stage(clv__launches *list, const stage *s) {
+    bool rows = s->inner == 1;
+    int width = vector_width(list->device);
+    int64_t wide = 4 * width, blocks = (s->inner + wide - 1) / wide;
+    clv__launch *launch = clv__launch_kernel(list, "reduce", rows ? "reduce_rows" : "reduce_cols");
+    clv__launch_define(list, launch, "RED_MAX", "%d", s->max);
+    clv__launch_define(list, launch, "RED_VW", "%d", width);
+    arg_place(list, launch, &s->to, true);
+    arg_place(list, launch, &s->from, false);
+    int64_t items;
+    if (rows) {
+        int64_t per_item = s->chunks > 1 || s->length > s->chunk ? 1 : (s->chunk + s->length - 1) / s->length;
+        items = (s->outer + per_item - 1) / per_item * s->chunks;
+        clv__arg_i32(list, launch, s->outer);
+        clv__arg_i32(list, launch, per_item);
+        clv__arg_i32(list, launch, s->length);
+    } else {
+        items = s->outer * s->chunks * blocks;
+        clv__arg_i32(list, launch, items);
+        clv__arg_i32(list, launch, s->length);
+        clv__arg_i32(list, launch, s->inner);
+        clv__arg_i32(list, launch, blocks);
+    }
+    clv__arg_i32(list, launch, s->chunk);
+    clv__arg_i32(list, launch, s->chunks);
+    clv__arg_f32(list, launch, s->divisor);
+    clv__launch_grid(launch, (size_t)items, clv__cpu_class(list->device) ? 1 : 0);
+}
+
+/**
+ * Reduce the innermost reduced dimension, then the next, each in stages whose chunks have a fixed length: enough work-items, and
+ * sums short enough that rounding stays small. Between stages values lie in the workspace.
+ */
+static void staged_lower(clv__launches *list, const clv__op_io *io) {
+    if (lower_trivial(list, io)) return;
+    bool cpu = clv__cpu_class(list->device);
+    clv__walk walk = walk_of(io);
+    place from = {0};
+    int left = 0;
+    for (int d = 0; d < walk.rank; d++) left += is_reduced(&walk, d);
+    for (int d = walk.rank - 1; d >= 0; d--) {
+        if (!is_reduced(&walk, d)) continue;
+        stage s = {.outer = 1, .length = walk.dims[d], .inner = 1, .max = kind_of(io) == REDUCE_MAX};
+        for (int i = 0; i < d; i++) s.outer *= walk.dims[i];
+        for (int i = d + 1; i < walk.rank; i++) s.inner *= is_reduced(&walk, i) ? 1 : walk.dims[i];
+        left--;
+        s.chunk = s.inner == 1 ? (cpu ? 8192 : 1024) : 256;
+        while (s.length > 1) {
+            s.chunks = (s.length + s.chunk - 1) / s.chunk;
+            bool last = left == 0 && s.chunks == 1;
+            s.from = from;
+            s.to = (place){0};
+            if (!last) {
+                size_t bytes = (size_t)(s.outer * s.chunks * s.inner) * sizeof(float);
+                s.to = (place){true, clv__launch_workspace(list, bytes), bytes};
+            }
+            s.divisor = last ? divisor_of(io) : 1.0f;
+            lower_stage(list, &s);
+            from = s.to;
+            s.length = s.chunks;
+        }
+    }
+}
+
+static double staged_rank(const clv_device_info *device, const clv__op_io *io) {
+    int64_t n = clv__numel(&io->out[0]), count = reduced_count(io);
+    if (clv__cpu_class(device)) return n * count < 1024 ? 1.1 : 0.2; // a launch more is dearer than a short loop
+    return count >= 4096 && n <= 4096 ? 0.2 : 1.1;
+}
+
+static const clv__variant reduce_variants[] = {
+    {.name = "plain", .lower = plain_lower},
+    {.name = "staged", .rank = staged_rank, .lower = staged_lower},
+    {0},
+};
+
+/** [outer, length, inner] of argmax. */
+static void argmax_sizes(const clv__op_io *io, int64_t *outer, int64_t *length, int64_t *inner) {
+    const clv_shape *shape = &io->in[0].shape;
+    const argmax_attrs *attrs = io->attrs;
+    int axis = attrs->axis < 0 ? attrs->axis + shape->rank : attrs->axis;
+    *outer = *inner = 1;
+    for (int d = 0; d < axis; d++) *outer *= shape->dims[d];
+    for (int d = axis + 1; d < shape->rank; d++) *inner *= shape->dims[d];
+    *length = shape->dims[axis];
+}
+
+static void argmax_lower(clv__launches *list, const clv__op_io *io) {
+    int64_t n = clv__numel(&io->out[0]), outer, length, inner;
+    if (n == 0) return;
+    argmax_sizes(io, &outer, &length, &inner);
+    clv__launch *launch = clv__launch_kernel(list, "reduce", "argmax_plain");
+    clv__arg_out(list, launch, 0);
+    clv__arg_in(list, launch, 0);
+    clv__arg_i32(list, launch, n);
+    clv__arg_i32(list, launch, length);
+    clv__arg_i32(list, launch, inner);
+    clv__launch_grid(launch, (size_t)n, 0);
+}
+
+static const clv__variant argmax_variants[] = {{.name = "plain", .lower = argmax_lower}, {0}};
+
+// ---- references -----------------------------------------------------------------------------------------------------------
+
+static void reduce_reference(const clv__ref *ref) {
+    const clv__op_io *io = ref->io;
+    const reduce_kind kind = kind_of(io);
+    const clv__walk walk = walk_of(io);
+    int64_t n_in = clv__numel(&io->in[0]), n_out = clv__numel(&io->out[0]);
+    double *out = ref->out[0];
+    for (int64_t i = 0; i < n_out; i++) out[i] = kind == REDUCE_MAX ? -INFINITY : 0;
+    for (int64_t i = 0; i < n_in; i++) {
+        double v = ref->in[0][clv__walk_at(&walk, 0, i)], *to = &out[clv__walk_at(&walk, 1, i)];
+        if (kind != REDUCE_MAX) *to += v;
+        else if (v > *to || v != v) *to = v;
+    }
+    if (kind != REDUCE_MEAN) return;
+    for (int64_t i = 0; i < n_out; i++) out[i] /= (double)reduced_count(io);
+}
+
+static void argmax_reference(const clv__ref *ref) {
+    int64_t outer, length, inner;
+    argmax_sizes(ref->io, &outer, &length, &inner);
+    for (int64_t o = 0; o < outer; o++) {
+        for (int64_t i = 0; i < inner; i++) {
+            const double *x = ref->in[0] + o * length * inner + i;
+            int64_t best = 0;
+            for (int64_t r = 1; r < length; r++) {
+                double v = x[r * inner], m = x[best * inner];
+                if (v > m || (v != v && m == m)) best = r;
+            }
+            ref->out[0][o * inner + i] = (double)best;
+        }
+    }
+}
+
+static int64_t reduce_length(const clv__op_io *io) {
+    int64_t count = reduced_count(io);
+    return kind_of(io) == REDUCE_MAX || count < 1 ? 1 : count;
+}
+
+static void reduce_cost(const clv__op_io *io, clv__cost *cost) {
+    cost->flops = (double)clv__numel(&io->in[0]);
+    cost->bytes = 4.0 * (double)(clv__numel(&io->in[0]) + clv__numel(&io->out[0]));
+}
+
+// ---- samples --------------------------------------------------------------------------------------------------------------
+
+#define DIMS(...) {sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}}
+
+static const struct reduce_case {
+    clv_shape shape;
+    uint32_t axes;
+    bool keepdim, quick;
+} reduce_cases[] = {
+    {DIMS(5, 17), 2, false, true},
+    {DIMS(19, 5), 1, false, true},
+    {DIMS(2, 3, 4, 5), 13, true, true}, // N, H, W
+    {{0}, 0, false, true},
+    {DIMS(3, 0), 1, false, true},
+    {DIMS(1), 1, false, false},
+    {DIMS(2), 1, true, false},
+    {DIMS(33, 65), 3, false, false},
+    {DIMS(257, 3), 1, true, false},
+    {DIMS(7, 1, 3), 2, true, false},
+    {DIMS(2, 300, 70), 2, false, false},
+    {DIMS(3, 5, 31, 33), 13, false, false},
+    {DIMS(2, 3, 2, 3, 2, 3), 21, false, false}, // every other axis
+    {DIMS(2, 3, 2, 3, 2, 3), 42, true, false},
+    {DIMS(2, 2, 2, 2, 2, 2, 2, 2), 0x55, false, false},
+    {DIMS(16399), 1, false, false},
+    {DIMS(3, 8193), 2, false, false},
+    {DIMS(70001, 2), 1, false, false},
+    {DIMS(40, 64), 1, false, false},
+};
+
+static bool reduce_sample(int i, clv__sample *sample) {
+    if (i >= (int)(sizeof reduce_cases / sizeof *reduce_cases)) return false;
+    const struct reduce_case *at = &reduce_cases[i];
+    char shape[96];
+    snprintf(sample->label, sizeof sample->label, "%s axes 0x%x%s", clv_shape_text(&at->shape, shape, sizeof shape),
+             (unsigned)at->axes, at->keepdim ? ", keepdim" : "");
+    reduce_attrs attrs = {at->axes, at->keepdim};
+    memcpy(sample->attrs, &attrs, sizeof attrs);
+    sample->n_in = 1;
+    sample->in[0] = clv__f32(at->shape);
+    sample->fill[0] = (clv__fill){CLV__FILL_DISTINCT, -1, 1.5};
+    sample->quick = at->quick;
+    return true;
+}
+
+static const struct argmax_case {
+    clv_shape shape;
+    int axis;
+    bool keepdim, ties;
+} argmax_cases[] = {
+    {DIMS(7, 10), -1, false, false}, {DIMS(7, 10), 0, true, true},      {DIMS(1), 0, false, false},
+    {DIMS(2, 3, 5), 1, false, true}, {DIMS(0, 3), 1, false, false},     {DIMS(2, 129, 33), 1, false, false},
+    {DIMS(64, 1), 1, false, false},  {DIMS(3, 2, 1, 4), -2, true, true}, {DIMS(257), -1, false, false},
+};
+
+static bool argmax_sample(int i, clv__sample *sample) {
+    if (i >= (int)(sizeof argmax_cases / sizeof *argmax_cases)) return false;
+    const struct argmax_case *at = &argmax_cases[i];
+    char shape[64];
+    snprintf(sample->label, sizeof sample->label, "%s axis %d%s%s", clv_shape_text(&at->shape, shape, sizeof shape),
+             at->axis, at->keepdim ? ", keepdim" : "", at->ties ? ", ties" : "");
+    argmax_attrs attrs = {at->axis, at->keepdim};
+    memcpy(sample->attrs, &attrs, sizeof attrs);
+    sample->n_in = 1;
+    sample->in[0] = clv__f32(at->shape);
+    sample->fill[0] = (clv__fill){at->ties ? CLV__FILL_INTEGER : CLV__FILL_DISTINCT, -2, 2};
+    sample->quick = i < 5;
+    sample->no_gradient = true;
+    return true;
+}
+
+// ---- gradients --------------------------------------------------------------------------------------------------------------
+
+/** A reduced tensor with the reduced axes back as 1, so that it broadcasts against x. */
+static clv_tensor *with_axes(const clv__node *node, clv_tensor *reduced) {
+    const reduce_attrs *attrs = clv__node_attrs(node);
+    return clv_reshape(reduced, reduced_shape(&clv__node_io(node)->in[0].shape, attrs->axes, true));
+}
+
+static void sum_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    dx[0] = clv_broadcast_to(with_axes(node, dy[0]), clv__node_io(node)->in[0].shape);
+}
+
+static void mean_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    int64_t count = reduced_count(clv__node_io(node));
+    clv_tensor *share = clv_mul_scalar(with_axes(node, dy[0]), count > 0 ? (float)(1.0 / (double)count) : 0.0f);
+    dx[0] = clv_broadcast_to(share, clv__node_io(node)->in[0].shape);
+}
+
+/** Largest elements share the gradient evenly, as torch.amax does it. */
+static void max_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    const reduce_attrs *attrs = clv__node_attrs(node);
+    clv_tensor *x = clv__node_in(node, 0), *y = with_axes(node, clv__node_out(node, 0));
+    clv_tensor *is_largest = clv_cast(clv_eq(x, y), CLV_DTYPE_F32);
+    clv_tensor *ties = clv__sum_mask(is_largest, attrs->axes, true);
+    dx[0] = clv__max_backward(x, y, clv_div(with_axes(node, dy[0]), ties));
+}
+
+// ---- descriptors and builders -----------------------------------------------------------------------------------------------
+
+static const reduce_kind sum_kind = REDUCE_SUM, mean_kind = REDUCE_MEAN, max_kind = REDUCE_MAX;
+
+#define REDUCTION(id)                                                                                        \
+    const clv__op clv__op_##id = {                                                                           \
+        .name = #id,                                                                                         \
+        .attrs_bytes = sizeof(reduce_attrs),                                                                 \
+        .data = &id##_kind,                                                                                  \
+        .infer = reduce_infer,                                                                               \
+        .grad = id##_grad,                                                                                   \
+        .variants = reduce_variants,                                                                         \
+        .reference = reduce_reference,                                                                       \
+        .sample = reduce_sample,                                                                             \
+        .cost = reduce_cost,                                                                                 \
+        .reduction = reduce_length,                                                                          \
+    };
+REDUCTION(sum)
+REDUCTION(mean)
+REDUCTION(max)
+
+const clv__op clv__op_argmax = {
+    .name = "argmax",
+    .attrs_bytes = sizeof(argmax_attrs),
+    .infer = argmax_infer,
+    .variants = argmax_variants,
+    .reference = argmax_reference,
+    .sample = argmax_sample,
+};
+
+static clv_tensor *reduce(const clv__op *op, clv_tensor *x, uint32_t axes, bool keepdim) {
+    reduce_attrs attrs = {axes, keepdim};
+    return clv__node_add(op, &attrs, &x, 1, 0);
+}
+
+clv_tensor *clv__sum_mask(clv_tensor *x, uint32_t axes, bool keepdim) {
+    return reduce(&clv__op_sum, x, axes, keepdim);
+}
+
+/** The axes of a builder call as a mask; n_axes 0 is all. */
+static clv_tensor *reduce_axes(const clv__op *op, clv_tensor *x, const int *axes, int n_axes, bool keepdim) {
+    if (!x) return NULL;
+    int rank = clv_tensor_shape(x).rank;
+    uint32_t mask = n_axes ? 0 : (1u << rank) - 1;
+    for (int i = 0; i < n_axes; i++) {
+        int axis = axes[i] < 0 ? axes[i] + rank : axes[i];
+        if (axis < 0 || axis >= rank)
+            return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "%s '%s': axis %d is outside rank %d", op->name,
+                                   clv_tensor_name(x), axes[i], rank);
+        if (mask >> axis & 1)
+            return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "%s '%s': axis %d is named twice", op->name,
+                                   clv_tensor_name(x), axes[i]);
+        mask |= 1u << axis;
+    }
+    return reduce(op, x, mask, keepdim);
+}
+
+clv_tensor *clv_sum(clv_tensor *x, const int *axes, int n_axes, bool keepdim) {
+    return reduce_axes(&clv__op_sum, x, axes, n_axes, keepdim);
+}
+
+clv_tensor *clv_mean(clv_tensor *x, const int *axes, int n_axes, bool keepdim) {
+    return reduce_axes(&clv__op_mean, x, axes, n_axes, keepdim);
+}
+
+clv_tensor *clv_max(clv_tensor *x, const int *axes, int n_axes, bool keepdim) {
+    return reduce_axes(&clv__op_max, x, axes, n_axes, keepdim);
+}
+
+clv_tensor *clv_argmax(clv_tensor *x, int axis, bool keepdim) {
+    argmax_attrs attrs = {axis, keepdim};
+    return clv__node_add(&clv__op_argmax, &attrs, &x, 1, 0);
+}
+
+clv_tensor *clv_sum_to(clv_tensor *x, clv_shape shape) {
+    if (!x) return NULL;
+    const clv_shape from = clv_tensor_shape(x);
+    if (clv_shape_equal(&from, &shape)) return x;
+    int lead = from.rank - shape.rank;
+    uint32_t mask = 0;
+    bool fits = lead >= 0;
+    for (int d = 0; d < from.rank && fits; d++) {
+        int64_t to = d < lead ? 1 : shape.dims[d - lead];
+        fits = to == from.dims[d] || to == 1;
+        if (to != from.dims[d]) mask |= 1u << d;
+    }
+    if (!fits) {
+        char a[128], b[128];
+        return clv__graph_fail(clv__tensor_graph(x), CLV_E_SHAPE, "sum_to '%s': %s does not broadcast to %s",
+                               clv_tensor_name(x), clv_shape_text(&shape, a, sizeof a),
+                               clv_shape_text(&from, b, sizeof b));
+    }
+    return clv_reshape(mask ? clv__sum_mask(x, mask, true) : x, shape);
+}

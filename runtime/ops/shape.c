@@ -1,0 +1,677 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops that move elements and compute nothing: reshape and flatten (views), permute, broadcast_to, slice and its gradient, concat.
+// Each but the views is a list of moves: a walk over some elements with a place and strides on both sides.
+#include <stdio.h>
+#include <string.h>
+
+#include "cleave/ops.h"
+#include "ops/collapse.h"
+
+typedef struct shape_attrs { // reshape, broadcast_to
+    clv_shape shape;
+} shape_attrs;
+
+typedef struct permute_attrs {
+    int n, axes[CLV_MAX_RANK];
+} permute_attrs;
+
+typedef struct slice_attrs { // slice_backward: of an output with `full` there
+    int axis;
+    int64_t start, length, full;
+} slice_attrs;
+
+typedef struct concat_attrs {
+    int axis;
+} concat_attrs;
+
+/** A copy of part of input `in`; tensor 0 of the walk is the output, tensor 1 the input. */
+typedef struct move {
+    int in;
+    clv__walk walk;
+    int64_t to_offset, from_offset;
+} move;
+
+/** What an op's `data` points to: its moves, one for each input or just one. */
+typedef struct mover {
+    void (*move_of)(const clv__op_io *io, int i, move *out);
+    bool each_input;
+    bool zero_first; // the moves leave parts of the output untouched
+} mover;
+
+static int move_count(const clv__op_io *io) {
+    const mover *how = io->op->data;
+    return how->each_input ? io->n_in : 1;
+}
+
+static move move_at(const clv__op_io *io, int i) {
+    const mover *how = io->op->data;
+    move m = {.in = how->each_input ? i : 0, .walk = {.n = 2}};
+    how->move_of(io, i, &m);
+    clv__walk_collapse(&m.walk);
+    return m;
+}
+
+static int64_t move_numel(const move *m) {
+    int64_t n = 1;
+    for (int d = 0; d < m->walk.rank; d++) n *= m->walk.dims[d];
+    return n;
+}
+
+static void walk_over(move *m, const clv_shape *shape) {
+    m->walk.rank = shape->rank;
+    memcpy(m->walk.dims, shape->dims, sizeof m->walk.dims);
+}
+
+// ---- launches ---------------------------------------------------------------------------------------------------------
+
+static void begin(clv__launches *list, const clv__op_io *io) {
+    const mover *how = io->op->data;
+    int64_t n = clv__numel(&io->out[0]);
+    if (how->zero_first && n > 0) clv__launch_fill(list, 0, (size_t)n * 4, 0);
+}
+
+static clv__launch *launch_move(clv__launches *list, const move *m, const char *entry) {
+    clv__launch *launch = clv__launch_kernel(list, "shape", entry);
+    clv__arg_out(list, launch, 0);
+    clv__arg_in(list, launch, m->in);
+    return launch;
+}
+
+static void plain_lower(clv__launches *list, const clv__op_io *io) {
+    begin(list, io);
+    for (int i = 0; i < move_count(io); i++) {
+        const move m = move_at(io, i);
+        int64_t n = move_numel(&m);
+        if (n == 0) continue;
+        clv__launch *launch = launch_move(list, &m, "copy_plain");
+        clv__launch_define(list, launch, "COPY_RANK", "%d", m.walk.rank);
+        clv__arg_i32(list, launch, n);
+        clv__arg_i32(list, launch, m.to_offset);
+        clv__arg_i32(list, launch, m.from_offset);
+        for (int d = m.walk.rank - 1; d >= 1; d--) clv__arg_i32(list, launch, m.walk.dims[d]);
+        for (int d = m.walk.rank - 1; d >= 1; d--) clv__arg_i32(list, launch, m.walk.strides[0][d]);
+        for (int d = m.walk.rank - 1; d >= 1; d--) clv__arg_i32(list, launch, m.walk.strides[1][d]);
+        clv__arg_i32(list, launch, m.walk.strides[0][0]);
+        clv__arg_i32(list, launch, m.walk.strides[1][0]);
+        clv__launch_grid(launch, (size_t)n, 0);
+    }
+}
+
+static int vector_width(const clv_device_info *device) {
+    int width = 16, want = clv__cpu_class(device) && device->vector_width > 4 ? (int)device->vector_width : 4;
+    while (width > want) width /= 2;
+    return width;
+}
+
+static bool is_rows(const move *m) {
+    int inner = m->walk.rank - 1;
+    return m->walk.rank <= 4 && m->walk.strides[0][inner] <= 1 && m->walk.strides[1][inner] <= 1;
+}
+
+static bool rows_supports(const clv_device_info *device, const clv__op_io *io) {
+    (void)device;
+    for (int i = 0; i < move_count(io); i++) {
+        const move m = move_at(io, i);
+        if (!is_rows(&m)) return false;
+    }
+    return true;
+}
+
+static double rows_rank(const clv_device_info *device, const clv__op_io *io) {
+    const move m = move_at(io, 0);
+    bool vectors = m.walk.dims[m.walk.rank - 1] >= vector_width(device);
+    return clv__cpu_class(device) ? (vectors ? 0.2 : 1.1) : (m.walk.rank == 1 ? 0.9 : 1.1);
+}
+
+static void rows_lower(clv__launches *list, const clv__op_io *io) {
+    enum { ITEM = 8192 }; // elements of a work-item on a CPU
+    begin(list, io);
+    int width = vector_width(list->device);
+    for (int i = 0; i < move_count(io); i++) {
+        const move m = move_at(io, i);
+        int64_t n = move_numel(&m);
+        if (n == 0) continue;
+        int inner = m.walk.rank - 1;
+        int64_t length = m.walk.dims[inner], rows = n / length;
+        int64_t chunk = clv__cpu_class(list->device) ? ITEM : width, chunks = (length + chunk - 1) / chunk;
+        int64_t per_item = chunks > 1 ? 1 : (chunk + length - 1) / length;
+        // the outer dimensions as three, set to the right
+        int64_t dims[3] = {1, 1, 1}, to[3] = {0}, from[3] = {0};
+        for (int d = inner - 1, k = 2; d >= 0; d--, k--) {
+            dims[k] = m.walk.dims[d];
+            to[k] = m.walk.strides[0][d];
+            from[k] = m.walk.strides[1][d];
+        }
+        clv__launch *launch = launch_move(list, &m, "copy_rows");
+        clv__launch_define(list, launch, "COPY_VW", "%d", width);
+        clv__launch_define(list, launch, "COPY_U", "%d", m.walk.strides[1][inner] == 0);
+        const int64_t sizes[] = {m.to_offset, m.from_offset, rows,  per_item, dims[1], dims[2], length, chunk,
+                                 chunks,      to[0],         to[1], to[2],    from[0], from[1], from[2]};
+        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) clv__arg_i32(list, launch, sizes[k]);
+        size_t items = (size_t)((rows + per_item - 1) / per_item * chunks);
+        clv__launch_grid(launch, items, clv__cpu_class(list->device) ? 1 : 0);
+    }
+}
+
+/** The dimension along which the input is contiguous, if that is not the innermost; -1 if the walk is no transpose. */
+static int transposed(const move *m) {
+    int inner = m->walk.rank - 1;
+    if (m->walk.rank < 2 || m->walk.rank > 4 || m->walk.strides[0][inner] != 1 || m->walk.strides[1][inner] <= 1)
+        return -1;
+    for (int d = 0; d < inner; d++) {
+        if (m->walk.strides[1][d] == 1) return d;
+    }
+    return -1;
+}
+
+static bool tile_supports(const clv_device_info *device, const clv__op_io *io) {
+    const move m = move_at(io, 0);
+    return clv__cpu_class(device) && move_count(io) == 1 && transposed(&m) >= 0;
+}
+
+static double tile_rank(const clv_device_info *device, const clv__op_io *io) {
+    const move m = move_at(io, 0);
+    int64_t width = vector_width(device);
+    return m.walk.dims[transposed(&m)] >= width && m.walk.dims[m.walk.rank - 1] >= width ? 0.3 : 1.1;
+}
+
+static void tile_lower(clv__launches *list, const clv__op_io *io) {
+    begin(list, io);
+    const move m = move_at(io, 0);
+    int64_t n = move_numel(&m);
+    if (n == 0) return;
+    int width = vector_width(list->device), inner = m.walk.rank - 1, row = transposed(&m);
+    int64_t high = m.walk.dims[row], wide = m.walk.dims[inner], strips = (high + width - 1) / width;
+    int64_t dims[2] = {1, 1}, to[2] = {0}, from[2] = {0}; // the other dimensions, set to the right
+    for (int d = inner - 1, k = 1; d >= 0; d--) {
+        if (d == row) continue;
+        dims[k] = m.walk.dims[d];
+        to[k] = m.walk.strides[0][d];
+        from[k--] = m.walk.strides[1][d];
+    }
+    clv__launch *launch = launch_move(list, &m, "copy_tile");
+    clv__launch_define(list, launch, "COPY_VW", "%d", width);
+    const int64_t items = dims[0] * dims[1] * strips;
+    const int64_t sizes[] = {m.to_offset, m.from_offset, items, strips, dims[1], high, wide, to[0], to[1],
+                             m.walk.strides[0][row], from[0], from[1], m.walk.strides[1][inner]};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) clv__arg_i32(list, launch, sizes[k]);
+    clv__launch_grid(launch, (size_t)items, 1);
+}
+
+static const clv__variant move_variants[] = {
+    {.name = "plain", .lower = plain_lower},
+    {.name = "rows", .supports = rows_supports, .rank = rows_rank, .lower = rows_lower},
+    {.name = "tile", .supports = tile_supports, .rank = tile_rank, .lower = tile_lower},
+    {0},
+};
+
+static void move_reference(const clv__ref *ref) {
+    const clv__op_io *io = ref->io;
+    for (int64_t i = 0, n = clv__numel(&io->out[0]); i < n; i++) ref->out[0][i] = 0;
+    for (int k = 0; k < move_count(io); k++) {
+        const move m = move_at(io, k);
+        double *to = ref->out[0] + m.to_offset;
+        const double *from = ref->in[m.in] + m.from_offset;
+        for (int64_t i = 0, n = move_numel(&m); i < n; i++)
+            to[clv__walk_at(&m.walk, 0, i)] = from[clv__walk_at(&m.walk, 1, i)];
+    }
+}
+
+static void move_cost(const clv__op_io *io, clv__cost *cost) {
+    cost->flops = 0;
+    cost->bytes = 8.0 * (double)clv__numel(&io->out[0]);
+}
+
+#define DIMS(...) {sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}}
+
+#define MOVER(id, grad_function, attrs_type, moves, each, zero)                                              \
+    static const mover id##_mover = {moves, each, zero};                                                     \
+    const clv__op clv__op_##id = {                                                                           \
+        .name = #id,                                                                                         \
+        .attrs_bytes = sizeof(attrs_type),                                                                   \
+        .data = &id##_mover,                                                                                 \
+        .infer = id##_infer,                                                                                 \
+        .grad = grad_function,                                                                               \
+        .variants = move_variants,                                                                           \
+        .reference = move_reference,                                                                         \
+        .sample = id##_sample,                                                                               \
+        .cost = move_cost,                                                                                   \
+    };
+
+// ---- reshape ------------------------------------------------------------------------------------------------------------
+
+static clv_status reshape_infer(clv__op_io *io, clv__error *error) {
+    const shape_attrs *attrs = io->attrs;
+    int64_t n = clv__numel(&io->in[0]), wanted = clv_shape_numel(&attrs->shape);
+    if (wanted != n) {
+        char text[128];
+        CLV_FAIL(error, CLV_E_SHAPE, "shape %s has %lld elements, x has %lld",
+                 clv_shape_text(&attrs->shape, text, sizeof text), (long long)wanted, (long long)n);
+    }
+    io->n_out = 1;
+    io->out[0] = (clv__desc){io->in[0].dtype, attrs->shape};
+    return CLV_OK;
+}
+
+static void reshape_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    dx[0] = clv_reshape(dy[0], clv__node_io(node)->in[0].shape);
+}
+
+static bool reshape_sample(int i, clv__sample *sample) {
+    static const clv_shape cases[][2] = {
+        {DIMS(2, 3, 5), DIMS(6, 5)}, {{0}, DIMS(1, 1)}, {DIMS(0, 3), DIMS(7, 0)}, {DIMS(35), DIMS(5, 1, 7)}};
+    if (i >= (int)(sizeof cases / sizeof *cases)) return false;
+    shape_attrs attrs = {cases[i][1]};
+    char from[64], to[64];
+    snprintf(sample->label, sizeof sample->label, "%s to %s", clv_shape_text(&cases[i][0], from, sizeof from),
+             clv_shape_text(&cases[i][1], to, sizeof to));
+    memcpy(sample->attrs, &attrs, sizeof attrs);
+    sample->n_in = 1;
+    sample->in[0] = clv__f32(cases[i][0]);
+    sample->quick = true;
+    return true;
+}
+
+const clv__op clv__op_reshape = {
+    .name = "reshape",
+    .attrs_bytes = sizeof(shape_attrs),
+    .view = true,
+    .infer = reshape_infer,
+    .grad = reshape_grad,
+    .sample = reshape_sample,
+};
+
+clv_tensor *clv_reshape(clv_tensor *x, clv_shape shape) {
+    if (!x) return NULL;
+    const clv_shape from = clv_tensor_shape(x);
+    if (clv_shape_equal(&from, &shape)) return x;
+    shape_attrs attrs = {shape};
+    return clv__node_add(&clv__op_reshape, &attrs, &x, 1, 0);
+}
+
+clv_tensor *clv_flatten(clv_tensor *x, int start_axis) {
+    if (!x) return NULL;
+    const clv_shape from = clv_tensor_shape(x);
+    int start = start_axis < 0 ? start_axis + from.rank : start_axis;
+    if (start < 0 || (start >= from.rank && start > 0))
+        return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "flatten '%s': axis %d is outside rank %d",
+                               clv_tensor_name(x), start_axis, from.rank);
+    clv_shape to = {.rank = start + 1};
+    memcpy(to.dims, from.dims, (size_t)start * sizeof *to.dims);
+    to.dims[start] = 1;
+    for (int d = start; d < from.rank; d++) to.dims[start] *= from.dims[d];
+    return clv_reshape(x, to);
+}
+
+// ---- permute ------------------------------------------------------------------------------------------------------------
+
+static clv_status permute_infer(clv__op_io *io, clv__error *error) {
+    const permute_attrs *attrs = io->attrs;
+    const clv_shape *shape = &io->in[0].shape;
+    if (attrs->n != shape->rank)
+        CLV_FAIL(error, CLV_E_VALUE, "%d axes are named, x has rank %d", attrs->n, shape->rank);
+    clv_shape out = {.rank = shape->rank};
+    uint32_t seen = 0;
+    for (int d = 0; d < shape->rank; d++) {
+        int axis;
+        CLV_TRY(clv__want_axis(attrs->axes[d], shape->rank, &axis, error));
+        if (seen >> axis & 1) CLV_FAIL(error, CLV_E_VALUE, "axis %d is named twice", attrs->axes[d]);
+        seen |= 1u << axis;
+        out.dims[d] = shape->dims[axis];
+    }
+    io->n_out = 1;
+    io->out[0] = (clv__desc){io->in[0].dtype, out};
+    return CLV_OK;
+}
+
+static int axis_of(int axis, int rank) {
+    return axis < 0 ? axis + rank : axis;
+}
+
+static void permute_move(const clv__op_io *io, int i, move *m) {
+    (void)i;
+    const permute_attrs *attrs = io->attrs;
+    int64_t strides[CLV_MAX_RANK];
+    clv__strides_of(&io->in[0].shape, strides);
+    walk_over(m, &io->out[0].shape);
+    clv__strides_of(&io->out[0].shape, m->walk.strides[0]);
+    for (int d = 0; d < attrs->n; d++) m->walk.strides[1][d] = strides[axis_of(attrs->axes[d], attrs->n)];
+}
+
+static void permute_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    const permute_attrs *attrs = clv__node_attrs(node);
+    int back[CLV_MAX_RANK];
+    for (int d = 0; d < attrs->n; d++) back[axis_of(attrs->axes[d], attrs->n)] = d;
+    dx[0] = clv_permute(dy[0], back, attrs->n);
+}
+
+static bool permute_sample(int i, clv__sample *sample) {
+    static const struct {
+        clv_shape shape;
+        permute_attrs attrs;
+        bool quick, i32;
+    } cases[] = {
+        {DIMS(3, 5), {2, {1, 0}}, true, false},
+        {DIMS(2, 3, 4, 5), {4, {0, 2, 3, 1}}, true, true},
+        {{0}, {0, {0}}, true, false},
+        {DIMS(3, 0), {2, {1, 0}}, true, false},
+        {DIMS(17), {1, {0}}, false, false},
+        {DIMS(33, 65), {2, {1, 0}}, false, false},
+        {DIMS(3, 31, 47), {3, {0, 2, 1}}, false, false},
+        {DIMS(3, 31, 47), {3, {2, 1, 0}}, false, false},
+        {DIMS(2, 3, 17, 32), {4, {0, 2, 3, 1}}, false, false},
+        {DIMS(5, 6, 35), {3, {1, 0, -1}}, false, false},
+        {DIMS(2, 3, 4, 1, 5, 2), {6, {5, 3, 1, 0, 2, 4}}, false, false},
+        {DIMS(2, 3, 2, 3, 2, 3, 2, 3), {8, {7, 6, 5, 4, 3, 2, 1, 0}}, false, false},
+        {DIMS(2, 3, 4, 5, 40), {5, {3, 2, 1, 0, 4}}, false, false},
+    };
+    if (i >= (int)(sizeof cases / sizeof *cases)) return false;
+    char text[64];
+    int used = snprintf(sample->label, sizeof sample->label, "%s axes", clv_shape_text(&cases[i].shape, text, sizeof text));
+    for (int d = 0; d < cases[i].attrs.n && used < (int)sizeof sample->label; d++)
+        used += snprintf(sample->label + used, sizeof sample->label - (size_t)used, " %d", cases[i].attrs.axes[d]);
+    memcpy(sample->attrs, &cases[i].attrs, sizeof cases[i].attrs);
+    sample->n_in = 1;
+    sample->in[0] = (clv__desc){cases[i].i32 ? CLV_DTYPE_I32 : CLV_DTYPE_F32, cases[i].shape};
+    if (cases[i].i32) sample->fill[0] = (clv__fill){CLV__FILL_INTEGER, -100, 100};
+    sample->no_gradient = cases[i].i32;
+    sample->quick = cases[i].quick;
+    return true;
+}
+
+MOVER(permute, permute_grad, permute_attrs, permute_move, false, false)
+
+clv_tensor *clv_permute(clv_tensor *x, const int *axes, int n_axes) {
+    if (!x) return NULL;
+    permute_attrs attrs = {.n = n_axes};
+    if (n_axes < 0 || n_axes > CLV_MAX_RANK)
+        return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "permute '%s': %d axes, the most is %d",
+                               clv_tensor_name(x), n_axes, CLV_MAX_RANK);
+    if (n_axes) memcpy(attrs.axes, axes, (size_t)n_axes * sizeof *axes);
+    return clv__node_add(&clv__op_permute, &attrs, &x, 1, 0);
+}
+
+clv_tensor *clv_transpose(clv_tensor *x, int axis0, int axis1) {
+    if (!x) return NULL;
+    int rank = clv_tensor_shape(x).rank, axes[CLV_MAX_RANK], a = axis_of(axis0, rank), b = axis_of(axis1, rank);
+    if (a < 0 || a >= rank || b < 0 || b >= rank)
+        return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "transpose '%s': axes %d and %d, the rank is %d",
+                               clv_tensor_name(x), axis0, axis1, rank);
+    for (int d = 0; d < rank; d++) axes[d] = d == a ? b : d == b ? a : d;
+    return clv_permute(x, axes, rank);
+}
+
+// ---- broadcast_to -------------------------------------------------------------------------------------------------------
+
+static clv_status broadcast_to_infer(clv__op_io *io, clv__error *error) {
+    const shape_attrs *attrs = io->attrs;
+    const clv_shape *from = &io->in[0].shape, *to = &attrs->shape;
+    int lead = to->rank - from->rank;
+    bool fits = lead >= 0 && clv_shape_numel(to) >= 0;
+    for (int d = 0; d < from->rank && fits; d++) fits = from->dims[d] == 1 || from->dims[d] == to->dims[d + lead];
+    if (!fits) {
+        char a[128], b[128];
+        CLV_FAIL(error, CLV_E_SHAPE, "%s does not broadcast to %s", clv_shape_text(from, a, sizeof a),
+                 clv_shape_text(to, b, sizeof b));
+    }
+    io->n_out = 1;
+    io->out[0] = (clv__desc){io->in[0].dtype, *to};
+    return CLV_OK;
+}
+
+static void broadcast_to_move(const clv__op_io *io, int i, move *m) {
+    (void)i;
+    walk_over(m, &io->out[0].shape);
+    clv__strides_of(&io->out[0].shape, m->walk.strides[0]);
+    clv__strides_broadcast(&io->in[0].shape, &io->out[0].shape, m->walk.strides[1]);
+}
+
+static void broadcast_to_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    dx[0] = clv_sum_to(dy[0], clv__node_io(node)->in[0].shape);
+}
+
+static bool broadcast_to_sample(int i, clv__sample *sample) {
+    static const clv_shape cases[][2] = {
+        {DIMS(3, 1), DIMS(3, 17)},
+        {{0}, DIMS(5)},
+        {DIMS(3, 1, 1), DIMS(2, 3, 4, 5)},
+        {DIMS(1, 3), DIMS(0, 3)},
+        {DIMS(33), DIMS(9, 33)},
+        {DIMS(1), DIMS(16385)},
+        {DIMS(2, 1, 3, 1, 2), DIMS(2, 5, 3, 7, 2)},
+        {DIMS(1, 2, 1, 2, 1, 2, 1, 1), DIMS(3, 2, 3, 2, 3, 2, 3, 1)},
+    };
+    if (i >= (int)(sizeof cases / sizeof *cases)) return false;
+    shape_attrs attrs = {cases[i][1]};
+    char from[64], to[64];
+    snprintf(sample->label, sizeof sample->label, "%.40s to %.40s", clv_shape_text(&cases[i][0], from, sizeof from),
+             clv_shape_text(&cases[i][1], to, sizeof to));
+    memcpy(sample->attrs, &attrs, sizeof attrs);
+    sample->n_in = 1;
+    sample->in[0] = clv__f32(cases[i][0]);
+    sample->quick = i < 4;
+    return true;
+}
+
+MOVER(broadcast_to, broadcast_to_grad, shape_attrs, broadcast_to_move, false, false)
+
+clv_tensor *clv_broadcast_to(clv_tensor *x, clv_shape shape) {
+    if (!x) return NULL;
+    const clv_shape from = clv_tensor_shape(x);
+    if (clv_shape_equal(&from, &shape)) return x;
+    shape_attrs attrs = {shape};
+    return clv__node_add(&clv__op_broadcast_to, &attrs, &x, 1, 0);
+}
+
+// ---- slice --------------------------------------------------------------------------------------------------------------
+
+static clv_status slice_infer(clv__op_io *io, clv__error *error) {
+    const slice_attrs *attrs = io->attrs;
+    const clv_shape *shape = &io->in[0].shape;
+    int axis;
+    CLV_TRY(clv__want_axis(attrs->axis, shape->rank, &axis, error));
+    int64_t n = shape->dims[axis];
+    if (attrs->start < 0 || attrs->length < 0 || attrs->start > n || attrs->length > n - attrs->start)
+        CLV_FAIL(error, CLV_E_VALUE, "%lld elements from %lld on are not all inside axis %d of length %lld",
+                 (long long)attrs->length, (long long)attrs->start, axis, (long long)n);
+    io->n_out = 1;
+    io->out[0] = io->in[0];
+    io->out[0].shape.dims[axis] = attrs->length;
+    return CLV_OK;
+}
+
+static clv_status slice_backward_infer(clv__op_io *io, clv__error *error) {
+    const slice_attrs *attrs = io->attrs;
+    const clv_shape *shape = &io->in[0].shape;
+    int axis;
+    CLV_TRY(clv__want_axis(attrs->axis, shape->rank, &axis, error));
+    int64_t n = shape->dims[axis];
+    if (attrs->start < 0 || n > attrs->full || attrs->start > attrs->full - n)
+        CLV_FAIL(error, CLV_E_VALUE, "%lld elements from %lld on are not all inside a length of %lld", (long long)n,
+                 (long long)attrs->start, (long long)attrs->full);
+    io->n_out = 1;
+    io->out[0] = io->in[0];
+    io->out[0].shape.dims[axis] = attrs->full;
+    return CLV_OK;
+}
+
+/** The part of `whole` that begins at `start` of its axis, as strides and offset. */
+static int64_t part_of(const clv_shape *whole, int axis, int64_t start, int64_t *strides) {
+    clv__strides_of(whole, strides);
+    return start * strides[axis];
+}
+
+static void slice_move(const clv__op_io *io, int i, move *m) {
+    (void)i;
+    const slice_attrs *attrs = io->attrs;
+    const clv_shape *shape = &io->out[0].shape;
+    walk_over(m, shape);
+    clv__strides_of(shape, m->walk.strides[0]);
+    m->from_offset = part_of(&io->in[0].shape, axis_of(attrs->axis, shape->rank), attrs->start, m->walk.strides[1]);
+}
+
+static void slice_backward_move(const clv__op_io *io, int i, move *m) {
+    (void)i;
+    const slice_attrs *attrs = io->attrs;
+    const clv_shape *shape = &io->in[0].shape;
+    walk_over(m, shape);
+    clv__strides_of(shape, m->walk.strides[1]);
+    m->to_offset = part_of(&io->out[0].shape, axis_of(attrs->axis, shape->rank), attrs->start, m->walk.strides[0]);
+}
+
+static clv_tensor *slice_node(const clv__op *op, clv_tensor *x, int axis, int64_t start, int64_t length, int64_t full);
+extern const clv__op clv__op_slice, clv__op_slice_backward;
+
+static void slice_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    const slice_attrs *attrs = clv__node_attrs(node);
+    const clv_shape *shape = &clv__node_io(node)->in[0].shape;
+    int64_t full = shape->dims[axis_of(attrs->axis, shape->rank)];
+    dx[0] = slice_node(&clv__op_slice_backward, dy[0], attrs->axis, attrs->start, attrs->length, full);
+}
+
+static void slice_backward_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    const slice_attrs *attrs = clv__node_attrs(node);
+    dx[0] = clv_slice(dy[0], attrs->axis, attrs->start, attrs->length);
+}
+
+static const struct slice_case {
+    clv_shape shape;
+    slice_attrs attrs;
+    bool quick, i32;
+} slice_cases[] = {
+    {DIMS(7, 5), {0, 2, 3, 7}, true, false},
+    {DIMS(7, 5), {-1, 1, 3, 5}, true, true},
+    {DIMS(4), {0, 4, 0, 4}, true, false},
+    {DIMS(0, 5), {1, 1, 2, 5}, true, false},
+    {DIMS(2, 3, 67, 5), {2, 1, 65, 67}, false, false},
+    {DIMS(3, 70), {1, 3, 33, 70}, false, false},
+    {DIMS(16400), {0, 7, 16385, 16400}, false, false},
+    {DIMS(2, 3, 4, 3, 2, 5), {3, 1, 1, 3}, false, false},
+    {DIMS(1, 1), {0, 0, 1, 1}, false, false},
+};
+
+static bool slice_case(int i, bool backward, clv__sample *sample) {
+    if (i >= (int)(sizeof slice_cases / sizeof *slice_cases)) return false;
+    const struct slice_case *at = &slice_cases[i];
+    clv_shape shape = at->shape;
+    if (backward) shape.dims[axis_of(at->attrs.axis, shape.rank)] = at->attrs.length;
+    char text[64];
+    snprintf(sample->label, sizeof sample->label, "%s axis %d from %lld", clv_shape_text(&shape, text, sizeof text),
+             at->attrs.axis, (long long)at->attrs.start);
+    memcpy(sample->attrs, &at->attrs, sizeof at->attrs);
+    sample->n_in = 1;
+    sample->in[0] = (clv__desc){at->i32 ? CLV_DTYPE_I32 : CLV_DTYPE_F32, shape};
+    if (at->i32) sample->fill[0] = (clv__fill){CLV__FILL_INTEGER, -100, 100};
+    sample->no_gradient = at->i32;
+    sample->quick = at->quick;
+    return true;
+}
+
+static bool slice_sample(int i, clv__sample *sample) {
+    return slice_case(i, false, sample);
+}
+
+static bool slice_backward_sample(int i, clv__sample *sample) {
+    return slice_case(i, true, sample);
+}
+
+MOVER(slice, slice_grad, slice_attrs, slice_move, false, false)
+MOVER(slice_backward, slice_backward_grad, slice_attrs, slice_backward_move, false, true)
+
+static clv_tensor *slice_node(const clv__op *op, clv_tensor *x, int axis, int64_t start, int64_t length, int64_t full) {
+    slice_attrs attrs = {axis, start, length, full};
+    return clv__node_add(op, &attrs, &x, 1, 0);
+}
+
+clv_tensor *clv_slice(clv_tensor *x, int axis, int64_t start, int64_t length) {
+    return slice_node(&clv__op_slice, x, axis, start, length, 0);
+}
+
+// ---- concat -------------------------------------------------------------------------------------------------------------
+
+static clv_status concat_infer(clv__op_io *io, clv__error *error) {
+    const concat_attrs *attrs = io->attrs;
+    clv__desc out = io->in[0];
+    int axis;
+    CLV_TRY(clv__want_axis(attrs->axis, out.shape.rank, &axis, error));
+    for (int i = 1; i < io->n_in; i++) {
+        const clv__desc *in = &io->in[i];
+        if (in->dtype != out.dtype)
+            CLV_FAIL(error, CLV_E_DTYPE, "input %d is %s, the first is %s", i, clv_dtype_name(in->dtype),
+                     clv_dtype_name(out.dtype));
+        bool fits = in->shape.rank == out.shape.rank;
+        for (int d = 0; d < out.shape.rank && fits; d++) fits = d == axis || in->shape.dims[d] == out.shape.dims[d];
+        if (!fits) {
+            char a[128], b[128];
+            CLV_FAIL(error, CLV_E_SHAPE, "input %d is %s, the first is %s: they may differ in axis %d only", i,
+                     clv_shape_text(&in->shape, a, sizeof a), clv_shape_text(&io->in[0].shape, b, sizeof b), axis);
+        }
+        if (__builtin_add_overflow(out.shape.dims[axis], in->shape.dims[axis], &out.shape.dims[axis]))
+            CLV_FAIL(error, CLV_E_SHAPE, "the result is too large");
+    }
+    io->n_out = 1;
+    io->out[0] = out;
+    return CLV_OK;
+}
+
+static void concat_move(const clv__op_io *io, int i, move *m) {
+    const concat_attrs *attrs = io->attrs;
+    int axis = axis_of(attrs->axis, io->out[0].shape.rank);
+    int64_t start = 0;
+    for (int k = 0; k < i; k++) start += io->in[k].shape.dims[axis];
+    walk_over(m, &io->in[i].shape);
+    clv__strides_of(&io->in[i].shape, m->walk.strides[1]);
+    m->to_offset = part_of(&io->out[0].shape, axis, start, m->walk.strides[0]);
+}
+
+static void concat_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    const concat_attrs *attrs = clv__node_attrs(node);
+    const clv__op_io *io = clv__node_io(node);
+    int axis = axis_of(attrs->axis, io->out[0].shape.rank);
+    int64_t start = 0;
+    for (int i = 0; i < io->n_in; i++) {
+        int64_t length = io->in[i].shape.dims[axis];
+        if (clv__wants_grad(node, i)) dx[i] = clv_slice(dy[0], axis, start, length);
+        start += length;
+    }
+}
+
+static bool concat_sample(int i, clv__sample *sample) {
+    static const struct {
+        int n, axis;
+        clv_shape in[4];
+        bool quick;
+    } cases[] = {
+        {2, 0, {DIMS(2, 5), DIMS(3, 5)}, true},
+        {3, 1, {DIMS(3, 2), DIMS(3, 17), DIMS(3, 1)}, true},
+        {1, -1, {DIMS(7)}, true},
+        {3, 0, {DIMS(0, 3), DIMS(2, 3), DIMS(0, 3)}, true},
+        {4, 1, {DIMS(2, 3, 4, 5), DIMS(2, 1, 4, 5), DIMS(2, 16, 4, 5), DIMS(2, 2, 4, 5)}, false},
+        {2, 2, {DIMS(2, 3, 33, 2), DIMS(2, 3, 31, 2)}, false},
+        {2, 0, {DIMS(8193), DIMS(16384)}, false},
+        {2, 3, {DIMS(2, 1, 2, 3, 2, 2), DIMS(2, 1, 2, 2, 2, 2)}, false},
+    };
+    if (i >= (int)(sizeof cases / sizeof *cases)) return false;
+    char text[64];
+    snprintf(sample->label, sizeof sample->label, "%d inputs, axis %d, the first %s", cases[i].n, cases[i].axis,
+             clv_shape_text(&cases[i].in[0], text, sizeof text));
+    concat_attrs attrs = {cases[i].axis};
+    memcpy(sample->attrs, &attrs, sizeof attrs);
+    sample->n_in = cases[i].n;
+    for (int k = 0; k < cases[i].n; k++) sample->in[k] = clv__f32(cases[i].in[k]);
+    sample->quick = cases[i].quick;
+    return true;
+}
+
+MOVER(concat, concat_grad, concat_attrs, concat_move, true, false)
+
+/** More inputs than a node takes are joined in groups first. */
+clv_tensor *clv_concat(clv_tensor *const *inputs, int n, int axis) {
+    concat_attrs attrs = {axis};
+    if (n <= 0) return NULL; // no input, so no graph that could keep the mistake
+    if (n <= CLV__MAX_IN) return clv__node_add(&clv__op_concat, &attrs, inputs, n, 0);
+    int group = (n + CLV__MAX_IN - 1) / CLV__MAX_IN, parts = 0;
+    clv_tensor *joined[CLV__MAX_IN];
+    for (int i = 0; i < n; i += group) joined[parts++] = clv_concat(inputs + i, n - i < group ? n - i : group, axis);
+    return clv__node_add(&clv__op_concat, &attrs, joined, parts, 0);
+}
