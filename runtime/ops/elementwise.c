@@ -27,7 +27,7 @@ static double to_int(double v) {
 #define BOOL(c) ((c) ? 1.0 : 0.0)
 #define TO_F(v) (v)
 #define TO_I(v) to_int(v)
-#include "../../kernels_cl/common/elementwise_math.cl"
+#include "kernels_cl/common/elementwise_math.cl"
 
 #define VARS_X const double x = in[0];
 #define VARS_DY_X const double dy = in[0], x = in[1];
