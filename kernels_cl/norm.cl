@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batch normalisation: x is [N, C, S], S = H*W or 1; channel c has N*S elements. No macro but KERNEL.
+//
+// Plain, right on every device:
+//   batch_norm_stats            one work-item per channel: mean, rstd, and the running statistics moved towards them
+//   batch_norm_apply            one per element: (x - mean) * rstd * weight + bias
+//   batch_norm_backward_sums    one per channel: dweight = sum(dy * x_hat), dbias = sum(dy)
+//   batch_norm_backward_apply   one per element
+// For devices with wide vectors, S long: a plane is the S elements of one (n, c), `rows` planes to a work-item
+//   batch_norm_planes           parts[plane] = mean, parts[N*C + plane] = sum of squared differences from it
+//   batch_norm_join             one work-item per channel: as _stats, from its planes
+//   batch_norm_planes_apply
+//   batch_norm_planes_backward  parts[plane] = sum(dy), parts[N*C + plane] = sum(dy * (x - mean))
+//   batch_norm_backward_join    one work-item per channel
+//   batch_norm_planes_backward_apply
+// For devices with wide vectors, S == 1: sixteen channels to a work-item
+//   batch_norm_columns          as _stats
+//   batch_norm_columns_backward as _backward_sums
+//
+// spread    the running variance where is_var is 1, else rstd = 1 / sqrt(var + eps)
+// has_*     0: the pointer before is not there
+// Sums run over planes, then over N, and the variance takes a second pass about the mean, corrected by the sum that
+// rounding left there (Chan, Golub, LeVeque 1983, "Algorithms for computing the sample variance", the corrected two-pass
+// formula).
+#ifndef KERNEL
+#define KERNEL(name) name
+#endif
+
+float KERNEL(batch_norm_rstd)(float spread, int is_var, float eps) {
+    return is_var ? 1.0f / sqrt(spread + eps) : spread;
+}
+
+void KERNEL(batch_norm_keep)(int c, float mean, float square, float count, __global float *means, __global float *rstds,
+                             __global float *running_mean, __global float *running_var, int has_mean, int has_var,
+                             float momentum, float eps) {
+    means[c] = mean;
+    rstds[c] = 1.0f / sqrt(square / count + eps);
+    if (has_mean) running_mean[c] = (1.0f - momentum) * running_mean[c] + momentum * mean;
+    if (has_var) running_var[c] = (1.0f - momentum) * running_var[c] + momentum * (square / (count - 1.0f));
+}
+
+__kernel void KERNEL(batch_norm_stats)(__global float *restrict means, __global float *restrict rstds,
+                                       __global float *restrict running_mean, __global float *restrict running_var,
+                                       __global const float *restrict x, int N, int C, int S, int has_mean, int has_var,
+                                       float momentum, float eps) {
+    int c = (int)get_global_id(0);
+    if (c >= C) return;
+    float count = (float)N * (float)S, sum = 0.0f, left = 0.0f, square = 0.0f;
+    for (int n = 0; n < N; n++) {
+        float part = 0.0f;
+        for (int s = 0; s < S; s++) part += x[(n * C + c) * S + s];
+        sum += part;
+    }
+    float mean = sum / count;
+    for (int n = 0; n < N; n++) {
+        float part_left = 0.0f, part_square = 0.0f;
+        for (int s = 0; s < S; s++) {
+            float d = x[(n * C + c) * S + s] - mean;
+            part_left += d;
+            part_square += d * d;
+        }
+        left += part_left;
+        square += part_square;
+    }
+    square = fmax(square - left * (left / count), 0.0f);
+    KERNEL(batch_norm_keep)(c, mean + left / count, square, count, means, rstds, running_mean, running_var, has_mean,
+                            has_var, momentum, eps);
+}
+
+__kernel void KERNEL(batch_norm_apply)(__global float *restrict y, __global const float *restrict x,
+                                       __global const float *restrict weight, __global const float *restrict bias,
+                                       __global const float *restrict mean, __global const float *restrict spread, int n,
+                                       int C, int S, int has_weight, int has_bias, int is_var, float eps) {
+    int i = (int)get_global_id(0);
+    if (i >= n) return;
+    int c = i / S % C;
+    float scale = KERNEL(batch_norm_rstd)(spread[c], is_var, eps);
+    if (has_weight) scale *= weight[c];
+    y[i] = (x[i] - mean[c]) * scale + (has_bias ? bias[c] : 0.0f);
+}
+
+__kernel void KERNEL(batch_norm_backward_sums)(__global float *restrict dweight, __global float *restrict dbias,
+                                               __global const float *restrict dy, __global const float *restrict x,
+                                               __global const float *restrict mean, __global const float *restrict spread,
+                                               int N, int C, int S, int is_var, float eps) {
+    int c = (int)get_global_id(0);
+    if (c >= C) return;
+    float m = mean[c], sum = 0.0f, product = 0.0f;
+    for (int n = 0; n < N; n++) {
+        float part_sum = 0.0f, part_product = 0.0f;
+        for (int s = 0; s < S; s++) {
+            int i = (n * C + c) * S + s;
+            part_sum += dy[i];
+            part_product += dy[i] * (x[i] - m);
+        }
+        sum += part_sum;
+        product += part_product;
+    }
+    dbias[c] = sum;
+    dweight[c] = product * KERNEL(batch_norm_rstd)(spread[c], is_var, eps);
+}
+
+// count  N*S in training: the batch's mean and variance depend on x. 0 in evaluation: they are constants
+__kernel void KERNEL(batch_norm_backward_apply)(__global float *restrict dx, __global const float *restrict dy,
+                                                __global const float *restrict x, __global const float *restrict weight,
+                                                __global const float *restrict mean, __global const float *restrict spread,
+                                                __global const float *restrict dweight, __global const float *restrict dbias,
+                                                int n, int C, int S, int has_weight, int is_var, float eps, float count) {
+    int i = (int)get_global_id(0);
+    if (i >= n) return;
+    int c = i / S % C;
+    float rstd = KERNEL(batch_norm_rstd)(spread[c], is_var, eps), scale = has_weight ? rstd * weight[c] : rstd;
+    float g = dy[i];
+    if (count > 0.0f) g -= (dbias[c] + (x[i] - mean[c]) * rstd * dweight[c]) / count;
+    dx[i] = g * scale;
+}
+
+// ---- planes ----
+
+float KERNEL(batch_norm_sum)(float16 v) {
+    float8 a = v.lo + v.hi;
+    float4 b = a.lo + a.hi;
+    return (b.x + b.y) + (b.z + b.w);
+}
+
+__kernel void KERNEL(batch_norm_planes)(__global float *restrict parts, __global const float *restrict x, int n_planes,
+                                        int rows, int S) {
+    int first = (int)get_global_id(0) * rows, last = min(first + rows, n_planes);
+    for (int p = first; p < last; p++) {
+        __global const float *from = x + p * S;
+        int s;
+        float16 sums = (float16)(0.0f), lefts = (float16)(0.0f), squares = (float16)(0.0f);
+        float sum = 0.0f, left = 0.0f, square = 0.0f;
+        for (s = 0; s + 16 <= S; s += 16) sums += vload16(0, from + s);
+        for (; s < S; s++) sum += from[s];
+        float mean = (sum + KERNEL(batch_norm_sum)(sums)) / (float)S;
+        for (s = 0; s + 16 <= S; s += 16) {
+            float16 d = vload16(0, from + s) - mean;
+            lefts += d;
+            squares += d * d;
+        }
+        for (; s < S; s++) {
+            float d = from[s] - mean;
+            left += d;
+            square += d * d;
+        }
+        left += KERNEL(batch_norm_sum)(lefts);
+        square += KERNEL(batch_norm_sum)(squares);
+        parts[p] = mean + left / (float)S;
+        parts[n_planes + p] = fmax(square - left * (left / (float)S), 0.0f);
+    }
+}
+
+__kernel void KERNEL(batch_norm_join)(__global float *restrict means, __global float *restrict rstds,
+                                      __global float *restrict running_mean, __global float *restrict running_var,
+                                      __global const float *restrict parts, int N, int C, int S, int has_mean, int has_var,
+                                      float momentum, float eps) {
+    int c = (int)get_global_id(0);
+    if (c >= C) return;
+    float sum = 0.0f, left = 0.0f, apart = 0.0f, square = 0.0f, count = (float)N * (float)S;
+    for (int n = 0; n < N; n++) sum += parts[n * C + c];
+    float mean = sum / (float)N;
+    for (int n = 0; n < N; n++) {
+        float d = parts[n * C + c] - mean;
+        left += d;
+        apart += d * d;
+        square += parts[(N + n) * C + c];
+    }
+    square += (float)S * fmax(apart - left * (left / (float)N), 0.0f);
+    KERNEL(batch_norm_keep)(c, mean + left / (float)N, square, count, means, rstds, running_mean, running_var, has_mean,
+                            has_var, momentum, eps);
+}
+
+__kernel void KERNEL(batch_norm_planes_apply)(__global float *restrict y, __global const float *restrict x,
+                                              __global const float *restrict weight, __global const float *restrict bias,
+                                              __global const float *restrict mean, __global const float *restrict spread,
+                                              int n_planes, int rows, int C, int S, int has_weight, int has_bias,
+                                              int is_var, float eps) {
+    int first = (int)get_global_id(0) * rows, last = min(first + rows, n_planes);
+    for (int p = first; p < last; p++) {
+        int c = p % C, s;
+        float scale = KERNEL(batch_norm_rstd)(spread[c], is_var, eps), m = mean[c], shift = has_bias ? bias[c] : 0.0f;
+        if (has_weight) scale *= weight[c];
+        __global const float *from = x + p * S;
+        __global float *to = y + p * S;
+        for (s = 0; s + 16 <= S; s += 16) vstore16((vload16(0, from + s) - m) * scale + shift, 0, to + s);
+        for (; s < S; s++) to[s] = (from[s] - m) * scale + shift;
+    }
+}
+
+__kernel void KERNEL(batch_norm_planes_backward)(__global float *restrict parts, __global const float *restrict dy,
+                                                 __global const float *restrict x, __global const float *restrict mean,
+                                                 int n_planes, int rows, int C, int S) {
+    int first = (int)get_global_id(0) * rows, last = min(first + rows, n_planes);
+    for (int p = first; p < last; p++) {
+        __global const float *from = x + p * S, *g = dy + p * S;
+        int s;
+        float m = mean[p % C], sum = 0.0f, product = 0.0f;
+        float16 sums = (float16)(0.0f), products = (float16)(0.0f);
+        for (s = 0; s + 16 <= S; s += 16) {
+            float16 v = vload16(0, g + s);
+            sums += v;
+            products += v * (vload16(0, from + s) - m);
+        }
+        for (; s < S; s++) {
+            sum += g[s];
+            product += g[s] * (from[s] - m);
+        }
+        parts[p] = sum + KERNEL(batch_norm_sum)(sums);
+        parts[n_planes + p] = product + KERNEL(batch_norm_sum)(products);
+    }
+}
+
+__kernel void KERNEL(batch_norm_backward_join)(__global float *restrict dweight, __global float *restrict dbias,
+                                               __global const float *restrict parts, __global const float *restrict spread,
+                                               int N, int C, int is_var, float eps) {
+    int c = (int)get_global_id(0);
+    if (c >= C) return;
+    float sum = 0.0f, product = 0.0f;
+    for (int n = 0; n < N; n++) {
+        sum += parts[n * C + c];
+        product += parts[(N + n) * C + c];
+    }
+    dbias[c] = sum;
+    dweight[c] = product * KERNEL(batch_norm_rstd)(spread[c], is_var, eps);
+}
+
+__kernel void KERNEL(batch_norm_planes_backward_apply)(
+    __global float *restrict dx, __global const float *restrict dy, __global const float *restrict x,
+    __global const float *restrict weight, __global const float *restrict mean, __global const float *restrict spread,
+    __global const float *restrict dweight, __global const float *restrict dbias, int n_planes, int rows, int C, int S,
+    int has_weight, int is_var, float eps, float count) {
+    int first = (int)get_global_id(0) * rows, last = min(first + rows, n_planes);
+    for (int p = first; p < last; p++) {
+        int c = p % C, s;
+        float rstd = KERNEL(batch_norm_rstd)(spread[c], is_var, eps), scale = has_weight ? rstd * weight[c] : rstd;
+        float m = mean[c], level = count > 0.0f ? dbias[c] / count : 0.0f;
+        float slope = count > 0.0f ? rstd * dweight[c] / count : 0.0f;
+        __global const float *from = x + p * S, *g = dy + p * S;
+        __global float *to = dx + p * S;
+        for (s = 0; s + 16 <= S; s += 16) {
+            vstore16((vload16(0, g + s) - (vload16(0, from + s) - m) * slope - level) * scale, 0, to + s);
+        }
+        for (; s < S; s++) to[s] = (g[s] - (from[s] - m) * slope - level) * scale;
+    }
+}
+
+// ---- columns, S == 1 ----
+
+// Sixteen neighbours from `at`, or the `lanes` that there are (the rest 0).
+float16 KERNEL(batch_norm_load)(__global const float *at, int lanes) {
+    if (lanes == 16) return vload16(0, at);
+    float few[16];
+    for (int l = 0; l < 16; l++) few[l] = l < lanes ? at[l] : 0.0f;
+    return vload16(0, few);
+}
+
+__kernel void KERNEL(batch_norm_columns)(__global float *restrict means, __global float *restrict rstds,
+                                         __global float *restrict running_mean, __global float *restrict running_var,
+                                         __global const float *restrict x, int N, int C, int has_mean, int has_var,
+                                         float momentum, float eps) {
+    int c = (int)get_global_id(0) * 16, lanes = min(16, C - c);
+    if (lanes <= 0) return;
+    float count = (float)N;
+    float16 sum = (float16)(0.0f), left = (float16)(0.0f), square = (float16)(0.0f);
+    for (int n = 0; n < N; n++) sum += KERNEL(batch_norm_load)(x + n * C + c, lanes);
+    float16 mean = sum / count;
+    for (int n = 0; n < N; n++) {
+        float16 d = KERNEL(batch_norm_load)(x + n * C + c, lanes) - mean;
+        left += d;
+        square += d * d;
+    }
+    square = fmax(square - left * (left / count), (float16)(0.0f));
+    mean += left / count;
+    float one_mean[16], one_square[16];
+    vstore16(mean, 0, one_mean);
+    vstore16(square, 0, one_square);
+    for (int l = 0; l < lanes; l++) {
+        KERNEL(batch_norm_keep)(c + l, one_mean[l], one_square[l], count, means, rstds, running_mean, running_var, has_mean,
+                                has_var, momentum, eps);
+    }
+}
+
+__kernel void KERNEL(batch_norm_columns_backward)(__global float *restrict dweight, __global float *restrict dbias,
+                                                  __global const float *restrict dy, __global const float *restrict x,
+                                                  __global const float *restrict mean,
+                                                  __global const float *restrict spread, int N, int C, int is_var,
+                                                  float eps) {
+    int c = (int)get_global_id(0) * 16, lanes = min(16, C - c);
+    if (lanes <= 0) return;
+    float16 m = KERNEL(batch_norm_load)(mean + c, lanes), sum = (float16)(0.0f), product = (float16)(0.0f);
+    for (int n = 0; n < N; n++) {
+        float16 g = KERNEL(batch_norm_load)(dy + n * C + c, lanes);
+        sum += g;
+        product += g * (KERNEL(batch_norm_load)(x + n * C + c, lanes) - m);
+    }
+    float one_sum[16], one_product[16];
+    vstore16(sum, 0, one_sum);
+    vstore16(product, 0, one_product);
+    for (int l = 0; l < lanes; l++) {
+        dbias[c + l] = one_sum[l];
+        dweight[c + l] = one_product[l] * KERNEL(batch_norm_rstd)(spread[c + l], is_var, eps);
+    }
+}

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pooling over windows of [planes, H, W], planes = N*C. No macro but KERNEL.
+//
+// Output (oh, ow) looks at inputs h = oh*stride_h - pad_h + i*dilation_h, i < kernel_h, and w alike, inside [0,H) x [0,W).
+// Gradients gather: a work-item owns one input (or one window, where windows do not overlap), so no atomics.
+//
+//   max_pool2d                   one work-item per output
+//   max_pool2d_backward          one per input: sums dy over the windows whose first maximum it is
+//   max_pool2d_winner            one per output: position h*W + w of the window's first maximum, -1 if it looks at nothing
+//   max_pool2d_gather            one per input: as _backward, with the winners known
+//   max_pool2d_backward_apart    one per window and remainder, stride == kernel, no padding, no dilation
+//   max_pool2d_2x2               kernel 2, stride 2, no padding: each work-item does `rows` rows of outputs, eight at a time
+//   max_pool2d_2x2_backward      the same, rows of pairs of input rows; an odd last row and column get zero
+//   avg_pool2d                   one per output
+//   avg_pool2d_backward          one per input
+//
+// A NaN in a window wins, as in PyTorch; of several, the last.
+#ifndef KERNEL
+#define KERNEL(name) name
+#endif
+
+// The first maximum of a window as h*W + w, -1 for a window that lies outside.
+int KERNEL(pool_winner)(__global const float *plane, int H, int W, int h0, int w0, int kernel_h, int kernel_w,
+                        int dilation_h, int dilation_w) {
+    int at = -1;
+    float best = -INFINITY;
+    for (int i = 0; i < kernel_h; i++) {
+        int h = h0 + i * dilation_h;
+        if (h < 0 || h >= H) continue;
+        for (int j = 0; j < kernel_w; j++) {
+            int w = w0 + j * dilation_w;
+            if (w < 0 || w >= W) continue;
+            float v = plane[h * W + w];
+            if (at < 0 || v > best || v != v) {
+                best = v;
+                at = h * W + w;
+            }
+        }
+    }
+    return at;
+}
+
+__kernel void KERNEL(max_pool2d)(__global float *restrict y, __global const float *restrict x, int n, int H, int W,
+                                 int OH, int OW, int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h,
+                                 int pad_w, int dilation_h, int dilation_w) {
+    int o = (int)get_global_id(0);
+    if (o >= n) return;
+    int ow = o % OW, oh = o / OW % OH;
+    __global const float *plane = x + o / OW / OH * H * W;
+    int at = KERNEL(pool_winner)(plane, H, W, oh * stride_h - pad_h, ow * stride_w - pad_w, kernel_h, kernel_w, dilation_h,
+                                 dilation_w);
+    y[o] = at < 0 ? -INFINITY : plane[at];
+}
+
+// Windows along one axis that look at position `at`: [*first, *last].
+void KERNEL(pool_windows)(int at, int outputs, int kernel_size, int stride, int pad, int dilation, int *first, int *last) {
+    int lowest = at + pad - (kernel_size - 1) * dilation; // a window that begins before this one ends before `at`
+    *first = lowest <= 0 ? 0 : (lowest + stride - 1) / stride;
+    *last = min((at + pad) / stride, outputs - 1);
+}
+
+__kernel void KERNEL(max_pool2d_backward)(__global float *restrict dx, __global const float *restrict dy,
+                                          __global const float *restrict x, int n, int H, int W, int OH, int OW,
+                                          int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w,
+                                          int dilation_h, int dilation_w) {
+    int i = (int)get_global_id(0);
+    if (i >= n) return;
+    int w = i % W, h = i / W % H, p = i / W / H, h_first, h_last, w_first, w_last;
+    KERNEL(pool_windows)(h, OH, kernel_h, stride_h, pad_h, dilation_h, &h_first, &h_last);
+    KERNEL(pool_windows)(w, OW, kernel_w, stride_w, pad_w, dilation_w, &w_first, &w_last);
+    __global const float *plane = x + p * H * W;
+    float sum = 0.0f;
+    for (int oh = h_first; oh <= h_last; oh++) {
+        for (int ow = w_first; ow <= w_last; ow++) {
+            int at = KERNEL(pool_winner)(plane, H, W, oh * stride_h - pad_h, ow * stride_w - pad_w, kernel_h, kernel_w,
+                                         dilation_h, dilation_w);
+            if (at == h * W + w) sum += dy[(p * OH + oh) * OW + ow];
+        }
+    }
+    dx[i] = sum;
+}
+
+__kernel void KERNEL(max_pool2d_winner)(__global int *restrict winner, __global const float *restrict x, int n, int H,
+                                        int W, int OH, int OW, int kernel_h, int kernel_w, int stride_h, int stride_w,
+                                        int pad_h, int pad_w, int dilation_h, int dilation_w) {
+    int o = (int)get_global_id(0);
+    if (o >= n) return;
+    int ow = o % OW, oh = o / OW % OH;
+    winner[o] = KERNEL(pool_winner)(x + o / OW / OH * H * W, H, W, oh * stride_h - pad_h, ow * stride_w - pad_w, kernel_h,
+                                    kernel_w, dilation_h, dilation_w);
+}
+
+__kernel void KERNEL(max_pool2d_gather)(__global float *restrict dx, __global const float *restrict dy,
+                                        __global const int *restrict winner, int n, int H, int W, int OH, int OW,
+                                        int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w,
+                                        int dilation_h, int dilation_w) {
+    int i = (int)get_global_id(0);
+    if (i >= n) return;
+    int w = i % W, h = i / W % H, p = i / W / H, h_first, h_last, w_first, w_last;
+    KERNEL(pool_windows)(h, OH, kernel_h, stride_h, pad_h, dilation_h, &h_first, &h_last);
+    KERNEL(pool_windows)(w, OW, kernel_w, stride_w, pad_w, dilation_w, &w_first, &w_last);
+    float sum = 0.0f;
+    for (int oh = h_first; oh <= h_last; oh++) {
+        for (int ow = w_first; ow <= w_last; ow++) {
+            int o = (p * OH + oh) * OW + ow;
+            if (winner[o] == h * W + w) sum += dy[o];
+        }
+    }
+    dx[i] = sum;
+}
+
+__kernel void KERNEL(max_pool2d_backward_apart)(__global float *restrict dx, __global const float *restrict dy,
+                                                __global const float *restrict x, int n, int H, int W, int OH, int OW,
+                                                int kernel_h, int kernel_w) {
+    int tiles_w = (W + kernel_w - 1) / kernel_w, tiles_h = (H + kernel_h - 1) / kernel_h;
+    int i = (int)get_global_id(0);
+    if (i >= n) return; // n: planes * tiles_h * tiles_w
+    int ow = i % tiles_w, oh = i / tiles_w % tiles_h, p = i / tiles_w / tiles_h;
+    __global const float *plane = x + p * H * W;
+    int at = -1;
+    float value = 0.0f;
+    if (oh < OH && ow < OW) {
+        at = KERNEL(pool_winner)(plane, H, W, oh * kernel_h, ow * kernel_w, kernel_h, kernel_w, 1, 1);
+        value = dy[(p * OH + oh) * OW + ow];
+    }
+    int h_end = min((oh + 1) * kernel_h, H), w_end = min((ow + 1) * kernel_w, W);
+    for (int h = oh * kernel_h; h < h_end; h++)
+        for (int w = ow * kernel_w; w < w_end; w++) dx[(p * H + h) * W + w] = h * W + w == at ? value : 0.0f;
+}
+
+// ---- 2x2, stride 2, for devices with wide vectors ----
+// A row of outputs is done in vectors of eight (or four); the last one is moved back so that it ends with the row, and
+// does a few outputs a second time. The largest value is the same in any order.
+
+#define LARGER(a, b) select(a, b, (b > a) | (b != b))
+
+__kernel void KERNEL(max_pool2d_2x2)(__global float *restrict y, __global const float *restrict x, int n_rows, int rows,
+                                     int H, int W, int OH, int OW) {
+    int first = (int)get_global_id(0) * rows, last = min(first + rows, n_rows);
+    for (int r = first; r < last; r++) {
+        __global const float *top = x + (r / OH * H + r % OH * 2) * W, *bottom = top + W;
+        __global float *to = y + r * OW;
+        if (OW >= 8) {
+            for (int o = 0;; o = min(o + 8, OW - 8)) {
+                float16 a = vload16(0, top + 2 * o), b = vload16(0, bottom + 2 * o);
+                float16 m = LARGER(a, b);
+                float8 even = m.even, odd = m.odd;
+                vstore8(LARGER(even, odd), 0, to + o);
+                if (o == OW - 8) break;
+            }
+        } else if (OW >= 4) {
+            for (int o = 0;; o = OW - 4) {
+                float8 a = vload8(0, top + 2 * o), b = vload8(0, bottom + 2 * o);
+                float8 m = LARGER(a, b);
+                float4 even = m.even, odd = m.odd;
+                vstore4(LARGER(even, odd), 0, to + o);
+                if (o == OW - 4) break;
+            }
+        } else {
+            for (int o = 0; o < OW; o++) {
+                float2 a = vload2(0, top + 2 * o), b = vload2(0, bottom + 2 * o);
+                float2 m = LARGER(a, b);
+                to[o] = m.y > m.x || m.y != m.y ? m.y : m.x;
+            }
+        }
+    }
+}
+
+// The position that PyTorch's scan (a b / c d) ends on gets dy, the others zero.
+#define SHARE(a, b, c, d, dy, da, db, dc, dd, zero)          \
+    {                                                        \
+        best = a;                                            \
+        is_b = (b > best) | (b != b);                        \
+        best = select(best, b, is_b);                        \
+        is_c = (c > best) | (c != c);                        \
+        best = select(best, c, is_c);                        \
+        is_d = (d > best) | (d != d);                        \
+        da = select(dy, zero, is_b | is_c | is_d);           \
+        db = select(zero, dy, is_b & ~(is_c | is_d));        \
+        dc = select(zero, dy, is_c & ~is_d);                 \
+        dd = select(zero, dy, is_d);                         \
+    }
+
+__kernel void KERNEL(max_pool2d_2x2_backward)(__global float *restrict dx, __global const float *restrict dy,
+                                              __global const float *restrict x, int n_rows, int rows, int H, int W,
+                                              int OH, int OW) {
+    int pairs = (H + 1) / 2; // an odd last row counts as one
+    int first = (int)get_global_id(0) * rows, last = min(first + rows, n_rows);
+    for (int r = first; r < last; r++) {
+        int p = r / pairs, oh = r % pairs;
+        __global float *to_top = dx + (p * H + oh * 2) * W, *to_bottom = to_top + W;
+        if (oh >= OH) {
+            for (int w = 0; w < W; w++) to_top[w] = 0.0f;
+            continue;
+        }
+        __global const float *top = x + (p * H + oh * 2) * W, *bottom = top + W, *from = dy + (p * OH + oh) * OW;
+        if (OW >= 8) {
+            for (int o = 0;; o = min(o + 8, OW - 8)) {
+                float16 up = vload16(0, top + 2 * o), down = vload16(0, bottom + 2 * o);
+                float8 g = vload8(0, from + o), best, da, db, dc, dd;
+                int8 is_b, is_c, is_d;
+                SHARE(up.even, up.odd, down.even, down.odd, g, da, db, dc, dd, (float8)(0.0f));
+                up.even = da;
+                up.odd = db;
+                down.even = dc;
+                down.odd = dd;
+                vstore16(up, 0, to_top + 2 * o);
+                vstore16(down, 0, to_bottom + 2 * o);
+                if (o == OW - 8) break;
+            }
+        } else if (OW >= 4) {
+            for (int o = 0;; o = OW - 4) {
+                float8 up = vload8(0, top + 2 * o), down = vload8(0, bottom + 2 * o);
+                float4 g = vload4(0, from + o), best, da, db, dc, dd;
+                int4 is_b, is_c, is_d;
+                SHARE(up.even, up.odd, down.even, down.odd, g, da, db, dc, dd, (float4)(0.0f));
+                up.even = da;
+                up.odd = db;
+                down.even = dc;
+                down.odd = dd;
+                vstore8(up, 0, to_top + 2 * o);
+                vstore8(down, 0, to_bottom + 2 * o);
+                if (o == OW - 4) break;
+            }
+        } else {
+            for (int o = 0; o < OW; o++) {
+                float2 up = vload2(0, top + 2 * o), down = vload2(0, bottom + 2 * o);
+                float g = from[o];
+                int at = 0;
+                float best = up.x;
+                if (up.y > best || up.y != up.y) best = up.y, at = 1;
+                if (down.x > best || down.x != down.x) best = down.x, at = 2;
+                if (down.y > best || down.y != down.y) at = 3;
+                vstore2((float2)(at == 0 ? g : 0.0f, at == 1 ? g : 0.0f), 0, to_top + 2 * o);
+                vstore2((float2)(at == 2 ? g : 0.0f, at == 3 ? g : 0.0f), 0, to_bottom + 2 * o);
+            }
+        }
+        if (W > 2 * OW) to_top[W - 1] = to_bottom[W - 1] = 0.0f;
+    }
+}
+
+// ---- averages ----
+
+// One over the number of elements that a window is divided by: all inside the padded input, or inside the input.
+float KERNEL(pool_share)(int h0, int w0, int H, int W, int kernel_h, int kernel_w, int pad_h, int pad_w, int exclude) {
+    int h1 = min(h0 + kernel_h, exclude ? H : H + pad_h), w1 = min(w0 + kernel_w, exclude ? W : W + pad_w);
+    if (exclude) {
+        h0 = max(h0, 0);
+        w0 = max(w0, 0);
+    }
+    return 1.0f / (float)((h1 - h0) * (w1 - w0));
+}
+
+__kernel void KERNEL(avg_pool2d)(__global float *restrict y, __global const float *restrict x, int n, int H, int W,
+                                 int OH, int OW, int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h,
+                                 int pad_w, int exclude) {
+    int o = (int)get_global_id(0);
+    if (o >= n) return;
+    int ow = o % OW, oh = o / OW % OH;
+    __global const float *plane = x + o / OW / OH * H * W;
+    int h0 = oh * stride_h - pad_h, w0 = ow * stride_w - pad_w;
+    float sum = 0.0f;
+    for (int h = max(h0, 0); h < min(h0 + kernel_h, H); h++) {
+        float row = 0.0f; // sums of sums lose less
+        for (int w = max(w0, 0); w < min(w0 + kernel_w, W); w++) row += plane[h * W + w];
+        sum += row;
+    }
+    y[o] = sum * KERNEL(pool_share)(h0, w0, H, W, kernel_h, kernel_w, pad_h, pad_w, exclude);
+}
+
+__kernel void KERNEL(avg_pool2d_backward)(__global float *restrict dx, __global const float *restrict dy, int n, int H,
+                                          int W, int OH, int OW, int kernel_h, int kernel_w, int stride_h, int stride_w,
+                                          int pad_h, int pad_w, int exclude) {
+    int i = (int)get_global_id(0);
+    if (i >= n) return;
+    int w = i % W, h = i / W % H, p = i / W / H, h_first, h_last, w_first, w_last;
+    KERNEL(pool_windows)(h, OH, kernel_h, stride_h, pad_h, 1, &h_first, &h_last);
+    KERNEL(pool_windows)(w, OW, kernel_w, stride_w, pad_w, 1, &w_first, &w_last);
+    float sum = 0.0f;
+    for (int oh = h_first; oh <= h_last; oh++) {
+        for (int ow = w_first; ow <= w_last; ow++) {
+            float share = KERNEL(pool_share)(oh * stride_h - pad_h, ow * stride_w - pad_w, H, W, kernel_h, kernel_w, pad_h,
+                                             pad_w, exclude);
+            sum += dy[(p * OH + oh) * OW + ow] * share;
+        }
+    }
+    dx[i] = sum;
+}
+
+#undef SHARE
+#undef LARGER

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+// Dropout with a mask drawn by Philox counters: the gradient draws it again, so no memory holds it, and a
+// resumed training has the same masks. Source: Hinton et al. 2012, arXiv:1207.0580; torch.nn.Dropout.
+#include <stdio.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "cleave/ops.h"
+#include "ops/lower.h"
+
+typedef struct dropout_attrs {
+    float p;
+    int32_t id; // of the node in its graph: nodes draw different numbers in the same step
+} dropout_attrs;
+
+_Static_assert(CLV__STREAM_DROPOUT == 3, "kernels_cl/dropout.cl knows the stream by its number");
+
+static clv_status infer(clv__op_io *io, clv__error *error) {
+    float p = ((const dropout_attrs *)io->attrs)->p;
+    CLV_TRY(clv__want_dtype(io, 0, "x", CLV_DTYPE_F32, error));
+    CLV_TRY(clv__want_dtype(io, 1, "the random state", CLV_DTYPE_I32, error));
+    if (clv__numel(&io->in[1]) != 4) CLV_FAIL(error, CLV_E_SHAPE, "the random state must have 4 elements");
+    if (!(p >= 0 && p <= 1)) CLV_FAIL(error, CLV_E_VALUE, "p must be from 0 to 1, it is %g", (double)p);
+    io->n_out = 1;
+    io->out[0] = io->in[0];
+    return CLV_OK;
+}
+
+static float scale_of(float p) {
+    return p < 1 ? 1 / (1 - p) : 0;
+}
+
+static clv__launch *begin(clv__launches *list, const char *entry) {
+    clv__launch *launch = clv__launch_kernel(list, "dropout", entry);
+    clv__arg_out(list, launch, 0);
+    clv__arg_in(list, launch, 0);
+    clv__arg_in(list, launch, 1);
+    return launch;
+}
+
+static void plain(clv__launches *list, const clv__op_io *io) {
+    const dropout_attrs *a = io->attrs;
+    int64_t n = clv__numel(&io->out[0]);
+    if (n == 0) return;
+    clv__launch *launch = begin(list, "dropout");
+    CLV__ARGS_I32(list, launch, n, a->id);
+    CLV__ARGS_F32(list, launch, a->p, scale_of(a->p));
+    clv__launch_items(launch, clv__ceil_div(n, 4));
+}
+
+static void vector(clv__launches *list, const clv__op_io *io) {
+    const dropout_attrs *a = io->attrs;
+    int64_t n = clv__numel(&io->out[0]), blocks = 64;
+    clv__launch *launch = begin(list, "dropout_vector");
+    CLV__ARGS_I32(list, launch, n, blocks, a->id);
+    CLV__ARGS_F32(list, launch, a->p, scale_of(a->p));
+    clv__launch_chunks(launch, clv__ceil_div(n, 64 * blocks));
+}
+
+static bool vector_supports(const clv_device_info *device, const clv__op_io *io) {
+    return clv__cpu_class(device) && clv__numel(&io->out[0]) >= 64;
+}
+
+static double vector_rank(const clv_device_info *device, const clv__op_io *io) {
+    (void)device;
+    (void)io;
+    return 0.3;
+}
+
+static const clv__variant variants[] = {
+    {"plain", NULL, NULL, plain}, {"vector", vector_supports, vector_rank, vector}, {0}};
+
+static void reference(const clv__ref *ref) {
+    const dropout_attrs *a = ref->io->attrs;
+    const double *state = ref->in[1];
+    uint32_t k0 = (uint32_t)(int32_t)state[0], k1 = (uint32_t)(int32_t)state[1] ^ CLV__STREAM_DROPOUT;
+    uint32_t step = (uint32_t)(int32_t)state[2];
+    int64_t n = clv__numel(&ref->io->out[0]);
+    for (int64_t i = 0; i < n; i++) {
+        clv__philox words = clv__philox_at(k0, k1, (uint32_t)(i / 4), step, (uint32_t)a->id, 0);
+        ref->out[0][i] = clv__uniform(words.word[i % 4]) >= a->p ? ref->in[0][i] * (double)scale_of(a->p) : 0;
+    }
+}
+
+static void cost(const clv__op_io *io, clv__cost *cost) {
+    double n = (double)clv__numel(&io->out[0]);
+    *cost = (clv__cost){20 * n, 8 * n};
+}
+
+static const struct dropout_case {
+    int64_t n;
+    float p;
+    bool quick;
+} cases[] = {
+    {63, 0.5f, true},   {130, 0.25f, true},  {1, 0.5f, false},     {2, 0.5f, false},
+    {5, 0.1f, false},   {64, 0.9f, false},   {65, 0.5f, false},    {257, 0.0f, false},
+    {127, 1.0f, false}, {4099, 0.5f, false}, {8191, 0.75f, false}, {0, 0.5f, false},
+};
+
+static bool sample(int i, clv__sample *out) {
+    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
+    snprintf(out->label, sizeof out->label, "%lld elements, p %g", (long long)cases[i].n, (double)cases[i].p);
+    memcpy(out->attrs, &(dropout_attrs){cases[i].p, i}, sizeof(dropout_attrs));
+    out->n_in = 2;
+    out->in[0] = clv__f32(CLV_SHAPE(cases[i].n));
+    out->in[1] = clv__i32(CLV_SHAPE(4));
+    out->fill[1] = (clv__fill){CLV__FILL_INTEGER, 0, 1000};
+    out->quick = cases[i].quick;
+    return true;
+}
+
+static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx);
+
+const clv__op clv__op_dropout = {
+    .name = "dropout",
+    .attrs_bytes = sizeof(dropout_attrs),
+    .inplace = 1,
+    .random = true,
+    .infer = infer,
+    .grad = grad,
+    .variants = variants,
+    .reference = reference,
+    .sample = sample,
+    .cost = cost,
+};
+
+static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    dx[0] = clv__node_add(&clv__op_dropout, clv__node_attrs(node),
+                          (clv_tensor *[]){dy[0], clv__node_in(node, 1)}, 2, 0);
+}
+
+clv_tensor *clv_dropout(clv_tensor *x, float p) {
+    clv_graph *graph = clv__tensor_graph(x);
+    if (!graph) return NULL;
+    if (!(p >= 0 && p <= 1)) {
+        return clv__graph_fail(graph, CLV_E_VALUE, "dropout: p must be from 0 to 1, it is %g", (double)p);
+    }
+    if (p == 0 || !clv_graph_training(graph)) return x;
+    dropout_attrs attrs = {p, clv__graph_random_id(graph)};
+    return clv__node_add(&clv__op_dropout, &attrs, (clv_tensor *[]){x, clv__graph_random(graph)}, 2, 0);
+}

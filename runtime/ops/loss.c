@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: Apache-2.0
+// Losses, mean over all: cross entropy with class indices, mean squared error.
+//
+// The mean is a tree of fixed shape: every work-item sums a chunk, then the chunks' sums are summed alike,
+// until one is left.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cleave/ops.h"
+#include "ops/lower.h"
+
+enum { CHUNK = 1024, WIDE_CHUNK = 8192 };
+
+/** Logits seen from the class axis: [outer, C, inner]; rows = outer * inner. */
+typedef struct class_sizes {
+    int64_t outer, C, inner, rows;
+} class_sizes;
+
+static class_sizes sizes_of(const clv_shape *logits) {
+    class_sizes s = {logits->dims[0], logits->dims[1], clv__dims_product(logits, 2, logits->rank), 0};
+    s.rows = s.outer * s.inner;
+    return s;
+}
+
+/** Where the sums of a tree's levels go: at most half of the workspace each, by turns. */
+typedef struct tree {
+    clv__launches *list;
+    size_t at[2], bytes;
+    int turn;
+    int64_t n; // how many sums the last level left
+} tree;
+
+static tree tree_begin(clv__launches *list, int64_t n_items) {
+    tree t = {.list = list, .n = n_items};
+    if (n_items > 1) {
+        t.bytes = (size_t)n_items * sizeof(float);
+        t.at[0] = clv__launch_workspace(list, t.bytes);
+        t.at[1] = n_items > CHUNK
+                      ? clv__launch_workspace(list, (size_t)clv__ceil_div(n_items, CHUNK) * sizeof(float))
+                      : 0;
+    }
+    return t;
+}
+
+/** First argument of a level with n_items results: output 0 when it is the last. Returns what to divide by.
+ */
+static float tree_target(tree *t, clv__launch *launch, int64_t n_items, int64_t count) {
+    if (n_items <= 1) {
+        clv__arg_out(t->list, launch, 0);
+        return (float)count;
+    }
+    clv__arg_workspace(t->list, launch, t->at[t->turn], (size_t)n_items * sizeof(float));
+    return 1.0f;
+}
+
+/** The levels above the first. */
+static void tree_finish(tree *t, int64_t count) {
+    while (t->n > 1) {
+        int64_t items = clv__ceil_div(t->n, CHUNK);
+        int from = t->turn;
+        clv__launch *launch = clv__launch_kernel(t->list, "loss", "sum_chunks");
+        t->turn = 1 - t->turn;
+        float divisor = tree_target(t, launch, items, count);
+        clv__arg_workspace(t->list, launch, t->at[from], (size_t)t->n * sizeof(float));
+        CLV__ARGS_I32(t->list, launch, t->n, CHUNK);
+        clv__arg_f32(t->list, launch, divisor);
+        clv__launch_chunks(launch, items);
+        t->n = items;
+    }
+}
+
+static int64_t tree_items(int64_t n, int64_t chunk) {
+    return n > chunk ? clv__ceil_div(n, chunk) : 1;
+}
+
+static double vector_rank(const clv_device_info *device, const clv__op_io *io) {
+    (void)device;
+    (void)io;
+    return 0.2;
+}
+
+// ---- cross entropy
+// -------------------------------------------------------------------------------------------------- Outputs:
+// the loss, and for the gradient stats [2, rows]: the largest logit of each row, and log(sum(exp(x -
+// largest))).
+
+static clv_status want_classes(const clv__op_io *io, int logits, clv__error *error) {
+    char want[128];
+    CLV_TRY(clv__want_dtype(io, logits, "logits", CLV_DTYPE_F32, error));
+    CLV_TRY(clv__want_dtype(io, logits + 1, "labels", CLV_DTYPE_I32, error));
+    const clv_shape *x = &io->in[logits].shape;
+    if (x->rank < 2)
+        CLV_FAIL(error, CLV_E_SHAPE, "logits must be [N,C] or [N,C,...], they have %d dimensions", x->rank);
+    clv_shape labels = {.rank = x->rank - 1, .dims = {x->dims[0]}};
+    for (int i = 2; i < x->rank; i++) labels.dims[i - 1] = x->dims[i];
+    if (!clv_shape_equal(&labels, &io->in[logits + 1].shape)) {
+        CLV_FAIL(error, CLV_E_SHAPE, "labels must be %s, a class for each row of logits",
+                 clv_shape_text(&labels, want, sizeof want));
+    }
+    if (x->dims[1] < 1) CLV_FAIL(error, CLV_E_SHAPE, "logits have no classes");
+    return CLV_OK;
+}
+
+static clv_status ce_infer(clv__op_io *io, clv__error *error) {
+    CLV_TRY(want_classes(io, 0, error));
+    io->n_out = 2;
+    io->out[0] = clv__f32((clv_shape){0});
+    io->out[1] = clv__f32(CLV_SHAPE(2, sizes_of(&io->in[0].shape).rows));
+    return CLV_OK;
+}
+
+static clv_status ce_backward_infer(clv__op_io *io, clv__error *error) {
+    CLV_TRY(clv__want_dtype(io, 0, "dy", CLV_DTYPE_F32, error));
+    CLV_TRY(want_classes(io, 1, error));
+    CLV_TRY(clv__want_dtype(io, 3, "stats", CLV_DTYPE_F32, error));
+    if (clv__numel(&io->in[0]) != 1 || clv__numel(&io->in[3]) != 2 * sizes_of(&io->in[1].shape).rows) {
+        CLV_FAIL(error, CLV_E_SHAPE, "dy must be one element and stats two for each row");
+    }
+    io->n_out = 1;
+    io->out[0] = io->in[1];
+    return CLV_OK;
+}
+
+static bool rows_support(const clv_device_info *device, const clv__op_io *io) {
+    class_sizes s = sizes_of(&io->in[io->n_in == 2 ? 0 : 1].shape);
+    return clv__cpu_class(device) && s.inner == 1 && s.C >= 32;
+}
+
+static void ce_mean(clv__launches *list, const class_sizes *s) {
+    int64_t items = tree_items(s->rows, CHUNK);
+    tree t = tree_begin(list, items);
+    clv__launch *launch = clv__launch_kernel(list, "loss", "cross_entropy_sum");
+    float divisor = tree_target(&t, launch, items, s->rows);
+    clv__arg_out(list, launch, 1);
+    clv__arg_in(list, launch, 0);
+    clv__arg_in(list, launch, 1);
+    CLV__ARGS_I32(list, launch, s->rows, s->C, s->inner, CHUNK);
+    clv__arg_f32(list, launch, divisor);
+    clv__launch_chunks(launch, items);
+    tree_finish(&t, s->rows);
+}
+
+static void ce_plain(clv__launches *list, const clv__op_io *io) {
+    class_sizes s = sizes_of(&io->in[0].shape);
+    if (s.rows > 0) {
+        clv__launch *launch = clv__launch_kernel(list, "loss", "cross_entropy_stats");
+        clv__arg_out(list, launch, 1);
+        clv__arg_in(list, launch, 0);
+        CLV__ARGS_I32(list, launch, s.rows, s.C, s.inner);
+        clv__launch_items(launch, s.rows);
+    }
+    ce_mean(list, &s);
+}
+
+static void ce_rows(clv__launches *list, const clv__op_io *io) {
+    class_sizes s = sizes_of(&io->in[0].shape);
+    if (s.rows > 0) {
+        int64_t rows = clv__rows_for(s.C);
+        clv__launch *launch = clv__launch_kernel(list, "loss", "cross_entropy_stats_rows");
+        clv__arg_out(list, launch, 1);
+        clv__arg_in(list, launch, 0);
+        CLV__ARGS_I32(list, launch, s.rows, rows, s.C);
+        clv__launch_chunks(launch, clv__ceil_div(s.rows, rows));
+    }
+    ce_mean(list, &s);
+}
+
+static void ce_backward_tensors(clv__launches *list, clv__launch *launch) {
+    clv__arg_out(list, launch, 0);
+    for (int i = 0; i < 4; i++) clv__arg_in(list, launch, i);
+}
+
+static void ce_backward_plain(clv__launches *list, const clv__op_io *io) {
+    class_sizes s = sizes_of(&io->in[1].shape);
+    int64_t n = s.rows * s.C;
+    if (n == 0) return;
+    clv__launch *launch = clv__launch_kernel(list, "loss", "cross_entropy_backward");
+    ce_backward_tensors(list, launch);
+    CLV__ARGS_I32(list, launch, n, s.rows, s.C, s.inner);
+    clv__launch_items(launch, n);
+}
+
+static void ce_backward_rows(clv__launches *list, const clv__op_io *io) {
+    class_sizes s = sizes_of(&io->in[1].shape);
+    int64_t rows = clv__rows_for(s.C);
+    if (s.rows == 0) return;
+    clv__launch *launch = clv__launch_kernel(list, "loss", "cross_entropy_backward_rows");
+    ce_backward_tensors(list, launch);
+    CLV__ARGS_I32(list, launch, s.rows, rows, s.C);
+    clv__launch_chunks(launch, clv__ceil_div(s.rows, rows));
+}
+
+static const clv__variant ce_variants[] = {
+    {"plain", NULL, NULL, ce_plain}, {"rows", rows_support, vector_rank, ce_rows}, {0}};
+static const clv__variant ce_backward_variants[] = {
+    {"plain", NULL, NULL, ce_backward_plain}, {"rows", rows_support, vector_rank, ce_backward_rows}, {0}};
+
+static void ce_reference(const clv__ref *ref) {
+    class_sizes s = sizes_of(&ref->io->in[0].shape);
+    double total = 0;
+    for (int64_t r = 0; r < s.rows; r++) {
+        const double *x = ref->in[0] + r / s.inner * s.C * s.inner + r % s.inner;
+        double largest = -INFINITY, sum = 0, label = ref->in[1][r];
+        for (int64_t c = 0; c < s.C; c++) largest = fmax(largest, x[c * s.inner]);
+        for (int64_t c = 0; c < s.C; c++) sum += exp(x[c * s.inner] - largest);
+        ref->out[1][r] = largest;
+        ref->out[1][s.rows + r] = log(sum);
+        bool known = label >= 0 && label < (double)s.C;
+        total += known ? log(sum) - (x[(int64_t)label * s.inner] - largest) : NAN;
+    }
+    ref->out[0][0] = total / (double)s.rows;
+}
+
+static void ce_backward_reference(const clv__ref *ref) {
+    class_sizes s = sizes_of(&ref->io->in[1].shape);
+    const double *stats = ref->in[3];
+    for (int64_t r = 0; r < s.rows; r++) {
+        int64_t base = r / s.inner * s.C * s.inner + r % s.inner;
+        double label = ref->in[2][r];
+        bool known = label >= 0 && label < (double)s.C;
+        for (int64_t c = 0; c < s.C; c++) {
+            double p = exp(ref->in[1][base + c * s.inner] - stats[r] - stats[s.rows + r]);
+            ref->out[0][base + c * s.inner] =
+                known ? (p - (label == (double)c)) * ref->in[0][0] / (double)s.rows : NAN;
+        }
+    }
+}
+
+static void ce_cost(const clv__op_io *io, clv__cost *cost) {
+    double n = (double)clv__numel(&io->in[io->n_in == 2 ? 0 : 1]);
+    *cost = (clv__cost){5 * n, 4 * n * (io->n_in == 2 ? 1 : 2)};
+}
+
+static int64_t ce_reduction(const clv__op_io *io) {
+    class_sizes s = sizes_of(&io->in[0].shape);
+    return s.C + s.rows;
+}
+
+static const struct ce_case {
+    const char *label;
+    int rank;
+    int64_t logits[4];
+    double reach;
+    int64_t least_label; // -1: some labels are outside
+    bool quick;
+} ce_cases[] = {
+    {"batch 64, 10 classes", 2, {64, 10}, 3, 0, true},
+    {"41 classes", 2, {7, 41}, 3, 0, true},
+    {"classes of pixels", 3, {2, 5, 6}, 3, 0, true},
+    {"one row, one class", 2, {1, 1}, 3, 0, false},
+    {"one row, two classes", 2, {1, 2}, 3, 0, false},
+    {"32 classes", 2, {3, 32}, 3, 0, false},
+    {"large logits", 2, {5, 33}, 300, 0, false},
+    {"1000 classes", 2, {3, 1000}, 3, 0, false},
+    {"2053 rows", 2, {2053, 3}, 3, 0, false},
+    {"images", 4, {2, 3, 5, 7}, 3, 0, false},
+    {"a label outside the classes, long rows", 2, {4, 37}, 3, -1, false},
+    {"a label outside the classes", 2, {40, 3}, 3, -1, false},
+    {"no rows", 2, {0, 4}, 3, 0, false},
+};
+
+static bool ce_sample(int i, clv__sample *out) {
+    if (i < 0 || (size_t)i >= sizeof ce_cases / sizeof *ce_cases) return false;
+    const struct ce_case *c = &ce_cases[i];
+    clv_shape x = clv_shape_make(c->rank, c->logits), labels = {.rank = c->rank - 1, .dims = {c->logits[0]}};
+    for (int d = 2; d < c->rank; d++) labels.dims[d - 1] = c->logits[d];
+    snprintf(out->label, sizeof out->label, "%s", c->label);
+    out->n_in = 2;
+    out->in[0] = clv__f32(x);
+    out->fill[0] = (clv__fill){CLV__FILL_UNIFORM, -c->reach, c->reach};
+    out->in[1] = clv__i32(labels);
+    // Bounds 0 and 0 would mean the default; a single class has only label 0.
+    double most = (double)(c->logits[1] - 1);
+    out->fill[1] =
+        (clv__fill){CLV__FILL_INTEGER, most > 0 ? (double)c->least_label : -0.25, most > 0 ? most : 0.25};
+    out->no_gradient = c->least_label < 0 || c->logits[0] == 0; // NaN
+    out->quick = c->quick;
+    return true;
+}
+
+static bool ce_backward_sample(int i, clv__sample *out) {
+    if (!ce_sample(i, out)) return false;
+    memmove(&out->in[1], &out->in[0], 2 * sizeof *out->in);
+    memmove(&out->fill[1], &out->fill[0], 2 * sizeof *out->fill);
+    clv__fill logits = out->fill[1];
+    out->n_in = 4;
+    out->in[0] = clv__f32((clv_shape){0});
+    out->fill[0] = (clv__fill){CLV__FILL_UNIFORM, 0.5, 2};
+    out->in[3] = clv__f32(CLV_SHAPE(2, sizes_of(&out->in[1].shape).rows));
+    out->fill[3] =
+        (clv__fill){CLV__FILL_UNIFORM, logits.hi, logits.hi + 1}; // any values do that keep exp small
+    return true;
+}
+
+const clv__op clv__op_cross_entropy_backward = {
+    .name = "cross_entropy_backward",
+    .infer = ce_backward_infer,
+    .variants = ce_backward_variants,
+    .reference = ce_backward_reference,
+    .sample = ce_backward_sample,
+    .cost = ce_cost,
+};
+
+static void ce_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    if (!clv__wants_grad(node, 0) || !dy[0]) return; // stats are for us alone: no gradient comes through them
+    dx[0] = clv__node_add(
+        &clv__op_cross_entropy_backward, NULL,
+        (clv_tensor *[]){dy[0], clv__node_in(node, 0), clv__node_in(node, 1), clv__node_out(node, 1)}, 4, 0);
+}
+
+const clv__op clv__op_cross_entropy = {
+    .name = "cross_entropy",
+    .infer = ce_infer,
+    .grad = ce_grad,
+    .variants = ce_variants,
+    .reference = ce_reference,
+    .sample = ce_sample,
+    .cost = ce_cost,
+    .reduction = ce_reduction,
+};
+
+clv_tensor *clv_cross_entropy(clv_tensor *logits, clv_tensor *labels) {
+    return clv__node_add(&clv__op_cross_entropy, NULL, (clv_tensor *[]){logits, labels}, 2, 0);
+}
+
+// ---- mean squared error
+// ---------------------------------------------------------------------------------------------
+
+static clv_status mse_pair(const clv__op_io *io, int x, clv__error *error) {
+    CLV_TRY(clv__want_dtype(io, x, "x", CLV_DTYPE_F32, error));
+    CLV_TRY(clv__want_dtype(io, x + 1, "target", CLV_DTYPE_F32, error));
+    if (!clv_shape_equal(&io->in[x].shape, &io->in[x + 1].shape)) {
+        CLV_FAIL(error, CLV_E_SHAPE, "x and target must have the same shape");
+    }
+    return CLV_OK;
+}
+
+static clv_status mse_infer(clv__op_io *io, clv__error *error) {
+    CLV_TRY(mse_pair(io, 0, error));
+    io->n_out = 1;
+    io->out[0] = clv__f32((clv_shape){0});
+    return CLV_OK;
+}
+
+static clv_status mse_backward_infer(clv__op_io *io, clv__error *error) {
+    CLV_TRY(clv__want_dtype(io, 0, "dy", CLV_DTYPE_F32, error));
+    CLV_TRY(mse_pair(io, 1, error));
+    if (clv__numel(&io->in[0]) != 1) CLV_FAIL(error, CLV_E_SHAPE, "dy must be one element");
+    io->n_out = 1;
+    io->out[0] = io->in[1];
+    return CLV_OK;
+}
+
+static void mse_lower(clv__launches *list, const clv__op_io *io, const char *entry, int64_t chunk) {
+    int64_t n = clv__numel(&io->in[0]), items = tree_items(n, chunk);
+    tree t = tree_begin(list, items);
+    clv__launch *launch = clv__launch_kernel(list, "loss", entry);
+    float divisor = tree_target(&t, launch, items, n);
+    clv__arg_in(list, launch, 0);
+    clv__arg_in(list, launch, 1);
+    CLV__ARGS_I32(list, launch, n, chunk);
+    clv__arg_f32(list, launch, divisor);
+    clv__launch_chunks(launch, items);
+    tree_finish(&t, n);
+}
+
+static void mse_plain(clv__launches *list, const clv__op_io *io) {
+    mse_lower(list, io, "mse_sum", CHUNK);
+}
+static void mse_vector(clv__launches *list, const clv__op_io *io) {
+    mse_lower(list, io, "mse_sum_vector", WIDE_CHUNK);
+}
+
+static bool mse_vector_supports(const clv_device_info *device, const clv__op_io *io) {
+    return clv__cpu_class(device) && clv__numel(&io->in[0]) >= 256;
+}
+
+static void mse_backward_plain(clv__launches *list, const clv__op_io *io) {
+    int64_t n = clv__numel(&io->out[0]);
+    if (n == 0) return;
+    clv__launch *launch = clv__launch_kernel(list, "loss", "mse_backward");
+    clv__arg_out(list, launch, 0);
+    for (int i = 0; i < 3; i++) clv__arg_in(list, launch, i);
+    clv__arg_i32(list, launch, n);
+    clv__launch_items(launch, clv__ceil_div(n, 16));
+}
+
+static const clv__variant mse_variants[] = {
+    {"plain", NULL, NULL, mse_plain}, {"vector", mse_vector_supports, vector_rank, mse_vector}, {0}};
+static const clv__variant mse_backward_variants[] = {{"plain", NULL, NULL, mse_backward_plain}, {0}};
+
+static void mse_reference(const clv__ref *ref) {
+    int64_t n = clv__numel(&ref->io->in[0]);
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += (ref->in[0][i] - ref->in[1][i]) * (ref->in[0][i] - ref->in[1][i]);
+    ref->out[0][0] = sum / (double)n;
+}
+
+static void mse_backward_reference(const clv__ref *ref) {
+    int64_t n = clv__numel(&ref->io->out[0]);
+    for (int64_t i = 0; i < n; i++)
+        ref->out[0][i] = 2 * (ref->in[1][i] - ref->in[2][i]) * ref->in[0][0] / (double)n;
+}
+
+static void mse_cost(const clv__op_io *io, clv__cost *cost) {
+    double n = (double)clv__numel(&io->in[1]);
+    *cost = (clv__cost){3 * n, 4 * n * io->n_in};
+}
+
+static int64_t mse_reduction(const clv__op_io *io) {
+    return clv__numel(&io->in[0]);
+}
+
+static const struct mse_case {
+    int rank;
+    int64_t x[3];
+    bool quick;
+} mse_cases[] = {
+    {2, {64, 10}, true},  {1, {17}, true},    {0, {0}, true},     {1, {1}, false},
+    {1, {2}, false},      {1, {256}, false},  {1, {1023}, false}, {1, {1025}, false},
+    {2, {31, 33}, false}, {1, {8191}, false}, {1, {8193}, false}, {3, {3, 37, 89}, false},
+    {1, {20011}, false},  {2, {0, 3}, false},
+};
+
+static bool mse_sample(int i, clv__sample *out) {
+    if (i < 0 || (size_t)i >= sizeof mse_cases / sizeof *mse_cases) return false;
+    clv_shape x = clv_shape_make(mse_cases[i].rank, mse_cases[i].x);
+    snprintf(out->label, sizeof out->label, "%lld elements", (long long)clv_shape_numel(&x));
+    out->n_in = 2;
+    out->in[0] = out->in[1] = clv__f32(x);
+    out->no_gradient = clv_shape_numel(&x) == 0; // NaN
+    out->quick = mse_cases[i].quick;
+    return true;
+}
+
+static bool mse_backward_sample(int i, clv__sample *out) {
+    if (!mse_sample(i, out)) return false;
+    out->n_in = 3;
+    out->in[2] = out->in[0];
+    out->in[0] = clv__f32((clv_shape){0});
+    return true;
+}
+
+const clv__op clv__op_mse_loss_backward = {
+    .name = "mse_loss_backward",
+    .infer = mse_backward_infer,
+    .variants = mse_backward_variants,
+    .reference = mse_backward_reference,
+    .sample = mse_backward_sample,
+    .cost = mse_cost,
+};
+
+static void mse_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    clv_tensor *d =
+        clv__node_add(&clv__op_mse_loss_backward, NULL,
+                      (clv_tensor *[]){dy[0], clv__node_in(node, 0), clv__node_in(node, 1)}, 3, 0);
+    dx[0] = d;
+    if (clv__wants_grad(node, 1)) dx[1] = clv_neg(d);
+}
+
+const clv__op clv__op_mse_loss = {
+    .name = "mse_loss",
+    .infer = mse_infer,
+    .grad = mse_grad,
+    .variants = mse_variants,
+    .reference = mse_reference,
+    .sample = mse_sample,
+    .cost = mse_cost,
+    .reduction = mse_reduction,
+};
+
+clv_tensor *clv_mse_loss(clv_tensor *x, clv_tensor *target) {
+    return clv__node_add(&clv__op_mse_loss, NULL, (clv_tensor *[]){x, target}, 2, 0);
+}

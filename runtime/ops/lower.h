@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Small helpers for the `lower` functions of ops.
+#ifndef CLV_OPS_LOWER_H
+#define CLV_OPS_LOWER_H
+
+#include "graph/op.h"
+
+/** Several sizes at once, as kernel arguments. */
+#define CLV__ARGS_I32(list, launch, ...)                                                                     \
+    clv__args_i32((list), (launch), (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),               \
+                  (int64_t[]){__VA_ARGS__})
+/** Several scalars at once. */
+#define CLV__ARGS_F32(list, launch, ...)                                                                     \
+    clv__args_f32((list), (launch), (int)(sizeof((float[]){__VA_ARGS__}) / sizeof(float)),                   \
+                  (float[]){__VA_ARGS__})
+
+static inline void clv__args_i32(clv__launches *list, clv__launch *launch, int n, const int64_t *values) {
+    for (int i = 0; i < n; i++) clv__arg_i32(list, launch, values[i]);
+}
+
+static inline void clv__args_f32(clv__launches *list, clv__launch *launch, int n, const float *values) {
+    for (int i = 0; i < n; i++) clv__arg_f32(list, launch, values[i]);
+}
+
+static inline int64_t clv__ceil_div(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
+/** How many rows of `width` elements one work-item does on a device with few, wide cores: about 8192
+ * elements. */
+static inline int64_t clv__rows_for(int64_t width) {
+    return width >= 8192 ? 1 : 8192 / (width > 0 ? width : 1);
+}
+
+/** A launch whose work-items each do a chunk: groups of one, so that the driver spreads them over its
+ * threads. */
+static inline void clv__launch_chunks(clv__launch *launch, int64_t items) {
+    clv__launch_grid(launch, (size_t)items, 1);
+}
+
+/** A launch of one work-item per element; the driver chooses groups. */
+static inline void clv__launch_items(clv__launch *launch, int64_t items) {
+    clv__launch_grid(launch, (size_t)items, 0);
+}
+
+/** Dimensions from `from` up to `to` (not included) multiplied. */
+static inline int64_t clv__dims_product(const clv_shape *shape, int from, int to) {
+    int64_t product = 1;
+    for (int i = from; i < to; i++) product *= shape->dims[i];
+    return product;
+}
+
+#endif

@@ -1,0 +1,547 @@
+// SPDX-License-Identifier: Apache-2.0
+// Batch normalisation over [N,C] and [N,C,...]: statistics per channel, of the batch in training, running in
+// evaluation. Two ops, because only training writes the running statistics. Source: Ioffe, Szegedy 2015,
+// arXiv:1502.03167, algorithms 1 and 2; torch.nn.BatchNorm2d.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cleave/ops.h"
+#include "ops/lower.h"
+
+typedef struct norm_attrs {
+    float momentum, eps;
+    int is_var; // batch_norm_backward: in evaluation, input 4 is the running variance instead of rstd
+} norm_attrs;
+
+enum { X, WEIGHT, BIAS, RUNNING_MEAN, RUNNING_VAR }; // inputs of batch_norm and batch_norm_eval
+enum { Y, MEAN, RSTD };                              // outputs of batch_norm; batch_norm_eval has Y
+enum { B_DY, B_X, B_WEIGHT, B_MEAN, B_SPREAD };      // inputs of batch_norm_backward
+enum { B_DX, B_DWEIGHT, B_DBIAS };                   // outputs of batch_norm_backward
+
+/** x seen from its channels: [N, C, S]. */
+typedef struct norm_sizes {
+    int64_t N, C, S;
+} norm_sizes;
+
+static norm_sizes sizes_of(const clv_shape *x) {
+    return (norm_sizes){x->dims[0], x->dims[1], clv__dims_product(x, 2, x->rank)};
+}
+
+static const norm_attrs *attrs_of(const clv__op_io *io) {
+    return io->attrs;
+}
+
+// ---- shape rule
+// -----------------------------------------------------------------------------------------------------
+
+static clv_status want_channels(const clv__op_io *io, int i, const char *what, bool optional, int64_t C,
+                                clv__error *error) {
+    if (optional && !clv__has_in(io, i)) return CLV_OK;
+    CLV_TRY(clv__want_dtype(io, i, what, CLV_DTYPE_F32, error));
+    if (io->in[i].shape.rank != 1 || io->in[i].shape.dims[0] != C) {
+        CLV_FAIL(error, CLV_E_SHAPE, "%s must be [%lld], one for each channel of x", what, (long long)C);
+    }
+    return CLV_OK;
+}
+
+static clv_status want_x(const clv__op_io *io, int i, clv__error *error) {
+    CLV_TRY(clv__want_dtype(io, i, "x", CLV_DTYPE_F32, error));
+    if (io->in[i].shape.rank < 2) {
+        CLV_FAIL(error, CLV_E_SHAPE, "x must be [N,C] or [N,C,...], it has %d dimensions",
+                 io->in[i].shape.rank);
+    }
+    return CLV_OK;
+}
+
+static clv_status infer(clv__op_io *io, bool training, clv__error *error) {
+    const norm_attrs *a = attrs_of(io);
+    CLV_TRY(want_x(io, X, error));
+    norm_sizes s = sizes_of(&io->in[X].shape);
+    CLV_TRY(want_channels(io, WEIGHT, "weight", true, s.C, error));
+    CLV_TRY(want_channels(io, BIAS, "bias", true, s.C, error));
+    CLV_TRY(want_channels(io, RUNNING_MEAN, "running_mean", training, s.C, error));
+    CLV_TRY(want_channels(io, RUNNING_VAR, "running_var", training, s.C, error));
+    if (!(a->eps > 0)) CLV_FAIL(error, CLV_E_VALUE, "eps must be above 0, it is %g", (double)a->eps);
+    if (!(a->momentum >= 0 && a->momentum <= 1)) {
+        CLV_FAIL(error, CLV_E_VALUE, "momentum must be from 0 to 1, it is %g", (double)a->momentum);
+    }
+    io->n_out = 1;
+    io->out[Y] = io->in[X];
+    if (!training) return CLV_OK;
+    if (s.N * s.S < 2) {
+        CLV_FAIL(error, CLV_E_VALUE, "training needs more than one value for each channel, x has %lld",
+                 (long long)(s.N * s.S));
+    }
+    io->n_out = 3;
+    io->out[MEAN] = io->out[RSTD] = clv__f32(CLV_SHAPE(s.C));
+    return CLV_OK;
+}
+
+static clv_status train_infer(clv__op_io *io, clv__error *error) {
+    return infer(io, true, error);
+}
+static clv_status eval_infer(clv__op_io *io, clv__error *error) {
+    return infer(io, false, error);
+}
+
+static clv_status backward_infer(clv__op_io *io, clv__error *error) {
+    CLV_TRY(clv__want_dtype(io, B_DY, "dy", CLV_DTYPE_F32, error));
+    CLV_TRY(want_x(io, B_X, error));
+    if (!clv_shape_equal(&io->in[B_DY].shape, &io->in[B_X].shape))
+        CLV_FAIL(error, CLV_E_SHAPE, "dy and x differ in shape");
+    int64_t C = io->in[B_X].shape.dims[1];
+    CLV_TRY(want_channels(io, B_WEIGHT, "weight", true, C, error));
+    CLV_TRY(want_channels(io, B_MEAN, "mean", false, C, error));
+    CLV_TRY(want_channels(io, B_SPREAD, attrs_of(io)->is_var ? "running_var" : "rstd", false, C, error));
+    io->n_out = 3;
+    io->out[B_DX] = io->in[B_X];
+    io->out[B_DWEIGHT] = io->out[B_DBIAS] = clv__f32(CLV_SHAPE(C));
+    return CLV_OK;
+}
+
+// ---- kernels
+// --------------------------------------------------------------------------------------------------------
+
+/** The end of every kernel that makes statistics. */
+static void keep_args(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
+    CLV__ARGS_I32(list, launch, clv__has_in(io, RUNNING_MEAN), clv__has_in(io, RUNNING_VAR));
+    CLV__ARGS_F32(list, launch, attrs_of(io)->momentum, attrs_of(io)->eps);
+}
+
+static void keep_tensors(clv__launches *list, clv__launch *launch) {
+    clv__arg_out(list, launch, MEAN);
+    clv__arg_out(list, launch, RSTD);
+    clv__arg_in(list, launch, RUNNING_MEAN);
+    clv__arg_in(list, launch, RUNNING_VAR);
+}
+
+/** Normalise: per element, or (rows > 0) by planes. */
+static void apply(clv__launches *list, const clv__op_io *io, bool planes) {
+    norm_sizes s = sizes_of(&io->in[X].shape);
+    bool training = io->n_out == 3;
+    int64_t n = s.N * s.C * s.S, rows = clv__rows_for(s.S);
+    if (n == 0) return;
+    clv__launch *launch =
+        clv__launch_kernel(list, "norm", planes ? "batch_norm_planes_apply" : "batch_norm_apply");
+    clv__arg_out(list, launch, Y);
+    for (int i = X; i <= BIAS; i++) clv__arg_in(list, launch, i);
+    if (training) {
+        clv__arg_out(list, launch, MEAN);
+        clv__arg_out(list, launch, RSTD);
+    } else {
+        clv__arg_in(list, launch, RUNNING_MEAN);
+        clv__arg_in(list, launch, RUNNING_VAR);
+    }
+    if (planes)
+        CLV__ARGS_I32(list, launch, s.N * s.C, rows);
+    else
+        clv__arg_i32(list, launch, n);
+    CLV__ARGS_I32(list, launch, s.C, s.S, clv__has_in(io, WEIGHT), clv__has_in(io, BIAS), !training);
+    clv__arg_f32(list, launch, attrs_of(io)->eps);
+    if (planes)
+        clv__launch_chunks(launch, clv__ceil_div(s.N * s.C, rows));
+    else
+        clv__launch_items(launch, n);
+}
+
+static void train_plain(clv__launches *list, const clv__op_io *io) {
+    norm_sizes s = sizes_of(&io->in[X].shape);
+    if (s.C == 0) return;
+    clv__launch *launch = clv__launch_kernel(list, "norm", "batch_norm_stats");
+    keep_tensors(list, launch);
+    clv__arg_in(list, launch, X);
+    CLV__ARGS_I32(list, launch, s.N, s.C, s.S);
+    keep_args(list, launch, io);
+    clv__launch_items(launch, s.C);
+    apply(list, io, false);
+}
+
+static void train_planes(clv__launches *list, const clv__op_io *io) {
+    norm_sizes s = sizes_of(&io->in[X].shape);
+    int64_t n_planes = s.N * s.C, rows = clv__rows_for(s.S);
+    if (n_planes == 0) return;
+    size_t bytes = (size_t)n_planes * 2 * sizeof(float), parts = clv__launch_workspace(list, bytes);
+    clv__launch *launch = clv__launch_kernel(list, "norm", "batch_norm_planes");
+    clv__arg_workspace(list, launch, parts, bytes);
+    clv__arg_in(list, launch, X);
+    CLV__ARGS_I32(list, launch, n_planes, rows, s.S);
+    clv__launch_chunks(launch, clv__ceil_div(n_planes, rows));
+
+    launch = clv__launch_kernel(list, "norm", "batch_norm_join");
+    keep_tensors(list, launch);
+    clv__arg_workspace(list, launch, parts, bytes);
+    CLV__ARGS_I32(list, launch, s.N, s.C, s.S);
+    keep_args(list, launch, io);
+    clv__launch_items(launch, s.C);
+    apply(list, io, true);
+}
+
+static void train_columns(clv__launches *list, const clv__op_io *io) {
+    norm_sizes s = sizes_of(&io->in[X].shape);
+    clv__launch *launch = clv__launch_kernel(list, "norm", "batch_norm_columns");
+    keep_tensors(list, launch);
+    clv__arg_in(list, launch, X);
+    CLV__ARGS_I32(list, launch, s.N, s.C);
+    keep_args(list, launch, io);
+    clv__launch_chunks(launch, clv__ceil_div(s.C, 16));
+    apply(list, io, false);
+}
+
+static void eval_plain(clv__launches *list, const clv__op_io *io) {
+    apply(list, io, false);
+}
+static void eval_planes(clv__launches *list, const clv__op_io *io) {
+    apply(list, io, true);
+}
+
+static void backward_apply(clv__launches *list, const clv__op_io *io, bool planes) {
+    norm_sizes s = sizes_of(&io->in[B_X].shape);
+    int64_t n = s.N * s.C * s.S, rows = clv__rows_for(s.S);
+    if (n == 0) return;
+    clv__launch *launch = clv__launch_kernel(
+        list, "norm", planes ? "batch_norm_planes_backward_apply" : "batch_norm_backward_apply");
+    clv__arg_out(list, launch, B_DX);
+    for (int i = B_DY; i <= B_SPREAD; i++) clv__arg_in(list, launch, i);
+    clv__arg_out(list, launch, B_DWEIGHT);
+    clv__arg_out(list, launch, B_DBIAS);
+    if (planes)
+        CLV__ARGS_I32(list, launch, s.N * s.C, rows);
+    else
+        clv__arg_i32(list, launch, n);
+    CLV__ARGS_I32(list, launch, s.C, s.S, clv__has_in(io, B_WEIGHT), attrs_of(io)->is_var);
+    CLV__ARGS_F32(list, launch, attrs_of(io)->eps, attrs_of(io)->is_var ? 0.0f : (float)(s.N * s.S));
+    if (planes)
+        clv__launch_chunks(launch, clv__ceil_div(s.N * s.C, rows));
+    else
+        clv__launch_items(launch, n);
+}
+
+static void sums_tensors(clv__launches *list, clv__launch *launch) {
+    clv__arg_out(list, launch, B_DWEIGHT);
+    clv__arg_out(list, launch, B_DBIAS);
+    clv__arg_in(list, launch, B_DY);
+    clv__arg_in(list, launch, B_X);
+    clv__arg_in(list, launch, B_MEAN);
+    clv__arg_in(list, launch, B_SPREAD);
+}
+
+static void backward_plain(clv__launches *list, const clv__op_io *io) {
+    norm_sizes s = sizes_of(&io->in[B_X].shape);
+    if (s.C == 0) return;
+    clv__launch *launch = clv__launch_kernel(list, "norm", "batch_norm_backward_sums");
+    sums_tensors(list, launch);
+    CLV__ARGS_I32(list, launch, s.N, s.C, s.S, attrs_of(io)->is_var);
+    clv__arg_f32(list, launch, attrs_of(io)->eps);
+    clv__launch_items(launch, s.C);
+    backward_apply(list, io, false);
+}
+
+static void backward_planes(clv__launches *list, const clv__op_io *io) {
+    norm_sizes s = sizes_of(&io->in[B_X].shape);
+    int64_t n_planes = s.N * s.C, rows = clv__rows_for(s.S);
+    size_t bytes = (size_t)n_planes * 2 * sizeof(float), parts = clv__launch_workspace(list, bytes);
+    clv__launch *launch = clv__launch_kernel(list, "norm", "batch_norm_planes_backward");
+    clv__arg_workspace(list, launch, parts, bytes);
+    clv__arg_in(list, launch, B_DY);
+    clv__arg_in(list, launch, B_X);
+    clv__arg_in(list, launch, B_MEAN);
+    CLV__ARGS_I32(list, launch, n_planes, rows, s.C, s.S);
+    clv__launch_chunks(launch, clv__ceil_div(n_planes, rows));
+
+    launch = clv__launch_kernel(list, "norm", "batch_norm_backward_join");
+    clv__arg_out(list, launch, B_DWEIGHT);
+    clv__arg_out(list, launch, B_DBIAS);
+    clv__arg_workspace(list, launch, parts, bytes);
+    clv__arg_in(list, launch, B_SPREAD);
+    CLV__ARGS_I32(list, launch, s.N, s.C, attrs_of(io)->is_var);
+    clv__arg_f32(list, launch, attrs_of(io)->eps);
+    clv__launch_items(launch, s.C);
+    backward_apply(list, io, true);
+}
+
+static void backward_columns(clv__launches *list, const clv__op_io *io) {
+    norm_sizes s = sizes_of(&io->in[B_X].shape);
+    clv__launch *launch = clv__launch_kernel(list, "norm", "batch_norm_columns_backward");
+    sums_tensors(list, launch);
+    CLV__ARGS_I32(list, launch, s.N, s.C, attrs_of(io)->is_var);
+    clv__arg_f32(list, launch, attrs_of(io)->eps);
+    clv__launch_chunks(launch, clv__ceil_div(s.C, 16));
+    backward_apply(list, io, false);
+}
+
+// Input 0 of each of the ops has the shape of x.
+
+static bool planes_support(const clv_device_info *device, const clv__op_io *io) {
+    norm_sizes s = sizes_of(&io->in[0].shape);
+    return clv__cpu_class(device) && s.S >= 16 && s.N * s.C > 0;
+}
+
+static bool columns_support(const clv_device_info *device, const clv__op_io *io) {
+    norm_sizes s = sizes_of(&io->in[0].shape);
+    return clv__cpu_class(device) && s.S == 1 && s.C >= 8;
+}
+
+static double vector_rank(const clv_device_info *device, const clv__op_io *io) {
+    (void)device;
+    (void)io;
+    return 0.1;
+}
+
+static const clv__variant train_variants[] = {{"plain", NULL, NULL, train_plain},
+                                              {"planes", planes_support, vector_rank, train_planes},
+                                              {"columns", columns_support, vector_rank, train_columns},
+                                              {0}};
+static const clv__variant eval_variants[] = {
+    {"plain", NULL, NULL, eval_plain}, {"planes", planes_support, vector_rank, eval_planes}, {0}};
+static const clv__variant backward_variants[] = {{"plain", NULL, NULL, backward_plain},
+                                                 {"planes", planes_support, vector_rank, backward_planes},
+                                                 {"columns", columns_support, vector_rank, backward_columns},
+                                                 {0}};
+
+// ---- references
+// -----------------------------------------------------------------------------------------------------
+
+static void normalise(const clv__ref *ref, int64_t c, double mean, double rstd) {
+    norm_sizes s = sizes_of(&ref->io->in[X].shape);
+    double weight = ref->in[WEIGHT] ? ref->in[WEIGHT][c] : 1, bias = ref->in[BIAS] ? ref->in[BIAS][c] : 0;
+    for (int64_t n = 0; n < s.N; n++) {
+        for (int64_t i = 0; i < s.S; i++) {
+            int64_t at = (n * s.C + c) * s.S + i;
+            ref->out[Y][at] = (ref->in[X][at] - mean) * rstd * weight + bias;
+        }
+    }
+}
+
+static void train_reference(const clv__ref *ref) {
+    norm_sizes s = sizes_of(&ref->io->in[X].shape);
+    double momentum = (double)attrs_of(ref->io)->momentum, eps = (double)attrs_of(ref->io)->eps,
+           M = (double)(s.N * s.S);
+    for (int64_t c = 0; c < s.C; c++) {
+        double sum = 0, square = 0;
+        for (int64_t n = 0; n < s.N; n++)
+            for (int64_t i = 0; i < s.S; i++) sum += ref->in[X][(n * s.C + c) * s.S + i];
+        double mean = sum / M;
+        for (int64_t n = 0; n < s.N; n++)
+            for (int64_t i = 0; i < s.S; i++) square += pow(ref->in[X][(n * s.C + c) * s.S + i] - mean, 2);
+        double rstd = 1 / sqrt(square / M + eps);
+        normalise(ref, c, mean, rstd);
+        ref->out[MEAN][c] = mean;
+        ref->out[RSTD][c] = rstd;
+        if (ref->in[RUNNING_MEAN])
+            ref->in[RUNNING_MEAN][c] = (1 - momentum) * ref->in[RUNNING_MEAN][c] + momentum * mean;
+        if (ref->in[RUNNING_VAR])
+            ref->in[RUNNING_VAR][c] = (1 - momentum) * ref->in[RUNNING_VAR][c] + momentum * square / (M - 1);
+    }
+}
+
+static void eval_reference(const clv__ref *ref) {
+    norm_sizes s = sizes_of(&ref->io->in[X].shape);
+    for (int64_t c = 0; c < s.C; c++)
+        normalise(ref, c, ref->in[RUNNING_MEAN][c],
+                  1 / sqrt(ref->in[RUNNING_VAR][c] + (double)attrs_of(ref->io)->eps));
+}
+
+static void backward_reference(const clv__ref *ref) {
+    norm_sizes s = sizes_of(&ref->io->in[B_X].shape);
+    bool is_var = attrs_of(ref->io)->is_var;
+    double M = (double)(s.N * s.S);
+    for (int64_t c = 0; c < s.C; c++) {
+        double mean = ref->in[B_MEAN][c], spread = ref->in[B_SPREAD][c], sum = 0, product = 0;
+        double rstd = is_var ? 1 / sqrt(spread + (double)attrs_of(ref->io)->eps) : spread;
+        double weight = ref->in[B_WEIGHT] ? ref->in[B_WEIGHT][c] : 1;
+        for (int64_t n = 0; n < s.N; n++) {
+            for (int64_t i = 0; i < s.S; i++) {
+                int64_t at = (n * s.C + c) * s.S + i;
+                sum += ref->in[B_DY][at];
+                product += ref->in[B_DY][at] * (ref->in[B_X][at] - mean) * rstd;
+            }
+        }
+        ref->out[B_DBIAS][c] = sum;
+        ref->out[B_DWEIGHT][c] = product;
+        for (int64_t n = 0; n < s.N; n++) {
+            for (int64_t i = 0; i < s.S; i++) {
+                int64_t at = (n * s.C + c) * s.S + i;
+                double g = ref->in[B_DY][at];
+                if (!is_var) g -= (sum + (ref->in[B_X][at] - mean) * rstd * product) / M;
+                ref->out[B_DX][at] = weight * rstd * g;
+            }
+        }
+    }
+}
+
+static void train_cost(const clv__op_io *io, clv__cost *cost) {
+    double n = (double)clv__numel(&io->in[X]);
+    *cost = (clv__cost){7 * n, 12 * n};
+}
+
+static void eval_cost(const clv__op_io *io, clv__cost *cost) {
+    double n = (double)clv__numel(&io->in[X]);
+    *cost = (clv__cost){2 * n, 8 * n};
+}
+
+static void backward_cost(const clv__op_io *io, clv__cost *cost) {
+    double n = (double)clv__numel(&io->in[B_X]);
+    *cost = (clv__cost){8 * n, 20 * n};
+}
+
+static int64_t per_channel(const clv__op_io *io) {
+    norm_sizes s = sizes_of(&io->in[0].shape);
+    return s.N * s.S;
+}
+
+// ---- samples
+// --------------------------------------------------------------------------------------------------------
+
+static const struct norm_case {
+    const char *label;
+    int rank;
+    int64_t x[4];
+    double lo, hi; // of x
+    bool affine, running, quick;
+} cases[] = {
+    {"images", 4, {3, 5, 4, 7}, -1, 1, true, true, true},
+    {"[N,C]", 2, {9, 19}, -1, 1, true, true, true},
+    {"small images", 4, {4, 3, 2, 3}, -1, 1, true, true, true},
+    {"two values", 2, {2, 1}, -1, 1, true, true, false},
+    {"one image of two pixels", 4, {1, 2, 1, 2}, -1, 1, true, true, false},
+    {"[N,C], 8 channels", 2, {5, 8}, -1, 1, true, true, false},
+    {"[N,C], 33 channels", 2, {17, 33}, -1, 1, true, true, false},
+    {"[N,C,L]", 3, {2, 3, 17}, -1, 1, true, true, false},
+    {"planes of 16", 4, {2, 2, 4, 4}, -1, 1, true, true, false},
+    {"planes of 289", 4, {2, 3, 17, 17}, -1, 1, true, true, false},
+    {"many small planes", 4, {41, 13, 4, 5}, -1, 1, true, true, false},
+    {"mean far from zero", 4, {4, 3, 6, 6}, 999, 1001, true, true, false},
+    {"no weight and bias", 4, {2, 3, 5, 5}, -1, 1, false, true, false},
+    {"no running statistics", 4, {2, 3, 5, 5}, -1, 1, true, false, false},
+    {"[N,C], nothing optional", 2, {4, 16}, -1, 1, false, false, false},
+    {"no channels", 4, {2, 0, 3, 3}, -1, 1, true, true, false},
+};
+
+static bool sample(int i, clv__sample *out, bool training) {
+    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
+    const struct norm_case *c = &cases[i];
+    clv__desc channel = clv__f32(CLV_SHAPE(c->x[1]));
+    snprintf(out->label, sizeof out->label, "%s", c->label);
+    memcpy(out->attrs, &(norm_attrs){.momentum = 0.1f, .eps = 1e-5f}, sizeof(norm_attrs));
+    out->quick = c->quick;
+    out->n_in = 5;
+    out->in[X] = clv__f32(clv_shape_make(c->rank, c->x));
+    out->fill[X] = (clv__fill){CLV__FILL_UNIFORM, c->lo, c->hi};
+    if (c->affine) {
+        out->in[WEIGHT] = out->in[BIAS] = channel;
+        out->fill[WEIGHT] = (clv__fill){CLV__FILL_UNIFORM, 0.5, 2};
+    }
+    if (c->running || !training) {
+        out->in[RUNNING_MEAN] = out->in[RUNNING_VAR] = channel;
+        out->fill[RUNNING_MEAN] = (clv__fill){CLV__FILL_UNIFORM, c->lo, c->hi};
+        out->fill[RUNNING_VAR] = (clv__fill){CLV__FILL_UNIFORM, 0.5, 2};
+    }
+    return true;
+}
+
+static bool train_sample(int i, clv__sample *out) {
+    return sample(i, out, true);
+}
+static bool eval_sample(int i, clv__sample *out) {
+    return sample(i, out, false);
+}
+
+static bool backward_sample(int i, clv__sample *out) {
+    clv__sample forward = {0};
+    if (!sample(i / 2, &forward, true)) return false;
+    int is_var = i % 2;
+    const struct norm_case *c = &cases[i / 2];
+    snprintf(out->label, sizeof out->label, "%s, %s", c->label, is_var ? "evaluation" : "training");
+    memcpy(out->attrs, &(norm_attrs){.momentum = 0.1f, .eps = 1e-5f, .is_var = is_var}, sizeof(norm_attrs));
+    out->quick = forward.quick;
+    out->n_in = 5;
+    out->in[B_DY] = out->in[B_X] = forward.in[X];
+    out->fill[B_X] = forward.fill[X];
+    out->in[B_WEIGHT] = forward.in[WEIGHT];
+    out->fill[B_WEIGHT] = forward.fill[WEIGHT];
+    out->in[B_MEAN] = out->in[B_SPREAD] = clv__f32(CLV_SHAPE(c->x[1]));
+    out->fill[B_MEAN] = forward.fill[X];
+    out->fill[B_SPREAD] = (clv__fill){CLV__FILL_UNIFORM, 0.5, 2};
+    return true;
+}
+
+// ---- descriptors
+// ----------------------------------------------------------------------------------------------------
+
+const clv__op clv__op_batch_norm_backward = {
+    .name = "batch_norm_backward",
+    .attrs_bytes = sizeof(norm_attrs),
+    .infer = backward_infer,
+    .variants = backward_variants,
+    .reference = backward_reference,
+    .sample = backward_sample,
+    .cost = backward_cost,
+    .reduction = per_channel,
+};
+
+static clv_tensor *backward_node(const clv__node *node, clv_tensor *dy, clv_tensor *mean, clv_tensor *spread,
+                                 bool is_var, clv_tensor **dx) {
+    norm_attrs attrs = *(const norm_attrs *)clv__node_attrs(node);
+    attrs.is_var = is_var;
+    clv_tensor *inputs[] = {dy, clv__node_in(node, X), clv__node_in(node, WEIGHT), mean, spread};
+    clv_tensor *first = clv__node_add(&clv__op_batch_norm_backward, &attrs, inputs, 5, 1u << B_WEIGHT);
+    dx[X] = first;
+    dx[WEIGHT] = clv__sibling(first, B_DWEIGHT);
+    dx[BIAS] = clv__sibling(first, B_DBIAS);
+    return first;
+}
+
+static void train_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    if (!dy[Y]) return; // mean and rstd are for us alone: no gradient comes through them
+    backward_node(node, dy[Y], clv__node_out(node, MEAN), clv__node_out(node, RSTD), false, dx);
+}
+
+/** y = (x - m) * w / sqrt(v + eps) + b: the statistics are inputs like others here, if somebody asks. */
+static void eval_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    clv_tensor *mean = clv__node_in(node, RUNNING_MEAN), *var = clv__node_in(node, RUNNING_VAR);
+    clv_tensor *weight = clv__node_in(node, WEIGHT);
+    clv_tensor *first = backward_node(node, dy[Y], mean, var, true, dx);
+    if (clv__wants_grad(node, RUNNING_MEAN) || clv__wants_grad(node, RUNNING_VAR)) {
+        clv_tensor *shifted = clv_add_scalar(var, ((const norm_attrs *)clv__node_attrs(node))->eps);
+        clv_tensor *dweight = clv__sibling(first, B_DWEIGHT), *dbias = clv__sibling(first, B_DBIAS);
+        dx[RUNNING_MEAN] = clv_neg(clv_div(weight ? clv_mul(weight, dbias) : dbias, clv_sqrt(shifted)));
+        dx[RUNNING_VAR] =
+            clv_mul_scalar(clv_div(weight ? clv_mul(weight, dweight) : dweight, shifted), -0.5f);
+    }
+}
+
+const clv__op clv__op_batch_norm = {
+    .name = "batch_norm",
+    .attrs_bytes = sizeof(norm_attrs),
+    .mutates = 1u << RUNNING_MEAN | 1u << RUNNING_VAR,
+    .infer = train_infer,
+    .grad = train_grad,
+    .variants = train_variants,
+    .reference = train_reference,
+    .sample = train_sample,
+    .cost = train_cost,
+    .reduction = per_channel,
+};
+
+const clv__op clv__op_batch_norm_eval = {
+    .name = "batch_norm_eval",
+    .attrs_bytes = sizeof(norm_attrs),
+    .infer = eval_infer,
+    .grad = eval_grad,
+    .variants = eval_variants,
+    .reference = eval_reference,
+    .sample = eval_sample,
+    .cost = eval_cost,
+};
+
+clv_tensor *clv_batch_norm(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, clv_tensor *running_mean,
+                           clv_tensor *running_var, bool training, float momentum, float eps) {
+    norm_attrs attrs = {.momentum = momentum, .eps = eps};
+    clv_tensor *inputs[] = {x, weight, bias, running_mean, running_var};
+    if (training) {
+        return clv__node_add(&clv__op_batch_norm, &attrs, inputs, 5,
+                             1u << WEIGHT | 1u << BIAS | 1u << RUNNING_MEAN | 1u << RUNNING_VAR);
+    }
+    return clv__node_add(&clv__op_batch_norm_eval, &attrs, inputs, 5, 1u << WEIGHT | 1u << BIAS);
+}

@@ -1,0 +1,565 @@
+// SPDX-License-Identifier: Apache-2.0
+// Optimizers as ops: each update node reads a gradient and writes a parameter and its state in place. What
+// changes from step to step comes through the graph's `hyper` input, so that the arguments of launches never
+// change:
+//     hyper[0]  learning rate
+//     hyper[1]  1 in the first step, else 0
+//     hyper[2]  Adam's step size, learning rate / (1 - beta1^t)
+//     hyper[3]  sqrt(1 - beta2^t)
+// Sources: torch.optim.SGD, Adam, AdamW and clip_grad_norm_; Kingma, Ba 2014, arXiv:1412.6980; Loshchilov,
+// Hutter 2017, arXiv:1711.05101.
+//
+// One node for each parameter. To update many in one launch later: the kernels take a range of elements, and
+// nothing of a node but its attributes differs between parameters.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleave/optim.h"
+#include "graph/graph.h"
+#include "ops/lower.h"
+
+// ---- the caller's numbers
+// -------------------------------------------------------------------------------------------
+
+/** The decimal number the caller wrote: 0.999f means 0.999, not 0.99900001287. 1 - beta2 has lost 5e-5 of
+ * itself otherwise. */
+static double decimal(float value) {
+    char text[32];
+    snprintf(text, sizeof text, "%.7g", (double)value);
+    double written = strtod(text, NULL);
+    return (float)written == value ? written : (double)value;
+}
+
+static double beta1_of(const clv_optimizer_config *config) {
+    return config->beta1 == 0 ? 0.9 : decimal(config->beta1);
+}
+static double beta2_of(const clv_optimizer_config *config) {
+    return config->beta2 == 0 ? 0.999 : decimal(config->beta2);
+}
+
+void clv_optimizer_hyper_values(const clv_optimizer_config *config, int64_t step, double lr,
+                                float values[CLV_HYPER_VALUES]) {
+    values[0] = (float)lr;
+    values[1] = step <= 1 ? 1.0f : 0.0f;
+    values[2] = (float)(lr / (1 - pow(beta1_of(config), (double)step)));
+    values[3] = (float)sqrt(1 - pow(beta2_of(config), (double)step));
+}
+
+enum { PARAM, GRAD, HYPER }; // inputs of every update
+enum { CHUNK = 1024, WIDE_CHUNK = 16384 };
+
+static clv_status want_like(const clv__op_io *io, int i, const char *what, bool optional, clv__error *error) {
+    char shape[128];
+    if (optional && !clv__has_in(io, i)) return CLV_OK;
+    CLV_TRY(clv__want_dtype(io, i, what, CLV_DTYPE_F32, error));
+    if (!clv_shape_equal(&io->in[PARAM].shape, &io->in[i].shape)) {
+        CLV_FAIL(error, CLV_E_SHAPE, "%s must have the shape of the parameter, %s", what,
+                 clv_shape_text(&io->in[PARAM].shape, shape, sizeof shape));
+    }
+    return CLV_OK;
+}
+
+static clv_status want_scalar(const clv__op_io *io, int i, const char *what, int64_t n, clv__error *error) {
+    CLV_TRY(clv__want_dtype(io, i, what, CLV_DTYPE_F32, error));
+    if (clv__numel(&io->in[i]) != n)
+        CLV_FAIL(error, CLV_E_SHAPE, "%s must have %lld elements", what, (long long)n);
+    return CLV_OK;
+}
+
+static clv_status want_update(clv__op_io *io, int clip, clv__error *error) {
+    CLV_TRY(clv__want_dtype(io, PARAM, "the parameter", CLV_DTYPE_F32, error));
+    CLV_TRY(want_like(io, GRAD, "the gradient", false, error));
+    CLV_TRY(want_scalar(io, HYPER, "hyper", CLV_HYPER_VALUES, error));
+    if (clv__has_in(io, clip)) CLV_TRY(want_scalar(io, clip, "the clip factor", 1, error));
+    io->n_out = 0;
+    return CLV_OK;
+}
+
+static double fast_rank(const clv_device_info *device, const clv__op_io *io) {
+    (void)device;
+    (void)io;
+    return 0.2;
+}
+
+static bool fast_supports(const clv_device_info *device, const clv__op_io *io) {
+    return clv__cpu_class(device) && clv__numel(&io->in[0]) >= 64;
+}
+
+/** A launch over n elements, `count` to a work-item. */
+static void spread(clv__launch *launch, int64_t n, int64_t count) {
+    if (count == 1)
+        clv__launch_items(launch, n);
+    else
+        clv__launch_chunks(launch, clv__ceil_div(n, count));
+}
+
+// ---- SGD
+// ------------------------------------------------------------------------------------------------------------
+
+typedef struct sgd_attrs {
+    float momentum, undamped, weight_decay; // undamped: 1 - dampening
+    int nesterov;
+} sgd_attrs;
+
+enum { SGD_BUFFER = 3, SGD_CLIP };
+
+static clv_status sgd_infer(clv__op_io *io, clv__error *error) {
+    CLV_TRY(want_update(io, SGD_CLIP, error));
+    return want_like(io, SGD_BUFFER, "the momentum buffer", true, error);
+}
+
+static void sgd_lower(clv__launches *list, const clv__op_io *io, int64_t count) {
+    const sgd_attrs *a = io->attrs;
+    int64_t n = clv__numel(&io->in[PARAM]);
+    if (n == 0) return;
+    clv__launch *launch = clv__launch_kernel(list, "optimizer", "sgd_update");
+    const int order[] = {PARAM, SGD_BUFFER, GRAD, HYPER, SGD_CLIP};
+    for (int i = 0; i < 5; i++) clv__arg_in(list, launch, order[i]);
+    CLV__ARGS_I32(list, launch, n, count, clv__has_in(io, SGD_BUFFER), clv__has_in(io, SGD_CLIP),
+                  a->nesterov);
+    CLV__ARGS_F32(list, launch, a->momentum, a->undamped, a->weight_decay);
+    spread(launch, n, count);
+}
+
+static void sgd_plain(clv__launches *list, const clv__op_io *io) {
+    sgd_lower(list, io, 1);
+}
+static void sgd_vector(clv__launches *list, const clv__op_io *io) {
+    sgd_lower(list, io, 4096);
+}
+
+static void sgd_reference(const clv__ref *ref) {
+    const sgd_attrs *a = ref->io->attrs;
+    int64_t n = clv__numel(&ref->io->in[PARAM]);
+    double *p = ref->in[PARAM], *b = ref->in[SGD_BUFFER], lr = ref->in[HYPER][0];
+    double momentum = (double)a->momentum, factor = ref->in[SGD_CLIP] ? ref->in[SGD_CLIP][0] : 1;
+    bool first = ref->in[HYPER][1] > 0.5;
+    for (int64_t i = 0; i < n; i++) {
+        double g = ref->in[GRAD][i] * factor + (double)a->weight_decay * p[i];
+        if (b) {
+            b[i] = first ? g : momentum * b[i] + (double)a->undamped * g;
+            g = a->nesterov ? g + momentum * b[i] : b[i];
+        }
+        p[i] -= lr * g;
+    }
+}
+
+static void update_cost(const clv__op_io *io, clv__cost *cost) {
+    double n = (double)clv__numel(&io->in[PARAM]);
+    int states = 0;
+    for (int i = HYPER + 1; i < io->n_in; i++) states += clv__has_in(io, i) && clv__numel(&io->in[i]) > 1;
+    *cost = (clv__cost){(4 + 6 * states) * n, 4 * n * (3 + 2 * states)};
+}
+
+static const int64_t sizes[] = {130, 17, 1, 2, 63, 64, 65, 4097, 9001, 0}; // the first two are quick
+
+/** Inputs that all updates have, of sizes[size], and hyper values of a first or a later step. */
+static void update_sample(clv__sample *out, int size, bool first, int n_states, bool clip) {
+    clv__desc like = clv__f32(CLV_SHAPE(sizes[size]));
+    out->quick = size < 2;
+    out->n_in = 4 + n_states;
+    out->in[PARAM] = out->in[GRAD] = like;
+    out->in[HYPER] = clv__f32(CLV_SHAPE(CLV_HYPER_VALUES));
+    out->fill[HYPER] =
+        first ? (clv__fill){CLV__FILL_UNIFORM, 0.6, 0.9} : (clv__fill){CLV__FILL_UNIFORM, 0.1, 0.4};
+    for (int i = 0; i < n_states; i++) out->in[HYPER + 1 + i] = like;
+    if (clip) {
+        out->in[HYPER + 1 + n_states] = clv__f32(CLV_SHAPE(1));
+        out->fill[HYPER + 1 + n_states] = (clv__fill){CLV__FILL_UNIFORM, 0.1, 0.9};
+    }
+}
+
+static const struct sgd_case {
+    const char *label;
+    sgd_attrs attrs;
+    bool first, buffer, clip;
+} sgd_cases[] = {
+    {"plain", {0, 1, 0, 0}, false, false, false},
+    {"weight decay, clipped", {0, 1, 0.1f, 0}, false, false, true},
+    {"momentum, first step", {0.9f, 0.5f, 0.01f, 0}, true, true, false},
+    {"momentum, dampening", {0.9f, 0.5f, 0.01f, 0}, false, true, true},
+    {"Nesterov", {0.9f, 1, 0.01f, 1}, false, true, false},
+};
+
+static bool sgd_sample(int i, clv__sample *out) {
+    int n_sizes = (int)(sizeof sizes / sizeof *sizes), n_cases = (int)(sizeof sgd_cases / sizeof *sgd_cases);
+    if (i < 0 || i >= n_sizes * n_cases) return false;
+    const struct sgd_case *c = &sgd_cases[i % n_cases];
+    snprintf(out->label, sizeof out->label, "%s, %lld elements", c->label, (long long)sizes[i / n_cases]);
+    memcpy(out->attrs, &c->attrs, sizeof c->attrs);
+    update_sample(out, i / n_cases, c->first, 1, c->clip);
+    if (!c->buffer) out->in[SGD_BUFFER] = (clv__desc){0};
+    return true;
+}
+
+static const clv__variant sgd_variants[] = {
+    {"plain", NULL, NULL, sgd_plain}, {"vector", fast_supports, fast_rank, sgd_vector}, {0}};
+
+const clv__op clv__op_sgd_update = {
+    .name = "sgd_update",
+    .attrs_bytes = sizeof(sgd_attrs),
+    .mutates = 1u << PARAM | 1u << SGD_BUFFER,
+    .infer = sgd_infer,
+    .variants = sgd_variants,
+    .reference = sgd_reference,
+    .sample = sgd_sample,
+    .cost = update_cost,
+};
+
+// ---- Adam, AdamW
+// ----------------------------------------------------------------------------------------------------
+
+typedef struct adam_attrs {
+    float beta1, rest1, beta2, rest2, eps; // rest: 1 - beta
+    float coupled_decay,
+        decoupled_decay; // Adam adds decay * p to the gradient, AdamW takes lr * decay * p from p
+} adam_attrs;
+
+enum { ADAM_AVG = 3, ADAM_AVG_SQ, ADAM_CLIP };
+
+static clv_status adam_infer(clv__op_io *io, clv__error *error) {
+    CLV_TRY(want_update(io, ADAM_CLIP, error));
+    CLV_TRY(want_like(io, ADAM_AVG, "exp_avg", false, error));
+    return want_like(io, ADAM_AVG_SQ, "exp_avg_sq", false, error);
+}
+
+static void adam_lower(clv__launches *list, const clv__op_io *io, int64_t count) {
+    const adam_attrs *a = io->attrs;
+    int64_t n = clv__numel(&io->in[PARAM]);
+    if (n == 0) return;
+    clv__launch *launch = clv__launch_kernel(list, "optimizer", "adam_update");
+    const int order[] = {PARAM, ADAM_AVG, ADAM_AVG_SQ, GRAD, HYPER, ADAM_CLIP};
+    for (int i = 0; i < 6; i++) clv__arg_in(list, launch, order[i]);
+    CLV__ARGS_I32(list, launch, n, count, clv__has_in(io, ADAM_CLIP));
+    CLV__ARGS_F32(list, launch, a->beta1, a->rest1, a->beta2, a->rest2, a->eps, a->coupled_decay,
+                  a->decoupled_decay);
+    spread(launch, n, count);
+}
+
+static void adam_plain(clv__launches *list, const clv__op_io *io) {
+    adam_lower(list, io, 1);
+}
+static void adam_vector(clv__launches *list, const clv__op_io *io) {
+    adam_lower(list, io, 2048);
+}
+
+static void adam_reference(const clv__ref *ref) {
+    const adam_attrs *a = ref->io->attrs;
+    int64_t n = clv__numel(&ref->io->in[PARAM]);
+    const double *hyper = ref->in[HYPER];
+    double *p = ref->in[PARAM], *m = ref->in[ADAM_AVG], *v = ref->in[ADAM_AVG_SQ];
+    double factor = ref->in[ADAM_CLIP] ? ref->in[ADAM_CLIP][0] : 1;
+    for (int64_t i = 0; i < n; i++) {
+        double g = ref->in[GRAD][i] * factor + (double)a->coupled_decay * p[i];
+        p[i] *= 1 - hyper[0] * (double)a->decoupled_decay;
+        m[i] = (double)a->beta1 * m[i] + (double)a->rest1 * g;
+        v[i] = (double)a->beta2 * v[i] + (double)a->rest2 * g * g;
+        p[i] -= hyper[2] * m[i] / (sqrt(v[i]) / hyper[3] + (double)a->eps);
+    }
+}
+
+static const struct adam_case {
+    const char *label;
+    adam_attrs attrs;
+    bool clip;
+} adam_cases[] = {
+    {"Adam", {0.9f, 0.1f, 0.999f, 0.001f, 1e-8f, 0, 0}, false},
+    {"Adam, weight decay, clipped", {0.9f, 0.1f, 0.99f, 0.01f, 1e-3f, 0.1f, 0}, true},
+    {"AdamW", {0.9f, 0.1f, 0.999f, 0.001f, 1e-8f, 0, 0.1f}, false},
+};
+
+static bool adam_sample(int i, clv__sample *out) {
+    int n_sizes = (int)(sizeof sizes / sizeof *sizes),
+        n_cases = (int)(sizeof adam_cases / sizeof *adam_cases);
+    if (i < 0 || i >= n_sizes * n_cases) return false;
+    const struct adam_case *c = &adam_cases[i % n_cases];
+    snprintf(out->label, sizeof out->label, "%s, %lld elements", c->label, (long long)sizes[i / n_cases]);
+    memcpy(out->attrs, &c->attrs, sizeof c->attrs);
+    update_sample(out, i / n_cases, false, 2, c->clip);
+    out->fill[ADAM_AVG_SQ] = (clv__fill){CLV__FILL_UNIFORM, 0.01, 1};
+    return true;
+}
+
+static const clv__variant adam_variants[] = {
+    {"plain", NULL, NULL, adam_plain}, {"vector", fast_supports, fast_rank, adam_vector}, {0}};
+
+const clv__op clv__op_adam_update = {
+    .name = "adam_update",
+    .attrs_bytes = sizeof(adam_attrs),
+    .mutates = 1u << PARAM | 1u << ADAM_AVG | 1u << ADAM_AVG_SQ,
+    .infer = adam_infer,
+    .variants = adam_variants,
+    .reference = adam_reference,
+    .sample = adam_sample,
+    .cost = update_cost,
+};
+
+// ---- the norm of all gradients
+// -------------------------------------------------------------------------------------- sum_squares goes
+// through the gradients one after the other and carries the sum on; clip_scale makes the factor of it.
+
+static clv_status squares_infer(clv__op_io *io, clv__error *error) {
+    CLV_TRY(clv__want_dtype(io, 0, "the gradient", CLV_DTYPE_F32, error));
+    if (clv__has_in(io, 1)) CLV_TRY(want_scalar(io, 1, "the sum so far", 1, error));
+    io->n_out = 1;
+    io->out[0] = clv__f32(CLV_SHAPE(1));
+    return CLV_OK;
+}
+
+/** One level of the tree: n values to ceil(n / chunk) sums; the last level adds the sum so far. */
+static void squares_level(clv__launches *list, const clv__op_io *io, const char *entry, int64_t n,
+                          int64_t chunk, bool wide, const size_t *from, int64_t from_n, const size_t *to) {
+    int64_t items = n > chunk ? clv__ceil_div(n, chunk) : 1;
+    clv__launch *launch = clv__launch_kernel(list, "optimizer", entry);
+    if (items == 1)
+        clv__arg_out(list, launch, 0);
+    else
+        clv__arg_workspace(list, launch, *to, (size_t)items * sizeof(float));
+    if (from)
+        clv__arg_workspace(list, launch, *from, (size_t)from_n * sizeof(float));
+    else
+        clv__arg_in(list, launch, 0);
+    clv__arg_in(list, launch, 1);
+    CLV__ARGS_I32(list, launch, n, chunk);
+    if (!from) clv__arg_i32(list, launch, wide);
+    clv__arg_i32(list, launch, items == 1 && clv__has_in(io, 1));
+    clv__launch_chunks(launch, items);
+}
+
+static void squares_lower(clv__launches *list, const clv__op_io *io, int64_t chunk, bool wide) {
+    int64_t n = clv__numel(&io->in[0]), items = n > chunk ? clv__ceil_div(n, chunk) : 1;
+    size_t at[2] = {0};
+    int turn = 0;
+    if (items > 1) at[0] = clv__launch_workspace(list, (size_t)items * sizeof(float));
+    if (items > CHUNK)
+        at[1] = clv__launch_workspace(list, (size_t)clv__ceil_div(items, CHUNK) * sizeof(float));
+    squares_level(list, io, "sum_squares", n, chunk, wide, NULL, 0, &at[0]);
+    for (n = items; n > 1; n = items) {
+        items = clv__ceil_div(n, CHUNK);
+        squares_level(list, io, "sum_parts", n, CHUNK, false, &at[turn], n, &at[1 - turn]);
+        turn = 1 - turn;
+    }
+}
+
+static void squares_plain(clv__launches *list, const clv__op_io *io) {
+    squares_lower(list, io, CHUNK, false);
+}
+static void squares_vector(clv__launches *list, const clv__op_io *io) {
+    squares_lower(list, io, WIDE_CHUNK, true);
+}
+
+static void squares_reference(const clv__ref *ref) {
+    int64_t n = clv__numel(&ref->io->in[0]);
+    double sum = ref->in[1] ? ref->in[1][0] : 0;
+    for (int64_t i = 0; i < n; i++) sum += ref->in[0][i] * ref->in[0][i];
+    ref->out[0][0] = sum;
+}
+
+static int64_t squares_reduction(const clv__op_io *io) {
+    return clv__numel(&io->in[0]);
+}
+
+static bool squares_sample(int i, clv__sample *out) {
+    static const int64_t cases[] = {65, 1500, 1, 2, 31, 1023, 1025, 16385, 40009, 1100003, 0};
+    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
+    snprintf(out->label, sizeof out->label, "%lld elements%s", (long long)cases[i],
+             i % 2 ? ", a sum so far" : "");
+    out->quick = i < 2;
+    out->n_in = 2;
+    out->in[0] = clv__f32(CLV_SHAPE(cases[i]));
+    if (i % 2) out->in[1] = clv__f32(CLV_SHAPE(1));
+    out->fill[1] = (clv__fill){CLV__FILL_UNIFORM, 1, 2};
+    return true;
+}
+
+static const clv__variant squares_variants[] = {
+    {"plain", NULL, NULL, squares_plain}, {"vector", fast_supports, fast_rank, squares_vector}, {0}};
+
+const clv__op clv__op_sum_squares = {
+    .name = "sum_squares",
+    .infer = squares_infer,
+    .variants = squares_variants,
+    .reference = squares_reference,
+    .sample = squares_sample,
+    .reduction = squares_reduction,
+};
+
+static clv_status clip_infer(clv__op_io *io, clv__error *error) {
+    CLV_TRY(want_scalar(io, 0, "the sum of squares", 1, error));
+    io->n_out = 1;
+    io->out[0] = clv__f32(CLV_SHAPE(1));
+    return CLV_OK;
+}
+
+static void clip_plain(clv__launches *list, const clv__op_io *io) {
+    clv__launch *launch = clv__launch_kernel(list, "optimizer", "clip_scale");
+    clv__arg_out(list, launch, 0);
+    clv__arg_in(list, launch, 0);
+    clv__arg_f32(list, launch, *(const float *)io->attrs);
+    clv__launch_chunks(launch, 1);
+}
+
+static void clip_reference(const clv__ref *ref) {
+    double factor = (double)*(const float *)ref->io->attrs / (sqrt(ref->in[0][0]) + 1e-6);
+    ref->out[0][0] = factor > 1 ? 1 : factor;
+}
+
+static bool clip_sample(int i, clv__sample *out) {
+    static const float norms[] = {0.5f, 10.0f};
+    if (i < 0 || i > 1) return false;
+    snprintf(out->label, sizeof out->label, i ? "a small norm stays" : "a large norm is cut");
+    memcpy(out->attrs, &norms[i], sizeof norms[i]);
+    out->quick = true;
+    out->n_in = 1;
+    out->in[0] = clv__f32(CLV_SHAPE(1));
+    out->fill[0] = (clv__fill){CLV__FILL_UNIFORM, 1, 2};
+    return true;
+}
+
+static const clv__variant clip_variants[] = {{"plain", NULL, NULL, clip_plain}, {0}};
+
+const clv__op clv__op_clip_scale = {
+    .name = "clip_scale",
+    .attrs_bytes = sizeof(float),
+    .infer = clip_infer,
+    .variants = clip_variants,
+    .reference = clip_reference,
+    .sample = clip_sample,
+};
+
+// ---- building
+// -------------------------------------------------------------------------------------------------------
+
+static clv_status check(const clv_optimizer_config *c, const char **what, double *value) {
+    const struct {
+        const char *what;
+        float value;
+        bool ok;
+    } rules[] = {
+        {"kind must be CLV_SGD, CLV_ADAM or CLV_ADAMW", (float)c->kind,
+         c->kind == CLV_SGD || c->kind == CLV_ADAM || c->kind == CLV_ADAMW},
+        {"momentum must be at least 0", c->momentum, c->momentum >= 0},
+        {"dampening must be at least 0", c->dampening, c->dampening >= 0},
+        {"weight_decay must be at least 0 (negative means none for AdamW only)", c->weight_decay,
+         c->weight_decay >= 0 || (c->kind == CLV_ADAMW && c->weight_decay < 0)},
+        {"beta1 must be from 0 up to, not including, 1", c->beta1, c->beta1 >= 0 && c->beta1 < 1},
+        {"beta2 must be from 0 up to, not including, 1", c->beta2, c->beta2 >= 0 && c->beta2 < 1},
+        {"eps must be at least 0", c->eps, c->eps >= 0},
+        {"clip_norm must be at least 0 (0: no clipping)", c->clip_norm, c->clip_norm >= 0},
+        {"nesterov needs a momentum above 0, and no dampening", c->momentum,
+         c->kind != CLV_SGD || !c->nesterov || (c->momentum > 0 && c->dampening == 0)},
+    };
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        if (rules[i].ok && isfinite(rules[i].value)) continue;
+        *what = rules[i].what;
+        *value = (double)rules[i].value;
+        return CLV_E_VALUE;
+    }
+    return CLV_OK;
+}
+
+static clv_tensor *state_of(clv_graph *graph, const clv_tensor *parameter, const char *state) {
+    char name[1200];
+    int n = snprintf(name, sizeof name, "%s.%s", parameter->name, state);
+    if (n < 0 || (size_t)n >= sizeof name) {
+        return clv__graph_fail(graph, CLV_E_VALUE, "the name '%s.%s' is too long", parameter->name, state);
+    }
+    return clv__persistent(graph, name, parameter->desc, (clv_init){.kind = CLV_INIT_ZEROS}, CLV_OPTIMIZER,
+                           false);
+}
+
+static void add_sgd(const clv_optimizer_config *c, clv_tensor *parameter, clv_tensor *clip) {
+    sgd_attrs attrs = {.momentum = c->momentum,
+                       .undamped = (float)(1 - decimal(c->dampening)),
+                       .weight_decay = c->weight_decay,
+                       .nesterov = c->nesterov};
+    clv_graph *graph = parameter->graph;
+    clv_tensor *buffer = c->momentum > 0 ? state_of(graph, parameter, "momentum_buffer") : NULL;
+    clv_tensor *inputs[] = {parameter, parameter->gradient, graph->hyper, buffer, clip};
+    clv__node_add(&clv__op_sgd_update, &attrs, inputs, 5, 1u << SGD_BUFFER | 1u << SGD_CLIP);
+}
+
+static void add_adam(const clv_optimizer_config *c, clv_tensor *parameter, clv_tensor *clip) {
+    double beta1 = beta1_of(c), beta2 = beta2_of(c);
+    adam_attrs attrs = {.beta1 = (float)beta1,
+                        .rest1 = (float)(1 - beta1),
+                        .beta2 = (float)beta2,
+                        .rest2 = (float)(1 - beta2),
+                        .eps = c->eps == 0 ? 1e-8f : c->eps};
+    if (c->kind == CLV_ADAM)
+        attrs.coupled_decay = c->weight_decay;
+    else
+        attrs.decoupled_decay = c->weight_decay == 0 ? 0.01f : c->weight_decay < 0 ? 0 : c->weight_decay;
+    clv_graph *graph = parameter->graph;
+    clv_tensor *inputs[] = {parameter,
+                            parameter->gradient,
+                            graph->hyper,
+                            state_of(graph, parameter, "exp_avg"),
+                            state_of(graph, parameter, "exp_avg_sq"),
+                            clip};
+    clv__node_add(&clv__op_adam_update, &attrs, inputs, 6, 1u << ADAM_CLIP);
+}
+
+/** The factor that all gradients are scaled by. */
+static clv_tensor *add_clip(clv_graph *graph, clv_tensor *const *parameters, size_t n, float clip_norm) {
+    clv_tensor *total = NULL;
+    for (size_t i = 0; i < n; i++) {
+        graph->layer_override = parameters[i]->layer;
+        total = clv__node_add(&clv__op_sum_squares, NULL, (clv_tensor *[]){parameters[i]->gradient, total}, 2,
+                              i == 0 ? 2u : 0);
+    }
+    graph->layer_override = "";
+    return clv__node_add(&clv__op_clip_scale, &clip_norm, &total, 1, 0);
+}
+
+void clv_optimizer_add(clv_graph *graph, const clv_optimizer_config *config) {
+    const char *what;
+    double value;
+    if (!graph || graph->error.status != CLV_OK) return;
+    if (!config) {
+        clv__graph_fail(graph, CLV_E_VALUE, "clv_optimizer_add: config is NULL");
+        return;
+    }
+    if (check(config, &what, &value) != CLV_OK) {
+        clv__graph_fail(graph, CLV_E_VALUE, "clv_optimizer_add: %s (it is %g)", what, value);
+        return;
+    }
+    if (graph->hyper) {
+        clv__graph_fail(graph, CLV_E_STATE, "clv_optimizer_add: the graph has an optimizer already");
+        return;
+    }
+    size_t n = 0;
+    clv_tensor **parameters = clv__arena_alloc(&graph->arena, graph->n_tensors + 1, sizeof(clv_tensor *));
+    if (!parameters) {
+        clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no host memory for the optimizer");
+        return;
+    }
+    for (size_t i = 0; i < graph->n_tensors; i++) {
+        if (graph->tensors[i]->trainable && graph->tensors[i]->gradient) parameters[n++] = graph->tensors[i];
+    }
+    if (n == 0) {
+        clv__graph_fail(
+            graph, CLV_E_STATE,
+            "clv_optimizer_add: no parameter has a gradient; call clv_backward with the loss first");
+        return;
+    }
+    graph->phase = CLV__UPDATE;
+    graph->layer_override = "";
+    graph->hyper = clv_input(graph, "hyper", CLV_DTYPE_F32, CLV_SHAPE(CLV_HYPER_VALUES));
+    clv_tensor *clip = config->clip_norm > 0 ? add_clip(graph, parameters, n, config->clip_norm) : NULL;
+    for (size_t i = 0; i < n; i++) {
+        graph->layer_override = parameters[i]->layer;
+        if (config->kind == CLV_SGD)
+            add_sgd(config, parameters[i], clip);
+        else
+            add_adam(config, parameters[i], clip);
+    }
+    graph->layer_override = NULL;
+    graph->phase = CLV__FORWARD;
+}
+
+clv_tensor *clv_optimizer_hyper(const clv_graph *graph) {
+    return graph ? graph->hyper : NULL;
+}

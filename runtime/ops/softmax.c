@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax and its logarithm along one axis, and their gradients from the result.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cleave/ops.h"
+#include "ops/lower.h"
+
+typedef struct softmax_attrs {
+    int axis; // may count from the end
+} softmax_attrs;
+
+/** A tensor seen from its axis: [outer, D, inner]. */
+typedef struct softmax_sizes {
+    int64_t outer, D, inner;
+} softmax_sizes;
+
+static softmax_sizes sizes_of(const clv__op_io *io) {
+    const clv_shape *x = &io->out[0].shape;
+    int axis = ((const softmax_attrs *)io->attrs)->axis;
+    if (axis < 0) axis += x->rank;
+    return (softmax_sizes){clv__dims_product(x, 0, axis), x->dims[axis],
+                           clv__dims_product(x, axis + 1, x->rank)};
+}
+
+static bool is_log(const clv__op_io *io) {
+    return io->op->data != NULL;
+}
+
+static clv_status infer(clv__op_io *io, clv__error *error) {
+    int axis;
+    CLV_TRY(clv__want_dtype(io, 0, "x", CLV_DTYPE_F32, error));
+    CLV_TRY(clv__want_axis(((const softmax_attrs *)io->attrs)->axis, io->in[0].shape.rank, &axis, error));
+    io->n_out = 1;
+    io->out[0] = io->in[0];
+    return CLV_OK;
+}
+
+static clv_status backward_infer(clv__op_io *io, clv__error *error) {
+    CLV_TRY(clv__want_dtype(io, 1, "y", CLV_DTYPE_F32, error));
+    if (!clv_shape_equal(&io->in[0].shape, &io->in[1].shape))
+        CLV_FAIL(error, CLV_E_SHAPE, "dy and y differ in shape");
+    return infer(io, error);
+}
+
+// ---- kernels
+// --------------------------------------------------------------------------------------------------------
+
+static void tensors(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
+    clv__arg_out(list, launch, 0);
+    for (int i = 0; i < io->n_in; i++) clv__arg_in(list, launch, i);
+}
+
+static void plain(clv__launches *list, const clv__op_io *io) {
+    softmax_sizes s = sizes_of(io);
+    int64_t n_rows = s.outer * s.inner;
+    if (n_rows * s.D == 0) return;
+    clv__launch *launch = clv__launch_kernel(list, "softmax", io->n_in == 1 ? "softmax" : "softmax_backward");
+    tensors(list, launch, io);
+    CLV__ARGS_I32(list, launch, n_rows, s.D, s.inner, is_log(io));
+    clv__launch_items(launch, n_rows);
+}
+
+static void vector(clv__launches *list, const clv__op_io *io) {
+    softmax_sizes s = sizes_of(io);
+    bool backward = io->n_in == 2;
+    clv__launch *launch;
+    if (s.outer * s.inner * s.D == 0) return;
+    if (s.inner == 1) {
+        int64_t rows = clv__rows_for(s.D);
+        launch = clv__launch_kernel(list, "softmax", backward ? "softmax_rows_backward" : "softmax_rows");
+        tensors(list, launch, io);
+        CLV__ARGS_I32(list, launch, s.outer, rows, s.D, is_log(io));
+        clv__launch_chunks(launch, clv__ceil_div(s.outer, rows));
+    } else {
+        int64_t items = s.outer * clv__ceil_div(s.inner, 16);
+        launch =
+            clv__launch_kernel(list, "softmax", backward ? "softmax_columns_backward" : "softmax_columns");
+        tensors(list, launch, io);
+        CLV__ARGS_I32(list, launch, items, s.D, s.inner, is_log(io));
+        clv__launch_chunks(launch, items);
+    }
+}
+
+/** Rows, or neighbouring columns, long enough to fill vectors. */
+static bool vector_supports(const clv_device_info *device, const clv__op_io *io) {
+    softmax_sizes s = sizes_of(io);
+    return clv__cpu_class(device) && (s.inner == 1 ? s.D >= 16 : s.inner >= 8);
+}
+
+static double vector_rank(const clv_device_info *device, const clv__op_io *io) {
+    (void)device;
+    (void)io;
+    return 0.2;
+}
+
+static const clv__variant variants[] = {
+    {"plain", NULL, NULL, plain}, {"vector", vector_supports, vector_rank, vector}, {0}};
+
+// ---- references
+// -----------------------------------------------------------------------------------------------------
+
+static void reference(const clv__ref *ref) {
+    softmax_sizes s = sizes_of(ref->io);
+    for (int64_t o = 0; o < s.outer; o++) {
+        for (int64_t i = 0; i < s.inner; i++) {
+            const double *x = ref->in[0] + o * s.D * s.inner + i;
+            double *y = ref->out[0] + o * s.D * s.inner + i;
+            double largest = -INFINITY, sum = 0;
+            for (int64_t d = 0; d < s.D; d++) largest = fmax(largest, x[d * s.inner]);
+            for (int64_t d = 0; d < s.D; d++) sum += exp(x[d * s.inner] - largest);
+            for (int64_t d = 0; d < s.D; d++) {
+                double v = x[d * s.inner] - largest;
+                y[d * s.inner] = is_log(ref->io) ? v - log(sum) : exp(v) / sum;
+            }
+        }
+    }
+}
+
+static void backward_reference(const clv__ref *ref) {
+    softmax_sizes s = sizes_of(ref->io);
+    bool log_form = is_log(ref->io);
+    for (int64_t o = 0; o < s.outer; o++) {
+        for (int64_t i = 0; i < s.inner; i++) {
+            int64_t base = o * s.D * s.inner + i;
+            const double *dy = ref->in[0] + base, *y = ref->in[1] + base;
+            double *dx = ref->out[0] + base, sum = 0;
+            for (int64_t d = 0; d < s.D; d++)
+                sum += log_form ? dy[d * s.inner] : dy[d * s.inner] * y[d * s.inner];
+            for (int64_t d = 0; d < s.D; d++) {
+                int64_t at = d * s.inner;
+                dx[at] = log_form ? dy[at] - exp(y[at]) * sum : y[at] * (dy[at] - sum);
+            }
+        }
+    }
+}
+
+static void cost(const clv__op_io *io, clv__cost *cost) {
+    double n = (double)clv__numel(&io->out[0]);
+    *cost = (clv__cost){5 * n, 4 * n * (io->n_in + 1)};
+}
+
+static int64_t reduction(const clv__op_io *io) {
+    return sizes_of(io).D;
+}
+
+// ---- samples
+// --------------------------------------------------------------------------------------------------------
+
+static const struct softmax_case {
+    const char *label;
+    int rank;
+    int64_t x[4];
+    int axis;
+    double reach; // elements are drawn from -reach .. reach
+    bool quick;
+} cases[] = {
+    {"rows of 10", 2, {64, 10}, 1, 3, true},
+    {"rows of 33", 2, {7, 33}, -1, 3, true},
+    {"first axis of a matrix", 2, {5, 19}, 0, 3, true},
+    {"one element", 1, {1}, 0, 3, false},
+    {"two elements", 1, {2}, 0, 3, false},
+    {"rows of 16", 2, {3, 16}, 1, 3, false},
+    {"rows of 17", 2, {2, 17}, 1, 3, false},
+    {"rows of 257, large elements", 2, {3, 257}, 1, 500, false},
+    {"a long row", 2, {1, 2049}, 1, 5, false},
+    {"many rows", 2, {1031, 20}, 1, 3, false},
+    {"middle axis, inner 8", 3, {2, 5, 8}, 1, 3, false},
+    {"middle axis, inner 16", 3, {3, 4, 16}, -2, 3, false},
+    {"channels of an image, inner 35", 4, {2, 3, 5, 7}, 1, 3, false},
+    {"inner 3", 3, {2, 7, 3}, 1, 3, false},
+    {"axis of one", 3, {3, 1, 17}, 1, 3, false},
+    {"last axis of four", 4, {2, 3, 4, 31}, 3, 3, false},
+    {"no rows", 2, {0, 5}, 1, 3, false},
+};
+
+static bool sample(int i, clv__sample *out) {
+    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
+    const struct softmax_case *c = &cases[i];
+    snprintf(out->label, sizeof out->label, "%s", c->label);
+    memcpy(out->attrs, &(softmax_attrs){c->axis}, sizeof(softmax_attrs));
+    out->n_in = 1;
+    out->in[0] = clv__f32(clv_shape_make(c->rank, c->x));
+    out->fill[0] = (clv__fill){CLV__FILL_UNIFORM, -c->reach, c->reach};
+    out->quick = c->quick;
+    return true;
+}
+
+static bool backward_sample(int i, clv__sample *out) {
+    if (!sample(i, out)) return false;
+    out->n_in = 2;
+    out->in[1] = out->in[0];
+    out->fill[0] = (clv__fill){CLV__FILL_UNIFORM, -1, 1};
+    out->fill[1] = (clv__fill){CLV__FILL_UNIFORM, 0, 0.1}; // y; any values do for the formula
+    return true;
+}
+
+// ---- descriptors
+// ----------------------------------------------------------------------------------------------------
+
+static const int log_form; // .data of the log ops points here
+
+const clv__op clv__op_softmax_backward = {
+    .name = "softmax_backward",
+    .attrs_bytes = sizeof(softmax_attrs),
+    .infer = backward_infer,
+    .variants = variants,
+    .reference = backward_reference,
+    .sample = backward_sample,
+    .cost = cost,
+    .reduction = reduction,
+};
+
+const clv__op clv__op_log_softmax_backward = {
+    .name = "log_softmax_backward",
+    .attrs_bytes = sizeof(softmax_attrs),
+    .data = &log_form,
+    .infer = backward_infer,
+    .variants = variants,
+    .reference = backward_reference,
+    .sample = backward_sample,
+    .cost = cost,
+    .reduction = reduction,
+};
+
+static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    dx[0] =
+        clv__node_add(is_log(clv__node_io(node)) ? &clv__op_log_softmax_backward : &clv__op_softmax_backward,
+                      clv__node_attrs(node), (clv_tensor *[]){dy[0], clv__node_out(node, 0)}, 2, 0);
+}
+
+const clv__op clv__op_softmax = {
+    .name = "softmax",
+    .attrs_bytes = sizeof(softmax_attrs),
+    .infer = infer,
+    .grad = grad,
+    .variants = variants,
+    .reference = reference,
+    .sample = sample,
+    .cost = cost,
+    .reduction = reduction,
+};
+
+const clv__op clv__op_log_softmax = {
+    .name = "log_softmax",
+    .attrs_bytes = sizeof(softmax_attrs),
+    .data = &log_form,
+    .infer = infer,
+    .grad = grad,
+    .variants = variants,
+    .reference = reference,
+    .sample = sample,
+    .cost = cost,
+    .reduction = reduction,
+};
+
+clv_tensor *clv_softmax(clv_tensor *x, int axis) {
+    return clv__node_add(&clv__op_softmax, &(softmax_attrs){axis}, &x, 1, 0);
+}
+
+clv_tensor *clv_log_softmax(clv_tensor *x, int axis) {
+    return clv__node_add(&clv__op_log_softmax, &(softmax_attrs){axis}, &x, 1, 0);
+}
