@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+// The plan's promises: nothing that lives at the same time shares bytes, nothing crosses a chunk, what is predicted is
+// what is taken.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "harness/harness.h"
+
+#include "base/random.h"
+#include "plan/plan.h"
+#include "unit/toy_ops.h"
+
+static clv_runtime *runtime;
+
+static clv_device *device_named(const char *name) {
+    clv_device *device = NULL;
+    assert_int_equal(clv_device_find(runtime, name, &device), CLV_OK);
+    return device;
+}
+
+static int setup(void **state) {
+    (void)state;
+    return clv_runtime_create(&(clv_runtime_config){.no_opencl = true, .null_devices = true}, &runtime) == CLV_OK ? 0 : -1;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    clv_runtime_destroy(runtime);
+    return 0;
+}
+
+/** A random graph: each node adds two earlier tensors of one size. */
+static clv_graph *random_graph(uint64_t seed, int n_nodes) {
+    clv_graph *graph;
+    assert_int_equal(clv_graph_create(runtime, &graph), CLV_OK);
+    clv__random random;
+    clv__random_init(&random, seed, CLV__STREAM_TEST, 0);
+    clv_tensor *made[3][200];
+    int n_made[3] = {1, 1, 1};
+    for (int size = 0; size < 3; size++) {
+        char name[8];
+        snprintf(name, sizeof name, "x%d", size);
+        made[size][0] = clv_input(graph, name, CLV_DTYPE_F32, CLV_SHAPE(100 + size * 77));
+    }
+    for (int i = 0; i < n_nodes; i++) {
+        int size = (int)clv__random_below(&random, 3), n = n_made[size];
+        clv_tensor *a = made[size][clv__random_below(&random, (uint32_t)n)];
+        clv_tensor *b = made[size][clv__random_below(&random, (uint32_t)n)];
+        made[size][n_made[size]++] = toy(clv__random_below(&random, 2) ? &toy_sum : &toy_sum_apart, a, b);
+    }
+    for (int size = 0; size < 3; size++) {
+        if (n_made[size] > 1) clv_output(made[size][n_made[size] - 1], NULL);
+    }
+    return graph;
+}
+
+/** Run the plan on paper: mark every byte with the tensor written there, and see each input intact when it is read. */
+static void check_bytes(const clv_plan *plan) {
+    size_t bytes = plan->activations.bytes;
+    int *owner = calloc(bytes + 1, sizeof *owner);
+    for (int at = 0; at < plan->n_nodes; at++) {
+        const clv__node *node = plan->nodes[at].node;
+        for (int i = 0; i < node->io.n_in; i++) {
+            const clv__plan_tensor *in = &plan->tensors[node->in[i]->id];
+            if (in->segment != CLV__IN_ACTIVATIONS) continue;
+            for (size_t b = in->offset; b < in->offset + in->bytes; b++) assert_int_equal(owner[b], node->in[i]->id);
+        }
+        const clv__plan_tensor *out = &plan->tensors[node->out[0]->id];
+        if (out->segment != CLV__IN_ACTIVATIONS) continue;
+        assert_true(out->offset + out->bytes <= bytes);
+        assert_true(plan->activations.chunk >= out->bytes);
+        assert_int_equal(out->offset / plan->activations.chunk, (out->offset + out->bytes - 1) / plan->activations.chunk);
+        for (size_t b = out->offset; b < out->offset + out->bytes; b++) owner[b] = node->out[0]->id;
+    }
+    free(owner);
+}
+
+static void test_live_tensors_never_share_bytes(void **state) {
+    (void)state;
+    clv_device *device = device_named("null");
+    uint64_t whole = device->info.max_alloc_bytes;
+    for (uint64_t seed = 1; seed <= 60; seed++) {
+        device->info.max_alloc_bytes = seed % 2 ? whole : 2048; // small: the arena is cut into chunks
+        clv_graph *graph = random_graph(seed, 100);
+        clv_plan *plan;
+        assert_int_equal(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK);
+        check_bytes(plan);
+        clv_plan_destroy(plan);
+        clv_graph_destroy(graph);
+    }
+    device->info.max_alloc_bytes = whole;
+}
+
+static void test_a_chain_in_place_is_one_block(void **state) {
+    (void)state;
+    clv_graph *graph;
+    assert_int_equal(clv_graph_create(runtime, &graph), CLV_OK);
+    clv_tensor *t = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(1000));
+    for (int i = 0; i < 6; i++) t = toy(&toy_sum, t, NULL);
+    clv_output(toy(&toy_sum_apart, t, NULL), "y");
+    clv_plan *plan;
+    assert_int_equal(clv_plan_create(graph, &(clv_plan_config){.device = device_named("null")}, &plan), CLV_OK);
+    size_t one = clv__size_align(4000, plan->device->info.alignment_bytes);
+    assert_int_equal(plan->activations.bytes, one);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+}
+
+static void test_what_nobody_needs_is_not_planned(void **state) {
+    (void)state;
+    clv_graph *graph;
+    assert_int_equal(clv_graph_create(runtime, &graph), CLV_OK);
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8));
+    clv_tensor *unused = clv_input(graph, "unused", CLV_DTYPE_F32, CLV_SHAPE(8));
+    toy(&toy_sum, unused, NULL);
+    clv_output(toy(&toy_sum, x, NULL), "y");
+    clv_plan *plan;
+    assert_int_equal(clv_plan_create(graph, &(clv_plan_config){.device = device_named("host")}, &plan), CLV_OK);
+    assert_int_equal(clv_plan_node_count(plan), 1);
+    assert_int_equal(plan->n_inputs, 1);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+}
+
+static void test_a_graph_without_results_is_refused(void **state) {
+    (void)state;
+    clv_graph *graph;
+    assert_int_equal(clv_graph_create(runtime, &graph), CLV_OK);
+    toy(&toy_sum, clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8)), NULL);
+    clv_plan *plan;
+    assert_int_equal(clv_plan_create(graph, NULL, &plan), CLV_E_VALUE);
+    assert_null(plan);
+    assert_non_null(strstr(clv_runtime_error(runtime), "clv_output"));
+    clv_graph_destroy(graph);
+}
+
+static void test_pins_are_checked(void **state) {
+    (void)state;
+    clv_graph *graph;
+    assert_int_equal(clv_graph_create(runtime, &graph), CLV_OK);
+    clv_output(toy(&toy_sum, clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8)), NULL), "y");
+    clv_plan *plan;
+    clv_plan_config config = {.device = device_named("null"), .variants = "no_such_op=plain"};
+    assert_int_equal(clv_plan_create(graph, &config, &plan), CLV_E_VALUE);
+    config.variants = "nonsense";
+    assert_int_equal(clv_plan_create(graph, &config, &plan), CLV_E_VALUE);
+    config.variants = "*=plain";
+    assert_int_equal(clv_plan_create(graph, &config, &plan), CLV_OK);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+}
+
+static void test_prediction_is_what_is_taken(void **state) {
+    (void)state;
+    clv_device *device = device_named("host");
+    for (uint64_t seed = 1; seed <= 10; seed++) {
+        clv_graph *graph = random_graph(seed, 50);
+        clv_plan *plan;
+        clv_session *session;
+        clv_run *run;
+        assert_int_equal(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK);
+        clv_plan_memory predicted = clv_plans_memory(&plan, 1);
+        clv_device_memory_reset_peak(device);
+        assert_int_equal(clv_session_create(runtime, NULL, &session), CLV_OK);
+        assert_int_equal(clv_run_create(session, plan, &run), CLV_OK);
+        clv_memory_info taken = clv_device_memory(device);
+        assert_int_equal(taken.all.peak, predicted.predicted_peak_bytes);
+        for (int c = 0; c < CLV_CATEGORIES; c++) assert_int_equal(taken.category[c].peak, predicted.category[c]);
+        clv_run_destroy(run);
+        clv_session_destroy(session);
+        clv_plan_destroy(plan);
+        clv_graph_destroy(graph);
+        assert_int_equal(clv_device_memory(device).all.current, 0);
+    }
+}
+
+static void test_a_budget_is_never_exceeded(void **state) {
+    (void)state;
+    clv_device *device = device_named("host");
+    clv_graph *graph = random_graph(3, 50);
+    clv_plan *plan;
+    clv_session *session;
+    clv_run *run;
+    assert_int_equal(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK);
+    uint64_t bytes = clv_plans_memory(&plan, 1).predicted_peak_bytes;
+    assert_int_equal(clv_session_create(runtime, NULL, &session), CLV_OK);
+    clv_device_set_budget(device, bytes - 1);
+    assert_int_equal(clv_run_create(session, plan, &run), CLV_E_BUDGET);
+    assert_null(run);
+    assert_non_null(strstr(clv_runtime_error(runtime), "budget"));
+    assert_int_equal(clv_device_memory(device).all.current, 0);
+    clv_device_set_budget(device, bytes);
+    assert_int_equal(clv_run_create(session, plan, &run), CLV_OK);
+    clv_device_set_budget(device, 0);
+    clv_run_destroy(run);
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_live_tensors_never_share_bytes),
+        cmocka_unit_test(test_a_chain_in_place_is_one_block),
+        cmocka_unit_test(test_what_nobody_needs_is_not_planned),
+        cmocka_unit_test(test_a_graph_without_results_is_refused),
+        cmocka_unit_test(test_pins_are_checked),
+        cmocka_unit_test(test_prediction_is_what_is_taken),
+        cmocka_unit_test(test_a_budget_is_never_exceeded),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Feeding, stepping and fetching: two slots, values that stay, tickets that grow old, runs that take turns.
+#include <stdio.h>
+#include <string.h>
+
+#include "harness/harness.h"
+
+#include "exec/session.h"
+#include "unit/toy_ops.h"
+
+static clv_runtime *runtime;
+static clv_device *host;
+
+static int setup(void **state) {
+    (void)state;
+    if (clv_runtime_create(&(clv_runtime_config){.no_opencl = true}, &runtime) != CLV_OK) return -1;
+    return clv_device_find(runtime, "host", &host) == CLV_OK ? 0 : -1;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    clv_runtime_destroy(runtime);
+    return 0;
+}
+
+/** total += x;  y = a + x */
+typedef struct toy_model {
+    clv_graph *graph;
+    clv_tensor *x, *a, *y;
+    clv_plan *plan;
+    clv_run *run;
+} toy_model;
+
+static toy_model build(clv_session *session, int64_t n) {
+    toy_model m = {0};
+    assert_int_equal(clv_graph_create(runtime, &m.graph), CLV_OK);
+    m.x = clv_input(m.graph, "x", CLV_DTYPE_F32, CLV_SHAPE(n));
+    m.a = clv_input(m.graph, "a", CLV_DTYPE_F32, CLV_SHAPE(n));
+    clv_tensor *total = clv_parameter(m.graph, "total", CLV_SHAPE(4), (clv_init){CLV_INIT_ZEROS, 0, 0});
+    m.y = toy(&toy_sum, m.a, m.x);
+    clv_output(m.y, "y");
+    if (n == 4) toy(&toy_accumulate, total, m.x);
+    assert_int_equal(clv_plan_create(m.graph, &(clv_plan_config){.device = host}, &m.plan), CLV_OK);
+    if (session) assert_int_equal(clv_run_create(session, m.plan, &m.run), CLV_OK);
+    return m;
+}
+
+static void destroy(toy_model *m) {
+    clv_run_destroy(m->run);
+    clv_plan_destroy(m->plan);
+    clv_graph_destroy(m->graph);
+}
+
+static void feed(toy_model *m, clv_tensor *input, float value) {
+    float values[16];
+    for (int i = 0; i < 16; i++) values[i] = value;
+    assert_int_equal(clv_run_feed(m->run, input, values, clv_tensor_bytes(input)), CLV_OK);
+}
+
+static float step(toy_model *m) {
+    int64_t ticket;
+    float values[16];
+    assert_int_equal(clv_run_step(m->run, &ticket), CLV_OK);
+    assert_int_equal(clv_run_fetch(m->run, ticket, m->y, values, clv_tensor_bytes(m->y)), CLV_OK);
+    return values[clv_tensor_numel(m->y) - 1];
+}
+
+static void test_inputs_keep_their_values(void **state) {
+    (void)state;
+    clv_session *session;
+    assert_int_equal(clv_session_create(runtime, NULL, &session), CLV_OK);
+    toy_model m = build(session, 4);
+    assert_int_equal(clv_run_step(m.run, NULL), CLV_E_STATE); // nothing was fed
+    assert_non_null(strstr(clv_runtime_error(runtime), "'x'"));
+    feed(&m, m.a, 100);
+    for (int i = 1; i <= 5; i++) {
+        if (i != 4) feed(&m, m.x, (float)i);
+        assert_float_equal(step(&m), 100 + (i == 4 ? 3 : i), 0);
+    }
+    float total[4];
+    assert_int_equal(clv_session_read(session, clv_session_find(session, "total"), total, sizeof total), CLV_OK);
+    assert_float_equal(total[2], 1 + 2 + 3 + 3 + 5, 0);
+    assert_int_equal(clv_session_step(session), 5);
+    destroy(&m);
+    clv_session_destroy(session);
+}
+
+static void test_steps_in_flight_and_old_tickets(void **state) {
+    (void)state;
+    clv_session *session;
+    assert_int_equal(clv_session_create(runtime, NULL, &session), CLV_OK);
+    toy_model m = build(session, 4);
+    int64_t tickets[6];
+    float values[4];
+    feed(&m, m.a, 10);
+    for (int i = 0; i < 6; i++) {
+        feed(&m, m.x, (float)i);
+        assert_int_equal(clv_run_step(m.run, &tickets[i]), CLV_OK);
+    }
+    for (int i = 4; i < 6; i++) {
+        assert_int_equal(clv_run_fetch(m.run, tickets[i], m.y, values, sizeof values), CLV_OK);
+        assert_float_equal(values[0], 10 + i, 0);
+    }
+    assert_int_equal(clv_run_fetch(m.run, tickets[3], m.y, values, sizeof values), CLV_E_STATE);
+    assert_int_equal(clv_run_fetch(m.run, tickets[5] + 1, m.y, values, sizeof values), CLV_E_STATE);
+    assert_int_equal(clv_run_fetch(m.run, tickets[5], m.y, values, 8), CLV_E_SHAPE);
+    assert_int_equal(clv_run_fetch(m.run, tickets[5], m.x, values, sizeof values), CLV_E_VALUE);
+    assert_int_equal(clv_run_feed(m.run, m.y, values, sizeof values), CLV_E_VALUE);
+    assert_int_equal(clv_run_feed(m.run, m.x, values, 4), CLV_E_SHAPE);
+    destroy(&m);
+    clv_session_destroy(session);
+}
+
+static void test_runs_of_a_session_share_and_take_turns(void **state) {
+    (void)state;
+    clv_session *session;
+    assert_int_equal(clv_session_create(runtime, NULL, &session), CLV_OK);
+    toy_model large = build(NULL, 16), small = build(NULL, 4);
+    clv_plan *plans[2] = {small.plan, large.plan};
+    clv_device_memory_reset_peak(host);
+    assert_int_equal(clv_session_reserve(session, plans, 2), CLV_OK);
+    assert_int_equal(clv_device_memory(host).all.peak, clv_plans_memory(plans, 2).predicted_peak_bytes);
+    assert_int_equal(clv_run_create(session, small.plan, &small.run), CLV_OK);
+    assert_int_equal(clv_run_create(session, large.plan, &large.run), CLV_OK);
+    assert_int_equal(clv_device_memory(host).all.peak, clv_plans_memory(plans, 2).predicted_peak_bytes);
+    for (int i = 0; i < 3; i++) {
+        toy_model *m = i % 2 ? &large : &small;
+        feed(m, m->a, 1);
+        feed(m, m->x, (float)i);
+        assert_float_equal(step(m), 1 + i, 0);
+    }
+    destroy(&large);
+    destroy(&small);
+    clv_session_destroy(session);
+}
+
+static void test_a_session_does_not_grow_under_its_runs(void **state) {
+    (void)state;
+    clv_session *session;
+    assert_int_equal(clv_session_create(runtime, NULL, &session), CLV_OK);
+    toy_model small = build(session, 4), large = build(NULL, 16);
+    assert_int_equal(clv_run_create(session, large.plan, &large.run), CLV_E_STATE);
+    clv_run_destroy(small.run);
+    small.run = NULL;
+    assert_int_equal(clv_run_create(session, large.plan, &large.run), CLV_OK);
+    destroy(&large);
+    destroy(&small);
+    clv_session_destroy(session);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_inputs_keep_their_values),
+        cmocka_unit_test(test_steps_in_flight_and_old_tickets),
+        cmocka_unit_test(test_runs_of_a_session_share_and_take_turns),
+        cmocka_unit_test(test_a_session_does_not_grow_under_its_runs),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
