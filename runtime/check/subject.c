@@ -89,10 +89,10 @@ clv_status clv__subject_init(clv__subject *subject, clv_runtime *runtime, const 
     for (int i = 0; op->grad && with_gradient && i < sample->n_in; i++)
         if (subject->in[i] && subject->in[i]->kind == CLV__INPUT && subject->in[i]->desc.dtype == CLV_DTYPE_F32)
             clv_requires_grad(subject->in[i], true);
-    clv_tensor *y = clv__node_add_to(subject->graph, op, subject->sample.attrs, subject->in, sample->n_in, ~0u);
-    if (y) {
-        subject->node = y->node;
-        for (int i = 0; i < y->node->io.n_out; i++) add_target(subject, y->node->out[i], "out%d", i);
+    clv__node_add_to(subject->graph, op, subject->sample.attrs, subject->in, sample->n_in, ~0u);
+    if (subject->graph->error.status == CLV_OK) { // an op that only updates in place has no output: ask for the node
+        clv__node *node = subject->node = subject->graph->nodes[subject->graph->n_nodes - 1];
+        for (int i = 0; i < node->io.n_out; i++) add_target(subject, node->out[i], "out%d", i);
         for (int i = 0; i < sample->n_in; i++)
             if (subject->in[i] && op->mutates >> i & 1) add_target(subject, subject->in[i], "in%d after", i);
         if (has_gradient(subject)) add_gradient(subject);
