@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// The loader: the orders of the golden file, positions, buffers, and threads.
+#include "io/support.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "cleave/data.h"
+
+enum { N = 101 }; // samples; sample i holds (i, -i) and has the class i % 7
+
+static clv_dataset *make_dataset(void) {
+    clv_array images, labels;
+    expect_ok(clv_array_init(support_runtime, CLV_ARRAY_F32, SHAPE(N, 2), &images));
+    expect_ok(clv_array_init(support_runtime, CLV_ARRAY_I32, SHAPE(N), &labels));
+    for (int i = 0; i < N; i++) {
+        ((float *)images.data)[2 * i] = (float)i;
+        ((float *)images.data)[2 * i + 1] = (float)-i;
+        ((int32_t *)labels.data)[i] = i % 7;
+    }
+    clv_dataset *dataset = NULL;
+    expect_ok(clv_dataset_from_arrays(support_runtime, &images, &labels, NULL, &dataset));
+    clv_array_reset(&labels);
+    return dataset;
+}
+
+static clv_loader *make_loader(const clv_dataset *dataset, clv_loader_config config) {
+    clv_loader *loader = NULL;
+    expect_ok(clv_loader_create(support_runtime, dataset, &config, &loader));
+    return loader;
+}
+
+/** Append a batch's samples to `seen`, checking that images and labels belong together. Returns the batch, released. */
+static clv_batch take(clv_loader *loader, int *seen) {
+    clv_batch batch;
+    expect_ok(clv_loader_next(loader, &batch));
+    for (int64_t i = 0; i < batch.n; i++) {
+        int sample = (int)batch.images[2 * i];
+        assert_true(batch.images[2 * i + 1] == (float)-sample);
+        assert_int_equal(batch.labels[i], sample % 7);
+        if (seen) seen[i] = sample;
+    }
+    clv_loader_release(loader, &batch);
+    assert_null(batch.images);
+    clv_loader_release(loader, &batch); // again: nothing happens
+    return batch;
+}
+
+static void in_order_without_shuffling(void **state) {
+    (void)state;
+    clv_dataset *dataset = make_dataset();
+    static const int64_t sizes[] = {1, 2, 7, 50, 100, 101, 102, 1ll << 40};
+    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
+        for (int drop = 0; drop < (sizes[k] <= N ? 2 : 1); drop++) {
+            clv_loader *loader =
+                make_loader(dataset, (clv_loader_config){.batch = sizes[k], .drop_last = drop});
+            int64_t n_batches = drop ? N / sizes[k] : sizes[k] > N ? 1 : (N + sizes[k] - 1) / sizes[k];
+            assert_int_equal(clv_loader_batches(loader), n_batches);
+            for (int epoch = 0; epoch < 3; epoch++) {
+                int next = 0;
+                for (int64_t index = 0; index < n_batches; index++) {
+                    int seen[N];
+                    clv_batch batch = take(loader, seen);
+                    assert_true(batch.epoch == epoch && batch.index == index);
+                    assert_true(batch.last == (index == n_batches - 1));
+                    if (!batch.last || drop) assert_int_equal(batch.n, sizes[k]);
+                    for (int64_t i = 0; i < batch.n; i++) assert_int_equal(seen[i], next++);
+                }
+                assert_int_equal(next, drop ? n_batches * sizes[k] : N);
+            }
+            clv_loader_destroy(loader);
+        }
+    }
+    clv_dataset_destroy(dataset);
+}
+
+static void shuffled_as_the_golden_file_says(void **state) {
+    (void)state;
+    clv_array orders;
+    expect_ok(clv_npy_read(support_runtime, golden("orders.npy"), &orders));
+    assert_true(clv_shape_equal(&orders.shape, SHAPE(4, N)));
+    const int32_t *wanted = orders.data;
+    static const uint64_t seeds[] = {1, 0x123456789ABCDEF0};
+    clv_dataset *dataset = make_dataset();
+    for (int s = 0; s < 2; s++) {
+        for (int64_t size = 1; size <= N; size += 33) {
+            clv_loader *loader =
+                make_loader(dataset, (clv_loader_config){.batch = size, .shuffle = true, .seed = seeds[s]});
+            for (int epoch = 0; epoch < 2; epoch++) {
+                int seen[N], at = 0;
+                while (at < N) at += (int)take(loader, seen + at).n;
+                for (int i = 0; i < N; i++) assert_int_equal(seen[i], wanted[(2 * s + epoch) * N + i]);
+            }
+            clv_loader_destroy(loader);
+        }
+    }
+    clv_array_reset(&orders);
+    clv_dataset_destroy(dataset);
+}
+
+static void goes_on_anywhere_with_the_same_bits(void **state) {
+    (void)state;
+    enum { SIZE = 10, BATCHES = 11, EPOCHS = 3 };
+    clv_dataset *dataset = make_dataset();
+    clv_loader_config config = {.batch = SIZE, .shuffle = true, .seed = 5};
+    clv_loader *loader = make_loader(dataset, config), *other;
+    int whole[EPOCHS * BATCHES][SIZE] = {0};
+    for (int i = 0; i < EPOCHS * BATCHES; i++) take(loader, whole[i]);
+    for (int i = 0; i < EPOCHS * BATCHES - 1; i += 4) {
+        int64_t epoch, index;
+        int seen[SIZE] = {0};
+        expect_ok(clv_loader_seek(loader, i / BATCHES, i % BATCHES));
+        clv_loader_position(loader, &epoch, &index);
+        assert_true(epoch == i / BATCHES && index == i % BATCHES);
+        config.epoch = epoch;
+        config.index = index;
+        other = make_loader(dataset, config);
+        for (int k = i; k < i + 2; k++) {
+            clv_batch batch = take(loader, seen);
+            assert_memory_equal(seen, whole[k], sizeof(int) * (size_t)batch.n);
+            take(other, seen);
+            assert_memory_equal(seen, whole[k], sizeof(int) * (size_t)batch.n);
+        }
+        clv_loader_destroy(other);
+    }
+    expect_ok(clv_loader_seek(loader, 1, BATCHES)); // the end of an epoch is the start of the next
+    int64_t epoch, index;
+    clv_loader_position(loader, &epoch, &index);
+    assert_true(epoch == 2 && index == 0);
+    assert_int_equal(take(loader, NULL).epoch, 2);
+    expect_ok(clv_loader_seek(loader, 1ll << 40, 3)); // far away is as near
+    assert_true(take(loader, NULL).epoch == 1ll << 40);
+    clv_loader_destroy(loader);
+    clv_dataset_destroy(dataset);
+}
+
+static void buffers_are_held_and_given_back(void **state) {
+    (void)state;
+    clv_dataset *dataset = make_dataset();
+    clv_loader *loader = make_loader(dataset, (clv_loader_config){.batch = 10, .buffers = 2});
+    clv_batch a, b, c;
+    expect_ok(clv_loader_next(loader, &a));
+    expect_ok(clv_loader_next(loader, &b));
+    expect_failure(clv_loader_next(loader, &c), CLV_E_STATE, "all 2 buffers", "release");
+    assert_null(c.images);
+    expect_failure(clv_loader_seek(loader, 0, 0), CLV_E_STATE, "release it first");
+    assert_true(a.images[0] == 0 && b.images[0] == 10 && a.buffer != b.buffer);
+    clv_loader_release(loader, &b); // not the first one first
+    expect_ok(clv_loader_next(loader, &c));
+    assert_true(c.images[0] == 20 && a.images[0] == 0);
+    clv_loader_destroy(loader); // with batches held
+    clv_loader_destroy(NULL);
+    clv_dataset_destroy(dataset);
+}
+
+static void memory_may_be_the_caller_s(void **state) {
+    (void)state;
+    clv_dataset *dataset = make_dataset();
+    clv_loader_config config = {.batch = 7, .shuffle = true, .buffers = 4};
+    size_t bytes = clv_loader_memory_bytes(dataset, &config), guard = 64;
+    assert_int_equal(bytes, 4 * (64 + 64)); // 7 * 2 floats and 7 labels, each rounded up to 64
+    uint8_t *memory = aligned_alloc(64, bytes + guard);
+    assert_non_null(memory);
+    memset(memory, 0xab, bytes + guard);
+    config.memory = memory;
+    clv_loader *loader = make_loader(dataset, config);
+    clv_batch batch;
+    for (int i = 0; i < 40; i++) {
+        expect_ok(clv_loader_next(loader, &batch));
+        assert_true((uintptr_t)batch.images % 64 == 0 && (uintptr_t)batch.labels % 64 == 0);
+        assert_ptr_equal(batch.images, memory + batch.buffer * 128);
+        clv_loader_release(loader, &batch);
+    }
+    clv_loader_destroy(loader);
+    for (size_t i = 0; i < guard; i++) assert_int_equal(memory[bytes + i], 0xab);
+    config.memory = memory + 4;
+    expect_failure(clv_loader_create(support_runtime, dataset, &config, &loader), CLV_E_VALUE,
+                   "aligned to 64");
+    free(memory);
+    clv_dataset_destroy(dataset);
+}
+
+static void refuses_bad_configs(void **state) {
+    (void)state;
+    clv_dataset *dataset = make_dataset();
+    clv_loader *loader = (clv_loader *)1;
+    const struct {
+        clv_loader_config config;
+        const char *part;
+    } cases[] = {
+        {{.batch = 0}, "at least 1 sample, not 0"},
+        {{.batch = -5}, "not -5"},
+        {{.batch = 5, .buffers = 1}, "2 to 64 buffers, not 1"},
+        {{.batch = 5, .buffers = -1}, "2 to 64 buffers, not -1"},
+        {{.batch = 5, .buffers = 65}, "2 to 64 buffers, not 65"},
+        {{.batch = N + 1, .drop_last = true}, "batch of 102 from 101 samples"},
+        {{.batch = 10, .index = 12}, "11 batches in an epoch cannot begin at epoch 0, batch 12"},
+        {{.batch = 10, .index = -1}, "batch -1"},
+        {{.batch = 10, .epoch = -1}, "epoch -1"},
+        {{.batch = 10, .epoch = INT64_MAX}, "cannot begin"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        expect_failure(clv_loader_create(support_runtime, dataset, &cases[i].config, &loader), CLV_E_VALUE,
+                       cases[i].part);
+        assert_null(loader);
+        if (i < 5) assert_int_equal(clv_loader_memory_bytes(dataset, &cases[i].config), 0);
+    }
+    loader = make_loader(dataset, (clv_loader_config){.batch = 10});
+    expect_failure(clv_loader_seek(loader, 0, 12), CLV_E_VALUE, "batch 12", "another batch size");
+    assert_int_equal(take(loader, NULL).index, 0); // nothing happened
+    clv_loader_destroy(loader);
+    clv_dataset_destroy(dataset);
+}
+
+static void *read_epochs(void *argument) {
+    const clv_dataset *dataset = argument;
+    clv_loader_config config = {.batch = 8, .shuffle = true, .seed = 3};
+    clv_loader *loader = NULL;
+    uintptr_t sum = 0;
+    if (clv_loader_create(support_runtime, dataset, &config, &loader) != CLV_OK) return NULL;
+    for (int i = 0; i < 400; i++) {
+        clv_batch batch;
+        if (clv_loader_next(loader, &batch) != CLV_OK) return NULL;
+        for (int64_t k = 0; k < batch.n; k++) sum = sum * 31 + (uintptr_t)batch.images[2 * k];
+        clv_loader_release(loader, &batch);
+        if (i % 50 == 49 && clv_loader_seek(loader, i, i % 13) != CLV_OK) return NULL;
+    }
+    clv_loader_destroy(loader);
+    return (void *)(sum | 1);
+}
+
+static void loaders_share_a_dataset(void **state) {
+    (void)state;
+    clv_dataset *dataset = make_dataset();
+    pthread_t threads[3];
+    void *sums[3];
+    for (int i = 0; i < 3; i++) assert_int_equal(pthread_create(&threads[i], NULL, read_epochs, dataset), 0);
+    for (int i = 0; i < 3; i++) pthread_join(threads[i], &sums[i]);
+    assert_non_null(sums[0]);
+    assert_ptr_equal(sums[0], sums[1]);
+    assert_ptr_equal(sums[0], sums[2]);
+    clv_dataset_destroy(dataset);
+}
+
+static pthread_t handled_by;
+
+static void handle(int signal_number) {
+    (void)signal_number;
+    handled_by = pthread_self();
+}
+
+/** The program's thread is the only one that a signal to the process can reach. */
+static void the_thread_handles_no_signals(void **state) {
+    (void)state;
+    clv_dataset *dataset = make_dataset();
+    clv_loader *loader = make_loader(dataset, (clv_loader_config){.batch = 8});
+    signal(SIGUSR1, handle);
+    for (int i = 0; i < 20; i++) {
+        handled_by = (pthread_t)0;
+        kill(getpid(), SIGUSR1);
+        take(loader, NULL);
+        assert_true(pthread_equal(handled_by, pthread_self()));
+    }
+    signal(SIGUSR1, SIG_DFL);
+    clv_loader_destroy(loader);
+    clv_dataset_destroy(dataset);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(in_order_without_shuffling),
+        cmocka_unit_test(shuffled_as_the_golden_file_says),
+        cmocka_unit_test(goes_on_anywhere_with_the_same_bits),
+        cmocka_unit_test(buffers_are_held_and_given_back),
+        cmocka_unit_test(memory_may_be_the_caller_s),
+        cmocka_unit_test(refuses_bad_configs),
+        cmocka_unit_test(loaders_share_a_dataset),
+        cmocka_unit_test(the_thread_handles_no_signals),
+    };
+    return cmocka_run_group_tests(tests, support_begin, support_end);
+}

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arrays and archives: what may be put in, what must be there, and numbers as texts.
+#include "io/support.h"
+
+#include <float.h>
+#include <locale.h>
+#include <math.h>
+
+static void arrays_have_sizes(void **state) {
+    (void)state;
+    clv_array array;
+    expect_ok(clv_array_init(support_runtime, CLV_ARRAY_I64, SHAPE(3, 5), &array));
+    assert_int_equal(clv_array_bytes(&array), 120);
+    for (int i = 0; i < 15; i++) assert_int_equal(((int64_t *)array.data)[i], 0);
+    clv_array_reset(&array);
+    clv_array_reset(&array);
+    clv_array_reset(NULL);
+    expect_ok(clv_array_init(support_runtime, CLV_ARRAY_U8, SHAPE(0), &array));
+    assert_non_null(array.data);
+    clv_array_reset(&array);
+    expect_failure(clv_array_init(support_runtime, CLV_ARRAY_NONE, SHAPE(1), &array), CLV_E_VALUE,
+                   "element type");
+    expect_failure(clv_array_init(support_runtime, (clv_array_type)99, SHAPE(1), &array), CLV_E_VALUE,
+                   "unknown");
+    expect_failure(clv_array_init(support_runtime, CLV_ARRAY_F32, SHAPE(2, -1), &array), CLV_E_SHAPE,
+                   "[2,-1]");
+    expect_failure(clv_array_init(support_runtime, CLV_ARRAY_F32, SHAPE(1ll << 40, 1ll << 40), &array),
+                   CLV_E_SHAPE, "too large");
+    expect_failure(clv_array_init(support_runtime, CLV_ARRAY_F32, SHAPE(1ll << 58), &array),
+                   CLV_E_HOST_MEMORY, "1152921504606846976 bytes");
+    assert_null(array.data);
+    assert_int_equal(clv_array_type_of(CLV_DTYPE_F32), CLV_ARRAY_F32);
+    assert_int_equal(clv_array_type_of(CLV_DTYPE_I32), CLV_ARRAY_I32);
+    assert_int_equal(clv_array_type_of(CLV_DTYPE_NONE), CLV_ARRAY_NONE);
+    assert_int_equal(clv_array_type_bytes(CLV_ARRAY_I64), 8);
+    assert_string_equal(clv_array_type_name(CLV_ARRAY_U8), "u8");
+}
+
+static void names_are_checked(void **state) {
+    (void)state;
+    clv_archive *archive = NULL;
+    clv_array *array = NULL;
+    expect_ok(clv_archive_create(support_runtime, &archive));
+    expect_ok(clv_archive_add(archive, "a", CLV_ARRAY_F32, SHAPE(2), &array));
+    expect_failure(clv_archive_add(archive, "a", CLV_ARRAY_F32, SHAPE(2), &array), CLV_E_VALUE,
+                   "'a' already");
+    assert_null(array);
+    expect_failure(clv_archive_add(archive, "", CLV_ARRAY_F32, SHAPE(2), &array), CLV_E_VALUE,
+                   "needs a name");
+    expect_failure(clv_archive_add(archive, NULL, CLV_ARRAY_F32, SHAPE(2), &array), CLV_E_VALUE,
+                   "needs a name");
+    expect_failure(clv_archive_add(archive, "__metadata__", CLV_ARRAY_F32, SHAPE(2), &array), CLV_E_VALUE,
+                   "__metadata__");
+    expect_failure(clv_archive_add(archive, "b\xc3(", CLV_ARRAY_F32, SHAPE(2), &array), CLV_E_VALUE, "'b?('",
+                   "UTF-8");
+    expect_failure(clv_archive_add(archive, "b", CLV_ARRAY_F32, SHAPE(-2), &array), CLV_E_SHAPE, "'b'",
+                   "[-2]");
+    expect_failure(clv_archive_add(archive, "b", CLV_ARRAY_NONE, SHAPE(2), &array), CLV_E_VALUE, "'b'",
+                   "none");
+    float x[2] = {1, 2};
+    expect_failure(clv_archive_add_borrowed(archive, "b", CLV_ARRAY_NONE, SHAPE(2), x), CLV_E_VALUE, "'b'");
+    expect_failure(clv_archive_add_borrowed(archive, "b", CLV_ARRAY_F32, SHAPE(-2), x), CLV_E_SHAPE, "'b'");
+    expect_failure(clv_archive_add_borrowed(archive, "b", CLV_ARRAY_F32, SHAPE(2), NULL), CLV_E_VALUE,
+                   "no data");
+    expect_ok(clv_archive_add_borrowed(archive, "b", CLV_ARRAY_F32, SHAPE(2), x));
+    assert_ptr_equal(clv_archive_find(archive, "b")->data, x);
+    assert_int_equal(clv_archive_count(archive), 2);
+    assert_string_equal(clv_archive_get(archive, 1)->name, "b");
+    assert_null(clv_archive_get(archive, 2));
+    clv_archive_destroy(archive);
+    clv_archive_destroy(NULL);
+}
+
+static void what_is_required_must_be_there(void **state) {
+    (void)state;
+    clv_archive *archive = NULL;
+    const clv_array *array = NULL;
+    expect_ok(clv_safetensors_read(support_runtime, golden("weights.safetensors"), &archive));
+    expect_failure(clv_archive_require(archive, "fc.weight", CLV_ARRAY_F32, SHAPE(2), &array),
+                   CLV_E_NOT_FOUND, "weights.safetensors", "'fc.weight'", "among its 7",
+                   "'bn.num_batches_tracked'");
+    expect_failure(clv_archive_require(archive, "features.0.bias", CLV_ARRAY_F32, SHAPE(3), &array),
+                   CLV_E_SHAPE, "weights.safetensors", "'features.0.bias' is [2], but [3] is wanted");
+    expect_failure(clv_archive_require(archive, "features.0.bias", CLV_ARRAY_I32, SHAPE(2), &array),
+                   CLV_E_DTYPE, "'features.0.bias' holds f32, but i32 is wanted");
+    assert_null(array);
+    clv_archive_destroy(archive);
+}
+
+static void texts_are_kept_and_replaced(void **state) {
+    (void)state;
+    clv_archive *archive = NULL;
+    const char *text = NULL;
+    expect_ok(clv_archive_create(support_runtime, &archive));
+    assert_null(clv_archive_text(archive, "k"));
+    expect_ok(clv_archive_set_text(archive, "k", "v"));
+    expect_ok(clv_archive_set_text(archive, "k", "w"));
+    assert_string_equal(clv_archive_text(archive, "k"), "w");
+    assert_string_equal(clv_archive_text_at(archive, 0, &text), "k");
+    assert_string_equal(text, "w");
+    assert_null(clv_archive_text_at(archive, 1, NULL));
+    expect_failure(clv_archive_set_text(archive, "", "v"), CLV_E_VALUE, "needs a name");
+    expect_failure(clv_archive_set_text(archive, "k", NULL), CLV_E_VALUE, "'k'");
+    expect_failure(clv_archive_set_text(archive, "k", "\xed\xa0\x80"), CLV_E_VALUE,
+                   "UTF-8"); // a lone surrogate
+    clv_archive_destroy(archive);
+}
+
+static void numbers_come_back_in_every_language(void **state) {
+    (void)state;
+    static const double reals[] = {0,       -0.0,   0.1,   1.0 / 3,  DBL_MAX,
+                                   DBL_MIN, 5e-324, -1e-7, INFINITY, -INFINITY};
+    static const int64_t ints[] = {0, -1, INT64_MAX, INT64_MIN};
+    const char *before = setlocale(LC_NUMERIC, NULL);
+    char *kept = strdup(before);
+    if (!setlocale(LC_NUMERIC, "de_DE.UTF-8")) print_message("no German here: only the C locale is tested\n");
+    clv_archive *archive = NULL;
+    expect_ok(clv_archive_create(support_runtime, &archive));
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++) {
+        double back = 1;
+        expect_ok(clv_archive_set_real(archive, "x", reals[i]));
+        assert_null(strchr(clv_archive_text(archive, "x"), ','));
+        expect_ok(clv_archive_get_real(archive, "x", &back));
+        assert_memory_equal(&back, &reals[i], sizeof back);
+    }
+    for (size_t i = 0; i < sizeof ints / sizeof *ints; i++) {
+        int64_t back = 1;
+        expect_ok(clv_archive_set_int(archive, "x", ints[i]));
+        expect_ok(clv_archive_get_int(archive, "x", &back));
+        assert_true(back == ints[i]);
+    }
+    setlocale(LC_NUMERIC, kept);
+    free(kept);
+    clv_archive_destroy(archive);
+}
+
+static void what_is_no_number_is_refused(void **state) {
+    (void)state;
+    static const char *const texts[] = {"", " 1", "1 ", "x", "1x", "+-1", "--1"};
+    static const char *const not_ints[] = {"1.5", "9223372036854775808", "0x10", "nan", "+1"};
+    clv_archive *archive = NULL;
+    int64_t i64 = 0;
+    double real = 0;
+    expect_ok(clv_archive_create(support_runtime, &archive));
+    expect_failure(clv_archive_get_int(archive, "x", &i64), CLV_E_NOT_FOUND, "the archive", "'x'");
+    expect_failure(clv_archive_get_real(archive, "x", &real), CLV_E_NOT_FOUND, "'x'");
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        expect_ok(clv_archive_set_text(archive, "x", texts[i]));
+        expect_failure(clv_archive_get_int(archive, "x", &i64), CLV_E_FORMAT, "'x'", texts[i],
+                       "whole number");
+        expect_failure(clv_archive_get_real(archive, "x", &real), CLV_E_FORMAT, "'x'", texts[i], "a number");
+    }
+    for (size_t i = 0; i < sizeof not_ints / sizeof *not_ints; i++) {
+        expect_ok(clv_archive_set_text(archive, "x", not_ints[i]));
+        expect_failure(clv_archive_get_int(archive, "x", &i64), CLV_E_FORMAT, "'x'", not_ints[i],
+                       "whole number");
+    }
+    clv_archive_destroy(archive);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(arrays_have_sizes),
+        cmocka_unit_test(names_are_checked),
+        cmocka_unit_test(what_is_required_must_be_there),
+        cmocka_unit_test(texts_are_kept_and_replaced),
+        cmocka_unit_test(numbers_come_back_in_every_language),
+        cmocka_unit_test(what_is_no_number_is_refused),
+    };
+    return cmocka_run_group_tests(tests, support_begin, support_end);
+}
