@@ -10,7 +10,7 @@ static const struct {
     const char *driver;   // the driver version begins so; "" is any
     clv__traits traits;
 } quirks[] = {
-    {"Portable Computing Language", "", {.caches_programs = true, .build_threads = 2}},
+    {"Portable Computing Language", "", {.caches_programs = true, .build_threads = 1}},
     {"NVIDIA CUDA", "", {.caches_programs = true}},
 };
 

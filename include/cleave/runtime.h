@@ -80,6 +80,35 @@ typedef struct clv_program_report {
 
 CLV_API clv_program_report clv_runtime_programs(const clv_runtime *runtime);
 
+/** One program in the cache on disk. Borrowed, during the call. */
+typedef struct clv_cache_entry {
+    const char *file;     /**< its name in clv_cache_folder */
+    const char *made_for; /**< device, platform and driver; "" if not valid */
+    uint64_t bytes;       /**< of the file */
+    int64_t modified;     /**< seconds since 1970 */
+    bool valid;           /**< whole and unchanged; one that is not is built again when it is needed */
+} clv_cache_entry;
+
+/** The folder of the program cache, "" if there is none (no setting, no home). It may not exist yet. Borrowed. */
+CLV_API const char *clv_cache_folder(const clv_runtime *runtime);
+
+/**
+ * Call `each` for every program in the cache, in no order. A missing folder is an empty cache.
+ * Drivers that keep programs better themselves have none here.
+ *
+ * Errors  CLV_E_IO  the folder cannot be read, belongs to another user, or others can write to it
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_cache_list(clv_runtime *runtime,
+                                                 void (*each)(void *user, const clv_cache_entry *entry),
+                                                 void *user);
+
+/**
+ * Remove every program from the cache; other files in the folder stay. Counts what went; either may be NULL.
+ *
+ * Errors  as clv_cache_list
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_cache_clear(clv_runtime *runtime, int *files, uint64_t *bytes);
+
 /** The library's version, `major.minor.patch`. */
 CLV_API const char *clv_version(void);
 

@@ -58,6 +58,7 @@ struct clv_runtime {
     pthread_mutex_t report_lock;
     clv_program_report report; // under report_lock
     int debug;                 // CLEAVE_DEBUG: 1 devices, 2 launches, 3 the plan, 4 kernel sources
+    bool warned_cache;         // one warning about the disk cache was given; under report_lock
     bool warned_host;          // the warning that the slow host device is in use was given
 };
 

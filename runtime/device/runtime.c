@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "device/device.h"
 #include "device/program.h"
 #include "device/select.h"
@@ -57,13 +58,28 @@ static const char *setting(clv_runtime *runtime, const char *given, const char *
     return clv__arena_strdup(&runtime->arena, given ? given : "");
 }
 
+/** Where the program cache is: the setting, else where the user's caches are; "" if there is no such place. */
+static const char *cache_folder(clv_runtime *runtime) {
+    const char *set = runtime->config.cache_dir ? runtime->config.cache_dir : getenv("CLEAVE_CACHE_DIR");
+    if (set && *set) return clv__arena_strdup(&runtime->arena, set);
+    const char *xdg = getenv("XDG_CACHE_HOME"), *home = getenv("HOME");
+    clv__text path = {0};
+    if (xdg && *xdg == '/')
+        clv__text_add(&path, "%s/cleave", xdg); // a relative one is to be ignored, says XDG
+    else if (home && *home == '/')
+        clv__text_add(&path, "%s/.cache/cleave", home);
+    const char *copy = path.failed ? NULL : clv__arena_strdup(&runtime->arena, clv__text_get(&path));
+    clv__text_reset(&path);
+    return copy;
+}
+
 static bool copy_config(clv_runtime *runtime, const clv_runtime_config *config) {
     clv_runtime_config *own = &runtime->config;
     if (config) *own = *config;
     own->visible_devices = setting(runtime, own->visible_devices, "CLEAVE_VISIBLE_DEVICES");
     own->partition = setting(runtime, own->partition, "CLEAVE_PARTITION");
     own->left_out = setting(runtime, own->left_out, NULL);
-    own->cache_dir = setting(runtime, own->cache_dir, "CLEAVE_CACHE_DIR");
+    own->cache_dir = cache_folder(runtime);
     const char *debug = getenv("CLEAVE_DEBUG");
     if (debug) runtime->debug = atoi(debug);
     return own->visible_devices && own->partition && own->left_out && own->cache_dir;
