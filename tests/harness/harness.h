@@ -21,7 +21,10 @@
 /** Fail unless a status is the expected one; says what came instead, with the runtime's sentence (it may be
  * NULL). */
 #define assert_status(expression, expected, runtime)                                                         \
-    clv__assert_status((expression), (expected), (runtime), #expression, __FILE__, __LINE__)
+    do {                                                                                                     \
+        clv_status assert_status_ = (expression); /* first: it may be what makes the runtime */              \
+        clv__assert_status(assert_status_, (expected), (runtime), #expression, __FILE__, __LINE__);          \
+    } while (0)
 
 static inline void clv__assert_status(clv_status status, clv_status expected, const clv_runtime *runtime,
                                       const char *text, const char *file, int line) {
