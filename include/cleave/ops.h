@@ -65,8 +65,37 @@ CLV_API clv_tensor *clv_concat(clv_tensor *const *inputs, int n, int axis);
 
 // ---- matmul -----------------------------------------------------------------------------------------------------
 
+/**
+ * Matrix product over the last two dimensions, the others being a batch.
+ *
+ *     c[...][m][n] = sum_k a[...][m][k] * b[...][k][n]
+ *
+ * a       [..., M, K] f32     a vector [K] is taken as one row, and the result loses that dimension
+ * b       [..., K, N] f32     a vector [K] is taken as one column, likewise
+ * result  [..., M, N] f32     batch dimensions broadcast as in NumPy
+ *
+ * Gradient   a, b.
+ * Errors     CLV_E_SHAPE  K differs, the batches do not broadcast, or a tensor has no dimension;  CLV_E_DTYPE
+ * Numerics   sums in f32, their order depends on the shapes and the device only.
+ * Source     torch.matmul.
+ */
 CLV_API clv_tensor *clv_matmul(clv_tensor *a, clv_tensor *b);
+/** The same with the last two dimensions of a or of b exchanged first, without a copy. Vectors are not transposed. */
 CLV_API clv_tensor *clv_matmul_t(clv_tensor *a, bool transpose_a, clv_tensor *b, bool transpose_b);
+/**
+ * A fully connected layer.
+ *
+ *     y = x weight^T + bias
+ *
+ * x       [..., K] f32
+ * weight  [N, K]   f32
+ * bias    [N]      f32        NULL means none
+ * result  [..., N] f32
+ *
+ * Gradient   x, weight, bias.
+ * Errors     CLV_E_SHAPE  K or N differs;  CLV_E_DTYPE
+ * Source     torch.nn.functional.linear.
+ */
 CLV_API clv_tensor *clv_linear(clv_tensor *x, clv_tensor *weight, clv_tensor *bias);
 
 // ---- convolution and pooling, NCHW ------------------------------------------------------------------------------

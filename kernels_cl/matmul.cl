@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Matrix product, batched, with an epilogue:
+//
+//     C[b][m][n] = ACT( sum_k A[b][m][k] * B[b][k][n]  + bias[n] )       b < batch, m < M, n < N, k < K
+//
+// A and B are read through strides, so one kernel serves the four transpose combinations and broadcasting:
+//     A[b][m][k] = a[b*a_batch + m*a_m + k*a_k]        B[b][k][n] = b[b*b_batch + k*b_k + n*b_n]
+// One of a_m and a_k is 1, and one of b_k and b_n. C is contiguous. has_bias = 0 leaves the bias out (any
+// valid buffer may then stand for it); accumulate = 1 adds the former C before ACT. Sums run in f32; the
+// order of a sum depends on the sizes only, never on the number of threads.
+//
+// Entries
+//   matmul_plain  one work-item an element, i = (b*M + m)*N + n = get_global_id(0); any work-group; no local
+//                 memory.
+//   matmul_local  GPU-class. Work-group WG x WG; item (x, y) of group (gx, gy, b) computes TN columns and TM
+//                 rows of the tile at row gy*WG*TM, column gx*WG*TN. Tiles of K travel through local memory.
+//   matmul_tile   CPU-class. Work-group 1, one work-item a task: task = ((b*splits + s)*m_tasks + i)*n_tasks
+//                 + j computes rows [i*mc, (i+1)*mc), columns [j*nc, (j+1)*nc) over k in [s*ks, (s+1)*ks).
+//                 Panels of both matrices are packed in local memory, MR rows by NV vectors of C stay in
+//                 registers. With splits > 1 C is a workspace [batch][splits][M][N], and neither bias, C's
+//                 former value nor ACT is used: matmul_sum finishes. K > 0; mc <= MC, a multiple of MR; nc <=
+//                 NC, of NV*VW; kc <= KC.
+//   matmul_sum    one work-item VW elements, s in order: C[b][m][n] = ACT(sum_s part[b][s][m][n] + bias[n]).
+//
+// Macros
+//   KERNEL(name)   how entries and helpers are named; default name
+//   ACT(x)         epilogue on float and on vectors; default (x)
+//   VW             lanes of a vector: 4, 8 or 16; default 16
+//   MR, NV         register tile, rows and vectors: MR in 4, 6, 8, 12, 14, NV 2; default 14 x 2 for VW 16,
+//                  else 6 x 2
+//   MC, NC, KC     largest block a task packs: default 8*MR, 256, 256. Local memory: 4 * (MC/MR*PA*KC + KC*NC
+//                  + MR*NV*VW) bytes, where PA is MR rounded up to a multiple of VW
+//   WG, TM, TN, TK work-group edge, rows and columns an item, depth of a tile: default 16, 4, 4, 16.
+//                  Local memory: 4 * TK * (WG*TM + 1 + WG*TN + 1) bytes
+//
+// Source: the block structure is that of Goto, van de Geijn 2008, "Anatomy of high-performance matrix
+// multiplication", ACM Transactions on Mathematical Software 34(3).
+
+#ifndef KERNEL
+#define KERNEL(name) name
+#endif
+#ifndef ACT
+#define ACT(x) (x)
+#endif
+#ifndef VW
+#define VW 16
+#endif
+#ifndef MR
+#if VW == 16
+#define MR 14
+#else
+#define MR 6
+#endif
+#endif
+#ifndef NV
+#define NV 2
+#endif
+#ifndef MC
+#define MC (8 * MR)
+#endif
+#ifndef NC
+#define NC 256
+#endif
+#ifndef KC
+#define KC 256
+#endif
+#ifndef WG
+#define WG 16
+#endif
+#ifndef TM
+#define TM 4
+#endif
+#ifndef TN
+#define TN 4
+#endif
+#ifndef TK
+#define TK 16
+#endif
+
+#define CAT_(a, b) a##b
+#define CAT(a, b) CAT_(a, b)
+#define FV CAT(float, VW)
+// Vectors at any multiple of 4 bytes. Where the compiler is known to keep a typedef's lower alignment, plain
+// accesses: a long body of vloadN and vstoreN doubles PoCL's compile time.
+#ifdef __clang__
+typedef FV __attribute__((aligned(4))) KERNEL(matmul_vector);
+#define GLOAD(p) (*(__global const KERNEL(matmul_vector) *)(p))
+#define LLOAD(p) (*(__local const KERNEL(matmul_vector) *)(p))
+#define GSTORE(v, p) (*(__global KERNEL(matmul_vector) *)(p) = (v))
+#define LSTORE(v, p) (*(__local KERNEL(matmul_vector) *)(p) = (v))
+#else
+#define GLOAD(p) CAT(vload, VW)(0, p)
+#define LLOAD(p) CAT(vload, VW)(0, p)
+#define GSTORE(v, p) CAT(vstore, VW)(v, 0, p)
+#define LSTORE(v, p) CAT(vstore, VW)(v, 0, p)
+#endif
+#define NR (NV * VW)
+#define PA ((MR + VW - 1) / VW * VW)
+
+// ---------------------------------------------------------------- plain
+
+__kernel void KERNEL(matmul_plain)(__global float *restrict c, __global const float *restrict a,
+                                   __global const float *restrict b, __global const float *restrict bias,
+                                   int batch, int M, int N, int K, int a_batch, int a_m, int a_k, int b_batch,
+                                   int b_k, int b_n, int has_bias, int accumulate) {
+    int i = (int)get_global_id(0);
+    if (i >= batch * M * N) return;
+    int n = i % N, m = i / N % M, z = i / N / M;
+    __global const float *pa = a + z * a_batch + m * a_m;
+    __global const float *pb = b + z * b_batch + n * b_n;
+    float sum = 0.0f;
+    for (int k = 0; k < K; k++) sum = fma(pa[k * a_k], pb[k * b_k], sum);
+    if (accumulate) sum += c[i];
+    if (has_bias) sum += bias[n];
+    c[i] = ACT(sum);
+}
+
+// ---------------------------------------------------------------- GPU-class
+
+__kernel __attribute__((reqd_work_group_size(WG, WG, 1))) void
+KERNEL(matmul_local)(__global float *restrict c, __global const float *restrict a,
+                     __global const float *restrict b, __global const float *restrict bias, int batch, int M,
+                     int N, int K, int a_batch, int a_m, int a_k, int b_batch, int b_k, int b_n, int has_bias,
+                     int accumulate) {
+    __local float la[TK][WG * TM + 1];
+    __local float lb[TK][WG * TN + 1];
+    int x = (int)get_local_id(0), y = (int)get_local_id(1), id = y * WG + x, z = (int)get_group_id(2);
+    int m0 = (int)get_group_id(1) * (WG * TM), n0 = (int)get_group_id(0) * (WG * TN);
+    a += z * a_batch;
+    b += z * b_batch;
+    float acc[TM][TN];
+    for (int i = 0; i < TM; i++)
+        for (int j = 0; j < TN; j++) acc[i][j] = 0.0f;
+    for (int k0 = 0; k0 < K; k0 += TK) {
+        // Neighbouring items read neighbouring addresses whichever stride is 1.
+        for (int t = id; t < TK * WG * TM; t += WG * WG) {
+            int k = a_k == 1 ? t % TK : t / (WG * TM), m = a_k == 1 ? t / TK : t % (WG * TM);
+            la[k][m] = k0 + k < K && m0 + m < M ? a[(m0 + m) * a_m + (k0 + k) * a_k] : 0.0f;
+        }
+        for (int t = id; t < TK * WG * TN; t += WG * WG) {
+            int k = b_n == 1 ? t / (WG * TN) : t % TK, n = b_n == 1 ? t % (WG * TN) : t / TK;
+            lb[k][n] = k0 + k < K && n0 + n < N ? b[(n0 + n) * b_n + (k0 + k) * b_k] : 0.0f;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int k = 0; k < TK; k++) {
+            float ra[TM], rb[TN];
+            for (int i = 0; i < TM; i++) ra[i] = la[k][y + i * WG];
+            for (int j = 0; j < TN; j++) rb[j] = lb[k][x + j * WG];
+            for (int i = 0; i < TM; i++)
+                for (int j = 0; j < TN; j++) acc[i][j] = fma(ra[i], rb[j], acc[i][j]);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    for (int i = 0; i < TM; i++) {
+        int m = m0 + y + i * WG;
+        if (m >= M) continue;
+        for (int j = 0; j < TN; j++) {
+            int n = n0 + x + j * WG;
+            if (n >= N) continue;
+            __global float *p = c + (z * M + m) * N + n;
+            float sum = acc[i][j];
+            if (accumulate) sum += *p;
+            if (has_bias) sum += bias[n];
+            *p = ACT(sum);
+        }
+    }
+}
+
+// ---------------------------------------------------------------- CPU-class
+
+#define LOOP _Pragma("clang loop vectorize(disable) unroll(disable)")
+// One round of the perfect shuffle of VW vectors; log2(VW) rounds transpose a VW x VW block.
+#define ZIP(d, s)                                                                                            \
+    for (int i_ = 0; i_ < VW / 2; i_++) {                                                                    \
+        d[2 * i_].even = s[i_].lo;                                                                           \
+        d[2 * i_].odd = s[i_ + VW / 2].lo;                                                                   \
+        d[2 * i_ + 1].even = s[i_].hi;                                                                       \
+        d[2 * i_ + 1].odd = s[i_ + VW / 2].hi;                                                               \
+    }
+
+// Pack a strip: dst[k*pitch + l] = src[l*sl + k*sk] for l < VW, k < kn. Of the strip's lanes only `lanes`
+// exist in memory; the others get zero or a copy of the last one, their results are never stored. sl or sk is
+// 1.
+static void KERNEL(matmul_pack)(__local float *dst, int pitch, __global const float *src, int sl, int sk,
+                                int lanes, int kn) {
+    if (lanes <= 0) {
+        for (int k = 0; k < kn; k++) LSTORE((FV)(0.0f), dst + k * pitch);
+        return;
+    }
+    int k = 0;
+    if (sl == 1) {
+        if (lanes >= VW) {
+            for (; k < kn; k++) LSTORE(GLOAD(src + k * sk), dst + k * pitch);
+            return;
+        }
+    } else if (sk == 1) {
+        for (; k + VW <= kn; k += VW) {
+            FV r[VW], t[VW];
+            for (int l = 0; l < VW; l++) r[l] = GLOAD(src + min(l, lanes - 1) * sl + k);
+            ZIP(t, r)
+            ZIP(r, t)
+#if VW == 16
+            ZIP(t, r)
+            ZIP(r, t)
+#elif VW == 8
+            ZIP(t, r)
+            for (int l = 0; l < VW; l++) r[l] = t[l];
+#endif
+            for (int l = 0; l < VW; l++) LSTORE(r[l], dst + (k + l) * pitch);
+        }
+    }
+    for (; k < kn; k++)
+        LOOP for (int l = 0; l < VW; l++) dst[k * pitch + l] = l < lanes ? src[l * sl + k * sk] : 0.0f;
+}
+
+#define ROWS4(X) X(0) X(1) X(2) X(3)
+#define ROWS6(X) ROWS4(X) X(4) X(5)
+#define ROWS8(X) ROWS6(X) X(6) X(7)
+#define ROWS12(X) ROWS8(X) X(8) X(9) X(10) X(11)
+#define ROWS14(X) ROWS12(X) X(12) X(13)
+#define ROWS CAT(ROWS, MR)
+
+// c[MR][NR] (+)= pa[kn][MR] * pb[kn][NR], all of it; edges are the caller's business. ldc counts elements.
+// add: keep what c holds. last: bias (may be 0) and ACT.
+#define DECL(i) FV x##i = (FV)(0.0f), y##i = (FV)(0.0f);
+#define STEP(i)                                                                                              \
+    {                                                                                                        \
+        FV v = (FV)(pa[i]);                                                                                  \
+        x##i = fma(v, b0, x##i);                                                                             \
+        y##i = fma(v, b1, y##i);                                                                             \
+    }
+#define PUT(i)                                                                                               \
+    LSTORE(x##i, t + i * NR);                                                                                \
+    LSTORE(y##i, t + i * NR + VW);
+static void KERNEL(matmul_micro)(__local float *restrict t, __local const float *restrict pa,
+                                 __local const float *restrict pb, int kn) {
+    ROWS(DECL);
+    for (int k = 0; k < kn; k++) {
+        FV b0 = LLOAD(pb), b1 = LLOAD(pb + VW);
+        ROWS(STEP);
+        pa += PA;
+        pb += NR;
+    }
+    ROWS(PUT);
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+KERNEL(matmul_tile)(__global float *restrict c, __global const float *restrict a,
+                    __global const float *restrict b, __global const float *restrict bias, int batch, int M,
+                    int N, int K, int a_batch, int a_m, int a_k, int b_batch, int b_k, int b_n, int has_bias,
+                    int accumulate, int mc, int nc, int kc, int splits, int ks) {
+    __local float la[MC / MR * PA * KC];
+    __local float lb[KC * NC];
+    __local float lt[MR * NR];
+    int m_tasks = (M + mc - 1) / mc, n_tasks = (N + nc - 1) / nc;
+    int task = (int)get_group_id(0);
+    int j = task % n_tasks, i = task / n_tasks % m_tasks, s = task / n_tasks / m_tasks % splits;
+    int z = task / n_tasks / m_tasks / splits;
+    if (z >= batch) return;
+    int m0 = i * mc, mn = min(mc, M - m0), n0 = j * nc, nn = min(nc, N - n0);
+    int k_begin = s * ks, k_end = min(K, k_begin + ks);
+    a += z * a_batch + m0 * a_m;
+    b += z * b_batch + n0 * b_n;
+    c += ((z * splits + s) * M + m0) * N + n0;
+    for (int k0 = k_begin; k0 < k_end; k0 += kc) {
+        int kn = min(kc, k_end - k0);
+        int add = k0 > k_begin || (accumulate && splits == 1), last = k0 + kc >= k_end && splits == 1;
+        // Strips of A, then strips of B: one call, so that the packing is compiled once.
+        int a_strips = (mn + MR - 1) / MR * (PA / VW), strips = a_strips + (nn + NR - 1) / NR * NV;
+        for (int t = 0; t < strips; t++) {
+            int of_a = t < a_strips, u = of_a ? t : t - a_strips, per = of_a ? PA / VW : NV;
+            int panel = u / per, lane = u % per * VW, pitch = of_a ? PA : NR,
+                first = panel * (of_a ? MR : NR) + lane;
+            int sl = of_a ? a_m : b_n, sk = of_a ? a_k : b_k;
+            KERNEL(matmul_pack)
+            ((of_a ? la : lb) + panel * pitch * kc + lane, pitch, (of_a ? a : b) + first * sl + k0 * sk, sl,
+             sk, (of_a ? mn : nn) - first, kn);
+        }
+        for (int q = 0; q < nn; q += NR)
+            for (int p = 0; p < mn; p += MR) {
+                KERNEL(matmul_micro)(lt, la + p / MR * (PA * kc), lb + q * kc, kn);
+                int rows = min(MR, mn - p), cols = min(NR, nn - q);
+                for (int r = 0; r < rows; r++) {
+                    __global float *pc = c + (p + r) * N + q;
+                    int n = 0;
+                    for (; n + VW <= cols; n += VW) {
+                        FV v = LLOAD(lt + r * NR + n);
+                        if (add) v += GLOAD(pc + n);
+                        if (last) {
+                            if (has_bias) v += GLOAD(bias + n0 + q + n);
+                            v = ACT(v);
+                        }
+                        GSTORE(v, pc + n);
+                    }
+                    LOOP for (; n < cols; n++) {
+                        float v = lt[r * NR + n];
+                        if (add) v += pc[n];
+                        if (last) {
+                            if (has_bias) v += bias[n0 + q + n];
+                            v = ACT(v);
+                        }
+                        pc[n] = v;
+                    }
+                }
+            }
+    }
+}
+
+__kernel void KERNEL(matmul_sum)(__global float *restrict c, __global const float *restrict part,
+                                 __global const float *restrict bias, int batch, int M, int N, int splits,
+                                 int has_bias, int accumulate) {
+    int per_batch = (M * N + VW - 1) / VW, g = (int)get_global_id(0);
+    int z = g / per_batch, i0 = g % per_batch * VW, end = min(M * N, i0 + VW);
+    if (z >= batch) return;
+    part += z * splits * M * N;
+    c += z * M * N;
+    if (i0 + VW <= M * N && (!has_bias || N % VW == 0)) {
+        FV v = accumulate ? GLOAD(c + i0) : (FV)(0.0f);
+        LOOP for (int s = 0; s < splits; s++) v += GLOAD(part + s * M * N + i0);
+        if (has_bias) v += GLOAD(bias + i0 % N);
+        GSTORE(ACT(v), c + i0);
+        return;
+    }
+    for (int i = i0; i < end; i++) {
+        float v = accumulate ? c[i] : 0.0f;
+        LOOP for (int s = 0; s < splits; s++) v += part[s * M * N + i];
+        if (has_bias) v += bias[i % N];
+        c[i] = ACT(v);
+    }
+}
+
+#undef CAT_
+#undef CAT
+#undef FV
+#undef GLOAD
+#undef LLOAD
+#undef GSTORE
+#undef LSTORE
+#undef NR
+#undef PA
+#undef ZIP
+#undef ROWS4
+#undef ROWS6
+#undef ROWS8
+#undef ROWS12
+#undef ROWS14
+#undef ROWS
+#undef DECL
+#undef STEP
+#undef PUT

@@ -1,0 +1,530 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products: matmul (batched, either side transposed) and linear (x W^T + bias). Both are the same
+// kernels with other strides. Kernels and their block structure: kernels_cl/matmul.cl.
+#include <stdio.h>
+#include <string.h>
+
+#include "cleave/ops.h"
+#include "ops/tiles.h"
+
+typedef struct matmul_attrs {
+    int32_t transpose_a, transpose_b;
+} matmul_attrs;
+
+extern const clv__op clv__op_matmul, clv__op_linear;
+
+// ---- the problem behind both ops --------------------------------------------------------------------------
+
+/** C[b][m][n] = sum_k A[b*a_batch + m*a_m + k*a_k] * B[b*b_batch + k*b_k + n*b_n] (+ bias[n]) */
+typedef struct product {
+    int64_t batch, m, n, k;
+    int64_t a_batch, a_m, a_k, b_batch, b_k, b_n;
+    bool bias;
+} product;
+
+static int64_t leading(const clv_shape *shape, int keep) {
+    int64_t n = 1;
+    for (int i = 0; i < shape->rank - keep; i++) n *= shape->dims[i];
+    return n;
+}
+
+static product product_of(const clv__op_io *io) {
+    const clv_shape *a = &io->in[0].shape, *b = &io->in[1].shape;
+    product p = {0};
+    if (io->op == &clv__op_linear) {
+        p = (product){
+            .batch = 1, .m = leading(a, 1), .n = b->dims[0], .k = b->dims[1], .bias = clv__has_in(io, 2)};
+        p.a_m = p.b_n = p.k;
+        p.a_k = p.b_k = 1;
+        return p;
+    }
+    const matmul_attrs *attrs = io->attrs;
+    int64_t a_rows = a->dims[a->rank - 2], a_columns = a->dims[a->rank - 1];
+    int64_t b_rows = b->dims[b->rank - 2], b_columns = b->dims[b->rank - 1];
+    p.m = attrs->transpose_a ? a_columns : a_rows;
+    p.k = attrs->transpose_a ? a_rows : a_columns;
+    p.n = attrs->transpose_b ? b_rows : b_columns;
+    p.a_m = attrs->transpose_a ? 1 : a_columns;
+    p.a_k = attrs->transpose_a ? a_columns : 1;
+    p.b_k = attrs->transpose_b ? 1 : b_columns;
+    p.b_n = attrs->transpose_b ? b_columns : 1;
+    p.batch = clv__max64(leading(a, 2), leading(b, 2));
+    if (a->rank > 2 && leading(a, 2) == 0) p.batch = 0;
+    if (b->rank > 2 && leading(b, 2) == 0) p.batch = 0;
+    p.a_batch = a->rank > 2 ? p.m * p.k : 0;
+    p.b_batch = b->rank > 2 ? p.k * p.n : 0;
+    if (b->rank == 2 && !attrs->transpose_a) { // one tall matrix instead of many
+        p.m *= p.batch;
+        p.batch = 1;
+        p.a_batch = 0;
+    }
+    return p;
+}
+
+static bool is_empty(const product *p) {
+    return p->batch == 0 || p->m == 0 || p->n == 0;
+}
+
+static void product_reference(const clv__ref *ref) {
+    product p = product_of(ref->io);
+    const double *a = ref->in[0], *b = ref->in[1], *bias = p.bias ? ref->in[2] : NULL;
+    for (int64_t z = 0; z < p.batch; z++) {
+        for (int64_t m = 0; m < p.m; m++) {
+            for (int64_t n = 0; n < p.n; n++) {
+                double sum = bias ? bias[n] : 0;
+                for (int64_t k = 0; k < p.k; k++)
+                    sum +=
+                        a[z * p.a_batch + m * p.a_m + k * p.a_k] * b[z * p.b_batch + k * p.b_k + n * p.b_n];
+                ref->out[0][(z * p.m + m) * p.n + n] = sum;
+            }
+        }
+    }
+}
+
+static void product_cost(const clv__op_io *io, clv__cost *cost) {
+    product p = product_of(io);
+    cost->flops = 2.0 * (double)p.batch * (double)p.m * (double)p.n * (double)p.k;
+    for (int i = 0; i < io->n_in; i++)
+        if (clv__has_in(io, i)) cost->bytes += 4.0 * (double)clv__numel(&io->in[i]);
+    cost->bytes += 4.0 * (double)clv__numel(&io->out[0]);
+}
+
+static int64_t product_reduction(const clv__op_io *io) {
+    return product_of(io).k;
+}
+
+// ---- plain ------------------------------------------------------------------------------------------------
+
+/** The arguments that plain, local and tile have in common. */
+static void add_arguments(clv__launches *list, clv__launch *launch, const product *p) {
+    clv__arg_in(list, launch, 0);
+    clv__arg_in(list, launch, 1);
+    clv__arg_in(list, launch, p->bias ? 2 : 0); // without a bias, anything
+    const int64_t sizes[] = {p->batch, p->m,       p->n,   p->k,   p->a_batch, p->a_m,
+                             p->a_k,   p->b_batch, p->b_k, p->b_n, p->bias,    0 /* accumulate */};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) clv__arg_i32(list, launch, sizes[i]);
+}
+
+static void plain_lower(clv__launches *list, const clv__op_io *io) {
+    product p = product_of(io);
+    if (is_empty(&p)) return;
+    clv__launch *launch = clv__launch_kernel(list, "matmul", "matmul_plain");
+    clv__arg_out(list, launch, 0);
+    add_arguments(list, launch, &p);
+    clv__launch_grid(launch, (size_t)(p.batch * p.m * p.n), 0);
+}
+
+// ---- local: GPU-class -------------------------------------------------------------------------------------
+
+enum { LOCAL_GROUP = 16, LOCAL_TILE = 64, LOCAL_BYTES = 2 * 16 * (64 + 1) * 4 };
+
+/** CPU-class devices can run it too, so that it is checked where there is no GPU. */
+static bool local_supports(const clv_device_info *device, const clv__op_io *io) {
+    (void)io;
+    return device->max_work_group >= LOCAL_GROUP * LOCAL_GROUP &&
+           clv__tile_local_bytes(device) >= LOCAL_BYTES;
+}
+
+/** A tile of 64 x 64 is computed whole, however little of it there is. */
+static double local_rank(const clv_device_info *device, const clv__op_io *io) {
+    product p = product_of(io);
+    // no local memory to gain from, and barriers to lose by
+    if (is_empty(&p) || clv__cpu_class(device)) return 2;
+    double tiles = (double)clv__div_up(p.m, LOCAL_TILE) * (double)clv__div_up(p.n, LOCAL_TILE);
+    return 0.1 * tiles * LOCAL_TILE * LOCAL_TILE / ((double)p.m * (double)p.n);
+}
+
+static void local_lower(clv__launches *list, const clv__op_io *io) {
+    product p = product_of(io);
+    if (is_empty(&p)) return;
+    clv__launch *launch = clv__launch_kernel(list, "matmul", "matmul_local");
+    clv__arg_out(list, launch, 0);
+    add_arguments(list, launch, &p);
+    clv__launch_grid3(launch, (size_t)clv__div_up(p.n, LOCAL_TILE) * LOCAL_GROUP,
+                      (size_t)clv__div_up(p.m, LOCAL_TILE) * LOCAL_GROUP, (size_t)p.batch, LOCAL_GROUP,
+                      LOCAL_GROUP, 1);
+}
+
+// ---- tile: CPU-class --------------------------------------------------------------------------------------
+
+/** What the kernel is compiled for on a device. */
+typedef struct tile_limits {
+    int lanes, mr, nr, pa; // vector, register tile, lanes of a packed row of A
+    int64_t mc, nc, kc;    // largest block
+} tile_limits;
+
+/** How a product is cut. */
+typedef struct tile_cut {
+    int64_t mc, nc, kc, splits, ks, tasks;
+} tile_cut;
+
+static size_t tile_local_bytes(const tile_limits *t) {
+    return (size_t)(t->mc / t->mr * t->pa * t->kc + t->kc * t->nc + t->mr * t->nr) * sizeof(float);
+}
+
+static tile_limits tile_limits_of(const clv_device_info *device) {
+    tile_limits t = {.lanes = clv__tile_lanes(device)};
+    t.mr = t.lanes == 16 ? 14 : 6;
+    t.nr = 2 * t.lanes;
+    t.pa = (int)clv__round_up(t.mr, t.lanes);
+    t.mc = 8 * t.mr;
+    t.nc = t.kc = 256;
+    while (tile_local_bytes(&t) > clv__tile_local_bytes(device)) {
+        if (t.kc >= t.nc && t.kc > 16)
+            t.kc /= 2;
+        else if (t.nc >= 2 * t.nr)
+            t.nc /= 2;
+        else if (t.mc >= 2 * t.mr)
+            t.mc = t.mc / 2 / t.mr * t.mr;
+        else
+            break; // tile_supports refuses
+    }
+    return t;
+}
+
+/** Tasks enough for many threads, from the sizes alone: the same sums whatever the number of threads. */
+static tile_cut tile_cut_of(const tile_limits *t, const product *p) {
+    enum { ENOUGH = 8, SPLIT_TO = 16, SPLIT_K = 256 };
+    tile_cut c = {
+        .mc = clv__even_block(p->m, t->mr, t->mc), .nc = clv__even_block(p->n, t->nr, t->nc), .splits = 1};
+    c.tasks = p->batch * clv__div_up(p->m, c.mc) * clv__div_up(p->n, c.nc);
+    // A long sum is cut first: unlike smaller blocks, that does not pack anything twice.
+    if (c.tasks < ENOUGH && p->k >= 2 * SPLIT_K)
+        c.splits = clv__min64(clv__div_up(SPLIT_TO, c.tasks), p->k / SPLIT_K);
+    bool worth = (double)p->batch * (double)p->m * (double)p->n * (double)p->k > 1e6;
+    while (worth && c.tasks * c.splits < ENOUGH) {
+        if (c.nc > 2 * t->nr)
+            c.nc = clv__div_up(c.nc / t->nr, 2) * t->nr;
+        else if (c.mc > 2 * t->mr)
+            c.mc = clv__div_up(c.mc / t->mr, 2) * t->mr;
+        else
+            break;
+        c.tasks = p->batch * clv__div_up(p->m, c.mc) * clv__div_up(p->n, c.nc);
+    }
+    c.ks = clv__round_up(clv__div_up(p->k, c.splits), 16);
+    c.splits = clv__div_up(p->k, c.ks);
+    c.kc = clv__even_block(c.ks, 16, t->kc);
+    c.tasks *= c.splits;
+    return c;
+}
+
+static bool tile_supports(const clv_device_info *device, const clv__op_io *io) {
+    tile_limits t = tile_limits_of(device);
+    return clv__cpu_class(device) && tile_local_bytes(&t) <= clv__tile_local_bytes(device) &&
+           product_of(io).k > 0;
+}
+
+static double tile_rank(const clv_device_info *device, const clv__op_io *io) {
+    (void)device, (void)io;
+    // measured 1/50 to 1/200 of plain with 16 lanes; smaller products are a launch's time anyway
+    return 0.02;
+}
+
+/** Only what differs from the kernel file's own defaults, so that all variants share one compiled instance.
+ * */
+static void tile_defines(clv__launches *list, clv__launch *launch, const tile_limits *t) {
+    if (t->lanes != 16) clv__launch_define(list, launch, "VW", "%d", t->lanes);
+    if (t->mc != 8 * t->mr) clv__launch_define(list, launch, "MC", "%d", (int)t->mc);
+    if (t->nc != 256) clv__launch_define(list, launch, "NC", "%d", (int)t->nc);
+    if (t->kc != 256) clv__launch_define(list, launch, "KC", "%d", (int)t->kc);
+}
+
+static void tile_lower(clv__launches *list, const clv__op_io *io) {
+    product p = product_of(io);
+    if (is_empty(&p)) return;
+    tile_limits t = tile_limits_of(list->device);
+    tile_cut c = tile_cut_of(&t, &p);
+    size_t part_bytes = c.splits > 1 ? (size_t)(c.splits * p.batch * p.m * p.n) * sizeof(float) : 0;
+    size_t part = part_bytes ? clv__launch_workspace(list, part_bytes) : 0;
+
+    clv__launch *launch = clv__launch_kernel(list, "matmul", "matmul_tile");
+    tile_defines(list, launch, &t);
+    if (part_bytes)
+        clv__arg_workspace(list, launch, part, part_bytes);
+    else
+        clv__arg_out(list, launch, 0);
+    add_arguments(list, launch, &p);
+    const int64_t cut[] = {c.mc, c.nc, c.kc, c.splits, c.ks};
+    for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) clv__arg_i32(list, launch, cut[i]);
+    clv__launch_grid(launch, (size_t)c.tasks, 1);
+    if (!part_bytes) return;
+
+    launch = clv__launch_kernel(list, "matmul", "matmul_sum");
+    tile_defines(list, launch, &t);
+    clv__arg_out(list, launch, 0);
+    clv__arg_workspace(list, launch, part, part_bytes);
+    clv__arg_in(list, launch, p.bias ? 2 : 0);
+    const int64_t sizes[] = {p.batch, p.m, p.n, c.splits, p.bias, 0 /* accumulate */};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) clv__arg_i32(list, launch, sizes[i]);
+    clv__launch_grid(launch, (size_t)(p.batch * clv__div_up(p.m * p.n, t.lanes)), 0);
+}
+
+static const clv__variant product_variants[] = {
+    {.name = "plain", .lower = plain_lower},
+    {.name = "local", .supports = local_supports, .rank = local_rank, .lower = local_lower},
+    {.name = "tile", .supports = tile_supports, .rank = tile_rank, .lower = tile_lower},
+    {0},
+};
+
+// ---- matmul -----------------------------------------------------------------------------------------------
+
+static clv_status matmul_infer(clv__op_io *io, clv__error *error) {
+    const matmul_attrs *attrs = io->attrs;
+    CLV_TRY(clv__want_dtype(io, 0, "a", CLV_DTYPE_F32, error));
+    CLV_TRY(clv__want_dtype(io, 1, "b", CLV_DTYPE_F32, error));
+    const clv_shape *a = &io->in[0].shape, *b = &io->in[1].shape;
+    if (a->rank < 2 || b->rank < 2)
+        CLV_FAIL(error, CLV_E_SHAPE, "%s has no rows and columns", a->rank < 2 ? "a" : "b");
+    int64_t a_k = a->dims[a->rank - (attrs->transpose_a ? 2 : 1)],
+            b_k = b->dims[b->rank - (attrs->transpose_b ? 1 : 2)];
+    if (a_k != b_k) {
+        CLV_FAIL(error, CLV_E_SHAPE, "%s of a is %lld, %s of b is %lld, they must be equal",
+                 attrs->transpose_a ? "height" : "width", (long long)a_k,
+                 attrs->transpose_b ? "width" : "height", (long long)b_k);
+    }
+    const clv_shape *batch = a->rank > 2 ? a : b;
+    if (a->rank > 2 && b->rank > 2) {
+        bool same = a->rank == b->rank;
+        for (int i = 0; same && i < a->rank - 2; i++) same = a->dims[i] == b->dims[i];
+        if (!same) CLV_FAIL(error, CLV_E_SHAPE, "the batch dimensions of a and b do not match");
+    }
+    clv_shape c = *batch;
+    c.dims[c.rank - 2] = a->dims[a->rank - (attrs->transpose_a ? 1 : 2)];
+    c.dims[c.rank - 1] = b->dims[b->rank - (attrs->transpose_b ? 2 : 1)];
+    io->n_out = 1;
+    io->out[0] = clv__f32(c);
+    return CLV_OK;
+}
+
+static clv_tensor *matmul_node(clv_tensor *a, bool transpose_a, clv_tensor *b, bool transpose_b) {
+    matmul_attrs attrs = {transpose_a, transpose_b};
+    return clv__node_add(&clv__op_matmul, &attrs, (clv_tensor *[]){a, b}, 2, 0);
+}
+
+/** All but the last dimension as one: a view. */
+static clv_tensor *as_rows(clv_tensor *x) {
+    clv_shape shape = clv_tensor_shape(x);
+    if (shape.rank == 2 || shape.rank == 0) return x;
+    return clv_reshape(x, CLV_SHAPE(leading(&shape, 1), shape.dims[shape.rank - 1]));
+}
+
+static void matmul_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    const matmul_attrs *attrs = clv__node_attrs(node);
+    bool ta = attrs->transpose_a, tb = attrs->transpose_b;
+    clv_tensor *a = clv__node_in(node, 0), *b = clv__node_in(node, 1), *dc = dy[0];
+    clv_shape a_shape = clv_tensor_shape(a), b_shape = clv_tensor_shape(b);
+    if (clv__wants_grad(node, 0)) {
+        dx[0] = ta ? matmul_node(b, tb, dc, true) : matmul_node(dc, false, b, !tb);
+        if (a_shape.rank < b_shape.rank) dx[0] = clv_sum_to(dx[0], a_shape);
+    }
+    if (clv__wants_grad(node, 1)) {
+        bool shared = b_shape.rank < a_shape.rank; // b met every matrix of a's batch
+        if (shared && !ta) {                       // then the batch is part of the sum
+            a = as_rows(a);
+            dc = as_rows(dc);
+        }
+        dx[1] = tb ? matmul_node(dc, true, a, ta) : matmul_node(a, !ta, dc, false);
+        if (shared && ta) dx[1] = clv_sum_to(dx[1], b_shape);
+    }
+}
+
+typedef struct matmul_case {
+    const char *label;
+    bool ta, tb, quick;
+    clv_shape a, b;
+} matmul_case;
+
+static bool matmul_sample(int i, clv__sample *sample) {
+#define S2(x, y)                                                                                             \
+    {                                                                                                        \
+        2, {                                                                                                 \
+            x, y                                                                                             \
+        }                                                                                                    \
+    }
+#define S3(x, y, z)                                                                                          \
+    {                                                                                                        \
+        3, {                                                                                                 \
+            x, y, z                                                                                          \
+        }                                                                                                    \
+    }
+    static const matmul_case cases[] = {
+        {"one element", false, false, true, S2(1, 1), S2(1, 1)},
+        {"primes", false, false, true, S2(13, 7), S2(7, 31)},
+        {"primes, a transposed", true, false, true, S2(7, 13), S2(7, 31)},
+        {"primes, b transposed", false, true, true, S2(13, 7), S2(31, 7)},
+        {"primes, both transposed", true, true, true, S2(7, 13), S2(31, 7)},
+        {"whole tiles", false, false, false, S2(28, 32), S2(32, 64)},
+        {"one past the tiles", false, false, false, S2(29, 33), S2(33, 65)},
+        {"one short of the tiles, both transposed", true, true, false, S2(31, 27), S2(63, 31)},
+        {"a row by a matrix", false, true, false, S2(1, 129), S2(17, 129)},
+        {"a matrix by a column", false, false, false, S2(17, 129), S2(129, 1)},
+        {"rank one update", true, false, false, S2(1, 33), S2(1, 47)},
+        {"long sum, cut into parts", false, true, false, S2(3, 2051), S2(5, 2051)},
+        {"long sum, cut into parts, a transposed", true, false, false, S2(1025, 15), S2(1025, 17)},
+        {"more than a block in every dimension", false, false, false, S2(131, 300), S2(300, 283)},
+        {"more than a block, both transposed", true, true, false, S2(270, 127), S2(265, 270)},
+        {"batch", false, false, true, S3(3, 5, 6), S3(3, 6, 7)},
+        {"batch, b transposed", false, true, false, S3(2, 17, 16), S3(2, 15, 16)},
+        {"batch, a transposed", true, false, false, S3(2, 16, 17), S3(2, 16, 15)},
+        {"batch, long sum", false, false, false, S3(2, 3, 1031), S3(2, 1031, 2)},
+        {"batch, one b", false, true, true, S3(4, 3, 8), S2(9, 8)},
+        {"batch, one b, a transposed", true, false, false, S3(4, 8, 3), S2(8, 9)},
+        {"batch, one a", false, false, false, S2(3, 8), S3(4, 8, 9)},
+        {"batch, one a, both transposed", true, true, false, S2(8, 3), S3(4, 9, 8)},
+        {"two batch dimensions", false, true, false, {4, {2, 3, 9, 4}}, {4, {2, 3, 5, 4}}},
+        {"empty sum", false, false, false, S2(3, 0), S2(0, 5)},
+        {"no rows", false, false, false, S2(0, 3), S2(3, 5)},
+        {"empty batch", false, false, false, S3(0, 2, 3), S3(0, 3, 5)},
+    };
+#undef S2
+#undef S3
+    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
+    const matmul_case *c = &cases[i];
+    snprintf(sample->label, sizeof sample->label, "%s", c->label);
+    memcpy(sample->attrs, &(matmul_attrs){c->ta, c->tb}, sizeof(matmul_attrs));
+    sample->n_in = 2;
+    sample->in[0] = clv__f32(c->a);
+    sample->in[1] = clv__f32(c->b);
+    sample->quick = c->quick;
+    return true;
+}
+
+const clv__op clv__op_matmul = {
+    .name = "matmul",
+    .attrs_bytes = sizeof(matmul_attrs),
+    .infer = matmul_infer,
+    .grad = matmul_grad,
+    .variants = product_variants,
+    .reference = product_reference,
+    .sample = matmul_sample,
+    .cost = product_cost,
+    .reduction = product_reduction,
+};
+
+/** Give both the batch dimensions of NumPy's broadcasting, where they are not what infer takes as they are.
+ * */
+static void broadcast_batches(clv_tensor **a, clv_tensor **b) {
+    clv_shape sa = clv_tensor_shape(*a), sb = clv_tensor_shape(*b);
+    if (sa.rank <= 2 || sb.rank <= 2) return;
+    int rank = sa.rank > sb.rank ? sa.rank : sb.rank;
+    clv_shape wa = {.rank = rank}, wb = {.rank = rank};
+    for (int i = 0; i < rank; i++) { // from the end
+        int64_t da = i < sa.rank ? sa.dims[sa.rank - 1 - i] : 1,
+                db = i < sb.rank ? sb.dims[sb.rank - 1 - i] : 1;
+        if (i >= 2 && da != db && da != 1 && db != 1) return; // infer tells
+        wa.dims[rank - 1 - i] = i < 2 || da != 1 ? da : db;
+        wb.dims[rank - 1 - i] = i < 2 || db != 1 ? db : da;
+    }
+    if (!clv_shape_equal(&sa, &wa)) *a = clv_broadcast_to(*a, wa);
+    if (!clv_shape_equal(&sb, &wb)) *b = clv_broadcast_to(*b, wb);
+}
+
+clv_tensor *clv_matmul_t(clv_tensor *a, bool transpose_a, clv_tensor *b, bool transpose_b) {
+    if (!a || !b) return NULL;
+    clv_shape sa = clv_tensor_shape(a), sb = clv_tensor_shape(b);
+    bool vector_a = sa.rank == 1, vector_b = sb.rank == 1;
+    if (vector_a) {
+        a = clv_reshape(a, CLV_SHAPE(1, sa.dims[0]));
+        transpose_a = false;
+    }
+    if (vector_b) {
+        b = clv_reshape(b, CLV_SHAPE(sb.dims[0], 1));
+        transpose_b = false;
+    }
+    broadcast_batches(&a, &b);
+    clv_tensor *c = matmul_node(a, transpose_a, b, transpose_b);
+    if (!c || (!vector_a && !vector_b)) return c;
+    clv_shape with = clv_tensor_shape(c), without = {0};
+    for (int i = 0; i < with.rank; i++) {
+        bool dropped = (vector_a && i == with.rank - 2) || (vector_b && i == with.rank - 1);
+        if (!dropped) without.dims[without.rank++] = with.dims[i];
+    }
+    return clv_reshape(c, without);
+}
+
+clv_tensor *clv_matmul(clv_tensor *a, clv_tensor *b) {
+    return clv_matmul_t(a, false, b, false);
+}
+
+// ---- linear -----------------------------------------------------------------------------------------------
+
+static clv_status linear_infer(clv__op_io *io, clv__error *error) {
+    CLV_TRY(clv__want_dtype(io, 0, "x", CLV_DTYPE_F32, error));
+    CLV_TRY(clv__want_dtype(io, 1, "weight", CLV_DTYPE_F32, error));
+    CLV_TRY(clv__want_rank(io, 1, "weight", 2, error));
+    const clv_shape *x = &io->in[0].shape, *weight = &io->in[1].shape;
+    if (x->rank < 1) CLV_FAIL(error, CLV_E_SHAPE, "x has no dimension of features");
+    int64_t features = x->dims[x->rank - 1];
+    if (features != weight->dims[1]) {
+        CLV_FAIL(error, CLV_E_SHAPE, "weight wants %lld input features, x has %lld",
+                 (long long)weight->dims[1], (long long)features);
+    }
+    if (clv__has_in(io, 2)) {
+        CLV_TRY(clv__want_dtype(io, 2, "bias", CLV_DTYPE_F32, error));
+        CLV_TRY(clv__want_rank(io, 2, "bias", 1, error));
+        if (io->in[2].shape.dims[0] != weight->dims[0]) {
+            CLV_FAIL(error, CLV_E_SHAPE, "bias has %lld elements, weight has %lld output features",
+                     (long long)io->in[2].shape.dims[0], (long long)weight->dims[0]);
+        }
+    }
+    io->n_out = 1;
+    io->out[0] = clv__f32(*x);
+    io->out[0].shape.dims[x->rank - 1] = weight->dims[0];
+    return CLV_OK;
+}
+
+static void linear_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    clv_tensor *x = clv__node_in(node, 0), *weight = clv__node_in(node, 1);
+    clv_tensor *rows = as_rows(dy[0]);
+    if (clv__wants_grad(node, 0)) {
+        clv_tensor *dx_rows = matmul_node(rows, false, weight, false);
+        dx[0] = clv_tensor_shape(x).rank == 2 ? dx_rows : clv_reshape(dx_rows, clv_tensor_shape(x));
+    }
+    if (clv__wants_grad(node, 1)) dx[1] = matmul_node(rows, true, as_rows(x), false);
+    if (clv__wants_grad(node, 2)) dx[2] = clv_sum(rows, (int[]){0}, 1, false);
+}
+
+static bool linear_sample(int i, clv__sample *sample) {
+    static const struct {
+        const char *label;
+        clv_shape x;
+        int64_t out;
+        bool bias, quick;
+    } cases[] = {
+        {"one element", {2, {1, 1}}, 1, true, true},
+        {"primes", {2, {5, 7}}, 3, true, true},
+        {"without bias", {2, {5, 7}}, 3, false, true},
+        {"one row", {1, {19}}, 11, true, false},
+        {"three dimensions", {3, {2, 3, 8}}, 5, true, true},
+        {"one past the tiles", {2, {15, 17}}, 33, true, false},
+        {"long sum, cut into parts", {2, {9, 1537}}, 33, true, false},
+        {"ten classes", {2, {64, 128}}, 10, true, false},
+        {"more than a block", {2, {130, 270}}, 290, true, false},
+        {"no features", {2, {3, 0}}, 4, true, false},
+        {"no rows", {2, {0, 3}}, 4, true, false},
+    };
+    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
+    snprintf(sample->label, sizeof sample->label, "%s", cases[i].label);
+    const clv_shape *x = &cases[i].x;
+    sample->n_in = 3;
+    sample->in[0] = clv__f32(*x);
+    sample->in[1] = clv__f32(CLV_SHAPE(cases[i].out, x->dims[x->rank - 1]));
+    if (cases[i].bias) sample->in[2] = clv__f32(CLV_SHAPE(cases[i].out));
+    sample->quick = cases[i].quick;
+    return true;
+}
+
+const clv__op clv__op_linear = {
+    .name = "linear",
+    .infer = linear_infer,
+    .grad = linear_grad,
+    .variants = product_variants,
+    .reference = product_reference,
+    .sample = linear_sample,
+    .cost = product_cost,
+    .reduction = product_reduction,
+};
+
+clv_tensor *clv_linear(clv_tensor *x, clv_tensor *weight, clv_tensor *bias) {
+    return clv__node_add(&clv__op_linear, NULL, (clv_tensor *[]){x, weight, bias}, 3, 1u << 2);
+}

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+// Arithmetic that the register-tiled kernels for CPU-class devices share: how wide a vector is, how a size is cut.
+#ifndef CLV_OPS_TILES_H
+#define CLV_OPS_TILES_H
+
+#include "graph/op.h"
+
+static inline int64_t clv__min64(int64_t a, int64_t b) {
+    return a < b ? a : b;
+}
+static inline int64_t clv__max64(int64_t a, int64_t b) {
+    return a > b ? a : b;
+}
+static inline int64_t clv__div_up(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+static inline int64_t clv__round_up(int64_t a, int64_t b) {
+    return clv__div_up(a, b) * b;
+}
+
+/** Lanes of the vectors the tiled kernels use: 4, 8 or 16. */
+static inline int clv__tile_lanes(const clv_device_info *device) {
+    return device->vector_width >= 16 ? 16 : device->vector_width >= 8 ? 8 : 4;
+}
+
+/** Bytes of local memory that a kernel's own arrays may take: half, as some drivers count them twice. */
+static inline uint64_t clv__tile_local_bytes(const clv_device_info *device) {
+    return device->local_bytes / 2;
+}
+
+/** Cut n into equal blocks of whole units, none larger than `most` (a multiple of unit): the size of a block. */
+static inline int64_t clv__even_block(int64_t n, int64_t unit, int64_t most) {
+    int64_t units = clv__div_up(n, unit), blocks = clv__div_up(units, most / unit);
+    return blocks ? clv__div_up(units, blocks) * unit : unit;
+}
+
+#endif
