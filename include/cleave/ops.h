@@ -112,6 +112,22 @@ typedef struct clv_pool2d_config {
     bool exclude_padding; /**< avg_pool2d: divide by the elements inside only (PyTorch: count_include_pad=False) */
 } clv_pool2d_config;
 
+/**
+ * Two-dimensional convolution (a cross-correlation: the kernel is not flipped).
+ *
+ *     y[n][o][i][j] = bias[o] + sum_{c,r,s} x[n][c][i*stride - padding + r*dilation][...] * weight[o][c][r][s]
+ *
+ * x       [N, C, H, W]           f32     0 outside the image
+ * weight  [O, C/groups, KH, KW]  f32     output channels of group g see the input channels of group g
+ * bias    [O]                    f32     NULL means none
+ * result  [N, O, OH, OW]         f32     OH = (H + 2*padding - dilation*(KH - 1) - 1) / stride + 1, OW likewise
+ *
+ * Gradient   x, weight, bias.
+ * Errors     CLV_E_SHAPE  channels differ, groups does not divide them, or the kernel is larger than the padded image;
+ *            CLV_E_VALUE  a negative padding, stride, dilation or groups;  CLV_E_DTYPE
+ * Numerics   sums in f32, their order depends on the shapes and the device only.
+ * Source     torch.nn.functional.conv2d.
+ */
 CLV_API clv_tensor *clv_conv2d(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, const clv_conv2d_config *config);
 CLV_API clv_tensor *clv_max_pool2d(clv_tensor *x, const clv_pool2d_config *config);
 CLV_API clv_tensor *clv_avg_pool2d(clv_tensor *x, const clv_pool2d_config *config);

@@ -1,0 +1,483 @@
+// SPDX-License-Identifier: Apache-2.0
+// Two-dimensional convolution and its two gradients, each an op of its own, so that the planner sees three
+// pieces of work. Each is bilinear, and each one's gradients are the other two: the family is closed under
+// differentiation.
+//
+//     conv2d                  x, weight (, bias) -> y
+//     conv2d_backward_input   dy, weight         -> dx
+//     conv2d_backward_weight  dy, x              -> dweight
+//
+// Kernels: kernels_cl/conv2d.cl. How the CPU-class kernels cut the work is decided in
+// runtime/ops/conv2d_tile.c.
+#include "ops/conv2d.h"
+
+#include <stdio.h>
+#include <string.h>
+
+extern const clv__op clv__op_conv2d, clv__op_conv2d_backward_input, clv__op_conv2d_backward_weight;
+
+/** Of all three ops. [0] is H, [1] is W. */
+typedef struct conv2d_attrs {
+    int32_t stride[2], padding[2], dilation[2], groups;
+    int32_t size[2]; // conv2d_backward_input: H and W of dx, which dy does not tell where the stride is not 1
+    int32_t kernel[2]; // conv2d_backward_weight: of dweight
+} conv2d_attrs;
+
+// ---- shapes -----------------------------------------------------------------------------------------------
+
+clv__conv2d clv__conv2d_of(const clv__op_io *io) {
+    const conv2d_attrs *attrs = io->attrs;
+    bool input = io->op == &clv__op_conv2d_backward_input, weight = io->op == &clv__op_conv2d_backward_weight;
+    const clv_shape *x = input ? &io->out[0].shape : weight ? &io->in[1].shape : &io->in[0].shape;
+    const clv_shape *w = weight ? &io->out[0].shape : &io->in[1].shape;
+    const clv_shape *y = input || weight ? &io->in[0].shape : &io->out[0].shape;
+    clv__conv2d c = {
+        .n = x->dims[0], .groups = attrs->groups, .bias = !input && !weight && clv__has_in(io, 2)};
+    c.in_channels = x->dims[1] / c.groups;
+    c.out_channels = w->dims[0] / c.groups;
+    for (int d = 0; d < 2; d++) {
+        c.in[d] = x->dims[2 + d];
+        c.kernel[d] = w->dims[2 + d];
+        c.out[d] = y->dims[2 + d];
+        c.stride[d] = attrs->stride[d];
+        c.padding[d] = attrs->padding[d];
+        c.dilation[d] = attrs->dilation[d];
+    }
+    return c;
+}
+
+static bool is_empty(const clv__op_io *io) {
+    return clv__numel(&io->out[0]) == 0;
+}
+
+static clv_status check_attrs(const conv2d_attrs *a, clv__error *error) {
+    for (int d = 0; d < 2; d++) {
+        if (a->stride[d] < 1) CLV_FAIL(error, CLV_E_VALUE, "stride %d is below 1", (int)a->stride[d]);
+        if (a->padding[d] < 0) CLV_FAIL(error, CLV_E_VALUE, "padding %d is negative", (int)a->padding[d]);
+        if (a->dilation[d] < 1) CLV_FAIL(error, CLV_E_VALUE, "dilation %d is below 1", (int)a->dilation[d]);
+        // Kernels count positions in int: past the image's edge, too.
+        enum { MOST = 1 << 20 };
+        if (a->stride[d] > MOST || a->padding[d] > MOST || a->dilation[d] > MOST)
+            CLV_FAIL(error, CLV_E_VALUE, "stride, padding and dilation may be at most %d", (int)MOST);
+    }
+    if (a->groups < 1) CLV_FAIL(error, CLV_E_VALUE, "groups is %d, it must be at least 1", (int)a->groups);
+    return CLV_OK;
+}
+
+/** y's H or W; fails where the kernel does not fit in the padded image. */
+static clv_status output_size(const conv2d_attrs *a, int d, int64_t in, int64_t kernel, int64_t *out,
+                              clv__error *error) {
+    int64_t reach = (int64_t)a->dilation[d] * (kernel - 1) + 1, padded = in + 2 * (int64_t)a->padding[d];
+    if (kernel < 1) CLV_FAIL(error, CLV_E_SHAPE, "the kernel has no elements");
+    if (reach > padded) {
+        CLV_FAIL(error, CLV_E_SHAPE, "the kernel reaches over %lld %s, x has only %lld with its padding",
+                 (long long)reach, d == 0 ? "rows" : "columns", (long long)padded);
+    }
+    *out = (padded - reach) / a->stride[d] + 1;
+    return CLV_OK;
+}
+
+/** Channels of x and weight against each other and against groups. */
+static clv_status check_channels(const conv2d_attrs *a, int64_t x_channels, int64_t out_channels,
+                                 int64_t weight_channels, clv__error *error) {
+    if (x_channels % a->groups != 0 || out_channels % a->groups != 0) {
+        CLV_FAIL(error, CLV_E_SHAPE, "groups %d does not divide %lld input and %lld output channels",
+                 (int)a->groups, (long long)x_channels, (long long)out_channels);
+    }
+    if (x_channels != weight_channels * a->groups) {
+        CLV_FAIL(error, CLV_E_SHAPE, "weight wants %lld input channels, x has %lld",
+                 (long long)(weight_channels * a->groups), (long long)x_channels);
+    }
+    return CLV_OK;
+}
+
+static clv_status want_image(const clv__op_io *io, int i, const char *what, clv__error *error) {
+    CLV_TRY(clv__want_dtype(io, i, what, CLV_DTYPE_F32, error));
+    return clv__want_rank(io, i, what, 4, error);
+}
+
+static clv_status conv2d_infer(clv__op_io *io, clv__error *error) {
+    const conv2d_attrs *attrs = io->attrs;
+    CLV_TRY(check_attrs(attrs, error));
+    CLV_TRY(want_image(io, 0, "x", error));
+    CLV_TRY(want_image(io, 1, "weight", error));
+    const int64_t *x = io->in[0].shape.dims, *weight = io->in[1].shape.dims;
+    CLV_TRY(check_channels(attrs, x[1], weight[0], weight[1], error));
+    int64_t out[2] = {0};
+    for (int d = 0; d < 2; d++) CLV_TRY(output_size(attrs, d, x[2 + d], weight[2 + d], &out[d], error));
+    if (clv__has_in(io, 2)) {
+        CLV_TRY(clv__want_dtype(io, 2, "bias", CLV_DTYPE_F32, error));
+        CLV_TRY(clv__want_rank(io, 2, "bias", 1, error));
+        if (io->in[2].shape.dims[0] != weight[0]) {
+            CLV_FAIL(error, CLV_E_SHAPE, "bias has %lld elements, weight has %lld output channels",
+                     (long long)io->in[2].shape.dims[0], (long long)weight[0]);
+        }
+    }
+    io->n_out = 1;
+    io->out[0] = clv__f32(CLV_SHAPE(x[0], weight[0], out[0], out[1]));
+    return CLV_OK;
+}
+
+/** dy must be what conv2d would have made of an x and a weight. */
+static clv_status check_dy(const conv2d_attrs *a, const int64_t *dy, int64_t n, int64_t out_channels,
+                           const int64_t *in, const int64_t *kernel, clv__error *error) {
+    if (dy[0] != n)
+        CLV_FAIL(error, CLV_E_SHAPE, "dy has %lld images, x has %lld", (long long)dy[0], (long long)n);
+    if (dy[1] != out_channels) {
+        CLV_FAIL(error, CLV_E_SHAPE, "dy has %lld channels, weight has %lld output channels",
+                 (long long)dy[1], (long long)out_channels);
+    }
+    for (int d = 0; d < 2; d++) {
+        int64_t out = 0;
+        CLV_TRY(output_size(a, d, in[d], kernel[d], &out, error));
+        if (dy[2 + d] != out) {
+            CLV_FAIL(error, CLV_E_SHAPE, "dy has %lld %s, the convolution makes %lld", (long long)dy[2 + d],
+                     d == 0 ? "rows" : "columns", (long long)out);
+        }
+    }
+    return CLV_OK;
+}
+
+static clv_status backward_input_infer(clv__op_io *io, clv__error *error) {
+    const conv2d_attrs *attrs = io->attrs;
+    CLV_TRY(check_attrs(attrs, error));
+    CLV_TRY(want_image(io, 0, "dy", error));
+    CLV_TRY(want_image(io, 1, "weight", error));
+    const int64_t *dy = io->in[0].shape.dims, *weight = io->in[1].shape.dims;
+    int64_t channels = weight[1] * attrs->groups, in[2] = {attrs->size[0], attrs->size[1]};
+    CLV_TRY(check_channels(attrs, channels, weight[0], weight[1], error));
+    CLV_TRY(check_dy(attrs, dy, dy[0], weight[0], in, weight + 2, error));
+    io->n_out = 1;
+    io->out[0] = clv__f32(CLV_SHAPE(dy[0], channels, in[0], in[1]));
+    return CLV_OK;
+}
+
+static clv_status backward_weight_infer(clv__op_io *io, clv__error *error) {
+    const conv2d_attrs *attrs = io->attrs;
+    CLV_TRY(check_attrs(attrs, error));
+    CLV_TRY(want_image(io, 0, "dy", error));
+    CLV_TRY(want_image(io, 1, "x", error));
+    const int64_t *dy = io->in[0].shape.dims, *x = io->in[1].shape.dims;
+    int64_t kernel[2] = {attrs->kernel[0], attrs->kernel[1]};
+    CLV_TRY(check_channels(attrs, x[1], dy[1], x[1] / attrs->groups, error));
+    CLV_TRY(check_dy(attrs, dy, x[0], dy[1], x + 2, kernel, error));
+    io->n_out = 1;
+    io->out[0] = clv__f32(CLV_SHAPE(dy[1], x[1] / attrs->groups, kernel[0], kernel[1]));
+    return CLV_OK;
+}
+
+// ---- gradients --------------------------------------------------------------------------------------------
+
+static clv_tensor *node_of(const clv__op *op, const conv2d_attrs *attrs, clv_tensor *a, clv_tensor *b) {
+    return clv__node_add(op, attrs, (clv_tensor *[]){a, b, NULL}, op == &clv__op_conv2d ? 3 : 2, 1u << 2);
+}
+
+static clv_tensor *backward_input_of(conv2d_attrs attrs, clv_tensor *dy, clv_tensor *weight, clv_tensor *x) {
+    clv_shape shape = clv_tensor_shape(x);
+    for (int d = 0; d < 2; d++) attrs.size[d] = (int32_t)shape.dims[2 + d];
+    return node_of(&clv__op_conv2d_backward_input, &attrs, dy, weight);
+}
+
+static clv_tensor *backward_weight_of(conv2d_attrs attrs, clv_tensor *dy, clv_tensor *x, clv_tensor *weight) {
+    clv_shape shape = clv_tensor_shape(weight);
+    for (int d = 0; d < 2; d++) attrs.kernel[d] = (int32_t)shape.dims[2 + d];
+    return node_of(&clv__op_conv2d_backward_weight, &attrs, dy, x);
+}
+
+static void conv2d_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    const conv2d_attrs *attrs = clv__node_attrs(node);
+    clv_tensor *x = clv__node_in(node, 0), *weight = clv__node_in(node, 1);
+    if (clv__wants_grad(node, 0)) dx[0] = backward_input_of(*attrs, dy[0], weight, x);
+    if (clv__wants_grad(node, 1)) dx[1] = backward_weight_of(*attrs, dy[0], x, weight);
+    if (clv__wants_grad(node, 2)) dx[2] = clv_sum(dy[0], (int[]){0, 2, 3}, 3, false);
+}
+
+static void backward_input_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    const conv2d_attrs *attrs = clv__node_attrs(node);
+    clv_tensor *y = clv__node_in(node, 0), *weight = clv__node_in(node, 1),
+               *x = dy[0]; // dy[0] has the shape of x
+    if (clv__wants_grad(node, 0)) dx[0] = node_of(&clv__op_conv2d, attrs, x, weight);
+    if (clv__wants_grad(node, 1)) dx[1] = backward_weight_of(*attrs, y, x, weight);
+}
+
+static void backward_weight_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    const conv2d_attrs *attrs = clv__node_attrs(node);
+    clv_tensor *y = clv__node_in(node, 0), *x = clv__node_in(node, 1),
+               *weight = dy[0]; // dy[0] has the shape of weight
+    if (clv__wants_grad(node, 0)) dx[0] = node_of(&clv__op_conv2d, attrs, x, weight);
+    if (clv__wants_grad(node, 1)) dx[1] = backward_input_of(*attrs, y, weight, x);
+}
+
+// ---- references -------------------------------------------------------------------------------------------
+
+/** One product of the convolution's sum: which elements of y, x and weight meet. */
+typedef void (*term)(const clv__ref *ref, int64_t y, int64_t x, int64_t weight);
+
+static void each_term(const clv__ref *ref, term visit) {
+    clv__conv2d c = clv__conv2d_of(ref->io);
+    for (int64_t n = 0; n < c.n; n++)
+        for (int64_t go = 0; go < c.groups * c.out_channels; go++)
+            for (int64_t oy = 0; oy < c.out[0]; oy++)
+                for (int64_t ox = 0; ox < c.out[1]; ox++)
+                    for (int64_t ci = 0; ci < c.in_channels; ci++)
+                        for (int64_t r = 0; r < c.kernel[0]; r++)
+                            for (int64_t s = 0; s < c.kernel[1]; s++) {
+                                int64_t iy = oy * c.stride[0] - c.padding[0] + r * c.dilation[0];
+                                int64_t ix = ox * c.stride[1] - c.padding[1] + s * c.dilation[1];
+                                if (iy < 0 || iy >= c.in[0] || ix < 0 || ix >= c.in[1]) continue;
+                                int64_t gc = go / c.out_channels * c.in_channels + ci;
+                                visit(ref,
+                                      ((n * c.groups * c.out_channels + go) * c.out[0] + oy) * c.out[1] + ox,
+                                      ((n * c.groups * c.in_channels + gc) * c.in[0] + iy) * c.in[1] + ix,
+                                      ((go * c.in_channels + ci) * c.kernel[0] + r) * c.kernel[1] + s);
+                            }
+}
+
+static void forward_term(const clv__ref *ref, int64_t y, int64_t x, int64_t weight) {
+    ref->out[0][y] += ref->in[0][x] * ref->in[1][weight];
+}
+
+static void input_term(const clv__ref *ref, int64_t y, int64_t x, int64_t weight) {
+    ref->out[0][x] += ref->in[0][y] * ref->in[1][weight];
+}
+
+static void weight_term(const clv__ref *ref, int64_t y, int64_t x, int64_t weight) {
+    ref->out[0][weight] += ref->in[0][y] * ref->in[1][x];
+}
+
+static void conv2d_reference(const clv__ref *ref) {
+    clv__conv2d c = clv__conv2d_of(ref->io);
+    int64_t channels = c.groups * c.out_channels, pixels = c.out[0] * c.out[1];
+    for (int64_t i = 0; i < c.n * channels * pixels; i++)
+        ref->out[0][i] = c.bias ? ref->in[2][i / pixels % channels] : 0;
+    each_term(ref, forward_term);
+}
+
+static void zero(const clv__ref *ref) {
+    int64_t n = clv__numel(&ref->io->out[0]);
+    for (int64_t i = 0; i < n; i++) ref->out[0][i] = 0;
+}
+
+static void backward_input_reference(const clv__ref *ref) {
+    zero(ref);
+    each_term(ref, input_term);
+}
+
+static void backward_weight_reference(const clv__ref *ref) {
+    zero(ref);
+    each_term(ref, weight_term);
+}
+
+// ---- cost -------------------------------------------------------------------------------------------------
+
+static void conv2d_cost(const clv__op_io *io, clv__cost *cost) {
+    clv__conv2d c = clv__conv2d_of(io);
+    cost->flops = 2.0 * (double)c.n * (double)c.groups * (double)c.out_channels * (double)c.out[0] *
+                  (double)c.out[1] * (double)c.in_channels * (double)c.kernel[0] * (double)c.kernel[1];
+    for (int i = 0; i < io->n_in; i++)
+        if (clv__has_in(io, i)) cost->bytes += 4.0 * (double)clv__numel(&io->in[i]);
+    cost->bytes += 4.0 * (double)clv__numel(&io->out[0]);
+}
+
+static int64_t forward_reduction(const clv__op_io *io) {
+    clv__conv2d c = clv__conv2d_of(io);
+    return c.in_channels * c.kernel[0] * c.kernel[1];
+}
+
+static int64_t input_reduction(const clv__op_io *io) {
+    clv__conv2d c = clv__conv2d_of(io);
+    return c.out_channels * c.kernel[0] * c.kernel[1];
+}
+
+static int64_t weight_reduction(const clv__op_io *io) {
+    clv__conv2d c = clv__conv2d_of(io);
+    return c.n * c.out[0] * c.out[1];
+}
+
+// ---- plain ------------------------------------------------------------------------------------------------
+
+void clv__conv2d_sizes(clv__launches *list, clv__launch *launch, const clv__conv2d *c) {
+    const int64_t sizes[] = {c->n,          c->groups,       c->in_channels, c->in[0],
+                             c->in[1],      c->out_channels, c->out[0],      c->out[1],
+                             c->kernel[0],  c->kernel[1],    c->stride[0],   c->stride[1],
+                             c->padding[0], c->padding[1],   c->dilation[0], c->dilation[1]};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) clv__arg_i32(list, launch, sizes[i]);
+}
+
+static void plain_lower(clv__launches *list, const clv__op_io *io) {
+    if (is_empty(io)) return;
+    clv__conv2d c = clv__conv2d_of(io);
+    bool forward = io->op == &clv__op_conv2d;
+    clv__launch *launch =
+        clv__launch_kernel(list, "conv2d",
+                           forward                                    ? "conv2d_plain"
+                           : io->op == &clv__op_conv2d_backward_input ? "conv2d_backward_input_plain"
+                                                                      : "conv2d_backward_weight_plain");
+    clv__arg_out(list, launch, 0);
+    clv__arg_in(list, launch, 0);
+    clv__arg_in(list, launch, 1);
+    if (forward) clv__arg_in(list, launch, c.bias ? 2 : 0); // without a bias, anything
+    clv__conv2d_sizes(list, launch, &c);
+    if (forward) clv__arg_i32(list, launch, c.bias);
+    clv__launch_grid(launch, (size_t)clv__numel(&io->out[0]), 0);
+}
+
+// ---- samples ----------------------------------------------------------------------------------------------
+
+typedef struct conv2d_case {
+    const char *label;
+    int n, groups, in_channels, in[2], out_channels, kernel[2], stride[2], padding[2], dilation[2];
+    bool bias, quick;
+} conv2d_case;
+
+static const conv2d_case cases[] = {
+    {"one element", 1, 1, 1, {1, 1}, 1, {1, 1}, {1, 1}, {0, 0}, {1, 1}, true, true},
+    {"3x3", 2, 1, 3, {7, 5}, 4, {3, 3}, {1, 1}, {0, 0}, {1, 1}, true, true},
+    {"3x3, padding 1, no bias", 2, 1, 2, {5, 7}, 3, {3, 3}, {1, 1}, {1, 1}, {1, 1}, false, true},
+    {"3x3, padding 1, stride 2", 1, 1, 3, {9, 8}, 5, {3, 3}, {2, 2}, {1, 1}, {1, 1}, true, true},
+    {"1x1", 2, 1, 5, {4, 3}, 7, {1, 1}, {1, 1}, {0, 0}, {1, 1}, true, true},
+    {"1x1, stride 2: pixels nobody reads", 1, 1, 3, {5, 6}, 2, {1, 1}, {2, 2}, {0, 0}, {1, 1}, true, false},
+    {"groups", 1, 3, 2, {6, 5}, 4, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, true},
+    {"depthwise, stride 2", 2, 5, 1, {7, 7}, 1, {3, 3}, {2, 2}, {1, 1}, {1, 1}, true, false},
+    {"dilation 2", 1, 1, 2, {9, 8}, 3, {3, 3}, {1, 1}, {2, 2}, {2, 2}, true, true},
+    {"dilation 2, stride 2: phases without taps",
+     1,
+     1,
+     2,
+     {9, 9},
+     3,
+     {2, 3},
+     {2, 2},
+     {0, 1},
+     {2, 2},
+     true,
+     false},
+    {"dilation 3, stride 2", 1, 1, 2, {11, 13}, 3, {3, 2}, {2, 2}, {3, 1}, {3, 3}, true, false},
+    {"unlike in height and width", 2, 1, 3, {8, 11}, 2, {2, 5}, {3, 1}, {1, 2}, {1, 2}, true, false},
+    {"7x7, stride 2, padding 3", 1, 1, 3, {17, 15}, 9, {7, 7}, {2, 2}, {3, 3}, {1, 1}, false, false},
+    {"kernel larger than x", 1, 1, 2, {2, 3}, 3, {5, 5}, {1, 1}, {2, 2}, {1, 1}, true, false},
+    {"padding larger than the kernel", 1, 1, 1, {3, 3}, 2, {2, 2}, {1, 1}, {3, 3}, {1, 1}, true, false},
+    {"one row", 3, 1, 4, {1, 33}, 5, {1, 3}, {1, 1}, {0, 1}, {1, 1}, true, false},
+    {"stride larger than the kernel", 1, 1, 2, {10, 10}, 2, {2, 2}, {4, 3}, {0, 0}, {1, 1}, true, false},
+    {"channels past the tiles", 2, 1, 17, {6, 9}, 33, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
+    {"many output channels", 1, 1, 3, {5, 5}, 131, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
+    {"many input channels, in chunks", 1, 1, 131, {5, 5}, 7, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
+    {"a batch in parts", 37, 1, 2, {4, 4}, 3, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
+    {"a large image in blocks", 1, 1, 3, {61, 67}, 4, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
+    {"no images", 0, 1, 2, {4, 4}, 3, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
+};
+
+static bool sample_of(const clv__op *op, int i, clv__sample *sample) {
+    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
+    const conv2d_case *c = &cases[i];
+    conv2d_attrs attrs = {.groups = c->groups};
+    int64_t out[2] = {0};
+    for (int d = 0; d < 2; d++) {
+        attrs.stride[d] = c->stride[d];
+        attrs.padding[d] = c->padding[d];
+        attrs.dilation[d] = c->dilation[d];
+        attrs.size[d] = c->in[d];
+        attrs.kernel[d] = c->kernel[d];
+        out[d] = (c->in[d] + 2 * c->padding[d] - c->dilation[d] * (c->kernel[d] - 1) - 1) / c->stride[d] + 1;
+    }
+    memcpy(sample->attrs, &attrs, sizeof attrs);
+    snprintf(sample->label, sizeof sample->label, "%s", c->label);
+    clv__desc x = clv__f32(CLV_SHAPE(c->n, c->groups * c->in_channels, c->in[0], c->in[1]));
+    clv__desc weight =
+        clv__f32(CLV_SHAPE(c->groups * c->out_channels, c->in_channels, c->kernel[0], c->kernel[1]));
+    clv__desc y = clv__f32(CLV_SHAPE(c->n, c->groups * c->out_channels, out[0], out[1]));
+    sample->in[0] = op == &clv__op_conv2d ? x : y;
+    sample->in[1] = op == &clv__op_conv2d_backward_weight ? x : weight;
+    sample->n_in = 2;
+    if (op == &clv__op_conv2d) {
+        sample->n_in = 3;
+        if (c->bias) sample->in[2] = clv__f32(CLV_SHAPE(c->groups * c->out_channels));
+    }
+    sample->quick = c->quick;
+    return true;
+}
+
+static bool conv2d_sample(int i, clv__sample *sample) {
+    return sample_of(&clv__op_conv2d, i, sample);
+}
+static bool backward_input_sample(int i, clv__sample *sample) {
+    return sample_of(&clv__op_conv2d_backward_input, i, sample);
+}
+static bool backward_weight_sample(int i, clv__sample *sample) {
+    return sample_of(&clv__op_conv2d_backward_weight, i, sample);
+}
+
+// ---- the descriptors --------------------------------------------------------------------------------------
+
+static const clv__variant forward_variants[] = {
+    {.name = "plain", .lower = plain_lower},
+    {.name = "tile",
+     .supports = clv__conv2d_tile_supports,
+     .rank = clv__conv2d_tile_rank,
+     .lower = clv__conv2d_tile_forward},
+    {0},
+};
+static const clv__variant input_variants[] = {
+    {.name = "plain", .lower = plain_lower},
+    {.name = "tile",
+     .supports = clv__conv2d_tile_supports_input,
+     .rank = clv__conv2d_tile_rank,
+     .lower = clv__conv2d_tile_input},
+    {0},
+};
+static const clv__variant weight_variants[] = {
+    {.name = "plain", .lower = plain_lower},
+    {.name = "tile",
+     .supports = clv__conv2d_tile_supports_weight,
+     .rank = clv__conv2d_tile_rank,
+     .lower = clv__conv2d_tile_weight},
+    {0},
+};
+
+const clv__op clv__op_conv2d = {
+    .name = "conv2d",
+    .attrs_bytes = sizeof(conv2d_attrs),
+    .infer = conv2d_infer,
+    .grad = conv2d_grad,
+    .variants = forward_variants,
+    .reference = conv2d_reference,
+    .sample = conv2d_sample,
+    .cost = conv2d_cost,
+    .reduction = forward_reduction,
+};
+
+const clv__op clv__op_conv2d_backward_input = {
+    .name = "conv2d_backward_input",
+    .attrs_bytes = sizeof(conv2d_attrs),
+    .infer = backward_input_infer,
+    .grad = backward_input_grad,
+    .variants = input_variants,
+    .reference = backward_input_reference,
+    .sample = backward_input_sample,
+    .cost = conv2d_cost,
+    .reduction = input_reduction,
+};
+
+const clv__op clv__op_conv2d_backward_weight = {
+    .name = "conv2d_backward_weight",
+    .attrs_bytes = sizeof(conv2d_attrs),
+    .infer = backward_weight_infer,
+    .grad = backward_weight_grad,
+    .variants = weight_variants,
+    .reference = backward_weight_reference,
+    .sample = backward_weight_sample,
+    .cost = conv2d_cost,
+    .reduction = weight_reduction,
+};
+
+clv_tensor *clv_conv2d(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, const clv_conv2d_config *config) {
+    static const clv_conv2d_config defaults;
+    if (!config) config = &defaults;
+    conv2d_attrs attrs = {.groups = config->groups ? config->groups : 1};
+    for (int d = 0; d < 2; d++) {
+        attrs.stride[d] = config->stride[d] ? config->stride[d] : 1;
+        attrs.padding[d] = config->padding[d];
+        attrs.dilation[d] = config->dilation[d] ? config->dilation[d] : 1;
+    }
+    return clv__node_add(&clv__op_conv2d, &attrs, (clv_tensor *[]){x, weight, bias}, 3, 1u << 2);
+}

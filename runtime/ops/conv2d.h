@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shared by the files of the convolution family: the problem, and the variants for CPU-class devices.
+#ifndef CLV_OPS_CONV2D_H
+#define CLV_OPS_CONV2D_H
+
+#include "cleave/ops.h"
+#include "ops/tiles.h"
+
+/** The convolution behind any of the three ops. Channels are of one group; [0] is H, [1] is W. */
+typedef struct clv__conv2d {
+    int64_t n, groups, in_channels, out_channels;
+    int64_t in[2], out[2], kernel[2], stride[2], padding[2], dilation[2];
+    bool bias;
+} clv__conv2d;
+
+clv__conv2d clv__conv2d_of(const clv__op_io *io);
+/** Append the sixteen sizes that the plain kernels and the weight kernel take in the same order. */
+void clv__conv2d_sizes(clv__launches *list, clv__launch *launch, const clv__conv2d *c);
+
+// runtime/ops/conv2d_tile.c
+bool clv__conv2d_tile_supports(const clv_device_info *device, const clv__op_io *io);
+bool clv__conv2d_tile_supports_input(const clv_device_info *device, const clv__op_io *io);
+bool clv__conv2d_tile_supports_weight(const clv_device_info *device, const clv__op_io *io);
+double clv__conv2d_tile_rank(const clv_device_info *device, const clv__op_io *io);
+void clv__conv2d_tile_forward(clv__launches *list, const clv__op_io *io);
+void clv__conv2d_tile_input(clv__launches *list, const clv__op_io *io);
+void clv__conv2d_tile_weight(clv__launches *list, const clv__op_io *io);
+
+#endif
