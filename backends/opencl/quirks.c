@@ -11,6 +11,7 @@ static const struct {
     clv__traits traits;
 } quirks[] = {
     {"Portable Computing Language", "", {.caches_programs = true, .build_threads = 1}},
+    {"Oclgrind", "", {.build_threads = 1}},
     {"NVIDIA CUDA", "", {.caches_programs = true}},
 };
 
