@@ -81,11 +81,14 @@ clv_status clv__ocl_program_binary(clv__bprogram *program, void **binary, size_t
     const char *label = program->device->label;
     // Some drivers compile only when a kernel is created, and would give a binary that holds nothing
     // compiled.
-    cl_kernel kernels[64];
     cl_uint n = 0;
-    if (clCreateKernelsInProgram(program->program, 64, kernels, &n) == CL_SUCCESS) {
-        for (cl_uint i = 0; i < n && i < 64; i++) clReleaseKernel(kernels[i]);
+    cl_kernel *kernels = NULL;
+    if (clCreateKernelsInProgram(program->program, 0, NULL, &n) == CL_SUCCESS && n > 0)
+        kernels = calloc(n, sizeof *kernels);
+    if (kernels && clCreateKernelsInProgram(program->program, n, kernels, NULL) == CL_SUCCESS) {
+        for (cl_uint i = 0; i < n; i++) clReleaseKernel(kernels[i]);
     }
+    free(kernels);
     size_t size = 0;
     CLV__OCL_TRY(error, label, "clGetProgramInfo",
                  clGetProgramInfo(program->program, CL_PROGRAM_BINARY_SIZES, sizeof size, &size, NULL));
