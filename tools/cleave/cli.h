@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of the command line share. The library is used through its public headers only.
+#ifndef CLEAVE_CLI_H
+#define CLEAVE_CLI_H
+
+#include <cleave/cleave.h>
+#include <jansson.h>
+#include <stdio.h>
+
+/** Exit codes, the same for every command. */
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
+
+// ---- options.c: options.def made into a parser and help ----------------------------------------------------------
+
+typedef enum cli_command {
+#define X(id, ...) CLI_##id,
+#include "commands.def"
+#undef X
+    CLI_COMMANDS
+} cli_command;
+
+enum { CLI_MAX_BUDGETS = 16, CLI_MAX_WORDS = 2 };
+
+typedef struct cli_budget {
+    char device[64];
+    uint64_t bytes;
+} cli_budget;
+
+typedef struct cli_budgets {
+    int n;
+    cli_budget item[CLI_MAX_BUDGETS];
+} cli_budgets;
+
+/** Everything that was given. Zero or NULL: not given (seed: see has_seed). */
+typedef struct cli_args {
+    cli_command command;
+    int n_words;
+    const char *words[CLI_MAX_WORDS]; // what is not an option: dataset, model, `list`
+    bool has_seed;
+#define CLI_FLAG bool
+#define CLI_TEXT const char *
+#define CLI_CHOICE const char *
+#define CLI_COUNT int64_t
+#define CLI_SEED uint64_t
+#define CLI_RATE double
+#define CLI_NUMBER double
+#define CLI_BUDGET cli_budgets
+#define X(commands, name, kind, field, value, choices, text) CLI_##kind field;
+#include "options.def"
+#undef X
+    bool given_momentum, given_weight_decay; // zero is a value there
+} cli_args;
+
+/** Fill args from the words after the command. On a mistake prints the sentence and returns EXIT_USAGE. */
+int cli_parse(int argc, char **argv, cli_command command, cli_args *args);
+void cli_help(FILE *out, cli_command command);
+void cli_overview(FILE *out);
+/** The command of that name, CLI_COMMANDS if there is none. */
+cli_command cli_command_find(const char *name);
+/** `512MiB`, `2GB`, `1048576` into bytes; false if it is none of these, or too large. */
+bool cli_parse_bytes(const char *text, uint64_t *bytes);
+/** The manual page, and completion for bash: made of the same tables. */
+void cli_manual(FILE *out);
+void cli_completion(FILE *out);
+
+// ---- report.c: what a person or a script reads ------------------------------------------------------------------
+
+/** Print `cleave: sentence` to stderr and return `code`. */
+int cli_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/** The sentence of the runtime's last failure, and its exit code. */
+int cli_fail_status(clv_runtime *runtime, clv_status status);
+/** Bytes as `1.5 MiB`; static text of this thread, good for eight calls. */
+const char *cli_bytes(uint64_t bytes);
+/** Print the object and a line end to stdout, and take it. EXIT_FAILED if stdout cannot be written. */
+int cli_print_json(json_t *object);
+/** Flush stdout; EXIT_FAILED and a sentence if it cannot be written. */
+int cli_finish_output(void);
+/** A JSON number, or null for what JSON has no number for. */
+json_t *cli_real(double value);
+/** The memory of a device as the JSON of `train`, and as a table on `out`. */
+json_t *cli_memory_json(const clv_device *device, uint64_t predicted);
+void cli_memory_table(FILE *out, const clv_device *device, uint64_t predicted);
+
+/** A line that is drawn over on a terminal, and not at all elsewhere. */
+typedef struct cli_progress {
+    bool terminal, colour, drawn;
+    double last;
+} cli_progress;
+void cli_progress_init(cli_progress *progress, bool quiet);
+/** Draw a bar, `done` of `total`, and a text after it; at most ten times a second unless it is full. */
+void cli_progress_draw(cli_progress *progress, const char *label, double done, double total, const char *text);
+/** Wipe the line, before something else is printed to stderr. */
+void cli_progress_clear(cli_progress *progress);
+
+// ---- start.c: the runtime, its devices, interruption -------------------------------------------------------------
+
+/** Everything a command works with. */
+typedef struct cli_session {
+    const cli_args *args;
+    clv_runtime *runtime;
+    clv_device *device; // NULL where the command has none
+    cli_progress progress;
+} cli_session;
+
+/** Probe the drivers in a child process, make the runtime, find the device, set budgets. Prints what fails. */
+int cli_start(const cli_args *args, bool with_device, cli_session *session);
+void cli_stop(cli_session *session);
+/** probe.c: which platforms to leave alone, as clv_runtime_config.left_out wants it; "" for none. */
+void cli_probe(char *left_out, size_t bytes);
+/** Seconds since this process started, or since main began if the system does not tell. */
+double cli_seconds(void);
+/** Becomes 1 on SIGINT or SIGTERM, once caught; a second signal ends the process at once. */
+const volatile int *cli_catch_interrupts(void);
+
+// ---- source.c: images and labels from a dataset or from arrays ---------------------------------------------------
+
+/** Images and labels for a model, as the options ask; prints what fails. train NULL: not wanted. With arrays, they are
+ *  what is trained on, or tested if train is NULL; *test stays NULL then. */
+int cli_load(cli_session *session, const clv_model *model, clv_dataset **train, clv_dataset **test);
+/** Are dataset and arrays given as they can be? Prints and returns EXIT_USAGE if not. Reads no file. */
+int cli_check_source(const cli_args *args);
+/** The model of that name; prints and returns NULL if there is none. */
+const clv_model *cli_model(const char *name);
+
+// ---- recipes.c: how a model is trained unless the options say otherwise -------------------------------------------
+
+/** Optimizer, learning rate and schedule from options and recipe. */
+void cli_recipe(const cli_args *args, const clv_model *model, clv_train_config *config);
+
+// ---- commands, one file each --------------------------------------------------------------------------------------
+
+#define X(id, name, function, ...) int function(const cli_args *args);
+#include "commands.def"
+#undef X
+
+#endif

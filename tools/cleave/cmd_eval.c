@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+// cleave eval: measure a model with given weights on a dataset or on arrays.
+#include "cli.h"
+
+typedef struct eval_job {
+    cli_session *session;
+    const volatile int *interrupt;
+} eval_job;
+
+static bool on_progress(void *user, int64_t done, int64_t total) {
+    eval_job *job = user;
+    char text[64];
+    snprintf(text, sizeof text, "%lld/%lld", (long long)done, (long long)total);
+    cli_progress_draw(&job->session->progress, "testing", (double)done, (double)total, text);
+    return !*job->interrupt;
+}
+
+static int report(cli_session *session, const clv_model *model, clv_predictor *predictor, const clv_metrics *metrics) {
+    const char *device = clv_device_get_info(session->device)->name;
+    clv_plan *plan = clv_predictor_plan(predictor);
+    uint64_t predicted = clv_plans_memory(&plan, 1).predicted_peak_bytes;
+    double rate = (double)metrics->count / metrics->seconds;
+    if (session->args->json)
+        return cli_print_json(json_pack(
+            "{s:s, s:s, s:o, s:o, s:I, s:I, s:o, s:[o]}", "model", model->name, "device", device, "test_accuracy",
+            cli_real(metrics->accuracy), "test_loss", cli_real(metrics->loss), "count", (json_int_t)metrics->count,
+            "correct", (json_int_t)metrics->correct, "images_per_second", cli_real(rate), "memory",
+            cli_memory_json(session->device, predicted)));
+    printf("test accuracy %.4f (%lld of %lld)\ntest loss %.4f\n%.0f images/s\n", metrics->accuracy,
+           (long long)metrics->correct, (long long)metrics->count, metrics->loss, rate);
+    cli_memory_table(stdout, session->device, predicted);
+    return cli_finish_output();
+}
+
+static int evaluate(cli_session *session, const clv_model *model, clv_dataset **test_set) {
+    const cli_args *args = session->args;
+    int code = cli_load(session, model, NULL, test_set);
+    if (code != EXIT_DONE) return code;
+    clv_predictor_config config = {
+        .device = session->device, .model = model, .batch = args->batch, .variants = args->variants};
+    eval_job job = {session, cli_catch_interrupts()};
+    clv_metrics metrics;
+    clv_predictor *predictor;
+    clv_status status = clv_predictor_create(session->runtime, &config, &predictor);
+    if (status == CLV_OK) status = clv_weights_load(clv_predictor_session(predictor), args->weights);
+    if (status == CLV_OK) status = clv_evaluate(predictor, *test_set, on_progress, &job, &metrics);
+    cli_progress_clear(&session->progress);
+    code = status == CLV_OK ? report(session, model, predictor, &metrics) : cli_fail_status(session->runtime, status);
+    clv_predictor_destroy(predictor);
+    return code;
+}
+
+int cmd_eval(const cli_args *args) {
+    int code = cli_check_source(args);
+    if (code != EXIT_DONE) return code;
+    const clv_model *model = cli_model(args->model);
+    if (!model) return EXIT_USAGE;
+    if (!args->weights) return cli_fail(EXIT_USAGE, "which weights? --weights wants a .safetensors file");
+    cli_session session;
+    code = cli_start(args, true, &session);
+    if (code != EXIT_DONE) return code;
+    clv_dataset *test_set = NULL;
+    code = evaluate(&session, model, &test_set);
+    clv_dataset_destroy(test_set);
+    cli_stop(&session);
+    return code;
+}

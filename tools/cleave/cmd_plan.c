@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+// cleave plan: what a model needs, layer by layer, without taking any of it.
+#include "cli.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+/** What is planned, for any batch size. */
+typedef struct plan_job {
+    cli_session *session;
+    const clv_model *model;
+    clv_train_config recipe;
+} plan_job;
+
+/** A plan and its graph. */
+typedef struct plan_made {
+    clv_graph *graph;
+    clv_plan *plan;
+} plan_made;
+
+static void planned_destroy(plan_made *planned) {
+    clv_plan_destroy(planned->plan);
+    clv_graph_destroy(planned->graph);
+    planned->plan = NULL;
+    planned->graph = NULL;
+}
+
+static clv_status make_plan(const plan_job *job, int64_t batch, plan_made *out) {
+    const cli_args *args = job->session->args;
+    *out = (plan_made){0};
+    clv_status status = clv_graph_create(job->session->runtime, &out->graph);
+    if (status != CLV_OK) return status;
+    clv_graph_set_training(out->graph, args->train);
+    clv_tensor *x = clv_input(out->graph, "x", CLV_DTYPE_F32, clv_model_input_shape(job->model, batch));
+    clv_tensor *logits = job->model->build(out->graph, x, job->model->classes);
+    if (args->train) {
+        clv_tensor *loss =
+            clv_cross_entropy(logits, clv_input(out->graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(batch)));
+        clv_output(loss, "loss");
+        clv_backward(loss);
+        clv_optimizer_add(out->graph, &job->recipe.optimizer);
+    } else {
+        clv_output(logits, "logits");
+    }
+    clv_plan_config config = {.device = job->session->device, .variants = args->variants};
+    return clv_plan_create(out->graph, &config, &out->plan);
+}
+
+// ---- the largest batch that fits ----------------------------------------------------------------------------------
+
+static bool fits(const plan_job *job, int64_t batch) {
+    plan_made planned;
+    clv_status status = make_plan(job, batch, &planned);
+    if (status == CLV_OK) status = clv_plans_fit(&planned.plan, 1);
+    planned_destroy(&planned);
+    return status == CLV_OK;
+}
+
+/** Planning takes no memory, so it is simply tried: doubled until it does not fit, then halved in between. 0: none. */
+static int64_t largest_batch(const plan_job *job) {
+    int64_t good = 0, bad = 1;
+    while (bad <= INT64_C(1) << 31 && fits(job, bad)) good = bad, bad *= 2;
+    while (bad - good > 1) {
+        int64_t middle = good + (bad - good) / 2;
+        if (fits(job, middle)) good = middle;
+        else bad = middle;
+    }
+    return good;
+}
+
+// ---- rows: a layer each -------------------------------------------------------------------------------------------
+
+typedef struct plan_row {
+    char name[256];
+    const char *op, *variant, *device;
+    clv_shape output_shape;
+    int64_t parameters;
+    uint64_t bytes;
+    double flops, most_flops, backward_flops;
+    bool named; // a layer, not an op at the root
+} plan_row;
+
+typedef struct plan_rows {
+    plan_row *items;
+    int n;
+} plan_rows;
+
+static plan_row *find_row(plan_rows *rows, const char *name) {
+    for (int i = 0; i < rows->n; i++)
+        if (!strcmp(rows->items[i].name, name)) return &rows->items[i];
+    return NULL;
+}
+
+/** The row of a forward node: its layer's, or one of its own. */
+static plan_row *row_of(plan_rows *rows, const clv_plan_node *node) {
+    plan_row *found = *node->layer ? find_row(rows, node->layer) : NULL;
+    if (found) return found;
+    plan_row *row = &rows->items[rows->n++];
+    row->named = *node->layer;
+    snprintf(row->name, sizeof row->name, "%s", *node->layer ? node->layer : node->op);
+    for (int i = 2; !row->named && i < 1000; i++) { // the second relu at the root is relu.2
+        bool taken = false;
+        for (int j = 0; j + 1 < rows->n; j++) taken |= !strcmp(rows->items[j].name, row->name);
+        if (!taken) break;
+        snprintf(row->name, sizeof row->name, "%s.%d", node->op, i);
+    }
+    return row;
+}
+
+/** Forward nodes make the rows. A layer's gradients and updates are added to its row, the others' are kept apart. */
+static bool collect(const clv_plan *plan, plan_rows *rows) {
+    int n = clv_plan_node_count(plan);
+    rows->items = calloc((size_t)n + 3, sizeof *rows->items);
+    if (!rows->items) return false;
+    for (int i = 0; i < n; i++) {
+        clv_plan_node node = clv_plan_node_get(plan, i);
+        bool forward = !strcmp(node.phase, "forward");
+        plan_row *row;
+        if (forward) {
+            row = row_of(rows, &node);
+            row->output_shape = node.output_shape; // the last op's is the layer's
+        } else {
+            row = *node.layer ? find_row(rows, node.layer) : NULL;
+            if (!row) row = find_row(rows, node.phase);
+            if (!row) {
+                row = &rows->items[rows->n++];
+                snprintf(row->name, sizeof row->name, "%s", node.phase);
+            }
+        }
+        if (!row->op || (forward && node.flops > row->most_flops)) {
+            row->op = node.op;
+            row->variant = node.variant;
+            row->most_flops = node.flops;
+        }
+        row->device = clv_device_get_info(node.device)->name;
+        row->parameters += forward ? node.parameters : 0;
+        row->bytes += node.bytes;
+        row->flops += node.flops;
+    }
+    return true;
+}
+
+// ---- output -------------------------------------------------------------------------------------------------------
+
+static json_t *shape_json(const clv_shape *shape) {
+    json_t *dims = json_array();
+    for (int i = 0; i < shape->rank; i++) json_array_append_new(dims, json_integer((json_int_t)shape->dims[i]));
+    return dims;
+}
+
+static int print_json(const plan_job *job, const clv_plan *plan, const plan_rows *rows, int64_t batch, int64_t largest) {
+    clv_plan_memory memory = clv_plans_memory(&(clv_plan *){(clv_plan *)plan}, 1);
+    json_t *layers = json_array(), *categories = json_object();
+    for (int i = 0; i < rows->n; i++) {
+        const plan_row *row = &rows->items[i];
+        json_array_append_new(layers, json_pack("{s:s, s:s, s:s, s:s, s:o, s:I, s:I, s:f}", "name", row->name, "op",
+                                                row->op, "variant", row->variant ? row->variant : "", "device",
+                                                row->device, "output_shape", shape_json(&row->output_shape),
+                                                "parameters", (json_int_t)row->parameters, "bytes",
+                                                (json_int_t)row->bytes, "flops", row->flops));
+    }
+    for (int i = 0; i < CLV_CATEGORIES; i++)
+        json_object_set_new(categories, clv_category_name((clv_category)i),
+                            json_integer((json_int_t)memory.category[i]));
+    return cli_print_json(json_pack(
+        "{s:s, s:I, s:b, s:o, s:[{s:s, s:I, s:o}], s:[], s:I}", "model", job->model->name, "batch", (json_int_t)batch,
+        "train", job->session->args->train, "layers", layers, "devices", "device",
+        clv_device_get_info(memory.device)->name, "predicted_peak_bytes", (json_int_t)memory.predicted_peak_bytes,
+        "categories", categories, "transfers", "largest_batch", (json_int_t)largest));
+}
+
+static int print_table(const plan_job *job, const clv_plan *plan, const plan_rows *rows, int64_t batch, int64_t largest) {
+    clv_plan_memory memory = clv_plans_memory(&(clv_plan *){(clv_plan *)plan}, 1);
+    int64_t parameters = 0;
+    double flops = 0;
+    printf("%s of '%s', batch %" PRId64 ", on %s\n\n", job->session->args->train ? "a training step" : "a forward pass",
+           job->model->name, batch, clv_device_get_info(memory.device)->name);
+    printf("%-16s %-20s %-10s %-20s %12s %12s %12s\n", "layer", "op", "variant", "output", "parameters", "bytes",
+           "Mflop");
+    for (int i = 0; i < rows->n; i++) {
+        const plan_row *row = &rows->items[i];
+        char shape[96];
+        printf("%-16s %-20s %-10s %-20s %12" PRId64 " %12s %12.2f\n", row->name, row->op,
+               row->variant ? row->variant : "", clv_shape_text(&row->output_shape, shape, sizeof shape),
+               row->parameters, cli_bytes(row->bytes), row->flops / 1e6);
+        parameters += row->parameters;
+        flops += row->flops;
+    }
+    printf("%-16s %-20s %-10s %-20s %12" PRId64 " %12s %12.2f\n\n", "total", "", "", "", parameters, "", flops / 1e6);
+    printf("memory on %s\n", clv_device_get_info(memory.device)->name);
+    for (int i = 0; i < CLV_CATEGORIES; i++)
+        if (memory.category[i])
+            printf("  %-12s %12s\n", clv_category_name((clv_category)i), cli_bytes(memory.category[i]));
+    printf("  %-12s %12s   (%" PRIu64 " bytes)\n", "peak", cli_bytes(memory.predicted_peak_bytes),
+           memory.predicted_peak_bytes);
+    printf("largest batch that fits: %" PRId64 "\n", largest);
+    return cli_finish_output();
+}
+
+int cmd_plan(const cli_args *args) {
+    const clv_model *model = cli_model(args->n_words ? args->words[0] : NULL);
+    if (!model) return EXIT_USAGE;
+    cli_session session;
+    int code = cli_start(args, true, &session);
+    if (code != EXIT_DONE) return code;
+    plan_job job = {.session = &session, .model = model};
+    cli_recipe(args, model, &job.recipe);
+    int64_t batch = args->batch ? args->batch : 64;
+    plan_rows rows = {0};
+    plan_made planned;
+    clv_status status = make_plan(&job, batch, &planned);
+    if (status != CLV_OK) {
+        code = cli_fail_status(session.runtime, status);
+    } else if (!collect(planned.plan, &rows)) {
+        code = cli_fail(EXIT_FAILED, "out of host memory for the table");
+    } else {
+        int64_t largest = largest_batch(&job);
+        code = (args->json ? print_json : print_table)(&job, planned.plan, &rows, batch, largest);
+    }
+    free(rows.items);
+    planned_destroy(&planned);
+    cli_stop(&session);
+    return code;
+}

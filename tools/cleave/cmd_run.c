@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+// cleave run: a model's logits for an array of images. The images are taken as they are, without normalisation.
+#include "cli.h"
+
+static int check_images(cli_session *session, const clv_model *model, const clv_array *images) {
+    const char *path = session->args->input;
+    char text[96];
+    if (images->type != CLV_ARRAY_F32)
+        return cli_fail(EXIT_FAILED, "'%s' holds %s, and images must be float32", path,
+                        clv_array_type_name(images->type));
+    int64_t wanted = model->input[0] * model->input[1] * model->input[2];
+    int64_t n = images->shape.rank > 0 ? images->shape.dims[0] : 0;
+    if (n < 1 || clv_shape_numel(&images->shape) != n * wanted)
+        return cli_fail(EXIT_FAILED, "'%s' has shape %s; model '%s' wants [N,%lld,%lld,%lld]", path,
+                        clv_shape_text(&images->shape, text, sizeof text), model->name, (long long)model->input[0],
+                        (long long)model->input[1], (long long)model->input[2]);
+    return EXIT_DONE;
+}
+
+static int report(cli_session *session, const clv_model *model, clv_predictor *predictor, const clv_array *logits) {
+    clv_plan *plan = clv_predictor_plan(predictor);
+    uint64_t predicted = clv_plans_memory(&plan, 1).predicted_peak_bytes;
+    if (session->args->json)
+        return cli_print_json(json_pack("{s:s, s:s, s:s, s:[I, I], s:[o]}", "model", model->name, "device",
+                                        clv_device_get_info(session->device)->name, "output", session->args->output,
+                                        "shape", (json_int_t)logits->shape.dims[0], (json_int_t)logits->shape.dims[1],
+                                        "memory", cli_memory_json(session->device, predicted)));
+    char text[96];
+    printf("logits %s are in %s\n", clv_shape_text(&logits->shape, text, sizeof text), session->args->output);
+    cli_memory_table(stdout, session->device, predicted);
+    return cli_finish_output();
+}
+
+static int run(cli_session *session, const clv_model *model, clv_array *images, clv_array *logits) {
+    const cli_args *args = session->args;
+    clv_status status = clv_npy_read(session->runtime, args->input, images);
+    if (status != CLV_OK) return cli_fail_status(session->runtime, status);
+    int code = check_images(session, model, images);
+    if (code != EXIT_DONE) return code;
+    int64_t n = images->shape.dims[0];
+    clv_predictor_config config = {
+        .device = session->device, .model = model, .batch = args->batch, .variants = args->variants};
+    if (!config.batch && n < 256) config.batch = n;
+    clv_shape shape = clv_shape_make(2, (int64_t[]){n, model->classes});
+    clv_predictor *predictor;
+    status = clv_predictor_create(session->runtime, &config, &predictor);
+    if (status == CLV_OK) status = clv_weights_load(clv_predictor_session(predictor), args->weights);
+    if (status == CLV_OK) status = clv_array_init(session->runtime, CLV_ARRAY_F32, &shape, logits);
+    if (status == CLV_OK) status = clv_predictor_forward(predictor, images->data, n, logits->data);
+    if (status == CLV_OK) status = clv_npy_write(session->runtime, logits, args->output);
+    code = status == CLV_OK ? report(session, model, predictor, logits) : cli_fail_status(session->runtime, status);
+    clv_predictor_destroy(predictor);
+    return code;
+}
+
+int cmd_run(const cli_args *args) {
+    const clv_model *model = cli_model(args->model);
+    if (!model) return EXIT_USAGE;
+    if (!args->weights) return cli_fail(EXIT_USAGE, "which weights? --weights wants a .safetensors file");
+    if (!args->input) return cli_fail(EXIT_USAGE, "on what? --input wants an .npy file");
+    if (!args->output) return cli_fail(EXIT_USAGE, "where to? --output wants the name of an .npy file");
+    cli_session session;
+    int code = cli_start(args, true, &session);
+    if (code != EXIT_DONE) return code;
+    clv_array images = {0}, logits = {0};
+    code = run(&session, model, &images, &logits);
+    clv_array_reset(&images);
+    clv_array_reset(&logits);
+    cli_stop(&session);
+    return code;
+}

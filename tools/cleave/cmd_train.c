@@ -1,0 +1,194 @@
+// SPDX-License-Identifier: Apache-2.0
+// cleave train: train a model on a dataset or on arrays, and say how it went.
+#include "cli.h"
+
+#include <errno.h>
+#include <string.h>
+
+/** What the callbacks of a training need. */
+typedef struct train_job {
+    cli_session *session;
+    const clv_train_config *config;
+    FILE *log;
+    int failed;           // exit code of a callback that failed; EXIT_DONE if none did
+    double startup;       // seconds from the process's start to the first step's end; 0 before
+    const volatile int *interrupt;
+    int64_t epoch;
+} train_job;
+
+static bool log_step(train_job *job, const clv_train_step *step) {
+    const char *device = clv_device_get_info(job->session->device)->name;
+    json_t *line = json_pack("{s:I, s:I, s:o, s:f, s:o, s:{s:{s:I, s:I}}}", "step", (json_int_t)step->step, "epoch",
+                             (json_int_t)step->epoch, "loss", cli_real(step->loss), "lr", step->lr,
+                             "images_per_second", cli_real(step->images_per_second), "memory", device, "used_bytes",
+                             (json_int_t)step->used_bytes, "peak_bytes", (json_int_t)step->peak_bytes);
+    bool written = line && !json_dumpf(line, job->log, JSON_COMPACT | JSON_PRESERVE_ORDER) &&
+                   fputc('\n', job->log) != EOF && !fflush(job->log);
+    json_decref(line);
+    if (written) return true;
+    cli_progress_clear(&job->session->progress);
+    job->failed = cli_fail(EXIT_FAILED, "the log '%s' could not be written: %s", job->session->args->log,
+                                strerror(errno));
+    return false;
+}
+
+static bool on_step(void *user, const clv_train_step *step) {
+    train_job *job = user;
+    if (job->startup == 0) job->startup = cli_seconds();
+    job->epoch = step->epoch;
+    if (job->log && !log_step(job, step)) return false;
+    char label[48], text[128];
+    snprintf(label, sizeof label, "epoch %lld/%lld", (long long)step->epoch,
+             (long long)((step->steps + step->batches - 1) / step->batches));
+    double left = (double)(step->batches - step->batch) * (double)job->config->batch / step->images_per_second;
+    snprintf(text, sizeof text, "%lld/%lld  loss %.4f  %.0f images/s  %.0f s left", (long long)step->batch,
+             (long long)step->batches, step->loss, step->images_per_second, left);
+    cli_progress_draw(&job->session->progress, label, (double)step->batch, (double)step->batches, text);
+    return true;
+}
+
+static bool on_evaluate(void *user, int64_t done, int64_t total) {
+    train_job *job = user;
+    char text[64];
+    snprintf(text, sizeof text, "%lld/%lld", (long long)done, (long long)total);
+    cli_progress_draw(&job->session->progress, "testing", (double)done, (double)total, text);
+    return true;
+}
+
+static bool on_epoch(void *user, const clv_train_epoch *epoch) {
+    train_job *job = user;
+    cli_progress_clear(&job->session->progress);
+    if (job->session->args->quiet) return true;
+    fprintf(stderr, "epoch %lld/%lld  loss %.4f", (long long)epoch->epoch, (long long)epoch->epochs,
+            epoch->train_loss);
+    if (epoch->evaluated)
+        fprintf(stderr, "  test loss %.4f  accuracy %.4f", epoch->test.loss, epoch->test.accuracy);
+    fprintf(stderr, "  %.1f s\n", epoch->seconds);
+    return true;
+}
+
+// ---- the result ---------------------------------------------------------------------------------------------------
+
+static json_t *result_json(const train_job *job, const clv_trainer *trainer, bool interrupted) {
+    const cli_session *session = job->session;
+    const clv_train_config *config = job->config;
+    clv_train_result result = clv_trainer_result(trainer);
+    clv_program_report programs = clv_runtime_programs(session->runtime);
+    json_t *object = json_pack(
+        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:b, s:f}", "model", config->model->name, "device",
+        clv_device_get_info(session->device)->name, "test_accuracy",
+        result.evaluated ? cli_real(result.test.accuracy) : json_null(), "test_loss",
+        result.evaluated ? cli_real(result.test.loss) : json_null(), "train_loss", cli_real(result.train_loss),
+        "images_per_second", cli_real(result.images_per_second), "step_ms", cli_real(result.step_ms), "steps",
+        (json_int_t)result.steps, "epochs", (json_int_t)result.epochs, "interrupted", interrupted, "seconds",
+        cli_seconds());
+    json_t *startup = json_pack("{s:f, s:f, s:i, s:i, s:i}", "seconds", job->startup, "program_seconds",
+                                programs.seconds, "programs", programs.programs, "cache_hits", programs.cache_hits,
+                                "cache_misses", programs.cache_misses);
+    json_object_set_new(object, "startup", startup);
+    json_object_set_new(object, "memory", json_pack("[o]", cli_memory_json(session->device,
+                        clv_trainer_memory(trainer).predicted_peak_bytes)));
+    return object;
+}
+
+static void print_result(const train_job *job, const clv_trainer *trainer) {
+    clv_train_result result = clv_trainer_result(trainer);
+    clv_program_report programs = clv_runtime_programs(job->session->runtime);
+    if (result.evaluated)
+        printf("test accuracy %.4f (%lld of %lld)\n", result.test.accuracy, (long long)result.test.correct,
+               (long long)result.test.count);
+    printf("train loss %.4f after %lld steps\n", result.train_loss, (long long)result.steps);
+    printf("%.0f images/s, %.2f ms a step (median)\n", result.images_per_second, result.step_ms);
+    printf("%.1f s in all, of which %.2f s to the first step (programs: %d in %.2f s, %d from the cache)\n",
+           cli_seconds(), job->startup, programs.programs, programs.seconds, programs.cache_hits);
+    cli_memory_table(stdout, job->session->device, clv_trainer_memory(trainer).predicted_peak_bytes);
+}
+
+// ---- the command --------------------------------------------------------------------------------------------------
+
+static int finish(const train_job *job, clv_trainer *trainer, clv_status status) {
+    const cli_args *args = job->session->args;
+    bool interrupted = status == CLV_E_INTERRUPTED;
+    cli_progress_clear(&job->session->progress);
+    if (job->failed != EXIT_DONE) return job->failed; // it has been told
+    if (status != CLV_OK && !interrupted) return cli_fail_status(job->session->runtime, status);
+    int code = interrupted ? cli_fail_status(job->session->runtime, status) : EXIT_DONE;
+    if (args->save) {
+        status = clv_weights_save(clv_trainer_session(trainer), args->save);
+        if (status != CLV_OK) return cli_fail_status(job->session->runtime, status);
+        if (!args->quiet) fprintf(stderr, "weights are in %s\n", args->save);
+    }
+    int printed = EXIT_DONE;
+    if (args->json) {
+        printed = cli_print_json(result_json(job, trainer, interrupted));
+    } else {
+        print_result(job, trainer);
+        printed = cli_finish_output();
+    }
+    return printed != EXIT_DONE ? printed : code;
+}
+
+static int train(cli_session *session, const clv_model *model, clv_dataset **train_set, clv_dataset **test_set) {
+    const cli_args *args = session->args;
+    int code = cli_load(session, model, train_set, test_set);
+    if (code != EXIT_DONE) return code;
+    train_job job = {.session = session};
+    clv_train_config config = {
+        .device = session->device,
+        .model = model,
+        .train = *train_set,
+        .test = *test_set,
+        .batch = args->batch ? args->batch : 64,
+        .epochs = args->epochs ? args->epochs : 5,
+        .steps = args->steps,
+        .no_shuffle = args->no_shuffle,
+        .seed = args->has_seed ? args->seed : 1,
+        .variants = args->variants,
+        .weights = args->weights,
+        .resume = args->resume,
+        .checkpoint = args->checkpoint,
+        .checkpoint_every = args->checkpoint_every,
+        .gradients = args->dump_gradients,
+        .interrupt = cli_catch_interrupts(),
+        .user = &job,
+        .on_step = on_step,
+        .on_epoch = on_epoch,
+        .on_evaluate = on_evaluate,
+    };
+    cli_recipe(args, model, &config);
+    job.config = &config;
+    if (args->log && !(job.log = fopen(args->log, args->resume ? "a" : "w")))
+        return cli_fail(EXIT_FAILED, "the log '%s' cannot be opened: %s", args->log, strerror(errno));
+    clv_trainer *trainer;
+    clv_status status = clv_trainer_create(session->runtime, &config, &trainer);
+    if (status == CLV_OK) {
+        status = clv_trainer_run(trainer);
+        code = finish(&job, trainer, status);
+    } else {
+        code = cli_fail_status(session->runtime, status);
+    }
+    clv_trainer_destroy(trainer);
+    if (job.log && fclose(job.log) && code == EXIT_DONE)
+        code = cli_fail(EXIT_FAILED, "the log '%s' could not be written: %s", args->log, strerror(errno));
+    return code;
+}
+
+int cmd_train(const cli_args *args) {
+    int code = cli_check_source(args);
+    if (code != EXIT_DONE) return code;
+    const clv_model *model = cli_model(args->model ? args->model : "cnn");
+    if (!model) return EXIT_USAGE;
+    if (args->weights && args->resume)
+        return cli_fail(EXIT_USAGE, "--weights and --resume both say where to begin; give one of them");
+    if (args->checkpoint_every && !args->checkpoint)
+        return cli_fail(EXIT_USAGE, "--checkpoint-every needs --checkpoint FILE");
+    cli_session session;
+    code = cli_start(args, true, &session);
+    if (code != EXIT_DONE) return code;
+    clv_dataset *train_set = NULL, *test_set = NULL;
+    code = train(&session, model, &train_set, &test_set);
+    clv_dataset_destroy(train_set);
+    clv_dataset_destroy(test_set);
+    cli_stop(&session);
+    return code;
+}

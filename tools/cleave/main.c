@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// cleave: the command line. Finds the command, parses its options, calls its file.
+#include "cli.h"
+
+#include <string.h>
+
+static int (*const functions[])(const cli_args *) = {
+#define X(id, name, function, ...) function,
+#include "commands.def"
+#undef X
+};
+
+int main(int argc, char **argv) {
+    cli_seconds(); // the clock begins
+    const char *word = argc > 1 ? argv[1] : "--help";
+    if (!strcmp(word, "--version")) {
+        printf("cleave %s\n", clv_version());
+        return cli_finish_output();
+    }
+    if (!strcmp(word, "--help") || !strcmp(word, "-h") || !strcmp(word, "help")) {
+        cli_overview(argc > 1 ? stdout : stderr);
+        return argc > 1 ? cli_finish_output() : EXIT_USAGE;
+    }
+    if (!strcmp(word, "--manual") || !strcmp(word, "--completion")) { // for packagers, while the tool is installed
+        (word[2] == 'm' ? cli_manual : cli_completion)(stdout);
+        return cli_finish_output();
+    }
+    cli_command command = cli_command_find(word);
+    if (command == CLI_COMMANDS) return cli_fail(EXIT_USAGE, "unknown command '%s'; see 'cleave --help'", word);
+    cli_args args;
+    int code = cli_parse(argc - 2, argv + 2, command, &args);
+    if (code != EXIT_DONE) return code;
+    if (args.help) {
+        cli_help(stdout, command);
+        return cli_finish_output();
+    }
+    return functions[command](&args);
+}

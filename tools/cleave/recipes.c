@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+// Options and recipe made into the settings of a training.
+#include "cli.h"
+
+#include <string.h>
+
+typedef struct recipe_row {
+    const char *model, *optimizer;
+    double lr;
+    const char *schedule;
+    int64_t step_size;
+} recipe_row;
+
+static const recipe_row recipes[] = {
+#define X(...) {__VA_ARGS__},
+#include "recipes.def"
+#undef X
+};
+
+/** For a model without a row, and for an optimizer that is not the row's. */
+static const struct {
+    const char *name;
+    clv_optimizer_kind kind;
+    float momentum;
+    double lr;
+} optimizers[] = {{"sgd", CLV_SGD, 0, 0.05}, {"momentum", CLV_SGD, 0.9f, 0.01}, {"adam", CLV_ADAM, 0, 0.001},
+                  {"adamw", CLV_ADAMW, 0, 0.001}};
+
+static void set_optimizer(const cli_args *args, const char *name, clv_train_config *config) {
+    int i = 0;
+    while (strcmp(optimizers[i].name, name)) i++; // the parser lets only these names pass
+    config->optimizer.kind = optimizers[i].kind;
+    config->optimizer.momentum = args->given_momentum ? (float)args->momentum : optimizers[i].momentum;
+    config->optimizer.nesterov = args->nesterov;
+    config->optimizer.weight_decay = (float)args->weight_decay;
+    // The library takes 0 for AdamW's default; a zero that was asked for is told as a negative.
+    if (args->given_weight_decay && args->weight_decay == 0) config->optimizer.weight_decay = -1;
+    if (config->optimizer.kind != CLV_ADAMW && config->optimizer.weight_decay < 0) config->optimizer.weight_decay = 0;
+    config->optimizer.clip_norm = (float)args->clip_norm;
+    config->lr = optimizers[i].lr;
+}
+
+void cli_recipe(const cli_args *args, const clv_model *model, clv_train_config *config) {
+    recipe_row recipe = {.optimizer = "adam", .lr = 0.001, .schedule = "constant"};
+    for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++)
+        if (!strcmp(recipes[i].model, model->name)) recipe = recipes[i];
+    const char *optimizer = args->optimizer ? args->optimizer : recipe.optimizer;
+    set_optimizer(args, optimizer, config);
+    if (!strcmp(optimizer, recipe.optimizer)) config->lr = recipe.lr;
+    if (args->lr > 0) config->lr = args->lr;
+    const char *schedule = args->schedule ? args->schedule : recipe.schedule;
+    config->schedule = (clv_schedule){.kind = CLV_SCHEDULE_CONSTANT};
+    if (!strcmp(schedule, "step")) {
+        config->schedule.kind = CLV_SCHEDULE_STEP;
+        config->schedule.period = args->step_size ? args->step_size : recipe.step_size ? recipe.step_size : 2;
+        config->schedule.gamma = args->gamma;
+    } else if (!strcmp(schedule, "cosine")) {
+        config->schedule.kind = CLV_SCHEDULE_COSINE;
+        config->schedule.per_step = true; // over the whole training, down to zero
+    }
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+// The start of a command: the runtime and its device, budgets, the clock, and interruption by a signal.
+#include "cli.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <time.h>
+#include <unistd.h>
+
+// ---- the clock ----------------------------------------------------------------------------------------------------
+
+static double clock_seconds(clockid_t clock) {
+    struct timespec time;
+    clock_gettime(clock, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+/** When this process started, on CLOCK_BOOTTIME; 0 if the system does not tell. Source: proc(5), stat, field 22. */
+static double process_start(void) {
+    char text[1024] = "";
+    FILE *file = fopen("/proc/self/stat", "r");
+    if (!file) return 0;
+    size_t length = fread(text, 1, sizeof text - 1, file);
+    fclose(file);
+    text[length] = 0;
+    char *at = strrchr(text, ')'); // the name before it may hold anything
+    for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
+    long ticks = sysconf(_SC_CLK_TCK);
+    return at && ticks > 0 ? strtod(at, NULL) / (double)ticks : 0;
+}
+
+double cli_seconds(void) {
+    static double start; // of the process, on CLOCK_MONOTONIC
+    double now = clock_seconds(CLOCK_MONOTONIC);
+    if (start == 0) {
+        double age = clock_seconds(CLOCK_BOOTTIME) - process_start();
+        start = now - (age >= 0 && age < 10 ? age : 0); // a container's clock may disagree: then count from here
+    }
+    return now - start;
+}
+
+// ---- interruption -------------------------------------------------------------------------------------------------
+
+static volatile int interrupted; // a signal handler can reach nothing but file scope
+
+static void on_signal(int number) {
+    if (interrupted) {
+        signal(number, SIG_DFL);
+        raise(number);
+    }
+    interrupted = 1;
+}
+
+const volatile int *cli_catch_interrupts(void) {
+    struct sigaction action = {.sa_handler = on_signal};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    return &interrupted;
+}
+
+// ---- the runtime --------------------------------------------------------------------------------------------------
+
+static void on_log(void *user, clv_log_level level, const char *sentence) {
+    cli_session *session = user;
+    if (level != CLV_LOG_WARNING || session->args->quiet) return;
+    fprintf(stderr, "cleave: %s\n", sentence);
+}
+
+static void on_build(void *user, int done, int total) {
+    cli_session *session = user;
+    char text[64];
+    snprintf(text, sizeof text, "%d of %d", done, total);
+    cli_progress_draw(&session->progress, "building programs", done, total, text);
+    if (done == total) cli_progress_clear(&session->progress);
+}
+
+int cli_start(const cli_args *args, bool with_device, cli_session *session) {
+    *session = (cli_session){.args = args};
+    cli_progress_init(&session->progress, args->quiet);
+    clv_runtime_config config = {
+        .no_cache = args->no_cache,
+        .log = on_log,
+        .log_user = session,
+        .build_progress = on_build,
+        .build_progress_user = session,
+    };
+    // Someone who asks for the host alone need not wait for drivers, nor for their faults.
+    config.no_opencl = with_device && args->device && !strcasecmp(args->device, "host") && !args->budgets.n;
+    char left_out[2048] = "";
+    if (!config.no_opencl) {
+        cli_probe(left_out, sizeof left_out);
+        config.left_out = left_out;
+    }
+    clv_status status = clv_runtime_create(&config, &session->runtime);
+    if (status != CLV_OK) goto failed;
+    if (with_device) {
+        status = clv_device_find(session->runtime, args->device, &session->device);
+        if (status != CLV_OK) goto failed;
+    }
+    for (int i = 0; i < args->budgets.n; i++) {
+        clv_device *device;
+        status = clv_device_find(session->runtime, args->budgets.item[i].device, &device);
+        if (status != CLV_OK) goto failed;
+        clv_device_set_budget(device, args->budgets.item[i].bytes);
+    }
+    return EXIT_DONE;
+failed:;
+    // A device that does not exist is a wrong word on the command line; one that fails is a failure.
+    int code = cli_fail_status(session->runtime, status);
+    cli_stop(session);
+    return status == CLV_E_NOT_FOUND || status == CLV_E_VALUE ? EXIT_USAGE : code;
+}
+
+void cli_stop(cli_session *session) {
+    cli_progress_clear(&session->progress);
+    clv_runtime_destroy(session->runtime);
+    session->runtime = NULL;
+    session->device = NULL;
+}
+
+const clv_model *cli_model(const char *name) {
+    const clv_model *model = clv_model_find(name);
+    if (model) return model;
+    char names[256] = "";
+    for (int i = 0; i < clv_model_count(); i++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", clv_model_get(i)->name);
+    }
+    if (name) cli_fail(EXIT_USAGE, "unknown model '%s'; there are %s", name, names);
+    else cli_fail(EXIT_USAGE, "which model? --model wants one of %s", names);
+    return NULL;
+}
