@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the end-to-end scripts share. Sourced, with the tool and the helper as the script's arguments.
+set -u
+export LC_ALL=C
+cleave=$1
+helper=$2
+scratch=$(mktemp -d)
+trap 'chmod -R u+rwx "$scratch"; rm -rf "$scratch"' EXIT
+cd "$scratch" || exit 1
+failures=0
+device=${CLEAVE_TEST_DEVICE:-host}
+
+fail() {
+    printf 'FAILED %s\n' "$*"
+    failures=$((failures + 1))
+}
+
+# expect CODE TEXT COMMAND... : the exit code, and for failures one sentence on stderr that holds TEXT, nothing on stdout.
+expect() {
+    expect_code=$1
+    expect_text=$2
+    shift 2
+    "$@" >out 2>err
+    expect_got=$?
+    if [ "$expect_got" != "$expect_code" ]; then
+        fail "exit $expect_got, not $expect_code: $*"
+        head -n 5 err
+        return
+    fi
+    grep -qF -- "$expect_text" err || { fail "stderr does not hold '$expect_text': $*"; head -n 5 err; }
+    [ "$expect_code" = 0 ] && return
+    expect_lines=$(grep -c '^cleave: ' err)
+    [ "$expect_lines" = 1 ] || { fail "$expect_lines sentences instead of one: $*"; head -n 5 err; }
+}
+
+# works COMMAND... : exit 0; stdout is in `out`.
+works() { expect 0 '' "$@"; }
+
+# same WHAT A B : two texts are equal.
+same() { [ "$2" = "$3" ] || fail "$1: '$2' is not '$3'"; }
+
+# at PATH... : what stands in the JSON of `out`.
+at() { "$helper" json "$@" <out || fail "the JSON has no $*"; }
+
+finish() {
+    [ "$failures" = 0 ] || { echo "$failures failures"; exit 1; }
+    exit 0
+}

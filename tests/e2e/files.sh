@@ -1,0 +1,75 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Files that are missing, damaged, of something else, or cannot be written: exit 1, one sentence, and nothing that was on
+# the disk is lost.
+. "$(dirname "$0")/common.sh"
+
+"$helper" images 32 x.npy && "$helper" labels 32 y.npy && "$helper" labels 32 y11.npy 5=11 &&
+    "$helper" labels 32 yneg.npy 3=-1 && "$helper" labels 31 y31.npy || fail "no arrays"
+mkdir idx idx11 && "$helper" idx idx 40 && "$helper" idx idx11 40 7=10 || fail "no IDX files"
+train() { "$cleave" train --images x.npy --labels y.npy --model linear --device host --batch 16 --epochs 1 --quiet "$@"; }
+works train --save w.safetensors --checkpoint c
+cp w.safetensors good && cp c goodc
+
+# arrays
+expect 1 "missing.npy" train --images missing.npy
+head -c 100 x.npy >short.npy
+expect 1 "short.npy" train --images short.npy
+echo "no array" >text.npy
+expect 1 "text.npy" train --images text.npy
+expect 1 "11" train --labels y11.npy
+expect 1 "-1" train --labels yneg.npy
+expect 1 "31" train --labels y31.npy
+expect 1 "" train --labels x.npy
+expect 1 "y.npy" "$cleave" run --model linear --device host --weights w.safetensors --input y.npy --output o.npy
+expect 1 "missing.npy" "$cleave" run --model linear --device host --weights w.safetensors --input missing.npy --output o.npy
+[ -e o.npy ] && fail "a failed run left an output"
+
+# datasets
+expect 1 "nowhere" "$cleave" train fashion-mnist --data nowhere --device host
+mkdir empty && expect 1 "empty" "$cleave" train fashion-mnist --data empty --device host
+expect 1 "10" "$cleave" train fashion-mnist --data idx11 --device host
+cp -r idx bad && head -c 1000 idx/train-images-idx3-ubyte >bad/train-images-idx3-ubyte
+expect 1 "train-images" "$cleave" train fashion-mnist --data bad --device host
+cp -r idx magic && printf '\001' | dd of=magic/t10k-labels-idx1-ubyte conv=notrunc 2>/dev/null
+expect 1 "t10k-labels" "$cleave" eval fashion-mnist --data magic --device host --model linear --weights good
+cp -r idx zipped && gzip zipped/* && works "$cleave" eval fashion-mnist --data zipped --device host --model linear --weights good
+head -c 5000 zipped/t10k-images-idx3-ubyte.gz >cut && mv cut zipped/t10k-images-idx3-ubyte.gz
+expect 1 "t10k-images" "$cleave" eval fashion-mnist --data zipped --device host --model linear --weights good
+
+# weights
+expect 1 "missing.safetensors" train --weights missing.safetensors
+expect 1 "missing 'fc1.bias', 'fc1.weight', 'fc2.bias', 'fc2.weight'" train --model mlp --weights good
+expect 1 "unexpected 'fc.bias', 'fc.weight'" train --model mlp --weights good
+head -c 200 good >cut.safetensors
+expect 1 "cut.safetensors" train --weights cut.safetensors
+printf '\377\377\377\377\377\377\377\177{}' >huge.safetensors
+expect 1 "huge.safetensors" train --weights huge.safetensors
+expect 1 "x.npy" train --weights x.npy
+
+# checkpoints
+expect 1 "missing.ckpt" train --resume missing.ckpt
+cp goodc flipped && printf 'X' | dd of=flipped bs=1 seek=9000 conv=notrunc 2>/dev/null
+expect 1 "flipped" train --resume flipped
+expect 1 "" train --resume good
+expect 1 "model 'linear', not of 'mlp'" train --model mlp --resume goodc
+expect 1 "seed" train --seed 7 --resume goodc
+expect 1 "batch" train --batch 8 --resume goodc
+expect 1 "optimizer.kind" train --optimizer sgd --resume goodc
+
+# a disk that is full, a folder that is not there, a folder that cannot be written
+expect 1 "w.safetensors" sh -c 'ulimit -f 8; trap "" XFSZ; exec "$@"' sh "$cleave" train --images x.npy --labels y.npy \
+    --model linear --device host --batch 16 --epochs 1 --seed 3 --quiet --save w.safetensors
+cmp -s w.safetensors good || fail "a full disk changed the weights that were there"
+expect 1 "c" sh -c 'ulimit -f 8; trap "" XFSZ; exec "$@"' sh "$cleave" train --images x.npy --labels y.npy \
+    --model linear --device host --batch 16 --epochs 1 --seed 3 --quiet --checkpoint c
+cmp -s c goodc || fail "a full disk changed the checkpoint that was there"
+expect 1 "nowhere" train --save nowhere/w.safetensors
+expect 1 "nowhere" train --log nowhere/log
+if [ -w /dev/full ]; then
+    expect 1 "/dev/full" train --log /dev/full
+    "$cleave" devices --json >/dev/full 2>err
+    same "exit code with a full stdout" $? 1
+fi
+ls -A | grep -q '\.tmp' && fail "temporary files were left: $(ls -A)"
+finish

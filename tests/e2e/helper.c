@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the end-to-end scripts need beyond a shell: arrays to train on, a look into JSON and safetensors.
+//   helper images N FILE           float32 [N,1,28,28] as .npy, made up of classes that can be learned
+//   helper labels N FILE [ROW=V]   int64 [N] as .npy; the label of one row replaced
+//   helper idx FOLDER N ROW=V      Fashion-MNIST's four files with N images each, one training label replaced
+//   helper json PATH...            stdin must be exactly one JSON value; prints what stands at each a.b.0.c
+//   helper lines PATH              stdin must be one JSON object a line; prints what stands at the path of each
+//   helper shapes FILE             names and shapes of a safetensors file
+//   helper near A.npy B.npy X      the largest difference is at most X
+#include <cleave/cleave.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static clv_runtime *runtime;
+
+static void must(clv_status status) {
+    if (status == CLV_OK) return;
+    fprintf(stderr, "helper: %s\n", clv_runtime_error(runtime));
+    exit(1);
+}
+
+static int die(const char *sentence) {
+    fprintf(stderr, "helper: %s\n", sentence);
+    exit(1);
+}
+
+static int label_of(int64_t i) {
+    return (int)((i * 7 + i / 10) % 10);
+}
+
+static unsigned pixel(int64_t i, int64_t j) {
+    unsigned noise = (unsigned)(i * 784 + j) * 2654435761u >> 26;
+    return noise + (j / 78 == label_of(i) ? 150 : 0);
+}
+
+static int images(int64_t n, const char *path) {
+    clv_array array;
+    clv_shape shape = CLV_SHAPE(n, 1, 28, 28);
+    must(clv_array_init(runtime, CLV_ARRAY_F32, &shape, &array));
+    for (int64_t i = 0; i < n * 784; i++) ((float *)array.data)[i] = (float)pixel(i / 784, i % 784) / 128.0f - 0.5f;
+    must(clv_npy_write(runtime, &array, path));
+    clv_array_reset(&array);
+    return 0;
+}
+
+static int labels(int64_t n, const char *path, const char *change) {
+    clv_array array;
+    clv_shape shape = CLV_SHAPE(n);
+    must(clv_array_init(runtime, CLV_ARRAY_I64, &shape, &array));
+    for (int64_t i = 0; i < n; i++) ((int64_t *)array.data)[i] = label_of(i);
+    long row, value;
+    if (change && sscanf(change, "%ld=%ld", &row, &value) == 2) ((int64_t *)array.data)[row] = value;
+    must(clv_npy_write(runtime, &array, path));
+    clv_array_reset(&array);
+    return 0;
+}
+
+static void put_u32(FILE *file, uint32_t value) {
+    for (int shift = 24; shift >= 0; shift -= 8) fputc((int)(value >> shift & 255), file);
+}
+
+static int idx(const char *folder, int64_t n, const char *change) {
+    long row = -1, value = 0;
+    if (change) sscanf(change, "%ld=%ld", &row, &value);
+    for (int set = 0; set < 2; set++) {
+        char path[4096];
+        snprintf(path, sizeof path, "%s/%s-images-idx3-ubyte", folder, set ? "t10k" : "train");
+        FILE *file = fopen(path, "wb");
+        if (!file) return die("cannot write an IDX file");
+        put_u32(file, 0x803), put_u32(file, (uint32_t)n), put_u32(file, 28), put_u32(file, 28);
+        for (int64_t i = 0; i < n * 784; i++) fputc((int)pixel(i / 784, i % 784), file);
+        fclose(file);
+        snprintf(path, sizeof path, "%s/%s-labels-idx1-ubyte", folder, set ? "t10k" : "train");
+        file = fopen(path, "wb");
+        if (!file) return die("cannot write an IDX file");
+        put_u32(file, 0x801), put_u32(file, (uint32_t)n);
+        for (int64_t i = 0; i < n; i++) fputc(!set && i == row ? (int)value : label_of(i), file);
+        fclose(file);
+    }
+    return 0;
+}
+
+/** Print what stands at a path of keys and positions. */
+static int print_at(const json_t *value, const char *path) {
+    char key[256];
+    for (const char *at = path; value && *at;) {
+        size_t length = strcspn(at, ".");
+        snprintf(key, sizeof key, "%.*s", (int)length, at);
+        value = json_is_array(value) ? json_array_get(value, (size_t)atoi(key)) : json_object_get(value, key);
+        at += length + (at[length] == '.');
+    }
+    if (!value) {
+        fprintf(stderr, "helper: nothing at %s\n", path);
+        return 1;
+    }
+    if (json_is_string(value)) puts(json_string_value(value));
+    else if (json_is_array(value)) printf("array of %zu\n", json_array_size(value));
+    else if (json_is_object(value)) printf("object of %zu\n", json_object_size(value));
+    else if (json_is_real(value)) printf("%.17g\n", json_real_value(value));
+    else if (json_is_integer(value)) printf("%lld\n", (long long)json_integer_value(value));
+    else puts(json_is_true(value) ? "true" : json_is_false(value) ? "false" : "null");
+    return 0;
+}
+
+static int json(int n, char **paths) {
+    json_error_t error;
+    json_t *root = json_loadf(stdin, JSON_REJECT_DUPLICATES, &error); // also refuses anything after the value
+    if (!root) return die(error.text);
+    int failed = json_is_object(root) ? 0 : die("no JSON object");
+    for (int i = 0; i < n; i++) failed |= print_at(root, paths[i]);
+    json_decref(root);
+    return failed;
+}
+
+static int lines(const char *path) {
+    static char line[65536];
+    int failed = 0;
+    while (!failed && fgets(line, sizeof line, stdin)) {
+        json_error_t error;
+        json_t *root = json_loads(line, JSON_REJECT_DUPLICATES, &error);
+        if (!root) return die(error.text);
+        failed = print_at(root, path);
+        json_decref(root);
+    }
+    return failed;
+}
+
+static int shapes(const char *path) {
+    clv_archive *archive;
+    must(clv_safetensors_read(runtime, path, &archive));
+    for (size_t i = 0; i < clv_archive_count(archive); i++) {
+        const clv_array *array = clv_archive_get(archive, i);
+        char text[96];
+        printf("%s %s\n", array->name, clv_shape_text(&array->shape, text, sizeof text));
+    }
+    clv_archive_destroy(archive);
+    return 0;
+}
+
+static int near(const char *one, const char *other, double allowed) {
+    clv_array a, b;
+    must(clv_npy_read(runtime, one, &a));
+    must(clv_npy_read(runtime, other, &b));
+    if (!clv_shape_equal(&a.shape, &b.shape)) return die("shapes differ");
+    double worst = 0;
+    for (int64_t i = 0; i < clv_shape_numel(&a.shape); i++) {
+        double difference = fabs((double)((float *)a.data)[i] - ((float *)b.data)[i]);
+        if (!(difference <= worst)) worst = difference;
+    }
+    clv_array_reset(&a);
+    clv_array_reset(&b);
+    printf("%g\n", worst);
+    return worst <= allowed ? 0 : 1;
+}
+
+int main(int argc, char **argv) {
+    const char *what = argc > 1 ? argv[1] : "";
+    clv_runtime_config config = {.no_opencl = true, .visible_devices = "", .partition = ""};
+    must(clv_runtime_create(&config, &runtime));
+    int failed;
+    if (!strcmp(what, "images") && argc == 4) failed = images(atol(argv[2]), argv[3]);
+    else if (!strcmp(what, "labels") && argc >= 4) failed = labels(atol(argv[2]), argv[3], argv[4]);
+    else if (!strcmp(what, "idx") && argc >= 4) failed = idx(argv[2], atol(argv[3]), argv[4]);
+    else if (!strcmp(what, "json")) failed = json(argc - 2, argv + 2);
+    else if (!strcmp(what, "lines") && argc == 3) failed = lines(argv[2]);
+    else if (!strcmp(what, "shapes") && argc == 3) failed = shapes(argv[2]);
+    else if (!strcmp(what, "near") && argc == 5) failed = near(argv[2], argv[3], atof(argv[4]));
+    else failed = die("wrong usage; see the top of helper.c");
+    clv_runtime_destroy(runtime);
+    return failed;
+}

@@ -1,0 +1,37 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The dry run: JSON as it is promised, the largest batch at the edge of a budget, and what it predicts is what happens.
+. "$(dirname "$0")/common.sh"
+works "$cleave" plan cnn --batch 64 --train --device "$device" --json
+same "conv1" "$(at layers.0.name layers.0.op layers.0.parameters | tr '\n' ' ')" "conv1 conv2d 320 "
+at layers.0.device layers.0.output_shape layers.0.bytes layers.0.flops devices.0.device \
+    devices.0.categories.activations transfers largest_batch >/dev/null
+same "output of conv1" "$(at layers.0.output_shape.0 layers.0.output_shape.1 layers.0.output_shape.2 | tr '\n' ' ')" "64 32 26 "
+same "parameters" "$(at devices.0.categories.parameters)" $((1199882 * 4))
+
+train=$(at devices.0.predicted_peak_bytes)
+works "$cleave" plan cnn --batch 64 --device "$device" --json
+infer=$(at devices.0.predicted_peak_bytes)
+[ "$infer" -lt "$train" ] || fail "inference ($infer) does not need less than training ($train)"
+same "gradients of inference" "$(at devices.0.categories.gradients)" 0
+
+works "$cleave" plan mlp --batch 64 --train --device "$device" --budget "$device=8MiB" --json
+largest=$(at largest_batch)
+[ "$largest" -gt 64 ] || fail "largest batch $largest"
+works "$cleave" plan mlp --batch "$largest" --train --device "$device" --json
+[ "$(at devices.0.predicted_peak_bytes)" -le 8388608 ] || fail "batch $largest does not fit"
+works "$cleave" plan mlp --batch $((largest + 1)) --train --device "$device" --json
+[ "$(at devices.0.predicted_peak_bytes)" -gt 8388608 ] || fail "batch $largest is not the largest"
+
+# the prediction for another batch size comes true
+"$helper" images 40 x.npy && "$helper" labels 40 y.npy || fail "no data"
+works "$cleave" plan mlp --batch 20 --train --device "$device" --optimizer momentum --json
+predicted=$(at devices.0.predicted_peak_bytes)
+works "$cleave" train --images x.npy --labels y.npy --model mlp --batch 20 --steps 2 --device "$device" --optimizer momentum --json
+same "peak" "$(at memory.0.peak_bytes)" "$predicted"
+works "$cleave" plan linear --device "$device"
+works "$cleave" devices --json
+at devices.0.name devices.0.index devices.0.platform devices.0.device devices.0.type devices.0.vendor devices.0.driver \
+    devices.0.usable devices.0.reason devices.0.memory_bytes devices.0.max_alloc_bytes devices.0.local_bytes \
+    devices.0.max_work_group devices.0.fp16 devices.0.fp64 >/dev/null
+finish

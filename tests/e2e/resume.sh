@@ -1,0 +1,52 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# A training that is interrupted and resumed gives the same bits as one that is not: between epochs, within one, and after
+# a signal. Dropout, momentum, schedule and the order of images all have to come back.
+. "$(dirname "$0")/common.sh"
+"$helper" images 120 x.npy && "$helper" labels 120 y.npy || fail "no data"
+train() {
+    "$cleave" train --images x.npy --labels y.npy --model "$model" --device "$device" --batch 16 --optimizer adam \
+        --schedule step --step-size 1 --gamma 0.5 --quiet "$@"
+}
+for model in ${CLEAVE_TEST_MODELS:-linear mlp}; do
+    rm -f c c.prev
+    works train --epochs 4 --save whole --json --log whole.log
+    loss=$(at train_loss)
+    works train --epochs 2 --checkpoint c --log parts.log
+    works train --epochs 4 --resume c --checkpoint c --save parts --json --log parts.log
+    cmp -s whole parts || fail "$model: resumed after an epoch, other bits"
+    same "$model: loss" "$(at train_loss)" "$loss"
+    same "$model: losses of all steps" "$("$helper" lines loss <parts.log | cksum)" "$("$helper" lines loss <whole.log | cksum)"
+    [ -e c.prev ] || fail "$model: the previous checkpoint is not kept"
+
+    works train --steps 11 --checkpoint c
+    works train --epochs 4 --resume c --save parts
+    cmp -s whole parts || fail "$model: resumed within an epoch, other bits"
+    works train --epochs 4 --resume c --checkpoint c --checkpoint-every 3 --save parts
+    cmp -s whole parts || fail "$model: checkpoints changed the bits"
+    works train --epochs 4 --resume c --save parts --json # nothing is left to do
+    cmp -s whole parts || fail "$model: resumed at the end, other bits"
+    same "$model: loss at the end" "$(at train_loss)" "$loss"
+
+    # a signal: the step is finished, the checkpoint written, exit 130
+    works train --epochs 300 --save whole
+    for signal in INT TERM; do
+        rm -f c log
+        train --epochs 300 --checkpoint c --log log >out 2>err &
+        process=$!
+        tries=0
+        until [ "$(cat log 2>/dev/null | wc -l)" -gt 20 ] || [ $tries -gt 600 ]; do sleep 0.05; tries=$((tries + 1)); done
+        kill -$signal $process
+        wait $process
+        code=$?
+        if [ $code = 0 ]; then # it was faster than the signal
+            echo "$model: done before SIG$signal came"
+            continue
+        fi
+        same "$model: exit code after SIG$signal" $code 130
+        grep -q -- '--resume c' err || fail "$model: no word on how to go on: $(cat err)"
+        works train --epochs 300 --resume c --save parts
+        cmp -s whole parts || fail "$model: resumed after SIG$signal, other bits"
+    done
+done
+finish

@@ -1,0 +1,58 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Wrong words on the command line: exit 2 and one sentence that names the word. Help and lists: exit 0, on stdout.
+. "$(dirname "$0")/common.sh"
+
+works "$cleave" --help
+grep -q 'cleave COMMAND --help' out || fail "--help tells nothing"
+works "$cleave" --version
+for command in devices train eval run plan check cache; do
+    works "$cleave" "$command" --help
+    grep -q -- '--json' out || fail "$command --help does not tell --json"
+    [ -s err ] && fail "$command --help writes to stderr"
+done
+works "$cleave" train --epochs 3 -h
+
+expect 2 "unknown command 'trian'" "$cleave" trian
+"$cleave" >out 2>err && fail "no command at all is no success"
+expect 2 "unknown option '--epoch'" "$cleave" train fashion-mnist --epoch 3
+expect 2 "unknown option '-x'" "$cleave" devices -x
+expect 2 "--epochs wants a whole number of at least 1, not '0'" "$cleave" train fashion-mnist --epochs 0
+expect 2 "not '-3'" "$cleave" train fashion-mnist --batch -3
+expect 2 "not '3x'" "$cleave" train fashion-mnist --batch 3x
+expect 2 "not '99999999999999999999'" "$cleave" train fashion-mnist --batch 99999999999999999999
+expect 2 "--lr wants a number greater than 0, not '0'" "$cleave" train fashion-mnist --lr 0
+expect 2 "not 'nan'" "$cleave" train fashion-mnist --lr nan
+expect 2 "--momentum wants a number of at least 0" "$cleave" train fashion-mnist --momentum=-1
+expect 2 "--seed wants a whole number of at least 0" "$cleave" train fashion-mnist --seed -1
+expect 2 "one of sgd|momentum|adam|adamw, not 'ada'" "$cleave" train fashion-mnist --optimizer ada
+expect 2 "one of constant|step|cosine" "$cleave" train fashion-mnist --schedule ''
+expect 2 "--batch wants a value" "$cleave" train fashion-mnist --batch
+expect 2 "--json takes no value" "$cleave" devices --json=yes
+expect 2 "one word too many" "$cleave" devices now
+expect 2 "one word too many" "$cleave" train fashion-mnist mnist
+expect 2 "unknown dataset 'mnist'" "$cleave" train mnist
+expect 2 "on what?" "$cleave" train
+expect 2 "unknown model 'vgg'; there are linear, mlp, cnn" "$cleave" train fashion-mnist --model vgg
+expect 2 "unknown model 'vgg'" "$cleave" plan vgg
+expect 2 "which model?" "$cleave" plan
+expect 2 "which model?" "$cleave" eval fashion-mnist --weights w.safetensors
+expect 2 "which weights?" "$cleave" eval fashion-mnist --model mlp
+expect 2 "--input" "$cleave" run --model mlp --weights w --output y
+expect 2 "--output" "$cleave" run --model mlp --weights w --input x
+expect 2 "belong together" "$cleave" train --images x.npy
+expect 2 "not both" "$cleave" train fashion-mnist --images x.npy --labels y.npy
+expect 2 "--weights and --resume" "$cleave" train fashion-mnist --weights a --resume b
+expect 2 "--checkpoint-every needs --checkpoint" "$cleave" train fashion-mnist --checkpoint-every 5
+expect 2 "list or clear" "$cleave" cache
+expect 2 "not 'empty'" "$cleave" cache empty
+
+for budget in host host= =1MiB host=-1 host=1XB host=0 host=0x10 host=nan host=1e400; do
+    expect 2 "--budget wants DEVICE=BYTES" "$cleave" train fashion-mnist --budget "$budget"
+done
+expect 2 "nowhere" "$cleave" plan mlp --device nowhere
+expect 2 "nowhere" "$cleave" plan mlp --device host --budget nowhere=1MiB
+expect 2 "gpu:99" "$cleave" train fashion-mnist --device gpu:99
+expect 2 "" env CLEAVE_VISIBLE_DEVICES=77 "$cleave" devices
+expect 2 "" env CLEAVE_PARTITION=what "$cleave" devices
+finish
