@@ -12,13 +12,13 @@
     WHOLE("samples", clv_dataset_count(config->train))                                                               \
     WHOLE("shuffle", !config->no_shuffle)                                                                            \
     WHOLE("seed", (int64_t)config->seed)                                                                             \
+    WHOLE("optimizer.kind", config->optimizer.kind)                                                                  \
     REAL("lr", config->lr)                                                                                           \
     WHOLE("schedule.kind", config->schedule.kind)                                                                    \
     WHOLE("schedule.per_step", config->schedule.per_step)                                                            \
     WHOLE("schedule.period", config->schedule.period)                                                                \
     REAL("schedule.gamma", config->schedule.gamma)                                                                   \
     REAL("schedule.min_lr", config->schedule.min_lr)                                                                 \
-    WHOLE("optimizer.kind", config->optimizer.kind)                                                                  \
     REAL("optimizer.momentum", config->optimizer.momentum)                                                           \
     REAL("optimizer.dampening", config->optimizer.dampening)                                                         \
     WHOLE("optimizer.nesterov", config->optimizer.nesterov)                                                          \

@@ -4,10 +4,10 @@
 # a signal. Dropout, momentum, schedule and the order of images all have to come back.
 . "$(dirname "$0")/common.sh"
 "$helper" images 120 x.npy && "$helper" labels 120 y.npy || fail "no data"
-train() {
-    "$cleave" train --images x.npy --labels y.npy --model "$model" --device "$device" --batch 16 --optimizer adam \
-        --schedule step --step-size 1 --gamma 0.5 --quiet "$@"
-}
+options="train --images x.npy --labels y.npy --device $device --batch 16 --optimizer adam --schedule step --step-size 1
+    --gamma 0.5 --quiet"
+# shellcheck disable=SC2086  # words on purpose
+train() { "$cleave" $options --model "$model" "$@"; }
 for model in ${CLEAVE_TEST_MODELS:-linear mlp}; do
     rm -f c c.prev
     works train --epochs 4 --save whole --json --log whole.log
@@ -32,7 +32,8 @@ for model in ${CLEAVE_TEST_MODELS:-linear mlp}; do
     works train --epochs 300 --save whole
     for signal in INT TERM; do
         rm -f c log
-        train --epochs 300 --checkpoint c --log log >out 2>err &
+        # shellcheck disable=SC2086  # words on purpose; no function, so that $! is the tool itself
+        "$cleave" $options --model "$model" --epochs 300 --checkpoint c --log log >out 2>err &
         process=$!
         tries=0
         until [ "$(cat log 2>/dev/null | wc -l)" -gt 20 ] || [ $tries -gt 600 ]; do sleep 0.05; tries=$((tries + 1)); done
