@@ -28,5 +28,7 @@ if(CLEAVE_OPENCL)
         string(APPEND CLEAVE_PC_REQUIRES " clblast")
     endif()
 endif()
+# The folder above cleave.pc, whatever prefix it is installed under.
+file(RELATIVE_PATH CLEAVE_PC_PREFIX /prefix/${CMAKE_INSTALL_LIBDIR}/pkgconfig /prefix)
 configure_file(${CMAKE_CURRENT_LIST_DIR}/cleave.pc.in ${PROJECT_BINARY_DIR}/cleave.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/cleave.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
