@@ -38,7 +38,7 @@ typedef struct clv_runtime_config {
     /** Folder of the program cache. NULL: CLEAVE_CACHE_DIR, else XDG_CACHE_HOME/cleave, else ~/.cache/cleave. */
     const char *cache_dir;
     bool no_cache;     /**< build every program afresh, write none */
-    bool no_opencl;    /**< only the host device */
+    bool no_opencl;    /**< only the host device; visible_devices and partition are not read */
     bool null_devices; /**< also list the null devices, which record commands and compute nothing */
     /** Called with warnings and notes; the library itself never prints. NULL drops them. May come from any
      * thread. */

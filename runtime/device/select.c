@@ -220,6 +220,9 @@ static void list_text(const device_list *list, clv__text *out) {
 static clv_status not_found(clv_runtime *runtime, const device_list *list, const char *what, span part) {
     clv__text there = {0};
     list_text(list, &there);
+    bool has_host = false; // it comes after the settings are read, and is there anyway
+    for (size_t i = 0; i < list->n; i++) has_host |= list->items[i]->info.type == CLV_DEVICE_HOST;
+    if (!has_host) clv__text_add(&there, "%shost", list->n ? ", " : "");
     clv__error_set(&runtime->error, CLV_E_NOT_FOUND, "%sthere is no device '%.*s'; there is %.1500s", what,
                    part.n < 200 ? (int)part.n : 200, part.text, clv__text_get(&there));
     clv__text_reset(&there);
@@ -242,7 +245,7 @@ static int parts_of(span *spec) {
 /** Replace the devices named in the `partition` setting by their parts. All specs mean the list as it was
  * before. */
 static clv_status split_devices(clv_runtime *runtime, device_list *list) {
-    if (!*runtime->config.partition) return CLV_OK;
+    if (!*runtime->config.partition || runtime->config.no_opencl) return CLV_OK;
     clv__error *error = &runtime->error;
     int *parts = clv__alloc(list->n, sizeof *parts);
     if (!parts) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory to split devices");
@@ -303,7 +306,7 @@ static clv_status split_devices(clv_runtime *runtime, device_list *list) {
 
 /** Keep what the `visible_devices` setting names, in its order. `host` may be named; it is there anyway. */
 static clv_status choose_visible(clv_runtime *runtime, device_list *list) {
-    if (!*runtime->config.visible_devices) return CLV_OK;
+    if (!*runtime->config.visible_devices || runtime->config.no_opencl) return CLV_OK;
     device_list next = {0};
     clv_status status = CLV_OK;
     const char *rest = runtime->config.visible_devices;
