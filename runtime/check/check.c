@@ -19,6 +19,7 @@ enum { MAX_VARIANTS = 8 };
 /** One sample with all that is run for it. */
 typedef struct trial {
     const clv__op *op;
+    char label[96]; // the sample's
     clv__subject subject;
     clv_plan *plan;
     char *broken; // why there is no graph or no plan; NULL if there are
@@ -87,6 +88,7 @@ static clv_status write_down_op(job *j, const clv__op *op) {
             CLV_FAIL(error_of(j), CLV_E_HOST_MEMORY, "no memory for the cases of '%s'", op->name);
         trial *t = &j->trials[j->n++];
         t->op = op;
+        memcpy(t->label, sample.label, sizeof t->label);
         CLV_TRY(write_down(j, t, &sample));
         j->total += t->cases;
         taken++;
@@ -187,7 +189,7 @@ static void compare(job *j, const trial *t, clv__case where, const clv__expected
 /** The targets that the op itself makes come first: its outputs, then the inputs it mutates. */
 static clv_status run_variant(job *j, trial *t, int k, const clv__expected *expected, elements *e) {
     const clv__subject *subject = &t->subject;
-    clv__case where = {t->op->name, t->op->variants[k].name, subject->sample.label};
+    clv__case where = {t->op->name, t->op->variants[k].name, t->label};
     clv__guarded tensors = {0};
     int target = 0;
     for (int i = 0; i < subject->node->io.n_out; i++) tensors.out[i] = e->target[target++];
@@ -209,7 +211,7 @@ static clv_status run_variant(job *j, trial *t, int k, const clv__expected *expe
 }
 
 static clv_status run_plan(job *j, trial *t, const clv__expected *expected, elements *e) {
-    clv__case where = {t->op->name, "plan", t->subject.sample.label};
+    clv__case where = {t->op->name, "plan", t->label};
     clv_status status = clv__planned_run(&t->subject, t->plan, j->config->seed, e->target);
     if (status != CLV_OK)
         clv__tally_broken(&j->tally, where, error_of(j)->text);
@@ -220,7 +222,7 @@ static clv_status run_plan(job *j, trial *t, const clv__expected *expected, elem
 
 static clv_status run_differences(job *j, trial *t) {
     const clv__subject *subject = &t->subject;
-    clv__case where = {t->op->name, "differences", subject->sample.label};
+    clv__case where = {t->op->name, "differences", t->label};
     clv_tensor *wrt[CLV__MAX_IN];
     int n = 0;
     clv__distance worst;
@@ -244,7 +246,7 @@ static clv_status run_with(job *j, trial *t, const clv__expected *expected, elem
 
 static clv_status run_trial(job *j, trial *t) {
     if (t->broken) {
-        clv__tally_broken(&j->tally, (clv__case){t->op->name, "plan", t->subject.sample.label}, t->broken);
+        clv__tally_broken(&j->tally, (clv__case){t->op->name, "plan", t->label}, t->broken);
         CLV_TRY(told(j, t->op->name));
     }
     if (!t->subject.graph) return CLV_OK;

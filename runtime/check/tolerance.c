@@ -41,7 +41,7 @@ static clv_status lift_low(double *sway, int64_t n, clv__error *error) {
     if (!sorted) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory to sort %lld values", (long long)n);
     memcpy(sorted, sway, (size_t)n * sizeof *sorted);
     qsort(sorted, (size_t)n, sizeof *sorted, compare_doubles);
-    double least = 0.25 * sorted[n / 2];
+    double least = 0.25 * sorted[(n - 1) / 2];
     free(sorted);
     for (int64_t i = 0; i < n; i++)
         if (sway[i] < least) sway[i] = least;

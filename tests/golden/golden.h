@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// What golden tests share: see README.md for the names in the files.
+//
+//     static void avg_padding(void **state) {
+//         golden *g = golden_begin(state, "avg_padding");
+//         clv_tensor *x = golden_input(g, "x");
+//         golden_expect(g, clv_avg_pool2d(x, &(clv_pool2d_config){.kernel = {2, 2}, .padding = {1, 1}}), "y");
+//         golden_end(g);
+//     }
+//     int main(void) { ... cmocka_run_group_tests(tests, golden_open_pool, golden_close); }
+#ifndef CLV_TESTS_GOLDEN_H
+#define CLV_TESTS_GOLDEN_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "check/subject.h"
+#include "cleave/io.h"
+
+typedef struct golden {
+    clv_runtime *runtime;
+    clv_archive *archive; // the whole file
+    char prefix[64];      // "case/"
+    clv_graph *graph;     // of the case at hand
+    clv__subject subject; // its start values and what is compared
+    clv_tensor *expected[8];
+    char expected_name[8][32];
+    int n_expected;
+} golden;
+
+/** Group set-up: reads tests/golden/NAME.safetensors. Use through GOLDEN_OPEN. */
+int golden_open(void **state, const char *name);
+int golden_close(void **state);
+#define GOLDEN_OPEN(name) \
+    static int golden_open_##name(void **state) { return golden_open(state, #name); }
+
+/** A graph for the case; the graph's `training` is off. */
+golden *golden_begin(void **state, const char *name);
+
+/** An input, or a buffer, with the shape and values of the file's array of that name. Wants a gradient if the file has it. */
+clv_tensor *golden_input(golden *g, const char *name);
+clv_tensor *golden_buffer(golden *g, const char *name);
+
+/** Give values of your own to a parameter (models whose weights follow a formula); after the graph is built. */
+void golden_set(golden *g, clv_tensor *tensor, const float *values);
+
+void golden_expect(golden *g, clv_tensor *tensor, const char *name);
+
+/** Append the backward pass if the file has dy, or the first expected tensor is `loss`; give every tensor its values. Called
+ *  by golden_end if it has not been called. */
+void golden_prepare(golden *g);
+
+/** Evaluate by the interpreter, compare everything the file has for this case, and free the graph. */
+void golden_end(golden *g);
+
+/** The same on every usable device, within the tolerances of the checker; before golden_end. */
+void golden_on_devices(golden *g);
+
+#endif

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+// Does the checker turn red? A right op, and ops that are wrong in one way each. They are made of copies and fills, so no
+// kernel stands in the way: y is a copy of x, [5,7].
+#include <math.h>
+
+#include "check/check.h"
+#include "cleave/ops.h"
+#include "device/device.h"
+#include "harness/harness.h"
+
+enum { NUMEL = 35, BYTES = NUMEL * 4 };
+
+static clv_status infer(clv__op_io *io, clv__error *error) {
+    CLV_TRY(clv__want_dtype(io, 0, "x", CLV_DTYPE_F32, error));
+    io->n_out = 1;
+    io->out[0] = io->in[0];
+    return CLV_OK;
+}
+
+static bool sample(int i, clv__sample *s) {
+    snprintf(s->label, sizeof s->label, "five by seven");
+    s->n_in = 1;
+    s->in[0] = clv__f32(CLV_SHAPE(5, 7));
+    s->quick = true;
+    return i == 0;
+}
+
+static void reference(const clv__ref *ref) {
+    for (int i = 0; i < NUMEL; i++) ref->out[0][i] = ref->in[0][i];
+}
+
+static void reference_off_by_little(const clv__ref *ref) {
+    reference(ref);
+    ref->out[0][17] *= 1 + 1e-4;
+}
+
+static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    (void)node;
+    dx[0] = clv_mul_scalar(dy[0], 1);
+}
+
+static void grad_off_by_little(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    (void)node;
+    dx[0] = clv_mul_scalar(dy[0], 1.001f);
+}
+
+static void grad_forgotten(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    (void)node, (void)dy, (void)dx;
+}
+
+static void lower(clv__launches *list, const clv__op_io *io) {
+    (void)io;
+    clv__launch_copy(list, 0, 0, BYTES);
+}
+
+static void lower_last_forgotten(clv__launches *list, const clv__op_io *io) {
+    (void)io;
+    clv__launch_copy(list, 0, 0, BYTES - 4);
+}
+
+static void lower_past_the_end(clv__launches *list, const clv__op_io *io) {
+    (void)io;
+    clv__launch_fill(list, 0, BYTES + 4, 0);
+    clv__launch_copy(list, 0, 0, BYTES);
+}
+
+static void lower_into_the_input(clv__launches *list, const clv__op_io *io) {
+    lower(list, io);
+    clv__launch_fill(list, 0, 4, 0);
+    list->items[list->n - 1].slots[0].kind = CLV__SLOT_IN;
+}
+
+static void lower_without_source(clv__launches *list, const clv__op_io *io) {
+    (void)io;
+    clv__launch *launch = clv__launch_kernel(list, "no_such_file", "no_such_kernel");
+    clv__arg_out(list, launch, 0);
+    clv__launch_grid(launch, NUMEL, 0);
+}
+
+static bool never(const clv_device_info *device, const clv__op_io *io) {
+    (void)device, (void)io;
+    return false;
+}
+
+static double last_choice(const clv_device_info *device, const clv__op_io *io) {
+    (void)device, (void)io;
+    return 9;
+}
+
+static const clv__variant right[] = {{"plain", NULL, NULL, lower}, {0}};
+
+/** plain is right; a second variant is not, and is chosen by no plan. */
+#define SECOND(how) (const clv__variant[]) { {"plain", NULL, NULL, lower}, {"second", NULL, last_choice, how}, {0} }
+
+static const clv__op base = {.name = "copy", .infer = infer, .grad = grad, .variants = right, .reference = reference, .sample = sample};
+
+typedef struct world {
+    clv_runtime *runtime;
+    clv_device *kernels; // a device that runs launches; NULL: there is none
+    clv_device *host;
+} world;
+
+static clv_check_report *check(world *w, clv_device *device, const clv__op *op) {
+    const clv__op *const ops[] = {op, NULL};
+    clv_check_report *report = NULL;
+    assert_status(clv__check_ops(w->runtime, device, ops, NULL, &report), CLV_OK, w->runtime);
+    assert_int_equal(report->cases, report->passed + report->failed);
+    assert_int_equal(report->failed, report->n_failures);
+    return report;
+}
+
+/** Checks the op on the device with launches; exactly one case fails: this variant, with these words. */
+static void expect_red(void **state, const clv__op *op, const char *variant, const char *words) {
+    world *w = *state;
+    if (!w->kernels) skip();
+    clv_check_report *report = check(w, w->kernels, op);
+    for (int i = 0; i < report->n_failures; i++) print_message("%s\n", report->failures[i].sentence);
+    assert_int_equal(report->failed, 1);
+    assert_string_equal(report->failures[0].variant, variant);
+    assert_string_equal(report->failures[0].sample, "five by seven");
+    assert_holds(report->failures[0].sentence, words);
+    clv_check_report_destroy(report);
+}
+
+static void a_right_op_passes(void **state) {
+    world *w = *state;
+    clv_check_report *report = check(w, w->host, &base);
+    assert_int_equal(report->failed, 0);
+    assert_int_equal(report->cases, 2); // plan, differences
+    clv_check_report_destroy(report);
+    if (!w->kernels) skip();
+    report = check(w, w->kernels, &base);
+    assert_int_equal(report->failed, 0);
+    assert_int_equal(report->cases, 3); // plain too
+    assert_int_equal(report->skipped_cases, 0);
+    assert_int_equal(report->n_worst, 3);
+    clv_check_report_destroy(report);
+}
+
+static void a_wrong_value(void **state) {
+    world *w = *state;
+    clv__op op = base;
+    op.reference = reference_off_by_little; // as good as a kernel that is off
+    op.grad = NULL;
+    if (!w->kernels) skip();
+    clv_check_report *report = check(w, w->kernels, &op);
+    assert_int_equal(report->failed, 2); // plain, plan
+    for (int i = 0; i < 2; i++) {
+        assert_string_equal(report->failures[i].what, "out0");
+        assert_int_equal(report->failures[i].index, 17);
+        assert_true(fabs(report->failures[i].got - report->failures[i].want) > report->failures[i].tolerance);
+    }
+    assert_true(report->worst[0].error > report->worst[0].tolerance);
+    assert_int_equal(report->worst[0].failed, 1);
+    clv_check_report_destroy(report);
+}
+
+static void an_element_never_written(void **state) {
+    clv__op op = base;
+    op.variants = SECOND(lower_last_forgotten);
+    expect_red(state, &op, "second", "out0[34] is nan");
+}
+
+static void a_write_past_the_end(void **state) {
+    clv__op op = base;
+    op.variants = SECOND(lower_past_the_end);
+    expect_red(state, &op, "second", "wrote outside its buffers: byte 0 after the end of out0");
+}
+
+static void a_write_into_an_input(void **state) {
+    clv__op op = base;
+    op.variants = SECOND(lower_into_the_input);
+    expect_red(state, &op, "second", "wrote into in0");
+}
+
+static void a_kernel_that_does_not_build(void **state) {
+    clv__op op = base;
+    op.variants = SECOND(lower_without_source);
+    expect_red(state, &op, "second", "no_such_file");
+}
+
+static void a_wrong_gradient(void **state) {
+    clv__op op = base;
+    op.grad = grad_off_by_little;
+    expect_red(state, &op, "differences", "derivative along direction");
+}
+
+static void a_gradient_that_does_not_arrive(void **state) {
+    clv__op op = base;
+    op.grad = grad_forgotten;
+    expect_red(state, &op, "differences", "derivative along direction");
+}
+
+static clv_status infer_refuses(clv__op_io *io, clv__error *error) {
+    (void)io;
+    CLV_FAIL(error, CLV_E_SHAPE, "x is not liked");
+}
+
+static void a_sample_that_is_refused(void **state) {
+    clv__op op = base;
+    op.infer = infer_refuses;
+    expect_red(state, &op, "plan", "x is not liked");
+}
+
+static void a_skipped_case_is_counted_and_has_not_passed(void **state) {
+    world *w = *state;
+    if (!w->kernels) skip();
+    clv__op op = base;
+    op.variants = (const clv__variant[]){{"plain", NULL, NULL, lower}, {"picky", never, NULL, lower}, {0}};
+    clv_check_report *report = check(w, w->kernels, &op);
+    assert_int_equal(report->cases, 3);
+    assert_int_equal(report->passed, 3);
+    assert_int_equal(report->skipped_cases, 1);
+    assert_int_equal(report->n_skipped, 1);
+    assert_string_equal(report->skipped[0].op, "copy");
+    assert_holds(report->skipped[0].reason, "picky");
+    clv_check_report_destroy(report);
+}
+
+static bool no_sample(int i, clv__sample *s) {
+    (void)i, (void)s;
+    return false;
+}
+
+static void an_op_without_samples_is_skipped(void **state) {
+    world *w = *state;
+    clv__op op = base;
+    op.sample = no_sample;
+    clv_check_report *report = check(w, w->host, &op);
+    assert_int_equal(report->cases, 0);
+    assert_int_equal(report->n_skipped, 1);
+    clv_check_report_destroy(report);
+}
+
+static bool stop_at_once(void *user, int done, int total, const char *op) {
+    assert_int_equal(done, 1);
+    assert_true(total > 1);
+    assert_string_equal(op, "copy");
+    return *(bool *)user;
+}
+
+static void what_cannot_be_checked(void **state) {
+    world *w = *state;
+    const clv__op *const ops[] = {&base, NULL};
+    clv_check_report *report = (clv_check_report *)w;
+    bool go_on = false;
+    assert_status(clv__check_ops(w->runtime, w->host, ops, &(clv_check_config){.op = "add"}, &report), CLV_E_NOT_FOUND,
+                  w->runtime);
+    assert_null(report);
+    assert_status(clv__check_ops(w->runtime, w->host, ops,
+                                 &(clv_check_config){.progress = stop_at_once, .user = &go_on}, &report),
+                  CLV_E_INTERRUPTED, w->runtime);
+    assert_null(report);
+    clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .null_devices = true});
+    clv_device *null = NULL;
+    assert_status(clv_device_find(runtime, "null:0", &null), CLV_OK, runtime);
+    assert_status(clv_check(runtime, null, NULL, &report), CLV_E_UNSUPPORTED, runtime);
+    assert_holds(clv_runtime_error(runtime), "computes nothing");
+    clv_runtime_destroy(runtime);
+}
+
+static int set_up(void **state) {
+    world *w = calloc(1, sizeof *w);
+    assert_non_null(w);
+    w->runtime = clv__test_runtime(NULL);
+    assert_status(clv_device_find(w->runtime, "host", &w->host), CLV_OK, w->runtime);
+    w->kernels = clv_device_get(w->runtime, 0);
+    if (w->kernels == w->host || !w->kernels->info.usable) w->kernels = NULL;
+    *state = w;
+    return 0;
+}
+
+static int tear_down(void **state) {
+    world *w = *state;
+    clv_runtime_destroy(w->runtime);
+    free(w);
+    return 0;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_right_op_passes),
+        cmocka_unit_test(a_wrong_value),
+        cmocka_unit_test(an_element_never_written),
+        cmocka_unit_test(a_write_past_the_end),
+        cmocka_unit_test(a_write_into_an_input),
+        cmocka_unit_test(a_kernel_that_does_not_build),
+        cmocka_unit_test(a_wrong_gradient),
+        cmocka_unit_test(a_gradient_that_does_not_arrive),
+        cmocka_unit_test(a_sample_that_is_refused),
+        cmocka_unit_test(a_skipped_case_is_counted_and_has_not_passed),
+        cmocka_unit_test(an_op_without_samples_is_skipped),
+        cmocka_unit_test(what_cannot_be_checked),
+    };
+    return cmocka_run_group_tests(tests, set_up, tear_down);
+}

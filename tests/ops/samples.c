@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every op's samples on every usable device. Environment: CLV_CHECK=full for all samples, CLV_CHECK_OP for one op,
+// CLV_TEST_SEED.
+#include "cleave/check.h"
+#include "cleave/ops.h"
+#include "graph/op.h"
+#include "harness/harness.h"
+
+static void tell(const clv_check_report *report, const char *device) {
+    for (int i = 0; i < report->n_failures; i++) print_error("%s\n", report->failures[i].sentence);
+    for (int i = 0; i < report->n_skipped; i++)
+        print_message("skipped %d: %s: %s\n", report->skipped[i].cases, report->skipped[i].op, report->skipped[i].reason);
+    print_message("%s: %d cases, %d passed, %d failed, %d skipped, seed %llu\n", device, report->cases, report->passed,
+                  report->failed, report->skipped_cases, (unsigned long long)report->seed);
+}
+
+static void every_sample_on_every_device(void **state) {
+    (void)state;
+    const char *how = getenv("CLV_CHECK"), *seed = getenv("CLV_TEST_SEED");
+    bool full = how && strcmp(how, "full") == 0;
+    clv_runtime *runtime = clv__test_runtime(NULL);
+    int checked = 0, failed = 0;
+    for (int i = -1; clv__test_next_device(runtime, &i);) {
+        clv_device *device = clv_device_get(runtime, i);
+        const clv_device_info *info = clv_device_get_info(device);
+        // The references cost little: the host device always gets all samples.
+        clv_check_config config = {.op = getenv("CLV_CHECK_OP"), .quick = !full && info->type != CLV_DEVICE_HOST,
+                                   .seed = seed ? strtoull(seed, NULL, 10) : 0};
+        clv_check_report *report = NULL;
+        assert_status(clv_check(runtime, device, &config, &report), CLV_OK, runtime);
+        tell(report, info->label);
+        assert_int_equal(report->cases, report->passed + report->failed);
+        assert_true(report->cases > 0);
+        failed += report->failed;
+        clv_check_report_destroy(report);
+        checked++;
+    }
+    clv_runtime_destroy(runtime);
+    assert_true(checked > 0);
+    assert_int_equal(failed, 0);
+}
+
+/** An op without samples, or whose quick ones are missing, would pass by not being looked at. */
+static void every_op_has_samples(void **state) {
+    (void)state;
+    for (const clv__op *const *op = clv__ops; *op; op++) {
+        clv__sample sample = {0};
+        int n = 0, quick = 0;
+        assert_non_null((*op)->sample);
+        for (; (*op)->sample(n, &sample); n++, sample = (clv__sample){0}) {
+            quick += sample.quick;
+            if (!memchr(sample.label, 0, sizeof sample.label) || !sample.label[0])
+                fail_msg("%s: sample %d has no label", (*op)->name, n);
+        }
+        if (n == 0 || quick == 0) fail_msg("%s has %d samples, %d of them quick", (*op)->name, n, quick);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_op_has_samples),
+        cmocka_unit_test(every_sample_on_every_device),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

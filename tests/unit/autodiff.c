@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// clv_backward: gradients of graphs whose shape makes it hard, against numbers worked out by hand and, for all, against
+// differences. Ops' own gradients are the checker's business.
+#include <math.h>
+
+#include "check/differences.h"
+#include "cleave/ops.h"
+#include "device/device.h"
+#include "harness/harness.h"
+
+static clv_runtime *runtime;
+static clv_graph *graph;
+static clv__values values;
+
+static int begin(void **state) {
+    (void)state;
+    runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
+    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    return 0;
+}
+
+static int end(void **state) {
+    (void)state;
+    clv__values_reset(&values);
+    clv_graph_destroy(graph);
+    clv_runtime_destroy(runtime);
+    return 0;
+}
+
+static clv__error *error_of(void) { return clv__runtime_error_of(runtime); }
+
+static clv_tensor *parameter(const char *name, clv_shape shape) {
+    return clv_parameter(graph, name, shape, (clv_init){0});
+}
+
+static clv_tensor *total(clv_tensor *x) { return clv_sum(x, NULL, 0, false); }
+
+/** Fill every parameter with small distinct numbers, evaluate forward and backward, hold all gradients against differences. */
+static void evaluate(clv_tensor *loss) {
+    clv_tensor *wrt[8];
+    int n = clv_parameter_count(graph);
+    clv__distance worst;
+    assert_status(clv_graph_status(graph), CLV_OK, runtime);
+    assert_status(clv__values_init(&values, graph, error_of()), CLV_OK, runtime);
+    for (int k = 0; k < n; k++) {
+        wrt[k] = clv_parameter_get(graph, k);
+        for (int64_t i = 0; i < clv_tensor_numel(wrt[k]); i++)
+            clv__values_of(&values, wrt[k])[i] = 0.5 + k + 0.125 * (double)i;
+    }
+    assert_status(clv__differences(&values, loss, wrt, n, 0, 1, error_of(), &worst), CLV_OK, runtime);
+    if (worst.ratio > 1) fail_msg("direction %d: %.9g, differences give %.9g", (int)worst.index, worst.got, worst.want);
+    assert_status(clv__interpret(&values, NULL, error_of()), CLV_OK, runtime);
+}
+
+static double gradient_at(const clv_tensor *tensor, int i) {
+    clv_tensor *gradient = clv_gradient(tensor);
+    assert_non_null(gradient);
+    assert_true(clv_shape_equal(&gradient->desc.shape, &tensor->desc.shape));
+    return clv__values_of(&values, gradient)[i];
+}
+
+static void a_value_used_many_times(void **state) {
+    (void)state;
+    clv_tensor *x = parameter("x", CLV_SHAPE(3));
+    clv_tensor *loss = total(clv_mul(clv_mul(x, x), x)); // x^3
+    clv_backward(loss);
+    evaluate(loss);
+    assert_true(fabs(gradient_at(x, 1) - 3 * 0.625 * 0.625) < 1e-12);
+}
+
+static void a_value_plus_itself(void **state) {
+    (void)state;
+    clv_tensor *x = parameter("x", CLV_SHAPE(2));
+    clv_tensor *loss = total(clv_add(x, x));
+    clv_backward(loss);
+    evaluate(loss);
+    assert_true(gradient_at(x, 0) == 2);
+}
+
+static void a_shared_subexpression(void **state) {
+    (void)state;
+    clv_tensor *x = parameter("x", CLV_SHAPE(4)), *shared = clv_exp(x);
+    clv_tensor *left = clv_mul(shared, x), *right = clv_tanh(shared);
+    clv_tensor *loss = total(clv_add(clv_mul(left, right), clv_sqrt(shared)));
+    clv_backward(loss);
+    int exps = 0;
+    for (size_t i = 0; i < graph->n_nodes; i++) exps += strcmp(graph->nodes[i]->io.op->name, "exp") == 0;
+    assert_int_equal(exps, 1); // the backward pass uses what is there
+    evaluate(loss);
+}
+
+static void a_diamond_of_many_levels(void **state) {
+    (void)state;
+    clv_tensor *x = parameter("x", CLV_SHAPE(2)), *y = x;
+    for (int i = 0; i < 20; i++) y = clv_add(clv_mul_scalar(y, 0.5f), clv_mul_scalar(y, 0.5f));
+    clv_tensor *loss = total(y);
+    clv_backward(loss);
+    assert_true(graph->n_nodes < 200); // one visit for each node, not one for each of a million paths
+    evaluate(loss);
+    assert_true(gradient_at(x, 0) == 1);
+}
+
+static void an_unused_parameter_gets_none(void **state) {
+    (void)state;
+    clv_tensor *x = parameter("x", CLV_SHAPE(2)), *unused = parameter("unused", CLV_SHAPE(3));
+    clv_tensor *aside = parameter("aside", CLV_SHAPE(2));
+    clv_exp(aside); // used, but not by the loss
+    clv_tensor *loss = total(clv_square(x));
+    clv_backward(loss);
+    evaluate(loss);
+    assert_null(clv_gradient(unused));
+    assert_null(clv_gradient(aside));
+    assert_true(gradient_at(x, 0) == 1);
+}
+
+static void broadcast_gradients_have_the_inputs_shape(void **state) {
+    (void)state;
+    clv_tensor *x = parameter("x", CLV_SHAPE(2, 3, 4)), *row = parameter("row", CLV_SHAPE(4));
+    clv_tensor *column = parameter("column", CLV_SHAPE(3, 1)), *one = parameter("one", clv_shape_make(0, NULL));
+    clv_tensor *y = clv_div(clv_mul(clv_add(x, row), column), one);
+    clv_tensor *loss = total(clv_sub(y, clv_mul(row, column)));
+    clv_backward(loss);
+    evaluate(loss);
+    for (int k = 0; k < 4; k++) gradient_at(clv_parameter_get(graph, k), 0);
+}
+
+static void inputs_only_when_asked(void **state) {
+    (void)state;
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2)), *z = clv_input(graph, "z", CLV_DTYPE_F32, CLV_SHAPE(2));
+    clv_tensor *w = parameter("w", CLV_SHAPE(2));
+    clv_requires_grad(z, true);
+    clv_tensor *loss = total(clv_mul(clv_mul(x, w), z));
+    clv_backward(loss);
+    assert_status(clv_graph_status(graph), CLV_OK, runtime);
+    assert_null(clv_gradient(x));
+    assert_non_null(clv_gradient(z));
+    assert_non_null(clv_gradient(w));
+}
+
+static void nodes_of_the_backward_pass_carry_the_layers_name(void **state) {
+    (void)state;
+    clv_scope_push(graph, "block");
+    clv_tensor *y = clv_exp(parameter("w", CLV_SHAPE(2)));
+    clv_scope_pop(graph);
+    size_t forward = graph->n_nodes;
+    clv_tensor *loss = total(y);
+    clv_backward(loss);
+    bool found = false;
+    for (size_t i = forward + 1; i < graph->n_nodes; i++) {
+        assert_int_equal(graph->nodes[i]->phase, CLV__BACKWARD);
+        found |= strcmp(graph->nodes[i]->layer, "block") == 0;
+    }
+    assert_true(found);
+}
+
+static void a_loss_of_many_elements_is_refused(void **state) {
+    (void)state;
+    clv_backward(clv_exp(parameter("w", CLV_SHAPE(2))));
+    assert_status(clv_graph_status(graph), CLV_E_SHAPE, runtime);
+}
+
+static void a_loss_without_parameters_is_refused(void **state) {
+    (void)state;
+    clv_backward(total(clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2))));
+    assert_status(clv_graph_status(graph), CLV_E_STATE, runtime);
+}
+
+static void a_second_backward_is_refused(void **state) {
+    (void)state;
+    clv_tensor *loss = total(clv_exp(parameter("w", CLV_SHAPE(2))));
+    clv_backward(loss);
+    clv_backward(loss);
+    assert_status(clv_graph_status(graph), CLV_E_STATE, runtime);
+}
+
+static void steps_stop_a_gradient(void **state) {
+    (void)state;
+    clv_tensor *w = parameter("w", CLV_SHAPE(3));
+    clv_tensor *mask = clv_gt(w, clv_full(graph, CLV_DTYPE_F32, CLV_SHAPE(1), 0.55f));
+    clv_tensor *loss = total(clv_where(mask, clv_square(w), clv_neg(w)));
+    clv_backward(loss);
+    evaluate(loss);
+    assert_true(gradient_at(w, 0) == -1);
+    assert_true(gradient_at(w, 1) == 2 * 0.625);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_value_used_many_times),
+        TEST(a_value_plus_itself),
+        TEST(a_shared_subexpression),
+        TEST(a_diamond_of_many_levels),
+        TEST(an_unused_parameter_gets_none),
+        TEST(broadcast_gradients_have_the_inputs_shape),
+        TEST(inputs_only_when_asked),
+        TEST(nodes_of_the_backward_pass_carry_the_layers_name),
+        TEST(a_loss_of_many_elements_is_refused),
+        TEST(a_loss_without_parameters_is_refused),
+        TEST(a_second_backward_is_refused),
+        TEST(steps_stop_a_gradient),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
