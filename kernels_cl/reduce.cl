@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums and maxima over dimensions, and the position of the largest.
 //
-//   reduce_plain   item i makes output i: loops over up to four reduced dimensions, up to four are kept
-//   reduce_rows    [rows, length] to [rows, chunks]: each item sums a chunk of a row, or some whole rows
-//   reduce_cols    [outer, length, inner] to [outer, chunks, inner]: each item sums RED_WIDE columns over a chunk of length
-//   argmax_plain   [outer, length, inner] to [outer, inner]: item i makes output i; the first of equals, the first NaN
+//   reduce_plain   item (i, p) reduces chunk p of output i to out[i * chunks + p]; up to four dimensions are reduced, the
+//                  chunk counts through them, and up to four are kept
+//   reduce_rows    [rows, length] to [rows, chunks]: each item reduces a chunk of a row, or some whole rows
+//   reduce_cols    [outer, length, inner] to [outer, chunks, inner]: each item reduces RED_WIDE columns over a chunk of length
+//   argmax_plain   [outer, length, inner] to [outer, inner, chunks]: the first of equals, or the first NaN, of a chunk
+//   argmax_join    n such positions of each output to one, or to one for each chunk of them
 //
 // RED_MAX   1: the largest, NaN if there is one; 0: the sum divided by `divisor` (default 0)
 // RED_VW    vector width of rows and cols: 2, 4, 8 or 16 (default 16)
 //
-// Rounding: a float sum of n numbers one by one is off by about sqrt(n) roundings, n at worst. Plain adds in blocks of
-// 64 and 4096, rows over 4 * RED_VW lanes in chunks; the order depends on sizes only.
+// Rounding: a float sum of n numbers one by one is off by about sqrt(n) roundings, n at worst. Plain adds
+// blocks of 64, rows 4 * RED_VW lanes, all in chunks; the order depends on sizes only.
 #ifndef KERNEL
 #define KERNEL(name) name
 #endif
@@ -39,37 +41,41 @@
 #define RED_END(v) ((v) / divisor)
 #endif
 
-kernel void KERNEL(reduce_plain)(global float *out, const global float *restrict in, int n, int k1, int k2, int k3,
-                                 int ks0, int ks1, int ks2, int ks3, int r0, int r1, int r2, int r3, int rs0, int rs1,
-                                 int rs2, int rs3, float divisor) {
-    const int i = get_global_id(0);
-    if (i >= n) return;
+kernel void KERNEL(reduce_plain)(global float *restrict out, const global float *restrict in, int items, int count,
+                                 int chunk, int chunks, int k1, int k2, int k3, int ks0, int ks1, int ks2, int ks3,
+                                 int r1, int r2, int r3, int rs0, int rs1, int rs2, int rs3, float divisor) {
+    const int id = get_global_id(0);
+    if (id >= items) return;
+    const int i = id / chunks, begin = (id % chunks) * chunk;
+    const int n = count - begin > chunk ? chunk : count - begin;
     const int i3 = i % k3, i2 = i / k3 % k2, i1 = i / k3 / k2 % k1, i0 = i / k3 / k2 / k1;
     const global float *from = in + i0 * ks0 + i1 * ks1 + i2 * ks2 + i3 * ks3;
-    float block = RED_START, page = RED_START, total = RED_START;
-    int count = 0;
-    for (int a = 0; a < r0; a++) {
-        for (int b = 0; b < r1; b++) {
-            for (int c = 0; c < r2; c++) {
-                for (int d = 0; d < r3; d++) {
-                    const float v = from[a * rs0 + b * rs1 + c * rs2 + d * rs3];
-                    block = RED_JOIN(block, v);
-                    count++;
-                    if (count % 64 == 0) {
-                        page = RED_JOIN(page, block);
-                        block = RED_START;
-                    }
-                    if (count % 4096 == 0) {
-                        total = RED_JOIN(total, page);
-                        page = RED_START;
-                    }
-                }
-            }
+    // one loop that counts in four dimensions: loop turns are scarce on some drivers
+    int d = begin % r3, c = begin / r3 % r2, b = begin / r3 / r2 % r1, a = begin / r3 / r2 / r1;
+    float block = RED_START, total = RED_START;
+    for (int j = 0; j < n; j++) {
+        const float v = from[a * rs0 + b * rs1 + c * rs2 + d * rs3];
+        block = RED_JOIN(block, v);
+        if (j % 64 == 63) {
+            total = RED_JOIN(total, block);
+            block = RED_START;
+        }
+        d++;
+        if (d == r3) {
+            d = 0;
+            c++;
+        }
+        if (c == r2) {
+            c = 0;
+            b++;
+        }
+        if (b == r1) {
+            b = 0;
+            a++;
         }
     }
-    page = RED_JOIN(page, block);
-    total = RED_JOIN(total, page);
-    out[i] = RED_END(total);
+    total = RED_JOIN(total, block);
+    out[id] = RED_END(total);
 }
 
 // The lanes of a vector joined by halves.
@@ -173,21 +179,42 @@ kernel void KERNEL(reduce_cols)(global float *restrict out, const global float *
     }
 }
 
-kernel void KERNEL(argmax_plain)(global int *restrict out, const global float *restrict in, int n, int length,
-                                 int inner) {
-    const int i = get_global_id(0);
-    if (i >= n) return;
+kernel void KERNEL(argmax_plain)(global int *restrict out, const global float *restrict in, int items, int length,
+                                 int inner, int chunk, int chunks) {
+    const int id = get_global_id(0);
+    if (id >= items) return;
+    const int i = id / chunks, begin = (id % chunks) * chunk;
+    const int end = length - begin > chunk ? begin + chunk : length;
     const global float *from = in + i / inner * length * inner + i % inner;
-    float best = from[0];
-    int at = 0;
-    for (int r = 1; r < length; r++) {
+    float best = from[begin * inner];
+    int at = begin;
+    for (int r = begin + 1; r < end; r++) {
         const float v = from[r * inner];
         if (v > best || (v != v && best == best)) {
             best = v;
             at = r;
         }
     }
-    out[i] = at;
+    out[id] = at;
+}
+
+kernel void KERNEL(argmax_join)(global int *restrict out, const global float *restrict in, const global int *restrict found,
+                                int items, int length, int inner, int n, int chunk, int chunks) {
+    const int id = get_global_id(0);
+    if (id >= items) return;
+    const int i = id / chunks, begin = (id % chunks) * chunk;
+    const int end = n - begin > chunk ? begin + chunk : n;
+    const global float *from = in + i / inner * length * inner + i % inner;
+    int at = found[i * n + begin];
+    float best = from[at * inner];
+    for (int r = begin + 1; r < end; r++) {
+        const float v = from[found[i * n + r] * inner];
+        if (v > best || (v != v && best == best)) {
+            best = v;
+            at = found[i * n + r];
+        }
+    }
+    out[id] = at;
 }
 
 #undef KERNEL

@@ -6,7 +6,7 @@
 //   copy_rows    the innermost dimension is contiguous in the output, and in the input (or repeated there): rows in three
 //                levels; each item copies some rows or a chunk of one, by vectors of COPY_VW
 //   copy_tile    the innermost dimension is contiguous in the output, another in the input: each item transposes blocks of
-//                COPY_VW x COPY_VW along one strip
+//                COPY_VW x COPY_VW along a chunk of one strip
 //
 // COPY_RANK   plain: dimensions, 1..8 (default 1)
 // COPY_VW     vector width and side of a tile: 2, 4, 8 or 16 (default 16)
@@ -81,19 +81,20 @@ kernel void KERNEL(copy_rows)(global int *restrict out, const global int *restri
     }
 }
 
-// Strip: COPY_VW rows of the output (`high` of them in all, contiguous in the input), all `wide` columns (contiguous in
-// the output). Outer dimensions in two levels.
+// Strip: COPY_VW rows of the output (`high` of them in all, contiguous in the input), `chunk` of `wide` columns (contiguous
+// in the output). Outer dimensions in two levels.
 kernel void KERNEL(copy_tile)(global int *restrict out, const global int *restrict in, int to_offset, int from_offset,
-                              int items, int strips, int d1, int high, int wide, int to0, int to1, int to_row, int from0,
-                              int from1, int from_column) {
+                              int items, int strips, int chunk, int chunks, int d1, int high, int wide, int to0,
+                              int to1, int to_row, int from0, int from1, int from_column) {
     const int id = get_global_id(0);
     if (id >= items) return;
-    const int outer = id / strips, first = (id % strips) * COPY_VW;
+    const int outer = id / chunks / strips, first = (id / chunks % strips) * COPY_VW, begin = (id % chunks) * chunk;
+    const int end = wide - begin > chunk ? begin + chunk : wide;
     const int rows = high - first > COPY_VW ? COPY_VW : high - first;
     global int *to = out + to_offset + outer / d1 * to0 + outer % d1 * to1 + first * to_row;
     const global int *from = in + from_offset + outer / d1 * from0 + outer % d1 * from1 + first;
-    for (int c = 0; c < wide; c += COPY_VW) {
-        const int columns = wide - c > COPY_VW ? COPY_VW : wide - c;
+    for (int c = begin; c < end; c += COPY_VW) {
+        const int columns = end - c > COPY_VW ? COPY_VW : end - c;
         for (int r = 0; r < rows; r++) {
             for (int k = 0; k < columns; k++) to[r * to_row + c + k] = from[(c + k) * from_column + r];
         }

@@ -103,45 +103,73 @@ static float divisor_of(const clv__op_io *io) {
     return kind_of(io) == REDUCE_MEAN ? (float)reduced_count(io) : 1.0f;
 }
 
-static void plain_lower(clv__launches *list, const clv__op_io *io) {
-    if (lower_trivial(list, io)) return;
-    clv__walk walk = walk_of(io);
-    // kept and reduced dimensions take turns, so there are at most four of each; set to the right of both lists
-    int64_t dims[2][4] = {{1, 1, 1, 1}, {1, 1, 1, 1}}, strides[2][4] = {{0}};
-    int at[2] = {4, 4};
-    for (int d = walk.rank - 1; d >= 0; d--) {
-        bool reduced = is_reduced(&walk, d);
-        int to = --at[reduced];
-        dims[reduced][to] = walk.dims[d];
-        strides[reduced][to] = walk.strides[0][d];
-    }
-    int64_t n = clv__numel(&io->out[0]);
-    clv__launch *launch = clv__launch_kernel(list, "reduce", "reduce_plain");
-    clv__launch_define(list, launch, "RED_MAX", "%d", kind_of(io) == REDUCE_MAX);
-    clv__arg_out(list, launch, 0);
-    clv__arg_in(list, launch, 0);
-    clv__arg_i32(list, launch, n);
-    for (int d = 1; d < 4; d++) clv__arg_i32(list, launch, dims[0][d]);
-    for (int d = 0; d < 4; d++) clv__arg_i32(list, launch, strides[0][d]);
-    for (int d = 0; d < 4; d++) clv__arg_i32(list, launch, dims[1][d]);
-    for (int d = 0; d < 4; d++) clv__arg_i32(list, launch, strides[1][d]);
-    clv__arg_f32(list, launch, divisor_of(io));
-    clv__launch_grid(launch, (size_t)n, 0);
-}
-
-// ---- launches: in stages ------------------------------------------------------------------------------------------------
-
 /** Where a stage reads or writes: the op's tensor, or a part of the workspace. */
 typedef struct place {
     bool workspace;
     size_t offset, bytes;
 } place;
 
+static place new_place(clv__launches *list, int64_t elements) {
+    size_t bytes = (size_t)elements * sizeof(float);
+    return (place){true, clv__launch_workspace(list, bytes), bytes};
+}
+
 static void arg_place(clv__launches *list, clv__launch *launch, const place *at, bool out) {
     if (at->workspace) clv__arg_workspace(list, launch, at->offset, at->bytes);
     else if (out) clv__arg_out(list, launch, 0);
     else clv__arg_in(list, launch, 0);
 }
+
+/** Kept dimensions in [0], reduced ones in [1], set to the right. They take turns, so there are at most four of each. */
+typedef struct split {
+    int64_t dims[2][4], strides[2][4];
+} split;
+
+static split split_of(const clv__walk *walk) {
+    split s = {.dims = {{1, 1, 1, 1}, {1, 1, 1, 1}}};
+    int at[2] = {4, 4};
+    for (int d = walk->rank - 1; d >= 0; d--) {
+        bool reduced = is_reduced(walk, d);
+        int to = --at[reduced];
+        s.dims[reduced][to] = walk->dims[d];
+        s.strides[reduced][to] = walk->strides[0][d];
+    }
+    return s;
+}
+
+/** Chunks of a fixed length until one is left: loops stay short (kernels_cl/README.md), and so do sums. */
+static void plain_lower(clv__launches *list, const clv__op_io *io) {
+    enum { CHUNK = 4096 };
+    if (lower_trivial(list, io)) return;
+    const clv__walk walk = walk_of(io);
+    split s = split_of(&walk);
+    int64_t n = clv__numel(&io->out[0]), count = reduced_count(io);
+    place from = {0};
+    for (bool last = false; !last;) {
+        int64_t chunks = (count + CHUNK - 1) / CHUNK;
+        last = chunks == 1;
+        place to = last ? (place){0} : new_place(list, n * chunks);
+        clv__launch *launch = clv__launch_kernel(list, "reduce", "reduce_plain");
+        clv__launch_define(list, launch, "RED_MAX", "%d", kind_of(io) == REDUCE_MAX);
+        arg_place(list, launch, &to, true);
+        arg_place(list, launch, &from, false);
+        clv__arg_i32(list, launch, n * chunks);
+        clv__arg_i32(list, launch, count);
+        clv__arg_i32(list, launch, CHUNK);
+        clv__arg_i32(list, launch, chunks);
+        for (int k = 0; k < 2; k++) {
+            for (int d = 1; d < 4; d++) clv__arg_i32(list, launch, s.dims[k][d]);
+            for (int d = 0; d < 4; d++) clv__arg_i32(list, launch, s.strides[k][d]);
+        }
+        clv__arg_f32(list, launch, last ? divisor_of(io) : 1.0f);
+        clv__launch_grid(launch, (size_t)(n * chunks), 0);
+        from = to; // [n, chunks]
+        s = (split){.dims = {{1, 1, 1, n}, {1, 1, 1, chunks}}, .strides = {{0, 0, 0, chunks}, {0, 0, 0, 1}}};
+        count = chunks;
+    }
+}
+
+// ---- launches: in stages ------------------------------------------------------------------------------------------------
 
 static int vector_width(const clv_device_info *device) {
     int width = 16, want = clv__cpu_class(device) && device->vector_width > 4 ? (int)device->vector_width : 4;
@@ -208,11 +236,7 @@ static void staged_lower(clv__launches *list, const clv__op_io *io) {
             s.chunks = (s.length + s.chunk - 1) / s.chunk;
             bool last = left == 0 && s.chunks == 1;
             s.from = from;
-            s.to = (place){0};
-            if (!last) {
-                size_t bytes = (size_t)(s.outer * s.chunks * s.inner) * sizeof(float);
-                s.to = (place){true, clv__launch_workspace(list, bytes), bytes};
-            }
+            s.to = last ? (place){0} : new_place(list, s.outer * s.chunks * s.inner);
             s.divisor = last ? divisor_of(io) : 1.0f;
             lower_stage(list, &s);
             from = s.to;
@@ -245,16 +269,29 @@ static void argmax_sizes(const clv__op_io *io, int64_t *outer, int64_t *length, 
 }
 
 static void argmax_lower(clv__launches *list, const clv__op_io *io) {
+    enum { CHUNK = 4096 };
     int64_t n = clv__numel(&io->out[0]), outer, length, inner;
     if (n == 0) return;
     argmax_sizes(io, &outer, &length, &inner);
-    clv__launch *launch = clv__launch_kernel(list, "reduce", "argmax_plain");
-    clv__arg_out(list, launch, 0);
-    clv__arg_in(list, launch, 0);
-    clv__arg_i32(list, launch, n);
-    clv__arg_i32(list, launch, length);
-    clv__arg_i32(list, launch, inner);
-    clv__launch_grid(launch, (size_t)n, 0);
+    place found = {0};
+    int64_t left = length; // candidates of each output
+    for (bool first = true; first || left > 1; first = false) {
+        int64_t chunks = (left + CHUNK - 1) / CHUNK;
+        place to = chunks == 1 ? (place){0} : new_place(list, n * chunks);
+        clv__launch *launch = clv__launch_kernel(list, "reduce", first ? "argmax_plain" : "argmax_join");
+        arg_place(list, launch, &to, true);
+        clv__arg_in(list, launch, 0);
+        if (!first) arg_place(list, launch, &found, false);
+        clv__arg_i32(list, launch, n * chunks);
+        clv__arg_i32(list, launch, length);
+        clv__arg_i32(list, launch, inner);
+        if (!first) clv__arg_i32(list, launch, left);
+        clv__arg_i32(list, launch, CHUNK);
+        clv__arg_i32(list, launch, chunks);
+        clv__launch_grid(launch, (size_t)(n * chunks), 0);
+        found = to;
+        left = chunks;
+    }
 }
 
 static const clv__variant argmax_variants[] = {{.name = "plain", .lower = argmax_lower}, {0}};
@@ -356,6 +393,7 @@ static const struct argmax_case {
     {DIMS(7, 10), -1, false, false}, {DIMS(7, 10), 0, true, true},      {DIMS(1), 0, false, false},
     {DIMS(2, 3, 5), 1, false, true}, {DIMS(0, 3), 1, false, false},     {DIMS(2, 129, 33), 1, false, false},
     {DIMS(64, 1), 1, false, false},  {DIMS(3, 2, 1, 4), -2, true, true}, {DIMS(257), -1, false, false},
+    {DIMS(2, 70001), 1, false, false}, {DIMS(2, 4097, 3), 1, true, true},
 };
 
 static bool argmax_sample(int i, clv__sample *sample) {

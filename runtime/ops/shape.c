@@ -191,9 +191,10 @@ static void tile_lower(clv__launches *list, const clv__op_io *io) {
     }
     clv__launch *launch = launch_move(list, &m, "copy_tile");
     clv__launch_define(list, launch, "COPY_VW", "%d", width);
-    const int64_t items = dims[0] * dims[1] * strips;
-    const int64_t sizes[] = {m.to_offset, m.from_offset, items, strips, dims[1], high, wide, to[0], to[1],
-                             m.walk.strides[0][row], from[0], from[1], m.walk.strides[1][inner]};
+    const int64_t chunk = 1024, chunks = (wide + chunk - 1) / chunk, items = dims[0] * dims[1] * strips * chunks;
+    const int64_t sizes[] = {m.to_offset, m.from_offset, items, strips, chunk, chunks, dims[1], high, wide,
+                             to[0],       to[1],         m.walk.strides[0][row], from[0], from[1],
+                             m.walk.strides[1][inner]};
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) clv__arg_i32(list, launch, sizes[k]);
     clv__launch_grid(launch, (size_t)items, 1);
 }
@@ -358,6 +359,7 @@ static bool permute_sample(int i, clv__sample *sample) {
         {DIMS(17), {1, {0}}, false, false},
         {DIMS(33, 65), {2, {1, 0}}, false, false},
         {DIMS(3, 31, 47), {3, {0, 2, 1}}, false, false},
+        {DIMS(2100, 18), {2, {1, 0}}, false, false},
         {DIMS(3, 31, 47), {3, {2, 1, 0}}, false, false},
         {DIMS(2, 3, 17, 32), {4, {0, 2, 3, 1}}, false, false},
         {DIMS(5, 6, 35), {3, {1, 0, -1}}, false, false},
