@@ -182,7 +182,12 @@ clv_status clv__ocl_flush(clv__bdevice *device, clv__error *error) {
 
 clv_status clv__ocl_synchronize(clv__bdevice *device, clv__error *error) {
     CLV_TRY(clv__ocl_flush(device, error)); // one queue may wait for the other
-    for (int q = 0; q < CLV__QUEUES; q++)
+    for (int q = 0; q < CLV__QUEUES; q++) {
+        // rusticl 22.3 returns from clFinish at once when everything has been flushed before, finished or not:
+        // a marker gives it something to wait for.
+        CLV__OCL_TRY(error, device->label, "clEnqueueMarkerWithWaitList",
+                     clEnqueueMarkerWithWaitList(device->queue[q], 0, NULL, NULL));
         CLV__OCL_TRY(error, device->label, "clFinish", clFinish(device->queue[q]));
+    }
     return CLV_OK;
 }
