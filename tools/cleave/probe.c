@@ -1,29 +1,90 @@
 // SPDX-License-Identifier: Apache-2.0
-// A driver may end the whole process while it is being probed (FACTS: PoCL without sysfs aborts). So a child process
-// probes first; if it dies, OpenCL is left out of this run, with the reason on the device list.
+// A driver may end the whole process while it is being probed, or never come back (FACTS: PoCL without sysfs aborts).
+// So a child process probes first, and says through a pipe which platform it is at. If it dies, that platform is left
+// out of this run, with the reason on the device list, and a new child looks at the others.
 #include "cli.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-void cli_probe(char *left_out, size_t bytes) {
-    *left_out = 0;
+enum { PROBE_SECONDS = 30, MOST_PLATFORMS = 16 };
+
+/** A platform, as the child tells it: fixed size, so that one write is one message. */
+typedef struct place {
+    int platform; // -1: none was reached
+    char name[60];
+} place;
+
+static void tell_parent(void *user, int platform, const char *name) {
+    place here = {.platform = platform};
+    snprintf(here.name, sizeof here.name, "%s", name);
+    ssize_t written = write(*(int *)user, &here, sizeof here);
+    (void)written; // a parent that is gone needs no answer
+}
+
+static _Noreturn void probe_and_exit(int pipe, const char *left_out) {
+    int nowhere = open("/dev/null", O_WRONLY); // what a dying driver prints is told by the parent, in its words
+    if (nowhere >= 0) dup2(nowhere, STDERR_FILENO), dup2(nowhere, STDOUT_FILENO);
+    alarm(PROBE_SECONDS);
+    clv_runtime *runtime = NULL;
+    clv_runtime_config config = {.visible_devices = "",
+                                 .partition = "",
+                                 .left_out = left_out,
+                                 .before_platform = tell_parent,
+                                 .before_platform_user = &pipe};
+    clv_status status = clv_runtime_create(&config, &runtime);
+    (void)status; // the parent will meet the same failure, and report it
+    _exit(0);
+}
+
+/** Read what the child tells until it is gone: the last platform it was at. */
+static place last_place(int pipe) {
+    place last = {.platform = -1}, next;
+    while (read(pipe, &next, sizeof next) == (ssize_t)sizeof next) last = next;
+    return last;
+}
+
+/** Probe once. False if the child died; then *at and *signal_number say where and how. */
+static bool probe(const char *left_out, place *at, int *signal_number) {
+    int ends[2];
+    if (pipe(ends)) return true;
     fflush(stdout);
     fflush(stderr);
     pid_t child = fork();
-    if (child < 0) return;
     if (child == 0) {
-        // What a dying driver prints is no business of the user's terminal: the parent says what happened.
-        clv_runtime *runtime = NULL;
-        clv_status status = clv_runtime_create(&(clv_runtime_config){.visible_devices = "", .partition = ""}, &runtime);
-        (void)status; // the parent meets the same failure and reports it
-        _exit(0);
+        close(ends[0]);
+        probe_and_exit(ends[1], left_out);
     }
-    int how;
-    while (waitpid(child, &how, 0) < 0)
-        ;
-    if (WIFSIGNALED(how))
-        snprintf(left_out, bytes, "*=a driver ended the process while it was probed (%s)", strsignal(WTERMSIG(how)));
+    close(ends[1]);
+    int how = 0;
+    if (child > 0) {
+        *at = last_place(ends[0]);
+        while (waitpid(child, &how, 0) < 0)
+            ;
+    }
+    close(ends[0]);
+    *signal_number = child > 0 && WIFSIGNALED(how) ? WTERMSIG(how) : 0;
+    return *signal_number == 0 && (child < 0 || WEXITSTATUS(how) == 0);
+}
+
+void cli_probe(char *left_out, size_t bytes) {
+    *left_out = 0;
+    for (int i = 0; i < MOST_PLATFORMS; i++) {
+        place at = {.platform = -1};
+        int signal_number;
+        if (probe(left_out, &at, &signal_number)) return;
+        const char *why = signal_number == SIGALRM ? "it did not answer"
+                          : signal_number          ? strsignal(signal_number)
+                                                   : "it ended the process";
+        size_t used = strlen(left_out);
+        if (at.platform >= 0)
+            snprintf(left_out + used, bytes - used, "%s%d=the driver of %s died while it was probed: %s",
+                     used ? "\n" : "", at.platform, at.name, why);
+        else // in the loader, or while drivers load: nobody can say which one
+            snprintf(left_out, bytes, "*=a driver died while it was loaded: %s", why);
+        if (at.platform < 0) return;
+    }
 }

@@ -81,6 +81,8 @@ int cli_start(const cli_args *args, bool with_device, cli_session *session) {
     cli_progress_init(&session->progress, args->quiet);
     clv_runtime_config config = {
         .no_cache = args->no_cache,
+        // Devices that nobody has: to plan for them.
+        .null_devices = args->command == CLI_PLAN && args->device && !strncasecmp(args->device, "null", 4),
         .log = on_log,
         .log_user = session,
         .build_progress = on_build,
