@@ -60,7 +60,9 @@ void clv__ocl_shutdown(void *opaque) {
 #ifdef CLEAVE_CLBLAST
     clv__ocl_gemm_forget(state);
 #endif
-    for (clv__ocl_handle *part = state->parts; part; part = part->next) clReleaseDevice(part->id);
+    for (clv__ocl_handle *part = state->parts; part; part = part->next) {
+        if (!part->keep) clReleaseDevice(part->id);
+    }
     clv__arena_reset(&state->arena);
     pthread_mutex_destroy(&state->gemm_lock);
     free(state);
@@ -210,7 +212,7 @@ static void describe(clv__ocl_state *state, cl_device_id id, clv__found *found) 
         : info->max_work_group == 0                             ? "its driver allows no work-items"
                                                                 : "";
     info->usable = !*info->reason;
-    found->traits = clv__ocl_quirks(info->platform_name, info->driver);
+    found->traits = clv__ocl_quirks(info->platform_name, info->driver).traits;
 }
 
 // ---- Enumeration
@@ -286,13 +288,27 @@ clv_status clv__ocl_enumerate(void *opaque, tell_function tell, void *user, clv_
     return status;
 }
 
+/** Asked first: a driver that cannot split may not even have the function. */
+static bool can_be_split(asking *to) {
+    cl_device_partition_property ways[16] = {0};
+    size_t bytes = 0;
+    cl_int code = clGetDeviceInfo(to->id, CL_DEVICE_PARTITION_PROPERTIES, sizeof ways, ways, &bytes);
+    if (code != CL_SUCCESS) to->failed = code;
+    for (size_t i = 0; i < bytes / sizeof *ways && i < 16; i++) {
+        if (ways[i] == CL_DEVICE_PARTITION_EQUALLY) return true;
+    }
+    return false;
+}
+
 clv_status clv__ocl_partition(void *opaque, void *whole, int parts, tell_function tell, void *user,
                               clv__error *error) {
     clv__ocl_state *state = opaque;
     const clv__ocl_handle *handle = whole;
     asking to = {state, handle->id, CL_SUCCESS};
     cl_uint units = ask_uint(&to, CL_DEVICE_MAX_COMPUTE_UNITS);
+    bool splits = can_be_split(&to);
     CLV__OCL_TRY(error, handle->label, "clGetDeviceInfo", to.failed);
+    if (!splits) CLV_FAIL(error, CLV_E_UNSUPPORTED, "its driver makes no sub-devices");
     if (parts < 1 || (cl_uint)parts > units)
         CLV_FAIL(error, CLV_E_UNSUPPORTED, "it has %u compute units", (unsigned)units);
     // Equal parts of floor(units / parts): the driver makes as many as fit, units that are left over stay
@@ -314,8 +330,7 @@ clv_status clv__ocl_partition(void *opaque, void *whole, int parts, tell_functio
     clv_status status =
         code == CL_SUCCESS ? CLV_OK : clv__ocl_fail(error, handle->label, "clCreateSubDevices", code);
     for (cl_uint i = 0; code == CL_SUCCESS && i < n; i++) { // all of them are ours to release, told or not
-        handles[i] =
-            (clv__ocl_handle){.id = ids[i], .label = handle->label, .is_part = true, .next = state->parts};
+        handles[i] = (clv__ocl_handle){.id = ids[i], .label = handle->label, .next = state->parts};
         state->parts = &handles[i];
     }
     cl_platform_id platform = NULL;
@@ -324,6 +339,7 @@ clv_status clv__ocl_partition(void *opaque, void *whole, int parts, tell_functio
     for (cl_uint i = 0; status == CLV_OK && i < (cl_uint)parts; i++) {
         clv__found found = {.info = {.platform_name = name}, .handle = &handles[i]};
         describe(state, ids[i], &found);
+        handles[i].keep = clv__ocl_quirks(name, found.info.driver).keep_parts;
         status = tell(user, &found);
     }
     free(ids);

@@ -13,13 +13,13 @@
 typedef struct clv__ocl_handle {
     cl_device_id id;
     const char *label;
-    bool is_part; // a sub-device, released at shutdown
+    bool keep; // a sub-device that is not to be released at shutdown
     struct clv__ocl_handle *next;
 } clv__ocl_handle;
 
 typedef struct clv__ocl_state {
-    clv__arena arena; // handles and strings
-    clv__ocl_handle *parts;
+    clv__arena arena;       // handles and strings
+    clv__ocl_handle *parts; // sub-devices
     const clv_runtime_config *config;
     pthread_mutex_t gemm_lock; // the library's cache is not safe for threads before CLBlast 1.6.1
     bool gemm_used;
@@ -80,7 +80,12 @@ clv_status clv__ocl_fail(clv__error *error, const char *label, const char *call,
     } while (0)
 
 /** What is known of a driver beyond what it says: quirks.c. */
-clv__traits clv__ocl_quirks(const char *platform, const char *driver);
+typedef struct clv__ocl_quirk {
+    clv__traits traits;
+    bool keep_parts; // never release sub-devices: the driver's threads still use them when all work is done
+} clv__ocl_quirk;
+
+clv__ocl_quirk clv__ocl_quirks(const char *platform, const char *driver);
 
 // device.c
 clv_status clv__ocl_startup(const clv_runtime_config *config, void **state, clv__error *error);

@@ -8,20 +8,22 @@
 static const struct {
     const char *platform; // begins so
     const char *driver;   // the driver version begins so; "" is any
-    clv__traits traits;
+    clv__ocl_quirk quirk;
 } quirks[] = {
-    {"Portable Computing Language", "", {.caches_programs = true, .build_threads = 1}},
-    {"Oclgrind", "", {.build_threads = 1}},
-    {"NVIDIA CUDA", "", {.caches_programs = true}},
+    {"Portable Computing Language",
+     "",
+     {.traits = {.caches_programs = true, .build_threads = 1}, .keep_parts = true}},
+    {"Oclgrind", "", {.traits = {.build_threads = 1}}},
+    {"NVIDIA CUDA", "", {.traits = {.caches_programs = true}}},
 };
 
 static bool begins(const char *text, const char *start) {
     return strncmp(text, start, strlen(start)) == 0;
 }
 
-clv__traits clv__ocl_quirks(const char *platform, const char *driver) {
+clv__ocl_quirk clv__ocl_quirks(const char *platform, const char *driver) {
     for (size_t i = 0; i < sizeof quirks / sizeof *quirks; i++) {
-        if (begins(platform, quirks[i].platform) && begins(driver, quirks[i].driver)) return quirks[i].traits;
+        if (begins(platform, quirks[i].platform) && begins(driver, quirks[i].driver)) return quirks[i].quirk;
     }
-    return (clv__traits){0};
+    return (clv__ocl_quirk){0};
 }

@@ -207,13 +207,14 @@ static clv_device *match_any(const device_list *list, span spec) {
     return unusable;
 }
 
-/** `gpu:0 (H200), cpu:0 (llvmpipe), host` for sentences that say what there is. */
+/** `gpu:0 (H200), cpu:0 (llvmpipe; not usable: why), host` for sentences that say what there is. */
 static void list_text(const device_list *list, clv__text *out) {
     for (size_t i = 0; i < list->n; i++) {
         const clv_device_info *info = &list->items[i]->info;
         clv__text_add(out, "%s%s", i ? ", " : "", info->name);
-        if (info->type != CLV_DEVICE_HOST)
-            clv__text_add(out, " (%.60s%s)", info->label, info->usable ? "" : "; not usable");
+        if (info->type == CLV_DEVICE_HOST) continue;
+        clv__text_add(out, " (%.60s%s%.200s)", info->label,
+                      info->usable ? "" : "; not usable: ", info->reason);
     }
 }
 
