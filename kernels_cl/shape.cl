@@ -93,11 +93,22 @@ kernel void KERNEL(copy_tile)(global int *restrict out, const global int *restri
     const int rows = high - first > COPY_VW ? COPY_VW : high - first;
     global int *to = out + to_offset + outer / d1 * to0 + outer % d1 * to1 + first * to_row;
     const global int *from = in + from_offset + outer / d1 * from0 + outer % d1 * from1 + first;
-    for (int c = begin; c < end; c += COPY_VW) {
-        const int columns = end - c > COPY_VW ? COPY_VW : end - c;
-        for (int r = 0; r < rows; r++) {
-            for (int k = 0; k < columns; k++) to[r * to_row + c + k] = from[(c + k) * from_column + r];
+    int c = begin;
+    // A whole block is read by vectors into private memory and written by vectors: each line of either side is touched
+    // once, however unfortunate the strides.
+    if (rows == COPY_VW) {
+        int block[COPY_VW * COPY_VW], row[COPY_VW];
+        for (; end - c >= COPY_VW; c += COPY_VW) {
+            for (int k = 0; k < COPY_VW; k++)
+                COPY_PASTE(vstore, COPY_VW)(COPY_PASTE(vload, COPY_VW)(0, from + (c + k) * from_column), k, block);
+            for (int r = 0; r < COPY_VW; r++) {
+                for (int k = 0; k < COPY_VW; k++) row[k] = block[k * COPY_VW + r];
+                COPY_PASTE(vstore, COPY_VW)(COPY_PASTE(vload, COPY_VW)(0, row), 0, to + r * to_row + c);
+            }
         }
+    }
+    for (int r = 0; r < rows; r++) {
+        for (int k = c; k < end; k++) to[r * to_row + k] = from[k * from_column + r];
     }
 }
 

@@ -104,7 +104,7 @@ static void compare(golden *g, const clv_tensor *tensor, const clv_array *array,
     for (int64_t i = 0; i < n && array->type == CLV_ARRAY_F32; i++)
         if (fabs((double)((float *)array->data)[i]) <= FLT_MAX) scale = fmax(scale, fabs(((float *)array->data)[i]));
     for (int64_t i = 0; i < n; i++) {
-        double want = array->type == CLV_ARRAY_F32 ? ((float *)array->data)[i] : ((int32_t *)array->data)[i];
+        double want = array->type == CLV_ARRAY_F32 ? (double)((float *)array->data)[i] : (double)((int32_t *)array->data)[i];
         double have = array->type == CLV_ARRAY_F32 && !isfinite(want) ? (double)(float)got[i] : got[i];
         if (have == want || (isnan(have) && isnan(want))) continue;
         if (!(fabs(have - want) <= TOLERANCE * scale))

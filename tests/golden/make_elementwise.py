@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""elementwise.safetensors: every elementwise op at ordinary values, at its kinks, and at what is not a number."""
+import torch
+import torch.nn.functional as F
+from golden import Golden
+
+cases = Golden("elementwise")
+ordinary = torch.linspace(-4, 4, 19)
+positive = torch.linspace(0.1, 4, 17)
+edges = torch.tensor([float("nan"), float("inf"), -float("inf"), -0.0, 0.0, -1.0, 1.0, 90.0, -90.0])
+
+UNARY = {  # name: function, values
+    "neg": (torch.neg, ordinary),
+    "exp": (torch.exp, ordinary),
+    "log": (torch.log, positive),
+    "sqrt": (torch.sqrt, positive),
+    "square": (torch.square, ordinary),
+    "abs": (torch.abs, ordinary),
+    "relu": (torch.relu, ordinary),
+    "leaky_relu": (lambda x: F.leaky_relu(x, 0.125), ordinary),
+    "sigmoid": (torch.sigmoid, ordinary),
+    "tanh": (torch.tanh, ordinary),
+    "gelu": (F.gelu, ordinary),
+    "gelu_tanh": (lambda x: F.gelu(x, approximate="tanh"), ordinary),
+    "silu": (F.silu, ordinary),
+    "clamp": (lambda x: torch.clamp(x, -1.5, 2), ordinary),
+    "clamp_crossed": (lambda x: torch.clamp(x, 1, -1), ordinary),
+    "pow_2_5": (lambda x: torch.pow(x, 2.5), positive),
+    "pow_minus_1": (lambda x: torch.pow(x, -1), positive),
+    "pow_0": (lambda x: torch.pow(x, 0), ordinary),
+    "pow_2": (lambda x: torch.pow(x, 2), ordinary),
+    "pow_3": (lambda x: torch.pow(x, 3), ordinary),
+    "pow_half": (lambda x: torch.pow(x, 0.5), positive),
+    "add_scalar": (lambda x: x + 1.5, ordinary),
+    "mul_scalar": (lambda x: x * -2.5, ordinary),
+    # what passes and what does not: NaN, infinities, both zeros
+    "relu_edges": (torch.relu, edges),
+    "leaky_relu_edges": (lambda x: F.leaky_relu(x, 0.125), edges),
+    "clamp_edges": (lambda x: torch.clamp(x, -1, 1), edges),
+    "abs_edges": (torch.abs, torch.tensor([float("inf"), -float("inf"), -0.0, 0.0, -1.0])),
+    "sigmoid_edges": (torch.sigmoid, edges),
+    "tanh_edges": (torch.tanh, edges),
+    "exp_edges": (torch.exp, edges[:7]),
+    "log_edges": (torch.log, torch.tensor([float("nan"), float("inf"), 0.0, 1.0, -1.0])),
+    "sqrt_edges": (torch.sqrt, torch.tensor([float("nan"), float("inf"), 0.0, 1.0, -1.0])),
+}
+for name, (function, values) in UNARY.items():
+    with cases.case(name) as c:
+        c.expect("y", function(c.input("x", values)))
+
+BINARY = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div}
+SHAPES = {"same": ((3, 5), (3, 5)), "channels": ((2, 3, 2, 2), (3, 1, 1)), "outer": ((4, 1), (1, 3)), "with_scalar": ((), (2, 3))}
+for name, function in BINARY.items():
+    for how, (a, b) in SHAPES.items():
+        with cases.case(f"{name}_{how}") as c:
+            c.expect("y", function(c.input("a", torch.randn(a)), c.input("b", torch.rand(b) + 0.5)))
+
+COMPARE = {"eq": torch.eq, "ne": torch.ne, "lt": torch.lt, "le": torch.le, "gt": torch.gt, "ge": torch.ge}
+left = torch.tensor([1.0, 2, 3, float("nan"), 0.0, float("inf")])
+right = torch.tensor([2.0, 2, 2, float("nan"), -0.0, float("inf")])
+for name, function in COMPARE.items():
+    with cases.case(name) as c:
+        c.expect("y", function(c.input("a", left, grad=False), c.input("b", right, grad=False)))
+
+with cases.case("where") as c:
+    condition = c.input("condition", torch.tensor([[1], [0], [1]], dtype=torch.int32))
+    c.expect("y", torch.where(condition.bool(), c.input("a", torch.randn(3, 4)), c.input("b", torch.randn(4))))
+with cases.case("where_nan") as c:  # what is not chosen does not matter, in the gradient neither
+    condition = c.input("condition", torch.tensor([1, 0], dtype=torch.int32))
+    c.expect("y", torch.where(condition.bool(), c.input("a", torch.tensor([1.0, float("nan")])), c.input("b", torch.ones(2))))
+with cases.case("cast_i32") as c:
+    c.expect("y", c.input("x", torch.tensor([2.9, -2.9, 0.5, -0.5, 1e6]), grad=False).int())
+with cases.case("cast_f32") as c:
+    c.expect("y", c.input("x", torch.tensor([-7, 0, 16777217], dtype=torch.int32)).double())
+cases.write()

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""reduce.safetensors: sums, means, maxima over axes, argmax, and what they do with ties and NaN."""
+import torch
+from golden import Golden
+
+cases = Golden("reduce")
+AXES = {  # shape, axes, keepdim
+    "last": ((4, 5), (-1,), False),
+    "first": ((4, 5), (0,), True),
+    "channels": ((2, 3, 2, 4), (0, 2, 3), False),
+    "middle": ((2, 3, 4), (1,), False),
+    "all": ((3, 7), (0, 1), False),
+    "scalar": ((), (), False),
+}
+for name, function in {"sum": torch.sum, "mean": torch.mean, "max": torch.amax}.items():
+    for how, (shape, axes, keepdim) in AXES.items():
+        with cases.case(f"{name}_{how}") as c:
+            x = c.input("x", torch.randn(shape))
+            c.expect("y", function(x, axes, keepdim=keepdim) if axes else function(x))
+
+ties = torch.tensor([[1.0, 3, 3, 0], [2, 2, 2, 2], [-1, 0, -3, 0]])
+with cases.case("max_ties") as c:  # the gradient is shared evenly
+    c.expect("y", torch.amax(c.input("x", ties), 1))
+with cases.case("max_ties_all") as c:
+    c.expect("y", torch.amax(c.input("x", ties), (0, 1)))
+with cases.case("max_nan") as c:
+    c.expect("y", torch.amax(c.input("x", torch.tensor([[1.0, float("nan"), 3], [1, 2, 3]]), grad=False), 1))
+with cases.case("max_infinite") as c:
+    c.expect("y", torch.amax(c.input("x", torch.full((2, 3), -float("inf"))), 1))
+with cases.case("sum_nothing") as c:
+    c.expect("y", torch.sum(c.input("x", torch.zeros(2, 0), grad=False), 1))
+with cases.case("mean_nothing") as c:
+    c.expect("y", torch.mean(c.input("x", torch.zeros(2, 0), grad=False), 1))
+with cases.case("sum_infinite") as c:
+    c.expect("y", torch.sum(c.input("x", torch.tensor([[1.0, float("inf")], [float("inf"), -float("inf")]])), 1))
+
+with cases.case("argmax_last") as c:
+    c.expect("y", torch.argmax(c.input("x", torch.randn(5, 7), grad=False), -1).int())
+with cases.case("argmax_first_keepdim") as c:
+    c.expect("y", torch.argmax(c.input("x", torch.randn(5, 7), grad=False), 0, keepdim=True).int())
+with cases.case("argmax_ties") as c:
+    c.expect("y", torch.argmax(c.input("x", ties, grad=False), 1).int())
+with cases.case("argmax_nan") as c:
+    x = torch.tensor([[1.0, float("nan"), 3, float("nan")], [1, float("inf"), 3, float("inf")]])
+    c.expect("y", torch.argmax(c.input("x", x, grad=False), 1).int())
+with cases.case("sum_to") as c:
+    c.expect("y", c.input("x", torch.randn(2, 3, 4, 5)).sum_to_size(3, 1, 5))
+cases.write()

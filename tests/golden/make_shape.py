@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""shape.safetensors: ops that move elements. Integers too: their bits must arrive as they are."""
+import torch
+from golden import Golden
+
+cases = Golden("shape")
+with cases.case("reshape") as c:
+    c.expect("y", c.input("x", torch.randn(2, 6)).reshape(3, 1, 4))
+with cases.case("flatten") as c:
+    c.expect("y", c.input("x", torch.randn(2, 3, 4)).flatten(1))
+with cases.case("flatten_scalar") as c:
+    c.expect("y", c.input("x", torch.randn(())).flatten(0))
+with cases.case("transpose") as c:
+    c.expect("y", c.input("x", torch.randn(2, 3, 4)).transpose(-1, 0))
+with cases.case("permute") as c:
+    c.expect("y", c.input("x", torch.randn(2, 3, 4, 5)).permute(0, 2, 3, 1))
+with cases.case("permute_i32") as c:
+    c.expect("y", c.input("x", torch.arange(-3, 9, dtype=torch.int32).reshape(3, 4) * 123456789).permute(1, 0))
+with cases.case("broadcast_to") as c:
+    c.expect("y", c.input("x", torch.randn(3, 1)).expand(2, 3, 4))
+with cases.case("slice") as c:
+    c.expect("y", c.input("x", torch.randn(3, 6, 2)).narrow(1, 2, 3))
+with cases.case("slice_nothing") as c:
+    c.expect("y", c.input("x", torch.randn(3, 2)).narrow(0, 3, 0))
+with cases.case("concat") as c:
+    parts = [c.input(f"x{i}", torch.randn(2, n, 3)) for i, n in enumerate((1, 4, 2))]
+    c.expect("y", torch.cat(parts, -2))
+with cases.case("concat_many") as c:  # more than a node takes
+    parts = [c.input(f"x{i}", torch.randn(1 + i % 2)) for i in range(33)]
+    c.expect("y", torch.cat(parts, 0))
+cases.write()
