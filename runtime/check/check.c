@@ -44,6 +44,18 @@ static clv__error *error_of(const job *j) { return clv__runtime_error_of(j->runt
 
 // ---- writing down ---------------------------------------------------------------------------------------------------
 
+/** Some drivers for CPUs compile a kernel again for every group size that they choose, which is most of the time of a quick
+ *  check. Where the kernel leaves the choice to the driver, groups of one are as right, and one compilation serves all. The
+ *  planned runs leave the choice where it is. */
+static void fix_groups(clv__launches *launches) {
+    for (size_t i = 0; i < launches->n; i++) {
+        clv__grid *grid = &launches->items[i].grid;
+        bool free = launches->items[i].kind == CLV__LAUNCH_KERNEL;
+        for (int d = 0; d < grid->dims; d++) free &= grid->local[d] == 0;
+        for (int d = 0; free && d < grid->dims; d++) grid->local[d] = 1;
+    }
+}
+
 static clv_status lower_variants(job *j, trial *t) {
     const clv__op_io *io = &t->subject.node->io;
     int k = 0;
@@ -56,6 +68,7 @@ static clv_status lower_variants(job *j, trial *t) {
         }
         t->launches[k].device = &j->device->info;
         v->lower(&t->launches[k], io);
+        if (j->config->quick && clv__cpu_class(&j->device->info)) fix_groups(&t->launches[k]);
         t->wanted[k] = true;
         t->cases++;
     }
