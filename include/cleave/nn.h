@@ -33,10 +33,11 @@ typedef struct clv_nn_linear_config {
 CLV_API clv_tensor *clv_nn_linear(clv_tensor *x, const char *name, int64_t out_features,
                                   const clv_nn_linear_config *config);
 
-/** [0] is H, [1] is W; [1] zero means the same as [0]; both zero: stride 1, padding 0, dilation 1. */
+/** [0] is H, [1] is W. Of kernel, stride and dilation [1] zero means the same as [0]. */
 typedef struct clv_nn_conv2d_config {
-    int kernel[2]; /**< must be given */
-    int stride[2], padding[2], dilation[2];
+    int kernel[2];              /**< must be given */
+    int stride[2], dilation[2]; /**< both zero: 1 */
+    int padding[2];             /**< taken as it is */
     int groups; /**< 0 means 1 */
     bool no_bias;
 } clv_nn_conv2d_config;

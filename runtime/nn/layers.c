@@ -42,11 +42,11 @@ clv_tensor *clv_nn_conv2d(clv_tensor *x, const char *name, int64_t out_channels,
     static const clv_nn_conv2d_config defaults;
     if (!config) config = &defaults;
     clv_shape shape = clv_tensor_shape(x);
-    clv_conv2d_config conv = {.groups = config->groups > 0 ? config->groups : 1};
+    clv_conv2d_config conv = {.groups = config->groups > 0 ? config->groups : 1,
+                              .padding = {config->padding[0], config->padding[1]}};
     int kernel[2];
     pair(kernel, config->kernel);
     pair(conv.stride, config->stride);
-    pair(conv.padding, config->padding);
     pair(conv.dilation, config->dilation);
     int64_t channels = dim_or_1(&shape, 1) / conv.groups;
     clv_init init = bounded_by_fan_in(channels * kernel[0] * kernel[1]);

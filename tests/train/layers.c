@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers and models: parameters under PyTorch's names and shapes, first values within PyTorch's bounds, mistakes that stick.
+#include <math.h>
+
+#include "cleave/nn.h"
+#include "cleave/plan.h"
+#include "harness/harness.h"
+
+static clv_runtime *runtime;
+static clv_device *host;
+
+static int setup(void **state) {
+    (void)state;
+    runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
+    return clv_device_find(runtime, "host", &host) == CLV_OK ? 0 : -1;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    clv_runtime_destroy(runtime);
+    return 0;
+}
+
+static clv_graph *new_graph(void) {
+    clv_graph *graph;
+    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    return graph;
+}
+
+static void expect_shape(const clv_tensor *tensor, clv_shape want) {
+    assert_non_null(tensor);
+    clv_shape got = clv_tensor_shape(tensor);
+    char a[96], b[96];
+    if (!clv_shape_equal(&got, &want))
+        fail_msg("'%s' is %s, not %s", clv_tensor_name(tensor), clv_shape_text(&got, a, sizeof a),
+                 clv_shape_text(&want, b, sizeof b));
+}
+
+/** Names and shapes as torch.nn's state_dict of the same layers has them. */
+static void test_names_and_shapes(void **state) {
+    (void)state;
+    clv_graph *graph = new_graph();
+    clv_scope_push(graph, "features");
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 6, 9, 8));
+    clv_nn_conv2d_config conv = {.kernel = {3}, .stride = {2}, .padding = {1, 1}, .groups = 2, .no_bias = true};
+    x = clv_nn_conv2d(x, "0", 4, &conv);
+    expect_shape(x, CLV_SHAPE(2, 4, 5, 4));
+    x = clv_nn_batch_norm(x, "1", NULL);
+    x = clv_nn_conv2d(x, "2", 5, &(clv_nn_conv2d_config){.kernel = {1, 3}, .padding = {0, 1}});
+    expect_shape(x, CLV_SHAPE(2, 5, 5, 4));
+    clv_scope_pop(graph);
+    x = clv_nn_linear(clv_flatten(x, 1), "fc", 7, NULL);
+    expect_shape(x, CLV_SHAPE(2, 7));
+    assert_status(clv_graph_status(graph), CLV_OK, runtime);
+    expect_shape(clv_graph_find(graph, "features.0.weight"), CLV_SHAPE(4, 3, 3, 3));
+    assert_null(clv_graph_find(graph, "features.0.bias"));
+    expect_shape(clv_graph_find(graph, "features.1.weight"), CLV_SHAPE(4));
+    expect_shape(clv_graph_find(graph, "features.1.running_var"), CLV_SHAPE(4));
+    expect_shape(clv_graph_find(graph, "features.2.weight"), CLV_SHAPE(5, 4, 1, 3));
+    expect_shape(clv_graph_find(graph, "features.2.bias"), CLV_SHAPE(5));
+    expect_shape(clv_graph_find(graph, "fc.weight"), CLV_SHAPE(7, 100));
+    clv_graph_destroy(graph);
+}
+
+/** Uniform within the bound: never beyond it, near to it somewhere, mean near zero, variance a third of its square. */
+static void expect_uniform(clv_session *session, const char *name, double bound) {
+    int i = clv_session_find(session, name);
+    assert_true(i >= 0);
+    clv_session_tensor tensor = clv_session_get(session, i);
+    size_t n = tensor.bytes / sizeof(float);
+    float *values = malloc(tensor.bytes);
+    assert_non_null(values);
+    assert_status(clv_session_read(session, i, values, tensor.bytes), CLV_OK, runtime);
+    double sum = 0, squares = 0, most = 0;
+    for (size_t j = 0; j < n; j++) {
+        sum += values[j];
+        squares += (double)values[j] * values[j];
+        most = fmax(most, fabs((double)values[j]));
+    }
+    free(values);
+    if (most > bound * 1.000001 || (n >= 100 && most < 0.95 * bound)) fail_msg("'%s' goes to %g, not %g", name, most, bound);
+    if (n >= 1000 && fabs(sum / (double)n) > 0.05 * bound) fail_msg("'%s' has mean %g", name, sum / (double)n);
+    if (n >= 1000 && fabs(squares / (double)n - bound * bound / 3) > 0.05 * bound * bound) fail_msg("'%s' is not uniform", name);
+}
+
+static void test_first_values(void **state) {
+    (void)state;
+    const clv_model *cnn = clv_model_find("cnn");
+    clv_graph *graph = new_graph();
+    clv_plan *plan;
+    clv_session *session;
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, clv_model_input_shape(cnn, 1));
+    clv_output(cnn->build(graph, x, cnn->classes), "logits");
+    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = host}, &plan), CLV_OK, runtime);
+    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 3}, &session), CLV_OK, runtime);
+    assert_status(clv_session_reserve(session, &plan, 1), CLV_OK, runtime);
+    expect_uniform(session, "conv1.weight", 1 / sqrt(9.0));
+    expect_uniform(session, "conv1.bias", 1 / sqrt(9.0));
+    expect_uniform(session, "conv2.weight", 1 / sqrt(288.0));
+    expect_uniform(session, "fc1.weight", 1 / sqrt(9216.0));
+    expect_uniform(session, "fc1.bias", 1 / sqrt(9216.0));
+    expect_uniform(session, "fc2.weight", 1 / sqrt(128.0));
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+}
+
+/** Every model builds for training and for prediction, for any batch, and gives logits. */
+static void test_models(void **state) {
+    (void)state;
+    assert_null(clv_model_get(-1));
+    assert_null(clv_model_get(clv_model_count()));
+    assert_null(clv_model_find("none"));
+    assert_null(clv_model_find(NULL));
+    for (int i = 0; i < clv_model_count(); i++) {
+        const clv_model *model = clv_model_get(i);
+        assert_ptr_equal(clv_model_find(model->name), model);
+        for (int training = 0; training < 2; training++) {
+            clv_graph *graph = new_graph();
+            clv_graph_set_training(graph, training);
+            clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, clv_model_input_shape(model, 3));
+            expect_shape(model->build(graph, x, 11), CLV_SHAPE(3, 11));
+            assert_status(clv_graph_status(graph), CLV_OK, runtime);
+            clv_graph_destroy(graph);
+        }
+    }
+}
+
+static void test_dropout_only_in_training(void **state) {
+    (void)state;
+    clv_graph *graph = new_graph();
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(4, 4));
+    assert_ptr_equal(clv_nn_dropout(x, 0.5f), x);
+    clv_graph_set_training(graph, true);
+    clv_tensor *y = clv_nn_dropout(x, 0.5f);
+    assert_non_null(y);
+    assert_ptr_not_equal(y, x);
+    clv_graph_destroy(graph);
+}
+
+static void test_mistakes_stick(void **state) {
+    (void)state;
+    assert_null(clv_nn_linear(NULL, "a", 3, NULL));
+    assert_null(clv_nn_conv2d(NULL, "a", 3, NULL));
+    assert_null(clv_nn_batch_norm(NULL, "a", NULL));
+    assert_null(clv_nn_dropout(NULL, 0.5f));
+    for (int i = 0; i < 6; i++) {
+        clv_graph *graph = new_graph();
+        clv_tensor *image = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 3, 8, 8));
+        clv_tensor *flat = clv_input(graph, "flat", CLV_DTYPE_F32, CLV_SHAPE(5));
+        clv_nn_conv2d_config kernel = {.kernel = {3}}, groups = {.kernel = {3}, .groups = 2};
+        clv_tensor *bad = i == 0   ? clv_nn_linear(image, "fc", -1, NULL)
+                          : i == 1 ? clv_nn_conv2d(image, "conv", 4, NULL) // no kernel
+                          : i == 2 ? clv_nn_conv2d(image, "conv", 4, &groups)
+                          : i == 3 ? clv_nn_conv2d(flat, "conv", 4, &kernel)
+                          : i == 4 ? clv_nn_batch_norm(flat, "norm", NULL)
+                                   : clv_nn_conv2d(image, "conv", -1, &kernel);
+        if (bad || clv_graph_status(graph) == CLV_OK) fail_msg("mistake %d went through", i);
+        clv_graph_destroy(graph);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_names_and_shapes), cmocka_unit_test(test_first_values),
+        cmocka_unit_test(test_models),           cmocka_unit_test(test_dropout_only_in_training),
+        cmocka_unit_test(test_mistakes_stick),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

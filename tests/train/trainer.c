@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trainings that PyTorch did too, step by step: losses, learning rates, weights at the end. And what a trainer refuses.
+#include <math.h>
+
+#include "cleave/train.h"
+#include "harness/harness.h"
+
+static clv_runtime *runtime;
+static clv_archive *golden;
+static clv_dataset *dataset;
+
+static clv_tensor *build(clv_graph *graph, clv_tensor *x, int64_t classes) {
+    (void)graph;
+    x = clv_nn_conv2d(x, "conv1", 3, &(clv_nn_conv2d_config){.kernel = {2, 3}, .padding = {1, 0}, .no_bias = true});
+    x = clv_relu(clv_nn_batch_norm(x, "norm", NULL));
+    return clv_nn_linear(clv_flatten(x, 1), "fc", classes, NULL);
+}
+
+static const clv_model model = {.name = "small", .build = build, .input = {1, 4, 6}, .classes = 3};
+
+static int setup(void **state) {
+    (void)state;
+    runtime = clv__test_runtime(NULL);
+    clv_status status =
+        clv_safetensors_read(runtime, CLV_TEST_SOURCE_DIR "/tests/golden/train.safetensors", &golden);
+    assert_status(status, CLV_OK, runtime);
+    clv_array images = *clv_archive_find(golden, "images");
+    images.borrowed = true;
+    status = clv_dataset_from_arrays(runtime, &images, clv_archive_find(golden, "labels"), NULL, &dataset);
+    assert_status(status, CLV_OK, runtime);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    clv_dataset_destroy(dataset);
+    clv_archive_destroy(golden);
+    clv_runtime_destroy(runtime);
+    return 0;
+}
+
+/** A training of the golden file. */
+typedef struct golden_case {
+    const char *name;
+    clv_optimizer_config optimizer;
+    double lr;
+    clv_schedule schedule;
+} golden_case;
+
+static const golden_case cases[] = {
+    {"sgd", {.kind = CLV_SGD}, 0.1, {0}},
+    {"momentum",
+     {.kind = CLV_SGD, .momentum = 0.9f, .weight_decay = 0.01f},
+     0.05,
+     {.kind = CLV_SCHEDULE_STEP, .period = 2}},
+    {"nesterov",
+     {.kind = CLV_SGD, .momentum = 0.8f, .nesterov = true, .clip_norm = 0.5f},
+     0.05,
+     {.kind = CLV_SCHEDULE_STEP, .per_step = true, .period = 4, .gamma = 0.5}},
+    {"adam",
+     {.kind = CLV_ADAM, .weight_decay = 0.02f},
+     0.01,
+     {.kind = CLV_SCHEDULE_COSINE, .per_step = true}}, // period: the whole training
+    {"adamw",
+     {.kind = CLV_ADAMW, .weight_decay = 0.1f, .clip_norm = 0.1f},
+     0.02,
+     {.kind = CLV_SCHEDULE_COSINE, .min_lr = 0.001}},
+};
+
+static const float *values_of(const char *name, const char *part) {
+    char key[256];
+    snprintf(key, sizeof key, "%s/%s", name, part);
+    const clv_array *array = clv_archive_find(golden, key);
+    if (!array) fail_msg("the golden file has no '%s'", key);
+    return array->data;
+}
+
+static void near(const char *what, double got, double want, double scale) {
+    // Twelve steps in float against double; Adam divides by roots of small numbers.
+    if (!(fabs(got - want) <= 5e-5 * fmax(scale, fabs(want)))) fail_msg("%s is %.9g, not %.9g", what, got, want);
+}
+
+/** What on_step compares with. */
+typedef struct watching {
+    const float *losses, *rates;
+    int64_t steps;
+} watching;
+
+static bool on_step(void *user, const clv_train_step *step) {
+    watching *w = user;
+    assert_int_equal(step->step, ++w->steps);
+    assert_int_equal(step->batches, 3);
+    assert_int_equal(step->batch, (step->step - 1) % 3 + 1);
+    assert_int_equal(step->epoch, (step->step - 1) / 3 + 1);
+    near("loss", step->loss, w->losses[step->step - 1], 0.01);
+    near("lr", step->lr, w->rates[step->step - 1], 0);
+    return true;
+}
+
+/** Write the golden file's first weights as a file of their own. */
+static void write_first_weights(const char *name, const char *path) {
+    clv_archive *archive;
+    assert_status(clv_archive_create(runtime, &archive), CLV_OK, runtime);
+    char prefix[64];
+    size_t length = (size_t)snprintf(prefix, sizeof prefix, "%s/before/", name);
+    for (size_t i = 0; i < clv_archive_count(golden); i++) {
+        const clv_array *array = clv_archive_get(golden, i);
+        if (strncmp(array->name, prefix, length)) continue;
+        clv_status status = clv_archive_add_borrowed(archive, array->name + length, array->type, &array->shape, array->data);
+        assert_status(status, CLV_OK, runtime);
+    }
+    assert_status(clv_safetensors_write(archive, path), CLV_OK, runtime);
+    clv_archive_destroy(archive);
+}
+
+static void compare_weights(const char *name, clv_session *session) {
+    int compared = 0;
+    for (int i = 0; i < clv_session_count(session); i++) {
+        clv_session_tensor tensor = clv_session_get(session, i);
+        if (tensor.category != CLV_PARAMETERS) continue;
+        float values[256];
+        char part[128];
+        assert_status(clv_session_read(session, i, values, tensor.bytes), CLV_OK, runtime);
+        snprintf(part, sizeof part, "after/%s", tensor.name);
+        const float *want = values_of(name, part);
+        for (size_t j = 0; j < tensor.bytes / sizeof(float); j++) near(part, values[j], want[j], 0.1);
+        compared++;
+    }
+    assert_int_equal(compared, 7); // three weights, two biases, two running statistics
+}
+
+static void train_as_pytorch(clv_device *device, const golden_case *c) {
+    const char *path = CLV_TEST_BINARY_DIR "/train_trainer.safetensors";
+    write_first_weights(c->name, path);
+    watching seen = {values_of(c->name, "losses"), values_of(c->name, "rates"), 0};
+    clv_train_config config = {.device = device,
+                               .model = &model,
+                               .train = dataset,
+                               .test = dataset,
+                               .batch = 4,
+                               .epochs = 3,
+                               .no_shuffle = true,
+                               .optimizer = c->optimizer,
+                               .lr = c->lr,
+                               .schedule = c->schedule,
+                               .weights = path,
+                               .user = &seen,
+                               .on_step = on_step};
+    clv_trainer *trainer;
+    clv_device_memory_reset_peak(device);
+    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    assert_int_equal(clv_device_memory(device).all.current, 0); // planned, and nothing taken
+    uint64_t predicted = clv_trainer_memory(trainer).predicted_peak_bytes;
+    assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
+    assert_int_equal(seen.steps, 9);
+    assert_int_equal(clv_device_memory(device).all.peak, predicted);
+    compare_weights(c->name, clv_trainer_session(trainer));
+    clv_train_result result = clv_trainer_result(trainer);
+    assert_true(result.evaluated && result.test.count == 10);
+    assert_int_equal(result.steps, 9);
+    assert_int_equal(result.epochs, 3);
+    near("train loss", result.train_loss, (4 * seen.losses[6] + 4 * seen.losses[7] + 2 * seen.losses[8]) / 10, 0);
+    clv_trainer_destroy(trainer);
+    assert_int_equal(clv_device_memory(device).all.current, 0);
+}
+
+static void on_device(const char *spec) {
+    clv_device *device;
+    if (clv_device_find(runtime, spec, &device) != CLV_OK) {
+        print_message("no device %s: %s\n", spec, clv_runtime_error(runtime));
+        skip();
+    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) train_as_pytorch(device, &cases[i]);
+}
+
+static void test_host(void **state) {
+    (void)state;
+    on_device("host");
+}
+
+static void test_opencl(void **state) {
+    (void)state;
+    on_device("gpu|accelerator|cpu");
+}
+
+static void test_refusals(void **state) {
+    (void)state;
+    clv_train_config good = {.model = &model, .train = dataset, .batch = 4, .epochs = 1, .lr = 0.1}, bad;
+    clv_trainer *trainer;
+    assert_status(clv_device_find(runtime, "host", &good.device), CLV_OK, runtime);
+#define REFUSED(status, change)                                                \
+    bad = good;                                                                \
+    bad.change;                                                                \
+    assert_status(clv_trainer_create(runtime, &bad, &trainer), status, runtime); \
+    assert_null(trainer)
+    REFUSED(CLV_E_VALUE, model = NULL);
+    REFUSED(CLV_E_VALUE, train = NULL);
+    REFUSED(CLV_E_VALUE, batch = -1);
+    REFUSED(CLV_E_VALUE, epochs = -1);
+    REFUSED(CLV_E_VALUE, steps = -1);
+    REFUSED(CLV_E_VALUE, lr = 0);
+    REFUSED(CLV_E_VALUE, lr = NAN);
+    REFUSED(CLV_E_VALUE, schedule.period = -1);
+    REFUSED(CLV_E_VALUE, optimizer.momentum = -1);
+    REFUSED(CLV_E_SHAPE, model = clv_model_find("mlp"));
+    REFUSED(CLV_E_VALUE, variants = "nothing=plain");
+    clv_model two = model;
+    two.classes = 2;
+    REFUSED(CLV_E_VALUE, model = &two);
+    assert_holds(clv_runtime_error(runtime), "classes");
+#undef REFUSED
+}
+
+static bool stop_at_two(void *user, const clv_train_step *step) {
+    (void)user;
+    return step->step < 2;
+}
+
+static void test_callback_stops(void **state) {
+    (void)state;
+    clv_train_config config = {
+        .model = &model, .train = dataset, .batch = 4, .epochs = 100, .lr = 0.1, .on_step = stop_at_two};
+    clv_trainer *trainer;
+    assert_status(clv_device_find(runtime, "host", &config.device), CLV_OK, runtime);
+    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    assert_status(clv_trainer_run(trainer), CLV_E_INTERRUPTED, runtime);
+    int64_t steps = clv_trainer_result(trainer).steps; // those that were under way are finished
+    assert_true(steps >= 2 && steps <= 3);
+    clv_trainer_destroy(trainer);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_host),
+        cmocka_unit_test(test_opencl),
+        cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_callback_stops),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
