@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "cleave/data.h"
@@ -135,6 +136,33 @@ static void goes_on_anywhere_with_the_same_bits(void **state) {
     clv_dataset_destroy(dataset);
 }
 
+/** A batch that is being made while the position changes must not keep its buffer: both can be held afterwards. */
+static void seeks_lose_no_buffer(void **state) {
+    (void)state;
+    clv_array images, labels; // large enough that making a batch takes longer than a seek
+    expect_ok(clv_array_init(support_runtime, CLV_ARRAY_U8, SHAPE(1000, 400), &images));
+    expect_ok(clv_array_init(support_runtime, CLV_ARRAY_U8, SHAPE(1000), &labels));
+    clv_dataset *dataset = NULL;
+    expect_ok(clv_dataset_from_arrays(support_runtime, &images, &labels, NULL, &dataset));
+    clv_array_reset(&labels);
+    clv_loader *loader =
+        make_loader(dataset, (clv_loader_config){.batch = 1000, .shuffle = true, .buffers = 2});
+    for (int i = 0; i < 100; i++) {
+        clv_batch a, b;
+        for (int k = 0; k <= i % 5; k++) {
+            nanosleep(&(struct timespec){.tv_nsec = 20000 * (i % 10)}, NULL); // the thread is at work by then
+            expect_ok(clv_loader_seek(loader, 10 * i + k, 0));
+        }
+        expect_ok(clv_loader_next(loader, &a));
+        expect_ok(clv_loader_next(loader, &b));
+        assert_true(a.epoch == 10 * i + i % 5 && b.epoch == a.epoch + 1);
+        clv_loader_release(loader, &a);
+        clv_loader_release(loader, &b);
+    }
+    clv_loader_destroy(loader);
+    clv_dataset_destroy(dataset);
+}
+
 static void buffers_are_held_and_given_back(void **state) {
     (void)state;
     clv_dataset *dataset = make_dataset();
@@ -243,25 +271,30 @@ static void loaders_share_a_dataset(void **state) {
     clv_dataset_destroy(dataset);
 }
 
-static pthread_t handled_by;
+static volatile sig_atomic_t handled;
 
 static void handle(int signal_number) {
     (void)signal_number;
-    handled_by = pthread_self();
+    handled++;
 }
 
-/** The program's thread is the only one that a signal to the process can reach. */
+/** A signal that the program's thread has blocked waits for it; the loader's thread does not take it. */
 static void the_thread_handles_no_signals(void **state) {
     (void)state;
     clv_dataset *dataset = make_dataset();
     clv_loader *loader = make_loader(dataset, (clv_loader_config){.batch = 8});
+    sigset_t one, before, waiting;
+    sigemptyset(&one);
+    sigaddset(&one, SIGUSR1);
     signal(SIGUSR1, handle);
-    for (int i = 0; i < 20; i++) {
-        handled_by = (pthread_t)0;
-        kill(getpid(), SIGUSR1);
-        take(loader, NULL);
-        assert_true(pthread_equal(handled_by, pthread_self()));
-    }
+    assert_int_equal(pthread_sigmask(SIG_BLOCK, &one, &before), 0);
+    kill(getpid(), SIGUSR1);
+    for (int i = 0; i < 50; i++) take(loader, NULL);
+    assert_int_equal(sigpending(&waiting), 0);
+    assert_true(sigismember(&waiting, SIGUSR1));
+    assert_int_equal(handled, 0);
+    assert_int_equal(pthread_sigmask(SIG_SETMASK, &before, NULL), 0);
+    assert_int_equal(handled, 1);
     signal(SIGUSR1, SIG_DFL);
     clv_loader_destroy(loader);
     clv_dataset_destroy(dataset);
@@ -272,6 +305,7 @@ int main(void) {
         cmocka_unit_test(in_order_without_shuffling),
         cmocka_unit_test(shuffled_as_the_golden_file_says),
         cmocka_unit_test(goes_on_anywhere_with_the_same_bits),
+        cmocka_unit_test(seeks_lose_no_buffer),
         cmocka_unit_test(buffers_are_held_and_given_back),
         cmocka_unit_test(memory_may_be_the_caller_s),
         cmocka_unit_test(refuses_bad_configs),

@@ -19,6 +19,13 @@ static struct {
     int failed;
 } fault;
 
+static char trace[64]; // what was done to files while armed, a letter each
+static size_t n_trace;
+
+static void note(char what) {
+    if (fault.armed && n_trace < sizeof trace - 1) trace[n_trace++] = what;
+}
+
 static int fails(void) {
     if (!fault.armed || --fault.left != 0) return 0;
     fault.failed = 1;
@@ -28,17 +35,20 @@ static int fails(void) {
 
 // One line per wrapped call: what it returns when it fails.
 #define WRAP(type, name, failure, parameters, arguments)                                                     \
+    WRAP_NOTED(type, name, failure, parameters, arguments, (void)0)
+#define WRAP_NOTED(type, name, failure, parameters, arguments, noted)                                        \
     type __real_##name parameters;                                                                           \
     type __wrap_##name parameters;                                                                           \
     type __wrap_##name parameters {                                                                          \
+        noted;                                                                                               \
         return fails() ? (failure) : __real_##name arguments;                                                \
     }
 
-WRAP(ssize_t, write, -1, (int fd, const void *data, size_t n), (fd, data, n))
+WRAP_NOTED(ssize_t, write, -1, (int fd, const void *data, size_t n), (fd, data, n), note('w'))
 WRAP(ssize_t, pread, -1, (int fd, void *data, size_t n, off_t at), (fd, data, n, at))
-WRAP(int, fsync, -1, (int fd), (fd))
+WRAP_NOTED(int, fsync, -1, (int fd), (fd), note('s'))
 WRAP(int, ftruncate, -1, (int fd, off_t n), (fd, n))
-WRAP(int, rename, -1, (const char *a, const char *b), (a, b))
+WRAP_NOTED(int, rename, -1, (const char *a, const char *b), (a, b), note('r'))
 WRAP(char *, realpath, NULL, (const char *path, char *out), (path, out))
 WRAP(void *, malloc, NULL, (size_t n), (n))
 WRAP(void *, calloc, NULL, (size_t n, size_t size), (n, size))
@@ -49,6 +59,7 @@ WRAP(char *, strdup, NULL, (const char *text), (text))
 int __real_link(const char *a, const char *b);
 int __wrap_link(const char *a, const char *b);
 int __wrap_link(const char *a, const char *b) {
+    note('l');
     if (fault.armed && fault.no_links) {
         errno = EPERM;
         return -1;
@@ -221,6 +232,27 @@ static void writing_leaves_old_or_new(void **state) {
     clv_archive_destroy(weights);
 }
 
+static const char *trace_of(clv_status (*operation)(void)) {
+    memset(trace, 0, sizeof trace);
+    n_trace = 0;
+    fault.left = -1;
+    fault.armed = 1;
+    clv_status status = operation();
+    fault.armed = 0;
+    expect_ok(status);
+    return trace;
+}
+
+/** Written, synced, renamed, the folder synced; the previous one is linked and renamed before the new one comes. */
+static void the_order_is_what_crashes_need(void **state) {
+    (void)state;
+    assert_string_equal(trace_of(write_npy), "wwsrs");
+    expect_ok(clv_archive_create(support_runtime, &weights));
+    assert_string_equal(trace_of(write_safetensors), "wsrs");
+    assert_string_equal(trace_of(write_checkpoint), "wslrrs");
+    clv_archive_destroy(weights);
+}
+
 static void a_full_disk_is_named(void **state) {
     (void)state;
     fault.code = ENOSPC;
@@ -244,6 +276,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reading_survives),
         cmocka_unit_test(writing_leaves_old_or_new),
+        cmocka_unit_test(the_order_is_what_crashes_need),
         cmocka_unit_test(a_full_disk_is_named),
     };
     return cmocka_run_group_tests(tests, support_begin, support_end);

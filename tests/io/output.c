@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "io/array.h"
 #include "io/file.h"
 
 static float values[1 << 16];
@@ -132,6 +133,21 @@ static void long_names_have_a_sentence(void **state) {
     assert_int_equal(count_files(), 0);
 }
 
+static void a_file_that_shrinks_has_a_sentence(void **state) {
+    (void)state;
+    clv__input input;
+    char bytes[100] = {0};
+    write_file("a", bytes, sizeof bytes);
+    expect_ok(clv__input_open(clv__io_error(support_runtime), "a", &input));
+    assert_int_equal(truncate("a", 60), 0);
+    expect_ok(clv__input_read(&input, 10, bytes, 50));
+    expect_failure(clv__input_read(&input, 10, bytes, 51), CLV_E_IO, "'a'", "shorter", "byte 60");
+    expect_failure(clv__input_read(&input, 50, bytes, 51), CLV_E_INTERNAL, "outside");
+    clv__input_close(&input);
+    clv__input_close(&input);
+    remove("a");
+}
+
 static void *write_again_and_again(void *argument) {
     int *refused = argument;
     float data[512];
@@ -197,6 +213,7 @@ int main(void) {
         cmocka_unit_test(what_is_in_the_way_is_not_touched),
         cmocka_unit_test(a_limit_leaves_the_old_file),
         cmocka_unit_test(long_names_have_a_sentence),
+        cmocka_unit_test(a_file_that_shrinks_has_a_sentence),
         cmocka_unit_test(writers_at_once_leave_a_whole_file),
         cmocka_unit_test(a_kill_leaves_a_whole_checkpoint),
     };
