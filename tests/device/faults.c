@@ -124,6 +124,7 @@ static clv_status run(const clv_runtime_config *config, char *sentence, size_t b
         snprintf(sentence, bytes, "%s", clv_runtime_error(h->runtime));
     }
     free_all(h);
+    free(h);
     assert_int_equal(fault_live(), 0);
     return status;
 }

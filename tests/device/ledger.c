@@ -162,8 +162,8 @@ static void budgets_refuse_and_say_why(void **state) {
     static const char *const parts[] = {
         "'features.3' wants 488.3 KiB (500000 bytes) for activations on null:0",
         "holds 588.9 KiB (603000 bytes) of a budget of 1.0 MiB (1048576 bytes)",
-        "the largest held: 'conv1' 293.0 KiB for parameters, 'conv2' 195.3 KiB for "
-        "optimizer, 'fc' 97.7 KiB for optimizer",
+        "the largest held: 'conv1' 293.0 KiB for parameters, ",
+        "'conv2' 195.3 KiB for optimizer, 'fc' 97.7 KiB for optimizer",
         "smaller batch",
         "--budget null:0=1078KiB",
         "null:1 (16.0 GiB)"};
