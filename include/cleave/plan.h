@@ -22,6 +22,10 @@ typedef struct clv_run clv_run;
 
 typedef struct clv_plan_config {
     clv_device *device;    /**< NULL: the best device */
+    /** Layers on devices: `features.*=cpu:0,classifier.*=gpu:0`. Patterns over layer paths (`*`, `?`), the last match wins,
+     *  every layer with parameters must be covered. What has no layer of its own follows its data. NULL: all on `device`. */
+    const char *place;
+    bool explicit_transfers; /**< a value needed on another device than its own is an error */
     const char *variants;  /**< pinned choices, `matmul=plain,conv2d=tile`; `*=plain` for all. NULL: CLEAVE_VARIANTS, else none */
 } clv_plan_config;
 
@@ -35,6 +39,9 @@ CLV_API CLV_MUST_CHECK clv_status clv_plan_create(clv_graph *graph, const clv_pl
 CLV_API void clv_plan_destroy(clv_plan *plan);
 
 CLV_API clv_graph *clv_plan_graph(const clv_plan *plan);
+/** The devices it runs on, in the order the placement names them, and the first of them. */
+CLV_API int clv_plan_device_count(const clv_plan *plan);
+CLV_API clv_device *clv_plan_device_get(const clv_plan *plan, int index);
 CLV_API clv_device *clv_plan_device(const clv_plan *plan);
 
 /** Bytes that a plan, or several plans that share a session, will hold on the device: exact. */
@@ -44,10 +51,12 @@ typedef struct clv_plan_memory {
     uint64_t category[CLV_CATEGORIES];
 } clv_plan_memory;
 
-/** What a session that serves these plans will hold, before any of it is taken. All plans are on one device. */
+/** What a session that serves these plans will hold on a device, before any of it is taken. */
+CLV_API clv_plan_memory clv_plans_memory_on(clv_plan *const *plans, int n, clv_device *device);
+/** The same on the first plan's first device. */
 CLV_API clv_plan_memory clv_plans_memory(clv_plan *const *plans, int n);
 
-/** Would a new session for these plans fit on their device now? Takes nothing.
+/** Would a new session for these plans fit on their devices now? Takes nothing.
  *  Errors  CLV_E_BUDGET, CLV_E_DEVICE_MEMORY as clv_session_reserve; CLV_E_VALUE no plan */
 CLV_API CLV_MUST_CHECK clv_status clv_plans_fit(clv_plan *const *plans, int n);
 
@@ -64,6 +73,16 @@ typedef struct clv_plan_node {
 
 CLV_API int clv_plan_node_count(const clv_plan *plan);
 CLV_API clv_plan_node clv_plan_node_get(const clv_plan *plan, int index);
+
+/** A value carried between devices in each step. Strings are borrowed from the graph. */
+typedef struct clv_plan_transfer {
+    clv_device *from, *to;
+    const char *tensor;
+    uint64_t bytes;
+} clv_plan_transfer;
+
+CLV_API int clv_plan_transfer_count(const clv_plan *plan);
+CLV_API clv_plan_transfer clv_plan_transfer_get(const clv_plan *plan, int index);
 
 // ---- session ------------------------------------------------------------------------------------------------------
 

@@ -122,7 +122,7 @@ static clv_status gather(job *j, size_t from, size_t to, const clv__launch ***li
             for (int v = 0; v < MAX_VARIANTS; v++)
                 for (size_t l = 0; l < t->launches[v].n; l++, (*n)++)
                     if (pass) (*list)[*n] = &t->launches[v].items[l];
-            for (int k = 0; t->plan && k < t->plan->n_nodes; k++)
+            for (size_t k = 0; t->plan && k < t->plan->n_nodes; k++)
                 for (size_t l = 0; l < t->plan->nodes[k].launches.n; l++, (*n)++)
                     if (pass) (*list)[*n] = &t->plan->nodes[k].launches.items[l];
         }

@@ -20,8 +20,9 @@ static clv_status need(bytes *scratch, size_t n, clv__error *error) {
 }
 
 static clv_status give_inputs(const clv__subject *subject, const clv_plan *plan, clv_run *run, bytes *scratch) {
-    for (int i = 0; i < plan->n_inputs; i++) {
-        const clv_tensor *input = subject->graph->tensors[plan->inputs[i]];
+    const clv__place *place = &plan->places[0];
+    for (int i = 0; i < place->n_inputs; i++) {
+        const clv_tensor *input = plan->values[place->inputs[i]].tensor;
         if (input == subject->graph->random) continue; // the run feeds it from the session's seed and step
         CLV_TRY(need(scratch, clv_tensor_bytes(input), clv__runtime_error_of(subject->graph->runtime)));
         clv__values_get(&subject->start, input, scratch->data);

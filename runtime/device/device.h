@@ -56,6 +56,7 @@ struct clv_runtime {
     } backends[4];
     int n_backends;
     pthread_mutex_t report_lock;
+    pthread_mutex_t post_lock; // see exec/worker.h
     clv_program_report report; // under report_lock
     int debug;                 // CLEAVE_DEBUG: 1 devices, 2 launches, 3 the plan, 4 kernel sources
     bool warned_cache;         // one warning about the disk cache was given; under report_lock

@@ -116,6 +116,7 @@ clv_status clv_runtime_create(const clv_runtime_config *config, clv_runtime **ou
     if (!runtime) return CLV_E_HOST_MEMORY;
     clv__error_init(&runtime->error);
     pthread_mutex_init(&runtime->report_lock, NULL);
+    pthread_mutex_init(&runtime->post_lock, NULL);
     clv_status status = CLV_E_HOST_MEMORY;
     if (copy_config(runtime, config)) status = start_backends(runtime);
     if (status == CLV_OK) status = clv__devices_list(runtime);
@@ -138,6 +139,7 @@ void clv_runtime_destroy(clv_runtime *runtime) {
         runtime->backends[i].backend->shutdown(runtime->backends[i].state);
     clv__arena_reset(&runtime->arena);
     pthread_mutex_destroy(&runtime->report_lock);
+    pthread_mutex_destroy(&runtime->post_lock);
     clv__error_destroy(&runtime->error);
     free(runtime);
 }

@@ -6,85 +6,88 @@
 #include "device/program.h"
 #include "exec/run.h"
 
-static clv__error *error_of(const clv_run *run) {
-    return clv__runtime_error_of(run->device->runtime);
-}
-
 static clv_status out_of_memory(const clv_run *run) {
-    return clv__error_set(error_of(run), CLV_E_HOST_MEMORY, "no host memory for a run");
+    return clv__error_set(clv__plan_error(run->plan), CLV_E_HOST_MEMORY, "no host memory for a run");
 }
 
 // ---- parts ------------------------------------------------------------------------------------------------------------
 
-static clv_status part_of(clv_run *run, const clv__memory *memory, size_t offset, size_t bytes, clv__part *part) {
+static clv_status part_of(const clv__memory *memory, size_t offset, size_t bytes, clv__part *part) {
     if (bytes == 0) return CLV_OK;
     part->owned = true;
-    return run->device->backend->buffer_part(memory->buffer, offset, bytes, error_of(run), &part->buffer);
+    return memory->device->backend->buffer_part(memory->buffer, offset, bytes, clv__runtime_error_of(memory->device->runtime),
+                                                &part->buffer);
 }
 
-static clv_status part_of_chunks(clv_run *run, const clv__chunks *chunks, const clv__plan_tensor *tensor, clv__part *part) {
-    if (tensor->bytes == 0) return CLV_OK;
+static clv_status part_of_chunks(const clv__chunks *chunks, const clv__value *value, clv__part *part) {
+    if (value->bytes == 0) return CLV_OK;
     // the plan keeps tensors inside the device's chunks; the session's have the same size
-    size_t i = tensor->offset / chunks->layout.chunk;
-    return part_of(run, &chunks->items[i], tensor->offset % chunks->layout.chunk, tensor->bytes, part);
+    size_t i = value->offset / chunks->layout.chunk;
+    return part_of(&chunks->items[i], value->offset % chunks->layout.chunk, value->bytes, part);
 }
 
-static clv_status bind_tensor(clv_run *run, int id) {
+static clv_status bind_value(clv_run *run, size_t id) {
     const clv_plan *plan = run->plan;
-    const clv__plan_tensor *tensor = &plan->tensors[id];
-    clv_session *session = run->session;
+    const clv__value *value = &plan->values[id];
+    const clv__station *station = &run->stations[value->place];
+    const clv__home *home = station->home;
+    size_t slot_bytes = station->place->input_bytes;
     clv__part *part = &run->parts[0][id];
-    switch (tensor->segment) {
+    switch (value->segment) {
     case CLV__NOWHERE: return CLV_OK;
-    case CLV__IN_SESSION: {
-        int kept = clv_session_find(session, plan->graph->tensors[tensor->root]->name);
-        part->buffer = session->kept[kept].memory.buffer;
+    case CLV__IN_SESSION:
+        part->buffer = clv__session_kept(run->session, plan->values[value->root].tensor->name, station->device)->memory.buffer;
         break;
-    }
     case CLV__IN_INPUTS:
-        for (int slot = 0; slot < CLV__SLOTS; slot++) {
-            CLV_TRY(part_of(run, &session->io, (size_t)slot * plan->input_bytes + tensor->offset, tensor->bytes,
-                            &run->parts[slot][id]));
-        }
+        for (int slot = 0; slot < CLV__SLOTS; slot++)
+            CLV_TRY(part_of(&home->io, (size_t)slot * slot_bytes + value->offset, value->bytes, &run->parts[slot][id]));
         return CLV_OK;
     case CLV__IN_OUTPUTS:
-        CLV_TRY(part_of(run, &session->io, CLV__SLOTS * plan->input_bytes + tensor->offset, tensor->bytes, part));
+        CLV_TRY(part_of(&home->io, CLV__SLOTS * slot_bytes + value->offset, value->bytes, part));
         break;
-    case CLV__IN_GRADIENTS: CLV_TRY(part_of_chunks(run, &session->gradients, tensor, part)); break;
-    case CLV__IN_ACTIVATIONS: CLV_TRY(part_of_chunks(run, &session->activations, tensor, part)); break;
+    case CLV__IN_GRADIENTS: CLV_TRY(part_of_chunks(&home->gradients, value, part)); break;
+    case CLV__IN_ACTIVATIONS: CLV_TRY(part_of_chunks(&home->activations, value, part)); break;
     }
     run->parts[1][id] = (clv__part){part->buffer, false};
     return CLV_OK;
 }
 
-static clv_status bind_workspace(clv_run *run, const clv__slot *slot, clv__bbuffer **out) {
+static clv_status bind_workspace(clv__station *station, const clv__slot *slot, clv__bbuffer **out) {
     *out = NULL;
     if (slot->bytes == 0) return CLV_OK;
-    if (!clv__grow(&run->workspaces, &run->workspaces_room, run->n_workspaces + 1, sizeof *run->workspaces))
-        return out_of_memory(run);
-    clv__part *part = &run->workspaces[run->n_workspaces];
-    CLV_TRY(part_of(run, &run->session->workspace, slot->offset, slot->bytes, part));
-    run->n_workspaces++;
+    if (!clv__grow(&station->workspaces, &station->workspaces_room, station->n_workspaces + 1, sizeof *station->workspaces))
+        return out_of_memory(station->run);
+    clv__part *part = &station->workspaces[station->n_workspaces];
+    CLV_TRY(part_of(&station->home->workspace, slot->offset, slot->bytes, part));
+    station->n_workspaces++;
     *out = part->buffer;
     return CLV_OK;
 }
 
 // ---- commands ---------------------------------------------------------------------------------------------------------
 
-static const clv_tensor *tensor_of(const clv__node *node, const clv__slot *slot) {
-    return slot->kind == CLV__SLOT_IN ? node->in[slot->index] : node->out[slot->index];
+/** One launch being bound for one slot. */
+typedef struct binding {
+    clv__station *station;
+    const clv__plan_node *at;
+    int slot;
+} binding;
+
+static int value_of(const binding *b, const clv__slot *slot) {
+    return slot->kind == CLV__SLOT_IN ? b->at->in[slot->index] : b->at->out[slot->index];
 }
 
-static clv_status buffer_of(clv_run *run, int step_slot, const clv__node *node, const clv__slot *slot, clv__bbuffer **out) {
+static clv_status buffer_of(const binding *b, const clv__slot *slot, clv__bbuffer **out) {
     *out = NULL;
-    if (slot->kind == CLV__SLOT_WORKSPACE) return bind_workspace(run, slot, out);
-    const clv_tensor *tensor = tensor_of(node, slot);
-    if (tensor) *out = run->parts[step_slot][tensor->id].buffer;
+    if (slot->kind == CLV__SLOT_WORKSPACE) return bind_workspace(b->station, slot, out);
+    int value = value_of(b, slot);
+    if (value >= 0) *out = b->station->run->parts[b->slot][value].buffer;
     return CLV_OK;
 }
 
-static clv_status bind_kernel(clv_run *run, int step_slot, clv__command *command) {
+static clv_status bind_kernel(const binding *b, clv__command *command) {
     const clv__launch *launch = command->launch;
+    clv_device *device = b->station->device;
     clv__barg args[CLV__MAX_ARGS];
     for (int i = 0; i < launch->n_slots; i++) {
         const clv__slot *slot = &launch->slots[i];
@@ -93,105 +96,143 @@ static clv_status bind_kernel(clv_run *run, int step_slot, clv__command *command
         case CLV__SLOT_I32: args[i] = (clv__barg){.kind = CLV__BARG_I32, .i32 = slot->i32}; break;
         case CLV__SLOT_F32: args[i] = (clv__barg){.kind = CLV__BARG_F32, .f32 = slot->f32}; break;
         case CLV__SLOT_LOCAL: args[i] = (clv__barg){.kind = CLV__BARG_LOCAL, .bytes = slot->bytes}; break;
-        default: CLV_TRY(buffer_of(run, step_slot, command->node, slot, &args[i].buffer));
+        default: CLV_TRY(buffer_of(b, slot, &args[i].buffer));
         }
     }
     clv__kernel_ref kernel;
-    CLV_TRY(clv__programs_find(run->device, launch, &kernel));
+    CLV_TRY(clv__programs_find(device, launch, &kernel));
     command->own_kernel = true;
-    return run->device->backend->kernel_create(kernel.program, kernel.name, args, launch->n_slots, &launch->grid,
-                                               error_of(run), &command->kernel);
+    return device->backend->kernel_create(kernel.program, kernel.name, args, launch->n_slots, &launch->grid,
+                                          clv__runtime_error_of(device->runtime), &command->kernel);
 }
 
-static clv_status bind_buffers(clv_run *run, int step_slot, clv__command *command) {
+static clv_status bind_buffers(const binding *b, clv__command *command) {
     const clv__launch *launch = command->launch;
     command->buffers = clv__alloc((size_t)launch->n_slots, sizeof(clv__bbuffer *));
-    if (!command->buffers) return out_of_memory(run);
-    for (int i = 0; i < launch->n_slots; i++)
-        CLV_TRY(buffer_of(run, step_slot, command->node, &launch->slots[i], &command->buffers[i]));
+    if (!command->buffers) return out_of_memory(b->station->run);
+    for (int i = 0; i < launch->n_slots; i++) CLV_TRY(buffer_of(b, &launch->slots[i], &command->buffers[i]));
     return CLV_OK;
 }
 
 /** Does the launch touch memory that differs between the slots? */
-static bool depends_on_slot(const clv_run *run, const clv__node *node, const clv__launch *launch) {
+static bool depends_on_slot(const binding *b, const clv__launch *launch) {
     for (int i = 0; i < launch->n_slots; i++) {
         const clv__slot *slot = &launch->slots[i];
         if (slot->kind != CLV__SLOT_IN && slot->kind != CLV__SLOT_OUT) continue;
-        const clv_tensor *tensor = tensor_of(node, slot);
-        if (tensor && run->plan->tensors[tensor->id].segment == CLV__IN_INPUTS) return true;
+        int value = value_of(b, slot);
+        if (value >= 0 && b->station->run->plan->values[value].segment == CLV__IN_INPUTS) return true;
     }
     return false;
 }
 
-static clv_status bind_command(clv_run *run, size_t at, const clv__node *node, const clv__launch *launch) {
+static clv_status bind_launch(clv__station *station, const clv__plan_node *at, const clv__launch *launch) {
+    size_t number = station->n_commands++; // counted first: unbind frees what a failure leaves half made
     for (int slot = 0; slot < CLV__SLOTS; slot++) {
-        clv__command *command = &run->commands[slot][at];
-        if (slot > 0 && launch->kind == CLV__LAUNCH_KERNEL && !depends_on_slot(run, node, launch)) {
-            *command = run->commands[0][at];
+        binding b = {station, at, slot};
+        clv__command *command = &station->commands[slot][number];
+        if (slot > 0 && launch->kind == CLV__LAUNCH_KERNEL && !depends_on_slot(&b, launch)) {
+            *command = station->commands[0][number];
             command->own_kernel = false;
             continue;
         }
-        *command = (clv__command){.kind = launch->kind, .node = node, .launch = launch};
-        CLV_TRY(launch->kind == CLV__LAUNCH_KERNEL ? bind_kernel(run, slot, command) : bind_buffers(run, slot, command));
+        *command = (clv__command){.work = CLV__COMPUTE, .node = at->node, .launch = launch};
+        CLV_TRY(launch->kind == CLV__LAUNCH_KERNEL ? bind_kernel(&b, command) : bind_buffers(&b, command));
     }
     return CLV_OK;
 }
 
 /** Nothing to compute: a kernel over no elements. */
 static bool is_empty(const clv__launch *launch) {
-    if (launch->kind != CLV__LAUNCH_KERNEL) return launch->kind != CLV__LAUNCH_REFERENCE && launch->kind != CLV__LAUNCH_GEMM && launch->bytes == 0;
+    if (launch->kind == CLV__LAUNCH_COPY || launch->kind == CLV__LAUNCH_FILL) return launch->bytes == 0;
+    if (launch->kind != CLV__LAUNCH_KERNEL) return false;
     for (int i = 0; i < launch->grid.dims; i++) {
         if (launch->grid.global[i] == 0) return true;
     }
     return false;
 }
 
-clv_status clv__run_bind(clv_run *run, const clv__plan_node **failed) {
-    const clv_plan *plan = run->plan;
-    *failed = NULL;
-    size_t n = 0;
-    for (int i = 0; i < plan->n_nodes; i++) n += plan->nodes[i].launches.n;
-    for (int slot = 0; slot < CLV__SLOTS; slot++) {
-        run->parts[slot] = clv__alloc((size_t)plan->n_tensors, sizeof *run->parts[slot]);
-        run->commands[slot] = clv__alloc(n, sizeof *run->commands[slot]);
-        if (!run->parts[slot] || !run->commands[slot]) return out_of_memory(run);
-    }
-    for (int id = 0; id < plan->n_tensors; id++) CLV_TRY(bind_tensor(run, id));
-    for (int i = 0; i < plan->n_nodes; i++) {
-        const clv__plan_node *at = &plan->nodes[i];
-        for (size_t j = 0; j < at->launches.n; j++) {
-            if (is_empty(&at->launches.items[j])) continue;
-            size_t command = run->n_commands++; // counted first: unbind frees what a failure leaves half made
-            clv_status status = bind_command(run, command, at->node, &at->launches.items[j]);
-            if (status != CLV_OK) {
-                clv__error_prefix(error_of(run), "%s '%s', variant '%s' on %s: ", at->node->io.op->name, at->node->layer,
-                                  at->variant ? at->variant->name : "reference", run->device->info.name);
-                *failed = at;
-                return status;
-            }
+static clv_status bind_node(clv_run *run, const clv__plan_node *at) {
+    clv__station *station = &run->stations[at->place];
+    if (at->work != CLV__COMPUTE) {
+        for (int slot = 0; slot < CLV__SLOTS; slot++) {
+            station->commands[slot][station->n_commands] = (clv__command){.work = at->work, .node = at->node, .transfer = at->transfer};
         }
+        station->n_commands++;
+        return CLV_OK;
+    }
+    for (size_t j = 0; j < at->launches.n; j++) {
+        if (is_empty(&at->launches.items[j])) continue;
+        clv_status status = bind_launch(station, at, &at->launches.items[j]);
+        if (status == CLV_OK) continue;
+        clv__error_prefix(clv__plan_error(run->plan), "%s '%s', variant '%s' on %s: ", at->node->io.op->name, at->node->layer,
+                          at->variant ? at->variant->name : "reference", station->device->info.name);
+        return status;
     }
     return CLV_OK;
 }
 
-void clv__run_unbind(clv_run *run) {
-    const clv__backend *backend = run->device->backend;
+static clv_status make_room(clv_run *run) {
+    const clv_plan *plan = run->plan;
+    for (int slot = 0; slot < CLV__SLOTS; slot++) {
+        run->parts[slot] = clv__alloc(plan->n_values, sizeof *run->parts[slot]);
+        run->passages[slot] = clv__alloc(plan->n_transfers, sizeof *run->passages[slot]);
+        if (!run->parts[slot] || !run->passages[slot]) return out_of_memory(run);
+    }
+    for (int s = 0; s < run->n_stations; s++) {
+        size_t n = 0;
+        for (size_t i = 0; i < plan->n_nodes; i++) {
+            if (plan->nodes[i].place == s) n += plan->nodes[i].work == CLV__COMPUTE ? plan->nodes[i].launches.n : 1;
+        }
+        for (int slot = 0; slot < CLV__SLOTS; slot++) {
+            run->stations[s].commands[slot] = clv__alloc(n, sizeof *run->stations[s].commands[slot]);
+            if (!run->stations[s].commands[slot]) return out_of_memory(run);
+        }
+        run->stations[s].home = clv__session_home(run->session, run->stations[s].device);
+    }
+    return CLV_OK;
+}
+
+clv_status clv__run_bind(clv_run *run, const clv__plan_node **failed) {
+    const clv_plan *plan = run->plan;
+    *failed = NULL;
+    CLV_TRY(make_room(run));
+    for (size_t id = 0; id < plan->n_values; id++) CLV_TRY(bind_value(run, id));
+    for (size_t i = 0; i < plan->n_nodes; i++) {
+        clv_status status = bind_node(run, &plan->nodes[i]);
+        if (status == CLV_OK) continue;
+        *failed = &plan->nodes[i];
+        return status;
+    }
+    return CLV_OK;
+}
+
+static void station_unbind(clv__station *station) {
+    const clv__backend *backend = station->device->backend;
     for (int slot = CLV__SLOTS; slot-- > 0;) {
-        for (size_t i = 0; run->commands[slot] && i < run->n_commands; i++) {
-            clv__command *command = &run->commands[slot][i];
+        for (size_t i = 0; station->commands[slot] && i < station->n_commands; i++) {
+            clv__command *command = &station->commands[slot][i];
             if (command->own_kernel) backend->kernel_destroy(command->kernel);
             free(command->buffers);
         }
-        free(run->commands[slot]);
-        run->commands[slot] = NULL;
-        for (int id = 0; run->parts[slot] && id < run->plan->n_tensors; id++) {
-            if (run->parts[slot][id].owned) backend->buffer_destroy(run->parts[slot][id].buffer);
+        free(station->commands[slot]);
+        station->commands[slot] = NULL;
+    }
+    for (size_t i = 0; i < station->n_workspaces; i++) backend->buffer_destroy(station->workspaces[i].buffer);
+    free(station->workspaces);
+    station->workspaces = NULL;
+    station->n_workspaces = station->workspaces_room = station->n_commands = 0;
+}
+
+void clv__run_unbind(clv_run *run) {
+    for (int s = 0; s < run->n_stations; s++) station_unbind(&run->stations[s]);
+    for (int slot = CLV__SLOTS; slot-- > 0;) {
+        for (size_t id = 0; run->parts[slot] && id < run->plan->n_values; id++) {
+            const clv__part *part = &run->parts[slot][id];
+            if (part->owned) run->stations[run->plan->values[id].place].device->backend->buffer_destroy(part->buffer);
         }
         free(run->parts[slot]);
         run->parts[slot] = NULL;
+        free(run->passages[slot]);
+        run->passages[slot] = NULL;
     }
-    for (size_t i = 0; i < run->n_workspaces; i++) backend->buffer_destroy(run->workspaces[i].buffer);
-    free(run->workspaces);
-    run->workspaces = NULL;
-    run->n_workspaces = run->workspaces_room = run->n_commands = 0;
 }

@@ -1,140 +1,68 @@
 // SPDX-License-Identifier: Apache-2.0
-// Runs: feed, step, fetch. The caller's thread copies to and from staging memory and posts a step; the device's worker
-// uploads, enqueues the commands and reads the outputs back. Nothing is allocated in a step, and the device is not
-// waited for: a slot is waited for when it is needed again, two steps later.
+// The caller's side of a run: feed, step, fetch. Copies to and from staging memory and posts steps to the devices' workers.
+// Nothing is allocated in a step, and devices are not waited for: a slot is waited for when it is needed again, two
+// steps later.
 #include "exec/run.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "exec/reference.h"
-
 static clv__error *error_of(const clv_run *run) {
-    return clv__runtime_error_of(run->device->runtime);
+    return clv__plan_error(run->plan);
 }
 
-// ---- staging ----------------------------------------------------------------------------------------------------------
-
-static char *staged_inputs(const clv_run *run, int slot) {
-    return (char *)run->session->staging.pointer + (size_t)slot * run->plan->input_bytes;
+/** The first failure stays; receivers that wait for a sender are woken by it. */
+static void fail(clv_run *run, clv_status status) {
+    pthread_mutex_lock(&run->lock);
+    if (run->status == CLV_OK) run->status = status;
+    pthread_cond_broadcast(&run->changed);
+    pthread_mutex_unlock(&run->lock);
 }
 
-static char *staged_outputs(const clv_run *run, int slot) {
-    return (char *)run->session->staging.pointer + CLV__SLOTS * run->plan->input_bytes + (size_t)slot * run->plan->staged_bytes;
-}
-
-static int index_of(const int *ids, int n, int id) {
-    for (int i = 0; i < n; i++) {
-        if (ids[i] == id) return i;
-    }
-    return -1;
-}
-
-// ---- the worker's side ------------------------------------------------------------------------------------------------
-
-static clv_status enqueue(clv_run *run, const clv__command *command) {
-    const clv__backend *backend = run->device->backend;
-    clv__bdevice *open = run->device->open;
-    clv__error *error = error_of(run);
-    const clv__launch *launch = command->launch;
-    clv__bbuffer *const *b = command->buffers;
-    switch (command->kind) {
-    case CLV__LAUNCH_KERNEL: return backend->launch(open, command->kernel, NULL, error);
-    case CLV__LAUNCH_COPY: return backend->copy(open, b[1], 0, b[0], 0, launch->bytes, error);
-    case CLV__LAUNCH_FILL: return backend->fill(open, b[0], 0, launch->bytes, launch->pattern, error);
-    case CLV__LAUNCH_GEMM:
-        return backend->gemm(open, launch->gemm.transpose_a, launch->gemm.transpose_b, launch->gemm.m, launch->gemm.n,
-                             launch->gemm.k, launch->gemm.alpha, b[1], launch->gemm.lda, launch->gemm.stride_a, b[2],
-                             launch->gemm.ldb, launch->gemm.stride_b, launch->gemm.beta, b[0], launch->gemm.ldc,
-                             launch->gemm.stride_c, launch->gemm.n_batch, error);
-    case CLV__LAUNCH_REFERENCE:
-        return backend->call(open, clv__reference_call, (void *)&command->node->io, b, launch->n_slots, error);
-    }
-    return CLV_E_INTERNAL;
-}
-
-static clv_status upload(clv_run *run, int slot) {
-    const clv__backend *backend = run->device->backend;
-    clv__bdevice *open = run->device->open;
-    size_t bytes = run->plan->input_bytes;
-    if (bytes == 0) return CLV_OK;
-    clv__bevent *arrived = NULL;
-    CLV_TRY(backend->write(open, CLV__QUEUE_TRANSFER, run->session->io.buffer, (size_t)slot * bytes, bytes,
-                           staged_inputs(run, slot), NULL, &arrived, error_of(run)));
-    clv_status status = backend->wait_on_queue(open, CLV__QUEUE_COMPUTE, arrived, error_of(run));
-    backend->event_destroy(arrived);
+static clv_status status_of(clv_run *run) {
+    pthread_mutex_lock(&run->lock);
+    clv_status status = run->status;
+    pthread_mutex_unlock(&run->lock);
     return status;
 }
 
-static clv_status read_outputs(clv_run *run, int slot) {
-    const clv_plan *plan = run->plan;
-    for (int i = 0; i < plan->n_outputs; i++) {
-        int id = plan->outputs[i];
-        size_t bytes = plan->tensors[id].bytes;
-        if (bytes == 0) continue;
-        CLV_TRY(run->device->backend->read(run->device->open, CLV__QUEUE_COMPUTE, run->parts[slot][id].buffer, 0, bytes,
-                                           staged_outputs(run, slot) + run->staged_at[i], NULL, NULL, error_of(run)));
-    }
-    return CLV_OK;
-}
-
-static clv_status enqueue_step(clv_run *run, int slot, clv__bevent **done) {
-    const clv__backend *backend = run->device->backend;
-    CLV_TRY(upload(run, slot));
-    for (size_t i = 0; i < run->n_commands; i++) {
-        const clv__command *command = &run->commands[slot][i];
-        clv_status status = enqueue(run, command);
-        if (status != CLV_OK) {
-            clv__error_prefix(error_of(run), "%s '%s' on %s: ", command->node->io.op->name, command->node->layer,
-                              run->device->info.name);
-            return status;
-        }
-    }
-    CLV_TRY(read_outputs(run, slot));
-    CLV_TRY(backend->record(run->device->open, CLV__QUEUE_COMPUTE, done, error_of(run)));
-    return backend->flush(run->device->open, error_of(run));
-}
-
+/** The worker's job. */
 static void run_step(clv__job *job) {
     clv__step *step = (clv__step *)job;
-    clv_run *run = step->run;
+    clv_run *run = step->station->run;
     clv__bevent *done = NULL;
-    pthread_mutex_lock(&run->lock);
-    clv_status status = run->status; // after a failure nothing more is enqueued
-    pthread_mutex_unlock(&run->lock);
-    if (status == CLV_OK) status = enqueue_step(run, step->index, &done);
+    clv_status status = status_of(run); // after a failure nothing more is enqueued
+    if (status == CLV_OK) {
+        status = clv__station_enqueue(step->station, step->slot, &done);
+        if (status != CLV_OK) fail(run, status);
+    }
     pthread_mutex_lock(&run->lock);
     step->done = done;
-    step->status = status;
     step->state = CLV__SLOT_ENQUEUED;
     pthread_cond_broadcast(&run->changed);
     pthread_mutex_unlock(&run->lock);
 }
 
-// ---- the caller's side ------------------------------------------------------------------------------------------------
+// ---- waiting --------------------------------------------------------------------------------------------------------------
 
-/** Wait until the slot's step, if any, is done on the device. */
-static clv_status wait_for_slot(clv_run *run, int slot) {
-    clv__step *step = &run->steps[slot];
+/** Wait until a station's step in the slot, if any, is done on the device. */
+static void wait_for_station(clv_run *run, clv__station *station, int slot) {
+    clv__step *step = &station->steps[slot];
     pthread_mutex_lock(&run->lock);
     while (step->state == CLV__SLOT_POSTED) pthread_cond_wait(&run->changed, &run->lock);
     bool enqueued = step->state == CLV__SLOT_ENQUEUED;
     step->state = CLV__SLOT_FREE;
     pthread_mutex_unlock(&run->lock);
-    if (!enqueued) return run->status;
-    clv_status status = step->status;
-    if (step->done) {
-        clv_status waited = run->device->backend->event_wait(step->done, error_of(run));
-        if (status == CLV_OK) status = waited;
-        run->device->backend->event_destroy(step->done);
-        step->done = NULL;
-    }
-    if (status != CLV_OK) {
-        pthread_mutex_lock(&run->lock);
-        if (run->status == CLV_OK) run->status = status;
-        pthread_mutex_unlock(&run->lock);
-    }
-    return run->status;
+    if (!enqueued || !step->done) return;
+    clv_status status = station->device->backend->event_wait(step->done, error_of(run));
+    station->device->backend->event_destroy(step->done);
+    step->done = NULL;
+    if (status != CLV_OK) fail(run, status);
+}
+
+static clv_status wait_for_slot(clv_run *run, int slot) {
+    for (int s = 0; s < run->n_stations; s++) wait_for_station(run, &run->stations[s], slot);
+    return status_of(run);
 }
 
 /** Take the session's memory over from another run, whose steps are waited for. */
@@ -143,9 +71,21 @@ static clv_status take_turn(clv_run *run) {
     if (session->active == run) return CLV_OK;
     if (session->active) CLV_TRY(clv_run_finish(session->active));
     session->active = run;
-    memset(run->ever_fed, 0, (size_t)run->plan->n_inputs * sizeof *run->ever_fed); // staging was another's
-    memset(run->fed, 0, (size_t)run->plan->n_inputs * sizeof *run->fed);
+    for (int s = 0; s < run->n_stations; s++) { // staging was another's
+        clv__station *station = &run->stations[s];
+        memset(station->ever_fed, 0, (size_t)station->place->n_inputs * sizeof *station->ever_fed);
+        memset(station->fed, 0, (size_t)station->place->n_inputs * sizeof *station->fed);
+    }
     return CLV_OK;
+}
+
+// ---- feeding, stepping, fetching ------------------------------------------------------------------------------------------
+
+static int index_of(const clv_run *run, const int *values, int n, const clv_tensor *tensor) {
+    for (int i = 0; i < n; i++) {
+        if (run->plan->values[values[i]].tensor == tensor) return i;
+    }
+    return -1;
 }
 
 clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data, size_t bytes) {
@@ -158,29 +98,32 @@ clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data,
     CLV_TRY(take_turn(run));
     int slot = (int)(run->next_ticket % CLV__SLOTS);
     CLV_TRY(wait_for_slot(run, slot));
-    int at = index_of(plan->inputs, plan->n_inputs, input->id);
-    if (at < 0) return CLV_OK; // nothing that is computed needs it
-    memcpy(staged_inputs(run, slot) + plan->tensors[input->id].offset, data, bytes);
-    run->fed[at] = run->ever_fed[at] = true;
+    for (int s = 0; s < run->n_stations; s++) { // wherever it is used; nowhere is fine
+        clv__station *station = &run->stations[s];
+        int at = index_of(run, station->place->inputs, station->place->n_inputs, input);
+        if (at < 0) continue;
+        memcpy(clv__staged_inputs(station, slot) + plan->values[station->place->inputs[at]].offset, data, bytes);
+        station->fed[at] = station->ever_fed[at] = true;
+    }
     return CLV_OK;
 }
 
 /** Inputs that were not fed for this step keep the last step's values; the random state is fed here. */
-static clv_status complete_inputs(clv_run *run, int slot) {
-    const clv_plan *plan = run->plan;
-    clv_session *session = run->session;
-    for (int i = 0; i < plan->n_inputs; i++) {
-        const clv_tensor *input = plan->graph->tensors[plan->inputs[i]];
-        size_t offset = plan->tensors[input->id].offset, bytes = plan->tensors[input->id].bytes;
-        if (input == plan->graph->random) {
+static clv_status complete_inputs(clv__station *station, int slot) {
+    const clv_plan *plan = station->run->plan;
+    const clv_session *session = station->run->session;
+    for (int i = 0; i < station->place->n_inputs; i++) {
+        const clv__value *value = &plan->values[station->place->inputs[i]];
+        if (value->tensor == plan->graph->random) {
             uint32_t words[4] = {(uint32_t)session->seed, (uint32_t)(session->seed >> 32), (uint32_t)session->step, 0};
-            memcpy(staged_inputs(run, slot) + offset, words, sizeof words);
-        } else if (!run->ever_fed[i]) {
-            CLV_FAIL(error_of(run), CLV_E_STATE, "input '%s' was not fed before the step", input->name);
-        } else if (!run->fed[i]) {
-            memcpy(staged_inputs(run, slot) + offset, staged_inputs(run, !slot) + offset, bytes);
+            memcpy(clv__staged_inputs(station, slot) + value->offset, words, sizeof words);
+        } else if (!station->ever_fed[i]) {
+            CLV_FAIL(error_of(station->run), CLV_E_STATE, "input '%s' was not fed before the step", value->tensor->name);
+        } else if (!station->fed[i]) {
+            memcpy(clv__staged_inputs(station, slot) + value->offset, clv__staged_inputs(station, !slot) + value->offset,
+                   value->bytes);
         }
-        run->fed[i] = false;
+        station->fed[i] = false;
     }
     return CLV_OK;
 }
@@ -188,11 +131,15 @@ static clv_status complete_inputs(clv_run *run, int slot) {
 clv_status clv_run_step(clv_run *run, int64_t *ticket) {
     CLV_TRY(take_turn(run));
     int slot = (int)(run->next_ticket % CLV__SLOTS);
-    clv__step *step = &run->steps[slot];
     CLV_TRY(wait_for_slot(run, slot));
-    CLV_TRY(complete_inputs(run, slot));
-    step->state = CLV__SLOT_POSTED;
-    clv__worker_post(run->device, &step->job);
+    for (int s = 0; s < run->n_stations; s++) CLV_TRY(complete_inputs(&run->stations[s], slot));
+    clv__workers_lock(run->session->runtime); // every device gets the steps of all runs in one order
+    for (int s = 0; s < run->n_stations; s++) {
+        clv__step *step = &run->stations[s].steps[slot];
+        step->state = CLV__SLOT_POSTED;
+        clv__worker_post(run->stations[s].device, &step->job);
+    }
+    clv__workers_unlock(run->session->runtime);
     if (ticket) *ticket = run->next_ticket;
     run->next_ticket++;
     if (run->plan->trains) run->session->step++;
@@ -200,8 +147,12 @@ clv_status clv_run_step(clv_run *run, int64_t *ticket) {
 }
 
 clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output, void *data, size_t bytes) {
-    const clv_plan *plan = run->plan;
-    int at = output && output->graph == plan->graph ? index_of(plan->outputs, plan->n_outputs, output->id) : -1;
+    const clv__station *station = NULL;
+    int at = -1;
+    for (int s = 0; s < run->n_stations && at < 0 && output; s++) {
+        station = &run->stations[s];
+        at = index_of(run, station->place->outputs, station->place->n_outputs, output);
+    }
     if (at < 0) CLV_FAIL(error_of(run), CLV_E_VALUE, "'%s' is not an output of this run's graph", clv_tensor_name(output));
     if (bytes != clv_tensor_bytes(output)) {
         CLV_FAIL(error_of(run), CLV_E_SHAPE, "output '%s' has %zu bytes, %zu were asked for", output->name,
@@ -213,7 +164,7 @@ clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output,
     }
     int slot = (int)(ticket % CLV__SLOTS);
     CLV_TRY(wait_for_slot(run, slot));
-    memcpy(data, staged_outputs(run, slot) + run->staged_at[at], bytes);
+    memcpy(data, clv__staged_outputs(station, slot) + station->staged_at[at], bytes);
     return CLV_OK;
 }
 
@@ -226,7 +177,7 @@ clv_status clv_run_finish(clv_run *run) {
     return status;
 }
 
-// ---- making and unmaking ------------------------------------------------------------------------------------------------
+// ---- making and unmaking ----------------------------------------------------------------------------------------------------
 
 /** Bind the commands. A variant whose kernel the device will not run as planned goes into quarantine, and the plan is made
  *  again without it; pinned choices are not replaced. */
@@ -237,27 +188,38 @@ static clv_status bind_or_replan(clv_run *run) {
         clv_status status = clv__run_bind(run, &failed);
         if (status != CLV_E_UNSUPPORTED || !failed || !failed->variant || run->plan->pins) return status;
         clv__run_unbind(run);
-        CLV_TRY(clv__quarantine_add(run->device, failed->node->io.op, failed->variant->name, error_of(run)->text));
-        run->plan->prepared = false;
+        CLV_TRY(clv__quarantine_add(run->plan->places[failed->place].device, failed->node->io.op, failed->variant->name,
+                                    error_of(run)->text));
         CLV_TRY(clv__plan_again(run->plan));
     }
 }
 
-static clv_status run_start(clv_run *run) {
-    clv_plan *plan = run->plan;
-    run->fed = clv__alloc((size_t)plan->n_inputs, sizeof *run->fed);
-    run->ever_fed = clv__alloc((size_t)plan->n_inputs, sizeof *run->ever_fed);
-    run->staged_at = clv__alloc((size_t)plan->n_outputs, sizeof *run->staged_at);
-    if (!run->fed || !run->ever_fed || !run->staged_at)
+static clv_status station_start(clv_run *run, int index) {
+    clv__station *station = &run->stations[index];
+    const clv__place *place = &run->plan->places[index];
+    *station = (clv__station){.run = run, .index = index, .place = place, .device = place->device};
+    station->fed = clv__alloc((size_t)place->n_inputs, sizeof *station->fed);
+    station->ever_fed = clv__alloc((size_t)place->n_inputs, sizeof *station->ever_fed);
+    station->staged_at = clv__alloc((size_t)place->n_outputs, sizeof *station->staged_at);
+    if (!station->fed || !station->ever_fed || !station->staged_at)
         CLV_FAIL(error_of(run), CLV_E_HOST_MEMORY, "no host memory for a run");
     size_t offset = 0;
-    for (int i = 0; i < plan->n_outputs; i++) {
-        run->staged_at[i] = offset;
-        offset += clv__size_align(plan->tensors[plan->outputs[i]].bytes, plan->device->info.alignment_bytes);
+    for (int i = 0; i < place->n_outputs; i++) {
+        station->staged_at[i] = offset;
+        offset += clv__size_align(run->plan->values[place->outputs[i]].bytes, place->device->info.alignment_bytes);
     }
     for (int slot = 0; slot < CLV__SLOTS; slot++)
-        run->steps[slot] = (clv__step){.job.run = run_step, .run = run, .index = slot};
-    CLV_TRY(clv__worker_start(run->device));
+        station->steps[slot] = (clv__step){.job.run = run_step, .station = station, .slot = slot};
+    return clv__worker_start(place->device);
+}
+
+static clv_status run_start(clv_run *run) {
+    run->stations = clv__alloc((size_t)run->plan->n_places, sizeof *run->stations);
+    if (!run->stations) CLV_FAIL(error_of(run), CLV_E_HOST_MEMORY, "no host memory for a run");
+    for (int i = 0; i < run->plan->n_places; i++) {
+        run->n_stations++;
+        CLV_TRY(station_start(run, i));
+    }
     return bind_or_replan(run);
 }
 
@@ -267,7 +229,6 @@ clv_status clv_run_create(clv_session *session, clv_plan *plan, clv_run **out) {
     if (!run) CLV_FAIL(clv__runtime_error_of(session->runtime), CLV_E_HOST_MEMORY, "no host memory for a run");
     run->session = session;
     run->plan = plan;
-    run->device = plan->device;
     pthread_mutex_init(&run->lock, NULL);
     pthread_cond_init(&run->changed, NULL);
     clv_status status = run_start(run);
@@ -281,17 +242,31 @@ clv_status clv_run_create(clv_session *session, clv_plan *plan, clv_run **out) {
     return CLV_OK;
 }
 
+/** Events of values that were sent and, after a failure, never received. */
+static void drop_passages(clv_run *run) {
+    for (int slot = 0; slot < CLV__SLOTS; slot++) {
+        for (size_t i = 0; run->passages[slot] && i < run->plan->n_transfers; i++) {
+            clv__station *sender = &run->stations[run->plan->values[run->plan->transfers[i].from].place];
+            sender->device->backend->event_destroy(run->passages[slot][i].event);
+        }
+    }
+}
+
 void clv_run_destroy(clv_run *run) {
     if (!run) return;
     clv_status status = clv_run_finish(run);
     (void)status; // whoever cares has fetched or finished before
     if (run->session->active == run) run->session->active = NULL;
     if (run->counted) run->session->n_runs--;
+    drop_passages(run);
     clv__run_unbind(run);
+    for (int s = 0; s < run->n_stations; s++) {
+        free(run->stations[s].fed);
+        free(run->stations[s].ever_fed);
+        free(run->stations[s].staged_at);
+    }
+    free(run->stations);
     pthread_cond_destroy(&run->changed);
     pthread_mutex_destroy(&run->lock);
-    free(run->fed);
-    free(run->ever_fed);
-    free(run->staged_at);
     free(run);
 }

@@ -2,7 +2,8 @@
 // Inside of a run: commands with their arguments fixed, and two slots so that one step is fed while another computes.
 //
 // The io buffer:   | inputs, slot 0 | inputs, slot 1 | outputs |        step t uses slot t % 2
-// Staging (host):  | inputs, slot 0 | inputs, slot 1 | outputs of slot 0 | outputs of slot 1 |
+// Staging (host):  | inputs, slot 0 | inputs, slot 1 | outputs and sent values of slot 0 | of slot 1 |
+// Each device of the plan is a station with its own commands; stations meet only at transfers.
 #ifndef CLV_EXEC_RUN_H
 #define CLV_EXEC_RUN_H
 
@@ -11,25 +12,25 @@
 
 enum { CLV__SLOTS = 2 };
 
-/** One launch, copy or fill with its arguments fixed; enqueued as it stands. */
+/** One launch, copy, fill or carry with its arguments fixed; enqueued as it stands. */
 typedef struct clv__command {
-    clv__launch_kind kind;
-    const clv__node *node;
+    clv__work work;             // COMPUTE: `launch`; SEND, RECEIVE: `transfer`
+    const clv__node *node;      // NULL: a fed input that is carried
     const clv__launch *launch;
-    clv__bkernel *kernel;                // KERNEL
-    clv__bbuffer **buffers;              // REFERENCE: of every slot; COPY, FILL, GEMM: the same, by slot
-    bool own_kernel;                     // made for this slot (not shared with slot 0's command)
+    clv__bkernel *kernel;       // of a KERNEL launch
+    bool own_kernel;            // made for this slot (not shared with slot 0's command)
+    clv__bbuffer **buffers;     // of other launches: of every argument
+    int transfer;
 } clv__command;
 
 typedef enum clv__slot_state { CLV__SLOT_FREE, CLV__SLOT_POSTED, CLV__SLOT_ENQUEUED } clv__slot_state;
 
-/** A step under way. */
+/** A step under way on one device. */
 typedef struct clv__step {
     clv__job job; // must stay first
-    clv_run *run;
-    int index; // of the slot
+    struct clv__station *station;
+    int slot;
     clv__slot_state state;
-    clv_status status;
     clv__bevent *done;
 } clv__step;
 
@@ -39,23 +40,40 @@ typedef struct clv__part {
     bool owned;           // made by this run; else the session's own allocation
 } clv__part;
 
-struct clv_run {
-    clv_session *session;
-    clv_plan *plan;
+/** A run's share of one device. */
+typedef struct clv__station {
+    clv_run *run;
+    int index; // of the plan's place
+    const clv__place *place;
+    clv__home *home;
     clv_device *device;
-    clv__part *parts[CLV__SLOTS];       // by tensor id
-    clv__part *workspaces;              // parts of the workspace that launches use
+    clv__part *workspaces; // parts of the workspace that launches use
     size_t n_workspaces, workspaces_room;
     clv__command *commands[CLV__SLOTS];
     size_t n_commands;
-    bool *fed;                          // by index in plan->inputs: fed since the last step
+    bool *fed;       // by index in place->inputs: fed since the last step
     bool *ever_fed;
-    size_t *staged_at;                  // by index in plan->outputs: offset in a slot's staged outputs
+    size_t *staged_at; // by index in place->outputs: offset in a slot's staged outputs
     clv__step steps[CLV__SLOTS];
+} clv__station;
+
+/** A value on its way in one slot: sent when `event` is there. */
+typedef struct clv__passage {
+    bool sent;
+    clv__bevent *event;
+} clv__passage;
+
+struct clv_run {
+    clv_session *session;
+    clv_plan *plan;
+    clv__part *parts[CLV__SLOTS];       // by value
+    clv__station *stations;             // by place
+    int n_stations;
+    clv__passage *passages[CLV__SLOTS]; // by transfer
     int64_t next_ticket;                // of the step that is fed now
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    clv_status status;                  // sticky: the first failure on the device
+    clv_status status;                  // sticky: the first failure on a device
     bool counted;                       // in the session's n_runs
 };
 
@@ -63,5 +81,12 @@ struct clv_run {
  *  command could not be made, NULL if it was none's fault. */
 clv_status clv__run_bind(clv_run *run, const clv__plan_node **at);
 void clv__run_unbind(clv_run *run);
+
+/** On the device's worker: upload, every command, read back, and an event at the end. */
+clv_status clv__station_enqueue(clv__station *station, int slot, clv__bevent **done);
+
+/** Staging memory of a slot: inputs, and outputs with what is sent behind them. */
+char *clv__staged_inputs(const clv__station *station, int slot);
+char *clv__staged_outputs(const clv__station *station, int slot);
 
 #endif

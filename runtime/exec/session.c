@@ -24,16 +24,21 @@ static void chunks_destroy(clv__chunks *chunks) {
 }
 
 static void arenas_destroy(clv_session *session) {
-    chunks_destroy(&session->gradients);
-    chunks_destroy(&session->activations);
-    clv__memory_destroy(&session->workspace);
-    clv__memory_destroy(&session->io);
-    clv__memory_destroy(&session->staging);
+    for (size_t i = 0; i < session->n_homes; i++) {
+        clv__home *home = session->homes[i];
+        chunks_destroy(&home->gradients);
+        chunks_destroy(&home->activations);
+        clv__memory_destroy(&home->workspace);
+        clv__memory_destroy(&home->io);
+        clv__memory_destroy(&home->staging);
+    }
 }
 
 void clv_session_destroy(clv_session *session) {
     if (!session) return;
     arenas_destroy(session);
+    for (size_t i = 0; i < session->n_homes; i++) free(session->homes[i]);
+    free(session->homes);
     for (size_t i = 0; i < session->n_kept; i++) {
         clv__memory_destroy(&session->kept[i].memory);
         free(session->kept[i].name);
@@ -83,14 +88,16 @@ static clv_status check_access(clv_session *session, int index, size_t bytes, co
 
 clv_status clv_session_read(clv_session *session, int index, void *data, size_t bytes) {
     CLV_TRY(check_access(session, index, bytes, "read"));
-    transfer t = {session->device, session->kept[index].memory.buffer, NULL, data, bytes};
-    return clv__worker_call(session->device, do_transfer, &t);
+    const clv__memory *memory = &session->kept[index].memory;
+    transfer t = {memory->device, memory->buffer, NULL, data, bytes};
+    return clv__worker_call(memory->device, do_transfer, &t);
 }
 
 clv_status clv_session_write(clv_session *session, int index, const void *data, size_t bytes) {
     CLV_TRY(check_access(session, index, bytes, "write"));
-    transfer t = {session->device, session->kept[index].memory.buffer, data, NULL, bytes};
-    return clv__worker_call(session->device, do_transfer, &t);
+    const clv__memory *memory = &session->kept[index].memory;
+    transfer t = {memory->device, memory->buffer, data, NULL, bytes};
+    return clv__worker_call(memory->device, do_transfer, &t);
 }
 
 // ---- first values -----------------------------------------------------------------------------------------------------
@@ -120,11 +127,10 @@ static void fill_first_values(const clv_tensor *tensor, uint64_t seed, float *va
     }
 }
 
-static clv_status keep(clv_session *session, const clv_tensor *tensor) {
+static clv_status keep(clv_session *session, const clv_tensor *tensor, clv_device *device) {
     clv__error *error = clv__runtime_error_of(session->runtime);
-    int at = clv_session_find(session, tensor->name);
-    if (at >= 0) {
-        const clv__kept *old = &session->kept[at];
+    const clv__kept *old = clv__session_kept(session, tensor->name, device);
+    if (old) {
         if (clv_shape_equal(&old->desc.shape, &tensor->desc.shape) && old->desc.dtype == tensor->desc.dtype) return CLV_OK;
         char was[128], is[128];
         CLV_FAIL(error, CLV_E_SHAPE, "'%s' is in the session with shape %s, the plan wants %s", tensor->name,
@@ -139,11 +145,11 @@ static clv_status keep(clv_session *session, const clv_tensor *tensor) {
         clv__error_set(error, status, "no host memory for '%s'", tensor->name);
         goto done;
     }
-    status = clv__memory_create(session->device, bytes, tensor->category, tensor->layer, &kept.memory);
+    status = clv__memory_create(device, bytes, tensor->category, tensor->layer, &kept.memory);
     if (status != CLV_OK) goto done;
     fill_first_values(tensor, session->seed, values);
-    transfer t = {session->device, kept.memory.buffer, values, NULL, bytes};
-    status = clv__worker_call(session->device, do_transfer, &t);
+    transfer t = {device, kept.memory.buffer, values, NULL, bytes};
+    status = clv__worker_call(device, do_transfer, &t);
     if (status != CLV_OK) goto done;
     session->kept[session->n_kept++] = kept;
 done:
@@ -157,30 +163,55 @@ done:
 
 // ---- reserving ----------------------------------------------------------------------------------------------------------
 
-static bool covers(const clv__chunks *chunks, const clv__layout *layout) {
-    return layout->bytes <= chunks->layout.bytes;
+clv__home *clv__session_home(const clv_session *session, const clv_device *device) {
+    for (size_t i = 0; i < session->n_homes; i++) {
+        if (session->homes[i]->device == device) return session->homes[i];
+    }
+    return NULL;
 }
 
-bool clv__session_serves(const clv_session *session, const clv_plan *plan) {
-    if (session->device != plan->device || !covers(&session->gradients, &plan->gradients) ||
-        !covers(&session->activations, &plan->activations) || plan->workspace_bytes > session->workspace.bytes ||
-        clv__io_bytes(plan) > session->io.bytes || clv__staging_bytes(plan) > session->staging.bytes)
+static clv_status home_create(clv_session *session, clv_device *device) {
+    if (clv__session_home(session, device)) return CLV_OK;
+    clv__home *home = clv__alloc(1, sizeof *home);
+    if (!home || !clv__grow(&session->homes, &session->homes_room, session->n_homes + 1, sizeof *session->homes)) {
+        free(home);
+        CLV_FAIL(clv__runtime_error_of(session->runtime), CLV_E_HOST_MEMORY, "no host memory for a session");
+    }
+    home->device = device;
+    session->homes[session->n_homes++] = home;
+    return CLV_OK;
+}
+
+static bool home_serves(const clv_session *session, const clv_plan *plan, const clv__place *place) {
+    const clv__home *home = clv__session_home(session, place->device);
+    if (!home || place->gradients.bytes > home->gradients.layout.bytes ||
+        place->activations.bytes > home->activations.layout.bytes || place->workspace_bytes > home->workspace.bytes ||
+        clv__io_bytes(place) > home->io.bytes || clv__staging_bytes(place) > home->staging.bytes)
         return false;
-    for (int i = 0; i < plan->n_persistents; i++) {
-        if (clv_session_find(session, plan->graph->tensors[plan->persistents[i]]->name) < 0) return false;
+    for (int i = 0; i < place->n_persistents; i++) {
+        if (!clv__session_kept(session, plan->values[place->persistents[i]].tensor->name, place->device)) return false;
     }
     return true;
 }
 
-static clv_status chunks_create(clv_session *session, const clv__layout *layout, clv_category category,
-                                const char *layer, clv__chunks *chunks) {
+static bool serves(const clv_session *session, clv_plan *const *plans, int n) {
+    for (int p = 0; p < n; p++) {
+        for (int i = 0; i < plans[p]->n_places; i++) {
+            if (!home_serves(session, plans[p], &plans[p]->places[i])) return false;
+        }
+    }
+    return true;
+}
+
+static clv_status chunks_create(clv__home *home, const clv__layout *layout, clv_category category, const char *layer,
+                                clv__chunks *chunks) {
     int n = 0;
     while (clv__layout_chunk(layout, n)) n++;
     chunks->items = clv__alloc((size_t)n, sizeof *chunks->items);
-    if (!chunks->items) CLV_FAIL(clv__runtime_error_of(session->runtime), CLV_E_HOST_MEMORY, "no host memory");
+    if (!chunks->items) CLV_FAIL(clv__runtime_error_of(home->device->runtime), CLV_E_HOST_MEMORY, "no host memory");
     chunks->layout = *layout;
     for (; chunks->n < n; chunks->n++) {
-        CLV_TRY(clv__memory_create(session->device, clv__layout_chunk(layout, chunks->n), category, layer,
+        CLV_TRY(clv__memory_create(home->device, clv__layout_chunk(layout, chunks->n), category, layer,
                                    &chunks->items[chunks->n]));
     }
     return CLV_OK;
@@ -194,80 +225,92 @@ static void grow_size(size_t *most, size_t bytes) {
     if (bytes > *most) *most = bytes;
 }
 
-/** The largest piece of memory that cannot be split. */
-static size_t largest_piece(clv_plan *const *plans, int n) {
-    size_t largest = 0;
+/** What a home must hold for these plans: as much as the largest, in each kind of memory. */
+typedef struct demand {
+    clv__layout gradients, activations;
+    size_t workspace, io, staging, largest;
+} demand;
+
+static demand demand_of(const clv__home *home, clv_plan *const *plans, int n) {
+    demand d = {home->gradients.layout, home->activations.layout, home->workspace.bytes, home->io.bytes, home->staging.bytes, 0};
     for (int p = 0; p < n; p++) {
-        grow_size(&largest, plans[p]->workspace_bytes);
-        grow_size(&largest, clv__io_bytes(plans[p]));
-        for (int id = 0; id < plans[p]->n_tensors; id++) {
-            if (plans[p]->tensors[id].segment != CLV__NOWHERE) grow_size(&largest, plans[p]->tensors[id].bytes);
-        }
+        const clv__place *place = clv__plan_place_of(plans[p], home->device);
+        if (!place) continue;
+        grow_layout(&d.gradients, &place->gradients);
+        grow_layout(&d.activations, &place->activations);
+        grow_size(&d.workspace, place->workspace_bytes);
+        grow_size(&d.io, clv__io_bytes(place));
+        grow_size(&d.staging, clv__staging_bytes(place));
+        grow_size(&d.largest, clv__place_largest(plans[p], place));
     }
-    return largest;
+    return d;
 }
 
-clv_status clv_plans_fit(clv_plan *const *plans, int n) {
-    if (n < 1) return CLV_E_VALUE;
-    uint64_t bytes = clv_plans_memory(plans, n).predicted_peak_bytes;
-    return clv__memory_check(plans[0]->device, (size_t)bytes, largest_piece(plans, n), "the plan");
+static size_t arena_bytes(const demand *d) {
+    return d->gradients.bytes + d->activations.bytes + d->workspace + d->io + d->staging;
 }
 
-/** What the session will hold besides what it holds now must fit; said before any of it is taken. */
-static clv_status check_fit(clv_session *session, clv_plan *const *plans, int n) {
-    clv_plan_memory memory = clv_plans_memory(plans, n);
-    uint64_t more = memory.predicted_peak_bytes;
+/** Bytes of persistents that the plans need on the device and the session does not have there yet. */
+static size_t new_persistent_bytes(const clv_session *session, const clv__home *home, clv_plan *const *plans, int n) {
+    uint64_t all = clv_plans_memory_on(plans, n, home->device).category[CLV_PARAMETERS] +
+                   clv_plans_memory_on(plans, n, home->device).category[CLV_OPTIMIZER];
     for (size_t i = 0; i < session->n_kept; i++) {
-        for (int p = 0; p < n; p++) {
-            const clv_tensor *tensor = clv_graph_find(plans[p]->graph, session->kept[i].name);
-            if (!tensor || plans[p]->tensors[tensor->id].segment != CLV__IN_SESSION) continue;
-            more -= session->kept[i].memory.bytes; // is there already
-            break;
+        const clv__kept *kept = &session->kept[i];
+        bool used = false;
+        for (int p = 0; p < n && !used; p++) {
+            const clv__place *place = clv__plan_place_of(plans[p], home->device);
+            for (int v = 0; place && v < place->n_persistents && !used; v++)
+                used = strcmp(plans[p]->values[place->persistents[v]].tensor->name, kept->name) == 0;
         }
+        if (used && kept->memory.device == home->device) all -= kept->memory.bytes;
     }
-    return clv__memory_check(session->device, (size_t)more, largest_piece(plans, n), "the plan");
+    return (size_t)all;
+}
+
+static clv_status home_fill(clv_session *session, clv__home *home, const demand *d, clv_plan *const *plans, int n) {
+    for (int p = 0; p < n; p++) {
+        const clv__place *place = clv__plan_place_of(plans[p], home->device);
+        for (int i = 0; place && i < place->n_persistents; i++)
+            CLV_TRY(keep(session, plans[p]->values[place->persistents[i]].tensor, home->device));
+    }
+    CLV_TRY(chunks_create(home, &d->gradients, CLV_GRADIENTS, "gradients of parameters", &home->gradients));
+    CLV_TRY(chunks_create(home, &d->activations, CLV_ACTIVATIONS, "activations", &home->activations));
+    CLV_TRY(clv__memory_create(home->device, d->workspace, CLV_WORKSPACE, "workspace of kernels", &home->workspace));
+    CLV_TRY(clv__memory_create(home->device, d->io, CLV_IO, "inputs and outputs", &home->io));
+    return clv__memory_create(home->device, d->staging, CLV_STAGING, "staging", &home->staging);
+}
+
+/** Take everything, on every device. What must fit is checked on all of them before anything is taken on one. */
+static clv_status take_memory(clv_session *session, clv_plan *const *plans, int n) {
+    demand *demands = clv__alloc(session->n_homes, sizeof *demands);
+    if (!demands) CLV_FAIL(clv__runtime_error_of(session->runtime), CLV_E_HOST_MEMORY, "no host memory");
+    clv_status status = CLV_OK;
+    for (size_t i = 0; i < session->n_homes; i++) demands[i] = demand_of(session->homes[i], plans, n);
+    arenas_destroy(session);
+    for (size_t i = 0; i < session->n_homes && status == CLV_OK; i++) {
+        const clv__home *home = session->homes[i];
+        size_t bytes = arena_bytes(&demands[i]) + new_persistent_bytes(session, home, plans, n);
+        status = clv__memory_check(home->device, bytes, demands[i].largest, "the plan");
+    }
+    for (size_t i = 0; i < session->n_homes && status == CLV_OK; i++)
+        status = home_fill(session, session->homes[i], &demands[i], plans, n);
+    if (status != CLV_OK) arenas_destroy(session);
+    free(demands);
+    return status;
 }
 
 clv_status clv_session_reserve(clv_session *session, clv_plan *const *plans, int n) {
-    clv__error *error = clv__runtime_error_of(session->runtime);
     for (int p = 0; p < n; p++) {
-        if (!session->device) session->device = plans[p]->device;
-        if (plans[p]->device != session->device) {
-            CLV_FAIL(error, CLV_E_MISMATCH, "the session is on %s, a plan is on %s", session->device->info.name,
-                     plans[p]->device->info.name);
-        }
         CLV_TRY(clv__plan_prepare(plans[p]));
+        for (int i = 0; i < plans[p]->n_places; i++) CLV_TRY(home_create(session, plans[p]->places[i].device));
     }
-    bool served = true;
-    for (int p = 0; p < n; p++) served &= clv__session_serves(session, plans[p]);
-    if (served) return CLV_OK;
+    if (serves(session, plans, n)) return CLV_OK;
     if (session->n_runs) {
-        CLV_FAIL(error, CLV_E_STATE, "a plan needs more memory than the session has reserved while runs of it exist: "
-                                     "reserve for all plans at once before making runs");
+        CLV_FAIL(clv__runtime_error_of(session->runtime), CLV_E_STATE,
+                 "a plan needs more memory than the session has reserved while runs of it exist: reserve for all plans at once "
+                 "before making runs");
     }
-
-    clv__layout gradients = session->gradients.layout, activations = session->activations.layout;
-    size_t workspace = session->workspace.bytes, io = session->io.bytes, staging = session->staging.bytes;
-    for (int p = 0; p < n; p++) {
-        grow_layout(&gradients, &plans[p]->gradients);
-        grow_layout(&activations, &plans[p]->activations);
-        grow_size(&workspace, plans[p]->workspace_bytes);
-        grow_size(&io, clv__io_bytes(plans[p]));
-        grow_size(&staging, clv__staging_bytes(plans[p]));
-    }
-    arenas_destroy(session);
-    CLV_TRY(check_fit(session, plans, n));
-    for (int p = 0; p < n; p++) {
-        for (int i = 0; i < plans[p]->n_persistents; i++)
-            CLV_TRY(keep(session, plans[p]->graph->tensors[plans[p]->persistents[i]]));
-    }
-    clv_status status = chunks_create(session, &gradients, CLV_GRADIENTS, "gradients of parameters", &session->gradients);
-    if (status == CLV_OK) status = chunks_create(session, &activations, CLV_ACTIVATIONS, "activations", &session->activations);
-    if (status == CLV_OK) status = clv__memory_create(session->device, workspace, CLV_WORKSPACE, "workspace of kernels", &session->workspace);
-    if (status == CLV_OK) status = clv__memory_create(session->device, io, CLV_IO, "inputs and outputs", &session->io);
-    if (status == CLV_OK) status = clv__memory_create(session->device, staging, CLV_STAGING, "staging", &session->staging);
-    if (status != CLV_OK) arenas_destroy(session);
-    return status;
+    return take_memory(session, plans, n);
 }
 
 // ---- questions --------------------------------------------------------------------------------------------------------
@@ -288,7 +331,7 @@ clv_session_tensor clv_session_get(const clv_session *session, int index) {
         .shape = kept->desc.shape,
         .category = kept->category,
         .trainable = kept->trainable,
-        .device = session->device,
+        .device = kept->memory.device,
         .bytes = kept->memory.bytes,
     };
 }
@@ -298,6 +341,14 @@ int clv_session_find(const clv_session *session, const char *name) {
         if (strcmp(session->kept[i].name, name) == 0) return (int)i;
     }
     return -1;
+}
+
+clv__kept *clv__session_kept(const clv_session *session, const char *name, const clv_device *device) {
+    for (size_t i = 0; i < session->n_kept; i++) {
+        clv__kept *kept = &session->kept[i];
+        if (kept->memory.device == device && strcmp(kept->name, name) == 0) return kept;
+    }
+    return NULL;
 }
 
 int64_t clv_session_step(const clv_session *session) {

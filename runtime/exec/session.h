@@ -5,13 +5,13 @@
 
 #include "plan/plan.h"
 
-/** A tensor that outlives runs. */
+/** A tensor that outlives runs, on a device. */
 typedef struct clv__kept {
     char *name;
     clv__desc desc;
     clv_category category;
     bool trainable;
-    clv__memory memory;
+    clv__memory memory; // its device too
 } clv__kept;
 
 /** Memory of an arena, in chunks no larger than the device allows. */
@@ -21,15 +21,21 @@ typedef struct clv__chunks {
     clv__layout layout;
 } clv__chunks;
 
-struct clv_session {
-    clv_runtime *runtime;
-    clv_device *device; // NULL before the first reserve
-    uint64_t seed;
-    int64_t step;
-    clv__kept *kept;
-    size_t n_kept, kept_room;
+/** What runs of a session share on one device. */
+typedef struct clv__home {
+    clv_device *device;
     clv__chunks gradients, activations;
     clv__memory workspace, io, staging;
+} clv__home;
+
+struct clv_session {
+    clv_runtime *runtime;
+    uint64_t seed;
+    int64_t step;
+    clv__home **homes; // one for each device, in the order they came
+    size_t n_homes, homes_room;
+    clv__kept *kept;
+    size_t n_kept, kept_room;
     int n_runs;
     clv_run *active; // whose steps may be under way; runs of a session take turns
 };
@@ -37,8 +43,10 @@ struct clv_session {
 /** Build the plan's programs; a variant that fails is put into quarantine and the plan made again. */
 clv_status clv__plan_prepare(clv_plan *plan);
 
-/** Does the session hold all that the plan needs? */
-bool clv__session_serves(const clv_session *session, const clv_plan *plan);
+/** The session's memory on a device; NULL if it has none there. */
+clv__home *clv__session_home(const clv_session *session, const clv_device *device);
+/** The kept tensor of that name on a device; NULL if it is not there. */
+clv__kept *clv__session_kept(const clv_session *session, const char *name, const clv_device *device);
 
 /** Wait for the active run's steps. */
 clv_status clv__session_quiet(clv_session *session);

@@ -114,3 +114,11 @@ clv_status clv__worker_call(clv_device *device, clv_status (*function)(void *con
     pthread_mutex_destroy(&call.lock);
     return call.status;
 }
+
+void clv__workers_lock(clv_runtime *runtime) {
+    pthread_mutex_lock(&runtime->post_lock);
+}
+
+void clv__workers_unlock(clv_runtime *runtime) {
+    pthread_mutex_unlock(&runtime->post_lock);
+}

@@ -19,4 +19,9 @@ void clv__worker_post(clv_device *device, clv__job *job);
 /** Run a function on the worker after what was posted before, and wait for it. Returns what it returns. */
 clv_status clv__worker_call(clv_device *device, clv_status (*function)(void *context), void *context);
 
+/** While it is held nobody else posts to several workers: devices that wait for each other must get their jobs in one
+ *  order. */
+void clv__workers_lock(clv_runtime *runtime);
+void clv__workers_unlock(clv_runtime *runtime);
+
 #endif

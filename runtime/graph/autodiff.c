@@ -54,6 +54,7 @@ void clv_backward(clv_tensor *loss) {
 
     graph->phase = CLV__BACKWARD;
     graph->layer_override = loss->layer;
+    graph->gradient_of = loss->node;
     sums[loss->id] = clv_full(graph, CLV_DTYPE_F32, loss->desc.shape, 1.0f);
     for (int id = loss->node->id; id >= 0 && graph->error.status == CLV_OK; id--) {
         const clv__node *node = graph->nodes[id];
@@ -71,6 +72,7 @@ void clv_backward(clv_tensor *loss) {
             break;
         }
         graph->layer_override = node->layer;
+        graph->gradient_of = node;
         node->io.op->grad(node, dy, dx);
         for (int i = 0; i < node->io.n_in; i++) {
             if (!dx[i] || !clv__wants_grad(node, i)) continue;
@@ -79,6 +81,7 @@ void clv_backward(clv_tensor *loss) {
         }
     }
     graph->layer_override = NULL;
+    graph->gradient_of = NULL;
     graph->phase = CLV__FORWARD;
 
     for (size_t i = 0; i < n_tensors; i++) {

@@ -310,6 +310,7 @@ clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *at
     node->graph = graph;
     node->layer = layer;
     node->phase = graph->phase;
+    node->of = graph->gradient_of;
     if (op->attrs_bytes) {
         memcpy(node->attrs, attrs, op->attrs_bytes);
         node->io.attrs = node->attrs;

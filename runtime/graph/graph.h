@@ -40,6 +40,7 @@ struct clv__node {
     clv_tensor *out[CLV__MAX_OUT];
     const char *layer;
     clv__phase phase;
+    const clv__node *of; // BACKWARD: the forward node whose gradient this is part of; else NULL
 };
 
 struct clv_graph {
@@ -53,6 +54,7 @@ struct clv_graph {
     size_t n_nodes, nodes_room;
     char scope[512]; // "features.0." or ""
     const char *layer_override; // while gradients are made: the forward node's layer; NULL otherwise
+    const clv__node *gradient_of; // while gradients are made: the forward node; NULL otherwise
     clv__phase phase;
     clv_tensor *random;
     int32_t next_random_id;

@@ -15,32 +15,29 @@ size_t clv__layout_chunk(const clv__layout *layout, int i) {
     return rest < layout->chunk ? rest : layout->chunk;
 }
 
-static clv_tensor *tensor_of(const clv_plan *plan, int id) {
-    return plan->graph->tensors[id];
-}
-
-static int root_of(const clv_plan *plan, const clv_tensor *tensor) {
-    return plan->tensors[tensor->id].root;
-}
-
-/** Make `tensor` share the memory of `with`. Nodes are visited in order, so chains stay one step long. */
-static void share(clv_plan *plan, const clv_tensor *tensor, const clv_tensor *with) {
-    plan->tensors[tensor->id].root = root_of(plan, with);
+static int root_of(const clv_plan *plan, int value) {
+    return plan->values[value].root;
 }
 
 /** Roots, and first and last use, without what sharing in place will add. */
 static void find_lives(clv_plan *plan) {
-    for (int id = 0; id < plan->n_tensors; id++) {
-        plan->tensors[id] = (clv__plan_tensor){.root = id, .first = INT_MAX, .last = -1,
-                                               .bytes = clv_tensor_bytes(tensor_of(plan, id))};
+    for (size_t i = 0; i < plan->n_values; i++) {
+        clv__value *value = &plan->values[i];
+        value->root = (int)i;
+        value->segment = CLV__NOWHERE;
+        value->offset = 0;
+        value->bytes = clv_tensor_bytes(value->tensor);
+        value->first = INT_MAX;
+        value->last = -1;
     }
-    for (int at = 0; at < plan->n_nodes; at++) {
-        const clv__node *node = plan->nodes[at].node;
-        if (node->io.op->view) share(plan, node->out[0], node->in[0]);
-        for (int i = 0; i < node->io.n_in + node->io.n_out; i++) {
-            const clv_tensor *tensor = i < node->io.n_in ? node->in[i] : node->out[i - node->io.n_in];
-            if (!tensor) continue;
-            clv__plan_tensor *root = &plan->tensors[root_of(plan, tensor)];
+    for (int at = 0; at < (int)plan->n_nodes; at++) {
+        const clv__plan_node *node = &plan->nodes[at];
+        // nodes are visited in order, so chains of views stay one step long
+        if (node->work == CLV__COMPUTE && node->node->io.op->view) plan->values[node->out[0]].root = root_of(plan, node->in[0]);
+        for (int i = 0; i < CLV__MAX_IN + CLV__MAX_OUT; i++) {
+            int value = i < CLV__MAX_IN ? node->in[i] : node->out[i - CLV__MAX_IN];
+            if (value < 0) continue;
+            clv__value *root = &plan->values[root_of(plan, value)];
             if (root->first > at) root->first = at;
             if (root->last < at) root->last = at;
         }
@@ -49,46 +46,53 @@ static void find_lives(clv_plan *plan) {
 
 /** The segment of each root, from everything that shares it. */
 static void find_segments(clv_plan *plan) {
-    for (int id = 0; id < plan->n_tensors; id++) {
-        const clv_tensor *tensor = tensor_of(plan, id);
-        clv__plan_tensor *root = &plan->tensors[plan->tensors[id].root];
-        const clv_tensor *owner = tensor_of(plan, plan->tensors[id].root);
+    for (size_t i = 0; i < plan->n_values; i++) {
+        const clv__value *value = &plan->values[i];
+        clv__value *root = &plan->values[value->root];
         if (root->last < 0) continue;
-        if (owner->kind == CLV__PERSISTENT) {
+        bool fetched = value->tensor->is_output && !value->copy;
+        if (root->tensor->kind == CLV__PERSISTENT && !root->copy) {
             root->segment = CLV__IN_SESSION;
-        } else if (owner->kind == CLV__INPUT) {
+        } else if (root->tensor->kind == CLV__INPUT) {
             root->segment = CLV__IN_INPUTS;
-        } else if (tensor->category == CLV_GRADIENTS || root->segment == CLV__IN_GRADIENTS) {
+        } else if ((value->tensor->category == CLV_GRADIENTS && !value->copy) || root->segment == CLV__IN_GRADIENTS) {
             root->segment = CLV__IN_GRADIENTS;
-        } else if (tensor->is_output || root->segment == CLV__IN_OUTPUTS) {
+        } else if (fetched || root->segment == CLV__IN_OUTPUTS) {
             root->segment = CLV__IN_OUTPUTS;
         } else {
             root->segment = CLV__IN_ACTIVATIONS;
         }
-        if (tensor->is_output) root->last = plan->n_nodes; // read after the last node
+        if (fetched) root->last = (int)plan->n_nodes; // read after the last node
     }
+}
+
+/** Input i may be written over: it is an activation that dies here, nothing else of the node reads its memory. */
+static bool dies_alone(const clv_plan *plan, int at, int i, size_t bytes) {
+    const clv__plan_node *node = &plan->nodes[at];
+    int root = root_of(plan, node->in[i]);
+    const clv__value *from = &plan->values[root];
+    if (from->segment != CLV__IN_ACTIVATIONS || from->last != at || from->bytes != bytes) return false;
+    for (int j = 0; j < CLV__MAX_IN; j++) {
+        if (j != i && node->in[j] >= 0 && root_of(plan, node->in[j]) == root) return false;
+    }
+    return true;
 }
 
 /** Let outputs be written over inputs that die there, where the op allows it. */
 static void share_in_place(clv_plan *plan) {
-    for (int at = 0; at < plan->n_nodes; at++) {
-        const clv__node *node = plan->nodes[at].node;
-        uint32_t allowed = node->io.op->inplace;
-        if (!allowed || plan->device->info.type == CLV_DEVICE_HOST) continue;
-        int out = root_of(plan, node->out[0]);
-        if (plan->tensors[out].segment != CLV__IN_ACTIVATIONS || out != node->out[0]->id) continue;
-        for (int i = 0; i < node->io.n_in; i++) {
-            if (!(allowed & (1u << i)) || !node->in[i]) continue;
+    for (int at = 0; at < (int)plan->n_nodes; at++) {
+        const clv__plan_node *node = &plan->nodes[at];
+        if (node->work != CLV__COMPUTE || plan->places[node->place].device->info.type == CLV_DEVICE_HOST) continue;
+        uint32_t allowed = node->node->io.op->inplace;
+        int out = node->out[0];
+        if (!allowed || out < 0 || root_of(plan, out) != out || plan->values[out].segment != CLV__IN_ACTIVATIONS) continue;
+        for (int i = 0; i < CLV__MAX_IN; i++) {
+            if (!(allowed & (1u << i)) || node->in[i] < 0 || !dies_alone(plan, at, i, plan->values[out].bytes)) continue;
             int in = root_of(plan, node->in[i]);
-            const clv__plan_tensor *from = &plan->tensors[in];
-            if (from->segment != CLV__IN_ACTIVATIONS || from->last != at || from->bytes != plan->tensors[out].bytes) continue;
-            bool alone = true;
-            for (int j = 0; j < node->io.n_in; j++) alone &= j == i || !node->in[j] || root_of(plan, node->in[j]) != in;
-            if (!alone) continue;
             // everything that is the output's memory (itself and views of it) moves over to the input's
-            if (plan->tensors[in].last < plan->tensors[out].last) plan->tensors[in].last = plan->tensors[out].last;
-            for (int id = 0; id < plan->n_tensors; id++) {
-                if (plan->tensors[id].root == out) plan->tensors[id].root = in;
+            if (plan->values[in].last < plan->values[out].last) plan->values[in].last = plan->values[out].last;
+            for (size_t v = 0; v < plan->n_values; v++) {
+                if (plan->values[v].root == out) plan->values[v].root = in;
             }
             break;
         }
@@ -97,8 +101,10 @@ static void share_in_place(clv_plan *plan) {
 
 // ---- placing blocks in an arena --------------------------------------------------------------------------------------
 
+enum { PLACED = -2 };
+
 typedef struct block {
-    int id; // root tensor
+    int id; // root value
     size_t bytes;
     int first, last;
     size_t offset;
@@ -139,65 +145,78 @@ static void place(block *blocks, int n, block **placed, clv__layout *layout) {
     }
 }
 
-static clv_status lay_out(clv_plan *plan, clv__segment segment, clv__layout *layout) {
-    size_t alignment = plan->device->info.alignment_bytes;
-    *layout = (clv__layout){.chunk = (size_t)plan->device->info.max_alloc_bytes & ~(alignment - 1)};
-    block *blocks = clv__alloc((size_t)plan->n_tensors, sizeof *blocks);
-    block **placed = clv__alloc((size_t)plan->n_tensors, sizeof *placed);
+static clv_status lay_out(clv_plan *plan, int place_index, clv__segment segment, clv__layout *layout) {
+    const clv_device_info *info = &plan->places[place_index].device->info;
+    size_t alignment = info->alignment_bytes;
+    *layout = (clv__layout){.chunk = (size_t)info->max_alloc_bytes & ~(alignment - 1)};
+    block *blocks = clv__alloc(plan->n_values, sizeof *blocks);
+    block **placed = clv__alloc(plan->n_values, sizeof *placed);
     clv_status status = CLV_OK;
     if (!blocks || !placed) {
-        status = clv__error_set(clv__runtime_error_of(plan->graph->runtime), CLV_E_HOST_MEMORY, "no host memory for the plan");
+        status = clv__error_set(clv__plan_error(plan), CLV_E_HOST_MEMORY, "no host memory for the plan");
         goto done;
     }
     int n = 0;
-    for (int id = 0; id < plan->n_tensors; id++) {
-        const clv__plan_tensor *tensor = &plan->tensors[id];
-        if (tensor->root != id || tensor->segment != segment || tensor->last < 0 || tensor->bytes == 0) continue;
-        blocks[n++] = (block){.id = id, .bytes = clv__size_align(tensor->bytes, alignment), .first = tensor->first,
-                              .last = tensor->last};
+    for (size_t i = 0; i < plan->n_values; i++) {
+        const clv__value *value = &plan->values[i];
+        if (value->place != place_index || value->root != (int)i || value->segment != segment || value->bytes == 0) continue;
+        blocks[n++] = (block){.id = (int)i, .bytes = clv__size_align(value->bytes, alignment), .first = value->first,
+                              .last = value->last};
     }
     place(blocks, n, placed, layout);
-    for (int i = 0; i < n; i++) plan->tensors[blocks[i].id].offset = blocks[i].offset;
+    for (int i = 0; i < n; i++) plan->values[blocks[i].id].offset = blocks[i].offset;
 done:
     free(blocks);
     free(placed);
     return status;
 }
 
-/** Offsets one after another, for tensors that all live through the step. */
-static size_t line_up(clv_plan *plan, const int *ids, int n, clv__segment segment) {
+/** Offsets one after another, for values that all live through the step. */
+static size_t line_up(clv_plan *plan, const clv__place *place, const int *values, int n, clv__segment segment) {
     size_t bytes = 0;
     for (int i = 0; i < n; i++) {
-        clv__plan_tensor *tensor = &plan->tensors[plan->tensors[ids[i]].root];
-        if (tensor->segment != segment || tensor->first == -2) continue;
-        tensor->offset = bytes;
-        tensor->first = -2; // placed: two outputs may be views of one tensor
-        bytes += clv__size_align(tensor->bytes, plan->device->info.alignment_bytes);
+        clv__value *value = &plan->values[root_of(plan, values[i])];
+        if (value->segment != segment || value->first == PLACED) continue;
+        value->offset = bytes;
+        value->first = PLACED; // two outputs may be views of one tensor
+        bytes += clv__size_align(value->bytes, place->device->info.alignment_bytes);
     }
     return bytes;
+}
+
+static clv_status lay_out_place(clv_plan *plan, int index) {
+    clv__place *place = &plan->places[index];
+    size_t alignment = place->device->info.alignment_bytes;
+    CLV_TRY(lay_out(plan, index, CLV__IN_GRADIENTS, &place->gradients));
+    CLV_TRY(lay_out(plan, index, CLV__IN_ACTIVATIONS, &place->activations));
+    place->input_bytes = line_up(plan, place, place->inputs, place->n_inputs, CLV__IN_INPUTS);
+    place->output_bytes = line_up(plan, place, place->outputs, place->n_outputs, CLV__IN_OUTPUTS);
+    place->staged_bytes = 0;
+    for (int i = 0; i < place->n_outputs; i++)
+        place->staged_bytes += clv__size_align(plan->values[place->outputs[i]].bytes, alignment);
+    for (size_t i = 0; i < plan->n_transfers; i++) {
+        clv__transfer *transfer = &plan->transfers[i];
+        if (plan->values[transfer->from].place != index) continue;
+        transfer->staged_at = place->staged_bytes;
+        place->staged_bytes += clv__size_align(transfer->bytes, alignment);
+    }
+    place->workspace_bytes = 0;
+    for (size_t i = 0; i < plan->n_nodes; i++) {
+        size_t bytes = plan->nodes[i].launches.workspace_bytes;
+        if (plan->nodes[i].place == index && bytes > place->workspace_bytes) place->workspace_bytes = bytes;
+    }
+    return CLV_OK;
 }
 
 clv_status clv__plan_memory(clv_plan *plan) {
     find_lives(plan);
     find_segments(plan);
     share_in_place(plan);
-    CLV_TRY(lay_out(plan, CLV__IN_GRADIENTS, &plan->gradients));
-    CLV_TRY(lay_out(plan, CLV__IN_ACTIVATIONS, &plan->activations));
-    plan->input_bytes = line_up(plan, plan->inputs, plan->n_inputs, CLV__IN_INPUTS);
-    plan->output_bytes = line_up(plan, plan->outputs, plan->n_outputs, CLV__IN_OUTPUTS);
-    plan->staged_bytes = 0;
-    for (int i = 0; i < plan->n_outputs; i++) {
-        plan->staged_bytes += clv__size_align(plan->tensors[plan->outputs[i]].bytes, plan->device->info.alignment_bytes);
-    }
-    plan->workspace_bytes = 0;
-    for (int i = 0; i < plan->n_nodes; i++) {
-        size_t bytes = plan->nodes[i].launches.workspace_bytes;
-        if (bytes > plan->workspace_bytes) plan->workspace_bytes = bytes;
-    }
-    for (int id = 0; id < plan->n_tensors; id++) { // what shares memory is where its root is
-        clv__plan_tensor *tensor = &plan->tensors[id], *root = &plan->tensors[tensor->root];
-        tensor->segment = root->last < 0 ? CLV__NOWHERE : root->segment;
-        tensor->offset = root->offset;
+    for (int i = 0; i < plan->n_places; i++) CLV_TRY(lay_out_place(plan, i));
+    for (size_t i = 0; i < plan->n_values; i++) { // what shares memory is where its root is
+        clv__value *value = &plan->values[i], *root = &plan->values[value->root];
+        value->segment = root->last < 0 ? CLV__NOWHERE : root->segment;
+        value->offset = root->offset;
     }
     return CLV_OK;
 }

@@ -8,23 +8,16 @@
 clv_status clv_plan_create(clv_graph *graph, const clv_plan_config *config, clv_plan **out) {
     *out = NULL;
     CLV_TRY(clv_graph_status(graph));
-    clv_device *device = config ? config->device : NULL;
-    if (!device) CLV_TRY(clv_device_find(graph->runtime, NULL, &device));
     const char *pins = config && config->variants ? config->variants : getenv("CLEAVE_VARIANTS");
     clv__error *error = clv__runtime_error_of(graph->runtime);
-    if (!device->info.usable) {
-        CLV_FAIL(error, CLV_E_UNSUPPORTED, "device %s cannot be used: %s", device->info.name, device->info.reason);
-    }
-
     clv_plan *plan = clv__alloc(1, sizeof *plan);
     if (!plan) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a plan");
     plan->graph = graph;
-    plan->device = device;
     clv_status status = CLV_OK;
     if (pins && !(plan->pins = clv__strdup(pins))) {
         status = clv__error_set(error, CLV_E_HOST_MEMORY, "no host memory for a plan");
     }
-    if (status == CLV_OK) status = clv__plan_prune(plan);
+    if (status == CLV_OK) status = clv__plan_place(plan, config);
     if (status == CLV_OK) status = clv__plan_again(plan);
     if (status != CLV_OK) {
         clv_plan_destroy(plan);
@@ -35,18 +28,23 @@ clv_status clv_plan_create(clv_graph *graph, const clv_plan_config *config, clv_
 }
 
 clv_status clv__plan_again(clv_plan *plan) {
+    plan->prepared = false;
     CLV_TRY(clv__plan_select(plan));
     return clv__plan_memory(plan);
 }
 
 void clv_plan_destroy(clv_plan *plan) {
     if (!plan) return;
-    for (int i = 0; plan->nodes && i < plan->n_nodes; i++) clv__launches_reset(&plan->nodes[i].launches);
+    for (size_t i = 0; i < plan->n_nodes; i++) clv__launches_reset(&plan->nodes[i].launches);
+    for (int i = 0; i < plan->n_places; i++) {
+        free(plan->places[i].inputs);
+        free(plan->places[i].outputs);
+        free(plan->places[i].persistents);
+    }
+    free(plan->places);
+    free(plan->values);
     free(plan->nodes);
-    free(plan->tensors);
-    free(plan->inputs);
-    free(plan->outputs);
-    free(plan->persistents);
+    free(plan->transfers);
     free(plan->pins);
     free(plan);
 }
@@ -55,17 +53,44 @@ clv_graph *clv_plan_graph(const clv_plan *plan) {
     return plan->graph;
 }
 
+int clv_plan_device_count(const clv_plan *plan) {
+    return plan->n_places;
+}
+
+clv_device *clv_plan_device_get(const clv_plan *plan, int index) {
+    return plan->places[index].device;
+}
+
 clv_device *clv_plan_device(const clv_plan *plan) {
-    return plan->device;
+    return plan->places[0].device;
+}
+
+const clv__place *clv__plan_place_of(const clv_plan *plan, const clv_device *device) {
+    for (int i = 0; i < plan->n_places; i++) {
+        if (plan->places[i].device == device) return &plan->places[i];
+    }
+    return NULL;
+}
+
+size_t clv__place_largest(const clv_plan *plan, const clv__place *place) {
+    size_t largest = place->workspace_bytes;
+    if (clv__io_bytes(place) > largest) largest = clv__io_bytes(place);
+    for (size_t i = 0; i < plan->n_values; i++) {
+        const clv__value *value = &plan->values[i];
+        if (&plan->places[value->place] == place && value->segment != CLV__NOWHERE && value->bytes > largest)
+            largest = value->bytes;
+    }
+    return largest;
 }
 
 // ---- memory -----------------------------------------------------------------------------------------------------------
 
-/** Was this persistent counted with an earlier plan? */
-static bool counted(clv_plan *const *plans, int n, const char *name) {
+/** Does an earlier plan keep a tensor of that name on the device? */
+static bool counted(clv_plan *const *plans, int n, const clv_device *device, const char *name) {
     for (int p = 0; p < n; p++) {
-        for (int i = 0; i < plans[p]->n_persistents; i++) {
-            if (strcmp(plans[p]->graph->tensors[plans[p]->persistents[i]]->name, name) == 0) return true;
+        const clv__place *place = clv__plan_place_of(plans[p], device);
+        for (int i = 0; place && i < place->n_persistents; i++) {
+            if (strcmp(plans[p]->values[place->persistents[i]].tensor->name, name) == 0) return true;
         }
     }
     return false;
@@ -75,28 +100,51 @@ static void at_least(uint64_t *most, uint64_t bytes) {
     if (bytes > *most) *most = bytes;
 }
 
-clv_plan_memory clv_plans_memory(clv_plan *const *plans, int n) {
-    clv_plan_memory memory = {.device = n > 0 ? plans[0]->device : NULL};
+clv_plan_memory clv_plans_memory_on(clv_plan *const *plans, int n, clv_device *device) {
+    clv_plan_memory memory = {.device = device};
     for (int p = 0; p < n; p++) {
-        const clv_plan *plan = plans[p];
-        for (int i = 0; i < plan->n_persistents; i++) {
-            const clv_tensor *tensor = plan->graph->tensors[plan->persistents[i]];
-            if (!counted(plans, p, tensor->name)) memory.category[tensor->category] += clv_tensor_bytes(tensor);
+        const clv__place *place = clv__plan_place_of(plans[p], device);
+        if (!place) continue;
+        for (int i = 0; i < place->n_persistents; i++) {
+            const clv_tensor *tensor = plans[p]->values[place->persistents[i]].tensor;
+            if (!counted(plans, p, device, tensor->name)) memory.category[tensor->category] += clv_tensor_bytes(tensor);
         }
-        at_least(&memory.category[CLV_GRADIENTS], plan->gradients.bytes);
-        at_least(&memory.category[CLV_ACTIVATIONS], plan->activations.bytes);
-        at_least(&memory.category[CLV_WORKSPACE], plan->workspace_bytes);
-        at_least(&memory.category[CLV_IO], clv__io_bytes(plan));
-        at_least(&memory.category[CLV_STAGING], clv__staging_bytes(plan));
+        at_least(&memory.category[CLV_GRADIENTS], place->gradients.bytes);
+        at_least(&memory.category[CLV_ACTIVATIONS], place->activations.bytes);
+        at_least(&memory.category[CLV_WORKSPACE], place->workspace_bytes);
+        at_least(&memory.category[CLV_IO], clv__io_bytes(place));
+        at_least(&memory.category[CLV_STAGING], clv__staging_bytes(place));
     }
     for (int c = 0; c < CLV_CATEGORIES; c++) memory.predicted_peak_bytes += memory.category[c];
     return memory;
 }
 
+clv_plan_memory clv_plans_memory(clv_plan *const *plans, int n) {
+    return clv_plans_memory_on(plans, n, n > 0 ? plans[0]->places[0].device : NULL);
+}
+
+clv_status clv_plans_fit(clv_plan *const *plans, int n) {
+    if (n < 1) return CLV_E_VALUE;
+    for (int p = 0; p < n; p++) {
+        for (int i = 0; i < plans[p]->n_places; i++) {
+            clv_device *device = plans[p]->places[i].device;
+            size_t largest = 0;
+            for (int q = 0; q < n; q++) {
+                const clv__place *place = clv__plan_place_of(plans[q], device);
+                size_t bytes = place ? clv__place_largest(plans[q], place) : 0;
+                if (bytes > largest) largest = bytes;
+            }
+            uint64_t bytes = clv_plans_memory_on(plans, n, device).predicted_peak_bytes;
+            CLV_TRY(clv__memory_check(device, (size_t)bytes, largest, "the plan"));
+        }
+    }
+    return CLV_OK;
+}
+
 // ---- what it does ---------------------------------------------------------------------------------------------------
 
 int clv_plan_node_count(const clv_plan *plan) {
-    return plan->n_nodes;
+    return (int)plan->n_nodes;
 }
 
 static void cost_of(const clv__op_io *io, clv__cost *cost) {
@@ -112,9 +160,9 @@ static void cost_of(const clv__op_io *io, clv__cost *cost) {
 /** Does an earlier node of the plan read this tensor? */
 static bool read_before(const clv_plan *plan, int index, const clv_tensor *tensor) {
     for (int at = 0; at < index; at++) {
-        const clv__node *node = plan->nodes[at].node;
-        for (int i = 0; i < node->io.n_in; i++) {
-            if (node->in[i] == tensor) return true;
+        const clv__plan_node *node = &plan->nodes[at];
+        for (int i = 0; node->work == CLV__COMPUTE && i < node->node->io.n_in; i++) {
+            if (node->node->in[i] == tensor) return true;
         }
     }
     return false;
@@ -122,28 +170,47 @@ static bool read_before(const clv_plan *plan, int index, const clv_tensor *tenso
 
 clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
     static const char *const phases[] = {"forward", "backward", "update"};
+    static const char *const works[] = {"compute", "send", "receive"};
     const clv__plan_node *at = &plan->nodes[index];
+    const clv_tensor *carried = at->work == CLV__SEND      ? plan->values[at->in[0]].tensor
+                                : at->work == CLV__RECEIVE ? plan->values[at->out[0]].tensor
+                                                           : NULL;
     const clv__node *node = at->node;
-    const clv__op *op = node->io.op;
     clv_plan_node out = {
-        .layer = node->layer,
-        .op = op->name,
-        .variant = op->view ? "view" : at->variant ? at->variant->name : "reference",
-        .phase = phases[node->phase],
-        .device = plan->device,
+        .layer = carried ? carried->layer : node->layer,
+        .op = carried ? works[at->work] : node->io.op->name,
+        .variant = carried ? "transfer" : node->io.op->view ? "view" : at->variant ? at->variant->name : "reference",
+        .phase = phases[node ? node->phase : CLV__FORWARD],
+        .device = plan->places[at->place].device,
         .bytes = at->launches.workspace_bytes,
         .launches = (int)at->launches.n,
     };
+    if (carried) {
+        out.output_shape = carried->desc.shape;
+        if (at->work == CLV__RECEIVE) out.bytes = clv_tensor_bytes(carried);
+        return out;
+    }
     if (node->io.n_out) out.output_shape = node->io.out[0].shape;
     for (int i = 0; i < node->io.n_in; i++) {
         const clv_tensor *in = node->in[i];
         if (in && in->trainable && !read_before(plan, index, in)) out.parameters += clv_tensor_numel(in);
     }
-    if (!op->view) {
+    if (!node->io.op->view) {
         clv__cost cost = {0};
         for (int i = 0; i < node->io.n_out; i++) out.bytes += clv_tensor_bytes(node->out[i]);
         cost_of(&node->io, &cost);
         out.flops = cost.flops;
     }
     return out;
+}
+
+int clv_plan_transfer_count(const clv_plan *plan) {
+    return (int)plan->n_transfers;
+}
+
+clv_plan_transfer clv_plan_transfer_get(const clv_plan *plan, int index) {
+    const clv__transfer *transfer = &plan->transfers[index];
+    const clv__value *from = &plan->values[transfer->from], *to = &plan->values[transfer->to];
+    return (clv_plan_transfer){.from = plan->places[from->place].device, .to = plan->places[to->place].device,
+                               .tensor = from->tensor->name, .bytes = transfer->bytes};
 }

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of a plan: which nodes, by which variant, with which launches, and where every tensor lies. No device memory.
+// Inside of a plan: places (devices), values (tensors at a place), nodes (what is computed or carried), in one order of
+// execution. No device memory is touched.
 //
-// Passes, in order, one file each: prune (what is needed), select (variants, launches), memory (liveness -> offsets).
+// Passes, in order, one file each: place (nodes to places, transfers between them), select (variants, launches), memory
+// (liveness -> offsets, place by place).
 #ifndef CLV_PLAN_PLAN_H
 #define CLV_PLAN_PLAN_H
 
@@ -9,7 +11,7 @@
 #include "device/device.h"
 #include "graph/graph.h"
 
-/** Where the bytes of a tensor are. */
+/** Where the bytes of a value are. */
 typedef enum clv__segment {
     CLV__NOWHERE,     // not needed by this plan
     CLV__IN_SESSION,  // a persistent tensor's own allocation
@@ -19,19 +21,35 @@ typedef enum clv__segment {
     CLV__IN_ACTIVATIONS
 } clv__segment;
 
-typedef struct clv__plan_tensor {
+/** A tensor at a place. A graph tensor is one value where it is made, and one more for each copy on another device. */
+typedef struct clv__value {
+    const clv_tensor *tensor;
+    int place;
+    bool copy;          // received from another place
     clv__segment segment;
-    int root;           // tensor id whose memory this one is (views, in place); its own id if it has memory of its own
+    int root;           // value whose memory this one is (views, in place); itself if it has memory of its own
     size_t offset;      // in the segment; of the root
     size_t bytes;       // without alignment
     int first, last;    // of a root: positions of the nodes between which it lives
-} clv__plan_tensor;
+} clv__value;
+
+typedef enum clv__work { CLV__COMPUTE, CLV__SEND, CLV__RECEIVE } clv__work;
 
 typedef struct clv__plan_node {
-    const clv__node *node;
-    const clv__variant *variant; // NULL: the reference (host device), or a view
+    clv__work work;
+    const clv__node *node;       // COMPUTE: the graph's node; else the one whose result is carried, NULL if none made it
+    int place;
+    int in[CLV__MAX_IN], out[CLV__MAX_OUT]; // values, -1: not there. SEND: in[0]; RECEIVE: out[0]
+    int transfer;                // SEND, RECEIVE
+    const clv__variant *variant; // COMPUTE; NULL: the reference (host device), or a view
     clv__launches launches;
 } clv__plan_node;
+
+/** A value carried from one place to another, through staging memory of the sender. */
+typedef struct clv__transfer {
+    int from, to; // values
+    size_t bytes, staged_at;
+} clv__transfer;
 
 /** A layout of many tensors in one arena that may be cut into chunks no larger than the device's largest allocation. */
 typedef struct clv__layout {
@@ -39,27 +57,36 @@ typedef struct clv__layout {
     size_t chunk; // no tensor crosses a multiple of this
 } clv__layout;
 
-struct clv_plan {
-    clv_graph *graph;
+/** A device in a plan, and what it holds there. */
+typedef struct clv__place {
     clv_device *device;
-    char *pins;
-    clv__plan_node *nodes;
-    int n_nodes;
-    clv__plan_tensor *tensors; // by tensor id
-    int n_tensors;
-    int *inputs, n_inputs;           // tensor ids that are fed
-    int *outputs, n_outputs;         // tensor ids that are fetched
-    int *persistents, n_persistents; // tensor ids that live in the session
+    int *inputs, n_inputs;           // values that are fed
+    int *outputs, n_outputs;         // values that are fetched
+    int *persistents, n_persistents; // values that live in the session
     clv__layout gradients, activations;
     size_t workspace_bytes;
-    size_t input_bytes;   // of one slot; there are two
-    size_t output_bytes;  // outputs in the io buffer
-    size_t staged_bytes;  // outputs that are read back each step, those in other segments included
-    bool trains;          // has in-place updates: a step of it counts as a training step
-    bool prepared;        // its programs are built
+    size_t input_bytes;  // of one slot; there are two
+    size_t output_bytes; // outputs in the io buffer
+    size_t staged_bytes; // of one slot: outputs that are read back each step, then what is sent
+} clv__place;
+
+struct clv_plan {
+    clv_graph *graph;
+    char *pins;
+    clv__place *places;
+    int n_places;
+    clv__value *values;
+    size_t n_values, values_room;
+    clv__plan_node *nodes;
+    size_t n_nodes, nodes_room;
+    clv__transfer *transfers;
+    size_t n_transfers, transfers_room;
+    bool trains;   // has in-place updates: a step of it counts as a training step
+    bool prepared; // its programs are built
 };
 
-clv_status clv__plan_prune(clv_plan *plan);
+/** Nodes, values and transfers from the graph and the places' devices. */
+clv_status clv__plan_place(clv_plan *plan, const clv_plan_config *config);
 clv_status clv__plan_select(clv_plan *plan);
 clv_status clv__plan_memory(clv_plan *plan);
 
@@ -70,9 +97,17 @@ clv_status clv__plan_again(clv_plan *plan);
 clv_status clv__quarantine_add(clv_device *device, const clv__op *op, const char *variant, const char *why);
 bool clv__quarantined(const clv_device *device, const clv__op *op, const char *variant);
 
-static inline size_t clv__io_bytes(const clv_plan *plan) { return 2 * plan->input_bytes + plan->output_bytes; }
-static inline size_t clv__staging_bytes(const clv_plan *plan) { return 2 * (plan->input_bytes + plan->staged_bytes); }
+/** The value of a tensor at a place, -1 if it is not there. */
+int clv__value_at(const clv_plan *plan, const clv_tensor *tensor, int place);
+
+static inline clv__error *clv__plan_error(const clv_plan *plan) { return clv__runtime_error_of(plan->graph->runtime); }
+static inline size_t clv__io_bytes(const clv__place *place) { return 2 * place->input_bytes + place->output_bytes; }
+static inline size_t clv__staging_bytes(const clv__place *place) { return 2 * (place->input_bytes + place->staged_bytes); }
 /** Bytes of a layout's i-th chunk; 0 past the last. */
 size_t clv__layout_chunk(const clv__layout *layout, int i);
+/** The place of a device in a plan, NULL if it has no part in it. */
+const clv__place *clv__plan_place_of(const clv_plan *plan, const clv_device *device);
+/** The largest piece of memory at a place that cannot be cut. */
+size_t clv__place_largest(const clv_plan *plan, const clv__place *place);
 
 #endif

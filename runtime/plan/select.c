@@ -81,8 +81,8 @@ static clv_status check_pins(clv__error *error, const char *pins) {
 
 // ---- choosing ------------------------------------------------------------------------------------------------------
 
-static clv_status choose(const clv_plan *plan, const clv__node *node, const clv__variant **out) {
-    const clv_device_info *info = &plan->device->info;
+static clv_status choose(const clv_plan *plan, clv_device *device, const clv__node *node, const clv__variant **out) {
+    const clv_device_info *info = &device->info;
     const clv__op *op = node->io.op;
     size_t length = 0;
     bool by_name;
@@ -97,12 +97,12 @@ static clv_status choose(const clv_plan *plan, const clv__node *node, const clv_
                 return CLV_OK;
             }
             if (by_name) {
-                CLV_FAIL(clv__runtime_error_of(plan->graph->runtime), CLV_E_UNSUPPORTED,
+                CLV_FAIL(clv__plan_error(plan), CLV_E_UNSUPPORTED,
                          "%s '%s': the pinned variant '%s' cannot run on %s with these shapes", op->name, node->layer,
                          v->name, info->name);
             }
         }
-        if (!fits || clv__quarantined(plan->device, op, v->name)) continue;
+        if (!fits || clv__quarantined(device, op, v->name)) continue;
         double rank = v->rank ? v->rank(info, &node->io) : 1.0;
         if (!best || rank < best_rank) {
             best = v;
@@ -110,8 +110,7 @@ static clv_status choose(const clv_plan *plan, const clv__node *node, const clv_
         }
     }
     if (!best) {
-        CLV_FAIL(clv__runtime_error_of(plan->graph->runtime), CLV_E_UNSUPPORTED, "%s '%s': no variant runs on %s", op->name,
-                 node->layer, info->name);
+        CLV_FAIL(clv__plan_error(plan), CLV_E_UNSUPPORTED, "%s '%s': no variant runs on %s", op->name, node->layer, info->name);
     }
     *out = best;
     return CLV_OK;
@@ -131,23 +130,24 @@ static void lower_reference(clv__launches *list, const clv__op_io *io) {
 }
 
 clv_status clv__plan_select(clv_plan *plan) {
-    clv__error *error = clv__runtime_error_of(plan->graph->runtime);
-    CLV_TRY(check_pins(error, plan->pins));
-    for (int i = 0; i < plan->n_nodes; i++) {
+    CLV_TRY(check_pins(clv__plan_error(plan), plan->pins));
+    for (size_t i = 0; i < plan->n_nodes; i++) {
         clv__plan_node *at = &plan->nodes[i];
         const clv__node *node = at->node;
+        clv_device *device = plan->places[at->place].device;
         clv__launches_reset(&at->launches);
-        at->launches.device = &plan->device->info;
+        at->launches.device = &device->info;
         at->variant = NULL;
-        if (node->io.op->view) continue;
-        if (plan->device->info.type == CLV_DEVICE_HOST) {
+        if (at->work != CLV__COMPUTE || node->io.op->view) continue;
+        if (device->info.type == CLV_DEVICE_HOST) {
             lower_reference(&at->launches, &node->io);
         } else {
-            CLV_TRY(choose(plan, node, &at->variant));
+            CLV_TRY(choose(plan, device, node, &at->variant));
             at->variant->lower(&at->launches, &node->io);
         }
         if (at->launches.failed) {
-            CLV_FAIL(error, CLV_E_UNSUPPORTED, "%s '%s': variant '%s' could not write down its launches (memory, or a size past int)",
+            CLV_FAIL(clv__plan_error(plan), CLV_E_UNSUPPORTED,
+                     "%s '%s': variant '%s' could not write down its launches (memory, or a size past int)",
                      node->io.op->name, node->layer, at->variant ? at->variant->name : "reference");
         }
     }

@@ -57,21 +57,21 @@ static clv_graph *random_graph(uint64_t seed, int n_nodes) {
 
 /** Run the plan on paper: mark every byte with the tensor written there, and see each input intact when it is read. */
 static void check_bytes(const clv_plan *plan) {
-    size_t bytes = plan->activations.bytes;
-    int *owner = calloc(bytes + 1, sizeof *owner);
-    for (int at = 0; at < plan->n_nodes; at++) {
-        const clv__node *node = plan->nodes[at].node;
-        for (int i = 0; i < node->io.n_in; i++) {
-            const clv__plan_tensor *in = &plan->tensors[node->in[i]->id];
+    const clv__layout *arena = &plan->places[0].activations;
+    int *owner = calloc(arena->bytes + 1, sizeof *owner);
+    for (size_t at = 0; at < plan->n_nodes; at++) {
+        const clv__plan_node *node = &plan->nodes[at];
+        for (int i = 0; i < node->node->io.n_in; i++) {
+            const clv__value *in = &plan->values[node->in[i]];
             if (in->segment != CLV__IN_ACTIVATIONS) continue;
-            for (size_t b = in->offset; b < in->offset + in->bytes; b++) assert_int_equal(owner[b], node->in[i]->id);
+            for (size_t b = in->offset; b < in->offset + in->bytes; b++) assert_int_equal(owner[b], node->in[i] + 1);
         }
-        const clv__plan_tensor *out = &plan->tensors[node->out[0]->id];
+        const clv__value *out = &plan->values[node->out[0]];
         if (out->segment != CLV__IN_ACTIVATIONS) continue;
-        assert_true(out->offset + out->bytes <= bytes);
-        assert_true(plan->activations.chunk >= out->bytes);
-        assert_int_equal(out->offset / plan->activations.chunk, (out->offset + out->bytes - 1) / plan->activations.chunk);
-        for (size_t b = out->offset; b < out->offset + out->bytes; b++) owner[b] = node->out[0]->id;
+        assert_true(out->offset + out->bytes <= arena->bytes);
+        assert_true(arena->chunk >= out->bytes);
+        assert_int_equal(out->offset / arena->chunk, (out->offset + out->bytes - 1) / arena->chunk);
+        for (size_t b = out->offset; b < out->offset + out->bytes; b++) owner[b] = node->out[0] + 1;
     }
     free(owner);
 }
@@ -101,8 +101,8 @@ static void test_a_chain_in_place_is_one_block(void **state) {
     clv_output(toy(&toy_sum_apart, t, NULL), "y");
     clv_plan *plan;
     assert_int_equal(clv_plan_create(graph, &(clv_plan_config){.device = device_named("null")}, &plan), CLV_OK);
-    size_t one = clv__size_align(4000, plan->device->info.alignment_bytes);
-    assert_int_equal(plan->activations.bytes, one);
+    size_t one = clv__size_align(4000, plan->places[0].device->info.alignment_bytes);
+    assert_int_equal(plan->places[0].activations.bytes, one);
     clv_plan_destroy(plan);
     clv_graph_destroy(graph);
 }
@@ -118,7 +118,7 @@ static void test_what_nobody_needs_is_not_planned(void **state) {
     clv_plan *plan;
     assert_int_equal(clv_plan_create(graph, &(clv_plan_config){.device = device_named("host")}, &plan), CLV_OK);
     assert_int_equal(clv_plan_node_count(plan), 1);
-    assert_int_equal(plan->n_inputs, 1);
+    assert_int_equal(plan->places[0].n_inputs, 1);
     clv_plan_destroy(plan);
     clv_graph_destroy(graph);
 }

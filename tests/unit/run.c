@@ -71,7 +71,7 @@ static void test_inputs_keep_their_values(void **state) {
     assert_int_equal(clv_session_create(runtime, NULL, &session), CLV_OK);
     toy_model m = build(session, 4);
     assert_int_equal(clv_run_step(m.run, NULL), CLV_E_STATE); // nothing was fed
-    assert_non_null(strstr(clv_runtime_error(runtime), "'x'"));
+    assert_non_null(strstr(clv_runtime_error(runtime), "was not fed"));
     feed(&m, m.a, 100);
     for (int i = 1; i <= 5; i++) {
         if (i != 4) feed(&m, m.x, (float)i);

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// The worker's side of a step: upload the slot's inputs in one write, enqueue the commands, read outputs back. A value for
+// another device is read to staging; its receiver waits until it has arrived there. Devices walk the plan's one order of
+// execution, so the oldest unmet transfer always has a sender on its way.
+#include "exec/reference.h"
+#include "exec/run.h"
+
+static clv__error *error_of(const clv__station *station) {
+    return clv__plan_error(station->run->plan);
+}
+
+char *clv__staged_inputs(const clv__station *station, int slot) {
+    return (char *)station->home->staging.pointer + (size_t)slot * station->place->input_bytes;
+}
+
+char *clv__staged_outputs(const clv__station *station, int slot) {
+    return (char *)station->home->staging.pointer + CLV__SLOTS * station->place->input_bytes +
+           (size_t)slot * station->place->staged_bytes;
+}
+
+static clv_status enqueue_launch(const clv__station *station, const clv__command *command) {
+    const clv__backend *backend = station->device->backend;
+    clv__bdevice *open = station->device->open;
+    clv__error *error = error_of(station);
+    const clv__launch *launch = command->launch;
+    clv__bbuffer *const *b = command->buffers;
+    switch (launch->kind) {
+    case CLV__LAUNCH_KERNEL: return backend->launch(open, command->kernel, NULL, error);
+    case CLV__LAUNCH_COPY: return backend->copy(open, b[1], 0, b[0], 0, launch->bytes, error);
+    case CLV__LAUNCH_FILL: return backend->fill(open, b[0], 0, launch->bytes, launch->pattern, error);
+    case CLV__LAUNCH_GEMM:
+        return backend->gemm(open, launch->gemm.transpose_a, launch->gemm.transpose_b, launch->gemm.m, launch->gemm.n,
+                             launch->gemm.k, launch->gemm.alpha, b[1], launch->gemm.lda, launch->gemm.stride_a, b[2],
+                             launch->gemm.ldb, launch->gemm.stride_b, launch->gemm.beta, b[0], launch->gemm.ldc,
+                             launch->gemm.stride_c, launch->gemm.n_batch, error);
+    case CLV__LAUNCH_REFERENCE:
+        return backend->call(open, clv__reference_call, (void *)&command->node->io, b, launch->n_slots, error);
+    }
+    return CLV_E_INTERNAL;
+}
+
+// ---- between devices ----------------------------------------------------------------------------------------------------
+
+static clv_status send(clv__station *station, int slot, int number) {
+    clv_run *run = station->run;
+    const clv__transfer *transfer = &run->plan->transfers[number];
+    clv__bevent *event = NULL;
+    if (transfer->bytes) {
+        CLV_TRY(station->device->backend->read(station->device->open, CLV__QUEUE_COMPUTE, run->parts[slot][transfer->from].buffer,
+                                               0, transfer->bytes, clv__staged_outputs(station, slot) + transfer->staged_at,
+                                               NULL, &event, error_of(station)));
+        CLV_TRY(station->device->backend->flush(station->device->open, error_of(station)));
+    }
+    pthread_mutex_lock(&run->lock);
+    run->passages[slot][number] = (clv__passage){true, event};
+    pthread_cond_broadcast(&run->changed);
+    pthread_mutex_unlock(&run->lock);
+    return CLV_OK;
+}
+
+static clv_status receive(clv__station *station, int slot, int number) {
+    clv_run *run = station->run;
+    const clv__transfer *transfer = &run->plan->transfers[number];
+    clv__station *sender = &run->stations[run->plan->values[transfer->from].place];
+    clv__passage *passage = &run->passages[slot][number];
+    // what is enqueued here must not wait for the next flush while this thread waits
+    CLV_TRY(station->device->backend->flush(station->device->open, error_of(station)));
+    pthread_mutex_lock(&run->lock);
+    while (!passage->sent && run->status == CLV_OK) pthread_cond_wait(&run->changed, &run->lock);
+    clv_status status = passage->sent ? CLV_OK : run->status;
+    clv__bevent *event = passage->event;
+    *passage = (clv__passage){0};
+    pthread_mutex_unlock(&run->lock);
+    if (status != CLV_OK || !event) return status;
+    status = sender->device->backend->event_wait(event, error_of(station));
+    sender->device->backend->event_destroy(event);
+    CLV_TRY(status);
+    return station->device->backend->write(station->device->open, CLV__QUEUE_COMPUTE, run->parts[slot][transfer->to].buffer, 0,
+                                           transfer->bytes, clv__staged_outputs(sender, slot) + transfer->staged_at, NULL, NULL,
+                                           error_of(station));
+}
+
+// ---- a step -------------------------------------------------------------------------------------------------------------
+
+static clv_status upload(clv__station *station, int slot) {
+    const clv__backend *backend = station->device->backend;
+    clv__bdevice *open = station->device->open;
+    size_t bytes = station->place->input_bytes;
+    if (bytes == 0) return CLV_OK;
+    clv__bevent *arrived = NULL;
+    CLV_TRY(backend->write(open, CLV__QUEUE_TRANSFER, station->home->io.buffer, (size_t)slot * bytes, bytes,
+                           clv__staged_inputs(station, slot), NULL, &arrived, error_of(station)));
+    clv_status status = backend->wait_on_queue(open, CLV__QUEUE_COMPUTE, arrived, error_of(station));
+    backend->event_destroy(arrived);
+    return status;
+}
+
+static clv_status read_outputs(clv__station *station, int slot) {
+    const clv_run *run = station->run;
+    for (int i = 0; i < station->place->n_outputs; i++) {
+        int value = station->place->outputs[i];
+        size_t bytes = run->plan->values[value].bytes;
+        if (bytes == 0) continue;
+        CLV_TRY(station->device->backend->read(station->device->open, CLV__QUEUE_COMPUTE, run->parts[slot][value].buffer, 0,
+                                               bytes, clv__staged_outputs(station, slot) + station->staged_at[i], NULL, NULL,
+                                               error_of(station)));
+    }
+    return CLV_OK;
+}
+
+clv_status clv__station_enqueue(clv__station *station, int slot, clv__bevent **done) {
+    const clv__backend *backend = station->device->backend;
+    CLV_TRY(upload(station, slot));
+    for (size_t i = 0; i < station->n_commands; i++) {
+        const clv__command *command = &station->commands[slot][i];
+        clv_status status = command->work == CLV__SEND      ? send(station, slot, command->transfer)
+                            : command->work == CLV__RECEIVE ? receive(station, slot, command->transfer)
+                                                            : enqueue_launch(station, command);
+        if (status == CLV_OK) continue;
+        if (command->work == CLV__COMPUTE) {
+            clv__error_prefix(error_of(station), "%s '%s' on %s: ", command->node->io.op->name, command->node->layer,
+                              station->device->info.name);
+        }
+        return status;
+    }
+    CLV_TRY(read_outputs(station, slot));
+    CLV_TRY(backend->record(station->device->open, CLV__QUEUE_COMPUTE, done, error_of(station)));
+    return backend->flush(station->device->open, error_of(station));
+}

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+// First pass: the nodes that lead to an output or update something in place, in the graph's order; the place of each; and
+// a transfer wherever a value is needed on another device than the one it was made on.
+//
+// Rules, in this order: a gradient is computed where its forward node is; an update where its parameter is; a forward
+// node of a layer that a pattern names goes where the last such pattern says; a node without a layer of its own (a relu
+// between two layers) follows the data it gets. Parameters live where their layer is.
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/pattern.h"
+#include "plan/plan.h"
+
+typedef struct placing {
+    clv_plan *plan;
+    const clv__patterns *patterns;
+    bool strict;
+    bool *needed;     // by node id
+    int *node_place;  // by node id
+    int *made_at;     // place where a tensor is made or kept, by tensor id; -1: not yet, or fed wherever it is used
+    bool *wanted;     // by tensor id * n_places + place: used there
+} placing;
+
+static clv_status out_of_memory(const clv_plan *plan) {
+    return clv__error_set(clv__plan_error(plan), CLV_E_HOST_MEMORY, "no host memory for the plan");
+}
+
+int clv__value_at(const clv_plan *plan, const clv_tensor *tensor, int place) {
+    if (!tensor) return -1;
+    for (size_t i = 0; i < plan->n_values; i++) {
+        if (plan->values[i].tensor == tensor && plan->values[i].place == place) return (int)i;
+    }
+    return -1;
+}
+
+// ---- what is needed -----------------------------------------------------------------------------------------------------
+
+static void find_needed(placing *p) {
+    const clv_graph *graph = p->plan->graph;
+    for (int id = (int)graph->n_nodes - 1; id >= 0; id--) {
+        const clv__node *node = graph->nodes[id];
+        if (node->io.op->mutates) p->needed[id] = true;
+        for (int i = 0; i < node->io.n_out; i++) p->needed[id] |= node->out[i]->is_output;
+        if (!p->needed[id]) continue;
+        p->plan->trains |= node->io.op->mutates != 0;
+        for (int i = 0; i < node->io.n_in; i++) {
+            if (node->in[i] && node->in[i]->node) p->needed[node->in[i]->node->id] = true;
+        }
+    }
+}
+
+// ---- where it is computed -----------------------------------------------------------------------------------------------
+
+/** Where the data comes from: the place of the first input that has one. */
+static int follow_inputs(const placing *p, const clv__node *node) {
+    for (int pass = 0; pass < 2; pass++) { // values before parameters
+        for (int i = 0; i < node->io.n_in; i++) {
+            const clv_tensor *in = node->in[i];
+            if (in && in->kind == (pass ? CLV__PERSISTENT : CLV__VALUE) && p->made_at[in->id] >= 0) return p->made_at[in->id];
+        }
+    }
+    return 0;
+}
+
+static int choose_place(const placing *p, const clv__node *node) {
+    if (p->plan->n_places == 1) return 0;
+    if (node->phase == CLV__BACKWARD && node->of) return p->node_place[node->of->id];
+    if (node->phase == CLV__UPDATE || node->phase == CLV__BACKWARD) {
+        for (int i = 0; i < node->io.n_in; i++) {
+            if (node->io.op->mutates & (1u << i) && p->made_at[node->in[i]->id] >= 0) return p->made_at[node->in[i]->id];
+        }
+        return follow_inputs(p, node);
+    }
+    int place = clv__patterns_place(p->patterns, node->layer);
+    return place >= 0 ? place : follow_inputs(p, node);
+}
+
+static void assign(placing *p) {
+    clv_graph *graph = p->plan->graph;
+    for (size_t id = 0; id < graph->n_nodes; id++) {
+        if (!p->needed[id]) continue;
+        const clv__node *node = graph->nodes[id];
+        int place = p->node_place[id] = choose_place(p, node);
+        for (int i = 0; i < node->io.n_in; i++) {
+            const clv_tensor *in = node->in[i];
+            if (!in) continue;
+            p->wanted[in->id * p->plan->n_places + place] = true;
+            if (in->kind == CLV__PERSISTENT && p->made_at[in->id] < 0) {
+                int own = clv__patterns_place(p->patterns, in->layer);
+                p->made_at[in->id] = own >= 0 ? own : place;
+            }
+        }
+        for (int i = 0; i < node->io.n_out; i++) p->made_at[node->out[i]->id] = place;
+    }
+}
+
+// ---- values, nodes, transfers ---------------------------------------------------------------------------------------------
+
+static clv_status add_value(clv_plan *plan, const clv_tensor *tensor, int place, bool copy, int *out) {
+    if (!clv__grow(&plan->values, &plan->values_room, plan->n_values + 1, sizeof *plan->values)) return out_of_memory(plan);
+    plan->values[plan->n_values] = (clv__value){.tensor = tensor, .place = place, .copy = copy};
+    if (out) *out = (int)plan->n_values;
+    plan->n_values++;
+    return CLV_OK;
+}
+
+static clv_status add_node(clv_plan *plan, clv__work work, const clv__node *node, int place, clv__plan_node **out) {
+    if (!clv__grow(&plan->nodes, &plan->nodes_room, plan->n_nodes + 1, sizeof *plan->nodes)) return out_of_memory(plan);
+    clv__plan_node *at = &plan->nodes[plan->n_nodes++];
+    *at = (clv__plan_node){.work = work, .node = node, .place = place, .transfer = -1};
+    for (int i = 0; i < CLV__MAX_IN; i++) at->in[i] = -1;
+    for (int i = 0; i < CLV__MAX_OUT; i++) at->out[i] = -1;
+    *out = at;
+    return CLV_OK;
+}
+
+/** Carry a value to another place: a node at each end. */
+static clv_status carry(placing *p, const clv_tensor *tensor, int place, const clv__node *needed_by) {
+    clv_plan *plan = p->plan;
+    int from = clv__value_at(plan, tensor, p->made_at[tensor->id]), to = -1;
+    const char *here = plan->places[plan->values[from].place].device->info.name, *there = plan->places[place].device->info.name;
+    if (p->strict) {
+        CLV_FAIL(clv__plan_error(plan), CLV_E_MISMATCH,
+                 "%s '%s' is on %s and its input '%s' is on %s: move it with clv_to(\"%s\"), put both layers on one device, or "
+                 "allow implicit transfers",
+                 needed_by->io.op->name, needed_by->layer, there, tensor->name, here, there);
+    }
+    CLV_TRY(add_value(plan, tensor, place, true, &to));
+    if (!clv__grow(&plan->transfers, &plan->transfers_room, plan->n_transfers + 1, sizeof *plan->transfers)) return out_of_memory(plan);
+    int number = (int)plan->n_transfers++;
+    plan->transfers[number] = (clv__transfer){.from = from, .to = to, .bytes = clv_tensor_bytes(tensor)};
+    clv__plan_node *end;
+    CLV_TRY(add_node(plan, CLV__SEND, tensor->node, plan->values[from].place, &end));
+    end->in[0] = from;
+    end->transfer = number;
+    CLV_TRY(add_node(plan, CLV__RECEIVE, tensor->node, place, &end));
+    end->out[0] = to;
+    end->transfer = number;
+    return CLV_OK;
+}
+
+/** Send a result at once to every place that wants it, so that carrying overlaps with computing. */
+static clv_status carry_results(placing *p, const clv__node *node) {
+    for (int i = 0; i < node->io.n_out; i++) {
+        const clv_tensor *out = node->out[i];
+        for (int place = 0; place < p->plan->n_places; place++) {
+            if (place != p->made_at[out->id] && p->wanted[out->id * p->plan->n_places + place])
+                CLV_TRY(carry(p, out, place, node));
+        }
+    }
+    return CLV_OK;
+}
+
+/** Inputs are fed wherever they are used; a parameter used away from its home is carried there each step. */
+static clv_status ensure_inputs(placing *p, const clv__node *node, int place) {
+    clv_plan *plan = p->plan;
+    for (int i = 0; i < node->io.n_in; i++) {
+        const clv_tensor *in = node->in[i];
+        if (!in || in->kind == CLV__VALUE) continue;
+        int home = in->kind == CLV__PERSISTENT ? p->made_at[in->id] : place;
+        if (clv__value_at(plan, in, home) < 0) CLV_TRY(add_value(plan, in, home, false, NULL));
+        if (clv__value_at(plan, in, place) < 0) CLV_TRY(carry(p, in, place, node));
+    }
+    return CLV_OK;
+}
+
+static clv_status write_down(placing *p) {
+    clv_plan *plan = p->plan;
+    for (size_t id = 0; id < plan->graph->n_nodes; id++) {
+        if (!p->needed[id]) continue;
+        const clv__node *node = plan->graph->nodes[id];
+        int place = p->node_place[id];
+        CLV_TRY(ensure_inputs(p, node, place));
+        clv__plan_node *at;
+        CLV_TRY(add_node(plan, CLV__COMPUTE, node, place, &at));
+        for (int i = 0; i < node->io.n_in; i++) at->in[i] = clv__value_at(plan, node->in[i], place);
+        for (int i = 0; i < node->io.n_out; i++) CLV_TRY(add_value(plan, node->out[i], place, false, &at->out[i]));
+        CLV_TRY(carry_results(p, node));
+    }
+    return CLV_OK;
+}
+
+// ---- what each place holds ----------------------------------------------------------------------------------------------
+
+static clv_status collect(const clv_plan *plan, int place, clv__tensor_kind kind, int **values, int *n) {
+    *values = clv__alloc(plan->n_values, sizeof **values);
+    if (!*values) return out_of_memory(plan);
+    for (size_t i = 0; i < plan->n_values; i++) {
+        const clv__value *value = &plan->values[i];
+        if (value->place != place || value->copy || value->tensor->kind != kind) continue;
+        if (kind != CLV__VALUE || value->tensor->is_output) (*values)[(*n)++] = (int)i;
+    }
+    return CLV_OK;
+}
+
+clv_status clv__plan_place(clv_plan *plan, const clv_plan_config *config) {
+    clv_graph *graph = plan->graph;
+    clv__patterns patterns = {0};
+    placing p = {.plan = plan, .patterns = &patterns, .strict = config && config->explicit_transfers};
+    CLV_TRY(clv__patterns_parse(plan, config, &patterns));
+    size_t n = (size_t)plan->n_places;
+    p.needed = clv__alloc(graph->n_nodes, sizeof *p.needed);
+    p.node_place = clv__alloc(graph->n_nodes, sizeof *p.node_place);
+    p.made_at = clv__alloc(graph->n_tensors, sizeof *p.made_at);
+    p.wanted = clv__alloc(graph->n_tensors * n, sizeof *p.wanted);
+    clv_status status = CLV_OK;
+    if (!p.needed || !p.node_place || !p.made_at || !p.wanted) {
+        status = out_of_memory(plan);
+        goto done;
+    }
+    for (size_t i = 0; i < graph->n_tensors; i++) p.made_at[i] = -1;
+    find_needed(&p);
+    status = clv__patterns_check(&patterns, plan, p.needed);
+    if (status != CLV_OK) goto done;
+    assign(&p);
+    status = write_down(&p);
+    for (int place = 0; place < plan->n_places && status == CLV_OK; place++) {
+        clv__place *at = &plan->places[place];
+        status = collect(plan, place, CLV__INPUT, &at->inputs, &at->n_inputs);
+        if (status == CLV_OK) status = collect(plan, place, CLV__VALUE, &at->outputs, &at->n_outputs);
+        if (status == CLV_OK) status = collect(plan, place, CLV__PERSISTENT, &at->persistents, &at->n_persistents);
+    }
+    if (status == CLV_OK && plan->n_nodes == 0) {
+        status = clv__error_set(clv__plan_error(plan), CLV_E_VALUE,
+                                "the graph has no outputs and updates nothing: mark a result with clv_output");
+    }
+done:
+    clv__patterns_reset(&patterns);
+    free(p.needed);
+    free(p.node_place);
+    free(p.made_at);
+    free(p.wanted);
+    return status;
+}

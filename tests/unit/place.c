@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layers on devices: who goes where, what is carried, and that the result stays the same. Two host devices would be one, so
+// the runs here use the host and whatever OpenCL device there is; the rules are looked at on null devices.
+#include "harness/harness.h"
+
+#include "cleave/ops.h"
+#include "plan/plan.h"
+#include "unit/toy_ops.h"
+
+static clv_runtime *runtime;
+
+static int setup(void **state) {
+    (void)state;
+    runtime = clv__test_runtime(&(clv_runtime_config){.null_devices = true});
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    clv_runtime_destroy(runtime);
+    return 0;
+}
+
+typedef struct model {
+    clv_graph *graph;
+    clv_tensor *x, *loss, *weight[2];
+} model;
+
+/** loss = mean((relu(x * a.weight) * b.weight)^2), with its gradients, updates left out. */
+static model build(void) {
+    model m = {0};
+    assert_status(clv_graph_create(runtime, &m.graph), CLV_OK, runtime);
+    clv_tensor *t = m.x = clv_input(m.graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8, 16));
+    for (int i = 0; i < 2; i++) {
+        clv_scope_push(m.graph, i ? "b" : "a");
+        m.weight[i] = clv_parameter(m.graph, "weight", CLV_SHAPE(16, 16), (clv_init){CLV_INIT_UNIFORM, -1, 1});
+        t = clv_matmul(t, m.weight[i]);
+        clv_scope_pop(m.graph);
+        if (i == 0) t = clv_relu(t);
+    }
+    m.loss = clv_mean(clv_square(t), NULL, 0, false);
+    clv_backward(m.loss);
+    clv_output(m.loss, "loss");
+    for (int i = 0; i < 2; i++) clv_output(clv_gradient(m.weight[i]), i ? "gb" : "ga");
+    return m;
+}
+
+static void test_layers_go_where_patterns_say(void **state) {
+    (void)state;
+    model m = build();
+    clv_plan *plan;
+    assert_status(clv_plan_create(m.graph, &(clv_plan_config){.place = "a=host,b=null"}, &plan), CLV_OK, runtime);
+    assert_int_equal(clv_plan_device_count(plan), 2);
+    int carried = 0;
+    for (int i = 0; i < clv_plan_node_count(plan); i++) {
+        clv_plan_node node = clv_plan_node_get(plan, i);
+        const char *device = clv_device_get_info(node.device)->name;
+        if (strcmp(node.variant, "transfer") == 0) {
+            carried++;
+        } else if (strcmp(node.layer, "a") == 0) {
+            assert_string_equal(device, "host");
+        } else if (strcmp(node.layer, "b") == 0) {
+            assert_string_equal(device, "null:0");
+        } else if (strcmp(node.op, "relu") == 0 || strcmp(node.op, "relu_backward") == 0) {
+            assert_string_equal(device, "host"); // follows its data; the gradient follows the forward node
+        }
+    }
+    assert_int_equal(clv_plan_transfer_count(plan), 2); // relu's result, and its gradient
+    assert_int_equal(carried, 4);
+    clv_plan_transfer transfer = clv_plan_transfer_get(plan, 0);
+    assert_string_equal(clv_device_get_info(transfer.from)->name, "host");
+    assert_string_equal(clv_device_get_info(transfer.to)->name, "null:0");
+    assert_int_equal(transfer.bytes, 8 * 16 * 4);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(m.graph);
+}
+
+static void test_the_last_match_wins(void **state) {
+    (void)state;
+    model m = build();
+    clv_plan *plan;
+    assert_status(clv_plan_create(m.graph, &(clv_plan_config){.place = "*=host,b=null,b=host"}, &plan), CLV_OK, runtime);
+    assert_int_equal(clv_plan_transfer_count(plan), 0);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(m.graph);
+}
+
+static void refuse(const char *place, bool explicit_transfers, clv_status status, const char *part) {
+    model m = build();
+    clv_plan *plan;
+    assert_status(clv_plan_create(m.graph, &(clv_plan_config){.place = place, .explicit_transfers = explicit_transfers}, &plan),
+                  status, runtime);
+    assert_null(plan);
+    assert_holds(clv_runtime_error(runtime), part);
+    clv_graph_destroy(m.graph);
+}
+
+static void test_bad_placements_are_refused(void **state) {
+    (void)state;
+    refuse("a=host", false, CLV_E_VALUE, "'b'");
+    refuse("a=host,b=host,c=host", false, CLV_E_NOT_FOUND, "'c'");
+    refuse("a=host,b", false, CLV_E_VALUE, "pattern=device");
+    refuse("a=host,b=gpu:99", false, CLV_E_NOT_FOUND, "gpu:99");
+    refuse("a=host,b=null", true, CLV_E_MISMATCH, "clv_to");
+}
+
+/** Loss and gradients of one step, in the order loss, ga, gb. */
+static void run_one(const char *place, float *out, bool check_memory) {
+    model m = build();
+    clv_plan *plan;
+    clv_session *session;
+    clv_run *run;
+    float x[8 * 16];
+    int64_t ticket;
+    assert_status(clv_plan_create(m.graph, &(clv_plan_config){.place = place}, &plan), CLV_OK, runtime);
+    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 3}, &session), CLV_OK, runtime);
+    for (int i = 0; i < clv_plan_device_count(plan); i++) clv_device_memory_reset_peak(clv_plan_device_get(plan, i));
+    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    for (int step = 0; step < 5; step++) {
+        for (int i = 0; i < 8 * 16; i++) x[i] = (float)((i * 7 + step) % 11) - 5;
+        assert_status(clv_run_feed(run, m.x, x, sizeof x), CLV_OK, runtime);
+        assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
+    }
+    assert_status(clv_run_fetch(run, ticket, m.loss, out, 4), CLV_OK, runtime);
+    assert_status(clv_run_fetch(run, ticket, clv_gradient(m.weight[0]), out + 1, 1024), CLV_OK, runtime);
+    assert_status(clv_run_fetch(run, ticket, clv_gradient(m.weight[1]), out + 257, 1024), CLV_OK, runtime);
+    for (int i = 0; check_memory && i < clv_plan_device_count(plan); i++) {
+        clv_device *device = clv_plan_device_get(plan, i);
+        assert_int_equal(clv_device_memory(device).all.peak, clv_plans_memory_on(&plan, 1, device).predicted_peak_bytes);
+    }
+    clv_run_destroy(run);
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(m.graph);
+}
+
+static void test_split_over_devices_computes_the_same(void **state) {
+    (void)state;
+    int i = -1;
+    clv_device *device = clv__test_next_device(runtime, &i);
+    if (strcmp(clv_device_get_info(device)->name, "host") == 0) skip(); // nothing but the host here
+    char place[128];
+    float whole[513], split[513];
+    run_one("*=host", whole, true);
+    snprintf(place, sizeof place, "a=host,b=%s", clv_device_get_info(device)->name);
+    run_one(place, split, true);
+    for (int k = 0; k < 513; k++) assert_float_equal(split[k], whole[k], 1e-5f * (1 + (whole[k] < 0 ? -whole[k] : whole[k])));
+    snprintf(place, sizeof place, "b=host,a=%s", clv_device_get_info(device)->name);
+    run_one(place, split, true);
+    for (int k = 0; k < 513; k++) assert_float_equal(split[k], whole[k], 1e-5f * (1 + (whole[k] < 0 ? -whole[k] : whole[k])));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_layers_go_where_patterns_say),
+        cmocka_unit_test(test_the_last_match_wins),
+        cmocka_unit_test(test_bad_placements_are_refused),
+        cmocka_unit_test(test_split_over_devices_computes_the_same),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
