@@ -159,7 +159,7 @@ static clv_status read_header(stream *s, idx_header *h) {
 static clv_status read_stream(stream *s, clv_array *out) {
     clv__input *input = s->input;
     char text[128];
-    idx_header h;
+    idx_header h = {0};
     CLV_TRY(read_header(s, &h));
     if (clv__array_init(input->error, h.type, &h.shape, out) != CLV_OK) {
         return clv__error_prefix(input->error, "'%s': ", input->path);

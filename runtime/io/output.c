@@ -210,7 +210,7 @@ static void bring_back(const clv__output *output) {
 
 static clv_status replace(clv__output *output, bool keep_previous) {
     // Best effort: the new file may be read by whoever could read the old one.
-    if (output->mode && fchmod(output->fd, output->mode) != 0) errno = 0;
+    if (output->mode) fchmod(output->fd, output->mode);
     if (fsync(output->fd) != 0) return fail(output->error, output->path, "syncing", errno);
     bool moved = false;
     if (keep_previous) CLV_TRY(keep(output, &moved));

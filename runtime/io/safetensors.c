@@ -86,12 +86,12 @@ static clv_status read_json(clv__input *input, header *h) {
         clv__shown_text shown;
         h->json = json_loadb(text, (size_t)n, JSON_REJECT_DUPLICATES, &why);
         if (!h->json && (why.text[0] == 0 || json_error_code(&why) == json_error_out_of_memory)) {
-            status = clv__error_set(input->error, CLV_E_HOST_MEMORY, "'%s': no host memory to parse its header",
-                                    input->path);
+            status = clv__error_set(input->error, CLV_E_HOST_MEMORY,
+                                    "'%s': no host memory to parse its header", input->path);
         } else if (!h->json) {
-            status =
-                clv__error_set(input->error, CLV_E_FORMAT, "'%s': the header is not JSON: %s (byte %d of the file)",
-                               input->path, clv__shown(why.text, &shown), 8 + why.position);
+            status = clv__error_set(input->error, CLV_E_FORMAT,
+                                    "'%s': the header is not JSON: %s (byte %d of the file)", input->path,
+                                    clv__shown(why.text, &shown), 8 + why.position);
         }
     }
     free(text);

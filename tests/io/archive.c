@@ -94,6 +94,13 @@ static void what_is_required_must_be_there(void **state) {
     expect_failure(clv_archive_require(archive, "features.0.bias", CLV_ARRAY_I32, SHAPE(2), &array),
                    CLV_E_DTYPE, "'features.0.bias' holds f32, but i32 is wanted");
     assert_null(array);
+    char name[400]; // a long one is cut in the sentence, between characters
+    for (int i = 0; i < 399; i++) name[i] = "ö"[(i + 1) % 2];
+    name[0] = 'x';
+    name[399] = 0;
+    expect_failure(clv_archive_require(archive, name, CLV_ARRAY_F32, SHAPE(2), &array), CLV_E_NOT_FOUND,
+                   "'xö", "ö...'");
+    assert_true(strlen(clv_runtime_error(support_runtime)) < 400);
     clv_archive_destroy(archive);
 }
 

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
+#include <pthread.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -55,6 +56,9 @@ WRAP(void *, calloc, NULL, (size_t n, size_t size), (n, size))
 WRAP(void *, realloc, NULL, (void *old, size_t n), (old, n))
 WRAP(void *, aligned_alloc, NULL, (size_t alignment, size_t n), (alignment, n))
 WRAP(char *, strdup, NULL, (const char *text), (text))
+WRAP(int, pthread_create, EAGAIN,
+     (pthread_t * thread, const pthread_attr_t *attributes, void *(*work)(void *), void *argument),
+     (thread, attributes, work, argument))
 
 int __real_link(const char *a, const char *b);
 int __wrap_link(const char *a, const char *b);
