@@ -387,7 +387,8 @@ void clv__ocl_close(clv__bdevice *device) {
     if (!device) return;
     for (int q = 0; q < CLV__QUEUES; q++) {
         if (!device->queue[q]) continue;
-        clFinish(device->queue[q]); // nothing may run on into memory that is released next
+        const char *call;
+        clv__ocl_finish(device->queue[q], &call); // nothing may run on into memory that is released next
         clReleaseCommandQueue(device->queue[q]);
     }
     if (device->context) clReleaseContext(device->context);

@@ -135,6 +135,8 @@ clv_status clv__ocl_event_wait(clv__bevent *event, clv__error *error);
 clv_status clv__ocl_elapsed(clv__bevent *event, uint64_t *start_ns, uint64_t *end_ns, clv__error *error);
 void clv__ocl_event_destroy(clv__bevent *event);
 clv_status clv__ocl_flush(clv__bdevice *device, clv__error *error);
+/** Wait for all that is on the queue, also where clFinish alone does not. *call: what was called last. */
+cl_int clv__ocl_finish(cl_command_queue queue, const char **call);
 clv_status clv__ocl_synchronize(clv__bdevice *device, clv__error *error);
 
 #ifdef CLEAVE_CLBLAST

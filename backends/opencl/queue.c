@@ -180,14 +180,22 @@ clv_status clv__ocl_flush(clv__bdevice *device, clv__error *error) {
     return CLV_OK;
 }
 
+cl_int clv__ocl_finish(cl_command_queue queue, const char **call) {
+    // rusticl 22.3 returns from clFinish at once when everything has been flushed before, finished or not: a
+    // marker gives it something to wait for.
+    *call = "clEnqueueMarkerWithWaitList";
+    cl_int code = clEnqueueMarkerWithWaitList(queue, 0, NULL, NULL);
+    if (code != CL_SUCCESS) return code;
+    *call = "clFinish";
+    return clFinish(queue);
+}
+
 clv_status clv__ocl_synchronize(clv__bdevice *device, clv__error *error) {
     CLV_TRY(clv__ocl_flush(device, error)); // one queue may wait for the other
     for (int q = 0; q < CLV__QUEUES; q++) {
-        // rusticl 22.3 returns from clFinish at once when everything has been flushed before, finished or not:
-        // a marker gives it something to wait for.
-        CLV__OCL_TRY(error, device->label, "clEnqueueMarkerWithWaitList",
-                     clEnqueueMarkerWithWaitList(device->queue[q], 0, NULL, NULL));
-        CLV__OCL_TRY(error, device->label, "clFinish", clFinish(device->queue[q]));
+        const char *call;
+        cl_int code = clv__ocl_finish(device->queue[q], &call);
+        CLV__OCL_TRY(error, device->label, call, code);
     }
     return CLV_OK;
 }

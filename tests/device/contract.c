@@ -194,6 +194,26 @@ static void queues_keep_order(void **state) {
     s->backend->buffer_destroy(used);
 }
 
+static void synchronize_waits_for_what_was_flushed(void **state) {
+    subject *s = subject_of(state);
+    enum { BYTES = 2 << 20 };
+    unsigned char *in = counting(BYTES, 9), *out = counting(BYTES, 1);
+    clv__bbuffer *a = make_buffer(s, BYTES), *b = make_buffer(s, BYTES);
+    OK(s, s->backend->write(s->open, CLV__QUEUE_COMPUTE, a, 0, BYTES, in, NULL, NULL, s->error));
+    for (int i = 0; i < 8; i++) { // long enough that a synchronize that does not wait is seen
+        OK(s, s->backend->copy(s->open, a, 0, b, 0, BYTES, s->error));
+        OK(s, s->backend->copy(s->open, b, 0, a, 0, BYTES, s->error));
+    }
+    OK(s, s->backend->read(s->open, CLV__QUEUE_COMPUTE, b, 0, BYTES, out, NULL, NULL, s->error));
+    OK(s, s->backend->flush(s->open, s->error));
+    OK(s, s->backend->synchronize(s->open, s->error));
+    assert_same(s, in, out, BYTES);
+    s->backend->buffer_destroy(a);
+    s->backend->buffer_destroy(b);
+    free(in);
+    free(out);
+}
+
 /** The worker of a device is not the thread that opened it. */
 static void *write_elsewhere(void *context) {
     subject *s = context;
@@ -608,6 +628,7 @@ static const struct {
     CASE(parts_are_the_buffer, ALL),
     CASE(copy_and_fill, ALL),
     CASE(queues_keep_order, ALL),
+    CASE(synchronize_waits_for_what_was_flushed, ALL),
     CASE(another_thread_may_work, ALL),
     CASE(events_know_the_time, ALL),
     CASE(kernels_keep_their_arguments, KERNELS),
