@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""loss.safetensors: softmax and its logarithm along any axis, with infinities; cross entropy; mean squared error."""
+import torch
+import torch.nn.functional as F
+from golden import Golden
+
+cases = Golden("loss")
+inf = float("inf")
+SOFTMAX = {  # shape of x, axis
+    "rows": ((5, 10), 1),
+    "long_rows": ((2, 37), -1),
+    "columns": ((6, 17), 0),
+    "middle": ((2, 5, 3), 1),
+    "channels": ((2, 4, 3, 5), 1),
+}
+infinite = torch.randn(4, 20)
+infinite[0, 3] = infinite[0, 17] = -inf  # a masked element
+infinite[1, 1:] = -inf                   # all but one
+infinite[2] = -inf                       # all: not a number
+infinite[3, 5] = inf
+for name, function in {"softmax": F.softmax, "log_softmax": F.log_softmax}.items():
+    for how, (shape, axis) in SOFTMAX.items():
+        with cases.case(f"{name}_{how}") as c:
+            c.expect("y", function(c.input("x", 3 * torch.randn(shape)), axis))
+    with cases.case(f"{name}_large") as c:
+        c.expect("y", function(c.input("x", 30 * torch.randn(3, 19)), 1))
+    with cases.case(f"{name}_infinite") as c:
+        c.expect("y", function(c.input("x", infinite, grad=False), 1))
+    with cases.case(f"{name}_masked") as c:  # the gradient of a masked element is 0
+        c.expect("y", function(c.input("x", infinite[:2], grad=name == "softmax"), 1))
+
+CROSS_ENTROPY = {"few": (6, 10), "many": (3, 41), "pixels": (2, 5, 3), "images": (2, 3, 2, 4), "one_class": (3, 1)}
+for name, shape in CROSS_ENTROPY.items():
+    with cases.case("cross_entropy_" + name) as c:
+        labels = torch.randint(0, shape[1], shape[:1] + shape[2:])
+        c.expect("loss", F.cross_entropy(c.input("logits", 3 * torch.randn(shape)), c.input("labels", labels)))
+with cases.case("cross_entropy_large") as c:
+    c.expect("loss", F.cross_entropy(c.input("logits", 1000 * torch.randn(4, 33)), c.input("labels", torch.tensor([0, 32, 5, 7]))))
+with cases.case("cross_entropy_masked") as c:
+    c.expect("loss", F.cross_entropy(c.input("logits", infinite[:2]), c.input("labels", torch.tensor([4, 0]))))
+
+with cases.case("mse_loss") as c:
+    c.expect("loss", F.mse_loss(c.input("x", torch.randn(7, 11)), c.input("target", torch.randn(7, 11))))
+with cases.case("mse_loss_one") as c:
+    c.expect("loss", F.mse_loss(c.input("x", torch.randn(1)), c.input("target", torch.randn(1), grad=False)))
+cases.write()

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""pool.safetensors: pooling with what could be misunderstood: padding, ceil_mode, dilation, ties, NaN, the divisor."""
+import torch
+import torch.nn.functional as F
+from golden import Golden
+
+cases = Golden("pool")
+MAX = {  # name: shape of x, arguments
+    "max_2x2": ((2, 3, 6, 18), dict(kernel_size=2)),
+    "max_2x2_rest": ((1, 2, 5, 9), dict(kernel_size=2)),
+    "max_2x2_ceil": ((1, 2, 5, 7), dict(kernel_size=2, ceil_mode=True)),
+    "max_overlap": ((1, 2, 7, 8), dict(kernel_size=3, stride=2, padding=1)),
+    "max_overlap_ceil": ((1, 2, 8, 8), dict(kernel_size=3, stride=2, padding=1, ceil_mode=True)),
+    "max_dilation": ((1, 2, 9, 8), dict(kernel_size=(3, 2), stride=(1, 2), padding=(1, 1), dilation=(2, 3))),
+}
+AVG = {
+    "avg_2x2": ((2, 2, 4, 6), dict(kernel_size=2)),
+    "avg_padding": ((1, 2, 5, 6), dict(kernel_size=3, stride=2, padding=1)),
+    "avg_padding_excluded": ((1, 2, 5, 6), dict(kernel_size=3, stride=2, padding=1, count_include_pad=False)),
+    "avg_ceil": ((1, 2, 6, 8), dict(kernel_size=3, stride=2, padding=1, ceil_mode=True)),
+    "avg_ceil_excluded": ((1, 2, 6, 8), dict(kernel_size=3, stride=2, padding=1, ceil_mode=True, count_include_pad=False)),
+    "avg_uneven": ((1, 2, 7, 5), dict(kernel_size=(4, 2), stride=(3, 1), padding=(2, 0))),
+}
+for name, (shape, arguments) in MAX.items():
+    with cases.case(name) as c:
+        c.expect("y", F.max_pool2d(c.input("x", torch.randn(shape)), **arguments))
+for name, (shape, arguments) in AVG.items():
+    with cases.case(name) as c:
+        c.expect("y", F.avg_pool2d(c.input("x", torch.randn(shape)), **arguments))
+for name, arguments in {"max_ties_2x2": dict(kernel_size=2), "max_ties": dict(kernel_size=3, stride=1, padding=1)}.items():
+    with cases.case(name) as c:  # the first maximum of a window takes the gradient
+        c.expect("y", F.max_pool2d(c.input("x", torch.randint(0, 2, (1, 2, 4, 16)).double()), **arguments))
+holes = torch.randn(1, 1, 4, 16)
+holes[0, 0, 0, 1] = holes[0, 0, 2, 6] = holes[0, 0, 3, 7] = float("nan")
+holes[0, 0, 0:2, 12:14] = -float("inf")
+with cases.case("max_nan") as c:  # a NaN wins, of several the last
+    c.expect("y", F.max_pool2d(c.input("x", holes), 2))
+with cases.case("global_avg") as c:
+    c.expect("y", F.adaptive_avg_pool2d(c.input("x", torch.randn(2, 3, 4, 5)), 1))
+cases.write()
