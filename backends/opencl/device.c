@@ -102,14 +102,14 @@ static bool ask_bool(asking *to, cl_device_info what) {
     return answer == CL_TRUE;
 }
 
-/** A text of `n` bytes, which may or may not end in zeros, without blanks at its ends; in the arena. */
+/** A text of `n` bytes, which may or may not end in zeros, without blanks at its ends; in the arena.
+ *  NULL if memory is out. */
 static const char *tidy(clv__ocl_state *state, const char *raw, size_t n) {
     n = strnlen(raw, n);
     while (n && isspace((unsigned char)*raw)) raw++, n--;
     while (n && isspace((unsigned char)raw[n - 1])) n--;
     char *copy = clv__arena_alloc(&state->arena, n + 1, 1);
-    if (!copy) return "";
-    memcpy(copy, raw, n);
+    if (copy) memcpy(copy, raw, n);
     return copy;
 }
 
@@ -117,18 +117,21 @@ static const char *ask_text(asking *to, cl_device_info what) {
     size_t bytes = 0;
     cl_int code = clGetDeviceInfo(to->id, what, 0, NULL, &bytes);
     char *raw = code == CL_SUCCESS && bytes ? clv__alloc(bytes, 1) : NULL;
+    const char *text = NULL;
     if (raw) code = clGetDeviceInfo(to->id, what, bytes, raw, NULL);
+    if (raw && code == CL_SUCCESS) text = tidy(to->state, raw, bytes);
+    if (code == CL_SUCCESS && bytes && !text) code = CL_OUT_OF_HOST_MEMORY; // ours, not the driver's
     if (code != CL_SUCCESS && to->failed == CL_SUCCESS) to->failed = code;
-    const char *text = raw && code == CL_SUCCESS ? tidy(to->state, raw, bytes) : "";
     free(raw);
-    return text;
+    return text ? text : "";
 }
 
 static const char *platform_text(clv__ocl_state *state, cl_platform_id platform, cl_platform_info what) {
     char raw[512];
     size_t bytes = 0;
     if (clGetPlatformInfo(platform, what, sizeof raw, raw, &bytes) != CL_SUCCESS) return "";
-    return tidy(state, raw, bytes < sizeof raw ? bytes : sizeof raw);
+    const char *text = tidy(state, raw, bytes < sizeof raw ? bytes : sizeof raw);
+    return text ? text : "";
 }
 
 /** Is the whole word `name` in a list of words? */

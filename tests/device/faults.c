@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every OpenCL call of a small program is made to fail, one at a time, for n = 1, 2, ... until the program runs untouched:
 // nothing crashes, nothing leaks, and each failure has a sentence that names the call and the error. See fault_layer.c.
+// Then the same with every allocation of host memory that is ours.
 #include "harness/harness.h"
 
 #include <dlfcn.h>
@@ -26,6 +27,82 @@ static long (*fault_calls)(void);
 static int (*fault_live)(void);
 
 enum { N = 64 };
+
+// ---- Allocations of ours: the linker sends them here (--wrap) -----------------------------------------------------
+
+static struct {
+    pthread_mutex_t lock;
+    long n, fail_at, live;
+    bool fired;
+} allocations = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+/** Count one; false if it is the one that fails. */
+static bool may_allocate(void) {
+    pthread_mutex_lock(&allocations.lock);
+    bool fails = ++allocations.n == allocations.fail_at;
+    allocations.fired |= fails;
+    allocations.live += !fails;
+    pthread_mutex_unlock(&allocations.lock);
+    return !fails;
+}
+
+static void arm_allocations(long n) {
+    pthread_mutex_lock(&allocations.lock);
+    allocations.n = 0;
+    allocations.fail_at = n;
+    allocations.fired = false;
+    pthread_mutex_unlock(&allocations.lock);
+}
+
+void *__real_malloc(size_t bytes);
+void *__real_calloc(size_t n, size_t bytes);
+void *__real_realloc(void *old, size_t bytes);
+void *__real_aligned_alloc(size_t alignment, size_t bytes);
+char *__real_strdup(const char *text);
+void __real_free(void *memory);
+void *__wrap_malloc(size_t bytes);
+void *__wrap_calloc(size_t n, size_t bytes);
+void *__wrap_realloc(void *old, size_t bytes);
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
+char *__wrap_strdup(const char *text);
+void __wrap_free(void *memory);
+
+void *__wrap_malloc(size_t bytes) {
+    return may_allocate() ? __real_malloc(bytes) : NULL;
+}
+
+void *__wrap_calloc(size_t n, size_t bytes) {
+    return may_allocate() ? __real_calloc(n, bytes) : NULL;
+}
+
+void *__wrap_realloc(void *old, size_t bytes) {
+    if (!may_allocate()) return NULL;
+    if (old) { // it moves, no new one lives
+        pthread_mutex_lock(&allocations.lock);
+        allocations.live--;
+        pthread_mutex_unlock(&allocations.lock);
+    }
+    return __real_realloc(old, bytes);
+}
+
+void *__wrap_aligned_alloc(size_t alignment, size_t bytes) {
+    return may_allocate() ? __real_aligned_alloc(alignment, bytes) : NULL;
+}
+
+char *__wrap_strdup(const char *text) {
+    return may_allocate() ? __real_strdup(text) : NULL;
+}
+
+void __wrap_free(void *memory) {
+    if (memory) {
+        pthread_mutex_lock(&allocations.lock);
+        allocations.live--;
+        pthread_mutex_unlock(&allocations.lock);
+    }
+    __real_free(memory);
+}
+
+// ---- The program ------------------------------------------------------------------------------------------------
 
 /** All that the program holds, so that one place frees it whatever happened. */
 typedef struct held {
@@ -100,7 +177,7 @@ static void free_all(held *h) {
 
 /** The program, from nothing to nothing. What the runtime said last goes to `sentence`; `used`: a device did the work. */
 static clv_status run(const clv_runtime_config *config, char *sentence, size_t bytes, bool *used) {
-    held *h = calloc(1, sizeof *h);
+    held *h = __real_calloc(1, sizeof *h);
     assert_non_null(h);
     *used = false;
     clv_status status = clv_runtime_create(config, &h->runtime);
@@ -120,11 +197,10 @@ static clv_status run(const clv_runtime_config *config, char *sentence, size_t b
         status = use_device(h);
     }
     if (status != CLV_OK) {
-        assert_non_null(h->runtime);
-        snprintf(sentence, bytes, "%s", clv_runtime_error(h->runtime));
+        snprintf(sentence, bytes, "%s", clv_runtime_error(h->runtime)); // "" if there is not even a runtime
     }
     free_all(h);
-    free(h);
+    __real_free(h);
     assert_int_equal(fault_live(), 0);
     return status;
 }
@@ -178,6 +254,37 @@ static void an_unknown_error(void **state) {
     every_call_may_fail(config, -12345, "-12345", CLV_E_DEVICE);
 }
 
+static void no_host_memory(void **state) {
+    const clv_runtime_config *config = *state;
+    bool used;
+    char sentence[2048];
+    fault_arm(0, 0);
+    arm_allocations(0);
+    long before = allocations.live, n = 1, told = 0;
+    for (;; n++) {
+        sentence[0] = 0;
+        arm_allocations(n);
+        clv_status status = run(config, sentence, sizeof sentence, &used);
+        if (allocations.live != before) print_error("allocation %ld leaks: %s\n", n, sentence);
+        assert_int_equal(allocations.live, before);
+        if (!allocations.fired) {
+            assert_int_equal(status, CLV_OK);
+            break;
+        }
+        bool told_so =
+            status == CLV_E_UNSUPPORTED && strstr(sentence, "CL_OUT_OF_HOST_MEMORY"); // of a device
+        if (status != CLV_OK && status != CLV_E_HOST_MEMORY && !told_so) {
+            print_error("allocation %ld: %s, %s\n", n, clv_status_name(status), sentence);
+            fail();
+        }
+        if (status == CLV_OK) continue; // done without: the cache, mostly
+        if (*sentence && !told_so) assert_holds(sentence, "memory");
+        told++;
+    }
+    print_message("%ld allocations, %ld of them end the program\n", n - 1, told);
+    assert_true(n > 30 && told > 20);
+}
+
 int main(void) {
     const char *layer = getenv("CLV_FAULT_LAYER");
     if (!layer) layer = CLV_TEST_BINARY_DIR "/tests/device/libclv_fault_layer.so";
@@ -218,6 +325,7 @@ int main(void) {
         cmocka_unit_test_prestate(out_of_resources, &config),
         cmocka_unit_test_prestate(broken_context, &config),
         cmocka_unit_test_prestate(an_unknown_error, &config),
+        cmocka_unit_test_prestate(no_host_memory, &config),
     };
     return cmocka_run_group_tests_name("faults", tests, NULL, NULL);
 }
