@@ -216,6 +216,10 @@ static void describe(clv__ocl_state *state, cl_device_id id, clv__found *found) 
                                                                 : "";
     info->usable = !*info->reason;
     found->traits = clv__ocl_quirks(info->platform_name, info->driver).traits;
+    info->loop_turns = found->traits.loop_turns;
+#ifdef CLEAVE_CLBLAST
+    info->gemm = true;
+#endif
 }
 
 // ---- Enumeration

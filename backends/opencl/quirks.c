@@ -15,6 +15,7 @@ static const struct {
      {.traits = {.caches_programs = true, .build_threads = 1}, .keep_parts = true}},
     {"Oclgrind", "", {.traits = {.build_threads = 1}}},
     {"NVIDIA CUDA", "", {.traits = {.caches_programs = true}}},
+    {"rusticl", "", {.traits = {.loop_turns = 65535}}},
 };
 
 static bool begins(const char *text, const char *start) {

@@ -48,6 +48,7 @@ typedef void (*clv__bcall)(void *context, void *const *pointers);
 typedef struct clv__traits {
     bool caches_programs; // the driver keeps built programs itself, better than we could
     int build_threads;    // programs worth building at once; 0: as many as the host has threads, at most 4
+    uint32_t loop_turns;  // see clv_device_info
 } clv__traits;
 
 /** What enumerate tells of one device. Strings are copied by the runtime. */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Arithmetic that the register-tiled kernels for CPU-class devices share: how wide a vector is, how a size is cut.
+// Arithmetic that the register-tiled kernels for CPU-class devices share: widths of vectors, cuts of sizes.
 #ifndef CLV_OPS_TILES_H
 #define CLV_OPS_TILES_H
 
@@ -28,7 +28,7 @@ static inline uint64_t clv__tile_local_bytes(const clv_device_info *device) {
     return device->local_bytes / 2;
 }
 
-/** Cut n into equal blocks of whole units, none larger than `most` (a multiple of unit): the size of a block. */
+/** Size of a block when n is cut into equal ones of whole units, none larger than `most`, a multiple of unit. */
 static inline int64_t clv__even_block(int64_t n, int64_t unit, int64_t most) {
     int64_t units = clv__div_up(n, unit), blocks = clv__div_up(units, most / unit);
     return blocks ? clv__div_up(units, blocks) * unit : unit;
