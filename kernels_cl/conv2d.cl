@@ -12,7 +12,9 @@
 // Entries: plain, any work-group, no local memory, one work-item an element
 //   conv2d_plain                  of y:  ((n*G*O + go)*OH + oy)*OW + ox = get_global_id(0)
 //   conv2d_backward_input_plain   of dx: ((n*G*C + gc)*H + iy)*W + ix = get_global_id(0)
-//   conv2d_backward_weight_plain  of dw: ((go*C + c)*KH + r)*KW + s = get_global_id(0)
+//   conv2d_backward_weight_plain  of part [chunks][D]: chunk*D + i = get_global_id(0), D = G*O*C*KH*KW,
+//                                 i = ((go*C + c)*KH + r)*KW + s; sums the rows n*OH + oy in [chunk*rows, (chunk+1)*rows)
+//   conv2d_backward_weight_add    of dw: i = get_global_id(0), sum of part[chunk][i] over chunks, in order
 //
 // Entries: CPU-class, work-group 1, one work-item a task
 //   conv2d_pack   the weights of conv2d_tile. task = g*panels + p, panels = ceil(M/MR), writes, i < kh, j <
@@ -162,30 +164,36 @@ __kernel void KERNEL(conv2d_backward_input_plain)(__global float *restrict dx,
     dx[i] = sum;
 }
 
-__kernel void KERNEL(conv2d_backward_weight_plain)(__global float *restrict dw_,
+__kernel void KERNEL(conv2d_backward_weight_plain)(__global float *restrict part,
                                                    __global const float *restrict dy,
                                                    __global const float *restrict x, int N, int G, int C,
                                                    int H, int W, int O, int OH, int OW, int KH, int KW,
-                                                   int sh, int sw, int ph, int pw, int dh, int dw) {
-    int i = (int)get_global_id(0);
-    if (i >= G * O * C * KH * KW) return;
-    int s = i % KW, r = i / KW % KH, c = i / (KW * KH) % C, go = i / (KW * KH) / C;
+                                                   int sh, int sw, int ph, int pw, int dh, int dw, int chunks,
+                                                   int rows) {
+    int i = (int)get_global_id(0), D = G * O * C * KH * KW, row = i / D * rows, end = min(row + rows, N * OH);
+    if (i >= chunks * D) return;
+    int s = i % KW, r = i / KW % KH, c = i / (KW * KH) % C, go = i / (KW * KH) / C % (G * O);
     float sum = 0.0f;
-    for (int n = 0; n < N; n++) {
-        __global const float *px = x + ((n * G + go / O) * C + c) * H * W;
-        __global const float *pd = dy + (n * G * O + go) * OH * OW;
-        float image = 0.0f;
-        for (int oy = 0; oy < OH; oy++) {
-            int iy = oy * sh - ph + r * dh;
-            if (iy < 0 || iy >= H) continue;
-            for (int ox = 0; ox < OW; ox++) {
-                int ix = ox * sw - pw + s * dw;
-                if (ix >= 0 && ix < W) image = fma(pd[oy * OW + ox], px[iy * W + ix], image);
-            }
+    for (; row < end; row++) {
+        int n = row / OH, oy = row % OH, iy = oy * sh - ph + r * dh;
+        if (iy < 0 || iy >= H) continue;
+        __global const float *px = x + (((n * G + go / O) * C + c) * H + iy) * W - pw + s * dw;
+        __global const float *pd = dy + ((n * G * O + go) * OH + oy) * OW;
+        for (int ox = 0; ox < OW; ox++) {
+            int ix = ox * sw - pw + s * dw;
+            if (ix >= 0 && ix < W) sum = fma(pd[ox], px[ox * sw], sum);
         }
-        sum += image;
     }
-    dw_[i] = sum;
+    part[i] = sum;
+}
+
+__kernel void KERNEL(conv2d_backward_weight_add)(__global float *restrict dw,
+                                                 __global const float *restrict part, int D, int chunks) {
+    int i = (int)get_global_id(0);
+    if (i >= D) return;
+    float sum = 0.0f;
+    for (int chunk = 0; chunk < chunks; chunk++) sum += part[chunk * D + i];
+    dw[i] = sum;
 }
 
 // ---------------------------------------------------------------- CPU-class: forward, backward by the input

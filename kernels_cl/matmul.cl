@@ -21,6 +21,7 @@
 //                 registers. With splits > 1 C is a workspace [batch][splits][M][N], and neither bias, C's
 //                 former value nor ACT is used: matmul_sum finishes. K > 0; mc <= MC, a multiple of MR; nc <=
 //                 NC, of NV*VW; kc <= KC.
+//   matmul_bias   after a library's product: c[i] = ACT(c[i] + bias[i % N]), i = get_global_id(0) < size.
 //   matmul_sum    one work-item VW elements, s in order: C[b][m][n] = ACT(sum_s part[b][s][m][n] + bias[n]).
 //
 // Macros
@@ -100,6 +101,7 @@ typedef FV __attribute__((aligned(4))) KERNEL(matmul_vector);
 
 // ---------------------------------------------------------------- plain
 
+#define TERM(j) sum = fma(pa[(k + j) * a_k], pb[(k + j) * b_k], sum);
 __kernel void KERNEL(matmul_plain)(__global float *restrict c, __global const float *restrict a,
                                    __global const float *restrict b, __global const float *restrict bias,
                                    int batch, int M, int N, int K, int a_batch, int a_m, int a_k, int b_batch,
@@ -110,10 +112,20 @@ __kernel void KERNEL(matmul_plain)(__global float *restrict c, __global const fl
     __global const float *pa = a + z * a_batch + m * a_m;
     __global const float *pb = b + z * b_batch + n * b_n;
     float sum = 0.0f;
-    for (int k = 0; k < K; k++) sum = fma(pa[k * a_k], pb[k * b_k], sum);
+    int k = 0;
+    for (; k + 8 <= K; k += 8) { // eight terms a turn: see the limit on turns in README.md
+        TERM(0) TERM(1) TERM(2) TERM(3) TERM(4) TERM(5) TERM(6) TERM(7)
+    }
+    for (; k < K; k++) { TERM(0) }
     if (accumulate) sum += c[i];
     if (has_bias) sum += bias[n];
     c[i] = ACT(sum);
+}
+
+__kernel void KERNEL(matmul_bias)(__global float *restrict c, __global const float *restrict bias, int size,
+                                  int N) {
+    int i = (int)get_global_id(0);
+    if (i < size) c[i] = ACT(c[i] + bias[i % N]);
 }
 
 // ---------------------------------------------------------------- GPU-class
@@ -339,6 +351,7 @@ __kernel void KERNEL(matmul_sum)(__global float *restrict c, __global const floa
 #undef LSTORE
 #undef NR
 #undef PA
+#undef TERM
 #undef ZIP
 #undef ROWS4
 #undef ROWS6

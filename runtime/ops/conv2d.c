@@ -309,10 +309,7 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
     clv__conv2d c = clv__conv2d_of(io);
     bool forward = io->op == &clv__op_conv2d;
     clv__launch *launch =
-        clv__launch_kernel(list, "conv2d",
-                           forward                                    ? "conv2d_plain"
-                           : io->op == &clv__op_conv2d_backward_input ? "conv2d_backward_input_plain"
-                                                                      : "conv2d_backward_weight_plain");
+        clv__launch_kernel(list, "conv2d", forward ? "conv2d_plain" : "conv2d_backward_input_plain");
     clv__arg_out(list, launch, 0);
     clv__arg_in(list, launch, 0);
     clv__arg_in(list, launch, 1);
@@ -320,6 +317,40 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
     clv__conv2d_sizes(list, launch, &c);
     if (forward) clv__arg_i32(list, launch, c.bias);
     clv__launch_grid(launch, (size_t)clv__numel(&io->out[0]), 0);
+}
+
+/** Weights are few, their sums long: rows of dy are dealt to chunks, for more work-items and shorter loops. */
+static void plain_lower_weight(clv__launches *list, const clv__op_io *io) {
+    enum { TURNS = 32768, WORK_ITEMS = 16384, CHUNKS = 64 };
+    if (is_empty(io)) return;
+    clv__conv2d c = clv__conv2d_of(io);
+    int64_t size = clv__numel(&io->out[0]), all = c.n * c.out[0];
+    int64_t chunks = clv__min64(clv__min64(all, CHUNKS), clv__div_up(WORK_ITEMS, size));
+    chunks = clv__max64(clv__max64(chunks, 1), clv__div_up(all * (c.out[1] + 1), TURNS));
+    int64_t rows = clv__max64(clv__div_up(all, chunks), 1);
+    chunks = clv__max64(clv__div_up(all, rows), 1);
+    size_t bytes = chunks > 1 ? (size_t)(chunks * size) * sizeof(float) : 0;
+    size_t part = bytes ? clv__launch_workspace(list, bytes) : 0;
+
+    clv__launch *launch = clv__launch_kernel(list, "conv2d", "conv2d_backward_weight_plain");
+    if (bytes)
+        clv__arg_workspace(list, launch, part, bytes);
+    else
+        clv__arg_out(list, launch, 0);
+    clv__arg_in(list, launch, 0);
+    clv__arg_in(list, launch, 1);
+    clv__conv2d_sizes(list, launch, &c);
+    clv__arg_i32(list, launch, chunks);
+    clv__arg_i32(list, launch, rows);
+    clv__launch_grid(launch, (size_t)(chunks * size), 0);
+    if (!bytes) return;
+
+    launch = clv__launch_kernel(list, "conv2d", "conv2d_backward_weight_add");
+    clv__arg_out(list, launch, 0);
+    clv__arg_workspace(list, launch, part, bytes);
+    clv__arg_i32(list, launch, size);
+    clv__arg_i32(list, launch, chunks);
+    clv__launch_grid(launch, (size_t)size, 0);
 }
 
 // ---- samples ----------------------------------------------------------------------------------------------
@@ -364,6 +395,7 @@ static const conv2d_case cases[] = {
     {"many input channels, in chunks", 1, 1, 131, {5, 5}, 7, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
     {"a batch in parts", 37, 1, 2, {4, 4}, 3, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
     {"a large image in blocks", 1, 1, 3, {61, 67}, 4, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
+    {"a sum of more than 65,535 pixels", 1, 1, 1, {263, 262}, 2, {1, 2}, {1, 1}, {0, 0}, {1, 1}, true, false},
     {"no images", 0, 1, 2, {4, 4}, 3, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
 };
 
@@ -426,7 +458,7 @@ static const clv__variant input_variants[] = {
     {0},
 };
 static const clv__variant weight_variants[] = {
-    {.name = "plain", .lower = plain_lower},
+    {.name = "plain", .lower = plain_lower_weight},
     {.name = "tile",
      .supports = clv__conv2d_tile_supports_weight,
      .rank = clv__conv2d_tile_rank,

@@ -19,7 +19,7 @@ extern const clv__op clv__op_matmul, clv__op_linear;
 typedef struct product {
     int64_t batch, m, n, k;
     int64_t a_batch, a_m, a_k, b_batch, b_k, b_n;
-    bool bias;
+    bool transpose_a, transpose_b, bias;
 } product;
 
 static int64_t leading(const clv_shape *shape, int keep) {
@@ -36,11 +36,14 @@ static product product_of(const clv__op_io *io) {
             .batch = 1, .m = leading(a, 1), .n = b->dims[0], .k = b->dims[1], .bias = clv__has_in(io, 2)};
         p.a_m = p.b_n = p.k;
         p.a_k = p.b_k = 1;
+        p.transpose_b = true;
         return p;
     }
     const matmul_attrs *attrs = io->attrs;
     int64_t a_rows = a->dims[a->rank - 2], a_columns = a->dims[a->rank - 1];
     int64_t b_rows = b->dims[b->rank - 2], b_columns = b->dims[b->rank - 1];
+    p.transpose_a = attrs->transpose_a;
+    p.transpose_b = attrs->transpose_b;
     p.m = attrs->transpose_a ? a_columns : a_rows;
     p.k = attrs->transpose_a ? a_rows : a_columns;
     p.n = attrs->transpose_b ? b_rows : b_columns;
@@ -121,7 +124,7 @@ enum { LOCAL_GROUP = 16, LOCAL_TILE = 64, LOCAL_BYTES = 2 * 16 * (64 + 1) * 4 };
 /** CPU-class devices can run it too, so that it is checked where there is no GPU. */
 static bool local_supports(const clv_device_info *device, const clv__op_io *io) {
     (void)io;
-    return device->max_work_group >= LOCAL_GROUP * LOCAL_GROUP &&
+    return device->loop_turns == 0 && device->max_work_group >= LOCAL_GROUP * LOCAL_GROUP &&
            clv__tile_local_bytes(device) >= LOCAL_BYTES;
 }
 
@@ -210,8 +213,8 @@ static tile_cut tile_cut_of(const tile_limits *t, const product *p) {
 
 static bool tile_supports(const clv_device_info *device, const clv__op_io *io) {
     tile_limits t = tile_limits_of(device);
-    return clv__cpu_class(device) && tile_local_bytes(&t) <= clv__tile_local_bytes(device) &&
-           product_of(io).k > 0;
+    return clv__cpu_class(device) && device->loop_turns == 0 &&
+           tile_local_bytes(&t) <= clv__tile_local_bytes(device) && product_of(io).k > 0;
 }
 
 static double tile_rank(const clv_device_info *device, const clv__op_io *io) {
@@ -259,9 +262,54 @@ static void tile_lower(clv__launches *list, const clv__op_io *io) {
     clv__launch_grid(launch, (size_t)(p.batch * clv__div_up(p.m * p.n, t.lanes)), 0);
 }
 
+// ---- library ----------------------------------------------------------------------------------------------
+
+/** On CPU-class devices it takes seconds to begin and reaches a tenth of tile. */
+static bool library_supports(const clv_device_info *device, const clv__op_io *io) {
+    return device->gemm && !clv__cpu_class(device) && product_of(io).k > 0;
+}
+
+/** A guess: such libraries are tuned for large products, and for the devices their makers had. */
+static double library_rank(const clv_device_info *device, const clv__op_io *io) {
+    (void)device;
+    product p = product_of(io);
+    return (double)p.m * (double)p.n * (double)p.k >= 64.0 * 64 * 64 ? 0.05 : 0.5;
+}
+
+static void library_lower(clv__launches *list, const clv__op_io *io) {
+    product p = product_of(io);
+    if (is_empty(&p)) return;
+    clv__launch *launch = clv__launch_kernel(list, "", "");
+    launch->kind = CLV__LAUNCH_GEMM;
+    clv__arg_out(list, launch, 0);
+    clv__arg_in(list, launch, 0);
+    clv__arg_in(list, launch, 1);
+    launch->gemm.transpose_a = p.transpose_a;
+    launch->gemm.transpose_b = p.transpose_b;
+    launch->gemm.m = (int)p.m;
+    launch->gemm.n = (int)p.n;
+    launch->gemm.k = (int)p.k;
+    launch->gemm.lda = (int)(p.transpose_a ? p.a_k : p.a_m);
+    launch->gemm.ldb = (int)(p.transpose_b ? p.b_n : p.b_k);
+    launch->gemm.ldc = (int)p.n;
+    launch->gemm.n_batch = (int)p.batch;
+    launch->gemm.stride_a = p.a_batch;
+    launch->gemm.stride_b = p.b_batch;
+    launch->gemm.stride_c = p.m * p.n;
+    launch->gemm.alpha = 1;
+    if (!p.bias) return;
+    launch = clv__launch_kernel(list, "matmul", "matmul_bias");
+    clv__arg_out(list, launch, 0);
+    clv__arg_in(list, launch, 2);
+    clv__arg_i32(list, launch, p.batch * p.m * p.n);
+    clv__arg_i32(list, launch, p.n);
+    clv__launch_grid(launch, (size_t)(p.batch * p.m * p.n), 0);
+}
+
 static const clv__variant product_variants[] = {
     {.name = "plain", .lower = plain_lower},
     {.name = "local", .supports = local_supports, .rank = local_rank, .lower = local_lower},
+    {.name = "library", .supports = library_supports, .rank = library_rank, .lower = library_lower},
     {.name = "tile", .supports = tile_supports, .rank = tile_rank, .lower = tile_lower},
     {0},
 };
@@ -372,6 +420,7 @@ static bool matmul_sample(int i, clv__sample *sample) {
         {"batch, one a", false, false, false, S2(3, 8), S3(4, 8, 9)},
         {"batch, one a, both transposed", true, true, false, S2(8, 3), S3(4, 9, 8)},
         {"two batch dimensions", false, true, false, {4, {2, 3, 9, 4}}, {4, {2, 3, 5, 4}}},
+        {"a sum of more than 65,535 terms", false, false, false, S2(1, 70001), S2(70001, 2)},
         {"empty sum", false, false, false, S2(3, 0), S2(0, 5)},
         {"no rows", false, false, false, S2(0, 3), S2(3, 5)},
         {"empty batch", false, false, false, S3(0, 2, 3), S3(0, 3, 5)},
