@@ -2,9 +2,9 @@
 // One expression over every element, inputs broadcast against each other. The expression comes from
 // runtime/ops/elementwise.def (or a chain of them), as the macro EW_EXPR.
 //
-//   elementwise_plain   item i makes output element i; its position in each input by EW_RANK dimensions and strides
-//   elementwise_rows    output as rows of `inner` elements, rows in two levels (rows / d1, d1); each item does some rows,
-//                       or a chunk of one row, by vectors of EW_VW; along a row an input steps by 1, or not at all
+//   elementwise_plain   item i makes output i; its place in each input by EW_RANK dimensions and strides
+//   elementwise_rows    output as rows of `inner` elements, in two levels (rows / d1, d1); an item does some
+//                       rows, or a chunk of one, by vectors of EW_VW; an input steps by 1 along a row, or not
 //
 // EW_N       number of inputs, 0..3 (default 1)
 // EW_TO      element type of the output: float or int (default float); EW_T0..EW_T2 of the inputs
@@ -14,8 +14,8 @@
 // EW_VW      rows: vector width, 2, 4, 8 or 16 (default 16)
 // EW_U0..2   rows: 1 if that input does not step along a row (default 0)
 //
-// The output may be the same memory as an input of the same size: no restrict, and each element is read before it is
-// written, by the same item.
+// The output may be the same memory as an input of the same size: no restrict, and each element is read
+// before it is written, by the same item.
 #ifndef KERNEL
 #define KERNEL(name) name
 #endif
@@ -116,14 +116,18 @@ EW_PASTE(EW_TO, EW_VW) KERNEL(elementwise_vector)(EW_INPUTS(EW_VALUE) float p0, 
 #define EW_STRIDE_PARAM1(d) int s1_##d,
 #define EW_STRIDE_PARAM2(d) int s2_##d,
 #define EW_STRIDE_PARAMS(k) EW_DIMS(EW_STRIDE_PARAM##k) int s##k##_0,
-#define EW_SPLIT(k) const int i##k = rest % d##k; rest /= d##k;
+#define EW_SPLIT(k)                                                                                          \
+    const int i##k = rest % d##k;                                                                            \
+    rest /= d##k;
+// clang-format off
 #define EW_STEP0(d) + i##d * s0_##d
 #define EW_STEP1(d) + i##d * s1_##d
 #define EW_STEP2(d) + i##d * s2_##d
+// clang-format on
 #define EW_LOAD(k) in##k[rest * s##k##_0 EW_DIMS(EW_STEP##k)],
 
-kernel void KERNEL(elementwise_plain)(global EW_TO *out, EW_INPUTS(EW_POINTER) int n, EW_DIMS(EW_DIM_PARAM)
-                                      EW_INPUTS(EW_STRIDE_PARAMS) float p0, float p1) {
+kernel void KERNEL(elementwise_plain)(global EW_TO *out, EW_INPUTS(EW_POINTER) int n,
+                                      EW_DIMS(EW_DIM_PARAM) EW_INPUTS(EW_STRIDE_PARAMS) float p0, float p1) {
     const int i = get_global_id(0);
     if (i >= n) return;
     int rest = i;
@@ -139,8 +143,9 @@ kernel void KERNEL(elementwise_plain)(global EW_TO *out, EW_INPUTS(EW_POINTER) i
 #define EW_ROW_VECTOR(k) EW_PASTE(EW_UNIFORM_, EW_U##k)(k, j)
 #define EW_ROW_ONE(k) row##k[EW_U##k ? 0 : j],
 
-kernel void KERNEL(elementwise_rows)(global EW_TO *out, EW_INPUTS(EW_POINTER) int rows, int rows_per_item, int d1,
-                                     int inner, int chunk, int chunks, EW_INPUTS(EW_ROW_PARAMS) float p0, float p1) {
+kernel void KERNEL(elementwise_rows)(global EW_TO *out, EW_INPUTS(EW_POINTER) int rows, int rows_per_item,
+                                     int d1, int inner, int chunk, int chunks,
+                                     EW_INPUTS(EW_ROW_PARAMS) float p0, float p1) {
     const int id = get_global_id(0);
     const int begin = (id % chunks) * chunk;
     const int end = inner - begin > chunk ? begin + chunk : inner;

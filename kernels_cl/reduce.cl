@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Sums and maxima over dimensions, and the position of the largest.
 //
-//   reduce_plain   item (i, p) reduces chunk p of output i to out[i * chunks + p]; up to four dimensions are reduced, the
-//                  chunk counts through them, and up to four are kept
-//   reduce_rows    [rows, length] to [rows, chunks]: each item reduces a chunk of a row, or some whole rows
-//   reduce_cols    [outer, length, inner] to [outer, chunks, inner]: each item reduces RED_WIDE columns over a chunk of length
-//   argmax_plain   [outer, length, inner] to [outer, inner, chunks]: the first of equals, or the first NaN, of a chunk
+//   reduce_plain   item (i, p) reduces chunk p of output i to out[i * chunks + p]; up to four dimensions are
+//                  reduced, the chunk counts through them, and up to four are kept
+//   reduce_rows    [rows, length] to [rows, chunks]: an item reduces a chunk of a row, or some whole rows
+//   reduce_cols    [outer, length, inner] to [outer, chunks, inner]: an item reduces RED_WIDE columns over a
+//                  chunk of length
+//   argmax_plain   [outer, length, inner] to [outer, inner, chunks]: first of equals, or first NaN, of a chunk
 //   argmax_join    n such positions of each output to one, or to one for each chunk of them
 //
 // RED_MAX   1: the largest, NaN if there is one; 0: the sum divided by `divisor` (default 0)
@@ -41,9 +42,10 @@
 #define RED_END(v) ((v) / divisor)
 #endif
 
-kernel void KERNEL(reduce_plain)(global float *restrict out, const global float *restrict in, int items, int count,
-                                 int chunk, int chunks, int k1, int k2, int k3, int ks0, int ks1, int ks2, int ks3,
-                                 int r1, int r2, int r3, int rs0, int rs1, int rs2, int rs3, float divisor) {
+kernel void KERNEL(reduce_plain)(global float *restrict out, const global float *restrict in, int items,
+                                 int count, int chunk, int chunks, int k1, int k2, int k3, int ks0, int ks1,
+                                 int ks2, int ks3, int r1, int r2, int r3, int rs0, int rs1, int rs2, int rs3,
+                                 float divisor) {
     const int id = get_global_id(0);
     if (id >= items) return;
     const int i = id / chunks, begin = (id % chunks) * chunk;
@@ -122,8 +124,8 @@ float KERNEL(red_run)(const global float *from, int n) {
     return RED_JOIN(lanes, tail);
 }
 
-kernel void KERNEL(reduce_rows)(global float *restrict out, const global float *restrict in, int rows, int rows_per_item,
-                                int length, int chunk, int chunks, float divisor) {
+kernel void KERNEL(reduce_rows)(global float *restrict out, const global float *restrict in, int rows,
+                                int rows_per_item, int length, int chunk, int chunks, float divisor) {
     const int id = get_global_id(0);
     const int begin = (id % chunks) * chunk;
     const int n = length - begin > chunk ? chunk : length - begin;
@@ -136,8 +138,8 @@ kernel void KERNEL(reduce_rows)(global float *restrict out, const global float *
     }
 }
 
-kernel void KERNEL(reduce_cols)(global float *restrict out, const global float *restrict in, int items, int length,
-                                int inner, int blocks, int chunk, int chunks, float divisor) {
+kernel void KERNEL(reduce_cols)(global float *restrict out, const global float *restrict in, int items,
+                                int length, int inner, int blocks, int chunk, int chunks, float divisor) {
     const int id = get_global_id(0);
     if (id >= items) return;
     const int part = id / blocks; // outer * chunks + chunk
@@ -179,8 +181,8 @@ kernel void KERNEL(reduce_cols)(global float *restrict out, const global float *
     }
 }
 
-kernel void KERNEL(argmax_plain)(global int *restrict out, const global float *restrict in, int items, int length,
-                                 int inner, int chunk, int chunks) {
+kernel void KERNEL(argmax_plain)(global int *restrict out, const global float *restrict in, int items,
+                                 int length, int inner, int chunk, int chunks) {
     const int id = get_global_id(0);
     if (id >= items) return;
     const int i = id / chunks, begin = (id % chunks) * chunk;
@@ -198,8 +200,9 @@ kernel void KERNEL(argmax_plain)(global int *restrict out, const global float *r
     out[id] = at;
 }
 
-kernel void KERNEL(argmax_join)(global int *restrict out, const global float *restrict in, const global int *restrict found,
-                                int items, int length, int inner, int n, int chunk, int chunks) {
+kernel void KERNEL(argmax_join)(global int *restrict out, const global float *restrict in,
+                                const global int *restrict found, int items, int length, int inner, int n,
+                                int chunk, int chunks) {
     const int id = get_global_id(0);
     if (id >= items) return;
     const int i = id / chunks, begin = (id % chunks) * chunk;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between two tensors walked with different strides: permute, slice, concat, broadcast. Elements are moved as
-// 32-bit words, whatever they mean.
+// Copies between two tensors walked with different strides: permute, slice, concat, broadcast. Elements are
+// moved as 32-bit words, whatever they mean.
 //
 //   copy_plain   item i copies the walk's element i, of COPY_RANK dimensions
-//   copy_rows    the innermost dimension is contiguous in the output, and in the input (or repeated there): rows in three
-//                levels; each item copies some rows or a chunk of one, by vectors of COPY_VW
-//   copy_tile    the innermost dimension is contiguous in the output, another in the input: each item transposes blocks of
-//                COPY_VW x COPY_VW along a chunk of one strip
+//   copy_rows    the innermost dimension is contiguous in the output, and in the input (or repeated there):
+//                rows in three levels; an item copies some rows or a chunk of one, by vectors of COPY_VW
+//   copy_tile    the innermost dimension is contiguous in the output, another in the input: an item
+//                transposes blocks of COPY_VW x COPY_VW along a chunk of one strip
 //
 // COPY_RANK   plain: dimensions, 1..8 (default 1)
 // COPY_VW     vector width and side of a tile: 2, 4, 8 or 16 (default 16)
@@ -27,6 +27,8 @@
 #define COPY_PASTE2(a, b) a##b
 #define COPY_PASTE(a, b) COPY_PASTE2(a, b)
 #define COPY_V COPY_PASTE(int, COPY_VW)
+#define COPY_LOAD(p) COPY_PASTE(vload, COPY_VW)(0, p)
+#define COPY_STORE(v, p) COPY_PASTE(vstore, COPY_VW)(v, 0, p)
 
 // All dimensions but the outermost, from the innermost out.
 #define COPY_DIMS_1(M)
@@ -41,23 +43,31 @@
 #define COPY_PARAM_DIM(k) int d##k,
 #define COPY_PARAM_TO(d) int to##d,
 #define COPY_PARAM_FROM(d) int from##d,
-#define COPY_SPLIT(k) const int i##k = rest % d##k; rest /= d##k;
+#define COPY_SPLIT(k)                                                                                        \
+    const int i##k = rest % d##k;                                                                            \
+    rest /= d##k;
+// clang-format off
 #define COPY_STEP_TO(d) + i##d * to##d
 #define COPY_STEP_FROM(d) + i##d * from##d
+// clang-format on
 
 kernel void KERNEL(copy_plain)(global int *restrict out, const global int *restrict in, int n, int to_offset,
-                               int from_offset, COPY_DIMS(COPY_PARAM_DIM) COPY_DIMS(COPY_PARAM_TO)
-                               COPY_DIMS(COPY_PARAM_FROM) int to0, int from0) {
+                               int from_offset,
+                               COPY_DIMS(COPY_PARAM_DIM) COPY_DIMS(COPY_PARAM_TO)
+                                   COPY_DIMS(COPY_PARAM_FROM) int to0,
+                               int from0) {
     const int i = get_global_id(0);
     if (i >= n) return;
     int rest = i;
     COPY_DIMS(COPY_SPLIT)
-    out[to_offset + rest * to0 COPY_DIMS(COPY_STEP_TO)] = in[from_offset + rest * from0 COPY_DIMS(COPY_STEP_FROM)];
+    out[to_offset + rest * to0 COPY_DIMS(COPY_STEP_TO)] =
+        in[from_offset + rest * from0 COPY_DIMS(COPY_STEP_FROM)];
 }
 
-kernel void KERNEL(copy_rows)(global int *restrict out, const global int *restrict in, int to_offset, int from_offset,
-                              int rows, int rows_per_item, int d1, int d2, int inner, int chunk, int chunks, int to0,
-                              int to1, int to2, int from0, int from1, int from2) {
+kernel void KERNEL(copy_rows)(global int *restrict out, const global int *restrict in, int to_offset,
+                              int from_offset, int rows, int rows_per_item, int d1, int d2, int inner,
+                              int chunk, int chunks, int to0, int to1, int to2, int from0, int from1,
+                              int from2) {
     const int id = get_global_id(0);
     const int begin = (id % chunks) * chunk;
     const int end = inner - begin > chunk ? begin + chunk : inner;
@@ -71,39 +81,39 @@ kernel void KERNEL(copy_rows)(global int *restrict out, const global int *restri
         int j = begin;
 #if COPY_U
         const COPY_V v = (COPY_V)(*from);
-        for (; end - j >= COPY_VW; j += COPY_VW) COPY_PASTE(vstore, COPY_VW)(v, 0, to + j);
+        for (; end - j >= COPY_VW; j += COPY_VW) COPY_STORE(v, to + j);
         for (; j < end; j++) to[j] = *from;
 #else
-        for (; end - j >= COPY_VW; j += COPY_VW)
-            COPY_PASTE(vstore, COPY_VW)(COPY_PASTE(vload, COPY_VW)(0, from + j), 0, to + j);
+        for (; end - j >= COPY_VW; j += COPY_VW) COPY_STORE(COPY_LOAD(from + j), to + j);
         for (; j < end; j++) to[j] = from[j];
 #endif
     }
 }
 
-// Strip: COPY_VW rows of the output (`high` of them in all, contiguous in the input), `chunk` of `wide` columns (contiguous
-// in the output). Outer dimensions in two levels.
-kernel void KERNEL(copy_tile)(global int *restrict out, const global int *restrict in, int to_offset, int from_offset,
-                              int items, int strips, int chunk, int chunks, int d1, int high, int wide, int to0,
-                              int to1, int to_row, int from0, int from1, int from_column) {
+// Strip: COPY_VW rows of the output (`high` of them in all, contiguous in the input), `chunk` of `wide`
+// columns (contiguous in the output). Outer dimensions in two levels.
+kernel void KERNEL(copy_tile)(global int *restrict out, const global int *restrict in, int to_offset,
+                              int from_offset, int items, int strips, int chunk, int chunks, int d1, int high,
+                              int wide, int to0, int to1, int to_row, int from0, int from1, int from_column) {
     const int id = get_global_id(0);
     if (id >= items) return;
-    const int outer = id / chunks / strips, first = (id / chunks % strips) * COPY_VW, begin = (id % chunks) * chunk;
+    const int outer = id / chunks / strips, first = (id / chunks % strips) * COPY_VW,
+              begin = (id % chunks) * chunk;
     const int end = wide - begin > chunk ? begin + chunk : wide;
     const int rows = high - first > COPY_VW ? COPY_VW : high - first;
     global int *to = out + to_offset + outer / d1 * to0 + outer % d1 * to1 + first * to_row;
     const global int *from = in + from_offset + outer / d1 * from0 + outer % d1 * from1 + first;
     int c = begin;
-    // A whole block is read by vectors into private memory and written by vectors: each line of either side is touched
-    // once, however unfortunate the strides.
+    // A whole block is read by vectors into private memory and written by vectors: each line of either side
+    // is touched once, however unfortunate the strides.
     if (rows == COPY_VW) {
         int block[COPY_VW * COPY_VW], row[COPY_VW];
         for (; end - c >= COPY_VW; c += COPY_VW) {
             for (int k = 0; k < COPY_VW; k++)
-                COPY_PASTE(vstore, COPY_VW)(COPY_PASTE(vload, COPY_VW)(0, from + (c + k) * from_column), k, block);
+                COPY_STORE(COPY_LOAD(from + (c + k) * from_column), block + k * COPY_VW);
             for (int r = 0; r < COPY_VW; r++) {
                 for (int k = 0; k < COPY_VW; k++) row[k] = block[k * COPY_VW + r];
-                COPY_PASTE(vstore, COPY_VW)(COPY_PASTE(vload, COPY_VW)(0, row), 0, to + r * to_row + c);
+                COPY_STORE(COPY_LOAD(row), to + r * to_row + c);
             }
         }
     }
@@ -119,6 +129,8 @@ kernel void KERNEL(copy_tile)(global int *restrict out, const global int *restri
 #undef COPY_PASTE2
 #undef COPY_PASTE
 #undef COPY_V
+#undef COPY_LOAD
+#undef COPY_STORE
 #undef COPY_DIMS_1
 #undef COPY_DIMS_2
 #undef COPY_DIMS_3

@@ -140,6 +140,8 @@ int32_t clv__graph_random_id(clv_graph *graph);
 
 // ---- for infer and sample functions ---------------------------------------------------------------------------
 
+/** A shape in a static table: CLV__DIMS(2, 3). */
+#define CLV__DIMS(...) {sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}}
 static inline clv__desc clv__f32(clv_shape shape) { return (clv__desc){CLV_DTYPE_F32, shape}; }
 static inline clv__desc clv__i32(clv_shape shape) { return (clv__desc){CLV_DTYPE_I32, shape}; }
 static inline bool clv__has_in(const clv__op_io *io, int i) { return i < io->n_in && io->in[i].dtype != CLV_DTYPE_NONE; }

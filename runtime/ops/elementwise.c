@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Elementwise ops: the rows of elementwise.def made into descriptors and builders, and what all of them share - the shape
-// rule (broadcasting as in NumPy), the launches, the reference, the samples.
-// The kernel's text for an op is made in one place, write_body: a pass that strings ops into one kernel starts there.
+// Elementwise ops: the rows of elementwise.def made into descriptors and builders, and what all of them share
+// - the shape rule (broadcasting as in NumPy), the launches, the reference, the samples.
+// The kernel's text for an op is made in one place, write_body: a pass that strings ops into one kernel
+// starts there.
 #include "ops/elementwise.h"
 
 #include <math.h>
@@ -10,9 +11,10 @@
 
 #include "cleave/ops.h"
 #include "ops/collapse.h"
+#include "ops/lower.h"
 #include "ops/reduce.h"
 
-// ---- the expressions as C: the reference --------------------------------------------------------------------------
+// ---- the expressions as C: the reference ------------------------------------------------------------------
 
 /** f32 to i32 as convert_int_sat_rtz does it. */
 static double to_int(double v) {
@@ -53,7 +55,7 @@ static double to_int(double v) {
 #undef SELECT
 #undef BOOL
 
-// ---- shape and type rule ------------------------------------------------------------------------------------------
+// ---- shape and type rule ----------------------------------------------------------------------------------
 
 static const clv__ew_row *row_of(const clv__op_io *io) {
     return io->op->data;
@@ -82,9 +84,10 @@ static clv_status broadcast(clv_shape *shape, const clv__desc *in, clv__error *e
         int64_t a = i >= 0 ? before.dims[i] : 1, b = j >= 0 ? other->dims[j] : 1;
         if (a != b && a != 1 && b != 1) {
             char first[128], second[128];
-            CLV_FAIL(error, CLV_E_SHAPE, "shapes %s and %s do not broadcast: %lld and %lld meet, and neither is 1",
-                     clv_shape_text(&before, first, sizeof first), clv_shape_text(other, second, sizeof second),
-                     (long long)a, (long long)b);
+            CLV_FAIL(error, CLV_E_SHAPE,
+                     "shapes %s and %s do not broadcast: %lld and %lld meet, and neither is 1",
+                     clv_shape_text(&before, first, sizeof first),
+                     clv_shape_text(other, second, sizeof second), (long long)a, (long long)b);
         }
         shape->dims[d] = a == 1 ? b : a;
     }
@@ -94,7 +97,8 @@ static clv_status broadcast(clv_shape *shape, const clv__desc *in, clv__error *e
 static clv_status elementwise_infer(clv__op_io *io, clv__error *error) {
     const clv__ew_row *row = row_of(io);
     const clv__ew_attrs *attrs = io->attrs;
-    if (attrs->p0 != attrs->p0 || attrs->p1 != attrs->p1) CLV_FAIL(error, CLV_E_VALUE, "a parameter is not a number");
+    if (attrs->p0 != attrs->p0 || attrs->p1 != attrs->p1)
+        CLV_FAIL(error, CLV_E_VALUE, "a parameter is not a number");
     clv_dtype dtype;
     CLV_TRY(infer_types(row, io, &dtype, error));
     clv_shape shape = {0};
@@ -115,7 +119,7 @@ static clv__walk walk_of(const clv__op_io *io) {
     return walk;
 }
 
-// ---- launches -----------------------------------------------------------------------------------------------------
+// ---- launches ---------------------------------------------------------------------------------------------
 
 static const char *type_name(clv_dtype dtype) {
     return dtype == CLV_DTYPE_I32 ? "int" : "float";
@@ -159,17 +163,9 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
     clv__launch_grid(launch, (size_t)n, 0);
 }
 
-/** Vectors for a device: what it says of itself, within what OpenCL C has. */
-static int vector_width(const clv_device_info *device) {
-    int width = 16;
-    int want = clv__cpu_class(device) && device->vector_width > 4 ? (int)device->vector_width : 4;
-    while (width > want) width /= 2;
-    return width;
-}
-
 /**
- * Rows: the innermost dimension is walked by vectors, and there are at most two others. A GPU gets this only where all is one
- * row, neighbouring items then read neighbouring vectors.
+ * Rows: the innermost dimension is walked by vectors, and there are at most two others. A GPU gets this only
+ * where all is one row, neighbouring items then read neighbouring vectors.
  */
 static bool rows_supports(const clv_device_info *device, const clv__op_io *io) {
     clv__walk walk = walk_of(io);
@@ -182,7 +178,7 @@ static bool rows_supports(const clv_device_info *device, const clv__op_io *io) {
 
 static double rows_rank(const clv_device_info *device, const clv__op_io *io) {
     clv__walk walk = walk_of(io);
-    bool vectors = walk.dims[walk.rank - 1] >= vector_width(device);
+    bool vectors = walk.dims[walk.rank - 1] >= clv__vector_width(device);
     return clv__cpu_class(device) ? (vectors ? 0.2 : 1.1) : 0.9;
 }
 
@@ -191,11 +187,11 @@ static void rows_lower(clv__launches *list, const clv__op_io *io) {
     if (n == 0) return;
     enum { ITEM = 8192 }; // elements of a work-item on a CPU: 32 KiB an input, a few microseconds
     clv__walk walk = walk_of(io);
-    int width = vector_width(list->device), inner = walk.rank - 1;
+    int width = clv__vector_width(list->device), inner = walk.rank - 1;
     int64_t length = walk.dims[inner], rows = n / length, d1 = walk.rank == 3 ? walk.dims[1] : rows;
     int64_t chunk = clv__cpu_class(list->device) ? ITEM : width;
-    int64_t chunks = (length + chunk - 1) / chunk;
-    int64_t rows_per_item = chunks > 1 ? 1 : (chunk + length - 1) / length;
+    int64_t chunks = clv__ceil_div(length, chunk);
+    int64_t rows_per_item = chunks > 1 ? 1 : clv__ceil_div(chunk, length);
     clv__launch *launch = clv__launch_kernel(list, "elementwise", "elementwise_rows");
     write_body(list, launch, io);
     clv__launch_define(list, launch, "EW_VW", "%d", width);
@@ -217,7 +213,7 @@ static void rows_lower(clv__launches *list, const clv__op_io *io) {
         clv__arg_i32(list, launch, walk.rank >= 2 ? walk.strides[i + 1][walk.rank - 2] : 0);
     }
     add_parameters(list, launch, io);
-    size_t items = (size_t)((rows + rows_per_item - 1) / rows_per_item * chunks);
+    size_t items = (size_t)(clv__ceil_div(rows, rows_per_item) * chunks);
     clv__launch_grid(launch, items, clv__cpu_class(list->device) ? 1 : 0);
 }
 
@@ -227,7 +223,7 @@ static const clv__variant elementwise_variants[] = {
     {0},
 };
 
-// ---- reference and samples ----------------------------------------------------------------------------------------
+// ---- reference and samples --------------------------------------------------------------------------------
 
 static void elementwise_reference(const clv__ref *ref) {
     const clv__op_io *io = ref->io;
@@ -242,8 +238,6 @@ static void elementwise_reference(const clv__ref *ref) {
     }
 }
 
-#define DIMS(...) {sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}}
-
 /** Shapes of samples with one input, and of the first of several. A quick one is small and named so. */
 typedef struct shape_case {
     const char *label;
@@ -252,40 +246,43 @@ typedef struct shape_case {
 } shape_case;
 
 static const shape_case one_input[] = {
-    {"17 elements", true, {DIMS(17)}},
+    {"17 elements", true, {CLV__DIMS(17)}},
     {"scalar", true, {{0}}},
-    {"4x33", true, {DIMS(4, 33)}},
-    {"empty", true, {DIMS(3, 0)}},
-    {"1 element", false, {DIMS(1)}},
-    {"2 elements", false, {DIMS(2)}},
-    {"31 elements", false, {DIMS(31)}},
-    {"32 elements", false, {DIMS(32)}},
-    {"rank 6", false, {DIMS(2, 1, 3, 2, 1, 5)}},
-    {"two chunks and one", false, {DIMS(16385)}},
+    {"4x33", true, {CLV__DIMS(4, 33)}},
+    {"empty", true, {CLV__DIMS(3, 0)}},
+    {"1 element", false, {CLV__DIMS(1)}},
+    {"2 elements", false, {CLV__DIMS(2)}},
+    {"31 elements", false, {CLV__DIMS(31)}},
+    {"32 elements", false, {CLV__DIMS(32)}},
+    {"rank 6", false, {CLV__DIMS(2, 1, 3, 2, 1, 5)}},
+    {"two chunks and one", false, {CLV__DIMS(16385)}},
 };
 
 static const shape_case several_inputs[] = {
-    {"same shape, 17", true, {DIMS(17), DIMS(17), DIMS(17)}},
+    {"same shape, 17", true, {CLV__DIMS(17), CLV__DIMS(17), CLV__DIMS(17)}},
     {"scalars", true, {{0}, {0}, {0}}},
-    {"channels: [2,3,4,5] and [3,1,1]", true, {DIMS(2, 3, 4, 5), DIMS(3, 1, 1), DIMS(2, 3, 4, 5)}},
-    {"empty", true, {DIMS(3, 0), DIMS(1), DIMS(3, 0)}},
-    {"bias: [9,33] and [33]", false, {DIMS(9, 33), DIMS(33), DIMS(33)}},
-    {"rows: [9,33] and [9,1]", false, {DIMS(9, 33), DIMS(9, 1), DIMS(9, 33)}},
-    {"with a scalar", false, {DIMS(5, 7), {0}, DIMS(1)}},
-    {"a scalar with", false, {DIMS(1, 1), DIMS(3, 37), DIMS(37)}},
-    {"outer product", false, {DIMS(3, 1), DIMS(1, 35), DIMS(3, 35)}},
-    {"both repeat, rank 5", false, {DIMS(2, 1, 3, 1, 5), DIMS(4, 1, 7, 1), DIMS(5)}},
-    {"rank 6, alternating", false, {DIMS(2, 1, 2, 1, 2, 1), DIMS(1, 3, 1, 3, 1, 3), DIMS(1)}},
-    {"channels, long rows", false, {DIMS(2, 3, 9, 31), DIMS(1, 3, 1, 1), DIMS(2, 3, 9, 31)}},
-    {"two chunks and one", false, {DIMS(16385), DIMS(16385), DIMS(16385)}},
-    {"long rows, repeated", false, {DIMS(2, 8200), DIMS(2, 1), DIMS(8200)}},
+    {"channels: [2,3,4,5] and [3,1,1]",
+     true,
+     {CLV__DIMS(2, 3, 4, 5), CLV__DIMS(3, 1, 1), CLV__DIMS(2, 3, 4, 5)}},
+    {"empty", true, {CLV__DIMS(3, 0), CLV__DIMS(1), CLV__DIMS(3, 0)}},
+    {"bias: [9,33] and [33]", false, {CLV__DIMS(9, 33), CLV__DIMS(33), CLV__DIMS(33)}},
+    {"rows: [9,33] and [9,1]", false, {CLV__DIMS(9, 33), CLV__DIMS(9, 1), CLV__DIMS(9, 33)}},
+    {"with a scalar", false, {CLV__DIMS(5, 7), {0}, CLV__DIMS(1)}},
+    {"a scalar with", false, {CLV__DIMS(1, 1), CLV__DIMS(3, 37), CLV__DIMS(37)}},
+    {"outer product", false, {CLV__DIMS(3, 1), CLV__DIMS(1, 35), CLV__DIMS(3, 35)}},
+    {"both repeat, rank 5", false, {CLV__DIMS(2, 1, 3, 1, 5), CLV__DIMS(4, 1, 7, 1), CLV__DIMS(5)}},
+    {"rank 6, alternating", false, {CLV__DIMS(2, 1, 2, 1, 2, 1), CLV__DIMS(1, 3, 1, 3, 1, 3), CLV__DIMS(1)}},
+    {"channels, long rows", false, {CLV__DIMS(2, 3, 9, 31), CLV__DIMS(1, 3, 1, 1), CLV__DIMS(2, 3, 9, 31)}},
+    {"two chunks and one", false, {CLV__DIMS(16385), CLV__DIMS(16385), CLV__DIMS(16385)}},
+    {"long rows, repeated", false, {CLV__DIMS(2, 8200), CLV__DIMS(2, 1), CLV__DIMS(8200)}},
 };
 
 /** The cases of a row's op: all shapes in f32, then, where the types allow it, the first few in i32. */
 static bool row_sample(const clv__op *op, int i, clv__sample *sample) {
     const clv__ew_row *row = op->data;
     bool one = row->n_in == 1;
-    int n = (int)(one ? sizeof one_input / sizeof *one_input : sizeof several_inputs / sizeof *several_inputs);
+    int n =
+        (int)(one ? sizeof one_input / sizeof *one_input : sizeof several_inputs / sizeof *several_inputs);
     bool both = row->types == CLV__EW_SAME || row->types == CLV__EW_COMPARE || row->types == CLV__EW_CHOOSE;
     enum { INTEGER_CASES = 6 };
     if (i >= n + (both ? INTEGER_CASES : 0)) return false;
@@ -303,13 +300,15 @@ static bool row_sample(const clv__op *op, int i, clv__sample *sample) {
         bool whole = integer || condition || row->types == CLV__EW_COMPARE; // comparisons want ties
         sample->in[k] = (clv__desc){integer || condition ? CLV_DTYPE_I32 : CLV_DTYPE_F32, shapes->in[k]};
         sample->fill[k] = (clv__fill){whole ? CLV__FILL_INTEGER : CLV__FILL_DISTINCT, row->lo, row->hi};
-        if (condition) sample->fill[k] = (clv__fill){CLV__FILL_INTEGER, 0, 1};
-        else if (whole) sample->fill[k] = (clv__fill){CLV__FILL_INTEGER, floor(row->lo), ceil(row->hi)};
+        if (condition)
+            sample->fill[k] = (clv__fill){CLV__FILL_INTEGER, 0, 1};
+        else if (whole)
+            sample->fill[k] = (clv__fill){CLV__FILL_INTEGER, floor(row->lo), ceil(row->hi)};
     }
     return true;
 }
 
-// ---- descriptors --------------------------------------------------------------------------------------------------
+// ---- descriptors ------------------------------------------------------------------------------------------
 
 clv_tensor *clv__elementwise(const clv__op *op, clv_tensor *const *inputs, float p0, float p1) {
     const clv__ew_row *row = op->data;
@@ -405,16 +404,22 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
     };
 #define ROW(id, inputs, kind, s0, s1, from, to, text, back, keeps)                                           \
     extern const clv__op clv__op_##id;                                                                       \
-    static const clv__ew_row id##_row = {text, NAMES_##inputs, CLV__EW_##kind, id##_eval, s0, s1,            \
-                                         from, to, back, keeps};
+    static const clv__ew_row id##_row = {text, NAMES_##inputs, CLV__EW_##kind, id##_eval, s0, s1, from,      \
+                                         to,   back,           keeps};
 #define EW(id, inputs, types, s0, s1, lo, hi, expression, grad)                                              \
     ROW(id, inputs, types, s0, s1, lo, hi, #expression, NULL, false) DESCRIPTOR(id, grad)
 #define BUILDER_0(id)                                                                                        \
-    clv_tensor *clv_##id(clv_tensor *x) { return clv__elementwise(&clv__op_##id, &x, 0, 0); }
+    clv_tensor *clv_##id(clv_tensor *x) {                                                                    \
+        return clv__elementwise(&clv__op_##id, &x, 0, 0);                                                    \
+    }
 #define BUILDER_1(id)                                                                                        \
-    clv_tensor *clv_##id(clv_tensor *x, float p0) { return clv__elementwise(&clv__op_##id, &x, p0, 0); }
+    clv_tensor *clv_##id(clv_tensor *x, float p0) {                                                          \
+        return clv__elementwise(&clv__op_##id, &x, p0, 0);                                                   \
+    }
 #define BUILDER_2(id)                                                                                        \
-    clv_tensor *clv_##id(clv_tensor *x, float p0, float p1) { return clv__elementwise(&clv__op_##id, &x, p0, p1); }
+    clv_tensor *clv_##id(clv_tensor *x, float p0, float p1) {                                                \
+        return clv__elementwise(&clv__op_##id, &x, p0, p1);                                                  \
+    }
 // Squares and roots are exact to the last bit or nearly, and several times faster than pow.
 #define BUILDER_POW(id)                                                                                      \
     clv_tensor *clv_##id(clv_tensor *x, float exponent) {                                                    \
@@ -430,7 +435,7 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
     BUILDER_##parameters(id)
 #include "ops/elementwise.def"
 
-// ---- builders that are not made by a row --------------------------------------------------------------------------
+// ---- builders that are not made by a row ------------------------------------------------------------------
 
 #define BINARY_BUILDER(id)                                                                                   \
     clv_tensor *clv_##id(clv_tensor *a, clv_tensor *b) {                                                     \
@@ -458,8 +463,8 @@ clv_tensor *clv_cast(clv_tensor *x, clv_dtype dtype) {
     if (!x || clv_tensor_dtype(x) == dtype) return x;
     if (dtype == CLV_DTYPE_I32) return clv__elementwise(&clv__op_cast_i32, &x, 0, 0);
     if (dtype == CLV_DTYPE_F32) return clv__elementwise(&clv__op_cast_f32, &x, 0, 0);
-    return clv__graph_fail(clv__tensor_graph(x), CLV_E_DTYPE, "cast '%s': to %s is not possible", clv_tensor_name(x),
-                           clv_dtype_name(dtype));
+    return clv__graph_fail(clv__tensor_graph(x), CLV_E_DTYPE, "cast '%s': to %s is not possible",
+                           clv_tensor_name(x), clv_dtype_name(dtype));
 }
 
 clv_tensor *clv__max_backward(clv_tensor *x, clv_tensor *y, clv_tensor *g) {

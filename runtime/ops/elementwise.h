@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A row of elementwise.def as the program sees it, and elementwise ops that other families use in their gradients.
+// A row of elementwise.def as the program sees it, and elementwise ops that other families use in their
+// gradients.
 #ifndef CLV_OPS_ELEMENTWISE_H
 #define CLV_OPS_ELEMENTWISE_H
 

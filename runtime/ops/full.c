@@ -19,7 +19,8 @@ static clv_status full_infer(clv__op_io *io, clv__error *error) {
     if (attrs->dtype != CLV_DTYPE_F32 && attrs->dtype != CLV_DTYPE_I32)
         CLV_FAIL(error, CLV_E_DTYPE, "the type is %s, it must be f32 or i32", clv_dtype_name(attrs->dtype));
     if (clv_shape_numel(&attrs->shape) < 0)
-        CLV_FAIL(error, CLV_E_SHAPE, "shape %s is not possible", clv_shape_text(&attrs->shape, text, sizeof text));
+        CLV_FAIL(error, CLV_E_SHAPE, "shape %s is not possible",
+                 clv_shape_text(&attrs->shape, text, sizeof text));
     bool whole = fabsf(attrs->value) < 0x1p31f && truncf(attrs->value) == attrs->value;
     if (attrs->dtype == CLV_DTYPE_I32 && !whole)
         CLV_FAIL(error, CLV_E_VALUE, "%g is not an i32", (double)attrs->value);
@@ -34,7 +35,8 @@ static void full_lower(clv__launches *list, const clv__op_io *io) {
     if (n == 0) return;
     int32_t whole = attrs->dtype == CLV_DTYPE_I32 ? (int32_t)attrs->value : 0;
     uint32_t pattern;
-    memcpy(&pattern, attrs->dtype == CLV_DTYPE_I32 ? (const void *)&whole : (const void *)&attrs->value, sizeof pattern);
+    memcpy(&pattern, attrs->dtype == CLV_DTYPE_I32 ? (const void *)&whole : (const void *)&attrs->value,
+           sizeof pattern);
     clv__launch_fill(list, 0, (size_t)n * 4, pattern);
 }
 
@@ -53,8 +55,8 @@ static bool full_sample(int i, clv__sample *sample) {
     };
     if (i >= (int)(sizeof cases / sizeof *cases)) return false;
     char text[64];
-    snprintf(sample->label, sizeof sample->label, "%s of %g", clv_shape_text(&cases[i].shape, text, sizeof text),
-             (double)cases[i].value);
+    snprintf(sample->label, sizeof sample->label, "%s of %g",
+             clv_shape_text(&cases[i].shape, text, sizeof text), (double)cases[i].value);
     memcpy(sample->attrs, &cases[i], sizeof cases[i]);
     sample->quick = true;
     return true;

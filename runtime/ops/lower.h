@@ -32,6 +32,12 @@ static inline int64_t clv__rows_for(int64_t width) {
     return width >= 8192 ? 1 : 8192 / (width > 0 ? width : 1);
 }
 
+/** Floats in the vectors that suit a device, within what OpenCL C has: 4, 8 or 16. */
+static inline int clv__vector_width(const clv_device_info *device) {
+    int want = clv__cpu_class(device) ? (int)device->vector_width : 4;
+    return want >= 16 ? 16 : want >= 8 ? 8 : 4;
+}
+
 /** A launch whose work-items each do a chunk: groups of one, so that the driver spreads them over its
  * threads. */
 static inline void clv__launch_chunks(clv__launch *launch, int64_t items) {

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// sum, mean, max over axes, and argmax over one. What is launched sees neighbouring kept and neighbouring reduced axes as one:
-// [N,C,H,W] over N, H, W is [N | C | HW], reduced, kept, reduced.
+// sum, mean, max over axes, and argmax over one. What is launched sees neighbouring kept and neighbouring
+// reduced axes as one: [N,C,H,W] over N, H, W is [N | C | HW], reduced, kept, reduced.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cleave/ops.h"
 #include "ops/collapse.h"
+#include "ops/lower.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
 
@@ -26,7 +27,7 @@ static reduce_kind kind_of(const clv__op_io *io) {
     return *(const reduce_kind *)io->op->data;
 }
 
-// ---- shape rule -----------------------------------------------------------------------------------------------------
+// ---- shape rule -------------------------------------------------------------------------------------------
 
 /** The shape with the axes of the mask made 1, or taken out. */
 static clv_shape reduced_shape(const clv_shape *shape, uint32_t axes, bool keepdim) {
@@ -41,7 +42,8 @@ static clv_shape reduced_shape(const clv_shape *shape, uint32_t axes, bool keepd
 static int64_t reduced_count(const clv__op_io *io) {
     const reduce_attrs *attrs = io->attrs;
     int64_t count = 1;
-    for (int d = 0; d < io->in[0].shape.rank; d++) count *= attrs->axes >> d & 1 ? io->in[0].shape.dims[d] : 1;
+    for (int d = 0; d < io->in[0].shape.rank; d++)
+        count *= attrs->axes >> d & 1 ? io->in[0].shape.dims[d] : 1;
     return count;
 }
 
@@ -68,7 +70,8 @@ static clv_status argmax_infer(clv__op_io *io, clv__error *error) {
     return CLV_OK;
 }
 
-/** The walk over the input; tensor 0 is the input, tensor 1 the output, which stands still along reduced dimensions. */
+/** The walk over the input; tensor 0 is the input, tensor 1 the output, which stands still along reduced
+ *  dimensions. */
 static clv__walk walk_of(const clv__op_io *io) {
     const reduce_attrs *attrs = io->attrs;
     const clv_shape *shape = &io->in[0].shape;
@@ -85,7 +88,7 @@ static bool is_reduced(const clv__walk *walk, int d) {
     return walk->strides[1][d] == 0;
 }
 
-// ---- launches: plain --------------------------------------------------------------------------------------------------
+// ---- launches: plain --------------------------------------------------------------------------------------
 
 /** What to launch when there is nothing to loop over; true if that is all. */
 static bool lower_trivial(clv__launches *list, const clv__op_io *io) {
@@ -115,12 +118,16 @@ static place new_place(clv__launches *list, int64_t elements) {
 }
 
 static void arg_place(clv__launches *list, clv__launch *launch, const place *at, bool out) {
-    if (at->workspace) clv__arg_workspace(list, launch, at->offset, at->bytes);
-    else if (out) clv__arg_out(list, launch, 0);
-    else clv__arg_in(list, launch, 0);
+    if (at->workspace)
+        clv__arg_workspace(list, launch, at->offset, at->bytes);
+    else if (out)
+        clv__arg_out(list, launch, 0);
+    else
+        clv__arg_in(list, launch, 0);
 }
 
-/** Kept dimensions in [0], reduced ones in [1], set to the right. They take turns, so there are at most four of each. */
+/** Kept dimensions in [0], reduced ones in [1], set to the right. They take turns, so there are at most four
+ *  of each. */
 typedef struct split {
     int64_t dims[2][4], strides[2][4];
 } split;
@@ -146,7 +153,7 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
     int64_t n = clv__numel(&io->out[0]), count = reduced_count(io);
     place from = {0};
     for (bool last = false; !last;) {
-        int64_t chunks = (count + CHUNK - 1) / CHUNK;
+        int64_t chunks = clv__ceil_div(count, CHUNK);
         last = chunks == 1;
         place to = last ? (place){0} : new_place(list, n * chunks);
         clv__launch *launch = clv__launch_kernel(list, "reduce", "reduce_plain");
@@ -169,13 +176,7 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
     }
 }
 
-// ---- launches: in stages ------------------------------------------------------------------------------------------------
-
-static int vector_width(const clv_device_info *device) {
-    int width = 16, want = clv__cpu_class(device) && device->vector_width > 4 ? (int)device->vector_width : 4;
-    while (width > want) width /= 2;
-    return width;
-}
+// ---- launches: in stages ----------------------------------------------------------------------------------
 
 /** One stage: [outer, length, inner] to [outer, chunks, inner]. */
 typedef struct stage {
@@ -187,8 +188,8 @@ typedef struct stage {
 
 static void lower_stage(clv__launches *list, const stage *s) {
     bool rows = s->inner == 1;
-    int width = vector_width(list->device);
-    int64_t wide = 4 * width, blocks = (s->inner + wide - 1) / wide;
+    int width = clv__vector_width(list->device);
+    int64_t wide = 4 * width, blocks = clv__ceil_div(s->inner, wide);
     clv__launch *launch = clv__launch_kernel(list, "reduce", rows ? "reduce_rows" : "reduce_cols");
     clv__launch_define(list, launch, "RED_MAX", "%d", s->max);
     clv__launch_define(list, launch, "RED_VW", "%d", width);
@@ -196,8 +197,8 @@ static void lower_stage(clv__launches *list, const stage *s) {
     arg_place(list, launch, &s->from, false);
     int64_t items;
     if (rows) {
-        int64_t per_item = s->chunks > 1 || s->length > s->chunk ? 1 : (s->chunk + s->length - 1) / s->length;
-        items = (s->outer + per_item - 1) / per_item * s->chunks;
+        int64_t per_item = s->chunks > 1 || s->length > s->chunk ? 1 : clv__ceil_div(s->chunk, s->length);
+        items = clv__ceil_div(s->outer, per_item) * s->chunks;
         clv__arg_i32(list, launch, s->outer);
         clv__arg_i32(list, launch, per_item);
         clv__arg_i32(list, launch, s->length);
@@ -215,8 +216,9 @@ static void lower_stage(clv__launches *list, const stage *s) {
 }
 
 /**
- * Reduce the innermost reduced dimension, then the next, each in stages whose chunks have a fixed length: enough work-items, and
- * sums short enough that rounding stays small. Between stages values lie in the workspace.
+ * Reduce the innermost reduced dimension, then the next, each in stages whose chunks have a fixed length:
+ * enough work-items, and sums short enough that rounding stays small. Between stages values lie in the
+ * workspace.
  */
 static void staged_lower(clv__launches *list, const clv__op_io *io) {
     if (lower_trivial(list, io)) return;
@@ -233,7 +235,7 @@ static void staged_lower(clv__launches *list, const clv__op_io *io) {
         left--;
         s.chunk = s.inner == 1 ? (cpu ? 8192 : 1024) : 256;
         while (s.length > 1) {
-            s.chunks = (s.length + s.chunk - 1) / s.chunk;
+            s.chunks = clv__ceil_div(s.length, s.chunk);
             bool last = left == 0 && s.chunks == 1;
             s.from = from;
             s.to = last ? (place){0} : new_place(list, s.outer * s.chunks * s.inner);
@@ -247,7 +249,8 @@ static void staged_lower(clv__launches *list, const clv__op_io *io) {
 
 static double staged_rank(const clv_device_info *device, const clv__op_io *io) {
     int64_t n = clv__numel(&io->out[0]), count = reduced_count(io);
-    if (clv__cpu_class(device)) return n * count < 1024 ? 1.1 : 0.2; // a launch more is dearer than a short loop
+    if (clv__cpu_class(device))
+        return n * count < 1024 ? 1.1 : 0.2; // a launch more is dearer than a short loop
     return count >= 4096 && n <= 4096 ? 0.2 : 1.1;
 }
 
@@ -276,7 +279,7 @@ static void argmax_lower(clv__launches *list, const clv__op_io *io) {
     place found = {0};
     int64_t left = length; // candidates of each output
     for (bool first = true; first || left > 1; first = false) {
-        int64_t chunks = (left + CHUNK - 1) / CHUNK;
+        int64_t chunks = clv__ceil_div(left, CHUNK);
         place to = chunks == 1 ? (place){0} : new_place(list, n * chunks);
         clv__launch *launch = clv__launch_kernel(list, "reduce", first ? "argmax_plain" : "argmax_join");
         arg_place(list, launch, &to, true);
@@ -296,7 +299,7 @@ static void argmax_lower(clv__launches *list, const clv__op_io *io) {
 
 static const clv__variant argmax_variants[] = {{.name = "plain", .lower = argmax_lower}, {0}};
 
-// ---- references -----------------------------------------------------------------------------------------------------------
+// ---- references -------------------------------------------------------------------------------------------
 
 static void reduce_reference(const clv__ref *ref) {
     const clv__op_io *io = ref->io;
@@ -307,8 +310,10 @@ static void reduce_reference(const clv__ref *ref) {
     for (int64_t i = 0; i < n_out; i++) out[i] = kind == REDUCE_MAX ? -INFINITY : 0;
     for (int64_t i = 0; i < n_in; i++) {
         double v = ref->in[0][clv__walk_at(&walk, 0, i)], *to = &out[clv__walk_at(&walk, 1, i)];
-        if (kind != REDUCE_MAX) *to += v;
-        else if (v > *to || v != v) *to = v;
+        if (kind != REDUCE_MAX)
+            *to += v;
+        else if (v > *to || v != v)
+            *to = v;
     }
     if (kind != REDUCE_MEAN) return;
     for (int64_t i = 0; i < n_out; i++) out[i] /= (double)reduced_count(io);
@@ -340,42 +345,41 @@ static void reduce_cost(const clv__op_io *io, clv__cost *cost) {
     cost->bytes = 4.0 * (double)(clv__numel(&io->in[0]) + clv__numel(&io->out[0]));
 }
 
-// ---- samples --------------------------------------------------------------------------------------------------------------
-
-#define DIMS(...) {sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}}
+// ---- samples ----------------------------------------------------------------------------------------------
 
 static const struct reduce_case {
     clv_shape shape;
     uint32_t axes;
     bool keepdim, quick;
 } reduce_cases[] = {
-    {DIMS(5, 17), 2, false, true},
-    {DIMS(19, 5), 1, false, true},
-    {DIMS(2, 3, 4, 5), 13, true, true}, // N, H, W
+    {CLV__DIMS(5, 17), 2, false, true},
+    {CLV__DIMS(19, 5), 1, false, true},
+    {CLV__DIMS(2, 3, 4, 5), 13, true, true}, // N, H, W
     {{0}, 0, false, true},
-    {DIMS(3, 0), 1, false, true},
-    {DIMS(1), 1, false, false},
-    {DIMS(2), 1, true, false},
-    {DIMS(33, 65), 3, false, false},
-    {DIMS(257, 3), 1, true, false},
-    {DIMS(7, 1, 3), 2, true, false},
-    {DIMS(2, 300, 70), 2, false, false},
-    {DIMS(3, 5, 31, 33), 13, false, false},
-    {DIMS(2, 3, 2, 3, 2, 3), 21, false, false}, // every other axis
-    {DIMS(2, 3, 2, 3, 2, 3), 42, true, false},
-    {DIMS(2, 2, 2, 2, 2, 2, 2, 2), 0x55, false, false},
-    {DIMS(16399), 1, false, false},
-    {DIMS(3, 8193), 2, false, false},
-    {DIMS(70001, 2), 1, false, false},
-    {DIMS(40, 64), 1, false, false},
+    {CLV__DIMS(3, 0), 1, false, true},
+    {CLV__DIMS(1), 1, false, false},
+    {CLV__DIMS(2), 1, true, false},
+    {CLV__DIMS(33, 65), 3, false, false},
+    {CLV__DIMS(257, 3), 1, true, false},
+    {CLV__DIMS(7, 1, 3), 2, true, false},
+    {CLV__DIMS(2, 300, 70), 2, false, false},
+    {CLV__DIMS(3, 5, 31, 33), 13, false, false},
+    {CLV__DIMS(2, 3, 2, 3, 2, 3), 21, false, false}, // every other axis
+    {CLV__DIMS(2, 3, 2, 3, 2, 3), 42, true, false},
+    {CLV__DIMS(2, 2, 2, 2, 2, 2, 2, 2), 0x55, false, false},
+    {CLV__DIMS(16399), 1, false, false},
+    {CLV__DIMS(3, 8193), 2, false, false},
+    {CLV__DIMS(70001, 2), 1, false, false},
+    {CLV__DIMS(40, 64), 1, false, false},
 };
 
 static bool reduce_sample(int i, clv__sample *sample) {
     if (i >= (int)(sizeof reduce_cases / sizeof *reduce_cases)) return false;
     const struct reduce_case *at = &reduce_cases[i];
     char shape[96];
-    snprintf(sample->label, sizeof sample->label, "%s axes 0x%x%s", clv_shape_text(&at->shape, shape, sizeof shape),
-             (unsigned)at->axes, at->keepdim ? ", keepdim" : "");
+    snprintf(sample->label, sizeof sample->label, "%s axes 0x%x%s",
+             clv_shape_text(&at->shape, shape, sizeof shape), (unsigned)at->axes,
+             at->keepdim ? ", keepdim" : "");
     reduce_attrs attrs = {at->axes, at->keepdim};
     memcpy(sample->attrs, &attrs, sizeof attrs);
     sample->n_in = 1;
@@ -390,18 +394,21 @@ static const struct argmax_case {
     int axis;
     bool keepdim, ties;
 } argmax_cases[] = {
-    {DIMS(7, 10), -1, false, false}, {DIMS(7, 10), 0, true, true},      {DIMS(1), 0, false, false},
-    {DIMS(2, 3, 5), 1, false, true}, {DIMS(0, 3), 1, false, false},     {DIMS(2, 129, 33), 1, false, false},
-    {DIMS(64, 1), 1, false, false},  {DIMS(3, 2, 1, 4), -2, true, true}, {DIMS(257), -1, false, false},
-    {DIMS(2, 70001), 1, false, false}, {DIMS(2, 4097, 3), 1, true, true},
+    {CLV__DIMS(7, 10), -1, false, false},   {CLV__DIMS(7, 10), 0, true, true},
+    {CLV__DIMS(1), 0, false, false},        {CLV__DIMS(2, 3, 5), 1, false, true},
+    {CLV__DIMS(0, 3), 1, false, false},     {CLV__DIMS(2, 129, 33), 1, false, false},
+    {CLV__DIMS(64, 1), 1, false, false},    {CLV__DIMS(3, 2, 1, 4), -2, true, true},
+    {CLV__DIMS(257), -1, false, false},     {CLV__DIMS(2, 70001), 1, false, false},
+    {CLV__DIMS(2, 4097, 3), 1, true, true},
 };
 
 static bool argmax_sample(int i, clv__sample *sample) {
     if (i >= (int)(sizeof argmax_cases / sizeof *argmax_cases)) return false;
     const struct argmax_case *at = &argmax_cases[i];
     char shape[64];
-    snprintf(sample->label, sizeof sample->label, "%s axis %d%s%s", clv_shape_text(&at->shape, shape, sizeof shape),
-             at->axis, at->keepdim ? ", keepdim" : "", at->ties ? ", ties" : "");
+    snprintf(sample->label, sizeof sample->label, "%s axis %d%s%s",
+             clv_shape_text(&at->shape, shape, sizeof shape), at->axis, at->keepdim ? ", keepdim" : "",
+             at->ties ? ", ties" : "");
     argmax_attrs attrs = {at->axis, at->keepdim};
     memcpy(sample->attrs, &attrs, sizeof attrs);
     sample->n_in = 1;
@@ -412,7 +419,7 @@ static bool argmax_sample(int i, clv__sample *sample) {
     return true;
 }
 
-// ---- gradients --------------------------------------------------------------------------------------------------------------
+// ---- gradients --------------------------------------------------------------------------------------------
 
 /** A reduced tensor with the reduced axes back as 1, so that it broadcasts against x. */
 static clv_tensor *with_axes(const clv__node *node, clv_tensor *reduced) {
@@ -426,7 +433,8 @@ static void sum_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **
 
 static void mean_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     int64_t count = reduced_count(clv__node_io(node));
-    clv_tensor *share = clv_mul_scalar(with_axes(node, dy[0]), count > 0 ? (float)(1.0 / (double)count) : 0.0f);
+    clv_tensor *share =
+        clv_mul_scalar(with_axes(node, dy[0]), count > 0 ? (float)(1.0 / (double)count) : 0.0f);
     dx[0] = clv_broadcast_to(share, clv__node_io(node)->in[0].shape);
 }
 
@@ -439,7 +447,7 @@ static void max_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **
     dx[0] = clv__max_backward(x, y, clv_div(with_axes(node, dy[0]), ties));
 }
 
-// ---- descriptors and builders -----------------------------------------------------------------------------------------------
+// ---- descriptors and builders -----------------------------------------------------------------------------
 
 static const reduce_kind sum_kind = REDUCE_SUM, mean_kind = REDUCE_MEAN, max_kind = REDUCE_MAX;
 
@@ -486,11 +494,11 @@ static clv_tensor *reduce_axes(const clv__op *op, clv_tensor *x, const int *axes
     for (int i = 0; i < n_axes; i++) {
         int axis = axes[i] < 0 ? axes[i] + rank : axes[i];
         if (axis < 0 || axis >= rank)
-            return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "%s '%s': axis %d is outside rank %d", op->name,
-                                   clv_tensor_name(x), axes[i], rank);
+            return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "%s '%s': axis %d is outside rank %d",
+                                   op->name, clv_tensor_name(x), axes[i], rank);
         if (mask >> axis & 1)
-            return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "%s '%s': axis %d is named twice", op->name,
-                                   clv_tensor_name(x), axes[i]);
+            return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "%s '%s': axis %d is named twice",
+                                   op->name, clv_tensor_name(x), axes[i]);
         mask |= 1u << axis;
     }
     return reduce(op, x, mask, keepdim);

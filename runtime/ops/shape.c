@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Ops that move elements and compute nothing: reshape and flatten (views), permute, broadcast_to, slice and its gradient, concat.
-// Each but the views is a list of moves: a walk over some elements with a place and strides on both sides.
+// Ops that move elements and compute nothing: reshape and flatten (views), permute, broadcast_to, slice and
+// its gradient, concat. Each but the views is a list of moves (move.h).
 #include <stdio.h>
 #include <string.h>
 
 #include "cleave/ops.h"
-#include "ops/collapse.h"
+#include "ops/move.h"
 
 typedef struct shape_attrs { // reshape, broadcast_to
     clv_shape shape;
@@ -24,222 +24,26 @@ typedef struct concat_attrs {
     int axis;
 } concat_attrs;
 
-/** A copy of part of input `in`; tensor 0 of the walk is the output, tensor 1 the input. */
-typedef struct move {
-    int in;
-    clv__walk walk;
-    int64_t to_offset, from_offset;
-} move;
-
-/** What an op's `data` points to: its moves, one for each input or just one. */
-typedef struct mover {
-    void (*move_of)(const clv__op_io *io, int i, move *out);
-    bool each_input;
-    bool zero_first; // the moves leave parts of the output untouched
-} mover;
-
-static int move_count(const clv__op_io *io) {
-    const mover *how = io->op->data;
-    return how->each_input ? io->n_in : 1;
-}
-
-static move move_at(const clv__op_io *io, int i) {
-    const mover *how = io->op->data;
-    move m = {.in = how->each_input ? i : 0, .walk = {.n = 2}};
-    how->move_of(io, i, &m);
-    clv__walk_collapse(&m.walk);
-    return m;
-}
-
-static int64_t move_numel(const move *m) {
-    int64_t n = 1;
-    for (int d = 0; d < m->walk.rank; d++) n *= m->walk.dims[d];
-    return n;
-}
-
-static void walk_over(move *m, const clv_shape *shape) {
+static void walk_over(clv__move *m, const clv_shape *shape) {
     m->walk.rank = shape->rank;
     memcpy(m->walk.dims, shape->dims, sizeof m->walk.dims);
 }
 
-// ---- launches ---------------------------------------------------------------------------------------------------------
-
-static void begin(clv__launches *list, const clv__op_io *io) {
-    const mover *how = io->op->data;
-    int64_t n = clv__numel(&io->out[0]);
-    if (how->zero_first && n > 0) clv__launch_fill(list, 0, (size_t)n * 4, 0);
-}
-
-static clv__launch *launch_move(clv__launches *list, const move *m, const char *entry) {
-    clv__launch *launch = clv__launch_kernel(list, "shape", entry);
-    clv__arg_out(list, launch, 0);
-    clv__arg_in(list, launch, m->in);
-    return launch;
-}
-
-static void plain_lower(clv__launches *list, const clv__op_io *io) {
-    begin(list, io);
-    for (int i = 0; i < move_count(io); i++) {
-        const move m = move_at(io, i);
-        int64_t n = move_numel(&m);
-        if (n == 0) continue;
-        clv__launch *launch = launch_move(list, &m, "copy_plain");
-        clv__launch_define(list, launch, "COPY_RANK", "%d", m.walk.rank);
-        clv__arg_i32(list, launch, n);
-        clv__arg_i32(list, launch, m.to_offset);
-        clv__arg_i32(list, launch, m.from_offset);
-        for (int d = m.walk.rank - 1; d >= 1; d--) clv__arg_i32(list, launch, m.walk.dims[d]);
-        for (int d = m.walk.rank - 1; d >= 1; d--) clv__arg_i32(list, launch, m.walk.strides[0][d]);
-        for (int d = m.walk.rank - 1; d >= 1; d--) clv__arg_i32(list, launch, m.walk.strides[1][d]);
-        clv__arg_i32(list, launch, m.walk.strides[0][0]);
-        clv__arg_i32(list, launch, m.walk.strides[1][0]);
-        clv__launch_grid(launch, (size_t)n, 0);
-    }
-}
-
-static int vector_width(const clv_device_info *device) {
-    int width = 16, want = clv__cpu_class(device) && device->vector_width > 4 ? (int)device->vector_width : 4;
-    while (width > want) width /= 2;
-    return width;
-}
-
-static bool is_rows(const move *m) {
-    int inner = m->walk.rank - 1;
-    return m->walk.rank <= 4 && m->walk.strides[0][inner] <= 1 && m->walk.strides[1][inner] <= 1;
-}
-
-static bool rows_supports(const clv_device_info *device, const clv__op_io *io) {
-    (void)device;
-    for (int i = 0; i < move_count(io); i++) {
-        const move m = move_at(io, i);
-        if (!is_rows(&m)) return false;
-    }
-    return true;
-}
-
-static double rows_rank(const clv_device_info *device, const clv__op_io *io) {
-    const move m = move_at(io, 0);
-    bool vectors = m.walk.dims[m.walk.rank - 1] >= vector_width(device);
-    return clv__cpu_class(device) ? (vectors ? 0.2 : 1.1) : (m.walk.rank == 1 ? 0.9 : 1.1);
-}
-
-static void rows_lower(clv__launches *list, const clv__op_io *io) {
-    enum { ITEM = 8192 }; // elements of a work-item on a CPU
-    begin(list, io);
-    int width = vector_width(list->device);
-    for (int i = 0; i < move_count(io); i++) {
-        const move m = move_at(io, i);
-        int64_t n = move_numel(&m);
-        if (n == 0) continue;
-        int inner = m.walk.rank - 1;
-        int64_t length = m.walk.dims[inner], rows = n / length;
-        int64_t chunk = clv__cpu_class(list->device) ? ITEM : width, chunks = (length + chunk - 1) / chunk;
-        int64_t per_item = chunks > 1 ? 1 : (chunk + length - 1) / length;
-        // the outer dimensions as three, set to the right
-        int64_t dims[3] = {1, 1, 1}, to[3] = {0}, from[3] = {0};
-        for (int d = inner - 1, k = 2; d >= 0; d--, k--) {
-            dims[k] = m.walk.dims[d];
-            to[k] = m.walk.strides[0][d];
-            from[k] = m.walk.strides[1][d];
-        }
-        clv__launch *launch = launch_move(list, &m, "copy_rows");
-        clv__launch_define(list, launch, "COPY_VW", "%d", width);
-        clv__launch_define(list, launch, "COPY_U", "%d", m.walk.strides[1][inner] == 0);
-        const int64_t sizes[] = {m.to_offset, m.from_offset, rows,  per_item, dims[1], dims[2], length, chunk,
-                                 chunks,      to[0],         to[1], to[2],    from[0], from[1], from[2]};
-        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) clv__arg_i32(list, launch, sizes[k]);
-        size_t items = (size_t)((rows + per_item - 1) / per_item * chunks);
-        clv__launch_grid(launch, items, clv__cpu_class(list->device) ? 1 : 0);
-    }
-}
-
-/** The dimension along which the input is contiguous, if that is not the innermost; -1 if the walk is no transpose. */
-static int transposed(const move *m) {
-    int inner = m->walk.rank - 1;
-    if (m->walk.rank < 2 || m->walk.rank > 4 || m->walk.strides[0][inner] != 1 || m->walk.strides[1][inner] <= 1)
-        return -1;
-    for (int d = 0; d < inner; d++) {
-        if (m->walk.strides[1][d] == 1) return d;
-    }
-    return -1;
-}
-
-static bool tile_supports(const clv_device_info *device, const clv__op_io *io) {
-    const move m = move_at(io, 0);
-    return clv__cpu_class(device) && move_count(io) == 1 && transposed(&m) >= 0;
-}
-
-static double tile_rank(const clv_device_info *device, const clv__op_io *io) {
-    const move m = move_at(io, 0);
-    int64_t width = vector_width(device);
-    return m.walk.dims[transposed(&m)] >= width && m.walk.dims[m.walk.rank - 1] >= width ? 0.3 : 1.1;
-}
-
-static void tile_lower(clv__launches *list, const clv__op_io *io) {
-    begin(list, io);
-    const move m = move_at(io, 0);
-    int64_t n = move_numel(&m);
-    if (n == 0) return;
-    int width = vector_width(list->device), inner = m.walk.rank - 1, row = transposed(&m);
-    int64_t high = m.walk.dims[row], wide = m.walk.dims[inner], strips = (high + width - 1) / width;
-    int64_t dims[2] = {1, 1}, to[2] = {0}, from[2] = {0}; // the other dimensions, set to the right
-    for (int d = inner - 1, k = 1; d >= 0; d--) {
-        if (d == row) continue;
-        dims[k] = m.walk.dims[d];
-        to[k] = m.walk.strides[0][d];
-        from[k--] = m.walk.strides[1][d];
-    }
-    clv__launch *launch = launch_move(list, &m, "copy_tile");
-    clv__launch_define(list, launch, "COPY_VW", "%d", width);
-    const int64_t chunk = 1024, chunks = (wide + chunk - 1) / chunk, items = dims[0] * dims[1] * strips * chunks;
-    const int64_t sizes[] = {m.to_offset, m.from_offset, items, strips, chunk, chunks, dims[1], high, wide,
-                             to[0],       to[1],         m.walk.strides[0][row], from[0], from[1],
-                             m.walk.strides[1][inner]};
-    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) clv__arg_i32(list, launch, sizes[k]);
-    clv__launch_grid(launch, (size_t)items, 1);
-}
-
-static const clv__variant move_variants[] = {
-    {.name = "plain", .lower = plain_lower},
-    {.name = "rows", .supports = rows_supports, .rank = rows_rank, .lower = rows_lower},
-    {.name = "tile", .supports = tile_supports, .rank = tile_rank, .lower = tile_lower},
-    {0},
-};
-
-static void move_reference(const clv__ref *ref) {
-    const clv__op_io *io = ref->io;
-    for (int64_t i = 0, n = clv__numel(&io->out[0]); i < n; i++) ref->out[0][i] = 0;
-    for (int k = 0; k < move_count(io); k++) {
-        const move m = move_at(io, k);
-        double *to = ref->out[0] + m.to_offset;
-        const double *from = ref->in[m.in] + m.from_offset;
-        for (int64_t i = 0, n = move_numel(&m); i < n; i++)
-            to[clv__walk_at(&m.walk, 0, i)] = from[clv__walk_at(&m.walk, 1, i)];
-    }
-}
-
-static void move_cost(const clv__op_io *io, clv__cost *cost) {
-    cost->flops = 0;
-    cost->bytes = 8.0 * (double)clv__numel(&io->out[0]);
-}
-
-#define DIMS(...) {sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}}
-
 #define MOVER(id, grad_function, attrs_type, moves, each, zero)                                              \
-    static const mover id##_mover = {moves, each, zero};                                                     \
+    static const clv__mover id##_mover = {moves, each, zero};                                                \
     const clv__op clv__op_##id = {                                                                           \
         .name = #id,                                                                                         \
         .attrs_bytes = sizeof(attrs_type),                                                                   \
         .data = &id##_mover,                                                                                 \
         .infer = id##_infer,                                                                                 \
         .grad = grad_function,                                                                               \
-        .variants = move_variants,                                                                           \
-        .reference = move_reference,                                                                         \
+        .variants = clv__move_variants,                                                                      \
+        .reference = clv__move_reference,                                                                    \
         .sample = id##_sample,                                                                               \
-        .cost = move_cost,                                                                                   \
+        .cost = clv__move_cost,                                                                              \
     };
 
-// ---- reshape ------------------------------------------------------------------------------------------------------------
+// ---- reshape ----------------------------------------------------------------------------------------------
 
 static clv_status reshape_infer(clv__op_io *io, clv__error *error) {
     const shape_attrs *attrs = io->attrs;
@@ -259,8 +63,10 @@ static void reshape_grad(const clv__node *node, clv_tensor *const *dy, clv_tenso
 }
 
 static bool reshape_sample(int i, clv__sample *sample) {
-    static const clv_shape cases[][2] = {
-        {DIMS(2, 3, 5), DIMS(6, 5)}, {{0}, DIMS(1, 1)}, {DIMS(0, 3), DIMS(7, 0)}, {DIMS(35), DIMS(5, 1, 7)}};
+    static const clv_shape cases[][2] = {{CLV__DIMS(2, 3, 5), CLV__DIMS(6, 5)},
+                                         {{0}, CLV__DIMS(1, 1)},
+                                         {CLV__DIMS(0, 3), CLV__DIMS(7, 0)},
+                                         {CLV__DIMS(35), CLV__DIMS(5, 1, 7)}};
     if (i >= (int)(sizeof cases / sizeof *cases)) return false;
     shape_attrs attrs = {cases[i][1]};
     char from[64], to[64];
@@ -304,7 +110,7 @@ clv_tensor *clv_flatten(clv_tensor *x, int start_axis) {
     return clv_reshape(x, to);
 }
 
-// ---- permute ------------------------------------------------------------------------------------------------------------
+// ---- permute ----------------------------------------------------------------------------------------------
 
 static clv_status permute_infer(clv__op_io *io, clv__error *error) {
     const permute_attrs *attrs = io->attrs;
@@ -329,7 +135,7 @@ static int axis_of(int axis, int rank) {
     return axis < 0 ? axis + rank : axis;
 }
 
-static void permute_move(const clv__op_io *io, int i, move *m) {
+static void permute_move(const clv__op_io *io, int i, clv__move *m) {
     (void)i;
     const permute_attrs *attrs = io->attrs;
     int64_t strides[CLV_MAX_RANK];
@@ -352,26 +158,28 @@ static bool permute_sample(int i, clv__sample *sample) {
         permute_attrs attrs;
         bool quick, i32;
     } cases[] = {
-        {DIMS(3, 5), {2, {1, 0}}, true, false},
-        {DIMS(2, 3, 4, 5), {4, {0, 2, 3, 1}}, true, true},
+        {CLV__DIMS(3, 5), {2, {1, 0}}, true, false},
+        {CLV__DIMS(2, 3, 4, 5), {4, {0, 2, 3, 1}}, true, true},
         {{0}, {0, {0}}, true, false},
-        {DIMS(3, 0), {2, {1, 0}}, true, false},
-        {DIMS(17), {1, {0}}, false, false},
-        {DIMS(33, 65), {2, {1, 0}}, false, false},
-        {DIMS(3, 31, 47), {3, {0, 2, 1}}, false, false},
-        {DIMS(2100, 18), {2, {1, 0}}, false, false},
-        {DIMS(3, 31, 47), {3, {2, 1, 0}}, false, false},
-        {DIMS(2, 3, 17, 32), {4, {0, 2, 3, 1}}, false, false},
-        {DIMS(5, 6, 35), {3, {1, 0, -1}}, false, false},
-        {DIMS(2, 3, 4, 1, 5, 2), {6, {5, 3, 1, 0, 2, 4}}, false, false},
-        {DIMS(2, 3, 2, 3, 2, 3, 2, 3), {8, {7, 6, 5, 4, 3, 2, 1, 0}}, false, false},
-        {DIMS(2, 3, 4, 5, 40), {5, {3, 2, 1, 0, 4}}, false, false},
+        {CLV__DIMS(3, 0), {2, {1, 0}}, true, false},
+        {CLV__DIMS(17), {1, {0}}, false, false},
+        {CLV__DIMS(33, 65), {2, {1, 0}}, false, false},
+        {CLV__DIMS(3, 31, 47), {3, {0, 2, 1}}, false, false},
+        {CLV__DIMS(2100, 18), {2, {1, 0}}, false, false},
+        {CLV__DIMS(3, 31, 47), {3, {2, 1, 0}}, false, false},
+        {CLV__DIMS(2, 3, 17, 32), {4, {0, 2, 3, 1}}, false, false},
+        {CLV__DIMS(5, 6, 35), {3, {1, 0, -1}}, false, false},
+        {CLV__DIMS(2, 3, 4, 1, 5, 2), {6, {5, 3, 1, 0, 2, 4}}, false, false},
+        {CLV__DIMS(2, 3, 2, 3, 2, 3, 2, 3), {8, {7, 6, 5, 4, 3, 2, 1, 0}}, false, false},
+        {CLV__DIMS(2, 3, 4, 5, 40), {5, {3, 2, 1, 0, 4}}, false, false},
     };
     if (i >= (int)(sizeof cases / sizeof *cases)) return false;
     char text[64];
-    int used = snprintf(sample->label, sizeof sample->label, "%s axes", clv_shape_text(&cases[i].shape, text, sizeof text));
+    int used = snprintf(sample->label, sizeof sample->label, "%s axes",
+                        clv_shape_text(&cases[i].shape, text, sizeof text));
     for (int d = 0; d < cases[i].attrs.n && used < (int)sizeof sample->label; d++)
-        used += snprintf(sample->label + used, sizeof sample->label - (size_t)used, " %d", cases[i].attrs.axes[d]);
+        used += snprintf(sample->label + used, sizeof sample->label - (size_t)used, " %d",
+                         cases[i].attrs.axes[d]);
     memcpy(sample->attrs, &cases[i].attrs, sizeof cases[i].attrs);
     sample->n_in = 1;
     sample->in[0] = (clv__desc){cases[i].i32 ? CLV_DTYPE_I32 : CLV_DTYPE_F32, cases[i].shape};
@@ -395,22 +203,25 @@ clv_tensor *clv_permute(clv_tensor *x, const int *axes, int n_axes) {
 
 clv_tensor *clv_transpose(clv_tensor *x, int axis0, int axis1) {
     if (!x) return NULL;
-    int rank = clv_tensor_shape(x).rank, axes[CLV_MAX_RANK], a = axis_of(axis0, rank), b = axis_of(axis1, rank);
+    int rank = clv_tensor_shape(x).rank, axes[CLV_MAX_RANK], a = axis_of(axis0, rank),
+        b = axis_of(axis1, rank);
     if (a < 0 || a >= rank || b < 0 || b >= rank)
-        return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "transpose '%s': axes %d and %d, the rank is %d",
-                               clv_tensor_name(x), axis0, axis1, rank);
+        return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE,
+                               "transpose '%s': axes %d and %d, the rank is %d", clv_tensor_name(x), axis0,
+                               axis1, rank);
     for (int d = 0; d < rank; d++) axes[d] = d == a ? b : d == b ? a : d;
     return clv_permute(x, axes, rank);
 }
 
-// ---- broadcast_to -------------------------------------------------------------------------------------------------------
+// ---- broadcast_to -----------------------------------------------------------------------------------------
 
 static clv_status broadcast_to_infer(clv__op_io *io, clv__error *error) {
     const shape_attrs *attrs = io->attrs;
     const clv_shape *from = &io->in[0].shape, *to = &attrs->shape;
     int lead = to->rank - from->rank;
     bool fits = lead >= 0 && clv_shape_numel(to) >= 0;
-    for (int d = 0; d < from->rank && fits; d++) fits = from->dims[d] == 1 || from->dims[d] == to->dims[d + lead];
+    for (int d = 0; d < from->rank && fits; d++)
+        fits = from->dims[d] == 1 || from->dims[d] == to->dims[d + lead];
     if (!fits) {
         char a[128], b[128];
         CLV_FAIL(error, CLV_E_SHAPE, "%s does not broadcast to %s", clv_shape_text(from, a, sizeof a),
@@ -421,7 +232,7 @@ static clv_status broadcast_to_infer(clv__op_io *io, clv__error *error) {
     return CLV_OK;
 }
 
-static void broadcast_to_move(const clv__op_io *io, int i, move *m) {
+static void broadcast_to_move(const clv__op_io *io, int i, clv__move *m) {
     (void)i;
     walk_over(m, &io->out[0].shape);
     clv__strides_of(&io->out[0].shape, m->walk.strides[0]);
@@ -434,20 +245,20 @@ static void broadcast_to_grad(const clv__node *node, clv_tensor *const *dy, clv_
 
 static bool broadcast_to_sample(int i, clv__sample *sample) {
     static const clv_shape cases[][2] = {
-        {DIMS(3, 1), DIMS(3, 17)},
-        {{0}, DIMS(5)},
-        {DIMS(3, 1, 1), DIMS(2, 3, 4, 5)},
-        {DIMS(1, 3), DIMS(0, 3)},
-        {DIMS(33), DIMS(9, 33)},
-        {DIMS(1), DIMS(16385)},
-        {DIMS(2, 1, 3, 1, 2), DIMS(2, 5, 3, 7, 2)},
-        {DIMS(1, 2, 1, 2, 1, 2, 1, 1), DIMS(3, 2, 3, 2, 3, 2, 3, 1)},
+        {CLV__DIMS(3, 1), CLV__DIMS(3, 17)},
+        {{0}, CLV__DIMS(5)},
+        {CLV__DIMS(3, 1, 1), CLV__DIMS(2, 3, 4, 5)},
+        {CLV__DIMS(1, 3), CLV__DIMS(0, 3)},
+        {CLV__DIMS(33), CLV__DIMS(9, 33)},
+        {CLV__DIMS(1), CLV__DIMS(16385)},
+        {CLV__DIMS(2, 1, 3, 1, 2), CLV__DIMS(2, 5, 3, 7, 2)},
+        {CLV__DIMS(1, 2, 1, 2, 1, 2, 1, 1), CLV__DIMS(3, 2, 3, 2, 3, 2, 3, 1)},
     };
     if (i >= (int)(sizeof cases / sizeof *cases)) return false;
     shape_attrs attrs = {cases[i][1]};
     char from[64], to[64];
-    snprintf(sample->label, sizeof sample->label, "%.40s to %.40s", clv_shape_text(&cases[i][0], from, sizeof from),
-             clv_shape_text(&cases[i][1], to, sizeof to));
+    snprintf(sample->label, sizeof sample->label, "%.40s to %.40s",
+             clv_shape_text(&cases[i][0], from, sizeof from), clv_shape_text(&cases[i][1], to, sizeof to));
     memcpy(sample->attrs, &attrs, sizeof attrs);
     sample->n_in = 1;
     sample->in[0] = clv__f32(cases[i][0]);
@@ -465,7 +276,7 @@ clv_tensor *clv_broadcast_to(clv_tensor *x, clv_shape shape) {
     return clv__node_add(&clv__op_broadcast_to, &attrs, &x, 1, 0);
 }
 
-// ---- slice --------------------------------------------------------------------------------------------------------------
+// ---- slice ------------------------------------------------------------------------------------------------
 
 static clv_status slice_infer(clv__op_io *io, clv__error *error) {
     const slice_attrs *attrs = io->attrs;
@@ -489,8 +300,8 @@ static clv_status slice_backward_infer(clv__op_io *io, clv__error *error) {
     CLV_TRY(clv__want_axis(attrs->axis, shape->rank, &axis, error));
     int64_t n = shape->dims[axis];
     if (attrs->start < 0 || n > attrs->full || attrs->start > attrs->full - n)
-        CLV_FAIL(error, CLV_E_VALUE, "%lld elements from %lld on are not all inside a length of %lld", (long long)n,
-                 (long long)attrs->start, (long long)attrs->full);
+        CLV_FAIL(error, CLV_E_VALUE, "%lld elements from %lld on are not all inside a length of %lld",
+                 (long long)n, (long long)attrs->start, (long long)attrs->full);
     io->n_out = 1;
     io->out[0] = io->in[0];
     io->out[0].shape.dims[axis] = attrs->full;
@@ -503,25 +314,28 @@ static int64_t part_of(const clv_shape *whole, int axis, int64_t start, int64_t 
     return start * strides[axis];
 }
 
-static void slice_move(const clv__op_io *io, int i, move *m) {
+static void slice_move(const clv__op_io *io, int i, clv__move *m) {
     (void)i;
     const slice_attrs *attrs = io->attrs;
     const clv_shape *shape = &io->out[0].shape;
     walk_over(m, shape);
     clv__strides_of(shape, m->walk.strides[0]);
-    m->from_offset = part_of(&io->in[0].shape, axis_of(attrs->axis, shape->rank), attrs->start, m->walk.strides[1]);
+    m->from_offset =
+        part_of(&io->in[0].shape, axis_of(attrs->axis, shape->rank), attrs->start, m->walk.strides[1]);
 }
 
-static void slice_backward_move(const clv__op_io *io, int i, move *m) {
+static void slice_backward_move(const clv__op_io *io, int i, clv__move *m) {
     (void)i;
     const slice_attrs *attrs = io->attrs;
     const clv_shape *shape = &io->in[0].shape;
     walk_over(m, shape);
     clv__strides_of(shape, m->walk.strides[1]);
-    m->to_offset = part_of(&io->out[0].shape, axis_of(attrs->axis, shape->rank), attrs->start, m->walk.strides[0]);
+    m->to_offset =
+        part_of(&io->out[0].shape, axis_of(attrs->axis, shape->rank), attrs->start, m->walk.strides[0]);
 }
 
-static clv_tensor *slice_node(const clv__op *op, clv_tensor *x, int axis, int64_t start, int64_t length, int64_t full);
+static clv_tensor *slice_node(const clv__op *op, clv_tensor *x, int axis, int64_t start, int64_t length,
+                              int64_t full);
 extern const clv__op clv__op_slice, clv__op_slice_backward;
 
 static void slice_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
@@ -541,15 +355,15 @@ static const struct slice_case {
     slice_attrs attrs;
     bool quick, i32;
 } slice_cases[] = {
-    {DIMS(7, 5), {0, 2, 3, 7}, true, false},
-    {DIMS(7, 5), {-1, 1, 3, 5}, true, true},
-    {DIMS(4), {0, 4, 0, 4}, true, false},
-    {DIMS(0, 5), {1, 1, 2, 5}, true, false},
-    {DIMS(2, 3, 67, 5), {2, 1, 65, 67}, false, false},
-    {DIMS(3, 70), {1, 3, 33, 70}, false, false},
-    {DIMS(16400), {0, 7, 16385, 16400}, false, false},
-    {DIMS(2, 3, 4, 3, 2, 5), {3, 1, 1, 3}, false, false},
-    {DIMS(1, 1), {0, 0, 1, 1}, false, false},
+    {CLV__DIMS(7, 5), {0, 2, 3, 7}, true, false},
+    {CLV__DIMS(7, 5), {-1, 1, 3, 5}, true, true},
+    {CLV__DIMS(4), {0, 4, 0, 4}, true, false},
+    {CLV__DIMS(0, 5), {1, 1, 2, 5}, true, false},
+    {CLV__DIMS(2, 3, 67, 5), {2, 1, 65, 67}, false, false},
+    {CLV__DIMS(3, 70), {1, 3, 33, 70}, false, false},
+    {CLV__DIMS(16400), {0, 7, 16385, 16400}, false, false},
+    {CLV__DIMS(2, 3, 4, 3, 2, 5), {3, 1, 1, 3}, false, false},
+    {CLV__DIMS(1, 1), {0, 0, 1, 1}, false, false},
 };
 
 static bool slice_case(int i, bool backward, clv__sample *sample) {
@@ -558,8 +372,8 @@ static bool slice_case(int i, bool backward, clv__sample *sample) {
     clv_shape shape = at->shape;
     if (backward) shape.dims[axis_of(at->attrs.axis, shape.rank)] = at->attrs.length;
     char text[64];
-    snprintf(sample->label, sizeof sample->label, "%s axis %d from %lld", clv_shape_text(&shape, text, sizeof text),
-             at->attrs.axis, (long long)at->attrs.start);
+    snprintf(sample->label, sizeof sample->label, "%s axis %d from %lld",
+             clv_shape_text(&shape, text, sizeof text), at->attrs.axis, (long long)at->attrs.start);
     memcpy(sample->attrs, &at->attrs, sizeof at->attrs);
     sample->n_in = 1;
     sample->in[0] = (clv__desc){at->i32 ? CLV_DTYPE_I32 : CLV_DTYPE_F32, shape};
@@ -580,7 +394,8 @@ static bool slice_backward_sample(int i, clv__sample *sample) {
 MOVER(slice, slice_grad, slice_attrs, slice_move, false, false)
 MOVER(slice_backward, slice_backward_grad, slice_attrs, slice_backward_move, false, true)
 
-static clv_tensor *slice_node(const clv__op *op, clv_tensor *x, int axis, int64_t start, int64_t length, int64_t full) {
+static clv_tensor *slice_node(const clv__op *op, clv_tensor *x, int axis, int64_t start, int64_t length,
+                              int64_t full) {
     slice_attrs attrs = {axis, start, length, full};
     return clv__node_add(op, &attrs, &x, 1, 0);
 }
@@ -589,7 +404,7 @@ clv_tensor *clv_slice(clv_tensor *x, int axis, int64_t start, int64_t length) {
     return slice_node(&clv__op_slice, x, axis, start, length, 0);
 }
 
-// ---- concat -------------------------------------------------------------------------------------------------------------
+// ---- concat -----------------------------------------------------------------------------------------------
 
 static clv_status concat_infer(clv__op_io *io, clv__error *error) {
     const concat_attrs *attrs = io->attrs;
@@ -602,11 +417,13 @@ static clv_status concat_infer(clv__op_io *io, clv__error *error) {
             CLV_FAIL(error, CLV_E_DTYPE, "input %d is %s, the first is %s", i, clv_dtype_name(in->dtype),
                      clv_dtype_name(out.dtype));
         bool fits = in->shape.rank == out.shape.rank;
-        for (int d = 0; d < out.shape.rank && fits; d++) fits = d == axis || in->shape.dims[d] == out.shape.dims[d];
+        for (int d = 0; d < out.shape.rank && fits; d++)
+            fits = d == axis || in->shape.dims[d] == out.shape.dims[d];
         if (!fits) {
             char a[128], b[128];
-            CLV_FAIL(error, CLV_E_SHAPE, "input %d is %s, the first is %s: they may differ in axis %d only", i,
-                     clv_shape_text(&in->shape, a, sizeof a), clv_shape_text(&io->in[0].shape, b, sizeof b), axis);
+            CLV_FAIL(error, CLV_E_SHAPE, "input %d is %s, the first is %s: they may differ in axis %d only",
+                     i, clv_shape_text(&in->shape, a, sizeof a),
+                     clv_shape_text(&io->in[0].shape, b, sizeof b), axis);
         }
         if (__builtin_add_overflow(out.shape.dims[axis], in->shape.dims[axis], &out.shape.dims[axis]))
             CLV_FAIL(error, CLV_E_SHAPE, "the result is too large");
@@ -616,7 +433,7 @@ static clv_status concat_infer(clv__op_io *io, clv__error *error) {
     return CLV_OK;
 }
 
-static void concat_move(const clv__op_io *io, int i, move *m) {
+static void concat_move(const clv__op_io *io, int i, clv__move *m) {
     const concat_attrs *attrs = io->attrs;
     int axis = axis_of(attrs->axis, io->out[0].shape.rank);
     int64_t start = 0;
@@ -644,19 +461,22 @@ static bool concat_sample(int i, clv__sample *sample) {
         clv_shape in[4];
         bool quick;
     } cases[] = {
-        {2, 0, {DIMS(2, 5), DIMS(3, 5)}, true},
-        {3, 1, {DIMS(3, 2), DIMS(3, 17), DIMS(3, 1)}, true},
-        {1, -1, {DIMS(7)}, true},
-        {3, 0, {DIMS(0, 3), DIMS(2, 3), DIMS(0, 3)}, true},
-        {4, 1, {DIMS(2, 3, 4, 5), DIMS(2, 1, 4, 5), DIMS(2, 16, 4, 5), DIMS(2, 2, 4, 5)}, false},
-        {2, 2, {DIMS(2, 3, 33, 2), DIMS(2, 3, 31, 2)}, false},
-        {2, 0, {DIMS(8193), DIMS(16384)}, false},
-        {2, 3, {DIMS(2, 1, 2, 3, 2, 2), DIMS(2, 1, 2, 2, 2, 2)}, false},
+        {2, 0, {CLV__DIMS(2, 5), CLV__DIMS(3, 5)}, true},
+        {3, 1, {CLV__DIMS(3, 2), CLV__DIMS(3, 17), CLV__DIMS(3, 1)}, true},
+        {1, -1, {CLV__DIMS(7)}, true},
+        {3, 0, {CLV__DIMS(0, 3), CLV__DIMS(2, 3), CLV__DIMS(0, 3)}, true},
+        {4,
+         1,
+         {CLV__DIMS(2, 3, 4, 5), CLV__DIMS(2, 1, 4, 5), CLV__DIMS(2, 16, 4, 5), CLV__DIMS(2, 2, 4, 5)},
+         false},
+        {2, 2, {CLV__DIMS(2, 3, 33, 2), CLV__DIMS(2, 3, 31, 2)}, false},
+        {2, 0, {CLV__DIMS(8193), CLV__DIMS(16384)}, false},
+        {2, 3, {CLV__DIMS(2, 1, 2, 3, 2, 2), CLV__DIMS(2, 1, 2, 2, 2, 2)}, false},
     };
     if (i >= (int)(sizeof cases / sizeof *cases)) return false;
     char text[64];
-    snprintf(sample->label, sizeof sample->label, "%d inputs, axis %d, the first %s", cases[i].n, cases[i].axis,
-             clv_shape_text(&cases[i].in[0], text, sizeof text));
+    snprintf(sample->label, sizeof sample->label, "%d inputs, axis %d, the first %s", cases[i].n,
+             cases[i].axis, clv_shape_text(&cases[i].in[0], text, sizeof text));
     concat_attrs attrs = {cases[i].axis};
     memcpy(sample->attrs, &attrs, sizeof attrs);
     sample->n_in = cases[i].n;
@@ -674,6 +494,7 @@ clv_tensor *clv_concat(clv_tensor *const *inputs, int n, int axis) {
     if (n <= CLV__MAX_IN) return clv__node_add(&clv__op_concat, &attrs, inputs, n, 0);
     int group = (n + CLV__MAX_IN - 1) / CLV__MAX_IN, parts = 0;
     clv_tensor *joined[CLV__MAX_IN];
-    for (int i = 0; i < n; i += group) joined[parts++] = clv_concat(inputs + i, n - i < group ? n - i : group, axis);
+    for (int i = 0; i < n; i += group)
+        joined[parts++] = clv_concat(inputs + i, n - i < group ? n - i : group, axis);
     return clv__node_add(&clv__op_concat, &attrs, joined, parts, 0);
 }

@@ -8,18 +8,42 @@
 
 GOLDEN_OPEN(elementwise)
 
-static clv_tensor *leaky(clv_tensor *x) { return clv_leaky_relu(x, 0.125f); }
-static clv_tensor *clamp(clv_tensor *x) { return clv_clamp(x, -1.5f, 2); }
-static clv_tensor *clamp_crossed(clv_tensor *x) { return clv_clamp(x, 1, -1); }
-static clv_tensor *clamp_one(clv_tensor *x) { return clv_clamp(x, -1, 1); }
-static clv_tensor *pow_2_5(clv_tensor *x) { return clv_pow_scalar(x, 2.5f); }
-static clv_tensor *pow_minus_1(clv_tensor *x) { return clv_pow_scalar(x, -1); }
-static clv_tensor *pow_0(clv_tensor *x) { return clv_pow_scalar(x, 0); }
-static clv_tensor *pow_2(clv_tensor *x) { return clv_pow_scalar(x, 2); }
-static clv_tensor *pow_3(clv_tensor *x) { return clv_pow_scalar(x, 3); }
-static clv_tensor *pow_half(clv_tensor *x) { return clv_pow_scalar(x, 0.5f); }
-static clv_tensor *add_scalar(clv_tensor *x) { return clv_add_scalar(x, 1.5f); }
-static clv_tensor *mul_scalar(clv_tensor *x) { return clv_mul_scalar(x, -2.5f); }
+static clv_tensor *leaky(clv_tensor *x) {
+    return clv_leaky_relu(x, 0.125f);
+}
+static clv_tensor *clamp(clv_tensor *x) {
+    return clv_clamp(x, -1.5f, 2);
+}
+static clv_tensor *clamp_crossed(clv_tensor *x) {
+    return clv_clamp(x, 1, -1);
+}
+static clv_tensor *clamp_one(clv_tensor *x) {
+    return clv_clamp(x, -1, 1);
+}
+static clv_tensor *pow_2_5(clv_tensor *x) {
+    return clv_pow_scalar(x, 2.5f);
+}
+static clv_tensor *pow_minus_1(clv_tensor *x) {
+    return clv_pow_scalar(x, -1);
+}
+static clv_tensor *pow_0(clv_tensor *x) {
+    return clv_pow_scalar(x, 0);
+}
+static clv_tensor *pow_2(clv_tensor *x) {
+    return clv_pow_scalar(x, 2);
+}
+static clv_tensor *pow_3(clv_tensor *x) {
+    return clv_pow_scalar(x, 3);
+}
+static clv_tensor *pow_half(clv_tensor *x) {
+    return clv_pow_scalar(x, 0.5f);
+}
+static clv_tensor *add_scalar(clv_tensor *x) {
+    return clv_add_scalar(x, 1.5f);
+}
+static clv_tensor *mul_scalar(clv_tensor *x) {
+    return clv_mul_scalar(x, -2.5f);
+}
 
 static void unary(void **state) {
     static const struct {
@@ -90,7 +114,8 @@ static void compare(void **state) {
     static const struct {
         const char *name;
         clv_tensor *(*build)(clv_tensor *, clv_tensor *);
-    } cases[] = {{"eq", clv_eq}, {"ne", clv_ne}, {"lt", clv_lt}, {"le", clv_le}, {"gt", clv_gt}, {"ge", clv_ge}};
+    } cases[] = {{"eq", clv_eq}, {"ne", clv_ne}, {"lt", clv_lt},
+                 {"le", clv_le}, {"gt", clv_gt}, {"ge", clv_ge}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         golden *g = golden_begin(state, cases[i].name);
         clv_tensor *a = golden_input(g, "a");

@@ -26,8 +26,8 @@ static void over_axes(void **state) {
         int n, axes[3];
         bool keepdim;
     } cases[] = {
-        {"last", 1, {-1}, false},  {"first", 1, {0}, true},     {"channels", 3, {0, 2, 3}, false},
-        {"middle", 1, {1}, false}, {"all", 2, {0, 1}, false},   {"scalar", 0, {0}, false},
+        {"last", 1, {-1}, false},  {"first", 1, {0}, true},   {"channels", 3, {0, 2, 3}, false},
+        {"middle", 1, {1}, false}, {"all", 2, {0, 1}, false}, {"scalar", 0, {0}, false},
     };
     for (size_t i = 0; i < sizeof ops / sizeof *ops; i++) {
         for (size_t j = 0; j < sizeof cases / sizeof *cases; j++) {
@@ -54,8 +54,10 @@ static void argmax(void **state) {
         const char *name;
         int axis;
         bool keepdim;
-    } cases[] = {
-        {"argmax_last", -1, false}, {"argmax_first_keepdim", 0, true}, {"argmax_ties", 1, false}, {"argmax_nan", 1, false}};
+    } cases[] = {{"argmax_last", -1, false},
+                 {"argmax_first_keepdim", 0, true},
+                 {"argmax_ties", 1, false},
+                 {"argmax_nan", 1, false}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         golden *g = golden_begin(state, cases[i].name);
         golden_expect(g, clv_argmax(golden_input(g, "x"), cases[i].axis, cases[i].keepdim), "y");

@@ -7,24 +7,42 @@
 
 GOLDEN_OPEN(shape)
 
-static clv_tensor *reshape(clv_tensor *x) { return clv_reshape(x, CLV_SHAPE(3, 1, 4)); }
-static clv_tensor *flatten(clv_tensor *x) { return clv_flatten(x, 1); }
-static clv_tensor *flatten_scalar(clv_tensor *x) { return clv_flatten(x, 0); }
-static clv_tensor *transpose(clv_tensor *x) { return clv_transpose(x, -1, 0); }
-static clv_tensor *permute(clv_tensor *x) { return clv_permute(x, (int[]){0, 2, 3, 1}, 4); }
-static clv_tensor *permute_i32(clv_tensor *x) { return clv_permute(x, (int[]){1, 0}, 2); }
-static clv_tensor *broadcast_to(clv_tensor *x) { return clv_broadcast_to(x, CLV_SHAPE(2, 3, 4)); }
-static clv_tensor *slice(clv_tensor *x) { return clv_slice(x, 1, 2, 3); }
-static clv_tensor *slice_nothing(clv_tensor *x) { return clv_slice(x, 0, 3, 0); }
+static clv_tensor *reshape(clv_tensor *x) {
+    return clv_reshape(x, CLV_SHAPE(3, 1, 4));
+}
+static clv_tensor *flatten(clv_tensor *x) {
+    return clv_flatten(x, 1);
+}
+static clv_tensor *flatten_scalar(clv_tensor *x) {
+    return clv_flatten(x, 0);
+}
+static clv_tensor *transpose(clv_tensor *x) {
+    return clv_transpose(x, -1, 0);
+}
+static clv_tensor *permute(clv_tensor *x) {
+    return clv_permute(x, (int[]){0, 2, 3, 1}, 4);
+}
+static clv_tensor *permute_i32(clv_tensor *x) {
+    return clv_permute(x, (int[]){1, 0}, 2);
+}
+static clv_tensor *broadcast_to(clv_tensor *x) {
+    return clv_broadcast_to(x, CLV_SHAPE(2, 3, 4));
+}
+static clv_tensor *slice(clv_tensor *x) {
+    return clv_slice(x, 1, 2, 3);
+}
+static clv_tensor *slice_nothing(clv_tensor *x) {
+    return clv_slice(x, 0, 3, 0);
+}
 
 static void moves(void **state) {
     static const struct {
         const char *name;
         clv_tensor *(*build)(clv_tensor *);
     } cases[] = {
-        {"reshape", reshape},         {"flatten", flatten},         {"flatten_scalar", flatten_scalar},
-        {"transpose", transpose},     {"permute", permute},         {"permute_i32", permute_i32},
-        {"broadcast_to", broadcast_to}, {"slice", slice},           {"slice_nothing", slice_nothing},
+        {"reshape", reshape},           {"flatten", flatten}, {"flatten_scalar", flatten_scalar},
+        {"transpose", transpose},       {"permute", permute}, {"permute_i32", permute_i32},
+        {"broadcast_to", broadcast_to}, {"slice", slice},     {"slice_nothing", slice_nothing},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         golden *g = golden_begin(state, cases[i].name);
