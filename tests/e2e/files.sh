@@ -64,7 +64,9 @@ cmp -s w.safetensors good || fail "a full disk changed the weights that were the
 expect 1 "c" sh -c 'ulimit -f 8; trap "" XFSZ; exec "$@"' sh "$cleave" train --images x.npy --labels y.npy \
     --model linear --device host --batch 16 --epochs 1 --seed 3 --quiet --checkpoint c
 cmp -s c goodc || fail "a full disk changed the checkpoint that was there"
-expect 1 "nowhere" train --save nowhere/w.safetensors
+expect 1 "folder 'nowhere'" train --save nowhere/w.safetensors
+expect 1 "folder 'nowhere'" train --checkpoint nowhere/c
+expect 1 "it is a folder" train --save idx
 expect 1 "nowhere" train --log nowhere/log
 if [ -w /dev/full ]; then
     expect 1 "/dev/full" train --log /dev/full

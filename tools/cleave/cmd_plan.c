@@ -129,8 +129,8 @@ static bool collect(const clv_plan *plan, plan_rows *rows) {
             }
         }
         if (!row->op || (forward && node.flops > row->most_flops)) {
-            row->op = node.op;
-            row->variant = node.variant;
+            row->op = forward ? node.op : !strcmp(node.phase, "update") ? "updates" : "gradients";
+            row->variant = forward ? node.variant : "";
             row->most_flops = node.flops;
         }
         row->device = clv_device_get_info(node.device)->name;

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 /** What the callbacks of a training need. */
 typedef struct train_job {
@@ -173,6 +175,23 @@ static int train(cli_session *session, const clv_model *model, clv_dataset **tra
     return code;
 }
 
+/** Better now than after hours of training: is there a folder that can be written, for each file to be made? */
+static int check_targets(const cli_args *args) {
+    const char *targets[] = {args->save, args->checkpoint, args->dump_gradients};
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        if (!targets[i]) continue;
+        char folder[4096] = ".";
+        const char *slash = strrchr(targets[i], '/');
+        struct stat what;
+        if (slash) snprintf(folder, sizeof folder, "%.*s", slash > targets[i] ? (int)(slash - targets[i]) : 1, targets[i]);
+        if (access(folder, W_OK | X_OK))
+            return cli_fail(EXIT_FAILED, "'%s' cannot be written: folder '%s': %s", targets[i], folder, strerror(errno));
+        if (!stat(targets[i], &what) && S_ISDIR(what.st_mode))
+            return cli_fail(EXIT_FAILED, "'%s' cannot be written: it is a folder", targets[i]);
+    }
+    return EXIT_DONE;
+}
+
 int cmd_train(const cli_args *args) {
     int code = cli_check_source(args);
     if (code != EXIT_DONE) return code;
@@ -182,6 +201,8 @@ int cmd_train(const cli_args *args) {
         return cli_fail(EXIT_USAGE, "--weights and --resume both say where to begin; give one of them");
     if (args->checkpoint_every && !args->checkpoint)
         return cli_fail(EXIT_USAGE, "--checkpoint-every needs --checkpoint FILE");
+    code = check_targets(args);
+    if (code != EXIT_DONE) return code;
     cli_session session;
     code = cli_start(args, true, &session);
     if (code != EXIT_DONE) return code;

@@ -227,7 +227,8 @@ void cli_manual(FILE *out) {
     fprintf(out, ".TH CLEAVE 1 \"\" \"Cleave %s\"\n.SH NAME\ncleave \\- train and run neural networks on any OpenCL "
                  "device\n.SH SYNOPSIS\n", clv_version());
     for (int i = 0; i < CLI_COMMANDS; i++)
-        fprintf(out, ".B cleave %s\n%s [options]\n.br\n", commands[i].name, commands[i].arguments);
+        fprintf(out, ".B cleave %s\n%s%s[options]\n.br\n", commands[i].name, commands[i].arguments,
+                *commands[i].arguments ? " " : "");
     for (int i = 0; i < CLI_COMMANDS; i++) {
         fprintf(out, ".SH %s\n%c%s.\n", commands[i].name, commands[i].text[0] - 'a' + 'A', commands[i].text + 1);
         for (int j = 0; j < N_OPTIONS; j++) {
