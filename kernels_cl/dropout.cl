@@ -13,8 +13,8 @@
 #define KERNEL(name) name
 #endif
 
-void KERNEL(dropout_four)(__global float *y, __global const float *x, uint k0, uint k1, uint step, int group, int n,
-                          int id, float p, float scale) {
+void KERNEL(dropout_four)(__global float *y, __global const float *x, uint k0, uint k1, uint step, int group,
+                          int n, int id, float p, float scale) {
     uint4 words = clv_philox(k0, k1, (uint4)((uint)group, step, (uint)id, 0u));
     int i = group * 4;
     if (i < n) y[i] = clv_uniform(words.x) >= p ? x[i] * scale : 0.0f;
@@ -23,8 +23,8 @@ void KERNEL(dropout_four)(__global float *y, __global const float *x, uint k0, u
     if (i + 3 < n) y[i + 3] = clv_uniform(words.w) >= p ? x[i + 3] * scale : 0.0f;
 }
 
-__kernel void KERNEL(dropout)(__global float *y, __global const float *x, __global const int *restrict state, int n,
-                              int id, float p, float scale) {
+__kernel void KERNEL(dropout)(__global float *y, __global const float *x, __global const int *restrict state,
+                              int n, int id, float p, float scale) {
     int group = (int)get_global_id(0);
     KERNEL(dropout_four)(y, x, (uint)state[0], (uint)state[1] ^ 3u, (uint)state[2], group, n, id, p, scale);
 }
@@ -33,14 +33,16 @@ float16 KERNEL(dropout_choose)(uint16 words, float16 v, float p, float scale) {
     return select((float16)(0.0f), v * scale, convert_float16(words >> 8) * 0x1p-24f >= p);
 }
 
-__kernel void KERNEL(dropout_vector)(__global float *y, __global const float *x, __global const int *restrict state,
-                                     int n, int blocks, int id, float p, float scale) {
+__kernel void KERNEL(dropout_vector)(__global float *y, __global const float *x,
+                                     __global const int *restrict state, int n, int blocks, int id, float p,
+                                     float scale) {
     uint k0 = (uint)state[0], k1 = (uint)state[1] ^ 3u, step = (uint)state[2];
     int first = (int)get_global_id(0) * blocks, last = min(first + blocks, (n + 63) / 64);
     for (int block = first; block < last; block++) {
         int i = block * 64;
         if (i + 64 > n) {
-            for (int group = i / 4; group * 4 < n; group++) KERNEL(dropout_four)(y, x, k0, k1, step, group, n, id, p, scale);
+            for (int group = i / 4; group * 4 < n; group++)
+                KERNEL(dropout_four)(y, x, k0, k1, step, group, n, id, p, scale);
             return;
         }
         uint16 word[4], even_low, even_high, odd_low, odd_high, out;

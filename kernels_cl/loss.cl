@@ -18,8 +18,8 @@
 #define KERNEL(name) name
 #endif
 
-__kernel void KERNEL(cross_entropy_stats)(__global float *restrict stats, __global const float *restrict x, int n_rows,
-                                          int C, int inner) {
+__kernel void KERNEL(cross_entropy_stats)(__global float *restrict stats, __global const float *restrict x,
+                                          int n_rows, int C, int inner) {
     int r = (int)get_global_id(0);
     if (r >= n_rows) return;
     int base = r / inner * C * inner + r % inner;
@@ -30,8 +30,9 @@ __kernel void KERNEL(cross_entropy_stats)(__global float *restrict stats, __glob
     stats[n_rows + r] = log(sum);
 }
 
-__kernel void KERNEL(cross_entropy_stats_rows)(__global float *restrict stats, __global const float *restrict x,
-                                               int n_rows, int rows, int C) {
+__kernel void KERNEL(cross_entropy_stats_rows)(__global float *restrict stats,
+                                               __global const float *restrict x, int n_rows, int rows,
+                                               int C) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_rows);
     for (int r = first; r < last; r++) {
         __global const float *from = x + r * C;
@@ -52,8 +53,8 @@ __kernel void KERNEL(cross_entropy_stats_rows)(__global float *restrict stats, _
 }
 
 __kernel void KERNEL(cross_entropy_sum)(__global float *restrict out, __global const float *restrict stats,
-                                        __global const float *restrict x, __global const int *restrict labels, int n_rows,
-                                        int C, int inner, int chunk, float divisor) {
+                                        __global const float *restrict x, __global const int *restrict labels,
+                                        int n_rows, int C, int inner, int chunk, float divisor) {
     int item = (int)get_global_id(0), first = item * chunk, last = min(first + chunk, n_rows);
     float sum = 0.0f;
     for (int block = first; block < last; block += 32) {
@@ -72,8 +73,10 @@ __kernel void KERNEL(cross_entropy_sum)(__global float *restrict out, __global c
 }
 
 __kernel void KERNEL(cross_entropy_backward)(__global float *restrict dx, __global const float *restrict dy,
-                                             __global const float *restrict x, __global const int *restrict labels,
-                                             __global const float *restrict stats, int n, int n_rows, int C, int inner) {
+                                             __global const float *restrict x,
+                                             __global const int *restrict labels,
+                                             __global const float *restrict stats, int n, int n_rows, int C,
+                                             int inner) {
     int i = (int)get_global_id(0);
     if (i >= n) return;
     int c = i / inner % C, r = i / inner / C * inner + i % inner, label = labels[r];
@@ -83,9 +86,10 @@ __kernel void KERNEL(cross_entropy_backward)(__global float *restrict dx, __glob
     dx[i] = p * (dy[0] / (float)n_rows);
 }
 
-__kernel void KERNEL(cross_entropy_backward_rows)(__global float *restrict dx, __global const float *restrict dy,
-                                                  __global const float *restrict x, __global const int *restrict labels,
-                                                  __global const float *restrict stats, int n_rows, int rows, int C) {
+__kernel void
+KERNEL(cross_entropy_backward_rows)(__global float *restrict dx, __global const float *restrict dy,
+                                    __global const float *restrict x, __global const int *restrict labels,
+                                    __global const float *restrict stats, int n_rows, int rows, int C) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_rows);
     float share = dy[0] / (float)n_rows;
     for (int r = first; r < last; r++) {
@@ -94,14 +98,15 @@ __kernel void KERNEL(cross_entropy_backward_rows)(__global float *restrict dx, _
         int label = labels[r], c;
         bool known = label >= 0 && label < C;
         float scale = known ? share : NAN, largest = stats[r], log_sum = stats[n_rows + r];
-        for (c = 0; c + 16 <= C; c += 16) vstore16(exp(vload16(0, from + c) - largest - log_sum) * scale, 0, to + c);
+        for (c = 0; c + 16 <= C; c += 16)
+            vstore16(exp(vload16(0, from + c) - largest - log_sum) * scale, 0, to + c);
         for (; c < C; c++) to[c] = exp(from[c] - largest - log_sum) * scale;
         if (known) to[label] = (exp(from[label] - largest - log_sum) - 1.0f) * scale;
     }
 }
 
-__kernel void KERNEL(mse_sum)(__global float *restrict out, __global const float *restrict x, __global const float *restrict t,
-                              int n, int chunk, float divisor) {
+__kernel void KERNEL(mse_sum)(__global float *restrict out, __global const float *restrict x,
+                              __global const float *restrict t, int n, int chunk, float divisor) {
     int item = (int)get_global_id(0), first = item * chunk, last = min(first + chunk, n);
     float sum = 0.0f;
     for (int block = first; block < last; block += 32) {
@@ -128,7 +133,8 @@ __kernel void KERNEL(mse_sum_vector)(__global float *restrict out, __global cons
 }
 
 __kernel void KERNEL(mse_backward)(__global float *restrict dx, __global const float *restrict dy,
-                                   __global const float *restrict x, __global const float *restrict t, int n) {
+                                   __global const float *restrict x, __global const float *restrict t,
+                                   int n) {
     int first = (int)get_global_id(0) * 16;
     float scale = dy[0] * (2.0f / (float)n);
     if (first + 16 <= n) {
@@ -138,8 +144,8 @@ __kernel void KERNEL(mse_backward)(__global float *restrict dx, __global const f
     }
 }
 
-__kernel void KERNEL(sum_chunks)(__global float *restrict out, __global const float *restrict in, int n, int chunk,
-                                 float divisor) {
+__kernel void KERNEL(sum_chunks)(__global float *restrict out, __global const float *restrict in, int n,
+                                 int chunk, float divisor) {
     int item = (int)get_global_id(0), first = item * chunk, last = min(first + chunk, n);
     float sum = 0.0f;
     for (int block = first; block < last; block += 32) {

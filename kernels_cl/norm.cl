@@ -30,9 +30,9 @@ float KERNEL(batch_norm_rstd)(float spread, int is_var, float eps) {
     return is_var ? 1.0f / sqrt(spread + eps) : spread;
 }
 
-void KERNEL(batch_norm_keep)(int c, float mean, float square, float count, __global float *means, __global float *rstds,
-                             __global float *running_mean, __global float *running_var, int has_mean, int has_var,
-                             float momentum, float eps) {
+void KERNEL(batch_norm_keep)(int c, float mean, float square, float count, __global float *means,
+                             __global float *rstds, __global float *running_mean, __global float *running_var,
+                             int has_mean, int has_var, float momentum, float eps) {
     means[c] = mean;
     rstds[c] = 1.0f / sqrt(square / count + eps);
     if (has_mean) running_mean[c] = (1.0f - momentum) * running_mean[c] + momentum * mean;
@@ -40,9 +40,10 @@ void KERNEL(batch_norm_keep)(int c, float mean, float square, float count, __glo
 }
 
 __kernel void KERNEL(batch_norm_stats)(__global float *restrict means, __global float *restrict rstds,
-                                       __global float *restrict running_mean, __global float *restrict running_var,
-                                       __global const float *restrict x, int N, int C, int S, int has_mean, int has_var,
-                                       float momentum, float eps) {
+                                       __global float *restrict running_mean,
+                                       __global float *restrict running_var, __global const float *restrict x,
+                                       int N, int C, int S, int has_mean, int has_var, float momentum,
+                                       float eps) {
     int c = (int)get_global_id(0);
     if (c >= C) return;
     float count = (float)N * (float)S, sum = 0.0f, left = 0.0f, square = 0.0f;
@@ -63,14 +64,17 @@ __kernel void KERNEL(batch_norm_stats)(__global float *restrict means, __global 
         square += part_square;
     }
     square = fmax(square - left * (left / count), 0.0f);
-    KERNEL(batch_norm_keep)(c, mean + left / count, square, count, means, rstds, running_mean, running_var, has_mean,
-                            has_var, momentum, eps);
+    KERNEL(batch_norm_keep)
+    (c, mean + left / count, square, count, means, rstds, running_mean, running_var, has_mean, has_var,
+     momentum, eps);
 }
 
 __kernel void KERNEL(batch_norm_apply)(__global float *restrict y, __global const float *restrict x,
-                                       __global const float *restrict weight, __global const float *restrict bias,
-                                       __global const float *restrict mean, __global const float *restrict spread, int n,
-                                       int C, int S, int has_weight, int has_bias, int is_var, float eps) {
+                                       __global const float *restrict weight,
+                                       __global const float *restrict bias,
+                                       __global const float *restrict mean,
+                                       __global const float *restrict spread, int n, int C, int S,
+                                       int has_weight, int has_bias, int is_var, float eps) {
     int i = (int)get_global_id(0);
     if (i >= n) return;
     int c = i / S % C;
@@ -79,10 +83,11 @@ __kernel void KERNEL(batch_norm_apply)(__global float *restrict y, __global cons
     y[i] = (x[i] - mean[c]) * scale + (has_bias ? bias[c] : 0.0f);
 }
 
-__kernel void KERNEL(batch_norm_backward_sums)(__global float *restrict dweight, __global float *restrict dbias,
-                                               __global const float *restrict dy, __global const float *restrict x,
-                                               __global const float *restrict mean, __global const float *restrict spread,
-                                               int N, int C, int S, int is_var, float eps) {
+__kernel void
+KERNEL(batch_norm_backward_sums)(__global float *restrict dweight, __global float *restrict dbias,
+                                 __global const float *restrict dy, __global const float *restrict x,
+                                 __global const float *restrict mean, __global const float *restrict spread,
+                                 int N, int C, int S, int is_var, float eps) {
     int c = (int)get_global_id(0);
     if (c >= C) return;
     float m = mean[c], sum = 0.0f, product = 0.0f;
@@ -101,15 +106,18 @@ __kernel void KERNEL(batch_norm_backward_sums)(__global float *restrict dweight,
 }
 
 // count  N*S in training: the batch's mean and variance depend on x. 0 in evaluation: they are constants
-__kernel void KERNEL(batch_norm_backward_apply)(__global float *restrict dx, __global const float *restrict dy,
-                                                __global const float *restrict x, __global const float *restrict weight,
-                                                __global const float *restrict mean, __global const float *restrict spread,
-                                                __global const float *restrict dweight, __global const float *restrict dbias,
-                                                int n, int C, int S, int has_weight, int is_var, float eps, float count) {
+__kernel void
+KERNEL(batch_norm_backward_apply)(__global float *restrict dx, __global const float *restrict dy,
+                                  __global const float *restrict x, __global const float *restrict weight,
+                                  __global const float *restrict mean, __global const float *restrict spread,
+                                  __global const float *restrict dweight,
+                                  __global const float *restrict dbias, int n, int C, int S, int has_weight,
+                                  int is_var, float eps, float count) {
     int i = (int)get_global_id(0);
     if (i >= n) return;
     int c = i / S % C;
-    float rstd = KERNEL(batch_norm_rstd)(spread[c], is_var, eps), scale = has_weight ? rstd * weight[c] : rstd;
+    float rstd = KERNEL(batch_norm_rstd)(spread[c], is_var, eps),
+          scale = has_weight ? rstd * weight[c] : rstd;
     float g = dy[i];
     if (count > 0.0f) g -= (dbias[c] + (x[i] - mean[c]) * rstd * dweight[c]) / count;
     dx[i] = g * scale;
@@ -123,8 +131,8 @@ float KERNEL(batch_norm_sum)(float16 v) {
     return (b.x + b.y) + (b.z + b.w);
 }
 
-__kernel void KERNEL(batch_norm_planes)(__global float *restrict parts, __global const float *restrict x, int n_planes,
-                                        int rows, int S) {
+__kernel void KERNEL(batch_norm_planes)(__global float *restrict parts, __global const float *restrict x,
+                                        int n_planes, int rows, int S) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_planes);
     for (int p = first; p < last; p++) {
         __global const float *from = x + p * S;
@@ -152,9 +160,10 @@ __kernel void KERNEL(batch_norm_planes)(__global float *restrict parts, __global
 }
 
 __kernel void KERNEL(batch_norm_join)(__global float *restrict means, __global float *restrict rstds,
-                                      __global float *restrict running_mean, __global float *restrict running_var,
-                                      __global const float *restrict parts, int N, int C, int S, int has_mean, int has_var,
-                                      float momentum, float eps) {
+                                      __global float *restrict running_mean,
+                                      __global float *restrict running_var,
+                                      __global const float *restrict parts, int N, int C, int S, int has_mean,
+                                      int has_var, float momentum, float eps) {
     int c = (int)get_global_id(0);
     if (c >= C) return;
     float sum = 0.0f, left = 0.0f, apart = 0.0f, square = 0.0f, count = (float)N * (float)S;
@@ -167,19 +176,23 @@ __kernel void KERNEL(batch_norm_join)(__global float *restrict means, __global f
         square += parts[(N + n) * C + c];
     }
     square += (float)S * fmax(apart - left * (left / (float)N), 0.0f);
-    KERNEL(batch_norm_keep)(c, mean + left / (float)N, square, count, means, rstds, running_mean, running_var, has_mean,
-                            has_var, momentum, eps);
+    KERNEL(batch_norm_keep)
+    (c, mean + left / (float)N, square, count, means, rstds, running_mean, running_var, has_mean, has_var,
+     momentum, eps);
 }
 
 __kernel void KERNEL(batch_norm_planes_apply)(__global float *restrict y, __global const float *restrict x,
-                                              __global const float *restrict weight, __global const float *restrict bias,
-                                              __global const float *restrict mean, __global const float *restrict spread,
-                                              int n_planes, int rows, int C, int S, int has_weight, int has_bias,
-                                              int is_var, float eps) {
+                                              __global const float *restrict weight,
+                                              __global const float *restrict bias,
+                                              __global const float *restrict mean,
+                                              __global const float *restrict spread, int n_planes, int rows,
+                                              int C, int S, int has_weight, int has_bias, int is_var,
+                                              float eps) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_planes);
     for (int p = first; p < last; p++) {
         int c = p % C, s;
-        float scale = KERNEL(batch_norm_rstd)(spread[c], is_var, eps), m = mean[c], shift = has_bias ? bias[c] : 0.0f;
+        float scale = KERNEL(batch_norm_rstd)(spread[c], is_var, eps), m = mean[c],
+              shift = has_bias ? bias[c] : 0.0f;
         if (has_weight) scale *= weight[c];
         __global const float *from = x + p * S;
         __global float *to = y + p * S;
@@ -188,9 +201,11 @@ __kernel void KERNEL(batch_norm_planes_apply)(__global float *restrict y, __glob
     }
 }
 
-__kernel void KERNEL(batch_norm_planes_backward)(__global float *restrict parts, __global const float *restrict dy,
-                                                 __global const float *restrict x, __global const float *restrict mean,
-                                                 int n_planes, int rows, int C, int S) {
+__kernel void KERNEL(batch_norm_planes_backward)(__global float *restrict parts,
+                                                 __global const float *restrict dy,
+                                                 __global const float *restrict x,
+                                                 __global const float *restrict mean, int n_planes, int rows,
+                                                 int C, int S) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_planes);
     for (int p = first; p < last; p++) {
         __global const float *from = x + p * S, *g = dy + p * S;
@@ -211,9 +226,11 @@ __kernel void KERNEL(batch_norm_planes_backward)(__global float *restrict parts,
     }
 }
 
-__kernel void KERNEL(batch_norm_backward_join)(__global float *restrict dweight, __global float *restrict dbias,
-                                               __global const float *restrict parts, __global const float *restrict spread,
-                                               int N, int C, int is_var, float eps) {
+__kernel void KERNEL(batch_norm_backward_join)(__global float *restrict dweight,
+                                               __global float *restrict dbias,
+                                               __global const float *restrict parts,
+                                               __global const float *restrict spread, int N, int C,
+                                               int is_var, float eps) {
     int c = (int)get_global_id(0);
     if (c >= C) return;
     float sum = 0.0f, product = 0.0f;
@@ -227,13 +244,15 @@ __kernel void KERNEL(batch_norm_backward_join)(__global float *restrict dweight,
 
 __kernel void KERNEL(batch_norm_planes_backward_apply)(
     __global float *restrict dx, __global const float *restrict dy, __global const float *restrict x,
-    __global const float *restrict weight, __global const float *restrict mean, __global const float *restrict spread,
-    __global const float *restrict dweight, __global const float *restrict dbias, int n_planes, int rows, int C, int S,
-    int has_weight, int is_var, float eps, float count) {
+    __global const float *restrict weight, __global const float *restrict mean,
+    __global const float *restrict spread, __global const float *restrict dweight,
+    __global const float *restrict dbias, int n_planes, int rows, int C, int S, int has_weight, int is_var,
+    float eps, float count) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_planes);
     for (int p = first; p < last; p++) {
         int c = p % C, s;
-        float rstd = KERNEL(batch_norm_rstd)(spread[c], is_var, eps), scale = has_weight ? rstd * weight[c] : rstd;
+        float rstd = KERNEL(batch_norm_rstd)(spread[c], is_var, eps),
+              scale = has_weight ? rstd * weight[c] : rstd;
         float m = mean[c], level = count > 0.0f ? dbias[c] / count : 0.0f;
         float slope = count > 0.0f ? rstd * dweight[c] / count : 0.0f;
         __global const float *from = x + p * S, *g = dy + p * S;
@@ -256,9 +275,10 @@ float16 KERNEL(batch_norm_load)(__global const float *at, int lanes) {
 }
 
 __kernel void KERNEL(batch_norm_columns)(__global float *restrict means, __global float *restrict rstds,
-                                         __global float *restrict running_mean, __global float *restrict running_var,
-                                         __global const float *restrict x, int N, int C, int has_mean, int has_var,
-                                         float momentum, float eps) {
+                                         __global float *restrict running_mean,
+                                         __global float *restrict running_var,
+                                         __global const float *restrict x, int N, int C, int has_mean,
+                                         int has_var, float momentum, float eps) {
     int c = (int)get_global_id(0) * 16, lanes = min(16, C - c);
     if (lanes <= 0) return;
     float count = (float)N;
@@ -276,16 +296,16 @@ __kernel void KERNEL(batch_norm_columns)(__global float *restrict means, __globa
     vstore16(mean, 0, one_mean);
     vstore16(square, 0, one_square);
     for (int l = 0; l < lanes; l++) {
-        KERNEL(batch_norm_keep)(c + l, one_mean[l], one_square[l], count, means, rstds, running_mean, running_var, has_mean,
-                                has_var, momentum, eps);
+        KERNEL(batch_norm_keep)
+        (c + l, one_mean[l], one_square[l], count, means, rstds, running_mean, running_var, has_mean, has_var,
+         momentum, eps);
     }
 }
 
-__kernel void KERNEL(batch_norm_columns_backward)(__global float *restrict dweight, __global float *restrict dbias,
-                                                  __global const float *restrict dy, __global const float *restrict x,
-                                                  __global const float *restrict mean,
-                                                  __global const float *restrict spread, int N, int C, int is_var,
-                                                  float eps) {
+__kernel void KERNEL(batch_norm_columns_backward)(
+    __global float *restrict dweight, __global float *restrict dbias, __global const float *restrict dy,
+    __global const float *restrict x, __global const float *restrict mean,
+    __global const float *restrict spread, int N, int C, int is_var, float eps) {
     int c = (int)get_global_id(0) * 16, lanes = min(16, C - c);
     if (lanes <= 0) return;
     float16 m = KERNEL(batch_norm_load)(mean + c, lanes), sum = (float16)(0.0f), product = (float16)(0.0f);

@@ -14,28 +14,29 @@
 #endif
 
 // The formulas, for float and float16 alike. Source: torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW.
-#define SGD(p, b, g)                                                      \
-    {                                                                     \
-        g = g * factor + weight_decay * p;                                \
-        if (has_buffer) {                                                 \
-            b = first ? g : momentum * b + undamped * g;                  \
-            g = nesterov ? g + momentum * b : b;                          \
-        }                                                                 \
-        p -= lr * g;                                                      \
+#define SGD(p, b, g)                                                                                         \
+    {                                                                                                        \
+        g = g * factor + weight_decay * p;                                                                   \
+        if (has_buffer) {                                                                                    \
+            b = first ? g : momentum * b + undamped * g;                                                     \
+            g = nesterov ? g + momentum * b : b;                                                             \
+        }                                                                                                    \
+        p -= lr * g;                                                                                         \
     }
-#define ADAM(p, m, v, g)                                                  \
-    {                                                                     \
-        g = g * factor + coupled_decay * p;                               \
-        p *= keep;                                                        \
-        m = beta1 * m + rest1 * g;                                        \
-        v = beta2 * v + rest2 * (g * g);                                  \
-        p -= step_size * (m / (sqrt(v) / correction + eps));              \
+#define ADAM(p, m, v, g)                                                                                     \
+    {                                                                                                        \
+        g = g * factor + coupled_decay * p;                                                                  \
+        p *= keep;                                                                                           \
+        m = beta1 * m + rest1 * g;                                                                           \
+        v = beta2 * v + rest2 * (g * g);                                                                     \
+        p -= step_size * (m / (sqrt(v) / correction + eps));                                                 \
     }
 
 __kernel void KERNEL(sgd_update)(__global float *restrict param, __global float *restrict buffer,
                                  __global const float *restrict grad, __global const float *restrict hyper,
-                                 __global const float *restrict clip, int n, int count, int has_buffer, int has_clip,
-                                 int nesterov, float momentum, float undamped, float weight_decay) {
+                                 __global const float *restrict clip, int n, int count, int has_buffer,
+                                 int has_clip, int nesterov, float momentum, float undamped,
+                                 float weight_decay) {
     int i = (int)get_global_id(0) * count, end = min(i + count, n);
     float lr = hyper[0], factor = has_clip ? clip[0] : 1.0f;
     int first = hyper[1] > 0.5f;
@@ -56,9 +57,9 @@ __kernel void KERNEL(sgd_update)(__global float *restrict param, __global float 
 
 __kernel void KERNEL(adam_update)(__global float *restrict param, __global float *restrict exp_avg,
                                   __global float *restrict exp_avg_sq, __global const float *restrict grad,
-                                  __global const float *restrict hyper, __global const float *restrict clip, int n,
-                                  int count, int has_clip, float beta1, float rest1, float beta2, float rest2, float eps,
-                                  float coupled_decay, float decoupled_decay) {
+                                  __global const float *restrict hyper, __global const float *restrict clip,
+                                  int n, int count, int has_clip, float beta1, float rest1, float beta2,
+                                  float rest2, float eps, float coupled_decay, float decoupled_decay) {
     int i = (int)get_global_id(0) * count, end = min(i + count, n);
     float keep = 1.0f - hyper[0] * decoupled_decay, step_size = hyper[2], correction = hyper[3];
     float factor = has_clip ? clip[0] : 1.0f;
@@ -80,7 +81,8 @@ __kernel void KERNEL(adam_update)(__global float *restrict param, __global float
 }
 
 __kernel void KERNEL(sum_squares)(__global float *restrict out, __global const float *restrict g,
-                                  __global const float *restrict previous, int n, int chunk, int wide, int has_previous) {
+                                  __global const float *restrict previous, int n, int chunk, int wide,
+                                  int has_previous) {
     int item = (int)get_global_id(0), i = item * chunk, end = min(i + chunk, n);
     float sum = 0.0f;
     if (wide) {
@@ -113,9 +115,11 @@ __kernel void KERNEL(sum_parts)(__global float *restrict out, __global const flo
     out[item] = has_previous ? sum + previous[0] : sum;
 }
 
-__kernel void KERNEL(clip_scale)(__global float *restrict scale, __global const float *restrict total, float max_norm) {
+__kernel void KERNEL(clip_scale)(__global float *restrict scale, __global const float *restrict total,
+                                 float max_norm) {
     float factor = max_norm / (sqrt(total[0]) + 1e-6f);
-    scale[0] = factor > 1.0f ? 1.0f : factor; // a NaN stays one: gradients that are not numbers must not pass unseen
+    scale[0] =
+        factor > 1.0f ? 1.0f : factor; // a NaN stays one: gradients that are not numbers must not pass unseen
 }
 
 #undef SGD

@@ -40,29 +40,31 @@ int KERNEL(pool_winner)(__global const float *plane, int H, int W, int h0, int w
     return at;
 }
 
-__kernel void KERNEL(max_pool2d)(__global float *restrict y, __global const float *restrict x, int n, int H, int W,
-                                 int OH, int OW, int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h,
-                                 int pad_w, int dilation_h, int dilation_w) {
+__kernel void KERNEL(max_pool2d)(__global float *restrict y, __global const float *restrict x, int n, int H,
+                                 int W, int OH, int OW, int kernel_h, int kernel_w, int stride_h,
+                                 int stride_w, int pad_h, int pad_w, int dilation_h, int dilation_w) {
     int o = (int)get_global_id(0);
     if (o >= n) return;
     int ow = o % OW, oh = o / OW % OH;
     __global const float *plane = x + o / OW / OH * H * W;
-    int at = KERNEL(pool_winner)(plane, H, W, oh * stride_h - pad_h, ow * stride_w - pad_w, kernel_h, kernel_w, dilation_h,
-                                 dilation_w);
+    int at = KERNEL(pool_winner)(plane, H, W, oh * stride_h - pad_h, ow * stride_w - pad_w, kernel_h,
+                                 kernel_w, dilation_h, dilation_w);
     y[o] = at < 0 ? -INFINITY : plane[at];
 }
 
 // Windows along one axis that look at position `at`: [*first, *last].
-void KERNEL(pool_windows)(int at, int outputs, int kernel_size, int stride, int pad, int dilation, int *first, int *last) {
-    int lowest = at + pad - (kernel_size - 1) * dilation; // a window that begins before this one ends before `at`
+void KERNEL(pool_windows)(int at, int outputs, int kernel_size, int stride, int pad, int dilation, int *first,
+                          int *last) {
+    int lowest =
+        at + pad - (kernel_size - 1) * dilation; // a window that begins before this one ends before `at`
     *first = lowest <= 0 ? 0 : (lowest + stride - 1) / stride;
     *last = min((at + pad) / stride, outputs - 1);
 }
 
 __kernel void KERNEL(max_pool2d_backward)(__global float *restrict dx, __global const float *restrict dy,
-                                          __global const float *restrict x, int n, int H, int W, int OH, int OW,
-                                          int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w,
-                                          int dilation_h, int dilation_w) {
+                                          __global const float *restrict x, int n, int H, int W, int OH,
+                                          int OW, int kernel_h, int kernel_w, int stride_h, int stride_w,
+                                          int pad_h, int pad_w, int dilation_h, int dilation_w) {
     int i = (int)get_global_id(0);
     if (i >= n) return;
     int w = i % W, h = i / W % H, p = i / W / H, h_first, h_last, w_first, w_last;
@@ -72,28 +74,29 @@ __kernel void KERNEL(max_pool2d_backward)(__global float *restrict dx, __global 
     float sum = 0.0f;
     for (int oh = h_first; oh <= h_last; oh++) {
         for (int ow = w_first; ow <= w_last; ow++) {
-            int at = KERNEL(pool_winner)(plane, H, W, oh * stride_h - pad_h, ow * stride_w - pad_w, kernel_h, kernel_w,
-                                         dilation_h, dilation_w);
+            int at = KERNEL(pool_winner)(plane, H, W, oh * stride_h - pad_h, ow * stride_w - pad_w, kernel_h,
+                                         kernel_w, dilation_h, dilation_w);
             if (at == h * W + w) sum += dy[(p * OH + oh) * OW + ow];
         }
     }
     dx[i] = sum;
 }
 
-__kernel void KERNEL(max_pool2d_winner)(__global int *restrict winner, __global const float *restrict x, int n, int H,
-                                        int W, int OH, int OW, int kernel_h, int kernel_w, int stride_h, int stride_w,
-                                        int pad_h, int pad_w, int dilation_h, int dilation_w) {
+__kernel void KERNEL(max_pool2d_winner)(__global int *restrict winner, __global const float *restrict x,
+                                        int n, int H, int W, int OH, int OW, int kernel_h, int kernel_w,
+                                        int stride_h, int stride_w, int pad_h, int pad_w, int dilation_h,
+                                        int dilation_w) {
     int o = (int)get_global_id(0);
     if (o >= n) return;
     int ow = o % OW, oh = o / OW % OH;
-    winner[o] = KERNEL(pool_winner)(x + o / OW / OH * H * W, H, W, oh * stride_h - pad_h, ow * stride_w - pad_w, kernel_h,
-                                    kernel_w, dilation_h, dilation_w);
+    winner[o] = KERNEL(pool_winner)(x + o / OW / OH * H * W, H, W, oh * stride_h - pad_h,
+                                    ow * stride_w - pad_w, kernel_h, kernel_w, dilation_h, dilation_w);
 }
 
 __kernel void KERNEL(max_pool2d_gather)(__global float *restrict dx, __global const float *restrict dy,
-                                        __global const int *restrict winner, int n, int H, int W, int OH, int OW,
-                                        int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w,
-                                        int dilation_h, int dilation_w) {
+                                        __global const int *restrict winner, int n, int H, int W, int OH,
+                                        int OW, int kernel_h, int kernel_w, int stride_h, int stride_w,
+                                        int pad_h, int pad_w, int dilation_h, int dilation_w) {
     int i = (int)get_global_id(0);
     if (i >= n) return;
     int w = i % W, h = i / W % H, p = i / W / H, h_first, h_last, w_first, w_last;
@@ -109,9 +112,10 @@ __kernel void KERNEL(max_pool2d_gather)(__global float *restrict dx, __global co
     dx[i] = sum;
 }
 
-__kernel void KERNEL(max_pool2d_backward_apart)(__global float *restrict dx, __global const float *restrict dy,
-                                                __global const float *restrict x, int n, int H, int W, int OH, int OW,
-                                                int kernel_h, int kernel_w) {
+__kernel void KERNEL(max_pool2d_backward_apart)(__global float *restrict dx,
+                                                __global const float *restrict dy,
+                                                __global const float *restrict x, int n, int H, int W, int OH,
+                                                int OW, int kernel_h, int kernel_w) {
     int tiles_w = (W + kernel_w - 1) / kernel_w, tiles_h = (H + kernel_h - 1) / kernel_h;
     int i = (int)get_global_id(0);
     if (i >= n) return; // n: planes * tiles_h * tiles_w
@@ -134,8 +138,8 @@ __kernel void KERNEL(max_pool2d_backward_apart)(__global float *restrict dx, __g
 
 #define LARGER(a, b) select(a, b, (b > a) | (b != b))
 
-__kernel void KERNEL(max_pool2d_2x2)(__global float *restrict y, __global const float *restrict x, int n_rows, int rows,
-                                     int H, int W, int OH, int OW) {
+__kernel void KERNEL(max_pool2d_2x2)(__global float *restrict y, __global const float *restrict x, int n_rows,
+                                     int rows, int H, int W, int OH, int OW) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_rows);
     for (int r = first; r < last; r++) {
         __global const float *top = x + (r / OH * H + r % OH * 2) * W, *bottom = top + W;
@@ -167,23 +171,23 @@ __kernel void KERNEL(max_pool2d_2x2)(__global float *restrict y, __global const 
 }
 
 // The position that PyTorch's scan (a b / c d) ends on gets dy, the others zero.
-#define SHARE(a, b, c, d, dy, da, db, dc, dd, zero)          \
-    {                                                        \
-        best = a;                                            \
-        is_b = (b > best) | (b != b);                        \
-        best = select(best, b, is_b);                        \
-        is_c = (c > best) | (c != c);                        \
-        best = select(best, c, is_c);                        \
-        is_d = (d > best) | (d != d);                        \
-        da = select(dy, zero, is_b | is_c | is_d);           \
-        db = select(zero, dy, is_b & ~(is_c | is_d));        \
-        dc = select(zero, dy, is_c & ~is_d);                 \
-        dd = select(zero, dy, is_d);                         \
+#define SHARE(a, b, c, d, dy, da, db, dc, dd, zero)                                                          \
+    {                                                                                                        \
+        best = a;                                                                                            \
+        is_b = (b > best) | (b != b);                                                                        \
+        best = select(best, b, is_b);                                                                        \
+        is_c = (c > best) | (c != c);                                                                        \
+        best = select(best, c, is_c);                                                                        \
+        is_d = (d > best) | (d != d);                                                                        \
+        da = select(dy, zero, is_b | is_c | is_d);                                                           \
+        db = select(zero, dy, is_b & ~(is_c | is_d));                                                        \
+        dc = select(zero, dy, is_c & ~is_d);                                                                 \
+        dd = select(zero, dy, is_d);                                                                         \
     }
 
 __kernel void KERNEL(max_pool2d_2x2_backward)(__global float *restrict dx, __global const float *restrict dy,
-                                              __global const float *restrict x, int n_rows, int rows, int H, int W,
-                                              int OH, int OW) {
+                                              __global const float *restrict x, int n_rows, int rows, int H,
+                                              int W, int OH, int OW) {
     int pairs = (H + 1) / 2; // an odd last row counts as one
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_rows);
     for (int r = first; r < last; r++) {
@@ -193,7 +197,8 @@ __kernel void KERNEL(max_pool2d_2x2_backward)(__global float *restrict dx, __glo
             for (int w = 0; w < W; w++) to_top[w] = 0.0f;
             continue;
         }
-        __global const float *top = x + (p * H + oh * 2) * W, *bottom = top + W, *from = dy + (p * OH + oh) * OW;
+        __global const float *top = x + (p * H + oh * 2) * W, *bottom = top + W,
+                             *from = dy + (p * OH + oh) * OW;
         if (OW >= 8) {
             for (int o = 0;; o = min(o + 8, OW - 8)) {
                 float16 up = vload16(0, top + 2 * o), down = vload16(0, bottom + 2 * o);
@@ -242,7 +247,8 @@ __kernel void KERNEL(max_pool2d_2x2_backward)(__global float *restrict dx, __glo
 // ---- averages ----
 
 // One over the number of elements that a window is divided by: all inside the padded input, or inside the input.
-float KERNEL(pool_share)(int h0, int w0, int H, int W, int kernel_h, int kernel_w, int pad_h, int pad_w, int exclude) {
+float KERNEL(pool_share)(int h0, int w0, int H, int W, int kernel_h, int kernel_w, int pad_h, int pad_w,
+                         int exclude) {
     int h1 = min(h0 + kernel_h, exclude ? H : H + pad_h), w1 = min(w0 + kernel_w, exclude ? W : W + pad_w);
     if (exclude) {
         h0 = max(h0, 0);
@@ -251,9 +257,9 @@ float KERNEL(pool_share)(int h0, int w0, int H, int W, int kernel_h, int kernel_
     return 1.0f / (float)((h1 - h0) * (w1 - w0));
 }
 
-__kernel void KERNEL(avg_pool2d)(__global float *restrict y, __global const float *restrict x, int n, int H, int W,
-                                 int OH, int OW, int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h,
-                                 int pad_w, int exclude) {
+__kernel void KERNEL(avg_pool2d)(__global float *restrict y, __global const float *restrict x, int n, int H,
+                                 int W, int OH, int OW, int kernel_h, int kernel_w, int stride_h,
+                                 int stride_w, int pad_h, int pad_w, int exclude) {
     int o = (int)get_global_id(0);
     if (o >= n) return;
     int ow = o % OW, oh = o / OW % OH;
@@ -268,9 +274,9 @@ __kernel void KERNEL(avg_pool2d)(__global float *restrict y, __global const floa
     y[o] = sum * KERNEL(pool_share)(h0, w0, H, W, kernel_h, kernel_w, pad_h, pad_w, exclude);
 }
 
-__kernel void KERNEL(avg_pool2d_backward)(__global float *restrict dx, __global const float *restrict dy, int n, int H,
-                                          int W, int OH, int OW, int kernel_h, int kernel_w, int stride_h, int stride_w,
-                                          int pad_h, int pad_w, int exclude) {
+__kernel void KERNEL(avg_pool2d_backward)(__global float *restrict dx, __global const float *restrict dy,
+                                          int n, int H, int W, int OH, int OW, int kernel_h, int kernel_w,
+                                          int stride_h, int stride_w, int pad_h, int pad_w, int exclude) {
     int i = (int)get_global_id(0);
     if (i >= n) return;
     int w = i % W, h = i / W % H, p = i / W / H, h_first, h_last, w_first, w_last;
@@ -279,8 +285,8 @@ __kernel void KERNEL(avg_pool2d_backward)(__global float *restrict dx, __global 
     float sum = 0.0f;
     for (int oh = h_first; oh <= h_last; oh++) {
         for (int ow = w_first; ow <= w_last; ow++) {
-            float share = KERNEL(pool_share)(oh * stride_h - pad_h, ow * stride_w - pad_w, H, W, kernel_h, kernel_w, pad_h,
-                                             pad_w, exclude);
+            float share = KERNEL(pool_share)(oh * stride_h - pad_h, ow * stride_w - pad_w, H, W, kernel_h,
+                                             kernel_w, pad_h, pad_w, exclude);
             sum += dy[(p * OH + oh) * OW + ow] * share;
         }
     }

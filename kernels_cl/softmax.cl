@@ -14,8 +14,8 @@
 #define KERNEL(name) name
 #endif
 
-__kernel void KERNEL(softmax)(__global float *restrict y, __global const float *restrict x, int n_rows, int D, int inner,
-                              int log_form) {
+__kernel void KERNEL(softmax)(__global float *restrict y, __global const float *restrict x, int n_rows, int D,
+                              int inner, int log_form) {
     int r = (int)get_global_id(0);
     if (r >= n_rows) return;
     int base = r / inner * D * inner + r % inner;
@@ -32,14 +32,16 @@ __kernel void KERNEL(softmax)(__global float *restrict y, __global const float *
 }
 
 __kernel void KERNEL(softmax_backward)(__global float *restrict dx, __global const float *restrict dy,
-                                       __global const float *restrict y, int n_rows, int D, int inner, int log_form) {
+                                       __global const float *restrict y, int n_rows, int D, int inner,
+                                       int log_form) {
     int r = (int)get_global_id(0);
     if (r >= n_rows) return;
     int base = r / inner * D * inner + r % inner;
     float sum = 0.0f;
     if (log_form) {
         for (int d = 0; d < D; d++) sum += dy[base + d * inner];
-        for (int d = 0; d < D; d++) dx[base + d * inner] = dy[base + d * inner] - exp(y[base + d * inner]) * sum;
+        for (int d = 0; d < D; d++)
+            dx[base + d * inner] = dy[base + d * inner] - exp(y[base + d * inner]) * sum;
     } else {
         for (int d = 0; d < D; d++) sum += dy[base + d * inner] * y[base + d * inner];
         for (int d = 0; d < D; d++) dx[base + d * inner] = y[base + d * inner] * (dy[base + d * inner] - sum);
@@ -55,8 +57,8 @@ float KERNEL(softmax_sum)(float16 v) {
     return c.x + c.y;
 }
 
-__kernel void KERNEL(softmax_rows)(__global float *restrict y, __global const float *restrict x, int n_rows, int rows,
-                                   int D, int log_form) {
+__kernel void KERNEL(softmax_rows)(__global float *restrict y, __global const float *restrict x, int n_rows,
+                                   int rows, int D, int log_form) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_rows);
     for (int r = first; r < last; r++) {
         __global const float *from = x + r * D;
@@ -93,7 +95,8 @@ __kernel void KERNEL(softmax_rows)(__global float *restrict y, __global const fl
 }
 
 __kernel void KERNEL(softmax_rows_backward)(__global float *restrict dx, __global const float *restrict dy,
-                                            __global const float *restrict y, int n_rows, int rows, int D, int log_form) {
+                                            __global const float *restrict y, int n_rows, int rows, int D,
+                                            int log_form) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_rows);
     for (int r = first; r < last; r++) {
         __global const float *g = dy + r * D, *from = y + r * D;
@@ -105,13 +108,15 @@ __kernel void KERNEL(softmax_rows_backward)(__global float *restrict dx, __globa
             for (d = 0; d + 16 <= D; d += 16) sums += vload16(0, g + d);
             for (; d < D; d++) sum += g[d];
             sum += KERNEL(softmax_sum)(sums);
-            for (d = 0; d + 16 <= D; d += 16) vstore16(vload16(0, g + d) - exp(vload16(0, from + d)) * sum, 0, to + d);
+            for (d = 0; d + 16 <= D; d += 16)
+                vstore16(vload16(0, g + d) - exp(vload16(0, from + d)) * sum, 0, to + d);
             for (; d < D; d++) to[d] = g[d] - exp(from[d]) * sum;
         } else {
             for (d = 0; d + 16 <= D; d += 16) sums += vload16(0, g + d) * vload16(0, from + d);
             for (; d < D; d++) sum += g[d] * from[d];
             sum += KERNEL(softmax_sum)(sums);
-            for (d = 0; d + 16 <= D; d += 16) vstore16(vload16(0, from + d) * (vload16(0, g + d) - sum), 0, to + d);
+            for (d = 0; d + 16 <= D; d += 16)
+                vstore16(vload16(0, from + d) * (vload16(0, g + d) - sum), 0, to + d);
             for (; d < D; d++) to[d] = from[d] * (g[d] - sum);
         }
     }
@@ -135,8 +140,8 @@ void KERNEL(softmax_store)(float16 v, __global float *at, int lanes) {
     for (int l = 0; l < lanes; l++) at[l] = few[l];
 }
 
-__kernel void KERNEL(softmax_columns)(__global float *restrict y, __global const float *restrict x, int n_items, int D,
-                                      int inner, int log_form) {
+__kernel void KERNEL(softmax_columns)(__global float *restrict y, __global const float *restrict x,
+                                      int n_items, int D, int inner, int log_form) {
     int item = (int)get_global_id(0);
     if (item >= n_items) return;
     int blocks = (inner + 15) / 16, column = item % blocks * 16, base = item / blocks * D * inner + column;
@@ -152,8 +157,8 @@ __kernel void KERNEL(softmax_columns)(__global float *restrict y, __global const
 }
 
 __kernel void KERNEL(softmax_columns_backward)(__global float *restrict dx, __global const float *restrict dy,
-                                               __global const float *restrict y, int n_items, int D, int inner,
-                                               int log_form) {
+                                               __global const float *restrict y, int n_items, int D,
+                                               int inner, int log_form) {
     int item = (int)get_global_id(0);
     if (item >= n_items) return;
     int blocks = (inner + 15) / 16, column = item % blocks * 16, base = item / blocks * D * inner + column;
@@ -164,7 +169,8 @@ __kernel void KERNEL(softmax_columns_backward)(__global float *restrict dx, __gl
         sum += log_form ? g : g * KERNEL(softmax_load)(y + base + d * inner, lanes);
     }
     for (int d = 0; d < D; d++) {
-        float16 g = KERNEL(softmax_load)(dy + base + d * inner, lanes), v = KERNEL(softmax_load)(y + base + d * inner, lanes);
+        float16 g = KERNEL(softmax_load)(dy + base + d * inner, lanes),
+                v = KERNEL(softmax_load)(y + base + d * inner, lanes);
         KERNEL(softmax_store)(log_form ? g - exp(v) * sum : v * (g - sum), dx + base + d * inner, lanes);
     }
 }

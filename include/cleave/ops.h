@@ -376,18 +376,161 @@ typedef struct clv_pool2d_config {
  * Source     torch.nn.functional.conv2d.
  */
 CLV_API clv_tensor *clv_conv2d(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, const clv_conv2d_config *config);
+/**
+ * Largest element of each window.
+ *
+ *     y[n][c][i][j] = max_{r,s} x[n][c][i*stride - padding + r*dilation][j*stride - padding + s*dilation]
+ *
+ * x       [N, C, H, W]    f32     outside the image there is nothing (-infinity)
+ * config  kernel >= 1, padding at most half of it; exclude_padding is not looked at
+ * result  [N, C, OH, OW]  f32     OH = (H + 2*padding - dilation*(kernel - 1) - 1) / stride + 1, OW likewise;
+ *                                 rounded down, or up in ceil_mode, where a window must still begin inside the
+ *                                 image or the padding before it
+ *
+ * Gradient   x: all of a window's goes to its first largest element. Finds it again in x; keeps no indices.
+ * Errors     CLV_E_SHAPE  x is not [N,C,H,W], or no window fits;  CLV_E_VALUE  a kernel, stride, padding or
+ *            dilation outside its range, or no config;  CLV_E_DTYPE
+ * Numerics   exact. A NaN in a window is its largest element.
+ * Source     torch.nn.MaxPool2d.
+ */
 CLV_API clv_tensor *clv_max_pool2d(clv_tensor *x, const clv_pool2d_config *config);
+/**
+ * Mean of each window.
+ *
+ *     y[n][c][i][j] = sum_{r,s} x[n][c][i*stride - padding + r][j*stride - padding + s] / count
+ *
+ * x       [N, C, H, W]    f32     0 in the padding
+ * config  as max_pool2d; dilation must be 1 (or 0, the default)
+ * result  [N, C, OH, OW]  f32     sizes as max_pool2d
+ *
+ * count is the number of the window's elements inside the padded image, or with exclude_padding inside the image;
+ * what sticks out of the padding in ceil_mode never counts.
+ *
+ * Gradient   x; keeps nothing.
+ * Errors     as max_pool2d
+ * Numerics   sums in f32, in a fixed order.
+ * Source     torch.nn.AvgPool2d.
+ */
 CLV_API clv_tensor *clv_avg_pool2d(clv_tensor *x, const clv_pool2d_config *config);
+/**
+ * Mean over H and W: clv_mean(x, {2, 3}, 2, true).
+ *
+ * x       [N, C, H, W]  f32
+ * result  [N, C, 1, 1]  f32
+ *
+ * Gradient   x; keeps nothing.
+ * Errors     CLV_E_SHAPE  x is not [N,C,H,W]
+ * Source     torch.nn.AdaptiveAvgPool2d(1).
+ */
 CLV_API clv_tensor *clv_global_avg_pool2d(clv_tensor *x);
 
 // ---- normalisation, probability, loss ---------------------------------------------------------------------
 
+/**
+ * Exponentials along an axis, scaled to a sum of one.
+ *
+ *     y[d] = exp(x[d] - max(x)) / sum_e exp(x[e] - max(x))
+ *
+ * x       any shape of rank >= 1  f32     -infinity is legal and gives 0; +infinity, and a row of nothing but
+ *                                         -infinity, give NaN
+ * axis    counts from the end if negative
+ * result  shape of x              f32
+ *
+ * Gradient   x: y * (dy - sum(dy * y)); keeps y, not x.
+ * Errors     CLV_E_VALUE  axis outside the rank;  CLV_E_DTYPE
+ * Numerics   the maximum is subtracted first; sums in f32, in a fixed order.
+ * Source     torch.softmax.
+ */
 CLV_API clv_tensor *clv_softmax(clv_tensor *x, int axis);
+/**
+ * The logarithm of softmax, without its loss of digits.
+ *
+ *     y[d] = x[d] - max(x) - log(sum_e exp(x[e] - max(x)))
+ *
+ * x, axis, result, errors and infinities as clv_softmax; -infinity gives -infinity.
+ *
+ * Gradient   x: dy - exp(y) * sum(dy); keeps y, not x.
+ * Source     torch.log_softmax.
+ */
 CLV_API clv_tensor *clv_log_softmax(clv_tensor *x, int axis);
+/**
+ * Mean cross entropy between softmax(logits) and the classes that are right.
+ *
+ *     loss = mean_r -log_softmax(logits[r])[labels[r]]
+ *
+ * logits  [N, C] or [N, C, ...]  f32
+ * labels  [N] or [N, ...]        i32     0 <= label < C. Values are not known when building: a label outside
+ *                                        gives a loss of NaN and NaN for its row of the gradient, and reads
+ *                                        nothing it should not
+ * result  []                     f32     of no rows: NaN
+ *
+ * Gradient   logits: (softmax(logits) - one_hot(labels)) * dy / rows. Keeps logits, labels and two f32 for each row.
+ * Errors     CLV_E_SHAPE  logits of rank below 2 or without classes, labels of another shape;  CLV_E_DTYPE
+ * Numerics   the maximum is subtracted first; the mean is a tree of fixed shape.
+ * Source     torch.nn.CrossEntropyLoss.
+ */
 CLV_API clv_tensor *clv_cross_entropy(clv_tensor *logits, clv_tensor *labels);
+/**
+ * Mean squared error.
+ *
+ *     loss = mean_i (x[i] - target[i])^2
+ *
+ * x       any shape   f32
+ * target  shape of x  f32     nothing is broadcast
+ * result  []          f32     of nothing: NaN
+ *
+ * Gradient   x, target: +-2 * (x - target) * dy / numel(x). Keeps both.
+ * Errors     CLV_E_SHAPE  the shapes differ;  CLV_E_DTYPE
+ * Numerics   the mean is a tree of fixed shape.
+ * Source     torch.nn.MSELoss.
+ */
 CLV_API clv_tensor *clv_mse_loss(clv_tensor *x, clv_tensor *target);
+/**
+ * Normalise each channel, then scale and shift.
+ *
+ *     y = (x - mean) / sqrt(var + eps) * weight + bias
+ *
+ * x             [N, C] or [N, C, ...]  f32
+ * weight, bias  [C]  f32     NULL means ones and zeros
+ * running_mean  [C]  f32     buffers (clv_buffer). Evaluation reads them as mean and var. Training takes mean and
+ * running_var   [C]  f32     var of the batch (var biased, divided by M = numel(x)/C) and moves these in place, if
+ *                            they are not NULL: r = (1 - momentum) * r + momentum * batch's (there var is
+ *                            unbiased, divided by M - 1)
+ * training      usually clv_graph_training(graph)
+ * momentum      0 to 1; PyTorch's default is 0.1
+ * eps           > 0; PyTorch's default is 1e-5
+ * result        shape of x  f32
+ *
+ * Gradient   x, weight, bias; in evaluation the running statistics too, if they ask. Training keeps x, mean and
+ *            1/sqrt(var + eps): 2 * C * 4 bytes.
+ * Errors     CLV_E_SHAPE  x of rank below 2, one of the others is not [C];  CLV_E_VALUE  eps or momentum outside
+ *            its range, fewer than two values for each channel in training, no running statistics in evaluation;
+ *            CLV_E_DTYPE
+ * Numerics   variance in two passes about the mean, with a correction; sums in f32, in a fixed order.
+ * Source     Ioffe, Szegedy 2015, arXiv:1502.03167; torch.nn.BatchNorm2d.
+ */
 CLV_API clv_tensor *clv_batch_norm(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, clv_tensor *running_mean,
                                    clv_tensor *running_var, bool training, float momentum, float eps);
+/**
+ * In a training graph: set each element to zero with probability p, and scale the others.
+ *
+ *     y[i] = u[i] >= p ? x[i] / (1 - p) : 0        u[i] uniform in [0, 1)
+ *
+ * Otherwise, and for p = 0, the result is x itself and no node is made.
+ *
+ * x       any shape   f32
+ * p       0 to 1; 1 gives zeros
+ * result  shape of x  f32
+ *
+ * u[i] is word i % 4 of Philox4x32-10 with key (seed low, seed high ^ 3) and counter (i / 4, step, number of this
+ * dropout in the graph, 0): the same for a seed and step on every device, after a resume, and for any number of
+ * threads.
+ *
+ * Gradient   x: the same mask on dy. Draws it again; keeps nothing.
+ * Errors     CLV_E_VALUE  p outside its range;  CLV_E_DTYPE
+ * Numerics   the mask is exact.
+ * Source     Hinton et al. 2012, arXiv:1207.0580; torch.nn.Dropout. Salmon et al. 2011 (Philox).
+ */
 CLV_API clv_tensor *clv_dropout(clv_tensor *x, float p);
 
 #ifdef __cplusplus

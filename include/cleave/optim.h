@@ -24,10 +24,31 @@ typedef struct clv_optimizer_config {
 } clv_optimizer_config;
 
 /**
- * Append one update node for every parameter that has a gradient (call clv_backward first). The state is kept in the
- * session under `<parameter>.momentum_buffer`, `<parameter>.exp_avg`, `<parameter>.exp_avg_sq` (PyTorch's names).
+ * Append one update node for every parameter p that has a gradient g (call clv_backward first).
  *
- * Errors  (sticky) CLV_E_STATE no parameter has a gradient; CLV_E_VALUE a value outside its range
+ *     clip_norm > 0:  g *= min(1, clip_norm / (norm of all gradients together + 1e-6))
+ *
+ *     SGD      g += weight_decay * p
+ *              momentum > 0:  b = g in the first step, later  b = momentum * b + (1 - dampening) * g
+ *                             g = b,  with nesterov  g += momentum * b
+ *              p -= lr * g
+ *     ADAM     g += weight_decay * p
+ *              m = beta1 * m + (1 - beta1) * g;   v = beta2 * v + (1 - beta2) * g^2
+ *              p -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
+ *     ADAMW    p *= 1 - lr * weight_decay, then as ADAM without the weight_decay
+ *
+ * The state is kept in the session, zero at first, under PyTorch's names: b as `<parameter>.momentum_buffer`, m as
+ * `<parameter>.exp_avg`, v as `<parameter>.exp_avg_sq`.
+ *
+ * config  momentum, dampening, weight_decay, eps, clip_norm at least 0 and finite; 0 <= beta1, beta2 < 1; nesterov
+ *         needs a momentum and no dampening. A float means the decimal number that was written: 1 - 0.999f is 0.001
+ *         here
+ *
+ * Errors    (sticky) CLV_E_STATE  no parameter has a gradient, or the graph has an optimizer already;
+ *           CLV_E_VALUE  a value outside its range, config NULL
+ * Numerics  f32; the norm is a tree of fixed shape. A gradient that is NaN makes its elements NaN, and with
+ *           clip_norm all parameters: nothing hides it.
+ * Source    torch.optim.SGD, Adam, AdamW; torch.nn.utils.clip_grad_norm_.
  */
 CLV_API void clv_optimizer_add(clv_graph *graph, const clv_optimizer_config *config);
 
@@ -35,8 +56,14 @@ enum { CLV_HYPER_VALUES = 4 };
 /** The graph's input of step values (`hyper`, f32[CLV_HYPER_VALUES]); NULL if it has no optimizer. */
 CLV_API clv_tensor *clv_optimizer_hyper(const clv_graph *graph);
 /**
- * The values to feed for a step: learning rate, first step or not, bias corrections.
- * step  counts from 1
+ * The values to feed for a step.
+ *
+ *     values[0]  lr                         values[2]  lr / (1 - beta1^step)
+ *     values[1]  1 in the first step, or 0  values[3]  sqrt(1 - beta2^step)
+ *
+ * config  as given to clv_optimizer_add
+ * step    counts from 1
+ * lr      learning rate of this step
  */
 CLV_API void clv_optimizer_hyper_values(const clv_optimizer_config *config, int64_t step, double lr,
                                         float values[CLV_HYPER_VALUES]);

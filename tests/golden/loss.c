@@ -17,7 +17,8 @@ static void softmax(void **state) {
         char name[64];
         snprintf(name, sizeof name, "%s_%s", i % 2 ? "log_softmax" : "softmax", cases[i / 2].name);
         golden *g = golden_begin(state, name);
-        golden_expect(g, (i % 2 ? clv_log_softmax : clv_softmax)(golden_input(g, "x"), cases[i / 2].axis), "y");
+        golden_expect(g, (i % 2 ? clv_log_softmax : clv_softmax)(golden_input(g, "x"), cases[i / 2].axis),
+                      "y");
         golden_on_devices(g);
         golden_end(g);
     }

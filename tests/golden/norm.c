@@ -14,7 +14,8 @@ static void batch_norm(void **state) {
         char name[64];
         snprintf(name, sizeof name, "batch_norm_%s_%s", shapes[i / 2], training ? "train" : "eval");
         golden *g = golden_begin(state, name);
-        clv_tensor *x = golden_input(g, "x"), *weight = golden_input(g, "weight"), *bias = golden_input(g, "bias");
+        clv_tensor *x = golden_input(g, "x"), *weight = golden_input(g, "weight"),
+                   *bias = golden_input(g, "bias");
         clv_tensor *mean = golden_buffer(g, "running_mean"), *var = golden_buffer(g, "running_var");
         golden_expect(g, clv_batch_norm(x, weight, bias, mean, var, training, 0.1f, 1e-5f), "y");
         golden_on_devices(g);

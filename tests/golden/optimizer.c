@@ -18,7 +18,8 @@ static const char *const parameters[2] = {"a", "b"};
 static const struct trajectory {
     const char *name;
     clv_optimizer_config config;
-    float other_clip; // clip_norm alternates between two norms; a graph has one, so a second graph takes the odd steps
+    float
+        other_clip; // clip_norm alternates between two norms; a graph has one, so a second graph takes the odd steps
 } trajectories[] = {
     {"sgd", {.kind = CLV_SGD}, 0},
     {"sgd_decay", {.kind = CLV_SGD, .weight_decay = 0.1f}, 0},
@@ -35,7 +36,8 @@ static const struct trajectory {
     {"adam_clip", {.kind = CLV_ADAM, .clip_norm = 1.5f}, 100},
 };
 
-static const clv_array *array_of(const golden *g, const char *name, const char *parameter, const char *suffix) {
+static const clv_array *array_of(const golden *g, const char *name, const char *parameter,
+                                 const char *suffix) {
     char full[128];
     snprintf(full, sizeof full, "%s/%s%s", name, parameter, suffix);
     const clv_array *array = clv_archive_find(g->archive, full);
@@ -64,21 +66,23 @@ static clv_graph *build(golden *g, const struct trajectory *t, float clip_norm) 
 }
 
 /** What a step is fed with: gradients and hyper values, by name. */
-static const float *fed(const golden *g, const struct trajectory *t, int step, const char *name, float *hyper) {
+static const float *fed(const golden *g, const struct trajectory *t, int step, const char *name,
+                        float *hyper) {
     clv_optimizer_hyper_values(&t->config, step + 1, 0.1 / (1 + step), hyper);
     if (strcmp(name, "hyper") == 0) return hyper;
     const clv_array *grads = array_of(g, t->name, strcmp(name, "gb") == 0 ? "b" : "a", ".grads");
     return (const float *)grads->data + (size_t)step * clv_array_bytes(grads) / 4 / STEPS;
 }
 
-static void compare(const golden *g, const struct trajectory *t, int step, int k, const double *got, double tolerance) {
+static void compare(const golden *g, const struct trajectory *t, int step, int k, const double *got,
+                    double tolerance) {
     const clv_array *steps = array_of(g, t->name, parameters[k], ".steps");
     size_t n = clv_array_bytes(steps) / 4 / STEPS;
     for (size_t i = 0; i < n; i++) {
         double want = (double)((const float *)steps->data)[(size_t)step * n + i];
         if (!(fabs(got[i] - want) <= tolerance)) {
-            fail_msg("%s: %s[%zu] after step %d is %.9g, PyTorch gives %.9g", t->name, parameters[k], i, step + 1, got[i],
-                     want);
+            fail_msg("%s: %s[%zu] after step %d is %.9g, PyTorch gives %.9g", t->name, parameters[k], i,
+                     step + 1, got[i], want);
         }
     }
 }
@@ -102,14 +106,16 @@ static void references(void **state) {
         clv__values values[2] = {0};
         for (int i = 0; i < 2; i++) assert_int_equal(clv__values_init(&values[i], graphs[i], NULL), CLV_OK);
         for (int k = 0; k < 2; k++)
-            clv__values_set(&values[0], clv_graph_find(graphs[0], parameters[k]), array_of(g, t->name, parameters[k], "")->data);
+            clv__values_set(&values[0], clv_graph_find(graphs[0], parameters[k]),
+                            array_of(g, t->name, parameters[k], "")->data);
         for (int step = 0; step < STEPS; step++) {
             clv__values *now = &values[step % 2];
             float hyper[CLV_HYPER_VALUES];
             if (step) carry(&values[1 - step % 2], now);
             for (size_t i = 0; i < now->graph->n_tensors; i++) {
                 const clv_tensor *tensor = now->graph->tensors[i];
-                if (tensor->kind == CLV__INPUT) clv__values_set(now, tensor, fed(g, t, step, tensor->name, hyper));
+                if (tensor->kind == CLV__INPUT)
+                    clv__values_set(now, tensor, fed(g, t, step, tensor->name, hyper));
             }
             assert_int_equal(clv__interpret(now, NULL, NULL), CLV_OK);
             // Attributes and hyper values are floats: 6e-8 of a step of 0.1, ten times.
@@ -138,7 +144,8 @@ static void on_device(golden *g, clv_device *device, const struct trajectory *t)
     succeed(g, clv_run_create(session, plan, &run));
     for (int k = 0; k < 2; k++) {
         const clv_array *first = array_of(g, t->name, parameters[k], "");
-        succeed(g, clv_session_write(session, clv_session_find(session, parameters[k]), first->data, clv_array_bytes(first)));
+        succeed(g, clv_session_write(session, clv_session_find(session, parameters[k]), first->data,
+                                     clv_array_bytes(first)));
     }
     for (int step = 0; step < STEPS; step++) {
         static const char *const inputs[] = {"ga", "gb", "hyper"};

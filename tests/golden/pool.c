@@ -39,7 +39,8 @@ static void avg_pool2d(void **state) {
     static const pool_case cases[] = {
         {"avg_2x2", {.kernel = {2, 2}}},
         {"avg_padding", {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}},
-        {"avg_padding_excluded", {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}, .exclude_padding = true}},
+        {"avg_padding_excluded",
+         {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}, .exclude_padding = true}},
         {"avg_ceil", {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}, .ceil_mode = true}},
         {"avg_ceil_excluded",
          {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}, .ceil_mode = true, .exclude_padding = true}},
