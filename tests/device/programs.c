@@ -45,12 +45,15 @@ static clv__launch launch_of(const char *source, const char *entry, int number) 
 }
 
 typedef struct listener {
-    int warnings, built, total;
+    int warnings, notes, built, total;
+    size_t longest;
     char last[1024];
 } listener;
 
 static void hear(void *user, clv_log_level level, const char *sentence) {
     listener *to = user;
+    to->notes++;
+    if (strlen(sentence) > to->longest) to->longest = strlen(sentence);
     if (level != CLV_LOG_WARNING) return;
     to->warnings++;
     snprintf(to->last, sizeof to->last, "%s", sentence);
@@ -497,8 +500,33 @@ static void the_folder_follows_the_environment(void **state) {
     free(old);
 }
 
+static void debug_levels_tell_more(void **state) {
+    (void)state;
+    char *folder = clv__test_folder();
+    setenv("CLEAVE_DEBUG", "4", 1);
+    listener heard = {0};
+    clv_device *device;
+    clv_runtime *runtime = make(folder, &heard, &device);
+    int devices = heard.notes;
+    assert_true(devices >= clv_device_count(runtime)); // a line each
+    clv__launch launches[4];
+    for (int i = 0; i < 4; i++) launches[i] = launch_of("number", "number", 100 + i);
+    build(device, launches, 4);
+    assert_true(heard.longest > 1500); // the source, whole
+    setenv("CLEAVE_DEBUG", "0", 1);
+    clv_runtime_destroy(runtime);
+    heard = (listener){0};
+    runtime = make(folder, &heard, &device);
+    build(device, launches, 4);
+    assert_int_equal(heard.notes, 0);
+    assert_true(strlen(clv_version()) >= 5);
+    clv_runtime_destroy(runtime);
+    free(folder);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(debug_levels_tell_more),
         cmocka_unit_test(sources_hold_instances_once),
         cmocka_unit_test(instances_do_not_meet),
         cmocka_unit_test(one_bad_kernel_leaves_the_rest),
