@@ -48,8 +48,11 @@ static void walk_over(clv__move *m, const clv_shape *shape) {
 static clv_status reshape_infer(clv__op_io *io, clv__error *error) {
     const shape_attrs *attrs = io->attrs;
     int64_t n = clv__numel(&io->in[0]), wanted = clv_shape_numel(&attrs->shape);
+    char text[128];
+    if (wanted < 0)
+        CLV_FAIL(error, CLV_E_SHAPE, "shape %s is not possible",
+                 clv_shape_text(&attrs->shape, text, sizeof text));
     if (wanted != n) {
-        char text[128];
         CLV_FAIL(error, CLV_E_SHAPE, "shape %s has %lld elements, x has %lld",
                  clv_shape_text(&attrs->shape, text, sizeof text), (long long)wanted, (long long)n);
     }

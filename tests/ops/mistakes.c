@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every input that an op must refuse: its status, and what the sentence says. One row each.
+#include <math.h>
+
+#include "cleave/ops.h"
+#include "harness/harness.h"
+
+/** Inputs at hand: f32 a [2,3], b [4], s [], i32 i [2,3], f32 empty e [2,0], f32 r9-like x [2,3,4]. */
+typedef struct inputs {
+    clv_graph *graph;
+    clv_tensor *a, *b, *s, *i, *e, *x;
+} inputs;
+
+typedef clv_tensor *(*build)(const inputs *in);
+
+#define MISTAKE(name, expression)                                                                            \
+    static clv_tensor *name(const inputs *in) {                                                              \
+        return expression;                                                                                   \
+    }
+MISTAKE(add_shapes, clv_add(in->a, in->b))
+MISTAKE(add_types, clv_add(in->a, in->i))
+MISTAKE(add_null, clv_add(in->a, NULL))
+MISTAKE(div_i32, clv_div(in->i, in->i))
+MISTAKE(relu_i32, clv_relu(in->i))
+MISTAKE(clamp_nan, clv_clamp(in->a, NAN, 1))
+MISTAKE(where_f32, clv_where(in->a, in->a, in->a))
+MISTAKE(where_types, clv_where(in->i, in->a, in->i))
+MISTAKE(cast_none, clv_cast(in->a, CLV_DTYPE_NONE))
+MISTAKE(full_half, clv_full(in->graph, CLV_DTYPE_I32, CLV_SHAPE(2), 0.5f))
+MISTAKE(full_large, clv_full(in->graph, CLV_DTYPE_I32, CLV_SHAPE(2), 3e9f))
+MISTAKE(full_negative, clv_full(in->graph, CLV_DTYPE_F32, CLV_SHAPE(2, -1), 0))
+MISTAKE(full_none, clv_full(in->graph, CLV_DTYPE_NONE, CLV_SHAPE(2), 0))
+MISTAKE(sum_axis, clv_sum(in->a, (int[]){2}, 1, false))
+MISTAKE(sum_negative_axis, clv_sum(in->a, (int[]){-3}, 1, false))
+MISTAKE(sum_twice, clv_sum(in->a, (int[]){1, -1}, 2, false))
+MISTAKE(sum_i32, clv_sum(in->i, NULL, 0, false))
+MISTAKE(max_nothing, clv_max(in->e, (int[]){1}, 1, false))
+MISTAKE(argmax_axis, clv_argmax(in->a, 2, false))
+MISTAKE(argmax_scalar, clv_argmax(in->s, 0, false))
+MISTAKE(argmax_nothing, clv_argmax(in->e, -1, false))
+MISTAKE(argmax_i32, clv_argmax(in->i, 0, false))
+MISTAKE(sum_to_shape, clv_sum_to(in->a, CLV_SHAPE(2)))
+MISTAKE(sum_to_longer, clv_sum_to(in->a, CLV_SHAPE(1, 2, 3)))
+MISTAKE(reshape_numel, clv_reshape(in->a, CLV_SHAPE(4)))
+MISTAKE(reshape_negative, clv_reshape(in->a, CLV_SHAPE(-2, -3)))
+MISTAKE(flatten_axis, clv_flatten(in->a, 2))
+MISTAKE(transpose_axis, clv_transpose(in->a, 0, 2))
+MISTAKE(permute_few, clv_permute(in->a, (int[]){0}, 1))
+MISTAKE(permute_twice, clv_permute(in->a, (int[]){1, -1}, 2))
+MISTAKE(permute_axis, clv_permute(in->a, (int[]){0, 5}, 2))
+MISTAKE(permute_many, clv_permute(in->a, (int[]){0, 1, 2, 3, 4, 5, 6, 7, 8}, 9))
+MISTAKE(broadcast_shape, clv_broadcast_to(in->a, CLV_SHAPE(2, 4)))
+MISTAKE(broadcast_shorter, clv_broadcast_to(in->a, CLV_SHAPE(3)))
+MISTAKE(slice_axis, clv_slice(in->a, 2, 0, 1))
+MISTAKE(slice_start, clv_slice(in->a, 0, -1, 1))
+MISTAKE(slice_end, clv_slice(in->a, 1, 2, 2))
+MISTAKE(slice_overflow, clv_slice(in->a, 1, INT64_MAX, INT64_MAX))
+MISTAKE(concat_shapes, clv_concat((clv_tensor *[]){in->a, in->x}, 2, 0))
+MISTAKE(concat_types, clv_concat((clv_tensor *[]){in->a, in->i}, 2, 0))
+MISTAKE(concat_axis, clv_concat((clv_tensor *[]){in->a, in->a}, 2, 2))
+
+static const struct {
+    build call;
+    clv_status status;
+    const char *says;
+} mistakes[] = {
+    {add_shapes, CLV_E_SHAPE, "shapes [2,3] and [4] do not broadcast: 3 and 4 meet"},
+    {add_types, CLV_E_DTYPE, "b is i32, it must be f32"},
+    {add_null, CLV_E_VALUE, "input 1 is NULL"},
+    {div_i32, CLV_E_DTYPE, "a is i32, it must be f32"},
+    {relu_i32, CLV_E_DTYPE, "x is i32, it must be f32"},
+    {clamp_nan, CLV_E_VALUE, "a parameter is not a number"},
+    {where_f32, CLV_E_DTYPE, "the condition is f32, it must be i32"},
+    {where_types, CLV_E_DTYPE, "b is i32, it must be f32"},
+    {cast_none, CLV_E_DTYPE, "to none is not possible"},
+    {full_half, CLV_E_VALUE, "0.5 is not an i32"},
+    {full_large, CLV_E_VALUE, "3e+09 is not an i32"},
+    {full_negative, CLV_E_SHAPE, "shape [2,-1] is not possible"},
+    {full_none, CLV_E_DTYPE, "the type is none"},
+    {sum_axis, CLV_E_VALUE, "axis 2 is outside rank 2"},
+    {sum_negative_axis, CLV_E_VALUE, "axis -3 is outside rank 2"},
+    {sum_twice, CLV_E_VALUE, "axis -1 is named twice"},
+    {sum_i32, CLV_E_DTYPE, "x is i32, it must be f32"},
+    {max_nothing, CLV_E_SHAPE, "the largest of no elements"},
+    {argmax_axis, CLV_E_VALUE, "axis 2"},
+    {argmax_scalar, CLV_E_VALUE, "axis 0"},
+    {argmax_nothing, CLV_E_SHAPE, "the largest of no elements"},
+    {argmax_i32, CLV_E_DTYPE, "x is i32, it must be f32"},
+    {sum_to_shape, CLV_E_SHAPE, "[2] does not broadcast to [2,3]"},
+    {sum_to_longer, CLV_E_SHAPE, "[1,2,3] does not broadcast to [2,3]"},
+    {reshape_numel, CLV_E_SHAPE, "shape [4] has 4 elements, x has 6"},
+    {reshape_negative, CLV_E_SHAPE, "shape [-2,-3] is not possible"},
+    {flatten_axis, CLV_E_VALUE, "axis 2 is outside rank 2"},
+    {transpose_axis, CLV_E_VALUE, "axes 0 and 2, the rank is 2"},
+    {permute_few, CLV_E_VALUE, "1 axes are named, x has rank 2"},
+    {permute_twice, CLV_E_VALUE, "axis -1 is named twice"},
+    {permute_axis, CLV_E_VALUE, "axis 5"},
+    {permute_many, CLV_E_VALUE, "9 axes, the most is 8"},
+    {broadcast_shape, CLV_E_SHAPE, "[2,3] does not broadcast to [2,4]"},
+    {broadcast_shorter, CLV_E_SHAPE, "[2,3] does not broadcast to [3]"},
+    {slice_axis, CLV_E_VALUE, "axis 2"},
+    {slice_start, CLV_E_VALUE, "1 elements from -1 on are not all inside axis 0 of length 2"},
+    {slice_end, CLV_E_VALUE, "2 elements from 2 on are not all inside axis 1 of length 3"},
+    {slice_overflow, CLV_E_VALUE, "are not all inside axis 1 of length 3"},
+    {concat_shapes, CLV_E_SHAPE, "input 1 is [2,3,4], the first is [2,3]: they may differ in axis 0 only"},
+    {concat_types, CLV_E_DTYPE, "input 1 is i32, the first is f32"},
+    {concat_axis, CLV_E_VALUE, "axis 2"},
+};
+
+static void every_mistake_is_told(void **state) {
+    (void)state;
+    clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
+    for (size_t k = 0; k < sizeof mistakes / sizeof *mistakes; k++) {
+        clv_graph *graph;
+        assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+        const inputs in = {
+            graph,
+            clv_input(graph, "a", CLV_DTYPE_F32, CLV_SHAPE(2, 3)),
+            clv_input(graph, "b", CLV_DTYPE_F32, CLV_SHAPE(4)),
+            clv_input(graph, "s", CLV_DTYPE_F32, (clv_shape){0}),
+            clv_input(graph, "i", CLV_DTYPE_I32, CLV_SHAPE(2, 3)),
+            clv_input(graph, "e", CLV_DTYPE_F32, CLV_SHAPE(2, 0)),
+            clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 3, 4)),
+        };
+        assert_null(mistakes[k].call(&in));
+        clv_status status = clv_graph_status(graph);
+        if (status != mistakes[k].status) print_error("row %zu: '%s'\n", k, mistakes[k].says);
+        assert_status(status, mistakes[k].status, runtime);
+        assert_holds(clv_runtime_error(runtime), mistakes[k].says);
+        // The first mistake stays, and calls on its NULL are quiet.
+        assert_null(clv_relu(
+            clv_reshape(clv_sum(clv_concat((clv_tensor *[]){NULL}, 1, 0), NULL, 0, false), CLV_SHAPE(1))));
+        assert_int_equal(clv_graph_status(graph), mistakes[k].status);
+        clv_graph_destroy(graph);
+    }
+    clv_runtime_destroy(runtime);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_mistake_is_told)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
