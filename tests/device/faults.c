@@ -299,8 +299,7 @@ int main(void) {
     *(void **)&fault_fired = dlsym(library, "fault_fired");
     *(void **)&fault_calls = dlsym(library, "fault_calls");
     *(void **)&fault_live = dlsym(library, "fault_live");
-    static char folder[] = "/tmp/clv-test-XXXXXX";
-    if (!mkdtemp(folder)) return 1;
+    char *folder = clv__test_folder();
     clv_runtime_config config = {.cache_dir = folder};
     clv_runtime *runtime = NULL;
     clv_device *device = NULL;
@@ -328,5 +327,7 @@ int main(void) {
         cmocka_unit_test_prestate(an_unknown_error, &config),
         cmocka_unit_test_prestate(no_host_memory, &config),
     };
-    return cmocka_run_group_tests_name("faults", tests, NULL, NULL);
+    int failed = cmocka_run_group_tests_name("faults", tests, NULL, NULL);
+    __real_free(folder);
+    return failed;
 }

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 
 #include <cmocka.h>
@@ -69,9 +70,10 @@ static inline uint64_t clv__test_seed(void) {
     return seed;
 }
 
-/** A folder of its own for a test, made afresh; free() the name. */
+/** A folder of its own for a test, made afresh in the build folder, so that nothing piles up elsewhere; free() the name. */
 static inline char *clv__test_folder(void) {
-    char *name = strdup("/tmp/clv-test-XXXXXX");
+    mkdir(CLV_TEST_BINARY_DIR "/test-folders", 0755);
+    char *name = strdup(CLV_TEST_BINARY_DIR "/test-folders/XXXXXX");
     assert_non_null(name);
     assert_non_null(mkdtemp(name));
     return name;
