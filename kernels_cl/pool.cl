@@ -11,8 +11,11 @@
 //   max_pool2d_backward_apart    one per window and remainder, stride == kernel, no padding, no dilation
 //   max_pool2d_2x2               kernel 2, stride 2, no padding: each work-item does `rows` rows of outputs, eight at a time
 //   max_pool2d_2x2_backward      the same, rows of pairs of input rows; an odd last row and column get zero
+//   max_pool2d_rows              any window: each work-item does `rows` rows of outputs, eight at a time
+//   max_pool2d_planes_backward   any window: each work-item does `rows` planes, handing dy out window by window
 //   avg_pool2d                   one per output
 //   avg_pool2d_backward          one per input
+//   avg_pool2d_rows, avg_pool2d_planes_backward    as those of max_pool2d
 //
 // A NaN in a window wins, as in PyTorch; of several, the last.
 #ifndef KERNEL
@@ -244,6 +247,120 @@ __kernel void KERNEL(max_pool2d_2x2_backward)(__global float *restrict dx, __glo
     }
 }
 
+// ---- any window, for devices with wide vectors ----
+// A row of outputs has a middle whose windows lie inside x along W: it goes by vectors of eight, the last one moved back.
+// The columns before and after go one by one.
+
+// Columns [*first, *end) whose windows read W inside [0, W); `spare` elements behind may be read too.
+void KERNEL(pool_middle)(int W, int OW, int kernel_w, int stride_w, int pad_w, int dilation_w, int spare,
+                         int *first, int *end) {
+    int room = W - 1 - spare - (kernel_w - 1) * dilation_w + pad_w;
+    *first = min((pad_w + stride_w - 1) / stride_w, OW);
+    *end = room < 0 ? *first : max(*first, min(room / stride_w + 1, OW));
+    if (*end - *first < 8) *end = *first;
+}
+
+// Eight elements that are `stride` apart; stride 2 reads one more.
+float8 KERNEL(pool_load)(__global const float *from, int stride) {
+    if (stride == 1) return vload8(0, from);
+    if (stride == 2) return vload16(0, from).even;
+    return (float8)(from[0], from[stride], from[2 * stride], from[3 * stride], from[4 * stride],
+                    from[5 * stride], from[6 * stride], from[7 * stride]);
+}
+
+// The first maxima of eight neighbouring windows in the middle, and their positions.
+int8 KERNEL(pool_winners)(__global const float *plane, int H, int W, int h0, int w0, int kernel_h,
+                          int kernel_w, int stride_w, int dilation_h, int dilation_w, float8 *values) {
+    float8 best = (float8)(-INFINITY);
+    int8 at = (int8)(-1);
+    const int8 steps = (int8)(0, 1, 2, 3, 4, 5, 6, 7) * stride_w;
+    for (int i = 0; i < kernel_h; i++) {
+        int h = h0 + i * dilation_h;
+        if (h < 0 || h >= H) continue;
+        for (int j = 0; j < kernel_w; j++) {
+            int position = h * W + w0 + j * dilation_w;
+            float8 v = KERNEL(pool_load)(plane + position, stride_w);
+            int8 wins = (v > best) | (v != v) | (at < 0);
+            best = select(best, v, wins);
+            at = select(at, position + steps, wins);
+        }
+    }
+    *values = best;
+    return at;
+}
+
+__kernel void KERNEL(max_pool2d_rows)(__global float *restrict y, __global const float *restrict x,
+                                      int n_rows, int rows, int H, int W, int OH, int OW, int kernel_h,
+                                      int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w,
+                                      int dilation_h, int dilation_w) {
+    int first = (int)get_global_id(0) * rows, last = min(first + rows, n_rows), left, right;
+    KERNEL(pool_middle)(W, OW, kernel_w, stride_w, pad_w, dilation_w, stride_w == 2, &left, &right);
+    for (int r = first; r < last; r++) {
+        __global const float *plane = x + r / OH * H * W;
+        __global float *to = y + r * OW;
+        int h0 = r % OH * stride_h - pad_h, i_first = h0 < 0 ? (-h0 + dilation_h - 1) / dilation_h : 0;
+        for (int ow = left; ow < right; ow = ow + 8 < right ? min(ow + 8, right - 8) : right) {
+            __global const float *from = plane + ow * stride_w - pad_w;
+            float8 best = (float8)(-INFINITY);
+            for (int i = i_first; i < kernel_h && h0 + i * dilation_h < H; i++) {
+                for (int j = 0; j < kernel_w; j++) {
+                    float8 v = KERNEL(pool_load)(from + (h0 + i * dilation_h) * W + j * dilation_w, stride_w);
+                    best = LARGER(best, v);
+                }
+            }
+            vstore8(best, 0, to + ow);
+        }
+        for (int ow = 0; ow < OW; ow++) {
+            if (ow == left) ow = right;
+            if (ow >= OW) break;
+            int at = KERNEL(pool_winner)(plane, H, W, h0, ow * stride_w - pad_w, kernel_h, kernel_w,
+                                         dilation_h, dilation_w);
+            to[ow] = at < 0 ? -INFINITY : plane[at];
+        }
+    }
+}
+
+__kernel void KERNEL(max_pool2d_planes_backward)(__global float *restrict dx,
+                                                 __global const float *restrict dy,
+                                                 __global const float *restrict x, int n_planes, int rows,
+                                                 int H, int W, int OH, int OW, int kernel_h, int kernel_w,
+                                                 int stride_h, int stride_w, int pad_h, int pad_w,
+                                                 int dilation_h, int dilation_w) {
+    int first = (int)get_global_id(0) * rows, last = min(first + rows, n_planes), left, right;
+    KERNEL(pool_middle)(W, OW, kernel_w, stride_w, pad_w, dilation_w, stride_w == 2, &left, &right);
+    right -= (right - left) % 8; // every window once
+    for (int p = first; p < last; p++) {
+        __global const float *plane = x + p * H * W;
+        __global float *to = dx + p * H * W;
+        for (int i = 0; i < H * W; i++) to[i] = 0.0f;
+        for (int oh = 0; oh < OH; oh++) {
+            __global const float *from = dy + (p * OH + oh) * OW;
+            int h0 = oh * stride_h - pad_h;
+            for (int ow = left; ow < right; ow += 8) {
+                float8 values;
+                int8 at = KERNEL(pool_winners)(plane, H, W, h0, ow * stride_w - pad_w, kernel_h, kernel_w,
+                                               stride_w, dilation_h, dilation_w, &values);
+                if (at.s0 < 0) continue; // no row of the window is inside: all eight alike
+                to[at.s0] += from[ow];
+                to[at.s1] += from[ow + 1];
+                to[at.s2] += from[ow + 2];
+                to[at.s3] += from[ow + 3];
+                to[at.s4] += from[ow + 4];
+                to[at.s5] += from[ow + 5];
+                to[at.s6] += from[ow + 6];
+                to[at.s7] += from[ow + 7];
+            }
+            for (int ow = 0; ow < OW; ow++) {
+                if (ow == left) ow = right;
+                if (ow >= OW) break;
+                int at = KERNEL(pool_winner)(plane, H, W, h0, ow * stride_w - pad_w, kernel_h, kernel_w,
+                                             dilation_h, dilation_w);
+                if (at >= 0) to[at] += from[ow];
+            }
+        }
+    }
+}
+
 // ---- averages ----
 
 // One over the number of elements that a window is divided by: all inside the padded input, or inside the input.
@@ -291,6 +408,64 @@ __kernel void KERNEL(avg_pool2d_backward)(__global float *restrict dx, __global 
         }
     }
     dx[i] = sum;
+}
+
+__kernel void KERNEL(avg_pool2d_rows)(__global float *restrict y, __global const float *restrict x,
+                                      int n_rows, int rows, int H, int W, int OH, int OW, int kernel_h,
+                                      int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w,
+                                      int exclude) {
+    int first = (int)get_global_id(0) * rows, last = min(first + rows, n_rows), left, right;
+    KERNEL(pool_middle)(W, OW, kernel_w, stride_w, pad_w, 1, stride_w == 2, &left, &right);
+    for (int r = first; r < last; r++) {
+        __global const float *plane = x + r / OH * H * W;
+        __global float *to = y + r * OW;
+        int h0 = r % OH * stride_h - pad_h, h_first = max(h0, 0), h_end = min(h0 + kernel_h, H);
+        for (int ow = left; ow < right; ow = ow + 8 < right ? min(ow + 8, right - 8) : right) {
+            int w0 = ow * stride_w - pad_w; // all eight windows are whole along W
+            float8 sum = (float8)(0.0f);
+            for (int h = h_first; h < h_end; h++) {
+                float8 row = (float8)(0.0f);
+                for (int j = 0; j < kernel_w; j++) row += KERNEL(pool_load)(plane + h * W + w0 + j, stride_w);
+                sum += row;
+            }
+            float share = KERNEL(pool_share)(h0, w0, H, W, kernel_h, kernel_w, pad_h, pad_w, exclude);
+            vstore8(sum * share, 0, to + ow);
+        }
+        for (int ow = 0; ow < OW; ow++) {
+            if (ow == left) ow = right;
+            if (ow >= OW) break;
+            int w0 = ow * stride_w - pad_w;
+            float sum = 0.0f;
+            for (int h = h_first; h < h_end; h++) {
+                float row = 0.0f;
+                for (int w = max(w0, 0); w < min(w0 + kernel_w, W); w++) row += plane[h * W + w];
+                sum += row;
+            }
+            to[ow] = sum * KERNEL(pool_share)(h0, w0, H, W, kernel_h, kernel_w, pad_h, pad_w, exclude);
+        }
+    }
+}
+
+__kernel void KERNEL(avg_pool2d_planes_backward)(__global float *restrict dx,
+                                                 __global const float *restrict dy, int n_planes, int rows,
+                                                 int H, int W, int OH, int OW, int kernel_h, int kernel_w,
+                                                 int stride_h, int stride_w, int pad_h, int pad_w,
+                                                 int exclude) {
+    int first = (int)get_global_id(0) * rows, last = min(first + rows, n_planes);
+    for (int p = first; p < last; p++) {
+        __global float *to = dx + p * H * W;
+        for (int i = 0; i < H * W; i++) to[i] = 0.0f;
+        for (int oh = 0; oh < OH; oh++) {
+            int h0 = oh * stride_h - pad_h, h_end = min(h0 + kernel_h, H);
+            for (int ow = 0; ow < OW; ow++) {
+                int w0 = ow * stride_w - pad_w, w_end = min(w0 + kernel_w, W);
+                float part = dy[(p * OH + oh) * OW + ow] *
+                             KERNEL(pool_share)(h0, w0, H, W, kernel_h, kernel_w, pad_h, pad_w, exclude);
+                for (int h = max(h0, 0); h < h_end; h++)
+                    for (int w = max(w0, 0); w < w_end; w++) to[h * W + w] += part;
+            }
+        }
+    }
 }
 
 #undef SHARE

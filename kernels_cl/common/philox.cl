@@ -22,12 +22,19 @@ uint4 clv_philox(uint k0, uint k1, uint4 counter) {
     return counter;
 }
 
+// The upper halves of products by 64-bit lanes: twice as fast as mul_hi where that has no instruction.
+uint16 clv_philox_high(uint m, uint16 v) {
+    ulong8 pairs = as_ulong8(v);
+    ulong8 low = (pairs & 0xFFFFFFFFul) * (ulong)m, high = (pairs >> 32) * (ulong)m;
+    return as_uint16((low >> 32) | (high & 0xFFFFFFFF00000000ul));
+}
+
 // In and out: word[0] holds the sixteen first counter words, word[1..3] the others.
 void clv_philox16(uint k0, uint k1, uint16 *word) {
     uint16 x = word[0], y = word[1], z = word[2], w = word[3];
     for (int round = 0; round < 10; round++) {
-        uint16 high0 = mul_hi((uint16)(CLV_PHILOX_M0), x), low0 = CLV_PHILOX_M0 * x;
-        uint16 high1 = mul_hi((uint16)(CLV_PHILOX_M1), z), low1 = CLV_PHILOX_M1 * z;
+        uint16 high0 = clv_philox_high(CLV_PHILOX_M0, x), low0 = CLV_PHILOX_M0 * x;
+        uint16 high1 = clv_philox_high(CLV_PHILOX_M1, z), low1 = CLV_PHILOX_M1 * z;
         x = high1 ^ y ^ k0;
         y = low1;
         z = high0 ^ w ^ k1;

@@ -248,6 +248,53 @@ static void max_2x2_backward(clv__launches *list, const clv__op_io *io) {
     rows_2x2(list, launch, &s, s.planes * clv__ceil_div(s.H, 2));
 }
 
+// Any window on devices with few, wide cores: by rows of outputs, or by planes of inputs.
+
+static bool wide_supports(const clv_device_info *device, const clv__op_io *io) {
+    (void)io;
+    return clv__cpu_class(device);
+}
+
+static double wide_rank(const clv_device_info *device, const clv__op_io *io) {
+    (void)device;
+    (void)io;
+    return 0.08;
+}
+
+/** The arguments of one of those kernels: inputs, then as in window_args with a number of rows in place of elements. */
+static void wide(clv__launches *list, const clv__op_io *io, const char *entry, const pool_sizes *s, int64_t n,
+                 int64_t width, bool dilates) {
+    int64_t rows = clv__rows_for(width);
+    if (n == 0) return;
+    clv__launch *launch = clv__launch_kernel(list, "pool", entry);
+    clv__arg_out(list, launch, 0);
+    for (int i = 0; i < io->n_in; i++) clv__arg_in(list, launch, i);
+    clv__arg_i32(list, launch, n);
+    window_args(list, launch, rows, s, dilates);
+    if (!dilates) clv__arg_i32(list, launch, ((const pool_attrs *)io->attrs)->exclude_padding);
+    clv__launch_chunks(launch, clv__ceil_div(n, rows));
+}
+
+static void max_rows(clv__launches *list, const clv__op_io *io) {
+    pool_sizes s = forward_sizes(io);
+    wide(list, io, "max_pool2d_rows", &s, s.planes * s.OH, s.W * s.stride_h, true);
+}
+
+static void max_backward_planes(clv__launches *list, const clv__op_io *io) {
+    pool_sizes s = backward_sizes(io);
+    wide(list, io, "max_pool2d_planes_backward", &s, s.planes, s.W * s.H, true);
+}
+
+static void avg_rows(clv__launches *list, const clv__op_io *io) {
+    pool_sizes s = forward_sizes(io);
+    wide(list, io, "avg_pool2d_rows", &s, s.planes * s.OH, s.W * s.stride_h, false);
+}
+
+static void avg_backward_planes(clv__launches *list, const clv__op_io *io) {
+    pool_sizes s = backward_sizes(io);
+    wide(list, io, "avg_pool2d_planes_backward", &s, s.planes, s.W * s.H, false);
+}
+
 static double fast_rank(const clv_device_info *device, const clv__op_io *io) {
     (void)device;
     (void)io;
@@ -291,16 +338,23 @@ static void avg_backward_plain(clv__launches *list, const clv__op_io *io) {
     clv__launch_items(launch, n);
 }
 
-static const clv__variant max_variants[] = {
-    {"plain", NULL, NULL, max_plain}, {"vector_2x2", max_2x2_supports, fast_rank, max_2x2}, {0}};
+static const clv__variant max_variants[] = {{"plain", NULL, NULL, max_plain},
+                                            {"rows", wide_supports, wide_rank, max_rows},
+                                            {"vector_2x2", max_2x2_supports, fast_rank, max_2x2},
+                                            {0}};
 static const clv__variant max_backward_variants[] = {
     {"plain", NULL, NULL, max_backward_plain},
     {"winner", NULL, winner_rank, max_backward_winner},
     {"apart", apart_supports, apart_rank, max_backward_apart},
+    {"planes", wide_supports, wide_rank, max_backward_planes},
     {"vector_2x2", max_2x2_backward_supports, fast_rank, max_2x2_backward},
     {0}};
-static const clv__variant avg_variants[] = {{"plain", NULL, NULL, avg_plain}, {0}};
-static const clv__variant avg_backward_variants[] = {{"plain", NULL, NULL, avg_backward_plain}, {0}};
+static const clv__variant avg_variants[] = {
+    {"plain", NULL, NULL, avg_plain}, {"rows", wide_supports, wide_rank, avg_rows}, {0}};
+static const clv__variant avg_backward_variants[] = {
+    {"plain", NULL, NULL, avg_backward_plain},
+    {"planes", wide_supports, wide_rank, avg_backward_planes},
+    {0}};
 
 // ---- references
 // -----------------------------------------------------------------------------------------------------
@@ -426,46 +480,70 @@ static const struct pool_case {
     const char *label;
     int64_t x[4];
     pool_attrs attrs;
-    bool quick;
+    enum { LONG, QUICK, NO_GRADIENT } kind; // NO_GRADIENT: the result is infinite
 } cases[] = {
-    {"2x2, even sizes", {2, 3, 8, 24}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, true},
-    {"2x2, odd sizes", {2, 3, 7, 25}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, true},
-    {"2x2, odd sizes, ceil", {1, 3, 7, 9}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 1, 0, {0}}, true},
-    {"3x3, stride 2, padding 1", {2, 3, 9, 10}, {{3, 3}, {2, 2}, {1, 1}, {1, 1}, 0, 0, {0}}, true},
-    {"2x2, smallest", {1, 1, 2, 2}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, false},
-    {"2x2, smallest with a rest", {1, 1, 3, 3}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, false},
-    {"2x2, rows of 7 outputs", {3, 5, 4, 14}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, false},
-    {"2x2, rows of 4 outputs and a rest", {1, 2, 5, 9}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, false},
-    {"2x2, rows of 33 outputs", {1, 2, 6, 67}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, false},
-    {"2x2, many planes", {5, 41, 4, 16}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, false},
-    {"1x1, stride 1", {2, 2, 3, 5}, {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 0, 0, {0}}, false},
+    {"2x2, even sizes", {2, 3, 8, 24}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, QUICK},
+    {"2x2, odd sizes", {2, 3, 7, 25}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, QUICK},
+    {"2x2, odd sizes, ceil", {1, 3, 7, 9}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 1, 0, {0}}, QUICK},
+    {"3x3, stride 2, padding 1", {2, 3, 9, 10}, {{3, 3}, {2, 2}, {1, 1}, {1, 1}, 0, 0, {0}}, QUICK},
+    {"2x2, smallest", {1, 1, 2, 2}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, LONG},
+    {"2x2, smallest with a rest", {1, 1, 3, 3}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, LONG},
+    {"2x2, rows of 7 outputs", {3, 5, 4, 14}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, LONG},
+    {"2x2, rows of 4 outputs and a rest", {1, 2, 5, 9}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, LONG},
+    {"2x2, rows of 33 outputs", {1, 2, 6, 67}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, LONG},
+    {"2x2, many planes", {5, 41, 4, 16}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, LONG},
+    {"1x1, stride 1", {2, 2, 3, 5}, {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 0, 0, {0}}, LONG},
     {"1x1, stride 2: some inputs in no window",
      {1, 2, 5, 6},
      {{1, 1}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}},
-     false},
-    {"3x3 apart, a rest", {2, 2, 7, 8}, {{3, 3}, {3, 3}, {0, 0}, {1, 1}, 0, 0, {0}}, false},
-    {"3x2 apart, ceil", {2, 2, 7, 7}, {{3, 2}, {3, 2}, {0, 0}, {1, 1}, 1, 0, {0}}, false},
-    {"3x3, stride 1, padding 1", {1, 2, 5, 5}, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 0, 0, {0}}, false},
-    {"3x3, stride 2, padding 1, ceil", {1, 2, 8, 8}, {{3, 3}, {2, 2}, {1, 1}, {1, 1}, 1, 0, {0}}, false},
-    {"2x3, stride 3 1, padding 1 0", {2, 1, 11, 7}, {{2, 3}, {3, 1}, {1, 0}, {1, 1}, 0, 0, {0}}, false},
-    {"window as large as x", {2, 3, 5, 7}, {{5, 7}, {5, 7}, {0, 0}, {1, 1}, 0, 0, {0}}, false},
-    {"window larger than x, padding", {1, 2, 1, 2}, {{3, 4}, {1, 1}, {1, 2}, {1, 1}, 0, 0, {0}}, false},
+     LONG},
+    {"3x3 apart, a rest", {2, 2, 7, 8}, {{3, 3}, {3, 3}, {0, 0}, {1, 1}, 0, 0, {0}}, LONG},
+    {"3x2 apart, ceil", {2, 2, 7, 7}, {{3, 2}, {3, 2}, {0, 0}, {1, 1}, 1, 0, {0}}, LONG},
+    {"3x3, stride 1, padding 1", {1, 2, 5, 5}, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 0, 0, {0}}, LONG},
+    {"3x3, stride 2, padding 1, ceil", {1, 2, 8, 8}, {{3, 3}, {2, 2}, {1, 1}, {1, 1}, 1, 0, {0}}, LONG},
+    {"2x3, stride 3 1, padding 1 0", {2, 1, 11, 7}, {{2, 3}, {3, 1}, {1, 0}, {1, 1}, 0, 0, {0}}, LONG},
+    {"3x3, stride 1, padding 1, rows of 21",
+     {1, 3, 5, 21},
+     {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 0, 0, {0}},
+     LONG},
+    {"3x3, stride 2, padding 1, rows of 19",
+     {2, 2, 7, 37},
+     {{3, 3}, {2, 2}, {1, 1}, {1, 1}, 0, 0, {0}},
+     QUICK},
+    {"5x2, stride 3, padding 2 1, rows of 12",
+     {1, 2, 9, 35},
+     {{5, 2}, {3, 3}, {2, 1}, {1, 1}, 1, 1, {0}},
+     LONG},
+    {"2x2, stride 2, padding 1, rows of 8 within",
+     {1, 2, 5, 18},
+     {{2, 2}, {2, 2}, {1, 1}, {1, 1}, 0, 0, {0}},
+     LONG},
+    {"window as large as x", {2, 3, 5, 7}, {{5, 7}, {5, 7}, {0, 0}, {1, 1}, 0, 0, {0}}, LONG},
+    {"window larger than x, padding", {1, 2, 1, 2}, {{3, 4}, {1, 1}, {1, 2}, {1, 1}, 0, 0, {0}}, LONG},
     {"5x5, stride 2, padding 2, exclude padding",
      {1, 2, 9, 8},
      {{5, 5}, {2, 2}, {2, 2}, {1, 1}, 0, 1, {0}},
-     false},
+     LONG},
     {"3x3, stride 2, padding 1, ceil, exclude padding",
      {1, 2, 8, 7},
      {{3, 3}, {2, 2}, {1, 1}, {1, 1}, 1, 1, {0}},
-     false},
-    {"no images", {0, 3, 8, 8}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, false},
+     LONG},
+    {"no images", {0, 3, 8, 8}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, LONG},
     // Only max_pool2d from here on.
-    {"2x2, dilation 2", {1, 2, 6, 7}, {{2, 2}, {1, 1}, {0, 0}, {2, 2}, 0, 0, {0}}, true},
+    {"2x2, dilation 2", {1, 2, 6, 7}, {{2, 2}, {1, 1}, {0, 0}, {2, 2}, 0, 0, {0}}, QUICK},
     {"3x2, stride 2, padding 1, dilation 2 3",
      {2, 2, 11, 9},
      {{3, 2}, {2, 2}, {1, 1}, {2, 3}, 0, 0, {0}},
-     false},
-    {"2x2, stride 2, dilation 2, ceil", {1, 1, 8, 9}, {{2, 2}, {2, 2}, {1, 0}, {2, 2}, 1, 0, {0}}, false},
+     LONG},
+    {"3x3, padding 1, dilation 2, rows of 20",
+     {1, 2, 7, 22},
+     {{3, 3}, {1, 1}, {1, 1}, {2, 2}, 0, 0, {0}},
+     LONG},
+    {"window between rows: -infinity",
+     {1, 1, 1, 12},
+     {{2, 2}, {1, 1}, {1, 0}, {2, 1}, 0, 0, {0}},
+     NO_GRADIENT},
+    {"2x2, stride 2, dilation 2, ceil", {1, 1, 8, 9}, {{2, 2}, {2, 2}, {1, 0}, {2, 2}, 1, 0, {0}}, LONG},
 };
 
 static bool sample(int i, clv__sample *sample, bool dilates, bool backward) {
@@ -475,7 +553,8 @@ static bool sample(int i, clv__sample *sample, bool dilates, bool backward) {
     if (!dilates && (attrs.dilation[0] != 1 || attrs.dilation[1] != 1)) return false; // the last ones
     clv_shape x = clv_shape_make(4, c->x), y;
     snprintf(sample->label, sizeof sample->label, "%s", c->label);
-    sample->quick = c->quick;
+    sample->quick = c->kind == QUICK;
+    sample->no_gradient = c->kind == NO_GRADIENT;
     sample->n_in = 1;
     sample->in[0] = clv__f32(x);
     sample->fill[0] = (clv__fill){CLV__FILL_DISTINCT, -2, 2};
