@@ -24,7 +24,9 @@ within() {
     work-group-1) shift && POCL_MAX_WORK_GROUP_SIZE=1 "$@" ;;
     memory-1GiB) shift && POCL_MEMORY_LIMIT=1 "$@" ;;
     rusticl) shift && RUSTICL_ENABLE=llvmpipe "$@" ;;
-    oclgrind) shift && oclgrind --data-races --uninitialized --check-api --log "$work/oclgrind.log" "$@" ;;
+    # Not --uninitialized: Oclgrind 21.10 dies of it on any thread but the first, and on LLVM's freeze. The check itself puts
+    # NaN wherever nothing was written.
+    oclgrind) shift && oclgrind --data-races --check-api --log "$work/oclgrind.log" "$@" ;;
     host | null) shift && "$@" ;;
     esac
 }
