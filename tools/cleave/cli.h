@@ -5,7 +5,9 @@
 
 #include <cleave/cleave.h>
 #include <jansson.h>
+#include <pthread.h>
 #include <stdio.h>
+#include <sys/types.h>
 
 /** Exit codes, the same for every command. */
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
@@ -94,19 +96,32 @@ void cli_progress_clear(cli_progress *progress);
 
 // ---- start.c: the runtime, its devices, interruption -------------------------------------------------------------
 
+/** A child process that makes a runtime: a driver that dies takes the child, not us. */
+typedef struct cli_probe {
+    pid_t child; // 0: none
+    int pipe;
+} cli_probe;
+
+void cli_probe_begin(cli_probe *probe, const char *left_out);
+/** Wait for the child, and for others if it dies. Which platforms to leave alone, as clv_runtime_config.left_out wants it;
+ *  "" for none. */
+void cli_probe_wait(cli_probe *probe, char *left_out, size_t bytes);
+
 /** Everything a command works with. */
 typedef struct cli_session {
     const cli_args *args;
+    bool with_device, no_opencl;
     clv_runtime *runtime;
     clv_device *device; // NULL where the command has none
     cli_progress progress;
+    cli_probe probe;
 } cli_session;
 
-/** Probe the drivers in a child process, make the runtime, find the device, set budgets. Prints what fails. */
-int cli_start(const cli_args *args, bool with_device, cli_session *session);
+/** Begin to probe drivers, in a child process. Threads may start afterwards. */
+void cli_start_early(const cli_args *args, bool with_device, cli_session *session);
+/** Make the runtime, find the device, set budgets. Prints what fails. */
+int cli_start(cli_session *session);
 void cli_stop(cli_session *session);
-/** probe.c: which platforms to leave alone, as clv_runtime_config.left_out wants it; "" for none. */
-void cli_probe(char *left_out, size_t bytes);
 /** Seconds since this process started, or since main began if the system does not tell. */
 double cli_seconds(void);
 /** Becomes 1 on SIGINT or SIGTERM, once caught; a second signal ends the process at once. */
@@ -114,9 +129,24 @@ const volatile int *cli_catch_interrupts(void);
 
 // ---- source.c: images and labels from a dataset or from arrays ---------------------------------------------------
 
-/** Images and labels for a model, as the options ask; prints what fails. train NULL: not wanted. With arrays, they are
- *  what is trained on, or tested if train is NULL; *test stays NULL then. */
-int cli_load(cli_session *session, const clv_model *model, clv_dataset **train, clv_dataset **test);
+/** Images and labels, read by a thread while drivers are probed and the runtime starts. */
+typedef struct cli_source {
+    const cli_args *args;
+    const clv_model *model;
+    bool with_train;
+    clv_runtime *runtime; // holds the sentence of what fails; no devices
+    clv_status status;
+    pthread_t thread;
+    bool running;
+    clv_dataset *train, *test; // arrays are trained on, or tested without `with_train`; the other stays NULL then
+} cli_source;
+
+/** Begin to read what the options ask for, for a model; with_train: also what is trained on. */
+void cli_source_begin(cli_source *source, const cli_args *args, const clv_model *model, bool with_train);
+/** Wait for it; prints what failed. */
+int cli_source_wait(cli_source *source);
+/** Free the datasets. A zeroed source is fine. */
+void cli_source_end(cli_source *source);
 /** Are dataset and arrays given as they can be? Prints and returns EXIT_USAGE if not. Reads no file. */
 int cli_check_source(const cli_args *args);
 /** The model of that name; prints and returns NULL if there is none. */

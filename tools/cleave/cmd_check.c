@@ -54,7 +54,8 @@ static int print_table(cli_session *session, const clv_check_report *report) {
 
 int cmd_check(const cli_args *args) {
     cli_session session;
-    int code = cli_start(args, true, &session);
+    cli_start_early(args, true, &session);
+    int code = cli_start(&session);
     if (code != EXIT_DONE) return code;
     check_job job = {&session, cli_catch_interrupts()};
     clv_check_config config = {.op = args->op, .quick = args->quick, .progress = on_progress, .user = &job};

@@ -44,7 +44,8 @@ static void print_table(clv_runtime *runtime) {
 
 int cmd_devices(const cli_args *args) {
     cli_session session;
-    int code = cli_start(args, false, &session);
+    cli_start_early(args, false, &session);
+    int code = cli_start(&session);
     if (code != EXIT_DONE) return code;
     if (args->json) {
         json_t *devices = json_array();

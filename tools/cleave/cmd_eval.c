@@ -32,9 +32,9 @@ static int report(cli_session *session, const clv_model *model, clv_predictor *p
     return cli_finish_output();
 }
 
-static int evaluate(cli_session *session, const clv_model *model, clv_dataset **test_set) {
+static int evaluate(cli_session *session, const clv_model *model, cli_source *source) {
     const cli_args *args = session->args;
-    int code = cli_load(session, model, NULL, test_set);
+    int code = cli_source_wait(source);
     if (code != EXIT_DONE) return code;
     clv_predictor_config config = {
         .device = session->device, .model = model, .batch = args->batch, .variants = args->variants};
@@ -43,7 +43,7 @@ static int evaluate(cli_session *session, const clv_model *model, clv_dataset **
     clv_predictor *predictor;
     clv_status status = clv_predictor_create(session->runtime, &config, &predictor);
     if (status == CLV_OK) status = clv_weights_load(clv_predictor_session(predictor), args->weights);
-    if (status == CLV_OK) status = clv_evaluate(predictor, *test_set, on_progress, &job, &metrics);
+    if (status == CLV_OK) status = clv_evaluate(predictor, source->test, on_progress, &job, &metrics);
     cli_progress_clear(&session->progress);
     code = status == CLV_OK ? report(session, model, predictor, &metrics) : cli_fail_status(session->runtime, status);
     clv_predictor_destroy(predictor);
@@ -57,11 +57,14 @@ int cmd_eval(const cli_args *args) {
     if (!model) return EXIT_USAGE;
     if (!args->weights) return cli_fail(EXIT_USAGE, "which weights? --weights wants a .safetensors file");
     cli_session session;
-    code = cli_start(args, true, &session);
-    if (code != EXIT_DONE) return code;
-    clv_dataset *test_set = NULL;
-    code = evaluate(&session, model, &test_set);
-    clv_dataset_destroy(test_set);
-    cli_stop(&session);
+    cli_source source;
+    cli_start_early(args, true, &session);
+    cli_source_begin(&source, args, model, false);
+    code = cli_start(&session);
+    if (code == EXIT_DONE) {
+        code = evaluate(&session, model, &source);
+        cli_stop(&session);
+    }
+    cli_source_end(&source);
     return code;
 }

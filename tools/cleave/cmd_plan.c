@@ -202,7 +202,8 @@ int cmd_plan(const cli_args *args) {
     const clv_model *model = cli_model(args->n_words ? args->words[0] : NULL);
     if (!model) return EXIT_USAGE;
     cli_session session;
-    int code = cli_start(args, true, &session);
+    cli_start_early(args, true, &session);
+    int code = cli_start(&session);
     if (code != EXIT_DONE) return code;
     plan_job job = {.session = &session, .model = model};
     cli_recipe(args, model, &job.recipe);

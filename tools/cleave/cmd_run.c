@@ -60,7 +60,8 @@ int cmd_run(const cli_args *args) {
     if (!args->input) return cli_fail(EXIT_USAGE, "on what? --input wants an .npy file");
     if (!args->output) return cli_fail(EXIT_USAGE, "where to? --output wants the name of an .npy file");
     cli_session session;
-    int code = cli_start(args, true, &session);
+    cli_start_early(args, true, &session);
+    int code = cli_start(&session);
     if (code != EXIT_DONE) return code;
     clv_array images = {0}, logits = {0};
     code = run(&session, model, &images, &logits);

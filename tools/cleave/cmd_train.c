@@ -130,16 +130,16 @@ static int finish(const train_job *job, clv_trainer *trainer, clv_status status)
     return printed != EXIT_DONE ? printed : code;
 }
 
-static int train(cli_session *session, const clv_model *model, clv_dataset **train_set, clv_dataset **test_set) {
+static int train(cli_session *session, const clv_model *model, cli_source *source) {
     const cli_args *args = session->args;
-    int code = cli_load(session, model, train_set, test_set);
+    int code = cli_source_wait(source);
     if (code != EXIT_DONE) return code;
     train_job job = {.session = session};
     clv_train_config config = {
         .device = session->device,
         .model = model,
-        .train = *train_set,
-        .test = *test_set,
+        .train = source->train,
+        .test = source->test,
         .batch = args->batch ? args->batch : 64,
         .epochs = args->epochs ? args->epochs : 5,
         .steps = args->steps,
@@ -204,12 +204,14 @@ int cmd_train(const cli_args *args) {
     code = check_targets(args);
     if (code != EXIT_DONE) return code;
     cli_session session;
-    code = cli_start(args, true, &session);
-    if (code != EXIT_DONE) return code;
-    clv_dataset *train_set = NULL, *test_set = NULL;
-    code = train(&session, model, &train_set, &test_set);
-    clv_dataset_destroy(train_set);
-    clv_dataset_destroy(test_set);
-    cli_stop(&session);
+    cli_source source;
+    cli_start_early(args, true, &session);
+    cli_source_begin(&source, args, model, true);
+    code = cli_start(&session);
+    if (code == EXIT_DONE) {
+        code = train(&session, model, &source);
+        cli_stop(&session);
+    }
+    cli_source_end(&source);
     return code;
 }

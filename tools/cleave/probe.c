@@ -4,6 +4,7 @@
 // out of this run, with the reason on the device list, and a new child looks at the others.
 #include "cli.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
@@ -47,10 +48,10 @@ static place last_place(int pipe) {
     return last;
 }
 
-/** Probe once. False if the child died; then *at and *signal_number say where and how. */
-static bool probe(const char *left_out, place *at, int *signal_number) {
+void cli_probe_begin(cli_probe *probe, const char *left_out) {
     int ends[2];
-    if (pipe(ends)) return true;
+    *probe = (cli_probe){0};
+    if (pipe(ends)) return;
     fflush(stdout);
     fflush(stderr);
     pid_t child = fork();
@@ -59,32 +60,38 @@ static bool probe(const char *left_out, place *at, int *signal_number) {
         probe_and_exit(ends[1], left_out);
     }
     close(ends[1]);
-    int how = 0;
-    if (child > 0) {
-        *at = last_place(ends[0]);
-        while (waitpid(child, &how, 0) < 0)
-            ;
-    }
-    close(ends[0]);
-    *signal_number = child > 0 && WIFSIGNALED(how) ? WTERMSIG(how) : 0;
-    return *signal_number == 0 && (child < 0 || WEXITSTATUS(how) == 0);
+    if (child > 0) *probe = (cli_probe){child, ends[0]};
+    else close(ends[0]); // no child: then the drivers are trusted
 }
 
-void cli_probe(char *left_out, size_t bytes) {
+/** True if the child came through; else where it was, and the signal that ended it (0: it ended by itself). */
+static bool came_through(cli_probe *probe, place *at, int *signal_number) {
+    if (!probe->child) return true;
+    int how = 0;
+    *at = last_place(probe->pipe);
+    while (waitpid(probe->child, &how, 0) < 0 && errno == EINTR)
+        ;
+    close(probe->pipe);
+    *probe = (cli_probe){0};
+    *signal_number = WIFSIGNALED(how) ? WTERMSIG(how) : 0;
+    return WIFEXITED(how) && WEXITSTATUS(how) == 0;
+}
+
+void cli_probe_wait(cli_probe *probe, char *left_out, size_t bytes) {
     *left_out = 0;
-    for (int i = 0; i < MOST_PLATFORMS; i++) {
-        place at = {.platform = -1};
-        int signal_number;
-        if (probe(left_out, &at, &signal_number)) return;
+    place at = {.platform = -1};
+    int signal_number;
+    for (int i = 0; i < MOST_PLATFORMS && !came_through(probe, &at, &signal_number); i++) {
         const char *why = signal_number == SIGALRM ? "it did not answer"
                           : signal_number          ? strsignal(signal_number)
                                                    : "it ended the process";
         size_t used = strlen(left_out);
-        if (at.platform >= 0)
-            snprintf(left_out + used, bytes - used, "%s%d=the driver of %s died while it was probed: %s",
-                     used ? "\n" : "", at.platform, at.name, why);
-        else // in the loader, or while drivers load: nobody can say which one
+        if (at.platform < 0) { // in the loader, or while drivers load: nobody can say which one
             snprintf(left_out, bytes, "*=a driver died while it was loaded: %s", why);
-        if (at.platform < 0) return;
+            return;
+        }
+        snprintf(left_out + used, bytes - used, "%s%d=the driver of %s died while it was probed: %s",
+                 used ? "\n" : "", at.platform, at.name, why);
+        cli_probe_begin(probe, left_out);
     }
 }

@@ -37,16 +37,46 @@ int cli_check_source(const cli_args *args) {
     return EXIT_DONE;
 }
 
-int cli_load(cli_session *session, const clv_model *model, clv_dataset **train, clv_dataset **test) {
-    const cli_args *args = session->args;
-    clv_dataset_config config = {.limit = args->limit, .classes = (int)model->classes};
-    clv_status status = CLV_OK;
+static void *read_source(void *user) {
+    cli_source *source = user;
+    const cli_args *args = source->args;
+    clv_dataset_config config = {.limit = args->limit, .classes = (int)source->model->classes};
+    clv_dataset **train = &source->train, **test = &source->test;
     if (args->images) {
-        status = clv_dataset_npy(session->runtime, args->images, args->labels, &config, train ? train : test);
-    } else {
-        int i = find_dataset(args->words[0]);
-        if (train) status = datasets[i].make(session->runtime, args->data, CLV_SPLIT_TRAIN, &config, train);
-        if (status == CLV_OK) status = datasets[i].make(session->runtime, args->data, CLV_SPLIT_TEST, &config, test);
+        source->status = clv_dataset_npy(source->runtime, args->images, args->labels, &config,
+                                         source->with_train ? train : test);
+        return NULL;
     }
-    return status == CLV_OK ? EXIT_DONE : cli_fail_status(session->runtime, status);
+    int i = find_dataset(args->words[0]);
+    if (source->with_train)
+        source->status = datasets[i].make(source->runtime, args->data, CLV_SPLIT_TRAIN, &config, train);
+    if (source->status == CLV_OK)
+        source->status = datasets[i].make(source->runtime, args->data, CLV_SPLIT_TEST, &config, test);
+    return NULL;
+}
+
+void cli_source_begin(cli_source *source, const cli_args *args, const clv_model *model, bool with_train) {
+    *source = (cli_source){.args = args, .model = model, .with_train = with_train};
+    clv_runtime_config config = {.no_opencl = true, .visible_devices = "", .partition = ""};
+    source->status = clv_runtime_create(&config, &source->runtime);
+    if (source->status != CLV_OK) return;
+    source->running = !pthread_create(&source->thread, NULL, read_source, source);
+    if (!source->running) read_source(source);
+}
+
+static void join(cli_source *source) {
+    if (source->running) pthread_join(source->thread, NULL);
+    source->running = false;
+}
+
+int cli_source_wait(cli_source *source) {
+    join(source);
+    return source->status == CLV_OK ? EXIT_DONE : cli_fail_status(source->runtime, source->status);
+}
+
+void cli_source_end(cli_source *source) {
+    join(source);
+    clv_dataset_destroy(source->train);
+    clv_dataset_destroy(source->test);
+    clv_runtime_destroy(source->runtime);
 }

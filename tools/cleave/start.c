@@ -76,11 +76,22 @@ static void on_build(void *user, int done, int total) {
     if (done == total) cli_progress_clear(&session->progress);
 }
 
-int cli_start(const cli_args *args, bool with_device, cli_session *session) {
-    *session = (cli_session){.args = args};
+void cli_start_early(const cli_args *args, bool with_device, cli_session *session) {
+    *session = (cli_session){.args = args, .with_device = with_device};
     cli_progress_init(&session->progress, args->quiet);
+    // Someone who asks for the host alone need not wait for drivers, nor for their faults.
+    session->no_opencl = with_device && args->device && !strcasecmp(args->device, "host") && !args->budgets.n;
+    if (!session->no_opencl) cli_probe_begin(&session->probe, "");
+}
+
+int cli_start(cli_session *session) {
+    const cli_args *args = session->args;
+    char left_out[2048] = "";
+    if (!session->no_opencl) cli_probe_wait(&session->probe, left_out, sizeof left_out);
     clv_runtime_config config = {
         .no_cache = args->no_cache,
+        .no_opencl = session->no_opencl,
+        .left_out = left_out,
         // Devices that nobody has: to plan for them.
         .null_devices = args->command == CLI_PLAN && args->device && !strncasecmp(args->device, "null", 4),
         .log = on_log,
@@ -88,16 +99,9 @@ int cli_start(const cli_args *args, bool with_device, cli_session *session) {
         .build_progress = on_build,
         .build_progress_user = session,
     };
-    // Someone who asks for the host alone need not wait for drivers, nor for their faults.
-    config.no_opencl = with_device && args->device && !strcasecmp(args->device, "host") && !args->budgets.n;
-    char left_out[2048] = "";
-    if (!config.no_opencl) {
-        cli_probe(left_out, sizeof left_out);
-        config.left_out = left_out;
-    }
     clv_status status = clv_runtime_create(&config, &session->runtime);
     if (status != CLV_OK) goto failed;
-    if (with_device) {
+    if (session->with_device) {
         status = clv_device_find(session->runtime, args->device, &session->device);
         if (status != CLV_OK) goto failed;
     }
