@@ -52,6 +52,21 @@ static clv_status build_step(clv_trainer *trainer, clv__step *step, int64_t batc
     return clv_plan_create(step->graph, &plan, &step->plan);
 }
 
+/** Evaluation takes turns with training in the same memory, in batches so small that it needs no more of it. */
+static clv_status build_predictor(clv_trainer *trainer) {
+    const clv_train_config *config = &trainer->config;
+    int64_t count = clv_dataset_count(config->test);
+    uint64_t training = clv_trainer_memory(trainer).predicted_peak_bytes;
+    clv_predictor_config predictor = {
+        .device = config->device, .model = config->model, .variants = config->variants, .session = trainer->session};
+    for (predictor.batch = count < config->batch ? count : config->batch;; predictor.batch -= (predictor.batch + 15) / 16) {
+        CLV_TRY(clv_predictor_create(trainer->runtime, &predictor, &trainer->predictor));
+        if (predictor.batch == 1 || clv_trainer_memory(trainer).predicted_peak_bytes <= training) return CLV_OK;
+        clv_predictor_destroy(trainer->predictor);
+        trainer->predictor = NULL;
+    }
+}
+
 static clv_status build(clv_trainer *trainer) {
     clv_train_config *config = &trainer->config;
     CLV_TRY(check_config(trainer, clv__runtime_error_of(trainer->runtime)));
@@ -66,11 +81,7 @@ static clv_status build(clv_trainer *trainer) {
     if (count >= config->batch) CLV_TRY(build_step(trainer, &trainer->step[CLV__FULL], config->batch));
     // A training that ends before the first short batch needs no plan for it.
     if (rest && trainer->steps >= trainer->batches) CLV_TRY(build_step(trainer, &trainer->step[CLV__LAST], rest));
-    if (!config->test) return CLV_OK;
-    clv_predictor_config predictor = {
-        .device = config->device, .model = config->model, .variants = config->variants, .session = trainer->session};
-    predictor.batch = clv_dataset_count(config->test) < 256 ? clv_dataset_count(config->test) : 256;
-    return clv_predictor_create(trainer->runtime, &predictor, &trainer->predictor);
+    return config->test ? build_predictor(trainer) : CLV_OK;
 }
 
 clv_status clv_trainer_create(clv_runtime *runtime, const clv_train_config *config, clv_trainer **out) {

@@ -29,6 +29,13 @@ works "$cleave" plan mlp --batch 20 --train --device "$device" --optimizer momen
 predicted=$(at devices.0.predicted_peak_bytes)
 works "$cleave" train --images x.npy --labels y.npy --model mlp --batch 20 --steps 2 --device "$device" --optimizer momentum --json
 same "peak" "$(at memory.0.peak_bytes)" "$predicted"
+mkdir idx && "$helper" idx idx 60 || fail "no data"
+for model in linear mlp cnn; do # evaluation and a smaller last batch need no more
+    works "$cleave" plan $model --batch 25 --train --device "$device" --json
+    predicted=$(at devices.0.predicted_peak_bytes)
+    works "$cleave" train fashion-mnist --data idx --model $model --batch 25 --epochs 1 --device "$device" --json
+    same "peak of $model" "$(at memory.0.peak_bytes)" "$predicted"
+done
 works "$cleave" plan linear --device "$device"
 works "$cleave" devices --json
 at devices.0.name devices.0.index devices.0.platform devices.0.device devices.0.type devices.0.vendor devices.0.driver \

@@ -24,7 +24,7 @@ static bool log_step(train_job *job, const clv_train_step *step) {
                              (json_int_t)step->epoch, "loss", cli_real(step->loss), "lr", step->lr,
                              "images_per_second", cli_real(step->images_per_second), "memory", device, "used_bytes",
                              (json_int_t)step->used_bytes, "peak_bytes", (json_int_t)step->peak_bytes);
-    bool written = line && !json_dumpf(line, job->log, JSON_COMPACT | JSON_PRESERVE_ORDER) &&
+    bool written = line && !json_dumpf(line, job->log, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(15)) &&
                    fputc('\n', job->log) != EOF && !fflush(job->log);
     json_decref(line);
     if (written) return true;

@@ -43,7 +43,7 @@ int cli_finish_output(void) {
 
 int cli_print_json(json_t *object) {
     if (!object) return cli_fail(EXIT_FAILED, "out of host memory for the JSON");
-    int failed = json_dumpf(object, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER);
+    int failed = json_dumpf(object, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(15));
     json_decref(object);
     if (failed || putchar('\n') == EOF) return cli_fail(EXIT_FAILED, "the JSON could not be written to stdout");
     return cli_finish_output();
