@@ -242,7 +242,7 @@ static const struct ce_case {
     int rank;
     int64_t logits[4];
     double reach;
-    int64_t least_label; // -1: some labels are outside
+    int64_t least_label; // -1: some labels are outside, up to C too
     bool quick;
 } ce_cases[] = {
     {"batch 64, 10 classes", 2, {64, 10}, 3, 0, true},
@@ -271,7 +271,7 @@ static bool ce_sample(int i, clv__sample *out) {
     out->fill[0] = (clv__fill){CLV__FILL_UNIFORM, -c->reach, c->reach};
     out->in[1] = clv__i32(labels);
     // Bounds 0 and 0 would mean the default; a single class has only label 0.
-    double most = (double)(c->logits[1] - 1);
+    double most = (double)(c->logits[1] - (c->least_label < 0 ? 0 : 1));
     out->fill[1] =
         (clv__fill){CLV__FILL_INTEGER, most > 0 ? (double)c->least_label : -0.25, most > 0 ? most : 0.25};
     out->no_gradient = c->least_label < 0 || c->logits[0] == 0; // NaN

@@ -539,9 +539,7 @@ clv_tensor *clv_batch_norm(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, 
                            clv_tensor *running_var, bool training, float momentum, float eps) {
     norm_attrs attrs = {.momentum = momentum, .eps = eps};
     clv_tensor *inputs[] = {x, weight, bias, running_mean, running_var};
-    if (training) {
-        return clv__node_add(&clv__op_batch_norm, &attrs, inputs, 5,
-                             1u << WEIGHT | 1u << BIAS | 1u << RUNNING_MEAN | 1u << RUNNING_VAR);
-    }
-    return clv__node_add(&clv__op_batch_norm_eval, &attrs, inputs, 5, 1u << WEIGHT | 1u << BIAS);
+    // What evaluation cannot do without, infer names better.
+    return clv__node_add(training ? &clv__op_batch_norm : &clv__op_batch_norm_eval, &attrs, inputs, 5,
+                         1u << WEIGHT | 1u << BIAS | 1u << RUNNING_MEAN | 1u << RUNNING_VAR);
 }

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// What samples cannot say of dropout: that its random numbers are Philox's, on the host and in kernels, that masks of
+// different steps, seeds and nodes differ, how many elements it drops, and when it does nothing.
+#include <math.h>
+
+#include "base/random.h"
+#include "check/interpret.h"
+#include "cleave/cleave.h"
+#include "harness/harness.h"
+
+/** Random123's known answers: examples/kat_vectors, philox4x32 10. */
+static void philox_known_answers(void **state) {
+    (void)state;
+    static const struct {
+        uint32_t counter[4], key[2], words[4];
+    } known[] = {
+        {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+        {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+         {0xffffffff, 0xffffffff},
+         {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+        {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+         {0xa4093822, 0x299f31d0},
+         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+    };
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        const uint32_t *c = known[i].counter;
+        clv__philox words = clv__philox_at(known[i].key[0], known[i].key[1], c[0], c[1], c[2], c[3]);
+        assert_memory_equal(words.word, known[i].words, sizeof words.word);
+    }
+}
+
+enum { N = 10007 };
+
+/** Two dropouts of ones in a training graph, by a planned run on `device`. */
+static void draw(clv_runtime *runtime, clv_device *device, uint64_t seed, int64_t step, float *first,
+                 float *second) {
+    clv_graph *graph;
+    clv_plan *plan;
+    clv_session *session;
+    clv_run *run;
+    int64_t ticket;
+    float *ones = malloc(N * sizeof *ones);
+    for (int i = 0; i < N; i++) ones[i] = 1;
+    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph_set_training(graph, true);
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(N));
+    clv_tensor *y = clv_dropout(x, 0.3f), *z = clv_dropout(x, 0.3f);
+    clv_output(y, "y");
+    clv_output(z, "z");
+    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
+    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = seed}, &session), CLV_OK,
+                  runtime);
+    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_session_set_step(session, step);
+    assert_status(clv_run_feed(run, x, ones, N * sizeof *ones), CLV_OK, runtime);
+    assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
+    assert_status(clv_run_fetch(run, ticket, y, first, N * sizeof *first), CLV_OK, runtime);
+    assert_status(clv_run_fetch(run, ticket, z, second, N * sizeof *second), CLV_OK, runtime);
+    clv_run_destroy(run);
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+    free(ones);
+}
+
+/** Where both agree about dropping: expected 0.3^2 + 0.7^2 = 0.58 of all for masks that know nothing of each other. */
+static void assert_independent(const float *a, const float *b) {
+    int same = 0;
+    for (int i = 0; i < N; i++) same += (a[i] == 0) == (b[i] == 0);
+    assert_true(fabs(same / (double)N - 0.58) < 5 * sqrt(0.58 * 0.42 / N));
+}
+
+static void masks(void **state) {
+    (void)state;
+    const uint64_t seed = 0x123456789abcdef0ull, other = seed ^ (1ull << 40);
+    clv_runtime *runtime = clv__test_runtime(NULL);
+    float *a = malloc(N * sizeof *a), *b = malloc(N * sizeof *b), *c = malloc(N * sizeof *c),
+          *d = malloc(N * sizeof *d);
+    clv_device *device;
+    for (int k = -1; (device = clv__test_next_device(runtime, &k)) != NULL;) {
+        draw(runtime, device, seed, 5, a, b);
+        int dropped = 0;
+        for (int i = 0; i < N; i++) {
+            clv__philox words = clv__philox_at((uint32_t)seed, (uint32_t)(seed >> 32) ^ CLV__STREAM_DROPOUT,
+                                               (uint32_t)i / 4, 5, 0, 0);
+            bool keep = clv__uniform(words.word[i % 4]) >= 0.3f;
+            assert_true(keep ? fabsf(a[i] - 1 / 0.7f) < 1e-6f : a[i] == 0);
+            dropped += !keep;
+        }
+        assert_true(fabs(dropped / (double)N - 0.3) < 5 * sqrt(0.3 * 0.7 / N));
+        assert_independent(a, b); // another node
+        draw(runtime, device, seed, 5, c, d);
+        assert_memory_equal(a, c, N * sizeof *a);
+        assert_memory_equal(b, d, N * sizeof *b);
+        draw(runtime, device, seed, 6, c, d);
+        assert_independent(a, c); // another step
+        draw(runtime, device, other, 5, c, d);
+        assert_independent(a, c); // another seed
+    }
+    free(a);
+    free(b);
+    free(c);
+    free(d);
+    clv_runtime_destroy(runtime);
+}
+
+static void identity(void **state) {
+    (void)state;
+    clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
+    clv_graph *graph;
+    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(3));
+    assert_ptr_equal(clv_dropout(x, 0.5f), x); // evaluation
+    clv_graph_set_training(graph, true);
+    assert_ptr_equal(clv_dropout(x, 0), x);
+    assert_ptr_not_equal(clv_dropout(x, 0.5f), x);
+    assert_status(clv_graph_status(graph), CLV_OK, runtime);
+    clv_graph_destroy(graph);
+    clv_runtime_destroy(runtime);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(philox_known_answers),
+        cmocka_unit_test(masks),
+        cmocka_unit_test(identity),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

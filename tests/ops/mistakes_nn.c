@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+// What pooling, softmax, losses, norms and dropout must refuse: status, and what the sentence says. One row each.
+#include <math.h>
+
+#include "cleave/ops.h"
+#include "harness/harness.h"
+
+/** Inputs at hand: f32 x [2,3,4,5], m [4,6], v [3], s [], none [2,0]; i32 labels [4], i [4,6]. */
+typedef struct inputs {
+    clv_graph *graph;
+    clv_tensor *x, *m, *v, *s, *none, *labels, *i;
+} inputs;
+
+typedef clv_tensor *(*build)(const inputs *in);
+
+#define MISTAKE(name, expression)                                                                            \
+    static clv_tensor *name(const inputs *in) {                                                              \
+        return expression;                                                                                   \
+    }
+#define POOL(...) (&(clv_pool2d_config){__VA_ARGS__})
+MISTAKE(pool_rank, clv_max_pool2d(in->m, POOL(.kernel = {2, 2})))
+MISTAKE(pool_dtype, clv_avg_pool2d(in->i, POOL(.kernel = {2, 2})))
+MISTAKE(pool_config, clv_max_pool2d(in->x, NULL))
+MISTAKE(pool_kernel, clv_max_pool2d(in->x, POOL(.kernel = {2, 0})))
+MISTAKE(pool_stride, clv_max_pool2d(in->x, POOL(.kernel = {2, 2}, .stride = {-1, 1})))
+MISTAKE(pool_padding, clv_avg_pool2d(in->x, POOL(.kernel = {2, 2}, .padding = {-1, 0})))
+MISTAKE(pool_padding_half, clv_max_pool2d(in->x, POOL(.kernel = {3, 3}, .padding = {0, 2})))
+MISTAKE(pool_dilation, clv_max_pool2d(in->x, POOL(.kernel = {2, 2}, .dilation = {1, -2})))
+MISTAKE(pool_dilated_mean, clv_avg_pool2d(in->x, POOL(.kernel = {2, 2}, .dilation = {2, 1})))
+MISTAKE(pool_window, clv_max_pool2d(in->x, POOL(.kernel = {5, 2})))
+MISTAKE(pool_dilated_window, clv_max_pool2d(in->x, POOL(.kernel = {2, 3}, .dilation = {1, 3})))
+MISTAKE(pool_huge, clv_max_pool2d(in->x, POOL(.kernel = {1 << 20, 1}, .dilation = {1 << 20, 1})))
+MISTAKE(pool_huge_stride, clv_max_pool2d(in->x, POOL(.kernel = {1, 1}, .stride = {1, INT32_MAX})))
+MISTAKE(global_rank, clv_global_avg_pool2d(in->m))
+MISTAKE(softmax_axis, clv_softmax(in->m, 2))
+MISTAKE(softmax_scalar, clv_softmax(in->s, 0))
+MISTAKE(log_softmax_axis, clv_log_softmax(in->m, -3))
+MISTAKE(softmax_dtype, clv_softmax(in->i, 0))
+MISTAKE(entropy_rank, clv_cross_entropy(in->v, in->labels))
+MISTAKE(entropy_labels, clv_cross_entropy(in->m, in->m))
+MISTAKE(entropy_rows, clv_cross_entropy(in->m, in->i))
+MISTAKE(entropy_logits, clv_cross_entropy(in->i, in->labels))
+MISTAKE(entropy_pixels, clv_cross_entropy(in->x, in->labels))
+MISTAKE(entropy_classes,
+        clv_cross_entropy(in->none, clv_input(in->graph, "two", CLV_DTYPE_I32, CLV_SHAPE(2))))
+MISTAKE(mse_shapes, clv_mse_loss(in->m, in->v))
+MISTAKE(mse_dtype, clv_mse_loss(in->m, in->i))
+MISTAKE(norm_rank, clv_batch_norm(in->v, NULL, NULL, NULL, NULL, true, 0.1f, 1e-5f))
+MISTAKE(norm_weight, clv_batch_norm(in->m, in->v, NULL, NULL, NULL, true, 0.1f, 1e-5f))
+MISTAKE(norm_bias, clv_batch_norm(in->m, NULL, in->labels, NULL, NULL, true, 0.1f, 1e-5f))
+MISTAKE(norm_running, clv_batch_norm(in->x, in->v, in->v, in->v, NULL, false, 0.1f, 1e-5f))
+MISTAKE(norm_eps, clv_batch_norm(in->x, NULL, NULL, NULL, NULL, true, 0.1f, 0))
+MISTAKE(norm_momentum, clv_batch_norm(in->x, NULL, NULL, NULL, NULL, true, NAN, 1e-5f))
+MISTAKE(norm_single,
+        clv_batch_norm(clv_reshape(in->v, CLV_SHAPE(1, 3)), NULL, NULL, NULL, NULL, true, 0.1f, 1e-5f))
+MISTAKE(dropout_p, clv_dropout(in->m, 1.5f))
+MISTAKE(dropout_nan, clv_dropout(in->m, NAN))
+MISTAKE(dropout_dtype, clv_dropout(in->i, 0.5f))
+
+static const struct {
+    build call;
+    clv_status status;
+    const char *says;
+} mistakes[] = {
+    {pool_rank, CLV_E_SHAPE, "x has 2 dimensions, it must have 4"},
+    {pool_dtype, CLV_E_DTYPE, "x is i32, it must be f32"},
+    {pool_config, CLV_E_VALUE, "config is NULL"},
+    {pool_kernel, CLV_E_VALUE, "along W they are 0, 0"},
+    {pool_stride, CLV_E_VALUE, "along H they are 2, -1"},
+    {pool_padding, CLV_E_VALUE, "padding at least 0"},
+    {pool_padding_half, CLV_E_VALUE, "padding 2 is more than half of the kernel 3 along W"},
+    {pool_dilation, CLV_E_VALUE, "along W they are 2, 2, -2"},
+    {pool_dilated_mean, CLV_E_VALUE, "dilation is for max_pool2d only"},
+    {pool_window, CLV_E_SHAPE, "a window of 5 elements does not fit into H = 4 with padding 0"},
+    {pool_dilated_window, CLV_E_SHAPE, "a window of 7 elements does not fit into W = 5"},
+    {pool_huge, CLV_E_VALUE, "is too large"},
+    {pool_huge_stride, CLV_E_VALUE, "is too large"},
+    {global_rank, CLV_E_SHAPE, "x has 2 dimensions, it must have 4 (x [4,6])"},
+    {softmax_axis, CLV_E_VALUE, "axis 2"},
+    {softmax_scalar, CLV_E_VALUE, "axis 0"},
+    {log_softmax_axis, CLV_E_VALUE, "axis -3"},
+    {softmax_dtype, CLV_E_DTYPE, "x is i32, it must be f32"},
+    {entropy_rank, CLV_E_SHAPE, "logits must be [N,C] or [N,C,...], they have 1 dimensions"},
+    {entropy_labels, CLV_E_DTYPE, "labels is f32, it must be i32"},
+    {entropy_rows, CLV_E_SHAPE, "labels must be [4], a class for each row of logits"},
+    {entropy_logits, CLV_E_DTYPE, "logits is i32, it must be f32"},
+    {entropy_pixels, CLV_E_SHAPE, "labels must be [2,4,5]"},
+    {entropy_classes, CLV_E_SHAPE, "logits have no classes"},
+    {mse_shapes, CLV_E_SHAPE, "x and target must have the same shape"},
+    {mse_dtype, CLV_E_DTYPE, "target is i32, it must be f32"},
+    {norm_rank, CLV_E_SHAPE, "x must be [N,C] or [N,C,...], it has 1 dimensions"},
+    {norm_weight, CLV_E_SHAPE, "weight must be [6], one for each channel of x"},
+    {norm_bias, CLV_E_DTYPE, "bias is i32, it must be f32"},
+    {norm_running, CLV_E_VALUE, "running_var is missing"},
+    {norm_eps, CLV_E_VALUE, "eps must be above 0, it is 0"},
+    {norm_momentum, CLV_E_VALUE, "momentum must be from 0 to 1, it is nan"},
+    {norm_single, CLV_E_VALUE, "training needs more than one value for each channel, x has 1"},
+    {dropout_p, CLV_E_VALUE, "p must be from 0 to 1, it is 1.5"},
+    {dropout_nan, CLV_E_VALUE, "p must be from 0 to 1, it is nan"},
+    {dropout_dtype, CLV_E_DTYPE, "x is i32, it must be f32"},
+};
+
+static void every_mistake_is_told(void **state) {
+    (void)state;
+    clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
+    for (size_t k = 0; k < sizeof mistakes / sizeof *mistakes; k++) {
+        clv_graph *graph;
+        assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+        clv_graph_set_training(graph, true);
+        const inputs in = {
+            graph,
+            clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 3, 4, 5)),
+            clv_input(graph, "m", CLV_DTYPE_F32, CLV_SHAPE(4, 6)),
+            clv_input(graph, "v", CLV_DTYPE_F32, CLV_SHAPE(3)),
+            clv_input(graph, "s", CLV_DTYPE_F32, (clv_shape){0}),
+            clv_input(graph, "none", CLV_DTYPE_F32, CLV_SHAPE(2, 0)),
+            clv_input(graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(4)),
+            clv_input(graph, "i", CLV_DTYPE_I32, CLV_SHAPE(4, 6)),
+        };
+        assert_null(mistakes[k].call(&in));
+        clv_status status = clv_graph_status(graph);
+        if (status != mistakes[k].status) print_error("row %zu: '%s'\n", k, mistakes[k].says);
+        assert_status(status, mistakes[k].status, runtime);
+        assert_holds(clv_runtime_error(runtime), mistakes[k].says);
+        // Calls on the NULL of a failed build are quiet.
+        clv_tensor *x = clv_global_avg_pool2d(clv_avg_pool2d(clv_max_pool2d(NULL, NULL), NULL));
+        x = clv_dropout(clv_batch_norm(clv_log_softmax(clv_softmax(x, 0), 0), x, x, x, x, true, 0, 0), 2);
+        assert_null(clv_mse_loss(clv_cross_entropy(x, x), x));
+        assert_int_equal(clv_graph_status(graph), mistakes[k].status);
+        clv_graph_destroy(graph);
+    }
+    clv_runtime_destroy(runtime);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_mistake_is_told)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
