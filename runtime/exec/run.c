@@ -102,7 +102,7 @@ clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data,
         clv__station *station = &run->stations[s];
         int at = index_of(run, station->place->inputs, station->place->n_inputs, input);
         if (at < 0) continue;
-        memcpy(clv__staged_inputs(station, slot) + plan->values[station->place->inputs[at]].offset, data, bytes);
+        if (bytes) memcpy(clv__staged_inputs(station, slot) + plan->values[station->place->inputs[at]].offset, data, bytes);
         station->fed[at] = station->ever_fed[at] = true;
     }
     return CLV_OK;
@@ -119,7 +119,7 @@ static clv_status complete_inputs(clv__station *station, int slot) {
             memcpy(clv__staged_inputs(station, slot) + value->offset, words, sizeof words);
         } else if (!station->ever_fed[i]) {
             CLV_FAIL(error_of(station->run), CLV_E_STATE, "input '%s' was not fed before the step", value->tensor->name);
-        } else if (!station->fed[i]) {
+        } else if (!station->fed[i] && value->bytes) {
             memcpy(clv__staged_inputs(station, slot) + value->offset, clv__staged_inputs(station, !slot) + value->offset,
                    value->bytes);
         }
@@ -164,7 +164,7 @@ clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output,
     }
     int slot = (int)(ticket % CLV__SLOTS);
     CLV_TRY(wait_for_slot(run, slot));
-    memcpy(data, clv__staged_outputs(station, slot) + station->staged_at[at], bytes);
+    if (bytes) memcpy(data, clv__staged_outputs(station, slot) + station->staged_at[at], bytes);
     return CLV_OK;
 }
 
