@@ -392,7 +392,7 @@ static void max_reference(const clv__ref *ref) {
 static void max_backward_reference(const clv__ref *ref) {
     pool_sizes s = backward_sizes(ref->io);
     const double *dy = ref->in[0];
-    memset(ref->out[0], 0, (size_t)(s.planes * s.H * s.W) * sizeof(double));
+    for (int64_t i = 0; i < s.planes * s.H * s.W; i++) ref->out[0][i] = 0;
     for (int64_t p = 0; p < s.planes; p++) {
         const double *plane = ref->in[1] + p * s.H * s.W;
         double *to = ref->out[0] + p * s.H * s.W;
@@ -448,7 +448,7 @@ static void avg_reference(const clv__ref *ref) {
 
 static void avg_backward_reference(const clv__ref *ref) {
     pool_sizes s = backward_sizes(ref->io);
-    memset(ref->out[0], 0, (size_t)(s.planes * s.H * s.W) * sizeof(double));
+    for (int64_t i = 0; i < s.planes * s.H * s.W; i++) ref->out[0][i] = 0;
     avg_walk(&s, ((const pool_attrs *)ref->io->attrs)->exclude_padding, ref->out[0], ref->in[0], true);
 }
 
