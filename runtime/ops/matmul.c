@@ -469,7 +469,7 @@ static void broadcast_batches(clv_tensor **a, clv_tensor **b) {
 }
 
 clv_tensor *clv_matmul_t(clv_tensor *a, bool transpose_a, clv_tensor *b, bool transpose_b) {
-    if (!a || !b) return NULL;
+    if (!a || !b) return matmul_node(a, transpose_a, b, transpose_b); // tells, or keeps an earlier mistake
     clv_shape sa = clv_tensor_shape(a), sb = clv_tensor_shape(b);
     bool vector_a = sa.rank == 1, vector_b = sb.rank == 1;
     if (vector_a) {
