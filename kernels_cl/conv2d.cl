@@ -249,9 +249,8 @@ static void KERNEL(conv2d_row)(__local float *dst, __global const float *src, in
     LSTORE(z##i, t + i * pitch + 2 * VW);
 
 // t[MR][pitch] (+)= sum_k pa[k][MR] * px[off[k] + 0..NR)
-static void KERNEL(conv2d_micro)(__local float *restrict t, int pitch, __global const float *restrict pa,
-                                 __local const float *restrict px, __local const int *restrict off, int kn,
-                                 int add) {
+static void KERNEL(conv2d_micro)(__local float *t, int pitch, __global const float *pa,
+                                 __local const float *px, __local const int *off, int kn, int add) {
     CAT(ROWS, MR)(DECL);
     if (add) {
         CAT(ROWS, MR)(KEEP);
@@ -381,9 +380,9 @@ static void KERNEL(conv2d_transpose)(__local float *dst, int pitch, __global con
     LSTORE(y##i, t + i * ob + VW);
 
 // t[WR][ob] += sum over the pixels (a, b) of pd[a*bn + b][0..2*VW) * px[off[row] + a*ya + b*xb]
-static void KERNEL(conv2d_weight_micro)(__local float *restrict t, int ob, __local const float *restrict pd,
-                                        __local const float *restrict px, __local const int *restrict off,
-                                        int an, int bn, int ya, int xb) {
+static void KERNEL(conv2d_weight_micro)(__local float *t, int ob, __local const float *pd,
+                                        __local const float *px, __local const int *off, int an, int bn,
+                                        int ya, int xb) {
     CAT(ROWS, WR)(WDECL);
     for (int a = 0; a < an; a++) {
         int at = a * ya;

@@ -116,7 +116,9 @@ __kernel void KERNEL(matmul_plain)(__global float *restrict c, __global const fl
     for (; k + 8 <= K; k += 8) { // eight terms a turn: see the limit on turns in README.md
         TERM(0) TERM(1) TERM(2) TERM(3) TERM(4) TERM(5) TERM(6) TERM(7)
     }
-    for (; k < K; k++) { TERM(0) }
+    for (; k < K; k++) {
+        TERM(0)
+    }
     if (accumulate) sum += c[i];
     if (has_bias) sum += bias[n];
     c[i] = ACT(sum);
@@ -245,8 +247,7 @@ static void KERNEL(matmul_pack)(__local float *dst, int pitch, __global const fl
 #define PUT(i)                                                                                               \
     LSTORE(x##i, t + i * NR);                                                                                \
     LSTORE(y##i, t + i * NR + VW);
-static void KERNEL(matmul_micro)(__local float *restrict t, __local const float *restrict pa,
-                                 __local const float *restrict pb, int kn) {
+static void KERNEL(matmul_micro)(__local float *t, __local const float *pa, __local const float *pb, int kn) {
     ROWS(DECL);
     for (int k = 0; k < kn; k++) {
         FV b0 = LLOAD(pb), b1 = LLOAD(pb + VW);
