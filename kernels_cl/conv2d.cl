@@ -179,10 +179,12 @@ __kernel void KERNEL(conv2d_backward_weight_plain)(__global float *restrict part
         if (iy < 0 || iy >= H) continue;
         __global const float *px = x + (((n * G + go / O) * C + c) * H + iy) * W - pw + s * dw;
         __global const float *pd = dy + ((n * G * O + go) * OH + oy) * OW;
+        float of_row = 0.0f; // two levels: a chain of thirty thousand terms would lose digits
         for (int ox = 0; ox < OW; ox++) {
             int ix = ox * sw - pw + s * dw;
-            if (ix >= 0 && ix < W) sum = fma(pd[ox], px[ox * sw], sum);
+            if (ix >= 0 && ix < W) of_row = fma(pd[ox], px[ox * sw], of_row);
         }
+        sum += of_row;
     }
     part[i] = sum;
 }
