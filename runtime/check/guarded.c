@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs launches straight through the device seam; see guarded.h.
 //
-// One allocation holds everything: guard, tensor, guard, tensor, ..., guard. Guards, outputs and workspace begin as a
-// pattern that is a quiet NaN as f32 and far out of range as i32, so that reading outside, or reading what was never
-// written, shows in the results as surely as writing outside shows in the guards.
+// One allocation holds everything: guard, tensor, guard, tensor, ..., guard. Guards, outputs and workspace begin as words
+// that are quiet NaNs as f32 and far out of range as i32, so that reading outside, or reading what was never written,
+// shows in the results as surely as writing outside shows in the guards. Every word is another NaN: arithmetic hands on a
+// NaN's payload, and a kernel that carries what lies past its input to past its output must not find the same bits there.
 #include "check/guarded.h"
 
 #include <stdio.h>
@@ -13,7 +14,10 @@
 #include "device/program.h"
 #include "exec/worker.h"
 
-static const uint32_t PATTERN = 0x7FC0DEAD;
+static uint32_t pattern_at(size_t word) {
+    return 0x7FC00000u | (uint32_t)(word % 0x3FFFFF + 1);
+}
+
 enum { GUARD_BYTES = 4096, ZONES = CLV__MAX_IN + CLV__MAX_OUT + 1 };
 
 /** A tensor, or the workspace, inside the allocation. */
@@ -88,8 +92,8 @@ static clv_status lay_out(field *f, const clv__launches *launches, const clv__gu
     f->again = malloc(f->bytes);
     if (!f->before || !f->after || !f->again)
         CLV_FAIL(f->error, CLV_E_HOST_MEMORY, "no memory for %zu bytes of guarded tensors", f->bytes);
-    for (size_t i = 0; i + sizeof PATTERN <= f->bytes; i += sizeof PATTERN)
-        memcpy(f->before + i, &PATTERN, sizeof PATTERN);
+    for (size_t i = 0; i + sizeof(uint32_t) <= f->bytes; i += sizeof(uint32_t))
+        memcpy(f->before + i, &(uint32_t){pattern_at(i / sizeof(uint32_t))}, sizeof(uint32_t));
     for (int i = 0; i < ZONES; i++)
         if (f->zones[i].there && f->zones[i].source)
             memcpy(f->before + f->zones[i].offset, f->zones[i].source, f->zones[i].bytes);
