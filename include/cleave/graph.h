@@ -35,6 +35,12 @@ CLV_API bool clv_graph_training(const clv_graph *graph);
 CLV_API void clv_scope_push(clv_graph *graph, const char *name);
 CLV_API void clv_scope_pop(clv_graph *graph);
 
+/** What is built from now on is computed on this device (a device spec), whatever the plan's placement says; NULL ends it.
+ *  Parameters made and first used here live here. See also clv_to, clv_data_parallel. */
+CLV_API void clv_graph_set_place(clv_graph *graph, const char *device);
+/** The device set by clv_graph_set_place; NULL if none is. */
+CLV_API const char *clv_graph_place(const clv_graph *graph);
+
 /** How a parameter gets its first values. */
 typedef enum clv_init_kind { CLV_INIT_ZEROS, CLV_INIT_ONES, CLV_INIT_UNIFORM, CLV_INIT_NORMAL } clv_init_kind;
 typedef struct clv_init {

@@ -98,6 +98,26 @@ CLV_API const clv_model *clv_model_find(const char *name);
 /** The shape of a batch of n samples: [n, channels, height, width]. */
 CLV_API clv_shape clv_model_input_shape(const clv_model *model, int64_t n);
 
+/** Some layers as a function: from x to their result. */
+typedef clv_tensor *(*clv_layers)(clv_tensor *x, void *user);
+
+/**
+ * Compute layers on several devices, each with its rows of the batch, as torch.nn.DataParallel; of any vendors, of any speed.
+ *
+ * x        [N, ...]
+ * devices  n device specs, each once; the first keeps the parameters and their optimizer state, and gets the result
+ * shares   n parts of the batch that sum to 1; NULL: equal. Rows that rounding leaves go to the first devices.
+ * body     builds the layers; called once for each device, with the same names, so the parameters are the same
+ * result   [N, ...]  on devices[0]: the rows' results joined in their order
+ *
+ * Gradient  x and parameters; those of the replicas are added in a fixed order, so the same run gives the same bits.
+ * Notes     batch_norm uses each replica's own rows, its running statistics are those of the first; dropout drops other
+ *           elements in each replica. A batch smaller than n leaves the last devices idle.
+ * Errors    CLV_E_VALUE no device or more than 16, one twice, a share <= 0, shares that do not sum to 1
+ */
+CLV_API clv_tensor *clv_data_parallel(clv_tensor *x, const char *const *devices, const double *shares, int n, clv_layers body,
+                                      void *user);
+
 #ifdef __cplusplus
 }
 #endif

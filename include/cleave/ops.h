@@ -306,6 +306,19 @@ CLV_API clv_tensor *clv_slice(clv_tensor *x, int axis, int64_t start, int64_t le
  */
 CLV_API clv_tensor *clv_concat(clv_tensor *const *inputs, int n, int axis);
 
+/**
+ * The same values on a device, as PyTorch's tensor.to(device): a copy between devices if x is elsewhere, nothing if not.
+ *
+ * x       any shape, f32 | i32
+ * device  a device spec, `cpu:1`
+ * result  shape and dtype of x      what follows from it is computed there too, unless it is placed otherwise
+ *
+ * Gradient   x, carried back.
+ * Errors     (when planned) CLV_E_NOT_FOUND no such device; CLV_E_UNSUPPORTED it cannot be used
+ * Source     torch.Tensor.to
+ */
+CLV_API clv_tensor *clv_to(clv_tensor *x, const char *device);
+
 // ---- matmul -----------------------------------------------------------------------------------------------
 
 /**

@@ -102,6 +102,16 @@ static const char *layer_of_name(clv_graph *graph, const char *name) {
     return layer;
 }
 
+void clv_graph_set_place(clv_graph *graph, const char *device) {
+    if (!graph) return;
+    graph->place_hint = device ? clv__arena_strdup(&graph->arena, device) : NULL;
+    if (device && !graph->place_hint) clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no host memory for the graph");
+}
+
+const char *clv_graph_place(const clv_graph *graph) {
+    return graph ? graph->place_hint : NULL;
+}
+
 clv_tensor *clv_graph_find(const clv_graph *graph, const char *name) {
     if (!graph || !name) return NULL;
     for (size_t i = 0; i < graph->n_tensors; i++) {
@@ -311,6 +321,7 @@ clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *at
     node->layer = layer;
     node->phase = graph->phase;
     node->of = graph->gradient_of;
+    node->place_hint = graph->phase == CLV__FORWARD ? graph->place_hint : NULL;
     if (op->attrs_bytes) {
         memcpy(node->attrs, attrs, op->attrs_bytes);
         node->io.attrs = node->attrs;

@@ -40,6 +40,7 @@ struct clv__node {
     clv_tensor *out[CLV__MAX_OUT];
     const char *layer;
     clv__phase phase;
+    const char *place_hint; // device that the builder asked for; NULL: as the plan says
     const clv__node *of; // BACKWARD: the forward node whose gradient this is part of; else NULL
 };
 
@@ -56,6 +57,7 @@ struct clv_graph {
     const char *layer_override; // while gradients are made: the forward node's layer; NULL otherwise
     const clv__node *gradient_of; // while gradients are made: the forward node; NULL otherwise
     clv__phase phase;
+    const char *place_hint; // see clv_graph_set_place
     clv_tensor *random;
     int32_t next_random_id;
     clv_tensor *hyper; // the optimizer's step values (optim.h), NULL before

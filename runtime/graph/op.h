@@ -81,6 +81,7 @@ struct clv__op {
     const void *data;   // table row or the like for descriptors that share functions
     uint32_t mutates;   // bit i: input i is written in place (parameters, buffers, optimizer state)
     bool view;          // output 0 is input 0's bytes under another shape: no launch, no memory
+    bool moves;         // exists to carry its input to the device it is computed on: crossing is asked for
     uint32_t inplace;   // bit i: output 0 may be written over input i, if that has the same bytes and dies here
     bool random;        // depends on the step's random state, input (n_in - 1), i32[4]: seed low, seed high, step, 0
 

@@ -59,7 +59,22 @@ static clv_status parse_one(clv_plan *plan, char *item, clv__patterns *out) {
     return CLV_OK;
 }
 
-clv_status clv__patterns_parse(clv_plan *plan, const clv_plan_config *config, clv__patterns *out) {
+/** Devices that the graph's builder asked for. */
+static clv_status places_of_hints(clv_plan *plan) {
+    const char *last = NULL;
+    for (size_t i = 0; i < plan->graph->n_nodes; i++) {
+        const char *hint = plan->graph->nodes[i]->place_hint;
+        if (!hint || hint == last) continue;
+        clv_device *device;
+        int place;
+        CLV_TRY(clv_device_find(plan->graph->runtime, hint, &device));
+        CLV_TRY(place_of(plan, device, &place));
+        last = hint;
+    }
+    return CLV_OK;
+}
+
+static clv_status parse(clv_plan *plan, const clv_plan_config *config, clv__patterns *out) {
     if (!config || !config->place || !*config->place) {
         clv_device *device = config ? config->device : NULL;
         int place;
@@ -79,6 +94,13 @@ clv_status clv__patterns_parse(clv_plan *plan, const clv_plan_config *config, cl
     return status;
 }
 
+clv_status clv__patterns_parse(clv_plan *plan, const clv_plan_config *config, clv__patterns *out) {
+    CLV_TRY(parse(plan, config, out));
+    clv_status status = places_of_hints(plan);
+    if (status != CLV_OK) clv__patterns_reset(out);
+    return status;
+}
+
 clv_status clv__patterns_check(clv__patterns *patterns, const clv_plan *plan, const bool *needed) {
     if (patterns->n == 0) return CLV_OK;
     const clv_graph *graph = plan->graph;
@@ -88,7 +110,8 @@ clv_status clv__patterns_check(clv__patterns *patterns, const clv_plan *plan, co
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const clv__node *node = graph->nodes[i];
         for (size_t k = 0; k < patterns->n; k++) patterns->items[k].matched |= *node->layer && matches(patterns->items[k].glob, node->layer);
-        if (!needed[i] || node->phase != CLV__FORWARD || clv__patterns_place(patterns, node->layer) >= 0) continue;
+        if (!needed[i] || node->phase != CLV__FORWARD || node->place_hint) continue;
+        if (clv__patterns_place(patterns, node->layer) >= 0) continue;
         bool owns = false;
         for (int in = 0; in < node->io.n_in; in++) owns |= node->in[in] && node->in[in]->kind == CLV__PERSISTENT;
         if (!owns || strcmp(last, node->layer) == 0 || used >= sizeof uncovered) continue;

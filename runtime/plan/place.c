@@ -3,8 +3,12 @@
 // a transfer wherever a value is needed on another device than the one it was made on.
 //
 // Rules, in this order: a gradient is computed where its forward node is; an update where its parameter is; a forward
-// node of a layer that a pattern names goes where the last such pattern says; a node without a layer of its own (a relu
-// between two layers) follows the data it gets. Parameters live where their layer is.
+// node goes where the graph's builder put it (clv_graph_set_place), else where the last pattern that matches its layer
+// says; a node without a layer of its own (a relu between two layers) follows the data it gets. Parameters live where
+// their layer is first used.
+//
+// A value is sent as soon as it is made and received as late as it can be, just before its first use, so that devices
+// wait for each other as little as possible; parameters that are used away from home are sent first of all.
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,6 +23,7 @@ typedef struct placing {
     int *node_place;  // by node id
     int *made_at;     // place where a tensor is made or kept, by tensor id; -1: not yet, or fed wherever it is used
     bool *wanted;     // by tensor id * n_places + place: used there
+    int *on_its_way;  // the same: transfer that was sent there, plus one
 } placing;
 
 static clv_status out_of_memory(const clv_plan *plan) {
@@ -62,8 +67,17 @@ static int follow_inputs(const placing *p, const clv__node *node) {
     return 0;
 }
 
+/** The place the builder asked for; the devices have been found before. */
+static int hinted_place(const clv_plan *plan, const char *hint) {
+    clv_device *device;
+    if (clv_device_find(plan->graph->runtime, hint, &device) != CLV_OK) return 0;
+    const clv__place *place = clv__plan_place_of(plan, device);
+    return place ? (int)(place - plan->places) : 0;
+}
+
 static int choose_place(const placing *p, const clv__node *node) {
     if (p->plan->n_places == 1) return 0;
+    if (node->phase == CLV__FORWARD && node->place_hint) return hinted_place(p->plan, node->place_hint);
     if (node->phase == CLV__BACKWARD && node->of) return p->node_place[node->of->id];
     if (node->phase == CLV__UPDATE || node->phase == CLV__BACKWARD) {
         for (int i = 0; i < node->io.n_in; i++) {
@@ -114,58 +128,85 @@ static clv_status add_node(clv_plan *plan, clv__work work, const clv__node *node
     return CLV_OK;
 }
 
-/** Carry a value to another place: a node at each end. */
-static clv_status carry(placing *p, const clv_tensor *tensor, int place, const clv__node *needed_by) {
+/** Send a value to another place. It is received when it is needed there. */
+static clv_status send_to(placing *p, const clv_tensor *tensor, int place) {
     clv_plan *plan = p->plan;
-    int from = clv__value_at(plan, tensor, p->made_at[tensor->id]), to = -1;
-    const char *here = plan->places[plan->values[from].place].device->info.name, *there = plan->places[place].device->info.name;
-    if (p->strict) {
-        CLV_FAIL(clv__plan_error(plan), CLV_E_MISMATCH,
-                 "%s '%s' is on %s and its input '%s' is on %s: move it with clv_to(\"%s\"), put both layers on one device, or "
-                 "allow implicit transfers",
-                 needed_by->io.op->name, needed_by->layer, there, tensor->name, here, there);
-    }
-    CLV_TRY(add_value(plan, tensor, place, true, &to));
+    int from = clv__value_at(plan, tensor, p->made_at[tensor->id]);
     if (!clv__grow(&plan->transfers, &plan->transfers_room, plan->n_transfers + 1, sizeof *plan->transfers)) return out_of_memory(plan);
     int number = (int)plan->n_transfers++;
-    plan->transfers[number] = (clv__transfer){.from = from, .to = to, .bytes = clv_tensor_bytes(tensor)};
+    plan->transfers[number] = (clv__transfer){.from = from, .to = -1, .bytes = clv_tensor_bytes(tensor)};
+    p->on_its_way[tensor->id * plan->n_places + place] = number + 1;
     clv__plan_node *end;
     CLV_TRY(add_node(plan, CLV__SEND, tensor->node, plan->values[from].place, &end));
     end->in[0] = from;
     end->transfer = number;
+    return CLV_OK;
+}
+
+/** Strict mode: data may cross only where clv_to says so. Weights of a layer that the builder put somewhere go with it, and
+ *  gradients cross back where the data crossed. */
+static clv_status check_crossing(const placing *p, const clv_tensor *tensor, const clv__node *node, int place) {
+    if (!p->strict || node->phase != CLV__FORWARD || node->io.op->moves) return CLV_OK;
+    if (tensor->kind == CLV__PERSISTENT && node->place_hint) return CLV_OK;
+    const clv_plan *plan = p->plan;
+    const char *here = plan->places[p->made_at[tensor->id]].device->info.name, *there = plan->places[place].device->info.name;
+    CLV_FAIL(clv__plan_error(plan), CLV_E_MISMATCH,
+             "%s '%s' is computed on %s, and its input '%s' is on %s: move it with clv_to(x, \"%s\"), put both on one device, or "
+             "allow implicit transfers",
+             node->io.op->name, node->layer, there, tensor->name, here, there);
+}
+
+static clv_status receive_at(placing *p, const clv_tensor *tensor, int place, const clv__node *needed_by) {
+    clv_plan *plan = p->plan;
+    int number = p->on_its_way[tensor->id * plan->n_places + place] - 1, to = -1;
+    CLV_TRY(check_crossing(p, tensor, needed_by, place));
+    CLV_TRY(add_value(plan, tensor, place, true, &to));
+    plan->transfers[number].to = to;
+    clv__plan_node *end;
     CLV_TRY(add_node(plan, CLV__RECEIVE, tensor->node, place, &end));
     end->out[0] = to;
     end->transfer = number;
     return CLV_OK;
 }
 
-/** Send a result at once to every place that wants it, so that carrying overlaps with computing. */
-static clv_status carry_results(placing *p, const clv__node *node) {
-    for (int i = 0; i < node->io.n_out; i++) {
-        const clv_tensor *out = node->out[i];
-        for (int place = 0; place < p->plan->n_places; place++) {
-            if (place != p->made_at[out->id] && p->wanted[out->id * p->plan->n_places + place])
-                CLV_TRY(carry(p, out, place, node));
-        }
+/** Send a tensor to every other place that wants it. */
+static clv_status send_where_wanted(placing *p, const clv_tensor *tensor) {
+    for (int place = 0; place < p->plan->n_places; place++) {
+        if (place != p->made_at[tensor->id] && p->wanted[tensor->id * p->plan->n_places + place])
+            CLV_TRY(send_to(p, tensor, place));
     }
     return CLV_OK;
 }
 
-/** Inputs are fed wherever they are used; a parameter used away from its home is carried there each step. */
+/** Parameters are at home, and on their way to wherever else they are used. */
+static clv_status begin_with_persistents(placing *p) {
+    const clv_graph *graph = p->plan->graph;
+    for (size_t i = 0; i < graph->n_tensors; i++) {
+        const clv_tensor *tensor = graph->tensors[i];
+        if (tensor->kind != CLV__PERSISTENT || p->made_at[i] < 0) continue;
+        CLV_TRY(add_value(p->plan, tensor, p->made_at[i], false, NULL));
+        CLV_TRY(send_where_wanted(p, tensor));
+    }
+    return CLV_OK;
+}
+
+/** What the node reads is at its place: fed there, or received. */
 static clv_status ensure_inputs(placing *p, const clv__node *node, int place) {
-    clv_plan *plan = p->plan;
     for (int i = 0; i < node->io.n_in; i++) {
         const clv_tensor *in = node->in[i];
-        if (!in || in->kind == CLV__VALUE) continue;
-        int home = in->kind == CLV__PERSISTENT ? p->made_at[in->id] : place;
-        if (clv__value_at(plan, in, home) < 0) CLV_TRY(add_value(plan, in, home, false, NULL));
-        if (clv__value_at(plan, in, place) < 0) CLV_TRY(carry(p, in, place, node));
+        if (!in || clv__value_at(p->plan, in, place) >= 0) continue;
+        if (in->kind == CLV__INPUT) {
+            CLV_TRY(add_value(p->plan, in, place, false, NULL));
+        } else {
+            CLV_TRY(receive_at(p, in, place, node));
+        }
     }
     return CLV_OK;
 }
 
 static clv_status write_down(placing *p) {
     clv_plan *plan = p->plan;
+    CLV_TRY(begin_with_persistents(p));
     for (size_t id = 0; id < plan->graph->n_nodes; id++) {
         if (!p->needed[id]) continue;
         const clv__node *node = plan->graph->nodes[id];
@@ -175,7 +216,7 @@ static clv_status write_down(placing *p) {
         CLV_TRY(add_node(plan, CLV__COMPUTE, node, place, &at));
         for (int i = 0; i < node->io.n_in; i++) at->in[i] = clv__value_at(plan, node->in[i], place);
         for (int i = 0; i < node->io.n_out; i++) CLV_TRY(add_value(plan, node->out[i], place, false, &at->out[i]));
-        CLV_TRY(carry_results(p, node));
+        for (int i = 0; i < node->io.n_out; i++) CLV_TRY(send_where_wanted(p, node->out[i]));
     }
     return CLV_OK;
 }
@@ -203,8 +244,9 @@ clv_status clv__plan_place(clv_plan *plan, const clv_plan_config *config) {
     p.node_place = clv__alloc(graph->n_nodes, sizeof *p.node_place);
     p.made_at = clv__alloc(graph->n_tensors, sizeof *p.made_at);
     p.wanted = clv__alloc(graph->n_tensors * n, sizeof *p.wanted);
+    p.on_its_way = clv__alloc(graph->n_tensors * n, sizeof *p.on_its_way);
     clv_status status = CLV_OK;
-    if (!p.needed || !p.node_place || !p.made_at || !p.wanted) {
+    if (!p.needed || !p.node_place || !p.made_at || !p.wanted || !p.on_its_way) {
         status = out_of_memory(plan);
         goto done;
     }
@@ -230,5 +272,6 @@ done:
     free(p.node_place);
     free(p.made_at);
     free(p.wanted);
+    free(p.on_its_way);
     return status;
 }

@@ -3,6 +3,7 @@
 // the runs here use the host and whatever OpenCL device there is; the rules are looked at on null devices.
 #include "harness/harness.h"
 
+#include "cleave/nn.h"
 #include "cleave/ops.h"
 #include "plan/plan.h"
 #include "unit/toy_ops.h"
@@ -150,12 +151,90 @@ static void test_split_over_devices_computes_the_same(void **state) {
     for (int k = 0; k < 513; k++) assert_float_equal(split[k], whole[k], 1e-5f * (1 + (whole[k] < 0 ? -whole[k] : whole[k])));
 }
 
+static clv_tensor *layer_a(clv_tensor *x, void *user) {
+    (void)user;
+    clv_graph *graph = clv_tensor_graph(x);
+    clv_scope_push(graph, "a");
+    clv_tensor *weight = clv_parameter(graph, "weight", CLV_SHAPE(16, 16), (clv_init){CLV_INIT_UNIFORM, -1, 1});
+    clv_tensor *y = clv_relu(clv_matmul(x, weight));
+    clv_scope_pop(graph);
+    return y;
+}
+
+/** Loss and the gradient of a.weight when a is computed on n devices, and b after it; strictly. */
+static void run_parallel(const char *const *devices, const double *shares, int n, float *out) {
+    clv_graph *graph;
+    clv_plan *plan;
+    clv_session *session;
+    clv_run *run;
+    int64_t ticket;
+    float x[8 * 16];
+    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_tensor *input = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8, 16));
+    clv_tensor *loss = clv_mean(clv_square(clv_data_parallel(input, devices, shares, n, layer_a, NULL)), NULL, 0, false);
+    clv_backward(loss);
+    clv_output(loss, "loss");
+    clv_tensor *gradient = clv_gradient(clv_parameter_get(graph, 0));
+    clv_output(gradient, "ga");
+    clv_device *first;
+    assert_status(clv_device_find(runtime, devices[0], &first), CLV_OK, runtime);
+    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = first, .explicit_transfers = true}, &plan), CLV_OK, runtime);
+    assert_int_equal(clv_plan_device_count(plan), n);
+    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 3}, &session), CLV_OK, runtime);
+    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    for (int step = 0; step < 5; step++) {
+        for (int i = 0; i < 8 * 16; i++) x[i] = (float)((i * 7 + step) % 11) - 5;
+        assert_status(clv_run_feed(run, input, x, sizeof x), CLV_OK, runtime);
+        assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
+    }
+    assert_status(clv_run_fetch(run, ticket, loss, out, 4), CLV_OK, runtime);
+    assert_status(clv_run_fetch(run, ticket, gradient, out + 1, 1024), CLV_OK, runtime);
+    clv_run_destroy(run);
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+}
+
+static void test_replicas_compute_the_same(void **state) {
+    (void)state;
+    int i = -1;
+    const char *name = clv_device_get_info(clv__test_next_device(runtime, &i))->name;
+    if (strcmp(name, "host") == 0) skip();
+    float one[257], two[257];
+    run_parallel((const char *[]){"host"}, NULL, 1, one);
+    run_parallel((const char *[]){"host", name}, NULL, 2, two);
+    for (int k = 0; k < 257; k++) assert_float_equal(two[k], one[k], 1e-5f * (1 + (one[k] < 0 ? -one[k] : one[k])));
+    run_parallel((const char *[]){name, "host"}, (const double[]){0.7, 0.3}, 2, two);
+    for (int k = 0; k < 257; k++) assert_float_equal(two[k], one[k], 1e-5f * (1 + (one[k] < 0 ? -one[k] : one[k])));
+}
+
+static void refuse_replicas(const char *const *devices, const double *shares, int n, const char *part) {
+    clv_graph *graph;
+    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8, 16));
+    assert_null(clv_data_parallel(x, devices, shares, n, layer_a, NULL));
+    assert_status(clv_graph_status(graph), CLV_E_VALUE, runtime);
+    assert_holds(clv_runtime_error(runtime), part);
+    clv_graph_destroy(graph);
+}
+
+static void test_bad_replicas_are_refused(void **state) {
+    (void)state;
+    const char *twice[] = {"host", "host"}, *two[] = {"host", "null"};
+    refuse_replicas(twice, NULL, 2, "twice");
+    refuse_replicas(two, (const double[]){0.7, 0.4}, 2, "sum to 1.1");
+    refuse_replicas(two, (const double[]){1, 0}, 2, "share of null");
+    refuse_replicas(two, NULL, 0, "0 devices");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layers_go_where_patterns_say),
         cmocka_unit_test(test_the_last_match_wins),
         cmocka_unit_test(test_bad_placements_are_refused),
         cmocka_unit_test(test_split_over_devices_computes_the_same),
+        cmocka_unit_test(test_replicas_compute_the_same),
+        cmocka_unit_test(test_bad_replicas_are_refused),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

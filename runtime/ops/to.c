@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// to: the same values on another device. The plan carries them; the op itself is a view of what arrived.
+#include "cleave/ops.h"
+#include "graph/op.h"
+
+static clv_status to_infer(clv__op_io *io, clv__error *error) {
+    if (!clv__has_in(io, 0)) CLV_FAIL(error, CLV_E_VALUE, "x is missing");
+    io->n_out = 1;
+    io->out[0] = io->in[0];
+    return CLV_OK;
+}
+
+/** The gradient is used by what made x, and is carried to where that is. */
+static void to_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    (void)node;
+    dx[0] = dy[0];
+}
+
+static bool to_sample(int i, clv__sample *sample) {
+    static const clv_shape shapes[] = {{1, {1}}, {3, {2, 3, 5}}, {1, {0}}};
+    if (i >= (int)(sizeof shapes / sizeof *shapes)) return false;
+    sample->n_in = 1;
+    sample->in[0] = clv__f32(shapes[i]);
+    sample->quick = i == 1;
+    return true;
+}
+
+const clv__op clv__op_to = {.name = "to", .view = true, .moves = true, .infer = to_infer, .grad = to_grad, .sample = to_sample};
+
+clv_tensor *clv_to(clv_tensor *x, const char *device) {
+    clv_graph *graph = clv_tensor_graph(x);
+    if (!graph) return NULL;
+    if (!device || !*device) return clv__graph_fail(graph, CLV_E_VALUE, "clv_to needs a device");
+    const char *before = clv_graph_place(graph);
+    clv_graph_set_place(graph, device);
+    clv_tensor *result = clv__node_add(&clv__op_to, NULL, &x, 1, 0);
+    clv_graph_set_place(graph, before);
+    return result;
+}
