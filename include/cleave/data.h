@@ -2,8 +2,8 @@
 // Datasets, and the loader that makes batches of them on a thread of its own.
 //
 //     clv_dataset_fashion_mnist(runtime, NULL, CLV_SPLIT_TRAIN, NULL, &dataset);
-//     clv_loader_create(runtime, dataset, &(clv_loader_config){.batch = 64, .shuffle = true, .seed = 1},
-//     &loader); while (clv_loader_next(loader, &batch) == CLV_OK) {
+//     clv_loader_create(runtime, dataset, &(clv_loader_config){.batch = 64, .shuffle = true, .seed = 1}, &loader);
+//     while (clv_loader_next(loader, &batch) == CLV_OK) {
 //         ... batch.images, batch.labels, batch.n ...
 //         clv_loader_release(loader, &batch);
 //         if (batch.last) break;                  // the end of an epoch; the next one begins by itself
@@ -38,7 +38,8 @@ typedef struct clv_dataset_config {
  * 0.3530.
  *
  * folder  with the four IDX files, gzipped or not, or with a folder fashion-mnist that has them; NULL: the
- * variable CLEAVE_DATA_DIR, else the Debian package dataset-fashion-mnist's /usr/share/datasets/fashion-mnist
+ *         variable CLEAVE_DATA_DIR, else the Debian package dataset-fashion-mnist's
+ *         /usr/share/datasets/fashion-mnist
  * config  NULL means all defaults
  *
  * Errors  CLV_E_IO      a file is missing; the sentence says what to install;
@@ -52,8 +53,9 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_fashion_mnist(clv_runtime *runtime
  * A dataset from arrays.
  *
  * images  [N, ...] f32 or u8; taken over when this succeeds (*images becomes zero), unless it is borrowed:
- * then it must outlive the dataset labels  [N] i32, i64 or u8; copied config  NULL means all defaults;
- * without mean and std f32 samples stay as they are, and bytes become 0..1
+ *         then it must outlive the dataset
+ * labels  [N] i32, i64 or u8; copied
+ * config  NULL means all defaults; without mean and std f32 samples stay as they are, and bytes become 0..1
  *
  * Errors  CLV_E_DTYPE;  CLV_E_SHAPE  no samples, ranks, or different N;
  *         CLV_E_VALUE  a label out of range: which row, its value, the range
@@ -62,8 +64,7 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_from_arrays(clv_runtime *runtime, 
                                                           const clv_array *labels,
                                                           const clv_dataset_config *config,
                                                           clv_dataset **out);
-/** A dataset from two .npy files. Errors as clv_npy_read and clv_dataset_from_arrays, with the files' names.
- */
+/** A dataset from two .npy files. Errors as clv_npy_read and clv_dataset_from_arrays, with the files' names. */
 CLV_API CLV_MUST_CHECK clv_status clv_dataset_npy(clv_runtime *runtime, const char *images_path,
                                                   const char *labels_path, const clv_dataset_config *config,
                                                   clv_dataset **out);

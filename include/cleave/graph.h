@@ -75,7 +75,8 @@ CLV_API void clv_requires_grad(clv_tensor *tensor, bool requires_grad);
  */
 CLV_API void clv_backward(clv_tensor *loss);
 
-/** The gradient that clv_backward made for a tensor, same shape; NULL if none flows to it. */
+/** The gradient that clv_backward made for a tensor, same shape; NULL if none flows to it. To fetch it, mark it with
+ *  clv_output. */
 CLV_API clv_tensor *clv_gradient(const clv_tensor *tensor);
 
 /** Parameters (trained tensors) of the graph, in the order they were made. */

@@ -28,8 +28,7 @@ CLV_API const char *clv_array_type_name(clv_array_type type);
 /** The array type that holds a tensor of this dtype. */
 CLV_API clv_array_type clv_array_type_of(clv_dtype dtype);
 
-/** A row-major array in host memory. All zero is an array of nothing; clv_array_reset gives it back to that.
- */
+/** A row-major array in host memory. All zero is an array of nothing; clv_array_reset gives it back to that. */
 typedef struct clv_array {
     char *name; /**< in its file or archive; NULL for none */
     clv_array_type type;
@@ -72,8 +71,7 @@ CLV_API void clv_archive_destroy(clv_archive *archive);
  */
 CLV_API CLV_MUST_CHECK clv_status clv_archive_add(clv_archive *archive, const char *name, clv_array_type type,
                                                   const clv_shape *shape, clv_array **out);
-/** Add an array whose data stays the caller's and must outlive the archive; nothing is copied but the name.
- */
+/** Add an array whose data stays the caller's and must outlive the archive; nothing is copied but the name. */
 CLV_API CLV_MUST_CHECK clv_status clv_archive_add_borrowed(clv_archive *archive, const char *name,
                                                            clv_array_type type, const clv_shape *shape,
                                                            const void *data);
@@ -86,7 +84,7 @@ CLV_API clv_array *clv_archive_find(const clv_archive *archive, const char *name
  * The array of that name, which must have this type and shape.
  *
  * Errors  CLV_E_NOT_FOUND  no such array;  CLV_E_DTYPE, CLV_E_SHAPE  it differs; the sentence has both, and
- * the file
+ *         the file
  */
 CLV_API CLV_MUST_CHECK clv_status clv_archive_require(const clv_archive *archive, const char *name,
                                                       clv_array_type type, const clv_shape *shape,
@@ -169,8 +167,8 @@ CLV_API CLV_MUST_CHECK clv_status clv_npy_write(clv_runtime *runtime, const clv_
  * Read an IDX file, gzipped or not: unsigned bytes, i32 or f32.
  *
  * Errors  CLV_E_IO, CLV_E_FORMAT (magic, sizes, truncated, trailing bytes, bad CRC), CLV_E_UNSUPPORTED (other
- * types), CLV_E_HOST_MEMORY Source  LeCun, Cortes, Burges, "The MNIST database of handwritten digits", file
- * format; RFC 1952 (gzip)
+ *         types), CLV_E_HOST_MEMORY
+ * Source  LeCun, Cortes, Burges, "The MNIST database of handwritten digits", file format; RFC 1952 (gzip)
  */
 CLV_API CLV_MUST_CHECK clv_status clv_idx_read(clv_runtime *runtime, const char *path, clv_array *out);
 

@@ -151,7 +151,8 @@ CLV_API clv_tensor *clv_where(clv_tensor *condition, clv_tensor *a, clv_tensor *
  *
  * x       any shape  f32 | i32
  * dtype   f32: rounded to nearest;  i32: the fraction is cut off, too large values become the largest, NaN
- * becomes 0 result  shape of x, dtype
+ *         becomes 0
+ * result  shape of x, dtype
  *
  * Errors     CLV_E_DTYPE  dtype is neither
  */
@@ -184,8 +185,7 @@ CLV_API clv_tensor *clv_full(clv_graph *graph, clv_dtype dtype, clv_shape shape,
  * Gradient   x.
  * Errors     CLV_E_VALUE  an axis is outside the rank, or named twice;  CLV_E_DTYPE
  * Numerics   sums in f32, in chunks of a fixed length joined in a fixed order: 10^6 elements are good to
- * about 1e-6 of
- *            the sum of their magnitudes; same bits on repeat, whatever the number of threads.
+ *            about 1e-6 of the sum of their magnitudes; same bits on repeat, whatever the number of threads.
  * Source     torch.sum.
  */
 CLV_API clv_tensor *clv_sum(clv_tensor *x, const int *axes, int n_axes, bool keepdim);
@@ -200,8 +200,9 @@ CLV_API clv_tensor *clv_mean(clv_tensor *x, const int *axes, int n_axes, bool ke
  * x, axes, keepdim, result  as clv_sum
  *
  * Gradient   x: shared evenly among the elements that are largest. Keeps x and the result.
- * Errors     CLV_E_SHAPE  of no elements;  CLV_E_VALUE  an axis is outside the rank, or named twice; 
- * CLV_E_DTYPE Source     torch.amax.
+ * Errors     CLV_E_SHAPE  of no elements;  CLV_E_VALUE  an axis is outside the rank, or named twice;
+ *            CLV_E_DTYPE
+ * Source     torch.amax.
  */
 CLV_API clv_tensor *clv_max(clv_tensor *x, const int *axes, int n_axes, bool keepdim);
 
@@ -302,7 +303,8 @@ CLV_API clv_tensor *clv_slice(clv_tensor *x, int axis, int64_t start, int64_t le
  *
  * Gradient   all inputs.
  * Errors     CLV_E_SHAPE  shapes differ elsewhere;  CLV_E_DTYPE  types differ;  CLV_E_VALUE  axis outside the
- * rank Source     torch.cat.
+ *            rank
+ * Source     torch.cat.
  */
 CLV_API clv_tensor *clv_concat(clv_tensor *const *inputs, int n, int axis);
 
@@ -372,19 +374,16 @@ typedef struct clv_pool2d_config {
 /**
  * Two-dimensional convolution (a cross-correlation: the kernel is not flipped).
  *
- *     y[n][o][i][j] = bias[o] + sum_{c,r,s} x[n][c][i*stride - padding + r*dilation][...] *
- *     weight[o][c][r][s]
+ *     y[n][o][i][j] = bias[o] + sum_{c,r,s} x[n][c][i*stride - padding + r*dilation][...] * weight[o][c][r][s]
  *
  * x       [N, C, H, W]           f32     0 outside the image
  * weight  [O, C/groups, KH, KW]  f32     output channels of group g see the input channels of group g
  * bias    [O]                    f32     NULL means none
- * result  [N, O, OH, OW]         f32     OH = (H + 2*padding - dilation*(KH - 1) - 1) / stride + 1, OW
- * likewise
+ * result  [N, O, OH, OW]         f32     OH = (H + 2*padding - dilation*(KH - 1) - 1) / stride + 1, OW likewise
  *
  * Gradient   x, weight, bias.
  * Errors     CLV_E_SHAPE  channels differ, groups does not divide them, or the kernel is larger than the
- * padded image;
- *            CLV_E_VALUE  a negative padding, stride, dilation or groups;  CLV_E_DTYPE
+ *            padded image;  CLV_E_VALUE  a negative padding, stride, dilation or groups;  CLV_E_DTYPE
  * Numerics   sums in f32, their order depends on the shapes and the device only.
  * Source     torch.nn.functional.conv2d.
  */

@@ -192,7 +192,7 @@ typedef struct clv_train_result {
 
 /** What came out of it so far. */
 CLV_API clv_train_result clv_trainer_result(const clv_trainer *trainer);
-/** The trainer's session, to read or save its parameters; borrowed. NULL before clv_trainer_run. */
+/** The trainer's session, to read or save its parameters; borrowed. Holds nothing before clv_trainer_run. */
 CLV_API clv_session *clv_trainer_session(const clv_trainer *trainer);
 
 #ifdef __cplusplus
