@@ -88,8 +88,7 @@ void clv__null_trace_reset(clv__bdevice *device) {
     pthread_mutex_unlock(&device->lock);
 }
 
-// ---- Devices
-// --------------------------------------------------------------------------------------------------------
+// ---- Devices ----------------------------------------------------------------------------------------------
 
 static clv_status startup(const clv_runtime_config *config, void **state, clv__error *error) {
     (void)config, (void)error;
@@ -139,8 +138,7 @@ static clv_status give_event(clv__bdevice *device, clv__bevent **event, clv__err
     return CLV_OK;
 }
 
-// ---- Buffers
-// --------------------------------------------------------------------------------------------------------
+// ---- Buffers ----------------------------------------------------------------------------------------------
 
 static clv_status buffer_create(clv__bdevice *device, size_t bytes, clv__error *error, clv__bbuffer **out) {
     *out = NULL;
@@ -243,8 +241,7 @@ static clv_status fill_buffer(clv__bdevice *device, clv__bbuffer *to, size_t off
     return CLV_OK;
 }
 
-// ---- Kernels
-// --------------------------------------------------------------------------------------------------------
+// ---- Kernels ----------------------------------------------------------------------------------------------
 
 static clv_status program_build(clv__bdevice *device, const char *source, const char *options,
                                 clv__error *error, clv__bprogram **out) {
@@ -344,8 +341,7 @@ static clv_status launch(clv__bdevice *device, clv__bkernel *kernel, clv__bevent
     return give_event(device, event, error);
 }
 
-// ---- Order
-// ----------------------------------------------------------------------------------------------------------
+// ---- Order ------------------------------------------------------------------------------------------------
 
 static clv_status wait_on_queue(clv__bdevice *device, clv__queue queue, clv__bevent *event,
                                 clv__error *error) {

@@ -12,8 +12,7 @@ enum { MIN_ALIGNMENT = 64 }; // kernels read float16 vectors from the start of a
 
 typedef clv_status (*tell_function)(void *user, const clv__found *found);
 
-// ---- Startup
-// --------------------------------------------------------------------------------------------------------
+// ---- Startup ----------------------------------------------------------------------------------------------
 
 /** Every line of `left_out` is `P=reason` or `*=reason`. */
 static bool left_out_is_well_formed(const char *lines) {
@@ -68,8 +67,7 @@ void clv__ocl_shutdown(void *opaque) {
     free(state);
 }
 
-// ---- Asking
-// ---------------------------------------------------------------------------------------------------------
+// ---- Asking -----------------------------------------------------------------------------------------------
 
 /** Questions to one device; the first answer that did not come is kept. */
 typedef struct asking {
@@ -222,8 +220,7 @@ static void describe(clv__ocl_state *state, cl_device_id id, clv__found *found) 
 #endif
 }
 
-// ---- Enumeration
-// ----------------------------------------------------------------------------------------------------
+// ---- Enumeration ------------------------------------------------------------------------------------------
 
 /** Tell a row that stands for a whole platform, with the reason why it cannot be used. */
 static clv_status tell_platform(int number, const char *name, const char *reason, tell_function tell,
@@ -353,8 +350,7 @@ clv_status clv__ocl_partition(void *opaque, void *whole, int parts, tell_functio
     return status;
 }
 
-// ---- Opening
-// --------------------------------------------------------------------------------------------------------
+// ---- Opening ----------------------------------------------------------------------------------------------
 
 clv_status clv__ocl_open(void *state, void *opaque, clv__error *error, clv__bdevice **out) {
     *out = NULL;

@@ -111,8 +111,7 @@ void clv__ocl_program_destroy(clv__bprogram *program) {
     free(program);
 }
 
-// ---- Kernels
-// --------------------------------------------------------------------------------------------------------
+// ---- Kernels ----------------------------------------------------------------------------------------------
 
 static cl_int set_arg(cl_kernel kernel, cl_uint i, const clv__barg *arg) {
     switch (arg->kind) {

@@ -5,8 +5,7 @@
 
 #include "opencl.h"
 
-// ---- Events
-// ---------------------------------------------------------------------------------------------------------
+// ---- Events -----------------------------------------------------------------------------------------------
 
 static clv__bevent *event_take(clv__bdevice *device, clv__queue queue) {
     pthread_mutex_lock(&device->event_lock);
@@ -62,8 +61,7 @@ static clv_status wait_list(clv__bdevice *device, clv__queue queue, const clv__b
     return CLV_OK;
 }
 
-// ---- Transfers
-// ------------------------------------------------------------------------------------------------------
+// ---- Transfers --------------------------------------------------------------------------------------------
 
 clv_status clv__ocl_write(clv__bdevice *device, clv__queue queue, clv__bbuffer *to, size_t offset,
                           size_t bytes, const void *source, clv__bevent *after, clv__bevent **event,
@@ -109,8 +107,7 @@ clv_status clv__ocl_fill(clv__bdevice *device, clv__bbuffer *to, size_t offset, 
     return CLV_OK;
 }
 
-// ---- Kernels
-// --------------------------------------------------------------------------------------------------------
+// ---- Kernels ----------------------------------------------------------------------------------------------
 
 clv_status clv__ocl_launch(clv__bdevice *device, clv__bkernel *kernel, clv__bevent **event,
                            clv__error *error) {
@@ -125,8 +122,7 @@ clv_status clv__ocl_launch(clv__bdevice *device, clv__bkernel *kernel, clv__beve
     return status;
 }
 
-// ---- Order
-// ----------------------------------------------------------------------------------------------------------
+// ---- Order ------------------------------------------------------------------------------------------------
 
 clv_status clv__ocl_wait_on_queue(clv__bdevice *device, clv__queue queue, clv__bevent *event,
                                   clv__error *error) {

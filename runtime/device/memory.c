@@ -31,8 +31,7 @@ void clv__ledger_destroy(clv__ledger *ledger) {
     pthread_mutex_destroy(&ledger->lock);
 }
 
-// ---- Booking; the lock is held
-// ------------------------------------------------------------------------------------
+// ---- Booking; the lock is held ----------------------------------------------------------------------------
 
 static void count_add(clv_memory_count *count, size_t bytes) {
     count->current += bytes;
@@ -105,8 +104,7 @@ static size_t largest_entries(const clv__ledger *ledger, clv_memory_entry *out, 
     return n;
 }
 
-// ---- Refusing
-// -----------------------------------------------------------------------------------------------------
+// ---- Refusing ---------------------------------------------------------------------------------------------
 
 /** Why `bytes`, in pieces of at most `largest`, do not fit now; CLV_OK if they do. Staging is host memory:
  * only budget. */
@@ -198,8 +196,7 @@ clv_status clv__memory_check(clv_device *device, size_t bytes, size_t largest, c
     return status;
 }
 
-// ---- Allocating
-// ---------------------------------------------------------------------------------------------------
+// ---- Allocating -------------------------------------------------------------------------------------------
 
 /** The memory itself, from the driver or from the host. */
 static clv_status take(clv_device *device, clv__memory *memory) {
@@ -267,8 +264,7 @@ void clv__memory_destroy(clv__memory *memory) {
     *memory = (clv__memory){0};
 }
 
-// ---- Public
-// -------------------------------------------------------------------------------------------------------
+// ---- Public -----------------------------------------------------------------------------------------------
 
 /** The ledger of a device that is only looked at; its lock is no part of what a reader sees. */
 static clv__ledger *ledger_of(const clv_device *device) {

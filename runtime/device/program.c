@@ -39,8 +39,7 @@ struct clv__program_store {
     size_t n_programs, programs_room;
 };
 
-// ---- Assembling
-// -----------------------------------------------------------------------------------------------------
+// ---- Assembling -------------------------------------------------------------------------------------------
 
 static const clv__kernel_source *find_source(const char *stem) {
     for (const clv__kernel_source *source = clv__kernel_sources; source->stem; source++) {
@@ -99,8 +98,7 @@ static void assemble(clv__text *out, const instance *instances, size_t n, const 
     }
 }
 
-// ---- Gathering
-// ------------------------------------------------------------------------------------------------------
+// ---- Gathering --------------------------------------------------------------------------------------------
 
 typedef struct gathering {
     instance *items;
@@ -158,8 +156,7 @@ static int program_count(const clv_device *device, size_t n_instances) {
     return n < 1 ? 1 : (int)n;
 }
 
-// ---- Building
-// -------------------------------------------------------------------------------------------------------
+// ---- Building ---------------------------------------------------------------------------------------------
 
 /** How far a build is; the callback is called under its lock. */
 typedef struct build_progress {

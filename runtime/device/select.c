@@ -26,8 +26,7 @@ void *clv__backend_state(clv_runtime *runtime, const clv__backend *backend) {
     return NULL;
 }
 
-// ---- The list
-// -------------------------------------------------------------------------------------------------------
+// ---- The list ---------------------------------------------------------------------------------------------
 
 typedef struct device_list {
     clv_device **items;
@@ -104,8 +103,7 @@ static void name_devices(device_list *list) {
     }
 }
 
-// ---- Specs
-// ----------------------------------------------------------------------------------------------------------
+// ---- Specs ------------------------------------------------------------------------------------------------
 
 /** Part of a text, trimmed. */
 typedef struct span {
@@ -230,8 +228,7 @@ static clv_status not_found(clv_runtime *runtime, const device_list *list, const
     return CLV_E_NOT_FOUND;
 }
 
-// ---- Partition and visibility
-// ---------------------------------------------------------------------------------------
+// ---- Partition and visibility -----------------------------------------------------------------------------
 
 /** The `=N` of a partition setting; 0 if malformed. */
 static int parts_of(span *spec) {
@@ -383,8 +380,7 @@ void clv__devices_forget(clv_runtime *runtime) {
     runtime->n_devices = runtime->room = 0;
 }
 
-// ---- Public
-// ---------------------------------------------------------------------------------------------------------
+// ---- Public -----------------------------------------------------------------------------------------------
 
 int clv_device_count(const clv_runtime *runtime) {
     return runtime ? (int)runtime->n_devices : 0;

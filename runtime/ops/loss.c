@@ -324,8 +324,7 @@ clv_tensor *clv_cross_entropy(clv_tensor *logits, clv_tensor *labels) {
     return clv__node_add(&clv__op_cross_entropy, NULL, (clv_tensor *[]){logits, labels}, 2, 0);
 }
 
-// ---- mean squared error
-// ---------------------------------------------------------------------------------------------
+// ---- mean squared error -----------------------------------------------------------------------------------
 
 static clv_status mse_pair(const clv__op_io *io, int x, clv__error *error) {
     CLV_TRY(clv__want_dtype(io, x, "x", CLV_DTYPE_F32, error));

@@ -32,8 +32,7 @@ static const norm_attrs *attrs_of(const clv__op_io *io) {
     return io->attrs;
 }
 
-// ---- shape rule
-// -----------------------------------------------------------------------------------------------------
+// ---- shape rule -------------------------------------------------------------------------------------------
 
 static clv_status want_channels(const clv__op_io *io, int i, const char *what, bool optional, int64_t C,
                                 clv__error *error) {
@@ -100,8 +99,7 @@ static clv_status backward_infer(clv__op_io *io, clv__error *error) {
     return CLV_OK;
 }
 
-// ---- kernels
-// --------------------------------------------------------------------------------------------------------
+// ---- kernels ----------------------------------------------------------------------------------------------
 
 /** The end of every kernel that makes statistics. */
 static void keep_args(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
@@ -299,8 +297,7 @@ static const clv__variant backward_variants[] = {{"plain", NULL, NULL, backward_
                                                  {"columns", columns_support, vector_rank, backward_columns},
                                                  {0}};
 
-// ---- references
-// -----------------------------------------------------------------------------------------------------
+// ---- references -------------------------------------------------------------------------------------------
 
 static void normalise(const clv__ref *ref, int64_t c, double mean, double rstd) {
     norm_sizes s = sizes_of(&ref->io->in[X].shape);
@@ -390,8 +387,7 @@ static int64_t per_channel(const clv__op_io *io) {
     return s.N * s.S;
 }
 
-// ---- samples
-// --------------------------------------------------------------------------------------------------------
+// ---- samples ----------------------------------------------------------------------------------------------
 
 static const struct norm_case {
     const char *label;
@@ -466,8 +462,7 @@ static bool backward_sample(int i, clv__sample *out) {
     return true;
 }
 
-// ---- descriptors
-// ----------------------------------------------------------------------------------------------------
+// ---- descriptors ------------------------------------------------------------------------------------------
 
 const clv__op clv__op_batch_norm_backward = {
     .name = "batch_norm_backward",

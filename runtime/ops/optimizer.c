@@ -20,8 +20,7 @@
 #include "graph/graph.h"
 #include "ops/lower.h"
 
-// ---- the caller's numbers
-// -------------------------------------------------------------------------------------------
+// ---- the caller's numbers ---------------------------------------------------------------------------------
 
 /** The decimal number the caller wrote: 0.999f means 0.999, not 0.99900001287. 1 - beta2 has lost 5e-5 of
  * itself otherwise. */
@@ -95,8 +94,7 @@ static void spread(clv__launch *launch, int64_t n, int64_t count) {
         clv__launch_chunks(launch, clv__ceil_div(n, count));
 }
 
-// ---- SGD
-// ------------------------------------------------------------------------------------------------------------
+// ---- SGD --------------------------------------------------------------------------------------------------
 
 typedef struct sgd_attrs {
     float momentum, undamped, weight_decay; // undamped: 1 - dampening
@@ -208,8 +206,7 @@ const clv__op clv__op_sgd_update = {
     .cost = update_cost,
 };
 
-// ---- Adam, AdamW
-// ----------------------------------------------------------------------------------------------------
+// ---- Adam, AdamW ------------------------------------------------------------------------------------------
 
 typedef struct adam_attrs {
     float beta1, rest1, beta2, rest2, eps; // rest: 1 - beta
@@ -429,8 +426,7 @@ const clv__op clv__op_clip_scale = {
     .sample = clip_sample,
 };
 
-// ---- building
-// -------------------------------------------------------------------------------------------------------
+// ---- building ---------------------------------------------------------------------------------------------
 
 static clv_status check(const clv_optimizer_config *c, const char **what, double *value) {
     const struct {

@@ -44,8 +44,7 @@ static clv_status backward_infer(clv__op_io *io, clv__error *error) {
     return infer(io, error);
 }
 
-// ---- kernels
-// --------------------------------------------------------------------------------------------------------
+// ---- kernels ----------------------------------------------------------------------------------------------
 
 static void tensors(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
     clv__arg_out(list, launch, 0);
@@ -98,8 +97,7 @@ static double vector_rank(const clv_device_info *device, const clv__op_io *io) {
 static const clv__variant variants[] = {
     {"plain", NULL, NULL, plain}, {"vector", vector_supports, vector_rank, vector}, {0}};
 
-// ---- references
-// -----------------------------------------------------------------------------------------------------
+// ---- references -------------------------------------------------------------------------------------------
 
 static void reference(const clv__ref *ref) {
     softmax_sizes s = sizes_of(ref->io);
@@ -145,8 +143,7 @@ static int64_t reduction(const clv__op_io *io) {
     return sizes_of(io).D;
 }
 
-// ---- samples
-// --------------------------------------------------------------------------------------------------------
+// ---- samples ----------------------------------------------------------------------------------------------
 
 static const struct softmax_case {
     const char *label;
@@ -196,8 +193,7 @@ static bool backward_sample(int i, clv__sample *out) {
     return true;
 }
 
-// ---- descriptors
-// ----------------------------------------------------------------------------------------------------
+// ---- descriptors ------------------------------------------------------------------------------------------
 
 static const int log_form; // .data of the log ops points here
 

@@ -59,8 +59,7 @@ static unsigned char *counting(size_t n, unsigned start) {
     return data;
 }
 
-// ---- Memory
-// ---------------------------------------------------------------------------------------------------------
+// ---- Memory -----------------------------------------------------------------------------------------------
 
 static void write_then_read(void **state) {
     subject *s = subject_of(state);
@@ -156,8 +155,7 @@ static void copy_and_fill(void **state) {
     free(other);
 }
 
-// ---- Order
-// ----------------------------------------------------------------------------------------------------------
+// ---- Order ------------------------------------------------------------------------------------------------
 
 static void queues_keep_order(void **state) {
     subject *s = subject_of(state);
@@ -251,8 +249,7 @@ static void events_know_the_time(void **state) {
     free(in);
 }
 
-// ---- Kernels
-// --------------------------------------------------------------------------------------------------------
+// ---- Kernels ----------------------------------------------------------------------------------------------
 
 static const char kernels[] =
     "__kernel void scale(__global float *restrict y, __global const float *restrict x, int n, float a) {\n"
@@ -509,8 +506,7 @@ static void binaries_come_back(void **state) {
     free(binary);
 }
 
-// ---- Optional verbs
-// -------------------------------------------------------------------------------------------------
+// ---- Optional verbs ---------------------------------------------------------------------------------------
 
 static void add_up(void *context, void *const *pointers) {
     const int *a = pointers[0], *n = context;
@@ -604,8 +600,7 @@ static void null_records_commands(void **state) {
     s->backend->buffer_destroy(a);
 }
 
-// ---- Every case on every device
-// -------------------------------------------------------------------------------------
+// ---- Every case on every device ---------------------------------------------------------------------------
 
 /** Which devices a case is for. */
 typedef enum case_for { ALL, KERNELS, REAL_KERNELS, HOST, RECORDERS } case_for;
