@@ -67,6 +67,7 @@ cmp -s c goodc || fail "a full disk changed the checkpoint that was there"
 expect 1 "folder 'nowhere'" train --save nowhere/w.safetensors
 expect 1 "folder 'nowhere'" train --checkpoint nowhere/c
 expect 1 "it is a folder" train --save idx
+expect 1 "folder 'nowhere'" "$cleave" run --model linear --device host --weights good --input x.npy --output nowhere/o.npy
 expect 1 "nowhere" train --log nowhere/log
 if [ -w /dev/full ]; then
     expect 1 "/dev/full" train --log /dev/full

@@ -44,6 +44,10 @@ expect 2 "belong together" "$cleave" train --images x.npy
 expect 2 "not both" "$cleave" train fashion-mnist --images x.npy --labels y.npy
 expect 2 "--weights and --resume" "$cleave" train fashion-mnist --weights a --resume b
 expect 2 "--checkpoint-every needs --checkpoint" "$cleave" train fashion-mnist --checkpoint-every 5
+expect 2 "--momentum is of the optimizers sgd" "$cleave" train fashion-mnist --optimizer adam --momentum 0.9
+expect 2 "--nesterov is of the optimizers sgd" "$cleave" train fashion-mnist --optimizer adamw --nesterov
+expect 2 "--nesterov needs a momentum" "$cleave" train fashion-mnist --optimizer sgd --nesterov
+expect 2 "--gamma is of the schedule step" "$cleave" train fashion-mnist --schedule cosine --gamma 0.5
 expect 2 "list or clear" "$cleave" cache
 expect 2 "not 'empty'" "$cleave" cache empty
 

@@ -75,6 +75,9 @@ int cli_fail_status(clv_runtime *runtime, clv_status status);
 const char *cli_bytes(uint64_t bytes);
 /** Print the object and a line end to stdout, and take it. EXIT_FAILED if stdout cannot be written. */
 int cli_print_json(json_t *object);
+/** Better before the work than after it: is there a folder where the file can be made? Prints and returns EXIT_FAILED if
+ *  not. NULL is fine. */
+int cli_check_target(const char *path);
 /** Flush stdout; EXIT_FAILED and a sentence if it cannot be written. */
 int cli_finish_output(void);
 /** A JSON number, or null for what JSON has no number for. */
@@ -154,6 +157,8 @@ const clv_model *cli_model(const char *name);
 
 // ---- recipes.c: how a model is trained unless the options say otherwise -------------------------------------------
 
+/** Do the options for optimizer and schedule belong to those that are used? Prints and returns EXIT_USAGE if not. */
+int cli_check_recipe(const cli_args *args, const clv_model *model);
 /** Optimizer, learning rate and schedule from options and recipe. */
 void cli_recipe(const cli_args *args, const clv_model *model, clv_train_config *config);
 

@@ -9,8 +9,9 @@ static int check_images(cli_session *session, const clv_model *model, const clv_
         return cli_fail(EXIT_FAILED, "'%s' holds %s, and images must be float32", path,
                         clv_array_type_name(images->type));
     int64_t wanted = model->input[0] * model->input[1] * model->input[2];
-    int64_t n = images->shape.rank > 0 ? images->shape.dims[0] : 0;
-    if (n < 1 || clv_shape_numel(&images->shape) != n * wanted)
+    int64_t n = images->shape.rank > 0 ? images->shape.dims[0] : 1;
+    if (n == 0) return cli_fail(EXIT_FAILED, "'%s' holds no images", path);
+    if (images->shape.rank < 1 || clv_shape_numel(&images->shape) != n * wanted)
         return cli_fail(EXIT_FAILED, "'%s' has shape %s; model '%s' wants [N,%lld,%lld,%lld]", path,
                         clv_shape_text(&images->shape, text, sizeof text), model->name, (long long)model->input[0],
                         (long long)model->input[1], (long long)model->input[2]);
@@ -59,9 +60,11 @@ int cmd_run(const cli_args *args) {
     if (!args->weights) return cli_fail(EXIT_USAGE, "which weights? --weights wants a .safetensors file");
     if (!args->input) return cli_fail(EXIT_USAGE, "on what? --input wants an .npy file");
     if (!args->output) return cli_fail(EXIT_USAGE, "where to? --output wants the name of an .npy file");
+    int code = cli_check_target(args->output);
+    if (code != EXIT_DONE) return code;
     cli_session session;
     cli_start_early(args, true, &session);
-    int code = cli_start(&session);
+    code = cli_start(&session);
     if (code != EXIT_DONE) return code;
     clv_array images = {0}, logits = {0};
     code = run(&session, model, &images, &logits);

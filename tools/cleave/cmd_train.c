@@ -4,8 +4,6 @@
 
 #include <errno.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 /** What the callbacks of a training need. */
 typedef struct train_job {
@@ -99,8 +97,9 @@ static void print_result(const train_job *job, const clv_trainer *trainer) {
     if (result.evaluated)
         printf("test accuracy %.4f (%lld of %lld)\n", result.test.accuracy, (long long)result.test.correct,
                (long long)result.test.count);
-    printf("train loss %.4f after %lld steps\n", result.train_loss, (long long)result.steps);
-    printf("%.0f images/s, %.2f ms a step (median)\n", result.images_per_second, result.step_ms);
+    printf("train loss %.4f after %lld step%s\n", result.train_loss, (long long)result.steps, result.steps == 1 ? "" : "s");
+    if (result.step_ms > 0) // the first step of a process is not timed
+        printf("%.0f images/s, %.2f ms a step (median)\n", result.images_per_second, result.step_ms);
     printf("%.1f s in all, of which %.2f s to the first step (programs: %d in %.2f s, %d from the cache)\n",
            cli_seconds(), job->startup, programs.programs, programs.seconds, programs.cache_hits);
     cli_memory_table(stdout, job->session->device, clv_trainer_memory(trainer).predicted_peak_bytes);
@@ -175,23 +174,6 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
     return code;
 }
 
-/** Better now than after hours of training: is there a folder that can be written, for each file to be made? */
-static int check_targets(const cli_args *args) {
-    const char *targets[] = {args->save, args->checkpoint, args->dump_gradients};
-    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
-        if (!targets[i]) continue;
-        char folder[4096] = ".";
-        const char *slash = strrchr(targets[i], '/');
-        struct stat what;
-        if (slash) snprintf(folder, sizeof folder, "%.*s", slash > targets[i] ? (int)(slash - targets[i]) : 1, targets[i]);
-        if (access(folder, W_OK | X_OK))
-            return cli_fail(EXIT_FAILED, "'%s' cannot be written: folder '%s': %s", targets[i], folder, strerror(errno));
-        if (!stat(targets[i], &what) && S_ISDIR(what.st_mode))
-            return cli_fail(EXIT_FAILED, "'%s' cannot be written: it is a folder", targets[i]);
-    }
-    return EXIT_DONE;
-}
-
 int cmd_train(const cli_args *args) {
     int code = cli_check_source(args);
     if (code != EXIT_DONE) return code;
@@ -201,7 +183,9 @@ int cmd_train(const cli_args *args) {
         return cli_fail(EXIT_USAGE, "--weights and --resume both say where to begin; give one of them");
     if (args->checkpoint_every && !args->checkpoint)
         return cli_fail(EXIT_USAGE, "--checkpoint-every needs --checkpoint FILE");
-    code = check_targets(args);
+    code = cli_check_recipe(args, model);
+    const char *targets[] = {args->save, args->checkpoint, args->dump_gradients};
+    for (size_t i = 0; code == EXIT_DONE && i < sizeof targets / sizeof *targets; i++) code = cli_check_target(targets[i]);
     if (code != EXIT_DONE) return code;
     cli_session session;
     cli_source source;

@@ -244,7 +244,9 @@ void cli_manual(FILE *out) {
     fprintf(out, ".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage, 130 interrupted after saving.\n"
                  ".SH ENVIRONMENT\n.TP\n.B CLEAVE_VISIBLE_DEVICES\nDevices the process sees: indices or names, "
                  "with commas.\n.TP\n.B CLEAVE_PARTITION\nDevices to split: cpu:0=2.\n.TP\n.B CLEAVE_CACHE_DIR\n"
-                 "Where compiled programs are kept.\n.TP\n.B NO_COLOR\nNo colours on a terminal.\n");
+                 "Where compiled programs are kept.\n.TP\n.B CLEAVE_DATA_DIR\nWhere datasets are.\n"
+                 ".TP\n.B CLEAVE_VARIANTS\nPins how ops are computed: matmul=plain.\n"
+                 ".TP\n.B CLEAVE_DEBUG\n1 devices, 2 launches, 3 the plan, 4 kernel sources.\n.TP\n.B NO_COLOR\nNo colours on a terminal.\n");
 }
 
 void cli_completion(FILE *out) {

@@ -40,10 +40,30 @@ static void set_optimizer(const cli_args *args, const char *name, clv_train_conf
     config->lr = optimizers[i].lr;
 }
 
-void cli_recipe(const cli_args *args, const clv_model *model, clv_train_config *config) {
-    recipe_row recipe = {.optimizer = "adam", .lr = 0.001, .schedule = "constant"};
+static recipe_row recipe_of(const clv_model *model) {
     for (size_t i = 0; i < sizeof recipes / sizeof *recipes; i++)
-        if (!strcmp(recipes[i].model, model->name)) recipe = recipes[i];
+        if (!strcmp(recipes[i].model, model->name)) return recipes[i];
+    return (recipe_row){.optimizer = "adam", .lr = 0.001, .schedule = "constant"};
+}
+
+int cli_check_recipe(const cli_args *args, const clv_model *model) {
+    recipe_row recipe = recipe_of(model);
+    const char *optimizer = args->optimizer ? args->optimizer : recipe.optimizer;
+    const char *schedule = args->schedule ? args->schedule : recipe.schedule;
+    bool momentum = !strcmp(optimizer, "momentum"), sgd = momentum || !strcmp(optimizer, "sgd");
+    if (!sgd && (args->given_momentum || args->nesterov))
+        return cli_fail(EXIT_USAGE, "--%s is of the optimizers sgd and momentum, and this is %s; add --optimizer momentum",
+                        args->given_momentum ? "momentum" : "nesterov", optimizer);
+    if (args->nesterov && (args->given_momentum ? args->momentum == 0 : !momentum))
+        return cli_fail(EXIT_USAGE, "--nesterov needs a momentum; add --momentum X");
+    if (strcmp(schedule, "step") && (args->step_size || args->gamma > 0))
+        return cli_fail(EXIT_USAGE, "--%s is of the schedule step, and this is %s; add --schedule step",
+                        args->step_size ? "step-size" : "gamma", schedule);
+    return EXIT_DONE;
+}
+
+void cli_recipe(const cli_args *args, const clv_model *model, clv_train_config *config) {
+    recipe_row recipe = recipe_of(model);
     const char *optimizer = args->optimizer ? args->optimizer : recipe.optimizer;
     set_optimizer(args, optimizer, config);
     if (!strcmp(optimizer, recipe.optimizer)) config->lr = recipe.lr;

@@ -2,10 +2,12 @@
 // What a person or a script reads: sentences on stderr, JSON and tables on stdout, a progress bar on a terminal.
 #include "cli.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int cli_fail(int code, const char *format, ...) {
@@ -34,6 +36,19 @@ const char *cli_bytes(uint64_t bytes) {
     while (number >= 1024 && unit < 6) number /= 1024, unit++;
     snprintf(text, sizeof texts[0], unit ? "%.1f %s" : "%.0f %s", number, units[unit]);
     return text;
+}
+
+int cli_check_target(const char *path) {
+    if (!path) return EXIT_DONE;
+    char folder[4096] = ".";
+    const char *slash = strrchr(path, '/');
+    struct stat what;
+    if (slash) snprintf(folder, sizeof folder, "%.*s", slash > path ? (int)(slash - path) : 1, path);
+    if (access(folder, W_OK | X_OK))
+        return cli_fail(EXIT_FAILED, "'%s' cannot be written: folder '%s': %s", path, folder, strerror(errno));
+    if (!stat(path, &what) && S_ISDIR(what.st_mode))
+        return cli_fail(EXIT_FAILED, "'%s' cannot be written: it is a folder", path);
+    return EXIT_DONE;
 }
 
 int cli_finish_output(void) {
