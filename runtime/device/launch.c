@@ -13,7 +13,7 @@ static clv__launch *append(clv__launches *list) {
     if (clv__grow(&list->items, &list->room, list->n + 1, sizeof *list->items))
         launch = &list->items[list->n++];
     else
-        list->failed = true;
+        list->failed = list->out_of_memory = true;
     memset(launch, 0, sizeof *launch);
     return launch;
 }

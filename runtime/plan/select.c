@@ -146,9 +146,11 @@ clv_status clv__plan_select(clv_plan *plan) {
             at->variant->lower(&at->launches, &node->io);
         }
         if (at->launches.failed) {
-            CLV_FAIL(clv__plan_error(plan), CLV_E_UNSUPPORTED,
-                     "%s '%s': variant '%s' could not write down its launches (memory, or a size past int)",
-                     node->io.op->name, node->layer, at->variant ? at->variant->name : "reference");
+            bool memory = at->launches.out_of_memory;
+            CLV_FAIL(clv__plan_error(plan), memory ? CLV_E_HOST_MEMORY : CLV_E_UNSUPPORTED,
+                     "%s '%s': variant '%s' could not write down its launches: %s", node->io.op->name, node->layer,
+                     at->variant ? at->variant->name : "reference",
+                     memory ? "no host memory" : "a size is past int, or there are too many arguments");
         }
     }
     return CLV_OK;

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every allocation fails once: building, differentiating, planning and running a small training on the host, and checking
+// an op. Each time there is a status with a sentence, nothing crashes, and nothing leaks (the sanitizers look). Without a
+// fault the result is right. The linker sends the library's calls here (see CMakeLists.txt).
+#include <stdatomic.h>
+
+#include "cleave/check.h"
+#include "cleave/nn.h"
+#include "cleave/optim.h"
+#include "cleave/plan.h"
+#include "harness/harness.h"
+
+static atomic_int left; // the left-th allocation from now on fails; 0 or less: none
+static atomic_bool failed;
+
+static bool fails(void) {
+    if (atomic_fetch_sub(&left, 1) != 1) return false;
+    atomic_store(&failed, true);
+    return true;
+}
+
+#define WRAP(type, name, parameters, arguments)                              \
+    type __real_##name parameters;                                           \
+    type __wrap_##name parameters;                                           \
+    type __wrap_##name parameters { return fails() ? NULL : __real_##name arguments; }
+
+WRAP(void *, malloc, (size_t n), (n))
+WRAP(void *, calloc, (size_t n, size_t size), (n, size))
+WRAP(void *, realloc, (void *old, size_t n), (old, n))
+WRAP(void *, aligned_alloc, (size_t alignment, size_t n), (alignment, n))
+WRAP(char *, strdup, (const char *text), (text))
+
+static clv_device *device; // of the runtime at hand
+
+#define TRY(expression)                      \
+    do {                                     \
+        status = (expression);               \
+        if (status != CLV_OK) goto done;     \
+    } while (0)
+
+static clv_status train_two_steps(clv_runtime *runtime) {
+    clv_graph *graph = NULL;
+    clv_plan *plan = NULL;
+    clv_session *session = NULL;
+    clv_run *run = NULL;
+    clv_status status;
+    float x[4 * 9] = {1, 2, 3}, hyper[CLV_HYPER_VALUES], loss = 0;
+    int32_t labels[4] = {0, 1, 2, 0};
+    int64_t ticket;
+    const clv_optimizer_config adam = {.kind = CLV_ADAM, .clip_norm = 1};
+    TRY(clv_graph_create(runtime, &graph));
+    clv_graph_set_training(graph, true);
+    clv_tensor *in = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(4, 1, 3, 3));
+    clv_tensor *classes = clv_input(graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(4));
+    clv_tensor *h = clv_nn_conv2d(in, "conv", 2, &(clv_nn_conv2d_config){.kernel = {2}});
+    h = clv_nn_dropout(clv_relu(clv_nn_batch_norm(h, "norm", NULL)), 0.1f);
+    clv_tensor *mean = clv_cross_entropy(clv_nn_linear(clv_flatten(h, 1), "fc", 3, NULL), classes);
+    clv_output(mean, "loss");
+    clv_backward(mean);
+    clv_optimizer_add(graph, &adam);
+    TRY(clv_graph_status(graph));
+    TRY(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan));
+    TRY(clv_session_create(runtime, &(clv_session_config){.seed = 1}, &session));
+    TRY(clv_run_create(session, plan, &run));
+    TRY(clv_run_feed(run, in, x, sizeof x));
+    TRY(clv_run_feed(run, classes, labels, sizeof labels));
+    for (int step = 1; step <= 2; step++) {
+        clv_optimizer_hyper_values(&adam, step, 0.1, hyper);
+        TRY(clv_run_feed(run, clv_optimizer_hyper(graph), hyper, sizeof hyper));
+        TRY(clv_run_step(run, &ticket));
+    }
+    TRY(clv_run_fetch(run, ticket, mean, &loss, sizeof loss));
+    if (!(loss > 0 && loss < 5)) status = CLV_E_INTERNAL;
+done:
+    clv_run_destroy(run);
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+    return status;
+}
+
+static clv_status check_an_op(clv_runtime *runtime) {
+    clv_check_report *report = NULL;
+    clv_status status = clv_check(runtime, device, &(clv_check_config){.op = "softmax", .quick = true}, &report);
+    // A case that could not run has failed, and said so.
+    if (status == CLV_OK && report->failed) status = CLV_E_HOST_MEMORY;
+    if (status == CLV_OK && report->cases == 0) status = CLV_E_INTERNAL;
+    clv_check_report_destroy(report);
+    return status;
+}
+
+static void every_allocation(clv_status (*work)(clv_runtime *runtime)) {
+    for (int n = 1;; n++) {
+        clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
+        assert_status(clv_device_find(runtime, "host", &device), CLV_OK, runtime);
+        atomic_store(&failed, false);
+        atomic_store(&left, n);
+        clv_status status = work(runtime);
+        atomic_store(&left, 0);
+        bool hit = atomic_load(&failed);
+        if (!hit) assert_status(status, CLV_OK, runtime);
+        // A fault may be survived (the name of a log line); otherwise it is told as what it is. The memory of the host device
+        // is host memory.
+        if (hit && status != CLV_OK && status != CLV_E_DEVICE_MEMORY) {
+            if (status != CLV_E_HOST_MEMORY) print_message("allocation %d:\n", n);
+            assert_status(status, CLV_E_HOST_MEMORY, runtime);
+            assert_true(strlen(clv_runtime_error(runtime)) > 10);
+        }
+        uint64_t held = clv_device_memory(device).all.current;
+        clv_runtime_destroy(runtime);
+        assert_int_equal(held, 0);
+        if (!hit) {
+            print_message("%d allocations, each failed once\n", n - 1);
+            return;
+        }
+    }
+}
+
+static void training(void **state) {
+    (void)state;
+    every_allocation(train_two_steps);
+}
+
+static void checking(void **state) {
+    (void)state;
+    every_allocation(check_an_op);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(training), cmocka_unit_test(checking)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
