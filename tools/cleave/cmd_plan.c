@@ -149,9 +149,35 @@ static json_t *shape_json(const clv_shape *shape) {
     return dims;
 }
 
-static int print_json(const plan_job *job, const clv_plan *plan, const plan_rows *rows, int64_t batch, int64_t largest) {
-    clv_plan_memory memory = clv_plans_memory(&(clv_plan *){(clv_plan *)plan}, 1);
-    json_t *layers = json_array(), *categories = json_object();
+static json_t *devices_json(clv_plan *plan) {
+    json_t *devices = json_array();
+    for (int d = 0; d < clv_plan_device_count(plan); d++) {
+        clv_plan_memory memory = clv_plans_memory_on(&plan, 1, clv_plan_device_get(plan, d));
+        json_t *categories = json_object();
+        for (int i = 0; i < CLV_CATEGORIES; i++)
+            json_object_set_new(categories, clv_category_name((clv_category)i),
+                                json_integer((json_int_t)memory.category[i]));
+        json_array_append_new(devices, json_pack("{s:s, s:I, s:o}", "device", clv_device_get_info(memory.device)->name,
+                                                 "predicted_peak_bytes", (json_int_t)memory.predicted_peak_bytes,
+                                                 "categories", categories));
+    }
+    return devices;
+}
+
+static json_t *transfers_json(const clv_plan *plan) {
+    json_t *transfers = json_array();
+    for (int i = 0; i < clv_plan_transfer_count(plan); i++) {
+        clv_plan_transfer transfer = clv_plan_transfer_get(plan, i);
+        json_array_append_new(transfers, json_pack("{s:s, s:s, s:s, s:I}", "from",
+                                                   clv_device_get_info(transfer.from)->name, "to",
+                                                   clv_device_get_info(transfer.to)->name, "tensor", transfer.tensor,
+                                                   "bytes", (json_int_t)transfer.bytes));
+    }
+    return transfers;
+}
+
+static int print_json(const plan_job *job, clv_plan *plan, const plan_rows *rows, int64_t batch, int64_t largest) {
+    json_t *layers = json_array();
     for (int i = 0; i < rows->n; i++) {
         const plan_row *row = &rows->items[i];
         json_array_append_new(layers, json_pack("{s:s, s:s, s:s, s:s, s:o, s:I, s:I, s:f}", "name", row->name, "op",
@@ -160,22 +186,27 @@ static int print_json(const plan_job *job, const clv_plan *plan, const plan_rows
                                                 "parameters", (json_int_t)row->parameters, "bytes",
                                                 (json_int_t)row->bytes, "flops", row->flops));
     }
-    for (int i = 0; i < CLV_CATEGORIES; i++)
-        json_object_set_new(categories, clv_category_name((clv_category)i),
-                            json_integer((json_int_t)memory.category[i]));
-    return cli_print_json(json_pack(
-        "{s:s, s:I, s:b, s:o, s:[{s:s, s:I, s:o}], s:[], s:I}", "model", job->model->name, "batch", (json_int_t)batch,
-        "train", job->session->args->train, "layers", layers, "devices", "device",
-        clv_device_get_info(memory.device)->name, "predicted_peak_bytes", (json_int_t)memory.predicted_peak_bytes,
-        "categories", categories, "transfers", "largest_batch", (json_int_t)largest));
+    return cli_print_json(json_pack("{s:s, s:I, s:b, s:o, s:o, s:o, s:I}", "model", job->model->name, "batch",
+                                    (json_int_t)batch, "train", job->session->args->train, "layers", layers, "devices",
+                                    devices_json(plan), "transfers", transfers_json(plan), "largest_batch",
+                                    (json_int_t)largest));
 }
 
-static int print_table(const plan_job *job, const clv_plan *plan, const plan_rows *rows, int64_t batch, int64_t largest) {
-    clv_plan_memory memory = clv_plans_memory(&(clv_plan *){(clv_plan *)plan}, 1);
+static void print_memory(clv_plan *plan, clv_device *device) {
+    clv_plan_memory memory = clv_plans_memory_on(&plan, 1, device);
+    printf("memory on %s\n", clv_device_get_info(device)->name);
+    for (int i = 0; i < CLV_CATEGORIES; i++)
+        if (memory.category[i])
+            printf("  %-12s %12s\n", clv_category_name((clv_category)i), cli_bytes(memory.category[i]));
+    printf("  %-12s %12s   (%" PRIu64 " bytes)\n", "peak", cli_bytes(memory.predicted_peak_bytes),
+           memory.predicted_peak_bytes);
+}
+
+static int print_table(const plan_job *job, clv_plan *plan, const plan_rows *rows, int64_t batch, int64_t largest) {
     int64_t parameters = 0;
     double flops = 0;
     printf("%s of '%s', batch %" PRId64 ", on %s\n\n", job->session->args->train ? "a training step" : "a forward pass",
-           job->model->name, batch, clv_device_get_info(memory.device)->name);
+           job->model->name, batch, clv_device_get_info(clv_plan_device(plan))->name);
     printf("%-16s %-20s %-10s %-20s %12s %12s %12s\n", "layer", "op", "variant", "output", "parameters", "bytes",
            "Mflop");
     for (int i = 0; i < rows->n; i++) {
@@ -188,12 +219,12 @@ static int print_table(const plan_job *job, const clv_plan *plan, const plan_row
         flops += row->flops;
     }
     printf("%-16s %-20s %-10s %-20s %12" PRId64 " %12s %12.2f\n\n", "total", "", "", "", parameters, "", flops / 1e6);
-    printf("memory on %s\n", clv_device_get_info(memory.device)->name);
-    for (int i = 0; i < CLV_CATEGORIES; i++)
-        if (memory.category[i])
-            printf("  %-12s %12s\n", clv_category_name((clv_category)i), cli_bytes(memory.category[i]));
-    printf("  %-12s %12s   (%" PRIu64 " bytes)\n", "peak", cli_bytes(memory.predicted_peak_bytes),
-           memory.predicted_peak_bytes);
+    for (int i = 0; i < clv_plan_transfer_count(plan); i++) {
+        clv_plan_transfer transfer = clv_plan_transfer_get(plan, i);
+        printf("%s goes from %s to %s, %s a step\n", transfer.tensor, clv_device_get_info(transfer.from)->name,
+               clv_device_get_info(transfer.to)->name, cli_bytes(transfer.bytes));
+    }
+    for (int d = 0; d < clv_plan_device_count(plan); d++) print_memory(plan, clv_plan_device_get(plan, d));
     printf("largest batch that fits: %" PRId64 "\n", largest);
     return cli_finish_output();
 }
