@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // to: the same values on another device. The plan carries them; the op itself is a view of what arrived.
+#include <stdio.h>
+
 #include "cleave/ops.h"
 #include "graph/op.h"
 
@@ -22,6 +24,8 @@ static bool to_sample(int i, clv__sample *sample) {
     sample->n_in = 1;
     sample->in[0] = clv__f32(shapes[i]);
     sample->quick = i == 1;
+    char text[64];
+    snprintf(sample->label, sizeof sample->label, "x %s", clv_shape_text(&shapes[i], text, sizeof text));
     return true;
 }
 
