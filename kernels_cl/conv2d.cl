@@ -44,6 +44,8 @@
 // Macros
 //   KERNEL(name)    how entries and helpers are named; default name
 //   ACT(x)          epilogue of conv2d_plain and conv2d_tile, on float and on vectors; default (x)
+//   TILE            1: with the CPU-class entries (pack, tile, sum), the default; 0: without, for devices that
+//                   never run them and would compile them all the same
 //   VW              lanes of a vector: 4, 8 or 16; default 16
 //   MR, NV          register tile of conv2d_tile, rows and vectors: MR 4 or 8, NV 3; default 8 x 3 for VW 16,
 //                   else 4 x 3
@@ -57,6 +59,9 @@
 #endif
 #ifndef ACT
 #define ACT(x) (x)
+#endif
+#ifndef TILE
+#define TILE 1
 #endif
 #ifndef VW
 #define VW 16
@@ -199,6 +204,8 @@ __kernel void KERNEL(conv2d_backward_weight_add)(__global float *restrict dw,
 }
 
 // ---------------------------------------------------------------- CPU-class: forward, backward by the input
+
+#if TILE
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(conv2d_pack)(__global float *restrict packed, __global const float *restrict weight, int G, int M,
@@ -461,6 +468,7 @@ KERNEL(conv2d_backward_weight_sum)(__global float *restrict dw, __global const f
             LOOP for (int i = 0; i < min(VW, O - l); i++) dw[(g * O + l + i) * K + k] = t[i];
         }
 }
+#endif // TILE
 
 #undef CAT_
 #undef CAT

@@ -32,6 +32,8 @@
 //                  else 6 x 2
 //   MC, NC, KC     largest block a task packs: default 8*MR, 256, 256. Local memory: 4 * (MC/MR*PA*KC + KC*NC
 //                  + MR*NV*VW) bytes, where PA is MR rounded up to a multiple of VW
+//   TILE           1: with the CPU-class entries, the default; 0: without, for devices that never run them and
+//                  would compile them all the same
 //   WG, TM, TN, TK work-group edge, rows and columns an item, depth of a tile: default 16, 4, 4, 16.
 //                  Local memory: 4 * TK * (WG*TM + 1 + WG*TN + 1) bytes
 //
@@ -43,6 +45,9 @@
 #endif
 #ifndef ACT
 #define ACT(x) (x)
+#endif
+#ifndef TILE
+#define TILE 1
 #endif
 #ifndef VW
 #define VW 16
@@ -182,6 +187,8 @@ KERNEL(matmul_local)(__global float *restrict c, __global const float *restrict 
 }
 
 // ---------------------------------------------------------------- CPU-class
+
+#if TILE
 
 #define LOOP _Pragma("clang loop vectorize(disable) unroll(disable)")
 // One round of the perfect shuffle of VW vectors; log2(VW) rounds transpose a VW x VW block.
@@ -342,6 +349,7 @@ __kernel void KERNEL(matmul_sum)(__global float *restrict c, __global const floa
         c[i] = ACT(v);
     }
 }
+#endif // TILE
 
 #undef CAT_
 #undef CAT

@@ -310,6 +310,7 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
     bool forward = io->op == &clv__op_conv2d;
     clv__launch *launch =
         clv__launch_kernel(list, "conv2d", forward ? "conv2d_plain" : "conv2d_backward_input_plain");
+    clv__tile_define(list, launch);
     clv__arg_out(list, launch, 0);
     clv__arg_in(list, launch, 0);
     clv__arg_in(list, launch, 1);
@@ -333,6 +334,7 @@ static void plain_lower_weight(clv__launches *list, const clv__op_io *io) {
     size_t part = bytes ? clv__launch_workspace(list, bytes) : 0;
 
     clv__launch *launch = clv__launch_kernel(list, "conv2d", "conv2d_backward_weight_plain");
+    clv__tile_define(list, launch);
     if (bytes)
         clv__arg_workspace(list, launch, part, bytes);
     else
@@ -346,6 +348,7 @@ static void plain_lower_weight(clv__launches *list, const clv__op_io *io) {
     if (!bytes) return;
 
     launch = clv__launch_kernel(list, "conv2d", "conv2d_backward_weight_add");
+    clv__tile_define(list, launch);
     clv__arg_out(list, launch, 0);
     clv__arg_workspace(list, launch, part, bytes);
     clv__arg_i32(list, launch, size);

@@ -112,6 +112,7 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
     product p = product_of(io);
     if (is_empty(&p)) return;
     clv__launch *launch = clv__launch_kernel(list, "matmul", "matmul_plain");
+    clv__tile_define(list, launch);
     clv__arg_out(list, launch, 0);
     add_arguments(list, launch, &p);
     clv__launch_grid(launch, (size_t)(p.batch * p.m * p.n), 0);
@@ -141,6 +142,7 @@ static void local_lower(clv__launches *list, const clv__op_io *io) {
     product p = product_of(io);
     if (is_empty(&p)) return;
     clv__launch *launch = clv__launch_kernel(list, "matmul", "matmul_local");
+    clv__tile_define(list, launch);
     clv__arg_out(list, launch, 0);
     add_arguments(list, launch, &p);
     clv__launch_grid3(launch, (size_t)clv__div_up(p.n, LOCAL_TILE) * LOCAL_GROUP,
@@ -299,6 +301,7 @@ static void library_lower(clv__launches *list, const clv__op_io *io) {
     launch->gemm.alpha = 1;
     if (!p.bias) return;
     launch = clv__launch_kernel(list, "matmul", "matmul_bias");
+    clv__tile_define(list, launch);
     clv__arg_out(list, launch, 0);
     clv__arg_in(list, launch, 2);
     clv__arg_i32(list, launch, p.batch * p.m * p.n);

@@ -28,6 +28,18 @@ static inline uint64_t clv__tile_local_bytes(const clv_device_info *device) {
     return device->local_bytes / 2;
 }
 
+/**
+ * For launches of a kernel file's other entries: leave the CPU-class ones out (TILE) unless the device runs them with the
+ * file's own defaults, when one compiled instance serves all. Drivers compile what nobody calls: minutes on some, and
+ * on others a refusal, as the tiles' local arrays are larger than a GPU's local memory.
+ */
+static inline void clv__tile_define(clv__launches *list, clv__launch *launch) {
+    const clv_device_info *device = list->device;
+    bool shared = clv__cpu_class(device) && device->loop_turns == 0 && clv__tile_lanes(device) == 16 &&
+                  clv__tile_local_bytes(device) >= (1u << 20);
+    if (!shared) clv__launch_define(list, launch, "TILE", "%d", 0);
+}
+
 /** Size of a block when n is cut into equal ones of whole units, none larger than `most`, a multiple of unit. */
 static inline int64_t clv__even_block(int64_t n, int64_t unit, int64_t most) {
     int64_t units = clv__div_up(n, unit), blocks = clv__div_up(units, most / unit);
