@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cleave/ops.h"
+#include "ops/long_axis.h"
 #include "ops/lower.h"
 
 enum { CHUNK = 1024, WIDE_CHUNK = 8192 };
@@ -124,7 +125,7 @@ static clv_status ce_backward_infer(clv__op_io *io, clv__error *error) {
 
 static bool rows_support(const clv_device_info *device, const clv__op_io *io) {
     class_sizes s = sizes_of(&io->in[io->n_in == 2 ? 0 : 1].shape);
-    return clv__cpu_class(device) && s.inner == 1 && s.C >= 32;
+    return clv__cpu_class(device) && s.inner == 1 && s.C >= 32 && clv__loops_fit(device, s.C / 16 * 2 + 64);
 }
 
 static void ce_mean(clv__launches *list, const class_sizes *s) {
@@ -143,7 +144,10 @@ static void ce_mean(clv__launches *list, const class_sizes *s) {
 
 static void ce_plain(clv__launches *list, const clv__op_io *io) {
     class_sizes s = sizes_of(&io->in[0].shape);
-    if (s.rows > 0) {
+    if (s.rows > 0 && s.C > CLV__LONG_AXIS) {
+        const clv__long_walk walk = clv__long_middle(s.outer, s.C, s.inner);
+        clv__long_log_softmax_to(list, &walk, 1);
+    } else if (s.rows > 0) {
         clv__launch *launch = clv__launch_kernel(list, "loss", "cross_entropy_stats");
         clv__arg_out(list, launch, 1);
         clv__arg_in(list, launch, 0);
@@ -258,6 +262,8 @@ static const struct ce_case {
     {"a label outside the classes, long rows", 2, {4, 37}, 3, -1, false},
     {"a label outside the classes", 2, {40, 3}, 3, -1, false},
     {"no rows", 2, {0, 4}, 3, 0, false},
+    {"very many classes", 2, {1, 66001}, 3, 0, false}, // more than loops may turn
+    {"very many classes of pixels", 3, {1, 33331, 2}, 3, 0, false},
 };
 
 static bool ce_sample(int i, clv__sample *out) {

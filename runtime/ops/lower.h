@@ -49,6 +49,11 @@ static inline void clv__launch_items(clv__launch *launch, int64_t items) {
     clv__launch_grid(launch, (size_t)items, 0);
 }
 
+/** May a work-item's loops turn so often on this device, all of them together? */
+static inline bool clv__loops_fit(const clv_device_info *device, int64_t turns) {
+    return device->loop_turns == 0 || turns <= (int64_t)device->loop_turns;
+}
+
 /** Dimensions from `from` up to `to` (not included) multiplied. */
 static inline int64_t clv__dims_product(const clv_shape *shape, int from, int to) {
     int64_t product = 1;

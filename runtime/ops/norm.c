@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cleave/ops.h"
+#include "ops/long_axis.h"
 #include "ops/lower.h"
 
 typedef struct norm_attrs {
@@ -146,10 +147,19 @@ static void apply(clv__launches *list, const clv__op_io *io, bool planes) {
 static void train_plain(clv__launches *list, const clv__op_io *io) {
     norm_sizes s = sizes_of(&io->in[X].shape);
     if (s.C == 0) return;
-    clv__launch *launch = clv__launch_kernel(list, "norm", "batch_norm_stats");
+    const bool is_long = s.N * s.S > CLV__LONG_AXIS;
+    const clv__long_walk walk = clv__long_channels(s.N, s.C, s.S);
+    clv__long_rows moments = {0};
+    if (is_long) moments = clv__long_moments(list, &walk);
+    clv__launch *launch = clv__launch_kernel(list, "norm", is_long ? "batch_norm_join" : "batch_norm_stats");
     keep_tensors(list, launch);
-    clv__arg_in(list, launch, X);
-    CLV__ARGS_I32(list, launch, s.N, s.C, s.S);
+    if (is_long) { // as of one plane of N*S elements for each channel
+        clv__arg_workspace(list, launch, moments.offset, moments.bytes);
+        CLV__ARGS_I32(list, launch, 1, s.C, s.N * s.S);
+    } else {
+        clv__arg_in(list, launch, X);
+        CLV__ARGS_I32(list, launch, s.N, s.C, s.S);
+    }
     keep_args(list, launch, io);
     clv__launch_items(launch, s.C);
     apply(list, io, false);
@@ -224,9 +234,29 @@ static void sums_tensors(clv__launches *list, clv__launch *launch) {
     clv__arg_in(list, launch, B_SPREAD);
 }
 
+/** The sums of each channel from those of its planes; N planes for each. */
+static void backward_join(clv__launches *list, const clv__op_io *io, size_t parts, size_t bytes, int64_t N,
+                          int64_t C) {
+    clv__launch *launch = clv__launch_kernel(list, "norm", "batch_norm_backward_join");
+    clv__arg_out(list, launch, B_DWEIGHT);
+    clv__arg_out(list, launch, B_DBIAS);
+    clv__arg_workspace(list, launch, parts, bytes);
+    clv__arg_in(list, launch, B_SPREAD);
+    CLV__ARGS_I32(list, launch, N, C, attrs_of(io)->is_var);
+    clv__arg_f32(list, launch, attrs_of(io)->eps);
+    clv__launch_items(launch, C);
+}
+
 static void backward_plain(clv__launches *list, const clv__op_io *io) {
     norm_sizes s = sizes_of(&io->in[B_X].shape);
     if (s.C == 0) return;
+    if (s.N * s.S > CLV__LONG_AXIS) {
+        const clv__long_walk walk = clv__long_channels(s.N, s.C, s.S);
+        const clv__long_rows sums = clv__long_sums(list, &walk, B_MEAN);
+        backward_join(list, io, sums.offset, sums.bytes, 1, s.C);
+        backward_apply(list, io, false);
+        return;
+    }
     clv__launch *launch = clv__launch_kernel(list, "norm", "batch_norm_backward_sums");
     sums_tensors(list, launch);
     CLV__ARGS_I32(list, launch, s.N, s.C, s.S, attrs_of(io)->is_var);
@@ -247,14 +277,7 @@ static void backward_planes(clv__launches *list, const clv__op_io *io) {
     CLV__ARGS_I32(list, launch, n_planes, rows, s.C, s.S);
     clv__launch_chunks(launch, clv__ceil_div(n_planes, rows));
 
-    launch = clv__launch_kernel(list, "norm", "batch_norm_backward_join");
-    clv__arg_out(list, launch, B_DWEIGHT);
-    clv__arg_out(list, launch, B_DBIAS);
-    clv__arg_workspace(list, launch, parts, bytes);
-    clv__arg_in(list, launch, B_SPREAD);
-    CLV__ARGS_I32(list, launch, s.N, s.C, attrs_of(io)->is_var);
-    clv__arg_f32(list, launch, attrs_of(io)->eps);
-    clv__launch_items(launch, s.C);
+    backward_join(list, io, parts, bytes, s.N, s.C);
     backward_apply(list, io, true);
 }
 
@@ -272,12 +295,15 @@ static void backward_columns(clv__launches *list, const clv__op_io *io) {
 
 static bool planes_support(const clv_device_info *device, const clv__op_io *io) {
     norm_sizes s = sizes_of(&io->in[0].shape);
-    return clv__cpu_class(device) && s.S >= 16 && s.N * s.C > 0;
+    return clv__cpu_class(device) && s.S >= 16 && s.N * s.C > 0 &&
+           clv__loops_fit(device, 2 * s.N) && clv__loops_fit(device, s.S / 16 * 2 + 64);
 }
 
 static bool columns_support(const clv_device_info *device, const clv__op_io *io) {
     norm_sizes s = sizes_of(&io->in[0].shape);
-    return clv__cpu_class(device) && s.S == 1 && s.C >= 8;
+    // Ragged vectors may take sixteen turns to load.
+    return clv__cpu_class(device) && s.S == 1 && s.C >= 8 &&
+           clv__loops_fit(device, s.N * (s.C % 16 ? 34 : 2) + 64);
 }
 
 static double vector_rank(const clv_device_info *device, const clv__op_io *io) {
@@ -412,6 +438,10 @@ static const struct norm_case {
     {"no running statistics", 4, {2, 3, 5, 5}, -1, 1, true, false, false},
     {"[N,C], nothing optional", 2, {4, 16}, -1, 1, false, false, false},
     {"no channels", 4, {2, 0, 3, 3}, -1, 1, true, true, false},
+    {"large images", 4, {3, 1, 119, 123}, -1, 1, true, true, false}, // more elements than loops may turn
+    {"a large batch", 2, {16411, 2}, -1, 1, true, true, false},
+    {"a large batch, ragged vectors", 2, {2053, 9}, -1, 1, true, true, false},
+    {"a large batch of small images", 3, {35003, 1, 2}, 99, 101, true, true, false},
 };
 
 static bool sample(int i, clv__sample *out, bool training) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cleave/ops.h"
+#include "ops/long_axis.h"
 #include "ops/lower.h"
 
 typedef struct softmax_attrs {
@@ -51,10 +52,28 @@ static void tensors(clv__launches *list, clv__launch *launch, const clv__op_io *
     for (int i = 0; i < io->n_in; i++) clv__arg_in(list, launch, i);
 }
 
+/** Rows too long for one work-item. */
+static void plain_long(clv__launches *list, const clv__op_io *io, const softmax_sizes *s) {
+    bool backward = io->n_in == 2;
+    int64_t n_rows = s->outer * s->inner;
+    const clv__long_walk walk = clv__long_middle(s->outer, s->D, s->inner);
+    const clv__long_rows rows = backward ? clv__long_sums(list, &walk, -1) : clv__long_softmax(list, &walk);
+    clv__launch *launch =
+        clv__launch_kernel(list, "long_axis", backward ? "long_softmax_backward" : "long_softmax");
+    tensors(list, launch, io);
+    clv__arg_workspace(list, launch, rows.offset, rows.bytes);
+    CLV__ARGS_I32(list, launch, n_rows * s->D, n_rows, s->D, s->inner, is_log(io));
+    clv__launch_items(launch, n_rows * s->D);
+}
+
 static void plain(clv__launches *list, const clv__op_io *io) {
     softmax_sizes s = sizes_of(io);
     int64_t n_rows = s.outer * s.inner;
     if (n_rows * s.D == 0) return;
+    if (s.D > CLV__LONG_AXIS) {
+        plain_long(list, io, &s);
+        return;
+    }
     clv__launch *launch = clv__launch_kernel(list, "softmax", io->n_in == 1 ? "softmax" : "softmax_backward");
     tensors(list, launch, io);
     CLV__ARGS_I32(list, launch, n_rows, s.D, s.inner, is_log(io));
@@ -85,7 +104,10 @@ static void vector(clv__launches *list, const clv__op_io *io) {
 /** Rows, or neighbouring columns, long enough to fill vectors. */
 static bool vector_supports(const clv_device_info *device, const clv__op_io *io) {
     softmax_sizes s = sizes_of(io);
-    return clv__cpu_class(device) && (s.inner == 1 ? s.D >= 16 : s.inner >= 8);
+    // Turns of loops: three passes, by sixteens; columns may take sixteen a vector to load and to store.
+    int64_t turns = s.inner == 1 ? s.D / 16 * 3 + 64 : s.D * (s.inner % 16 ? 82 : 3);
+    return clv__cpu_class(device) && (s.inner == 1 ? s.D >= 16 : s.inner >= 8) &&
+           clv__loops_fit(device, turns);
 }
 
 static double vector_rank(const clv_device_info *device, const clv__op_io *io) {
@@ -170,6 +192,9 @@ static const struct softmax_case {
     {"axis of one", 3, {3, 1, 17}, 1, 3, false},
     {"last axis of four", 4, {2, 3, 4, 31}, 3, 3, false},
     {"no rows", 2, {0, 5}, 1, 3, false},
+    {"a very long axis, inner 2", 3, {1, 33331, 2}, 1, 3, false}, // longer than loops may be
+    {"a very long row", 2, {1, 66001}, 1, 3, false},
+    {"a long axis of vectors", 2, {1201, 19}, 0, 3, false}, // ragged vectors take loops too
 };
 
 static bool sample(int i, clv__sample *out) {
