@@ -34,6 +34,18 @@ CLV_API CLV_MUST_CHECK clv_status clv_weights_save(clv_session *session, const c
  */
 CLV_API CLV_MUST_CHECK clv_status clv_weights_load(clv_session *session, const char *path);
 
+// ---- where layers are computed --------------------------------------------------------------------------------------
+
+/** Zero: all on one device. Give `place` or `replicas`, not both. Strings and arrays must outlive what they are given to. */
+typedef struct clv_placement {
+    const char *place;             /**< layers on devices, as clv_plan_config.place: `conv*=cpu:0,fc*=gpu:0` */
+    bool explicit_transfers;       /**< as clv_plan_config */
+    const char *const *replicas;   /**< data parallel: device specs, as clv_data_parallel; evaluation is on the first */
+    int n_replicas;
+    const double *shares;          /**< of the batch, by replica; NULL: equal, or measured: */
+    bool measure_shares;           /**< measure each replica's speed on a few steps first, and share in proportion */
+} clv_placement;
+
 // ---- prediction and evaluation ------------------------------------------------------------------------------------
 
 /** A model planned without gradients: memory for one layer's values at a time, not for all. */
@@ -44,6 +56,7 @@ typedef struct clv_predictor_config {
     const clv_model *model;  /**< must be given */
     int64_t batch;           /**< samples at a time; 0: 256 */
     const char *variants;    /**< as clv_plan_config */
+    clv_placement placement; /**< replicas are not used */
     clv_session *session;    /**< whose parameters to use; NULL: a session of its own */
 } clv_predictor_config;
 
@@ -135,7 +148,8 @@ typedef struct clv_train_epoch {
 
 /** Zero means the default. Everything that is pointed to must outlive the trainer. */
 typedef struct clv_train_config {
-    clv_device *device;        /**< NULL: the best device */
+    clv_device *device;        /**< NULL: the best device, or the first of the placement */
+    clv_placement placement;
     const clv_model *model;    /**< must be given */
     const clv_dataset *train;  /**< must be given */
     const clv_dataset *test;   /**< NULL: no evaluation */
@@ -170,8 +184,15 @@ CLV_API CLV_MUST_CHECK clv_status clv_trainer_create(clv_runtime *runtime, const
                                                      clv_trainer **out);
 CLV_API void clv_trainer_destroy(clv_trainer *trainer);
 
-/** What the training will hold on its device at most: exact. */
+/** The devices of the training; the first is the one of clv_train_config.device. */
+CLV_API int clv_trainer_device_count(const clv_trainer *trainer);
+CLV_API clv_device *clv_trainer_device_get(const clv_trainer *trainer, int index);
+/** What the training will hold on a device at most: exact. */
+CLV_API clv_plan_memory clv_trainer_memory_on(const clv_trainer *trainer, clv_device *device);
+/** The same on its first device. */
 CLV_API clv_plan_memory clv_trainer_memory(const clv_trainer *trainer);
+/** The shares of the replicas, as given or measured; NULL without replicas. */
+CLV_API const double *clv_trainer_shares(const clv_trainer *trainer);
 
 /**
  * Train. Resuming gives the same bits as not having been interrupted.

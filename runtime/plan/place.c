@@ -100,7 +100,8 @@ static void assign(placing *p) {
             if (!in) continue;
             p->wanted[in->id * p->plan->n_places + place] = true;
             if (in->kind == CLV__PERSISTENT && p->made_at[in->id] < 0) {
-                int own = clv__patterns_place(p->patterns, in->layer);
+                // optimizer state has no layer of its own: it is where its parameter is updated
+                int own = in->category == CLV_OPTIMIZER ? -1 : clv__patterns_place(p->patterns, in->layer);
                 p->made_at[in->id] = own >= 0 ? own : place;
             }
         }

@@ -30,7 +30,10 @@ static clv_status build(clv_predictor *predictor, const clv_predictor_config *co
     predictor->x = clv_input(predictor->graph, "x", CLV_DTYPE_F32, shape);
     predictor->logits = predictor->model->build(predictor->graph, predictor->x, predictor->model->classes);
     clv_output(predictor->logits, "logits");
-    clv_plan_config plan = {.device = config->device, .variants = config->variants};
+    clv_plan_config plan = {.device = config->device,
+                            .place = config->placement.place,
+                            .explicit_transfers = config->placement.explicit_transfers,
+                            .variants = config->variants};
     return clv_plan_create(predictor->graph, &plan, &predictor->plan);
 }
 

@@ -28,40 +28,55 @@ static clv_status check_config(const clv_trainer *trainer, clv__error *error) {
     return CLV_OK;
 }
 
-/** The graph of a step: model, loss, gradients, updates; and its plan. */
-static clv_status build_step(clv_trainer *trainer, clv__step *step, int64_t batch) {
-    const clv_train_config *config = &trainer->config;
-    step->batch = batch;
-    CLV_TRY(clv_graph_create(trainer->runtime, &step->graph));
-    clv_graph_set_training(step->graph, true);
-    step->x = clv_input(step->graph, "x", CLV_DTYPE_F32, clv_model_input_shape(config->model, batch));
-    step->labels = clv_input(step->graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(batch));
-    clv_tensor *logits = config->model->build(step->graph, step->x, config->model->classes);
-    step->loss = clv_cross_entropy(logits, step->labels);
-    clv_output(step->loss, "loss");
-    clv_backward(step->loss);
-    for (int i = 0; config->gradients && i < clv_parameter_count(step->graph); i++) {
-        clv_tensor *parameter = clv_parameter_get(step->graph, i), *gradient = clv_gradient(parameter);
-        char name[640];
-        snprintf(name, sizeof name, "gradient.%s", clv_tensor_name(parameter));
-        if (gradient) clv_output(gradient, name);
-    }
-    clv_optimizer_add(step->graph, &config->optimizer);
-    step->hyper = clv_optimizer_hyper(step->graph);
-    clv_plan_config plan = {.device = config->device, .variants = config->variants};
-    return clv_plan_create(step->graph, &plan, &step->plan);
+static clv_status check_placement(const clv_trainer *trainer, clv__error *error) {
+    const clv_placement *placement = &trainer->config.placement;
+    if (placement->n_replicas && placement->place)
+        CLV_FAIL(error, CLV_E_VALUE, "layers are placed and replicas are asked for: give one of them");
+    if (placement->n_replicas < 0 || (placement->n_replicas && !placement->replicas))
+        CLV_FAIL(error, CLV_E_VALUE, "%d replicas", placement->n_replicas);
+    if (trainer->config.batch < placement->n_replicas)
+        CLV_FAIL(error, CLV_E_VALUE, "a batch of %" PRId64 " samples for %d replicas leaves some without any", trainer->config.batch,
+                 placement->n_replicas);
+    return CLV_OK;
+}
+
+/** On all devices together. */
+static uint64_t all_memory(const clv_trainer *trainer) {
+    uint64_t bytes = 0;
+    for (int i = 0; i < clv_trainer_device_count(trainer); i++)
+        bytes += clv_trainer_memory_on(trainer, clv_trainer_device_get(trainer, i)).predicted_peak_bytes;
+    return bytes;
+}
+
+/** The device that training begins on, and each replica's share. */
+static clv_status choose_devices(clv_trainer *trainer) {
+    clv_train_config *config = &trainer->config;
+    const clv_placement *placement = &config->placement;
+    CLV_TRY(check_placement(trainer, clv__runtime_error_of(trainer->runtime)));
+    const char *first = placement->n_replicas ? placement->replicas[0] : NULL;
+    if (first || !config->device) CLV_TRY(clv_device_find(trainer->runtime, first, &config->device));
+    if (!placement->n_replicas) return CLV_OK;
+    trainer->shares = clv__alloc((size_t)placement->n_replicas, sizeof *trainer->shares);
+    if (!trainer->shares) CLV_FAIL(clv__runtime_error_of(trainer->runtime), CLV_E_HOST_MEMORY, "no memory for a trainer");
+    for (int i = 0; i < placement->n_replicas; i++)
+        trainer->shares[i] = placement->shares ? placement->shares[i] : 1.0 / placement->n_replicas;
+    if (placement->shares || !placement->measure_shares) return CLV_OK;
+    return clv__measure_shares(trainer->runtime, config, trainer->shares);
 }
 
 /** Evaluation takes turns with training in the same memory, in batches so small that it needs no more of it. */
 static clv_status build_predictor(clv_trainer *trainer) {
     const clv_train_config *config = &trainer->config;
     int64_t count = clv_dataset_count(config->test);
-    uint64_t training = clv_trainer_memory(trainer).predicted_peak_bytes;
-    clv_predictor_config predictor = {
-        .device = config->device, .model = config->model, .variants = config->variants, .session = trainer->session};
+    uint64_t training = all_memory(trainer);
+    clv_predictor_config predictor = {.device = config->device,
+                                      .placement = config->placement,
+                                      .model = config->model,
+                                      .variants = config->variants,
+                                      .session = trainer->session};
     for (predictor.batch = count < config->batch ? count : config->batch;; predictor.batch -= (predictor.batch + 15) / 16) {
         CLV_TRY(clv_predictor_create(trainer->runtime, &predictor, &trainer->predictor));
-        if (predictor.batch == 1 || clv_trainer_memory(trainer).predicted_peak_bytes <= training) return CLV_OK;
+        if (predictor.batch == 1 || all_memory(trainer) <= training) return CLV_OK;
         clv_predictor_destroy(trainer->predictor);
         trainer->predictor = NULL;
     }
@@ -76,11 +91,15 @@ static clv_status build(clv_trainer *trainer) {
     config->epochs = (trainer->steps + trainer->batches - 1) / trainer->batches;
     if (!config->schedule.period && config->schedule.kind != CLV_SCHEDULE_CONSTANT)
         config->schedule.period = config->schedule.per_step ? trainer->steps : config->epochs;
-    if (!config->device) CLV_TRY(clv_device_find(trainer->runtime, NULL, &config->device));
+    CLV_TRY(choose_devices(trainer));
     CLV_TRY(clv_session_create(trainer->runtime, &(clv_session_config){.seed = config->seed}, &trainer->session));
-    if (count >= config->batch) CLV_TRY(build_step(trainer, &trainer->step[CLV__FULL], config->batch));
+    if (count >= config->batch) {
+        CLV_TRY(clv__step_build(trainer->runtime, config, trainer->shares, config->batch, &trainer->step[CLV__FULL]));
+    }
     // A training that ends before the first short batch needs no plan for it.
-    if (rest && trainer->steps >= trainer->batches) CLV_TRY(build_step(trainer, &trainer->step[CLV__LAST], rest));
+    if (rest && trainer->steps >= trainer->batches)
+        CLV_TRY(clv__step_build(trainer->runtime, config, trainer->shares, rest, &trainer->step[CLV__LAST]));
+    config->device = clv_trainer_device_get(trainer, 0); // a placement's first
     return config->test ? build_predictor(trainer) : CLV_OK;
 }
 
@@ -101,13 +120,10 @@ clv_status clv_trainer_create(clv_runtime *runtime, const clv_train_config *conf
 void clv_trainer_destroy(clv_trainer *trainer) {
     if (!trainer) return;
     clv_predictor_destroy(trainer->predictor);
-    for (int i = 0; i < CLV__STEPS; i++) {
-        clv_run_destroy(trainer->step[i].run);
-        clv_plan_destroy(trainer->step[i].plan);
-        clv_graph_destroy(trainer->step[i].graph);
-    }
+    for (int i = 0; i < CLV__STEPS; i++) clv__step_destroy(&trainer->step[i]);
     clv_session_destroy(trainer->session);
     free(trainer->times);
+    free(trainer->shares);
     free(trainer);
 }
 
@@ -119,9 +135,30 @@ int clv__trainer_plans(const clv_trainer *trainer, clv_plan *plans[CLV__STEPS + 
     return n;
 }
 
-clv_plan_memory clv_trainer_memory(const clv_trainer *trainer) {
+/** Training devices are those of the first plan: the last batch and evaluation use no others. */
+static const clv_plan *first_plan(const clv_trainer *trainer) {
+    return trainer->step[CLV__FULL].plan ? trainer->step[CLV__FULL].plan : trainer->step[CLV__LAST].plan;
+}
+
+int clv_trainer_device_count(const clv_trainer *trainer) {
+    return clv_plan_device_count(first_plan(trainer));
+}
+
+clv_device *clv_trainer_device_get(const clv_trainer *trainer, int index) {
+    return clv_plan_device_get(first_plan(trainer), index);
+}
+
+clv_plan_memory clv_trainer_memory_on(const clv_trainer *trainer, clv_device *device) {
     clv_plan *plans[CLV__STEPS + 1];
-    return clv_plans_memory(plans, clv__trainer_plans(trainer, plans));
+    return clv_plans_memory_on(plans, clv__trainer_plans(trainer, plans), device);
+}
+
+clv_plan_memory clv_trainer_memory(const clv_trainer *trainer) {
+    return clv_trainer_memory_on(trainer, clv_trainer_device_get(trainer, 0));
+}
+
+const double *clv_trainer_shares(const clv_trainer *trainer) {
+    return trainer->shares;
 }
 
 clv_session *clv_trainer_session(const clv_trainer *trainer) {

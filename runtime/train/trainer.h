@@ -22,6 +22,7 @@ struct clv_trainer {
     int64_t batches, steps;  // of an epoch; of the whole training
     clv__step step[CLV__STEPS];
     clv_predictor *predictor; // NULL without a test set
+    double *shares;           // of the replicas; NULL without
     clv_session *session;
     clv__position position; // done: its loss was read
     clv_train_result result;
@@ -30,6 +31,15 @@ struct clv_trainer {
     int64_t timed_images; // of the steps in `times`
     double timed_seconds;
 };
+
+/** The graph of a training step on some devices: model, loss, gradients, updates; and its plan. */
+clv_status clv__step_build(clv_runtime *runtime, const clv_train_config *config, const double *shares, int64_t batch,
+                           clv__step *step);
+void clv__step_destroy(clv__step *step);
+
+/** Time a few steps on each replica alone, with an equal part of the batch, and set shares in proportion to speed. Leaves no
+ *  memory behind, and peaks as they were. */
+clv_status clv__measure_shares(clv_runtime *runtime, const clv_train_config *config, double *shares);
 
 /** All plans of the trainer; returns how many. */
 int clv__trainer_plans(const clv_trainer *trainer, clv_plan *plans[CLV__STEPS + 1]);

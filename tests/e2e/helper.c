@@ -7,6 +7,7 @@
 //   helper lines PATH              stdin must be one JSON object a line; prints what stands at the path of each
 //   helper shapes FILE             names and shapes of a safetensors file
 //   helper near A.npy B.npy X      the largest difference is at most X
+//   helper close A B X             the same for all tensors of two safetensors files
 #include <cleave/cleave.h>
 #include <jansson.h>
 #include <math.h>
@@ -140,18 +141,41 @@ static int shapes(const char *path) {
     return 0;
 }
 
+static double largest_difference(const clv_array *a, const clv_array *b) {
+    if (!clv_shape_equal(&a->shape, &b->shape)) die("shapes differ");
+    double worst = 0;
+    for (int64_t i = 0; i < clv_shape_numel(&a->shape); i++) {
+        double difference = fabs((double)((float *)a->data)[i] - ((float *)b->data)[i]);
+        if (!(difference <= worst)) worst = difference;
+    }
+    return worst;
+}
+
 static int near(const char *one, const char *other, double allowed) {
     clv_array a, b;
     must(clv_npy_read(runtime, one, &a));
     must(clv_npy_read(runtime, other, &b));
-    if (!clv_shape_equal(&a.shape, &b.shape)) return die("shapes differ");
-    double worst = 0;
-    for (int64_t i = 0; i < clv_shape_numel(&a.shape); i++) {
-        double difference = fabs((double)((float *)a.data)[i] - ((float *)b.data)[i]);
-        if (!(difference <= worst)) worst = difference;
-    }
+    double worst = largest_difference(&a, &b);
     clv_array_reset(&a);
     clv_array_reset(&b);
+    printf("%g\n", worst);
+    return worst <= allowed ? 0 : 1;
+}
+
+static int close_weights(const char *one, const char *other, double allowed) {
+    clv_archive *a, *b;
+    must(clv_safetensors_read(runtime, one, &a));
+    must(clv_safetensors_read(runtime, other, &b));
+    double worst = 0;
+    if (clv_archive_count(a) != clv_archive_count(b)) die("one has more tensors");
+    for (size_t i = 0; i < clv_archive_count(a); i++) {
+        const clv_array *array = clv_archive_get(a, i), *twin = clv_archive_find(b, array->name);
+        if (!twin) return die("a tensor is missing");
+        double difference = largest_difference(array, twin);
+        if (!(difference <= worst)) worst = difference;
+    }
+    clv_archive_destroy(a);
+    clv_archive_destroy(b);
     printf("%g\n", worst);
     return worst <= allowed ? 0 : 1;
 }
@@ -168,6 +192,7 @@ int main(int argc, char **argv) {
     else if (!strcmp(what, "lines") && argc == 3) failed = lines(argv[2]);
     else if (!strcmp(what, "shapes") && argc == 3) failed = shapes(argv[2]);
     else if (!strcmp(what, "near") && argc == 5) failed = near(argv[2], argv[3], atof(argv[4]));
+    else if (!strcmp(what, "close") && argc == 5) failed = close_weights(argv[2], argv[3], atof(argv[4]));
     else failed = die("wrong usage; see the top of helper.c");
     clv_runtime_destroy(runtime);
     return failed;

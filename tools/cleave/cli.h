@@ -155,6 +155,21 @@ int cli_check_source(const cli_args *args);
 /** The model of that name; prints and returns NULL if there is none. */
 const clv_model *cli_model(const char *name);
 
+// ---- placement.c: layers and batches on several devices -----------------------------------------------------------
+
+enum { CLI_MAX_REPLICAS = 16 };
+
+/** What --place, --transfers, --replicas and --shares ask for. */
+typedef struct cli_placement {
+    clv_placement placement; // points into this structure
+    char text[1024];         // the replicas' names
+    const char *replicas[CLI_MAX_REPLICAS];
+    double shares[CLI_MAX_REPLICAS];
+} cli_placement;
+
+/** Read the options; prints and returns EXIT_USAGE if they make no sense. */
+int cli_read_placement(const cli_args *args, cli_placement *out);
+
 // ---- recipes.c: how a model is trained unless the options say otherwise -------------------------------------------
 
 /** Do the options for optimizer and schedule belong to those that are used? Prints and returns EXIT_USAGE if not. */

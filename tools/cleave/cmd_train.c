@@ -9,6 +9,7 @@
 typedef struct train_job {
     cli_session *session;
     const clv_train_config *config;
+    clv_trainer *trainer;
     FILE *log;
     int failed;           // exit code of a callback that failed; EXIT_DONE if none did
     double startup;       // seconds from the process's start to the first step's end; 0 before
@@ -17,11 +18,17 @@ typedef struct train_job {
 } train_job;
 
 static bool log_step(train_job *job, const clv_train_step *step) {
-    const char *device = clv_device_get_info(job->session->device)->name;
-    json_t *line = json_pack("{s:I, s:I, s:o, s:f, s:o, s:{s:{s:I, s:I}}}", "step", (json_int_t)step->step, "epoch",
+    json_t *devices = json_object();
+    for (int i = 0; i < clv_trainer_device_count(job->trainer); i++) {
+        clv_device *device = clv_trainer_device_get(job->trainer, i);
+        clv_memory_info memory = clv_device_memory(device);
+        json_object_set_new(devices, clv_device_get_info(device)->name,
+                            json_pack("{s:I, s:I}", "used_bytes", (json_int_t)memory.all.current, "peak_bytes",
+                                      (json_int_t)memory.all.peak));
+    }
+    json_t *line = json_pack("{s:I, s:I, s:o, s:f, s:o, s:o}", "step", (json_int_t)step->step, "epoch",
                              (json_int_t)step->epoch, "loss", cli_real(step->loss), "lr", step->lr,
-                             "images_per_second", cli_real(step->images_per_second), "memory", device, "used_bytes",
-                             (json_int_t)step->used_bytes, "peak_bytes", (json_int_t)step->peak_bytes);
+                             "images_per_second", cli_real(step->images_per_second), "memory", devices);
     bool written = line && !json_dumpf(line, job->log, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(15)) &&
                    fputc('\n', job->log) != EOF && !fflush(job->log);
     json_decref(line);
@@ -76,7 +83,7 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
     clv_program_report programs = clv_runtime_programs(session->runtime);
     json_t *object = json_pack(
         "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:b, s:f}", "model", config->model->name, "device",
-        clv_device_get_info(session->device)->name, "test_accuracy",
+        clv_device_get_info(clv_trainer_device_get(trainer, 0))->name, "test_accuracy",
         result.evaluated ? cli_real(result.test.accuracy) : json_null(), "test_loss",
         result.evaluated ? cli_real(result.test.loss) : json_null(), "train_loss", cli_real(result.train_loss),
         "images_per_second", cli_real(result.images_per_second), "step_ms", cli_real(result.step_ms), "steps",
@@ -86,8 +93,17 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
                                 programs.seconds, "programs", programs.programs, "cache_hits", programs.cache_hits,
                                 "cache_misses", programs.cache_misses);
     json_object_set_new(object, "startup", startup);
-    json_object_set_new(object, "memory", json_pack("[o]", cli_memory_json(session->device,
-                        clv_trainer_memory(trainer).predicted_peak_bytes)));
+    json_t *memory = json_array();
+    for (int i = 0; i < clv_trainer_device_count(trainer); i++) {
+        clv_device *device = clv_trainer_device_get(trainer, i);
+        json_array_append_new(memory, cli_memory_json(device, clv_trainer_memory_on(trainer, device).predicted_peak_bytes));
+    }
+    json_object_set_new(object, "memory", memory);
+    const clv_placement *placement = &config->placement;
+    json_t *shares = json_object();
+    for (int i = 0; i < placement->n_replicas; i++)
+        json_object_set_new(shares, placement->replicas[i], json_real(clv_trainer_shares(trainer)[i]));
+    json_object_set_new(object, "shares", shares);
     return object;
 }
 
@@ -102,7 +118,12 @@ static void print_result(const train_job *job, const clv_trainer *trainer) {
         printf("%.0f images/s, %.2f ms a step (median)\n", result.images_per_second, result.step_ms);
     printf("%.1f s in all, of which %.2f s to the first step (programs: %d in %.2f s, %d from the cache)\n",
            cli_seconds(), job->startup, programs.programs, programs.seconds, programs.cache_hits);
-    cli_memory_table(stdout, job->session->device, clv_trainer_memory(trainer).predicted_peak_bytes);
+    for (int i = 0; i < job->config->placement.n_replicas; i++)
+        printf("%s computes %.1f %% of each batch\n", job->config->placement.replicas[i], 100 * clv_trainer_shares(trainer)[i]);
+    for (int i = 0; i < clv_trainer_device_count(trainer); i++) {
+        clv_device *device = clv_trainer_device_get(trainer, i);
+        cli_memory_table(stdout, device, clv_trainer_memory_on(trainer, device).predicted_peak_bytes);
+    }
 }
 
 // ---- the command --------------------------------------------------------------------------------------------------
@@ -129,13 +150,14 @@ static int finish(const train_job *job, clv_trainer *trainer, clv_status status)
     return printed != EXIT_DONE ? printed : code;
 }
 
-static int train(cli_session *session, const clv_model *model, cli_source *source) {
+static int train(cli_session *session, const clv_model *model, cli_source *source, const clv_placement *placement) {
     const cli_args *args = session->args;
     int code = cli_source_wait(source);
     if (code != EXIT_DONE) return code;
     train_job job = {.session = session};
     clv_train_config config = {
-        .device = session->device,
+        .device = placement->place ? NULL : session->device,
+        .placement = *placement,
         .model = model,
         .train = source->train,
         .test = source->test,
@@ -163,6 +185,7 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
     clv_trainer *trainer;
     clv_status status = clv_trainer_create(session->runtime, &config, &trainer);
     if (status == CLV_OK) {
+        job.trainer = trainer;
         status = clv_trainer_run(trainer);
         code = finish(&job, trainer, status);
     } else {
@@ -187,13 +210,16 @@ int cmd_train(const cli_args *args) {
     const char *targets[] = {args->save, args->checkpoint, args->dump_gradients};
     for (size_t i = 0; code == EXIT_DONE && i < sizeof targets / sizeof *targets; i++) code = cli_check_target(targets[i]);
     if (code != EXIT_DONE) return code;
+    cli_placement placement;
+    code = cli_read_placement(args, &placement);
+    if (code != EXIT_DONE) return code;
     cli_session session;
     cli_source source;
     cli_start_early(args, true, &session);
     cli_source_begin(&source, args, model, true);
     code = cli_start(&session);
     if (code == EXIT_DONE) {
-        code = train(&session, model, &source);
+        code = train(&session, model, &source, &placement.placement);
         cli_stop(&session);
     }
     cli_source_end(&source);

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+// The graph of a training step and its plan: on one device, with layers placed, or replicated; and how fast replicas are.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "cleave/ops.h"
+#include "device/device.h"
+#include "train/trainer.h"
+
+static clv_tensor *model_layers(clv_tensor *x, void *user) {
+    const clv_model *model = user;
+    return model->build(clv_tensor_graph(x), x, model->classes);
+}
+
+static clv_tensor *logits_of(const clv_train_config *config, const double *shares, clv__step *step) {
+    const clv_placement *placement = &config->placement;
+    if (placement->n_replicas) {
+        return clv_data_parallel(step->x, placement->replicas, shares, placement->n_replicas, model_layers, (void *)config->model);
+    }
+    return model_layers(step->x, (void *)config->model);
+}
+
+clv_status clv__step_build(clv_runtime *runtime, const clv_train_config *config, const double *shares, int64_t batch,
+                           clv__step *step) {
+    step->batch = batch;
+    CLV_TRY(clv_graph_create(runtime, &step->graph));
+    clv_graph_set_training(step->graph, true);
+    step->x = clv_input(step->graph, "x", CLV_DTYPE_F32, clv_model_input_shape(config->model, batch));
+    step->labels = clv_input(step->graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(batch));
+    step->loss = clv_cross_entropy(logits_of(config, shares, step), step->labels);
+    clv_output(step->loss, "loss");
+    clv_backward(step->loss);
+    for (int i = 0; config->gradients && i < clv_parameter_count(step->graph); i++) {
+        clv_tensor *parameter = clv_parameter_get(step->graph, i), *gradient = clv_gradient(parameter);
+        char name[640];
+        snprintf(name, sizeof name, "gradient.%s", clv_tensor_name(parameter));
+        if (gradient) clv_output(gradient, name);
+    }
+    clv_optimizer_add(step->graph, &config->optimizer);
+    step->hyper = clv_optimizer_hyper(step->graph);
+    clv_plan_config plan = {.device = config->device,
+                            .place = config->placement.place,
+                            .explicit_transfers = config->placement.explicit_transfers,
+                            .variants = config->variants};
+    return clv_plan_create(step->graph, &plan, &step->plan);
+}
+
+void clv__step_destroy(clv__step *step) {
+    clv_run_destroy(step->run);
+    clv_plan_destroy(step->plan);
+    clv_graph_destroy(step->graph);
+    *step = (clv__step){0};
+}
+
+// ---- shares by measured speed ---------------------------------------------------------------------------------------------
+
+enum { WARM_STEPS = 2, TIMED_STEPS = 6 };
+
+static double seconds_now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+static clv_status time_steps(const clv__step *step, double *seconds) {
+    float hyper[CLV_HYPER_VALUES] = {0};
+    double start = 0;
+    size_t bytes = clv_tensor_bytes(step->x);
+    float *zeros = clv__alloc(1, bytes > clv_tensor_bytes(step->labels) ? bytes : clv_tensor_bytes(step->labels));
+    if (!zeros) return CLV_E_HOST_MEMORY;
+    clv_status status = CLV_OK;
+    for (int i = 0; i < WARM_STEPS + TIMED_STEPS && status == CLV_OK; i++) {
+        if (i == WARM_STEPS) {
+            status = clv_run_finish(step->run);
+            start = seconds_now();
+        }
+        if (status == CLV_OK) status = clv_run_feed(step->run, step->x, zeros, bytes);
+        if (status == CLV_OK) status = clv_run_feed(step->run, step->labels, zeros, clv_tensor_bytes(step->labels));
+        if (status == CLV_OK) status = clv_run_feed(step->run, step->hyper, hyper, sizeof hyper);
+        if (status == CLV_OK) status = clv_run_step(step->run, NULL);
+    }
+    if (status == CLV_OK) status = clv_run_finish(step->run);
+    *seconds = (seconds_now() - start) / TIMED_STEPS;
+    free(zeros);
+    return status;
+}
+
+/** Seconds of a step of `batch` samples on one device alone. */
+static clv_status time_replica(clv_runtime *runtime, const clv_train_config *config, const char *spec, int64_t batch,
+                               double *seconds) {
+    clv_train_config alone = *config;
+    alone.placement = (clv_placement){0};
+    alone.gradients = NULL;
+    clv__step step = {0};
+    clv_session *session = NULL;
+    clv_status status = clv_device_find(runtime, spec, &alone.device);
+    if (status == CLV_OK) status = clv__step_build(runtime, &alone, NULL, batch, &step);
+    if (status == CLV_OK) status = clv_session_create(runtime, NULL, &session);
+    if (status == CLV_OK) status = clv_run_create(session, step.plan, &step.run);
+    if (status == CLV_OK) status = time_steps(&step, seconds);
+    clv__step_destroy(&step);
+    clv_session_destroy(session);
+    if (status == CLV_OK) clv_device_memory_reset_peak(alone.device);
+    return status;
+}
+
+clv_status clv__measure_shares(clv_runtime *runtime, const clv_train_config *config, double *shares) {
+    int n = config->placement.n_replicas;
+    double sum = 0;
+    for (int i = 0; i < n; i++) {
+        double seconds;
+        CLV_TRY(time_replica(runtime, config, config->placement.replicas[i], (config->batch + n - 1) / n, &seconds));
+        shares[i] = 1 / (seconds > 1e-9 ? seconds : 1e-9);
+        sum += shares[i];
+    }
+    for (int i = 0; i < n; i++) shares[i] /= sum;
+    return CLV_OK;
+}

@@ -1,0 +1,53 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Several devices in one training: layers placed, a batch shared out. The one real CPU device is split into two, and the
+# host is the unlike one. Results equal the one-device run; memory is as predicted on each; mistakes are refused.
+. "$(dirname "$0")/common.sh"
+mkdir idx && "$helper" idx idx 200 || fail "no data"
+export CLEAVE_PARTITION=cpu:0=2
+train() { "$cleave" train fashion-mnist --data idx --model mlp --epochs 2 --batch 32 --json "$@"; }
+
+check_memory() {
+    for i in 0 1; do
+        same "prediction on $(at memory.$i.device)" "$(at memory.$i.predicted_peak_bytes)" "$(at memory.$i.peak_bytes)"
+    done
+}
+
+works train --device cpu:0 --save one.safetensors
+loss=$(at train_loss)
+
+# layers on two devices of one kind: the same bits
+works train --place 'fc1=cpu:0,fc2=cpu:1' --save placed.safetensors --log log.jsonl
+same "loss of layers on two devices" "$(at train_loss)" "$loss"
+cmp -s one.safetensors placed.safetensors || fail "layers on two devices gave other bits"
+check_memory
+"$helper" lines memory.cpu:1.peak_bytes <log.jsonl >/dev/null || fail "the log has no memory of cpu:1"
+
+# on unlike devices: the same to rounding
+works train --place '*=cpu:0,fc2=host' --save unlike.safetensors
+"$helper" close one.safetensors unlike.safetensors 1e-4 >/dev/null || fail "layers on unlike devices gave other weights"
+check_memory
+
+# replicas: the sum of their gradients is the batch's, to rounding
+for shares in equal 0.7,0.3 auto; do
+    works train --replicas cpu:0,cpu:1 --shares $shares --save shared.safetensors
+    "$helper" close one.safetensors shared.safetensors 1e-4 >/dev/null || fail "shares $shares gave other weights"
+    check_memory
+done
+works train --replicas cpu:1,host --shares 0.8,0.2 --save shared.safetensors
+"$helper" close one.safetensors shared.safetensors 1e-4 >/dev/null || fail "replicas on unlike devices gave other weights"
+
+expect 1 "no pattern covers 'fc2'" train --place fc1=cpu:0
+expect 1 "no layer matches 'fc3'" train --place '*=cpu:0,fc3=cpu:1'
+expect 1 "clv_to" train --place 'fc1=cpu:0,fc2=cpu:1' --transfers explicit
+expect 1 "sum to 1" train --replicas cpu:0,cpu:1 --shares 0.5,0.6
+expect 1 "twice" train --replicas cpu:0,cpu:0
+expect 1 "above 0" train --replicas cpu:0,cpu:1 --shares 1,0
+expect 1 "leaves some without any" train --replicas cpu:0,cpu:1 --batch 1
+expect 2 "give one of them" train --replicas cpu:0,cpu:1 --place '*=cpu:0'
+expect 2 "give one of them" train --replicas cpu:0,cpu:1 --device cpu:0
+expect 2 "--shares is for --replicas" train --shares equal
+expect 2 "3 parts for 2 replicas" train --replicas cpu:0,cpu:1 --shares 0.3,0.3,0.4
+expect 2 "one number for each replica" train --replicas cpu:0,cpu:1 --shares half
+expect 1 "cpu:9" train --replicas cpu:0,cpu:9
+finish
