@@ -14,6 +14,7 @@ extern "C" {
 
 typedef struct clv_nn_linear_config {
     bool no_bias;
+    const clv_init *weight_init, *bias_init; /**< first values; NULL: PyTorch's */
 } clv_nn_linear_config;
 
 /**
@@ -40,6 +41,7 @@ typedef struct clv_nn_conv2d_config {
     int padding[2];             /**< taken as it is */
     int groups; /**< 0 means 1 */
     bool no_bias;
+    const clv_init *weight_init, *bias_init; /**< first values; NULL: PyTorch's */
 } clv_nn_conv2d_config;
 
 /**
@@ -79,22 +81,31 @@ CLV_API clv_tensor *clv_nn_dropout(clv_tensor *x, float p);
 
 // ---- models ---------------------------------------------------------------------------------------------------------
 
-/** A model is a function that can be called again, for another batch size or for training and evaluation. */
+/**
+ * A model is a function that can be called again, for another batch size or for training and evaluation. It looks at the
+ * shape of x and at nothing else, so it builds for any input that its pooling leaves something of. To train one of ours on
+ * other images, copy it and say which:
+ *
+ *     clv_model model = clv_model_for(clv_model_find("resnet18"), 3, 64, 64, 10);
+ */
 typedef struct clv_model {
     const char *name;
     const char *text; /**< one line: what it is made of */
     /** Append the model to the graph. x: [N, input...]; result: logits [N, classes]. */
     clv_tensor *(*build)(clv_graph *graph, clv_tensor *x, int64_t classes);
-    int64_t input[3]; /**< channels, height, width of a sample */
-    int64_t classes;
+    int64_t input[3]; /**< channels, height, width of a sample, unless a copy says otherwise */
+    int64_t classes;  /**< likewise */
 } clv_model;
 
-/** The models that Cleave brings (runtime/nn/models.def): `linear`, `mlp`, `cnn`. */
+/** The models that Cleave brings (runtime/nn/models.def): `linear`, `mlp`, `cnn`, and with torchvision's names, shapes
+ *  and first values `alexnet`, `vgg11`, `vgg16`, `resnet18`, `resnet50`, `mobilenet_v2`. */
 CLV_API int clv_model_count(void);
 /** The i-th model, NULL past the end. Static. */
 CLV_API const clv_model *clv_model_get(int index);
 /** The model of that name, NULL if there is none. Static. */
 CLV_API const clv_model *clv_model_find(const char *name);
+/** A copy of a model for samples [channels, height, width] and so many classes; 0 of any keeps the model's. */
+CLV_API clv_model clv_model_for(const clv_model *model, int64_t channels, int64_t height, int64_t width, int64_t classes);
 /** The shape of a batch of n samples: [n, channels, height, width]. */
 CLV_API clv_shape clv_model_input_shape(const clv_model *model, int64_t n);
 

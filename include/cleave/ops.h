@@ -63,6 +63,9 @@ CLV_API clv_tensor *clv_abs(clv_tensor *x);
  * Source     torch.nn.functional.relu.
  */
 CLV_API clv_tensor *clv_relu(clv_tensor *x);
+/** Rectifier that stops at 6. Gradient x: dy where 0 < y < 6, else 0; keeps the result. Source:
+ *  torch.nn.functional.relu6. */
+CLV_API clv_tensor *clv_relu6(clv_tensor *x);
 /** `x if x > 0, else x * negative_slope`. Gradient x; keeps x. Source: torch.nn.functional.leaky_relu. */
 CLV_API clv_tensor *clv_leaky_relu(clv_tensor *x, float negative_slope);
 /** 1 / (1 + e^-x). Gradient x; keeps the result. */
@@ -435,6 +438,22 @@ CLV_API clv_tensor *clv_avg_pool2d(clv_tensor *x, const clv_pool2d_config *confi
  * Source     torch.nn.AdaptiveAvgPool2d(1).
  */
 CLV_API clv_tensor *clv_global_avg_pool2d(clv_tensor *x);
+
+/**
+ * Mean of windows that are chosen so that the result has the wanted size; they may overlap, or be repeated.
+ *
+ *     y[n][c][i][j] = mean of x[n][c][floor(i*H/OH) .. ceil((i+1)*H/OH) - 1][likewise]
+ *
+ * x       [N, C, H, W]    f32
+ * OH, OW  >= 1
+ * result  [N, C, OH, OW]  f32     x itself if it has that size; avg_pool2d where OH divides H and OW divides W
+ *
+ * Gradient   x; keeps nothing.
+ * Errors     CLV_E_SHAPE  x is not [N,C,H,W], or H or W is 0;  CLV_E_VALUE  OH or OW below 1;  CLV_E_DTYPE
+ * Numerics   sums in f32, along H and then along W, in a fixed order.
+ * Source     torch.nn.AdaptiveAvgPool2d.
+ */
+CLV_API clv_tensor *clv_adaptive_avg_pool2d(clv_tensor *x, int64_t OH, int64_t OW);
 
 // ---- normalisation, probability, loss ---------------------------------------------------------------------
 

@@ -21,10 +21,15 @@ clv_tensor *clv_nn_linear(clv_tensor *x, const char *name, int64_t out_features,
     if (!graph) return NULL;
     clv_shape shape = clv_tensor_shape(x);
     int64_t in_features = dim_or_1(&shape, shape.rank - 1);
+    static const clv_nn_linear_config defaults;
+    if (!config) config = &defaults;
     clv_init init = bounded_by_fan_in(in_features);
     clv_scope_push(graph, name);
-    clv_tensor *weight = clv_parameter(graph, "weight", CLV_SHAPE(out_features, in_features), init);
-    clv_tensor *bias = config && config->no_bias ? NULL : clv_parameter(graph, "bias", CLV_SHAPE(out_features), init);
+    clv_tensor *weight = clv_parameter(graph, "weight", CLV_SHAPE(out_features, in_features),
+                                       config->weight_init ? *config->weight_init : init);
+    clv_tensor *bias = config->no_bias ? NULL
+                                       : clv_parameter(graph, "bias", CLV_SHAPE(out_features),
+                                                       config->bias_init ? *config->bias_init : init);
     clv_tensor *y = clv_linear(x, weight, bias);
     clv_scope_pop(graph);
     return y;
@@ -51,9 +56,11 @@ clv_tensor *clv_nn_conv2d(clv_tensor *x, const char *name, int64_t out_channels,
     int64_t channels = dim_or_1(&shape, 1) / conv.groups;
     clv_init init = bounded_by_fan_in(channels * kernel[0] * kernel[1]);
     clv_scope_push(graph, name);
-    clv_tensor *weight =
-        clv_parameter(graph, "weight", CLV_SHAPE(out_channels, channels, kernel[0], kernel[1]), init);
-    clv_tensor *bias = config->no_bias ? NULL : clv_parameter(graph, "bias", CLV_SHAPE(out_channels), init);
+    clv_tensor *weight = clv_parameter(graph, "weight", CLV_SHAPE(out_channels, channels, kernel[0], kernel[1]),
+                                       config->weight_init ? *config->weight_init : init);
+    clv_tensor *bias = config->no_bias ? NULL
+                                       : clv_parameter(graph, "bias", CLV_SHAPE(out_channels),
+                                                       config->bias_init ? *config->bias_init : init);
     clv_tensor *y = clv_conv2d(x, weight, bias, &conv);
     clv_scope_pop(graph);
     return y;

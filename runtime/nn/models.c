@@ -1,23 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 // The models of models.def: what each is made of, and the table.
-#include "cleave/nn.h"
+// Larger families have files of their own.
+#include "nn/models.h"
 
+#include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
-static clv_tensor *build_linear(clv_graph *graph, clv_tensor *x, int64_t classes) {
+clv_tensor *clv__conv_fan_out(clv_tensor *x, const char *name, int64_t out_channels, int kernel, int stride, int padding,
+                              int groups, bool bias) {
+    float std = (float)sqrt(2.0 / ((double)out_channels * kernel * kernel));
+    const clv_init weight_init = {CLV_INIT_NORMAL, 0, std}, bias_init = {.kind = CLV_INIT_ZEROS};
+    const clv_nn_conv2d_config config = {.kernel = {kernel},
+                                         .stride = {stride},
+                                         .padding = {padding, padding},
+                                         .groups = groups,
+                                         .no_bias = !bias,
+                                         .weight_init = &weight_init,
+                                         .bias_init = &bias_init};
+    return clv_nn_conv2d(x, name, out_channels, &config);
+}
+
+clv_tensor *clv__linear_small(clv_tensor *x, const char *name, int64_t out_features) {
+    const clv_init weight_init = {CLV_INIT_NORMAL, 0, 0.01f}, bias_init = {.kind = CLV_INIT_ZEROS};
+    return clv_nn_linear(x, name, out_features,
+                         &(clv_nn_linear_config){.weight_init = &weight_init, .bias_init = &bias_init});
+}
+
+void clv__scope_push_index(clv_graph *graph, int index) {
+    char name[16];
+    snprintf(name, sizeof name, "%d", index);
+    clv_scope_push(graph, name);
+}
+
+clv_tensor *clv__build_linear(clv_graph *graph, clv_tensor *x, int64_t classes) {
     (void)graph;
     return clv_nn_linear(clv_flatten(x, 1), "fc", classes, NULL);
 }
 
-static clv_tensor *build_mlp(clv_graph *graph, clv_tensor *x, int64_t classes) {
+clv_tensor *clv__build_mlp(clv_graph *graph, clv_tensor *x, int64_t classes) {
     (void)graph;
     x = clv_relu(clv_nn_linear(clv_flatten(x, 1), "fc1", 128, NULL));
     return clv_nn_linear(x, "fc2", classes, NULL);
 }
 
 // The network of PyTorch's MNIST example (pytorch/examples, mnist/main.py), which gives logits here.
-static clv_tensor *build_cnn(clv_graph *graph, clv_tensor *x, int64_t classes) {
+clv_tensor *clv__build_cnn(clv_graph *graph, clv_tensor *x, int64_t classes) {
     (void)graph;
     const clv_nn_conv2d_config conv3x3 = {.kernel = {3, 3}};
     const clv_pool2d_config pool2 = {.kernel = {2, 2}};
@@ -30,7 +59,7 @@ static clv_tensor *build_cnn(clv_graph *graph, clv_tensor *x, int64_t classes) {
 
 static const clv_model models[] = {
 #define X(name, build, channels, height, width, classes, text)                                                       \
-    {#name, text, build, {channels, height, width}, classes},
+    {#name, text, clv__##build, {channels, height, width}, classes},
 #include "models.def"
 #undef X
 };
@@ -51,4 +80,13 @@ const clv_model *clv_model_find(const char *name) {
 
 clv_shape clv_model_input_shape(const clv_model *model, int64_t n) {
     return CLV_SHAPE(n, model->input[0], model->input[1], model->input[2]);
+}
+
+clv_model clv_model_for(const clv_model *model, int64_t channels, int64_t height, int64_t width, int64_t classes) {
+    clv_model copy = *model;
+    if (channels) copy.input[0] = channels;
+    if (height) copy.input[1] = height;
+    if (width) copy.input[2] = width;
+    if (classes) copy.classes = classes;
+    return copy;
 }

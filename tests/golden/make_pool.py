@@ -37,4 +37,8 @@ with cases.case("max_nan") as c:  # a NaN wins, of several the last
     c.expect("y", F.max_pool2d(c.input("x", holes), 2))
 with cases.case("global_avg") as c:
     c.expect("y", F.adaptive_avg_pool2d(c.input("x", torch.randn(2, 3, 4, 5)), 1))
+for name, (shape, size) in {"adaptive_narrower": ((2, 3, 9, 10), (7, 4)), "adaptive_wider": ((1, 2, 1, 3), (7, 7)),
+                            "adaptive_even": ((1, 2, 8, 6), (4, 3))}.items():
+    with cases.case(name) as c:
+        c.expect("y", F.adaptive_avg_pool2d(c.input("x", torch.randn(shape)), size))
 cases.write()

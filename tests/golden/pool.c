@@ -56,11 +56,25 @@ static void global_avg_pool2d(void **state) {
     golden_end(g);
 }
 
+static void adaptive_avg_pool2d(void **state) {
+    static const struct {
+        const char *name;
+        int64_t OH, OW;
+    } cases[] = {{"adaptive_narrower", 7, 4}, {"adaptive_wider", 7, 7}, {"adaptive_even", 4, 3}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        golden *g = golden_begin(state, cases[i].name);
+        golden_expect(g, clv_adaptive_avg_pool2d(golden_input(g, "x"), cases[i].OH, cases[i].OW), "y");
+        golden_on_devices(g);
+        golden_end(g);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(max_pool2d),
         cmocka_unit_test(avg_pool2d),
         cmocka_unit_test(global_avg_pool2d),
+        cmocka_unit_test(adaptive_avg_pool2d),
     };
     return cmocka_run_group_tests(tests, golden_open_pool, golden_close);
 }

@@ -32,6 +32,10 @@ MISTAKE(pool_dilated_window, clv_max_pool2d(in->x, POOL(.kernel = {2, 3}, .dilat
 MISTAKE(pool_huge, clv_max_pool2d(in->x, POOL(.kernel = {1 << 20, 1}, .dilation = {1 << 20, 1})))
 MISTAKE(pool_huge_stride, clv_max_pool2d(in->x, POOL(.kernel = {1, 1}, .stride = {1, INT32_MAX})))
 MISTAKE(global_rank, clv_global_avg_pool2d(in->m))
+MISTAKE(adaptive_rank, clv_adaptive_avg_pool2d(in->m, 2, 2))
+MISTAKE(adaptive_dtype, clv_adaptive_avg_pool2d(in->i, 2, 2))
+MISTAKE(adaptive_size, clv_adaptive_avg_pool2d(in->x, 3, 0))
+MISTAKE(adaptive_empty, clv_adaptive_avg_pool2d(clv_slice(in->x, 2, 0, 0), 3, 3))
 MISTAKE(softmax_axis, clv_softmax(in->m, 2))
 MISTAKE(softmax_scalar, clv_softmax(in->s, 0))
 MISTAKE(log_softmax_axis, clv_log_softmax(in->m, -3))
@@ -76,6 +80,10 @@ static const struct {
     {pool_huge, CLV_E_VALUE, "is too large"},
     {pool_huge_stride, CLV_E_VALUE, "is too large"},
     {global_rank, CLV_E_SHAPE, "x has 2 dimensions, it must have 4 (x [4,6])"},
+    {adaptive_rank, CLV_E_SHAPE, "x has 2 dimensions, it must have 4"},
+    {adaptive_dtype, CLV_E_DTYPE, "x is i32, it must be f32"},
+    {adaptive_size, CLV_E_VALUE, "the result must have at least one row and column, not 3 x 0"},
+    {adaptive_empty, CLV_E_SHAPE, "x must have at least one row and column"},
     {softmax_axis, CLV_E_VALUE, "axis 2"},
     {softmax_scalar, CLV_E_VALUE, "axis 0"},
     {log_softmax_axis, CLV_E_VALUE, "axis -3"},

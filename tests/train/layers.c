@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "cleave/nn.h"
+#include "cleave/optim.h"
 #include "cleave/plan.h"
 #include "harness/harness.h"
 
@@ -62,15 +63,22 @@ static void test_names_and_shapes(void **state) {
     clv_graph_destroy(graph);
 }
 
-/** Uniform within the bound: never beyond it, near to it somewhere, mean near zero, variance a third of its square. */
-static void expect_uniform(clv_session *session, const char *name, double bound) {
+/** What the session holds under a name, n floats; to be freed. */
+static float *values_of(clv_session *session, const char *name, size_t *n) {
     int i = clv_session_find(session, name);
     assert_true(i >= 0);
     clv_session_tensor tensor = clv_session_get(session, i);
-    size_t n = tensor.bytes / sizeof(float);
     float *values = malloc(tensor.bytes);
     assert_non_null(values);
     assert_status(clv_session_read(session, i, values, tensor.bytes), CLV_OK, runtime);
+    *n = tensor.bytes / sizeof(float);
+    return values;
+}
+
+/** Uniform within the bound: never beyond it, near to it somewhere, mean near zero, variance a third of its square. */
+static void expect_uniform(clv_session *session, const char *name, double bound) {
+    size_t n;
+    float *values = values_of(session, name, &n);
     double sum = 0, squares = 0, most = 0;
     for (size_t j = 0; j < n; j++) {
         sum += values[j];
@@ -81,6 +89,16 @@ static void expect_uniform(clv_session *session, const char *name, double bound)
     if (most > bound * 1.000001 || (n >= 100 && most < 0.95 * bound)) fail_msg("'%s' goes to %g, not %g", name, most, bound);
     if (n >= 1000 && fabs(sum / (double)n) > 0.05 * bound) fail_msg("'%s' has mean %g", name, sum / (double)n);
     if (n >= 1000 && fabs(squares / (double)n - bound * bound / 3) > 0.05 * bound * bound) fail_msg("'%s' is not uniform", name);
+}
+
+static void expect_normal(clv_session *session, const char *name, double std) {
+    size_t n;
+    float *values = values_of(session, name, &n);
+    double sum = 0, squares = 0;
+    for (size_t j = 0; j < n; j++) sum += values[j], squares += (double)values[j] * values[j];
+    free(values);
+    double mean = sum / (double)n, got = sqrt(squares / (double)n);
+    if (fabs(mean) > 0.1 * std || fabs(got / std - 1) > 0.1) fail_msg("'%s' has mean %g, deviation %g, not %g", name, mean, got, std);
 }
 
 static void test_first_values(void **state) {
@@ -126,6 +144,71 @@ static void test_models(void **state) {
     }
 }
 
+/** A training step of every model, at its own size and batch 8, can be planned; nothing is computed and nothing taken. */
+static void test_models_plan(void **state) {
+    (void)state;
+    clv_runtime *other = clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .null_devices = true});
+    clv_device *null = NULL;
+    for (int i = 0; i < clv_device_count(other); i++)
+        if (!strcmp(clv_device_get_info(clv_device_get(other, i))->backend, "null")) null = clv_device_get(other, i);
+    assert_non_null(null);
+    for (int i = 0; i < clv_model_count(); i++) {
+        const clv_model *model = clv_model_get(i);
+        clv_graph *graph;
+        clv_plan *plan;
+        assert_status(clv_graph_create(other, &graph), CLV_OK, other);
+        clv_graph_set_training(graph, true);
+        clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, clv_model_input_shape(model, 8));
+        clv_tensor *labels = clv_input(graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(8));
+        clv_tensor *loss = clv_cross_entropy(model->build(graph, x, model->classes), labels);
+        clv_output(loss, "loss");
+        clv_backward(loss);
+        clv_optimizer_add(graph, &(clv_optimizer_config){.kind = CLV_SGD});
+        for (int k = 0; k < clv_parameter_count(graph); k++) assert_non_null(clv_gradient(clv_parameter_get(graph, k)));
+        assert_status(clv_plan_create(graph, &(clv_plan_config){.device = null}, &plan), CLV_OK, other);
+        assert_true(clv_plans_memory(&plan, 1).predicted_peak_bytes > 0);
+        clv_plan_destroy(plan);
+        clv_graph_destroy(graph);
+    }
+    clv_runtime_destroy(other);
+}
+
+/** A copy of a model for other images and classes; the others of its sizes stay. */
+static void test_model_for(void **state) {
+    (void)state;
+    const clv_model *resnet18 = clv_model_find("resnet18");
+    clv_model small = clv_model_for(resnet18, 0, 64, 48, 10);
+    assert_int_equal(small.input[0], 3);
+    assert_int_equal(small.input[1], 64);
+    assert_int_equal(small.input[2], 48);
+    assert_int_equal(small.classes, 10);
+    assert_int_equal(clv_model_for(resnet18, 1, 0, 0, 0).classes, 1000);
+    clv_graph *graph = new_graph();
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, clv_model_input_shape(&small, 2));
+    expect_shape(small.build(graph, x, small.classes), CLV_SHAPE(2, 10));
+    clv_graph_destroy(graph);
+}
+
+/** torchvision begins convolutions with variance 2 / fan_out, classifiers of VGG with a deviation of 0.01. */
+static void test_first_values_of_torchvision(void **state) {
+    (void)state;
+    clv_model model = clv_model_for(clv_model_find("mobilenet_v2"), 3, 32, 32, 100);
+    clv_graph *graph = new_graph();
+    clv_plan *plan;
+    clv_session *session;
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, clv_model_input_shape(&model, 1));
+    clv_output(model.build(graph, x, model.classes), "logits");
+    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = host}, &plan), CLV_OK, runtime);
+    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 3}, &session), CLV_OK, runtime);
+    assert_status(clv_session_reserve(session, &plan, 1), CLV_OK, runtime);
+    expect_normal(session, "features.18.0.weight", sqrt(2.0 / 1280));
+    expect_normal(session, "features.2.conv.1.0.weight", sqrt(2.0 / (96 * 9)));
+    expect_normal(session, "classifier.1.weight", 0.01);
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+}
+
 static void test_dropout_only_in_training(void **state) {
     (void)state;
     clv_graph *graph = new_graph();
@@ -164,7 +247,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names_and_shapes), cmocka_unit_test(test_first_values),
         cmocka_unit_test(test_models),           cmocka_unit_test(test_dropout_only_in_training),
-        cmocka_unit_test(test_mistakes_stick),
+        cmocka_unit_test(test_mistakes_stick),   cmocka_unit_test(test_models_plan),
+        cmocka_unit_test(test_model_for),        cmocka_unit_test(test_first_values_of_torchvision),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the files of models share: build functions of models.def, and the ways of torchvision to begin.
+#ifndef CLV_NN_MODELS_H
+#define CLV_NN_MODELS_H
+
+#include "cleave/nn.h"
+
+#define X(name, build, ...) clv_tensor *clv__##build(clv_graph *graph, clv_tensor *x, int64_t classes);
+#include "nn/models.def"
+#undef X
+
+/**
+ * A convolution as torchvision begins it: weights normal with variance 2 / (out_channels * kernel height * kernel width)
+ * (He et al. 2015, arXiv:1502.01852, section 2.2, for the backward pass), bias 0. Square kernel, stride and padding alike
+ * in both directions; groups 0 means 1.
+ */
+clv_tensor *clv__conv_fan_out(clv_tensor *x, const char *name, int64_t out_channels, int kernel, int stride, int padding,
+                              int groups, bool bias);
+
+/** A linear layer that begins with small normal weights (standard deviation 0.01) and bias 0. */
+clv_tensor *clv__linear_small(clv_tensor *x, const char *name, int64_t out_features);
+
+/** clv_scope_push with a number. */
+void clv__scope_push_index(clv_graph *graph, int index);
+
+#endif

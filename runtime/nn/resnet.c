@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+// Residual networks: blocks whose input is added to their result. In the bottleneck the 3x3 convolution has the stride,
+// not the first 1x1 ("v1.5"), as in torchvision.
+// Source: He, Zhang, Ren, Sun 2015, arXiv:1512.03385, table 1; torchvision.models.resnet18, resnet50.
+#include <stdio.h>
+
+#include "nn/models.h"
+
+/** A block's layers on x; `width` channels inside. */
+typedef clv_tensor *(*branch)(clv_tensor *x, int64_t width, int stride);
+
+static clv_tensor *basic(clv_tensor *x, int64_t width, int stride) {
+    x = clv__conv_fan_out(x, "conv1", width, 3, stride, 1, 1, false);
+    x = clv_relu(clv_nn_batch_norm(x, "bn1", NULL));
+    x = clv__conv_fan_out(x, "conv2", width, 3, 1, 1, 1, false);
+    return clv_nn_batch_norm(x, "bn2", NULL);
+}
+
+static clv_tensor *bottleneck(clv_tensor *x, int64_t width, int stride) {
+    x = clv__conv_fan_out(x, "conv1", width, 1, 1, 0, 1, false);
+    x = clv_relu(clv_nn_batch_norm(x, "bn1", NULL));
+    x = clv__conv_fan_out(x, "conv2", width, 3, stride, 1, 1, false);
+    x = clv_relu(clv_nn_batch_norm(x, "bn2", NULL));
+    x = clv__conv_fan_out(x, "conv3", 4 * width, 1, 1, 0, 1, false);
+    return clv_nn_batch_norm(x, "bn3", NULL);
+}
+
+/** relu(layers(x) + x), with a 1x1 convolution on x where its shape is not the layers'. */
+static clv_tensor *block(clv_graph *graph, clv_tensor *x, branch layers, int64_t width, int64_t out_channels, int stride) {
+    clv_tensor *y = layers(x, width, stride);
+    clv_shape shape = clv_tensor_shape(x);
+    if (stride != 1 || (shape.rank == 4 && shape.dims[1] != out_channels)) {
+        clv_scope_push(graph, "downsample");
+        x = clv_nn_batch_norm(clv__conv_fan_out(x, "0", out_channels, 1, stride, 0, 1, false), "1", NULL);
+        clv_scope_pop(graph);
+    }
+    return clv_relu(clv_add(y, x));
+}
+
+static clv_tensor *build(clv_graph *graph, clv_tensor *x, int64_t classes, branch layers, int expansion,
+                         const int blocks[4]) {
+    x = clv__conv_fan_out(x, "conv1", 64, 7, 2, 3, 1, false);
+    x = clv_relu(clv_nn_batch_norm(x, "bn1", NULL));
+    x = clv_max_pool2d(x, &(clv_pool2d_config){.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
+    for (int stage = 0; stage < 4; stage++) {
+        char name[16];
+        snprintf(name, sizeof name, "layer%d", stage + 1);
+        clv_scope_push(graph, name);
+        for (int i = 0; i < blocks[stage]; i++) {
+            int64_t width = INT64_C(64) << stage;
+            clv__scope_push_index(graph, i);
+            x = block(graph, x, layers, width, width * expansion, stage > 0 && i == 0 ? 2 : 1);
+            clv_scope_pop(graph);
+        }
+        clv_scope_pop(graph);
+    }
+    return clv_nn_linear(clv_flatten(clv_adaptive_avg_pool2d(x, 1, 1), 1), "fc", classes, NULL);
+}
+
+clv_tensor *clv__build_resnet18(clv_graph *graph, clv_tensor *x, int64_t classes) {
+    return build(graph, x, classes, basic, 1, (const int[4]){2, 2, 2, 2});
+}
+
+clv_tensor *clv__build_resnet50(clv_graph *graph, clv_tensor *x, int64_t classes) {
+    return build(graph, x, classes, bottleneck, 4, (const int[4]){3, 4, 6, 3});
+}

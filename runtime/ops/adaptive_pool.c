@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0
+// Adaptive average pooling: windows chosen so that the result has a wanted size. Sizes that divide evenly are avg_pool2d's
+// affair; this op is for the others. Source of the windows: torch.nn.AdaptiveAvgPool2d.
+#include <stdio.h>
+#include <string.h>
+
+#include "cleave/ops.h"
+#include "ops/lower.h"
+
+typedef struct adaptive_attrs {
+    int64_t size[2]; // of y; of the backward op: of dx
+} adaptive_attrs;
+
+static clv_status infer(clv__op_io *io, clv__error *error) {
+    const adaptive_attrs *a = io->attrs;
+    const char *what = io->op->data ? "dy" : "x";
+    CLV_TRY(clv__want_dtype(io, 0, what, CLV_DTYPE_F32, error));
+    CLV_TRY(clv__want_rank(io, 0, what, 4, error));
+    clv_shape shape = io->in[0].shape;
+    if (a->size[0] < 1 || a->size[1] < 1)
+        CLV_FAIL(error, CLV_E_VALUE, "the result must have at least one row and column, not %lld x %lld",
+                 (long long)a->size[0], (long long)a->size[1]);
+    if (shape.dims[2] < 1 || shape.dims[3] < 1)
+        CLV_FAIL(error, CLV_E_SHAPE, "%s must have at least one row and column", what);
+    shape.dims[2] = a->size[0];
+    shape.dims[3] = a->size[1];
+    io->n_out = 1;
+    io->out[0] = clv__f32(shape);
+    return CLV_OK;
+}
+
+// ---- kernels --------------------------------------------------------------------------------------------------------
+
+/** One axis of D elements pooled to E, or its gradient from E to D: the last arguments of both kernels. */
+static void axis(clv__launches *list, clv__launch *launch, int64_t outer, int64_t D, int64_t E, int64_t inner,
+                 bool backward) {
+    int64_t n = outer * (backward ? D : E) * inner;
+    CLV__ARGS_I32(list, launch, n, D, E, inner);
+    clv__launch_items(launch, n);
+}
+
+/** Along H and then along W; the gradient the other way round. Between them [planes, rows of y, columns of x]. */
+static void plain(clv__launches *list, const clv__op_io *io) {
+    bool backward = io->op->data != NULL;
+    const clv_shape *x = &(backward ? io->out : io->in)[0].shape, *y = &(backward ? io->in : io->out)[0].shape;
+    int64_t planes = x->dims[0] * x->dims[1], H = x->dims[2], W = x->dims[3], OH = y->dims[2], OW = y->dims[3];
+    if (planes == 0) return;
+    const char *entry = backward ? "adaptive_pool_axis_backward" : "adaptive_pool_axis";
+    size_t bytes = (size_t)(planes * OH * W) * sizeof(float), between = clv__launch_workspace(list, bytes);
+    clv__launch *launch = clv__launch_kernel(list, "adaptive_pool", entry);
+    clv__arg_workspace(list, launch, between, bytes);
+    clv__arg_in(list, launch, 0);
+    if (backward) axis(list, launch, planes * OH, W, OW, 1, true);
+    else axis(list, launch, planes, H, OH, W, false);
+
+    launch = clv__launch_kernel(list, "adaptive_pool", entry);
+    clv__arg_out(list, launch, 0);
+    clv__arg_workspace(list, launch, between, bytes);
+    if (backward) axis(list, launch, planes, H, OH, W, true);
+    else axis(list, launch, planes * OH, W, OW, 1, false);
+}
+
+static const clv__variant variants[] = {{"plain", NULL, NULL, plain}, {0}};
+
+// ---- references -----------------------------------------------------------------------------------------------------
+
+/** y from x, or dx from dy: the same windows. */
+static void walk(const clv_shape *x_shape, const clv_shape *y_shape, double *x, double *y, bool backward) {
+    int64_t planes = x_shape->dims[0] * x_shape->dims[1], H = x_shape->dims[2], W = x_shape->dims[3];
+    int64_t OH = y_shape->dims[2], OW = y_shape->dims[3];
+    for (int64_t p = 0; p < planes; p++, x += H * W) {
+        for (int64_t oh = 0; oh < OH; oh++) {
+            for (int64_t ow = 0; ow < OW; ow++, y++) {
+                int64_t h0 = oh * H / OH, h1 = ((oh + 1) * H + OH - 1) / OH;
+                int64_t w0 = ow * W / OW, w1 = ((ow + 1) * W + OW - 1) / OW;
+                double count = (double)((h1 - h0) * (w1 - w0)), sum = 0;
+                for (int64_t h = h0; h < h1; h++) {
+                    for (int64_t w = w0; w < w1; w++) {
+                        if (backward) x[h * W + w] += *y / count;
+                        else sum += x[h * W + w];
+                    }
+                }
+                if (!backward) *y = sum / count;
+            }
+        }
+    }
+}
+
+static void reference(const clv__ref *ref) {
+    walk(&ref->io->in[0].shape, &ref->io->out[0].shape, ref->in[0], ref->out[0], false);
+}
+
+static void backward_reference(const clv__ref *ref) {
+    int64_t n = clv__numel(&ref->io->out[0]);
+    for (int64_t i = 0; i < n; i++) ref->out[0][i] = 0;
+    walk(&ref->io->out[0].shape, &ref->io->in[0].shape, ref->out[0], ref->in[0], true);
+}
+
+static void cost(const clv__op_io *io, clv__cost *cost) {
+    double in = (double)clv__numel(&io->in[0]), out = (double)clv__numel(&io->out[0]);
+    *cost = (clv__cost){in + out, 4 * (in + out)};
+}
+
+static int64_t reduction(const clv__op_io *io) {
+    const clv_shape *in = &io->in[0].shape, *out = &io->out[0].shape;
+    return (in->dims[2] / out->dims[2] + 2) * (in->dims[3] / out->dims[3] + 2);
+}
+
+// ---- samples --------------------------------------------------------------------------------------------------------
+
+static const struct adaptive_case {
+    const char *label;
+    int64_t x[4], size[2];
+    bool quick;
+} cases[] = {
+    {"9x10 to 7x7, windows overlap", {2, 3, 9, 10}, {7, 7}, true},
+    {"1x1 to 7x7, one value repeated", {2, 3, 1, 1}, {7, 7}, true},
+    {"5x17 to 2x3", {1, 2, 5, 17}, {2, 3}, true},
+    {"8x8 to 4x2, even windows", {1, 2, 8, 8}, {4, 2}, false},
+    {"one element", {1, 1, 1, 1}, {1, 1}, false},
+    {"3x5 to 3x5", {1, 2, 3, 5}, {3, 5}, false},
+    {"4x3 to 6x31", {2, 1, 4, 3}, {6, 31}, false},
+    {"33x1 to 1x2", {1, 3, 33, 1}, {1, 2}, false},
+    {"many planes, 3x3 to 2x2", {7, 41, 3, 3}, {2, 2}, false},
+    {"no images", {0, 3, 5, 5}, {2, 2}, false},
+};
+
+static bool sample(int i, clv__sample *out) {
+    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
+    const struct adaptive_case *c = &cases[i];
+    snprintf(out->label, sizeof out->label, "%s", c->label);
+    memcpy(out->attrs, &(adaptive_attrs){{c->size[0], c->size[1]}}, sizeof(adaptive_attrs));
+    out->n_in = 1;
+    out->in[0] = clv__f32(clv_shape_make(4, c->x));
+    out->quick = c->quick;
+    return true;
+}
+
+static bool backward_sample(int i, clv__sample *out) {
+    if (!sample(i, out)) return false;
+    const struct adaptive_case *c = &cases[i];
+    memcpy(out->attrs, &(adaptive_attrs){{c->x[2], c->x[3]}}, sizeof(adaptive_attrs));
+    out->in[0].shape.dims[2] = c->size[0];
+    out->in[0].shape.dims[3] = c->size[1];
+    return true;
+}
+
+// ---- descriptors ----------------------------------------------------------------------------------------------------
+
+static const int is_backward; // .data of the gradient points here
+
+const clv__op clv__op_adaptive_avg_pool2d_backward = {
+    .name = "adaptive_avg_pool2d_backward",
+    .attrs_bytes = sizeof(adaptive_attrs),
+    .data = &is_backward,
+    .infer = infer,
+    .variants = variants,
+    .reference = backward_reference,
+    .sample = backward_sample,
+    .cost = cost,
+    .reduction = reduction,
+};
+
+static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    const clv_shape *x = &clv__node_io(node)->in[0].shape;
+    dx[0] = clv__node_add(&clv__op_adaptive_avg_pool2d_backward, &(adaptive_attrs){{x->dims[2], x->dims[3]}}, dy, 1, 0);
+}
+
+const clv__op clv__op_adaptive_avg_pool2d = {
+    .name = "adaptive_avg_pool2d",
+    .attrs_bytes = sizeof(adaptive_attrs),
+    .infer = infer,
+    .grad = grad,
+    .variants = variants,
+    .reference = reference,
+    .sample = sample,
+    .cost = cost,
+    .reduction = reduction,
+};
+
+clv_tensor *clv_adaptive_avg_pool2d(clv_tensor *x, int64_t OH, int64_t OW) {
+    clv_shape shape = clv_tensor_shape(x);
+    if (x && clv_tensor_dtype(x) == CLV_DTYPE_F32 && shape.rank == 4 && OH > 0 && OW > 0) {
+        int64_t H = shape.dims[2], W = shape.dims[3];
+        if (H == OH && W == OW) return x;
+        if (OH == 1 && OW == 1 && H > 0 && W > 0) return clv_global_avg_pool2d(x);
+        if (H > 0 && W > 0 && H % OH == 0 && W % OW == 0)
+            return clv_avg_pool2d(x, &(clv_pool2d_config){.kernel = {(int)(H / OH), (int)(W / OW)}});
+    }
+    return clv__node_add(&clv__op_adaptive_avg_pool2d, &(adaptive_attrs){{OH, OW}}, &x, 1, 0);
+}

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+// The models of torchvision against torchvision: names, shapes and order of everything saved, logits, some gradients.
+// See make_zoo.py.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cleave/nn.h"
+#include "golden/golden.h"
+
+GOLDEN_OPEN(zoo)
+
+/** The formula of make_zoo.py. */
+static float value_at(int k, int64_t i, const clv_tensor *tensor) {
+    double u = (double)((i * 7919 + (k + 1) * (int64_t)104729) % 2003) / 2003 - 0.5;
+    const clv_shape *shape = &tensor->desc.shape;
+    const char *last = strrchr(tensor->name, '.');
+    if (shape->rank > 1) return (float)(u * sqrt(24.0 / (double)(clv_tensor_numel(tensor) / shape->dims[0])));
+    return (float)(0.2 * u + (strcmp(last, ".weight") == 0 || strcmp(last, ".running_var") == 0));
+}
+
+static void like_torchvision(void **state, const char *name, bool gradients, bool devices) {
+    golden *g = golden_begin(state, name);
+    clv_tensor *x = golden_input(g, "x");
+    clv_tensor *logits = clv_model_find(name)->build(g->graph, x, 10);
+    if (gradients) golden_expect(g, clv_cross_entropy(logits, golden_input(g, "labels")), "loss");
+    golden_expect(g, logits, "logits");
+    golden_prepare(g);
+    int k = 0;
+    for (size_t t = 0; t < g->graph->n_tensors; t++) {
+        clv_tensor *tensor = g->graph->tensors[t];
+        if (tensor->kind != CLV__PERSISTENT) continue;
+        float *values = malloc(clv_tensor_bytes(tensor));
+        assert_non_null(values);
+        for (int64_t i = 0; i < clv_tensor_numel(tensor); i++) values[i] = value_at(k, i, tensor);
+        golden_set(g, tensor, values);
+        free(values);
+        k++;
+    }
+    assert_int_equal(g->subject.n_targets > 2, gradients);
+    if (devices) golden_on_devices(g);
+    golden_end(g);
+}
+
+static void resnet18(void **state) {
+    like_torchvision(state, "resnet18", true, true);
+}
+
+static void mobilenet_v2(void **state) {
+    like_torchvision(state, "mobilenet_v2", true, true);
+}
+
+// 1x1 pixels are left before the classifier: adaptive pooling widens them to 7x7. A gigabyte of doubles: once is enough.
+static void vgg11(void **state) {
+    like_torchvision(state, "vgg11", false, false);
+}
+
+/** The next parameter or buffer from *at on, in the order they were made. */
+static const clv_tensor *next_saved(const clv_graph *graph, size_t *at) {
+    while (*at < graph->n_tensors) {
+        const clv_tensor *tensor = graph->tensors[(*at)++];
+        if (tensor->kind == CLV__PERSISTENT) return tensor;
+    }
+    return NULL;
+}
+
+/** Every line of zoo.txt is `model name dims...`, models one after another, in the order of their state_dict. */
+static void names_and_shapes(void **state) {
+    golden *g = *state;
+    char line[256], model[64] = "";
+    clv_graph *graph = NULL;
+    size_t at = 0;
+    int n_models = 0;
+    FILE *file = fopen(CLV_TEST_SOURCE_DIR "/tests/golden/zoo.txt", "r");
+    assert_non_null(file);
+    while (fgets(line, sizeof line, file)) {
+        char *rest, *of = strtok_r(line, " \n", &rest), *name = strtok_r(NULL, " \n", &rest), *dim;
+        assert_non_null(name);
+        if (strcmp(of, model) != 0) {
+            const clv_model *found = clv_model_find(of);
+            if (!found) fail_msg("there is no model %s", of);
+            if (graph) assert_null(next_saved(graph, &at));
+            clv_graph_destroy(graph);
+            assert_int_equal(clv_graph_create(g->runtime, &graph), CLV_OK);
+            clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, clv_model_input_shape(found, 1));
+            if (!found->build(graph, x, found->classes)) {
+                (void)!clv_graph_status(graph);
+                fail_msg("%s: %s", of, clv_runtime_error(g->runtime));
+            }
+            snprintf(model, sizeof model, "%s", of);
+            at = 0;
+            n_models++;
+        }
+        const clv_tensor *tensor = next_saved(graph, &at);
+        if (!tensor) fail_msg("%s has no %s", of, name);
+        assert_string_equal(tensor->name, name);
+        clv_shape want = {0};
+        while ((dim = strtok_r(NULL, " \n", &rest)) && want.rank < CLV_MAX_RANK) want.dims[want.rank++] = atoll(dim);
+        if (!clv_shape_equal(&want, &tensor->desc.shape)) fail_msg("%s: %s has another shape", of, name);
+    }
+    assert_null(next_saved(graph, &at));
+    assert_int_equal(n_models, 6);
+    clv_graph_destroy(graph);
+    fclose(file);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(names_and_shapes), cmocka_unit_test(resnet18),
+                                       cmocka_unit_test(mobilenet_v2), cmocka_unit_test(vgg11)};
+    return cmocka_run_group_tests(tests, golden_open_zoo, golden_close);
+}
