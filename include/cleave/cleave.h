@@ -59,5 +59,6 @@
 #include "data.h"
 #include "train.h"
 #include "check.h"
+#include "bench.h"
 
 #endif

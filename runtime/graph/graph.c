@@ -402,6 +402,17 @@ int32_t clv__graph_random_id(clv_graph *graph) {
 
 // ---- for infer functions --------------------------------------------------------------------------------------------
 
+void clv__op_cost(const clv__op_io *io, clv__cost *cost) {
+    *cost = (clv__cost){0};
+    if (io->op->cost) {
+        io->op->cost(io, cost);
+        return;
+    }
+    for (int i = 0; i < io->n_out; i++) cost->flops += (double)clv__numel(&io->out[i]);
+    for (int i = 0; i < io->n_in; i++) cost->bytes += (double)clv__numel(&io->in[i]) * (double)clv_dtype_bytes(io->in[i].dtype);
+    for (int i = 0; i < io->n_out; i++) cost->bytes += (double)clv__numel(&io->out[i]) * (double)clv_dtype_bytes(io->out[i].dtype);
+}
+
 clv_status clv__want_dtype(const clv__op_io *io, int i, const char *what, clv_dtype dtype, clv__error *error) {
     if (!clv__has_in(io, i)) CLV_FAIL(error, CLV_E_VALUE, "%s is missing", what);
     if (io->in[i].dtype != dtype) {

@@ -108,6 +108,8 @@ struct clv__op {
 extern const clv__op *const clv__ops[];
 /** The op of that name, NULL if there is none. */
 const clv__op *clv__op_find(const char *name);
+/** The work of one use: as the op says, or what its `cost` stands for when it is NULL. */
+void clv__op_cost(const clv__op_io *io, clv__cost *cost);
 
 // ---- for builders and grad functions --------------------------------------------------------------------------
 

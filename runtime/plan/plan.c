@@ -147,16 +147,6 @@ int clv_plan_node_count(const clv_plan *plan) {
     return (int)plan->n_nodes;
 }
 
-static void cost_of(const clv__op_io *io, clv__cost *cost) {
-    if (io->op->cost) {
-        io->op->cost(io, cost);
-        return;
-    }
-    for (int i = 0; i < io->n_out; i++) cost->flops += (double)clv__numel(&io->out[i]);
-    for (int i = 0; i < io->n_in; i++) cost->bytes += (double)clv__numel(&io->in[i]) * (double)clv_dtype_bytes(io->in[i].dtype);
-    for (int i = 0; i < io->n_out; i++) cost->bytes += (double)clv__numel(&io->out[i]) * (double)clv_dtype_bytes(io->out[i].dtype);
-}
-
 /** Does an earlier node of the plan read this tensor? */
 static bool read_before(const clv_plan *plan, int index, const clv_tensor *tensor) {
     for (int at = 0; at < index; at++) {
@@ -198,7 +188,7 @@ clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
     if (!node->io.op->view) {
         clv__cost cost = {0};
         for (int i = 0; i < node->io.n_out; i++) out.bytes += clv_tensor_bytes(node->out[i]);
-        cost_of(&node->io, &cost);
+        clv__op_cost(&node->io, &cost);
         out.flops = cost.flops;
     }
     return out;

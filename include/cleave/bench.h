@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast is this device? Products, convolutions, ops and models, beside the device's own measured peak.
+//
+//     clv_bench_report *report;
+//     clv_bench(runtime, device, &(clv_bench_config){.suite = "gemm"}, &report);
+//     for (int i = 0; i < report->n_results; i++) puts(report->results[i].name);
+//     clv_bench_report_destroy(report);
+#ifndef CLEAVE_BENCH_H
+#define CLEAVE_BENCH_H
+
+#include "device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** What to measure. All zero: every case of every suite, nine runs of each in about a second. */
+typedef struct clv_bench_config {
+    const char *suite;    /**< `gemm`, `conv`, `ops` or `models`; NULL: all */
+    const char *name;     /**< only the case of this name; NULL: all */
+    const char *mode;     /**< only this mode: `forward`, `backward_data`, `backward_weight`, `train`, `infer`; NULL: all */
+    int64_t size[3];      /**< M, N, K: one product instead of the cases of `gemm`; all zero: those */
+    const char *model;    /**< one model instead of all; NULL: all */
+    int64_t batch;        /**< of models; 0: 64, for inputs of more than 10,000 numbers 8 */
+    int runs;             /**< of each case; 0: 9 */
+    double seconds;       /**< that the runs of a case take together, about, and three runs at least; 0: 1 */
+    bool list;            /**< measure nothing: the results only name the cases */
+    bool measure_peak;    /**< measure the device's peak again, even if it is known */
+    const char *variants; /**< as in clv_plan_config */
+    /** Called before each case: `done` of `total`. Return false to stop with CLV_E_INTERRUPTED. NULL: nobody listens. */
+    bool (*progress)(void *user, int done, int total, const char *name);
+    void *user;
+} clv_bench_config;
+
+/** What the device can do at most, as measured: by a loop of fused multiply-adds, and by a copy (read and written bytes
+ *  both count). Zero where it cannot be measured (the host device runs no kernels). */
+typedef struct clv_bench_peak {
+    double gflops, gbps;
+} clv_bench_peak;
+
+/** One case. A run is many steps handed over without waiting, and a wait at the end; times are of one step. */
+typedef struct clv_bench_result {
+    const char *suite, *mode; /**< static */
+    char name[96];
+    double median_ms, min_ms, max_ms; /**< over the runs */
+    int runs, steps;                  /**< steps in each run */
+    double gflops, gbps;              /**< at the median; bytes are what the ops must read and write, caches or not */
+    double peak_fraction; /**< of the peak that binds: the larger of the two parts; 0 if the peak is not known */
+    char failure[512];    /**< why it did not run; "" if it did */
+} clv_bench_result;
+
+typedef struct clv_bench_report {
+    clv_bench_peak peak;
+    clv_bench_result *results;
+    int n_results, n_failed;
+} clv_bench_report;
+
+/**
+ * Measure cases on a device, one after another. The peak is measured first, unless the program cache's folder has it.
+ *
+ * out  the report, even when cases failed; destroy it with clv_bench_report_destroy. NULL after an error.
+ *
+ * Errors  CLV_E_UNSUPPORTED the device is not usable or computes nothing (null); CLV_E_NOT_FOUND no such suite, model or
+ *         case; CLV_E_VALUE a negative size, batch or number of runs; CLV_E_INTERRUPTED by the callback; memory
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_bench(clv_runtime *runtime, clv_device *device, const clv_bench_config *config,
+                                            clv_bench_report **out);
+/** NULL is fine. */
+CLV_API void clv_bench_report_destroy(clv_bench_report *report);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

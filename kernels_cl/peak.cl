@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// The most a device can do, to hold measured times against. No op uses these.
+//
+//   peak_fma    item i runs `turns` turns of twelve independent chains x = x * a + b and stores their sum in out[i]:
+//               24 * PEAK_VW flops a turn. Twelve chains cover a latency of 4 to 6 cycles on two units, and leave registers.
+//   peak_copy   out[v] = in[v] for the vectors v = i * first + t * step, t < turns, v < n
+//
+// PEAK_VW   vector width: 1, 2, 4, 8 or 16 (default 16)
+#ifndef KERNEL
+#define KERNEL(name) name
+#endif
+#ifndef PEAK_VW
+#define PEAK_VW 16
+#endif
+
+#define PEAK_PASTE2(a, b) a##b
+#define PEAK_PASTE(a, b) PEAK_PASTE2(a, b)
+#if PEAK_VW == 1
+#define PEAK_V float
+#else
+#define PEAK_V PEAK_PASTE(float, PEAK_VW)
+#endif
+
+#define PEAK_CHAINS(M) M(0) M(1) M(2) M(3) M(4) M(5) M(6) M(7) M(8) M(9) M(10) M(11)
+#define PEAK_START(j) PEAK_V x##j = (PEAK_V)(0.001f * (float)(i + j));
+#define PEAK_TURN(j) x##j = fma(x##j, va, vb);
+#define PEAK_SUM(j) sum += x##j;
+
+kernel void KERNEL(peak_fma)(global PEAK_V *restrict out, int turns, float a, float b) {
+    const int i = get_global_id(0);
+    const PEAK_V va = (PEAK_V)(a), vb = (PEAK_V)(b);
+    PEAK_CHAINS(PEAK_START)
+    for (int t = 0; t < turns; t++) {
+        PEAK_CHAINS(PEAK_TURN)
+    }
+    PEAK_V sum = (PEAK_V)(0.0f);
+    PEAK_CHAINS(PEAK_SUM)
+    out[i] = sum;
+}
+
+kernel void KERNEL(peak_copy)(global PEAK_V *restrict out, const global PEAK_V *restrict in, int n, int first,
+                              int step, int turns) {
+    int v = get_global_id(0) * first;
+    for (int t = 0; t < turns && v < n; t++, v += step) out[v] = in[v];
+}
+
+#undef PEAK_PASTE2
+#undef PEAK_PASTE
+#undef PEAK_V
+#undef PEAK_CHAINS
+#undef PEAK_START
+#undef PEAK_TURN
+#undef PEAK_SUM
+#undef PEAK_VW
+#undef KERNEL

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: Apache-2.0
+// Runs kernels_cl/peak.cl straight through the device seam, and keeps what it measured in the program cache's folder, where
+// it is found by device and driver as programs are. Times are the host's clock around several launches and one wait, the
+// best of a few rounds: a peak is what the device can do when nothing else is going on.
+#include "bench/peak.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "device/cache.h"
+#include "device/program.h"
+#include "exec/worker.h"
+
+enum {
+    CHAINS = 12,          // in peak_fma
+    FMA_TURNS = 32768,    // below every known limit on a work-item's turns
+    ROUNDS = 5,
+    MAX_LAUNCHES = 4096,
+};
+static const double round_seconds = 0.04;
+
+typedef struct peak_job {
+    clv_device *device;
+    clv__error *error;
+    int width;                // of a vector
+    clv__launches fma, copy;
+    size_t items;             // of peak_fma
+    size_t copy_bytes;        // of one side
+    clv__memory memory[2];
+    clv__bkernel *kernels[2];
+    clv_bench_peak peak;
+} peak_job;
+
+static double now(void) {
+    struct timespec time;
+    clock_gettime(CLOCK_MONOTONIC, &time);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+// ---- launches -------------------------------------------------------------------------------------------------------
+
+static void write_down(peak_job *j) {
+    const clv_device_info *info = &j->device->info;
+    bool cpu = info->type == CLV_DEVICE_CPU;
+    size_t units = info->compute_units ? info->compute_units : 1;
+    j->width = 1;
+    while (j->width < 16 && (uint32_t)j->width * 2 <= info->vector_width) j->width *= 2;
+    j->items = units * (cpu ? 8 : 2048);
+    // Far more than any cache holds, and a small part of the device.
+    uint64_t bytes = cpu ? UINT64_C(64) << 20 : UINT64_C(256) << 20;
+    if (info->max_alloc_bytes && bytes > info->max_alloc_bytes / 4) bytes = info->max_alloc_bytes / 4;
+    if (info->memory_bytes && bytes > info->memory_bytes / 16) bytes = info->memory_bytes / 16;
+    j->copy_bytes = (size_t)bytes & ~(size_t)4095;
+
+    size_t vector_bytes = (size_t)j->width * sizeof(float);
+    int64_t n = (int64_t)(j->copy_bytes / vector_bytes);
+    clv__launch *fma = clv__launch_kernel(&j->fma, "peak", "peak_fma");
+    clv__launch_define(&j->fma, fma, "PEAK_VW", "%d", j->width);
+    clv__arg_out(&j->fma, fma, 0);
+    clv__arg_i32(&j->fma, fma, FMA_TURNS);
+    clv__arg_f32(&j->fma, fma, 0.9999f);
+    clv__arg_f32(&j->fma, fma, 0.0001f); // towards 1: no denormals, no infinities
+    clv__launch_grid(fma, j->items, cpu ? 1 : 0);
+
+    // CPUs walk long runs of memory each; GPUs read side by side.
+    int64_t chunk = cpu ? 4096 : 1, items = (n + chunk - 1) / chunk;
+    clv__launch *copy = clv__launch_kernel(&j->copy, "peak", "peak_copy");
+    clv__launch_define(&j->copy, copy, "PEAK_VW", "%d", j->width);
+    clv__arg_out(&j->copy, copy, 0);
+    clv__arg_in(&j->copy, copy, 0);
+    clv__arg_i32(&j->copy, copy, n);
+    clv__arg_i32(&j->copy, copy, chunk);
+    clv__arg_i32(&j->copy, copy, 1);
+    clv__arg_i32(&j->copy, copy, chunk);
+    clv__launch_grid(copy, (size_t)items, cpu ? 1 : 0);
+}
+
+static clv_status make_kernel(peak_job *j, const clv__launch *launch, clv__bkernel **out) {
+    clv__barg args[CLV__MAX_ARGS];
+    clv__kernel_ref kernel;
+    for (int i = 0; i < launch->n_slots; i++) {
+        const clv__slot *slot = &launch->slots[i];
+        switch (slot->kind) {
+        case CLV__SLOT_I32: args[i] = (clv__barg){.kind = CLV__BARG_I32, .i32 = slot->i32}; break;
+        case CLV__SLOT_F32: args[i] = (clv__barg){.kind = CLV__BARG_F32, .f32 = slot->f32}; break;
+        default:
+            args[i] = (clv__barg){.kind = CLV__BARG_BUFFER, .buffer = j->memory[slot->kind == CLV__SLOT_IN].buffer};
+        }
+    }
+    CLV_TRY(clv__programs_find(j->device, launch, &kernel));
+    return j->device->backend->kernel_create(kernel.program, kernel.name, args, launch->n_slots, &launch->grid, j->error, out);
+}
+
+// ---- timing ---------------------------------------------------------------------------------------------------------
+
+/** Seconds of n launches and a wait. */
+static clv_status time_launches(peak_job *j, clv__bkernel *kernel, int n, double *seconds) {
+    const clv__backend *backend = j->device->backend;
+    double start = now();
+    for (int i = 0; i < n; i++) CLV_TRY(backend->launch(j->device->open, kernel, NULL, j->error));
+    CLV_TRY(backend->synchronize(j->device->open, j->error));
+    *seconds = now() - start;
+    return CLV_OK;
+}
+
+/** The least seconds of one launch. */
+static clv_status best_time(peak_job *j, clv__bkernel *kernel, double *best) {
+    double seconds;
+    CLV_TRY(time_launches(j, kernel, 1, &seconds)); // compiles, touches memory
+    CLV_TRY(time_launches(j, kernel, 1, &seconds));
+    int n = seconds > 0 && round_seconds / seconds < MAX_LAUNCHES ? (int)(round_seconds / seconds) : MAX_LAUNCHES;
+    if (n < 1) n = 1;
+    *best = seconds;
+    for (int round = 0; round < ROUNDS; round++) {
+        CLV_TRY(time_launches(j, kernel, n, &seconds));
+        if (seconds / n < *best) *best = seconds / n;
+    }
+    return CLV_OK;
+}
+
+static clv_status measure(peak_job *j) {
+    const clv__backend *backend = j->device->backend;
+    if (j->fma.failed || j->copy.failed) CLV_FAIL(j->error, CLV_E_HOST_MEMORY, "no memory for the peak's launches");
+    const clv__launch *launches[] = {&j->fma.items[0], &j->copy.items[0]};
+    CLV_TRY(clv__programs_build(j->device, launches, 2));
+    size_t sums = j->items * (size_t)j->width * sizeof(float), bytes = sums > j->copy_bytes ? sums : j->copy_bytes;
+    for (int i = 0; i < 2; i++) {
+        CLV_TRY(clv__memory_create(j->device, bytes, CLV_WORKSPACE, "bench", &j->memory[i]));
+        CLV_TRY(backend->fill(j->device->open, j->memory[i].buffer, 0, bytes, 0, j->error));
+    }
+    double best;
+    for (int i = 0; i < 2; i++) CLV_TRY(make_kernel(j, launches[i], &j->kernels[i]));
+    CLV_TRY(best_time(j, j->kernels[0], &best));
+    double flops = 2.0 * CHAINS * j->width * FMA_TURNS * (double)j->fma.items[0].grid.global[0];
+    if (best > 0) j->peak.gflops = flops / best * 1e-9;
+    CLV_TRY(best_time(j, j->kernels[1], &best));
+    if (best > 0) j->peak.gbps = 2.0 * (double)j->copy_bytes / best * 1e-9;
+    return CLV_OK;
+}
+
+// On the worker: the device's queues belong to it.
+static clv_status on_worker(void *context) {
+    peak_job *j = context;
+    clv_status status = measure(j);
+    // Whatever happened, nothing may be under way when buffers go.
+    clv_status settled = j->device->backend->synchronize(j->device->open, status == CLV_OK ? j->error : NULL);
+    for (int i = 0; i < 2; i++) {
+        j->device->backend->kernel_destroy(j->kernels[i]);
+        clv__memory_destroy(&j->memory[i]);
+    }
+    return status == CLV_OK ? settled : status;
+}
+
+// ---- kept -----------------------------------------------------------------------------------------------------------
+
+static bool find(clv_device *device, clv__cache_key key, clv_bench_peak *out) {
+    void *data;
+    size_t bytes;
+    if (device->runtime->config.no_cache || !clv__cache_read(device, key, &data, &bytes)) return false;
+    clv_bench_peak kept = {0};
+    bool good = bytes == sizeof kept;
+    if (good) memcpy(&kept, data, sizeof kept);
+    free(data);
+    good = good && kept.gflops > 0 && kept.gbps > 0;
+    if (good) *out = kept;
+    return good;
+}
+
+clv_status clv__bench_peak(clv_device *device, bool again, clv_bench_peak *out) {
+    *out = (clv_bench_peak){0};
+    if (device->info.type == CLV_DEVICE_HOST) return CLV_OK;
+    clv__cache_key key = clv__cache_key_of(device, "measured peak", "1");
+    if (!again && find(device, key, out)) return CLV_OK;
+    peak_job j = {.device = device, .error = clv__runtime_error_of(device->runtime)};
+    j.fma.device = j.copy.device = &device->info;
+    write_down(&j);
+    clv_status status = clv__worker_start(device);
+    if (status == CLV_OK) status = clv__worker_call(device, on_worker, &j);
+    clv__launches_reset(&j.fma);
+    clv__launches_reset(&j.copy);
+    if (status != CLV_OK) return status;
+    *out = j.peak;
+    if (!device->runtime->config.no_cache && out->gflops > 0 && out->gbps > 0)
+        clv__cache_write(device, key, out, sizeof *out);
+    return CLV_OK;
+}

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+// cleave bench: how fast is this device, beside its own measured peak?
+#include "cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct bench_job {
+    cli_session *session;
+    const volatile int *interrupt;
+} bench_job;
+
+static bool on_progress(void *user, int done, int total, const char *name) {
+    bench_job *job = user;
+    char text[128];
+    snprintf(text, sizeof text, "%d/%d  %s", done, total, name);
+    cli_progress_draw(&job->session->progress, "measuring", done, total, text);
+    return !*job->interrupt;
+}
+
+/** `MxNxK` into three numbers of at least 1. */
+static bool parse_size(const char *text, int64_t size[3]) {
+    for (int i = 0; i < 3; i++) {
+        char *end;
+        errno = 0;
+        if (!(*text >= '1' && *text <= '9')) return false; // strtoll would also take blanks and signs
+        size[i] = strtoll(text, &end, 10);
+        if (errno || *end != (i < 2 ? 'x' : 0)) return false;
+        text = end + 1;
+    }
+    return true;
+}
+
+/** The configuration that the options ask for. Sizes and models choose their suite; prints what does not go together. */
+static int configure(const cli_args *args, clv_bench_config *config) {
+    *config = (clv_bench_config){.suite = args->n_words ? args->words[0] : NULL, .name = args->case_name, .mode = args->mode,
+                                 .model = args->model, .batch = args->batch, .runs = args->runs > 1000 ? 1000 : (int)args->runs,
+                                 .seconds = args->seconds, .list = args->list, .measure_peak = args->peak,
+                                 .variants = args->variants};
+    if (args->size && !parse_size(args->size, config->size))
+        return cli_fail(EXIT_USAGE, "--size wants MxNxK, as in 1024x1024x1024, not '%s'", args->size);
+    const char *of_models = args->model ? "model" : args->batch ? "batch" : NULL;
+    if (args->size && of_models) return cli_fail(EXIT_USAGE, "--size is of the suite gemm, and --%s of models", of_models);
+    const char *option = args->size ? "size" : of_models, *suite = args->size ? "gemm" : "models";
+    if (option && config->suite && strcmp(config->suite, suite))
+        return cli_fail(EXIT_USAGE, "--%s is of the suite %s, and this is %s", option, suite, config->suite);
+    if (option) config->suite = suite;
+    if (args->model && !cli_model(args->model)) return EXIT_USAGE; // it has printed which there are
+    return EXIT_DONE;
+}
+
+/** A figure, or null where there is none. */
+static json_t *positive(double value) {
+    return value > 0 ? cli_real(value) : json_null();
+}
+
+static int print_json(const cli_session *session, const clv_bench_report *report) {
+    const clv_device_info *info = clv_device_get_info(session->device);
+    json_t *results = json_array(), *failures = json_array(), *cases = json_array();
+    for (int i = 0; i < report->n_results; i++) {
+        const clv_bench_result *r = &report->results[i];
+        if (session->args->list)
+            json_array_append_new(cases, json_pack("{s:s, s:s, s:s}", "suite", r->suite, "case", r->name, "mode", r->mode));
+        else if (*r->failure)
+            json_array_append_new(failures, json_pack("{s:s, s:s, s:s, s:s, s:s}", "suite", r->suite, "case", r->name,
+                                                      "device", info->name, "mode", r->mode, "sentence", r->failure));
+        else
+            json_array_append_new(
+                results, json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o}", "suite", r->suite, "case",
+                                   r->name, "device", info->name, "mode", r->mode, "median_ms", cli_real(r->median_ms),
+                                   "min_ms", cli_real(r->min_ms), "max_ms", cli_real(r->max_ms), "runs", r->runs, "steps",
+                                   r->steps, "gflops", cli_real(r->gflops), "gbps", cli_real(r->gbps), "peak_fraction",
+                                   positive(r->peak_fraction)));
+    }
+    if (session->args->list) {
+        json_decref(results);
+        json_decref(failures);
+        return cli_print_json(json_pack("{s:s, s:o}", "device", info->name, "cases", cases));
+    }
+    json_decref(cases);
+    json_t *peak = report->peak.gflops > 0 ? json_pack("{s:o, s:o}", "gflops", cli_real(report->peak.gflops), "gbps",
+                                                       cli_real(report->peak.gbps))
+                                           : json_null();
+    return cli_print_json(json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o}", "version", clv_version(), "device", info->name,
+                                    "label", info->label, "driver", info->driver, "device_peak", peak, "results", results,
+                                    "failures", failures));
+}
+
+static int print_list(const clv_bench_report *report) {
+    printf("%-7s %-16s %s\n", "suite", "mode", "case");
+    for (int i = 0; i < report->n_results; i++)
+        printf("%-7s %-16s %s\n", report->results[i].suite, report->results[i].mode, report->results[i].name);
+    return cli_finish_output();
+}
+
+static int print_table(const cli_session *session, const clv_bench_report *report) {
+    const clv_device_info *info = clv_device_get_info(session->device);
+    printf("%s, %s", info->name, info->label);
+    if (report->peak.gflops > 0)
+        printf(": at most %.1f GFLOP/s, %.1f GB/s, as measured", report->peak.gflops, report->peak.gbps);
+    printf("\n%-7s %-36s %-16s %10s %10s %10s %5s %9s %8s %6s\n", "suite", "case", "mode", "median ms", "min", "max", "runs",
+           "GFLOP/s", "GB/s", "peak");
+    for (int i = 0; i < report->n_results; i++) {
+        const clv_bench_result *r = &report->results[i];
+        char part[16] = "-";
+        if (r->peak_fraction > 0) snprintf(part, sizeof part, "%.0f %%", 100 * r->peak_fraction);
+        if (*r->failure) printf("%-7s %-36s %-16s FAILED %s\n", r->suite, r->name, r->mode, r->failure);
+        else
+            printf("%-7s %-36s %-16s %10.4g %10.4g %10.4g %5d %9.1f %8.2f %6s\n", r->suite, r->name, r->mode, r->median_ms,
+                   r->min_ms, r->max_ms, r->runs, r->gflops, r->gbps, part);
+    }
+    return cli_finish_output();
+}
+
+int cmd_bench(const cli_args *args) {
+    clv_bench_config config;
+    int code = configure(args, &config);
+    if (code != EXIT_DONE) return code;
+    cli_session session;
+    cli_start_early(args, true, &session);
+    code = cli_start(&session);
+    if (code != EXIT_DONE) return code;
+    bench_job job = {&session, cli_catch_interrupts()};
+    config.progress = on_progress;
+    config.user = &job;
+    clv_bench_report *report = NULL;
+    clv_status status = clv_bench(session.runtime, session.device, &config, &report);
+    cli_progress_clear(&session.progress);
+    if (status != CLV_OK) {
+        code = cli_fail_status(session.runtime, status);
+        if (status == CLV_E_NOT_FOUND) code = EXIT_USAGE; // no such suite or case
+    } else {
+        code = args->json ? print_json(&session, report) : args->list ? print_list(report) : print_table(&session, report);
+        if (code == EXIT_DONE && report->n_failed) code = EXIT_FAILED;
+    }
+    clv_bench_report_destroy(report);
+    cli_stop(&session);
+    return code;
+}
