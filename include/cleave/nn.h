@@ -34,11 +34,11 @@ typedef struct clv_nn_linear_config {
 CLV_API clv_tensor *clv_nn_linear(clv_tensor *x, const char *name, int64_t out_features,
                                   const clv_nn_linear_config *config);
 
-/** [0] is H, [1] is W. Of kernel, stride and dilation [1] zero means the same as [0]. */
+/** Pairs as in ops.h: [0] is H, [1] is W, zero means the same as [0]. */
 typedef struct clv_nn_conv2d_config {
     int kernel[2];              /**< must be given */
     int stride[2], dilation[2]; /**< both zero: 1 */
-    int padding[2];             /**< taken as it is */
+    int padding[2];             /**< {p, -1}: along H alone */
     int groups; /**< 0 means 1 */
     bool no_bias;
     const clv_init *weight_init, *bias_init; /**< first values; NULL: PyTorch's */

@@ -362,12 +362,15 @@ CLV_API clv_tensor *clv_linear(clv_tensor *x, clv_tensor *weight, clv_tensor *bi
 
 // ---- convolution and pooling, NCHW ------------------------------------------------------------------------
 
-/** Zero means the default: stride 1, padding 0, dilation 1, groups 1. [0] is H, [1] is W. */
+// Pairs of numbers, here and in nn.h: [0] is H, [1] is W; one number is for both: [1] zero means the same as [0]. Padding
+// along H alone is {p, -1}: a negative [1] means none.
+
+/** Zero means the default: stride 1, padding 0, dilation 1, groups 1. */
 typedef struct clv_conv2d_config {
     int stride[2], padding[2], dilation[2], groups;
 } clv_conv2d_config;
 
-/** Zero means the default: stride = kernel, padding 0, dilation 1. [0] is H, [1] is W. */
+/** Zero means the default: stride = kernel, padding 0, dilation 1. */
 typedef struct clv_pool2d_config {
     int kernel[2], stride[2], padding[2], dilation[2];
     bool ceil_mode;
@@ -386,7 +389,7 @@ typedef struct clv_pool2d_config {
  *
  * Gradient   x, weight, bias.
  * Errors     CLV_E_SHAPE  channels differ, groups does not divide them, or the kernel is larger than the
- *            padded image;  CLV_E_VALUE  a negative padding, stride, dilation or groups;  CLV_E_DTYPE
+ *            padded image;  CLV_E_VALUE  a negative padding [0], stride, dilation or groups;  CLV_E_DTYPE
  * Numerics   sums in f32, their order depends on the shapes and the device only.
  * Source     torch.nn.functional.conv2d.
  */

@@ -10,6 +10,7 @@
 // Kernels: kernels_cl/conv2d.cl. How the CPU-class kernels cut the work is decided in
 // runtime/ops/conv2d_tile.c.
 #include "ops/conv2d.h"
+#include "ops/lower.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -509,10 +510,12 @@ clv_tensor *clv_conv2d(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, cons
     static const clv_conv2d_config defaults;
     if (!config) config = &defaults;
     conv2d_attrs attrs = {.groups = config->groups ? config->groups : 1};
+    clv__hw(attrs.stride, config->stride);
+    clv__hw(attrs.dilation, config->dilation);
+    clv__hw_padding(attrs.padding, config->padding);
     for (int d = 0; d < 2; d++) {
-        attrs.stride[d] = config->stride[d] ? config->stride[d] : 1;
-        attrs.padding[d] = config->padding[d];
-        attrs.dilation[d] = config->dilation[d] ? config->dilation[d] : 1;
+        if (!attrs.stride[d]) attrs.stride[d] = 1;
+        if (!attrs.dilation[d]) attrs.dilation[d] = 1;
     }
     return clv__node_add(&clv__op_conv2d, &attrs, (clv_tensor *[]){x, weight, bias}, 3, 1u << 2);
 }

@@ -5,6 +5,17 @@
 
 #include "graph/op.h"
 
+/** The rule of ops.h for numbers of H and W: [1] zero means [0]. What stays zero is the default. */
+static inline void clv__hw(int out[2], const int in[2]) {
+    out[0] = in[0];
+    out[1] = in[1] ? in[1] : in[0];
+}
+/** For padding a negative [1] means none. */
+static inline void clv__hw_padding(int out[2], const int in[2]) {
+    clv__hw(out, in);
+    if (in[1] < 0) out[1] = 0;
+}
+
 /** Several sizes at once, as kernel arguments. */
 #define CLV__ARGS_I32(list, launch, ...)                                                                     \
     clv__args_i32((list), (launch), (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),               \

@@ -655,11 +655,13 @@ static clv_tensor *build(const clv__op *op, clv_tensor *x, const clv_pool2d_conf
     if (!x) return NULL;
     if (!config) return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "%s: config is NULL", op->name);
     pool_attrs attrs = {.ceil_mode = config->ceil_mode, .exclude_padding = config->exclude_padding};
+    clv__hw(attrs.kernel, config->kernel);
+    clv__hw(attrs.stride, config->stride);
+    clv__hw(attrs.dilation, config->dilation);
+    clv__hw_padding(attrs.padding, config->padding);
     for (int i = 0; i < 2; i++) {
-        attrs.kernel[i] = config->kernel[i];
-        attrs.stride[i] = config->stride[i] ? config->stride[i] : config->kernel[i];
-        attrs.padding[i] = config->padding[i];
-        attrs.dilation[i] = config->dilation[i] ? config->dilation[i] : 1;
+        if (!attrs.stride[i]) attrs.stride[i] = attrs.kernel[i];
+        if (!attrs.dilation[i]) attrs.dilation[i] = 1;
     }
     return clv__node_add(op, &attrs, &x, 1, 0);
 }

@@ -21,7 +21,7 @@ typedef clv_tensor *(*build)(const inputs *in);
 MISTAKE(pool_rank, clv_max_pool2d(in->m, POOL(.kernel = {2, 2})))
 MISTAKE(pool_dtype, clv_avg_pool2d(in->i, POOL(.kernel = {2, 2})))
 MISTAKE(pool_config, clv_max_pool2d(in->x, NULL))
-MISTAKE(pool_kernel, clv_max_pool2d(in->x, POOL(.kernel = {2, 0})))
+MISTAKE(pool_kernel, clv_max_pool2d(in->x, POOL(.kernel = {0, 2})))
 MISTAKE(pool_stride, clv_max_pool2d(in->x, POOL(.kernel = {2, 2}, .stride = {-1, 1})))
 MISTAKE(pool_padding, clv_avg_pool2d(in->x, POOL(.kernel = {2, 2}, .padding = {-1, 0})))
 MISTAKE(pool_padding_half, clv_max_pool2d(in->x, POOL(.kernel = {3, 3}, .padding = {0, 2})))
@@ -69,7 +69,7 @@ static const struct {
     {pool_rank, CLV_E_SHAPE, "x has 2 dimensions, it must have 4"},
     {pool_dtype, CLV_E_DTYPE, "x is i32, it must be f32"},
     {pool_config, CLV_E_VALUE, "config is NULL"},
-    {pool_kernel, CLV_E_VALUE, "along W they are 0, 0"},
+    {pool_kernel, CLV_E_VALUE, "along H they are 0, 0"},
     {pool_stride, CLV_E_VALUE, "along H they are 2, -1"},
     {pool_padding, CLV_E_VALUE, "padding at least 0"},
     {pool_padding_half, CLV_E_VALUE, "padding 2 is more than half of the kernel 3 along W"},

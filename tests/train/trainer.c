@@ -11,7 +11,7 @@ static clv_dataset *dataset;
 
 static clv_tensor *build(clv_graph *graph, clv_tensor *x, int64_t classes) {
     (void)graph;
-    x = clv_nn_conv2d(x, "conv1", 3, &(clv_nn_conv2d_config){.kernel = {2, 3}, .padding = {1, 0}, .no_bias = true});
+    x = clv_nn_conv2d(x, "conv1", 3, &(clv_nn_conv2d_config){.kernel = {2, 3}, .padding = {1, -1}, .no_bias = true});
     x = clv_relu(clv_nn_batch_norm(x, "norm", NULL));
     return clv_nn_linear(clv_flatten(x, 1), "fc", classes, NULL);
 }
