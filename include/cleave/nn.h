@@ -76,6 +76,31 @@ typedef struct clv_nn_batch_norm_config {
  */
 CLV_API clv_tensor *clv_nn_batch_norm(clv_tensor *x, const char *name, const clv_nn_batch_norm_config *config);
 
+/**
+ * Normalise over the last dimension.
+ *
+ * x       [..., D]
+ * name    makes `name.weight` [D] (ones) and `name.bias` [D] (zeros)
+ * eps     0 means 1e-5
+ * result  as x
+ *
+ * Source  torch.nn.LayerNorm
+ */
+CLV_API clv_tensor *clv_nn_layer_norm(clv_tensor *x, const char *name, float eps);
+
+/**
+ * A trained row for each index.
+ *
+ * indices   [...]  i32
+ * name      makes `name.weight` [rows, features]
+ * init      first values; NULL: normal with deviation 1
+ * result    [..., features]
+ *
+ * Source    torch.nn.Embedding
+ */
+CLV_API clv_tensor *clv_nn_embedding(clv_tensor *indices, const char *name, int64_t rows, int64_t features,
+                                     const clv_init *init);
+
 /** In training, zero elements with probability p and scale the others by 1/(1-p); otherwise x itself. */
 CLV_API clv_tensor *clv_nn_dropout(clv_tensor *x, float p);
 
@@ -108,6 +133,32 @@ CLV_API const clv_model *clv_model_find(const char *name);
 CLV_API clv_model clv_model_for(const clv_model *model, int64_t channels, int64_t height, int64_t width, int64_t classes);
 /** The shape of a batch of n samples: [n, channels, height, width]. */
 CLV_API clv_shape clv_model_input_shape(const clv_model *model, int64_t n);
+
+/** Zero means the default. */
+typedef struct clv_gpt_config {
+    int64_t vocabulary; /**< 65 */
+    int64_t context;    /**< most tokens of a text: 128 */
+    int64_t width;      /**< 192, a multiple of heads */
+    int64_t heads;      /**< 6 */
+    int64_t layers;     /**< 4 */
+    float dropout;      /**< 0 */
+} clv_gpt_config;
+
+/**
+ * A small GPT.
+ *
+ * tokens  [N, T]  i32     below the vocabulary, T up to the context
+ * config  NULL means all defaults: 1.8 million parameters
+ * result  [N, T, vocabulary]  logits of the token that follows each; train on clv_cross_entropy of them as
+ *         [N*T, vocabulary] with the following tokens [N*T]
+ *
+ * Parameters are minGPT's: `transformer.wte`, `.wpe`, `.h.0.ln_1`, `.h.0.attn.c_attn`, ..., `.ln_f`, `lm_head`; weights
+ * [out, in].
+ *
+ * Errors  CLV_E_SHAPE  tokens are not [N,T], or T is above the context;  CLV_E_VALUE  heads do not divide the width
+ * Source  Radford et al. 2019, "Language Models are Unsupervised Multitask Learners"; karpathy/minGPT
+ */
+CLV_API clv_tensor *clv_gpt(clv_tensor *tokens, const clv_gpt_config *config);
 
 /** Some layers as a function: from x to their result. */
 typedef clv_tensor *(*clv_layers)(clv_tensor *x, void *user);

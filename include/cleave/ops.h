@@ -546,6 +546,54 @@ CLV_API clv_tensor *clv_mse_loss(clv_tensor *x, clv_tensor *target);
 CLV_API clv_tensor *clv_batch_norm(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, clv_tensor *running_mean,
                                    clv_tensor *running_var, bool training, float momentum, float eps);
 /**
+ * Normalise over the last dimension, then scale and shift.
+ *
+ *     y = (x - mean) / sqrt(var + eps) * weight + bias        var is biased (divides by D)
+ *
+ * x             [..., D]  f32
+ * weight, bias  [D]       f32     NULL means ones and zeros
+ * eps           > 0
+ * result        [..., D]  f32
+ *
+ * Gradient   x, weight, bias. Keeps x, and mean and rstd: 2 * numel(x)/D * 4 bytes.
+ * Errors     CLV_E_SHAPE  D differs, or x has rank 0;  CLV_E_VALUE  eps <= 0;  CLV_E_DTYPE
+ * Numerics   sums in f32, in a fixed order; the variance takes a second pass about the mean.
+ * Source     Ba, Kiros, Hinton 2016, arXiv:1607.06450, section 3; torch.nn.LayerNorm.
+ */
+CLV_API clv_tensor *clv_layer_norm(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, float eps);
+
+/**
+ * Rows of a table by index.
+ *
+ *     y[...][d] = weight[indices[...]][d]                     an index outside 0 .. V-1 gives NaN
+ *
+ * weight   [V, D]    f32
+ * indices  [...]     i32
+ * result   [..., D]  f32
+ *
+ * Gradient   weight: the sum of dy's rows of the same index (0 for rows that no index names).
+ * Errors     CLV_E_SHAPE  weight is not [V,D], or indices have the highest rank already;  CLV_E_DTYPE
+ * Numerics   exact; the gradient adds in the order of the indices, without atomics.
+ * Source     torch.nn.functional.embedding.
+ */
+CLV_API clv_tensor *clv_embedding(clv_tensor *weight, clv_tensor *indices);
+
+/**
+ * Hide the future from attention: what comes after a row's own position becomes `fill`.
+ *
+ *     y[...][t][s] = x[...][t][s] if s <= t + S - T, else fill
+ *
+ * x       [..., T, S]  f32    scores of T queries for S keys; the last query sees all keys
+ * fill    -INFINITY before a softmax
+ * result  shape of x   f32
+ *
+ * Gradient   x: 0 where it was hidden.
+ * Errors     CLV_E_SHAPE  the rank is below 2;  CLV_E_DTYPE
+ * Source     Vaswani et al. 2017, arXiv:1706.03762, section 3.2.3; torch.tril.
+ */
+CLV_API clv_tensor *clv_causal_mask(clv_tensor *x, float fill);
+
+/**
  * In a training graph: set each element to zero with probability p, and scale the others.
  *
  *     y[i] = u[i] >= p ? x[i] / (1 - p) : 0        u[i] uniform in [0, 1)

@@ -86,6 +86,30 @@ clv_tensor *clv_nn_batch_norm(clv_tensor *x, const char *name, const clv_nn_batc
     return y;
 }
 
+clv_tensor *clv_nn_layer_norm(clv_tensor *x, const char *name, float eps) {
+    clv_graph *graph = clv_tensor_graph(x);
+    if (!graph) return NULL;
+    clv_shape shape = clv_tensor_shape(x);
+    clv_shape features = CLV_SHAPE(dim_or_1(&shape, shape.rank - 1));
+    clv_scope_push(graph, name);
+    clv_tensor *weight = clv_parameter(graph, "weight", features, (clv_init){.kind = CLV_INIT_ONES});
+    clv_tensor *bias = clv_parameter(graph, "bias", features, (clv_init){.kind = CLV_INIT_ZEROS});
+    clv_tensor *y = clv_layer_norm(x, weight, bias, eps != 0 ? eps : 1e-5f);
+    clv_scope_pop(graph);
+    return y;
+}
+
+clv_tensor *clv_nn_embedding(clv_tensor *indices, const char *name, int64_t rows, int64_t features, const clv_init *init) {
+    clv_graph *graph = clv_tensor_graph(indices);
+    if (!graph) return NULL;
+    clv_scope_push(graph, name);
+    clv_tensor *weight = clv_parameter(graph, "weight", CLV_SHAPE(rows, features),
+                                       init ? *init : (clv_init){CLV_INIT_NORMAL, 0, 1});
+    clv_tensor *y = clv_embedding(weight, indices);
+    clv_scope_pop(graph);
+    return y;
+}
+
 clv_tensor *clv_nn_dropout(clv_tensor *x, float p) {
     clv_graph *graph = clv_tensor_graph(x);
     return graph && clv_graph_training(graph) ? clv_dropout(x, p) : x;

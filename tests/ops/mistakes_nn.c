@@ -36,6 +36,12 @@ MISTAKE(adaptive_rank, clv_adaptive_avg_pool2d(in->m, 2, 2))
 MISTAKE(adaptive_dtype, clv_adaptive_avg_pool2d(in->i, 2, 2))
 MISTAKE(adaptive_size, clv_adaptive_avg_pool2d(in->x, 3, 0))
 MISTAKE(adaptive_empty, clv_adaptive_avg_pool2d(clv_slice(in->x, 2, 0, 0), 3, 3))
+MISTAKE(layer_norm_rank, clv_layer_norm(in->s, NULL, NULL, 1e-5f))
+MISTAKE(layer_norm_weight, clv_layer_norm(in->x, in->m, NULL, 1e-5f))
+MISTAKE(layer_norm_eps, clv_layer_norm(in->x, NULL, NULL, 0))
+MISTAKE(embedding_table, clv_embedding(in->x, in->i))
+MISTAKE(embedding_dtype, clv_embedding(in->m, in->m))
+MISTAKE(mask_rank, clv_causal_mask(in->s, 0))
 MISTAKE(softmax_axis, clv_softmax(in->m, 2))
 MISTAKE(softmax_scalar, clv_softmax(in->s, 0))
 MISTAKE(log_softmax_axis, clv_log_softmax(in->m, -3))
@@ -84,6 +90,12 @@ static const struct {
     {adaptive_dtype, CLV_E_DTYPE, "x is i32, it must be f32"},
     {adaptive_size, CLV_E_VALUE, "the result must have at least one row and column, not 3 x 0"},
     {adaptive_empty, CLV_E_SHAPE, "x must have at least one row and column"},
+    {layer_norm_rank, CLV_E_SHAPE, "x has no dimension to normalise"},
+    {layer_norm_weight, CLV_E_SHAPE, "weight must be ["},
+    {layer_norm_eps, CLV_E_VALUE, "eps must be above 0, it is 0"},
+    {embedding_table, CLV_E_SHAPE, "weight has 4 dimensions, it must have 2"},
+    {embedding_dtype, CLV_E_DTYPE, "indices is f32, it must be i32"},
+    {mask_rank, CLV_E_SHAPE, "x must be [...,T,S]"},
     {softmax_axis, CLV_E_VALUE, "axis 2"},
     {softmax_scalar, CLV_E_VALUE, "axis 0"},
     {log_softmax_axis, CLV_E_VALUE, "axis -3"},

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+// Layer normalisation: x is n_rows rows of D elements, each normalised by itself. No macro but KERNEL.
+//
+//   layer_norm                one work-item per row: mean, rstd = 1 / sqrt(var + eps), y = (x - mean) * rstd * weight + bias
+//   layer_norm_backward       one per row: with g = dy * weight and x_hat = (x - mean) * rstd,
+//                             dx = rstd * (g - mean(g) - x_hat * mean(g * x_hat))
+//   layer_norm_sums           one per (block of `block` rows, column): parts[block][0] = sum(dy * x_hat), [1] = sum(dy)
+//   layer_norm_join           one per column: dweight and dbias from all blocks' parts, in their order
+// For devices with wide vectors, each work-item doing `rows` rows, sixteen elements at a time:
+//   layer_norm_rows, layer_norm_rows_backward
+// and sixteen columns at a time:
+//   layer_norm_columns        as layer_norm_sums
+//
+// has_*   0: the pointer before is not there
+// The variance takes a second pass about the mean.
+#ifndef KERNEL
+#define KERNEL(name) name
+#endif
+
+__kernel void KERNEL(layer_norm)(__global float *restrict y, __global float *restrict means,
+                                 __global float *restrict rstds, __global const float *restrict x,
+                                 __global const float *restrict weight, __global const float *restrict bias, int n_rows,
+                                 int D, int has_weight, int has_bias, float eps) {
+    int r = (int)get_global_id(0);
+    if (r >= n_rows) return;
+    __global const float *from = x + r * D;
+    float sum = 0.0f, square = 0.0f;
+    for (int d = 0; d < D; d++) sum += from[d];
+    float mean = sum / (float)D;
+    for (int d = 0; d < D; d++) square += (from[d] - mean) * (from[d] - mean);
+    float rstd = 1.0f / sqrt(square / (float)D + eps);
+    means[r] = mean;
+    rstds[r] = rstd;
+    for (int d = 0; d < D; d++) {
+        float v = (from[d] - mean) * rstd;
+        if (has_weight) v *= weight[d];
+        if (has_bias) v += bias[d];
+        y[r * D + d] = v;
+    }
+}
+
+__kernel void KERNEL(layer_norm_backward)(__global float *restrict dx, __global const float *restrict dy,
+                                          __global const float *restrict x, __global const float *restrict weight,
+                                          __global const float *restrict means, __global const float *restrict rstds,
+                                          int n_rows, int D, int has_weight) {
+    int r = (int)get_global_id(0);
+    if (r >= n_rows) return;
+    float mean = means[r], rstd = rstds[r], sum = 0.0f, product = 0.0f;
+    for (int d = 0; d < D; d++) {
+        float g = has_weight ? dy[r * D + d] * weight[d] : dy[r * D + d];
+        sum += g;
+        product += g * ((x[r * D + d] - mean) * rstd);
+    }
+    sum /= (float)D;
+    product /= (float)D;
+    for (int d = 0; d < D; d++) {
+        float g = has_weight ? dy[r * D + d] * weight[d] : dy[r * D + d];
+        dx[r * D + d] = rstd * (g - sum - (x[r * D + d] - mean) * rstd * product);
+    }
+}
+
+__kernel void KERNEL(layer_norm_sums)(__global float *restrict parts, __global const float *restrict dy,
+                                      __global const float *restrict x, __global const float *restrict means,
+                                      __global const float *restrict rstds, int n_rows, int block, int D) {
+    int item = (int)get_global_id(0), d = item % D, b = item / D;
+    if (b * block >= n_rows) return;
+    float product = 0.0f, sum = 0.0f;
+    for (int r = b * block; r < min((b + 1) * block, n_rows); r++) {
+        product += dy[r * D + d] * ((x[r * D + d] - means[r]) * rstds[r]);
+        sum += dy[r * D + d];
+    }
+    parts[b * 2 * D + d] = product;
+    parts[(b * 2 + 1) * D + d] = sum;
+}
+
+__kernel void KERNEL(layer_norm_join)(__global float *restrict dweight, __global float *restrict dbias,
+                                      __global const float *restrict parts, int n_blocks, int D) {
+    int d = (int)get_global_id(0);
+    if (d >= D) return;
+    float product = 0.0f, sum = 0.0f;
+    for (int b = 0; b < n_blocks; b++) {
+        product += parts[b * 2 * D + d];
+        sum += parts[(b * 2 + 1) * D + d];
+    }
+    dweight[d] = product;
+    dbias[d] = sum;
+}
+
+// ---- for devices with wide vectors ----
+
+float KERNEL(layer_norm_total)(float16 v) {
+    float8 a = v.lo + v.hi;
+    float4 b = a.lo + a.hi;
+    float2 c = b.lo + b.hi;
+    return c.x + c.y;
+}
+
+__kernel void KERNEL(layer_norm_rows)(__global float *restrict y, __global float *restrict means,
+                                      __global float *restrict rstds, __global const float *restrict x,
+                                      __global const float *restrict weight, __global const float *restrict bias,
+                                      int n_rows, int rows, int D, int has_weight, int has_bias, float eps) {
+    int first = (int)get_global_id(0) * rows, last = min(first + rows, n_rows);
+    for (int r = first; r < last; r++) {
+        __global const float *from = x + r * D;
+        __global float *to = y + r * D;
+        float sum = 0.0f, square = 0.0f;
+        float16 sums = (float16)(0.0f), squares = (float16)(0.0f);
+        int d;
+        for (d = 0; d + 16 <= D; d += 16) sums += vload16(0, from + d);
+        for (; d < D; d++) sum += from[d];
+        float mean = (sum + KERNEL(layer_norm_total)(sums)) / (float)D;
+        for (d = 0; d + 16 <= D; d += 16) {
+            float16 v = vload16(0, from + d) - mean;
+            squares += v * v;
+        }
+        for (; d < D; d++) square += (from[d] - mean) * (from[d] - mean);
+        float rstd = 1.0f / sqrt((square + KERNEL(layer_norm_total)(squares)) / (float)D + eps);
+        means[r] = mean;
+        rstds[r] = rstd;
+        for (d = 0; d + 16 <= D; d += 16) {
+            float16 v = (vload16(0, from + d) - mean) * rstd;
+            if (has_weight) v *= vload16(0, weight + d);
+            if (has_bias) v += vload16(0, bias + d);
+            vstore16(v, 0, to + d);
+        }
+        for (; d < D; d++) {
+            float v = (from[d] - mean) * rstd;
+            if (has_weight) v *= weight[d];
+            if (has_bias) v += bias[d];
+            to[d] = v;
+        }
+    }
+}
+
+__kernel void KERNEL(layer_norm_rows_backward)(__global float *restrict dx, __global const float *restrict dy,
+                                               __global const float *restrict x, __global const float *restrict weight,
+                                               __global const float *restrict means,
+                                               __global const float *restrict rstds, int n_rows, int rows, int D,
+                                               int has_weight) {
+    int first = (int)get_global_id(0) * rows, last = min(first + rows, n_rows);
+    for (int r = first; r < last; r++) {
+        __global const float *from = x + r * D, *up = dy + r * D;
+        __global float *to = dx + r * D;
+        float mean = means[r], rstd = rstds[r], sum = 0.0f, product = 0.0f;
+        float16 sums = (float16)(0.0f), products = (float16)(0.0f);
+        int d;
+        for (d = 0; d + 16 <= D; d += 16) {
+            float16 g = vload16(0, up + d);
+            if (has_weight) g *= vload16(0, weight + d);
+            sums += g;
+            products += g * ((vload16(0, from + d) - mean) * rstd);
+        }
+        for (; d < D; d++) {
+            float g = has_weight ? up[d] * weight[d] : up[d];
+            sum += g;
+            product += g * ((from[d] - mean) * rstd);
+        }
+        sum = (sum + KERNEL(layer_norm_total)(sums)) / (float)D;
+        product = (product + KERNEL(layer_norm_total)(products)) / (float)D;
+        for (d = 0; d + 16 <= D; d += 16) {
+            float16 g = vload16(0, up + d);
+            if (has_weight) g *= vload16(0, weight + d);
+            vstore16(rstd * (g - sum - (vload16(0, from + d) - mean) * rstd * product), 0, to + d);
+        }
+        for (; d < D; d++) {
+            float g = has_weight ? up[d] * weight[d] : up[d];
+            to[d] = rstd * (g - sum - (from[d] - mean) * rstd * product);
+        }
+    }
+}
+
+__kernel void KERNEL(layer_norm_columns)(__global float *restrict parts, __global const float *restrict dy,
+                                         __global const float *restrict x, __global const float *restrict means,
+                                         __global const float *restrict rstds, int n_rows, int block, int D) {
+    int wide = (D + 15) / 16, item = (int)get_global_id(0), b = item / wide;
+    if (b * block >= n_rows) return;
+    int d = item % wide * 16;
+    if (d + 16 > D) { // what is left of the columns, one by one
+        for (; d < D; d++) {
+            float one = 0.0f, all = 0.0f;
+            for (int r = b * block; r < min((b + 1) * block, n_rows); r++) {
+                one += dy[r * D + d] * ((x[r * D + d] - means[r]) * rstds[r]);
+                all += dy[r * D + d];
+            }
+            parts[b * 2 * D + d] = one;
+            parts[(b * 2 + 1) * D + d] = all;
+        }
+        return;
+    }
+    float16 product = (float16)(0.0f), sum = (float16)(0.0f);
+    for (int r = b * block; r < min((b + 1) * block, n_rows); r++) {
+        float16 g = vload16(0, dy + r * D + d);
+        product += g * ((vload16(0, x + r * D + d) - means[r]) * rstds[r]);
+        sum += g;
+    }
+    vstore16(product, 0, parts + b * 2 * D + d);
+    vstore16(sum, 0, parts + (b * 2 + 1) * D + d);
+}

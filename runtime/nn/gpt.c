@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// A GPT: embeddings of tokens and positions, blocks of causal self-attention and a two-layer perceptron, each behind a
+// layer norm and added to its input, and a linear layer to logits.
+// Sources: Radford et al. 2019, "Language Models are Unsupervised Multitask Learners", section 2.3; names, layouts and
+// first values of karpathy/minGPT.
+#include <math.h>
+
+#include "graph/op.h"
+#include "nn/models.h"
+
+static const clv_init zeros = {.kind = CLV_INIT_ZEROS};
+
+static clv_tensor *linear(clv_tensor *x, const char *name, int64_t out_features, float std, bool bias) {
+    const clv_init weight_init = {CLV_INIT_NORMAL, 0, std};
+    return clv_nn_linear(x, name, out_features,
+                         &(clv_nn_linear_config){.no_bias = !bias, .weight_init = &weight_init, .bias_init = &zeros});
+}
+
+/** Columns part * D ... of [N, T, 3D] as heads: [N, heads, T, D/heads]. */
+static clv_tensor *heads_of(clv_tensor *x, int part, const clv_shape *shape, int64_t heads) {
+    int64_t N = shape->dims[0], T = shape->dims[1], D = shape->dims[2];
+    x = clv_reshape(clv_slice(x, 2, part * D, D), CLV_SHAPE(N, T, heads, D / heads));
+    return clv_permute(x, (int[]){0, 2, 1, 3}, 4);
+}
+
+static clv_tensor *attention(clv_tensor *x, const clv_gpt_config *config, float std) {
+    clv_shape shape = clv_tensor_shape(x);
+    if (shape.rank != 3) return NULL; // after a mistake
+    int64_t D = shape.dims[2];
+    x = linear(x, "c_attn", 3 * D, 0.02f, true);
+    clv_tensor *q = heads_of(x, 0, &shape, config->heads), *k = heads_of(x, 1, &shape, config->heads),
+               *v = heads_of(x, 2, &shape, config->heads);
+    q = clv_mul_scalar(q, (float)(1 / sqrt((double)D / (double)config->heads)));
+    clv_tensor *weights = clv_softmax(clv_causal_mask(clv_matmul_t(q, false, k, true), -INFINITY), -1);
+    x = clv_matmul(clv_nn_dropout(weights, config->dropout), v);
+    x = clv_reshape(clv_permute(x, (int[]){0, 2, 1, 3}, 4), shape);
+    return clv_nn_dropout(linear(x, "c_proj", D, std, true), config->dropout);
+}
+
+static clv_tensor *block(clv_graph *graph, clv_tensor *x, const clv_gpt_config *config) {
+    float std = (float)(0.02 / sqrt(2.0 * (double)config->layers)); // of what is added to the residual stream
+    clv_tensor *y = clv_nn_layer_norm(x, "ln_1", 0);
+    clv_scope_push(graph, "attn");
+    x = clv_add(x, attention(y, config, std));
+    clv_scope_pop(graph);
+    y = clv_nn_layer_norm(x, "ln_2", 0);
+    clv_scope_push(graph, "mlp");
+    y = clv_gelu_tanh(linear(y, "c_fc", 4 * config->width, 0.02f, true));
+    y = clv_nn_dropout(linear(y, "c_proj", config->width, std, true), config->dropout);
+    clv_scope_pop(graph);
+    return clv_add(x, y);
+}
+
+clv_tensor *clv_gpt(clv_tensor *tokens, const clv_gpt_config *config) {
+    static const clv_gpt_config defaults = {0};
+    clv_gpt_config c = config ? *config : defaults;
+    clv_graph *graph = clv_tensor_graph(tokens);
+    if (!graph) return NULL;
+    if (!c.vocabulary) c.vocabulary = 65;
+    if (!c.context) c.context = 128;
+    if (!c.width) c.width = 192;
+    if (!c.heads) c.heads = 6;
+    if (!c.layers) c.layers = 4;
+    clv_shape shape = clv_tensor_shape(tokens);
+    if (shape.rank != 2 || shape.dims[1] > c.context)
+        return clv__graph_fail(graph, CLV_E_SHAPE, "gpt: tokens must be [N,T] with T up to the context of %lld",
+                               (long long)c.context);
+    if (c.heads < 1 || c.width % c.heads || c.layers < 1)
+        return clv__graph_fail(graph, CLV_E_VALUE, "gpt: a width of %lld does not part into %lld heads, or no layers",
+                               (long long)c.width, (long long)c.heads);
+    const clv_init small = {CLV_INIT_NORMAL, 0, 0.02f};
+    clv_scope_push(graph, "transformer");
+    clv_tensor *x = clv_nn_embedding(tokens, "wte", c.vocabulary, c.width, &small);
+    clv_scope_push(graph, "wpe");
+    clv_tensor *positions = clv_parameter(graph, "weight", CLV_SHAPE(c.context, c.width), small);
+    clv_scope_pop(graph);
+    x = clv_nn_dropout(clv_add(x, clv_slice(positions, 0, 0, shape.dims[1])), c.dropout);
+    clv_scope_push(graph, "h");
+    for (int i = 0; i < (int)c.layers; i++) {
+        clv__scope_push_index(graph, i);
+        x = block(graph, x, &c);
+        clv_scope_pop(graph);
+    }
+    clv_scope_pop(graph);
+    x = clv_nn_layer_norm(x, "ln_f", 0);
+    clv_scope_pop(graph);
+    return linear(x, "lm_head", c.vocabulary, 0.02f, false);
+}

@@ -1,0 +1,57 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Ops of language models, and a tiny GPT: loss, logits and every gradient, from PyTorch in float64. The C side is text.c."""
+import math
+
+import torch
+import torch.nn.functional as F
+
+from golden import Golden
+
+cases = Golden("text")
+
+with cases.case("layer_norm") as c:
+    x, w, b = c.input("x", 2 * torch.randn(2, 3, 19) + 1), c.input("weight", torch.randn(19)), c.input("bias", torch.randn(19))
+    c.expect("y", F.layer_norm(x, (19,), w, b, 1e-5))
+with cases.case("layer_norm_alone") as c:
+    c.expect("y", F.layer_norm(c.input("x", torch.randn(3, 5)), (5,), eps=0.25))
+with cases.case("embedding") as c:
+    w = c.input("weight", torch.randn(6, 18))
+    indices = torch.tensor([[4, 0, 4], [5, 4, 1]])
+    c.put("indices", indices)
+    c.expect("y", F.embedding(indices, w))
+for name, shape in {"mask": (2, 4, 4), "mask_wide": (1, 3, 5)}.items():
+    with cases.case(name) as c:
+        x = c.input("x", torch.randn(shape))
+        hidden = torch.ones(shape[1:]).triu(shape[2] - shape[1] + 1).bool()
+        c.expect("y", x.masked_fill(hidden, -math.inf).softmax(-1))
+
+N, T, V, CONTEXT, D, HEADS, LAYERS = 2, 5, 11, 7, 12, 3, 2
+with cases.case("gpt") as c:
+    tokens, labels = torch.randint(0, V, (N, T)), torch.randint(0, V, (N * T,))
+    c.put("tokens", tokens)
+    c.put("labels", labels)
+
+    def parameter(name, *shape, mean=0.0, scale=0.3):
+        return c.input(name, mean + scale * torch.randn(shape))
+
+    def linear(x, name, out, bias=True):
+        return F.linear(x, parameter(name + ".weight", out, x.shape[-1]), parameter(name + ".bias", out) if bias else None)
+
+    def norm(x, name):
+        return F.layer_norm(x, (D,), parameter(name + ".weight", D, mean=1.0), parameter(name + ".bias", D), 1e-5)
+
+    x = F.embedding(tokens, parameter("transformer.wte.weight", V, D)) + parameter("transformer.wpe.weight", CONTEXT, D)[:T]
+    for i in range(LAYERS):
+        name = f"transformer.h.{i}."
+        q, k, v = (part.view(N, T, HEADS, D // HEADS).transpose(1, 2)
+                   for part in linear(norm(x, name + "ln_1"), name + "attn.c_attn", 3 * D).split(D, 2))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + linear(y.transpose(1, 2).reshape(N, T, D), name + "attn.c_proj", D)
+        y = F.gelu(linear(norm(x, name + "ln_2"), name + "mlp.c_fc", 4 * D), approximate="tanh")
+        x = x + linear(y, name + "mlp.c_proj", D)
+    logits = linear(norm(x, "transformer.ln_f"), "lm_head", V, bias=False)
+    c.expect("loss", F.cross_entropy(logits.view(N * T, V), labels))
+    c.expect("logits", logits)
+
+cases.write()

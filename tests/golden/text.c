@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops of language models, and a tiny GPT, against PyTorch; see make_text.py.
+#include <math.h>
+#include <stdlib.h>
+
+#include "cleave/nn.h"
+#include "golden/golden.h"
+
+GOLDEN_OPEN(text)
+
+static void finish(golden *g) {
+    golden_on_devices(g);
+    golden_end(g);
+}
+
+static void layer_norm(void **state) {
+    golden *g = golden_begin(state, "layer_norm");
+    clv_tensor *x = golden_input(g, "x"), *weight = golden_input(g, "weight"), *bias = golden_input(g, "bias");
+    golden_expect(g, clv_layer_norm(x, weight, bias, 1e-5f), "y");
+    finish(g);
+    g = golden_begin(state, "layer_norm_alone");
+    golden_expect(g, clv_layer_norm(golden_input(g, "x"), NULL, NULL, 0.25f), "y");
+    finish(g);
+}
+
+static void embedding(void **state) {
+    golden *g = golden_begin(state, "embedding");
+    clv_tensor *weight = golden_input(g, "weight");
+    golden_expect(g, clv_embedding(weight, golden_input(g, "indices")), "y");
+    finish(g);
+}
+
+static void causal_mask(void **state) {
+    const char *const names[] = {"mask", "mask_wide"};
+    for (int i = 0; i < 2; i++) {
+        golden *g = golden_begin(state, names[i]);
+        golden_expect(g, clv_softmax(clv_causal_mask(golden_input(g, "x"), -INFINITY), -1), "y");
+        finish(g);
+    }
+}
+
+static void gpt(void **state) {
+    golden *g = golden_begin(state, "gpt");
+    clv_tensor *tokens = golden_input(g, "tokens"), *labels = golden_input(g, "labels");
+    clv_tensor *logits = clv_gpt(
+        tokens, &(clv_gpt_config){.vocabulary = 11, .context = 7, .width = 12, .heads = 3, .layers = 2});
+    golden_expect(g, clv_cross_entropy(clv_reshape(logits, CLV_SHAPE(10, 11)), labels), "loss");
+    golden_expect(g, logits, "logits");
+    golden_prepare(g);
+    assert_int_equal(clv_parameter_count(g->graph), 29);
+    assert_int_equal(g->subject.n_targets, 2 + 29);
+    finish(g);
+}
+
+/** 1.8 million parameters, as minGPT counts them. */
+static void default_size(void **state) {
+    golden *g = *state;
+    clv_graph *graph;
+    int64_t n = 0;
+    assert_int_equal(clv_graph_create(g->runtime, &graph), CLV_OK);
+    clv_tensor *logits = clv_gpt(clv_input(graph, "tokens", CLV_DTYPE_I32, CLV_SHAPE(16, 128)), NULL);
+    assert_non_null(logits);
+    for (int i = 0; i < clv_parameter_count(graph); i++) n += clv_tensor_numel(clv_parameter_get(graph, i));
+    // 2 tables of tokens, one of positions; a block: 12 D^2 weights, 13 D biases and norms; the last norm.
+    assert_int_equal(n, 2 * 65 * 192 + 128 * 192 + 4 * (12 * 192 * 192 + 13 * 192) + 2 * 192);
+    clv_graph_destroy(graph);
+    assert_int_equal(clv_graph_create(g->runtime, &graph), CLV_OK);
+    assert_null(clv_gpt(clv_input(graph, "tokens", CLV_DTYPE_I32, CLV_SHAPE(1, 129)), NULL));
+    assert_int_equal(clv_graph_status(graph), CLV_E_SHAPE);
+    clv_graph_destroy(graph);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layer_norm),  cmocka_unit_test(embedding), cmocka_unit_test(causal_mask),
+        cmocka_unit_test(default_size), cmocka_unit_test(gpt),
+    };
+    return cmocka_run_group_tests(tests, golden_open_text, golden_close);
+}
