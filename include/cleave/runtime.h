@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The runtime: the one object that holds all state. Everything else is made from it and destroyed before it.
+//
+// Threads. Several threads may use one runtime and its devices at once, each with objects of its own: a graph with its plans,
+// a session with its runs, a trainer, a predictor, a loader, an archive are used by one thread at a time. Datasets do not
+// change and may be shared. Only clv_runtime_create and _destroy, clv_check and clv_cache_clear want to be alone. The log
+// may come from any thread, progress comes from the thread that called.
 #ifndef CLEAVE_RUNTIME_H
 #define CLEAVE_RUNTIME_H
 
@@ -66,8 +71,8 @@ CLV_API CLV_MUST_CHECK clv_status clv_runtime_create(const clv_runtime_config *c
 /** Destroy the runtime. Everything made from it must be gone. NULL is fine. */
 CLV_API void clv_runtime_destroy(clv_runtime *runtime);
 
-/** The sentence of this runtime's last failure: what, where, what to do. "" if none. Borrowed, until the next
- * failure. */
+/** The sentence of this runtime's newest failure, in whatever thread: what, where, what to do. "" if none. A copy that later
+ * failures leave alone; borrowed, until the next call of this. Threads that read take turns. */
 CLV_API const char *clv_runtime_error(const clv_runtime *runtime);
 
 /** What building programs cost so far. */

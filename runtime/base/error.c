@@ -49,6 +49,12 @@ clv_status clv__error_set(clv__error *error, clv_status status, const char *form
     return status;
 }
 
+void clv__error_read(clv__error *error, char out[CLV__ERROR_BYTES]) {
+    pthread_mutex_lock(&error->lock);
+    memcpy(out, error->text, sizeof error->text);
+    pthread_mutex_unlock(&error->lock);
+}
+
 clv_status clv__error_prefix(clv__error *error, const char *format, ...) {
     if (!error) return CLV_E_INTERNAL;
     char text[CLV__ERROR_BYTES];

@@ -26,6 +26,9 @@ clv_status clv__error_set(clv__error *error, clv_status status, const char *form
 /** Put a printf-made text before the sentence that is kept: "layer 'fc1': " and the like. Returns the kept status. */
 clv_status clv__error_prefix(clv__error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/** Copy the newest sentence, whole. */
+void clv__error_read(clv__error *error, char out[CLV__ERROR_BYTES]);
+
 /** Return from the function with a status and a sentence. */
 #define CLV_FAIL(error, status, ...) return clv__error_set((error), (status), __VA_ARGS__)
 

@@ -41,11 +41,12 @@ struct clv_device {
     struct clv__program_store *programs;
     struct clv__worker *worker;                         // started by exec when first used; see exec/worker.h
     void (*worker_destroy)(struct clv__worker *worker); // set with it: called before the device closes
-    clv__quarantine *quarantine;                        // owned
+    clv__quarantine *quarantine;                        // owned; under the runtime's report_lock
 };
 
 struct clv_runtime {
     clv__error error; // must stay first: clv__runtime_error
+    char shown_error[CLV__ERROR_BYTES]; // the reader's copy: clv_runtime_error
     clv__arena arena; // strings of devices
     clv_runtime_config config;
     clv_device **devices;
@@ -60,7 +61,7 @@ struct clv_runtime {
     clv_program_report report; // under report_lock
     int debug;                 // CLEAVE_DEBUG: 1 devices, 2 launches, 3 the plan, 4 kernel sources
     bool warned_cache;         // one warning about the disk cache was given; under report_lock
-    bool warned_host;          // the warning that the slow host device is in use was given
+    bool warned_host;          // the warning that the slow host device is in use was given; under report_lock
 };
 
 /** Where a runtime keeps the sentence of its last failure. */

@@ -16,7 +16,10 @@ clv__error *clv__runtime_error_of(clv_runtime *runtime) {
 }
 
 const char *clv_runtime_error(const clv_runtime *runtime) {
-    return runtime ? runtime->error.text : "";
+    if (!runtime) return "";
+    clv_runtime *r = (clv_runtime *)(uintptr_t)runtime; // asking changes nothing that anybody sees
+    clv__error_read(&r->error, r->shown_error);
+    return r->shown_error;
 }
 
 const char *clv_version(void) {

@@ -404,10 +404,13 @@ clv_status clv_device_find(clv_runtime *runtime, const char *spec, clv_device **
         CLV_FAIL(&runtime->error, CLV_E_UNSUPPORTED, "device '%.200s' is %s (%s), which cannot be used: %s",
                  spec, device->name, device->info.label, device->info.reason);
     // Whoever names the host knows what it is; whoever ends up there should be told.
-    if (device->info.type == CLV_DEVICE_HOST && strcasecmp(spec, "host") != 0 && !runtime->warned_host) {
+    if (device->info.type == CLV_DEVICE_HOST && strcasecmp(spec, "host") != 0) {
+        pthread_mutex_lock(&runtime->report_lock);
+        bool warned = runtime->warned_host;
         runtime->warned_host = true;
-        clv__log(runtime, CLV_LOG_WARNING, "no OpenCL device is usable: computing on the host, right but slow; an "
-                                           "OpenCL driver for this CPU would be much faster");
+        pthread_mutex_unlock(&runtime->report_lock);
+        if (!warned) clv__log(runtime, CLV_LOG_WARNING, "no OpenCL device is usable: computing on the host, right but slow; an "
+                                                        "OpenCL driver for this CPU would be much faster");
     }
     *out = device;
     return CLV_OK;

@@ -9,10 +9,12 @@
 // ---- quarantine: kept in the device, so it outlives plans --------------------------------------------------------
 
 bool clv__quarantined(const clv_device *device, const clv__op *op, const char *variant) {
-    for (const clv__quarantine *q = device->quarantine; q; q = q->next) {
-        if (q->op == op && strcmp(q->variant, variant) == 0) return true;
-    }
-    return false;
+    bool found = false;
+    pthread_mutex_lock(&device->runtime->report_lock);
+    for (const clv__quarantine *q = device->quarantine; q && !found; q = q->next)
+        found = q->op == op && strcmp(q->variant, variant) == 0;
+    pthread_mutex_unlock(&device->runtime->report_lock);
+    return found;
 }
 
 clv_status clv__quarantine_add(clv_device *device, const clv__op *op, const char *variant, const char *why) {
@@ -23,8 +25,11 @@ clv_status clv__quarantine_add(clv_device *device, const clv__op *op, const char
         free(name);
         CLV_FAIL(clv__runtime_error_of(device->runtime), CLV_E_HOST_MEMORY, "no host memory");
     }
-    *q = (clv__quarantine){.op = op, .variant = name, .next = device->quarantine};
+    *q = (clv__quarantine){.op = op, .variant = name};
+    pthread_mutex_lock(&device->runtime->report_lock);
+    q->next = device->quarantine;
     device->quarantine = q;
+    pthread_mutex_unlock(&device->runtime->report_lock);
     clv__log(device->runtime, CLV_LOG_WARNING, "%s: variant '%s' of %s is not used on this device any more: %s",
              device->info.name, variant, op->name, why);
     return CLV_OK;
