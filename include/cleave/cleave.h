@@ -17,6 +17,7 @@
 //
 //        clv_graph *graph = NULL;
 //        clv_graph_create(runtime, &graph);
+//        clv_graph_set_training(graph, true);                           // dropout drops; leave it out to predict
 //        clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(64, 784));
 //        clv_tensor *labels = clv_input(graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(64));
 //        clv_tensor *h = clv_relu(clv_nn_linear(x, "fc1", 128, NULL));

@@ -44,6 +44,7 @@ typedef struct clv_optimizer_config {
  *         needs a momentum and no dampening. A float means the decimal number that was written: 1 - 0.999f is 0.001
  *         here
  *
+ * Notes     warns through the runtime's log if the graph is not set to training (clv_graph_set_training).
  * Errors    (sticky) CLV_E_STATE  no parameter has a gradient, or the graph has an optimizer already;
  *           CLV_E_VALUE  a value outside its range, config NULL
  * Numerics  f32; the norm is a tree of fixed shape. A gradient that is NaN makes its elements NaN, and with

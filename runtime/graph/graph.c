@@ -79,6 +79,41 @@ void clv_scope_pop(clv_graph *graph) {
     graph->scope[used] = 0;
 }
 
+static bool is_used(const clv_graph *graph, const clv_tensor *tensor) {
+    for (size_t i = graph->layers_since; i < graph->n_nodes; i++) {
+        for (int k = 0; k < graph->nodes[i]->io.n_in; k++) {
+            if (graph->nodes[i]->in[k] == tensor) return true;
+        }
+    }
+    return false;
+}
+
+bool clv__layer_push(clv_graph *graph, const char *name, const char *parameter) {
+    char full[1024];
+    if (graph->error.status != CLV_OK) return false;
+    snprintf(full, sizeof full, "%s%s.%s", graph->scope, name, parameter);
+    const clv_tensor *tensor = clv_graph_find(graph, full);
+    if (tensor && is_used(graph, tensor)) {
+        clv__graph_fail(graph, CLV_E_VALUE,
+                        "there is a layer '%s%s' already, its weights would be shared; give this one another name or "
+                        "scope, or share them on purpose: clv_parameter gives '%s' to any op",
+                        graph->scope, name, full);
+        return false;
+    }
+    clv_scope_push(graph, name);
+    return graph->error.status == CLV_OK;
+}
+
+size_t clv__layers_again(clv_graph *graph) {
+    size_t before = graph->layers_since;
+    graph->layers_since = graph->n_nodes;
+    return before;
+}
+
+void clv__layers_since(clv_graph *graph, size_t node) {
+    graph->layers_since = node;
+}
+
 /** The scope without its last dot, as a string of the graph. Consecutive tensors share it. */
 static const char *current_layer(clv_graph *graph) {
     if (graph->layer_override) return graph->layer_override;

@@ -58,6 +58,7 @@ struct clv_graph {
     const clv__node *gradient_of; // while gradients are made: the forward node; NULL otherwise
     clv__phase phase;
     const char *place_hint; // see clv_graph_set_place
+    size_t layers_since;    // nodes before this one are of another replica: names of their layers may be used again
     clv_tensor *random;
     int32_t next_random_id;
     clv_tensor *hyper; // the optimizer's step values (optim.h), NULL before

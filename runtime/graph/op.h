@@ -136,6 +136,16 @@ clv_graph *clv__tensor_graph(const clv_tensor *tensor);
 /** Stick a mistake in the graph (the first one stays). graph may be NULL. Returns NULL. */
 clv_tensor *clv__graph_fail(clv_graph *graph, clv_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/**
+ * Push the scope of a layer that makes its own parameters; `parameter` is one that each such layer has. False, with the
+ * graph's error set and nothing pushed, if a layer of that full name computes with it already: the two would train one set
+ * of weights unasked. Parameters that the caller made by name are his to share.
+ */
+bool clv__layer_push(clv_graph *graph, const char *name, const char *parameter);
+/** From here on names of layers may be used again (a replica begins); returns what clv__layers_since takes to end that. */
+size_t clv__layers_again(clv_graph *graph);
+void clv__layers_since(clv_graph *graph, size_t node);
+
 /** The graph's random-state input (i32[4]: seed low, seed high, step, 0), made when first asked for. exec feeds it. */
 clv_tensor *clv__graph_random(clv_graph *graph);
 /** A number for the next random node of the graph: its Philox stream id. */

@@ -65,7 +65,10 @@ clv_tensor *clv_data_parallel(clv_tensor *x, const char *const *devices, const d
     for (int i = 0; i < n; i++) {
         if (rows[i] == 0) continue; // a last batch smaller than the number of devices
         clv_graph_set_place(graph, devices[i]);
+        size_t since = 0; // the first replica's names are new ones, those after it use them again
+        if (n_results > 0) since = clv__layers_again(graph);
         results[n_results++] = body(clv_to(clv_slice(x, 0, first, rows[i]), devices[i]), user);
+        if (n_results > 1) clv__layers_since(graph, since);
         first += rows[i];
     }
     clv_graph_set_place(graph, devices[0]);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers: each makes its parameters under its name and calls the op. Public API only.
+// Layers: each makes its parameters under its name and calls the op. Public API, but for the names.
 // First values follow PyTorch's reset_parameters: kaiming_uniform(a = sqrt(5)) is uniform within 1/sqrt(fan_in), and
 // the bias has the same bound (torch.nn.Linear, torch.nn.modules.conv, release 2.0).
 #include "cleave/nn.h"
 
 #include <math.h>
+
+#include "graph/op.h"
 
 static clv_init bounded_by_fan_in(int64_t fan_in) {
     float bound = fan_in > 0 ? (float)(1.0 / sqrt((double)fan_in)) : 0.0f;
@@ -24,7 +26,7 @@ clv_tensor *clv_nn_linear(clv_tensor *x, const char *name, int64_t out_features,
     static const clv_nn_linear_config defaults;
     if (!config) config = &defaults;
     clv_init init = bounded_by_fan_in(in_features);
-    clv_scope_push(graph, name);
+    if (!clv__layer_push(graph, name, "weight")) return NULL;
     clv_tensor *weight = clv_parameter(graph, "weight", CLV_SHAPE(out_features, in_features),
                                        config->weight_init ? *config->weight_init : init);
     clv_tensor *bias = config->no_bias ? NULL
@@ -55,7 +57,7 @@ clv_tensor *clv_nn_conv2d(clv_tensor *x, const char *name, int64_t out_channels,
     pair(conv.dilation, config->dilation);
     int64_t channels = dim_or_1(&shape, 1) / conv.groups;
     clv_init init = bounded_by_fan_in(channels * kernel[0] * kernel[1]);
-    clv_scope_push(graph, name);
+    if (!clv__layer_push(graph, name, "weight")) return NULL;
     clv_tensor *weight = clv_parameter(graph, "weight", CLV_SHAPE(out_channels, channels, kernel[0], kernel[1]),
                                        config->weight_init ? *config->weight_init : init);
     clv_tensor *bias = config->no_bias ? NULL
@@ -74,7 +76,7 @@ clv_tensor *clv_nn_batch_norm(clv_tensor *x, const char *name, const clv_nn_batc
     clv_shape shape = clv_tensor_shape(x);
     clv_shape channels = CLV_SHAPE(dim_or_1(&shape, 1));
     clv_init zeros = {.kind = CLV_INIT_ZEROS}, ones = {.kind = CLV_INIT_ONES};
-    clv_scope_push(graph, name);
+    if (!clv__layer_push(graph, name, "running_mean")) return NULL;
     clv_tensor *weight = config->no_affine ? NULL : clv_parameter(graph, "weight", channels, ones);
     clv_tensor *bias = config->no_affine ? NULL : clv_parameter(graph, "bias", channels, zeros);
     clv_tensor *mean = clv_buffer(graph, "running_mean", CLV_DTYPE_F32, channels, zeros);

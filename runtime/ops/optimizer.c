@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "cleave/optim.h"
+#include "device/device.h"
 #include "graph/graph.h"
 #include "ops/lower.h"
 
@@ -541,6 +542,10 @@ void clv_optimizer_add(clv_graph *graph, const clv_optimizer_config *config) {
             "clv_optimizer_add: no parameter has a gradient; call clv_backward with the loss first");
         return;
     }
+    if (!graph->training)
+        clv__log(graph->runtime, CLV_LOG_WARNING,
+                 "the graph is not set to training: dropout and batch_norm behave as in evaluation; call "
+                 "clv_graph_set_training(graph, true) before building");
     graph->phase = CLV__UPDATE;
     graph->layer_override = "";
     graph->hyper = clv_input(graph, "hyper", CLV_DTYPE_F32, CLV_SHAPE(CLV_HYPER_VALUES));

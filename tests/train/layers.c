@@ -243,8 +243,86 @@ static void test_mistakes_stick(void **state) {
     }
 }
 
+/** Two layers of one name would train one set of weights without a word. */
+static void test_a_name_is_used_once(void **state) {
+    (void)state;
+    static const clv_nn_conv2d_config kernel = {.kernel = {3}};
+    for (int i = 0; i < 4; i++) {
+        clv_graph *graph = new_graph();
+        clv_tensor *image = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 3, 8, 8));
+        clv_scope_push(graph, "part");
+        for (int k = 0; k < 2; k++) {
+            if (i == 0) clv_nn_conv2d(image, "twin", 3, &kernel);
+            if (i == 1) clv_nn_linear(image, "twin", 8, NULL);
+            if (i == 2) clv_nn_batch_norm(image, "twin", NULL);
+            if (i == 3) clv_nn_batch_norm(image, "twin", &(clv_nn_batch_norm_config){.no_affine = true});
+        }
+        assert_status(clv_graph_status(graph), CLV_E_VALUE, runtime);
+        assert_holds(clv_runtime_error(runtime), "there is a layer 'part.twin' already");
+        clv_graph_destroy(graph);
+    }
+    // On purpose: parameters made by name are shared; scopes tell layers apart.
+    clv_graph *graph = new_graph();
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 5));
+    clv_parameter(graph, "a.weight", CLV_SHAPE(5, 5), (clv_init){.kind = CLV_INIT_ONES});
+    x = clv_nn_linear(x, "a", 5, NULL);
+    x = clv_linear(x, clv_parameter(graph, "a.weight", CLV_SHAPE(5, 5), (clv_init){.kind = CLV_INIT_ONES}), NULL);
+    clv_scope_push(graph, "b");
+    x = clv_nn_linear(x, "a", 5, NULL);
+    clv_scope_pop(graph);
+    assert_non_null(x);
+    assert_int_equal(clv_parameter_count(graph), 4);
+    clv_graph_destroy(graph);
+}
+
+static clv_tensor *one_layer(clv_tensor *x, void *user) {
+    x = clv_nn_linear(x, "fc", 5, NULL);
+    return user ? clv_nn_linear(x, "fc", 5, NULL) : x;
+}
+
+/** Replicas have the same layers on purpose; within one, and beside them, a name is used once. */
+static void test_replicas_share_names(void **state) {
+    (void)state;
+    static const char *const devices[] = {"host", "cpu"};
+    for (int i = 0; i < 4; i++) {
+        clv_graph *graph = new_graph();
+        clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(4, 5));
+        if (i == 1) x = clv_nn_linear(x, "fc", 5, NULL);
+        x = clv_data_parallel(x, devices, NULL, 2, one_layer, i == 2 ? &i : NULL);
+        if (i == 3) x = clv_nn_linear(x, "fc", 5, NULL);
+        assert_status(clv_graph_status(graph), i == 0 ? CLV_OK : CLV_E_VALUE, runtime);
+        clv_graph_destroy(graph);
+    }
+}
+
+static void count_warning(void *user, clv_log_level level, const char *sentence) {
+    if (level == CLV_LOG_WARNING && strstr(sentence, "not set to training")) ++*(int *)user;
+}
+
+static void test_optimizer_wants_training(void **state) {
+    (void)state;
+    int warnings = 0;
+    clv_runtime *other = clv__test_runtime(
+        &(clv_runtime_config){.no_opencl = true, .log = count_warning, .log_user = &warnings});
+    for (int training = 1; training >= 0; training--) {
+        clv_graph *graph;
+        assert_status(clv_graph_create(other, &graph), CLV_OK, other);
+        clv_graph_set_training(graph, training);
+        clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(4, 5));
+        clv_backward(clv_mean(clv_nn_linear(x, "fc", 5, NULL), NULL, 0, false));
+        clv_optimizer_add(graph, &(clv_optimizer_config){.kind = CLV_SGD});
+        assert_status(clv_graph_status(graph), CLV_OK, other);
+        assert_int_equal(warnings, !training);
+        clv_graph_destroy(graph);
+    }
+    clv_runtime_destroy(other);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_name_is_used_once),
+        cmocka_unit_test(test_replicas_share_names),
+        cmocka_unit_test(test_optimizer_wants_training),
         cmocka_unit_test(test_names_and_shapes), cmocka_unit_test(test_first_values),
         cmocka_unit_test(test_models),           cmocka_unit_test(test_dropout_only_in_training),
         cmocka_unit_test(test_mistakes_stick),   cmocka_unit_test(test_models_plan),
