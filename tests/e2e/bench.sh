@@ -60,6 +60,32 @@ grep -q '5x7x3 .*forward' out || fail "no table: $(cat out)"
 "$cleave" bench models --mode infer --case 'cnn b64' $short --budget "$device=100KiB" --json --no-cache >out 2>err
 [ $? = 1 ] || fail "a case that does not fit is no failure"
 
+# two files of results: slower beyond the spread, within it, gone, and no results at all
+if command -v python3 >/dev/null; then
+    compare=$(dirname "$0")/../../tools/bench-compare
+    result() { # result MIN MEDIAN MAX [NAME]
+        printf '{"results": [{"suite": "gemm", "case": "%s", "device": "cpu:0", "mode": "forward", "min_ms": %s, ' "${4:-1x1x1}" "$1"
+        printf '"median_ms": %s, "max_ms": %s}]}' "$2" "$3"
+    }
+    result 1.0 1.1 1.3 >before
+    result 1.2 1.4 1.5 >overlaps
+    result 1.4 1.5 1.6 >slower
+    result 1.0 1.1 1.3 other >other
+    result 3 2 1 >mixed
+    works python3 "$compare" before overlaps
+    python3 "$compare" before slower >out 2>err
+    [ $? = 1 ] && grep -q '1x1x1 .*SLOWER' out || fail "a lost regression is not told: $(cat out err)"
+    works python3 "$compare" before slower --tolerance 0.5
+    works python3 "$compare" slower before --all
+    grep -q 'faster' out || fail "--all does not tell what is faster"
+    python3 "$compare" before other >out 2>err
+    [ $? = 1 ] && grep -q 'gone' out || fail "a case that is gone is not told"
+    for bad in mixed nothing err "$0"; do
+        python3 "$compare" before "$bad" >out 2>err
+        [ $? = 2 ] && grep -q '^bench-compare: ' err || fail "'$bad' is taken for results"
+    done
+fi
+
 expect 2 "no suite 'gem'; there are gemm, conv, ops, models" "$cleave" bench gem --device host
 expect 2 "no case '3x3x3'" "$cleave" bench gemm --case 3x3x3 --device host
 expect 2 "unknown model 'nothing'" "$cleave" bench --model nothing
