@@ -264,6 +264,16 @@ def measure(case, options):
     return rounds
 
 
+def warn_of_slow_blas():
+    """The peer must have its best: torch's products by the reference BLAS say nothing."""
+    if os.path.exists("/proc/self/maps"):
+        torch.rand(2, 2) @ torch.rand(2, 2)
+        names = {line.split()[-1] for line in open("/proc/self/maps") if "/libblas." in line}
+        if names and not any("openblas" in os.path.realpath(name) for name in names):
+            print(f"bench-pytorch.py: this torch multiplies with {names.pop()}, a slow BLAS; install libopenblas0-pthread",
+                  file=sys.stderr)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("cleave", metavar="CLEAVE")
@@ -282,6 +292,7 @@ def main():
         parser.error("--rounds, --runs, --threads and --seconds must be positive")
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)
+    warn_of_slow_blas()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
 
     listed = cleave(options, ["--list"] + (["--mode", options.mode] if options.mode else []) +
