@@ -93,7 +93,7 @@ clv_tensor *clv_nn_layer_norm(clv_tensor *x, const char *name, float eps) {
     if (!graph) return NULL;
     clv_shape shape = clv_tensor_shape(x);
     clv_shape features = CLV_SHAPE(dim_or_1(&shape, shape.rank - 1));
-    clv_scope_push(graph, name);
+    if (!clv__layer_push(graph, name, "weight")) return NULL;
     clv_tensor *weight = clv_parameter(graph, "weight", features, (clv_init){.kind = CLV_INIT_ONES});
     clv_tensor *bias = clv_parameter(graph, "bias", features, (clv_init){.kind = CLV_INIT_ZEROS});
     clv_tensor *y = clv_layer_norm(x, weight, bias, eps != 0 ? eps : 1e-5f);
@@ -104,7 +104,7 @@ clv_tensor *clv_nn_layer_norm(clv_tensor *x, const char *name, float eps) {
 clv_tensor *clv_nn_embedding(clv_tensor *indices, const char *name, int64_t rows, int64_t features, const clv_init *init) {
     clv_graph *graph = clv_tensor_graph(indices);
     if (!graph) return NULL;
-    clv_scope_push(graph, name);
+    if (!clv__layer_push(graph, name, "weight")) return NULL;
     clv_tensor *weight = clv_parameter(graph, "weight", CLV_SHAPE(rows, features),
                                        init ? *init : (clv_init){CLV_INIT_NORMAL, 0, 1});
     clv_tensor *y = clv_embedding(weight, indices);

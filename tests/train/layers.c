@@ -247,7 +247,7 @@ static void test_mistakes_stick(void **state) {
 static void test_a_name_is_used_once(void **state) {
     (void)state;
     static const clv_nn_conv2d_config kernel = {.kernel = {3}};
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         clv_graph *graph = new_graph();
         clv_tensor *image = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 3, 8, 8));
         clv_scope_push(graph, "part");
@@ -256,6 +256,7 @@ static void test_a_name_is_used_once(void **state) {
             if (i == 1) clv_nn_linear(image, "twin", 8, NULL);
             if (i == 2) clv_nn_batch_norm(image, "twin", NULL);
             if (i == 3) clv_nn_batch_norm(image, "twin", &(clv_nn_batch_norm_config){.no_affine = true});
+            if (i == 4) clv_nn_layer_norm(image, "twin", 0);
         }
         assert_status(clv_graph_status(graph), CLV_E_VALUE, runtime);
         assert_holds(clv_runtime_error(runtime), "there is a layer 'part.twin' already");
