@@ -39,7 +39,7 @@ CLV_API CLV_MUST_CHECK clv_status clv_plan_create(clv_graph *graph, const clv_pl
 CLV_API void clv_plan_destroy(clv_plan *plan);
 
 CLV_API clv_graph *clv_plan_graph(const clv_plan *plan);
-/** The devices it runs on, in the order the placement names them, and the first of them. */
+/** The devices it runs on, in the order the placement names them (NULL past the end), and the first of them. */
 CLV_API int clv_plan_device_count(const clv_plan *plan);
 CLV_API clv_device *clv_plan_device_get(const clv_plan *plan, int index);
 CLV_API clv_device *clv_plan_device(const clv_plan *plan);
@@ -72,6 +72,7 @@ typedef struct clv_plan_node {
 } clv_plan_node;
 
 CLV_API int clv_plan_node_count(const clv_plan *plan);
+/** The index-th in the order of execution; all zero past the end. */
 CLV_API clv_plan_node clv_plan_node_get(const clv_plan *plan, int index);
 
 /** A value carried between devices in each step. Strings are borrowed from the graph. */
@@ -82,6 +83,7 @@ typedef struct clv_plan_transfer {
 } clv_plan_transfer;
 
 CLV_API int clv_plan_transfer_count(const clv_plan *plan);
+/** The index-th; all zero past the end. */
 CLV_API clv_plan_transfer clv_plan_transfer_get(const clv_plan *plan, int index);
 
 // ---- session ------------------------------------------------------------------------------------------------------
@@ -117,7 +119,7 @@ typedef struct clv_session_tensor {
     size_t bytes;
 } clv_session_tensor;
 
-/** Tensors the session holds, in the order they were made. */
+/** Tensors the session holds, in the order they were made; all zero past the end. */
 CLV_API int clv_session_count(const clv_session *session);
 CLV_API clv_session_tensor clv_session_get(const clv_session *session, int index);
 /** Position of a name, -1 if it is not there. */

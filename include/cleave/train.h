@@ -207,7 +207,7 @@ typedef struct clv_train_result {
     double train_loss;        /**< of the last epoch */
     bool evaluated;
     clv_metrics test;
-    double images_per_second; /**< of training, without its first step and without evaluation */
+    double images_per_second; /**< of training, without its first step and without evaluation; 0: nothing was timed */
     double step_ms;           /**< median */
 } clv_train_result;
 

@@ -324,6 +324,7 @@ int clv_session_count(const clv_session *session) {
 }
 
 clv_session_tensor clv_session_get(const clv_session *session, int index) {
+    if (index < 0 || index >= clv_session_count(session)) return (clv_session_tensor){0};
     const clv__kept *kept = &session->kept[index];
     return (clv_session_tensor){
         .name = kept->name,

@@ -58,7 +58,7 @@ int clv_plan_device_count(const clv_plan *plan) {
 }
 
 clv_device *clv_plan_device_get(const clv_plan *plan, int index) {
-    return plan->places[index].device;
+    return index >= 0 && index < plan->n_places ? plan->places[index].device : NULL;
 }
 
 clv_device *clv_plan_device(const clv_plan *plan) {
@@ -161,6 +161,7 @@ static bool read_before(const clv_plan *plan, int index, const clv_tensor *tenso
 clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
     static const char *const phases[] = {"forward", "backward", "update"};
     static const char *const works[] = {"compute", "send", "receive"};
+    if (index < 0 || index >= clv_plan_node_count(plan)) return (clv_plan_node){0};
     const clv__plan_node *at = &plan->nodes[index];
     const clv_tensor *carried = at->work == CLV__SEND      ? plan->values[at->in[0]].tensor
                                 : at->work == CLV__RECEIVE ? plan->values[at->out[0]].tensor
@@ -199,6 +200,7 @@ int clv_plan_transfer_count(const clv_plan *plan) {
 }
 
 clv_plan_transfer clv_plan_transfer_get(const clv_plan *plan, int index) {
+    if (index < 0 || index >= clv_plan_transfer_count(plan)) return (clv_plan_transfer){0};
     const clv__transfer *transfer = &plan->transfers[index];
     const clv__value *from = &plan->values[transfer->from], *to = &plan->values[transfer->to];
     return (clv_plan_transfer){.from = plan->places[from->place].device, .to = plan->places[to->place].device,

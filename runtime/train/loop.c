@@ -26,6 +26,7 @@ typedef struct training {
     double epoch_seconds;
     int64_t saved_step; // the last step whose checkpoint is on disk
     bool stop;        // a callback asked for it
+    bool diverged;    // a loss was not finite, and that was told
 } training;
 
 static double seconds_now(void) {
@@ -73,6 +74,13 @@ static clv_status read_waiting(training *loop) {
     loop->epoch_seconds += seconds;
 
     clv__position *position = &trainer->position;
+    if (!isfinite(loss) && !loop->diverged) {
+        loop->diverged = true;
+        clv__log(trainer->runtime, CLV_LOG_WARNING,
+                 "the loss is %s of step %lld: the training goes on, but learns nothing more; a smaller "
+                 "learning rate, clip_norm or other data may help",
+                 isnan(loss) ? "not a number" : "infinite", (long long)position->step + 1);
+    }
     position->loss_sum += (double)loss * (double)waiting.n;
     position->loss_count += waiting.n;
     position->step++;

@@ -44,6 +44,7 @@ cmp -s w.safetensors other.safetensors && fail "another seed gave the same bits"
 works "$cleave" train --images x.npy --labels y.npy --model cnn --device "$device" --batch 4 --steps 1 --no-shuffle \
     --dump-gradients g.safetensors --save one.safetensors --json
 same "test accuracy without a test set" "$(at test_accuracy)" null
+same "speed where nothing was timed" "$(at images_per_second) $(at step_ms)" "null null"
 same "prediction with gradients" "$(at memory.0.predicted_peak_bytes)" "$(at memory.0.peak_bytes)"
 same "gradients" "$("$helper" shapes g.safetensors | sort)" "$("$helper" shapes one.safetensors | sort)"
 same "names" "$("$helper" shapes one.safetensors | sort | tr '\n' ' ')" "conv1.bias [32] conv1.weight [32,1,3,3] conv2.bias [64] \

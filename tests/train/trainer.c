@@ -229,8 +229,34 @@ static void test_callback_stops(void **state) {
     clv_trainer_destroy(trainer);
 }
 
+static void count_diverged(void *user, clv_log_level level, const char *sentence) {
+    if (level != CLV_LOG_WARNING || !strstr(sentence, "the loss is")) return;
+    assert_holds(sentence, "of step ");
+    ++*(int *)user;
+}
+
+/** A training that runs away is told of once, and goes on. */
+static void test_divergence_is_told_once(void **state) {
+    (void)state;
+    int warnings = 0;
+    clv_runtime *other =
+        clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .log = count_diverged, .log_user = &warnings});
+    for (int i = 0; i < 2; i++) {
+        clv_train_config config = {.model = &model, .train = dataset, .batch = 4, .steps = 8, .lr = i ? 1e30 : 0.01};
+        clv_trainer *trainer;
+        assert_status(clv_device_find(other, "host", &config.device), CLV_OK, other);
+        assert_status(clv_trainer_create(other, &config, &trainer), CLV_OK, other);
+        assert_status(clv_trainer_run(trainer), CLV_OK, other);
+        assert_int_equal(clv_trainer_result(trainer).steps, 8);
+        assert_int_equal(warnings, i);
+        clv_trainer_destroy(trainer);
+    }
+    clv_runtime_destroy(other);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_divergence_is_told_once),
         cmocka_unit_test(test_host),
         cmocka_unit_test(test_opencl),
         cmocka_unit_test(test_refusals),

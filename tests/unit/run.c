@@ -148,8 +148,28 @@ static void test_a_session_does_not_grow_under_its_runs(void **state) {
     clv_session_destroy(session);
 }
 
+/** Past the ends there is nothing, not memory of others. */
+static void test_nothing_past_the_ends(void **state) {
+    (void)state;
+    clv_session *session;
+    assert_int_equal(clv_session_create(runtime, NULL, &session), CLV_OK);
+    toy_model m = build(session, 4);
+    clv_plan *plan = m.plan;
+    const int past[] = {-1, clv_session_count(session), clv_plan_node_count(plan), clv_plan_transfer_count(plan), 1 << 20};
+    assert_int_equal(clv_plan_transfer_count(plan), 0);
+    for (size_t i = 0; i < sizeof past / sizeof *past; i++) {
+        if (past[i] < 0 || past[i] >= clv_session_count(session)) assert_null(clv_session_get(session, past[i]).name);
+        if (past[i] < 0 || past[i] >= clv_plan_node_count(plan)) assert_null(clv_plan_node_get(plan, past[i]).op);
+        if (past[i] < 0 || past[i] >= clv_plan_device_count(plan)) assert_null(clv_plan_device_get(plan, past[i]));
+        assert_null(clv_plan_transfer_get(plan, past[i]).from);
+    }
+    destroy(&m);
+    clv_session_destroy(session);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_past_the_ends),
         cmocka_unit_test(test_inputs_keep_their_values),
         cmocka_unit_test(test_steps_in_flight_and_old_tickets),
         cmocka_unit_test(test_runs_of_a_session_share_and_take_turns),

@@ -81,12 +81,14 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
     const clv_train_config *config = job->config;
     clv_train_result result = clv_trainer_result(trainer);
     clv_program_report programs = clv_runtime_programs(session->runtime);
+    bool timed = result.step_ms > 0; // the first step of a process is not timed
     json_t *object = json_pack(
         "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:b, s:f}", "model", config->model->name, "device",
         clv_device_get_info(clv_trainer_device_get(trainer, 0))->name, "test_accuracy",
         result.evaluated ? cli_real(result.test.accuracy) : json_null(), "test_loss",
         result.evaluated ? cli_real(result.test.loss) : json_null(), "train_loss", cli_real(result.train_loss),
-        "images_per_second", cli_real(result.images_per_second), "step_ms", cli_real(result.step_ms), "steps",
+        "images_per_second", timed ? cli_real(result.images_per_second) : json_null(), "step_ms",
+        timed ? cli_real(result.step_ms) : json_null(), "steps",
         (json_int_t)result.steps, "epochs", (json_int_t)result.epochs, "interrupted", interrupted, "seconds",
         cli_seconds());
     json_t *startup = json_pack("{s:f, s:f, s:i, s:i, s:i}", "seconds", job->startup, "program_seconds",
