@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the end-to-end scripts need beyond a shell: arrays to train on, a look into JSON and safetensors.
-//   helper images N FILE           float32 [N,1,28,28] as .npy, made up of classes that can be learned
+//   helper images N FILE [C H W]   float32 [N,1,28,28] as .npy, made up of classes that can be learned; or [N,C,H,W]
 //   helper labels N FILE [ROW=V]   int64 [N] as .npy; the label of one row replaced
 //   helper idx FOLDER N ROW=V      Fashion-MNIST's four files with N images each, one training label replaced
 //   helper json PATH...            stdin must be exactly one JSON value; prints what stands at each a.b.0.c
@@ -37,11 +37,12 @@ static unsigned pixel(int64_t i, int64_t j) {
     return noise + (j / 78 == label_of(i) ? 150 : 0);
 }
 
-static int images(int64_t n, const char *path) {
+static int images(int64_t n, const char *path, char **size) {
     clv_array array;
-    clv_shape shape = CLV_SHAPE(n, 1, 28, 28);
+    clv_shape shape = size ? CLV_SHAPE(n, atol(size[0]), atol(size[1]), atol(size[2])) : CLV_SHAPE(n, 1, 28, 28);
+    int64_t each = clv_shape_numel(&shape) / n;
     must(clv_array_init(runtime, CLV_ARRAY_F32, &shape, &array));
-    for (int64_t i = 0; i < n * 784; i++) ((float *)array.data)[i] = (float)pixel(i / 784, i % 784) / 128.0f - 0.5f;
+    for (int64_t i = 0; i < n * each; i++) ((float *)array.data)[i] = (float)pixel(i / each, i % each) / 128.0f - 0.5f;
     must(clv_npy_write(runtime, &array, path));
     clv_array_reset(&array);
     return 0;
@@ -185,7 +186,8 @@ int main(int argc, char **argv) {
     clv_runtime_config config = {.no_opencl = true, .visible_devices = "", .partition = ""};
     must(clv_runtime_create(&config, &runtime));
     int failed;
-    if (!strcmp(what, "images") && argc == 4) failed = images(atol(argv[2]), argv[3]);
+    if (!strcmp(what, "images") && (argc == 4 || argc == 7))
+        failed = images(atol(argv[2]), argv[3], argc == 7 ? argv + 4 : NULL);
     else if (!strcmp(what, "labels") && argc >= 4) failed = labels(atol(argv[2]), argv[3], argv[4]);
     else if (!strcmp(what, "idx") && argc >= 4) failed = idx(argv[2], atol(argv[3]), argv[4]);
     else if (!strcmp(what, "json")) failed = json(argc - 2, argv + 2);

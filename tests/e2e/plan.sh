@@ -29,6 +29,23 @@ works "$cleave" plan mlp --batch 20 --train --device "$device" --optimizer momen
 predicted=$(at devices.0.predicted_peak_bytes)
 works "$cleave" train --images x.npy --labels y.npy --model mlp --batch 20 --steps 2 --device "$device" --optimizer momentum --json
 same "peak" "$(at memory.0.peak_bytes)" "$predicted"
+# other images, other classes: the array says how large, --classes how many
+"$helper" images 40 small.npy 3 12 14 || fail "no data"
+works "$cleave" plan cnn --batch 20 --train --device "$device" --input-size 3x12x14 --classes 13 --json
+predicted=$(at devices.0.predicted_peak_bytes)
+same "output of conv1" "$(at layers.0.output_shape.1 layers.0.output_shape.2 layers.0.output_shape.3 | tr '\n' ' ')" "32 10 12 "
+works "$cleave" train --images small.npy --labels y.npy --model cnn --classes 13 --batch 20 --steps 2 --device "$device" \
+    --save small.safetensors --json
+same "peak of other images" "$(at memory.0.peak_bytes)" "$predicted"
+works "$cleave" run --model cnn --classes 13 --weights small.safetensors --input small.npy --output o.npy --device "$device" --json
+same "shape of run" "$(at shape.0 shape.1 | tr '\n' ' ')" "40 13 "
+works "$cleave" eval --images small.npy --labels y.npy --model cnn --classes 13 --weights small.safetensors --device "$device"
+expect 1 "fc2.weight" "$cleave" run --model cnn --weights small.safetensors --input small.npy --output o.npy --device "$device"
+for size in 3x12 0x12x14 3x12x14x2 3,12,14 3x-1x4; do
+    expect 2 "--input-size wants" "$cleave" plan cnn --input-size $size --device "$device"
+done
+works "$cleave" plan resnet18 --batch 8 --train --device "$device" --input-size 3x64x64 --classes 10 --json
+same "parameters of resnet18" "$(at devices.0.categories.parameters)" $(((11181642 + 2 * 4800) * 4))
 mkdir idx && "$helper" idx idx 60 || fail "no data"
 for model in linear mlp cnn; do # evaluation and a smaller last batch need no more
     works "$cleave" plan $model --batch 25 --train --device "$device" --json

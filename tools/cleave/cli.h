@@ -152,6 +152,9 @@ int cli_source_wait(cli_source *source);
 void cli_source_end(cli_source *source);
 /** Are dataset and arrays given as they can be? Prints and returns EXIT_USAGE if not. Reads no file. */
 int cli_check_source(const cli_args *args);
+/** The model for these options (--classes) and samples, [C,H,W] or [H,W]: arrays may have other sizes than the model's own.
+ *  NULL, and samples that only look different, keep its size. */
+clv_model cli_model_for(const cli_args *args, const clv_model *model, const clv_shape *sample);
 /** The model of that name; prints and returns NULL if there is none. */
 const clv_model *cli_model(const char *name);
 

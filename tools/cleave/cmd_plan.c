@@ -2,6 +2,7 @@
 // cleave plan: what a model needs, layer by layer, without taking any of it.
 #include "cli.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -229,9 +230,28 @@ static int print_table(const plan_job *job, clv_plan *plan, const plan_rows *row
     return cli_finish_output();
 }
 
+/** CxHxW, each at least 1. */
+static bool read_size(const char *text, clv_shape *out) {
+    *out = (clv_shape){.rank = 3};
+    for (int i = 0; i < 3; i++) {
+        char *end;
+        errno = 0;
+        out->dims[i] = *text >= '0' && *text <= '9' ? strtoll(text, &end, 10) : 0;
+        if (out->dims[i] < 1 || errno || *end != (i < 2 ? 'x' : 0)) return false;
+        text = end + 1;
+    }
+    return true;
+}
+
 int cmd_plan(const cli_args *args) {
     const clv_model *model = cli_model(args->n_words ? args->words[0] : NULL);
     if (!model) return EXIT_USAGE;
+    clv_shape size;
+    if (args->input_size && !read_size(args->input_size, &size))
+        return cli_fail(EXIT_USAGE, "--input-size wants channels, height and width, as in 3x64x64, not '%s'", args->input_size);
+    clv_model sized = cli_model_for(args, model, args->input_size ? &size : NULL);
+    if (args->input_size) sized = clv_model_for(&sized, size.dims[0], size.dims[1], size.dims[2], 0);
+    model = &sized;
     cli_session session;
     cli_start_early(args, true, &session);
     int code = cli_start(&session);

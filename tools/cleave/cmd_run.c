@@ -36,13 +36,15 @@ static int run(cli_session *session, const clv_model *model, clv_array *images, 
     const cli_args *args = session->args;
     clv_status status = clv_npy_read(session->runtime, args->input, images);
     if (status != CLV_OK) return cli_fail_status(session->runtime, status);
-    int code = check_images(session, model, images);
+    clv_shape sample = clv_shape_make(images->shape.rank > 0 ? images->shape.rank - 1 : 0, images->shape.dims + 1);
+    clv_model sized = cli_model_for(args, model, &sample);
+    int code = check_images(session, &sized, images);
     if (code != EXIT_DONE) return code;
     int64_t n = images->shape.dims[0];
     clv_predictor_config config = {
-        .device = session->device, .model = model, .batch = args->batch, .variants = args->variants};
+        .device = session->device, .model = &sized, .batch = args->batch, .variants = args->variants};
     if (!config.batch && n < 256) config.batch = n;
-    clv_shape shape = clv_shape_make(2, (int64_t[]){n, model->classes});
+    clv_shape shape = clv_shape_make(2, (int64_t[]){n, sized.classes});
     clv_predictor *predictor;
     status = clv_predictor_create(session->runtime, &config, &predictor);
     if (status == CLV_OK) status = clv_weights_load(clv_predictor_session(predictor), args->weights);

@@ -156,11 +156,13 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
     const cli_args *args = session->args;
     int code = cli_source_wait(source);
     if (code != EXIT_DONE) return code;
+    clv_shape sample = clv_dataset_sample_shape(source->train);
+    clv_model sized = cli_model_for(args, model, &sample);
     train_job job = {.session = session};
     clv_train_config config = {
         .device = placement->place ? NULL : session->device,
         .placement = *placement,
-        .model = model,
+        .model = &sized,
         .train = source->train,
         .test = source->test,
         .batch = args->batch ? args->batch : 64,

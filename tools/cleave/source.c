@@ -37,10 +37,18 @@ int cli_check_source(const cli_args *args) {
     return EXIT_DONE;
 }
 
+clv_model cli_model_for(const cli_args *args, const clv_model *model, const clv_shape *sample) {
+    clv_model sized = clv_model_for(model, 0, 0, 0, args->classes);
+    if (!sample || clv_shape_numel(sample) == model->input[0] * model->input[1] * model->input[2]) return sized;
+    const int64_t *dims = sample->dims;
+    if (sample->rank == 2) return clv_model_for(&sized, 1, dims[0], dims[1], 0);
+    return sample->rank == 3 ? clv_model_for(&sized, dims[0], dims[1], dims[2], 0) : sized;
+}
+
 static void *read_source(void *user) {
     cli_source *source = user;
     const cli_args *args = source->args;
-    clv_dataset_config config = {.limit = args->limit, .classes = (int)source->model->classes};
+    clv_dataset_config config = {.limit = args->limit, .classes = (int)(args->classes ? args->classes : source->model->classes)};
     clv_dataset **train = &source->train, **test = &source->test;
     if (args->images) {
         source->status = clv_dataset_npy(source->runtime, args->images, args->labels, &config,
