@@ -116,7 +116,40 @@ def mobilenet_v2():
                          nn.Dropout(0.2), nn.Linear(1280, 1000))
 
 
+class Block(nn.Module):
+    """A block of minGPT's; with PyTorch's own attention where it has one."""
+
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads, self.norm1, self.norm2 = heads, nn.LayerNorm(width), nn.LayerNorm(width)
+        self.attend, self.project = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(approximate="tanh"), nn.Linear(4 * width, width))
+        self.register_buffer("mask", torch.ones(128, 128, dtype=torch.bool).triu(1))
+
+    def forward(self, x):
+        n, t, d = x.shape
+        q, k, v = (part.view(n, t, self.heads, -1).transpose(1, 2) for part in self.attend(self.norm1(x)).split(d, 2))
+        if hasattr(F, "scaled_dot_product_attention"):
+            y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        else:
+            weights = (q @ k.transpose(-2, -1)) * (d // self.heads) ** -0.5
+            y = F.softmax(weights.masked_fill(self.mask, -math.inf), -1) @ v
+        x = x + self.project(y.transpose(1, 2).reshape(n, t, d))
+        return x + self.mlp(self.norm2(x))
+
+
+class GPT(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.positions = nn.Embedding(65, 192), nn.Parameter(torch.zeros(128, 192))
+        self.rest = nn.Sequential(*[Block(192, 6) for _ in range(4)], nn.LayerNorm(192), nn.Linear(192, 65, bias=False))
+
+    def forward(self, x):
+        return self.rest(self.tokens(x) + self.positions).flatten(0, 1)
+
+
 MODELS = {
+    "gpt": GPT,
     "linear": lambda: nn.Sequential(nn.Flatten(), nn.Linear(784, 10)),
     "mlp": mlp,
     "cnn": cnn,
@@ -174,6 +207,7 @@ def make_op(name, mode, device):
         "softmax": lambda: F.softmax(x, -1),
         "log_softmax": lambda: F.log_softmax(x, -1),
         "transpose": lambda: x.t().contiguous(),
+        "layer_norm": lambda: F.layer_norm(x, x.shape[-1:], ones, zeros),
         "batch_norm": lambda: F.batch_norm(x, mean, var, ones, zeros, True),
         "max_pool2d": lambda: F.max_pool2d(x, 3, 2, 1),
         "avg_pool2d": lambda: F.avg_pool2d(x, 2, 2),
@@ -187,6 +221,8 @@ def make_model(name, mode, device):
     model = MODELS[which]().to(device)
     shape = (1, 28, 28) if small else (3, 224, 224)
     x, labels = torch.rand(batch, *shape, device=device) * 2 - 1, torch.randint(0, 10, (batch,), device=device)
+    if which == "gpt":
+        x, labels = torch.randint(0, 65, (batch, 128), device=device), torch.randint(0, 65, (batch * 128,), device=device)
     if mode == "infer":
         model.eval()
         return lambda: model(x)

@@ -20,8 +20,8 @@ typedef struct clv_bench_config {
     const char *name;     /**< only the case of this name; NULL: all */
     const char *mode;     /**< only this mode: `forward`, `backward_data`, `backward_weight`, `train`, `infer`; NULL: all */
     int64_t size[3];      /**< M, N, K: one product instead of the cases of `gemm`; all zero: those */
-    const char *model;    /**< one model instead of all; NULL: all */
-    int64_t batch;        /**< of models; 0: 64, for inputs of more than 10,000 numbers 8 */
+    const char *model;    /**< one model (clv_model_find, or `gpt`); NULL: all */
+    int64_t batch;        /**< of models; 0: 64, for inputs of more than 10,000 numbers 8, gpt 16 */
     int runs;             /**< of each case; 0: 9 */
     double seconds;       /**< that the runs of a case take together, about, and three runs at least; 0: 1 */
     bool list;            /**< measure nothing: the results only name the cases */

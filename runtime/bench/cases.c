@@ -15,6 +15,8 @@
 
 typedef clv_tensor *(*op_builder)(clv_tensor *x);
 
+static const char gpt[] = "gpt"; // the model that is not of images
+
 static clv_tensor *operand(clv_graph *graph, const char *name, clv_shape shape) {
     return clv_parameter(graph, name, shape, (clv_init){CLV_INIT_UNIFORM, -1, 1});
 }
@@ -109,6 +111,7 @@ static clv_tensor *build_softmax(clv_tensor *x) { return clv_softmax(x, -1); }
 static clv_tensor *build_log_softmax(clv_tensor *x) { return clv_log_softmax(x, -1); }
 static clv_tensor *build_transpose(clv_tensor *x) { return clv_transpose(x, 0, 1); }
 static clv_tensor *build_batch_norm(clv_tensor *x) { return clv_nn_batch_norm(x, "norm", NULL); }
+static clv_tensor *build_layer_norm(clv_tensor *x) { return clv_nn_layer_norm(x, "norm", 0); }
 static clv_tensor *build_dropout(clv_tensor *x) { return clv_dropout(x, 0.5f); }
 static clv_tensor *build_max_pool(clv_tensor *x) {
     return clv_max_pool2d(x, &(clv_pool2d_config){.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
@@ -139,17 +142,10 @@ static void build_op(const clv__bench_case *c, clv__bench_graph *g) {
 
 // ---- models -------------------------------------------------------------------------------------------------------------
 
-/** What `cleave train` computes in a step, with momentum; or the logits. */
-static void build_model(const clv__bench_case *c, clv__bench_graph *g) {
-    const clv_model *model = c->what;
-    int64_t batch = c->numbers[0];
-    g->feeds = true;
-    g->trains = !strcmp(c->mode, "train");
-    clv_graph_set_training(g->graph, g->trains);
-    clv_tensor *x = clv_input(g->graph, "x", CLV_DTYPE_F32, clv_model_input_shape(model, batch));
-    clv_tensor *logits = model->build(g->graph, x, model->classes);
-    if (g->trains) {
-        clv_tensor *loss = clv_cross_entropy(logits, clv_input(g->graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(batch)));
+/** A training step with momentum on the rows of logits; or the logits. */
+static void finish_model(clv__bench_graph *g, clv_tensor *logits, int64_t rows) {
+    if (clv_graph_training(g->graph)) {
+        clv_tensor *loss = clv_cross_entropy(logits, clv_input(g->graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(rows)));
         clv_output(loss, "loss");
         clv_backward(loss);
         clv_optimizer_add(g->graph, &(clv_optimizer_config){.kind = CLV_SGD, .momentum = 0.9f});
@@ -157,6 +153,24 @@ static void build_model(const clv__bench_case *c, clv__bench_graph *g) {
         clv_output(logits, "logits");
     }
     count(g, 0, g->graph->n_nodes);
+}
+
+static void build_model(const clv__bench_case *c, clv__bench_graph *g) {
+    const clv_model *model = c->what;
+    clv_graph_set_training(g->graph, !strcmp(c->mode, "train"));
+    clv_tensor *x = clv_input(g->graph, "x", CLV_DTYPE_F32, clv_model_input_shape(model, c->numbers[0]));
+    finish_model(g, model->build(g->graph, x, model->classes), c->numbers[0]);
+}
+
+/** The small GPT of nn.h, which is not a model of images: texts of its whole context. */
+enum { GPT_TOKENS = 128, GPT_VOCABULARY = 65 };
+
+static void build_gpt(const clv__bench_case *c, clv__bench_graph *g) {
+    int64_t rows = c->numbers[0] * GPT_TOKENS;
+    clv_graph_set_training(g->graph, !strcmp(c->mode, "train"));
+    clv_tensor *tokens = clv_input(g->graph, "x", CLV_DTYPE_I32, CLV_SHAPE(c->numbers[0], GPT_TOKENS));
+    clv_tensor *logits = clv_gpt(tokens, &(clv_gpt_config){.context = GPT_TOKENS, .vocabulary = GPT_VOCABULARY});
+    finish_model(g, clv_reshape(logits, CLV_SHAPE(rows, GPT_VOCABULARY)), rows);
 }
 
 clv_status clv__bench_build(clv_runtime *runtime, const clv__bench_case *c, clv__bench_graph *out) {
@@ -217,14 +231,32 @@ static void add_op(listing *l, const op_row *row) {
     add(l, &c, "ops", "forward", build_op);
 }
 
-static void add_model(listing *l, const clv_model *model) {
+static void add_model(listing *l, const clv_model *model, const char *name, int64_t batch,
+                      void (*build)(const clv__bench_case *, clv__bench_graph *)) {
     clv__bench_case c = {.what = model};
-    if (!wants(l->config->model, model->name)) return;
-    bool large = model->input[0] * model->input[1] * model->input[2] > 10000;
-    c.numbers[0] = l->config->batch ? l->config->batch : large ? 8 : 64;
-    snprintf(c.name, sizeof c.name, "%s b%" PRId64, model->name, c.numbers[0]);
-    add(l, &c, "models", "train", build_model);
-    add(l, &c, "models", "infer", build_model);
+    if (!wants(l->config->model, name)) return;
+    c.numbers[0] = l->config->batch ? l->config->batch : batch;
+    snprintf(c.name, sizeof c.name, "%s b%" PRId64, name, c.numbers[0]);
+    add(l, &c, "models", "train", build);
+    add(l, &c, "models", "infer", build);
+}
+
+static void add_models(listing *l) {
+    for (int i = 0; i < clv_model_count(); i++) {
+        const clv_model *model = clv_model_get(i);
+        bool large = model->input[0] * model->input[1] * model->input[2] > 10000;
+        add_model(l, model, model->name, large ? 8 : 64, build_model);
+    }
+    add_model(l, NULL, gpt, 16, build_gpt);
+}
+
+static clv_status unknown_model(const char *name, clv__error *error) {
+    char names[512] = "";
+    for (int i = 0; i < clv_model_count(); i++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s, ", clv_model_get(i)->name);
+    }
+    CLV_FAIL(error, CLV_E_NOT_FOUND, "unknown model '%s'; there are %s%s", name, names, gpt);
 }
 
 static clv_status check_config(const clv_bench_config *config, clv__error *error) {
@@ -232,8 +264,8 @@ static clv_status check_config(const clv_bench_config *config, clv__error *error
     bool known = !config->suite;
     for (size_t i = 0; i < sizeof suites / sizeof *suites; i++) known |= config->suite && !strcmp(config->suite, suites[i]);
     if (!known) CLV_FAIL(error, CLV_E_NOT_FOUND, "no suite '%s'; there are gemm, conv, ops, models", config->suite);
-    if (config->model && !clv_model_find(config->model))
-        CLV_FAIL(error, CLV_E_NOT_FOUND, "no model '%s' to measure", config->model);
+    if (config->model && !clv_model_find(config->model) && strcmp(config->model, gpt))
+        return unknown_model(config->model, error);
     const int64_t *s = config->size;
     if ((s[0] || s[1] || s[2]) && (s[0] < 1 || s[1] < 1 || s[2] < 1))
         CLV_FAIL(error, CLV_E_VALUE, "a product of size %" PRId64 "x%" PRId64 "x%" PRId64, s[0], s[1], s[2]);
@@ -262,7 +294,7 @@ clv_status clv__bench_cases_init(clv_runtime *runtime, const clv_bench_config *c
     for (size_t i = 0; !size[0] && i < sizeof gemms / sizeof *gemms; i++) add_gemm(&l, gemms[i]);
     for (size_t i = 0; i < sizeof convs / sizeof *convs; i++) add_conv(&l, convs[i]);
     for (size_t i = 0; i < sizeof op_rows / sizeof *op_rows; i++) add_op(&l, &op_rows[i]);
-    for (int i = 0; i < clv_model_count(); i++) add_model(&l, clv_model_get(i));
+    add_models(&l);
     if (l.out_of_memory) {
         clv__bench_cases_reset(out);
         CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory for the cases");

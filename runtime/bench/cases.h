@@ -13,8 +13,7 @@ typedef struct clv__bench_case clv__bench_case;
 /** A graph to time. */
 typedef struct clv__bench_graph {
     clv_graph *graph;
-    double flops, bytes;   // of one step
-    bool feeds, trains;    // has inputs; has an optimizer, so hyper is fed
+    double flops, bytes; // of one step
 } clv__bench_graph;
 
 struct clv__bench_case {

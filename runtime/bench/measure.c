@@ -37,7 +37,7 @@ static double now(void) {
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-/** Uniform values from -1 to 1; whole numbers below 10 for labels; the optimizer's values of an early step. */
+/** Uniform values from -1 to 1; whole numbers below 10 for labels and tokens; the optimizer's values of an early step. */
 static clv_status make_feed(subject *s, const clv_tensor *tensor, const clv_tensor *hyper) {
     if (!clv__grow(&s->feeds, &s->room, s->n_feeds + 1, sizeof *s->feeds))
         CLV_FAIL(s->error, CLV_E_HOST_MEMORY, "no memory for inputs");
@@ -64,7 +64,7 @@ static clv_status prepare(subject *s, clv_device *device, const clv_bench_config
     CLV_TRY(clv_plan_create(g->graph, &plan, &s->plan));
     CLV_TRY(clv_session_create(g->graph->runtime, &(clv_session_config){.seed = 1}, &s->session));
     CLV_TRY(clv_run_create(s->session, s->plan, &s->run));
-    for (size_t i = 0; g->feeds && i < g->graph->n_tensors; i++) {
+    for (size_t i = 0; i < g->graph->n_tensors; i++) {
         const clv_tensor *tensor = g->graph->tensors[i];
         if (tensor->kind != CLV__INPUT || tensor == g->graph->random) continue; // the run feeds that one itself
         CLV_TRY(make_feed(s, tensor, g->graph->hyper));

@@ -88,7 +88,7 @@ fi
 
 expect 2 "no suite 'gem'; there are gemm, conv, ops, models" "$cleave" bench gem --device host
 expect 2 "no case '3x3x3'" "$cleave" bench gemm --case 3x3x3 --device host
-expect 2 "unknown model 'nothing'" "$cleave" bench --model nothing
+expect 2 "unknown model 'nothing'" "$cleave" bench --model nothing --device host
 for size in 3 3x3 3x3x 3x3x0 -3x3x3 3x3x3x3 ' 3x3x3' 3x3x99999999999999999999; do
     expect 2 "--size wants MxNxK" "$cleave" bench "--size=$size"
 done

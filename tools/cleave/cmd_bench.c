@@ -46,7 +46,6 @@ static int configure(const cli_args *args, clv_bench_config *config) {
     if (option && config->suite && strcmp(config->suite, suite))
         return cli_fail(EXIT_USAGE, "--%s is of the suite %s, and this is %s", option, suite, config->suite);
     if (option) config->suite = suite;
-    if (args->model && !cli_model(args->model)) return EXIT_USAGE; // it has printed which there are
     return EXIT_DONE;
 }
 
@@ -129,7 +128,7 @@ int cmd_bench(const cli_args *args) {
     cli_progress_clear(&session.progress);
     if (status != CLV_OK) {
         code = cli_fail_status(session.runtime, status);
-        if (status == CLV_E_NOT_FOUND) code = EXIT_USAGE; // no such suite or case
+        if (status == CLV_E_NOT_FOUND) code = EXIT_USAGE; // no such suite, model or case
     } else {
         code = args->json ? print_json(&session, report) : args->list ? print_list(report) : print_table(&session, report);
         if (code == EXIT_DONE && report->n_failed) code = EXIT_FAILED;
