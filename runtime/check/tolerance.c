@@ -16,6 +16,10 @@
 // up to the tensor's largest value where that is smaller.
 static const double FUNCTION_ULP = 16;
 
+// Such a difference may also be scaled by another input (dy * (1 + erf)), and all results of a small tensor happen to be
+// small: half of 16 ULP of a value below 1, so 4 FLT_EPSILON, of the smaller input.
+static const double INSIDE_ULP = 4;
+
 // A disturbance puts uniform errors of at most 1 FLT_EPSILON (times sqrt(K)) on each value; roundings are at most half
 // of one and functions 3 to 5 ULP. Eight times the effect leaves a sum in any order 20 standard deviations of room.
 static const double SWAY_FACTOR = 8;
@@ -71,13 +75,16 @@ clv_status clv__expected_init(clv__expected *expected, const clv__values *start,
                  : clv__error_set(error, CLV_E_HOST_MEMORY, "no memory for tolerances of %zu tensors", start->n);
     if (status == CLV_OK) status = values_copy(&expected->want, start, error);
     if (status == CLV_OK) status = clv__interpret(&expected->want, NULL, error);
-    for (int k = 0; status == CLV_OK && k < n; k++) {
-        int id = targets[k]->id;
-        int64_t numel = clv__numel(&targets[k]->desc);
+    for (size_t id = 0; status == CLV_OK && id < start->n; id++) {
+        int64_t numel = clv__numel(&start->graph->tensors[id]->desc);
         for (int64_t i = 0; i < numel; i++) {
             double v = fabs(expected->want.data[id][i]);
             if (v <= FLT_MAX && v > expected->scale[id]) expected->scale[id] = v;
         }
+    }
+    for (int k = 0; status == CLV_OK && k < n; k++) {
+        int id = targets[k]->id;
+        int64_t numel = clv__numel(&targets[k]->desc);
         if (targets[k]->desc.dtype != CLV_DTYPE_F32 || expected->sway[id]) continue;
         expected->sway[id] = clv__alloc((size_t)numel + 1, sizeof(double));
         if (!expected->sway[id])
@@ -119,8 +126,10 @@ double clv__tolerance(const clv__expected *expected, const clv_tensor *target, i
     int64_t terms = io && io->op->reduction ? io->op->reduction(io) : 1;
     double sum_ulp = terms > 1 ? sqrt((double)terms) : 0;
     double want = fabs(expected->want.data[target->id][index]);
-    double scale = fmin(1, expected->scale[target->id]);
-    return FLT_EPSILON * ((FUNCTION_ULP + sum_ulp) * want + FUNCTION_ULP * scale) +
+    double scale = fmin(1, expected->scale[target->id]), inside = 1;
+    for (int i = 0; io && i < io->n_in; i++)
+        if (io->in[i].dtype == CLV_DTYPE_F32) inside = fmin(inside, expected->scale[target->node->in[i]->id]);
+    return FLT_EPSILON * ((FUNCTION_ULP + sum_ulp) * want + FUNCTION_ULP * scale + (io ? INSIDE_ULP * inside : 0)) +
            SWAY_FACTOR * expected->sway[target->id][index] + FLT_MIN; // FLT_MIN: denormals may be flushed to zero
 }
 

@@ -9,7 +9,7 @@
 typedef struct clv__expected {
     clv__values want; // every tensor after one evaluation
     double **sway;    // by tensor id, for the targets only: NULL elsewhere
-    double *scale;    // by tensor id: largest finite |want|
+    double *scale;    // by tensor id, of all: largest finite |want|
 } clv__expected;
 
 /** Evaluate the graph from `start` (inputs and persistents; unchanged), exactly and with small disturbances. */
