@@ -33,7 +33,7 @@ typedef struct clv_bench_config {
 } clv_bench_config;
 
 /** What the device can do at most, as measured: by a loop of fused multiply-adds, and by a copy (read and written bytes
- *  both count). Zero where it cannot be measured (the host device runs no kernels). */
+ *  both count). Zero where it cannot be measured: the host device runs no kernels, or the budget leaves no room. */
 typedef struct clv_bench_peak {
     double gflops, gbps;
 } clv_bench_peak;

@@ -43,7 +43,9 @@ static clv_status run_all(clv_runtime *runtime, clv_device *device, const clv_be
     clv__error *error = clv__runtime_error_of(runtime);
     report->results = clv__alloc(cases->n, sizeof *report->results);
     if (!report->results) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory for the results of %zu cases", cases->n);
-    if (!config->list) CLV_TRY(clv__bench_peak(device, config->measure_peak, &report->peak));
+    clv_status peak = config->list ? CLV_OK : clv__bench_peak(device, config->measure_peak, &report->peak);
+    bool no_room = peak == CLV_E_BUDGET || peak == CLV_E_DEVICE_MEMORY; // for the copy; the cases may be smaller
+    if (!no_room) CLV_TRY(peak);
     for (size_t i = 0; i < cases->n; i++) {
         const char *name = cases->items[i].name;
         if (config->progress && !config->progress(config->user, (int)i, (int)cases->n, name))

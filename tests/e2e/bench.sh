@@ -59,6 +59,8 @@ grep -q '5x7x3 .*forward' out || fail "no table: $(cat out)"
 # shellcheck disable=SC2086
 "$cleave" bench models --mode infer --case 'cnn b64' $short --budget "$device=100KiB" --json --no-cache >out 2>err
 [ $? = 1 ] || fail "a case that does not fit is no failure"
+same "what does not fit" "$(at failures failures.0.case results | tr '\n' ' ')" "array of 1 cnn b64 array of 0 "
+same "a peak without room" "$(at device_peak)" null
 
 # two files of results: slower beyond the spread, within it, gone, and no results at all
 if command -v python3 >/dev/null; then
