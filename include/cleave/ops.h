@@ -400,7 +400,8 @@ CLV_API clv_tensor *clv_conv2d(clv_tensor *x, clv_tensor *weight, clv_tensor *bi
  *     y[n][c][i][j] = max_{r,s} x[n][c][i*stride - padding + r*dilation][j*stride - padding + s*dilation]
  *
  * x       [N, C, H, W]    f32     outside the image there is nothing (-infinity)
- * config  kernel >= 1, padding at most half of it; exclude_padding is not looked at
+ * config  kernel >= 1, at most about 32,000 elements (178 x 178), padding at most half of it; exclude_padding is not
+ *         looked at
  * result  [N, C, OH, OW]  f32     OH = (H + 2*padding - dilation*(kernel - 1) - 1) / stride + 1, OW likewise;
  *                                 rounded down, or up in ceil_mode, where a window must still begin inside the
  *                                 image or the padding before it

@@ -41,9 +41,13 @@ static pool_sizes sizes_between(const pool_attrs *a, const clv_shape *x, const c
 
 static const char *const axis_names[2] = {"H", "W"};
 
+/** A work-item's loops may turn so often (kernels_cl/README.md), with some room. */
+enum { MOST_TURNS = 65000 };
+
 /** Shape of y for x [N,C,H,W]; the sentence names the axis. */
 static clv_status output_shape(const pool_attrs *a, bool dilates, const clv_shape *x, clv_shape *y,
                                clv__error *error) {
+    int64_t most[2];
     *y = *x;
     for (int i = 0; i < 2; i++) {
         int64_t size = x->dims[2 + i], k = a->kernel[i], s = a->stride[i], p = a->padding[i],
@@ -75,6 +79,16 @@ static clv_status output_shape(const pool_attrs *a, bool dilates, const clv_shap
                      (long long)window, axis_names[i], (long long)size, (long long)p);
         }
         y->dims[2 + i] = out;
+        // Windows that look at one element, and elements in a window: what one work-item loops over.
+        int64_t shared = (k - 1) * d / s + 1;
+        most[i] = shared > out ? out : shared;
+        if (most[i] < k) most[i] = k;
+    }
+    if (most[0] * (most[1] + 1) > MOST_TURNS / 2) {
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "windows of %d x %d with stride %d x %d and dilation %d x %d are too large to pool; reduce whole "
+                 "images by clv_mean and clv_max",
+                 a->kernel[0], a->kernel[1], a->stride[0], a->stride[1], a->dilation[0], a->dilation[1]);
     }
     return CLV_OK;
 }
@@ -152,10 +166,23 @@ static void max_plain(clv__launches *list, const clv__op_io *io) {
     clv__launch_items(launch, n);
 }
 
+/** Turns of loops over the elements of one window. */
+static int64_t window_turns(const pool_sizes *s) {
+    return s->kernel_h * (s->kernel_w + 1) + 1;
+}
+
+static void max_backward_winner(clv__launches *list, const clv__op_io *io);
+
 static void max_backward_plain(clv__launches *list, const clv__op_io *io) {
     pool_sizes s = backward_sizes(io);
     int64_t n = s.planes * s.H * s.W;
+    int64_t windows_h = (s.kernel_h - 1) * s.dilation_h / s.stride_h + 1,
+            windows_w = (s.kernel_w - 1) * s.dilation_w / s.stride_w + 1;
     if (n == 0) return;
+    if (windows_h * (windows_w * window_turns(&s) + 1) > MOST_TURNS) { // windows of windows
+        max_backward_winner(list, io);
+        return;
+    }
     clv__launch *launch = clv__launch_kernel(list, "pool", "max_pool2d_backward");
     clv__arg_out(list, launch, 0);
     clv__arg_in(list, launch, 0);
@@ -250,9 +277,16 @@ static void max_2x2_backward(clv__launches *list, const clv__op_io *io) {
 
 // Any window on devices with few, wide cores: by rows of outputs, or by planes of inputs.
 
-static bool wide_supports(const clv_device_info *device, const clv__op_io *io) {
-    (void)io;
-    return clv__cpu_class(device);
+static bool rows_support(const clv_device_info *device, const clv__op_io *io) {
+    pool_sizes s = forward_sizes(io);
+    return clv__cpu_class(device) &&
+           clv__loops_fit(device, clv__rows_for(s.W * s.stride_h) * (s.OW * window_turns(&s) + 2));
+}
+
+static bool planes_support(const clv_device_info *device, const clv__op_io *io) {
+    pool_sizes s = backward_sizes(io);
+    return clv__cpu_class(device) &&
+           clv__loops_fit(device, clv__rows_for(s.W * s.H) * (s.H * s.W + s.OH * (s.OW * window_turns(&s) + 1)));
 }
 
 static double wide_rank(const clv_device_info *device, const clv__op_io *io) {
@@ -339,21 +373,21 @@ static void avg_backward_plain(clv__launches *list, const clv__op_io *io) {
 }
 
 static const clv__variant max_variants[] = {{"plain", NULL, NULL, max_plain},
-                                            {"rows", wide_supports, wide_rank, max_rows},
+                                            {"rows", rows_support, wide_rank, max_rows},
                                             {"vector_2x2", max_2x2_supports, fast_rank, max_2x2},
                                             {0}};
 static const clv__variant max_backward_variants[] = {
     {"plain", NULL, NULL, max_backward_plain},
     {"winner", NULL, winner_rank, max_backward_winner},
     {"apart", apart_supports, apart_rank, max_backward_apart},
-    {"planes", wide_supports, wide_rank, max_backward_planes},
+    {"planes", planes_support, wide_rank, max_backward_planes},
     {"vector_2x2", max_2x2_backward_supports, fast_rank, max_2x2_backward},
     {0}};
 static const clv__variant avg_variants[] = {
-    {"plain", NULL, NULL, avg_plain}, {"rows", wide_supports, wide_rank, avg_rows}, {0}};
+    {"plain", NULL, NULL, avg_plain}, {"rows", rows_support, wide_rank, avg_rows}, {0}};
 static const clv__variant avg_backward_variants[] = {
     {"plain", NULL, NULL, avg_backward_plain},
-    {"planes", wide_supports, wide_rank, avg_backward_planes},
+    {"planes", planes_support, wide_rank, avg_backward_planes},
     {0}};
 
 // ---- references
@@ -482,6 +516,9 @@ static const struct pool_case {
     pool_attrs attrs;
     enum { LONG, QUICK, NO_GRADIENT } kind; // NO_GRADIENT: the result is infinite
 } cases[] = {
+    // More turns of loops than one work-item may take, if it takes whole planes, or windows of windows.
+    {"many windows of a plane", {9, 1, 30, 30}, {{3, 3}, {1, 1}, {0, 0}, {1, 1}, 0, 0, {0}}, LONG},
+    {"large windows, close together", {1, 1, 36, 37}, {{16, 17}, {1, 1}, {0, 0}, {1, 1}, 0, 0, {0}}, LONG},
     {"2x2, even sizes", {2, 3, 8, 24}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, QUICK},
     {"2x2, odd sizes", {2, 3, 7, 25}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, QUICK},
     {"2x2, odd sizes, ceil", {1, 3, 7, 9}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 1, 0, {0}}, QUICK},

@@ -30,6 +30,7 @@ MISTAKE(pool_dilated_mean, clv_avg_pool2d(in->x, POOL(.kernel = {2, 2}, .dilatio
 MISTAKE(pool_window, clv_max_pool2d(in->x, POOL(.kernel = {5, 2})))
 MISTAKE(pool_dilated_window, clv_max_pool2d(in->x, POOL(.kernel = {2, 3}, .dilation = {1, 3})))
 MISTAKE(pool_huge, clv_max_pool2d(in->x, POOL(.kernel = {1 << 20, 1}, .dilation = {1 << 20, 1})))
+MISTAKE(pool_large, clv_avg_pool2d(in->x, POOL(.kernel = {400}, .padding = {200})))
 MISTAKE(pool_huge_stride, clv_max_pool2d(in->x, POOL(.kernel = {1, 1}, .stride = {1, INT32_MAX})))
 MISTAKE(global_rank, clv_global_avg_pool2d(in->m))
 MISTAKE(adaptive_rank, clv_adaptive_avg_pool2d(in->m, 2, 2))
@@ -84,6 +85,7 @@ static const struct {
     {pool_window, CLV_E_SHAPE, "a window of 5 elements does not fit into H = 4 with padding 0"},
     {pool_dilated_window, CLV_E_SHAPE, "a window of 7 elements does not fit into W = 5"},
     {pool_huge, CLV_E_VALUE, "is too large"},
+    {pool_large, CLV_E_VALUE, "windows of 400 x 400 with stride 400 x 400 and dilation 1 x 1 are too large to pool"},
     {pool_huge_stride, CLV_E_VALUE, "is too large"},
     {global_rank, CLV_E_SHAPE, "x has 2 dimensions, it must have 4 (x [4,6])"},
     {adaptive_rank, CLV_E_SHAPE, "x has 2 dimensions, it must have 4"},
