@@ -37,6 +37,9 @@ typedef struct clv_plan_config {
  */
 CLV_API CLV_MUST_CHECK clv_status clv_plan_create(clv_graph *graph, const clv_plan_config *config, clv_plan **out);
 CLV_API void clv_plan_destroy(clv_plan *plan);
+/** Are these pinned choices well formed, of ops and variants that there are? NULL: those of CLEAVE_VARIANTS, if it is set.
+ *  Errors  CLV_E_VALUE, with a sentence that says where they came from */
+CLV_API CLV_MUST_CHECK clv_status clv_variants_check(clv_runtime *runtime, const char *variants);
 
 CLV_API clv_graph *clv_plan_graph(const clv_plan *plan);
 /** The devices it runs on, in the order the placement names them (NULL past the end), and the first of them. */

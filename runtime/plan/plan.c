@@ -8,6 +8,7 @@
 clv_status clv_plan_create(clv_graph *graph, const clv_plan_config *config, clv_plan **out) {
     *out = NULL;
     CLV_TRY(clv_graph_status(graph));
+    CLV_TRY(clv_variants_check(graph->runtime, config ? config->variants : NULL));
     const char *pins = config && config->variants ? config->variants : getenv("CLEAVE_VARIANTS");
     clv__error *error = clv__runtime_error_of(graph->runtime);
     clv_plan *plan = clv__alloc(1, sizeof *plan);

@@ -59,26 +59,30 @@ static const char *pinned(const char *pins, const char *op, size_t *length, bool
     return found;
 }
 
-static clv_status check_pins(clv__error *error, const char *pins) {
+clv_status clv_variants_check(clv_runtime *runtime, const char *variants) {
+    clv__error *error = clv__runtime_error_of(runtime);
+    const char *pins = variants ? variants : getenv("CLEAVE_VARIANTS"), *where = variants ? "variants" : "CLEAVE_VARIANTS";
     for (const char *at = pins; at && *at;) {
         const char *end = strchr(at, ',');
         size_t n = end ? (size_t)(end - at) : strlen(at);
         const char *equals = memchr(at, '=', n);
         char op_name[64] = "";
         if (!equals || (size_t)(equals - at) >= sizeof op_name) {
-            CLV_FAIL(error, CLV_E_VALUE, "variants: '%.*s' is not of the form op=variant", (int)n, at);
+            CLV_FAIL(error, CLV_E_VALUE, "%s '%.500s': '%.*s' is not of the form op=variant", where, pins, (int)n, at);
         }
         memcpy(op_name, at, (size_t)(equals - at));
         const char *wanted = equals + 1;
         size_t length = n - (size_t)(wanted - at);
         bool known = false;
         const clv__op *only = clv__op_find(op_name);
-        if (!only && strcmp(op_name, "*") != 0) CLV_FAIL(error, CLV_E_VALUE, "variants: there is no op '%s'", op_name);
+        if (!only && strcmp(op_name, "*") != 0)
+            CLV_FAIL(error, CLV_E_VALUE, "%s '%.500s': there is no op '%s'", where, pins, op_name);
         for (const clv__op *const *op = clv__ops; *op && !known; op++) {
             for (const clv__variant *v = only ? only->variants : (*op)->variants; v && v->name && !known; v++)
                 known = strlen(v->name) == length && memcmp(v->name, wanted, length) == 0;
         }
-        if (!known) CLV_FAIL(error, CLV_E_VALUE, "variants: %s has no variant '%.*s'", op_name, (int)length, wanted);
+        if (!known)
+            CLV_FAIL(error, CLV_E_VALUE, "%s '%.500s': %s has no variant '%.*s'", where, pins, op_name, (int)length, wanted);
         at = end ? end + 1 : NULL;
     }
     return CLV_OK;
@@ -135,7 +139,6 @@ static void lower_reference(clv__launches *list, const clv__op_io *io) {
 }
 
 clv_status clv__plan_select(clv_plan *plan) {
-    CLV_TRY(check_pins(clv__plan_error(plan), plan->pins));
     for (size_t i = 0; i < plan->n_nodes; i++) {
         clv__plan_node *at = &plan->nodes[i];
         const clv__node *node = at->node;

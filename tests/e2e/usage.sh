@@ -17,6 +17,8 @@ expect 2 "unknown command 'trian'" "$cleave" trian
 "$cleave" >out 2>err && fail "no command at all is no success"
 expect 2 "unknown option '--epoch'" "$cleave" train fashion-mnist --epoch 3
 expect 2 "unknown option '-x'" "$cleave" devices -x
+expect 2 "variants 'foo=bar': there is no op 'foo'" "$cleave" plan mlp --device host --variants foo=bar
+expect 2 "CLEAVE_VARIANTS 'foo': 'foo' is not of the form" env CLEAVE_VARIANTS=foo "$cleave" plan mlp --device host
 expect 2 "--epochs wants a whole number of at least 1, not '0'" "$cleave" train fashion-mnist --epochs 0
 expect 2 "not '-3'" "$cleave" train fashion-mnist --batch -3
 expect 2 "not '3x'" "$cleave" train fashion-mnist --batch 3x

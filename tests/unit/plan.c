@@ -143,8 +143,17 @@ static void test_pins_are_checked(void **state) {
     clv_plan *plan;
     clv_plan_config config = {.device = device_named("null"), .variants = "no_such_op=plain"};
     assert_int_equal(clv_plan_create(graph, &config, &plan), CLV_E_VALUE);
+    assert_holds(clv_runtime_error(runtime), "variants 'no_such_op=plain': there is no op 'no_such_op'");
     config.variants = "nonsense";
     assert_int_equal(clv_plan_create(graph, &config, &plan), CLV_E_VALUE);
+    config.variants = NULL;
+    setenv("CLEAVE_VARIANTS", "*=odd", 1);
+    assert_int_equal(clv_plan_create(graph, &config, &plan), CLV_E_VALUE);
+    assert_holds(clv_runtime_error(runtime), "CLEAVE_VARIANTS '*=odd': * has no variant 'odd'");
+    unsetenv("CLEAVE_VARIANTS");
+    assert_int_equal(clv_variants_check(runtime, "sum=plain,nothing=plain"), CLV_E_VALUE);
+    assert_int_equal(clv_variants_check(runtime, "sum=plain,*=plain"), CLV_OK);
+    assert_int_equal(clv_variants_check(runtime, NULL), CLV_OK);
     config.variants = "*=plain";
     assert_int_equal(clv_plan_create(graph, &config, &plan), CLV_OK);
     clv_plan_destroy(plan);

@@ -102,6 +102,8 @@ int cli_start(cli_session *session) {
     clv_status status = clv_runtime_create(&config, &session->runtime);
     if (status != CLV_OK) goto failed;
     if (session->with_device) {
+        status = clv_variants_check(session->runtime, args->variants);
+        if (status != CLV_OK) goto failed;
         status = clv_device_find(session->runtime, args->device, &session->device);
         if (status != CLV_OK) goto failed;
     }
