@@ -16,6 +16,7 @@ enum { X, WEIGHT, BIAS };                       // inputs of layer_norm
 enum { Y, MEAN, RSTD };                         // its outputs
 enum { B_DY, B_X, B_WEIGHT, B_MEAN, B_RSTD };   // inputs of layer_norm_backward
 enum { B_DX, B_DWEIGHT, B_DBIAS };              // its outputs
+enum { MOST_FEATURES = 21000 };                   // three passes of one work-item: kernels_cl/README.md
 enum { BLOCK = 128 };                           // rows whose sums one work-item makes
 
 /** x as rows of D. */
@@ -54,6 +55,9 @@ static clv_status infer(clv__op_io *io, clv__error *error) {
     int64_t D = sizes_of(&io->in[X].shape).D;
     CLV_TRY(want_features(io, WEIGHT, "weight", D, error));
     CLV_TRY(want_features(io, BIAS, "bias", D, error));
+    if (D > MOST_FEATURES)
+        CLV_FAIL(error, CLV_E_VALUE, "rows of %lld elements are too long, at most %d are possible", (long long)D,
+                 MOST_FEATURES);
     if (!(a->eps > 0)) CLV_FAIL(error, CLV_E_VALUE, "eps must be above 0, it is %g", (double)a->eps);
     io->n_out = 3;
     io->out[Y] = io->in[X];
