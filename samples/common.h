@@ -9,22 +9,23 @@
 #include <stdlib.h>
 
 /** End the sample if the call failed. A program would free and return instead; a library never does this. */
-#define TRY(runtime, call)                                                                        \
-    do {                                                                                          \
-        clv_status status_ = (call);                                                              \
-        if (status_ != CLV_OK) {                                                                  \
-            fprintf(stderr, "%s\n    %s: %s\n", #call, clv_status_name(status_), clv_runtime_error(runtime)); \
-            exit(1);                                                                              \
-        }                                                                                         \
+#define TRY(runtime, call)                                                                                   \
+    do {                                                                                                     \
+        clv_status status_ = (call);                                                                         \
+        if (status_ != CLV_OK) {                                                                             \
+            fprintf(stderr, "%s\n    %s: %s\n", #call, clv_status_name(status_),                             \
+                    clv_runtime_error(runtime));                                                             \
+            exit(1);                                                                                         \
+        }                                                                                                    \
     } while (0)
 
 /** End the sample unless what it shows is true. */
-#define CHECK(condition)                                                                          \
-    do {                                                                                          \
-        if (!(condition)) {                                                                       \
-            fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition);         \
-            exit(1);                                                                              \
-        }                                                                                         \
+#define CHECK(condition)                                                                                     \
+    do {                                                                                                     \
+        if (!(condition)) {                                                                                  \
+            fprintf(stderr, "%s:%d: %s does not hold\n", __FILE__, __LINE__, #condition);                    \
+            exit(1);                                                                                         \
+        }                                                                                                    \
     } while (0)
 
 /** Made-up images [n,784] of ten classes: noise, and a bright stripe that tells the class. */

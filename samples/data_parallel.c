@@ -13,7 +13,8 @@ static clv_tensor *features(clv_tensor *x, void *user) {
 }
 
 /** The gradient of features.weight; n devices, each with its share. */
-static int gradient_of(clv_runtime *runtime, const char *const *devices, const double *shares, int n, float *gradient) {
+static int gradient_of(clv_runtime *runtime, const char *const *devices, const double *shares, int n,
+                       float *gradient) {
     clv_graph *graph = NULL;
     clv_plan *plan = NULL;
     clv_session *session = NULL;
@@ -39,7 +40,8 @@ static int gradient_of(clv_runtime *runtime, const char *const *devices, const d
     TRY(runtime, clv_run_feed(run, labels, classes, sizeof classes));
     TRY(runtime, clv_run_step(run, &ticket));
     TRY(runtime, clv_run_fetch(run, ticket, dw, gradient, WEIGHTS * sizeof *gradient));
-    for (int i = 0; i < clv_plan_device_count(plan); i++) { // the first keeps the parameters, the others only rows
+    for (int i = 0; i < clv_plan_device_count(plan);
+         i++) { // the first keeps the parameters, the others only rows
         clv_device *device = clv_plan_device_get(plan, i);
         printf("%s holds %llu bytes of parameters\n", clv_device_get_info(device)->name,
                (unsigned long long)clv_device_memory(device).category[CLV_PARAMETERS].current);
@@ -56,11 +58,13 @@ int main(int argc, char **argv) {
     clv_device *best = NULL;
     TRY(runtime, clv_runtime_create(NULL, &runtime));
     TRY(runtime, clv_device_find(runtime, "gpu|cpu|host", &best));
-    const char *devices[2] = {argc > 2 ? argv[1] : clv_device_get_info(best)->name, argc > 2 ? argv[2] : "host"};
+    const char *devices[2] = {argc > 2 ? argv[1] : clv_device_get_info(best)->name,
+                              argc > 2 ? argv[2] : "host"};
     const double shares[2] = {0.7, 0.3};
     static float one[WEIGHTS], two[WEIGHTS];
     if (gradient_of(runtime, devices, NULL, 1, one)) return 1;
-    if (strcmp(devices[0], devices[1]) != 0) { // on a machine with nothing but the host there is nothing to share with
+    if (strcmp(devices[0], devices[1]) !=
+        0) { // on a machine with nothing but the host there is nothing to share with
         if (gradient_of(runtime, devices, shares, 2, two)) return 1;
         float worst = 0;
         for (int i = 0; i < WEIGHTS; i++) {

@@ -7,7 +7,8 @@ int main(void) {
     TRY(runtime, clv_runtime_create(NULL, &runtime));
     for (int i = 0; i < clv_device_count(runtime); i++) {
         const clv_device_info *info = clv_device_get_info(clv_device_get(runtime, i));
-        printf("%-8s %s, %llu MiB%s%s\n", info->name, info->label, (unsigned long long)(info->memory_bytes >> 20),
+        printf("%-8s %s, %llu MiB%s%s\n", info->name, info->label,
+               (unsigned long long)(info->memory_bytes >> 20),
                info->usable ? "" : ", not usable: ", info->reason);
     }
     clv_device *device = NULL;

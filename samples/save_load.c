@@ -26,7 +26,8 @@ int main(int argc, char **argv) {
     make_images(1, 4, images, labels);
     TRY(runtime, clv_predictor_forward(one, images, 4, logits[0]));
     TRY(runtime, clv_predictor_forward(other, images, 4, logits[1]));
-    for (int i = 0; i < 40; i++) CHECK(logits[0][i] - logits[1][i] < 1e-5f && logits[1][i] - logits[0][i] < 1e-5f);
+    for (int i = 0; i < 40; i++)
+        CHECK(logits[0][i] - logits[1][i] < 1e-5f && logits[1][i] - logits[0][i] < 1e-5f);
 
     // A file is read as what it is: names and shapes.
     clv_archive *archive = NULL;

@@ -18,7 +18,8 @@ int main(void) {
     clv_output(y, "y");
     char text[64];
     clv_shape shape = clv_tensor_shape(y);
-    printf("y is %s, %zu bytes, on no device yet\n", clv_shape_text(&shape, text, sizeof text), clv_tensor_bytes(y));
+    printf("y is %s, %zu bytes, on no device yet\n", clv_shape_text(&shape, text, sizeof text),
+           clv_tensor_bytes(y));
     CHECK(clv_tensor_bytes(y) == 8 * 32 * 26 * 26 * sizeof(float));
 
     TRY(runtime, clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan));
@@ -27,8 +28,9 @@ int main(void) {
     uint64_t parameters = 0;
     for (int i = 0; i < clv_session_count(session); i++) {
         clv_session_tensor tensor = clv_session_get(session, i);
-        printf("%-14s %-14s %s, %zu bytes on %s\n", tensor.name, clv_shape_text(&tensor.shape, text, sizeof text),
-               clv_dtype_name(tensor.dtype), tensor.bytes, clv_device_get_info(tensor.device)->name);
+        printf("%-14s %-14s %s, %zu bytes on %s\n", tensor.name,
+               clv_shape_text(&tensor.shape, text, sizeof text), clv_dtype_name(tensor.dtype), tensor.bytes,
+               clv_device_get_info(tensor.device)->name);
         CHECK(tensor.device == device);
         parameters += tensor.bytes;
     }

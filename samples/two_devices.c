@@ -25,7 +25,8 @@ static int build(clv_runtime *runtime, const char *to, model *m) {
     return 0;
 }
 
-static int loss_of(clv_runtime *runtime, const model *m, const clv_plan_config *config, float *loss, clv_plan **plan) {
+static int loss_of(clv_runtime *runtime, const model *m, const clv_plan_config *config, float *loss,
+                   clv_plan **plan) {
     clv_session *session = NULL;
     clv_run *run = NULL;
     static float images[BATCH * 784];
@@ -55,7 +56,9 @@ int main(int argc, char **argv) {
     model m = {0};
     clv_plan *plan = NULL;
     float whole = 0, split = 0, moved = 0;
-    if (build(runtime, NULL, &m) || loss_of(runtime, &m, &(clv_plan_config){.device = devices[0]}, &whole, &plan)) return 1;
+    if (build(runtime, NULL, &m) ||
+        loss_of(runtime, &m, &(clv_plan_config){.device = devices[0]}, &whole, &plan))
+        return 1;
     clv_plan_destroy(plan);
 
     // The same graph, its layers on two devices.
@@ -65,11 +68,12 @@ int main(int argc, char **argv) {
     printf("%s: loss %.6f on one device, %.6f on two\n", place, whole, split);
     for (int i = 0; i < clv_plan_transfer_count(plan); i++) {
         clv_plan_transfer t = clv_plan_transfer_get(plan, i);
-        printf("  %s -> %s: %s, %llu bytes a step\n", clv_device_get_info(t.from)->name, clv_device_get_info(t.to)->name,
-               t.tensor, (unsigned long long)t.bytes);
+        printf("  %s -> %s: %s, %llu bytes a step\n", clv_device_get_info(t.from)->name,
+               clv_device_get_info(t.to)->name, t.tensor, (unsigned long long)t.bytes);
     }
     CHECK(split > whole * 0.9999f && split < whole * 1.0001f);
-    CHECK(devices[0] == devices[1] || clv_plan_transfer_count(plan) == 2); // the hidden values, and their gradient
+    CHECK(devices[0] == devices[1] ||
+          clv_plan_transfer_count(plan) == 2); // the hidden values, and their gradient
     clv_plan_destroy(plan);
 
     // Strictly: data may not cross unasked. The error names the layer, the tensor, both devices, and the fix,
@@ -78,7 +82,8 @@ int main(int argc, char **argv) {
     if (devices[0] != devices[1]) {
         CHECK(clv_plan_create(m.graph, &strict, &plan) == CLV_E_MISMATCH);
         printf("refused: %s\n", clv_runtime_error(runtime));
-        CHECK(strstr(clv_runtime_error(runtime), "'classifier'") && strstr(clv_runtime_error(runtime), "clv_to"));
+        CHECK(strstr(clv_runtime_error(runtime), "'classifier'") &&
+              strstr(clv_runtime_error(runtime), "clv_to"));
     }
     clv_graph_destroy(m.graph);
 

@@ -16,9 +16,10 @@ extern "C" {
 
 /** What to measure. All zero: every case of every suite, nine runs of each in about a second. */
 typedef struct clv_bench_config {
-    const char *suite;    /**< `gemm`, `conv`, `ops` or `models`; NULL: all */
-    const char *name;     /**< only the case of this name; NULL: all */
-    const char *mode;     /**< only this mode: `forward`, `backward_data`, `backward_weight`, `train`, `infer`; NULL: all */
+    const char *suite; /**< `gemm`, `conv`, `ops` or `models`; NULL: all */
+    const char *name;  /**< only the case of this name; NULL: all */
+    /** only this mode: `forward`, `backward_data`, `backward_weight`, `train`, `infer`; NULL: all */
+    const char *mode;
     int64_t size[3];      /**< M, N, K: one product instead of the cases of `gemm`; all zero: those */
     const char *model;    /**< one model (clv_model_find, or `gpt`); NULL: all */
     int64_t batch;        /**< of models; 0: 64, for inputs of more than 10,000 numbers 8, gpt 16 */
@@ -44,9 +45,10 @@ typedef struct clv_bench_result {
     char name[96];
     double median_ms, min_ms, max_ms; /**< over the runs */
     int runs, steps;                  /**< steps in each run */
-    double gflops, gbps;              /**< at the median; bytes are what the ops must read and write, caches or not */
-    double peak_fraction; /**< of the peak that binds: the larger of the two parts; 0 if the peak is not known */
-    char failure[512];    /**< why it did not run; "" if it did */
+    double gflops, gbps; /**< at the median; bytes are what the ops must read and write, caches or not */
+    /** of the peak that binds: the larger of the two parts; 0 if the peak is not known */
+    double peak_fraction;
+    char failure[512]; /**< why it did not run; "" if it did */
 } clv_bench_result;
 
 typedef struct clv_bench_report {
@@ -63,8 +65,8 @@ typedef struct clv_bench_report {
  * Errors  CLV_E_UNSUPPORTED the device is not usable or computes nothing (null); CLV_E_NOT_FOUND no such suite, model or
  *         case; CLV_E_VALUE a negative size, batch or number of runs; CLV_E_INTERRUPTED by the callback; memory
  */
-CLV_API CLV_MUST_CHECK clv_status clv_bench(clv_runtime *runtime, clv_device *device, const clv_bench_config *config,
-                                            clv_bench_report **out);
+CLV_API CLV_MUST_CHECK clv_status clv_bench(clv_runtime *runtime, clv_device *device,
+                                            const clv_bench_config *config, clv_bench_report **out);
 /** NULL is fine. */
 CLV_API void clv_bench_report_destroy(clv_bench_report *report);
 

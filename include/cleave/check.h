@@ -34,19 +34,20 @@ typedef struct clv_check_skip {
 /** The case of an op and variant that came nearest to its tolerance, or went furthest beyond it. */
 typedef struct clv_check_worst {
     const char *op;
-    const char *variant; /**< `plan` is a graph with gradients in a planned run; `differences` the gradient's formula */
-    double error;        /**< |got - want| where error / tolerance is largest; infinite if it did not run */
-    double tolerance;    /**< there */
+    /** `plan` is a graph with gradients in a planned run; `differences` the gradient's formula */
+    const char *variant;
+    double error;     /**< |got - want| where error / tolerance is largest; infinite if it did not run */
+    double tolerance; /**< there */
     int cases, failed;
 } clv_check_worst;
 
 typedef struct clv_check_failure {
     const char *op, *variant;
-    char sample[96];     /**< the sample's label */
-    char what[64];       /**< `out0`, `gradient of in1`, ... */
-    int64_t index;       /**< of the element, row-major; -1 if the case did not run */
+    char sample[96]; /**< the sample's label */
+    char what[64];   /**< `out0`, `gradient of in1`, ... */
+    int64_t index;   /**< of the element, row-major; -1 if the case did not run */
     double got, want, tolerance;
-    char sentence[512];  /**< all of it to read, or why the case did not run */
+    char sentence[512]; /**< all of it to read, or why the case did not run */
 } clv_check_failure;
 
 typedef struct clv_check_report {
@@ -72,8 +73,8 @@ typedef struct clv_check_report {
  * Errors  CLV_E_UNSUPPORTED the device is not usable or computes nothing (null); CLV_E_NOT_FOUND no op of that name;
  *         CLV_E_INTERRUPTED by the callback; memory. A wrong result is no error: read report->failed.
  */
-CLV_API CLV_MUST_CHECK clv_status clv_check(clv_runtime *runtime, clv_device *device, const clv_check_config *config,
-                                            clv_check_report **out);
+CLV_API CLV_MUST_CHECK clv_status clv_check(clv_runtime *runtime, clv_device *device,
+                                            const clv_check_config *config, clv_check_report **out);
 /** NULL is fine. */
 CLV_API void clv_check_report_destroy(clv_check_report *report);
 

@@ -40,9 +40,10 @@ typedef struct clv_device_info {
     uint32_t compute_units;
     uint32_t alignment_bytes; /**< of a tensor inside a buffer */
     uint32_t vector_width;    /**< native float vector width, at least 1 */
-    uint32_t loop_turns;         /**< a work-item's loops end after so many turns together, silently; 0: no limit known */
+    /** a work-item's loops end after so many turns together, silently; 0: no limit known */
+    uint32_t loop_turns;
     bool fp16, fp64, sub_groups;
-    bool gemm;                   /**< has a library for matrix products */
+    bool gemm;           /**< has a library for matrix products */
     bool local_memory;   /**< local memory is fast memory of its own, not a part of global memory */
     bool unified_memory; /**< shares memory with the host */
 } clv_device_info;

@@ -56,7 +56,8 @@ CLV_API clv_tensor *clv_input(clv_graph *graph, const char *name, clv_dtype dtyp
 CLV_API clv_tensor *clv_parameter(clv_graph *graph, const char *name, clv_shape shape, clv_init init);
 
 /** As a parameter, saved with the weights, but not trained: running statistics. f32 or i32. */
-CLV_API clv_tensor *clv_buffer(clv_graph *graph, const char *name, clv_dtype dtype, clv_shape shape, clv_init init);
+CLV_API clv_tensor *clv_buffer(clv_graph *graph, const char *name, clv_dtype dtype, clv_shape shape,
+                               clv_init init);
 
 /** Mark a tensor as a result: it can be fetched after each step. Give it a name to find it by; NULL keeps its own. */
 CLV_API void clv_output(clv_tensor *tensor, const char *name);

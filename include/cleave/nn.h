@@ -41,7 +41,7 @@ typedef struct clv_nn_conv2d_config {
     int kernel[2];              /**< must be given */
     int stride[2], dilation[2]; /**< both zero: 1 */
     int padding[2];             /**< {p, -1}: along H alone */
-    int groups; /**< 0 means 1 */
+    int groups;                 /**< 0 means 1 */
     bool no_bias;
     const clv_init *weight_init, *bias_init; /**< first values; NULL: PyTorch's */
 } clv_nn_conv2d_config;
@@ -76,7 +76,8 @@ typedef struct clv_nn_batch_norm_config {
  *
  * Source  Ioffe, Szegedy 2015, arXiv:1502.03167; torch.nn.BatchNorm1d, BatchNorm2d
  */
-CLV_API clv_tensor *clv_nn_batch_norm(clv_tensor *x, const char *name, const clv_nn_batch_norm_config *config);
+CLV_API clv_tensor *clv_nn_batch_norm(clv_tensor *x, const char *name,
+                                      const clv_nn_batch_norm_config *config);
 
 /**
  * Normalise over the last dimension.
@@ -132,7 +133,8 @@ CLV_API const clv_model *clv_model_get(int index);
 /** The model of that name, NULL if there is none. Static. */
 CLV_API const clv_model *clv_model_find(const char *name);
 /** A copy of a model for samples [channels, height, width] and so many classes; 0 of any keeps the model's. */
-CLV_API clv_model clv_model_for(const clv_model *model, int64_t channels, int64_t height, int64_t width, int64_t classes);
+CLV_API clv_model clv_model_for(const clv_model *model, int64_t channels, int64_t height, int64_t width,
+                                int64_t classes);
 /** The shape of a batch of n samples: [n, channels, height, width]. */
 CLV_API clv_shape clv_model_input_shape(const clv_model *model, int64_t n);
 
@@ -179,8 +181,8 @@ typedef clv_tensor *(*clv_layers)(clv_tensor *x, void *user);
  *           elements in each replica. A batch smaller than n leaves the last devices idle.
  * Errors    CLV_E_VALUE no device or more than 16, one twice, a share <= 0, shares that do not sum to 1
  */
-CLV_API clv_tensor *clv_data_parallel(clv_tensor *x, const char *const *devices, const double *shares, int n, clv_layers body,
-                                      void *user);
+CLV_API clv_tensor *clv_data_parallel(clv_tensor *x, const char *const *devices, const double *shares, int n,
+                                      clv_layers body, void *user);
 
 #ifdef __cplusplus
 }

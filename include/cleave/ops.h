@@ -374,7 +374,8 @@ typedef struct clv_conv2d_config {
 typedef struct clv_pool2d_config {
     int kernel[2], stride[2], padding[2], dilation[2];
     bool ceil_mode;
-    bool exclude_padding; /**< avg_pool2d: divide by the elements inside only (PyTorch: count_include_pad=False) */
+    /** avg_pool2d: divide by the elements inside only (PyTorch: count_include_pad=False) */
+    bool exclude_padding;
 } clv_pool2d_config;
 
 /**
@@ -393,7 +394,8 @@ typedef struct clv_pool2d_config {
  * Numerics   sums in f32, their order depends on the shapes and the device only.
  * Source     torch.nn.functional.conv2d.
  */
-CLV_API clv_tensor *clv_conv2d(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, const clv_conv2d_config *config);
+CLV_API clv_tensor *clv_conv2d(clv_tensor *x, clv_tensor *weight, clv_tensor *bias,
+                               const clv_conv2d_config *config);
 /**
  * Largest element of each window.
  *
@@ -544,8 +546,9 @@ CLV_API clv_tensor *clv_mse_loss(clv_tensor *x, clv_tensor *target);
  * Numerics   variance in two passes about the mean, with a correction; sums in f32, in a fixed order.
  * Source     Ioffe, Szegedy 2015, arXiv:1502.03167; torch.nn.BatchNorm2d.
  */
-CLV_API clv_tensor *clv_batch_norm(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, clv_tensor *running_mean,
-                                   clv_tensor *running_var, bool training, float momentum, float eps);
+CLV_API clv_tensor *clv_batch_norm(clv_tensor *x, clv_tensor *weight, clv_tensor *bias,
+                                   clv_tensor *running_mean, clv_tensor *running_var, bool training,
+                                   float momentum, float eps);
 /**
  * Normalise over the last dimension, then scale and shift.
  *

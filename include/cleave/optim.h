@@ -14,13 +14,14 @@ typedef enum clv_optimizer_kind { CLV_SGD, CLV_ADAM, CLV_ADAMW } clv_optimizer_k
 /** Zero means PyTorch's default where one is named. Learning rate is not here: it is fed each step (clv_optimizer_hyper). */
 typedef struct clv_optimizer_config {
     clv_optimizer_kind kind;
-    float momentum;      /**< SGD; default 0 */
-    float dampening;     /**< SGD; default 0 */
-    bool nesterov;       /**< SGD */
-    float weight_decay;  /**< default 0; ADAMW: default 0.01, negative means 0 */
-    float beta1, beta2;  /**< ADAM, ADAMW; default 0.9, 0.999 */
-    float eps;           /**< ADAM, ADAMW; default 1e-8 */
-    float clip_norm;     /**< > 0: scale all gradients so that their global L2 norm is at most this (PyTorch: clip_grad_norm_) */
+    float momentum;     /**< SGD; default 0 */
+    float dampening;    /**< SGD; default 0 */
+    bool nesterov;      /**< SGD */
+    float weight_decay; /**< default 0; ADAMW: default 0.01, negative means 0 */
+    float beta1, beta2; /**< ADAM, ADAMW; default 0.9, 0.999 */
+    float eps;          /**< ADAM, ADAMW; default 1e-8 */
+    /** > 0: scale all gradients so that their global L2 norm is at most this (PyTorch: clip_grad_norm_) */
+    float clip_norm;
 } clv_optimizer_config;
 
 /**

@@ -21,12 +21,13 @@ typedef struct clv_session clv_session;
 typedef struct clv_run clv_run;
 
 typedef struct clv_plan_config {
-    clv_device *device;    /**< NULL: the best device */
+    clv_device *device; /**< NULL: the best device */
     /** Layers on devices: `features.*=cpu:0,classifier.*=gpu:0`. Patterns over layer paths (`*`, `?`), the last match wins,
      *  every layer with parameters must be covered. What has no layer of its own follows its data. NULL: all on `device`. */
     const char *place;
     bool explicit_transfers; /**< a value needed on another device than its own is an error */
-    const char *variants;  /**< pinned choices, `matmul=plain,conv2d=tile`; `*=plain` for all. NULL: CLEAVE_VARIANTS, else none */
+    /** pinned choices, `matmul=plain,conv2d=tile`; `*=plain` for all. NULL: CLEAVE_VARIANTS, else none */
+    const char *variants;
 } clv_plan_config;
 
 /**
@@ -35,7 +36,8 @@ typedef struct clv_plan_config {
  * Errors  the graph's first mistake; CLV_E_VALUE no outputs, or variants names what is not there;
  *         CLV_E_UNSUPPORTED a pinned variant cannot run here
  */
-CLV_API CLV_MUST_CHECK clv_status clv_plan_create(clv_graph *graph, const clv_plan_config *config, clv_plan **out);
+CLV_API CLV_MUST_CHECK clv_status clv_plan_create(clv_graph *graph, const clv_plan_config *config,
+                                                  clv_plan **out);
 CLV_API void clv_plan_destroy(clv_plan *plan);
 /** Are these pinned choices well formed, of ops and variants that there are? NULL: those of CLEAVE_VARIANTS, if it is set.
  *  Errors  CLV_E_VALUE, with a sentence that says where they came from */
@@ -68,8 +70,8 @@ typedef struct clv_plan_node {
     const char *layer, *op, *variant, *phase; /**< phase: `forward`, `backward`, `update` */
     clv_device *device;
     clv_shape output_shape;
-    int64_t parameters;    /**< elements of the parameters it reads first */
-    uint64_t bytes;        /**< of its outputs and workspace */
+    int64_t parameters; /**< elements of the parameters it reads first */
+    uint64_t bytes;     /**< of its outputs and workspace */
     double flops;
     int launches;
 } clv_plan_node;
@@ -95,7 +97,8 @@ typedef struct clv_session_config {
     uint64_t seed; /**< first values of parameters, and dropout */
 } clv_session_config;
 
-CLV_API CLV_MUST_CHECK clv_status clv_session_create(clv_runtime *runtime, const clv_session_config *config, clv_session **out);
+CLV_API CLV_MUST_CHECK clv_status clv_session_create(clv_runtime *runtime, const clv_session_config *config,
+                                                     clv_session **out);
 /** Its runs must be gone. NULL is fine. */
 CLV_API void clv_session_destroy(clv_session *session);
 
@@ -130,7 +133,8 @@ CLV_API int clv_session_find(const clv_session *session, const char *name);
 
 /** Copy a tensor of the session to host memory, or from it; bytes must be its size. Waits for running steps. */
 CLV_API CLV_MUST_CHECK clv_status clv_session_read(clv_session *session, int index, void *data, size_t bytes);
-CLV_API CLV_MUST_CHECK clv_status clv_session_write(clv_session *session, int index, const void *data, size_t bytes);
+CLV_API CLV_MUST_CHECK clv_status clv_session_write(clv_session *session, int index, const void *data,
+                                                    size_t bytes);
 
 /** The number of training steps done, which is part of the random state (dropout). */
 CLV_API int64_t clv_session_step(const clv_session *session);
@@ -146,13 +150,15 @@ CLV_API void clv_run_destroy(clv_run *run);
 
 /** Copy values for an input of the next step; bytes must be its size. The memory is free again on return. May wait for
  *  the step before the last. An input that is not fed again keeps its last values. */
-CLV_API CLV_MUST_CHECK clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data, size_t bytes);
+CLV_API CLV_MUST_CHECK clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data,
+                                               size_t bytes);
 
 /** Hand one step to the device's worker and return at once. *ticket names it for clv_run_fetch; NULL: not wanted. */
 CLV_API CLV_MUST_CHECK clv_status clv_run_step(clv_run *run, int64_t *ticket);
 
 /** Wait for the step and copy an output of it. Outputs of the last two steps are kept; older: CLV_E_STATE. */
-CLV_API CLV_MUST_CHECK clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output, void *data, size_t bytes);
+CLV_API CLV_MUST_CHECK clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output,
+                                                void *data, size_t bytes);
 
 /** Wait until every step is done. */
 CLV_API CLV_MUST_CHECK clv_status clv_run_finish(clv_run *run);

@@ -25,7 +25,7 @@ typedef struct clv_shape {
 } clv_shape;
 
 /** `CLV_SHAPE(64, 784)` is the shape [64,784]. */
-#define CLV_SHAPE(...)                                                                            \
+#define CLV_SHAPE(...)                                                                                       \
     clv_shape_make((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
 
 /** A shape from `rank` dimensions; rank is cut at CLV_MAX_RANK. */

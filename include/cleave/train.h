@@ -38,12 +38,13 @@ CLV_API CLV_MUST_CHECK clv_status clv_weights_load(clv_session *session, const c
 
 /** Zero: all on one device. Give `place` or `replicas`, not both. Strings and arrays must outlive what they are given to. */
 typedef struct clv_placement {
-    const char *place;             /**< layers on devices, as clv_plan_config.place: `conv*=cpu:0,fc*=gpu:0` */
-    bool explicit_transfers;       /**< as clv_plan_config */
-    const char *const *replicas;   /**< data parallel: device specs, as clv_data_parallel; evaluation is on the first */
+    const char *place;       /**< layers on devices, as clv_plan_config.place: `conv*=cpu:0,fc*=gpu:0` */
+    bool explicit_transfers; /**< as clv_plan_config */
+    const char *const
+        *replicas; /**< data parallel: device specs, as clv_data_parallel; evaluation is on the first */
     int n_replicas;
-    const double *shares;          /**< of the batch, by replica; NULL: equal, or measured: */
-    bool measure_shares;           /**< measure each replica's speed on a few steps first, and share in proportion */
+    const double *shares; /**< of the batch, by replica; NULL: equal, or measured: */
+    bool measure_shares;  /**< measure each replica's speed on a few steps first, and share in proportion */
 } clv_placement;
 
 // ---- prediction and evaluation ------------------------------------------------------------------------------------
@@ -62,7 +63,8 @@ typedef struct clv_predictor_config {
 
 /** Plan the model. With a session of its own its memory is taken too; else the session must be reserved with
  *  clv_predictor_plan before first use. */
-CLV_API CLV_MUST_CHECK clv_status clv_predictor_create(clv_runtime *runtime, const clv_predictor_config *config,
+CLV_API CLV_MUST_CHECK clv_status clv_predictor_create(clv_runtime *runtime,
+                                                       const clv_predictor_config *config,
                                                        clv_predictor **out);
 CLV_API void clv_predictor_destroy(clv_predictor *predictor);
 CLV_API clv_plan *clv_predictor_plan(const clv_predictor *predictor);
@@ -74,8 +76,8 @@ CLV_API clv_session *clv_predictor_session(const clv_predictor *predictor);
  * images  [n, input...]
  * logits  [n, classes], written
  */
-CLV_API CLV_MUST_CHECK clv_status clv_predictor_forward(clv_predictor *predictor, const float *images, int64_t n,
-                                                        float *logits);
+CLV_API CLV_MUST_CHECK clv_status clv_predictor_forward(clv_predictor *predictor, const float *images,
+                                                        int64_t n, float *logits);
 
 typedef struct clv_metrics {
     int64_t count, correct;
@@ -92,12 +94,16 @@ typedef struct clv_metrics {
  * Errors  CLV_E_SHAPE samples do not fit the model
  */
 CLV_API CLV_MUST_CHECK clv_status clv_evaluate(clv_predictor *predictor, const clv_dataset *dataset,
-                                               bool (*progress)(void *user, int64_t done, int64_t total), void *user,
-                                               clv_metrics *out);
+                                               bool (*progress)(void *user, int64_t done, int64_t total),
+                                               void *user, clv_metrics *out);
 
 // ---- schedules ----------------------------------------------------------------------------------------------------
 
-typedef enum clv_schedule_kind { CLV_SCHEDULE_CONSTANT, CLV_SCHEDULE_STEP, CLV_SCHEDULE_COSINE } clv_schedule_kind;
+typedef enum clv_schedule_kind {
+    CLV_SCHEDULE_CONSTANT,
+    CLV_SCHEDULE_STEP,
+    CLV_SCHEDULE_COSINE
+} clv_schedule_kind;
 
 /** How the learning rate goes. t counts epochs that are over, or steps if per_step. */
 typedef struct clv_schedule {
@@ -127,10 +133,10 @@ typedef struct clv_trainer clv_trainer;
 
 /** One step that is done. Told in order, a step late: the device never waits for it. */
 typedef struct clv_train_step {
-    int64_t step;               /**< from 1, over the whole training */
-    int64_t steps;              /**< of the whole training */
-    int64_t epoch;              /**< from 1 */
-    int64_t batch, batches;     /**< of the epoch; batch from 1 */
+    int64_t step;           /**< from 1, over the whole training */
+    int64_t steps;          /**< of the whole training */
+    int64_t epoch;          /**< from 1 */
+    int64_t batch, batches; /**< of the epoch; batch from 1 */
     double loss, lr;
     double images_per_second;
     uint64_t used_bytes, peak_bytes; /**< on the device */
@@ -142,32 +148,35 @@ typedef struct clv_train_epoch {
     double train_loss;     /**< mean over the epoch's samples */
     bool evaluated;        /**< is there a test set? then: */
     clv_metrics test;
-    double seconds;        /**< of training, without evaluation */
-    double lr;             /**< of its last step */
+    double seconds; /**< of training, without evaluation */
+    double lr;      /**< of its last step */
 } clv_train_epoch;
 
 /** Zero means the default. Everything that is pointed to must outlive the trainer. */
 typedef struct clv_train_config {
-    clv_device *device;        /**< NULL: the best device, or the first of the placement */
+    clv_device *device; /**< NULL: the best device, or the first of the placement */
     clv_placement placement;
-    const clv_model *model;    /**< must be given */
-    const clv_dataset *train;  /**< must be given */
-    const clv_dataset *test;   /**< NULL: no evaluation */
-    int64_t batch;             /**< samples in a step; 0: 64. The last batch of an epoch may be smaller. */
-    int64_t epochs;            /**< 0: 1 */
-    int64_t steps;             /**< > 0: stop after this many steps, whatever the epochs */
+    const clv_model *model;   /**< must be given */
+    const clv_dataset *train; /**< must be given */
+    const clv_dataset *test;  /**< NULL: no evaluation */
+    int64_t batch;            /**< samples in a step; 0: 64. The last batch of an epoch may be smaller. */
+    int64_t epochs;           /**< 0: 1 */
+    int64_t steps;            /**< > 0: stop after this many steps, whatever the epochs */
     bool no_shuffle;
-    uint64_t seed;             /**< of first weights, order of samples, dropout */
+    uint64_t seed; /**< of first weights, order of samples, dropout */
     clv_optimizer_config optimizer;
-    double lr;                 /**< must be given, > 0 */
+    double lr; /**< must be given, > 0 */
     clv_schedule schedule;
-    const char *variants;      /**< as clv_plan_config */
-    const char *weights;       /**< begin with these, safetensors */
-    const char *resume;        /**< go on from this checkpoint; the other settings must be those it was written with */
-    const char *checkpoint;    /**< write one here after each epoch, and when interrupted */
-    int64_t checkpoint_every;  /**< > 0: also every so many steps */
-    const char *gradients;     /**< write the last step's gradients here, safetensors, under the parameters' names */
-    const volatile int *interrupt; /**< becomes nonzero: finish the step, write the checkpoint, CLV_E_INTERRUPTED */
+    const char *variants; /**< as clv_plan_config */
+    const char *weights;  /**< begin with these, safetensors */
+    /** go on from this checkpoint; the other settings must be those it was written with */
+    const char *resume;
+    const char *checkpoint;   /**< write one here after each epoch, and when interrupted */
+    int64_t checkpoint_every; /**< > 0: also every so many steps */
+    /** write the last step's gradients here, safetensors, under the parameters' names */
+    const char *gradients;
+    const volatile int
+        *interrupt; /**< becomes nonzero: finish the step, write the checkpoint, CLV_E_INTERRUPTED */
     /** Callbacks; NULL: nobody listens. Returning false stops as an interruption does. */
     void *user;
     bool (*on_step)(void *user, const clv_train_step *step);
@@ -203,12 +212,13 @@ CLV_API const double *clv_trainer_shares(const clv_trainer *trainer);
 CLV_API CLV_MUST_CHECK clv_status clv_trainer_run(clv_trainer *trainer);
 
 typedef struct clv_train_result {
-    int64_t steps, epochs;    /**< done, those before a resume included */
-    double train_loss;        /**< of the last epoch */
+    int64_t steps, epochs; /**< done, those before a resume included */
+    double train_loss;     /**< of the last epoch */
     bool evaluated;
     clv_metrics test;
-    double images_per_second; /**< of training, without its first step and without evaluation; 0: nothing was timed */
-    double step_ms;           /**< median */
+    /** of training, without its first step and without evaluation; 0: nothing was timed */
+    double images_per_second;
+    double step_ms; /**< median */
 } clv_train_result;
 
 /** What came out of it so far. */

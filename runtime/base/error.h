@@ -24,7 +24,8 @@ clv_status clv__error_set(clv__error *error, clv_status status, const char *form
     __attribute__((format(printf, 3, 4)));
 
 /** Put a printf-made text before the sentence that is kept: "layer 'fc1': " and the like. Returns the kept status. */
-clv_status clv__error_prefix(clv__error *error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+clv_status clv__error_prefix(clv__error *error, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
 /** Copy the newest sentence, whole. */
 void clv__error_read(clv__error *error, char out[CLV__ERROR_BYTES]);
@@ -33,10 +34,10 @@ void clv__error_read(clv__error *error, char out[CLV__ERROR_BYTES]);
 #define CLV_FAIL(error, status, ...) return clv__error_set((error), (status), __VA_ARGS__)
 
 /** Return from the function if the expression is not CLV_OK. */
-#define CLV_TRY(expression)                            \
-    do {                                               \
-        clv_status clv_try_ = (expression);            \
-        if (clv_try_ != CLV_OK) return clv_try_;       \
+#define CLV_TRY(expression)                                                                                  \
+    do {                                                                                                     \
+        clv_status clv_try_ = (expression);                                                                  \
+        if (clv_try_ != CLV_OK) return clv_try_;                                                             \
     } while (0)
 
 #endif

@@ -18,8 +18,9 @@ void clv__random_init(clv__random *random, uint64_t seed, clv__stream stream, ui
 
 uint32_t clv__random_u32(clv__random *random) {
     if (random->have == 0) {
-        random->block = clv__philox_at((uint32_t)random->seed, (uint32_t)(random->seed >> 32) ^ random->stream,
-                                       random->next++, 0, (uint32_t)random->id, (uint32_t)(random->id >> 32));
+        random->block =
+            clv__philox_at((uint32_t)random->seed, (uint32_t)(random->seed >> 32) ^ random->stream,
+                           random->next++, 0, (uint32_t)random->id, (uint32_t)(random->id >> 32));
         random->have = 4;
     }
     return random->block.word[4 - random->have--];

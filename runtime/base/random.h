@@ -7,7 +7,12 @@
 #include <stdint.h>
 
 /** What a stream of random numbers is for; the second key word, so that streams never meet. */
-typedef enum clv__stream { CLV__STREAM_INIT = 1, CLV__STREAM_SHUFFLE, CLV__STREAM_DROPOUT, CLV__STREAM_TEST } clv__stream;
+typedef enum clv__stream {
+    CLV__STREAM_INIT = 1,
+    CLV__STREAM_SHUFFLE,
+    CLV__STREAM_DROPOUT,
+    CLV__STREAM_TEST
+} clv__stream;
 
 typedef struct clv__philox {
     uint32_t word[4];

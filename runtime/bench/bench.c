@@ -19,8 +19,8 @@ static void rate(const clv__bench_graph *graph, const clv_bench_peak *peak, clv_
 }
 
 /** One case. A failure of the case is kept in its result: the others still run. */
-static void run_case(clv_runtime *runtime, clv_device *device, const clv_bench_config *config, const clv__bench_case *c,
-                     clv_bench_report *report) {
+static void run_case(clv_runtime *runtime, clv_device *device, const clv_bench_config *config,
+                     const clv__bench_case *c, clv_bench_report *report) {
     clv_bench_result *result = &report->results[report->n_results++];
     result->suite = c->suite;
     result->mode = c->mode;
@@ -42,9 +42,11 @@ static clv_status run_all(clv_runtime *runtime, clv_device *device, const clv_be
                           const clv__bench_cases *cases, clv_bench_report *report) {
     clv__error *error = clv__runtime_error_of(runtime);
     report->results = clv__alloc(cases->n, sizeof *report->results);
-    if (!report->results) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory for the results of %zu cases", cases->n);
+    if (!report->results)
+        CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory for the results of %zu cases", cases->n);
     clv_status peak = config->list ? CLV_OK : clv__bench_peak(device, config->measure_peak, &report->peak);
-    bool no_room = peak == CLV_E_BUDGET || peak == CLV_E_DEVICE_MEMORY; // for the copy; the cases may be smaller
+    bool no_room =
+        peak == CLV_E_BUDGET || peak == CLV_E_DEVICE_MEMORY; // for the copy; the cases may be smaller
     if (!no_room) CLV_TRY(peak);
     for (size_t i = 0; i < cases->n; i++) {
         const char *name = cases->items[i].name;
@@ -55,21 +57,26 @@ static clv_status run_all(clv_runtime *runtime, clv_device *device, const clv_be
     return CLV_OK;
 }
 
-clv_status clv_bench(clv_runtime *runtime, clv_device *device, const clv_bench_config *config, clv_bench_report **out) {
+clv_status clv_bench(clv_runtime *runtime, clv_device *device, const clv_bench_config *config,
+                     clv_bench_report **out) {
     static const clv_bench_config all;
     clv__error *error = clv__runtime_error_of(runtime);
     clv__bench_cases cases;
     *out = NULL;
     if (!config) config = &all;
-    if (!device->info.usable) CLV_FAIL(error, CLV_E_UNSUPPORTED, "%s cannot be used: %s", device->name, device->info.reason);
-    if (!strcmp(device->info.backend, "null")) CLV_FAIL(error, CLV_E_UNSUPPORTED, "%s computes nothing", device->name);
+    if (!device->info.usable)
+        CLV_FAIL(error, CLV_E_UNSUPPORTED, "%s cannot be used: %s", device->name, device->info.reason);
+    if (!strcmp(device->info.backend, "null"))
+        CLV_FAIL(error, CLV_E_UNSUPPORTED, "%s computes nothing", device->name);
     CLV_TRY(clv__bench_cases_init(runtime, config, &cases));
     clv_bench_report *report = clv__alloc(1, sizeof *report);
     clv_status status = report ? run_all(runtime, device, config, &cases, report)
                                : clv__error_set(error, CLV_E_HOST_MEMORY, "no memory for a report");
     clv__bench_cases_reset(&cases);
-    if (status == CLV_OK) *out = report;
-    else clv_bench_report_destroy(report);
+    if (status == CLV_OK)
+        *out = report;
+    else
+        clv_bench_report_destroy(report);
     return status;
 }
 

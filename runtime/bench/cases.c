@@ -60,7 +60,8 @@ static void build_gemm(const clv__bench_case *c, clv__bench_graph *g) {
 
 static clv_tensor *convolve(const clv__bench_case *c, clv_graph *graph, clv_tensor **x, clv_tensor **weight) {
     const int64_t *p = c->numbers;
-    clv_conv2d_config config = {.stride = {(int)p[6], (int)p[6]}, .padding = {(int)p[7], (int)p[7]}, .groups = (int)p[8]};
+    clv_conv2d_config config = {
+        .stride = {(int)p[6], (int)p[6]}, .padding = {(int)p[7], (int)p[7]}, .groups = (int)p[8]};
     *x = operand(graph, "x", CLV_SHAPE(p[0], p[1], p[2], p[3]));
     *weight = operand(graph, "weight", CLV_SHAPE(p[4], p[8] ? p[1] / p[8] : 0, p[5], p[5]));
     return clv_conv2d(*x, *weight, NULL, &config);
@@ -90,8 +91,10 @@ static void build_conv_back(const clv__bench_case *c, clv__bench_graph *g) {
         if (clv__has_in(&node->io, i)) in[i] = operand(g->graph, name, node->io.in[i].shape);
     }
     clv_tensor *result = NULL;
-    if (node) result = clv__node_add_to(g->graph, node->io.op, node->attrs, in, node->io.n_in, ~0u);
-    else clv__graph_fail(g->graph, whole->error.status, "%s", whole->error.text);
+    if (node)
+        result = clv__node_add_to(g->graph, node->io.op, node->attrs, in, node->io.n_in, ~0u);
+    else
+        clv__graph_fail(g->graph, whole->error.status, "%s", whole->error.text);
     count(g, 0, g->graph->n_nodes);
     probe(result);
     clv_graph_destroy(whole);
@@ -102,17 +105,39 @@ static void build_conv_back(const clv__bench_case *c, clv__bench_graph *g) {
 static clv_tensor *build_add(clv_tensor *x) {
     return clv_add(x, operand(clv_tensor_graph(x), "other", clv_tensor_shape(x)));
 }
-static clv_tensor *build_relu(clv_tensor *x) { return clv_relu(x); }
-static clv_tensor *build_gelu(clv_tensor *x) { return clv_gelu(x); }
-static clv_tensor *build_exp(clv_tensor *x) { return clv_exp(x); }
-static clv_tensor *build_sum(clv_tensor *x) { return clv_sum(x, NULL, 0, false); }
-static clv_tensor *build_sum_rows(clv_tensor *x) { return clv_sum(x, (int[]){1}, 1, false); }
-static clv_tensor *build_softmax(clv_tensor *x) { return clv_softmax(x, -1); }
-static clv_tensor *build_log_softmax(clv_tensor *x) { return clv_log_softmax(x, -1); }
-static clv_tensor *build_transpose(clv_tensor *x) { return clv_transpose(x, 0, 1); }
-static clv_tensor *build_batch_norm(clv_tensor *x) { return clv_nn_batch_norm(x, "norm", NULL); }
-static clv_tensor *build_layer_norm(clv_tensor *x) { return clv_nn_layer_norm(x, "norm", 0); }
-static clv_tensor *build_dropout(clv_tensor *x) { return clv_dropout(x, 0.5f); }
+static clv_tensor *build_relu(clv_tensor *x) {
+    return clv_relu(x);
+}
+static clv_tensor *build_gelu(clv_tensor *x) {
+    return clv_gelu(x);
+}
+static clv_tensor *build_exp(clv_tensor *x) {
+    return clv_exp(x);
+}
+static clv_tensor *build_sum(clv_tensor *x) {
+    return clv_sum(x, NULL, 0, false);
+}
+static clv_tensor *build_sum_rows(clv_tensor *x) {
+    return clv_sum(x, (int[]){1}, 1, false);
+}
+static clv_tensor *build_softmax(clv_tensor *x) {
+    return clv_softmax(x, -1);
+}
+static clv_tensor *build_log_softmax(clv_tensor *x) {
+    return clv_log_softmax(x, -1);
+}
+static clv_tensor *build_transpose(clv_tensor *x) {
+    return clv_transpose(x, 0, 1);
+}
+static clv_tensor *build_batch_norm(clv_tensor *x) {
+    return clv_nn_batch_norm(x, "norm", NULL);
+}
+static clv_tensor *build_layer_norm(clv_tensor *x) {
+    return clv_nn_layer_norm(x, "norm", 0);
+}
+static clv_tensor *build_dropout(clv_tensor *x) {
+    return clv_dropout(x, 0.5f);
+}
 static clv_tensor *build_max_pool(clv_tensor *x) {
     return clv_max_pool2d(x, &(clv_pool2d_config){.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
 }
@@ -145,7 +170,8 @@ static void build_op(const clv__bench_case *c, clv__bench_graph *g) {
 /** A training step with momentum on the rows of logits; or the logits. */
 static void finish_model(clv__bench_graph *g, clv_tensor *logits, int64_t rows) {
     if (clv_graph_training(g->graph)) {
-        clv_tensor *loss = clv_cross_entropy(logits, clv_input(g->graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(rows)));
+        clv_tensor *loss =
+            clv_cross_entropy(logits, clv_input(g->graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(rows)));
         clv_output(loss, "loss");
         clv_backward(loss);
         clv_optimizer_add(g->graph, &(clv_optimizer_config){.kind = CLV_SGD, .momentum = 0.9f});
@@ -169,7 +195,8 @@ static void build_gpt(const clv__bench_case *c, clv__bench_graph *g) {
     int64_t rows = c->numbers[0] * GPT_TOKENS;
     clv_graph_set_training(g->graph, !strcmp(c->mode, "train"));
     clv_tensor *tokens = clv_input(g->graph, "x", CLV_DTYPE_I32, CLV_SHAPE(c->numbers[0], GPT_TOKENS));
-    clv_tensor *logits = clv_gpt(tokens, &(clv_gpt_config){.context = GPT_TOKENS, .vocabulary = GPT_VOCABULARY});
+    clv_tensor *logits =
+        clv_gpt(tokens, &(clv_gpt_config){.context = GPT_TOKENS, .vocabulary = GPT_VOCABULARY});
     finish_model(g, clv_reshape(logits, CLV_SHAPE(rows, GPT_VOCABULARY)), rows);
 }
 
@@ -196,9 +223,12 @@ static bool wants(const char *asked, const char *given) {
 static void add(listing *l, clv__bench_case *c, const char *suite, const char *mode,
                 void (*build)(const clv__bench_case *, clv__bench_graph *)) {
     c->suite = suite, c->mode = mode, c->build = build;
-    if (!wants(l->config->suite, suite) || !wants(l->config->mode, mode) || !wants(l->config->name, c->name)) return;
-    if (!clv__grow(&l->cases->items, &l->cases->room, l->cases->n + 1, sizeof *c)) l->out_of_memory = true;
-    else l->cases->items[l->cases->n++] = *c;
+    if (!wants(l->config->suite, suite) || !wants(l->config->mode, mode) || !wants(l->config->name, c->name))
+        return;
+    if (!clv__grow(&l->cases->items, &l->cases->room, l->cases->n + 1, sizeof *c))
+        l->out_of_memory = true;
+    else
+        l->cases->items[l->cases->n++] = *c;
 }
 
 static void add_gemm(listing *l, const int64_t numbers[6]) {
@@ -207,8 +237,8 @@ static void add_gemm(listing *l, const int64_t numbers[6]) {
     memcpy(c.numbers, numbers, 6 * sizeof *numbers);
     char batch[32] = "";
     if (numbers[0] > 1) snprintf(batch, sizeof batch, "%" PRId64 "*", numbers[0]);
-    snprintf(c.name, sizeof c.name, "%s%" PRId64 "x%" PRId64 "x%" PRId64 "%s", batch, numbers[1], numbers[2], numbers[3],
-             transposes[2 * (numbers[4] != 0) + (numbers[5] != 0)]);
+    snprintf(c.name, sizeof c.name, "%s%" PRId64 "x%" PRId64 "x%" PRId64 "%s", batch, numbers[1], numbers[2],
+             numbers[3], transposes[2 * (numbers[4] != 0) + (numbers[5] != 0)]);
     add(l, &c, "gemm", "forward", build_gemm);
 }
 
@@ -216,7 +246,8 @@ static void add_conv(listing *l, const int64_t p[CLV__BENCH_NUMBERS]) {
     clv__bench_case c = {0};
     memcpy(c.numbers, p, CLV__BENCH_NUMBERS * sizeof *p);
     snprintf(c.name, sizeof c.name,
-             "n%" PRId64 " c%" PRId64 " %" PRId64 "x%" PRId64 " o%" PRId64 " k%" PRId64 " s%" PRId64 " p%" PRId64 " g%" PRId64,
+             "n%" PRId64 " c%" PRId64 " %" PRId64 "x%" PRId64 " o%" PRId64 " k%" PRId64 " s%" PRId64
+             " p%" PRId64 " g%" PRId64,
              p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8]);
     add(l, &c, "conv", "forward", build_conv);
     add(l, &c, "conv", "backward_data", build_conv_back);
@@ -227,7 +258,8 @@ static void add_op(listing *l, const op_row *row) {
     clv__bench_case c = {.what = row};
     int at = snprintf(c.name, sizeof c.name, "%s", row->name);
     for (int i = 0; i < row->shape.rank; i++)
-        at += snprintf(c.name + at, sizeof c.name - (size_t)at, "%c%" PRId64, i ? 'x' : ' ', row->shape.dims[i]);
+        at += snprintf(c.name + at, sizeof c.name - (size_t)at, "%c%" PRId64, i ? 'x' : ' ',
+                       row->shape.dims[i]);
     add(l, &c, "ops", "forward", build_op);
 }
 
@@ -262,8 +294,10 @@ static clv_status unknown_model(const char *name, clv__error *error) {
 static clv_status check_config(const clv_bench_config *config, clv__error *error) {
     static const char *const suites[] = {"gemm", "conv", "ops", "models"};
     bool known = !config->suite;
-    for (size_t i = 0; i < sizeof suites / sizeof *suites; i++) known |= config->suite && !strcmp(config->suite, suites[i]);
-    if (!known) CLV_FAIL(error, CLV_E_NOT_FOUND, "no suite '%s'; there are gemm, conv, ops, models", config->suite);
+    for (size_t i = 0; i < sizeof suites / sizeof *suites; i++)
+        known |= config->suite && !strcmp(config->suite, suites[i]);
+    if (!known)
+        CLV_FAIL(error, CLV_E_NOT_FOUND, "no suite '%s'; there are gemm, conv, ops, models", config->suite);
     if (config->model && !clv_model_find(config->model) && strcmp(config->model, gpt))
         return unknown_model(config->model, error);
     const int64_t *s = config->size;
@@ -274,7 +308,8 @@ static clv_status check_config(const clv_bench_config *config, clv__error *error
     return CLV_OK;
 }
 
-clv_status clv__bench_cases_init(clv_runtime *runtime, const clv_bench_config *config, clv__bench_cases *out) {
+clv_status clv__bench_cases_init(clv_runtime *runtime, const clv_bench_config *config,
+                                 clv__bench_cases *out) {
     static const int64_t gemms[][6] = {
 #define GEMM(...) {__VA_ARGS__},
 #include "bench/cases.def"
@@ -301,8 +336,8 @@ clv_status clv__bench_cases_init(clv_runtime *runtime, const clv_bench_config *c
     }
     if (!out->n)
         CLV_FAIL(error, CLV_E_NOT_FOUND, "no case '%s'%s%s%s%s", config->name ? config->name : "*",
-                 config->mode ? " of mode " : "", config->mode ? config->mode : "", config->suite ? " in suite " : "",
-                 config->suite ? config->suite : "");
+                 config->mode ? " of mode " : "", config->mode ? config->mode : "",
+                 config->suite ? " in suite " : "", config->suite ? config->suite : "");
     return CLV_OK;
 }
 

@@ -47,26 +47,31 @@ static clv_status make_feed(subject *s, const clv_tensor *tensor, const clv_tens
     if (!f->data) CLV_FAIL(s->error, CLV_E_HOST_MEMORY, "no memory for an input of %zu bytes", f->bytes);
     s->n_feeds++;
     if (tensor == hyper) {
-        clv_optimizer_hyper_values(&(clv_optimizer_config){.kind = CLV_SGD, .momentum = 0.9f}, 2, 0.001, f->data);
+        clv_optimizer_hyper_values(&(clv_optimizer_config){.kind = CLV_SGD, .momentum = 0.9f}, 2, 0.001,
+                                   f->data);
         return CLV_OK;
     }
     clv__random random;
     clv__random_init(&random, 1, CLV__STREAM_TEST, s->n_feeds);
     for (int64_t i = 0; i < n; i++) {
-        if (clv_tensor_dtype(tensor) == CLV_DTYPE_I32) ((int32_t *)f->data)[i] = (int32_t)clv__random_below(&random, 10);
-        else ((float *)f->data)[i] = 2 * clv__random_uniform(&random) - 1;
+        if (clv_tensor_dtype(tensor) == CLV_DTYPE_I32)
+            ((int32_t *)f->data)[i] = (int32_t)clv__random_below(&random, 10);
+        else
+            ((float *)f->data)[i] = 2 * clv__random_uniform(&random) - 1;
     }
     return CLV_OK;
 }
 
-static clv_status prepare(subject *s, clv_device *device, const clv_bench_config *config, const clv__bench_graph *g) {
+static clv_status prepare(subject *s, clv_device *device, const clv_bench_config *config,
+                          const clv__bench_graph *g) {
     clv_plan_config plan = {.device = device, .variants = config->variants};
     CLV_TRY(clv_plan_create(g->graph, &plan, &s->plan));
     CLV_TRY(clv_session_create(g->graph->runtime, &(clv_session_config){.seed = 1}, &s->session));
     CLV_TRY(clv_run_create(s->session, s->plan, &s->run));
     for (size_t i = 0; i < g->graph->n_tensors; i++) {
         const clv_tensor *tensor = g->graph->tensors[i];
-        if (tensor->kind != CLV__INPUT || tensor == g->graph->random) continue; // the run feeds that one itself
+        if (tensor->kind != CLV__INPUT || tensor == g->graph->random)
+            continue; // the run feeds that one itself
         CLV_TRY(make_feed(s, tensor, g->graph->hyper));
     }
     return CLV_OK;
@@ -117,8 +122,8 @@ static clv_status time_all(subject *s, const clv_bench_config *config, clv_bench
     return CLV_OK;
 }
 
-clv_status clv__bench_measure(clv_device *device, const clv_bench_config *config, const clv__bench_graph *graph,
-                              clv_bench_result *result) {
+clv_status clv__bench_measure(clv_device *device, const clv_bench_config *config,
+                              const clv__bench_graph *graph, clv_bench_result *result) {
     subject s = {.error = clv__runtime_error_of(graph->graph->runtime)};
     clv_status status = prepare(&s, device, config, graph);
     if (status == CLV_OK) status = time_all(&s, config, result);

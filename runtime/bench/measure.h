@@ -6,7 +6,7 @@
 #include "bench/cases.h"
 
 /** Fill times, runs and steps of the result. */
-clv_status clv__bench_measure(clv_device *device, const clv_bench_config *config, const clv__bench_graph *graph,
-                              clv_bench_result *result);
+clv_status clv__bench_measure(clv_device *device, const clv_bench_config *config,
+                              const clv__bench_graph *graph, clv_bench_result *result);
 
 #endif

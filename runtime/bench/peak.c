@@ -14,8 +14,8 @@
 #include "exec/worker.h"
 
 enum {
-    CHAINS = 12,          // in peak_fma
-    FMA_TURNS = 32768,    // below every known limit on a work-item's turns
+    CHAINS = 12,       // in peak_fma
+    FMA_TURNS = 32768, // below every known limit on a work-item's turns
     ROUNDS = 5,
     MAX_LAUNCHES = 4096,
 };
@@ -24,10 +24,10 @@ static const double round_seconds = 0.04;
 typedef struct peak_job {
     clv_device *device;
     clv__error *error;
-    int width;                // of a vector
+    int width; // of a vector
     clv__launches fma, copy;
-    size_t items;             // of peak_fma
-    size_t copy_bytes;        // of one side
+    size_t items;      // of peak_fma
+    size_t copy_bytes; // of one side
     clv__memory memory[2];
     clv__bkernel *kernels[2];
     clv_bench_peak peak;
@@ -86,11 +86,13 @@ static clv_status make_kernel(peak_job *j, const clv__launch *launch, clv__bkern
         case CLV__SLOT_I32: args[i] = (clv__barg){.kind = CLV__BARG_I32, .i32 = slot->i32}; break;
         case CLV__SLOT_F32: args[i] = (clv__barg){.kind = CLV__BARG_F32, .f32 = slot->f32}; break;
         default:
-            args[i] = (clv__barg){.kind = CLV__BARG_BUFFER, .buffer = j->memory[slot->kind == CLV__SLOT_IN].buffer};
+            args[i] =
+                (clv__barg){.kind = CLV__BARG_BUFFER, .buffer = j->memory[slot->kind == CLV__SLOT_IN].buffer};
         }
     }
     CLV_TRY(clv__programs_find(j->device, launch, &kernel));
-    return j->device->backend->kernel_create(kernel.program, kernel.name, args, launch->n_slots, &launch->grid, j->error, out);
+    return j->device->backend->kernel_create(kernel.program, kernel.name, args, launch->n_slots,
+                                             &launch->grid, j->error, out);
 }
 
 // ---- timing ---------------------------------------------------------------------------------------------------------
@@ -110,7 +112,8 @@ static clv_status best_time(peak_job *j, clv__bkernel *kernel, double *best) {
     double seconds;
     CLV_TRY(time_launches(j, kernel, 1, &seconds)); // compiles, touches memory
     CLV_TRY(time_launches(j, kernel, 1, &seconds));
-    int n = seconds > 0 && round_seconds / seconds < MAX_LAUNCHES ? (int)(round_seconds / seconds) : MAX_LAUNCHES;
+    int n =
+        seconds > 0 && round_seconds / seconds < MAX_LAUNCHES ? (int)(round_seconds / seconds) : MAX_LAUNCHES;
     if (n < 1) n = 1;
     *best = seconds;
     for (int round = 0; round < ROUNDS; round++) {
@@ -122,10 +125,12 @@ static clv_status best_time(peak_job *j, clv__bkernel *kernel, double *best) {
 
 static clv_status measure(peak_job *j) {
     const clv__backend *backend = j->device->backend;
-    if (j->fma.failed || j->copy.failed) CLV_FAIL(j->error, CLV_E_HOST_MEMORY, "no memory for the peak's launches");
+    if (j->fma.failed || j->copy.failed)
+        CLV_FAIL(j->error, CLV_E_HOST_MEMORY, "no memory for the peak's launches");
     const clv__launch *launches[] = {&j->fma.items[0], &j->copy.items[0]};
     CLV_TRY(clv__programs_build(j->device, launches, 2));
-    size_t sums = j->items * (size_t)j->width * sizeof(float), bytes = sums > j->copy_bytes ? sums : j->copy_bytes;
+    size_t sums = j->items * (size_t)j->width * sizeof(float),
+           bytes = sums > j->copy_bytes ? sums : j->copy_bytes;
     for (int i = 0; i < 2; i++) {
         CLV_TRY(clv__memory_create(j->device, bytes, CLV_WORKSPACE, "bench", &j->memory[i]));
         CLV_TRY(backend->fill(j->device->open, j->memory[i].buffer, 0, bytes, 0, j->error));

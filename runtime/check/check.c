@@ -38,9 +38,13 @@ typedef struct job {
     int total, done;
 } job;
 
-static bool by_kernels(const job *j) { return j->device->info.type != CLV_DEVICE_HOST; }
+static bool by_kernels(const job *j) {
+    return j->device->info.type != CLV_DEVICE_HOST;
+}
 
-static clv__error *error_of(const job *j) { return clv__runtime_error_of(j->runtime); }
+static clv__error *error_of(const job *j) {
+    return clv__runtime_error_of(j->runtime);
+}
 
 // ---- writing down ---------------------------------------------------------------------------------------------------
 
@@ -61,9 +65,11 @@ static clv_status lower_variants(job *j, trial *t) {
     int k = 0;
     for (const clv__variant *v = t->op->variants; v && v->name && by_kernels(j); v++, k++) {
         if (k == MAX_VARIANTS)
-            CLV_FAIL(error_of(j), CLV_E_INTERNAL, "op '%s' has more than %d variants", t->op->name, MAX_VARIANTS);
+            CLV_FAIL(error_of(j), CLV_E_INTERNAL, "op '%s' has more than %d variants", t->op->name,
+                     MAX_VARIANTS);
         if (v->supports && !v->supports(&j->device->info, io)) {
-            clv__tally_skip(&j->tally, t->op->name, "variant '%s' does not take these shapes on this device", v->name);
+            clv__tally_skip(&j->tally, t->op->name, "variant '%s' does not take these shapes on this device",
+                            v->name);
             continue;
         }
         t->launches[k].device = &j->device->info;
@@ -107,7 +113,8 @@ static clv_status write_down_op(job *j, const clv__op *op) {
         taken++;
     }
     if (taken == 0)
-        clv__tally_skip(&j->tally, op->name, op->sample ? "no sample is marked as quick" : "the op has no samples");
+        clv__tally_skip(&j->tally, op->name,
+                        op->sample ? "no sample is marked as quick" : "the op has no samples");
     return CLV_OK;
 }
 
@@ -185,11 +192,13 @@ static clv_status elements_init(job *j, const clv__subject *subject, elements *e
         there &= (e->target[i] = clv__alloc(clv_tensor_bytes(subject->targets[i]) + 1, 1)) != NULL;
     if (there) return CLV_OK;
     elements_reset(e);
-    CLV_FAIL(error_of(j), CLV_E_HOST_MEMORY, "no memory for the tensors of a sample of '%s'", subject->op->name);
+    CLV_FAIL(error_of(j), CLV_E_HOST_MEMORY, "no memory for the tensors of a sample of '%s'",
+             subject->op->name);
 }
 
 /** Compare the first n targets; the worst of them is the case's. */
-static void compare(job *j, const trial *t, clv__case where, const clv__expected *expected, const elements *e, int n) {
+static void compare(job *j, const trial *t, clv__case where, const clv__expected *expected, const elements *e,
+                    int n) {
     clv__distance worst = {.index = -1, .ratio = -1};
     int at = 0;
     for (int i = 0; i < n; i++) {
@@ -210,9 +219,10 @@ static clv_status run_variant(job *j, trial *t, int k, const clv__expected *expe
         tensors.in[i] = e->in[i];
         if (subject->in[i] && t->op->mutates >> i & 1) tensors.in_after[i] = e->target[target++];
     }
-    clv_status status = t->launches[k].failed ? clv__error_set(error_of(j), CLV_E_HOST_MEMORY,
-                                                               "its launches could not be written down")
-                                              : clv__guarded_run(j->device, &subject->node->io, &t->launches[k], &tensors);
+    clv_status status =
+        t->launches[k].failed
+            ? clv__error_set(error_of(j), CLV_E_HOST_MEMORY, "its launches could not be written down")
+            : clv__guarded_run(j->device, &subject->node->io, &t->launches[k], &tensors);
     if (status == CLV_E_UNSUPPORTED && k > 0) { // `plain` has no excuse
         clv__tally_skip(&j->tally, t->op->name, "variant '%s': %s", where.variant, error_of(j)->text);
     } else if (status != CLV_OK) {
@@ -240,12 +250,14 @@ static clv_status run_differences(job *j, trial *t) {
     int n = 0;
     clv__distance worst;
     if (subject->sample.no_gradient) {
-        clv__tally_skip(&j->tally, t->op->name, "gradient not held against differences: steps, kinks or randomness");
+        clv__tally_skip(&j->tally, t->op->name,
+                        "gradient not held against differences: steps, kinks or randomness");
         return CLV_OK;
     }
     for (int i = 0; i < subject->sample.n_in; i++)
         if (subject->in[i] && subject->in[i]->requires_grad) wrt[n++] = subject->in[i];
-    CLV_TRY(clv__differences(&subject->start, subject->loss, wrt, n, 0, j->config->seed, error_of(j), &worst));
+    CLV_TRY(
+        clv__differences(&subject->start, subject->loss, wrt, n, 0, j->config->seed, error_of(j), &worst));
     clv__tally_ran(&j->tally, where, "derivative along direction", &worst);
     return told(j, t->op->name);
 }
@@ -266,8 +278,8 @@ static clv_status run_trial(job *j, trial *t) {
     clv__expected expected = {0};
     elements e = {0};
     CLV_TRY(clv__subject_fill(&t->subject, j->config->seed));
-    clv_status status = clv__expected_init(&expected, &t->subject.start, t->subject.targets, t->subject.n_targets,
-                                           error_of(j));
+    clv_status status = clv__expected_init(&expected, &t->subject.start, t->subject.targets,
+                                           t->subject.n_targets, error_of(j));
     if (status == CLV_OK) status = elements_init(j, &t->subject, &e);
     if (status == CLV_OK) status = run_with(j, t, &expected, &e);
     elements_reset(&e);
@@ -292,7 +304,8 @@ static void job_reset(job *j) {
 static clv_status run_job(job *j, const clv__op *const *ops) {
     clv_device *device = j->device;
     if (!device->info.usable)
-        CLV_FAIL(error_of(j), CLV_E_UNSUPPORTED, "cannot check %s: %s", device->info.name, device->info.reason);
+        CLV_FAIL(error_of(j), CLV_E_UNSUPPORTED, "cannot check %s: %s", device->info.name,
+                 device->info.reason);
     if (strcmp(device->info.backend, "null") == 0)
         CLV_FAIL(error_of(j), CLV_E_UNSUPPORTED, "cannot check %s: it records commands and computes nothing",
                  device->info.name);
@@ -325,6 +338,7 @@ clv_status clv__check_ops(clv_runtime *runtime, clv_device *device, const clv__o
     return status;
 }
 
-clv_status clv_check(clv_runtime *runtime, clv_device *device, const clv_check_config *config, clv_check_report **out) {
+clv_status clv_check(clv_runtime *runtime, clv_device *device, const clv_check_config *config,
+                     clv_check_report **out) {
     return clv__check_ops(runtime, device, clv__ops, config, out);
 }

@@ -74,8 +74,8 @@ static clv_status one_direction(walk *w, double step, clv__error *error, clv__di
     return CLV_OK;
 }
 
-clv_status clv__differences(const clv__values *start, const clv_tensor *loss, clv_tensor *const *wrt, int n, double step,
-                            uint64_t seed, clv__error *error, clv__distance *out) {
+clv_status clv__differences(const clv__values *start, const clv_tensor *loss, clv_tensor *const *wrt, int n,
+                            double step, uint64_t seed, clv__error *error, clv__distance *out) {
     walk w = {.start = start, .loss = loss, .wrt = wrt, .n = n};
     *out = (clv__distance){.index = -1, .ratio = 0};
     CLV_TRY(clv__values_init(&w.scratch, start->graph, error));

@@ -10,7 +10,7 @@
  * of each tensor of `wrt` alone and in two directions of all of them. step: how far inputs move, at most; 0: 1e-5.
  * The worst direction is told in *out; index is its number.
  */
-clv_status clv__differences(const clv__values *start, const clv_tensor *loss, clv_tensor *const *wrt, int n, double step,
-                            uint64_t seed, clv__error *error, clv__distance *out);
+clv_status clv__differences(const clv__values *start, const clv_tensor *loss, clv_tensor *const *wrt, int n,
+                            double step, uint64_t seed, clv__error *error, clv__distance *out);
 
 #endif

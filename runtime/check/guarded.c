@@ -107,8 +107,9 @@ static clv_status part(field *f, const clv__slot *slot, clv__bbuffer **out) {
     bool inside = slot->kind == CLV__SLOT_WORKSPACE;
     size_t offset = z->offset + (inside ? slot->offset : 0), bytes = inside ? slot->bytes : z->bytes;
     if (inside && slot->offset + slot->bytes > z->bytes)
-        CLV_FAIL(f->error, CLV_E_INTERNAL, "workspace part at %zu of %zu bytes is outside the %zu bytes asked for",
-                 slot->offset, slot->bytes, z->bytes);
+        CLV_FAIL(f->error, CLV_E_INTERNAL,
+                 "workspace part at %zu of %zu bytes is outside the %zu bytes asked for", slot->offset,
+                 slot->bytes, z->bytes);
     // One buffer for one stretch of memory: OpenCL promises nothing about two that overlap.
     for (size_t i = 0; i < f->n_parts; i++)
         if (f->parts[i].offset == offset && f->parts[i].bytes == bytes) *out = f->parts[i].buffer;
@@ -136,8 +137,8 @@ static clv_status make_kernel(field *f, const clv__launch *launch, clv__bkernel 
     CLV_TRY(clv__programs_find(f->device, launch, &kernel));
     if (!clv__grow(&f->kernels, &f->kernels_room, f->n_kernels + 1, sizeof *f->kernels))
         CLV_FAIL(f->error, CLV_E_HOST_MEMORY, "no memory for a kernel");
-    CLV_TRY(f->device->backend->kernel_create(kernel.program, kernel.name, args, launch->n_slots, &launch->grid, f->error,
-                                              out));
+    CLV_TRY(f->device->backend->kernel_create(kernel.program, kernel.name, args, launch->n_slots,
+                                              &launch->grid, f->error, out));
     f->kernels[f->n_kernels++] = *out;
     return CLV_OK;
 }
@@ -156,17 +157,18 @@ static clv_status enqueue(field *f, const clv__launch *launch, clv__bkernel *ker
         return backend->copy(open, f->memory.buffer, slot_offset(f, &launch->slots[1]), f->memory.buffer,
                              slot_offset(f, &launch->slots[0]), launch->bytes, f->error);
     case CLV__LAUNCH_FILL:
-        return backend->fill(open, f->memory.buffer, slot_offset(f, &launch->slots[0]), launch->bytes, launch->pattern,
-                             f->error);
+        return backend->fill(open, f->memory.buffer, slot_offset(f, &launch->slots[0]), launch->bytes,
+                             launch->pattern, f->error);
     case CLV__LAUNCH_GEMM:
         if (!backend->gemm) break;
         CLV_TRY(part(f, &launch->slots[0], &c));
         CLV_TRY(part(f, &launch->slots[1], &a));
         CLV_TRY(part(f, &launch->slots[2], &b));
-        return backend->gemm(open, launch->gemm.transpose_a, launch->gemm.transpose_b, launch->gemm.m, launch->gemm.n,
-                             launch->gemm.k, launch->gemm.alpha, a, launch->gemm.lda, launch->gemm.stride_a, b,
-                             launch->gemm.ldb, launch->gemm.stride_b, launch->gemm.beta, c, launch->gemm.ldc,
-                             launch->gemm.stride_c, launch->gemm.n_batch, f->error);
+        return backend->gemm(open, launch->gemm.transpose_a, launch->gemm.transpose_b, launch->gemm.m,
+                             launch->gemm.n, launch->gemm.k, launch->gemm.alpha, a, launch->gemm.lda,
+                             launch->gemm.stride_a, b, launch->gemm.ldb, launch->gemm.stride_b,
+                             launch->gemm.beta, c, launch->gemm.ldc, launch->gemm.stride_c,
+                             launch->gemm.n_batch, f->error);
     case CLV__LAUNCH_REFERENCE: break;
     }
     CLV_FAIL(f->error, CLV_E_UNSUPPORTED, "the %s backend has no such launch", backend->name);
@@ -176,14 +178,16 @@ static clv_status run_once(field *f, const clv__launches *launches, char *after)
     const clv__backend *backend = f->device->backend;
     clv__bdevice *open = f->device->open;
     clv__bevent *done = NULL;
-    CLV_TRY(backend->write(open, CLV__QUEUE_COMPUTE, f->memory.buffer, 0, f->bytes, f->before, NULL, NULL, f->error));
+    CLV_TRY(backend->write(open, CLV__QUEUE_COMPUTE, f->memory.buffer, 0, f->bytes, f->before, NULL, NULL,
+                           f->error));
     size_t kernel = 0;
     clv_status status = CLV_OK;
     for (size_t i = 0; status == CLV_OK && i < launches->n; i++)
         status = enqueue(f, &launches->items[i],
                          launches->items[i].kind == CLV__LAUNCH_KERNEL ? f->kernels[kernel++] : NULL);
     if (status == CLV_OK)
-        status = backend->read(open, CLV__QUEUE_COMPUTE, f->memory.buffer, 0, f->bytes, after, NULL, &done, f->error);
+        status = backend->read(open, CLV__QUEUE_COMPUTE, f->memory.buffer, 0, f->bytes, after, NULL, &done,
+                               f->error);
     if (status == CLV_OK) status = backend->event_wait(done, f->error);
     backend->event_destroy(done);
     // Whatever happened, nothing may be under way when buffers and host memory go.
@@ -203,12 +207,13 @@ static clv_status inspect(field *f, const char *after) {
         for (size_t b = at; b < end; b++)
             if (f->before[b] != after[b])
                 CLV_FAIL(f->error, CLV_E_DEVICE, "wrote outside its buffers: byte %zu %s %s%s%s", b - at,
-                         past ? "after the end of" : "of the guard before", last, z ? ", before " : "", z ? z->name : "");
+                         past ? "after the end of" : "of the guard before", last, z ? ", before " : "",
+                         z ? z->name : "");
         if (!z) break;
         for (size_t b = z->offset; !z->result && !z->scratch && b < z->offset + z->bytes; b++)
             if (f->before[b] != after[b])
-                CLV_FAIL(f->error, CLV_E_DEVICE, "wrote into %s, which it may only read, at byte %zu", z->name,
-                         b - z->offset);
+                CLV_FAIL(f->error, CLV_E_DEVICE, "wrote into %s, which it may only read, at byte %zu",
+                         z->name, b - z->offset);
         at = z->offset + z->bytes;
         last = z->name;
         past = true;
@@ -222,7 +227,8 @@ static clv_status compare_runs(field *f) {
         if (!z->there || !z->result) continue;
         for (size_t b = 0; b < z->bytes; b++)
             if (f->after[z->offset + b] != f->again[z->offset + b])
-                CLV_FAIL(f->error, CLV_E_DEVICE, "two runs gave different bits at element %zu of %s", b / 4, z->name);
+                CLV_FAIL(f->error, CLV_E_DEVICE, "two runs gave different bits at element %zu of %s", b / 4,
+                         z->name);
         memcpy(z->result, f->after + z->offset, z->bytes);
     }
     return CLV_OK;
@@ -239,7 +245,8 @@ static clv_status run(field *f, const clv__launches *launches, const clv__guarde
     CLV_TRY(clv__memory_create(f->device, f->bytes, CLV_WORKSPACE, f->io->op->name, &f->memory));
     for (size_t i = 0; i < launches->n; i++) {
         clv__bkernel *kernel;
-        if (launches->items[i].kind == CLV__LAUNCH_KERNEL) CLV_TRY(make_kernel(f, &launches->items[i], &kernel));
+        if (launches->items[i].kind == CLV__LAUNCH_KERNEL)
+            CLV_TRY(make_kernel(f, &launches->items[i], &kernel));
     }
     CLV_TRY(run_once(f, launches, f->after));
     CLV_TRY(inspect(f, f->after));

@@ -12,7 +12,8 @@
 clv_status clv__values_init(clv__values *values, const clv_graph *graph, clv__error *error) {
     *values = (clv__values){.graph = graph};
     values->data = clv__alloc(graph->n_tensors + 1, sizeof *values->data);
-    if (!values->data) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory for the values of %zu tensors", graph->n_tensors);
+    if (!values->data)
+        CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory for the values of %zu tensors", graph->n_tensors);
     values->n = graph->n_tensors;
     for (size_t i = 0; i < values->n; i++) {
         int64_t numel = clv__numel(&graph->tensors[i]->desc);
@@ -70,7 +71,8 @@ static double node_reach(const clv__node *node) {
     return sqrt(terms > 1 ? (double)terms : 1.0);
 }
 
-static void disturb(const clv__noise *noise, const clv_tensor *tensor, uint64_t id, double reach, double *values) {
+static void disturb(const clv__noise *noise, const clv_tensor *tensor, uint64_t id, double reach,
+                    double *values) {
     if (tensor->desc.dtype != CLV_DTYPE_F32) return; // indices and states are exact
     clv__random random;
     clv__random_init(&random, noise->seed, CLV__STREAM_TEST, (1ull << 40) + id);
@@ -99,8 +101,8 @@ static clv_status disturb_inputs(clv__values *values, const clv__noise *noise, c
 clv_status clv__interpret(clv__values *values, const clv__noise *noise, clv__error *error) {
     const clv_graph *graph = values->graph;
     if (values->n != graph->n_tensors)
-        CLV_FAIL(error, CLV_E_STATE, "the graph has grown from %zu to %zu tensors since its values were made", values->n,
-                 graph->n_tensors);
+        CLV_FAIL(error, CLV_E_STATE, "the graph has grown from %zu to %zu tensors since its values were made",
+                 values->n, graph->n_tensors);
     if (noise && noise->size != 0) CLV_TRY(disturb_inputs(values, noise, error));
     for (size_t n = 0; n < graph->n_nodes; n++) {
         const clv__node *node = graph->nodes[n];
@@ -112,7 +114,8 @@ clv_status clv__interpret(clv__values *values, const clv__noise *noise, clv__err
         }
         if (!op->reference) CLV_FAIL(error, CLV_E_INTERNAL, "op '%s' has no reference", op->name);
         clv__ref ref = {.io = &node->io};
-        for (int i = 0; i < node->io.n_in; i++) ref.in[i] = node->in[i] ? values->data[node->in[i]->id] : NULL;
+        for (int i = 0; i < node->io.n_in; i++)
+            ref.in[i] = node->in[i] ? values->data[node->in[i]->id] : NULL;
         for (int i = 0; i < node->io.n_out; i++) ref.out[i] = values->data[node->out[i]->id];
         op->reference(&ref);
         if (!noise || noise->size == 0) continue;

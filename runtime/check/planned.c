@@ -19,7 +19,8 @@ static clv_status need(bytes *scratch, size_t n, clv__error *error) {
     return CLV_OK;
 }
 
-static clv_status give_inputs(const clv__subject *subject, const clv_plan *plan, clv_run *run, bytes *scratch) {
+static clv_status give_inputs(const clv__subject *subject, const clv_plan *plan, clv_run *run,
+                              bytes *scratch) {
     const clv__place *place = &plan->places[0];
     for (int i = 0; i < place->n_inputs; i++) {
         const clv_tensor *input = plan->values[place->inputs[i]].tensor;
@@ -45,19 +46,19 @@ static clv_status give_persistents(const clv__subject *subject, clv_session *ses
     return CLV_OK;
 }
 
-static clv_status take(const clv__subject *subject, clv_session *session, clv_run *run, int64_t ticket, int target,
-                       void *to) {
+static clv_status take(const clv__subject *subject, clv_session *session, clv_run *run, int64_t ticket,
+                       int target, void *to) {
     const clv_tensor *tensor = subject->targets[target];
     if (tensor->kind == CLV__VALUE) return clv_run_fetch(run, ticket, tensor, to, clv_tensor_bytes(tensor));
     int index = clv_session_find(session, tensor->name);
     if (index < 0)
-        CLV_FAIL(clv__runtime_error_of(subject->graph->runtime), CLV_E_INTERNAL, "the session does not hold '%s'",
-                 tensor->name);
+        CLV_FAIL(clv__runtime_error_of(subject->graph->runtime), CLV_E_INTERNAL,
+                 "the session does not hold '%s'", tensor->name);
     return clv_session_read(session, index, to, clv_tensor_bytes(tensor));
 }
 
-static clv_status step(const clv__subject *subject, clv_plan *plan, clv_session *session, clv_run *run, bytes *scratch,
-                       int64_t *ticket) {
+static clv_status step(const clv__subject *subject, clv_plan *plan, clv_session *session, clv_run *run,
+                       bytes *scratch, int64_t *ticket) {
     clv_session_set_step(session, CLV__SUBJECT_STEP);
     CLV_TRY(give_persistents(subject, session, scratch));
     CLV_TRY(give_inputs(subject, plan, run, scratch));
@@ -85,11 +86,13 @@ static clv_status run_both(const clv__subject *subject, clv_plan *plan, clv_sess
     return CLV_OK;
 }
 
-clv_status clv__planned_run(const clv__subject *subject, clv_plan *plan, uint64_t seed, void *const *results) {
+clv_status clv__planned_run(const clv__subject *subject, clv_plan *plan, uint64_t seed,
+                            void *const *results) {
     bytes scratch = {0};
     clv_session *session = NULL;
     clv_run *run = NULL;
-    clv_status status = clv_session_create(subject->graph->runtime, &(clv_session_config){.seed = seed}, &session);
+    clv_status status =
+        clv_session_create(subject->graph->runtime, &(clv_session_config){.seed = seed}, &session);
     if (status == CLV_OK) status = run_both(subject, plan, session, &run, &scratch, results);
     clv_run_destroy(run);
     clv_session_destroy(session);

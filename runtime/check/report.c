@@ -12,7 +12,8 @@
 static clv_check_worst *line_of(clv__tally *tally, clv__case where) {
     clv_check_report *report = tally->report;
     for (int i = 0; i < report->n_worst; i++)
-        if (strcmp(report->worst[i].op, where.op) == 0 && strcmp(report->worst[i].variant, where.variant) == 0)
+        if (strcmp(report->worst[i].op, where.op) == 0 &&
+            strcmp(report->worst[i].variant, where.variant) == 0)
             return &report->worst[i];
     if (!clv__grow(&report->worst, &tally->worst_room, (size_t)report->n_worst + 1, sizeof *report->worst)) {
         tally->failed = true;
@@ -29,7 +30,8 @@ static double ratio(double error, double tolerance) {
 
 static clv_check_failure *add_failure(clv__tally *tally, clv__case where) {
     clv_check_report *report = tally->report;
-    if (!clv__grow(&report->failures, &tally->failures_room, (size_t)report->n_failures + 1, sizeof *report->failures)) {
+    if (!clv__grow(&report->failures, &tally->failures_room, (size_t)report->n_failures + 1,
+                   sizeof *report->failures)) {
         tally->failed = true;
         return NULL;
     }
@@ -62,9 +64,9 @@ void clv__tally_ran(clv__tally *tally, clv__case where, const char *what, const 
     failure->got = worst->got;
     failure->want = worst->want;
     failure->tolerance = worst->tolerance;
-    snprintf(failure->sentence, sizeof failure->sentence, "%s, %s, sample '%s': %s[%lld] is %.9g, should be %.9g within %.3g",
-             where.op, where.variant, where.sample, what, (long long)worst->index, worst->got, worst->want,
-             worst->tolerance);
+    snprintf(failure->sentence, sizeof failure->sentence,
+             "%s, %s, sample '%s': %s[%lld] is %.9g, should be %.9g within %.3g", where.op, where.variant,
+             where.sample, what, (long long)worst->index, worst->got, worst->want, worst->tolerance);
 }
 
 void clv__tally_broken(clv__tally *tally, clv__case where, const char *why) {
@@ -79,8 +81,8 @@ void clv__tally_broken(clv__tally *tally, clv__case where, const char *why) {
     }
     clv_check_failure *failure = add_failure(tally, where);
     if (!failure) return;
-    snprintf(failure->sentence, sizeof failure->sentence, "%s, %s, sample '%s': %s", where.op, where.variant, where.sample,
-             why);
+    snprintf(failure->sentence, sizeof failure->sentence, "%s, %s, sample '%s': %s", where.op, where.variant,
+             where.sample, why);
 }
 
 void clv__tally_skip(clv__tally *tally, const char *op, const char *format, ...) {
@@ -97,7 +99,8 @@ void clv__tally_skip(clv__tally *tally, const char *op, const char *format, ...)
             return;
         }
     }
-    if (!clv__grow(&report->skipped, &tally->skipped_room, (size_t)report->n_skipped + 1, sizeof *report->skipped)) {
+    if (!clv__grow(&report->skipped, &tally->skipped_room, (size_t)report->n_skipped + 1,
+                   sizeof *report->skipped)) {
         tally->failed = true;
         return;
     }

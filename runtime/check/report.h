@@ -22,6 +22,7 @@ typedef struct clv__tally {
 void clv__tally_ran(clv__tally *tally, clv__case where, const char *what, const clv__distance *worst);
 /** A case that could not run: counts as failed, `why` is its sentence. */
 void clv__tally_broken(clv__tally *tally, clv__case where, const char *why);
-void clv__tally_skip(clv__tally *tally, const char *op, const char *format, ...) __attribute__((format(printf, 3, 4)));
+void clv__tally_skip(clv__tally *tally, const char *op, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 #endif

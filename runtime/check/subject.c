@@ -11,7 +11,8 @@
 #include "cleave/ops.h"
 #include "device/device.h"
 
-void clv__fill_values(const clv__fill *fill, const clv__desc *desc, uint64_t seed, uint64_t id, double *values) {
+void clv__fill_values(const clv__fill *fill, const clv__desc *desc, uint64_t seed, uint64_t id,
+                      double *values) {
     double lo = fill->lo, hi = fill->hi;
     int64_t n = clv__numel(desc);
     if (lo == 0 && hi == 0) lo = -1, hi = 1;
@@ -53,7 +54,8 @@ static void add_inputs(clv__subject *subject) {
         if (op->random && i == sample->n_in - 1)
             subject->in[i] = clv__graph_random(subject->graph);
         else if (op->mutates >> i & 1)
-            subject->in[i] = clv__persistent(subject->graph, name, sample->in[i], (clv_init){0}, CLV_PARAMETERS, false);
+            subject->in[i] =
+                clv__persistent(subject->graph, name, sample->in[i], (clv_init){0}, CLV_PARAMETERS, false);
         else
             subject->in[i] = clv_input(subject->graph, name, sample->in[i].dtype, sample->in[i].shape);
     }
@@ -75,22 +77,25 @@ static void add_gradient(clv__subject *subject) {
     subject->loss = loss;
     add_target(subject, loss, "loss", 0);
     for (int i = 0; i < subject->sample.n_in; i++) {
-        clv_tensor *gradient = subject->in[i] && subject->in[i]->requires_grad ? clv_gradient(subject->in[i]) : NULL;
+        clv_tensor *gradient =
+            subject->in[i] && subject->in[i]->requires_grad ? clv_gradient(subject->in[i]) : NULL;
         if (gradient && gradient->kind == CLV__VALUE) add_target(subject, gradient, "gradient of in%d", i);
     }
 }
 
-clv_status clv__subject_init(clv__subject *subject, clv_runtime *runtime, const clv__op *op, const clv__sample *sample,
-                             bool with_gradient) {
+clv_status clv__subject_init(clv__subject *subject, clv_runtime *runtime, const clv__op *op,
+                             const clv__sample *sample, bool with_gradient) {
     *subject = (clv__subject){.op = op, .sample = *sample};
     clv_status status = clv_graph_create(runtime, &subject->graph);
     if (status != CLV_OK) return status;
     add_inputs(subject);
     for (int i = 0; op->grad && with_gradient && i < sample->n_in; i++)
-        if (subject->in[i] && subject->in[i]->kind == CLV__INPUT && subject->in[i]->desc.dtype == CLV_DTYPE_F32)
+        if (subject->in[i] && subject->in[i]->kind == CLV__INPUT &&
+            subject->in[i]->desc.dtype == CLV_DTYPE_F32)
             clv_requires_grad(subject->in[i], true);
     clv__node_add_to(subject->graph, op, subject->sample.attrs, subject->in, sample->n_in, ~0u);
-    if (subject->graph->error.status == CLV_OK) { // an op that only updates in place has no output: ask for the node
+    if (subject->graph->error.status ==
+        CLV_OK) { // an op that only updates in place has no output: ask for the node
         clv__node *node = subject->node = subject->graph->nodes[subject->graph->n_nodes - 1];
         for (int i = 0; i < node->io.n_out; i++) add_target(subject, node->out[i], "out%d", i);
         for (int i = 0; i < sample->n_in; i++)
@@ -104,14 +109,16 @@ clv_status clv__subject_init(clv__subject *subject, clv_runtime *runtime, const 
 
 clv_status clv__subject_fill(clv__subject *subject, uint64_t seed) {
     clv__values_reset(&subject->start);
-    CLV_TRY(clv__values_init(&subject->start, subject->graph, clv__runtime_error_of(subject->graph->runtime)));
+    CLV_TRY(
+        clv__values_init(&subject->start, subject->graph, clv__runtime_error_of(subject->graph->runtime)));
     clv_tensor *weights = subject->loss ? clv_graph_find(subject->graph, "loss_weights") : NULL;
     for (int i = 0; i < subject->sample.n_in; i++)
         if (subject->in[i])
             clv__fill_values(&subject->sample.fill[i], &subject->in[i]->desc, seed, (uint64_t)i,
                              clv__values_of(&subject->start, subject->in[i]));
     if (weights)
-        clv__fill_values(&(clv__fill){0}, &weights->desc, seed, CLV__MAX_IN, clv__values_of(&subject->start, weights));
+        clv__fill_values(&(clv__fill){0}, &weights->desc, seed, CLV__MAX_IN,
+                         clv__values_of(&subject->start, weights));
     clv__values_set_random(&subject->start, seed, CLV__SUBJECT_STEP);
     return CLV_OK;
 }

@@ -11,10 +11,10 @@ typedef struct clv__subject {
     const clv__op *op;
     clv__sample sample;
     clv_graph *graph;
-    clv__node *node;              // the op's
-    clv_tensor *in[CLV__MAX_IN];  // NULL: not there
-    clv_tensor *loss;             // sum(output 0 * random weights); NULL if the sample has no gradient
-    clv__values start;            // inputs and persistents, by clv__subject_fill; all that a float can hold exactly
+    clv__node *node;             // the op's
+    clv_tensor *in[CLV__MAX_IN]; // NULL: not there
+    clv_tensor *loss;            // sum(output 0 * random weights); NULL if the sample has no gradient
+    clv__values start; // inputs and persistents, by clv__subject_fill; all that a float can hold exactly
     clv_tensor *targets[CLV__MAX_TARGETS]; // what is compared: outputs, mutated inputs, gradients
     char what[CLV__MAX_TARGETS][64];
     int n_targets;
@@ -24,11 +24,12 @@ typedef struct clv__subject {
 enum { CLV__SUBJECT_STEP = 3 };
 
 /** Values for a tensor, rounded to its dtype. The same seed and id give the same. */
-void clv__fill_values(const clv__fill *fill, const clv__desc *desc, uint64_t seed, uint64_t id, double *values);
+void clv__fill_values(const clv__fill *fill, const clv__desc *desc, uint64_t seed, uint64_t id,
+                      double *values);
 
 /** Build the sample's graph. with_gradient: append the backward pass if the op has one. */
-clv_status clv__subject_init(clv__subject *subject, clv_runtime *runtime, const clv__op *op, const clv__sample *sample,
-                             bool with_gradient);
+clv_status clv__subject_init(clv__subject *subject, clv_runtime *runtime, const clv__op *op,
+                             const clv__sample *sample, bool with_gradient);
 /** Make and fill `start`. */
 clv_status clv__subject_fill(clv__subject *subject, uint64_t seed);
 void clv__subject_reset(clv__subject *subject);

@@ -29,7 +29,8 @@ enum { TRIALS = 4 };
 static clv_status values_copy(clv__values *to, const clv__values *from, clv__error *error) {
     if (to->n == 0) CLV_TRY(clv__values_init(to, from->graph, error));
     for (size_t i = 0; i < from->n; i++)
-        memcpy(to->data[i], from->data[i], (size_t)clv__numel(&from->graph->tensors[i]->desc) * sizeof(double));
+        memcpy(to->data[i], from->data[i],
+               (size_t)clv__numel(&from->graph->tensors[i]->desc) * sizeof(double));
     return CLV_OK;
 }
 
@@ -63,16 +64,17 @@ static void add_trial(double *sway, const double *want, const double *one, const
     }
 }
 
-clv_status clv__expected_init(clv__expected *expected, const clv__values *start, clv_tensor *const *targets, int n,
-                              clv__error *error) {
+clv_status clv__expected_init(clv__expected *expected, const clv__values *start, clv_tensor *const *targets,
+                              int n, clv__error *error) {
     clv__values one = {0}, two = {0};
     clv_status status;
     *expected = (clv__expected){0};
     expected->sway = clv__alloc(start->n + 1, sizeof *expected->sway);
     expected->scale = clv__alloc(start->n + 1, sizeof *expected->scale);
-    status = expected->sway && expected->scale
-                 ? CLV_OK
-                 : clv__error_set(error, CLV_E_HOST_MEMORY, "no memory for tolerances of %zu tensors", start->n);
+    status =
+        expected->sway && expected->scale
+            ? CLV_OK
+            : clv__error_set(error, CLV_E_HOST_MEMORY, "no memory for tolerances of %zu tensors", start->n);
     if (status == CLV_OK) status = values_copy(&expected->want, start, error);
     if (status == CLV_OK) status = clv__interpret(&expected->want, NULL, error);
     for (size_t id = 0; status == CLV_OK && id < start->n; id++) {
@@ -88,7 +90,8 @@ clv_status clv__expected_init(clv__expected *expected, const clv__values *start,
         if (targets[k]->desc.dtype != CLV_DTYPE_F32 || expected->sway[id]) continue;
         expected->sway[id] = clv__alloc((size_t)numel + 1, sizeof(double));
         if (!expected->sway[id])
-            status = clv__error_set(error, CLV_E_HOST_MEMORY, "no memory for tolerances of '%s'", targets[k]->name);
+            status = clv__error_set(error, CLV_E_HOST_MEMORY, "no memory for tolerances of '%s'",
+                                    targets[k]->name);
     }
     for (uint64_t trial = 0; status == CLV_OK && trial < TRIALS; trial++) {
         status = values_copy(&one, start, error);
@@ -129,11 +132,14 @@ double clv__tolerance(const clv__expected *expected, const clv_tensor *target, i
     double scale = fmin(1, expected->scale[target->id]), inside = 1;
     for (int i = 0; io && i < io->n_in; i++)
         if (io->in[i].dtype == CLV_DTYPE_F32) inside = fmin(inside, expected->scale[target->node->in[i]->id]);
-    return FLT_EPSILON * ((FUNCTION_ULP + sum_ulp) * want + FUNCTION_ULP * scale + (io ? INSIDE_ULP * inside : 0)) +
-           SWAY_FACTOR * expected->sway[target->id][index] + FLT_MIN; // FLT_MIN: denormals may be flushed to zero
+    return FLT_EPSILON *
+               ((FUNCTION_ULP + sum_ulp) * want + FUNCTION_ULP * scale + (io ? INSIDE_ULP * inside : 0)) +
+           SWAY_FACTOR * expected->sway[target->id][index] +
+           FLT_MIN; // FLT_MIN: denormals may be flushed to zero
 }
 
-clv__distance clv__expected_distance(const clv__expected *expected, const clv_tensor *target, const void *got) {
+clv__distance clv__expected_distance(const clv__expected *expected, const clv_tensor *target,
+                                     const void *got) {
     clv__distance worst = {.index = -1, .ratio = -1};
     int64_t n = clv__numel(&target->desc);
     for (int64_t i = 0; i < n; i++) {

@@ -13,8 +13,8 @@ typedef struct clv__expected {
 } clv__expected;
 
 /** Evaluate the graph from `start` (inputs and persistents; unchanged), exactly and with small disturbances. */
-clv_status clv__expected_init(clv__expected *expected, const clv__values *start, clv_tensor *const *targets, int n,
-                              clv__error *error);
+clv_status clv__expected_init(clv__expected *expected, const clv__values *start, clv_tensor *const *targets,
+                              int n, clv__error *error);
 void clv__expected_reset(clv__expected *expected);
 
 /** Allowed |got - want| at an element of a target; 0 for i32. */
@@ -24,10 +24,11 @@ double clv__tolerance(const clv__expected *expected, const clv_tensor *target, i
 typedef struct clv__distance {
     int64_t index; // -1: the tensor is empty
     double got, want, error, tolerance;
-    double ratio;  // error / tolerance; above 1 is wrong; infinite where one is not a number and the other is
+    double ratio; // error / tolerance; above 1 is wrong; infinite where one is not a number and the other is
 } clv__distance;
 
 /** Hold a device's elements (float or int32_t) of a target against what is expected. */
-clv__distance clv__expected_distance(const clv__expected *expected, const clv_tensor *target, const void *got);
+clv__distance clv__expected_distance(const clv__expected *expected, const clv_tensor *target,
+                                     const void *got);
 
 #endif

@@ -60,9 +60,9 @@ typedef struct clv__launches {
     clv__launch *items;
     size_t n, room;
     size_t workspace_bytes; // most that any launch needs, alignment included
-    bool failed;            // memory ran out, or a value or a number of arguments is too large; told by the plan
-    bool out_of_memory;     // the first of these
-    clv__launch spare;      // handed out when memory is out
+    bool failed;        // memory ran out, or a value or a number of arguments is too large; told by the plan
+    bool out_of_memory; // the first of these
+    clv__launch spare;  // handed out when memory is out
 } clv__launches;
 
 /** Append a kernel launch. Never NULL (a spare is returned, and `failed` set, if memory is out).

@@ -409,8 +409,10 @@ clv_status clv_device_find(clv_runtime *runtime, const char *spec, clv_device **
         bool warned = runtime->warned_host;
         runtime->warned_host = true;
         pthread_mutex_unlock(&runtime->report_lock);
-        if (!warned) clv__log(runtime, CLV_LOG_WARNING, "no OpenCL device is usable: computing on the host, right but slow; an "
-                                                        "OpenCL driver for this CPU would be much faster");
+        if (!warned)
+            clv__log(runtime, CLV_LOG_WARNING,
+                     "no OpenCL device is usable: computing on the host, right but slow; an "
+                     "OpenCL driver for this CPU would be much faster");
     }
     *out = device;
     return CLV_OK;

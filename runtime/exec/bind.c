@@ -15,8 +15,8 @@ static clv_status out_of_memory(const clv_run *run) {
 static clv_status part_of(const clv__memory *memory, size_t offset, size_t bytes, clv__part *part) {
     if (bytes == 0) return CLV_OK;
     part->owned = true;
-    return memory->device->backend->buffer_part(memory->buffer, offset, bytes, clv__runtime_error_of(memory->device->runtime),
-                                                &part->buffer);
+    return memory->device->backend->buffer_part(
+        memory->buffer, offset, bytes, clv__runtime_error_of(memory->device->runtime), &part->buffer);
 }
 
 static clv_status part_of_chunks(const clv__chunks *chunks, const clv__value *value, clv__part *part) {
@@ -36,11 +36,14 @@ static clv_status bind_value(clv_run *run, size_t id) {
     switch (value->segment) {
     case CLV__NOWHERE: return CLV_OK;
     case CLV__IN_SESSION:
-        part->buffer = clv__session_kept(run->session, plan->values[value->root].tensor->name, station->device)->memory.buffer;
+        part->buffer =
+            clv__session_kept(run->session, plan->values[value->root].tensor->name, station->device)
+                ->memory.buffer;
         break;
     case CLV__IN_INPUTS:
         for (int slot = 0; slot < CLV__SLOTS; slot++)
-            CLV_TRY(part_of(&home->io, (size_t)slot * slot_bytes + value->offset, value->bytes, &run->parts[slot][id]));
+            CLV_TRY(part_of(&home->io, (size_t)slot * slot_bytes + value->offset, value->bytes,
+                            &run->parts[slot][id]));
         return CLV_OK;
     case CLV__IN_OUTPUTS:
         CLV_TRY(part_of(&home->io, CLV__SLOTS * slot_bytes + value->offset, value->bytes, part));
@@ -55,7 +58,8 @@ static clv_status bind_value(clv_run *run, size_t id) {
 static clv_status bind_workspace(clv__station *station, const clv__slot *slot, clv__bbuffer **out) {
     *out = NULL;
     if (slot->bytes == 0) return CLV_OK;
-    if (!clv__grow(&station->workspaces, &station->workspaces_room, station->n_workspaces + 1, sizeof *station->workspaces))
+    if (!clv__grow(&station->workspaces, &station->workspaces_room, station->n_workspaces + 1,
+                   sizeof *station->workspaces))
         return out_of_memory(station->run);
     clv__part *part = &station->workspaces[station->n_workspaces];
     CLV_TRY(part_of(&station->home->workspace, slot->offset, slot->bytes, part));
@@ -155,7 +159,8 @@ static clv_status bind_node(clv_run *run, const clv__plan_node *at) {
     clv__station *station = &run->stations[at->place];
     if (at->work != CLV__COMPUTE) {
         for (int slot = 0; slot < CLV__SLOTS; slot++) {
-            station->commands[slot][station->n_commands] = (clv__command){.work = at->work, .node = at->node, .transfer = at->transfer};
+            station->commands[slot][station->n_commands] =
+                (clv__command){.work = at->work, .node = at->node, .transfer = at->transfer};
         }
         station->n_commands++;
         return CLV_OK;
@@ -164,8 +169,9 @@ static clv_status bind_node(clv_run *run, const clv__plan_node *at) {
         if (is_empty(&at->launches.items[j])) continue;
         clv_status status = bind_launch(station, at, &at->launches.items[j]);
         if (status == CLV_OK) continue;
-        clv__error_prefix(clv__plan_error(run->plan), "%s '%s', variant '%s' on %s: ", at->node->io.op->name, at->node->layer,
-                          at->variant ? at->variant->name : "reference", station->device->info.name);
+        clv__error_prefix(clv__plan_error(run->plan), "%s '%s', variant '%s' on %s: ", at->node->io.op->name,
+                          at->node->layer, at->variant ? at->variant->name : "reference",
+                          station->device->info.name);
         return status;
     }
     return CLV_OK;
@@ -181,7 +187,8 @@ static clv_status make_room(clv_run *run) {
     for (int s = 0; s < run->n_stations; s++) {
         size_t n = 0;
         for (size_t i = 0; i < plan->n_nodes; i++) {
-            if (plan->nodes[i].place == s) n += plan->nodes[i].work == CLV__COMPUTE ? plan->nodes[i].launches.n : 1;
+            if (plan->nodes[i].place == s)
+                n += plan->nodes[i].work == CLV__COMPUTE ? plan->nodes[i].launches.n : 1;
         }
         for (int slot = 0; slot < CLV__SLOTS; slot++) {
             run->stations[s].commands[slot] = clv__alloc(n, sizeof *run->stations[s].commands[slot]);
@@ -228,7 +235,8 @@ void clv__run_unbind(clv_run *run) {
     for (int slot = CLV__SLOTS; slot-- > 0;) {
         for (size_t id = 0; run->parts[slot] && id < run->plan->n_values; id++) {
             const clv__part *part = &run->parts[slot][id];
-            if (part->owned) run->stations[run->plan->values[id].place].device->backend->buffer_destroy(part->buffer);
+            if (part->owned)
+                run->stations[run->plan->values[id].place].device->backend->buffer_destroy(part->buffer);
         }
         free(run->parts[slot]);
         run->parts[slot] = NULL;

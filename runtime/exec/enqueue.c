@@ -29,12 +29,14 @@ static clv_status enqueue_launch(const clv__station *station, const clv__command
     case CLV__LAUNCH_COPY: return backend->copy(open, b[1], 0, b[0], 0, launch->bytes, error);
     case CLV__LAUNCH_FILL: return backend->fill(open, b[0], 0, launch->bytes, launch->pattern, error);
     case CLV__LAUNCH_GEMM:
-        return backend->gemm(open, launch->gemm.transpose_a, launch->gemm.transpose_b, launch->gemm.m, launch->gemm.n,
-                             launch->gemm.k, launch->gemm.alpha, b[1], launch->gemm.lda, launch->gemm.stride_a, b[2],
-                             launch->gemm.ldb, launch->gemm.stride_b, launch->gemm.beta, b[0], launch->gemm.ldc,
-                             launch->gemm.stride_c, launch->gemm.n_batch, error);
+        return backend->gemm(open, launch->gemm.transpose_a, launch->gemm.transpose_b, launch->gemm.m,
+                             launch->gemm.n, launch->gemm.k, launch->gemm.alpha, b[1], launch->gemm.lda,
+                             launch->gemm.stride_a, b[2], launch->gemm.ldb, launch->gemm.stride_b,
+                             launch->gemm.beta, b[0], launch->gemm.ldc, launch->gemm.stride_c,
+                             launch->gemm.n_batch, error);
     case CLV__LAUNCH_REFERENCE:
-        return backend->call(open, clv__reference_call, (void *)&command->node->io, b, launch->n_slots, error);
+        return backend->call(open, clv__reference_call, (void *)&command->node->io, b, launch->n_slots,
+                             error);
     }
     return CLV_E_INTERNAL;
 }
@@ -46,9 +48,10 @@ static clv_status send(clv__station *station, int slot, int number) {
     const clv__transfer *transfer = &run->plan->transfers[number];
     clv__bevent *event = NULL;
     if (transfer->bytes) {
-        CLV_TRY(station->device->backend->read(station->device->open, CLV__QUEUE_COMPUTE, run->parts[slot][transfer->from].buffer,
-                                               0, transfer->bytes, clv__staged_outputs(station, slot) + transfer->staged_at,
-                                               NULL, &event, error_of(station)));
+        CLV_TRY(station->device->backend->read(station->device->open, CLV__QUEUE_COMPUTE,
+                                               run->parts[slot][transfer->from].buffer, 0, transfer->bytes,
+                                               clv__staged_outputs(station, slot) + transfer->staged_at, NULL,
+                                               &event, error_of(station)));
         CLV_TRY(station->device->backend->flush(station->device->open, error_of(station)));
     }
     pthread_mutex_lock(&run->lock);
@@ -75,9 +78,9 @@ static clv_status receive(clv__station *station, int slot, int number) {
     status = sender->device->backend->event_wait(event, error_of(station));
     sender->device->backend->event_destroy(event);
     CLV_TRY(status);
-    return station->device->backend->write(station->device->open, CLV__QUEUE_COMPUTE, run->parts[slot][transfer->to].buffer, 0,
-                                           transfer->bytes, clv__staged_outputs(sender, slot) + transfer->staged_at, NULL, NULL,
-                                           error_of(station));
+    return station->device->backend->write(
+        station->device->open, CLV__QUEUE_COMPUTE, run->parts[slot][transfer->to].buffer, 0, transfer->bytes,
+        clv__staged_outputs(sender, slot) + transfer->staged_at, NULL, NULL, error_of(station));
 }
 
 // ---- a step -------------------------------------------------------------------------------------------------------------
@@ -101,9 +104,9 @@ static clv_status read_outputs(clv__station *station, int slot) {
         int value = station->place->outputs[i];
         size_t bytes = run->plan->values[value].bytes;
         if (bytes == 0) continue;
-        CLV_TRY(station->device->backend->read(station->device->open, CLV__QUEUE_COMPUTE, run->parts[slot][value].buffer, 0,
-                                               bytes, clv__staged_outputs(station, slot) + station->staged_at[i], NULL, NULL,
-                                               error_of(station)));
+        CLV_TRY(station->device->backend->read(
+            station->device->open, CLV__QUEUE_COMPUTE, run->parts[slot][value].buffer, 0, bytes,
+            clv__staged_outputs(station, slot) + station->staged_at[i], NULL, NULL, error_of(station)));
     }
     return CLV_OK;
 }
@@ -118,8 +121,8 @@ clv_status clv__station_enqueue(clv__station *station, int slot, clv__bevent **d
                                                             : enqueue_launch(station, command);
         if (status == CLV_OK) continue;
         if (command->work == CLV__COMPUTE) {
-            clv__error_prefix(error_of(station), "%s '%s' on %s: ", command->node->io.op->name, command->node->layer,
-                              station->device->info.name);
+            clv__error_prefix(error_of(station), "%s '%s' on %s: ", command->node->io.op->name,
+                              command->node->layer, station->device->info.name);
         }
         return status;
     }

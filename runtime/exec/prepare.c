@@ -15,7 +15,8 @@ static clv_status build_place(clv_plan *plan, int place) {
     n = 0;
     for (size_t i = 0; i < plan->n_nodes; i++) {
         if (plan->nodes[i].place != place) continue;
-        for (size_t j = 0; j < plan->nodes[i].launches.n; j++) launches[n++] = &plan->nodes[i].launches.items[j];
+        for (size_t j = 0; j < plan->nodes[i].launches.n; j++)
+            launches[n++] = &plan->nodes[i].launches.items[j];
     }
     clv_status status = clv__programs_build(plan->places[place].device, launches, n);
     free(launches);

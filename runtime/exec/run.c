@@ -91,9 +91,11 @@ static int index_of(const clv_run *run, const int *values, int n, const clv_tens
 clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data, size_t bytes) {
     const clv_plan *plan = run->plan;
     if (!input || input->graph != plan->graph || input->kind != CLV__INPUT)
-        CLV_FAIL(error_of(run), CLV_E_VALUE, "'%s' is not an input of this run's graph", clv_tensor_name(input));
+        CLV_FAIL(error_of(run), CLV_E_VALUE, "'%s' is not an input of this run's graph",
+                 clv_tensor_name(input));
     if (bytes != clv_tensor_bytes(input)) {
-        CLV_FAIL(error_of(run), CLV_E_SHAPE, "input '%s' has %zu bytes, %zu were given", input->name, clv_tensor_bytes(input), bytes);
+        CLV_FAIL(error_of(run), CLV_E_SHAPE, "input '%s' has %zu bytes, %zu were given", input->name,
+                 clv_tensor_bytes(input), bytes);
     }
     CLV_TRY(take_turn(run));
     int slot = (int)(run->next_ticket % CLV__SLOTS);
@@ -102,7 +104,9 @@ clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data,
         clv__station *station = &run->stations[s];
         int at = index_of(run, station->place->inputs, station->place->n_inputs, input);
         if (at < 0) continue;
-        if (bytes) memcpy(clv__staged_inputs(station, slot) + plan->values[station->place->inputs[at]].offset, data, bytes);
+        if (bytes)
+            memcpy(clv__staged_inputs(station, slot) + plan->values[station->place->inputs[at]].offset, data,
+                   bytes);
         station->fed[at] = station->ever_fed[at] = true;
     }
     return CLV_OK;
@@ -115,13 +119,15 @@ static clv_status complete_inputs(clv__station *station, int slot) {
     for (int i = 0; i < station->place->n_inputs; i++) {
         const clv__value *value = &plan->values[station->place->inputs[i]];
         if (value->tensor == plan->graph->random) {
-            uint32_t words[4] = {(uint32_t)session->seed, (uint32_t)(session->seed >> 32), (uint32_t)session->step, 0};
+            uint32_t words[4] = {(uint32_t)session->seed, (uint32_t)(session->seed >> 32),
+                                 (uint32_t)session->step, 0};
             memcpy(clv__staged_inputs(station, slot) + value->offset, words, sizeof words);
         } else if (!station->ever_fed[i]) {
-            CLV_FAIL(error_of(station->run), CLV_E_STATE, "input '%s' was not fed before the step", value->tensor->name);
+            CLV_FAIL(error_of(station->run), CLV_E_STATE, "input '%s' was not fed before the step",
+                     value->tensor->name);
         } else if (!station->fed[i] && value->bytes) {
-            memcpy(clv__staged_inputs(station, slot) + value->offset, clv__staged_inputs(station, !slot) + value->offset,
-                   value->bytes);
+            memcpy(clv__staged_inputs(station, slot) + value->offset,
+                   clv__staged_inputs(station, !slot) + value->offset, value->bytes);
         }
         station->fed[i] = false;
     }
@@ -153,14 +159,18 @@ clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output,
         station = &run->stations[s];
         at = index_of(run, station->place->outputs, station->place->n_outputs, output);
     }
-    if (at < 0) CLV_FAIL(error_of(run), CLV_E_VALUE, "'%s' is not an output of this run's graph", clv_tensor_name(output));
+    if (at < 0)
+        CLV_FAIL(error_of(run), CLV_E_VALUE, "'%s' is not an output of this run's graph",
+                 clv_tensor_name(output));
     if (bytes != clv_tensor_bytes(output)) {
         CLV_FAIL(error_of(run), CLV_E_SHAPE, "output '%s' has %zu bytes, %zu were asked for", output->name,
                  clv_tensor_bytes(output), bytes);
     }
-    if (ticket < 0 || ticket >= run->next_ticket || ticket < run->next_ticket - CLV__SLOTS || run->session->active != run) {
-        CLV_FAIL(error_of(run), CLV_E_STATE, "step %lld is not kept: only the last %d steps of the run used last are",
-                 (long long)ticket, CLV__SLOTS);
+    if (ticket < 0 || ticket >= run->next_ticket || ticket < run->next_ticket - CLV__SLOTS ||
+        run->session->active != run) {
+        CLV_FAIL(error_of(run), CLV_E_STATE,
+                 "step %lld is not kept: only the last %d steps of the run used last are", (long long)ticket,
+                 CLV__SLOTS);
     }
     int slot = (int)(ticket % CLV__SLOTS);
     CLV_TRY(wait_for_slot(run, slot));
@@ -188,8 +198,8 @@ static clv_status bind_or_replan(clv_run *run) {
         clv_status status = clv__run_bind(run, &failed);
         if (status != CLV_E_UNSUPPORTED || !failed || !failed->variant || run->plan->pins) return status;
         clv__run_unbind(run);
-        CLV_TRY(clv__quarantine_add(run->plan->places[failed->place].device, failed->node->io.op, failed->variant->name,
-                                    error_of(run)->text));
+        CLV_TRY(clv__quarantine_add(run->plan->places[failed->place].device, failed->node->io.op,
+                                    failed->variant->name, error_of(run)->text));
         CLV_TRY(clv__plan_again(run->plan));
     }
 }
@@ -206,7 +216,8 @@ static clv_status station_start(clv_run *run, int index) {
     size_t offset = 0;
     for (int i = 0; i < place->n_outputs; i++) {
         station->staged_at[i] = offset;
-        offset += clv__size_align(run->plan->values[place->outputs[i]].bytes, place->device->info.alignment_bytes);
+        offset +=
+            clv__size_align(run->plan->values[place->outputs[i]].bytes, place->device->info.alignment_bytes);
     }
     for (int slot = 0; slot < CLV__SLOTS; slot++)
         station->steps[slot] = (clv__step){.job.run = run_step, .station = station, .slot = slot};
@@ -226,7 +237,8 @@ static clv_status run_start(clv_run *run) {
 clv_status clv_run_create(clv_session *session, clv_plan *plan, clv_run **out) {
     *out = NULL;
     clv_run *run = clv__alloc(1, sizeof *run);
-    if (!run) CLV_FAIL(clv__runtime_error_of(session->runtime), CLV_E_HOST_MEMORY, "no host memory for a run");
+    if (!run)
+        CLV_FAIL(clv__runtime_error_of(session->runtime), CLV_E_HOST_MEMORY, "no host memory for a run");
     run->session = session;
     run->plan = plan;
     pthread_mutex_init(&run->lock, NULL);

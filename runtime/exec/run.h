@@ -14,12 +14,12 @@ enum { CLV__SLOTS = 2 };
 
 /** One launch, copy, fill or carry with its arguments fixed; enqueued as it stands. */
 typedef struct clv__command {
-    clv__work work;             // COMPUTE: `launch`; SEND, RECEIVE: `transfer`
-    const clv__node *node;      // NULL: a fed input that is carried
+    clv__work work;        // COMPUTE: `launch`; SEND, RECEIVE: `transfer`
+    const clv__node *node; // NULL: a fed input that is carried
     const clv__launch *launch;
-    clv__bkernel *kernel;       // of a KERNEL launch
-    bool own_kernel;            // made for this slot (not shared with slot 0's command)
-    clv__bbuffer **buffers;     // of other launches: of every argument
+    clv__bkernel *kernel;   // of a KERNEL launch
+    bool own_kernel;        // made for this slot (not shared with slot 0's command)
+    clv__bbuffer **buffers; // of other launches: of every argument
     int transfer;
 } clv__command;
 
@@ -51,7 +51,7 @@ typedef struct clv__station {
     size_t n_workspaces, workspaces_room;
     clv__command *commands[CLV__SLOTS];
     size_t n_commands;
-    bool *fed;       // by index in place->inputs: fed since the last step
+    bool *fed; // by index in place->inputs: fed since the last step
     bool *ever_fed;
     size_t *staged_at; // by index in place->outputs: offset in a slot's staged outputs
     clv__step steps[CLV__SLOTS];
@@ -66,15 +66,15 @@ typedef struct clv__passage {
 struct clv_run {
     clv_session *session;
     clv_plan *plan;
-    clv__part *parts[CLV__SLOTS];       // by value
-    clv__station *stations;             // by place
+    clv__part *parts[CLV__SLOTS]; // by value
+    clv__station *stations;       // by place
     int n_stations;
     clv__passage *passages[CLV__SLOTS]; // by transfer
     int64_t next_ticket;                // of the step that is fed now
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    clv_status status;                  // sticky: the first failure on a device
-    bool counted;                       // in the session's n_runs
+    clv_status status; // sticky: the first failure on a device
+    bool counted;      // in the session's n_runs
 };
 
 /** Make every part and command of the run; the session has reserved the memory. On failure *at is the plan node whose

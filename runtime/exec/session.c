@@ -63,9 +63,11 @@ static clv_status do_transfer(void *context) {
     clv__error *error = clv__runtime_error_of(t->device->runtime);
     if (t->bytes == 0) return CLV_OK;
     if (t->source) {
-        CLV_TRY(backend->write(t->device->open, CLV__QUEUE_COMPUTE, t->buffer, 0, t->bytes, t->source, NULL, NULL, error));
+        CLV_TRY(backend->write(t->device->open, CLV__QUEUE_COMPUTE, t->buffer, 0, t->bytes, t->source, NULL,
+                               NULL, error));
     } else {
-        CLV_TRY(backend->read(t->device->open, CLV__QUEUE_COMPUTE, t->buffer, 0, t->bytes, t->target, NULL, NULL, error));
+        CLV_TRY(backend->read(t->device->open, CLV__QUEUE_COMPUTE, t->buffer, 0, t->bytes, t->target, NULL,
+                              NULL, error));
     }
     return backend->synchronize(t->device->open, error);
 }
@@ -77,7 +79,8 @@ clv_status clv__session_quiet(clv_session *session) {
 static clv_status check_access(clv_session *session, int index, size_t bytes, const char *verb) {
     clv__error *error = clv__runtime_error_of(session->runtime);
     if (index < 0 || (size_t)index >= session->n_kept) {
-        CLV_FAIL(error, CLV_E_NOT_FOUND, "the session has %zu tensors, there is no number %d to %s", session->n_kept, index, verb);
+        CLV_FAIL(error, CLV_E_NOT_FOUND, "the session has %zu tensors, there is no number %d to %s",
+                 session->n_kept, index, verb);
     }
     if (bytes != session->kept[index].memory.bytes) {
         CLV_FAIL(error, CLV_E_SHAPE, "'%s' has %zu bytes, %zu were given to %s", session->kept[index].name,
@@ -131,17 +134,21 @@ static clv_status keep(clv_session *session, const clv_tensor *tensor, clv_devic
     clv__error *error = clv__runtime_error_of(session->runtime);
     const clv__kept *old = clv__session_kept(session, tensor->name, device);
     if (old) {
-        if (clv_shape_equal(&old->desc.shape, &tensor->desc.shape) && old->desc.dtype == tensor->desc.dtype) return CLV_OK;
+        if (clv_shape_equal(&old->desc.shape, &tensor->desc.shape) && old->desc.dtype == tensor->desc.dtype)
+            return CLV_OK;
         char was[128], is[128];
         CLV_FAIL(error, CLV_E_SHAPE, "'%s' is in the session with shape %s, the plan wants %s", tensor->name,
-                 clv_shape_text(&old->desc.shape, was, sizeof was), clv_shape_text(&tensor->desc.shape, is, sizeof is));
+                 clv_shape_text(&old->desc.shape, was, sizeof was),
+                 clv_shape_text(&tensor->desc.shape, is, sizeof is));
     }
     size_t bytes = clv_tensor_bytes(tensor);
     float *values = clv__alloc(1, bytes);
     char *name = clv__strdup(tensor->name);
-    clv__kept kept = {.name = name, .desc = tensor->desc, .category = tensor->category, .trainable = tensor->trainable};
+    clv__kept kept = {
+        .name = name, .desc = tensor->desc, .category = tensor->category, .trainable = tensor->trainable};
     clv_status status = CLV_E_HOST_MEMORY;
-    if (!values || !name || !clv__grow(&session->kept, &session->kept_room, session->n_kept + 1, sizeof *session->kept)) {
+    if (!values || !name ||
+        !clv__grow(&session->kept, &session->kept_room, session->n_kept + 1, sizeof *session->kept)) {
         clv__error_set(error, status, "no host memory for '%s'", tensor->name);
         goto done;
     }
@@ -173,7 +180,8 @@ clv__home *clv__session_home(const clv_session *session, const clv_device *devic
 static clv_status home_create(clv_session *session, clv_device *device) {
     if (clv__session_home(session, device)) return CLV_OK;
     clv__home *home = clv__alloc(1, sizeof *home);
-    if (!home || !clv__grow(&session->homes, &session->homes_room, session->n_homes + 1, sizeof *session->homes)) {
+    if (!home ||
+        !clv__grow(&session->homes, &session->homes_room, session->n_homes + 1, sizeof *session->homes)) {
         free(home);
         CLV_FAIL(clv__runtime_error_of(session->runtime), CLV_E_HOST_MEMORY, "no host memory for a session");
     }
@@ -185,11 +193,13 @@ static clv_status home_create(clv_session *session, clv_device *device) {
 static bool home_serves(const clv_session *session, const clv_plan *plan, const clv__place *place) {
     const clv__home *home = clv__session_home(session, place->device);
     if (!home || place->gradients.bytes > home->gradients.layout.bytes ||
-        place->activations.bytes > home->activations.layout.bytes || place->workspace_bytes > home->workspace.bytes ||
-        clv__io_bytes(place) > home->io.bytes || clv__staging_bytes(place) > home->staging.bytes)
+        place->activations.bytes > home->activations.layout.bytes ||
+        place->workspace_bytes > home->workspace.bytes || clv__io_bytes(place) > home->io.bytes ||
+        clv__staging_bytes(place) > home->staging.bytes)
         return false;
     for (int i = 0; i < place->n_persistents; i++) {
-        if (!clv__session_kept(session, plan->values[place->persistents[i]].tensor->name, place->device)) return false;
+        if (!clv__session_kept(session, plan->values[place->persistents[i]].tensor->name, place->device))
+            return false;
     }
     return true;
 }
@@ -203,12 +213,13 @@ static bool serves(const clv_session *session, clv_plan *const *plans, int n) {
     return true;
 }
 
-static clv_status chunks_create(clv__home *home, const clv__layout *layout, clv_category category, const char *layer,
-                                clv__chunks *chunks) {
+static clv_status chunks_create(clv__home *home, const clv__layout *layout, clv_category category,
+                                const char *layer, clv__chunks *chunks) {
     int n = 0;
     while (clv__layout_chunk(layout, n)) n++;
     chunks->items = clv__alloc((size_t)n, sizeof *chunks->items);
-    if (!chunks->items) CLV_FAIL(clv__runtime_error_of(home->device->runtime), CLV_E_HOST_MEMORY, "no host memory");
+    if (!chunks->items)
+        CLV_FAIL(clv__runtime_error_of(home->device->runtime), CLV_E_HOST_MEMORY, "no host memory");
     chunks->layout = *layout;
     for (; chunks->n < n; chunks->n++) {
         CLV_TRY(clv__memory_create(home->device, clv__layout_chunk(layout, chunks->n), category, layer,
@@ -232,7 +243,8 @@ typedef struct demand {
 } demand;
 
 static demand demand_of(const clv__home *home, clv_plan *const *plans, int n) {
-    demand d = {home->gradients.layout, home->activations.layout, home->workspace.bytes, home->io.bytes, home->staging.bytes, 0};
+    demand d = {home->gradients.layout, home->activations.layout, home->workspace.bytes,
+                home->io.bytes,         home->staging.bytes,      0};
     for (int p = 0; p < n; p++) {
         const clv__place *place = clv__plan_place_of(plans[p], home->device);
         if (!place) continue;
@@ -251,7 +263,8 @@ static size_t arena_bytes(const demand *d) {
 }
 
 /** Bytes of persistents that the plans need on the device and the session does not have there yet. */
-static size_t new_persistent_bytes(const clv_session *session, const clv__home *home, clv_plan *const *plans, int n) {
+static size_t new_persistent_bytes(const clv_session *session, const clv__home *home, clv_plan *const *plans,
+                                   int n) {
     uint64_t all = clv_plans_memory_on(plans, n, home->device).category[CLV_PARAMETERS] +
                    clv_plans_memory_on(plans, n, home->device).category[CLV_OPTIMIZER];
     for (size_t i = 0; i < session->n_kept; i++) {
@@ -267,7 +280,8 @@ static size_t new_persistent_bytes(const clv_session *session, const clv__home *
     return (size_t)all;
 }
 
-static clv_status home_fill(clv_session *session, clv__home *home, const demand *d, clv_plan *const *plans, int n) {
+static clv_status home_fill(clv_session *session, clv__home *home, const demand *d, clv_plan *const *plans,
+                            int n) {
     for (int p = 0; p < n; p++) {
         const clv__place *place = clv__plan_place_of(plans[p], home->device);
         for (int i = 0; place && i < place->n_persistents; i++)
@@ -275,7 +289,8 @@ static clv_status home_fill(clv_session *session, clv__home *home, const demand 
     }
     CLV_TRY(chunks_create(home, &d->gradients, CLV_GRADIENTS, "gradients of parameters", &home->gradients));
     CLV_TRY(chunks_create(home, &d->activations, CLV_ACTIVATIONS, "activations", &home->activations));
-    CLV_TRY(clv__memory_create(home->device, d->workspace, CLV_WORKSPACE, "workspace of kernels", &home->workspace));
+    CLV_TRY(clv__memory_create(home->device, d->workspace, CLV_WORKSPACE, "workspace of kernels",
+                               &home->workspace));
     CLV_TRY(clv__memory_create(home->device, d->io, CLV_IO, "inputs and outputs", &home->io));
     return clv__memory_create(home->device, d->staging, CLV_STAGING, "staging", &home->staging);
 }
@@ -302,12 +317,14 @@ static clv_status take_memory(clv_session *session, clv_plan *const *plans, int 
 clv_status clv_session_reserve(clv_session *session, clv_plan *const *plans, int n) {
     for (int p = 0; p < n; p++) {
         CLV_TRY(clv__plan_prepare(plans[p]));
-        for (int i = 0; i < plans[p]->n_places; i++) CLV_TRY(home_create(session, plans[p]->places[i].device));
+        for (int i = 0; i < plans[p]->n_places; i++)
+            CLV_TRY(home_create(session, plans[p]->places[i].device));
     }
     if (serves(session, plans, n)) return CLV_OK;
     if (session->n_runs) {
         CLV_FAIL(clv__runtime_error_of(session->runtime), CLV_E_STATE,
-                 "a plan needs more memory than the session has reserved while runs of it exist: reserve for all plans at once "
+                 "a plan needs more memory than the session has reserved while runs of it exist: reserve for "
+                 "all plans at once "
                  "before making runs");
     }
     return take_memory(session, plans, n);

@@ -31,8 +31,10 @@ void clv_backward(clv_tensor *loss) {
     if (!graph || graph->error.status != CLV_OK) return;
     char text[128];
     if (clv_tensor_numel(loss) != 1 || loss->desc.dtype != CLV_DTYPE_F32) {
-        clv__graph_fail(graph, CLV_E_SHAPE, "clv_backward: the loss '%s' must be one f32 element, it is %s %s", loss->name,
-                        clv_dtype_name(loss->desc.dtype), clv_shape_text(&loss->desc.shape, text, sizeof text));
+        clv__graph_fail(graph, CLV_E_SHAPE,
+                        "clv_backward: the loss '%s' must be one f32 element, it is %s %s", loss->name,
+                        clv_dtype_name(loss->desc.dtype),
+                        clv_shape_text(&loss->desc.shape, text, sizeof text));
         return;
     }
     if (!loss->node || !loss->requires_grad) {
@@ -45,7 +47,8 @@ void clv_backward(clv_tensor *loss) {
     }
     size_t n_forward = graph->n_nodes, n_tensors = graph->n_tensors;
     bool *needed = clv__arena_alloc(&graph->arena, n_forward, sizeof *needed);
-    clv_tensor **sums = clv__arena_alloc(&graph->arena, n_tensors, sizeof *sums); // gradient so far, by tensor id
+    clv_tensor **sums =
+        clv__arena_alloc(&graph->arena, n_tensors, sizeof *sums); // gradient so far, by tensor id
     if (!needed || !sums) {
         clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no host memory for the backward graph");
         return;
@@ -67,7 +70,8 @@ void clv_backward(clv_tensor *loss) {
         }
         if (!any) continue;
         if (!node->io.op->grad) {
-            clv__graph_fail(graph, CLV_E_UNSUPPORTED, "clv_backward: %s '%s' has no gradient, and a parameter leads to it",
+            clv__graph_fail(graph, CLV_E_UNSUPPORTED,
+                            "clv_backward: %s '%s' has no gradient, and a parameter leads to it",
                             node->io.op->name, node->layer);
             break;
         }

@@ -32,7 +32,8 @@ void clv_graph_destroy(clv_graph *graph) {
 
 clv_status clv_graph_status(const clv_graph *graph) {
     if (graph->error.status == CLV_OK) return CLV_OK;
-    return clv__error_set(clv__runtime_error_of(graph->runtime), graph->error.status, "%s", graph->error.text);
+    return clv__error_set(clv__runtime_error_of(graph->runtime), graph->error.status, "%s",
+                          graph->error.text);
 }
 
 clv_tensor *clv__graph_fail(clv_graph *graph, clv_status status, const char *format, ...) {
@@ -94,10 +95,11 @@ bool clv__layer_push(clv_graph *graph, const char *name, const char *parameter) 
     snprintf(full, sizeof full, "%s%s.%s", graph->scope, name, parameter);
     const clv_tensor *tensor = clv_graph_find(graph, full);
     if (tensor && is_used(graph, tensor)) {
-        clv__graph_fail(graph, CLV_E_VALUE,
-                        "there is a layer '%s%s' already, its weights would be shared; give this one another name or "
-                        "scope, or share them on purpose: clv_parameter gives '%s' to any op",
-                        graph->scope, name, full);
+        clv__graph_fail(
+            graph, CLV_E_VALUE,
+            "there is a layer '%s%s' already, its weights would be shared; give this one another name or "
+            "scope, or share them on purpose: clv_parameter gives '%s' to any op",
+            graph->scope, name, full);
         return false;
     }
     clv_scope_push(graph, name);
@@ -140,7 +142,8 @@ static const char *layer_of_name(clv_graph *graph, const char *name) {
 void clv_graph_set_place(clv_graph *graph, const char *device) {
     if (!graph) return;
     graph->place_hint = device ? clv__arena_strdup(&graph->arena, device) : NULL;
-    if (device && !graph->place_hint) clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no host memory for the graph");
+    if (device && !graph->place_hint)
+        clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no host memory for the graph");
 }
 
 const char *clv_graph_place(const clv_graph *graph) {
@@ -151,7 +154,8 @@ clv_tensor *clv_graph_find(const clv_graph *graph, const char *name) {
     if (!graph || !name) return NULL;
     for (size_t i = 0; i < graph->n_tensors; i++) {
         clv_tensor *tensor = graph->tensors[i];
-        if ((tensor->kind != CLV__VALUE || tensor->is_output) && strcmp(tensor->name, name) == 0) return tensor;
+        if ((tensor->kind != CLV__VALUE || tensor->is_output) && strcmp(tensor->name, name) == 0)
+            return tensor;
     }
     return NULL;
 }
@@ -162,7 +166,8 @@ static clv_tensor *out_of_memory(clv_graph *graph) {
     return clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no host memory for the graph");
 }
 
-static clv_tensor *tensor_add(clv_graph *graph, clv__tensor_kind kind, clv__desc desc, const char *name, const char *layer) {
+static clv_tensor *tensor_add(clv_graph *graph, clv__tensor_kind kind, clv__desc desc, const char *name,
+                              const char *layer) {
     clv_tensor *tensor = clv__arena_alloc(&graph->arena, 1, sizeof *tensor);
     if (!tensor || !name || !layer ||
         !clv__grow(&graph->tensors, &graph->tensors_room, graph->n_tensors + 1, sizeof *graph->tensors)) {
@@ -194,7 +199,8 @@ static bool sizes_fit(clv_graph *graph, const char *name, const clv__desc *desc)
 clv_tensor *clv_input(clv_graph *graph, const char *name, clv_dtype dtype, clv_shape shape) {
     if (!graph || graph->error.status != CLV_OK) return NULL;
     clv__desc desc = {dtype, shape};
-    if (clv_dtype_bytes(dtype) == 0) return clv__graph_fail(graph, CLV_E_DTYPE, "input '%s' needs a data type", name);
+    if (clv_dtype_bytes(dtype) == 0)
+        return clv__graph_fail(graph, CLV_E_DTYPE, "input '%s' needs a data type", name);
     if (clv_graph_find(graph, name)) {
         return clv__graph_fail(graph, CLV_E_VALUE, "the graph already has a tensor named '%s'", name);
     }
@@ -207,12 +213,13 @@ clv_tensor *clv__persistent(clv_graph *graph, const char *full_name, clv__desc d
     if (!graph || graph->error.status != CLV_OK) return NULL;
     clv_tensor *old = clv_graph_find(graph, full_name);
     if (old) {
-        if (old->kind == CLV__PERSISTENT && clv_shape_equal(&old->desc.shape, &desc.shape) && old->desc.dtype == desc.dtype)
+        if (old->kind == CLV__PERSISTENT && clv_shape_equal(&old->desc.shape, &desc.shape) &&
+            old->desc.dtype == desc.dtype)
             return old;
         char was[128], is[128];
-        return clv__graph_fail(graph, CLV_E_SHAPE, "'%s' is there already with shape %s, and now wanted as %s", full_name,
-                               clv_shape_text(&old->desc.shape, was, sizeof was),
-                               clv_shape_text(&desc.shape, is, sizeof is));
+        return clv__graph_fail(
+            graph, CLV_E_SHAPE, "'%s' is there already with shape %s, and now wanted as %s", full_name,
+            clv_shape_text(&old->desc.shape, was, sizeof was), clv_shape_text(&desc.shape, is, sizeof is));
     }
     if (!sizes_fit(graph, full_name, &desc)) return NULL;
     clv_tensor *tensor = tensor_add(graph, CLV__PERSISTENT, desc, clv__arena_strdup(&graph->arena, full_name),
@@ -224,7 +231,8 @@ clv_tensor *clv__persistent(clv_graph *graph, const char *full_name, clv__desc d
     return tensor;
 }
 
-static clv_tensor *scoped_persistent(clv_graph *graph, const char *name, clv__desc desc, clv_init init, bool trainable) {
+static clv_tensor *scoped_persistent(clv_graph *graph, const char *name, clv__desc desc, clv_init init,
+                                     bool trainable) {
     if (!graph) return NULL;
     char full[1024];
     int n = snprintf(full, sizeof full, "%s%s", graph->scope, name);
@@ -323,34 +331,39 @@ static void describe_inputs(const clv__op_io *io, char *text, size_t bytes) {
     for (int i = 0; i < io->n_in && used < bytes; i++) {
         char shape[128];
         if (io->in[i].dtype == CLV_DTYPE_NONE) continue;
-        int n = snprintf(text + used, bytes - used, "%s%s %s", used ? ", " : "", clv_dtype_name(io->in[i].dtype),
-                         clv_shape_text(&io->in[i].shape, shape, sizeof shape));
+        int n =
+            snprintf(text + used, bytes - used, "%s%s %s", used ? ", " : "", clv_dtype_name(io->in[i].dtype),
+                     clv_shape_text(&io->in[i].shape, shape, sizeof shape));
         if (n > 0) used += (size_t)n;
     }
 }
 
-static clv_tensor *node_fail(clv_graph *graph, const clv__op_io *io, const char *layer, clv_status status, const char *text) {
+static clv_tensor *node_fail(clv_graph *graph, const clv__op_io *io, const char *layer, clv_status status,
+                             const char *text) {
     char inputs[1024];
     describe_inputs(io, inputs, sizeof inputs);
     return clv__graph_fail(graph, status, "%s '%s': %s (inputs: %s)", io->op->name, layer, text, inputs);
 }
 
-clv_tensor *clv__node_add(const clv__op *op, const void *attrs, clv_tensor *const *inputs, int n_in, uint32_t optional) {
+clv_tensor *clv__node_add(const clv__op *op, const void *attrs, clv_tensor *const *inputs, int n_in,
+                          uint32_t optional) {
     clv_graph *graph = NULL;
     for (int i = 0; i < n_in && !graph; i++) graph = clv__tensor_graph(inputs[i]);
     return clv__node_add_to(graph, op, attrs, inputs, n_in, optional);
 }
 
-clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *attrs, clv_tensor *const *inputs, int n_in,
-                             uint32_t optional) {
+clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *attrs,
+                             clv_tensor *const *inputs, int n_in, uint32_t optional) {
     if (!graph || graph->error.status != CLV_OK) return NULL; // an earlier mistake, kept in the graph
     if (n_in > CLV__MAX_IN) {
-        return clv__graph_fail(graph, CLV_E_VALUE, "%s has %d inputs, the most is %d", op->name, n_in, CLV__MAX_IN);
+        return clv__graph_fail(graph, CLV_E_VALUE, "%s has %d inputs, the most is %d", op->name, n_in,
+                               CLV__MAX_IN);
     }
 
     clv__node *node = clv__arena_alloc(&graph->arena, 1, sizeof *node);
     const char *layer = current_layer(graph);
-    if (!node || !layer || !clv__grow(&graph->nodes, &graph->nodes_room, graph->n_nodes + 1, sizeof *graph->nodes))
+    if (!node || !layer ||
+        !clv__grow(&graph->nodes, &graph->nodes_room, graph->n_nodes + 1, sizeof *graph->nodes))
         return out_of_memory(graph);
     node->graph = graph;
     node->layer = layer;
@@ -371,7 +384,8 @@ clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *at
             return clv__graph_fail(graph, CLV_E_VALUE, "%s '%s': input %d is NULL", op->name, layer, i);
         }
         if (in->graph != graph) {
-            return clv__graph_fail(graph, CLV_E_VALUE, "%s '%s': '%s' belongs to another graph", op->name, layer, in->name);
+            return clv__graph_fail(graph, CLV_E_VALUE, "%s '%s': '%s' belongs to another graph", op->name,
+                                   layer, in->name);
         }
         node->in[i] = in;
         node->io.in[i] = in->desc;
@@ -387,9 +401,11 @@ clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *at
 
     char name[640];
     for (int i = 0; i < node->io.n_out; i++) {
-        snprintf(name, sizeof name, i ? "%s%s%s#%zu.%d" : "%s%s%s#%zu", layer, *layer ? "." : "", op->name, graph->n_nodes, i);
+        snprintf(name, sizeof name, i ? "%s%s%s#%zu.%d" : "%s%s%s#%zu", layer, *layer ? "." : "", op->name,
+                 graph->n_nodes, i);
         if (!sizes_fit(graph, name, &node->io.out[i])) return NULL;
-        clv_tensor *out = tensor_add(graph, CLV__VALUE, node->io.out[i], clv__arena_strdup(&graph->arena, name), layer);
+        clv_tensor *out =
+            tensor_add(graph, CLV__VALUE, node->io.out[i], clv__arena_strdup(&graph->arena, name), layer);
         if (!out) return NULL;
         out->node = node;
         out->output_index = i;
@@ -444,14 +460,18 @@ void clv__op_cost(const clv__op_io *io, clv__cost *cost) {
         return;
     }
     for (int i = 0; i < io->n_out; i++) cost->flops += (double)clv__numel(&io->out[i]);
-    for (int i = 0; i < io->n_in; i++) cost->bytes += (double)clv__numel(&io->in[i]) * (double)clv_dtype_bytes(io->in[i].dtype);
-    for (int i = 0; i < io->n_out; i++) cost->bytes += (double)clv__numel(&io->out[i]) * (double)clv_dtype_bytes(io->out[i].dtype);
+    for (int i = 0; i < io->n_in; i++)
+        cost->bytes += (double)clv__numel(&io->in[i]) * (double)clv_dtype_bytes(io->in[i].dtype);
+    for (int i = 0; i < io->n_out; i++)
+        cost->bytes += (double)clv__numel(&io->out[i]) * (double)clv_dtype_bytes(io->out[i].dtype);
 }
 
-clv_status clv__want_dtype(const clv__op_io *io, int i, const char *what, clv_dtype dtype, clv__error *error) {
+clv_status clv__want_dtype(const clv__op_io *io, int i, const char *what, clv_dtype dtype,
+                           clv__error *error) {
     if (!clv__has_in(io, i)) CLV_FAIL(error, CLV_E_VALUE, "%s is missing", what);
     if (io->in[i].dtype != dtype) {
-        CLV_FAIL(error, CLV_E_DTYPE, "%s is %s, it must be %s", what, clv_dtype_name(io->in[i].dtype), clv_dtype_name(dtype));
+        CLV_FAIL(error, CLV_E_DTYPE, "%s is %s, it must be %s", what, clv_dtype_name(io->in[i].dtype),
+                 clv_dtype_name(dtype));
     }
     return CLV_OK;
 }
@@ -459,7 +479,8 @@ clv_status clv__want_dtype(const clv__op_io *io, int i, const char *what, clv_dt
 clv_status clv__want_rank(const clv__op_io *io, int i, const char *what, int rank, clv__error *error) {
     if (!clv__has_in(io, i)) CLV_FAIL(error, CLV_E_VALUE, "%s is missing", what);
     if (io->in[i].shape.rank != rank) {
-        CLV_FAIL(error, CLV_E_SHAPE, "%s has %d dimensions, it must have %d", what, io->in[i].shape.rank, rank);
+        CLV_FAIL(error, CLV_E_SHAPE, "%s has %d dimensions, it must have %d", what, io->in[i].shape.rank,
+                 rank);
     }
     return CLV_OK;
 }

@@ -25,10 +25,11 @@ struct clv_tensor {
     int output_index;  // of that node
     bool requires_grad;
     bool is_output;
-    clv_tensor *gradient;    // made by clv_backward
-    clv_category category;   // VALUE: ACTIVATIONS, GRADIENTS (of a parameter) or IO (an output); PERSISTENT: PARAMETERS or OPTIMIZER
-    clv_init init;           // PERSISTENT
-    bool trainable;          // PERSISTENT: a parameter
+    clv_tensor *gradient; // made by clv_backward
+    // VALUE: ACTIVATIONS, GRADIENTS (of a parameter) or IO (an output); PERSISTENT: PARAMETERS or OPTIMIZER
+    clv_category category;
+    clv_init init;  // PERSISTENT
+    bool trainable; // PERSISTENT: a parameter
 };
 
 struct clv__node {
@@ -41,7 +42,7 @@ struct clv__node {
     const char *layer;
     clv__phase phase;
     const char *place_hint; // device that the builder asked for; NULL: as the plan says
-    const clv__node *of; // BACKWARD: the forward node whose gradient this is part of; else NULL
+    const clv__node *of;    // BACKWARD: the forward node whose gradient this is part of; else NULL
 };
 
 struct clv_graph {
@@ -53,19 +54,20 @@ struct clv_graph {
     size_t n_tensors, tensors_room;
     clv__node **nodes;
     size_t n_nodes, nodes_room;
-    char scope[512]; // "features.0." or ""
-    const char *layer_override; // while gradients are made: the forward node's layer; NULL otherwise
+    char scope[512];              // "features.0." or ""
+    const char *layer_override;   // while gradients are made: the forward node's layer; NULL otherwise
     const clv__node *gradient_of; // while gradients are made: the forward node; NULL otherwise
     clv__phase phase;
     const char *place_hint; // see clv_graph_set_place
-    size_t layers_since;    // nodes before this one are of another replica: names of their layers may be used again
+    // nodes before this one are of another replica: names of their layers may be used again
+    size_t layers_since;
     clv_tensor *random;
     int32_t next_random_id;
     clv_tensor *hyper; // the optimizer's step values (optim.h), NULL before
 };
 
 /** A session tensor of that full name (scope is not put before it), made when new. `category` PARAMETERS or OPTIMIZER. */
-clv_tensor *clv__persistent(clv_graph *graph, const char *full_name, clv__desc desc, clv_init init, clv_category category,
-                            bool trainable);
+clv_tensor *clv__persistent(clv_graph *graph, const char *full_name, clv__desc desc, clv_init init,
+                            clv_category category, bool trainable);
 
 #endif

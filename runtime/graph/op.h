@@ -82,8 +82,8 @@ struct clv__op {
     uint32_t mutates;   // bit i: input i is written in place (parameters, buffers, optimizer state)
     bool view;          // output 0 is input 0's bytes under another shape: no launch, no memory
     bool moves;         // exists to carry its input to the device it is computed on: crossing is asked for
-    uint32_t inplace;   // bit i: output 0 may be written over input i, if that has the same bytes and dies here
-    bool random;        // depends on the step's random state, input (n_in - 1), i32[4]: seed low, seed high, step, 0
+    uint32_t inplace; // bit i: output 0 may be written over input i, if that has the same bytes and dies here
+    bool random; // depends on the step's random state, input (n_in - 1), i32[4]: seed low, seed high, step, 0
 
     /** Input shapes, dtypes, attributes -> io->n_out, io->out; or a sentence. Pure. The caller has put op, attrs, in. The
      *  sentence begins with the mistake ("weight wants 3 input channels, x has 4"); layer and shapes are put around it. */
@@ -117,14 +117,15 @@ void clv__op_cost(const clv__op_io *io, clv__cost *cost);
  * Append a node. inputs[i] NULL: an optional input that is not there if bit i of `optional` is set, else a failed build.
  * attrs is copied. Returns output 0 (others: clv__node_output of its node), or NULL with the graph's error set.
  */
-clv_tensor *clv__node_add(const clv__op *op, const void *attrs, clv_tensor *const *inputs, int n_in, uint32_t optional);
+clv_tensor *clv__node_add(const clv__op *op, const void *attrs, clv_tensor *const *inputs, int n_in,
+                          uint32_t optional);
 /** The same for an op that may have no inputs; graph NULL: nothing is done. */
-clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *attrs, clv_tensor *const *inputs, int n_in,
-                             uint32_t optional);
+clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *attrs,
+                             clv_tensor *const *inputs, int n_in, uint32_t optional);
 /** The i-th output of the node that made `tensor`; NULL for NULL. */
 clv_tensor *clv__sibling(clv_tensor *tensor, int i);
 
-clv_tensor *clv__node_in(const clv__node *node, int i);  // NULL: not there
+clv_tensor *clv__node_in(const clv__node *node, int i); // NULL: not there
 clv_tensor *clv__node_out(const clv__node *node, int i);
 const void *clv__node_attrs(const clv__node *node);
 const clv__op_io *clv__node_io(const clv__node *node);
@@ -154,11 +155,24 @@ int32_t clv__graph_random_id(clv_graph *graph);
 // ---- for infer and sample functions ---------------------------------------------------------------------------
 
 /** A shape in a static table: CLV__DIMS(2, 3). */
-#define CLV__DIMS(...) {sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {__VA_ARGS__}}
-static inline clv__desc clv__f32(clv_shape shape) { return (clv__desc){CLV_DTYPE_F32, shape}; }
-static inline clv__desc clv__i32(clv_shape shape) { return (clv__desc){CLV_DTYPE_I32, shape}; }
-static inline bool clv__has_in(const clv__op_io *io, int i) { return i < io->n_in && io->in[i].dtype != CLV_DTYPE_NONE; }
-static inline int64_t clv__numel(const clv__desc *desc) { return clv_shape_numel(&desc->shape); }
+#define CLV__DIMS(...)                                                                                       \
+    {                                                                                                        \
+        sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), {                                                \
+            __VA_ARGS__                                                                                      \
+        }                                                                                                    \
+    }
+static inline clv__desc clv__f32(clv_shape shape) {
+    return (clv__desc){CLV_DTYPE_F32, shape};
+}
+static inline clv__desc clv__i32(clv_shape shape) {
+    return (clv__desc){CLV_DTYPE_I32, shape};
+}
+static inline bool clv__has_in(const clv__op_io *io, int i) {
+    return i < io->n_in && io->in[i].dtype != CLV_DTYPE_NONE;
+}
+static inline int64_t clv__numel(const clv__desc *desc) {
+    return clv_shape_numel(&desc->shape);
+}
 /** Fail unless input i is there with this dtype. `what` names it in the sentence. */
 clv_status clv__want_dtype(const clv__op_io *io, int i, const char *what, clv_dtype dtype, clv__error *error);
 /** Fail unless input i has this rank. */
@@ -166,6 +180,8 @@ clv_status clv__want_rank(const clv__op_io *io, int i, const char *what, int ran
 /** An axis counted from the end if negative; fails outside the rank. */
 clv_status clv__want_axis(int axis, int rank, int *out, clv__error *error);
 /** A device that runs kernels and has CPU-like cores: wide vectors, few work-items, local memory emulated. */
-static inline bool clv__cpu_class(const clv_device_info *device) { return device->type == CLV_DEVICE_CPU; }
+static inline bool clv__cpu_class(const clv_device_info *device) {
+    return device->type == CLV_DEVICE_CPU;
+}
 
 #endif

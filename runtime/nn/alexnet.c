@@ -3,7 +3,8 @@
 // Source: Krizhevsky 2014, arXiv:1404.5997; torchvision.models.alexnet.
 #include "nn/models.h"
 
-static clv_tensor *conv(clv_tensor *x, const char *name, int64_t out_channels, int kernel, int stride, int padding) {
+static clv_tensor *conv(clv_tensor *x, const char *name, int64_t out_channels, int kernel, int stride,
+                        int padding) {
     return clv_relu(clv_nn_conv2d(
         x, name, out_channels,
         &(clv_nn_conv2d_config){.kernel = {kernel}, .stride = {stride}, .padding = {padding, padding}}));

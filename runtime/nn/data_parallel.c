@@ -12,12 +12,14 @@
 enum { MOST_REPLICAS = CLV__MAX_IN };
 
 /** Rows of each device: its share of the batch, whole numbers that sum to the batch. What rounding leaves goes to the first. */
-static bool cut(clv_graph *graph, int64_t batch, const char *const *devices, const double *shares, int n, int64_t *rows) {
+static bool cut(clv_graph *graph, int64_t batch, const char *const *devices, const double *shares, int n,
+                int64_t *rows) {
     double sum = 0;
     for (int i = 0; i < n; i++) {
         double share = shares ? shares[i] : 1.0 / n;
         if (!(share > 0)) {
-            clv__graph_fail(graph, CLV_E_VALUE, "data parallel: the share of %s is %g, it must be above 0", devices[i], share);
+            clv__graph_fail(graph, CLV_E_VALUE, "data parallel: the share of %s is %g, it must be above 0",
+                            devices[i], share);
             return false;
         }
         sum += share;
@@ -37,13 +39,16 @@ static bool cut(clv_graph *graph, int64_t batch, const char *const *devices, con
 
 static bool check_devices(clv_graph *graph, const char *const *devices, int n) {
     if (n < 1 || n > MOST_REPLICAS) {
-        clv__graph_fail(graph, CLV_E_VALUE, "data parallel: %d devices, from 1 to %d are possible", n, MOST_REPLICAS);
+        clv__graph_fail(graph, CLV_E_VALUE, "data parallel: %d devices, from 1 to %d are possible", n,
+                        MOST_REPLICAS);
         return false;
     }
     for (int i = 0; i < n; i++) {
         for (int j = 0; j < i; j++) {
-            if (devices[i] == devices[j] || !devices[i] || !devices[j] || strcmp(devices[i], devices[j]) == 0) {
-                clv__graph_fail(graph, CLV_E_VALUE, "data parallel: device '%s' is named twice", devices[i] ? devices[i] : "");
+            if (devices[i] == devices[j] || !devices[i] || !devices[j] ||
+                strcmp(devices[i], devices[j]) == 0) {
+                clv__graph_fail(graph, CLV_E_VALUE, "data parallel: device '%s' is named twice",
+                                devices[i] ? devices[i] : "");
                 return false;
             }
         }
@@ -51,12 +56,13 @@ static bool check_devices(clv_graph *graph, const char *const *devices, int n) {
     return true;
 }
 
-clv_tensor *clv_data_parallel(clv_tensor *x, const char *const *devices, const double *shares, int n, clv_layers body,
-                              void *user) {
+clv_tensor *clv_data_parallel(clv_tensor *x, const char *const *devices, const double *shares, int n,
+                              clv_layers body, void *user) {
     clv_graph *graph = clv_tensor_graph(x);
     int64_t rows[MOST_REPLICAS], first = 0;
     if (!graph || !check_devices(graph, devices, n)) return NULL;
-    if (clv_tensor_shape(x).rank == 0) return clv__graph_fail(graph, CLV_E_SHAPE, "data parallel: x has no batch dimension");
+    if (clv_tensor_shape(x).rank == 0)
+        return clv__graph_fail(graph, CLV_E_SHAPE, "data parallel: x has no batch dimension");
     if (!cut(graph, clv_tensor_shape(x).dims[0], devices, shares, n, rows)) return NULL;
 
     const char *before = clv_graph_place(graph);

@@ -12,8 +12,9 @@ static const clv_init zeros = {.kind = CLV_INIT_ZEROS};
 
 static clv_tensor *linear(clv_tensor *x, const char *name, int64_t out_features, float std, bool bias) {
     const clv_init weight_init = {CLV_INIT_NORMAL, 0, std};
-    return clv_nn_linear(x, name, out_features,
-                         &(clv_nn_linear_config){.no_bias = !bias, .weight_init = &weight_init, .bias_init = &zeros});
+    return clv_nn_linear(
+        x, name, out_features,
+        &(clv_nn_linear_config){.no_bias = !bias, .weight_init = &weight_init, .bias_init = &zeros});
 }
 
 /** Columns part * D ... of [N, T, 3D] as heads: [N, heads, T, D/heads]. */
@@ -63,10 +64,12 @@ clv_tensor *clv_gpt(clv_tensor *tokens, const clv_gpt_config *config) {
     if (!c.layers) c.layers = 4;
     clv_shape shape = clv_tensor_shape(tokens);
     if (shape.rank != 2 || shape.dims[1] > c.context)
-        return clv__graph_fail(graph, CLV_E_SHAPE, "gpt: tokens must be [N,T] with T up to the context of %lld",
+        return clv__graph_fail(graph, CLV_E_SHAPE,
+                               "gpt: tokens must be [N,T] with T up to the context of %lld",
                                (long long)c.context);
     if (c.heads < 1 || c.width % c.heads || c.layers < 1)
-        return clv__graph_fail(graph, CLV_E_VALUE, "gpt: a width of %lld does not part into %lld heads, or no layers",
+        return clv__graph_fail(graph, CLV_E_VALUE,
+                               "gpt: a width of %lld does not part into %lld heads, or no layers",
                                (long long)c.width, (long long)c.heads);
     const clv_init small = {CLV_INIT_NORMAL, 0, 0.02f};
     clv_scope_push(graph, "transformer");

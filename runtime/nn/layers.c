@@ -18,7 +18,8 @@ static int64_t dim_or_1(const clv_shape *shape, int axis) {
     return axis >= 0 && axis < shape->rank ? shape->dims[axis] : 1;
 }
 
-clv_tensor *clv_nn_linear(clv_tensor *x, const char *name, int64_t out_features, const clv_nn_linear_config *config) {
+clv_tensor *clv_nn_linear(clv_tensor *x, const char *name, int64_t out_features,
+                          const clv_nn_linear_config *config) {
     clv_graph *graph = clv_tensor_graph(x);
     if (!graph) return NULL;
     clv_shape shape = clv_tensor_shape(x);
@@ -43,7 +44,8 @@ static void pair(int out[2], const int in[2]) {
     out[1] = in[1] ? in[1] : in[0];
 }
 
-clv_tensor *clv_nn_conv2d(clv_tensor *x, const char *name, int64_t out_channels, const clv_nn_conv2d_config *config) {
+clv_tensor *clv_nn_conv2d(clv_tensor *x, const char *name, int64_t out_channels,
+                          const clv_nn_conv2d_config *config) {
     clv_graph *graph = clv_tensor_graph(x);
     if (!graph) return NULL;
     static const clv_nn_conv2d_config defaults;
@@ -58,8 +60,9 @@ clv_tensor *clv_nn_conv2d(clv_tensor *x, const char *name, int64_t out_channels,
     int64_t channels = dim_or_1(&shape, 1) / conv.groups;
     clv_init init = bounded_by_fan_in(channels * kernel[0] * kernel[1]);
     if (!clv__layer_push(graph, name, "weight")) return NULL;
-    clv_tensor *weight = clv_parameter(graph, "weight", CLV_SHAPE(out_channels, channels, kernel[0], kernel[1]),
-                                       config->weight_init ? *config->weight_init : init);
+    clv_tensor *weight =
+        clv_parameter(graph, "weight", CLV_SHAPE(out_channels, channels, kernel[0], kernel[1]),
+                      config->weight_init ? *config->weight_init : init);
     clv_tensor *bias = config->no_bias ? NULL
                                        : clv_parameter(graph, "bias", CLV_SHAPE(out_channels),
                                                        config->bias_init ? *config->bias_init : init);
@@ -101,7 +104,8 @@ clv_tensor *clv_nn_layer_norm(clv_tensor *x, const char *name, float eps) {
     return y;
 }
 
-clv_tensor *clv_nn_embedding(clv_tensor *indices, const char *name, int64_t rows, int64_t features, const clv_init *init) {
+clv_tensor *clv_nn_embedding(clv_tensor *indices, const char *name, int64_t rows, int64_t features,
+                             const clv_init *init) {
     clv_graph *graph = clv_tensor_graph(indices);
     if (!graph) return NULL;
     if (!clv__layer_push(graph, name, "weight")) return NULL;

@@ -4,16 +4,17 @@
 #include "nn/models.h"
 
 /** Convolution, batch norm, relu6 as the Sequential `index`. */
-static clv_tensor *conv_norm(clv_graph *graph, clv_tensor *x, int index, int64_t out_channels, int kernel, int stride,
-                             int groups) {
+static clv_tensor *conv_norm(clv_graph *graph, clv_tensor *x, int index, int64_t out_channels, int kernel,
+                             int stride, int groups) {
     clv__scope_push_index(graph, index);
-    x = clv_nn_batch_norm(clv__conv_fan_out(x, "0", out_channels, kernel, stride, (kernel - 1) / 2, groups, false), "1",
-                          NULL);
+    x = clv_nn_batch_norm(
+        clv__conv_fan_out(x, "0", out_channels, kernel, stride, (kernel - 1) / 2, groups, false), "1", NULL);
     clv_scope_pop(graph);
     return clv_relu6(x);
 }
 
-static clv_tensor *inverted_residual(clv_graph *graph, clv_tensor *x, int64_t out_channels, int stride, int expand) {
+static clv_tensor *inverted_residual(clv_graph *graph, clv_tensor *x, int64_t out_channels, int stride,
+                                     int expand) {
     clv_shape shape = clv_tensor_shape(x);
     if (shape.rank != 4) return NULL; // after a mistake
     int64_t channels = shape.dims[1], hidden = channels * expand;
@@ -40,7 +41,8 @@ clv_tensor *clv__build_mobilenet_v2(clv_graph *graph, clv_tensor *x, int64_t cla
     for (size_t s = 0; s < sizeof stages / sizeof *stages; s++) {
         for (int i = 0; i < stages[s].repeat; i++) {
             clv__scope_push_index(graph, index++);
-            x = inverted_residual(graph, x, stages[s].out_channels, i ? 1 : stages[s].stride, stages[s].expand);
+            x = inverted_residual(graph, x, stages[s].out_channels, i ? 1 : stages[s].stride,
+                                  stages[s].expand);
             clv_scope_pop(graph);
         }
     }

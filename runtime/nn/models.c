@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-clv_tensor *clv__conv_fan_out(clv_tensor *x, const char *name, int64_t out_channels, int kernel, int stride, int padding,
-                              int groups, bool bias) {
+clv_tensor *clv__conv_fan_out(clv_tensor *x, const char *name, int64_t out_channels, int kernel, int stride,
+                              int padding, int groups, bool bias) {
     float std = (float)sqrt(2.0 / ((double)out_channels * kernel * kernel));
     const clv_init weight_init = {CLV_INIT_NORMAL, 0, std}, bias_init = {.kind = CLV_INIT_ZEROS};
     const clv_nn_conv2d_config config = {.kernel = {kernel},
@@ -58,7 +58,7 @@ clv_tensor *clv__build_cnn(clv_graph *graph, clv_tensor *x, int64_t classes) {
 }
 
 static const clv_model models[] = {
-#define X(name, build, channels, height, width, classes, text)                                                       \
+#define X(name, build, channels, height, width, classes, text)                                               \
     {#name, text, clv__##build, {channels, height, width}, classes},
 #include "models.def"
 #undef X
@@ -82,7 +82,8 @@ clv_shape clv_model_input_shape(const clv_model *model, int64_t n) {
     return CLV_SHAPE(n, model->input[0], model->input[1], model->input[2]);
 }
 
-clv_model clv_model_for(const clv_model *model, int64_t channels, int64_t height, int64_t width, int64_t classes) {
+clv_model clv_model_for(const clv_model *model, int64_t channels, int64_t height, int64_t width,
+                        int64_t classes) {
     clv_model copy = *model;
     if (channels) copy.input[0] = channels;
     if (height) copy.input[1] = height;

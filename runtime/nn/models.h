@@ -14,8 +14,8 @@
  * (He et al. 2015, arXiv:1502.01852, section 2.2, for the backward pass), bias 0. Square kernel, stride and padding alike
  * in both directions; groups 0 means 1.
  */
-clv_tensor *clv__conv_fan_out(clv_tensor *x, const char *name, int64_t out_channels, int kernel, int stride, int padding,
-                              int groups, bool bias);
+clv_tensor *clv__conv_fan_out(clv_tensor *x, const char *name, int64_t out_channels, int kernel, int stride,
+                              int padding, int groups, bool bias);
 
 /** A linear layer that begins with small normal weights (standard deviation 0.01) and bias 0. */
 clv_tensor *clv__linear_small(clv_tensor *x, const char *name, int64_t out_features);

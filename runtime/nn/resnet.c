@@ -26,7 +26,8 @@ static clv_tensor *bottleneck(clv_tensor *x, int64_t width, int stride) {
 }
 
 /** relu(layers(x) + x), with a 1x1 convolution on x where its shape is not the layers'. */
-static clv_tensor *block(clv_graph *graph, clv_tensor *x, branch layers, int64_t width, int64_t out_channels, int stride) {
+static clv_tensor *block(clv_graph *graph, clv_tensor *x, branch layers, int64_t width, int64_t out_channels,
+                         int stride) {
     clv_tensor *y = layers(x, width, stride);
     clv_shape shape = clv_tensor_shape(x);
     if (stride != 1 || (shape.rank == 4 && shape.dims[1] != out_channels)) {

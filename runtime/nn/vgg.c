@@ -43,7 +43,7 @@ clv_tensor *clv__build_vgg11(clv_graph *graph, clv_tensor *x, int64_t classes) {
 }
 
 clv_tensor *clv__build_vgg16(clv_graph *graph, clv_tensor *x, int64_t classes) {
-    static const int layers[] = {64,  64,  POOL, 128, 128, POOL, 256, 256,  256,
-                                 POOL, 512, 512,  512, POOL, 512, 512, 512, POOL, END};
+    static const int layers[] = {64,  64,  POOL, 128,  128, POOL, 256, 256,  256, POOL,
+                                 512, 512, 512,  POOL, 512, 512,  512, POOL, END};
     return build(graph, x, classes, layers);
 }

@@ -42,22 +42,28 @@ static void axis(clv__launches *list, clv__launch *launch, int64_t outer, int64_
 /** Along H and then along W; the gradient the other way round. Between them [planes, rows of y, columns of x]. */
 static void plain(clv__launches *list, const clv__op_io *io) {
     bool backward = io->op->data != NULL;
-    const clv_shape *x = &(backward ? io->out : io->in)[0].shape, *y = &(backward ? io->in : io->out)[0].shape;
-    int64_t planes = x->dims[0] * x->dims[1], H = x->dims[2], W = x->dims[3], OH = y->dims[2], OW = y->dims[3];
+    const clv_shape *x = &(backward ? io->out : io->in)[0].shape,
+                    *y = &(backward ? io->in : io->out)[0].shape;
+    int64_t planes = x->dims[0] * x->dims[1], H = x->dims[2], W = x->dims[3], OH = y->dims[2],
+            OW = y->dims[3];
     if (planes == 0) return;
     const char *entry = backward ? "adaptive_pool_axis_backward" : "adaptive_pool_axis";
     size_t bytes = (size_t)(planes * OH * W) * sizeof(float), between = clv__launch_workspace(list, bytes);
     clv__launch *launch = clv__launch_kernel(list, "adaptive_pool", entry);
     clv__arg_workspace(list, launch, between, bytes);
     clv__arg_in(list, launch, 0);
-    if (backward) axis(list, launch, planes * OH, W, OW, 1, true);
-    else axis(list, launch, planes, H, OH, W, false);
+    if (backward)
+        axis(list, launch, planes * OH, W, OW, 1, true);
+    else
+        axis(list, launch, planes, H, OH, W, false);
 
     launch = clv__launch_kernel(list, "adaptive_pool", entry);
     clv__arg_out(list, launch, 0);
     clv__arg_workspace(list, launch, between, bytes);
-    if (backward) axis(list, launch, planes, H, OH, W, true);
-    else axis(list, launch, planes * OH, W, OW, 1, false);
+    if (backward)
+        axis(list, launch, planes, H, OH, W, true);
+    else
+        axis(list, launch, planes * OH, W, OW, 1, false);
 }
 
 static const clv__variant variants[] = {{"plain", NULL, NULL, plain}, {0}};
@@ -76,8 +82,10 @@ static void walk(const clv_shape *x_shape, const clv_shape *y_shape, double *x, 
                 double count = (double)((h1 - h0) * (w1 - w0)), sum = 0;
                 for (int64_t h = h0; h < h1; h++) {
                     for (int64_t w = w0; w < w1; w++) {
-                        if (backward) x[h * W + w] += *y / count;
-                        else sum += x[h * W + w];
+                        if (backward)
+                            x[h * W + w] += *y / count;
+                        else
+                            sum += x[h * W + w];
                     }
                 }
                 if (!backward) *y = sum / count;
@@ -163,7 +171,8 @@ const clv__op clv__op_adaptive_avg_pool2d_backward = {
 
 static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     const clv_shape *x = &clv__node_io(node)->in[0].shape;
-    dx[0] = clv__node_add(&clv__op_adaptive_avg_pool2d_backward, &(adaptive_attrs){{x->dims[2], x->dims[3]}}, dy, 1, 0);
+    dx[0] = clv__node_add(&clv__op_adaptive_avg_pool2d_backward, &(adaptive_attrs){{x->dims[2], x->dims[3]}},
+                          dy, 1, 0);
 }
 
 const clv__op clv__op_adaptive_avg_pool2d = {

@@ -19,7 +19,8 @@ static clv_status infer(clv__op_io *io, clv__error *error) {
     CLV_TRY(clv__want_rank(io, 0, "weight", 2, error));
     CLV_TRY(clv__want_dtype(io, 1, "indices", CLV_DTYPE_I32, error));
     clv_shape shape = io->in[1].shape;
-    if (shape.rank >= CLV_MAX_RANK) CLV_FAIL(error, CLV_E_SHAPE, "indices have %d dimensions, one too many", shape.rank);
+    if (shape.rank >= CLV_MAX_RANK)
+        CLV_FAIL(error, CLV_E_SHAPE, "indices have %d dimensions, one too many", shape.rank);
     shape.dims[shape.rank++] = io->in[0].shape.dims[1];
     io->n_out = 1;
     io->out[0] = clv__f32(shape);
@@ -74,8 +75,10 @@ static void backward(clv__launches *list, const clv__op_io *io, bool wide) {
         clv__arg_in(list, launch, 0);
         clv__arg_in(list, launch, 1);
         CLV__ARGS_I32(list, launch, wide ? V : V * D, D, first, last, first == 0);
-        if (wide) clv__launch_chunks(launch, V);
-        else clv__launch_items(launch, V * D);
+        if (wide)
+            clv__launch_chunks(launch, V);
+        else
+            clv__launch_items(launch, V * D);
     }
 }
 
@@ -110,15 +113,18 @@ static const clv__variant backward_variants[] = {
 // ---- references -----------------------------------------------------------------------------------------------------
 
 static void reference(const clv__ref *ref) {
-    int64_t V = ref->io->in[0].shape.dims[0], D = ref->io->in[0].shape.dims[1], n = clv__numel(&ref->io->in[1]);
+    int64_t V = ref->io->in[0].shape.dims[0], D = ref->io->in[0].shape.dims[1],
+            n = clv__numel(&ref->io->in[1]);
     for (int64_t r = 0; r < n; r++) {
         int64_t v = (int64_t)ref->in[1][r];
-        for (int64_t d = 0; d < D; d++) ref->out[0][r * D + d] = v >= 0 && v < V ? ref->in[0][v * D + d] : (double)NAN;
+        for (int64_t d = 0; d < D; d++)
+            ref->out[0][r * D + d] = v >= 0 && v < V ? ref->in[0][v * D + d] : (double)NAN;
     }
 }
 
 static void backward_reference(const clv__ref *ref) {
-    int64_t V = ref->io->out[0].shape.dims[0], D = ref->io->out[0].shape.dims[1], n = clv__numel(&ref->io->in[1]);
+    int64_t V = ref->io->out[0].shape.dims[0], D = ref->io->out[0].shape.dims[1],
+            n = clv__numel(&ref->io->in[1]);
     for (int64_t i = 0; i < V * D; i++) ref->out[0][i] = 0;
     for (int64_t r = 0; r < n; r++) {
         int64_t v = (int64_t)ref->in[1][r];
@@ -195,7 +201,8 @@ const clv__op clv__op_embedding_backward = {
 
 static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     if (!clv__wants_grad(node, 0)) return;
-    dx[0] = clv__node_add(&clv__op_embedding_backward, &(embedding_attrs){clv__node_io(node)->in[0].shape.dims[0]},
+    dx[0] = clv__node_add(&clv__op_embedding_backward,
+                          &(embedding_attrs){clv__node_io(node)->in[0].shape.dims[0]},
                           (clv_tensor *[]){dy[0], clv__node_in(node, 1)}, 2, 0);
 }
 

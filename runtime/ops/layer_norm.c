@@ -12,12 +12,12 @@ typedef struct layer_attrs {
     float eps;
 } layer_attrs;
 
-enum { X, WEIGHT, BIAS };                       // inputs of layer_norm
-enum { Y, MEAN, RSTD };                         // its outputs
-enum { B_DY, B_X, B_WEIGHT, B_MEAN, B_RSTD };   // inputs of layer_norm_backward
-enum { B_DX, B_DWEIGHT, B_DBIAS };              // its outputs
-enum { MOST_FEATURES = 21000 };                   // three passes of one work-item: kernels_cl/README.md
-enum { BLOCK = 128 };                           // rows whose sums one work-item makes
+enum { X, WEIGHT, BIAS };                     // inputs of layer_norm
+enum { Y, MEAN, RSTD };                       // its outputs
+enum { B_DY, B_X, B_WEIGHT, B_MEAN, B_RSTD }; // inputs of layer_norm_backward
+enum { B_DX, B_DWEIGHT, B_DBIAS };            // its outputs
+enum { MOST_FEATURES = 21000 };               // three passes of one work-item: kernels_cl/README.md
+enum { BLOCK = 128 };                         // rows whose sums one work-item makes
 
 /** x as rows of D. */
 typedef struct layer_sizes {
@@ -56,8 +56,8 @@ static clv_status infer(clv__op_io *io, clv__error *error) {
     CLV_TRY(want_features(io, WEIGHT, "weight", D, error));
     CLV_TRY(want_features(io, BIAS, "bias", D, error));
     if (D > MOST_FEATURES)
-        CLV_FAIL(error, CLV_E_VALUE, "rows of %lld elements are too long, at most %d are possible", (long long)D,
-                 MOST_FEATURES);
+        CLV_FAIL(error, CLV_E_VALUE, "rows of %lld elements are too long, at most %d are possible",
+                 (long long)D, MOST_FEATURES);
     if (!(a->eps > 0)) CLV_FAIL(error, CLV_E_VALUE, "eps must be above 0, it is %g", (double)a->eps);
     io->n_out = 3;
     io->out[Y] = io->in[X];
@@ -76,7 +76,8 @@ static clv_status backward_infer(clv__op_io *io, clv__error *error) {
     for (int i = B_MEAN; i <= B_RSTD; i++) {
         const char *what = i == B_MEAN ? "mean" : "rstd";
         CLV_TRY(clv__want_dtype(io, i, what, CLV_DTYPE_F32, error));
-        if (!clv_shape_equal(&io->in[i].shape, &rows)) CLV_FAIL(error, CLV_E_SHAPE, "%s must have one for each row", what);
+        if (!clv_shape_equal(&io->in[i].shape, &rows))
+            CLV_FAIL(error, CLV_E_SHAPE, "%s must have one for each row", what);
     }
     io->n_out = 3;
     io->out[B_DX] = io->in[B_X];
@@ -97,8 +98,10 @@ static void forward(clv__launches *list, const clv__op_io *io, bool wide) {
     if (wide) clv__arg_i32(list, launch, rows);
     CLV__ARGS_I32(list, launch, s.D, clv__has_in(io, WEIGHT), clv__has_in(io, BIAS));
     clv__arg_f32(list, launch, ((const layer_attrs *)io->attrs)->eps);
-    if (wide) clv__launch_chunks(launch, clv__ceil_div(s.rows, rows));
-    else clv__launch_items(launch, s.rows);
+    if (wide)
+        clv__launch_chunks(launch, clv__ceil_div(s.rows, rows));
+    else
+        clv__launch_items(launch, s.rows);
 }
 
 static void backward(clv__launches *list, const clv__op_io *io, bool wide) {
@@ -111,14 +114,17 @@ static void backward(clv__launches *list, const clv__op_io *io, bool wide) {
         clv__launch_fill(list, B_DBIAS, (size_t)s.D * sizeof(float), 0);
         return;
     }
-    launch = clv__launch_kernel(list, "layer_norm", wide ? "layer_norm_rows_backward" : "layer_norm_backward");
+    launch =
+        clv__launch_kernel(list, "layer_norm", wide ? "layer_norm_rows_backward" : "layer_norm_backward");
     clv__arg_out(list, launch, B_DX);
     for (int i = B_DY; i <= B_RSTD; i++) clv__arg_in(list, launch, i);
     clv__arg_i32(list, launch, s.rows);
     if (wide) clv__arg_i32(list, launch, rows);
     CLV__ARGS_I32(list, launch, s.D, clv__has_in(io, B_WEIGHT));
-    if (wide) clv__launch_chunks(launch, clv__ceil_div(s.rows, rows));
-    else clv__launch_items(launch, s.rows);
+    if (wide)
+        clv__launch_chunks(launch, clv__ceil_div(s.rows, rows));
+    else
+        clv__launch_items(launch, s.rows);
 
     size_t bytes = (size_t)(blocks * 2 * s.D) * sizeof(float), parts = clv__launch_workspace(list, bytes);
     bool columns = wide && s.D >= 16;
@@ -129,8 +135,10 @@ static void backward(clv__launches *list, const clv__op_io *io, bool wide) {
     clv__arg_in(list, launch, B_MEAN);
     clv__arg_in(list, launch, B_RSTD);
     CLV__ARGS_I32(list, launch, s.rows, BLOCK, s.D);
-    if (columns) clv__launch_chunks(launch, blocks * clv__ceil_div(s.D, 16));
-    else clv__launch_items(launch, blocks * s.D);
+    if (columns)
+        clv__launch_chunks(launch, blocks * clv__ceil_div(s.D, 16));
+    else
+        clv__launch_items(launch, blocks * s.D);
 
     launch = clv__launch_kernel(list, "layer_norm", "layer_norm_join");
     clv__arg_out(list, launch, B_DWEIGHT);
@@ -265,7 +273,8 @@ static bool backward_sample(int i, clv__sample *out) {
     out->in[B_WEIGHT] = weight;
     out->fill[B_WEIGHT] = (clv__fill){CLV__FILL_UNIFORM, 0.5, 1.5};
     out->in[B_MEAN] = out->in[B_RSTD] = clv__f32(rows_shape(&x.shape));
-    out->fill[B_MEAN] = out->fill[B_RSTD] = (clv__fill){CLV__FILL_UNIFORM, 0.5, 1.5}; // any values do for the formula
+    out->fill[B_MEAN] = out->fill[B_RSTD] =
+        (clv__fill){CLV__FILL_UNIFORM, 0.5, 1.5}; // any values do for the formula
     return true;
 }
 
@@ -284,10 +293,11 @@ const clv__op clv__op_layer_norm_backward = {
 
 static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     if (!dy[Y]) return; // mean and rstd are the gradient's own
-    clv_tensor *made = clv__node_add(&clv__op_layer_norm_backward, clv__node_attrs(node),
-                                     (clv_tensor *[]){dy[Y], clv__node_in(node, X), clv__node_in(node, WEIGHT),
-                                                      clv__node_out(node, MEAN), clv__node_out(node, RSTD)},
-                                     5, 1u << B_WEIGHT);
+    clv_tensor *made =
+        clv__node_add(&clv__op_layer_norm_backward, clv__node_attrs(node),
+                      (clv_tensor *[]){dy[Y], clv__node_in(node, X), clv__node_in(node, WEIGHT),
+                                       clv__node_out(node, MEAN), clv__node_out(node, RSTD)},
+                      5, 1u << B_WEIGHT);
     for (int i = 0; i < 3; i++)
         if (clv__wants_grad(node, i)) dx[i] = clv__sibling(made, i);
 }

@@ -8,12 +8,18 @@
 enum { CHUNK = 4096 };
 
 clv__long_walk clv__long_middle(int64_t outer, int64_t D, int64_t inner) {
-    return (clv__long_walk){.rows = outer * inner, .count = D, .inner = inner, .major = D * inner, .minor = 1,
-                            .length = D, .near = inner};
+    return (clv__long_walk){.rows = outer * inner,
+                            .count = D,
+                            .inner = inner,
+                            .major = D * inner,
+                            .minor = 1,
+                            .length = D,
+                            .near = inner};
 }
 
 clv__long_walk clv__long_channels(int64_t N, int64_t C, int64_t S) {
-    return (clv__long_walk){.rows = C, .count = N * S, .inner = C, .minor = S, .length = S, .far = C * S, .near = 1};
+    return (clv__long_walk){
+        .rows = C, .count = N * S, .inner = C, .minor = S, .length = S, .far = C * S, .near = 1};
 }
 
 static clv__long_rows new_rows(clv__launches *list, int64_t elements) {
@@ -23,8 +29,8 @@ static clv__long_rows new_rows(clv__launches *list, int64_t elements) {
 
 static void walk_args(clv__launches *list, clv__launch *launch, const clv__long_walk *w) {
     int64_t chunks = clv__ceil_div(w->count, CHUNK);
-    CLV__ARGS_I32(list, launch, w->rows * chunks, w->count, CHUNK, chunks, w->inner, w->major, w->minor, w->length,
-                  w->far, w->near);
+    CLV__ARGS_I32(list, launch, w->rows * chunks, w->count, CHUNK, chunks, w->inner, w->major, w->minor,
+                  w->length, w->far, w->near);
     clv__launch_items(launch, w->rows * chunks);
 }
 

@@ -47,9 +47,12 @@ static bool sample(int i, clv__sample *out) {
         int64_t x[4];
         float fill;
     } cases[] = {
-        {"5x5", 2, {5, 5}, -2.5f},         {"wider than high", 3, {3, 4, 7}, 0},
-        {"higher than wide", 2, {9, 4}, 1}, {"heads", 4, {2, 3, 17, 17}, -1e30f},
-        {"one", 2, {1, 1}, 3},             {"none", 3, {0, 4, 4}, 0},
+        {"5x5", 2, {5, 5}, -2.5f},
+        {"wider than high", 3, {3, 4, 7}, 0},
+        {"higher than wide", 2, {9, 4}, 1},
+        {"heads", 4, {2, 3, 17, 17}, -1e30f},
+        {"one", 2, {1, 1}, 3},
+        {"none", 3, {0, 4, 4}, 0},
     };
     if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
     snprintf(out->label, sizeof out->label, "%s", cases[i].label);

@@ -295,8 +295,8 @@ static void backward_columns(clv__launches *list, const clv__op_io *io) {
 
 static bool planes_support(const clv_device_info *device, const clv__op_io *io) {
     norm_sizes s = sizes_of(&io->in[0].shape);
-    return clv__cpu_class(device) && s.S >= 16 && s.N * s.C > 0 &&
-           clv__loops_fit(device, 2 * s.N) && clv__loops_fit(device, s.S / 16 * 2 + 64);
+    return clv__cpu_class(device) && s.S >= 16 && s.N * s.C > 0 && clv__loops_fit(device, 2 * s.N) &&
+           clv__loops_fit(device, s.S / 16 * 2 + 64);
 }
 
 static bool columns_support(const clv_device_info *device, const clv__op_io *io) {

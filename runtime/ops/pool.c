@@ -85,10 +85,11 @@ static clv_status output_shape(const pool_attrs *a, bool dilates, const clv_shap
         if (most[i] < k) most[i] = k;
     }
     if (most[0] * (most[1] + 1) > MOST_TURNS / 2) {
-        CLV_FAIL(error, CLV_E_VALUE,
-                 "windows of %d x %d with stride %d x %d and dilation %d x %d are too large to pool; reduce whole "
-                 "images by clv_mean and clv_max",
-                 a->kernel[0], a->kernel[1], a->stride[0], a->stride[1], a->dilation[0], a->dilation[1]);
+        CLV_FAIL(
+            error, CLV_E_VALUE,
+            "windows of %d x %d with stride %d x %d and dilation %d x %d are too large to pool; reduce whole "
+            "images by clv_mean and clv_max",
+            a->kernel[0], a->kernel[1], a->stride[0], a->stride[1], a->dilation[0], a->dilation[1]);
     }
     return CLV_OK;
 }
@@ -286,7 +287,8 @@ static bool rows_support(const clv_device_info *device, const clv__op_io *io) {
 static bool planes_support(const clv_device_info *device, const clv__op_io *io) {
     pool_sizes s = backward_sizes(io);
     return clv__cpu_class(device) &&
-           clv__loops_fit(device, clv__rows_for(s.W * s.H) * (s.H * s.W + s.OH * (s.OW * window_turns(&s) + 1)));
+           clv__loops_fit(device,
+                          clv__rows_for(s.W * s.H) * (s.H * s.W + s.OH * (s.OW * window_turns(&s) + 1)));
 }
 
 static double wide_rank(const clv_device_info *device, const clv__op_io *io) {

@@ -33,7 +33,8 @@ static void find_lives(clv_plan *plan) {
     for (int at = 0; at < (int)plan->n_nodes; at++) {
         const clv__plan_node *node = &plan->nodes[at];
         // nodes are visited in order, so chains of views stay one step long
-        if (node->work == CLV__COMPUTE && node->node->io.op->view) plan->values[node->out[0]].root = root_of(plan, node->in[0]);
+        if (node->work == CLV__COMPUTE && node->node->io.op->view)
+            plan->values[node->out[0]].root = root_of(plan, node->in[0]);
         for (int i = 0; i < CLV__MAX_IN + CLV__MAX_OUT; i++) {
             int value = i < CLV__MAX_IN ? node->in[i] : node->out[i - CLV__MAX_IN];
             if (value < 0) continue;
@@ -55,7 +56,8 @@ static void find_segments(clv_plan *plan) {
             root->segment = CLV__IN_SESSION;
         } else if (root->tensor->kind == CLV__INPUT) {
             root->segment = CLV__IN_INPUTS;
-        } else if ((value->tensor->category == CLV_GRADIENTS && !value->copy) || root->segment == CLV__IN_GRADIENTS) {
+        } else if ((value->tensor->category == CLV_GRADIENTS && !value->copy) ||
+                   root->segment == CLV__IN_GRADIENTS) {
             root->segment = CLV__IN_GRADIENTS;
         } else if (fetched || root->segment == CLV__IN_OUTPUTS) {
             root->segment = CLV__IN_OUTPUTS;
@@ -82,15 +84,21 @@ static bool dies_alone(const clv_plan *plan, int at, int i, size_t bytes) {
 static void share_in_place(clv_plan *plan) {
     for (int at = 0; at < (int)plan->n_nodes; at++) {
         const clv__plan_node *node = &plan->nodes[at];
-        if (node->work != CLV__COMPUTE || plan->places[node->place].device->info.type == CLV_DEVICE_HOST) continue;
+        if (node->work != CLV__COMPUTE || plan->places[node->place].device->info.type == CLV_DEVICE_HOST)
+            continue;
         uint32_t allowed = node->node->io.op->inplace;
         int out = node->out[0];
-        if (!allowed || out < 0 || root_of(plan, out) != out || plan->values[out].segment != CLV__IN_ACTIVATIONS) continue;
+        if (!allowed || out < 0 || root_of(plan, out) != out ||
+            plan->values[out].segment != CLV__IN_ACTIVATIONS)
+            continue;
         for (int i = 0; i < CLV__MAX_IN; i++) {
-            if (!(allowed & (1u << i)) || node->in[i] < 0 || !dies_alone(plan, at, i, plan->values[out].bytes)) continue;
+            if (!(allowed & (1u << i)) || node->in[i] < 0 ||
+                !dies_alone(plan, at, i, plan->values[out].bytes))
+                continue;
             int in = root_of(plan, node->in[i]);
             // everything that is the output's memory (itself and views of it) moves over to the input's
-            if (plan->values[in].last < plan->values[out].last) plan->values[in].last = plan->values[out].last;
+            if (plan->values[in].last < plan->values[out].last)
+                plan->values[in].last = plan->values[out].last;
             for (size_t v = 0; v < plan->n_values; v++) {
                 if (plan->values[v].root == out) plan->values[v].root = in;
             }
@@ -159,8 +167,12 @@ static clv_status lay_out(clv_plan *plan, int place_index, clv__segment segment,
     int n = 0;
     for (size_t i = 0; i < plan->n_values; i++) {
         const clv__value *value = &plan->values[i];
-        if (value->place != place_index || value->root != (int)i || value->segment != segment || value->bytes == 0) continue;
-        blocks[n++] = (block){.id = (int)i, .bytes = clv__size_align(value->bytes, alignment), .first = value->first,
+        if (value->place != place_index || value->root != (int)i || value->segment != segment ||
+            value->bytes == 0)
+            continue;
+        blocks[n++] = (block){.id = (int)i,
+                              .bytes = clv__size_align(value->bytes, alignment),
+                              .first = value->first,
                               .last = value->last};
     }
     place(blocks, n, placed, layout);
@@ -172,7 +184,8 @@ done:
 }
 
 /** Offsets one after another, for values that all live through the step. */
-static size_t line_up(clv_plan *plan, const clv__place *place, const int *values, int n, clv__segment segment) {
+static size_t line_up(clv_plan *plan, const clv__place *place, const int *values, int n,
+                      clv__segment segment) {
     size_t bytes = 0;
     for (int i = 0; i < n; i++) {
         clv__value *value = &plan->values[root_of(plan, values[i])];

@@ -9,7 +9,8 @@
 static bool matches(const char *glob, const char *layer) {
     if (fnmatch(glob, layer, 0) == 0) return true;
     size_t n = strlen(glob); // `features.*` covers what lies in `features`, and `features` itself
-    return n >= 2 && strcmp(glob + n - 2, ".*") == 0 && strlen(layer) == n - 2 && memcmp(glob, layer, n - 2) == 0;
+    return n >= 2 && strcmp(glob + n - 2, ".*") == 0 && strlen(layer) == n - 2 &&
+           memcmp(glob, layer, n - 2) == 0;
 }
 
 int clv__patterns_place(const clv__patterns *patterns, const char *layer) {
@@ -31,7 +32,8 @@ static clv_status place_of(clv_plan *plan, clv_device *device, int *out) {
         if (plan->places[*out].device == device) return CLV_OK;
     }
     if (!device->info.usable) {
-        CLV_FAIL(clv__plan_error(plan), CLV_E_UNSUPPORTED, "device %s cannot be used: %s", device->info.name, device->info.reason);
+        CLV_FAIL(clv__plan_error(plan), CLV_E_UNSUPPORTED, "device %s cannot be used: %s", device->info.name,
+                 device->info.reason);
     }
     clv__place *moved = realloc(plan->places, ((size_t)plan->n_places + 1) * sizeof *moved);
     if (!moved) CLV_FAIL(clv__plan_error(plan), CLV_E_HOST_MEMORY, "no host memory for the plan");
@@ -88,7 +90,8 @@ static clv_status parse(clv_plan *plan, const clv_plan_config *config, clv__patt
         if (*item) status = parse_one(plan, item, out);
     }
     if (status == CLV_OK && out->n == 0)
-        status = clv__error_set(clv__plan_error(plan), CLV_E_VALUE, "placement '%s' names no layer", config->place);
+        status = clv__error_set(clv__plan_error(plan), CLV_E_VALUE, "placement '%s' names no layer",
+                                config->place);
     if (status != CLV_OK) clv__patterns_reset(out);
     free(text);
     return status;
@@ -109,22 +112,26 @@ clv_status clv__patterns_check(clv__patterns *patterns, const clv_plan *plan, co
     const char *last = "";
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const clv__node *node = graph->nodes[i];
-        for (size_t k = 0; k < patterns->n; k++) patterns->items[k].matched |= *node->layer && matches(patterns->items[k].glob, node->layer);
+        for (size_t k = 0; k < patterns->n; k++)
+            patterns->items[k].matched |= *node->layer && matches(patterns->items[k].glob, node->layer);
         if (!needed[i] || node->phase != CLV__FORWARD || node->place_hint) continue;
         if (clv__patterns_place(patterns, node->layer) >= 0) continue;
         bool owns = false;
-        for (int in = 0; in < node->io.n_in; in++) owns |= node->in[in] && node->in[in]->kind == CLV__PERSISTENT;
+        for (int in = 0; in < node->io.n_in; in++)
+            owns |= node->in[in] && node->in[in]->kind == CLV__PERSISTENT;
         if (!owns || strcmp(last, node->layer) == 0 || used >= sizeof uncovered) continue;
         int n = snprintf(uncovered + used, sizeof uncovered - used, "%s'%s'", used ? ", " : "", node->layer);
         if (n > 0) used += (size_t)n;
         last = node->layer;
     }
     if (used) {
-        CLV_FAIL(clv__plan_error(plan), CLV_E_VALUE, "placement: no pattern covers %s; add one, or `*=device` first for all others", uncovered);
+        CLV_FAIL(clv__plan_error(plan), CLV_E_VALUE,
+                 "placement: no pattern covers %s; add one, or `*=device` first for all others", uncovered);
     }
     for (size_t k = 0; k < patterns->n; k++) {
         if (!patterns->items[k].matched && strcmp(patterns->items[k].glob, "*") != 0) {
-            CLV_FAIL(clv__plan_error(plan), CLV_E_NOT_FOUND, "placement: no layer matches '%s'", patterns->items[k].glob);
+            CLV_FAIL(clv__plan_error(plan), CLV_E_NOT_FOUND, "placement: no layer matches '%s'",
+                     patterns->items[k].glob);
         }
     }
     return CLV_OK;

@@ -19,11 +19,12 @@ typedef struct placing {
     clv_plan *plan;
     const clv__patterns *patterns;
     bool strict;
-    bool *needed;     // by node id
-    int *node_place;  // by node id
-    int *made_at;     // place where a tensor is made or kept, by tensor id; -1: not yet, or fed wherever it is used
-    bool *wanted;     // by tensor id * n_places + place: used there
-    int *on_its_way;  // the same: transfer that was sent there, plus one
+    bool *needed;    // by node id
+    int *node_place; // by node id
+    // place where a tensor is made or kept, by tensor id; -1: not yet, or fed wherever it is used
+    int *made_at;
+    bool *wanted;    // by tensor id * n_places + place: used there
+    int *on_its_way; // the same: transfer that was sent there, plus one
 } placing;
 
 static clv_status out_of_memory(const clv_plan *plan) {
@@ -61,7 +62,8 @@ static int follow_inputs(const placing *p, const clv__node *node) {
     for (int pass = 0; pass < 2; pass++) { // values before parameters
         for (int i = 0; i < node->io.n_in; i++) {
             const clv_tensor *in = node->in[i];
-            if (in && in->kind == (pass ? CLV__PERSISTENT : CLV__VALUE) && p->made_at[in->id] >= 0) return p->made_at[in->id];
+            if (in && in->kind == (pass ? CLV__PERSISTENT : CLV__VALUE) && p->made_at[in->id] >= 0)
+                return p->made_at[in->id];
         }
     }
     return 0;
@@ -81,7 +83,8 @@ static int choose_place(const placing *p, const clv__node *node) {
     if (node->phase == CLV__BACKWARD && node->of) return p->node_place[node->of->id];
     if (node->phase == CLV__UPDATE || node->phase == CLV__BACKWARD) {
         for (int i = 0; i < node->io.n_in; i++) {
-            if (node->io.op->mutates & (1u << i) && p->made_at[node->in[i]->id] >= 0) return p->made_at[node->in[i]->id];
+            if (node->io.op->mutates & (1u << i) && p->made_at[node->in[i]->id] >= 0)
+                return p->made_at[node->in[i]->id];
         }
         return follow_inputs(p, node);
     }
@@ -112,15 +115,18 @@ static void assign(placing *p) {
 // ---- values, nodes, transfers ---------------------------------------------------------------------------------------------
 
 static clv_status add_value(clv_plan *plan, const clv_tensor *tensor, int place, bool copy, int *out) {
-    if (!clv__grow(&plan->values, &plan->values_room, plan->n_values + 1, sizeof *plan->values)) return out_of_memory(plan);
+    if (!clv__grow(&plan->values, &plan->values_room, plan->n_values + 1, sizeof *plan->values))
+        return out_of_memory(plan);
     plan->values[plan->n_values] = (clv__value){.tensor = tensor, .place = place, .copy = copy};
     if (out) *out = (int)plan->n_values;
     plan->n_values++;
     return CLV_OK;
 }
 
-static clv_status add_node(clv_plan *plan, clv__work work, const clv__node *node, int place, clv__plan_node **out) {
-    if (!clv__grow(&plan->nodes, &plan->nodes_room, plan->n_nodes + 1, sizeof *plan->nodes)) return out_of_memory(plan);
+static clv_status add_node(clv_plan *plan, clv__work work, const clv__node *node, int place,
+                           clv__plan_node **out) {
+    if (!clv__grow(&plan->nodes, &plan->nodes_room, plan->n_nodes + 1, sizeof *plan->nodes))
+        return out_of_memory(plan);
     clv__plan_node *at = &plan->nodes[plan->n_nodes++];
     *at = (clv__plan_node){.work = work, .node = node, .place = place, .transfer = -1};
     for (int i = 0; i < CLV__MAX_IN; i++) at->in[i] = -1;
@@ -133,7 +139,8 @@ static clv_status add_node(clv_plan *plan, clv__work work, const clv__node *node
 static clv_status send_to(placing *p, const clv_tensor *tensor, int place) {
     clv_plan *plan = p->plan;
     int from = clv__value_at(plan, tensor, p->made_at[tensor->id]);
-    if (!clv__grow(&plan->transfers, &plan->transfers_room, plan->n_transfers + 1, sizeof *plan->transfers)) return out_of_memory(plan);
+    if (!clv__grow(&plan->transfers, &plan->transfers_room, plan->n_transfers + 1, sizeof *plan->transfers))
+        return out_of_memory(plan);
     int number = (int)plan->n_transfers++;
     plan->transfers[number] = (clv__transfer){.from = from, .to = -1, .bytes = clv_tensor_bytes(tensor)};
     p->on_its_way[tensor->id * plan->n_places + place] = number + 1;
@@ -146,13 +153,16 @@ static clv_status send_to(placing *p, const clv_tensor *tensor, int place) {
 
 /** Strict mode: data may cross only where clv_to says so. Weights of a layer that the builder put somewhere go with it, and
  *  gradients cross back where the data crossed. */
-static clv_status check_crossing(const placing *p, const clv_tensor *tensor, const clv__node *node, int place) {
+static clv_status check_crossing(const placing *p, const clv_tensor *tensor, const clv__node *node,
+                                 int place) {
     if (!p->strict || node->phase != CLV__FORWARD || node->io.op->moves) return CLV_OK;
     if (tensor->kind == CLV__PERSISTENT && node->place_hint) return CLV_OK;
     const clv_plan *plan = p->plan;
-    const char *here = plan->places[p->made_at[tensor->id]].device->info.name, *there = plan->places[place].device->info.name;
+    const char *here = plan->places[p->made_at[tensor->id]].device->info.name,
+               *there = plan->places[place].device->info.name;
     CLV_FAIL(clv__plan_error(plan), CLV_E_MISMATCH,
-             "%s '%s' is computed on %s, and its input '%s' is on %s: move it with clv_to(x, \"%s\"), put both on one device, or "
+             "%s '%s' is computed on %s, and its input '%s' is on %s: move it with clv_to(x, \"%s\"), put "
+             "both on one device, or "
              "allow implicit transfers",
              node->io.op->name, node->layer, there, tensor->name, here, there);
 }
@@ -216,7 +226,8 @@ static clv_status write_down(placing *p) {
         clv__plan_node *at;
         CLV_TRY(add_node(plan, CLV__COMPUTE, node, place, &at));
         for (int i = 0; i < node->io.n_in; i++) at->in[i] = clv__value_at(plan, node->in[i], place);
-        for (int i = 0; i < node->io.n_out; i++) CLV_TRY(add_value(plan, node->out[i], place, false, &at->out[i]));
+        for (int i = 0; i < node->io.n_out; i++)
+            CLV_TRY(add_value(plan, node->out[i], place, false, &at->out[i]));
         for (int i = 0; i < node->io.n_out; i++) CLV_TRY(send_where_wanted(p, node->out[i]));
     }
     return CLV_OK;
@@ -261,11 +272,13 @@ clv_status clv__plan_place(clv_plan *plan, const clv_plan_config *config) {
         clv__place *at = &plan->places[place];
         status = collect(plan, place, CLV__INPUT, &at->inputs, &at->n_inputs);
         if (status == CLV_OK) status = collect(plan, place, CLV__VALUE, &at->outputs, &at->n_outputs);
-        if (status == CLV_OK) status = collect(plan, place, CLV__PERSISTENT, &at->persistents, &at->n_persistents);
+        if (status == CLV_OK)
+            status = collect(plan, place, CLV__PERSISTENT, &at->persistents, &at->n_persistents);
     }
     if (status == CLV_OK && plan->n_nodes == 0) {
-        status = clv__error_set(clv__plan_error(plan), CLV_E_VALUE,
-                                "the graph has no outputs and updates nothing: mark a result with clv_output");
+        status =
+            clv__error_set(clv__plan_error(plan), CLV_E_VALUE,
+                           "the graph has no outputs and updates nothing: mark a result with clv_output");
     }
 done:
     clv__patterns_reset(&patterns);

@@ -108,7 +108,8 @@ clv_plan_memory clv_plans_memory_on(clv_plan *const *plans, int n, clv_device *d
         if (!place) continue;
         for (int i = 0; i < place->n_persistents; i++) {
             const clv_tensor *tensor = plans[p]->values[place->persistents[i]].tensor;
-            if (!counted(plans, p, device, tensor->name)) memory.category[tensor->category] += clv_tensor_bytes(tensor);
+            if (!counted(plans, p, device, tensor->name))
+                memory.category[tensor->category] += clv_tensor_bytes(tensor);
         }
         at_least(&memory.category[CLV_GRADIENTS], place->gradients.bytes);
         at_least(&memory.category[CLV_ACTIVATIONS], place->activations.bytes);
@@ -171,7 +172,10 @@ clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
     clv_plan_node out = {
         .layer = carried ? carried->layer : node->layer,
         .op = carried ? works[at->work] : node->io.op->name,
-        .variant = carried ? "transfer" : node->io.op->view ? "view" : at->variant ? at->variant->name : "reference",
+        .variant = carried             ? "transfer"
+                   : node->io.op->view ? "view"
+                   : at->variant       ? at->variant->name
+                                       : "reference",
         .phase = phases[node ? node->phase : CLV__FORWARD],
         .device = plan->places[at->place].device,
         .bytes = at->launches.workspace_bytes,
@@ -204,6 +208,8 @@ clv_plan_transfer clv_plan_transfer_get(const clv_plan *plan, int index) {
     if (index < 0 || index >= clv_plan_transfer_count(plan)) return (clv_plan_transfer){0};
     const clv__transfer *transfer = &plan->transfers[index];
     const clv__value *from = &plan->values[transfer->from], *to = &plan->values[transfer->to];
-    return (clv_plan_transfer){.from = plan->places[from->place].device, .to = plan->places[to->place].device,
-                               .tensor = from->tensor->name, .bytes = transfer->bytes};
+    return (clv_plan_transfer){.from = plan->places[from->place].device,
+                               .to = plan->places[to->place].device,
+                               .tensor = from->tensor->name,
+                               .bytes = transfer->bytes};
 }

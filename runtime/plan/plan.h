@@ -13,10 +13,10 @@
 
 /** Where the bytes of a value are. */
 typedef enum clv__segment {
-    CLV__NOWHERE,     // not needed by this plan
-    CLV__IN_SESSION,  // a persistent tensor's own allocation
-    CLV__IN_INPUTS,   // the io buffer's two input slots, `offset` into a slot
-    CLV__IN_OUTPUTS,  // the io buffer's outputs
+    CLV__NOWHERE,    // not needed by this plan
+    CLV__IN_SESSION, // a persistent tensor's own allocation
+    CLV__IN_INPUTS,  // the io buffer's two input slots, `offset` into a slot
+    CLV__IN_OUTPUTS, // the io buffer's outputs
     CLV__IN_GRADIENTS,
     CLV__IN_ACTIVATIONS
 } clv__segment;
@@ -25,23 +25,24 @@ typedef enum clv__segment {
 typedef struct clv__value {
     const clv_tensor *tensor;
     int place;
-    bool copy;          // received from another place
+    bool copy; // received from another place
     clv__segment segment;
-    int root;           // value whose memory this one is (views, in place); itself if it has memory of its own
-    size_t offset;      // in the segment; of the root
-    size_t bytes;       // without alignment
-    int first, last;    // of a root: positions of the nodes between which it lives
+    int root;        // value whose memory this one is (views, in place); itself if it has memory of its own
+    size_t offset;   // in the segment; of the root
+    size_t bytes;    // without alignment
+    int first, last; // of a root: positions of the nodes between which it lives
 } clv__value;
 
 typedef enum clv__work { CLV__COMPUTE, CLV__SEND, CLV__RECEIVE } clv__work;
 
 typedef struct clv__plan_node {
     clv__work work;
-    const clv__node *node;       // COMPUTE: the graph's node; else the one whose result is carried, NULL if none made it
+    // COMPUTE: the graph's node; else the one whose result is carried, NULL if none made it
+    const clv__node *node;
     int place;
     int in[CLV__MAX_IN], out[CLV__MAX_OUT]; // values, -1: not there. SEND: in[0]; RECEIVE: out[0]
-    int transfer;                // SEND, RECEIVE
-    const clv__variant *variant; // COMPUTE; NULL: the reference (host device), or a view
+    int transfer;                           // SEND, RECEIVE
+    const clv__variant *variant;            // COMPUTE; NULL: the reference (host device), or a view
     clv__launches launches;
 } clv__plan_node;
 
@@ -100,9 +101,15 @@ bool clv__quarantined(const clv_device *device, const clv__op *op, const char *v
 /** The value of a tensor at a place, -1 if it is not there. */
 int clv__value_at(const clv_plan *plan, const clv_tensor *tensor, int place);
 
-static inline clv__error *clv__plan_error(const clv_plan *plan) { return clv__runtime_error_of(plan->graph->runtime); }
-static inline size_t clv__io_bytes(const clv__place *place) { return 2 * place->input_bytes + place->output_bytes; }
-static inline size_t clv__staging_bytes(const clv__place *place) { return 2 * (place->input_bytes + place->staged_bytes); }
+static inline clv__error *clv__plan_error(const clv_plan *plan) {
+    return clv__runtime_error_of(plan->graph->runtime);
+}
+static inline size_t clv__io_bytes(const clv__place *place) {
+    return 2 * place->input_bytes + place->output_bytes;
+}
+static inline size_t clv__staging_bytes(const clv__place *place) {
+    return 2 * (place->input_bytes + place->staged_bytes);
+}
 /** Bytes of a layout's i-th chunk; 0 past the last. */
 size_t clv__layout_chunk(const clv__layout *layout, int i);
 /** The place of a device in a plan, NULL if it has no part in it. */

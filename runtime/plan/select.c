@@ -30,8 +30,9 @@ clv_status clv__quarantine_add(clv_device *device, const clv__op *op, const char
     q->next = device->quarantine;
     device->quarantine = q;
     pthread_mutex_unlock(&device->runtime->report_lock);
-    clv__log(device->runtime, CLV_LOG_WARNING, "%s: variant '%s' of %s is not used on this device any more: %s",
-             device->info.name, variant, op->name, why);
+    clv__log(device->runtime, CLV_LOG_WARNING,
+             "%s: variant '%s' of %s is not used on this device any more: %s", device->info.name, variant,
+             op->name, why);
     return CLV_OK;
 }
 
@@ -61,14 +62,16 @@ static const char *pinned(const char *pins, const char *op, size_t *length, bool
 
 clv_status clv_variants_check(clv_runtime *runtime, const char *variants) {
     clv__error *error = clv__runtime_error_of(runtime);
-    const char *pins = variants ? variants : getenv("CLEAVE_VARIANTS"), *where = variants ? "variants" : "CLEAVE_VARIANTS";
+    const char *pins = variants ? variants : getenv("CLEAVE_VARIANTS"),
+               *where = variants ? "variants" : "CLEAVE_VARIANTS";
     for (const char *at = pins; at && *at;) {
         const char *end = strchr(at, ',');
         size_t n = end ? (size_t)(end - at) : strlen(at);
         const char *equals = memchr(at, '=', n);
         char op_name[64] = "";
         if (!equals || (size_t)(equals - at) >= sizeof op_name) {
-            CLV_FAIL(error, CLV_E_VALUE, "%s '%.500s': '%.*s' is not of the form op=variant", where, pins, (int)n, at);
+            CLV_FAIL(error, CLV_E_VALUE, "%s '%.500s': '%.*s' is not of the form op=variant", where, pins,
+                     (int)n, at);
         }
         memcpy(op_name, at, (size_t)(equals - at));
         const char *wanted = equals + 1;
@@ -82,7 +85,8 @@ clv_status clv_variants_check(clv_runtime *runtime, const char *variants) {
                 known = strlen(v->name) == length && memcmp(v->name, wanted, length) == 0;
         }
         if (!known)
-            CLV_FAIL(error, CLV_E_VALUE, "%s '%.500s': %s has no variant '%.*s'", where, pins, op_name, (int)length, wanted);
+            CLV_FAIL(error, CLV_E_VALUE, "%s '%.500s': %s has no variant '%.*s'", where, pins, op_name,
+                     (int)length, wanted);
         at = end ? end + 1 : NULL;
     }
     return CLV_OK;
@@ -90,7 +94,8 @@ clv_status clv_variants_check(clv_runtime *runtime, const char *variants) {
 
 // ---- choosing ------------------------------------------------------------------------------------------------------
 
-static clv_status choose(const clv_plan *plan, clv_device *device, const clv__node *node, const clv__variant **out) {
+static clv_status choose(const clv_plan *plan, clv_device *device, const clv__node *node,
+                         const clv__variant **out) {
     const clv_device_info *info = &device->info;
     const clv__op *op = node->io.op;
     size_t length = 0;
@@ -107,8 +112,8 @@ static clv_status choose(const clv_plan *plan, clv_device *device, const clv__no
             }
             if (by_name) {
                 CLV_FAIL(clv__plan_error(plan), CLV_E_UNSUPPORTED,
-                         "%s '%s': the pinned variant '%s' cannot run on %s with these shapes", op->name, node->layer,
-                         v->name, info->name);
+                         "%s '%s': the pinned variant '%s' cannot run on %s with these shapes", op->name,
+                         node->layer, v->name, info->name);
             }
         }
         if (!fits || clv__quarantined(device, op, v->name)) continue;
@@ -119,7 +124,8 @@ static clv_status choose(const clv_plan *plan, clv_device *device, const clv__no
         }
     }
     if (!best) {
-        CLV_FAIL(clv__plan_error(plan), CLV_E_UNSUPPORTED, "%s '%s': no variant runs on %s", op->name, node->layer, info->name);
+        CLV_FAIL(clv__plan_error(plan), CLV_E_UNSUPPORTED, "%s '%s': no variant runs on %s", op->name,
+                 node->layer, info->name);
     }
     *out = best;
     return CLV_OK;
@@ -156,8 +162,8 @@ clv_status clv__plan_select(clv_plan *plan) {
         if (at->launches.failed) {
             bool memory = at->launches.out_of_memory;
             CLV_FAIL(clv__plan_error(plan), memory ? CLV_E_HOST_MEMORY : CLV_E_UNSUPPORTED,
-                     "%s '%s': variant '%s' could not write down its launches: %s", node->io.op->name, node->layer,
-                     at->variant ? at->variant->name : "reference",
+                     "%s '%s': variant '%s' could not write down its launches: %s", node->io.op->name,
+                     node->layer, at->variant ? at->variant->name : "reference",
                      memory ? "no host memory" : "a size is past int, or there are too many arguments");
         }
     }

@@ -35,8 +35,9 @@ char *clv_shape_text(const clv_shape *shape, char *text, size_t bytes) {
     if (bytes == 0) return text;
     text[0] = 0;
     for (int i = 0; i <= shape->rank && used < bytes; i++) {
-        int n = i == shape->rank ? snprintf(text + used, bytes - used, i ? "]" : "[]")
-                                 : snprintf(text + used, bytes - used, "%c%lld", i ? ',' : '[', (long long)shape->dims[i]);
+        int n = i == shape->rank
+                    ? snprintf(text + used, bytes - used, i ? "]" : "[]")
+                    : snprintf(text + used, bytes - used, "%c%lld", i ? ',' : '[', (long long)shape->dims[i]);
         if (n < 0) break;
         used += (size_t)n;
     }

@@ -7,25 +7,25 @@
 #include <string.h>
 
 /** A setting that decides the bits of what follows: WHOLE or REAL, its key, its value. */
-#define SETTINGS(WHOLE, REAL)                                                                                        \
-    WHOLE("batch", config->batch)                                                                                    \
-    WHOLE("samples", clv_dataset_count(config->train))                                                               \
-    WHOLE("shuffle", !config->no_shuffle)                                                                            \
-    WHOLE("seed", (int64_t)config->seed)                                                                             \
-    WHOLE("optimizer.kind", config->optimizer.kind)                                                                  \
-    REAL("lr", config->lr)                                                                                           \
-    WHOLE("schedule.kind", config->schedule.kind)                                                                    \
-    WHOLE("schedule.per_step", config->schedule.per_step)                                                            \
-    WHOLE("schedule.period", config->schedule.period)                                                                \
-    REAL("schedule.gamma", config->schedule.gamma)                                                                   \
-    REAL("schedule.min_lr", config->schedule.min_lr)                                                                 \
-    REAL("optimizer.momentum", config->optimizer.momentum)                                                           \
-    REAL("optimizer.dampening", config->optimizer.dampening)                                                         \
-    WHOLE("optimizer.nesterov", config->optimizer.nesterov)                                                          \
-    REAL("optimizer.weight_decay", config->optimizer.weight_decay)                                                   \
-    REAL("optimizer.beta1", config->optimizer.beta1)                                                                 \
-    REAL("optimizer.beta2", config->optimizer.beta2)                                                                 \
-    REAL("optimizer.eps", config->optimizer.eps)                                                                     \
+#define SETTINGS(WHOLE, REAL)                                                                                \
+    WHOLE("batch", config->batch)                                                                            \
+    WHOLE("samples", clv_dataset_count(config->train))                                                       \
+    WHOLE("shuffle", !config->no_shuffle)                                                                    \
+    WHOLE("seed", (int64_t)config->seed)                                                                     \
+    WHOLE("optimizer.kind", config->optimizer.kind)                                                          \
+    REAL("lr", config->lr)                                                                                   \
+    WHOLE("schedule.kind", config->schedule.kind)                                                            \
+    WHOLE("schedule.per_step", config->schedule.per_step)                                                    \
+    WHOLE("schedule.period", config->schedule.period)                                                        \
+    REAL("schedule.gamma", config->schedule.gamma)                                                           \
+    REAL("schedule.min_lr", config->schedule.min_lr)                                                         \
+    REAL("optimizer.momentum", config->optimizer.momentum)                                                   \
+    REAL("optimizer.dampening", config->optimizer.dampening)                                                 \
+    WHOLE("optimizer.nesterov", config->optimizer.nesterov)                                                  \
+    REAL("optimizer.weight_decay", config->optimizer.weight_decay)                                           \
+    REAL("optimizer.beta1", config->optimizer.beta1)                                                         \
+    REAL("optimizer.beta2", config->optimizer.beta2)                                                         \
+    REAL("optimizer.eps", config->optimizer.eps)                                                             \
     REAL("optimizer.clip_norm", config->optimizer.clip_norm)
 
 static clv_status put_settings(const clv_train_config *config, clv_archive *archive) {
@@ -43,8 +43,10 @@ static clv_status same_whole(const clv_archive *archive, const char *path, const
     int64_t then;
     CLV_TRY(clv_archive_get_int(archive, key, &then));
     if (then != now)
-        CLV_FAIL(error, CLV_E_VALUE, "checkpoint '%s' was written with %s %" PRId64 ", now it is %" PRId64
-                 "; go on with the settings it was written with", path, key, then, now);
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "checkpoint '%s' was written with %s %" PRId64 ", now it is %" PRId64
+                 "; go on with the settings it was written with",
+                 path, key, then, now);
     return CLV_OK;
 }
 
@@ -53,16 +55,19 @@ static clv_status same_real(const clv_archive *archive, const char *path, const 
     double then;
     CLV_TRY(clv_archive_get_real(archive, key, &then));
     if (then != now)
-        CLV_FAIL(error, CLV_E_VALUE, "checkpoint '%s' was written with %s %g, now it is %g; go on with the settings it "
-                 "was written with", path, key, then, now);
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "checkpoint '%s' was written with %s %g, now it is %g; go on with the settings it "
+                 "was written with",
+                 path, key, then, now);
     return CLV_OK;
 }
 
-static clv_status compare_settings(const clv_train_config *config, const clv_archive *archive, clv__error *error) {
+static clv_status compare_settings(const clv_train_config *config, const clv_archive *archive,
+                                   clv__error *error) {
     const char *path = config->resume, *model = clv_archive_text(archive, "model");
     if (!model || strcmp(model, config->model->name))
-        CLV_FAIL(error, CLV_E_VALUE, "checkpoint '%s' is of model '%s', not of '%s'", path, model ? model : "",
-                 config->model->name);
+        CLV_FAIL(error, CLV_E_VALUE, "checkpoint '%s' is of model '%s', not of '%s'", path,
+                 model ? model : "", config->model->name);
 #define WHOLE(key, value) CLV_TRY(same_whole(archive, path, key, value, error));
 #define REAL(key, value) CLV_TRY(same_real(archive, path, key, value, error));
     SETTINGS(WHOLE, REAL)
@@ -84,7 +89,8 @@ static clv_status fill(const clv_train_config *config, clv_session *session, con
     return clv__state_put(session, CLV_OPTIMIZER, "optimizer.", archive);
 }
 
-clv_status clv__checkpoint_save(const clv_train_config *config, clv_session *session, const clv__position *position) {
+clv_status clv__checkpoint_save(const clv_train_config *config, clv_session *session,
+                                const clv__position *position) {
     clv_archive *archive = NULL;
     clv_status status = clv_archive_create(clv_session_runtime(session), &archive);
     if (status == CLV_OK) status = fill(config, session, position, archive);

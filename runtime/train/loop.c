@@ -25,8 +25,8 @@ typedef struct training {
     bool first_read;  // the first step of this process is done
     double epoch_seconds;
     int64_t saved_step; // the last step whose checkpoint is on disk
-    bool stop;        // a callback asked for it
-    bool diverged;    // a loss was not finite, and that was told
+    bool stop;          // a callback asked for it
+    bool diverged;      // a loss was not finite, and that was told
 } training;
 
 static double seconds_now(void) {
@@ -165,7 +165,8 @@ static clv_status save_gradients(training *loop) {
         clv_array *array;
         status = clv_archive_add(archive, clv_tensor_name(parameter), CLV_ARRAY_F32, &shape, &array);
         if (status == CLV_OK)
-            status = clv_run_fetch(step->run, loop->last_ticket, gradient, array->data, clv_tensor_bytes(gradient));
+            status = clv_run_fetch(step->run, loop->last_ticket, gradient, array->data,
+                                   clv_tensor_bytes(gradient));
     }
     if (status == CLV_OK) status = clv_safetensors_write(archive, loop->trainer->config.gradients);
     clv_archive_destroy(archive);
@@ -238,7 +239,8 @@ static clv_status train(training *loop) {
         if (!over && !done) return stop_here(loop);
         CLV_TRY(save_checkpoint(loop));
         clv_status status = end_epoch(loop, lr);
-        if (status == CLV_E_INTERRUPTED || (status == CLV_OK && interrupted(loop) && !done)) return stop_here(loop);
+        if (status == CLV_E_INTERRUPTED || (status == CLV_OK && interrupted(loop) && !done))
+            return stop_here(loop);
         CLV_TRY(status);
     }
     // Resumed at the very end: nothing is left to train, but the result is wanted.

@@ -45,21 +45,25 @@ static clv_status prepare(clv_predictor *predictor, const clv_predictor_config *
     CLV_TRY(build(predictor, config));
     predictor->part = clv__alloc(1, clv_tensor_bytes(predictor->x));
     predictor->out = clv__alloc(1, clv_tensor_bytes(predictor->logits));
-    if (!predictor->part || !predictor->out) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory for a batch of samples");
+    if (!predictor->part || !predictor->out)
+        CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory for a batch of samples");
     if (config->session) return CLV_OK;
     predictor->owns_session = true;
     CLV_TRY(clv_session_create(predictor->runtime, NULL, &predictor->session));
     return clv_session_reserve(predictor->session, &predictor->plan, 1);
 }
 
-clv_status clv_predictor_create(clv_runtime *runtime, const clv_predictor_config *config, clv_predictor **out) {
+clv_status clv_predictor_create(clv_runtime *runtime, const clv_predictor_config *config,
+                                clv_predictor **out) {
     *out = NULL;
     clv_predictor *predictor = clv__alloc(1, sizeof *predictor);
     if (!predictor) CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_HOST_MEMORY, "no memory for a predictor");
     *predictor = (clv_predictor){.runtime = runtime, .model = config->model, .session = config->session};
     clv_status status = prepare(predictor, config);
-    if (status == CLV_OK) *out = predictor;
-    else clv_predictor_destroy(predictor);
+    if (status == CLV_OK)
+        *out = predictor;
+    else
+        clv_predictor_destroy(predictor);
     return status;
 }
 
@@ -154,8 +158,8 @@ static clv_status count_waiting(evaluation *run) {
     return CLV_OK;
 }
 
-static clv_status evaluate(evaluation *run, int64_t total, bool (*progress)(void *, int64_t, int64_t), void *user,
-                           clv__error *error) {
+static clv_status evaluate(evaluation *run, int64_t total, bool (*progress)(void *, int64_t, int64_t),
+                           void *user, clv__error *error) {
     bool last = false;
     while (!last) {
         clv_batch batch;
@@ -180,12 +184,14 @@ static double seconds_now(void) {
 }
 
 clv_status clv_evaluate(clv_predictor *predictor, const clv_dataset *dataset,
-                        bool (*progress)(void *user, int64_t done, int64_t total), void *user, clv_metrics *out) {
+                        bool (*progress)(void *user, int64_t done, int64_t total), void *user,
+                        clv_metrics *out) {
     clv__error *error = clv__runtime_error_of(predictor->runtime);
     clv_shape sample = clv_dataset_sample_shape(dataset);
     if (clv_shape_numel(&sample) * predictor->batch != clv_tensor_numel(predictor->x)) {
         char text[96];
-        CLV_FAIL(error, CLV_E_SHAPE, "samples of shape %s do not fit model '%s', which wants [%lld,%lld,%lld]",
+        CLV_FAIL(error, CLV_E_SHAPE,
+                 "samples of shape %s do not fit model '%s', which wants [%lld,%lld,%lld]",
                  clv_shape_text(&sample, text, sizeof text), predictor->model->name,
                  (long long)predictor->model->input[0], (long long)predictor->model->input[1],
                  (long long)predictor->model->input[2]);

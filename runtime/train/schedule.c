@@ -13,7 +13,8 @@ double clv_schedule_lr(const clv_schedule *schedule, double lr, int64_t epoch, i
     case CLV_SCHEDULE_STEP:
         return lr * pow(schedule->gamma != 0 ? schedule->gamma : 0.1, (double)(t / schedule->period));
     case CLV_SCHEDULE_COSINE:
-        return schedule->min_lr + (lr - schedule->min_lr) * (1 + cos(pi * (double)t / (double)schedule->period)) / 2;
+        return schedule->min_lr +
+               (lr - schedule->min_lr) * (1 + cos(pi * (double)t / (double)schedule->period)) / 2;
     default: return lr;
     }
 }

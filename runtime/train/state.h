@@ -8,7 +8,8 @@
 #include "device/device.h"
 
 /** Add the session's tensors of a category to an archive, their names after the prefix. */
-clv_status clv__state_put(clv_session *session, clv_category category, const char *prefix, clv_archive *archive);
+clv_status clv__state_put(clv_session *session, clv_category category, const char *prefix,
+                          clv_archive *archive);
 /** The way back. Names, dtypes and shapes must agree; nothing is changed before they do. `path` is for sentences. */
 clv_status clv__state_take(clv_session *session, clv_category category, const char *prefix,
                            const clv_archive *archive, const char *path, clv__error *error);
@@ -22,7 +23,8 @@ typedef struct clv__position {
 } clv__position;
 
 /** A checkpoint: tensors, settings that must agree when going on, position. */
-clv_status clv__checkpoint_save(const clv_train_config *config, clv_session *session, const clv__position *position);
+clv_status clv__checkpoint_save(const clv_train_config *config, clv_session *session,
+                                const clv__position *position);
 clv_status clv__checkpoint_load(const clv_train_config *config, clv_runtime *runtime, clv_session *session,
                                 clv__position *position);
 

@@ -17,13 +17,14 @@ static clv_tensor *model_layers(clv_tensor *x, void *user) {
 static clv_tensor *logits_of(const clv_train_config *config, const double *shares, clv__step *step) {
     const clv_placement *placement = &config->placement;
     if (placement->n_replicas) {
-        return clv_data_parallel(step->x, placement->replicas, shares, placement->n_replicas, model_layers, (void *)config->model);
+        return clv_data_parallel(step->x, placement->replicas, shares, placement->n_replicas, model_layers,
+                                 (void *)config->model);
     }
     return model_layers(step->x, (void *)config->model);
 }
 
-clv_status clv__step_build(clv_runtime *runtime, const clv_train_config *config, const double *shares, int64_t batch,
-                           clv__step *step) {
+clv_status clv__step_build(clv_runtime *runtime, const clv_train_config *config, const double *shares,
+                           int64_t batch, clv__step *step) {
     step->batch = batch;
     CLV_TRY(clv_graph_create(runtime, &step->graph));
     clv_graph_set_training(step->graph, true);
@@ -68,7 +69,8 @@ static clv_status time_steps(const clv__step *step, double *seconds) {
     float hyper[CLV_HYPER_VALUES] = {0};
     double start = 0;
     size_t bytes = clv_tensor_bytes(step->x);
-    float *zeros = clv__alloc(1, bytes > clv_tensor_bytes(step->labels) ? bytes : clv_tensor_bytes(step->labels));
+    float *zeros =
+        clv__alloc(1, bytes > clv_tensor_bytes(step->labels) ? bytes : clv_tensor_bytes(step->labels));
     if (!zeros) return CLV_E_HOST_MEMORY;
     clv_status status = CLV_OK;
     for (int i = 0; i < WARM_STEPS + TIMED_STEPS && status == CLV_OK; i++) {
@@ -77,7 +79,8 @@ static clv_status time_steps(const clv__step *step, double *seconds) {
             start = seconds_now();
         }
         if (status == CLV_OK) status = clv_run_feed(step->run, step->x, zeros, bytes);
-        if (status == CLV_OK) status = clv_run_feed(step->run, step->labels, zeros, clv_tensor_bytes(step->labels));
+        if (status == CLV_OK)
+            status = clv_run_feed(step->run, step->labels, zeros, clv_tensor_bytes(step->labels));
         if (status == CLV_OK) status = clv_run_feed(step->run, step->hyper, hyper, sizeof hyper);
         if (status == CLV_OK) status = clv_run_step(step->run, NULL);
     }
@@ -88,8 +91,8 @@ static clv_status time_steps(const clv__step *step, double *seconds) {
 }
 
 /** Seconds of a step of `batch` samples on one device alone. */
-static clv_status time_replica(clv_runtime *runtime, const clv_train_config *config, const char *spec, int64_t batch,
-                               double *seconds) {
+static clv_status time_replica(clv_runtime *runtime, const clv_train_config *config, const char *spec,
+                               int64_t batch, double *seconds) {
     clv_train_config alone = *config;
     alone.placement = (clv_placement){0};
     alone.gradients = NULL;
@@ -111,7 +114,8 @@ clv_status clv__measure_shares(clv_runtime *runtime, const clv_train_config *con
     double sum = 0;
     for (int i = 0; i < n; i++) {
         double seconds;
-        CLV_TRY(time_replica(runtime, config, config->placement.replicas[i], (config->batch + n - 1) / n, &seconds));
+        CLV_TRY(time_replica(runtime, config, config->placement.replicas[i], (config->batch + n - 1) / n,
+                             &seconds));
         shares[i] = 1 / (seconds > 1e-9 ? seconds : 1e-9);
         sum += shares[i];
     }

@@ -8,7 +8,8 @@
 
 static clv_status check_config(const clv_trainer *trainer, clv__error *error) {
     const clv_train_config *config = &trainer->config;
-    if (!config->model || !config->train) CLV_FAIL(error, CLV_E_VALUE, "a trainer needs a model and a dataset");
+    if (!config->model || !config->train)
+        CLV_FAIL(error, CLV_E_VALUE, "a trainer needs a model and a dataset");
     if (config->batch < 1) CLV_FAIL(error, CLV_E_VALUE, "a batch of %" PRId64 " samples", config->batch);
     if (config->epochs < 1) CLV_FAIL(error, CLV_E_VALUE, "%" PRId64 " epochs", config->epochs);
     if (!(config->lr > 0)) CLV_FAIL(error, CLV_E_VALUE, "a learning rate of %g", config->lr);
@@ -18,9 +19,11 @@ static clv_status check_config(const clv_trainer *trainer, clv__error *error) {
     clv_shape sample = clv_dataset_sample_shape(config->train);
     if (clv_shape_numel(&sample) != model->input[0] * model->input[1] * model->input[2]) {
         char text[96];
-        CLV_FAIL(error, CLV_E_SHAPE, "samples of shape %s do not fit model '%s', which wants [%" PRId64 ",%" PRId64
-                 ",%" PRId64 "]", clv_shape_text(&sample, text, sizeof text), model->name, model->input[0],
-                 model->input[1], model->input[2]);
+        CLV_FAIL(error, CLV_E_SHAPE,
+                 "samples of shape %s do not fit model '%s', which wants [%" PRId64 ",%" PRId64 ",%" PRId64
+                 "]",
+                 clv_shape_text(&sample, text, sizeof text), model->name, model->input[0], model->input[1],
+                 model->input[2]);
     }
     if (clv_dataset_classes(config->train) > model->classes)
         CLV_FAIL(error, CLV_E_VALUE, "labels of %d classes do not fit model '%s', which has %" PRId64,
@@ -35,8 +38,8 @@ static clv_status check_placement(const clv_trainer *trainer, clv__error *error)
     if (placement->n_replicas < 0 || (placement->n_replicas && !placement->replicas))
         CLV_FAIL(error, CLV_E_VALUE, "%d replicas", placement->n_replicas);
     if (trainer->config.batch < placement->n_replicas)
-        CLV_FAIL(error, CLV_E_VALUE, "a batch of %" PRId64 " samples for %d replicas leaves some without any", trainer->config.batch,
-                 placement->n_replicas);
+        CLV_FAIL(error, CLV_E_VALUE, "a batch of %" PRId64 " samples for %d replicas leaves some without any",
+                 trainer->config.batch, placement->n_replicas);
     return CLV_OK;
 }
 
@@ -57,7 +60,8 @@ static clv_status choose_devices(clv_trainer *trainer) {
     if (first || !config->device) CLV_TRY(clv_device_find(trainer->runtime, first, &config->device));
     if (!placement->n_replicas) return CLV_OK;
     trainer->shares = clv__alloc((size_t)placement->n_replicas, sizeof *trainer->shares);
-    if (!trainer->shares) CLV_FAIL(clv__runtime_error_of(trainer->runtime), CLV_E_HOST_MEMORY, "no memory for a trainer");
+    if (!trainer->shares)
+        CLV_FAIL(clv__runtime_error_of(trainer->runtime), CLV_E_HOST_MEMORY, "no memory for a trainer");
     for (int i = 0; i < placement->n_replicas; i++)
         trainer->shares[i] = placement->shares ? placement->shares[i] : 1.0 / placement->n_replicas;
     if (placement->shares || !placement->measure_shares) return CLV_OK;
@@ -74,7 +78,8 @@ static clv_status build_predictor(clv_trainer *trainer) {
                                       .model = config->model,
                                       .variants = config->variants,
                                       .session = trainer->session};
-    for (predictor.batch = count < config->batch ? count : config->batch;; predictor.batch -= (predictor.batch + 15) / 16) {
+    for (predictor.batch = count < config->batch ? count : config->batch;;
+         predictor.batch -= (predictor.batch + 15) / 16) {
         CLV_TRY(clv_predictor_create(trainer->runtime, &predictor, &trainer->predictor));
         if (predictor.batch == 1 || all_memory(trainer) <= training) return CLV_OK;
         clv_predictor_destroy(trainer->predictor);
@@ -92,9 +97,11 @@ static clv_status build(clv_trainer *trainer) {
     if (!config->schedule.period && config->schedule.kind != CLV_SCHEDULE_CONSTANT)
         config->schedule.period = config->schedule.per_step ? trainer->steps : config->epochs;
     CLV_TRY(choose_devices(trainer));
-    CLV_TRY(clv_session_create(trainer->runtime, &(clv_session_config){.seed = config->seed}, &trainer->session));
+    CLV_TRY(
+        clv_session_create(trainer->runtime, &(clv_session_config){.seed = config->seed}, &trainer->session));
     if (count >= config->batch) {
-        CLV_TRY(clv__step_build(trainer->runtime, config, trainer->shares, config->batch, &trainer->step[CLV__FULL]));
+        CLV_TRY(clv__step_build(trainer->runtime, config, trainer->shares, config->batch,
+                                &trainer->step[CLV__FULL]));
     }
     // A training that ends before the first short batch needs no plan for it.
     if (rest && trainer->steps >= trainer->batches)
@@ -112,8 +119,10 @@ clv_status clv_trainer_create(clv_runtime *runtime, const clv_train_config *conf
     if (!config->batch) trainer->config.batch = 64;
     if (!config->epochs) trainer->config.epochs = 1;
     clv_status status = build(trainer);
-    if (status == CLV_OK) *out = trainer;
-    else clv_trainer_destroy(trainer);
+    if (status == CLV_OK)
+        *out = trainer;
+    else
+        clv_trainer_destroy(trainer);
     return status;
 }
 

@@ -33,8 +33,8 @@ struct clv_trainer {
 };
 
 /** The graph of a training step on some devices: model, loss, gradients, updates; and its plan. */
-clv_status clv__step_build(clv_runtime *runtime, const clv_train_config *config, const double *shares, int64_t batch,
-                           clv__step *step);
+clv_status clv__step_build(clv_runtime *runtime, const clv_train_config *config, const double *shares,
+                           int64_t batch, clv__step *step);
 void clv__step_destroy(clv__step *step);
 
 /** Time a few steps on each replica alone, with an equal part of the batch, and set shares in proportion to speed. Leaves no

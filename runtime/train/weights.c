@@ -6,8 +6,8 @@
 
 #include "train/names.h"
 
-
-clv_status clv__state_put(clv_session *session, clv_category category, const char *prefix, clv_archive *archive) {
+clv_status clv__state_put(clv_session *session, clv_category category, const char *prefix,
+                          clv_archive *archive) {
     for (int i = 0; i < clv_session_count(session); i++) {
         clv_session_tensor tensor = clv_session_get(session, i);
         if (tensor.category != category) continue;
@@ -28,8 +28,8 @@ static bool passed_over(const char *name) {
 }
 
 /** Names must agree both ways; then dtypes and shapes. Nothing is changed before all of it does. */
-static clv_status compare(clv_session *session, clv_category category, const char *prefix, const clv_archive *archive,
-                          const char *path, clv__error *error) {
+static clv_status compare(clv_session *session, clv_category category, const char *prefix,
+                          const clv_archive *archive, const char *path, clv__error *error) {
     clv__names missing = {0}, unexpected = {0};
     size_t prefix_bytes = strlen(prefix);
     for (int i = 0; i < clv_session_count(session); i++) {

@@ -32,7 +32,8 @@ int main(void) {
         if (clv_plan_create(graph, &config, &plan) != CLV_OK) goto done;
         if (clv_session_create(runtime, NULL, &session) != CLV_OK) goto done;
         if (clv_run_create(session, plan, &run) != CLV_OK) goto done;
-        if (clv_run_feed(run, a, x, sizeof x) != CLV_OK || clv_run_feed(run, b, w, sizeof w) != CLV_OK) goto done;
+        if (clv_run_feed(run, a, x, sizeof x) != CLV_OK || clv_run_feed(run, b, w, sizeof w) != CLV_OK)
+            goto done;
         if (clv_run_step(run, &ticket) != CLV_OK) goto done;
         if (clv_run_fetch(run, ticket, out, y, sizeof y) != CLV_OK) goto done;
     }

@@ -41,6 +41,7 @@ static void is_never_torn(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(stays_as_it_was_read), cmocka_unit_test(is_never_torn)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(stays_as_it_was_read),
+                                       cmocka_unit_test(is_never_torn)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,8 +11,8 @@
 static struct _cl_icd_dispatch ours;
 static const struct _cl_icd_dispatch *theirs;
 
-static CL_API_ENTRY cl_int CL_API_CALL get_device_ids(cl_platform_id platform, cl_device_type type, cl_uint room,
-                                                      cl_device_id *devices, cl_uint *n) {
+static CL_API_ENTRY cl_int CL_API_CALL get_device_ids(cl_platform_id platform, cl_device_type type,
+                                                      cl_uint room, cl_device_id *devices, cl_uint *n) {
     cl_platform_id platforms[64];
     cl_uint n_platforms = 0, doomed = (cl_uint)atoi(getenv("CLV_TEST_DIE_AT"));
     theirs->clGetPlatformIDs(64, platforms, &n_platforms);

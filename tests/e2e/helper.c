@@ -39,10 +39,12 @@ static unsigned pixel(int64_t i, int64_t j) {
 
 static int images(int64_t n, const char *path, char **size) {
     clv_array array;
-    clv_shape shape = size ? CLV_SHAPE(n, atol(size[0]), atol(size[1]), atol(size[2])) : CLV_SHAPE(n, 1, 28, 28);
+    clv_shape shape =
+        size ? CLV_SHAPE(n, atol(size[0]), atol(size[1]), atol(size[2])) : CLV_SHAPE(n, 1, 28, 28);
     int64_t each = clv_shape_numel(&shape) / n;
     must(clv_array_init(runtime, CLV_ARRAY_F32, &shape, &array));
-    for (int64_t i = 0; i < n * each; i++) ((float *)array.data)[i] = (float)pixel(i / each, i % each) / 128.0f - 0.5f;
+    for (int64_t i = 0; i < n * each; i++)
+        ((float *)array.data)[i] = (float)pixel(i / each, i % each) / 128.0f - 0.5f;
     must(clv_npy_write(runtime, &array, path));
     clv_array_reset(&array);
     return 0;
@@ -98,12 +100,18 @@ static int print_at(const json_t *value, const char *path) {
         fprintf(stderr, "helper: nothing at %s\n", path);
         return 1;
     }
-    if (json_is_string(value)) puts(json_string_value(value));
-    else if (json_is_array(value)) printf("array of %zu\n", json_array_size(value));
-    else if (json_is_object(value)) printf("object of %zu\n", json_object_size(value));
-    else if (json_is_real(value)) printf("%.17g\n", json_real_value(value));
-    else if (json_is_integer(value)) printf("%lld\n", (long long)json_integer_value(value));
-    else puts(json_is_true(value) ? "true" : json_is_false(value) ? "false" : "null");
+    if (json_is_string(value))
+        puts(json_string_value(value));
+    else if (json_is_array(value))
+        printf("array of %zu\n", json_array_size(value));
+    else if (json_is_object(value))
+        printf("object of %zu\n", json_object_size(value));
+    else if (json_is_real(value))
+        printf("%.17g\n", json_real_value(value));
+    else if (json_is_integer(value))
+        printf("%lld\n", (long long)json_integer_value(value));
+    else
+        puts(json_is_true(value) ? "true" : json_is_false(value) ? "false" : "null");
     return 0;
 }
 
@@ -188,14 +196,22 @@ int main(int argc, char **argv) {
     int failed;
     if (!strcmp(what, "images") && (argc == 4 || argc == 7))
         failed = images(atol(argv[2]), argv[3], argc == 7 ? argv + 4 : NULL);
-    else if (!strcmp(what, "labels") && argc >= 4) failed = labels(atol(argv[2]), argv[3], argv[4]);
-    else if (!strcmp(what, "idx") && argc >= 4) failed = idx(argv[2], atol(argv[3]), argv[4]);
-    else if (!strcmp(what, "json")) failed = json(argc - 2, argv + 2);
-    else if (!strcmp(what, "lines") && argc == 3) failed = lines(argv[2]);
-    else if (!strcmp(what, "shapes") && argc == 3) failed = shapes(argv[2]);
-    else if (!strcmp(what, "near") && argc == 5) failed = near(argv[2], argv[3], atof(argv[4]));
-    else if (!strcmp(what, "close") && argc == 5) failed = close_weights(argv[2], argv[3], atof(argv[4]));
-    else failed = die("wrong usage; see the top of helper.c");
+    else if (!strcmp(what, "labels") && argc >= 4)
+        failed = labels(atol(argv[2]), argv[3], argv[4]);
+    else if (!strcmp(what, "idx") && argc >= 4)
+        failed = idx(argv[2], atol(argv[3]), argv[4]);
+    else if (!strcmp(what, "json"))
+        failed = json(argc - 2, argv + 2);
+    else if (!strcmp(what, "lines") && argc == 3)
+        failed = lines(argv[2]);
+    else if (!strcmp(what, "shapes") && argc == 3)
+        failed = shapes(argv[2]);
+    else if (!strcmp(what, "near") && argc == 5)
+        failed = near(argv[2], argv[3], atof(argv[4]));
+    else if (!strcmp(what, "close") && argc == 5)
+        failed = close_weights(argv[2], argv[3], atof(argv[4]));
+    else
+        failed = die("wrong usage; see the top of helper.c");
     clv_runtime_destroy(runtime);
     return failed;
 }

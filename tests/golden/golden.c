@@ -94,7 +94,8 @@ void golden_expect(golden *g, clv_tensor *tensor, const char *name) {
 static void compare(golden *g, const clv_tensor *tensor, const clv_array *array, const char *what) {
     if (!clv_shape_equal(&tensor->desc.shape, &array->shape)) {
         char is[128], was[128];
-        fail_msg("%s%s has shape %s, PyTorch gives %s", g->prefix, what, clv_shape_text(&tensor->desc.shape, is, sizeof is),
+        fail_msg("%s%s has shape %s, PyTorch gives %s", g->prefix, what,
+                 clv_shape_text(&tensor->desc.shape, is, sizeof is),
                  clv_shape_text(&array->shape, was, sizeof was));
     }
     assert_int_equal(tensor->desc.dtype, dtype_of(array));
@@ -102,9 +103,11 @@ static void compare(golden *g, const clv_tensor *tensor, const clv_array *array,
     int64_t n = clv__numel(&tensor->desc);
     double scale = 0;
     for (int64_t i = 0; i < n && array->type == CLV_ARRAY_F32; i++)
-        if (fabs((double)((float *)array->data)[i]) <= FLT_MAX) scale = fmax(scale, fabs(((float *)array->data)[i]));
+        if (fabs((double)((float *)array->data)[i]) <= FLT_MAX)
+            scale = fmax(scale, fabs(((float *)array->data)[i]));
     for (int64_t i = 0; i < n; i++) {
-        double want = array->type == CLV_ARRAY_F32 ? (double)((float *)array->data)[i] : (double)((int32_t *)array->data)[i];
+        double want = array->type == CLV_ARRAY_F32 ? (double)((float *)array->data)[i]
+                                                   : (double)((int32_t *)array->data)[i];
         double have = array->type == CLV_ARRAY_F32 && !isfinite(want) ? (double)(float)got[i] : got[i];
         if (have == want || (isnan(have) && isnan(want))) continue;
         if (!(fabs(have - want) <= TOLERANCE * scale))
@@ -156,7 +159,8 @@ void golden_end(golden *g) {
     golden_prepare(g);
     clv__subject *subject = &g->subject;
     succeed(g, clv__interpret(&subject->start, NULL, clv__runtime_error_of(g->runtime)), "interpret");
-    for (int i = 0; i < subject->n_targets; i++) compare(g, subject->targets[i], must_find(g, subject->what[i]), subject->what[i]);
+    for (int i = 0; i < subject->n_targets; i++)
+        compare(g, subject->targets[i], must_find(g, subject->what[i]), subject->what[i]);
     for (size_t i = 0; i < g->graph->n_tensors; i++) {
         const clv_tensor *tensor = g->graph->tensors[i];
         const clv_array *after = tensor->kind == CLV__PERSISTENT ? find(g, tensor->name, ".after") : NULL;
@@ -177,11 +181,11 @@ static void on_device(golden *g, clv_device *device, const clv__expected *expect
     clv_plan_destroy(plan);
     for (int i = 0; i < subject->n_targets; i++) {
         clv__distance worst = clv__expected_distance(expected, subject->targets[i], results[i]);
-        print_message("%s, %s%s: error %.2g of tolerance %.2g\n", name, g->prefix, subject->what[i], worst.error,
-                      worst.tolerance);
+        print_message("%s, %s%s: error %.2g of tolerance %.2g\n", name, g->prefix, subject->what[i],
+                      worst.error, worst.tolerance);
         if (!(worst.ratio <= 1))
-            fail_msg("on %s %s%s[%lld] is %.9g, should be %.9g within %.3g", name, g->prefix, subject->what[i],
-                     (long long)worst.index, worst.got, worst.want, worst.tolerance);
+            fail_msg("on %s %s%s[%lld] is %.9g, should be %.9g within %.3g", name, g->prefix,
+                     subject->what[i], (long long)worst.index, worst.got, worst.want, worst.tolerance);
     }
     for (int i = 0; i < subject->n_targets; i++) free(results[i]);
 }
@@ -189,8 +193,9 @@ static void on_device(golden *g, clv_device *device, const clv__expected *expect
 void golden_on_devices(golden *g) {
     clv__expected expected;
     golden_prepare(g);
-    succeed(g, clv__expected_init(&expected, &g->subject.start, g->subject.targets, g->subject.n_targets,
-                                  clv__runtime_error_of(g->runtime)),
+    succeed(g,
+            clv__expected_init(&expected, &g->subject.start, g->subject.targets, g->subject.n_targets,
+                               clv__runtime_error_of(g->runtime)),
             "tolerances");
     for (int i = 0; i < clv_device_count(g->runtime); i++) {
         clv_device *device = clv_device_get(g->runtime, i);

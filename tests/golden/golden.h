@@ -35,8 +35,10 @@ typedef struct golden {
 /** Group set-up: reads tests/golden/NAME.safetensors. Use through GOLDEN_OPEN. */
 int golden_open(void **state, const char *name);
 int golden_close(void **state);
-#define GOLDEN_OPEN(name) \
-    static int golden_open_##name(void **state) { return golden_open(state, #name); }
+#define GOLDEN_OPEN(name)                                                                                    \
+    static int golden_open_##name(void **state) {                                                            \
+        return golden_open(state, #name);                                                                    \
+    }
 
 /** A graph for the case; the graph's `training` is off. */
 golden *golden_begin(void **state, const char *name);

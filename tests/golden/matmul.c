@@ -39,7 +39,8 @@ static void linear(void **state) {
     static const struct {
         const char *name;
         bool bias;
-    } cases[] = {{"linear", true}, {"linear_no_bias", false}, {"linear_vector", true}, {"linear_three", true}};
+    } cases[] = {
+        {"linear", true}, {"linear_no_bias", false}, {"linear_vector", true}, {"linear_three", true}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         golden *g = golden_begin(state, cases[i].name);
         clv_tensor *x = golden_input(g, "x"), *weight = golden_input(g, "weight");

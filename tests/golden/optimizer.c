@@ -18,8 +18,8 @@ static const char *const parameters[2] = {"a", "b"};
 static const struct trajectory {
     const char *name;
     clv_optimizer_config config;
-    float
-        other_clip; // clip_norm alternates between two norms; a graph has one, so a second graph takes the odd steps
+    // clip_norm alternates between two norms; a graph has one, so a second graph takes the odd steps
+    float other_clip;
 } trajectories[] = {
     {"sgd", {.kind = CLV_SGD}, 0},
     {"sgd_decay", {.kind = CLV_SGD, .weight_decay = 0.1f}, 0},

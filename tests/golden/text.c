@@ -15,7 +15,8 @@ static void finish(golden *g) {
 
 static void layer_norm(void **state) {
     golden *g = golden_begin(state, "layer_norm");
-    clv_tensor *x = golden_input(g, "x"), *weight = golden_input(g, "weight"), *bias = golden_input(g, "bias");
+    clv_tensor *x = golden_input(g, "x"), *weight = golden_input(g, "weight"),
+               *bias = golden_input(g, "bias");
     golden_expect(g, clv_layer_norm(x, weight, bias, 1e-5f), "y");
     finish(g);
     g = golden_begin(state, "layer_norm_alone");
@@ -72,7 +73,7 @@ static void default_size(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layer_norm),  cmocka_unit_test(embedding), cmocka_unit_test(causal_mask),
+        cmocka_unit_test(layer_norm),   cmocka_unit_test(embedding), cmocka_unit_test(causal_mask),
         cmocka_unit_test(default_size), cmocka_unit_test(gpt),
     };
     return cmocka_run_group_tests(tests, golden_open_text, golden_close);

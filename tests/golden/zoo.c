@@ -96,7 +96,8 @@ static void names_and_shapes(void **state) {
         if (!tensor) fail_msg("%s has no %s", of, name);
         assert_string_equal(tensor->name, name);
         clv_shape want = {0};
-        while ((dim = strtok_r(NULL, " \n", &rest)) && want.rank < CLV_MAX_RANK) want.dims[want.rank++] = atoll(dim);
+        while ((dim = strtok_r(NULL, " \n", &rest)) && want.rank < CLV_MAX_RANK)
+            want.dims[want.rank++] = atoll(dim);
         if (!clv_shape_equal(&want, &tensor->desc.shape)) fail_msg("%s: %s has another shape", of, name);
     }
     assert_null(next_saved(graph, &at));

@@ -90,9 +90,19 @@ static double last_choice(const clv_device_info *device, const clv__op_io *io) {
 static const clv__variant right[] = {{"plain", NULL, NULL, lower}, {0}};
 
 /** plain is right; a second variant is not, and is chosen by no plan. */
-#define SECOND(how) (const clv__variant[]) { {"plain", NULL, NULL, lower}, {"second", NULL, last_choice, how}, {0} }
+#define SECOND(how)                                                                                          \
+    (const clv__variant[]) {                                                                                 \
+        {"plain", NULL, NULL, lower}, {"second", NULL, last_choice, how}, {                                  \
+            0                                                                                                \
+        }                                                                                                    \
+    }
 
-static const clv__op base = {.name = "copy", .infer = infer, .grad = grad, .variants = right, .reference = reference, .sample = sample};
+static const clv__op base = {.name = "copy",
+                             .infer = infer,
+                             .grad = grad,
+                             .variants = right,
+                             .reference = reference,
+                             .sample = sample};
 
 typedef struct world {
     clv_runtime *runtime;
@@ -244,8 +254,8 @@ static void what_cannot_be_checked(void **state) {
     const clv__op *const ops[] = {&base, NULL};
     clv_check_report *report = (clv_check_report *)w;
     bool go_on = false;
-    assert_status(clv__check_ops(w->runtime, w->host, ops, &(clv_check_config){.op = "add"}, &report), CLV_E_NOT_FOUND,
-                  w->runtime);
+    assert_status(clv__check_ops(w->runtime, w->host, ops, &(clv_check_config){.op = "add"}, &report),
+                  CLV_E_NOT_FOUND, w->runtime);
     assert_null(report);
     assert_status(clv__check_ops(w->runtime, w->host, ops,
                                  &(clv_check_config){.progress = stop_at_once, .user = &go_on}, &report),

@@ -39,8 +39,9 @@ MISTAKE(adaptive_size, clv_adaptive_avg_pool2d(in->x, 3, 0))
 MISTAKE(adaptive_empty, clv_adaptive_avg_pool2d(clv_slice(in->x, 2, 0, 0), 3, 3))
 MISTAKE(layer_norm_rank, clv_layer_norm(in->s, NULL, NULL, 1e-5f))
 MISTAKE(layer_norm_weight, clv_layer_norm(in->x, in->m, NULL, 1e-5f))
-MISTAKE(layer_norm_long, clv_layer_norm(clv_full(clv_tensor_graph(in->x), CLV_DTYPE_F32, CLV_SHAPE(1, 30000), 1), NULL,
-                                        NULL, 1e-5f))
+MISTAKE(layer_norm_long,
+        clv_layer_norm(clv_full(clv_tensor_graph(in->x), CLV_DTYPE_F32, CLV_SHAPE(1, 30000), 1), NULL, NULL,
+                       1e-5f))
 MISTAKE(layer_norm_eps, clv_layer_norm(in->x, NULL, NULL, 0))
 MISTAKE(embedding_table, clv_embedding(in->x, in->i))
 MISTAKE(embedding_dtype, clv_embedding(in->m, in->m))
@@ -87,7 +88,8 @@ static const struct {
     {pool_window, CLV_E_SHAPE, "a window of 5 elements does not fit into H = 4 with padding 0"},
     {pool_dilated_window, CLV_E_SHAPE, "a window of 7 elements does not fit into W = 5"},
     {pool_huge, CLV_E_VALUE, "is too large"},
-    {pool_large, CLV_E_VALUE, "windows of 400 x 400 with stride 400 x 400 and dilation 1 x 1 are too large to pool"},
+    {pool_large, CLV_E_VALUE,
+     "windows of 400 x 400 with stride 400 x 400 and dilation 1 x 1 are too large to pool"},
     {pool_huge_stride, CLV_E_VALUE, "is too large"},
     {global_rank, CLV_E_SHAPE, "x has 2 dimensions, it must have 4 (x [4,6])"},
     {adaptive_rank, CLV_E_SHAPE, "x has 2 dimensions, it must have 4"},

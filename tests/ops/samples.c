@@ -9,9 +9,10 @@
 static void tell(const clv_check_report *report, const char *device) {
     for (int i = 0; i < report->n_failures; i++) print_error("%s\n", report->failures[i].sentence);
     for (int i = 0; i < report->n_skipped; i++)
-        print_message("skipped %d: %s: %s\n", report->skipped[i].cases, report->skipped[i].op, report->skipped[i].reason);
-    print_message("%s: %d cases, %d passed, %d failed, %d skipped, seed %llu\n", device, report->cases, report->passed,
-                  report->failed, report->skipped_cases, (unsigned long long)report->seed);
+        print_message("skipped %d: %s: %s\n", report->skipped[i].cases, report->skipped[i].op,
+                      report->skipped[i].reason);
+    print_message("%s: %d cases, %d passed, %d failed, %d skipped, seed %llu\n", device, report->cases,
+                  report->passed, report->failed, report->skipped_cases, (unsigned long long)report->seed);
 }
 
 static void every_sample_on_every_device(void **state) {
@@ -24,7 +25,8 @@ static void every_sample_on_every_device(void **state) {
         clv_device *device = clv_device_get(runtime, i);
         const clv_device_info *info = clv_device_get_info(device);
         // The references cost little: the host device always gets all samples.
-        clv_check_config config = {.op = getenv("CLV_CHECK_OP"), .quick = !full && info->type != CLV_DEVICE_HOST,
+        clv_check_config config = {.op = getenv("CLV_CHECK_OP"),
+                                   .quick = !full && info->type != CLV_DEVICE_HOST,
                                    .seed = seed ? strtoull(seed, NULL, 10) : 0};
         clv_check_report *report = NULL;
         assert_status(clv_check(runtime, device, &config, &report), CLV_OK, runtime);

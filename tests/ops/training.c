@@ -26,7 +26,8 @@ static void build(network *n, clv_optimizer_config optimizer) {
     clv_graph_set_training(n->graph, true);
     n->x = clv_input(n->graph, "x", CLV_DTYPE_F32, CLV_SHAPE(BATCH, 1, SIDE, SIDE));
     n->labels = clv_input(n->graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(BATCH));
-    clv_tensor *h = clv_nn_conv2d(n->x, "conv", 4, &(clv_nn_conv2d_config){.kernel = {3}, .padding = {1}, .no_bias = true});
+    clv_tensor *h = clv_nn_conv2d(n->x, "conv", 4,
+                                  &(clv_nn_conv2d_config){.kernel = {3}, .padding = {1}, .no_bias = true});
     h = clv_silu(clv_nn_batch_norm(h, "norm", NULL));
     h = clv_max_pool2d(h, &(clv_pool2d_config){.kernel = {2, 2}});
     h = clv_nn_dropout(clv_flatten(h, 1), 0.25f);
@@ -65,7 +66,8 @@ static clv_session *train(network *n, clv_device *device, float losses[STEPS]) {
     clv_session *session;
     clv_run *run;
     assert_status(clv_plan_create(n->graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, n->runtime);
-    assert_status(clv_session_create(n->runtime, &(clv_session_config){.seed = SEED}, &session), CLV_OK, n->runtime);
+    assert_status(clv_session_create(n->runtime, &(clv_session_config){.seed = SEED}, &session), CLV_OK,
+                  n->runtime);
     assert_status(clv_run_create(session, plan, &run), CLV_OK, n->runtime);
     for (int step = 0; step < STEPS; step++) {
         float x[IMAGE], values[CLV_HYPER_VALUES];
@@ -75,9 +77,11 @@ static clv_session *train(network *n, clv_device *device, float losses[STEPS]) {
         hyper(n, step, values);
         assert_status(clv_run_feed(run, n->x, x, sizeof x), CLV_OK, n->runtime);
         assert_status(clv_run_feed(run, n->labels, labels, sizeof labels), CLV_OK, n->runtime);
-        assert_status(clv_run_feed(run, clv_optimizer_hyper(n->graph), values, sizeof values), CLV_OK, n->runtime);
+        assert_status(clv_run_feed(run, clv_optimizer_hyper(n->graph), values, sizeof values), CLV_OK,
+                      n->runtime);
         assert_status(clv_run_step(run, &ticket), CLV_OK, n->runtime);
-        assert_status(clv_run_fetch(run, ticket, n->loss, &losses[step], sizeof losses[step]), CLV_OK, n->runtime);
+        assert_status(clv_run_fetch(run, ticket, n->loss, &losses[step], sizeof losses[step]), CLV_OK,
+                      n->runtime);
     }
     assert_status(clv_run_finish(run), CLV_OK, n->runtime);
     clv_run_destroy(run);
@@ -92,7 +96,8 @@ static void interpret(network *n, clv__values *values, double losses[STEPS]) {
     clv_device *host;
     assert_status(clv_device_find(n->runtime, "host", &host), CLV_OK, n->runtime);
     assert_status(clv_plan_create(n->graph, &(clv_plan_config){.device = host}, &plan), CLV_OK, n->runtime);
-    assert_status(clv_session_create(n->runtime, &(clv_session_config){.seed = SEED}, &session), CLV_OK, n->runtime);
+    assert_status(clv_session_create(n->runtime, &(clv_session_config){.seed = SEED}, &session), CLV_OK,
+                  n->runtime);
     assert_status(clv_session_reserve(session, &plan, 1), CLV_OK, n->runtime);
     assert_status(clv__values_init(values, n->graph, clv__runtime_error_of(n->runtime)), CLV_OK, n->runtime);
     for (int i = 0; i < clv_session_count(session); i++) {
@@ -132,7 +137,8 @@ static void hold_session(network *n, clv_session *session, const clv__values *va
         for (int64_t k = 0; k < numel; k++) {
             double have = kept.dtype == CLV_DTYPE_I32 ? ((int32_t *)got)[k] : got[k];
             if (!(fabs(have - want[k]) <= 2e-4 * scale))
-                fail_msg("%s: %s[%d] is %.9g, the interpreter has %.9g", device, kept.name, (int)k, have, want[k]);
+                fail_msg("%s: %s[%d] is %.9g, the interpreter has %.9g", device, kept.name, (int)k, have,
+                         want[k]);
         }
         free(got);
     }
@@ -146,7 +152,8 @@ static void same_bits(network *n, clv_session *a, clv_session *b) {
         assert_true(first && second);
         assert_status(clv_session_read(a, i, first, bytes), CLV_OK, n->runtime);
         assert_status(clv_session_read(b, i, second, bytes), CLV_OK, n->runtime);
-        if (memcmp(first, second, bytes) != 0) fail_msg("%s has other bits in a second run", clv_session_get(a, i).name);
+        if (memcmp(first, second, bytes) != 0)
+            fail_msg("%s has other bits in a second run", clv_session_get(a, i).name);
         free(first);
         free(second);
     }
@@ -165,8 +172,10 @@ static void follow(clv_optimizer_config optimizer) {
         float got[STEPS], again[STEPS];
         double worst = 0;
         clv_session *session = train(&n, device, got), *second = train(&n, device, again);
-        for (int step = 0; step < STEPS; step++) worst = fmax(worst, fabs(got[step] - want[step]) / fabs(want[step]));
-        print_message("%s: %d losses from %.6f to %.6f within %.2g\n", name, STEPS, got[0], got[STEPS - 1], worst);
+        for (int step = 0; step < STEPS; step++)
+            worst = fmax(worst, fabs(got[step] - want[step]) / fabs(want[step]));
+        print_message("%s: %d losses from %.6f to %.6f within %.2g\n", name, STEPS, got[0], got[STEPS - 1],
+                      worst);
         assert_true(worst <= 1e-4);
         hold_session(&n, session, &values, name);
         assert_memory_equal(got, again, sizeof got);
@@ -180,7 +189,8 @@ static void follow(clv_optimizer_config optimizer) {
 
 static void with_nesterov_and_clipping(void **state) {
     (void)state;
-    follow((clv_optimizer_config){.kind = CLV_SGD, .momentum = 0.9f, .nesterov = true, .weight_decay = 1e-3f, .clip_norm = 5});
+    follow((clv_optimizer_config){
+        .kind = CLV_SGD, .momentum = 0.9f, .nesterov = true, .weight_decay = 1e-3f, .clip_norm = 5});
 }
 
 static void with_adamw(void **state) {
@@ -189,6 +199,7 @@ static void with_adamw(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(with_nesterov_and_clipping), cmocka_unit_test(with_adamw)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(with_nesterov_and_clipping),
+                                       cmocka_unit_test(with_adamw)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

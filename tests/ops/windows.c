@@ -14,7 +14,8 @@ static void expect(const clv_tensor *y, int64_t H, int64_t W) {
 }
 
 static clv_tensor *conv(clv_tensor *x, clv_conv2d_config config) {
-    clv_tensor *weight = clv_parameter(graph, "weight", CLV_SHAPE(1, 1, 3, 3), (clv_init){.kind = CLV_INIT_ONES});
+    clv_tensor *weight =
+        clv_parameter(graph, "weight", CLV_SHAPE(1, 1, 3, 3), (clv_init){.kind = CLV_INIT_ONES});
     return clv_conv2d(x, weight, NULL, &config);
 }
 
@@ -32,7 +33,8 @@ static void one_number_is_for_both_axes(void **state) {
     expect(conv(x, (clv_conv2d_config){.padding = {1}}), 11, 12);
     expect(conv(x, (clv_conv2d_config){.padding = {0, 1}}), 9, 12);
     expect(conv(x, (clv_conv2d_config){.padding = {1, -1}}), 11, 10);
-    expect(clv_nn_conv2d(x, "a", 1, &(clv_nn_conv2d_config){.kernel = {3}, .stride = {2}, .padding = {1}}), 6, 6);
+    expect(clv_nn_conv2d(x, "a", 1, &(clv_nn_conv2d_config){.kernel = {3}, .stride = {2}, .padding = {1}}), 6,
+           6);
     expect(clv_nn_conv2d(x, "b", 1, &(clv_nn_conv2d_config){.kernel = {3}, .padding = {1, -1}}), 11, 10);
     clv_tensor *(*const pools[])(clv_tensor *, const clv_pool2d_config *) = {clv_max_pool2d, clv_avg_pool2d};
     for (int i = 0; i < 2; i++) {

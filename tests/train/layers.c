@@ -43,7 +43,8 @@ static void test_names_and_shapes(void **state) {
     clv_graph *graph = new_graph();
     clv_scope_push(graph, "features");
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 6, 9, 8));
-    clv_nn_conv2d_config conv = {.kernel = {3}, .stride = {2}, .padding = {1, 1}, .groups = 2, .no_bias = true};
+    clv_nn_conv2d_config conv = {
+        .kernel = {3}, .stride = {2}, .padding = {1, 1}, .groups = 2, .no_bias = true};
     x = clv_nn_conv2d(x, "0", 4, &conv);
     expect_shape(x, CLV_SHAPE(2, 4, 5, 4));
     x = clv_nn_batch_norm(x, "1", NULL);
@@ -86,9 +87,12 @@ static void expect_uniform(clv_session *session, const char *name, double bound)
         most = fmax(most, fabs((double)values[j]));
     }
     free(values);
-    if (most > bound * 1.000001 || (n >= 100 && most < 0.95 * bound)) fail_msg("'%s' goes to %g, not %g", name, most, bound);
-    if (n >= 1000 && fabs(sum / (double)n) > 0.05 * bound) fail_msg("'%s' has mean %g", name, sum / (double)n);
-    if (n >= 1000 && fabs(squares / (double)n - bound * bound / 3) > 0.05 * bound * bound) fail_msg("'%s' is not uniform", name);
+    if (most > bound * 1.000001 || (n >= 100 && most < 0.95 * bound))
+        fail_msg("'%s' goes to %g, not %g", name, most, bound);
+    if (n >= 1000 && fabs(sum / (double)n) > 0.05 * bound)
+        fail_msg("'%s' has mean %g", name, sum / (double)n);
+    if (n >= 1000 && fabs(squares / (double)n - bound * bound / 3) > 0.05 * bound * bound)
+        fail_msg("'%s' is not uniform", name);
 }
 
 static void expect_normal(clv_session *session, const char *name, double std) {
@@ -98,7 +102,8 @@ static void expect_normal(clv_session *session, const char *name, double std) {
     for (size_t j = 0; j < n; j++) sum += values[j], squares += (double)values[j] * values[j];
     free(values);
     double mean = sum / (double)n, got = sqrt(squares / (double)n);
-    if (fabs(mean) > 0.1 * std || fabs(got / std - 1) > 0.1) fail_msg("'%s' has mean %g, deviation %g, not %g", name, mean, got, std);
+    if (fabs(mean) > 0.1 * std || fabs(got / std - 1) > 0.1)
+        fail_msg("'%s' has mean %g, deviation %g, not %g", name, mean, got, std);
 }
 
 static void test_first_values(void **state) {
@@ -150,7 +155,8 @@ static void test_models_plan(void **state) {
     clv_runtime *other = clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .null_devices = true});
     clv_device *null = NULL;
     for (int i = 0; i < clv_device_count(other); i++)
-        if (!strcmp(clv_device_get_info(clv_device_get(other, i))->backend, "null")) null = clv_device_get(other, i);
+        if (!strcmp(clv_device_get_info(clv_device_get(other, i))->backend, "null"))
+            null = clv_device_get(other, i);
     assert_non_null(null);
     for (int i = 0; i < clv_model_count(); i++) {
         const clv_model *model = clv_model_get(i);
@@ -164,7 +170,8 @@ static void test_models_plan(void **state) {
         clv_output(loss, "loss");
         clv_backward(loss);
         clv_optimizer_add(graph, &(clv_optimizer_config){.kind = CLV_SGD});
-        for (int k = 0; k < clv_parameter_count(graph); k++) assert_non_null(clv_gradient(clv_parameter_get(graph, k)));
+        for (int k = 0; k < clv_parameter_count(graph); k++)
+            assert_non_null(clv_gradient(clv_parameter_get(graph, k)));
         assert_status(clv_plan_create(graph, &(clv_plan_config){.device = null}, &plan), CLV_OK, other);
         assert_true(clv_plans_memory(&plan, 1).predicted_peak_bytes > 0);
         clv_plan_destroy(plan);
@@ -267,7 +274,8 @@ static void test_a_name_is_used_once(void **state) {
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 5));
     clv_parameter(graph, "a.weight", CLV_SHAPE(5, 5), (clv_init){.kind = CLV_INIT_ONES});
     x = clv_nn_linear(x, "a", 5, NULL);
-    x = clv_linear(x, clv_parameter(graph, "a.weight", CLV_SHAPE(5, 5), (clv_init){.kind = CLV_INIT_ONES}), NULL);
+    x = clv_linear(x, clv_parameter(graph, "a.weight", CLV_SHAPE(5, 5), (clv_init){.kind = CLV_INIT_ONES}),
+                   NULL);
     clv_scope_push(graph, "b");
     x = clv_nn_linear(x, "a", 5, NULL);
     clv_scope_pop(graph);
@@ -324,10 +332,14 @@ int main(void) {
         cmocka_unit_test(test_a_name_is_used_once),
         cmocka_unit_test(test_replicas_share_names),
         cmocka_unit_test(test_optimizer_wants_training),
-        cmocka_unit_test(test_names_and_shapes), cmocka_unit_test(test_first_values),
-        cmocka_unit_test(test_models),           cmocka_unit_test(test_dropout_only_in_training),
-        cmocka_unit_test(test_mistakes_stick),   cmocka_unit_test(test_models_plan),
-        cmocka_unit_test(test_model_for),        cmocka_unit_test(test_first_values_of_torchvision),
+        cmocka_unit_test(test_names_and_shapes),
+        cmocka_unit_test(test_first_values),
+        cmocka_unit_test(test_models),
+        cmocka_unit_test(test_dropout_only_in_training),
+        cmocka_unit_test(test_mistakes_stick),
+        cmocka_unit_test(test_models_plan),
+        cmocka_unit_test(test_model_for),
+        cmocka_unit_test(test_first_values_of_torchvision),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

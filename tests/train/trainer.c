@@ -11,7 +11,8 @@ static clv_dataset *dataset;
 
 static clv_tensor *build(clv_graph *graph, clv_tensor *x, int64_t classes) {
     (void)graph;
-    x = clv_nn_conv2d(x, "conv1", 3, &(clv_nn_conv2d_config){.kernel = {2, 3}, .padding = {1, -1}, .no_bias = true});
+    x = clv_nn_conv2d(x, "conv1", 3,
+                      &(clv_nn_conv2d_config){.kernel = {2, 3}, .padding = {1, -1}, .no_bias = true});
     x = clv_relu(clv_nn_batch_norm(x, "norm", NULL));
     return clv_nn_linear(clv_flatten(x, 1), "fc", classes, NULL);
 }
@@ -77,7 +78,8 @@ static const float *values_of(const char *name, const char *part) {
 
 static void near(const char *what, double got, double want, double scale) {
     // Twelve steps in float against double; Adam divides by roots of small numbers.
-    if (!(fabs(got - want) <= 5e-5 * fmax(scale, fabs(want)))) fail_msg("%s is %.9g, not %.9g", what, got, want);
+    if (!(fabs(got - want) <= 5e-5 * fmax(scale, fabs(want))))
+        fail_msg("%s is %.9g, not %.9g", what, got, want);
 }
 
 /** What on_step compares with. */
@@ -106,7 +108,8 @@ static void write_first_weights(const char *name, const char *path) {
     for (size_t i = 0; i < clv_archive_count(golden); i++) {
         const clv_array *array = clv_archive_get(golden, i);
         if (strncmp(array->name, prefix, length)) continue;
-        clv_status status = clv_archive_add_borrowed(archive, array->name + length, array->type, &array->shape, array->data);
+        clv_status status =
+            clv_archive_add_borrowed(archive, array->name + length, array->type, &array->shape, array->data);
         assert_status(status, CLV_OK, runtime);
     }
     assert_status(clv_safetensors_write(archive, path), CLV_OK, runtime);
@@ -159,7 +162,8 @@ static void train_as_pytorch(clv_device *device, const golden_case *c) {
     assert_true(result.evaluated && result.test.count == 10);
     assert_int_equal(result.steps, 9);
     assert_int_equal(result.epochs, 3);
-    near("train loss", result.train_loss, (4 * seen.losses[6] + 4 * seen.losses[7] + 2 * seen.losses[8]) / 10, 0);
+    near("train loss", result.train_loss, (4 * seen.losses[6] + 4 * seen.losses[7] + 2 * seen.losses[8]) / 10,
+         0);
     clv_trainer_destroy(trainer);
     assert_int_equal(clv_device_memory(device).all.current, 0);
 }
@@ -188,10 +192,10 @@ static void test_refusals(void **state) {
     clv_train_config good = {.model = &model, .train = dataset, .batch = 4, .epochs = 1, .lr = 0.1}, bad;
     clv_trainer *trainer;
     assert_status(clv_device_find(runtime, "host", &good.device), CLV_OK, runtime);
-#define REFUSED(status, change)                                                \
-    bad = good;                                                                \
-    bad.change;                                                                \
-    assert_status(clv_trainer_create(runtime, &bad, &trainer), status, runtime); \
+#define REFUSED(status, change)                                                                              \
+    bad = good;                                                                                              \
+    bad.change;                                                                                              \
+    assert_status(clv_trainer_create(runtime, &bad, &trainer), status, runtime);                             \
     assert_null(trainer)
     REFUSED(CLV_E_VALUE, model = NULL);
     REFUSED(CLV_E_VALUE, train = NULL);
@@ -239,10 +243,11 @@ static void count_diverged(void *user, clv_log_level level, const char *sentence
 static void test_divergence_is_told_once(void **state) {
     (void)state;
     int warnings = 0;
-    clv_runtime *other =
-        clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .log = count_diverged, .log_user = &warnings});
+    clv_runtime *other = clv__test_runtime(
+        &(clv_runtime_config){.no_opencl = true, .log = count_diverged, .log_user = &warnings});
     for (int i = 0; i < 2; i++) {
-        clv_train_config config = {.model = &model, .train = dataset, .batch = 4, .steps = 8, .lr = i ? 1e30 : 0.01};
+        clv_train_config config = {
+            .model = &model, .train = dataset, .batch = 4, .steps = 8, .lr = i ? 1e30 : 0.01};
         clv_trainer *trainer;
         assert_status(clv_device_find(other, "host", &config.device), CLV_OK, other);
         assert_status(clv_trainer_create(other, &config, &trainer), CLV_OK, other);

@@ -27,13 +27,17 @@ static int end(void **state) {
     return 0;
 }
 
-static clv__error *error_of(void) { return clv__runtime_error_of(runtime); }
+static clv__error *error_of(void) {
+    return clv__runtime_error_of(runtime);
+}
 
 static clv_tensor *parameter(const char *name, clv_shape shape) {
     return clv_parameter(graph, name, shape, (clv_init){0});
 }
 
-static clv_tensor *total(clv_tensor *x) { return clv_sum(x, NULL, 0, false); }
+static clv_tensor *total(clv_tensor *x) {
+    return clv_sum(x, NULL, 0, false);
+}
 
 /** Fill every parameter with small distinct numbers, evaluate forward and backward, hold all gradients against differences. */
 static void evaluate(clv_tensor *loss) {
@@ -48,7 +52,8 @@ static void evaluate(clv_tensor *loss) {
             clv__values_of(&values, wrt[k])[i] = 0.5 + k + 0.125 * (double)i;
     }
     assert_status(clv__differences(&values, loss, wrt, n, 0, 1, error_of(), &worst), CLV_OK, runtime);
-    if (worst.ratio > 1) fail_msg("direction %d: %.9g, differences give %.9g", (int)worst.index, worst.got, worst.want);
+    if (worst.ratio > 1)
+        fail_msg("direction %d: %.9g, differences give %.9g", (int)worst.index, worst.got, worst.want);
     assert_status(clv__interpret(&values, NULL, error_of()), CLV_OK, runtime);
 }
 
@@ -116,7 +121,8 @@ static void an_unused_parameter_gets_none(void **state) {
 static void broadcast_gradients_have_the_inputs_shape(void **state) {
     (void)state;
     clv_tensor *x = parameter("x", CLV_SHAPE(2, 3, 4)), *row = parameter("row", CLV_SHAPE(4));
-    clv_tensor *column = parameter("column", CLV_SHAPE(3, 1)), *one = parameter("one", clv_shape_make(0, NULL));
+    clv_tensor *column = parameter("column", CLV_SHAPE(3, 1)),
+               *one = parameter("one", clv_shape_make(0, NULL));
     clv_tensor *y = clv_div(clv_mul(clv_add(x, row), column), one);
     clv_tensor *loss = total(clv_sub(y, clv_mul(row, column)));
     clv_backward(loss);
@@ -126,7 +132,8 @@ static void broadcast_gradients_have_the_inputs_shape(void **state) {
 
 static void inputs_only_when_asked(void **state) {
     (void)state;
-    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2)), *z = clv_input(graph, "z", CLV_DTYPE_F32, CLV_SHAPE(2));
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2)),
+               *z = clv_input(graph, "z", CLV_DTYPE_F32, CLV_SHAPE(2));
     clv_tensor *w = parameter("w", CLV_SHAPE(2));
     clv_requires_grad(z, true);
     clv_tensor *loss = total(clv_mul(clv_mul(x, w), z));

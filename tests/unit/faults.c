@@ -19,10 +19,12 @@ static bool fails(void) {
     return true;
 }
 
-#define WRAP(type, name, parameters, arguments)                              \
-    type __real_##name parameters;                                           \
-    type __wrap_##name parameters;                                           \
-    type __wrap_##name parameters { return fails() ? NULL : __real_##name arguments; }
+#define WRAP(type, name, parameters, arguments)                                                              \
+    type __real_##name parameters;                                                                           \
+    type __wrap_##name parameters;                                                                           \
+    type __wrap_##name parameters {                                                                          \
+        return fails() ? NULL : __real_##name arguments;                                                     \
+    }
 
 WRAP(void *, malloc, (size_t n), (n))
 WRAP(void *, calloc, (size_t n, size_t size), (n, size))
@@ -32,10 +34,10 @@ WRAP(char *, strdup, (const char *text), (text))
 
 static clv_device *device; // of the runtime at hand
 
-#define TRY(expression)                      \
-    do {                                     \
-        status = (expression);               \
-        if (status != CLV_OK) goto done;     \
+#define TRY(expression)                                                                                      \
+    do {                                                                                                     \
+        status = (expression);                                                                               \
+        if (status != CLV_OK) goto done;                                                                     \
     } while (0)
 
 static clv_status train_two_steps(clv_runtime *runtime) {
@@ -81,7 +83,8 @@ done:
 
 static clv_status check_an_op(clv_runtime *runtime) {
     clv_check_report *report = NULL;
-    clv_status status = clv_check(runtime, device, &(clv_check_config){.op = "softmax", .quick = true}, &report);
+    clv_status status =
+        clv_check(runtime, device, &(clv_check_config){.op = "softmax", .quick = true}, &report);
     // A case that could not run has failed, and said so.
     if (status == CLV_OK && report->failed) status = CLV_E_HOST_MEMORY;
     if (status == CLV_OK && report->cases == 0) status = CLV_E_INTERNAL;

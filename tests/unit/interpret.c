@@ -28,7 +28,9 @@ static int end(void **state) {
     return 0;
 }
 
-static clv__error *error_of(void) { return clv__runtime_error_of(runtime); }
+static clv__error *error_of(void) {
+    return clv__runtime_error_of(runtime);
+}
 
 static clv_tensor *vector(const char *name, int64_t n) {
     return clv_input(graph, name, CLV_DTYPE_F32, CLV_SHAPE(n));
@@ -39,12 +41,15 @@ static void values_of_graph(void) {
     assert_status(clv__values_init(&values, graph, error_of()), CLV_OK, runtime);
 }
 
-static void put(clv_tensor *tensor, const float *elements) { clv__values_set(&values, tensor, elements); }
+static void put(clv_tensor *tensor, const float *elements) {
+    clv__values_set(&values, tensor, elements);
+}
 
 static void a_chain_with_a_view(void **state) {
     (void)state;
     clv_tensor *x = vector("x", 4);
-    clv_tensor *y = clv_add_scalar(clv_mul(clv_reshape(x, CLV_SHAPE(2, 2)), clv_full(graph, CLV_DTYPE_F32, CLV_SHAPE(2, 1), 3)), 1);
+    clv_tensor *y = clv_add_scalar(
+        clv_mul(clv_reshape(x, CLV_SHAPE(2, 2)), clv_full(graph, CLV_DTYPE_F32, CLV_SHAPE(2, 1), 3)), 1);
     values_of_graph();
     put(x, (float[]){1, 2, 3, 4});
     assert_status(clv__interpret(&values, NULL, error_of()), CLV_OK, runtime);

@@ -34,7 +34,8 @@ static model build(void) {
     clv_tensor *t = m.x = clv_input(m.graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8, 16));
     for (int i = 0; i < 2; i++) {
         clv_scope_push(m.graph, i ? "b" : "a");
-        m.weight[i] = clv_parameter(m.graph, "weight", CLV_SHAPE(16, 16), (clv_init){CLV_INIT_UNIFORM, -1, 1});
+        m.weight[i] =
+            clv_parameter(m.graph, "weight", CLV_SHAPE(16, 16), (clv_init){CLV_INIT_UNIFORM, -1, 1});
         t = clv_matmul(t, m.weight[i]);
         clv_scope_pop(m.graph);
         if (i == 0) t = clv_relu(t);
@@ -50,7 +51,8 @@ static void test_layers_go_where_patterns_say(void **state) {
     (void)state;
     model m = build();
     clv_plan *plan;
-    assert_status(clv_plan_create(m.graph, &(clv_plan_config){.place = "a=host,b=null"}, &plan), CLV_OK, runtime);
+    assert_status(clv_plan_create(m.graph, &(clv_plan_config){.place = "a=host,b=null"}, &plan), CLV_OK,
+                  runtime);
     assert_int_equal(clv_plan_device_count(plan), 2);
     int carried = 0;
     for (int i = 0; i < clv_plan_node_count(plan); i++) {
@@ -80,7 +82,8 @@ static void test_the_last_match_wins(void **state) {
     (void)state;
     model m = build();
     clv_plan *plan;
-    assert_status(clv_plan_create(m.graph, &(clv_plan_config){.place = "*=host,b=null,b=host"}, &plan), CLV_OK, runtime);
+    assert_status(clv_plan_create(m.graph, &(clv_plan_config){.place = "*=host,b=null,b=host"}, &plan),
+                  CLV_OK, runtime);
     assert_int_equal(clv_plan_transfer_count(plan), 0);
     clv_plan_destroy(plan);
     clv_graph_destroy(m.graph);
@@ -89,8 +92,10 @@ static void test_the_last_match_wins(void **state) {
 static void refuse(const char *place, bool explicit_transfers, clv_status status, const char *part) {
     model m = build();
     clv_plan *plan;
-    assert_status(clv_plan_create(m.graph, &(clv_plan_config){.place = place, .explicit_transfers = explicit_transfers}, &plan),
-                  status, runtime);
+    assert_status(
+        clv_plan_create(m.graph, &(clv_plan_config){.place = place, .explicit_transfers = explicit_transfers},
+                        &plan),
+        status, runtime);
     assert_null(plan);
     assert_holds(clv_runtime_error(runtime), part);
     clv_graph_destroy(m.graph);
@@ -115,7 +120,8 @@ static void run_one(const char *place, float *out, bool check_memory) {
     int64_t ticket;
     assert_status(clv_plan_create(m.graph, &(clv_plan_config){.place = place}, &plan), CLV_OK, runtime);
     assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 3}, &session), CLV_OK, runtime);
-    for (int i = 0; i < clv_plan_device_count(plan); i++) clv_device_memory_reset_peak(clv_plan_device_get(plan, i));
+    for (int i = 0; i < clv_plan_device_count(plan); i++)
+        clv_device_memory_reset_peak(clv_plan_device_get(plan, i));
     assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
     for (int step = 0; step < 5; step++) {
         for (int i = 0; i < 8 * 16; i++) x[i] = (float)((i * 7 + step) % 11) - 5;
@@ -127,7 +133,8 @@ static void run_one(const char *place, float *out, bool check_memory) {
     assert_status(clv_run_fetch(run, ticket, clv_gradient(m.weight[1]), out + 257, 1024), CLV_OK, runtime);
     for (int i = 0; check_memory && i < clv_plan_device_count(plan); i++) {
         clv_device *device = clv_plan_device_get(plan, i);
-        assert_int_equal(clv_device_memory(device).all.peak, clv_plans_memory_on(&plan, 1, device).predicted_peak_bytes);
+        assert_int_equal(clv_device_memory(device).all.peak,
+                         clv_plans_memory_on(&plan, 1, device).predicted_peak_bytes);
     }
     clv_run_destroy(run);
     clv_session_destroy(session);
@@ -145,17 +152,20 @@ static void test_split_over_devices_computes_the_same(void **state) {
     run_one("*=host", whole, true);
     snprintf(place, sizeof place, "a=host,b=%s", clv_device_get_info(device)->name);
     run_one(place, split, true);
-    for (int k = 0; k < 513; k++) assert_float_equal(split[k], whole[k], 1e-5f * (1 + (whole[k] < 0 ? -whole[k] : whole[k])));
+    for (int k = 0; k < 513; k++)
+        assert_float_equal(split[k], whole[k], 1e-5f * (1 + (whole[k] < 0 ? -whole[k] : whole[k])));
     snprintf(place, sizeof place, "b=host,a=%s", clv_device_get_info(device)->name);
     run_one(place, split, true);
-    for (int k = 0; k < 513; k++) assert_float_equal(split[k], whole[k], 1e-5f * (1 + (whole[k] < 0 ? -whole[k] : whole[k])));
+    for (int k = 0; k < 513; k++)
+        assert_float_equal(split[k], whole[k], 1e-5f * (1 + (whole[k] < 0 ? -whole[k] : whole[k])));
 }
 
 static clv_tensor *layer_a(clv_tensor *x, void *user) {
     (void)user;
     clv_graph *graph = clv_tensor_graph(x);
     clv_scope_push(graph, "a");
-    clv_tensor *weight = clv_parameter(graph, "weight", CLV_SHAPE(16, 16), (clv_init){CLV_INIT_UNIFORM, -1, 1});
+    clv_tensor *weight =
+        clv_parameter(graph, "weight", CLV_SHAPE(16, 16), (clv_init){CLV_INIT_UNIFORM, -1, 1});
     clv_tensor *y = clv_relu(clv_matmul(x, weight));
     clv_scope_pop(graph);
     return y;
@@ -171,14 +181,17 @@ static void run_parallel(const char *const *devices, const double *shares, int n
     float x[8 * 16];
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
     clv_tensor *input = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8, 16));
-    clv_tensor *loss = clv_mean(clv_square(clv_data_parallel(input, devices, shares, n, layer_a, NULL)), NULL, 0, false);
+    clv_tensor *loss =
+        clv_mean(clv_square(clv_data_parallel(input, devices, shares, n, layer_a, NULL)), NULL, 0, false);
     clv_backward(loss);
     clv_output(loss, "loss");
     clv_tensor *gradient = clv_gradient(clv_parameter_get(graph, 0));
     clv_output(gradient, "ga");
     clv_device *first;
     assert_status(clv_device_find(runtime, devices[0], &first), CLV_OK, runtime);
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = first, .explicit_transfers = true}, &plan), CLV_OK, runtime);
+    assert_status(
+        clv_plan_create(graph, &(clv_plan_config){.device = first, .explicit_transfers = true}, &plan),
+        CLV_OK, runtime);
     assert_int_equal(clv_plan_device_count(plan), n);
     assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 3}, &session), CLV_OK, runtime);
     assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
@@ -203,9 +216,11 @@ static void test_replicas_compute_the_same(void **state) {
     float one[257], two[257];
     run_parallel((const char *[]){"host"}, NULL, 1, one);
     run_parallel((const char *[]){"host", name}, NULL, 2, two);
-    for (int k = 0; k < 257; k++) assert_float_equal(two[k], one[k], 1e-5f * (1 + (one[k] < 0 ? -one[k] : one[k])));
+    for (int k = 0; k < 257; k++)
+        assert_float_equal(two[k], one[k], 1e-5f * (1 + (one[k] < 0 ? -one[k] : one[k])));
     run_parallel((const char *[]){name, "host"}, (const double[]){0.7, 0.3}, 2, two);
-    for (int k = 0; k < 257; k++) assert_float_equal(two[k], one[k], 1e-5f * (1 + (one[k] < 0 ? -one[k] : one[k])));
+    for (int k = 0; k < 257; k++)
+        assert_float_equal(two[k], one[k], 1e-5f * (1 + (one[k] < 0 ? -one[k] : one[k])));
 }
 
 static void refuse_replicas(const char *const *devices, const double *shares, int n, const char *part) {

@@ -21,7 +21,10 @@ static clv_device *device_named(const char *name) {
 
 static int setup(void **state) {
     (void)state;
-    return clv_runtime_create(&(clv_runtime_config){.no_opencl = true, .null_devices = true}, &runtime) == CLV_OK ? 0 : -1;
+    return clv_runtime_create(&(clv_runtime_config){.no_opencl = true, .null_devices = true}, &runtime) ==
+                   CLV_OK
+               ? 0
+               : -1;
 }
 
 static int teardown(void **state) {
@@ -64,7 +67,8 @@ static void check_bytes(const clv_plan *plan) {
         for (int i = 0; i < node->node->io.n_in; i++) {
             const clv__value *in = &plan->values[node->in[i]];
             if (in->segment != CLV__IN_ACTIVATIONS) continue;
-            for (size_t b = in->offset; b < in->offset + in->bytes; b++) assert_int_equal(owner[b], node->in[i] + 1);
+            for (size_t b = in->offset; b < in->offset + in->bytes; b++)
+                assert_int_equal(owner[b], node->in[i] + 1);
         }
         const clv__value *out = &plan->values[node->out[0]];
         if (out->segment != CLV__IN_ACTIVATIONS) continue;
@@ -100,7 +104,8 @@ static void test_a_chain_in_place_is_one_block(void **state) {
     for (int i = 0; i < 6; i++) t = toy(&toy_sum, t, NULL);
     clv_output(toy(&toy_sum_apart, t, NULL), "y");
     clv_plan *plan;
-    assert_int_equal(clv_plan_create(graph, &(clv_plan_config){.device = device_named("null")}, &plan), CLV_OK);
+    assert_int_equal(clv_plan_create(graph, &(clv_plan_config){.device = device_named("null")}, &plan),
+                     CLV_OK);
     size_t one = clv__size_align(4000, plan->places[0].device->info.alignment_bytes);
     assert_int_equal(plan->places[0].activations.bytes, one);
     clv_plan_destroy(plan);
@@ -116,7 +121,8 @@ static void test_what_nobody_needs_is_not_planned(void **state) {
     toy(&toy_sum, unused, NULL);
     clv_output(toy(&toy_sum, x, NULL), "y");
     clv_plan *plan;
-    assert_int_equal(clv_plan_create(graph, &(clv_plan_config){.device = device_named("host")}, &plan), CLV_OK);
+    assert_int_equal(clv_plan_create(graph, &(clv_plan_config){.device = device_named("host")}, &plan),
+                     CLV_OK);
     assert_int_equal(clv_plan_node_count(plan), 1);
     assert_int_equal(plan->places[0].n_inputs, 1);
     clv_plan_destroy(plan);
@@ -175,7 +181,8 @@ static void test_prediction_is_what_is_taken(void **state) {
         assert_int_equal(clv_run_create(session, plan, &run), CLV_OK);
         clv_memory_info taken = clv_device_memory(device);
         assert_int_equal(taken.all.peak, predicted.predicted_peak_bytes);
-        for (int c = 0; c < CLV_CATEGORIES; c++) assert_int_equal(taken.category[c].peak, predicted.category[c]);
+        for (int c = 0; c < CLV_CATEGORIES; c++)
+            assert_int_equal(taken.category[c].peak, predicted.category[c]);
         clv_run_destroy(run);
         clv_session_destroy(session);
         clv_plan_destroy(plan);

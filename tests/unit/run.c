@@ -78,7 +78,8 @@ static void test_inputs_keep_their_values(void **state) {
         assert_float_equal(step(&m), 100 + (i == 4 ? 3 : i), 0);
     }
     float total[4];
-    assert_int_equal(clv_session_read(session, clv_session_find(session, "total"), total, sizeof total), CLV_OK);
+    assert_int_equal(clv_session_read(session, clv_session_find(session, "total"), total, sizeof total),
+                     CLV_OK);
     assert_float_equal(total[2], 1 + 2 + 3 + 3 + 5, 0);
     assert_int_equal(clv_session_step(session), 5);
     destroy(&m);
@@ -155,12 +156,16 @@ static void test_nothing_past_the_ends(void **state) {
     assert_int_equal(clv_session_create(runtime, NULL, &session), CLV_OK);
     toy_model m = build(session, 4);
     clv_plan *plan = m.plan;
-    const int past[] = {-1, clv_session_count(session), clv_plan_node_count(plan), clv_plan_transfer_count(plan), 1 << 20};
+    const int past[] = {-1, clv_session_count(session), clv_plan_node_count(plan),
+                        clv_plan_transfer_count(plan), 1 << 20};
     assert_int_equal(clv_plan_transfer_count(plan), 0);
     for (size_t i = 0; i < sizeof past / sizeof *past; i++) {
-        if (past[i] < 0 || past[i] >= clv_session_count(session)) assert_null(clv_session_get(session, past[i]).name);
-        if (past[i] < 0 || past[i] >= clv_plan_node_count(plan)) assert_null(clv_plan_node_get(plan, past[i]).op);
-        if (past[i] < 0 || past[i] >= clv_plan_device_count(plan)) assert_null(clv_plan_device_get(plan, past[i]));
+        if (past[i] < 0 || past[i] >= clv_session_count(session))
+            assert_null(clv_session_get(session, past[i]).name);
+        if (past[i] < 0 || past[i] >= clv_plan_node_count(plan))
+            assert_null(clv_plan_node_get(plan, past[i]).op);
+        if (past[i] < 0 || past[i] >= clv_plan_device_count(plan))
+            assert_null(clv_plan_device_get(plan, past[i]));
         assert_null(clv_plan_transfer_get(plan, past[i]).from);
     }
     destroy(&m);

@@ -31,10 +31,15 @@ static void toy_lower(clv__launches *list, const clv__op_io *io) {
 static const clv__variant toy_variants[] = {{"plain", NULL, NULL, toy_lower}, {0}};
 
 /** y = a, or a + b. May be computed in place of its first input. */
-static const clv__op toy_sum = {.name = "toy_sum", .infer = toy_same_shape, .reference = toy_sum_reference,
-                                .variants = toy_variants, .inplace = 1};
+static const clv__op toy_sum = {.name = "toy_sum",
+                                .infer = toy_same_shape,
+                                .reference = toy_sum_reference,
+                                .variants = toy_variants,
+                                .inplace = 1};
 /** The same, never in place. */
-static const clv__op toy_sum_apart = {.name = "toy_sum_apart", .infer = toy_same_shape, .reference = toy_sum_reference,
+static const clv__op toy_sum_apart = {.name = "toy_sum_apart",
+                                      .infer = toy_same_shape,
+                                      .reference = toy_sum_reference,
                                       .variants = toy_variants};
 
 static void toy_accumulate_reference(const clv__ref *ref) {
@@ -48,8 +53,11 @@ static clv_status toy_no_output(clv__op_io *io, clv__error *error) {
 }
 
 /** a += b */
-static const clv__op toy_accumulate = {.name = "toy_accumulate", .infer = toy_no_output, .reference = toy_accumulate_reference,
-                                       .variants = toy_variants, .mutates = 1};
+static const clv__op toy_accumulate = {.name = "toy_accumulate",
+                                       .infer = toy_no_output,
+                                       .reference = toy_accumulate_reference,
+                                       .variants = toy_variants,
+                                       .mutates = 1};
 
 static inline clv_tensor *toy(const clv__op *op, clv_tensor *a, clv_tensor *b) {
     clv_tensor *in[2] = {a, b};

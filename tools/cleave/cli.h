@@ -93,7 +93,8 @@ typedef struct cli_progress {
 } cli_progress;
 void cli_progress_init(cli_progress *progress, bool quiet);
 /** Draw a bar, `done` of `total`, and a text after it; at most ten times a second unless it is full. */
-void cli_progress_draw(cli_progress *progress, const char *label, double done, double total, const char *text);
+void cli_progress_draw(cli_progress *progress, const char *label, double done, double total,
+                       const char *text);
 /** Wipe the line, before something else is printed to stderr. */
 void cli_progress_clear(cli_progress *progress);
 
@@ -141,7 +142,8 @@ typedef struct cli_source {
     clv_status status;
     pthread_t thread;
     bool running;
-    clv_dataset *train, *test; // arrays are trained on, or tested without `with_train`; the other stays NULL then
+    clv_dataset *train,
+        *test; // arrays are trained on, or tested without `with_train`; the other stays NULL then
 } cli_source;
 
 /** Begin to read what the options ask for, for a model; with_train: also what is trained on. */

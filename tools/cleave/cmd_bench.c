@@ -34,14 +34,21 @@ static bool parse_size(const char *text, int64_t size[3]) {
 
 /** The configuration that the options ask for. Sizes and models choose their suite; prints what does not go together. */
 static int configure(const cli_args *args, clv_bench_config *config) {
-    *config = (clv_bench_config){.suite = args->n_words ? args->words[0] : NULL, .name = args->case_name, .mode = args->mode,
-                                 .model = args->model, .batch = args->batch, .runs = args->runs > 1000 ? 1000 : (int)args->runs,
-                                 .seconds = args->seconds, .list = args->list, .measure_peak = args->peak,
+    *config = (clv_bench_config){.suite = args->n_words ? args->words[0] : NULL,
+                                 .name = args->case_name,
+                                 .mode = args->mode,
+                                 .model = args->model,
+                                 .batch = args->batch,
+                                 .runs = args->runs > 1000 ? 1000 : (int)args->runs,
+                                 .seconds = args->seconds,
+                                 .list = args->list,
+                                 .measure_peak = args->peak,
                                  .variants = args->variants};
     if (args->size && !parse_size(args->size, config->size))
         return cli_fail(EXIT_USAGE, "--size wants MxNxK, as in 1024x1024x1024, not '%s'", args->size);
     const char *of_models = args->model ? "model" : args->batch ? "batch" : NULL;
-    if (args->size && of_models) return cli_fail(EXIT_USAGE, "--size is of the suite gemm, and --%s of models", of_models);
+    if (args->size && of_models)
+        return cli_fail(EXIT_USAGE, "--size is of the suite gemm, and --%s of models", of_models);
     const char *option = args->size ? "size" : of_models, *suite = args->size ? "gemm" : "models";
     if (option && config->suite && strcmp(config->suite, suite))
         return cli_fail(EXIT_USAGE, "--%s is of the suite %s, and this is %s", option, suite, config->suite);
@@ -60,17 +67,20 @@ static int print_json(const cli_session *session, const clv_bench_report *report
     for (int i = 0; i < report->n_results; i++) {
         const clv_bench_result *r = &report->results[i];
         if (session->args->list)
-            json_array_append_new(cases, json_pack("{s:s, s:s, s:s}", "suite", r->suite, "case", r->name, "mode", r->mode));
-        else if (*r->failure)
-            json_array_append_new(failures, json_pack("{s:s, s:s, s:s, s:s, s:s}", "suite", r->suite, "case", r->name,
-                                                      "device", info->name, "mode", r->mode, "sentence", r->failure));
-        else
             json_array_append_new(
-                results, json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o}", "suite", r->suite, "case",
-                                   r->name, "device", info->name, "mode", r->mode, "median_ms", cli_real(r->median_ms),
-                                   "min_ms", cli_real(r->min_ms), "max_ms", cli_real(r->max_ms), "runs", r->runs, "steps",
-                                   r->steps, "gflops", cli_real(r->gflops), "gbps", cli_real(r->gbps), "peak_fraction",
-                                   positive(r->peak_fraction)));
+                cases, json_pack("{s:s, s:s, s:s}", "suite", r->suite, "case", r->name, "mode", r->mode));
+        else if (*r->failure)
+            json_array_append_new(failures,
+                                  json_pack("{s:s, s:s, s:s, s:s, s:s}", "suite", r->suite, "case", r->name,
+                                            "device", info->name, "mode", r->mode, "sentence", r->failure));
+        else
+            json_array_append_new(results,
+                                  json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o, s:i, s:i, s:o, s:o, s:o}",
+                                            "suite", r->suite, "case", r->name, "device", info->name, "mode",
+                                            r->mode, "median_ms", cli_real(r->median_ms), "min_ms",
+                                            cli_real(r->min_ms), "max_ms", cli_real(r->max_ms), "runs",
+                                            r->runs, "steps", r->steps, "gflops", cli_real(r->gflops), "gbps",
+                                            cli_real(r->gbps), "peak_fraction", positive(r->peak_fraction)));
     }
     if (session->args->list) {
         json_decref(results);
@@ -78,12 +88,12 @@ static int print_json(const cli_session *session, const clv_bench_report *report
         return cli_print_json(json_pack("{s:s, s:o}", "device", info->name, "cases", cases));
     }
     json_decref(cases);
-    json_t *peak = report->peak.gflops > 0 ? json_pack("{s:o, s:o}", "gflops", cli_real(report->peak.gflops), "gbps",
-                                                       cli_real(report->peak.gbps))
+    json_t *peak = report->peak.gflops > 0 ? json_pack("{s:o, s:o}", "gflops", cli_real(report->peak.gflops),
+                                                       "gbps", cli_real(report->peak.gbps))
                                            : json_null();
-    return cli_print_json(json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o}", "version", clv_version(), "device", info->name,
-                                    "label", info->label, "driver", info->driver, "device_peak", peak, "results", results,
-                                    "failures", failures));
+    return cli_print_json(json_pack("{s:s, s:s, s:s, s:s, s:o, s:o, s:o}", "version", clv_version(), "device",
+                                    info->name, "label", info->label, "driver", info->driver, "device_peak",
+                                    peak, "results", results, "failures", failures));
 }
 
 static int print_list(const clv_bench_report *report) {
@@ -98,16 +108,17 @@ static int print_table(const cli_session *session, const clv_bench_report *repor
     printf("%s, %s", info->name, info->label);
     if (report->peak.gflops > 0)
         printf(": at most %.1f GFLOP/s, %.1f GB/s, as measured", report->peak.gflops, report->peak.gbps);
-    printf("\n%-7s %-36s %-16s %10s %10s %10s %5s %9s %8s %6s\n", "suite", "case", "mode", "median ms", "min", "max", "runs",
-           "GFLOP/s", "GB/s", "peak");
+    printf("\n%-7s %-36s %-16s %10s %10s %10s %5s %9s %8s %6s\n", "suite", "case", "mode", "median ms", "min",
+           "max", "runs", "GFLOP/s", "GB/s", "peak");
     for (int i = 0; i < report->n_results; i++) {
         const clv_bench_result *r = &report->results[i];
         char part[16] = "-";
         if (r->peak_fraction > 0) snprintf(part, sizeof part, "%.0f %%", 100 * r->peak_fraction);
-        if (*r->failure) printf("%-7s %-36s %-16s FAILED %s\n", r->suite, r->name, r->mode, r->failure);
+        if (*r->failure)
+            printf("%-7s %-36s %-16s FAILED %s\n", r->suite, r->name, r->mode, r->failure);
         else
-            printf("%-7s %-36s %-16s %10.4g %10.4g %10.4g %5d %9.1f %8.2f %6s\n", r->suite, r->name, r->mode, r->median_ms,
-                   r->min_ms, r->max_ms, r->runs, r->gflops, r->gbps, part);
+            printf("%-7s %-36s %-16s %10.4g %10.4g %10.4g %5d %9.1f %8.2f %6s\n", r->suite, r->name, r->mode,
+                   r->median_ms, r->min_ms, r->max_ms, r->runs, r->gflops, r->gbps, part);
     }
     return cli_finish_output();
 }
@@ -130,7 +141,9 @@ int cmd_bench(const cli_args *args) {
         code = cli_fail_status(session.runtime, status);
         if (status == CLV_E_NOT_FOUND) code = EXIT_USAGE; // no such suite, model or case
     } else {
-        code = args->json ? print_json(&session, report) : args->list ? print_list(report) : print_table(&session, report);
+        code = args->json   ? print_json(&session, report)
+               : args->list ? print_list(report)
+                            : print_table(&session, report);
         if (code == EXIT_DONE && report->n_failed) code = EXIT_FAILED;
     }
     clv_bench_report_destroy(report);

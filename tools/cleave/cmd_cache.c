@@ -16,9 +16,11 @@ static void on_program(void *user, const clv_cache_entry *entry) {
     job->bytes += entry->bytes;
     if (job->programs)
         json_array_append_new(job->programs, json_pack("{s:s, s:I, s:s, s:b}", "file", entry->file, "bytes",
-                                                      (json_int_t)entry->bytes, "made_for", entry->made_for, "valid",
-                                                      entry->valid));
-    else printf("%10s  %s  %s\n", cli_bytes(entry->bytes), entry->file, entry->valid ? entry->made_for : "damaged");
+                                                       (json_int_t)entry->bytes, "made_for", entry->made_for,
+                                                       "valid", entry->valid));
+    else
+        printf("%10s  %s  %s\n", cli_bytes(entry->bytes), entry->file,
+               entry->valid ? entry->made_for : "damaged");
 }
 
 static int list(clv_runtime *runtime, bool json) {
@@ -41,8 +43,8 @@ static int clear(clv_runtime *runtime, bool json) {
     clv_status status = clv_cache_clear(runtime, &removed, &bytes);
     if (status != CLV_OK) return cli_fail_status(runtime, status);
     if (json)
-        return cli_print_json(json_pack("{s:s, s:i, s:I}", "folder", clv_cache_folder(runtime), "removed", removed,
-                                        "bytes", (json_int_t)bytes));
+        return cli_print_json(json_pack("{s:s, s:i, s:I}", "folder", clv_cache_folder(runtime), "removed",
+                                        removed, "bytes", (json_int_t)bytes));
     printf("removed %d programs, %s, from %s\n", removed, cli_bytes(bytes), clv_cache_folder(runtime));
     return cli_finish_output();
 }

@@ -18,34 +18,39 @@ static bool on_progress(void *user, int done, int total, const char *op) {
 static int print_json(cli_session *session, const clv_check_report *report) {
     json_t *skipped = json_array(), *worst = json_array(), *failures = json_array();
     for (int i = 0; i < report->n_skipped; i++)
-        json_array_append_new(skipped, json_pack("{s:s, s:s, s:i}", "op", report->skipped[i].op, "reason",
-                                                 report->skipped[i].reason, "cases", report->skipped[i].cases));
+        json_array_append_new(skipped,
+                              json_pack("{s:s, s:s, s:i}", "op", report->skipped[i].op, "reason",
+                                        report->skipped[i].reason, "cases", report->skipped[i].cases));
     for (int i = 0; i < report->n_worst; i++) {
         const clv_check_worst *w = &report->worst[i];
-        json_array_append_new(worst, json_pack("{s:s, s:s, s:o, s:o, s:i, s:i}", "op", w->op, "variant", w->variant,
-                                               "error", cli_real(w->error), "tolerance", cli_real(w->tolerance),
-                                               "cases", w->cases, "failed", w->failed));
+        json_array_append_new(worst,
+                              json_pack("{s:s, s:s, s:o, s:o, s:i, s:i}", "op", w->op, "variant", w->variant,
+                                        "error", cli_real(w->error), "tolerance", cli_real(w->tolerance),
+                                        "cases", w->cases, "failed", w->failed));
     }
     for (int i = 0; i < report->n_failures; i++) {
         const clv_check_failure *f = &report->failures[i];
-        json_array_append_new(failures, json_pack("{s:s, s:s, s:s, s:s, s:s}", "op", f->op, "variant", f->variant,
-                                                  "sample", f->sample, "what", f->what, "sentence", f->sentence));
+        json_array_append_new(failures,
+                              json_pack("{s:s, s:s, s:s, s:s, s:s}", "op", f->op, "variant", f->variant,
+                                        "sample", f->sample, "what", f->what, "sentence", f->sentence));
     }
     return cli_print_json(json_pack("{s:s, s:i, s:i, s:i, s:i, s:I, s:o, s:o, s:o}", "device",
-                                    clv_device_get_info(session->device)->name, "cases", report->cases, "passed",
-                                    report->passed, "failed", report->failed, "skipped_cases", report->skipped_cases,
-                                    "seed", (json_int_t)report->seed, "skipped", skipped, "worst", worst, "failures",
-                                    failures));
+                                    clv_device_get_info(session->device)->name, "cases", report->cases,
+                                    "passed", report->passed, "failed", report->failed, "skipped_cases",
+                                    report->skipped_cases, "seed", (json_int_t)report->seed, "skipped",
+                                    skipped, "worst", worst, "failures", failures));
 }
 
 static int print_table(cli_session *session, const clv_check_report *report) {
     printf("%-20s %-12s %6s %7s %12s %12s\n", "op", "variant", "cases", "failed", "error", "tolerance");
     for (int i = 0; i < report->n_worst; i++) {
         const clv_check_worst *w = &report->worst[i];
-        printf("%-20s %-12s %6d %7d %12.3g %12.3g\n", w->op, w->variant, w->cases, w->failed, w->error, w->tolerance);
+        printf("%-20s %-12s %6d %7d %12.3g %12.3g\n", w->op, w->variant, w->cases, w->failed, w->error,
+               w->tolerance);
     }
     for (int i = 0; i < report->n_skipped; i++)
-        printf("skipped %d of %s: %s\n", report->skipped[i].cases, report->skipped[i].op, report->skipped[i].reason);
+        printf("skipped %d of %s: %s\n", report->skipped[i].cases, report->skipped[i].op,
+               report->skipped[i].reason);
     for (int i = 0; i < report->n_failures; i++) printf("FAILED %s\n", report->failures[i].sentence);
     printf("%d cases on %s: %d passed, %d failed, %d skipped\n", report->cases,
            clv_device_get_info(session->device)->name, report->passed, report->failed, report->skipped_cases);

@@ -15,17 +15,18 @@ static bool on_progress(void *user, int64_t done, int64_t total) {
     return !*job->interrupt;
 }
 
-static int report(cli_session *session, const clv_model *model, clv_predictor *predictor, const clv_metrics *metrics) {
+static int report(cli_session *session, const clv_model *model, clv_predictor *predictor,
+                  const clv_metrics *metrics) {
     const char *device = clv_device_get_info(session->device)->name;
     clv_plan *plan = clv_predictor_plan(predictor);
     uint64_t predicted = clv_plans_memory(&plan, 1).predicted_peak_bytes;
     double rate = (double)metrics->count / metrics->seconds;
     if (session->args->json)
         return cli_print_json(json_pack(
-            "{s:s, s:s, s:o, s:o, s:I, s:I, s:o, s:[o]}", "model", model->name, "device", device, "test_accuracy",
-            cli_real(metrics->accuracy), "test_loss", cli_real(metrics->loss), "count", (json_int_t)metrics->count,
-            "correct", (json_int_t)metrics->correct, "images_per_second", cli_real(rate), "memory",
-            cli_memory_json(session->device, predicted)));
+            "{s:s, s:s, s:o, s:o, s:I, s:I, s:o, s:[o]}", "model", model->name, "device", device,
+            "test_accuracy", cli_real(metrics->accuracy), "test_loss", cli_real(metrics->loss), "count",
+            (json_int_t)metrics->count, "correct", (json_int_t)metrics->correct, "images_per_second",
+            cli_real(rate), "memory", cli_memory_json(session->device, predicted)));
     printf("test accuracy %.4f (%lld of %lld)\ntest loss %.4f\n%.0f images/s\n", metrics->accuracy,
            (long long)metrics->correct, (long long)metrics->count, metrics->loss, rate);
     cli_memory_table(stdout, session->device, predicted);
@@ -47,7 +48,8 @@ static int evaluate(cli_session *session, const clv_model *model, cli_source *so
     if (status == CLV_OK) status = clv_weights_load(clv_predictor_session(predictor), args->weights);
     if (status == CLV_OK) status = clv_evaluate(predictor, source->test, on_progress, &job, &metrics);
     cli_progress_clear(&session->progress);
-    code = status == CLV_OK ? report(session, model, predictor, &metrics) : cli_fail_status(session->runtime, status);
+    code = status == CLV_OK ? report(session, model, predictor, &metrics)
+                            : cli_fail_status(session->runtime, status);
     clv_predictor_destroy(predictor);
     return code;
 }

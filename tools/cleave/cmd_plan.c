@@ -64,8 +64,10 @@ static int64_t largest_batch(const plan_job *job) {
     while (bad <= INT64_C(1) << 31 && fits(job, bad)) good = bad, bad *= 2;
     while (bad - good > 1) {
         int64_t middle = good + (bad - good) / 2;
-        if (fits(job, middle)) good = middle;
-        else bad = middle;
+        if (fits(job, middle))
+            good = middle;
+        else
+            bad = middle;
     }
     return good;
 }
@@ -146,7 +148,8 @@ static bool collect(const clv_plan *plan, plan_rows *rows) {
 
 static json_t *shape_json(const clv_shape *shape) {
     json_t *dims = json_array();
-    for (int i = 0; i < shape->rank; i++) json_array_append_new(dims, json_integer((json_int_t)shape->dims[i]));
+    for (int i = 0; i < shape->rank; i++)
+        json_array_append_new(dims, json_integer((json_int_t)shape->dims[i]));
     return dims;
 }
 
@@ -158,9 +161,10 @@ static json_t *devices_json(clv_plan *plan) {
         for (int i = 0; i < CLV_CATEGORIES; i++)
             json_object_set_new(categories, clv_category_name((clv_category)i),
                                 json_integer((json_int_t)memory.category[i]));
-        json_array_append_new(devices, json_pack("{s:s, s:I, s:o}", "device", clv_device_get_info(memory.device)->name,
-                                                 "predicted_peak_bytes", (json_int_t)memory.predicted_peak_bytes,
-                                                 "categories", categories));
+        json_array_append_new(devices,
+                              json_pack("{s:s, s:I, s:o}", "device", clv_device_get_info(memory.device)->name,
+                                        "predicted_peak_bytes", (json_int_t)memory.predicted_peak_bytes,
+                                        "categories", categories));
     }
     return devices;
 }
@@ -171,26 +175,28 @@ static json_t *transfers_json(const clv_plan *plan) {
         clv_plan_transfer transfer = clv_plan_transfer_get(plan, i);
         json_array_append_new(transfers, json_pack("{s:s, s:s, s:s, s:I}", "from",
                                                    clv_device_get_info(transfer.from)->name, "to",
-                                                   clv_device_get_info(transfer.to)->name, "tensor", transfer.tensor,
-                                                   "bytes", (json_int_t)transfer.bytes));
+                                                   clv_device_get_info(transfer.to)->name, "tensor",
+                                                   transfer.tensor, "bytes", (json_int_t)transfer.bytes));
     }
     return transfers;
 }
 
-static int print_json(const plan_job *job, clv_plan *plan, const plan_rows *rows, int64_t batch, int64_t largest) {
+static int print_json(const plan_job *job, clv_plan *plan, const plan_rows *rows, int64_t batch,
+                      int64_t largest) {
     json_t *layers = json_array();
     for (int i = 0; i < rows->n; i++) {
         const plan_row *row = &rows->items[i];
-        json_array_append_new(layers, json_pack("{s:s, s:s, s:s, s:s, s:o, s:I, s:I, s:f}", "name", row->name, "op",
-                                                row->op, "variant", row->variant ? row->variant : "", "device",
-                                                row->device, "output_shape", shape_json(&row->output_shape),
-                                                "parameters", (json_int_t)row->parameters, "bytes",
-                                                (json_int_t)row->bytes, "flops", row->flops));
+        json_array_append_new(layers,
+                              json_pack("{s:s, s:s, s:s, s:s, s:o, s:I, s:I, s:f}", "name", row->name, "op",
+                                        row->op, "variant", row->variant ? row->variant : "", "device",
+                                        row->device, "output_shape", shape_json(&row->output_shape),
+                                        "parameters", (json_int_t)row->parameters, "bytes",
+                                        (json_int_t)row->bytes, "flops", row->flops));
     }
     return cli_print_json(json_pack("{s:s, s:I, s:b, s:o, s:o, s:o, s:I}", "model", job->model->name, "batch",
-                                    (json_int_t)batch, "train", job->session->args->train, "layers", layers, "devices",
-                                    devices_json(plan), "transfers", transfers_json(plan), "largest_batch",
-                                    (json_int_t)largest));
+                                    (json_int_t)batch, "train", job->session->args->train, "layers", layers,
+                                    "devices", devices_json(plan), "transfers", transfers_json(plan),
+                                    "largest_batch", (json_int_t)largest));
 }
 
 static void print_memory(clv_plan *plan, clv_device *device) {
@@ -203,13 +209,15 @@ static void print_memory(clv_plan *plan, clv_device *device) {
            memory.predicted_peak_bytes);
 }
 
-static int print_table(const plan_job *job, clv_plan *plan, const plan_rows *rows, int64_t batch, int64_t largest) {
+static int print_table(const plan_job *job, clv_plan *plan, const plan_rows *rows, int64_t batch,
+                       int64_t largest) {
     int64_t parameters = 0;
     double flops = 0;
-    printf("%s of '%s', batch %" PRId64 ", on %s\n\n", job->session->args->train ? "a training step" : "a forward pass",
-           job->model->name, batch, clv_device_get_info(clv_plan_device(plan))->name);
-    printf("%-16s %-20s %-10s %-20s %12s %12s %12s\n", "layer", "op", "variant", "output", "parameters", "bytes",
-           "Mflop");
+    printf("%s of '%s', batch %" PRId64 ", on %s\n\n",
+           job->session->args->train ? "a training step" : "a forward pass", job->model->name, batch,
+           clv_device_get_info(clv_plan_device(plan))->name);
+    printf("%-16s %-20s %-10s %-20s %12s %12s %12s\n", "layer", "op", "variant", "output", "parameters",
+           "bytes", "Mflop");
     for (int i = 0; i < rows->n; i++) {
         const plan_row *row = &rows->items[i];
         char shape[96];
@@ -219,11 +227,13 @@ static int print_table(const plan_job *job, clv_plan *plan, const plan_rows *row
         parameters += row->parameters;
         flops += row->flops;
     }
-    printf("%-16s %-20s %-10s %-20s %12" PRId64 " %12s %12.2f\n\n", "total", "", "", "", parameters, "", flops / 1e6);
+    printf("%-16s %-20s %-10s %-20s %12" PRId64 " %12s %12.2f\n\n", "total", "", "", "", parameters, "",
+           flops / 1e6);
     for (int i = 0; i < clv_plan_transfer_count(plan); i++) {
         clv_plan_transfer transfer = clv_plan_transfer_get(plan, i);
-        printf("%s goes from %s to %s, %s a step\n", transfer.tensor, clv_device_get_info(transfer.from)->name,
-               clv_device_get_info(transfer.to)->name, cli_bytes(transfer.bytes));
+        printf("%s goes from %s to %s, %s a step\n", transfer.tensor,
+               clv_device_get_info(transfer.from)->name, clv_device_get_info(transfer.to)->name,
+               cli_bytes(transfer.bytes));
     }
     for (int d = 0; d < clv_plan_device_count(plan); d++) print_memory(plan, clv_plan_device_get(plan, d));
     printf("largest batch that fits: %" PRId64 "\n", largest);
@@ -248,7 +258,8 @@ int cmd_plan(const cli_args *args) {
     if (!model) return EXIT_USAGE;
     clv_shape size;
     if (args->input_size && !read_size(args->input_size, &size))
-        return cli_fail(EXIT_USAGE, "--input-size wants channels, height and width, as in 3x64x64, not '%s'", args->input_size);
+        return cli_fail(EXIT_USAGE, "--input-size wants channels, height and width, as in 3x64x64, not '%s'",
+                        args->input_size);
     clv_model sized = cli_model_for(args, model, args->input_size ? &size : NULL);
     if (args->input_size) sized = clv_model_for(&sized, size.dims[0], size.dims[1], size.dims[2], 0);
     model = &sized;

@@ -13,19 +13,21 @@ static int check_images(cli_session *session, const clv_model *model, const clv_
     if (n == 0) return cli_fail(EXIT_FAILED, "'%s' holds no images", path);
     if (images->shape.rank < 1 || clv_shape_numel(&images->shape) != n * wanted)
         return cli_fail(EXIT_FAILED, "'%s' has shape %s; model '%s' wants [N,%lld,%lld,%lld]", path,
-                        clv_shape_text(&images->shape, text, sizeof text), model->name, (long long)model->input[0],
-                        (long long)model->input[1], (long long)model->input[2]);
+                        clv_shape_text(&images->shape, text, sizeof text), model->name,
+                        (long long)model->input[0], (long long)model->input[1], (long long)model->input[2]);
     return EXIT_DONE;
 }
 
-static int report(cli_session *session, const clv_model *model, clv_predictor *predictor, const clv_array *logits) {
+static int report(cli_session *session, const clv_model *model, clv_predictor *predictor,
+                  const clv_array *logits) {
     clv_plan *plan = clv_predictor_plan(predictor);
     uint64_t predicted = clv_plans_memory(&plan, 1).predicted_peak_bytes;
     if (session->args->json)
         return cli_print_json(json_pack("{s:s, s:s, s:s, s:[I, I], s:[o]}", "model", model->name, "device",
-                                        clv_device_get_info(session->device)->name, "output", session->args->output,
-                                        "shape", (json_int_t)logits->shape.dims[0], (json_int_t)logits->shape.dims[1],
-                                        "memory", cli_memory_json(session->device, predicted)));
+                                        clv_device_get_info(session->device)->name, "output",
+                                        session->args->output, "shape", (json_int_t)logits->shape.dims[0],
+                                        (json_int_t)logits->shape.dims[1], "memory",
+                                        cli_memory_json(session->device, predicted)));
     char text[96];
     printf("logits %s are in %s\n", clv_shape_text(&logits->shape, text, sizeof text), session->args->output);
     cli_memory_table(stdout, session->device, predicted);
@@ -36,7 +38,8 @@ static int run(cli_session *session, const clv_model *model, clv_array *images, 
     const cli_args *args = session->args;
     clv_status status = clv_npy_read(session->runtime, args->input, images);
     if (status != CLV_OK) return cli_fail_status(session->runtime, status);
-    clv_shape sample = clv_shape_make(images->shape.rank > 0 ? images->shape.rank - 1 : 0, images->shape.dims + 1);
+    clv_shape sample =
+        clv_shape_make(images->shape.rank > 0 ? images->shape.rank - 1 : 0, images->shape.dims + 1);
     clv_model sized = cli_model_for(args, model, &sample);
     int code = check_images(session, &sized, images);
     if (code != EXIT_DONE) return code;
@@ -51,7 +54,8 @@ static int run(cli_session *session, const clv_model *model, clv_array *images, 
     if (status == CLV_OK) status = clv_array_init(session->runtime, CLV_ARRAY_F32, &shape, logits);
     if (status == CLV_OK) status = clv_predictor_forward(predictor, images->data, n, logits->data);
     if (status == CLV_OK) status = clv_npy_write(session->runtime, logits, args->output);
-    code = status == CLV_OK ? report(session, model, predictor, logits) : cli_fail_status(session->runtime, status);
+    code = status == CLV_OK ? report(session, model, predictor, logits)
+                            : cli_fail_status(session->runtime, status);
     clv_predictor_destroy(predictor);
     return code;
 }

@@ -11,8 +11,8 @@ typedef struct train_job {
     const clv_train_config *config;
     clv_trainer *trainer;
     FILE *log;
-    int failed;           // exit code of a callback that failed; EXIT_DONE if none did
-    double startup;       // seconds from the process's start to the first step's end; 0 before
+    int failed;     // exit code of a callback that failed; EXIT_DONE if none did
+    double startup; // seconds from the process's start to the first step's end; 0 before
     const volatile int *interrupt;
     int64_t epoch;
 } train_job;
@@ -23,19 +23,20 @@ static bool log_step(train_job *job, const clv_train_step *step) {
         clv_device *device = clv_trainer_device_get(job->trainer, i);
         clv_memory_info memory = clv_device_memory(device);
         json_object_set_new(devices, clv_device_get_info(device)->name,
-                            json_pack("{s:I, s:I}", "used_bytes", (json_int_t)memory.all.current, "peak_bytes",
-                                      (json_int_t)memory.all.peak));
+                            json_pack("{s:I, s:I}", "used_bytes", (json_int_t)memory.all.current,
+                                      "peak_bytes", (json_int_t)memory.all.peak));
     }
     json_t *line = json_pack("{s:I, s:I, s:o, s:f, s:o, s:o}", "step", (json_int_t)step->step, "epoch",
                              (json_int_t)step->epoch, "loss", cli_real(step->loss), "lr", step->lr,
                              "images_per_second", cli_real(step->images_per_second), "memory", devices);
-    bool written = line && !json_dumpf(line, job->log, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(15)) &&
-                   fputc('\n', job->log) != EOF && !fflush(job->log);
+    bool written =
+        line && !json_dumpf(line, job->log, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(15)) &&
+        fputc('\n', job->log) != EOF && !fflush(job->log);
     json_decref(line);
     if (written) return true;
     cli_progress_clear(&job->session->progress);
     job->failed = cli_fail(EXIT_FAILED, "the log '%s' could not be written: %s", job->session->args->log,
-                                strerror(errno));
+                           strerror(errno));
     return false;
 }
 
@@ -47,7 +48,8 @@ static bool on_step(void *user, const clv_train_step *step) {
     char label[48], text[128];
     snprintf(label, sizeof label, "epoch %lld/%lld", (long long)step->epoch,
              (long long)((step->steps + step->batches - 1) / step->batches));
-    double left = (double)(step->batches - step->batch) * (double)job->config->batch / step->images_per_second;
+    double left =
+        (double)(step->batches - step->batch) * (double)job->config->batch / step->images_per_second;
     snprintf(text, sizeof text, "%lld/%lld  loss %.4f  %.0f images/s  %.0f s left", (long long)step->batch,
              (long long)step->batches, step->loss, step->images_per_second, left);
     cli_progress_draw(&job->session->progress, label, (double)step->batch, (double)step->batches, text);
@@ -82,23 +84,24 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
     clv_train_result result = clv_trainer_result(trainer);
     clv_program_report programs = clv_runtime_programs(session->runtime);
     bool timed = result.step_ms > 0; // the first step of a process is not timed
-    json_t *object = json_pack(
-        "{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:b, s:f}", "model", config->model->name, "device",
-        clv_device_get_info(clv_trainer_device_get(trainer, 0))->name, "test_accuracy",
-        result.evaluated ? cli_real(result.test.accuracy) : json_null(), "test_loss",
-        result.evaluated ? cli_real(result.test.loss) : json_null(), "train_loss", cli_real(result.train_loss),
-        "images_per_second", timed ? cli_real(result.images_per_second) : json_null(), "step_ms",
-        timed ? cli_real(result.step_ms) : json_null(), "steps",
-        (json_int_t)result.steps, "epochs", (json_int_t)result.epochs, "interrupted", interrupted, "seconds",
-        cli_seconds());
+    json_t *object =
+        json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:b, s:f}", "model", config->model->name,
+                  "device", clv_device_get_info(clv_trainer_device_get(trainer, 0))->name, "test_accuracy",
+                  result.evaluated ? cli_real(result.test.accuracy) : json_null(), "test_loss",
+                  result.evaluated ? cli_real(result.test.loss) : json_null(), "train_loss",
+                  cli_real(result.train_loss), "images_per_second",
+                  timed ? cli_real(result.images_per_second) : json_null(), "step_ms",
+                  timed ? cli_real(result.step_ms) : json_null(), "steps", (json_int_t)result.steps, "epochs",
+                  (json_int_t)result.epochs, "interrupted", interrupted, "seconds", cli_seconds());
     json_t *startup = json_pack("{s:f, s:f, s:i, s:i, s:i}", "seconds", job->startup, "program_seconds",
-                                programs.seconds, "programs", programs.programs, "cache_hits", programs.cache_hits,
-                                "cache_misses", programs.cache_misses);
+                                programs.seconds, "programs", programs.programs, "cache_hits",
+                                programs.cache_hits, "cache_misses", programs.cache_misses);
     json_object_set_new(object, "startup", startup);
     json_t *memory = json_array();
     for (int i = 0; i < clv_trainer_device_count(trainer); i++) {
         clv_device *device = clv_trainer_device_get(trainer, i);
-        json_array_append_new(memory, cli_memory_json(device, clv_trainer_memory_on(trainer, device).predicted_peak_bytes));
+        json_array_append_new(
+            memory, cli_memory_json(device, clv_trainer_memory_on(trainer, device).predicted_peak_bytes));
     }
     json_object_set_new(object, "memory", memory);
     const clv_placement *placement = &config->placement;
@@ -115,13 +118,15 @@ static void print_result(const train_job *job, const clv_trainer *trainer) {
     if (result.evaluated)
         printf("test accuracy %.4f (%lld of %lld)\n", result.test.accuracy, (long long)result.test.correct,
                (long long)result.test.count);
-    printf("train loss %.4f after %lld step%s\n", result.train_loss, (long long)result.steps, result.steps == 1 ? "" : "s");
+    printf("train loss %.4f after %lld step%s\n", result.train_loss, (long long)result.steps,
+           result.steps == 1 ? "" : "s");
     if (result.step_ms > 0) // the first step of a process is not timed
         printf("%.0f images/s, %.2f ms a step (median)\n", result.images_per_second, result.step_ms);
     printf("%.1f s in all, of which %.2f s to the first step (programs: %d in %.2f s, %d from the cache)\n",
            cli_seconds(), job->startup, programs.programs, programs.seconds, programs.cache_hits);
     for (int i = 0; i < job->config->placement.n_replicas; i++)
-        printf("%s computes %.1f %% of each batch\n", job->config->placement.replicas[i], 100 * clv_trainer_shares(trainer)[i]);
+        printf("%s computes %.1f %% of each batch\n", job->config->placement.replicas[i],
+               100 * clv_trainer_shares(trainer)[i]);
     for (int i = 0; i < clv_trainer_device_count(trainer); i++) {
         clv_device *device = clv_trainer_device_get(trainer, i);
         cli_memory_table(stdout, device, clv_trainer_memory_on(trainer, device).predicted_peak_bytes);
@@ -152,7 +157,8 @@ static int finish(const train_job *job, clv_trainer *trainer, clv_status status)
     return printed != EXIT_DONE ? printed : code;
 }
 
-static int train(cli_session *session, const clv_model *model, cli_source *source, const clv_placement *placement) {
+static int train(cli_session *session, const clv_model *model, cli_source *source,
+                 const clv_placement *placement) {
     const cli_args *args = session->args;
     int code = cli_source_wait(source);
     if (code != EXIT_DONE) return code;
@@ -212,7 +218,8 @@ int cmd_train(const cli_args *args) {
         return cli_fail(EXIT_USAGE, "--checkpoint-every needs --checkpoint FILE");
     code = cli_check_recipe(args, model);
     const char *targets[] = {args->save, args->checkpoint, args->dump_gradients};
-    for (size_t i = 0; code == EXIT_DONE && i < sizeof targets / sizeof *targets; i++) code = cli_check_target(targets[i]);
+    for (size_t i = 0; code == EXIT_DONE && i < sizeof targets / sizeof *targets; i++)
+        code = cli_check_target(targets[i]);
     if (code != EXIT_DONE) return code;
     cli_placement placement;
     code = cli_read_placement(args, &placement);

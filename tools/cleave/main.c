@@ -21,12 +21,14 @@ int main(int argc, char **argv) {
         cli_overview(argc > 1 ? stdout : stderr);
         return argc > 1 ? cli_finish_output() : EXIT_USAGE;
     }
-    if (!strcmp(word, "--manual") || !strcmp(word, "--completion")) { // for packagers, while the tool is installed
+    if (!strcmp(word, "--manual") ||
+        !strcmp(word, "--completion")) { // for packagers, while the tool is installed
         (word[2] == 'm' ? cli_manual : cli_completion)(stdout);
         return cli_finish_output();
     }
     cli_command command = cli_command_find(word);
-    if (command == CLI_COMMANDS) return cli_fail(EXIT_USAGE, "unknown command '%s'; see 'cleave --help'", word);
+    if (command == CLI_COMMANDS)
+        return cli_fail(EXIT_USAGE, "unknown command '%s'; see 'cleave --help'", word);
     cli_args args;
     int code = cli_parse(argc - 2, argv + 2, command, &args);
     if (code != EXIT_DONE) return code;

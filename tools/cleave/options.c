@@ -26,7 +26,7 @@ typedef struct option_row {
 } option_row;
 
 static const option_row options[] = {
-#define X(commands, name, kind, field, value, choices, text)                                                         \
+#define X(commands, name, kind, field, value, choices, text)                                                 \
     {commands, name, kind, offsetof(cli_args, field), value, choices, text},
 #include "options.def"
 #undef X
@@ -57,8 +57,9 @@ bool cli_parse_bytes(const char *text, uint64_t *bytes) {
     static const struct {
         const char *name;
         double factor;
-    } units[] = {{"", 1},     {"B", 1},      {"K", 0x1p10}, {"KiB", 0x1p10}, {"M", 0x1p20}, {"MiB", 0x1p20},
-                 {"G", 0x1p30}, {"GiB", 0x1p30}, {"KB", 1e3}, {"kB", 1e3},     {"MB", 1e6},    {"GB", 1e9}};
+    } units[] = {{"", 1},       {"B", 1},        {"K", 0x1p10}, {"KiB", 0x1p10},
+                 {"M", 0x1p20}, {"MiB", 0x1p20}, {"G", 0x1p30}, {"GiB", 0x1p30},
+                 {"KB", 1e3},   {"kB", 1e3},     {"MB", 1e6},   {"GB", 1e9}};
     if (!(*text >= '0' && *text <= '9')) return false; // strtod would also take spaces, signs, inf and hex
     if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X')) return false;
     char *end;
@@ -100,8 +101,10 @@ static int parse_budget(const char *text, cli_budgets *budgets) {
     cli_budget budget = {0};
     if (!equals || equals == text || (size_t)(equals - text) >= sizeof budget.device ||
         !cli_parse_bytes(equals + 1, &budget.bytes) || !budget.bytes)
-        return cli_fail(EXIT_USAGE, "--budget wants DEVICE=BYTES, as in cpu:0=512MiB (KiB, MiB, GiB, KB, MB, GB), "
-                                    "not '%s'", text);
+        return cli_fail(EXIT_USAGE,
+                        "--budget wants DEVICE=BYTES, as in cpu:0=512MiB (KiB, MiB, GiB, KB, MB, GB), "
+                        "not '%s'",
+                        text);
     if (budgets->n == CLI_MAX_BUDGETS)
         return cli_fail(EXIT_USAGE, "--budget can be given at most %d times", CLI_MAX_BUDGETS);
     memcpy(budget.device, text, (size_t)(equals - text));
@@ -116,22 +119,26 @@ static int parse_value(const option_row *option, const char *text, cli_args *arg
     switch (option->kind) {
     case FLAG: *(bool *)field = true; break;
     case TEXT:
-        if (!*text) return cli_fail(EXIT_USAGE, "--%s wants %s, not an empty text", option->name, option->value);
+        if (!*text)
+            return cli_fail(EXIT_USAGE, "--%s wants %s, not an empty text", option->name, option->value);
         *(const char **)field = text;
         break;
     case CHOICE:
         if (!is_choice(text, option->choices))
-            return cli_fail(EXIT_USAGE, "--%s wants one of %s, not '%s'", option->name, option->choices, text);
+            return cli_fail(EXIT_USAGE, "--%s wants one of %s, not '%s'", option->name, option->choices,
+                            text);
         *(const char **)field = text;
         break;
     case COUNT:
         if (!parse_whole(text, &whole) || whole < 1)
-            return cli_fail(EXIT_USAGE, "--%s wants a whole number of at least 1, not '%s'", option->name, text);
+            return cli_fail(EXIT_USAGE, "--%s wants a whole number of at least 1, not '%s'", option->name,
+                            text);
         *(int64_t *)field = whole;
         break;
     case SEED:
         if (!parse_whole(text, &whole) || whole < 0)
-            return cli_fail(EXIT_USAGE, "--%s wants a whole number of at least 0, not '%s'", option->name, text);
+            return cli_fail(EXIT_USAGE, "--%s wants a whole number of at least 0, not '%s'", option->name,
+                            text);
         *(uint64_t *)field = (uint64_t)whole;
         args->has_seed = true;
         break;
@@ -183,10 +190,10 @@ int cli_parse(int argc, char **argv, cli_command command, cli_args *args) {
             return cli_fail(EXIT_USAGE, "unknown option '%.*s'; see 'cleave %s --help'",
                             equals ? (int)(equals - word) : (int)strlen(word), word, commands[command].name);
         const char *value = equals ? equals + 1 : NULL;
-        if (option->kind == FLAG && value)
-            return cli_fail(EXIT_USAGE, "--%s takes no value", option->name);
+        if (option->kind == FLAG && value) return cli_fail(EXIT_USAGE, "--%s takes no value", option->name);
         if (option->kind != FLAG && !value) {
-            if (++i == argc) return cli_fail(EXIT_USAGE, "--%s wants a value: %s", option->name, option->value);
+            if (++i == argc)
+                return cli_fail(EXIT_USAGE, "--%s wants a value: %s", option->name, option->value);
             value = argv[i];
         }
         int code = parse_value(option, value, args);
@@ -205,14 +212,17 @@ void cli_help(FILE *out, cli_command id) {
     for (int i = 0; i < N_OPTIONS; i++) {
         if (!(options[i].commands & 1u << id)) continue;
         char left[64];
-        snprintf(left, sizeof left, "--%s%s%s", options[i].name, *options[i].value ? " " : "", options[i].value);
+        snprintf(left, sizeof left, "--%s%s%s", options[i].name, *options[i].value ? " " : "",
+                 options[i].value);
         fprintf(out, "  %-24s %s\n", left, options[i].text);
     }
 }
 
 void cli_overview(FILE *out) {
-    fprintf(out, "Cleave %s trains and runs neural networks on any OpenCL device.\n\nUsage: cleave COMMAND ...\n\n",
-            clv_version());
+    fprintf(
+        out,
+        "Cleave %s trains and runs neural networks on any OpenCL device.\n\nUsage: cleave COMMAND ...\n\n",
+        clv_version());
     for (int i = 0; i < CLI_COMMANDS; i++) fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].text);
     fprintf(out, "\n'cleave COMMAND --help' tells a command's options. Try: cleave train fashion-mnist\n"
                  "Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted after saving.\n");
@@ -224,13 +234,17 @@ static void put_roff(FILE *out, const char *text) {
 }
 
 void cli_manual(FILE *out) {
-    fprintf(out, ".TH CLEAVE 1 \"\" \"Cleave %s\"\n.SH NAME\ncleave \\- train and run neural networks on any OpenCL "
-                 "device\n.SH SYNOPSIS\n", clv_version());
+    fprintf(
+        out,
+        ".TH CLEAVE 1 \"\" \"Cleave %s\"\n.SH NAME\ncleave \\- train and run neural networks on any OpenCL "
+        "device\n.SH SYNOPSIS\n",
+        clv_version());
     for (int i = 0; i < CLI_COMMANDS; i++)
         fprintf(out, ".B cleave %s\n%s%s[options]\n.br\n", commands[i].name, commands[i].arguments,
                 *commands[i].arguments ? " " : "");
     for (int i = 0; i < CLI_COMMANDS; i++) {
-        fprintf(out, ".SH %s\n%c%s.\n", commands[i].name, commands[i].text[0] - 'a' + 'A', commands[i].text + 1);
+        fprintf(out, ".SH %s\n%c%s.\n", commands[i].name, commands[i].text[0] - 'a' + 'A',
+                commands[i].text + 1);
         for (int j = 0; j < N_OPTIONS; j++) {
             if (!(options[j].commands & 1u << i)) continue;
             fprintf(out, ".TP\n.B ");
@@ -241,16 +255,19 @@ void cli_manual(FILE *out) {
             fputc('\n', out);
         }
     }
-    fprintf(out, ".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage, 130 interrupted after saving.\n"
-                 ".SH ENVIRONMENT\n.TP\n.B CLEAVE_VISIBLE_DEVICES\nDevices the process sees: indices or names, "
-                 "with commas.\n.TP\n.B CLEAVE_PARTITION\nDevices to split: cpu:0=2.\n.TP\n.B CLEAVE_CACHE_DIR\n"
-                 "Where compiled programs are kept.\n.TP\n.B CLEAVE_DATA_DIR\nWhere datasets are.\n"
-                 ".TP\n.B CLEAVE_VARIANTS\nPins how ops are computed: matmul=plain.\n"
-                 ".TP\n.B CLEAVE_DEBUG\n1 devices, 2 launches, 3 the plan, 4 kernel sources.\n.TP\n.B NO_COLOR\nNo colours on a terminal.\n");
+    fprintf(out,
+            ".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage, 130 interrupted after saving.\n"
+            ".SH ENVIRONMENT\n.TP\n.B CLEAVE_VISIBLE_DEVICES\nDevices the process sees: indices or names, "
+            "with commas.\n.TP\n.B CLEAVE_PARTITION\nDevices to split: cpu:0=2.\n.TP\n.B CLEAVE_CACHE_DIR\n"
+            "Where compiled programs are kept.\n.TP\n.B CLEAVE_DATA_DIR\nWhere datasets are.\n"
+            ".TP\n.B CLEAVE_VARIANTS\nPins how ops are computed: matmul=plain.\n"
+            ".TP\n.B CLEAVE_DEBUG\n1 devices, 2 launches, 3 the plan, 4 kernel sources.\n.TP\n.B "
+            "NO_COLOR\nNo colours on a terminal.\n");
 }
 
 void cli_completion(FILE *out) {
-    fprintf(out, "_cleave() {\n    local word=${COMP_WORDS[COMP_CWORD]} words\n    case $COMP_CWORD:${COMP_WORDS[1]} in\n"
+    fprintf(out, "_cleave() {\n    local word=${COMP_WORDS[COMP_CWORD]} words\n    case "
+                 "$COMP_CWORD:${COMP_WORDS[1]} in\n"
                  "    1:*) words='");
     for (int i = 0; i < CLI_COMMANDS; i++) fprintf(out, "%s%s", i ? " " : "", commands[i].name);
     fprintf(out, "' ;;\n");

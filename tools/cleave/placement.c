@@ -22,21 +22,26 @@ static int read_shares(const cli_args *args, cli_placement *out) {
         if (!*end) {
             n++;
             if (n != placement->n_replicas)
-                return cli_fail(EXIT_USAGE, "--shares '%s' has %d parts for %d replicas", args->shares, n, placement->n_replicas);
+                return cli_fail(EXIT_USAGE, "--shares '%s' has %d parts for %d replicas", args->shares, n,
+                                placement->n_replicas);
             placement->shares = out->shares;
             return EXIT_DONE;
         }
     }
-    return cli_fail(EXIT_USAGE, "--shares wants auto, equal, or one number for each replica (0.7,0.3), not '%s'", args->shares);
+    return cli_fail(EXIT_USAGE,
+                    "--shares wants auto, equal, or one number for each replica (0.7,0.3), not '%s'",
+                    args->shares);
 }
 
 int cli_read_placement(const cli_args *args, cli_placement *out) {
     *out = (cli_placement){0};
     clv_placement *placement = &out->placement;
-    if (args->place && args->replicas) return cli_fail(EXIT_USAGE, "--place and --replicas both say where to compute; give one of them");
+    if (args->place && args->replicas)
+        return cli_fail(EXIT_USAGE, "--place and --replicas both say where to compute; give one of them");
     if (args->shares && !args->replicas) return cli_fail(EXIT_USAGE, "--shares is for --replicas");
     if (args->device && (args->place || args->replicas))
-        return cli_fail(EXIT_USAGE, "--device and --%s both say where to compute; give one of them", args->place ? "place" : "replicas");
+        return cli_fail(EXIT_USAGE, "--device and --%s both say where to compute; give one of them",
+                        args->place ? "place" : "replicas");
     placement->place = args->place;
     placement->explicit_transfers = args->transfers && !strcmp(args->transfers, "explicit");
     if (!args->replicas) return EXIT_DONE;
@@ -45,7 +50,8 @@ int cli_read_placement(const cli_args *args, cli_placement *out) {
     char *rest = out->text;
     for (char *name; (name = strsep(&rest, ",")) != NULL;) {
         if (!*name || placement->n_replicas == CLI_MAX_REPLICAS)
-            return cli_fail(EXIT_USAGE, "--replicas wants 1 to %d devices, cpu:0,cpu:1, not '%s'", CLI_MAX_REPLICAS, args->replicas);
+            return cli_fail(EXIT_USAGE, "--replicas wants 1 to %d devices, cpu:0,cpu:1, not '%s'",
+                            CLI_MAX_REPLICAS, args->replicas);
         out->replicas[placement->n_replicas++] = name;
     }
     placement->replicas = out->replicas;

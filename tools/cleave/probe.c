@@ -27,7 +27,8 @@ static void tell_parent(void *user, int platform, const char *name) {
 }
 
 static _Noreturn void probe_and_exit(int pipe, const char *left_out) {
-    int nowhere = open("/dev/null", O_WRONLY); // what a dying driver prints is told by the parent, in its words
+    int nowhere =
+        open("/dev/null", O_WRONLY); // what a dying driver prints is told by the parent, in its words
     if (nowhere >= 0) dup2(nowhere, STDERR_FILENO), dup2(nowhere, STDOUT_FILENO);
     alarm(PROBE_SECONDS);
     clv_runtime *runtime = NULL;
@@ -60,8 +61,10 @@ void cli_probe_begin(cli_probe *probe, const char *left_out) {
         probe_and_exit(ends[1], left_out);
     }
     close(ends[1]);
-    if (child > 0) *probe = (cli_probe){child, ends[0]};
-    else close(ends[0]); // no child: then the drivers are trusted
+    if (child > 0)
+        *probe = (cli_probe){child, ends[0]};
+    else
+        close(ends[0]); // no child: then the drivers are trusted
 }
 
 /** True if the child came through; else where it was, and the signal that ended it (0: it ended by itself). */

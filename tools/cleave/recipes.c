@@ -23,7 +23,9 @@ static const struct {
     clv_optimizer_kind kind;
     float momentum;
     double lr;
-} optimizers[] = {{"sgd", CLV_SGD, 0, 0.05}, {"momentum", CLV_SGD, 0.9f, 0.01}, {"adam", CLV_ADAM, 0, 0.001},
+} optimizers[] = {{"sgd", CLV_SGD, 0, 0.05},
+                  {"momentum", CLV_SGD, 0.9f, 0.01},
+                  {"adam", CLV_ADAM, 0, 0.001},
                   {"adamw", CLV_ADAMW, 0, 0.001}};
 
 static void set_optimizer(const cli_args *args, const char *name, clv_train_config *config) {
@@ -35,7 +37,8 @@ static void set_optimizer(const cli_args *args, const char *name, clv_train_conf
     config->optimizer.weight_decay = (float)args->weight_decay;
     // The library takes 0 for AdamW's default; a zero that was asked for is told as a negative.
     if (args->given_weight_decay && args->weight_decay == 0) config->optimizer.weight_decay = -1;
-    if (config->optimizer.kind != CLV_ADAMW && config->optimizer.weight_decay < 0) config->optimizer.weight_decay = 0;
+    if (config->optimizer.kind != CLV_ADAMW && config->optimizer.weight_decay < 0)
+        config->optimizer.weight_decay = 0;
     config->optimizer.clip_norm = (float)args->clip_norm;
     config->lr = optimizers[i].lr;
 }
@@ -52,8 +55,10 @@ int cli_check_recipe(const cli_args *args, const clv_model *model) {
     const char *schedule = args->schedule ? args->schedule : recipe.schedule;
     bool momentum = !strcmp(optimizer, "momentum"), sgd = momentum || !strcmp(optimizer, "sgd");
     if (!sgd && (args->given_momentum || args->nesterov))
-        return cli_fail(EXIT_USAGE, "--%s is of the optimizers sgd and momentum, and this is %s; add --optimizer momentum",
-                        args->given_momentum ? "momentum" : "nesterov", optimizer);
+        return cli_fail(
+            EXIT_USAGE,
+            "--%s is of the optimizers sgd and momentum, and this is %s; add --optimizer momentum",
+            args->given_momentum ? "momentum" : "nesterov", optimizer);
     if (args->nesterov && (args->given_momentum ? args->momentum == 0 : !momentum))
         return cli_fail(EXIT_USAGE, "--nesterov needs a momentum; add --momentum X");
     if (strcmp(schedule, "step") && (args->step_size || args->gamma > 0))

@@ -45,14 +45,16 @@ int cli_check_target(const char *path) {
     struct stat what;
     if (slash) snprintf(folder, sizeof folder, "%.*s", slash > path ? (int)(slash - path) : 1, path);
     if (access(folder, W_OK | X_OK))
-        return cli_fail(EXIT_FAILED, "'%s' cannot be written: folder '%s': %s", path, folder, strerror(errno));
+        return cli_fail(EXIT_FAILED, "'%s' cannot be written: folder '%s': %s", path, folder,
+                        strerror(errno));
     if (!stat(path, &what) && S_ISDIR(what.st_mode))
         return cli_fail(EXIT_FAILED, "'%s' cannot be written: it is a folder", path);
     return EXIT_DONE;
 }
 
 int cli_finish_output(void) {
-    if (fflush(stdout) || ferror(stdout)) return cli_fail(EXIT_FAILED, "the results could not be written to stdout");
+    if (fflush(stdout) || ferror(stdout))
+        return cli_fail(EXIT_FAILED, "the results could not be written to stdout");
     return EXIT_DONE;
 }
 
@@ -60,7 +62,8 @@ int cli_print_json(json_t *object) {
     if (!object) return cli_fail(EXIT_FAILED, "out of host memory for the JSON");
     int failed = json_dumpf(object, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(15));
     json_decref(object);
-    if (failed || putchar('\n') == EOF) return cli_fail(EXIT_FAILED, "the JSON could not be written to stdout");
+    if (failed || putchar('\n') == EOF)
+        return cli_fail(EXIT_FAILED, "the JSON could not be written to stdout");
     return cli_finish_output();
 }
 
@@ -84,7 +87,8 @@ void cli_memory_table(FILE *out, const clv_device *device, uint64_t predicted) {
     fprintf(out, "memory on %s\n", clv_device_get_info(device)->name);
     for (int i = 0; i < CLV_CATEGORIES; i++)
         if (memory.category[i].peak)
-            fprintf(out, "  %-12s %12s\n", clv_category_name((clv_category)i), cli_bytes(memory.category[i].peak));
+            fprintf(out, "  %-12s %12s\n", clv_category_name((clv_category)i),
+                    cli_bytes(memory.category[i].peak));
     fprintf(out, "  %-12s %12s   predicted %s%s", "peak", cli_bytes(memory.all.peak), cli_bytes(predicted),
             memory.all.peak == predicted ? ", to the byte" : "");
     if (memory.budget) fprintf(out, ", budget %s", cli_bytes(memory.budget));
@@ -99,7 +103,8 @@ void cli_progress_init(cli_progress *progress, bool quiet) {
     progress->colour = progress->terminal && !(no_color && *no_color);
 }
 
-void cli_progress_draw(cli_progress *progress, const char *label, double done, double total, const char *text) {
+void cli_progress_draw(cli_progress *progress, const char *label, double done, double total,
+                       const char *text) {
     enum { WIDTH = 24 };
     double now = cli_seconds();
     if (!progress->terminal || (done < total && now - progress->last < 0.1)) return;
@@ -108,7 +113,8 @@ void cli_progress_draw(cli_progress *progress, const char *label, double done, d
     int full = total > 0 ? (int)(WIDTH * done / total) : 0;
     if (full > WIDTH) full = WIDTH;
     fprintf(stderr, "\r\033[K%s %s", label, progress->colour ? "\033[32m" : "");
-    for (int i = 0; i < WIDTH; i++) fputs(i < full ? "━" : i == full && progress->colour ? "\033[2m─" : "─", stderr);
+    for (int i = 0; i < WIDTH; i++)
+        fputs(i < full ? "━" : i == full && progress->colour ? "\033[2m─" : "─", stderr);
     fprintf(stderr, "%s %s", progress->colour ? "\033[0m" : "", text);
     fflush(stderr);
 }

@@ -7,7 +7,8 @@
 /** A dataset of the command line: its name, and how the library makes it. */
 static const struct {
     const char *name;
-    clv_status (*make)(clv_runtime *, const char *folder, clv_split, const clv_dataset_config *, clv_dataset **);
+    clv_status (*make)(clv_runtime *, const char *folder, clv_split, const clv_dataset_config *,
+                       clv_dataset **);
 } datasets[] = {{"fashion-mnist", clv_dataset_fashion_mnist}};
 
 enum { N_DATASETS = sizeof datasets / sizeof *datasets };
@@ -31,7 +32,8 @@ int cli_check_source(const cli_args *args) {
     if (args->n_words && find_dataset(args->words[0]) < 0) {
         char names[128] = "";
         for (int i = 0; i < N_DATASETS; i++)
-            snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "", datasets[i].name);
+            snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i ? ", " : "",
+                     datasets[i].name);
         return cli_fail(EXIT_USAGE, "unknown dataset '%s'; there is %s", args->words[0], names);
     }
     return EXIT_DONE;
@@ -39,7 +41,8 @@ int cli_check_source(const cli_args *args) {
 
 clv_model cli_model_for(const cli_args *args, const clv_model *model, const clv_shape *sample) {
     clv_model sized = clv_model_for(model, 0, 0, 0, args->classes);
-    if (!sample || clv_shape_numel(sample) == model->input[0] * model->input[1] * model->input[2]) return sized;
+    if (!sample || clv_shape_numel(sample) == model->input[0] * model->input[1] * model->input[2])
+        return sized;
     const int64_t *dims = sample->dims;
     if (sample->rank == 2) return clv_model_for(&sized, 1, dims[0], dims[1], 0);
     return sample->rank == 3 ? clv_model_for(&sized, dims[0], dims[1], dims[2], 0) : sized;
@@ -48,7 +51,8 @@ clv_model cli_model_for(const cli_args *args, const clv_model *model, const clv_
 static void *read_source(void *user) {
     cli_source *source = user;
     const cli_args *args = source->args;
-    clv_dataset_config config = {.limit = args->limit, .classes = (int)(args->classes ? args->classes : source->model->classes)};
+    clv_dataset_config config = {.limit = args->limit,
+                                 .classes = (int)(args->classes ? args->classes : source->model->classes)};
     clv_dataset **train = &source->train, **test = &source->test;
     if (args->images) {
         source->status = clv_dataset_npy(source->runtime, args->images, args->labels, &config,

@@ -36,7 +36,8 @@ double cli_seconds(void) {
     double now = clock_seconds(CLOCK_MONOTONIC);
     if (start == 0) {
         double age = clock_seconds(CLOCK_BOOTTIME) - process_start();
-        start = now - (age >= 0 && age < 10 ? age : 0); // a container's clock may disagree: then count from here
+        start =
+            now - (age >= 0 && age < 10 ? age : 0); // a container's clock may disagree: then count from here
     }
     return now - start;
 }
@@ -136,7 +137,9 @@ const clv_model *cli_model(const char *name) {
         size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", clv_model_get(i)->name);
     }
-    if (name) cli_fail(EXIT_USAGE, "unknown model '%s'; there are %s", name, names);
-    else cli_fail(EXIT_USAGE, "which model? --model wants one of %s", names);
+    if (name)
+        cli_fail(EXIT_USAGE, "unknown model '%s'; there are %s", name, names);
+    else
+        cli_fail(EXIT_USAGE, "which model? --model wants one of %s", names);
     return NULL;
 }
