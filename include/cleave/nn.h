@@ -172,14 +172,15 @@ typedef clv_tensor *(*clv_layers)(clv_tensor *x, void *user);
  *
  * x        [N, ...]
  * devices  n device specs, each once; the first keeps the parameters and their optimizer state, and gets the result
- * shares   n parts of the batch that sum to 1; NULL: equal. Rows that rounding leaves go to the first devices.
+ * shares   n parts of the batch that sum to 1; NULL: equal. Rounded to whole rows; the first device has at least one.
  * body     builds the layers; called once for each device, with the same names, so the parameters are the same
  * result   [N, ...]  on devices[0]: the rows' results joined in their order
  *
  * Gradient  x and parameters; those of the replicas are added in a fixed order, so the same run gives the same bits.
  * Notes     batch_norm uses each replica's own rows, its running statistics are those of the first; dropout drops other
- *           elements in each replica. A batch smaller than n leaves the last devices idle.
- * Errors    CLV_E_VALUE no device or more than 16, one twice, a share <= 0, shares that do not sum to 1
+ *           elements in each replica. A batch too small for a device's share leaves it idle.
+ * Errors    CLV_E_VALUE no device or more than 16, one twice (under whatever names), a share <= 0, shares that do not sum
+ *           to 1; CLV_E_NOT_FOUND, CLV_E_UNSUPPORTED as clv_device_find
  */
 CLV_API clv_tensor *clv_data_parallel(clv_tensor *x, const char *const *devices, const double *shares, int n,
                                       clv_layers body, void *user);

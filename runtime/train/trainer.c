@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "nn/replicas.h"
+
 static clv_status check_config(const clv_trainer *trainer, clv__error *error) {
     const clv_train_config *config = &trainer->config;
     if (!config->model || !config->train)
@@ -31,16 +33,35 @@ static clv_status check_config(const clv_trainer *trainer, clv__error *error) {
     return CLV_OK;
 }
 
+/** Whoever is asked to take part gets a part. */
+static clv_status check_rows(const clv_train_config *config, clv__error *error) {
+    const clv_placement *placement = &config->placement;
+    int64_t rows[CLV__MOST_REPLICAS];
+    if (config->batch < placement->n_replicas)
+        CLV_FAIL(error, CLV_E_VALUE, "a batch of %" PRId64 " samples for %d replicas leaves some without any",
+                 config->batch, placement->n_replicas);
+    clv__replica_rows(config->batch, placement->shares, placement->n_replicas, rows);
+    for (int i = 0; i < placement->n_replicas; i++) {
+        if (!rows[i])
+            CLV_FAIL(error, CLV_E_VALUE,
+                     "the share of %s, %g of %" PRId64
+                     " samples, is less than one sample: give it at least %g, or leave it out",
+                     placement->replicas[i], placement->shares[i], config->batch,
+                     1.0 / (double)config->batch);
+    }
+    return CLV_OK;
+}
+
 static clv_status check_placement(const clv_trainer *trainer, clv__error *error) {
     const clv_placement *placement = &trainer->config.placement;
     if (placement->n_replicas && placement->place)
         CLV_FAIL(error, CLV_E_VALUE, "layers are placed and replicas are asked for: give one of them");
     if (placement->n_replicas < 0 || (placement->n_replicas && !placement->replicas))
         CLV_FAIL(error, CLV_E_VALUE, "%d replicas", placement->n_replicas);
-    if (trainer->config.batch < placement->n_replicas)
-        CLV_FAIL(error, CLV_E_VALUE, "a batch of %" PRId64 " samples for %d replicas leaves some without any",
-                 trainer->config.batch, placement->n_replicas);
-    return CLV_OK;
+    if (!placement->n_replicas) return CLV_OK;
+    CLV_TRY(clv__replicas_check(trainer->runtime, placement->replicas, placement->shares,
+                                placement->n_replicas, error));
+    return check_rows(&trainer->config, error);
 }
 
 /** On all devices together. */

@@ -40,10 +40,15 @@ works train --replicas cpu:1,host --shares 0.8,0.2 --save shared.safetensors
 expect 1 "no pattern covers 'fc2'" train --place fc1=cpu:0
 expect 1 "no layer matches 'fc3'" train --place '*=cpu:0,fc3=cpu:1'
 expect 1 "clv_to" train --place 'fc1=cpu:0,fc2=cpu:1' --transfers explicit
-expect 1 "sum to 1" train --replicas cpu:0,cpu:1 --shares 0.5,0.6
-expect 1 "twice" train --replicas cpu:0,cpu:0
-expect 1 "above 0" train --replicas cpu:0,cpu:1 --shares 1,0
-expect 1 "leaves some without any" train --replicas cpu:0,cpu:1 --batch 1
+expect 2 "--shares '0.5,0.6' sum to 1.1, they must sum to 1" train --replicas cpu:0,cpu:1 --shares 0.5,0.6
+expect 2 "--shares '1,0': the share of cpu:1 is 0, it must be above 0" train --replicas cpu:0,cpu:1 --shares 1,0
+expect 2 "the share of cpu:0 is nan, it must be above 0" train --replicas cpu:0,cpu:1 --shares nan,1
+expect 2 "--shares '0.5,0.5' has 2 parts for 3 replicas" train --replicas cpu:0,cpu:1,host --shares 0.5,0.5
+expect 1 "data parallel: cpu:0 is named twice, as 'cpu:0' and as 'cpu:0'" train --replicas cpu:0,cpu:0
+expect 1 "data parallel: cpu:0 is named twice, as 'cpu:0' and as 'cpu'" train --replicas cpu:0,cpu:1,cpu
+expect 1 "a batch of 1 samples for 2 replicas leaves some without any" train --replicas cpu:0,cpu:1 --batch 1
+expect 1 "the share of cpu:1, 0.01 of 32 samples, is less than one sample: give it at least 0.03125, or leave it out" \
+    train --replicas cpu:0,cpu:1 --shares 0.99,0.01
 expect 2 "give one of them" train --replicas cpu:0,cpu:1 --place '*=cpu:0'
 expect 2 "give one of them" train --replicas cpu:0,cpu:1 --device cpu:0
 expect 2 "--shares is for --replicas" train --shares equal

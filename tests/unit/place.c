@@ -3,8 +3,11 @@
 // the runs here use the host and whatever OpenCL device there is; the rules are looked at on null devices.
 #include "harness/harness.h"
 
+#include <math.h>
+
 #include "cleave/nn.h"
 #include "cleave/ops.h"
+#include "nn/replicas.h"
 #include "plan/plan.h"
 #include "unit/toy_ops.h"
 
@@ -235,15 +238,59 @@ static void refuse_replicas(const char *const *devices, const double *shares, in
 
 static void test_bad_replicas_are_refused(void **state) {
     (void)state;
-    const char *twice[] = {"host", "host"}, *two[] = {"host", "null"};
-    refuse_replicas(twice, NULL, 2, "twice");
-    refuse_replicas(two, (const double[]){0.7, 0.4}, 2, "sum to 1.1");
-    refuse_replicas(two, (const double[]){1, 0}, 2, "share of null");
-    refuse_replicas(two, NULL, 0, "0 devices");
+    const char *twice[] = {"host", "HOST"}, *two[] = {"host", "null"};
+    refuse_replicas(twice, NULL, 2, "data parallel: host is named twice, as 'host' and as 'HOST'");
+    refuse_replicas(two, (const double[]){0.7, 0.4}, 2,
+                    "data parallel: the shares sum to 1.1, they must sum to 1");
+    refuse_replicas(two, (const double[]){1, 0}, 2,
+                    "data parallel: the share of null is 0, it must be above 0");
+    refuse_replicas(two, (const double[]){2, -1}, 2,
+                    "data parallel: the share of null is -1, it must be above 0");
+    refuse_replicas(two, (const double[]){0.5, NAN}, 2,
+                    "data parallel: the share of null is nan, it must be above 0");
+    refuse_replicas(two, NULL, 0, "data parallel: 0 devices, from 1 to 16 are possible");
+    refuse_replicas(two, NULL, 17, "data parallel: 17 devices, from 1 to 16 are possible");
+}
+
+/** Whole rows, the nearest to the shares; the first, where parameters live, always has one. */
+static void test_rows_of_replicas(void **state) {
+    (void)state;
+    static const struct {
+        int64_t batch;
+        int n;
+        double shares[3];
+        int64_t rows[3];
+    } cases[] = {
+        {64, 2, {0.5, 0.5}, {32, 32}},
+        {65, 2, {0.5, 0.5}, {33, 32}},
+        {8, 2, {0.7, 0.3}, {6, 2}},
+        {100, 2, {0.29, 0.71}, {29, 71}},
+        {100, 3, {0.33, 0.33, 0.34}, {33, 33, 34}},
+        {32, 2, {0.41, 0.59}, {13, 19}},
+        {1, 2, {0.1, 0.9}, {1, 0}},
+        {2, 3, {0.1, 0.45, 0.45}, {1, 0, 1}},
+        {10, 2, {0.05, 0.95}, {1, 9}},
+        {1, 1, {1}, {1}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int64_t rows[3] = {0};
+        clv__replica_rows(cases[i].batch, cases[i].shares, cases[i].n, rows);
+        for (int r = 0; r < cases[i].n; r++) assert_int_equal(rows[r], cases[i].rows[r]);
+    }
+    for (int64_t batch = 2; batch < 300; batch++) { // a share made from whole rows gives them again
+        for (int64_t k = 1; k < batch; k++) {
+            double shares[] = {(double)k / (double)batch, (double)(batch - k) / (double)batch};
+            int64_t rows[2];
+            clv__replica_rows(batch, shares, 2, rows);
+            assert_int_equal(rows[0], k);
+            assert_int_equal(rows[1], batch - k);
+        }
+    }
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows_of_replicas),
         cmocka_unit_test(test_layers_go_where_patterns_say),
         cmocka_unit_test(test_the_last_match_wins),
         cmocka_unit_test(test_bad_placements_are_refused),

@@ -2,8 +2,22 @@
 // --place, --transfers, --replicas, --shares: what a person wrote, as the library wants it.
 #include "cli.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+static int check_shares(const cli_args *args, const cli_placement *out, int n) {
+    double sum = 0;
+    for (int i = 0; i < n; i++) {
+        if (!(out->shares[i] > 0))
+            return cli_fail(EXIT_USAGE, "--shares '%s': the share of %s is %g, it must be above 0",
+                            args->shares, out->replicas[i], out->shares[i]);
+        sum += out->shares[i];
+    }
+    if (!(fabs(sum - 1) <= 1e-6))
+        return cli_fail(EXIT_USAGE, "--shares '%s' sum to %g, they must sum to 1", args->shares, sum);
+    return EXIT_DONE;
+}
 
 static int read_shares(const cli_args *args, cli_placement *out) {
     clv_placement *placement = &out->placement;
@@ -25,7 +39,7 @@ static int read_shares(const cli_args *args, cli_placement *out) {
                 return cli_fail(EXIT_USAGE, "--shares '%s' has %d parts for %d replicas", args->shares, n,
                                 placement->n_replicas);
             placement->shares = out->shares;
-            return EXIT_DONE;
+            return check_shares(args, out, n);
         }
     }
     return cli_fail(EXIT_USAGE,
