@@ -46,7 +46,7 @@ void clv__replica_rows(int64_t batch, const double *shares, int n, int64_t *rows
     int64_t left = batch;
     for (int i = 0; i < n; i++) {
         double exact = (double)batch * (shares ? shares[i] : 1.0 / n);
-        rows[i] = (int64_t)(exact + 1e-6); // a share made from whole rows gives these rows again
+        rows[i] = (int64_t)exact;
         if (rows[i] > left) rows[i] = left;
         rest[i] = exact - (double)rows[i];
         left -= rows[i];
