@@ -163,6 +163,24 @@ CLV_API CLV_MUST_CHECK clv_status clv_run_fetch(clv_run *run, int64_t ticket, co
 /** Wait until every step is done. */
 CLV_API CLV_MUST_CHECK clv_status clv_run_finish(clv_run *run);
 
+/** What is left of a run in which a device failed. */
+typedef struct clv_run_failure {
+    clv_status status;    /**< of the failure; CLV_OK: there was none */
+    clv_device *device;   /**< whose driver failed */
+    const char *sentence; /**< what it said; borrowed, until the run goes */
+    int64_t done; /**< steps before this ticket are done: their updates are made, later ones' are not, */
+    bool torn; /**< except that some of step `done` are made and others not: only where tensors of the session
+                              are kept on several devices */
+} clv_run_failure;
+
+/**
+ * Ask after a run's failure; waits for what is under way. A run that failed does no more steps: destroy it, and make another
+ * one, of a plan without that device if it is gone. What the session keeps on other devices is as `done` says, and outputs
+ * of steps before it that are still kept can be fetched. No code of OpenCL says that a device is gone: any failure within
+ * a step may mean that, or that the driver was out of memory.
+ */
+CLV_API clv_run_failure clv_run_failed(clv_run *run);
+
 #ifdef __cplusplus
 }
 #endif

@@ -42,6 +42,8 @@ struct clv_device {
     struct clv__worker *worker;                         // started by exec when first used; see exec/worker.h
     void (*worker_destroy)(struct clv__worker *worker); // set with it: called before the device closes
     clv__quarantine *quarantine;                        // owned; under the runtime's report_lock
+    bool lost;                                          // see clv__device_lose; under the ledger's lock
+    struct clv__kept_host *kept;                        // the same
 };
 
 struct clv_runtime {
@@ -72,6 +74,12 @@ void clv__log(clv_runtime *runtime, clv_log_level level, const char *format, ...
 
 /** Open the device if it is not open yet. Any thread. */
 clv_status clv__device_open(clv_device *device);
+
+/** Its driver failed and would not even say that its work is done: what it may still read or write on the host, staging
+ *  memory, is kept from now on until the device is closed. */
+void clv__device_lose(clv_device *device);
+/** Free what was kept so; the device is closed. */
+void clv__device_forget_host(clv_device *device);
 
 /** Device memory with its place in the account. */
 typedef struct clv__memory {

@@ -25,6 +25,43 @@ void clv__ledger_init(clv__ledger *ledger) {
     pthread_mutex_init(&ledger->lock, NULL);
 }
 
+/** Host memory that a lost device may still read or write. */
+typedef struct clv__kept_host {
+    void *pointer;
+    struct clv__kept_host *next;
+} clv__kept_host;
+
+void clv__device_lose(clv_device *device) {
+    pthread_mutex_lock(&device->ledger.lock);
+    device->lost = true;
+    pthread_mutex_unlock(&device->ledger.lock);
+}
+
+void clv__device_forget_host(clv_device *device) {
+    while (device->kept) {
+        clv__kept_host *next = device->kept->next;
+        free(device->kept->pointer);
+        free(device->kept);
+        device->kept = next;
+    }
+}
+
+/** Free staging memory; of a lost device it waits until the device is closed. */
+static void free_host(clv_device *device, void *pointer) {
+    pthread_mutex_lock(&device->ledger.lock);
+    bool lost = device->lost;
+    if (lost) {
+        clv__kept_host *kept =
+            clv__alloc(1, sizeof *kept); // without memory it is never freed: better than too early
+        if (kept) {
+            *kept = (clv__kept_host){pointer, device->kept};
+            device->kept = kept;
+        }
+    }
+    pthread_mutex_unlock(&device->ledger.lock);
+    if (!lost) free(pointer);
+}
+
 void clv__ledger_destroy(clv__ledger *ledger) {
     for (size_t i = 0; i < ledger->n_entries; i++) free(ledger->entries[i].layer);
     free(ledger->entries);
@@ -255,7 +292,7 @@ void clv__memory_destroy(clv__memory *memory) {
     }
     clv_device *device = memory->device;
     if (memory->host)
-        free(memory->pointer);
+        free_host(device, memory->pointer);
     else
         device->backend->buffer_destroy(memory->buffer);
     pthread_mutex_lock(&device->ledger.lock);

@@ -175,6 +175,7 @@ void clv__device_destroy(clv_device *device) {
     if (device->worker && device->worker_destroy) device->worker_destroy(device->worker);
     clv__programs_reset(device);
     if (device->open) device->backend->close(device->open);
+    clv__device_forget_host(device);
     while (device->quarantine) {
         clv__quarantine *next = device->quarantine->next;
         free(device->quarantine->variant);

@@ -68,15 +68,19 @@ static clv_status receive(clv__station *station, int slot, int number) {
     clv__passage *passage = &run->passages[slot][number];
     // what is enqueued here must not wait for the next flush while this thread waits
     CLV_TRY(station->device->backend->flush(station->device->open, error_of(station)));
+    const int64_t ticket = station->steps[slot].ticket;
+    const clv__failure *failure = &run->failure;
     pthread_mutex_lock(&run->lock);
-    while (!passage->sent && run->status == CLV_OK) pthread_cond_wait(&run->changed, &run->lock);
-    clv_status status = passage->sent ? CLV_OK : run->status;
+    while (!passage->sent && (failure->status == CLV_OK || failure->ticket > ticket))
+        pthread_cond_wait(&run->changed, &run->lock);
+    clv_status status = passage->sent ? CLV_OK : failure->status;
     clv__bevent *event = passage->event;
     *passage = (clv__passage){0};
     pthread_mutex_unlock(&run->lock);
     if (status != CLV_OK || !event) return status;
     status = sender->device->backend->event_wait(event, error_of(station));
     sender->device->backend->event_destroy(event);
+    if (status != CLV_OK) clv__run_fail(run, ticket, sender->device, status); // not this device's fault
     CLV_TRY(status);
     return station->device->backend->write(
         station->device->open, CLV__QUEUE_COMPUTE, run->parts[slot][transfer->to].buffer, 0, transfer->bytes,

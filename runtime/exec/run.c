@@ -11,30 +11,15 @@ static clv__error *error_of(const clv_run *run) {
     return clv__plan_error(run->plan);
 }
 
-/** The first failure stays; receivers that wait for a sender are woken by it. */
-static void fail(clv_run *run, clv_status status) {
-    pthread_mutex_lock(&run->lock);
-    if (run->status == CLV_OK) run->status = status;
-    pthread_cond_broadcast(&run->changed);
-    pthread_mutex_unlock(&run->lock);
-}
-
-static clv_status status_of(clv_run *run) {
-    pthread_mutex_lock(&run->lock);
-    clv_status status = run->status;
-    pthread_mutex_unlock(&run->lock);
-    return status;
-}
-
 /** The worker's job. */
 static void run_step(clv__job *job) {
     clv__step *step = (clv__step *)job;
     clv_run *run = step->station->run;
     clv__bevent *done = NULL;
-    clv_status status = status_of(run); // after a failure nothing more is enqueued
-    if (status == CLV_OK) {
-        status = clv__station_enqueue(step->station, step->slot, &done);
-        if (status != CLV_OK) fail(run, status);
+    // after a failure only steps before it go on: whatever one device completes, all do
+    if (clv__run_goes_on(run, step->ticket)) {
+        clv_status status = clv__station_enqueue(step->station, step->slot, &done);
+        if (status != CLV_OK) clv__run_fail(run, step->ticket, step->station->device, status);
     }
     pthread_mutex_lock(&run->lock);
     step->done = done;
@@ -57,12 +42,14 @@ static void wait_for_station(clv_run *run, clv__station *station, int slot) {
     clv_status status = station->device->backend->event_wait(step->done, error_of(run));
     station->device->backend->event_destroy(step->done);
     step->done = NULL;
-    if (status != CLV_OK) fail(run, status);
+    step->complete = status == CLV_OK;
+    if (status != CLV_OK) clv__run_fail(run, step->ticket, station->device, status);
 }
 
-static clv_status wait_for_slot(clv_run *run, int slot) {
+/** Wait for the slot's step on every device; a failure up to a ticket is told. */
+static clv_status wait_for_slot(clv_run *run, int slot, int64_t ticket) {
     for (int s = 0; s < run->n_stations; s++) wait_for_station(run, &run->stations[s], slot);
-    return status_of(run);
+    return clv__run_status(run, ticket);
 }
 
 /** Take the session's memory over from another run, whose steps are waited for. */
@@ -99,7 +86,7 @@ clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data,
     }
     CLV_TRY(take_turn(run));
     int slot = (int)(run->next_ticket % CLV__SLOTS);
-    CLV_TRY(wait_for_slot(run, slot));
+    CLV_TRY(wait_for_slot(run, slot, run->next_ticket));
     for (int s = 0; s < run->n_stations; s++) { // wherever it is used; nowhere is fine
         clv__station *station = &run->stations[s];
         int at = index_of(run, station->place->inputs, station->place->n_inputs, input);
@@ -137,12 +124,14 @@ static clv_status complete_inputs(clv__station *station, int slot) {
 clv_status clv_run_step(clv_run *run, int64_t *ticket) {
     CLV_TRY(take_turn(run));
     int slot = (int)(run->next_ticket % CLV__SLOTS);
-    CLV_TRY(wait_for_slot(run, slot));
+    CLV_TRY(wait_for_slot(run, slot, run->next_ticket));
     for (int s = 0; s < run->n_stations; s++) CLV_TRY(complete_inputs(&run->stations[s], slot));
     clv__workers_lock(run->session->runtime); // every device gets the steps of all runs in one order
     for (int s = 0; s < run->n_stations; s++) {
         clv__step *step = &run->stations[s].steps[slot];
         step->state = CLV__SLOT_POSTED;
+        step->ticket = run->next_ticket;
+        step->complete = false;
         clv__worker_post(run->stations[s].device, &step->job);
     }
     clv__workers_unlock(run->session->runtime);
@@ -173,7 +162,7 @@ clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output,
                  CLV__SLOTS);
     }
     int slot = (int)(ticket % CLV__SLOTS);
-    CLV_TRY(wait_for_slot(run, slot));
+    CLV_TRY(wait_for_slot(run, slot, ticket));
     if (bytes) memcpy(data, clv__staged_outputs(station, slot) + station->staged_at[at], bytes);
     return CLV_OK;
 }
@@ -181,7 +170,7 @@ clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output,
 clv_status clv_run_finish(clv_run *run) {
     clv_status status = CLV_OK;
     for (int64_t t = run->next_ticket; t < run->next_ticket + CLV__SLOTS; t++) { // the older step first
-        clv_status waited = wait_for_slot(run, (int)(t % CLV__SLOTS));
+        clv_status waited = wait_for_slot(run, (int)(t % CLV__SLOTS), run->next_ticket);
         if (status == CLV_OK) status = waited;
     }
     return status;
@@ -266,8 +255,7 @@ static void drop_passages(clv_run *run) {
 
 void clv_run_destroy(clv_run *run) {
     if (!run) return;
-    clv_status status = clv_run_finish(run);
-    (void)status; // whoever cares has fetched or finished before
+    clv__run_settle(run);
     if (run->session->active == run) run->session->active = NULL;
     if (run->counted) run->session->n_runs--;
     drop_passages(run);

@@ -32,6 +32,8 @@ typedef struct clv__step {
     int slot;
     clv__slot_state state;
     clv__bevent *done;
+    int64_t ticket;
+    bool complete; // all of it was enqueued, and the device says that it is done
 } clv__step;
 
 /** A part of device memory that commands refer to. */
@@ -63,6 +65,16 @@ typedef struct clv__passage {
     clv__bevent *event;
 } clv__passage;
 
+/** The earliest step that a device could not do. */
+typedef struct clv__failure {
+    clv_status status; // CLV_OK: none
+    int64_t ticket;
+    clv_device *device; // whose driver failed
+    char sentence[CLV__ERROR_BYTES];
+    // known when everything that was under way has ended:
+    bool settled, updated, torn; // the failed step's updates are made all the same; or some of them
+} clv__failure;
+
 struct clv_run {
     clv_session *session;
     clv_plan *plan;
@@ -73,9 +85,19 @@ struct clv_run {
     int64_t next_ticket;                // of the step that is fed now
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    clv_status status; // sticky: the first failure on a device
-    bool counted;      // in the session's n_runs
+    clv__failure failure; // sticky
+    bool counted;         // in the session's n_runs
 };
+
+/** Keep that a device failed in a step, with the newest sentence; of several failures the one of the earliest step stays.
+ *  Receivers that wait for a sender are woken by it. */
+void clv__run_fail(clv_run *run, int64_t ticket, clv_device *device, clv_status status);
+/** May this step go on, or be begun? */
+bool clv__run_goes_on(clv_run *run, int64_t ticket);
+/** CLV_OK if no step up to this one failed; else the failure, and its sentence is the newest again. */
+clv_status clv__run_status(clv_run *run, int64_t ticket);
+/** Wait until nothing of the run is under way on any device, also after a failure. */
+void clv__run_settle(clv_run *run);
 
 /** Make every part and command of the run; the session has reserved the memory. On failure *at is the plan node whose
  *  command could not be made, NULL if it was none's fault. */

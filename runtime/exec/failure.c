@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+// A step that a device could not do, and what is left then. Steps before the failed one are completed by every device, none
+// after it is begun; so a step whose updates come after everything that it receives is done everywhere or nowhere.
+#include "exec/run.h"
+
+void clv__run_fail(clv_run *run, int64_t ticket, clv_device *device, clv_status status) {
+    clv__failure *failure = &run->failure;
+    pthread_mutex_lock(&run->lock);
+    if (failure->status == CLV_OK || ticket < failure->ticket) {
+        failure->status = status;
+        failure->ticket = ticket;
+        failure->device = device;
+        clv__error_read(clv__plan_error(run->plan), failure->sentence);
+    }
+    pthread_cond_broadcast(&run->changed);
+    pthread_mutex_unlock(&run->lock);
+}
+
+/** Is this step told as failed? The failed step itself may have been done in spite of it; that is known when all is settled. */
+static bool failed_by(const clv__failure *failure, int64_t ticket) {
+    return failure->status != CLV_OK && ticket >= failure->ticket + failure->updated;
+}
+
+bool clv__run_goes_on(clv_run *run, int64_t ticket) {
+    pthread_mutex_lock(&run->lock);
+    bool goes_on = !failed_by(&run->failure, ticket);
+    pthread_mutex_unlock(&run->lock);
+    return goes_on;
+}
+
+clv_status clv__run_status(clv_run *run, int64_t ticket) {
+    pthread_mutex_lock(&run->lock);
+    clv_status status = failed_by(&run->failure, ticket) ? run->failure.status : CLV_OK;
+    if (status != CLV_OK) clv__error_set(clv__plan_error(run->plan), status, "%s", run->failure.sentence);
+    pthread_mutex_unlock(&run->lock);
+    return status;
+}
+
+static clv_status drain(void *device) {
+    clv_device *d = device;
+    return d->backend->synchronize(d->open, NULL);
+}
+
+/** Has every device that keeps tensors of the session done its part of the failed step, or none of them? */
+static void look_at_updates(clv_run *run) {
+    int updating = 0, updated = 0;
+    for (int s = 0; s < run->n_stations; s++) {
+        const clv__step *step = &run->stations[s].steps[run->failure.ticket % CLV__SLOTS];
+        if (!run->stations[s].place->n_persistents) continue;
+        updating++;
+        updated += step->ticket == run->failure.ticket && step->complete;
+    }
+    run->failure.updated = updated > 0 && updated == updating;
+    run->failure.torn = updated > 0 && updated != updating;
+}
+
+void clv__run_settle(clv_run *run) {
+    clv_status ignored = clv_run_finish(run); // told already
+    (void)ignored;
+    if (run->failure.status == CLV_OK || run->failure.settled) return;
+    for (int s = 0; s < run->n_stations; s++) {
+        // a step that broke off has no event at its end, but its transfers use staging memory
+        clv_device *device = run->stations[s].device;
+        if (clv__worker_call(device, drain, device) != CLV_OK) clv__device_lose(device);
+    }
+    look_at_updates(run);
+    run->failure.settled = true;
+}
+
+clv_run_failure clv_run_failed(clv_run *run) {
+    clv__run_settle(run);
+    const clv__failure *failure = &run->failure;
+    if (failure->status == CLV_OK) return (clv_run_failure){.done = run->next_ticket};
+    return (clv_run_failure){.status = failure->status,
+                             .device = failure->device,
+                             .sentence = failure->sentence,
+                             .done = failure->ticket + failure->updated,
+                             .torn = failure->torn};
+}

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// An OpenCL layer (OPENCL_LAYERS) that loses a device: from the n-th enqueue on it every call on it fails, but releasing.
+// The devices are numbered by the order in which contexts were made for them. Work that was enqueued before runs on in
+// the driver below, as on a device whose driver gave up, and nobody can wait for it.
+//
+// Driven by lost_arm and lost_calls from a test in this process, or, for a program that knows nothing of it, by
+// CLV_TEST_LOSE=DEVICE:ENQUEUE:CODE from the environment: 1:500:-5.
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl_layer.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define API __attribute__((visibility("default")))
+
+enum { MOST_CONTEXTS = 4096 };
+
+static struct _cl_icd_dispatch below, above;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    cl_context contexts[MOST_CONTEXTS];
+    cl_device_id devices[MOST_CONTEXTS];
+    int n;
+    int doomed;          // the device; -1: none
+    long calls, dies_at; // enqueues on it so far, and the one it does not survive
+    cl_int code;
+    int late; // enqueues go through, and fail when they are waited for
+    int dead;
+} state = {.doomed = -1};
+
+/** The number of a context's device: contexts are few. -1: made before this layer looked. */
+static int number_of(cl_context context) {
+    cl_device_id device = NULL;
+    for (int i = state.n; i-- > 0 && !device;)
+        if (state.contexts[i] == context) device = state.devices[i];
+    int number = 0;
+    for (int i = 0; i < state.n && device; i++) {
+        if (state.devices[i] == device) return number;
+        int known = 0;
+        for (int j = 0; j < i; j++) known |= state.devices[j] == state.devices[i];
+        number += !known;
+    }
+    return -1;
+}
+
+/** What a call on this context returns instead of being made; CL_SUCCESS: it is made. */
+static cl_int refuses(cl_context context, int enqueues, int waits) {
+    pthread_mutex_lock(&lock);
+    cl_int code = CL_SUCCESS;
+    if (number_of(context) == state.doomed && state.doomed >= 0) {
+        if (enqueues && ++state.calls == state.dies_at) state.dead = 1;
+        if (state.dead && (!state.late || waits)) code = state.code;
+    }
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+static cl_context of_queue(cl_command_queue queue) {
+    cl_context context = NULL;
+    below.clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
+    return context;
+}
+
+static cl_context of_event(cl_event event) {
+    cl_context context = NULL;
+    below.clGetEventInfo(event, CL_EVENT_CONTEXT, sizeof context, &context, NULL);
+    return context;
+}
+
+static cl_context of_memory(cl_mem memory) {
+    cl_context context = NULL;
+    below.clGetMemObjectInfo(memory, CL_MEM_CONTEXT, sizeof context, &context, NULL);
+    return context;
+}
+
+static cl_context of_program(cl_program program) {
+    cl_context context = NULL;
+    below.clGetProgramInfo(program, CL_PROGRAM_CONTEXT, sizeof context, &context, NULL);
+    return context;
+}
+
+#define ENQUEUE(name, parameters, arguments)                                                                 \
+    static cl_int CL_API_CALL my_##name parameters {                                                         \
+        cl_int code = refuses(of_queue(q), 1, 0);                                                            \
+        return code == CL_SUCCESS ? below.name arguments : code;                                             \
+    }
+#define CODE(name, context, waits, parameters, arguments)                                                    \
+    static cl_int CL_API_CALL my_##name parameters {                                                         \
+        cl_int code = refuses(context, 0, waits);                                                            \
+        return code == CL_SUCCESS ? below.name arguments : code;                                             \
+    }
+#define CREATE(type, name, context, parameters, arguments)                                                   \
+    static type CL_API_CALL my_##name parameters {                                                           \
+        cl_int refusal = refuses(context, 0, 0);                                                             \
+        if (refusal == CL_SUCCESS) return below.name arguments;                                              \
+        if (code) *code = refusal;                                                                           \
+        return NULL;                                                                                         \
+    }
+
+ENQUEUE(clEnqueueWriteBuffer,
+        (cl_command_queue q, cl_mem m, cl_bool wait, size_t at, size_t n, const void *from, cl_uint n_list,
+         const cl_event *list, cl_event *event),
+        (q, m, wait, at, n, from, n_list, list, event))
+ENQUEUE(clEnqueueReadBuffer,
+        (cl_command_queue q, cl_mem m, cl_bool wait, size_t at, size_t n, void *to, cl_uint n_list,
+         const cl_event *list, cl_event *event),
+        (q, m, wait, at, n, to, n_list, list, event))
+ENQUEUE(clEnqueueCopyBuffer,
+        (cl_command_queue q, cl_mem a, cl_mem b, size_t at_a, size_t at_b, size_t n, cl_uint n_list,
+         const cl_event *list, cl_event *event),
+        (q, a, b, at_a, at_b, n, n_list, list, event))
+ENQUEUE(clEnqueueFillBuffer,
+        (cl_command_queue q, cl_mem m, const void *pattern, size_t pattern_n, size_t at, size_t n,
+         cl_uint n_list, const cl_event *list, cl_event *event),
+        (q, m, pattern, pattern_n, at, n, n_list, list, event))
+ENQUEUE(clEnqueueNDRangeKernel,
+        (cl_command_queue q, cl_kernel k, cl_uint dims, const size_t *offset, const size_t *global,
+         const size_t *local, cl_uint n_list, const cl_event *list, cl_event *event),
+        (q, k, dims, offset, global, local, n_list, list, event))
+ENQUEUE(clEnqueueMarkerWithWaitList,
+        (cl_command_queue q, cl_uint n_list, const cl_event *list, cl_event *event), (q, n_list, list, event))
+ENQUEUE(clEnqueueBarrierWithWaitList,
+        (cl_command_queue q, cl_uint n_list, const cl_event *list, cl_event *event), (q, n_list, list, event))
+ENQUEUE(clEnqueueUnmapMemObject,
+        (cl_command_queue q, cl_mem m, void *pointer, cl_uint n_list, const cl_event *list, cl_event *event),
+        (q, m, pointer, n_list, list, event))
+
+static void *CL_API_CALL my_clEnqueueMapBuffer(cl_command_queue q, cl_mem m, cl_bool wait, cl_map_flags flags,
+                                               size_t at, size_t n, cl_uint n_list, const cl_event *list,
+                                               cl_event *event, cl_int *code) {
+    cl_int refusal = refuses(of_queue(q), 1, 0);
+    if (refusal == CL_SUCCESS)
+        return below.clEnqueueMapBuffer(q, m, wait, flags, at, n, n_list, list, event, code);
+    if (code) *code = refusal;
+    return NULL;
+}
+
+CODE(clFlush, of_queue(q), 0, (cl_command_queue q), (q))
+CODE(clFinish, of_queue(q), 1, (cl_command_queue q), (q))
+CODE(clWaitForEvents, of_event(events[0]), 1, (cl_uint n, const cl_event *events), (n, events))
+CODE(clGetEventProfilingInfo, of_event(e), 0,
+     (cl_event e, cl_profiling_info what, size_t n, void *out, size_t *size), (e, what, n, out, size))
+CODE(clBuildProgram, of_program(p), 0,
+     (cl_program p, cl_uint n, const cl_device_id *ids, const char *options,
+      void(CL_CALLBACK *done)(cl_program, void *), void *user),
+     (p, n, ids, options, done, user))
+CREATE(cl_mem, clCreateBuffer, c, (cl_context c, cl_mem_flags flags, size_t n, void *host, cl_int *code),
+       (c, flags, n, host, code))
+CREATE(cl_mem, clCreateSubBuffer, of_memory(m),
+       (cl_mem m, cl_mem_flags flags, cl_buffer_create_type type, const void *info, cl_int *code),
+       (m, flags, type, info, code))
+CREATE(cl_program, clCreateProgramWithSource, c,
+       (cl_context c, cl_uint n, const char **texts, const size_t *sizes, cl_int *code),
+       (c, n, texts, sizes, code))
+CREATE(cl_kernel, clCreateKernel, of_program(p), (cl_program p, const char *name, cl_int *code),
+       (p, name, code))
+
+static cl_context CL_API_CALL my_clCreateContext(
+    const cl_context_properties *properties, cl_uint n, const cl_device_id *ids,
+    void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *user, cl_int *code) {
+    cl_context context = below.clCreateContext(properties, n, ids, notify, user, code);
+    pthread_mutex_lock(&lock);
+    if (context && n && state.n < MOST_CONTEXTS) {
+        state.contexts[state.n] = context;
+        state.devices[state.n++] = ids[0];
+    }
+    pthread_mutex_unlock(&lock);
+    return context;
+}
+
+CL_API_ENTRY API cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t n, void *out, size_t *size) {
+    static const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
+    static const char name[] = "clv lost layer";
+    const void *value = what == CL_LAYER_API_VERSION ? (const void *)&version : name;
+    size_t bytes = what == CL_LAYER_API_VERSION ? sizeof version : sizeof name;
+    if (what != CL_LAYER_API_VERSION && what != CL_LAYER_NAME) return CL_INVALID_VALUE;
+    if (out && n < bytes) return CL_INVALID_VALUE;
+    if (out) memcpy(out, value, bytes);
+    if (size) *size = bytes;
+    return CL_SUCCESS;
+}
+
+CL_API_ENTRY API cl_int CL_API_CALL clInitLayer(cl_uint n, const struct _cl_icd_dispatch *target,
+                                                cl_uint *n_out, const struct _cl_icd_dispatch **out) {
+    size_t bytes = n * sizeof(void *);
+    memcpy(&below, target, bytes < sizeof below ? bytes : sizeof below);
+    above = below;
+#define TAKE(name) above.name = my_##name
+    TAKE(clEnqueueWriteBuffer);
+    TAKE(clEnqueueReadBuffer);
+    TAKE(clEnqueueCopyBuffer);
+    TAKE(clEnqueueFillBuffer);
+    TAKE(clEnqueueNDRangeKernel);
+    TAKE(clEnqueueMarkerWithWaitList);
+    TAKE(clEnqueueBarrierWithWaitList);
+    TAKE(clEnqueueMapBuffer);
+    TAKE(clEnqueueUnmapMemObject);
+    TAKE(clFlush);
+    TAKE(clFinish);
+    TAKE(clWaitForEvents);
+    TAKE(clGetEventProfilingInfo);
+    TAKE(clBuildProgram);
+    TAKE(clCreateBuffer);
+    TAKE(clCreateSubBuffer);
+    TAKE(clCreateProgramWithSource);
+    TAKE(clCreateKernel);
+    TAKE(clCreateContext);
+#undef TAKE
+    const char *given = getenv("CLV_TEST_LOSE");
+    if (given && sscanf(given, "%d:%ld:%d", &state.doomed, &state.dies_at, &state.code) != 3)
+        return CL_INVALID_VALUE;
+    *n_out = n;
+    *out = &above;
+    return CL_SUCCESS;
+}
+
+// ---- What a test calls; it opens this same library ------------------------------------------------------------------
+
+API void lost_arm(int device, long enqueue, int code, int late);
+API long lost_calls(void);
+
+/** Lose a device (-1: none) at its n-th enqueue from now (0: count only) with this code; late: enqueues go through, waiting
+ *  fails. What was lost before comes back. */
+void lost_arm(int device, long enqueue, int code, int late) {
+    pthread_mutex_lock(&lock);
+    state.doomed = device;
+    state.calls = state.dead = 0;
+    state.dies_at = enqueue;
+    state.code = code;
+    state.late = late;
+    pthread_mutex_unlock(&lock);
+}
+
+/** Enqueues on that device since. */
+long lost_calls(void) {
+    pthread_mutex_lock(&lock);
+    long calls = state.calls;
+    pthread_mutex_unlock(&lock);
+    return calls;
+}
