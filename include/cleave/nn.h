@@ -180,7 +180,7 @@ typedef clv_tensor *(*clv_layers)(clv_tensor *x, void *user);
  * Notes     batch_norm uses each replica's own rows, its running statistics are those of the first; dropout drops other
  *           elements in each replica. A batch too small for a device's share leaves it idle.
  * Errors    CLV_E_VALUE no device or more than 16, one twice (under whatever names), a share <= 0, shares that do not sum
- *           to 1; CLV_E_NOT_FOUND, CLV_E_UNSUPPORTED as clv_device_find
+ *           to 1
  */
 CLV_API clv_tensor *clv_data_parallel(clv_tensor *x, const char *const *devices, const double *shares, int n,
                                       clv_layers body, void *user);

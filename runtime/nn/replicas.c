@@ -30,9 +30,8 @@ clv_status clv__replicas_check(clv_runtime *runtime, const char *const *devices,
                  CLV__MOST_REPLICAS);
     clv_device *found[CLV__MOST_REPLICAS];
     for (int i = 0; i < n; i++) {
-        clv_status status = clv_device_find(runtime, devices[i], &found[i]);
-        if (status != CLV_OK) CLV_FAIL(error, status, "data parallel: %s", clv_runtime_error(runtime));
-        for (int j = 0; j < i; j++) {
+        clv_status status = clv_device_find(runtime, devices[i], &found[i]); // NULL if it is not there
+        for (int j = 0; j < i && status == CLV_OK; j++) {
             if (found[i] == found[j])
                 CLV_FAIL(error, CLV_E_VALUE, "data parallel: %s is named twice, as '%s' and as '%s'",
                          clv_device_get_info(found[i])->name, devices[j], devices[i]);

@@ -11,12 +11,12 @@
 enum { CLV__MOST_REPLICAS = 16 };
 
 /**
- * Are these devices for data parallel? 1 to 16, each there, usable and named once, under whatever names; shares above 0 that
- * sum to 1.
+ * Are these good for data parallel? 1 to 16 devices, none twice under whatever names; shares above 0 that sum to 1. A device
+ * that is not there is the plan's matter: a graph may be built without it.
  *
  * shares  n of them; NULL: equal
  *
- * Errors  CLV_E_VALUE; as clv_device_find
+ * Errors  CLV_E_VALUE
  */
 clv_status clv__replicas_check(clv_runtime *runtime, const char *const *devices, const double *shares, int n,
                                clv__error *error);

@@ -59,6 +59,10 @@ static clv_status check_placement(const clv_trainer *trainer, clv__error *error)
     if (placement->n_replicas < 0 || (placement->n_replicas && !placement->replicas))
         CLV_FAIL(error, CLV_E_VALUE, "%d replicas", placement->n_replicas);
     if (!placement->n_replicas) return CLV_OK;
+    for (int i = 0; i < placement->n_replicas; i++) {
+        clv_device *device;
+        CLV_TRY(clv_device_find(trainer->runtime, placement->replicas[i], &device));
+    }
     CLV_TRY(clv__replicas_check(trainer->runtime, placement->replicas, placement->shares,
                                 placement->n_replicas, error));
     return check_rows(&trainer->config, error);
