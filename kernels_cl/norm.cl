@@ -2,7 +2,8 @@
 // Batch normalisation: x is [N, C, S], S = H*W or 1; channel c has N*S elements. No macro but KERNEL.
 //
 // Plain, right on every device:
-//   batch_norm_stats            one work-item per channel: mean, rstd, and the running statistics moved towards them
+//   batch_norm_stats            one work-item per channel: mean, rstd = 1 / sqrt(biased var + eps), unbiased var
+//   batch_norm_update           one per channel: the running statistics moved towards the batch's mean and unbiased var
 //   batch_norm_apply            one per element: (x - mean) * rstd * weight + bias
 //   batch_norm_backward_sums    one per channel: dweight = sum(dy * x_hat), dbias = sum(dy)
 //   batch_norm_backward_apply   one per element
@@ -31,19 +32,26 @@ float KERNEL(batch_norm_rstd)(float spread, int is_var, float eps) {
 }
 
 void KERNEL(batch_norm_keep)(int c, float mean, float square, float count, __global float *means,
-                             __global float *rstds, __global float *running_mean, __global float *running_var,
-                             int has_mean, int has_var, float momentum, float eps) {
+                             __global float *rstds, __global float *vars, float eps) {
     means[c] = mean;
     rstds[c] = 1.0f / sqrt(square / count + eps);
-    if (has_mean) running_mean[c] = (1.0f - momentum) * running_mean[c] + momentum * mean;
-    if (has_var) running_var[c] = (1.0f - momentum) * running_var[c] + momentum * (square / (count - 1.0f));
+    vars[c] = square / (count - 1.0f);
+}
+
+__kernel void KERNEL(batch_norm_update)(__global float *restrict running_mean,
+                                        __global float *restrict running_var,
+                                        __global const float *restrict mean,
+                                        __global const float *restrict var, int C, int has_mean, int has_var,
+                                        float momentum) {
+    int c = (int)get_global_id(0);
+    if (c >= C) return;
+    if (has_mean) running_mean[c] = (1.0f - momentum) * running_mean[c] + momentum * mean[c];
+    if (has_var) running_var[c] = (1.0f - momentum) * running_var[c] + momentum * var[c];
 }
 
 __kernel void KERNEL(batch_norm_stats)(__global float *restrict means, __global float *restrict rstds,
-                                       __global float *restrict running_mean,
-                                       __global float *restrict running_var, __global const float *restrict x,
-                                       int N, int C, int S, int has_mean, int has_var, float momentum,
-                                       float eps) {
+                                       __global float *restrict vars, __global const float *restrict x, int N,
+                                       int C, int S, float eps) {
     int c = (int)get_global_id(0);
     if (c >= C) return;
     float count = (float)N * (float)S, sum = 0.0f, left = 0.0f, square = 0.0f;
@@ -65,8 +73,7 @@ __kernel void KERNEL(batch_norm_stats)(__global float *restrict means, __global 
     }
     square = fmax(square - left * (left / count), 0.0f);
     KERNEL(batch_norm_keep)
-    (c, mean + left / count, square, count, means, rstds, running_mean, running_var, has_mean, has_var,
-     momentum, eps);
+    (c, mean + left / count, square, count, means, rstds, vars, eps);
 }
 
 __kernel void KERNEL(batch_norm_apply)(__global float *restrict y, __global const float *restrict x,
@@ -160,10 +167,8 @@ __kernel void KERNEL(batch_norm_planes)(__global float *restrict parts, __global
 }
 
 __kernel void KERNEL(batch_norm_join)(__global float *restrict means, __global float *restrict rstds,
-                                      __global float *restrict running_mean,
-                                      __global float *restrict running_var,
-                                      __global const float *restrict parts, int N, int C, int S, int has_mean,
-                                      int has_var, float momentum, float eps) {
+                                      __global float *restrict vars, __global const float *restrict parts,
+                                      int N, int C, int S, float eps) {
     int c = (int)get_global_id(0);
     if (c >= C) return;
     float sum = 0.0f, left = 0.0f, apart = 0.0f, square = 0.0f, count = (float)N * (float)S;
@@ -177,8 +182,7 @@ __kernel void KERNEL(batch_norm_join)(__global float *restrict means, __global f
     }
     square += (float)S * fmax(apart - left * (left / (float)N), 0.0f);
     KERNEL(batch_norm_keep)
-    (c, mean + left / (float)N, square, count, means, rstds, running_mean, running_var, has_mean, has_var,
-     momentum, eps);
+    (c, mean + left / (float)N, square, count, means, rstds, vars, eps);
 }
 
 __kernel void KERNEL(batch_norm_planes_apply)(__global float *restrict y, __global const float *restrict x,
@@ -275,10 +279,8 @@ float16 KERNEL(batch_norm_load)(__global const float *at, int lanes) {
 }
 
 __kernel void KERNEL(batch_norm_columns)(__global float *restrict means, __global float *restrict rstds,
-                                         __global float *restrict running_mean,
-                                         __global float *restrict running_var,
-                                         __global const float *restrict x, int N, int C, int has_mean,
-                                         int has_var, float momentum, float eps) {
+                                         __global float *restrict vars, __global const float *restrict x,
+                                         int N, int C, float eps) {
     int c = (int)get_global_id(0) * 16, lanes = min(16, C - c);
     if (lanes <= 0) return;
     float count = (float)N;
@@ -297,8 +299,7 @@ __kernel void KERNEL(batch_norm_columns)(__global float *restrict means, __globa
     vstore16(square, 0, one_square);
     for (int l = 0; l < lanes; l++) {
         KERNEL(batch_norm_keep)
-        (c + l, one_mean[l], one_square[l], count, means, rstds, running_mean, running_var, has_mean, has_var,
-         momentum, eps);
+        (c + l, one_mean[l], one_square[l], count, means, rstds, vars, eps);
     }
 }
 

@@ -532,14 +532,15 @@ CLV_API clv_tensor *clv_mse_loss(clv_tensor *x, clv_tensor *target);
  * running_mean  [C]  f32     buffers (clv_buffer). Evaluation reads them as mean and var. Training takes mean and
  * running_var   [C]  f32     var of the batch (var biased, divided by M = numel(x)/C) and moves these in place, if
  *                            they are not NULL: r = (1 - momentum) * r + momentum * batch's (there var is
- *                            unbiased, divided by M - 1)
+ *                            unbiased, divided by M - 1). They move at the end of the step, with the parameters; of
+ *                            several replicas the first one's batch moves them
  * training      usually clv_graph_training(graph)
  * momentum      0 to 1; PyTorch's default is 0.1
  * eps           > 0; PyTorch's default is 1e-5
  * result        shape of x  f32
  *
- * Gradient   x, weight, bias; in evaluation the running statistics too, if they ask. Training keeps x, mean and
- *            1/sqrt(var + eps): 2 * C * 4 bytes.
+ * Gradient   x, weight, bias; in evaluation the running statistics too, if they ask. Training keeps x, mean,
+ *            1/sqrt(var + eps) and the unbiased var: 3 * C * 4 bytes.
  * Errors     CLV_E_SHAPE  x of rank below 2, one of the others is not [C];  CLV_E_VALUE  eps or momentum outside
  *            its range, fewer than two values for each channel in training, no running statistics in evaluation;
  *            CLV_E_DTYPE

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch normalisation over [N,C] and [N,C,...]: statistics per channel, of the batch in training, running in
-// evaluation. Two ops, because only training writes the running statistics. Source: Ioffe, Szegedy 2015,
-// arXiv:1502.03167, algorithms 1 and 2; torch.nn.BatchNorm2d.
+// evaluation. All of them are pure but batch_norm_update, which moves the running statistics towards the batch's after
+// every gradient is there: so the forward op may be computed twice, and a step that fails leaves them as they were.
+// Source: Ioffe, Szegedy 2015, arXiv:1502.03167, algorithms 1 and 2; torch.nn.BatchNorm2d.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cleave/ops.h"
+#include "graph/graph.h"
 #include "ops/long_axis.h"
 #include "ops/lower.h"
 
@@ -15,10 +17,17 @@ typedef struct norm_attrs {
     int is_var; // batch_norm_backward: in evaluation, input 4 is the running variance instead of rstd
 } norm_attrs;
 
-enum { X, WEIGHT, BIAS, RUNNING_MEAN, RUNNING_VAR }; // inputs of batch_norm and batch_norm_eval
-enum { Y, MEAN, RSTD };                              // outputs of batch_norm; batch_norm_eval has Y
-enum { B_DY, B_X, B_WEIGHT, B_MEAN, B_SPREAD };      // inputs of batch_norm_backward
-enum { B_DX, B_DWEIGHT, B_DBIAS };                   // outputs of batch_norm_backward
+enum {
+    X,
+    WEIGHT,
+    BIAS,
+    RUNNING_MEAN,
+    RUNNING_VAR
+};                           // inputs of batch_norm_eval; batch_norm has the first three
+enum { Y, MEAN, RSTD, VAR }; // outputs of batch_norm (VAR is unbiased); batch_norm_eval has Y
+enum { U_MEAN, U_VAR, U_BATCH_MEAN, U_BATCH_VAR }; // inputs of batch_norm_update: running, the batch's
+enum { B_DY, B_X, B_WEIGHT, B_MEAN, B_SPREAD };    // inputs of batch_norm_backward
+enum { B_DX, B_DWEIGHT, B_DBIAS };                 // outputs of batch_norm_backward
 
 /** x seen from its channels: [N, C, S]. */
 typedef struct norm_sizes {
@@ -60,8 +69,10 @@ static clv_status infer(clv__op_io *io, bool training, clv__error *error) {
     norm_sizes s = sizes_of(&io->in[X].shape);
     CLV_TRY(want_channels(io, WEIGHT, "weight", true, s.C, error));
     CLV_TRY(want_channels(io, BIAS, "bias", true, s.C, error));
-    CLV_TRY(want_channels(io, RUNNING_MEAN, "running_mean", training, s.C, error));
-    CLV_TRY(want_channels(io, RUNNING_VAR, "running_var", training, s.C, error));
+    if (!training) {
+        CLV_TRY(want_channels(io, RUNNING_MEAN, "running_mean", false, s.C, error));
+        CLV_TRY(want_channels(io, RUNNING_VAR, "running_var", false, s.C, error));
+    }
     if (!(a->eps > 0)) CLV_FAIL(error, CLV_E_VALUE, "eps must be above 0, it is %g", (double)a->eps);
     if (!(a->momentum >= 0 && a->momentum <= 1)) {
         CLV_FAIL(error, CLV_E_VALUE, "momentum must be from 0 to 1, it is %g", (double)a->momentum);
@@ -73,8 +84,8 @@ static clv_status infer(clv__op_io *io, bool training, clv__error *error) {
         CLV_FAIL(error, CLV_E_VALUE, "training needs more than one value for each channel, x has %lld",
                  (long long)(s.N * s.S));
     }
-    io->n_out = 3;
-    io->out[MEAN] = io->out[RSTD] = clv__f32(CLV_SHAPE(s.C));
+    io->n_out = 4;
+    io->out[MEAN] = io->out[RSTD] = io->out[VAR] = clv__f32(CLV_SHAPE(s.C));
     return CLV_OK;
 }
 
@@ -83,6 +94,16 @@ static clv_status train_infer(clv__op_io *io, clv__error *error) {
 }
 static clv_status eval_infer(clv__op_io *io, clv__error *error) {
     return infer(io, false, error);
+}
+
+static clv_status update_infer(clv__op_io *io, clv__error *error) {
+    int64_t C = clv__numel(&io->in[U_BATCH_MEAN]);
+    CLV_TRY(want_channels(io, U_MEAN, "running_mean", true, C, error));
+    CLV_TRY(want_channels(io, U_VAR, "running_var", true, C, error));
+    CLV_TRY(want_channels(io, U_BATCH_MEAN, "the batch's mean", false, C, error));
+    CLV_TRY(want_channels(io, U_BATCH_VAR, "the batch's var", false, C, error));
+    io->n_out = 0;
+    return CLV_OK;
 }
 
 static clv_status backward_infer(clv__op_io *io, clv__error *error) {
@@ -102,23 +123,15 @@ static clv_status backward_infer(clv__op_io *io, clv__error *error) {
 
 // ---- kernels ----------------------------------------------------------------------------------------------
 
-/** The end of every kernel that makes statistics. */
-static void keep_args(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
-    CLV__ARGS_I32(list, launch, clv__has_in(io, RUNNING_MEAN), clv__has_in(io, RUNNING_VAR));
-    CLV__ARGS_F32(list, launch, attrs_of(io)->momentum, attrs_of(io)->eps);
-}
-
-static void keep_tensors(clv__launches *list, clv__launch *launch) {
-    clv__arg_out(list, launch, MEAN);
-    clv__arg_out(list, launch, RSTD);
-    clv__arg_in(list, launch, RUNNING_MEAN);
-    clv__arg_in(list, launch, RUNNING_VAR);
+/** What every kernel that makes statistics begins with. */
+static void statistics(clv__launches *list, clv__launch *launch) {
+    for (int i = MEAN; i <= VAR; i++) clv__arg_out(list, launch, i);
 }
 
 /** Normalise: per element, or (rows > 0) by planes. */
 static void apply(clv__launches *list, const clv__op_io *io, bool planes) {
     norm_sizes s = sizes_of(&io->in[X].shape);
-    bool training = io->n_out == 3;
+    bool training = io->n_out > 1;
     int64_t n = s.N * s.C * s.S, rows = clv__rows_for(s.S);
     if (n == 0) return;
     clv__launch *launch =
@@ -152,7 +165,7 @@ static void train_plain(clv__launches *list, const clv__op_io *io) {
     clv__long_rows moments = {0};
     if (is_long) moments = clv__long_moments(list, &walk);
     clv__launch *launch = clv__launch_kernel(list, "norm", is_long ? "batch_norm_join" : "batch_norm_stats");
-    keep_tensors(list, launch);
+    statistics(list, launch);
     if (is_long) { // as of one plane of N*S elements for each channel
         clv__arg_workspace(list, launch, moments.offset, moments.bytes);
         CLV__ARGS_I32(list, launch, 1, s.C, s.N * s.S);
@@ -160,7 +173,7 @@ static void train_plain(clv__launches *list, const clv__op_io *io) {
         clv__arg_in(list, launch, X);
         CLV__ARGS_I32(list, launch, s.N, s.C, s.S);
     }
-    keep_args(list, launch, io);
+    clv__arg_f32(list, launch, attrs_of(io)->eps);
     clv__launch_items(launch, s.C);
     apply(list, io, false);
 }
@@ -177,10 +190,10 @@ static void train_planes(clv__launches *list, const clv__op_io *io) {
     clv__launch_chunks(launch, clv__ceil_div(n_planes, rows));
 
     launch = clv__launch_kernel(list, "norm", "batch_norm_join");
-    keep_tensors(list, launch);
+    statistics(list, launch);
     clv__arg_workspace(list, launch, parts, bytes);
     CLV__ARGS_I32(list, launch, s.N, s.C, s.S);
-    keep_args(list, launch, io);
+    clv__arg_f32(list, launch, attrs_of(io)->eps);
     clv__launch_items(launch, s.C);
     apply(list, io, true);
 }
@@ -188,12 +201,22 @@ static void train_planes(clv__launches *list, const clv__op_io *io) {
 static void train_columns(clv__launches *list, const clv__op_io *io) {
     norm_sizes s = sizes_of(&io->in[X].shape);
     clv__launch *launch = clv__launch_kernel(list, "norm", "batch_norm_columns");
-    keep_tensors(list, launch);
+    statistics(list, launch);
     clv__arg_in(list, launch, X);
     CLV__ARGS_I32(list, launch, s.N, s.C);
-    keep_args(list, launch, io);
+    clv__arg_f32(list, launch, attrs_of(io)->eps);
     clv__launch_chunks(launch, clv__ceil_div(s.C, 16));
     apply(list, io, false);
+}
+
+static void update_plain(clv__launches *list, const clv__op_io *io) {
+    int64_t C = clv__numel(&io->in[U_BATCH_MEAN]);
+    if (C == 0) return;
+    clv__launch *launch = clv__launch_kernel(list, "norm", "batch_norm_update");
+    for (int i = U_MEAN; i <= U_BATCH_VAR; i++) clv__arg_in(list, launch, i);
+    CLV__ARGS_I32(list, launch, C, clv__has_in(io, U_MEAN), clv__has_in(io, U_VAR));
+    clv__arg_f32(list, launch, attrs_of(io)->momentum);
+    clv__launch_items(launch, C);
 }
 
 static void eval_plain(clv__launches *list, const clv__op_io *io) {
@@ -316,6 +339,7 @@ static const clv__variant train_variants[] = {{"plain", NULL, NULL, train_plain}
                                               {"planes", planes_support, vector_rank, train_planes},
                                               {"columns", columns_support, vector_rank, train_columns},
                                               {0}};
+static const clv__variant update_variants[] = {{"plain", NULL, NULL, update_plain}, {0}};
 static const clv__variant eval_variants[] = {
     {"plain", NULL, NULL, eval_plain}, {"planes", planes_support, vector_rank, eval_planes}, {0}};
 static const clv__variant backward_variants[] = {{"plain", NULL, NULL, backward_plain},
@@ -338,8 +362,7 @@ static void normalise(const clv__ref *ref, int64_t c, double mean, double rstd) 
 
 static void train_reference(const clv__ref *ref) {
     norm_sizes s = sizes_of(&ref->io->in[X].shape);
-    double momentum = (double)attrs_of(ref->io)->momentum, eps = (double)attrs_of(ref->io)->eps,
-           M = (double)(s.N * s.S);
+    double eps = (double)attrs_of(ref->io)->eps, M = (double)(s.N * s.S);
     for (int64_t c = 0; c < s.C; c++) {
         double sum = 0, square = 0;
         for (int64_t n = 0; n < s.N; n++)
@@ -351,10 +374,17 @@ static void train_reference(const clv__ref *ref) {
         normalise(ref, c, mean, rstd);
         ref->out[MEAN][c] = mean;
         ref->out[RSTD][c] = rstd;
-        if (ref->in[RUNNING_MEAN])
-            ref->in[RUNNING_MEAN][c] = (1 - momentum) * ref->in[RUNNING_MEAN][c] + momentum * mean;
-        if (ref->in[RUNNING_VAR])
-            ref->in[RUNNING_VAR][c] = (1 - momentum) * ref->in[RUNNING_VAR][c] + momentum * square / (M - 1);
+        ref->out[VAR][c] = square / (M - 1);
+    }
+}
+
+static void update_reference(const clv__ref *ref) {
+    double momentum = (double)attrs_of(ref->io)->momentum;
+    int64_t C = clv__numel(&ref->io->in[U_BATCH_MEAN]);
+    for (int i = U_MEAN; i <= U_VAR; i++) {
+        double *running = ref->in[i], *batch = ref->in[U_BATCH_MEAN + i];
+        for (int64_t c = 0; running && c < C; c++)
+            running[c] = (1 - momentum) * running[c] + momentum * batch[c];
     }
 }
 
@@ -420,28 +450,27 @@ static const struct norm_case {
     int rank;
     int64_t x[4];
     double lo, hi; // of x
-    bool affine, running, quick;
+    bool affine, quick;
 } cases[] = {
-    {"images", 4, {3, 5, 4, 7}, -1, 1, true, true, true},
-    {"[N,C]", 2, {9, 19}, -1, 1, true, true, true},
-    {"small images", 4, {4, 3, 2, 3}, -1, 1, true, true, true},
-    {"two values", 2, {2, 1}, -1, 1, true, true, false},
-    {"one image of two pixels", 4, {1, 2, 1, 2}, -1, 1, true, true, false},
-    {"[N,C], 8 channels", 2, {5, 8}, -1, 1, true, true, false},
-    {"[N,C], 33 channels", 2, {17, 33}, -1, 1, true, true, false},
-    {"[N,C,L]", 3, {2, 3, 17}, -1, 1, true, true, false},
-    {"planes of 16", 4, {2, 2, 4, 4}, -1, 1, true, true, false},
-    {"planes of 289", 4, {2, 3, 17, 17}, -1, 1, true, true, false},
-    {"many small planes", 4, {41, 13, 4, 5}, -1, 1, true, true, false},
-    {"mean far from zero", 4, {4, 3, 6, 6}, 999, 1001, true, true, false},
-    {"no weight and bias", 4, {2, 3, 5, 5}, -1, 1, false, true, false},
-    {"no running statistics", 4, {2, 3, 5, 5}, -1, 1, true, false, false},
-    {"[N,C], nothing optional", 2, {4, 16}, -1, 1, false, false, false},
-    {"no channels", 4, {2, 0, 3, 3}, -1, 1, true, true, false},
-    {"large images", 4, {3, 1, 119, 123}, -1, 1, true, true, false}, // more elements than loops may turn
-    {"a large batch", 2, {16411, 2}, -1, 1, true, true, false},
-    {"a large batch, ragged vectors", 2, {2053, 9}, -1, 1, true, true, false},
-    {"a large batch of small images", 3, {35003, 1, 2}, 99, 101, true, true, false},
+    {"images", 4, {3, 5, 4, 7}, -1, 1, true, true},
+    {"[N,C]", 2, {9, 19}, -1, 1, true, true},
+    {"small images", 4, {4, 3, 2, 3}, -1, 1, true, true},
+    {"two values", 2, {2, 1}, -1, 1, true, false},
+    {"one image of two pixels", 4, {1, 2, 1, 2}, -1, 1, true, false},
+    {"[N,C], 8 channels", 2, {5, 8}, -1, 1, true, false},
+    {"[N,C], 33 channels", 2, {17, 33}, -1, 1, true, false},
+    {"[N,C,L]", 3, {2, 3, 17}, -1, 1, true, false},
+    {"planes of 16", 4, {2, 2, 4, 4}, -1, 1, true, false},
+    {"planes of 289", 4, {2, 3, 17, 17}, -1, 1, true, false},
+    {"many small planes", 4, {41, 13, 4, 5}, -1, 1, true, false},
+    {"mean far from zero", 4, {4, 3, 6, 6}, 999, 1001, true, false},
+    {"no weight and bias", 4, {2, 3, 5, 5}, -1, 1, false, false},
+    {"[N,C], nothing optional", 2, {4, 16}, -1, 1, false, false},
+    {"no channels", 4, {2, 0, 3, 3}, -1, 1, true, false},
+    {"large images", 4, {3, 1, 119, 123}, -1, 1, true, false}, // more elements than loops may turn
+    {"a large batch", 2, {16411, 2}, -1, 1, true, false},
+    {"a large batch, ragged vectors", 2, {2053, 9}, -1, 1, true, false},
+    {"a large batch of small images", 3, {35003, 1, 2}, 99, 101, true, false},
 };
 
 static bool sample(int i, clv__sample *out, bool training) {
@@ -451,14 +480,14 @@ static bool sample(int i, clv__sample *out, bool training) {
     snprintf(out->label, sizeof out->label, "%s", c->label);
     memcpy(out->attrs, &(norm_attrs){.momentum = 0.1f, .eps = 1e-5f}, sizeof(norm_attrs));
     out->quick = c->quick;
-    out->n_in = 5;
+    out->n_in = training ? 3 : 5;
     out->in[X] = clv__f32(clv_shape_make(c->rank, c->x));
     out->fill[X] = (clv__fill){CLV__FILL_UNIFORM, c->lo, c->hi};
     if (c->affine) {
         out->in[WEIGHT] = out->in[BIAS] = channel;
         out->fill[WEIGHT] = (clv__fill){CLV__FILL_UNIFORM, 0.5, 2};
     }
-    if (c->running || !training) {
+    if (!training) {
         out->in[RUNNING_MEAN] = out->in[RUNNING_VAR] = channel;
         out->fill[RUNNING_MEAN] = (clv__fill){CLV__FILL_UNIFORM, c->lo, c->hi};
         out->fill[RUNNING_VAR] = (clv__fill){CLV__FILL_UNIFORM, 0.5, 2};
@@ -471,6 +500,30 @@ static bool train_sample(int i, clv__sample *out) {
 }
 static bool eval_sample(int i, clv__sample *out) {
     return sample(i, out, false);
+}
+
+static bool update_sample(int i, clv__sample *out) {
+    static const struct {
+        const char *label;
+        int64_t C;
+        float momentum;
+        bool mean, var;
+    } updates[] = {
+        {"both", 33, 0.1f, true, true},       {"mean alone", 5, 0.75f, true, false},
+        {"var alone", 1, 0.75f, false, true}, {"momentum 1", 16, 1, true, true},
+        {"no channels", 0, 0.1f, true, true},
+    };
+    if (i < 0 || (size_t)i >= sizeof updates / sizeof *updates) return false;
+    clv__desc channel = clv__f32(CLV_SHAPE(updates[i].C));
+    snprintf(out->label, sizeof out->label, "%s", updates[i].label);
+    memcpy(out->attrs, &(norm_attrs){.momentum = updates[i].momentum, .eps = 1e-5f}, sizeof(norm_attrs));
+    out->quick = i == 0;
+    out->n_in = 4;
+    if (updates[i].mean) out->in[U_MEAN] = channel;
+    if (updates[i].var) out->in[U_VAR] = channel;
+    out->in[U_BATCH_MEAN] = out->in[U_BATCH_VAR] = channel;
+    out->fill[U_VAR] = out->fill[U_BATCH_VAR] = (clv__fill){CLV__FILL_UNIFORM, 0.5, 2};
+    return true;
 }
 
 static bool backward_sample(int i, clv__sample *out) {
@@ -518,7 +571,7 @@ static clv_tensor *backward_node(const clv__node *node, clv_tensor *dy, clv_tens
 }
 
 static void train_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
-    if (!dy[Y]) return; // mean and rstd are for us alone: no gradient comes through them
+    if (!dy[Y]) return; // the statistics are for us alone: no gradient comes through them
     backward_node(node, dy[Y], clv__node_out(node, MEAN), clv__node_out(node, RSTD), false, dx);
 }
 
@@ -539,7 +592,6 @@ static void eval_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor *
 const clv__op clv__op_batch_norm = {
     .name = "batch_norm",
     .attrs_bytes = sizeof(norm_attrs),
-    .mutates = 1u << RUNNING_MEAN | 1u << RUNNING_VAR,
     .infer = train_infer,
     .grad = train_grad,
     .variants = train_variants,
@@ -560,11 +612,37 @@ const clv__op clv__op_batch_norm_eval = {
     .cost = eval_cost,
 };
 
+const clv__op clv__op_batch_norm_update = {
+    .name = "batch_norm_update",
+    .attrs_bytes = sizeof(norm_attrs),
+    .mutates = 1u << U_MEAN | 1u << U_VAR,
+    .infer = update_infer,
+    .variants = update_variants,
+    .reference = update_reference,
+    .sample = update_sample,
+};
+
+/** The running statistics are moved once in a step: by the first replica's batch, as a plain model's are by its batch. */
+static void add_update(const norm_attrs *attrs, clv_tensor *y, clv_tensor *mean, clv_tensor *var) {
+    clv_graph *graph = clv__tensor_graph(y);
+    if (!graph || (!mean && !var) || graph->layers_since) return;
+    clv__phase phase = graph->phase;
+    graph->phase = CLV__UPDATE;
+    clv_tensor *inputs[] = {mean, var, clv__sibling(y, MEAN), clv__sibling(y, VAR)};
+    clv__node_add(&clv__op_batch_norm_update, attrs, inputs, 4, 1u << U_MEAN | 1u << U_VAR);
+    graph->phase = phase;
+}
+
 clv_tensor *clv_batch_norm(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, clv_tensor *running_mean,
                            clv_tensor *running_var, bool training, float momentum, float eps) {
     norm_attrs attrs = {.momentum = momentum, .eps = eps};
     clv_tensor *inputs[] = {x, weight, bias, running_mean, running_var};
+    uint32_t optional = 1u << WEIGHT | 1u << BIAS;
     // What evaluation cannot do without, infer names better.
-    return clv__node_add(training ? &clv__op_batch_norm : &clv__op_batch_norm_eval, &attrs, inputs, 5,
-                         1u << WEIGHT | 1u << BIAS | 1u << RUNNING_MEAN | 1u << RUNNING_VAR);
+    if (!training)
+        return clv__node_add(&clv__op_batch_norm_eval, &attrs, inputs, 5,
+                             optional | 1u << RUNNING_MEAN | 1u << RUNNING_VAR);
+    clv_tensor *y = clv__node_add(&clv__op_batch_norm, &attrs, inputs, 3, optional);
+    add_update(&attrs, y, running_mean, running_var);
+    return y && y->graph->error.status == CLV_OK ? y : NULL;
 }

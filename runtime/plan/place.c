@@ -8,7 +8,8 @@
 // their layer is first used.
 //
 // A value is sent as soon as it is made and received as late as it can be, just before its first use, so that devices
-// wait for each other as little as possible; parameters that are used away from home are sent first of all.
+// wait for each other as little as possible; parameters that are used away from home are sent first of all. Updates come
+// last, after everything they read has arrived: a step that fails before them changes nothing that lasts.
 #include <stdlib.h>
 #include <string.h>
 
@@ -201,34 +202,58 @@ static clv_status begin_with_persistents(placing *p) {
     return CLV_OK;
 }
 
-/** What the node reads is at its place: fed there, or received. */
+/** A tensor that the node reads is at its place: fed there, or received. */
+static clv_status ensure_input(placing *p, const clv_tensor *in, const clv__node *node, int place) {
+    if (clv__value_at(p->plan, in, place) >= 0) return CLV_OK;
+    if (in->kind == CLV__INPUT) return add_value(p->plan, in, place, false, NULL);
+    return receive_at(p, in, place, node);
+}
+
 static clv_status ensure_inputs(placing *p, const clv__node *node, int place) {
-    for (int i = 0; i < node->io.n_in; i++) {
-        const clv_tensor *in = node->in[i];
-        if (!in || clv__value_at(p->plan, in, place) >= 0) continue;
-        if (in->kind == CLV__INPUT) {
-            CLV_TRY(add_value(p->plan, in, place, false, NULL));
-        } else {
-            CLV_TRY(receive_at(p, in, place, node));
+    for (int i = 0; i < node->io.n_in; i++)
+        if (node->in[i]) CLV_TRY(ensure_input(p, node->in[i], node, place));
+    return CLV_OK;
+}
+
+static clv_status write_node(placing *p, const clv__node *node) {
+    clv_plan *plan = p->plan;
+    int place = p->node_place[node->id];
+    CLV_TRY(ensure_inputs(p, node, place));
+    clv__plan_node *at;
+    CLV_TRY(add_node(plan, CLV__COMPUTE, node, place, &at));
+    for (int i = 0; i < node->io.n_in; i++) at->in[i] = clv__value_at(plan, node->in[i], place);
+    for (int i = 0; i < node->io.n_out; i++)
+        CLV_TRY(add_value(plan, node->out[i], place, false, &at->out[i]));
+    for (int i = 0; i < node->io.n_out; i++) CLV_TRY(send_where_wanted(p, node->out[i]));
+    return CLV_OK;
+}
+
+/** What updates read and others made is there before the first of them writes: a transfer that fails leaves everything
+ *  that lasts as it was. */
+static clv_status receive_for_updates(placing *p) {
+    const clv_graph *graph = p->plan->graph;
+    for (size_t id = 0; id < graph->n_nodes; id++) {
+        const clv__node *node = graph->nodes[id];
+        if (!p->needed[id] || node->phase != CLV__UPDATE) continue;
+        for (int i = 0; i < node->io.n_in; i++) {
+            const clv_tensor *in = node->in[i];
+            if (in && in->node && in->node->phase != CLV__UPDATE)
+                CLV_TRY(ensure_input(p, in, node, p->node_place[id]));
         }
     }
     return CLV_OK;
 }
 
+/** In the graph's order, but updates last: wherever they were built, they are of what the whole step found. */
 static clv_status write_down(placing *p) {
-    clv_plan *plan = p->plan;
+    const clv_graph *graph = p->plan->graph;
     CLV_TRY(begin_with_persistents(p));
-    for (size_t id = 0; id < plan->graph->n_nodes; id++) {
-        if (!p->needed[id]) continue;
-        const clv__node *node = plan->graph->nodes[id];
-        int place = p->node_place[id];
-        CLV_TRY(ensure_inputs(p, node, place));
-        clv__plan_node *at;
-        CLV_TRY(add_node(plan, CLV__COMPUTE, node, place, &at));
-        for (int i = 0; i < node->io.n_in; i++) at->in[i] = clv__value_at(plan, node->in[i], place);
-        for (int i = 0; i < node->io.n_out; i++)
-            CLV_TRY(add_value(plan, node->out[i], place, false, &at->out[i]));
-        for (int i = 0; i < node->io.n_out; i++) CLV_TRY(send_where_wanted(p, node->out[i]));
+    for (int updates = 0; updates < 2; updates++) {
+        if (updates) CLV_TRY(receive_for_updates(p));
+        for (size_t id = 0; id < graph->n_nodes; id++) {
+            if (p->needed[id] && (graph->nodes[id]->phase == CLV__UPDATE) == updates)
+                CLV_TRY(write_node(p, graph->nodes[id]));
+        }
     }
     return CLV_OK;
 }

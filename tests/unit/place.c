@@ -7,6 +7,7 @@
 
 #include "cleave/nn.h"
 #include "cleave/ops.h"
+#include "cleave/optim.h"
 #include "nn/replicas.h"
 #include "plan/plan.h"
 #include "unit/toy_ops.h"
@@ -288,8 +289,50 @@ static void test_rows_of_replicas(void **state) {
     }
 }
 
+static clv_tensor *normalised(clv_tensor *x, void *user) {
+    (void)user;
+    return clv_nn_batch_norm(clv_nn_linear(x, "fc", 16, NULL), "norm", NULL);
+}
+
+/** Statistics move with the parameters, when everything that crosses has arrived: a step that fails before changes nothing
+ *  that lasts. Of two replicas the first one's batch moves them. */
+static void test_updates_come_last(void **state) {
+    (void)state;
+    for (int replicas = 0; replicas < 2; replicas++) {
+        clv_graph *graph;
+        clv_plan *plan;
+        assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+        clv_graph_set_training(graph, true);
+        clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8, 16));
+        static const char *const devices[] = {"host", "null"};
+        x = replicas ? clv_data_parallel(x, devices, NULL, 2, normalised, NULL) : normalised(x, NULL);
+        clv_backward(clv_mean(clv_square(clv_nn_linear(x, "last", 4, NULL)), NULL, 0, false));
+        clv_optimizer_add(graph, &(clv_optimizer_config){.kind = CLV_SGD});
+        clv_plan_config config = {.place = replicas ? "*=host" : "*=host,norm=null"};
+        assert_status(clv_plan_create(graph, &config, &plan), CLV_OK, runtime);
+        int updates = 0, statistics = 0, moved = 0;
+        for (int i = 0; i < clv_plan_node_count(plan); i++) {
+            clv_plan_node node = clv_plan_node_get(plan, i);
+            moved += strcmp(node.variant, "transfer") == 0;
+            if (strcmp(node.op, "batch_norm_update") == 0) {
+                statistics++;
+                assert_string_equal(node.phase, "update");
+                assert_string_equal(clv_device_get_info(node.device)->name, replicas ? "host" : "null:0");
+            }
+            updates += strcmp(node.phase, "update") == 0;
+            if (updates) assert_string_equal(node.phase, "update");
+        }
+        assert_int_equal(statistics, 1);
+        assert_int_equal(updates, 7); // two parameters of each of three layers, and the statistics
+        assert_true(moved > 0);
+        clv_plan_destroy(plan);
+        clv_graph_destroy(graph);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_updates_come_last),
         cmocka_unit_test(test_rows_of_replicas),
         cmocka_unit_test(test_layers_go_where_patterns_say),
         cmocka_unit_test(test_the_last_match_wins),
