@@ -102,6 +102,16 @@ CLV_API void clv_device_memory_reset_peak(clv_device *device);
 /** Let the runtime hold at most `bytes` on the device; 0 lifts the limit. What is held already stays. */
 CLV_API void clv_device_set_budget(clv_device *device, uint64_t bytes);
 
+/** How much a device had to do since the runtime was made. Take it twice: the difference over the time between is how busy it was. */
+typedef struct clv_activity {
+    uint64_t
+        busy_ns; /**< from a step's first command to its last, without waiting for other devices; uploads overlap it */
+    uint64_t steps; /**< whose times are in busy_ns; 0 after steps were done: the driver tells no times */
+} clv_activity;
+
+/** Steps are counted when they are waited for: when a result is fetched, or two steps later. Any thread. */
+CLV_API clv_activity clv_device_activity(const clv_device *device);
+
 /** One allocation that is held now. */
 typedef struct clv_memory_entry {
     const char *layer; /**< what it is for; borrowed, until the allocation goes */

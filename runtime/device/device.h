@@ -4,6 +4,8 @@
 #ifndef CLV_DEVICE_DEVICE_H
 #define CLV_DEVICE_DEVICE_H
 
+#include <stdatomic.h>
+
 #include "base/memory.h"
 #include "device/backend.h"
 
@@ -44,6 +46,7 @@ struct clv_device {
     clv__quarantine *quarantine;                        // owned; under the runtime's report_lock
     bool lost;                                          // see clv__device_lose; under the ledger's lock
     struct clv__kept_host *kept;                        // the same
+    _Atomic uint64_t busy_ns, busy_steps;               // see clv_activity; booked by exec
 };
 
 struct clv_runtime {

@@ -316,6 +316,11 @@ clv_memory_info clv_device_memory(const clv_device *device) {
     return info;
 }
 
+clv_activity clv_device_activity(const clv_device *device) {
+    return (clv_activity){.busy_ns = atomic_load(&device->busy_ns),
+                          .steps = atomic_load(&device->busy_steps)};
+}
+
 void clv_device_memory_reset_peak(clv_device *device) {
     clv__ledger *ledger = &device->ledger;
     pthread_mutex_lock(&ledger->lock);

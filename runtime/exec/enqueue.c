@@ -18,14 +18,17 @@ char *clv__staged_outputs(const clv__station *station, int slot) {
            (size_t)slot * station->place->staged_bytes;
 }
 
-static clv_status enqueue_launch(const clv__station *station, const clv__command *command) {
+static clv_status enqueue_launch(clv__station *station, int slot, const clv__command *command) {
     const clv__backend *backend = station->device->backend;
     clv__bdevice *open = station->device->open;
     clv__error *error = error_of(station);
     const clv__launch *launch = command->launch;
     clv__bbuffer *const *b = command->buffers;
+    if (launch->kind != CLV__LAUNCH_KERNEL)
+        CLV_TRY(clv__activity_mark(&station->activity[slot], station->device, error));
     switch (launch->kind) {
-    case CLV__LAUNCH_KERNEL: return backend->launch(open, command->kernel, NULL, error);
+    case CLV__LAUNCH_KERNEL:
+        return backend->launch(open, command->kernel, clv__activity_begin(&station->activity[slot]), error);
     case CLV__LAUNCH_COPY: return backend->copy(open, b[1], 0, b[0], 0, launch->bytes, error);
     case CLV__LAUNCH_FILL: return backend->fill(open, b[0], 0, launch->bytes, launch->pattern, error);
     case CLV__LAUNCH_GEMM:
@@ -66,6 +69,7 @@ static clv_status receive(clv__station *station, int slot, int number) {
     const clv__transfer *transfer = &run->plan->transfers[number];
     clv__station *sender = &run->stations[run->plan->values[transfer->from].place];
     clv__passage *passage = &run->passages[slot][number];
+    CLV_TRY(clv__activity_pause(&station->activity[slot], station->device, error_of(station)));
     // what is enqueued here must not wait for the next flush while this thread waits
     CLV_TRY(station->device->backend->flush(station->device->open, error_of(station)));
     const int64_t ticket = station->steps[slot].ticket;
@@ -82,9 +86,10 @@ static clv_status receive(clv__station *station, int slot, int number) {
     sender->device->backend->event_destroy(event);
     if (status != CLV_OK) clv__run_fail(run, ticket, sender->device, status); // not this device's fault
     CLV_TRY(status);
-    return station->device->backend->write(
-        station->device->open, CLV__QUEUE_COMPUTE, run->parts[slot][transfer->to].buffer, 0, transfer->bytes,
-        clv__staged_outputs(sender, slot) + transfer->staged_at, NULL, NULL, error_of(station));
+    return station->device->backend->write(station->device->open, CLV__QUEUE_COMPUTE,
+                                           run->parts[slot][transfer->to].buffer, 0, transfer->bytes,
+                                           clv__staged_outputs(sender, slot) + transfer->staged_at, NULL,
+                                           clv__activity_begin(&station->activity[slot]), error_of(station));
 }
 
 // ---- a step -------------------------------------------------------------------------------------------------------------
@@ -122,7 +127,7 @@ clv_status clv__station_enqueue(clv__station *station, int slot, clv__bevent **d
         const clv__command *command = &station->commands[slot][i];
         clv_status status = command->work == CLV__SEND      ? send(station, slot, command->transfer)
                             : command->work == CLV__RECEIVE ? receive(station, slot, command->transfer)
-                                                            : enqueue_launch(station, command);
+                                                            : enqueue_launch(station, slot, command);
         if (status == CLV_OK) continue;
         if (command->work == CLV__COMPUTE) {
             clv__error_prefix(error_of(station), "%s '%s' on %s: ", command->node->io.op->name,

@@ -38,8 +38,13 @@ static void wait_for_station(clv_run *run, clv__station *station, int slot) {
     bool enqueued = step->state == CLV__SLOT_ENQUEUED;
     step->state = CLV__SLOT_FREE;
     pthread_mutex_unlock(&run->lock);
-    if (!enqueued || !step->done) return;
+    if (!enqueued) return;
+    if (!step->done) {
+        clv__activity_settle(&station->activity[slot], station->device, NULL);
+        return;
+    }
     clv_status status = station->device->backend->event_wait(step->done, error_of(run));
+    clv__activity_settle(&station->activity[slot], station->device, status == CLV_OK ? step->done : NULL);
     station->device->backend->event_destroy(step->done);
     step->done = NULL;
     step->complete = status == CLV_OK;
@@ -208,8 +213,15 @@ static clv_status station_start(clv_run *run, int index) {
         offset +=
             clv__size_align(run->plan->values[place->outputs[i]].bytes, place->device->info.alignment_bytes);
     }
-    for (int slot = 0; slot < CLV__SLOTS; slot++)
+    size_t stretches = 1; // of work: one, and one more after each receive
+    for (size_t i = 0; i < run->plan->n_nodes; i++)
+        stretches += run->plan->nodes[i].place == index && run->plan->nodes[i].work == CLV__RECEIVE;
+    for (int slot = 0; slot < CLV__SLOTS; slot++) {
         station->steps[slot] = (clv__step){.job.run = run_step, .station = station, .slot = slot};
+        station->activity[slot].stretches = clv__alloc(stretches, sizeof *station->activity[slot].stretches);
+        if (!station->activity[slot].stretches)
+            CLV_FAIL(error_of(run), CLV_E_HOST_MEMORY, "no host memory for a run");
+    }
     return clv__worker_start(place->device);
 }
 
@@ -264,6 +276,7 @@ void clv_run_destroy(clv_run *run) {
         free(run->stations[s].fed);
         free(run->stations[s].ever_fed);
         free(run->stations[s].staged_at);
+        for (int slot = 0; slot < CLV__SLOTS; slot++) free(run->stations[s].activity[slot].stretches);
     }
     free(run->stations);
     pthread_cond_destroy(&run->changed);

@@ -7,6 +7,7 @@
 #ifndef CLV_EXEC_RUN_H
 #define CLV_EXEC_RUN_H
 
+#include "exec/activity.h"
 #include "exec/session.h"
 #include "exec/worker.h"
 
@@ -57,6 +58,7 @@ typedef struct clv__station {
     bool *ever_fed;
     size_t *staged_at; // by index in place->outputs: offset in a slot's staged outputs
     clv__step steps[CLV__SLOTS];
+    clv__activity activity[CLV__SLOTS];
 } clv__station;
 
 /** A value on its way in one slot: sent when `event` is there. */

@@ -3,6 +3,7 @@
 // the runs here use the host and whatever OpenCL device there is; the rules are looked at on null devices.
 #include "harness/harness.h"
 
+#include <time.h>
 #include <math.h>
 
 #include "cleave/nn.h"
@@ -115,8 +116,23 @@ static void test_bad_placements_are_refused(void **state) {
 }
 
 /** Loss and gradients of one step, in the order loss, ga, gb. */
+static double seconds_now(void) {
+    struct timespec time;
+    timespec_get(&time, TIME_UTC);
+    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
+}
+
+/** Five steps on a device since `before`: each was counted, and it was busy for some of the time, not for more than all. */
+static void check_activity(const clv_device *device, clv_activity before, double seconds) {
+    clv_activity now = clv_device_activity(device);
+    assert_int_equal(now.steps - before.steps, 5);
+    assert_true(now.busy_ns > before.busy_ns);
+    assert_true((double)(now.busy_ns - before.busy_ns) * 1e-9 <= seconds);
+}
+
 static void run_one(const char *place, float *out, bool check_memory) {
     model m = build();
+    clv_activity before[2];
     clv_plan *plan;
     clv_session *session;
     clv_run *run;
@@ -127,6 +143,9 @@ static void run_one(const char *place, float *out, bool check_memory) {
     for (int i = 0; i < clv_plan_device_count(plan); i++)
         clv_device_memory_reset_peak(clv_plan_device_get(plan, i));
     assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    for (int i = 0; i < clv_plan_device_count(plan); i++)
+        before[i] = clv_device_activity(clv_plan_device_get(plan, i));
+    double start = seconds_now();
     for (int step = 0; step < 5; step++) {
         for (int i = 0; i < 8 * 16; i++) x[i] = (float)((i * 7 + step) % 11) - 5;
         assert_status(clv_run_feed(run, m.x, x, sizeof x), CLV_OK, runtime);
@@ -135,6 +154,9 @@ static void run_one(const char *place, float *out, bool check_memory) {
     assert_status(clv_run_fetch(run, ticket, m.loss, out, 4), CLV_OK, runtime);
     assert_status(clv_run_fetch(run, ticket, clv_gradient(m.weight[0]), out + 1, 1024), CLV_OK, runtime);
     assert_status(clv_run_fetch(run, ticket, clv_gradient(m.weight[1]), out + 257, 1024), CLV_OK, runtime);
+    assert_status(clv_run_finish(run), CLV_OK, runtime);
+    for (int i = 0; i < clv_plan_device_count(plan); i++)
+        check_activity(clv_plan_device_get(plan, i), before[i], seconds_now() - start);
     for (int i = 0; check_memory && i < clv_plan_device_count(plan); i++) {
         clv_device *device = clv_plan_device_get(plan, i);
         assert_int_equal(clv_device_memory(device).all.peak,
