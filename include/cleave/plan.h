@@ -85,8 +85,6 @@ typedef struct clv_plan_transfer {
     clv_device *from, *to;
     const char *tensor;
     uint64_t bytes;
-    bool
-        lent; /**< no byte moves: both devices compute in the host's memory, `to` reads the value where it is */
 } clv_plan_transfer;
 
 CLV_API int clv_plan_transfer_count(const clv_plan *plan);
@@ -115,6 +113,9 @@ CLV_API clv_runtime *clv_session_runtime(const clv_session *session);
  *         runs exist; CLV_E_SHAPE a parameter is there with another shape
  */
 CLV_API CLV_MUST_CHECK clv_status clv_session_reserve(clv_session *session, clv_plan *const *plans, int n);
+
+/** Give back what the session holds on a device, tensors that are kept there included. No run may exist that uses it. */
+CLV_API void clv_session_forget(clv_session *session, const clv_device *device);
 
 /** One tensor kept in a session. Strings are borrowed until the session goes. */
 typedef struct clv_session_tensor {

@@ -152,6 +152,13 @@ typedef struct clv_train_epoch {
     double lr;      /**< of its last step */
 } clv_train_epoch;
 
+/** What to do when a device fails in a step. */
+typedef enum clv_device_loss {
+    CLV_LOSS_STOP, /**< write the checkpoint, if one was asked for, and stop with CLV_E_DEVICE_LOST */
+    CLV_LOSS_CONTINUE /**< a replica: share its part out among the others, and do the step again with the same samples.
+                           Without the first, which keeps the parameters, there is no going on */
+} clv_device_loss;
+
 /** Zero means the default. Everything that is pointed to must outlive the trainer. */
 typedef struct clv_train_config {
     clv_device *device; /**< NULL: the best device, or the first of the placement */
@@ -177,6 +184,7 @@ typedef struct clv_train_config {
     const char *gradients;
     const volatile int
         *interrupt; /**< becomes nonzero: finish the step, write the checkpoint, CLV_E_INTERRUPTED */
+    clv_device_loss on_device_loss;
     /** Callbacks; NULL: nobody listens. Returning false stops as an interruption does. */
     void *user;
     bool (*on_step)(void *user, const clv_train_step *step);
@@ -193,20 +201,33 @@ CLV_API CLV_MUST_CHECK clv_status clv_trainer_create(clv_runtime *runtime, const
                                                      clv_trainer **out);
 CLV_API void clv_trainer_destroy(clv_trainer *trainer);
 
-/** The devices of the training; the first is the one of clv_train_config.device. */
+/** A device that failed, and was done without from then on. */
+typedef struct clv_lost_device {
+    clv_device *device;
+    int64_t step;       /**< that it failed in; the others did it again */
+    const char *reason; /**< what its driver said; borrowed, until the trainer goes */
+} clv_lost_device;
+
+CLV_API int clv_trainer_lost_count(const clv_trainer *trainer);
+/** In the order they were lost; all zero past the end. */
+CLV_API clv_lost_device clv_trainer_lost_get(const clv_trainer *trainer, int index);
+
+/** The devices of the training, lost ones too; the first is the one of clv_train_config.device. */
 CLV_API int clv_trainer_device_count(const clv_trainer *trainer);
 CLV_API clv_device *clv_trainer_device_get(const clv_trainer *trainer, int index);
 /** What the training will hold on a device at most: exact. */
 CLV_API clv_plan_memory clv_trainer_memory_on(const clv_trainer *trainer, clv_device *device);
 /** The same on its first device. */
 CLV_API clv_plan_memory clv_trainer_memory(const clv_trainer *trainer);
-/** The shares of the replicas, as given or measured; NULL without replicas. */
+/** The shares of the replicas, as given or measured, 0 for one that is lost; NULL without replicas. */
 CLV_API const double *clv_trainer_shares(const clv_trainer *trainer);
 
 /**
  * Train. Resuming gives the same bits as not having been interrupted.
  *
  * Errors  CLV_E_INTERRUPTED after the step was finished and the checkpoint, if one was asked for, written;
+ *         CLV_E_DEVICE_LOST a device failed in a step: which, and where the parameters are. Those of the session are as they
+ *         were after the last step that is done, unless the device kept some of them;
  *         memory, files, devices: as the calls behind it
  */
 CLV_API CLV_MUST_CHECK clv_status clv_trainer_run(clv_trainer *trainer);

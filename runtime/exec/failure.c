@@ -55,8 +55,7 @@ static void look_at_updates(clv_run *run) {
 }
 
 void clv__run_settle(clv_run *run) {
-    clv_status ignored = clv_run_finish(run); // told already
-    (void)ignored;
+    clv__run_wait(run);
     if (run->failure.status == CLV_OK || run->failure.settled) return;
     for (int s = 0; s < run->n_stations; s++) {
         // a step that broke off has no event at its end, but its transfers use staging memory

@@ -43,7 +43,8 @@ static void wait_for_station(clv_run *run, clv__station *station, int slot) {
         clv__activity_settle(&station->activity[slot], station->device, NULL);
         return;
     }
-    clv_status status = station->device->backend->event_wait(step->done, error_of(run));
+    bool news = clv__run_goes_on(run, step->ticket); // a failure that was told already is not told again
+    clv_status status = station->device->backend->event_wait(step->done, news ? error_of(run) : NULL);
     clv__activity_settle(&station->activity[slot], station->device, status == CLV_OK ? step->done : NULL);
     station->device->backend->event_destroy(step->done);
     step->done = NULL;
@@ -172,13 +173,16 @@ clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output,
     return CLV_OK;
 }
 
-clv_status clv_run_finish(clv_run *run) {
-    clv_status status = CLV_OK;
+void clv__run_wait(clv_run *run) {
     for (int64_t t = run->next_ticket; t < run->next_ticket + CLV__SLOTS; t++) { // the older step first
-        clv_status waited = wait_for_slot(run, (int)(t % CLV__SLOTS), run->next_ticket);
-        if (status == CLV_OK) status = waited;
+        for (int s = 0; s < run->n_stations; s++)
+            wait_for_station(run, &run->stations[s], (int)(t % CLV__SLOTS));
     }
-    return status;
+}
+
+clv_status clv_run_finish(clv_run *run) {
+    clv__run_wait(run);
+    return clv__run_status(run, run->next_ticket);
 }
 
 // ---- making and unmaking ----------------------------------------------------------------------------------------------------
@@ -210,7 +214,8 @@ static clv_status station_start(clv_run *run, int index) {
     size_t offset = 0;
     for (int i = 0; i < place->n_outputs; i++) {
         station->staged_at[i] = offset;
-        offset += clv__size_align(run->plan->values[place->outputs[i]].bytes, place->alignment);
+        offset +=
+            clv__size_align(run->plan->values[place->outputs[i]].bytes, place->device->info.alignment_bytes);
     }
     size_t stretches = 1; // of work: one, and one more after each receive
     for (size_t i = 0; i < run->plan->n_nodes; i++)
@@ -254,11 +259,9 @@ clv_status clv_run_create(clv_session *session, clv_plan *plan, clv_run **out) {
     return CLV_OK;
 }
 
-/** Events of values that were sent and, after a failure, never received; and of the last steps' ends. */
-static void drop_events(clv_run *run) {
+/** Events of values that were sent and, after a failure, never received. */
+static void drop_passages(clv_run *run) {
     for (int slot = 0; slot < CLV__SLOTS; slot++) {
-        for (int s = 0; s < run->n_stations; s++)
-            run->stations[s].device->backend->event_destroy(run->stations[s].finished[slot]);
         for (size_t i = 0; run->passages[slot] && i < run->plan->n_transfers; i++) {
             clv__station *sender = &run->stations[run->plan->values[run->plan->transfers[i].from].place];
             sender->device->backend->event_destroy(run->passages[slot][i].event);
@@ -271,7 +274,7 @@ void clv_run_destroy(clv_run *run) {
     clv__run_settle(run);
     if (run->session->active == run) run->session->active = NULL;
     if (run->counted) run->session->n_runs--;
-    drop_events(run);
+    drop_passages(run);
     clv__run_unbind(run);
     for (int s = 0; s < run->n_stations; s++) {
         free(run->stations[s].fed);

@@ -59,8 +59,6 @@ typedef struct clv__station {
     size_t *staged_at; // by index in place->outputs: offset in a slot's staged outputs
     clv__step steps[CLV__SLOTS];
     clv__activity activity[CLV__SLOTS];
-    // the end of the step in a slot, for places that await it; under the run's lock
-    clv__bevent *finished[CLV__SLOTS];
 } clv__station;
 
 /** A value on its way in one slot: sent when `event` is there. */
@@ -100,6 +98,8 @@ void clv__run_fail(clv_run *run, int64_t ticket, clv_device *device, clv_status 
 bool clv__run_goes_on(clv_run *run, int64_t ticket);
 /** CLV_OK if no step up to this one failed; else the failure, and its sentence is the newest again. */
 clv_status clv__run_status(clv_run *run, int64_t ticket);
+/** Wait for every step; tells nothing. */
+void clv__run_wait(clv_run *run);
 /** Wait until nothing of the run is under way on any device, also after a failure. */
 void clv__run_settle(clv_run *run);
 

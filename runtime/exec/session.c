@@ -23,15 +23,21 @@ static void chunks_destroy(clv__chunks *chunks) {
     *chunks = (clv__chunks){0};
 }
 
+static void home_empty(clv__home *home) {
+    chunks_destroy(&home->gradients);
+    chunks_destroy(&home->activations);
+    clv__memory_destroy(&home->workspace);
+    clv__memory_destroy(&home->io);
+    clv__memory_destroy(&home->staging);
+}
+
 static void arenas_destroy(clv_session *session) {
-    for (size_t i = 0; i < session->n_homes; i++) {
-        clv__home *home = session->homes[i];
-        chunks_destroy(&home->gradients);
-        chunks_destroy(&home->activations);
-        clv__memory_destroy(&home->workspace);
-        clv__memory_destroy(&home->io);
-        clv__memory_destroy(&home->staging);
-    }
+    for (size_t i = 0; i < session->n_homes; i++) home_empty(session->homes[i]);
+}
+
+static void kept_destroy(clv__kept *kept) {
+    clv__memory_destroy(&kept->memory);
+    free(kept->name);
 }
 
 void clv_session_destroy(clv_session *session) {
@@ -39,12 +45,30 @@ void clv_session_destroy(clv_session *session) {
     arenas_destroy(session);
     for (size_t i = 0; i < session->n_homes; i++) free(session->homes[i]);
     free(session->homes);
-    for (size_t i = 0; i < session->n_kept; i++) {
-        clv__memory_destroy(&session->kept[i].memory);
-        free(session->kept[i].name);
-    }
+    for (size_t i = 0; i < session->n_kept; i++) kept_destroy(&session->kept[i]);
     free(session->kept);
     free(session);
+}
+
+void clv_session_forget(clv_session *session, const clv_device *device) {
+    size_t n = 0;
+    for (size_t i = 0; i < session->n_homes; i++) {
+        if (session->homes[i]->device != device) {
+            session->homes[n++] = session->homes[i];
+            continue;
+        }
+        home_empty(session->homes[i]);
+        free(session->homes[i]);
+    }
+    session->n_homes = n;
+    n = 0;
+    for (size_t i = 0; i < session->n_kept; i++) {
+        if (session->kept[i].memory.device == device)
+            kept_destroy(&session->kept[i]);
+        else
+            session->kept[n++] = session->kept[i];
+    }
+    session->n_kept = n;
 }
 
 // ---- reading and writing ----------------------------------------------------------------------------------------------

@@ -1,33 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The trainer's loop. The device never waits for the host: a step's loss is read after the next step was handed over.
-#include "train/trainer.h"
+#include "train/loop.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-/** A step that was handed to the device and whose loss was not read yet. */
-typedef struct handed {
-    clv__step *step; // NULL: none
-    int64_t ticket, n;
-    double lr, since; // since: when it was handed over
-} handed;
-
-typedef struct training {
-    clv_trainer *trainer;
-    clv_loader *loader;
-    clv__error *error;
-    handed waiting;
-    clv__step *last_step; // for the gradients: the last step that was done
-    int64_t last_ticket;
-    double last_time; // when the last loss was read; 0 after a pause
-    bool first_read;  // the first step of this process is done
-    double epoch_seconds;
-    int64_t saved_step; // the last step whose checkpoint is on disk
-    bool stop;          // a callback asked for it
-    bool diverged;      // a loss was not finite, and that was told
-} training;
 
 static double seconds_now(void) {
     struct timespec time;
@@ -35,7 +13,7 @@ static double seconds_now(void) {
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-static bool interrupted(const training *loop) {
+static bool interrupted(const clv__training *loop) {
     const volatile int *flag = loop->trainer->config.interrupt;
     return loop->stop || (flag && *flag);
 }
@@ -43,7 +21,7 @@ static bool interrupted(const training *loop) {
 // ---- one step -----------------------------------------------------------------------------------------------------
 
 /** Keep how long a step took. The first one builds caches and is not counted; pauses are no steps. */
-static clv_status keep_time(training *loop, double seconds, int64_t images) {
+static clv_status keep_time(clv__training *loop, double seconds, int64_t images) {
     clv_trainer *trainer = loop->trainer;
     if (trainer->n_times == trainer->times_room &&
         !clv__grow(&trainer->times, &trainer->times_room, trainer->n_times + 1, sizeof *trainer->times))
@@ -55,15 +33,14 @@ static clv_status keep_time(training *loop, double seconds, int64_t images) {
     return CLV_OK;
 }
 
-/** Read the loss of the step that waits, tell it, and count the step as done. */
-static clv_status read_waiting(training *loop) {
+clv_status clv__training_read(clv__training *loop) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = &trainer->config;
-    handed waiting = loop->waiting;
-    if (!waiting.step) return CLV_OK;
+    clv__handed waiting = loop->handed[0];
     float loss;
     CLV_TRY(clv_run_fetch(waiting.step->run, waiting.ticket, waiting.step->loss, &loss, sizeof loss));
-    loop->waiting.step = NULL;
+    for (int i = 1; i < loop->n_handed; i++) loop->handed[i - 1] = loop->handed[i];
+    loop->n_handed--;
     loop->last_step = waiting.step;
     loop->last_ticket = waiting.ticket;
 
@@ -106,28 +83,34 @@ static clv_status read_waiting(training *loop) {
     return CLV_OK;
 }
 
+/** Read until at most so many steps are left whose loss is not known. */
+static clv_status read_down_to(clv__training *loop, int n) {
+    while (loop->n_handed > n) CLV_TRY(clv__training_read(loop));
+    return CLV_OK;
+}
+
 /** Feed a batch and hand the step over; then read the loss of the step before it. */
-static clv_status do_step(training *loop, const clv_batch *batch, int64_t number) {
+static clv_status do_step(clv__training *loop, const clv_batch *batch, int64_t number) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = &trainer->config;
     clv__step *step = &trainer->step[batch->n == config->batch ? CLV__FULL : CLV__LAST];
-    handed next = {.step = step, .n = batch->n, .since = seconds_now()};
+    clv__handed next = {.step = step, .n = batch->n, .since = seconds_now()};
     next.lr = clv_schedule_lr(&config->schedule, config->lr, trainer->position.epoch, number - 1);
     float hyper[CLV_HYPER_VALUES];
     clv_optimizer_hyper_values(&config->optimizer, number, next.lr, hyper);
-    if (loop->waiting.step != step) CLV_TRY(read_waiting(loop)); // runs of a session take turns
+    if (loop->n_handed && loop->handed[0].step != step)
+        CLV_TRY(read_down_to(loop, 0)); // runs of a session take turns
     if (!step->run) CLV_TRY(clv_run_create(trainer->session, step->plan, &step->run));
     CLV_TRY(clv_run_feed(step->run, step->x, batch->images, clv_tensor_bytes(step->x)));
     CLV_TRY(clv_run_feed(step->run, step->labels, batch->labels, clv_tensor_bytes(step->labels)));
     CLV_TRY(clv_run_feed(step->run, step->hyper, hyper, sizeof hyper));
     CLV_TRY(clv_run_step(step->run, &next.ticket));
-    CLV_TRY(read_waiting(loop));
-    loop->waiting = next;
-    return CLV_OK;
+    loop->handed[loop->n_handed++] = next;
+    return read_down_to(loop, 1);
 }
 
-/** Steps until the epoch ends, the training ends, or somebody interrupts. */
-static clv_status do_epoch(training *loop) {
+/** Steps until the epoch ends, the training ends, somebody interrupts, or a device fails. */
+static clv_status do_steps(clv__training *loop) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = &trainer->config;
     int64_t step = trainer->position.step, index = trainer->position.index;
@@ -138,23 +121,33 @@ static clv_status do_epoch(training *loop) {
         clv_status status = do_step(loop, &batch, step);
         clv_loader_release(loop->loader, &batch);
         CLV_TRY(status);
-        if (!loop->first_read) CLV_TRY(read_waiting(loop)); // the first is told at once: start-up ends here
+        if (!loop->first_read)
+            CLV_TRY(read_down_to(loop, 0)); // the first is told at once: start-up ends here
         if (config->checkpoint && config->checkpoint_every && step % config->checkpoint_every == 0 &&
             index < trainer->batches) {
-            CLV_TRY(read_waiting(loop));
-            CLV_TRY(clv__checkpoint_save(config, trainer->session, &trainer->position));
-            loop->saved_step = trainer->position.step;
+            CLV_TRY(read_down_to(loop, 0));
+            CLV_TRY(clv__training_save(loop));
             loop->last_time = 0;
         }
     }
-    CLV_TRY(read_waiting(loop));
+    CLV_TRY(read_down_to(loop, 0));
     loop->last_time = 0;
+    return CLV_OK;
+}
+
+/** An epoch, or what is left of it, without the devices that are lost on the way. */
+static clv_status do_epoch(clv__training *loop) {
+    clv_status status = do_steps(loop);
+    while (status != CLV_OK) {
+        CLV_TRY(clv__training_lost(loop, status));
+        status = do_steps(loop);
+    }
     return CLV_OK;
 }
 
 // ---- the end of an epoch ------------------------------------------------------------------------------------------
 
-static clv_status save_gradients(training *loop) {
+static clv_status save_gradients(clv__training *loop) {
     clv_archive *archive = NULL;
     clv_status status = clv_archive_create(loop->trainer->runtime, &archive);
     const clv__step *step = loop->last_step;
@@ -174,14 +167,14 @@ static clv_status save_gradients(training *loop) {
 }
 
 static bool on_evaluate(void *user, int64_t done, int64_t total) {
-    training *loop = user;
+    clv__training *loop = user;
     const clv_train_config *config = &loop->trainer->config;
     if (config->on_evaluate && !config->on_evaluate(config->user, done, total)) loop->stop = true;
     return !interrupted(loop);
 }
 
 /** Evaluate, and tell the epoch. */
-static clv_status end_epoch(training *loop, double lr) {
+static clv_status end_epoch(clv__training *loop, double lr) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = &trainer->config;
     if (trainer->predictor) {
@@ -202,16 +195,19 @@ static clv_status end_epoch(training *loop, double lr) {
     return CLV_OK;
 }
 
-static clv_status save_checkpoint(training *loop) {
+clv_status clv__training_save(clv__training *loop) {
     clv_trainer *trainer = loop->trainer;
-    if (!trainer->config.checkpoint || loop->saved_step == trainer->position.step) return CLV_OK;
+    const char *path = trainer->config.checkpoint;
+    bool there = loop->saved_step == trainer->position.step;
+    if (!path || (there && !strcmp(path, loop->saved_path))) return CLV_OK;
     CLV_TRY(clv__checkpoint_save(&trainer->config, trainer->session, &trainer->position));
     loop->saved_step = trainer->position.step;
+    loop->saved_path = path;
     return CLV_OK;
 }
 
-static clv_status stop_here(training *loop) {
-    CLV_TRY(save_checkpoint(loop));
+static clv_status stop_here(clv__training *loop) {
+    CLV_TRY(clv__training_save(loop));
     const clv_train_config *config = &loop->trainer->config;
     CLV_FAIL(loop->error, CLV_E_INTERRUPTED, "interrupted after step %lld of %lld%s%s",
              (long long)loop->trainer->position.step, (long long)loop->trainer->steps,
@@ -220,7 +216,7 @@ static clv_status stop_here(training *loop) {
 }
 
 /** The whole training, from the position. Gradients are fetched before anything else runs on the device. */
-static clv_status train(training *loop) {
+static clv_status train(clv__training *loop) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = &trainer->config;
     clv__position *position = &trainer->position;
@@ -237,7 +233,7 @@ static clv_status train(training *loop) {
         trainer->result.epochs = position->epoch;
         if (done && config->gradients) CLV_TRY(save_gradients(loop));
         if (!over && !done) return stop_here(loop);
-        CLV_TRY(save_checkpoint(loop));
+        CLV_TRY(clv__training_save(loop));
         clv_status status = end_epoch(loop, lr);
         if (status == CLV_E_INTERRUPTED || (status == CLV_OK && interrupted(loop) && !done))
             return stop_here(loop);
@@ -248,7 +244,7 @@ static clv_status train(training *loop) {
     return CLV_OK;
 }
 
-static clv_status start(training *loop) {
+static clv_status start(clv__training *loop) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = &trainer->config;
     clv_plan *plans[CLV__STEPS + 1];
@@ -257,6 +253,7 @@ static clv_status start(training *loop) {
     if (config->resume) {
         CLV_TRY(clv__checkpoint_load(config, trainer->runtime, trainer->session, &trainer->position));
         loop->saved_step = trainer->position.step;
+        loop->saved_path = config->resume;
         trainer->result.steps = trainer->position.step;
         trainer->result.epochs = trainer->position.epoch;
         trainer->result.train_loss = trainer->position.train_loss;
@@ -272,9 +269,11 @@ static clv_status start(training *loop) {
 }
 
 clv_status clv_trainer_run(clv_trainer *trainer) {
-    training loop = {.trainer = trainer, .error = clv__runtime_error_of(trainer->runtime), .saved_step = -1};
+    clv__training loop = {
+        .trainer = trainer, .error = clv__runtime_error_of(trainer->runtime), .saved_step = -1};
     clv_status status = start(&loop);
     if (status == CLV_OK) status = train(&loop);
+    if (status != CLV_OK) status = clv__training_failed(&loop, status);
     clv_loader_destroy(loop.loader);
     return status;
 }

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "cleave/train.h"
 #include "device/device.h"
+#include "train/trainer.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -76,6 +77,12 @@ void clv_predictor_destroy(clv_predictor *predictor) {
     free(predictor->part);
     free(predictor->out);
     free(predictor);
+}
+
+void clv__predictor_rest(clv_predictor *predictor) {
+    if (!predictor) return;
+    clv_run_destroy(predictor->run);
+    predictor->run = NULL;
 }
 
 clv_plan *clv_predictor_plan(const clv_predictor *predictor) {

@@ -7,6 +7,7 @@
 
 #include "cleave/ops.h"
 #include "device/device.h"
+#include "nn/replicas.h"
 #include "train/trainer.h"
 
 static clv_tensor *model_layers(clv_tensor *x, void *user) {
@@ -16,11 +17,16 @@ static clv_tensor *model_layers(clv_tensor *x, void *user) {
 
 static clv_tensor *logits_of(const clv_train_config *config, const double *shares, clv__step *step) {
     const clv_placement *placement = &config->placement;
-    if (placement->n_replicas) {
-        return clv_data_parallel(step->x, placement->replicas, shares, placement->n_replicas, model_layers,
-                                 (void *)config->model);
+    if (!placement->n_replicas) return model_layers(step->x, (void *)config->model);
+    const char *replicas[CLV__MOST_REPLICAS]; // those that take part
+    double parts[CLV__MOST_REPLICAS];
+    int n = 0;
+    for (int i = 0; i < placement->n_replicas; i++) {
+        if (!(shares[i] > 0)) continue;
+        replicas[n] = placement->replicas[i];
+        parts[n++] = shares[i];
     }
-    return model_layers(step->x, (void *)config->model);
+    return clv_data_parallel(step->x, replicas, parts, n, model_layers, (void *)config->model);
 }
 
 clv_status clv__step_build(clv_runtime *runtime, const clv_train_config *config, const double *shares,

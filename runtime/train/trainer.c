@@ -59,13 +59,13 @@ static clv_status check_placement(const clv_trainer *trainer, clv__error *error)
     if (placement->n_replicas < 0 || (placement->n_replicas && !placement->replicas))
         CLV_FAIL(error, CLV_E_VALUE, "%d replicas", placement->n_replicas);
     if (!placement->n_replicas) return CLV_OK;
-    for (int i = 0; i < placement->n_replicas; i++) {
-        clv_device *device;
-        CLV_TRY(clv_device_find(trainer->runtime, placement->replicas[i], &device));
-    }
     CLV_TRY(clv__replicas_check(trainer->runtime, placement->replicas, placement->shares,
                                 placement->n_replicas, error));
     return check_rows(&trainer->config, error);
+}
+
+static clv_status no_memory(const clv_trainer *trainer) {
+    CLV_FAIL(clv__runtime_error_of(trainer->runtime), CLV_E_HOST_MEMORY, "no memory for a trainer");
 }
 
 /** On all devices together. */
@@ -85,10 +85,12 @@ static clv_status choose_devices(clv_trainer *trainer) {
     if (first || !config->device) CLV_TRY(clv_device_find(trainer->runtime, first, &config->device));
     if (!placement->n_replicas) return CLV_OK;
     trainer->shares = clv__alloc((size_t)placement->n_replicas, sizeof *trainer->shares);
-    if (!trainer->shares)
-        CLV_FAIL(clv__runtime_error_of(trainer->runtime), CLV_E_HOST_MEMORY, "no memory for a trainer");
-    for (int i = 0; i < placement->n_replicas; i++)
+    trainer->replicas = clv__alloc((size_t)placement->n_replicas, sizeof(clv_device *));
+    if (!trainer->shares || !trainer->replicas) return no_memory(trainer);
+    for (int i = 0; i < placement->n_replicas; i++) {
         trainer->shares[i] = placement->shares ? placement->shares[i] : 1.0 / placement->n_replicas;
+        CLV_TRY(clv_device_find(trainer->runtime, placement->replicas[i], &trainer->replicas[i]));
+    }
     if (placement->shares || !placement->measure_shares) return CLV_OK;
     return clv__measure_shares(trainer->runtime, config, trainer->shares);
 }
@@ -112,6 +114,19 @@ static clv_status build_predictor(clv_trainer *trainer) {
     }
 }
 
+/** Training devices are those of the first plan: the last batch and evaluation use no others. */
+static clv_status list_devices(clv_trainer *trainer) {
+    const clv_plan *plan =
+        trainer->step[CLV__FULL].plan ? trainer->step[CLV__FULL].plan : trainer->step[CLV__LAST].plan;
+    int n = clv_plan_device_count(plan);
+    trainer->devices = clv__alloc((size_t)n, sizeof(clv_device *));
+    trainer->held = clv__alloc((size_t)n, sizeof *trainer->held);
+    if (!trainer->devices || !trainer->held) return no_memory(trainer);
+    for (; trainer->n_devices < n; trainer->n_devices++)
+        trainer->devices[trainer->n_devices] = clv_plan_device_get(plan, trainer->n_devices);
+    return CLV_OK;
+}
+
 static clv_status build(clv_trainer *trainer) {
     clv_train_config *config = &trainer->config;
     CLV_TRY(check_config(trainer, clv__runtime_error_of(trainer->runtime)));
@@ -131,7 +146,8 @@ static clv_status build(clv_trainer *trainer) {
     // A training that ends before the first short batch needs no plan for it.
     if (rest && trainer->steps >= trainer->batches)
         CLV_TRY(clv__step_build(trainer->runtime, config, trainer->shares, rest, &trainer->step[CLV__LAST]));
-    config->device = clv_trainer_device_get(trainer, 0); // a placement's first
+    CLV_TRY(list_devices(trainer));
+    config->device = trainer->devices[0]; // a placement's first
     return config->test ? build_predictor(trainer) : CLV_OK;
 }
 
@@ -156,8 +172,13 @@ void clv_trainer_destroy(clv_trainer *trainer) {
     clv_predictor_destroy(trainer->predictor);
     for (int i = 0; i < CLV__STEPS; i++) clv__step_destroy(&trainer->step[i]);
     clv_session_destroy(trainer->session);
+    for (size_t i = 0; i < trainer->n_lost; i++) free((char *)(uintptr_t)trainer->lost[i].reason);
+    free(trainer->lost);
     free(trainer->times);
     free(trainer->shares);
+    free(trainer->replicas);
+    free(trainer->devices);
+    free(trainer->held);
     free(trainer);
 }
 
@@ -169,26 +190,92 @@ int clv__trainer_plans(const clv_trainer *trainer, clv_plan *plans[CLV__STEPS + 
     return n;
 }
 
-/** Training devices are those of the first plan: the last batch and evaluation use no others. */
-static const clv_plan *first_plan(const clv_trainer *trainer) {
-    return trainer->step[CLV__FULL].plan ? trainer->step[CLV__FULL].plan : trainer->step[CLV__LAST].plan;
+// ---- other shares -------------------------------------------------------------------------------------------------------
+
+void clv__trainer_rest(clv_trainer *trainer) {
+    for (int i = 0; i < CLV__STEPS; i++) {
+        clv_run_destroy(trainer->step[i].run);
+        trainer->step[i].run = NULL;
+    }
+    clv__predictor_rest(trainer->predictor);
 }
 
+/** A session's arenas only grow: keep what the plans so far have asked for. */
+static void keep_held(clv_trainer *trainer) {
+    for (int i = 0; i < trainer->n_devices; i++)
+        trainer->held[i] = clv_trainer_memory_on(trainer, trainer->devices[i]);
+}
+
+static clv_status reserve(const clv_trainer *trainer) {
+    clv_plan *plans[CLV__STEPS + 1];
+    return clv_session_reserve(trainer->session, plans, clv__trainer_plans(trainer, plans));
+}
+
+static void swap_steps(clv_trainer *trainer, clv__step *steps) {
+    for (int i = 0; i < CLV__STEPS; i++) {
+        clv__step step = trainer->step[i];
+        trainer->step[i] = steps[i];
+        steps[i] = step;
+    }
+}
+
+clv_status clv__trainer_share(clv_trainer *trainer, const double *shares) {
+    clv__step steps[CLV__STEPS] = {0};
+    clv_status status = CLV_OK;
+    clv__trainer_rest(trainer);
+    for (int i = 0; i < CLV__STEPS && status == CLV_OK; i++) {
+        if (trainer->step[i].plan)
+            status = clv__step_build(trainer->runtime, &trainer->config, shares, trainer->step[i].batch,
+                                     &steps[i]);
+    }
+    if (status == CLV_OK) {
+        keep_held(trainer);
+        swap_steps(trainer, steps); // `steps` are the old ones now
+        status = reserve(trainer);
+        if (status != CLV_OK) swap_steps(trainer, steps);
+    }
+    for (int i = 0; i < CLV__STEPS; i++) clv__step_destroy(&steps[i]);
+    for (int i = 0; status == CLV_OK && i < trainer->config.placement.n_replicas; i++)
+        trainer->shares[i] = shares[i];
+    return status;
+}
+
+// ---- what can be asked of a trainer -------------------------------------------------------------------------------------
+
 int clv_trainer_device_count(const clv_trainer *trainer) {
-    return clv_plan_device_count(first_plan(trainer));
+    return trainer->n_devices;
 }
 
 clv_device *clv_trainer_device_get(const clv_trainer *trainer, int index) {
-    return clv_plan_device_get(first_plan(trainer), index);
+    return index >= 0 && index < trainer->n_devices ? trainer->devices[index] : NULL;
 }
 
 clv_plan_memory clv_trainer_memory_on(const clv_trainer *trainer, clv_device *device) {
     clv_plan *plans[CLV__STEPS + 1];
-    return clv_plans_memory_on(plans, clv__trainer_plans(trainer, plans), device);
+    clv_plan_memory memory = clv_plans_memory_on(plans, clv__trainer_plans(trainer, plans), device);
+    for (int i = 0; i < trainer->n_devices; i++) {
+        if (trainer->devices[i] != device) continue;
+        memory.predicted_peak_bytes = 0;
+        for (int c = 0; c < CLV_CATEGORIES; c++) {
+            if (trainer->held[i].category[c] > memory.category[c])
+                memory.category[c] = trainer->held[i].category[c];
+            memory.predicted_peak_bytes += memory.category[c];
+        }
+    }
+    return memory;
 }
 
 clv_plan_memory clv_trainer_memory(const clv_trainer *trainer) {
     return clv_trainer_memory_on(trainer, clv_trainer_device_get(trainer, 0));
+}
+
+int clv_trainer_lost_count(const clv_trainer *trainer) {
+    return (int)trainer->n_lost;
+}
+
+clv_lost_device clv_trainer_lost_get(const clv_trainer *trainer, int index) {
+    bool there = index >= 0 && index < clv_trainer_lost_count(trainer);
+    return there ? trainer->lost[index] : (clv_lost_device){0};
 }
 
 const double *clv_trainer_shares(const clv_trainer *trainer) {

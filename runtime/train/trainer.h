@@ -22,7 +22,13 @@ struct clv_trainer {
     int64_t batches, steps;  // of an epoch; of the whole training
     clv__step step[CLV__STEPS];
     clv_predictor *predictor; // NULL without a test set
-    double *shares;           // of the replicas; NULL without
+    clv_device **replicas;    // NULL without
+    double *shares;           // of the replicas, 0 for one that is lost; NULL without
+    clv_device **devices;     // of the training, the first is the first; those that are lost too
+    clv_plan_memory *held;    // by device: by plans that were made for other shares before
+    int n_devices;
+    clv_lost_device *lost; // their reasons are owned
+    size_t n_lost, lost_room;
     clv_session *session;
     clv__position position; // done: its loss was read
     clv_train_result result;
@@ -32,7 +38,8 @@ struct clv_trainer {
     double timed_seconds;
 };
 
-/** The graph of a training step on some devices: model, loss, gradients, updates; and its plan. */
+/** The graph of a training step on some devices: model, loss, gradients, updates; and its plan. shares: of the replicas, 0
+ *  for one that takes no part; NULL without replicas. */
 clv_status clv__step_build(clv_runtime *runtime, const clv_train_config *config, const double *shares,
                            int64_t batch, clv__step *step);
 void clv__step_destroy(clv__step *step);
@@ -40,6 +47,15 @@ void clv__step_destroy(clv__step *step);
 /** Time a few steps on each replica alone, with an equal part of the batch, and set shares in proportion to speed. Leaves no
  *  memory behind, and peaks as they were. */
 clv_status clv__measure_shares(clv_runtime *runtime, const clv_train_config *config, double *shares);
+
+/** Give up the runs; their plans and the session stay. */
+void clv__trainer_rest(clv_trainer *trainer);
+/** Plan the steps anew for other shares, 0 for a replica that takes no part any more, and reserve what they need. If that
+ *  fails the steps are as they were before, at rest. */
+clv_status clv__trainer_share(clv_trainer *trainer, const double *shares);
+
+/** Give up a predictor's run, so that its session may grow; made again when it is needed. */
+void clv__predictor_rest(clv_predictor *predictor);
 
 /** All plans of the trainer; returns how many. */
 int clv__trainer_plans(const clv_trainer *trainer, clv_plan *plans[CLV__STEPS + 1]);

@@ -37,6 +37,29 @@ done
 works train --replicas cpu:1,host --shares 0.8,0.2 --save shared.safetensors
 "$helper" close one.safetensors shared.safetensors 1e-4 >/dev/null || fail "replicas on unlike devices gave other weights"
 
+# a device that is lost: stop with a checkpoint, or go on without it
+if [ -n "${CLV_TEST_LOST_LAYER:-}" ]; then
+    lose() {
+        doomed=$1
+        shift
+        OPENCL_LAYERS=$CLV_TEST_LOST_LAYER CLV_TEST_LOSE=$doomed "$cleave" train fashion-mnist --data idx --model mlp \
+            --batch 32 --shares equal --replicas cpu:0,cpu:1 --epochs 4 "$@"
+    }
+    expect 1 "cpu:1 failed in step " lose 1:150:-5 --quiet
+    grep -q 'CL_OUT_OF_RESOURCES (-5).*there is no checkpoint (--checkpoint FILE): all [0-9]* steps before it are lost' err ||
+        fail "what is lost: $(cat err)"
+    expect 1 "in checkpoint 'c': go on with --resume c" lose 1:150:-2 --quiet --checkpoint c
+    works "$cleave" train fashion-mnist --data idx --model mlp --batch 32 --epochs 4 --device cpu:0 --resume c --quiet
+    works lose 1:150:-9999 --on-device-loss continue --json
+    same "the lost device" "$(at lost_devices.0.device)" cpu:1
+    at lost_devices.0.step lost_devices.0.reason >/dev/null
+    same "steps" "$(at steps)" 28
+    same "shares" "$(at shares.cpu:0) $(at shares.cpu:1)" "1 0"
+    check_memory
+    grep -q 'cleave: cpu:1 failed in step [0-9]* of 28: .*; going on without it' err || fail "no word of it: $(cat err)"
+    expect 1 "the others cannot go on without the parameters it kept" lose 0:150:-9999 --on-device-loss continue --quiet
+fi
+expect 2 "--on-device-loss is for --replicas" train --on-device-loss continue
 expect 1 "no pattern covers 'fc2'" train --place fc1=cpu:0
 expect 1 "no layer matches 'fc3'" train --place '*=cpu:0,fc3=cpu:1'
 expect 1 "clv_to" train --place 'fc1=cpu:0,fc2=cpu:1' --transfers explicit

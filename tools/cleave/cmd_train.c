@@ -109,6 +109,14 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
     for (int i = 0; i < placement->n_replicas; i++)
         json_object_set_new(shares, placement->replicas[i], json_real(clv_trainer_shares(trainer)[i]));
     json_object_set_new(object, "shares", shares);
+    json_t *lost = json_array();
+    for (int i = 0; i < clv_trainer_lost_count(trainer); i++) {
+        clv_lost_device device = clv_trainer_lost_get(trainer, i);
+        json_array_append_new(lost,
+                              json_pack("{s:s, s:I, s:s}", "device", clv_device_get_info(device.device)->name,
+                                        "step", (json_int_t)device.step, "reason", device.reason));
+    }
+    json_object_set_new(object, "lost_devices", lost);
     return object;
 }
 
@@ -125,8 +133,14 @@ static void print_result(const train_job *job, const clv_trainer *trainer) {
     printf("%.1f s in all, of which %.2f s to the first step (programs: %d in %.2f s, %d from the cache)\n",
            cli_seconds(), job->startup, programs.programs, programs.seconds, programs.cache_hits);
     for (int i = 0; i < job->config->placement.n_replicas; i++)
-        printf("%s computes %.1f %% of each batch\n", job->config->placement.replicas[i],
-               100 * clv_trainer_shares(trainer)[i]);
+        if (clv_trainer_shares(trainer)[i] > 0)
+            printf("%s computes %.1f %% of each batch\n", job->config->placement.replicas[i],
+                   100 * clv_trainer_shares(trainer)[i]);
+    for (int i = 0; i < clv_trainer_lost_count(trainer); i++) {
+        clv_lost_device lost = clv_trainer_lost_get(trainer, i);
+        printf("%s was lost in step %lld: %s\n", clv_device_get_info(lost.device)->name, (long long)lost.step,
+               lost.reason);
+    }
     for (int i = 0; i < clv_trainer_device_count(trainer); i++) {
         clv_device *device = clv_trainer_device_get(trainer, i);
         cli_memory_table(stdout, device, clv_trainer_memory_on(trainer, device).predicted_peak_bytes);
@@ -182,6 +196,9 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
         .checkpoint = args->checkpoint,
         .checkpoint_every = args->checkpoint_every,
         .gradients = args->dump_gradients,
+        .on_device_loss = args->on_device_loss && !strcmp(args->on_device_loss, "continue")
+                              ? CLV_LOSS_CONTINUE
+                              : CLV_LOSS_STOP,
         .interrupt = cli_catch_interrupts(),
         .user = &job,
         .on_step = on_step,

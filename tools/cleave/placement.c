@@ -53,6 +53,8 @@ int cli_read_placement(const cli_args *args, cli_placement *out) {
     if (args->place && args->replicas)
         return cli_fail(EXIT_USAGE, "--place and --replicas both say where to compute; give one of them");
     if (args->shares && !args->replicas) return cli_fail(EXIT_USAGE, "--shares is for --replicas");
+    if (args->on_device_loss && !args->replicas)
+        return cli_fail(EXIT_USAGE, "--on-device-loss is for --replicas");
     if (args->device && (args->place || args->replicas))
         return cli_fail(EXIT_USAGE, "--device and --%s both say where to compute; give one of them",
                         args->place ? "place" : "replicas");

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+// Inside of the trainer's loop: a training under way (loop.c), what it does when a device fails (lost.c), and how shares
+// follow what was measured (adapt.c).
+#ifndef CLV_TRAIN_LOOP_H
+#define CLV_TRAIN_LOOP_H
+
+#include "train/trainer.h"
+
+enum { CLV__MOST_HANDED = 2 }; // the step whose loss is read next, and the one that was handed over after it
+
+/** A step that was handed to the devices and whose loss was not read yet. */
+typedef struct clv__handed {
+    clv__step *step;
+    int64_t ticket, n;
+    double lr, since; // since: when it was handed over
+} clv__handed;
+
+typedef struct clv__training {
+    clv_trainer *trainer;
+    clv_loader *loader;
+    clv__error *error;
+    clv__handed handed[CLV__MOST_HANDED]; // the oldest first
+    int n_handed;
+    clv__step *last_step; // for the gradients: the last step that was done
+    int64_t last_ticket;
+    double last_time; // when the last loss was read; 0 after a pause
+    bool first_read;  // the first step of this process is done
+    double epoch_seconds;
+    int64_t saved_step;     // the last step whose checkpoint is on disk; -1: none
+    const char *saved_path; // in this file
+    bool stop;              // a callback asked for it
+    bool diverged;          // a loss was not finite, and that was told
+    bool told;              // the sentence says what is lost with a device
+} clv__training;
+
+/** Read the loss of the oldest step handed over, tell it, and count the step as done. */
+clv_status clv__training_read(clv__training *loop);
+/** Write the checkpoint, if one is wanted and this position is not on disk. */
+clv_status clv__training_save(clv__training *loop);
+
+/**
+ * A step failed: `status`, with its sentence. Count what was done all the same; then either go on without the device (CLV_OK:
+ * continue from the position), or save what there is and fail with a sentence that says what is lost.
+ * A status that is not a device's failure is returned as it is.
+ */
+clv_status clv__training_lost(clv__training *loop, clv_status status);
+/** A training ends with `status` outside of its steps (evaluation, a checkpoint). If it is a device's failure, say what is lost
+ *  with it. Returns the status. */
+clv_status clv__training_failed(clv__training *loop, clv_status status);
+
+#endif

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// A device fails in the middle of a training. The run says which steps are done all the same (clv_run_failed); their losses
+// are read, the rest is torn down. A replica that holds nothing of its own can be done without: the others share its part
+// of the batch, and the step is done again with the same samples. Else, or if that is not wanted, a checkpoint is written if
+// the parameters are still there, and the sentence says what is lost.
+//
+// No code of OpenCL says that a device is gone, so any failure of a driver within a step counts.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "train/loop.h"
+
+static bool of_a_device(clv_status status) {
+    return status == CLV_E_DEVICE || status == CLV_E_DEVICE_LOST || status == CLV_E_DEVICE_MEMORY;
+}
+
+/** Ask the runs which of them failed; CLV_OK if none did. */
+static clv_run_failure find_failure(const clv_trainer *trainer) {
+    for (int i = 0; i < CLV__STEPS; i++) {
+        clv_run_failure failure = {0};
+        if (trainer->step[i].run) failure = clv_run_failed(trainer->step[i].run);
+        if (failure.status != CLV_OK) return failure;
+    }
+    return (clv_run_failure){0};
+}
+
+/** Count the steps that are done although nobody has read their losses; forget those that are not. */
+static clv_status read_what_is_done(clv__training *loop, const clv_run_failure *failure) {
+    while (loop->n_handed && loop->handed[0].ticket < failure->done) CLV_TRY(clv__training_read(loop));
+    loop->n_handed = 0;
+    loop->last_time = 0;
+    return CLV_OK;
+}
+
+/** Does the session keep something on the device that is nowhere else? */
+static bool keeps_tensors(clv_session *session, const clv_device *device) {
+    for (int i = 0; i < clv_session_count(session); i++)
+        if (clv_session_get(session, i).device == device) return true;
+    return false;
+}
+
+static clv_status remember(clv_trainer *trainer, clv_device *device, int64_t step, const char *reason) {
+    char *copy = clv__strdup(reason);
+    if (!copy ||
+        !clv__grow(&trainer->lost, &trainer->lost_room, trainer->n_lost + 1, sizeof *trainer->lost)) {
+        free(copy);
+        CLV_FAIL(clv__runtime_error_of(trainer->runtime), CLV_E_HOST_MEMORY, "no memory for a lost device");
+    }
+    trainer->lost[trainer->n_lost++] = (clv_lost_device){.device = device, .step = step, .reason = copy};
+    return CLV_OK;
+}
+
+// ---- stopping -----------------------------------------------------------------------------------------------------------
+
+/** Why going on is not possible; NULL if it is. */
+static const char *why_not(const clv_trainer *trainer, const clv_run_failure *failure) {
+    if (trainer->config.on_device_loss != CLV_LOSS_CONTINUE) return "";
+    if (!trainer->config.placement.n_replicas) return "";
+    if (keeps_tensors(trainer->session, failure->device))
+        return "; the others cannot go on without the parameters it kept";
+    return failure->torn ? "; it left the parameters half updated" : NULL;
+}
+
+/** Where the steps are that are done, `saved` being what came of writing a checkpoint. */
+static void tell_fate(const clv__training *loop, clv_status saved, char *out, size_t bytes) {
+    const int64_t done = loop->trainer->position.step;
+    if (saved != CLV_OK)
+        snprintf(out, bytes, "the checkpoint could not be written either: %s",
+                 clv_runtime_error(loop->trainer->runtime));
+    else if (loop->saved_path && loop->saved_step == done)
+        snprintf(out, bytes, "all %" PRId64 " steps before it are in checkpoint '%s': go on with --resume %s",
+                 done, loop->saved_path, loop->saved_path);
+    else if (loop->saved_path)
+        snprintf(out, bytes,
+                 "%" PRId64 " steps before it are lost, the last checkpoint is '%s' of step %" PRId64
+                 ": go on with --resume %s",
+                 done - loop->saved_step, loop->saved_path, loop->saved_step, loop->saved_path);
+    else
+        snprintf(out, bytes,
+                 "there is no checkpoint (--checkpoint FILE): all %" PRId64 " steps before it are lost",
+                 done);
+}
+
+static clv_status stop(clv__training *loop, const clv_run_failure *failure, const char *said,
+                       const char *why) {
+    const clv_trainer *trainer = loop->trainer;
+    char fate[CLV__ERROR_BYTES / 2];
+    bool intact = !failure->torn && !keeps_tensors(trainer->session, failure->device);
+    tell_fate(loop, intact ? clv__training_save(loop) : CLV_OK, fate, sizeof fate);
+    loop->told = true;
+    CLV_FAIL(loop->error, CLV_E_DEVICE_LOST, "%s failed in step %" PRId64 " of %" PRId64 ": %s%s; %s",
+             clv_device_get_info(failure->device)->name, trainer->position.step + 1, trainer->steps, said,
+             why, fate);
+}
+
+clv_status clv__training_failed(clv__training *loop, clv_status status) {
+    if (loop->told || !of_a_device(status) || loop->trainer->position.step == 0) return status;
+    char said[CLV__ERROR_BYTES], fate[CLV__ERROR_BYTES / 2];
+    clv__error_read(loop->error, said);
+    tell_fate(loop, CLV_OK, fate, sizeof fate);
+    CLV_FAIL(loop->error, status, "after step %" PRId64 " of %" PRId64 ": %.*s; %s",
+             loop->trainer->position.step, loop->trainer->steps, CLV__ERROR_BYTES / 3, said, fate);
+}
+
+// ---- going on -----------------------------------------------------------------------------------------------------------
+
+/** What a lost replica computed is shared out among the others, in proportion to their shares. */
+static double *shares_without(const clv_trainer *trainer, const clv_device *device) {
+    const int n = trainer->config.placement.n_replicas;
+    double *shares = clv__alloc((size_t)n, sizeof *shares), sum = 0;
+    for (int i = 0; shares && i < n; i++) {
+        const clv_device *replica = trainer->replicas[i];
+        bool gone = replica == device || replica->lost;
+        shares[i] = gone ? 0 : trainer->shares[i];
+        sum += shares[i];
+    }
+    for (int i = 0; shares && i < n; i++) shares[i] /= sum; // the first is there: it keeps the parameters
+    return shares;
+}
+
+static clv_status go_on(clv__training *loop, const clv_run_failure *failure, const char *said) {
+    clv_trainer *trainer = loop->trainer;
+    const clv__position *position = &trainer->position;
+    double *shares = shares_without(trainer, failure->device);
+    if (!shares) CLV_FAIL(loop->error, CLV_E_HOST_MEMORY, "no memory to go on without a device");
+    clv__log(trainer->runtime, CLV_LOG_WARNING,
+             "%s failed in step %" PRId64 " of %" PRId64 ": %s; going on without it",
+             clv_device_get_info(failure->device)->name, position->step + 1, trainer->steps, said);
+    clv_status status = CLV_OK;
+    for (int i = 0; i < trainer->config.placement.n_replicas && status == CLV_OK; i++) {
+        if (shares[i] > 0 || trainer->shares[i] == 0) continue;
+        clv_session_forget(trainer->session, trainer->replicas[i]);
+        status = remember(trainer, trainer->replicas[i], position->step + 1, said);
+    }
+    if (status == CLV_OK) status = clv__trainer_share(trainer, shares);
+    free(shares);
+    if (status == CLV_OK) status = clv_loader_seek(loop->loader, position->epoch, position->index);
+    return status;
+}
+
+clv_status clv__training_lost(clv__training *loop, clv_status status) {
+    clv_trainer *trainer = loop->trainer;
+    clv_run_failure failure = of_a_device(status) ? find_failure(trainer) : (clv_run_failure){0};
+    if (!of_a_device(failure.status)) return status; // files, memory of the host, an interruption
+    char said[CLV__ERROR_BYTES];
+    snprintf(said, sizeof said, "%.*s", CLV__ERROR_BYTES / 3, failure.sentence);
+    CLV_TRY(read_what_is_done(loop, &failure));
+    clv__trainer_rest(trainer); // what is kept can be read again
+    clv_session_set_step(trainer->session, trainer->position.step);
+    const char *why = why_not(trainer, &failure);
+    if (why) return stop(loop, &failure, said, why);
+    clv_status went_on = go_on(loop, &failure, said);
+    if (went_on == CLV_OK) return CLV_OK;
+    char also[CLV__ERROR_BYTES / 3];
+    snprintf(also, sizeof also, "; going on without it failed: %.*s", CLV__ERROR_BYTES / 4,
+             clv_runtime_error(trainer->runtime));
+    return stop(loop, &failure, said, also);
+}
