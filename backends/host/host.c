@@ -11,7 +11,10 @@
 #include "base/memory.h"
 #include "device/backend.h"
 
-enum { ALIGNMENT = 64 }; // a cache line, and the widest vector
+enum {
+    ALIGNMENT = 64, // a cache line, and the widest vector
+    PAGE = 4096
+};
 
 struct clv__bdevice {
     int unused;
@@ -20,7 +23,7 @@ struct clv__bdevice {
 struct clv__bbuffer {
     char *data;
     size_t bytes;
-    bool part; // data belongs to the parent
+    bool part; // data belongs to another
 };
 
 /** What is recorded is already done; an event only remembers when. */
@@ -74,7 +77,8 @@ static clv_status enumerate(void *state, clv_status (*tell)(void *user, const cl
                                  .alignment_bytes = ALIGNMENT,
                                  .vector_width = 1,
                                  .fp64 = true,
-                                 .unified_memory = true}};
+                                 .unified_memory = true},
+                        .traits = {.host_memory = true}};
     return tell(user, &found);
 }
 
@@ -94,7 +98,7 @@ static clv_status buffer_create(clv__bdevice *device, size_t bytes, clv__error *
     *out = NULL;
     clv__bbuffer *buffer = clv__alloc(1, sizeof *buffer);
     void *data = NULL;
-    if (!buffer || posix_memalign(&data, ALIGNMENT, bytes) != 0) {
+    if (!buffer || posix_memalign(&data, PAGE, bytes) != 0) {
         free(buffer);
         CLV_FAIL(error, CLV_E_DEVICE_MEMORY, "the host has no memory for %zu bytes", bytes);
     }
@@ -114,6 +118,19 @@ static clv_status buffer_part(clv__bbuffer *parent, size_t offset, size_t bytes,
     *buffer = (clv__bbuffer){parent->data + offset, bytes, true};
     *out = buffer;
     return CLV_OK;
+}
+
+static clv_status buffer_over(clv__bdevice *device, void *pointer, size_t bytes, clv__error *error,
+                              clv__bbuffer **out) {
+    (void)device;
+    *out = clv__alloc(1, sizeof **out);
+    if (!*out) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a buffer");
+    **out = (clv__bbuffer){pointer, bytes, true};
+    return CLV_OK;
+}
+
+static void *buffer_pointer(clv__bbuffer *buffer) {
+    return buffer->data;
 }
 
 static void buffer_destroy(clv__bbuffer *buffer) {
@@ -251,6 +268,8 @@ const clv__backend clv__backend_host = {
     .buffer_create = buffer_create,
     .buffer_part = buffer_part,
     .buffer_destroy = buffer_destroy,
+    .buffer_pointer = buffer_pointer,
+    .buffer_over = buffer_over,
     .write = write_buffer,
     .read = read_buffer,
     .copy = copy_buffer,

@@ -214,6 +214,8 @@ static void describe(clv__ocl_state *state, cl_device_id id, clv__found *found) 
                                                                 : "";
     info->usable = !*info->reason;
     found->traits = clv__ocl_quirks(info->platform_name, info->driver).traits;
+    // a platform may serve other kinds of devices too
+    found->traits.host_memory &= info->type == CLV_DEVICE_CPU && info->unified_memory;
     info->loop_turns = found->traits.loop_turns;
 #ifdef CLEAVE_CLBLAST
     info->gemm = true;
@@ -262,7 +264,8 @@ static clv_status enumerate_platform(clv__ocl_state *state, cl_platform_id platf
             status = clv__error_set(error, CLV_E_HOST_MEMORY, "no host memory for a device");
             break;
         }
-        *handle = (clv__ocl_handle){.id = ids[d], .label = found.info.label};
+        *handle = (clv__ocl_handle){
+            .id = ids[d], .label = found.info.label, .host_memory = found.traits.host_memory};
         found.handle = handle;
         status = tell(user, &found);
     }
@@ -344,6 +347,7 @@ clv_status clv__ocl_partition(void *opaque, void *whole, int parts, tell_functio
         clv__found found = {.info = {.platform_name = name}, .handle = &handles[i]};
         describe(state, ids[i], &found);
         handles[i].keep = clv__ocl_quirks(name, found.info.driver).keep_parts;
+        handles[i].host_memory = found.traits.host_memory;
         status = tell(user, &found);
     }
     free(ids);
@@ -360,6 +364,7 @@ clv_status clv__ocl_open(void *state, void *opaque, clv__error *error, clv__bdev
     device->state = state;
     device->id = handle->id;
     device->label = handle->label;
+    device->host_memory = handle->host_memory;
     pthread_mutex_init(&device->event_lock, NULL);
     asking to = {state, handle->id, CL_SUCCESS};
     device->local_bytes = ask_ulong(&to, CL_DEVICE_LOCAL_MEM_SIZE);

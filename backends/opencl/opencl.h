@@ -13,7 +13,8 @@
 typedef struct clv__ocl_handle {
     cl_device_id id;
     const char *label;
-    bool keep; // a sub-device that is not to be released at shutdown
+    bool keep;        // a sub-device that is not to be released at shutdown
+    bool host_memory; // see clv__traits
     struct clv__ocl_handle *next;
 } clv__ocl_handle;
 
@@ -31,6 +32,7 @@ struct clv__bdevice {
     cl_context context;
     cl_command_queue queue[CLV__QUEUES];
     const char *label;
+    bool host_memory;
     cl_ulong local_bytes;
     size_t max_group;
     size_t max_items[3]; // work-items of a group in each dimension
@@ -42,6 +44,7 @@ struct clv__bbuffer {
     clv__bdevice *device;
     cl_mem memory;
     size_t bytes;
+    void *pointer; // where the host sees it; NULL on devices with memory of their own
 };
 
 struct clv__bprogram {
@@ -103,6 +106,9 @@ clv_status clv__ocl_buffer_create(clv__bdevice *device, size_t bytes, clv__error
 clv_status clv__ocl_buffer_part(clv__bbuffer *parent, size_t offset, size_t bytes, clv__error *error,
                                 clv__bbuffer **out);
 void clv__ocl_buffer_destroy(clv__bbuffer *buffer);
+void *clv__ocl_buffer_pointer(clv__bbuffer *buffer);
+clv_status clv__ocl_buffer_over(clv__bdevice *device, void *pointer, size_t bytes, clv__error *error,
+                                clv__bbuffer **out);
 
 // program.c
 clv_status clv__ocl_program_build(clv__bdevice *device, const char *source, const char *options,

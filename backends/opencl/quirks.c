@@ -12,10 +12,10 @@ static const struct {
 } quirks[] = {
     {"Portable Computing Language",
      "",
-     {.traits = {.caches_programs = true, .build_threads = 1}, .keep_parts = true}},
+     {.traits = {.caches_programs = true, .build_threads = 1, .host_memory = true}, .keep_parts = true}},
     {"Oclgrind", "", {.traits = {.build_threads = 1}}},
     {"NVIDIA CUDA", "", {.traits = {.caches_programs = true}}},
-    {"rusticl", "", {.traits = {.loop_turns = 65535}}},
+    {"rusticl", "", {.traits = {.loop_turns = 65535, .host_memory = true}}},
 };
 
 static bool begins(const char *text, const char *start) {

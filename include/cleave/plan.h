@@ -85,6 +85,8 @@ typedef struct clv_plan_transfer {
     clv_device *from, *to;
     const char *tensor;
     uint64_t bytes;
+    bool
+        lent; /**< no byte moves: both devices compute in the host's memory, `to` reads the value where it is */
 } clv_plan_transfer;
 
 CLV_API int clv_plan_transfer_count(const clv_plan *plan);

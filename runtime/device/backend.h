@@ -49,6 +49,9 @@ typedef struct clv__traits {
     bool caches_programs; // the driver keeps built programs itself, better than we could
     int build_threads;    // programs worth building at once; 0: as many as the host has threads, at most 4
     uint32_t loop_turns;  // see clv_device_info
+    // it computes in the host's memory: kernels see at once what the host, or another device, wrote there, and the
+    // host what they wrote. Then it has the verbs buffer_pointer and buffer_over
+    bool host_memory;
 } clv__traits;
 
 /** What enumerate tells of one device. Strings are copied by the runtime. */
@@ -88,6 +91,13 @@ struct clv__backend {
     clv_status (*buffer_part)(clv__bbuffer *parent, size_t offset, size_t bytes, clv__error *error,
                               clv__bbuffer **out);
     void (*buffer_destroy)(clv__bbuffer *buffer); // NULL is fine
+    /** (optional: traits.host_memory) Where a buffer's bytes are, for as long as it lives; not a part: at a multiple of 4096. What commands wrote is there when an
+     *  event after them was waited for. Any thread. */
+    void *(*buffer_pointer)(clv__bbuffer *buffer);
+    /** (optional: traits.host_memory) A buffer over memory of another, at a multiple of info.alignment_bytes, which
+     *  outlives it. Commands enqueued after something was written there see it. Blocks, any thread. */
+    clv_status (*buffer_over)(clv__bdevice *device, void *pointer, size_t bytes, clv__error *error,
+                              clv__bbuffer **out);
 
     /** Copy host -> device. Enqueues; `source` must stay until *event. The device first waits for `after` (NULL: nothing).
      *  `after` is an event of the same device, of either queue; bytes 0 moves nothing. event NULL: not wanted. Worker. */

@@ -34,7 +34,8 @@ static clv_status bind_value(clv_run *run, size_t id) {
     size_t slot_bytes = station->place->input_bytes;
     clv__part *part = &run->parts[0][id];
     switch (value->segment) {
-    case CLV__NOWHERE: return CLV_OK;
+    case CLV__NOWHERE:
+    case CLV__IN_LENDER: return CLV_OK;
     case CLV__IN_SESSION:
         part->buffer =
             clv__session_kept(run->session, plan->values[value->root].tensor->name, station->device)
@@ -52,6 +53,29 @@ static clv_status bind_value(clv_run *run, size_t id) {
     case CLV__IN_ACTIVATIONS: CLV_TRY(part_of_chunks(&home->activations, value, part)); break;
     }
     run->parts[1][id] = (clv__part){part->buffer, false};
+    return CLV_OK;
+}
+
+/** A value that lies in memory of another place, which is bound by now. */
+static clv_status bind_lent(clv_run *run, size_t id) {
+    const clv__value *value = &run->plan->values[id];
+    const clv_device *lender = run->stations[run->plan->values[value->lender].place].device,
+                     *borrower = run->stations[value->place].device;
+    clv__part *part = &run->parts[0][id];
+    part->owned = true;
+    void *pointer = lender->backend->buffer_pointer(run->parts[0][value->lender].buffer);
+    CLV_TRY(borrower->backend->buffer_over(borrower->open, pointer, value->bytes, clv__plan_error(run->plan),
+                                           &part->buffer));
+    run->parts[1][id] = (clv__part){part->buffer, false};
+    return CLV_OK;
+}
+
+static clv_status bind_values(clv_run *run) {
+    const clv_plan *plan = run->plan;
+    for (size_t id = 0; id < plan->n_values; id++) CLV_TRY(bind_value(run, id));
+    for (size_t id = 0; id < plan->n_values; id++) {
+        if (plan->values[id].segment == CLV__IN_LENDER) CLV_TRY(bind_lent(run, id));
+    }
     return CLV_OK;
 }
 
@@ -203,7 +227,7 @@ clv_status clv__run_bind(clv_run *run, const clv__plan_node **failed) {
     const clv_plan *plan = run->plan;
     *failed = NULL;
     CLV_TRY(make_room(run));
-    for (size_t id = 0; id < plan->n_values; id++) CLV_TRY(bind_value(run, id));
+    CLV_TRY(bind_values(run));
     for (size_t i = 0; i < plan->n_nodes; i++) {
         clv_status status = bind_node(run, &plan->nodes[i]);
         if (status == CLV_OK) continue;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The worker's side of a step: upload the slot's inputs in one write, enqueue the commands, read outputs back. A value for
-// another device is read to staging; its receiver waits until it has arrived there. Devices walk the plan's one order of
-// execution, so the oldest unmet transfer always has a sender on its way.
+// another device is read to staging, or stays where it is when it is lent (plan/lend.c); its receiver waits until it is
+// there. Devices walk the plan's one order of execution, so the oldest unmet transfer always has a sender on its way.
 #include "exec/reference.h"
 #include "exec/run.h"
 
@@ -49,14 +49,17 @@ static clv_status enqueue_launch(clv__station *station, int slot, const clv__com
 static clv_status send(clv__station *station, int slot, int number) {
     clv_run *run = station->run;
     const clv__transfer *transfer = &run->plan->transfers[number];
+    const clv__backend *backend = station->device->backend;
+    clv__bdevice *open = station->device->open;
     clv__bevent *event = NULL;
-    if (transfer->bytes) {
-        CLV_TRY(station->device->backend->read(station->device->open, CLV__QUEUE_COMPUTE,
-                                               run->parts[slot][transfer->from].buffer, 0, transfer->bytes,
-                                               clv__staged_outputs(station, slot) + transfer->staged_at, NULL,
-                                               &event, error_of(station)));
-        CLV_TRY(station->device->backend->flush(station->device->open, error_of(station)));
+    if (transfer->lent) {
+        CLV_TRY(backend->record(open, CLV__QUEUE_COMPUTE, &event, error_of(station)));
+    } else if (transfer->bytes) {
+        CLV_TRY(backend->read(open, CLV__QUEUE_COMPUTE, run->parts[slot][transfer->from].buffer, 0,
+                              transfer->bytes, clv__staged_outputs(station, slot) + transfer->staged_at, NULL,
+                              &event, error_of(station)));
     }
+    if (event) CLV_TRY(backend->flush(open, error_of(station)));
     pthread_mutex_lock(&run->lock);
     run->passages[slot][number] = (clv__passage){true, event};
     pthread_cond_broadcast(&run->changed);
@@ -85,11 +88,62 @@ static clv_status receive(clv__station *station, int slot, int number) {
     status = sender->device->backend->event_wait(event, error_of(station));
     sender->device->backend->event_destroy(event);
     if (status != CLV_OK) clv__run_fail(run, ticket, sender->device, status); // not this device's fault
-    CLV_TRY(status);
+    if (status != CLV_OK || transfer->lent) return status;
     return station->device->backend->write(station->device->open, CLV__QUEUE_COMPUTE,
                                            run->parts[slot][transfer->to].buffer, 0, transfer->bytes,
                                            clv__staged_outputs(sender, slot) + transfer->staged_at, NULL,
                                            clv__activity_begin(&station->activity[slot]), error_of(station));
+}
+
+/** Wait until other places have finished the last step, where they may still read what this one is about to write over. A
+ *  place's event of a step stays until it begins the one after next, which it cannot before it got what is lent again. */
+static clv_status await_last_step(clv__station *station, int slot) {
+    clv_run *run = station->run;
+    const int64_t last = station->steps[slot].ticket - 1;
+    const clv__failure *failure = &run->failure;
+    for (int s = 0; s < run->n_stations && last >= 0; s++) {
+        if (!(station->place->awaits & UINT64_C(1) << s)) continue;
+        const clv__station *other = &run->stations[s];
+        pthread_mutex_lock(&run->lock);
+        while (!other->finished[!slot] && (failure->status == CLV_OK || failure->ticket > last))
+            pthread_cond_wait(&run->changed, &run->lock);
+        clv__bevent *event = other->finished[!slot];
+        clv_status status = event ? CLV_OK : failure->status;
+        pthread_mutex_unlock(&run->lock);
+        CLV_TRY(status);
+        status = other->device->backend->event_wait(event, error_of(station));
+        if (status != CLV_OK) clv__run_fail(run, last, other->device, status);
+        CLV_TRY(status);
+    }
+    return CLV_OK;
+}
+
+static bool is_awaited(const clv__station *station) {
+    for (int s = 0; s < station->run->n_stations; s++) {
+        if (station->run->stations[s].place->awaits & UINT64_C(1) << station->index) return true;
+    }
+    return false;
+}
+
+/** Take back what was said of the step before last, and say nothing of this one yet. */
+static void begin_step(clv__station *station, int slot) {
+    pthread_mutex_lock(&station->run->lock);
+    clv__bevent *old = station->finished[slot];
+    station->finished[slot] = NULL;
+    pthread_mutex_unlock(&station->run->lock);
+    station->device->backend->event_destroy(old);
+}
+
+static clv_status finish_step(clv__station *station, int slot) {
+    clv_run *run = station->run;
+    clv__bevent *event;
+    CLV_TRY(station->device->backend->record(station->device->open, CLV__QUEUE_COMPUTE, &event,
+                                             error_of(station)));
+    pthread_mutex_lock(&run->lock);
+    station->finished[slot] = event;
+    pthread_cond_broadcast(&run->changed);
+    pthread_mutex_unlock(&run->lock);
+    return CLV_OK;
 }
 
 // ---- a step -------------------------------------------------------------------------------------------------------------
@@ -122,7 +176,9 @@ static clv_status read_outputs(clv__station *station, int slot) {
 
 clv_status clv__station_enqueue(clv__station *station, int slot, clv__bevent **done) {
     const clv__backend *backend = station->device->backend;
+    begin_step(station, slot);
     CLV_TRY(upload(station, slot));
+    CLV_TRY(await_last_step(station, slot));
     for (size_t i = 0; i < station->n_commands; i++) {
         const clv__command *command = &station->commands[slot][i];
         clv_status status = command->work == CLV__SEND      ? send(station, slot, command->transfer)
@@ -137,5 +193,6 @@ clv_status clv__station_enqueue(clv__station *station, int slot, clv__bevent **d
     }
     CLV_TRY(read_outputs(station, slot));
     CLV_TRY(backend->record(station->device->open, CLV__QUEUE_COMPUTE, done, error_of(station)));
-    return backend->flush(station->device->open, error_of(station));
+    CLV_TRY(backend->flush(station->device->open, error_of(station)));
+    return is_awaited(station) ? finish_step(station, slot) : CLV_OK;
 }

@@ -214,8 +214,7 @@ static clv_status station_start(clv_run *run, int index) {
     size_t offset = 0;
     for (int i = 0; i < place->n_outputs; i++) {
         station->staged_at[i] = offset;
-        offset +=
-            clv__size_align(run->plan->values[place->outputs[i]].bytes, place->device->info.alignment_bytes);
+        offset += clv__size_align(run->plan->values[place->outputs[i]].bytes, place->alignment);
     }
     size_t stretches = 1; // of work: one, and one more after each receive
     for (size_t i = 0; i < run->plan->n_nodes; i++)
@@ -259,9 +258,11 @@ clv_status clv_run_create(clv_session *session, clv_plan *plan, clv_run **out) {
     return CLV_OK;
 }
 
-/** Events of values that were sent and, after a failure, never received. */
-static void drop_passages(clv_run *run) {
+/** Events of values that were sent and, after a failure, never received; and of the last steps' ends. */
+static void drop_events(clv_run *run) {
     for (int slot = 0; slot < CLV__SLOTS; slot++) {
+        for (int s = 0; s < run->n_stations; s++)
+            run->stations[s].device->backend->event_destroy(run->stations[s].finished[slot]);
         for (size_t i = 0; run->passages[slot] && i < run->plan->n_transfers; i++) {
             clv__station *sender = &run->stations[run->plan->values[run->plan->transfers[i].from].place];
             sender->device->backend->event_destroy(run->passages[slot][i].event);
@@ -274,7 +275,7 @@ void clv_run_destroy(clv_run *run) {
     clv__run_settle(run);
     if (run->session->active == run) run->session->active = NULL;
     if (run->counted) run->session->n_runs--;
-    drop_passages(run);
+    drop_events(run);
     clv__run_unbind(run);
     for (int s = 0; s < run->n_stations; s++) {
         free(run->stations[s].fed);

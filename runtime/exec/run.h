@@ -59,6 +59,8 @@ typedef struct clv__station {
     size_t *staged_at; // by index in place->outputs: offset in a slot's staged outputs
     clv__step steps[CLV__SLOTS];
     clv__activity activity[CLV__SLOTS];
+    // the end of the step in a slot, for places that await it; under the run's lock
+    clv__bevent *finished[CLV__SLOTS];
 } clv__station;
 
 /** A value on its way in one slot: sent when `event` is there. */

@@ -28,7 +28,7 @@ static void find_lives(clv_plan *plan) {
         value->offset = 0;
         value->bytes = clv_tensor_bytes(value->tensor);
         value->first = INT_MAX;
-        value->last = -1;
+        value->last = value->lender = -1;
     }
     for (int at = 0; at < (int)plan->n_nodes; at++) {
         const clv__plan_node *node = &plan->nodes[at];
@@ -155,7 +155,7 @@ static void place(block *blocks, int n, block **placed, clv__layout *layout) {
 
 static clv_status lay_out(clv_plan *plan, int place_index, clv__segment segment, clv__layout *layout) {
     const clv_device_info *info = &plan->places[place_index].device->info;
-    size_t alignment = info->alignment_bytes;
+    size_t alignment = plan->places[place_index].alignment;
     *layout = (clv__layout){.chunk = (size_t)info->max_alloc_bytes & ~(alignment - 1)};
     block *blocks = clv__alloc(plan->n_values, sizeof *blocks);
     block **placed = clv__alloc(plan->n_values, sizeof *placed);
@@ -192,14 +192,14 @@ static size_t line_up(clv_plan *plan, const clv__place *place, const int *values
         if (value->segment != segment || value->first == PLACED) continue;
         value->offset = bytes;
         value->first = PLACED; // two outputs may be views of one tensor
-        bytes += clv__size_align(value->bytes, place->device->info.alignment_bytes);
+        bytes += clv__size_align(value->bytes, place->alignment);
     }
     return bytes;
 }
 
 static clv_status lay_out_place(clv_plan *plan, int index) {
     clv__place *place = &plan->places[index];
-    size_t alignment = place->device->info.alignment_bytes;
+    size_t alignment = place->alignment;
     CLV_TRY(lay_out(plan, index, CLV__IN_GRADIENTS, &place->gradients));
     CLV_TRY(lay_out(plan, index, CLV__IN_ACTIVATIONS, &place->activations));
     place->input_bytes = line_up(plan, place, place->inputs, place->n_inputs, CLV__IN_INPUTS);
@@ -209,7 +209,7 @@ static clv_status lay_out_place(clv_plan *plan, int index) {
         place->staged_bytes += clv__size_align(plan->values[place->outputs[i]].bytes, alignment);
     for (size_t i = 0; i < plan->n_transfers; i++) {
         clv__transfer *transfer = &plan->transfers[i];
-        if (plan->values[transfer->from].place != index) continue;
+        if (plan->values[transfer->from].place != index || transfer->lent) continue;
         transfer->staged_at = place->staged_bytes;
         place->staged_bytes += clv__size_align(transfer->bytes, alignment);
     }
@@ -221,15 +221,28 @@ static clv_status lay_out_place(clv_plan *plan, int index) {
     return CLV_OK;
 }
 
+/** One alignment for all places, so that a tensor of one can be read by another where it is. */
+static void find_alignment(clv_plan *plan) {
+    size_t most = 0;
+    for (int i = 0; i < plan->n_places; i++) {
+        size_t wanted = plan->places[i].device->info.alignment_bytes;
+        if (wanted > most) most = wanted;
+    }
+    for (int i = 0; i < plan->n_places; i++) plan->places[i].alignment = most;
+}
+
 clv_status clv__plan_memory(clv_plan *plan) {
+    find_alignment(plan);
     find_lives(plan);
     find_segments(plan);
+    CLV_TRY(clv__plan_lend(plan));
     share_in_place(plan);
     for (int i = 0; i < plan->n_places; i++) CLV_TRY(lay_out_place(plan, i));
     for (size_t i = 0; i < plan->n_values; i++) { // what shares memory is where its root is
         clv__value *value = &plan->values[i], *root = &plan->values[value->root];
         value->segment = root->last < 0 ? CLV__NOWHERE : root->segment;
         value->offset = root->offset;
+        value->lender = root->lender;
     }
     return CLV_OK;
 }

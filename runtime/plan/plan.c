@@ -78,7 +78,8 @@ size_t clv__place_largest(const clv_plan *plan, const clv__place *place) {
     if (clv__io_bytes(place) > largest) largest = clv__io_bytes(place);
     for (size_t i = 0; i < plan->n_values; i++) {
         const clv__value *value = &plan->values[i];
-        if (&plan->places[value->place] == place && value->segment != CLV__NOWHERE && value->bytes > largest)
+        if (&plan->places[value->place] == place && value->segment != CLV__NOWHERE &&
+            value->segment != CLV__IN_LENDER && value->bytes > largest)
             largest = value->bytes;
     }
     return largest;
@@ -183,7 +184,8 @@ clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
     };
     if (carried) {
         out.output_shape = carried->desc.shape;
-        if (at->work == CLV__RECEIVE) out.bytes = clv_tensor_bytes(carried);
+        if (at->work == CLV__RECEIVE && !plan->transfers[at->transfer].lent)
+            out.bytes = clv_tensor_bytes(carried);
         return out;
     }
     if (node->io.n_out) out.output_shape = node->io.out[0].shape;
@@ -211,5 +213,6 @@ clv_plan_transfer clv_plan_transfer_get(const clv_plan *plan, int index) {
     return (clv_plan_transfer){.from = plan->places[from->place].device,
                                .to = plan->places[to->place].device,
                                .tensor = from->tensor->name,
-                               .bytes = transfer->bytes};
+                               .bytes = transfer->bytes,
+                               .lent = transfer->lent};
 }

@@ -3,7 +3,7 @@
 // execution. No device memory is touched.
 //
 // Passes, in order, one file each: place (nodes to places, transfers between them), select (variants, launches), memory
-// (liveness -> offsets, place by place).
+// (liveness -> offsets, place by place; lend says which transfers need no copy).
 #ifndef CLV_PLAN_PLAN_H
 #define CLV_PLAN_PLAN_H
 
@@ -18,7 +18,8 @@ typedef enum clv__segment {
     CLV__IN_INPUTS,  // the io buffer's two input slots, `offset` into a slot
     CLV__IN_OUTPUTS, // the io buffer's outputs
     CLV__IN_GRADIENTS,
-    CLV__IN_ACTIVATIONS
+    CLV__IN_ACTIVATIONS,
+    CLV__IN_LENDER // memory of another place, read there: see clv__value.lender
 } clv__segment;
 
 /** A tensor at a place. A graph tensor is one value where it is made, and one more for each copy on another device. */
@@ -31,6 +32,7 @@ typedef struct clv__value {
     size_t offset;   // in the segment; of the root
     size_t bytes;    // without alignment
     int first, last; // of a root: positions of the nodes between which it lives
+    int lender;      // IN_LENDER: the value, at another place, whose memory this one is
 } clv__value;
 
 typedef enum clv__work { CLV__COMPUTE, CLV__SEND, CLV__RECEIVE } clv__work;
@@ -46,10 +48,11 @@ typedef struct clv__plan_node {
     clv__launches launches;
 } clv__plan_node;
 
-/** A value carried from one place to another, through staging memory of the sender. */
+/** A value carried from one place to another: through staging memory of the sender, or not at all (lend.c). */
 typedef struct clv__transfer {
     int from, to; // values
     size_t bytes, staged_at;
+    bool lent; // no byte moves: the receiver reads the sender's memory
 } clv__transfer;
 
 /** A layout of many tensors in one arena that may be cut into chunks no larger than the device's largest allocation. */
@@ -61,7 +64,9 @@ typedef struct clv__layout {
 /** A device in a plan, and what it holds there. */
 typedef struct clv__place {
     clv_device *device;
-    int *inputs, n_inputs;           // values that are fed
+    size_t alignment;      // of tensors: what the strictest device of the plan wants
+    uint64_t awaits;       // a bit for each place that must have finished a step before the next begins here
+    int *inputs, n_inputs; // values that are fed
     int *outputs, n_outputs;         // values that are fetched
     int *persistents, n_persistents; // values that live in the session
     clv__layout gradients, activations;
@@ -90,6 +95,8 @@ struct clv_plan {
 clv_status clv__plan_place(clv_plan *plan, const clv_plan_config *config);
 clv_status clv__plan_select(clv_plan *plan);
 clv_status clv__plan_memory(clv_plan *plan);
+/** Part of clv__plan_memory, between lives and offsets: which transfers need no copy. */
+clv_status clv__plan_lend(clv_plan *plan);
 
 /** Forget choices and layout and make them again: after a variant was put into quarantine. */
 clv_status clv__plan_again(clv_plan *plan);

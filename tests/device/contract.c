@@ -565,6 +565,92 @@ static void library_products(void **state) {
     s->backend->buffer_destroy(bc);
 }
 
+/** Which device of the runtime may share memory with the subject, from the i-th on; NULL after the last. */
+static clv_device *next_sharer(subject *s, int *i) {
+    for (++*i; *i < clv_device_count(s->runtime); ++*i) {
+        clv_device *device = clv_device_get(s->runtime, *i);
+        if (!device->info.usable || !device->traits.host_memory) continue;
+        OK(s, clv__device_open(device));
+        return device;
+    }
+    return NULL;
+}
+
+static void require_host_memory(subject *s) {
+    assert_int_equal(s->device->traits.host_memory && !s->backend->buffer_over, 0);
+    if (s->device->traits.host_memory) return;
+    print_message("skipped on %s: it has memory of its own\n", s->device->name);
+    skip();
+}
+
+static void host_sees_buffers(void **state) {
+    subject *s = subject_of(state);
+    require_host_memory(s);
+    size_t align = clv_device_get_info(s->device)->alignment_bytes, n = 8 * align;
+    unsigned char *in = counting(n, 3), *out = counting(n, 8);
+    clv__bbuffer *whole = make_buffer(s, n), *part = NULL;
+    OK(s, s->backend->buffer_part(whole, 2 * align, 3 * align, s->error, &part));
+    unsigned char *seen = s->backend->buffer_pointer(whole);
+    assert_non_null(seen);
+    assert_int_equal((uintptr_t)seen % 4096, 0);
+    assert_ptr_equal(s->backend->buffer_pointer(part), seen + 2 * align);
+    put(s, whole, 0, in, n);
+    put(s, part, 1, "xyz", 3);
+    memcpy(in + 2 * align + 1, "xyz", 3);
+    assert_memory_equal(seen, in, n);         // what the device did, the host sees
+    for (int round = 0; round < 3; round++) { // and the other way round, as often as one likes
+        memset(seen + 3 * align, round, align);
+        memset(in + 3 * align, round, align);
+        fetch(s, round % 2 ? whole : part, round % 2 ? 2 * align : 0, out, 3 * align);
+        assert_memory_equal(out, in + 2 * align, 3 * align);
+    }
+    s->backend->buffer_destroy(part);
+    s->backend->buffer_destroy(whole);
+    free(in);
+    free(out);
+}
+
+/** y = 2 x on the subject, where x is memory of another device, which changes it again and again. */
+static void devices_share_memory(void **state) {
+    subject *s = subject_of(state);
+    require_host_memory(s);
+    enum { N = 1000 };
+    float x[N], y[N];
+    clv__bprogram *program = s->kernels ? build(s, kernels) : NULL;
+    for (int i = -1; true;) {
+        clv_device *other = next_sharer(s, &i);
+        if (!other) break;
+        size_t align = s->device->info.alignment_bytes; // of both
+        if (align < other->info.alignment_bytes) align = other->info.alignment_bytes;
+        clv__bbuffer *whole = NULL, *theirs = NULL, *lent = NULL, *by = make_buffer(s, sizeof y);
+        OK(s, other->backend->buffer_create(other->open, sizeof x + align, s->error, &whole));
+        OK(s, other->backend->buffer_part(whole, align, sizeof x, s->error, &theirs));
+        OK(s, s->backend->buffer_over(s->open, other->backend->buffer_pointer(theirs), sizeof x, s->error,
+                                      &lent));
+        const clv__barg args[] = {
+            buffer_arg(by), buffer_arg(lent), int_arg(N), {.kind = CLV__BARG_F32, .f32 = 2.0f}};
+        clv__bkernel *kernel =
+            program ? make_kernel(s, program, "scale", args, 4, (clv__grid){.dims = 1, .global = {N}}) : NULL;
+        for (int round = 0; round < 4; round++) {
+            for (int k = 0; k < N; k++) x[k] = (float)(k + 1000 * round);
+            clv__bevent *written = NULL;
+            OK(s, other->backend->write(other->open, CLV__QUEUE_COMPUTE, theirs, 0, sizeof x, x, NULL,
+                                        &written, s->error));
+            OK(s, other->backend->event_wait(written, s->error));
+            other->backend->event_destroy(written);
+            if (kernel) OK(s, s->backend->launch(s->open, kernel, NULL, s->error));
+            fetch(s, kernel ? by : lent, 0, y, sizeof y);
+            for (int k = 0; k < N; k++) assert_true(y[k] == (kernel ? 2 : 1) * x[k]);
+        }
+        s->backend->kernel_destroy(kernel);
+        s->backend->buffer_destroy(lent);
+        s->backend->buffer_destroy(by);
+        other->backend->buffer_destroy(theirs);
+        other->backend->buffer_destroy(whole);
+    }
+    s->backend->program_destroy(program);
+}
+
 static void null_records_commands(void **state) {
     subject *s = subject_of(state);
     clv__null_trace_reset(s->open);
@@ -603,10 +689,10 @@ static void null_records_commands(void **state) {
 // ---- Every case on every device ---------------------------------------------------------------------------
 
 /** Which devices a case is for. */
-typedef enum case_for { ALL, KERNELS, REAL_KERNELS, HOST, RECORDERS } case_for;
+typedef enum case_for { ALL, KERNELS, REAL, REAL_KERNELS, HOST, RECORDERS } case_for;
 
 static bool is_for(const subject *s, case_for who) {
-    return who == ALL || (who == KERNELS && s->kernels) ||
+    return who == ALL || (who == KERNELS && s->kernels) || (who == REAL && s->computes) ||
            (who == REAL_KERNELS && s->kernels && s->computes) || (who == HOST && !s->kernels) ||
            (who == RECORDERS && !s->computes);
 }
@@ -634,6 +720,8 @@ static const struct {
     CASE(bad_programs_speak, REAL_KERNELS),
     CASE(binaries_come_back, REAL_KERNELS),
     CASE(library_products, REAL_KERNELS),
+    CASE(host_sees_buffers, REAL),
+    CASE(devices_share_memory, REAL),
     CASE(host_refuses_kernels, HOST),
     CASE(host_functions_run_in_order, HOST),
     CASE(null_records_commands, RECORDERS),

@@ -141,6 +141,9 @@ CODE(clCreateSubDevices,
      (cl_device_id d, const cl_device_partition_property *how, cl_uint n, cl_device_id *ids, cl_uint *count),
      (d, how, n, ids, count))
 
+CODE(clSetMemObjectDestructorCallback, (cl_mem m, void(CL_CALLBACK *call)(cl_mem, void *), void *user),
+     (m, call, user))
+
 RELEASE(cl_context, clReleaseContext)
 RELEASE(cl_command_queue, clReleaseCommandQueue)
 RELEASE(cl_mem, clReleaseMemObject)
@@ -196,6 +199,7 @@ CL_API_ENTRY API cl_int CL_API_CALL clInitLayer(cl_uint n, const struct _cl_icd_
     TAKE(clCreateKernel);
     TAKE(clCreateKernelsInProgram);
     TAKE(clCreateSubDevices);
+    TAKE(clSetMemObjectDestructorCallback);
     TAKE(clReleaseContext);
     TAKE(clReleaseCommandQueue);
     TAKE(clReleaseMemObject);

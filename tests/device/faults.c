@@ -109,7 +109,7 @@ typedef struct held {
     clv_runtime *runtime;
     clv_device *device;
     clv__memory x, y, staging;
-    clv__bbuffer *part;
+    clv__bbuffer *part, *lent;
     clv__bkernel *kernel;
     clv__bevent *written, *launched, *recorded, *read;
     float in[N], out[N];
@@ -124,13 +124,15 @@ static clv_status use_device(held *h) {
     CLV_TRY(clv__memory_create(device, sizeof h->out, CLV_ACTIVATIONS, "y", &h->y));
     CLV_TRY(clv__memory_create(device, 100, CLV_STAGING, "staging", &h->staging));
     CLV_TRY(b->buffer_part(h->x.buffer, align, sizeof h->in, error, &h->part));
+    if (device->traits.host_memory)
+        CLV_TRY(b->buffer_over(device->open, b->buffer_pointer(h->part), sizeof h->in, error, &h->lent));
     clv__launch launch = {.kind = CLV__LAUNCH_KERNEL, .source = "twice", .entry = "twice"};
     const clv__launch *list[] = {&launch};
     CLV_TRY(clv__programs_build(device, list, 1));
     clv__kernel_ref ref;
     CLV_TRY(clv__programs_find(device, &launch, &ref));
     const clv__barg args[] = {{.kind = CLV__BARG_BUFFER, .buffer = h->y.buffer},
-                              {.kind = CLV__BARG_BUFFER, .buffer = h->part},
+                              {.kind = CLV__BARG_BUFFER, .buffer = h->lent ? h->lent : h->part},
                               {.kind = CLV__BARG_I32, .i32 = N},
                               {.kind = CLV__BARG_F32, .f32 = 2},
                               {.kind = CLV__BARG_LOCAL, .bytes = 16}};
@@ -166,6 +168,7 @@ static void free_all(held *h) {
         b->event_destroy(h->recorded);
         b->event_destroy(h->read);
         b->kernel_destroy(h->kernel);
+        b->buffer_destroy(h->lent);
         b->buffer_destroy(h->part);
         clv__memory_destroy(&h->staging);
         clv__memory_destroy(&h->y);

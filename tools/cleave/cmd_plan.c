@@ -173,10 +173,11 @@ static json_t *transfers_json(const clv_plan *plan) {
     json_t *transfers = json_array();
     for (int i = 0; i < clv_plan_transfer_count(plan); i++) {
         clv_plan_transfer transfer = clv_plan_transfer_get(plan, i);
-        json_array_append_new(transfers, json_pack("{s:s, s:s, s:s, s:I}", "from",
-                                                   clv_device_get_info(transfer.from)->name, "to",
-                                                   clv_device_get_info(transfer.to)->name, "tensor",
-                                                   transfer.tensor, "bytes", (json_int_t)transfer.bytes));
+        json_array_append_new(transfers,
+                              json_pack("{s:s, s:s, s:s, s:I, s:b}", "from",
+                                        clv_device_get_info(transfer.from)->name, "to",
+                                        clv_device_get_info(transfer.to)->name, "tensor", transfer.tensor,
+                                        "bytes", (json_int_t)transfer.bytes, "lent", (int)transfer.lent));
     }
     return transfers;
 }
@@ -231,9 +232,9 @@ static int print_table(const plan_job *job, clv_plan *plan, const plan_rows *row
            flops / 1e6);
     for (int i = 0; i < clv_plan_transfer_count(plan); i++) {
         clv_plan_transfer transfer = clv_plan_transfer_get(plan, i);
-        printf("%s goes from %s to %s, %s a step\n", transfer.tensor,
+        printf("%s goes from %s to %s, %s a step%s\n", transfer.tensor,
                clv_device_get_info(transfer.from)->name, clv_device_get_info(transfer.to)->name,
-               cli_bytes(transfer.bytes));
+               cli_bytes(transfer.bytes), transfer.lent ? ", read where it is" : "");
     }
     for (int d = 0; d < clv_plan_device_count(plan); d++) print_memory(plan, clv_plan_device_get(plan, d));
     printf("largest batch that fits: %" PRId64 "\n", largest);

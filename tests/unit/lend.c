@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0
+// Values that devices lend each other instead of copying them (plan/lend.c): which ones, how long they live, and that steps
+// compute the same bits as with copies, many of them at once under way. The rules are looked at on null devices that are
+// told to share the host's memory; runs use every pair of devices that really do.
+#include "harness/harness.h"
+
+#include "cleave/nn.h"
+#include "cleave/ops.h"
+#include "cleave/optim.h"
+#include "plan/plan.h"
+#include "unit/toy_ops.h"
+
+static clv_runtime *runtime;
+
+static int setup(void **state) {
+    (void)state;
+    runtime = clv__test_runtime(&(clv_runtime_config){.null_devices = true});
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    clv_runtime_destroy(runtime);
+    return 0;
+}
+
+static clv_device *find(const char *name) {
+    clv_device *device;
+    assert_status(clv_device_find(runtime, name, &device), CLV_OK, runtime);
+    return device;
+}
+
+/** Let null devices pretend to compute in the host's memory, or not. */
+static void null_devices_share(bool share) {
+    find("null:0")->traits.host_memory = find("null:1")->traits.host_memory = share;
+}
+
+static clv_graph *new_graph(void) {
+    clv_graph *graph;
+    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    return graph;
+}
+
+static clv_plan *plan_of(clv_graph *graph, const char *first, const char *place) {
+    clv_plan *plan;
+    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = find(first), .place = place}, &plan),
+                  CLV_OK, runtime);
+    return plan;
+}
+
+// ---- models -------------------------------------------------------------------------------------------------------
+
+enum { BATCH = 12, WIDTH = 96 };
+
+static clv_tensor *layer(clv_tensor *x, const char *name) {
+    clv_graph *graph = clv_tensor_graph(x);
+    clv_scope_push(graph, name);
+    clv_tensor *weight =
+        clv_parameter(graph, "weight", CLV_SHAPE(WIDTH, WIDTH), (clv_init){CLV_INIT_UNIFORM, -0.2, 0.2});
+    x = clv_matmul(x, weight);
+    clv_scope_pop(graph);
+    return x;
+}
+
+static clv_tensor *two_layers(clv_tensor *x, void *user) {
+    (void)user;
+    return layer(clv_relu(layer(x, "a")), "b");
+}
+
+/** A training step: x goes through `a` and `b`; split over two devices by layers (then placed by the plan) or replicated. */
+typedef struct model {
+    clv_graph *graph;
+    clv_tensor *x, *loss, *hyper;
+} model;
+
+static model build(const char *const *replicas) {
+    model m = {.graph = new_graph()};
+    clv_graph_set_training(m.graph, true);
+    m.x = clv_input(m.graph, "x", CLV_DTYPE_F32, CLV_SHAPE(BATCH, WIDTH));
+    clv_tensor *y = replicas
+                        ? clv_data_parallel(m.x, replicas, (const double[]){0.75, 0.25}, 2, two_layers, NULL)
+                        : two_layers(m.x, NULL);
+    m.loss = clv_mean(clv_square(y), NULL, 0, false);
+    clv_output(m.loss, "loss");
+    clv_backward(m.loss);
+    clv_optimizer_add(m.graph, &(clv_optimizer_config){.kind = CLV_SGD, .momentum = 0.5f});
+    m.hyper = clv_optimizer_hyper(m.graph);
+    return m;
+}
+
+// ---- the rules ----------------------------------------------------------------------------------------------------
+
+static int count_lent(const clv_plan *plan) {
+    int n = 0;
+    for (int i = 0; i < clv_plan_transfer_count(plan); i++) n += clv_plan_transfer_get(plan, i).lent;
+    return n;
+}
+
+static const clv__transfer *transfer_of(const clv_plan *plan, const char *tensor, int to) {
+    for (size_t i = 0; i < plan->n_transfers; i++) {
+        const clv__transfer *t = &plan->transfers[i];
+        if (strcmp(plan->values[t->from].tensor->name, tensor) == 0 && plan->values[t->to].place == to)
+            return t;
+    }
+    fail_msg("'%s' does not go to place %d", tensor, to);
+    return NULL;
+}
+
+static void test_replicas_copy_nothing(void **state) {
+    (void)state;
+    model m = build((const char *[]){"null:0", "null:1"});
+    clv_plan *copying = plan_of(m.graph, "null:0", NULL);
+    null_devices_share(true);
+    clv_plan *lending = plan_of(m.graph, "null:0", NULL);
+    assert_int_equal(count_lent(copying), 0);
+    assert_int_equal(clv_plan_transfer_count(lending), clv_plan_transfer_count(copying));
+    assert_int_equal(count_lent(lending), clv_plan_transfer_count(lending));
+    // parameters come back, as gradients, before they are updated, so nobody waits for that: the second device alone has
+    // to see the first finish, which reads its gradients last
+    assert_int_equal(lending->places[0].awaits, 0);
+    assert_int_equal(lending->places[1].awaits, 1 << 0);
+    const clv__transfer *weight = transfer_of(lending, "a.weight", 1);
+    assert_int_equal(lending->values[weight->to].segment, CLV__IN_LENDER);
+    assert_int_equal(lending->values[weight->to].lender, weight->from);
+    for (int place = 0; place < 2; place++) {
+        // staging holds what is fed and fetched; the copies need no room
+        const clv__place *with = &lending->places[place], *without = &copying->places[place];
+        size_t fetched = 0;
+        for (int i = 0; i < with->n_outputs; i++) fetched += with->alignment;
+        assert_int_equal(with->staged_bytes, fetched);
+        assert_true(without->staged_bytes > fetched);
+        assert_true(clv_plans_memory_on(&lending, 1, with->device).predicted_peak_bytes <
+                    clv_plans_memory_on(&copying, 1, with->device).predicted_peak_bytes);
+    }
+    clv_plan_destroy(lending);
+    clv_plan_destroy(copying);
+    clv_graph_destroy(m.graph);
+    null_devices_share(false);
+}
+
+static void test_layers_await_each_other(void **state) {
+    (void)state;
+    null_devices_share(true);
+    model m = build(NULL);
+    clv_plan *plan = plan_of(m.graph, "null:0", "a=null:0,b=null:1");
+    assert_int_equal(clv_plan_transfer_count(plan), 2); // relu's result, and its gradient
+    assert_int_equal(count_lent(plan), 2);
+    // `b` sends the gradient of its input before it needs the input for the last time
+    assert_int_equal(plan->places[0].awaits, 1 << 1);
+    assert_int_equal(plan->places[1].awaits, 1 << 0);
+    for (size_t i = 0; i < plan->n_transfers; i++) {
+        const clv__value *from = &plan->values[plan->values[plan->transfers[i].from].root];
+        assert_int_equal(from->last, plan->n_nodes);
+    }
+    clv_plan_destroy(plan);
+    clv_graph_destroy(m.graph);
+    null_devices_share(false);
+}
+
+/** Something that comes back in time ends the loan: a = x + x on one device, b = a + a on the other, c = b + b back on the
+ *  first, whose memory for `a` is free from then on. */
+static void test_a_loan_ends_when_something_comes_back(void **state) {
+    (void)state;
+    null_devices_share(true);
+    clv_graph *graph = new_graph();
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(64));
+    clv_graph_set_place(graph, "null:0");
+    clv_tensor *a = toy(&toy_sum_apart, x, x);
+    clv_graph_set_place(graph, "null:1");
+    clv_tensor *b = toy(&toy_sum_apart, a, NULL);
+    clv_graph_set_place(graph, "null:0");
+    clv_tensor *c = toy(&toy_sum_apart, b, NULL);
+    for (int i = 0; i < 3; i++) c = toy(&toy_sum_apart, c, NULL);
+    clv_output(c, "c");
+    clv_plan *plan = plan_of(graph, "null:0", NULL);
+    assert_int_equal(count_lent(plan), 2);
+    assert_int_equal(plan->places[0].awaits, 0);
+    assert_int_equal(plan->places[1].awaits, 1 << 0);
+    const clv__value *lent = &plan->values[clv__value_at(plan, a, 0)];
+    const clv__plan_node *end = &plan->nodes[lent->last];
+    assert_int_equal(end->work, CLV__RECEIVE);
+    assert_ptr_equal(end->node, b->node);
+    assert_int_equal(plan->places[0].activations.bytes, 2 * plan->places[0].alignment); // and not three
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+    null_devices_share(false);
+}
+
+/** What is changed before the borrower is known to be done is copied; so is what the borrower changes. */
+static void test_what_changes_is_copied(void **state) {
+    (void)state;
+    null_devices_share(true);
+    for (int changed = 0; changed < 3; changed++) {
+        clv_graph *graph = new_graph();
+        clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(64));
+        clv_tensor *p = clv_parameter(graph, "p", CLV_SHAPE(64), (clv_init){CLV_INIT_ZEROS, 0, 0});
+        clv_graph_set_place(graph, "null:0");
+        clv_output(toy(&toy_sum, p, x), "here");
+        clv_graph_set_place(graph, "null:1");
+        clv_output(toy(&toy_sum, p, x), "there");
+        if (changed) {
+            clv_graph_set_place(graph, changed == 1 ? "null:0" : "null:1");
+            toy(&toy_accumulate, p, x);
+        }
+        clv_plan *plan = plan_of(graph, "null:0", NULL);
+        assert_int_equal(clv_plan_transfer_count(plan), 1);
+        assert_int_equal(count_lent(plan), changed == 0);
+        assert_int_equal(plan->places[0].awaits, 0); // it lies in the session, and stays as it is
+        clv_plan_destroy(plan);
+        clv_graph_destroy(graph);
+    }
+    null_devices_share(false);
+}
+
+// ---- the same bits ------------------------------------------------------------------------------------------------
+
+enum { STEPS = 16 };
+
+/** What a training leaves: the loss of each step, then both weights. */
+typedef struct outcome {
+    float losses[STEPS], weights[2][WIDTH * WIDTH];
+} outcome;
+
+static void train(const char *const *replicas, const char *first, const char *place, int lent, outcome *out) {
+    model m = build(replicas);
+    clv_plan *plan = plan_of(m.graph, first, place);
+    clv_session *session;
+    clv_run *run;
+    int64_t ticket;
+    static float x[BATCH * WIDTH];
+    assert_int_equal(count_lent(plan), lent < 0 ? clv_plan_transfer_count(plan) : lent);
+    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 7}, &session), CLV_OK, runtime);
+    for (int i = 0; i < clv_plan_device_count(plan); i++)
+        clv_device_memory_reset_peak(clv_plan_device_get(plan, i));
+    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    for (int step = 0; step < STEPS; step++) {
+        for (int i = 0; i < BATCH * WIDTH; i++) x[i] = (float)((i * 13 + step * 5) % 23) / 23 - 0.5f;
+        const float hyper[CLV_HYPER_VALUES] = {0.05f, step == 0};
+        assert_status(clv_run_feed(run, m.x, x, sizeof x), CLV_OK, runtime);
+        assert_status(clv_run_feed(run, m.hyper, hyper, sizeof hyper), CLV_OK, runtime);
+        assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
+        if (step > 0) // one step late, so that two are always under way
+            assert_status(clv_run_fetch(run, ticket - 1, m.loss, &out->losses[step - 1], 4), CLV_OK, runtime);
+    }
+    assert_status(clv_run_fetch(run, ticket, m.loss, &out->losses[STEPS - 1], 4), CLV_OK, runtime);
+    for (int i = 0; i < 2; i++) {
+        int index = clv_session_find(session, i ? "b.weight" : "a.weight");
+        assert_status(clv_session_read(session, index, out->weights[i], sizeof out->weights[i]), CLV_OK,
+                      runtime);
+    }
+    for (int i = 0; i < clv_plan_device_count(plan); i++) {
+        clv_device *device = clv_plan_device_get(plan, i);
+        assert_int_equal(clv_device_memory(device).all.peak,
+                         clv_plans_memory_on(&plan, 1, device).predicted_peak_bytes);
+    }
+    clv_run_destroy(run);
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(m.graph);
+}
+
+static void compare(const char *a, const char *b, bool replicated) {
+    static outcome copied, lent, again;
+    char place[128];
+    snprintf(place, sizeof place, "a=%s,b=%s", a, b);
+    const char *replicas[] = {a, b};
+    const char *const *on = replicated ? replicas : NULL;
+    find(b)->traits.host_memory = false; // copies as ever
+    train(on, a, replicated ? NULL : place, 0, &copied);
+    find(b)->traits.host_memory = true;
+    train(on, a, replicated ? NULL : place, -1, &lent);
+    train(on, a, replicated ? NULL : place, -1, &again);
+    print_message("%s and %s, %s: loss %g to %g\n", a, b, replicated ? "replicas" : "layers",
+                  copied.losses[0], copied.losses[STEPS - 1]);
+    assert_true(copied.losses[STEPS - 1] < 0.9f * copied.losses[0]);
+    assert_memory_equal(&lent, &copied, sizeof copied);
+    assert_memory_equal(&again, &copied, sizeof copied);
+}
+
+static void test_lending_computes_the_same_bits(void **state) {
+    (void)state;
+    int n = 0;
+    for (int i = -1; true;) {
+        clv_device *a = clv__test_next_device(runtime, &i);
+        if (!a) break;
+        for (int j = -1; true;) {
+            clv_device *b = clv__test_next_device(runtime, &j);
+            if (!b) break;
+            if (a == b || !a->traits.host_memory || !b->traits.host_memory) continue;
+            n++;
+            for (int replicated = 0; replicated < 2; replicated++)
+                compare(a->info.name, b->info.name, replicated);
+        }
+    }
+    if (n == 0) {
+        print_message("skipped: no two devices here compute in the host's memory\n");
+        skip();
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_replicas_copy_nothing),
+        cmocka_unit_test(test_layers_await_each_other),
+        cmocka_unit_test(test_a_loan_ends_when_something_comes_back),
+        cmocka_unit_test(test_what_changes_is_copied),
+        cmocka_unit_test(test_lending_computes_the_same_bits),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
