@@ -112,14 +112,16 @@ KERNEL(batch_norm_backward_sums)(__global float *restrict dweight, __global floa
     dweight[c] = product * KERNEL(batch_norm_rstd)(spread[c], is_var, eps);
 }
 
+// dx may lie over dy or x.
 // count  N*S in training: the batch's mean and variance depend on x. 0 in evaluation: they are constants
-__kernel void
-KERNEL(batch_norm_backward_apply)(__global float *restrict dx, __global const float *restrict dy,
-                                  __global const float *restrict x, __global const float *restrict weight,
-                                  __global const float *restrict mean, __global const float *restrict spread,
-                                  __global const float *restrict dweight,
-                                  __global const float *restrict dbias, int n, int C, int S, int has_weight,
-                                  int is_var, float eps, float count) {
+__kernel void KERNEL(batch_norm_backward_apply)(__global float *dx, __global const float *dy,
+                                                __global const float *x,
+                                                __global const float *restrict weight,
+                                                __global const float *restrict mean,
+                                                __global const float *restrict spread,
+                                                __global const float *restrict dweight,
+                                                __global const float *restrict dbias, int n, int C, int S,
+                                                int has_weight, int is_var, float eps, float count) {
     int i = (int)get_global_id(0);
     if (i >= n) return;
     int c = i / S % C;
@@ -247,7 +249,7 @@ __kernel void KERNEL(batch_norm_backward_join)(__global float *restrict dweight,
 }
 
 __kernel void KERNEL(batch_norm_planes_backward_apply)(
-    __global float *restrict dx, __global const float *restrict dy, __global const float *restrict x,
+    __global float *dx, __global const float *dy, __global const float *x,
     __global const float *restrict weight, __global const float *restrict mean,
     __global const float *restrict spread, __global const float *restrict dweight,
     __global const float *restrict dbias, int n_planes, int rows, int C, int S, int has_weight, int is_var,

@@ -19,11 +19,11 @@ static clv_status part_of(const clv__memory *memory, size_t offset, size_t bytes
         memory->buffer, offset, bytes, clv__runtime_error_of(memory->device->runtime), &part->buffer);
 }
 
-static clv_status part_of_chunks(const clv__chunks *chunks, const clv__value *value, clv__part *part) {
-    if (value->bytes == 0) return CLV_OK;
+static clv_status part_of_chunks(const clv__chunks *chunks, size_t offset, size_t bytes, clv__part *part) {
+    if (bytes == 0) return CLV_OK;
     // the plan keeps tensors inside the device's chunks; the session's have the same size
-    size_t i = value->offset / chunks->layout.chunk;
-    return part_of(&chunks->items[i], value->offset % chunks->layout.chunk, value->bytes, part);
+    size_t i = offset / chunks->layout.chunk;
+    return part_of(&chunks->items[i], offset % chunks->layout.chunk, bytes, part);
 }
 
 static clv_status bind_value(clv_run *run, size_t id) {
@@ -49,8 +49,12 @@ static clv_status bind_value(clv_run *run, size_t id) {
     case CLV__IN_OUTPUTS:
         CLV_TRY(part_of(&home->io, CLV__SLOTS * slot_bytes + value->offset, value->bytes, part));
         break;
-    case CLV__IN_GRADIENTS: CLV_TRY(part_of_chunks(&home->gradients, value, part)); break;
-    case CLV__IN_ACTIVATIONS: CLV_TRY(part_of_chunks(&home->activations, value, part)); break;
+    case CLV__IN_GRADIENTS:
+        CLV_TRY(part_of_chunks(&home->gradients, value->offset, value->bytes, part));
+        break;
+    case CLV__IN_ACTIVATIONS:
+        CLV_TRY(part_of_chunks(&home->activations, value->offset, value->bytes, part));
+        break;
     }
     run->parts[1][id] = (clv__part){part->buffer, false};
     return CLV_OK;
@@ -79,14 +83,19 @@ static clv_status bind_values(clv_run *run) {
     return CLV_OK;
 }
 
-static clv_status bind_workspace(clv__station *station, const clv__slot *slot, clv__bbuffer **out) {
+static clv_status bind_workspace(clv__station *station, const clv__plan_node *at, const clv__slot *slot,
+                                 clv__bbuffer **out) {
     *out = NULL;
     if (slot->bytes == 0) return CLV_OK;
     if (!clv__grow(&station->workspaces, &station->workspaces_room, station->n_workspaces + 1,
                    sizeof *station->workspaces))
         return out_of_memory(station->run);
     clv__part *part = &station->workspaces[station->n_workspaces];
-    CLV_TRY(part_of(&station->home->workspace, slot->offset, slot->bytes, part));
+    if (at->workspace_shared)
+        CLV_TRY(
+            part_of_chunks(&station->home->activations, at->workspace_at + slot->offset, slot->bytes, part));
+    else
+        CLV_TRY(part_of(&station->home->workspace, slot->offset, slot->bytes, part));
     station->n_workspaces++;
     *out = part->buffer;
     return CLV_OK;
@@ -107,7 +116,7 @@ static int value_of(const binding *b, const clv__slot *slot) {
 
 static clv_status buffer_of(const binding *b, const clv__slot *slot, clv__bbuffer **out) {
     *out = NULL;
-    if (slot->kind == CLV__SLOT_WORKSPACE) return bind_workspace(b->station, slot, out);
+    if (slot->kind == CLV__SLOT_WORKSPACE) return bind_workspace(b->station, b->at, slot, out);
     int value = value_of(b, slot);
     if (value >= 0) *out = b->station->run->parts[b->slot][value].buffer;
     return CLV_OK;

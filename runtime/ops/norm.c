@@ -550,6 +550,7 @@ static bool backward_sample(int i, clv__sample *out) {
 const clv__op clv__op_batch_norm_backward = {
     .name = "batch_norm_backward",
     .attrs_bytes = sizeof(norm_attrs),
+    .inplace = 1u << B_DY | 1u << B_X, // the last launch reads of them what it writes
     .infer = backward_infer,
     .variants = backward_variants,
     .reference = backward_reference,

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Third pass: where every tensor lies. Tensors that are the same memory (views, in place) become one block; blocks that
 // never live at the same time share bytes of an arena. Large blocks are placed first, each at the lowest place that is
-// free during its life (greedy by size: Pisarchyk and Lee 2020, arXiv:2001.03288, section 5.2).
+// free during its life (greedy by size: Pisarchyk and Lee 2020, arXiv:2001.03288, section 5.2). Workspaces come after
+// them, into what is free while their node runs.
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,14 @@ size_t clv__layout_chunk(const clv__layout *layout, int i) {
     return rest < layout->chunk ? rest : layout->chunk;
 }
 
-static int root_of(const clv_plan *plan, int value) {
-    return plan->values[value].root;
+/** The value whose memory this one is. Sharing in place makes chains; each look shortens the one it follows. */
+static int root_of(clv_plan *plan, int value) {
+    clv__value *values = plan->values;
+    while (values[value].root != value) {
+        values[value].root = values[values[value].root].root;
+        value = values[value].root;
+    }
+    return value;
 }
 
 /** Roots, and first and last use, without what sharing in place will add. */
@@ -32,7 +39,6 @@ static void find_lives(clv_plan *plan) {
     }
     for (int at = 0; at < (int)plan->n_nodes; at++) {
         const clv__plan_node *node = &plan->nodes[at];
-        // nodes are visited in order, so chains of views stay one step long
         if (node->work == CLV__COMPUTE && node->node->io.op->view)
             plan->values[node->out[0]].root = root_of(plan, node->in[0]);
         for (int i = 0; i < CLV__MAX_IN + CLV__MAX_OUT; i++) {
@@ -69,7 +75,7 @@ static void find_segments(clv_plan *plan) {
 }
 
 /** Input i may be written over: it is an activation that dies here, nothing else of the node reads its memory. */
-static bool dies_alone(const clv_plan *plan, int at, int i, size_t bytes) {
+static bool dies_alone(clv_plan *plan, int at, int i, size_t bytes) {
     const clv__plan_node *node = &plan->nodes[at];
     int root = root_of(plan, node->in[i]);
     const clv__value *from = &plan->values[root];
@@ -96,12 +102,10 @@ static void share_in_place(clv_plan *plan) {
                 !dies_alone(plan, at, i, plan->values[out].bytes))
                 continue;
             int in = root_of(plan, node->in[i]);
-            // everything that is the output's memory (itself and views of it) moves over to the input's
+            // the output's memory, and with it that of its views, is now the input's
             if (plan->values[in].last < plan->values[out].last)
                 plan->values[in].last = plan->values[out].last;
-            for (size_t v = 0; v < plan->n_values; v++) {
-                if (plan->values[v].root == out) plan->values[v].root = in;
-            }
+            plan->values[out].root = in;
             break;
         }
     }
@@ -130,26 +134,48 @@ static size_t inside_chunk(size_t start, size_t bytes, size_t chunk) {
     return bytes <= chunk && start + bytes > end_of_chunk ? end_of_chunk : start;
 }
 
-/** Place blocks; `placed` is scratch of n, kept sorted by offset. */
+/** The lowest offset that is free for the whole life of `now`, beside those placed, which are sorted by offset. */
+static size_t find_room(block *const *placed, int n_placed, const block *now, size_t chunk) {
+    size_t start = 0;
+    for (int i = 0; i < n_placed; i++) {
+        const block *other = placed[i];
+        if (other->last < now->first || other->first > now->last) continue;
+        start = inside_chunk(start, now->bytes, chunk);
+        if (start + now->bytes <= other->offset) break; // fits before it
+        size_t end = other->offset + other->bytes;
+        if (end > start) start = end;
+    }
+    return inside_chunk(start, now->bytes, chunk);
+}
+
+/** Place blocks; `placed` is scratch of n, sorted by offset in the end. */
 static void place(block *blocks, int n, block **placed, clv__layout *layout) {
     qsort(blocks, (size_t)n, sizeof *blocks, larger_first);
     int n_placed = 0;
     for (int b = 0; b < n; b++) {
         block *now = &blocks[b];
-        size_t start = 0;
-        for (int i = 0; i < n_placed; i++) {
-            const block *other = placed[i];
-            if (other->last < now->first || other->first > now->last) continue;
-            start = inside_chunk(start, now->bytes, layout->chunk);
-            if (start + now->bytes <= other->offset) break; // fits before it
-            size_t end = other->offset + other->bytes;
-            if (end > start) start = end;
-        }
-        now->offset = inside_chunk(start, now->bytes, layout->chunk);
+        now->offset = find_room(placed, n_placed, now, layout->chunk);
         if (now->offset + now->bytes > layout->bytes) layout->bytes = now->offset + now->bytes;
         int at = n_placed++;
         for (; at > 0 && placed[at - 1]->offset > now->offset; at--) placed[at] = placed[at - 1];
         placed[at] = now;
+    }
+}
+
+/** Workspaces lie between the activations that live while their node runs; what finds no room there shares one of its
+ *  own. */
+static void place_workspaces(clv_plan *plan, int place_index, block *const *placed, int n_placed) {
+    clv__place *place = &plan->places[place_index];
+    const clv__layout *layout = &place->activations;
+    place->workspace_bytes = 0;
+    for (int at = 0; at < (int)plan->n_nodes; at++) {
+        clv__plan_node *node = &plan->nodes[at];
+        size_t wanted = node->launches.workspace_bytes;
+        if (node->place != place_index || wanted == 0) continue;
+        block now = {.bytes = wanted, .first = at, .last = at};
+        node->workspace_at = find_room(placed, n_placed, &now, layout->chunk);
+        node->workspace_shared = wanted <= layout->chunk && node->workspace_at + wanted <= layout->bytes;
+        if (!node->workspace_shared && wanted > place->workspace_bytes) place->workspace_bytes = wanted;
     }
 }
 
@@ -177,6 +203,7 @@ static clv_status lay_out(clv_plan *plan, int place_index, clv__segment segment,
     }
     place(blocks, n, placed, layout);
     for (int i = 0; i < n; i++) plan->values[blocks[i].id].offset = blocks[i].offset;
+    if (segment == CLV__IN_ACTIVATIONS) place_workspaces(plan, place_index, placed, n);
 done:
     free(blocks);
     free(placed);
@@ -213,11 +240,6 @@ static clv_status lay_out_place(clv_plan *plan, int index) {
         transfer->staged_at = place->staged_bytes;
         place->staged_bytes += clv__size_align(transfer->bytes, alignment);
     }
-    place->workspace_bytes = 0;
-    for (size_t i = 0; i < plan->n_nodes; i++) {
-        size_t bytes = plan->nodes[i].launches.workspace_bytes;
-        if (plan->nodes[i].place == index && bytes > place->workspace_bytes) place->workspace_bytes = bytes;
-    }
     return CLV_OK;
 }
 
@@ -239,7 +261,8 @@ clv_status clv__plan_memory(clv_plan *plan) {
     share_in_place(plan);
     for (int i = 0; i < plan->n_places; i++) CLV_TRY(lay_out_place(plan, i));
     for (size_t i = 0; i < plan->n_values; i++) { // what shares memory is where its root is
-        clv__value *value = &plan->values[i], *root = &plan->values[value->root];
+        clv__value *value = &plan->values[i], *root = &plan->values[root_of(plan, (int)i)];
+        value->root = (int)(root - plan->values);
         value->segment = root->last < 0 ? CLV__NOWHERE : root->segment;
         value->offset = root->offset;
         value->lender = root->lender;

@@ -26,18 +26,16 @@ typedef struct placing {
     int *made_at;
     bool *wanted;    // by tensor id * n_places + place: used there
     int *on_its_way; // the same: transfer that was sent there, plus one
+    int *value_at;   // the same: the tensor's value there, plus one
 } placing;
 
 static clv_status out_of_memory(const clv_plan *plan) {
     return clv__error_set(clv__plan_error(plan), CLV_E_HOST_MEMORY, "no host memory for the plan");
 }
 
-int clv__value_at(const clv_plan *plan, const clv_tensor *tensor, int place) {
-    if (!tensor) return -1;
-    for (size_t i = 0; i < plan->n_values; i++) {
-        if (plan->values[i].tensor == tensor && plan->values[i].place == place) return (int)i;
-    }
-    return -1;
+/** The value of a tensor at a place, -1 if it is not there yet. While nodes are placed there is one at most. */
+static int value_at(const placing *p, const clv_tensor *tensor, int place) {
+    return tensor ? p->value_at[tensor->id * p->plan->n_places + place] - 1 : -1;
 }
 
 // ---- what is needed -----------------------------------------------------------------------------------------------------
@@ -115,12 +113,13 @@ static void assign(placing *p) {
 
 // ---- values, nodes, transfers ---------------------------------------------------------------------------------------------
 
-static clv_status add_value(clv_plan *plan, const clv_tensor *tensor, int place, bool copy, int *out) {
+static clv_status add_value(placing *p, const clv_tensor *tensor, int place, bool copy, int *out) {
+    clv_plan *plan = p->plan;
     if (!clv__grow(&plan->values, &plan->values_room, plan->n_values + 1, sizeof *plan->values))
         return out_of_memory(plan);
     plan->values[plan->n_values] = (clv__value){.tensor = tensor, .place = place, .copy = copy};
     if (out) *out = (int)plan->n_values;
-    plan->n_values++;
+    p->value_at[tensor->id * plan->n_places + place] = (int)++plan->n_values;
     return CLV_OK;
 }
 
@@ -139,7 +138,7 @@ static clv_status add_node(clv_plan *plan, clv__work work, const clv__node *node
 /** Send a value to another place. It is received when it is needed there. */
 static clv_status send_to(placing *p, const clv_tensor *tensor, int place) {
     clv_plan *plan = p->plan;
-    int from = clv__value_at(plan, tensor, p->made_at[tensor->id]);
+    int from = value_at(p, tensor, p->made_at[tensor->id]);
     if (!clv__grow(&plan->transfers, &plan->transfers_room, plan->n_transfers + 1, sizeof *plan->transfers))
         return out_of_memory(plan);
     int number = (int)plan->n_transfers++;
@@ -172,7 +171,7 @@ static clv_status receive_at(placing *p, const clv_tensor *tensor, int place, co
     clv_plan *plan = p->plan;
     int number = p->on_its_way[tensor->id * plan->n_places + place] - 1, to = -1;
     CLV_TRY(check_crossing(p, tensor, needed_by, place));
-    CLV_TRY(add_value(plan, tensor, place, true, &to));
+    CLV_TRY(add_value(p, tensor, place, true, &to));
     plan->transfers[number].to = to;
     clv__plan_node *end;
     CLV_TRY(add_node(plan, CLV__RECEIVE, tensor->node, place, &end));
@@ -196,7 +195,7 @@ static clv_status begin_with_persistents(placing *p) {
     for (size_t i = 0; i < graph->n_tensors; i++) {
         const clv_tensor *tensor = graph->tensors[i];
         if (tensor->kind != CLV__PERSISTENT || p->made_at[i] < 0) continue;
-        CLV_TRY(add_value(p->plan, tensor, p->made_at[i], false, NULL));
+        CLV_TRY(add_value(p, tensor, p->made_at[i], false, NULL));
         CLV_TRY(send_where_wanted(p, tensor));
     }
     return CLV_OK;
@@ -204,8 +203,8 @@ static clv_status begin_with_persistents(placing *p) {
 
 /** A tensor that the node reads is at its place: fed there, or received. */
 static clv_status ensure_input(placing *p, const clv_tensor *in, const clv__node *node, int place) {
-    if (clv__value_at(p->plan, in, place) >= 0) return CLV_OK;
-    if (in->kind == CLV__INPUT) return add_value(p->plan, in, place, false, NULL);
+    if (value_at(p, in, place) >= 0) return CLV_OK;
+    if (in->kind == CLV__INPUT) return add_value(p, in, place, false, NULL);
     return receive_at(p, in, place, node);
 }
 
@@ -221,9 +220,8 @@ static clv_status write_node(placing *p, const clv__node *node) {
     CLV_TRY(ensure_inputs(p, node, place));
     clv__plan_node *at;
     CLV_TRY(add_node(plan, CLV__COMPUTE, node, place, &at));
-    for (int i = 0; i < node->io.n_in; i++) at->in[i] = clv__value_at(plan, node->in[i], place);
-    for (int i = 0; i < node->io.n_out; i++)
-        CLV_TRY(add_value(plan, node->out[i], place, false, &at->out[i]));
+    for (int i = 0; i < node->io.n_in; i++) at->in[i] = value_at(p, node->in[i], place);
+    for (int i = 0; i < node->io.n_out; i++) CLV_TRY(add_value(p, node->out[i], place, false, &at->out[i]));
     for (int i = 0; i < node->io.n_out; i++) CLV_TRY(send_where_wanted(p, node->out[i]));
     return CLV_OK;
 }
@@ -282,8 +280,9 @@ clv_status clv__plan_place(clv_plan *plan, const clv_plan_config *config) {
     p.made_at = clv__alloc(graph->n_tensors, sizeof *p.made_at);
     p.wanted = clv__alloc(graph->n_tensors * n, sizeof *p.wanted);
     p.on_its_way = clv__alloc(graph->n_tensors * n, sizeof *p.on_its_way);
+    p.value_at = clv__alloc(graph->n_tensors * n, sizeof *p.value_at);
     clv_status status = CLV_OK;
-    if (!p.needed || !p.node_place || !p.made_at || !p.wanted || !p.on_its_way) {
+    if (!p.needed || !p.node_place || !p.made_at || !p.wanted || !p.on_its_way || !p.value_at) {
         status = out_of_memory(plan);
         goto done;
     }
@@ -312,5 +311,6 @@ done:
     free(p.made_at);
     free(p.wanted);
     free(p.on_its_way);
+    free(p.value_at);
     return status;
 }

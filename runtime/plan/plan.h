@@ -46,6 +46,8 @@ typedef struct clv__plan_node {
     int transfer;                           // SEND, RECEIVE
     const clv__variant *variant;            // COMPUTE; NULL: the reference (host device), or a view
     clv__launches launches;
+    bool workspace_shared; // lies at `workspace_at` in the activations, where nothing lives meanwhile
+    size_t workspace_at;
 } clv__plan_node;
 
 /** A value carried from one place to another: through staging memory of the sender, or not at all (lend.c). */
@@ -70,10 +72,10 @@ typedef struct clv__place {
     int *outputs, n_outputs;         // values that are fetched
     int *persistents, n_persistents; // values that live in the session
     clv__layout gradients, activations;
-    size_t workspace_bytes;
-    size_t input_bytes;  // of one slot; there are two
-    size_t output_bytes; // outputs in the io buffer
-    size_t staged_bytes; // of one slot: outputs that are read back each step, then what is sent
+    size_t workspace_bytes; // of nodes whose workspace found no room among the activations
+    size_t input_bytes;     // of one slot; there are two
+    size_t output_bytes;    // outputs in the io buffer
+    size_t staged_bytes;    // of one slot: outputs that are read back each step, then what is sent
 } clv__place;
 
 struct clv_plan {
@@ -104,9 +106,6 @@ clv_status clv__plan_again(clv_plan *plan);
 /** Put a variant of an op into quarantine on a device: it failed to build, to run or to verify there. */
 clv_status clv__quarantine_add(clv_device *device, const clv__op *op, const char *variant, const char *why);
 bool clv__quarantined(const clv_device *device, const clv__op *op, const char *variant);
-
-/** The value of a tensor at a place, -1 if it is not there. */
-int clv__value_at(const clv_plan *plan, const clv_tensor *tensor, int place);
 
 static inline clv__error *clv__plan_error(const clv_plan *plan) {
     return clv__runtime_error_of(plan->graph->runtime);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two ops that only tests know, so that graph, plan and exec are tested without the ops of the library.
+// Ops that only tests know, so that graph, plan and exec are tested without the ops of the library.
 #ifndef CLV_TESTS_TOY_OPS_H
 #define CLV_TESTS_TOY_OPS_H
 
@@ -41,6 +41,21 @@ static const clv__op toy_sum_apart = {.name = "toy_sum_apart",
                                       .infer = toy_same_shape,
                                       .reference = toy_sum_reference,
                                       .variants = toy_variants};
+
+static void toy_wide_lower(clv__launches *list, const clv__op_io *io) {
+    size_t bytes = 3 * (size_t)clv__numel(&io->out[0]) * sizeof(float),
+           at = clv__launch_workspace(list, bytes);
+    toy_lower(list, io);
+    clv__arg_workspace(list, &list->items[list->n - 1], at, bytes);
+}
+
+static const clv__variant toy_wide_variants[] = {{"plain", NULL, NULL, toy_wide_lower}, {0}};
+
+/** The same with a workspace three times as large as its result. */
+static const clv__op toy_sum_wide = {.name = "toy_sum_wide",
+                                     .infer = toy_same_shape,
+                                     .reference = toy_sum_reference,
+                                     .variants = toy_wide_variants};
 
 static void toy_accumulate_reference(const clv__ref *ref) {
     for (int64_t i = 0; i < clv__numel(&ref->io->in[0]); i++) ref->in[0][i] += ref->in[1][i];
