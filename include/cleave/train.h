@@ -44,7 +44,9 @@ typedef struct clv_placement {
         *replicas; /**< data parallel: device specs, as clv_data_parallel; evaluation is on the first */
     int n_replicas;
     const double *shares; /**< of the batch, by replica; NULL: equal, or measured: */
-    bool measure_shares;  /**< measure each replica's speed on a few steps first, and share in proportion */
+    /** share by measured speed: on a few steps of each replica alone first, then, between epochs, by how long each had
+     *  work in the steps before. So two trainings need not have the same bits; with given or equal shares they do. */
+    bool measure_shares;
 } clv_placement;
 
 // ---- prediction and evaluation ------------------------------------------------------------------------------------
@@ -150,6 +152,8 @@ typedef struct clv_train_epoch {
     clv_metrics test;
     double seconds; /**< of training, without evaluation */
     double lr;      /**< of its last step */
+    /** of the replicas, when the epoch ended; NULL without replicas */
+    const double *shares;
 } clv_train_epoch;
 
 /** What to do when a device fails in a step. */
@@ -215,11 +219,12 @@ CLV_API clv_lost_device clv_trainer_lost_get(const clv_trainer *trainer, int ind
 /** The devices of the training, lost ones too; the first is the one of clv_train_config.device. */
 CLV_API int clv_trainer_device_count(const clv_trainer *trainer);
 CLV_API clv_device *clv_trainer_device_get(const clv_trainer *trainer, int index);
-/** What the training will hold on a device at most: exact. */
+/** What the training will hold on a device at most: exact. When shares change between epochs (measure_shares), for those so
+ *  far: arenas only grow. */
 CLV_API clv_plan_memory clv_trainer_memory_on(const clv_trainer *trainer, clv_device *device);
 /** The same on its first device. */
 CLV_API clv_plan_memory clv_trainer_memory(const clv_trainer *trainer);
-/** The shares of the replicas, as given or measured, 0 for one that is lost; NULL without replicas. */
+/** The shares of the replicas, as given or measured so far, 0 for one that is lost; NULL without replicas. */
 CLV_API const double *clv_trainer_shares(const clv_trainer *trainer);
 
 /**

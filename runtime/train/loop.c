@@ -121,8 +121,11 @@ static clv_status do_steps(clv__training *loop) {
         clv_status status = do_step(loop, &batch, step);
         clv_loader_release(loop->loader, &batch);
         CLV_TRY(status);
-        if (!loop->first_read)
+        if (!loop->first_read) {
             CLV_TRY(read_down_to(loop, 0)); // the first is told at once: start-up ends here
+            loop->startup_seconds += seconds_now();
+            clv__watch_begin(loop);
+        }
         if (config->checkpoint && config->checkpoint_every && step % config->checkpoint_every == 0 &&
             index < trainer->batches) {
             CLV_TRY(read_down_to(loop, 0));
@@ -190,6 +193,7 @@ static clv_status end_epoch(clv__training *loop, double lr) {
         .test = trainer->result.test,
         .seconds = loop->epoch_seconds,
         .lr = lr,
+        .shares = trainer->shares,
     };
     if (!config->on_epoch(config->user, &told)) loop->stop = true;
     return CLV_OK;
@@ -223,7 +227,9 @@ static clv_status train(clv__training *loop) {
     while (position->step < trainer->steps) {
         loop->epoch_seconds = 0;
         double lr = clv_schedule_lr(&config->schedule, config->lr, position->epoch, position->step);
+        clv__watch_begin(loop);
         CLV_TRY(do_epoch(loop));
+        clv__watch_end(loop);
         bool over = position->index == trainer->batches, done = position->step == trainer->steps;
         if (over) {
             position->epoch++;
@@ -238,6 +244,7 @@ static clv_status train(clv__training *loop) {
         if (status == CLV_E_INTERRUPTED || (status == CLV_OK && interrupted(loop) && !done))
             return stop_here(loop);
         CLV_TRY(status);
+        if (!done) CLV_TRY(clv__training_adapt(loop));
     }
     // Resumed at the very end: nothing is left to train, but the result is wanted.
     if (trainer->predictor && !trainer->result.evaluated) return end_epoch(loop, config->lr);
@@ -247,8 +254,8 @@ static clv_status train(clv__training *loop) {
 static clv_status start(clv__training *loop) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = &trainer->config;
-    clv_plan *plans[CLV__STEPS + 1];
-    CLV_TRY(clv_session_reserve(trainer->session, plans, clv__trainer_plans(trainer, plans)));
+    loop->startup_seconds = -seconds_now();
+    CLV_TRY(clv__trainer_reserve(trainer));
     if (config->weights) CLV_TRY(clv_weights_load(trainer->session, config->weights));
     if (config->resume) {
         CLV_TRY(clv__checkpoint_load(config, trainer->runtime, trainer->session, &trainer->position));

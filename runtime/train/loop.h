@@ -4,6 +4,7 @@
 #ifndef CLV_TRAIN_LOOP_H
 #define CLV_TRAIN_LOOP_H
 
+#include "train/balance.h"
 #include "train/trainer.h"
 
 enum { CLV__MOST_HANDED = 2 }; // the step whose loss is read next, and the one that was handed over after it
@@ -14,6 +15,14 @@ typedef struct clv__handed {
     int64_t ticket, n;
     double lr, since; // since: when it was handed over
 } clv__handed;
+
+/** Where counters stood when an epoch's steps began. */
+typedef struct clv__watch {
+    size_t steps;
+    double seconds;
+    clv_activity activity[CLV__MOST_REPLICAS];
+    bool broken; // a device was lost since
+} clv__watch;
 
 typedef struct clv__training {
     clv_trainer *trainer;
@@ -31,6 +40,12 @@ typedef struct clv__training {
     bool stop;              // a callback asked for it
     bool diverged;          // a loss was not finite, and that was told
     bool told;              // the sentence says what is lost with a device
+    double startup_seconds; // until the first step of this process was done
+    clv__watch watch;
+    clv__balance balance;
+    bool wants_rows; // of the next epoch's batches:
+    int64_t rows[CLV__MOST_REPLICAS];
+    double saved_part; // of a step, as it is promised
 } clv__training;
 
 /** Read the loss of the oldest step handed over, tell it, and count the step as done. */
@@ -44,6 +59,13 @@ clv_status clv__training_save(clv__training *loop);
  * A status that is not a device's failure is returned as it is.
  */
 clv_status clv__training_lost(clv__training *loop, clv_status status);
+/** Begin to look at how busy the replicas are; the steps handed over are done. */
+void clv__watch_begin(clv__training *loop);
+/** Look, and decide whether the next epoch's batches should be shared out in another way. */
+void clv__watch_end(clv__training *loop);
+/** Do what was decided. */
+clv_status clv__training_adapt(clv__training *loop);
+
 /** A training ends with `status` outside of its steps (evaluation, a checkpoint). If it is a device's failure, say what is lost
  *  with it. Returns the status. */
 clv_status clv__training_failed(clv__training *loop, clv_status status);

@@ -135,6 +135,8 @@ static clv_status go_on(clv__training *loop, const clv_run_failure *failure, con
         status = remember(trainer, trainer->replicas[i], position->step + 1, said);
     }
     if (status == CLV_OK) status = clv__trainer_share(trainer, shares);
+    loop->balance = (clv__balance){0};
+    loop->watch.broken = true;
     free(shares);
     if (status == CLV_OK) status = clv_loader_seek(loop->loader, position->epoch, position->index);
     return status;

@@ -206,9 +206,13 @@ static void keep_held(clv_trainer *trainer) {
         trainer->held[i] = clv_trainer_memory_on(trainer, trainer->devices[i]);
 }
 
-static clv_status reserve(const clv_trainer *trainer) {
+clv_status clv__trainer_reserve(const clv_trainer *trainer) {
     clv_plan *plans[CLV__STEPS + 1];
     return clv_session_reserve(trainer->session, plans, clv__trainer_plans(trainer, plans));
+}
+
+void clv__trainer_rows(const clv_trainer *trainer, int64_t batch, int64_t *rows) {
+    clv__replica_rows(batch, trainer->shares, trainer->config.placement.n_replicas, rows);
 }
 
 static void swap_steps(clv_trainer *trainer, clv__step *steps) {
@@ -231,7 +235,7 @@ clv_status clv__trainer_share(clv_trainer *trainer, const double *shares) {
     if (status == CLV_OK) {
         keep_held(trainer);
         swap_steps(trainer, steps); // `steps` are the old ones now
-        status = reserve(trainer);
+        status = clv__trainer_reserve(trainer);
         if (status != CLV_OK) swap_steps(trainer, steps);
     }
     for (int i = 0; i < CLV__STEPS; i++) clv__step_destroy(&steps[i]);

@@ -44,8 +44,8 @@ clv_status clv__step_build(clv_runtime *runtime, const clv_train_config *config,
                            int64_t batch, clv__step *step);
 void clv__step_destroy(clv__step *step);
 
-/** Time a few steps on each replica alone, with an equal part of the batch, and set shares in proportion to speed. Leaves no
- *  memory behind, and peaks as they were. */
+/** Time a few steps on each replica alone, with an equal part of the batch, and set shares in proportion to speed, in whole
+ *  samples. Leaves no memory behind, and peaks as they were. */
 clv_status clv__measure_shares(clv_runtime *runtime, const clv_train_config *config, double *shares);
 
 /** Give up the runs; their plans and the session stay. */
@@ -53,6 +53,11 @@ void clv__trainer_rest(clv_trainer *trainer);
 /** Plan the steps anew for other shares, 0 for a replica that takes no part any more, and reserve what they need. If that
  *  fails the steps are as they were before, at rest. */
 clv_status clv__trainer_share(clv_trainer *trainer, const double *shares);
+
+/** Take the memory that all plans need. */
+clv_status clv__trainer_reserve(const clv_trainer *trainer);
+/** Samples of a batch that each replica computes. */
+void clv__trainer_rows(const clv_trainer *trainer, int64_t batch, int64_t *rows);
 
 /** Give up a predictor's run, so that its session may grow; made again when it is needed. */
 void clv__predictor_rest(clv_predictor *predictor);

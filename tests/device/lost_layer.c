@@ -3,6 +3,8 @@
 // The devices are numbered by the order in which contexts were made for them. Work that was enqueued before runs on in
 // the driver below, as on a device whose driver gave up, and nobody can wait for it.
 //
+// It can also make a device slow (lost_slow).
+//
 // Driven by lost_arm and lost_calls from a test in this process, or, for a program that knows nothing of it, by
 // CLV_TEST_LOSE=DEVICE:ENQUEUE:CODE from the environment: 1:500:-5.
 #define CL_TARGET_OPENCL_VERSION 120
@@ -11,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #define API __attribute__((visibility("default")))
 
@@ -27,7 +30,9 @@ static struct {
     cl_int code;
     int late; // enqueues go through, and fail when they are waited for
     int dead;
-} state = {.doomed = -1};
+    int slow; // a device, and how long each work-item holds up an enqueue there
+    long ns_per_item;
+} state = {.doomed = -1, .slow = -1};
 
 /** The number of a context's device: contexts are few. -1: made before this layer looked. */
 static int number_of(cl_context context) {
@@ -114,10 +119,26 @@ ENQUEUE(clEnqueueFillBuffer,
         (cl_command_queue q, cl_mem m, const void *pattern, size_t pattern_n, size_t at, size_t n,
          cl_uint n_list, const cl_event *list, cl_event *event),
         (q, m, pattern, pattern_n, at, n, n_list, list, event))
-ENQUEUE(clEnqueueNDRangeKernel,
-        (cl_command_queue q, cl_kernel k, cl_uint dims, const size_t *offset, const size_t *global,
-         const size_t *local, cl_uint n_list, const cl_event *list, cl_event *event),
-        (q, k, dims, offset, global, local, n_list, list, event))
+
+/** A slow device: its kernels are enqueued late, the more so the larger they are. */
+static void hold_up(cl_context context, cl_uint dims, const size_t *global) {
+    pthread_mutex_lock(&lock);
+    long ns = state.slow >= 0 && number_of(context) == state.slow ? state.ns_per_item : 0;
+    pthread_mutex_unlock(&lock);
+    for (cl_uint d = 0; d < dims; d++) ns *= (long)global[d];
+    if (ns) nanosleep(&(struct timespec){ns / 1000000000, ns % 1000000000}, NULL);
+}
+
+static cl_int CL_API_CALL my_clEnqueueNDRangeKernel(cl_command_queue q, cl_kernel k, cl_uint dims,
+                                                    const size_t *offset, const size_t *global,
+                                                    const size_t *local, cl_uint n_list, const cl_event *list,
+                                                    cl_event *event) {
+    cl_int code = refuses(of_queue(q), 1, 0);
+    if (code != CL_SUCCESS) return code;
+    hold_up(of_queue(q), dims, global);
+    return below.clEnqueueNDRangeKernel(q, k, dims, offset, global, local, n_list, list, event);
+}
+
 ENQUEUE(clEnqueueMarkerWithWaitList,
         (cl_command_queue q, cl_uint n_list, const cl_event *list, cl_event *event), (q, n_list, list, event))
 ENQUEUE(clEnqueueBarrierWithWaitList,
@@ -219,6 +240,7 @@ CL_API_ENTRY API cl_int CL_API_CALL clInitLayer(cl_uint n, const struct _cl_icd_
 
 API void lost_arm(int device, long enqueue, int code, int late);
 API long lost_calls(void);
+API void lost_slow(int device, long ns_per_item);
 
 /** Lose a device (-1: none) at its n-th enqueue from now (0: count only) with this code; late: enqueues go through, waiting
  *  fails. What was lost before comes back. */
@@ -238,4 +260,12 @@ long lost_calls(void) {
     long calls = state.calls;
     pthread_mutex_unlock(&lock);
     return calls;
+}
+
+/** Make a device slow (-1: none). */
+void lost_slow(int device, long ns_per_item) {
+    pthread_mutex_lock(&lock);
+    state.slow = device;
+    state.ns_per_item = ns_per_item;
+    pthread_mutex_unlock(&lock);
 }

@@ -32,8 +32,18 @@ check_memory
 for shares in equal 0.7,0.3 auto; do
     works train --replicas cpu:0,cpu:1 --shares $shares --save shared.safetensors
     "$helper" close one.safetensors shared.safetensors 1e-4 >/dev/null || fail "shares $shares gave other weights"
+    [ $shares = auto ] || { # the same bits twice
+        mv shared.safetensors before.safetensors
+        works train --replicas cpu:0,cpu:1 --shares $shares --save shared.safetensors
+        cmp -s before.safetensors shared.safetensors || fail "shares $shares twice gave other bits"
+        works train --replicas cpu:0,cpu:1 --shares $shares --checkpoint c --steps 5 --quiet
+        works train --replicas cpu:0,cpu:1 --shares $shares --resume c --save shared.safetensors
+        cmp -s before.safetensors shared.safetensors || fail "shares $shares, resumed, gave other bits"
+    }
     check_memory
 done
+same "epochs with shares" "$(at shares_by_epoch.0.epoch) $(at shares_by_epoch.1.epoch)" "1 2"
+at shares_by_epoch.1.shares.cpu:0 shares_by_epoch.1.shares.cpu:1 >/dev/null
 works train --replicas cpu:1,host --shares 0.8,0.2 --save shared.safetensors
 "$helper" close one.safetensors shared.safetensors 1e-4 >/dev/null || fail "replicas on unlike devices gave other weights"
 

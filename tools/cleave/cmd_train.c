@@ -15,6 +15,7 @@ typedef struct train_job {
     double startup; // seconds from the process's start to the first step's end; 0 before
     const volatile int *interrupt;
     int64_t epoch;
+    json_t *epochs; // shares of the replicas in each, for the result
 } train_job;
 
 static bool log_step(train_job *job, const clv_train_step *step) {
@@ -64,15 +65,30 @@ static bool on_evaluate(void *user, int64_t done, int64_t total) {
     return true;
 }
 
+static json_t *shares_json(const clv_placement *placement, const double *shares) {
+    json_t *object = json_object();
+    for (int i = 0; i < placement->n_replicas; i++)
+        json_object_set_new(object, placement->replicas[i], json_real(shares[i]));
+    return object;
+}
+
 static bool on_epoch(void *user, const clv_train_epoch *epoch) {
     train_job *job = user;
+    if (epoch->shares)
+        json_array_append_new(job->epochs,
+                              json_pack("{s:I, s:o}", "epoch", (json_int_t)epoch->epoch, "shares",
+                                        shares_json(&job->config->placement, epoch->shares)));
     cli_progress_clear(&job->session->progress);
     if (job->session->args->quiet) return true;
     fprintf(stderr, "epoch %lld/%lld  loss %.4f", (long long)epoch->epoch, (long long)epoch->epochs,
             epoch->train_loss);
     if (epoch->evaluated)
         fprintf(stderr, "  test loss %.4f  accuracy %.4f", epoch->test.loss, epoch->test.accuracy);
-    fprintf(stderr, "  %.1f s\n", epoch->seconds);
+    fprintf(stderr, "  %.1f s", epoch->seconds);
+    for (int i = 0; epoch->shares && i < job->config->placement.n_replicas; i++)
+        fprintf(stderr, "%s%s %.1f %%", i ? ", " : "  ", job->config->placement.replicas[i],
+                100 * epoch->shares[i]);
+    fputc('\n', stderr);
     return true;
 }
 
@@ -104,11 +120,8 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
             memory, cli_memory_json(device, clv_trainer_memory_on(trainer, device).predicted_peak_bytes));
     }
     json_object_set_new(object, "memory", memory);
-    const clv_placement *placement = &config->placement;
-    json_t *shares = json_object();
-    for (int i = 0; i < placement->n_replicas; i++)
-        json_object_set_new(shares, placement->replicas[i], json_real(clv_trainer_shares(trainer)[i]));
-    json_object_set_new(object, "shares", shares);
+    json_object_set_new(object, "shares", shares_json(&config->placement, clv_trainer_shares(trainer)));
+    json_object_set(object, "shares_by_epoch", job->epochs);
     json_t *lost = json_array();
     for (int i = 0; i < clv_trainer_lost_count(trainer); i++) {
         clv_lost_device device = clv_trainer_lost_get(trainer, i);
@@ -178,7 +191,7 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
     if (code != EXIT_DONE) return code;
     clv_shape sample = clv_dataset_sample_shape(source->train);
     clv_model sized = cli_model_for(args, model, &sample);
-    train_job job = {.session = session};
+    train_job job = {.session = session, .epochs = json_array()};
     clv_train_config config = {
         .device = placement->place ? NULL : session->device,
         .placement = *placement,
@@ -219,6 +232,7 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
         code = cli_fail_status(session->runtime, status);
     }
     clv_trainer_destroy(trainer);
+    json_decref(job.epochs);
     if (job.log && fclose(job.log) && code == EXIT_DONE)
         code = cli_fail(EXIT_FAILED, "the log '%s' could not be written: %s", args->log, strerror(errno));
     return code;

@@ -1,0 +1,227 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shares that change while a model is trained: the same losses and weights to rounding, memory as predicted, and a device
+// that becomes slow (tests/device/lost_layer.c) gets less to do.
+#include "harness/harness.h"
+
+#include <dlfcn.h>
+#include <math.h>
+
+#include "cleave/train.h"
+#include "train/trainer.h"
+
+enum { SAMPLES = 166, BATCH = 16, BATCHES = 11, EPOCHS = 6, MOST_FLOATS = 2048 };
+
+static void (*lost_slow)(int device, long ns_per_item);
+static clv_runtime *runtime;
+static clv_dataset *dataset;
+
+static clv_tensor *build(clv_graph *graph, clv_tensor *x, int64_t classes) {
+    (void)graph;
+    x = clv_relu(clv_nn_conv2d(x, "conv", 3, &(clv_nn_conv2d_config){.kernel = {2, 3}}));
+    return clv_nn_linear(clv_flatten(x, 1), "fc", classes, NULL);
+}
+
+static const clv_model model = {.name = "small", .build = build, .input = {1, 4, 6}, .classes = 3};
+static const char *const pair[] = {"cpu:0", "cpu:1"};
+
+static int setup(void **state) {
+    (void)state;
+    static float images[SAMPLES * 24];
+    static int32_t labels[SAMPLES];
+    for (int i = 0; i < SAMPLES * 24; i++) images[i] = (float)((i * 7) % 13) / 6 - 1;
+    for (int i = 0; i < SAMPLES; i++) labels[i] = i % 3;
+    clv_array x = {
+        .type = CLV_ARRAY_F32, .shape = CLV_SHAPE(SAMPLES, 1, 4, 6), .data = images, .borrowed = true};
+    clv_array y = {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(SAMPLES), .data = labels, .borrowed = true};
+    assert_status(clv_dataset_from_arrays(runtime, &x, &y, NULL, &dataset), CLV_OK, runtime);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    clv_dataset_destroy(dataset);
+    return 0;
+}
+
+/** What the callbacks see. */
+typedef struct watching {
+    int64_t stop_at; // a step; 0: none
+    int epochs;
+    double shares[EPOCHS][2];
+} watching;
+
+static bool on_step(void *user, const clv_train_step *step) {
+    return step->step != ((watching *)user)->stop_at;
+}
+
+static bool on_epoch(void *user, const clv_train_epoch *epoch) {
+    watching *seen = user;
+    seen->shares[seen->epochs][0] = epoch->shares[0];
+    seen->shares[seen->epochs++][1] = epoch->shares[1];
+    return true;
+}
+
+static clv_train_config config_of(watching *seen) {
+    return (clv_train_config){.model = &model,
+                              .train = dataset,
+                              .test = dataset,
+                              .placement = {.replicas = pair, .n_replicas = 2},
+                              .batch = BATCH,
+                              .epochs = EPOCHS,
+                              .seed = 3,
+                              .optimizer = {.kind = CLV_SGD, .momentum = 0.9f},
+                              .lr = 0.01,
+                              .user = seen,
+                              .on_step = on_step,
+                              .on_epoch = on_epoch};
+}
+
+static void memory_is_as_predicted(const clv_trainer *trainer) {
+    for (int i = 0; i < 2; i++) {
+        clv_device *device = clv_trainer_device_get(trainer, i);
+        assert_int_equal(clv_device_memory(device).all.peak,
+                         clv_trainer_memory_on(trainer, device).predicted_peak_bytes);
+    }
+}
+
+static int read_weights(const clv_trainer *trainer, float *out) {
+    clv_session *session = clv_trainer_session(trainer);
+    int n = 0;
+    for (int i = 0; i < clv_session_count(session); i++) {
+        clv_session_tensor tensor = clv_session_get(session, i);
+        assert_true(n + (int)(tensor.bytes / 4) <= MOST_FLOATS);
+        assert_status(clv_session_read(session, i, out + n, tensor.bytes), CLV_OK, runtime);
+        n += (int)(tensor.bytes / 4);
+    }
+    return n;
+}
+
+static void reset_peaks(void) {
+    for (int i = 0; i < 2; i++) clv_device_memory_reset_peak(clv_device_get(runtime, i));
+}
+
+/** The weights of a training with equal shares throughout. */
+static int train_equal(float *out) {
+    watching seen = {0};
+    clv_train_config config = config_of(&seen);
+    clv_trainer *trainer;
+    reset_peaks();
+    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
+    assert_int_equal(seen.epochs, EPOCHS);
+    for (int i = 0; i < EPOCHS; i++) assert_true(seen.shares[i][0] == 0.5 && seen.shares[i][1] == 0.5);
+    memory_is_as_predicted(trainer);
+    int n = read_weights(trainer, out);
+    clv_trainer_destroy(trainer);
+    return n;
+}
+
+static void near(const float *a, const float *b, int n) {
+    for (int i = 0; i < n; i++)
+        if (!(fabsf(a[i] - b[i]) <= 1e-4f * fmaxf(1, fabsf(b[i]))))
+            fail_msg("%d: %g is not %g", i, a[i], b[i]);
+}
+
+/** Other shares in the middle of an epoch, again and again, in both directions. */
+static void test_shares_change(void **state) {
+    (void)state;
+    static const double shares[][2] = {{0.25, 0.75}, {0.9375, 0.0625}, {1, 0}, {0.5, 0.5}};
+    float want[MOST_FLOATS], got[MOST_FLOATS];
+    int n = train_equal(want);
+    watching seen = {0};
+    clv_train_config config = config_of(&seen);
+    clv_trainer *trainer;
+    reset_peaks();
+    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    for (int i = 0; i < 4; i++) {
+        seen.stop_at = 7 * (i + 1);
+        assert_status(clv_trainer_run(trainer), CLV_E_INTERRUPTED, runtime);
+        assert_status(clv__trainer_share(trainer, shares[i]), CLV_OK, runtime);
+        assert_true(clv_trainer_shares(trainer)[0] == shares[i][0]);
+        memory_is_as_predicted(trainer);
+    }
+    seen.stop_at = 0;
+    assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
+    memory_is_as_predicted(trainer);
+    assert_int_equal(clv_trainer_result(trainer).steps, EPOCHS * BATCHES);
+    assert_int_equal(read_weights(trainer, got), n);
+    near(got, want, n);
+    clv_trainer_destroy(trainer);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(clv_device_memory(clv_device_get(runtime, i)).all.current, 0);
+}
+
+/** What does not fit a budget is not done, and what was there before goes on. */
+static void test_shares_that_do_not_fit(void **state) {
+    (void)state;
+    float want[MOST_FLOATS], got[MOST_FLOATS];
+    int n = train_equal(want);
+    watching seen = {.stop_at = 7};
+    clv_train_config config = config_of(&seen);
+    clv_trainer *trainer;
+    reset_peaks();
+    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    clv_device *second = clv_trainer_device_get(trainer, 1);
+    clv_device_set_budget(second, clv_trainer_memory_on(trainer, second).predicted_peak_bytes);
+    assert_status(clv_trainer_run(trainer), CLV_E_INTERRUPTED, runtime);
+    assert_status(clv__trainer_share(trainer, (const double[]){0.25, 0.75}), CLV_E_BUDGET, runtime);
+    assert_true(clv_trainer_shares(trainer)[0] == 0.5);
+    seen.stop_at = 0;
+    assert_status(clv__trainer_reserve(trainer), CLV_OK, runtime);
+    assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
+    memory_is_as_predicted(trainer);
+    assert_int_equal(read_weights(trainer, got), n);
+    assert_memory_equal(got, want, (size_t)n * sizeof(float));
+    clv_trainer_destroy(trainer);
+    clv_device_set_budget(second, 0);
+}
+
+/** Two alike, of which one becomes slow. */
+static void test_shares_follow_what_is_measured(void **state) {
+    (void)state;
+    float want[MOST_FLOATS], got[MOST_FLOATS];
+    int n = train_equal(want);
+    watching seen = {0};
+    clv_train_config config = config_of(&seen);
+    clv_trainer *trainer;
+    reset_peaks();
+    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    trainer->config.placement.measure_shares = true; // not before: they are to begin with equal ones
+    lost_slow(1, 20000);
+    clv_status status = clv_trainer_run(trainer);
+    lost_slow(-1, 0);
+    assert_status(status, CLV_OK, runtime);
+    for (int i = 0; i < EPOCHS; i++) {
+        print_message("epoch %d: %g and %g\n", i + 1, seen.shares[i][0], seen.shares[i][1]);
+        assert_true(fabs(seen.shares[i][0] + seen.shares[i][1] - 1) < 1e-9);
+    }
+    assert_true(seen.shares[EPOCHS - 1][1] < 0.5 * seen.shares[0][1]);
+    memory_is_as_predicted(trainer);
+    assert_int_equal(read_weights(trainer, got), n);
+    near(got, want, n);
+    clv_trainer_destroy(trainer);
+}
+
+int main(void) {
+    setenv("OPENCL_LAYERS", CLV_TEST_LOST_LAYER, 1); // before the loader wakes up
+    void *library = dlopen(CLV_TEST_LOST_LAYER, RTLD_NOW);
+    if (!library) {
+        fprintf(stderr, "%s\n", dlerror());
+        return 1;
+    }
+    *(void **)&lost_slow = dlsym(library, "lost_slow");
+    clv_runtime_config config = {.partition = "cpu:0=2", .visible_devices = "cpu:0,cpu:1"};
+    if (clv_runtime_create(&config, &runtime) != CLV_OK) {
+        printf("skipped: %s\n", clv_runtime_error(runtime));
+        clv_runtime_destroy(runtime);
+        return 77;
+    }
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_shares_change),
+        cmocka_unit_test(test_shares_that_do_not_fit),
+        cmocka_unit_test(test_shares_follow_what_is_measured),
+    };
+    int failed = cmocka_run_group_tests_name("shares", tests, setup, teardown);
+    clv_runtime_destroy(runtime);
+    return failed;
+}
