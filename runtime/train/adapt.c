@@ -8,7 +8,8 @@
 
 #include "train/loop.h"
 
-enum { FEWEST_STEPS = 8 }; // to learn something from
+enum { FEWEST_STEPS = 8 };        // to learn something from
+static const double SLOWER = 1.2; // times; less may be noise
 
 static bool adapts(const clv_trainer *trainer) {
     const clv_placement *placement = &trainer->config.placement;
@@ -41,12 +42,23 @@ static bool see(const clv__training *loop, clv__seen *seen) {
     return true;
 }
 
+/** Others may be so slow that they only hold the first up. Nobody is left out unasked, but it is told, once. */
+static void tell_of_loss(clv__training *loop, const clv__seen *seen) {
+    const clv_trainer *trainer = loop->trainer;
+    if (loop->told_of_loss || trainer->alone == 0 || seen->step < SLOWER * trainer->alone) return;
+    loop->told_of_loss = true;
+    clv__log(trainer->runtime, CLV_LOG_WARNING,
+             "a step takes %.1f ms with these replicas, and %s alone would take about %.1f ms",
+             1e3 * seen->step, clv_device_get_info(trainer->replicas[0])->name, 1e3 * trainer->alone);
+}
+
 void clv__watch_end(clv__training *loop) {
     const clv_trainer *trainer = loop->trainer;
     clv__seen seen;
     double saved;
     loop->wants_rows = false;
     if (!adapts(trainer) || !trainer->step[CLV__FULL].plan || !see(loop, &seen)) return;
+    tell_of_loss(loop, &seen);
     loop->wants_rows = clv__balance_look(&loop->balance, &seen, loop->rows, &saved);
     double left = (double)(trainer->steps - trainer->position.step) * saved;
     if (left < loop->startup_seconds) loop->wants_rows = false;

@@ -43,7 +43,8 @@ typedef struct clv__training {
     double startup_seconds; // until the first step of this process was done
     clv__watch watch;
     clv__balance balance;
-    bool wants_rows; // of the next epoch's batches:
+    bool told_of_loss; // replicas are slower than the first alone
+    bool wants_rows;   // of the next epoch's batches:
     int64_t rows[CLV__MOST_REPLICAS];
     double saved_part; // of a step, as it is promised
 } clv__training;

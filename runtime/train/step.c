@@ -120,13 +120,15 @@ static clv_status time_replica(clv_runtime *runtime, const clv_train_config *con
     return status;
 }
 
-clv_status clv__measure_shares(clv_runtime *runtime, const clv_train_config *config, double *shares) {
+clv_status clv__measure_shares(clv_runtime *runtime, const clv_train_config *config, double *shares,
+                               double *alone) {
     int n = config->placement.n_replicas;
+    int64_t batch = (config->batch + n - 1) / n;
     double sum = 0;
     for (int i = 0; i < n; i++) {
         double seconds;
-        CLV_TRY(time_replica(runtime, config, config->placement.replicas[i], (config->batch + n - 1) / n,
-                             &seconds));
+        CLV_TRY(time_replica(runtime, config, config->placement.replicas[i], batch, &seconds));
+        if (i == 0) *alone = seconds * (double)config->batch / (double)batch;
         shares[i] = 1 / (seconds > 1e-9 ? seconds : 1e-9);
         sum += shares[i];
     }

@@ -92,7 +92,7 @@ static clv_status choose_devices(clv_trainer *trainer) {
         CLV_TRY(clv_device_find(trainer->runtime, placement->replicas[i], &trainer->replicas[i]));
     }
     if (placement->shares || !placement->measure_shares) return CLV_OK;
-    return clv__measure_shares(trainer->runtime, config, trainer->shares);
+    return clv__measure_shares(trainer->runtime, config, trainer->shares, &trainer->alone);
 }
 
 /** Evaluation takes turns with training in the same memory, in batches so small that it needs no more of it. */

@@ -24,6 +24,7 @@ struct clv_trainer {
     clv_predictor *predictor; // NULL without a test set
     clv_device **replicas;    // NULL without
     double *shares;           // of the replicas, 0 for one that is lost; NULL without
+    double alone;             // seconds of a step without the other replicas, at most; 0: not measured
     clv_device **devices;     // of the training, the first is the first; those that are lost too
     clv_plan_memory *held;    // by device: by plans that were made for other shares before
     int n_devices;
@@ -45,8 +46,9 @@ clv_status clv__step_build(clv_runtime *runtime, const clv_train_config *config,
 void clv__step_destroy(clv__step *step);
 
 /** Time a few steps on each replica alone, with an equal part of the batch, and set shares in proportion to speed, in whole
- *  samples. Leaves no memory behind, and peaks as they were. */
-clv_status clv__measure_shares(clv_runtime *runtime, const clv_train_config *config, double *shares);
+ *  samples. alone: seconds that the first would need at most for a step of a whole batch. Leaves no memory behind, and peaks as they were. */
+clv_status clv__measure_shares(clv_runtime *runtime, const clv_train_config *config, double *shares,
+                               double *alone);
 
 /** Give up the runs; their plans and the session stay. */
 void clv__trainer_rest(clv_trainer *trainer);
