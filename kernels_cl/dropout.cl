@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dropout: y = x / (1 - p) where a uniform number is at least p, else 0. Needs common/philox.cl. No macro but KERNEL.
-// Element i belongs to word i % 4 of the counter (i / 4, step, id, 0) under the key (seed low, seed high ^ 3); 3 is
-// CLV__STREAM_DROPOUT. The same call on dy is the gradient: the mask is drawn again, not kept.
+// Element i, counted from the first of the whole batch's tensor, belongs to word i % 4 of the counter (i / 4, step, id, 0)
+// under the key (seed low, seed high ^ 3); 3 is CLV__STREAM_DROPOUT. x begins at element 4 * first + skip. The same call
+// on dy is the gradient: the mask is drawn again, not kept.
 //
-//   dropout          one work-item per four elements
-//   dropout_vector   one work-item per `blocks` blocks of 64 elements, for devices with wide vectors
+//   dropout          one work-item per counter: four elements, fewer at the ends
+//   dropout_vector   one work-item per `blocks` blocks of 64 elements, for devices with wide vectors; skip is 0
 //
 // y may be x.
 // state  seed low, seed high, step, 0 (the graph's random state)
@@ -13,20 +14,21 @@
 #define KERNEL(name) name
 #endif
 
-void KERNEL(dropout_four)(__global float *y, __global const float *x, uint k0, uint k1, uint step, int group,
-                          int n, int id, float p, float scale) {
-    uint4 words = clv_philox(k0, k1, (uint4)((uint)group, step, (uint)id, 0u));
-    int i = group * 4;
-    if (i < n) y[i] = clv_uniform(words.x) >= p ? x[i] * scale : 0.0f;
-    if (i + 1 < n) y[i + 1] = clv_uniform(words.y) >= p ? x[i + 1] * scale : 0.0f;
-    if (i + 2 < n) y[i + 2] = clv_uniform(words.z) >= p ? x[i + 2] * scale : 0.0f;
-    if (i + 3 < n) y[i + 3] = clv_uniform(words.w) >= p ? x[i + 3] * scale : 0.0f;
+/** The elements i to i + 3, as far as they are in 0 to n - 1. */
+void KERNEL(dropout_four)(__global float *y, __global const float *x, uint k0, uint k1, uint step,
+                          uint counter, int i, int n, int id, float p, float scale) {
+    uint4 words = clv_philox(k0, k1, (uint4)(counter, step, (uint)id, 0u));
+    if (i >= 0 && i < n) y[i] = clv_uniform(words.x) >= p ? x[i] * scale : 0.0f;
+    if (i + 1 >= 0 && i + 1 < n) y[i + 1] = clv_uniform(words.y) >= p ? x[i + 1] * scale : 0.0f;
+    if (i + 2 >= 0 && i + 2 < n) y[i + 2] = clv_uniform(words.z) >= p ? x[i + 2] * scale : 0.0f;
+    if (i + 3 >= 0 && i + 3 < n) y[i + 3] = clv_uniform(words.w) >= p ? x[i + 3] * scale : 0.0f;
 }
 
 __kernel void KERNEL(dropout)(__global float *y, __global const float *x, __global const int *restrict state,
-                              int n, int id, float p, float scale) {
-    int group = (int)get_global_id(0);
-    KERNEL(dropout_four)(y, x, (uint)state[0], (uint)state[1] ^ 3u, (uint)state[2], group, n, id, p, scale);
+                              int n, int first, int skip, int id, float p, float scale) {
+    int group = (int)get_global_id(0), i = group * 4 - skip;
+    uint k0 = (uint)state[0], k1 = (uint)state[1] ^ 3u, counter = (uint)first + (uint)group;
+    KERNEL(dropout_four)(y, x, k0, k1, (uint)state[2], counter, i, n, id, p, scale);
 }
 
 float16 KERNEL(dropout_choose)(uint16 words, float16 v, float p, float scale) {
@@ -34,19 +36,19 @@ float16 KERNEL(dropout_choose)(uint16 words, float16 v, float p, float scale) {
 }
 
 __kernel void KERNEL(dropout_vector)(__global float *y, __global const float *x,
-                                     __global const int *restrict state, int n, int blocks, int id, float p,
-                                     float scale) {
+                                     __global const int *restrict state, int n, int blocks, int first,
+                                     int id, float p, float scale) {
     uint k0 = (uint)state[0], k1 = (uint)state[1] ^ 3u, step = (uint)state[2];
-    int first = (int)get_global_id(0) * blocks, last = min(first + blocks, (n + 63) / 64);
-    for (int block = first; block < last; block++) {
+    int begin = (int)get_global_id(0) * blocks, last = min(begin + blocks, (n + 63) / 64);
+    for (int block = begin; block < last; block++) {
         int i = block * 64;
         if (i + 64 > n) {
             for (int group = i / 4; group * 4 < n; group++)
-                KERNEL(dropout_four)(y, x, k0, k1, step, group, n, id, p, scale);
+                KERNEL(dropout_four)(y, x, k0, k1, step, (uint)first + (uint)group, group * 4, n, id, p, scale);
             return;
         }
         uint16 word[4], even_low, even_high, odd_low, odd_high, out;
-        word[0] = (uint)(i / 4) + (uint16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+        word[0] = (uint)first + (uint)(i / 4) + (uint16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
         word[1] = (uint16)(step);
         word[2] = (uint16)((uint)id);
         word[3] = (uint16)(0u);

@@ -81,6 +81,9 @@ void clv_backward(clv_tensor *loss) {
         for (int i = 0; i < node->io.n_in; i++) {
             if (!dx[i] || !clv__wants_grad(node, i)) continue;
             int in = node->in[i]->id;
+            // of micro-batches: the sum so far stays in the gradient's memory and is added to in place
+            if (sums[in] && node->micro_batch >= 0 && node->in[i]->trainable)
+                sums[in]->category = CLV_GRADIENTS;
             sums[in] = sums[in] ? clv_add(sums[in], dx[i]) : dx[i];
         }
     }

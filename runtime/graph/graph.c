@@ -16,6 +16,7 @@ clv_status clv_graph_create(clv_runtime *runtime, clv_graph **out) {
     clv_graph *graph = clv__alloc(1, sizeof *graph);
     if (!graph) CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_HOST_MEMORY, "no host memory for a graph");
     graph->runtime = runtime;
+    graph->cut.micro_batch = -1;
     clv__error_init(&graph->error);
     *out = graph;
     return CLV_OK;
@@ -106,14 +107,22 @@ bool clv__layer_push(clv_graph *graph, const char *name, const char *parameter) 
     return graph->error.status == CLV_OK;
 }
 
-size_t clv__layers_again(clv_graph *graph) {
-    size_t before = graph->layers_since;
-    graph->layers_since = graph->n_nodes;
-    return before;
+clv__parts clv__parts_begin(const clv_graph *graph) {
+    return (clv__parts){
+        .outer = graph->cut, .outer_since = graph->layers_since, .first_random_id = graph->next_random_id};
 }
 
-void clv__layers_since(clv_graph *graph, size_t node) {
-    graph->layers_since = node;
+void clv__parts_next(clv_graph *graph, clv__parts *parts, clv__cut cut) {
+    cut.first += parts->outer.first; // a part of a part: rows are counted from the batch's first
+    graph->cut = cut;
+    graph->next_random_id = parts->first_random_id;
+    if (parts->begun) graph->layers_since = graph->n_nodes;
+    parts->begun = true;
+}
+
+void clv__parts_end(clv_graph *graph, const clv__parts *parts) {
+    graph->cut = parts->outer;
+    graph->layers_since = parts->outer_since;
 }
 
 /** The scope without its last dot, as a string of the graph. Consecutive tensors share it. */
@@ -369,6 +378,7 @@ clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *at
     node->layer = layer;
     node->phase = graph->phase;
     node->of = graph->gradient_of;
+    node->micro_batch = node->of ? node->of->micro_batch : graph->cut.micro_batch;
     node->place_hint = graph->phase == CLV__FORWARD ? graph->place_hint : NULL;
     if (op->attrs_bytes) {
         memcpy(node->attrs, attrs, op->attrs_bytes);
@@ -449,6 +459,11 @@ clv_tensor *clv__graph_random(clv_graph *graph) {
 
 int32_t clv__graph_random_id(clv_graph *graph) {
     return graph ? graph->next_random_id++ : 0;
+}
+
+int64_t clv__graph_first_element(const clv_graph *graph, const clv_tensor *tensor) {
+    int64_t rows = graph->cut.rows, n = clv__numel(&tensor->desc);
+    return rows > 0 && n % rows == 0 ? graph->cut.first * (n / rows) : 0;
 }
 
 // ---- for infer functions --------------------------------------------------------------------------------------------

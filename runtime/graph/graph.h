@@ -32,6 +32,13 @@ struct clv_tensor {
     bool trainable; // PERSISTENT: a parameter
 };
 
+/** Which part of the batch is built, where it is cut in parts that are built alike: replicas, micro-batches. */
+typedef struct clv__cut {
+    int64_t first, rows; // of the whole batch's; rows 0: all of them
+    int replica;         // 0: the first one, or none
+    int micro_batch;     // -1: none
+} clv__cut;
+
 struct clv__node {
     clv_graph *graph;
     int id; // position in graph->nodes
@@ -43,6 +50,7 @@ struct clv__node {
     clv__phase phase;
     const char *place_hint; // device that the builder asked for; NULL: as the plan says
     const clv__node *of;    // BACKWARD: the forward node whose gradient this is part of; else NULL
+    int micro_batch;        // -1: of no micro-batch
 };
 
 struct clv_graph {
@@ -59,12 +67,35 @@ struct clv_graph {
     const clv__node *gradient_of; // while gradients are made: the forward node; NULL otherwise
     clv__phase phase;
     const char *place_hint; // see clv_graph_set_place
-    // nodes before this one are of another replica: names of their layers may be used again
+    clv__cut cut;
+    // nodes before this one are of another part of the batch: names of their layers may be used again
     size_t layers_since;
     clv_tensor *random;
     int32_t next_random_id;
     clv_tensor *hyper; // the optimizer's step values (optim.h), NULL before
 };
+
+/**
+ * Build some layers once for each part of the batch. A part after the first uses their names again, so the parameters are the
+ * same, and each draws the random numbers of its own rows, so dropout drops what it would drop in the whole batch.
+ *
+ *     clv__parts parts = clv__parts_begin(graph);
+ *     for (...) {
+ *         clv__parts_next(graph, &parts, cut);
+ *         ...
+ *     }
+ *     clv__parts_end(graph, &parts);
+ */
+typedef struct clv__parts {
+    clv__cut outer;
+    size_t outer_since;
+    int32_t first_random_id;
+    bool begun;
+} clv__parts;
+clv__parts clv__parts_begin(const clv_graph *graph);
+/** `cut.first` and `cut.rows` count rows of what is cut here. */
+void clv__parts_next(clv_graph *graph, clv__parts *parts, clv__cut cut);
+void clv__parts_end(clv_graph *graph, const clv__parts *parts);
 
 /** A session tensor of that full name (scope is not put before it), made when new. `category` PARAMETERS or OPTIMIZER. */
 clv_tensor *clv__persistent(clv_graph *graph, const char *full_name, clv__desc desc, clv_init init,

@@ -143,14 +143,13 @@ clv_tensor *clv__graph_fail(clv_graph *graph, clv_status status, const char *for
  * of weights unasked. Parameters that the caller made by name are his to share.
  */
 bool clv__layer_push(clv_graph *graph, const char *name, const char *parameter);
-/** From here on names of layers may be used again (a replica begins); returns what clv__layers_since takes to end that. */
-size_t clv__layers_again(clv_graph *graph);
-void clv__layers_since(clv_graph *graph, size_t node);
 
 /** The graph's random-state input (i32[4]: seed low, seed high, step, 0), made when first asked for. exec feeds it. */
 clv_tensor *clv__graph_random(clv_graph *graph);
 /** A number for the next random node of the graph: its Philox stream id. */
 int32_t clv__graph_random_id(clv_graph *graph);
+/** The position of a tensor's first element in what it would be if the batch were not cut; 0 for what has no rows. */
+int64_t clv__graph_first_element(const clv_graph *graph, const clv_tensor *tensor);
 
 // ---- for infer and sample functions ---------------------------------------------------------------------------
 

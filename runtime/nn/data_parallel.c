@@ -19,16 +19,16 @@ clv_tensor *clv_data_parallel(clv_tensor *x, const char *const *devices, const d
 
     const char *before = clv_graph_place(graph);
     clv_tensor *results[CLV__MOST_REPLICAS];
+    clv__parts parts = clv__parts_begin(graph);
     int n_results = 0;
     for (int i = 0; i < n; i++) {
         if (rows[i] == 0) continue; // a last batch smaller than the number of devices
         clv_graph_set_place(graph, devices[i]);
-        size_t since = 0; // the first replica's names are new ones, those after it use them again
-        if (n_results > 0) since = clv__layers_again(graph);
+        clv__parts_next(graph, &parts, (clv__cut){first, rows[i], n_results, graph->cut.micro_batch});
         results[n_results++] = body(clv_to(clv_slice(x, 0, first, rows[i]), devices[i]), user);
-        if (n_results > 1) clv__layers_since(graph, since);
         first += rows[i];
     }
+    clv__parts_end(graph, &parts);
     clv_graph_set_place(graph, devices[0]);
     for (int i = 0; i < n_results; i++) results[i] = clv_to(results[i], devices[0]);
     clv_tensor *joined = n_results == 1 ? results[0] : clv_concat(results, n_results, 0);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Dropout with a mask drawn by Philox counters: the gradient draws it again, so no memory holds it, and a
-// resumed training has the same masks. Source: Hinton et al. 2012, arXiv:1207.0580; torch.nn.Dropout.
+// resumed training has the same masks. A part of a batch (a replica's, a micro-batch) draws the part of the mask that its
+// rows have in the whole batch. Source: Hinton et al. 2012, arXiv:1207.0580; torch.nn.Dropout.
 #include <stdio.h>
 #include <string.h>
 
@@ -10,7 +11,8 @@
 
 typedef struct dropout_attrs {
     float p;
-    int32_t id; // of the node in its graph: nodes draw different numbers in the same step
+    int32_t id;    // of the node in its graph: nodes draw different numbers in the same step
+    int64_t first; // position of x's first element in the whole batch's tensor
 } dropout_attrs;
 
 _Static_assert(CLV__STREAM_DROPOUT == 3, "kernels_cl/dropout.cl knows the stream by its number");
@@ -30,6 +32,11 @@ static float scale_of(float p) {
     return p < 1 ? 1 / (1 - p) : 0;
 }
 
+/** Counters have 32 bits, so positions end at four times as much. */
+static int32_t first_counter(const dropout_attrs *a) {
+    return (int32_t)(uint32_t)(a->first / 4);
+}
+
 static clv__launch *begin(clv__launches *list, const char *entry) {
     clv__launch *launch = clv__launch_kernel(list, "dropout", entry);
     clv__arg_out(list, launch, 0);
@@ -42,23 +49,25 @@ static void plain(clv__launches *list, const clv__op_io *io) {
     const dropout_attrs *a = io->attrs;
     int64_t n = clv__numel(&io->out[0]);
     if (n == 0) return;
+    int64_t skip = a->first % 4;
     clv__launch *launch = begin(list, "dropout");
-    CLV__ARGS_I32(list, launch, n, a->id);
+    CLV__ARGS_I32(list, launch, n, first_counter(a), skip, a->id);
     CLV__ARGS_F32(list, launch, a->p, scale_of(a->p));
-    clv__launch_items(launch, clv__ceil_div(n, 4));
+    clv__launch_items(launch, clv__ceil_div(skip + n, 4));
 }
 
 static void vector(clv__launches *list, const clv__op_io *io) {
     const dropout_attrs *a = io->attrs;
     int64_t n = clv__numel(&io->out[0]), blocks = 64;
     clv__launch *launch = begin(list, "dropout_vector");
-    CLV__ARGS_I32(list, launch, n, blocks, a->id);
+    CLV__ARGS_I32(list, launch, n, blocks, first_counter(a), a->id);
     CLV__ARGS_F32(list, launch, a->p, scale_of(a->p));
     clv__launch_chunks(launch, clv__ceil_div(n, 64 * blocks));
 }
 
 static bool vector_supports(const clv_device_info *device, const clv__op_io *io) {
-    return clv__cpu_class(device) && clv__numel(&io->out[0]) >= 64;
+    return clv__cpu_class(device) && clv__numel(&io->out[0]) >= 64 &&
+           ((const dropout_attrs *)io->attrs)->first % 4 == 0;
 }
 
 static double vector_rank(const clv_device_info *device, const clv__op_io *io) {
@@ -77,8 +86,10 @@ static void reference(const clv__ref *ref) {
     uint32_t step = (uint32_t)(int32_t)state[2];
     int64_t n = clv__numel(&ref->io->out[0]);
     for (int64_t i = 0; i < n; i++) {
-        clv__philox words = clv__philox_at(k0, k1, (uint32_t)(i / 4), step, (uint32_t)a->id, 0);
-        ref->out[0][i] = clv__uniform(words.word[i % 4]) >= a->p ? ref->in[0][i] * (double)scale_of(a->p) : 0;
+        int64_t at = a->first + i;
+        clv__philox words = clv__philox_at(k0, k1, (uint32_t)(at / 4), step, (uint32_t)a->id, 0);
+        ref->out[0][i] =
+            clv__uniform(words.word[at % 4]) >= a->p ? ref->in[0][i] * (double)scale_of(a->p) : 0;
     }
 }
 
@@ -90,17 +101,21 @@ static void cost(const clv__op_io *io, clv__cost *cost) {
 static const struct dropout_case {
     int64_t n;
     float p;
+    int64_t first;
     bool quick;
 } cases[] = {
-    {63, 0.5f, true},   {130, 0.25f, true},  {1, 0.5f, false},     {2, 0.5f, false},
-    {5, 0.1f, false},   {64, 0.9f, false},   {65, 0.5f, false},    {257, 0.0f, false},
-    {127, 1.0f, false}, {4099, 0.5f, false}, {8191, 0.75f, false}, {0, 0.5f, false},
+    {63, 0.5f, 0, true},    {130, 0.25f, 0, true},  {1, 0.5f, 0, false},       {2, 0.5f, 0, false},
+    {5, 0.1f, 0, false},    {64, 0.9f, 0, false},   {65, 0.5f, 0, false},      {257, 0.0f, 0, false},
+    {127, 1.0f, 0, false},  {4099, 0.5f, 0, false}, {8191, 0.75f, 0, false},   {0, 0.5f, 0, false},
+    {200, 0.5f, 100, true}, {201, 0.5f, 201, true}, {4099, 0.5f, 3, false},    {1, 0.5f, 7, false},
+    {2, 0.5f, 2, false},    {67, 0.5f, 66, false},  {8191, 0.5f, 8188, false},
 };
 
 static bool sample(int i, clv__sample *out) {
     if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
-    snprintf(out->label, sizeof out->label, "%lld elements, p %g", (long long)cases[i].n, (double)cases[i].p);
-    memcpy(out->attrs, &(dropout_attrs){cases[i].p, i}, sizeof(dropout_attrs));
+    snprintf(out->label, sizeof out->label, "%lld elements from %lld, p %g", (long long)cases[i].n,
+             (long long)cases[i].first, (double)cases[i].p);
+    memcpy(out->attrs, &(dropout_attrs){cases[i].p, i, cases[i].first}, sizeof(dropout_attrs));
     out->n_in = 2;
     out->in[0] = clv__f32(CLV_SHAPE(cases[i].n));
     out->in[1] = clv__i32(CLV_SHAPE(4));
@@ -136,6 +151,6 @@ clv_tensor *clv_dropout(clv_tensor *x, float p) {
         return clv__graph_fail(graph, CLV_E_VALUE, "dropout: p must be from 0 to 1, it is %g", (double)p);
     }
     if (p == 0 || !clv_graph_training(graph)) return x;
-    dropout_attrs attrs = {p, clv__graph_random_id(graph)};
+    dropout_attrs attrs = {p, clv__graph_random_id(graph), clv__graph_first_element(graph, x)};
     return clv__node_add(&clv__op_dropout, &attrs, (clv_tensor *[]){x, clv__graph_random(graph)}, 2, 0);
 }

@@ -626,7 +626,7 @@ const clv__op clv__op_batch_norm_update = {
 /** The running statistics are moved once in a step: by the first replica's batch, as a plain model's are by its batch. */
 static void add_update(const norm_attrs *attrs, clv_tensor *y, clv_tensor *mean, clv_tensor *var) {
     clv_graph *graph = clv__tensor_graph(y);
-    if (!graph || (!mean && !var) || graph->layers_since) return;
+    if (!graph || (!mean && !var) || graph->cut.replica > 0) return;
     clv__phase phase = graph->phase;
     graph->phase = CLV__UPDATE;
     clv_tensor *inputs[] = {mean, var, clv__sibling(y, MEAN), clv__sibling(y, VAR)};
