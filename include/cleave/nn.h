@@ -164,6 +164,35 @@ typedef struct clv_gpt_config {
  */
 CLV_API clv_tensor *clv_gpt(clv_tensor *tokens, const clv_gpt_config *config);
 
+/** A model and its loss as a function: from x and labels to one f32 element, the mean over their rows. */
+typedef clv_tensor *(*clv_loss_layers)(clv_tensor *x, clv_tensor *labels, void *user);
+
+/**
+ * The mean loss of a batch, computed in parts: gradient accumulation on one device, a pipeline with layers on several
+ * (clv_plan_config.place). Call clv_backward on the result; parameters are updated once, from the gradients of the whole.
+ *
+ *     result = sum over parts (rows of the part / N * its loss)
+ *
+ * x        [N, ...]
+ * labels   [N, ...]
+ * n        parts, 1 to N; of N / n rows each, rounded up in the first ones
+ * body     called once for each part, with the same names, so the parameters are the same
+ * result   [] f32
+ *
+ * The plan puts the parts in an order: on one device each goes forward and back before the next begins, so activations of one
+ * are held at a time; with layers on S devices they work at the same time, one backward and one forward by turns (1F1B),
+ * and the s-th of them, counted from 0, holds activations of at most S - s parts.
+ *
+ * Gradient  as of the whole batch, up to rounding; added part by part in a fixed order, in place.
+ * Notes     batch_norm normalises each part by itself and moves its running statistics part by part, as PyTorch does
+ *           when gradients are accumulated. Dropout drops what it would drop in the whole batch. Weights that layers on
+ *           two devices share make these wait for each other.
+ * Errors    CLV_E_VALUE  n below 1 or above N;  CLV_E_SHAPE  no batch dimension, or x and labels differ in it
+ * Source    Huang et al. 2019, arXiv:1811.06965 (GPipe); Narayanan et al. 2021, arXiv:2104.04473, section 2.2 (1F1B)
+ */
+CLV_API clv_tensor *clv_micro_batches(clv_tensor *x, clv_tensor *labels, int64_t n, clv_loss_layers body,
+                                      void *user);
+
 /** Some layers as a function: from x to their result. */
 typedef clv_tensor *(*clv_layers)(clv_tensor *x, void *user);
 
@@ -177,8 +206,8 @@ typedef clv_tensor *(*clv_layers)(clv_tensor *x, void *user);
  * result   [N, ...]  on devices[0]: the rows' results joined in their order
  *
  * Gradient  x and parameters; those of the replicas are added in a fixed order, so the same run gives the same bits.
- * Notes     batch_norm uses each replica's own rows, its running statistics are those of the first; dropout drops other
- *           elements in each replica. A batch too small for a device's share leaves it idle.
+ * Notes     batch_norm uses each replica's own rows, its running statistics are those of the first; dropout drops what it
+ *           would drop in the whole batch. A batch too small for a device's share leaves it idle.
  * Errors    CLV_E_VALUE no device or more than 16, one twice (under whatever names), a share <= 0, shares that do not sum
  *           to 1
  */

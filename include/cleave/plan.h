@@ -74,6 +74,7 @@ typedef struct clv_plan_node {
     uint64_t bytes;     /**< of its outputs and workspace */
     double flops;
     int launches;
+    int micro_batch; /**< from 0; -1: of none (clv_micro_batches) */
 } clv_plan_node;
 
 CLV_API int clv_plan_node_count(const clv_plan *plan);

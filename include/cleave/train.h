@@ -171,6 +171,9 @@ typedef struct clv_train_config {
     const clv_dataset *train; /**< must be given */
     const clv_dataset *test;  /**< NULL: no evaluation */
     int64_t batch;            /**< samples in a step; 0: 64. The last batch of an epoch may be smaller. */
+    /** cut each batch in so many parts (clv_micro_batches): less memory for activations, and a pipeline where layers are
+     *  placed on several devices. The last batch of an epoch is cut in parts no larger. Not with replicas. 0: 1 */
+    int64_t micro_batches;
     int64_t epochs;           /**< 0: 1 */
     int64_t steps;            /**< > 0: stop after this many steps, whatever the epochs */
     bool no_shuffle;

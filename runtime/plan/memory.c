@@ -74,12 +74,17 @@ static void find_segments(clv_plan *plan) {
     }
 }
 
-/** Input i may be written over: it is an activation that dies here, nothing else of the node reads its memory. */
-static bool dies_alone(clv_plan *plan, int at, int i, size_t bytes) {
+static bool may_share(clv__segment segment) {
+    return segment == CLV__IN_ACTIVATIONS || segment == CLV__IN_GRADIENTS;
+}
+
+/** Input i may be written over by a result of its size in its arena: it dies here, nothing else of the node reads its
+ *  memory. */
+static bool dies_alone(clv_plan *plan, int at, int i, const clv__value *out) {
     const clv__plan_node *node = &plan->nodes[at];
     int root = root_of(plan, node->in[i]);
     const clv__value *from = &plan->values[root];
-    if (from->segment != CLV__IN_ACTIVATIONS || from->last != at || from->bytes != bytes) return false;
+    if (from->segment != out->segment || from->last != at || from->bytes != out->bytes) return false;
     for (int j = 0; j < CLV__MAX_IN; j++) {
         if (j != i && node->in[j] >= 0 && root_of(plan, node->in[j]) == root) return false;
     }
@@ -94,12 +99,10 @@ static void share_in_place(clv_plan *plan) {
             continue;
         uint32_t allowed = node->node->io.op->inplace;
         int out = node->out[0];
-        if (!allowed || out < 0 || root_of(plan, out) != out ||
-            plan->values[out].segment != CLV__IN_ACTIVATIONS)
+        if (!allowed || out < 0 || root_of(plan, out) != out || !may_share(plan->values[out].segment))
             continue;
         for (int i = 0; i < CLV__MAX_IN; i++) {
-            if (!(allowed & (1u << i)) || node->in[i] < 0 ||
-                !dies_alone(plan, at, i, plan->values[out].bytes))
+            if (!(allowed & (1u << i)) || node->in[i] < 0 || !dies_alone(plan, at, i, &plan->values[out]))
                 continue;
             int in = root_of(plan, node->in[i]);
             // the output's memory, and with it that of its views, is now the input's

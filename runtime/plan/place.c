@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// First pass: the nodes that lead to an output or update something in place, in the graph's order; the place of each; and
-// a transfer wherever a value is needed on another device than the one it was made on.
+// First pass: the nodes that lead to an output or update something in place; the place of each; their order (schedule.c);
+// and a transfer wherever a value is needed on another device than the one it was made on.
 //
 // Rules, in this order: a gradient is computed where its forward node is; an update where its parameter is; a forward
 // node goes where the graph's builder put it (clv_graph_set_place), else where the last pattern that matches its layer
-// says; a node without a layer of its own (a relu between two layers) follows the data it gets. Parameters live where
-// their layer is first used.
+// says; a node without a layer of its own (a relu between two layers) follows the data it gets, or if that is fed (a slice
+// of the batch) goes where it is read. Parameters live where their layer is first used.
 //
 // A value is sent as soon as it is made and received as late as it can be, just before its first use, so that devices
 // wait for each other as little as possible; parameters that are used away from home are sent first of all. Updates come
@@ -15,6 +15,7 @@
 
 #include "plan/pattern.h"
 #include "plan/plan.h"
+#include "plan/schedule.h"
 
 typedef struct placing {
     clv_plan *plan;
@@ -56,7 +57,7 @@ static void find_needed(placing *p) {
 
 // ---- where it is computed -----------------------------------------------------------------------------------------------
 
-/** Where the data comes from: the place of the first input that has one. */
+/** Where the data comes from: the place of the first input that has one; -1: none has. */
 static int follow_inputs(const placing *p, const clv__node *node) {
     for (int pass = 0; pass < 2; pass++) { // values before parameters
         for (int i = 0; i < node->io.n_in; i++) {
@@ -65,7 +66,7 @@ static int follow_inputs(const placing *p, const clv__node *node) {
                 return p->made_at[in->id];
         }
     }
-    return 0;
+    return -1;
 }
 
 /** The place the builder asked for; the devices have been found before. */
@@ -76,6 +77,7 @@ static int hinted_place(const clv_plan *plan, const char *hint) {
     return place ? (int)(place - plan->places) : 0;
 }
 
+/** -1: its data has no place yet, so it goes where its result is used. */
 static int choose_place(const placing *p, const clv__node *node) {
     if (p->plan->n_places == 1) return 0;
     if (node->phase == CLV__FORWARD && node->place_hint) return hinted_place(p->plan, node->place_hint);
@@ -91,23 +93,51 @@ static int choose_place(const placing *p, const clv__node *node) {
     return place >= 0 ? place : follow_inputs(p, node);
 }
 
-static void assign(placing *p) {
-    clv_graph *graph = p->plan->graph;
-    for (size_t id = 0; id < graph->n_nodes; id++) {
-        if (!p->needed[id]) continue;
+/** The node is computed there, what it makes is there, and so are parameters that it is the first to use. */
+static void settle(placing *p, const clv__node *node, int place) {
+    p->node_place[node->id] = place;
+    for (int i = 0; i < node->io.n_out; i++) p->made_at[node->out[i]->id] = place;
+    for (int i = 0; i < node->io.n_in && place >= 0; i++) {
+        const clv_tensor *in = node->in[i];
+        if (!in || in->kind != CLV__PERSISTENT || p->made_at[in->id] >= 0) continue;
+        // optimizer state has no layer of its own: it is where its parameter is updated
+        int own = in->category == CLV_OPTIMIZER ? -1 : clv__patterns_place(p->patterns, in->layer);
+        p->made_at[in->id] = own >= 0 ? own : place;
+    }
+}
+
+/** Forward nodes that follow what is fed, which is wherever it is used: they go to the first node that reads them. */
+static void settle_at_readers(placing *p) {
+    const clv_graph *graph = p->plan->graph;
+    for (int id = (int)graph->n_nodes - 1; id >= 0; id--) {
         const clv__node *node = graph->nodes[id];
-        int place = p->node_place[id] = choose_place(p, node);
+        if (!p->needed[id] || node->phase != CLV__FORWARD) continue;
+        settle(p, node, p->node_place[id] >= 0 ? p->node_place[id] : 0);
         for (int i = 0; i < node->io.n_in; i++) {
             const clv_tensor *in = node->in[i];
-            if (!in) continue;
-            p->wanted[in->id * p->plan->n_places + place] = true;
-            if (in->kind == CLV__PERSISTENT && p->made_at[in->id] < 0) {
-                // optimizer state has no layer of its own: it is where its parameter is updated
-                int own = in->category == CLV_OPTIMIZER ? -1 : clv__patterns_place(p->patterns, in->layer);
-                p->made_at[in->id] = own >= 0 ? own : place;
-            }
+            if (in && in->node && p->made_at[in->id] < 0) p->node_place[in->node->id] = p->node_place[id];
         }
-        for (int i = 0; i < node->io.n_out; i++) p->made_at[node->out[i]->id] = place;
+    }
+}
+
+static void assign(placing *p) {
+    const clv_graph *graph = p->plan->graph;
+    for (size_t id = 0; id < graph->n_nodes; id++) {
+        const clv__node *node = graph->nodes[id];
+        if (p->needed[id] && node->phase == CLV__FORWARD) settle(p, node, choose_place(p, node));
+    }
+    settle_at_readers(p);
+    for (size_t id = 0; id < graph->n_nodes; id++) {
+        const clv__node *node = graph->nodes[id];
+        if (!p->needed[id] || node->phase == CLV__FORWARD) continue;
+        int place = choose_place(p, node);
+        settle(p, node, place >= 0 ? place : 0);
+    }
+    for (size_t id = 0; id < graph->n_nodes; id++) {
+        const clv__node *node = graph->nodes[id];
+        for (int i = 0; i < node->io.n_in && p->needed[id]; i++) {
+            if (node->in[i]) p->wanted[node->in[i]->id * p->plan->n_places + p->node_place[id]] = true;
+        }
     }
 }
 
@@ -242,18 +272,18 @@ static clv_status receive_for_updates(placing *p) {
     return CLV_OK;
 }
 
-/** In the graph's order, but updates last: wherever they were built, they are of what the whole step found. */
+/** In the order of the schedule: updates come last. */
 static clv_status write_down(placing *p) {
     const clv_graph *graph = p->plan->graph;
-    CLV_TRY(begin_with_persistents(p));
-    for (int updates = 0; updates < 2; updates++) {
-        if (updates) CLV_TRY(receive_for_updates(p));
-        for (size_t id = 0; id < graph->n_nodes; id++) {
-            if (p->needed[id] && (graph->nodes[id]->phase == CLV__UPDATE) == updates)
-                CLV_TRY(write_node(p, graph->nodes[id]));
-        }
+    clv__schedule schedule;
+    CLV_TRY(clv__schedule_make(p->plan, p->needed, p->node_place, &schedule));
+    clv_status status = begin_with_persistents(p);
+    for (size_t i = 0; i < schedule.n && status == CLV_OK; i++) {
+        if (i == schedule.first_update) status = receive_for_updates(p);
+        if (status == CLV_OK) status = write_node(p, graph->nodes[schedule.nodes[i]]);
     }
-    return CLV_OK;
+    clv__schedule_reset(&schedule);
+    return status;
 }
 
 // ---- what each place holds ----------------------------------------------------------------------------------------------

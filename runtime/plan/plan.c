@@ -181,6 +181,7 @@ clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
         .device = plan->places[at->place].device,
         .bytes = at->launches.workspace_bytes,
         .launches = (int)at->launches.n,
+        .micro_batch = node ? node->micro_batch : -1,
     };
     if (carried) {
         out.output_shape = carried->desc.shape;

@@ -9,6 +9,7 @@
 /** A setting that decides the bits of what follows: WHOLE or REAL, its key, its value. */
 #define SETTINGS(WHOLE, REAL)                                                                                \
     WHOLE("batch", config->batch)                                                                            \
+    WHOLE("micro_batches", config->micro_batches)                                                            \
     WHOLE("samples", clv_dataset_count(config->train))                                                       \
     WHOLE("shuffle", !config->no_shuffle)                                                                    \
     WHOLE("seed", (int64_t)config->seed)                                                                     \

@@ -15,9 +15,23 @@ static clv_tensor *model_layers(clv_tensor *x, void *user) {
     return model->build(clv_tensor_graph(x), x, model->classes);
 }
 
-static clv_tensor *logits_of(const clv_train_config *config, const double *shares, clv__step *step) {
+static clv_tensor *model_loss(clv_tensor *x, clv_tensor *labels, void *user) {
+    return clv_cross_entropy(model_layers(x, user), labels);
+}
+
+/** Micro-batches of a batch: as many as make them no larger than those of a full one. */
+static int64_t micro_batches_of(const clv_train_config *config, int64_t batch) {
+    int64_t n = config->micro_batches > 1 ? config->micro_batches : 1;
+    int64_t largest = (config->batch + n - 1) / n;
+    return batch == config->batch ? n : (batch + largest - 1) / largest;
+}
+
+static clv_tensor *loss_of(const clv_train_config *config, const double *shares, clv__step *step) {
     const clv_placement *placement = &config->placement;
-    if (!placement->n_replicas) return model_layers(step->x, (void *)config->model);
+    void *model = (void *)config->model;
+    if (!placement->n_replicas)
+        return clv_micro_batches(step->x, step->labels, micro_batches_of(config, step->batch), model_loss,
+                                 model);
     const char *replicas[CLV__MOST_REPLICAS]; // those that take part
     double parts[CLV__MOST_REPLICAS];
     int n = 0;
@@ -26,7 +40,8 @@ static clv_tensor *logits_of(const clv_train_config *config, const double *share
         replicas[n] = placement->replicas[i];
         parts[n++] = shares[i];
     }
-    return clv_data_parallel(step->x, replicas, parts, n, model_layers, (void *)config->model);
+    clv_tensor *logits = clv_data_parallel(step->x, replicas, parts, n, model_layers, model);
+    return clv_cross_entropy(logits, step->labels);
 }
 
 clv_status clv__step_build(clv_runtime *runtime, const clv_train_config *config, const double *shares,
@@ -36,7 +51,7 @@ clv_status clv__step_build(clv_runtime *runtime, const clv_train_config *config,
     clv_graph_set_training(step->graph, true);
     step->x = clv_input(step->graph, "x", CLV_DTYPE_F32, clv_model_input_shape(config->model, batch));
     step->labels = clv_input(step->graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(batch));
-    step->loss = clv_cross_entropy(logits_of(config, shares, step), step->labels);
+    step->loss = loss_of(config, shares, step);
     clv_output(step->loss, "loss");
     clv_backward(step->loss);
     for (int i = 0; config->gradients && i < clv_parameter_count(step->graph); i++) {

@@ -13,6 +13,11 @@ static clv_status check_config(const clv_trainer *trainer, clv__error *error) {
     if (!config->model || !config->train)
         CLV_FAIL(error, CLV_E_VALUE, "a trainer needs a model and a dataset");
     if (config->batch < 1) CLV_FAIL(error, CLV_E_VALUE, "a batch of %" PRId64 " samples", config->batch);
+    if (config->micro_batches < 1 || config->micro_batches > config->batch)
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "a batch of %" PRId64 " samples cannot be cut into %" PRId64
+                 " micro-batches, each needs at least one",
+                 config->batch, config->micro_batches);
     if (config->epochs < 1) CLV_FAIL(error, CLV_E_VALUE, "%" PRId64 " epochs", config->epochs);
     if (!(config->lr > 0)) CLV_FAIL(error, CLV_E_VALUE, "a learning rate of %g", config->lr);
     if (config->steps < 0 || config->checkpoint_every < 0 || config->schedule.period < 0)
@@ -59,6 +64,8 @@ static clv_status check_placement(const clv_trainer *trainer, clv__error *error)
     if (placement->n_replicas < 0 || (placement->n_replicas && !placement->replicas))
         CLV_FAIL(error, CLV_E_VALUE, "%d replicas", placement->n_replicas);
     if (!placement->n_replicas) return CLV_OK;
+    if (trainer->config.micro_batches > 1)
+        CLV_FAIL(error, CLV_E_VALUE, "micro-batches and replicas are asked for: give one of them");
     CLV_TRY(clv__replicas_check(trainer->runtime, placement->replicas, placement->shares,
                                 placement->n_replicas, error));
     return check_rows(&trainer->config, error);
@@ -159,6 +166,7 @@ clv_status clv_trainer_create(clv_runtime *runtime, const clv_train_config *conf
     trainer->config = *config;
     if (!config->batch) trainer->config.batch = 64;
     if (!config->epochs) trainer->config.epochs = 1;
+    if (!config->micro_batches) trainer->config.micro_batches = 1;
     clv_status status = build(trainer);
     if (status == CLV_OK)
         *out = trainer;

@@ -201,6 +201,18 @@ static void test_refusals(void **state) {
     REFUSED(CLV_E_VALUE, train = NULL);
     REFUSED(CLV_E_VALUE, batch = -1);
     REFUSED(CLV_E_VALUE, epochs = -1);
+    REFUSED(CLV_E_VALUE, micro_batches = -1);
+    assert_string_equal(clv_runtime_error(runtime),
+                        "a batch of 4 samples cannot be cut into -1 micro-batches, each needs at least one");
+    REFUSED(CLV_E_VALUE, micro_batches = 5);
+    assert_string_equal(clv_runtime_error(runtime),
+                        "a batch of 4 samples cannot be cut into 5 micro-batches, each needs at least one");
+    good.micro_batches = 2;
+    REFUSED(CLV_E_VALUE,
+            placement = ((clv_placement){.replicas = (const char *[]){"host"}, .n_replicas = 1}));
+    assert_string_equal(clv_runtime_error(runtime),
+                        "micro-batches and replicas are asked for: give one of them");
+    good.micro_batches = 0;
     REFUSED(CLV_E_VALUE, steps = -1);
     REFUSED(CLV_E_VALUE, lr = 0);
     REFUSED(CLV_E_VALUE, lr = NAN);

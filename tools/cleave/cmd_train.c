@@ -199,6 +199,7 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
         .train = source->train,
         .test = source->test,
         .batch = args->batch ? args->batch : 64,
+        .micro_batches = args->micro_batches,
         .epochs = args->epochs ? args->epochs : 5,
         .steps = args->steps,
         .no_shuffle = args->no_shuffle,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// --place, --transfers, --replicas, --shares: what a person wrote, as the library wants it.
+// --place, --transfers, --replicas, --shares, --micro-batches: what a person wrote, as the library wants it.
 #include "cli.h"
 
 #include <math.h>
@@ -47,9 +47,21 @@ static int read_shares(const cli_args *args, cli_placement *out) {
                     args->shares);
 }
 
+static int check_micro_batches(const cli_args *args) {
+    int64_t batch = args->batch ? args->batch : 64;
+    if (args->micro_batches > batch)
+        return cli_fail(EXIT_USAGE, "--micro-batches %lld is more than the %lld images of a batch",
+                        (long long)args->micro_batches, (long long)batch);
+    if (args->micro_batches > 1 && args->replicas)
+        return cli_fail(EXIT_USAGE, "--micro-batches and --replicas both cut the batch; give one of them");
+    return EXIT_DONE;
+}
+
 int cli_read_placement(const cli_args *args, cli_placement *out) {
     *out = (cli_placement){0};
     clv_placement *placement = &out->placement;
+    int code = check_micro_batches(args);
+    if (code != EXIT_DONE) return code;
     if (args->place && args->replicas)
         return cli_fail(EXIT_USAGE, "--place and --replicas both say where to compute; give one of them");
     if (args->shares && !args->replicas) return cli_fail(EXIT_USAGE, "--shares is for --replicas");

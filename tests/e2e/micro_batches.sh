@@ -1,0 +1,50 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# A batch in parts, on one device and as a pipeline over two: the gradients of the whole batch, the last and smaller batch of an
+# epoch too; memory as predicted on each device, and less of it; a resume; mistakes are refused.
+. "$(dirname "$0")/common.sh"
+"$helper" images 50 x.npy && "$helper" labels 50 y.npy || fail "no data"
+export CLEAVE_PARTITION=cpu:0=2
+train() { "$cleave" train --images x.npy --labels y.npy --model cnn --optimizer adam --seed 3 --json "$@"; }
+
+check_memory() {
+    for i in $1; do
+        same "prediction on $(at memory.$i.device)" "$(at memory.$i.predicted_peak_bytes)" "$(at memory.$i.peak_bytes)"
+    done
+}
+
+# one step: gradients, dropout's masks among what makes them
+works train --device cpu:0 --batch 10 --steps 1 --dump-gradients whole.safetensors
+works train --device cpu:0 --batch 10 --steps 1 --dump-gradients parts.safetensors --micro-batches 4
+check_memory 0
+"$helper" close whole.safetensors parts.safetensors 1e-6 >/dev/null || fail "gradients of four parts are others"
+works train --place 'conv*=cpu:0,fc*=cpu:1' --batch 10 --steps 1 --dump-gradients pipeline.safetensors --micro-batches 4
+check_memory "0 1"
+cmp -s parts.safetensors pipeline.safetensors || fail "a pipeline gave other bits"
+
+# two epochs of two batches of 20 and one of 10, which is cut in two
+works train --device cpu:0 --batch 20 --epochs 2 --save whole.safetensors
+whole=$(at memory.0.categories.activations)
+works train --device cpu:0 --batch 20 --epochs 2 --save parts.safetensors --micro-batches 4
+check_memory 0
+"$helper" close whole.safetensors parts.safetensors 1e-4 >/dev/null || fail "four parts trained other weights"
+[ "$(at memory.0.categories.activations)" -lt "$whole" ] || fail "parts need as much for activations as the whole"
+works train --place 'conv*=cpu:0,fc*=cpu:1' --batch 20 --epochs 2 --save pipeline.safetensors --micro-batches 4
+check_memory "0 1"
+cmp -s parts.safetensors pipeline.safetensors || fail "a pipeline trained other bits"
+works train --place 'conv1=cpu:0,conv2=cpu:1,fc*=host' --batch 20 --steps 1 --save three.safetensors --micro-batches 4
+check_memory "0 1 2"
+
+# interrupted and resumed, with as many parts
+works train --place 'conv*=cpu:0,fc*=cpu:1' --batch 20 --epochs 1 --checkpoint c --micro-batches 4
+works train --place 'conv*=cpu:0,fc*=cpu:1' --batch 20 --epochs 2 --resume c --save resumed.safetensors --micro-batches 4
+cmp -s pipeline.safetensors resumed.safetensors || fail "a resume trained other bits"
+expect 1 "was written with micro_batches 4, now it is 1; go on with the settings it was written with" \
+    train --device cpu:0 --batch 20 --epochs 2 --resume c
+
+expect 2 "--micro-batches wants a whole number of at least 1, not '0'" train --micro-batches 0
+expect 2 "--micro-batches 21 is more than the 20 images of a batch" train --batch 20 --micro-batches 21
+expect 2 "--micro-batches 65 is more than the 64 images of a batch" train --micro-batches 65
+expect 2 "--micro-batches and --replicas both cut the batch; give one of them" \
+    train --micro-batches 2 --replicas cpu:0,cpu:1
+finish
