@@ -23,6 +23,7 @@ static clv_tensor *operand(clv_graph *graph, const char *name, clv_shape shape) 
 
 /** The work of nodes from..to of the graph. */
 static void count(clv__bench_graph *g, size_t from, size_t to) {
+    g->n_nodes = to;
     for (size_t i = from; i < to; i++) {
         clv__cost cost = {0};
         const clv__node *node = g->graph->nodes[i];

@@ -14,6 +14,7 @@ typedef struct clv__bench_case clv__bench_case;
 typedef struct clv__bench_graph {
     clv_graph *graph;
     double flops, bytes; // of one step
+    size_t n_nodes;      // the graph's first that do the work; what comes after them reads a result back
 } clv__bench_graph;
 
 struct clv__bench_case {

@@ -7,11 +7,19 @@
 #include "device/device.h"
 #include "graph/op.h"
 
+/** How long all launches of one use take together, once they have been found to be right. */
+typedef struct clv__timing {
+    double seconds;   // to spend, about
+    double enough_us; // what takes longer is timed once: it is out of the race; 0: no such limit
+    double median_us; // of several runs; each is many uses handed over without waiting, and one wait
+} clv__timing;
+
 /** Elements of the op's tensors in their dtype. NULL: not there. */
 typedef struct clv__guarded {
     const void *in[CLV__MAX_IN];
     void *in_after[CLV__MAX_IN]; // filled for inputs the op mutates; others may be NULL
     void *out[CLV__MAX_OUT];     // filled
+    clv__timing *timing;         // NULL: not timed
 } clv__guarded;
 
 /**

@@ -166,3 +166,28 @@ clv__distance clv__expected_distance(const clv__expected *expected, const clv_te
     if (n == 0) worst.ratio = 0;
     return worst;
 }
+
+static double element(const clv_tensor *tensor, const void *elements, int64_t i) {
+    return tensor->desc.dtype == CLV_DTYPE_I32 ? ((const int32_t *)elements)[i]
+                                               : (double)((const float *)elements)[i];
+}
+
+bool clv__tolerance_agree(const clv_tensor *target, const void *a, const void *b) {
+    const clv__op_io *io = target->node ? &target->node->io : NULL;
+    int64_t n = clv__numel(&target->desc), terms = io && io->op->reduction ? io->op->reduction(io) : 1;
+    double scale = 0;
+    for (int64_t i = 0; i < n; i++) {
+        double x = fabs(element(target, a, i));
+        if (x <= FLT_MAX && x > scale) scale = x;
+    }
+    double allowed =
+        target->desc.dtype == CLV_DTYPE_I32
+            ? 0
+            : SWAY_FACTOR * FLT_EPSILON * (FUNCTION_ULP + sqrt((double)(terms > 1 ? terms : 1))) * scale +
+                  FLT_MIN;
+    for (int64_t i = 0; i < n; i++) {
+        double x = element(target, a, i), y = element(target, b, i);
+        if (!(fabs(x - y) <= allowed) && !(x == y) && !(isnan(x) && isnan(y))) return false;
+    }
+    return true;
+}

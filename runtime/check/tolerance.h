@@ -31,4 +31,10 @@ typedef struct clv__distance {
 clv__distance clv__expected_distance(const clv__expected *expected, const clv_tensor *target,
                                      const void *got);
 
+/**
+ * Could two results of a tensor (float or int32_t) both be right? For what is too large for the reference: with the length of
+ * its sums for the roundings and its largest value for the scale, which is less sharp than clv__tolerance.
+ */
+bool clv__tolerance_agree(const clv_tensor *target, const void *a, const void *b);
+
 #endif
