@@ -68,6 +68,8 @@ CLV_API CLV_MUST_CHECK clv_status clv_plans_fit(clv_plan *const *plans, int n);
 /** One node of a plan, in the order of execution. Strings are borrowed from the plan. */
 typedef struct clv_plan_node {
     const char *layer, *op, *variant, *phase; /**< phase: `forward`, `backward`, `update` */
+    const char
+        *chosen; /**< why this variant: `pinned`, `tuned` (clv_tune), `ranked`; "" where there is no choice */
     clv_device *device;
     clv_shape output_shape;
     int64_t parameters; /**< elements of the parameters it reads first */

@@ -42,6 +42,10 @@ typedef struct clv_runtime_config {
     void *before_platform_user;
     /** Folder of the program cache. NULL: CLEAVE_CACHE_DIR, else XDG_CACHE_HOME/cleave, else ~/.cache/cleave. */
     const char *cache_dir;
+    /** Measured choices of variants (clv_tune): a tuning file, or a folder with a file for each device; `none` for none.
+     * NULL: the variable CLEAVE_TUNING; "": the folder of the program cache. A file that cannot be used is
+     * told once through the log, and passed over. */
+    const char *tuning;
     bool no_cache;     /**< build every program afresh, write none */
     bool no_opencl;    /**< only the host device; visible_devices and partition are not read */
     bool null_devices; /**< also list the null devices, which record commands and compute nothing */

@@ -111,6 +111,13 @@ static int open_folder(clv_runtime *runtime, bool make) {
     return folder;
 }
 
+bool clv__cache_make_folder(clv_runtime *runtime) {
+    int folder = open_folder(runtime, true);
+    if (folder < 0) return false;
+    close(folder);
+    return true;
+}
+
 // ---- One file -------------------------------------------------------------------------------------------------------
 
 static bool read_all(int file, void *data, size_t bytes) {

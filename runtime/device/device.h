@@ -44,6 +44,8 @@ struct clv_device {
     struct clv__worker *worker;                         // started by exec when first used; see exec/worker.h
     void (*worker_destroy)(struct clv__worker *worker); // set with it: called before the device closes
     clv__quarantine *quarantine;                        // owned; under the runtime's report_lock
+    struct clv__tuned_choices *tuned; // read by the plan when first asked for; under open_lock
+    void (*tuned_destroy)(struct clv__tuned_choices *); // set with it
     bool lost;                                          // see clv__device_lose; under the ledger's lock
     struct clv__kept_host *kept;                        // the same
     _Atomic uint64_t busy_ns, busy_steps;               // see clv_activity; booked by exec
@@ -66,6 +68,7 @@ struct clv_runtime {
     clv_program_report report; // under report_lock
     int debug;                 // CLEAVE_DEBUG: 1 devices, 2 launches, 3 the plan, 4 kernel sources
     bool warned_cache;         // one warning about the disk cache was given; under report_lock
+    bool warned_tuning;        // one warning about tuning files was given; under report_lock
     bool warned_host;          // the warning that the slow host device is in use was given; under report_lock
 };
 

@@ -83,9 +83,10 @@ static bool copy_config(clv_runtime *runtime, const clv_runtime_config *config) 
     own->partition = setting(runtime, own->partition, "CLEAVE_PARTITION");
     own->left_out = setting(runtime, own->left_out, NULL);
     own->cache_dir = cache_folder(runtime);
+    own->tuning = setting(runtime, own->tuning, "CLEAVE_TUNING");
     const char *debug = getenv("CLEAVE_DEBUG");
     if (debug) runtime->debug = atoi(debug);
-    return own->visible_devices && own->partition && own->left_out && own->cache_dir;
+    return own->visible_devices && own->partition && own->left_out && own->cache_dir && own->tuning;
 }
 
 /** Start a backend and remember it. One that cannot start is left out, with a note; only lack of memory is an
@@ -182,6 +183,7 @@ void clv__device_destroy(clv_device *device) {
         free(device->quarantine);
         device->quarantine = next;
     }
+    if (device->tuned) device->tuned_destroy(device->tuned);
     clv__ledger_destroy(&device->ledger);
     pthread_mutex_destroy(&device->open_lock);
     free(device);

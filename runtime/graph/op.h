@@ -77,11 +77,12 @@ typedef struct clv__cost {
 
 struct clv__op {
     const char *name;
-    size_t attrs_bytes; // of the attribute structure, at most CLV__ATTRS_BYTES
-    const void *data;   // table row or the like for descriptors that share functions
-    uint32_t mutates;   // bit i: input i is written in place (parameters, buffers, optimizer state)
-    bool view;          // output 0 is input 0's bytes under another shape: no launch, no memory
-    bool moves;         // exists to carry its input to the device it is computed on: crossing is asked for
+    size_t
+        attrs_bytes; // of the attribute structure, at most CLV__ATTRS_BYTES; its bytes stand in keys of tuning files
+    const void *data; // table row or the like for descriptors that share functions
+    uint32_t mutates; // bit i: input i is written in place (parameters, buffers, optimizer state)
+    bool view;        // output 0 is input 0's bytes under another shape: no launch, no memory
+    bool moves;       // exists to carry its input to the device it is computed on: crossing is asked for
     uint32_t inplace; // bit i: output 0 may be written over input i, if that has the same bytes and dies here
     bool random; // depends on the step's random state, input (n_in - 1), i32[4]: seed low, seed high, step, 0
 

@@ -13,12 +13,12 @@
 
 typedef struct reduce_attrs {
     uint32_t axes; // bit d: axis d is reduced
-    bool keepdim;
+    int keepdim;
 } reduce_attrs;
 
 typedef struct argmax_attrs {
     int axis;
-    bool keepdim;
+    int keepdim; // no bool: no padding, which keys of tuning files would hold
 } argmax_attrs;
 
 typedef enum reduce_kind { REDUCE_SUM, REDUCE_MEAN, REDUCE_MAX } reduce_kind;

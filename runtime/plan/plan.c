@@ -164,6 +164,8 @@ static bool read_before(const clv_plan *plan, int index, const clv_tensor *tenso
 clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
     static const char *const phases[] = {"forward", "backward", "update"};
     static const char *const works[] = {"compute", "send", "receive"};
+    static const char *const reasons[] = {
+        [CLV__NO_CHOICE] = "", [CLV__PINNED] = "pinned", [CLV__TUNED] = "tuned", [CLV__RANKED] = "ranked"};
     if (index < 0 || index >= clv_plan_node_count(plan)) return (clv_plan_node){0};
     const clv__plan_node *at = &plan->nodes[index];
     const clv_tensor *carried = at->work == CLV__SEND      ? plan->values[at->in[0]].tensor
@@ -177,6 +179,7 @@ clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
                    : node->io.op->view ? "view"
                    : at->variant       ? at->variant->name
                                        : "reference",
+        .chosen = reasons[at->chosen],
         .phase = phases[node ? node->phase : CLV__FORWARD],
         .device = plan->places[at->place].device,
         .bytes = at->launches.workspace_bytes,

@@ -37,6 +37,14 @@ typedef struct clv__value {
 
 typedef enum clv__work { CLV__COMPUTE, CLV__SEND, CLV__RECEIVE } clv__work;
 
+/** Why a node has its variant. */
+typedef enum clv__chosen {
+    CLV__NO_CHOICE, // a view, a transfer, a reference
+    CLV__PINNED,    // by name, or as the pin for all ops
+    CLV__TUNED,     // the fastest, as measured: tuning.h
+    CLV__RANKED     // the one whose rank promises the most
+} clv__chosen;
+
 typedef struct clv__plan_node {
     clv__work work;
     // COMPUTE: the graph's node; else the one whose result is carried, NULL if none made it
@@ -45,6 +53,7 @@ typedef struct clv__plan_node {
     int in[CLV__MAX_IN], out[CLV__MAX_OUT]; // values, -1: not there. SEND: in[0]; RECEIVE: out[0]
     int transfer;                           // SEND, RECEIVE
     const clv__variant *variant;            // COMPUTE; NULL: the reference (host device), or a view
+    clv__chosen chosen;
     clv__launches launches;
     bool workspace_shared; // lies at `workspace_at` in the activations, where nothing lives meanwhile
     size_t workspace_at;

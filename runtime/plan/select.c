@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Second pass: one variant for each node, and its launches. The smallest rank wins; a pinned choice is taken or refused,
-// never replaced; a quarantined variant is passed over.
+// Second pass: one variant for each node, and its launches. A pinned choice is taken or refused, never replaced; else the one
+// that was measured as the fastest (tuning.h) wins, else the smallest rank. A quarantined variant is passed over.
 #include <stdlib.h>
 #include <string.h>
 
 #include "plan/plan.h"
+#include "plan/tuning.h"
 
 // ---- quarantine: kept in the device, so it outlives plans --------------------------------------------------------
 
@@ -94,20 +95,31 @@ clv_status clv_variants_check(clv_runtime *runtime, const char *variants) {
 
 // ---- choosing ------------------------------------------------------------------------------------------------------
 
-static clv_status choose(const clv_plan *plan, clv_device *device, const clv__node *node,
-                         const clv__variant **out) {
+/** The variant that was measured as the fastest for this use; NULL if nobody knows, or it cannot be used any more. */
+static const clv__variant *tuned(const clv__tuning *tuning, const clv_device *device, const clv__op_io *io) {
+    char key[CLV__TUNING_KEY_BYTES];
+    if (!tuning) return NULL;
+    clv__tuning_key(io, key);
+    const clv__tuned *row = clv__tuning_find(tuning, io->op, key);
+    if (!row || clv__quarantined(device, io->op, row->variant->name)) return NULL;
+    return !row->variant->supports || row->variant->supports(&device->info, io) ? row->variant : NULL;
+}
+
+static clv_status choose(const clv_plan *plan, const clv_device *device, const clv__tuning *tuning,
+                         clv__plan_node *at) {
     const clv_device_info *info = &device->info;
+    const clv__node *node = at->node;
     const clv__op *op = node->io.op;
     size_t length = 0;
     bool by_name;
     const char *pin = pinned(plan->pins, op->name, &length, &by_name);
-    const clv__variant *best = NULL;
     double best_rank = 0;
     for (const clv__variant *v = op->variants; v && v->name; v++) {
         bool fits = !v->supports || v->supports(info, &node->io);
         if (pin && strlen(v->name) == length && memcmp(v->name, pin, length) == 0) {
             if (fits) {
-                *out = v;
+                at->variant = v;
+                at->chosen = CLV__PINNED;
                 return CLV_OK;
             }
             if (by_name) {
@@ -118,16 +130,18 @@ static clv_status choose(const clv_plan *plan, clv_device *device, const clv__no
         }
         if (!fits || clv__quarantined(device, op, v->name)) continue;
         double rank = v->rank ? v->rank(info, &node->io) : 1.0;
-        if (!best || rank < best_rank) {
-            best = v;
+        if (!at->variant || rank < best_rank) {
+            at->variant = v;
             best_rank = rank;
         }
     }
-    if (!best) {
+    if (!at->variant) {
         CLV_FAIL(clv__plan_error(plan), CLV_E_UNSUPPORTED, "%s '%s': no variant runs on %s", op->name,
                  node->layer, info->name);
     }
-    *out = best;
+    const clv__variant *measured = tuned(tuning, device, &node->io);
+    at->chosen = measured ? CLV__TUNED : CLV__RANKED;
+    if (measured) at->variant = measured;
     return CLV_OK;
 }
 
@@ -152,11 +166,12 @@ clv_status clv__plan_select(clv_plan *plan) {
         clv__launches_reset(&at->launches);
         at->launches.device = &device->info;
         at->variant = NULL;
+        at->chosen = CLV__NO_CHOICE;
         if (at->work != CLV__COMPUTE || node->io.op->view) continue;
         if (device->info.type == CLV_DEVICE_HOST) {
             lower_reference(&at->launches, &node->io);
         } else {
-            CLV_TRY(choose(plan, device, node, &at->variant));
+            CLV_TRY(choose(plan, device, clv__tuning_of(device), at));
             at->variant->lower(&at->launches, &node->io);
         }
         if (at->launches.failed) {

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tuning files on disk: where a device's is, reading it when its choices are first asked for, and the one warning about
+// files that cannot be used. What they hold is read in tuning.c.
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "plan/plan.h"
+#include "plan/tuning.h"
+
+enum { MOST_BYTES = 16 << 20 }; // a hundred thousand choices
+
+/** What a device keeps: nothing, once it has been looked for. */
+struct clv__tuned_choices {
+    clv__tuning tuning;
+};
+
+// ---- one file -------------------------------------------------------------------------------------------------------
+
+char *clv__tuning_path(const clv_device *device, const char *folder) {
+    const clv_device_info *info = &device->info;
+    char slug[48], whole[1024];
+    size_t n = 0;
+    for (const char *c = info->label; *c && n + 1 < sizeof slug; c++) {
+        bool plain = isalnum((unsigned char)*c);
+        if (plain || (n && slug[n - 1] != '-')) slug[n++] = (char)(plain ? tolower((unsigned char)*c) : '-');
+    }
+    while (n && slug[n - 1] == '-') n--;
+    slug[n] = 0;
+    snprintf(whole, sizeof whole, "%s\n%s\n%s\n%" PRIu32, info->label, info->platform_name, info->driver,
+             info->compute_units);
+    clv__text path = {0};
+    clv__text_add(&path, "%s/%s-%08" PRIx32 ".tuning", folder, slug,
+                  (uint32_t)XXH3_64bits(whole, strlen(whole)));
+    char *copy = path.failed ? NULL : clv__strdup(clv__text_get(&path));
+    clv__text_reset(&path);
+    return copy;
+}
+
+/** The whole file, malloc'd. Not blocking: a pipe without a writer must give a sentence, not wait. */
+static clv_status read_file(const char *path, clv__error *error, char **bytes, size_t *size) {
+    struct stat info;
+    *bytes = NULL;
+    int file = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (file < 0)
+        CLV_FAIL(error, errno == ENOENT ? CLV_E_NOT_FOUND : CLV_E_IO, "'%s' cannot be read: %s", path,
+                 strerror(errno));
+    bool regular = fstat(file, &info) == 0 && S_ISREG(info.st_mode) && info.st_size <= MOST_BYTES;
+    size_t done = 0;
+    ssize_t n = 1;
+    if (regular) *bytes = malloc((size_t)info.st_size + 1);
+    while (*bytes && done < (size_t)info.st_size && n > 0) {
+        n = read(file, *bytes + done, (size_t)info.st_size - done);
+        if (n < 0 && errno == EINTR)
+            n = 1;
+        else if (n > 0)
+            done += (size_t)n;
+    }
+    int why = errno;
+    close(file);
+    *size = done;
+    if (!regular) CLV_FAIL(error, CLV_E_FORMAT, "'%s' is no tuning file: it is no file, or too large", path);
+    if (!*bytes) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory to read '%s'", path);
+    if (n >= 0) return CLV_OK;
+    free(*bytes);
+    *bytes = NULL;
+    CLV_FAIL(error, CLV_E_IO, "'%s' cannot be read: %s", path, strerror(why));
+}
+
+clv_status clv__tuning_load(const clv_device *device, const char *path, clv__error *error, clv__tuning *out) {
+    char *bytes = NULL;
+    size_t size = 0;
+    *out = (clv__tuning){0};
+    CLV_TRY(read_file(path, error, &bytes, &size));
+    clv_status status = clv__tuning_parse(device, path, bytes, size, error, out);
+    free(bytes);
+    return status;
+}
+
+// ---- the device's ---------------------------------------------------------------------------------------------------
+
+/** The first fault is told, whatever the number of devices: a run without tuned choices is right too. */
+static void warn_once(clv_runtime *runtime, const char *sentence) {
+    pthread_mutex_lock(&runtime->report_lock);
+    bool told = runtime->warned_tuning;
+    runtime->warned_tuning = true;
+    pthread_mutex_unlock(&runtime->report_lock);
+    if (!told) clv__log(runtime, CLV_LOG_WARNING, "%s", sentence);
+}
+
+/** Where the device's file is, malloc'd; *named: the user named the file itself. */
+static char *find_path(const clv_device *device, bool *named) {
+    const char *set = device->runtime->config.tuning;
+    struct stat info;
+    *named = *set && !(stat(set, &info) == 0 && S_ISDIR(info.st_mode));
+    return *named ? clv__strdup(set)
+                  : clv__tuning_path(device, *set ? set : device->runtime->config.cache_dir);
+}
+
+static void load(clv_device *device, clv__tuning *out) {
+    clv__error error;
+    bool named;
+    char *path = find_path(device, &named);
+    if (!path) return;
+    clv__error_init(&error);
+    clv_status status = clv__tuning_load(device, path, &error, out);
+    char sentence[CLV__ERROR_BYTES + 256];
+    if (status == CLV_E_NOT_FOUND ? named : status != CLV_OK) {
+        snprintf(sentence, sizeof sentence,
+                 "tuning file %s; variants are chosen as without it ('cleave tune' makes one)", error.text);
+        warn_once(device->runtime, sentence);
+    } else if (out->passed_over) {
+        snprintf(sentence, sizeof sentence, "tuning file '%s': %s; lines passed over: %d", path,
+                 out->first_such, out->passed_over);
+        warn_once(device->runtime, sentence);
+    }
+    clv__error_destroy(&error);
+    free(path);
+    for (size_t i = 0; i < out->n; i++) {
+        const clv__tuned *row = &out->rows[i];
+        if (row->key || clv__quarantined(device, row->op, row->variant->name)) continue;
+        // Out of memory: the variant stays in use, as without the file.
+        if (clv__quarantine_add(device, row->op, row->variant->name,
+                                row->note ? row->note : "its tuning file says so") != CLV_OK)
+            break;
+    }
+}
+
+static void destroy(struct clv__tuned_choices *choices) {
+    clv__tuning_reset(&choices->tuning);
+    free(choices);
+}
+
+const clv__tuning *clv__tuning_of(clv_device *device) {
+    const char *set = device->runtime->config.tuning;
+    if (!strcmp(set, "none") || (!*set && !*device->runtime->config.cache_dir)) return NULL;
+    pthread_mutex_lock(&device->open_lock);
+    if (!device->tuned && (device->tuned = clv__alloc(1, sizeof *device->tuned))) {
+        device->tuned_destroy = destroy;
+        load(device, &device->tuned->tuning);
+    }
+    const clv__tuning *tuning = device->tuned ? &device->tuned->tuning : NULL;
+    pthread_mutex_unlock(&device->open_lock);
+    return tuning && tuning->n ? tuning : NULL;
+}
+
+void clv__tuning_forget(clv_device *device) {
+    pthread_mutex_lock(&device->open_lock);
+    if (device->tuned) destroy(device->tuned);
+    device->tuned = NULL;
+    pthread_mutex_unlock(&device->open_lock);
+}
