@@ -61,5 +61,6 @@
 #include "train.h"
 #include "check.h"
 #include "bench.h"
+#include "tune.h"
 
 #endif

@@ -61,6 +61,8 @@ void cli_overview(FILE *out);
 cli_command cli_command_find(const char *name);
 /** `512MiB`, `2GB`, `1048576` into bytes; false if it is none of these, or too large. */
 bool cli_parse_bytes(const char *text, uint64_t *bytes);
+/** `MxNxK` into three numbers of at least 1; false if it is none of that. */
+bool cli_parse_size(const char *text, int64_t size[3]);
 /** The manual page, and completion for bash: made of the same tables. */
 void cli_manual(FILE *out);
 void cli_completion(FILE *out);

@@ -2,7 +2,6 @@
 // cleave bench: how fast is this device, beside its own measured peak?
 #include "cli.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,19 +18,6 @@ static bool on_progress(void *user, int done, int total, const char *name) {
     return !*job->interrupt;
 }
 
-/** `MxNxK` into three numbers of at least 1. */
-static bool parse_size(const char *text, int64_t size[3]) {
-    for (int i = 0; i < 3; i++) {
-        char *end;
-        errno = 0;
-        if (!(*text >= '1' && *text <= '9')) return false; // strtoll would also take blanks and signs
-        size[i] = strtoll(text, &end, 10);
-        if (errno || *end != (i < 2 ? 'x' : 0)) return false;
-        text = end + 1;
-    }
-    return true;
-}
-
 /** The configuration that the options ask for. Sizes and models choose their suite; prints what does not go together. */
 static int configure(const cli_args *args, clv_bench_config *config) {
     *config = (clv_bench_config){.suite = args->n_words ? args->words[0] : NULL,
@@ -44,7 +30,7 @@ static int configure(const cli_args *args, clv_bench_config *config) {
                                  .list = args->list,
                                  .measure_peak = args->peak,
                                  .variants = args->variants};
-    if (args->size && !parse_size(args->size, config->size))
+    if (args->size && !cli_parse_size(args->size, config->size))
         return cli_fail(EXIT_USAGE, "--size wants MxNxK, as in 1024x1024x1024, not '%s'", args->size);
     const char *of_models = args->model ? "model" : args->batch ? "batch" : NULL;
     if (args->size && of_models)

@@ -76,7 +76,7 @@ static int64_t largest_batch(const plan_job *job) {
 
 typedef struct plan_row {
     char name[256];
-    const char *op, *variant, *device;
+    const char *op, *variant, *chosen, *device;
     clv_shape output_shape;
     int64_t parameters;
     uint64_t bytes;
@@ -134,6 +134,7 @@ static bool collect(const clv_plan *plan, plan_rows *rows) {
         if (!row->op || (forward && node.flops > row->most_flops)) {
             row->op = forward ? node.op : !strcmp(node.phase, "update") ? "updates" : "gradients";
             row->variant = forward ? node.variant : "";
+            row->chosen = forward ? node.chosen : "";
             row->most_flops = node.flops;
         }
         row->device = clv_device_get_info(node.device)->name;
@@ -182,22 +183,45 @@ static json_t *transfers_json(const clv_plan *plan) {
     return transfers;
 }
 
+/** Every node that had a choice: the forward ones' are in the layers' rows, here are all. */
+static json_t *choices_json(const clv_plan *plan) {
+    json_t *choices = json_array();
+    for (int i = 0; i < clv_plan_node_count(plan); i++) {
+        clv_plan_node node = clv_plan_node_get(plan, i);
+        if (*node.chosen)
+            json_array_append_new(choices,
+                                  json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "layer", node.layer, "op",
+                                            node.op, "phase", node.phase, "variant", node.variant, "chosen",
+                                            node.chosen, "device", clv_device_get_info(node.device)->name));
+    }
+    return choices;
+}
+
+/** How many nodes were chosen in which way, on one line. */
+static void print_choices(const clv_plan *plan) {
+    static const char *const ways[] = {"pinned", "tuned", "ranked"};
+    int counts[3] = {0};
+    for (int i = 0; i < clv_plan_node_count(plan); i++)
+        for (int w = 0; w < 3; w++) counts[w] += !strcmp(clv_plan_node_get(plan, i).chosen, ways[w]);
+    printf("variants: %d pinned, %d tuned (by measured time), %d ranked\n", counts[0], counts[1], counts[2]);
+}
+
 static int print_json(const plan_job *job, clv_plan *plan, const plan_rows *rows, int64_t batch,
                       int64_t largest) {
     json_t *layers = json_array();
     for (int i = 0; i < rows->n; i++) {
         const plan_row *row = &rows->items[i];
-        json_array_append_new(layers,
-                              json_pack("{s:s, s:s, s:s, s:s, s:o, s:I, s:I, s:f}", "name", row->name, "op",
-                                        row->op, "variant", row->variant ? row->variant : "", "device",
-                                        row->device, "output_shape", shape_json(&row->output_shape),
-                                        "parameters", (json_int_t)row->parameters, "bytes",
-                                        (json_int_t)row->bytes, "flops", row->flops));
+        json_array_append_new(
+            layers,
+            json_pack("{s:s, s:s, s:s, s:s, s:s, s:o, s:I, s:I, s:f}", "name", row->name, "op", row->op,
+                      "variant", row->variant ? row->variant : "", "chosen", row->chosen ? row->chosen : "",
+                      "device", row->device, "output_shape", shape_json(&row->output_shape), "parameters",
+                      (json_int_t)row->parameters, "bytes", (json_int_t)row->bytes, "flops", row->flops));
     }
-    return cli_print_json(json_pack("{s:s, s:I, s:b, s:o, s:o, s:o, s:I}", "model", job->model->name, "batch",
-                                    (json_int_t)batch, "train", job->session->args->train, "layers", layers,
-                                    "devices", devices_json(plan), "transfers", transfers_json(plan),
-                                    "largest_batch", (json_int_t)largest));
+    return cli_print_json(json_pack("{s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:I}", "model", job->model->name,
+                                    "batch", (json_int_t)batch, "train", job->session->args->train, "layers",
+                                    layers, "choices", choices_json(plan), "devices", devices_json(plan),
+                                    "transfers", transfers_json(plan), "largest_batch", (json_int_t)largest));
 }
 
 static void print_memory(clv_plan *plan, clv_device *device) {
@@ -217,25 +241,27 @@ static int print_table(const plan_job *job, clv_plan *plan, const plan_rows *row
     printf("%s of '%s', batch %" PRId64 ", on %s\n\n",
            job->session->args->train ? "a training step" : "a forward pass", job->model->name, batch,
            clv_device_get_info(clv_plan_device(plan))->name);
-    printf("%-16s %-20s %-10s %-20s %12s %12s %12s\n", "layer", "op", "variant", "output", "parameters",
-           "bytes", "Mflop");
+    printf("%-16s %-20s %-10s %-6s %-20s %12s %12s %12s\n", "layer", "op", "variant", "chosen", "output",
+           "parameters", "bytes", "Mflop");
     for (int i = 0; i < rows->n; i++) {
         const plan_row *row = &rows->items[i];
         char shape[96];
-        printf("%-16s %-20s %-10s %-20s %12" PRId64 " %12s %12.2f\n", row->name, row->op,
-               row->variant ? row->variant : "", clv_shape_text(&row->output_shape, shape, sizeof shape),
-               row->parameters, cli_bytes(row->bytes), row->flops / 1e6);
+        printf("%-16s %-20s %-10s %-6s %-20s %12" PRId64 " %12s %12.2f\n", row->name, row->op,
+               row->variant ? row->variant : "", row->chosen ? row->chosen : "",
+               clv_shape_text(&row->output_shape, shape, sizeof shape), row->parameters,
+               cli_bytes(row->bytes), row->flops / 1e6);
         parameters += row->parameters;
         flops += row->flops;
     }
-    printf("%-16s %-20s %-10s %-20s %12" PRId64 " %12s %12.2f\n\n", "total", "", "", "", parameters, "",
-           flops / 1e6);
+    printf("%-16s %-20s %-10s %-6s %-20s %12" PRId64 " %12s %12.2f\n\n", "total", "", "", "", "", parameters,
+           "", flops / 1e6);
     for (int i = 0; i < clv_plan_transfer_count(plan); i++) {
         clv_plan_transfer transfer = clv_plan_transfer_get(plan, i);
         printf("%s goes from %s to %s, %s a step%s\n", transfer.tensor,
                clv_device_get_info(transfer.from)->name, clv_device_get_info(transfer.to)->name,
                cli_bytes(transfer.bytes), transfer.lent ? ", read where it is" : "");
     }
+    print_choices(plan);
     for (int d = 0; d < clv_plan_device_count(plan); d++) print_memory(plan, clv_plan_device_get(plan, d));
     printf("largest batch that fits: %" PRId64 "\n", largest);
     return cli_finish_output();

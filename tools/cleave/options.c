@@ -74,6 +74,18 @@ bool cli_parse_bytes(const char *text, uint64_t *bytes) {
     return false;
 }
 
+bool cli_parse_size(const char *text, int64_t size[3]) {
+    for (int i = 0; i < 3; i++) {
+        char *end;
+        errno = 0;
+        if (!(*text >= '1' && *text <= '9')) return false; // strtoll would also take blanks and signs
+        size[i] = strtoll(text, &end, 10);
+        if (errno || *end != (i < 2 ? 'x' : 0)) return false;
+        text = end + 1;
+    }
+    return true;
+}
+
 static bool parse_whole(const char *text, int64_t *out) {
     char *end;
     errno = 0;
@@ -183,6 +195,7 @@ int cli_parse(int argc, char **argv, cli_command command, cli_args *args) {
             continue;
         }
         if (!strcmp(word, "-h")) word = "--help";
+        if (!strcmp(word, "-o")) word = "--output";
         const char *name = word + 2, *equals = strchr(word, '=');
         size_t length = equals && equals > name ? (size_t)(equals - name) : strlen(name);
         const option_row *option = word[1] == '-' ? find_option(name, length, command) : NULL;
@@ -261,6 +274,7 @@ void cli_manual(FILE *out) {
             "with commas.\n.TP\n.B CLEAVE_PARTITION\nDevices to split: cpu:0=2.\n.TP\n.B CLEAVE_CACHE_DIR\n"
             "Where compiled programs are kept.\n.TP\n.B CLEAVE_DATA_DIR\nWhere datasets are.\n"
             ".TP\n.B CLEAVE_VARIANTS\nPins how ops are computed: matmul=plain.\n"
+            ".TP\n.B CLEAVE_TUNING\nA tuning file, a folder of them, or none.\n"
             ".TP\n.B CLEAVE_DEBUG\n1 devices, 2 launches, 3 the plan, 4 kernel sources.\n.TP\n.B "
             "NO_COLOR\nNo colours on a terminal.\n");
 }

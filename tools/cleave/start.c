@@ -93,6 +93,8 @@ int cli_start(cli_session *session) {
         .no_cache = args->no_cache,
         .no_opencl = session->no_opencl,
         .left_out = left_out,
+        // What is tuned begins anew: nothing is chosen, and no variant avoided, because of an earlier file.
+        .tuning = args->command == CLI_TUNE ? "none" : args->tuning,
         // Devices that nobody has: to plan for them.
         .null_devices = args->command == CLI_PLAN && args->device && !strncasecmp(args->device, "null", 4),
         .log = on_log,

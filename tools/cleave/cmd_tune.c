@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// cleave tune: race the variants of ops on a device, and write down who wins.
+#include "cli.h"
+
+#include <string.h>
+
+typedef struct tune_job {
+    cli_session *session;
+    const volatile int *interrupt;
+} tune_job;
+
+static bool on_progress(void *user, int done, int total, const char *what) {
+    tune_job *job = user;
+    char text[128];
+    snprintf(text, sizeof text, "%d/%d  %s", done, total, what);
+    cli_progress_draw(&job->session->progress, "measuring", done, total, text);
+    return !*job->interrupt;
+}
+
+static int configure(const cli_args *args, clv_tune_config *config) {
+    *config = (clv_tune_config){.model = args->model,
+                                .batch = args->batch,
+                                .op = args->op,
+                                .seconds = args->seconds,
+                                .file = args->tuning_file};
+    if (args->size && !cli_parse_size(args->size, config->size))
+        return cli_fail(EXIT_USAGE, "--size wants MxNxK, as in 1024x1024x1024, not '%s'", args->size);
+    const char *of_models = args->model ? "model" : args->batch ? "batch" : NULL;
+    if (args->size && of_models)
+        return cli_fail(EXIT_USAGE, "--size is of one product, and --%s of models", of_models);
+    if (args->batch && !args->model) return cli_fail(EXIT_USAGE, "--batch needs a --model");
+    return EXIT_DONE;
+}
+
+static int print_json(const cli_session *session, const clv_tune_report *report) {
+    const clv_device_info *info = clv_device_get_info(session->device);
+    json_t *results = json_array(), *failures = json_array();
+    for (int i = 0; i < report->n_results; i++) {
+        const clv_tune_result *r = &report->results[i];
+        json_t *candidates = json_array();
+        for (int k = 0; k < r->n_candidates; k++)
+            json_array_append_new(
+                candidates, json_pack("{s:s, s:o}", "variant", r->candidates[k].variant, "median_us",
+                                      r->candidates[k].median_us > 0 ? cli_real(r->candidates[k].median_us)
+                                                                     : json_null()));
+        json_array_append_new(results,
+                              json_pack("{s:s, s:s, s:i, s:s, s:o, s:s, s:o, s:o}", "op", r->op, "key",
+                                        r->key, "nodes", r->nodes, "variant", r->variant, "median_us",
+                                        cli_real(r->median_us), "ranked", r->ranked, "ranked_us",
+                                        cli_real(r->ranked_us), "candidates", candidates));
+    }
+    for (int i = 0; i < report->n_failures; i++)
+        json_array_append_new(failures, json_pack("{s:s, s:s, s:s}", "op", report->failures[i].op, "variant",
+                                                  report->failures[i].variant, "sentence",
+                                                  report->failures[i].sentence));
+    return cli_print_json(json_pack(
+        "{s:s, s:s, s:s, s:o, s:o, s:i, s:i, s:b, s:o}", "device", info->name, "label", info->label, "file",
+        report->file, "results", results, "failures", failures, "left", report->left, "kept", report->kept,
+        "interrupted", report->interrupted, "seconds", cli_real(report->seconds)));
+}
+
+static int print_table(const cli_session *session, const clv_tune_report *report) {
+    const clv_device_info *info = clv_device_get_info(session->device);
+    int better = 0;
+    printf("%s, %s\n%-22s %-10s %12s %-10s %12s %6s %5s  %s\n", info->name, info->label, "op", "variant",
+           "median us", "by rank", "median us", "gain", "nodes", "inputs and attributes");
+    for (int i = 0; i < report->n_results; i++) {
+        const clv_tune_result *r = &report->results[i];
+        bool other = strcmp(r->variant, r->ranked) != 0;
+        char gain[16] = "";
+        if (other) snprintf(gain, sizeof gain, "%.2fx", r->ranked_us / r->median_us);
+        better += other;
+        printf("%-22s %-10s %12.2f %-10s %12.2f %6s %5d  %s\n", r->op, r->variant, r->median_us, r->ranked,
+               r->ranked_us, gain, r->nodes, r->key);
+    }
+    for (int i = 0; i < report->n_failures; i++)
+        printf("AVOIDED %s of %s: %s\n", report->failures[i].variant, report->failures[i].op,
+               report->failures[i].sentence);
+    printf("%d uses measured, in %.1f s; in %d of them another variant wins than the ranks choose\n",
+           report->n_results, report->seconds, better);
+    if (report->left)
+        printf("%d uses are left: %s\n", report->left,
+               report->interrupted ? "interrupted" : "a larger --seconds gives them time");
+    printf("written to %s, beside %d choices that were there\n", report->file, report->kept);
+    return cli_finish_output();
+}
+
+int cmd_tune(const cli_args *args) {
+    clv_tune_config config;
+    int code = configure(args, &config);
+    if (code == EXIT_DONE) code = cli_check_target(config.file);
+    if (code != EXIT_DONE) return code;
+    cli_session session;
+    cli_start_early(args, true, &session);
+    code = cli_start(&session);
+    if (code != EXIT_DONE) return code;
+    tune_job job = {.session = &session, .interrupt = cli_catch_interrupts()};
+    config.progress = on_progress;
+    config.user = &job;
+    clv_tune_report *report;
+    clv_status status = clv_tune(session.runtime, session.device, &config, &report);
+    cli_progress_clear(&session.progress);
+    if (status != CLV_OK) {
+        code = cli_fail_status(session.runtime, status);
+        if (status == CLV_E_NOT_FOUND || status == CLV_E_VALUE) code = EXIT_USAGE;
+    } else {
+        code = (args->json ? print_json : print_table)(&session, report);
+        if (code == EXIT_DONE && report->interrupted) code = EXIT_INTERRUPTED;
+    }
+    clv_tune_report_destroy(report);
+    cli_stop(&session);
+    return code;
+}
