@@ -14,6 +14,7 @@ static const struct {
      "",
      {.traits = {.caches_programs = true, .build_threads = 1, .host_memory = true}, .keep_parts = true}},
     {"Oclgrind", "", {.traits = {.build_threads = 1}}},
+    {"Intel(R) OpenCL", "", {.traits = {.host_memory = true}}},
     {"NVIDIA CUDA", "", {.traits = {.caches_programs = true}}},
     {"rusticl", "", {.traits = {.loop_turns = 65535, .host_memory = true}}},
 };

@@ -220,7 +220,7 @@ static void test_what_changes_is_copied(void **state) {
 
 // ---- the same bits ------------------------------------------------------------------------------------------------
 
-enum { STEPS = 16 };
+enum { STEPS = 12 };
 
 /** What a training leaves: the loss of each step, then both weights. */
 typedef struct outcome {
@@ -266,7 +266,7 @@ static void train(const char *const *replicas, const char *first, const char *pl
 }
 
 static void compare(const char *a, const char *b, bool replicated) {
-    static outcome copied, lent, again;
+    static outcome copied, lent;
     char place[128];
     snprintf(place, sizeof place, "a=%s,b=%s", a, b);
     const char *replicas[] = {a, b};
@@ -275,32 +275,36 @@ static void compare(const char *a, const char *b, bool replicated) {
     train(on, a, replicated ? NULL : place, 0, &copied);
     find(b)->traits.host_memory = true;
     train(on, a, replicated ? NULL : place, -1, &lent);
-    train(on, a, replicated ? NULL : place, -1, &again);
     print_message("%s and %s, %s: loss %g to %g\n", a, b, replicated ? "replicas" : "layers",
                   copied.losses[0], copied.losses[STEPS - 1]);
-    assert_true(copied.losses[STEPS - 1] < 0.9f * copied.losses[0]);
+    assert_true(copied.losses[STEPS - 1] < 0.97f * copied.losses[0]);
     assert_memory_equal(&lent, &copied, sizeof copied);
-    assert_memory_equal(&again, &copied, sizeof copied);
+}
+
+/** Devices that compute in the host's memory; the host itself, which is slow, only where there are not two others. */
+static int sharers(clv_device **out, int room) {
+    int n = 0, i = -1;
+    for (clv_device *device; n < room && (device = clv__test_next_device(runtime, &i));) {
+        bool is_host = device->info.type == CLV_DEVICE_HOST;
+        if (device->traits.host_memory && !(is_host && n >= 2)) out[n++] = device;
+    }
+    return n;
 }
 
 static void test_lending_computes_the_same_bits(void **state) {
     (void)state;
-    int n = 0;
-    for (int i = -1; true;) {
-        clv_device *a = clv__test_next_device(runtime, &i);
-        if (!a) break;
-        for (int j = -1; true;) {
-            clv_device *b = clv__test_next_device(runtime, &j);
-            if (!b) break;
-            if (a == b || !a->traits.host_memory || !b->traits.host_memory) continue;
-            n++;
-            for (int replicated = 0; replicated < 2; replicated++)
-                compare(a->info.name, b->info.name, replicated);
-        }
-    }
-    if (n == 0) {
+    clv_device *devices[8];
+    int n = sharers(devices, 8);
+    if (n < 2) {
         print_message("skipped: no two devices here compute in the host's memory\n");
         skip();
+    }
+    for (int i = 0; i < n; i++) {
+        for (int j = 0; j < n; j++) {
+            if (i == j) continue;
+            compare(devices[i]->info.name, devices[j]->info.name, false);
+            compare(devices[i]->info.name, devices[j]->info.name, true);
+        }
     }
 }
 
