@@ -174,8 +174,8 @@ typedef struct clv_train_config {
     /** cut each batch in so many parts (clv_micro_batches): less memory for activations, and a pipeline where layers are
      *  placed on several devices. The last batch of an epoch is cut in parts no larger. Not with replicas. 0: 1 */
     int64_t micro_batches;
-    int64_t epochs;           /**< 0: 1 */
-    int64_t steps;            /**< > 0: stop after this many steps, whatever the epochs */
+    int64_t epochs; /**< 0: 1 */
+    int64_t steps;  /**< > 0: stop after this many steps, whatever the epochs */
     bool no_shuffle;
     uint64_t seed; /**< of first weights, order of samples, dropout */
     clv_optimizer_config optimizer;
@@ -227,6 +227,11 @@ CLV_API clv_device *clv_trainer_device_get(const clv_trainer *trainer, int index
 CLV_API clv_plan_memory clv_trainer_memory_on(const clv_trainer *trainer, clv_device *device);
 /** The same on its first device. */
 CLV_API clv_plan_memory clv_trainer_memory(const clv_trainer *trainer);
+/** The part of the steps' time in which a device had work, 0 to 1; the rest it waited for others or for the host. As
+ *  measured, without the first step and the one after each evaluation; below 0: not known. See also clv_plan_busy. */
+CLV_API double clv_trainer_busy(const clv_trainer *trainer, const clv_device *device);
+/** The same as it was planned for a whole batch. */
+CLV_API double clv_trainer_predicted_busy(const clv_trainer *trainer, const clv_device *device);
 /** The shares of the replicas, as given or measured so far, 0 for one that is lost; NULL without replicas. */
 CLV_API const double *clv_trainer_shares(const clv_trainer *trainer);
 

@@ -46,6 +46,7 @@ clv_status clv__training_read(clv__training *loop) {
 
     double now = seconds_now(), seconds = now - (loop->last_time != 0 ? loop->last_time : waiting.since);
     if (loop->first_read) CLV_TRY(keep_time(loop, seconds, waiting.n));
+    CLV_TRY(clv__trainer_see_busy(trainer, loop->first_read && loop->last_time != 0 ? seconds : 0));
     loop->first_read = true;
     loop->last_time = now;
     loop->epoch_seconds += seconds;

@@ -183,6 +183,8 @@ void clv_trainer_destroy(clv_trainer *trainer) {
     for (size_t i = 0; i < trainer->n_lost; i++) free((char *)(uintptr_t)trainer->lost[i].reason);
     free(trainer->lost);
     free(trainer->times);
+    free(trainer->busy.last);
+    free(trainer->busy.seconds);
     free(trainer->shares);
     free(trainer->replicas);
     free(trainer->devices);
@@ -288,6 +290,11 @@ int clv_trainer_lost_count(const clv_trainer *trainer) {
 clv_lost_device clv_trainer_lost_get(const clv_trainer *trainer, int index) {
     bool there = index >= 0 && index < clv_trainer_lost_count(trainer);
     return there ? trainer->lost[index] : (clv_lost_device){0};
+}
+
+double clv_trainer_predicted_busy(const clv_trainer *trainer, const clv_device *device) {
+    const clv_plan *whole = trainer->step[CLV__FULL].plan, *last = trainer->step[CLV__LAST].plan;
+    return clv_plan_busy(whole ? whole : last, device);
 }
 
 const double *clv_trainer_shares(const clv_trainer *trainer) {

@@ -16,6 +16,12 @@ typedef struct clv__step {
 
 enum { CLV__FULL, CLV__LAST, CLV__STEPS }; // LAST: what is left at the end of an epoch; unused if nothing is
 
+/** How busy the devices of the first plan were; busy.c. */
+typedef struct clv__busy {
+    clv_activity *last;       // by device: when a step was read last
+    double *seconds, elapsed; // with work, by device; of the steps they are of
+} clv__busy;
+
 struct clv_trainer {
     clv_runtime *runtime;
     clv_train_config config; // defaults filled in
@@ -37,6 +43,7 @@ struct clv_trainer {
     size_t n_times, times_room;
     int64_t timed_images; // of the steps in `times`
     double timed_seconds;
+    clv__busy busy;
 };
 
 /** The graph of a training step on some devices: model, loss, gradients, updates; and its plan. shares: of the replicas, 0
@@ -63,6 +70,9 @@ void clv__trainer_rows(const clv_trainer *trainer, int64_t batch, int64_t *rows)
 
 /** Give up a predictor's run, so that its session may grow; made again when it is needed. */
 void clv__predictor_rest(clv_predictor *predictor);
+
+/** A step was read: it took so many seconds, or is not to be counted (0). */
+clv_status clv__trainer_see_busy(clv_trainer *trainer, double seconds);
 
 /** All plans of the trainer; returns how many. */
 int clv__trainer_plans(const clv_trainer *trainer, clv_plan *plans[CLV__STEPS + 1]);

@@ -29,7 +29,7 @@ cnn | mlp | linear) data="fashion-mnist --limit $((steps * batch))" ;;
     data="--images $work/x.npy --labels $work/y.npy" ;;
 esac
 
-number() { tr -d '\n' | sed -n "s/.*\"$1\": *\([0-9.eE+-]*\).*/\1/p"; }
+number() { tr -d '\n' | sed -n "s/.*\"$1\": *\([0-9.eE+-]*\).*/\1/p"; echo; } # one a line: sed ends no line that did not end
 median() { sort -g "$1" | awk '{ v[NR] = $1 } END { print NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2 }'; }
 # measure NAME OPTIONS... : milliseconds of a step, the median of a run's steps; also kept in the work folder.
 measure() {

@@ -15,6 +15,8 @@ check_memory() {
 
 # one step: gradients, dropout's masks among what makes them
 works train --device cpu:0 --batch 10 --steps 1 --dump-gradients whole.safetensors
+same "activity that nothing was timed of" "$(at activity.0.busy)" null
+same "activity alone" "$(at activity.0.predicted_busy)" 1
 works train --device cpu:0 --batch 10 --steps 1 --dump-gradients parts.safetensors --micro-batches 4
 check_memory 0
 "$helper" close whole.safetensors parts.safetensors 1e-6 >/dev/null || fail "gradients of four parts are others"
@@ -32,6 +34,9 @@ check_memory 0
 works train --place 'conv*=cpu:0,fc*=cpu:1' --batch 20 --epochs 2 --save pipeline.safetensors --micro-batches 4
 check_memory "0 1"
 cmp -s parts.safetensors pipeline.safetensors || fail "a pipeline trained other bits"
+for key in activity.0.busy activity.1.busy activity.0.predicted_busy activity.1.predicted_busy; do
+    awk "BEGIN { exit !($(at $key) > 0 && $(at $key) <= 1) }" || fail "$key is $(at $key)"
+done
 works train --place 'conv1=cpu:0,conv2=cpu:1,fc*=host' --batch 20 --steps 1 --save three.safetensors --micro-batches 4
 check_memory "0 1 2"
 

@@ -201,6 +201,34 @@ static void test_devices_are_told_so(void **state) {
     unmake(&s);
 }
 
+/** Half of the time each, where one waits for the other; n / (n + 1) in a pipeline of two equal stages, all of it alone. */
+static void test_waits_are_foreseen(void **state) {
+    (void)state;
+    clv_graph *graph;
+    clv_plan *plan;
+    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8, WIDTH));
+    clv_output(clv_relu(clv_to(clv_relu(clv_to(x, "null:0")), "null:1")), "y");
+    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = find("null:0")}, &plan), CLV_OK,
+                  runtime);
+    assert_true(fabs(clv_plan_busy(plan, find("null:0")) - 0.5) < 1e-9);
+    assert_true(fabs(clv_plan_busy(plan, find("null:1")) - 0.5) < 1e-9);
+    assert_true(clv_plan_busy(plan, find("host")) == 0);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+    double before = 0;
+    for (int n = 1; n <= 8; n *= 2) {
+        step s = make("a*=null:0,b=null:0,c*=null:1", n, (features){0});
+        double busy = clv_plan_busy(s.plan, find("null:0"));
+        assert_true(busy > before && busy < 1);
+        before = busy;
+        unmake(&s);
+    }
+    step s = make("*=null", 4, (features){0});
+    assert_true(clv_plan_busy(s.plan, find("null")) == 1);
+    unmake(&s);
+}
+
 // ---- memory -----------------------------------------------------------------------------------------------------------
 
 /** The most micro-batches whose results of the forward pass a place holds at once. */
@@ -485,6 +513,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_forward_one_backward),
         cmocka_unit_test(test_devices_are_told_so),
+        cmocka_unit_test(test_waits_are_foreseen),
         cmocka_unit_test(test_what_is_held_is_bounded),
         cmocka_unit_test(test_gradients_are_those_of_the_whole_batch),
         cmocka_unit_test(test_stages_compute_the_same),

@@ -94,6 +94,34 @@ static bool on_epoch(void *user, const clv_train_epoch *epoch) {
 
 // ---- the result ---------------------------------------------------------------------------------------------------
 
+/** What each device did of the steps' time, measured and predicted. */
+static json_t *activity_json(const clv_trainer *trainer) {
+    json_t *activity = json_array();
+    for (int i = 0; i < clv_trainer_device_count(trainer); i++) {
+        const clv_device *device = clv_trainer_device_get(trainer, i);
+        double busy = clv_trainer_busy(trainer, device);
+        json_array_append_new(activity,
+                              json_pack("{s:s, s:o, s:f}", "device", clv_device_get_info(device)->name,
+                                        "busy", busy < 0 ? json_null() : json_real(busy), "predicted_busy",
+                                        clv_trainer_predicted_busy(trainer, device)));
+    }
+    return activity;
+}
+
+/** How much devices wait for each other, where there are several. */
+static void print_activity(const clv_trainer *trainer) {
+    int n = clv_trainer_device_count(trainer);
+    for (int i = 0; i < n && n > 1; i++) {
+        const clv_device *device = clv_trainer_device_get(trainer, i);
+        double busy = clv_trainer_busy(trainer, device);
+        if (busy >= 0)
+            printf("%s was busy for %.0f %% of a step (predicted for equal devices: %.0f %%), idle for %.0f "
+                   "%%\n",
+                   clv_device_get_info(device)->name, 100 * busy,
+                   100 * clv_trainer_predicted_busy(trainer, device), 100 * (1 - busy));
+    }
+}
+
 static json_t *result_json(const train_job *job, const clv_trainer *trainer, bool interrupted) {
     const cli_session *session = job->session;
     const clv_train_config *config = job->config;
@@ -120,6 +148,7 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
             memory, cli_memory_json(device, clv_trainer_memory_on(trainer, device).predicted_peak_bytes));
     }
     json_object_set_new(object, "memory", memory);
+    json_object_set_new(object, "activity", activity_json(trainer));
     json_object_set_new(object, "shares", shares_json(&config->placement, clv_trainer_shares(trainer)));
     json_object_set(object, "shares_by_epoch", job->epochs);
     json_t *lost = json_array();
@@ -154,6 +183,7 @@ static void print_result(const train_job *job, const clv_trainer *trainer) {
         printf("%s was lost in step %lld: %s\n", clv_device_get_info(lost.device)->name, (long long)lost.step,
                lost.reason);
     }
+    print_activity(trainer);
     for (int i = 0; i < clv_trainer_device_count(trainer); i++) {
         clv_device *device = clv_trainer_device_get(trainer, i);
         cli_memory_table(stdout, device, clv_trainer_memory_on(trainer, device).predicted_peak_bytes);
