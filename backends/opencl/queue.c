@@ -179,19 +179,18 @@ clv_status clv__ocl_flush(clv__bdevice *device, clv__error *error) {
 cl_int clv__ocl_finish(cl_command_queue queue, const char **call) {
     // rusticl 22.3 returns from clFinish at once when everything has been flushed before, finished or not: a
     // marker gives it something to wait for.
-    *call = "clEnqueueMarkerWithWaitList";
-    cl_int code = clEnqueueMarkerWithWaitList(queue, 0, NULL, NULL);
-    if (code != CL_SUCCESS) return code;
-    *call = "clFinish";
-    return clFinish(queue);
+    cl_int marked = clEnqueueMarkerWithWaitList(queue, 0, NULL, NULL), finished = clFinish(queue);
+    *call = marked != CL_SUCCESS ? "clEnqueueMarkerWithWaitList" : "clFinish";
+    return marked != CL_SUCCESS ? marked : finished;
 }
 
 clv_status clv__ocl_synchronize(clv__bdevice *device, clv__error *error) {
-    CLV_TRY(clv__ocl_flush(device, error)); // one queue may wait for the other
+    // one queue may wait for the other; and one that fails is no reason not to wait for the other
+    clv_status status = clv__ocl_flush(device, error);
     for (int q = 0; q < CLV__QUEUES; q++) {
         const char *call;
         cl_int code = clv__ocl_finish(device->queue[q], &call);
-        CLV__OCL_TRY(error, device->label, call, code);
+        if (code != CL_SUCCESS && status == CLV_OK) status = clv__ocl_fail(error, device->label, call, code);
     }
-    return CLV_OK;
+    return status;
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // An OpenCL layer (OPENCL_LAYERS) that loses a device: from the n-th enqueue on it every call on it fails, but releasing.
 // The devices are numbered by the order in which contexts were made for them. Work that was enqueued before runs on in
-// the driver below, as on a device whose driver gave up, and nobody can wait for it.
+// the driver below; flushing and finishing fail only after it is done, so that memory may be freed then: a CPU's driver
+// computes in the host's memory.
 //
 // It can also make a device slow (lost_slow).
 //
@@ -157,8 +158,14 @@ static void *CL_API_CALL my_clEnqueueMapBuffer(cl_command_queue q, cl_mem m, cl_
     return NULL;
 }
 
-CODE(clFlush, of_queue(q), 0, (cl_command_queue q), (q))
-CODE(clFinish, of_queue(q), 1, (cl_command_queue q), (q))
+#define DRAIN(name, waits)                                                                                   \
+    static cl_int CL_API_CALL my_##name(cl_command_queue q) {                                                \
+        cl_int code = refuses(of_queue(q), 0, waits);                                                        \
+        if (code != CL_SUCCESS) below.clFinish(q);                                                           \
+        return code == CL_SUCCESS ? below.name(q) : code;                                                    \
+    }
+DRAIN(clFlush, 0)
+DRAIN(clFinish, 1)
 CODE(clWaitForEvents, of_event(events[0]), 1, (cl_uint n, const cl_event *events), (n, events))
 CODE(clGetEventProfilingInfo, of_event(e), 0,
      (cl_event e, cl_profiling_info what, size_t n, void *out, size_t *size), (e, what, n, out, size))
