@@ -112,7 +112,8 @@ static clv_status await_last_step(clv__station *station, int slot) {
         pthread_mutex_unlock(&run->lock);
         CLV_TRY(status);
         status = other->device->backend->event_wait(event, error_of(station));
-        if (status != CLV_OK) clv__run_fail(run, last, other->device, status);
+        // what it did in the last step, it tells itself: from here it only does not answer in this one
+        if (status != CLV_OK) clv__run_fail(run, last + 1, other->device, status);
         CLV_TRY(status);
     }
     return CLV_OK;

@@ -90,14 +90,15 @@ static void read_session(const training *t, float out[MOST_TENSORS][MOST_FLOATS]
     }
 }
 
-static long train_whole(int device) {
+/** Returns the enqueues of the second device; the first has more. */
+static long train_whole(void) {
     training t = make();
     int64_t ticket;
     memset(&whole, 0, sizeof whole);
     whole.n = clv_session_count(t.session);
     assert_in_range(whole.n, 9, MOST_TENSORS); // five parameters, two statistics, momentum
     read_session(&t, whole.values[0]);
-    lost_arm(device, 0, 0, 0);
+    lost_arm(1, 0, 0, 0);
     for (int step = 0; step < STEPS; step++) {
         assert_status(post(&t, step, &ticket), CLV_OK, runtime);
         assert_status(clv_run_fetch(t.run, ticket, t.loss, &whole.loss[step], 4), CLV_OK, runtime);
@@ -165,13 +166,14 @@ static bool lose(int device, long enqueue, int code, bool late, clv_status want,
 }
 
 static void lose_everywhere(int device, long stride, int code, bool late, clv_status want) {
-    long calls = train_whole(device), lost = 0;
+    long calls = train_whole(), lost = 0;
     bool in_step = false;
     assert_true(calls > 10 * STEPS);
     for (long enqueue = 1; enqueue <= calls; enqueue += stride)
         lost += lose(device, enqueue, code, late, want, &in_step);
     print_message("%ld enqueues, lost at %ld of them\n", calls, lost);
-    assert_true(in_step && lost >= calls / stride - 1);
+    assert_true(lost >= calls / stride - 1);
+    if (device == 1) assert_true(in_step); // the first may take the step before with it
     assert_false(lose(device, 1000000, code, late, want, &in_step));
 }
 
