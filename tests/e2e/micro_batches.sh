@@ -29,6 +29,7 @@ works train --device cpu:0 --batch 20 --epochs 2 --save whole.safetensors
 whole=$(at memory.0.categories.activations)
 works train --device cpu:0 --batch 20 --epochs 2 --save parts.safetensors --micro-batches 4
 check_memory 0
+predicted=$(at memory.0.predicted_peak_bytes)
 "$helper" close whole.safetensors parts.safetensors 1e-4 >/dev/null || fail "four parts trained other weights"
 [ "$(at memory.0.categories.activations)" -lt "$whole" ] || fail "parts need as much for activations as the whole"
 works train --place 'conv*=cpu:0,fc*=cpu:1' --batch 20 --epochs 2 --save pipeline.safetensors --micro-batches 4
@@ -46,6 +47,17 @@ works train --place 'conv*=cpu:0,fc*=cpu:1' --batch 20 --epochs 2 --resume c --s
 cmp -s pipeline.safetensors resumed.safetensors || fail "a resume trained other bits"
 expect 1 "was written with micro_batches 4, now it is 1; go on with the settings it was written with" \
     train --device cpu:0 --batch 20 --epochs 2 --resume c
+
+# the dry run says so before, in as many rows as without parts and four more (slices of images and labels, losses weighted and added)
+works "$cleave" plan cnn --train --device cpu:0 --batch 20 --optimizer adam --micro-batches 4 --json
+same "plan in parts" "$(at devices.0.predicted_peak_bytes)" "$predicted"
+same "row of conv1 in parts of 5" "$(at layers.3.name layers.3.output_shape.0 | tr '\n' ' ')" "conv1 5 "
+"$cleave" plan cnn --train --device cpu:0 --batch 20 --micro-batches 4 >parts.txt && "$cleave" plan cnn --train --device cpu:0 \
+    --batch 20 >whole.txt || fail "no plan"
+same "rows" "$(grep -c Mflop parts.txt) $(sed -n '/^layer/,/^total/p' parts.txt | wc -l)" \
+    "1 $(($(sed -n '/^layer/,/^total/p' whole.txt | wc -l) + 4))"
+expect 2 "--micro-batches is for --train" "$cleave" plan cnn --micro-batches 4
+expect 2 "--micro-batches 21 is more than the 20 images of a batch" "$cleave" plan cnn --train --batch 20 --micro-batches 21
 
 expect 2 "--micro-batches wants a whole number of at least 1, not '0'" train --micro-batches 0
 expect 2 "--micro-batches 21 is more than the 20 images of a batch" train --batch 20 --micro-batches 21

@@ -424,6 +424,54 @@ static void test_what_cannot_be_a_pipeline_is_right(void **state) {
     }
 }
 
+// ---- replicas ---------------------------------------------------------------------------------------------------------
+
+static clv_tensor *drop_twice(clv_tensor *x, void *user) {
+    (void)user;
+    return clv_dropout(clv_dropout(x, 0.3f), 0.2f);
+}
+
+static void drop(const char *const *devices, int n, float *out) {
+    clv_graph *graph;
+    clv_plan *plan;
+    clv_session *session;
+    clv_run *run;
+    int64_t ticket;
+    float ones[BATCH * WIDTH];
+    for (int i = 0; i < BATCH * WIDTH; i++) ones[i] = 1;
+    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph_set_training(graph, true);
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(BATCH, WIDTH));
+    clv_tensor *y = clv_data_parallel(x, devices, NULL, n, drop_twice, NULL);
+    clv_output(y, "y");
+    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = find(devices[0])}, &plan), CLV_OK,
+                  runtime);
+    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 9}, &session), CLV_OK, runtime);
+    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    assert_status(clv_run_feed(run, x, ones, sizeof ones), CLV_OK, runtime);
+    assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
+    assert_status(clv_run_fetch(run, ticket, y, out, sizeof ones), CLV_OK, runtime);
+    clv_run_destroy(run);
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+}
+
+static void test_replicas_drop_what_one_device_drops(void **state) {
+    (void)state;
+    static float one[BATCH * WIDTH], two[BATCH * WIDTH];
+    const char *name = device_name(0);
+    if (strcmp(name, "host") == 0) skip();
+    int zeros = 0;
+    drop((const char *[]){"host"}, 1, one);
+    drop((const char *[]){"host", name}, 2, two);
+    for (int i = 0; i < BATCH * WIDTH; i++) {
+        assert_int_equal(two[i] == 0, one[i] == 0);
+        zeros += one[i] == 0;
+    }
+    assert_true(zeros > BATCH * WIDTH / 4 && zeros < BATCH * WIDTH * 3 / 4);
+}
+
 // ---- batch norm -------------------------------------------------------------------------------------------------------
 
 /** Running mean and var of `a` after a step in parts of 3, 3, 2 and 2 rows, or after a step with each of them. */
@@ -519,6 +567,7 @@ int main(void) {
         cmocka_unit_test(test_stages_compute_the_same),
         cmocka_unit_test(test_training_goes_the_same_way),
         cmocka_unit_test(test_what_cannot_be_a_pipeline_is_right),
+        cmocka_unit_test(test_replicas_drop_what_one_device_drops),
         cmocka_unit_test(test_running_statistics_move_part_by_part),
         cmocka_unit_test(test_bad_cuts_are_refused),
     };

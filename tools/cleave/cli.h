@@ -174,7 +174,9 @@ typedef struct cli_placement {
     double shares[CLI_MAX_REPLICAS];
 } cli_placement;
 
-/** Read the options; prints and returns EXIT_USAGE if they make no sense. */
+/** Can the batch be cut as --micro-batches asks? Prints and returns EXIT_USAGE if not. */
+int cli_check_micro_batches(const cli_args *args);
+/** Read the options, that one too; prints and returns EXIT_USAGE if they make no sense. */
 int cli_read_placement(const cli_args *args, cli_placement *out);
 
 // ---- recipes.c: how a model is trained unless the options say otherwise -------------------------------------------

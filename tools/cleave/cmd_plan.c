@@ -27,6 +27,17 @@ static void planned_destroy(plan_made *planned) {
     planned->graph = NULL;
 }
 
+static clv_tensor *model_loss(clv_tensor *x, clv_tensor *labels, void *user) {
+    const clv_model *model = user;
+    return clv_cross_entropy(model->build(clv_tensor_graph(x), x, model->classes), labels);
+}
+
+/** As many parts as are asked for, fewer where the batch has fewer samples. */
+static clv_tensor *loss_of(const plan_job *job, clv_tensor *x, clv_tensor *labels) {
+    int64_t batch = clv_tensor_shape(labels).dims[0], n = job->session->args->micro_batches;
+    return clv_micro_batches(x, labels, n < 1 ? 1 : n < batch ? n : batch, model_loss, (void *)job->model);
+}
+
 static clv_status make_plan(const plan_job *job, int64_t batch, plan_made *out) {
     const cli_args *args = job->session->args;
     *out = (plan_made){0};
@@ -34,15 +45,13 @@ static clv_status make_plan(const plan_job *job, int64_t batch, plan_made *out) 
     if (status != CLV_OK) return status;
     clv_graph_set_training(out->graph, args->train);
     clv_tensor *x = clv_input(out->graph, "x", CLV_DTYPE_F32, clv_model_input_shape(job->model, batch));
-    clv_tensor *logits = job->model->build(out->graph, x, job->model->classes);
     if (args->train) {
-        clv_tensor *loss =
-            clv_cross_entropy(logits, clv_input(out->graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(batch)));
+        clv_tensor *loss = loss_of(job, x, clv_input(out->graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(batch)));
         clv_output(loss, "loss");
         clv_backward(loss);
         clv_optimizer_add(out->graph, &job->recipe.optimizer);
     } else {
-        clv_output(logits, "logits");
+        clv_output(job->model->build(out->graph, x, job->model->classes), "logits");
     }
     clv_plan_config config = {.device = job->session->device, .variants = args->variants};
     return clv_plan_create(out->graph, &config, &out->plan);
@@ -81,7 +90,8 @@ typedef struct plan_row {
     int64_t parameters;
     uint64_t bytes;
     double flops, most_flops, backward_flops;
-    bool named; // a layer, not an op at the root
+    bool named;      // a layer, not an op at the root
+    int micro_batch; // of the last node that was added; -1: of none
 } plan_row;
 
 typedef struct plan_rows {
@@ -99,8 +109,15 @@ static plan_row *find_row(plan_rows *rows, const char *name) {
 static plan_row *row_of(plan_rows *rows, const clv_plan_node *node) {
     plan_row *found = *node->layer ? find_row(rows, node->layer) : NULL;
     if (found) return found;
+    for (int i = 0; i < rows->n && !*node->layer; i++) { // each micro-batch goes through the same rows
+        plan_row *row = &rows->items[i];
+        if (row->named || row->micro_batch >= node->micro_batch || strcmp(row->op, node->op)) continue;
+        row->micro_batch = node->micro_batch;
+        return row;
+    }
     plan_row *row = &rows->items[rows->n++];
     row->named = *node->layer;
+    row->micro_batch = node->micro_batch;
     snprintf(row->name, sizeof row->name, "%s", *node->layer ? node->layer : node->op);
     for (int i = 2; !row->named && i < 1000; i++) { // the second relu at the root is relu.2
         bool taken = false;
@@ -163,9 +180,10 @@ static json_t *devices_json(clv_plan *plan) {
             json_object_set_new(categories, clv_category_name((clv_category)i),
                                 json_integer((json_int_t)memory.category[i]));
         json_array_append_new(devices,
-                              json_pack("{s:s, s:I, s:o}", "device", clv_device_get_info(memory.device)->name,
-                                        "predicted_peak_bytes", (json_int_t)memory.predicted_peak_bytes,
-                                        "categories", categories));
+                              json_pack("{s:s, s:I, s:f, s:o}", "device",
+                                        clv_device_get_info(memory.device)->name, "predicted_peak_bytes",
+                                        (json_int_t)memory.predicted_peak_bytes, "predicted_busy",
+                                        clv_plan_busy(plan, memory.device), "categories", categories));
     }
     return devices;
 }
@@ -283,6 +301,8 @@ static bool read_size(const char *text, clv_shape *out) {
 int cmd_plan(const cli_args *args) {
     const clv_model *model = cli_model(args->n_words ? args->words[0] : NULL);
     if (!model) return EXIT_USAGE;
+    int code = cli_check_micro_batches(args);
+    if (code != EXIT_DONE) return code;
     clv_shape size;
     if (args->input_size && !read_size(args->input_size, &size))
         return cli_fail(EXIT_USAGE, "--input-size wants channels, height and width, as in 3x64x64, not '%s'",
@@ -292,7 +312,7 @@ int cmd_plan(const cli_args *args) {
     model = &sized;
     cli_session session;
     cli_start_early(args, true, &session);
-    int code = cli_start(&session);
+    code = cli_start(&session);
     if (code != EXIT_DONE) return code;
     plan_job job = {.session = &session, .model = model};
     cli_recipe(args, model, &job.recipe);

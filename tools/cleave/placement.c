@@ -47,11 +47,13 @@ static int read_shares(const cli_args *args, cli_placement *out) {
                     args->shares);
 }
 
-static int check_micro_batches(const cli_args *args) {
+int cli_check_micro_batches(const cli_args *args) {
     int64_t batch = args->batch ? args->batch : 64;
     if (args->micro_batches > batch)
         return cli_fail(EXIT_USAGE, "--micro-batches %lld is more than the %lld images of a batch",
                         (long long)args->micro_batches, (long long)batch);
+    if (args->micro_batches && args->command == CLI_PLAN && !args->train)
+        return cli_fail(EXIT_USAGE, "--micro-batches is for --train");
     if (args->micro_batches > 1 && args->replicas)
         return cli_fail(EXIT_USAGE, "--micro-batches and --replicas both cut the batch; give one of them");
     return EXIT_DONE;
@@ -60,7 +62,7 @@ static int check_micro_batches(const cli_args *args) {
 int cli_read_placement(const cli_args *args, cli_placement *out) {
     *out = (cli_placement){0};
     clv_placement *placement = &out->placement;
-    int code = check_micro_batches(args);
+    int code = cli_check_micro_batches(args);
     if (code != EXIT_DONE) return code;
     if (args->place && args->replicas)
         return cli_fail(EXIT_USAGE, "--place and --replicas both say where to compute; give one of them");
