@@ -38,7 +38,8 @@ measure() {
     # shellcheck disable=SC2086 # data is several words
     "$cleave" train $data --model "$model" --batch "$batch" --epochs 1 --optimizer momentum --lr 0.001 --seed 1 \
         --json "$@" 2>"$work/err" >"$work/out" || { cat "$work/err" >&2; exit 1; }
-    number step_ms <"$work/out" | tee -a "$work/$name"
+    ms=$(number step_ms <"$work/out")
+    echo "$ms" | tee -a "$work/$name"
 }
 
 round=0
