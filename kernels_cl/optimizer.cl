@@ -1,14 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates of a parameter p from its gradient, in place, and the norm of all gradients. No macro but KERNEL.
+// Updates of a parameter p from its gradient, in place. No macro but KERNEL.
 //
 //   sgd_update, adam_update    one work-item per `count` elements from count * id; whole sixteens go by vectors
-//   sum_squares                one work-item per `chunk` elements: sum(g^2); whole sixteens go by vectors if `wide`
-//   sum_parts                  one work-item per `chunk` elements: their sum; repeated, a tree of fixed shape
-//   clip_scale                 one work-item: min(1, max_norm / (sqrt(total) + 1e-6))
 //
 // hyper     0 learning rate, 1 one in the first step and else zero, 2 learning rate / (1 - beta1^t), 3 sqrt(1 - beta2^t)
-// clip      [1], the gradients' factor; has_clip 0: not there
-// previous  [1], a sum to add to the last one; has_previous 0: not there
+// clip      [1], the gradients' factor, negative: nothing is updated; has_clip 0: not there
 #ifndef KERNEL
 #define KERNEL(name) name
 #endif
@@ -40,6 +36,7 @@ __kernel void KERNEL(sgd_update)(__global float *restrict param, __global float 
     int i = (int)get_global_id(0) * count, end = min(i + count, n);
     float lr = hyper[0], factor = has_clip ? clip[0] : 1.0f;
     int first = hyper[1] > 0.5f;
+    if (factor < 0.0f) return;
     for (; i + 16 <= end; i += 16) {
         float16 p = vload16(0, param + i), g = vload16(0, grad + i), b = (float16)(0.0f);
         if (has_buffer) b = vload16(0, buffer + i);
@@ -63,6 +60,7 @@ __kernel void KERNEL(adam_update)(__global float *restrict param, __global float
     int i = (int)get_global_id(0) * count, end = min(i + count, n);
     float keep = 1.0f - hyper[0] * decoupled_decay, step_size = hyper[2], correction = hyper[3];
     float factor = has_clip ? clip[0] : 1.0f;
+    if (factor < 0.0f) return;
     for (; i + 16 <= end; i += 16) {
         float16 p = vload16(0, param + i), g = vload16(0, grad + i);
         float16 m = vload16(0, exp_avg + i), v = vload16(0, exp_avg_sq + i);
@@ -78,48 +76,6 @@ __kernel void KERNEL(adam_update)(__global float *restrict param, __global float
         exp_avg[i] = m;
         exp_avg_sq[i] = v;
     }
-}
-
-__kernel void KERNEL(sum_squares)(__global float *restrict out, __global const float *restrict g,
-                                  __global const float *restrict previous, int n, int chunk, int wide,
-                                  int has_previous) {
-    int item = (int)get_global_id(0), i = item * chunk, end = min(i + chunk, n);
-    float sum = 0.0f;
-    if (wide) {
-        float16 sums = (float16)(0.0f);
-        for (; i + 16 <= end; i += 16) {
-            float16 v = vload16(0, g + i);
-            sums += v * v;
-        }
-        float8 a = sums.lo + sums.hi;
-        float4 b = a.lo + a.hi;
-        sum = (b.x + b.y) + (b.z + b.w);
-    }
-    for (int block = i; block < end; block += 32) {
-        float part = 0.0f;
-        for (i = block; i < min(block + 32, end); i++) part += g[i] * g[i];
-        sum += part;
-    }
-    out[item] = has_previous ? sum + previous[0] : sum;
-}
-
-__kernel void KERNEL(sum_parts)(__global float *restrict out, __global const float *restrict in,
-                                __global const float *restrict previous, int n, int chunk, int has_previous) {
-    int item = (int)get_global_id(0), first = item * chunk, last = min(first + chunk, n);
-    float sum = 0.0f;
-    for (int block = first; block < last; block += 32) {
-        float part = 0.0f;
-        for (int i = block; i < min(block + 32, last); i++) part += in[i];
-        sum += part;
-    }
-    out[item] = has_previous ? sum + previous[0] : sum;
-}
-
-__kernel void KERNEL(clip_scale)(__global float *restrict scale, __global const float *restrict total,
-                                 float max_norm) {
-    float factor = max_norm / (sqrt(total[0]) + 1e-6f);
-    scale[0] =
-        factor > 1.0f ? 1.0f : factor; // a NaN stays one: gradients that are not numbers must not pass unseen
 }
 
 #undef SGD

@@ -24,6 +24,31 @@ typedef struct clv_optimizer_config {
     float clip_norm;
 } clv_optimizer_config;
 
+/** Zero means PyTorch's default. */
+typedef struct clv_scaler_config {
+    float scale;             /**< at the beginning; default 65536 */
+    float growth, backoff;   /**< factors of the scale; default 2 and 0.5 */
+    int64_t growth_interval; /**< steps without an overflow after which the scale grows; default 2000 */
+} clv_scaler_config;
+
+/**
+ * Scale the loss, for graphs that keep gradients in f16 (clv_graph_set_precision), whose small values would become zero.
+ *
+ *     gradients are those of  scale * loss;  the optimizer divides them by it before it clips and updates
+ *     one of them is NaN or infinite:  nothing is updated in this step,  scale *= backoff,  skipped += 1
+ *     growth_interval steps in a row without:  scale *= growth
+ *
+ * Call it before clv_backward. The state is kept in the session, and so in checkpoints: `scaler.scale`,
+ * `scaler.growth_tracker`, `scaler.skipped`, f32[1] each. It lives on the device, nobody waits for it. What clv_gradient gives
+ * is scaled. Running statistics of batch_norm are updated in skipped steps too, as in PyTorch.
+ *
+ * config  NULL: the defaults. scale > 0, growth > 1, 0 < backoff < 1, growth_interval from 1 to 2^31 - 1
+ *
+ * Errors  (sticky) CLV_E_VALUE  a value outside its range;  CLV_E_STATE  clv_backward was called, or there is a scaler
+ * Source  torch.amp.GradScaler
+ */
+CLV_API void clv_scaler_add(clv_graph *graph, const clv_scaler_config *config);
+
 /**
  * Append one update node for every parameter p that has a gradient g (call clv_backward first).
  *
@@ -54,14 +79,14 @@ typedef struct clv_optimizer_config {
  */
 CLV_API void clv_optimizer_add(clv_graph *graph, const clv_optimizer_config *config);
 
-enum { CLV_HYPER_VALUES = 4 };
+enum { CLV_HYPER_VALUES = 5 };
 /** The graph's input of step values (`hyper`, f32[CLV_HYPER_VALUES]); NULL if it has no optimizer. */
 CLV_API clv_tensor *clv_optimizer_hyper(const clv_graph *graph);
 /**
  * The values to feed for a step.
  *
  *     values[0]  lr                         values[2]  lr / (1 - beta1^step)
- *     values[1]  1 in the first step, or 0  values[3]  sqrt(1 - beta2^step)
+ *     values[1]  1 in the first step, or 0  values[3]  sqrt(1 - beta2^step)      values[4]  step
  *
  * config  as given to clv_optimizer_add
  * step    counts from 1

@@ -58,7 +58,8 @@ void clv_backward(clv_tensor *loss) {
     graph->phase = CLV__BACKWARD;
     graph->layer_override = loss->layer;
     graph->gradient_of = loss->node;
-    sums[loss->id] = clv_full(graph, CLV_DTYPE_F32, loss->desc.shape, 1.0f);
+    sums[loss->id] = graph->scale ? clv_reshape(graph->scale, loss->desc.shape)
+                                  : clv_full(graph, CLV_DTYPE_F32, loss->desc.shape, 1.0f);
     for (int id = loss->node->id; id >= 0 && graph->error.status == CLV_OK; id--) {
         const clv__node *node = graph->nodes[id];
         if (!needed[id] || !leads_to_gradient(node)) continue;

@@ -4,6 +4,7 @@
 #define CLV_GRAPH_GRAPH_H
 
 #include "base/memory.h"
+#include "cleave/optim.h"
 #include "graph/op.h"
 
 typedef enum clv__tensor_kind {
@@ -73,6 +74,8 @@ struct clv_graph {
     clv_tensor *random;
     int32_t next_random_id;
     clv_tensor *hyper; // the optimizer's step values (optim.h), NULL before
+    clv_scaler_config scaler;
+    clv_tensor *scale, *growth_tracker, *skipped; // the scaler's state, NULL without
 };
 
 /**

@@ -6,6 +6,8 @@
 //     hyper[1]  1 in the first step, else 0
 //     hyper[2]  Adam's step size, learning rate / (1 - beta1^t)
 //     hyper[3]  sqrt(1 - beta2^t)
+//     hyper[4]  t, the step
+// and what depends on all gradients together (clipping, loss scaling) as one factor of every gradient: gradients.c.
 // Sources: torch.optim.SGD, Adam, AdamW and clip_grad_norm_; Kingma, Ba 2014, arXiv:1412.6980; Loshchilov,
 // Hutter 2017, arXiv:1711.05101.
 //
@@ -19,6 +21,7 @@
 #include "cleave/optim.h"
 #include "device/device.h"
 #include "graph/graph.h"
+#include "ops/gradients.h"
 #include "ops/lower.h"
 
 // ---- the caller's numbers ---------------------------------------------------------------------------------
@@ -45,10 +48,10 @@ void clv_optimizer_hyper_values(const clv_optimizer_config *config, int64_t step
     values[1] = step <= 1 ? 1.0f : 0.0f;
     values[2] = (float)(lr / (1 - pow(beta1_of(config), (double)step)));
     values[3] = (float)sqrt(1 - pow(beta2_of(config), (double)step));
+    values[4] = (float)step;
 }
 
 enum { PARAM, GRAD, HYPER }; // inputs of every update
-enum { CHUNK = 1024, WIDE_CHUNK = 16384 };
 
 static clv_status want_like(const clv__op_io *io, int i, const char *what, bool optional, clv__error *error) {
     char shape[128];
@@ -135,6 +138,7 @@ static void sgd_reference(const clv__ref *ref) {
     double *p = ref->in[PARAM], *b = ref->in[SGD_BUFFER], lr = ref->in[HYPER][0];
     double momentum = (double)a->momentum, factor = ref->in[SGD_CLIP] ? ref->in[SGD_CLIP][0] : 1;
     bool first = ref->in[HYPER][1] > 0.5;
+    if (factor < 0) return;
     for (int64_t i = 0; i < n; i++) {
         double g = ref->in[GRAD][i] * factor + (double)a->weight_decay * p[i];
         if (b) {
@@ -249,6 +253,7 @@ static void adam_reference(const clv__ref *ref) {
     const double *hyper = ref->in[HYPER];
     double *p = ref->in[PARAM], *m = ref->in[ADAM_AVG], *v = ref->in[ADAM_AVG_SQ];
     double factor = ref->in[ADAM_CLIP] ? ref->in[ADAM_CLIP][0] : 1;
+    if (factor < 0) return;
     for (int64_t i = 0; i < n; i++) {
         double g = ref->in[GRAD][i] * factor + (double)a->coupled_decay * p[i];
         p[i] *= 1 - hyper[0] * (double)a->decoupled_decay;
@@ -294,139 +299,6 @@ const clv__op clv__op_adam_update = {
     .cost = update_cost,
 };
 
-// ---- the norm of all gradients
-// -------------------------------------------------------------------------------------- sum_squares goes
-// through the gradients one after the other and carries the sum on; clip_scale makes the factor of it.
-
-static clv_status squares_infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(clv__want_dtype(io, 0, "the gradient", CLV_DTYPE_F32, error));
-    if (clv__has_in(io, 1)) CLV_TRY(want_scalar(io, 1, "the sum so far", 1, error));
-    io->n_out = 1;
-    io->out[0] = clv__f32(CLV_SHAPE(1));
-    return CLV_OK;
-}
-
-/** One level of the tree: n values to ceil(n / chunk) sums; the last level adds the sum so far. */
-static void squares_level(clv__launches *list, const clv__op_io *io, const char *entry, int64_t n,
-                          int64_t chunk, bool wide, const size_t *from, int64_t from_n, const size_t *to) {
-    int64_t items = n > chunk ? clv__ceil_div(n, chunk) : 1;
-    clv__launch *launch = clv__launch_kernel(list, "optimizer", entry);
-    if (items == 1)
-        clv__arg_out(list, launch, 0);
-    else
-        clv__arg_workspace(list, launch, *to, (size_t)items * sizeof(float));
-    if (from)
-        clv__arg_workspace(list, launch, *from, (size_t)from_n * sizeof(float));
-    else
-        clv__arg_in(list, launch, 0);
-    clv__arg_in(list, launch, 1);
-    CLV__ARGS_I32(list, launch, n, chunk);
-    if (!from) clv__arg_i32(list, launch, wide);
-    clv__arg_i32(list, launch, items == 1 && clv__has_in(io, 1));
-    clv__launch_chunks(launch, items);
-}
-
-static void squares_lower(clv__launches *list, const clv__op_io *io, int64_t chunk, bool wide) {
-    int64_t n = clv__numel(&io->in[0]), items = n > chunk ? clv__ceil_div(n, chunk) : 1;
-    size_t at[2] = {0};
-    int turn = 0;
-    if (items > 1) at[0] = clv__launch_workspace(list, (size_t)items * sizeof(float));
-    if (items > CHUNK)
-        at[1] = clv__launch_workspace(list, (size_t)clv__ceil_div(items, CHUNK) * sizeof(float));
-    squares_level(list, io, "sum_squares", n, chunk, wide, NULL, 0, &at[0]);
-    for (n = items; n > 1; n = items) {
-        items = clv__ceil_div(n, CHUNK);
-        squares_level(list, io, "sum_parts", n, CHUNK, false, &at[turn], n, &at[1 - turn]);
-        turn = 1 - turn;
-    }
-}
-
-static void squares_plain(clv__launches *list, const clv__op_io *io) {
-    squares_lower(list, io, CHUNK, false);
-}
-static void squares_vector(clv__launches *list, const clv__op_io *io) {
-    squares_lower(list, io, WIDE_CHUNK, true);
-}
-
-static void squares_reference(const clv__ref *ref) {
-    int64_t n = clv__numel(&ref->io->in[0]);
-    double sum = ref->in[1] ? ref->in[1][0] : 0;
-    for (int64_t i = 0; i < n; i++) sum += ref->in[0][i] * ref->in[0][i];
-    ref->out[0][0] = sum;
-}
-
-static int64_t squares_reduction(const clv__op_io *io) {
-    return clv__numel(&io->in[0]);
-}
-
-static bool squares_sample(int i, clv__sample *out) {
-    static const int64_t cases[] = {65, 1500, 1, 2, 31, 1023, 1025, 16385, 40009, 1100003, 0};
-    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
-    snprintf(out->label, sizeof out->label, "%lld elements%s", (long long)cases[i],
-             i % 2 ? ", a sum so far" : "");
-    out->quick = i < 2;
-    out->n_in = 2;
-    out->in[0] = clv__f32(CLV_SHAPE(cases[i]));
-    if (i % 2) out->in[1] = clv__f32(CLV_SHAPE(1));
-    out->fill[1] = (clv__fill){CLV__FILL_UNIFORM, 1, 2};
-    return true;
-}
-
-static const clv__variant squares_variants[] = {
-    {"plain", NULL, NULL, squares_plain}, {"vector", fast_supports, fast_rank, squares_vector}, {0}};
-
-const clv__op clv__op_sum_squares = {
-    .name = "sum_squares",
-    .infer = squares_infer,
-    .variants = squares_variants,
-    .reference = squares_reference,
-    .sample = squares_sample,
-    .reduction = squares_reduction,
-};
-
-static clv_status clip_infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(want_scalar(io, 0, "the sum of squares", 1, error));
-    io->n_out = 1;
-    io->out[0] = clv__f32(CLV_SHAPE(1));
-    return CLV_OK;
-}
-
-static void clip_plain(clv__launches *list, const clv__op_io *io) {
-    clv__launch *launch = clv__launch_kernel(list, "optimizer", "clip_scale");
-    clv__arg_out(list, launch, 0);
-    clv__arg_in(list, launch, 0);
-    clv__arg_f32(list, launch, *(const float *)io->attrs);
-    clv__launch_chunks(launch, 1);
-}
-
-static void clip_reference(const clv__ref *ref) {
-    double factor = (double)*(const float *)ref->io->attrs / (sqrt(ref->in[0][0]) + 1e-6);
-    ref->out[0][0] = factor > 1 ? 1 : factor;
-}
-
-static bool clip_sample(int i, clv__sample *out) {
-    static const float norms[] = {0.5f, 10.0f};
-    if (i < 0 || i > 1) return false;
-    snprintf(out->label, sizeof out->label, i ? "a small norm stays" : "a large norm is cut");
-    memcpy(out->attrs, &norms[i], sizeof norms[i]);
-    out->quick = true;
-    out->n_in = 1;
-    out->in[0] = clv__f32(CLV_SHAPE(1));
-    out->fill[0] = (clv__fill){CLV__FILL_UNIFORM, 1, 2};
-    return true;
-}
-
-static const clv__variant clip_variants[] = {{"plain", NULL, NULL, clip_plain}, {0}};
-
-const clv__op clv__op_clip_scale = {
-    .name = "clip_scale",
-    .attrs_bytes = sizeof(float),
-    .infer = clip_infer,
-    .variants = clip_variants,
-    .reference = clip_reference,
-    .sample = clip_sample,
-};
-
 // ---- building ---------------------------------------------------------------------------------------------
 
 static clv_status check(const clv_optimizer_config *c, const char **what, double *value) {
@@ -467,18 +339,18 @@ static clv_tensor *state_of(clv_graph *graph, const clv_tensor *parameter, const
                            false);
 }
 
-static void add_sgd(const clv_optimizer_config *c, clv_tensor *parameter, clv_tensor *clip) {
+static void add_sgd(const clv_optimizer_config *c, clv_tensor *parameter, const clv__gradients *all) {
     sgd_attrs attrs = {.momentum = c->momentum,
                        .undamped = (float)(1 - decimal(c->dampening)),
                        .weight_decay = c->weight_decay,
                        .nesterov = c->nesterov};
     clv_graph *graph = parameter->graph;
     clv_tensor *buffer = c->momentum > 0 ? state_of(graph, parameter, "momentum_buffer") : NULL;
-    clv_tensor *inputs[] = {parameter, parameter->gradient, graph->hyper, buffer, clip};
+    clv_tensor *inputs[] = {parameter, parameter->gradient, all->hyper, buffer, all->factor};
     clv__node_add(&clv__op_sgd_update, &attrs, inputs, 5, 1u << SGD_BUFFER | 1u << SGD_CLIP);
 }
 
-static void add_adam(const clv_optimizer_config *c, clv_tensor *parameter, clv_tensor *clip) {
+static void add_adam(const clv_optimizer_config *c, clv_tensor *parameter, const clv__gradients *all) {
     double beta1 = beta1_of(c), beta2 = beta2_of(c);
     adam_attrs attrs = {.beta1 = (float)beta1,
                         .rest1 = (float)(1 - beta1),
@@ -492,23 +364,11 @@ static void add_adam(const clv_optimizer_config *c, clv_tensor *parameter, clv_t
     clv_graph *graph = parameter->graph;
     clv_tensor *inputs[] = {parameter,
                             parameter->gradient,
-                            graph->hyper,
+                            all->hyper,
                             state_of(graph, parameter, "exp_avg"),
                             state_of(graph, parameter, "exp_avg_sq"),
-                            clip};
+                            all->factor};
     clv__node_add(&clv__op_adam_update, &attrs, inputs, 6, 1u << ADAM_CLIP);
-}
-
-/** The factor that all gradients are scaled by. */
-static clv_tensor *add_clip(clv_graph *graph, clv_tensor *const *parameters, size_t n, float clip_norm) {
-    clv_tensor *total = NULL;
-    for (size_t i = 0; i < n; i++) {
-        graph->layer_override = parameters[i]->layer;
-        total = clv__node_add(&clv__op_sum_squares, NULL, (clv_tensor *[]){parameters[i]->gradient, total}, 2,
-                              i == 0 ? 2u : 0);
-    }
-    graph->layer_override = "";
-    return clv__node_add(&clv__op_clip_scale, &clip_norm, &total, 1, 0);
 }
 
 void clv_optimizer_add(clv_graph *graph, const clv_optimizer_config *config) {
@@ -549,13 +409,16 @@ void clv_optimizer_add(clv_graph *graph, const clv_optimizer_config *config) {
     graph->phase = CLV__UPDATE;
     graph->layer_override = "";
     graph->hyper = clv_input(graph, "hyper", CLV_DTYPE_F32, CLV_SHAPE(CLV_HYPER_VALUES));
-    clv_tensor *clip = config->clip_norm > 0 ? add_clip(graph, parameters, n, config->clip_norm) : NULL;
+    bool adam = config->kind != CLV_SGD;
+    const clv__gradients all =
+        clv__gradients_add(graph, parameters, n, config->clip_norm, adam ? log(beta1_of(config)) : 0,
+                           adam ? log(beta2_of(config)) : 0);
     for (size_t i = 0; i < n; i++) {
         graph->layer_override = parameters[i]->layer;
         if (config->kind == CLV_SGD)
-            add_sgd(config, parameters[i], clip);
+            add_sgd(config, parameters[i], &all);
         else
-            add_adam(config, parameters[i], clip);
+            add_adam(config, parameters[i], &all);
     }
     graph->layer_override = NULL;
     graph->phase = CLV__FORWARD;

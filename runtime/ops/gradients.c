@@ -1,0 +1,372 @@
+// SPDX-License-Identifier: Apache-2.0
+// All gradients together, before the updates: their norm and what clips it, whether all of them are finite, and the loss
+// scaler. What comes out is one factor for every gradient (clv__gradients), which the updates multiply by; a negative factor
+// tells them to leave everything as it is. All of it is on the device, the host does not look.
+//
+// sum_squares and count_nonfinite go through the gradients one after the other and carry the sum on.
+// Sources: torch.nn.utils.clip_grad_norm_; torch.amp.GradScaler (unscale_, step, update); Micikevicius et al. 2017,
+// arXiv:1710.03740, section 3.2.
+#include "ops/gradients.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cleave/ops.h"
+#include "ops/lower.h"
+
+enum { CHUNK = 1024, WIDE_CHUNK = 16384 };
+
+extern const clv__op clv__op_sum_squares, clv__op_count_nonfinite, clv__op_clip_scale, clv__op_scaler_step;
+
+static clv_status want_scalar(const clv__op_io *io, int i, const char *what, clv__error *error) {
+    CLV_TRY(clv__want_dtype(io, i, what, CLV_DTYPE_F32, error));
+    if (clv__numel(&io->in[i]) != 1) CLV_FAIL(error, CLV_E_SHAPE, "%s must have 1 element", what);
+    return CLV_OK;
+}
+
+static double fast_rank(const clv_device_info *device, const clv__op_io *io) {
+    (void)device;
+    (void)io;
+    return 0.2;
+}
+
+static bool fast_supports(const clv_device_info *device, const clv__op_io *io) {
+    return clv__cpu_class(device) && clv__numel(&io->in[0]) >= 64;
+}
+
+// ---- trees over a gradient --------------------------------------------------------------------------------
+
+static clv_status squares_infer(clv__op_io *io, clv__error *error) {
+    CLV_TRY(clv__want_dtype(io, 0, "the gradient", CLV_DTYPE_F32, error));
+    if (clv__has_in(io, 1)) CLV_TRY(want_scalar(io, 1, "the sum so far", error));
+    io->n_out = 1;
+    io->out[0] = clv__f32(CLV_SHAPE(1));
+    return CLV_OK;
+}
+
+/** The first level's kernel. */
+static const char *entry_of(const clv__op_io *io) {
+    return io->op == &clv__op_count_nonfinite ? "count_nonfinite" : "sum_squares";
+}
+
+/** One level of the tree: n values to ceil(n / chunk) sums; the last level adds the sum so far. */
+static void squares_level(clv__launches *list, const clv__op_io *io, const char *entry, int64_t n,
+                          int64_t chunk, bool wide, const size_t *from, int64_t from_n, const size_t *to) {
+    int64_t items = n > chunk ? clv__ceil_div(n, chunk) : 1;
+    clv__launch *launch = clv__launch_kernel(list, "gradients", entry);
+    if (items == 1)
+        clv__arg_out(list, launch, 0);
+    else
+        clv__arg_workspace(list, launch, *to, (size_t)items * sizeof(float));
+    if (from)
+        clv__arg_workspace(list, launch, *from, (size_t)from_n * sizeof(float));
+    else
+        clv__arg_in(list, launch, 0);
+    clv__arg_in(list, launch, 1);
+    CLV__ARGS_I32(list, launch, n, chunk);
+    if (!from) clv__arg_i32(list, launch, wide);
+    clv__arg_i32(list, launch, items == 1 && clv__has_in(io, 1));
+    clv__launch_chunks(launch, items);
+}
+
+static void squares_lower(clv__launches *list, const clv__op_io *io, int64_t chunk, bool wide) {
+    int64_t n = clv__numel(&io->in[0]), items = n > chunk ? clv__ceil_div(n, chunk) : 1;
+    size_t at[2] = {0};
+    int turn = 0;
+    if (items > 1) at[0] = clv__launch_workspace(list, (size_t)items * sizeof(float));
+    if (items > CHUNK)
+        at[1] = clv__launch_workspace(list, (size_t)clv__ceil_div(items, CHUNK) * sizeof(float));
+    squares_level(list, io, entry_of(io), n, chunk, wide, NULL, 0, &at[0]);
+    for (n = items; n > 1; n = items) {
+        items = clv__ceil_div(n, CHUNK);
+        squares_level(list, io, "sum_parts", n, CHUNK, false, &at[turn], n, &at[1 - turn]);
+        turn = 1 - turn;
+    }
+}
+
+static void squares_plain(clv__launches *list, const clv__op_io *io) {
+    squares_lower(list, io, CHUNK, false);
+}
+static void squares_vector(clv__launches *list, const clv__op_io *io) {
+    squares_lower(list, io, WIDE_CHUNK, true);
+}
+
+static void squares_reference(const clv__ref *ref) {
+    int64_t n = clv__numel(&ref->io->in[0]);
+    double sum = ref->in[1] ? ref->in[1][0] : 0;
+    for (int64_t i = 0; i < n; i++) sum += ref->in[0][i] * ref->in[0][i];
+    ref->out[0][0] = sum;
+}
+
+static int64_t squares_reduction(const clv__op_io *io) {
+    return clv__numel(&io->in[0]);
+}
+
+static bool squares_sample(int i, clv__sample *out) {
+    static const int64_t cases[] = {65, 1500, 1, 2, 31, 1023, 1025, 16385, 40009, 1100003, 0};
+    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
+    snprintf(out->label, sizeof out->label, "%lld elements%s", (long long)cases[i],
+             i % 2 ? ", a sum so far" : "");
+    out->quick = i < 2;
+    out->n_in = 2;
+    out->in[0] = clv__f32(CLV_SHAPE(cases[i]));
+    if (i % 2) out->in[1] = clv__f32(CLV_SHAPE(1));
+    out->fill[1] = (clv__fill){CLV__FILL_UNIFORM, 1, 2};
+    return true;
+}
+
+static const clv__variant squares_variants[] = {
+    {"plain", NULL, NULL, squares_plain}, {"vector", fast_supports, fast_rank, squares_vector}, {0}};
+
+const clv__op clv__op_sum_squares = {
+    .name = "sum_squares",
+    .infer = squares_infer,
+    .variants = squares_variants,
+    .reference = squares_reference,
+    .sample = squares_sample,
+    .reduction = squares_reduction,
+};
+
+static void nonfinite_reference(const clv__ref *ref) {
+    int64_t n = clv__numel(&ref->io->in[0]);
+    double count = ref->in[1] ? ref->in[1][0] : 0;
+    for (int64_t i = 0; i < n; i++) count += !isfinite(ref->in[0][i]);
+    ref->out[0][0] = count;
+}
+
+static bool nonfinite_sample(int i, clv__sample *out) {
+    if (!squares_sample(i / 2, out)) return false;
+    if (i % 2) out->fill[0] = (clv__fill){CLV__FILL_UNIFORM, -1e39, 1e39}; // most are infinite as floats
+    out->fill[1] = (clv__fill){CLV__FILL_INTEGER, 0, 3};
+    return true;
+}
+
+const clv__op clv__op_count_nonfinite = {
+    .name = "count_nonfinite",
+    .infer = squares_infer,
+    .variants = squares_variants,
+    .reference = nonfinite_reference,
+    .sample = nonfinite_sample,
+};
+
+// ---- clipping ---------------------------------------------------------------------------------------------
+
+static clv_status clip_infer(clv__op_io *io, clv__error *error) {
+    CLV_TRY(want_scalar(io, 0, "the sum of squares", error));
+    if (clv__has_in(io, 1)) CLV_TRY(want_scalar(io, 1, "the scale", error));
+    io->n_out = 1;
+    io->out[0] = clv__f32(CLV_SHAPE(1));
+    return CLV_OK;
+}
+
+static void clip_plain(clv__launches *list, const clv__op_io *io) {
+    clv__launch *launch = clv__launch_kernel(list, "gradients", "clip_scale");
+    clv__arg_out(list, launch, 0);
+    clv__arg_in(list, launch, 0);
+    clv__arg_in(list, launch, 1);
+    clv__arg_i32(list, launch, clv__has_in(io, 1));
+    clv__arg_f32(list, launch, *(const float *)io->attrs);
+    clv__launch_chunks(launch, 1);
+}
+
+static void clip_reference(const clv__ref *ref) {
+    double norm = sqrt(ref->in[0][0]) / (ref->in[1] ? ref->in[1][0] : 1);
+    double factor = (double)*(const float *)ref->io->attrs / (norm + 1e-6);
+    ref->out[0][0] = factor > 1 ? 1 : factor;
+}
+
+static bool clip_sample(int i, clv__sample *out) {
+    static const struct {
+        const char *label;
+        float norm;
+        bool scaled;
+    } cases[] = {{"a large norm is cut", 0.5f, false},
+                 {"a small norm stays", 10.0f, false},
+                 {"a large norm is cut, scaled", 0.0625f, true}};
+    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
+    snprintf(out->label, sizeof out->label, "%s", cases[i].label);
+    memcpy(out->attrs, &cases[i].norm, sizeof cases[i].norm);
+    out->quick = true;
+    out->n_in = 2;
+    out->in[0] = clv__f32(CLV_SHAPE(1));
+    out->fill[0] = out->fill[1] = (clv__fill){CLV__FILL_UNIFORM, 1, 2};
+    if (cases[i].scaled) out->in[1] = clv__f32(CLV_SHAPE(1));
+    return true;
+}
+
+static const clv__variant clip_variants[] = {{"plain", NULL, NULL, clip_plain}, {0}};
+
+const clv__op clv__op_clip_scale = {
+    .name = "clip_scale",
+    .attrs_bytes = sizeof(float),
+    .infer = clip_infer,
+    .variants = clip_variants,
+    .reference = clip_reference,
+    .sample = clip_sample,
+};
+
+// ---- the scaler's step ------------------------------------------------------------------------------------
+
+enum { SCALE, GROWTH_TRACKER, SKIPPED, NONFINITE, HYPER, CLIP };
+
+typedef struct scaler_attrs {
+    float growth, backoff;
+    int interval;
+    float log_beta1, log_beta2;
+} scaler_attrs;
+
+static clv_status scaler_infer(clv__op_io *io, clv__error *error) {
+    static const char *const what[] = {"the scale", "the growth tracker", "the skipped steps",
+                                       "the number of values that are not finite"};
+    for (int i = SCALE; i <= NONFINITE; i++) CLV_TRY(want_scalar(io, i, what[i], error));
+    CLV_TRY(clv__want_dtype(io, HYPER, "hyper", CLV_DTYPE_F32, error));
+    if (clv__numel(&io->in[HYPER]) != CLV_HYPER_VALUES)
+        CLV_FAIL(error, CLV_E_SHAPE, "hyper must have %d elements", CLV_HYPER_VALUES);
+    if (clv__has_in(io, CLIP)) CLV_TRY(want_scalar(io, CLIP, "the clip factor", error));
+    io->n_out = 2;
+    io->out[0] = clv__f32(CLV_SHAPE(1));
+    io->out[1] = clv__f32(CLV_SHAPE(CLV_HYPER_VALUES));
+    return CLV_OK;
+}
+
+static void scaler_plain(clv__launches *list, const clv__op_io *io) {
+    const scaler_attrs *a = io->attrs;
+    clv__launch *launch = clv__launch_kernel(list, "gradients", "scaler_step");
+    for (int i = 0; i < 2; i++) clv__arg_out(list, launch, i);
+    for (int i = SCALE; i <= CLIP; i++) clv__arg_in(list, launch, i);
+    CLV__ARGS_I32(list, launch, clv__has_in(io, CLIP), a->interval);
+    CLV__ARGS_F32(list, launch, a->growth, a->backoff, a->log_beta1, a->log_beta2);
+    clv__launch_chunks(launch, 1);
+}
+
+static void scaler_reference(const clv__ref *ref) {
+    const scaler_attrs *a = ref->io->attrs;
+    const double *hyper = ref->in[HYPER];
+    double *scale = ref->in[SCALE], *tracker = ref->in[GROWTH_TRACKER], *skipped = ref->in[SKIPPED];
+    double *fed = ref->out[1], step = hyper[4] - skipped[0];
+    memcpy(fed, hyper, CLV_HYPER_VALUES * sizeof *fed);
+    if (skipped[0] > 0) {
+        fed[1] = step <= 1;
+        fed[2] = a->log_beta1 < 0 ? hyper[0] / -expm1(step * (double)a->log_beta1) : hyper[2];
+        fed[3] = a->log_beta2 < 0 ? sqrt(-expm1(step * (double)a->log_beta2)) : hyper[3];
+        fed[4] = step;
+    }
+    if (ref->in[NONFINITE][0] > 0) {
+        ref->out[0][0] = -1;
+        scale[0] *= (double)a->backoff;
+        tracker[0] = 0;
+        skipped[0]++;
+        return;
+    }
+    ref->out[0][0] = (ref->in[CLIP] ? ref->in[CLIP][0] : 1) / scale[0];
+    if (++tracker[0] < a->interval) return;
+    tracker[0] = 0;
+    if (scale[0] * (double)a->growth < 3e38) scale[0] *= (double)a->growth;
+}
+
+static bool scaler_sample(int i, clv__sample *out) {
+    static const struct {
+        const char *label;
+        double tracker, skipped, nonfinite;
+        bool clip;
+    } cases[] = {{"finite, no skipped step", 1, 0, 0, false},
+                 {"an overflow halves the scale", 1, 0, 2, false},
+                 {"the scale grows, clipped", 4, 3, 0, true},
+                 {"the first step after skipped ones", 0, 6, 0, false},
+                 {"finite, after skipped steps", 2, 2, 0, true}};
+    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
+    const scaler_attrs attrs = {2, 0.5f, 5, -0.1053605157f, -0.0010005003f}; // betas 0.9 and 0.999
+    snprintf(out->label, sizeof out->label, "%s", cases[i].label);
+    memcpy(out->attrs, &attrs, sizeof attrs);
+    out->quick = true;
+    out->n_in = CLIP + 1;
+    for (int k = SCALE; k <= NONFINITE; k++) out->in[k] = clv__f32(CLV_SHAPE(1));
+    out->in[HYPER] = clv__f32(CLV_SHAPE(CLV_HYPER_VALUES));
+    if (cases[i].clip) out->in[CLIP] = clv__f32(CLV_SHAPE(1));
+    out->fill[SCALE] = (clv__fill){CLV__FILL_INTEGER, 64, 64};
+    out->fill[GROWTH_TRACKER] = (clv__fill){CLV__FILL_INTEGER, cases[i].tracker, cases[i].tracker + 1e-9};
+    out->fill[SKIPPED] = (clv__fill){CLV__FILL_INTEGER, cases[i].skipped, cases[i].skipped + 1e-9};
+    out->fill[NONFINITE] = (clv__fill){CLV__FILL_INTEGER, cases[i].nonfinite, cases[i].nonfinite + 1e-9};
+    out->fill[HYPER] = (clv__fill){CLV__FILL_INTEGER, 7, 9};
+    out->fill[CLIP] = (clv__fill){CLV__FILL_UNIFORM, 0.1, 0.9};
+    return true;
+}
+
+static const clv__variant scaler_variants[] = {{"plain", NULL, NULL, scaler_plain}, {0}};
+
+const clv__op clv__op_scaler_step = {
+    .name = "scaler_step",
+    .attrs_bytes = sizeof(scaler_attrs),
+    .mutates = 1u << SCALE | 1u << GROWTH_TRACKER | 1u << SKIPPED,
+    .infer = scaler_infer,
+    .variants = scaler_variants,
+    .reference = scaler_reference,
+    .sample = scaler_sample,
+};
+
+// ---- building ---------------------------------------------------------------------------------------------
+
+void clv_scaler_add(clv_graph *graph, const clv_scaler_config *config) {
+    if (!graph || graph->error.status != CLV_OK) return;
+    clv_scaler_config c = config ? *config : (clv_scaler_config){0};
+    if (c.scale == 0) c.scale = 65536;
+    if (c.growth == 0) c.growth = 2;
+    if (c.backoff == 0) c.backoff = 0.5f;
+    if (c.growth_interval == 0) c.growth_interval = 2000;
+    const char *what = !(c.scale > 0 && isfinite(c.scale))     ? "scale must be above 0 and finite"
+                       : !(c.growth > 1 && isfinite(c.growth)) ? "growth must be above 1 and finite"
+                       : !(c.backoff > 0 && c.backoff < 1)     ? "backoff must be between 0 and 1"
+                       : c.growth_interval < 1 || c.growth_interval > INT32_MAX
+                           ? "growth_interval must be at least 1"
+                           : NULL;
+    if (what) {
+        clv__graph_fail(graph, CLV_E_VALUE, "clv_scaler_add: %s", what);
+        return;
+    }
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        if (graph->nodes[i]->phase == CLV__FORWARD) continue;
+        clv__graph_fail(graph, CLV_E_STATE,
+                        "clv_scaler_add: call it before clv_backward, which begins with the scale");
+        return;
+    }
+    if (graph->scale) {
+        clv__graph_fail(graph, CLV_E_STATE, "clv_scaler_add: the graph has a scaler already");
+        return;
+    }
+    clv__desc one = clv__f32(CLV_SHAPE(1));
+    const clv_init first = {CLV_INIT_UNIFORM, c.scale, c.scale}, zero = {.kind = CLV_INIT_ZEROS};
+    graph->scaler = c;
+    graph->scale = clv__persistent(graph, "scaler.scale", one, first, CLV_OPTIMIZER, false);
+    graph->growth_tracker = clv__persistent(graph, "scaler.growth_tracker", one, zero, CLV_OPTIMIZER, false);
+    graph->skipped = clv__persistent(graph, "scaler.skipped", one, zero, CLV_OPTIMIZER, false);
+}
+
+/** One of the trees over all gradients, one after the other. */
+static clv_tensor *over_all(const clv__op *op, clv_graph *graph, clv_tensor *const *parameters, size_t n) {
+    clv_tensor *total = NULL;
+    for (size_t i = 0; i < n; i++) {
+        graph->layer_override = parameters[i]->layer;
+        total = clv__node_add(op, NULL, (clv_tensor *[]){parameters[i]->gradient, total}, 2, i == 0 ? 2u : 0);
+    }
+    graph->layer_override = "";
+    return total;
+}
+
+clv__gradients clv__gradients_add(clv_graph *graph, clv_tensor *const *parameters, size_t n, float clip_norm,
+                                  double log_beta1, double log_beta2) {
+    clv__gradients out = {.hyper = graph->hyper};
+    if (clip_norm > 0) {
+        clv_tensor *inputs[] = {over_all(&clv__op_sum_squares, graph, parameters, n), graph->scale};
+        out.factor = clv__node_add(&clv__op_clip_scale, &clip_norm, inputs, 2, 2u);
+    }
+    if (!graph->scale) return out;
+    const clv_scaler_config *c = &graph->scaler;
+    scaler_attrs attrs = {c->growth, c->backoff, (int)c->growth_interval, (float)log_beta1, (float)log_beta2};
+    clv_tensor *inputs[] = {graph->scale,   graph->growth_tracker,
+                            graph->skipped, over_all(&clv__op_count_nonfinite, graph, parameters, n),
+                            graph->hyper,   out.factor};
+    out.factor = clv__node_add(&clv__op_scaler_step, &attrs, inputs, 6, 1u << CLIP);
+    out.hyper = clv__sibling(out.factor, 1);
+    return out;
+}
