@@ -257,6 +257,8 @@ typedef struct clv_train_result {
 
 /** What came out of it so far. */
 CLV_API clv_train_result clv_trainer_result(const clv_trainer *trainer);
+/** The plan of its steps (the smaller last one's, if no other is done); borrowed, until the shares change. */
+CLV_API const clv_plan *clv_trainer_plan(const clv_trainer *trainer);
 /** The trainer's session, to read or save its parameters; borrowed. Holds nothing before clv_trainer_run. */
 CLV_API clv_session *clv_trainer_session(const clv_trainer *trainer);
 

@@ -301,6 +301,11 @@ const double *clv_trainer_shares(const clv_trainer *trainer) {
     return trainer->shares;
 }
 
+const clv_plan *clv_trainer_plan(const clv_trainer *trainer) {
+    const clv__step *full = &trainer->step[CLV__FULL];
+    return full->plan ? full->plan : trainer->step[CLV__LAST].plan;
+}
+
 clv_session *clv_trainer_session(const clv_trainer *trainer) {
     return trainer->session;
 }

@@ -21,7 +21,7 @@ works train --place 'fc1=cpu:0,fc2=cpu:1' --save placed.safetensors --log log.js
 same "loss of layers on two devices" "$(at train_loss)" "$loss"
 cmp -s one.safetensors placed.safetensors || fail "layers on two devices gave other bits"
 check_memory
-"$helper" lines memory.cpu:1.peak_bytes <log.jsonl >/dev/null || fail "the log has no memory of cpu:1"
+"$helper" lines devices.cpu:1.peak_bytes <log.jsonl >/dev/null || fail "the log has no memory of cpu:1"
 
 # on unlike devices: the same to rounding
 works train --place '*=cpu:0,fc2=host' --save unlike.safetensors

@@ -4,7 +4,7 @@
 //   helper labels N FILE [ROW=V]   int64 [N] as .npy; the label of one row replaced
 //   helper idx FOLDER N ROW=V      Fashion-MNIST's four files with N images each, one training label replaced
 //   helper json PATH...            stdin must be exactly one JSON value; prints what stands at each a.b.0.c
-//   helper lines PATH              stdin must be one JSON object a line; prints what stands at the path of each
+//   helper lines PATH              stdin must be one JSON object a line; prints what stands at the path of each step
 //   helper shapes FILE             names and shapes of a safetensors file
 //   helper near A.npy B.npy X      the largest difference is at most X
 //   helper close A B X             the same for all tensors of two safetensors files
@@ -132,7 +132,7 @@ static int lines(const char *path) {
         json_error_t error;
         json_t *root = json_loads(line, JSON_REJECT_DUPLICATES, &error);
         if (!root) return die(error.text);
-        failed = print_at(root, path);
+        if (!json_object_get(root, "event")) failed = print_at(root, path);
         json_decref(root);
     }
     return failed;

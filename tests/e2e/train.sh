@@ -16,12 +16,12 @@ same "parameters" "$(at memory.0.categories.parameters)" 407080
 same "optimizer" "$(at memory.0.categories.optimizer)" 814160
 accuracy=$(at test_accuracy)
 awk "BEGIN { exit !($accuracy > 0.5) }" || fail "accuracy $accuracy: nothing was learned"
-same "log lines" "$(wc -l <log.jsonl | tr -d ' ')" 14
+same "log lines" "$(grep -c '"step":' log.jsonl)" 14
 same "log steps" "$("$helper" lines step <log.jsonl | tr '\n' ' ')" "1 2 3 4 5 6 7 8 9 10 11 12 13 14 "
 same "log epochs" "$("$helper" lines epoch <log.jsonl | tr '\n' ' ')" "1 1 1 1 1 1 1 2 2 2 2 2 2 2 "
 for key in loss lr images_per_second; do "$helper" lines "$key" <log.jsonl >/dev/null || fail "the log has no $key"; done
 name=$(at device)
-"$helper" lines "memory.$name.peak_bytes" <log.jsonl >/dev/null || fail "the log has no memory of $name"
+"$helper" lines "devices.$name.peak_bytes" <log.jsonl >/dev/null || fail "the log has no memory of $name"
 same "weights" "$("$helper" shapes w.safetensors | sort | tr '\n' ' ')" \
     "fc1.bias [128] fc1.weight [128,784] fc2.bias [10] fc2.weight [10,128] "
 

@@ -1,51 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave train: train a model on a dataset or on arrays, and say how it went.
-#include "cli.h"
+#include "watch.h"
 
-#include <errno.h>
 #include <string.h>
 
 /** What the callbacks of a training need. */
 typedef struct train_job {
     cli_session *session;
     const clv_train_config *config;
-    clv_trainer *trainer;
-    FILE *log;
-    int failed;     // exit code of a callback that failed; EXIT_DONE if none did
+    watch_eye watch;
     double startup; // seconds from the process's start to the first step's end; 0 before
     const volatile int *interrupt;
     int64_t epoch;
     json_t *epochs; // shares of the replicas in each, for the result
 } train_job;
 
-static bool log_step(train_job *job, const clv_train_step *step) {
-    json_t *devices = json_object();
-    for (int i = 0; i < clv_trainer_device_count(job->trainer); i++) {
-        clv_device *device = clv_trainer_device_get(job->trainer, i);
-        clv_memory_info memory = clv_device_memory(device);
-        json_object_set_new(devices, clv_device_get_info(device)->name,
-                            json_pack("{s:I, s:I}", "used_bytes", (json_int_t)memory.all.current,
-                                      "peak_bytes", (json_int_t)memory.all.peak));
-    }
-    json_t *line = json_pack("{s:I, s:I, s:o, s:f, s:o, s:o}", "step", (json_int_t)step->step, "epoch",
-                             (json_int_t)step->epoch, "loss", cli_real(step->loss), "lr", step->lr,
-                             "images_per_second", cli_real(step->images_per_second), "memory", devices);
-    bool written =
-        line && !json_dumpf(line, job->log, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(15)) &&
-        fputc('\n', job->log) != EOF && !fflush(job->log);
-    json_decref(line);
-    if (written) return true;
-    cli_progress_clear(&job->session->progress);
-    job->failed = cli_fail(EXIT_FAILED, "the log '%s' could not be written: %s", job->session->args->log,
-                           strerror(errno));
-    return false;
-}
-
 static bool on_step(void *user, const clv_train_step *step) {
     train_job *job = user;
     if (job->startup == 0) job->startup = cli_seconds();
     job->epoch = step->epoch;
-    if (job->log && !log_step(job, step)) return false;
+    if (!watch_step(&job->watch, step)) return false;
+    if (job->watch.shown) return true;
     char label[48], text[128];
     snprintf(label, sizeof label, "epoch %lld/%lld", (long long)step->epoch,
              (long long)((step->steps + step->batches - 1) / step->batches));
@@ -79,6 +54,7 @@ static bool on_epoch(void *user, const clv_train_epoch *epoch) {
                               json_pack("{s:I, s:o}", "epoch", (json_int_t)epoch->epoch, "shares",
                                         shares_json(&job->config->placement, epoch->shares)));
     cli_progress_clear(&job->session->progress);
+    if (!watch_epoch(&job->watch, epoch)) return false;
     if (job->session->args->quiet) return true;
     fprintf(stderr, "epoch %lld/%lld  loss %.4f", (long long)epoch->epoch, (long long)epoch->epochs,
             epoch->train_loss);
@@ -190,13 +166,21 @@ static void print_result(const train_job *job, const clv_trainer *trainer) {
     }
 }
 
+/** Say in the log how the training ended. */
+static void end_watch(train_job *job, clv_status status) {
+    watch_state state = status == CLV_OK              ? WATCH_DONE
+                        : status == CLV_E_INTERRUPTED ? WATCH_INTERRUPTED
+                                                      : WATCH_FAILED;
+    watch_end(&job->watch, state, status == CLV_OK ? NULL : clv_runtime_error(job->session->runtime));
+}
+
 // ---- the command --------------------------------------------------------------------------------------------------
 
 static int finish(const train_job *job, clv_trainer *trainer, clv_status status) {
     const cli_args *args = job->session->args;
     bool interrupted = status == CLV_E_INTERRUPTED;
     cli_progress_clear(&job->session->progress);
-    if (job->failed != EXIT_DONE) return job->failed; // it has been told
+    if (job->watch.log.failed) return job->watch.log.failed; // it has been told
     if (status != CLV_OK && !interrupted) return cli_fail_status(job->session->runtime, status);
     int code = interrupted ? cli_fail_status(job->session->runtime, status) : EXIT_DONE;
     if (args->save) {
@@ -251,21 +235,22 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
     };
     cli_recipe(args, model, &config);
     job.config = &config;
-    if (args->log && !(job.log = fopen(args->log, args->resume ? "a" : "w")))
-        return cli_fail(EXIT_FAILED, "the log '%s' cannot be opened: %s", args->log, strerror(errno));
+    code = watch_log_open(&job.watch.log, args->log, args->resume != NULL);
+    if (code != EXIT_DONE) return code;
     clv_trainer *trainer;
     clv_status status = clv_trainer_create(session->runtime, &config, &trainer);
     if (status == CLV_OK) {
-        job.trainer = trainer;
+        watch_begin(&job.watch, session, &config, trainer);
         status = clv_trainer_run(trainer);
+        end_watch(&job, status);
         code = finish(&job, trainer, status);
     } else {
         code = cli_fail_status(session->runtime, status);
     }
     clv_trainer_destroy(trainer);
     json_decref(job.epochs);
-    if (job.log && fclose(job.log) && code == EXIT_DONE)
-        code = cli_fail(EXIT_FAILED, "the log '%s' could not be written: %s", args->log, strerror(errno));
+    int closed = watch_log_close(&job.watch.log);
+    if (code == EXIT_DONE) code = closed;
     return code;
 }
 

@@ -1,0 +1,99 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Watching a training: the lines of --watch, the log as tools/README.md promises it, and cleave top on logs that are whole, half
+# written, cut short, replaced, or not logs at all.
+. "$(dirname "$0")/common.sh"
+"$helper" images 64 x.npy && "$helper" labels 64 y.npy || fail "no data"
+train() { "$cleave" train --images x.npy --labels y.npy --model linear --device "$device" --batch 16 "$@"; }
+
+# --watch in a pipe: lines for the first and the last step at least, no escape sequences, nothing when quiet
+train --epochs 2 --watch --log log.jsonl --budget "$device=64MiB" >out 2>err || fail "train --watch: $(cat err)"
+grep -qF "linear  epoch 2/2  step 8/8  100 %  loss " err || fail "no line of the last step: $(cat err)"
+grep -q "^  $device .* of  *64.0 MiB (budget), peak .*busy .* images/s" err || fail "no line of the device: $(cat err)"
+grep -q "$(printf '\033')" err && fail "escape sequences in a pipe"
+train --epochs 1 --watch --quiet >out 2>err
+grep -v slow err | grep -q . && fail "--quiet is not quiet: $(cat err)"
+
+# the log: begin, steps, epochs, end
+same "events" "$(sed -n 's/.*"event":"\([a-z]*\)".*/\1/p' log.jsonl | tr '\n' ' ')" "begin epoch epoch end "
+same "steps" "$("$helper" lines step <log.jsonl | tr '\n' ' ')" "1 2 3 4 5 6 7 8 "
+for key in steps epoch batch loss lr seconds left_seconds images_per_second; do
+    "$helper" lines $key <log.jsonl >/dev/null || fail "a step has no $key"
+done
+for key in used_bytes peak_bytes budget_bytes memory_bytes busy share images_per_second; do
+    "$helper" lines "devices.$device.$key" <log.jsonl >/dev/null || fail "a device has no $key"
+done
+same "budget" "$("$helper" lines "devices.$device.budget_bytes" <log.jsonl | sort -u)" 67108864
+busy=$("$helper" lines "devices.$device.busy" <log.jsonl | tail -n 1)
+awk "BEGIN { exit !($busy > 0 && $busy <= 1) }" || fail "busy $busy"
+works "$cleave" top log.jsonl
+grep -qF "linear  epoch 2/2  step 8/8" out || fail "top does not show the last step: $(cat out)"
+grep -q "images/s  done" out || fail "top does not know that it is done"
+works "$cleave" top log.jsonl --json
+same "top" "$(at state step steps epochs damaged_lines sentence | tr '\n' '|')" "done|8|8|2|0||"
+at loss lr images_per_second seconds age_seconds process "devices.$device.peak_bytes" >/dev/null
+
+works "$cleave" train --images x.npy --labels y.npy --model mlp --place "fc*=$device" --batch 16 --steps 1 --quiet --log placed
+same "layers" "$("$helper" lines "devices.$device.layers" <placed)" 2
+
+# a line that is half written, or damaged, is passed over; what a log says cannot move the cursor
+head -n 6 log.jsonl >half && printf '{"step":6,"ste' >>half
+works "$cleave" top half --json
+same "half a line" "$(at state step damaged_lines | tr '\n' ' ')" "running 4 0 "
+printf '\n{"step":7,"steps":8,"epoch":2,"loss":null,"devices":{"a\\u001b[2Jb":{"used_bytes":-1,"peak_bytes":"x"}}}\n' >>half
+works "$cleave" top half
+grep -q "$(printf '\033')" out && fail "an escape sequence of the log came through"
+grep -qF "cleave: 1 damaged line of the log was passed over" err || fail "nothing said of the damaged line: $(cat err)"
+works "$cleave" top half --json
+same "damage" "$(at state step loss damaged_lines | tr '\n' ' ')" "running 7 null 1 "
+"$helper" lines nothing </dev/null >long && head -c 1500000 /dev/zero | tr '\0' x >>long && echo >>long && cat log.jsonl >>long
+works "$cleave" top long --json
+same "a line too long" "$(at step damaged_lines | tr '\n' ' ')" "8 1 "
+tail -n 4 log.jsonl >cut # the beginning is gone
+works "$cleave" top cut --json
+same "no beginning" "$(at model step steps | tr '\n' ' ')" " 8 8 "
+: >empty
+works "$cleave" top empty --json
+same "an empty log" "$(at state step | tr '\n' ' ')" "waiting 0 "
+works "$cleave" top empty
+grep -qF "training  waiting for the first step" out || fail "an empty log: $(cat out)"
+expect 1 "the log 'missing' cannot be opened: No such file or directory" "$cleave" top missing
+expect 1 "the log '.' is no file" "$cleave" top .
+expect 1 "'x.npy' is no log of a training: none of its" "$cleave" top x.npy
+expect 2 "which log? cleave top FILE, as written by train --log FILE" "$cleave" top
+
+# resumed after a kill that left half a line: the next line is one of its own
+train --epochs 1 --checkpoint c --quiet --log parts 2>/dev/null
+printf '{"step":5,"st' >>parts
+train --epochs 2 --resume c --quiet --log parts 2>/dev/null || fail "cannot go on with a log that was cut"
+works "$cleave" top parts --json
+same "resumed" "$(at state step damaged_lines | tr '\n' ' ')" "done 8 1 "
+
+# interrupted, killed, failed: top says which; a log that is full stops the training, with its checkpoint
+"$cleave" train --images x.npy --labels y.npy --model mlp --device "$device" --batch 4 --epochs 100000 --log run --quiet >out 2>err &
+process=$!
+tries=0
+until [ "$(cat run 2>/dev/null | wc -l)" -gt 3 ] || [ $tries -gt 600 ]; do sleep 0.05; tries=$((tries + 1)); done
+works "$cleave" top run --json
+same "while it runs" "$(at state process | tr '\n' ' ')" "running $process "
+mv run old && grep -v nothing old >run # replaced while it is written: the old one goes on
+works "$cleave" top run --once
+kill -KILL $process
+wait $process 2>/dev/null
+touch -d '1 minute ago' run
+works "$cleave" top run --json
+same "killed" "$(at state sentence | tr '\n' '|')" "gone|process $process ended without a word|"
+train --epochs 1 --log failed --weights missing --quiet >out 2>err && fail "no weights, and it trains"
+works "$cleave" top failed --json
+same "failed" "$(at state)" failed
+at sentence | grep -q missing || fail "no word on why: $(at sentence)"
+(ulimit -f 400; trap '' XFSZ; exec "$cleave" train --images x.npy --labels y.npy --model linear --device host --batch 4 \
+    --epochs 100 --quiet --log full --checkpoint kept) >out 2>err
+same "a full disk" $? 1
+same "sentences" "$(grep -c '^cleave: ' err)" 1
+grep -qF "the log 'full' could not be written: File too large" err || fail "a full disk: $(cat err)"
+works "$cleave" train --images x.npy --labels y.npy --model linear --device host --batch 4 --epochs 100 --resume kept --json
+same "steps after a full disk" "$(at steps)" 1600
+works "$cleave" top full --json
+same "lines of a full disk" "$(at state)" running
+finish

@@ -1,0 +1,358 @@
+// SPDX-License-Identifier: Apache-2.0
+// The log of a training, written and read. A line is one JSON object; what the lines hold stands in tools/README.md. A line
+// goes to the system in one piece as soon as it is known, so a killed process leaves at most one half line, and a reader may
+// follow while it is written, begin in the middle, and outlive a file that is cut short or replaced.
+#include "watch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MOST_LINE_BYTES = 1 << 20 }; // a longer line is none of ours
+
+static const char *const state_names[] = {"waiting", "running", "done", "interrupted", "failed", "gone"};
+
+const char *watch_state_name(watch_state state) {
+    return state_names[state];
+}
+
+// ---- writing ------------------------------------------------------------------------------------------------------
+
+static bool cannot_write(watch_log *log) {
+    log->failed = cli_fail(EXIT_FAILED, "the log '%s' could not be written: %s", log->path, strerror(errno));
+    return false;
+}
+
+int watch_log_open(watch_log *log, const char *path, bool go_on) {
+    *log = (watch_log){.path = path};
+    if (!path) return EXIT_DONE;
+    log->file = fopen(path, go_on ? "a+" : "w");
+    if (!log->file) return cli_fail(EXIT_FAILED, "the log '%s' cannot be opened: %s", path, strerror(errno));
+    // A killed process may have left half a line: the next one must not be glued to it.
+    if (go_on && !fseek(log->file, -1, SEEK_END) && fgetc(log->file) != '\n') {
+        fseek(log->file, 0, SEEK_END);
+        if (fputc('\n', log->file) == EOF || fflush(log->file)) cannot_write(log);
+    }
+    return log->failed;
+}
+
+/** Write an object as a line, and take it. */
+static bool write_line(watch_log *log, json_t *line) {
+    bool written = true;
+    if (log->file && !log->failed) {
+        errno = ENOMEM; // what it is if there is no text
+        char *text =
+            line ? json_dumps(line, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(15)) : NULL;
+        written = text && fprintf(log->file, "%s\n", text) > 0 && !fflush(log->file);
+        free(text);
+        if (!written) cannot_write(log);
+    }
+    json_decref(line);
+    return written && !log->failed;
+}
+
+bool watch_log_begin(watch_log *log, const watch_moment *now) {
+    if (!log->file) return true;
+    json_t *devices = json_object();
+    for (int i = 0; i < now->n_devices; i++) {
+        const watch_device *device = &now->devices[i];
+        json_object_set_new(devices, device->name,
+                            json_pack("{s:s, s:I}", "label", device->label, "predicted_peak_bytes",
+                                      (json_int_t)device->predicted_bytes));
+    }
+    return write_line(log, json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:o}", "event", "begin",
+                                     "version", now->version, "model", now->model, "process",
+                                     (json_int_t)now->process, "batch_size", (json_int_t)now->batch_size,
+                                     "steps", (json_int_t)now->steps, "epochs", (json_int_t)now->epochs,
+                                     "batches", (json_int_t)now->batches, "devices", devices));
+}
+
+static json_t *device_json(const watch_device *device) {
+    json_t *object =
+        json_pack("{s:I, s:I, s:o, s:I, s:o, s:o, s:o}", "used_bytes", (json_int_t)device->used_bytes,
+                  "peak_bytes", (json_int_t)device->peak_bytes, "budget_bytes",
+                  device->budget_bytes ? json_integer((json_int_t)device->budget_bytes) : json_null(),
+                  "memory_bytes", (json_int_t)device->memory_bytes, "busy", cli_real(device->busy), "share",
+                  cli_real(device->share), "images_per_second", cli_real(device->images_per_second));
+    if (device->layers >= 0) json_object_set_new(object, "layers", json_integer(device->layers));
+    if (device->lost) json_object_set_new(object, "lost", json_true());
+    return object;
+}
+
+static json_t *devices_json(const watch_moment *now) {
+    json_t *devices = json_object();
+    for (int i = 0; i < now->n_devices; i++)
+        json_object_set_new(devices, now->devices[i].name, device_json(&now->devices[i]));
+    return devices;
+}
+
+bool watch_log_step(watch_log *log, const watch_moment *now) {
+    if (!log->file) return true;
+    return write_line(log, json_pack("{s:I, s:I, s:I, s:I, s:o, s:f, s:f, s:o, s:o, s:o}", "step",
+                                     (json_int_t)now->step, "steps", (json_int_t)now->steps, "epoch",
+                                     (json_int_t)now->epoch, "batch", (json_int_t)now->batch, "loss",
+                                     cli_real(now->loss), "lr", now->lr, "seconds", now->seconds,
+                                     "left_seconds", cli_real(now->left_seconds), "images_per_second",
+                                     cli_real(now->images_per_second), "devices", devices_json(now)));
+}
+
+bool watch_log_epoch(watch_log *log, const clv_train_epoch *epoch) {
+    if (!log->file) return true;
+    double loss = epoch->evaluated ? epoch->test.loss : NAN,
+           accuracy = epoch->evaluated ? epoch->test.accuracy : NAN;
+    return write_line(log, json_pack("{s:s, s:I, s:o, s:o, s:o, s:f}", "event", "epoch", "epoch",
+                                     (json_int_t)epoch->epoch, "train_loss", cli_real(epoch->train_loss),
+                                     "test_loss", cli_real(loss), "test_accuracy", cli_real(accuracy),
+                                     "seconds", epoch->seconds));
+}
+
+bool watch_log_end(watch_log *log, const watch_moment *now) {
+    if (!log->file) return true;
+    return write_line(log,
+                      json_pack("{s:s, s:s, s:s, s:f}", "event", "end", "state", watch_state_name(now->state),
+                                "sentence", now->sentence, "seconds", now->seconds));
+}
+
+int watch_log_close(watch_log *log) {
+    bool closed = !log->file || !fclose(log->file);
+    log->file = NULL;
+    if (!closed && !log->failed) cannot_write(log);
+    return log->failed;
+}
+
+// ---- reading ------------------------------------------------------------------------------------------------------
+
+static int64_t whole_at(const json_t *object, const char *key, int64_t otherwise) {
+    const json_t *value = json_object_get(object, key);
+    return json_is_integer(value) ? json_integer_value(value) : otherwise;
+}
+
+static uint64_t bytes_at(const json_t *object, const char *key) {
+    int64_t value = whole_at(object, key, 0);
+    return value > 0 ? (uint64_t)value : 0;
+}
+
+static double real_at(const json_t *object, const char *key) {
+    const json_t *value = json_object_get(object, key);
+    return json_is_number(value) ? json_number_value(value) : NAN;
+}
+
+/** A log may come from anywhere: what would move a terminal's cursor is not kept. */
+static void clean(char *text) {
+    for (unsigned char *at = (unsigned char *)text; *at; at++) {
+        bool control = *at < 0x20 || *at == 0x7f;
+        if (*at == 0xC2 && at[1] >= 0x80 && at[1] < 0xA0) control = true, at[1] = ' '; // the same in UTF-8
+        if (control) *at = ' ';
+    }
+}
+
+static void text_at(const json_t *object, const char *key, char *text, size_t bytes) {
+    const char *value = json_string_value(json_object_get(object, key));
+    snprintf(text, bytes, "%s", value ? value : "");
+    clean(text);
+}
+
+static watch_device *device_named(watch_moment *now, const char *name) {
+    for (int i = 0; i < now->n_devices; i++)
+        if (!strcmp(now->devices[i].name, name)) return &now->devices[i];
+    if (now->n_devices == WATCH_DEVICES || strlen(name) >= sizeof now->devices[0].name) return NULL;
+    watch_device *device = &now->devices[now->n_devices++];
+    *device = (watch_device){.busy = NAN, .share = NAN, .images_per_second = NAN, .layers = -1};
+    memcpy(device->name, name, strlen(name));
+    clean(device->name);
+    return device;
+}
+
+static void read_devices(watch_moment *now, json_t *devices, bool begin) {
+    const char *name;
+    json_t *object;
+    json_object_foreach(devices, name, object) {
+        watch_device *device = device_named(now, name);
+        if (!device) continue;
+        if (begin) {
+            text_at(object, "label", device->label, sizeof device->label);
+            device->predicted_bytes = bytes_at(object, "predicted_peak_bytes");
+            continue;
+        }
+        device->used_bytes = bytes_at(object, "used_bytes");
+        device->peak_bytes = bytes_at(object, "peak_bytes");
+        device->memory_bytes = bytes_at(object, "memory_bytes");
+        device->budget_bytes = bytes_at(object, "budget_bytes");
+        device->busy = real_at(object, "busy");
+        device->share = real_at(object, "share");
+        device->images_per_second = real_at(object, "images_per_second");
+        int64_t layers = whole_at(object, "layers", -1);
+        device->layers = layers >= 0 && layers <= INT32_MAX ? (int)layers : -1;
+        device->lost = json_is_true(json_object_get(object, "lost"));
+    }
+}
+
+static void read_begin(watch_moment *now, const json_t *line) {
+    *now = (watch_moment){.loss = NAN,
+                          .lr = NAN,
+                          .images_per_second = NAN,
+                          .left_seconds = NAN,
+                          .test_loss = NAN,
+                          .test_accuracy = NAN};
+    text_at(line, "version", now->version, sizeof now->version);
+    text_at(line, "model", now->model, sizeof now->model);
+    now->process = whole_at(line, "process", 0);
+    now->batch_size = whole_at(line, "batch_size", 0);
+    now->steps = whole_at(line, "steps", 0);
+    now->epochs = whole_at(line, "epochs", 0);
+    now->batches = whole_at(line, "batches", 0);
+    read_devices(now, json_object_get(line, "devices"), true);
+}
+
+static void read_step(watch_moment *now, const json_t *line) {
+    now->state = WATCH_RUNS;
+    now->step = whole_at(line, "step", 0);
+    now->steps = whole_at(line, "steps", now->steps);
+    now->epoch = whole_at(line, "epoch", 0);
+    now->batch = whole_at(line, "batch", 0);
+    now->loss = real_at(line, "loss");
+    now->lr = real_at(line, "lr");
+    now->seconds = real_at(line, "seconds");
+    now->left_seconds = real_at(line, "left_seconds");
+    now->images_per_second = real_at(line, "images_per_second");
+    read_devices(now, json_object_get(line, "devices"), false);
+}
+
+static void read_end(watch_moment *now, const json_t *line) {
+    char state[24];
+    text_at(line, "state", state, sizeof state);
+    now->state = !strcmp(state, "done")          ? WATCH_DONE
+                 : !strcmp(state, "interrupted") ? WATCH_INTERRUPTED
+                                                 : WATCH_FAILED;
+    text_at(line, "sentence", now->sentence, sizeof now->sentence);
+}
+
+/** One whole line. */
+static void read_line(watch_reader *reader, const char *text, size_t bytes) {
+    json_error_t error;
+    if (!bytes) return; // where a half line was ended
+    json_t *line = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+    const char *event = json_string_value(json_object_get(line, "event"));
+    watch_moment *now = &reader->now;
+    reader->lines++;
+    if (event && !strcmp(event, "begin")) {
+        read_begin(now, line);
+    } else if (event && !strcmp(event, "epoch")) {
+        now->epoch = whole_at(line, "epoch", now->epoch);
+        now->test_loss = real_at(line, "test_loss");
+        now->test_accuracy = real_at(line, "test_accuracy");
+        if (reader->on_epoch) reader->on_epoch(reader->user, now);
+    } else if (event && !strcmp(event, "end")) {
+        read_end(now, line);
+    } else if (!event && json_is_integer(json_object_get(line, "step"))) {
+        read_step(now, line);
+        if (reader->on_step) reader->on_step(reader->user, now);
+    } else if (!event) {
+        reader->damaged++; // an unknown event is of a newer version
+    }
+    json_decref(line);
+}
+
+/** Take bytes that came, line by line; what has no end yet is kept. */
+static int take_bytes(watch_reader *reader, const char *bytes, size_t n) {
+    while (n) {
+        const char *end = memchr(bytes, '\n', n);
+        size_t part = end ? (size_t)(end - bytes) : n, all = reader->n_text + part;
+        if (!reader->passing && all > MOST_LINE_BYTES) {
+            reader->passing = true;
+            reader->damaged++, reader->lines++;
+        }
+        if (!reader->passing) {
+            if (all > reader->text_room) {
+                char *room = realloc(reader->text, 2 * all);
+                if (!room) return cli_fail(EXIT_FAILED, "no memory for a line of '%s'", reader->path);
+                reader->text = room;
+                reader->text_room = 2 * all;
+            }
+            if (part) memcpy(reader->text + reader->n_text, bytes, part);
+            reader->n_text = all;
+            if (end) read_line(reader, reader->text, reader->n_text);
+        }
+        if (end) {
+            reader->n_text = 0;
+            reader->passing = false;
+            part++;
+        }
+        bytes += part;
+        n -= part;
+    }
+    return EXIT_DONE;
+}
+
+/** Begin at the beginning of the file of that name. */
+static int reopen(watch_reader *reader) {
+    if (reader->file >= 0) close(reader->file);
+    reader->offset = reader->lines = reader->damaged = 0;
+    reader->n_text = 0;
+    reader->passing = false;
+    read_begin(&reader->now, NULL);
+    struct stat what;
+    reader->file = open(reader->path, O_RDONLY | O_CLOEXEC);
+    if (reader->file < 0 || fstat(reader->file, &what))
+        return cli_fail(EXIT_FAILED, "the log '%s' cannot be opened: %s", reader->path, strerror(errno));
+    if (!S_ISREG(what.st_mode)) return cli_fail(EXIT_FAILED, "the log '%s' is no file", reader->path);
+    reader->device = (uint64_t)what.st_dev;
+    reader->inode = (uint64_t)what.st_ino;
+    return EXIT_DONE;
+}
+
+int watch_reader_open(watch_reader *reader, const char *path) {
+    reader->path = path;
+    reader->file = -1;
+    return reopen(reader);
+}
+
+int watch_reader_poll(watch_reader *reader) {
+    struct stat what;
+    // While a file is being replaced there may be none for a moment: go on with the one that is open.
+    if (!stat(reader->path, &what) &&
+        ((uint64_t)what.st_ino != reader->inode || (uint64_t)what.st_dev != reader->device ||
+         what.st_size < reader->offset)) {
+        int code = reopen(reader);
+        if (code != EXIT_DONE) return code;
+    }
+    char bytes[65536];
+    ssize_t n;
+    while ((n = pread(reader->file, bytes, sizeof bytes, reader->offset)) > 0) {
+        reader->offset += n;
+        int code = take_bytes(reader, bytes, (size_t)n);
+        if (code != EXIT_DONE) return code;
+    }
+    if (n < 0) return cli_fail(EXIT_FAILED, "the log '%s' cannot be read: %s", reader->path, strerror(errno));
+    if (reader->lines && reader->damaged == reader->lines)
+        return cli_fail(EXIT_FAILED, "'%s' is no log of a training: none of its %lld lines is a step",
+                        reader->path, (long long)reader->lines);
+    return EXIT_DONE;
+}
+
+void watch_reader_close(watch_reader *reader) {
+    if (reader->file >= 0) close(reader->file);
+    free(reader->text);
+    *reader = (watch_reader){.file = -1};
+}
+
+json_t *watch_moment_json(const watch_reader *reader, double age_seconds) {
+    const watch_moment *now = &reader->now;
+    json_t *object = json_pack("{s:s, s:s, s:I, s:I, s:I, s:I, s:o, s:o}", "model", now->model, "state",
+                               watch_state_name(now->state), "step", (json_int_t)now->step, "steps",
+                               (json_int_t)now->steps, "epoch", (json_int_t)now->epoch, "epochs",
+                               (json_int_t)now->epochs, "loss", cli_real(now->loss), "lr", cli_real(now->lr));
+    json_t *rest = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:f, s:s, s:I, s:I, s:o}", "images_per_second",
+        cli_real(now->images_per_second), "seconds", cli_real(now->seconds), "left_seconds",
+        cli_real(now->left_seconds), "test_loss", cli_real(now->test_loss), "test_accuracy",
+        cli_real(now->test_accuracy), "age_seconds", age_seconds, "sentence", now->sentence, "process",
+        (json_int_t)now->process, "damaged_lines", (json_int_t)reader->damaged, "devices", devices_json(now));
+    if (object && rest) json_object_update(object, rest);
+    json_decref(rest);
+    return object;
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+// Watching a training: what is known of it at one moment, taken from the trainer (watch.c), written to and read from a log
+// (log.c), drawn for a person (picture.c).
+#ifndef CLEAVE_WATCH_H
+#define CLEAVE_WATCH_H
+
+#include "cli.h"
+
+enum { WATCH_DEVICES = CLI_MAX_REPLICAS };
+
+/** A device of a training. NAN: not known, or there is none. */
+typedef struct watch_device {
+    char name[24], label[80];
+    uint64_t used_bytes, peak_bytes, predicted_bytes;
+    uint64_t memory_bytes, budget_bytes; // budget 0: none
+    double busy;                         // part of the time of the last second
+    double share;                        // of each batch; NAN without replicas
+    double images_per_second;
+    int layers; // placed there; -1: layers are not placed
+    bool lost;
+} watch_device;
+
+typedef enum watch_state {
+    WATCH_NOTHING, // no step was told yet
+    WATCH_RUNS,
+    WATCH_DONE,
+    WATCH_INTERRUPTED,
+    WATCH_FAILED,
+    WATCH_GONE // the process is not there any more, and did not say why
+} watch_state;
+
+/** A training at one moment. */
+typedef struct watch_moment {
+    char version[24], model[64];
+    char sentence[512]; // of WATCH_INTERRUPTED and WATCH_FAILED
+    watch_state state;
+    int64_t process, batch_size;
+    int64_t step, steps, epoch, epochs, batch, batches;
+    double loss, lr;
+    double images_per_second; // of the last second
+    double seconds, left_seconds;
+    double test_loss, test_accuracy; // of the newest epoch that was tested; NAN
+    int n_devices;
+    watch_device devices[WATCH_DEVICES];
+} watch_moment;
+
+/** `running`, `done`, ... */
+const char *watch_state_name(watch_state state);
+
+// ---- log.c --------------------------------------------------------------------------------------------------------
+
+/** A log that is being written. Each line is handed to the system at once, so that a killed process loses none. */
+typedef struct watch_log {
+    const char *path;
+    FILE *file; // NULL: no log, and everything below does nothing
+    int failed; // exit code of a write that failed, told once; nothing is written after it
+} watch_log;
+
+/** Open for writing, or for going on. Prints and returns EXIT_FAILED if that cannot be. path NULL: no log. */
+int watch_log_open(watch_log *log, const char *path, bool go_on);
+/** The lines: of the beginning, of a step, of an epoch, of the end. False if the line could not be written; it was told. */
+bool watch_log_begin(watch_log *log, const watch_moment *moment);
+bool watch_log_step(watch_log *log, const watch_moment *moment);
+bool watch_log_epoch(watch_log *log, const clv_train_epoch *epoch);
+bool watch_log_end(watch_log *log, const watch_moment *moment);
+/** Prints what fails; the exit code. */
+int watch_log_close(watch_log *log);
+
+/** A log that is being read, perhaps while it is written, cut short or replaced. */
+typedef struct watch_reader {
+    const char *path;
+    int file; // -1: none
+    int64_t offset;
+    uint64_t device, inode;
+    char *text; // of a line that has no end yet
+    size_t n_text, text_room;
+    bool passing; // over the rest of a line that is too long
+    int64_t lines, damaged;
+    watch_moment now;
+    /** Called for each step that is read; NULL: nobody listens. */
+    void (*on_step)(void *user, const watch_moment *moment);
+    void (*on_epoch)(void *user, const watch_moment *moment);
+    void *user;
+} watch_reader;
+
+/** Begin to read; callbacks are set before. Prints and returns EXIT_FAILED if there is no such file. */
+int watch_reader_open(watch_reader *reader, const char *path);
+/** Read what there is by now. Prints and returns EXIT_FAILED if it cannot be read, or holds no line of a log. */
+int watch_reader_poll(watch_reader *reader);
+void watch_reader_close(watch_reader *reader);
+/** The moment as one JSON object. */
+json_t *watch_moment_json(const watch_reader *reader, double age_seconds);
+
+// ---- picture.c ----------------------------------------------------------------------------------------------------
+
+/** Where pictures are drawn, one over the other on a terminal. */
+typedef struct watch_canvas {
+    FILE *out;
+    bool terminal, colour;
+    int rows; // of the picture that stands there
+} watch_canvas;
+
+void watch_canvas_init(watch_canvas *canvas, FILE *out, bool terminal, bool colour);
+/** Draw the moment over the one before. */
+void watch_draw(watch_canvas *canvas, const watch_moment *moment);
+/** Wipe the picture. */
+void watch_wipe(watch_canvas *canvas);
+/** A line for the training and one for each device, for a file or a pipe. */
+void watch_print(FILE *out, const watch_moment *moment);
+
+// ---- watch.c ------------------------------------------------------------------------------------------------------
+
+/** The eye on a training of this process. */
+typedef struct watch_eye {
+    cli_session *session;
+    const clv_train_config *config;
+    clv_trainer *trainer;
+    bool shown; // --watch
+    watch_log log;
+    watch_canvas canvas;
+    watch_moment now;
+    double since;              // when the window began that rates are taken over
+    double told;               // when the last window ended; 0: none has
+    double printed;            // when lines were printed last
+    int64_t images, images_at; // trained on so far; and when the window began
+    int64_t images_left;
+    uint64_t busy_at[WATCH_DEVICES], steps_at[WATCH_DEVICES];
+} watch_eye;
+
+/** Begin to watch; the trainer is made. */
+void watch_begin(watch_eye *watch, cli_session *session, const clv_train_config *config,
+                 clv_trainer *trainer);
+/** A step is done: take its moment, log and show it. False if the log could not be written. */
+bool watch_step(watch_eye *watch, const clv_train_step *step);
+bool watch_epoch(watch_eye *watch, const clv_train_epoch *epoch);
+/** The training is over; how. sentence: of what went wrong, or NULL. */
+void watch_end(watch_eye *watch, watch_state state, const char *sentence);
+
+#endif
