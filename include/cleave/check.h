@@ -9,6 +9,7 @@
 #define CLEAVE_CHECK_H
 
 #include "device.h"
+#include "nn.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -77,6 +78,68 @@ CLV_API CLV_MUST_CHECK clv_status clv_check(clv_runtime *runtime, clv_device *de
                                             const clv_check_config *config, clv_check_report **out);
 /** NULL is fine. */
 CLV_API void clv_check_report_destroy(clv_check_report *report);
+
+// ---- two devices ------------------------------------------------------------------------------------------------------
+
+/** A training step to do on two devices. Zero means the default. */
+typedef struct clv_compare_config {
+    clv_device *a, *b;      /**< must be given */
+    const clv_model *model; /**< must be given */
+    int64_t batch;          /**< 0: 8 */
+    uint64_t seed;          /**< of first weights, dropout, and images that are made up */
+    const float *images;    /**< [batch, input...]; NULL: made up */
+    const int32_t *labels;  /**< [batch]; given with images */
+    const char *weights;    /**< begin with these, safetensors; NULL: first values */
+    const char *variants;   /**< as clv_plan_config */
+    /** how far values may drift apart, |a - b| / |a| over all elements, while each op is right for what it was given; 0: 0.001 */
+    double tolerance;
+    /** Called for each value. Return false to stop with CLV_E_INTERRUPTED. NULL: nobody listens. */
+    bool (*progress)(void *user, int done, int total, const char *op);
+    void *user;
+} clv_compare_config;
+
+/** One value of the step, on both devices. Strings without a size are static. */
+typedef struct clv_compare_value {
+    char layer[128];
+    const char *op, *phase; /**< that made it; `forward`, `backward`, `update` */
+    char what[160];         /**< `output 0`, `'fc1.weight' after it` */
+    const char *variant_a, *variant_b;
+    int64_t elements;
+    double drift;      /**< |a - b| / |a| over all elements; infinite if numbers are missing on one side */
+    double difference; /**< the largest, of the element `index`; -1: there are no elements */
+    int64_t index;
+    double a, b;
+    /** Held against the op's reference, each for what it was given there: done where a and b differ by more than rounding. */
+    bool judged, wrong_a, wrong_b;
+    int64_t wrong_index;                     /**< the worst element of one that is wrong, of b if both are */
+    double wrong_value, wanted, wrong_limit; /**< there: what it is, should be, and how far it may be off */
+} clv_compare_value;
+
+typedef struct clv_compare_report {
+    clv_compare_value *values; /**< in the order of execution: forward, backward, updates */
+    int n_values;
+    int n_equal, n_judged, n_wrong, n_drifted; /**< equal: to the bit; drifted: beyond the tolerance */
+    int first; /**< the first that is wrong, else the first that drifted; -1: the devices agree */
+    int worst; /**< the largest drift; -1 without values */
+    char sentence[768];
+} clv_compare_report;
+
+/**
+ * Do one training step of a model on each of two devices, from the same parameters and samples, and compare all that is computed on
+ * the way. Where values differ by more than rounding, the op's reference decides for each device whether the op is right for what it
+ * was given there, so that a fault is told where it arises and not by its consequences. All values of the step are held: more
+ * memory than a training needs.
+ *
+ * out  the report; destroy it with clv_compare_report_destroy. NULL after an error.
+ *
+ * Errors  CLV_E_UNSUPPORTED a device is not usable or computes nothing (null); CLV_E_VALUE something is not given, or out of range;
+ *         CLV_E_INTERRUPTED by the callback; as clv_plan_create, clv_run_create, clv_weights_load. Devices that differ are no
+ *         error: read report->first.
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_compare(clv_runtime *runtime, const clv_compare_config *config,
+                                              clv_compare_report **out);
+/** NULL is fine. */
+CLV_API void clv_compare_report_destroy(clv_compare_report *report);
 
 #ifdef __cplusplus
 }

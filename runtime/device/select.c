@@ -390,6 +390,27 @@ clv_device *clv_device_get(clv_runtime *runtime, int index) {
     return runtime && index >= 0 && (size_t)index < runtime->n_devices ? runtime->devices[index] : NULL;
 }
 
+const char *clv_device_quirks(const clv_device *device, char *text, size_t bytes) {
+    const clv__traits *traits = &device->traits;
+    char threads[48] = "", turns[64] = "";
+    if (traits->build_threads)
+        snprintf(threads, sizeof threads, "builds %d program%s at a time", traits->build_threads,
+                 traits->build_threads == 1 ? "" : "s");
+    if (traits->loop_turns)
+        snprintf(turns, sizeof turns, "ends a work-item's loops after %u turns",
+                 (unsigned)traits->loop_turns);
+    const char *words[] = {traits->caches_programs ? "keeps programs itself" : "", threads, turns,
+                           traits->host_memory ? "computes in the host's memory" : ""};
+    size_t used = 0;
+    if (bytes) *text = 0;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        if (!*words[i] || used >= bytes) continue;
+        int more = snprintf(text + used, bytes - used, "%s%s", used ? ", " : "", words[i]);
+        used += more > 0 ? (size_t)more : 0;
+    }
+    return text;
+}
+
 const clv_device_info *clv_device_get_info(const clv_device *device) {
     return &device->info;
 }

@@ -21,7 +21,7 @@ typedef enum cli_command {
     CLI_COMMANDS
 } cli_command;
 
-enum { CLI_MAX_BUDGETS = 16, CLI_MAX_WORDS = 2 };
+enum { CLI_MAX_BUDGETS = 16, CLI_MAX_WORDS = 2, CLI_MAX_TEXTS = 16 };
 
 typedef struct cli_budget {
     char device[64];
@@ -32,6 +32,11 @@ typedef struct cli_budgets {
     int n;
     cli_budget item[CLI_MAX_BUDGETS];
 } cli_budgets;
+
+typedef struct cli_texts {
+    int n;
+    const char *item[CLI_MAX_TEXTS];
+} cli_texts;
 
 /** Everything that was given. Zero or NULL: not given (seed: see has_seed). */
 typedef struct cli_args {
@@ -47,6 +52,7 @@ typedef struct cli_args {
 #define CLI_RATE double
 #define CLI_NUMBER double
 #define CLI_BUDGET cli_budgets
+#define CLI_TEXTS cli_texts
 #define X(commands, name, kind, field, value, choices, text) CLI_##kind field;
 #include "options.def"
 #undef X
@@ -84,6 +90,8 @@ int cli_check_target(const char *path);
 int cli_finish_output(void);
 /** A JSON number, or null for what JSON has no number for. */
 json_t *cli_real(double value);
+/** A device as the JSON of `devices`. */
+json_t *cli_device_json(const clv_device_info *info);
 /** The memory of a device as the JSON of `train`, and as a table on `out`. */
 json_t *cli_memory_json(const clv_device *device, uint64_t predicted);
 void cli_memory_table(FILE *out, const clv_device *device, uint64_t predicted);
@@ -132,6 +140,11 @@ void cli_stop(cli_session *session);
 double cli_seconds(void);
 /** Becomes 1 on SIGINT or SIGTERM, once caught; a second signal ends the process at once. */
 const volatile int *cli_catch_interrupts(void);
+
+// ---- env.c: where this runs ---------------------------------------------------------------------------------------------
+
+/** All that a report of a fault needs: build, system, drivers, devices, cache, variables. Home folders are told as ~. */
+json_t *cli_env_json(clv_runtime *runtime);
 
 // ---- source.c: images and labels from a dataset or from arrays ---------------------------------------------------
 

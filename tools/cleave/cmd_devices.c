@@ -2,25 +2,6 @@
 // cleave devices: what there is, what it can do, and why some of it cannot be used.
 #include "cli.h"
 
-static json_t *device_json(const clv_device_info *info) {
-    json_t *object =
-        json_pack("{s:s, s:i, s:i, s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:s}", "name", info->name,
-                  "index", info->index, "platform", info->platform, "device", info->device, "label",
-                  info->label, "type", clv_device_type_name(info->type), "backend", info->backend,
-                  "platform_name", info->platform_name, "vendor", info->vendor, "driver", info->driver,
-                  "opencl_c", info->opencl_c, "usable", info->usable, "reason", info->reason);
-    json_t *limits = json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:b}", "memory_bytes",
-        (json_int_t)info->memory_bytes, "max_alloc_bytes", (json_int_t)info->max_alloc_bytes, "local_bytes",
-        (json_int_t)info->local_bytes, "max_work_group", (json_int_t)info->max_work_group, "compute_units",
-        (json_int_t)info->compute_units, "alignment_bytes", (json_int_t)info->alignment_bytes, "vector_width",
-        (json_int_t)info->vector_width, "fp16", info->fp16, "fp64", info->fp64, "sub_groups",
-        info->sub_groups, "unified_memory", info->unified_memory);
-    if (object && limits) json_object_update(object, limits);
-    json_decref(limits);
-    return object;
-}
-
 static void print_table(clv_runtime *runtime) {
     printf("%-14s %-8s %-40s %10s %10s  %s\n", "name", "P:D", "device", "memory", "largest", "capabilities");
     for (int i = 0; i < clv_device_count(runtime); i++) {
@@ -52,7 +33,7 @@ int cmd_devices(const cli_args *args) {
         json_t *devices = json_array();
         for (int i = 0; i < clv_device_count(session.runtime); i++)
             json_array_append_new(devices,
-                                  device_json(clv_device_get_info(clv_device_get(session.runtime, i))));
+                                  cli_device_json(clv_device_get_info(clv_device_get(session.runtime, i))));
         code = cli_print_json(json_pack("{s:o}", "devices", devices));
     } else {
         print_table(session.runtime);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef enum kind { FLAG, TEXT, CHOICE, COUNT, SEED, RATE, NUMBER, BUDGET } kind;
+typedef enum kind { FLAG, TEXT, CHOICE, COUNT, SEED, RATE, NUMBER, BUDGET, TEXTS } kind;
 
 enum {
 #define X(id, ...) id = 1 << CLI_##id,
@@ -124,6 +124,14 @@ static int parse_budget(const char *text, cli_budgets *budgets) {
     return EXIT_DONE;
 }
 
+static int add_text(const option_row *option, const char *text, cli_texts *texts) {
+    if (!*text) return cli_fail(EXIT_USAGE, "--%s wants %s, not an empty text", option->name, option->value);
+    if (texts->n == CLI_MAX_TEXTS)
+        return cli_fail(EXIT_USAGE, "--%s can be given at most %d times", option->name, CLI_MAX_TEXTS);
+    texts->item[texts->n++] = text;
+    return EXIT_DONE;
+}
+
 static int parse_value(const option_row *option, const char *text, cli_args *args) {
     void *field = (char *)args + option->field;
     int64_t whole;
@@ -164,6 +172,7 @@ static int parse_value(const option_row *option, const char *text, cli_args *arg
         if (field == &args->weight_decay) args->given_weight_decay = true;
         break;
     case BUDGET: return parse_budget(text, field);
+    case TEXTS: return add_text(option, text, field);
     }
     return EXIT_DONE;
 }

@@ -71,6 +71,25 @@ json_t *cli_real(double value) {
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+json_t *cli_device_json(const clv_device_info *info) {
+    json_t *object =
+        json_pack("{s:s, s:i, s:i, s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:s}", "name", info->name,
+                  "index", info->index, "platform", info->platform, "device", info->device, "label",
+                  info->label, "type", clv_device_type_name(info->type), "backend", info->backend,
+                  "platform_name", info->platform_name, "vendor", info->vendor, "driver", info->driver,
+                  "opencl_c", info->opencl_c, "usable", info->usable, "reason", info->reason);
+    json_t *limits = json_pack(
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:b}", "memory_bytes",
+        (json_int_t)info->memory_bytes, "max_alloc_bytes", (json_int_t)info->max_alloc_bytes, "local_bytes",
+        (json_int_t)info->local_bytes, "max_work_group", (json_int_t)info->max_work_group, "compute_units",
+        (json_int_t)info->compute_units, "alignment_bytes", (json_int_t)info->alignment_bytes, "vector_width",
+        (json_int_t)info->vector_width, "fp16", info->fp16, "fp64", info->fp64, "sub_groups",
+        info->sub_groups, "unified_memory", info->unified_memory);
+    if (object && limits) json_object_update(object, limits);
+    json_decref(limits);
+    return object;
+}
+
 json_t *cli_memory_json(const clv_device *device, uint64_t predicted) {
     clv_memory_info memory = clv_device_memory(device);
     json_t *categories = json_object();

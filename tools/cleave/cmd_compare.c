@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// cleave compare: one training step on two devices; the first op that is wrong on one of them.
+#include "cli.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct compare_job {
+    cli_session *session;
+    const volatile int *interrupt;
+} compare_job;
+
+static bool on_progress(void *user, int done, int total, const char *op) {
+    compare_job *job = user;
+    char text[64];
+    snprintf(text, sizeof text, "%d/%d  %s", done, total, op);
+    cli_progress_draw(&job->session->progress, "comparing", done, total, text);
+    return !*job->interrupt;
+}
+
+// ---- the result -----------------------------------------------------------------------------------------------------
+
+static const char *verdict(const clv_compare_value *value, double tolerance) {
+    if (value->wrong_a && value->wrong_b) return "both wrong";
+    if (value->wrong_a) return "first wrong";
+    if (value->wrong_b) return "second wrong";
+    return value->difference == 0 ? "equal" : value->drift > tolerance ? "drifted" : "close";
+}
+
+static json_t *value_json(const clv_compare_value *value, double tolerance) {
+    json_t *object = json_pack(
+        "{s:s, s:s, s:s, s:s, s:s, s:s, s:I, s:o, s:o, s:I, s:o, s:o, s:s, s:b}", "layer", value->layer, "op",
+        value->op, "phase", value->phase, "what", value->what, "variant_a", value->variant_a, "variant_b",
+        value->variant_b, "elements", (json_int_t)value->elements, "drift", cli_real(value->drift),
+        "difference", cli_real(value->difference), "index", (json_int_t)value->index, "a", cli_real(value->a),
+        "b", cli_real(value->b), "verdict", verdict(value, tolerance), "judged", value->judged);
+    if (value->wrong_a || value->wrong_b)
+        json_object_set_new(object, "wrong",
+                            json_pack("{s:I, s:o, s:o, s:o}", "index", (json_int_t)value->wrong_index,
+                                      "value", cli_real(value->wrong_value), "wanted",
+                                      cli_real(value->wanted), "limit", cli_real(value->wrong_limit)));
+    return object;
+}
+
+static int print_json(const clv_compare_config *config, const clv_compare_report *report) {
+    json_t *values = json_array();
+    for (int i = 0; i < report->n_values; i++)
+        json_array_append_new(values, value_json(&report->values[i], config->tolerance));
+    json_t *first =
+        report->first >= 0 ? value_json(&report->values[report->first], config->tolerance) : json_null();
+    return cli_print_json(json_pack(
+        "{s:s, s:s, s:s, s:I, s:f, s:b, s:i, s:i, s:i, s:i, s:o, s:o, s:s, s:o}", "model",
+        config->model->name, "a", clv_device_get_info(config->a)->name, "b",
+        clv_device_get_info(config->b)->name, "batch", (json_int_t)config->batch, "tolerance",
+        config->tolerance, "agree", report->first < 0, "equal_values", report->n_equal, "judged_values",
+        report->n_judged, "wrong_values", report->n_wrong, "drifted_values", report->n_drifted,
+        "largest_drift", report->worst >= 0 ? cli_real(report->values[report->worst].drift) : json_null(),
+        "first", first, "sentence", report->sentence, "values", values));
+}
+
+static void print_row(const clv_compare_value *value, double tolerance) {
+    printf("%-8s %-24.24s %-22s %-28.28s %9.2g %14.7g %14.7g  %s\n", value->phase, value->layer, value->op,
+           value->what, value->drift, value->a, value->b, verdict(value, tolerance));
+}
+
+/** The values that differ too much, the first few of them, and the sum. */
+static int print_table(const clv_compare_config *config, const clv_compare_report *report) {
+    enum { MOST_ROWS = 20 };
+    int rows = 0, odd = 0;
+    for (int i = 0; i < report->n_values; i++) {
+        const clv_compare_value *value = &report->values[i];
+        if (!value->wrong_a && !value->wrong_b && !(value->drift > config->tolerance)) continue;
+        if (!odd++)
+            printf("%-8s %-24s %-22s %-28s %9s %14s %14s\n", "phase", "layer", "op", "value", "drift",
+                   clv_device_get_info(config->a)->name, clv_device_get_info(config->b)->name);
+        if (rows < MOST_ROWS) print_row(value, config->tolerance), rows++;
+    }
+    if (odd > rows) printf("and %d more\n", odd - rows);
+    printf("%d values: %d equal to the bit, %d held against references, %d wrong, %d drifted beyond %g\n",
+           report->n_values, report->n_equal, report->n_judged, report->n_wrong, report->n_drifted,
+           config->tolerance);
+    printf("%s\n", report->sentence);
+    return cli_finish_output();
+}
+
+// ---- the command ----------------------------------------------------------------------------------------------------
+
+/** The first samples of the arrays, as the library takes them; the caller frees. */
+static int read_samples(cli_source *source, const clv_model *model, clv_compare_config *config,
+                        float **images, int32_t **labels) {
+    int64_t count = clv_dataset_count(source->test),
+            each = model->input[0] * model->input[1] * model->input[2];
+    clv_shape sample = clv_dataset_sample_shape(source->test);
+    if (count < config->batch)
+        return cli_fail(EXIT_FAILED, "--images has %lld images, a batch of %lld was asked for",
+                        (long long)count, (long long)config->batch);
+    if (clv_shape_numel(&sample) != each)
+        return cli_fail(EXIT_FAILED, "--images has images of %lld numbers, model '%s' takes %lld",
+                        (long long)clv_shape_numel(&sample), model->name, (long long)each);
+    *images = malloc((size_t)(config->batch * each + 1) * sizeof **images);
+    *labels = malloc((size_t)config->batch * sizeof **labels);
+    if (!*images || !*labels) return cli_fail(EXIT_FAILED, "no memory for a batch of images");
+    for (int64_t i = 0; i < config->batch; i++) {
+        clv_dataset_sample(source->test, i, *images + i * each);
+        (*labels)[i] = clv_dataset_label(source->test, i);
+    }
+    config->images = *images;
+    config->labels = *labels;
+    return EXIT_DONE;
+}
+
+static int compare(cli_session *session, clv_compare_config *config) {
+    clv_compare_report *report = NULL;
+    compare_job job = {session, cli_catch_interrupts()};
+    config->progress = on_progress;
+    config->user = &job;
+    clv_status status = clv_compare(session->runtime, config, &report);
+    cli_progress_clear(&session->progress);
+    if (status != CLV_OK) return cli_fail_status(session->runtime, status);
+    int code = session->args->json ? print_json(config, report) : print_table(config, report);
+    if (code == EXIT_DONE && report->first >= 0) code = EXIT_FAILED;
+    clv_compare_report_destroy(report);
+    return code;
+}
+
+static int with_devices(cli_session *session, cli_source *source, const clv_model *model) {
+    const cli_args *args = session->args;
+    clv_compare_config config = {.batch = args->batch ? args->batch : 8,
+                                 .seed = args->has_seed ? args->seed : 1,
+                                 .weights = args->weights,
+                                 .variants = args->variants,
+                                 .tolerance = args->tolerance > 0 ? args->tolerance : 1e-3};
+    clv_device **devices[2] = {&config.a, &config.b};
+    for (int i = 0; i < 2; i++) {
+        clv_status status = clv_device_find(session->runtime, args->both.item[i], devices[i]);
+        if (status == CLV_E_NOT_FOUND) return cli_fail_status(session->runtime, status), EXIT_USAGE;
+        if (status != CLV_OK) return cli_fail_status(session->runtime, status);
+    }
+    if (clv_variants_check(session->runtime, args->variants) != CLV_OK)
+        return cli_fail_status(session->runtime, CLV_E_VALUE), EXIT_USAGE;
+    float *images = NULL;
+    int32_t *labels = NULL;
+    int code = EXIT_DONE;
+    clv_model sized = cli_model_for(args, model, NULL);
+    if (args->images) {
+        code = cli_source_wait(source);
+        if (code != EXIT_DONE) return code;
+        clv_shape sample = clv_dataset_sample_shape(source->test);
+        sized = cli_model_for(args, model, &sample);
+        code = read_samples(source, &sized, &config, &images, &labels);
+    }
+    config.model = &sized;
+    if (code == EXIT_DONE) code = compare(session, &config);
+    free(images);
+    free(labels);
+    return code;
+}
+
+int cmd_compare(const cli_args *args) {
+    const clv_model *model = cli_model(args->model);
+    if (!model) return EXIT_USAGE;
+    if (args->both.n != 2)
+        return cli_fail(EXIT_USAGE,
+                        "which two devices? --device wants to be given twice, as in --device host "
+                        "--device gpu");
+    if (!args->images != !args->labels)
+        return cli_fail(EXIT_USAGE, "--images and --labels belong together; --%s is missing",
+                        args->images ? "labels" : "images");
+    cli_session session;
+    cli_source source = {0};
+    cli_start_early(args, false, &session);
+    if (args->images) cli_source_begin(&source, args, model, false);
+    int code = cli_start(&session);
+    if (code == EXIT_DONE) {
+        code = with_devices(&session, &source, model);
+        cli_stop(&session);
+    }
+    cli_source_end(&source);
+    return code;
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// cleave env: where this runs, to be copied into a report of a fault.
+#include "cli.h"
+
+#include <string.h>
+
+static bool ends_with(const char *text, const char *end) {
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && !strcmp(text + n - m, end);
+}
+
+static void print_value(const char *key, const json_t *value) {
+    if (json_is_string(value))
+        printf("%s\n", json_string_value(value));
+    else if (json_is_integer(value) && ends_with(key, "bytes"))
+        printf("%s\n", cli_bytes((uint64_t)json_integer_value(value)));
+    else if (json_is_integer(value))
+        printf("%lld\n", (long long)json_integer_value(value));
+    else
+        printf("%s\n", json_is_true(value) ? "yes" : json_is_false(value) ? "no" : "-");
+}
+
+/** The fields of an object, one a line; empty texts are passed over. */
+static void print_object(json_t *object, int indent) {
+    const char *key;
+    json_t *value;
+    json_object_foreach(object, key, value) {
+        const char *text = json_string_value(value);
+        if (text && !*text) continue;
+        char name[32];
+        snprintf(name, sizeof name, "%.*s", (int)(strlen(key) - (ends_with(key, "_bytes") ? 6 : 0)), key);
+        for (char *at = name; *at; at++)
+            if (*at == '_' && indent >= 0) *at = ' ';
+        printf("%*s%-20s ", indent < 0 ? -indent : indent, "", name);
+        print_value(key, value);
+    }
+}
+
+static void print_devices(json_t *devices) {
+    size_t i;
+    json_t *device;
+    json_array_foreach(devices, i, device) {
+        printf("device %s\n", json_string_value(json_object_get(device, "name")));
+        json_object_del(device, "name");
+        print_object(device, 2);
+    }
+}
+
+static void print_text(json_t *env) {
+    const char *key;
+    json_t *part;
+    size_t i;
+    json_t *library;
+    json_object_foreach(env, key, part) {
+        if (!strcmp(key, "devices")) {
+            print_devices(part);
+        } else if (json_is_object(part)) {
+            printf("%s%s\n", key, json_object_size(part) ? "" : ": none");
+            print_object(part, !strcmp(key, "environment") || !strcmp(key, "drivers") ? -2 : 2);
+        } else {
+            printf("%s\n", key);
+            json_array_foreach(part, i, library) printf("  %s\n", json_string_value(library));
+        }
+    }
+}
+
+int cmd_env(const cli_args *args) {
+    cli_session session;
+    cli_start_early(args, false, &session);
+    int code = cli_start(&session);
+    if (code != EXIT_DONE) return code;
+    json_t *env = cli_env_json(session.runtime);
+    if (args->json) {
+        code = cli_print_json(env);
+    } else if (env) {
+        print_text(env);
+        json_decref(env);
+        code = cli_finish_output();
+    } else {
+        code = cli_fail(EXIT_FAILED, "no memory to tell the environment");
+    }
+    cli_stop(&session);
+    return code;
+}
