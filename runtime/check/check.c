@@ -67,13 +67,13 @@ static clv_status lower_variants(job *j, trial *t) {
         if (k == MAX_VARIANTS)
             CLV_FAIL(error_of(j), CLV_E_INTERNAL, "op '%s' has more than %d variants", t->op->name,
                      MAX_VARIANTS);
-        if (v->supports && !v->supports(&j->device->info, io)) {
+        if (!clv__variant_supports(v, &j->device->info, io)) {
             clv__tally_skip(&j->tally, t->op->name, "variant '%s' does not take these shapes on this device",
                             v->name);
             continue;
         }
         t->launches[k].device = &j->device->info;
-        v->lower(&t->launches[k], io);
+        clv__variant_lower(v, &t->launches[k], io);
         if (j->config->quick && clv__cpu_class(&j->device->info)) fix_groups(&t->launches[k]);
         t->wanted[k] = true;
         t->cases++;

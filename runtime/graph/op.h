@@ -27,9 +27,12 @@ typedef struct clv__op_io {
     const void *attrs; // op->attrs_bytes of them, plain data without pointers; NULL if none
     int n_in, n_out;
     clv__desc in[CLV__MAX_IN], out[CLV__MAX_OUT];
+    const struct clv__variant *variant; // whose functions are called; NULL elsewhere
 } clv__op_io;
 
-/** One way to compute an op by kernels. The first in the list is `plain`: right on every device, work-groups of one. */
+/** One way to compute an op by kernels. The first in the list is `plain`: right on every device, work-groups of one.
+ *  Several rows may share their functions and differ in parameters, as `local` and `local:8x8`: the functions find them in a table
+ *  of the op's file by io->variant->name. Each is ranked, pinned, tuned, checked and put into quarantine alone. */
 typedef struct clv__variant {
     const char *name;
     /** Can it run on this device with these shapes? NULL: always. Looks at capabilities, never at names. */
@@ -39,6 +42,26 @@ typedef struct clv__variant {
     /** Append the launches. list->device is the device. */
     void (*lower)(clv__launches *list, const clv__op_io *io);
 } clv__variant;
+
+// What a variant says of a use.
+static inline bool clv__variant_supports(const clv__variant *variant, const clv_device_info *device,
+                                         const clv__op_io *use) {
+    clv__op_io io = *use;
+    io.variant = variant;
+    return !variant->supports || variant->supports(device, &io);
+}
+static inline double clv__variant_rank(const clv__variant *variant, const clv_device_info *device,
+                                       const clv__op_io *use) {
+    clv__op_io io = *use;
+    io.variant = variant;
+    return variant->rank ? variant->rank(device, &io) : 1.0;
+}
+static inline void clv__variant_lower(const clv__variant *variant, clv__launches *list,
+                                      const clv__op_io *use) {
+    clv__op_io io = *use;
+    io.variant = variant;
+    variant->lower(list, &io);
+}
 
 /** What the reference gets: every tensor as doubles, contiguous (i32 too; exact). in[i] is written only if op->mutates has it. */
 typedef struct clv__ref {

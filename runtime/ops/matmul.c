@@ -120,34 +120,65 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
 
 // ---- local: GPU-class -------------------------------------------------------------------------------------
 
-enum { LOCAL_GROUP = 16, LOCAL_TILE = 64, LOCAL_BYTES = 2 * 16 * (64 + 1) * 4 };
+enum { LOCAL_GROUP = 16, LOCAL_DEPTH = 16 }; // WG and TK of the kernel file
+
+/** Rows and columns of a work-item: TM and TN. A tile is LOCAL_GROUP times as high and as wide. */
+typedef struct local_set {
+    const char *variant;
+    int rows, columns;
+    double rank; // of a tile that is full
+} local_set;
+
+/** The kernel file's own first. Larger tiles read less, smaller ones make more groups: which wins is a matter of registers
+ *  and of the product. Where nobody has measured, none goes before the first. */
+static const local_set local_sets[] = {
+    {"local", 4, 4, 0.1}, {"local:8x8", 8, 8, 0.11}, {"local:2x2", 2, 2, 0.12}};
+
+static const local_set *local_set_of(const clv__op_io *io) {
+    const local_set *set = local_sets;
+    while (strcmp(set->variant, io->variant->name) != 0) set++;
+    return set;
+}
+
+static uint64_t local_bytes(const local_set *set) {
+    return (uint64_t)LOCAL_DEPTH * (uint64_t)(LOCAL_GROUP * (set->rows + set->columns) + 2) * sizeof(float);
+}
 
 /** CPU-class devices can run it too, so that it is checked where there is no GPU. */
 static bool local_supports(const clv_device_info *device, const clv__op_io *io) {
-    (void)io;
     return device->loop_turns == 0 && device->max_work_group >= LOCAL_GROUP * LOCAL_GROUP &&
-           clv__tile_local_bytes(device) >= LOCAL_BYTES;
+           clv__tile_local_bytes(device) >= local_bytes(local_set_of(io));
 }
 
-/** A tile of 64 x 64 is computed whole, however little of it there is. */
+/** A tile is computed whole, however little of it there is. The waste is that of the first set, so none goes before it. */
 static double local_rank(const clv_device_info *device, const clv__op_io *io) {
+    const local_set *set = local_set_of(io);
     product p = product_of(io);
     // no local memory to gain from, and barriers to lose by
     if (is_empty(&p) || clv__cpu_class(device)) return 2;
-    double tiles = (double)clv__div_up(p.m, LOCAL_TILE) * (double)clv__div_up(p.n, LOCAL_TILE);
-    return 0.1 * tiles * LOCAL_TILE * LOCAL_TILE / ((double)p.m * (double)p.n);
+    const int first = LOCAL_GROUP * local_sets[0].rows;
+    double tiles = (double)clv__div_up(p.m, first) * (double)clv__div_up(p.n, first);
+    return set->rank * tiles * first * first / ((double)p.m * (double)p.n);
 }
 
 static void local_lower(clv__launches *list, const clv__op_io *io) {
+    const local_set *set = local_set_of(io);
+    const int high = LOCAL_GROUP * set->rows, wide = LOCAL_GROUP * set->columns;
     product p = product_of(io);
     if (is_empty(&p)) return;
     clv__launch *launch = clv__launch_kernel(list, "matmul", "matmul_local");
-    clv__tile_define(list, launch);
+    if (set == local_sets) {
+        clv__tile_define(list, launch);
+    } else { // an instance of its own
+        clv__launch_define(list, launch, "TILE", "%d", 0);
+        clv__launch_define(list, launch, "TM", "%d", set->rows);
+        clv__launch_define(list, launch, "TN", "%d", set->columns);
+    }
     clv__arg_out(list, launch, 0);
     add_arguments(list, launch, &p);
-    clv__launch_grid3(launch, (size_t)clv__div_up(p.n, LOCAL_TILE) * LOCAL_GROUP,
-                      (size_t)clv__div_up(p.m, LOCAL_TILE) * LOCAL_GROUP, (size_t)p.batch, LOCAL_GROUP,
-                      LOCAL_GROUP, 1);
+    clv__launch_grid3(launch, (size_t)clv__div_up(p.n, wide) * LOCAL_GROUP,
+                      (size_t)clv__div_up(p.m, high) * LOCAL_GROUP, (size_t)p.batch, LOCAL_GROUP, LOCAL_GROUP,
+                      1);
 }
 
 // ---- tile: CPU-class --------------------------------------------------------------------------------------
@@ -312,6 +343,8 @@ static void library_lower(clv__launches *list, const clv__op_io *io) {
 static const clv__variant product_variants[] = {
     {.name = "plain", .lower = plain_lower},
     {.name = "local", .supports = local_supports, .rank = local_rank, .lower = local_lower},
+    {.name = "local:8x8", .supports = local_supports, .rank = local_rank, .lower = local_lower},
+    {.name = "local:2x2", .supports = local_supports, .rank = local_rank, .lower = local_lower},
     {.name = "library", .supports = library_supports, .rank = library_rank, .lower = library_lower},
     {.name = "tile", .supports = tile_supports, .rank = tile_rank, .lower = tile_lower},
     {0},

@@ -102,7 +102,7 @@ static const clv__variant *tuned(const clv__tuning *tuning, const clv_device *de
     clv__tuning_key(io, key);
     const clv__tuned *row = clv__tuning_find(tuning, io->op, key);
     if (!row || clv__quarantined(device, io->op, row->variant->name)) return NULL;
-    return !row->variant->supports || row->variant->supports(&device->info, io) ? row->variant : NULL;
+    return clv__variant_supports(row->variant, &device->info, io) ? row->variant : NULL;
 }
 
 static clv_status choose(const clv_plan *plan, const clv_device *device, const clv__tuning *tuning,
@@ -115,7 +115,7 @@ static clv_status choose(const clv_plan *plan, const clv_device *device, const c
     const char *pin = pinned(plan->pins, op->name, &length, &by_name);
     double best_rank = 0;
     for (const clv__variant *v = op->variants; v && v->name; v++) {
-        bool fits = !v->supports || v->supports(info, &node->io);
+        bool fits = clv__variant_supports(v, info, &node->io);
         if (pin && strlen(v->name) == length && memcmp(v->name, pin, length) == 0) {
             if (fits) {
                 at->variant = v;
@@ -129,7 +129,7 @@ static clv_status choose(const clv_plan *plan, const clv_device *device, const c
             }
         }
         if (!fits || clv__quarantined(device, op, v->name)) continue;
-        double rank = v->rank ? v->rank(info, &node->io) : 1.0;
+        double rank = clv__variant_rank(v, info, &node->io);
         if (!at->variant || rank < best_rank) {
             at->variant = v;
             best_rank = rank;
@@ -172,7 +172,7 @@ clv_status clv__plan_select(clv_plan *plan) {
             lower_reference(&at->launches, &node->io);
         } else {
             CLV_TRY(choose(plan, device, clv__tuning_of(device), at));
-            at->variant->lower(&at->launches, &node->io);
+            clv__variant_lower(at->variant, &at->launches, &node->io);
         }
         if (at->launches.failed) {
             bool memory = at->launches.out_of_memory;

@@ -40,9 +40,9 @@ static clv__fill fill_of(const clv__op_io *io, int input) {
 static void add_candidate(clv__trial *t, const clv__variant *variant) {
     if (t->n_candidates == CLV_TUNE_CANDIDATES) return;
     const clv_device_info *info = &t->device->info;
-    clv__candidate new = {.variant = variant, .rank = variant->rank ? variant->rank(info, &t->io) : 1.0};
+    clv__candidate new = {.variant = variant, .rank = clv__variant_rank(variant, info, &t->io)};
     new.launches.device = info;
-    variant->lower(&new.launches, &t->io);
+    clv__variant_lower(variant, &new.launches, &t->io);
     int at = t->n_candidates++;
     for (; at > 0 && t->candidates[at - 1].rank > new.rank; at--) t->candidates[at] = t->candidates[at - 1];
     t->candidates[at] = new;
@@ -62,8 +62,7 @@ static clv_status create(clv_device *device, const clv__op_io *use, const clv__s
     t->io.attrs = t->sample.attrs;
     for (int i = 0; i < use->n_in; i++) t->sample.fill[i] = sample ? sample->fill[i] : fill_of(use, i);
     for (const clv__variant *v = use->op->variants; v && v->name; v++)
-        if ((!v->supports || v->supports(&device->info, &t->io)) &&
-            !clv__quarantined(device, use->op, v->name))
+        if (clv__variant_supports(v, &device->info, &t->io) && !clv__quarantined(device, use->op, v->name))
             add_candidate(t, v);
     for (int i = 0; i < t->n_candidates; i++)
         if (t->candidates[i].launches.out_of_memory) {
