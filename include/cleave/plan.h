@@ -28,12 +28,23 @@ typedef struct clv_plan_config {
     bool explicit_transfers; /**< a value needed on another device than its own is an error */
     /** pinned choices, `matmul=plain,conv2d=tile`; `*=plain` for all. NULL: CLEAVE_VARIANTS, else none */
     const char *variants;
+    /**
+     * Results that are dropped after the forward pass and computed again for the backward pass, to save memory; gradients stay
+     * the same bit for bit. NULL: none. `auto`: if the plan does not fit the devices' budgets and memory, what makes it fit,
+     * with little computed again; else none. Or modules by name, as `layer1.*,layer2.0`: each is treated as one wrapped in
+     * torch.utils.checkpoint: everything computed inside is dropped, except what leaves it. Patterns are as in `place` and name
+     * a module with all that lies in it: `layer?.?.*` each block, `*` each outermost module by itself.
+     */
+    const char *recompute;
+    /** a plan of the same session, which must outlive this one: `recompute` auto makes both fit together. NULL: none */
+    const clv_plan *beside;
 } clv_plan_config;
 
 /**
  * Plan a graph: everything that leads to its outputs, and every in-place update. The graph must stay until the plan is gone.
  *
  * Errors  the graph's first mistake; CLV_E_VALUE no outputs, or variants names what is not there;
+ *         CLV_E_NOT_FOUND a pattern of place or recompute matches no layer;
  *         CLV_E_UNSUPPORTED a pinned variant cannot run here
  */
 CLV_API CLV_MUST_CHECK clv_status clv_plan_create(clv_graph *graph, const clv_plan_config *config,
@@ -65,9 +76,19 @@ CLV_API clv_plan_memory clv_plans_memory(clv_plan *const *plans, int n);
  *  Errors  CLV_E_BUDGET, CLV_E_DEVICE_MEMORY as clv_session_reserve; CLV_E_VALUE no plan */
 CLV_API CLV_MUST_CHECK clv_status clv_plans_fit(clv_plan *const *plans, int n);
 
+/** What is computed again in each step. All zero: nothing. */
+typedef struct clv_plan_recomputed {
+    int nodes;            /**< so many nodes are computed once more than they would be */
+    uint64_t saved_bytes; /**< of activations and workspace, on all devices together */
+    double extra_time; /**< expected, from the ops' costs: a part of the step without it (0.3: 30 % longer) */
+} clv_plan_recomputed;
+
+CLV_API clv_plan_recomputed clv_plan_recomputed_get(const clv_plan *plan);
+
 /** One node of a plan, in the order of execution. Strings are borrowed from the plan. */
 typedef struct clv_plan_node {
-    const char *layer, *op, *variant, *phase; /**< phase: `forward`, `backward`, `update` */
+    const char *layer, *op, *variant;
+    const char *phase; /**< `forward`, `backward`, `update`, or `recompute`: forward once more */
     const char
         *chosen; /**< why this variant: `pinned`, `tuned` (clv_tune), `ranked`; "" where there is no choice */
     clv_device *device;

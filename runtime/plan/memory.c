@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Third pass: where every tensor lies. Tensors that are the same memory (views, in place) become one block; blocks that
+// Last pass: where every tensor lies. Tensors that are the same memory (views, in place) become one block; blocks that
 // never live at the same time share bytes of an arena. Large blocks are placed first, each at the lowest place that is
 // free during its life (greedy by size: Pisarchyk and Lee 2020, arXiv:2001.03288, section 5.2). Workspaces come after
 // them, into what is free while their node runs.
@@ -119,11 +119,16 @@ static void share_in_place(clv_plan *plan) {
 enum { PLACED = -2 };
 
 typedef struct block {
-    int id; // root value
+    int id; // root value, or workspace_id of a node
     size_t bytes;
     int first, last;
     size_t offset;
 } block;
+
+/** A node's position as the id of its workspace, which is below 0; and back. */
+static int workspace_id(int at) {
+    return -1 - at;
+}
 
 static int larger_first(const void *a, const void *b) {
     const block *x = a, *y = b;
@@ -165,9 +170,53 @@ static void place(block *blocks, int n, block **placed, clv__layout *layout) {
     }
 }
 
-/** Workspaces lie between the activations that live while their node runs; what finds no room there shares one of its
- *  own. */
-static void place_workspaces(clv_plan *plan, int place_index, block *const *placed, int n_placed) {
+/** Blocks for a place's values in a segment; returns how many. */
+static int gather_values(const clv_plan *plan, int place_index, clv__segment segment, block *blocks) {
+    int n = 0;
+    for (size_t i = 0; i < plan->n_values; i++) {
+        const clv__value *value = &plan->values[i];
+        if (value->place != place_index || value->root != (int)i || value->segment != segment ||
+            value->bytes == 0)
+            continue;
+        blocks[n++] = (block){.id = (int)i,
+                              .bytes = clv__size_align(value->bytes, plan->places[place_index].alignment),
+                              .first = value->first,
+                              .last = value->last};
+    }
+    return n;
+}
+
+/** Blocks for the workspaces of a place's nodes, which live as long as their node runs. */
+static int gather_workspaces(const clv_plan *plan, int place_index, block *blocks) {
+    int n = 0;
+    for (int at = 0; at < (int)plan->n_nodes; at++) {
+        const clv__plan_node *node = &plan->nodes[at];
+        if (node->place != place_index || node->launches.workspace_bytes == 0) continue;
+        blocks[n++] = (block){
+            .id = workspace_id(at),
+            .bytes = clv__size_align(node->launches.workspace_bytes, plan->places[place_index].alignment),
+            .first = at,
+            .last = at};
+    }
+    return n;
+}
+
+/** Values and workspaces get the offsets of their blocks. */
+static void take_offsets(clv_plan *plan, const block *blocks, int n) {
+    for (int i = 0; i < n; i++) {
+        if (blocks[i].id >= 0) {
+            plan->values[blocks[i].id].offset = blocks[i].offset;
+        } else {
+            clv__plan_node *node = &plan->nodes[workspace_id(blocks[i].id)];
+            node->workspace_shared = true;
+            node->workspace_at = blocks[i].offset;
+        }
+    }
+}
+
+/** Workspaces go between the activations that live while their node runs; those that find no room there share memory of
+ *  their own. */
+static void fill_in_workspaces(clv_plan *plan, int place_index, block *const *placed, int n_placed) {
     clv__place *place = &plan->places[place_index];
     const clv__layout *layout = &place->activations;
     place->workspace_bytes = 0;
@@ -182,32 +231,36 @@ static void place_workspaces(clv_plan *plan, int place_index, block *const *plac
     }
 }
 
+/** A plan that is to save memory gives workspaces equal rank with activations, if less is needed so. */
+static void lay_out_together(clv_plan *plan, int place_index, block *blocks, block **placed) {
+    clv__place *at = &plan->places[place_index];
+    clv__layout together = {.chunk = at->activations.chunk};
+    int n = gather_values(plan, place_index, CLV__IN_ACTIVATIONS, blocks);
+    n += gather_workspaces(plan, place_index, blocks + n);
+    place(blocks, n, placed, &together);
+    if (together.bytes >= at->activations.bytes + at->workspace_bytes) return;
+    take_offsets(plan, blocks, n);
+    at->activations = together;
+    at->workspace_bytes = 0;
+}
+
 static clv_status lay_out(clv_plan *plan, int place_index, clv__segment segment, clv__layout *layout) {
-    const clv_device_info *info = &plan->places[place_index].device->info;
-    size_t alignment = plan->places[place_index].alignment;
-    *layout = (clv__layout){.chunk = (size_t)info->max_alloc_bytes & ~(alignment - 1)};
-    block *blocks = clv__alloc(plan->n_values, sizeof *blocks);
-    block **placed = clv__alloc(plan->n_values, sizeof *placed);
+    size_t largest = (size_t)plan->places[place_index].device->info.max_alloc_bytes;
+    *layout = (clv__layout){.chunk = largest & ~(plan->places[place_index].alignment - 1)};
+    block *blocks = clv__alloc(plan->n_values + plan->n_nodes, sizeof *blocks);
+    block **placed = clv__alloc(plan->n_values + plan->n_nodes, sizeof *placed);
     clv_status status = CLV_OK;
-    if (!blocks || !placed) {
+    if (blocks && placed) {
+        int n = gather_values(plan, place_index, segment, blocks);
+        place(blocks, n, placed, layout);
+        take_offsets(plan, blocks, n);
+        if (segment == CLV__IN_ACTIVATIONS) {
+            fill_in_workspaces(plan, place_index, placed, n);
+            if (plan->recompute) lay_out_together(plan, place_index, blocks, placed);
+        }
+    } else {
         status = clv__error_set(clv__plan_error(plan), CLV_E_HOST_MEMORY, "no host memory for the plan");
-        goto done;
     }
-    int n = 0;
-    for (size_t i = 0; i < plan->n_values; i++) {
-        const clv__value *value = &plan->values[i];
-        if (value->place != place_index || value->root != (int)i || value->segment != segment ||
-            value->bytes == 0)
-            continue;
-        blocks[n++] = (block){.id = (int)i,
-                              .bytes = clv__size_align(value->bytes, alignment),
-                              .first = value->first,
-                              .last = value->last};
-    }
-    place(blocks, n, placed, layout);
-    for (int i = 0; i < n; i++) plan->values[blocks[i].id].offset = blocks[i].offset;
-    if (segment == CLV__IN_ACTIVATIONS) place_workspaces(plan, place_index, placed, n);
-done:
     free(blocks);
     free(placed);
     return status;
@@ -256,16 +309,21 @@ static void find_alignment(clv_plan *plan) {
     for (int i = 0; i < plan->n_places; i++) plan->places[i].alignment = most;
 }
 
-clv_status clv__plan_memory(clv_plan *plan) {
+clv_status clv__plan_lives(clv_plan *plan) {
     find_alignment(plan);
     find_lives(plan);
     find_segments(plan);
     CLV_TRY(clv__plan_lend(plan));
     share_in_place(plan);
+    for (size_t i = 0; i < plan->n_values; i++) plan->values[i].root = root_of(plan, (int)i);
+    return CLV_OK;
+}
+
+clv_status clv__plan_memory(clv_plan *plan) {
+    CLV_TRY(clv__plan_lives(plan));
     for (int i = 0; i < plan->n_places; i++) CLV_TRY(lay_out_place(plan, i));
     for (size_t i = 0; i < plan->n_values; i++) { // what shares memory is where its root is
-        clv__value *value = &plan->values[i], *root = &plan->values[root_of(plan, (int)i)];
-        value->root = (int)(root - plan->values);
+        clv__value *value = &plan->values[i], *root = &plan->values[value->root];
         value->segment = root->last < 0 ? CLV__NOWHERE : root->segment;
         value->offset = root->offset;
         value->lender = root->lender;

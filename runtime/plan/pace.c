@@ -7,9 +7,10 @@
 
 static const double FLOPS = 100e9, BYTES = 10e9; // a second, of a nominal device: only their ratio matters
 
-static double seconds_of(const clv__node *node) {
+double clv__node_seconds(const clv__plan_node *at) {
+    const clv__node *node = at->node;
     clv__cost cost;
-    if (node->io.op->view) return 0;
+    if (at->work != CLV__COMPUTE || node->io.op->view) return 0;
     clv__op_cost(&node->io, &cost);
     double compute = cost.flops / FLOPS, move = cost.bytes / BYTES;
     return compute > move ? compute : move;
@@ -23,11 +24,9 @@ static double walk(const clv_plan *plan, double *clock, double *busy, double *se
         double *now = &clock[node->place];
         if (node->work == CLV__SEND) sent[node->transfer] = *now;
         if (node->work == CLV__RECEIVE && sent[node->transfer] > *now) *now = sent[node->transfer];
-        if (node->work == CLV__COMPUTE) {
-            double seconds = seconds_of(node->node);
-            *now += seconds;
-            busy[node->place] += seconds;
-        }
+        double seconds = clv__node_seconds(node);
+        *now += seconds;
+        busy[node->place] += seconds;
         if (*now > end) end = *now;
     }
     return end;

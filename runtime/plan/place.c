@@ -147,7 +147,7 @@ static clv_status add_value(placing *p, const clv_tensor *tensor, int place, boo
     clv_plan *plan = p->plan;
     if (!clv__grow(&plan->values, &plan->values_room, plan->n_values + 1, sizeof *plan->values))
         return out_of_memory(plan);
-    plan->values[plan->n_values] = (clv__value){.tensor = tensor, .place = place, .copy = copy};
+    plan->values[plan->n_values] = (clv__value){.tensor = tensor, .place = place, .copy = copy, .of = -1};
     if (out) *out = (int)plan->n_values;
     p->value_at[tensor->id * plan->n_places + place] = (int)++plan->n_values;
     return CLV_OK;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/remake.h"
+
 clv_status clv_plan_create(clv_graph *graph, const clv_plan_config *config, clv_plan **out) {
     *out = NULL;
     CLV_TRY(clv_graph_status(graph));
@@ -18,6 +20,10 @@ clv_status clv_plan_create(clv_graph *graph, const clv_plan_config *config, clv_
     if (pins && !(plan->pins = clv__strdup(pins))) {
         status = clv__error_set(error, CLV_E_HOST_MEMORY, "no host memory for a plan");
     }
+    const char *recompute = config && config->recompute && *config->recompute ? config->recompute : NULL;
+    plan->beside = config ? config->beside : NULL;
+    if (recompute && !(plan->recompute = clv__strdup(recompute)))
+        status = clv__error_set(error, CLV_E_HOST_MEMORY, "no host memory for a plan");
     if (status == CLV_OK) status = clv__plan_place(plan, config);
     if (status == CLV_OK) status = clv__plan_again(plan);
     if (status != CLV_OK) {
@@ -30,7 +36,9 @@ clv_status clv_plan_create(clv_graph *graph, const clv_plan_config *config, clv_
 
 clv_status clv__plan_again(clv_plan *plan) {
     plan->prepared = false;
+    clv__remake_forget(plan);
     CLV_TRY(clv__plan_select(plan));
+    CLV_TRY(clv__plan_recompute(plan));
     return clv__plan_memory(plan);
 }
 
@@ -47,6 +55,7 @@ void clv_plan_destroy(clv_plan *plan) {
     free(plan->nodes);
     free(plan->transfers);
     free(plan->pins);
+    free(plan->recompute);
     free(plan);
 }
 
@@ -180,7 +189,7 @@ clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
                    : at->variant       ? at->variant->name
                                        : "reference",
         .chosen = reasons[at->chosen],
-        .phase = phases[node ? node->phase : CLV__FORWARD],
+        .phase = at->again ? "recompute" : phases[node ? node->phase : CLV__FORWARD],
         .device = plan->places[at->place].device,
         .bytes = at->launches.workspace_bytes,
         .launches = (int)at->launches.n,
@@ -204,6 +213,10 @@ clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
         out.flops = cost.flops;
     }
     return out;
+}
+
+clv_plan_recomputed clv_plan_recomputed_get(const clv_plan *plan) {
+    return plan->recomputed;
 }
 
 int clv_plan_transfer_count(const clv_plan *plan) {

@@ -2,8 +2,9 @@
 // Inside of a plan: places (devices), values (tensors at a place), nodes (what is computed or carried), in one order of
 // execution. No device memory is touched.
 //
-// Passes, in order, one file each: place (nodes to places, transfers between them), select (variants, launches), memory
-// (liveness -> offsets, place by place; lend says which transfers need no copy).
+// Passes, in order, one file each: place (nodes to places, transfers between them), select (variants, launches), recompute
+// (values that are dropped and computed again), memory (liveness -> offsets, place by place; lend says which transfers need
+// no copy).
 #ifndef CLV_PLAN_PLAN_H
 #define CLV_PLAN_PLAN_H
 
@@ -22,11 +23,13 @@ typedef enum clv__segment {
     CLV__IN_LENDER // memory of another place, read there: see clv__value.lender
 } clv__segment;
 
-/** A tensor at a place. A graph tensor is one value where it is made, and one more for each copy on another device. */
+/** A tensor at a place. A graph tensor is one value where it is made, one more for each copy on another device, and one more
+ *  each time it is computed again. Nodes name values, so each says which one it reads. */
 typedef struct clv__value {
     const clv_tensor *tensor;
     int place;
     bool copy; // received from another place
+    int of;    // computed again: the value that was made first; -1: this is the first
     clv__segment segment;
     int root;        // value whose memory this one is (views, in place); itself if it has memory of its own
     size_t offset;   // in the segment; of the root
@@ -52,7 +55,8 @@ typedef struct clv__plan_node {
     int place;
     int in[CLV__MAX_IN], out[CLV__MAX_OUT]; // values, -1: not there. SEND: in[0]; RECEIVE: out[0]
     int transfer;                           // SEND, RECEIVE
-    const clv__variant *variant;            // COMPUTE; NULL: the reference (host device), or a view
+    bool again;                  // computes what an earlier node of the plan computed, and was dropped
+    const clv__variant *variant; // COMPUTE; NULL: the reference (host device), or a view
     clv__chosen chosen;
     clv__launches launches;
     bool workspace_shared; // lies at `workspace_at` in the activations, where nothing lives meanwhile
@@ -98,6 +102,9 @@ struct clv_plan {
     size_t n_nodes, nodes_room;
     clv__transfer *transfers;
     size_t n_transfers, transfers_room;
+    char *recompute;        // what is dropped and computed again: patterns, `auto`; NULL: nothing
+    const clv_plan *beside; // of the same session: `auto` makes both fit together; NULL: this one alone
+    clv_plan_recomputed recomputed;
     bool trains;   // has in-place updates: a step of it counts as a training step
     bool prepared; // its programs are built
 };
@@ -105,7 +112,13 @@ struct clv_plan {
 /** Nodes, values and transfers from the graph and the places' devices. */
 clv_status clv__plan_place(clv_plan *plan, const clv_plan_config *config);
 clv_status clv__plan_select(clv_plan *plan);
+/** Write down the launches of one node again, by the variant that it has. */
+clv_status clv__plan_lower(clv_plan *plan, clv__plan_node *at);
+/** Insert nodes that compute again what plan->recompute says is dropped. */
+clv_status clv__plan_recompute(clv_plan *plan);
 clv_status clv__plan_memory(clv_plan *plan);
+/** The first half of clv__plan_memory: lives, segments and roots, no offsets. */
+clv_status clv__plan_lives(clv_plan *plan);
 /** Part of clv__plan_memory, between lives and offsets: which transfers need no copy. */
 clv_status clv__plan_lend(clv_plan *plan);
 
@@ -125,6 +138,8 @@ static inline size_t clv__io_bytes(const clv__place *place) {
 static inline size_t clv__staging_bytes(const clv__place *place) {
     return 2 * (place->input_bytes + place->staged_bytes);
 }
+/** How long a node computes on a nominal device, by its op's cost; 0 for what is carried or viewed. */
+double clv__node_seconds(const clv__plan_node *at);
 /** Bytes of a layout's i-th chunk; 0 past the last. */
 size_t clv__layout_chunk(const clv__layout *layout, int i);
 /** The place of a device in a plan, NULL if it has no part in it. */

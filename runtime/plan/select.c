@@ -158,29 +158,33 @@ static void lower_reference(clv__launches *list, const clv__op_io *io) {
     clv__arg_workspace(list, launch, clv__launch_workspace(list, bytes), bytes);
 }
 
+clv_status clv__plan_lower(clv_plan *plan, clv__plan_node *at) {
+    const clv__node *node = at->node;
+    const clv_device *device = plan->places[at->place].device;
+    clv__launches_reset(&at->launches);
+    at->launches.device = &device->info;
+    if (at->work != CLV__COMPUTE || node->io.op->view) return CLV_OK;
+    if (at->variant)
+        clv__variant_lower(at->variant, &at->launches, &node->io);
+    else
+        lower_reference(&at->launches, &node->io);
+    if (!at->launches.failed) return CLV_OK;
+    bool memory = at->launches.out_of_memory;
+    CLV_FAIL(clv__plan_error(plan), memory ? CLV_E_HOST_MEMORY : CLV_E_UNSUPPORTED,
+             "%s '%s': variant '%s' could not write down its launches: %s", node->io.op->name, node->layer,
+             at->variant ? at->variant->name : "reference",
+             memory ? "no host memory" : "a size is past int, or there are too many arguments");
+}
+
 clv_status clv__plan_select(clv_plan *plan) {
     for (size_t i = 0; i < plan->n_nodes; i++) {
         clv__plan_node *at = &plan->nodes[i];
-        const clv__node *node = at->node;
         clv_device *device = plan->places[at->place].device;
-        clv__launches_reset(&at->launches);
-        at->launches.device = &device->info;
         at->variant = NULL;
         at->chosen = CLV__NO_CHOICE;
-        if (at->work != CLV__COMPUTE || node->io.op->view) continue;
-        if (device->info.type == CLV_DEVICE_HOST) {
-            lower_reference(&at->launches, &node->io);
-        } else {
+        if (at->work == CLV__COMPUTE && !at->node->io.op->view && device->info.type != CLV_DEVICE_HOST)
             CLV_TRY(choose(plan, device, clv__tuning_of(device), at));
-            clv__variant_lower(at->variant, &at->launches, &node->io);
-        }
-        if (at->launches.failed) {
-            bool memory = at->launches.out_of_memory;
-            CLV_FAIL(clv__plan_error(plan), memory ? CLV_E_HOST_MEMORY : CLV_E_UNSUPPORTED,
-                     "%s '%s': variant '%s' could not write down its launches: %s", node->io.op->name,
-                     node->layer, at->variant ? at->variant->name : "reference",
-                     memory ? "no host memory" : "a size is past int, or there are too many arguments");
-        }
+        CLV_TRY(clv__plan_lower(plan, at));
     }
     return CLV_OK;
 }

@@ -45,7 +45,7 @@ static clv_tensor *loss_of(const clv_train_config *config, const double *shares,
 }
 
 clv_status clv__step_build(clv_runtime *runtime, const clv_train_config *config, const double *shares,
-                           int64_t batch, clv__step *step) {
+                           int64_t batch, const clv_plan *beside, clv__step *step) {
     step->batch = batch;
     CLV_TRY(clv_graph_create(runtime, &step->graph));
     clv_graph_set_training(step->graph, true);
@@ -65,7 +65,9 @@ clv_status clv__step_build(clv_runtime *runtime, const clv_train_config *config,
     clv_plan_config plan = {.device = config->device,
                             .place = config->placement.place,
                             .explicit_transfers = config->placement.explicit_transfers,
-                            .variants = config->variants};
+                            .variants = config->variants,
+                            .recompute = config->recompute,
+                            .beside = beside};
     return clv_plan_create(step->graph, &plan, &step->plan);
 }
 
@@ -125,7 +127,7 @@ static clv_status time_replica(clv_runtime *runtime, const clv_train_config *con
     clv__step step = {0};
     clv_session *session = NULL;
     clv_status status = clv_device_find(runtime, spec, &alone.device);
-    if (status == CLV_OK) status = clv__step_build(runtime, &alone, NULL, batch, &step);
+    if (status == CLV_OK) status = clv__step_build(runtime, &alone, NULL, batch, NULL, &step);
     if (status == CLV_OK) status = clv_session_create(runtime, NULL, &session);
     if (status == CLV_OK) status = clv_run_create(session, step.plan, &step.run);
     if (status == CLV_OK) status = time_steps(&step, seconds);

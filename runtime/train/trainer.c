@@ -147,12 +147,13 @@ static clv_status build(clv_trainer *trainer) {
     CLV_TRY(
         clv_session_create(trainer->runtime, &(clv_session_config){.seed = config->seed}, &trainer->session));
     if (count >= config->batch) {
-        CLV_TRY(clv__step_build(trainer->runtime, config, trainer->shares, config->batch,
+        CLV_TRY(clv__step_build(trainer->runtime, config, trainer->shares, config->batch, NULL,
                                 &trainer->step[CLV__FULL]));
     }
     // A training that ends before the first short batch needs no plan for it.
     if (rest && trainer->steps >= trainer->batches)
-        CLV_TRY(clv__step_build(trainer->runtime, config, trainer->shares, rest, &trainer->step[CLV__LAST]));
+        CLV_TRY(clv__step_build(trainer->runtime, config, trainer->shares, rest,
+                                trainer->step[CLV__FULL].plan, &trainer->step[CLV__LAST]));
     CLV_TRY(list_devices(trainer));
     config->device = trainer->devices[0]; // a placement's first
     return config->test ? build_predictor(trainer) : CLV_OK;
@@ -240,7 +241,7 @@ clv_status clv__trainer_share(clv_trainer *trainer, const double *shares) {
     for (int i = 0; i < CLV__STEPS && status == CLV_OK; i++) {
         if (trainer->step[i].plan)
             status = clv__step_build(trainer->runtime, &trainer->config, shares, trainer->step[i].batch,
-                                     &steps[i]);
+                                     steps[CLV__FULL].plan, &steps[i]);
     }
     if (status == CLV_OK) {
         keep_held(trainer);
@@ -295,6 +296,10 @@ clv_lost_device clv_trainer_lost_get(const clv_trainer *trainer, int index) {
 double clv_trainer_predicted_busy(const clv_trainer *trainer, const clv_device *device) {
     const clv_plan *whole = trainer->step[CLV__FULL].plan, *last = trainer->step[CLV__LAST].plan;
     return clv_plan_busy(whole ? whole : last, device);
+}
+
+const clv_plan *clv_trainer_plan(const clv_trainer *trainer) {
+    return trainer->step[CLV__FULL].plan ? trainer->step[CLV__FULL].plan : trainer->step[CLV__LAST].plan;
 }
 
 const double *clv_trainer_shares(const clv_trainer *trainer) {

@@ -47,9 +47,9 @@ struct clv_trainer {
 };
 
 /** The graph of a training step on some devices: model, loss, gradients, updates; and its plan. shares: of the replicas, 0
- *  for one that takes no part; NULL without replicas. */
+ *  for one that takes no part; NULL without replicas. beside: as clv_plan_config. */
 clv_status clv__step_build(clv_runtime *runtime, const clv_train_config *config, const double *shares,
-                           int64_t batch, clv__step *step);
+                           int64_t batch, const clv_plan *beside, clv__step *step);
 void clv__step_destroy(clv__step *step);
 
 /** Time a few steps on each replica alone, with an equal part of the batch, and set shares in proportion to speed, in whole

@@ -199,6 +199,12 @@ int cli_check_recipe(const cli_args *args, const clv_model *model);
 /** Optimizer, learning rate and schedule from options and recipe. */
 void cli_recipe(const cli_args *args, const clv_model *model, clv_train_config *config);
 
+// ---- recomputed.c: what a plan drops and computes again -------------------------------------------------------------
+
+json_t *cli_recomputed_json(const clv_plan *plan);
+/** A table of it; nothing if nothing is. */
+void cli_recomputed_print(FILE *out, const clv_plan *plan);
+
 // ---- commands, one file each --------------------------------------------------------------------------------------
 
 #define X(id, name, function, ...) int function(const cli_args *args);

@@ -53,27 +53,35 @@ static clv_status make_plan(const plan_job *job, int64_t batch, plan_made *out) 
     } else {
         clv_output(job->model->build(out->graph, x, job->model->classes), "logits");
     }
-    clv_plan_config config = {.device = job->session->device, .variants = args->variants};
+    clv_plan_config config = {
+        .device = job->session->device, .variants = args->variants, .recompute = args->recompute};
     return clv_plan_create(out->graph, &config, &out->plan);
 }
 
 // ---- the largest batch that fits ----------------------------------------------------------------------------------
 
-static bool fits(const plan_job *job, int64_t batch) {
+static clv_status try_batch(const plan_job *job, int64_t batch) {
     plan_made planned;
     clv_status status = make_plan(job, batch, &planned);
     if (status == CLV_OK) status = clv_plans_fit(&planned.plan, 1);
     planned_destroy(&planned);
-    return status == CLV_OK;
+    return status;
 }
 
-/** Planning takes no memory, so it is simply tried: doubled until it does not fit, then halved in between. 0: none. */
+/** Planning takes no memory, so it is simply tried: doubled until it does not fit, then halved in between. A batch may be
+ *  too small as well (batch_norm wants two values for each channel). 0: none fits. */
 static int64_t largest_batch(const plan_job *job) {
     int64_t good = 0, bad = 1;
-    while (bad <= INT64_C(1) << 31 && fits(job, bad)) good = bad, bad *= 2;
-    while (bad - good > 1) {
+    for (; bad <= INT64_C(1) << 31; bad *= 2) {
+        clv_status status = try_batch(job, bad);
+        if (status == CLV_OK)
+            good = bad;
+        else if (good || status == CLV_E_BUDGET || status == CLV_E_DEVICE_MEMORY)
+            break;
+    }
+    while (good && bad - good > 1) {
         int64_t middle = good + (bad - good) / 2;
-        if (fits(job, middle))
+        if (try_batch(job, middle) == CLV_OK)
             good = middle;
         else
             bad = middle;
@@ -149,7 +157,10 @@ static bool collect(const clv_plan *plan, plan_rows *rows) {
             }
         }
         if (!row->op || (forward && node.flops > row->most_flops)) {
-            row->op = forward ? node.op : !strcmp(node.phase, "update") ? "updates" : "gradients";
+            row->op = forward                            ? node.op
+                      : !strcmp(node.phase, "update")    ? "updates"
+                      : !strcmp(node.phase, "recompute") ? "recompute"
+                                                         : "gradients";
             row->variant = forward ? node.variant : "";
             row->chosen = forward ? node.chosen : "";
             row->most_flops = node.flops;
@@ -236,10 +247,11 @@ static int print_json(const plan_job *job, clv_plan *plan, const plan_rows *rows
                       "device", row->device, "output_shape", shape_json(&row->output_shape), "parameters",
                       (json_int_t)row->parameters, "bytes", (json_int_t)row->bytes, "flops", row->flops));
     }
-    return cli_print_json(json_pack("{s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:I}", "model", job->model->name,
-                                    "batch", (json_int_t)batch, "train", job->session->args->train, "layers",
-                                    layers, "choices", choices_json(plan), "devices", devices_json(plan),
-                                    "transfers", transfers_json(plan), "largest_batch", (json_int_t)largest));
+    return cli_print_json(
+        json_pack("{s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:I}", "model", job->model->name, "batch",
+                  (json_int_t)batch, "train", job->session->args->train, "layers", layers, "choices",
+                  choices_json(plan), "devices", devices_json(plan), "transfers", transfers_json(plan),
+                  "recomputed", cli_recomputed_json(plan), "largest_batch", (json_int_t)largest));
 }
 
 static void print_memory(clv_plan *plan, clv_device *device) {
@@ -281,6 +293,7 @@ static int print_table(const plan_job *job, clv_plan *plan, const plan_rows *row
     }
     print_choices(plan);
     for (int d = 0; d < clv_plan_device_count(plan); d++) print_memory(plan, clv_plan_device_get(plan, d));
+    cli_recomputed_print(stdout, plan);
     printf("largest batch that fits: %" PRId64 "\n", largest);
     return cli_finish_output();
 }
@@ -303,6 +316,8 @@ int cmd_plan(const cli_args *args) {
     if (!model) return EXIT_USAGE;
     int code = cli_check_micro_batches(args);
     if (code != EXIT_DONE) return code;
+    if (args->recompute && !args->train)
+        return cli_fail(EXIT_USAGE, "--recompute is about the backward pass: it needs --train");
     clv_shape size;
     if (args->input_size && !read_size(args->input_size, &size))
         return cli_fail(EXIT_USAGE, "--input-size wants channels, height and width, as in 3x64x64, not '%s'",

@@ -125,6 +125,7 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
     }
     json_object_set_new(object, "memory", memory);
     json_object_set_new(object, "activity", activity_json(trainer));
+    json_object_set_new(object, "recomputed", cli_recomputed_json(clv_trainer_plan(trainer)));
     json_object_set_new(object, "shares", shares_json(&config->placement, clv_trainer_shares(trainer)));
     json_object_set(object, "shares_by_epoch", job->epochs);
     json_t *lost = json_array();
@@ -160,6 +161,7 @@ static void print_result(const train_job *job, const clv_trainer *trainer) {
                lost.reason);
     }
     print_activity(trainer);
+    cli_recomputed_print(stdout, clv_trainer_plan(trainer));
     for (int i = 0; i < clv_trainer_device_count(trainer); i++) {
         clv_device *device = clv_trainer_device_get(trainer, i);
         cli_memory_table(stdout, device, clv_trainer_memory_on(trainer, device).predicted_peak_bytes);
@@ -219,6 +221,7 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
         .no_shuffle = args->no_shuffle,
         .seed = args->has_seed ? args->seed : 1,
         .variants = args->variants,
+        .recompute = args->recompute,
         .weights = args->weights,
         .resume = args->resume,
         .checkpoint = args->checkpoint,

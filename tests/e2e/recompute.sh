@@ -1,0 +1,51 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Activations that are dropped and computed again: the same gradients, within the budget, to the byte; the largest batch that
+# plan promises runs, and one more is refused.
+. "$(dirname "$0")/common.sh"
+"$helper" images 24 x.npy 3 24 24 && "$helper" labels 24 y.npy || fail "no data"
+size="--classes 10 --device $device --json"
+train() { "$cleave" train --images x.npy --labels y.npy --model resnet18 --batch 12 --steps 2 $size "$@"; }
+plan() { "$cleave" plan resnet18 --train --input-size 3x24x24 $size "$@"; }
+
+# half of the activations, and workspace, io and staging beside the other half
+works train --dump-gradients plain.safetensors --save plain-weights.safetensors
+same "recomputed without being asked" "$(at recomputed.nodes)" 0
+whole=$(at memory.0.peak_bytes)
+activations=$(at memory.0.categories.activations)
+budget=$((whole - activations / 3))
+works train --dump-gradients tight.safetensors --save tight-weights.safetensors --recompute auto --budget "$device=$budget"
+[ "$(at memory.0.peak_bytes)" -le "$budget" ] || fail "$(at memory.0.peak_bytes) bytes are above the budget of $budget"
+same "prediction" "$(at memory.0.predicted_peak_bytes)" "$(at memory.0.peak_bytes)"
+[ "$(at recomputed.nodes)" -gt 0 ] || fail "nothing was recomputed"
+at recomputed.saved_bytes recomputed.extra_time recomputed.layers.0.layer recomputed.layers.0.op recomputed.layers.0.times >/dev/null
+cmp plain.safetensors tight.safetensors || fail "recomputing gave other gradients"
+cmp plain-weights.safetensors tight-weights.safetensors || fail "recomputing gave other weights"
+works train --dump-gradients block.safetensors --recompute 'layer?.?.*' --save block-weights.safetensors
+cmp plain.safetensors block.safetensors || fail "recomputing blocks gave other gradients"
+cmp plain-weights.safetensors block-weights.safetensors || fail "recomputing blocks gave other weights"
+[ "$(at memory.0.peak_bytes)" -lt "$whole" ] || fail "recomputing blocks saved nothing"
+
+# the largest batch is what plan says it is
+works plan --batch 12
+budget=$(at devices.0.predicted_peak_bytes)
+works plan --batch 12 --recompute auto --budget "$device=$budget"
+largest=$(at largest_batch)
+[ "$largest" -gt 12 ] || fail "recomputing does not make room for a larger batch than $largest"
+batch() {
+    "$helper" images "$1" large.npy 3 24 24 && "$helper" labels "$1" large-y.npy || fail "no data"
+    "$cleave" train --images large.npy --labels large-y.npy --model resnet18 --batch "$1" --steps 1 $size \
+        --recompute auto --budget "$device=$budget"
+}
+works batch "$largest"
+same "prediction of the largest batch" "$(at memory.0.predicted_peak_bytes)" "$(at memory.0.peak_bytes)"
+[ "$(at memory.0.peak_bytes)" -le "$budget" ] || fail "batch $largest takes $(at memory.0.peak_bytes) bytes of $budget"
+expect 1 "of a budget of" batch $((largest + 1))
+
+expect 1 "recompute: no layer matches 'layer9.*'" plan --recompute 'layer9.*'
+expect 1 "recompute: no layer matches 'nothing'" train --recompute 'layer1.*,nothing'
+expect 1 "recompute: ',' names no layer" plan --recompute ','
+expect 2 "--recompute is about the backward pass: it needs --train" "$cleave" plan resnet18 --device "$device" --recompute auto
+works "$cleave" plan resnet18 --train --input-size 3x24x24 --device "$device" --recompute 'layer1.*'
+grep -q '^recomputed: .* results, which saves .* and takes about .* % more time:' out || fail "plan does not tell what is recomputed"
+finish
