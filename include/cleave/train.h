@@ -233,8 +233,6 @@ CLV_API clv_plan_memory clv_trainer_memory(const clv_trainer *trainer);
 CLV_API double clv_trainer_busy(const clv_trainer *trainer, const clv_device *device);
 /** The same as it was planned for a whole batch. */
 CLV_API double clv_trainer_predicted_busy(const clv_trainer *trainer, const clv_device *device);
-/** The plan of its steps: of the whole batch, or of the smaller one if there is no whole one. Borrowed, until shares change. */
-CLV_API const clv_plan *clv_trainer_plan(const clv_trainer *trainer);
 /** The shares of the replicas, as given or measured so far, 0 for one that is lost; NULL without replicas. */
 CLV_API const double *clv_trainer_shares(const clv_trainer *trainer);
 

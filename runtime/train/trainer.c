@@ -298,10 +298,6 @@ double clv_trainer_predicted_busy(const clv_trainer *trainer, const clv_device *
     return clv_plan_busy(whole ? whole : last, device);
 }
 
-const clv_plan *clv_trainer_plan(const clv_trainer *trainer) {
-    return trainer->step[CLV__FULL].plan ? trainer->step[CLV__FULL].plan : trainer->step[CLV__LAST].plan;
-}
-
 const double *clv_trainer_shares(const clv_trainer *trainer) {
     return trainer->shares;
 }
