@@ -1,0 +1,39 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The page of cleave report: whole and well formed, nothing loaded from elsewhere, everything escaped, and the file that was there is
+# replaced by a whole one or stays.
+. "$(dirname "$0")/common.sh"
+"$helper" images 32 x.npy && "$helper" labels 32 y.npy || fail "no data"
+train() { "$cleave" train --images x.npy --labels y.npy --model linear --device "$device" --batch 16 --quiet "$@"; }
+works train --epochs 3 --log a.jsonl
+works train --epochs 3 --lr 0.01 --log 'b<script>"&.jsonl'
+printf '{"step":7,"steps":9,"epoch":2,"loss":null,"devices":{"<b>x":{}}}\n{"half' >>a.jsonl
+
+works "$cleave" report --device "$device" -o page.html --log a.jsonl --log 'b<script>"&.jsonl' --json --quiet
+same "the result" "$(at file device failed logs not_measured | tr '\n' ' ')" "page.html $device 0 2 0 "
+[ "$(at cases)" -gt 50 ] && [ "$(at measured)" -gt 0 ] || fail "nothing was checked or measured: $(cat out)"
+head -n 1 page.html | grep -qx '<!doctype html>' || fail "no HTML"
+tail -n 1 page.html | grep -qx '</main></body></html>' || fail "the page is not whole"
+grep -qiE '<script|https?:|<link|<img|<iframe|javascript:|<b>x|[^-]src=' page.html && fail "markup from outside, or something to load"
+grep -qF 'b&lt;script&gt;&quot;&amp;.jsonl' page.html || fail "the log's name is not there, escaped"
+same "curves" "$(grep -c '<path class="curve"' page.html)" 2
+for tag in table tr td svg details div ul h2; do
+    same "$tag" "$(grep -oE "<$tag[ >]" page.html | wc -l)" "$(grep -o "</$tag>" page.html | wc -l)"
+done
+for part in "Is it right?" "How fast is it?" "Trainings" "Where it ran" "prefers-color-scheme:dark" "name=\"viewport\""; do
+    grep -qF "$part" page.html || fail "no '$part'"
+done
+grep -q "$HOME/" page.html && fail "a home folder is told"
+works "$cleave" report --device "$device" --output page.html --quiet # over the one that is there
+grep -q "Trainings" page.html && fail "trainings without a log"
+
+expect 2 "where to? --output FILE.html (or -o) wants to be given" "$cleave" report
+expect 1 "'nowhere/page.html' cannot be written: folder 'nowhere'" "$cleave" report -o nowhere/page.html
+expect 1 "the log 'missing' cannot be opened" "$cleave" report --device host -o page.html --log missing --quiet
+expect 1 "'x.npy' is no log of a training" "$cleave" report --device host -o page.html --log x.npy --quiet
+cp page.html kept
+expect 1 "'page.html' could not be written: File too large" sh -c 'ulimit -f 8; trap "" XFSZ; exec "$@"' sh "$cleave" report \
+    --device host --no-cache -o page.html --quiet
+cmp -s page.html kept || fail "a full disk changed the page that was there"
+ls | grep -q 'page.html\.' && fail "temporary files were left"
+finish
