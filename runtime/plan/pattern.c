@@ -114,7 +114,7 @@ clv_status clv__patterns_check(clv__patterns *patterns, const clv_plan *plan, co
         const clv__node *node = graph->nodes[i];
         for (size_t k = 0; k < patterns->n; k++)
             patterns->items[k].matched |= *node->layer && matches(patterns->items[k].glob, node->layer);
-        if (!needed[i] || node->phase != CLV__FORWARD || node->place_hint) continue;
+        if (!needed[i] || node->phase != CLV__FORWARD || node->place_hint || !*node->layer) continue;
         if (clv__patterns_place(patterns, node->layer) >= 0) continue;
         bool owns = false;
         for (int in = 0; in < node->io.n_in; in++)

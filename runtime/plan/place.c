@@ -4,8 +4,8 @@
 //
 // Rules, in this order: a gradient is computed where its forward node is; an update where its parameter is; a forward
 // node goes where the graph's builder put it (clv_graph_set_place), else where the last pattern that matches its layer
-// says; a node without a layer of its own (a relu between two layers) follows the data it gets, or if that is fed (a slice
-// of the batch) goes where it is read. Parameters live where their layer is first used.
+// says; a node without a layer of its own (a relu between two layers) follows the newest of the data it gets, or if that is
+// fed (a slice of the batch) goes where it is read. Parameters live where their layer is first used.
 //
 // A value is sent as soon as it is made and received as late as it can be, just before its first use, so that devices
 // wait for each other as little as possible; parameters that are used away from home are sent first of all. Updates come
@@ -57,6 +57,18 @@ static void find_needed(placing *p) {
 
 // ---- where it is computed -----------------------------------------------------------------------------------------------
 
+/** A forward node goes where the newest of its data was made: what is added to a result far behind stays where the work is
+ *  now. -1: none has a place. */
+static int follow_newest(const placing *p, const clv__node *node) {
+    const clv_tensor *newest = NULL;
+    for (int i = 0; i < node->io.n_in; i++) {
+        const clv_tensor *in = node->in[i];
+        if (in && in->node && p->made_at[in->id] >= 0 && (!newest || in->node->id > newest->node->id))
+            newest = in;
+    }
+    return newest ? p->made_at[newest->id] : -1;
+}
+
 /** Where the data comes from: the place of the first input that has one; -1: none has. */
 static int follow_inputs(const placing *p, const clv__node *node) {
     for (int pass = 0; pass < 2; pass++) { // values before parameters
@@ -90,6 +102,7 @@ static int choose_place(const placing *p, const clv__node *node) {
         return follow_inputs(p, node);
     }
     int place = clv__patterns_place(p->patterns, node->layer);
+    if (place < 0) place = follow_newest(p, node);
     return place >= 0 ? place : follow_inputs(p, node);
 }
 
@@ -297,6 +310,23 @@ static clv_status collect(const clv_plan *plan, int place, clv__tensor_kind kind
         if (kind != CLV__VALUE || value->tensor->is_output) (*values)[(*n)++] = (int)i;
     }
     return CLV_OK;
+}
+
+clv_status clv__plan_place_check(clv_graph *graph, const char *place) {
+    CLV_TRY(clv_graph_status(graph));
+    clv_plan plan = {.graph = graph};
+    clv__patterns patterns = {0};
+    placing p = {.plan = &plan, .needed = clv__alloc(graph->n_nodes, sizeof *p.needed)};
+    clv_status status = p.needed ? CLV_OK : out_of_memory(&plan);
+    if (status == CLV_OK) status = clv__patterns_parse(&plan, &(clv_plan_config){.place = place}, &patterns);
+    if (status == CLV_OK) {
+        find_needed(&p);
+        status = clv__patterns_check(&patterns, &plan, p.needed);
+    }
+    clv__patterns_reset(&patterns);
+    free(plan.places);
+    free(p.needed);
+    return status;
 }
 
 clv_status clv__plan_place(clv_plan *plan, const clv_plan_config *config) {

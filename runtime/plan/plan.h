@@ -111,6 +111,8 @@ struct clv_plan {
 
 /** Nodes, values and transfers from the graph and the places' devices. */
 clv_status clv__plan_place(clv_plan *plan, const clv_plan_config *config);
+/** Does a placement text name devices that are there, and layers of the graph, and all of these? */
+clv_status clv__plan_place_check(clv_graph *graph, const char *place);
 clv_status clv__plan_select(clv_plan *plan);
 /** Write down the launches of one node again, by the variant that it has. */
 clv_status clv__plan_lower(clv_plan *plan, clv__plan_node *at);
