@@ -23,7 +23,8 @@ typedef struct clv_run clv_run;
 typedef struct clv_plan_config {
     clv_device *device; /**< NULL: the best device */
     /** Layers on devices: `features.*=cpu:0,classifier.*=gpu:0`. Patterns over layer paths (`*`, `?`), the last match wins,
-     *  every layer with parameters must be covered. What has no layer of its own follows its data. NULL: all on `device`. */
+     *  every layer with parameters must be covered. What has no layer of its own follows the newest of its data.
+     *  clv_place_choose writes such texts. NULL: all on `device`. */
     const char *place;
     bool explicit_transfers; /**< a value needed on another device than its own is an error */
     /** pinned choices, `matmul=plain,conv2d=tile`; `*=plain` for all. NULL: CLEAVE_VARIANTS, else none */
@@ -167,10 +168,25 @@ CLV_API clv_session_tensor clv_session_get(const clv_session *session, int index
 /** Position of a name, -1 if it is not there. */
 CLV_API int clv_session_find(const clv_session *session, const char *name);
 
-/** Copy a tensor of the session to host memory, or from it; bytes must be its size. Waits for running steps. */
+/** Copy a tensor of the session to host memory, or from it; bytes must be its size. Waits for running steps. There is no
+ *  other way to a tensor's values: the host never looks at a device's memory unasked. */
 CLV_API CLV_MUST_CHECK clv_status clv_session_read(clv_session *session, int index, void *data, size_t bytes);
 CLV_API CLV_MUST_CHECK clv_status clv_session_write(clv_session *session, int index, const void *data,
                                                     size_t bytes);
+
+/**
+ * Move tensors with their values to another device, as PyTorch's `module.to(device)`: plans for that device find them there
+ * afterwards. Optimizer state has its parameter's name before its own (`fc1.weight.momentum_buffer`), so it goes along. The
+ * memory they had is freed; where nothing is kept any more, arenas too. A value that is there already under the same name
+ * is replaced. Positions (clv_session_get) may change. After an error everything is where it was.
+ *
+ * pattern  over names: `features.*`, `fc1` (all that is in it), `fc1.weight`; NULL: all
+ *
+ * Errors   CLV_E_STATE the session has runs, or a name is kept on two other devices; CLV_E_NOT_FOUND nothing matches;
+ *          CLV_E_BUDGET, CLV_E_DEVICE_MEMORY they do not fit there; CLV_E_UNSUPPORTED the device cannot be used
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_session_move(clv_session *session, const char *pattern,
+                                                   clv_device *device);
 
 /** The number of training steps done, which is part of the random state (dropout). */
 CLV_API int64_t clv_session_step(const clv_session *session);

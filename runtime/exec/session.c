@@ -96,6 +96,11 @@ static clv_status do_transfer(void *context) {
     return backend->synchronize(t->device->open, error);
 }
 
+clv_status clv__session_copy(const clv__memory *memory, const void *source, void *target) {
+    transfer t = {memory->device, memory->buffer, source, target, memory->bytes};
+    return clv__worker_call(memory->device, do_transfer, &t);
+}
+
 clv_status clv__session_quiet(clv_session *session) {
     return session->active ? clv_run_finish(session->active) : CLV_OK;
 }
@@ -115,16 +120,12 @@ static clv_status check_access(clv_session *session, int index, size_t bytes, co
 
 clv_status clv_session_read(clv_session *session, int index, void *data, size_t bytes) {
     CLV_TRY(check_access(session, index, bytes, "read"));
-    const clv__memory *memory = &session->kept[index].memory;
-    transfer t = {memory->device, memory->buffer, NULL, data, bytes};
-    return clv__worker_call(memory->device, do_transfer, &t);
+    return clv__session_copy(&session->kept[index].memory, NULL, data);
 }
 
 clv_status clv_session_write(clv_session *session, int index, const void *data, size_t bytes) {
     CLV_TRY(check_access(session, index, bytes, "write"));
-    const clv__memory *memory = &session->kept[index].memory;
-    transfer t = {memory->device, memory->buffer, data, NULL, bytes};
-    return clv__worker_call(memory->device, do_transfer, &t);
+    return clv__session_copy(&session->kept[index].memory, data, NULL);
 }
 
 // ---- first values -----------------------------------------------------------------------------------------------------
@@ -179,8 +180,7 @@ static clv_status keep(clv_session *session, const clv_tensor *tensor, clv_devic
     status = clv__memory_create(device, bytes, tensor->category, tensor->layer, &kept.memory);
     if (status != CLV_OK) goto done;
     fill_first_values(tensor, session->seed, values);
-    transfer t = {device, kept.memory.buffer, values, NULL, bytes};
-    status = clv__worker_call(device, do_transfer, &t);
+    status = clv__session_copy(&kept.memory, values, NULL);
     if (status != CLV_OK) goto done;
     session->kept[session->n_kept++] = kept;
 done:

@@ -48,6 +48,9 @@ clv__home *clv__session_home(const clv_session *session, const clv_device *devic
 /** The kept tensor of that name on a device; NULL if it is not there. */
 clv__kept *clv__session_kept(const clv_session *session, const char *name, const clv_device *device);
 
+/** Write device memory from `source`, or read it into `target` (the other is NULL), and wait. */
+clv_status clv__session_copy(const clv__memory *memory, const void *source, void *target);
+
 /** Wait for the active run's steps. */
 clv_status clv__session_quiet(clv_session *session);
 
