@@ -56,6 +56,7 @@
 #include "nn.h"
 #include "optim.h"
 #include "plan.h"
+#include "place.h"
 #include "io.h"
 #include "data.h"
 #include "train.h"

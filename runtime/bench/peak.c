@@ -176,7 +176,9 @@ static bool find(clv_device *device, clv__cache_key key, clv_bench_peak *out) {
 clv_status clv__bench_peak(clv_device *device, bool again, clv_bench_peak *out) {
     *out = (clv_bench_peak){0};
     if (device->info.type == CLV_DEVICE_HOST) return CLV_OK;
-    clv__cache_key key = clv__cache_key_of(device, "measured peak", "1");
+    char units[32]; // a part of a device has the label of the whole
+    snprintf(units, sizeof units, "1, %u units", (unsigned)device->info.compute_units);
+    clv__cache_key key = clv__cache_key_of(device, "measured peak", units);
     if (!again && find(device, key, out)) return CLV_OK;
     peak_job j = {.device = device, .error = clv__runtime_error_of(device->runtime)};
     j.fma.device = j.copy.device = &device->info;

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Every allocation fails once: building, differentiating, planning and running a small training on the host, and checking
-// an op. Each time there is a status with a sentence, nothing crashes, and nothing leaks (the sanitizers look). Without a
+// Every allocation fails once: building, differentiating, planning and running a small training on the host, checking an op,
+// choosing devices for layers, and moving parameters. Each time there is a status with a sentence, nothing crashes, and nothing leaks (the sanitizers look). Without a
 // fault the result is right. The linker sends the library's calls here (see CMakeLists.txt).
 #include <stdatomic.h>
 
 #include "cleave/check.h"
 #include "cleave/nn.h"
+#include "cleave/ops.h"
 #include "cleave/optim.h"
-#include "cleave/plan.h"
+#include "cleave/place.h"
 #include "harness/harness.h"
 
 static atomic_int left; // the left-th allocation from now on fails; 0 or less: none
@@ -92,9 +93,53 @@ static clv_status check_an_op(clv_runtime *runtime) {
     return status;
 }
 
+/** Layers of a small network over null devices, which need no measuring. */
+static clv_status choose_places(clv_runtime *runtime) {
+    static const char *const devices[] = {"null:0", "null:1"};
+    clv_graph *graph = NULL;
+    clv_place_choice *choice = NULL;
+    clv_status status;
+    TRY(clv_graph_create(runtime, &graph));
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(4, 8));
+    clv_output(clv_nn_linear(clv_relu(clv_nn_linear(x, "a", 8, NULL)), "b", 8, NULL), "y");
+    clv_backward(clv_mean(clv_nn_linear(x, "c", 1, NULL), NULL, 0, false));
+    TRY(clv_place_choose(graph, &(clv_place_config){.devices = devices, .n_devices = 2}, &choice));
+    if (choice->n_stages < 1 || !*choice->place) status = CLV_E_INTERNAL;
+done:
+    clv_place_choice_destroy(choice);
+    clv_graph_destroy(graph);
+    return status;
+}
+
+/** Parameters to a null device and back. */
+static clv_status move_parameters(clv_runtime *runtime) {
+    clv_graph *graph = NULL;
+    clv_plan *plan = NULL;
+    clv_session *session = NULL;
+    clv_device *there;
+    clv_status status;
+    TRY(clv_device_find(runtime, "null:0", &there));
+    TRY(clv_graph_create(runtime, &graph));
+    clv_output(clv_nn_linear(clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 3)), "fc", 4, NULL), "y");
+    TRY(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan));
+    TRY(clv_session_create(runtime, NULL, &session));
+    TRY(clv_session_reserve(session, &plan, 1));
+    status = clv_session_move(session, NULL, there);
+    // All of them are there, or none is.
+    uint64_t moved = clv_device_memory(there).all.current;
+    if (moved != (status == CLV_OK ? (3 * 4 + 4) * 4 : 0)) status = CLV_E_INTERNAL;
+    if (status == CLV_OK) status = clv_session_move(session, "fc", device);
+done:
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+    return status;
+}
+
 static void every_allocation(clv_status (*work)(clv_runtime *runtime)) {
     for (int n = 1;; n++) {
-        clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
+        clv_runtime *runtime =
+            clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .null_devices = true});
         assert_status(clv_device_find(runtime, "host", &device), CLV_OK, runtime);
         atomic_store(&failed, false);
         atomic_store(&left, n);
@@ -129,7 +174,18 @@ static void checking(void **state) {
     every_allocation(check_an_op);
 }
 
+static void choosing(void **state) {
+    (void)state;
+    every_allocation(choose_places);
+}
+
+static void moving(void **state) {
+    (void)state;
+    every_allocation(move_parameters);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(training), cmocka_unit_test(checking)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(training), cmocka_unit_test(checking),
+                                       cmocka_unit_test(choosing), cmocka_unit_test(moving)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
