@@ -7,6 +7,7 @@
 #include "data.h"
 #include "nn.h"
 #include "optim.h"
+#include "place.h"
 #include "plan.h"
 
 #ifdef __cplusplus
@@ -38,7 +39,11 @@ CLV_API CLV_MUST_CHECK clv_status clv_weights_load(clv_session *session, const c
 
 /** Zero: all on one device. Give `place` or `replicas`, not both. Strings and arrays must outlive what they are given to. */
 typedef struct clv_placement {
-    const char *place;       /**< layers on devices, as clv_plan_config.place: `conv*=cpu:0,fc*=gpu:0` */
+    /** layers on devices, as clv_plan_config.place: `conv*=cpu:0,fc*=gpu:0`. Or `auto`, `balanced`, `sequential`: chosen
+     *  among `devices`, as clv_place_choose does */
+    const char *place;
+    const char *const *devices; /**< device specs */
+    int n_devices;
     bool explicit_transfers; /**< as clv_plan_config */
     const char *const
         *replicas; /**< data parallel: device specs, as clv_data_parallel; evaluation is on the first */
@@ -233,6 +238,8 @@ CLV_API clv_plan_memory clv_trainer_memory(const clv_trainer *trainer);
 CLV_API double clv_trainer_busy(const clv_trainer *trainer, const clv_device *device);
 /** The same as it was planned for a whole batch. */
 CLV_API double clv_trainer_predicted_busy(const clv_trainer *trainer, const clv_device *device);
+/** The placement that was chosen; borrowed. NULL if none was to be chosen. */
+CLV_API const clv_place_choice *clv_trainer_place(const clv_trainer *trainer);
 /** The shares of the replicas, as given or measured so far, 0 for one that is lost; NULL without replicas. */
 CLV_API const double *clv_trainer_shares(const clv_trainer *trainer);
 

@@ -2,7 +2,6 @@
 // A model without gradients, fed batch by batch, and what can be measured with it.
 // One plan serves every number of samples: a batch that is not full is filled up with zeros, and their logits dropped.
 #include "base/error.h"
-#include "cleave/train.h"
 #include "device/device.h"
 #include "train/trainer.h"
 
@@ -31,11 +30,16 @@ static clv_status build(clv_predictor *predictor, const clv_predictor_config *co
     predictor->x = clv_input(predictor->graph, "x", CLV_DTYPE_F32, shape);
     predictor->logits = predictor->model->build(predictor->graph, predictor->x, predictor->model->classes);
     clv_output(predictor->logits, "logits");
+    clv_placement placement = config->placement;
+    clv_place_choice *choice;
     clv_plan_config plan = {.device = config->device,
-                            .place = config->placement.place,
-                            .explicit_transfers = config->placement.explicit_transfers,
+                            .explicit_transfers = placement.explicit_transfers,
                             .variants = config->variants};
-    return clv_plan_create(predictor->graph, &plan, &predictor->plan);
+    CLV_TRY(clv__placement_choose(&placement, predictor->graph, &plan, &choice));
+    plan.place = placement.place;
+    clv_status status = clv_plan_create(predictor->graph, &plan, &predictor->plan);
+    clv_place_choice_destroy(choice);
+    return status;
 }
 
 static clv_status prepare(clv_predictor *predictor, const clv_predictor_config *config) {

@@ -44,8 +44,8 @@ static clv_tensor *loss_of(const clv_train_config *config, const double *shares,
     return clv_cross_entropy(logits, step->labels);
 }
 
-clv_status clv__step_build(clv_runtime *runtime, const clv_train_config *config, const double *shares,
-                           int64_t batch, const clv_plan *beside, clv__step *step) {
+clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config, const double *shares,
+                           int64_t batch, clv__step *step) {
     step->batch = batch;
     CLV_TRY(clv_graph_create(runtime, &step->graph));
     clv_graph_set_training(step->graph, true);
@@ -62,12 +62,22 @@ clv_status clv__step_build(clv_runtime *runtime, const clv_train_config *config,
     }
     clv_optimizer_add(step->graph, &config->optimizer);
     step->hyper = clv_optimizer_hyper(step->graph);
-    clv_plan_config plan = {.device = config->device,
-                            .place = config->placement.place,
-                            .explicit_transfers = config->placement.explicit_transfers,
-                            .variants = config->variants,
-                            .recompute = config->recompute,
-                            .beside = beside};
+    return clv_graph_status(step->graph);
+}
+
+clv_plan_config clv__step_plan_config(const clv_train_config *config) {
+    return (clv_plan_config){.device = config->device,
+                             .place = config->placement.place,
+                             .explicit_transfers = config->placement.explicit_transfers,
+                             .variants = config->variants,
+                             .recompute = config->recompute};
+}
+
+clv_status clv__step_build(clv_runtime *runtime, const clv_train_config *config, const double *shares,
+                           int64_t batch, const clv_plan *beside, clv__step *step) {
+    CLV_TRY(clv__step_graph(runtime, config, shares, batch, step));
+    clv_plan_config plan = clv__step_plan_config(config);
+    plan.beside = beside;
     return clv_plan_create(step->graph, &plan, &step->plan);
 }
 

@@ -59,7 +59,7 @@ static clv_status check_rows(const clv_train_config *config, clv__error *error) 
 
 static clv_status check_placement(const clv_trainer *trainer, clv__error *error) {
     const clv_placement *placement = &trainer->config.placement;
-    if (placement->n_replicas && placement->place)
+    if (placement->n_replicas && (placement->place || placement->n_devices))
         CLV_FAIL(error, CLV_E_VALUE, "layers are placed and replicas are asked for: give one of them");
     if (placement->n_replicas < 0 || (placement->n_replicas && !placement->replicas))
         CLV_FAIL(error, CLV_E_VALUE, "%d replicas", placement->n_replicas);
@@ -100,6 +100,21 @@ static clv_status choose_devices(clv_trainer *trainer) {
     }
     if (placement->shares || !placement->measure_shares) return CLV_OK;
     return clv__measure_shares(trainer->runtime, config, trainer->shares, &trainer->alone);
+}
+
+/** Layers on devices, if they are to be chosen: for the largest step there will be. */
+static clv_status choose_place(clv_trainer *trainer) {
+    clv_train_config *config = &trainer->config;
+    if (!config->placement.place && !config->placement.n_devices) return CLV_OK;
+    int64_t count = clv_dataset_count(config->train);
+    clv__step step = {0};
+    clv_status status =
+        clv__step_graph(trainer->runtime, config, NULL, count < config->batch ? count : config->batch, &step);
+    clv_plan_config plan = clv__step_plan_config(config);
+    if (status == CLV_OK)
+        status = clv__placement_choose(&config->placement, step.graph, &plan, &trainer->place);
+    clv__step_destroy(&step);
+    return status;
 }
 
 /** Evaluation takes turns with training in the same memory, in batches so small that it needs no more of it. */
@@ -144,6 +159,7 @@ static clv_status build(clv_trainer *trainer) {
     if (!config->schedule.period && config->schedule.kind != CLV_SCHEDULE_CONSTANT)
         config->schedule.period = config->schedule.per_step ? trainer->steps : config->epochs;
     CLV_TRY(choose_devices(trainer));
+    CLV_TRY(choose_place(trainer));
     CLV_TRY(
         clv_session_create(trainer->runtime, &(clv_session_config){.seed = config->seed}, &trainer->session));
     if (count >= config->batch) {
@@ -190,6 +206,7 @@ void clv_trainer_destroy(clv_trainer *trainer) {
     free(trainer->replicas);
     free(trainer->devices);
     free(trainer->held);
+    clv_place_choice_destroy(trainer->place);
     free(trainer);
 }
 
@@ -296,6 +313,10 @@ clv_lost_device clv_trainer_lost_get(const clv_trainer *trainer, int index) {
 double clv_trainer_predicted_busy(const clv_trainer *trainer, const clv_device *device) {
     const clv_plan *whole = trainer->step[CLV__FULL].plan, *last = trainer->step[CLV__LAST].plan;
     return clv_plan_busy(whole ? whole : last, device);
+}
+
+const clv_place_choice *clv_trainer_place(const clv_trainer *trainer) {
+    return trainer->place;
 }
 
 const double *clv_trainer_shares(const clv_trainer *trainer) {

@@ -36,6 +36,7 @@ struct clv_trainer {
     int n_devices;
     clv_lost_device *lost; // their reasons are owned
     size_t n_lost, lost_room;
+    clv_place_choice *place; // NULL: none was to be chosen
     clv_session *session;
     clv__position position; // done: its loss was read
     clv_train_result result;
@@ -46,11 +47,21 @@ struct clv_trainer {
     clv__busy busy;
 };
 
-/** The graph of a training step on some devices: model, loss, gradients, updates; and its plan. shares: of the replicas, 0
- *  for one that takes no part; NULL without replicas. beside: as clv_plan_config. */
+/** The graph of a training step: model, loss, gradients, updates. shares: of the replicas, 0 for one that takes no part; NULL
+ *  without replicas. */
+clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config, const double *shares,
+                           int64_t batch, clv__step *step);
+/** How it is planned. */
+clv_plan_config clv__step_plan_config(const clv_train_config *config);
+/** The graph and its plan. beside: as clv_plan_config. */
 clv_status clv__step_build(clv_runtime *runtime, const clv_train_config *config, const double *shares,
                            int64_t batch, const clv_plan *beside, clv__step *step);
 void clv__step_destroy(clv__step *step);
+
+/** Choose devices for the layers of a graph if the placement wants that, and make it say what was chosen; *choice stays NULL
+ *  if not. */
+clv_status clv__placement_choose(clv_placement *placement, clv_graph *graph, const clv_plan_config *plan,
+                                 clv_place_choice **choice);
 
 /** Time a few steps on each replica alone, with an equal part of the batch, and set shares in proportion to speed, in whole
  *  samples. alone: seconds that the first would need at most for a step of a whole batch. Leaves no memory behind, and peaks as they were. */

@@ -23,6 +23,41 @@ cmp -s one.safetensors placed.safetensors || fail "layers on two devices gave ot
 check_memory
 "$helper" lines devices.cpu:1.peak_bytes <log.jsonl >/dev/null || fail "the log has no memory of cpu:1"
 
+# chosen by time, in turn, by bytes: the same bits; what is printed can be given again
+for method in auto sequential; do
+    works train --place $method --devices cpu:0,cpu:1 --save chosen.safetensors
+    cmp -s one.safetensors chosen.safetensors || fail "--place $method gave other bits"
+    at placement.place placement.stages.0.device placement.stages.0.layers placement.stages.0.bytes \
+        placement.stages.0.predicted_ms >/dev/null
+done
+same "sequential" "$(at placement.place)" "*=cpu:0"
+cnn() { train --model cnn --limit 60 --batch 20 --epochs 1 "$@"; }
+works cnn --device cpu:0 --save one-cnn.safetensors
+works cnn --place balanced --devices cpu:0,cpu:1 --save chosen.safetensors
+place=$(at placement.place)
+same "balanced" "$place" "conv1=cpu:0,conv2=cpu:0,fc1=cpu:1,fc2=cpu:1"
+cmp -s one-cnn.safetensors chosen.safetensors || fail "--place balanced gave other bits"
+check_memory
+grep -qF -- "--place '$place'" err || fail "--place balanced is not told on stderr"
+works cnn --place "$place" --save pasted.safetensors
+cmp -s one-cnn.safetensors pasted.safetensors || fail "'$place' gave other bits"
+same "the placement of a text" "$(at placement)" null
+# under a budget: the dry run and the training agree, and keep it
+for method in balanced sequential auto; do
+    works "$cleave" plan mlp --batch 32 --train --place $method --devices cpu:0,cpu:1 --budget cpu:0=300KB --json
+    same "budgeted $method" "$(at placement.place)" "*=cpu:1"
+done
+works train --place auto --devices cpu:0,cpu:1 --budget cpu:0=300KB --save chosen.safetensors
+same "trained under a budget" "$(at placement.place)" "*=cpu:1"
+cmp -s one.safetensors chosen.safetensors || fail "--place auto under a budget gave other bits"
+works "$cleave" plan mlp --batch 32 --train --place "fc1=cpu:0,fc2=host" --json
+same "devices of a plan" "$(at layers.1.device devices.0.device devices.1.device transfers.0.from | tr '\n' ' ')" \
+    "cpu:0 cpu:0 host cpu:0 "
+works "$cleave" plan mlp --batch 32 --train --replicas cpu:0,host --shares 0.5,0.5 --json
+same "replicas of a plan" "$(at devices.0.device devices.1.device | tr '\n' ' ')" "cpu:0 host "
+works "$cleave" plan vgg11 --train --place balanced --devices null:0,null:1 --json
+same "balanced vgg11" "$(at placement.place)" "features.*=null:0,classifier.*=null:1"
+
 # on unlike devices: the same to rounding
 works train --place '*=cpu:0,fc2=host' --save unlike.safetensors
 "$helper" close one.safetensors unlike.safetensors 1e-4 >/dev/null || fail "layers on unlike devices gave other weights"
@@ -70,8 +105,25 @@ if [ -n "${CLV_TEST_LOST_LAYER:-}" ]; then
     expect 1 "the others cannot go on without the parameters it kept" lose 0:150:-9999 --on-device-loss continue --quiet
 fi
 expect 2 "--on-device-loss is for --replicas" train --on-device-loss continue
-expect 1 "no pattern covers 'fc2'" train --place fc1=cpu:0
-expect 1 "no layer matches 'fc3'" train --place '*=cpu:0,fc3=cpu:1'
+expect 2 "no pattern covers 'fc2'" train --place fc1=cpu:0
+expect 2 "no layer matches 'fc3'" train --place '*=cpu:0,fc3=cpu:1'
+expect 2 "'fc2' is not of the form pattern=device" train --place fc1=cpu:0,fc2
+expect 2 "there is no device 'cpu:7'" train --place '*=cpu:7'
+expect 2 "no layer matches 'conv1'" "$cleave" plan mlp --place '*=cpu:0,conv1=cpu:1'
+expect 2 "--devices is for --place auto, balanced or sequential" train --place '*=cpu:0' --devices cpu:1
+expect 2 "--devices is for --place auto, balanced or sequential" train --devices cpu:1
+expect 2 "--place auto wants --devices A,B: among which?" train --place auto
+expect 2 "--devices wants 1 to 16 devices, cpu:0,cpu:1, not 'cpu:0,'" train --place auto --devices cpu:0,
+expect 2 "lets data cross between devices, --transfers explicit does not" \
+    train --place balanced --devices cpu:0,cpu:1 --transfers explicit
+expect 2 "placement: device 'cpu:0' is named twice" train --place auto --devices cpu:0,cpu:0
+expect 2 "placement: 'cpu:0' and 'cpu' are the same device, cpu:0" train --place auto --devices cpu:0,cpu
+expect 2 "there is no device 'cpu:7'" train --place auto --devices cpu:0,cpu:7
+expect 2 "placement: 3 devices for 2 layers with parameters: name at most 2" train --place auto --devices cpu:0,cpu:1,host
+expect 1 "placement: layer 'fc1' has 392.5 KiB (401920 bytes) of parameters, and no device may hold so many (cpu:0 97.7 KiB, cpu:1 195.3 KiB)" \
+    train --place auto --devices cpu:0,cpu:1 --budget cpu:0=100000 --budget cpu:1=200000
+expect 1 "placement: nothing fits; the nearest, " \
+    "$cleave" plan mlp --train --place auto --devices cpu:0,cpu:1 --budget cpu:0=500KB --budget cpu:1=500KB
 expect 1 "clv_to" train --place 'fc1=cpu:0,fc2=cpu:1' --transfers explicit
 expect 2 "--shares '0.5,0.6' sum to 1.1, they must sum to 1" train --replicas cpu:0,cpu:1 --shares 0.5,0.6
 expect 2 "--shares '1,0': the share of cpu:1 is 0, it must be above 0" train --replicas cpu:0,cpu:1 --shares 1,0

@@ -179,11 +179,11 @@ const clv_model *cli_model(const char *name);
 
 enum { CLI_MAX_REPLICAS = 16 };
 
-/** What --place, --transfers, --replicas and --shares ask for. */
+/** What --place, --devices, --transfers, --replicas and --shares ask for. */
 typedef struct cli_placement {
     clv_placement placement; // points into this structure
-    char text[1024];         // the replicas' names
-    const char *replicas[CLI_MAX_REPLICAS];
+    char text[1024];         // names of devices or replicas
+    const char *devices[CLI_MAX_REPLICAS];
     double shares[CLI_MAX_REPLICAS];
 } cli_placement;
 
@@ -191,6 +191,11 @@ typedef struct cli_placement {
 int cli_check_micro_batches(const cli_args *args);
 /** Read the options, that one too; prints and returns EXIT_USAGE if they make no sense. */
 int cli_read_placement(const cli_args *args, cli_placement *out);
+/** Do the devices and layers it names exist? Prints and returns EXIT_USAGE if not. Takes no device memory. */
+int cli_check_place(clv_runtime *runtime, const clv_model *model, const clv_placement *placement);
+/** What --place auto and the like chose, as a note on stderr that can be pasted, and as JSON. NULL: nothing, null. */
+void cli_print_place(const cli_args *args, const clv_place_choice *choice);
+json_t *cli_place_json(const clv_place_choice *choice);
 
 // ---- recipes.c: how a model is trained unless the options say otherwise -------------------------------------------
 

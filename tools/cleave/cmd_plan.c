@@ -12,6 +12,8 @@ typedef struct plan_job {
     cli_session *session;
     const clv_model *model;
     clv_train_config recipe;
+    clv_placement placement;
+    clv_place_choice *choice; // NULL: none was to be made
 } plan_job;
 
 /** A plan and its graph. */
@@ -27,35 +29,84 @@ static void planned_destroy(plan_made *planned) {
     planned->graph = NULL;
 }
 
-static clv_tensor *model_loss(clv_tensor *x, clv_tensor *labels, void *user) {
+static clv_tensor *model_layers(clv_tensor *x, void *user) {
     const clv_model *model = user;
-    return clv_cross_entropy(model->build(clv_tensor_graph(x), x, model->classes), labels);
+    return model->build(clv_tensor_graph(x), x, model->classes);
 }
 
-/** As many parts as are asked for, fewer where the batch has fewer samples. */
+static clv_tensor *model_loss(clv_tensor *x, clv_tensor *labels, void *user) {
+    return clv_cross_entropy(model_layers(x, user), labels);
+}
+
+/** On the replicas, if there are any; else in one piece. */
+static clv_tensor *logits_of(const plan_job *job, clv_tensor *x) {
+    const clv_placement *placement = &job->placement;
+    if (!placement->n_replicas) return model_layers(x, (void *)job->model);
+    return clv_data_parallel(x, placement->replicas, placement->shares, placement->n_replicas, model_layers,
+                             (void *)job->model);
+}
+
+/** Without replicas in as many parts as are asked for, fewer where the batch has fewer samples. */
 static clv_tensor *loss_of(const plan_job *job, clv_tensor *x, clv_tensor *labels) {
     int64_t batch = clv_tensor_shape(labels).dims[0], n = job->session->args->micro_batches;
+    if (job->placement.n_replicas) return clv_cross_entropy(logits_of(job, x), labels);
     return clv_micro_batches(x, labels, n < 1 ? 1 : n < batch ? n : batch, model_loss, (void *)job->model);
 }
 
-static clv_status make_plan(const plan_job *job, int64_t batch, plan_made *out) {
+static clv_status make_graph(const plan_job *job, int64_t batch, clv_graph **out) {
     const cli_args *args = job->session->args;
-    *out = (plan_made){0};
-    clv_status status = clv_graph_create(job->session->runtime, &out->graph);
+    clv_status status = clv_graph_create(job->session->runtime, out);
     if (status != CLV_OK) return status;
-    clv_graph_set_training(out->graph, args->train);
-    clv_tensor *x = clv_input(out->graph, "x", CLV_DTYPE_F32, clv_model_input_shape(job->model, batch));
+    clv_graph_set_training(*out, args->train);
+    clv_tensor *x = clv_input(*out, "x", CLV_DTYPE_F32, clv_model_input_shape(job->model, batch));
     if (args->train) {
-        clv_tensor *loss = loss_of(job, x, clv_input(out->graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(batch)));
+        clv_tensor *loss = loss_of(job, x, clv_input(*out, "labels", CLV_DTYPE_I32, CLV_SHAPE(batch)));
         clv_output(loss, "loss");
         clv_backward(loss);
-        clv_optimizer_add(out->graph, &job->recipe.optimizer);
+        clv_optimizer_add(*out, &job->recipe.optimizer);
     } else {
-        clv_output(job->model->build(out->graph, x, job->model->classes), "logits");
+        clv_output(logits_of(job, x), "logits");
     }
-    clv_plan_config config = {
-        .device = job->session->device, .variants = args->variants, .recompute = args->recompute};
+    return clv_graph_status(*out);
+}
+
+static clv_plan_config plan_config(const plan_job *job) {
+    return (clv_plan_config){.device = job->session->device,
+                             .place = job->choice ? job->choice->place : job->placement.place,
+                             .explicit_transfers = job->placement.explicit_transfers,
+                             .variants = job->session->args->variants,
+                             .recompute = job->session->args->recompute};
+}
+
+static clv_status make_plan(const plan_job *job, int64_t batch, plan_made *out) {
+    *out = (plan_made){0};
+    clv_status status = make_graph(job, batch, &out->graph);
+    if (status != CLV_OK) return status;
+    clv_plan_config config = plan_config(job);
     return clv_plan_create(out->graph, &config, &out->plan);
+}
+
+/** Layers on devices, and what is planned on a device alone without them. */
+static int choose_devices(plan_job *job, int64_t batch) {
+    clv_runtime *runtime = job->session->runtime;
+    const clv_placement *placement = &job->placement;
+    if (placement->n_replicas) {
+        clv_status status = clv_device_find(runtime, placement->replicas[0], &job->session->device);
+        return status == CLV_OK ? EXIT_DONE : cli_fail_status(runtime, status);
+    }
+    int code = cli_check_place(runtime, job->model, placement);
+    if (code != EXIT_DONE || !placement->n_devices) return code;
+    clv_graph *graph = NULL;
+    clv_status status = make_graph(job, batch, &graph);
+    const clv_place_config config = {.place = placement->place,
+                                     .devices = placement->devices,
+                                     .n_devices = placement->n_devices,
+                                     .plan = plan_config(job)};
+    if (status == CLV_OK) status = clv_place_choose(graph, &config, &job->choice);
+    clv_graph_destroy(graph);
+    if (status != CLV_OK) return cli_fail_status(runtime, status);
+    cli_print_place(job->session->args, job->choice);
+    return EXIT_DONE;
 }
 
 // ---- the largest batch that fits ----------------------------------------------------------------------------------
@@ -143,6 +194,7 @@ static bool collect(const clv_plan *plan, plan_rows *rows) {
     if (!rows->items) return false;
     for (int i = 0; i < n; i++) {
         clv_plan_node node = clv_plan_node_get(plan, i);
+        if (!strcmp(node.variant, "transfer")) continue; // told apart, below
         bool forward = !strcmp(node.phase, "forward");
         plan_row *row;
         if (forward) {
@@ -248,10 +300,11 @@ static int print_json(const plan_job *job, clv_plan *plan, const plan_rows *rows
                       (json_int_t)row->parameters, "bytes", (json_int_t)row->bytes, "flops", row->flops));
     }
     return cli_print_json(
-        json_pack("{s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:I}", "model", job->model->name, "batch",
+        json_pack("{s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:I}", "model", job->model->name, "batch",
                   (json_int_t)batch, "train", job->session->args->train, "layers", layers, "choices",
-                  choices_json(plan), "devices", devices_json(plan), "transfers", transfers_json(plan),
-                  "recomputed", cli_recomputed_json(plan), "largest_batch", (json_int_t)largest));
+                  choices_json(plan), "placement", cli_place_json(job->choice), "devices", devices_json(plan),
+                  "transfers", transfers_json(plan), "recomputed", cli_recomputed_json(plan), "largest_batch",
+                  (json_int_t)largest));
 }
 
 static void print_memory(clv_plan *plan, clv_device *device) {
@@ -268,23 +321,24 @@ static int print_table(const plan_job *job, clv_plan *plan, const plan_rows *row
                        int64_t largest) {
     int64_t parameters = 0;
     double flops = 0;
-    printf("%s of '%s', batch %" PRId64 ", on %s\n\n",
-           job->session->args->train ? "a training step" : "a forward pass", job->model->name, batch,
-           clv_device_get_info(clv_plan_device(plan))->name);
-    printf("%-16s %-20s %-10s %-6s %-20s %12s %12s %12s\n", "layer", "op", "variant", "chosen", "output",
-           "parameters", "bytes", "Mflop");
+    printf("%s of '%s', batch %" PRId64 ", on",
+           job->session->args->train ? "a training step" : "a forward pass", job->model->name, batch);
+    for (int i = 0; i < clv_plan_device_count(plan); i++)
+        printf("%s %s", i ? " and" : "", clv_device_get_info(clv_plan_device_get(plan, i))->name);
+    printf("\n\n%-16s %-10s %-20s %-10s %-6s %-20s %12s %12s %12s\n", "layer", "device", "op", "variant",
+           "chosen", "output", "parameters", "bytes", "Mflop");
     for (int i = 0; i < rows->n; i++) {
         const plan_row *row = &rows->items[i];
         char shape[96];
-        printf("%-16s %-20s %-10s %-6s %-20s %12" PRId64 " %12s %12.2f\n", row->name, row->op,
-               row->variant ? row->variant : "", row->chosen ? row->chosen : "",
+        printf("%-16s %-10s %-20s %-10s %-6s %-20s %12" PRId64 " %12s %12.2f\n", row->name, row->device,
+               row->op, row->variant ? row->variant : "", row->chosen ? row->chosen : "",
                clv_shape_text(&row->output_shape, shape, sizeof shape), row->parameters,
                cli_bytes(row->bytes), row->flops / 1e6);
         parameters += row->parameters;
         flops += row->flops;
     }
-    printf("%-16s %-20s %-10s %-6s %-20s %12" PRId64 " %12s %12.2f\n\n", "total", "", "", "", "", parameters,
-           "", flops / 1e6);
+    printf("%-16s %-10s %-20s %-10s %-6s %-20s %12" PRId64 " %12s %12.2f\n\n", "total", "", "", "", "", "",
+           parameters, "", flops / 1e6);
     for (int i = 0; i < clv_plan_transfer_count(plan); i++) {
         clv_plan_transfer transfer = clv_plan_transfer_get(plan, i);
         printf("%s goes from %s to %s, %s a step%s\n", transfer.tensor,
@@ -311,6 +365,26 @@ static bool read_size(const char *text, clv_shape *out) {
     return true;
 }
 
+static int plan_and_print(plan_job *job, int64_t batch) {
+    plan_rows rows = {0};
+    plan_made planned = {0};
+    int code = choose_devices(job, batch);
+    if (code != EXIT_DONE) return code;
+    clv_status status = make_plan(job, batch, &planned);
+    if (status != CLV_OK) {
+        code = cli_fail_status(job->session->runtime, status);
+    } else if (!collect(planned.plan, &rows)) {
+        code = cli_fail(EXIT_FAILED, "out of host memory for the table");
+    } else {
+        int64_t largest = largest_batch(job);
+        code =
+            (job->session->args->json ? print_json : print_table)(job, planned.plan, &rows, batch, largest);
+    }
+    free(rows.items);
+    planned_destroy(&planned);
+    return code;
+}
+
 int cmd_plan(const cli_args *args) {
     const clv_model *model = cli_model(args->n_words ? args->words[0] : NULL);
     if (!model) return EXIT_USAGE;
@@ -325,26 +399,17 @@ int cmd_plan(const cli_args *args) {
     clv_model sized = cli_model_for(args, model, args->input_size ? &size : NULL);
     if (args->input_size) sized = clv_model_for(&sized, size.dims[0], size.dims[1], size.dims[2], 0);
     model = &sized;
+    cli_placement placement;
+    int code = cli_read_placement(args, &placement);
+    if (code != EXIT_DONE) return code;
     cli_session session;
     cli_start_early(args, true, &session);
     code = cli_start(&session);
     if (code != EXIT_DONE) return code;
-    plan_job job = {.session = &session, .model = model};
+    plan_job job = {.session = &session, .model = model, .placement = placement.placement};
     cli_recipe(args, model, &job.recipe);
-    int64_t batch = args->batch ? args->batch : 64;
-    plan_rows rows = {0};
-    plan_made planned;
-    clv_status status = make_plan(&job, batch, &planned);
-    if (status != CLV_OK) {
-        code = cli_fail_status(session.runtime, status);
-    } else if (!collect(planned.plan, &rows)) {
-        code = cli_fail(EXIT_FAILED, "out of host memory for the table");
-    } else {
-        int64_t largest = largest_batch(&job);
-        code = (args->json ? print_json : print_table)(&job, planned.plan, &rows, batch, largest);
-    }
-    free(rows.items);
-    planned_destroy(&planned);
+    code = plan_and_print(&job, args->batch ? args->batch : 64);
+    clv_place_choice_destroy(job.choice);
     cli_stop(&session);
     return code;
 }

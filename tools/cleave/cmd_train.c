@@ -136,6 +136,7 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
                                         "step", (json_int_t)device.step, "reason", device.reason));
     }
     json_object_set_new(object, "lost_devices", lost);
+    json_object_set_new(object, "placement", cli_place_json(clv_trainer_place(trainer)));
     return object;
 }
 
@@ -207,6 +208,8 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
     if (code != EXIT_DONE) return code;
     clv_shape sample = clv_dataset_sample_shape(source->train);
     clv_model sized = cli_model_for(args, model, &sample);
+    code = cli_check_place(session->runtime, &sized, placement);
+    if (code != EXIT_DONE) return code;
     train_job job = {.session = session, .epochs = json_array()};
     clv_train_config config = {
         .device = placement->place ? NULL : session->device,
@@ -243,6 +246,7 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
     clv_trainer *trainer;
     clv_status status = clv_trainer_create(session->runtime, &config, &trainer);
     if (status == CLV_OK) {
+        cli_print_place(args, clv_trainer_place(trainer));
         watch_begin(&job.watch, session, &config, trainer);
         status = clv_trainer_run(trainer);
         end_watch(&job, status);

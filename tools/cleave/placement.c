@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// --place, --transfers, --replicas, --shares, --micro-batches: what a person wrote, as the library wants it.
+// --place, --devices, --transfers, --replicas, --shares, --micro-batches: what a person wrote, as the library wants it, and
+// what came out.
 #include "cli.h"
 
 #include <math.h>
@@ -11,7 +12,7 @@ static int check_shares(const cli_args *args, const cli_placement *out, int n) {
     for (int i = 0; i < n; i++) {
         if (!(out->shares[i] > 0))
             return cli_fail(EXIT_USAGE, "--shares '%s': the share of %s is %g, it must be above 0",
-                            args->shares, out->replicas[i], out->shares[i]);
+                            args->shares, out->devices[i], out->shares[i]);
         sum += out->shares[i];
     }
     if (!(fabs(sum - 1) <= 1e-6))
@@ -59,6 +60,44 @@ int cli_check_micro_batches(const cli_args *args) {
     return EXIT_DONE;
 }
 
+/** Cut a list of devices at its commas; `option` is for the sentence. */
+static int read_devices(const char *option, const char *list, char *text, size_t room, const char **devices,
+                        int *n) {
+    if (strlen(list) >= room) return cli_fail(EXIT_USAGE, "--%s is too long", option);
+    strcpy(text, list);
+    for (char *name; (name = strsep(&text, ",")) != NULL;) {
+        if (!*name || *n == CLI_MAX_REPLICAS)
+            return cli_fail(EXIT_USAGE, "--%s wants 1 to %d devices, cpu:0,cpu:1, not '%s'", option,
+                            CLI_MAX_REPLICAS, list);
+        devices[(*n)++] = name;
+    }
+    return EXIT_DONE;
+}
+
+static bool is_method(const char *place) {
+    return !strcmp(place, "auto") || !strcmp(place, "balanced") || !strcmp(place, "sequential");
+}
+
+/** --place and --devices. */
+static int read_place(const cli_args *args, cli_placement *out) {
+    clv_placement *placement = &out->placement;
+    placement->place = args->place;
+    placement->explicit_transfers = args->transfers && !strcmp(args->transfers, "explicit");
+    bool method = args->place && is_method(args->place);
+    if (args->devices && !method)
+        return cli_fail(EXIT_USAGE, "--devices is for --place auto, balanced or sequential");
+    if (!method) return EXIT_DONE;
+    if (!args->devices)
+        return cli_fail(EXIT_USAGE, "--place %s wants --devices A,B: among which?", args->place);
+    if (placement->explicit_transfers)
+        return cli_fail(EXIT_USAGE,
+                        "--place %s lets data cross between devices, --transfers explicit does not",
+                        args->place);
+    placement->devices = out->devices;
+    return read_devices("devices", args->devices, out->text, sizeof out->text, out->devices,
+                        &placement->n_devices);
+}
+
 int cli_read_placement(const cli_args *args, cli_placement *out) {
     *out = (cli_placement){0};
     clv_placement *placement = &out->placement;
@@ -72,18 +111,55 @@ int cli_read_placement(const cli_args *args, cli_placement *out) {
     if (args->device && (args->place || args->replicas))
         return cli_fail(EXIT_USAGE, "--device and --%s both say where to compute; give one of them",
                         args->place ? "place" : "replicas");
-    placement->place = args->place;
-    placement->explicit_transfers = args->transfers && !strcmp(args->transfers, "explicit");
-    if (!args->replicas) return EXIT_DONE;
-    if (strlen(args->replicas) >= sizeof out->text) return cli_fail(EXIT_USAGE, "--replicas is too long");
-    strcpy(out->text, args->replicas);
-    char *rest = out->text;
-    for (char *name; (name = strsep(&rest, ",")) != NULL;) {
-        if (!*name || placement->n_replicas == CLI_MAX_REPLICAS)
-            return cli_fail(EXIT_USAGE, "--replicas wants 1 to %d devices, cpu:0,cpu:1, not '%s'",
-                            CLI_MAX_REPLICAS, args->replicas);
-        out->replicas[placement->n_replicas++] = name;
+    int code = read_place(args, out);
+    if (code != EXIT_DONE || !args->replicas) return code;
+    placement->replicas = out->devices;
+    code = read_devices("replicas", args->replicas, out->text, sizeof out->text, out->devices,
+                        &placement->n_replicas);
+    return code == EXIT_DONE ? read_shares(args, out) : code;
+}
+
+/** A placement that names what is not there is a wrong word on the command line; that it does not fit is a failure. */
+int cli_check_place(clv_runtime *runtime, const clv_model *model, const clv_placement *placement) {
+    if (!placement->place) return EXIT_DONE;
+    clv_graph *graph;
+    clv_status status = clv_graph_create(runtime, &graph);
+    if (status == CLV_OK) {
+        clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, clv_model_input_shape(model, 1));
+        clv_output(model->build(graph, x, model->classes), "logits");
+        const clv_place_config config = {
+            .place = placement->place, .devices = placement->devices, .n_devices = placement->n_devices};
+        status = clv_place_check(graph, &config);
     }
-    placement->replicas = out->replicas;
-    return read_shares(args, out);
+    clv_graph_destroy(graph);
+    if (status == CLV_OK) return EXIT_DONE;
+    int code = cli_fail_status(runtime, status);
+    return status == CLV_E_VALUE || status == CLV_E_NOT_FOUND ? EXIT_USAGE : code;
+}
+
+void cli_print_place(const cli_args *args, const clv_place_choice *choice) {
+    if (!choice || args->quiet) return;
+    double seconds = 0;
+    fprintf(stderr, "--place %s is --place '%s'\n", args->place, choice->place);
+    for (int i = 0; i < choice->n_stages; i++) {
+        const clv_place_stage *stage = &choice->stages[i];
+        fprintf(stderr, "  %-12s %3d layer%s %12s  %8.2f ms a step, as predicted\n",
+                clv_device_get_info(stage->device)->name, stage->layers, stage->layers == 1 ? " " : "s",
+                cli_bytes(stage->bytes), 1e3 * stage->seconds);
+        seconds += stage->seconds;
+    }
+    if (choice->n_stages > 1) fprintf(stderr, "  one after the other %.2f ms\n", 1e3 * seconds);
+}
+
+json_t *cli_place_json(const clv_place_choice *choice) {
+    if (!choice) return json_null();
+    json_t *stages = json_array();
+    for (int i = 0; i < choice->n_stages; i++) {
+        const clv_place_stage *stage = &choice->stages[i];
+        json_array_append_new(stages, json_pack("{s:s, s:i, s:I, s:f}", "device",
+                                                clv_device_get_info(stage->device)->name, "layers",
+                                                stage->layers, "bytes", (json_int_t)stage->bytes,
+                                                "predicted_ms", 1e3 * stage->seconds));
+    }
+    return json_pack("{s:s, s:o}", "place", choice->place, "stages", stages);
 }

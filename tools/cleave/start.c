@@ -85,6 +85,15 @@ void cli_start_early(const cli_args *args, bool with_device, cli_session *sessio
     if (!session->no_opencl) cli_probe_begin(&session->probe, "");
 }
 
+/** Devices that nobody has are listed for those who plan for them. */
+static bool names_null(const cli_args *args) {
+    const char *const texts[] = {args->device, args->place, args->devices, args->replicas};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        for (const char *at = texts[i]; at && *at; at++)
+            if (!strncasecmp(at, "null", 4)) return true;
+    return false;
+}
+
 int cli_start(cli_session *session) {
     const cli_args *args = session->args;
     char left_out[2048] = "";
@@ -95,8 +104,7 @@ int cli_start(cli_session *session) {
         .left_out = left_out,
         // What is tuned begins anew: nothing is chosen, and no variant avoided, because of an earlier file.
         .tuning = args->command == CLI_TUNE ? "none" : args->tuning,
-        // Devices that nobody has: to plan for them.
-        .null_devices = args->command == CLI_PLAN && args->device && !strncasecmp(args->device, "null", 4),
+        .null_devices = args->command == CLI_PLAN && names_null(args),
         .log = on_log,
         .log_user = session,
         .build_progress = on_build,
