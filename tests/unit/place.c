@@ -94,6 +94,30 @@ static void test_the_last_match_wins(void **state) {
     clv_graph_destroy(m.graph);
 }
 
+/** y = a(x); y = y + b(y); y = y + c(y): sums have no layer of their own, and stay where the work is. */
+static void test_sums_stay_with_the_work(void **state) {
+    (void)state;
+    clv_graph *graph;
+    clv_plan *plan;
+    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_tensor *y = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8, 16));
+    for (int i = 0; i < 3; i++) {
+        clv_tensor *branch = clv_nn_linear(y, i == 0 ? "a" : i == 1 ? "b" : "c", 16, NULL);
+        y = i ? clv_add(y, branch) : branch;
+    }
+    clv_output(y, "y");
+    assert_status(clv_plan_create(graph, &(clv_plan_config){.place = "a=host,b=null,c=null"}, &plan), CLV_OK,
+                  runtime);
+    for (int i = 0; i < clv_plan_node_count(plan); i++) {
+        clv_plan_node node = clv_plan_node_get(plan, i);
+        if (strcmp(node.op, "add") == 0)
+            assert_string_equal(clv_device_get_info(node.device)->name, "null:0");
+    }
+    assert_int_equal(clv_plan_transfer_count(plan), 1); // a's result, once, for both the layer and the sum
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+}
+
 static void refuse(const char *place, bool explicit_transfers, clv_status status, const char *part) {
     model m = build();
     clv_plan *plan;
@@ -358,6 +382,7 @@ int main(void) {
         cmocka_unit_test(test_rows_of_replicas),
         cmocka_unit_test(test_layers_go_where_patterns_say),
         cmocka_unit_test(test_the_last_match_wins),
+        cmocka_unit_test(test_sums_stay_with_the_work),
         cmocka_unit_test(test_bad_placements_are_refused),
         cmocka_unit_test(test_split_over_devices_computes_the_same),
         cmocka_unit_test(test_replicas_compute_the_same),
