@@ -84,37 +84,50 @@ static int layer_of_update(const belonging *b, const clv__node *node) {
     return -1;
 }
 
-/** The layer of the input that was made last. */
+/** The layer of the input that was made last, among those that have one. */
 static int layer_of_data(const belonging *b, const clv__node *node) {
     const clv_tensor *newest = NULL;
     for (int i = 0; i < node->io.n_in; i++) {
         const clv_tensor *in = node->in[i];
-        if (in && in->node && (!newest || in->node->id > newest->node->id)) newest = in;
+        if (in && in->node && b->of_tensor[in->id] >= 0 && (!newest || in->node->id > newest->node->id))
+            newest = in;
     }
     return newest ? b->of_tensor[newest->id] : -1;
 }
 
+/** -1: all its data is fed, so it goes where its result is used. */
 static int layer_of(const clv__layers *layers, const belonging *b, const clv__node *node) {
     int layer = -1;
     if (node->phase == CLV__FORWARD) layer = find_layer(layers, node->layer);
     if (node->phase == CLV__BACKWARD && node->of) layer = b->of_node[node->of->id];
     if (node->phase == CLV__UPDATE) layer = layer_of_update(b, node);
-    if (layer < 0) layer = layer_of_data(b, node);
-    return layer >= 0 ? layer : 0;
+    return layer >= 0 ? layer : layer_of_data(b, node);
+}
+
+/** The node is of that layer, and so is what it makes, and parameters that it is the first to use. */
+static void settle(const belonging *b, const clv__node *node, int layer) {
+    b->of_node[node->id] = layer;
+    for (int i = 0; i < node->io.n_out; i++) b->of_tensor[node->out[i]->id] = layer;
+    for (int i = 0; i < node->io.n_in; i++) {
+        const clv_tensor *in = node->in[i];
+        if (in && in->kind == CLV__PERSISTENT && b->of_tensor[in->id] < 0) b->of_tensor[in->id] = layer;
+    }
 }
 
 static void assign(const clv__layers *layers, const clv_plan *plan, const belonging *b) {
-    const clv_graph *graph = plan->graph;
-    for (size_t i = 0; i < graph->n_tensors; i++) b->of_tensor[i] = -1;
+    for (size_t i = 0; i < plan->graph->n_tensors; i++) b->of_tensor[i] = -1;
     for (size_t i = 0; i < plan->n_nodes; i++) {
         const clv__node *node = plan->nodes[i].node;
+        if (plan->nodes[i].work == CLV__COMPUTE) settle(b, node, layer_of(layers, b, node));
+    }
+    for (size_t i = plan->n_nodes; i-- > 0;) { // what is fed goes to its reader
+        const clv__node *node = plan->nodes[i].node;
         if (plan->nodes[i].work != CLV__COMPUTE) continue;
-        int layer = b->of_node[node->id] = layer_of(layers, b, node);
-        for (int k = 0; k < node->io.n_in; k++) { // parameters are where they are used first
+        if (b->of_node[node->id] < 0) settle(b, node, 0);
+        for (int k = 0; k < node->io.n_in; k++) {
             const clv_tensor *in = node->in[k];
-            if (in && in->kind == CLV__PERSISTENT && b->of_tensor[in->id] < 0) b->of_tensor[in->id] = layer;
+            if (in && in->node && b->of_node[in->node->id] < 0) settle(b, in->node, b->of_node[node->id]);
         }
-        for (int k = 0; k < node->io.n_out; k++) b->of_tensor[node->out[k]->id] = layer;
     }
 }
 

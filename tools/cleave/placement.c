@@ -111,7 +111,7 @@ int cli_read_placement(const cli_args *args, cli_placement *out) {
     if (args->device && (args->place || args->replicas))
         return cli_fail(EXIT_USAGE, "--device and --%s both say where to compute; give one of them",
                         args->place ? "place" : "replicas");
-    int code = read_place(args, out);
+    code = read_place(args, out);
     if (code != EXIT_DONE || !args->replicas) return code;
     placement->replicas = out->devices;
     code = read_devices("replicas", args->replicas, out->text, sizeof out->text, out->devices,
