@@ -22,6 +22,7 @@ typedef struct chooser {
     clv__speed speeds[CLV__MOST_DEVICES];
     clv__layers layers;
     clv__limits limits;
+    const char *recompute; // how plans are tried
 } chooser;
 
 /** A division, planned. */
@@ -95,6 +96,7 @@ static clv_status plan_with(const chooser *c, clv_device *device, const char *pl
     clv_plan_config config = c->config->plan;
     config.device = device;
     config.place = place;
+    config.recompute = c->recompute;
     return clv_plan_create(c->graph, &config, out);
 }
 
@@ -264,6 +266,16 @@ static clv_status refuse(const chooser *c, const trial *t) {
     return status;
 }
 
+/** What does not fit as it is may, if activations are computed again. */
+static clv_status try_recomputing(chooser *c, trial *best) {
+    trial other;
+    c->recompute = c->config->plan.recompute;
+    CLV_TRY(try_division(c, &best->division, &other));
+    trial_reset(best);
+    *best = other;
+    return CLV_OK;
+}
+
 static clv_status search(chooser *c, trial *best) {
     clv__division division;
     for (int i = 0; i < MOST_DIVISIONS && clv__divide(&c->layers, c->goal, &c->limits, &division); i++) {
@@ -277,6 +289,8 @@ static clv_status search(chooser *c, trial *best) {
         CLV_FAIL(c->error, CLV_E_HOST_MEMORY, "no host memory for a placement");
     CLV_TRY(try_division(c, &division, best));
     CLV_TRY(improve(c, CLV__GOAL_FILL, best));
+    if (best->fits) return CLV_OK;
+    if (c->recompute != c->config->plan.recompute) CLV_TRY(try_recomputing(c, best));
     return best->fits ? CLV_OK : refuse(c, best);
 }
 
@@ -368,7 +382,12 @@ static void chooser_reset(chooser *c) {
 }
 
 static chooser chooser_of(clv_graph *graph, const clv_place_config *config) {
-    return (chooser){.graph = graph, .config = config, .error = clv__runtime_error_of(graph->runtime)};
+    // Layers are moved before activations are dropped: `auto` is asked when nothing fits without.
+    const char *recompute = config->plan.recompute;
+    return (chooser){.graph = graph,
+                     .config = config,
+                     .error = clv__runtime_error_of(graph->runtime),
+                     .recompute = recompute && strcmp(recompute, "auto") == 0 ? NULL : recompute};
 }
 
 static clv_status check_text(const chooser *c) {

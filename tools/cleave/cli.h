@@ -187,8 +187,6 @@ typedef struct cli_placement {
     double shares[CLI_MAX_REPLICAS];
 } cli_placement;
 
-/** Can the batch be cut as --micro-batches asks? Prints and returns EXIT_USAGE if not. */
-int cli_check_micro_batches(const cli_args *args);
 /** Read the options, that one too; prints and returns EXIT_USAGE if they make no sense. */
 int cli_read_placement(const cli_args *args, cli_placement *out);
 /** Do the devices and layers it names exist? Prints and returns EXIT_USAGE if not. Takes no device memory. */

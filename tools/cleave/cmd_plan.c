@@ -388,8 +388,6 @@ static int plan_and_print(plan_job *job, int64_t batch) {
 int cmd_plan(const cli_args *args) {
     const clv_model *model = cli_model(args->n_words ? args->words[0] : NULL);
     if (!model) return EXIT_USAGE;
-    int code = cli_check_micro_batches(args);
-    if (code != EXIT_DONE) return code;
     if (args->recompute && !args->train)
         return cli_fail(EXIT_USAGE, "--recompute is about the backward pass: it needs --train");
     clv_shape size;

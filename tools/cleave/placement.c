@@ -48,7 +48,7 @@ static int read_shares(const cli_args *args, cli_placement *out) {
                     args->shares);
 }
 
-int cli_check_micro_batches(const cli_args *args) {
+static int check_micro_batches(const cli_args *args) {
     int64_t batch = args->batch ? args->batch : 64;
     if (args->micro_batches > batch)
         return cli_fail(EXIT_USAGE, "--micro-batches %lld is more than the %lld images of a batch",
@@ -101,7 +101,7 @@ static int read_place(const cli_args *args, cli_placement *out) {
 int cli_read_placement(const cli_args *args, cli_placement *out) {
     *out = (cli_placement){0};
     clv_placement *placement = &out->placement;
-    int code = cli_check_micro_batches(args);
+    int code = check_micro_batches(args);
     if (code != EXIT_DONE) return code;
     if (args->place && args->replicas)
         return cli_fail(EXIT_USAGE, "--place and --replicas both say where to compute; give one of them");
