@@ -154,47 +154,54 @@ static void weigh_persistents(clv__layers *layers, const clv_plan *plan, const b
     }
 }
 
+/** The i-th value that a node reads or writes, as the root whose memory it is; -1: there is none. */
+static int root_used(const clv_plan *plan, const clv__plan_node *node, int i) {
+    int value = i < CLV__MAX_IN ? node->in[i] : node->out[i - CLV__MAX_IN];
+    return value >= 0 ? plan->values[value].root : -1;
+}
+
+/** Room in `uses` for each block's, after counting them into n_uses, which begins anew. */
+static clv_status make_room(clv__layers *layers, const clv_plan *plan) {
+    size_t n_uses = 0;
+    for (size_t at = 0; at < plan->n_nodes; at++) {
+        for (int i = 0; i < CLV__MAX_IN + CLV__MAX_OUT; i++) {
+            int root = root_used(plan, &plan->nodes[at], i);
+            if (root >= 0) layers->blocks[root].n_uses++;
+        }
+    }
+    for (size_t i = 0; i < layers->n_blocks; i++) {
+        layers->blocks[i].first_use = n_uses;
+        n_uses += layers->blocks[i].n_uses;
+        layers->blocks[i].n_uses = 0;
+    }
+    layers->uses = clv__alloc(n_uses, sizeof *layers->uses);
+    return layers->uses ? CLV_OK : out_of_memory(plan);
+}
+
 /** Each root value of the plan is a block, with the uses of all that share its memory. */
 static clv_status find_blocks(clv__layers *layers, const clv_plan *plan, const belonging *b) {
     layers->blocks = clv__alloc(plan->n_values, sizeof *layers->blocks);
-    size_t *counts = clv__alloc(plan->n_values, sizeof *counts), n_uses = 0;
-    if (!layers->blocks || !counts) {
-        free(counts);
-        return out_of_memory(plan);
-    }
+    if (!layers->blocks) return out_of_memory(plan);
     layers->n_blocks = plan->n_values;
     layers->n_positions = (int)plan->n_nodes;
-    for (int pass = 0; pass < 2; pass++) { // count, then write down
-        for (size_t i = 0; pass && i < plan->n_values; i++) {
-            const clv__value *value = &plan->values[i];
-            clv__block *block = &layers->blocks[i];
-            *block = (clv__block){
-                .segment = value->root == (int)i ? value->segment : CLV__NOWHERE,
-                .bytes = value->bytes,
-                .made_by = value->tensor->kind == CLV__INPUT ? -1 : b->of_tensor[value->tensor->id],
-                .first_use = n_uses};
-            n_uses += counts[i];
-        }
-        if (pass && !(layers->uses = clv__alloc(n_uses + 1, sizeof *layers->uses))) {
-            free(counts);
-            return out_of_memory(plan);
-        }
-        for (size_t at = 0; at < plan->n_nodes; at++) {
-            const clv__plan_node *node = &plan->nodes[at];
-            for (int i = 0; i < CLV__MAX_IN + CLV__MAX_OUT; i++) {
-                int value = i < CLV__MAX_IN ? node->in[i] : node->out[i - CLV__MAX_IN];
-                if (value < 0) continue;
-                int root = plan->values[value].root;
-                clv__block *block = &layers->blocks[root];
-                if (pass)
-                    layers->uses[block->first_use + block->n_uses++] =
-                        (clv__use){b->of_node[node->node->id], (int)at};
-                else
-                    counts[root]++;
-            }
+    for (size_t i = 0; i < plan->n_values; i++) {
+        const clv__value *value = &plan->values[i];
+        bool fed = value->tensor->kind == CLV__INPUT;
+        layers->blocks[i] = (clv__block){.segment = value->root == (int)i ? value->segment : CLV__NOWHERE,
+                                         .bytes = value->bytes,
+                                         .made_by = fed ? -1 : b->of_tensor[value->tensor->id]};
+    }
+    CLV_TRY(make_room(layers, plan));
+    for (size_t at = 0; at < plan->n_nodes; at++) {
+        const clv__plan_node *node = &plan->nodes[at];
+        for (int i = 0; i < CLV__MAX_IN + CLV__MAX_OUT; i++) {
+            int root = root_used(plan, node, i);
+            if (root < 0) continue;
+            clv__block *block = &layers->blocks[root];
+            layers->uses[block->first_use + block->n_uses++] =
+                (clv__use){b->of_node[node->node->id], (int)at};
         }
     }
-    free(counts);
     return CLV_OK;
 }
 

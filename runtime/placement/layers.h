@@ -41,7 +41,6 @@ typedef struct clv__layers {
     clv__block *blocks;
     size_t n_blocks;
     clv__use *uses;
-    size_t n_uses, uses_room;
     int n_positions;          // nodes of the plan
     double *seconds;          // [device][layer]: forward, backward and update
     size_t *workspace;        // [device][layer]
