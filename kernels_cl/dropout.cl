@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dropout: y = x / (1 - p) where a uniform number is at least p, else 0. Needs common/philox.cl. No macro but KERNEL.
+// Dropout: y = x / (1 - p) where a uniform number is at least p, else 0. Needs common/philox.cl.
 // Element i, counted from the first of the whole batch's tensor, belongs to word i % 4 of the counter (i / 4, step, id, 0)
 // under the key (seed low, seed high ^ 3); 3 is CLV__STREAM_DROPOUT. x begins at element 4 * first + skip. The same call
 // on dy is the gradient: the mask is drawn again, not kept.
@@ -10,21 +10,31 @@
 // y may be x.
 // state  seed low, seed high, step, 0 (the graph's random state)
 // scale  1 / (1 - p), 0 for p = 1
+// T_X, T_Y  how x and y are stored: float (default), f16, bf16
 #ifndef KERNEL
 #define KERNEL(name) name
 #endif
+#ifndef T_X
+#define T_X float
+#endif
+#ifndef T_Y
+#define T_Y float
+#endif
 
 /** The elements i to i + 3, as far as they are in 0 to n - 1. */
-void KERNEL(dropout_four)(__global float *y, __global const float *x, uint k0, uint k1, uint step,
-                          uint counter, int i, int n, int id, float p, float scale) {
+void KERNEL(dropout_four)(__global T_Y *y, __global const T_X *x, uint k0, uint k1, uint step, uint counter,
+                          int i, int n, int id, float p, float scale) {
     uint4 words = clv_philox(k0, k1, (uint4)(counter, step, (uint)id, 0u));
-    if (i >= 0 && i < n) y[i] = clv_uniform(words.x) >= p ? x[i] * scale : 0.0f;
-    if (i + 1 >= 0 && i + 1 < n) y[i + 1] = clv_uniform(words.y) >= p ? x[i + 1] * scale : 0.0f;
-    if (i + 2 >= 0 && i + 2 < n) y[i + 2] = clv_uniform(words.z) >= p ? x[i + 2] * scale : 0.0f;
-    if (i + 3 >= 0 && i + 3 < n) y[i + 3] = clv_uniform(words.w) >= p ? x[i + 3] * scale : 0.0f;
+    if (i >= 0 && i < n) STORE(T_Y, clv_uniform(words.x) >= p ? LOAD(T_X, x + i) * scale : 0.0f, y + i);
+    if (i + 1 >= 0 && i + 1 < n)
+        STORE(T_Y, clv_uniform(words.y) >= p ? LOAD(T_X, x + i + 1) * scale : 0.0f, y + i + 1);
+    if (i + 2 >= 0 && i + 2 < n)
+        STORE(T_Y, clv_uniform(words.z) >= p ? LOAD(T_X, x + i + 2) * scale : 0.0f, y + i + 2);
+    if (i + 3 >= 0 && i + 3 < n)
+        STORE(T_Y, clv_uniform(words.w) >= p ? LOAD(T_X, x + i + 3) * scale : 0.0f, y + i + 3);
 }
 
-__kernel void KERNEL(dropout)(__global float *y, __global const float *x, __global const int *restrict state,
+__kernel void KERNEL(dropout)(__global T_Y *y, __global const T_X *x, __global const int *restrict state,
                               int n, int first, int skip, int id, float p, float scale) {
     int group = (int)get_global_id(0), i = group * 4 - skip;
     uint k0 = (uint)state[0], k1 = (uint)state[1] ^ 3u, counter = (uint)first + (uint)group;
@@ -35,20 +45,22 @@ float16 KERNEL(dropout_choose)(uint16 words, float16 v, float p, float scale) {
     return select((float16)(0.0f), v * scale, convert_float16(words >> 8) * 0x1p-24f >= p);
 }
 
-__kernel void KERNEL(dropout_vector)(__global float *y, __global const float *x,
-                                     __global const int *restrict state, int n, int blocks, int first,
-                                     int id, float p, float scale) {
+__kernel void KERNEL(dropout_vector)(__global T_Y *y, __global const T_X *x,
+                                     __global const int *restrict state, int n, int blocks, int first, int id,
+                                     float p, float scale) {
     uint k0 = (uint)state[0], k1 = (uint)state[1] ^ 3u, step = (uint)state[2];
     int begin = (int)get_global_id(0) * blocks, last = min(begin + blocks, (n + 63) / 64);
     for (int block = begin; block < last; block++) {
         int i = block * 64;
         if (i + 64 > n) {
             for (int group = i / 4; group * 4 < n; group++)
-                KERNEL(dropout_four)(y, x, k0, k1, step, (uint)first + (uint)group, group * 4, n, id, p, scale);
+                KERNEL(dropout_four)
+                (y, x, k0, k1, step, (uint)first + (uint)group, group * 4, n, id, p, scale);
             return;
         }
         uint16 word[4], even_low, even_high, odd_low, odd_high, out;
-        word[0] = (uint)first + (uint)(i / 4) + (uint16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+        word[0] =
+            (uint)first + (uint)(i / 4) + (uint16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
         word[1] = (uint16)(step);
         word[2] = (uint16)((uint)id);
         word[3] = (uint16)(0u);
@@ -63,15 +75,19 @@ __kernel void KERNEL(dropout_vector)(__global float *y, __global const float *x,
         odd_high.odd = word[3].hi;
         out.even = even_low.lo;
         out.odd = odd_low.lo;
-        vstore16(KERNEL(dropout_choose)(out, vload16(0, x + i), p, scale), 0, y + i);
+        VSTORE(T_Y, 16, KERNEL(dropout_choose)(out, VLOAD(T_X, 16, x + i), p, scale), y + i);
         out.even = even_low.hi;
         out.odd = odd_low.hi;
-        vstore16(KERNEL(dropout_choose)(out, vload16(0, x + i + 16), p, scale), 0, y + i + 16);
+        VSTORE(T_Y, 16, KERNEL(dropout_choose)(out, VLOAD(T_X, 16, x + i + 16), p, scale), y + i + 16);
         out.even = even_high.lo;
         out.odd = odd_high.lo;
-        vstore16(KERNEL(dropout_choose)(out, vload16(0, x + i + 32), p, scale), 0, y + i + 32);
+        VSTORE(T_Y, 16, KERNEL(dropout_choose)(out, VLOAD(T_X, 16, x + i + 32), p, scale), y + i + 32);
         out.even = even_high.hi;
         out.odd = odd_high.hi;
-        vstore16(KERNEL(dropout_choose)(out, vload16(0, x + i + 48), p, scale), 0, y + i + 48);
+        VSTORE(T_Y, 16, KERNEL(dropout_choose)(out, VLOAD(T_X, 16, x + i + 48), p, scale), y + i + 48);
     }
 }
+
+#undef KERNEL
+#undef T_X
+#undef T_Y

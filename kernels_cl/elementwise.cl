@@ -7,7 +7,7 @@
 //                       rows, or a chunk of one, by vectors of EW_VW; an input steps by 1 along a row, or not
 //
 // EW_N       number of inputs, 0..3 (default 1)
-// EW_TO      element type of the output: float or int (default float); EW_T0..EW_T2 of the inputs
+// EW_TO      how the output is stored: float, int, f16 or bf16 (default float); EW_T0..EW_T2 the inputs
 // EW_X0..2   names of the inputs in the expression (defaults x, b, c)
 // EW_EXPR    the expression (default x): over EW_X0..2, P0, P1 and the words explained in elementwise.def
 // EW_RANK    plain: dimensions, 1..8 (default 1)
@@ -87,16 +87,16 @@
 #else
 #define EW_INPUTS(M) M(0) M(1) M(2)
 #endif
-#define EW_VALUE(k) EW_PASTE(EW_T##k, EW_W) EW_X##k,
+#define EW_VALUE(k) EW_PASTE(VALUE(EW_T##k), EW_W) EW_X##k,
 #define EW_POINTER(k) const global EW_T##k *in##k,
 
 #define EW_W
-EW_TO KERNEL(elementwise_one)(EW_INPUTS(EW_VALUE) float p0, float p1) {
+VALUE(EW_TO) KERNEL(elementwise_one)(EW_INPUTS(EW_VALUE) float p0, float p1) {
     return EW_EXPR;
 }
 #undef EW_W
 #define EW_W EW_VW
-EW_PASTE(EW_TO, EW_VW) KERNEL(elementwise_vector)(EW_INPUTS(EW_VALUE) float p0, float p1) {
+EW_PASTE(VALUE(EW_TO), EW_VW) KERNEL(elementwise_vector)(EW_INPUTS(EW_VALUE) float p0, float p1) {
     return EW_EXPR;
 }
 #undef EW_W
@@ -124,7 +124,7 @@ EW_PASTE(EW_TO, EW_VW) KERNEL(elementwise_vector)(EW_INPUTS(EW_VALUE) float p0, 
 #define EW_STEP1(d) + i##d * s1_##d
 #define EW_STEP2(d) + i##d * s2_##d
 // clang-format on
-#define EW_LOAD(k) in##k[rest * s##k##_0 EW_DIMS(EW_STEP##k)],
+#define EW_LOAD(k) LOAD(EW_T##k, in##k + (rest * s##k##_0 EW_DIMS(EW_STEP##k))),
 
 kernel void KERNEL(elementwise_plain)(global EW_TO *out, EW_INPUTS(EW_POINTER) int n,
                                       EW_DIMS(EW_DIM_PARAM) EW_INPUTS(EW_STRIDE_PARAMS) float p0, float p1) {
@@ -132,16 +132,16 @@ kernel void KERNEL(elementwise_plain)(global EW_TO *out, EW_INPUTS(EW_POINTER) i
     if (i >= n) return;
     int rest = i;
     EW_DIMS(EW_SPLIT)
-    out[i] = KERNEL(elementwise_one)(EW_INPUTS(EW_LOAD) p0, p1);
+    STORE(EW_TO, KERNEL(elementwise_one)(EW_INPUTS(EW_LOAD) p0, p1), out + i);
 }
 
 // ---- rows
 #define EW_ROW_PARAMS(k) int s##k##_0, int s##k##_1,
 #define EW_ROW_BASE(k) const global EW_T##k *row##k = in##k + (r / d1) * s##k##_0 + (r % d1) * s##k##_1;
-#define EW_UNIFORM_1(k, j) (EW_PASTE(EW_T##k, EW_VW))(*row##k),
-#define EW_UNIFORM_0(k, j) EW_PASTE(vload, EW_VW)(0, row##k + j),
+#define EW_UNIFORM_1(k, j) (EW_PASTE(VALUE(EW_T##k), EW_VW))(LOAD(EW_T##k, row##k)),
+#define EW_UNIFORM_0(k, j) VLOAD(EW_T##k, EW_VW, row##k + j),
 #define EW_ROW_VECTOR(k) EW_PASTE(EW_UNIFORM_, EW_U##k)(k, j)
-#define EW_ROW_ONE(k) row##k[EW_U##k ? 0 : j],
+#define EW_ROW_ONE(k) LOAD(EW_T##k, row##k + (EW_U##k ? 0 : j)),
 
 kernel void KERNEL(elementwise_rows)(global EW_TO *out, EW_INPUTS(EW_POINTER) int rows, int rows_per_item,
                                      int d1, int inner, int chunk, int chunks,
@@ -157,8 +157,8 @@ kernel void KERNEL(elementwise_rows)(global EW_TO *out, EW_INPUTS(EW_POINTER) in
         global EW_TO *to = out + r * inner;
         int j = begin;
         for (; end - j >= EW_VW; j += EW_VW)
-            EW_PASTE(vstore, EW_VW)(KERNEL(elementwise_vector)(EW_INPUTS(EW_ROW_VECTOR) p0, p1), 0, to + j);
-        for (; j < end; j++) to[j] = KERNEL(elementwise_one)(EW_INPUTS(EW_ROW_ONE) p0, p1);
+            VSTORE(EW_TO, EW_VW, KERNEL(elementwise_vector)(EW_INPUTS(EW_ROW_VECTOR) p0, p1), to + j);
+        for (; j < end; j++) STORE(EW_TO, KERNEL(elementwise_one)(EW_INPUTS(EW_ROW_ONE) p0, p1), to + j);
     }
 }
 

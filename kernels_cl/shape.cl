@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies between two tensors walked with different strides: permute, slice, concat, broadcast. Elements are
-// moved as 32-bit words, whatever they mean.
+// Copies between two tensors walked with different strides: permute, slice, concat, broadcast. Elements of
+// one type are moved as words, whatever they mean; between float types they are converted.
 //
 //   copy_plain   item i copies the walk's element i, of COPY_RANK dimensions
 //   copy_rows    the innermost dimension is contiguous in the output, and in the input (or repeated there):
@@ -8,11 +8,19 @@
 //   copy_tile    the innermost dimension is contiguous in the output, another in the input: an item
 //                transposes blocks of COPY_VW x COPY_VW along a chunk of one strip
 //
+// T_IN, T_OUT elements: int for any of four bytes, ushort for any of two (default int); where input and output
+//             differ, float, f16 or bf16
 // COPY_RANK   plain: dimensions, 1..8 (default 1)
 // COPY_VW     vector width and side of a tile: 2, 4, 8 or 16 (default 16)
 // COPY_U      rows: 1 if the input repeats one element along a row (default 0)
 #ifndef KERNEL
 #define KERNEL(name) name
+#endif
+#ifndef T_IN
+#define T_IN int
+#endif
+#ifndef T_OUT
+#define T_OUT int
 #endif
 #ifndef COPY_RANK
 #define COPY_RANK 1
@@ -26,9 +34,9 @@
 
 #define COPY_PASTE2(a, b) a##b
 #define COPY_PASTE(a, b) COPY_PASTE2(a, b)
-#define COPY_V COPY_PASTE(int, COPY_VW)
-#define COPY_LOAD(p) COPY_PASTE(vload, COPY_VW)(0, p)
-#define COPY_STORE(v, p) COPY_PASTE(vstore, COPY_VW)(v, 0, p)
+#define COPY_V COPY_PASTE(VALUE(T_IN), COPY_VW)
+#define COPY_LOAD(p) VLOAD(T_IN, COPY_VW, p)
+#define COPY_STORE(v, p) VSTORE(T_OUT, COPY_VW, v, p)
 
 // All dimensions but the outermost, from the innermost out.
 #define COPY_DIMS_1(M)
@@ -51,8 +59,8 @@
 #define COPY_STEP_FROM(d) + i##d * from##d
 // clang-format on
 
-kernel void KERNEL(copy_plain)(global int *restrict out, const global int *restrict in, int n, int to_offset,
-                               int from_offset,
+kernel void KERNEL(copy_plain)(global T_OUT *restrict out, const global T_IN *restrict in, int n,
+                               int to_offset, int from_offset,
                                COPY_DIMS(COPY_PARAM_DIM) COPY_DIMS(COPY_PARAM_TO)
                                    COPY_DIMS(COPY_PARAM_FROM) int to0,
                                int from0) {
@@ -60,11 +68,11 @@ kernel void KERNEL(copy_plain)(global int *restrict out, const global int *restr
     if (i >= n) return;
     int rest = i;
     COPY_DIMS(COPY_SPLIT)
-    out[to_offset + rest * to0 COPY_DIMS(COPY_STEP_TO)] =
-        in[from_offset + rest * from0 COPY_DIMS(COPY_STEP_FROM)];
+    STORE(T_OUT, LOAD(T_IN, in + (from_offset + rest * from0 COPY_DIMS(COPY_STEP_FROM))),
+          out + (to_offset + rest * to0 COPY_DIMS(COPY_STEP_TO)));
 }
 
-kernel void KERNEL(copy_rows)(global int *restrict out, const global int *restrict in, int to_offset,
+kernel void KERNEL(copy_rows)(global T_OUT *restrict out, const global T_IN *restrict in, int to_offset,
                               int from_offset, int rows, int rows_per_item, int d1, int d2, int inner,
                               int chunk, int chunks, int to0, int to1, int to2, int from0, int from1,
                               int from2) {
@@ -76,23 +84,23 @@ kernel void KERNEL(copy_rows)(global int *restrict out, const global int *restri
     const int last = rows - first > rows_per_item ? first + rows_per_item : rows;
     for (int r = first; r < last; r++) {
         const int i2 = r % d2, i1 = r / d2 % d1, i0 = r / d2 / d1;
-        global int *to = out + to_offset + i0 * to0 + i1 * to1 + i2 * to2;
-        const global int *from = in + from_offset + i0 * from0 + i1 * from1 + i2 * from2;
+        global T_OUT *to = out + to_offset + i0 * to0 + i1 * to1 + i2 * to2;
+        const global T_IN *from = in + from_offset + i0 * from0 + i1 * from1 + i2 * from2;
         int j = begin;
 #if COPY_U
-        const COPY_V v = (COPY_V)(*from);
+        const COPY_V v = (COPY_V)(LOAD(T_IN, from));
         for (; end - j >= COPY_VW; j += COPY_VW) COPY_STORE(v, to + j);
-        for (; j < end; j++) to[j] = *from;
+        for (; j < end; j++) STORE(T_OUT, LOAD(T_IN, from), to + j);
 #else
         for (; end - j >= COPY_VW; j += COPY_VW) COPY_STORE(COPY_LOAD(from + j), to + j);
-        for (; j < end; j++) to[j] = from[j];
+        for (; j < end; j++) STORE(T_OUT, LOAD(T_IN, from + j), to + j);
 #endif
     }
 }
 
 // Strip: COPY_VW rows of the output (`high` of them in all, contiguous in the input), `chunk` of `wide`
 // columns (contiguous in the output). Outer dimensions in two levels.
-kernel void KERNEL(copy_tile)(global int *restrict out, const global int *restrict in, int to_offset,
+kernel void KERNEL(copy_tile)(global T_OUT *restrict out, const global T_IN *restrict in, int to_offset,
                               int from_offset, int items, int strips, int chunk, int chunks, int d1, int high,
                               int wide, int to0, int to1, int to_row, int from0, int from1, int from_column) {
     const int id = get_global_id(0);
@@ -101,28 +109,31 @@ kernel void KERNEL(copy_tile)(global int *restrict out, const global int *restri
               begin = (id % chunks) * chunk;
     const int end = wide - begin > chunk ? begin + chunk : wide;
     const int rows = high - first > COPY_VW ? COPY_VW : high - first;
-    global int *to = out + to_offset + outer / d1 * to0 + outer % d1 * to1 + first * to_row;
-    const global int *from = in + from_offset + outer / d1 * from0 + outer % d1 * from1 + first;
+    global T_OUT *to = out + to_offset + outer / d1 * to0 + outer % d1 * to1 + first * to_row;
+    const global T_IN *from = in + from_offset + outer / d1 * from0 + outer % d1 * from1 + first;
     int c = begin;
     // A whole block is read by vectors into private memory and written by vectors: each line of either side
     // is touched once, however unfortunate the strides.
     if (rows == COPY_VW) {
-        int block[COPY_VW * COPY_VW], row[COPY_VW];
+        VALUE(T_IN) block[COPY_VW * COPY_VW], row[COPY_VW];
         for (; end - c >= COPY_VW; c += COPY_VW) {
             for (int k = 0; k < COPY_VW; k++)
-                COPY_STORE(COPY_LOAD(from + (c + k) * from_column), block + k * COPY_VW);
+                COPY_PASTE(vstore, COPY_VW)(COPY_LOAD(from + (c + k) * from_column), k, block);
             for (int r = 0; r < COPY_VW; r++) {
                 for (int k = 0; k < COPY_VW; k++) row[k] = block[k * COPY_VW + r];
-                COPY_STORE(COPY_LOAD(row), to + r * to_row + c);
+                COPY_STORE(COPY_PASTE(vload, COPY_VW)(0, row), to + r * to_row + c);
             }
         }
     }
     for (int r = 0; r < rows; r++) {
-        for (int k = c; k < end; k++) to[r * to_row + k] = from[k * from_column + r];
+        for (int k = c; k < end; k++)
+            STORE(T_OUT, LOAD(T_IN, from + k * from_column + r), to + r * to_row + k);
     }
 }
 
 #undef KERNEL
+#undef T_IN
+#undef T_OUT
 #undef COPY_RANK
 #undef COPY_VW
 #undef COPY_U

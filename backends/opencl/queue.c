@@ -101,8 +101,9 @@ clv_status clv__ocl_copy(clv__bdevice *device, clv__bbuffer *from, size_t from_o
 clv_status clv__ocl_fill(clv__bdevice *device, clv__bbuffer *to, size_t offset, size_t bytes,
                          uint32_t pattern, clv__error *error) {
     if (bytes == 0) return CLV_OK;
-    cl_int code = clEnqueueFillBuffer(device->queue[CLV__QUEUE_COMPUTE], to->memory, &pattern, sizeof pattern,
-                                      offset, bytes, 0, NULL, NULL);
+    size_t unit = bytes % sizeof pattern ? sizeof pattern / 2 : sizeof pattern;
+    cl_int code = clEnqueueFillBuffer(device->queue[CLV__QUEUE_COMPUTE], to->memory, &pattern, unit, offset,
+                                      bytes, 0, NULL, NULL);
     CLV__OCL_TRY(error, device->label, "clEnqueueFillBuffer", code);
     return CLV_OK;
 }

@@ -31,6 +31,26 @@ CLV_API clv_graph *clv_tensor_graph(const clv_tensor *tensor);
 CLV_API void clv_graph_set_training(clv_graph *graph, bool training);
 CLV_API bool clv_graph_training(const clv_graph *graph);
 
+/** How floats are stored between ops. Every op computes in f32. */
+typedef enum clv_precision {
+    CLV_PRECISION_F32,
+    CLV_PRECISION_MIXED, /**< f16 where torch.autocast has it; gradients want a loss scaler (clv_scaler_add) */
+    CLV_PRECISION_MIXED_BF16 /**< the same with bf16: float's range, fewer digits, no scaler */
+} clv_precision;
+
+/**
+ * Ops built from now on store their results in this precision, as PyTorch's autocast does within its block. Default F32.
+ *
+ *     in two bytes   matmul, linear, conv2d, layer_norm
+ *     in f32         softmax, log_softmax, losses, sum, exp, log, pow_scalar, statistics
+ *     as the inputs  all others: two bytes if all inputs have them
+ *
+ * Parameters stay f32, and ops read them as they are. A gradient has the type of its tensor. Sums are made in f32.
+ * layer_norm is in f32 in PyTorch's list; here its result is what the next product would make of it, in half the memory.
+ */
+CLV_API void clv_graph_set_precision(clv_graph *graph, clv_precision precision);
+CLV_API clv_precision clv_graph_precision(const clv_graph *graph);
+
 /** Names of layers and parameters made from now on begin with `name.`; calls nest, pop ends the last one. */
 CLV_API void clv_scope_push(clv_graph *graph, const char *name);
 CLV_API void clv_scope_pop(clv_graph *graph);

@@ -152,12 +152,13 @@ CLV_API clv_tensor *clv_where(clv_tensor *condition, clv_tensor *a, clv_tensor *
 /**
  * Change the type. The same type gives x itself.
  *
- * x       any shape  f32 | i32
- * dtype   f32: rounded to nearest;  i32: the fraction is cut off, too large values become the largest, NaN
- *         becomes 0
+ * x       any shape and type
+ * dtype   f32, f16, bf16: rounded to nearest, infinite where too large;  i32: the fraction is cut off, too large
+ *         values become the largest, NaN becomes 0
  * result  shape of x, dtype
  *
- * Errors     CLV_E_DTYPE  dtype is neither
+ * Gradient   x, between floats
+ * Errors     CLV_E_DTYPE  dtype is none of these
  */
 CLV_API clv_tensor *clv_cast(clv_tensor *x, clv_dtype dtype);
 

@@ -13,8 +13,17 @@
 extern "C" {
 #endif
 
-/** Element types. NONE stands for "no tensor" where one is optional. */
-typedef enum clv_dtype { CLV_DTYPE_NONE, CLV_DTYPE_F32, CLV_DTYPE_I32 } clv_dtype;
+/**
+ * Element types. NONE stands for "no tensor" where one is optional. F16 (IEEE 754 binary16) and BF16 (the upper half of a
+ * binary32) are how values are stored: every op computes in f32. On the host their elements are uint16_t.
+ */
+typedef enum clv_dtype {
+    CLV_DTYPE_NONE,
+    CLV_DTYPE_F32,
+    CLV_DTYPE_I32,
+    CLV_DTYPE_F16,
+    CLV_DTYPE_BF16
+} clv_dtype;
 
 enum { CLV_MAX_RANK = 8 };
 
@@ -38,7 +47,7 @@ CLV_API char *clv_shape_text(const clv_shape *shape, char *text, size_t bytes);
 
 /** Bytes of one element; 0 for NONE. */
 CLV_API size_t clv_dtype_bytes(clv_dtype dtype);
-/** `f32`, `i32`, `none`. */
+/** `f32`, `i32`, `f16`, `bf16`, `none`. */
 CLV_API const char *clv_dtype_name(clv_dtype dtype);
 
 /** A value in a graph. Owned by its graph; valid until the graph is destroyed. */

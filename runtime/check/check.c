@@ -81,6 +81,11 @@ static clv_status lower_variants(job *j, trial *t) {
     return CLV_OK;
 }
 
+/** Whether the gradient's formula is right does not depend on how tensors are stored: asked in f32 only. */
+static bool held_against_differences(const trial *t) {
+    return t->subject.loss && t->subject.sample.stored == CLV_DTYPE_NONE;
+}
+
 /** The graph with its gradient, or without if that cannot be built: then the plan's case is broken, and says why. */
 static clv_status write_down(job *j, trial *t, const clv__sample *sample) {
     clv_status status = clv__subject_init(&t->subject, j->runtime, t->op, sample, true);
@@ -92,9 +97,32 @@ static clv_status write_down(job *j, trial *t, const clv__sample *sample) {
     }
     CLV_TRY(lower_variants(j, t));
     t->cases++;
-    if (t->subject.loss && !sample->no_gradient) t->cases++;
+    if (held_against_differences(t) && !sample->no_gradient) t->cases++;
     status = clv_plan_create(t->subject.graph, &(clv_plan_config){.device = j->device}, &t->plan);
     if (status != CLV_OK && !(t->broken = clv__strdup(error_of(j)->text))) return CLV_E_HOST_MEMORY;
+    return CLV_OK;
+}
+
+static clv_status add_trial(job *j, const clv__op *op, const clv__sample *sample) {
+    if (!clv__grow(&j->trials, &j->room, j->n + 1, sizeof *j->trials))
+        CLV_FAIL(error_of(j), CLV_E_HOST_MEMORY, "no memory for the cases of '%s'", op->name);
+    trial *t = &j->trials[j->n++];
+    t->op = op;
+    memcpy(t->label, sample->label, sizeof t->label);
+    CLV_TRY(write_down(j, t, sample));
+    j->total += t->cases;
+    return CLV_OK;
+}
+
+/** The sample stored in two bytes. bf16 differs from f16 by its conversions only, and takes the chance to have some tensors in
+ *  f32 beside it: quick samples are enough. A quick check, most of whose time is compilation, has one sample in f16. */
+static clv_status add_stored_trials(job *j, const clv__op *op, const clv__sample *sample, bool first) {
+    if (!(op->half_in | op->half_out)) return CLV_OK;
+    clv__sample f16 = *sample, bf16 = *sample;
+    clv__sample_store(op, CLV_DTYPE_F16, true, &f16);
+    clv__sample_store(op, CLV_DTYPE_BF16, false, &bf16);
+    if (!j->config->quick || first) CLV_TRY(add_trial(j, op, &f16));
+    if (!j->config->quick && sample->quick) CLV_TRY(add_trial(j, op, &bf16));
     return CLV_OK;
 }
 
@@ -103,13 +131,8 @@ static clv_status write_down_op(job *j, const clv__op *op) {
     int taken = 0;
     for (int i = 0; op->sample && op->sample(i, &sample); i++, sample = (clv__sample){0}) {
         if (j->config->quick && !sample.quick) continue;
-        if (!clv__grow(&j->trials, &j->room, j->n + 1, sizeof *j->trials))
-            CLV_FAIL(error_of(j), CLV_E_HOST_MEMORY, "no memory for the cases of '%s'", op->name);
-        trial *t = &j->trials[j->n++];
-        t->op = op;
-        memcpy(t->label, sample.label, sizeof t->label);
-        CLV_TRY(write_down(j, t, &sample));
-        j->total += t->cases;
+        CLV_TRY(add_trial(j, op, &sample));
+        CLV_TRY(add_stored_trials(j, op, &sample, taken == 0));
         taken++;
     }
     if (taken == 0)
@@ -266,7 +289,7 @@ static clv_status run_with(job *j, trial *t, const clv__expected *expected, elem
     for (int k = 0; k < MAX_VARIANTS; k++)
         if (t->wanted[k]) CLV_TRY(run_variant(j, t, k, expected, e));
     if (t->plan) CLV_TRY(run_plan(j, t, expected, e));
-    return t->subject.loss ? run_differences(j, t) : CLV_OK;
+    return held_against_differences(t) ? run_differences(j, t) : CLV_OK;
 }
 
 static clv_status run_trial(job *j, trial *t) {

@@ -2,8 +2,8 @@
 // Runs launches straight through the device seam; see guarded.h.
 //
 // One allocation holds everything: guard, tensor, guard, tensor, ..., guard. Guards, outputs and workspace begin as words
-// that are quiet NaNs as f32 and far out of range as i32, so that reading outside, or reading what was never written,
-// shows in the results as surely as writing outside shows in the guards. Every word is another NaN: arithmetic hands on a
+// that are quiet NaNs as f32, as two f16 and as two bf16, and far out of range as i32, so that reading outside, or reading what was never written,
+// shows in the results as surely as writing outside shows in the guards. Neighbouring words are other NaNs: arithmetic hands on a
 // NaN's payload, and a kernel that carries what lies past its input to past its output must not find the same bits there.
 #include "check/guarded.h"
 
@@ -16,7 +16,9 @@
 #include "exec/worker.h"
 
 static uint32_t pattern_at(size_t word) {
-    return 0x7FC00000u | (uint32_t)(word % 0x3FFFFF + 1);
+    uint32_t low = (uint32_t)word & 0x3F, high = (uint32_t)(word >> 6) & 0x3F,
+             sign = (uint32_t)(word >> 12) & 1;
+    return 0x7FC07FC0u | high << 16 | low | sign << 15;
 }
 
 enum { GUARD_BYTES = 4096, ZONES = CLV__MAX_IN + CLV__MAX_OUT + 1 };
@@ -228,7 +230,7 @@ static clv_status compare_runs(field *f) {
         if (!z->there || !z->result) continue;
         for (size_t b = 0; b < z->bytes; b++)
             if (f->after[z->offset + b] != f->again[z->offset + b])
-                CLV_FAIL(f->error, CLV_E_DEVICE, "two runs gave different bits at element %zu of %s", b / 4,
+                CLV_FAIL(f->error, CLV_E_DEVICE, "two runs gave different bits at byte %zu of %s", b,
                          z->name);
         memcpy(z->result, f->after + z->offset, z->bytes);
     }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "tensor/half.h"
 
 clv_status clv__values_init(clv__values *values, const clv_graph *graph, clv__error *error) {
     *values = (clv__values){.graph = graph};
@@ -39,22 +40,11 @@ double *clv__values_of(const clv__values *values, const clv_tensor *tensor) {
 }
 
 void clv__values_set(clv__values *values, const clv_tensor *tensor, const void *elements) {
-    double *to = values->data[tensor->id];
-    int64_t n = clv__numel(&tensor->desc);
-    for (int64_t i = 0; i < n; i++)
-        to[i] = tensor->desc.dtype == CLV_DTYPE_I32 ? (double)((const int32_t *)elements)[i]
-                                                    : (double)((const float *)elements)[i];
+    clv__elements_widen(tensor->desc.dtype, elements, clv__numel(&tensor->desc), values->data[tensor->id]);
 }
 
 void clv__values_get(const clv__values *values, const clv_tensor *tensor, void *elements) {
-    const double *from = values->data[tensor->id];
-    int64_t n = clv__numel(&tensor->desc);
-    for (int64_t i = 0; i < n; i++) {
-        if (tensor->desc.dtype == CLV_DTYPE_I32)
-            ((int32_t *)elements)[i] = (int32_t)from[i];
-        else
-            ((float *)elements)[i] = (float)from[i];
-    }
+    clv__elements_narrow(tensor->desc.dtype, values->data[tensor->id], clv__numel(&tensor->desc), elements);
 }
 
 void clv__values_set_random(clv__values *values, uint64_t seed, int64_t step) {
@@ -71,14 +61,21 @@ static double node_reach(const clv__node *node) {
     return sqrt(terms > 1 ? (double)terms : 1.0);
 }
 
-static void disturb(const clv__noise *noise, const clv_tensor *tensor, uint64_t id, double reach,
+// Roundings of f32 arithmetic, `reach` of them, and that of storing into two bytes: half of the spacing.
+static void disturb(const clv__noise *noise, const clv_tensor *tensor, uint64_t id, double reach, bool stored,
                     double *values) {
-    if (tensor->desc.dtype != CLV_DTYPE_F32) return; // indices and states are exact
+    clv_dtype dtype = tensor->desc.dtype;
+    if (!clv__is_float(dtype)) return; // indices and states are exact
+    bool half = stored && clv__is_half(dtype);
+    double size = FLT_EPSILON * reach + (half ? clv__dtype_epsilon(dtype) / 2 : 0);
+    double least = half ? clv__dtype_smallest(dtype) * clv__dtype_epsilon(dtype) / 2 : 0;
     clv__random random;
     clv__random_init(&random, noise->seed, CLV__STREAM_TEST, (1ull << 40) + id);
     int64_t n = clv__numel(&tensor->desc);
-    for (int64_t i = 0; i < n; i++)
-        values[i] *= 1 + noise->size * FLT_EPSILON * reach * (2.0 * clv__random_uniform(&random) - 1.0);
+    for (int64_t i = 0; i < n; i++) {
+        double lot = noise->size * (2.0 * clv__random_uniform(&random) - 1.0);
+        values[i] += lot * (size * values[i] + least);
+    }
 }
 
 // Errors on inputs and persistents: as much as the longest sum that reads them can make of them.
@@ -93,9 +90,18 @@ static clv_status disturb_inputs(clv__values *values, const clv__noise *noise, c
             if (node->in[i] && reach[node->in[i]->id] < r) reach[node->in[i]->id] = r;
     }
     for (size_t i = 0; i < graph->n_tensors; i++)
-        if (!graph->tensors[i]->node) disturb(noise, graph->tensors[i], i, reach[i], values->data[i]);
+        if (!graph->tensors[i]->node) disturb(noise, graph->tensors[i], i, reach[i], false, values->data[i]);
     free(reach);
     return CLV_OK;
+}
+
+/** What is too large for the type it is stored in becomes infinite, for whoever reads it too. */
+static void overflow(const clv_tensor *tensor, double *values) {
+    if (tensor->desc.dtype != CLV_DTYPE_F16) return;
+    int64_t n = clv__numel(&tensor->desc);
+    for (int64_t i = 0; i < n; i++) {
+        if (fabs(values[i]) >= 65520) values[i] = copysign(INFINITY, values[i]);
+    }
 }
 
 clv_status clv__interpret(clv__values *values, const clv__noise *noise, clv__error *error) {
@@ -118,13 +124,15 @@ clv_status clv__interpret(clv__values *values, const clv__noise *noise, clv__err
             ref.in[i] = node->in[i] ? values->data[node->in[i]->id] : NULL;
         for (int i = 0; i < node->io.n_out; i++) ref.out[i] = values->data[node->out[i]->id];
         op->reference(&ref);
+        for (int i = 0; i < node->io.n_out; i++) overflow(node->out[i], ref.out[i]);
         if (!noise || noise->size == 0) continue;
         double reach = node_reach(node);
         for (int i = 0; i < node->io.n_out; i++)
-            disturb(noise, node->out[i], (n + 1) * 64 + (uint64_t)i + (1ull << 32), reach, ref.out[i]);
+            disturb(noise, node->out[i], (n + 1) * 64 + (uint64_t)i + (1ull << 32), reach, true, ref.out[i]);
         for (int i = 0; i < node->io.n_in; i++)
             if (op->mutates >> i & 1 && node->in[i])
-                disturb(noise, node->in[i], (n + 1) * 64 + 32 + (uint64_t)i + (1ull << 32), reach, ref.in[i]);
+                disturb(noise, node->in[i], (n + 1) * 64 + 32 + (uint64_t)i + (1ull << 32), reach, true,
+                        ref.in[i]);
     }
     return CLV_OK;
 }

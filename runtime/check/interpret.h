@@ -20,13 +20,13 @@ void clv__values_reset(clv__values *values);
 /** The values of a tensor: clv_tensor_numel of them. Borrowed. */
 double *clv__values_of(const clv__values *values, const clv_tensor *tensor);
 
-/** Copy from, or to, elements of the tensor's dtype (float or int32_t). */
+/** Copy from, or to, elements of the tensor's dtype. */
 void clv__values_set(clv__values *values, const clv_tensor *tensor, const void *elements);
 void clv__values_get(const clv__values *values, const clv_tensor *tensor, void *elements);
 /** The random state that ops like dropout read; nothing if the graph has none. */
 void clv__values_set_random(clv__values *values, uint64_t seed, int64_t step);
 
-/** Small relative errors put on every f32 tensor, to learn how a graph carries them on. All zero: none. */
+/** Small relative errors put on every float tensor, to learn how a graph carries them on. All zero: none. */
 typedef struct clv__noise {
     double size;   // in units of FLT_EPSILON * sqrt(longest sum the tensor is part of)
     uint64_t seed; // which errors; the same seed gives the same signs and proportions at every size

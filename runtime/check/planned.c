@@ -80,7 +80,7 @@ static clv_status run_both(const clv__subject *subject, clv_plan *plan, clv_sess
         CLV_TRY(take(subject, session, *run, ticket, i, scratch->data));
         for (size_t b = 0; b < n; b++)
             if (((char *)scratch->data)[b] != ((char *)results[i])[b])
-                CLV_FAIL(error, CLV_E_DEVICE, "two steps gave different bits at element %zu of %s", b / 4,
+                CLV_FAIL(error, CLV_E_DEVICE, "two steps gave different bits at byte %zu of %s", b,
                          subject->what[i]);
     }
     return CLV_OK;

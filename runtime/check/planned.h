@@ -7,7 +7,7 @@
 #include "cleave/plan.h"
 
 /**
- * Run two steps from the same start, compare their bits, and give the elements (float or int32_t) of each target:
+ * Run two steps from the same start, compare their bits, and give the elements of each target, in its dtype:
  * results[i] has room for targets[i].
  * Errors  as plan, session and run have them; CLV_E_DEVICE two steps gave different bits
  */

@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "cleave/ops.h"
 #include "device/device.h"
+#include "tensor/half.h"
 
 void clv__fill_values(const clv__fill *fill, const clv__desc *desc, uint64_t seed, uint64_t id,
                       double *values) {
@@ -34,8 +35,24 @@ void clv__fill_values(const clv__fill *fill, const clv__desc *desc, uint64_t see
         values[i] = values[j];
         values[j] = kept;
     }
-    for (int64_t i = 0; i < n; i++)
-        values[i] = desc->dtype == CLV_DTYPE_I32 ? (double)(int32_t)values[i] : (double)(float)values[i];
+    for (int64_t i = 0; i < n; i++) {
+        uint32_t element;
+        clv__elements_narrow(desc->dtype, &values[i], 1, &element);
+        clv__elements_widen(desc->dtype, &element, 1, &values[i]);
+    }
+}
+
+void clv__sample_store(const clv__op *op, clv_dtype dtype, bool all, clv__sample *sample) {
+    bool turn = true;
+    size_t used = strlen(sample->label);
+    for (int i = 0; i < sample->n_in; i++) {
+        if (!(op->half_in >> i & 1) || sample->in[i].dtype != CLV_DTYPE_F32) continue;
+        if (turn) sample->in[i].dtype = dtype;
+        turn = all || !turn;
+    }
+    sample->stored = dtype;
+    snprintf(sample->label + used, sizeof sample->label - used, ", %s%s", all ? "" : "some ",
+             clv_dtype_name(dtype));
 }
 
 static void add_target(clv__subject *subject, clv_tensor *tensor, const char *format, int i) {
@@ -62,7 +79,7 @@ static void add_inputs(clv__subject *subject) {
 }
 
 static bool has_gradient(const clv__subject *subject) {
-    if (!subject->op->grad || subject->node->io.out[0].dtype != CLV_DTYPE_F32) return false;
+    if (!subject->op->grad || !clv__is_float(subject->node->io.out[0].dtype)) return false;
     for (int i = 0; i < subject->sample.n_in; i++)
         if (subject->in[i] && subject->in[i]->requires_grad) return true;
     return false;
@@ -90,13 +107,16 @@ clv_status clv__subject_init(clv__subject *subject, clv_runtime *runtime, const 
     if (status != CLV_OK) return status;
     add_inputs(subject);
     for (int i = 0; op->grad && with_gradient && i < sample->n_in; i++)
-        if (subject->in[i] && subject->in[i]->kind == CLV__INPUT &&
-            subject->in[i]->desc.dtype == CLV_DTYPE_F32)
+        if (subject->in[i] && subject->in[i]->kind == CLV__INPUT && clv__is_float(subject->in[i]->desc.dtype))
             clv_requires_grad(subject->in[i], true);
     clv__node_add_to(subject->graph, op, subject->sample.attrs, subject->in, sample->n_in, ~0u);
     if (subject->graph->error.status ==
         CLV_OK) { // an op that only updates in place has no output: ask for the node
         clv__node *node = subject->node = subject->graph->nodes[subject->graph->n_nodes - 1];
+        for (int i = 0; i < node->io.n_out; i++) {
+            if (sample->stored != CLV_DTYPE_NONE && op->half_out >> i & 1)
+                clv__stored_as(node->out[i], sample->stored, (size_t)node->id);
+        }
         for (int i = 0; i < node->io.n_out; i++) add_target(subject, node->out[i], "out%d", i);
         for (int i = 0; i < sample->n_in; i++)
             if (subject->in[i] && op->mutates >> i & 1) add_target(subject, subject->in[i], "in%d after", i);

@@ -27,6 +27,9 @@ enum { CLV__SUBJECT_STEP = 3 };
 void clv__fill_values(const clv__fill *fill, const clv__desc *desc, uint64_t seed, uint64_t id,
                       double *values);
 
+/** The sample with what the op takes in two bytes stored so: all inputs, or every second one, and the outputs. */
+void clv__sample_store(const clv__op *op, clv_dtype dtype, bool all, clv__sample *sample);
+
 /** Build the sample's graph. with_gradient: append the backward pass if the op has one. */
 clv_status clv__subject_init(clv__subject *subject, clv_runtime *runtime, const clv__op *op,
                              const clv__sample *sample, bool with_gradient);

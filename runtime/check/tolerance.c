@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tensor/half.h"
+
 // The least exact functions a full-profile driver may have are erf and pow with 16 ULP; an ULP is at most FLT_EPSILON of
 // the value. The same again, absolute, for functions that end in a difference of values up to 1 (1 + erf, 1 - y*y), or
 // up to the tensor's largest value where that is smaller.
@@ -87,7 +89,7 @@ clv_status clv__expected_init(clv__expected *expected, const clv__values *start,
     for (int k = 0; status == CLV_OK && k < n; k++) {
         int id = targets[k]->id;
         int64_t numel = clv__numel(&targets[k]->desc);
-        if (targets[k]->desc.dtype != CLV_DTYPE_F32 || expected->sway[id]) continue;
+        if (!clv__is_float(targets[k]->desc.dtype) || expected->sway[id]) continue;
         expected->sway[id] = clv__alloc((size_t)numel + 1, sizeof(double));
         if (!expected->sway[id])
             status = clv__error_set(error, CLV_E_HOST_MEMORY, "no memory for tolerances of '%s'",
@@ -124,15 +126,19 @@ void clv__expected_reset(clv__expected *expected) {
 }
 
 double clv__tolerance(const clv__expected *expected, const clv_tensor *target, int64_t index) {
-    if (target->desc.dtype != CLV_DTYPE_F32) return 0;
+    clv_dtype dtype = target->desc.dtype;
+    if (!clv__is_float(dtype)) return 0;
     const clv__op_io *io = target->node ? &target->node->io : NULL;
     int64_t terms = io && io->op->reduction ? io->op->reduction(io) : 1;
     double sum_ulp = terms > 1 ? sqrt((double)terms) : 0;
     double want = fabs(expected->want.data[target->id][index]);
     double scale = fmin(1, expected->scale[target->id]), inside = 1;
     for (int i = 0; io && i < io->n_in; i++)
-        if (io->in[i].dtype == CLV_DTYPE_F32) inside = fmin(inside, expected->scale[target->node->in[i]->id]);
-    return FLT_EPSILON *
+        if (clv__is_float(io->in[i].dtype)) inside = fmin(inside, expected->scale[target->node->in[i]->id]);
+    double stored =
+        clv__is_half(dtype) ? clv__dtype_epsilon(dtype) / 2 * fmax(want, clv__dtype_smallest(dtype)) : 0;
+    return stored +
+           FLT_EPSILON *
                ((FUNCTION_ULP + sum_ulp) * want + FUNCTION_ULP * scale + (io ? INSIDE_ULP * inside : 0)) +
            SWAY_FACTOR * expected->sway[target->id][index] +
            FLT_MIN; // FLT_MIN: denormals may be flushed to zero
@@ -143,13 +149,15 @@ clv__distance clv__expected_distance(const clv__expected *expected, const clv_te
     clv__distance worst = {.index = -1, .ratio = -1};
     int64_t n = clv__numel(&target->desc);
     for (int64_t i = 0; i < n; i++) {
-        bool whole = target->desc.dtype == CLV_DTYPE_I32;
-        clv__distance here = {.index = i,
-                              .got = whole ? ((const int32_t *)got)[i] : (double)((const float *)got)[i],
-                              .want = expected->want.data[target->id][i]};
-        if (!whole) {
-            // What does not fit into a float is infinite there too.
-            double rounded = (float)here.want;
+        clv_dtype dtype = target->desc.dtype;
+        clv__distance here = {.index = i, .want = expected->want.data[target->id][i]};
+        clv__elements_widen(dtype, (const char *)got + (size_t)i * clv_dtype_bytes(dtype), 1, &here.got);
+        if (clv__is_float(dtype)) {
+            // What does not fit into the type is infinite there too.
+            double rounded;
+            uint32_t element;
+            clv__elements_narrow(dtype, &here.want, 1, &element);
+            clv__elements_widen(dtype, &element, 1, &rounded);
             if (!isfinite(rounded)) here.want = rounded;
         }
         here.tolerance = isfinite(here.want) ? clv__tolerance(expected, target, i) : 0;

@@ -27,7 +27,7 @@ typedef struct clv__distance {
     double ratio; // error / tolerance; above 1 is wrong; infinite where one is not a number and the other is
 } clv__distance;
 
-/** Hold a device's elements (float or int32_t) of a target against what is expected. */
+/** Hold a device's elements of a target, in its dtype, against what is expected. */
 clv__distance clv__expected_distance(const clv__expected *expected, const clv_tensor *target,
                                      const void *got);
 

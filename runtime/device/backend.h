@@ -110,7 +110,7 @@ struct clv__backend {
     /** Copy device -> device, same device, parts do not overlap. Enqueues on the compute queue. Worker. */
     clv_status (*copy)(clv__bdevice *device, clv__bbuffer *from, size_t from_offset, clv__bbuffer *to,
                        size_t to_offset, size_t bytes, clv__error *error);
-    /** Fill with a 4-byte pattern; bytes is a multiple of 4. Enqueues on the compute queue. Worker. */
+    /** Fill with a 4-byte pattern; bytes is a multiple of 4, or of 2 if the pattern is twice the same. Enqueues on the compute queue. Worker. */
     clv_status (*fill)(clv__bdevice *device, clv__bbuffer *to, size_t offset, size_t bytes, uint32_t pattern,
                        clv__error *error);
 

@@ -1,24 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/reference.h"
 
+#include "tensor/half.h"
+
 static void widen(const clv__desc *desc, const void *from, double *to) {
-    int64_t n = clv__numel(desc);
-    const float *f = from;
-    const int32_t *i = from;
-    for (int64_t at = 0; at < n; at++) to[at] = desc->dtype == CLV_DTYPE_I32 ? (double)i[at] : (double)f[at];
+    clv__elements_widen(desc->dtype, from, clv__numel(desc), to);
 }
 
 static void narrow(const clv__desc *desc, const double *from, void *to) {
-    int64_t n = clv__numel(desc);
-    float *f = to;
-    int32_t *i = to;
-    for (int64_t at = 0; at < n; at++) {
-        if (desc->dtype == CLV_DTYPE_I32) {
-            i[at] = (int32_t)from[at];
-        } else {
-            f[at] = (float)from[at];
-        }
-    }
+    clv__elements_narrow(desc->dtype, from, clv__numel(desc), to);
 }
 
 void clv__reference_call(void *context, void *const *pointers) {

@@ -26,6 +26,21 @@ static void mark_needed(const clv__node *node, bool *needed) {
     }
 }
 
+/** Add what a node's gradient function made to the sums, stored as the tensors it is the gradient of. */
+static void add_gradients(const clv__node *node, clv_tensor *const *dx, size_t since, clv_tensor **sums) {
+    for (int i = 0; i < node->io.n_in; i++) {
+        if (!dx[i] || !clv__wants_grad(node, i)) continue;
+        int in = node->in[i]->id;
+        bool taken = false; // by an input before, and stored as that one is
+        for (int k = 0; k < i; k++) taken |= dx[k] == dx[i];
+        clv_tensor *gradient =
+            clv__stored_as(dx[i], node->in[i]->desc.dtype, taken ? node->graph->n_nodes : since);
+        // of micro-batches: the sum so far stays in the gradient's memory and is added to in place
+        if (sums[in] && node->micro_batch >= 0 && node->in[i]->trainable) sums[in]->category = CLV_GRADIENTS;
+        sums[in] = sums[in] ? clv_add(sums[in], gradient) : gradient;
+    }
+}
+
 void clv_backward(clv_tensor *loss) {
     clv_graph *graph = clv__tensor_graph(loss);
     if (!graph || graph->error.status != CLV_OK) return;
@@ -78,15 +93,9 @@ void clv_backward(clv_tensor *loss) {
         }
         graph->layer_override = node->layer;
         graph->gradient_of = node;
+        size_t since = graph->n_nodes;
         node->io.op->grad(node, dy, dx);
-        for (int i = 0; i < node->io.n_in; i++) {
-            if (!dx[i] || !clv__wants_grad(node, i)) continue;
-            int in = node->in[i]->id;
-            // of micro-batches: the sum so far stays in the gradient's memory and is added to in place
-            if (sums[in] && node->micro_batch >= 0 && node->in[i]->trainable)
-                sums[in]->category = CLV_GRADIENTS;
-            sums[in] = sums[in] ? clv_add(sums[in], dx[i]) : dx[i];
-        }
+        add_gradients(node, dx, since, sums);
     }
     graph->layer_override = NULL;
     graph->gradient_of = NULL;

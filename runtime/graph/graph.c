@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "device/device.h"
+#include "tensor/half.h"
 
 // ---- the graph ----------------------------------------------------------------------------------------------------
 
@@ -361,6 +362,20 @@ clv_tensor *clv__node_add(const clv__op *op, const void *attrs, clv_tensor *cons
     return clv__node_add_to(graph, op, attrs, inputs, n_in, optional);
 }
 
+/** The op's shape rule, to which every stored float is an f32. */
+static clv_status infer(clv__node *node, clv__error *mistake) {
+    for (int i = 0; i < node->io.n_in; i++) {
+        if (!node->in[i]) continue;
+        node->io.in[i] = node->in[i]->desc;
+        if (clv__is_half(node->io.in[i].dtype)) node->io.in[i].dtype = CLV_DTYPE_F32;
+    }
+    clv_status status = node->io.op->infer(&node->io, mistake);
+    for (int i = 0; i < node->io.n_in; i++) {
+        if (node->in[i]) node->io.in[i].dtype = node->in[i]->desc.dtype;
+    }
+    return status;
+}
+
 clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *attrs,
                              clv_tensor *const *inputs, int n_in, uint32_t optional) {
     if (!graph || graph->error.status != CLV_OK) return NULL; // an earlier mistake, kept in the graph
@@ -371,9 +386,7 @@ clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *at
 
     clv__node *node = clv__arena_alloc(&graph->arena, 1, sizeof *node);
     const char *layer = current_layer(graph);
-    if (!node || !layer ||
-        !clv__grow(&graph->nodes, &graph->nodes_room, graph->n_nodes + 1, sizeof *graph->nodes))
-        return out_of_memory(graph);
+    if (!node || !layer) return out_of_memory(graph);
     node->graph = graph;
     node->layer = layer;
     node->phase = graph->phase;
@@ -398,16 +411,19 @@ clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *at
                                    layer, in->name);
         }
         node->in[i] = in;
-        node->io.in[i] = in->desc;
         wants_grad |= in->requires_grad;
     }
+    if (!clv__node_cast_inputs(node)) return NULL;
+    if (!clv__grow(&graph->nodes, &graph->nodes_room, graph->n_nodes + 1, sizeof *graph->nodes))
+        return out_of_memory(graph);
 
     clv__error mistake;
     clv__error_init(&mistake);
-    clv_status status = op->infer(&node->io, &mistake);
+    clv_status status = infer(node, &mistake);
     if (status != CLV_OK) node_fail(graph, &node->io, layer, status, mistake.text);
     clv__error_destroy(&mistake);
     if (status != CLV_OK) return NULL;
+    clv__node_store(node);
 
     char name[640];
     for (int i = 0; i < node->io.n_out; i++) {
@@ -419,7 +435,7 @@ clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *at
         if (!out) return NULL;
         out->node = node;
         out->output_index = i;
-        out->requires_grad = wants_grad && graph->phase == CLV__FORWARD && out->desc.dtype == CLV_DTYPE_F32;
+        out->requires_grad = wants_grad && graph->phase == CLV__FORWARD && clv__is_float(out->desc.dtype);
         node->out[i] = out;
     }
     node->id = (int)graph->n_nodes;
@@ -471,7 +487,12 @@ int64_t clv__graph_first_element(const clv_graph *graph, const clv_tensor *tenso
 void clv__op_cost(const clv__op_io *io, clv__cost *cost) {
     *cost = (clv__cost){0};
     if (io->op->cost) {
-        io->op->cost(io, cost);
+        io->op->cost(io, cost); // counts four bytes an element; halves have two
+        for (int i = 0; i < io->n_in + io->n_out; i++) {
+            const clv__desc *desc = i < io->n_in ? &io->in[i] : &io->out[i - io->n_in];
+            if (clv__is_half(desc->dtype)) cost->bytes -= 2.0 * (double)clv__numel(desc);
+        }
+        if (cost->bytes < 0) cost->bytes = 0;
         return;
     }
     for (int i = 0; i < io->n_out; i++) cost->flops += (double)clv__numel(&io->out[i]);

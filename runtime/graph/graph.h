@@ -29,8 +29,9 @@ struct clv_tensor {
     clv_tensor *gradient; // made by clv_backward
     // VALUE: ACTIVATIONS, GRADIENTS (of a parameter) or IO (an output); PERSISTENT: PARAMETERS or OPTIMIZER
     clv_category category;
-    clv_init init;  // PERSISTENT
-    bool trainable; // PERSISTENT: a parameter
+    clv_init init;        // PERSISTENT
+    bool trainable;       // PERSISTENT: a parameter
+    clv_tensor *as_float; // an f32 copy, for ops that take no half; NULL if none was needed
 };
 
 /** Which part of the batch is built, where it is cut in parts that are built alike: replicas, micro-batches. */
@@ -59,6 +60,7 @@ struct clv_graph {
     clv__arena arena;
     clv__error error; // the first mistake
     bool training;
+    clv_precision precision;
     clv_tensor **tensors;
     size_t n_tensors, tensors_room;
     clv__node **nodes;
@@ -103,5 +105,15 @@ void clv__parts_end(clv_graph *graph, const clv__parts *parts);
 /** A session tensor of that full name (scope is not put before it), made when new. `category` PARAMETERS or OPTIMIZER. */
 clv_tensor *clv__persistent(clv_graph *graph, const char *full_name, clv__desc desc, clv_init init,
                             clv_category category, bool trainable);
+
+/** Put f32 copies in the place of half inputs that the node's op does not take. False: the build has failed. */
+bool clv__node_cast_inputs(clv__node *node);
+/** Choose how a node's outputs are stored, after infer has made them f32. */
+void clv__node_store(clv__node *node);
+/**
+ * A float tensor stored as `dtype`: itself if the node that made it can do that, is no older than node number `since`, and has
+ * no reader yet; else a cast of it. NULL for NULL.
+ */
+clv_tensor *clv__stored_as(clv_tensor *tensor, clv_dtype dtype, size_t since);
 
 #endif

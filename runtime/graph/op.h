@@ -90,6 +90,8 @@ typedef struct clv__sample {
     clv__fill fill[CLV__MAX_IN];
     bool no_gradient; // the gradient is not checked against differences (steps, kinks, randomness)
     bool quick;       // one of the few cases of `check --quick`; a handful per op, small
+    clv_dtype
+        stored; // of outputs that may be f16 or bf16; NONE: as the graph has it. The checker's, not for sample()
 } clv__sample;
 
 /** Work of one use, for placement and roofline. */
@@ -97,6 +99,13 @@ typedef struct clv__cost {
     double flops;
     double bytes; // read and written
 } clv__cost;
+
+/** How an op's results are stored in a graph of mixed precision (graph/precision.c). */
+typedef enum clv__autocast {
+    CLV__CAST_FOLLOW, // as its inputs are; f32 if one of them is
+    CLV__CAST_HALF,   // in two bytes, whatever the inputs are
+    CLV__CAST_FLOAT,  // in f32
+} clv__autocast;
 
 struct clv__op {
     const char *name;
@@ -107,9 +116,13 @@ struct clv__op {
     bool view;        // output 0 is input 0's bytes under another shape: no launch, no memory
     bool moves;       // exists to carry its input to the device it is computed on: crossing is asked for
     uint32_t inplace; // bit i: output 0 may be written over input i, if that has the same bytes and dies here
+    uint32_t half_in,
+        half_out; // bit i: input i, output i may be f16 or bf16; else it is f32 where it is a float
+    clv__autocast autocast;
     bool random; // depends on the step's random state, input (n_in - 1), i32[4]: seed low, seed high, step, 0
 
-    /** Input shapes, dtypes, attributes -> io->n_out, io->out; or a sentence. Pure. The caller has put op, attrs, in. The
+    /** Input shapes, dtypes, attributes -> io->n_out, io->out; or a sentence. Pure. The caller has put op, attrs, in; f16 and
+     *  bf16 are f32 to it, and which of the outputs become such is the graph's affair (graph/precision.c). The
      *  sentence begins with the mistake ("weight wants 3 input channels, x has 4"); layer and shapes are put around it. */
     clv_status (*infer)(clv__op_io *io, clv__error *error);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "device/device.h"
+#include "tensor/half.h"
 
 static const struct {
     const char *name;
@@ -105,19 +106,6 @@ size_t clv__element_bytes(clv__element element, clv_array_type type) {
     }
 }
 
-/** IEEE 754 binary16 to float; exact. */
-static float from_half(uint16_t half) {
-    uint32_t sign = (uint32_t)(half & 0x8000) << 16, exponent = (half >> 10) & 31, fraction = half & 0x3ff;
-    if (exponent == 0) { // zero or subnormal: fraction * 2^-24
-        float value = (float)fraction * 0x1p-24f;
-        return sign ? -value : value;
-    }
-    uint32_t bits = sign | (exponent == 31 ? 255u << 23 : (exponent + 112) << 23) | fraction << 13;
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
-}
-
 void clv__element_convert(clv__element element, const void *from, size_t n, float *to) {
     const char *bytes = from; // perhaps not aligned
     for (size_t i = 0; i < n; i++) {
@@ -129,11 +117,6 @@ void clv__element_convert(clv__element element, const void *from, size_t n, floa
         }
         uint16_t value;
         memcpy(&value, bytes + i * sizeof value, sizeof value);
-        if (element == CLV__ELEMENT_F16) {
-            to[i] = from_half(value);
-        } else { // bfloat16 is the upper half of a float
-            uint32_t bits = (uint32_t)value << 16;
-            memcpy(&to[i], &bits, sizeof bits);
-        }
+        to[i] = element == CLV__ELEMENT_F16 ? clv__f16_to_float(value) : clv__bf16_to_float(value);
     }
 }

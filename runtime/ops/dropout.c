@@ -37,10 +37,10 @@ static int32_t first_counter(const dropout_attrs *a) {
     return (int32_t)(uint32_t)(a->first / 4);
 }
 
-static clv__launch *begin(clv__launches *list, const char *entry) {
+static clv__launch *begin(clv__launches *list, const clv__op_io *io, const char *entry) {
     clv__launch *launch = clv__launch_kernel(list, "dropout", entry);
-    clv__arg_out(list, launch, 0);
-    clv__arg_in(list, launch, 0);
+    clv__arg_out_as(list, launch, io, 0, "T_Y");
+    clv__arg_in_as(list, launch, io, 0, "T_X");
     clv__arg_in(list, launch, 1);
     return launch;
 }
@@ -50,7 +50,7 @@ static void plain(clv__launches *list, const clv__op_io *io) {
     int64_t n = clv__numel(&io->out[0]);
     if (n == 0) return;
     int64_t skip = a->first % 4;
-    clv__launch *launch = begin(list, "dropout");
+    clv__launch *launch = begin(list, io, "dropout");
     CLV__ARGS_I32(list, launch, n, first_counter(a), skip, a->id);
     CLV__ARGS_F32(list, launch, a->p, scale_of(a->p));
     clv__launch_items(launch, clv__ceil_div(skip + n, 4));
@@ -59,7 +59,7 @@ static void plain(clv__launches *list, const clv__op_io *io) {
 static void vector(clv__launches *list, const clv__op_io *io) {
     const dropout_attrs *a = io->attrs;
     int64_t n = clv__numel(&io->out[0]), blocks = 64;
-    clv__launch *launch = begin(list, "dropout_vector");
+    clv__launch *launch = begin(list, io, "dropout_vector");
     CLV__ARGS_I32(list, launch, n, blocks, first_counter(a), a->id);
     CLV__ARGS_F32(list, launch, a->p, scale_of(a->p));
     clv__launch_chunks(launch, clv__ceil_div(n, 64 * blocks));
@@ -130,6 +130,8 @@ const clv__op clv__op_dropout = {
     .name = "dropout",
     .attrs_bytes = sizeof(dropout_attrs),
     .inplace = 1,
+    .half_in = 1,
+    .half_out = 1,
     .random = true,
     .infer = infer,
     .grad = grad,

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cleave/ops.h"
+#include "graph/graph.h"
 #include "ops/collapse.h"
 #include "ops/lower.h"
 #include "ops/reduce.h"
@@ -121,10 +122,6 @@ static clv__walk walk_of(const clv__op_io *io) {
 
 // ---- launches ---------------------------------------------------------------------------------------------
 
-static const char *type_name(clv_dtype dtype) {
-    return dtype == CLV_DTYPE_I32 ? "int" : "float";
-}
-
 /** What makes the kernels of elementwise.cl compute this op: the body and its types. */
 static void write_body(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
     const clv__ew_row *row = row_of(io);
@@ -132,10 +129,10 @@ static void write_body(clv__launches *list, clv__launch *launch, const clv__op_i
     for (int i = 0; i < row->n_in; i++) {
         char name[] = "EW_T0", input[] = "EW_X0";
         name[4] = input[4] = (char)('0' + i);
-        clv__launch_define(list, launch, name, "%s", type_name(io->in[i].dtype));
+        clv__launch_define(list, launch, name, "%s", clv__storage(io->in[i].dtype));
         clv__launch_define(list, launch, input, "%s", row->names[i]);
     }
-    clv__launch_define(list, launch, "EW_TO", "%s", type_name(io->out[0].dtype));
+    clv__launch_define(list, launch, "EW_TO", "%s", clv__storage(io->out[0].dtype));
     clv__launch_define(list, launch, "EW_EXPR", "%s", row->expression);
 }
 
@@ -365,6 +362,12 @@ static void add_scalar_grad(const clv__node *node, clv_tensor *const *dy, clv_te
     dx[0] = dy[0];
 }
 
+/** Gradients are stored as their tensors: that is the cast back. */
+static void cast_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    (void)node;
+    dx[0] = dy[0];
+}
+
 static void mul_scalar_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     const clv__ew_attrs *attrs = clv__node_attrs(node);
     dx[0] = clv_mul_scalar(dy[0], attrs->p0);
@@ -387,7 +390,7 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
 #define KEEPS_X false
 #define KEEPS_Y true
 
-#define DESCRIPTOR(id, grad_function)                                                                        \
+#define DESCRIPTOR(id, grad_function, cast)                                                                  \
     static bool id##_sample(int i, clv__sample *sample) {                                                    \
         return row_sample(&clv__op_##id, i, sample);                                                         \
     }                                                                                                        \
@@ -396,6 +399,9 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
         .attrs_bytes = sizeof(clv__ew_attrs),                                                                \
         .data = &id##_row,                                                                                   \
         .inplace = 7,                                                                                        \
+        .half_in = 7,                                                                                        \
+        .half_out = 1,                                                                                       \
+        .autocast = cast,                                                                                    \
         .infer = elementwise_infer,                                                                          \
         .grad = grad_function,                                                                               \
         .variants = elementwise_variants,                                                                    \
@@ -407,7 +413,8 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
     static const clv__ew_row id##_row = {text, NAMES_##inputs, CLV__EW_##kind, id##_eval, s0, s1, from,      \
                                          to,   back,           keeps};
 #define EW(id, inputs, types, s0, s1, lo, hi, expression, grad)                                              \
-    ROW(id, inputs, types, s0, s1, lo, hi, #expression, NULL, false) DESCRIPTOR(id, grad)
+    ROW(id, inputs, types, s0, s1, lo, hi, #expression, NULL, false)                                         \
+    DESCRIPTOR(id, grad, CLV__CAST_FOLLOW)
 #define BUILDER_0(id)                                                                                        \
     clv_tensor *clv_##id(clv_tensor *x) {                                                                    \
         return clv__elementwise(&clv__op_##id, &x, 0, 0);                                                    \
@@ -427,12 +434,14 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
         if (exponent == 0.5f) return clv_sqrt(x);                                                            \
         return clv__elementwise(&clv__op_##id, &x, exponent, 0);                                             \
     }
-#define UNARY(id, parameters, s0, s1, lo, hi, keeps, forward, gradient)                                      \
+#define UNARY_CAST(id, cast, parameters, s0, s1, lo, hi, keeps, forward, gradient)                           \
     ROW(id##_backward, DY_##keeps, FLOAT, s0, s1, lo, hi, #gradient, NULL, false)                            \
-    DESCRIPTOR(id##_backward, NULL)                                                                          \
+    DESCRIPTOR(id##_backward, NULL, CLV__CAST_FOLLOW)                                                        \
     ROW(id, X, FLOAT, s0, s1, lo, hi, #forward, &clv__op_##id##_backward, KEEPS_##keeps)                     \
-    DESCRIPTOR(id, unary_grad)                                                                               \
+    DESCRIPTOR(id, unary_grad, cast)                                                                         \
     BUILDER_##parameters(id)
+#define UNARY(id, ...) UNARY_CAST(id, CLV__CAST_FOLLOW, __VA_ARGS__)
+#define UNARY_F32(id, ...) UNARY_CAST(id, CLV__CAST_FLOAT, __VA_ARGS__)
 #include "ops/elementwise.def"
 
 // ---- builders that are not made by a row ------------------------------------------------------------------
@@ -462,7 +471,11 @@ clv_tensor *clv_where(clv_tensor *condition, clv_tensor *a, clv_tensor *b) {
 clv_tensor *clv_cast(clv_tensor *x, clv_dtype dtype) {
     if (!x || clv_tensor_dtype(x) == dtype) return x;
     if (dtype == CLV_DTYPE_I32) return clv__elementwise(&clv__op_cast_i32, &x, 0, 0);
-    if (dtype == CLV_DTYPE_F32) return clv__elementwise(&clv__op_cast_f32, &x, 0, 0);
+    if (clv__is_float(dtype)) {
+        bool whole = clv_tensor_dtype(x) == CLV_DTYPE_I32;
+        clv_tensor *y = clv__elementwise(whole ? &clv__op_cast_f32 : &clv__op_cast, &x, 0, 0);
+        return y ? clv__stored_as(y, dtype, (size_t)y->node->id) : NULL;
+    }
     return clv__graph_fail(clv__tensor_graph(x), CLV_E_DTYPE, "cast '%s': to %s is not possible",
                            clv_tensor_name(x), clv_dtype_name(dtype));
 }

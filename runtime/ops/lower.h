@@ -4,6 +4,7 @@
 #define CLV_OPS_LOWER_H
 
 #include "graph/op.h"
+#include "tensor/half.h"
 
 /** The rule of ops.h for numbers of H and W: [1] zero means [0]. What stays zero is the default. */
 static inline void clv__hw(int out[2], const int in[2]) {
@@ -70,6 +71,33 @@ static inline int64_t clv__dims_product(const clv_shape *shape, int from, int to
     int64_t product = 1;
     for (int i = from; i < to; i++) product *= shape->dims[i];
     return product;
+}
+
+/** The name of a dtype in kernels, as kernels_cl/common/storage.cl has it. */
+static inline const char *clv__storage(clv_dtype dtype) {
+    return dtype == CLV_DTYPE_I32    ? "int"
+           : dtype == CLV_DTYPE_F16  ? "f16"
+           : dtype == CLV_DTYPE_BF16 ? "bf16"
+                                     : "float";
+}
+
+/** Tell a kernel how a tensor is stored, if it is in two bytes: floats are every kernel's default. */
+static inline void clv__define_storage(clv__launches *list, clv__launch *launch, const char *macro,
+                                       clv_dtype dtype) {
+    if (clv__is_half(dtype)) clv__launch_define(list, launch, macro, "%s", clv__storage(dtype));
+}
+
+/** Output or input `index` as an argument, and its storage as the kernel's macro. */
+static inline void clv__arg_out_as(clv__launches *list, clv__launch *launch, const clv__op_io *io, int index,
+                                   const char *macro) {
+    clv__define_storage(list, launch, macro, io->out[index].dtype);
+    clv__arg_out(list, launch, index);
+}
+
+static inline void clv__arg_in_as(clv__launches *list, clv__launch *launch, const clv__op_io *io, int index,
+                                  const char *macro) {
+    clv__define_storage(list, launch, macro, clv__has_in(io, index) ? io->in[index].dtype : CLV_DTYPE_NONE);
+    clv__arg_in(list, launch, index);
 }
 
 #endif

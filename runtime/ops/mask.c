@@ -24,8 +24,8 @@ static void plain(clv__launches *list, const clv__op_io *io) {
     int64_t n = clv__numel(&io->in[0]);
     if (n == 0) return;
     clv__launch *launch = clv__launch_kernel(list, "mask", "causal_mask");
-    clv__arg_out(list, launch, 0);
-    clv__arg_in(list, launch, 0);
+    clv__arg_out_as(list, launch, io, 0, "T_Y");
+    clv__arg_in_as(list, launch, io, 0, "T_X");
     CLV__ARGS_I32(list, launch, n, x->dims[x->rank - 2], x->dims[x->rank - 1]);
     clv__arg_f32(list, launch, ((const mask_attrs *)io->attrs)->fill);
     clv__launch_items(launch, n);
@@ -75,6 +75,8 @@ const clv__op clv__op_causal_mask = {
     .name = "causal_mask",
     .attrs_bytes = sizeof(mask_attrs),
     .inplace = 1,
+    .half_in = 1,
+    .half_out = 1,
     .infer = infer,
     .grad = grad,
     .variants = variants,

@@ -29,11 +29,20 @@ static int64_t move_numel(const clv__move *m) {
 static void begin(clv__launches *list, const clv__op_io *io) {
     const clv__mover *how = io->op->data;
     int64_t n = clv__numel(&io->out[0]);
-    if (how->zero_first && n > 0) clv__launch_fill(list, 0, (size_t)n * 4, 0);
+    if (how->zero_first && n > 0) clv__launch_fill(list, 0, (size_t)n * clv_dtype_bytes(io->out[0].dtype), 0);
 }
 
-static clv__launch *launch_move(clv__launches *list, const clv__move *m, const char *entry) {
+static clv__launch *launch_move(clv__launches *list, const clv__op_io *io, const clv__move *m,
+                                const char *entry) {
     clv__launch *launch = clv__launch_kernel(list, "shape", entry);
+    clv_dtype from = io->in[m->in].dtype, to = io->out[0].dtype;
+    if (from != to) {
+        clv__launch_define(list, launch, "T_IN", "%s", clv__storage(from));
+        clv__launch_define(list, launch, "T_OUT", "%s", clv__storage(to));
+    } else if (clv_dtype_bytes(to) == 2) {
+        clv__launch_define(list, launch, "T_IN", "ushort");
+        clv__launch_define(list, launch, "T_OUT", "ushort");
+    }
     clv__arg_out(list, launch, 0);
     clv__arg_in(list, launch, m->in);
     return launch;
@@ -45,7 +54,7 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
         const clv__move m = move_at(io, i);
         int64_t n = move_numel(&m);
         if (n == 0) continue;
-        clv__launch *launch = launch_move(list, &m, "copy_plain");
+        clv__launch *launch = launch_move(list, io, &m, "copy_plain");
         clv__launch_define(list, launch, "COPY_RANK", "%d", m.walk.rank);
         clv__arg_i32(list, launch, n);
         clv__arg_i32(list, launch, m.to_offset);
@@ -98,7 +107,7 @@ static void rows_lower(clv__launches *list, const clv__op_io *io) {
             to[k] = m.walk.strides[0][d];
             from[k] = m.walk.strides[1][d];
         }
-        clv__launch *launch = launch_move(list, &m, "copy_rows");
+        clv__launch *launch = launch_move(list, io, &m, "copy_rows");
         clv__launch_define(list, launch, "COPY_VW", "%d", width);
         clv__launch_define(list, launch, "COPY_U", "%d", m.walk.strides[1][inner] == 0);
         const int64_t sizes[] = {m.to_offset, m.from_offset, rows,  per_item, dims[1], dims[2], length, chunk,
@@ -147,7 +156,7 @@ static void tile_lower(clv__launches *list, const clv__op_io *io) {
         to[k] = m.walk.strides[0][d];
         from[k--] = m.walk.strides[1][d];
     }
-    clv__launch *launch = launch_move(list, &m, "copy_tile");
+    clv__launch *launch = launch_move(list, io, &m, "copy_tile");
     clv__launch_define(list, launch, "COPY_VW", "%d", width);
     const int64_t chunk = 1024, chunks = clv__ceil_div(wide, chunk),
                   items = dims[0] * dims[1] * strips * chunks;

@@ -35,6 +35,8 @@ static void walk_over(clv__move *m, const clv_shape *shape) {
         .name = #id,                                                                                         \
         .attrs_bytes = sizeof(attrs_type),                                                                   \
         .data = &id##_mover,                                                                                 \
+        .half_in = ~0u,                                                                                      \
+        .half_out = 1,                                                                                       \
         .infer = id##_infer,                                                                                 \
         .grad = grad_function,                                                                               \
         .variants = clv__move_variants,                                                                      \
@@ -86,6 +88,8 @@ const clv__op clv__op_reshape = {
     .name = "reshape",
     .attrs_bytes = sizeof(shape_attrs),
     .view = true,
+    .half_in = 1,
+    .half_out = 1,
     .infer = reshape_infer,
     .grad = reshape_grad,
     .sample = reshape_sample,

@@ -29,8 +29,14 @@ static bool to_sample(int i, clv__sample *sample) {
     return true;
 }
 
-const clv__op clv__op_to = {
-    .name = "to", .view = true, .moves = true, .infer = to_infer, .grad = to_grad, .sample = to_sample};
+const clv__op clv__op_to = {.name = "to",
+                            .view = true,
+                            .moves = true,
+                            .half_in = 1,
+                            .half_out = 1,
+                            .infer = to_infer,
+                            .grad = to_grad,
+                            .sample = to_sample};
 
 clv_tensor *clv_to(clv_tensor *x, const char *device) {
     clv_graph *graph = clv_tensor_graph(x);

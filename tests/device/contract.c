@@ -141,6 +141,8 @@ static void copy_and_fill(void **state) {
     memcpy(want + 512, want, 64);
     OK(s, s->backend->fill(s->open, a, 700 / 4 * 4, 20, 0x04030201u, s->error));
     for (size_t i = 0; i < 20; i++) want[700 + i] = (unsigned char)(i % 4 + 1);
+    OK(s, s->backend->fill(s->open, a, 800, 6, 0x02010201u, s->error)); // half a pattern at the end
+    for (size_t i = 0; i < 6; i++) want[800 + i] = (unsigned char)(i % 2 + 1);
     OK(s, s->backend->fill(s->open, a, 0, 0, 1, s->error));
     OK(s, s->backend->copy(s->open, b, 0, a, 0, 0, s->error));
     fetch(s, a, 0, out, N);
