@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adaptive average pooling along one axis: x is [outer, D, inner], y [outer, E, inner]; planes are pooled along H and then
-// along W, which gives the mean of the window because all its rows are equally long. No macro but KERNEL.
+// along W, which gives the mean of the window because all its rows are equally long. T_IN, T_OUT: how the
+// entries' input and output are stored, float (default), f16 or bf16; between the axes there are floats.
 //
 // Output e looks at inputs floor(e*D/E) .. ceil((e+1)*D/E) - 1. The gradient gathers: input d is looked at by outputs
 // floor(d*E/D) .. ceil((d+1)*E/D) - 1.
@@ -9,6 +10,12 @@
 //   adaptive_pool_axis_backward   one per input
 #ifndef KERNEL
 #define KERNEL(name) name
+#endif
+#ifndef T_IN
+#define T_IN float
+#endif
+#ifndef T_OUT
+#define T_OUT float
 #endif
 
 // Where window i of `windows` over `size` elements begins, and where it ends (not included).
@@ -20,18 +27,18 @@ int KERNEL(adaptive_pool_end)(int i, int size, int windows) {
     return (int)(((long)(i + 1) * size + windows - 1) / windows);
 }
 
-__kernel void KERNEL(adaptive_pool_axis)(__global float *restrict y, __global const float *restrict x, int n, int D,
+__kernel void KERNEL(adaptive_pool_axis)(__global T_OUT *restrict y, __global const T_IN *restrict x, int n, int D,
                                          int E, int inner) {
     int at = (int)get_global_id(0);
     if (at >= n) return;
     int i = at % inner, e = at / inner % E, outer = at / inner / E;
     int first = KERNEL(adaptive_pool_first)(e, D, E), end = KERNEL(adaptive_pool_end)(e, D, E);
     float sum = 0.0f;
-    for (int d = first; d < end; d++) sum += x[(outer * D + d) * inner + i];
-    y[at] = sum / (float)(end - first);
+    for (int d = first; d < end; d++) sum += LOAD(T_IN, x + (outer * D + d) * inner + i);
+    STORE(T_OUT, sum / (float)(end - first), y + at);
 }
 
-__kernel void KERNEL(adaptive_pool_axis_backward)(__global float *restrict dx, __global const float *restrict dy, int n,
+__kernel void KERNEL(adaptive_pool_axis_backward)(__global T_OUT *restrict dx, __global const T_IN *restrict dy, int n,
                                                   int D, int E, int inner) {
     int at = (int)get_global_id(0);
     if (at >= n) return;
@@ -40,7 +47,11 @@ __kernel void KERNEL(adaptive_pool_axis_backward)(__global float *restrict dx, _
     float sum = 0.0f;
     for (int e = first; e < end; e++) {
         int length = KERNEL(adaptive_pool_end)(e, D, E) - KERNEL(adaptive_pool_first)(e, D, E);
-        sum += dy[(outer * E + e) * inner + i] / (float)length;
+        sum += LOAD(T_IN, dy + (outer * E + e) * inner + i) / (float)length;
     }
-    dx[at] = sum;
+    STORE(T_OUT, sum, dx + at);
 }
+
+#undef KERNEL
+#undef T_IN
+#undef T_OUT

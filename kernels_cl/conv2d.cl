@@ -43,6 +43,9 @@
 //
 // Macros
 //   KERNEL(name)    how entries and helpers are named; default name
+//   T_IN, T_OUT     how tensors are stored, float, f16 or bf16; default float. IN: x, or dy of the gradient by the
+//                   input; OUT: y, or its dx. The gradient by the weights reads x as IN and dy as OUT. Weights, bias, parts
+//                   of sums and the weights' gradient are floats
 //   ACT(x)          epilogue of conv2d_plain and conv2d_tile, on float and on vectors; default (x)
 //   TILE            1: with the CPU-class entries (pack, tile, sum), the default; 0: without, for devices that
 //                   never run them and would compile them all the same
@@ -56,6 +59,12 @@
 
 #ifndef KERNEL
 #define KERNEL(name) name
+#endif
+#ifndef T_IN
+#define T_IN float
+#endif
+#ifndef T_OUT
+#define T_OUT float
 #endif
 #ifndef ACT
 #define ACT(x) (x)
@@ -113,13 +122,22 @@ typedef FV __attribute__((aligned(4))) KERNEL(conv2d_vector);
 #define GSTORE(v, p) CAT(vstore, VW)(v, 0, p)
 #define LSTORE(v, p) CAT(vstore, VW)(v, 0, p)
 #endif
+// Vectors of a tensor that is stored as T.
+#define TLOAD(T, p) CAT(tload_, T)(p)
+#define tload_float(p) GLOAD(p)
+#define tload_f16(p) VLOAD(f16, VW, p)
+#define tload_bf16(p) VLOAD(bf16, VW, p)
+#define TSTORE(T, v, p) CAT(tstore_, T)(v, p)
+#define tstore_float(v, p) GSTORE(v, p)
+#define tstore_f16(v, p) VSTORE(f16, VW, v, p)
+#define tstore_bf16(v, p) VSTORE(bf16, VW, v, p)
 #define NR (NV * VW)
 // On a loop that runs seldom or over tails: an optimiser's unrolled copies would only cost compile time.
 #define LOOP _Pragma("clang loop vectorize(disable) unroll(disable)")
 
 // ---------------------------------------------------------------- plain
 
-__kernel void KERNEL(conv2d_plain)(__global float *restrict y, __global const float *restrict x,
+__kernel void KERNEL(conv2d_plain)(__global T_OUT *restrict y, __global const T_IN *restrict x,
                                    __global const float *restrict weight, __global const float *restrict bias,
                                    int N, int G, int C, int H, int W, int O, int OH, int OW, int KH, int KW,
                                    int sh, int sw, int ph, int pw, int dh, int dw, int has_bias) {
@@ -136,15 +154,15 @@ __kernel void KERNEL(conv2d_plain)(__global float *restrict y, __global const fl
             for (int s = 0; s < KW; s++) {
                 int ix = ox * sw - pw + s * dw;
                 if (ix >= 0 && ix < W)
-                    sum = fma(x[(c * H + iy) * W + ix], weight[(c * KH + r) * KW + s], sum);
+                    sum = fma(LOAD(T_IN, x + (c * H + iy) * W + ix), weight[(c * KH + r) * KW + s], sum);
             }
         }
     if (has_bias) sum += bias[go];
-    y[i] = ACT(sum);
+    STORE(T_OUT, ACT(sum), y + i);
 }
 
-__kernel void KERNEL(conv2d_backward_input_plain)(__global float *restrict dx,
-                                                  __global const float *restrict dy,
+__kernel void KERNEL(conv2d_backward_input_plain)(__global T_OUT *restrict dx,
+                                                  __global const T_IN *restrict dy,
                                                   __global const float *restrict weight, int N, int G, int C,
                                                   int H, int W, int O, int OH, int OW, int KH, int KW, int sh,
                                                   int sw, int ph, int pw, int dh, int dw) {
@@ -163,15 +181,15 @@ __kernel void KERNEL(conv2d_backward_input_plain)(__global float *restrict dx,
             if (tx < 0 || tx % sw != 0 || tx / sw >= OW) continue;
             int at = ty / sh * OW + tx / sw;
             for (int o = 0; o < O; o++)
-                sum = fma(dy[o * OH * OW + at], weight[(o * C * KH + r) * KW + s], sum);
+                sum = fma(LOAD(T_IN, dy + o * OH * OW + at), weight[(o * C * KH + r) * KW + s], sum);
         }
     }
-    dx[i] = sum;
+    STORE(T_OUT, sum, dx + i);
 }
 
 __kernel void KERNEL(conv2d_backward_weight_plain)(__global float *restrict part,
-                                                   __global const float *restrict dy,
-                                                   __global const float *restrict x, int N, int G, int C,
+                                                   __global const T_OUT *restrict dy,
+                                                   __global const T_IN *restrict x, int N, int G, int C,
                                                    int H, int W, int O, int OH, int OW, int KH, int KW,
                                                    int sh, int sw, int ph, int pw, int dh, int dw, int chunks,
                                                    int rows) {
@@ -182,12 +200,12 @@ __kernel void KERNEL(conv2d_backward_weight_plain)(__global float *restrict part
     for (; row < end; row++) {
         int n = row / OH, oy = row % OH, iy = oy * sh - ph + r * dh;
         if (iy < 0 || iy >= H) continue;
-        __global const float *px = x + (((n * G + go / O) * C + c) * H + iy) * W - pw + s * dw;
-        __global const float *pd = dy + ((n * G * O + go) * OH + oy) * OW;
+        __global const T_IN *px = x + (((n * G + go / O) * C + c) * H + iy) * W - pw + s * dw;
+        __global const T_OUT *pd = dy + ((n * G * O + go) * OH + oy) * OW;
         float of_row = 0.0f; // two levels: a chain of thirty thousand terms would lose digits
         for (int ox = 0; ox < OW; ox++) {
             int ix = ox * sw - pw + s * dw;
-            if (ix >= 0 && ix < W) of_row = fma(pd[ox], px[ox * sw], of_row);
+            if (ix >= 0 && ix < W) of_row = fma(LOAD(T_OUT, pd + ox), LOAD(T_IN, px + ox * sw), of_row);
         }
         sum += of_row;
     }
@@ -225,13 +243,13 @@ KERNEL(conv2d_pack)(__global float *restrict packed, __global const float *restr
 }
 
 // dst[i] = src[i] for lo <= i < hi, else 0, for i < n.
-static void KERNEL(conv2d_row)(__local float *dst, __global const float *src, int lo, int hi, int n) {
+static void KERNEL(conv2d_row)(__local float *dst, __global const T_IN *src, int lo, int hi, int n) {
     int i = 0;
     lo = min(lo, n);
     hi = max(min(hi, n), lo);
     LOOP for (; i < lo; i++) dst[i] = 0.0f;
-    for (; i + VW <= hi; i += VW) LSTORE(GLOAD(src + i), dst + i);
-    LOOP for (; i < hi; i++) dst[i] = src[i];
+    for (; i + VW <= hi; i += VW) LSTORE(TLOAD(T_IN, src + i), dst + i);
+    LOOP for (; i < hi; i++) dst[i] = LOAD(T_IN, src + i);
     LOOP for (; i < n; i++) dst[i] = 0.0f;
 }
 
@@ -274,7 +292,7 @@ static void KERNEL(conv2d_micro)(__local float *t, int pitch, __global const flo
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-KERNEL(conv2d_tile)(__global float *restrict out, __global const float *restrict in,
+KERNEL(conv2d_tile)(__global T_OUT *restrict out, __global const T_IN *restrict in,
                     __global const float *restrict packed, __global const float *restrict bias, int N, int G,
                     int C, int H, int W, int M, int OH, int OW, int AH, int AW, int oy0, int ox0, int oys,
                     int oxs, int kh, int kw, int iy0, int ix0, int iys, int ixs, int ty, int tx, int ab,
@@ -308,14 +326,14 @@ KERNEL(conv2d_tile)(__global float *restrict out, __global const float *restrict
         for (int cv = 0; cv < (taps ? cn * sh : 0); cv++) {
             int c = cv / sh, v = cv % sh, iy = y0 + v, live = iy >= 0 && iy < H;
             __local float *dst = lx + c * step + v % iys * ixs * plane + v / iys * PW;
-            __global const float *src = in + ((c0 + c) * H + (live ? iy : 0)) * W + x0;
+            __global const T_IN *src = in + ((c0 + c) * H + (live ? iy : 0)) * W + x0;
             int lo = live ? -x0 : sw, hi = live ? W - x0 : 0;
             if (ixs == 1) {
                 KERNEL(conv2d_row)(dst, src, max(lo, 0), hi, sw);
             } else {
                 for (int p = 0; p < ixs; p++)
                     LOOP for (int u = p, i = p * plane; u < sw; u += ixs, i++) dst[i] =
-                        u >= lo && u < hi ? src[u] : 0.0f;
+                        u >= lo && u < hi ? LOAD(T_IN, src + u) : 0.0f;
             }
         }
         for (int q = 0; q < Q; q += NR)
@@ -326,17 +344,17 @@ KERNEL(conv2d_tile)(__global float *restrict out, __global const float *restrict
         float add = has_bias ? bias[g * M + m0 + m] : 0.0f;
         for (int a = 0; a < an; a++) {
             __local const float *src = ly + m * pitch + a * PW;
-            __global float *dst = out + (m * OH + oy0 + (a0 + a) * oys) * OW + ox0 + b0 * oxs;
+            __global T_OUT *dst = out + (m * OH + oy0 + (a0 + a) * oys) * OW + ox0 + b0 * oxs;
             int b = 0;
             if (oxs == 1) {
                 for (; b + VW <= bn; b += VW) {
                     FV v = LLOAD(src + b) + add;
-                    GSTORE(ACT(v), dst + b);
+                    TSTORE(T_OUT, ACT(v), dst + b);
                 }
             }
             LOOP for (; b < bn; b++) {
                 float v = src[b] + add;
-                dst[b * oxs] = ACT(v);
+                STORE(T_OUT, ACT(v), dst + b * oxs);
             }
         }
     }
@@ -354,12 +372,12 @@ KERNEL(conv2d_tile)(__global float *restrict out, __global const float *restrict
     }
 
 // dst[k*pitch + l] = src[l*sl + k] for l < VW, k < kn; lanes l >= lanes get 0.
-static void KERNEL(conv2d_transpose)(__local float *dst, int pitch, __global const float *src, int sl,
+static void KERNEL(conv2d_transpose)(__local float *dst, int pitch, __global const T_OUT *src, int sl,
                                      int lanes, int kn) {
     int k = 0;
     for (; k + VW <= kn; k += VW) {
         FV r[VW], t[VW];
-        for (int l = 0; l < VW; l++) r[l] = l < lanes ? GLOAD(src + l * sl + k) : (FV)(0.0f);
+        for (int l = 0; l < VW; l++) r[l] = l < lanes ? TLOAD(T_OUT, src + l * sl + k) : (FV)(0.0f);
         ZIP(t, r)
         ZIP(r, t)
 #if VW == 16
@@ -372,7 +390,8 @@ static void KERNEL(conv2d_transpose)(__local float *dst, int pitch, __global con
         for (int l = 0; l < VW; l++) LSTORE(r[l], dst + (k + l) * pitch);
     }
     for (; k < kn; k++)
-        LOOP for (int l = 0; l < VW; l++) dst[k * pitch + l] = l < lanes ? src[l * sl + k] : 0.0f;
+        LOOP for (int l = 0; l < VW; l++) dst[k * pitch + l] =
+            l < lanes ? LOAD(T_OUT, src + l * sl + k) : 0.0f;
 }
 
 #define WDECL(i)                                                                                             \
@@ -406,10 +425,10 @@ static void KERNEL(conv2d_weight_micro)(__local float *t, int ob, __local const 
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-KERNEL(conv2d_backward_weight_tile)(__global float *restrict part, __global const float *restrict dy,
-                                    __global const float *restrict x, int N, int G, int C, int H, int W,
-                                    int O, int OH, int OW, int KH, int KW, int sh, int sw, int ph, int pw,
-                                    int dh, int dw, int splits, int ns, int ab, int bb, int cb, int ob) {
+KERNEL(conv2d_backward_weight_tile)(__global float *restrict part, __global const T_OUT *restrict dy,
+                                    __global const T_IN *restrict x, int N, int G, int C, int H, int W, int O,
+                                    int OH, int OW, int KH, int KW, int sh, int sw, int ph, int pw, int dh,
+                                    int dw, int splits, int ns, int ab, int bb, int cb, int ob) {
     __local float lx[XL];
     __local float ld[YL];
     __local float lt[AL];
@@ -477,6 +496,14 @@ KERNEL(conv2d_backward_weight_sum)(__global float *restrict dw, __global const f
 #undef LLOAD
 #undef GSTORE
 #undef LSTORE
+#undef TLOAD
+#undef tload_float
+#undef tload_f16
+#undef tload_bf16
+#undef TSTORE
+#undef tstore_float
+#undef tstore_f16
+#undef tstore_bf16
 #undef NR
 #undef LOOP
 #undef ROWS4

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layer normalisation: x is n_rows rows of D elements, each normalised by itself. No macro but KERNEL.
+// Layer normalisation: x is n_rows rows of D elements, each normalised by itself. T_X, T_Y,
+// T_DX: how x, y and dy, dx are stored, float (default), f16 or bf16.
 //
 //   layer_norm                one work-item per row: mean, rstd = 1 / sqrt(var + eps), y = (x - mean) * rstd * weight + bias
 //   layer_norm_backward       one per row: with g = dy * weight and x_hat = (x - mean) * rstd,
@@ -16,58 +17,67 @@
 #ifndef KERNEL
 #define KERNEL(name) name
 #endif
+#ifndef T_X
+#define T_X float
+#endif
+#ifndef T_Y
+#define T_Y float
+#endif
+#ifndef T_DX
+#define T_DX float
+#endif
 
-__kernel void KERNEL(layer_norm)(__global float *restrict y, __global float *restrict means,
-                                 __global float *restrict rstds, __global const float *restrict x,
+__kernel void KERNEL(layer_norm)(__global T_Y *restrict y, __global float *restrict means,
+                                 __global float *restrict rstds, __global const T_X *restrict x,
                                  __global const float *restrict weight, __global const float *restrict bias, int n_rows,
                                  int D, int has_weight, int has_bias, float eps) {
     int r = (int)get_global_id(0);
     if (r >= n_rows) return;
-    __global const float *from = x + r * D;
+    __global const T_X *from = x + r * D;
     float sum = 0.0f, square = 0.0f;
-    for (int d = 0; d < D; d++) sum += from[d];
+    for (int d = 0; d < D; d++) sum += LOAD(T_X, from + d);
     float mean = sum / (float)D;
-    for (int d = 0; d < D; d++) square += (from[d] - mean) * (from[d] - mean);
+    for (int d = 0; d < D; d++) square += (LOAD(T_X, from + d) - mean) * (LOAD(T_X, from + d) - mean);
     float rstd = 1.0f / sqrt(square / (float)D + eps);
     means[r] = mean;
     rstds[r] = rstd;
     for (int d = 0; d < D; d++) {
-        float v = (from[d] - mean) * rstd;
+        float v = (LOAD(T_X, from + d) - mean) * rstd;
         if (has_weight) v *= weight[d];
         if (has_bias) v += bias[d];
-        y[r * D + d] = v;
+        STORE(T_Y, v, y + r * D + d);
     }
 }
 
-__kernel void KERNEL(layer_norm_backward)(__global float *restrict dx, __global const float *restrict dy,
-                                          __global const float *restrict x, __global const float *restrict weight,
+__kernel void KERNEL(layer_norm_backward)(__global T_DX *restrict dx, __global const T_Y *restrict dy,
+                                          __global const T_X *restrict x, __global const float *restrict weight,
                                           __global const float *restrict means, __global const float *restrict rstds,
                                           int n_rows, int D, int has_weight) {
     int r = (int)get_global_id(0);
     if (r >= n_rows) return;
     float mean = means[r], rstd = rstds[r], sum = 0.0f, product = 0.0f;
     for (int d = 0; d < D; d++) {
-        float g = has_weight ? dy[r * D + d] * weight[d] : dy[r * D + d];
+        float g = has_weight ? LOAD(T_Y, dy + r * D + d) * weight[d] : LOAD(T_Y, dy + r * D + d);
         sum += g;
-        product += g * ((x[r * D + d] - mean) * rstd);
+        product += g * ((LOAD(T_X, x + r * D + d) - mean) * rstd);
     }
     sum /= (float)D;
     product /= (float)D;
     for (int d = 0; d < D; d++) {
-        float g = has_weight ? dy[r * D + d] * weight[d] : dy[r * D + d];
-        dx[r * D + d] = rstd * (g - sum - (x[r * D + d] - mean) * rstd * product);
+        float g = has_weight ? LOAD(T_Y, dy + r * D + d) * weight[d] : LOAD(T_Y, dy + r * D + d);
+        STORE(T_DX, rstd * (g - sum - (LOAD(T_X, x + r * D + d) - mean) * rstd * product), dx + r * D + d);
     }
 }
 
-__kernel void KERNEL(layer_norm_sums)(__global float *restrict parts, __global const float *restrict dy,
-                                      __global const float *restrict x, __global const float *restrict means,
+__kernel void KERNEL(layer_norm_sums)(__global float *restrict parts, __global const T_Y *restrict dy,
+                                      __global const T_X *restrict x, __global const float *restrict means,
                                       __global const float *restrict rstds, int n_rows, int block, int D) {
     int item = (int)get_global_id(0), d = item % D, b = item / D;
     if (b * block >= n_rows) return;
     float product = 0.0f, sum = 0.0f;
     for (int r = b * block; r < min((b + 1) * block, n_rows); r++) {
-        product += dy[r * D + d] * ((x[r * D + d] - means[r]) * rstds[r]);
-        sum += dy[r * D + d];
+        product += LOAD(T_Y, dy + r * D + d) * ((LOAD(T_X, x + r * D + d) - means[r]) * rstds[r]);
+        sum += LOAD(T_Y, dy + r * D + d);
     }
     parts[b * 2 * D + d] = product;
     parts[(b * 2 + 1) * D + d] = sum;
@@ -95,82 +105,83 @@ float KERNEL(layer_norm_total)(float16 v) {
     return c.x + c.y;
 }
 
-__kernel void KERNEL(layer_norm_rows)(__global float *restrict y, __global float *restrict means,
-                                      __global float *restrict rstds, __global const float *restrict x,
+__kernel void KERNEL(layer_norm_rows)(__global T_Y *restrict y, __global float *restrict means,
+                                      __global float *restrict rstds, __global const T_X *restrict x,
                                       __global const float *restrict weight, __global const float *restrict bias,
                                       int n_rows, int rows, int D, int has_weight, int has_bias, float eps) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_rows);
     for (int r = first; r < last; r++) {
-        __global const float *from = x + r * D;
-        __global float *to = y + r * D;
+        __global const T_X *from = x + r * D;
+        __global T_Y *to = y + r * D;
         float sum = 0.0f, square = 0.0f;
         float16 sums = (float16)(0.0f), squares = (float16)(0.0f);
         int d;
-        for (d = 0; d + 16 <= D; d += 16) sums += vload16(0, from + d);
-        for (; d < D; d++) sum += from[d];
+        for (d = 0; d + 16 <= D; d += 16) sums += VLOAD(T_X, 16, from + d);
+        for (; d < D; d++) sum += LOAD(T_X, from + d);
         float mean = (sum + KERNEL(layer_norm_total)(sums)) / (float)D;
         for (d = 0; d + 16 <= D; d += 16) {
-            float16 v = vload16(0, from + d) - mean;
+            float16 v = VLOAD(T_X, 16, from + d) - mean;
             squares += v * v;
         }
-        for (; d < D; d++) square += (from[d] - mean) * (from[d] - mean);
+        for (; d < D; d++) square += (LOAD(T_X, from + d) - mean) * (LOAD(T_X, from + d) - mean);
         float rstd = 1.0f / sqrt((square + KERNEL(layer_norm_total)(squares)) / (float)D + eps);
         means[r] = mean;
         rstds[r] = rstd;
         for (d = 0; d + 16 <= D; d += 16) {
-            float16 v = (vload16(0, from + d) - mean) * rstd;
+            float16 v = (VLOAD(T_X, 16, from + d) - mean) * rstd;
             if (has_weight) v *= vload16(0, weight + d);
             if (has_bias) v += vload16(0, bias + d);
-            vstore16(v, 0, to + d);
+            VSTORE(T_Y, 16, v, to + d);
         }
         for (; d < D; d++) {
-            float v = (from[d] - mean) * rstd;
+            float v = (LOAD(T_X, from + d) - mean) * rstd;
             if (has_weight) v *= weight[d];
             if (has_bias) v += bias[d];
-            to[d] = v;
+            STORE(T_Y, v, to + d);
         }
     }
 }
 
-__kernel void KERNEL(layer_norm_rows_backward)(__global float *restrict dx, __global const float *restrict dy,
-                                               __global const float *restrict x, __global const float *restrict weight,
+__kernel void KERNEL(layer_norm_rows_backward)(__global T_DX *restrict dx, __global const T_Y *restrict dy,
+                                               __global const T_X *restrict x, __global const float *restrict weight,
                                                __global const float *restrict means,
                                                __global const float *restrict rstds, int n_rows, int rows, int D,
                                                int has_weight) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_rows);
     for (int r = first; r < last; r++) {
-        __global const float *from = x + r * D, *up = dy + r * D;
-        __global float *to = dx + r * D;
+        __global const T_X *from = x + r * D;
+        __global const T_Y *up = dy + r * D;
+        __global T_DX *to = dx + r * D;
         float mean = means[r], rstd = rstds[r], sum = 0.0f, product = 0.0f;
         float16 sums = (float16)(0.0f), products = (float16)(0.0f);
         int d;
         for (d = 0; d + 16 <= D; d += 16) {
-            float16 g = vload16(0, up + d);
+            float16 g = VLOAD(T_Y, 16, up + d);
             if (has_weight) g *= vload16(0, weight + d);
             sums += g;
-            products += g * ((vload16(0, from + d) - mean) * rstd);
+            products += g * ((VLOAD(T_X, 16, from + d) - mean) * rstd);
         }
         for (; d < D; d++) {
-            float g = has_weight ? up[d] * weight[d] : up[d];
+            float g = has_weight ? LOAD(T_Y, up + d) * weight[d] : LOAD(T_Y, up + d);
             sum += g;
-            product += g * ((from[d] - mean) * rstd);
+            product += g * ((LOAD(T_X, from + d) - mean) * rstd);
         }
         sum = (sum + KERNEL(layer_norm_total)(sums)) / (float)D;
         product = (product + KERNEL(layer_norm_total)(products)) / (float)D;
         for (d = 0; d + 16 <= D; d += 16) {
-            float16 g = vload16(0, up + d);
+            float16 g = VLOAD(T_Y, 16, up + d);
             if (has_weight) g *= vload16(0, weight + d);
-            vstore16(rstd * (g - sum - (vload16(0, from + d) - mean) * rstd * product), 0, to + d);
+            VSTORE(T_DX, 16, rstd * (g - sum - (VLOAD(T_X, 16, from + d) - mean) * rstd * product), to + d);
         }
         for (; d < D; d++) {
-            float g = has_weight ? up[d] * weight[d] : up[d];
-            to[d] = rstd * (g - sum - (from[d] - mean) * rstd * product);
+            float g = has_weight ? LOAD(T_Y, up + d) * weight[d] : LOAD(T_Y, up + d);
+            STORE(T_DX, rstd * (g - sum - (LOAD(T_X, from + d) - mean) * rstd * product), to + d);
         }
     }
 }
 
-__kernel void KERNEL(layer_norm_columns)(__global float *restrict parts, __global const float *restrict dy,
-                                         __global const float *restrict x, __global const float *restrict means,
+__kernel void KERNEL(layer_norm_columns)(__global float *restrict parts, __global const T_Y *restrict dy,
+                                         __global const T_X *restrict x, __global const float *restrict means,
                                          __global const float *restrict rstds, int n_rows, int block, int D) {
     int wide = (D + 15) / 16, item = (int)get_global_id(0), b = item / wide;
     if (b * block >= n_rows) return;
@@ -179,8 +190,8 @@ __kernel void KERNEL(layer_norm_columns)(__global float *restrict parts, __globa
         for (; d < D; d++) {
             float one = 0.0f, all = 0.0f;
             for (int r = b * block; r < min((b + 1) * block, n_rows); r++) {
-                one += dy[r * D + d] * ((x[r * D + d] - means[r]) * rstds[r]);
-                all += dy[r * D + d];
+                one += LOAD(T_Y, dy + r * D + d) * ((LOAD(T_X, x + r * D + d) - means[r]) * rstds[r]);
+                all += LOAD(T_Y, dy + r * D + d);
             }
             parts[b * 2 * D + d] = one;
             parts[(b * 2 + 1) * D + d] = all;
@@ -189,10 +200,15 @@ __kernel void KERNEL(layer_norm_columns)(__global float *restrict parts, __globa
     }
     float16 product = (float16)(0.0f), sum = (float16)(0.0f);
     for (int r = b * block; r < min((b + 1) * block, n_rows); r++) {
-        float16 g = vload16(0, dy + r * D + d);
-        product += g * ((vload16(0, x + r * D + d) - means[r]) * rstds[r]);
+        float16 g = VLOAD(T_Y, 16, dy + r * D + d);
+        product += g * ((VLOAD(T_X, 16, x + r * D + d) - means[r]) * rstds[r]);
         sum += g;
     }
     vstore16(product, 0, parts + b * 2 * D + d);
     vstore16(sum, 0, parts + (b * 2 + 1) * D + d);
 }
+
+#undef KERNEL
+#undef T_X
+#undef T_Y
+#undef T_DX

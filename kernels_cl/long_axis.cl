@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Walks that are too long for the loops of one work-item (README.md): each does a chunk, its partial results are joined
-// by chunks again until one is left for each row. No macro but KERNEL.
+// by chunks again until one is left for each row. T_X, T_DY,
+// T_DX: how x, dy and dx are stored, float (default), f16 or bf16.
 //
 // Element j of row r is at r / inner * major + r % inner * minor + j / length * far + j % length * near, j < count.
 // Work-item (row, chunk) of n_items; plane p of its results at p * n_items + item.
@@ -19,13 +20,23 @@
 #ifndef KERNEL
 #define KERNEL(name) name
 #endif
+#ifndef T_X
+#define T_X float
+#endif
+#ifndef T_DY
+#define T_DY float
+#endif
+#ifndef T_DX
+#define T_DX float
+#endif
 
 #define LONG_WALK int inner, int major, int minor, int length, int far, int near
 #define LONG_BEGIN                                                                                           \
     const int id = get_global_id(0);                                                                         \
     if (id >= n_items) return;                                                                               \
     const int row = id / chunks, begin = id % chunks * chunk, n = min(chunk, count - begin);                 \
-    const int start = row / inner * major + row % inner * minor + begin / length * far + begin % length * near;
+    const int start =                                                                                        \
+        row / inner * major + row % inner * minor + begin / length * far + begin % length * near;
 #define LONG_NEXT                                                                                            \
     at += near;                                                                                              \
     if (++s == length) {                                                                                     \
@@ -43,19 +54,19 @@
     const int begin = id % chunks * chunk, end = min(begin + chunk, count);                                  \
     const global float *first = in + id / chunks * count, *second = first + n_in;
 
-kernel void KERNEL(long_softmax_part)(global float *restrict out, const global float *restrict x, int n_items,
+kernel void KERNEL(long_softmax_part)(global float *restrict out, const global T_X *restrict x, int n_items,
                                       int count, int chunk, int chunks, LONG_WALK) {
     LONG_BEGIN
     float largest = -INFINITY, block = 0.0f, total = 0.0f;
     int at = start, s = begin % length;
     for (int j = 0; j < n; j++) {
-        largest = fmax(largest, x[at]);
+        largest = fmax(largest, LOAD(T_X, x + at));
         LONG_NEXT
     }
     at = start;
     s = begin % length;
     for (int j = 0; j < n; j++) {
-        const float v = x[at];
+        const float v = LOAD(T_X, x + at);
         block += v == -INFINITY ? 0.0f : exp(v - largest); // a chunk may have nothing else
         LONG_BLOCK(total, block)
         LONG_NEXT
@@ -64,8 +75,8 @@ kernel void KERNEL(long_softmax_part)(global float *restrict out, const global f
     out[n_items + id] = total + block;
 }
 
-kernel void KERNEL(long_softmax_join)(global float *restrict out, const global float *restrict in, int n_items,
-                                      int n_in, int count, int chunk, int chunks, int finish) {
+kernel void KERNEL(long_softmax_join)(global float *restrict out, const global float *restrict in,
+                                      int n_items, int n_in, int count, int chunk, int chunks, int finish) {
     LONG_JOIN_BEGIN
     float largest = -INFINITY, sum = 0.0f;
     for (int j = begin; j < end; j++) largest = fmax(largest, first[j]);
@@ -76,26 +87,26 @@ kernel void KERNEL(long_softmax_join)(global float *restrict out, const global f
     out[n_items + id] = finish == 2 ? log(sum) : sum;
 }
 
-kernel void KERNEL(long_softmax)(global float *restrict y, const global float *restrict x,
+kernel void KERNEL(long_softmax)(global float *restrict y, const global T_X *restrict x,
                                  const global float *restrict stats, int n, int n_rows, int D, int inner,
                                  int log_form) {
     const int i = get_global_id(0);
     if (i >= n) return;
     const int r = i / inner / D * inner + i % inner;
-    const float v = x[i] - stats[r], sum = stats[n_rows + r];
+    const float v = LOAD(T_X, x + i) - stats[r], sum = stats[n_rows + r];
     y[i] = log_form ? v - log(sum) : exp(v) / sum;
 }
 
-kernel void KERNEL(long_sums_part)(global float *restrict out, const global float *restrict dy,
-                                   const global float *restrict x, const global float *restrict mean,
+kernel void KERNEL(long_sums_part)(global float *restrict out, const global T_DY *restrict dy,
+                                   const global T_X *restrict x, const global float *restrict mean,
                                    int has_mean, int n_items, int count, int chunk, int chunks, LONG_WALK) {
     LONG_BEGIN
     const float m = has_mean ? mean[row] : 0.0f;
     float block = 0.0f, total = 0.0f, product = 0.0f, products = 0.0f;
     int at = start, s = begin % length;
     for (int j = 0; j < n; j++) {
-        block += dy[at];
-        product += dy[at] * (x[at] - m);
+        block += LOAD(T_DY, dy + at);
+        product += LOAD(T_DY, dy + at) * (LOAD(T_X, x + at) - m);
         LONG_BLOCK(total, block)
         LONG_BLOCK(products, product)
         LONG_NEXT
@@ -118,22 +129,22 @@ kernel void KERNEL(long_sums_join)(global float *restrict out, const global floa
     out[n_items + id] = products + product;
 }
 
-kernel void KERNEL(long_softmax_backward)(global float *restrict dx, const global float *restrict dy,
+kernel void KERNEL(long_softmax_backward)(global T_DX *restrict dx, const global float *restrict dy,
                                           const global float *restrict y, const global float *restrict sums,
                                           int n, int n_rows, int D, int inner, int log_form) {
     const int i = get_global_id(0);
     if (i >= n) return;
     const int r = i / inner / D * inner + i % inner;
-    dx[i] = log_form ? dy[i] - exp(y[i]) * sums[r] : y[i] * (dy[i] - sums[n_rows + r]);
+    STORE(T_DX, log_form ? dy[i] - exp(y[i]) * sums[r] : y[i] * (dy[i] - sums[n_rows + r]), dx + i);
 }
 
-kernel void KERNEL(long_moments_part)(global float *restrict out, const global float *restrict x, int n_items,
+kernel void KERNEL(long_moments_part)(global float *restrict out, const global T_X *restrict x, int n_items,
                                       int count, int chunk, int chunks, LONG_WALK) {
     LONG_BEGIN
     float block = 0.0f, total = 0.0f, square = 0.0f, squares = 0.0f;
     int at = start, s = begin % length;
     for (int j = 0; j < n; j++) {
-        block += x[at];
+        block += LOAD(T_X, x + at);
         LONG_BLOCK(total, block)
         LONG_NEXT
     }
@@ -142,7 +153,7 @@ kernel void KERNEL(long_moments_part)(global float *restrict out, const global f
     at = start;
     s = begin % length;
     for (int j = 0; j < n; j++) {
-        const float d = x[at] - mean;
+        const float d = LOAD(T_X, x + at) - mean;
         block += d;
         square += d * d;
         LONG_BLOCK(total, block)
@@ -155,8 +166,8 @@ kernel void KERNEL(long_moments_part)(global float *restrict out, const global f
     out[2 * n_items + id] = (float)n;
 }
 
-kernel void KERNEL(long_moments_join)(global float *restrict out, const global float *restrict in, int n_items,
-                                      int n_in, int count, int chunk, int chunks, int finish) {
+kernel void KERNEL(long_moments_join)(global float *restrict out, const global float *restrict in,
+                                      int n_items, int n_in, int count, int chunk, int chunks, int finish) {
     LONG_JOIN_BEGIN
     const global float *third = second + n_in;
     float elements = 0.0f, sum = 0.0f, left = 0.0f, apart = 0.0f, squares = 0.0f;
@@ -174,6 +185,9 @@ kernel void KERNEL(long_moments_join)(global float *restrict out, const global f
 }
 
 #undef KERNEL
+#undef T_X
+#undef T_DY
+#undef T_DX
 #undef LONG_WALK
 #undef LONG_BEGIN
 #undef LONG_NEXT

@@ -26,6 +26,10 @@
 //
 // Macros
 //   KERNEL(name)   how entries and helpers are named; default name
+//   T_A, T_B, T_C  how a, b and c are stored: float, f16 or bf16; default float. Bias and parts of sums are floats
+//   APART          1: a and b are stored differently; default 0
+//   SUMS           1: matmul_tile keeps sums in local memory until they are whole, because T_C would round them
+//                  after each block of K; default 0. 4 * MC * NC bytes more
 //   ACT(x)         epilogue on float and on vectors; default (x)
 //   VW             lanes of a vector: 4, 8 or 16; default 16
 //   MR, NV         register tile, rows and vectors: MR in 4, 6, 8, 12, 14, NV 2; default 14 x 2 for VW 16,
@@ -42,6 +46,21 @@
 
 #ifndef KERNEL
 #define KERNEL(name) name
+#endif
+#ifndef T_A
+#define T_A float
+#endif
+#ifndef T_B
+#define T_B float
+#endif
+#ifndef T_C
+#define T_C float
+#endif
+#ifndef APART
+#define APART 0
+#endif
+#ifndef SUMS
+#define SUMS 0
 #endif
 #ifndef ACT
 #define ACT(x) (x)
@@ -101,21 +120,30 @@ typedef FV __attribute__((aligned(4))) KERNEL(matmul_vector);
 #define GSTORE(v, p) CAT(vstore, VW)(v, 0, p)
 #define LSTORE(v, p) CAT(vstore, VW)(v, 0, p)
 #endif
+// Vectors of a tensor that is stored as T.
+#define TLOAD(T, p) CAT(tload_, T)(p)
+#define tload_float(p) GLOAD(p)
+#define tload_f16(p) VLOAD(f16, VW, p)
+#define tload_bf16(p) VLOAD(bf16, VW, p)
+#define TSTORE(T, v, p) CAT(tstore_, T)(v, p)
+#define tstore_float(v, p) GSTORE(v, p)
+#define tstore_f16(v, p) VSTORE(f16, VW, v, p)
+#define tstore_bf16(v, p) VSTORE(bf16, VW, v, p)
 #define NR (NV * VW)
 #define PA ((MR + VW - 1) / VW * VW)
 
 // ---------------------------------------------------------------- plain
 
-#define TERM(j) sum = fma(pa[(k + j) * a_k], pb[(k + j) * b_k], sum);
-__kernel void KERNEL(matmul_plain)(__global float *restrict c, __global const float *restrict a,
-                                   __global const float *restrict b, __global const float *restrict bias,
+#define TERM(j) sum = fma(LOAD(T_A, pa + (k + j) * a_k), LOAD(T_B, pb + (k + j) * b_k), sum);
+__kernel void KERNEL(matmul_plain)(__global T_C *restrict c, __global const T_A *restrict a,
+                                   __global const T_B *restrict b, __global const float *restrict bias,
                                    int batch, int M, int N, int K, int a_batch, int a_m, int a_k, int b_batch,
                                    int b_k, int b_n, int has_bias, int accumulate) {
     int i = (int)get_global_id(0);
     if (i >= batch * M * N) return;
     int n = i % N, m = i / N % M, z = i / N / M;
-    __global const float *pa = a + z * a_batch + m * a_m;
-    __global const float *pb = b + z * b_batch + n * b_n;
+    __global const T_A *pa = a + z * a_batch + m * a_m;
+    __global const T_B *pb = b + z * b_batch + n * b_n;
     float sum = 0.0f;
     int k = 0;
     for (; k + 8 <= K; k += 8) { // eight terms a turn: see the limit on turns in README.md
@@ -124,24 +152,23 @@ __kernel void KERNEL(matmul_plain)(__global float *restrict c, __global const fl
     for (; k < K; k++) {
         TERM(0)
     }
-    if (accumulate) sum += c[i];
+    if (accumulate) sum += LOAD(T_C, c + i);
     if (has_bias) sum += bias[n];
-    c[i] = ACT(sum);
+    STORE(T_C, ACT(sum), c + i);
 }
 
-__kernel void KERNEL(matmul_bias)(__global float *restrict c, __global const float *restrict bias, int size,
+__kernel void KERNEL(matmul_bias)(__global T_C *restrict c, __global const float *restrict bias, int size,
                                   int N) {
     int i = (int)get_global_id(0);
-    if (i < size) c[i] = ACT(c[i] + bias[i % N]);
+    if (i < size) STORE(T_C, ACT(LOAD(T_C, c + i) + bias[i % N]), c + i);
 }
 
 // ---------------------------------------------------------------- GPU-class
 
 __kernel __attribute__((reqd_work_group_size(WG, WG, 1))) void
-KERNEL(matmul_local)(__global float *restrict c, __global const float *restrict a,
-                     __global const float *restrict b, __global const float *restrict bias, int batch, int M,
-                     int N, int K, int a_batch, int a_m, int a_k, int b_batch, int b_k, int b_n, int has_bias,
-                     int accumulate) {
+KERNEL(matmul_local)(__global T_C *restrict c, __global const T_A *restrict a, __global const T_B *restrict b,
+                     __global const float *restrict bias, int batch, int M, int N, int K, int a_batch,
+                     int a_m, int a_k, int b_batch, int b_k, int b_n, int has_bias, int accumulate) {
     __local float la[TK][WG * TM + 1];
     __local float lb[TK][WG * TN + 1];
     int x = (int)get_local_id(0), y = (int)get_local_id(1), id = y * WG + x, z = (int)get_group_id(2);
@@ -155,11 +182,11 @@ KERNEL(matmul_local)(__global float *restrict c, __global const float *restrict 
         // Neighbouring items read neighbouring addresses whichever stride is 1.
         for (int t = id; t < TK * WG * TM; t += WG * WG) {
             int k = a_k == 1 ? t % TK : t / (WG * TM), m = a_k == 1 ? t / TK : t % (WG * TM);
-            la[k][m] = k0 + k < K && m0 + m < M ? a[(m0 + m) * a_m + (k0 + k) * a_k] : 0.0f;
+            la[k][m] = k0 + k < K && m0 + m < M ? LOAD(T_A, a + (m0 + m) * a_m + (k0 + k) * a_k) : 0.0f;
         }
         for (int t = id; t < TK * WG * TN; t += WG * WG) {
             int k = b_n == 1 ? t / (WG * TN) : t % TK, n = b_n == 1 ? t % (WG * TN) : t / TK;
-            lb[k][n] = k0 + k < K && n0 + n < N ? b[(n0 + n) * b_n + (k0 + k) * b_k] : 0.0f;
+            lb[k][n] = k0 + k < K && n0 + n < N ? LOAD(T_B, b + (n0 + n) * b_n + (k0 + k) * b_k) : 0.0f;
         }
         barrier(CLK_LOCAL_MEM_FENCE);
         for (int k = 0; k < TK; k++) {
@@ -177,11 +204,11 @@ KERNEL(matmul_local)(__global float *restrict c, __global const float *restrict 
         for (int j = 0; j < TN; j++) {
             int n = n0 + x + j * WG;
             if (n >= N) continue;
-            __global float *p = c + (z * M + m) * N + n;
+            __global T_C *p = c + (z * M + m) * N + n;
             float sum = acc[i][j];
-            if (accumulate) sum += *p;
+            if (accumulate) sum += LOAD(T_C, p);
             if (has_bias) sum += bias[n];
-            *p = ACT(sum);
+            STORE(T_C, ACT(sum), p);
         }
     }
 }
@@ -200,40 +227,46 @@ KERNEL(matmul_local)(__global float *restrict c, __global const float *restrict 
         d[2 * i_ + 1].odd = s[i_ + VW / 2].hi;                                                               \
     }
 
+#if VW == 16
+#define TRANSPOSE(r, t) ZIP(t, r) ZIP(r, t) ZIP(t, r) ZIP(r, t)
+#elif VW == 8
+#define TRANSPOSE(r, t) ZIP(t, r) ZIP(r, t) ZIP(t, r) for (int i_ = 0; i_ < VW; i_++) r[i_] = t[i_];
+#else
+#define TRANSPOSE(r, t) ZIP(t, r) ZIP(r, t)
+#endif
+
 // Pack a strip: dst[k*pitch + l] = src[l*sl + k*sk] for l < VW, k < kn. Of the strip's lanes only `lanes`
 // exist in memory; the others get zero or a copy of the last one, their results are never stored. sl or sk is
 // 1.
-static void KERNEL(matmul_pack)(__local float *dst, int pitch, __global const float *src, int sl, int sk,
-                                int lanes, int kn) {
-    if (lanes <= 0) {
-        for (int k = 0; k < kn; k++) LSTORE((FV)(0.0f), dst + k * pitch);
-        return;
+#define PACK(name, T)                                                                                        \
+    static void KERNEL(name)(__local float *dst, int pitch, __global const T *src, int sl, int sk,           \
+                             int lanes, int kn) {                                                            \
+        if (lanes <= 0) {                                                                                    \
+            for (int k = 0; k < kn; k++) LSTORE((FV)(0.0f), dst + k * pitch);                                \
+            return;                                                                                          \
+        }                                                                                                    \
+        int k = 0;                                                                                           \
+        if (sl == 1) {                                                                                       \
+            if (lanes >= VW) {                                                                               \
+                for (; k < kn; k++) LSTORE(TLOAD(T, src + k * sk), dst + k * pitch);                         \
+                return;                                                                                      \
+            }                                                                                                \
+        } else if (sk == 1) {                                                                                \
+            for (; k + VW <= kn; k += VW) {                                                                  \
+                FV r[VW], t[VW];                                                                             \
+                for (int l = 0; l < VW; l++) r[l] = TLOAD(T, src + min(l, lanes - 1) * sl + k);              \
+                TRANSPOSE(r, t)                                                                              \
+                for (int l = 0; l < VW; l++) LSTORE(r[l], dst + (k + l) * pitch);                            \
+            }                                                                                                \
+        }                                                                                                    \
+        for (; k < kn; k++)                                                                                  \
+            LOOP for (int l = 0; l < VW; l++) dst[k * pitch + l] =                                           \
+                l < lanes ? LOAD(T, src + l * sl + k * sk) : 0.0f;                                           \
     }
-    int k = 0;
-    if (sl == 1) {
-        if (lanes >= VW) {
-            for (; k < kn; k++) LSTORE(GLOAD(src + k * sk), dst + k * pitch);
-            return;
-        }
-    } else if (sk == 1) {
-        for (; k + VW <= kn; k += VW) {
-            FV r[VW], t[VW];
-            for (int l = 0; l < VW; l++) r[l] = GLOAD(src + min(l, lanes - 1) * sl + k);
-            ZIP(t, r)
-            ZIP(r, t)
-#if VW == 16
-            ZIP(t, r)
-            ZIP(r, t)
-#elif VW == 8
-            ZIP(t, r)
-            for (int l = 0; l < VW; l++) r[l] = t[l];
+PACK(matmul_pack, T_A)
+#if APART
+PACK(matmul_pack_b, T_B)
 #endif
-            for (int l = 0; l < VW; l++) LSTORE(r[l], dst + (k + l) * pitch);
-        }
-    }
-    for (; k < kn; k++)
-        LOOP for (int l = 0; l < VW; l++) dst[k * pitch + l] = l < lanes ? src[l * sl + k * sk] : 0.0f;
-}
 
 #define ROWS4(X) X(0) X(1) X(2) X(3)
 #define ROWS6(X) ROWS4(X) X(4) X(5)
@@ -266,13 +299,16 @@ static void KERNEL(matmul_micro)(__local float *t, __local const float *pa, __lo
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-KERNEL(matmul_tile)(__global float *restrict c, __global const float *restrict a,
-                    __global const float *restrict b, __global const float *restrict bias, int batch, int M,
-                    int N, int K, int a_batch, int a_m, int a_k, int b_batch, int b_k, int b_n, int has_bias,
-                    int accumulate, int mc, int nc, int kc, int splits, int ks) {
+KERNEL(matmul_tile)(__global T_C *restrict c, __global const T_A *restrict a, __global const T_B *restrict b,
+                    __global const float *restrict bias, int batch, int M, int N, int K, int a_batch, int a_m,
+                    int a_k, int b_batch, int b_k, int b_n, int has_bias, int accumulate, int mc, int nc,
+                    int kc, int splits, int ks) {
     __local float la[MC / MR * PA * KC];
     __local float lb[KC * NC];
     __local float lt[MR * NR];
+#if SUMS
+    __local float lc[MC * NC];
+#endif
     int m_tasks = (M + mc - 1) / mc, n_tasks = (N + nc - 1) / nc;
     int task = (int)get_group_id(0);
     int j = task % n_tasks, i = task / n_tasks % m_tasks, s = task / n_tasks / m_tasks % splits;
@@ -285,49 +321,79 @@ KERNEL(matmul_tile)(__global float *restrict c, __global const float *restrict a
     c += ((z * splits + s) * M + m0) * N + n0;
     for (int k0 = k_begin; k0 < k_end; k0 += kc) {
         int kn = min(kc, k_end - k0);
-        int add = k0 > k_begin || (accumulate && splits == 1), last = k0 + kc >= k_end && splits == 1;
-        // Strips of A, then strips of B: one call, so that the packing is compiled once.
+#if !SUMS
+        int add = k0 > k_begin || (accumulate && splits == 1);
+#endif
+        int last = k0 + kc >= k_end && splits == 1;
+        // Strips of A, then strips of B: one call where that is possible, so that the packing is compiled once.
         int a_strips = (mn + MR - 1) / MR * (PA / VW), strips = a_strips + (nn + NR - 1) / NR * NV;
         for (int t = 0; t < strips; t++) {
             int of_a = t < a_strips, u = of_a ? t : t - a_strips, per = of_a ? PA / VW : NV;
             int panel = u / per, lane = u % per * VW, pitch = of_a ? PA : NR,
                 first = panel * (of_a ? MR : NR) + lane;
             int sl = of_a ? a_m : b_n, sk = of_a ? a_k : b_k;
-            KERNEL(matmul_pack)
-            ((of_a ? la : lb) + panel * pitch * kc + lane, pitch, (of_a ? a : b) + first * sl + k0 * sk, sl,
-             sk, (of_a ? mn : nn) - first, kn);
+            __local float *dst = (of_a ? la : lb) + panel * pitch * kc + lane;
+            int at = first * sl + k0 * sk, lanes = (of_a ? mn : nn) - first;
+#if APART
+            if (of_a)
+                KERNEL(matmul_pack)(dst, pitch, a + at, sl, sk, lanes, kn);
+            else
+                KERNEL(matmul_pack_b)(dst, pitch, b + at, sl, sk, lanes, kn);
+#else
+            KERNEL(matmul_pack)(dst, pitch, (of_a ? a : b) + at, sl, sk, lanes, kn);
+#endif
         }
         for (int q = 0; q < nn; q += NR)
             for (int p = 0; p < mn; p += MR) {
                 KERNEL(matmul_micro)(lt, la + p / MR * (PA * kc), lb + q * kc, kn);
                 int rows = min(MR, mn - p), cols = min(NR, nn - q);
                 for (int r = 0; r < rows; r++) {
-                    __global float *pc = c + (p + r) * N + q;
+                    __global T_C *pc = c + (p + r) * N + q;
                     int n = 0;
                     for (; n + VW <= cols; n += VW) {
                         FV v = LLOAD(lt + r * NR + n);
-                        if (add) v += GLOAD(pc + n);
+#if SUMS
+                        __local float *sum = lc + (p + r) * NC + q + n;
+                        if (k0 > k_begin) v += LLOAD(sum);
+                        if (!last) {
+                            LSTORE(v, sum);
+                            continue;
+                        }
+                        if (accumulate) v += TLOAD(T_C, pc + n);
+#else
+                        if (add) v += TLOAD(T_C, pc + n);
+#endif
                         if (last) {
                             if (has_bias) v += GLOAD(bias + n0 + q + n);
                             v = ACT(v);
                         }
-                        GSTORE(v, pc + n);
+                        TSTORE(T_C, v, pc + n);
                     }
                     LOOP for (; n < cols; n++) {
                         float v = lt[r * NR + n];
-                        if (add) v += pc[n];
+#if SUMS
+                        __local float *sum = lc + (p + r) * NC + q + n;
+                        if (k0 > k_begin) v += *sum;
+                        if (!last) {
+                            *sum = v;
+                            continue;
+                        }
+                        if (accumulate) v += LOAD(T_C, pc + n);
+#else
+                        if (add) v += LOAD(T_C, pc + n);
+#endif
                         if (last) {
                             if (has_bias) v += bias[n0 + q + n];
                             v = ACT(v);
                         }
-                        pc[n] = v;
+                        STORE(T_C, v, pc + n);
                     }
                 }
             }
     }
 }
 
-__kernel void KERNEL(matmul_sum)(__global float *restrict c, __global const float *restrict part,
+__kernel void KERNEL(matmul_sum)(__global T_C *restrict c, __global const float *restrict part,
                                  __global const float *restrict bias, int batch, int M, int N, int splits,
                                  int has_bias, int accumulate) {
     int per_batch = (M * N + VW - 1) / VW, g = (int)get_global_id(0);
@@ -336,17 +402,17 @@ __kernel void KERNEL(matmul_sum)(__global float *restrict c, __global const floa
     part += z * splits * M * N;
     c += z * M * N;
     if (i0 + VW <= M * N && (!has_bias || N % VW == 0)) {
-        FV v = accumulate ? GLOAD(c + i0) : (FV)(0.0f);
+        FV v = accumulate ? TLOAD(T_C, c + i0) : (FV)(0.0f);
         LOOP for (int s = 0; s < splits; s++) v += GLOAD(part + s * M * N + i0);
         if (has_bias) v += GLOAD(bias + i0 % N);
-        GSTORE(ACT(v), c + i0);
+        TSTORE(T_C, ACT(v), c + i0);
         return;
     }
     for (int i = i0; i < end; i++) {
-        float v = accumulate ? c[i] : 0.0f;
+        float v = accumulate ? LOAD(T_C, c + i) : 0.0f;
         LOOP for (int s = 0; s < splits; s++) v += part[s * M * N + i];
         if (has_bias) v += bias[i % N];
-        c[i] = ACT(v);
+        STORE(T_C, ACT(v), c + i);
     }
 }
 #endif // TILE
@@ -358,6 +424,16 @@ __kernel void KERNEL(matmul_sum)(__global float *restrict c, __global const floa
 #undef LLOAD
 #undef GSTORE
 #undef LSTORE
+#undef TLOAD
+#undef tload_float
+#undef tload_f16
+#undef tload_bf16
+#undef TSTORE
+#undef tstore_float
+#undef tstore_f16
+#undef tstore_bf16
+#undef TRANSPOSE
+#undef PACK
 #undef NR
 #undef PA
 #undef TERM

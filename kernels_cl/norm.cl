@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch normalisation: x is [N, C, S], S = H*W or 1; channel c has N*S elements. No macro but KERNEL.
+// Batch normalisation: x is [N, C, S], S = H*W or 1; channel c has N*S elements. T_X, T_Y,
+// T_DX: how x, y and dy, dx are stored, float (default), f16 or bf16.
 //
 // Plain, right on every device:
 //   batch_norm_stats            one work-item per channel: mean, rstd = 1 / sqrt(biased var + eps), unbiased var
@@ -26,6 +27,15 @@
 #ifndef KERNEL
 #define KERNEL(name) name
 #endif
+#ifndef T_X
+#define T_X float
+#endif
+#ifndef T_Y
+#define T_Y float
+#endif
+#ifndef T_DX
+#define T_DX float
+#endif
 
 float KERNEL(batch_norm_rstd)(float spread, int is_var, float eps) {
     return is_var ? 1.0f / sqrt(spread + eps) : spread;
@@ -50,21 +60,21 @@ __kernel void KERNEL(batch_norm_update)(__global float *restrict running_mean,
 }
 
 __kernel void KERNEL(batch_norm_stats)(__global float *restrict means, __global float *restrict rstds,
-                                       __global float *restrict vars, __global const float *restrict x, int N,
+                                       __global float *restrict vars, __global const T_X *restrict x, int N,
                                        int C, int S, float eps) {
     int c = (int)get_global_id(0);
     if (c >= C) return;
     float count = (float)N * (float)S, sum = 0.0f, left = 0.0f, square = 0.0f;
     for (int n = 0; n < N; n++) {
         float part = 0.0f;
-        for (int s = 0; s < S; s++) part += x[(n * C + c) * S + s];
+        for (int s = 0; s < S; s++) part += LOAD(T_X, x + (n * C + c) * S + s);
         sum += part;
     }
     float mean = sum / count;
     for (int n = 0; n < N; n++) {
         float part_left = 0.0f, part_square = 0.0f;
         for (int s = 0; s < S; s++) {
-            float d = x[(n * C + c) * S + s] - mean;
+            float d = LOAD(T_X, x + (n * C + c) * S + s) - mean;
             part_left += d;
             part_square += d * d;
         }
@@ -76,7 +86,7 @@ __kernel void KERNEL(batch_norm_stats)(__global float *restrict means, __global 
     (c, mean + left / count, square, count, means, rstds, vars, eps);
 }
 
-__kernel void KERNEL(batch_norm_apply)(__global float *restrict y, __global const float *restrict x,
+__kernel void KERNEL(batch_norm_apply)(__global T_Y *restrict y, __global const T_X *restrict x,
                                        __global const float *restrict weight,
                                        __global const float *restrict bias,
                                        __global const float *restrict mean,
@@ -87,12 +97,12 @@ __kernel void KERNEL(batch_norm_apply)(__global float *restrict y, __global cons
     int c = i / S % C;
     float scale = KERNEL(batch_norm_rstd)(spread[c], is_var, eps);
     if (has_weight) scale *= weight[c];
-    y[i] = (x[i] - mean[c]) * scale + (has_bias ? bias[c] : 0.0f);
+    STORE(T_Y, (LOAD(T_X, x + i) - mean[c]) * scale + (has_bias ? bias[c] : 0.0f), y + i);
 }
 
 __kernel void
 KERNEL(batch_norm_backward_sums)(__global float *restrict dweight, __global float *restrict dbias,
-                                 __global const float *restrict dy, __global const float *restrict x,
+                                 __global const T_Y *restrict dy, __global const T_X *restrict x,
                                  __global const float *restrict mean, __global const float *restrict spread,
                                  int N, int C, int S, int is_var, float eps) {
     int c = (int)get_global_id(0);
@@ -102,8 +112,8 @@ KERNEL(batch_norm_backward_sums)(__global float *restrict dweight, __global floa
         float part_sum = 0.0f, part_product = 0.0f;
         for (int s = 0; s < S; s++) {
             int i = (n * C + c) * S + s;
-            part_sum += dy[i];
-            part_product += dy[i] * (x[i] - m);
+            part_sum += LOAD(T_Y, dy + i);
+            part_product += LOAD(T_Y, dy + i) * (LOAD(T_X, x + i) - m);
         }
         sum += part_sum;
         product += part_product;
@@ -114,9 +124,8 @@ KERNEL(batch_norm_backward_sums)(__global float *restrict dweight, __global floa
 
 // dx may lie over dy or x.
 // count  N*S in training: the batch's mean and variance depend on x. 0 in evaluation: they are constants
-__kernel void KERNEL(batch_norm_backward_apply)(__global float *dx, __global const float *dy,
-                                                __global const float *x,
-                                                __global const float *restrict weight,
+__kernel void KERNEL(batch_norm_backward_apply)(__global T_DX *dx, __global const T_Y *dy,
+                                                __global const T_X *x, __global const float *restrict weight,
                                                 __global const float *restrict mean,
                                                 __global const float *restrict spread,
                                                 __global const float *restrict dweight,
@@ -127,9 +136,9 @@ __kernel void KERNEL(batch_norm_backward_apply)(__global float *dx, __global con
     int c = i / S % C;
     float rstd = KERNEL(batch_norm_rstd)(spread[c], is_var, eps),
           scale = has_weight ? rstd * weight[c] : rstd;
-    float g = dy[i];
-    if (count > 0.0f) g -= (dbias[c] + (x[i] - mean[c]) * rstd * dweight[c]) / count;
-    dx[i] = g * scale;
+    float g = LOAD(T_Y, dy + i);
+    if (count > 0.0f) g -= (dbias[c] + (LOAD(T_X, x + i) - mean[c]) * rstd * dweight[c]) / count;
+    STORE(T_DX, g * scale, dx + i);
 }
 
 // ---- planes ----
@@ -140,24 +149,24 @@ float KERNEL(batch_norm_sum)(float16 v) {
     return (b.x + b.y) + (b.z + b.w);
 }
 
-__kernel void KERNEL(batch_norm_planes)(__global float *restrict parts, __global const float *restrict x,
+__kernel void KERNEL(batch_norm_planes)(__global float *restrict parts, __global const T_X *restrict x,
                                         int n_planes, int rows, int S) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_planes);
     for (int p = first; p < last; p++) {
-        __global const float *from = x + p * S;
+        __global const T_X *from = x + p * S;
         int s;
         float16 sums = (float16)(0.0f), lefts = (float16)(0.0f), squares = (float16)(0.0f);
         float sum = 0.0f, left = 0.0f, square = 0.0f;
-        for (s = 0; s + 16 <= S; s += 16) sums += vload16(0, from + s);
-        for (; s < S; s++) sum += from[s];
+        for (s = 0; s + 16 <= S; s += 16) sums += VLOAD(T_X, 16, from + s);
+        for (; s < S; s++) sum += LOAD(T_X, from + s);
         float mean = (sum + KERNEL(batch_norm_sum)(sums)) / (float)S;
         for (s = 0; s + 16 <= S; s += 16) {
-            float16 d = vload16(0, from + s) - mean;
+            float16 d = VLOAD(T_X, 16, from + s) - mean;
             lefts += d;
             squares += d * d;
         }
         for (; s < S; s++) {
-            float d = from[s] - mean;
+            float d = LOAD(T_X, from + s) - mean;
             left += d;
             square += d * d;
         }
@@ -187,7 +196,7 @@ __kernel void KERNEL(batch_norm_join)(__global float *restrict means, __global f
     (c, mean + left / (float)N, square, count, means, rstds, vars, eps);
 }
 
-__kernel void KERNEL(batch_norm_planes_apply)(__global float *restrict y, __global const float *restrict x,
+__kernel void KERNEL(batch_norm_planes_apply)(__global T_Y *restrict y, __global const T_X *restrict x,
                                               __global const float *restrict weight,
                                               __global const float *restrict bias,
                                               __global const float *restrict mean,
@@ -200,32 +209,34 @@ __kernel void KERNEL(batch_norm_planes_apply)(__global float *restrict y, __glob
         float scale = KERNEL(batch_norm_rstd)(spread[c], is_var, eps), m = mean[c],
               shift = has_bias ? bias[c] : 0.0f;
         if (has_weight) scale *= weight[c];
-        __global const float *from = x + p * S;
-        __global float *to = y + p * S;
-        for (s = 0; s + 16 <= S; s += 16) vstore16((vload16(0, from + s) - m) * scale + shift, 0, to + s);
-        for (; s < S; s++) to[s] = (from[s] - m) * scale + shift;
+        __global const T_X *from = x + p * S;
+        __global T_Y *to = y + p * S;
+        for (s = 0; s + 16 <= S; s += 16)
+            VSTORE(T_Y, 16, (VLOAD(T_X, 16, from + s) - m) * scale + shift, to + s);
+        for (; s < S; s++) STORE(T_Y, (LOAD(T_X, from + s) - m) * scale + shift, to + s);
     }
 }
 
 __kernel void KERNEL(batch_norm_planes_backward)(__global float *restrict parts,
-                                                 __global const float *restrict dy,
-                                                 __global const float *restrict x,
+                                                 __global const T_Y *restrict dy,
+                                                 __global const T_X *restrict x,
                                                  __global const float *restrict mean, int n_planes, int rows,
                                                  int C, int S) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_planes);
     for (int p = first; p < last; p++) {
-        __global const float *from = x + p * S, *g = dy + p * S;
+        __global const T_X *from = x + p * S;
+        __global const T_Y *g = dy + p * S;
         int s;
         float m = mean[p % C], sum = 0.0f, product = 0.0f;
         float16 sums = (float16)(0.0f), products = (float16)(0.0f);
         for (s = 0; s + 16 <= S; s += 16) {
-            float16 v = vload16(0, g + s);
+            float16 v = VLOAD(T_Y, 16, g + s);
             sums += v;
-            products += v * (vload16(0, from + s) - m);
+            products += v * (VLOAD(T_X, 16, from + s) - m);
         }
         for (; s < S; s++) {
-            sum += g[s];
-            product += g[s] * (from[s] - m);
+            sum += LOAD(T_Y, g + s);
+            product += LOAD(T_Y, g + s) * (LOAD(T_X, from + s) - m);
         }
         parts[p] = sum + KERNEL(batch_norm_sum)(sums);
         parts[n_planes + p] = product + KERNEL(batch_norm_sum)(products);
@@ -249,11 +260,10 @@ __kernel void KERNEL(batch_norm_backward_join)(__global float *restrict dweight,
 }
 
 __kernel void KERNEL(batch_norm_planes_backward_apply)(
-    __global float *dx, __global const float *dy, __global const float *x,
-    __global const float *restrict weight, __global const float *restrict mean,
-    __global const float *restrict spread, __global const float *restrict dweight,
-    __global const float *restrict dbias, int n_planes, int rows, int C, int S, int has_weight, int is_var,
-    float eps, float count) {
+    __global T_DX *dx, __global const T_Y *dy, __global const T_X *x, __global const float *restrict weight,
+    __global const float *restrict mean, __global const float *restrict spread,
+    __global const float *restrict dweight, __global const float *restrict dbias, int n_planes, int rows,
+    int C, int S, int has_weight, int is_var, float eps, float count) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_planes);
     for (int p = first; p < last; p++) {
         int c = p % C, s;
@@ -261,36 +271,43 @@ __kernel void KERNEL(batch_norm_planes_backward_apply)(
               scale = has_weight ? rstd * weight[c] : rstd;
         float m = mean[c], level = count > 0.0f ? dbias[c] / count : 0.0f;
         float slope = count > 0.0f ? rstd * dweight[c] / count : 0.0f;
-        __global const float *from = x + p * S, *g = dy + p * S;
-        __global float *to = dx + p * S;
+        __global const T_X *from = x + p * S;
+        __global const T_Y *g = dy + p * S;
+        __global T_DX *to = dx + p * S;
         for (s = 0; s + 16 <= S; s += 16) {
-            vstore16((vload16(0, g + s) - (vload16(0, from + s) - m) * slope - level) * scale, 0, to + s);
+            VSTORE(T_DX, 16, (VLOAD(T_Y, 16, g + s) - (VLOAD(T_X, 16, from + s) - m) * slope - level) * scale,
+                   to + s);
         }
-        for (; s < S; s++) to[s] = (g[s] - (from[s] - m) * slope - level) * scale;
+        for (; s < S; s++)
+            STORE(T_DX, (LOAD(T_Y, g + s) - (LOAD(T_X, from + s) - m) * slope - level) * scale, to + s);
     }
 }
 
 // ---- columns, S == 1 ----
 
 // Sixteen neighbours from `at`, or the `lanes` that there are (the rest 0).
-float16 KERNEL(batch_norm_load)(__global const float *at, int lanes) {
-    if (lanes == 16) return vload16(0, at);
-    float few[16];
-    for (int l = 0; l < 16; l++) few[l] = l < lanes ? at[l] : 0.0f;
-    return vload16(0, few);
-}
+#define COLUMNS(name, T)                                                                                     \
+    float16 KERNEL(name)(__global const T *at, int lanes) {                                                  \
+        if (lanes == 16) return VLOAD(T, 16, at);                                                            \
+        float few[16];                                                                                       \
+        for (int l = 0; l < 16; l++) few[l] = l < lanes ? LOAD(T, at + l) : 0.0f;                            \
+        return vload16(0, few);                                                                              \
+    }
+COLUMNS(batch_norm_load, float)
+COLUMNS(batch_norm_load_x, T_X)
+COLUMNS(batch_norm_load_dy, T_Y)
 
 __kernel void KERNEL(batch_norm_columns)(__global float *restrict means, __global float *restrict rstds,
-                                         __global float *restrict vars, __global const float *restrict x,
-                                         int N, int C, float eps) {
+                                         __global float *restrict vars, __global const T_X *restrict x, int N,
+                                         int C, float eps) {
     int c = (int)get_global_id(0) * 16, lanes = min(16, C - c);
     if (lanes <= 0) return;
     float count = (float)N;
     float16 sum = (float16)(0.0f), left = (float16)(0.0f), square = (float16)(0.0f);
-    for (int n = 0; n < N; n++) sum += KERNEL(batch_norm_load)(x + n * C + c, lanes);
+    for (int n = 0; n < N; n++) sum += KERNEL(batch_norm_load_x)(x + n * C + c, lanes);
     float16 mean = sum / count;
     for (int n = 0; n < N; n++) {
-        float16 d = KERNEL(batch_norm_load)(x + n * C + c, lanes) - mean;
+        float16 d = KERNEL(batch_norm_load_x)(x + n * C + c, lanes) - mean;
         left += d;
         square += d * d;
     }
@@ -306,16 +323,16 @@ __kernel void KERNEL(batch_norm_columns)(__global float *restrict means, __globa
 }
 
 __kernel void KERNEL(batch_norm_columns_backward)(
-    __global float *restrict dweight, __global float *restrict dbias, __global const float *restrict dy,
-    __global const float *restrict x, __global const float *restrict mean,
+    __global float *restrict dweight, __global float *restrict dbias, __global const T_Y *restrict dy,
+    __global const T_X *restrict x, __global const float *restrict mean,
     __global const float *restrict spread, int N, int C, int is_var, float eps) {
     int c = (int)get_global_id(0) * 16, lanes = min(16, C - c);
     if (lanes <= 0) return;
     float16 m = KERNEL(batch_norm_load)(mean + c, lanes), sum = (float16)(0.0f), product = (float16)(0.0f);
     for (int n = 0; n < N; n++) {
-        float16 g = KERNEL(batch_norm_load)(dy + n * C + c, lanes);
+        float16 g = KERNEL(batch_norm_load_dy)(dy + n * C + c, lanes);
         sum += g;
-        product += g * (KERNEL(batch_norm_load)(x + n * C + c, lanes) - m);
+        product += g * (KERNEL(batch_norm_load_x)(x + n * C + c, lanes) - m);
     }
     float one_sum[16], one_product[16];
     vstore16(sum, 0, one_sum);
@@ -325,3 +342,9 @@ __kernel void KERNEL(batch_norm_columns_backward)(
         dweight[c + l] = one_product[l] * KERNEL(batch_norm_rstd)(spread[c + l], is_var, eps);
     }
 }
+
+#undef KERNEL
+#undef T_X
+#undef T_Y
+#undef T_DX
+#undef COLUMNS

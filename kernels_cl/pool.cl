@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pooling over windows of [planes, H, W], planes = N*C. No macro but KERNEL.
+// Pooling over windows of [planes, H, W], planes = N*C. T_X, T_Y, T_DX: how x, y and dy, dx are stored: float,
+// f16 or bf16; default float, dx as x. The _planes_backward entries add up in dx, which must be float for them.
 //
 // Output (oh, ow) looks at inputs h = oh*stride_h - pad_h + i*dilation_h, i < kernel_h, and w alike, inside [0,H) x [0,W).
 // Gradients gather: a work-item owns one input (or one window, where windows do not overlap), so no atomics.
@@ -21,9 +22,18 @@
 #ifndef KERNEL
 #define KERNEL(name) name
 #endif
+#ifndef T_X
+#define T_X float
+#endif
+#ifndef T_Y
+#define T_Y float
+#endif
+#ifndef T_DX
+#define T_DX T_X
+#endif
 
 // The first maximum of a window as h*W + w, -1 for a window that lies outside.
-int KERNEL(pool_winner)(__global const float *plane, int H, int W, int h0, int w0, int kernel_h, int kernel_w,
+int KERNEL(pool_winner)(__global const T_X *plane, int H, int W, int h0, int w0, int kernel_h, int kernel_w,
                         int dilation_h, int dilation_w) {
     int at = -1;
     float best = -INFINITY;
@@ -33,7 +43,7 @@ int KERNEL(pool_winner)(__global const float *plane, int H, int W, int h0, int w
         for (int j = 0; j < kernel_w; j++) {
             int w = w0 + j * dilation_w;
             if (w < 0 || w >= W) continue;
-            float v = plane[h * W + w];
+            float v = LOAD(T_X, plane + h * W + w);
             if (at < 0 || v > best || v != v) {
                 best = v;
                 at = h * W + w;
@@ -43,16 +53,16 @@ int KERNEL(pool_winner)(__global const float *plane, int H, int W, int h0, int w
     return at;
 }
 
-__kernel void KERNEL(max_pool2d)(__global float *restrict y, __global const float *restrict x, int n, int H,
+__kernel void KERNEL(max_pool2d)(__global T_Y *restrict y, __global const T_X *restrict x, int n, int H,
                                  int W, int OH, int OW, int kernel_h, int kernel_w, int stride_h,
                                  int stride_w, int pad_h, int pad_w, int dilation_h, int dilation_w) {
     int o = (int)get_global_id(0);
     if (o >= n) return;
     int ow = o % OW, oh = o / OW % OH;
-    __global const float *plane = x + o / OW / OH * H * W;
+    __global const T_X *plane = x + o / OW / OH * H * W;
     int at = KERNEL(pool_winner)(plane, H, W, oh * stride_h - pad_h, ow * stride_w - pad_w, kernel_h,
                                  kernel_w, dilation_h, dilation_w);
-    y[o] = at < 0 ? -INFINITY : plane[at];
+    STORE(T_Y, at < 0 ? -INFINITY : LOAD(T_X, plane + at), y + o);
 }
 
 // Windows along one axis that look at position `at`: [*first, *last].
@@ -64,29 +74,29 @@ void KERNEL(pool_windows)(int at, int outputs, int kernel_size, int stride, int 
     *last = min((at + pad) / stride, outputs - 1);
 }
 
-__kernel void KERNEL(max_pool2d_backward)(__global float *restrict dx, __global const float *restrict dy,
-                                          __global const float *restrict x, int n, int H, int W, int OH,
-                                          int OW, int kernel_h, int kernel_w, int stride_h, int stride_w,
-                                          int pad_h, int pad_w, int dilation_h, int dilation_w) {
+__kernel void KERNEL(max_pool2d_backward)(__global T_DX *restrict dx, __global const T_Y *restrict dy,
+                                          __global const T_X *restrict x, int n, int H, int W, int OH, int OW,
+                                          int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h,
+                                          int pad_w, int dilation_h, int dilation_w) {
     int i = (int)get_global_id(0);
     if (i >= n) return;
     int w = i % W, h = i / W % H, p = i / W / H, h_first, h_last, w_first, w_last;
     KERNEL(pool_windows)(h, OH, kernel_h, stride_h, pad_h, dilation_h, &h_first, &h_last);
     KERNEL(pool_windows)(w, OW, kernel_w, stride_w, pad_w, dilation_w, &w_first, &w_last);
-    __global const float *plane = x + p * H * W;
+    __global const T_X *plane = x + p * H * W;
     float sum = 0.0f;
     for (int oh = h_first; oh <= h_last; oh++) {
         for (int ow = w_first; ow <= w_last; ow++) {
             int at = KERNEL(pool_winner)(plane, H, W, oh * stride_h - pad_h, ow * stride_w - pad_w, kernel_h,
                                          kernel_w, dilation_h, dilation_w);
-            if (at == h * W + w) sum += dy[(p * OH + oh) * OW + ow];
+            if (at == h * W + w) sum += LOAD(T_Y, dy + (p * OH + oh) * OW + ow);
         }
     }
-    dx[i] = sum;
+    STORE(T_DX, sum, dx + i);
 }
 
-__kernel void KERNEL(max_pool2d_winner)(__global int *restrict winner, __global const float *restrict x,
-                                        int n, int H, int W, int OH, int OW, int kernel_h, int kernel_w,
+__kernel void KERNEL(max_pool2d_winner)(__global int *restrict winner, __global const T_X *restrict x, int n,
+                                        int H, int W, int OH, int OW, int kernel_h, int kernel_w,
                                         int stride_h, int stride_w, int pad_h, int pad_w, int dilation_h,
                                         int dilation_w) {
     int o = (int)get_global_id(0);
@@ -96,7 +106,7 @@ __kernel void KERNEL(max_pool2d_winner)(__global int *restrict winner, __global 
                                     ow * stride_w - pad_w, kernel_h, kernel_w, dilation_h, dilation_w);
 }
 
-__kernel void KERNEL(max_pool2d_gather)(__global float *restrict dx, __global const float *restrict dy,
+__kernel void KERNEL(max_pool2d_gather)(__global T_DX *restrict dx, __global const T_Y *restrict dy,
                                         __global const int *restrict winner, int n, int H, int W, int OH,
                                         int OW, int kernel_h, int kernel_w, int stride_h, int stride_w,
                                         int pad_h, int pad_w, int dilation_h, int dilation_w) {
@@ -109,30 +119,30 @@ __kernel void KERNEL(max_pool2d_gather)(__global float *restrict dx, __global co
     for (int oh = h_first; oh <= h_last; oh++) {
         for (int ow = w_first; ow <= w_last; ow++) {
             int o = (p * OH + oh) * OW + ow;
-            if (winner[o] == h * W + w) sum += dy[o];
+            if (winner[o] == h * W + w) sum += LOAD(T_Y, dy + o);
         }
     }
-    dx[i] = sum;
+    STORE(T_DX, sum, dx + i);
 }
 
-__kernel void KERNEL(max_pool2d_backward_apart)(__global float *restrict dx,
-                                                __global const float *restrict dy,
-                                                __global const float *restrict x, int n, int H, int W, int OH,
+__kernel void KERNEL(max_pool2d_backward_apart)(__global T_DX *restrict dx, __global const T_Y *restrict dy,
+                                                __global const T_X *restrict x, int n, int H, int W, int OH,
                                                 int OW, int kernel_h, int kernel_w) {
     int tiles_w = (W + kernel_w - 1) / kernel_w, tiles_h = (H + kernel_h - 1) / kernel_h;
     int i = (int)get_global_id(0);
     if (i >= n) return; // n: planes * tiles_h * tiles_w
     int ow = i % tiles_w, oh = i / tiles_w % tiles_h, p = i / tiles_w / tiles_h;
-    __global const float *plane = x + p * H * W;
+    __global const T_X *plane = x + p * H * W;
     int at = -1;
     float value = 0.0f;
     if (oh < OH && ow < OW) {
         at = KERNEL(pool_winner)(plane, H, W, oh * kernel_h, ow * kernel_w, kernel_h, kernel_w, 1, 1);
-        value = dy[(p * OH + oh) * OW + ow];
+        value = LOAD(T_Y, dy + (p * OH + oh) * OW + ow);
     }
     int h_end = min((oh + 1) * kernel_h, H), w_end = min((ow + 1) * kernel_w, W);
     for (int h = oh * kernel_h; h < h_end; h++)
-        for (int w = ow * kernel_w; w < w_end; w++) dx[(p * H + h) * W + w] = h * W + w == at ? value : 0.0f;
+        for (int w = ow * kernel_w; w < w_end; w++)
+            STORE(T_DX, h * W + w == at ? value : 0.0f, dx + (p * H + h) * W + w);
 }
 
 // ---- 2x2, stride 2, for devices with wide vectors ----
@@ -141,33 +151,33 @@ __kernel void KERNEL(max_pool2d_backward_apart)(__global float *restrict dx,
 
 #define LARGER(a, b) select(a, b, (b > a) | (b != b))
 
-__kernel void KERNEL(max_pool2d_2x2)(__global float *restrict y, __global const float *restrict x, int n_rows,
+__kernel void KERNEL(max_pool2d_2x2)(__global T_Y *restrict y, __global const T_X *restrict x, int n_rows,
                                      int rows, int H, int W, int OH, int OW) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_rows);
     for (int r = first; r < last; r++) {
-        __global const float *top = x + (r / OH * H + r % OH * 2) * W, *bottom = top + W;
-        __global float *to = y + r * OW;
+        __global const T_X *top = x + (r / OH * H + r % OH * 2) * W, *bottom = top + W;
+        __global T_Y *to = y + r * OW;
         if (OW >= 8) {
             for (int o = 0;; o = min(o + 8, OW - 8)) {
-                float16 a = vload16(0, top + 2 * o), b = vload16(0, bottom + 2 * o);
+                float16 a = VLOAD(T_X, 16, top + 2 * o), b = VLOAD(T_X, 16, bottom + 2 * o);
                 float16 m = LARGER(a, b);
                 float8 even = m.even, odd = m.odd;
-                vstore8(LARGER(even, odd), 0, to + o);
+                VSTORE(T_Y, 8, LARGER(even, odd), to + o);
                 if (o == OW - 8) break;
             }
         } else if (OW >= 4) {
             for (int o = 0;; o = OW - 4) {
-                float8 a = vload8(0, top + 2 * o), b = vload8(0, bottom + 2 * o);
+                float8 a = VLOAD(T_X, 8, top + 2 * o), b = VLOAD(T_X, 8, bottom + 2 * o);
                 float8 m = LARGER(a, b);
                 float4 even = m.even, odd = m.odd;
-                vstore4(LARGER(even, odd), 0, to + o);
+                VSTORE(T_Y, 4, LARGER(even, odd), to + o);
                 if (o == OW - 4) break;
             }
         } else {
             for (int o = 0; o < OW; o++) {
-                float2 a = vload2(0, top + 2 * o), b = vload2(0, bottom + 2 * o);
+                float2 a = VLOAD(T_X, 2, top + 2 * o), b = VLOAD(T_X, 2, bottom + 2 * o);
                 float2 m = LARGER(a, b);
-                to[o] = m.y > m.x || m.y != m.y ? m.y : m.x;
+                STORE(T_Y, m.y > m.x || m.y != m.y ? m.y : m.x, to + o);
             }
         }
     }
@@ -188,62 +198,65 @@ __kernel void KERNEL(max_pool2d_2x2)(__global float *restrict y, __global const 
         dd = select(zero, dy, is_d);                                                                         \
     }
 
-__kernel void KERNEL(max_pool2d_2x2_backward)(__global float *restrict dx, __global const float *restrict dy,
-                                              __global const float *restrict x, int n_rows, int rows, int H,
+__kernel void KERNEL(max_pool2d_2x2_backward)(__global T_DX *restrict dx, __global const T_Y *restrict dy,
+                                              __global const T_X *restrict x, int n_rows, int rows, int H,
                                               int W, int OH, int OW) {
     int pairs = (H + 1) / 2; // an odd last row counts as one
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_rows);
     for (int r = first; r < last; r++) {
         int p = r / pairs, oh = r % pairs;
-        __global float *to_top = dx + (p * H + oh * 2) * W, *to_bottom = to_top + W;
+        __global T_DX *to_top = dx + (p * H + oh * 2) * W, *to_bottom = to_top + W;
         if (oh >= OH) {
-            for (int w = 0; w < W; w++) to_top[w] = 0.0f;
+            for (int w = 0; w < W; w++) STORE(T_DX, 0.0f, to_top + w);
             continue;
         }
-        __global const float *top = x + (p * H + oh * 2) * W, *bottom = top + W,
-                             *from = dy + (p * OH + oh) * OW;
+        __global const T_X *top = x + (p * H + oh * 2) * W, *bottom = top + W;
+        __global const T_Y *from = dy + (p * OH + oh) * OW;
         if (OW >= 8) {
             for (int o = 0;; o = min(o + 8, OW - 8)) {
-                float16 up = vload16(0, top + 2 * o), down = vload16(0, bottom + 2 * o);
-                float8 g = vload8(0, from + o), best, da, db, dc, dd;
+                float16 up = VLOAD(T_X, 16, top + 2 * o), down = VLOAD(T_X, 16, bottom + 2 * o);
+                float8 g = VLOAD(T_Y, 8, from + o), best, da, db, dc, dd;
                 int8 is_b, is_c, is_d;
                 SHARE(up.even, up.odd, down.even, down.odd, g, da, db, dc, dd, (float8)(0.0f));
                 up.even = da;
                 up.odd = db;
                 down.even = dc;
                 down.odd = dd;
-                vstore16(up, 0, to_top + 2 * o);
-                vstore16(down, 0, to_bottom + 2 * o);
+                VSTORE(T_DX, 16, up, to_top + 2 * o);
+                VSTORE(T_DX, 16, down, to_bottom + 2 * o);
                 if (o == OW - 8) break;
             }
         } else if (OW >= 4) {
             for (int o = 0;; o = OW - 4) {
-                float8 up = vload8(0, top + 2 * o), down = vload8(0, bottom + 2 * o);
-                float4 g = vload4(0, from + o), best, da, db, dc, dd;
+                float8 up = VLOAD(T_X, 8, top + 2 * o), down = VLOAD(T_X, 8, bottom + 2 * o);
+                float4 g = VLOAD(T_Y, 4, from + o), best, da, db, dc, dd;
                 int4 is_b, is_c, is_d;
                 SHARE(up.even, up.odd, down.even, down.odd, g, da, db, dc, dd, (float4)(0.0f));
                 up.even = da;
                 up.odd = db;
                 down.even = dc;
                 down.odd = dd;
-                vstore8(up, 0, to_top + 2 * o);
-                vstore8(down, 0, to_bottom + 2 * o);
+                VSTORE(T_DX, 8, up, to_top + 2 * o);
+                VSTORE(T_DX, 8, down, to_bottom + 2 * o);
                 if (o == OW - 4) break;
             }
         } else {
             for (int o = 0; o < OW; o++) {
-                float2 up = vload2(0, top + 2 * o), down = vload2(0, bottom + 2 * o);
-                float g = from[o];
+                float2 up = VLOAD(T_X, 2, top + 2 * o), down = VLOAD(T_X, 2, bottom + 2 * o);
+                float g = LOAD(T_Y, from + o);
                 int at = 0;
                 float best = up.x;
                 if (up.y > best || up.y != up.y) best = up.y, at = 1;
                 if (down.x > best || down.x != down.x) best = down.x, at = 2;
                 if (down.y > best || down.y != down.y) at = 3;
-                vstore2((float2)(at == 0 ? g : 0.0f, at == 1 ? g : 0.0f), 0, to_top + 2 * o);
-                vstore2((float2)(at == 2 ? g : 0.0f, at == 3 ? g : 0.0f), 0, to_bottom + 2 * o);
+                VSTORE(T_DX, 2, (float2)(at == 0 ? g : 0.0f, at == 1 ? g : 0.0f), to_top + 2 * o);
+                VSTORE(T_DX, 2, (float2)(at == 2 ? g : 0.0f, at == 3 ? g : 0.0f), to_bottom + 2 * o);
             }
         }
-        if (W > 2 * OW) to_top[W - 1] = to_bottom[W - 1] = 0.0f;
+        if (W > 2 * OW) {
+            STORE(T_DX, 0.0f, to_top + W - 1);
+            STORE(T_DX, 0.0f, to_bottom + W - 1);
+        }
     }
 }
 
@@ -261,16 +274,17 @@ void KERNEL(pool_middle)(int W, int OW, int kernel_w, int stride_w, int pad_w, i
 }
 
 // Eight elements that are `stride` apart; stride 2 reads one more.
-float8 KERNEL(pool_load)(__global const float *from, int stride) {
-    if (stride == 1) return vload8(0, from);
-    if (stride == 2) return vload16(0, from).even;
-    return (float8)(from[0], from[stride], from[2 * stride], from[3 * stride], from[4 * stride],
-                    from[5 * stride], from[6 * stride], from[7 * stride]);
+float8 KERNEL(pool_load)(__global const T_X *from, int stride) {
+    if (stride == 1) return VLOAD(T_X, 8, from);
+    if (stride == 2) return VLOAD(T_X, 16, from).even;
+    return (float8)(LOAD(T_X, from), LOAD(T_X, from + stride), LOAD(T_X, from + 2 * stride),
+                    LOAD(T_X, from + 3 * stride), LOAD(T_X, from + 4 * stride), LOAD(T_X, from + 5 * stride),
+                    LOAD(T_X, from + 6 * stride), LOAD(T_X, from + 7 * stride));
 }
 
 // The first maxima of eight neighbouring windows in the middle, and their positions.
-int8 KERNEL(pool_winners)(__global const float *plane, int H, int W, int h0, int w0, int kernel_h,
-                          int kernel_w, int stride_w, int dilation_h, int dilation_w, float8 *values) {
+int8 KERNEL(pool_winners)(__global const T_X *plane, int H, int W, int h0, int w0, int kernel_h, int kernel_w,
+                          int stride_w, int dilation_h, int dilation_w, float8 *values) {
     float8 best = (float8)(-INFINITY);
     int8 at = (int8)(-1);
     const int8 steps = (int8)(0, 1, 2, 3, 4, 5, 6, 7) * stride_w;
@@ -289,18 +303,18 @@ int8 KERNEL(pool_winners)(__global const float *plane, int H, int W, int h0, int
     return at;
 }
 
-__kernel void KERNEL(max_pool2d_rows)(__global float *restrict y, __global const float *restrict x,
-                                      int n_rows, int rows, int H, int W, int OH, int OW, int kernel_h,
-                                      int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w,
-                                      int dilation_h, int dilation_w) {
+__kernel void KERNEL(max_pool2d_rows)(__global T_Y *restrict y, __global const T_X *restrict x, int n_rows,
+                                      int rows, int H, int W, int OH, int OW, int kernel_h, int kernel_w,
+                                      int stride_h, int stride_w, int pad_h, int pad_w, int dilation_h,
+                                      int dilation_w) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_rows), left, right;
     KERNEL(pool_middle)(W, OW, kernel_w, stride_w, pad_w, dilation_w, stride_w == 2, &left, &right);
     for (int r = first; r < last; r++) {
-        __global const float *plane = x + r / OH * H * W;
-        __global float *to = y + r * OW;
+        __global const T_X *plane = x + r / OH * H * W;
+        __global T_Y *to = y + r * OW;
         int h0 = r % OH * stride_h - pad_h, i_first = h0 < 0 ? (-h0 + dilation_h - 1) / dilation_h : 0;
         for (int ow = left; ow < right; ow = ow + 8 < right ? min(ow + 8, right - 8) : right) {
-            __global const float *from = plane + ow * stride_w - pad_w;
+            __global const T_X *from = plane + ow * stride_w - pad_w;
             float8 best = (float8)(-INFINITY);
             for (int i = i_first; i < kernel_h && h0 + i * dilation_h < H; i++) {
                 for (int j = 0; j < kernel_w; j++) {
@@ -308,21 +322,20 @@ __kernel void KERNEL(max_pool2d_rows)(__global float *restrict y, __global const
                     best = LARGER(best, v);
                 }
             }
-            vstore8(best, 0, to + ow);
+            VSTORE(T_Y, 8, best, to + ow);
         }
         for (int ow = 0; ow < OW; ow++) {
             if (ow == left) ow = right;
             if (ow >= OW) break;
             int at = KERNEL(pool_winner)(plane, H, W, h0, ow * stride_w - pad_w, kernel_h, kernel_w,
                                          dilation_h, dilation_w);
-            to[ow] = at < 0 ? -INFINITY : plane[at];
+            STORE(T_Y, at < 0 ? -INFINITY : LOAD(T_X, plane + at), to + ow);
         }
     }
 }
 
-__kernel void KERNEL(max_pool2d_planes_backward)(__global float *restrict dx,
-                                                 __global const float *restrict dy,
-                                                 __global const float *restrict x, int n_planes, int rows,
+__kernel void KERNEL(max_pool2d_planes_backward)(__global float *restrict dx, __global const T_Y *restrict dy,
+                                                 __global const T_X *restrict x, int n_planes, int rows,
                                                  int H, int W, int OH, int OW, int kernel_h, int kernel_w,
                                                  int stride_h, int stride_w, int pad_h, int pad_w,
                                                  int dilation_h, int dilation_w) {
@@ -330,32 +343,32 @@ __kernel void KERNEL(max_pool2d_planes_backward)(__global float *restrict dx,
     KERNEL(pool_middle)(W, OW, kernel_w, stride_w, pad_w, dilation_w, stride_w == 2, &left, &right);
     right -= (right - left) % 8; // every window once
     for (int p = first; p < last; p++) {
-        __global const float *plane = x + p * H * W;
+        __global const T_X *plane = x + p * H * W;
         __global float *to = dx + p * H * W;
         for (int i = 0; i < H * W; i++) to[i] = 0.0f;
         for (int oh = 0; oh < OH; oh++) {
-            __global const float *from = dy + (p * OH + oh) * OW;
+            __global const T_Y *from = dy + (p * OH + oh) * OW;
             int h0 = oh * stride_h - pad_h;
             for (int ow = left; ow < right; ow += 8) {
                 float8 values;
                 int8 at = KERNEL(pool_winners)(plane, H, W, h0, ow * stride_w - pad_w, kernel_h, kernel_w,
                                                stride_w, dilation_h, dilation_w, &values);
                 if (at.s0 < 0) continue; // no row of the window is inside: all eight alike
-                to[at.s0] += from[ow];
-                to[at.s1] += from[ow + 1];
-                to[at.s2] += from[ow + 2];
-                to[at.s3] += from[ow + 3];
-                to[at.s4] += from[ow + 4];
-                to[at.s5] += from[ow + 5];
-                to[at.s6] += from[ow + 6];
-                to[at.s7] += from[ow + 7];
+                to[at.s0] += LOAD(T_Y, from + ow);
+                to[at.s1] += LOAD(T_Y, from + ow + 1);
+                to[at.s2] += LOAD(T_Y, from + ow + 2);
+                to[at.s3] += LOAD(T_Y, from + ow + 3);
+                to[at.s4] += LOAD(T_Y, from + ow + 4);
+                to[at.s5] += LOAD(T_Y, from + ow + 5);
+                to[at.s6] += LOAD(T_Y, from + ow + 6);
+                to[at.s7] += LOAD(T_Y, from + ow + 7);
             }
             for (int ow = 0; ow < OW; ow++) {
                 if (ow == left) ow = right;
                 if (ow >= OW) break;
                 int at = KERNEL(pool_winner)(plane, H, W, h0, ow * stride_w - pad_w, kernel_h, kernel_w,
                                              dilation_h, dilation_w);
-                if (at >= 0) to[at] += from[ow];
+                if (at >= 0) to[at] += LOAD(T_Y, from + ow);
             }
         }
     }
@@ -374,25 +387,25 @@ float KERNEL(pool_share)(int h0, int w0, int H, int W, int kernel_h, int kernel_
     return 1.0f / (float)((h1 - h0) * (w1 - w0));
 }
 
-__kernel void KERNEL(avg_pool2d)(__global float *restrict y, __global const float *restrict x, int n, int H,
+__kernel void KERNEL(avg_pool2d)(__global T_Y *restrict y, __global const T_X *restrict x, int n, int H,
                                  int W, int OH, int OW, int kernel_h, int kernel_w, int stride_h,
                                  int stride_w, int pad_h, int pad_w, int exclude) {
     int o = (int)get_global_id(0);
     if (o >= n) return;
     int ow = o % OW, oh = o / OW % OH;
-    __global const float *plane = x + o / OW / OH * H * W;
+    __global const T_X *plane = x + o / OW / OH * H * W;
     int h0 = oh * stride_h - pad_h, w0 = ow * stride_w - pad_w;
     float sum = 0.0f;
     for (int h = max(h0, 0); h < min(h0 + kernel_h, H); h++) {
         float row = 0.0f; // sums of sums lose less
-        for (int w = max(w0, 0); w < min(w0 + kernel_w, W); w++) row += plane[h * W + w];
+        for (int w = max(w0, 0); w < min(w0 + kernel_w, W); w++) row += LOAD(T_X, plane + h * W + w);
         sum += row;
     }
-    y[o] = sum * KERNEL(pool_share)(h0, w0, H, W, kernel_h, kernel_w, pad_h, pad_w, exclude);
+    STORE(T_Y, sum * KERNEL(pool_share)(h0, w0, H, W, kernel_h, kernel_w, pad_h, pad_w, exclude), y + o);
 }
 
-__kernel void KERNEL(avg_pool2d_backward)(__global float *restrict dx, __global const float *restrict dy,
-                                          int n, int H, int W, int OH, int OW, int kernel_h, int kernel_w,
+__kernel void KERNEL(avg_pool2d_backward)(__global T_DX *restrict dx, __global const T_Y *restrict dy, int n,
+                                          int H, int W, int OH, int OW, int kernel_h, int kernel_w,
                                           int stride_h, int stride_w, int pad_h, int pad_w, int exclude) {
     int i = (int)get_global_id(0);
     if (i >= n) return;
@@ -404,21 +417,20 @@ __kernel void KERNEL(avg_pool2d_backward)(__global float *restrict dx, __global 
         for (int ow = w_first; ow <= w_last; ow++) {
             float share = KERNEL(pool_share)(oh * stride_h - pad_h, ow * stride_w - pad_w, H, W, kernel_h,
                                              kernel_w, pad_h, pad_w, exclude);
-            sum += dy[(p * OH + oh) * OW + ow] * share;
+            sum += LOAD(T_Y, dy + (p * OH + oh) * OW + ow) * share;
         }
     }
-    dx[i] = sum;
+    STORE(T_DX, sum, dx + i);
 }
 
-__kernel void KERNEL(avg_pool2d_rows)(__global float *restrict y, __global const float *restrict x,
-                                      int n_rows, int rows, int H, int W, int OH, int OW, int kernel_h,
-                                      int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w,
-                                      int exclude) {
+__kernel void KERNEL(avg_pool2d_rows)(__global T_Y *restrict y, __global const T_X *restrict x, int n_rows,
+                                      int rows, int H, int W, int OH, int OW, int kernel_h, int kernel_w,
+                                      int stride_h, int stride_w, int pad_h, int pad_w, int exclude) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_rows), left, right;
     KERNEL(pool_middle)(W, OW, kernel_w, stride_w, pad_w, 1, stride_w == 2, &left, &right);
     for (int r = first; r < last; r++) {
-        __global const float *plane = x + r / OH * H * W;
-        __global float *to = y + r * OW;
+        __global const T_X *plane = x + r / OH * H * W;
+        __global T_Y *to = y + r * OW;
         int h0 = r % OH * stride_h - pad_h, h_first = max(h0, 0), h_end = min(h0 + kernel_h, H);
         for (int ow = left; ow < right; ow = ow + 8 < right ? min(ow + 8, right - 8) : right) {
             int w0 = ow * stride_w - pad_w; // all eight windows are whole along W
@@ -429,7 +441,7 @@ __kernel void KERNEL(avg_pool2d_rows)(__global float *restrict y, __global const
                 sum += row;
             }
             float share = KERNEL(pool_share)(h0, w0, H, W, kernel_h, kernel_w, pad_h, pad_w, exclude);
-            vstore8(sum * share, 0, to + ow);
+            VSTORE(T_Y, 8, sum * share, to + ow);
         }
         for (int ow = 0; ow < OW; ow++) {
             if (ow == left) ow = right;
@@ -438,19 +450,19 @@ __kernel void KERNEL(avg_pool2d_rows)(__global float *restrict y, __global const
             float sum = 0.0f;
             for (int h = h_first; h < h_end; h++) {
                 float row = 0.0f;
-                for (int w = max(w0, 0); w < min(w0 + kernel_w, W); w++) row += plane[h * W + w];
+                for (int w = max(w0, 0); w < min(w0 + kernel_w, W); w++) row += LOAD(T_X, plane + h * W + w);
                 sum += row;
             }
-            to[ow] = sum * KERNEL(pool_share)(h0, w0, H, W, kernel_h, kernel_w, pad_h, pad_w, exclude);
+            STORE(T_Y, sum * KERNEL(pool_share)(h0, w0, H, W, kernel_h, kernel_w, pad_h, pad_w, exclude),
+                  to + ow);
         }
     }
 }
 
-__kernel void KERNEL(avg_pool2d_planes_backward)(__global float *restrict dx,
-                                                 __global const float *restrict dy, int n_planes, int rows,
-                                                 int H, int W, int OH, int OW, int kernel_h, int kernel_w,
-                                                 int stride_h, int stride_w, int pad_h, int pad_w,
-                                                 int exclude) {
+__kernel void KERNEL(avg_pool2d_planes_backward)(__global float *restrict dx, __global const T_Y *restrict dy,
+                                                 int n_planes, int rows, int H, int W, int OH, int OW,
+                                                 int kernel_h, int kernel_w, int stride_h, int stride_w,
+                                                 int pad_h, int pad_w, int exclude) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_planes);
     for (int p = first; p < last; p++) {
         __global float *to = dx + p * H * W;
@@ -459,7 +471,7 @@ __kernel void KERNEL(avg_pool2d_planes_backward)(__global float *restrict dx,
             int h0 = oh * stride_h - pad_h, h_end = min(h0 + kernel_h, H);
             for (int ow = 0; ow < OW; ow++) {
                 int w0 = ow * stride_w - pad_w, w_end = min(w0 + kernel_w, W);
-                float part = dy[(p * OH + oh) * OW + ow] *
+                float part = LOAD(T_Y, dy + (p * OH + oh) * OW + ow) *
                              KERNEL(pool_share)(h0, w0, H, W, kernel_h, kernel_w, pad_h, pad_w, exclude);
                 for (int h = max(h0, 0); h < h_end; h++)
                     for (int w = max(w0, 0); w < w_end; w++) to[h * W + w] += part;
@@ -470,3 +482,7 @@ __kernel void KERNEL(avg_pool2d_planes_backward)(__global float *restrict dx,
 
 #undef SHARE
 #undef LARGER
+#undef KERNEL
+#undef T_X
+#undef T_Y
+#undef T_DX

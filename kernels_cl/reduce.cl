@@ -10,12 +10,19 @@
 //   argmax_join    n such positions of each output to one, or to one for each chunk of them
 //
 // RED_MAX   1: the largest, NaN if there is one; 0: the sum divided by `divisor` (default 0)
+// T_IN, T_OUT  how input and output are stored: float (default), f16 or bf16; between stages there are floats
 // RED_VW    vector width of rows and cols: 2, 4, 8 or 16 (default 16)
 //
 // Rounding: a float sum of n numbers one by one is off by about sqrt(n) roundings, n at worst. Plain adds
 // blocks of 64, rows 4 * RED_VW lanes, all in chunks; the order depends on sizes only.
 #ifndef KERNEL
 #define KERNEL(name) name
+#endif
+#ifndef T_IN
+#define T_IN float
+#endif
+#ifndef T_OUT
+#define T_OUT float
 #endif
 #ifndef RED_MAX
 #define RED_MAX 0
@@ -27,8 +34,8 @@
 #define RED_PASTE2(a, b) a##b
 #define RED_PASTE(a, b) RED_PASTE2(a, b)
 #define RED_V RED_PASTE(float, RED_VW)
-#define RED_LOAD(p) RED_PASTE(vload, RED_VW)(0, p)
-#define RED_STORE(v, p) RED_PASTE(vstore, RED_VW)(v, 0, p)
+#define RED_LOAD(p) VLOAD(T_IN, RED_VW, p)
+#define RED_STORE(v, p) VSTORE(T_OUT, RED_VW, v, p)
 #define RED_WIDE (4 * RED_VW)
 
 // Scalars and vectors alike. A NaN in a or b is kept.
@@ -42,7 +49,7 @@
 #define RED_END(v) ((v) / divisor)
 #endif
 
-kernel void KERNEL(reduce_plain)(global float *restrict out, const global float *restrict in, int items,
+kernel void KERNEL(reduce_plain)(global T_OUT *restrict out, const global T_IN *restrict in, int items,
                                  int count, int chunk, int chunks, int k1, int k2, int k3, int ks0, int ks1,
                                  int ks2, int ks3, int r1, int r2, int r3, int rs0, int rs1, int rs2, int rs3,
                                  float divisor) {
@@ -51,12 +58,12 @@ kernel void KERNEL(reduce_plain)(global float *restrict out, const global float 
     const int i = id / chunks, begin = (id % chunks) * chunk;
     const int n = count - begin > chunk ? chunk : count - begin;
     const int i3 = i % k3, i2 = i / k3 % k2, i1 = i / k3 / k2 % k1, i0 = i / k3 / k2 / k1;
-    const global float *from = in + i0 * ks0 + i1 * ks1 + i2 * ks2 + i3 * ks3;
+    const global T_IN *from = in + i0 * ks0 + i1 * ks1 + i2 * ks2 + i3 * ks3;
     // one loop that counts in four dimensions: loop turns are scarce on some drivers
     int d = begin % r3, c = begin / r3 % r2, b = begin / r3 / r2 % r1, a = begin / r3 / r2 / r1;
     float block = RED_START, total = RED_START;
     for (int j = 0; j < n; j++) {
-        const float v = from[a * rs0 + b * rs1 + c * rs2 + d * rs3];
+        const float v = LOAD(T_IN, from + a * rs0 + b * rs1 + c * rs2 + d * rs3);
         block = RED_JOIN(block, v);
         if (j % 64 == 63) {
             total = RED_JOIN(total, block);
@@ -77,7 +84,7 @@ kernel void KERNEL(reduce_plain)(global float *restrict out, const global float 
         }
     }
     total = RED_JOIN(total, block);
-    out[id] = RED_END(total);
+    STORE(T_OUT, RED_END(total), out + id);
 }
 
 // The lanes of a vector joined by halves.
@@ -100,7 +107,7 @@ float KERNEL(red_lanes)(RED_V v) {
     return RED_JOIN(v2.x, v2.y);
 }
 
-float KERNEL(red_run)(const global float *from, int n) {
+float KERNEL(red_run)(const global T_IN *from, int n) {
     RED_V s0 = (RED_V)(RED_START), s1 = s0, s2 = s0, s3 = s0;
     int j = 0;
     for (; n - j >= RED_WIDE; j += RED_WIDE) {
@@ -116,7 +123,7 @@ float KERNEL(red_run)(const global float *from, int n) {
         s0 = RED_JOIN(s0, a);
     }
     float tail = RED_START;
-    for (; j < n; j++) tail = RED_JOIN(tail, from[j]);
+    for (; j < n; j++) tail = RED_JOIN(tail, LOAD(T_IN, from + j));
     s0 = RED_JOIN(s0, s1);
     s2 = RED_JOIN(s2, s3);
     s0 = RED_JOIN(s0, s2);
@@ -124,7 +131,7 @@ float KERNEL(red_run)(const global float *from, int n) {
     return RED_JOIN(lanes, tail);
 }
 
-kernel void KERNEL(reduce_rows)(global float *restrict out, const global float *restrict in, int rows,
+kernel void KERNEL(reduce_rows)(global T_OUT *restrict out, const global T_IN *restrict in, int rows,
                                 int rows_per_item, int length, int chunk, int chunks, float divisor) {
     const int id = get_global_id(0);
     const int begin = (id % chunks) * chunk;
@@ -134,11 +141,11 @@ kernel void KERNEL(reduce_rows)(global float *restrict out, const global float *
     const int last = rows - first > rows_per_item ? first + rows_per_item : rows;
     for (int r = first; r < last; r++) {
         const float v = KERNEL(red_run)(in + r * length + begin, n);
-        out[r * chunks + id % chunks] = RED_END(v);
+        STORE(T_OUT, RED_END(v), out + r * chunks + id % chunks);
     }
 }
 
-kernel void KERNEL(reduce_cols)(global float *restrict out, const global float *restrict in, int items,
+kernel void KERNEL(reduce_cols)(global T_OUT *restrict out, const global T_IN *restrict in, int items,
                                 int length, int inner, int blocks, int chunk, int chunks, float divisor) {
     const int id = get_global_id(0);
     if (id >= items) return;
@@ -147,12 +154,12 @@ kernel void KERNEL(reduce_cols)(global float *restrict out, const global float *
     const int n = length - begin > chunk ? chunk : length - begin;
     int i = (id % blocks) * RED_WIDE;
     const int end = inner - i > RED_WIDE ? i + RED_WIDE : inner;
-    const global float *from = in + (part / chunks * length + begin) * inner;
-    global float *to = out + part * inner;
+    const global T_IN *from = in + (part / chunks * length + begin) * inner;
+    global T_OUT *to = out + part * inner;
     if (end - i == RED_WIDE) {
         RED_V s0 = (RED_V)(RED_START), s1 = s0, s2 = s0, s3 = s0;
         for (int r = 0; r < n; r++) {
-            const global float *row = from + r * inner + i;
+            const global T_IN *row = from + r * inner + i;
             const RED_V a = RED_LOAD(row), b = RED_LOAD(row + RED_VW);
             const RED_V c = RED_LOAD(row + 2 * RED_VW), d = RED_LOAD(row + 3 * RED_VW);
             s0 = RED_JOIN(s0, a);
@@ -176,22 +183,22 @@ kernel void KERNEL(reduce_cols)(global float *restrict out, const global float *
     }
     for (; i < end; i++) {
         float s = RED_START;
-        for (int r = 0; r < n; r++) s = RED_JOIN(s, from[r * inner + i]);
-        to[i] = RED_END(s);
+        for (int r = 0; r < n; r++) s = RED_JOIN(s, LOAD(T_IN, from + r * inner + i));
+        STORE(T_OUT, RED_END(s), to + i);
     }
 }
 
-kernel void KERNEL(argmax_plain)(global int *restrict out, const global float *restrict in, int items,
+kernel void KERNEL(argmax_plain)(global int *restrict out, const global T_IN *restrict in, int items,
                                  int length, int inner, int chunk, int chunks) {
     const int id = get_global_id(0);
     if (id >= items) return;
     const int i = id / chunks, begin = (id % chunks) * chunk;
     const int end = length - begin > chunk ? begin + chunk : length;
-    const global float *from = in + i / inner * length * inner + i % inner;
-    float best = from[begin * inner];
+    const global T_IN *from = in + i / inner * length * inner + i % inner;
+    float best = LOAD(T_IN, from + begin * inner);
     int at = begin;
     for (int r = begin + 1; r < end; r++) {
-        const float v = from[r * inner];
+        const float v = LOAD(T_IN, from + r * inner);
         if (v > best || (v != v && best == best)) {
             best = v;
             at = r;
@@ -200,18 +207,18 @@ kernel void KERNEL(argmax_plain)(global int *restrict out, const global float *r
     out[id] = at;
 }
 
-kernel void KERNEL(argmax_join)(global int *restrict out, const global float *restrict in,
+kernel void KERNEL(argmax_join)(global int *restrict out, const global T_IN *restrict in,
                                 const global int *restrict found, int items, int length, int inner, int n,
                                 int chunk, int chunks) {
     const int id = get_global_id(0);
     if (id >= items) return;
     const int i = id / chunks, begin = (id % chunks) * chunk;
     const int end = n - begin > chunk ? begin + chunk : n;
-    const global float *from = in + i / inner * length * inner + i % inner;
+    const global T_IN *from = in + i / inner * length * inner + i % inner;
     int at = found[i * n + begin];
-    float best = from[at * inner];
+    float best = LOAD(T_IN, from + at * inner);
     for (int r = begin + 1; r < end; r++) {
-        const float v = from[found[i * n + r] * inner];
+        const float v = LOAD(T_IN, from + found[i * n + r] * inner);
         if (v > best || (v != v && best == best)) {
             best = v;
             at = found[i * n + r];
@@ -221,6 +228,8 @@ kernel void KERNEL(argmax_join)(global int *restrict out, const global float *re
 }
 
 #undef KERNEL
+#undef T_IN
+#undef T_OUT
 #undef RED_MAX
 #undef RED_VW
 #undef RED_PASTE2

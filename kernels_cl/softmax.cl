@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Softmax and its logarithm along one axis of D elements: x is [outer, D, inner], a row is (outer, :, inner). No macro
-// but KERNEL. The largest element is subtracted first; -infinity is a legal element and gives 0 (log: -infinity).
+// Softmax and its logarithm along one axis of D elements: x is [outer, D, inner], a row is (outer, :, inner). The largest element is subtracted first; -infinity is a legal element and gives 0 (log: -infinity).
 //
 //   softmax            one work-item per row, element d of row r at (r / inner) * D * inner + r % inner + d * inner
 //   softmax_backward   the same;  dx = y * (dy - sum(dy * y));  log: dx = dy - exp(y) * sum(dy)
@@ -10,28 +9,36 @@
 //   softmax_columns_backward
 //
 // log_form  0 softmax, 1 log_softmax
+// T_X, T_DX how x and dx are stored: float (default), f16 or bf16; y and dy are floats
 #ifndef KERNEL
 #define KERNEL(name) name
 #endif
+#ifndef T_X
+#define T_X float
+#endif
+#ifndef T_DX
+#define T_DX float
+#endif
 
-__kernel void KERNEL(softmax)(__global float *restrict y, __global const float *restrict x, int n_rows, int D,
+__kernel void KERNEL(softmax)(__global float *restrict y, __global const T_X *restrict x, int n_rows, int D,
                               int inner, int log_form) {
     int r = (int)get_global_id(0);
     if (r >= n_rows) return;
     int base = r / inner * D * inner + r % inner;
     float largest = -INFINITY, sum = 0.0f;
-    for (int d = 0; d < D; d++) largest = fmax(largest, x[base + d * inner]);
-    for (int d = 0; d < D; d++) sum += exp(x[base + d * inner] - largest);
+    for (int d = 0; d < D; d++) largest = fmax(largest, LOAD(T_X, x + base + d * inner));
+    for (int d = 0; d < D; d++) sum += exp(LOAD(T_X, x + base + d * inner) - largest);
     if (log_form) {
         float log_sum = log(sum);
-        for (int d = 0; d < D; d++) y[base + d * inner] = x[base + d * inner] - largest - log_sum;
+        for (int d = 0; d < D; d++) y[base + d * inner] = LOAD(T_X, x + base + d * inner) - largest - log_sum;
     } else {
         float scale = 1.0f / sum;
-        for (int d = 0; d < D; d++) y[base + d * inner] = exp(x[base + d * inner] - largest) * scale;
+        for (int d = 0; d < D; d++)
+            y[base + d * inner] = exp(LOAD(T_X, x + base + d * inner) - largest) * scale;
     }
 }
 
-__kernel void KERNEL(softmax_backward)(__global float *restrict dx, __global const float *restrict dy,
+__kernel void KERNEL(softmax_backward)(__global T_DX *restrict dx, __global const float *restrict dy,
                                        __global const float *restrict y, int n_rows, int D, int inner,
                                        int log_form) {
     int r = (int)get_global_id(0);
@@ -41,10 +48,11 @@ __kernel void KERNEL(softmax_backward)(__global float *restrict dx, __global con
     if (log_form) {
         for (int d = 0; d < D; d++) sum += dy[base + d * inner];
         for (int d = 0; d < D; d++)
-            dx[base + d * inner] = dy[base + d * inner] - exp(y[base + d * inner]) * sum;
+            STORE(T_DX, dy[base + d * inner] - exp(y[base + d * inner]) * sum, dx + base + d * inner);
     } else {
         for (int d = 0; d < D; d++) sum += dy[base + d * inner] * y[base + d * inner];
-        for (int d = 0; d < D; d++) dx[base + d * inner] = y[base + d * inner] * (dy[base + d * inner] - sum);
+        for (int d = 0; d < D; d++)
+            STORE(T_DX, y[base + d * inner] * (dy[base + d * inner] - sum), dx + base + d * inner);
     }
 }
 
@@ -57,33 +65,34 @@ float KERNEL(softmax_sum)(float16 v) {
     return c.x + c.y;
 }
 
-__kernel void KERNEL(softmax_rows)(__global float *restrict y, __global const float *restrict x, int n_rows,
+__kernel void KERNEL(softmax_rows)(__global float *restrict y, __global const T_X *restrict x, int n_rows,
                                    int rows, int D, int log_form) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_rows);
     for (int r = first; r < last; r++) {
-        __global const float *from = x + r * D;
+        __global const T_X *from = x + r * D;
         __global float *to = y + r * D;
         int d;
         float16 most = (float16)(-INFINITY), sums = (float16)(0.0f);
-        for (d = 0; d + 16 <= D; d += 16) most = fmax(most, vload16(0, from + d));
+        for (d = 0; d + 16 <= D; d += 16) most = fmax(most, VLOAD(T_X, 16, from + d));
         float8 m8 = fmax(most.lo, most.hi);
         float4 m4 = fmax(m8.lo, m8.hi);
         float largest = fmax(fmax(m4.x, m4.y), fmax(m4.z, m4.w)), sum = 0.0f;
-        for (; d < D; d++) largest = fmax(largest, from[d]);
+        for (; d < D; d++) largest = fmax(largest, LOAD(T_X, from + d));
         if (log_form) {
-            for (d = 0; d + 16 <= D; d += 16) sums += exp(vload16(0, from + d) - largest);
-            for (; d < D; d++) sum += exp(from[d] - largest);
+            for (d = 0; d + 16 <= D; d += 16) sums += exp(VLOAD(T_X, 16, from + d) - largest);
+            for (; d < D; d++) sum += exp(LOAD(T_X, from + d) - largest);
             float log_sum = log(sum + KERNEL(softmax_sum)(sums));
-            for (d = 0; d + 16 <= D; d += 16) vstore16(vload16(0, from + d) - largest - log_sum, 0, to + d);
-            for (; d < D; d++) to[d] = from[d] - largest - log_sum;
+            for (d = 0; d + 16 <= D; d += 16)
+                vstore16(VLOAD(T_X, 16, from + d) - largest - log_sum, 0, to + d);
+            for (; d < D; d++) to[d] = LOAD(T_X, from + d) - largest - log_sum;
         } else {
             for (d = 0; d + 16 <= D; d += 16) {
-                float16 e = exp(vload16(0, from + d) - largest);
+                float16 e = exp(VLOAD(T_X, 16, from + d) - largest);
                 vstore16(e, 0, to + d);
                 sums += e;
             }
             for (; d < D; d++) {
-                float e = exp(from[d] - largest);
+                float e = exp(LOAD(T_X, from + d) - largest);
                 to[d] = e;
                 sum += e;
             }
@@ -94,13 +103,13 @@ __kernel void KERNEL(softmax_rows)(__global float *restrict y, __global const fl
     }
 }
 
-__kernel void KERNEL(softmax_rows_backward)(__global float *restrict dx, __global const float *restrict dy,
+__kernel void KERNEL(softmax_rows_backward)(__global T_DX *restrict dx, __global const float *restrict dy,
                                             __global const float *restrict y, int n_rows, int rows, int D,
                                             int log_form) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_rows);
     for (int r = first; r < last; r++) {
         __global const float *g = dy + r * D, *from = y + r * D;
-        __global float *to = dx + r * D;
+        __global T_DX *to = dx + r * D;
         int d;
         float sum = 0.0f;
         float16 sums = (float16)(0.0f);
@@ -109,39 +118,39 @@ __kernel void KERNEL(softmax_rows_backward)(__global float *restrict dx, __globa
             for (; d < D; d++) sum += g[d];
             sum += KERNEL(softmax_sum)(sums);
             for (d = 0; d + 16 <= D; d += 16)
-                vstore16(vload16(0, g + d) - exp(vload16(0, from + d)) * sum, 0, to + d);
-            for (; d < D; d++) to[d] = g[d] - exp(from[d]) * sum;
+                VSTORE(T_DX, 16, vload16(0, g + d) - exp(vload16(0, from + d)) * sum, to + d);
+            for (; d < D; d++) STORE(T_DX, g[d] - exp(from[d]) * sum, to + d);
         } else {
             for (d = 0; d + 16 <= D; d += 16) sums += vload16(0, g + d) * vload16(0, from + d);
             for (; d < D; d++) sum += g[d] * from[d];
             sum += KERNEL(softmax_sum)(sums);
             for (d = 0; d + 16 <= D; d += 16)
-                vstore16(vload16(0, from + d) * (vload16(0, g + d) - sum), 0, to + d);
-            for (; d < D; d++) to[d] = from[d] * (g[d] - sum);
+                VSTORE(T_DX, 16, vload16(0, from + d) * (vload16(0, g + d) - sum), to + d);
+            for (; d < D; d++) STORE(T_DX, from[d] * (g[d] - sum), to + d);
         }
     }
 }
 
 // Sixteen neighbours from `at`, or the `lanes` that there are (the rest 0), and back.
-float16 KERNEL(softmax_load)(__global const float *at, int lanes) {
-    if (lanes == 16) return vload16(0, at);
+float16 KERNEL(softmax_load)(__global const T_X *at, int lanes) {
+    if (lanes == 16) return VLOAD(T_X, 16, at);
     float few[16];
-    for (int l = 0; l < 16; l++) few[l] = l < lanes ? at[l] : 0.0f;
+    for (int l = 0; l < 16; l++) few[l] = l < lanes ? LOAD(T_X, at + l) : 0.0f;
     return vload16(0, few);
 }
 
-void KERNEL(softmax_store)(float16 v, __global float *at, int lanes) {
+void KERNEL(softmax_store)(float16 v, __global T_DX *at, int lanes) {
     if (lanes == 16) {
-        vstore16(v, 0, at);
+        VSTORE(T_DX, 16, v, at);
         return;
     }
     float few[16];
     vstore16(v, 0, few);
-    for (int l = 0; l < lanes; l++) at[l] = few[l];
+    for (int l = 0; l < lanes; l++) STORE(T_DX, few[l], at + l);
 }
 
-__kernel void KERNEL(softmax_columns)(__global float *restrict y, __global const float *restrict x,
-                                      int n_items, int D, int inner, int log_form) {
+__kernel void KERNEL(softmax_columns)(__global float *restrict y, __global const T_X *restrict x, int n_items,
+                                      int D, int inner, int log_form) {
     int item = (int)get_global_id(0);
     if (item >= n_items) return;
     int blocks = (inner + 15) / 16, column = item % blocks * 16, base = item / blocks * D * inner + column;
@@ -156,7 +165,7 @@ __kernel void KERNEL(softmax_columns)(__global float *restrict y, __global const
     }
 }
 
-__kernel void KERNEL(softmax_columns_backward)(__global float *restrict dx, __global const float *restrict dy,
+__kernel void KERNEL(softmax_columns_backward)(__global T_DX *restrict dx, __global const float *restrict dy,
                                                __global const float *restrict y, int n_items, int D,
                                                int inner, int log_form) {
     int item = (int)get_global_id(0);
@@ -174,3 +183,7 @@ __kernel void KERNEL(softmax_columns_backward)(__global float *restrict dx, __gl
         KERNEL(softmax_store)(log_form ? g - exp(v) * sum : v * (g - sum), dx + base + d * inner, lanes);
     }
 }
+
+#undef KERNEL
+#undef T_X
+#undef T_DX

@@ -51,14 +51,14 @@ static void plain(clv__launches *list, const clv__op_io *io) {
     size_t bytes = (size_t)(planes * OH * W) * sizeof(float), between = clv__launch_workspace(list, bytes);
     clv__launch *launch = clv__launch_kernel(list, "adaptive_pool", entry);
     clv__arg_workspace(list, launch, between, bytes);
-    clv__arg_in(list, launch, 0);
+    clv__arg_in_as(list, launch, io, 0, "T_IN");
     if (backward)
         axis(list, launch, planes * OH, W, OW, 1, true);
     else
         axis(list, launch, planes, H, OH, W, false);
 
     launch = clv__launch_kernel(list, "adaptive_pool", entry);
-    clv__arg_out(list, launch, 0);
+    clv__arg_out_as(list, launch, io, 0, "T_OUT");
     clv__arg_workspace(list, launch, between, bytes);
     if (backward)
         axis(list, launch, planes, H, OH, W, true);
@@ -160,6 +160,8 @@ static const int is_backward; // .data of the gradient points here
 const clv__op clv__op_adaptive_avg_pool2d_backward = {
     .name = "adaptive_avg_pool2d_backward",
     .attrs_bytes = sizeof(adaptive_attrs),
+    .half_in = 1,
+    .half_out = 1,
     .data = &is_backward,
     .infer = infer,
     .variants = variants,
@@ -178,6 +180,8 @@ static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) 
 const clv__op clv__op_adaptive_avg_pool2d = {
     .name = "adaptive_avg_pool2d",
     .attrs_bytes = sizeof(adaptive_attrs),
+    .half_in = 1,
+    .half_out = 1,
     .infer = infer,
     .grad = grad,
     .variants = variants,

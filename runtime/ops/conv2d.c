@@ -312,8 +312,8 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
     clv__launch *launch =
         clv__launch_kernel(list, "conv2d", forward ? "conv2d_plain" : "conv2d_backward_input_plain");
     clv__tile_define(list, launch);
-    clv__arg_out(list, launch, 0);
-    clv__arg_in(list, launch, 0);
+    clv__arg_out_as(list, launch, io, 0, "T_OUT");
+    clv__arg_in_as(list, launch, io, 0, "T_IN");
     clv__arg_in(list, launch, 1);
     if (forward) clv__arg_in(list, launch, c.bias ? 2 : 0); // without a bias, anything
     clv__conv2d_sizes(list, launch, &c);
@@ -340,8 +340,8 @@ static void plain_lower_weight(clv__launches *list, const clv__op_io *io) {
         clv__arg_workspace(list, launch, part, bytes);
     else
         clv__arg_out(list, launch, 0);
-    clv__arg_in(list, launch, 0);
-    clv__arg_in(list, launch, 1);
+    clv__arg_in_as(list, launch, io, 0, "T_OUT");
+    clv__arg_in_as(list, launch, io, 1, "T_IN");
     clv__conv2d_sizes(list, launch, &c);
     clv__arg_i32(list, launch, chunks);
     clv__arg_i32(list, launch, rows);
@@ -473,6 +473,9 @@ static const clv__variant weight_variants[] = {
 const clv__op clv__op_conv2d = {
     .name = "conv2d",
     .attrs_bytes = sizeof(conv2d_attrs),
+    .half_in = 1, // weight and bias are parameters: f32
+    .half_out = 1,
+    .autocast = CLV__CAST_HALF,
     .infer = conv2d_infer,
     .grad = conv2d_grad,
     .variants = forward_variants,
@@ -485,6 +488,8 @@ const clv__op clv__op_conv2d = {
 const clv__op clv__op_conv2d_backward_input = {
     .name = "conv2d_backward_input",
     .attrs_bytes = sizeof(conv2d_attrs),
+    .half_in = 1,
+    .half_out = 1,
     .infer = backward_input_infer,
     .grad = backward_input_grad,
     .variants = input_variants,
@@ -497,6 +502,7 @@ const clv__op clv__op_conv2d_backward_input = {
 const clv__op clv__op_conv2d_backward_weight = {
     .name = "conv2d_backward_weight",
     .attrs_bytes = sizeof(conv2d_attrs),
+    .half_in = 3, // the gradient is a parameter's: f32
     .infer = backward_weight_infer,
     .grad = backward_weight_grad,
     .variants = weight_variants,

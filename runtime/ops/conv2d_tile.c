@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ops/conv2d.h"
+#include "ops/lower.h"
 
 /** What the kernels are compiled for on a device: register tiles, and elements of the local arrays. */
 typedef struct limits {
@@ -200,9 +201,9 @@ static size_t packed_bytes(const limits *l, const correlation *r) {
 }
 
 /** Pack the weights, then convolve. `strides`: of a group, an output and an input channel in weight. */
-static void lower_correlation(clv__launches *list, const limits *l, const correlation *r,
-                              const taps_of_phase taps[2], const int64_t strides[3], int64_t kernel_width,
-                              bool bias, size_t packed) {
+static void lower_correlation(clv__launches *list, const clv__op_io *io, const limits *l,
+                              const correlation *r, const taps_of_phase taps[2], const int64_t strides[3],
+                              int64_t kernel_width, bool bias, size_t packed) {
     size_t bytes = packed_bytes(l, r);
     if (bytes) {
         clv__launch *pack = clv__launch_kernel(list, "conv2d", "conv2d_pack");
@@ -218,8 +219,8 @@ static void lower_correlation(clv__launches *list, const limits *l, const correl
     output_cut c = cut_of(l, r);
     clv__launch *launch = clv__launch_kernel(list, "conv2d", "conv2d_tile");
     add_defines(list, launch, l);
-    clv__arg_out(list, launch, 0);
-    clv__arg_in(list, launch, 0);
+    clv__arg_out_as(list, launch, io, 0, "T_OUT");
+    clv__arg_in_as(list, launch, io, 0, "T_IN");
     if (bytes)
         clv__arg_workspace(list, launch, packed, bytes);
     else
@@ -247,7 +248,7 @@ void clv__conv2d_tile_forward(clv__launches *list, const clv__op_io *io) {
     const taps_of_phase all[2] = {{0, 1}, {0, 1}};
     const int64_t strides[3] = {c.out_channels * c.in_channels * kernel, c.in_channels * kernel, kernel};
     size_t packed = clv__launch_workspace(list, packed_bytes(&l, &r));
-    lower_correlation(list, &l, &r, all, strides, c.kernel[1], c.bias, packed);
+    lower_correlation(list, io, &l, &r, all, strides, c.kernel[1], c.bias, packed);
 }
 
 void clv__conv2d_tile_input(clv__launches *list, const clv__op_io *io) {
@@ -261,7 +262,7 @@ void clv__conv2d_tile_input(clv__launches *list, const clv__op_io *io) {
         for (int64_t px = 0; px < phases(&c, 1); px++) {
             correlation r = backward_of(&c, py, px, taps);
             size_t bytes = packed_bytes(&l, &r), packed = bytes ? clv__launch_workspace(list, bytes) : 0;
-            lower_correlation(list, &l, &r, taps, strides, c.kernel[1], false, packed);
+            lower_correlation(list, io, &l, &r, taps, strides, c.kernel[1], false, packed);
         }
     }
 }
@@ -349,8 +350,8 @@ void clv__conv2d_tile_weight(clv__launches *list, const clv__op_io *io) {
     clv__launch *launch = clv__launch_kernel(list, "conv2d", "conv2d_backward_weight_tile");
     add_defines(list, launch, &l);
     clv__arg_workspace(list, launch, part, bytes);
-    clv__arg_in(list, launch, 0);
-    clv__arg_in(list, launch, 1);
+    clv__arg_in_as(list, launch, io, 0, "T_OUT");
+    clv__arg_in_as(list, launch, io, 1, "T_IN");
     clv__conv2d_sizes(list, launch, &c);
     add_sizes(
         list, launch,

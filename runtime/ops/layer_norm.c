@@ -92,6 +92,8 @@ static void forward(clv__launches *list, const clv__op_io *io, bool wide) {
     int64_t rows = clv__rows_for(s.D);
     if (s.rows == 0) return;
     clv__launch *launch = clv__launch_kernel(list, "layer_norm", wide ? "layer_norm_rows" : "layer_norm");
+    clv__define_storage(list, launch, "T_X", io->in[X].dtype);
+    clv__define_storage(list, launch, "T_Y", io->out[Y].dtype);
     for (int i = Y; i <= RSTD; i++) clv__arg_out(list, launch, i);
     for (int i = X; i <= BIAS; i++) clv__arg_in(list, launch, i);
     clv__arg_i32(list, launch, s.rows);
@@ -102,6 +104,12 @@ static void forward(clv__launches *list, const clv__op_io *io, bool wide) {
         clv__launch_chunks(launch, clv__ceil_div(s.rows, rows));
     else
         clv__launch_items(launch, s.rows);
+}
+
+/** How dy and x are stored. */
+static void dy_and_x(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
+    clv__define_storage(list, launch, "T_Y", io->in[B_DY].dtype);
+    clv__define_storage(list, launch, "T_X", io->in[B_X].dtype);
 }
 
 static void backward(clv__launches *list, const clv__op_io *io, bool wide) {
@@ -116,7 +124,8 @@ static void backward(clv__launches *list, const clv__op_io *io, bool wide) {
     }
     launch =
         clv__launch_kernel(list, "layer_norm", wide ? "layer_norm_rows_backward" : "layer_norm_backward");
-    clv__arg_out(list, launch, B_DX);
+    clv__arg_out_as(list, launch, io, B_DX, "T_DX");
+    dy_and_x(list, launch, io);
     for (int i = B_DY; i <= B_RSTD; i++) clv__arg_in(list, launch, i);
     clv__arg_i32(list, launch, s.rows);
     if (wide) clv__arg_i32(list, launch, rows);
@@ -130,6 +139,7 @@ static void backward(clv__launches *list, const clv__op_io *io, bool wide) {
     bool columns = wide && s.D >= 16;
     launch = clv__launch_kernel(list, "layer_norm", columns ? "layer_norm_columns" : "layer_norm_sums");
     clv__arg_workspace(list, launch, parts, bytes);
+    dy_and_x(list, launch, io);
     clv__arg_in(list, launch, B_DY);
     clv__arg_in(list, launch, B_X);
     clv__arg_in(list, launch, B_MEAN);
@@ -282,6 +292,8 @@ static bool backward_sample(int i, clv__sample *out) {
 
 const clv__op clv__op_layer_norm_backward = {
     .name = "layer_norm_backward",
+    .half_in = 1u << B_DY | 1u << B_X,
+    .half_out = 1u << B_DX,
     .attrs_bytes = sizeof(layer_attrs),
     .infer = backward_infer,
     .variants = backward_variants,
@@ -304,6 +316,9 @@ static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) 
 
 const clv__op clv__op_layer_norm = {
     .name = "layer_norm",
+    .half_in = 1u << X,
+    .half_out = 1u << Y,
+    .autocast = CLV__CAST_HALF, // graph.h says why
     .attrs_bytes = sizeof(layer_attrs),
     .infer = infer,
     .grad = grad,

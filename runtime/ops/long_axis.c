@@ -57,40 +57,43 @@ static clv__long_rows join(clv__launches *list, const char *entry, int planes, c
     return from;
 }
 
-static clv__long_rows softmax(clv__launches *list, const clv__long_walk *walk, int out, int finish) {
+static clv__long_rows softmax(clv__launches *list, const clv__op_io *io, const clv__long_walk *walk, int out,
+                              int finish) {
     clv__long_rows parts = new_rows(list, 2 * walk->rows * clv__ceil_div(walk->count, CHUNK));
     clv__launch *launch = clv__launch_kernel(list, "long_axis", "long_softmax_part");
     clv__arg_workspace(list, launch, parts.offset, parts.bytes);
-    clv__arg_in(list, launch, 0);
+    clv__arg_in_as(list, launch, io, 0, "T_X");
     walk_args(list, launch, walk);
     return join(list, "long_softmax_join", 2, parts, walk, out, finish);
 }
 
-clv__long_rows clv__long_softmax(clv__launches *list, const clv__long_walk *walk) {
-    return softmax(list, walk, -1, 1);
+clv__long_rows clv__long_softmax(clv__launches *list, const clv__op_io *io, const clv__long_walk *walk) {
+    return softmax(list, io, walk, -1, 1);
 }
 
-void clv__long_log_softmax_to(clv__launches *list, const clv__long_walk *walk, int out) {
-    softmax(list, walk, out, 2);
+void clv__long_log_softmax_to(clv__launches *list, const clv__op_io *io, const clv__long_walk *walk,
+                              int out) {
+    softmax(list, io, walk, out, 2);
 }
 
-clv__long_rows clv__long_sums(clv__launches *list, const clv__long_walk *walk, int mean) {
+clv__long_rows clv__long_sums(clv__launches *list, const clv__op_io *io, const clv__long_walk *walk,
+                              int mean) {
     clv__long_rows parts = new_rows(list, 2 * walk->rows * clv__ceil_div(walk->count, CHUNK));
     clv__launch *launch = clv__launch_kernel(list, "long_axis", "long_sums_part");
     clv__arg_workspace(list, launch, parts.offset, parts.bytes);
-    clv__arg_in(list, launch, 0);
-    clv__arg_in(list, launch, 1);
+    clv__arg_in_as(list, launch, io, 0, "T_DY");
+    clv__arg_in_as(list, launch, io, 1, "T_X");
     clv__arg_in(list, launch, mean >= 0 ? mean : 1);
     clv__arg_i32(list, launch, mean >= 0);
     walk_args(list, launch, walk);
     return join(list, "long_sums_join", 2, parts, walk, -1, 0);
 }
 
-clv__long_rows clv__long_moments(clv__launches *list, const clv__long_walk *walk) {
+clv__long_rows clv__long_moments(clv__launches *list, const clv__op_io *io, const clv__long_walk *walk) {
     clv__long_rows parts = new_rows(list, 3 * walk->rows * clv__ceil_div(walk->count, CHUNK));
     clv__launch *launch = clv__launch_kernel(list, "long_axis", "long_moments_part");
     clv__arg_workspace(list, launch, parts.offset, parts.bytes);
-    clv__arg_in(list, launch, 0);
+    clv__arg_in_as(list, launch, io, 0, "T_X");
     walk_args(list, launch, walk);
     return join(list, "long_moments_join", 3, parts, walk, -1, 0);
 }

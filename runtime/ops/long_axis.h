@@ -25,12 +25,13 @@ clv__long_walk clv__long_middle(int64_t outer, int64_t D, int64_t inner);
 clv__long_walk clv__long_channels(int64_t N, int64_t C, int64_t S);
 
 /** Of input 0: largest element, sum(exp(x - largest)). */
-clv__long_rows clv__long_softmax(clv__launches *list, const clv__long_walk *walk);
+clv__long_rows clv__long_softmax(clv__launches *list, const clv__op_io *io, const clv__long_walk *walk);
 /** The same, with the logarithm of the sum, to output `out`. */
-void clv__long_log_softmax_to(clv__launches *list, const clv__long_walk *walk, int out);
+void clv__long_log_softmax_to(clv__launches *list, const clv__op_io *io, const clv__long_walk *walk, int out);
 /** Of inputs 0 (dy) and 1 (x): sum(dy), sum(dy * (x - mean)); input `mean` has one for each row, -1: 0. */
-clv__long_rows clv__long_sums(clv__launches *list, const clv__long_walk *walk, int mean);
+clv__long_rows clv__long_sums(clv__launches *list, const clv__op_io *io, const clv__long_walk *walk,
+                              int mean);
 /** Of input 0: mean, sum of squared differences from it, number of elements. */
-clv__long_rows clv__long_moments(clv__launches *list, const clv__long_walk *walk);
+clv__long_rows clv__long_moments(clv__launches *list, const clv__op_io *io, const clv__long_walk *walk);
 
 #endif

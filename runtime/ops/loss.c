@@ -128,13 +128,13 @@ static bool rows_support(const clv_device_info *device, const clv__op_io *io) {
     return clv__cpu_class(device) && s.inner == 1 && s.C >= 32 && clv__loops_fit(device, s.C / 16 * 2 + 64);
 }
 
-static void ce_mean(clv__launches *list, const class_sizes *s) {
+static void ce_mean(clv__launches *list, const clv__op_io *io, const class_sizes *s) {
     int64_t items = tree_items(s->rows, CHUNK);
     tree t = tree_begin(list, items);
     clv__launch *launch = clv__launch_kernel(list, "loss", "cross_entropy_sum");
     float divisor = tree_target(&t, launch, items, s->rows);
     clv__arg_out(list, launch, 1);
-    clv__arg_in(list, launch, 0);
+    clv__arg_in_as(list, launch, io, 0, "T_X");
     clv__arg_in(list, launch, 1);
     CLV__ARGS_I32(list, launch, s->rows, s->C, s->inner, CHUNK);
     clv__arg_f32(list, launch, divisor);
@@ -146,15 +146,15 @@ static void ce_plain(clv__launches *list, const clv__op_io *io) {
     class_sizes s = sizes_of(&io->in[0].shape);
     if (s.rows > 0 && s.C > CLV__LONG_AXIS) {
         const clv__long_walk walk = clv__long_middle(s.outer, s.C, s.inner);
-        clv__long_log_softmax_to(list, &walk, 1);
+        clv__long_log_softmax_to(list, io, &walk, 1);
     } else if (s.rows > 0) {
         clv__launch *launch = clv__launch_kernel(list, "loss", "cross_entropy_stats");
         clv__arg_out(list, launch, 1);
-        clv__arg_in(list, launch, 0);
+        clv__arg_in_as(list, launch, io, 0, "T_X");
         CLV__ARGS_I32(list, launch, s.rows, s.C, s.inner);
         clv__launch_items(launch, s.rows);
     }
-    ce_mean(list, &s);
+    ce_mean(list, io, &s);
 }
 
 static void ce_rows(clv__launches *list, const clv__op_io *io) {
@@ -163,15 +163,16 @@ static void ce_rows(clv__launches *list, const clv__op_io *io) {
         int64_t rows = clv__rows_for(s.C);
         clv__launch *launch = clv__launch_kernel(list, "loss", "cross_entropy_stats_rows");
         clv__arg_out(list, launch, 1);
-        clv__arg_in(list, launch, 0);
+        clv__arg_in_as(list, launch, io, 0, "T_X");
         CLV__ARGS_I32(list, launch, s.rows, rows, s.C);
         clv__launch_chunks(launch, clv__ceil_div(s.rows, rows));
     }
-    ce_mean(list, &s);
+    ce_mean(list, io, &s);
 }
 
-static void ce_backward_tensors(clv__launches *list, clv__launch *launch) {
-    clv__arg_out(list, launch, 0);
+static void ce_backward_tensors(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
+    clv__arg_out_as(list, launch, io, 0, "T_DX");
+    clv__define_storage(list, launch, "T_X", io->in[1].dtype);
     for (int i = 0; i < 4; i++) clv__arg_in(list, launch, i);
 }
 
@@ -180,7 +181,7 @@ static void ce_backward_plain(clv__launches *list, const clv__op_io *io) {
     int64_t n = s.rows * s.C;
     if (n == 0) return;
     clv__launch *launch = clv__launch_kernel(list, "loss", "cross_entropy_backward");
-    ce_backward_tensors(list, launch);
+    ce_backward_tensors(list, launch, io);
     CLV__ARGS_I32(list, launch, n, s.rows, s.C, s.inner);
     clv__launch_items(launch, n);
 }
@@ -190,7 +191,7 @@ static void ce_backward_rows(clv__launches *list, const clv__op_io *io) {
     int64_t rows = clv__rows_for(s.C);
     if (s.rows == 0) return;
     clv__launch *launch = clv__launch_kernel(list, "loss", "cross_entropy_backward_rows");
-    ce_backward_tensors(list, launch);
+    ce_backward_tensors(list, launch, io);
     CLV__ARGS_I32(list, launch, s.rows, rows, s.C);
     clv__launch_chunks(launch, clv__ceil_div(s.rows, rows));
 }
@@ -301,6 +302,8 @@ static bool ce_backward_sample(int i, clv__sample *out) {
 
 const clv__op clv__op_cross_entropy_backward = {
     .name = "cross_entropy_backward",
+    .half_in = 1u << 1,
+    .half_out = 1,
     .infer = ce_backward_infer,
     .variants = ce_backward_variants,
     .reference = ce_backward_reference,
@@ -317,6 +320,8 @@ static void ce_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **d
 
 const clv__op clv__op_cross_entropy = {
     .name = "cross_entropy",
+    .half_in = 1,
+    .autocast = CLV__CAST_FLOAT,
     .infer = ce_infer,
     .grad = ce_grad,
     .variants = ce_variants,
@@ -362,8 +367,8 @@ static void mse_lower(clv__launches *list, const clv__op_io *io, const char *ent
     tree t = tree_begin(list, items);
     clv__launch *launch = clv__launch_kernel(list, "loss", entry);
     float divisor = tree_target(&t, launch, items, n);
-    clv__arg_in(list, launch, 0);
-    clv__arg_in(list, launch, 1);
+    clv__arg_in_as(list, launch, io, 0, "T_X");
+    clv__arg_in_as(list, launch, io, 1, "T_T");
     CLV__ARGS_I32(list, launch, n, chunk);
     clv__arg_f32(list, launch, divisor);
     clv__launch_chunks(launch, items);
@@ -385,8 +390,10 @@ static void mse_backward_plain(clv__launches *list, const clv__op_io *io) {
     int64_t n = clv__numel(&io->out[0]);
     if (n == 0) return;
     clv__launch *launch = clv__launch_kernel(list, "loss", "mse_backward");
-    clv__arg_out(list, launch, 0);
-    for (int i = 0; i < 3; i++) clv__arg_in(list, launch, i);
+    clv__arg_out_as(list, launch, io, 0, "T_DX");
+    clv__arg_in(list, launch, 0);
+    clv__arg_in_as(list, launch, io, 1, "T_X");
+    clv__arg_in_as(list, launch, io, 2, "T_T");
     clv__arg_i32(list, launch, n);
     clv__launch_items(launch, clv__ceil_div(n, 16));
 }
@@ -449,6 +456,8 @@ static bool mse_backward_sample(int i, clv__sample *out) {
 
 const clv__op clv__op_mse_loss_backward = {
     .name = "mse_loss_backward",
+    .half_in = 6,
+    .half_out = 1,
     .infer = mse_backward_infer,
     .variants = mse_backward_variants,
     .reference = mse_backward_reference,
@@ -466,6 +475,8 @@ static void mse_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **
 
 const clv__op clv__op_mse_loss = {
     .name = "mse_loss",
+    .half_in = 3,
+    .autocast = CLV__CAST_FLOAT,
     .infer = mse_infer,
     .grad = mse_grad,
     .variants = mse_variants,

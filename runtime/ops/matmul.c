@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cleave/ops.h"
+#include "ops/lower.h"
 #include "ops/tiles.h"
 
 typedef struct matmul_attrs {
@@ -99,9 +100,10 @@ static int64_t product_reduction(const clv__op_io *io) {
 // ---- plain ------------------------------------------------------------------------------------------------
 
 /** The arguments that plain, local and tile have in common. */
-static void add_arguments(clv__launches *list, clv__launch *launch, const product *p) {
-    clv__arg_in(list, launch, 0);
-    clv__arg_in(list, launch, 1);
+static void add_arguments(clv__launches *list, clv__launch *launch, const clv__op_io *io, const product *p) {
+    clv__arg_in_as(list, launch, io, 0, "T_A");
+    clv__arg_in_as(list, launch, io, 1, "T_B");
+    if (io->in[0].dtype != io->in[1].dtype) clv__launch_define(list, launch, "APART", "1");
     clv__arg_in(list, launch, p->bias ? 2 : 0); // without a bias, anything
     const int64_t sizes[] = {p->batch, p->m,       p->n,   p->k,   p->a_batch, p->a_m,
                              p->a_k,   p->b_batch, p->b_k, p->b_n, p->bias,    0 /* accumulate */};
@@ -113,8 +115,8 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
     if (is_empty(&p)) return;
     clv__launch *launch = clv__launch_kernel(list, "matmul", "matmul_plain");
     clv__tile_define(list, launch);
-    clv__arg_out(list, launch, 0);
-    add_arguments(list, launch, &p);
+    clv__arg_out_as(list, launch, io, 0, "T_C");
+    add_arguments(list, launch, io, &p);
     clv__launch_grid(launch, (size_t)(p.batch * p.m * p.n), 0);
 }
 
@@ -174,8 +176,8 @@ static void local_lower(clv__launches *list, const clv__op_io *io) {
         clv__launch_define(list, launch, "TM", "%d", set->rows);
         clv__launch_define(list, launch, "TN", "%d", set->columns);
     }
-    clv__arg_out(list, launch, 0);
-    add_arguments(list, launch, &p);
+    clv__arg_out_as(list, launch, io, 0, "T_C");
+    add_arguments(list, launch, io, &p);
     clv__launch_grid3(launch, (size_t)clv__div_up(p.n, wide) * LOCAL_GROUP,
                       (size_t)clv__div_up(p.m, high) * LOCAL_GROUP, (size_t)p.batch, LOCAL_GROUP, LOCAL_GROUP,
                       1);
@@ -187,6 +189,7 @@ static void local_lower(clv__launches *list, const clv__op_io *io) {
 typedef struct tile_limits {
     int lanes, mr, nr, pa; // vector, register tile, lanes of a packed row of A
     int64_t mc, nc, kc;    // largest block
+    bool sums;             // in local memory, since the result's type would round them
 } tile_limits;
 
 /** How a product is cut. */
@@ -195,11 +198,12 @@ typedef struct tile_cut {
 } tile_cut;
 
 static size_t tile_local_bytes(const tile_limits *t) {
-    return (size_t)(t->mc / t->mr * t->pa * t->kc + t->kc * t->nc + t->mr * t->nr) * sizeof(float);
+    int64_t sums = t->sums ? t->mc * t->nc : 0;
+    return (size_t)(t->mc / t->mr * t->pa * t->kc + t->kc * t->nc + t->mr * t->nr + sums) * sizeof(float);
 }
 
-static tile_limits tile_limits_of(const clv_device_info *device) {
-    tile_limits t = {.lanes = clv__tile_lanes(device)};
+static tile_limits tile_limits_of(const clv_device_info *device, const clv__op_io *io) {
+    tile_limits t = {.lanes = clv__tile_lanes(device), .sums = clv__is_half(io->out[0].dtype)};
     t.mr = t.lanes == 16 ? 14 : 6;
     t.nr = 2 * t.lanes;
     t.pa = (int)clv__round_up(t.mr, t.lanes);
@@ -245,7 +249,7 @@ static tile_cut tile_cut_of(const tile_limits *t, const product *p) {
 }
 
 static bool tile_supports(const clv_device_info *device, const clv__op_io *io) {
-    tile_limits t = tile_limits_of(device);
+    tile_limits t = tile_limits_of(device, io);
     return clv__cpu_class(device) && device->loop_turns == 0 &&
            tile_local_bytes(&t) <= clv__tile_local_bytes(device) && product_of(io).k > 0;
 }
@@ -268,18 +272,20 @@ static void tile_defines(clv__launches *list, clv__launch *launch, const tile_li
 static void tile_lower(clv__launches *list, const clv__op_io *io) {
     product p = product_of(io);
     if (is_empty(&p)) return;
-    tile_limits t = tile_limits_of(list->device);
+    tile_limits t = tile_limits_of(list->device, io);
     tile_cut c = tile_cut_of(&t, &p);
     size_t part_bytes = c.splits > 1 ? (size_t)(c.splits * p.batch * p.m * p.n) * sizeof(float) : 0;
     size_t part = part_bytes ? clv__launch_workspace(list, part_bytes) : 0;
 
     clv__launch *launch = clv__launch_kernel(list, "matmul", "matmul_tile");
     tile_defines(list, launch, &t);
-    if (part_bytes)
+    if (part_bytes) {
         clv__arg_workspace(list, launch, part, part_bytes);
-    else
-        clv__arg_out(list, launch, 0);
-    add_arguments(list, launch, &p);
+    } else {
+        if (t.sums) clv__launch_define(list, launch, "SUMS", "1");
+        clv__arg_out_as(list, launch, io, 0, "T_C");
+    }
+    add_arguments(list, launch, io, &p);
     const int64_t cut[] = {c.mc, c.nc, c.kc, c.splits, c.ks};
     for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) clv__arg_i32(list, launch, cut[i]);
     clv__launch_grid(launch, (size_t)c.tasks, 1);
@@ -287,7 +293,7 @@ static void tile_lower(clv__launches *list, const clv__op_io *io) {
 
     launch = clv__launch_kernel(list, "matmul", "matmul_sum");
     tile_defines(list, launch, &t);
-    clv__arg_out(list, launch, 0);
+    clv__arg_out_as(list, launch, io, 0, "T_C");
     clv__arg_workspace(list, launch, part, part_bytes);
     clv__arg_in(list, launch, p.bias ? 2 : 0);
     const int64_t sizes[] = {p.batch, p.m, p.n, c.splits, p.bias, 0 /* accumulate */};
@@ -297,9 +303,11 @@ static void tile_lower(clv__launches *list, const clv__op_io *io) {
 
 // ---- library ----------------------------------------------------------------------------------------------
 
-/** On CPU-class devices it takes seconds to begin and reaches a tenth of tile. */
+/** It knows floats only. On CPU-class devices it takes seconds to begin and reaches a tenth of tile. */
 static bool library_supports(const clv_device_info *device, const clv__op_io *io) {
-    return device->gemm && !clv__cpu_class(device) && product_of(io).k > 0;
+    bool floats = io->in[0].dtype == CLV_DTYPE_F32 && io->in[1].dtype == CLV_DTYPE_F32 &&
+                  io->out[0].dtype == CLV_DTYPE_F32;
+    return device->gemm && floats && !clv__cpu_class(device) && product_of(io).k > 0;
 }
 
 /** A guess: such libraries are tuned for large products, and for the devices their makers had. */
@@ -477,6 +485,9 @@ static bool matmul_sample(int i, clv__sample *sample) {
 const clv__op clv__op_matmul = {
     .name = "matmul",
     .attrs_bytes = sizeof(matmul_attrs),
+    .half_in = 3,
+    .half_out = 1,
+    .autocast = CLV__CAST_HALF,
     .infer = matmul_infer,
     .grad = matmul_grad,
     .variants = product_variants,
@@ -601,6 +612,9 @@ static bool linear_sample(int i, clv__sample *sample) {
 
 const clv__op clv__op_linear = {
     .name = "linear",
+    .half_in = 1, // weight and bias are parameters: f32
+    .half_out = 1,
+    .autocast = CLV__CAST_HALF,
     .infer = linear_infer,
     .grad = linear_grad,
     .variants = product_variants,

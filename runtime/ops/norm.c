@@ -136,7 +136,8 @@ static void apply(clv__launches *list, const clv__op_io *io, bool planes) {
     if (n == 0) return;
     clv__launch *launch =
         clv__launch_kernel(list, "norm", planes ? "batch_norm_planes_apply" : "batch_norm_apply");
-    clv__arg_out(list, launch, Y);
+    clv__arg_out_as(list, launch, io, Y, "T_Y");
+    clv__define_storage(list, launch, "T_X", io->in[X].dtype);
     for (int i = X; i <= BIAS; i++) clv__arg_in(list, launch, i);
     if (training) {
         clv__arg_out(list, launch, MEAN);
@@ -163,14 +164,14 @@ static void train_plain(clv__launches *list, const clv__op_io *io) {
     const bool is_long = s.N * s.S > CLV__LONG_AXIS;
     const clv__long_walk walk = clv__long_channels(s.N, s.C, s.S);
     clv__long_rows moments = {0};
-    if (is_long) moments = clv__long_moments(list, &walk);
+    if (is_long) moments = clv__long_moments(list, io, &walk);
     clv__launch *launch = clv__launch_kernel(list, "norm", is_long ? "batch_norm_join" : "batch_norm_stats");
     statistics(list, launch);
     if (is_long) { // as of one plane of N*S elements for each channel
         clv__arg_workspace(list, launch, moments.offset, moments.bytes);
         CLV__ARGS_I32(list, launch, 1, s.C, s.N * s.S);
     } else {
-        clv__arg_in(list, launch, X);
+        clv__arg_in_as(list, launch, io, X, "T_X");
         CLV__ARGS_I32(list, launch, s.N, s.C, s.S);
     }
     clv__arg_f32(list, launch, attrs_of(io)->eps);
@@ -185,7 +186,7 @@ static void train_planes(clv__launches *list, const clv__op_io *io) {
     size_t bytes = (size_t)n_planes * 2 * sizeof(float), parts = clv__launch_workspace(list, bytes);
     clv__launch *launch = clv__launch_kernel(list, "norm", "batch_norm_planes");
     clv__arg_workspace(list, launch, parts, bytes);
-    clv__arg_in(list, launch, X);
+    clv__arg_in_as(list, launch, io, X, "T_X");
     CLV__ARGS_I32(list, launch, n_planes, rows, s.S);
     clv__launch_chunks(launch, clv__ceil_div(n_planes, rows));
 
@@ -202,7 +203,7 @@ static void train_columns(clv__launches *list, const clv__op_io *io) {
     norm_sizes s = sizes_of(&io->in[X].shape);
     clv__launch *launch = clv__launch_kernel(list, "norm", "batch_norm_columns");
     statistics(list, launch);
-    clv__arg_in(list, launch, X);
+    clv__arg_in_as(list, launch, io, X, "T_X");
     CLV__ARGS_I32(list, launch, s.N, s.C);
     clv__arg_f32(list, launch, attrs_of(io)->eps);
     clv__launch_chunks(launch, clv__ceil_div(s.C, 16));
@@ -226,13 +227,20 @@ static void eval_planes(clv__launches *list, const clv__op_io *io) {
     apply(list, io, true);
 }
 
+/** How dy and x are stored. */
+static void dy_and_x(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
+    clv__define_storage(list, launch, "T_Y", io->in[B_DY].dtype);
+    clv__define_storage(list, launch, "T_X", io->in[B_X].dtype);
+}
+
 static void backward_apply(clv__launches *list, const clv__op_io *io, bool planes) {
     norm_sizes s = sizes_of(&io->in[B_X].shape);
     int64_t n = s.N * s.C * s.S, rows = clv__rows_for(s.S);
     if (n == 0) return;
     clv__launch *launch = clv__launch_kernel(
         list, "norm", planes ? "batch_norm_planes_backward_apply" : "batch_norm_backward_apply");
-    clv__arg_out(list, launch, B_DX);
+    clv__arg_out_as(list, launch, io, B_DX, "T_DX");
+    dy_and_x(list, launch, io);
     for (int i = B_DY; i <= B_SPREAD; i++) clv__arg_in(list, launch, i);
     clv__arg_out(list, launch, B_DWEIGHT);
     clv__arg_out(list, launch, B_DBIAS);
@@ -248,9 +256,10 @@ static void backward_apply(clv__launches *list, const clv__op_io *io, bool plane
         clv__launch_items(launch, n);
 }
 
-static void sums_tensors(clv__launches *list, clv__launch *launch) {
+static void sums_tensors(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
     clv__arg_out(list, launch, B_DWEIGHT);
     clv__arg_out(list, launch, B_DBIAS);
+    dy_and_x(list, launch, io);
     clv__arg_in(list, launch, B_DY);
     clv__arg_in(list, launch, B_X);
     clv__arg_in(list, launch, B_MEAN);
@@ -275,13 +284,13 @@ static void backward_plain(clv__launches *list, const clv__op_io *io) {
     if (s.C == 0) return;
     if (s.N * s.S > CLV__LONG_AXIS) {
         const clv__long_walk walk = clv__long_channels(s.N, s.C, s.S);
-        const clv__long_rows sums = clv__long_sums(list, &walk, B_MEAN);
+        const clv__long_rows sums = clv__long_sums(list, io, &walk, B_MEAN);
         backward_join(list, io, sums.offset, sums.bytes, 1, s.C);
         backward_apply(list, io, false);
         return;
     }
     clv__launch *launch = clv__launch_kernel(list, "norm", "batch_norm_backward_sums");
-    sums_tensors(list, launch);
+    sums_tensors(list, launch, io);
     CLV__ARGS_I32(list, launch, s.N, s.C, s.S, attrs_of(io)->is_var);
     clv__arg_f32(list, launch, attrs_of(io)->eps);
     clv__launch_items(launch, s.C);
@@ -294,6 +303,7 @@ static void backward_planes(clv__launches *list, const clv__op_io *io) {
     size_t bytes = (size_t)n_planes * 2 * sizeof(float), parts = clv__launch_workspace(list, bytes);
     clv__launch *launch = clv__launch_kernel(list, "norm", "batch_norm_planes_backward");
     clv__arg_workspace(list, launch, parts, bytes);
+    dy_and_x(list, launch, io);
     clv__arg_in(list, launch, B_DY);
     clv__arg_in(list, launch, B_X);
     clv__arg_in(list, launch, B_MEAN);
@@ -307,7 +317,7 @@ static void backward_planes(clv__launches *list, const clv__op_io *io) {
 static void backward_columns(clv__launches *list, const clv__op_io *io) {
     norm_sizes s = sizes_of(&io->in[B_X].shape);
     clv__launch *launch = clv__launch_kernel(list, "norm", "batch_norm_columns_backward");
-    sums_tensors(list, launch);
+    sums_tensors(list, launch, io);
     CLV__ARGS_I32(list, launch, s.N, s.C, attrs_of(io)->is_var);
     clv__arg_f32(list, launch, attrs_of(io)->eps);
     clv__launch_chunks(launch, clv__ceil_div(s.C, 16));
@@ -549,6 +559,8 @@ static bool backward_sample(int i, clv__sample *out) {
 
 const clv__op clv__op_batch_norm_backward = {
     .name = "batch_norm_backward",
+    .half_in = 1u << B_DY | 1u << B_X,
+    .half_out = 1u << B_DX,
     .attrs_bytes = sizeof(norm_attrs),
     .inplace = 1u << B_DY | 1u << B_X, // the last launch reads of them what it writes
     .infer = backward_infer,
@@ -592,6 +604,8 @@ static void eval_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor *
 
 const clv__op clv__op_batch_norm = {
     .name = "batch_norm",
+    .half_in = 1u << X,
+    .half_out = 1u << Y,
     .attrs_bytes = sizeof(norm_attrs),
     .infer = train_infer,
     .grad = train_grad,
@@ -604,6 +618,8 @@ const clv__op clv__op_batch_norm = {
 
 const clv__op clv__op_batch_norm_eval = {
     .name = "batch_norm_eval",
+    .half_in = 1u << X,
+    .half_out = 1u << Y,
     .attrs_bytes = sizeof(norm_attrs),
     .infer = eval_infer,
     .grad = eval_grad,

@@ -156,13 +156,32 @@ static void window_args(clv__launches *list, clv__launch *launch, int64_t n, con
     if (dilates) CLV__ARGS_I32(list, launch, s->dilation_h, s->dilation_w);
 }
 
+/** x to y. */
+static void forward_tensors(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
+    clv__arg_out_as(list, launch, io, 0, "T_Y");
+    clv__arg_in_as(list, launch, io, 0, "T_X");
+}
+
+/** The first two arguments of gradients, dx and dy. dx is stored as x in kernels that hear nothing else. */
+static void dx_dy(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
+    clv_dtype dx = io->out[0].dtype;
+    if (dx != (io->n_in > 1 ? io->in[1].dtype : CLV_DTYPE_F32))
+        clv__launch_define(list, launch, "T_DX", "%s", clv__storage(dx));
+    clv__arg_out(list, launch, 0);
+    clv__arg_in_as(list, launch, io, 0, "T_Y");
+}
+
+static void backward_tensors(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
+    dx_dy(list, launch, io);
+    if (io->n_in > 1) clv__arg_in_as(list, launch, io, 1, "T_X");
+}
+
 static void max_plain(clv__launches *list, const clv__op_io *io) {
     pool_sizes s = forward_sizes(io);
     int64_t n = s.planes * s.OH * s.OW;
     if (n == 0) return;
     clv__launch *launch = clv__launch_kernel(list, "pool", "max_pool2d");
-    clv__arg_out(list, launch, 0);
-    clv__arg_in(list, launch, 0);
+    forward_tensors(list, launch, io);
     window_args(list, launch, n, &s, true);
     clv__launch_items(launch, n);
 }
@@ -185,9 +204,7 @@ static void max_backward_plain(clv__launches *list, const clv__op_io *io) {
         return;
     }
     clv__launch *launch = clv__launch_kernel(list, "pool", "max_pool2d_backward");
-    clv__arg_out(list, launch, 0);
-    clv__arg_in(list, launch, 0);
-    clv__arg_in(list, launch, 1);
+    backward_tensors(list, launch, io);
     window_args(list, launch, n, &s, true);
     clv__launch_items(launch, n);
 }
@@ -199,12 +216,11 @@ static void max_backward_winner(clv__launches *list, const clv__op_io *io) {
     size_t bytes = (size_t)outputs * sizeof(int32_t), winner = clv__launch_workspace(list, bytes);
     clv__launch *launch = clv__launch_kernel(list, "pool", "max_pool2d_winner");
     clv__arg_workspace(list, launch, winner, bytes);
-    clv__arg_in(list, launch, 1);
+    clv__arg_in_as(list, launch, io, 1, "T_X");
     window_args(list, launch, outputs, &s, true);
     clv__launch_items(launch, outputs);
     launch = clv__launch_kernel(list, "pool", "max_pool2d_gather");
-    clv__arg_out(list, launch, 0);
-    clv__arg_in(list, launch, 0);
+    dx_dy(list, launch, io);
     clv__arg_workspace(list, launch, winner, bytes);
     window_args(list, launch, inputs, &s, true);
     clv__launch_items(launch, inputs);
@@ -228,9 +244,7 @@ static void max_backward_apart(clv__launches *list, const clv__op_io *io) {
     int64_t n = s.planes * clv__ceil_div(s.H, s.kernel_h) * clv__ceil_div(s.W, s.kernel_w);
     if (n == 0) return;
     clv__launch *launch = clv__launch_kernel(list, "pool", "max_pool2d_backward_apart");
-    clv__arg_out(list, launch, 0);
-    clv__arg_in(list, launch, 0);
-    clv__arg_in(list, launch, 1);
+    backward_tensors(list, launch, io);
     CLV__ARGS_I32(list, launch, n, s.H, s.W, s.OH, s.OW, s.kernel_h, s.kernel_w);
     clv__launch_items(launch, n);
 }
@@ -261,8 +275,7 @@ static void max_2x2(clv__launches *list, const clv__op_io *io) {
     pool_sizes s = forward_sizes(io);
     if (s.planes == 0) return;
     clv__launch *launch = clv__launch_kernel(list, "pool", "max_pool2d_2x2");
-    clv__arg_out(list, launch, 0);
-    clv__arg_in(list, launch, 0);
+    forward_tensors(list, launch, io);
     rows_2x2(list, launch, &s, s.planes * s.OH);
 }
 
@@ -270,9 +283,7 @@ static void max_2x2_backward(clv__launches *list, const clv__op_io *io) {
     pool_sizes s = backward_sizes(io);
     if (s.planes == 0) return;
     clv__launch *launch = clv__launch_kernel(list, "pool", "max_pool2d_2x2_backward");
-    clv__arg_out(list, launch, 0);
-    clv__arg_in(list, launch, 0);
-    clv__arg_in(list, launch, 1);
+    backward_tensors(list, launch, io);
     rows_2x2(list, launch, &s, s.planes * clv__ceil_div(s.H, 2));
 }
 
@@ -284,9 +295,10 @@ static bool rows_support(const clv_device_info *device, const clv__op_io *io) {
            clv__loops_fit(device, clv__rows_for(s.W * s.stride_h) * (s.OW * window_turns(&s) + 2));
 }
 
+/** Adds up in dx itself, which must not round. */
 static bool planes_support(const clv_device_info *device, const clv__op_io *io) {
     pool_sizes s = backward_sizes(io);
-    return clv__cpu_class(device) &&
+    return clv__cpu_class(device) && io->out[0].dtype == CLV_DTYPE_F32 &&
            clv__loops_fit(device,
                           clv__rows_for(s.W * s.H) * (s.H * s.W + s.OH * (s.OW * window_turns(&s) + 1)));
 }
@@ -299,12 +311,14 @@ static double wide_rank(const clv_device_info *device, const clv__op_io *io) {
 
 /** The arguments of one of those kernels: inputs, then as in window_args with a number of rows in place of elements. */
 static void wide(clv__launches *list, const clv__op_io *io, const char *entry, const pool_sizes *s, int64_t n,
-                 int64_t width, bool dilates) {
+                 int64_t width, bool dilates, bool backward) {
     int64_t rows = clv__rows_for(width);
     if (n == 0) return;
     clv__launch *launch = clv__launch_kernel(list, "pool", entry);
-    clv__arg_out(list, launch, 0);
-    for (int i = 0; i < io->n_in; i++) clv__arg_in(list, launch, i);
+    if (backward)
+        backward_tensors(list, launch, io);
+    else
+        forward_tensors(list, launch, io);
     clv__arg_i32(list, launch, n);
     window_args(list, launch, rows, s, dilates);
     if (!dilates) clv__arg_i32(list, launch, ((const pool_attrs *)io->attrs)->exclude_padding);
@@ -313,22 +327,22 @@ static void wide(clv__launches *list, const clv__op_io *io, const char *entry, c
 
 static void max_rows(clv__launches *list, const clv__op_io *io) {
     pool_sizes s = forward_sizes(io);
-    wide(list, io, "max_pool2d_rows", &s, s.planes * s.OH, s.W * s.stride_h, true);
+    wide(list, io, "max_pool2d_rows", &s, s.planes * s.OH, s.W * s.stride_h, true, false);
 }
 
 static void max_backward_planes(clv__launches *list, const clv__op_io *io) {
     pool_sizes s = backward_sizes(io);
-    wide(list, io, "max_pool2d_planes_backward", &s, s.planes, s.W * s.H, true);
+    wide(list, io, "max_pool2d_planes_backward", &s, s.planes, s.W * s.H, true, true);
 }
 
 static void avg_rows(clv__launches *list, const clv__op_io *io) {
     pool_sizes s = forward_sizes(io);
-    wide(list, io, "avg_pool2d_rows", &s, s.planes * s.OH, s.W * s.stride_h, false);
+    wide(list, io, "avg_pool2d_rows", &s, s.planes * s.OH, s.W * s.stride_h, false, false);
 }
 
 static void avg_backward_planes(clv__launches *list, const clv__op_io *io) {
     pool_sizes s = backward_sizes(io);
-    wide(list, io, "avg_pool2d_planes_backward", &s, s.planes, s.W * s.H, false);
+    wide(list, io, "avg_pool2d_planes_backward", &s, s.planes, s.W * s.H, false, true);
 }
 
 static double fast_rank(const clv_device_info *device, const clv__op_io *io) {
@@ -355,8 +369,7 @@ static void avg_plain(clv__launches *list, const clv__op_io *io) {
     int64_t n = s.planes * s.OH * s.OW;
     if (n == 0) return;
     clv__launch *launch = clv__launch_kernel(list, "pool", "avg_pool2d");
-    clv__arg_out(list, launch, 0);
-    clv__arg_in(list, launch, 0);
+    forward_tensors(list, launch, io);
     window_args(list, launch, n, &s, false);
     clv__arg_i32(list, launch, ((const pool_attrs *)io->attrs)->exclude_padding);
     clv__launch_items(launch, n);
@@ -367,8 +380,7 @@ static void avg_backward_plain(clv__launches *list, const clv__op_io *io) {
     int64_t n = s.planes * s.H * s.W;
     if (n == 0) return;
     clv__launch *launch = clv__launch_kernel(list, "pool", "avg_pool2d_backward");
-    clv__arg_out(list, launch, 0);
-    clv__arg_in(list, launch, 0);
+    backward_tensors(list, launch, io);
     window_args(list, launch, n, &s, false);
     clv__arg_i32(list, launch, ((const pool_attrs *)io->attrs)->exclude_padding);
     clv__launch_items(launch, n);
@@ -632,6 +644,8 @@ static bool avg_backward_sample(int i, clv__sample *out) {
 const clv__op clv__op_max_pool2d_backward = {
     .name = "max_pool2d_backward",
     .attrs_bytes = sizeof(pool_attrs),
+    .half_in = 3,
+    .half_out = 1,
     .infer = max_backward_infer,
     .variants = max_backward_variants,
     .reference = max_backward_reference,
@@ -648,6 +662,8 @@ static void max_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **
 const clv__op clv__op_max_pool2d = {
     .name = "max_pool2d",
     .attrs_bytes = sizeof(pool_attrs),
+    .half_in = 1,
+    .half_out = 1,
     .infer = max_infer,
     .grad = max_grad,
     .variants = max_variants,
@@ -659,6 +675,8 @@ const clv__op clv__op_max_pool2d = {
 const clv__op clv__op_avg_pool2d_backward = {
     .name = "avg_pool2d_backward",
     .attrs_bytes = sizeof(pool_attrs),
+    .half_in = 1,
+    .half_out = 1,
     .infer = avg_backward_infer,
     .variants = avg_backward_variants,
     .reference = avg_backward_reference,
@@ -678,6 +696,8 @@ static void avg_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **
 const clv__op clv__op_avg_pool2d = {
     .name = "avg_pool2d",
     .attrs_bytes = sizeof(pool_attrs),
+    .half_in = 1,
+    .half_out = 1,
     .infer = avg_infer,
     .grad = avg_grad,
     .variants = avg_variants,

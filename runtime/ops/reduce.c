@@ -97,9 +97,13 @@ static bool lower_trivial(clv__launches *list, const clv__op_io *io) {
     const float nothing = kind_of(io) == REDUCE_MEAN ? NAN : 0.0f;
     uint32_t pattern;
     memcpy(&pattern, &nothing, sizeof pattern);
-    if (count == 0) clv__launch_fill(list, 0, (size_t)n * sizeof(float), pattern);
-    if (count == 1) clv__launch_copy(list, 0, 0, (size_t)n * sizeof(float));
-    return count <= 1;
+    clv_dtype dtype = io->out[0].dtype;
+    if (dtype == CLV_DTYPE_F16) pattern = clv__f16_of_float(nothing) * 0x10001u;
+    if (dtype == CLV_DTYPE_BF16) pattern = clv__bf16_of_float(nothing) * 0x10001u;
+    if (count == 0) clv__launch_fill(list, 0, (size_t)n * clv_dtype_bytes(dtype), pattern);
+    bool copied = count == 1 && io->in[0].dtype == dtype;
+    if (copied) clv__launch_copy(list, 0, 0, (size_t)n * clv_dtype_bytes(dtype));
+    return count == 0 || copied;
 }
 
 static float divisor_of(const clv__op_io *io) {
@@ -117,13 +121,14 @@ static place new_place(clv__launches *list, int64_t elements) {
     return (place){true, clv__launch_workspace(list, bytes), bytes};
 }
 
-static void arg_place(clv__launches *list, clv__launch *launch, const place *at, bool out) {
+static void arg_place(clv__launches *list, clv__launch *launch, const clv__op_io *io, const place *at,
+                      bool out) {
     if (at->workspace)
         clv__arg_workspace(list, launch, at->offset, at->bytes);
     else if (out)
-        clv__arg_out(list, launch, 0);
+        clv__arg_out_as(list, launch, io, 0, "T_OUT");
     else
-        clv__arg_in(list, launch, 0);
+        clv__arg_in_as(list, launch, io, 0, "T_IN");
 }
 
 /** Kept dimensions in [0], reduced ones in [1], set to the right. They take turns, so there are at most four
@@ -158,8 +163,8 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
         place to = last ? (place){0} : new_place(list, n * chunks);
         clv__launch *launch = clv__launch_kernel(list, "reduce", "reduce_plain");
         clv__launch_define(list, launch, "RED_MAX", "%d", kind_of(io) == REDUCE_MAX);
-        arg_place(list, launch, &to, true);
-        arg_place(list, launch, &from, false);
+        arg_place(list, launch, io, &to, true);
+        arg_place(list, launch, io, &from, false);
         clv__arg_i32(list, launch, n * chunks);
         clv__arg_i32(list, launch, count);
         clv__arg_i32(list, launch, CHUNK);
@@ -186,15 +191,15 @@ typedef struct stage {
     bool max;
 } stage;
 
-static void lower_stage(clv__launches *list, const stage *s) {
+static void lower_stage(clv__launches *list, const clv__op_io *io, const stage *s) {
     bool rows = s->inner == 1;
     int width = clv__vector_width(list->device);
     int64_t wide = 4 * width, blocks = clv__ceil_div(s->inner, wide);
     clv__launch *launch = clv__launch_kernel(list, "reduce", rows ? "reduce_rows" : "reduce_cols");
     clv__launch_define(list, launch, "RED_MAX", "%d", s->max);
     clv__launch_define(list, launch, "RED_VW", "%d", width);
-    arg_place(list, launch, &s->to, true);
-    arg_place(list, launch, &s->from, false);
+    arg_place(list, launch, io, &s->to, true);
+    arg_place(list, launch, io, &s->from, false);
     int64_t items;
     if (rows) {
         int64_t per_item = s->chunks > 1 || s->length > s->chunk ? 1 : clv__ceil_div(s->chunk, s->length);
@@ -222,6 +227,10 @@ static void lower_stage(clv__launches *list, const stage *s) {
  */
 static void staged_lower(clv__launches *list, const clv__op_io *io) {
     if (lower_trivial(list, io)) return;
+    if (reduced_count(io) == 1) { // no stage, but another type
+        plain_lower(list, io);
+        return;
+    }
     bool cpu = clv__cpu_class(list->device);
     clv__walk walk = walk_of(io);
     place from = {0};
@@ -240,7 +249,7 @@ static void staged_lower(clv__launches *list, const clv__op_io *io) {
             s.from = from;
             s.to = last ? (place){0} : new_place(list, s.outer * s.chunks * s.inner);
             s.divisor = last ? divisor_of(io) : 1.0f;
-            lower_stage(list, &s);
+            lower_stage(list, io, &s);
             from = s.to;
             s.length = s.chunks;
         }
@@ -282,9 +291,9 @@ static void argmax_lower(clv__launches *list, const clv__op_io *io) {
         int64_t chunks = clv__ceil_div(left, CHUNK);
         place to = chunks == 1 ? (place){0} : new_place(list, n * chunks);
         clv__launch *launch = clv__launch_kernel(list, "reduce", first ? "argmax_plain" : "argmax_join");
-        arg_place(list, launch, &to, true);
-        clv__arg_in(list, launch, 0);
-        if (!first) arg_place(list, launch, &found, false);
+        arg_place(list, launch, io, &to, true);
+        clv__arg_in_as(list, launch, io, 0, "T_IN");
+        if (!first) arg_place(list, launch, io, &found, false);
         clv__arg_i32(list, launch, n * chunks);
         clv__arg_i32(list, launch, length);
         clv__arg_i32(list, launch, inner);
@@ -451,11 +460,14 @@ static void max_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **
 
 static const reduce_kind sum_kind = REDUCE_SUM, mean_kind = REDUCE_MEAN, max_kind = REDUCE_MAX;
 
-#define REDUCTION(id)                                                                                        \
+#define REDUCTION(id, cast)                                                                                  \
     const clv__op clv__op_##id = {                                                                           \
         .name = #id,                                                                                         \
         .attrs_bytes = sizeof(reduce_attrs),                                                                 \
         .data = &id##_kind,                                                                                  \
+        .half_in = 1,                                                                                        \
+        .half_out = 1,                                                                                       \
+        .autocast = cast,                                                                                    \
         .infer = reduce_infer,                                                                               \
         .grad = id##_grad,                                                                                   \
         .variants = reduce_variants,                                                                         \
@@ -464,12 +476,13 @@ static const reduce_kind sum_kind = REDUCE_SUM, mean_kind = REDUCE_MEAN, max_kin
         .cost = reduce_cost,                                                                                 \
         .reduction = reduce_length,                                                                          \
     };
-REDUCTION(sum)
-REDUCTION(mean)
-REDUCTION(max)
+REDUCTION(sum, CLV__CAST_FLOAT)
+REDUCTION(mean, CLV__CAST_FOLLOW)
+REDUCTION(max, CLV__CAST_FOLLOW)
 
 const clv__op clv__op_argmax = {
     .name = "argmax",
+    .half_in = 1,
     .attrs_bytes = sizeof(argmax_attrs),
     .infer = argmax_infer,
     .variants = argmax_variants,

@@ -48,6 +48,9 @@ static clv_status backward_infer(clv__op_io *io, clv__error *error) {
 // ---- kernels ----------------------------------------------------------------------------------------------
 
 static void tensors(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
+    bool backward = io->n_in == 2;
+    clv__define_storage(list, launch, backward ? "T_DX" : "T_X",
+                        backward ? io->out[0].dtype : io->in[0].dtype);
     clv__arg_out(list, launch, 0);
     for (int i = 0; i < io->n_in; i++) clv__arg_in(list, launch, i);
 }
@@ -57,7 +60,8 @@ static void plain_long(clv__launches *list, const clv__op_io *io, const softmax_
     bool backward = io->n_in == 2;
     int64_t n_rows = s->outer * s->inner;
     const clv__long_walk walk = clv__long_middle(s->outer, s->D, s->inner);
-    const clv__long_rows rows = backward ? clv__long_sums(list, &walk, -1) : clv__long_softmax(list, &walk);
+    const clv__long_rows rows =
+        backward ? clv__long_sums(list, io, &walk, -1) : clv__long_softmax(list, io, &walk);
     clv__launch *launch =
         clv__launch_kernel(list, "long_axis", backward ? "long_softmax_backward" : "long_softmax");
     tensors(list, launch, io);
@@ -224,6 +228,7 @@ static const int log_form; // .data of the log ops points here
 
 const clv__op clv__op_softmax_backward = {
     .name = "softmax_backward",
+    .half_out = 1,
     .attrs_bytes = sizeof(softmax_attrs),
     .infer = backward_infer,
     .variants = variants,
@@ -235,6 +240,7 @@ const clv__op clv__op_softmax_backward = {
 
 const clv__op clv__op_log_softmax_backward = {
     .name = "log_softmax_backward",
+    .half_out = 1,
     .attrs_bytes = sizeof(softmax_attrs),
     .data = &log_form,
     .infer = backward_infer,
@@ -253,6 +259,8 @@ static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) 
 
 const clv__op clv__op_softmax = {
     .name = "softmax",
+    .half_in = 1, // the result is f32 in mixed precision, and written twice
+    .autocast = CLV__CAST_FLOAT,
     .attrs_bytes = sizeof(softmax_attrs),
     .infer = infer,
     .grad = grad,
@@ -265,6 +273,8 @@ const clv__op clv__op_softmax = {
 
 const clv__op clv__op_log_softmax = {
     .name = "log_softmax",
+    .half_in = 1,
+    .autocast = CLV__CAST_FLOAT,
     .attrs_bytes = sizeof(softmax_attrs),
     .data = &log_form,
     .infer = infer,
