@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elements as they are stored and as they are computed with. A kernel file takes the storage of each tensor as a macro whose
-// value is `float` (the default), `int`, `f16` or `bf16` (or `ushort`, to move two bytes as they are), declares the pointer with it, and goes through what stands here:
+// value is `float` (the default), `int`, `f16` or `bf16` (or `ushort`, to move two bytes as they are), declares the pointer
+// with it, and goes through what stands here:
 //
 //     VALUE(T)             what a loaded element is: float, or int and ushort for themselves
 //     LOAD(T, p)           the element at p                          STORE(T, v, p)       v to p
 //     VLOAD(T, n, p)       n neighbours from p on, n 2, 4, 8, 16     VSTORE(T, n, v, p)   n values from p on
 //
-// For float, int and ushort these are the plain accesses. f16 is IEEE 754 binary16 and bf16 the upper half of a binary32; both are
-// ushorts here and converted by integer arithmetic, so that no half type is needed, denormals are right on devices that have
-// none in float, and what is stored is the nearest value, to even between two, infinity past the largest, on every device.
-// Pointers are to global memory.
+// For float, int and ushort these are the plain accesses. f16 is IEEE 754 binary16 and bf16 the upper half of a binary32;
+// both are ushorts here and converted by integer arithmetic, so that no half type is needed, denormals are right on devices
+// that have none in float, and what is stored is the nearest value, to even between two, infinity past the largest, on every
+// device. vload_half and its kin are not used: PoCL 3.1 compiles those of vectors as if pointers were aligned to the vector,
+// and dies.
 typedef ushort f16;
 typedef ushort bf16;
 
@@ -66,37 +68,29 @@ STORAGE_CONVERSIONS(16, 16)
 #define load_float(p) (*(p))
 #define load_int(p) (*(p))
 #define load_ushort(p) (*(p))
+#define load_f16(p) float_of_f16(*(p))
 #define load_bf16(p) float_of_bf16(*(p))
 
 #define STORE(T, v, p) STORAGE_CAT(store_, T)(v, p)
 #define store_float(v, p) (*(p) = (v))
 #define store_int(v, p) (*(p) = (v))
 #define store_ushort(v, p) (*(p) = (v))
+#define store_f16(v, p) (*(p) = f16_of_float(v))
 #define store_bf16(v, p) (*(p) = bf16_of_float(v))
 
 #define VLOAD(T, n, p) STORAGE_CAT(vload_, T)(n, p)
 #define vload_float(n, p) STORAGE_CAT(vload, n)(0, p)
 #define vload_int(n, p) STORAGE_CAT(vload, n)(0, p)
 #define vload_ushort(n, p) STORAGE_CAT(vload, n)(0, p)
+#define vload_f16(n, p) STORAGE_CAT(float_of_f16, n)(STORAGE_CAT(vload, n)(0, p))
 #define vload_bf16(n, p) STORAGE_CAT(float_of_bf16, n)(STORAGE_CAT(vload, n)(0, p))
 
 #define VSTORE(T, n, v, p) STORAGE_CAT(vstore_, T)(n, v, p)
 #define vstore_float(n, v, p) STORAGE_CAT(vstore, n)(v, 0, p)
 #define vstore_int(n, v, p) STORAGE_CAT(vstore, n)(v, 0, p)
 #define vstore_ushort(n, v, p) STORAGE_CAT(vstore, n)(v, 0, p)
-#define vstore_bf16(n, v, p) STORAGE_CAT(vstore, n)(STORAGE_CAT(bf16_of_float, n)(v), 0, p)
-
-#ifdef __F16C__ // the compiler's target converts by one instruction: three times as fast as integer arithmetic
-#define load_f16(p) vload_half(0, (const global half *)(p))
-#define store_f16(v, p) vstore_half_rte(v, 0, (global half *)(p))
-#define vload_f16(n, p) STORAGE_CAT(vload_half, n)(0, (const global half *)(p))
-#define vstore_f16(n, v, p) STORAGE_CAT(STORAGE_CAT(vstore_half, n), _rte)(v, 0, (global half *)(p))
-#else
-#define load_f16(p) float_of_f16(*(p))
-#define store_f16(v, p) (*(p) = f16_of_float(v))
-#define vload_f16(n, p) STORAGE_CAT(float_of_f16, n)(STORAGE_CAT(vload, n)(0, p))
 #define vstore_f16(n, v, p) STORAGE_CAT(vstore, n)(STORAGE_CAT(f16_of_float, n)(v), 0, p)
-#endif
+#define vstore_bf16(n, v, p) STORAGE_CAT(vstore, n)(STORAGE_CAT(bf16_of_float, n)(v), 0, p)
 
 #undef STORAGE_CONVERSIONS
 #undef STORAGE_TYPE

@@ -162,17 +162,15 @@ static void forward_tensors(clv__launches *list, clv__launch *launch, const clv_
     clv__arg_in_as(list, launch, io, 0, "T_X");
 }
 
-/** The first two arguments of gradients, dx and dy. dx is stored as x in kernels that hear nothing else. */
-static void dx_dy(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
-    clv_dtype dx = io->out[0].dtype;
-    if (dx != (io->n_in > 1 ? io->in[1].dtype : CLV_DTYPE_F32))
-        clv__launch_define(list, launch, "T_DX", "%s", clv__storage(dx));
+/** The first two arguments of gradients, dx and dy. Kernels take dx for stored as x, which is a float where they have none. */
+static void dx_dy(clv__launches *list, clv__launch *launch, const clv__op_io *io, clv_dtype x) {
+    if (io->out[0].dtype != x) clv__launch_define(list, launch, "T_DX", "%s", clv__storage(io->out[0].dtype));
     clv__arg_out(list, launch, 0);
     clv__arg_in_as(list, launch, io, 0, "T_Y");
 }
 
 static void backward_tensors(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
-    dx_dy(list, launch, io);
+    dx_dy(list, launch, io, io->n_in > 1 ? io->in[1].dtype : CLV_DTYPE_F32);
     if (io->n_in > 1) clv__arg_in_as(list, launch, io, 1, "T_X");
 }
 
@@ -220,7 +218,7 @@ static void max_backward_winner(clv__launches *list, const clv__op_io *io) {
     window_args(list, launch, outputs, &s, true);
     clv__launch_items(launch, outputs);
     launch = clv__launch_kernel(list, "pool", "max_pool2d_gather");
-    dx_dy(list, launch, io);
+    dx_dy(list, launch, io, CLV_DTYPE_F32);
     clv__arg_workspace(list, launch, winner, bytes);
     window_args(list, launch, inputs, &s, true);
     clv__launch_items(launch, inputs);
