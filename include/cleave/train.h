@@ -63,6 +63,7 @@ typedef struct clv_predictor_config {
     clv_device *device;      /**< NULL: the best device */
     const clv_model *model;  /**< must be given */
     int64_t batch;           /**< samples at a time; 0: 256 */
+    clv_precision precision; /**< as clv_graph_set_precision; logits are f32 */
     const char *variants;    /**< as clv_plan_config */
     clv_placement placement; /**< replicas are not used */
     clv_session *session;    /**< whose parameters to use; NULL: a session of its own */
@@ -188,7 +189,10 @@ typedef struct clv_train_config {
     clv_schedule schedule;
     const char *variants;  /**< as clv_plan_config */
     const char *recompute; /**< as clv_plan_config */
-    const char *weights;   /**< begin with these, safetensors */
+    /** as clv_graph_set_precision, for training and evaluation. MIXED scales the loss (clv_scaler_add, its defaults);
+     *  `gradients` are written unscaled. */
+    clv_precision precision;
+    const char *weights; /**< begin with these, safetensors */
     /** go on from this checkpoint; the other settings must be those it was written with */
     const char *resume;
     const char *checkpoint;   /**< write one here after each epoch, and when interrupted */
@@ -260,7 +264,9 @@ typedef struct clv_train_result {
     clv_metrics test;
     /** of training, without its first step and without evaluation; 0: nothing was timed */
     double images_per_second;
-    double step_ms; /**< median */
+    double step_ms;        /**< median */
+    double loss_scale;     /**< of mixed precision in f16, now; 0 without */
+    int64_t skipped_steps; /**< whose gradients overflowed: they are among `steps` and updated nothing */
 } clv_train_result;
 
 /** What came out of it so far. */

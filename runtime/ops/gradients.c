@@ -325,7 +325,7 @@ void clv_scaler_add(clv_graph *graph, const clv_scaler_config *config) {
         return;
     }
     for (size_t i = 0; i < graph->n_nodes; i++) {
-        if (graph->nodes[i]->phase == CLV__FORWARD) continue;
+        if (graph->nodes[i]->phase != CLV__BACKWARD) continue;
         clv__graph_fail(graph, CLV_E_STATE,
                         "clv_scaler_add: call it before clv_backward, which begins with the scale");
         return;

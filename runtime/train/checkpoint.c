@@ -10,6 +10,7 @@
 #define SETTINGS(WHOLE, REAL)                                                                                \
     WHOLE("batch", config->batch)                                                                            \
     WHOLE("micro_batches", config->micro_batches)                                                            \
+    WHOLE("precision", config->precision)                                                                    \
     WHOLE("samples", clv_dataset_count(config->train))                                                       \
     WHOLE("shuffle", !config->no_shuffle)                                                                    \
     WHOLE("seed", (int64_t)config->seed)                                                                     \

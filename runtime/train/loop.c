@@ -156,7 +156,8 @@ static clv_status save_gradients(clv__training *loop) {
     clv_status status = clv_archive_create(loop->trainer->runtime, &archive);
     const clv__step *step = loop->last_step;
     for (int i = 0; status == CLV_OK && step && i < clv_parameter_count(step->graph); i++) {
-        clv_tensor *parameter = clv_parameter_get(step->graph, i), *gradient = clv_gradient(parameter);
+        clv_tensor *parameter = clv_parameter_get(step->graph, i),
+                   *gradient = clv__step_gradient(step, parameter);
         if (!gradient) continue;
         clv_shape shape = clv_tensor_shape(gradient);
         clv_array *array;
@@ -177,10 +178,24 @@ static bool on_evaluate(void *user, int64_t done, int64_t total) {
     return !interrupted(loop);
 }
 
+/** The loss scaler's state, which the device keeps to itself between epochs. */
+static clv_status read_scaler(clv_trainer *trainer) {
+    int scale = clv_session_find(trainer->session, "scaler.scale"),
+        skipped = clv_session_find(trainer->session, "scaler.skipped");
+    float value;
+    if (scale < 0 || skipped < 0) return CLV_OK;
+    CLV_TRY(clv_session_read(trainer->session, scale, &value, sizeof value));
+    trainer->result.loss_scale = (double)value;
+    CLV_TRY(clv_session_read(trainer->session, skipped, &value, sizeof value));
+    trainer->result.skipped_steps = (int64_t)value;
+    return CLV_OK;
+}
+
 /** Evaluate, and tell the epoch. */
 static clv_status end_epoch(clv__training *loop, double lr) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = &trainer->config;
+    CLV_TRY(read_scaler(trainer));
     if (trainer->predictor) {
         CLV_TRY(clv_evaluate(trainer->predictor, config->test, on_evaluate, loop, &trainer->result.test));
         trainer->result.evaluated = true;

@@ -26,9 +26,12 @@ struct clv_predictor {
 
 static clv_status build(clv_predictor *predictor, const clv_predictor_config *config) {
     CLV_TRY(clv_graph_create(predictor->runtime, &predictor->graph));
+    clv_graph_set_precision(predictor->graph, config->precision);
     clv_shape shape = clv_model_input_shape(predictor->model, predictor->batch);
     predictor->x = clv_input(predictor->graph, "x", CLV_DTYPE_F32, shape);
     predictor->logits = predictor->model->build(predictor->graph, predictor->x, predictor->model->classes);
+    if (clv_tensor_dtype(predictor->logits) != CLV_DTYPE_F32)
+        predictor->logits = clv_cast(predictor->logits, CLV_DTYPE_F32);
     clv_output(predictor->logits, "logits");
     clv_placement placement = config->placement;
     clv_place_choice *choice;

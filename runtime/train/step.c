@@ -7,6 +7,7 @@
 
 #include "cleave/ops.h"
 #include "device/device.h"
+#include "graph/graph.h"
 #include "nn/replicas.h"
 #include "train/trainer.h"
 
@@ -44,21 +45,38 @@ static clv_tensor *loss_of(const clv_train_config *config, const double *shares,
     return clv_cross_entropy(logits, step->labels);
 }
 
+static void gradient_name(const clv_tensor *parameter, char *name, size_t bytes) {
+    snprintf(name, bytes, "gradient.%s", clv_tensor_name(parameter));
+}
+
+clv_tensor *clv__step_gradient(const clv__step *step, const clv_tensor *parameter) {
+    char name[640];
+    gradient_name(parameter, name, sizeof name);
+    return clv_graph_find(step->graph, name);
+}
+
+/** A gradient as without a scaler. */
+static clv_tensor *unscaled(clv_graph *graph, clv_tensor *gradient) {
+    return graph->scale ? clv_div(gradient, graph->scale) : gradient;
+}
+
 clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config, const double *shares,
                            int64_t batch, clv__step *step) {
     step->batch = batch;
     CLV_TRY(clv_graph_create(runtime, &step->graph));
     clv_graph_set_training(step->graph, true);
+    clv_graph_set_precision(step->graph, config->precision);
     step->x = clv_input(step->graph, "x", CLV_DTYPE_F32, clv_model_input_shape(config->model, batch));
     step->labels = clv_input(step->graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(batch));
     step->loss = loss_of(config, shares, step);
     clv_output(step->loss, "loss");
+    if (config->precision == CLV_PRECISION_MIXED) clv_scaler_add(step->graph, NULL);
     clv_backward(step->loss);
     for (int i = 0; config->gradients && i < clv_parameter_count(step->graph); i++) {
         clv_tensor *parameter = clv_parameter_get(step->graph, i), *gradient = clv_gradient(parameter);
         char name[640];
-        snprintf(name, sizeof name, "gradient.%s", clv_tensor_name(parameter));
-        if (gradient) clv_output(gradient, name);
+        gradient_name(parameter, name, sizeof name);
+        if (gradient) clv_output(unscaled(step->graph, gradient), name);
     }
     clv_optimizer_add(step->graph, &config->optimizer);
     step->hyper = clv_optimizer_hyper(step->graph);

@@ -126,6 +126,7 @@ static clv_status build_predictor(clv_trainer *trainer) {
                                       .placement = config->placement,
                                       .model = config->model,
                                       .variants = config->variants,
+                                      .precision = config->precision,
                                       .session = trainer->session};
     for (predictor.batch = count < config->batch ? count : config->batch;;
          predictor.batch -= (predictor.batch + 15) / 16) {

@@ -57,6 +57,8 @@ clv_plan_config clv__step_plan_config(const clv_train_config *config);
 clv_status clv__step_build(clv_runtime *runtime, const clv_train_config *config, const double *shares,
                            int64_t batch, const clv_plan *beside, clv__step *step);
 void clv__step_destroy(clv__step *step);
+/** The output with a parameter's gradient, if the config asks for gradients; NULL if it has none. */
+clv_tensor *clv__step_gradient(const clv__step *step, const clv_tensor *parameter);
 
 /** Choose devices for the layers of a graph if the placement wants that, and make it say what was chosen; *choice stays NULL
  *  if not. */

@@ -202,6 +202,13 @@ int cli_check_recipe(const cli_args *args, const clv_model *model);
 /** Optimizer, learning rate and schedule from options and recipe. */
 void cli_recipe(const cli_args *args, const clv_model *model, clv_train_config *config);
 
+// ---- precision.c: --precision ----------------------------------------------------------------------------------------
+
+clv_precision cli_precision(const cli_args *args);
+/** What mixed precision saves; `in_f32` is the same plan without it, NULL without --precision. */
+json_t *cli_precision_json(const cli_args *args, clv_plan *plan, clv_plan *in_f32);
+void cli_precision_print(FILE *out, const cli_args *args, clv_plan *plan, clv_plan *in_f32);
+
 // ---- recomputed.c: what a plan drops and computes again -------------------------------------------------------------
 
 json_t *cli_recomputed_json(const clv_plan *plan);

@@ -39,8 +39,11 @@ static int evaluate(cli_session *session, const clv_model *model, cli_source *so
     if (code != EXIT_DONE) return code;
     clv_shape sample = clv_dataset_sample_shape(source->test);
     clv_model sized = cli_model_for(args, model, &sample);
-    clv_predictor_config config = {
-        .device = session->device, .model = &sized, .batch = args->batch, .variants = args->variants};
+    clv_predictor_config config = {.device = session->device,
+                                   .model = &sized,
+                                   .batch = args->batch,
+                                   .variants = args->variants,
+                                   .precision = cli_precision(args)};
     eval_job job = {session, cli_catch_interrupts()};
     clv_metrics metrics;
     clv_predictor *predictor;

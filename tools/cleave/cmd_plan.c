@@ -14,6 +14,7 @@ typedef struct plan_job {
     clv_train_config recipe;
     clv_placement placement;
     clv_place_choice *choice; // NULL: none was to be made
+    clv_precision precision;
 } plan_job;
 
 /** A plan and its graph. */
@@ -58,14 +59,18 @@ static clv_status make_graph(const plan_job *job, int64_t batch, clv_graph **out
     clv_status status = clv_graph_create(job->session->runtime, out);
     if (status != CLV_OK) return status;
     clv_graph_set_training(*out, args->train);
+    clv_graph_set_precision(*out, job->precision);
     clv_tensor *x = clv_input(*out, "x", CLV_DTYPE_F32, clv_model_input_shape(job->model, batch));
     if (args->train) {
         clv_tensor *loss = loss_of(job, x, clv_input(*out, "labels", CLV_DTYPE_I32, CLV_SHAPE(batch)));
         clv_output(loss, "loss");
+        if (job->precision == CLV_PRECISION_MIXED) clv_scaler_add(*out, NULL);
         clv_backward(loss);
         clv_optimizer_add(*out, &job->recipe.optimizer);
     } else {
-        clv_output(logits_of(job, x), "logits");
+        clv_tensor *logits = logits_of(job, x);
+        clv_output(clv_tensor_dtype(logits) == CLV_DTYPE_F32 ? logits : clv_cast(logits, CLV_DTYPE_F32),
+                   "logits");
     }
     return clv_graph_status(*out);
 }
@@ -84,6 +89,15 @@ static clv_status make_plan(const plan_job *job, int64_t batch, plan_made *out) 
     if (status != CLV_OK) return status;
     clv_plan_config config = plan_config(job);
     return clv_plan_create(out->graph, &config, &out->plan);
+}
+
+/** The same plan without mixed precision, to compare with; nothing if there is none. */
+static clv_status make_plan_in_f32(const plan_job *job, int64_t batch, plan_made *out) {
+    plan_job other = *job;
+    *out = (plan_made){0};
+    if (job->precision == CLV_PRECISION_F32) return CLV_OK;
+    other.precision = CLV_PRECISION_F32;
+    return make_plan(&other, batch, out);
 }
 
 /** Layers on devices, and what is planned on a device alone without them. */
@@ -287,8 +301,8 @@ static void print_choices(const clv_plan *plan) {
     printf("variants: %d pinned, %d tuned (by measured time), %d ranked\n", counts[0], counts[1], counts[2]);
 }
 
-static int print_json(const plan_job *job, clv_plan *plan, const plan_rows *rows, int64_t batch,
-                      int64_t largest) {
+static int print_json(const plan_job *job, clv_plan *plan, clv_plan *in_f32, const plan_rows *rows,
+                      int64_t batch, int64_t largest) {
     json_t *layers = json_array();
     for (int i = 0; i < rows->n; i++) {
         const plan_row *row = &rows->items[i];
@@ -299,12 +313,12 @@ static int print_json(const plan_job *job, clv_plan *plan, const plan_rows *rows
                       "device", row->device, "output_shape", shape_json(&row->output_shape), "parameters",
                       (json_int_t)row->parameters, "bytes", (json_int_t)row->bytes, "flops", row->flops));
     }
-    return cli_print_json(
-        json_pack("{s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:I}", "model", job->model->name, "batch",
-                  (json_int_t)batch, "train", job->session->args->train, "layers", layers, "choices",
-                  choices_json(plan), "placement", cli_place_json(job->choice), "devices", devices_json(plan),
-                  "transfers", transfers_json(plan), "recomputed", cli_recomputed_json(plan), "largest_batch",
-                  (json_int_t)largest));
+    return cli_print_json(json_pack(
+        "{s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I}", "model", job->model->name, "batch",
+        (json_int_t)batch, "train", job->session->args->train, "layers", layers, "choices",
+        choices_json(plan), "placement", cli_place_json(job->choice), "devices", devices_json(plan),
+        "transfers", transfers_json(plan), "recomputed", cli_recomputed_json(plan), "mixed",
+        cli_precision_json(job->session->args, plan, in_f32), "largest_batch", (json_int_t)largest));
 }
 
 static void print_memory(clv_plan *plan, clv_device *device) {
@@ -317,8 +331,8 @@ static void print_memory(clv_plan *plan, clv_device *device) {
            memory.predicted_peak_bytes);
 }
 
-static int print_table(const plan_job *job, clv_plan *plan, const plan_rows *rows, int64_t batch,
-                       int64_t largest) {
+static int print_table(const plan_job *job, clv_plan *plan, clv_plan *in_f32, const plan_rows *rows,
+                       int64_t batch, int64_t largest) {
     int64_t parameters = 0;
     double flops = 0;
     printf("%s of '%s', batch %" PRId64 ", on",
@@ -347,6 +361,7 @@ static int print_table(const plan_job *job, clv_plan *plan, const plan_rows *row
     }
     print_choices(plan);
     for (int d = 0; d < clv_plan_device_count(plan); d++) print_memory(plan, clv_plan_device_get(plan, d));
+    cli_precision_print(stdout, job->session->args, plan, in_f32);
     cli_recomputed_print(stdout, plan);
     printf("largest batch that fits: %" PRId64 "\n", largest);
     return cli_finish_output();
@@ -367,21 +382,23 @@ static bool read_size(const char *text, clv_shape *out) {
 
 static int plan_and_print(plan_job *job, int64_t batch) {
     plan_rows rows = {0};
-    plan_made planned = {0};
+    plan_made planned = {0}, in_f32 = {0};
     int code = choose_devices(job, batch);
     if (code != EXIT_DONE) return code;
     clv_status status = make_plan(job, batch, &planned);
+    if (status == CLV_OK) status = make_plan_in_f32(job, batch, &in_f32);
     if (status != CLV_OK) {
         code = cli_fail_status(job->session->runtime, status);
     } else if (!collect(planned.plan, &rows)) {
         code = cli_fail(EXIT_FAILED, "out of host memory for the table");
     } else {
         int64_t largest = largest_batch(job);
-        code =
-            (job->session->args->json ? print_json : print_table)(job, planned.plan, &rows, batch, largest);
+        code = (job->session->args->json ? print_json : print_table)(job, planned.plan, in_f32.plan, &rows,
+                                                                     batch, largest);
     }
     free(rows.items);
     planned_destroy(&planned);
+    planned_destroy(&in_f32);
     return code;
 }
 
@@ -404,7 +421,10 @@ int cmd_plan(const cli_args *args) {
     cli_start_early(args, true, &session);
     code = cli_start(&session);
     if (code != EXIT_DONE) return code;
-    plan_job job = {.session = &session, .model = model, .placement = placement.placement};
+    plan_job job = {.session = &session,
+                    .model = model,
+                    .placement = placement.placement,
+                    .precision = cli_precision(args)};
     cli_recipe(args, model, &job.recipe);
     code = plan_and_print(&job, args->batch ? args->batch : 64);
     clv_place_choice_destroy(job.choice);

@@ -44,8 +44,11 @@ static int run(cli_session *session, const clv_model *model, clv_array *images, 
     int code = check_images(session, &sized, images);
     if (code != EXIT_DONE) return code;
     int64_t n = images->shape.dims[0];
-    clv_predictor_config config = {
-        .device = session->device, .model = &sized, .batch = args->batch, .variants = args->variants};
+    clv_predictor_config config = {.device = session->device,
+                                   .model = &sized,
+                                   .batch = args->batch,
+                                   .variants = args->variants,
+                                   .precision = cli_precision(args)};
     if (!config.batch && n < 256) config.batch = n;
     clv_shape shape = clv_shape_make(2, (int64_t[]){n, sized.classes});
     clv_predictor *predictor;

@@ -125,6 +125,9 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
     }
     json_object_set_new(object, "memory", memory);
     json_object_set_new(object, "activity", activity_json(trainer));
+    json_object_set_new(object, "loss_scale",
+                        result.loss_scale > 0 ? cli_real(result.loss_scale) : json_null());
+    json_object_set_new(object, "skipped_steps", json_integer((json_int_t)result.skipped_steps));
     json_object_set_new(object, "recomputed", cli_recomputed_json(clv_trainer_plan(trainer)));
     json_object_set_new(object, "shares", shares_json(&config->placement, clv_trainer_shares(trainer)));
     json_object_set(object, "shares_by_epoch", job->epochs);
@@ -161,6 +164,9 @@ static void print_result(const train_job *job, const clv_trainer *trainer) {
         printf("%s was lost in step %lld: %s\n", clv_device_get_info(lost.device)->name, (long long)lost.step,
                lost.reason);
     }
+    if (result.loss_scale > 0)
+        printf("loss scale %g; %lld step%s skipped because gradients overflowed\n", result.loss_scale,
+               (long long)result.skipped_steps, result.skipped_steps == 1 ? " was" : "s were");
     print_activity(trainer);
     cli_recomputed_print(stdout, clv_trainer_plan(trainer));
     for (int i = 0; i < clv_trainer_device_count(trainer); i++) {
@@ -225,6 +231,7 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
         .seed = args->has_seed ? args->seed : 1,
         .variants = args->variants,
         .recompute = args->recompute,
+        .precision = cli_precision(args),
         .weights = args->weights,
         .resume = args->resume,
         .checkpoint = args->checkpoint,
