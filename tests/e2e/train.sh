@@ -34,6 +34,24 @@ same "shape of run" "$(at shape.0 shape.1 | tr '\n' ' ')" "200 10 "
 works "$cleave" run --model mlp --weights w.safetensors --input x.npy --output b.npy --device "$device" --batch 13
 "$helper" near a.npy b.npy 1e-4 >/dev/null || fail "logits depend on the batch size"
 
+# mixed precision: half the activations, nearly the same training, and the same bits again
+works "$cleave" train fashion-mnist --data idx --model mlp --device "$device" --epochs 2 --batch 32 --json
+same "loss scale of f32" "$(at loss_scale)" null
+whole=$(at memory.0.categories.activations)
+loss=$(at train_loss)
+for precision in mixed mixed-bf16; do
+    for file in half.safetensors again.safetensors; do
+        works "$cleave" train fashion-mnist --data idx --model mlp --device "$device" --epochs 2 --batch 32 \
+            --precision $precision --save $file --json
+    done
+    cmp -s half.safetensors again.safetensors || fail "$precision: the same training twice gave other bits"
+    same "prediction of $precision" "$(at memory.0.predicted_peak_bytes)" "$(at memory.0.peak_bytes)"
+    awk "BEGIN { exit !($(at memory.0.categories.activations) < 0.8 * $whole) }" || fail "$precision saved nothing"
+    awk "BEGIN { d = $(at train_loss) - $loss; exit !(d < 0.05 && d > -0.05) }" || fail "$precision: loss $(at train_loss), $loss in f32"
+    [ $precision != mixed ] || same "loss scale" "$(at loss_scale skipped_steps | tr '\n' ' ')" "65536 0 "
+done
+works "$cleave" eval fashion-mnist --data idx --model mlp --weights half.safetensors --precision mixed --device "$device" --json
+
 # twice the same bits; another seed, other bits
 works "$cleave" train fashion-mnist --data idx --model mlp --device "$device" --epochs 2 --batch 32 --save again.safetensors --quiet
 cmp -s w.safetensors again.safetensors || fail "the same training twice gave other bits"
