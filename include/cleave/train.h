@@ -247,6 +247,22 @@ CLV_API const clv_place_choice *clv_trainer_place(const clv_trainer *trainer);
 /** The shares of the replicas, as given or measured so far, 0 for one that is lost; NULL without replicas. */
 CLV_API const double *clv_trainer_shares(const clv_trainer *trainer);
 
+/** What makes a training fit that does not, each by itself: found by planning it so. */
+typedef struct clv_train_advice {
+    int64_t largest_batch;      /**< that fits with all else as it is, up to the batch asked for; 0: none */
+    int64_t largest_recomputed; /**< the same with `recompute` auto; 0: none, or it is asked for already */
+    char place[768]; /**< for clv_placement.place: the last layers on another device; "": none found */
+    /** of parameters; of parameters, gradients and optimizer state: no batch fits in less. 0 with several devices */
+    uint64_t parameter_bytes, lasting_bytes;
+} clv_train_advice;
+
+/** Plan the steps of a training in other ways. Needs the model, a batch and what else decides about memory; no data set.
+ *  Takes no device memory, and some tens of plans' time. Overwrites the runtime's sentence. */
+CLV_API clv_train_advice clv_train_advise(clv_runtime *runtime, const clv_train_config *config);
+/** The same as a sentence with options to paste, cut to `bytes`; "" if nothing was found. */
+CLV_API void clv_train_advice_text(const clv_train_config *config, const clv_train_advice *advice, char *text,
+                                   size_t bytes);
+
 /**
  * Train. Resuming gives the same bits as not having been interrupted.
  *

@@ -271,7 +271,8 @@ static clv_status start(clv__training *loop) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = &trainer->config;
     loop->startup_seconds = -seconds_now();
-    CLV_TRY(clv__trainer_reserve(trainer));
+    clv_status status = clv__trainer_reserve(trainer);
+    if (status != CLV_OK) return clv__trainer_refused(trainer, status);
     if (config->weights) CLV_TRY(clv_weights_load(trainer->session, config->weights));
     if (config->resume) {
         CLV_TRY(clv__checkpoint_load(config, trainer->runtime, trainer->session, &trainer->position));

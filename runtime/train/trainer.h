@@ -78,6 +78,8 @@ clv_status clv__trainer_share(clv_trainer *trainer, const double *shares);
 
 /** Take the memory that all plans need. */
 clv_status clv__trainer_reserve(const clv_trainer *trainer);
+/** The memory was refused: put what would make it fit behind the sentence. Returns `status`. */
+clv_status clv__trainer_refused(const clv_trainer *trainer, clv_status status);
 /** Samples of a batch that each replica computes. */
 void clv__trainer_rows(const clv_trainer *trainer, int64_t batch, int64_t *rows);
 

@@ -42,6 +42,28 @@ same "prediction of the largest batch" "$(at memory.0.predicted_peak_bytes)" "$(
 [ "$(at memory.0.peak_bytes)" -le "$budget" ] || fail "batch $largest takes $(at memory.0.peak_bytes) bytes of $budget"
 expect 1 "of a budget of" batch $((largest + 1))
 
+# what is advised where nothing fits: each of it does
+export CLEAVE_PARTITION=cpu:0=2
+works train
+tight="--budget $device=$(($(at memory.0.peak_bytes) - $(at memory.0.categories.activations) / 5))"
+works plan --batch 12 $tight
+fewer=$(at advice.largest_batch)
+place=$(at advice.place)
+{ [ "$fewer" -gt 0 ] && [ "$fewer" -lt 12 ]; } || fail "a largest batch of $fewer"
+same "largest batch" "$(at largest_batch)" "$fewer"
+same "with recomputation" "$(at advice.largest_recomputed)" 12
+text=$(at advice.text)
+same "advice" "$text" "planned and found to fit: --batch $fewer, or --recompute auto, or --place '$place'"
+expect 1 "$text" train $tight
+works train $tight --steps 1 --batch "$fewer"
+works train $tight --steps 1 --recompute auto
+works "$cleave" train --images x.npy --labels y.npy --model resnet18 --batch 12 --steps 1 --classes 10 $tight --place "$place"
+expect 1 "budget of" train $tight --batch $((fewer + 1))
+expect 1 "its parameters alone take 42.7 MiB (44764968 bytes), so no batch fits a budget of 30000000 bytes; planned and found to fit: --place '" \
+    train --budget "$device=30000000"
+expect 1 "its parameters, gradients and optimizer state alone take " train --budget "$device=100000000"
+unset CLEAVE_PARTITION
+
 expect 1 "recompute: no layer matches 'layer9.*'" plan --recompute 'layer9.*'
 expect 1 "recompute: no layer matches 'nothing'" train --recompute 'layer1.*,nothing'
 expect 1 "recompute: ',' names no layer" plan --recompute ','

@@ -154,6 +154,39 @@ static int64_t largest_batch(const plan_job *job) {
     return good;
 }
 
+// ---- what would fit, if it does not ---------------------------------------------------------------------------------
+
+typedef struct plan_advice {
+    int64_t largest; // batch that fits
+    bool fits;
+    clv_train_advice found; // of a training that does not fit
+    char text[1024];
+} plan_advice;
+
+static void advise(const plan_job *job, clv_plan *plan, int64_t batch, plan_advice *out) {
+    const cli_args *args = job->session->args;
+    *out = (plan_advice){.largest = largest_batch(job), .fits = clv_plans_fit(&plan, 1) == CLV_OK};
+    if (out->fits || !args->train) return;
+    clv_train_config config = job->recipe;
+    config.model = job->model;
+    config.device = job->session->device;
+    config.placement = job->placement;
+    if (job->choice) config.placement.place = job->choice->place;
+    config.batch = batch;
+    config.micro_batches = args->micro_batches;
+    config.precision = job->precision;
+    config.variants = args->variants;
+    config.recompute = args->recompute;
+    out->found = clv_train_advise(job->session->runtime, &config);
+    clv_train_advice_text(&config, &out->found, out->text, sizeof out->text);
+}
+
+static json_t *advice_json(const plan_advice *advice) {
+    return json_pack("{s:I, s:I, s:s, s:s}", "largest_batch", (json_int_t)advice->found.largest_batch,
+                     "largest_recomputed", (json_int_t)advice->found.largest_recomputed, "place",
+                     advice->found.place, "text", advice->text);
+}
+
 // ---- rows: a layer each -------------------------------------------------------------------------------------------
 
 typedef struct plan_row {
@@ -302,7 +335,7 @@ static void print_choices(const clv_plan *plan) {
 }
 
 static int print_json(const plan_job *job, clv_plan *plan, clv_plan *in_f32, const plan_rows *rows,
-                      int64_t batch, int64_t largest) {
+                      int64_t batch, const plan_advice *advice) {
     json_t *layers = json_array();
     for (int i = 0; i < rows->n; i++) {
         const plan_row *row = &rows->items[i];
@@ -314,11 +347,12 @@ static int print_json(const plan_job *job, clv_plan *plan, clv_plan *in_f32, con
                       (json_int_t)row->parameters, "bytes", (json_int_t)row->bytes, "flops", row->flops));
     }
     return cli_print_json(json_pack(
-        "{s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I}", "model", job->model->name, "batch",
-        (json_int_t)batch, "train", job->session->args->train, "layers", layers, "choices",
+        "{s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:o}", "model", job->model->name,
+        "batch", (json_int_t)batch, "train", job->session->args->train, "layers", layers, "choices",
         choices_json(plan), "placement", cli_place_json(job->choice), "devices", devices_json(plan),
         "transfers", transfers_json(plan), "recomputed", cli_recomputed_json(plan), "mixed",
-        cli_precision_json(job->session->args, plan, in_f32), "largest_batch", (json_int_t)largest));
+        cli_precision_json(job->session->args, plan, in_f32), "largest_batch", (json_int_t)advice->largest,
+        "fits", advice->fits, "advice", advice_json(advice)));
 }
 
 static void print_memory(clv_plan *plan, clv_device *device) {
@@ -332,7 +366,7 @@ static void print_memory(clv_plan *plan, clv_device *device) {
 }
 
 static int print_table(const plan_job *job, clv_plan *plan, clv_plan *in_f32, const plan_rows *rows,
-                       int64_t batch, int64_t largest) {
+                       int64_t batch, const plan_advice *advice) {
     int64_t parameters = 0;
     double flops = 0;
     printf("%s of '%s', batch %" PRId64 ", on",
@@ -363,7 +397,8 @@ static int print_table(const plan_job *job, clv_plan *plan, clv_plan *in_f32, co
     for (int d = 0; d < clv_plan_device_count(plan); d++) print_memory(plan, clv_plan_device_get(plan, d));
     cli_precision_print(stdout, job->session->args, plan, in_f32);
     cli_recomputed_print(stdout, plan);
-    printf("largest batch that fits: %" PRId64 "\n", largest);
+    printf("largest batch that fits: %" PRId64 "\n", advice->largest);
+    if (!advice->fits) printf("this one does not fit%s%s\n", *advice->text ? "; " : "", advice->text);
     return cli_finish_output();
 }
 
@@ -392,9 +427,10 @@ static int plan_and_print(plan_job *job, int64_t batch) {
     } else if (!collect(planned.plan, &rows)) {
         code = cli_fail(EXIT_FAILED, "out of host memory for the table");
     } else {
-        int64_t largest = largest_batch(job);
+        plan_advice advice;
+        advise(job, planned.plan, batch, &advice);
         code = (job->session->args->json ? print_json : print_table)(job, planned.plan, in_f32.plan, &rows,
-                                                                     batch, largest);
+                                                                     batch, &advice);
     }
     free(rows.items);
     planned_destroy(&planned);

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+// What would make a training fit that does not: found by planning it so, never guessed. Takes no device memory.
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "device/device.h"
+#include "train/trainer.h"
+
+/** Does a step of this batch fit? */
+static clv_status try_step(clv_runtime *runtime, const clv_train_config *config, int64_t batch) {
+    clv__step step = {0};
+    const clv_placement *placement = &config->placement;
+    double equal[16];
+    for (int i = 0; i < placement->n_replicas && i < 16; i++) equal[i] = 1.0 / placement->n_replicas;
+    clv_status status =
+        clv__step_build(runtime, config, placement->shares ? placement->shares : equal, batch, NULL, &step);
+    if (status == CLV_OK) status = clv_plans_fit(&step.plan, 1);
+    clv__step_destroy(&step);
+    return status;
+}
+
+/** The largest batch from 1 to `most` that fits, 0 if none does. A batch may be too small as well. */
+static int64_t largest_batch(clv_runtime *runtime, const clv_train_config *config, int64_t most) {
+    int64_t good = 0, bad = most + 1;
+    for (int64_t batch = 1; batch < bad; batch *= 2) {
+        clv_status status = try_step(runtime, config, batch);
+        if (status == CLV_OK) {
+            good = batch;
+        } else if (good || status == CLV_E_BUDGET || status == CLV_E_DEVICE_MEMORY) {
+            bad = batch;
+        }
+    }
+    while (good && bad - good > 1) {
+        int64_t middle = good + (bad - good) / 2;
+        if (try_step(runtime, config, middle) == CLV_OK)
+            good = middle;
+        else
+            bad = middle;
+    }
+    return good;
+}
+
+// ---- layers on another device -----------------------------------------------------------------------------------------
+
+enum { MOST_MODULES = 64 };
+
+/** The outermost modules of a model, in the order of the forward pass. */
+typedef struct modules {
+    char names[MOST_MODULES][64];
+    int n;
+} modules;
+
+static void add_module(modules *all, const char *layer) {
+    char name[64];
+    size_t n = strcspn(layer, ".");
+    if (n == 0 || n >= sizeof name || all->n == MOST_MODULES) return;
+    memcpy(name, layer, n);
+    name[n] = 0;
+    for (int i = 0; i < all->n; i++) {
+        if (strcmp(all->names[i], name) == 0) return;
+    }
+    memcpy(all->names[all->n++], name, n + 1);
+}
+
+static void find_modules(clv_runtime *runtime, const clv_train_config *config, modules *all) {
+    clv__step step = {0};
+    all->n = 0;
+    if (clv__step_build(runtime, config, NULL, config->batch, NULL, &step) == CLV_OK) {
+        for (int i = 0; i < clv_plan_node_count(step.plan); i++) {
+            clv_plan_node node = clv_plan_node_get(step.plan, i);
+            if (strcmp(node.phase, "forward") == 0) add_module(all, node.layer);
+        }
+    }
+    clv__step_destroy(&step);
+}
+
+/** `*=first`, and the modules from the k-th on `second`. */
+static void split_text(const modules *all, int k, const char *first, const char *second, clv__text *text) {
+    clv__text_add(text, "*=%s", first);
+    for (int i = k; i < all->n; i++) clv__text_add(text, ",%s.*=%s", all->names[i], second);
+}
+
+/** The fewest last modules that must go to `other` for the rest to fit; false if no cut does it. */
+static bool find_split(clv_runtime *runtime, const clv_train_config *config, const modules *all,
+                       const clv_device *other, char *place, size_t bytes) {
+    const char *first = clv_device_get_info(config->device)->name, *second = clv_device_get_info(other)->name;
+    for (int k = all->n - 1; k > 0; k--) {
+        clv_train_config split = *config;
+        clv__text text = {0};
+        split_text(all, k, first, second, &text);
+        split.placement.place = clv__text_get(&text);
+        bool fits = !text.failed && text.n < bytes && try_step(runtime, &split, config->batch) == CLV_OK;
+        if (fits) snprintf(place, bytes, "%s", clv__text_get(&text));
+        clv__text_reset(&text);
+        if (fits) return true;
+    }
+    return false;
+}
+
+static void advise_place(clv_runtime *runtime, const clv_train_config *config, clv_train_advice *out) {
+    const clv_device_info *info = clv_device_get_info(config->device);
+    modules all;
+    find_modules(runtime, config, &all);
+    for (int i = 0; i < clv_device_count(runtime) && !*out->place; i++) {
+        const clv_device *other = clv_device_get(runtime, i);
+        if (other == config->device || !clv_device_get_info(other)->usable ||
+            strcmp(clv_device_get_info(other)->backend, info->backend) != 0)
+            continue;
+        find_split(runtime, config, &all, other, out->place, sizeof out->place);
+    }
+}
+
+// ---- all of it --------------------------------------------------------------------------------------------------------
+
+/** What lasts, and so is there whatever the batch: parameters, their gradients, optimizer state. */
+static void find_lasting(clv_runtime *runtime, const clv_train_config *config, clv_train_advice *out) {
+    clv__step step = {0};
+    if (clv__step_build(runtime, config, NULL, config->batch, NULL, &step) == CLV_OK) {
+        clv_plan_memory memory = clv_plans_memory(&step.plan, 1);
+        out->parameter_bytes = memory.category[CLV_PARAMETERS];
+        out->lasting_bytes =
+            memory.category[CLV_PARAMETERS] + memory.category[CLV_GRADIENTS] + memory.category[CLV_OPTIMIZER];
+    }
+    clv__step_destroy(&step);
+}
+
+clv_train_advice clv_train_advise(clv_runtime *runtime, const clv_train_config *given) {
+    clv_train_advice out = {0};
+    clv_train_config config = *given, again = *given;
+    bool alone = !config.placement.place && !config.placement.n_replicas;
+    if (!config.device && clv_device_find(runtime, NULL, &config.device) != CLV_OK) return out;
+    again.device = config.device;
+    again.recompute = "auto";
+    if (alone) find_lasting(runtime, &config, &out);
+    out.largest_batch = largest_batch(runtime, &config, config.batch);
+    if (!config.recompute) out.largest_recomputed = largest_batch(runtime, &again, config.batch);
+    if (alone) advise_place(runtime, &config, &out);
+    return out;
+}
+
+void clv_train_advice_text(const clv_train_config *config, const clv_train_advice *advice, char *text,
+                           size_t bytes) {
+    clv__text all = {0};
+    uint64_t budget = config->device ? clv_device_memory(config->device).budget : 0;
+    if (budget && advice->lasting_bytes > budget) {
+        bool parameters = advice->parameter_bytes > budget;
+        uint64_t lasting = parameters ? advice->parameter_bytes : advice->lasting_bytes;
+        clv__text_add(&all,
+                      "%s alone take %s (%" PRIu64 " bytes), so no batch fits a budget of %" PRIu64 " bytes",
+                      parameters ? "its parameters" : "its parameters, gradients and optimizer state",
+                      clv__bytes_text(lasting).text, lasting, budget);
+    }
+    const char *before = all.n ? "; planned and found to fit: " : "planned and found to fit: ";
+    if (advice->largest_batch) {
+        clv__text_add(&all, "%s--batch %" PRId64, before, advice->largest_batch);
+        before = ", or ";
+    }
+    if (advice->largest_recomputed >= config->batch) {
+        clv__text_add(&all, "%s--recompute auto", before);
+        before = ", or ";
+    } else if (advice->largest_recomputed > advice->largest_batch) {
+        clv__text_add(&all, "%s--batch %" PRId64 " --recompute auto", before, advice->largest_recomputed);
+        before = ", or ";
+    }
+    if (*advice->place) clv__text_add(&all, "%s--place '%s'", before, advice->place);
+    snprintf(text, bytes, "%s", clv__text_get(&all));
+    clv__text_reset(&all);
+}
+
+clv_status clv__trainer_refused(const clv_trainer *trainer, clv_status status) {
+    clv__error *error = clv__runtime_error_of(trainer->runtime);
+    char sentence[CLV__ERROR_BYTES], text[1024];
+    if (status != CLV_E_BUDGET && status != CLV_E_DEVICE_MEMORY) return status;
+    clv__error_read(error, sentence); // planning leaves sentences of its own
+    clv_train_advice advice = clv_train_advise(trainer->runtime, &trainer->config);
+    static const char hope[] = "a smaller batch, ";
+    char *vain = strstr(sentence, hope);
+    if (vain && !advice.largest_batch && !advice.largest_recomputed) // the account cannot know that none fits
+        memmove(vain, vain + strlen(hope), strlen(vain + strlen(hope)) + 1);
+    clv_train_advice_text(&trainer->config, &advice, text, sizeof text);
+    return clv__error_set(error, status, "%s%s%s", sentence, *text ? "; " : "", text);
+}
