@@ -45,10 +45,14 @@ same "the placement of a text" "$(at placement)" null
 # under a budget: the dry run and the training agree, and keep it
 for method in balanced sequential auto; do
     works "$cleave" plan mlp --batch 32 --train --place $method --devices cpu:0,cpu:1 --budget cpu:0=300KB --json
-    same "budgeted $method" "$(at placement.place)" "*=cpu:1"
+    # auto goes by measured time, and may leave the small layer on either
+    case $method:$(at placement.place) in
+    *:"*=cpu:1" | auto:"fc1=cpu:1,fc2=cpu:0") ;;
+    *) fail "budgeted $method: $(at placement.place)" ;;
+    esac
 done
 works train --place auto --devices cpu:0,cpu:1 --budget cpu:0=300KB --save chosen.safetensors
-same "trained under a budget" "$(at placement.place)" "*=cpu:1"
+same "prediction under a budget" "$(at memory.0.predicted_peak_bytes)" "$(at memory.0.peak_bytes)"
 cmp -s one.safetensors chosen.safetensors || fail "--place auto under a budget gave other bits"
 works "$cleave" plan mlp --batch 32 --train --place "fc1=cpu:0,fc2=host" --json
 same "devices of a plan" "$(at layers.1.device devices.0.device devices.1.device transfers.0.from | tr '\n' ' ')" \
