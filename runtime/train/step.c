@@ -108,8 +108,8 @@ void clv__step_destroy(clv__step *step) {
 
 // ---- shares by measured speed ---------------------------------------------------------------------------------------------
 
-enum { WARM_STEPS = 2, TIMED_STEPS = 6, MOST_ROUNDS = 5 };
-static const double LONG_ENOUGH = 0.1; // seconds of rounds
+enum { WARM_STEPS = 2, TIMED_STEPS = 3, FEWEST_ROUNDS = 3, MOST_ROUNDS = 12 };
+static const double LONG_ENOUGH = 0.2; // seconds of rounds
 
 static double seconds_now(void) {
     struct timespec time;
@@ -128,14 +128,16 @@ static clv_status do_steps(const clv__step *step, const float *zeros, int n) {
     return clv_run_finish(step->run);
 }
 
-/** Seconds of a step: of the quickest round, because whatever else happens on the machine only makes it longer. */
+/** Seconds of a step: of the quickest round, because whatever else happens on the machine only makes it longer. One round
+ *  alone may have been disturbed throughout, however long it was. */
 static clv_status time_steps(const clv__step *step, double *seconds) {
     size_t images = clv_tensor_bytes(step->x), labels = clv_tensor_bytes(step->labels);
     float *zeros = clv__alloc(1, images > labels ? images : labels);
     if (!zeros) return CLV_E_HOST_MEMORY;
     clv_status status = do_steps(step, zeros, WARM_STEPS);
     double all = 0;
-    for (int round = 0; round < MOST_ROUNDS && all < LONG_ENOUGH && status == CLV_OK; round++) {
+    for (int round = 0;
+         round < MOST_ROUNDS && (round < FEWEST_ROUNDS || all < LONG_ENOUGH) && status == CLV_OK; round++) {
         double start = seconds_now();
         status = do_steps(step, zeros, TIMED_STEPS);
         double one = (seconds_now() - start) / TIMED_STEPS;
@@ -171,7 +173,7 @@ clv_status clv__measure_shares(clv_runtime *runtime, const clv_train_config *con
     int64_t batch = (config->batch + n - 1) / n;
     double sum = 0;
     for (int i = 0; i < n; i++) {
-        double seconds;
+        double seconds = 0;
         CLV_TRY(time_replica(runtime, config, config->placement.replicas[i], batch, &seconds));
         if (i == 0) *alone = seconds * (double)config->batch / (double)batch;
         shares[i] = 1 / (seconds > 1e-9 ? seconds : 1e-9);
