@@ -17,9 +17,11 @@ extern "C" {
 
 /** What to check. All zero: every op, every sample, seed 0. */
 typedef struct clv_check_config {
-    const char *op; /**< only the op of this name; NULL: all */
-    bool quick;     /**< only the few small samples that ops mark as quick */
-    uint64_t seed;  /**< of the inputs: the same seed gives the same values everywhere */
+    const char *op;  /**< only the op of this name; NULL: all */
+    bool quick;      /**< only the few small samples that ops mark as quick */
+    clv_dtype dtype; /**< only cases with floats stored so: CLV_DTYPE_F32, F16 or BF16; CLV_DTYPE_NONE: all
+                          (a quick check of all has f32, and one sample of an op in f16) */
+    uint64_t seed;   /**< of the inputs: the same seed gives the same values everywhere */
     /** Called after each case: `done` of `total`. Return false to stop with CLV_E_INTERRUPTED. NULL: nobody listens. */
     bool (*progress)(void *user, int done, int total, const char *op);
     void *user;

@@ -13,6 +13,7 @@
 #include "check/report.h"
 #include "device/program.h"
 #include "plan/plan.h"
+#include "tensor/half.h"
 
 enum { MAX_VARIANTS = 8 };
 
@@ -115,29 +116,36 @@ static clv_status add_trial(job *j, const clv__op *op, const clv__sample *sample
 }
 
 /** The sample stored in two bytes. bf16 differs from f16 by its conversions only, and takes the chance to have some tensors in
- *  f32 beside it: quick samples are enough. A quick check, most of whose time is compilation, has one sample in f16. */
+ *  f32 beside it: quick samples are enough. A quick check, most of whose time is compilation, has one sample in f16, or in
+ *  bf16 if asked for that. */
 static clv_status add_stored_trials(job *j, const clv__op *op, const clv__sample *sample, bool first) {
     if (!(op->half_in | op->half_out)) return CLV_OK;
+    clv_dtype only = j->config->dtype;
     clv__sample f16 = *sample, bf16 = *sample;
     clv__sample_store(op, CLV_DTYPE_F16, true, &f16);
     clv__sample_store(op, CLV_DTYPE_BF16, false, &bf16);
-    if (!j->config->quick || first) CLV_TRY(add_trial(j, op, &f16));
-    if (!j->config->quick && sample->quick) CLV_TRY(add_trial(j, op, &bf16));
+    if (only != CLV_DTYPE_BF16 && (!j->config->quick || first)) CLV_TRY(add_trial(j, op, &f16));
+    if (only != CLV_DTYPE_F16 && (j->config->quick ? first && only == CLV_DTYPE_BF16 : sample->quick))
+        CLV_TRY(add_trial(j, op, &bf16));
     return CLV_OK;
 }
 
 static clv_status write_down_op(job *j, const clv__op *op) {
     clv__sample sample = {0};
+    clv_dtype only = j->config->dtype;
     int taken = 0;
+    size_t before = j->n;
     for (int i = 0; op->sample && op->sample(i, &sample); i++, sample = (clv__sample){0}) {
         if (j->config->quick && !sample.quick) continue;
-        CLV_TRY(add_trial(j, op, &sample));
-        CLV_TRY(add_stored_trials(j, op, &sample, taken == 0));
+        if (only == CLV_DTYPE_NONE || only == CLV_DTYPE_F32) CLV_TRY(add_trial(j, op, &sample));
+        if (only != CLV_DTYPE_F32) CLV_TRY(add_stored_trials(j, op, &sample, taken == 0));
         taken++;
     }
-    if (taken == 0)
+    if (j->n == before)
         clv__tally_skip(&j->tally, op->name,
-                        op->sample ? "no sample is marked as quick" : "the op has no samples");
+                        !op->sample ? "the op has no samples"
+                        : taken     ? "it stores nothing in that dtype"
+                                    : "no sample is marked as quick");
     return CLV_OK;
 }
 
@@ -332,6 +340,10 @@ static clv_status run_job(job *j, const clv__op *const *ops) {
     if (strcmp(device->info.backend, "null") == 0)
         CLV_FAIL(error_of(j), CLV_E_UNSUPPORTED, "cannot check %s: it records commands and computes nothing",
                  device->info.name);
+    clv_dtype only = j->config->dtype;
+    if (only != CLV_DTYPE_NONE && only != CLV_DTYPE_F32 && !clv__is_half(only))
+        CLV_FAIL(error_of(j), CLV_E_VALUE, "check: floats are stored in f32, f16 or bf16, not in %s",
+                 clv_dtype_name(only));
     bool found = false;
     for (; *ops; ops++) {
         if (j->config->op && strcmp((*ops)->name, j->config->op) != 0) continue;

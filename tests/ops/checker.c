@@ -269,6 +269,34 @@ static void what_cannot_be_checked(void **state) {
     clv_runtime_destroy(runtime);
 }
 
+static int cases_of(world *w, clv_dtype dtype, bool quick) {
+    clv_check_report *report = NULL;
+    clv_check_config config = {.op = "relu", .dtype = dtype, .quick = quick};
+    assert_status(clv_check(w->runtime, w->host, &config, &report), CLV_OK, w->runtime);
+    assert_int_equal(report->passed, report->cases);
+    int cases = report->cases;
+    clv_check_report_destroy(report);
+    return cases;
+}
+
+static void only_what_is_stored_in_a_dtype(void **state) {
+    world *w = *state;
+    static const clv_dtype dtypes[] = {CLV_DTYPE_F32, CLV_DTYPE_F16, CLV_DTYPE_BF16};
+    int sum = 0;
+    for (int i = 0; i < 3; i++) {
+        int cases = cases_of(w, dtypes[i], false);
+        assert_true(cases > 0);
+        assert_true(cases_of(w, dtypes[i], true) > 0);
+        sum += cases;
+    }
+    assert_int_equal(sum, cases_of(w, CLV_DTYPE_NONE, false));
+    clv_check_report *report = NULL;
+    clv_check_config config = {.dtype = CLV_DTYPE_I32};
+    assert_status(clv_check(w->runtime, w->host, &config, &report), CLV_E_VALUE, w->runtime);
+    assert_string_equal(clv_runtime_error(w->runtime),
+                        "check: floats are stored in f32, f16 or bf16, not in i32");
+}
+
 static int set_up(void **state) {
     world *w = calloc(1, sizeof *w);
     assert_non_null(w);
@@ -301,6 +329,7 @@ int main(void) {
         cmocka_unit_test(a_skipped_case_is_counted_and_has_not_passed),
         cmocka_unit_test(an_op_without_samples_is_skipped),
         cmocka_unit_test(what_cannot_be_checked),
+        cmocka_unit_test(only_what_is_stored_in_a_dtype),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave check: is this device right? Every op's cases, every variant, against the references.
+#include <string.h>
+
 #include "cli.h"
 
 typedef struct check_job {
@@ -57,13 +59,24 @@ static int print_table(cli_session *session, const clv_check_report *report) {
     return cli_finish_output();
 }
 
+static clv_dtype dtype_of(const char *name) {
+    if (!name) return CLV_DTYPE_NONE;
+    return strcmp(name, "f32") == 0   ? CLV_DTYPE_F32
+           : strcmp(name, "f16") == 0 ? CLV_DTYPE_F16
+                                      : CLV_DTYPE_BF16;
+}
+
 int cmd_check(const cli_args *args) {
     cli_session session;
     cli_start_early(args, true, &session);
     int code = cli_start(&session);
     if (code != EXIT_DONE) return code;
     check_job job = {&session, cli_catch_interrupts()};
-    clv_check_config config = {.op = args->op, .quick = args->quick, .progress = on_progress, .user = &job};
+    clv_check_config config = {.op = args->op,
+                               .quick = args->quick,
+                               .dtype = dtype_of(args->dtype),
+                               .progress = on_progress,
+                               .user = &job};
     clv_check_report *report = NULL;
     clv_status status = clv_check(session.runtime, session.device, &config, &report);
     cli_progress_clear(&session.progress);
