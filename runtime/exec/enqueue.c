@@ -95,6 +95,12 @@ static clv_status receive(clv__station *station, int slot, int number) {
                                            clv__activity_begin(&station->activity[slot]), error_of(station));
 }
 
+/** The end of a step at a place; NULL: it has not told it yet, though the end of an older step may be there. */
+static clv__bevent *finish_of(const clv__station *station, int64_t ticket) {
+    const clv__finish *finish = &station->finished[ticket % CLV__SLOTS];
+    return finish->ticket == ticket ? finish->event : NULL;
+}
+
 /** Wait until other places have finished the last step, where they may still read what this one is about to write over. A
  *  place's event of a step stays until it begins the one after next, which it cannot before it got what is lent again. */
 static clv_status await_last_step(clv__station *station, int slot) {
@@ -105,9 +111,9 @@ static clv_status await_last_step(clv__station *station, int slot) {
         if (!(station->place->awaits & UINT64_C(1) << s)) continue;
         const clv__station *other = &run->stations[s];
         pthread_mutex_lock(&run->lock);
-        while (!other->finished[!slot] && (failure->status == CLV_OK || failure->ticket > last))
+        while (!finish_of(other, last) && (failure->status == CLV_OK || failure->ticket > last))
             pthread_cond_wait(&run->changed, &run->lock);
-        clv__bevent *event = other->finished[!slot];
+        clv__bevent *event = finish_of(other, last);
         clv_status status = event ? CLV_OK : failure->status;
         pthread_mutex_unlock(&run->lock);
         CLV_TRY(status);
@@ -129,8 +135,8 @@ static bool is_awaited(const clv__station *station) {
 /** Take back what was said of the step before last, and say nothing of this one yet. */
 static void begin_step(clv__station *station, int slot) {
     pthread_mutex_lock(&station->run->lock);
-    clv__bevent *old = station->finished[slot];
-    station->finished[slot] = NULL;
+    clv__bevent *old = station->finished[slot].event;
+    station->finished[slot].event = NULL;
     pthread_mutex_unlock(&station->run->lock);
     station->device->backend->event_destroy(old);
 }
@@ -141,7 +147,7 @@ static clv_status finish_step(clv__station *station, int slot) {
     CLV_TRY(station->device->backend->record(station->device->open, CLV__QUEUE_COMPUTE, &event,
                                              error_of(station)));
     pthread_mutex_lock(&run->lock);
-    station->finished[slot] = event;
+    station->finished[slot] = (clv__finish){event, station->steps[slot].ticket};
     pthread_cond_broadcast(&run->changed);
     pthread_mutex_unlock(&run->lock);
     return CLV_OK;

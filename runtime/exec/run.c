@@ -262,7 +262,7 @@ clv_status clv_run_create(clv_session *session, clv_plan *plan, clv_run **out) {
 static void drop_events(clv_run *run) {
     for (int slot = 0; slot < CLV__SLOTS; slot++) {
         for (int s = 0; s < run->n_stations; s++)
-            run->stations[s].device->backend->event_destroy(run->stations[s].finished[slot]);
+            run->stations[s].device->backend->event_destroy(run->stations[s].finished[slot].event);
         for (size_t i = 0; run->passages[slot] && i < run->plan->n_transfers; i++) {
             clv__station *sender = &run->stations[run->plan->values[run->plan->transfers[i].from].place];
             sender->device->backend->event_destroy(run->passages[slot][i].event);

@@ -43,6 +43,12 @@ typedef struct clv__part {
     bool owned;           // made by this run; else the session's own allocation
 } clv__part;
 
+/** Where a device's queue is when it has done a step; for places that await it. */
+typedef struct clv__finish {
+    clv__bevent *event; // NULL: none was told yet
+    int64_t ticket;     // of the step
+} clv__finish;
+
 /** A run's share of one device. */
 typedef struct clv__station {
     clv_run *run;
@@ -59,8 +65,7 @@ typedef struct clv__station {
     size_t *staged_at; // by index in place->outputs: offset in a slot's staged outputs
     clv__step steps[CLV__SLOTS];
     clv__activity activity[CLV__SLOTS];
-    // the end of the step in a slot, for places that await it; under the run's lock
-    clv__bevent *finished[CLV__SLOTS];
+    clv__finish finished[CLV__SLOTS]; // under the run's lock
 } clv__station;
 
 /** A value on its way in one slot: sent when `event` is there. */

@@ -7,6 +7,7 @@
 #include "cleave/nn.h"
 #include "cleave/ops.h"
 #include "cleave/optim.h"
+#include "exec/worker.h"
 #include "plan/plan.h"
 #include "unit/toy_ops.h"
 
@@ -308,6 +309,116 @@ static void test_lending_computes_the_same_bits(void **state) {
     }
 }
 
+// ---- a borrower that is late ----------------------------------------------------------------------------------------
+
+/** A job for a device's thread: once the device has done all that came before, it waits until it is let through. */
+typedef struct gate {
+    clv__job job; // must stay first
+    clv_device *device;
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    bool open, passed;
+} gate;
+
+static void pass_gate(clv__job *job) {
+    gate *g = (gate *)job;
+    (void)!g->device->backend->synchronize(g->device->open, NULL);
+    pthread_mutex_lock(&g->lock);
+    while (!g->open) pthread_cond_wait(&g->changed, &g->lock);
+    g->passed = true;
+    pthread_cond_signal(&g->changed);
+    pthread_mutex_unlock(&g->lock);
+}
+
+static void gate_post(gate *g, clv_device *device, bool open) {
+    *g = (gate){.job.run = pass_gate, .device = device, .open = open};
+    pthread_mutex_init(&g->lock, NULL);
+    pthread_cond_init(&g->changed, NULL);
+    clv__worker_post(device, &g->job);
+}
+
+/** Wait until the device has passed it, at most so long. */
+static bool gate_wait(gate *g, double seconds) {
+    struct timespec until;
+    clock_gettime(CLOCK_REALTIME, &until);
+    long ns = until.tv_nsec + (long)(seconds * 1e9);
+    until.tv_sec += ns / 1000000000;
+    until.tv_nsec = ns % 1000000000;
+    pthread_mutex_lock(&g->lock);
+    while (!g->passed && pthread_cond_timedwait(&g->changed, &g->lock, &until) == 0) continue;
+    bool passed = g->passed;
+    pthread_mutex_unlock(&g->lock);
+    return passed;
+}
+
+static void gate_open(gate *g) {
+    pthread_mutex_lock(&g->lock);
+    g->open = true;
+    pthread_cond_signal(&g->changed);
+    while (!g->passed) pthread_cond_wait(&g->changed, &g->lock);
+    pthread_mutex_unlock(&g->lock);
+    pthread_mutex_destroy(&g->lock);
+    pthread_cond_destroy(&g->changed);
+}
+
+static void step_with(clv_run *run, const clv_tensor *x, float value, int64_t *ticket) {
+    float values[64];
+    for (int i = 0; i < 64; i++) values[i] = value;
+    assert_status(clv_run_feed(run, x, values, sizeof values), CLV_OK, runtime);
+    assert_status(clv_run_step(run, ticket), CLV_OK, runtime);
+}
+
+/** y = 2 x + 1, doubled by one device and increased by the other: nothing comes back within a step, so the first must not
+ *  write over what it lent for step 2 before the other has done that, even if that one has not so much as begun it and the
+ *  end of step 0 is all that it has told. */
+static void late_borrower(clv_device *lender, clv_device *borrower) {
+    clv_graph *graph = new_graph();
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(64));
+    clv_graph_set_place(graph, lender->info.name);
+    clv_tensor *doubled = clv_mul_scalar(x, 2);
+    clv_graph_set_place(graph, borrower->info.name);
+    clv_tensor *y = clv_add_scalar(doubled, 1);
+    clv_output(y, "y");
+    clv_plan *plan = plan_of(graph, lender->info.name, NULL);
+    assert_int_equal(count_lent(plan), 1);
+    clv_session *session;
+    clv_run *run;
+    int64_t ticket;
+    gate late, through;
+    bool ahead;
+    assert_status(clv_session_create(runtime, NULL, &session), CLV_OK, runtime);
+    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    for (int step = 0; step < 2; step++) step_with(run, x, (float)step, &ticket);
+    assert_status(clv_run_finish(run), CLV_OK, runtime);
+    gate_post(&late, borrower, false);
+    for (int step = 2; step < 4; step++) step_with(run, x, (float)step, &ticket);
+    gate_post(&through, lender, true);
+    ahead = gate_wait(&through, 0.2);
+    gate_open(&late);
+    gate_open(&through);
+    assert_false(ahead); // it awaited the end of step 2
+    for (int step = 2; step < 4; step++) {
+        float values[64];
+        assert_status(clv_run_fetch(run, step, y, values, sizeof values), CLV_OK, runtime);
+        for (int i = 0; i < 64; i++) assert_float_equal(values[i], 2 * step + 1, 0);
+    }
+    clv_run_destroy(run);
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+}
+
+static void test_a_late_borrower_is_awaited(void **state) {
+    (void)state;
+    clv_device *devices[2];
+    if (sharers(devices, 2) < 2) {
+        print_message("skipped: no two devices here compute in the host's memory\n");
+        skip();
+    }
+    late_borrower(devices[0], devices[1]);
+    late_borrower(devices[1], devices[0]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_replicas_copy_nothing),
@@ -315,6 +426,7 @@ int main(void) {
         cmocka_unit_test(test_a_loan_ends_when_something_comes_back),
         cmocka_unit_test(test_what_changes_is_copied),
         cmocka_unit_test(test_lending_computes_the_same_bits),
+        cmocka_unit_test(test_a_late_borrower_is_awaited),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
