@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layers: ops with parameters, under PyTorch's names, layouts and first values. And a few whole models.
 // A layer makes its parameters under its name: clv_nn_linear(x, "fc1", ...) makes `fc1.weight` [out,in] and `fc1.bias`.
-// A name (scope included) is for one layer of a graph, a second one is a mistake (CLV_E_VALUE), but in clv_data_parallel.
+// A name (scope included) is for one layer of a graph, a second one is a mistake (CLV_E_VALUE), but in what
+// clv_data_parallel and clv_micro_batches build for each part of a batch.
 // To share weights on purpose, call clv_parameter twice with their name and give it to clv_linear, clv_conv2d and the like.
 // Every call takes NULL and gives NULL after a mistake; the graph keeps the sentence (graph.h).
 #ifndef CLEAVE_NN_H

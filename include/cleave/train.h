@@ -210,7 +210,8 @@ typedef struct clv_train_config {
 } clv_train_config;
 
 /**
- * Build and plan everything a training needs: steps, the smaller last batch, evaluation. Takes no device memory.
+ * Build and plan everything a training needs: steps, the smaller last batch, evaluation. Takes no device memory, but where
+ * speed is measured first (clv_placement: measure_shares, `place` auto): that is given back before this returns.
  *
  * Errors  CLV_E_VALUE; CLV_E_SHAPE samples do not fit the model; as clv_plan_create
  */
