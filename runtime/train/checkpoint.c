@@ -6,17 +6,17 @@
 #include <inttypes.h>
 #include <string.h>
 
-/** A setting that decides the bits of what follows: WHOLE or REAL, its key, its value. */
-#define SETTINGS(WHOLE, REAL)                                                                                \
+/** A setting that decides the bits of what follows: WHOLE or REAL, its key, its value; WORD: one of an enum, with their names. */
+#define SETTINGS(WHOLE, REAL, WORD)                                                                          \
     WHOLE("batch", config->batch)                                                                            \
     WHOLE("micro_batches", config->micro_batches)                                                            \
-    WHOLE("precision", config->precision)                                                                    \
+    WORD("precision", config->precision, precisions)                                                         \
     WHOLE("samples", clv_dataset_count(config->train))                                                       \
     WHOLE("shuffle", !config->no_shuffle)                                                                    \
     WHOLE("seed", (int64_t)config->seed)                                                                     \
-    WHOLE("optimizer.kind", config->optimizer.kind)                                                          \
+    WORD("optimizer.kind", config->optimizer.kind, optimizers)                                               \
     REAL("lr", config->lr)                                                                                   \
-    WHOLE("schedule.kind", config->schedule.kind)                                                            \
+    WORD("schedule.kind", config->schedule.kind, schedules)                                                  \
     WHOLE("schedule.per_step", config->schedule.per_step)                                                    \
     WHOLE("schedule.period", config->schedule.period)                                                        \
     REAL("schedule.gamma", config->schedule.gamma)                                                           \
@@ -30,13 +30,19 @@
     REAL("optimizer.eps", config->optimizer.eps)                                                             \
     REAL("optimizer.clip_norm", config->optimizer.clip_norm)
 
+static const char *const precisions[] = {"f32", "mixed", "mixed-bf16", NULL};
+static const char *const optimizers[] = {"sgd", "adam", "adamw", NULL};
+static const char *const schedules[] = {"constant", "step", "cosine", NULL};
+
 static clv_status put_settings(const clv_train_config *config, clv_archive *archive) {
     CLV_TRY(clv_archive_set_text(archive, "model", config->model->name));
 #define WHOLE(key, value) CLV_TRY(clv_archive_set_int(archive, key, value));
 #define REAL(key, value) CLV_TRY(clv_archive_set_real(archive, key, value));
-    SETTINGS(WHOLE, REAL)
+#define WORD(key, value, names) WHOLE(key, value)
+    SETTINGS(WHOLE, REAL, WORD)
 #undef WHOLE
 #undef REAL
+#undef WORD
     return CLV_OK;
 }
 
@@ -49,6 +55,24 @@ static clv_status same_whole(const clv_archive *archive, const char *path, const
                  "checkpoint '%s' was written with %s %" PRId64 ", now it is %" PRId64
                  "; go on with the settings it was written with",
                  path, key, then, now);
+    return CLV_OK;
+}
+
+static const char *word_of(int64_t value, const char *const *names) {
+    for (int64_t i = 0; names[i]; i++)
+        if (i == value) return names[i];
+    return "something unknown";
+}
+
+static clv_status same_word(const clv_archive *archive, const char *path, const char *key, int64_t now,
+                            const char *const *names, clv__error *error) {
+    int64_t then;
+    CLV_TRY(clv_archive_get_int(archive, key, &then));
+    if (then != now)
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "checkpoint '%s' was written with %s %s, now it is %s; go on with the settings it was "
+                 "written with",
+                 path, key, word_of(then, names), word_of(now, names));
     return CLV_OK;
 }
 
@@ -72,9 +96,11 @@ static clv_status compare_settings(const clv_train_config *config, const clv_arc
                  model ? model : "", config->model->name);
 #define WHOLE(key, value) CLV_TRY(same_whole(archive, path, key, value, error));
 #define REAL(key, value) CLV_TRY(same_real(archive, path, key, value, error));
-    SETTINGS(WHOLE, REAL)
+#define WORD(key, value, names) CLV_TRY(same_word(archive, path, key, value, names, error));
+    SETTINGS(WHOLE, REAL, WORD)
 #undef WHOLE
 #undef REAL
+#undef WORD
     return CLV_OK;
 }
 
