@@ -33,6 +33,21 @@ static clv_status keep_time(clv__training *loop, double seconds, int64_t images)
     return CLV_OK;
 }
 
+/** A loss that is not finite is told of once. With a loss scaler it costs no more than the step, unless parameters are not
+ *  finite either: that would show in the losses to come. */
+static void tell_not_finite(clv__training *loop, double loss) {
+    const clv_trainer *trainer = loop->trainer;
+    bool scaled = trainer->config.precision == CLV_PRECISION_MIXED;
+    if (loop->diverged) return;
+    loop->diverged = true;
+    clv__log(trainer->runtime, CLV_LOG_WARNING, "the loss of step %lld is %s: %s",
+             (long long)trainer->position.step + 1, isnan(loss) ? "not a number" : "infinite",
+             scaled ? "values went past what f16 holds, and the step updates nothing; if losses stay so, a "
+                      "smaller learning rate, clip_norm, smaller inputs or precision mixed-bf16 may help"
+                    : "the training goes on, but learns nothing more; a smaller learning rate, clip_norm or "
+                      "other data may help");
+}
+
 clv_status clv__training_read(clv__training *loop) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = &trainer->config;
@@ -52,13 +67,7 @@ clv_status clv__training_read(clv__training *loop) {
     loop->epoch_seconds += seconds;
 
     clv__position *position = &trainer->position;
-    if (!isfinite(loss) && !loop->diverged) {
-        loop->diverged = true;
-        clv__log(trainer->runtime, CLV_LOG_WARNING,
-                 "the loss is %s of step %lld: the training goes on, but learns nothing more; a smaller "
-                 "learning rate, clip_norm or other data may help",
-                 isnan(loss) ? "not a number" : "infinite", (long long)position->step + 1);
-    }
+    if (!isfinite(loss)) tell_not_finite(loop, (double)loss);
     position->loss_sum += (double)loss * (double)waiting.n;
     position->loss_count += waiting.n;
     position->step++;
@@ -228,6 +237,7 @@ clv_status clv__training_save(clv__training *loop) {
 
 static clv_status stop_here(clv__training *loop) {
     CLV_TRY(clv__training_save(loop));
+    CLV_TRY(read_scaler(loop->trainer));
     const clv_train_config *config = &loop->trainer->config;
     CLV_FAIL(loop->error, CLV_E_INTERRUPTED, "interrupted after step %lld of %lld%s%s",
              (long long)loop->trainer->position.step, (long long)loop->trainer->steps,

@@ -227,6 +227,11 @@ static void test_refusals(void **state) {
 #undef REFUSED
 }
 
+static bool stop_at_three(void *user, const clv_train_step *step) {
+    (void)user;
+    return step->step < 3;
+}
+
 static bool stop_at_two(void *user, const clv_train_step *step) {
     (void)user;
     return step->step < 2;
@@ -246,8 +251,8 @@ static void test_callback_stops(void **state) {
 }
 
 static void count_diverged(void *user, clv_log_level level, const char *sentence) {
-    if (level != CLV_LOG_WARNING || !strstr(sentence, "the loss is")) return;
-    assert_holds(sentence, "of step ");
+    if (level != CLV_LOG_WARNING || !strstr(sentence, "the loss of step ")) return;
+    assert_holds(sentence, "learns nothing more");
     ++*(int *)user;
 }
 
@@ -271,9 +276,60 @@ static void test_divergence_is_told_once(void **state) {
     clv_runtime_destroy(other);
 }
 
+static void keep_sentence(void *user, clv_log_level level, const char *sentence) {
+    char *kept = user;
+    if (level == CLV_LOG_WARNING && strstr(sentence, "the loss of step "))
+        snprintf(kept + strlen(kept), 512 - strlen(kept), "%s\n", sentence);
+}
+
+/** Two steps that overflow f16 among others: they are skipped, the warning says no more than that, and what an interrupted
+ *  training knows of the scaler is told. */
+static void test_an_overflow_is_no_divergence(void **state) {
+    (void)state;
+    char said[512] = "";
+    clv_runtime *other =
+        clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .log = keep_sentence, .log_user = said});
+    clv_array images, labels;
+    clv_shape of_images = CLV_SHAPE(16, 1, 4, 6), of_labels = CLV_SHAPE(16);
+    assert_status(clv_array_init(other, CLV_ARRAY_F32, &of_images, &images), CLV_OK, other);
+    assert_status(clv_array_init(other, CLV_ARRAY_I64, &of_labels, &labels), CLV_OK, other);
+    for (int i = 0; i < 16 * 24; i++) ((float *)images.data)[i] = (float)(i * 7 % 11) / 11;
+    for (int i = 0; i < 16; i++) ((int64_t *)labels.data)[i] = i % 3;
+    for (int spoilt = 4; spoilt <= 8; spoilt += 4) ((float *)images.data)[spoilt * 24] = 1e30f;
+    clv_dataset *spoilt;
+    assert_status(clv_dataset_from_arrays(other, &images, &labels, NULL, &spoilt), CLV_OK, other);
+    clv_train_config config = {.model = clv_model_find("linear"),
+                               .train = spoilt,
+                               .batch = 4,
+                               .epochs = 2,
+                               .lr = 0.1,
+                               .no_shuffle = true,
+                               .precision = CLV_PRECISION_MIXED,
+                               .on_step = stop_at_three};
+    clv_model small = clv_model_for(config.model, 1, 4, 6, 3);
+    config.model = &small;
+    clv_trainer *trainer;
+    assert_status(clv_device_find(other, "host", &config.device), CLV_OK, other);
+    assert_status(clv_trainer_create(other, &config, &trainer), CLV_OK, other);
+    assert_status(clv_trainer_run(trainer), CLV_E_INTERRUPTED, other);
+    clv_train_result result = clv_trainer_result(trainer);
+    assert_string_equal(said,
+                        "the loss of step 2 is not a number: values went past what f16 holds, and the step "
+                        "updates nothing; if losses stay so, a smaller learning rate, clip_norm, smaller "
+                        "inputs or precision mixed-bf16 may help\n");
+    assert_int_equal(result.skipped_steps, 2);
+    assert_float_equal(result.loss_scale, 16384, 0);
+    clv_trainer_destroy(trainer);
+    clv_dataset_destroy(spoilt);
+    clv_array_reset(&images);
+    clv_array_reset(&labels);
+    clv_runtime_destroy(other);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_divergence_is_told_once),
+        cmocka_unit_test(test_an_overflow_is_no_divergence),
         cmocka_unit_test(test_host),
         cmocka_unit_test(test_opencl),
         cmocka_unit_test(test_refusals),
