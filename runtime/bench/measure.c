@@ -5,8 +5,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "base/random.h"
 #include "cleave/optim.h"
 #include "cleave/plan.h"
@@ -30,12 +30,6 @@ typedef struct subject {
     feed *feeds;
     size_t n_feeds, room;
 } subject;
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 /** Uniform values from -1 to 1; whole numbers below 10 for labels and tokens; the optimizer's values of an early step. */
 static clv_status make_feed(subject *s, const clv_tensor *tensor, const clv_tensor *hyper) {
@@ -79,14 +73,14 @@ static clv_status prepare(subject *s, clv_device *device, const clv_bench_config
 
 /** Seconds of a run of so many steps. */
 static clv_status time_run(subject *s, int steps, double *seconds) {
-    double start = now();
+    double start = clv__seconds();
     for (int i = 0; i < steps; i++) {
         for (size_t k = 0; k < s->n_feeds; k++)
             CLV_TRY(clv_run_feed(s->run, s->feeds[k].tensor, s->feeds[k].data, s->feeds[k].bytes));
         CLV_TRY(clv_run_step(s->run, NULL));
     }
     CLV_TRY(clv_run_finish(s->run));
-    *seconds = now() - start;
+    *seconds = clv__seconds() - start;
     return CLV_OK;
 }
 

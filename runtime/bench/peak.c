@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "device/cache.h"
 #include "device/program.h"
 #include "exec/worker.h"
@@ -32,12 +32,6 @@ typedef struct peak_job {
     clv__bkernel *kernels[2];
     clv_bench_peak peak;
 } peak_job;
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 // ---- launches -------------------------------------------------------------------------------------------------------
 
@@ -100,10 +94,10 @@ static clv_status make_kernel(peak_job *j, const clv__launch *launch, clv__bkern
 /** Seconds of n launches and a wait. */
 static clv_status time_launches(peak_job *j, clv__bkernel *kernel, int n, double *seconds) {
     const clv__backend *backend = j->device->backend;
-    double start = now();
+    double start = clv__seconds();
     for (int i = 0; i < n; i++) CLV_TRY(backend->launch(j->device->open, kernel, NULL, j->error));
     CLV_TRY(backend->synchronize(j->device->open, j->error));
-    *seconds = now() - start;
+    *seconds = clv__seconds() - start;
     return CLV_OK;
 }
 

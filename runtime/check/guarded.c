@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "device/program.h"
 #include "exec/worker.h"
 
@@ -237,15 +237,9 @@ static clv_status compare_runs(field *f) {
     return CLV_OK;
 }
 
-static double now_us(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec * 1e6 + (double)time.tv_nsec * 1e-3;
-}
-
 /** Microseconds of one use, over so many that are handed over without waiting. */
 static clv_status time_uses(field *f, const clv__launches *launches, int uses, double *each) {
-    double start = now_us();
+    double start = clv__seconds();
     for (int use = 0; use < uses; use++) {
         size_t kernel = 0;
         for (size_t i = 0; i < launches->n; i++)
@@ -253,7 +247,7 @@ static clv_status time_uses(field *f, const clv__launches *launches, int uses, d
                             launches->items[i].kind == CLV__LAUNCH_KERNEL ? f->kernels[kernel++] : NULL));
     }
     CLV_TRY(f->device->backend->synchronize(f->device->open, f->error));
-    *each = (now_us() - start) / uses;
+    *each = (clv__seconds() - start) * 1e6 / uses;
     return CLV_OK;
 }
 

@@ -9,10 +9,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/clock.h"
 #include "base/text.h"
 #include "device/cache.h"
 #include "device/kernel_sources.h"
@@ -219,12 +219,6 @@ static void *run_job_thread(void *context) {
     return NULL;
 }
 
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
-
 /** Take a built program and its instances into the store. */
 static clv_status keep(clv_device *device, clv__bprogram *program, const gathering *all,
                        const int *of_program, int number) {
@@ -363,7 +357,7 @@ static clv_status open_store(clv_device *device) {
 
 clv_status clv__programs_build(clv_device *device, const clv__launch *const *launches, size_t n) {
     CLV_TRY(open_store(device));
-    double begin = now();
+    double begin = clv__seconds();
     struct clv__program_store *store = device->programs;
     pthread_mutex_lock(&store->lock);
     gathering all = {0};
@@ -374,7 +368,7 @@ clv_status clv__programs_build(clv_device *device, const clv__launch *const *lau
     pthread_mutex_unlock(&store->lock);
     if (any) {
         pthread_mutex_lock(&device->runtime->report_lock);
-        device->runtime->report.seconds += now() - begin;
+        device->runtime->report.seconds += clv__seconds() - begin;
         pthread_mutex_unlock(&device->runtime->report_lock);
     }
     return status;

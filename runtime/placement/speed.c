@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "cleave/ops.h"
 #include "device/cache.h"
 
@@ -27,12 +27,6 @@ typedef struct speed_job {
     double seconds[SUBJECTS]; // of a step
     double copies[2];         // of the pass's operand: to the host, from it
 } speed_job;
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 // ---- a model, where nothing can be measured ------------------------------------------------------------------------
 
@@ -92,10 +86,10 @@ static clv_status prepare(speed_job *j) {
 }
 
 static clv_status time_steps(clv_run *run, int steps, double *seconds) {
-    double start = now();
+    double start = clv__seconds();
     for (int i = 0; i < steps; i++) CLV_TRY(clv_run_step(run, NULL));
     CLV_TRY(clv_run_finish(run));
-    *seconds = (now() - start) / steps;
+    *seconds = (clv__seconds() - start) / steps;
     return CLV_OK;
 }
 
@@ -122,10 +116,10 @@ static clv_status time_copies(speed_job *j) {
     clv_status status = CLV_OK;
     for (int round = 0; round < ROUNDS && status == CLV_OK; round++) {
         for (int way = 0; way < 2 && status == CLV_OK; way++) {
-            double start = now();
+            double start = clv__seconds();
             status = way ? clv_session_write(j->session, index, data, bytes)
                          : clv_session_read(j->session, index, data, bytes);
-            double seconds = now() - start;
+            double seconds = clv__seconds() - start;
             if (round == 0 || seconds < j->copies[way]) j->copies[way] = seconds;
         }
     }

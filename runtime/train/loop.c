@@ -5,13 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-static double seconds_now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
+#include "base/clock.h"
 
 static bool interrupted(const clv__training *loop) {
     const volatile int *flag = loop->trainer->config.interrupt;
@@ -59,7 +54,7 @@ clv_status clv__training_read(clv__training *loop) {
     loop->last_step = waiting.step;
     loop->last_ticket = waiting.ticket;
 
-    double now = seconds_now(), seconds = now - (loop->last_time != 0 ? loop->last_time : waiting.since);
+    double now = clv__seconds(), seconds = now - (loop->last_time != 0 ? loop->last_time : waiting.since);
     if (loop->first_read) CLV_TRY(keep_time(loop, seconds, waiting.n));
     CLV_TRY(clv__trainer_see_busy(trainer, loop->first_read && loop->last_time != 0 ? seconds : 0));
     loop->first_read = true;
@@ -104,7 +99,7 @@ static clv_status do_step(clv__training *loop, const clv_batch *batch, int64_t n
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = &trainer->config;
     clv__step *step = &trainer->step[batch->n == config->batch ? CLV__FULL : CLV__LAST];
-    clv__handed next = {.step = step, .n = batch->n, .since = seconds_now()};
+    clv__handed next = {.step = step, .n = batch->n, .since = clv__seconds()};
     next.lr = clv_schedule_lr(&config->schedule, config->lr, trainer->position.epoch, number - 1);
     float hyper[CLV_HYPER_VALUES];
     clv_optimizer_hyper_values(&config->optimizer, number, next.lr, hyper);
@@ -133,7 +128,7 @@ static clv_status do_steps(clv__training *loop) {
         CLV_TRY(status);
         if (!loop->first_read) {
             CLV_TRY(read_down_to(loop, 0)); // the first is told at once: start-up ends here
-            loop->startup_seconds += seconds_now();
+            loop->startup_seconds += clv__seconds();
             clv__watch_begin(loop);
         }
         if (config->checkpoint && config->checkpoint_every && step % config->checkpoint_every == 0 &&
@@ -280,7 +275,7 @@ static clv_status train(clv__training *loop) {
 static clv_status start(clv__training *loop) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = &trainer->config;
-    loop->startup_seconds = -seconds_now();
+    loop->startup_seconds = -clv__seconds();
     clv_status status = clv__trainer_reserve(trainer);
     if (status != CLV_OK) return clv__trainer_refused(trainer, status);
     if (config->weights) CLV_TRY(clv_weights_load(trainer->session, config->weights));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A model without gradients, fed batch by batch, and what can be measured with it.
 // One plan serves every number of samples: a batch that is not full is filled up with zeros, and their logits dropped.
+#include "base/clock.h"
 #include "base/error.h"
 #include "device/device.h"
 #include "train/trainer.h"
@@ -8,7 +9,6 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 struct clv_predictor {
     clv_runtime *runtime;
@@ -191,12 +191,6 @@ static clv_status evaluate(evaluation *run, int64_t total, bool (*progress)(void
     return CLV_OK;
 }
 
-static double seconds_now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
 clv_status clv_evaluate(clv_predictor *predictor, const clv_dataset *dataset,
                         bool (*progress)(void *user, int64_t done, int64_t total), void *user,
                         clv_metrics *out) {
@@ -213,7 +207,7 @@ clv_status clv_evaluate(clv_predictor *predictor, const clv_dataset *dataset,
     if (clv_dataset_classes(dataset) > predictor->model->classes)
         CLV_FAIL(error, CLV_E_VALUE, "labels of %d classes do not fit model '%s', which has %lld",
                  clv_dataset_classes(dataset), predictor->model->name, (long long)predictor->model->classes);
-    double start = seconds_now();
+    double start = clv__seconds();
     evaluation run = {.predictor = predictor};
     clv_loader_config config = {.batch = predictor->batch};
     clv_status status = clv_loader_create(predictor->runtime, dataset, &config, &run.loader);
@@ -222,7 +216,7 @@ clv_status clv_evaluate(clv_predictor *predictor, const clv_dataset *dataset,
     if (status != CLV_OK) return status;
     run.metrics.accuracy = (double)run.metrics.correct / (double)run.metrics.count;
     run.metrics.loss = run.loss_sum / (double)run.metrics.count;
-    run.metrics.seconds = seconds_now() - start;
+    run.metrics.seconds = clv__seconds() - start;
     *out = run.metrics;
     return CLV_OK;
 }

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "device/cache.h"
 #include "device/program.h"
 #include "io/file.h"
@@ -27,14 +27,8 @@ typedef struct job {
     clv__tuning tuning; // the file to be
     clv_tune_report *report;
     size_t results_room, failures_room;
-    double seconds, end; // to spend; until when, by now()
+    double seconds, end; // to spend; until when, by clv__seconds()
 } job;
-
-static double now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
 
 static clv_status no_memory(const job *j) {
     CLV_FAIL(j->error, CLV_E_HOST_MEMORY, "no memory for the report");
@@ -195,7 +189,7 @@ static clv_status race(job *j, size_t at) {
     if (clv__trial_is_large(trial)) CLV_TRY(vouch(j, trial->io.op));
     CLV_TRY(pass_over_failed(j, trial));
     // Half of what is left, for the timing proper: checking takes its part too.
-    double share = (j->end - now()) / (double)left / trial->n_candidates / 2;
+    double share = (j->end - clv__seconds()) / (double)left / trial->n_candidates / 2;
     if (share > 0.25) share = 0.25;
     if (share < 0.002) share = 0.002;
     CLV_TRY(clv__trial_run(trial, share));
@@ -206,18 +200,18 @@ static clv_status race(job *j, size_t at) {
 static clv_status race_all(job *j) {
     const clv_tune_config *config = j->config;
     clv_tune_report *report = j->report;
-    double start = now();
+    double start = clv__seconds();
     j->end = start + j->seconds;
     for (size_t i = 0; i < j->uses.n; i++) {
         const char *op = j->uses.items[i]->io.op->name;
         report->interrupted = config->progress && !config->progress(config->user, (int)i, (int)j->uses.n, op);
-        if (report->interrupted || (i > 0 && now() > j->end)) {
+        if (report->interrupted || (i > 0 && clv__seconds() > j->end)) {
             report->left = (int)(j->uses.n - i);
             break;
         }
         CLV_TRY(race(j, i));
     }
-    report->seconds = now() - start;
+    report->seconds = clv__seconds() - start;
     return CLV_OK;
 }
 
