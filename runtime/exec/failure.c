@@ -45,7 +45,7 @@ static clv_status drain(void *device) {
 static void look_at_updates(clv_run *run) {
     int updating = 0, updated = 0;
     for (int s = 0; s < run->n_stations; s++) {
-        const clv__step *step = &run->stations[s].steps[run->failure.ticket % CLV__SLOTS];
+        const clv__station_step *step = &run->stations[s].steps[run->failure.ticket % CLV__SLOTS];
         if (!run->stations[s].place->n_persistents) continue;
         updating++;
         updated += step->ticket == run->failure.ticket && step->complete;

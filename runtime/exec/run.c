@@ -13,7 +13,7 @@ static clv__error *error_of(const clv_run *run) {
 
 /** The worker's job. */
 static void run_step(clv__job *job) {
-    clv__step *step = (clv__step *)job;
+    clv__station_step *step = (clv__station_step *)job;
     clv_run *run = step->station->run;
     clv__bevent *done = NULL;
     // after a failure only steps before it go on: whatever one device completes, all do
@@ -32,7 +32,7 @@ static void run_step(clv__job *job) {
 
 /** Wait until a station's step in the slot, if any, is done on the device. */
 static void wait_for_station(clv_run *run, clv__station *station, int slot) {
-    clv__step *step = &station->steps[slot];
+    clv__station_step *step = &station->steps[slot];
     pthread_mutex_lock(&run->lock);
     while (step->state == CLV__SLOT_POSTED) pthread_cond_wait(&run->changed, &run->lock);
     bool enqueued = step->state == CLV__SLOT_ENQUEUED;
@@ -134,7 +134,7 @@ clv_status clv_run_step(clv_run *run, int64_t *ticket) {
     for (int s = 0; s < run->n_stations; s++) CLV_TRY(complete_inputs(&run->stations[s], slot));
     clv__workers_lock(run->session->runtime); // every device gets the steps of all runs in one order
     for (int s = 0; s < run->n_stations; s++) {
-        clv__step *step = &run->stations[s].steps[slot];
+        clv__station_step *step = &run->stations[s].steps[slot];
         step->state = CLV__SLOT_POSTED;
         step->ticket = run->next_ticket;
         step->complete = false;
@@ -220,7 +220,7 @@ static clv_status station_start(clv_run *run, int index) {
     for (size_t i = 0; i < run->plan->n_nodes; i++)
         stretches += run->plan->nodes[i].place == index && run->plan->nodes[i].work == CLV__RECEIVE;
     for (int slot = 0; slot < CLV__SLOTS; slot++) {
-        station->steps[slot] = (clv__step){.job.run = run_step, .station = station, .slot = slot};
+        station->steps[slot] = (clv__station_step){.job.run = run_step, .station = station, .slot = slot};
         station->activity[slot].stretches = clv__alloc(stretches, sizeof *station->activity[slot].stretches);
         if (!station->activity[slot].stretches)
             CLV_FAIL(error_of(run), CLV_E_HOST_MEMORY, "no host memory for a run");

@@ -27,7 +27,7 @@ typedef struct clv__command {
 typedef enum clv__slot_state { CLV__SLOT_FREE, CLV__SLOT_POSTED, CLV__SLOT_ENQUEUED } clv__slot_state;
 
 /** A step under way on one device. */
-typedef struct clv__step {
+typedef struct clv__station_step {
     clv__job job; // must stay first
     struct clv__station *station;
     int slot;
@@ -35,7 +35,7 @@ typedef struct clv__step {
     clv__bevent *done;
     int64_t ticket;
     bool complete; // all of it was enqueued, and the device says that it is done
-} clv__step;
+} clv__station_step;
 
 /** A part of device memory that commands refer to. */
 typedef struct clv__part {
@@ -63,7 +63,7 @@ typedef struct clv__station {
     bool *fed; // by index in place->inputs: fed since the last step
     bool *ever_fed;
     size_t *staged_at; // by index in place->outputs: offset in a slot's staged outputs
-    clv__step steps[CLV__SLOTS];
+    clv__station_step steps[CLV__SLOTS];
     clv__activity activity[CLV__SLOTS];
     clv__finish finished[CLV__SLOTS]; // under the run's lock
 } clv__station;
