@@ -29,6 +29,11 @@ for model in ${CLEAVE_TEST_MODELS:-linear mlp}; do
     same "$model: loss at the end" "$(at train_loss)" "$loss"
 done
 
+# settings that are not those of the last model's checkpoint, by their names
+expect 1 "'c' was written with optimizer.kind adam, now it is sgd; go on with the settings it was written with" \
+    train --epochs 5 --resume c --optimizer sgd
+expect 1 "'c' was written with precision f32, now it is mixed-bf16; go on" train --epochs 5 --resume c --precision mixed-bf16
+
 # a signal: the step is finished, the checkpoint written, exit 130
 model=mlp
 works train --epochs 150 --save whole
