@@ -350,9 +350,13 @@ static void describe_inputs(const clv__op_io *io, char *text, size_t bytes) {
 
 static clv_tensor *node_fail(clv_graph *graph, const clv__op_io *io, const char *layer, clv_status status,
                              const char *text) {
-    char inputs[1024];
+    char inputs[1024], part[64] = "";
     describe_inputs(io, inputs, sizeof inputs);
-    return clv__graph_fail(graph, status, "%s '%s': %s (inputs: %s)", io->op->name, layer, text, inputs);
+    if (graph->cut.rows) // shapes are not what the caller knows: tell why
+        snprintf(part, sizeof part, "; here the batch is cut, and a part has %lld row%s",
+                 (long long)graph->cut.rows, graph->cut.rows == 1 ? "" : "s");
+    return clv__graph_fail(graph, status, "%s '%s': %s (inputs: %s%s)", io->op->name, layer, text, inputs,
+                           part);
 }
 
 clv_tensor *clv__node_add(const clv__op *op, const void *attrs, clv_tensor *const *inputs, int n_in,
