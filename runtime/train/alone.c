@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How fast each replica is alone: a few steps of the model on each, with its part of the batch, for shares to begin with. What
 // follows in the training is adapt.c's.
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
@@ -58,7 +59,20 @@ static clv_status time_replica(clv_runtime *runtime, const clv_train_config *con
     clv__step_destroy(&step);
     clv_session_destroy(session);
     if (status == CLV_OK) clv_device_memory_reset_peak(alone.device);
+    if (status != CLV_OK)
+        clv__error_prefix(clv__runtime_error_of(runtime),
+                          "measuring %s alone with %" PRId64 " sample%s: ", spec, batch,
+                          batch == 1 ? "" : "s");
     return status;
+}
+
+/** A device that has room for its part of the work may have none for all of it, weights and their gradients included. */
+static clv_status share_equally(clv_runtime *runtime, int n, double *shares, double *alone) {
+    clv__log(runtime, CLV_LOG_WARNING, "the batch is shared equally at first: %s",
+             clv_runtime_error(runtime));
+    for (int i = 0; i < n; i++) shares[i] = 1.0 / n;
+    *alone = 0;
+    return CLV_OK;
 }
 
 clv_status clv__measure_shares(clv_runtime *runtime, const clv_train_config *config, double *shares,
@@ -68,7 +82,10 @@ clv_status clv__measure_shares(clv_runtime *runtime, const clv_train_config *con
     double sum = 0;
     for (int i = 0; i < n; i++) {
         double seconds = 0;
-        CLV_TRY(time_replica(runtime, config, config->placement.replicas[i], batch, &seconds));
+        clv_status status = time_replica(runtime, config, config->placement.replicas[i], batch, &seconds);
+        if (status == CLV_E_BUDGET || status == CLV_E_DEVICE_MEMORY)
+            return share_equally(runtime, n, shares, alone);
+        CLV_TRY(status);
         if (i == 0) *alone = seconds * (double)config->batch / (double)batch;
         shares[i] = 1 / (seconds > 1e-9 ? seconds : 1e-9);
         sum += shares[i];

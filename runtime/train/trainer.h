@@ -66,7 +66,8 @@ clv_status clv__placement_choose(clv_placement *placement, clv_graph *graph, con
                                  clv_place_choice **choice);
 
 /** Time a few steps on each replica alone, with an equal part of the batch, and set shares in proportion to speed, in whole
- *  samples. alone: seconds that the first would need at most for a step of a whole batch. Leaves no memory behind, and peaks as they were. */
+ *  samples; equal ones, with a warning, where one has no room for that. alone: seconds that the first would need at most for a
+ *  step of a whole batch, 0: not measured. Leaves no memory behind, and peaks as they were. */
 clv_status clv__measure_shares(clv_runtime *runtime, const clv_train_config *config, double *shares,
                                double *alone);
 
