@@ -9,14 +9,16 @@
 #include "device/device.h"
 #include "train/trainer.h"
 
-/** Does a step of this batch fit? */
-static clv_status try_step(clv_runtime *runtime, const clv_train_config *config, int64_t batch) {
+/** Does a step fit of a training with this batch, which is cut in as many micro-batches? */
+static clv_status try_step(clv_runtime *runtime, const clv_train_config *given, int64_t batch) {
     clv__step step = {0};
-    const clv_placement *placement = &config->placement;
+    clv_train_config config = *given;
+    const clv_placement *placement = &config.placement;
+    config.batch = batch;
     double equal[16];
     for (int i = 0; i < placement->n_replicas && i < 16; i++) equal[i] = 1.0 / placement->n_replicas;
     clv_status status =
-        clv__step_build(runtime, config, placement->shares ? placement->shares : equal, batch, NULL, &step);
+        clv__step_build(runtime, &config, placement->shares ? placement->shares : equal, batch, NULL, &step);
     if (status == CLV_OK) status = clv_plans_fit(&step.plan, 1);
     clv__step_destroy(&step);
     return status;

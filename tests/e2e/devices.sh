@@ -86,6 +86,19 @@ at shares_by_epoch.1.shares.cpu:0 shares_by_epoch.1.shares.cpu:1 >/dev/null
 works train --replicas cpu:1,host --shares 0.8,0.2 --save shared.safetensors
 "$helper" close one.safetensors shared.safetensors 1e-4 >/dev/null || fail "replicas on unlike devices gave other weights"
 
+# a device with room for its part of the work and not for all of it: speeds cannot be measured there before
+works train --replicas cpu:0,cpu:1 --shares equal
+budget=$(at memory.1.peak_bytes)
+works train --replicas cpu:0,cpu:1 --shares auto --budget "cpu:1=$budget"
+grep -q 'cleave: the batch is shared equally at first: measuring cpu:1 alone with 16 samples: .* of a budget of ' err ||
+    fail "no word on why shares are equal: $(cat err)"
+[ "$(at memory.1.peak_bytes)" -le "$budget" ] || fail "a budget that was exceeded"
+
+# a pattern that later ones leave nothing
+works train --place 'fc1=cpu:0,*=cpu:1'
+grep -qF 'cleave: --place names cpu:0, and leaves it nothing: a later pattern takes all its layers' err ||
+    fail "no word on a device that does nothing: $(cat err)"
+
 # a device that is lost: stop with a checkpoint, or go on without it
 if [ -n "${CLV_TEST_LOST_LAYER:-}" ]; then
     lose() {
@@ -136,6 +149,8 @@ expect 2 "--shares '0.5,0.5' has 2 parts for 3 replicas" train --replicas cpu:0,
 expect 1 "data parallel: cpu:0 is named twice, as 'cpu:0' and as 'cpu:0'" train --replicas cpu:0,cpu:0
 expect 1 "data parallel: cpu:0 is named twice, as 'cpu:0' and as 'cpu'" train --replicas cpu:0,cpu:1,cpu
 expect 1 "a batch of 1 samples for 2 replicas leaves some without any" train --replicas cpu:0,cpu:1 --batch 1
+expect 1 "a batch of 1 samples for 2 replicas leaves some without any" \
+    "$cleave" plan mlp --train --replicas cpu:0,cpu:1 --batch 1
 expect 1 "the share of cpu:1, 0.01 of 32 samples, is less than one sample: give it at least 0.03125, or leave it out" \
     train --replicas cpu:0,cpu:1 --shares 0.99,0.01
 expect 2 "give one of them" train --replicas cpu:0,cpu:1 --place '*=cpu:0'

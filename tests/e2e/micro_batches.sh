@@ -56,9 +56,13 @@ same "row of conv1 in parts of 5" "$(at layers.3.name layers.3.output_shape.0 | 
     --batch 20 >whole.txt || fail "no plan"
 same "rows" "$(grep -c Mflop parts.txt) $(sed -n '/^layer/,/^total/p' parts.txt | wc -l)" \
     "1 $(($(sed -n '/^layer/,/^total/p' whole.txt | wc -l) + 4))"
+works "$cleave" plan cnn --train --device cpu:0 --batch 64 --optimizer adam --micro-batches 4 --budget cpu:0=24MiB --json
+same "largest batch in parts, and as advised" "$(at largest_batch)" "$(at advice.largest_batch)"
 expect 2 "--micro-batches is for --train" "$cleave" plan cnn --micro-batches 4
 expect 2 "--micro-batches 21 is more than the 20 images of a batch" "$cleave" plan cnn --train --batch 20 --micro-batches 21
 
+expect 1 "f32 [512]; here the batch is cut, and a part has 1 row)" \
+    "$cleave" plan resnet18 --train --input-size 3x24x24 --batch 2 --micro-batches 2 --device cpu:0
 expect 2 "--micro-batches wants a whole number of at least 1, not '0'" train --micro-batches 0
 expect 2 "--micro-batches 21 is more than the 20 images of a batch" train --batch 20 --micro-batches 21
 expect 2 "--micro-batches 65 is more than the 64 images of a batch" train --micro-batches 65

@@ -194,6 +194,8 @@ int cli_check_place(clv_runtime *runtime, const clv_model *model, const clv_plac
 /** What --place auto and the like chose, as a note on stderr that can be pasted, and as JSON. NULL: nothing, null. */
 void cli_print_place(const cli_args *args, const clv_place_choice *choice);
 json_t *cli_place_json(const clv_place_choice *choice);
+/** Tell on stderr which devices of --place have nothing to do: the last match wins. */
+void cli_tell_idle(const cli_args *args, const clv_plan *plan);
 
 // ---- recipes.c: how a model is trained unless the options say otherwise -------------------------------------------
 
@@ -212,8 +214,8 @@ void cli_precision_print(FILE *out, const cli_args *args, clv_plan *plan, clv_pl
 // ---- recomputed.c: what a plan drops and computes again -------------------------------------------------------------
 
 json_t *cli_recomputed_json(const clv_plan *plan);
-/** A table of it; nothing if nothing is. */
-void cli_recomputed_print(FILE *out, const clv_plan *plan);
+/** A table of it. Nothing if nothing is, unless it was asked for. */
+void cli_recomputed_print(FILE *out, const cli_args *args, const clv_plan *plan);
 
 // ---- commands, one file each --------------------------------------------------------------------------------------
 

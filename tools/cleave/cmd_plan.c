@@ -104,6 +104,9 @@ static clv_status make_plan_in_f32(const plan_job *job, int64_t batch, plan_made
 static int choose_devices(plan_job *job, int64_t batch) {
     clv_runtime *runtime = job->session->runtime;
     const clv_placement *placement = &job->placement;
+    if (batch < placement->n_replicas) // as a training refuses it
+        return cli_fail(EXIT_FAILED, "a batch of %" PRId64 " samples for %d replicas leaves some without any",
+                        batch, placement->n_replicas);
     if (placement->n_replicas) {
         clv_status status = clv_device_find(runtime, placement->replicas[0], &job->session->device);
         return status == CLV_OK ? EXIT_DONE : cli_fail_status(runtime, status);
@@ -396,7 +399,7 @@ static int print_table(const plan_job *job, clv_plan *plan, clv_plan *in_f32, co
     print_choices(plan);
     for (int d = 0; d < clv_plan_device_count(plan); d++) print_memory(plan, clv_plan_device_get(plan, d));
     cli_precision_print(stdout, job->session->args, plan, in_f32);
-    cli_recomputed_print(stdout, plan);
+    cli_recomputed_print(stdout, job->session->args, plan);
     printf("largest batch that fits: %" PRId64 "\n", advice->largest);
     if (!advice->fits) printf("this one does not fit%s%s\n", *advice->text ? "; " : "", advice->text);
     return cli_finish_output();
@@ -428,6 +431,7 @@ static int plan_and_print(plan_job *job, int64_t batch) {
         code = cli_fail(EXIT_FAILED, "out of host memory for the table");
     } else {
         plan_advice advice;
+        cli_tell_idle(job->session->args, planned.plan);
         advise(job, planned.plan, batch, &advice);
         code = (job->session->args->json ? print_json : print_table)(job, planned.plan, in_f32.plan, &rows,
                                                                      batch, &advice);

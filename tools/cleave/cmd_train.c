@@ -168,7 +168,7 @@ static void print_result(const train_job *job, const clv_trainer *trainer) {
         printf("loss scale %g; %lld step%s skipped because gradients overflowed\n", result.loss_scale,
                (long long)result.skipped_steps, result.skipped_steps == 1 ? " was" : "s were");
     print_activity(trainer);
-    cli_recomputed_print(stdout, clv_trainer_plan(trainer));
+    cli_recomputed_print(stdout, job->session->args, clv_trainer_plan(trainer));
     for (int i = 0; i < clv_trainer_device_count(trainer); i++) {
         clv_device *device = clv_trainer_device_get(trainer, i);
         cli_memory_table(stdout, device, clv_trainer_memory_on(trainer, device).predicted_peak_bytes);
@@ -254,6 +254,7 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
     clv_status status = clv_trainer_create(session->runtime, &config, &trainer);
     if (status == CLV_OK) {
         cli_print_place(args, clv_trainer_place(trainer));
+        cli_tell_idle(args, clv_trainer_plan(trainer));
         watch_begin(&job.watch, session, &config, trainer);
         status = clv_trainer_run(trainer);
         end_watch(&job, status);

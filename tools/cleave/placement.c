@@ -137,6 +137,19 @@ int cli_check_place(clv_runtime *runtime, const clv_model *model, const clv_plac
     return status == CLV_E_VALUE || status == CLV_E_NOT_FOUND ? EXIT_USAGE : code;
 }
 
+void cli_tell_idle(const cli_args *args, const clv_plan *plan) {
+    for (int i = 0; i < clv_plan_device_count(plan) && args->place && !args->quiet; i++) {
+        clv_device *device = clv_plan_device_get(plan, i);
+        bool works = false;
+        for (int k = 0; k < clv_plan_node_count(plan) && !works; k++)
+            works = clv_plan_node_get(plan, k).device == device;
+        if (!works)
+            fprintf(stderr,
+                    "cleave: --place names %s, and leaves it nothing: a later pattern takes all its layers\n",
+                    clv_device_get_info(device)->name);
+    }
+}
+
 void cli_print_place(const cli_args *args, const clv_place_choice *choice) {
     if (!choice || args->quiet) return;
     double seconds = 0;

@@ -52,9 +52,15 @@ json_t *cli_recomputed_json(const clv_plan *plan) {
                      "extra_time", all.extra_time, "layers", layers);
 }
 
-void cli_recomputed_print(FILE *out, const clv_plan *plan) {
+void cli_recomputed_print(FILE *out, const cli_args *args, const clv_plan *plan) {
     clv_plan_recomputed all = clv_plan_recomputed_get(plan);
-    if (!all.nodes) return;
+    if (!all.nodes) {
+        if (args->recompute)
+            fprintf(out, "recomputed: nothing, %s\n",
+                    strcmp(args->recompute, "auto") ? "all that these modules make is read outside of them"
+                                                    : "it fits as it is");
+        return;
+    }
     fprintf(out, "recomputed: %d results, which saves %s and takes about %.0f %% more time:", all.nodes,
             cli_bytes(all.saved_bytes), 100 * all.extra_time);
     again_row *rows;
