@@ -39,6 +39,17 @@ typedef struct clv_bench_peak {
     double gflops, gbps;
 } clv_bench_peak;
 
+/**
+ * The device's peak: measured, which takes a second and for that time up to an eighth of the device's memory, and kept in the program
+ * cache's folder; from there if it is known.
+ *
+ * again   measure it even if it is known
+ * out     zeros for a device without kernels, and after an error
+ *
+ * Errors  CLV_E_BUDGET, CLV_E_DEVICE_MEMORY no room for the copy; the device's
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_bench_peak_get(clv_device *device, bool again, clv_bench_peak *out);
+
 /** One case. A run is many steps handed over without waiting, and a wait at the end; times are of one step. */
 typedef struct clv_bench_result {
     const char *suite, *mode; /**< static */

@@ -57,6 +57,7 @@
 #include "optim.h"
 #include "plan.h"
 #include "place.h"
+#include "profile.h"
 #include "io.h"
 #include "data.h"
 #include "train.h"

@@ -97,6 +97,7 @@ typedef struct clv_plan_node {
     int64_t parameters; /**< elements of the parameters it reads first */
     uint64_t bytes;     /**< of its outputs and workspace */
     double flops;
+    double traffic; /**< bytes that it must read and write, caches or not */
     int launches;
     int micro_batch; /**< from 0; -1: of none (clv_micro_batches) */
 } clv_plan_node;

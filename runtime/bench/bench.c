@@ -6,7 +6,6 @@
 
 #include "bench/cases.h"
 #include "bench/measure.h"
-#include "bench/peak.h"
 #include "device/device.h"
 
 static void rate(const clv__bench_graph *graph, const clv_bench_peak *peak, clv_bench_result *result) {
@@ -44,7 +43,7 @@ static clv_status run_all(clv_runtime *runtime, clv_device *device, const clv_be
     report->results = clv__alloc(cases->n, sizeof *report->results);
     if (!report->results)
         CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory for the results of %zu cases", cases->n);
-    clv_status peak = config->list ? CLV_OK : clv__bench_peak(device, config->measure_peak, &report->peak);
+    clv_status peak = config->list ? CLV_OK : clv_bench_peak_get(device, config->measure_peak, &report->peak);
     bool no_room =
         peak == CLV_E_BUDGET || peak == CLV_E_DEVICE_MEMORY; // for the copy; the cases may be smaller
     if (!no_room) CLV_TRY(peak);

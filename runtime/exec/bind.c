@@ -172,7 +172,10 @@ static clv_status bind_launch(clv__station *station, const clv__plan_node *at, c
             command->own_kernel = false;
             continue;
         }
-        *command = (clv__command){.work = CLV__COMPUTE, .node = at->node, .launch = launch};
+        *command = (clv__command){.work = CLV__COMPUTE,
+                                  .node = at->node,
+                                  .at = (int)(at - station->run->plan->nodes),
+                                  .launch = launch};
         CLV_TRY(launch->kind == CLV__LAUNCH_KERNEL ? bind_kernel(&b, command) : bind_buffers(&b, command));
     }
     return CLV_OK;
@@ -192,8 +195,10 @@ static clv_status bind_node(clv_run *run, const clv__plan_node *at) {
     clv__station *station = &run->stations[at->place];
     if (at->work != CLV__COMPUTE) {
         for (int slot = 0; slot < CLV__SLOTS; slot++) {
-            station->commands[slot][station->n_commands] =
-                (clv__command){.work = at->work, .node = at->node, .transfer = at->transfer};
+            station->commands[slot][station->n_commands] = (clv__command){.work = at->work,
+                                                                          .node = at->node,
+                                                                          .at = (int)(at - run->plan->nodes),
+                                                                          .transfer = at->transfer};
         }
         station->n_commands++;
         return CLV_OK;

@@ -18,17 +18,47 @@ char *clv__staged_outputs(const clv__station *station, int slot) {
            (size_t)slot * station->place->staged_bytes;
 }
 
-static clv_status enqueue_launch(clv__station *station, int slot, const clv__command *command) {
+/** The event of a command: the profile has it, if there is one; else it is the begin of a stretch, if none is under way. */
+static clv_status event_for(clv__station *station, int slot, int row, clv__bevent ***event) {
+    clv__activity *activity = &station->activity[slot];
+    clv__recording *recording = &station->recording[slot];
+    if (!clv__recording_on(recording)) {
+        *event = clv__activity_begin(activity);
+        return CLV_OK;
+    }
+    CLV_TRY(clv__activity_mark(activity, station->device, error_of(station)));
+    *event = clv__recording_event(recording, row);
+    return CLV_OK;
+}
+
+/** Around commands that give no event: nothing without a profile. */
+static clv_status open_mark(clv__station *station, int slot, int row) {
+    clv__recording *recording = &station->recording[slot];
+    if (!clv__recording_on(recording)) return CLV_OK;
+    return clv__recording_open(recording, row, station->device, error_of(station));
+}
+
+static clv_status close_mark(clv__station *station, int slot) {
+    clv__recording *recording = &station->recording[slot];
+    if (!clv__recording_on(recording)) return CLV_OK;
+    return clv__recording_close(recording, station->device, error_of(station));
+}
+
+static clv_status enqueue_kernel(clv__station *station, int slot, const clv__command *command) {
+    clv__bevent **event;
+    CLV_TRY(event_for(station, slot, command->at, &event));
+    return station->device->backend->launch(station->device->open, command->kernel, event, error_of(station));
+}
+
+/** A launch that is no kernel. */
+static clv_status enqueue_other(clv__station *station, const clv__command *command) {
     const clv__backend *backend = station->device->backend;
     clv__bdevice *open = station->device->open;
     clv__error *error = error_of(station);
     const clv__launch *launch = command->launch;
     clv__bbuffer *const *b = command->buffers;
-    if (launch->kind != CLV__LAUNCH_KERNEL)
-        CLV_TRY(clv__activity_mark(&station->activity[slot], station->device, error));
     switch (launch->kind) {
-    case CLV__LAUNCH_KERNEL:
-        return backend->launch(open, command->kernel, clv__activity_begin(&station->activity[slot]), error);
+    case CLV__LAUNCH_KERNEL: break;
     case CLV__LAUNCH_COPY: return backend->copy(open, b[1], 0, b[0], 0, launch->bytes, error);
     case CLV__LAUNCH_FILL: return backend->fill(open, b[0], 0, launch->bytes, launch->pattern, error);
     case CLV__LAUNCH_GEMM:
@@ -44,10 +74,19 @@ static clv_status enqueue_launch(clv__station *station, int slot, const clv__com
     return CLV_E_INTERNAL;
 }
 
+static clv_status enqueue_launch(clv__station *station, int slot, const clv__command *command) {
+    if (command->launch->kind == CLV__LAUNCH_KERNEL) return enqueue_kernel(station, slot, command);
+    CLV_TRY(clv__activity_mark(&station->activity[slot], station->device, error_of(station)));
+    CLV_TRY(open_mark(station, slot, command->at));
+    CLV_TRY(enqueue_other(station, command));
+    return close_mark(station, slot);
+}
+
 // ---- between devices ----------------------------------------------------------------------------------------------------
 
-static clv_status send(clv__station *station, int slot, int number) {
+static clv_status send(clv__station *station, int slot, const clv__command *command) {
     clv_run *run = station->run;
+    const int number = command->transfer;
     const clv__transfer *transfer = &run->plan->transfers[number];
     const clv__backend *backend = station->device->backend;
     clv__bdevice *open = station->device->open;
@@ -55,9 +94,11 @@ static clv_status send(clv__station *station, int slot, int number) {
     if (transfer->lent) {
         CLV_TRY(backend->record(open, CLV__QUEUE_COMPUTE, &event, error_of(station)));
     } else if (transfer->bytes) {
+        CLV_TRY(open_mark(station, slot, command->at));
         CLV_TRY(backend->read(open, CLV__QUEUE_COMPUTE, run->parts[slot][transfer->from].buffer, 0,
                               transfer->bytes, clv__staged_outputs(station, slot) + transfer->staged_at, NULL,
                               &event, error_of(station)));
+        CLV_TRY(close_mark(station, slot));
     }
     if (event) CLV_TRY(backend->flush(open, error_of(station)));
     pthread_mutex_lock(&run->lock);
@@ -67,8 +108,9 @@ static clv_status send(clv__station *station, int slot, int number) {
     return CLV_OK;
 }
 
-static clv_status receive(clv__station *station, int slot, int number) {
+static clv_status receive(clv__station *station, int slot, const clv__command *command) {
     clv_run *run = station->run;
+    const int number = command->transfer;
     const clv__transfer *transfer = &run->plan->transfers[number];
     clv__station *sender = &run->stations[run->plan->values[transfer->from].place];
     clv__passage *passage = &run->passages[slot][number];
@@ -89,10 +131,11 @@ static clv_status receive(clv__station *station, int slot, int number) {
     sender->device->backend->event_destroy(event);
     if (status != CLV_OK) clv__run_fail(run, ticket, sender->device, status); // not this device's fault
     if (status != CLV_OK || transfer->lent) return status;
-    return station->device->backend->write(station->device->open, CLV__QUEUE_COMPUTE,
-                                           run->parts[slot][transfer->to].buffer, 0, transfer->bytes,
-                                           clv__staged_outputs(sender, slot) + transfer->staged_at, NULL,
-                                           clv__activity_begin(&station->activity[slot]), error_of(station));
+    clv__bevent **arrived;
+    CLV_TRY(event_for(station, slot, command->at, &arrived));
+    return station->device->backend->write(
+        station->device->open, CLV__QUEUE_COMPUTE, run->parts[slot][transfer->to].buffer, 0, transfer->bytes,
+        clv__staged_outputs(sender, slot) + transfer->staged_at, NULL, arrived, error_of(station));
 }
 
 /** The end of a step at a place; NULL: it has not told it yet, though the end of an older step may be there. */
@@ -155,6 +198,11 @@ static clv_status finish_step(clv__station *station, int slot) {
 
 // ---- a step -------------------------------------------------------------------------------------------------------------
 
+/** The profile's row of a station's upload; the next is that of what is read back. */
+static int io_row(const clv__station *station) {
+    return (int)station->run->plan->n_nodes + 2 * station->index;
+}
+
 static clv_status upload(clv__station *station, int slot) {
     const clv__backend *backend = station->device->backend;
     clv__bdevice *open = station->device->open;
@@ -164,7 +212,10 @@ static clv_status upload(clv__station *station, int slot) {
     CLV_TRY(backend->write(open, CLV__QUEUE_TRANSFER, station->home->io.buffer, (size_t)slot * bytes, bytes,
                            clv__staged_inputs(station, slot), NULL, &arrived, error_of(station)));
     clv_status status = backend->wait_on_queue(open, CLV__QUEUE_COMPUTE, arrived, error_of(station));
-    backend->event_destroy(arrived);
+    if (clv__recording_on(&station->recording[slot]))
+        *clv__recording_event(&station->recording[slot], io_row(station)) = arrived;
+    else
+        backend->event_destroy(arrived);
     return status;
 }
 
@@ -174,9 +225,12 @@ static clv_status read_outputs(clv__station *station, int slot) {
         int value = station->place->outputs[i];
         size_t bytes = run->plan->values[value].bytes;
         if (bytes == 0) continue;
+        clv__recording *recording = &station->recording[slot];
+        clv__bevent **event =
+            clv__recording_on(recording) ? clv__recording_event(recording, io_row(station) + 1) : NULL;
         CLV_TRY(station->device->backend->read(
             station->device->open, CLV__QUEUE_COMPUTE, run->parts[slot][value].buffer, 0, bytes,
-            clv__staged_outputs(station, slot) + station->staged_at[i], NULL, NULL, error_of(station)));
+            clv__staged_outputs(station, slot) + station->staged_at[i], NULL, event, error_of(station)));
     }
     return CLV_OK;
 }
@@ -188,8 +242,8 @@ clv_status clv__station_enqueue(clv__station *station, int slot, clv__bevent **d
     CLV_TRY(await_last_step(station, slot));
     for (size_t i = 0; i < station->n_commands; i++) {
         const clv__command *command = &station->commands[slot][i];
-        clv_status status = command->work == CLV__SEND      ? send(station, slot, command->transfer)
-                            : command->work == CLV__RECEIVE ? receive(station, slot, command->transfer)
+        clv_status status = command->work == CLV__SEND      ? send(station, slot, command)
+                            : command->work == CLV__RECEIVE ? receive(station, slot, command)
                                                             : enqueue_launch(station, slot, command);
         if (status == CLV_OK) continue;
         if (command->work == CLV__COMPUTE) {

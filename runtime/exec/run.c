@@ -41,11 +41,13 @@ static void wait_for_station(clv_run *run, clv__station *station, int slot) {
     if (!enqueued) return;
     if (!step->done) {
         clv__activity_settle(&station->activity[slot], station->device, NULL);
+        if (run->profiled) clv__profile_settle(run, station->index, slot, false);
         return;
     }
     bool news = clv__run_goes_on(run, step->ticket); // a failure that was told already is not told again
     clv_status status = station->device->backend->event_wait(step->done, news ? error_of(run) : NULL);
     clv__activity_settle(&station->activity[slot], station->device, status == CLV_OK ? step->done : NULL);
+    if (run->profiled) clv__profile_settle(run, station->index, slot, status == CLV_OK);
     station->device->backend->event_destroy(step->done);
     step->done = NULL;
     step->complete = status == CLV_OK;
@@ -64,6 +66,7 @@ static clv_status take_turn(clv_run *run) {
     if (session->active == run) return CLV_OK;
     if (session->active) CLV_TRY(clv_run_finish(session->active));
     session->active = run;
+    if (run->profiled) run->profiled->paused = true;
     for (int s = 0; s < run->n_stations; s++) { // staging was another's
         clv__station *station = &run->stations[s];
         memset(station->ever_fed, 0, (size_t)station->place->n_inputs * sizeof *station->ever_fed);
@@ -91,6 +94,7 @@ clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data,
                  clv_tensor_bytes(input), bytes);
     }
     CLV_TRY(take_turn(run));
+    const uint64_t since = run->profiled ? clv__profile_now() : 0;
     int slot = (int)(run->next_ticket % CLV__SLOTS);
     CLV_TRY(wait_for_slot(run, slot, run->next_ticket));
     for (int s = 0; s < run->n_stations; s++) { // wherever it is used; nowhere is fine
@@ -102,6 +106,7 @@ clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data,
                    bytes);
         station->fed[at] = station->ever_fed[at] = true;
     }
+    if (run->profiled) clv__profile_host(run, CLV__HOST_FEED, run->next_ticket, bytes, since);
     return CLV_OK;
 }
 
@@ -129,8 +134,10 @@ static clv_status complete_inputs(clv__station *station, int slot) {
 
 clv_status clv_run_step(clv_run *run, int64_t *ticket) {
     CLV_TRY(take_turn(run));
+    const uint64_t since = run->profiled ? clv__profile_now() : 0;
     int slot = (int)(run->next_ticket % CLV__SLOTS);
     CLV_TRY(wait_for_slot(run, slot, run->next_ticket));
+    if (run->profiled) clv__profile_posted(run, slot, run->next_ticket);
     for (int s = 0; s < run->n_stations; s++) CLV_TRY(complete_inputs(&run->stations[s], slot));
     clv__workers_lock(run->session->runtime); // every device gets the steps of all runs in one order
     for (int s = 0; s < run->n_stations; s++) {
@@ -141,6 +148,7 @@ clv_status clv_run_step(clv_run *run, int64_t *ticket) {
         clv__worker_post(run->stations[s].device, &step->job);
     }
     clv__workers_unlock(run->session->runtime);
+    if (run->profiled) clv__profile_host(run, CLV__HOST_STEP, run->next_ticket, 0, since);
     if (ticket) *ticket = run->next_ticket;
     run->next_ticket++;
     if (run->plan->trains) run->session->step++;
@@ -167,9 +175,11 @@ clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output,
                  "step %lld is not kept: only the last %d steps of the run used last are", (long long)ticket,
                  CLV__SLOTS);
     }
+    const uint64_t since = run->profiled ? clv__profile_now() : 0;
     int slot = (int)(ticket % CLV__SLOTS);
     CLV_TRY(wait_for_slot(run, slot, ticket));
     if (bytes) memcpy(data, clv__staged_outputs(station, slot) + station->staged_at[at], bytes);
+    if (run->profiled) clv__profile_host(run, CLV__HOST_FETCH, ticket, bytes, since);
     return CLV_OK;
 }
 
@@ -235,7 +245,8 @@ static clv_status run_start(clv_run *run) {
         run->n_stations++;
         CLV_TRY(station_start(run, i));
     }
-    return bind_or_replan(run);
+    CLV_TRY(bind_or_replan(run));
+    return clv__profile_begin(run);
 }
 
 clv_status clv_run_create(clv_session *session, clv_plan *plan, clv_run **out) {
@@ -277,6 +288,7 @@ void clv_run_destroy(clv_run *run) {
     if (run->counted) run->session->n_runs--;
     drop_events(run);
     clv__run_unbind(run);
+    clv__profile_end(run);
     for (int s = 0; s < run->n_stations; s++) {
         free(run->stations[s].fed);
         free(run->stations[s].ever_fed);

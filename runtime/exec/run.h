@@ -8,6 +8,7 @@
 #define CLV_EXEC_RUN_H
 
 #include "exec/activity.h"
+#include "exec/profile.h"
 #include "exec/session.h"
 #include "exec/worker.h"
 
@@ -17,6 +18,7 @@ enum { CLV__SLOTS = 2 };
 typedef struct clv__command {
     clv__work work;        // COMPUTE: `launch`; SEND, RECEIVE: `transfer`
     const clv__node *node; // NULL: a fed input that is carried
+    int at;                // position of its node in the plan
     const clv__launch *launch;
     clv__bkernel *kernel;   // of a KERNEL launch
     bool own_kernel;        // made for this slot (not shared with slot 0's command)
@@ -65,6 +67,7 @@ typedef struct clv__station {
     size_t *staged_at; // by index in place->outputs: offset in a slot's staged outputs
     clv__station_step steps[CLV__SLOTS];
     clv__activity activity[CLV__SLOTS];
+    clv__recording recording[CLV__SLOTS];
     clv__finish finished[CLV__SLOTS]; // under the run's lock
 } clv__station;
 
@@ -94,8 +97,9 @@ struct clv_run {
     int64_t next_ticket;                // of the step that is fed now
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    clv__failure failure; // sticky
-    bool counted;         // in the session's n_runs
+    clv__failure failure;    // sticky
+    bool counted;            // in the session's n_runs
+    clv__profiled *profiled; // NULL: nobody wants to know; kept by the session's profile
 };
 
 /** Keep that a device failed in a step, with the newest sentence; of several failures the one of the earliest step stays.

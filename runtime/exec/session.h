@@ -3,6 +3,7 @@
 #ifndef CLV_EXEC_SESSION_H
 #define CLV_EXEC_SESSION_H
 
+#include "cleave/profile.h"
 #include "plan/plan.h"
 
 /** A tensor that outlives runs, on a device. */
@@ -37,7 +38,8 @@ struct clv_session {
     clv__kept *kept;
     size_t n_kept, kept_room;
     int n_runs;
-    clv_run *active; // whose steps may be under way; runs of a session take turns
+    clv_profile *profile; // of runs that are made from now on; NULL: they are not profiled
+    clv_run *active;      // whose steps may be under way; runs of a session take turns
 };
 
 /** Build the plan's programs; a variant that fails is put into quarantine and the plan made again. */

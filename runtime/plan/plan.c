@@ -199,6 +199,7 @@ clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
         out.output_shape = carried->desc.shape;
         if (at->work == CLV__RECEIVE && !plan->transfers[at->transfer].lent)
             out.bytes = clv_tensor_bytes(carried);
+        out.traffic = plan->transfers[at->transfer].lent ? 0 : (double)clv_tensor_bytes(carried);
         return out;
     }
     if (node->io.n_out) out.output_shape = node->io.out[0].shape;
@@ -211,6 +212,7 @@ clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
         for (int i = 0; i < node->io.n_out; i++) out.bytes += clv_tensor_bytes(node->out[i]);
         clv__op_cost(&node->io, &cost);
         out.flops = cost.flops;
+        out.traffic = cost.bytes;
     }
     return out;
 }

@@ -5,6 +5,7 @@
 //   helper idx FOLDER N ROW=V      Fashion-MNIST's four files with N images each, one training label replaced
 //   helper json PATH...            stdin must be exactly one JSON value; prints what stands at each a.b.0.c
 //   helper lines PATH              stdin must be one JSON object a line; prints what stands at the path of each step
+//   helper trace FILE              a Chrome trace that is whole: prints who|category|layer|op of each slice, who|memory of each count
 //   helper shapes FILE             names and shapes of a safetensors file
 //   helper near A.npy B.npy X      the largest difference is at most X
 //   helper close A B X             the same for all tensors of two safetensors files
@@ -138,6 +139,84 @@ static int lines(const char *path) {
     return failed;
 }
 
+/** The name that a process was given. */
+static const char *process_name(const json_t *events, int64_t process) {
+    size_t i;
+    const json_t *event;
+    json_array_foreach(events, i, event) {
+        if (strcmp(json_string_value(json_object_get(event, "ph")), "M") ||
+            strcmp(json_string_value(json_object_get(event, "name")), "process_name") ||
+            json_integer_value(json_object_get(event, "pid")) != process)
+            continue;
+        return json_string_value(json_object_get(json_object_get(event, "args"), "name"));
+    }
+    return NULL;
+}
+
+static const char *text_of(const json_t *object, const char *key) {
+    const char *text = json_string_value(json_object_get(object, key));
+    return text ? text : "";
+}
+
+/** Check a slice, and that it begins after the one before on its thread has ended. */
+static int check_slice(const json_t *event, const char *who, double *ends) {
+    const json_t *args = json_object_get(event, "args");
+    double start = json_number_value(json_object_get(event, "ts")),
+           length = json_number_value(json_object_get(event, "dur"));
+    int64_t process = json_integer_value(json_object_get(event, "pid")),
+            thread = json_integer_value(json_object_get(event, "tid"));
+    const char *category = text_of(event, "cat");
+    if (!json_is_number(json_object_get(event, "ts")) || !json_is_number(json_object_get(event, "dur")) ||
+        start < 0 || length < 0)
+        return die("a slice without times");
+    if (json_integer_value(json_object_get(args, "step")) < 1) return die("a slice without a step");
+    if (process < 0 || process >= 32 || thread < 0 || thread >= 4)
+        return die("too many processes or threads");
+    // one queue in its order; uploads go by another
+    double *end = &ends[process * 4 + thread];
+    if (thread == 1 && start < *end - 0.001) return die("slices of one queue overlap");
+    if (start + length > *end) *end = start + length;
+    if (!strcmp(category, "host"))
+        printf("%s|%s||%s\n", who, category, text_of(event, "name"));
+    else
+        printf("%s|%s|%s|%s|%s\n", who, category, text_of(args, "layer"), text_of(args, "op"),
+               text_of(args, "variant"));
+    return 0;
+}
+
+static int check_count(const json_t *event, const char *who) {
+    const char *key;
+    json_t *value;
+    json_object_foreach(json_object_get(event, "args"), key, value) {
+        if (!json_is_integer(value) || json_integer_value(value) < 0) return die("a count that is none");
+    }
+    printf("%s|memory\n", who);
+    return 0;
+}
+
+static int trace(const char *path) {
+    json_error_t error;
+    json_t *root = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
+    if (!root) return die(error.text);
+    const json_t *events = json_object_get(root, "traceEvents"), *event;
+    double ends[32 * 4] = {0};
+    int failed = json_is_array(events) && json_array_size(events) ? 0 : die("no events");
+    size_t i;
+    json_array_foreach(events, i, event) {
+        const char *phase = text_of(event, "ph"),
+                   *who = process_name(events, json_integer_value(json_object_get(event, "pid")));
+        if (!who || !*text_of(event, "name")) return die("an event without a process or a name");
+        if (!strcmp(phase, "X"))
+            failed |= check_slice(event, who, ends);
+        else if (!strcmp(phase, "C"))
+            failed |= check_count(event, who);
+        else if (strcmp(phase, "M"))
+            return die("an event of a kind that is not expected");
+    }
+    json_decref(root);
+    return failed;
+}
+
 static int shapes(const char *path) {
     clv_archive *archive;
     must(clv_safetensors_read(runtime, path, &archive));
@@ -204,6 +283,8 @@ int main(int argc, char **argv) {
         failed = json(argc - 2, argv + 2);
     else if (!strcmp(what, "lines") && argc == 3)
         failed = lines(argv[2]);
+    else if (!strcmp(what, "trace") && argc == 3)
+        failed = trace(argv[2]);
     else if (!strcmp(what, "shapes") && argc == 3)
         failed = shapes(argv[2]);
     else if (!strcmp(what, "near") && argc == 5)

@@ -217,6 +217,37 @@ json_t *cli_recomputed_json(const clv_plan *plan);
 /** A table of it. Nothing if nothing is, unless it was asked for. */
 void cli_recomputed_print(FILE *out, const cli_args *args, const clv_plan *plan);
 
+// ---- profile.c: --profile and --trace ---------------------------------------------------------------------------------
+
+typedef struct cli_peak {
+    clv_device *device;
+    clv_bench_peak peak; // zeros: not known
+} cli_peak;
+
+/** What is measured beside a command's work. All zero: nothing is. */
+typedef struct cli_profile {
+    cli_session *session;
+    clv_profile *profile; // NULL: neither option was given
+    cli_peak peaks[CLI_MAX_REPLICAS];
+    int n_peaks;
+} cli_profile;
+
+/** Profile the steps of a session from now on, if an option asks for it. device: the i-th that takes part, NULL past the last.
+ *  Prints what fails. End it after the session's runs. */
+int cli_profile_begin(cli_session *session, clv_session *of, clv_device *(*device)(const void *owner, int i),
+                      const void *owner, cli_profile *out);
+/** What it says of the run with the most steps; JSON null without --profile. */
+void cli_profile_print(FILE *out, const cli_profile *profile);
+json_t *cli_profile_json(const cli_profile *profile);
+/** Write the trace, if one is wanted. Prints what fails. */
+int cli_profile_trace(const cli_profile *profile);
+void cli_profile_end(cli_profile *profile);
+
+/** Of a plan: how little time it could take at its devices' peaks, which are measured unless they are known. */
+int cli_profile_plan(cli_session *session, const clv_plan *plan, cli_profile *out);
+void cli_profile_plan_print(FILE *out, const cli_profile *profile, const clv_plan *plan);
+json_t *cli_profile_plan_json(const cli_profile *profile, const clv_plan *plan);
+
 // ---- commands, one file each --------------------------------------------------------------------------------------
 
 #define X(id, name, function, ...) int function(const cli_args *args);

@@ -5,6 +5,7 @@
 typedef struct eval_job {
     cli_session *session;
     const volatile int *interrupt;
+    cli_profile profile;
 } eval_job;
 
 static bool on_progress(void *user, int64_t done, int64_t total) {
@@ -15,22 +16,45 @@ static bool on_progress(void *user, int64_t done, int64_t total) {
     return !*job->interrupt;
 }
 
-static int report(cli_session *session, const clv_model *model, clv_predictor *predictor,
+static int report(const eval_job *job, const clv_model *model, clv_predictor *predictor,
                   const clv_metrics *metrics) {
+    const cli_session *session = job->session;
     const char *device = clv_device_get_info(session->device)->name;
     clv_plan *plan = clv_predictor_plan(predictor);
     uint64_t predicted = clv_plans_memory(&plan, 1).predicted_peak_bytes;
     double rate = (double)metrics->count / metrics->seconds;
     if (session->args->json)
         return cli_print_json(json_pack(
-            "{s:s, s:s, s:o, s:o, s:I, s:I, s:o, s:[o]}", "model", model->name, "device", device,
+            "{s:s, s:s, s:o, s:o, s:I, s:I, s:o, s:[o], s:o}", "model", model->name, "device", device,
             "test_accuracy", cli_real(metrics->accuracy), "test_loss", cli_real(metrics->loss), "count",
             (json_int_t)metrics->count, "correct", (json_int_t)metrics->correct, "images_per_second",
-            cli_real(rate), "memory", cli_memory_json(session->device, predicted)));
+            cli_real(rate), "memory", cli_memory_json(session->device, predicted), "profile",
+            cli_profile_json(&job->profile)));
     printf("test accuracy %.4f (%lld of %lld)\ntest loss %.4f\n%.0f images/s\n", metrics->accuracy,
            (long long)metrics->correct, (long long)metrics->count, metrics->loss, rate);
     cli_memory_table(stdout, session->device, predicted);
+    cli_profile_print(stdout, &job->profile);
     return cli_finish_output();
+}
+
+static clv_device *device_of(const void *predictor, int index) {
+    return clv_plan_device_get(clv_predictor_plan(predictor), index);
+}
+
+/** The predictor is made: load, measure, tell. */
+static int measure(eval_job *job, const clv_model *model, clv_predictor *predictor, const clv_dataset *test) {
+    cli_session *session = job->session;
+    clv_session *weights = clv_predictor_session(predictor);
+    clv_metrics metrics;
+    int code = cli_profile_begin(session, weights, device_of, predictor, &job->profile);
+    if (code != EXIT_DONE) return code;
+    clv_status status = clv_weights_load(weights, session->args->weights);
+    if (status == CLV_OK) status = clv_evaluate(predictor, test, on_progress, job, &metrics);
+    cli_progress_clear(&session->progress);
+    if (status != CLV_OK) return cli_fail_status(session->runtime, status);
+    code = report(job, model, predictor, &metrics);
+    int traced = cli_profile_trace(&job->profile);
+    return code != EXIT_DONE ? code : traced;
 }
 
 static int evaluate(cli_session *session, const clv_model *model, cli_source *source) {
@@ -44,16 +68,13 @@ static int evaluate(cli_session *session, const clv_model *model, cli_source *so
                                    .batch = args->batch,
                                    .variants = args->variants,
                                    .precision = cli_precision(args)};
-    eval_job job = {session, cli_catch_interrupts()};
-    clv_metrics metrics;
+    eval_job job = {.session = session, .interrupt = cli_catch_interrupts()};
     clv_predictor *predictor;
     clv_status status = clv_predictor_create(session->runtime, &config, &predictor);
-    if (status == CLV_OK) status = clv_weights_load(clv_predictor_session(predictor), args->weights);
-    if (status == CLV_OK) status = clv_evaluate(predictor, source->test, on_progress, &job, &metrics);
-    cli_progress_clear(&session->progress);
-    code = status == CLV_OK ? report(session, model, predictor, &metrics)
+    code = status == CLV_OK ? measure(&job, model, predictor, source->test)
                             : cli_fail_status(session->runtime, status);
     clv_predictor_destroy(predictor);
+    cli_profile_end(&job.profile);
     return code;
 }
 
@@ -63,6 +84,8 @@ int cmd_eval(const cli_args *args) {
     const clv_model *model = cli_model(args->model);
     if (!model) return EXIT_USAGE;
     if (!args->weights) return cli_fail(EXIT_USAGE, "which weights? --weights wants a .safetensors file");
+    code = cli_check_target(args->trace);
+    if (code != EXIT_DONE) return code;
     cli_session session;
     cli_source source;
     cli_start_early(args, true, &session);

@@ -338,7 +338,7 @@ static void print_choices(const clv_plan *plan) {
 }
 
 static int print_json(const plan_job *job, clv_plan *plan, clv_plan *in_f32, const plan_rows *rows,
-                      int64_t batch, const plan_advice *advice) {
+                      int64_t batch, const plan_advice *advice, const cli_profile *profile) {
     json_t *layers = json_array();
     for (int i = 0; i < rows->n; i++) {
         const plan_row *row = &rows->items[i];
@@ -350,12 +350,12 @@ static int print_json(const plan_job *job, clv_plan *plan, clv_plan *in_f32, con
                       (json_int_t)row->parameters, "bytes", (json_int_t)row->bytes, "flops", row->flops));
     }
     return cli_print_json(json_pack(
-        "{s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:o}", "model", job->model->name,
+        "{s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:o, s:o}", "model", job->model->name,
         "batch", (json_int_t)batch, "train", job->session->args->train, "layers", layers, "choices",
         choices_json(plan), "placement", cli_place_json(job->choice), "devices", devices_json(plan),
         "transfers", transfers_json(plan), "recomputed", cli_recomputed_json(plan), "mixed",
         cli_precision_json(job->session->args, plan, in_f32), "largest_batch", (json_int_t)advice->largest,
-        "fits", advice->fits, "advice", advice_json(advice)));
+        "fits", advice->fits, "advice", advice_json(advice), "least", cli_profile_plan_json(profile, plan)));
 }
 
 static void print_memory(clv_plan *plan, clv_device *device) {
@@ -369,7 +369,7 @@ static void print_memory(clv_plan *plan, clv_device *device) {
 }
 
 static int print_table(const plan_job *job, clv_plan *plan, clv_plan *in_f32, const plan_rows *rows,
-                       int64_t batch, const plan_advice *advice) {
+                       int64_t batch, const plan_advice *advice, const cli_profile *profile) {
     int64_t parameters = 0;
     double flops = 0;
     printf("%s of '%s', batch %" PRId64 ", on",
@@ -402,6 +402,7 @@ static int print_table(const plan_job *job, clv_plan *plan, clv_plan *in_f32, co
     cli_recomputed_print(stdout, job->session->args, plan);
     printf("largest batch that fits: %" PRId64 "\n", advice->largest);
     if (!advice->fits) printf("this one does not fit%s%s\n", *advice->text ? "; " : "", advice->text);
+    cli_profile_plan_print(stdout, profile, plan);
     return cli_finish_output();
 }
 
@@ -421,6 +422,7 @@ static bool read_size(const char *text, clv_shape *out) {
 static int plan_and_print(plan_job *job, int64_t batch) {
     plan_rows rows = {0};
     plan_made planned = {0}, in_f32 = {0};
+    cli_profile profile;
     int code = choose_devices(job, batch);
     if (code != EXIT_DONE) return code;
     clv_status status = make_plan(job, batch, &planned);
@@ -429,12 +431,12 @@ static int plan_and_print(plan_job *job, int64_t batch) {
         code = cli_fail_status(job->session->runtime, status);
     } else if (!collect(planned.plan, &rows)) {
         code = cli_fail(EXIT_FAILED, "out of host memory for the table");
-    } else {
+    } else if ((code = cli_profile_plan(job->session, planned.plan, &profile)) == EXIT_DONE) {
         plan_advice advice;
         cli_tell_idle(job->session->args, planned.plan);
         advise(job, planned.plan, batch, &advice);
         code = (job->session->args->json ? print_json : print_table)(job, planned.plan, in_f32.plan, &rows,
-                                                                     batch, &advice);
+                                                                     batch, &advice, &profile);
     }
     free(rows.items);
     planned_destroy(&planned);

@@ -19,19 +19,44 @@ static int check_images(cli_session *session, const clv_model *model, const clv_
 }
 
 static int report(cli_session *session, const clv_model *model, clv_predictor *predictor,
-                  const clv_array *logits) {
+                  const clv_array *logits, const cli_profile *profile) {
     clv_plan *plan = clv_predictor_plan(predictor);
     uint64_t predicted = clv_plans_memory(&plan, 1).predicted_peak_bytes;
     if (session->args->json)
-        return cli_print_json(json_pack("{s:s, s:s, s:s, s:[I, I], s:[o]}", "model", model->name, "device",
-                                        clv_device_get_info(session->device)->name, "output",
-                                        session->args->output, "shape", (json_int_t)logits->shape.dims[0],
-                                        (json_int_t)logits->shape.dims[1], "memory",
-                                        cli_memory_json(session->device, predicted)));
+        return cli_print_json(
+            json_pack("{s:s, s:s, s:s, s:[I, I], s:[o], s:o}", "model", model->name, "device",
+                      clv_device_get_info(session->device)->name, "output", session->args->output, "shape",
+                      (json_int_t)logits->shape.dims[0], (json_int_t)logits->shape.dims[1], "memory",
+                      cli_memory_json(session->device, predicted), "profile", cli_profile_json(profile)));
     char text[96];
     printf("logits %s are in %s\n", clv_shape_text(&logits->shape, text, sizeof text), session->args->output);
     cli_memory_table(stdout, session->device, predicted);
+    cli_profile_print(stdout, profile);
     return cli_finish_output();
+}
+
+static clv_device *device_of(const void *predictor, int index) {
+    return clv_plan_device_get(clv_predictor_plan(predictor), index);
+}
+
+/** The predictor is made: load, compute, write, tell. */
+static int compute(cli_session *session, const clv_model *model, clv_predictor *predictor,
+                   const clv_array *images, clv_array *logits, cli_profile *profile) {
+    const cli_args *args = session->args;
+    clv_runtime *runtime = session->runtime;
+    clv_session *weights = clv_predictor_session(predictor);
+    int64_t n = images->shape.dims[0];
+    clv_shape shape = clv_shape_make(2, (int64_t[]){n, model->classes});
+    int code = cli_profile_begin(session, weights, device_of, predictor, profile);
+    if (code != EXIT_DONE) return code;
+    clv_status status = clv_weights_load(weights, args->weights);
+    if (status == CLV_OK) status = clv_array_init(runtime, CLV_ARRAY_F32, &shape, logits);
+    if (status == CLV_OK) status = clv_predictor_forward(predictor, images->data, n, logits->data);
+    if (status == CLV_OK) status = clv_npy_write(runtime, logits, args->output);
+    if (status != CLV_OK) return cli_fail_status(runtime, status);
+    code = report(session, model, predictor, logits, profile);
+    int traced = cli_profile_trace(profile);
+    return code != EXIT_DONE ? code : traced;
 }
 
 static int run(cli_session *session, const clv_model *model, clv_array *images, clv_array *logits) {
@@ -50,16 +75,13 @@ static int run(cli_session *session, const clv_model *model, clv_array *images, 
                                    .variants = args->variants,
                                    .precision = cli_precision(args)};
     if (!config.batch && n < 256) config.batch = n;
-    clv_shape shape = clv_shape_make(2, (int64_t[]){n, sized.classes});
     clv_predictor *predictor;
+    cli_profile profile = {0};
     status = clv_predictor_create(session->runtime, &config, &predictor);
-    if (status == CLV_OK) status = clv_weights_load(clv_predictor_session(predictor), args->weights);
-    if (status == CLV_OK) status = clv_array_init(session->runtime, CLV_ARRAY_F32, &shape, logits);
-    if (status == CLV_OK) status = clv_predictor_forward(predictor, images->data, n, logits->data);
-    if (status == CLV_OK) status = clv_npy_write(session->runtime, logits, args->output);
-    code = status == CLV_OK ? report(session, model, predictor, logits)
+    code = status == CLV_OK ? compute(session, &sized, predictor, images, logits, &profile)
                             : cli_fail_status(session->runtime, status);
     clv_predictor_destroy(predictor);
+    cli_profile_end(&profile);
     return code;
 }
 
@@ -70,6 +92,7 @@ int cmd_run(const cli_args *args) {
     if (!args->input) return cli_fail(EXIT_USAGE, "on what? --input wants an .npy file");
     if (!args->output) return cli_fail(EXIT_USAGE, "where to? --output wants the name of an .npy file");
     int code = cli_check_target(args->output);
+    if (code == EXIT_DONE) code = cli_check_target(args->trace);
     if (code != EXIT_DONE) return code;
     cli_session session;
     cli_start_early(args, true, &session);

@@ -9,6 +9,7 @@ typedef struct train_job {
     cli_session *session;
     const clv_train_config *config;
     watch_eye watch;
+    cli_profile profile;
     double startup; // seconds from the process's start to the first step's end; 0 before
     const volatile int *interrupt;
     int64_t epoch;
@@ -140,6 +141,7 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
     }
     json_object_set_new(object, "lost_devices", lost);
     json_object_set_new(object, "placement", cli_place_json(clv_trainer_place(trainer)));
+    json_object_set_new(object, "profile", cli_profile_json(&job->profile));
     return object;
 }
 
@@ -173,6 +175,7 @@ static void print_result(const train_job *job, const clv_trainer *trainer) {
         clv_device *device = clv_trainer_device_get(trainer, i);
         cli_memory_table(stdout, device, clv_trainer_memory_on(trainer, device).predicted_peak_bytes);
     }
+    cli_profile_print(stdout, &job->profile);
 }
 
 /** Say in the log how the training ended. */
@@ -204,7 +207,26 @@ static int finish(const train_job *job, clv_trainer *trainer, clv_status status)
         print_result(job, trainer);
         printed = cli_finish_output();
     }
+    int traced = cli_profile_trace(&job->profile); // last, so that a full disk costs nothing else
+    if (printed == EXIT_DONE) printed = traced;
     return printed != EXIT_DONE ? printed : code;
+}
+
+static clv_device *device_of(const void *trainer, int index) {
+    return clv_trainer_device_get(trainer, index);
+}
+
+/** The trainer is made: train, and tell how it went. */
+static int run(train_job *job, clv_trainer *trainer) {
+    int code =
+        cli_profile_begin(job->session, clv_trainer_session(trainer), device_of, trainer, &job->profile);
+    if (code != EXIT_DONE) return code;
+    cli_print_place(job->session->args, clv_trainer_place(trainer));
+    cli_tell_idle(job->session->args, clv_trainer_plan(trainer));
+    watch_begin(&job->watch, job->session, job->config, trainer);
+    clv_status status = clv_trainer_run(trainer);
+    end_watch(job, status);
+    return finish(job, trainer, status);
 }
 
 static int train(cli_session *session, const clv_model *model, cli_source *source,
@@ -252,17 +274,9 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
     if (code != EXIT_DONE) return code;
     clv_trainer *trainer;
     clv_status status = clv_trainer_create(session->runtime, &config, &trainer);
-    if (status == CLV_OK) {
-        cli_print_place(args, clv_trainer_place(trainer));
-        cli_tell_idle(args, clv_trainer_plan(trainer));
-        watch_begin(&job.watch, session, &config, trainer);
-        status = clv_trainer_run(trainer);
-        end_watch(&job, status);
-        code = finish(&job, trainer, status);
-    } else {
-        code = cli_fail_status(session->runtime, status);
-    }
+    code = status == CLV_OK ? run(&job, trainer) : cli_fail_status(session->runtime, status);
     clv_trainer_destroy(trainer);
+    cli_profile_end(&job.profile);
     json_decref(job.epochs);
     int closed = watch_log_close(&job.watch.log);
     if (code == EXIT_DONE) code = closed;
@@ -279,7 +293,7 @@ int cmd_train(const cli_args *args) {
     if (args->checkpoint_every && !args->checkpoint)
         return cli_fail(EXIT_USAGE, "--checkpoint-every needs --checkpoint FILE");
     code = cli_check_recipe(args, model);
-    const char *targets[] = {args->save, args->checkpoint, args->dump_gradients};
+    const char *targets[] = {args->save, args->checkpoint, args->dump_gradients, args->trace};
     for (size_t i = 0; code == EXIT_DONE && i < sizeof targets / sizeof *targets; i++)
         code = cli_check_target(targets[i]);
     if (code != EXIT_DONE) return code;
