@@ -117,24 +117,34 @@ static clv_status choose_place(clv_trainer *trainer) {
     return status;
 }
 
-/** Evaluation takes turns with training in the same memory, in batches so small that it needs no more of it. */
+/** The predictor again, in other batches. */
+static clv_status make_predictor(clv_trainer *trainer, const clv_predictor_config *config) {
+    clv_predictor_destroy(trainer->predictor);
+    trainer->predictor = NULL;
+    return clv_predictor_create(trainer->runtime, config, &trainer->predictor);
+}
+
+/** Evaluation takes turns with training in the same memory: in the largest batches that need no more of it than training, or
+ *  than a single sample where even that needs more (a workspace that training finds room for among its activations). */
 static clv_status build_predictor(clv_trainer *trainer) {
     const clv_train_config *config = &trainer->config;
     int64_t count = clv_dataset_count(config->test);
-    uint64_t training = all_memory(trainer);
+    uint64_t allowed = all_memory(trainer);
     clv_predictor_config predictor = {.device = config->device,
                                       .placement = config->placement,
                                       .model = config->model,
+                                      .batch = 1,
                                       .variants = config->variants,
                                       .precision = config->precision,
                                       .session = trainer->session};
-    for (predictor.batch = count < config->batch ? count : config->batch;;
-         predictor.batch -= (predictor.batch + 15) / 16) {
-        CLV_TRY(clv_predictor_create(trainer->runtime, &predictor, &trainer->predictor));
-        if (predictor.batch == 1 || all_memory(trainer) <= training) return CLV_OK;
-        clv_predictor_destroy(trainer->predictor);
-        trainer->predictor = NULL;
+    CLV_TRY(make_predictor(trainer, &predictor));
+    if (all_memory(trainer) > allowed) allowed = all_memory(trainer);
+    predictor.batch = count < config->batch ? count : config->batch;
+    for (; predictor.batch > 1; predictor.batch -= (predictor.batch + 15) / 16) {
+        CLV_TRY(make_predictor(trainer, &predictor));
+        if (all_memory(trainer) <= allowed) return CLV_OK;
     }
+    return make_predictor(trainer, &predictor);
 }
 
 /** Training devices are those of the first plan: the last batch and evaluation use no others. */

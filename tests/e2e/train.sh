@@ -52,6 +52,15 @@ for precision in mixed mixed-bf16; do
 done
 works "$cleave" eval fashion-mnist --data idx --model mlp --weights half.safetensors --precision mixed --device "$device" --json
 
+# evaluation goes in batches, not sample by sample, in about the memory that training has (the host has no workspaces)
+if [ "$device" != host ]; then
+    works "$cleave" train fashion-mnist --data idx --model cnn --device "$device" --batch 64 --steps 1 --trace t.json --json
+    same "prediction with evaluation" "$(at memory.0.predicted_peak_bytes)" "$(at memory.0.peak_bytes)"
+    "$helper" trace t.json >events || fail "the trace: $(cat events)"
+    steps=$(grep -c '^host program|host||hand over a step' events)
+    [ "$steps" -le 6 ] || fail "a step and an evaluation of 200 samples take $steps steps"
+fi
+
 # twice the same bits; another seed, other bits
 works "$cleave" train fashion-mnist --data idx --model mlp --device "$device" --epochs 2 --batch 32 --save again.safetensors --quiet
 cmp -s w.safetensors again.safetensors || fail "the same training twice gave other bits"
