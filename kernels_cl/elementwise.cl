@@ -13,6 +13,7 @@
 // EW_RANK    plain: dimensions, 1..8 (default 1)
 // EW_VW      rows: vector width, 2, 4, 8 or 16 (default 16)
 // EW_U0..2   rows: 1 if that input does not step along a row (default 0)
+// EPI_*      what is done to the result besides: common/epilogue.cl
 //
 // The output may be the same memory as an input of the same size: no restrict, and each element is read
 // before it is written, by the same item.
@@ -62,17 +63,29 @@
 #define EW_U2 0
 #endif
 
+#ifndef EPI_N
+#define EPI_N 0
+#endif
+#ifndef EPI_T0
+#define EPI_T0 float
+#endif
+#ifndef EPI_T1
+#define EPI_T1 float
+#endif
+#ifndef EPI_BODY
+#define EPI_BODY
+#endif
+
 #define EW_PASTE2(a, b) a##b
 #define EW_PASTE(a, b) EW_PASTE2(a, b)
 #define EW_PASTE3(a, b, c) EW_PASTE(EW_PASTE(a, b), c)
 
-// The words of the expressions. EW_W is the width at hand: nothing for scalars, or EW_VW.
+EPILOGUE_FUNCTION(KERNEL(epilogue), VALUE(EW_TO))
+EPILOGUE_FUNCTION(KERNEL(epilogue_vector), EW_PASTE(VALUE(EW_TO), EW_VW))
+
+// The words of the expressions that are not in common/epilogue.cl. EW_W is the width at hand: nothing for scalars, or EW_VW.
 #define F EW_PASTE(float, EW_W)
 #define I EW_PASTE(int, EW_W)
-#define K(v) ((F)(v##f))
-#define P0 ((F)(p0))
-#define P1 ((F)(p1))
-#define SELECT(c, a, b) select((b), (a), (c))
 #define BOOL(c) select((I)(0), (I)(1), (c))
 #define TO_F(v) EW_PASTE(convert_float, EW_W)(v)
 #define TO_I(v) EW_PASTE3(convert_int, EW_W, _sat_rtz)(v)
@@ -127,12 +140,14 @@ EW_PASTE(VALUE(EW_TO), EW_VW) KERNEL(elementwise_vector)(EW_INPUTS(EW_VALUE) flo
 #define EW_LOAD(k) LOAD(EW_T##k, in##k + (rest * s##k##_0 EW_DIMS(EW_STEP##k))),
 
 kernel void KERNEL(elementwise_plain)(global EW_TO *out, EW_INPUTS(EW_POINTER) int n,
-                                      EW_DIMS(EW_DIM_PARAM) EW_INPUTS(EW_STRIDE_PARAMS) float p0, float p1) {
+                                      EW_DIMS(EW_DIM_PARAM) EW_INPUTS(EW_STRIDE_PARAMS) float p0,
+                                      float p1 EPILOGUE_PARAMS) {
     const int i = get_global_id(0);
     if (i >= n) return;
     int rest = i;
     EW_DIMS(EW_SPLIT)
-    STORE(EW_TO, KERNEL(elementwise_one)(EW_INPUTS(EW_LOAD) p0, p1), out + i);
+    const VALUE(EW_TO) v = KERNEL(elementwise_one)(EW_INPUTS(EW_LOAD) p0, p1);
+    STORE(EW_TO, KERNEL(epilogue)(v EPILOGUE_AT(i)), out + i);
 }
 
 // ---- rows
@@ -145,7 +160,7 @@ kernel void KERNEL(elementwise_plain)(global EW_TO *out, EW_INPUTS(EW_POINTER) i
 
 kernel void KERNEL(elementwise_rows)(global EW_TO *out, EW_INPUTS(EW_POINTER) int rows, int rows_per_item,
                                      int d1, int inner, int chunk, int chunks,
-                                     EW_INPUTS(EW_ROW_PARAMS) float p0, float p1) {
+                                     EW_INPUTS(EW_ROW_PARAMS) float p0, float p1 EPILOGUE_PARAMS) {
     const int id = get_global_id(0);
     const int begin = (id % chunks) * chunk;
     const int end = inner - begin > chunk ? begin + chunk : inner;
@@ -156,13 +171,23 @@ kernel void KERNEL(elementwise_rows)(global EW_TO *out, EW_INPUTS(EW_POINTER) in
         EW_INPUTS(EW_ROW_BASE)
         global EW_TO *to = out + r * inner;
         int j = begin;
-        for (; end - j >= EW_VW; j += EW_VW)
-            VSTORE(EW_TO, EW_VW, KERNEL(elementwise_vector)(EW_INPUTS(EW_ROW_VECTOR) p0, p1), to + j);
-        for (; j < end; j++) STORE(EW_TO, KERNEL(elementwise_one)(EW_INPUTS(EW_ROW_ONE) p0, p1), to + j);
+        for (; end - j >= EW_VW; j += EW_VW) {
+            const EW_PASTE(VALUE(EW_TO), EW_VW) v =
+                KERNEL(elementwise_vector)(EW_INPUTS(EW_ROW_VECTOR) p0, p1);
+            VSTORE(EW_TO, EW_VW, KERNEL(epilogue_vector)(v EPILOGUE_VECTOR_AT(EW_VW, r * inner + j)), to + j);
+        }
+        for (; j < end; j++) {
+            const VALUE(EW_TO) v = KERNEL(elementwise_one)(EW_INPUTS(EW_ROW_ONE) p0, p1);
+            STORE(EW_TO, KERNEL(epilogue)(v EPILOGUE_AT(r * inner + j)), to + j);
+        }
     }
 }
 
 #undef KERNEL
+#undef EPI_N
+#undef EPI_T0
+#undef EPI_T1
+#undef EPI_BODY
 #undef EW_N
 #undef EW_TO
 #undef EW_T0
@@ -182,10 +207,6 @@ kernel void KERNEL(elementwise_rows)(global EW_TO *out, EW_INPUTS(EW_POINTER) in
 #undef EW_PASTE3
 #undef F
 #undef I
-#undef K
-#undef P0
-#undef P1
-#undef SELECT
 #undef BOOL
 #undef TO_F
 #undef TO_I

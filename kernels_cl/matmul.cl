@@ -2,12 +2,12 @@
 //
 // Matrix product, batched, with an epilogue:
 //
-//     C[b][m][n] = ACT( sum_k A[b][m][k] * B[b][k][n]  + bias[n] )       b < batch, m < M, n < N, k < K
+//     C[b][m][n] = epilogue( sum_k A[b][m][k] * B[b][k][n]  + bias[n] )       b < batch, m < M, n < N, k < K
 //
 // A and B are read through strides, so one kernel serves the four transpose combinations and broadcasting:
 //     A[b][m][k] = a[b*a_batch + m*a_m + k*a_k]        B[b][k][n] = b[b*b_batch + k*b_k + n*b_n]
 // One of a_m and a_k is 1, and one of b_k and b_n. C is contiguous. has_bias = 0 leaves the bias out (any
-// valid buffer may then stand for it); accumulate = 1 adds the former C before ACT. Sums run in f32; the
+// valid buffer may then stand for it); accumulate = 1 adds the former C before the epilogue. Sums run in f32; the
 // order of a sum depends on the sizes only, never on the number of threads.
 //
 // Entries
@@ -19,10 +19,10 @@
 //                 + j computes rows [i*mc, (i+1)*mc), columns [j*nc, (j+1)*nc) over k in [s*ks, (s+1)*ks).
 //                 Panels of both matrices are packed in local memory, MR rows by NV vectors of C stay in
 //                 registers. With splits > 1 C is a workspace [batch][splits][M][N], and neither bias, C's
-//                 former value nor ACT is used: matmul_sum finishes. K > 0; mc <= MC, a multiple of MR; nc <=
+//                 former value nor the epilogue is used: matmul_sum finishes. K > 0; mc <= MC, a multiple of MR; nc <=
 //                 NC, of NV*VW; kc <= KC.
-//   matmul_bias   after a library's product: c[i] = ACT(c[i] + bias[i % N]), i = get_global_id(0) < size.
-//   matmul_sum    one work-item VW elements, s in order: C[b][m][n] = ACT(sum_s part[b][s][m][n] + bias[n]).
+//   matmul_bias   after a library's product: c[i] = c[i] + bias[i % N], i = get_global_id(0) < size.
+//   matmul_sum    one work-item VW elements, s in order: C[b][m][n] = epilogue(sum_s part[b][s][m][n] + bias[n]).
 //
 // Macros
 //   KERNEL(name)   how entries and helpers are named; default name
@@ -30,7 +30,7 @@
 //   APART          1: a and b are stored differently; default 0
 //   SUMS           1: matmul_tile keeps sums in local memory until they are whole, because T_C would round them
 //                  after each block of K; default 0. 4 * MC * NC bytes more
-//   ACT(x)         epilogue on float and on vectors; default (x)
+//   EPI_*          the epilogue, common/epilogue.cl; default none. In plain, local, tile without splits, and sum
 //   VW             lanes of a vector: 4, 8 or 16; default 16
 //   MR, NV         register tile, rows and vectors: MR in 4, 6, 8, 12, 14, NV 2; default 14 x 2 for VW 16,
 //                  else 6 x 2
@@ -62,8 +62,17 @@
 #ifndef SUMS
 #define SUMS 0
 #endif
-#ifndef ACT
-#define ACT(x) (x)
+#ifndef EPI_N
+#define EPI_N 0
+#endif
+#ifndef EPI_T0
+#define EPI_T0 float
+#endif
+#ifndef EPI_T1
+#define EPI_T1 float
+#endif
+#ifndef EPI_BODY
+#define EPI_BODY
 #endif
 #ifndef TILE
 #define TILE 1
@@ -129,6 +138,8 @@ typedef FV __attribute__((aligned(4))) KERNEL(matmul_vector);
 #define tstore_float(v, p) GSTORE(v, p)
 #define tstore_f16(v, p) VSTORE(f16, VW, v, p)
 #define tstore_bf16(v, p) VSTORE(bf16, VW, v, p)
+EPILOGUE_FUNCTION(KERNEL(epilogue), float)
+EPILOGUE_FUNCTION(KERNEL(epilogue_vector), FV)
 #define NR (NV * VW)
 #define PA ((MR + VW - 1) / VW * VW)
 
@@ -138,7 +149,7 @@ typedef FV __attribute__((aligned(4))) KERNEL(matmul_vector);
 __kernel void KERNEL(matmul_plain)(__global T_C *restrict c, __global const T_A *restrict a,
                                    __global const T_B *restrict b, __global const float *restrict bias,
                                    int batch, int M, int N, int K, int a_batch, int a_m, int a_k, int b_batch,
-                                   int b_k, int b_n, int has_bias, int accumulate) {
+                                   int b_k, int b_n, int has_bias, int accumulate EPILOGUE_PARAMS) {
     int i = (int)get_global_id(0);
     if (i >= batch * M * N) return;
     int n = i % N, m = i / N % M, z = i / N / M;
@@ -154,13 +165,13 @@ __kernel void KERNEL(matmul_plain)(__global T_C *restrict c, __global const T_A 
     }
     if (accumulate) sum += LOAD(T_C, c + i);
     if (has_bias) sum += bias[n];
-    STORE(T_C, ACT(sum), c + i);
+    STORE(T_C, KERNEL(epilogue)(sum EPILOGUE_AT(i)), c + i);
 }
 
 __kernel void KERNEL(matmul_bias)(__global T_C *restrict c, __global const float *restrict bias, int size,
                                   int N) {
     int i = (int)get_global_id(0);
-    if (i < size) STORE(T_C, ACT(LOAD(T_C, c + i) + bias[i % N]), c + i);
+    if (i < size) STORE(T_C, LOAD(T_C, c + i) + bias[i % N], c + i);
 }
 
 // ---------------------------------------------------------------- GPU-class
@@ -168,7 +179,8 @@ __kernel void KERNEL(matmul_bias)(__global T_C *restrict c, __global const float
 __kernel __attribute__((reqd_work_group_size(WG, WG, 1))) void
 KERNEL(matmul_local)(__global T_C *restrict c, __global const T_A *restrict a, __global const T_B *restrict b,
                      __global const float *restrict bias, int batch, int M, int N, int K, int a_batch,
-                     int a_m, int a_k, int b_batch, int b_k, int b_n, int has_bias, int accumulate) {
+                     int a_m, int a_k, int b_batch, int b_k, int b_n, int has_bias,
+                     int accumulate EPILOGUE_PARAMS) {
     __local float la[TK][WG * TM + 1];
     __local float lb[TK][WG * TN + 1];
     int x = (int)get_local_id(0), y = (int)get_local_id(1), id = y * WG + x, z = (int)get_group_id(2);
@@ -204,11 +216,12 @@ KERNEL(matmul_local)(__global T_C *restrict c, __global const T_A *restrict a, _
         for (int j = 0; j < TN; j++) {
             int n = n0 + x + j * WG;
             if (n >= N) continue;
-            __global T_C *p = c + (z * M + m) * N + n;
+            int at = (z * M + m) * N + n;
+            __global T_C *p = c + at;
             float sum = acc[i][j];
             if (accumulate) sum += LOAD(T_C, p);
             if (has_bias) sum += bias[n];
-            STORE(T_C, ACT(sum), p);
+            STORE(T_C, KERNEL(epilogue)(sum EPILOGUE_AT(at)), p);
         }
     }
 }
@@ -276,7 +289,7 @@ PACK(matmul_pack_b, T_B)
 #define ROWS CAT(ROWS, MR)
 
 // c[MR][NR] (+)= pa[kn][MR] * pb[kn][NR], all of it; edges are the caller's business. ldc counts elements.
-// add: keep what c holds. last: bias (may be 0) and ACT.
+// add: keep what c holds. last: bias (may be 0) and the epilogue.
 #define DECL(i) FV x##i = (FV)(0.0f), y##i = (FV)(0.0f);
 #define STEP(i)                                                                                              \
     {                                                                                                        \
@@ -302,7 +315,7 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(matmul_tile)(__global T_C *restrict c, __global const T_A *restrict a, __global const T_B *restrict b,
                     __global const float *restrict bias, int batch, int M, int N, int K, int a_batch, int a_m,
                     int a_k, int b_batch, int b_k, int b_n, int has_bias, int accumulate, int mc, int nc,
-                    int kc, int splits, int ks) {
+                    int kc, int splits, int ks EPILOGUE_PARAMS) {
     __local float la[MC / MR * PA * KC];
     __local float lb[KC * NC];
     __local float lt[MR * NR];
@@ -365,7 +378,7 @@ KERNEL(matmul_tile)(__global T_C *restrict c, __global const T_A *restrict a, __
 #endif
                         if (last) {
                             if (has_bias) v += GLOAD(bias + n0 + q + n);
-                            v = ACT(v);
+                            v = KERNEL(epilogue_vector)(v EPILOGUE_VECTOR_AT(VW, (z * M + m0 + p + r) * N + n0 + q + n));
                         }
                         TSTORE(T_C, v, pc + n);
                     }
@@ -384,7 +397,7 @@ KERNEL(matmul_tile)(__global T_C *restrict c, __global const T_A *restrict a, __
 #endif
                         if (last) {
                             if (has_bias) v += bias[n0 + q + n];
-                            v = ACT(v);
+                            v = KERNEL(epilogue)(v EPILOGUE_AT((z * M + m0 + p + r) * N + n0 + q + n));
                         }
                         STORE(T_C, v, pc + n);
                     }
@@ -395,7 +408,7 @@ KERNEL(matmul_tile)(__global T_C *restrict c, __global const T_A *restrict a, __
 
 __kernel void KERNEL(matmul_sum)(__global T_C *restrict c, __global const float *restrict part,
                                  __global const float *restrict bias, int batch, int M, int N, int splits,
-                                 int has_bias, int accumulate) {
+                                 int has_bias, int accumulate EPILOGUE_PARAMS) {
     int per_batch = (M * N + VW - 1) / VW, g = (int)get_global_id(0);
     int z = g / per_batch, i0 = g % per_batch * VW, end = min(M * N, i0 + VW);
     if (z >= batch) return;
@@ -405,14 +418,14 @@ __kernel void KERNEL(matmul_sum)(__global T_C *restrict c, __global const float 
         FV v = accumulate ? TLOAD(T_C, c + i0) : (FV)(0.0f);
         LOOP for (int s = 0; s < splits; s++) v += GLOAD(part + s * M * N + i0);
         if (has_bias) v += GLOAD(bias + i0 % N);
-        TSTORE(T_C, ACT(v), c + i0);
+        TSTORE(T_C, KERNEL(epilogue_vector)(v EPILOGUE_VECTOR_AT(VW, z * M * N + i0)), c + i0);
         return;
     }
     for (int i = i0; i < end; i++) {
         float v = accumulate ? LOAD(T_C, c + i) : 0.0f;
         LOOP for (int s = 0; s < splits; s++) v += part[s * M * N + i];
         if (has_bias) v += bias[i % N];
-        STORE(T_C, ACT(v), c + i);
+        STORE(T_C, KERNEL(epilogue)(v EPILOGUE_AT(z * M * N + i)), c + i);
     }
 }
 #endif // TILE

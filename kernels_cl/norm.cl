@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Batch normalisation: x is [N, C, S], S = H*W or 1; channel c has N*S elements. T_X, T_Y,
-// T_DX: how x, y and dy, dx are stored, float (default), f16 or bf16.
+// T_DX: how x, y and dy, dx are stored, float (default), f16 or bf16. EPI_*: what is done to y besides, common/epilogue.cl.
 //
 // Plain, right on every device:
 //   batch_norm_stats            one work-item per channel: mean, rstd = 1 / sqrt(biased var + eps), unbiased var
@@ -36,6 +36,22 @@
 #ifndef T_DX
 #define T_DX float
 #endif
+
+#ifndef EPI_N
+#define EPI_N 0
+#endif
+#ifndef EPI_T0
+#define EPI_T0 float
+#endif
+#ifndef EPI_T1
+#define EPI_T1 float
+#endif
+#ifndef EPI_BODY
+#define EPI_BODY
+#endif
+
+EPILOGUE_FUNCTION(KERNEL(epilogue), float)
+EPILOGUE_FUNCTION(KERNEL(epilogue16), float16)
 
 float KERNEL(batch_norm_rstd)(float spread, int is_var, float eps) {
     return is_var ? 1.0f / sqrt(spread + eps) : spread;
@@ -91,13 +107,14 @@ __kernel void KERNEL(batch_norm_apply)(__global T_Y *restrict y, __global const 
                                        __global const float *restrict bias,
                                        __global const float *restrict mean,
                                        __global const float *restrict spread, int n, int C, int S,
-                                       int has_weight, int has_bias, int is_var, float eps) {
+                                       int has_weight, int has_bias, int is_var, float eps EPILOGUE_PARAMS) {
     int i = (int)get_global_id(0);
     if (i >= n) return;
     int c = i / S % C;
     float scale = KERNEL(batch_norm_rstd)(spread[c], is_var, eps);
     if (has_weight) scale *= weight[c];
-    STORE(T_Y, (LOAD(T_X, x + i) - mean[c]) * scale + (has_bias ? bias[c] : 0.0f), y + i);
+    float v = (LOAD(T_X, x + i) - mean[c]) * scale + (has_bias ? bias[c] : 0.0f);
+    STORE(T_Y, KERNEL(epilogue)(v EPILOGUE_AT(i)), y + i);
 }
 
 __kernel void
@@ -202,7 +219,7 @@ __kernel void KERNEL(batch_norm_planes_apply)(__global T_Y *restrict y, __global
                                               __global const float *restrict mean,
                                               __global const float *restrict spread, int n_planes, int rows,
                                               int C, int S, int has_weight, int has_bias, int is_var,
-                                              float eps) {
+                                              float eps EPILOGUE_PARAMS) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_planes);
     for (int p = first; p < last; p++) {
         int c = p % C, s;
@@ -211,9 +228,14 @@ __kernel void KERNEL(batch_norm_planes_apply)(__global T_Y *restrict y, __global
         if (has_weight) scale *= weight[c];
         __global const T_X *from = x + p * S;
         __global T_Y *to = y + p * S;
-        for (s = 0; s + 16 <= S; s += 16)
-            VSTORE(T_Y, 16, (VLOAD(T_X, 16, from + s) - m) * scale + shift, to + s);
-        for (; s < S; s++) STORE(T_Y, (LOAD(T_X, from + s) - m) * scale + shift, to + s);
+        for (s = 0; s + 16 <= S; s += 16) {
+            float16 v = (VLOAD(T_X, 16, from + s) - m) * scale + shift;
+            VSTORE(T_Y, 16, KERNEL(epilogue16)(v EPILOGUE_VECTOR_AT(16, p * S + s)), to + s);
+        }
+        for (; s < S; s++) {
+            float v = (LOAD(T_X, from + s) - m) * scale + shift;
+            STORE(T_Y, KERNEL(epilogue)(v EPILOGUE_AT(p * S + s)), to + s);
+        }
     }
 }
 
@@ -347,4 +369,8 @@ __kernel void KERNEL(batch_norm_columns_backward)(
 #undef T_X
 #undef T_Y
 #undef T_DX
+#undef EPI_N
+#undef EPI_T0
+#undef EPI_T1
+#undef EPI_BODY
 #undef COLUMNS

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Updates of a parameter p from its gradient, in place. No macro but KERNEL.
+// Updates of parameters p from their gradients, in place: of up to eight (sgd_update) or seven (adam_update), each a slice of the
+// launch. No macro but KERNEL.
 //
-//   sgd_update, adam_update    one work-item per `count` elements from count * id; whole sixteens go by vectors
+//   sgd_update, adam_update    one work-item per `count` elements; whole sixteens go by vectors. Slice j has n<j> elements,
+//                              ceil(n<j> / count) items, and follows the items of the slices before it
 //
 // hyper     0 learning rate, 1 one in the first step and else zero, 2 learning rate / (1 - beta1^t), 3 sqrt(1 - beta2^t)
 // clip      [1], the gradients' factor, negative: nothing is updated; has_clip 0: not there
@@ -28,12 +30,32 @@
         p -= step_size * (m / (sqrt(v) / correction + eps));                                                 \
     }
 
-__kernel void KERNEL(sgd_update)(__global float *restrict param, __global float *restrict buffer,
-                                 __global const float *restrict grad, __global const float *restrict hyper,
-                                 __global const float *restrict clip, int n, int count, int has_buffer,
-                                 int has_clip, int nesterov, float momentum, float undamped,
+#define EACH7(M) M(0) M(1) M(2) M(3) M(4) M(5) M(6)
+#define EACH8(M) EACH7(M) M(7)
+#define SIZE(j) int n##j,
+// `item` counts from the slice's first; the one that it lies in sets i, its first element, and n. Below 0: it is found.
+#define FIND(j, take)                                                                                        \
+    if (item >= 0) {                                                                                         \
+        int items = n##j / count + (n##j % count != 0);                                                      \
+        if (item < items) {                                                                                  \
+            take i = item * count;                                                                           \
+            n = n##j;                                                                                        \
+        }                                                                                                    \
+        item -= items;                                                                                       \
+    }
+
+#define SGD_SLICE(j)                                                                                         \
+    __global float *restrict param##j, __global float *restrict buffer##j, __global const float *restrict grad##j,
+#define SGD_FIND(j) FIND(j, param = param##j; buffer = buffer##j; grad = grad##j;)
+__kernel void KERNEL(sgd_update)(EACH8(SGD_SLICE) __global const float *restrict hyper,
+                                 __global const float *restrict clip, EACH8(SIZE) int count, int has_clip,
+                                 int has_buffer, int nesterov, float momentum, float undamped,
                                  float weight_decay) {
-    int i = (int)get_global_id(0) * count, end = min(i + count, n);
+    int item = (int)get_global_id(0), i = 0, n = 0;
+    __global float *param = 0, *buffer = 0;
+    __global const float *grad = 0;
+    EACH8(SGD_FIND)
+    int end = n - i > count ? i + count : n;
     float lr = hyper[0], factor = has_clip ? clip[0] : 1.0f;
     int first = hyper[1] > 0.5f;
     if (factor < 0.0f) return;
@@ -52,12 +74,20 @@ __kernel void KERNEL(sgd_update)(__global float *restrict param, __global float 
     }
 }
 
-__kernel void KERNEL(adam_update)(__global float *restrict param, __global float *restrict exp_avg,
-                                  __global float *restrict exp_avg_sq, __global const float *restrict grad,
-                                  __global const float *restrict hyper, __global const float *restrict clip,
-                                  int n, int count, int has_clip, float beta1, float rest1, float beta2,
-                                  float rest2, float eps, float coupled_decay, float decoupled_decay) {
-    int i = (int)get_global_id(0) * count, end = min(i + count, n);
+#define ADAM_SLICE(j)                                                                                        \
+    __global float *restrict param##j, __global float *restrict exp_avg##j,                                  \
+        __global float *restrict exp_avg_sq##j, __global const float *restrict grad##j,
+#define ADAM_FIND(j)                                                                                         \
+    FIND(j, param = param##j; exp_avg = exp_avg##j; exp_avg_sq = exp_avg_sq##j; grad = grad##j;)
+__kernel void KERNEL(adam_update)(EACH7(ADAM_SLICE) __global const float *restrict hyper,
+                                  __global const float *restrict clip, EACH7(SIZE) int count, int has_clip,
+                                  float beta1, float rest1, float beta2, float rest2, float eps,
+                                  float coupled_decay, float decoupled_decay) {
+    int item = (int)get_global_id(0), i = 0, n = 0;
+    __global float *param = 0, *exp_avg = 0, *exp_avg_sq = 0;
+    __global const float *grad = 0;
+    EACH7(ADAM_FIND)
+    int end = n - i > count ? i + count : n;
     float keep = 1.0f - hyper[0] * decoupled_decay, step_size = hyper[2], correction = hyper[3];
     float factor = has_clip ? clip[0] : 1.0f;
     if (factor < 0.0f) return;
@@ -80,3 +110,11 @@ __kernel void KERNEL(adam_update)(__global float *restrict param, __global float
 
 #undef SGD
 #undef ADAM
+#undef EACH7
+#undef EACH8
+#undef SIZE
+#undef FIND
+#undef SGD_SLICE
+#undef SGD_FIND
+#undef ADAM_SLICE
+#undef ADAM_FIND

@@ -28,6 +28,7 @@ typedef struct clv_bench_config {
     bool list;            /**< measure nothing: the results only name the cases */
     bool measure_peak;    /**< measure the device's peak again, even if it is known */
     const char *variants; /**< as in clv_plan_config */
+    bool no_fuse;         /**< as in clv_plan_config */
     /** Called before each case: `done` of `total`. Return false to stop with CLV_E_INTERRUPTED. NULL: nobody listens. */
     bool (*progress)(void *user, int done, int total, const char *name);
     void *user;

@@ -37,6 +37,7 @@ typedef struct clv_plan_config {
      * a module with all that lies in it: `layer?.?.*` each block, `*` each outermost module by itself.
      */
     const char *recompute;
+    bool no_fuse; /**< one launch for each use of an op, not one for several that can be done together */
     /** a plan of the same session, which must outlive this one: `recompute` auto makes both fit together. NULL: none */
     const clv_plan *beside;
 } clv_plan_config;
@@ -99,7 +100,9 @@ typedef struct clv_plan_node {
     double flops;
     double traffic; /**< bytes that it must read and write, caches or not */
     int launches;
-    int micro_batch; /**< from 0; -1: of none (clv_micro_batches) */
+    int fused;        /**< so many nodes of the graph are done as this one; 0: it is one of them */
+    const char *also; /**< ops done to its result before that is stored, `add+relu`; "" */
+    int micro_batch;  /**< from 0; -1: of none (clv_micro_batches) */
 } clv_plan_node;
 
 CLV_API int clv_plan_node_count(const clv_plan *plan);

@@ -65,6 +65,7 @@ typedef struct clv_predictor_config {
     int64_t batch;           /**< samples at a time; 0: 256 */
     clv_precision precision; /**< as clv_graph_set_precision; logits are f32 */
     const char *variants;    /**< as clv_plan_config */
+    bool no_fuse;            /**< as clv_plan_config */
     clv_placement placement; /**< replicas are not used */
     clv_session *session;    /**< whose parameters to use; NULL: a session of its own */
 } clv_predictor_config;
@@ -188,6 +189,7 @@ typedef struct clv_train_config {
     double lr; /**< must be given, > 0 */
     clv_schedule schedule;
     const char *variants;  /**< as clv_plan_config */
+    bool no_fuse;          /**< as clv_plan_config */
     const char *recompute; /**< as clv_plan_config */
     /** as clv_graph_set_precision, for training and evaluation. MIXED scales the loss (clv_scaler_add, its defaults);
      *  `gradients` are written unscaled. */

@@ -58,7 +58,7 @@ static clv_status make_feed(subject *s, const clv_tensor *tensor, const clv_tens
 
 static clv_status prepare(subject *s, clv_device *device, const clv_bench_config *config,
                           const clv__bench_graph *g) {
-    clv_plan_config plan = {.device = device, .variants = config->variants};
+    clv_plan_config plan = {.device = device, .variants = config->variants, .no_fuse = config->no_fuse};
     CLV_TRY(clv_plan_create(g->graph, &plan, &s->plan));
     CLV_TRY(clv_session_create(g->graph->runtime, &(clv_session_config){.seed = 1}, &s->session));
     CLV_TRY(clv_run_create(s->session, s->plan, &s->run));

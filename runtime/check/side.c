@@ -144,7 +144,7 @@ clv_status clv__side_init(clv__side *side, const clv__scene *scene, clv_device *
     clv_session *session = NULL;
     clv_run *run = NULL;
     clv_status status = side->before && side->after ? CLV_OK : no_memory(scene->graph);
-    const clv_plan_config plan = {.device = device, .variants = scene->variants};
+    const clv_plan_config plan = {.device = device, .variants = scene->variants, .no_fuse = true};
     if (status == CLV_OK) status = clv_plan_create(scene->graph, &plan, &side->plan);
     if (status == CLV_OK)
         status = clv_session_create(runtime, &(clv_session_config){.seed = scene->seed}, &session);

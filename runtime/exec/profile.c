@@ -65,9 +65,10 @@ static bool describe(clv_profile *profile, const clv_plan *plan, int number, clv
     if (row->transfer) node.phase = "transfer";
     node.layer = clv__arena_strdup(&profile->arena, node.layer);
     node.op = clv__arena_strdup(&profile->arena, node.op);
-    node.variant = clv__arena_strdup(&profile->arena, node.variant); // others are constants
+    node.variant = clv__arena_strdup(&profile->arena, node.variant);
+    node.also = clv__arena_strdup(&profile->arena, node.also); // others are constants
     row->node.node = node;
-    return node.layer && node.op && node.variant;
+    return node.layer && node.op && node.variant && node.also;
 }
 
 /** Bytes that live in the arenas of the node's place while it is computed. */

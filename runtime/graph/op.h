@@ -10,7 +10,7 @@
 #include "cleave/graph.h"
 #include "device/launch.h"
 
-enum { CLV__MAX_IN = 16, CLV__MAX_OUT = 4, CLV__ATTRS_BYTES = 128 };
+enum { CLV__MAX_IN = 32, CLV__MAX_OUT = 4, CLV__ATTRS_BYTES = 128 };
 
 typedef struct clv__op clv__op;
 typedef struct clv__node clv__node;
@@ -21,6 +21,20 @@ typedef struct clv__desc {
     clv_shape shape;
 } clv__desc;
 
+/** Elementwise ops done to the elements of output 0 before they are stored, one after the other, in the launch that makes them:
+ *  what a plan makes of several nodes (plan/fuse.c). Each takes the value so far, and further inputs of the output's shape. */
+enum { CLV__EPILOGUE_STEPS = 4, CLV__EPILOGUE_INPUTS = 2, CLV__SO_FAR = -1 };
+typedef struct clv__epilogue_step {
+    const clv__op *op; // whose `elementwise` is true
+    const void *attrs;
+    int from[3]; // by input of op: CLV__SO_FAR, or which of the further inputs
+} clv__epilogue_step;
+typedef struct clv__epilogue {
+    clv__epilogue_step steps[CLV__EPILOGUE_STEPS];
+    int n_steps;
+    int first, n_in; // the further inputs are io->in[first ...], behind the op's own
+} clv__epilogue;
+
 /** One use of an op: what its functions see. */
 typedef struct clv__op_io {
     const clv__op *op;
@@ -28,6 +42,7 @@ typedef struct clv__op_io {
     int n_in, n_out;
     clv__desc in[CLV__MAX_IN], out[CLV__MAX_OUT];
     const struct clv__variant *variant; // whose functions are called; NULL elsewhere
+    const clv__epilogue *epilogue;      // NULL: output 0 is as the op makes it
 } clv__op_io;
 
 /** One way to compute an op by kernels. The first in the list is `plain`: right on every device, work-groups of one.
@@ -92,6 +107,7 @@ typedef struct clv__sample {
     bool quick;       // one of the few cases of `check --quick`; a handful per op, small
     clv_dtype
         stored; // of outputs that may be f16 or bf16; NONE: as the graph has it. The checker's, not for sample()
+    bool followed; // by elementwise ops that the plan makes an epilogue of. The checker's too
 } clv__sample;
 
 /** Work of one use, for placement and roofline. */
@@ -99,6 +115,14 @@ typedef struct clv__cost {
     double flops;
     double bytes; // read and written
 } clv__cost;
+
+/** Inputs that come in groups, one group after the other, as parameter, gradient and momentum of an update. A use with
+ *  several groups does what as many uses of one group do, so that the plan can make one node of them (plan/fuse.c). */
+typedef struct clv__groups {
+    int first; // the input that the first group begins with; those before it belong to all groups
+    int size;  // inputs in a group; 0: there are no groups
+    int most;  // groups in a use; at least one
+} clv__groups;
 
 /** How an op's results are stored in a graph of mixed precision (graph/precision.c). */
 typedef enum clv__autocast {
@@ -119,6 +143,10 @@ struct clv__op {
     uint32_t half_in,
         half_out; // bit i: input i, output i may be f16 or bf16; else it is f32 where it is a float
     clv__autocast autocast;
+    bool elementwise; // `data` is a clv__ew_row: can be a step of an epilogue
+    bool
+        epilogue; // its variants do io->epilogue (ops/epilogue.h), but those whose `supports` refuses a use that has one
+    clv__groups groups;
     bool random; // depends on the step's random state, input (n_in - 1), i32[4]: seed low, seed high, step, 0
 
     /** Input shapes, dtypes, attributes -> io->n_out, io->out; or a sentence. Pure. The caller has put op, attrs, in; f16 and
@@ -205,6 +233,10 @@ static inline clv__desc clv__i32(clv_shape shape) {
 }
 static inline bool clv__has_in(const clv__op_io *io, int i) {
     return i < io->n_in && io->in[i].dtype != CLV_DTYPE_NONE;
+}
+/** How many groups of inputs a use has. */
+static inline int clv__groups_of(const clv__op_io *io) {
+    return (io->n_in - io->op->groups.first) / io->op->groups.size;
 }
 static inline int64_t clv__numel(const clv__desc *desc) {
     return clv_shape_numel(&desc->shape);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementwise ops: the rows of elementwise.def made into descriptors and builders, and what all of them share
 // - the shape rule (broadcasting as in NumPy), the launches, the reference, the samples.
-// The kernel's text for an op is made in one place, write_body: a pass that strings ops into one kernel
-// starts there.
+// An op can also be done to the results of another one, in the launch that makes them: epilogue.h.
 #include "ops/elementwise.h"
 
 #include <math.h>
@@ -12,6 +11,7 @@
 #include "cleave/ops.h"
 #include "graph/graph.h"
 #include "ops/collapse.h"
+#include "ops/epilogue.h"
 #include "ops/lower.h"
 #include "ops/reduce.h"
 
@@ -109,13 +109,19 @@ static clv_status elementwise_infer(clv__op_io *io, clv__error *error) {
     return CLV_OK;
 }
 
+/** The op's own inputs; those of an epilogue come behind them. */
+static int inputs_of(const clv__op_io *io) {
+    return row_of(io)->n_in;
+}
+
 /** The walk over output and inputs together; tensor 0 is the output. */
 static clv__walk walk_of(const clv__op_io *io) {
     const clv_shape *shape = &io->out[0].shape;
-    clv__walk walk = {.rank = shape->rank, .n = io->n_in + 1};
+    clv__walk walk = {.rank = shape->rank, .n = inputs_of(io) + 1};
     memcpy(walk.dims, shape->dims, sizeof walk.dims);
     clv__strides_of(shape, walk.strides[0]);
-    for (int i = 0; i < io->n_in; i++) clv__strides_broadcast(&io->in[i].shape, shape, walk.strides[i + 1]);
+    for (int i = 0; i < inputs_of(io); i++)
+        clv__strides_broadcast(&io->in[i].shape, shape, walk.strides[i + 1]);
     clv__walk_collapse(&walk);
     return walk;
 }
@@ -150,13 +156,14 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
     write_body(list, launch, io);
     clv__launch_define(list, launch, "EW_RANK", "%d", walk.rank);
     clv__arg_out(list, launch, 0);
-    for (int i = 0; i < io->n_in; i++) clv__arg_in(list, launch, i);
+    for (int i = 0; i < inputs_of(io); i++) clv__arg_in(list, launch, i);
     clv__arg_i32(list, launch, n);
     for (int d = walk.rank - 1; d >= 1; d--) clv__arg_i32(list, launch, walk.dims[d]);
-    for (int i = 0; i < io->n_in; i++) {
+    for (int i = 0; i < inputs_of(io); i++) {
         for (int d = walk.rank - 1; d >= 0; d--) clv__arg_i32(list, launch, walk.strides[i + 1][d]);
     }
     add_parameters(list, launch, io);
+    clv__arg_epilogue(list, launch, io);
     clv__launch_grid(launch, (size_t)n, 0);
 }
 
@@ -167,7 +174,7 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
 static bool rows_supports(const clv_device_info *device, const clv__op_io *io) {
     clv__walk walk = walk_of(io);
     if (walk.rank > (clv__cpu_class(device) ? 3 : 1)) return false;
-    for (int i = 0; i <= io->n_in; i++) {
+    for (int i = 0; i <= inputs_of(io); i++) {
         if (walk.strides[i][walk.rank - 1] > 1) return false;
     }
     return true;
@@ -192,24 +199,25 @@ static void rows_lower(clv__launches *list, const clv__op_io *io) {
     clv__launch *launch = clv__launch_kernel(list, "elementwise", "elementwise_rows");
     write_body(list, launch, io);
     clv__launch_define(list, launch, "EW_VW", "%d", width);
-    for (int i = 0; i < io->n_in; i++) {
+    for (int i = 0; i < inputs_of(io); i++) {
         char name[] = "EW_U0";
         name[4] = (char)('0' + i);
         clv__launch_define(list, launch, name, "%d", walk.strides[i + 1][inner] == 0);
     }
     clv__arg_out(list, launch, 0);
-    for (int i = 0; i < io->n_in; i++) clv__arg_in(list, launch, i);
+    for (int i = 0; i < inputs_of(io); i++) clv__arg_in(list, launch, i);
     clv__arg_i32(list, launch, rows);
     clv__arg_i32(list, launch, rows_per_item);
     clv__arg_i32(list, launch, d1);
     clv__arg_i32(list, launch, length);
     clv__arg_i32(list, launch, chunk);
     clv__arg_i32(list, launch, chunks);
-    for (int i = 0; i < io->n_in; i++) { // strides of rows / d1 and of rows % d1
+    for (int i = 0; i < inputs_of(io); i++) { // strides of rows / d1 and of rows % d1
         clv__arg_i32(list, launch, walk.rank == 3 ? walk.strides[i + 1][0] : 0);
         clv__arg_i32(list, launch, walk.rank >= 2 ? walk.strides[i + 1][walk.rank - 2] : 0);
     }
     add_parameters(list, launch, io);
+    clv__arg_epilogue(list, launch, io);
     size_t items = (size_t)(clv__ceil_div(rows, rows_per_item) * chunks);
     clv__launch_grid(launch, items, clv__cpu_class(list->device) ? 1 : 0);
 }
@@ -398,6 +406,8 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
         .name = #id,                                                                                         \
         .attrs_bytes = sizeof(clv__ew_attrs),                                                                \
         .data = &id##_row,                                                                                   \
+        .elementwise = true,                                                                                 \
+        .epilogue = true,                                                                                    \
         .inplace = 7,                                                                                        \
         .half_in = 7,                                                                                        \
         .half_out = 1,                                                                                       \

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cleave/ops.h"
+#include "ops/epilogue.h"
 #include "ops/lower.h"
 #include "ops/tiles.h"
 
@@ -117,6 +118,7 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
     clv__tile_define(list, launch);
     clv__arg_out_as(list, launch, io, 0, "T_C");
     add_arguments(list, launch, io, &p);
+    clv__arg_epilogue(list, launch, io);
     clv__launch_grid(launch, (size_t)(p.batch * p.m * p.n), 0);
 }
 
@@ -178,6 +180,7 @@ static void local_lower(clv__launches *list, const clv__op_io *io) {
     }
     clv__arg_out_as(list, launch, io, 0, "T_C");
     add_arguments(list, launch, io, &p);
+    clv__arg_epilogue(list, launch, io);
     clv__launch_grid3(launch, (size_t)clv__div_up(p.n, wide) * LOCAL_GROUP,
                       (size_t)clv__div_up(p.m, high) * LOCAL_GROUP, (size_t)p.batch, LOCAL_GROUP, LOCAL_GROUP,
                       1);
@@ -288,6 +291,7 @@ static void tile_lower(clv__launches *list, const clv__op_io *io) {
     add_arguments(list, launch, io, &p);
     const int64_t cut[] = {c.mc, c.nc, c.kc, c.splits, c.ks};
     for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) clv__arg_i32(list, launch, cut[i]);
+    if (!part_bytes) clv__arg_epilogue(list, launch, io);
     clv__launch_grid(launch, (size_t)c.tasks, 1);
     if (!part_bytes) return;
 
@@ -298,16 +302,17 @@ static void tile_lower(clv__launches *list, const clv__op_io *io) {
     clv__arg_in(list, launch, p.bias ? 2 : 0);
     const int64_t sizes[] = {p.batch, p.m, p.n, c.splits, p.bias, 0 /* accumulate */};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) clv__arg_i32(list, launch, sizes[i]);
+    clv__arg_epilogue(list, launch, io);
     clv__launch_grid(launch, (size_t)(p.batch * clv__div_up(p.m * p.n, t.lanes)), 0);
 }
 
 // ---- library ----------------------------------------------------------------------------------------------
 
-/** It knows floats only. On CPU-class devices it takes seconds to begin and reaches a tenth of tile. */
+/** It knows floats only, and no epilogue. On CPU-class devices it takes seconds to begin and reaches a tenth of tile. */
 static bool library_supports(const clv_device_info *device, const clv__op_io *io) {
     bool floats = io->in[0].dtype == CLV_DTYPE_F32 && io->in[1].dtype == CLV_DTYPE_F32 &&
                   io->out[0].dtype == CLV_DTYPE_F32;
-    return device->gemm && floats && !clv__cpu_class(device) && product_of(io).k > 0;
+    return device->gemm && floats && !io->epilogue && !clv__cpu_class(device) && product_of(io).k > 0;
 }
 
 /** A guess: such libraries are tuned for large products, and for the devices their makers had. */
@@ -484,6 +489,7 @@ static bool matmul_sample(int i, clv__sample *sample) {
 
 const clv__op clv__op_matmul = {
     .name = "matmul",
+    .epilogue = true,
     .attrs_bytes = sizeof(matmul_attrs),
     .half_in = 3,
     .half_out = 1,
@@ -612,6 +618,7 @@ static bool linear_sample(int i, clv__sample *sample) {
 
 const clv__op clv__op_linear = {
     .name = "linear",
+    .epilogue = true,
     .half_in = 1, // weight and bias are parameters: f32
     .half_out = 1,
     .autocast = CLV__CAST_HALF,

@@ -9,6 +9,7 @@
 
 #include "cleave/ops.h"
 #include "graph/graph.h"
+#include "ops/epilogue.h"
 #include "ops/long_axis.h"
 #include "ops/lower.h"
 
@@ -152,6 +153,7 @@ static void apply(clv__launches *list, const clv__op_io *io, bool planes) {
         clv__arg_i32(list, launch, n);
     CLV__ARGS_I32(list, launch, s.C, s.S, clv__has_in(io, WEIGHT), clv__has_in(io, BIAS), !training);
     clv__arg_f32(list, launch, attrs_of(io)->eps);
+    clv__arg_epilogue(list, launch, io);
     if (planes)
         clv__launch_chunks(launch, clv__ceil_div(s.N * s.C, rows));
     else
@@ -604,6 +606,7 @@ static void eval_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor *
 
 const clv__op clv__op_batch_norm = {
     .name = "batch_norm",
+    .epilogue = true,
     .half_in = 1u << X,
     .half_out = 1u << Y,
     .attrs_bytes = sizeof(norm_attrs),
@@ -618,6 +621,7 @@ const clv__op clv__op_batch_norm = {
 
 const clv__op clv__op_batch_norm_eval = {
     .name = "batch_norm_eval",
+    .epilogue = true,
     .half_in = 1u << X,
     .half_out = 1u << Y,
     .attrs_bytes = sizeof(norm_attrs),

@@ -11,8 +11,8 @@
 // Sources: torch.optim.SGD, Adam, AdamW and clip_grad_norm_; Kingma, Ba 2014, arXiv:1412.6980; Loshchilov,
 // Hutter 2017, arXiv:1711.05101.
 //
-// One node for each parameter. To update many in one launch later: the kernels take a range of elements, and
-// nothing of a node but its attributes differs between parameters.
+// The builder makes one node for each parameter; the plan makes one of several (plan/fuse.c), whose inputs are those of all in
+// groups, so that a step has few launches. A launch takes all groups of its node, as slices.
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +23,8 @@
 #include "graph/graph.h"
 #include "ops/gradients.h"
 #include "ops/lower.h"
+
+extern const clv__op clv__op_sgd_update, clv__op_adam_update;
 
 // ---- the caller's numbers ---------------------------------------------------------------------------------
 
@@ -51,15 +53,29 @@ void clv_optimizer_hyper_values(const clv_optimizer_config *config, int64_t step
     values[4] = (float)step;
 }
 
-enum { PARAM, GRAD, HYPER }; // inputs of every update
+// Inputs of every update: what is the same for all parameters, then groups that begin alike.
+enum { HYPER, CLIP, FIRST };
+enum { PARAM, GRAD, STATE }; // in a group; states from STATE on
 
-static clv_status want_like(const clv__op_io *io, int i, const char *what, bool optional, clv__error *error) {
-    char shape[128];
+/** Input `which` of a group, as an index. */
+static int at(const clv__op_io *io, int group, int which) {
+    return FIRST + group * io->op->groups.size + which;
+}
+
+static int64_t numel_of(const clv__op_io *io, int group) {
+    return clv__numel(&io->in[at(io, group, PARAM)]);
+}
+
+static clv_status want_like(const clv__op_io *io, int group, int which, const char *what, bool optional,
+                            clv__error *error) {
+    char text[128];
+    int i = at(io, group, which);
+    const clv_shape *shape = &io->in[at(io, group, PARAM)].shape;
     if (optional && !clv__has_in(io, i)) return CLV_OK;
     CLV_TRY(clv__want_dtype(io, i, what, CLV_DTYPE_F32, error));
-    if (!clv_shape_equal(&io->in[PARAM].shape, &io->in[i].shape)) {
+    if (!clv_shape_equal(shape, &io->in[i].shape)) {
         CLV_FAIL(error, CLV_E_SHAPE, "%s must have the shape of the parameter, %s", what,
-                 clv_shape_text(&io->in[PARAM].shape, shape, sizeof shape));
+                 clv_shape_text(shape, text, sizeof text));
     }
     return CLV_OK;
 }
@@ -71,11 +87,19 @@ static clv_status want_scalar(const clv__op_io *io, int i, const char *what, int
     return CLV_OK;
 }
 
-static clv_status want_update(clv__op_io *io, int clip, clv__error *error) {
-    CLV_TRY(clv__want_dtype(io, PARAM, "the parameter", CLV_DTYPE_F32, error));
-    CLV_TRY(want_like(io, GRAD, "the gradient", false, error));
+static clv_status want_update(clv__op_io *io, clv__error *error) {
+    const clv__groups *groups = &io->op->groups;
+    int n = clv__groups_of(io);
+    if (n < 1 || n > groups->most || io->n_in != groups->first + n * groups->size) {
+        CLV_FAIL(error, CLV_E_VALUE, "an update takes 1 to %d groups of %d inputs after the first %d, not %d",
+                 groups->most, groups->size, groups->first, io->n_in - groups->first);
+    }
     CLV_TRY(want_scalar(io, HYPER, "hyper", CLV_HYPER_VALUES, error));
-    if (clv__has_in(io, clip)) CLV_TRY(want_scalar(io, clip, "the clip factor", 1, error));
+    if (clv__has_in(io, CLIP)) CLV_TRY(want_scalar(io, CLIP, "the clip factor", 1, error));
+    for (int g = 0; g < n; g++) {
+        CLV_TRY(clv__want_dtype(io, at(io, g, PARAM), "the parameter", CLV_DTYPE_F32, error));
+        CLV_TRY(want_like(io, g, GRAD, "the gradient", false, error));
+    }
     io->n_out = 0;
     return CLV_OK;
 }
@@ -87,15 +111,34 @@ static double fast_rank(const clv_device_info *device, const clv__op_io *io) {
 }
 
 static bool fast_supports(const clv_device_info *device, const clv__op_io *io) {
-    return clv__cpu_class(device) && clv__numel(&io->in[0]) >= 64;
+    int64_t largest = 0;
+    for (int g = 0; g < clv__groups_of(io); g++) {
+        if (numel_of(io, g) > largest) largest = numel_of(io, g);
+    }
+    return clv__cpu_class(device) && largest >= 64;
 }
 
-/** A launch over n elements, `count` to a work-item. */
-static void spread(clv__launch *launch, int64_t n, int64_t count) {
+/** What both updates' launches begin with: the tensors of each slice, groups that are not there included (no elements), hyper
+ *  and clip, sizes, `count` elements to a work-item. `order`: of a group's inputs, ends with -1. */
+static clv__launch *update_launch(clv__launches *list, const clv__op_io *io, const char *entry,
+                                  const int *order, int64_t count) {
+    int n = clv__groups_of(io), slices = io->op->groups.most;
+    int64_t items = 0;
+    for (int g = 0; g < n; g++) items += clv__ceil_div(numel_of(io, g), count);
+    if (items == 0) return NULL;
+    clv__launch *launch = clv__launch_kernel(list, "optimizer", entry);
+    for (int g = 0; g < slices; g++) {
+        for (const int *which = order; *which >= 0; which++) clv__arg_in(list, launch, at(io, g, *which));
+    }
+    clv__arg_in(list, launch, HYPER);
+    clv__arg_in(list, launch, CLIP);
+    for (int g = 0; g < slices; g++) clv__arg_i32(list, launch, g < n ? numel_of(io, g) : 0);
+    CLV__ARGS_I32(list, launch, count, clv__has_in(io, CLIP));
     if (count == 1)
-        clv__launch_items(launch, n);
+        clv__launch_items(launch, items);
     else
-        clv__launch_chunks(launch, clv__ceil_div(n, count));
+        clv__launch_chunks(launch, items);
+    return launch;
 }
 
 // ---- SGD --------------------------------------------------------------------------------------------------
@@ -105,24 +148,25 @@ typedef struct sgd_attrs {
     int nesterov;
 } sgd_attrs;
 
-enum { SGD_BUFFER = 3, SGD_CLIP };
+enum { BUFFER = STATE, SGD_GROUP, SGD_MOST = 8 };
 
 static clv_status sgd_infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(want_update(io, SGD_CLIP, error));
-    return want_like(io, SGD_BUFFER, "the momentum buffer", true, error);
+    CLV_TRY(want_update(io, error));
+    for (int g = 0; g < clv__groups_of(io); g++) {
+        CLV_TRY(want_like(io, g, BUFFER, "the momentum buffer", true, error));
+        if (clv__has_in(io, at(io, g, BUFFER)) != clv__has_in(io, at(io, 0, BUFFER)))
+            CLV_FAIL(error, CLV_E_VALUE, "some parameters have a momentum buffer and others have none");
+    }
+    return CLV_OK;
 }
 
 static void sgd_lower(clv__launches *list, const clv__op_io *io, int64_t count) {
     const sgd_attrs *a = io->attrs;
-    int64_t n = clv__numel(&io->in[PARAM]);
-    if (n == 0) return;
-    clv__launch *launch = clv__launch_kernel(list, "optimizer", "sgd_update");
-    const int order[] = {PARAM, SGD_BUFFER, GRAD, HYPER, SGD_CLIP};
-    for (int i = 0; i < 5; i++) clv__arg_in(list, launch, order[i]);
-    CLV__ARGS_I32(list, launch, n, count, clv__has_in(io, SGD_BUFFER), clv__has_in(io, SGD_CLIP),
-                  a->nesterov);
+    clv__launch *launch =
+        update_launch(list, io, "sgd_update", (const int[]){PARAM, BUFFER, GRAD, -1}, count);
+    if (!launch) return;
+    CLV__ARGS_I32(list, launch, clv__has_in(io, at(io, 0, BUFFER)), a->nesterov);
     CLV__ARGS_F32(list, launch, a->momentum, a->undamped, a->weight_decay);
-    spread(launch, n, count);
 }
 
 static void sgd_plain(clv__launches *list, const clv__op_io *io) {
@@ -132,15 +176,14 @@ static void sgd_vector(clv__launches *list, const clv__op_io *io) {
     sgd_lower(list, io, 4096);
 }
 
-static void sgd_reference(const clv__ref *ref) {
+static void sgd_slice(const clv__ref *ref, int group, double factor) {
     const sgd_attrs *a = ref->io->attrs;
-    int64_t n = clv__numel(&ref->io->in[PARAM]);
-    double *p = ref->in[PARAM], *b = ref->in[SGD_BUFFER], lr = ref->in[HYPER][0];
-    double momentum = (double)a->momentum, factor = ref->in[SGD_CLIP] ? ref->in[SGD_CLIP][0] : 1;
+    int64_t n = numel_of(ref->io, group);
+    double *const *in = &ref->in[at(ref->io, group, 0)];
+    double *p = in[PARAM], *b = in[BUFFER], lr = ref->in[HYPER][0], momentum = (double)a->momentum;
     bool first = ref->in[HYPER][1] > 0.5;
-    if (factor < 0) return;
     for (int64_t i = 0; i < n; i++) {
-        double g = ref->in[GRAD][i] * factor + (double)a->weight_decay * p[i];
+        double g = in[GRAD][i] * factor + (double)a->weight_decay * p[i];
         if (b) {
             b[i] = first ? g : momentum * b[i] + (double)a->undamped * g;
             g = a->nesterov ? g + momentum * b[i] : b[i];
@@ -149,29 +192,64 @@ static void sgd_reference(const clv__ref *ref) {
     }
 }
 
-static void update_cost(const clv__op_io *io, clv__cost *cost) {
-    double n = (double)clv__numel(&io->in[PARAM]);
-    int states = 0;
-    for (int i = HYPER + 1; i < io->n_in; i++) states += clv__has_in(io, i) && clv__numel(&io->in[i]) > 1;
-    *cost = (clv__cost){(4 + 6 * states) * n, 4 * n * (3 + 2 * states)};
+static void sgd_reference(const clv__ref *ref) {
+    double factor = ref->in[CLIP] ? ref->in[CLIP][0] : 1;
+    for (int g = 0; factor >= 0 && g < clv__groups_of(ref->io); g++) sgd_slice(ref, g, factor);
 }
 
-static const int64_t sizes[] = {130, 17, 1, 2, 63, 64, 65, 4097, 9001, 0}; // the first two are quick
+static void update_cost(const clv__op_io *io, clv__cost *cost) {
+    for (int g = 0; g < clv__groups_of(io); g++) {
+        double n = (double)numel_of(io, g);
+        int states = 0;
+        for (int i = STATE; i < io->op->groups.size; i++) states += clv__has_in(io, at(io, g, i));
+        cost->flops += (4 + 6 * states) * n;
+        cost->bytes += 4 * n * (3 + 2 * states);
+    }
+}
 
-/** Inputs that all updates have, of sizes[size], and hyper values of a first or a later step. */
-static void update_sample(clv__sample *out, int size, bool first, int n_states, bool clip) {
-    clv__desc like = clv__f32(CLV_SHAPE(sizes[size]));
-    out->quick = size < 2;
-    out->n_in = 4 + n_states;
-    out->in[PARAM] = out->in[GRAD] = like;
+/** Sizes of the parameters of a sample, 0 after the last. */
+static const struct update_shapes {
+    bool quick;
+    int64_t n[8];
+    int groups; // those of no elements included
+} shapes[] = {
+    {true, {130}, 1},
+    {true, {17, 65, 1}, 3},
+    {false, {1}, 1},
+    {false, {2}, 1},
+    {false, {63}, 1},
+    {false, {64}, 1},
+    {false, {65}, 1},
+    {false, {4097}, 1},
+    {false, {9001}, 1},
+    {false, {0}, 1},
+    {false, {0, 8193, 0, 16, 4096, 0}, 6},
+    {false, {100, 1, 4097, 2, 33, 64, 7}, 7},
+};
+
+/** Inputs of the groups of shapes[size], and hyper values of a first or a later step. */
+static void update_sample(const clv__op *op, clv__sample *out, int size, bool first, bool states, bool clip) {
+    const struct update_shapes *s = &shapes[size];
+    const clv__groups *groups = &op->groups;
+    out->quick = s->quick;
+    out->n_in = groups->first + s->groups * groups->size;
     out->in[HYPER] = clv__f32(CLV_SHAPE(CLV_HYPER_VALUES));
     out->fill[HYPER] =
         first ? (clv__fill){CLV__FILL_UNIFORM, 0.6, 0.9} : (clv__fill){CLV__FILL_UNIFORM, 0.1, 0.4};
-    for (int i = 0; i < n_states; i++) out->in[HYPER + 1 + i] = like;
-    if (clip) {
-        out->in[HYPER + 1 + n_states] = clv__f32(CLV_SHAPE(1));
-        out->fill[HYPER + 1 + n_states] = (clv__fill){CLV__FILL_UNIFORM, 0.1, 0.9};
+    if (clip) out->in[CLIP] = clv__f32(CLV_SHAPE(1));
+    out->fill[CLIP] = (clv__fill){CLV__FILL_UNIFORM, 0.1, 0.9};
+    for (int i = groups->first; i < out->n_in; i++) {
+        int group = (i - groups->first) / groups->size, which = (i - groups->first) % groups->size;
+        if (which < STATE || states) out->in[i] = clv__f32(CLV_SHAPE(s->n[group]));
     }
+}
+
+static void update_label(clv__sample *out, const char *what, int size) {
+    const struct update_shapes *s = &shapes[size];
+    int n = snprintf(out->label, sizeof out->label, "%s,", what);
+    for (int g = 0; g < s->groups; g++)
+        n += snprintf(out->label + n, sizeof out->label - (size_t)n, " %lld", (long long)s->n[g]);
+    snprintf(out->label + n, sizeof out->label - (size_t)n, " elements");
 }
 
 static const struct sgd_case {
@@ -187,13 +265,13 @@ static const struct sgd_case {
 };
 
 static bool sgd_sample(int i, clv__sample *out) {
-    int n_sizes = (int)(sizeof sizes / sizeof *sizes), n_cases = (int)(sizeof sgd_cases / sizeof *sgd_cases);
+    int n_sizes = (int)(sizeof shapes / sizeof *shapes),
+        n_cases = (int)(sizeof sgd_cases / sizeof *sgd_cases);
     if (i < 0 || i >= n_sizes * n_cases) return false;
     const struct sgd_case *c = &sgd_cases[i % n_cases];
-    snprintf(out->label, sizeof out->label, "%s, %lld elements", c->label, (long long)sizes[i / n_cases]);
+    update_label(out, c->label, i / n_cases);
     memcpy(out->attrs, &c->attrs, sizeof c->attrs);
-    update_sample(out, i / n_cases, c->first, 1, c->clip);
-    if (!c->buffer) out->in[SGD_BUFFER] = (clv__desc){0};
+    update_sample(&clv__op_sgd_update, out, i / n_cases, c->first, c->buffer, c->clip);
     return true;
 }
 
@@ -203,7 +281,8 @@ static const clv__variant sgd_variants[] = {
 const clv__op clv__op_sgd_update = {
     .name = "sgd_update",
     .attrs_bytes = sizeof(sgd_attrs),
-    .mutates = 1u << PARAM | 1u << SGD_BUFFER,
+    .groups = {FIRST, SGD_GROUP, SGD_MOST},
+    .mutates = (1u << PARAM | 1u << BUFFER) * 0x249249u << FIRST, // of eight groups
     .infer = sgd_infer,
     .variants = sgd_variants,
     .reference = sgd_reference,
@@ -219,25 +298,24 @@ typedef struct adam_attrs {
         decoupled_decay; // Adam adds decay * p to the gradient, AdamW takes lr * decay * p from p
 } adam_attrs;
 
-enum { ADAM_AVG = 3, ADAM_AVG_SQ, ADAM_CLIP };
+enum { AVG = STATE, AVG_SQ, ADAM_GROUP, ADAM_MOST = 7 };
 
 static clv_status adam_infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(want_update(io, ADAM_CLIP, error));
-    CLV_TRY(want_like(io, ADAM_AVG, "exp_avg", false, error));
-    return want_like(io, ADAM_AVG_SQ, "exp_avg_sq", false, error);
+    CLV_TRY(want_update(io, error));
+    for (int g = 0; g < clv__groups_of(io); g++) {
+        CLV_TRY(want_like(io, g, AVG, "exp_avg", false, error));
+        CLV_TRY(want_like(io, g, AVG_SQ, "exp_avg_sq", false, error));
+    }
+    return CLV_OK;
 }
 
 static void adam_lower(clv__launches *list, const clv__op_io *io, int64_t count) {
     const adam_attrs *a = io->attrs;
-    int64_t n = clv__numel(&io->in[PARAM]);
-    if (n == 0) return;
-    clv__launch *launch = clv__launch_kernel(list, "optimizer", "adam_update");
-    const int order[] = {PARAM, ADAM_AVG, ADAM_AVG_SQ, GRAD, HYPER, ADAM_CLIP};
-    for (int i = 0; i < 6; i++) clv__arg_in(list, launch, order[i]);
-    CLV__ARGS_I32(list, launch, n, count, clv__has_in(io, ADAM_CLIP));
+    clv__launch *launch =
+        update_launch(list, io, "adam_update", (const int[]){PARAM, AVG, AVG_SQ, GRAD, -1}, count);
+    if (!launch) return;
     CLV__ARGS_F32(list, launch, a->beta1, a->rest1, a->beta2, a->rest2, a->eps, a->coupled_decay,
                   a->decoupled_decay);
-    spread(launch, n, count);
 }
 
 static void adam_plain(clv__launches *list, const clv__op_io *io) {
@@ -247,20 +325,24 @@ static void adam_vector(clv__launches *list, const clv__op_io *io) {
     adam_lower(list, io, 2048);
 }
 
-static void adam_reference(const clv__ref *ref) {
+static void adam_slice(const clv__ref *ref, int group, double factor) {
     const adam_attrs *a = ref->io->attrs;
-    int64_t n = clv__numel(&ref->io->in[PARAM]);
+    int64_t n = numel_of(ref->io, group);
+    double *const *in = &ref->in[at(ref->io, group, 0)];
     const double *hyper = ref->in[HYPER];
-    double *p = ref->in[PARAM], *m = ref->in[ADAM_AVG], *v = ref->in[ADAM_AVG_SQ];
-    double factor = ref->in[ADAM_CLIP] ? ref->in[ADAM_CLIP][0] : 1;
-    if (factor < 0) return;
+    double *p = in[PARAM], *m = in[AVG], *v = in[AVG_SQ];
     for (int64_t i = 0; i < n; i++) {
-        double g = ref->in[GRAD][i] * factor + (double)a->coupled_decay * p[i];
+        double g = in[GRAD][i] * factor + (double)a->coupled_decay * p[i];
         p[i] *= 1 - hyper[0] * (double)a->decoupled_decay;
         m[i] = (double)a->beta1 * m[i] + (double)a->rest1 * g;
         v[i] = (double)a->beta2 * v[i] + (double)a->rest2 * g * g;
         p[i] -= hyper[2] * m[i] / (sqrt(v[i]) / hyper[3] + (double)a->eps);
     }
+}
+
+static void adam_reference(const clv__ref *ref) {
+    double factor = ref->in[CLIP] ? ref->in[CLIP][0] : 1;
+    for (int g = 0; factor >= 0 && g < clv__groups_of(ref->io); g++) adam_slice(ref, g, factor);
 }
 
 static const struct adam_case {
@@ -274,14 +356,15 @@ static const struct adam_case {
 };
 
 static bool adam_sample(int i, clv__sample *out) {
-    int n_sizes = (int)(sizeof sizes / sizeof *sizes),
+    int n_sizes = (int)(sizeof shapes / sizeof *shapes),
         n_cases = (int)(sizeof adam_cases / sizeof *adam_cases);
     if (i < 0 || i >= n_sizes * n_cases) return false;
     const struct adam_case *c = &adam_cases[i % n_cases];
-    snprintf(out->label, sizeof out->label, "%s, %lld elements", c->label, (long long)sizes[i / n_cases]);
+    update_label(out, c->label, i / n_cases);
     memcpy(out->attrs, &c->attrs, sizeof c->attrs);
-    update_sample(out, i / n_cases, false, 2, c->clip);
-    out->fill[ADAM_AVG_SQ] = (clv__fill){CLV__FILL_UNIFORM, 0.01, 1};
+    update_sample(&clv__op_adam_update, out, i / n_cases, false, true, c->clip);
+    for (int j = FIRST + AVG_SQ; j < out->n_in; j += ADAM_GROUP)
+        out->fill[j] = (clv__fill){CLV__FILL_UNIFORM, 0.01, 1};
     return true;
 }
 
@@ -291,7 +374,8 @@ static const clv__variant adam_variants[] = {
 const clv__op clv__op_adam_update = {
     .name = "adam_update",
     .attrs_bytes = sizeof(adam_attrs),
-    .mutates = 1u << PARAM | 1u << ADAM_AVG | 1u << ADAM_AVG_SQ,
+    .groups = {FIRST, ADAM_GROUP, ADAM_MOST},
+    .mutates = (1u << PARAM | 1u << AVG | 1u << AVG_SQ) * 0x1111111u << FIRST, // of seven groups
     .infer = adam_infer,
     .variants = adam_variants,
     .reference = adam_reference,
@@ -346,8 +430,8 @@ static void add_sgd(const clv_optimizer_config *c, clv_tensor *parameter, const 
                        .nesterov = c->nesterov};
     clv_graph *graph = parameter->graph;
     clv_tensor *buffer = c->momentum > 0 ? state_of(graph, parameter, "momentum_buffer") : NULL;
-    clv_tensor *inputs[] = {parameter, parameter->gradient, all->hyper, buffer, all->factor};
-    clv__node_add(&clv__op_sgd_update, &attrs, inputs, 5, 1u << SGD_BUFFER | 1u << SGD_CLIP);
+    clv_tensor *inputs[] = {all->hyper, all->factor, parameter, parameter->gradient, buffer};
+    clv__node_add(&clv__op_sgd_update, &attrs, inputs, 5, 1u << CLIP | 1u << (FIRST + BUFFER));
 }
 
 static void add_adam(const clv_optimizer_config *c, clv_tensor *parameter, const clv__gradients *all) {
@@ -362,13 +446,13 @@ static void add_adam(const clv_optimizer_config *c, clv_tensor *parameter, const
     else
         attrs.decoupled_decay = c->weight_decay == 0 ? 0.01f : c->weight_decay < 0 ? 0 : c->weight_decay;
     clv_graph *graph = parameter->graph;
-    clv_tensor *inputs[] = {parameter,
+    clv_tensor *inputs[] = {all->hyper,
+                            all->factor,
+                            parameter,
                             parameter->gradient,
-                            all->hyper,
                             state_of(graph, parameter, "exp_avg"),
-                            state_of(graph, parameter, "exp_avg_sq"),
-                            all->factor};
-    clv__node_add(&clv__op_adam_update, &attrs, inputs, 6, 1u << ADAM_CLIP);
+                            state_of(graph, parameter, "exp_avg_sq")};
+    clv__node_add(&clv__op_adam_update, &attrs, inputs, 6, 1u << CLIP);
 }
 
 void clv_optimizer_add(clv_graph *graph, const clv_optimizer_config *config) {

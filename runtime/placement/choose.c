@@ -97,6 +97,7 @@ static clv_status plan_with(const chooser *c, clv_device *device, const char *pl
     config.device = device;
     config.place = place;
     config.recompute = c->recompute;
+    config.no_fuse |= !place; // the plan of which layers are weighed, one by one
     return clv_plan_create(c->graph, &config, out);
 }
 

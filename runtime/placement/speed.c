@@ -79,7 +79,8 @@ static clv_status prepare(speed_job *j) {
     for (int i = 0; i < SUBJECTS; i++) {
         CLV_TRY(clv_graph_create(runtime, &j->graphs[i]));
         clv_output(build(j, i, j->graphs[i]), "y");
-        CLV_TRY(clv_plan_create(j->graphs[i], &(clv_plan_config){.device = j->device}, &j->plans[i]));
+        CLV_TRY(clv_plan_create(j->graphs[i], &(clv_plan_config){.device = j->device, .no_fuse = true},
+                                &j->plans[i]));
     }
     CLV_TRY(clv_session_create(runtime, NULL, &j->session));
     return clv_session_reserve(j->session, j->plans, SUBJECTS);

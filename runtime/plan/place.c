@@ -96,7 +96,7 @@ static int choose_place(const placing *p, const clv__node *node) {
     if (node->phase == CLV__BACKWARD && node->of) return p->node_place[node->of->id];
     if (node->phase == CLV__UPDATE || node->phase == CLV__BACKWARD) {
         for (int i = 0; i < node->io.n_in; i++) {
-            if (node->io.op->mutates & (1u << i) && p->made_at[node->in[i]->id] >= 0)
+            if (node->in[i] && node->io.op->mutates & (1u << i) && p->made_at[node->in[i]->id] >= 0)
                 return p->made_at[node->in[i]->id];
         }
         return follow_inputs(p, node);

@@ -22,6 +22,7 @@ clv_status clv_plan_create(clv_graph *graph, const clv_plan_config *config, clv_
     }
     const char *recompute = config && config->recompute && *config->recompute ? config->recompute : NULL;
     plan->beside = config ? config->beside : NULL;
+    plan->no_fuse = config && config->no_fuse;
     if (recompute && !(plan->recompute = clv__strdup(recompute)))
         status = clv__error_set(error, CLV_E_HOST_MEMORY, "no host memory for a plan");
     if (status == CLV_OK) status = clv__plan_place(plan, config);
@@ -37,6 +38,8 @@ clv_status clv_plan_create(clv_graph *graph, const clv_plan_config *config, clv_
 clv_status clv__plan_again(clv_plan *plan) {
     plan->prepared = false;
     clv__remake_forget(plan);
+    clv__fuse_forget(plan);
+    CLV_TRY(clv__plan_fuse(plan));
     CLV_TRY(clv__plan_select(plan));
     CLV_TRY(clv__plan_recompute(plan));
     return clv__plan_memory(plan);
@@ -44,6 +47,7 @@ clv_status clv__plan_again(clv_plan *plan) {
 
 void clv_plan_destroy(clv_plan *plan) {
     if (!plan) return;
+    clv__fuse_forget(plan);
     for (size_t i = 0; i < plan->n_nodes; i++) clv__launches_reset(&plan->nodes[i].launches);
     for (int i = 0; i < plan->n_places; i++) {
         free(plan->places[i].inputs);
@@ -193,6 +197,8 @@ clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
         .device = plan->places[at->place].device,
         .bytes = at->launches.workspace_bytes,
         .launches = (int)at->launches.n,
+        .fused = at->fused ? at->fused->n : 0,
+        .also = at->fused ? at->fused->also : "",
         .micro_batch = node ? node->micro_batch : -1,
     };
     if (carried) {

@@ -2,9 +2,9 @@
 // Inside of a plan: places (devices), values (tensors at a place), nodes (what is computed or carried), in one order of
 // execution. No device memory is touched.
 //
-// Passes, in order, one file each: place (nodes to places, transfers between them), select (variants, launches), recompute
-// (values that are dropped and computed again), memory (liveness -> offsets, place by place; lend says which transfers need
-// no copy).
+// Passes, in order, one file each: place (nodes to places, transfers between them), fuse (several nodes to one), select
+// (variants, launches), recompute (values that are dropped and computed again), memory (liveness -> offsets, place by place;
+// lend says which transfers need no copy).
 #ifndef CLV_PLAN_PLAN_H
 #define CLV_PLAN_PLAN_H
 
@@ -48,10 +48,21 @@ typedef enum clv__chosen {
     CLV__RANKED     // the one whose rank promises the most
 } clv__chosen;
 
+/** Several nodes of the graph that the plan does as one. */
+typedef struct clv__fused {
+    clv__node node;         // of the plan's own: what the graph's nodes would be as one
+    const clv__node *base;  // the first of them, whose op it is
+    int n;                  // so many
+    clv__epilogue epilogue; // node.io.epilogue, if the others are done to the base's result
+    char also[64];          // names of their ops: "add+relu"; "" if they are uses of the base's op
+    struct clv__fused *next;
+} clv__fused;
+
 typedef struct clv__plan_node {
     clv__work work;
-    // COMPUTE: the graph's node; else the one whose result is carried, NULL if none made it
+    // COMPUTE: the graph's node, or that of `fused`; else the one whose result is carried, NULL if none made it
     const clv__node *node;
+    clv__fused *fused; // NULL: the node stands for itself
     int place;
     int in[CLV__MAX_IN], out[CLV__MAX_OUT]; // values, -1: not there. SEND: in[0]; RECEIVE: out[0]
     int transfer;                           // SEND, RECEIVE
@@ -102,6 +113,10 @@ struct clv_plan {
     size_t n_nodes, nodes_room;
     clv__transfer *transfers;
     size_t n_transfers, transfers_room;
+    bool no_fuse;
+    clv__plan_node *placed; // the nodes before they were fused; NULL: nothing was
+    size_t n_placed;
+    clv__fused *fused;      // all of them
     char *recompute;        // what is dropped and computed again: patterns, `auto`; NULL: nothing
     const clv_plan *beside; // of the same session: `auto` makes both fit together; NULL: this one alone
     clv_plan_recomputed recomputed;
@@ -113,7 +128,15 @@ struct clv_plan {
 clv_status clv__plan_place(clv_plan *plan, const clv_plan_config *config);
 /** Does a placement text name devices that are there, and layers of the graph, and all of these? */
 clv_status clv__plan_place_check(clv_graph *graph, const char *place);
+/** Make one node of several, where their ops can be done together. */
+clv_status clv__plan_fuse(clv_plan *plan);
+/** Take that back: the nodes are those that were placed. */
+void clv__fuse_forget(clv_plan *plan);
 clv_status clv__plan_select(clv_plan *plan);
+/** The variant for one node, and why. */
+clv_status clv__plan_choose(const clv_plan *plan, clv__plan_node *at);
+/** Is the op pinned by its name? */
+bool clv__plan_pins(const clv_plan *plan, const clv__op *op);
 /** Write down the launches of one node again, by the variant that it has. */
 clv_status clv__plan_lower(clv_plan *plan, clv__plan_node *at);
 /** Insert nodes that compute again what plan->recompute says is dropped. */

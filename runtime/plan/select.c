@@ -95,25 +95,36 @@ clv_status clv_variants_check(clv_runtime *runtime, const char *variants) {
 
 // ---- choosing ------------------------------------------------------------------------------------------------------
 
-/** The variant that was measured as the fastest for this use; NULL if nobody knows, or it cannot be used any more. */
-static const clv__variant *tuned(const clv__tuning *tuning, const clv_device *device, const clv__op_io *io) {
+bool clv__plan_pins(const clv_plan *plan, const clv__op *op) {
+    size_t length;
+    bool by_name = false;
+    pinned(plan->pins, op->name, &length, &by_name);
+    return by_name;
+}
+
+/** The variant that was measured as the fastest for this use; NULL if nobody knows. */
+static const clv__variant *tuned(const clv__tuning *tuning, const clv__op_io *io) {
     char key[CLV__TUNING_KEY_BYTES];
     if (!tuning) return NULL;
     clv__tuning_key(io, key);
     const clv__tuned *row = clv__tuning_find(tuning, io->op, key);
-    if (!row || clv__quarantined(device, io->op, row->variant->name)) return NULL;
-    return clv__variant_supports(row->variant, &device->info, io) ? row->variant : NULL;
+    return row ? row->variant : NULL;
 }
 
-static clv_status choose(const clv_plan *plan, const clv_device *device, const clv__tuning *tuning,
-                         clv__plan_node *at) {
+clv_status clv__plan_choose(const clv_plan *plan, clv__plan_node *at) {
+    clv_device *device = plan->places[at->place].device;
     const clv_device_info *info = &device->info;
     const clv__node *node = at->node;
     const clv__op *op = node->io.op;
+    // with an epilogue the op is as fast, or slow, as without: what is known of it without holds
+    const clv__op_io *known = node->io.epilogue ? &at->fused->base->io : &node->io;
+    const clv__variant *measured = tuned(clv__tuning_of(device), known);
     size_t length = 0;
     bool by_name;
     const char *pin = pinned(plan->pins, op->name, &length, &by_name);
     double best_rank = 0;
+    at->variant = NULL;
+    at->chosen = CLV__RANKED;
     for (const clv__variant *v = op->variants; v && v->name; v++) {
         bool fits = clv__variant_supports(v, info, &node->io);
         if (pin && strlen(v->name) == length && memcmp(v->name, pin, length) == 0) {
@@ -128,9 +139,10 @@ static clv_status choose(const clv_plan *plan, const clv_device *device, const c
                          node->layer, v->name, info->name);
             }
         }
-        if (!fits || clv__quarantined(device, op, v->name)) continue;
-        double rank = clv__variant_rank(v, info, &node->io);
-        if (!at->variant || rank < best_rank) {
+        if (!fits || at->chosen == CLV__TUNED || clv__quarantined(device, op, v->name)) continue;
+        double rank = clv__variant_rank(v, info, known);
+        if (v == measured) at->chosen = CLV__TUNED;
+        if (!at->variant || v == measured || rank < best_rank) {
             at->variant = v;
             best_rank = rank;
         }
@@ -139,9 +151,6 @@ static clv_status choose(const clv_plan *plan, const clv_device *device, const c
         CLV_FAIL(clv__plan_error(plan), CLV_E_UNSUPPORTED, "%s '%s': no variant runs on %s", op->name,
                  node->layer, info->name);
     }
-    const clv__variant *measured = tuned(tuning, device, &node->io);
-    at->chosen = measured ? CLV__TUNED : CLV__RANKED;
-    if (measured) at->variant = measured;
     return CLV_OK;
 }
 
@@ -179,11 +188,11 @@ clv_status clv__plan_lower(clv_plan *plan, clv__plan_node *at) {
 clv_status clv__plan_select(clv_plan *plan) {
     for (size_t i = 0; i < plan->n_nodes; i++) {
         clv__plan_node *at = &plan->nodes[i];
-        clv_device *device = plan->places[at->place].device;
+        const clv_device *device = plan->places[at->place].device;
         at->variant = NULL;
         at->chosen = CLV__NO_CHOICE;
         if (at->work == CLV__COMPUTE && !at->node->io.op->view && device->info.type != CLV_DEVICE_HOST)
-            CLV_TRY(choose(plan, device, clv__tuning_of(device), at));
+            CLV_TRY(clv__plan_choose(plan, at));
         CLV_TRY(clv__plan_lower(plan, at));
     }
     return CLV_OK;

@@ -84,6 +84,7 @@ clv_plan_config clv__step_plan_config(const clv_train_config *config) {
                              .place = config->placement.place,
                              .explicit_transfers = config->placement.explicit_transfers,
                              .variants = config->variants,
+                             .no_fuse = config->no_fuse,
                              .recompute = config->recompute};
 }
 

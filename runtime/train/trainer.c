@@ -135,6 +135,7 @@ static clv_status build_predictor(clv_trainer *trainer) {
                                       .model = config->model,
                                       .batch = 1,
                                       .variants = config->variants,
+                                      .no_fuse = config->no_fuse,
                                       .precision = config->precision,
                                       .session = trainer->session};
     CLV_TRY(make_predictor(trainer, &predictor));

@@ -49,7 +49,9 @@ static clv_status add_use(gathering *g, const clv__op_io *io) {
 static clv_status add_plan(gathering *g, const clv__bench_graph *graph) {
     clv_plan *plan = NULL;
     clv_status status = clv_plan_create(
-        graph->graph, &(clv_plan_config){.device = g->device, .variants = "" /* pins are for runs */}, &plan);
+        graph->graph,
+        &(clv_plan_config){.device = g->device, .variants = "" /* pins are for runs */, .no_fuse = true},
+        &plan);
     for (size_t i = 0; status == CLV_OK && i < plan->n_nodes; i++) {
         const clv__node *node = plan->nodes[i].node;
         if (plan->nodes[i].work != CLV__COMPUTE || node->io.op->view) continue;

@@ -47,7 +47,8 @@ static clv_graph *perceptron(int64_t batch, const int64_t *widths, int n) {
 }
 
 static clv_status choose(clv_graph *graph, const char *method, clv_place_choice **out) {
-    const clv_place_config config = {.place = method, .devices = names, .n_devices = 2};
+    // estimates are of layers one by one, and so are the ways that they are held against
+    const clv_place_config config = {.place = method, .devices = names, .n_devices = 2, .plan.no_fuse = true};
     return clv_place_choose(graph, &config, out);
 }
 
@@ -64,7 +65,8 @@ static way try_way(clv_graph *graph, int n, int first, int cut) {
         snprintf(place + strlen(place), sizeof place - strlen(place), "fc%d=%s,", i,
                  names[i < cut ? first : !first]);
     clv_plan *plan;
-    assert_status(clv_plan_create(graph, &(clv_plan_config){.place = place}, &plan), CLV_OK, runtime);
+    assert_status(clv_plan_create(graph, &(clv_plan_config){.place = place, .no_fuse = true}, &plan), CLV_OK,
+                  runtime);
     way w = {.fits = clv_plans_fit(&plan, 1) == CLV_OK};
     for (int d = 0; d < 2; d++) {
         clv__speed speed;

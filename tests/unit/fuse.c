@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several nodes of the graph done as one: which, which not, and that nothing but the number of launches shows it.
+#include "harness/harness.h"
+
+#include "cleave/nn.h"
+#include "cleave/ops.h"
+#include "cleave/optim.h"
+#include "plan/plan.h"
+
+static clv_runtime *runtime;
+
+static int setup(void **state) {
+    (void)state;
+    runtime = clv__test_runtime(&(clv_runtime_config){.null_devices = true});
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    clv_runtime_destroy(runtime);
+    return 0;
+}
+
+static clv_graph *new_graph(void) {
+    clv_graph *graph;
+    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    return graph;
+}
+
+static clv_plan *planned(clv_graph *graph, clv_plan_config config) {
+    clv_plan *plan;
+    if (!config.device && !config.place)
+        assert_status(clv_device_find(runtime, "null:0", &config.device), CLV_OK, runtime);
+    assert_status(clv_plan_create(graph, &config, &plan), CLV_OK, runtime);
+    return plan;
+}
+
+/** The plan's nodes as a text, views left out: `linear+relu sgd_update*8`. */
+static const char *text_of(const clv_plan *plan) {
+    static char text[1024];
+    size_t n = 0;
+    text[0] = 0;
+    for (int i = 0; i < clv_plan_node_count(plan); i++) {
+        clv_plan_node node = clv_plan_node_get(plan, i);
+        if (!strcmp(node.variant, "view")) continue;
+        n += (size_t)snprintf(text + n, sizeof text - n, "%s%s", n ? " " : "", node.op);
+        if (*node.also) n += (size_t)snprintf(text + n, sizeof text - n, "+%s", node.also);
+        if (node.fused && !*node.also) n += (size_t)snprintf(text + n, sizeof text - n, "*%d", node.fused);
+    }
+    return text;
+}
+
+/** Plan a graph that ends in y, and give it back. */
+static void expect(clv_graph *graph, clv_tensor *y, clv_plan_config config, const char *text) {
+    clv_output(y, NULL);
+    size_t n_nodes = graph->n_nodes;
+    clv_plan *plan = planned(graph, config);
+    assert_string_equal(text_of(plan), text);
+    assert_int_equal(graph->n_nodes, n_nodes);
+    assert_status(clv__plan_again(plan), CLV_OK, runtime); // as after a quarantine
+    assert_string_equal(text_of(plan), text);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+}
+
+// ---- what becomes one ---------------------------------------------------------------------------------------------------
+
+static clv_tensor *input(clv_graph *graph, const char *name) {
+    return clv_input(graph, name, CLV_DTYPE_F32, CLV_SHAPE(6, 8));
+}
+
+static void test_elementwise_ops_follow_what_they_read_last(void **state) {
+    (void)state;
+    clv_graph *g = new_graph();
+    clv_tensor *x = input(g, "x");
+    expect(g, clv_add(clv_relu(clv_nn_linear(x, "fc", 8, NULL)), x), (clv_plan_config){0}, "linear+relu+add");
+    g = new_graph();
+    x = input(g, "x");
+    expect(g, clv_add(clv_relu(clv_nn_linear(x, "fc", 8, NULL)), x), (clv_plan_config){.no_fuse = true},
+           "linear relu add");
+    g = new_graph(); // the second product is made last: the first one is a further input of its epilogue
+    x = input(g, "x");
+    clv_tensor *first = clv_nn_linear(x, "a", 8, NULL);
+    expect(g, clv_relu(clv_add(first, clv_nn_linear(x, "b", 8, NULL))), (clv_plan_config){0},
+           "linear linear+add+relu");
+    g = new_graph(); // four steps, then the next node begins
+    x = input(g, "x");
+    for (int i = 0; i < 6; i++) x = clv_relu(x);
+    expect(g, x, (clv_plan_config){0}, "relu+relu+relu+relu+relu relu");
+    g = new_graph(); // the same value twice
+    x = clv_matmul_t(input(g, "x"), false, input(g, "w"), true);
+    expect(g, clv_mul(x, x), (clv_plan_config){0}, "matmul+mul");
+}
+
+static void test_what_is_seen_stays(void **state) {
+    (void)state;
+    clv_graph *g = new_graph(); // fetched
+    clv_tensor *y = clv_nn_linear(input(g, "x"), "fc", 8, NULL);
+    clv_output(y, "y");
+    expect(g, clv_relu(y), (clv_plan_config){0}, "linear relu");
+    g = new_graph(); // read twice
+    y = clv_nn_linear(input(g, "x"), "fc", 8, NULL);
+    expect(g, clv_matmul_t(clv_relu(y), false, y, true), (clv_plan_config){0}, "linear relu matmul");
+    g = new_graph(); // read by a view
+    y = clv_nn_linear(input(g, "x"), "fc", 8, NULL);
+    expect(g, clv_add(clv_reshape(y, CLV_SHAPE(8, 6)), clv_input(g, "z", CLV_DTYPE_F32, CLV_SHAPE(8, 6))),
+           (clv_plan_config){0}, "linear add");
+    g = new_graph(); // repeated along an axis
+    y = clv_nn_linear(input(g, "x"), "fc", 8, NULL);
+    expect(g, clv_add(y, clv_input(g, "row", CLV_DTYPE_F32, CLV_SHAPE(8))), (clv_plan_config){0},
+           "linear add");
+    g = new_graph(); // made larger
+    y = clv_sum(input(g, "x"), (int[]){0}, 1, false);
+    expect(g, clv_add(clv_relu(y), input(g, "z")), (clv_plan_config){0}, "sum relu add");
+    g = new_graph(); // not a float
+    y = clv_nn_linear(input(g, "x"), "fc", 8, NULL);
+    expect(g, clv_gt(y, input(g, "z")), (clv_plan_config){0}, "linear gt");
+    g = new_graph(); // three further inputs
+    y = clv_nn_linear(input(g, "x"), "fc", 8, NULL);
+    for (int i = 0; i < 3; i++) y = clv_mul(y, input(g, i == 0 ? "a" : i == 1 ? "b" : "c"));
+    expect(g, y, (clv_plan_config){0}, "linear+mul+mul mul");
+}
+
+static void test_pins_and_places(void **state) {
+    (void)state;
+    clv_graph *g = new_graph(); // a pinned variant is never replaced
+    clv_tensor *y = clv_nn_linear(input(g, "x"), "fc", 8, NULL);
+    expect(g, clv_relu(clv_add(y, y)), (clv_plan_config){.variants = "relu=plain"}, "linear+add relu");
+    g = new_graph();
+    y = clv_nn_linear(input(g, "x"), "fc", 8, NULL);
+    expect(g, clv_relu(y), (clv_plan_config){.variants = "*=plain"}, "linear+relu");
+    g = new_graph(); // on two devices
+    y = clv_nn_linear(input(g, "x"), "a", 8, NULL);
+    y = clv_add(clv_nn_linear(input(g, "z"), "b", 8, NULL), y);
+    expect(g, clv_relu(y), (clv_plan_config){.place = "a=null:0,b=null:1"},
+           "linear send linear receive add+relu");
+}
+
+static void test_updates_in_groups(void **state) {
+    (void)state;
+    for (int adam = 0; adam < 2; adam++) {
+        clv_graph *g = new_graph();
+        clv_graph_set_training(g, true);
+        clv_tensor *x = input(g, "x");
+        for (int i = 0; i < 5; i++) {
+            char name[8];
+            snprintf(name, sizeof name, "fc%d", i);
+            x = clv_nn_linear(x, name, 8, NULL);
+        }
+        x = clv_sum(x, NULL, 0, false);
+        clv_output(x, "loss");
+        clv_backward(x);
+        clv_optimizer_add(g, &(clv_optimizer_config){.kind = adam ? CLV_ADAM : CLV_SGD});
+        clv_plan *plan = planned(g, (clv_plan_config){0});
+        const char *end = adam ? " adam_update*7 adam_update*3" : " sgd_update*8 sgd_update*2";
+        assert_string_equal(text_of(plan) + strlen(text_of(plan)) - strlen(end), end);
+        clv_plan_destroy(plan);
+        clv_graph_destroy(g);
+    }
+}
+
+// ---- that nothing shows it ----------------------------------------------------------------------------------------------
+
+enum { ROWS = 8, STEPS = 3 };
+
+typedef struct model {
+    clv_graph *graph;
+    clv_tensor *x, *labels, *loss, *hyper;
+} model;
+
+/** Products and normalisations with all that can follow them, forward and backward, and more parameters than fit in a group. */
+static model build(const clv_optimizer_config *optimizer, clv_precision precision) {
+    model m = {0};
+    m.graph = new_graph();
+    clv_graph_set_training(m.graph, true);
+    clv_graph_set_precision(m.graph, precision);
+    m.x = clv_input(m.graph, "x", CLV_DTYPE_F32, CLV_SHAPE(ROWS, 3, 9, 9));
+    m.labels = clv_input(m.graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(ROWS));
+    clv_tensor *t = m.x;
+    for (int i = 0; i < 3; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "b%d", i);
+        clv_scope_push(m.graph, name);
+        clv_tensor *y = clv_nn_conv2d(t, "conv", 6, &(clv_nn_conv2d_config){.kernel = {3}, .padding = {1}});
+        y = clv_nn_batch_norm(y, "norm", NULL);
+        t = i == 0 ? clv_relu6(y) : clv_leaky_relu(clv_add(y, t), 0.3f);
+        clv_scope_pop(m.graph);
+    }
+    t = clv_reshape(t, CLV_SHAPE(ROWS, 6 * 9 * 9));
+    t = clv_nn_linear(t, "fc1", 40, NULL);
+    t = precision == CLV_PRECISION_F32 ? clv_square(t) : clv_gelu_tanh(t);
+    t = clv_relu(clv_nn_batch_norm(clv_nn_linear(t, "fc2", 33, NULL), "norm", NULL));
+    m.loss = clv_cross_entropy(clv_nn_linear(t, "fc3", 5, NULL), m.labels);
+    clv_output(m.loss, "loss");
+    if (precision == CLV_PRECISION_MIXED) clv_scaler_add(m.graph, NULL);
+    clv_backward(m.loss);
+    clv_optimizer_add(m.graph, optimizer);
+    m.hyper = clv_optimizer_hyper(m.graph);
+    assert_status(clv_graph_status(m.graph), CLV_OK, runtime);
+    return m;
+}
+
+/** The loss of the last of a few steps; `all`: what they leave in the session, for the caller to free. Memory is as predicted. */
+static float train(clv_device *device, bool no_fuse, const clv_optimizer_config *optimizer,
+                   clv_precision precision, int *launches, float **all, size_t *n) {
+    model m = build(optimizer, precision);
+    clv_plan *plan = planned(m.graph, (clv_plan_config){.device = device, .no_fuse = no_fuse});
+    clv_session *session;
+    clv_run *run;
+    static float x[ROWS * 3 * 9 * 9];
+    float hyper[CLV_HYPER_VALUES], loss;
+    int32_t labels[ROWS];
+    int64_t ticket = 0;
+    clv_device_memory_reset_peak(device);
+    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 7}, &session), CLV_OK, runtime);
+    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    for (int step = 0; step < STEPS; step++) {
+        for (size_t i = 0; i < sizeof x / sizeof *x; i++)
+            x[i] = (float)((i * 13 + (size_t)step * 5) % 29) / 14 - 1;
+        for (int i = 0; i < ROWS; i++) labels[i] = (i + step) % 5;
+        clv_optimizer_hyper_values(optimizer, step + 1, 0.05, hyper);
+        assert_status(clv_run_feed(run, m.x, x, sizeof x), CLV_OK, runtime);
+        assert_status(clv_run_feed(run, m.labels, labels, sizeof labels), CLV_OK, runtime);
+        assert_status(clv_run_feed(run, m.hyper, hyper, sizeof hyper), CLV_OK, runtime);
+        assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
+    }
+    assert_status(clv_run_fetch(run, ticket, m.loss, &loss, sizeof loss), CLV_OK, runtime);
+    assert_int_equal(clv_device_memory(device).all.peak, clv_plans_memory(&plan, 1).predicted_peak_bytes);
+    *launches = 0;
+    for (int i = 0; i < clv_plan_node_count(plan); i++) *launches += clv_plan_node_get(plan, i).launches;
+    *n = 0;
+    for (int i = 0; i < clv_session_count(session); i++) *n += clv_session_get(session, i).bytes / 4;
+    *all = calloc(*n, sizeof **all);
+    float *to = *all;
+    for (int i = 0; i < clv_session_count(session); i++) {
+        size_t bytes = clv_session_get(session, i).bytes;
+        assert_status(clv_session_read(session, i, to, bytes), CLV_OK, runtime);
+        to += bytes / 4;
+    }
+    clv_run_destroy(run);
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(m.graph);
+    return loss;
+}
+
+static bool is_opencl(const clv_device *device) {
+    return strcmp(clv_device_get_info((clv_device *)device)->backend, "opencl") == 0;
+}
+
+/** Each op is a statement of its own in the kernel: no compiler here makes other bits of it. (A driver's tanh may: it may round otherwise
+ *  for one value than for vectors.) In mixed precision what is not stored is not rounded to two bytes either, so results differ, by as
+ *  little as that rounding. */
+static void test_training_is_the_same(void **state) {
+    (void)state;
+    const clv_optimizer_config optimizers[] = {{.kind = CLV_SGD, .momentum = 0.9f}, {.kind = CLV_ADAMW}};
+    clv_device *device;
+    for (int d = -1; (device = clv__test_next_device(runtime, &d));) {
+        for (int o = 0; o < 2; o++) {
+            float *apart, *fused;
+            size_t n, n_fused;
+            int launches, fewer;
+            train(device, true, &optimizers[o], CLV_PRECISION_F32, &launches, &apart, &n);
+            train(device, false, &optimizers[o], CLV_PRECISION_F32, &fewer, &fused, &n_fused);
+            assert_int_equal(n, n_fused);
+            assert_memory_equal(apart, fused, n * sizeof *apart);
+            assert_true(is_opencl(device) ? fewer < launches - 20 : fewer == launches);
+            free(apart);
+            free(fused);
+        }
+        float *apart, *fused;
+        size_t n;
+        int launches;
+        float one = train(device, true, &optimizers[0], CLV_PRECISION_MIXED, &launches, &apart, &n);
+        float other = train(device, false, &optimizers[0], CLV_PRECISION_MIXED, &launches, &fused, &n);
+        assert_float_equal(one, other, 0.02f);
+        free(apart);
+        free(fused);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_elementwise_ops_follow_what_they_read_last),
+        cmocka_unit_test(test_what_is_seen_stays),
+        cmocka_unit_test(test_pins_and_places),
+        cmocka_unit_test(test_updates_in_groups),
+        cmocka_unit_test(test_training_is_the_same),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
