@@ -20,7 +20,8 @@ enum { MAX_VARIANTS = 8 };
 /** One sample with all that is run for it. */
 typedef struct trial {
     const clv__op *op;
-    char label[96]; // the sample's
+    char label[96];        // the sample's
+    const clv__op_io *use; // the subject's node, or what the plan made of it and what follows it
     clv__subject subject;
     clv_plan *plan;
     char *broken; // why there is no graph or no plan; NULL if there are
@@ -62,7 +63,7 @@ static void fix_groups(clv__launches *launches) {
 }
 
 static clv_status lower_variants(job *j, trial *t) {
-    const clv__op_io *io = &t->subject.node->io;
+    const clv__op_io *io = t->use;
     int k = 0;
     for (const clv__variant *v = t->op->variants; v && v->name && by_kernels(j); v++, k++) {
         if (k == MAX_VARIANTS)
@@ -87,21 +88,34 @@ static bool held_against_differences(const trial *t) {
     return t->subject.loss && t->subject.sample.stored == CLV_DTYPE_NONE;
 }
 
+/** What follows the op was meant to be done with it: the use with the epilogue, for every variant. */
+static clv_status find_epilogue(job *j, trial *t) {
+    if (!t->subject.sample.followed || !by_kernels(j)) return CLV_OK;
+    for (size_t i = 0; i < t->plan->n_nodes; i++) {
+        const clv__plan_node *at = &t->plan->nodes[i];
+        if (at->fused && at->fused->base == t->subject.node) t->use = &at->node->io;
+    }
+    if (t->use->n_in == t->subject.sample.n_in) return CLV_OK;
+    CLV_FAIL(error_of(j), CLV_E_INTERNAL, "the plan made no epilogue of what follows '%s'", t->op->name);
+}
+
 /** The graph with its gradient, or without if that cannot be built: then the plan's case is broken, and says why. */
 static clv_status write_down(job *j, trial *t, const clv__sample *sample) {
-    clv_status status = clv__subject_init(&t->subject, j->runtime, t->op, sample, true);
+    clv_status status = clv__subject_init(&t->subject, j->runtime, t->op, sample, !sample->followed);
     if (status != CLV_OK) {
         if (!(t->broken = clv__strdup(error_of(j)->text))) return CLV_E_HOST_MEMORY;
         t->cases = 1;
         if (clv__subject_init(&t->subject, j->runtime, t->op, sample, false) != CLV_OK) return CLV_OK;
+        t->use = &t->subject.node->io;
         return lower_variants(j, t);
     }
-    CLV_TRY(lower_variants(j, t));
+    t->use = &t->subject.node->io;
     t->cases++;
     if (held_against_differences(t) && !sample->no_gradient) t->cases++;
     status = clv_plan_create(t->subject.graph, &(clv_plan_config){.device = j->device}, &t->plan);
+    if (status == CLV_OK) status = find_epilogue(j, t);
     if (status != CLV_OK && !(t->broken = clv__strdup(error_of(j)->text))) return CLV_E_HOST_MEMORY;
-    return CLV_OK;
+    return lower_variants(j, t);
 }
 
 static clv_status add_trial(job *j, const clv__op *op, const clv__sample *sample) {
@@ -130,6 +144,13 @@ static clv_status add_stored_trials(job *j, const clv__op *op, const clv__sample
     return CLV_OK;
 }
 
+/** The sample with an epilogue: of a quick check one for each op that is not elementwise itself, which would be most of them. */
+static clv_status add_followed_trial(job *j, const clv__op *op, const clv__sample *sample, bool first) {
+    clv__sample followed = *sample;
+    if (j->config->quick ? !first || op->elementwise : !sample->quick) return CLV_OK;
+    return clv__sample_follow(op, &followed) ? add_trial(j, op, &followed) : CLV_OK;
+}
+
 static clv_status write_down_op(job *j, const clv__op *op) {
     clv__sample sample = {0};
     clv_dtype only = j->config->dtype;
@@ -137,7 +158,10 @@ static clv_status write_down_op(job *j, const clv__op *op) {
     size_t before = j->n;
     for (int i = 0; op->sample && op->sample(i, &sample); i++, sample = (clv__sample){0}) {
         if (j->config->quick && !sample.quick) continue;
-        if (only == CLV_DTYPE_NONE || only == CLV_DTYPE_F32) CLV_TRY(add_trial(j, op, &sample));
+        if (only == CLV_DTYPE_NONE || only == CLV_DTYPE_F32) {
+            CLV_TRY(add_trial(j, op, &sample));
+            CLV_TRY(add_followed_trial(j, op, &sample, taken == 0));
+        }
         if (only != CLV_DTYPE_F32) CLV_TRY(add_stored_trials(j, op, &sample, taken == 0));
         taken++;
     }
@@ -245,7 +269,7 @@ static clv_status run_variant(job *j, trial *t, int k, const clv__expected *expe
     clv__case where = {t->op->name, t->op->variants[k].name, t->label};
     clv__guarded tensors = {0};
     int target = 0;
-    for (int i = 0; i < subject->node->io.n_out; i++) tensors.out[i] = e->target[target++];
+    for (int i = 0; i < t->use->n_out; i++) tensors.out[i] = e->target[target++];
     for (int i = 0; i < subject->sample.n_in; i++) {
         tensors.in[i] = e->in[i];
         if (subject->in[i] && t->op->mutates >> i & 1) tensors.in_after[i] = e->target[target++];
@@ -253,7 +277,7 @@ static clv_status run_variant(job *j, trial *t, int k, const clv__expected *expe
     clv_status status =
         t->launches[k].failed
             ? clv__error_set(error_of(j), CLV_E_HOST_MEMORY, "its launches could not be written down")
-            : clv__guarded_run(j->device, &subject->node->io, &t->launches[k], &tensors);
+            : clv__guarded_run(j->device, t->use, &t->launches[k], &tensors);
     if (status == CLV_E_UNSUPPORTED && k > 0) { // `plain` has no excuse
         clv__tally_skip(&j->tally, t->op->name, "variant '%s': %s", where.variant, error_of(j)->text);
     } else if (status != CLV_OK) {

@@ -55,6 +55,33 @@ void clv__sample_store(const clv__op *op, clv_dtype dtype, bool all, clv__sample
              clv_dtype_name(dtype));
 }
 
+bool clv__sample_follow(const clv__op *op, clv__sample *sample) {
+    size_t used = strlen(sample->label);
+    clv__error error = {0};
+    clv__op_io io = {.op = op, .attrs = sample->attrs, .n_in = sample->n_in};
+    memcpy(io.in, sample->in, sizeof io.in);
+    if (!op->epilogue || sample->n_in + CLV__EPILOGUE_INPUTS > CLV__MAX_IN ||
+        op->infer(&io, &error) != CLV_OK || !clv__is_float(io.out[0].dtype) || clv__numel(&io.out[0]) == 0)
+        return false;
+    sample->followed = sample->no_gradient = true;
+    snprintf(sample->label + used, sizeof sample->label - used, ", with an epilogue");
+    return true;
+}
+
+/** What follows the op's result; it takes the place of it. */
+static clv_tensor *follow(clv__subject *subject, clv_tensor *y) {
+    for (int k = 0; k < CLV__EPILOGUE_INPUTS; k++) {
+        char name[16];
+        int i = subject->sample.n_in++;
+        snprintf(name, sizeof name, "further%d", k);
+        subject->sample.in[i] = y->desc;
+        subject->in[i] = clv_input(subject->graph, name, y->desc.dtype, y->desc.shape);
+    }
+    clv_tensor *const *further = &subject->in[subject->sample.n_in - CLV__EPILOGUE_INPUTS];
+    y = clv_mul_scalar(clv_relu(clv_add(y, further[0])), 0.3f);
+    return clv_sub(y, further[1]);
+}
+
 static void add_target(clv__subject *subject, clv_tensor *tensor, const char *format, int i) {
     clv_output(tensor->kind == CLV__VALUE ? tensor : NULL, NULL);
     snprintf(subject->what[subject->n_targets], sizeof subject->what[0], format, i);
@@ -113,11 +140,13 @@ clv_status clv__subject_init(clv__subject *subject, clv_runtime *runtime, const 
     if (subject->graph->error.status ==
         CLV_OK) { // an op that only updates in place has no output: ask for the node
         clv__node *node = subject->node = subject->graph->nodes[subject->graph->n_nodes - 1];
+        clv_tensor *followed = sample->followed ? follow(subject, node->out[0]) : NULL;
         for (int i = 0; i < node->io.n_out; i++) {
             if (sample->stored != CLV_DTYPE_NONE && op->half_out >> i & 1)
                 clv__stored_as(node->out[i], sample->stored, (size_t)node->id);
         }
-        for (int i = 0; i < node->io.n_out; i++) add_target(subject, node->out[i], "out%d", i);
+        for (int i = 0; i < node->io.n_out && subject->graph->error.status == CLV_OK; i++)
+            add_target(subject, i == 0 && followed ? followed : node->out[i], "out%d", i);
         for (int i = 0; i < sample->n_in; i++)
             if (subject->in[i] && op->mutates >> i & 1) add_target(subject, subject->in[i], "in%d after", i);
         if (has_gradient(subject)) add_gradient(subject);

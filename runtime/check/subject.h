@@ -12,7 +12,7 @@ typedef struct clv__subject {
     clv__sample sample;
     clv_graph *graph;
     clv__node *node;             // the op's
-    clv_tensor *in[CLV__MAX_IN]; // NULL: not there
+    clv_tensor *in[CLV__MAX_IN]; // NULL: not there; sample.n_in of them, those of an epilogue included
     clv_tensor *loss;            // sum(output 0 * random weights); NULL if the sample has no gradient
     clv__values start; // inputs and persistents, by clv__subject_fill; all that a float can hold exactly
     clv_tensor *targets[CLV__MAX_TARGETS]; // what is compared: outputs, mutated inputs, gradients
@@ -29,6 +29,10 @@ void clv__fill_values(const clv__fill *fill, const clv__desc *desc, uint64_t see
 
 /** The sample with what the op takes in two bytes stored so: all inputs, or every second one, and the outputs. */
 void clv__sample_store(const clv__op *op, clv_dtype dtype, bool all, clv__sample *sample);
+
+/** The sample with elementwise ops after it, of all kinds that an epilogue has: steps with and without a further input, the same
+ *  shape twice, a parameter. False: the op takes none, there is no room, or no float to do it to. */
+bool clv__sample_follow(const clv__op *op, clv__sample *sample);
 
 /** Build the sample's graph. with_gradient: append the backward pass if the op has one. */
 clv_status clv__subject_init(clv__subject *subject, clv_runtime *runtime, const clv__op *op,
