@@ -9,7 +9,14 @@ at layers.0.device layers.0.output_shape layers.0.bytes layers.0.flops devices.0
 same "output of conv1" "$(at layers.0.output_shape.0 layers.0.output_shape.1 layers.0.output_shape.2 | tr '\n' ' ')" "64 32 26 "
 same "parameters" "$(at devices.0.categories.parameters)" $((1199882 * 4))
 
+# what is done together is told, and can be done apart (the host device does all apart)
 train=$(at devices.0.predicted_peak_bytes)
+together=$(at launches)
+[ "$device" = host ] || at fused.0.op fused.0.also fused.0.nodes fused.0.phase >/dev/null
+works "$cleave" plan cnn --batch 64 --train --device "$device" --fuse off --json
+[ "$device" = host ] || [ "$(at launches)" -gt "$together" ] || fail "$together launches, and $(at launches) with --fuse off"
+same "peak with --fuse off" "$(at devices.0.predicted_peak_bytes)" "$train"
+grep -q '"fused": *\[\]' out || fail "--fuse off fuses"
 works "$cleave" plan cnn --batch 64 --device "$device" --json
 infer=$(at devices.0.predicted_peak_bytes)
 [ "$infer" -lt "$train" ] || fail "inference ($infer) does not need less than training ($train)"

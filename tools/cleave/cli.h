@@ -7,6 +7,7 @@
 #include <jansson.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/types.h>
 
 /** Exit codes, the same for every command. */
@@ -63,6 +64,10 @@ typedef struct cli_args {
 int cli_parse(int argc, char **argv, cli_command command, cli_args *args);
 void cli_help(FILE *out, cli_command command);
 void cli_overview(FILE *out);
+/** --fuse off? */
+static inline bool cli_no_fuse(const cli_args *args) {
+    return args->fuse && !strcmp(args->fuse, "off");
+}
 /** The command of that name, CLI_COMMANDS if there is none. */
 cli_command cli_command_find(const char *name);
 /** `512MiB`, `2GB`, `1048576` into bytes; false if it is none of these, or too large. */

@@ -29,7 +29,8 @@ static int configure(const cli_args *args, clv_bench_config *config) {
                                  .seconds = args->seconds,
                                  .list = args->list,
                                  .measure_peak = args->peak,
-                                 .variants = args->variants};
+                                 .variants = args->variants,
+                                 .no_fuse = cli_no_fuse(args)};
     if (args->size && !cli_parse_size(args->size, config->size))
         return cli_fail(EXIT_USAGE, "--size wants MxNxK, as in 1024x1024x1024, not '%s'", args->size);
     const char *of_models = args->model ? "model" : args->batch ? "batch" : NULL;

@@ -67,6 +67,7 @@ static int evaluate(cli_session *session, const clv_model *model, cli_source *so
                                    .model = &sized,
                                    .batch = args->batch,
                                    .variants = args->variants,
+                                   .no_fuse = cli_no_fuse(args),
                                    .precision = cli_precision(args)};
     eval_job job = {.session = session, .interrupt = cli_catch_interrupts()};
     clv_predictor *predictor;

@@ -80,6 +80,7 @@ static clv_plan_config plan_config(const plan_job *job) {
                              .place = job->choice ? job->choice->place : job->placement.place,
                              .explicit_transfers = job->placement.explicit_transfers,
                              .variants = job->session->args->variants,
+                             .no_fuse = cli_no_fuse(job->session->args),
                              .recompute = job->session->args->recompute};
 }
 
@@ -179,6 +180,7 @@ static void advise(const plan_job *job, clv_plan *plan, int64_t batch, plan_advi
     config.micro_batches = args->micro_batches;
     config.precision = job->precision;
     config.variants = args->variants;
+    config.no_fuse = cli_no_fuse(args);
     config.recompute = args->recompute;
     out->found = clv_train_advise(job->session->runtime, &config);
     clv_train_advice_text(&config, &out->found, out->text, sizeof out->text);
@@ -194,7 +196,7 @@ static json_t *advice_json(const plan_advice *advice) {
 
 typedef struct plan_row {
     char name[256];
-    const char *op, *variant, *chosen, *device;
+    const char *op, *also, *variant, *chosen, *device;
     clv_shape output_shape;
     int64_t parameters;
     uint64_t bytes;
@@ -263,6 +265,7 @@ static bool collect(const clv_plan *plan, plan_rows *rows) {
                       : !strcmp(node.phase, "update")    ? "updates"
                       : !strcmp(node.phase, "recompute") ? "recompute"
                                                          : "gradients";
+            row->also = forward ? node.also : "";
             row->variant = forward ? node.variant : "";
             row->chosen = forward ? node.chosen : "";
             row->most_flops = node.flops;
@@ -328,6 +331,39 @@ static json_t *choices_json(const clv_plan *plan) {
     return choices;
 }
 
+/** Nodes that stand for several of the graph. */
+static json_t *fused_json(const clv_plan *plan) {
+    json_t *fused = json_array();
+    for (int i = 0; i < clv_plan_node_count(plan); i++) {
+        clv_plan_node node = clv_plan_node_get(plan, i);
+        if (node.fused)
+            json_array_append_new(fused,
+                                  json_pack("{s:s, s:s, s:s, s:s, s:i, s:s}", "layer", node.layer, "op",
+                                            node.op, "also", node.also, "phase", node.phase, "nodes",
+                                            node.fused, "device", clv_device_get_info(node.device)->name));
+    }
+    return fused;
+}
+
+static int launches_of(const clv_plan *plan) {
+    int n = 0;
+    for (int i = 0; i < clv_plan_node_count(plan); i++) n += clv_plan_node_get(plan, i).launches;
+    return n;
+}
+
+/** What is done together, on one line. */
+static void print_fused(const clv_plan *plan) {
+    int nodes = 0, into = 0;
+    for (int i = 0; i < clv_plan_node_count(plan); i++) {
+        clv_plan_node node = clv_plan_node_get(plan, i);
+        nodes += node.fused;
+        into += node.fused > 0;
+    }
+    printf("launches: %d a step", launches_of(plan));
+    if (into) printf("; %d nodes of the graph are done as %d", nodes, into);
+    printf("\n");
+}
+
 /** How many nodes were chosen in which way, on one line. */
 static void print_choices(const clv_plan *plan) {
     static const char *const ways[] = {"pinned", "tuned", "ranked"};
@@ -350,10 +386,11 @@ static int print_json(const plan_job *job, clv_plan *plan, clv_plan *in_f32, con
                       (json_int_t)row->parameters, "bytes", (json_int_t)row->bytes, "flops", row->flops));
     }
     return cli_print_json(json_pack(
-        "{s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:o, s:o}", "model", job->model->name,
-        "batch", (json_int_t)batch, "train", job->session->args->train, "layers", layers, "choices",
-        choices_json(plan), "placement", cli_place_json(job->choice), "devices", devices_json(plan),
-        "transfers", transfers_json(plan), "recomputed", cli_recomputed_json(plan), "mixed",
+        "{s:s, s:I, s:b, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:o, s:o}", "model",
+        job->model->name, "batch", (json_int_t)batch, "train", job->session->args->train, "layers", layers,
+        "choices", choices_json(plan), "fused", fused_json(plan), "launches", launches_of(plan), "placement",
+        cli_place_json(job->choice), "devices", devices_json(plan), "transfers", transfers_json(plan),
+        "recomputed", cli_recomputed_json(plan), "mixed",
         cli_precision_json(job->session->args, plan, in_f32), "largest_batch", (json_int_t)advice->largest,
         "fits", advice->fits, "advice", advice_json(advice), "least", cli_profile_plan_json(profile, plan)));
 }
@@ -380,9 +417,10 @@ static int print_table(const plan_job *job, clv_plan *plan, clv_plan *in_f32, co
            "chosen", "output", "parameters", "bytes", "Mflop");
     for (int i = 0; i < rows->n; i++) {
         const plan_row *row = &rows->items[i];
-        char shape[96];
+        char shape[96], op[96];
+        snprintf(op, sizeof op, "%s%s%s", row->op, *row->also ? "+" : "", row->also);
         printf("%-16s %-10s %-20s %-10s %-6s %-20s %12" PRId64 " %12s %12.2f\n", row->name, row->device,
-               row->op, row->variant ? row->variant : "", row->chosen ? row->chosen : "",
+               op, row->variant ? row->variant : "", row->chosen ? row->chosen : "",
                clv_shape_text(&row->output_shape, shape, sizeof shape), row->parameters,
                cli_bytes(row->bytes), row->flops / 1e6);
         parameters += row->parameters;
@@ -397,6 +435,7 @@ static int print_table(const plan_job *job, clv_plan *plan, clv_plan *in_f32, co
                cli_bytes(transfer.bytes), transfer.lent ? ", read where it is" : "");
     }
     print_choices(plan);
+    print_fused(plan);
     for (int d = 0; d < clv_plan_device_count(plan); d++) print_memory(plan, clv_plan_device_get(plan, d));
     cli_precision_print(stdout, job->session->args, plan, in_f32);
     cli_recomputed_print(stdout, job->session->args, plan);

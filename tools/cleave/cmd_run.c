@@ -73,6 +73,7 @@ static int run(cli_session *session, const clv_model *model, clv_array *images, 
                                    .model = &sized,
                                    .batch = args->batch,
                                    .variants = args->variants,
+                                   .no_fuse = cli_no_fuse(args),
                                    .precision = cli_precision(args)};
     if (!config.batch && n < 256) config.batch = n;
     clv_predictor *predictor;

@@ -252,6 +252,7 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
         .no_shuffle = args->no_shuffle,
         .seed = args->has_seed ? args->seed : 1,
         .variants = args->variants,
+        .no_fuse = cli_no_fuse(args),
         .recompute = args->recompute,
         .precision = cli_precision(args),
         .weights = args->weights,
