@@ -600,6 +600,51 @@ CLV_API clv_tensor *clv_embedding(clv_tensor *weight, clv_tensor *indices);
 CLV_API clv_tensor *clv_causal_mask(clv_tensor *x, float fill);
 
 /**
+ * Softmax of attention scores whose future is hidden.
+ *
+ *     y[...][t][s] = exp(scale * x[...][t][s]) / sum_{u <= t+S-T} exp(scale * x[...][t][u]) if s <= t + S - T, else 0
+ *
+ * x       [..., T, S]  f32    scores of T queries for S keys; the last query sees all keys
+ * scale   of the scores; 1 leaves them
+ * result  shape of x   f32    a query that sees no key (T > S) has zeros
+ *
+ * The same as clv_softmax of clv_causal_mask of scale * x, but that what is hidden is not read.
+ *
+ * Gradient   x: scale * y * (dy - sum(dy * y)); keeps y, not x.
+ * Errors     CLV_E_SHAPE  the rank is below 2;  CLV_E_DTYPE
+ * Numerics   the maximum is subtracted first; sums in f32, in a fixed order.
+ * Source     Vaswani et al. 2017, arXiv:1706.03762, section 3.2.3.
+ */
+CLV_API clv_tensor *clv_causal_softmax(clv_tensor *x, float scale);
+
+/** Zero: every query sees every key. */
+typedef struct clv_attention_config {
+    bool causal;   /**< query t sees the first t + 1 + S - T keys */
+    float scale;   /**< of the scores; 0: 1 / sqrt(E) */
+    float dropout; /**< of the weights, in a training graph: see clv_dropout */
+} clv_attention_config;
+
+/**
+ * Values mixed by how well their keys fit each query.
+ *
+ *     result = dropout(softmax(scale * query key^T)) value        softmax over the keys that a query sees
+ *
+ * query   [..., T, E]  f32
+ * key     [..., S, E]  f32    leading dimensions as clv_matmul's
+ * value   [..., S, V]  f32
+ * config  NULL: its zero
+ * result  [..., T, V]  f32
+ *
+ * Gradient   query, key, value; keeps them and the weights.
+ * Errors     CLV_E_SHAPE  query is not [...,T,E], or the products' shapes do not fit;  CLV_E_VALUE  dropout outside
+ *            0 to 1;  CLV_E_DTYPE
+ * Source     Vaswani et al. 2017, arXiv:1706.03762; torch.nn.functional.scaled_dot_product_attention, whose `is_causal`
+ *            hides the same only where T = S: there the first query sees one key, here the last one sees all.
+ */
+CLV_API clv_tensor *clv_scaled_dot_product_attention(clv_tensor *query, clv_tensor *key, clv_tensor *value,
+                                                     const clv_attention_config *config);
+
+/**
  * In a training graph: set each element to zero with probability p, and scale the others.
  *
  *     y[i] = u[i] >= p ? x[i] / (1 - p) : 0        u[i] uniform in [0, 1)

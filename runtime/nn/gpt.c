@@ -31,9 +31,8 @@ static clv_tensor *attention(clv_tensor *x, const clv_gpt_config *config, float 
     x = linear(x, "c_attn", 3 * D, 0.02f, true);
     clv_tensor *q = heads_of(x, 0, &shape, config->heads), *k = heads_of(x, 1, &shape, config->heads),
                *v = heads_of(x, 2, &shape, config->heads);
-    q = clv_mul_scalar(q, (float)(1 / sqrt((double)D / (double)config->heads)));
-    clv_tensor *weights = clv_softmax(clv_causal_mask(clv_matmul_t(q, false, k, true), -INFINITY), -1);
-    x = clv_matmul(clv_nn_dropout(weights, config->dropout), v);
+    x = clv_scaled_dot_product_attention(q, k, v,
+                                         &(clv_attention_config){.causal = true, .dropout = config->dropout});
     x = clv_reshape(clv_permute(x, (int[]){0, 2, 1, 3}, 4), shape);
     return clv_nn_dropout(linear(x, "c_proj", D, std, true), config->dropout);
 }

@@ -25,6 +25,13 @@ for name, shape in {"mask": (2, 4, 4), "mask_wide": (1, 3, 5)}.items():
         x = c.input("x", torch.randn(shape))
         hidden = torch.ones(shape[1:]).triu(shape[2] - shape[1] + 1).bool()
         c.expect("y", x.masked_fill(hidden, -math.inf).softmax(-1))
+for name, causal in {"attention": False, "attention_causal": True}.items():
+    with cases.case(name) as c:
+        q, k, v = (c.input(n, torch.randn(2, 3, 5, width)) for n, width in {"q": 4, "k": 4, "v": 6}.items())
+        c.expect("y", F.scaled_dot_product_attention(q, k, v, is_causal=causal))
+with cases.case("attention_scale") as c:
+    q, k, v = c.input("q", torch.randn(2, 4)), c.input("k", torch.randn(3, 4)), c.input("v", torch.randn(3, 2))
+    c.expect("y", F.scaled_dot_product_attention(q, k, v, scale=0.75))
 
 N, T, V, CONTEXT, D, HEADS, LAYERS = 2, 5, 11, 7, 12, 3, 2
 with cases.case("gpt") as c:

@@ -40,6 +40,20 @@ static void causal_mask(void **state) {
     }
 }
 
+static void attention(void **state) {
+    static const struct {
+        const char *name;
+        clv_attention_config config;
+    } cases[] = {
+        {"attention", {0}}, {"attention_causal", {.causal = true}}, {"attention_scale", {.scale = 0.75f}}};
+    for (int i = 0; i < 3; i++) {
+        golden *g = golden_begin(state, cases[i].name);
+        clv_tensor *q = golden_input(g, "q"), *k = golden_input(g, "k"), *v = golden_input(g, "v");
+        golden_expect(g, clv_scaled_dot_product_attention(q, k, v, &cases[i].config), "y");
+        finish(g);
+    }
+}
+
 static void gpt(void **state) {
     golden *g = golden_begin(state, "gpt");
     clv_tensor *tokens = golden_input(g, "tokens"), *labels = golden_input(g, "labels");
@@ -74,7 +88,7 @@ static void default_size(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(layer_norm),   cmocka_unit_test(embedding), cmocka_unit_test(causal_mask),
-        cmocka_unit_test(default_size), cmocka_unit_test(gpt),
+        cmocka_unit_test(default_size), cmocka_unit_test(gpt),       cmocka_unit_test(attention),
     };
     return cmocka_run_group_tests(tests, golden_open_text, golden_close);
 }

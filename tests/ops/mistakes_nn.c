@@ -46,6 +46,8 @@ MISTAKE(layer_norm_eps, clv_layer_norm(in->x, NULL, NULL, 0))
 MISTAKE(embedding_table, clv_embedding(in->x, in->i))
 MISTAKE(embedding_dtype, clv_embedding(in->m, in->m))
 MISTAKE(mask_rank, clv_causal_mask(in->s, 0))
+MISTAKE(causal_softmax_rank, clv_causal_softmax(in->s, 1))
+MISTAKE(attention_rank, clv_scaled_dot_product_attention(in->s, in->m, in->m, NULL))
 MISTAKE(softmax_axis, clv_softmax(in->m, 2))
 MISTAKE(softmax_scalar, clv_softmax(in->s, 0))
 MISTAKE(log_softmax_axis, clv_log_softmax(in->m, -3))
@@ -103,6 +105,8 @@ static const struct {
     {embedding_table, CLV_E_SHAPE, "weight has 4 dimensions, it must have 2"},
     {embedding_dtype, CLV_E_DTYPE, "indices is f32, it must be i32"},
     {mask_rank, CLV_E_SHAPE, "x must be [...,T,S]"},
+    {causal_softmax_rank, CLV_E_SHAPE, "x must be [...,T,S]"},
+    {attention_rank, CLV_E_SHAPE, "query must be [...,T,E], E at least 1"},
     {softmax_axis, CLV_E_VALUE, "axis 2"},
     {softmax_scalar, CLV_E_VALUE, "axis 0"},
     {log_softmax_axis, CLV_E_VALUE, "axis -3"},

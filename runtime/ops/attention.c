@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention: what queries see of values, by how well the keys fit. Made of products and a softmax; the softmax that hides the
+// future is an op of its own, because half of what a mask and a whole softmax would read and write is never seen.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cleave/ops.h"
+#include "ops/lower.h"
+
+typedef struct attention_attrs {
+    float scale;
+} attention_attrs;
+
+/** Rows of S keys, T of them for the queries of each sequence. */
+typedef struct scores {
+    int64_t n_rows, T, S;
+} scores;
+
+static scores scores_of(const clv__op_io *io) {
+    const clv_shape *x = &io->in[0].shape;
+    return (scores){clv__dims_product(x, 0, x->rank - 1), x->dims[x->rank - 2], x->dims[x->rank - 1]};
+}
+
+static float scale_of(const clv__op_io *io) {
+    return ((const attention_attrs *)io->attrs)->scale;
+}
+
+static clv_status infer(clv__op_io *io, clv__error *error) {
+    CLV_TRY(clv__want_dtype(io, 0, "x", CLV_DTYPE_F32, error));
+    if (io->in[0].shape.rank < 2) CLV_FAIL(error, CLV_E_SHAPE, "x must be [...,T,S]");
+    io->n_out = 1;
+    io->out[0] = io->in[0];
+    return CLV_OK;
+}
+
+static clv_status backward_infer(clv__op_io *io, clv__error *error) {
+    CLV_TRY(clv__want_dtype(io, 1, "y", CLV_DTYPE_F32, error));
+    if (!clv_shape_equal(&io->in[0].shape, &io->in[1].shape))
+        CLV_FAIL(error, CLV_E_SHAPE, "dy and y differ in shape");
+    return infer(io, error);
+}
+
+// ---- kernels ----------------------------------------------------------------------------------------------
+
+static void tensors(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
+    bool backward = io->n_in == 2;
+    clv__define_storage(list, launch, backward ? "T_DX" : "T_X",
+                        backward ? io->out[0].dtype : io->in[0].dtype);
+    clv__arg_out(list, launch, 0);
+    for (int i = 0; i < io->n_in; i++) clv__arg_in(list, launch, i);
+}
+
+static void plain(clv__launches *list, const clv__op_io *io) {
+    scores s = scores_of(io);
+    if (s.n_rows * s.S == 0) return;
+    clv__launch *launch =
+        clv__launch_kernel(list, "attention", io->n_in == 1 ? "causal_softmax" : "causal_softmax_backward");
+    tensors(list, launch, io);
+    CLV__ARGS_I32(list, launch, s.n_rows, s.T, s.S);
+    clv__arg_f32(list, launch, scale_of(io));
+    clv__launch_items(launch, s.n_rows);
+}
+
+static bool plain_supports(const clv_device_info *device, const clv__op_io *io) {
+    return clv__loops_fit(device, 3 * scores_of(io).S);
+}
+
+static void rows(clv__launches *list, const clv__op_io *io) {
+    scores s = scores_of(io);
+    int64_t per_item = clv__rows_for(s.S);
+    if (s.n_rows * s.S == 0) return;
+    clv__launch *launch = clv__launch_kernel(
+        list, "attention", io->n_in == 1 ? "causal_softmax_rows" : "causal_softmax_rows_backward");
+    tensors(list, launch, io);
+    CLV__ARGS_I32(list, launch, s.n_rows, per_item, s.T, s.S);
+    clv__arg_f32(list, launch, scale_of(io));
+    clv__launch_chunks(launch, clv__ceil_div(s.n_rows, per_item));
+}
+
+static bool rows_supports(const clv_device_info *device, const clv__op_io *io) {
+    scores s = scores_of(io);
+    return clv__cpu_class(device) && s.S >= 16 &&
+           clv__loops_fit(device, (s.S / 16 * 4 + 64) * clv__rows_for(s.S));
+}
+
+static double rows_rank(const clv_device_info *device, const clv__op_io *io) {
+    (void)device;
+    (void)io;
+    return 0.2;
+}
+
+static const clv__variant variants[] = {
+    {"plain", plain_supports, NULL, plain}, {"rows", rows_supports, rows_rank, rows}, {0}};
+
+// ---- references -------------------------------------------------------------------------------------------
+
+static int64_t seen_by(const scores *s, int64_t row) {
+    int64_t seen = row % s->T + 1 + s->S - s->T;
+    return seen < 0 ? 0 : seen;
+}
+
+static void reference(const clv__ref *ref) {
+    scores s = scores_of(ref->io);
+    double scale = scale_of(ref->io);
+    for (int64_t r = 0; r < s.n_rows; r++) {
+        const double *x = ref->in[0] + r * s.S;
+        double *y = ref->out[0] + r * s.S, largest = -INFINITY, sum = 0;
+        int64_t seen = seen_by(&s, r);
+        for (int64_t i = 0; i < seen; i++) largest = fmax(largest, scale * x[i]);
+        for (int64_t i = 0; i < seen; i++) sum += exp(scale * x[i] - largest);
+        for (int64_t i = 0; i < s.S; i++) y[i] = i < seen ? exp(scale * x[i] - largest) / sum : 0;
+    }
+}
+
+static void backward_reference(const clv__ref *ref) {
+    scores s = scores_of(ref->io);
+    double scale = scale_of(ref->io);
+    for (int64_t r = 0; r < s.n_rows; r++) {
+        const double *dy = ref->in[0] + r * s.S, *y = ref->in[1] + r * s.S;
+        double *dx = ref->out[0] + r * s.S, sum = 0;
+        int64_t seen = seen_by(&s, r);
+        for (int64_t i = 0; i < seen; i++) sum += dy[i] * y[i];
+        for (int64_t i = 0; i < s.S; i++) dx[i] = i < seen ? scale * y[i] * (dy[i] - sum) : 0;
+    }
+}
+
+static void cost(const clv__op_io *io, clv__cost *cost) {
+    double n = (double)clv__numel(&io->out[0]);
+    *cost = (clv__cost){2.5 * n, 2 * n * (io->n_in + 2)}; // half is seen; all is written
+}
+
+static int64_t reduction(const clv__op_io *io) {
+    return scores_of(io).S;
+}
+
+// ---- samples ----------------------------------------------------------------------------------------------
+
+static bool sample(int i, clv__sample *out) {
+    static const struct {
+        const char *label;
+        int rank;
+        int64_t x[4];
+        float scale;
+        double reach;
+    } cases[] = {
+        {"5x5", 2, {5, 5}, 1, 3},
+        {"heads of 33", 4, {2, 3, 33, 33}, 0.25f, 9},
+        {"more keys than queries", 3, {3, 4, 23}, 0.5f, 3},
+        {"more queries than keys", 2, {9, 4}, 2, 3},
+        {"queries that see nothing, vectors", 3, {2, 40, 18}, 0.5f, 3},
+        {"one", 2, {1, 1}, 3, 3},
+        {"16x16, large scores", 2, {16, 16}, 1, 500},
+        {"128x128", 3, {2, 128, 128}, 0.125f, 9},
+        {"one query of long rows", 3, {2, 1, 2049}, 1, 5},
+        {"none", 3, {0, 4, 4}, 1, 3},
+        {"no keys", 2, {4, 0}, 1, 3},
+    };
+    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
+    snprintf(out->label, sizeof out->label, "%s", cases[i].label);
+    memcpy(out->attrs, &(attention_attrs){cases[i].scale}, sizeof(attention_attrs));
+    out->n_in = 1;
+    out->in[0] = clv__f32(clv_shape_make(cases[i].rank, cases[i].x));
+    out->fill[0] = (clv__fill){CLV__FILL_UNIFORM, -cases[i].reach, cases[i].reach};
+    out->quick = i < 4;
+    return true;
+}
+
+static bool backward_sample(int i, clv__sample *out) {
+    if (!sample(i, out)) return false;
+    out->n_in = 2;
+    out->in[1] = out->in[0];
+    out->fill[0] = (clv__fill){CLV__FILL_UNIFORM, -1, 1};
+    out->fill[1] = (clv__fill){CLV__FILL_UNIFORM, 0, 0.1}; // y; any values do for the formula
+    return true;
+}
+
+// ---- descriptors ------------------------------------------------------------------------------------------
+
+const clv__op clv__op_causal_softmax_backward = {
+    .name = "causal_softmax_backward",
+    .half_out = 1,
+    .attrs_bytes = sizeof(attention_attrs),
+    .infer = backward_infer,
+    .variants = variants,
+    .reference = backward_reference,
+    .sample = backward_sample,
+    .cost = cost,
+    .reduction = reduction,
+};
+
+static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    dx[0] = clv__node_add(&clv__op_causal_softmax_backward, clv__node_attrs(node),
+                          (clv_tensor *[]){dy[0], clv__node_out(node, 0)}, 2, 0);
+}
+
+const clv__op clv__op_causal_softmax = {
+    .name = "causal_softmax",
+    .half_in = 1, // the result is f32 in mixed precision, as that of softmax
+    .autocast = CLV__CAST_FLOAT,
+    .attrs_bytes = sizeof(attention_attrs),
+    .infer = infer,
+    .grad = grad,
+    .variants = variants,
+    .reference = reference,
+    .sample = sample,
+    .cost = cost,
+    .reduction = reduction,
+};
+
+clv_tensor *clv_causal_softmax(clv_tensor *x, float scale) {
+    return clv__node_add(&clv__op_causal_softmax, &(attention_attrs){scale}, &x, 1, 0);
+}
+
+clv_tensor *clv_scaled_dot_product_attention(clv_tensor *query, clv_tensor *key, clv_tensor *value,
+                                             const clv_attention_config *config) {
+    static const clv_attention_config defaults = {0};
+    const clv_attention_config *c = config ? config : &defaults;
+    if (!query) return NULL; // after a mistake
+    clv_shape q = clv_tensor_shape(query);
+    if (q.rank < 2 || q.dims[q.rank - 1] == 0)
+        return clv__graph_fail(clv__tensor_graph(query), CLV_E_SHAPE,
+                               "scaled_dot_product_attention: query must be [...,T,E], E at least 1");
+    float scale = c->scale != 0 ? c->scale : (float)(1 / sqrt((double)q.dims[q.rank - 1]));
+    clv_tensor *weights;
+    if (c->causal)
+        weights = clv_causal_softmax(clv_matmul_t(query, false, key, true), scale);
+    else
+        weights = clv_softmax(clv_matmul_t(clv_mul_scalar(query, scale), false, key, true), -1);
+    return clv_matmul(clv_dropout(weights, c->dropout), value);
+}
