@@ -4,9 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <xxhash.h>
 
-#include "base/random.h"
 #include "exec/worker.h"
 
 clv_status clv_session_create(clv_runtime *runtime, const clv_session_config *config, clv_session **out) {
@@ -130,31 +128,6 @@ clv_status clv_session_write(clv_session *session, int index, const void *data, 
 
 // ---- first values -----------------------------------------------------------------------------------------------------
 
-/** Values depend on seed and name alone, so that adding a layer leaves the others as they were. */
-static void fill_first_values(const clv_tensor *tensor, uint64_t seed, float *values) {
-    int64_t n = clv_tensor_numel(tensor);
-    clv__random random;
-    clv__random_init(&random, seed, CLV__STREAM_INIT, XXH64(tensor->name, strlen(tensor->name), 0));
-    for (int64_t i = 0; i < n; i++) {
-        switch (tensor->init.kind) {
-        case CLV_INIT_ZEROS: values[i] = 0; break;
-        case CLV_INIT_ONES: values[i] = 1; break;
-        case CLV_INIT_UNIFORM:
-            values[i] = tensor->init.a + (tensor->init.b - tensor->init.a) * clv__random_uniform(&random);
-            break;
-        case CLV_INIT_NORMAL:
-            values[i] = (float)(tensor->init.a + tensor->init.b * clv__random_normal(&random));
-            break;
-        }
-    }
-    if (tensor->desc.dtype == CLV_DTYPE_I32) {
-        for (int64_t i = 0; i < n; i++) {
-            int32_t whole = (int32_t)values[i];
-            memcpy(&values[i], &whole, sizeof whole);
-        }
-    }
-}
-
 static clv_status keep(clv_session *session, const clv_tensor *tensor, clv_device *device) {
     clv__error *error = clv__runtime_error_of(session->runtime);
     const clv__kept *old = clv__session_kept(session, tensor->name, device);
@@ -167,24 +140,21 @@ static clv_status keep(clv_session *session, const clv_tensor *tensor, clv_devic
                  clv_shape_text(&tensor->desc.shape, is, sizeof is));
     }
     size_t bytes = clv_tensor_bytes(tensor);
-    float *values = clv__alloc(1, bytes);
     char *name = clv__strdup(tensor->name);
     clv__kept kept = {
         .name = name, .desc = tensor->desc, .category = tensor->category, .trainable = tensor->trainable};
     clv_status status = CLV_E_HOST_MEMORY;
-    if (!values || !name ||
+    if (!name ||
         !clv__grow(&session->kept, &session->kept_room, session->n_kept + 1, sizeof *session->kept)) {
         clv__error_set(error, status, "no host memory for '%s'", tensor->name);
         goto done;
     }
     status = clv__memory_create(device, bytes, tensor->category, tensor->layer, &kept.memory);
     if (status != CLV_OK) goto done;
-    fill_first_values(tensor, session->seed, values);
-    status = clv__session_copy(&kept.memory, values, NULL);
+    status = clv__first_values(tensor, session->seed, &kept.memory);
     if (status != CLV_OK) goto done;
     session->kept[session->n_kept++] = kept;
 done:
-    free(values);
     if (status != CLV_OK) {
         clv__memory_destroy(&kept.memory);
         free(name);

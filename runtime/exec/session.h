@@ -53,6 +53,9 @@ clv__kept *clv__session_kept(const clv_session *session, const char *name, const
 /** Write device memory from `source`, or read it into `target` (the other is NULL), and wait. */
 clv_status clv__session_copy(const clv__memory *memory, const void *source, void *target);
 
+/** Give a tensor's memory its first values, which depend on seed and name alone, and wait. */
+clv_status clv__first_values(const clv_tensor *tensor, uint64_t seed, const clv__memory *memory);
+
 /** Wait for the active run's steps. */
 clv_status clv__session_quiet(clv_session *session);
 

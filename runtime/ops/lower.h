@@ -61,6 +61,12 @@ static inline void clv__launch_items(clv__launch *launch, int64_t items) {
     clv__launch_grid(launch, (size_t)items, 0);
 }
 
+/** The same for few of them, such as channels. Drivers of few, wide cores compile a kernel anew for each size of group, and it
+ *  matters little here: groups of one. */
+static inline void clv__launch_few(const clv__launches *list, clv__launch *launch, int64_t items) {
+    clv__launch_grid(launch, (size_t)items, clv__cpu_class(list->device) ? 1 : 0);
+}
+
 /** May a work-item's loops turn so often on this device, all of them together? */
 static inline bool clv__loops_fit(const clv_device_info *device, int64_t turns) {
     return device->loop_turns == 0 || turns <= (int64_t)device->loop_turns;

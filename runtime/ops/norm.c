@@ -177,7 +177,7 @@ static void train_plain(clv__launches *list, const clv__op_io *io) {
         CLV__ARGS_I32(list, launch, s.N, s.C, s.S);
     }
     clv__arg_f32(list, launch, attrs_of(io)->eps);
-    clv__launch_items(launch, s.C);
+    clv__launch_few(list, launch, s.C);
     apply(list, io, false);
 }
 
@@ -197,7 +197,7 @@ static void train_planes(clv__launches *list, const clv__op_io *io) {
     clv__arg_workspace(list, launch, parts, bytes);
     CLV__ARGS_I32(list, launch, s.N, s.C, s.S);
     clv__arg_f32(list, launch, attrs_of(io)->eps);
-    clv__launch_items(launch, s.C);
+    clv__launch_few(list, launch, s.C);
     apply(list, io, true);
 }
 
@@ -219,7 +219,7 @@ static void update_plain(clv__launches *list, const clv__op_io *io) {
     for (int i = U_MEAN; i <= U_BATCH_VAR; i++) clv__arg_in(list, launch, i);
     CLV__ARGS_I32(list, launch, C, clv__has_in(io, U_MEAN), clv__has_in(io, U_VAR));
     clv__arg_f32(list, launch, attrs_of(io)->momentum);
-    clv__launch_items(launch, C);
+    clv__launch_few(list, launch, C);
 }
 
 static void eval_plain(clv__launches *list, const clv__op_io *io) {
@@ -278,7 +278,7 @@ static void backward_join(clv__launches *list, const clv__op_io *io, size_t part
     clv__arg_in(list, launch, B_SPREAD);
     CLV__ARGS_I32(list, launch, N, C, attrs_of(io)->is_var);
     clv__arg_f32(list, launch, attrs_of(io)->eps);
-    clv__launch_items(launch, C);
+    clv__launch_few(list, launch, C);
 }
 
 static void backward_plain(clv__launches *list, const clv__op_io *io) {
@@ -295,7 +295,7 @@ static void backward_plain(clv__launches *list, const clv__op_io *io) {
     sums_tensors(list, launch, io);
     CLV__ARGS_I32(list, launch, s.N, s.C, s.S, attrs_of(io)->is_var);
     clv__arg_f32(list, launch, attrs_of(io)->eps);
-    clv__launch_items(launch, s.C);
+    clv__launch_few(list, launch, s.C);
     backward_apply(list, io, false);
 }
 

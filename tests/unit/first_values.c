@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+// First values: those of one sequence, whatever the number of threads that draw them, and constants.
+#include "harness/harness.h"
+
+#include <math.h>
+#include <xxhash.h>
+
+#include "base/random.h"
+#include "cleave/ops.h"
+#include "cleave/plan.h"
+
+static clv_runtime *runtime;
+
+static int setup(void **state) {
+    (void)state;
+    runtime = clv__test_runtime(NULL);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    clv_runtime_destroy(runtime);
+    return 0;
+}
+
+/** The values that a session gives a parameter of n elements; free them. */
+static float *first_values(clv_device *device, clv_init init, int64_t n) {
+    clv_graph *graph;
+    clv_plan *plan;
+    clv_session *session;
+    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_output(clv_relu(clv_parameter(graph, "weight", CLV_SHAPE(n), init)), "y");
+    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
+    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 7}, &session), CLV_OK, runtime);
+    assert_status(clv_session_reserve(session, &plan, 1), CLV_OK, runtime);
+    float *values = malloc((size_t)n * sizeof *values);
+    assert_non_null(values);
+    assert_status(
+        clv_session_read(session, clv_session_find(session, "weight"), values, (size_t)n * sizeof *values),
+        CLV_OK, runtime);
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+    return values;
+}
+
+static float expected(clv__random *random, clv_init init) {
+    switch (init.kind) {
+    case CLV_INIT_ZEROS: return 0;
+    case CLV_INIT_ONES: return 1;
+    case CLV_INIT_UNIFORM: return init.a + (init.b - init.a) * clv__random_uniform(random);
+    case CLV_INIT_NORMAL: return (float)(init.a + init.b * clv__random_normal(random));
+    }
+    return NAN;
+}
+
+/** Sizes about where another thread begins, and one that is no multiple of anything. */
+static void test_values_are_those_of_one_sequence(void **state) {
+    (void)state;
+    static const clv_init inits[] = {{CLV_INIT_ZEROS, 0, 0},
+                                     {CLV_INIT_ONES, 0, 0},
+                                     {CLV_INIT_UNIFORM, -0.5f, 0.25f},
+                                     {CLV_INIT_NORMAL, 1, 0.5f}};
+    static const int64_t sizes[] = {1, 7, (1 << 17) - 1, 1 << 17, (1 << 17) + 1, 399989};
+    int i = -1;
+    clv_device *device = clv__test_next_device(runtime, &i);
+    for (size_t k = 0; k < sizeof inits / sizeof *inits; k++) {
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+            float *values = first_values(device, inits[k], sizes[s]);
+            clv__random random;
+            clv__random_init(&random, 7, CLV__STREAM_INIT, XXH64("weight", 6, 0));
+            int64_t same = 0;
+            for (int64_t j = 0; j < sizes[s]; j++) same += values[j] == expected(&random, inits[k]);
+            assert_int_equal(same, sizes[s]);
+            free(values);
+        }
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_values_are_those_of_one_sequence)};
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
