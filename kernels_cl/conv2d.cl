@@ -225,20 +225,60 @@ __kernel void KERNEL(conv2d_backward_weight_add)(__global float *restrict dw,
 
 #if TILE
 
+// One round of the perfect shuffle of n vectors; log2(n) rounds make rows of n of columns of n.
+#define ZIP(d, s, n)                                                                                         \
+    for (int i_ = 0; i_ < (n) / 2; i_++) {                                                                   \
+        d[2 * i_].even = s[i_].lo;                                                                           \
+        d[2 * i_].odd = s[i_ + (n) / 2].lo;                                                                  \
+        d[2 * i_ + 1].even = s[i_].hi;                                                                       \
+        d[2 * i_ + 1].odd = s[i_ + (n) / 2].hi;                                                              \
+    }
+#if VW == 16
+#define TRANSPOSE(r, t) ZIP(t, r, VW) ZIP(r, t, VW) ZIP(t, r, VW) ZIP(r, t, VW)
+#elif VW == 8
+#define TRANSPOSE(r, t)                                                                                      \
+    ZIP(t, r, VW) ZIP(r, t, VW) ZIP(t, r, VW) for (int i_ = 0; i_ < VW; i_++) r[i_] = t[i_];
+#else
+#define TRANSPOSE(r, t) ZIP(t, r, VW) ZIP(r, t, VW)
+#endif
+
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(conv2d_pack)(__global float *restrict packed, __global const float *restrict weight, int G, int M,
                     int C, int KW, int g_stride, int m_stride, int c_stride, int kh, int kw, int r0, int rd,
                     int s0, int sd) {
     int panels = (M + MR - 1) / MR, task = (int)get_group_id(0), p = task % panels, g = task / panels;
     if (g >= G) return;
+    int whole = p * MR + MR <= M,
+        all = (kw == 1 || sd == 1) && (kh == 1 || rd * KW == kw) && c_stride == kh * kw;
     packed += task * C * kh * kw * MR;
     weight += g * g_stride + p * MR * m_stride;
+    if (whole && all) { // rows of weights as they lie in memory: transpose
+        __global const float *src = weight + r0 * KW + s0;
+        int k = 0, K = C * kh * kw;
+        for (; k + VW <= K; k += VW) {
+            FV r[MR], t[MR];
+            for (int l = 0; l < MR; l++) r[l] = GLOAD(src + l * m_stride + k);
+            ZIP(t, r, MR)
+            ZIP(r, t, MR)
+#if MR == 8
+            ZIP(t, r, MR)
+            for (int l = 0; l < MR; l++) r[l] = t[l];
+#endif
+            for (int l = 0; l < MR; l++) GSTORE(r[l], packed + k * MR + l * VW);
+        }
+        for (; k < K; k++) LOOP for (int l = 0; l < MR; l++) packed[k * MR + l] = src[l * m_stride + k];
+        return;
+    }
     for (int c = 0; c < C; c++)
         for (int i = 0; i < kh; i++)
             for (int j = 0; j < kw; j++) {
-                int at = c * c_stride + (r0 + i * rd) * KW + s0 + j * sd;
-                LOOP for (int l = 0; l < MR; l++) *packed++ =
-                    p * MR + l < M ? weight[l * m_stride + at] : 0.0f;
+                __global const float *src = weight + c * c_stride + (r0 + i * rd) * KW + s0 + j * sd;
+                if (whole && m_stride == 1) {
+                    CAT(vstore, MR)(CAT(vload, MR)(0, src), 0, packed);
+                    packed += MR;
+                    continue;
+                }
+                LOOP for (int l = 0; l < MR; l++) *packed++ = p * MR + l < M ? src[l * m_stride] : 0.0f;
             }
 }
 
@@ -295,8 +335,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(conv2d_tile)(__global T_OUT *restrict out, __global const T_IN *restrict in,
                     __global const float *restrict packed, __global const float *restrict bias, int N, int G,
                     int C, int H, int W, int M, int OH, int OW, int AH, int AW, int oy0, int ox0, int oys,
-                    int oxs, int kh, int kw, int iy0, int ix0, int iys, int ixs, int ty, int tx, int ab,
-                    int bb, int cb, int mb, int has_bias) {
+                    int oxs, int kh, int kw, int iy0, int ix0, int iys, int ixs, int ty, int tx, int nb,
+                    int ab, int bb, int cb, int mb, int has_bias) {
     __local float lx[XL];
     __local float ly[YL];
     __local int off[KL];
@@ -304,35 +344,47 @@ KERNEL(conv2d_tile)(__global T_OUT *restrict out, __global const T_IN *restrict 
     int task = (int)get_group_id(0);
     int b0 = task % b_tasks * bb, a0 = task / b_tasks % a_tasks * ab,
         m0 = task / (b_tasks * a_tasks) % m_tasks * mb;
-    int ng = task / (b_tasks * a_tasks) / m_tasks, g = ng % G;
-    if (ng >= N * G) return;
-    int bn = min(bb, AW - b0), an = min(ab, AH - a0), mn = min(mb, M - m0), taps = kh * kw;
-    // The window: phases of iys x ixs planes of PH x PW, one after the other, then the next channel.
+    int ng = task / (b_tasks * a_tasks) / m_tasks, g = ng % G, n0 = ng / G * nb;
+    if (n0 >= N) return;
+    int nn = min(nb, N - n0), bn = min(bb, AW - b0), an = min(ab, AH - a0), mn = min(mb, M - m0),
+        taps = kh * kw;
+    // The window: images of PH x PW, one after the other; of the first phase of iys x ixs, then of the next; then
+    // the next channel.
     int PH = ((ab - 1) * iys + max(kh - 1, 0) * ty + iys) / iys,
         PW = ((bb - 1) * ixs + max(kw - 1, 0) * tx + ixs) / ixs;
-    int plane = PH * PW, step = iys * ixs * plane;
+    int plane = PH * PW, phase = nb * plane, step = iys * ixs * phase;
     int sh = (an - 1) * iys + max(kh - 1, 0) * ty + 1, sw = (bn - 1) * ixs + max(kw - 1, 0) * tx + 1;
     int y0 = a0 * iys + iy0, x0 = b0 * ixs + ix0;
-    int Q = (an - 1) * PW + bn, pitch = (Q + NR - 1) / NR * NR;
-    in += ng * C * H * W;
-    out += (ng * M + m0) * OH * OW;
+    int Q = (nn - 1) * plane + (an - 1) * PW + bn, pitch = (Q + NR - 1) / NR * NR;
+    // Rows that follow each other in memory and in the window are copied as one.
+    int joined = iys == 1 && ixs == 1 && x0 == 0 && sw == W && PW == W, rows = joined ? 1 : sh,
+        image = G * C * H * W;
+    in += (n0 * G + g) * C * H * W;
+    out += ((n0 * G + g) * M + m0) * OH * OW;
     packed += (g * ((M + MR - 1) / MR) + m0 / MR) * C * taps * MR;
     for (int c = 0; c < min(cb, C); c++)
         for (int i = 0; i < kh; i++)
             LOOP for (int j = 0; j < kw; j++) off[(c * kh + i) * kw + j] =
-                c * step + (i * ty % iys * ixs + j * tx % ixs) * plane + i * ty / iys * PW + j * tx / ixs;
+                c * step + (i * ty % iys * ixs + j * tx % ixs) * phase + i * ty / iys * PW + j * tx / ixs;
     for (int c0 = 0; c0 < C; c0 += cb) {
         int cn = min(cb, C - c0);
-        for (int cv = 0; cv < (taps ? cn * sh : 0); cv++) {
-            int c = cv / sh, v = cv % sh, iy = y0 + v, live = iy >= 0 && iy < H;
-            __local float *dst = lx + c * step + v % iys * ixs * plane + v / iys * PW;
-            __global const T_IN *src = in + ((c0 + c) * H + (live ? iy : 0)) * W + x0;
+        for (int r = 0; r < (taps ? cn * nn * rows : 0); r++) {
+            int c = r / (nn * rows), n = r / rows % nn, v = r % rows;
+            __local float *dst = lx + c * step + n * plane + v % iys * ixs * phase + v / iys * PW;
+            __global const T_IN *src = in + n * image + (c0 + c) * H * W + x0;
+            if (joined) {
+                KERNEL(conv2d_row)(dst, src + y0 * W, max(0, -y0) * W, (H - y0) * W, sh * W);
+                continue;
+            }
+            if (kh == 1 && v % iys != 0) continue; // read by no tap
+            int iy = y0 + v, live = iy >= 0 && iy < H;
             int lo = live ? -x0 : sw, hi = live ? W - x0 : 0;
+            src += (live ? iy : 0) * W;
             if (ixs == 1) {
                 KERNEL(conv2d_row)(dst, src, max(lo, 0), hi, sw);
             } else {
-                for (int p = 0; p < ixs; p++)
-                    LOOP for (int u = p, i = p * plane; u < sw; u += ixs, i++) dst[i] =
+                for (int p = 0; p < (kw == 1 ? 1 : ixs); p++)
+                    LOOP for (int u = p, i = p * phase; u < sw; u += ixs, i++) dst[i] =
                         u >= lo && u < hi ? LOAD(T_IN, src + u) : 0.0f;
             }
         }
@@ -340,19 +392,22 @@ KERNEL(conv2d_tile)(__global T_OUT *restrict out, __global const T_IN *restrict 
             for (int m = 0; m < mn; m += MR) KERNEL(conv2d_micro)
         (ly + m * pitch + q, pitch, packed + (m * C + c0 * MR) * taps, lx + q, off, cn * taps, c0 > 0);
     }
+    // The same of results.
+    joined = oys == 1 && oxs == 1 && bn == OW && PW == OW;
     for (int m = 0; m < mn; m++) {
         float add = has_bias ? bias[g * M + m0 + m] : 0.0f;
-        for (int a = 0; a < an; a++) {
-            __local const float *src = ly + m * pitch + a * PW;
-            __global T_OUT *dst = out + (m * OH + oy0 + (a0 + a) * oys) * OW + ox0 + b0 * oxs;
+        for (int r = 0; r < (joined ? nn : nn * an); r++) {
+            int n = joined ? r : r / an, a = joined ? 0 : r % an, run = joined ? an * OW : bn;
+            __local const float *src = ly + m * pitch + n * plane + a * PW;
+            __global T_OUT *dst = out + ((n * G * M + m) * OH + oy0 + (a0 + a) * oys) * OW + ox0 + b0 * oxs;
             int b = 0;
             if (oxs == 1) {
-                for (; b + VW <= bn; b += VW) {
+                for (; b + VW <= run; b += VW) {
                     FV v = LLOAD(src + b) + add;
                     TSTORE(T_OUT, ACT(v), dst + b);
                 }
             }
-            LOOP for (; b < bn; b++) {
+            LOOP for (; b < run; b++) {
                 float v = src[b] + add;
                 STORE(T_OUT, ACT(v), dst + b * oxs);
             }
@@ -362,15 +417,6 @@ KERNEL(conv2d_tile)(__global T_OUT *restrict out, __global const T_IN *restrict 
 
 // ---------------------------------------------------------------- CPU-class: backward by the weights
 
-// One round of the perfect shuffle of VW vectors; log2(VW) rounds transpose a VW x VW block.
-#define ZIP(d, s)                                                                                            \
-    for (int i_ = 0; i_ < VW / 2; i_++) {                                                                    \
-        d[2 * i_].even = s[i_].lo;                                                                           \
-        d[2 * i_].odd = s[i_ + VW / 2].lo;                                                                   \
-        d[2 * i_ + 1].even = s[i_].hi;                                                                       \
-        d[2 * i_ + 1].odd = s[i_ + VW / 2].hi;                                                               \
-    }
-
 // dst[k*pitch + l] = src[l*sl + k] for l < VW, k < kn; lanes l >= lanes get 0.
 static void KERNEL(conv2d_transpose)(__local float *dst, int pitch, __global const T_OUT *src, int sl,
                                      int lanes, int kn) {
@@ -378,15 +424,7 @@ static void KERNEL(conv2d_transpose)(__local float *dst, int pitch, __global con
     for (; k + VW <= kn; k += VW) {
         FV r[VW], t[VW];
         for (int l = 0; l < VW; l++) r[l] = l < lanes ? TLOAD(T_OUT, src + l * sl + k) : (FV)(0.0f);
-        ZIP(t, r)
-        ZIP(r, t)
-#if VW == 16
-        ZIP(t, r)
-        ZIP(r, t)
-#elif VW == 8
-        ZIP(t, r)
-        for (int l = 0; l < VW; l++) r[l] = t[l];
-#endif
+        TRANSPOSE(r, t)
         for (int l = 0; l < VW; l++) LSTORE(r[l], dst + (k + l) * pitch);
     }
     for (; k < kn; k++)
@@ -475,16 +513,27 @@ KERNEL(conv2d_backward_weight_tile)(__global float *restrict part, __global cons
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(conv2d_backward_weight_sum)(__global float *restrict dw, __global const float *restrict part, int G,
                                    int O, int K, int splits) {
+    float lane[VW];
     int k_tasks = (K + 15) / 16, task = (int)get_group_id(0), k0 = task % k_tasks * 16, g = task / k_tasks;
     if (g >= G) return;
-    int kn = min(16, K - k0), OP = (O + 2 * VW - 1) / (2 * VW) * (2 * VW);
+    int end = min(K, k0 + 16), OP = (O + 2 * VW - 1) / (2 * VW) * (2 * VW);
     for (int l = 0; l < O; l += VW)
-        for (int k = k0; k < k0 + kn; k++) {
-            FV v = (FV)(0.0f);
-            float t[VW];
-            LOOP for (int s = 0; s < splits; s++) v += GLOAD(part + ((s * G + g) * K + k) * OP + l);
-            CAT(vstore, VW)(v, 0, t);
-            LOOP for (int i = 0; i < min(VW, O - l); i++) dw[(g * O + l + i) * K + k] = t[i];
+        for (int k = k0; k < end; k += VW) {
+            FV r[VW], t[VW];
+            int kn = min(VW, end - k), on = min(VW, O - l);
+            for (int i = 0; i < VW; i++) r[i] = (FV)(0.0f);
+            LOOP for (int s = 0; s < splits; s++) {
+                for (int i = 0; i < VW; i++)
+                    r[i] += GLOAD(part + ((s * G + g) * K + min(k + i, K - 1)) * OP + l);
+            }
+            TRANSPOSE(r, t)
+            for (int i = 0; i < VW; i++) {
+                __global float *dst = dw + (g * O + l + i) * K + k;
+                if (i < on && kn == VW) GSTORE(r[i], dst);
+                if (i >= on || kn == VW) continue;
+                CAT(vstore, VW)(r[i], 0, lane);
+                LOOP for (int j = 0; j < kn; j++) dst[j] = lane[j];
+            }
         }
 }
 #endif // TILE
@@ -515,6 +564,7 @@ KERNEL(conv2d_backward_weight_sum)(__global float *restrict dw, __global const f
 #undef STEP
 #undef PUT
 #undef ZIP
+#undef TRANSPOSE
 #undef WDECL
 #undef WSTEP
 #undef WPUT

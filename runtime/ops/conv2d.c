@@ -7,8 +7,9 @@
 //     conv2d_backward_input   dy, weight         -> dx
 //     conv2d_backward_weight  dy, x              -> dweight
 //
-// Kernels: kernels_cl/conv2d.cl. How the CPU-class kernels cut the work is decided in
-// runtime/ops/conv2d_tile.c.
+// Kernels: kernels_cl/conv2d.cl. How the CPU-class kernels cut the work is decided in runtime/ops/conv2d_tile.c; where
+// every channel is by itself in conv2d_depthwise.c, and for 3x3 kernels of stride 1 in conv2d_winograd.c, each with a kernel
+// file of its name.
 #include "ops/conv2d.h"
 #include "ops/lower.h"
 
@@ -321,6 +322,17 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
     clv__launch_grid(launch, (size_t)clv__numel(&io->out[0]), 0);
 }
 
+void clv__conv2d_add_parts(clv__launches *list, size_t part, size_t part_bytes, int64_t size,
+                           int64_t n_parts) {
+    clv__launch *launch = clv__launch_kernel(list, "conv2d", "conv2d_backward_weight_add");
+    clv__tile_define(list, launch);
+    clv__arg_out(list, launch, 0);
+    clv__arg_workspace(list, launch, part, part_bytes);
+    clv__arg_i32(list, launch, size);
+    clv__arg_i32(list, launch, n_parts);
+    clv__launch_grid(launch, (size_t)size, 0);
+}
+
 /** Weights are few, their sums long: rows of dy are dealt to chunks, for more work-items and shorter loops. */
 static void plain_lower_weight(clv__launches *list, const clv__op_io *io) {
     enum { TURNS = 32768, WORK_ITEMS = 16384, CHUNKS = 64 };
@@ -346,15 +358,7 @@ static void plain_lower_weight(clv__launches *list, const clv__op_io *io) {
     clv__arg_i32(list, launch, chunks);
     clv__arg_i32(list, launch, rows);
     clv__launch_grid(launch, (size_t)(chunks * size), 0);
-    if (!bytes) return;
-
-    launch = clv__launch_kernel(list, "conv2d", "conv2d_backward_weight_add");
-    clv__tile_define(list, launch);
-    clv__arg_out(list, launch, 0);
-    clv__arg_workspace(list, launch, part, bytes);
-    clv__arg_i32(list, launch, size);
-    clv__arg_i32(list, launch, chunks);
-    clv__launch_grid(launch, (size_t)size, 0);
+    if (bytes) clv__conv2d_add_parts(list, part, bytes, size, chunks);
 }
 
 // ---- samples ----------------------------------------------------------------------------------------------
@@ -374,6 +378,33 @@ static const conv2d_case cases[] = {
     {"1x1, stride 2: pixels nobody reads", 1, 1, 3, {5, 6}, 2, {1, 1}, {2, 2}, {0, 0}, {1, 1}, true, false},
     {"groups", 1, 3, 2, {6, 5}, 4, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, true},
     {"depthwise, stride 2", 2, 5, 1, {7, 7}, 1, {3, 3}, {2, 2}, {1, 1}, {1, 1}, true, false},
+    {"depthwise", 2, 17, 1, {7, 7}, 1, {3, 3}, {1, 1}, {1, 1}, {1, 1}, false, true},
+    {"depthwise, stride 2, columns in vectors",
+     1,
+     2,
+     1,
+     {9, 71},
+     1,
+     {3, 3},
+     {2, 2},
+     {1, 1},
+     {1, 1},
+     true,
+     false},
+    {"depthwise, rows in blocks", 1, 1, 1, {75, 70}, 1, {5, 5}, {1, 1}, {2, 2}, {1, 1}, true, false},
+    {"depthwise, unlike in height and width",
+     2,
+     3,
+     1,
+     {13, 40},
+     1,
+     {4, 3},
+     {3, 1},
+     {0, 2},
+     {1, 2},
+     true,
+     false},
+    {"depthwise, dilation 2, stride 3", 1, 2, 1, {17, 23}, 1, {3, 2}, {3, 3}, {4, 1}, {2, 2}, true, false},
     {"dilation 2", 1, 1, 2, {9, 8}, 3, {3, 3}, {1, 1}, {2, 2}, {2, 2}, true, true},
     {"dilation 2, stride 2: phases without taps",
      1,
@@ -397,6 +428,12 @@ static const conv2d_case cases[] = {
     {"channels past the tiles", 2, 1, 17, {6, 9}, 33, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
     {"many output channels", 1, 1, 3, {5, 5}, 131, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
     {"many input channels, in chunks", 1, 1, 131, {5, 5}, 7, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
+    {"winograd", 1, 1, 16, {6, 5}, 17, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, true},
+    {"winograd, rows over blocks", 1, 1, 17, {5, 139}, 16, {3, 3}, {1, 1}, {0, 2}, {1, 1}, false, false},
+    {"winograd, small images", 9, 1, 16, {7, 7}, 18, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
+    {"winograd, blocks in turn", 40, 1, 512, {1, 1}, 16, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
+    {"small images in one task", 9, 1, 7, {3, 5}, 18, {1, 1}, {1, 1}, {0, 0}, {1, 1}, true, false},
+    {"small images in one task, stride 2", 9, 2, 7, {7, 5}, 9, {3, 1}, {2, 2}, {1, 0}, {1, 1}, true, false},
     {"a batch in parts", 37, 1, 2, {4, 4}, 3, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
     {"a large image in blocks", 1, 1, 3, {61, 67}, 4, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
     {"a sum of more than 65,535 pixels", 1, 1, 1, {263, 262}, 2, {1, 2}, {1, 1}, {0, 0}, {1, 1}, true, false},
@@ -451,6 +488,14 @@ static const clv__variant forward_variants[] = {
      .supports = clv__conv2d_tile_supports,
      .rank = clv__conv2d_tile_rank,
      .lower = clv__conv2d_tile_forward},
+    {.name = "depthwise",
+     .supports = clv__conv2d_depthwise_supports,
+     .rank = clv__conv2d_depthwise_rank,
+     .lower = clv__conv2d_depthwise_forward},
+    {.name = "winograd",
+     .supports = clv__conv2d_winograd_supports,
+     .rank = clv__conv2d_winograd_rank,
+     .lower = clv__conv2d_winograd_forward},
     {0},
 };
 static const clv__variant input_variants[] = {
@@ -459,6 +504,14 @@ static const clv__variant input_variants[] = {
      .supports = clv__conv2d_tile_supports_input,
      .rank = clv__conv2d_tile_rank,
      .lower = clv__conv2d_tile_input},
+    {.name = "depthwise",
+     .supports = clv__conv2d_depthwise_supports_input,
+     .rank = clv__conv2d_depthwise_rank,
+     .lower = clv__conv2d_depthwise_input},
+    {.name = "winograd",
+     .supports = clv__conv2d_winograd_supports,
+     .rank = clv__conv2d_winograd_rank,
+     .lower = clv__conv2d_winograd_input},
     {0},
 };
 static const clv__variant weight_variants[] = {
@@ -467,6 +520,14 @@ static const clv__variant weight_variants[] = {
      .supports = clv__conv2d_tile_supports_weight,
      .rank = clv__conv2d_tile_rank,
      .lower = clv__conv2d_tile_weight},
+    {.name = "depthwise",
+     .supports = clv__conv2d_depthwise_supports,
+     .rank = clv__conv2d_depthwise_rank,
+     .lower = clv__conv2d_depthwise_weight},
+    {.name = "winograd",
+     .supports = clv__conv2d_winograd_supports_weight,
+     .rank = clv__conv2d_winograd_rank,
+     .lower = clv__conv2d_winograd_weight},
     {0},
 };
 

@@ -17,6 +17,10 @@ clv__conv2d clv__conv2d_of(const clv__op_io *io);
 /** Append the sixteen sizes that the plain kernels and the weight kernel take in the same order. */
 void clv__conv2d_sizes(clv__launches *list, clv__launch *launch, const clv__conv2d *c);
 
+/** Append the launch that adds the parts [n_parts][size] in the workspace, in order, to output 0: the weights' gradient. */
+void clv__conv2d_add_parts(clv__launches *list, size_t part, size_t part_bytes, int64_t size,
+                           int64_t n_parts);
+
 // runtime/ops/conv2d_tile.c
 bool clv__conv2d_tile_supports(const clv_device_info *device, const clv__op_io *io);
 bool clv__conv2d_tile_supports_input(const clv_device_info *device, const clv__op_io *io);
@@ -25,5 +29,21 @@ double clv__conv2d_tile_rank(const clv_device_info *device, const clv__op_io *io
 void clv__conv2d_tile_forward(clv__launches *list, const clv__op_io *io);
 void clv__conv2d_tile_input(clv__launches *list, const clv__op_io *io);
 void clv__conv2d_tile_weight(clv__launches *list, const clv__op_io *io);
+
+// runtime/ops/conv2d_depthwise.c
+bool clv__conv2d_depthwise_supports(const clv_device_info *device, const clv__op_io *io);
+bool clv__conv2d_depthwise_supports_input(const clv_device_info *device, const clv__op_io *io);
+double clv__conv2d_depthwise_rank(const clv_device_info *device, const clv__op_io *io);
+void clv__conv2d_depthwise_forward(clv__launches *list, const clv__op_io *io);
+void clv__conv2d_depthwise_input(clv__launches *list, const clv__op_io *io);
+void clv__conv2d_depthwise_weight(clv__launches *list, const clv__op_io *io);
+
+// runtime/ops/conv2d_winograd.c
+bool clv__conv2d_winograd_supports(const clv_device_info *device, const clv__op_io *io);
+double clv__conv2d_winograd_rank(const clv_device_info *device, const clv__op_io *io);
+void clv__conv2d_winograd_forward(clv__launches *list, const clv__op_io *io);
+void clv__conv2d_winograd_input(clv__launches *list, const clv__op_io *io);
+bool clv__conv2d_winograd_supports_weight(const clv_device_info *device, const clv__op_io *io);
+void clv__conv2d_winograd_weight(clv__launches *list, const clv__op_io *io);
 
 #endif

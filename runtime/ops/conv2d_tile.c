@@ -50,6 +50,7 @@ static void add_defines(clv__launches *list, clv__launch *launch, const limits *
 
 // Cycles of one core, measured roughly with AVX-512; only their proportions matter.
 static const double copy_cycles = 0.3;      // copy an element to local memory
+static const double row_cycles = 20;        // begin and end a row of the copy
 static const double gather_cycles = 1.2;    // the same, stride phases apart
 static const double transpose_cycles = 0.6; // the same, transposed
 static const double tile_cycles = 80;       // begin and end a register tile
@@ -73,7 +74,7 @@ typedef struct correlation {
 } correlation;
 
 typedef struct output_cut {
-    int64_t block[2], in_channels, out_channels, tasks;
+    int64_t images, block[2], in_channels, out_channels, tasks;
     double cycles; // below 0: none found
 } output_cut;
 
@@ -83,15 +84,20 @@ static int64_t window_size(const correlation *c, int d, int64_t block) {
            c->in_step[d];
 }
 
-/** Price a block of outputs by out_channels of them; keep it if it is the best so far. False: it does not
+/** Are a window's rows one run in memory? */
+static bool joined(const correlation *c, int64_t width) {
+    return c->in_step[0] == 1 && c->in_step[1] == 1 && c->in_first[1] == 0 && width == c->in[1];
+}
+
+/** Price a block of outputs by out_channels of some images; keep it if it is the best so far. False: it does not
  * fit. */
-static bool price(const limits *l, const correlation *c, const int64_t block[2], int64_t out_channels,
-                  output_cut *best) {
+static bool price(const limits *l, const correlation *c, int64_t images, const int64_t block[2],
+                  int64_t out_channels, output_cut *best) {
     int64_t taps = c->taps[0] * c->taps[1], phases = c->in_step[0] * c->in_step[1];
     int64_t height = window_size(c, 0, block[0]), width = window_size(c, 1, block[1]);
-    if (height > l->window || width > l->window || height * width > l->window / phases) return false;
-    int64_t plane = phases * height * width;
-    int64_t pixels = clv__round_up((block[0] - 1) * width + block[1], l->nr);
+    if (height > l->window || width > l->window || height * width > l->window / phases / images) return false;
+    int64_t plane = images * phases * height * width;
+    int64_t pixels = clv__round_up((images - 1) * height * width + (block[0] - 1) * width + block[1], l->nr);
     if (plane + l->nr > l->window || pixels > l->result / out_channels || taps > l->offsets) return false;
     // Sums of a few hundred terms keep a window and its weights in the first two caches.
     enum { TERMS = 768 };
@@ -101,13 +107,19 @@ static bool price(const limits *l, const correlation *c, const int64_t block[2],
     channels = clv__div_up(c->in_channels, chunks);
     double tiles = (double)(pixels / l->nr) * (double)(out_channels / l->mr);
     double tile = (double)(channels * taps) * 3 * l->mr / 2 + tile_cycles;
-    double copy = (double)(channels * plane) * (c->in_step[1] > 1 ? gather_cycles : copy_cycles);
-    double stores = (double)(out_channels * block[0] * block[1]) / l->lanes * store_cycles;
-    int64_t tasks = c->n * c->groups * clv__div_up(c->out_channels, out_channels) *
+    // A kernel of one row or column reads one phase.
+    int64_t row_phases = c->taps[0] == 1 ? 1 : c->in_step[0],
+            column_phases = c->taps[1] == 1 ? 1 : c->in_step[1];
+    int64_t rows = channels * images * (joined(c, width) ? 1 : height * row_phases);
+    double copy = (double)(channels * plane / phases * row_phases * column_phases) *
+                      (c->in_step[1] > 1 ? gather_cycles : copy_cycles) +
+                  (double)rows * row_cycles;
+    double stores = (double)(images * out_channels * block[0] * block[1]) / l->lanes * store_cycles;
+    int64_t tasks = clv__div_up(c->n, images) * c->groups * clv__div_up(c->out_channels, out_channels) *
                     clv__div_up(c->grid[0], block[0]) * clv__div_up(c->grid[1], block[1]);
     double cycles = rounds(tasks) * ((double)chunks * (copy + tiles * tile) + stores + task_cycles);
     if (best->cycles < 0 || cycles < best->cycles)
-        *best = (output_cut){{block[0], block[1]}, channels, out_channels, tasks, cycles};
+        *best = (output_cut){images, {block[0], block[1]}, channels, out_channels, tasks, cycles};
     return true;
 }
 
@@ -119,11 +131,14 @@ static output_cut cut_of(const limits *l, const correlation *c) {
         for (int64_t wide = 1; wide <= c->grid[1] && !fits; wide *= 2) {
             for (int64_t high = 1; high <= c->grid[0]; high = high < 16 ? high + 1 : high * 2) {
                 int64_t block[2] = {clv__div_up(c->grid[0], high), clv__div_up(c->grid[1], wide)};
-                fits |= price(l, c, block, out_channels, &best);
+                fits |= price(l, c, 1, block, out_channels, &best);
             }
             if (!fits && c->grid[0] > 1)
-                fits = price(l, c, (int64_t[]){1, clv__div_up(c->grid[1], wide)}, out_channels, &best);
+                fits = price(l, c, 1, (int64_t[]){1, clv__div_up(c->grid[1], wide)}, out_channels, &best);
         }
+        // Small images fill register tiles together.
+        for (int64_t images = 2; fits && images < 2 * c->n; images *= 2)
+            if (!price(l, c, clv__min64(images, c->n), c->grid, out_channels, &best)) break;
     }
     return best;
 }
@@ -226,15 +241,13 @@ static void lower_correlation(clv__launches *list, const clv__op_io *io, const l
     else
         clv__arg_in(list, launch, 1);        // no taps: not read
     clv__arg_in(list, launch, bias ? 2 : 1); // without a bias, anything
-    const int64_t sizes[] = {r->n,           r->groups,       r->in_channels,
-                             r->in[0],       r->in[1],        r->out_channels,
-                             r->out[0],      r->out[1],       r->grid[0],
-                             r->grid[1],     r->out_first[0], r->out_first[1],
-                             r->out_step[0], r->out_step[1],  r->taps[0],
-                             r->taps[1],     r->in_first[0],  r->in_first[1],
-                             r->in_step[0],  r->in_step[1],   r->tap_step[0],
-                             r->tap_step[1], c.block[0],      c.block[1],
-                             c.in_channels,  c.out_channels,  bias};
+    const int64_t sizes[] = {r->n,           r->groups,       r->in_channels,  r->in[0],
+                             r->in[1],       r->out_channels, r->out[0],       r->out[1],
+                             r->grid[0],     r->grid[1],      r->out_first[0], r->out_first[1],
+                             r->out_step[0], r->out_step[1],  r->taps[0],      r->taps[1],
+                             r->in_first[0], r->in_first[1],  r->in_step[0],   r->in_step[1],
+                             r->tap_step[0], r->tap_step[1],  c.images,        c.block[0],
+                             c.block[1],     c.in_channels,   c.out_channels,  bias};
     add_sizes(list, launch, sizes, sizeof sizes / sizeof *sizes);
     clv__launch_grid(launch, (size_t)c.tasks, 1);
 }

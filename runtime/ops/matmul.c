@@ -205,8 +205,9 @@ static size_t tile_local_bytes(const tile_limits *t) {
     return (size_t)(t->mc / t->mr * t->pa * t->kc + t->kc * t->nc + t->mr * t->nr + sums) * sizeof(float);
 }
 
-static tile_limits tile_limits_of(const clv_device_info *device, const clv__op_io *io) {
-    tile_limits t = {.lanes = clv__tile_lanes(device), .sums = clv__is_half(io->out[0].dtype)};
+/** sums: whether the result's type would round them. */
+static tile_limits tile_limits_of(const clv_device_info *device, bool sums) {
+    tile_limits t = {.lanes = clv__tile_lanes(device), .sums = sums};
     t.mr = t.lanes == 16 ? 14 : 6;
     t.nr = 2 * t.lanes;
     t.pa = (int)clv__round_up(t.mr, t.lanes);
@@ -252,7 +253,7 @@ static tile_cut tile_cut_of(const tile_limits *t, const product *p) {
 }
 
 static bool tile_supports(const clv_device_info *device, const clv__op_io *io) {
-    tile_limits t = tile_limits_of(device, io);
+    tile_limits t = tile_limits_of(device, clv__is_half(io->out[0].dtype));
     return clv__cpu_class(device) && device->loop_turns == 0 &&
            tile_local_bytes(&t) <= clv__tile_local_bytes(device) && product_of(io).k > 0;
 }
@@ -275,7 +276,7 @@ static void tile_defines(clv__launches *list, clv__launch *launch, const tile_li
 static void tile_lower(clv__launches *list, const clv__op_io *io) {
     product p = product_of(io);
     if (is_empty(&p)) return;
-    tile_limits t = tile_limits_of(list->device, io);
+    tile_limits t = tile_limits_of(list->device, clv__is_half(io->out[0].dtype));
     tile_cut c = tile_cut_of(&t, &p);
     size_t part_bytes = c.splits > 1 ? (size_t)(c.splits * p.batch * p.m * p.n) * sizeof(float) : 0;
     size_t part = part_bytes ? clv__launch_workspace(list, part_bytes) : 0;
@@ -304,6 +305,27 @@ static void tile_lower(clv__launches *list, const clv__op_io *io) {
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) clv__arg_i32(list, launch, sizes[i]);
     clv__arg_epilogue(list, launch, io);
     clv__launch_grid(launch, (size_t)(p.batch * clv__div_up(p.m * p.n, t.lanes)), 0);
+}
+
+bool clv__product_parts_supports(const clv_device_info *device) {
+    tile_limits t = tile_limits_of(device, false);
+    return clv__cpu_class(device) && device->loop_turns == 0 &&
+           tile_local_bytes(&t) <= clv__tile_local_bytes(device);
+}
+
+void clv__product_parts(clv__launches *list, const clv__product_rows *p, clv__part c, clv__part a,
+                        clv__part b) {
+    tile_limits t = tile_limits_of(list->device, false);
+    tile_cut cut = tile_cut_of(&t, &(product){.batch = p->batch, .m = p->m, .n = p->n, .k = p->k});
+    clv__launch *launch = clv__launch_kernel(list, "matmul", "matmul_tile");
+    tile_defines(list, launch, &t);
+    clv__arg_workspace(list, launch, c.offset, c.bytes);
+    clv__arg_workspace(list, launch, a.offset, a.bytes);
+    clv__arg_workspace(list, launch, b.offset, b.bytes);
+    clv__arg_workspace(list, launch, a.offset, a.bytes); // without a bias, anything
+    CLV__ARGS_I32(list, launch, p->batch, p->m, p->n, p->k, p->a_batch, p->a_m, 1, p->b_batch, 1, p->b_n,
+                  0 /* bias */, p->accumulate, cut.mc, cut.nc, cut.kc, cut.splits, cut.ks);
+    clv__launch_grid(launch, (size_t)cut.tasks, 1);
 }
 
 // ---- library ----------------------------------------------------------------------------------------------

@@ -46,4 +46,21 @@ static inline int64_t clv__even_block(int64_t n, int64_t unit, int64_t most) {
     return blocks ? clv__div_up(units, blocks) * unit : unit;
 }
 
+/** Bytes of a node's workspace. */
+typedef struct clv__part {
+    size_t offset, bytes;
+} clv__part;
+
+/** C[b][m][n] (+)= sum_k A[b*a_batch + m*a_m + k] * B[b*b_batch + n*b_n + k]: rows by rows. */
+typedef struct clv__product_rows {
+    int64_t batch, m, n, k, a_batch, a_m, b_batch, b_n;
+    bool accumulate;
+} clv__product_rows;
+
+/** Can a device do clv__product_parts? (runtime/ops/matmul.c) */
+bool clv__product_parts_supports(const clv_device_info *device);
+/** Append the product of matrices of floats in the workspace, for ops that are made of products. batch at least 8. */
+void clv__product_parts(clv__launches *list, const clv__product_rows *p, clv__part c, clv__part a,
+                        clv__part b);
+
 #endif

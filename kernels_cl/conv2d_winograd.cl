@@ -1,0 +1,473 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Convolution with a 3x3 kernel, stride 1, dilation 1, one group, by Winograd's F(4x4, 3x3): an output tile of 4x4 takes
+// 36 products an input channel instead of 144. For CPU-class devices. With in [N][C][H][W], out [N][M][OH][OW]:
+//
+//   out[n][m][a][b] = ACT(bias[m] + sum_{c,i,j<3} in[n][c][a + y0 + i][b + x0 + j] * w[m][c][i][j])
+//   w[m][c][i][j]   = weight[m*m_stride + c*c_stride + 3*i + j], or of 8 - (3*i + j) if flip
+//
+// where in is 0 outside: the forward pass, and with flip and the channels' strides exchanged the gradient by the input.
+//
+// Tiles are counted t = (n*TH + ty)*TW + tx, TH = ceil(OH/4), TW = ceil(OW/4), and go in blocks of NR = 2*VW. What a tile
+// reads is d [6][6], at row 4*ty + y0, column 4*tx + x0. For each e = 6*i + j of the 36:
+//
+//   U[e][m][c] = (G w G')[i][j]     V[e][c][t] = (B' d B)[i][j]     R[e][m][t] = sum_c U[e][m][c] * V[e][c][t]
+//   out tile   = A' R[.][m][t] A
+//
+// The gradient by the weights is the adjoint of that, with x [N][C][H][W], dy [N][M][OH][OW] and tiles cut from dy:
+//
+//   Y[e][m][t] = (A dy_t A')[i][j]      S[e][m][c] = sum_t Y[e][m][t] * V[e][c][t]      dw[m][c] = G' S[.][m][c] G
+//
+// where matmul.cl makes S.
+//
+// Lavin, Gray 2015, "Fast Algorithms for Convolutional Neural Networks", arXiv:1509.09308, section 4; the algorithm is
+// Winograd's 1980, "Arithmetic Complexity of Computations". Made from points p as Toom and Cook do: the row of p is
+// 1, p, p^2, p^3 in A; the coefficients of prod_{q != p} (x - q) in B'; and 1, p, p^2 over prod_{q != p} (p - q) in G. The
+// row of infinity is the highest power alone, and in B' the product over all. The points here are 0, P, -P, 1/P, -1/P with
+// P = 2/3, and infinity. The usual 0, 1, -1, 2, -2 have errors 4 times as large: what a rounding in R becomes in a result
+// goes as sum_e A[e][i]^2 |G[e]|^2 |B'[e]|^2, in each direction, which is 94 for those and i = 3, and at most 21 for these,
+// about the least there is (Barabasz et al. 2020, "Error Analysis and Improving the Accuracy of Winograd Convolution for
+// Deep Neural Networks", ACM Transactions on Mathematical Software 46(4), choose points in the same way).
+//
+// Sums of c run in f32 and in order, and a tile's result depends on no other tile.
+//
+// Entries: work-group 1, one work-item a task. Work on some blocks at a time, [b0, b0+bn), keeps V and R in a cache.
+//   winograd_weight   task = p: U of the MR rows of panel p: u[e*us + (p*C + c)*MR + l] of m = p*MR + l, 0 where m >= M
+//   winograd_input    task = b*ceil(C/per) + s: v[e*vs + b*v_block + c*v_channel + l] of tile (b0+b)*NR + l, 0 past the last
+//                     tile, for per channels c
+//   winograd_product  task = e*ceil(bn/per) + s, per blocks b: r[e*rs + ((b*MP + p)*MR + i)*NR + l], MP = ceil(M/MR)
+//   winograd_output   task = b*ceil(M/per) + s: out from r, for per channels m
+//   winograd_gradient task = b*ceil(M/per) + s: Y from dy as winograd_input makes V, y[e*ys + b*y_block + m*y_channel + l]
+//   winograd_dweight  task = m: dw[m] from S, [36][M][C]
+//
+// us, vs and rs are MP*C*MR, bn*C*NR and bn*MP*MR*NR, and a vector more: else, where they are powers of two, the 36 would
+// fall on one line of a cache. winograd_product takes v_block C*NR and v_channel NR.
+//
+// Macros
+//   KERNEL(name)  how entries and helpers are named; default name
+//   T_IN, T_OUT   how in (or x, or dy) and out are stored, float, f16 or bf16; default float
+//   ACT(x)        epilogue of winograd_output, on float and on vectors; default (x)
+//   VW            lanes of a vector: 4, 8 or 16; default 16
+//   MR            rows of winograd_product's register tile, two vectors wide: 4 or 8; default 8 for VW 16, else 4
+
+#ifndef KERNEL
+#define KERNEL(name) name
+#endif
+#ifndef T_IN
+#define T_IN float
+#endif
+#ifndef T_OUT
+#define T_OUT float
+#endif
+#ifndef ACT
+#define ACT(x) (x)
+#endif
+#ifndef VW
+#define VW 16
+#endif
+#ifndef MR
+#if VW == 16
+#define MR 8
+#else
+#define MR 4
+#endif
+#endif
+
+#define CAT_(a, b) a##b
+#define CAT(a, b) CAT_(a, b)
+#define FV CAT(float, VW)
+// Vectors at any multiple of 4 bytes; as in conv2d.cl.
+#ifdef __clang__
+typedef FV __attribute__((aligned(4))) KERNEL(winograd_vector);
+#define GLOAD(p) (*(__global const KERNEL(winograd_vector) *)(p))
+#define LLOAD(p) (*(__local const KERNEL(winograd_vector) *)(p))
+#define GSTORE(v, p) (*(__global KERNEL(winograd_vector) *)(p) = (v))
+#define LSTORE(v, p) (*(__local KERNEL(winograd_vector) *)(p) = (v))
+#else
+#define GLOAD(p) CAT(vload, VW)(0, p)
+#define LLOAD(p) CAT(vload, VW)(0, p)
+#define GSTORE(v, p) CAT(vstore, VW)(v, 0, p)
+#define LSTORE(v, p) CAT(vstore, VW)(v, 0, p)
+#endif
+#define TLOAD(T, p) CAT(tload_, T)(p)
+#define tload_float(p) GLOAD(p)
+#define tload_f16(p) VLOAD(f16, VW, p)
+#define tload_bf16(p) VLOAD(bf16, VW, p)
+#define TSTORE(T, v, p) CAT(tstore_, T)(v, p)
+#define tstore_float(v, p) GSTORE(v, p)
+#define tstore_f16(v, p) VSTORE(f16, VW, v, p)
+#define tstore_bf16(v, p) VSTORE(bf16, VW, v, p)
+#define NR (2 * VW)
+#define POINT (2.0f / 3.0f)
+#define LOOP _Pragma("clang loop vectorize(disable) unroll(disable)")
+
+// y = G x: six of three.
+#define TRANSFORM_G(y0, y1, y2, y3, y4, y5, x0, x1, x2)                                                      \
+    {                                                                                                        \
+        FV a_ = x0 * (-81.0f / 130.0f) - x2 * (36.0f / 130.0f), b_ = x1 * (54.0f / 130.0f);                  \
+        FV c_ = x0 * (8.0f / 65.0f) + x2 * (18.0f / 65.0f), d_ = x1 * (12.0f / 65.0f);                       \
+        y0 = x0;                                                                                             \
+        y1 = a_ - b_;                                                                                        \
+        y2 = a_ + b_;                                                                                        \
+        y3 = c_ + d_;                                                                                        \
+        y4 = c_ - d_;                                                                                        \
+        y5 = x2;                                                                                             \
+    }
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+KERNEL(winograd_weight)(__global float *restrict u, __global const float *restrict weight, int M, int C,
+                        int m_stride, int c_stride, int flip, int us) {
+    __local float lw[9 * VW];
+    int p = (int)get_group_id(0);
+    if (p * MR >= M) return;
+    for (int c = 0; c < C; c += VW / MR) { // as many channels as fill a vector
+        int first = min(c, C - VW / MR);   // the last vector may begin early: C >= VW / MR
+        __global float *dst = u + (p * C + first) * MR;
+        for (int l = 0; l < VW; l++) {
+            int m = p * MR + l % MR;
+            __global const float *src = weight + min(m, M - 1) * m_stride + (first + l / MR) * c_stride;
+            for (int k = 0; k < 9; k++) lw[k * VW + l] = m < M ? src[flip ? 8 - k : k] : 0.0f;
+        }
+        FV w[9], y[18];
+        for (int k = 0; k < 9; k++) w[k] = LLOAD(lw + k * VW);
+        for (int j = 0; j < 3; j++)
+            TRANSFORM_G(y[j], y[3 + j], y[6 + j], y[9 + j], y[12 + j], y[15 + j], w[j], w[3 + j], w[6 + j])
+        for (int i = 0; i < 6; i++) {
+            FV z[6];
+            TRANSFORM_G(z[0], z[1], z[2], z[3], z[4], z[5], y[3 * i], y[3 * i + 1], y[3 * i + 2])
+            for (int j = 0; j < 6; j++) GSTORE(z[j], dst + (6 * i + j) * us);
+        }
+    }
+}
+
+// dst[i] = src[i] for lo <= i < hi, else 0, for i < n.
+static void KERNEL(winograd_row)(__local float *dst, __global const T_IN *src, int lo, int hi, int n) {
+    int i = 0;
+    lo = min(lo, n);
+    hi = max(min(hi, n), lo);
+    LOOP for (; i < lo; i++) dst[i] = 0.0f;
+    for (; i + VW <= hi; i += VW) LSTORE(TLOAD(T_IN, src + i), dst + i);
+    LOOP for (; i < hi; i++) dst[i] = LOAD(T_IN, src + i);
+    LOOP for (; i < n; i++) dst[i] = 0.0f;
+}
+
+// The even and the odd elements of two vectors.
+#define SPLIT(even_, odd_, a, b)                                                                             \
+    FV even_, odd_;                                                                                          \
+    even_.lo = a.even;                                                                                       \
+    even_.hi = b.even;                                                                                       \
+    odd_.lo = a.odd;                                                                                         \
+    odd_.hi = b.odd;
+
+#define PITCH (NR + VW) // of one element of d for all tiles of a block
+#define D(i, j, l) (d + (6 * (i) + (j)) * PITCH + (l))
+
+// d[j][l] = row[4*l + j] for j < 6, l < n; what follows in d is written over, up to the next whole vector.
+static void KERNEL(winograd_spread)(__local float *d, __local const float *row, int n) {
+    for (int l = 0; l < n; l += VW) {
+        FV v0 = LLOAD(row + 4 * l), v1 = LLOAD(row + 4 * l + VW), v2 = LLOAD(row + 4 * l + 2 * VW),
+           v3 = LLOAD(row + 4 * l + 3 * VW);
+        SPLIT(e0, o0, v0, v1)
+        SPLIT(e1, o1, v2, v3)
+        SPLIT(d0, d2, e0, e1)
+        SPLIT(d1, d3, o0, o1)
+        LSTORE(d0, D(0, 0, l));
+        LSTORE(d1, D(0, 1, l));
+        LSTORE(d2, D(0, 2, l));
+        LSTORE(d3, D(0, 3, l));
+        v0 = LLOAD(row + 4 * l + 4), v1 = LLOAD(row + 4 * l + 4 + VW), v2 = LLOAD(row + 4 * l + 4 + 2 * VW),
+        v3 = LLOAD(row + 4 * l + 4 + 3 * VW);
+        SPLIT(e2, o2, v0, v1)
+        SPLIT(e3, o3, v2, v3)
+        SPLIT(d4, unused4, e2, e3)
+        SPLIT(d5, unused5, o2, o3)
+        LSTORE(d4, D(0, 4, l));
+        LSTORE(d5, D(0, 5, l));
+    }
+}
+
+// y = B' x: six of six.
+#define TRANSFORM_B(y0, y1, y2, y3, y4, y5, x0, x1, x2, x3, x4, x5)                                          \
+    {                                                                                                        \
+        const FV p_ = (FV)(POINT), q_ = (FV)(1.0f / POINT), p2_ = (FV)(POINT * POINT),                       \
+                 q2_ = (FV)(1.0f / (POINT * POINT));                                                         \
+        const FV s_ = p2_ + q2_;                                                                             \
+        FV a_ = fma(-q2_, x2, x4), b_ = fma(p_, x3, -q_ * x1);                                               \
+        FV c_ = fma(-p2_, x2, x4), d_ = fma(q_, x3, -p_ * x1);                                               \
+        y0 = fma(-s_, x2, x0 + x4);                                                                          \
+        y1 = a_ + b_;                                                                                        \
+        y2 = a_ - b_;                                                                                        \
+        y3 = c_ + d_;                                                                                        \
+        y4 = c_ - d_;                                                                                        \
+        y5 = fma(-s_, x3, x1 + x5);                                                                          \
+    }
+
+// d of one channel of in [.][C][H][W], `rows` rows of each tile's window: tiles (block)*NR + l, zeros past the last.
+static void KERNEL(winograd_gather)(__local float *d, __local float *row, __global const T_IN *in, int N,
+                                    int C, int H, int W, int TH, int TW, int y0, int x0, int c, int block,
+                                    int rows) {
+    int t = block * NR, l = 0, n;
+    for (; l < NR && t < N * TH * TW; l += n, t += n) {
+        int tx = t % TW, ty = t / TW % TH, image = t / TW / TH, left = 4 * tx + x0;
+        n = min(TW - tx, NR - l); // tiles of one row
+        int width = 4 * n + rows - 4;
+        for (int i = 0; i < rows; i++) {
+            int iy = 4 * ty + y0 + i, live = iy >= 0 && iy < H;
+            KERNEL(winograd_row)
+            (row, in + ((image * C + c) * H + (live ? iy : 0)) * W + left, live ? max(0, -left) : width,
+             live ? W - left : 0, width);
+            KERNEL(winograd_spread)(D(i, 0, l), row, n);
+        }
+    }
+    for (int i = 0; i < 6 * rows; i++) LOOP for (int z = l; z < NR; z++) d[i * PITCH + z] = 0.0f;
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+KERNEL(winograd_input)(__global float *restrict v, __global const T_IN *restrict in, int N, int C, int H,
+                       int W, int TH, int TW, int y0, int x0, int b0, int bn, int vs, int v_block,
+                       int v_channel, int per) {
+    __local float row[4 * NR + 2 * VW];
+    __local float d[36 * PITCH];
+    int c_tasks = (C + per - 1) / per, block = (int)get_group_id(0) / c_tasks,
+        s = (int)get_group_id(0) % c_tasks;
+    if (block >= bn) return;
+    for (int c = s * per; c < min(C, (s + 1) * per); c++) {
+        KERNEL(winograd_gather)(d, row, in, N, C, H, W, TH, TW, y0, x0, c, b0 + block, 6);
+        __global float *dst = v + block * v_block + c * v_channel;
+        for (int l = 0; l < NR; l += VW) {
+            for (int j = 0; j < 6; j++) {
+                FV x[6], y[6];
+                for (int i = 0; i < 6; i++) x[i] = LLOAD(D(i, j, l));
+                TRANSFORM_B(y[0], y[1], y[2], y[3], y[4], y[5], x[0], x[1], x[2], x[3], x[4], x[5])
+                for (int i = 0; i < 6; i++) LSTORE(y[i], D(i, j, l));
+            }
+            for (int i = 0; i < 6; i++) {
+                FV x[6], y[6];
+                for (int j = 0; j < 6; j++) x[j] = LLOAD(D(i, j, l));
+                TRANSFORM_B(y[0], y[1], y[2], y[3], y[4], y[5], x[0], x[1], x[2], x[3], x[4], x[5])
+                for (int j = 0; j < 6; j++) GSTORE(y[j], dst + (6 * i + j) * vs + l);
+            }
+        }
+    }
+}
+
+// y = A x: six of four.
+#define TRANSFORM_ADJOINT_A(y0, y1, y2, y3, y4, y5, x0, x1, x2, x3)                                          \
+    {                                                                                                        \
+        const FV p_ = (FV)(POINT), q_ = (FV)(1.0f / POINT), p2_ = (FV)(POINT * POINT),                       \
+                 q2_ = (FV)(1.0f / (POINT * POINT));                                                         \
+        FV a_ = fma(p2_, x2, x0), b_ = fma(p_ * p2_, x3, p_ * x1);                                           \
+        FV c_ = fma(q2_, x2, x0), d_ = fma(q_ * q2_, x3, q_ * x1);                                           \
+        y0 = x0;                                                                                             \
+        y1 = a_ + b_;                                                                                        \
+        y2 = a_ - b_;                                                                                        \
+        y3 = c_ + d_;                                                                                        \
+        y4 = c_ - d_;                                                                                        \
+        y5 = x3;                                                                                             \
+    }
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+KERNEL(winograd_gradient)(__global float *restrict y, __global const T_IN *restrict dy, int N, int M, int OH,
+                          int OW, int TH, int TW, int b0, int bn, int ys, int y_block, int y_channel,
+                          int per) {
+    __local float row[4 * NR + 2 * VW];
+    __local float d[24 * PITCH];
+    int m_tasks = (M + per - 1) / per, block = (int)get_group_id(0) / m_tasks,
+        s = (int)get_group_id(0) % m_tasks;
+    if (block >= bn) return;
+    for (int m = s * per; m < min(M, (s + 1) * per); m++) {
+        KERNEL(winograd_gather)(d, row, dy, N, M, OH, OW, TH, TW, 0, 0, m, b0 + block, 4);
+        __global float *dst = y + block * y_block + m * y_channel;
+        for (int l = 0; l < NR; l += VW) {
+            FV z[24]; // six rows of four
+            for (int j = 0; j < 4; j++) {
+                FV x[4];
+                for (int i = 0; i < 4; i++) x[i] = LLOAD(D(i, j, l));
+                TRANSFORM_ADJOINT_A(z[j], z[4 + j], z[8 + j], z[12 + j], z[16 + j], z[20 + j], x[0], x[1],
+                                    x[2], x[3])
+            }
+            for (int i = 0; i < 6; i++) {
+                FV x[6];
+                TRANSFORM_ADJOINT_A(x[0], x[1], x[2], x[3], x[4], x[5], z[4 * i], z[4 * i + 1], z[4 * i + 2],
+                                    z[4 * i + 3])
+                for (int j = 0; j < 6; j++) GSTORE(x[j], dst + (6 * i + j) * ys + l);
+            }
+        }
+    }
+}
+
+// y = G' x: three of six.
+#define TRANSFORM_ADJOINT_G(y0, y1, y2, x0, x1, x2, x3, x4, x5)                                              \
+    {                                                                                                        \
+        FV a_ = x1 + x2, b_ = x3 + x4;                                                                       \
+        y0 = x0 - a_ * (81.0f / 130.0f) + b_ * (8.0f / 65.0f);                                               \
+        y1 = (x2 - x1) * (54.0f / 130.0f) + (x3 - x4) * (12.0f / 65.0f);                                     \
+        y2 = x5 - a_ * (36.0f / 130.0f) + b_ * (18.0f / 65.0f);                                              \
+    }
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+KERNEL(winograd_dweight)(__global float *restrict dw, __global const float *restrict sums, int M, int C) {
+    __local float lw[9 * VW];
+    int m = (int)get_group_id(0);
+    if (m >= M) return;
+    for (int c = 0; c < C; c += VW) {
+        int at = min(c, C - VW); // the last vector may begin early: C >= VW
+        __global const float *src = sums + m * C + at;
+        __global float *dst = dw + (m * C + at) * 9;
+        FV y[18]; // three rows of six
+        for (int j = 0; j < 6; j++) {
+            FV x[6];
+            for (int i = 0; i < 6; i++) x[i] = GLOAD(src + (6 * i + j) * M * C);
+            TRANSFORM_ADJOINT_G(y[j], y[6 + j], y[12 + j], x[0], x[1], x[2], x[3], x[4], x[5])
+        }
+        for (int i = 0; i < 3; i++) {
+            FV z0, z1, z2;
+            TRANSFORM_ADJOINT_G(z0, z1, z2, y[6 * i], y[6 * i + 1], y[6 * i + 2], y[6 * i + 3], y[6 * i + 4],
+                                y[6 * i + 5])
+            LSTORE(z0, lw + 3 * i * VW);
+            LSTORE(z1, lw + (3 * i + 1) * VW);
+            LSTORE(z2, lw + (3 * i + 2) * VW);
+        }
+        for (int l = 0; l < VW; l++) LOOP for (int k = 0; k < 9; k++) dst[9 * l + k] = lw[k * VW + l];
+    }
+}
+
+#define ROWS4(X) X(0) X(1) X(2) X(3)
+#define ROWS8(X) ROWS4(X) X(4) X(5) X(6) X(7)
+#define DECL(i) FV x##i = (FV)(0.0f), y##i = (FV)(0.0f);
+#define STEP(i)                                                                                              \
+    {                                                                                                        \
+        FV w = (FV)(pu[i]);                                                                                  \
+        x##i = fma(w, v0, x##i);                                                                             \
+        y##i = fma(w, v1, y##i);                                                                             \
+    }
+#define PUT(i)                                                                                               \
+    GSTORE(x##i, dst + i * NR);                                                                              \
+    GSTORE(y##i, dst + i * NR + VW);
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+KERNEL(winograd_product)(__global float *restrict r, __global const float *restrict u,
+                         __global const float *restrict v, int C, int MP, int us, int vs, int rs, int bn,
+                         int per) {
+    int tasks = (bn + per - 1) / per, e = (int)get_group_id(0) / tasks, s = (int)get_group_id(0) % tasks;
+    if (e >= 36) return;
+    // A panel of u stays in the first cache while the blocks of v go by.
+    for (int p = 0; p < MP; p++)
+        for (int b = s * per; b < min(bn, (s + 1) * per); b++) {
+            __global const float *pu = u + e * us + p * C * MR, *pv = v + e * vs + b * C * NR;
+            __global float *dst = r + e * rs + (b * MP + p) * MR * NR;
+            CAT(ROWS, MR)(DECL) for (int c = 0; c < C; c++) {
+                FV v0 = GLOAD(pv), v1 = GLOAD(pv + VW);
+                CAT(ROWS, MR)(STEP) pu += MR;
+                pv += NR;
+            }
+            CAT(ROWS, MR)(PUT)
+        }
+}
+
+// y = A' x: four of six.
+#define TRANSFORM_A(y0, y1, y2, y3, x0, x1, x2, x3, x4, x5)                                                  \
+    {                                                                                                        \
+        const FV p_ = (FV)(POINT), q_ = (FV)(1.0f / POINT), p2_ = (FV)(POINT * POINT),                       \
+                 q2_ = (FV)(1.0f / (POINT * POINT));                                                         \
+        FV a_ = x1 + x2, b_ = x1 - x2, c_ = x3 + x4, d_ = x3 - x4;                                           \
+        y0 = x0 + a_ + c_;                                                                                   \
+        y1 = fma(p_, b_, q_ * d_);                                                                           \
+        y2 = fma(p2_, a_, q2_ * c_);                                                                         \
+        y3 = fma(p_ * p2_, b_, fma(q_ * q2_, d_, x5));                                                       \
+    }
+
+// The halves of two vectors, element by element in turn.
+#define JOIN(low, high, a, b)                                                                                \
+    FV low, high;                                                                                            \
+    low.even = a.lo;                                                                                         \
+    low.odd = b.lo;                                                                                          \
+    high.even = a.hi;                                                                                        \
+    high.odd = b.hi;
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+KERNEL(winograd_output)(__global T_OUT *restrict out, __global const float *restrict r,
+                        __global const float *restrict bias, int N, int M, int OH, int OW, int TH, int TW,
+                        int b0, int bn, int MP, int rs, int has_bias, int per) {
+    __local float rows[4 * 4 * NR]; // rows of the tiles' results, beside each other
+    int m_tasks = (M + per - 1) / per, block = (int)get_group_id(0) / m_tasks,
+        s = (int)get_group_id(0) % m_tasks;
+    if (block >= bn) return;
+    for (int m = s * per; m < min(M, (s + 1) * per); m++) {
+        __global const float *src = r + (block * MP * MR + m) * NR;
+        float add = has_bias ? bias[m] : 0.0f;
+        for (int l = 0; l < NR; l += VW) {
+            FV y[24]; // four rows of six
+            for (int j = 0; j < 6; j++) {
+                FV x[6];
+                for (int i = 0; i < 6; i++) x[i] = GLOAD(src + (6 * i + j) * rs + l);
+                TRANSFORM_A(y[j], y[6 + j], y[12 + j], y[18 + j], x[0], x[1], x[2], x[3], x[4], x[5])
+            }
+            for (int a = 0; a < 4; a++) {
+                FV z0, z1, z2, z3;
+                TRANSFORM_A(z0, z1, z2, z3, y[6 * a], y[6 * a + 1], y[6 * a + 2], y[6 * a + 3], y[6 * a + 4],
+                            y[6 * a + 5])
+                JOIN(e0, e1, z0, z2)
+                JOIN(o0, o1, z1, z3)
+                JOIN(q0, q1, e0, o0)
+                JOIN(q2, q3, e1, o1)
+                __local float *dst = rows + a * 4 * NR + 4 * l;
+                LSTORE(q0, dst);
+                LSTORE(q1, dst + VW);
+                LSTORE(q2, dst + 2 * VW);
+                LSTORE(q3, dst + 3 * VW);
+            }
+        }
+        for (int l = 0, t = (b0 + block) * NR, n = 0; l < NR && t < N * TH * TW; l += n, t += n) {
+            int tx = t % TW, ty = t / TW % TH, image = t / TW / TH;
+            n = min(TW - tx, NR - l);
+            int width = min(4 * n, OW - 4 * tx);
+            for (int a = 0; a < min(4, OH - 4 * ty); a++) {
+                __local const float *row = rows + a * 4 * NR + 4 * l;
+                __global T_OUT *dst = out + ((image * M + m) * OH + 4 * ty + a) * OW + 4 * tx;
+                int b = 0;
+                for (; b + VW <= width; b += VW) {
+                    FV value = LLOAD(row + b) + add;
+                    TSTORE(T_OUT, ACT(value), dst + b);
+                }
+                LOOP for (; b < width; b++) {
+                    float value = row[b] + add;
+                    STORE(T_OUT, ACT(value), dst + b);
+                }
+            }
+        }
+    }
+}
+
+#undef CAT_
+#undef CAT
+#undef FV
+#undef GLOAD
+#undef LLOAD
+#undef GSTORE
+#undef LSTORE
+#undef TLOAD
+#undef tload_float
+#undef tload_f16
+#undef tload_bf16
+#undef TSTORE
+#undef tstore_float
+#undef tstore_f16
+#undef tstore_bf16
+#undef NR
+#undef POINT
+#undef LOOP
+#undef TRANSFORM_G
+#undef SPLIT
+#undef PITCH
+#undef D
+#undef TRANSFORM_B
+#undef TRANSFORM_ADJOINT_A
+#undef TRANSFORM_ADJOINT_G
+#undef ROWS4
+#undef ROWS8
+#undef DECL
+#undef STEP
+#undef PUT
+#undef TRANSFORM_A
+#undef JOIN

@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+// Depthwise convolutions on CPU-class devices, every channel by itself: how images are cut into tasks for
+// kernels_cl/conv2d_depthwise.cl, and the launches. Cuts depend on the sizes and on the device's local memory, never on
+// the number of threads, so the sums are the same on any number of them.
+#include "ops/conv2d.h"
+#include "ops/lower.h"
+
+/** What the kernels are compiled for on a device: lanes, and elements of the local arrays (XL, YL, KL of the kernel file). */
+typedef struct limits {
+    int lanes;
+    int64_t window, result, taps;
+} limits;
+
+enum { WINDOW = 6144, RESULT = 4096, TAPS = 128 }; // the kernel file's defaults
+
+static limits limits_of(const clv_device_info *device) {
+    limits l = {clv__tile_lanes(device), WINDOW, RESULT, TAPS};
+    while ((uint64_t)(l.window + l.result + l.taps * (l.lanes + 1)) * 4 > clv__tile_local_bytes(device) &&
+           l.taps > 16) {
+        l.window /= 2;
+        l.result /= 2;
+        l.taps /= 2;
+    }
+    return l;
+}
+
+/** Only what differs from the kernel file's own defaults, so that all uses share one compiled instance. */
+static void add_defines(clv__launches *list, clv__launch *launch, const limits *l) {
+    if (l->lanes != 16) clv__launch_define(list, launch, "VW", "%d", l->lanes);
+    if (l->window == WINDOW) return;
+    clv__launch_define(list, launch, "XL", "%d", (int)l->window);
+    clv__launch_define(list, launch, "YL", "%d", (int)l->result);
+    clv__launch_define(list, launch, "KL", "%d", (int)l->taps);
+}
+
+/** A correlation of planes: forward, or backward by the input as a correlation of dy spread out. [0] is H, [1] is W. */
+typedef struct planes {
+    int64_t in[2], out[2], step[2], first[2], spread[2];
+} planes;
+
+static planes forward_of(const clv__conv2d *c) {
+    planes p;
+    for (int d = 0; d < 2; d++) {
+        p.in[d] = c->in[d];
+        p.out[d] = c->out[d];
+        p.step[d] = c->stride[d];
+        p.first[d] = -c->padding[d];
+        p.spread[d] = 1;
+    }
+    return p;
+}
+
+static planes backward_of(const clv__conv2d *c) {
+    planes p;
+    for (int d = 0; d < 2; d++) {
+        p.in[d] = c->out[d];
+        p.out[d] = c->in[d];
+        p.step[d] = 1;
+        p.first[d] = c->padding[d] - (c->kernel[d] - 1) * c->dilation[d];
+        p.spread[d] = c->stride[d];
+    }
+    return p;
+}
+
+/** Rows of results in a block: as many as fit, in blocks of one height; 0: not even one does. */
+static int64_t block_of(const limits *l, const clv__conv2d *c, const planes *p) {
+    const int64_t slack = 4 * l->lanes;
+    int64_t reach[2], width;
+    for (int d = 0; d < 2; d++) reach[d] = (c->kernel[d] - 1) * c->dilation[d];
+    width = clv__div_up((p->out[1] - 1) * p->step[1] + reach[1] + 1, p->step[1]);
+    if (width > l->result || c->kernel[0] * c->kernel[1] > l->taps) return 0;
+    int64_t rows = clv__min64(p->out[0], (l->result - slack) / width);
+    for (; rows > 0; rows--) {
+        int64_t height = ((rows - 1) * p->step[0] + reach[0] + p->step[0]) / p->step[0];
+        if (height * width <= (l->window - slack) / (p->step[0] * p->step[1])) break;
+    }
+    return rows > 0 ? clv__div_up(p->out[0], clv__div_up(p->out[0], rows)) : 0;
+}
+
+/** Things of `size` elements, `n` of them, in tasks of some thousand elements, but in some tasks. */
+static int64_t per_task(int64_t n, int64_t size) {
+    enum { ELEMENTS = 16384, TASKS = 16 };
+    return clv__max64(1, clv__min64(ELEMENTS / clv__max64(1, size), clv__div_up(n, TASKS)));
+}
+
+static void correlate(clv__launches *list, const clv__op_io *io, const clv__conv2d *c, const planes *p,
+                      bool flip) {
+    if (clv__numel(&io->out[0]) == 0) return;
+    limits l = limits_of(list->device);
+    int64_t images = c->n * c->groups, per = per_task(images, p->out[0] * p->out[1]);
+    clv__launch *launch = clv__launch_kernel(list, "conv2d_depthwise", "conv2d_depthwise");
+    add_defines(list, launch, &l);
+    clv__arg_out_as(list, launch, io, 0, "T_OUT");
+    clv__arg_in_as(list, launch, io, 0, "T_IN");
+    clv__arg_in(list, launch, 1);
+    clv__arg_in(list, launch, c->bias ? 2 : 1); // without a bias, anything
+    CLV__ARGS_I32(list, launch, images, c->groups, p->in[0], p->in[1], p->out[0], p->out[1], c->kernel[0],
+                  c->kernel[1], p->step[0], p->step[1], p->first[0], p->first[1], c->dilation[0],
+                  c->dilation[1], p->spread[0], p->spread[1], flip, c->bias, per, block_of(&l, c, p));
+    clv__launch_grid(launch, (size_t)clv__div_up(images, per), 1);
+}
+
+void clv__conv2d_depthwise_forward(clv__launches *list, const clv__op_io *io) {
+    clv__conv2d c = clv__conv2d_of(io);
+    planes p = forward_of(&c);
+    correlate(list, io, &c, &p, false);
+}
+
+void clv__conv2d_depthwise_input(clv__launches *list, const clv__op_io *io) {
+    clv__conv2d c = clv__conv2d_of(io);
+    planes p = backward_of(&c);
+    correlate(list, io, &c, &p, true);
+}
+
+void clv__conv2d_depthwise_weight(clv__launches *list, const clv__op_io *io) {
+    enum { TASKS = 32 };
+    int64_t size = clv__numel(&io->out[0]);
+    if (size == 0) return;
+    clv__conv2d c = clv__conv2d_of(io);
+    limits l = limits_of(list->device);
+    planes p = forward_of(&c);
+    int64_t images = clv__div_up(c.n, clv__min64(c.n, clv__div_up(TASKS, c.groups))),
+            splits = clv__div_up(c.n, images), per = per_task(c.groups, images * c.out[0] * c.out[1]);
+    size_t bytes = splits > 1 ? (size_t)(splits * size) * sizeof(float) : 0;
+    size_t part = bytes ? clv__launch_workspace(list, bytes) : 0;
+
+    clv__launch *launch = clv__launch_kernel(list, "conv2d_depthwise", "conv2d_depthwise_weight");
+    add_defines(list, launch, &l);
+    if (bytes)
+        clv__arg_workspace(list, launch, part, bytes);
+    else
+        clv__arg_out(list, launch, 0);
+    clv__arg_in_as(list, launch, io, 0, "T_OUT");
+    clv__arg_in_as(list, launch, io, 1, "T_IN");
+    CLV__ARGS_I32(list, launch, c.n, c.groups, c.in[0], c.in[1], c.out[0], c.out[1], c.kernel[0], c.kernel[1],
+                  c.stride[0], c.stride[1], p.first[0], p.first[1], c.dilation[0], c.dilation[1], splits,
+                  images, per, block_of(&l, &c, &p));
+    clv__launch_grid(launch, (size_t)(splits * clv__div_up(c.groups, per)), 1);
+    if (bytes) clv__conv2d_add_parts(list, part, bytes, size, splits);
+}
+
+// ---- where they can run -----------------------------------------------------------------------------------
+
+static bool possible(const clv_device_info *device, const limits *l, const clv__conv2d *c, const planes *p) {
+    return clv__cpu_class(device) && device->loop_turns == 0 && c->in_channels == 1 && c->out_channels == 1 &&
+           c->n > 0 &&
+           (uint64_t)(l->window + l->result + l->taps * (l->lanes + 1)) * 4 <=
+               clv__tile_local_bytes(device) &&
+           block_of(l, c, p) > 0;
+}
+
+bool clv__conv2d_depthwise_supports(const clv_device_info *device, const clv__op_io *io) {
+    clv__conv2d c = clv__conv2d_of(io);
+    limits l = limits_of(device);
+    planes p = forward_of(&c);
+    return possible(device, &l, &c, &p);
+}
+
+bool clv__conv2d_depthwise_supports_input(const clv_device_info *device, const clv__op_io *io) {
+    clv__conv2d c = clv__conv2d_of(io);
+    limits l = limits_of(device);
+    planes p = backward_of(&c);
+    return possible(device, &l, &c, &p);
+}
+
+double clv__conv2d_depthwise_rank(const clv_device_info *device, const clv__op_io *io) {
+    (void)device, (void)io;
+    return 0.01; // before tile, which computes a register tile of channels for the one there is
+}

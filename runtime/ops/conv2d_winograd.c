@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions 3x3 of stride 1 on CPU-class devices by Winograd's F(4x4, 3x3): the launches of
+// kernels_cl/conv2d_winograd.cl, which says what they compute. Tiles are transformed and multiplied in runs of blocks that
+// stay in a cache, and share one workspace. Runs depend on the sizes only, and a result on nothing but its own tile.
+#include "ops/conv2d.h"
+#include "ops/lower.h"
+
+enum { TILE = 4, POINTS = 36, RUN_BYTES = 4 << 20, MOST_BYTES = 512 << 10 };
+
+/** Forward, or backward by the input as a correlation of dy with the weights turned round. [0] is H, [1] is W. */
+typedef struct work {
+    int64_t n, in_channels, out_channels, in[2], out[2], first[2];
+    int64_t out_stride, in_stride; // of a channel in weight
+    bool flip, bias;
+    // How it is cut.
+    int64_t lanes, rows, block;                   // of vectors; MR and NR of the kernel file
+    int64_t tiles[2], panels, blocks, run;        // tiles in height and width; blocks in all and of a run
+    int64_t weight_step, input_step, result_step; // us, vs, rs
+} work;
+
+static void cut(work *w, const clv_device_info *device) {
+    w->lanes = clv__tile_lanes(device);
+    w->rows = w->lanes == 16 ? 8 : 4;
+    w->block = 2 * w->lanes;
+    for (int d = 0; d < 2; d++) w->tiles[d] = clv__div_up(w->out[d], TILE);
+    w->panels = clv__div_up(w->out_channels, w->rows);
+    w->blocks = clv__div_up(w->n * w->tiles[0] * w->tiles[1], w->block);
+    int64_t bytes = POINTS * w->block * (w->in_channels + w->panels * w->rows) * (int64_t)sizeof(float);
+    w->run = clv__even_block(w->blocks, 1, clv__max64(1, RUN_BYTES / bytes));
+    w->weight_step = w->panels * w->in_channels * w->rows + w->lanes;
+    w->input_step = w->run * w->in_channels * w->block + w->lanes;
+    w->result_step = w->run * w->panels * w->rows * w->block + w->lanes;
+}
+
+static work forward_of(const clv_device_info *device, const clv__conv2d *c) {
+    work w = {.n = c->n,
+              .in_channels = c->in_channels,
+              .out_channels = c->out_channels,
+              .out_stride = c->in_channels * 9,
+              .in_stride = 9,
+              .bias = c->bias};
+    for (int d = 0; d < 2; d++) {
+        w.in[d] = c->in[d];
+        w.out[d] = c->out[d];
+        w.first[d] = -c->padding[d];
+    }
+    cut(&w, device);
+    return w;
+}
+
+static work backward_of(const clv_device_info *device, const clv__conv2d *c) {
+    work w = {.n = c->n,
+              .in_channels = c->out_channels,
+              .out_channels = c->in_channels,
+              .out_stride = 9,
+              .in_stride = c->in_channels * 9,
+              .flip = true};
+    for (int d = 0; d < 2; d++) {
+        w.in[d] = c->out[d];
+        w.out[d] = c->in[d];
+        w.first[d] = c->padding[d] - 2;
+    }
+    cut(&w, device);
+    return w;
+}
+
+static clv__launch *launch_of(clv__launches *list, const work *w, const char *entry) {
+    clv__launch *launch = clv__launch_kernel(list, "conv2d_winograd", entry);
+    if (w->lanes != 16) clv__launch_define(list, launch, "VW", "%d", (int)w->lanes);
+    return launch;
+}
+
+/** Channels in a task, where there are `others` times as many: enough to be worth one, few enough for many threads. */
+static int64_t per_task(int64_t n, int64_t others) {
+    enum { TASKS = 32, MOST = 16 };
+    return clv__max64(1, clv__min64(MOST, n * others / TASKS));
+}
+
+static void lower(clv__launches *list, const clv__op_io *io, const work *w) {
+    size_t weight_bytes = (size_t)(POINTS * w->weight_step) * sizeof(float),
+           input_bytes = (size_t)(POINTS * w->input_step) * sizeof(float),
+           result_bytes = (size_t)(POINTS * w->result_step) * sizeof(float);
+    size_t weight = clv__launch_workspace(list, weight_bytes),
+           input = clv__launch_workspace(list, input_bytes),
+           result = clv__launch_workspace(list, result_bytes);
+
+    clv__launch *launch = launch_of(list, w, "winograd_weight");
+    clv__arg_workspace(list, launch, weight, weight_bytes);
+    clv__arg_in(list, launch, 1);
+    CLV__ARGS_I32(list, launch, w->out_channels, w->in_channels, w->out_stride, w->in_stride, w->flip,
+                  w->weight_step);
+    clv__launch_grid(launch, (size_t)w->panels, 1);
+
+    for (int64_t first = 0; first < w->blocks; first += w->run) {
+        int64_t run = clv__min64(w->run, w->blocks - first);
+        int64_t per = per_task(w->in_channels, run);
+        launch = launch_of(list, w, "winograd_input");
+        clv__arg_workspace(list, launch, input, input_bytes);
+        clv__arg_in_as(list, launch, io, 0, "T_IN");
+        CLV__ARGS_I32(list, launch, w->n, w->in_channels, w->in[0], w->in[1], w->tiles[0], w->tiles[1],
+                      w->first[0], w->first[1], first, run, w->input_step, w->in_channels * w->block,
+                      w->block, per);
+        clv__launch_grid(launch, (size_t)(run * clv__div_up(w->in_channels, per)), 1);
+
+        // As many as the second cache of most keeps beside a panel of weights.
+        per = clv__min64(clv__div_up(run, 2), clv__max64(1, MOST_BYTES / (w->in_channels * w->block * 4)));
+        launch = launch_of(list, w, "winograd_product");
+        clv__arg_workspace(list, launch, result, result_bytes);
+        clv__arg_workspace(list, launch, weight, weight_bytes);
+        clv__arg_workspace(list, launch, input, input_bytes);
+        CLV__ARGS_I32(list, launch, w->in_channels, w->panels, w->weight_step, w->input_step, w->result_step,
+                      run, per);
+        clv__launch_grid(launch, (size_t)(POINTS * clv__div_up(run, per)), 1);
+
+        per = per_task(w->out_channels, run);
+        launch = launch_of(list, w, "winograd_output");
+        clv__arg_out_as(list, launch, io, 0, "T_OUT");
+        clv__arg_workspace(list, launch, result, result_bytes);
+        clv__arg_in(list, launch, w->bias ? 2 : 1); // without a bias, anything
+        CLV__ARGS_I32(list, launch, w->n, w->out_channels, w->out[0], w->out[1], w->tiles[0], w->tiles[1],
+                      first, run, w->panels, w->result_step, w->bias, per);
+        clv__launch_grid(launch, (size_t)(run * clv__div_up(w->out_channels, per)), 1);
+    }
+}
+
+void clv__conv2d_winograd_forward(clv__launches *list, const clv__op_io *io) {
+    if (clv__numel(&io->out[0]) == 0) return;
+    clv__conv2d c = clv__conv2d_of(io);
+    work w = forward_of(list->device, &c);
+    lower(list, io, &w);
+}
+
+void clv__conv2d_winograd_input(clv__launches *list, const clv__op_io *io) {
+    if (clv__numel(&io->out[0]) == 0) return;
+    clv__conv2d c = clv__conv2d_of(io);
+    work w = backward_of(list->device, &c);
+    lower(list, io, &w);
+}
+
+/** The weights' gradient: x and dy transformed, channels outermost in each point, a product for each point, turned back. */
+void clv__conv2d_winograd_weight(clv__launches *list, const clv__op_io *io) {
+    if (clv__numel(&io->out[0]) == 0) return;
+    clv__conv2d c = clv__conv2d_of(io);
+    work w = forward_of(list->device, &c);
+    int64_t row = w.run * w.block, input_step = w.in_channels * row + w.lanes,
+            dy_step = w.out_channels * row + w.lanes;
+    clv__part input = {.bytes = (size_t)(POINTS * input_step) * sizeof(float)},
+              dy = {.bytes = (size_t)(POINTS * dy_step) * sizeof(float)},
+              sums = {.bytes = (size_t)(POINTS * w.out_channels * w.in_channels) * sizeof(float)};
+    input.offset = clv__launch_workspace(list, input.bytes);
+    dy.offset = clv__launch_workspace(list, dy.bytes);
+    sums.offset = clv__launch_workspace(list, sums.bytes);
+    for (int64_t first = 0; first < w.blocks; first += w.run) {
+        int64_t run = clv__min64(w.run, w.blocks - first);
+        int64_t per = per_task(w.in_channels, run);
+        clv__launch *launch = launch_of(list, &w, "winograd_input");
+        clv__arg_workspace(list, launch, input.offset, input.bytes);
+        clv__arg_in_as(list, launch, io, 1, "T_IN");
+        CLV__ARGS_I32(list, launch, w.n, w.in_channels, w.in[0], w.in[1], w.tiles[0], w.tiles[1], w.first[0],
+                      w.first[1], first, run, input_step, w.block, row, per);
+        clv__launch_grid(launch, (size_t)(run * clv__div_up(w.in_channels, per)), 1);
+
+        per = per_task(w.out_channels, run);
+        launch = launch_of(list, &w, "winograd_gradient");
+        clv__arg_workspace(list, launch, dy.offset, dy.bytes);
+        clv__arg_in_as(list, launch, io, 0, "T_IN");
+        CLV__ARGS_I32(list, launch, w.n, w.out_channels, w.out[0], w.out[1], w.tiles[0], w.tiles[1], first,
+                      run, dy_step, w.block, row, per);
+        clv__launch_grid(launch, (size_t)(run * clv__div_up(w.out_channels, per)), 1);
+
+        clv__product_parts(list,
+                           &(clv__product_rows){.batch = POINTS,
+                                                .m = w.out_channels,
+                                                .n = w.in_channels,
+                                                .k = run * w.block,
+                                                .a_batch = dy_step,
+                                                .a_m = row,
+                                                .b_batch = input_step,
+                                                .b_n = row,
+                                                .accumulate = first > 0},
+                           sums, dy, input);
+    }
+    clv__launch *launch = launch_of(list, &w, "winograd_dweight");
+    clv__arg_out(list, launch, 0);
+    clv__arg_workspace(list, launch, sums.offset, sums.bytes);
+    CLV__ARGS_I32(list, launch, w.out_channels, w.in_channels);
+    clv__launch_grid(launch, (size_t)w.out_channels, 1);
+}
+
+// ---- where it can run, and where it should ----------------------------------------------------------------------------
+
+/** With a few channels the transforms cost more than is saved, and roundings, some ten times a plain sum's, show more. */
+static bool possible(const clv_device_info *device, const clv__conv2d *c) {
+    enum { LEAST = 16 };
+    for (int d = 0; d < 2; d++)
+        if (c->kernel[d] != 3 || c->stride[d] != 1 || c->dilation[d] != 1 || c->padding[d] > 2) return false;
+    return clv__cpu_class(device) && device->loop_turns == 0 && c->groups == 1 && c->n > 0 &&
+           c->in_channels >= LEAST && c->out_channels >= LEAST &&
+           POINTS * c->in_channels * (c->out_channels + 8) < INT32_MAX;
+}
+
+bool clv__conv2d_winograd_supports(const clv_device_info *device, const clv__op_io *io) {
+    clv__conv2d c = clv__conv2d_of(io);
+    return possible(device, &c);
+}
+
+bool clv__conv2d_winograd_supports_weight(const clv_device_info *device, const clv__op_io *io) {
+    clv__conv2d c = clv__conv2d_of(io);
+    return possible(device, &c) && clv__product_parts_supports(device);
+}
+
+/** Of tile's time, in cycles an input channel, output channel and tile, measured with AVX-512: 9 of them are 16 results of
+ *  nine products there, and 2.25 the 36 here. Transforms are bound by memory. */
+double clv__conv2d_winograd_rank(const clv_device_info *device, const clv__op_io *io) {
+    clv__conv2d c = clv__conv2d_of(io);
+    work w = forward_of(device, &c);
+    const double direct = 10.5, product = 2.4, input = 300, output = 200, weight = 60;
+    double tiles = (double)(w.blocks * w.block), whole = (double)(c.n * c.out[0] * c.out[1]) / (TILE * TILE);
+    double cycles =
+        tiles / whole * (product + input / (double)c.out_channels + output / (double)c.in_channels);
+    return 0.02 * (cycles + weight / whole) / direct;
+}
