@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/text.h"
 
+#include <ctype.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -78,4 +79,12 @@ bool clv__text_holds(const char *text, const char *part) {
         if (strncasecmp(text, part, n) == 0) return true;
     }
     return n == 0;
+}
+
+char *clv__text_trim(char *text) {
+    size_t n = strlen(text);
+    while (n && isspace((unsigned char)text[n - 1])) n--;
+    text[n] = 0;
+    while (isspace((unsigned char)*text)) text++;
+    return text;
 }

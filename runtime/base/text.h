@@ -32,4 +32,7 @@ void clv__text_reset(clv__text *text);
 /** Does `text` hold `part`, in any case of ASCII letters? An empty part is in every text. */
 bool clv__text_holds(const char *text, const char *part);
 
+/** Cut the blanks off a text's end; what it returns is where its first other character is. */
+char *clv__text_trim(char *text);
+
 #endif

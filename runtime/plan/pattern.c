@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
+
 static bool matches(const char *glob, const char *layer) {
     if (fnmatch(glob, layer, 0) == 0) return true;
     size_t n = strlen(glob); // `features.*` covers what lies in `features`, and `features` itself
@@ -52,7 +54,7 @@ static clv_status parse_one(clv_plan *plan, char *item, clv__patterns *out) {
     clv__pattern pattern = {0};
     CLV_TRY(clv_device_find(plan->graph->runtime, equals + 1, &device));
     CLV_TRY(place_of(plan, device, &pattern.place));
-    pattern.glob = clv__strdup(item);
+    pattern.glob = clv__strdup(clv__text_trim(item));
     if (!pattern.glob || !clv__grow(&out->items, &out->room, out->n + 1, sizeof *out->items)) {
         free(pattern.glob);
         CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for the plan");
@@ -87,6 +89,7 @@ static clv_status parse(clv_plan *plan, const clv_plan_config *config, clv__patt
     clv_status status = CLV_OK;
     if (!text) CLV_FAIL(clv__plan_error(plan), CLV_E_HOST_MEMORY, "no host memory for the plan");
     for (char *item; status == CLV_OK && (item = strsep(&rest, ",")) != NULL;) {
+        item = clv__text_trim(item);
         if (*item) status = parse_one(plan, item, out);
     }
     if (status == CLV_OK && out->n == 0)

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "plan/remake.h"
 
 // ---- by name ----------------------------------------------------------------------------------------------------------
@@ -69,7 +70,12 @@ static clv_status mark_all(const clv__remake *remake, const char *patterns, segm
     int n = 0;
     if (!text) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for the plan");
     for (char *pattern; status == CLV_OK && (pattern = strsep(&rest, ",")) != NULL;) {
-        if (*pattern) status = mark(remake, pattern, n++, segments);
+        pattern = clv__text_trim(pattern);
+        if (strcmp(pattern, "auto") == 0)
+            status = clv__error_set(error, CLV_E_VALUE,
+                                    "recompute: auto stands alone, in '%s' it names no layer", patterns);
+        else if (*pattern)
+            status = mark(remake, pattern, n++, segments);
     }
     if (status == CLV_OK && n == 0)
         status = clv__error_set(error, CLV_E_VALUE, "recompute: '%s' names no layer", patterns);

@@ -9,18 +9,25 @@
 #include "device/device.h"
 #include "train/trainer.h"
 
-/** Does a step fit of a training with this batch, which is cut in as many micro-batches? */
+/** Does a step fit of a training with this batch, which is cut in as many micro-batches? Its layers are placed anew, if they are
+ *  to be chosen a place for. */
 static clv_status try_step(clv_runtime *runtime, const clv_train_config *given, int64_t batch) {
     clv__step step = {0};
     clv_train_config config = *given;
-    const clv_placement *placement = &config.placement;
-    config.batch = batch;
+    clv_placement *placement = &config.placement;
+    clv_place_choice *choice = NULL;
     double equal[16];
+    config.batch = batch;
     for (int i = 0; i < placement->n_replicas && i < 16; i++) equal[i] = 1.0 / placement->n_replicas;
     clv_status status =
-        clv__step_build(runtime, &config, placement->shares ? placement->shares : equal, batch, NULL, &step);
+        clv__step_graph(runtime, &config, placement->shares ? placement->shares : equal, batch, &step);
+    clv_plan_config plan = clv__step_plan_config(&config);
+    if (status == CLV_OK) status = clv__placement_choose(placement, step.graph, &plan, &choice);
+    plan.place = placement->place;
+    if (status == CLV_OK) status = clv_plan_create(step.graph, &plan, &step.plan);
     if (status == CLV_OK) status = clv_plans_fit(&step.plan, 1);
     clv__step_destroy(&step);
+    clv_place_choice_destroy(choice);
     return status;
 }
 
@@ -132,7 +139,7 @@ static void find_lasting(clv_runtime *runtime, const clv_train_config *config, c
 clv_train_advice clv_train_advise(clv_runtime *runtime, const clv_train_config *given) {
     clv_train_advice out = {0};
     clv_train_config config = *given, again = *given;
-    bool alone = !config.placement.place && !config.placement.n_replicas;
+    bool alone = !config.placement.place && !config.placement.n_devices && !config.placement.n_replicas;
     if (!config.device && clv_device_find(runtime, NULL, &config.device) != CLV_OK) return out;
     again.device = config.device;
     again.recompute = "auto";

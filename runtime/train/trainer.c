@@ -114,7 +114,7 @@ static clv_status choose_place(clv_trainer *trainer) {
     if (status == CLV_OK)
         status = clv__placement_choose(&config->placement, step.graph, &plan, &trainer->place);
     clv__step_destroy(&step);
-    return status;
+    return status == CLV_OK ? CLV_OK : clv__trainer_refused(trainer, status);
 }
 
 /** The predictor again, in other batches. */

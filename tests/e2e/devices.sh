@@ -94,6 +94,24 @@ grep -q 'cleave: the batch is shared equally at first: measuring cpu:1 alone wit
     fail "no word on why shares are equal: $(cat err)"
 [ "$(at memory.1.peak_bytes)" -le "$budget" ] || fail "a budget that was exceeded"
 
+# blanks in a list mean nothing
+works train --place ' fc1 = cpu:0, fc2 =cpu:1 ' --save blanks.safetensors
+works train --place 'fc1=cpu:0,fc2=cpu:1' --save placed.safetensors
+cmp -s blanks.safetensors placed.safetensors || fail "blanks placed layers elsewhere"
+
+# what would fit where no choice does
+works "$cleave" plan mlp --train --batch 640 --device cpu:0 --json
+budget=$(($(at devices.0.predicted_peak_bytes) - 1000000))
+auto="mlp --train --place auto --devices cpu:0 --budget cpu:0=$budget"
+# shellcheck disable=SC2086  # words on purpose
+expect 1 "placement: nothing fits; the nearest, *=cpu:0, would hold " "$cleave" plan $auto --batch 640
+fewer=$(sed -n 's/.*; planned and found to fit: --batch \([0-9]*\).*/\1/p' err)
+[ "${fewer:-0}" -gt 0 ] || fail "no word on what would fit: $(cat err)"
+# shellcheck disable=SC2086
+works "$cleave" plan $auto --batch "$fewer"
+# shellcheck disable=SC2086
+expect 1 "planned and found to fit: --batch $fewer" "$cleave" plan $auto --batch $((fewer + 1))
+
 # a pattern that later ones leave nothing
 works train --place 'fc1=cpu:0,*=cpu:1'
 grep -qF 'cleave: --place names cpu:0, and leaves it nothing: a later pattern takes all its layers' err ||

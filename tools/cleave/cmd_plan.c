@@ -101,6 +101,37 @@ static clv_status make_plan_in_f32(const plan_job *job, int64_t batch, plan_made
     return make_plan(&other, batch, out);
 }
 
+/** What is planned, as a training. */
+static clv_train_config training_of(const plan_job *job, int64_t batch) {
+    const cli_args *args = job->session->args;
+    clv_train_config config = job->recipe;
+    config.model = job->model;
+    config.device = job->session->device;
+    config.placement = job->placement;
+    if (job->choice) {
+        config.placement.place = job->choice->place;
+        config.placement.n_devices = 0;
+    }
+    config.batch = batch;
+    config.micro_batches = args->micro_batches;
+    config.precision = job->precision;
+    config.variants = args->variants;
+    config.no_fuse = cli_no_fuse(args);
+    config.recompute = args->recompute;
+    return config;
+}
+
+/** No choice fits: print why, and what would. */
+static int nothing_fits(const plan_job *job, int64_t batch) {
+    char sentence[2048], text[1024];
+    clv_runtime *runtime = job->session->runtime;
+    snprintf(sentence, sizeof sentence, "%s", clv_runtime_error(runtime));
+    clv_train_config config = training_of(job, batch);
+    clv_train_advice advice = clv_train_advise(runtime, &config);
+    clv_train_advice_text(&config, &advice, text, sizeof text);
+    return cli_fail(EXIT_FAILED, "%s%s%s", sentence, *text ? "; " : "", text);
+}
+
 /** Layers on devices, and what is planned on a device alone without them. */
 static int choose_devices(plan_job *job, int64_t batch) {
     clv_runtime *runtime = job->session->runtime;
@@ -122,6 +153,7 @@ static int choose_devices(plan_job *job, int64_t batch) {
                                      .plan = plan_config(job)};
     if (status == CLV_OK) status = clv_place_choose(graph, &config, &job->choice);
     clv_graph_destroy(graph);
+    if (status == CLV_E_BUDGET && job->session->args->train) return nothing_fits(job, batch);
     if (status != CLV_OK) return cli_fail_status(runtime, status);
     cli_print_place(job->session->args, job->choice);
     return EXIT_DONE;
@@ -168,20 +200,9 @@ typedef struct plan_advice {
 } plan_advice;
 
 static void advise(const plan_job *job, clv_plan *plan, int64_t batch, plan_advice *out) {
-    const cli_args *args = job->session->args;
     *out = (plan_advice){.largest = largest_batch(job), .fits = clv_plans_fit(&plan, 1) == CLV_OK};
-    if (out->fits || !args->train) return;
-    clv_train_config config = job->recipe;
-    config.model = job->model;
-    config.device = job->session->device;
-    config.placement = job->placement;
-    if (job->choice) config.placement.place = job->choice->place;
-    config.batch = batch;
-    config.micro_batches = args->micro_batches;
-    config.precision = job->precision;
-    config.variants = args->variants;
-    config.no_fuse = cli_no_fuse(args);
-    config.recompute = args->recompute;
+    if (out->fits || !job->session->args->train) return;
+    clv_train_config config = training_of(job, batch);
     out->found = clv_train_advise(job->session->runtime, &config);
     clv_train_advice_text(&config, &out->found, out->text, sizeof out->text);
 }
