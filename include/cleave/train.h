@@ -212,6 +212,19 @@ typedef struct clv_train_config {
 } clv_train_config;
 
 /**
+ * The graph of one step of such a training: model, loss, gradients, updates. To plan it in other ways than a trainer does, or to
+ * look at. Needs the model and what else decides about the graph (placement.replicas, micro_batches, precision, optimizer,
+ * gradients); no data set. Takes no device memory.
+ *
+ * batch  samples of the step, instead of config->batch
+ * out    the caller destroys it, after a failure too
+ *
+ * Errors  the graph's first mistake
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_train_graph(clv_runtime *runtime, const clv_train_config *config,
+                                                  int64_t batch, clv_graph **out);
+
+/**
  * Build and plan everything a training needs: steps, the smaller last batch, evaluation. Takes no device memory, but where
  * speed is measured first (clv_placement: measure_shares, `place` auto): that is given back before this returns.
  *

@@ -16,11 +16,8 @@ static clv_status try_step(clv_runtime *runtime, const clv_train_config *given, 
     clv_train_config config = *given;
     clv_placement *placement = &config.placement;
     clv_place_choice *choice = NULL;
-    double equal[16];
     config.batch = batch;
-    for (int i = 0; i < placement->n_replicas && i < 16; i++) equal[i] = 1.0 / placement->n_replicas;
-    clv_status status =
-        clv__step_graph(runtime, &config, placement->shares ? placement->shares : equal, batch, &step);
+    clv_status status = clv__step_graph(runtime, &config, placement->shares, batch, &step);
     clv_plan_config plan = clv__step_plan_config(&config);
     if (status == CLV_OK) status = clv__placement_choose(placement, step.graph, &plan, &choice);
     plan.place = placement->place;

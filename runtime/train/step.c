@@ -29,13 +29,17 @@ static clv_tensor *loss_of(const clv_train_config *config, const double *shares,
     if (!placement->n_replicas)
         return clv_micro_batches(step->x, step->labels, micro_batches_of(config, step->batch), model_loss,
                                  model);
+    if (placement->n_replicas > CLV__MOST_REPLICAS) // refused with a sentence
+        return clv_data_parallel(step->x, placement->replicas, NULL, placement->n_replicas, model_layers,
+                                 model);
     const char *replicas[CLV__MOST_REPLICAS]; // those that take part
     double parts[CLV__MOST_REPLICAS];
     int n = 0;
     for (int i = 0; i < placement->n_replicas; i++) {
-        if (!(shares[i] > 0)) continue;
+        double share = shares ? shares[i] : 1.0 / placement->n_replicas;
+        if (!(share > 0)) continue;
         replicas[n] = placement->replicas[i];
-        parts[n++] = shares[i];
+        parts[n++] = share;
     }
     clv_tensor *logits = clv_data_parallel(step->x, replicas, parts, n, model_layers, model);
     return clv_cross_entropy(logits, step->labels);
@@ -77,6 +81,16 @@ clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config,
     clv_optimizer_add(step->graph, &config->optimizer);
     step->hyper = clv_optimizer_hyper(step->graph);
     return clv_graph_status(step->graph);
+}
+
+clv_status clv_train_graph(clv_runtime *runtime, const clv_train_config *config, int64_t batch,
+                           clv_graph **out) {
+    clv__step step = {0};
+    clv_train_config whole = *config;
+    whole.batch = batch; // not what is left of a larger one
+    clv_status status = clv__step_graph(runtime, &whole, config->placement.shares, batch, &step);
+    *out = step.graph;
+    return status;
 }
 
 clv_plan_config clv__step_plan_config(const clv_train_config *config) {

@@ -47,8 +47,8 @@ struct clv_trainer {
     clv__busy busy;
 };
 
-/** The graph of a training step: model, loss, gradients, updates. shares: of the replicas, 0 for one that takes no part; NULL
- *  without replicas. */
+/** The graph of a training step: model, loss, gradients, updates. shares: of the replicas, 0 for one that takes no part; NULL:
+ *  equal. */
 clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config, const double *shares,
                            int64_t batch, clv__step *step);
 /** How it is planned. */

@@ -326,6 +326,50 @@ static void test_an_overflow_is_no_divergence(void **state) {
     clv_runtime_destroy(other);
 }
 
+/** What clv_train_graph gives is what a trainer plans. */
+static void test_graph_is_the_trainers(void **state) {
+    (void)state;
+    clv_train_config configs[] = {{.optimizer = {.kind = CLV_ADAM}},
+                                  {.micro_batches = 2},
+                                  {.precision = CLV_PRECISION_MIXED, .optimizer = {.clip_norm = 1}}};
+    for (size_t i = 0; i < sizeof configs / sizeof *configs; i++) {
+        clv_train_config *config = &configs[i];
+        clv_trainer *trainer;
+        clv_graph *graph;
+        clv_plan *plan;
+        config->model = &model;
+        config->train = dataset;
+        config->batch = 4;
+        config->steps = 1;
+        config->lr = 0.1;
+        assert_status(clv_trainer_create(runtime, config, &trainer), CLV_OK, runtime);
+        assert_status(clv_train_graph(runtime, config, 4, &graph), CLV_OK, runtime);
+        clv_device *device = clv_trainer_device_get(trainer, 0);
+        assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
+        const clv_plan *own = clv_trainer_plan(trainer);
+        assert_int_equal(clv_plan_node_count(plan), clv_plan_node_count(own));
+        for (int n = 0; n < clv_plan_node_count(plan); n++) {
+            clv_plan_node a = clv_plan_node_get(plan, n), b = clv_plan_node_get(own, n);
+            assert_string_equal(a.op, b.op);
+            assert_string_equal(a.layer, b.layer);
+            assert_int_equal(a.micro_batch, b.micro_batch);
+        }
+        assert_int_equal(clv_plans_memory(&plan, 1).predicted_peak_bytes,
+                         clv_trainer_memory(trainer).predicted_peak_bytes);
+        clv_plan_destroy(plan);
+        clv_graph_destroy(graph);
+        clv_trainer_destroy(trainer);
+    }
+    // more devices than there may be are a mistake of the graph
+    const char *replicas[20];
+    for (int i = 0; i < 20; i++) replicas[i] = "host";
+    configs[0].placement = (clv_placement){.replicas = replicas, .n_replicas = 20};
+    clv_graph *graph;
+    assert_status(clv_train_graph(runtime, &configs[0], 40, &graph), CLV_E_VALUE, runtime);
+    assert_holds(clv_runtime_error(runtime), "20 devices, from 1 to 16 are possible");
+    clv_graph_destroy(graph);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_divergence_is_told_once),
@@ -334,6 +378,7 @@ int main(void) {
         cmocka_unit_test(test_opencl),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_callback_stops),
+        cmocka_unit_test(test_graph_is_the_trainers),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -35,44 +35,48 @@ static clv_tensor *model_layers(clv_tensor *x, void *user) {
     return model->build(clv_tensor_graph(x), x, model->classes);
 }
 
-static clv_tensor *model_loss(clv_tensor *x, clv_tensor *labels, void *user) {
-    return clv_cross_entropy(model_layers(x, user), labels);
+/** What is planned, as a training. */
+static clv_train_config training_of(const plan_job *job, int64_t batch) {
+    const cli_args *args = job->session->args;
+    clv_train_config config = job->recipe;
+    config.model = job->model;
+    config.device = job->session->device;
+    config.placement = job->placement;
+    if (job->choice) {
+        config.placement.place = job->choice->place;
+        config.placement.n_devices = 0;
+    }
+    config.batch = batch;
+    config.micro_batches = args->micro_batches;
+    config.precision = job->precision;
+    config.variants = args->variants;
+    config.no_fuse = cli_no_fuse(args);
+    config.recompute = args->recompute;
+    return config;
 }
 
-/** On the replicas, if there are any; else in one piece. */
-static clv_tensor *logits_of(const plan_job *job, clv_tensor *x) {
+/** A forward pass, on the replicas if there are any. */
+static clv_status make_forward_graph(const plan_job *job, int64_t batch, clv_graph **out) {
     const clv_placement *placement = &job->placement;
-    if (!placement->n_replicas) return model_layers(x, (void *)job->model);
-    return clv_data_parallel(x, placement->replicas, placement->shares, placement->n_replicas, model_layers,
-                             (void *)job->model);
-}
-
-/** Without replicas in as many parts as are asked for, fewer where the batch has fewer samples. */
-static clv_tensor *loss_of(const plan_job *job, clv_tensor *x, clv_tensor *labels) {
-    int64_t batch = clv_tensor_shape(labels).dims[0], n = job->session->args->micro_batches;
-    if (job->placement.n_replicas) return clv_cross_entropy(logits_of(job, x), labels);
-    return clv_micro_batches(x, labels, n < 1 ? 1 : n < batch ? n : batch, model_loss, (void *)job->model);
+    void *model = (void *)job->model;
+    clv_status status = clv_graph_create(job->session->runtime, out);
+    if (status != CLV_OK) return status;
+    clv_graph_set_precision(*out, job->precision);
+    clv_tensor *x = clv_input(*out, "x", CLV_DTYPE_F32, clv_model_input_shape(job->model, batch)), *logits;
+    if (placement->n_replicas)
+        logits = clv_data_parallel(x, placement->replicas, placement->shares, placement->n_replicas,
+                                   model_layers, model);
+    else
+        logits = model_layers(x, model);
+    clv_output(clv_tensor_dtype(logits) == CLV_DTYPE_F32 ? logits : clv_cast(logits, CLV_DTYPE_F32),
+               "logits");
+    return clv_graph_status(*out);
 }
 
 static clv_status make_graph(const plan_job *job, int64_t batch, clv_graph **out) {
-    const cli_args *args = job->session->args;
-    clv_status status = clv_graph_create(job->session->runtime, out);
-    if (status != CLV_OK) return status;
-    clv_graph_set_training(*out, args->train);
-    clv_graph_set_precision(*out, job->precision);
-    clv_tensor *x = clv_input(*out, "x", CLV_DTYPE_F32, clv_model_input_shape(job->model, batch));
-    if (args->train) {
-        clv_tensor *loss = loss_of(job, x, clv_input(*out, "labels", CLV_DTYPE_I32, CLV_SHAPE(batch)));
-        clv_output(loss, "loss");
-        if (job->precision == CLV_PRECISION_MIXED) clv_scaler_add(*out, NULL);
-        clv_backward(loss);
-        clv_optimizer_add(*out, &job->recipe.optimizer);
-    } else {
-        clv_tensor *logits = logits_of(job, x);
-        clv_output(clv_tensor_dtype(logits) == CLV_DTYPE_F32 ? logits : clv_cast(logits, CLV_DTYPE_F32),
-                   "logits");
-    }
-    return clv_graph_status(*out);
+    if (!job->session->args->train) return make_forward_graph(job, batch, out);
+    clv_train_config config = training_of(job, batch);
+    return clv_train_graph(job->session->runtime, &config, batch, out);
 }
 
 static clv_plan_config plan_config(const plan_job *job) {
@@ -99,26 +103,6 @@ static clv_status make_plan_in_f32(const plan_job *job, int64_t batch, plan_made
     if (job->precision == CLV_PRECISION_F32) return CLV_OK;
     other.precision = CLV_PRECISION_F32;
     return make_plan(&other, batch, out);
-}
-
-/** What is planned, as a training. */
-static clv_train_config training_of(const plan_job *job, int64_t batch) {
-    const cli_args *args = job->session->args;
-    clv_train_config config = job->recipe;
-    config.model = job->model;
-    config.device = job->session->device;
-    config.placement = job->placement;
-    if (job->choice) {
-        config.placement.place = job->choice->place;
-        config.placement.n_devices = 0;
-    }
-    config.batch = batch;
-    config.micro_batches = args->micro_batches;
-    config.precision = job->precision;
-    config.variants = args->variants;
-    config.no_fuse = cli_no_fuse(args);
-    config.recompute = args->recompute;
-    return config;
 }
 
 /** No choice fits: print why, and what would. */
@@ -440,8 +424,8 @@ static int print_table(const plan_job *job, clv_plan *plan, clv_plan *in_f32, co
         const plan_row *row = &rows->items[i];
         char shape[96], op[96];
         snprintf(op, sizeof op, "%s%s%s", row->op, *row->also ? "+" : "", row->also);
-        printf("%-16s %-10s %-20s %-10s %-6s %-20s %12" PRId64 " %12s %12.2f\n", row->name, row->device,
-               op, row->variant ? row->variant : "", row->chosen ? row->chosen : "",
+        printf("%-16s %-10s %-20s %-10s %-6s %-20s %12" PRId64 " %12s %12.2f\n", row->name, row->device, op,
+               row->variant ? row->variant : "", row->chosen ? row->chosen : "",
                clv_shape_text(&row->output_shape, shape, sizeof shape), row->parameters,
                cli_bytes(row->bytes), row->flops / 1e6);
         parameters += row->parameters;
