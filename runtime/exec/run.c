@@ -110,8 +110,22 @@ clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data,
     return CLV_OK;
 }
 
+/** Has every input been fed? Asked of all of them before anything is taken as fed for the step: a step that is refused may be
+ *  tried again with what was missing. */
+static clv_status check_fed(const clv_run *run) {
+    for (int s = 0; s < run->n_stations; s++) {
+        const clv__station *station = &run->stations[s];
+        for (int i = 0; i < station->place->n_inputs; i++) {
+            const clv_tensor *input = run->plan->values[station->place->inputs[i]].tensor;
+            if (!station->ever_fed[i] && input != run->plan->graph->random)
+                CLV_FAIL(error_of(run), CLV_E_STATE, "input '%s' was not fed before the step", input->name);
+        }
+    }
+    return CLV_OK;
+}
+
 /** Inputs that were not fed for this step keep the last step's values; the random state is fed here. */
-static clv_status complete_inputs(clv__station *station, int slot) {
+static void complete_inputs(clv__station *station, int slot) {
     const clv_plan *plan = station->run->plan;
     const clv_session *session = station->run->session;
     for (int i = 0; i < station->place->n_inputs; i++) {
@@ -120,25 +134,22 @@ static clv_status complete_inputs(clv__station *station, int slot) {
             uint32_t words[4] = {(uint32_t)session->seed, (uint32_t)(session->seed >> 32),
                                  (uint32_t)session->step, 0};
             memcpy(clv__staged_inputs(station, slot) + value->offset, words, sizeof words);
-        } else if (!station->ever_fed[i]) {
-            CLV_FAIL(error_of(station->run), CLV_E_STATE, "input '%s' was not fed before the step",
-                     value->tensor->name);
         } else if (!station->fed[i] && value->bytes) {
             memcpy(clv__staged_inputs(station, slot) + value->offset,
                    clv__staged_inputs(station, !slot) + value->offset, value->bytes);
         }
         station->fed[i] = false;
     }
-    return CLV_OK;
 }
 
 clv_status clv_run_step(clv_run *run, int64_t *ticket) {
     CLV_TRY(take_turn(run));
+    CLV_TRY(check_fed(run));
     const uint64_t since = run->profiled ? clv__profile_now() : 0;
     int slot = (int)(run->next_ticket % CLV__SLOTS);
     CLV_TRY(wait_for_slot(run, slot, run->next_ticket));
     if (run->profiled) clv__profile_posted(run, slot, run->next_ticket);
-    for (int s = 0; s < run->n_stations; s++) CLV_TRY(complete_inputs(&run->stations[s], slot));
+    for (int s = 0; s < run->n_stations; s++) complete_inputs(&run->stations[s], slot);
     clv__workers_lock(run->session->runtime); // every device gets the steps of all runs in one order
     for (int s = 0; s < run->n_stations; s++) {
         clv__station_step *step = &run->stations[s].steps[slot];

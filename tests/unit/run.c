@@ -73,7 +73,10 @@ static void test_inputs_keep_their_values(void **state) {
     assert_int_equal(clv_run_step(m.run, NULL), CLV_E_STATE); // nothing was fed
     assert_non_null(strstr(clv_runtime_error(runtime), "was not fed"));
     feed(&m, m.a, 100);
-    for (int i = 1; i <= 5; i++) {
+    assert_int_equal(clv_run_step(m.run, NULL), CLV_E_STATE); // x is missing, and a stays as it was fed
+    feed(&m, m.x, 1);
+    assert_float_equal(step(&m), 100 + 1, 0);
+    for (int i = 2; i <= 5; i++) {
         if (i != 4) feed(&m, m.x, (float)i);
         assert_float_equal(step(&m), 100 + (i == 4 ? 3 : i), 0);
     }
@@ -82,6 +85,21 @@ static void test_inputs_keep_their_values(void **state) {
                      CLV_OK);
     assert_float_equal(total[2], 1 + 2 + 3 + 3 + 5, 0);
     assert_int_equal(clv_session_step(session), 5);
+    destroy(&m);
+    clv_session_destroy(session);
+}
+
+/** The same with x fed first: whichever stands first among the inputs. */
+static void test_a_refused_step_forgets_nothing(void **state) {
+    (void)state;
+    clv_session *session;
+    assert_int_equal(clv_session_create(runtime, NULL, &session), CLV_OK);
+    toy_model m = build(session, 4);
+    feed(&m, m.x, 7);
+    assert_int_equal(clv_run_step(m.run, NULL), CLV_E_STATE);
+    feed(&m, m.a, 100);
+    assert_float_equal(step(&m), 107, 0);
+    assert_int_equal(clv_session_step(session), 1);
     destroy(&m);
     clv_session_destroy(session);
 }
@@ -176,6 +194,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_nothing_past_the_ends),
         cmocka_unit_test(test_inputs_keep_their_values),
+        cmocka_unit_test(test_a_refused_step_forgets_nothing),
         cmocka_unit_test(test_steps_in_flight_and_old_tickets),
         cmocka_unit_test(test_runs_of_a_session_share_and_take_turns),
         cmocka_unit_test(test_a_session_does_not_grow_under_its_runs),
