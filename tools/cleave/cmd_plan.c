@@ -207,6 +207,7 @@ typedef struct plan_row {
     uint64_t bytes;
     double flops, most_flops, backward_flops;
     bool named;      // a layer, not an op at the root
+    bool elsewhere;  // on other devices than `device` too, its first: replicas
     int micro_batch; // of the last node that was added; -1: of none
 } plan_row;
 
@@ -275,7 +276,9 @@ static bool collect(const clv_plan *plan, plan_rows *rows) {
             row->chosen = forward ? node.chosen : "";
             row->most_flops = node.flops;
         }
-        row->device = clv_device_get_info(node.device)->name;
+        const char *device = clv_device_get_info(node.device)->name;
+        if (!row->device) row->device = device;
+        row->elsewhere |= strcmp(row->device, device) != 0;
         row->parameters += forward ? node.parameters : 0;
         row->bytes += node.bytes;
         row->flops += node.flops;
@@ -424,10 +427,10 @@ static int print_table(const plan_job *job, clv_plan *plan, clv_plan *in_f32, co
         const plan_row *row = &rows->items[i];
         char shape[96], op[96];
         snprintf(op, sizeof op, "%s%s%s", row->op, *row->also ? "+" : "", row->also);
-        printf("%-16s %-10s %-20s %-10s %-6s %-20s %12" PRId64 " %12s %12.2f\n", row->name, row->device, op,
-               row->variant ? row->variant : "", row->chosen ? row->chosen : "",
-               clv_shape_text(&row->output_shape, shape, sizeof shape), row->parameters,
-               cli_bytes(row->bytes), row->flops / 1e6);
+        printf("%-16s %-10s %-20s %-10s %-6s %-20s %12" PRId64 " %12s %12.2f\n", row->name,
+               row->elsewhere ? "several" : row->device, op, row->variant ? row->variant : "",
+               row->chosen ? row->chosen : "", clv_shape_text(&row->output_shape, shape, sizeof shape),
+               row->parameters, cli_bytes(row->bytes), row->flops / 1e6);
         parameters += row->parameters;
         flops += row->flops;
     }
