@@ -124,27 +124,47 @@ static clv_status make_predictor(clv_trainer *trainer, const clv_predictor_confi
     return clv_predictor_create(trainer->runtime, config, &trainer->predictor);
 }
 
-/** Evaluation takes turns with training in the same memory: in the largest batches that need no more of it than training, or
- *  than a single sample where even that needs more (a workspace that training finds room for among its activations). */
+/** Do all plans fit on their devices, budgets included? */
+static bool all_fit(const clv_trainer *trainer) {
+    clv_plan *plans[CLV__STEPS + 1];
+    return clv_plans_fit(plans, clv__trainer_plans(trainer, plans)) == CLV_OK;
+}
+
+/** Make the predictor in the largest batches, from `most` down to `least`, with which all of it needs so many bytes at most. */
+static clv_status shrink_predictor(clv_trainer *trainer, clv_predictor_config *config, int64_t most,
+                                   int64_t least, uint64_t bytes) {
+    for (config->batch = most; config->batch > least; config->batch -= (config->batch + 15) / 16) {
+        CLV_TRY(make_predictor(trainer, config));
+        if (all_memory(trainer) <= bytes) return CLV_OK;
+    }
+    config->batch = least;
+    return make_predictor(trainer, config);
+}
+
+/**
+ * Evaluation takes turns with training in the same memory: in the largest batches that need no more of it than training, or than
+ * a single sample where even that needs more (a workspace that training finds room for among its activations). Where only small
+ * batches do, for the bytes of a few logits perhaps, a 64th more is taken if it is there.
+ */
 static clv_status build_predictor(clv_trainer *trainer) {
     const clv_train_config *config = &trainer->config;
-    int64_t count = clv_dataset_count(config->test);
+    int64_t count = clv_dataset_count(config->test), most = count < config->batch ? count : config->batch;
     uint64_t allowed = all_memory(trainer);
     clv_predictor_config predictor = {.device = config->device,
                                       .placement = config->placement,
                                       .model = config->model,
                                       .batch = 1,
                                       .variants = config->variants,
-                                      .no_fuse = config->no_fuse,
                                       .precision = config->precision,
                                       .session = trainer->session};
     CLV_TRY(make_predictor(trainer, &predictor));
     if (all_memory(trainer) > allowed) allowed = all_memory(trainer);
-    predictor.batch = count < config->batch ? count : config->batch;
-    for (; predictor.batch > 1; predictor.batch -= (predictor.batch + 15) / 16) {
-        CLV_TRY(make_predictor(trainer, &predictor));
-        if (all_memory(trainer) <= allowed) return CLV_OK;
-    }
+    CLV_TRY(shrink_predictor(trainer, &predictor, most, 1, allowed));
+    int64_t found = predictor.batch;
+    if (found >= most / 4) return CLV_OK;
+    CLV_TRY(shrink_predictor(trainer, &predictor, most, found, allowed + allowed / 64));
+    if (all_fit(trainer)) return CLV_OK;
+    predictor.batch = found;
     return make_predictor(trainer, &predictor);
 }
 

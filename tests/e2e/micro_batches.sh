@@ -41,6 +41,15 @@ done
 works train --place 'conv1=cpu:0,conv2=cpu:1,fc*=host' --batch 20 --steps 1 --save three.safetensors --micro-batches 4
 check_memory "0 1 2"
 
+# evaluation needs a few bytes more for logits on the second device: not a reason to go sample by sample
+mkdir idx && "$helper" idx idx 100 || fail "no data"
+works "$cleave" train fashion-mnist --data idx --model cnn --place 'conv*=cpu:0,fc*=cpu:1' --batch 50 --micro-batches 4 --steps 1 \
+    --trace t.json --json
+check_memory "0 1"
+"$helper" trace t.json >events || fail "the trace: $(cat events)"
+steps=$(grep -c '^host program|host||hand over a step' events)
+[ "$steps" -le 8 ] || fail "a step and an evaluation of 100 samples take $steps steps"
+
 # interrupted and resumed, with as many parts
 works train --place 'conv*=cpu:0,fc*=cpu:1' --batch 20 --epochs 1 --checkpoint c --micro-batches 4
 works train --place 'conv*=cpu:0,fc*=cpu:1' --batch 20 --epochs 2 --resume c --save resumed.safetensors --micro-batches 4
