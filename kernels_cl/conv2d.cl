@@ -3,7 +3,7 @@
 // Two-dimensional convolution (cross-correlation, as in PyTorch) and its gradients. x [N, G*C, H, W], weight
 // [G*O, C, KH, KW], y [N, G*O, OH, OW], with G groups of C input and O output channels:
 //
-//   y[n][g,o][oy][ox] = ACT( bias[g,o] +
+//   y[n][g,o][oy][ox] = epilogue( bias[g,o] +
 //       sum_{c,r,s} x[n][g,c][oy*sh - ph + r*dh][ox*sw - pw + s*dw] * weight[g,o][c][r][s] )
 //
 // where x outside the image is 0. has_bias = 0 leaves the bias out (any valid buffer may stand for it). Sums
@@ -23,7 +23,7 @@
 //                     = weight[g*g_stride + (p*MR + l)*m_stride + c*c_stride + (r0 + i*rd)*KW + s0 + j*sd]
 //                 and 0 where p*MR + l >= M; taps = kh*kw.
 //   conv2d_tile   forward, and backward by the input for one phase of the stride:
-//                   out[n][g,m][oy0 + a*oys][ox0 + b*oxs] = ACT(bias[g,m] +
+//                   out[n][g,m][oy0 + a*oys][ox0 + b*oxs] = epilogue(bias[g,m] +
 //                     sum_{c,i,j} in[n][g,c][iy0 + a*iys + i*ty][ix0 + b*ixs + j*tx] * packed[g][m][c][i][j])
 //                 for a < AH, b < AW. task = (((n*G + g)*m_tasks + mt)*a_tasks + at)*b_tasks + bt computes mb
 //                 channels of an ab x bb block. The window of cb input channels is copied to local memory
@@ -46,7 +46,7 @@
 //   T_IN, T_OUT     how tensors are stored, float, f16 or bf16; default float. IN: x, or dy of the gradient by the
 //                   input; OUT: y, or its dx. The gradient by the weights reads x as IN and dy as OUT. Weights, bias, parts
 //                   of sums and the weights' gradient are floats
-//   ACT(x)          epilogue of conv2d_plain and conv2d_tile, on float and on vectors; default (x)
+//   EPI_*           the epilogue of conv2d_plain, conv2d_backward_input_plain and conv2d_tile, common/epilogue.cl; default none
 //   TILE            1: with the CPU-class entries (pack, tile, sum), the default; 0: without, for devices that
 //                   never run them and would compile them all the same
 //   VW              lanes of a vector: 4, 8 or 16; default 16
@@ -66,8 +66,17 @@
 #ifndef T_OUT
 #define T_OUT float
 #endif
-#ifndef ACT
-#define ACT(x) (x)
+#ifndef EPI_N
+#define EPI_N 0
+#endif
+#ifndef EPI_T0
+#define EPI_T0 float
+#endif
+#ifndef EPI_T1
+#define EPI_T1 float
+#endif
+#ifndef EPI_BODY
+#define EPI_BODY
 #endif
 #ifndef TILE
 #define TILE 1
@@ -131,6 +140,8 @@ typedef FV __attribute__((aligned(4))) KERNEL(conv2d_vector);
 #define tstore_float(v, p) GSTORE(v, p)
 #define tstore_f16(v, p) VSTORE(f16, VW, v, p)
 #define tstore_bf16(v, p) VSTORE(bf16, VW, v, p)
+EPILOGUE_FUNCTION(KERNEL(epilogue), float)
+EPILOGUE_FUNCTION(KERNEL(epilogue_vector), FV)
 #define NR (NV * VW)
 // On a loop that runs seldom or over tails: an optimiser's unrolled copies would only cost compile time.
 #define LOOP _Pragma("clang loop vectorize(disable) unroll(disable)")
@@ -140,7 +151,8 @@ typedef FV __attribute__((aligned(4))) KERNEL(conv2d_vector);
 __kernel void KERNEL(conv2d_plain)(__global T_OUT *restrict y, __global const T_IN *restrict x,
                                    __global const float *restrict weight, __global const float *restrict bias,
                                    int N, int G, int C, int H, int W, int O, int OH, int OW, int KH, int KW,
-                                   int sh, int sw, int ph, int pw, int dh, int dw, int has_bias) {
+                                   int sh, int sw, int ph, int pw, int dh, int dw,
+                                   int has_bias EPILOGUE_PARAMS) {
     int i = (int)get_global_id(0);
     if (i >= N * G * O * OH * OW) return;
     int ox = i % OW, oy = i / OW % OH, go = i / (OW * OH) % (G * O), n = i / (OW * OH) / (G * O);
@@ -158,14 +170,14 @@ __kernel void KERNEL(conv2d_plain)(__global T_OUT *restrict y, __global const T_
             }
         }
     if (has_bias) sum += bias[go];
-    STORE(T_OUT, ACT(sum), y + i);
+    STORE(T_OUT, KERNEL(epilogue)(sum EPILOGUE_AT(i)), y + i);
 }
 
 __kernel void KERNEL(conv2d_backward_input_plain)(__global T_OUT *restrict dx,
                                                   __global const T_IN *restrict dy,
                                                   __global const float *restrict weight, int N, int G, int C,
                                                   int H, int W, int O, int OH, int OW, int KH, int KW, int sh,
-                                                  int sw, int ph, int pw, int dh, int dw) {
+                                                  int sw, int ph, int pw, int dh, int dw EPILOGUE_PARAMS) {
     int i = (int)get_global_id(0);
     if (i >= N * G * C * H * W) return;
     int ix = i % W, iy = i / W % H, gc = i / (W * H) % (G * C), n = i / (W * H) / (G * C), g = gc / C,
@@ -184,7 +196,7 @@ __kernel void KERNEL(conv2d_backward_input_plain)(__global T_OUT *restrict dx,
                 sum = fma(LOAD(T_IN, dy + o * OH * OW + at), weight[(o * C * KH + r) * KW + s], sum);
         }
     }
-    STORE(T_OUT, sum, dx + i);
+    STORE(T_OUT, KERNEL(epilogue)(sum EPILOGUE_AT(i)), dx + i);
 }
 
 __kernel void KERNEL(conv2d_backward_weight_plain)(__global float *restrict part,
@@ -336,7 +348,7 @@ KERNEL(conv2d_tile)(__global T_OUT *restrict out, __global const T_IN *restrict 
                     __global const float *restrict packed, __global const float *restrict bias, int N, int G,
                     int C, int H, int W, int M, int OH, int OW, int AH, int AW, int oy0, int ox0, int oys,
                     int oxs, int kh, int kw, int iy0, int ix0, int iys, int ixs, int ty, int tx, int nb,
-                    int ab, int bb, int cb, int mb, int has_bias) {
+                    int ab, int bb, int cb, int mb, int has_bias EPILOGUE_PARAMS) {
     __local float lx[XL];
     __local float ly[YL];
     __local int off[KL];
@@ -360,7 +372,6 @@ KERNEL(conv2d_tile)(__global T_OUT *restrict out, __global const T_IN *restrict 
     int joined = iys == 1 && ixs == 1 && x0 == 0 && sw == W && PW == W, rows = joined ? 1 : sh,
         image = G * C * H * W;
     in += (n0 * G + g) * C * H * W;
-    out += ((n0 * G + g) * M + m0) * OH * OW;
     packed += (g * ((M + MR - 1) / MR) + m0 / MR) * C * taps * MR;
     for (int c = 0; c < min(cb, C); c++)
         for (int i = 0; i < kh; i++)
@@ -399,17 +410,17 @@ KERNEL(conv2d_tile)(__global T_OUT *restrict out, __global const T_IN *restrict 
         for (int r = 0; r < (joined ? nn : nn * an); r++) {
             int n = joined ? r : r / an, a = joined ? 0 : r % an, run = joined ? an * OW : bn;
             __local const float *src = ly + m * pitch + n * plane + a * PW;
-            __global T_OUT *dst = out + ((n * G * M + m) * OH + oy0 + (a0 + a) * oys) * OW + ox0 + b0 * oxs;
+            __global T_OUT *dst = out + ((((n0 + n) * G + g) * M + m0 + m) * OH + oy0 + (a0 + a) * oys) * OW + ox0 + b0 * oxs;
             int b = 0;
             if (oxs == 1) {
                 for (; b + VW <= run; b += VW) {
                     FV v = LLOAD(src + b) + add;
-                    TSTORE(T_OUT, ACT(v), dst + b);
+                    TSTORE(T_OUT, KERNEL(epilogue_vector)(v EPILOGUE_VECTOR_AT(VW, dst - out + b)), dst + b);
                 }
             }
             LOOP for (; b < run; b++) {
                 float v = src[b] + add;
-                STORE(T_OUT, ACT(v), dst + b * oxs);
+                STORE(T_OUT, KERNEL(epilogue)(v EPILOGUE_AT(dst - out + b * oxs)), dst + b * oxs);
             }
         }
     }

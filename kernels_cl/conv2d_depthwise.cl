@@ -15,7 +15,7 @@
 //
 // Entries: work-group 1, one work-item a task
 //   conv2d_depthwise         task = get_group_id(0): images p of [task*per, (task+1)*per), p = n*G + g < P:
-//                              out[p][a][b] = ACT(bias[g] + sum_{i,j} in'[p][a*sh + y0 + i*dh][b*sw + x0 + j*dw] * w[g][i*KW + j])
+//                              out[p][a][b] = epilogue(bias[g] + sum_{i,j} in'[p][a*sh + y0 + i*dh][b*sw + x0 + j*dw] * w[g][i*KW + j])
 //                            where in' is in with up-1 zeros between any two rows and columns, and zeros around. With up = 1
 //                            the forward pass. With sh = sw = 1 and flip = 1, when tap k meets w[g][KH*KW - 1 - k], the gradient
 //                            by the input: up is the forward stride then, a number for rows and one for columns.
@@ -28,7 +28,7 @@
 //   KERNEL(name)  how entries and helpers are named; default name
 //   T_IN, T_OUT   how tensors are stored, float, f16 or bf16; default float. IN: x, or dy of the gradient by the input; OUT:
 //                 y, or its dx. The gradient by the weights reads x as IN and dy as OUT
-//   ACT(x)        epilogue of conv2d_depthwise, on float and on vectors; default (x)
+//   EPI_*         the epilogue of conv2d_depthwise, common/epilogue.cl; default none
 //   VW            lanes of a vector: 4, 8 or 16; default 16
 //   XL, YL        local arrays in floats: sh*sw*plane + 4*VW <= XL, and ab*PW + 4*VW <= YL; default 6144, 4096
 //   KL            most taps, default 128
@@ -42,8 +42,17 @@
 #ifndef T_OUT
 #define T_OUT float
 #endif
-#ifndef ACT
-#define ACT(x) (x)
+#ifndef EPI_N
+#define EPI_N 0
+#endif
+#ifndef EPI_T0
+#define EPI_T0 float
+#endif
+#ifndef EPI_T1
+#define EPI_T1 float
+#endif
+#ifndef EPI_BODY
+#define EPI_BODY
 #endif
 #ifndef VW
 #define VW 16
@@ -82,6 +91,8 @@ typedef FV __attribute__((aligned(4))) KERNEL(depthwise_vector);
 #define tstore_float(v, p) GSTORE(v, p)
 #define tstore_f16(v, p) VSTORE(f16, VW, v, p)
 #define tstore_bf16(v, p) VSTORE(bf16, VW, v, p)
+EPILOGUE_FUNCTION(KERNEL(epilogue), float)
+EPILOGUE_FUNCTION(KERNEL(epilogue_vector), FV)
 #define LOOP _Pragma("clang loop vectorize(disable) unroll(disable)")
 
 static void KERNEL(depthwise_zero)(__local float *dst, int n) {
@@ -152,7 +163,8 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(conv2d_depthwise)(__global T_OUT *restrict out, __global const T_IN *restrict in,
                          __global const float *restrict weight, __global const float *restrict bias, int P,
                          int G, int H, int W, int OH, int OW, int KH, int KW, int sh, int sw, int y0, int x0,
-                         int dh, int dw, int uh, int uw, int flip, int has_bias, int per, int ab) {
+                         int dh, int dw, int uh, int uw, int flip, int has_bias, int per,
+                         int ab EPILOGUE_PARAMS) {
     __local float lx[XL];
     __local float ly[YL];
     __local float lw[KL];
@@ -198,11 +210,11 @@ KERNEL(conv2d_depthwise)(__global T_OUT *restrict out, __global const T_IN *rest
                 int b = 0;
                 for (; b + VW <= run; b += VW) {
                     FV v = LLOAD(src + b);
-                    TSTORE(T_OUT, ACT(v), dst + b);
+                    TSTORE(T_OUT, KERNEL(epilogue_vector)(v EPILOGUE_VECTOR_AT(VW, dst - out + b)), dst + b);
                 }
                 LOOP for (; b < run; b++) {
                     float v = src[b];
-                    STORE(T_OUT, ACT(v), dst + b);
+                    STORE(T_OUT, KERNEL(epilogue)(v EPILOGUE_AT(dst - out + b)), dst + b);
                 }
             }
         }

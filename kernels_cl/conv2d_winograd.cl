@@ -3,7 +3,7 @@
 // Convolution with a 3x3 kernel, stride 1, dilation 1, one group, by Winograd's F(4x4, 3x3): an output tile of 4x4 takes
 // 36 products an input channel instead of 144. For CPU-class devices. With in [N][C][H][W], out [N][M][OH][OW]:
 //
-//   out[n][m][a][b] = ACT(bias[m] + sum_{c,i,j<3} in[n][c][a + y0 + i][b + x0 + j] * w[m][c][i][j])
+//   out[n][m][a][b] = epilogue(bias[m] + sum_{c,i,j<3} in[n][c][a + y0 + i][b + x0 + j] * w[m][c][i][j])
 //   w[m][c][i][j]   = weight[m*m_stride + c*c_stride + 3*i + j], or of 8 - (3*i + j) if flip
 //
 // where in is 0 outside: the forward pass, and with flip and the channels' strides exchanged the gradient by the input.
@@ -46,7 +46,7 @@
 // Macros
 //   KERNEL(name)  how entries and helpers are named; default name
 //   T_IN, T_OUT   how in (or x, or dy) and out are stored, float, f16 or bf16; default float
-//   ACT(x)        epilogue of winograd_output, on float and on vectors; default (x)
+//   EPI_*         the epilogue of winograd_output, common/epilogue.cl; default none
 //   VW            lanes of a vector: 4, 8 or 16; default 16
 //   MR            rows of winograd_product's register tile, two vectors wide: 4 or 8; default 8 for VW 16, else 4
 
@@ -59,8 +59,17 @@
 #ifndef T_OUT
 #define T_OUT float
 #endif
-#ifndef ACT
-#define ACT(x) (x)
+#ifndef EPI_N
+#define EPI_N 0
+#endif
+#ifndef EPI_T0
+#define EPI_T0 float
+#endif
+#ifndef EPI_T1
+#define EPI_T1 float
+#endif
+#ifndef EPI_BODY
+#define EPI_BODY
 #endif
 #ifndef VW
 #define VW 16
@@ -97,6 +106,8 @@ typedef FV __attribute__((aligned(4))) KERNEL(winograd_vector);
 #define tstore_float(v, p) GSTORE(v, p)
 #define tstore_f16(v, p) VSTORE(f16, VW, v, p)
 #define tstore_bf16(v, p) VSTORE(bf16, VW, v, p)
+EPILOGUE_FUNCTION(KERNEL(epilogue), float)
+EPILOGUE_FUNCTION(KERNEL(epilogue_vector), FV)
 #define NR (2 * VW)
 #define POINT (2.0f / 3.0f)
 #define LOOP _Pragma("clang loop vectorize(disable) unroll(disable)")
@@ -388,7 +399,7 @@ KERNEL(winograd_product)(__global float *restrict r, __global const float *restr
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(winograd_output)(__global T_OUT *restrict out, __global const float *restrict r,
                         __global const float *restrict bias, int N, int M, int OH, int OW, int TH, int TW,
-                        int b0, int bn, int MP, int rs, int has_bias, int per) {
+                        int b0, int bn, int MP, int rs, int has_bias, int per EPILOGUE_PARAMS) {
     __local float rows[4 * 4 * NR]; // rows of the tiles' results, beside each other
     int m_tasks = (M + per - 1) / per, block = (int)get_group_id(0) / m_tasks,
         s = (int)get_group_id(0) % m_tasks;
@@ -428,11 +439,11 @@ KERNEL(winograd_output)(__global T_OUT *restrict out, __global const float *rest
                 int b = 0;
                 for (; b + VW <= width; b += VW) {
                     FV value = LLOAD(row + b) + add;
-                    TSTORE(T_OUT, ACT(value), dst + b);
+                    TSTORE(T_OUT, KERNEL(epilogue_vector)(value EPILOGUE_VECTOR_AT(VW, dst - out + b)), dst + b);
                 }
                 LOOP for (; b < width; b++) {
                     float value = row[b] + add;
-                    STORE(T_OUT, ACT(value), dst + b);
+                    STORE(T_OUT, KERNEL(epilogue)(value EPILOGUE_AT(dst - out + b)), dst + b);
                 }
             }
         }

@@ -11,6 +11,7 @@
 // every channel is by itself in conv2d_depthwise.c, and for 3x3 kernels of stride 1 in conv2d_winograd.c, each with a kernel
 // file of its name.
 #include "ops/conv2d.h"
+#include "ops/epilogue.h"
 #include "ops/lower.h"
 
 #include <stdio.h>
@@ -319,6 +320,7 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
     if (forward) clv__arg_in(list, launch, c.bias ? 2 : 0); // without a bias, anything
     clv__conv2d_sizes(list, launch, &c);
     if (forward) clv__arg_i32(list, launch, c.bias);
+    clv__arg_epilogue(list, launch, io);
     clv__launch_grid(launch, (size_t)clv__numel(&io->out[0]), 0);
 }
 
@@ -533,6 +535,7 @@ static const clv__variant weight_variants[] = {
 
 const clv__op clv__op_conv2d = {
     .name = "conv2d",
+    .epilogue = true,
     .attrs_bytes = sizeof(conv2d_attrs),
     .half_in = 1, // weight and bias are parameters: f32
     .half_out = 1,
@@ -548,6 +551,7 @@ const clv__op clv__op_conv2d = {
 
 const clv__op clv__op_conv2d_backward_input = {
     .name = "conv2d_backward_input",
+    .epilogue = true,
     .attrs_bytes = sizeof(conv2d_attrs),
     .half_in = 1,
     .half_out = 1,

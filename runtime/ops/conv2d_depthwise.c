@@ -3,6 +3,7 @@
 // kernels_cl/conv2d_depthwise.cl, and the launches. Cuts depend on the sizes and on the device's local memory, never on
 // the number of threads, so the sums are the same on any number of them.
 #include "ops/conv2d.h"
+#include "ops/epilogue.h"
 #include "ops/lower.h"
 
 /** What the kernels are compiled for on a device: lanes, and elements of the local arrays (XL, YL, KL of the kernel file). */
@@ -97,6 +98,7 @@ static void correlate(clv__launches *list, const clv__op_io *io, const clv__conv
     CLV__ARGS_I32(list, launch, images, c->groups, p->in[0], p->in[1], p->out[0], p->out[1], c->kernel[0],
                   c->kernel[1], p->step[0], p->step[1], p->first[0], p->first[1], c->dilation[0],
                   c->dilation[1], p->spread[0], p->spread[1], flip, c->bias, per, block_of(&l, c, p));
+    clv__arg_epilogue(list, launch, io);
     clv__launch_grid(launch, (size_t)clv__div_up(images, per), 1);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "ops/conv2d.h"
+#include "ops/epilogue.h"
 #include "ops/lower.h"
 
 /** What the kernels are compiled for on a device: register tiles, and elements of the local arrays. */
@@ -249,6 +250,7 @@ static void lower_correlation(clv__launches *list, const clv__op_io *io, const l
                              r->tap_step[0], r->tap_step[1],  c.images,        c.block[0],
                              c.block[1],     c.in_channels,   c.out_channels,  bias};
     add_sizes(list, launch, sizes, sizeof sizes / sizeof *sizes);
+    clv__arg_epilogue(list, launch, io);
     clv__launch_grid(launch, (size_t)c.tasks, 1);
 }
 

@@ -3,6 +3,7 @@
 // kernels_cl/conv2d_winograd.cl, which says what they compute. Tiles are transformed and multiplied in runs of blocks that
 // stay in a cache, and share one workspace. Runs depend on the sizes only, and a result on nothing but its own tile.
 #include "ops/conv2d.h"
+#include "ops/epilogue.h"
 #include "ops/lower.h"
 
 enum { TILE = 4, POINTS = 36, RUN_BYTES = 4 << 20, MOST_BYTES = 512 << 10 };
@@ -119,6 +120,7 @@ static void lower(clv__launches *list, const clv__op_io *io, const work *w) {
         clv__arg_in(list, launch, w->bias ? 2 : 1); // without a bias, anything
         CLV__ARGS_I32(list, launch, w->n, w->out_channels, w->out[0], w->out[1], w->tiles[0], w->tiles[1],
                       first, run, w->panels, w->result_step, w->bias, per);
+        clv__arg_epilogue(list, launch, io);
         clv__launch_grid(launch, (size_t)(run * clv__div_up(w->out_channels, per)), 1);
     }
 }
