@@ -4,10 +4,14 @@
 
     tools/bench-pytorch.py CLEAVE [gemm|conv|ops|models] [--size MxNxK] [--model NAME] [--batch N] [--mode MODE] [--case NAME]
                            [--device SPEC] [--rounds 3] [--runs 3] [--seconds 0.5] [--threads 2] [--torch-device cpu] [--json]
+    tools/bench-pytorch.py CLEAVE --memory [--model NAME] [--batch 8] [--device SPEC] [--threads 2] [--json]
 
 CLEAVE is the tool. Prints, for each case, the median of the rounds' medians on both sides and their ratio, ours / theirs in
 time (smaller is better), and the ratios of the single rounds, least and most. At the end the geometric mean of each suite. Takes the torch of the Python that runs it. Both sides
 time a run of many steps and a wait; models are trained with momentum as `cleave bench` does, in float32, TF32 off.
+
+--memory: what training steps hold at most, each side in a process of its own. Ours: the peak of the device's account, which on a CPU
+is all of it, staging included. Theirs: how far the most that was resident goes beyond what was before the model was made.
 Exit 0 done, 1 a case failed, 2 wrong usage.
 """
 import argparse
@@ -18,6 +22,7 @@ import re
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 
 # An OpenBLAS that does not know a new CPU falls back to an old one's kernels; give the peer its best.
@@ -25,11 +30,12 @@ if os.path.exists("/proc/cpuinfo") and "avx512f" in open("/proc/cpuinfo").read()
     os.environ.setdefault("OPENBLAS_CORETYPE", "SkylakeX")
 
 try:
+    import numpy
     import torch
     import torch.nn.functional as F
     from torch import nn
 except ImportError:
-    sys.exit("bench-pytorch.py: this Python has no torch; run the script with one that has")
+    sys.exit("bench-pytorch.py: this Python has no torch or no numpy; run the script with one that has")
 
 
 # ---- models, with torchvision's layers, so that torchvision is not needed ------------------------------------------
@@ -242,6 +248,69 @@ def make_model(name, mode, device):
 MAKERS = {"gemm": make_gemm, "conv": make_conv, "ops": make_op, "models": make_model}
 
 
+# ---- memory -----------------------------------------------------------------------------------------------------------
+
+NETWORKS = ["resnet18", "resnet50", "alexnet", "vgg16", "mobilenet_v2"]
+
+
+def resident(field):
+    """Bytes of this process: VmRSS now, VmHWM at most."""
+    for line in open("/proc/self/status"):
+        if line.startswith(field + ":"):
+            return int(line.split()[1]) * 1024
+    raise ValueError(f"/proc/self/status has no {field}")
+
+
+def their_memory(name, batch, threads):
+    """In a process of its own: by how much training steps let it grow."""
+    torch.set_num_threads(threads)
+    (torch.rand(8, 8) @ torch.rand(8, 8)).sum().item()  # what the library itself needs
+    before = resident("VmRSS")
+    step = make_model(f"{name} b{batch}", "train", "cpu")
+    for _ in range(4):
+        step()
+    print(json.dumps({"growth": resident("VmHWM") - before, "most": resident("VmHWM")}))
+
+
+def our_memory(name, batch, options, folder):
+    """The peak of the device's account, and what it was predicted to be, after training steps."""
+    shape = (1, 28, 28) if name in ("linear", "mlp", "cnn") else (3, 224, 224)
+    images, labels = os.path.join(folder, "images.npy"), os.path.join(folder, "labels.npy")
+    numpy.save(images, numpy.random.default_rng(1).random((batch, *shape), dtype=numpy.float32))
+    numpy.save(labels, numpy.arange(batch) % 10)
+    words = [options.cleave, "train", "--images", images, "--labels", labels, "--model", name, "--batch", str(batch), "--epochs", "4",
+             "--optimizer", "momentum", "--lr", "0.001", "--json", "--quiet"]
+    words += ["--device", options.device] if options.device else []
+    done = subprocess.run(words, capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"bench-pytorch.py: {done.stderr.strip()}")
+    return json.loads(done.stdout)["memory"][0]
+
+
+def memory_main(options):
+    rows, batch = [], options.batch or 8
+    if not options.json:
+        print(f"bytes that training steps of batch {batch} hold at most, beside torch {torch.__version__} on the CPU")
+        print(f"{'model':14} {'cleave MiB':>11} {'torch MiB':>11} {'ratio':>6}   what cleave holds")
+    with tempfile.TemporaryDirectory() as folder:
+        for name in [options.model] if options.model else NETWORKS:
+            mine = our_memory(name, batch, options, folder)
+            done = subprocess.run([sys.executable, os.path.abspath(__file__), "--their-memory", name, str(batch),
+                                   str(options.threads)], capture_output=True, text=True)
+            if done.returncode:
+                sys.exit(f"bench-pytorch.py: torch's {name}: {done.stderr.strip().splitlines()[-1]}")
+            theirs = json.loads(done.stdout)["growth"]
+            rows.append({"model": name, "batch": batch, "cleave_bytes": mine["peak_bytes"], "torch_bytes": theirs,
+                         "ratio": mine["peak_bytes"] / theirs, "categories": mine["categories"]})
+            if not options.json:
+                parts = ", ".join(f"{key} {value / 2**20:.0f}" for key, value in mine["categories"].items() if value >= 2**19)
+                print(f"{name:14} {mine['peak_bytes'] / 2**20:11.1f} {theirs / 2**20:11.1f} {rows[-1]['ratio']:6.2f}   {parts}",
+                      flush=True)
+    if options.json:
+        print(json.dumps({"torch": torch.__version__, "results": rows}, indent=2))
+    return 0
+
+
 # ---- timing -----------------------------------------------------------------------------------------------------------
 
 
@@ -322,12 +391,17 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.5)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--torch-device", default="cpu")
+    parser.add_argument("--memory", action="store_true")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if min(options.rounds, options.runs, options.threads) < 1 or options.seconds <= 0:
         parser.error("--rounds, --runs, --threads and --seconds must be positive")
+    if options.memory and options.model and options.model not in MODELS or options.memory and options.model == "gpt":
+        parser.error(f"--memory: there is no model '{options.model}' that trains on images")
     torch.set_num_threads(options.threads)
     torch.manual_seed(1)
+    if options.memory:
+        return memory_main(options)
     warn_of_slow_blas()
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
 
@@ -363,4 +437,7 @@ def main():
     return 1 if failed else 0
 
 
-sys.exit(main())
+if sys.argv[1:2] == ["--their-memory"]:
+    their_memory(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+else:
+    sys.exit(main())
