@@ -34,7 +34,7 @@
 //   VW             lanes of a vector: 4, 8 or 16; default 16
 //   MR, NV         register tile, rows and vectors: MR in 4, 6, 8, 12, 14, NV 2; default 14 x 2 for VW 16,
 //                  else 6 x 2
-//   MC, NC, KC     largest block a task packs: default 8*MR, 256, 256. Local memory: 4 * (MC/MR*PA*KC + KC*NC
+//   MC, NC, KC     largest block a task packs: default 16*MR, 512, 128. Local memory: 4 * (MC/MR*PA*KC + KC*NC
 //                  + MR*NV*VW) bytes, where PA is MR rounded up to a multiple of VW
 //   TILE           1: with the CPU-class entries, the default; 0: without, for devices that never run them and
 //                  would compile them all the same
@@ -91,13 +91,13 @@
 #define NV 2
 #endif
 #ifndef MC
-#define MC (8 * MR)
+#define MC (16 * MR)
 #endif
 #ifndef NC
-#define NC 256
+#define NC 512
 #endif
 #ifndef KC
-#define KC 256
+#define KC 128
 #endif
 #ifndef WG
 #define WG 16

@@ -188,11 +188,16 @@ static void local_lower(clv__launches *list, const clv__op_io *io) {
 
 // ---- tile: CPU-class --------------------------------------------------------------------------------------
 
+/** The largest block, as in the kernel file: rows of register tiles, columns, depth. A strip of each side, MOST_DEPTH deep, stays in
+ *  a first-level cache of 32 KiB, and the block in a second-level one; the larger it is, the less is packed more than once. */
+enum { MOST_ROWS = 16, MOST_COLUMNS = 512, MOST_DEPTH = 128 };
+
 /** What the kernel is compiled for on a device. */
 typedef struct tile_limits {
     int lanes, mr, nr, pa; // vector, register tile, lanes of a packed row of A
     int64_t mc, nc, kc;    // largest block
     bool sums;             // in local memory, since the result's type would round them
+    int64_t threads;       // that work on tasks
 } tile_limits;
 
 /** How a product is cut. */
@@ -211,8 +216,10 @@ static tile_limits tile_limits_of(const clv_device_info *device, bool sums) {
     t.mr = t.lanes == 16 ? 14 : 6;
     t.nr = 2 * t.lanes;
     t.pa = (int)clv__round_up(t.mr, t.lanes);
-    t.mc = 8 * t.mr;
-    t.nc = t.kc = 256;
+    t.mc = MOST_ROWS * t.mr;
+    t.nc = MOST_COLUMNS;
+    t.kc = MOST_DEPTH;
+    t.threads = device->compute_units;
     while (tile_local_bytes(&t) > clv__tile_local_bytes(device)) {
         if (t.kc >= t.nc && t.kc > 16)
             t.kc /= 2;
@@ -226,29 +233,38 @@ static tile_limits tile_limits_of(const clv_device_info *device, bool sums) {
     return t;
 }
 
-/** Tasks enough for many threads, from the sizes alone: the same sums whatever the number of threads. */
+static int64_t blocks_of(const tile_cut *c, const product *p) {
+    return p->batch * clv__div_up(p->m, c->mc) * clv__div_up(p->n, c->nc);
+}
+
+/** Halve a block's sides, no further below the given ones, until there are `enough` tasks. */
+static void cut_smaller(const tile_limits *t, const product *p, int64_t enough, int64_t mc, int64_t nc,
+                        tile_cut *c) {
+    while (blocks_of(c, p) * c->splits < enough && (c->nc > nc || c->mc > mc)) {
+        if (c->nc > nc)
+            c->nc = clv__div_up(c->nc / t->nr, 2) * t->nr;
+        else
+            c->mc = clv__div_up(c->mc / t->mr, 2) * t->mr;
+    }
+}
+
+/** Tasks enough for the device's threads. How a sum is cut follows from the sizes alone, so it is the same with any number of
+ *  threads; how the result is cut does not change a sum. */
 static tile_cut tile_cut_of(const tile_limits *t, const product *p) {
-    enum { ENOUGH = 8, SPLIT_TO = 16, SPLIT_K = 256 };
+    enum { ENOUGH = 8, SPLIT_TO = 16, SPLIT_K = 256, FEW_ROWS = 8, FEW_COLUMNS = 256 };
     tile_cut c = {
         .mc = clv__even_block(p->m, t->mr, t->mc), .nc = clv__even_block(p->n, t->nr, t->nc), .splits = 1};
-    c.tasks = p->batch * clv__div_up(p->m, c.mc) * clv__div_up(p->n, c.nc);
-    // A long sum is cut first: unlike smaller blocks, that does not pack anything twice.
-    if (c.tasks < ENOUGH && p->k >= 2 * SPLIT_K)
-        c.splits = clv__min64(clv__div_up(SPLIT_TO, c.tasks), p->k / SPLIT_K);
-    bool worth = (double)p->batch * (double)p->m * (double)p->n * (double)p->k > 1e6;
-    while (worth && c.tasks * c.splits < ENOUGH) {
-        if (c.nc > 2 * t->nr)
-            c.nc = clv__div_up(c.nc / t->nr, 2) * t->nr;
-        else if (c.mc > 2 * t->mr)
-            c.mc = clv__div_up(c.mc / t->mr, 2) * t->mr;
-        else
-            break;
-        c.tasks = p->batch * clv__div_up(p->m, c.mc) * clv__div_up(p->n, c.nc);
-    }
+    cut_smaller(t, p, ENOUGH, FEW_ROWS * t->mr, FEW_COLUMNS, &c);
+    // A long sum is cut first: unlike still smaller blocks, that does not pack anything twice.
+    int64_t blocks = blocks_of(&c, p);
+    if (blocks < ENOUGH && p->k >= 2 * SPLIT_K)
+        c.splits = clv__min64(clv__div_up(SPLIT_TO, blocks), p->k / SPLIT_K);
     c.ks = clv__round_up(clv__div_up(p->k, c.splits), 16);
     c.splits = clv__div_up(p->k, c.ks);
     c.kc = clv__even_block(c.ks, 16, t->kc);
-    c.tasks *= c.splits;
+    if ((double)p->batch * (double)p->m * (double)p->n * (double)p->k > 1e6)
+        cut_smaller(t, p, clv__max64(ENOUGH, 3 * t->threads), 2 * t->mr, 2 * t->nr, &c);
+    c.tasks = blocks_of(&c, p) * c.splits;
     return c;
 }
 
@@ -268,9 +284,9 @@ static double tile_rank(const clv_device_info *device, const clv__op_io *io) {
  * */
 static void tile_defines(clv__launches *list, clv__launch *launch, const tile_limits *t) {
     if (t->lanes != 16) clv__launch_define(list, launch, "VW", "%d", t->lanes);
-    if (t->mc != 8 * t->mr) clv__launch_define(list, launch, "MC", "%d", (int)t->mc);
-    if (t->nc != 256) clv__launch_define(list, launch, "NC", "%d", (int)t->nc);
-    if (t->kc != 256) clv__launch_define(list, launch, "KC", "%d", (int)t->kc);
+    if (t->mc != MOST_ROWS * t->mr) clv__launch_define(list, launch, "MC", "%d", (int)t->mc);
+    if (t->nc != MOST_COLUMNS) clv__launch_define(list, launch, "NC", "%d", (int)t->nc);
+    if (t->kc != MOST_DEPTH) clv__launch_define(list, launch, "KC", "%d", (int)t->kc);
 }
 
 static void tile_lower(clv__launches *list, const clv__op_io *io) {
