@@ -193,7 +193,7 @@ const clv__op clv__op_adaptive_avg_pool2d = {
 
 clv_tensor *clv_adaptive_avg_pool2d(clv_tensor *x, int64_t OH, int64_t OW) {
     clv_shape shape = clv_tensor_shape(x);
-    if (x && clv_tensor_dtype(x) == CLV_DTYPE_F32 && shape.rank == 4 && OH > 0 && OW > 0) {
+    if (x && clv__is_float(clv_tensor_dtype(x)) && shape.rank == 4 && OH > 0 && OW > 0) {
         int64_t H = shape.dims[2], W = shape.dims[3];
         if (H == OH && W == OW) return x;
         if (OH == 1 && OW == 1 && H > 0 && W > 0) return clv_global_avg_pool2d(x);

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0
+// avg_pool2d: the mean of each window, and its gradient. Source of what counts in windows that stick out: torch.nn.AvgPool2d.
+#include "cleave/ops.h"
+#include "ops/pool.h"
+
+static clv_status avg_infer(clv__op_io *io, clv__error *error) {
+    return clv__pool_infer(io, false, error);
+}
+
+static clv_status avg_backward_infer(clv__op_io *io, clv__error *error) {
+    const clv__pool *a = io->attrs;
+    CLV_TRY(clv__want_rank(io, 0, "dy", 4, error));
+    clv_shape x = io->in[0].shape;
+    x.dims[2] = a->size[0];
+    x.dims[3] = a->size[1];
+    return clv__pool_backward_infer(io, &x, false, error);
+}
+
+// ---- kernels --------------------------------------------------------------------------------------------------------
+
+static void avg_plain(clv__launches *list, const clv__op_io *io) {
+    clv__pool_sizes s = clv__pool_forward_sizes(io);
+    int64_t n = s.planes * s.OH * s.OW;
+    if (n == 0) return;
+    clv__launch *launch = clv__launch_kernel(list, "pool", "avg_pool2d");
+    clv__pool_x_y(list, launch, io);
+    clv__pool_window_args(list, launch, n, &s, false);
+    clv__arg_i32(list, launch, ((const clv__pool *)io->attrs)->exclude_padding);
+    clv__launch_items(launch, n);
+}
+
+static void avg_backward_plain(clv__launches *list, const clv__op_io *io) {
+    clv__pool_sizes s = clv__pool_backward_sizes(io);
+    int64_t n = s.planes * s.H * s.W;
+    if (n == 0) return;
+    clv__launch *launch = clv__launch_kernel(list, "pool", "avg_pool2d_backward");
+    clv__pool_dx_dy_x(list, launch, io);
+    clv__pool_window_args(list, launch, n, &s, false);
+    clv__arg_i32(list, launch, ((const clv__pool *)io->attrs)->exclude_padding);
+    clv__launch_items(launch, n);
+}
+
+static void avg_rows(clv__launches *list, const clv__op_io *io) {
+    clv__pool_sizes s = clv__pool_forward_sizes(io);
+    clv__pool_wide(list, io, "avg_pool2d_rows", &s, s.planes * s.OH, s.W * s.stride_h, false, false);
+}
+
+static void avg_backward_planes(clv__launches *list, const clv__op_io *io) {
+    clv__pool_sizes s = clv__pool_backward_sizes(io);
+    clv__pool_wide(list, io, "avg_pool2d_planes_backward", &s, s.planes, s.W * s.H, false, true);
+}
+
+static const clv__variant avg_variants[] = {
+    {"plain", NULL, NULL, avg_plain}, {"rows", clv__pool_rows_support, clv__pool_wide_rank, avg_rows}, {0}};
+static const clv__variant avg_backward_variants[] = {
+    {"plain", NULL, NULL, avg_backward_plain},
+    {"planes", clv__pool_planes_support, clv__pool_wide_rank, avg_backward_planes},
+    {0}};
+
+// ---- references -----------------------------------------------------------------------------------------------------
+
+/** What an average window covers along one axis, and how long it counts. */
+typedef struct pool_span {
+    int64_t first, end, length;
+} pool_span;
+
+static pool_span span_of(int64_t o, int64_t stride, int64_t pad, int64_t kernel, int64_t size, bool exclude) {
+    int64_t first = o * stride - pad, end = first + kernel;
+    if (end > size + pad) end = size + pad;
+    pool_span span = {first < 0 ? 0 : first, end > size ? size : end, end - first};
+    if (exclude) span.length = span.end - span.first;
+    return span;
+}
+
+/** y from x, or dx from dy: the same windows, each element with weight 1 / (elements counted). */
+static void avg_walk(const clv__pool_sizes *s, bool exclude, double *x, double *y, bool backward) {
+    for (int64_t p = 0; p < s->planes; p++) {
+        double *plane = x + p * s->H * s->W;
+        for (int64_t oh = 0; oh < s->OH; oh++) {
+            for (int64_t ow = 0; ow < s->OW; ow++, y++) {
+                pool_span h = span_of(oh, s->stride_h, s->pad_h, s->kernel_h, s->H, exclude);
+                pool_span w = span_of(ow, s->stride_w, s->pad_w, s->kernel_w, s->W, exclude);
+                double count = (double)(h.length * w.length), sum = 0;
+                for (int64_t i = h.first; i < h.end; i++) {
+                    for (int64_t j = w.first; j < w.end; j++) {
+                        if (backward)
+                            plane[i * s->W + j] += *y / count;
+                        else
+                            sum += plane[i * s->W + j];
+                    }
+                }
+                if (!backward) *y = sum / count;
+            }
+        }
+    }
+}
+
+static void avg_reference(const clv__ref *ref) {
+    clv__pool_sizes s = clv__pool_forward_sizes(ref->io);
+    avg_walk(&s, ((const clv__pool *)ref->io->attrs)->exclude_padding, ref->in[0], ref->out[0], false);
+}
+
+static void avg_backward_reference(const clv__ref *ref) {
+    clv__pool_sizes s = clv__pool_backward_sizes(ref->io);
+    for (int64_t i = 0; i < s.planes * s.H * s.W; i++) ref->out[0][i] = 0;
+    avg_walk(&s, ((const clv__pool *)ref->io->attrs)->exclude_padding, ref->out[0], ref->in[0], true);
+}
+
+// ---- descriptors ----------------------------------------------------------------------------------------------------
+
+static bool avg_sample(int i, clv__sample *out) {
+    return clv__pool_sample(i, out, false, false);
+}
+static bool avg_backward_sample(int i, clv__sample *out) {
+    return clv__pool_sample(i, out, false, true);
+}
+
+const clv__op clv__op_avg_pool2d_backward = {
+    .name = "avg_pool2d_backward",
+    .attrs_bytes = sizeof(clv__pool),
+    .half_in = 1,
+    .half_out = 1,
+    .infer = avg_backward_infer,
+    .variants = avg_backward_variants,
+    .reference = avg_backward_reference,
+    .sample = avg_backward_sample,
+    .cost = clv__pool_backward_cost,
+    .reduction = clv__pool_window_elements,
+};
+
+static void avg_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    clv__pool attrs = *(const clv__pool *)clv__node_attrs(node);
+    const clv_shape *x = &clv__node_io(node)->in[0].shape;
+    attrs.size[0] = (int)x->dims[2];
+    attrs.size[1] = (int)x->dims[3];
+    dx[0] = clv__node_add(&clv__op_avg_pool2d_backward, &attrs, dy, 1, 0);
+}
+
+const clv__op clv__op_avg_pool2d = {
+    .name = "avg_pool2d",
+    .attrs_bytes = sizeof(clv__pool),
+    .half_in = 1,
+    .half_out = 1,
+    .infer = avg_infer,
+    .grad = avg_grad,
+    .variants = avg_variants,
+    .reference = avg_reference,
+    .sample = avg_sample,
+    .cost = clv__pool_cost,
+    .reduction = clv__pool_window_elements,
+};
+
+clv_tensor *clv_avg_pool2d(clv_tensor *x, const clv_pool2d_config *config) {
+    return clv__pool_build(&clv__op_avg_pool2d, x, config);
+}
+
+clv_tensor *clv_global_avg_pool2d(clv_tensor *x) {
+    if (!x) return NULL;
+    clv_shape shape = clv_tensor_shape(x);
+    char text[128];
+    if (shape.rank != 4) {
+        return clv__graph_fail(clv__tensor_graph(x), CLV_E_SHAPE,
+                               "global_avg_pool2d: x has %d dimensions, it must have 4 (x %s)", shape.rank,
+                               clv_shape_text(&shape, text, sizeof text));
+    }
+    return clv_mean(x, (int[]){2, 3}, 2, true);
+}

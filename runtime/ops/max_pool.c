@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: Apache-2.0
+// max_pool2d: the largest value of each window, and its gradient. Source of what happens to ties, NaN and windows that stick
+// out: torch.nn.MaxPool2d.
+#include <math.h>
+
+#include "cleave/ops.h"
+#include "ops/pool.h"
+
+static clv_status max_infer(clv__op_io *io, clv__error *error) {
+    return clv__pool_infer(io, true, error);
+}
+
+static clv_status max_backward_infer(clv__op_io *io, clv__error *error) {
+    CLV_TRY(clv__want_dtype(io, 1, "x", CLV_DTYPE_F32, error));
+    CLV_TRY(clv__want_rank(io, 1, "x", 4, error));
+    return clv__pool_backward_infer(io, &io->in[1].shape, true, error);
+}
+
+// ---- kernels --------------------------------------------------------------------------------------------------------
+
+static void max_plain(clv__launches *list, const clv__op_io *io) {
+    clv__pool_sizes s = clv__pool_forward_sizes(io);
+    int64_t n = s.planes * s.OH * s.OW;
+    if (n == 0) return;
+    clv__launch *launch = clv__launch_kernel(list, "pool", "max_pool2d");
+    clv__pool_x_y(list, launch, io);
+    clv__pool_window_args(list, launch, n, &s, true);
+    clv__launch_items(launch, n);
+}
+
+static void max_backward_winner(clv__launches *list, const clv__op_io *io);
+
+static void max_backward_plain(clv__launches *list, const clv__op_io *io) {
+    clv__pool_sizes s = clv__pool_backward_sizes(io);
+    int64_t n = s.planes * s.H * s.W;
+    int64_t windows_h = (s.kernel_h - 1) * s.dilation_h / s.stride_h + 1,
+            windows_w = (s.kernel_w - 1) * s.dilation_w / s.stride_w + 1;
+    if (n == 0) return;
+    if (windows_h * (windows_w * clv__pool_window_turns(&s) + 1) > CLV__POOL_TURNS) { // windows of windows
+        max_backward_winner(list, io);
+        return;
+    }
+    clv__launch *launch = clv__launch_kernel(list, "pool", "max_pool2d_backward");
+    clv__pool_dx_dy_x(list, launch, io);
+    clv__pool_window_args(list, launch, n, &s, true);
+    clv__launch_items(launch, n);
+}
+
+static void max_backward_winner(clv__launches *list, const clv__op_io *io) {
+    clv__pool_sizes s = clv__pool_backward_sizes(io);
+    int64_t outputs = s.planes * s.OH * s.OW, inputs = s.planes * s.H * s.W;
+    if (inputs == 0) return;
+    size_t bytes = (size_t)outputs * sizeof(int32_t), winner = clv__launch_workspace(list, bytes);
+    clv__launch *launch = clv__launch_kernel(list, "pool", "max_pool2d_winner");
+    clv__arg_workspace(list, launch, winner, bytes);
+    clv__arg_in_as(list, launch, io, 1, "T_X");
+    clv__pool_window_args(list, launch, outputs, &s, true);
+    clv__launch_items(launch, outputs);
+    launch = clv__launch_kernel(list, "pool", "max_pool2d_gather");
+    clv__pool_dx_dy(list, launch, io, CLV_DTYPE_F32);
+    clv__arg_workspace(list, launch, winner, bytes);
+    clv__pool_window_args(list, launch, inputs, &s, true);
+    clv__launch_items(launch, inputs);
+}
+
+/** Windows that tile x: each input is in one window at most. */
+static bool apart(const clv__pool *a) {
+    for (int i = 0; i < 2; i++) {
+        if (a->stride[i] != a->kernel[i] || a->padding[i] != 0 || a->dilation[i] != 1) return false;
+    }
+    return true;
+}
+
+static bool apart_supports(const clv_device_info *device, const clv__op_io *io) {
+    (void)device;
+    return apart(io->attrs);
+}
+
+static void max_backward_apart(clv__launches *list, const clv__op_io *io) {
+    clv__pool_sizes s = clv__pool_backward_sizes(io);
+    int64_t n = s.planes * clv__ceil_div(s.H, s.kernel_h) * clv__ceil_div(s.W, s.kernel_w);
+    if (n == 0) return;
+    clv__launch *launch = clv__launch_kernel(list, "pool", "max_pool2d_backward_apart");
+    clv__pool_dx_dy_x(list, launch, io);
+    CLV__ARGS_I32(list, launch, n, s.H, s.W, s.OH, s.OW, s.kernel_h, s.kernel_w);
+    clv__launch_items(launch, n);
+}
+
+/** Kernel 2, stride 2, no window sticks out. */
+static bool is_2x2(const clv_device_info *device, const clv__pool *a, const clv__pool_sizes *s) {
+    return clv__cpu_class(device) && apart(a) && s->kernel_h == 2 && s->kernel_w == 2 && s->OH == s->H / 2 &&
+           s->OW == s->W / 2;
+}
+
+static bool max_2x2_supports(const clv_device_info *device, const clv__op_io *io) {
+    clv__pool_sizes s = clv__pool_forward_sizes(io);
+    return is_2x2(device, io->attrs, &s);
+}
+
+static bool max_2x2_backward_supports(const clv_device_info *device, const clv__op_io *io) {
+    clv__pool_sizes s = clv__pool_backward_sizes(io);
+    return is_2x2(device, io->attrs, &s);
+}
+
+static void rows_2x2(clv__launches *list, clv__launch *launch, const clv__pool_sizes *s, int64_t n_rows) {
+    int64_t rows = clv__rows_for(2 * s->W);
+    CLV__ARGS_I32(list, launch, n_rows, rows, s->H, s->W, s->OH, s->OW);
+    clv__launch_chunks(launch, clv__ceil_div(n_rows, rows));
+}
+
+static void max_2x2(clv__launches *list, const clv__op_io *io) {
+    clv__pool_sizes s = clv__pool_forward_sizes(io);
+    if (s.planes == 0) return;
+    clv__launch *launch = clv__launch_kernel(list, "pool", "max_pool2d_2x2");
+    clv__pool_x_y(list, launch, io);
+    rows_2x2(list, launch, &s, s.planes * s.OH);
+}
+
+static void max_2x2_backward(clv__launches *list, const clv__op_io *io) {
+    clv__pool_sizes s = clv__pool_backward_sizes(io);
+    if (s.planes == 0) return;
+    clv__launch *launch = clv__launch_kernel(list, "pool", "max_pool2d_2x2_backward");
+    clv__pool_dx_dy_x(list, launch, io);
+    rows_2x2(list, launch, &s, s.planes * clv__ceil_div(s.H, 2));
+}
+
+static void max_rows(clv__launches *list, const clv__op_io *io) {
+    clv__pool_sizes s = clv__pool_forward_sizes(io);
+    clv__pool_wide(list, io, "max_pool2d_rows", &s, s.planes * s.OH, s.W * s.stride_h, true, false);
+}
+
+static void max_backward_planes(clv__launches *list, const clv__op_io *io) {
+    clv__pool_sizes s = clv__pool_backward_sizes(io);
+    clv__pool_wide(list, io, "max_pool2d_planes_backward", &s, s.planes, s.W * s.H, true, true);
+}
+
+static double fast_rank(const clv_device_info *device, const clv__op_io *io) {
+    (void)device;
+    (void)io;
+    return 0.05;
+}
+
+/** Plain looks at kernel^2 elements for every window an input is in; this one twice at every input in all. */
+static double winner_rank(const clv_device_info *device, const clv__op_io *io) {
+    (void)device;
+    const clv__pool *a = io->attrs;
+    return 2.0 / ((double)a->kernel[0] * a->kernel[1]) + 0.1;
+}
+
+static double apart_rank(const clv_device_info *device, const clv__op_io *io) {
+    (void)device;
+    const clv__pool *a = io->attrs;
+    return 1.0 / ((double)a->kernel[0] * a->kernel[1]);
+}
+
+static const clv__variant max_variants[] = {{"plain", NULL, NULL, max_plain},
+                                            {"rows", clv__pool_rows_support, clv__pool_wide_rank, max_rows},
+                                            {"vector_2x2", max_2x2_supports, fast_rank, max_2x2},
+                                            {0}};
+static const clv__variant max_backward_variants[] = {
+    {"plain", NULL, NULL, max_backward_plain},
+    {"winner", NULL, winner_rank, max_backward_winner},
+    {"apart", apart_supports, apart_rank, max_backward_apart},
+    {"planes", clv__pool_planes_support, clv__pool_wide_rank, max_backward_planes},
+    {"vector_2x2", max_2x2_backward_supports, fast_rank, max_2x2_backward},
+    {0}};
+
+// ---- references -----------------------------------------------------------------------------------------------------
+
+/** Position h*W + w of the first maximum that output (oh, ow) looks at; -1 if it looks at nothing. A NaN
+ * wins. */
+static int64_t winner_of(const double *plane, const clv__pool_sizes *s, int64_t oh, int64_t ow) {
+    int64_t at = -1;
+    for (int64_t i = 0; i < s->kernel_h; i++) {
+        for (int64_t j = 0; j < s->kernel_w; j++) {
+            int64_t h = oh * s->stride_h - s->pad_h + i * s->dilation_h,
+                    w = ow * s->stride_w - s->pad_w + j * s->dilation_w;
+            if (h < 0 || h >= s->H || w < 0 || w >= s->W) continue;
+            double v = plane[h * s->W + w];
+            if (at < 0 || v > plane[at] || isnan(v)) at = h * s->W + w;
+        }
+    }
+    return at;
+}
+
+static void max_reference(const clv__ref *ref) {
+    clv__pool_sizes s = clv__pool_forward_sizes(ref->io);
+    double *y = ref->out[0];
+    for (int64_t p = 0; p < s.planes; p++) {
+        const double *plane = ref->in[0] + p * s.H * s.W;
+        for (int64_t oh = 0; oh < s.OH; oh++) {
+            for (int64_t ow = 0; ow < s.OW; ow++) {
+                int64_t at = winner_of(plane, &s, oh, ow);
+                *y++ = at < 0 ? -INFINITY : plane[at];
+            }
+        }
+    }
+}
+
+static void max_backward_reference(const clv__ref *ref) {
+    clv__pool_sizes s = clv__pool_backward_sizes(ref->io);
+    const double *dy = ref->in[0];
+    for (int64_t i = 0; i < s.planes * s.H * s.W; i++) ref->out[0][i] = 0;
+    for (int64_t p = 0; p < s.planes; p++) {
+        const double *plane = ref->in[1] + p * s.H * s.W;
+        double *to = ref->out[0] + p * s.H * s.W;
+        for (int64_t oh = 0; oh < s.OH; oh++) {
+            for (int64_t ow = 0; ow < s.OW; ow++, dy++) {
+                int64_t at = winner_of(plane, &s, oh, ow);
+                if (at >= 0) to[at] += *dy;
+            }
+        }
+    }
+}
+
+// ---- descriptors ----------------------------------------------------------------------------------------------------
+
+static bool max_sample(int i, clv__sample *out) {
+    return clv__pool_sample(i, out, true, false);
+}
+static bool max_backward_sample(int i, clv__sample *out) {
+    return clv__pool_sample(i, out, true, true);
+}
+
+const clv__op clv__op_max_pool2d_backward = {
+    .name = "max_pool2d_backward",
+    .attrs_bytes = sizeof(clv__pool),
+    .half_in = 3,
+    .half_out = 1,
+    .infer = max_backward_infer,
+    .variants = max_backward_variants,
+    .reference = max_backward_reference,
+    .sample = max_backward_sample,
+    .cost = clv__pool_backward_cost,
+    .reduction = clv__pool_window_elements,
+};
+
+static void max_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    dx[0] = clv__node_add(&clv__op_max_pool2d_backward, clv__node_attrs(node),
+                          (clv_tensor *[]){dy[0], clv__node_in(node, 0)}, 2, 0);
+}
+
+const clv__op clv__op_max_pool2d = {
+    .name = "max_pool2d",
+    .attrs_bytes = sizeof(clv__pool),
+    .half_in = 1,
+    .half_out = 1,
+    .infer = max_infer,
+    .grad = max_grad,
+    .variants = max_variants,
+    .reference = max_reference,
+    .sample = max_sample,
+    .cost = clv__pool_cost,
+};
+
+clv_tensor *clv_max_pool2d(clv_tensor *x, const clv_pool2d_config *config) {
+    return clv__pool_build(&clv__op_max_pool2d, x, config);
+}
