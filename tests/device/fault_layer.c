@@ -1,15 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // An OpenCL layer (OPENCL_LAYERS) that makes one call fail and counts the objects that live: faults.c drives it through
 // the functions at the end. The n-th call since fault_arm, of whatever function, is not made and returns the error.
-#define CL_TARGET_OPENCL_VERSION 120
-#include <CL/cl_layer.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define API __attribute__((visibility("default")))
+#include "device/layer.h"
 
-static struct _cl_icd_dispatch below, above;
 static atomic_long calls, fail_at;
 static atomic_int live, error_code;
 static const char *_Atomic failed_call;
@@ -35,7 +31,7 @@ static int fails(const char *name) {
         return code;                                                                                         \
     }
 // One that returns an object and a code.
-#define CREATE(type, name, parameters, arguments)                                                            \
+#define CREATE(type, name, context, parameters, arguments)                                                   \
     static type CL_API_CALL my_##name parameters {                                                           \
         if (fails(#name)) {                                                                                  \
             if (code) *code = atomic_load(&error_code);                                                      \
@@ -80,51 +76,24 @@ CODE(clGetEventInfo, (cl_event e, cl_event_info what, size_t n, void *out, size_
 CODE(clGetEventProfilingInfo, (cl_event e, cl_profiling_info what, size_t n, void *out, size_t *size),
      (e, what, n, out, size))
 
-ENQUEUE(clEnqueueWriteBuffer,
-        (cl_command_queue q, cl_mem m, cl_bool wait, size_t at, size_t n, const void *from, cl_uint n_list,
-         const cl_event *list, cl_event *event),
-        (q, m, wait, at, n, from, n_list, list, event))
-ENQUEUE(clEnqueueReadBuffer,
-        (cl_command_queue q, cl_mem m, cl_bool wait, size_t at, size_t n, void *to, cl_uint n_list,
-         const cl_event *list, cl_event *event),
-        (q, m, wait, at, n, to, n_list, list, event))
-ENQUEUE(clEnqueueCopyBuffer,
-        (cl_command_queue q, cl_mem a, cl_mem b, size_t at_a, size_t at_b, size_t n, cl_uint n_list,
-         const cl_event *list, cl_event *event),
-        (q, a, b, at_a, at_b, n, n_list, list, event))
-ENQUEUE(clEnqueueFillBuffer,
-        (cl_command_queue q, cl_mem m, const void *pattern, size_t pattern_n, size_t at, size_t n,
-         cl_uint n_list, const cl_event *list, cl_event *event),
-        (q, m, pattern, pattern_n, at, n, n_list, list, event))
+LAYER_ENQUEUES(ENQUEUE)
 ENQUEUE(clEnqueueNDRangeKernel,
         (cl_command_queue q, cl_kernel k, cl_uint dims, const size_t *offset, const size_t *global,
          const size_t *local, cl_uint n_list, const cl_event *list, cl_event *event),
         (q, k, dims, offset, global, local, n_list, list, event))
-ENQUEUE(clEnqueueMarkerWithWaitList,
-        (cl_command_queue q, cl_uint n_list, const cl_event *list, cl_event *event), (q, n_list, list, event))
-ENQUEUE(clEnqueueBarrierWithWaitList,
-        (cl_command_queue q, cl_uint n_list, const cl_event *list, cl_event *event), (q, n_list, list, event))
 
-CREATE(cl_context, clCreateContext,
+LAYER_CREATES(CREATE)
+CREATE(cl_context, clCreateContext, NULL,
        (const cl_context_properties *properties, cl_uint n, const cl_device_id *ids,
         void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *user, cl_int *code),
        (properties, n, ids, notify, user, code))
-CREATE(cl_command_queue, clCreateCommandQueue,
+CREATE(cl_command_queue, clCreateCommandQueue, c,
        (cl_context c, cl_device_id d, cl_command_queue_properties properties, cl_int *code),
        (c, d, properties, code))
-CREATE(cl_mem, clCreateBuffer, (cl_context c, cl_mem_flags flags, size_t n, void *host, cl_int *code),
-       (c, flags, n, host, code))
-CREATE(cl_mem, clCreateSubBuffer,
-       (cl_mem m, cl_mem_flags flags, cl_buffer_create_type type, const void *info, cl_int *code),
-       (m, flags, type, info, code))
-CREATE(cl_program, clCreateProgramWithSource,
-       (cl_context c, cl_uint n, const char **texts, const size_t *sizes, cl_int *code),
-       (c, n, texts, sizes, code))
-CREATE(cl_program, clCreateProgramWithBinary,
+CREATE(cl_program, clCreateProgramWithBinary, c,
        (cl_context c, cl_uint n, const cl_device_id *ids, const size_t *sizes, const unsigned char **data,
         cl_int *status, cl_int *code),
        (c, n, ids, sizes, data, status, code))
-CREATE(cl_kernel, clCreateKernel, (cl_program p, const char *name, cl_int *code), (p, name, code))
 
 static cl_int CL_API_CALL my_clCreateKernelsInProgram(cl_program p, cl_uint n, cl_kernel *kernels,
                                                       cl_uint *count) {
@@ -152,63 +121,41 @@ RELEASE(cl_kernel, clReleaseKernel)
 RELEASE(cl_event, clReleaseEvent)
 
 CL_API_ENTRY API cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t n, void *out, size_t *size) {
-    static const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
-    static const char name[] = "clv fault layer";
-    const void *value = what == CL_LAYER_API_VERSION ? (const void *)&version : name;
-    size_t bytes = what == CL_LAYER_API_VERSION ? sizeof version : sizeof name;
-    if (what != CL_LAYER_API_VERSION && what != CL_LAYER_NAME) return CL_INVALID_VALUE;
-    if (out && n < bytes) return CL_INVALID_VALUE;
-    if (out) memcpy(out, value, bytes);
-    if (size) *size = bytes;
-    return CL_SUCCESS;
+    return layer_info("clv fault layer", what, n, out, size);
 }
 
 CL_API_ENTRY API cl_int CL_API_CALL clInitLayer(cl_uint n, const struct _cl_icd_dispatch *target,
                                                 cl_uint *n_out, const struct _cl_icd_dispatch **out) {
-    size_t bytes = n * sizeof(void *);
-    memcpy(&below, target, bytes < sizeof below ? bytes : sizeof below);
-    above = below;
-#define TAKE(name) above.name = my_##name
-    TAKE(clGetPlatformIDs);
-    TAKE(clGetPlatformInfo);
-    TAKE(clGetDeviceIDs);
-    TAKE(clGetDeviceInfo);
-    TAKE(clBuildProgram);
-    TAKE(clGetProgramBuildInfo);
-    TAKE(clGetProgramInfo);
-    TAKE(clSetKernelArg);
-    TAKE(clGetKernelWorkGroupInfo);
-    TAKE(clFlush);
-    TAKE(clFinish);
-    TAKE(clWaitForEvents);
-    TAKE(clGetEventInfo);
-    TAKE(clGetEventProfilingInfo);
-    TAKE(clEnqueueWriteBuffer);
-    TAKE(clEnqueueReadBuffer);
-    TAKE(clEnqueueCopyBuffer);
-    TAKE(clEnqueueFillBuffer);
-    TAKE(clEnqueueNDRangeKernel);
-    TAKE(clEnqueueMarkerWithWaitList);
-    TAKE(clEnqueueBarrierWithWaitList);
-    TAKE(clCreateContext);
-    TAKE(clCreateCommandQueue);
-    TAKE(clCreateBuffer);
-    TAKE(clCreateSubBuffer);
-    TAKE(clCreateProgramWithSource);
-    TAKE(clCreateProgramWithBinary);
-    TAKE(clCreateKernel);
-    TAKE(clCreateKernelsInProgram);
-    TAKE(clCreateSubDevices);
-    TAKE(clSetMemObjectDestructorCallback);
-    TAKE(clReleaseContext);
-    TAKE(clReleaseCommandQueue);
-    TAKE(clReleaseMemObject);
-    TAKE(clReleaseProgram);
-    TAKE(clReleaseKernel);
-    TAKE(clReleaseEvent);
-#undef TAKE
-    *n_out = n;
-    *out = &above;
+    layer_begin(n, target, n_out, out);
+    LAYER_ENQUEUES(LAYER_TAKE)
+    LAYER_CREATES(LAYER_TAKE_CREATE)
+    LAYER_TAKE(clGetPlatformIDs)
+    LAYER_TAKE(clGetPlatformInfo)
+    LAYER_TAKE(clGetDeviceIDs)
+    LAYER_TAKE(clGetDeviceInfo)
+    LAYER_TAKE(clBuildProgram)
+    LAYER_TAKE(clGetProgramBuildInfo)
+    LAYER_TAKE(clGetProgramInfo)
+    LAYER_TAKE(clSetKernelArg)
+    LAYER_TAKE(clGetKernelWorkGroupInfo)
+    LAYER_TAKE(clFlush)
+    LAYER_TAKE(clFinish)
+    LAYER_TAKE(clWaitForEvents)
+    LAYER_TAKE(clGetEventInfo)
+    LAYER_TAKE(clGetEventProfilingInfo)
+    LAYER_TAKE(clEnqueueNDRangeKernel)
+    LAYER_TAKE(clCreateContext)
+    LAYER_TAKE(clCreateCommandQueue)
+    LAYER_TAKE(clCreateProgramWithBinary)
+    LAYER_TAKE(clCreateKernelsInProgram)
+    LAYER_TAKE(clCreateSubDevices)
+    LAYER_TAKE(clSetMemObjectDestructorCallback)
+    LAYER_TAKE(clReleaseContext)
+    LAYER_TAKE(clReleaseCommandQueue)
+    LAYER_TAKE(clReleaseMemObject)
+    LAYER_TAKE(clReleaseProgram)
+    LAYER_TAKE(clReleaseKernel)
+    LAYER_TAKE(clReleaseEvent)
     return CL_SUCCESS;
 }
 

@@ -8,19 +8,15 @@
 //
 // Driven by lost_arm and lost_calls from a test in this process, or, for a program that knows nothing of it, by
 // CLV_TEST_LOSE=DEVICE:ENQUEUE:CODE from the environment: 1:500:-5.
-#define CL_TARGET_OPENCL_VERSION 120
-#include <CL/cl_layer.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
-#define API __attribute__((visibility("default")))
+#include "device/layer.h"
 
 enum { MOST_CONTEXTS = 4096 };
 
-static struct _cl_icd_dispatch below, above;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct {
     cl_context contexts[MOST_CONTEXTS];
@@ -104,22 +100,8 @@ static cl_context of_program(cl_program program) {
         return NULL;                                                                                         \
     }
 
-ENQUEUE(clEnqueueWriteBuffer,
-        (cl_command_queue q, cl_mem m, cl_bool wait, size_t at, size_t n, const void *from, cl_uint n_list,
-         const cl_event *list, cl_event *event),
-        (q, m, wait, at, n, from, n_list, list, event))
-ENQUEUE(clEnqueueReadBuffer,
-        (cl_command_queue q, cl_mem m, cl_bool wait, size_t at, size_t n, void *to, cl_uint n_list,
-         const cl_event *list, cl_event *event),
-        (q, m, wait, at, n, to, n_list, list, event))
-ENQUEUE(clEnqueueCopyBuffer,
-        (cl_command_queue q, cl_mem a, cl_mem b, size_t at_a, size_t at_b, size_t n, cl_uint n_list,
-         const cl_event *list, cl_event *event),
-        (q, a, b, at_a, at_b, n, n_list, list, event))
-ENQUEUE(clEnqueueFillBuffer,
-        (cl_command_queue q, cl_mem m, const void *pattern, size_t pattern_n, size_t at, size_t n,
-         cl_uint n_list, const cl_event *list, cl_event *event),
-        (q, m, pattern, pattern_n, at, n, n_list, list, event))
+LAYER_ENQUEUES(ENQUEUE)
+LAYER_CREATES(CREATE)
 
 /** A slow device: its kernels are enqueued late, the more so the larger they are. */
 static void hold_up(cl_context context, cl_uint dims, const size_t *global) {
@@ -140,10 +122,6 @@ static cl_int CL_API_CALL my_clEnqueueNDRangeKernel(cl_command_queue q, cl_kerne
     return below.clEnqueueNDRangeKernel(q, k, dims, offset, global, local, n_list, list, event);
 }
 
-ENQUEUE(clEnqueueMarkerWithWaitList,
-        (cl_command_queue q, cl_uint n_list, const cl_event *list, cl_event *event), (q, n_list, list, event))
-ENQUEUE(clEnqueueBarrierWithWaitList,
-        (cl_command_queue q, cl_uint n_list, const cl_event *list, cl_event *event), (q, n_list, list, event))
 ENQUEUE(clEnqueueUnmapMemObject,
         (cl_command_queue q, cl_mem m, void *pointer, cl_uint n_list, const cl_event *list, cl_event *event),
         (q, m, pointer, n_list, list, event))
@@ -173,16 +151,6 @@ CODE(clBuildProgram, of_program(p), 0,
      (cl_program p, cl_uint n, const cl_device_id *ids, const char *options,
       void(CL_CALLBACK *done)(cl_program, void *), void *user),
      (p, n, ids, options, done, user))
-CREATE(cl_mem, clCreateBuffer, c, (cl_context c, cl_mem_flags flags, size_t n, void *host, cl_int *code),
-       (c, flags, n, host, code))
-CREATE(cl_mem, clCreateSubBuffer, of_memory(m),
-       (cl_mem m, cl_mem_flags flags, cl_buffer_create_type type, const void *info, cl_int *code),
-       (m, flags, type, info, code))
-CREATE(cl_program, clCreateProgramWithSource, c,
-       (cl_context c, cl_uint n, const char **texts, const size_t *sizes, cl_int *code),
-       (c, n, texts, sizes, code))
-CREATE(cl_kernel, clCreateKernel, of_program(p), (cl_program p, const char *name, cl_int *code),
-       (p, name, code))
 
 static cl_context CL_API_CALL my_clCreateContext(
     const cl_context_properties *properties, cl_uint n, const cl_device_id *ids,
@@ -198,48 +166,26 @@ static cl_context CL_API_CALL my_clCreateContext(
 }
 
 CL_API_ENTRY API cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t n, void *out, size_t *size) {
-    static const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
-    static const char name[] = "clv lost layer";
-    const void *value = what == CL_LAYER_API_VERSION ? (const void *)&version : name;
-    size_t bytes = what == CL_LAYER_API_VERSION ? sizeof version : sizeof name;
-    if (what != CL_LAYER_API_VERSION && what != CL_LAYER_NAME) return CL_INVALID_VALUE;
-    if (out && n < bytes) return CL_INVALID_VALUE;
-    if (out) memcpy(out, value, bytes);
-    if (size) *size = bytes;
-    return CL_SUCCESS;
+    return layer_info("clv lost layer", what, n, out, size);
 }
 
 CL_API_ENTRY API cl_int CL_API_CALL clInitLayer(cl_uint n, const struct _cl_icd_dispatch *target,
                                                 cl_uint *n_out, const struct _cl_icd_dispatch **out) {
-    size_t bytes = n * sizeof(void *);
-    memcpy(&below, target, bytes < sizeof below ? bytes : sizeof below);
-    above = below;
-#define TAKE(name) above.name = my_##name
-    TAKE(clEnqueueWriteBuffer);
-    TAKE(clEnqueueReadBuffer);
-    TAKE(clEnqueueCopyBuffer);
-    TAKE(clEnqueueFillBuffer);
-    TAKE(clEnqueueNDRangeKernel);
-    TAKE(clEnqueueMarkerWithWaitList);
-    TAKE(clEnqueueBarrierWithWaitList);
-    TAKE(clEnqueueMapBuffer);
-    TAKE(clEnqueueUnmapMemObject);
-    TAKE(clFlush);
-    TAKE(clFinish);
-    TAKE(clWaitForEvents);
-    TAKE(clGetEventProfilingInfo);
-    TAKE(clBuildProgram);
-    TAKE(clCreateBuffer);
-    TAKE(clCreateSubBuffer);
-    TAKE(clCreateProgramWithSource);
-    TAKE(clCreateKernel);
-    TAKE(clCreateContext);
-#undef TAKE
+    layer_begin(n, target, n_out, out);
+    LAYER_ENQUEUES(LAYER_TAKE)
+    LAYER_CREATES(LAYER_TAKE_CREATE)
+    LAYER_TAKE(clEnqueueNDRangeKernel)
+    LAYER_TAKE(clEnqueueMapBuffer)
+    LAYER_TAKE(clEnqueueUnmapMemObject)
+    LAYER_TAKE(clFlush)
+    LAYER_TAKE(clFinish)
+    LAYER_TAKE(clWaitForEvents)
+    LAYER_TAKE(clGetEventProfilingInfo)
+    LAYER_TAKE(clBuildProgram)
+    LAYER_TAKE(clCreateContext)
     const char *given = getenv("CLV_TEST_LOSE");
     if (given && sscanf(given, "%d:%ld:%d", &state.doomed, &state.dies_at, &state.code) != 3)
         return CL_INVALID_VALUE;
-    *n_out = n;
-    *out = &above;
     return CL_SUCCESS;
 }
 

@@ -7,15 +7,9 @@
 #include "cleave/ops.h"
 #include "device/device.h"
 #include "harness/harness.h"
+#include "ops/copy_op.h"
 
-enum { NUMEL = 35, BYTES = NUMEL * 4 };
-
-static clv_status infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(clv__want_dtype(io, 0, "x", CLV_DTYPE_F32, error));
-    io->n_out = 1;
-    io->out[0] = io->in[0];
-    return CLV_OK;
-}
+enum { NUMEL = 35 };
 
 static bool sample(int i, clv__sample *s) {
     snprintf(s->label, sizeof s->label, "five by seven");
@@ -25,12 +19,8 @@ static bool sample(int i, clv__sample *s) {
     return i == 0;
 }
 
-static void reference(const clv__ref *ref) {
-    for (int i = 0; i < NUMEL; i++) ref->out[0][i] = ref->in[0][i];
-}
-
 static void reference_off_by_little(const clv__ref *ref) {
-    reference(ref);
+    copy_reference(ref);
     ref->out[0][17] *= 1 + 1e-4;
 }
 
@@ -48,24 +38,8 @@ static void grad_forgotten(const clv__node *node, clv_tensor *const *dy, clv_ten
     (void)node, (void)dy, (void)dx;
 }
 
-static void lower(clv__launches *list, const clv__op_io *io) {
-    (void)io;
-    clv__launch_copy(list, 0, 0, BYTES);
-}
-
-static void lower_last_forgotten(clv__launches *list, const clv__op_io *io) {
-    (void)io;
-    clv__launch_copy(list, 0, 0, BYTES - 4);
-}
-
-static void lower_past_the_end(clv__launches *list, const clv__op_io *io) {
-    (void)io;
-    clv__launch_fill(list, 0, BYTES + 4, 0);
-    clv__launch_copy(list, 0, 0, BYTES);
-}
-
 static void lower_into_the_input(clv__launches *list, const clv__op_io *io) {
-    lower(list, io);
+    copy_lower(list, io);
     clv__launch_fill(list, 0, 4, 0);
     list->items[list->n - 1].slots[0].kind = CLV__SLOT_IN;
 }
@@ -77,31 +51,26 @@ static void lower_without_source(clv__launches *list, const clv__op_io *io) {
     clv__launch_grid(launch, NUMEL, 0);
 }
 
-static bool never(const clv_device_info *device, const clv__op_io *io) {
-    (void)device, (void)io;
-    return false;
-}
-
 static double last_choice(const clv_device_info *device, const clv__op_io *io) {
     (void)device, (void)io;
     return 9;
 }
 
-static const clv__variant right[] = {{"plain", NULL, NULL, lower}, {0}};
+static const clv__variant right[] = {{"plain", NULL, NULL, copy_lower}, {0}};
 
 /** plain is right; a second variant is not, and is chosen by no plan. */
 #define SECOND(how)                                                                                          \
     (const clv__variant[]) {                                                                                 \
-        {"plain", NULL, NULL, lower}, {"second", NULL, last_choice, how}, {                                  \
+        {"plain", NULL, NULL, copy_lower}, {"second", NULL, last_choice, how}, {                             \
             0                                                                                                \
         }                                                                                                    \
     }
 
 static const clv__op base = {.name = "copy",
-                             .infer = infer,
+                             .infer = copy_infer,
                              .grad = grad,
                              .variants = right,
-                             .reference = reference,
+                             .reference = copy_reference,
                              .sample = sample};
 
 typedef struct world {
@@ -167,13 +136,13 @@ static void a_wrong_value(void **state) {
 
 static void an_element_never_written(void **state) {
     clv__op op = base;
-    op.variants = SECOND(lower_last_forgotten);
+    op.variants = SECOND(copy_last_forgotten);
     expect_red(state, &op, "second", "out0[34] is nan");
 }
 
 static void a_write_past_the_end(void **state) {
     clv__op op = base;
-    op.variants = SECOND(lower_past_the_end);
+    op.variants = SECOND(copy_past_the_end);
     expect_red(state, &op, "second", "wrote outside its buffers: byte 0 after the end of out0");
 }
 
@@ -216,7 +185,8 @@ static void a_skipped_case_is_counted_and_has_not_passed(void **state) {
     world *w = *state;
     if (!w->kernels) skip();
     clv__op op = base;
-    op.variants = (const clv__variant[]){{"plain", NULL, NULL, lower}, {"picky", never, NULL, lower}, {0}};
+    op.variants = (const clv__variant[]){
+        {"plain", NULL, NULL, copy_lower}, {"picky", copy_never, NULL, copy_lower}, {0}};
     clv_check_report *report = check(w, w->kernels, &op);
     assert_int_equal(report->cases, 3);
     assert_int_equal(report->passed, 3);

@@ -5,43 +5,15 @@
 
 #include "device/device.h"
 #include "harness/harness.h"
+#include "ops/copy_op.h"
 #include "tune/trial.h"
 
-static clv_status infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(clv__want_dtype(io, 0, "x", CLV_DTYPE_F32, error));
-    io->n_out = 1;
-    io->out[0] = io->in[0];
-    return CLV_OK;
-}
-
-static void reference(const clv__ref *ref) {
-    for (int64_t i = 0; i < clv__numel(&ref->io->in[0]); i++) ref->out[0][i] = ref->in[0][i];
-}
-
-static size_t bytes_of(const clv__op_io *io) {
-    return (size_t)clv__numel(&io->in[0]) * 4;
-}
-
-static void copy(clv__launches *list, const clv__op_io *io) {
-    clv__launch_copy(list, 0, 0, bytes_of(io));
-}
-
 static void copy_again_and_again(clv__launches *list, const clv__op_io *io) {
-    for (int i = 0; i < 40; i++) copy(list, io);
-}
-
-static void forget_the_last(clv__launches *list, const clv__op_io *io) {
-    clv__launch_copy(list, 0, 0, bytes_of(io) - 4);
+    for (int i = 0; i < 40; i++) copy_lower(list, io);
 }
 
 static void zeros(clv__launches *list, const clv__op_io *io) {
-    clv__launch_fill(list, 0, bytes_of(io), 0);
-}
-
-static void past_the_end(clv__launches *list, const clv__op_io *io) {
-    copy(list, io);
-    clv__launch_fill(list, 0, bytes_of(io) + 4, 0);
-    copy(list, io);
+    clv__launch_fill(list, 0, copy_bytes(io), 0);
 }
 
 static double first(const clv_device_info *device, const clv__op_io *io) {
@@ -54,12 +26,7 @@ static double far(const clv_device_info *device, const clv__op_io *io) {
     return 1e9;
 }
 
-static bool never(const clv_device_info *device, const clv__op_io *io) {
-    (void)device, (void)io;
-    return false;
-}
-
-static const clv__op base = {.name = "copy", .infer = infer, .reference = reference};
+static const clv__op base = {.name = "copy", .infer = copy_infer, .reference = copy_reference};
 
 typedef struct world {
     clv_runtime *runtime;
@@ -84,9 +51,9 @@ static void the_faster_one_is_found(void **state) {
     world *w = *state;
     if (!w->device) skip();
     for (int64_t n = 1000; n < 2000000; n *= 1000) {
-        const clv__variant variants[] = {{"plain", NULL, NULL, copy},
+        const clv__variant variants[] = {{"plain", NULL, NULL, copy_lower},
                                          {"slow", NULL, first, copy_again_and_again},
-                                         {"picky", never, NULL, copy},
+                                         {"picky", copy_never, NULL, copy_lower},
                                          {0}};
         clv__trial *trial = race(w, variants, n, 0.01);
         assert_int_equal(trial->n_candidates, 2);
@@ -105,15 +72,16 @@ static void a_wrong_one_is_not_timed(void **state) {
     static const struct {
         void (*lower)(clv__launches *list, const clv__op_io *io);
         const char *words;
-    } wrong[] = {{forget_the_last, "wrong: element "},
+    } wrong[] = {{copy_last_forgotten, "wrong: element "},
                  {zeros, "wrong: element "},
-                 {past_the_end, "wrote outside its buffers: byte 0 after the end of out0"}};
+                 {copy_past_the_end, "wrote outside its buffers: byte 0 after the end of out0"}};
     if (!w->device) skip();
     for (int64_t n = 1000; n < 2000000; n *= 1000)
         for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
             for (int is_first = 0; is_first < 2; is_first++) {
-                const clv__variant variants[] = {
-                    {"plain", NULL, NULL, copy}, {"bad", NULL, is_first ? first : NULL, wrong[i].lower}, {0}};
+                const clv__variant variants[] = {{"plain", NULL, NULL, copy_lower},
+                                                 {"bad", NULL, is_first ? first : NULL, wrong[i].lower},
+                                                 {0}};
                 clv__trial *trial = race(w, variants, n, 0.002);
                 const clv__candidate *bad = &trial->candidates[!is_first],
                                      *good = &trial->candidates[is_first];
@@ -130,7 +98,7 @@ static void a_wrong_one_is_not_timed(void **state) {
 static void what_is_far_behind_is_not_waited_for(void **state) {
     world *w = *state;
     if (!w->device) skip();
-    const clv__variant variants[] = {{"plain", NULL, NULL, copy}, {"far", NULL, far, copy}, {0}};
+    const clv__variant variants[] = {{"plain", NULL, NULL, copy_lower}, {"far", NULL, far, copy_lower}, {0}};
     clv__trial *trial = race(w, variants, 1000, 0.002);
     assert_false(clv__trial_is_open(trial));
     assert_true(trial->candidates[0].median_us > 0);

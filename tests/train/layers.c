@@ -51,6 +51,14 @@ static void test_names_and_shapes(void **state) {
     x = clv_nn_conv2d(x, "2", 5, &(clv_nn_conv2d_config){.kernel = {1, 3}, .padding = {0, 1}});
     expect_shape(x, CLV_SHAPE(2, 5, 5, 4));
     clv_scope_pop(graph);
+    clv_scope_push(graph, "classifier");
+    clv_scope_push(graph, "1.2"); // one scope: one pop
+    clv_nn_linear(clv_flatten(x, 1), "3.4", 7, NULL);
+    clv_scope_pop(graph);
+    clv_nn_linear(clv_flatten(x, 1), "5", 7, NULL);
+    clv_scope_pop(graph);
+    expect_shape(clv_graph_find(graph, "classifier.1.2.3.4.bias"), CLV_SHAPE(7));
+    expect_shape(clv_graph_find(graph, "classifier.5.bias"), CLV_SHAPE(7));
     x = clv_nn_linear(clv_flatten(x, 1), "fc", 7, NULL);
     expect_shape(x, CLV_SHAPE(2, 7));
     assert_status(clv_graph_status(graph), CLV_OK, runtime);

@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trainings that lose a device (tests/device/lost_layer.c): what they say, what is on disk then, and that going on without
 // a replica gives the bits of a training that did without it from that step on.
-#include "harness/harness.h"
-
-#include <dlfcn.h>
 #include <unistd.h>
 
 #include "cleave/train.h"
+#include "device/lost.h"
+#include "train/small.h"
 
 enum { SAMPLES = 26, BATCH = 8, EPOCHS = 3, BATCHES = 4, STEPS = EPOCHS * BATCHES, MOST_FLOATS = 2048 };
 
-static void (*lost_arm)(int device, long enqueue, int code, int late);
-static long (*lost_calls)(void);
 static clv_runtime *runtime;
 static clv_dataset *dataset;
 static int warnings;
@@ -49,14 +46,7 @@ static clv_train_config config_of(const char *const *replicas, const double *sha
 
 static int setup(void **state) {
     (void)state;
-    static float images[SAMPLES * 24];
-    static int32_t labels[SAMPLES];
-    for (int i = 0; i < SAMPLES * 24; i++) images[i] = (float)((i * 7) % 13) / 6 - 1;
-    for (int i = 0; i < SAMPLES; i++) labels[i] = i % 3;
-    clv_array x = {
-        .type = CLV_ARRAY_F32, .shape = CLV_SHAPE(SAMPLES, 1, 4, 6), .data = images, .borrowed = true};
-    clv_array y = {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(SAMPLES), .data = labels, .borrowed = true};
-    assert_status(clv_dataset_from_arrays(runtime, &x, &y, NULL, &dataset), CLV_OK, runtime);
+    dataset = small_dataset(runtime, SAMPLES);
     return 0;
 }
 
@@ -302,20 +292,8 @@ static void test_a_placed_device_is_lost(void **state) {
 }
 
 int main(void) {
-    setenv("OPENCL_LAYERS", CLV_TEST_LOST_LAYER, 1); // before the loader wakes up
-    void *library = dlopen(CLV_TEST_LOST_LAYER, RTLD_NOW);
-    if (!library) {
-        fprintf(stderr, "%s\n", dlerror());
-        return 1;
-    }
-    *(void **)&lost_arm = dlsym(library, "lost_arm");
-    *(void **)&lost_calls = dlsym(library, "lost_calls");
-    clv_runtime_config config = {.partition = "cpu:0=2", .visible_devices = "cpu:0,cpu:1", .log = on_log};
-    if (clv_runtime_create(&config, &runtime) != CLV_OK) {
-        printf("skipped: %s\n", clv_runtime_error(runtime));
-        clv_runtime_destroy(runtime);
-        return 77;
-    }
+    int status = 0;
+    if (!(runtime = lost_runtime(on_log, &status))) return status;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_going_on),          cmocka_unit_test(test_going_on_when_waiting_fails),
         cmocka_unit_test(test_stopping),          cmocka_unit_test(test_going_on_with_two_of_three),

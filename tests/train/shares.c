@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shares that change while a model is trained: the same losses and weights to rounding, memory as predicted, and a device
 // that becomes slow (tests/device/lost_layer.c) gets less to do.
-#include "harness/harness.h"
-
-#include <dlfcn.h>
 #include <math.h>
 
 #include "cleave/train.h"
+#include "device/lost.h"
+#include "train/small.h"
 #include "train/trainer.h"
 
 enum { SAMPLES = 166, BATCH = 16, BATCHES = 11, EPOCHS = 6, MOST_FLOATS = 2048 };
 
-static void (*lost_slow)(int device, long ns_per_item);
 static clv_runtime *runtime;
 static clv_dataset *dataset;
 
@@ -36,14 +34,7 @@ static void on_log(void *user, clv_log_level level, const char *sentence) {
 
 static int setup(void **state) {
     (void)state;
-    static float images[SAMPLES * 24];
-    static int32_t labels[SAMPLES];
-    for (int i = 0; i < SAMPLES * 24; i++) images[i] = (float)((i * 7) % 13) / 6 - 1;
-    for (int i = 0; i < SAMPLES; i++) labels[i] = i % 3;
-    clv_array x = {
-        .type = CLV_ARRAY_F32, .shape = CLV_SHAPE(SAMPLES, 1, 4, 6), .data = images, .borrowed = true};
-    clv_array y = {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(SAMPLES), .data = labels, .borrowed = true};
-    assert_status(clv_dataset_from_arrays(runtime, &x, &y, NULL, &dataset), CLV_OK, runtime);
+    dataset = small_dataset(runtime, SAMPLES);
     return 0;
 }
 
@@ -207,7 +198,8 @@ static void test_shares_follow_what_is_measured(void **state) {
         assert_true(fabs(seen.shares[i][0] + seen.shares[i][1] - 1) < 1e-9);
     }
     assert_int_equal(warnings, 1); // told once
-    assert_true(seen.shares[0][1] == 0.5 && seen.shares[1][1] < 0.5); // later ones depend on what else happens here
+    assert_true(seen.shares[0][1] == 0.5 &&
+                seen.shares[1][1] < 0.5); // later ones depend on what else happens here
     memory_is_as_predicted(trainer);
     assert_int_equal(read_weights(trainer, got), n);
     near(got, want, n);
@@ -215,19 +207,8 @@ static void test_shares_follow_what_is_measured(void **state) {
 }
 
 int main(void) {
-    setenv("OPENCL_LAYERS", CLV_TEST_LOST_LAYER, 1); // before the loader wakes up
-    void *library = dlopen(CLV_TEST_LOST_LAYER, RTLD_NOW);
-    if (!library) {
-        fprintf(stderr, "%s\n", dlerror());
-        return 1;
-    }
-    *(void **)&lost_slow = dlsym(library, "lost_slow");
-    clv_runtime_config config = {.partition = "cpu:0=2", .visible_devices = "cpu:0,cpu:1", .log = on_log};
-    if (clv_runtime_create(&config, &runtime) != CLV_OK) {
-        printf("skipped: %s\n", clv_runtime_error(runtime));
-        clv_runtime_destroy(runtime);
-        return 77;
-    }
+    int status = 0;
+    if (!(runtime = lost_runtime(on_log, &status))) return status;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shares_change),
         cmocka_unit_test(test_shares_that_do_not_fit),

@@ -2,44 +2,17 @@
 // Values that devices lend each other instead of copying them (plan/lend.c): which ones, how long they live, and that steps
 // compute the same bits as with copies, many of them at once under way. The rules are looked at on null devices that are
 // told to share the host's memory; runs use every pair of devices that really do.
-#include "harness/harness.h"
-
 #include "cleave/nn.h"
 #include "cleave/ops.h"
 #include "cleave/optim.h"
 #include "exec/worker.h"
 #include "plan/plan.h"
 #include "unit/toy_ops.h"
-
-static clv_runtime *runtime;
-
-static int setup(void **state) {
-    (void)state;
-    runtime = clv__test_runtime(&(clv_runtime_config){.null_devices = true});
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    clv_runtime_destroy(runtime);
-    return 0;
-}
-
-static clv_device *find(const char *name) {
-    clv_device *device;
-    assert_status(clv_device_find(runtime, name, &device), CLV_OK, runtime);
-    return device;
-}
+#include "unit/world.h"
 
 /** Let null devices pretend to compute in the host's memory, or not. */
 static void null_devices_share(bool share) {
     find("null:0")->traits.host_memory = find("null:1")->traits.host_memory = share;
-}
-
-static clv_graph *new_graph(void) {
-    clv_graph *graph;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
-    return graph;
 }
 
 static clv_plan *plan_of(clv_graph *graph, const char *first, const char *place) {

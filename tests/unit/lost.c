@@ -2,9 +2,7 @@
 // A device is lost at every single enqueue of a data parallel training, one after another (tests/device/lost_layer.c): the
 // run says which device, which steps are done, and what the session keeps on the first device is what it was after these
 // steps, bit for bit. Everything can be destroyed afterwards.
-#include "harness/harness.h"
-
-#include <dlfcn.h>
+#include "device/lost.h"
 
 #include "cleave/nn.h"
 #include "cleave/ops.h"
@@ -13,8 +11,6 @@
 
 enum { N = 6, STEPS = 3, MOST_TENSORS = 16, MOST_FLOATS = 256 };
 
-static void (*lost_arm)(int device, long enqueue, int code, int late);
-static long (*lost_calls)(void);
 static clv_runtime *runtime;
 
 static clv_tensor *layers(clv_tensor *x, void *user) {
@@ -199,20 +195,8 @@ static void test_the_first_device(void **state) {
 }
 
 int main(void) {
-    setenv("OPENCL_LAYERS", CLV_TEST_LOST_LAYER, 1); // before the loader wakes up
-    void *library = dlopen(CLV_TEST_LOST_LAYER, RTLD_NOW);
-    if (!library) {
-        fprintf(stderr, "%s\n", dlerror());
-        return 1;
-    }
-    *(void **)&lost_arm = dlsym(library, "lost_arm");
-    *(void **)&lost_calls = dlsym(library, "lost_calls");
-    if (clv_runtime_create(&(clv_runtime_config){.partition = "cpu:0=2", .visible_devices = "cpu:0,cpu:1"},
-                           &runtime) != CLV_OK) {
-        printf("skipped: %s\n", clv_runtime_error(runtime));
-        clv_runtime_destroy(runtime);
-        return 77;
-    }
+    int status = 0;
+    if (!(runtime = lost_runtime(NULL, &status))) return status;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_out_of_resources),
         cmocka_unit_test(test_not_available),

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Layers on devices: who goes where, what is carried, and that the result stays the same. Two host devices would be one, so
 // the runs here use the host and whatever OpenCL device there is; the rules are looked at on null devices.
-#include "harness/harness.h"
-
 #include <time.h>
 #include <math.h>
 
@@ -12,20 +10,7 @@
 #include "nn/replicas.h"
 #include "plan/plan.h"
 #include "unit/toy_ops.h"
-
-static clv_runtime *runtime;
-
-static int setup(void **state) {
-    (void)state;
-    runtime = clv__test_runtime(&(clv_runtime_config){.null_devices = true});
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    clv_runtime_destroy(runtime);
-    return 0;
-}
+#include "unit/world.h"
 
 typedef struct model {
     clv_graph *graph;

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// A runtime with null devices beside the real ones, for tests that look at plans on the former and run them on the latter.
+#ifndef CLV_TESTS_UNIT_WORLD_H
+#define CLV_TESTS_UNIT_WORLD_H
+
+#include "harness/harness.h"
+
+static clv_runtime *runtime;
+
+static int setup(void **state) {
+    (void)state;
+    runtime = clv__test_runtime(&(clv_runtime_config){.null_devices = true});
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    clv_runtime_destroy(runtime);
+    return 0;
+}
+
+static inline clv_device *find(const char *name) {
+    clv_device *device;
+    assert_status(clv_device_find(runtime, name, &device), CLV_OK, runtime);
+    return device;
+}
+
+static inline clv_graph *new_graph(void) {
+    clv_graph *graph;
+    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    return graph;
+}
+
+#endif
