@@ -1,11 +1,56 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Each folder that holds files says in a README.md what lives there. Folders of data for a test need none.
+# Each folder that holds files says in a README.md what lives there, and names each source in backticks: `worker.c`, `worker`, or
+# as one of `cmd_*.c` or `make_NAME.py` (NAME stands for any). Folders of data for a test need none.
+# Ops are named in ops.def, by the files that hold them; a kernel file needs no line if it is the twin of an op's file.
 . "$(dirname "$0")/common.sh"
-for folder in include/cleave runtime runtime/*/ backends backends/*/ kernels_cl tests tests/*/ samples tools docs; do
+
+# names_in FILE : words in backticks, NAME as *; a bare star names nothing.
+names_in() {
+    tr '\n' ' ' <"$1" | grep -o '`[^`]*`' | tr -cs 'A-Za-z0-9_.*-' '\n' | sed 's/NAME/*/' | grep '[a-z]' | sort -u
+}
+
+# is_named FILE NAME... : as it is, or but for what comes after the point.
+is_named() {
+    named_file=${1##*/}
+    shift
+    for named_pattern; do
+        # shellcheck disable=SC2254  # a pattern on purpose
+        case $named_file in $named_pattern) return 0 ;; esac
+        [ "${named_pattern%.*}" = "${named_file%.*}" ] && return 0
+    done
+    return 1
+}
+
+# check_sources FOLDER : with names known from other files in $also.
+check_sources() {
+    sources_of=$1
+    page=$1/README.md
+    [ -s "$page" ] || page=$(dirname "$1")/README.md
+    set -f # patterns stay patterns
+    # shellcheck disable=SC2046,SC2086  # words on purpose
+    set -- $(names_in "$page") $also
+    set +f
+    for source in "$sources_of"/*.c "$sources_of"/*.cl "$sources_of"/*.h "$sources_of"/*.def "$sources_of"/*.sh "$sources_of"/*.py; do
+        [ -e "$source" ] || continue
+        is_named "$source" "$@" || finding "$source: $page does not name it"
+    done
+}
+
+for folder in include/cleave runtime runtime/*/ backends backends/*/ kernels_cl kernels_cl/common tests tests/*/ samples tools \
+    tools/*/ docs; do
     folder=${folder%/}
     [ -d "$folder" ] || continue
     find "$folder" -maxdepth 1 -type f | grep -q . || continue
-    [ -s "$folder/README.md" ] || finding "$folder: no README.md"
+    if [ "$folder" != kernels_cl/common ] && [ "$folder" != tools/package ] && [ ! -s "$folder/README.md" ]; then
+        finding "$folder: no README.md"
+        continue
+    fi
+    also=
+    case $folder in
+    runtime/ops) also=$(grep -s '^// ' runtime/ops/ops.def | grep -o '[a-z0-9_]*\.c' || true) ;;
+    kernels_cl) also=$(for twin in runtime/ops/*.c; do basename "$twin" .c; done) ;;
+    esac
+    check_sources "$folder"
 done
 finish

@@ -18,6 +18,8 @@ printf '#include "plan/plan.h"\nconst char *v = "NVIDIA";\n' >backends/opencl/de
 printf 'const char *v = "NVIDIA";\n' >backends/opencl/quirks.c
 printf 'kernel void k(global float *y) { y[0] = native_exp(y[0]); }\n' >kernels_cl/k.cl
 printf '#include "base/ok.h"\n' >samples/s.c
+printf 'Here is `fine.c`, and forgotten.c without a mark.\n' >runtime/ops/README.md
+touch runtime/ops/fine.c runtime/ops/forgotten.c
 mkdir runtime/stray
 touch runtime/stray/x.c
 cat >README.md <<'END'
@@ -51,7 +53,7 @@ tool=''
 expect layers.sh 'include/cleave/up.h:1' 'runtime/base/up.c:1:' 'backends/opencl/device.c:1' 'samples/s.c:1' 'runtime/stray'
 expect words.sh 'base/words.c:1:.*exits' 'base/words.c:2:.*exits' 'base/words.c:3:.*seam' 'plan/ops.c:1:.*descriptor' \
     'plan/ops.c:2:.*descriptor' 'plan/vendor.c:1:.*vendors' 'opencl/device.c:2:.*vendors' 'kernels_cl/k.cl:1:.*same bits'
-expect readmes.sh 'runtime/base:' 'kernels_cl:'
+expect readmes.sh 'runtime/base:' 'kernels_cl:' 'runtime/ops/forgotten.c:'
 tool=$tree/cleave
 expect docs.sh 'docs/none.md' 'tools/none.sh' 'preset none' 'no option --none$'
 tool=''
@@ -69,7 +71,7 @@ if "$here/sample.sh" "$tree" none.so >/dev/null 2>&1; then
     failed=1
 fi
 
-rm runtime/base/fine.c runtime/base/words.c
+rm runtime/base/fine.c runtime/base/words.c runtime/ops/fine.c
 expect spdx.sh 'runtime/base/up.c:1'
 [ "$failed" = 0 ] && echo "every fault was found"
 exit "$failed"
