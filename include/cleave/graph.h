@@ -42,16 +42,19 @@ typedef enum clv_precision {
  * Ops built from now on store their results in this precision, as PyTorch's autocast does within its block. Default F32.
  *
  *     in two bytes   matmul, linear, conv2d, layer_norm
- *     in f32         softmax, log_softmax, losses, sum, exp, log, pow_scalar, statistics
+ *     in f32         softmax, log_softmax, losses, sum, exp, log, pow_scalar, square, embedding, statistics
  *     as the inputs  all others: two bytes if all inputs have them
  *
  * Parameters stay f32, and ops read them as they are. A gradient has the type of its tensor. Sums are made in f32.
- * layer_norm is in f32 in PyTorch's list; here its result is what the next product would make of it, in half the memory.
+ * These are PyTorch's lists for GPUs, on every device; its list for CPUs leaves more to the inputs (exp, softmax, sum and the like),
+ * where a sum or a square soon passes the largest f16. Of layer_norm, in f32 there, the result here is what the next product would
+ * make of it, in half the memory. tests/golden/autocast.c holds the rest against PyTorch, op by op.
  */
 CLV_API void clv_graph_set_precision(clv_graph *graph, clv_precision precision);
 CLV_API clv_precision clv_graph_precision(const clv_graph *graph);
 
-/** Names of layers and parameters made from now on begin with `name.`; calls nest, pop ends the last one. */
+/** Names of layers and parameters made from now on begin with `name.`; calls nest, pop ends the last one. A name may hold dots
+ *  and is one scope all the same. */
 CLV_API void clv_scope_push(clv_graph *graph, const char *name);
 CLV_API void clv_scope_pop(clv_graph *graph);
 

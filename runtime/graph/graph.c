@@ -67,7 +67,8 @@ void clv_scope_push(clv_graph *graph, const char *name) {
                         sizeof graph->scope - 2);
         return;
     }
-    snprintf(graph->scope + used, sizeof graph->scope - used, "%s.", name);
+    int n = snprintf(graph->scope + used, sizeof graph->scope - used, "%s.", name);
+    graph->scope_ends[used + (size_t)n - 1] = 1;
 }
 
 void clv_scope_pop(clv_graph *graph) {
@@ -77,8 +78,8 @@ void clv_scope_pop(clv_graph *graph) {
         clv__graph_fail(graph, CLV_E_STATE, "clv_scope_pop without a clv_scope_push");
         return;
     }
-    used--; // the dot
-    while (used > 0 && graph->scope[used - 1] != '.') used--;
+    graph->scope_ends[--used] = 0; // its own dot
+    while (used > 0 && !graph->scope_ends[used - 1]) used--;
     graph->scope[used] = 0;
 }
 

@@ -66,6 +66,7 @@ struct clv_graph {
     clv__node **nodes;
     size_t n_nodes, nodes_room;
     char scope[512];              // "features.0." or ""
+    char scope_ends[512];         // a mark where a scope ends: a name may hold dots itself
     const char *layer_override;   // while gradients are made: the forward node's layer; NULL otherwise
     const clv__node *gradient_of; // while gradients are made: the forward node; NULL otherwise
     clv__phase phase;
