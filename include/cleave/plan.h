@@ -124,8 +124,9 @@ CLV_API clv_plan_transfer clv_plan_transfer_get(const clv_plan *plan, int index)
 
 /**
  * The part of a step in which a device of the plan computes, 0 to 1, the rest being waits for other devices: predicted from the
- * ops' costs, as if all devices were equally fast and transfers took no time. Of S equal stages and n micro-batches it is
- * n / (n + S - 1). 0 for a device that has no part in it.
+ * ops' costs and the devices' speeds, if each was measured before (clv_place_choose keeps what it measures); else as if all devices
+ * were equally fast and transfers took no time. Of S equal stages and n micro-batches that is n / (n + S - 1). 0 for a device that
+ * has no part in it.
  */
 CLV_API double clv_plan_busy(const clv_plan *plan, const clv_device *device);
 

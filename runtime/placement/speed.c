@@ -4,13 +4,10 @@
 // a chain of launches with next to nothing to do; and copies from and to the host. The best of a few rounds each.
 #include "placement/speed.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "cleave/ops.h"
-#include "device/cache.h"
 
 enum { PRODUCT, PASS, CHAIN, SUBJECTS };
 enum { ROUNDS = 3, MOST_STEPS = 256, CHAIN_LAUNCHES = 64 };
@@ -155,29 +152,13 @@ static clv__speed speed_of(const speed_job *j) {
                         .launch = j->seconds[CHAIN] / (launches > 1 ? launches : 1)};
 }
 
-// ---- kept ----------------------------------------------------------------------------------------------------------
-
-static bool find(clv_device *device, clv__cache_key key, clv__speed *out) {
-    void *data;
-    size_t bytes;
-    if (device->runtime->config.no_cache || !clv__cache_read(device, key, &data, &bytes)) return false;
-    clv__speed kept = {0};
-    bool good = bytes == sizeof kept;
-    if (good) memcpy(&kept, data, sizeof kept);
-    free(data);
-    good = good && kept.flops > 0 && kept.bytes > 0 && kept.read > 0 && kept.write > 0 && kept.launch > 0;
-    if (good) *out = kept;
-    return good;
-}
+// ---- all of it ------------------------------------------------------------------------------------------------------
 
 clv_status clv__speed_of(clv_device *device, clv__speed *out) {
     speed_job j = {.device = device};
     *out = modelled(&device->info);
     if (device->backend == &clv__backend_null) return CLV_OK;
-    char what[64]; // a part of a device has the label of the whole
-    snprintf(what, sizeof what, "measured speed 1, %u units", (unsigned)device->info.compute_units);
-    clv__cache_key key = clv__cache_key_of(device, what, "");
-    if (find(device, key, out) || !choose_sizes(&j)) return CLV_OK;
+    if (clv__speed_kept(device, out) || !choose_sizes(&j)) return CLV_OK;
     clv_status status = measure(&j);
     if (status == CLV_OK) *out = speed_of(&j);
     clv_session_destroy(j.session);
@@ -187,20 +168,6 @@ clv_status clv__speed_of(clv_device *device, clv__speed *out) {
     }
     clv_device_memory_reset_peak(device);
     if (status == CLV_E_BUDGET || status == CLV_E_DEVICE_MEMORY) return CLV_OK; // the model it is
-    if (status == CLV_OK && !device->runtime->config.no_cache)
-        clv__cache_write(device, key, out, sizeof *out);
+    if (status == CLV_OK) clv__speed_keep(device, out);
     return status;
-}
-
-double clv__speed_seconds(const clv__speed *speed, const clv_plan *plan, const clv__plan_node *node) {
-    if (node->work != CLV__COMPUTE) {
-        const clv__transfer *transfer = &plan->transfers[node->transfer];
-        double bytes = transfer->lent ? 0 : (double)transfer->bytes;
-        return speed->launch + bytes / (node->work == CLV__SEND ? speed->read : speed->write);
-    }
-    if (node->node->io.op->view) return 0;
-    clv__cost cost = {0};
-    clv__op_cost(&node->node->io, &cost);
-    double computing = cost.flops / speed->flops, moving = cost.bytes / speed->bytes;
-    return (computing > moving ? computing : moving) + (double)node->launches.n * speed->launch;
 }

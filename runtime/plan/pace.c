@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the devices of a plan keep each other waiting: its order of execution walked with a clock for each place. A node takes as
-// long as its op's cost says on a nominal device, a transfer no time at all, a receive waits for its sender.
-#include <stdlib.h>
+// How the devices of a plan keep each other waiting: its order of execution walked with a clock for each place; a receive waits
+// for its sender. Where every device's speed was measured before, nodes and transfers take as long as that says. Else all devices
+// are taken for equally fast: a node takes as long as its op's cost says on a nominal one, a transfer no time at all.
+#include "plan/pace.h"
 
-#include "plan/plan.h"
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/cache.h"
 
 static const double FLOPS = 100e9, BYTES = 10e9; // a second, of a nominal device: only their ratio matters
 
@@ -16,16 +21,68 @@ double clv__node_seconds(const clv__plan_node *at) {
     return compute > move ? compute : move;
 }
 
-/** Walk the plan; returns when the last place is done. clock, busy: by place; sent: by transfer; all zero before. */
-static double walk(const clv_plan *plan, double *clock, double *busy, double *sent) {
+double clv__speed_seconds(const clv__speed *speed, const clv_plan *plan, const clv__plan_node *node) {
+    if (node->work != CLV__COMPUTE) {
+        const clv__transfer *transfer = &plan->transfers[node->transfer];
+        double bytes = transfer->lent ? 0 : (double)transfer->bytes;
+        return speed->launch + bytes / (node->work == CLV__SEND ? speed->read : speed->write);
+    }
+    if (node->node->io.op->view) return 0;
+    clv__cost cost = {0};
+    clv__op_cost(&node->node->io, &cost);
+    double computing = cost.flops / speed->flops, moving = cost.bytes / speed->bytes;
+    return (computing > moving ? computing : moving) + (double)node->launches.n * speed->launch;
+}
+
+// ---- kept speeds ----------------------------------------------------------------------------------------------------
+
+static clv__cache_key key_of(clv_device *device) {
+    char what[64]; // a part of a device has the label of the whole
+    snprintf(what, sizeof what, "measured speed 1, %u units", (unsigned)device->info.compute_units);
+    return clv__cache_key_of(device, what, "");
+}
+
+bool clv__speed_kept(clv_device *device, clv__speed *out) {
+    void *data;
+    size_t bytes;
+    if (device->runtime->config.no_cache || !clv__cache_read(device, key_of(device), &data, &bytes))
+        return false;
+    clv__speed kept = {0};
+    bool good = bytes == sizeof kept;
+    if (good) memcpy(&kept, data, sizeof kept);
+    free(data);
+    good = good && kept.flops > 0 && kept.bytes > 0 && kept.read > 0 && kept.write > 0 && kept.launch > 0;
+    if (good) *out = kept;
+    return good;
+}
+
+void clv__speed_keep(clv_device *device, const clv__speed *speed) {
+    if (!device->runtime->config.no_cache) clv__cache_write(device, key_of(device), speed, sizeof *speed);
+}
+
+/** Those of all places; false if one is not known. */
+static bool find_speeds(const clv_plan *plan, clv__speed *speeds) {
+    for (int i = 0; i < plan->n_places; i++) {
+        if (!clv__speed_kept(plan->places[i].device, &speeds[i])) return false;
+    }
+    return true;
+}
+
+// ---- waits ----------------------------------------------------------------------------------------------------------
+
+/** Walk the plan; returns when the last place is done. speeds, clock, busy: by place; sent: by transfer; the last three all zero
+ *  before. speeds NULL: nominal devices. */
+static double walk(const clv_plan *plan, const clv__speed *speeds, double *clock, double *busy,
+                   double *sent) {
     double end = 0;
     for (size_t i = 0; i < plan->n_nodes; i++) {
         const clv__plan_node *node = &plan->nodes[i];
         double *now = &clock[node->place];
-        if (node->work == CLV__SEND) sent[node->transfer] = *now;
         if (node->work == CLV__RECEIVE && sent[node->transfer] > *now) *now = sent[node->transfer];
-        double seconds = clv__node_seconds(node);
+        double seconds =
+            speeds ? clv__speed_seconds(&speeds[node->place], plan, node) : clv__node_seconds(node);
         *now += seconds;
+        if (node->work == CLV__SEND) sent[node->transfer] = *now;
         busy[node->place] += seconds;
         if (*now > end) end = *now;
     }
@@ -38,12 +95,15 @@ double clv_plan_busy(const clv_plan *plan, const clv_device *device) {
     double *clock = clv__alloc((size_t)plan->n_places, sizeof *clock),
            *busy = clv__alloc((size_t)plan->n_places, sizeof *busy),
            *sent = clv__alloc(plan->n_transfers, sizeof *sent), part = 0;
-    if (clock && busy && sent) {
-        double end = walk(plan, clock, busy, sent);
+    clv__speed *speeds = clv__alloc((size_t)plan->n_places, sizeof *speeds);
+    if (clock && busy && sent && speeds) {
+        bool known = find_speeds(plan, speeds);
+        double end = walk(plan, known ? speeds : NULL, clock, busy, sent);
         part = end > 0 ? busy[place - plan->places] / end : 0;
     }
     free(clock);
     free(busy);
     free(sent);
+    free(speeds);
     return part;
 }

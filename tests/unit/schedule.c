@@ -2,35 +2,14 @@
 // Micro-batches: the order in which each place works (1F1B), what it holds meanwhile, and that losses, gradients, dropout and
 // running statistics are those of the batch that is not cut. Orders are looked at on null devices; runs use the host and what
 // OpenCL devices there are, two parts of a CPU among them (unit_schedule_parts).
-#include "harness/harness.h"
-
 #include <math.h>
 
 #include "backends/null/null.h"
 #include "cleave/nn.h"
 #include "cleave/ops.h"
 #include "cleave/optim.h"
-#include "plan/plan.h"
-
-static clv_runtime *runtime;
-
-static int setup(void **state) {
-    (void)state;
-    runtime = clv__test_runtime(&(clv_runtime_config){.null_devices = true});
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    clv_runtime_destroy(runtime);
-    return 0;
-}
-
-static clv_device *find(const char *name) {
-    clv_device *device;
-    assert_status(clv_device_find(runtime, name, &device), CLV_OK, runtime);
-    return device;
-}
+#include "plan/pace.h"
+#include "unit/world.h"
 
 // ---- a model of three layers ------------------------------------------------------------------------------------------
 
@@ -199,6 +178,50 @@ static void test_devices_are_told_so(void **state) {
     clv_run_destroy(run);
     clv_session_destroy(session);
     unmake(&s);
+}
+
+/** relu on the host and relu on a null device: the parts of the step that each is foreseen to take. */
+static void foresee(clv_runtime *with, double *host_part, double *null_part) {
+    clv_graph *graph;
+    clv_plan *plan;
+    clv_device *host, *null;
+    assert_status(clv_device_find(with, "host", &host), CLV_OK, with);
+    assert_status(clv_device_find(with, "null:0", &null), CLV_OK, with);
+    assert_status(clv_graph_create(with, &graph), CLV_OK, with);
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8, WIDTH));
+    clv_output(clv_relu(clv_to(clv_relu(clv_to(x, "host")), "null:0")), "y");
+    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = host}, &plan), CLV_OK, with);
+    *host_part = clv_plan_busy(plan, host);
+    *null_part = clv_plan_busy(plan, null);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+}
+
+/** By measured speeds, as soon as all of the plan's devices have one. */
+static void test_measured_speeds_count(void **state) {
+    (void)state;
+    char *folder = clv__test_folder();
+    clv_runtime *with = clv__test_runtime(
+        &(clv_runtime_config){.no_opencl = true, .null_devices = true, .cache_dir = folder});
+    clv_device *host, *null;
+    double a, b;
+    assert_status(clv_device_find(with, "host", &host), CLV_OK, with);
+    assert_status(clv_device_find(with, "null:0", &null), CLV_OK, with);
+    foresee(with, &a, &b);
+    assert_true(fabs(a - 0.5) < 1e-9 && fabs(b - 0.5) < 1e-9);
+    clv__speed speed = {.flops = 1e12, .bytes = 1e6, .read = 1e12, .write = 1e12, .launch = 1e-12}, kept;
+    assert_false(clv__speed_kept(host, &kept));
+    clv__speed_keep(host, &speed);
+    assert_true(clv__speed_kept(host, &kept));
+    assert_memory_equal(&kept, &speed, sizeof speed);
+    foresee(with, &a, &b); // nothing is known of the other
+    assert_true(fabs(a - 0.5) < 1e-9);
+    speed.bytes = 4e6;
+    clv__speed_keep(null, &speed);
+    foresee(with, &a, &b);
+    assert_true(fabs(a - 0.8) < 1e-3 && fabs(b - 0.2) < 1e-3);
+    clv_runtime_destroy(with);
+    free(folder);
 }
 
 /** Half of the time each, where one waits for the other; n / (n + 1) in a pipeline of two equal stages, all of it alone. */
@@ -562,6 +585,7 @@ int main(void) {
         cmocka_unit_test(test_one_forward_one_backward),
         cmocka_unit_test(test_devices_are_told_so),
         cmocka_unit_test(test_waits_are_foreseen),
+        cmocka_unit_test(test_measured_speeds_count),
         cmocka_unit_test(test_what_is_held_is_bounded),
         cmocka_unit_test(test_gradients_are_those_of_the_whole_batch),
         cmocka_unit_test(test_stages_compute_the_same),
