@@ -267,7 +267,7 @@ CLV_API const double *clv_trainer_shares(const clv_trainer *trainer);
 typedef struct clv_train_advice {
     int64_t largest_batch;      /**< that fits with all else as it is, up to the batch asked for; 0: none */
     int64_t largest_recomputed; /**< the same with `recompute` auto; 0: none, or it is asked for already */
-    char place[768]; /**< for clv_placement.place: the last layers on another device; "": none found */
+    char place[768]; /**< for clv_placement.place: the last layers on other devices; "": none found */
     /** of parameters; of parameters, gradients and optimizer state: no batch fits in less. 0 with several devices */
     uint64_t parameter_bytes, lasting_bytes;
 } clv_train_advice;

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "device/device.h"
+#include "nn/replicas.h"
 #include "train/trainer.h"
 
 /** Does a step fit of a training with this batch, which is cut in as many micro-batches? Its layers are placed anew, if they are
@@ -49,7 +50,7 @@ static int64_t largest_batch(clv_runtime *runtime, const clv_train_config *confi
     return good;
 }
 
-// ---- layers on another device -----------------------------------------------------------------------------------------
+// ---- layers on other devices ------------------------------------------------------------------------------------------
 
 enum { MOST_MODULES = 64 };
 
@@ -83,40 +84,80 @@ static void find_modules(clv_runtime *runtime, const clv_train_config *config, m
     clv__step_destroy(&step);
 }
 
-/** `*=first`, and the modules from the k-th on `second`. */
-static void split_text(const modules *all, int k, const char *first, const char *second, clv__text *text) {
-    clv__text_add(text, "*=%s", first);
-    for (int i = k; i < all->n; i++) clv__text_add(text, ",%s.*=%s", all->names[i], second);
+/** Modules from first[i] on are on devices[i]; first[0] is 0. */
+typedef struct split {
+    clv_device *devices[CLV__MOST_REPLICAS];
+    int first[CLV__MOST_REPLICAS], n;
+} split;
+
+/** `*=cpu:0,fc1.*=cpu:1`: everything is on the first device but what is said to be elsewhere. */
+static void split_text(const modules *all, const split *s, clv__text *text) {
+    clv__text_add(text, "*=%s", clv_device_get_info(s->devices[0])->name);
+    for (int i = 1; i < s->n; i++) {
+        int end = i + 1 < s->n ? s->first[i + 1] : all->n;
+        for (int k = s->first[i]; k < end; k++)
+            clv__text_add(text, ",%s.*=%s", all->names[k], clv_device_get_info(s->devices[i])->name);
+    }
 }
 
-/** The fewest last modules that must go to `other` for the rest to fit; false if no cut does it. */
-static bool find_split(clv_runtime *runtime, const clv_train_config *config, const modules *all,
-                       const clv_device *other, char *place, size_t bytes) {
-    const char *first = clv_device_get_info(config->device)->name, *second = clv_device_get_info(other)->name;
-    for (int k = all->n - 1; k > 0; k--) {
-        clv_train_config split = *config;
-        clv__text text = {0};
-        split_text(all, k, first, second, &text);
-        split.placement.place = clv__text_get(&text);
-        bool fits = !text.failed && text.n < bytes && try_step(runtime, &split, config->batch) == CLV_OK;
-        if (fits) snprintf(place, bytes, "%s", clv__text_get(&text));
-        clv__text_reset(&text);
-        if (fits) return true;
+/** Does the plan's part on a device fit there? */
+static bool fits_on(clv_plan *plan, clv_device *device) {
+    uint64_t bytes = clv_plans_memory_on(&plan, 1, device).predicted_peak_bytes;
+    uint64_t budget = clv_device_memory(device).budget, memory = device->info.memory_bytes;
+    return (!budget || bytes <= budget) && (!memory || bytes <= memory);
+}
+
+/** Plan a split: does all of it fit, does device number `i` at least? On success the text goes to `place`. */
+static bool try_split(clv_runtime *runtime, const clv_train_config *config, const modules *all,
+                      const split *s, int i, bool *i_fits, char *place, size_t bytes) {
+    clv_train_config placed = *config;
+    clv__step step = {0};
+    clv__text text = {0};
+    split_text(all, s, &text);
+    placed.placement.place = clv__text_get(&text);
+    bool planned = !text.failed && text.n < bytes &&
+                   clv__step_build(runtime, &placed, NULL, config->batch, NULL, &step) == CLV_OK;
+    bool fits = planned && clv_plans_fit(&step.plan, 1) == CLV_OK;
+    *i_fits = planned && fits_on(step.plan, s->devices[i]);
+    if (fits) snprintf(place, bytes, "%s", clv__text_get(&text));
+    clv__step_destroy(&step);
+    clv__text_reset(&text);
+    return fits;
+}
+
+/** Fill one device after the other: each keeps as many modules as fit there, the next gets the rest. False if that does not do. */
+static bool find_split(clv_runtime *runtime, const clv_train_config *config, const modules *all, split *s,
+                       char *place, size_t bytes) {
+    int n = s->n;
+    s->first[0] = 0;
+    for (int i = 0; i + 1 < n; i++) {
+        bool i_fits = false;
+        s->n = i + 2;
+        for (int k = all->n - 1; k > s->first[i] && !i_fits; k--) {
+            s->first[i + 1] = k;
+            if (try_split(runtime, config, all, s, i, &i_fits, place, bytes)) return true;
+        }
+        if (!i_fits) return false;
     }
     return false;
 }
 
+/** With as few other devices as do it: one of them, whichever; else all, in their order. */
 static void advise_place(clv_runtime *runtime, const clv_train_config *config, clv_train_advice *out) {
     const clv_device_info *info = clv_device_get_info(config->device);
+    split every = {.devices = {config->device}, .n = 1};
     modules all;
     find_modules(runtime, config, &all);
     for (int i = 0; i < clv_device_count(runtime) && !*out->place; i++) {
-        const clv_device *other = clv_device_get(runtime, i);
+        clv_device *other = clv_device_get(runtime, i);
         if (other == config->device || !clv_device_get_info(other)->usable ||
             strcmp(clv_device_get_info(other)->backend, info->backend) != 0)
             continue;
-        find_split(runtime, config, &all, other, out->place, sizeof out->place);
+        if (every.n < CLV__MOST_REPLICAS) every.devices[every.n++] = other;
+        split one = {.devices = {config->device, other}, .n = 2};
+        find_split(runtime, config, &all, &one, out->place, sizeof out->place);
     }
+    if (every.n > 2 && !*out->place) find_split(runtime, config, &all, &every, out->place, sizeof out->place);
 }
 
 // ---- all of it --------------------------------------------------------------------------------------------------------
