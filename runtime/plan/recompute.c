@@ -124,10 +124,9 @@ static uint64_t held_between(const clv_plan *plan) {
     return bytes;
 }
 
-/** What came of it, for the plan to tell. */
-static clv_status account(clv__remake *remake) {
+/** What came of it, for the plan to tell. before: bytes without. */
+static clv_status account(clv__remake *remake, uint64_t before) {
     clv_plan *plan = remake->plan;
-    uint64_t before = held_between(plan);
     CLV_TRY(clv__plan_memory(plan));
     uint64_t after = held_between(plan);
     plan->recomputed = (clv_plan_recomputed){
@@ -144,10 +143,11 @@ clv_status clv__plan_recompute(clv_plan *plan) {
     if (!plan->recompute) return CLV_OK;
     clv__remake remake;
     CLV_TRY(clv__plan_memory(plan)); // as it would be, to know what is saved
+    uint64_t before = held_between(plan);
     CLV_TRY(clv__remake_init(&remake, plan));
     clv_status status =
         strcmp(plan->recompute, "auto") == 0 ? clv__remake_fit(&remake) : choose_by_name(&remake);
-    if (status == CLV_OK) status = account(&remake);
+    if (status == CLV_OK) status = account(&remake, before);
     if (status == CLV_OK) return clv__remake_finish(&remake);
     clv__remake_undo(&remake);
     return status;

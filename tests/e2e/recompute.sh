@@ -18,6 +18,8 @@ works train --dump-gradients tight.safetensors --save tight-weights.safetensors 
 [ "$(at memory.0.peak_bytes)" -le "$budget" ] || fail "$(at memory.0.peak_bytes) bytes are above the budget of $budget"
 same "prediction" "$(at memory.0.predicted_peak_bytes)" "$(at memory.0.peak_bytes)"
 [ "$(at recomputed.nodes)" -gt 0 ] || fail "nothing was recomputed"
+saved=$(at recomputed.saved_bytes)
+[ "$saved" -ge $((activations / 4)) ] || fail "auto is told to save $saved bytes of $activations"
 at recomputed.saved_bytes recomputed.extra_time recomputed.layers.0.layer recomputed.layers.0.op recomputed.layers.0.times >/dev/null
 cmp plain.safetensors tight.safetensors || fail "recomputing gave other gradients"
 cmp plain-weights.safetensors tight-weights.safetensors || fail "recomputing gave other weights"
@@ -62,7 +64,22 @@ expect 1 "budget of" train $tight --batch $((fewer + 1))
 expect 1 "its parameters alone take 42.7 MiB (44764968 bytes), so no batch fits a budget of 30000000 bytes; planned and found to fit: --place '" \
     train --budget "$device=30000000"
 expect 1 "its parameters, gradients and optimizer state alone take " train --budget "$device=100000000"
-unset CLEAVE_PARTITION
+# three devices where no two have room for all of it
+export POCL_DEVICES="pthread basic" CLEAVE_PARTITION=cpu:1=2 # this driver lists the other one first
+thirds='conv1=cpu:0,bn1=cpu:0,layer1.*=cpu:0,layer2.*=cpu:1,layer3.*=cpu:1,layer4.*=cpu:2,fc=cpu:2'
+if "$cleave" devices --json 2>/dev/null | grep -q '"cpu:2"'; then
+    works "$cleave" plan resnet18 --train --input-size 3x24x24 --classes 10 --batch 12 --place "$thirds" --json
+    tight=
+    for i in 0 1 2; do
+        tight="$tight --budget $(at devices.$i.device)=$(($(at devices.$i.predicted_peak_bytes) + 100000))"
+    done
+    works plan --batch 12 $tight
+    place=$(at advice.place)
+    works "$cleave" plan resnet18 --train --input-size 3x24x24 --classes 10 --batch 12 --place "$place" $tight --json
+    same "a placement over three devices fits, '$place'" "$(at fits)" true
+    at devices.2.device >/dev/null
+fi
+unset CLEAVE_PARTITION POCL_DEVICES
 
 expect 1 "recompute: no layer matches 'layer9.*'" plan --recompute 'layer9.*'
 expect 1 "recompute: no layer matches 'nothing'" train --recompute 'layer1.*,nothing'
