@@ -123,11 +123,11 @@ static int choose_devices(plan_job *job, int64_t batch) {
     if (batch < placement->n_replicas) // as a training refuses it
         return cli_fail(EXIT_FAILED, "a batch of %" PRId64 " samples for %d replicas leaves some without any",
                         batch, placement->n_replicas);
-    if (placement->n_replicas) {
+    int code = cli_check_place(runtime, job->model, placement);
+    if (code == EXIT_DONE && placement->n_replicas) {
         clv_status status = clv_device_find(runtime, placement->replicas[0], &job->session->device);
         return status == CLV_OK ? EXIT_DONE : cli_fail_status(runtime, status);
     }
-    int code = cli_check_place(runtime, job->model, placement);
     if (code != EXIT_DONE || !placement->n_devices) return code;
     clv_graph *graph = NULL;
     clv_status status = make_graph(job, batch, &graph);

@@ -119,9 +119,28 @@ int cli_read_placement(const cli_args *args, cli_placement *out) {
     return code == EXIT_DONE ? read_shares(args, out) : code;
 }
 
+/** Devices that are there, each once. */
+static int check_replicas(clv_runtime *runtime, const clv_placement *placement) {
+    clv_device *found[CLI_MAX_REPLICAS];
+    for (int i = 0; i < placement->n_replicas; i++) {
+        clv_status status = clv_device_find(runtime, placement->replicas[i], &found[i]);
+        if (status != CLV_OK) {
+            int code = cli_fail_status(runtime, status);
+            return status == CLV_E_VALUE || status == CLV_E_NOT_FOUND ? EXIT_USAGE : code;
+        }
+        for (int j = 0; j < i; j++) {
+            if (found[i] == found[j])
+                return cli_fail(EXIT_USAGE, "--replicas: %s is named twice, as '%s' and as '%s'",
+                                clv_device_get_info(found[i])->name, placement->replicas[j],
+                                placement->replicas[i]);
+        }
+    }
+    return EXIT_DONE;
+}
+
 /** A placement that names what is not there is a wrong word on the command line; that it does not fit is a failure. */
 int cli_check_place(clv_runtime *runtime, const clv_model *model, const clv_placement *placement) {
-    if (!placement->place) return EXIT_DONE;
+    if (!placement->place) return check_replicas(runtime, placement);
     clv_graph *graph;
     clv_status status = clv_graph_create(runtime, &graph);
     if (status == CLV_OK) {
