@@ -80,8 +80,9 @@ CLV_API CLV_MUST_CHECK clv_status clv_plans_fit(clv_plan *const *plans, int n);
 
 /** What is computed again in each step. All zero: nothing. */
 typedef struct clv_plan_recomputed {
-    int nodes;            /**< so many nodes are computed once more than they would be */
-    uint64_t saved_bytes; /**< of activations and workspace, on all devices together */
+    int nodes; /**< so many nodes are computed once more than they would be */
+    uint64_t
+        saved_bytes; /**< of activations and workspace, on all devices together; some by a tighter layout, so even with 0 nodes */
     double extra_time; /**< expected, from the ops' costs: a part of the step without it (0.3: 30 % longer) */
 } clv_plan_recomputed;
 

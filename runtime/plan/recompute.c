@@ -124,7 +124,17 @@ static uint64_t held_between(const clv_plan *plan) {
     return bytes;
 }
 
-/** What came of it, for the plan to tell. before: bytes without. */
+/** The same without all this, the tighter layout of plans that are to save memory included. */
+static clv_status held_without(clv_plan *plan, uint64_t *bytes) {
+    char *recompute = plan->recompute;
+    plan->recompute = NULL;
+    clv_status status = clv__plan_memory(plan);
+    plan->recompute = recompute;
+    *bytes = held_between(plan);
+    return status;
+}
+
+/** What came of it, for the plan to tell. */
 static clv_status account(clv__remake *remake, uint64_t before) {
     clv_plan *plan = remake->plan;
     CLV_TRY(clv__plan_memory(plan));
@@ -142,8 +152,9 @@ clv_status clv__plan_recompute(clv_plan *plan) {
     plan->recomputed = (clv_plan_recomputed){0};
     if (!plan->recompute) return CLV_OK;
     clv__remake remake;
-    CLV_TRY(clv__plan_memory(plan)); // as it would be, to know what is saved
-    uint64_t before = held_between(plan);
+    uint64_t before;
+    CLV_TRY(held_without(plan, &before));
+    CLV_TRY(clv__plan_memory(plan)); // perhaps nothing need be dropped
     CLV_TRY(clv__remake_init(&remake, plan));
     clv_status status =
         strcmp(plan->recompute, "auto") == 0 ? clv__remake_fit(&remake) : choose_by_name(&remake);

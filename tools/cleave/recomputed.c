@@ -55,10 +55,14 @@ json_t *cli_recomputed_json(const clv_plan *plan) {
 void cli_recomputed_print(FILE *out, const cli_args *args, const clv_plan *plan) {
     clv_plan_recomputed all = clv_plan_recomputed_get(plan);
     if (!all.nodes) {
-        if (args->recompute)
-            fprintf(out, "recomputed: nothing, %s\n",
-                    strcmp(args->recompute, "auto") ? "all that these modules make is read outside of them"
-                                                    : "it fits as it is");
+        const char *why = strcmp(args->recompute ? args->recompute : "", "auto")
+                              ? "all that these modules make is read outside of them"
+                              : "it fits as it is";
+        if (args->recompute && all.saved_bytes)
+            fprintf(out, "recomputed: nothing, %s; a tighter layout saves %s\n", why,
+                    cli_bytes(all.saved_bytes));
+        else if (args->recompute)
+            fprintf(out, "recomputed: nothing, %s\n", why);
         return;
     }
     fprintf(out, "recomputed: %d results, which saves %s and takes about %.0f %% more time:", all.nodes,
