@@ -499,11 +499,19 @@ KERNEL(conv2d_backward_weight_tile)(__global float *restrict part, __global cons
             for (int b0 = 0; b0 < OW; b0 += bb) {
                 int an = min(ab, OH - a0), bn = min(bb, OW - b0);
                 int y0 = a0 * sh - ph, x0 = b0 * sw - pw, vn = (an - 1) * sh + (KH - 1) * dh + 1;
-                for (int cv = 0; cv < cn * vn; cv++) {
-                    int c = cv / vn, v = cv % vn, iy = y0 + v, live = iy >= 0 && iy < H;
+                int width = (bn - 1) * sw + (KW - 1) * dw + 1;
+                int joined = x0 == 0 && width == W && SW == W, rows = joined ? 1 : vn; // as in conv2d_tile
+                for (int cv = 0; cv < cn * rows; cv++) {
+                    int c = cv / rows, v = cv % rows, iy = y0 + v, live = iy >= 0 && iy < H;
+                    __global const T_IN *src = x + ((n * G + g) * C + c0 + c) * H * W + x0;
+                    if (joined) {
+                        KERNEL(conv2d_row)
+                        (lx + c * SH * SW, src + y0 * W, max(0, -y0) * W, (H - y0) * W, vn * W);
+                        continue;
+                    }
                     KERNEL(conv2d_row)
-                    (lx + (c * SH + v) * SW, x + (((n * G + g) * C + c0 + c) * H + (live ? iy : 0)) * W + x0,
-                     live ? max(0, -x0) : SW, live ? W - x0 : 0, (bn - 1) * sw + (KW - 1) * dw + 1);
+                    (lx + (c * SH + v) * SW, src + (live ? iy : 0) * W, live ? max(0, -x0) : SW,
+                     live ? W - x0 : 0, width);
                 }
                 // Rows that follow each other in memory are transposed as one.
                 int runs = bn == OW ? 1 : an, run = bn == OW ? an * bn : bn;

@@ -100,10 +100,10 @@ static bool price(const limits *l, const correlation *c, int64_t images, const i
     int64_t plane = images * phases * height * width;
     int64_t pixels = clv__round_up((images - 1) * height * width + (block[0] - 1) * width + block[1], l->nr);
     if (plane + l->nr > l->window || pixels > l->result / out_channels || taps > l->offsets) return false;
-    // Sums of a few hundred terms keep a window and its weights in the first two caches.
-    enum { TERMS = 768 };
+    // Sums of a few hundred terms keep a window and its weights in the first two caches; taps of one channel share theirs.
+    const int64_t terms = taps == 1 ? 256 : 768;
     int64_t channels = clv__min64(c->in_channels, (l->window - l->nr) / plane);
-    if (taps) channels = clv__min64(channels, clv__min64(l->offsets / taps, clv__max64(1, TERMS / taps)));
+    if (taps) channels = clv__min64(channels, clv__min64(l->offsets / taps, clv__max64(1, terms / taps)));
     int64_t chunks = clv__div_up(c->in_channels, channels);
     channels = clv__div_up(c->in_channels, chunks);
     double tiles = (double)(pixels / l->nr) * (double)(out_channels / l->mr);
