@@ -12,6 +12,12 @@
 // that have none in float, and what is stored is the nearest value, to even between two, infinity past the largest, on every
 // device. vload_half and its kin are not used: PoCL 3.1 compiles those of vectors as if pointers were aligned to the vector,
 // and dies.
+//
+// F16_NATIVE   1: the device has cl_khr_fp16, and converts to the same bits as the integers (runtime/device/f16.c has asked it):
+//              then its conversions are used. Arithmetic is in float all the same. Default 0
+#ifndef F16_NATIVE
+#define F16_NATIVE 0
+#endif
 typedef ushort f16;
 typedef ushort bf16;
 
@@ -57,6 +63,28 @@ STORAGE_CONVERSIONS(4, 4)
 STORAGE_CONVERSIONS(8, 8)
 STORAGE_CONVERSIONS(16, 16)
 
+#if F16_NATIVE
+#pragma OPENCL EXTENSION cl_khr_fp16 : enable
+#define STORAGE_NATIVE(suffix, n)                                                                            \
+    STORAGE_TYPE(float, n) float_of_half##suffix(STORAGE_TYPE(ushort, n) stored) {                           \
+        return STORAGE_TYPE(convert_float, n)(STORAGE_TYPE(as_half, n)(stored));                             \
+    }                                                                                                        \
+    STORAGE_TYPE(ushort, n) half_of_float##suffix(STORAGE_TYPE(float, n) v) {                                \
+        return STORAGE_TYPE(as_ushort, n)(STORAGE_CAT(STORAGE_TYPE(convert_half, n), _rte)(v));              \
+    }
+STORAGE_NATIVE(, )
+STORAGE_NATIVE(2, 2)
+STORAGE_NATIVE(4, 4)
+STORAGE_NATIVE(8, 8)
+STORAGE_NATIVE(16, 16)
+#undef STORAGE_NATIVE
+#define STORAGE_OF_F16 float_of_half
+#define STORAGE_TO_F16 half_of_float
+#else
+#define STORAGE_OF_F16 float_of_f16
+#define STORAGE_TO_F16 f16_of_float
+#endif
+
 #define VALUE(T) STORAGE_CAT(value_, T)
 #define value_float float
 #define value_int int
@@ -68,28 +96,28 @@ STORAGE_CONVERSIONS(16, 16)
 #define load_float(p) (*(p))
 #define load_int(p) (*(p))
 #define load_ushort(p) (*(p))
-#define load_f16(p) float_of_f16(*(p))
+#define load_f16(p) STORAGE_OF_F16(*(p))
 #define load_bf16(p) float_of_bf16(*(p))
 
 #define STORE(T, v, p) STORAGE_CAT(store_, T)(v, p)
 #define store_float(v, p) (*(p) = (v))
 #define store_int(v, p) (*(p) = (v))
 #define store_ushort(v, p) (*(p) = (v))
-#define store_f16(v, p) (*(p) = f16_of_float(v))
+#define store_f16(v, p) (*(p) = STORAGE_TO_F16(v))
 #define store_bf16(v, p) (*(p) = bf16_of_float(v))
 
 #define VLOAD(T, n, p) STORAGE_CAT(vload_, T)(n, p)
 #define vload_float(n, p) STORAGE_CAT(vload, n)(0, p)
 #define vload_int(n, p) STORAGE_CAT(vload, n)(0, p)
 #define vload_ushort(n, p) STORAGE_CAT(vload, n)(0, p)
-#define vload_f16(n, p) STORAGE_CAT(float_of_f16, n)(STORAGE_CAT(vload, n)(0, p))
+#define vload_f16(n, p) STORAGE_CAT(STORAGE_OF_F16, n)(STORAGE_CAT(vload, n)(0, p))
 #define vload_bf16(n, p) STORAGE_CAT(float_of_bf16, n)(STORAGE_CAT(vload, n)(0, p))
 
 #define VSTORE(T, n, v, p) STORAGE_CAT(vstore_, T)(n, v, p)
 #define vstore_float(n, v, p) STORAGE_CAT(vstore, n)(v, 0, p)
 #define vstore_int(n, v, p) STORAGE_CAT(vstore, n)(v, 0, p)
 #define vstore_ushort(n, v, p) STORAGE_CAT(vstore, n)(v, 0, p)
-#define vstore_f16(n, v, p) STORAGE_CAT(vstore, n)(STORAGE_CAT(f16_of_float, n)(v), 0, p)
+#define vstore_f16(n, v, p) STORAGE_CAT(vstore, n)(STORAGE_CAT(STORAGE_TO_F16, n)(v), 0, p)
 #define vstore_bf16(n, v, p) STORAGE_CAT(vstore, n)(STORAGE_CAT(bf16_of_float, n)(v), 0, p)
 
 #undef STORAGE_CONVERSIONS

@@ -40,6 +40,7 @@ struct clv_device {
     clv__ledger ledger;
     pthread_mutex_t open_lock;
     clv__bdevice *open; // NULL until clv__device_open
+    bool f16_native;    // it converts f16 to the same bits as our kernels; set when it is opened, see f16.h
     struct clv__program_store *programs;
     struct clv__worker *worker;                         // started by exec when first used; see exec/worker.h
     void (*worker_destroy)(struct clv__worker *worker); // set with it: called before the device closes

@@ -15,11 +15,12 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "device/cache.h"
+#include "device/f16.h"
 #include "device/kernel_sources.h"
 
 /** The one set of compiler options: OpenCL C 1.2 is the floor, and no fast-math (see numbers in the design).
  */
-static const char options[] = "-cl-std=CL1.2";
+const char clv__program_options[] = "-cl-std=CL1.2";
 
 enum { MAX_PROGRAMS = 8, LOG_IN_SENTENCE = 1200 };
 
@@ -85,8 +86,9 @@ static void add_instance(clv__text *out, const instance *it) {
 }
 
 /** The whole source of a program; `take` chooses instances by their number, NULL takes all. */
-static void assemble(clv__text *out, const instance *instances, size_t n, const int *of_program,
-                     int program) {
+static void assemble(clv__text *out, bool f16_native, const instance *instances, size_t n,
+                     const int *of_program, int program) {
+    if (f16_native) clv__text_add(out, "%s", CLV__F16_NATIVE_TEXT);
     for (const clv__kernel_source *source = clv__kernel_sources; source->stem; source++) {
         if (!source->common) continue;
         clv__text_add(out, "#line 1 \"common/%s.cl\"\n", source->stem);
@@ -196,7 +198,7 @@ static void run_job(build_job *job) {
     size_t bytes = 0;
     job->status = CLV_E_BUILD;
     if (cached) {
-        key = clv__cache_key_of(device, job->source, options);
+        key = clv__cache_key_of(device, job->source, clv__program_options);
         if (clv__cache_read(device, key, &binary, &bytes))
             job->status = backend->program_load(device->open, binary, bytes, &job->error, &job->program);
         job->hit = job->status == CLV_OK;
@@ -204,7 +206,8 @@ static void run_job(build_job *job) {
         binary = NULL;
     }
     if (!job->hit) {
-        job->status = backend->program_build(device->open, job->source, options, &job->error, &job->program);
+        job->status = backend->program_build(device->open, job->source, clv__program_options, &job->error,
+                                             &job->program);
         if (cached && job->status == CLV_OK &&
             backend->program_binary(job->program, &binary, &bytes, &job->error) == CLV_OK) {
             clv__cache_write(device, key, binary, bytes);
@@ -248,7 +251,7 @@ static clv_status build_each(clv_device *device, const gathering *all, const int
     for (size_t i = 0; i < all->n; i++) {
         if (of_program[i] != number) continue;
         clv__text text = {0};
-        assemble(&text, &all->items[i], 1, NULL, 0);
+        assemble(&text, device->f16_native, &all->items[i], 1, NULL, 0);
         if (text.failed) {
             clv__text_reset(&text);
             CLV_FAIL(&device->runtime->error, CLV_E_HOST_MEMORY, "no host memory to assemble a program");
@@ -290,7 +293,7 @@ static clv_status build_gathered(clv_device *device, const gathering *all) {
     distribute(all, n_programs, of_program);
     for (int p = 0; p < n_programs && status == CLV_OK; p++) {
         clv__text text = {0};
-        assemble(&text, all->items, all->n, of_program, p);
+        assemble(&text, device->f16_native, all->items, all->n, of_program, p);
         jobs[p] = (build_job){
             .device = device, .source = text.data, .progress = &progress, .status = CLV_E_INTERNAL};
         clv__error_init(&jobs[p].error);
@@ -412,7 +415,7 @@ char *clv__programs_source(const clv__launch *const *launches, size_t n) {
     clv__text text = {0};
     char *source = NULL;
     if (gather(NULL, launches, n, NULL, &all) == CLV_OK) {
-        assemble(&text, all.items, all.n, NULL, 0);
+        assemble(&text, false, all.items, all.n, NULL, 0);
         if (text.failed) clv__text_reset(&text);
         source = text.data ? text.data : NULL;
     }

@@ -16,6 +16,9 @@
 #include "device/device.h"
 #include "device/launch.h"
 
+/** The compiler options of every program. */
+extern const char clv__program_options[];
+
 /** A kernel found in a built program of a device. `program` is owned by the device's store, until the device closes. */
 typedef struct clv__kernel_ref {
     clv__bprogram *program;

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "device/device.h"
+#include "device/f16.h"
 #include "device/program.h"
 #include "device/select.h"
 
@@ -162,8 +163,14 @@ clv_status clv__device_open(clv_device *device) {
             if (status != CLV_OK) {
                 device->open = NULL;
                 clv__error_prefix(&runtime->error, "device %s cannot be opened: ", device->name);
-            } else if (runtime->debug >= 1) {
-                clv__log(runtime, CLV_LOG_DEBUG, "device %s opened (%s)", device->name, device->info.label);
+            } else {
+                device->f16_native = clv__f16_native(device);
+                if (runtime->debug >= 1)
+                    clv__log(runtime, CLV_LOG_DEBUG, "device %s opened (%s)%s", device->name,
+                             device->info.label,
+                             device->f16_native  ? "; it converts f16 itself"
+                             : device->info.fp16 ? "; its fp16 does not convert as it should"
+                                                 : "");
             }
         }
     }
