@@ -99,6 +99,16 @@ static clv_status find_epilogue(job *j, trial *t) {
     CLV_FAIL(error_of(j), CLV_E_INTERNAL, "the plan made no epilogue of what follows '%s'", t->op->name);
 }
 
+/** What is followed is planned with the variant that every op with an epilogue has it in: the one chosen on this device may do
+ *  without (a vendor's library), and then there would be no use with an epilogue to check the others by. */
+static clv_status make_plan(job *j, trial *t) {
+    char pin[96];
+    snprintf(pin, sizeof pin, "%s=plain", t->op->name);
+    bool pinned = t->subject.sample.followed && !t->op->elementwise;
+    clv_plan_config config = {.device = j->device, .variants = pinned ? pin : NULL};
+    return clv_plan_create(t->subject.graph, &config, &t->plan);
+}
+
 /** The graph with its gradient, or without if that cannot be built: then the plan's case is broken, and says why. */
 static clv_status write_down(job *j, trial *t, const clv__sample *sample) {
     clv_status status = clv__subject_init(&t->subject, j->runtime, t->op, sample, !sample->followed);
@@ -112,7 +122,7 @@ static clv_status write_down(job *j, trial *t, const clv__sample *sample) {
     t->use = &t->subject.node->io;
     t->cases++;
     if (held_against_differences(t) && !sample->no_gradient) t->cases++;
-    status = clv_plan_create(t->subject.graph, &(clv_plan_config){.device = j->device}, &t->plan);
+    status = make_plan(j, t);
     if (status == CLV_OK) status = find_epilogue(j, t);
     if (status != CLV_OK && !(t->broken = clv__strdup(error_of(j)->text))) return CLV_E_HOST_MEMORY;
     return lower_variants(j, t);
