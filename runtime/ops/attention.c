@@ -7,6 +7,7 @@
 
 #include "cleave/ops.h"
 #include "ops/lower.h"
+#include "ops/softmax.h"
 
 typedef struct attention_attrs {
     float scale;
@@ -35,28 +36,18 @@ static clv_status infer(clv__op_io *io, clv__error *error) {
 }
 
 static clv_status backward_infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(clv__want_dtype(io, 1, "y", CLV_DTYPE_F32, error));
-    if (!clv_shape_equal(&io->in[0].shape, &io->in[1].shape))
-        CLV_FAIL(error, CLV_E_SHAPE, "dy and y differ in shape");
+    CLV_TRY(clv__softmax_want_y(io, error));
     return infer(io, error);
 }
 
 // ---- kernels ----------------------------------------------------------------------------------------------
 
-static void tensors(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
-    bool backward = io->n_in == 2;
-    clv__define_storage(list, launch, backward ? "T_DX" : "T_X",
-                        backward ? io->out[0].dtype : io->in[0].dtype);
-    clv__arg_out(list, launch, 0);
-    for (int i = 0; i < io->n_in; i++) clv__arg_in(list, launch, i);
-}
-
 static void plain(clv__launches *list, const clv__op_io *io) {
     scores s = scores_of(io);
     if (s.n_rows * s.S == 0) return;
-    clv__launch *launch =
-        clv__launch_kernel(list, "attention", io->n_in == 1 ? "causal_softmax" : "causal_softmax_backward");
-    tensors(list, launch, io);
+    clv__launch *launch = clv__launch_kernel(
+        list, "attention", clv__softmax_is_backward(io) ? "causal_softmax_backward" : "causal_softmax");
+    clv__softmax_tensors(list, launch, io);
     CLV__ARGS_I32(list, launch, s.n_rows, s.T, s.S);
     clv__arg_f32(list, launch, scale_of(io));
     clv__launch_items(launch, s.n_rows);
@@ -70,9 +61,10 @@ static void rows(clv__launches *list, const clv__op_io *io) {
     scores s = scores_of(io);
     int64_t per_item = clv__rows_for(s.S);
     if (s.n_rows * s.S == 0) return;
-    clv__launch *launch = clv__launch_kernel(
-        list, "attention", io->n_in == 1 ? "causal_softmax_rows" : "causal_softmax_rows_backward");
-    tensors(list, launch, io);
+    clv__launch *launch = clv__launch_kernel(list, "attention",
+                                             clv__softmax_is_backward(io) ? "causal_softmax_rows_backward"
+                                                                          : "causal_softmax_rows");
+    clv__softmax_tensors(list, launch, io);
     CLV__ARGS_I32(list, launch, s.n_rows, per_item, s.T, s.S);
     clv__arg_f32(list, launch, scale_of(io));
     clv__launch_chunks(launch, clv__ceil_div(s.n_rows, per_item));
@@ -168,10 +160,7 @@ static bool sample(int i, clv__sample *out) {
 
 static bool backward_sample(int i, clv__sample *out) {
     if (!sample(i, out)) return false;
-    out->n_in = 2;
-    out->in[1] = out->in[0];
-    out->fill[0] = (clv__fill){CLV__FILL_UNIFORM, -1, 1};
-    out->fill[1] = (clv__fill){CLV__FILL_UNIFORM, 0, 0.1}; // y; any values do for the formula
+    clv__softmax_sample_backward(out);
     return true;
 }
 

@@ -7,6 +7,7 @@
 #include "cleave/ops.h"
 #include "ops/long_axis.h"
 #include "ops/lower.h"
+#include "ops/softmax.h"
 
 typedef struct softmax_attrs {
     int axis; // may count from the end
@@ -39,32 +40,22 @@ static clv_status infer(clv__op_io *io, clv__error *error) {
 }
 
 static clv_status backward_infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(clv__want_dtype(io, 1, "y", CLV_DTYPE_F32, error));
-    if (!clv_shape_equal(&io->in[0].shape, &io->in[1].shape))
-        CLV_FAIL(error, CLV_E_SHAPE, "dy and y differ in shape");
+    CLV_TRY(clv__softmax_want_y(io, error));
     return infer(io, error);
 }
 
 // ---- kernels ----------------------------------------------------------------------------------------------
 
-static void tensors(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
-    bool backward = io->n_in == 2;
-    clv__define_storage(list, launch, backward ? "T_DX" : "T_X",
-                        backward ? io->out[0].dtype : io->in[0].dtype);
-    clv__arg_out(list, launch, 0);
-    for (int i = 0; i < io->n_in; i++) clv__arg_in(list, launch, i);
-}
-
 /** Rows too long for one work-item. */
 static void plain_long(clv__launches *list, const clv__op_io *io, const softmax_sizes *s) {
-    bool backward = io->n_in == 2;
+    bool backward = clv__softmax_is_backward(io);
     int64_t n_rows = s->outer * s->inner;
     const clv__long_walk walk = clv__long_middle(s->outer, s->D, s->inner);
     const clv__long_rows rows =
         backward ? clv__long_sums(list, io, &walk, -1) : clv__long_softmax(list, io, &walk);
     clv__launch *launch =
         clv__launch_kernel(list, "long_axis", backward ? "long_softmax_backward" : "long_softmax");
-    tensors(list, launch, io);
+    clv__softmax_tensors(list, launch, io);
     clv__arg_workspace(list, launch, rows.offset, rows.bytes);
     CLV__ARGS_I32(list, launch, n_rows * s->D, n_rows, s->D, s->inner, is_log(io));
     clv__launch_items(launch, n_rows * s->D);
@@ -78,28 +69,29 @@ static void plain(clv__launches *list, const clv__op_io *io) {
         plain_long(list, io, &s);
         return;
     }
-    clv__launch *launch = clv__launch_kernel(list, "softmax", io->n_in == 1 ? "softmax" : "softmax_backward");
-    tensors(list, launch, io);
+    clv__launch *launch =
+        clv__launch_kernel(list, "softmax", clv__softmax_is_backward(io) ? "softmax_backward" : "softmax");
+    clv__softmax_tensors(list, launch, io);
     CLV__ARGS_I32(list, launch, n_rows, s.D, s.inner, is_log(io));
     clv__launch_items(launch, n_rows);
 }
 
 static void vector(clv__launches *list, const clv__op_io *io) {
     softmax_sizes s = sizes_of(io);
-    bool backward = io->n_in == 2;
+    bool backward = clv__softmax_is_backward(io);
     clv__launch *launch;
     if (s.outer * s.inner * s.D == 0) return;
     if (s.inner == 1) {
         int64_t rows = clv__rows_for(s.D);
         launch = clv__launch_kernel(list, "softmax", backward ? "softmax_rows_backward" : "softmax_rows");
-        tensors(list, launch, io);
+        clv__softmax_tensors(list, launch, io);
         CLV__ARGS_I32(list, launch, s.outer, rows, s.D, is_log(io));
         clv__launch_chunks(launch, clv__ceil_div(s.outer, rows));
     } else {
         int64_t items = s.outer * clv__ceil_div(s.inner, 16);
         launch =
             clv__launch_kernel(list, "softmax", backward ? "softmax_columns_backward" : "softmax_columns");
-        tensors(list, launch, io);
+        clv__softmax_tensors(list, launch, io);
         CLV__ARGS_I32(list, launch, items, s.D, s.inner, is_log(io));
         clv__launch_chunks(launch, items);
     }
@@ -215,10 +207,7 @@ static bool sample(int i, clv__sample *out) {
 
 static bool backward_sample(int i, clv__sample *out) {
     if (!sample(i, out)) return false;
-    out->n_in = 2;
-    out->in[1] = out->in[0];
-    out->fill[0] = (clv__fill){CLV__FILL_UNIFORM, -1, 1};
-    out->fill[1] = (clv__fill){CLV__FILL_UNIFORM, 0, 0.1}; // y; any values do for the formula
+    clv__softmax_sample_backward(out);
     return true;
 }
 

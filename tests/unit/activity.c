@@ -1,80 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// How busy devices were. An op that sleeps gives times that are known from below: a sleep never ends early, so nothing here
-// depends on how fast the machine is.
-#include "harness/harness.h"
+// How busy devices were, by a model whose times are known from below.
+#include "unit/slow_model.h"
 
-#include "cleave/ops.h"
-#include "cleave/plan.h"
-#include "unit/toy_ops.h"
-
-enum { SLEEP_MS = 4, STEPS = 5 };
+enum { STEPS = 5 };
 #define MS UINT64_C(1000000)
-
-static clv_runtime *runtime;
-static clv_device *host;
-
-static int setup(void **state) {
-    (void)state;
-    runtime = clv__test_runtime(&(clv_runtime_config){.null_devices = true});
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    clv_runtime_destroy(runtime);
-    return 0;
-}
-
-static void sleep_ms(long ms) {
-    struct timespec time = {0, ms * 1000000};
-    while (nanosleep(&time, &time) != 0) continue;
-}
-
-static void slow_reference(const clv__ref *ref) {
-    sleep_ms(SLEEP_MS);
-    for (int64_t i = 0; i < clv__numel(&ref->io->in[0]); i++) ref->out[0][i] = ref->in[0][i];
-}
-
-/** The identity, on the host, and in no hurry. */
-static const clv__op slow = {
-    .name = "slow", .infer = toy_same_shape, .reference = slow_reference, .variants = toy_variants};
-
-typedef struct model {
-    clv_graph *graph;
-    clv_tensor *x, *y;
-    clv_plan *plan;
-    clv_session *session;
-    clv_run *run;
-} model;
-
-/** y = relu(slow(relu(x))): layers before, middle, after. */
-static model build(const char *place) {
-    model m = {0};
-    assert_status(clv_graph_create(runtime, &m.graph), CLV_OK, runtime);
-    m.x = clv_input(m.graph, "x", CLV_DTYPE_F32, CLV_SHAPE(64));
-    clv_scope_push(m.graph, "before");
-    m.y = clv_relu(m.x);
-    clv_scope_pop(m.graph);
-    clv_scope_push(m.graph, "middle");
-    m.y = strstr(place, "null") ? clv_relu(m.y) : toy(&slow, m.y, NULL);
-    clv_scope_pop(m.graph);
-    clv_scope_push(m.graph, "after");
-    m.y = clv_relu(m.y);
-    clv_scope_pop(m.graph);
-    clv_output(m.y, "y");
-    assert_status(clv_plan_create(m.graph, &(clv_plan_config){.place = place}, &m.plan), CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, NULL, &m.session), CLV_OK, runtime);
-    assert_status(clv_run_create(m.session, m.plan, &m.run), CLV_OK, runtime);
-    return m;
-}
-
-static void destroy(model *m) {
-    clv_run_destroy(m->run);
-    clv_session_destroy(m->session);
-    clv_plan_destroy(m->plan);
-    clv_graph_destroy(m->graph);
-}
 
 /** Do steps, each waited for; the host rests before each of them. */
 static void steps(model *m, int n, long rest_ms) {
@@ -106,7 +35,7 @@ static double measure(model *m, int n, long rest_ms, clv_device **devices, int n
 static void test_a_device_without_a_step_is_not_busy(void **state) {
     (void)state;
     clv_activity added;
-    model m = build("*=host");
+    model m = build("*=host", NULL);
     double wall = measure(&m, STEPS, 3, &host, 1, &added);
     assert_int_equal(added.steps, STEPS);
     assert_true(added.busy_ns >= STEPS * SLEEP_MS * MS);
@@ -117,7 +46,7 @@ static void test_a_device_without_a_step_is_not_busy(void **state) {
 /** Steps that nobody has waited for yet are not counted; those that are, only once, however often they are fetched. */
 static void test_steps_count_when_they_are_waited_for(void **state) {
     (void)state;
-    model m = build("*=host");
+    model m = build("*=host", NULL);
     float x[64] = {0}, y[64];
     int64_t ticket;
     const uint64_t before = clv_device_activity(host).steps;
@@ -141,7 +70,7 @@ static void test_waiting_for_another_device_is_not_busy(void **state) {
     char place[128];
     const char *name = clv_device_get_info(device)->name;
     snprintf(place, sizeof place, "before=%s,middle=host,after=%s", name, name);
-    model m = build(place);
+    model m = build(place, NULL);
     clv_activity added[2];
     double wall = measure(&m, STEPS, 0, devices, 2, added);
     print_message("%s: %.3f ms busy in %d steps, host: %.3f, of %.3f\n", name, (double)added[0].busy_ns / 1e6,
@@ -163,7 +92,7 @@ static void test_a_null_device_has_no_clock(void **state) {
     clv_device *null;
     clv_activity added;
     assert_status(clv_device_find(runtime, "null", &null), CLV_OK, runtime);
-    model m = build("*=null");
+    model m = build("*=null", NULL);
     measure(&m, STEPS, 0, &null, 1, &added);
     assert_int_equal(added.steps, 0);
     assert_int_equal(added.busy_ns, 0);

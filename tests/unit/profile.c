@@ -1,91 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profiles. An op that sleeps gives times that are known from below, so nothing here depends on how fast the machine is.
-#include "harness/harness.h"
+// Profiles, of a model whose times are known from below.
+#include "unit/slow_model.h"
 
-#include "cleave/ops.h"
-#include "cleave/profile.h"
-#include "unit/toy_ops.h"
-
-enum { SLEEP_MS = 4, SLOW_MS = 100, STEPS = 6 };
+enum { STEPS = 6 };
 #define MS 1e6
-
-static clv_runtime *runtime;
-static clv_device *host;
-
-static int setup(void **state) {
-    (void)state;
-    runtime = clv__test_runtime(&(clv_runtime_config){.null_devices = true});
-    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    clv_runtime_destroy(runtime);
-    return 0;
-}
-
-static void sleep_ms(long ms) {
-    struct timespec time = {0, ms * 1000000};
-    while (nanosleep(&time, &time) != 0) continue;
-}
-
-static int calls, slow_calls; // the first `slow_calls` take much longer
-
-static void slow_reference(const clv__ref *ref) {
-    sleep_ms(++calls <= slow_calls ? SLOW_MS : SLEEP_MS);
-    for (int64_t i = 0; i < clv__numel(&ref->io->in[0]); i++) ref->out[0][i] = ref->in[0][i];
-}
-
-static void slow_cost(const clv__op_io *io, clv__cost *cost) {
-    (void)io;
-    *cost = (clv__cost){.flops = 1000, .bytes = 500};
-}
-
-/** The identity, on the host, and in no hurry. */
-static const clv__op slow = {.name = "slow",
-                             .infer = toy_same_shape,
-                             .reference = slow_reference,
-                             .variants = toy_variants,
-                             .cost = slow_cost};
-
-typedef struct model {
-    clv_graph *graph;
-    clv_tensor *x, *y;
-    clv_plan *plan;
-    clv_session *session;
-    clv_run *run;
-} model;
-
-/** y = relu(slow(relu(x))): layers before, middle, after. */
-static model build(const char *place, clv_profile *profile) {
-    model m = {0};
-    assert_status(clv_graph_create(runtime, &m.graph), CLV_OK, runtime);
-    m.x = clv_input(m.graph, "x", CLV_DTYPE_F32, CLV_SHAPE(64));
-    clv_scope_push(m.graph, "before");
-    m.y = clv_relu(m.x);
-    clv_scope_pop(m.graph);
-    clv_scope_push(m.graph, "middle");
-    m.y = strstr(place, "null") ? clv_relu(m.y) : toy(&slow, m.y, NULL);
-    clv_scope_pop(m.graph);
-    clv_scope_push(m.graph, "after");
-    m.y = clv_relu(m.y);
-    clv_scope_pop(m.graph);
-    clv_output(m.y, "y");
-    assert_status(clv_plan_create(m.graph, &(clv_plan_config){.place = place}, &m.plan), CLV_OK, runtime);
-    assert_status(clv_session_create(runtime, NULL, &m.session), CLV_OK, runtime);
-    clv_session_set_profile(m.session, profile);
-    assert_status(clv_run_create(m.session, m.plan, &m.run), CLV_OK, runtime);
-    calls = slow_calls = 0;
-    return m;
-}
-
-static void destroy(model *m) {
-    clv_run_destroy(m->run);
-    clv_session_destroy(m->session);
-    clv_plan_destroy(m->plan);
-    clv_graph_destroy(m->graph);
-}
 
 /** Do steps; each is handed over before the one before is waited for, as in a training. */
 static void steps(model *m, int n) {

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// What softmax and the softmax of attention have in common: a gradient that is made of dy and y, x and dx that may be stored in
+// two bytes while dy and y are floats, and samples of the backward op made from those of the forward one.
+#ifndef CLV_OPS_SOFTMAX_H
+#define CLV_OPS_SOFTMAX_H
+
+#include "ops/lower.h"
+
+/** Is this a use of the backward op, whose inputs are dy and y? */
+static inline bool clv__softmax_is_backward(const clv__op_io *io) {
+    return io->n_in == 2;
+}
+
+/** Fail unless y, input 1, fits dy. */
+static inline clv_status clv__softmax_want_y(const clv__op_io *io, clv__error *error) {
+    CLV_TRY(clv__want_dtype(io, 1, "y", CLV_DTYPE_F32, error));
+    if (!clv_shape_equal(&io->in[0].shape, &io->in[1].shape))
+        CLV_FAIL(error, CLV_E_SHAPE, "dy and y differ in shape");
+    return CLV_OK;
+}
+
+/** The first arguments: the result and the inputs; T_X or T_DX is how x or dx is stored. */
+static inline void clv__softmax_tensors(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
+    bool backward = clv__softmax_is_backward(io);
+    clv__define_storage(list, launch, backward ? "T_DX" : "T_X",
+                        backward ? io->out[0].dtype : io->in[0].dtype);
+    clv__arg_out(list, launch, 0);
+    for (int i = 0; i < io->n_in; i++) clv__arg_in(list, launch, i);
+}
+
+/** Make a forward op's sample one of its backward op. */
+static inline void clv__softmax_sample_backward(clv__sample *sample) {
+    sample->n_in = 2;
+    sample->in[1] = sample->in[0];
+    sample->fill[0] = (clv__fill){CLV__FILL_UNIFORM, -1, 1};
+    sample->fill[1] = (clv__fill){CLV__FILL_UNIFORM, 0, 0.1}; // y; any values do for the formula
+}
+
+#endif
