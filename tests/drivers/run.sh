@@ -5,14 +5,14 @@
 #
 # usage: run.sh CLEAVE DRIVER...      drivers: pocl basic work-group-1 memory-1GiB rusticl host oclgrind null
 #
-# The losses of the host are computed once and kept in $CLEAVE_HOST_CURVE if that is set.
+# The losses of the host are computed once and kept in $CLEAVE_HOST_CURVE if that is set. Two drivers at a time: each keeps
+# about one core busy, with compiling kernels most of the time.
 set -eu
 cleave=$1
 shift
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-export CLEAVE_CACHE_DIR="$work/cache"
-curve=${CLEAVE_HOST_CURVE:-$work/host.curve}
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+curve=${CLEAVE_HOST_CURVE:-$scratch/host.curve}
 unset OCL_ICD_VENDORS RUSTICL_ENABLE POCL_DEVICES POCL_MAX_WORK_GROUP_SIZE POCL_MEMORY_LIMIT 2>/dev/null || true
 failed=0
 
@@ -70,14 +70,19 @@ check() {
     esac
 }
 
-for driver; do
+# driver DRIVER : all of it, in a folder and with caches of its own; prints one line, fails if anything did.
+driver() {
+    work=$scratch/$1
+    mkdir -p "$work"
+    export CLEAVE_CACHE_DIR="$work/cache"
     start=$(date +%s)
-    printf '%s: ' "$driver"
-    case $driver in
+    failed=0
+    printf '%s: ' "$1"
+    case $1 in
     null)
         # Takes nothing, computes nothing: the dry run of a device that is not there.
         "$cleave" plan cnn --batch 64 --train --device null --json >"$work/plan.json" &&
-            grep -q predicted_peak_bytes "$work/plan.json" || { echo "no plan"; failed=1; continue; }
+            grep -q predicted_peak_bytes "$work/plan.json" || { echo "no plan"; return 1; }
         ;;
     oclgrind)
         check oclgrind || failed=1
@@ -87,9 +92,8 @@ for driver; do
         fi
         ;;
     *)
-        check "$driver" || failed=1
-        [ -s "$curve" ] || train host >"$curve" || { failed=1; rm -f "$curve"; continue; }
-        if train "$driver" >"$work/curve"; then
+        check "$1" || failed=1
+        if train "$1" >"$work/curve"; then
             paste "$curve" "$work/curve" | awk '
                 { d = $1 - $2; if (d < 0) d = -d; r = d / ($1 < 0 ? -$1 : $1); if (r > worst) worst = r
                   if (!($2 == $2 + 0) || NF < 2) bad = 1 }
@@ -101,5 +105,23 @@ for driver; do
         ;;
     esac
     echo "$(($(date +%s) - start)) s"
-done
-exit $failed
+    return $failed
+}
+
+# The host's losses first, for all who compare with them.
+host_curve() {
+    case " $* " in *" pocl "* | *" basic "* | *" work-group-1 "* | *" memory-1GiB "* | *" rusticl "* | *" host "*) ;; *) return 0 ;; esac
+    [ -s "$curve" ] && return 0
+    work=$scratch
+    train host >"$scratch/curve" && mv "$scratch/curve" "$curve"
+}
+
+host_curve "$@"
+if [ $# -gt 1 ]; then
+    export CLEAVE_HOST_CURVE="$curve"
+    printf '%s\n' "$@" | xargs -P 2 -n 1 sh "$0" "$cleave"
+else
+    driver "$1" >"$scratch/said" && failed=0 || failed=1
+    cat "$scratch/said"
+    exit $failed
+fi
