@@ -2,7 +2,6 @@
 // Programs of a device: which kernels are built, gathering what is not into few sources, building them side
 // by side. Front-end time is per program on some drivers and per kernel on others, so a few programs of even
 // size serve all.
-#define XXH_STATIC_LINKING_ONLY
 #include "device/program.h"
 
 #include <inttypes.h>
@@ -10,13 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <xxhash.h>
 
 #include "base/clock.h"
-#include "base/text.h"
 #include "device/cache.h"
-#include "device/f16.h"
-#include "device/kernel_sources.h"
+#include "device/source.h"
 
 /** The one set of compiler options: OpenCL C 1.2 is the floor, and no fast-math (see numbers in the design).
  */
@@ -24,114 +20,74 @@ const char clv__program_options[] = "-cl-std=CL1.2";
 
 enum { MAX_PROGRAMS = 8, LOG_IN_SENTENCE = 1200 };
 
-/** A source file with a set of defines. */
-typedef struct instance {
-    uint64_t hash;
-    const clv__kernel_source *source;
-    const char *defines;    // borrowed from the launch, while it is built
-    clv__bprogram *program; // where it was built
-} instance;
+/** Kernels of an instance in one program. A later plan's kernels of the same instance are in another. */
+typedef struct built {
+    uint64_t hash, kernels; // as in clv__instance
+    clv__bprogram *program;
+} built;
 
 struct clv__program_store {
     pthread_mutex_t lock; // held while building: one thread at a time gathers, many build
-    instance *instances;
+    built *built;
     size_t n, room;
     clv__bprogram **programs;
     size_t n_programs, programs_room;
 };
 
-// ---- Assembling -------------------------------------------------------------------------------------------
-
-static const clv__kernel_source *find_source(const char *stem) {
-    for (const clv__kernel_source *source = clv__kernel_sources; source->stem; source++) {
-        if (strcmp(source->stem, stem) == 0) return source;
-    }
-    return NULL;
-}
-
-static uint64_t hash_of(const clv__kernel_source *source, const char *defines) {
-    return XXH3_64bits_withSeed(source->text, source->bytes, XXH3_64bits(defines, strlen(defines)));
-}
-
-/** `#undef` every macro that a source defines itself: its next instance begins clean. */
-static void add_undefs(clv__text *out, const char *text) {
-    for (const char *line = text; line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
-        const char *at = line + strspn(line, " \t");
-        if (*at++ != '#') continue;
-        at += strspn(at, " \t");
-        if (strncmp(at, "define", 6) != 0 || (at[6] != ' ' && at[6] != '\t')) continue;
-        at += 6 + strspn(at + 6, " \t");
-        size_t n = strspn(at, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
-        if (n) clv__text_add(out, "#undef %.*s\n", (int)n, at);
-    }
-}
-
-static void add_instance(clv__text *out, const instance *it) {
-    clv__text_add(out, "#define KERNEL(name) name##_%016" PRIx64 "\n", it->hash);
-    for (const char *line = it->defines; *line;) {
-        size_t n = strcspn(line, "\n");
-        clv__text_add(out, "#define %.*s\n", (int)n, line);
-        line += n + (line[n] == '\n');
-    }
-    clv__text_add(out, "#line 1 \"%s.cl\"\n", it->source->stem);
-    clv__text_add_bytes(out, it->source->text, it->source->bytes);
-    clv__text_add(out, "\n");
-    add_undefs(out, it->source->text);
-    for (const char *line = it->defines; *line;) {
-        size_t n = strcspn(line, "\n"), name = strcspn(line, " (\n");
-        clv__text_add(out, "#undef %.*s\n", (int)(name < n ? name : n), line);
-        line += n + (line[n] == '\n');
-    }
-    clv__text_add(out, "#undef KERNEL\n");
-}
-
-/** The whole source of a program; `take` chooses instances by their number, NULL takes all. */
-static void assemble(clv__text *out, bool f16_native, const instance *instances, size_t n,
-                     const int *of_program, int program) {
-    if (f16_native) clv__text_add(out, "%s", CLV__F16_NATIVE_TEXT);
-    for (const clv__kernel_source *source = clv__kernel_sources; source->stem; source++) {
-        if (!source->common) continue;
-        clv__text_add(out, "#line 1 \"common/%s.cl\"\n", source->stem);
-        clv__text_add_bytes(out, source->text, source->bytes);
-        clv__text_add(out, "\n");
-    }
-    for (size_t i = 0; i < n; i++) {
-        if (!of_program || of_program[i] == program) add_instance(out, &instances[i]);
-    }
-}
-
 // ---- Gathering --------------------------------------------------------------------------------------------
 
 typedef struct gathering {
-    instance *items;
+    clv__instance *items;
     size_t n, room;
 } gathering;
 
-static instance *find_instance(instance *items, size_t n, uint64_t hash) {
-    for (size_t i = 0; i < n; i++) {
-        if (items[i].hash == hash) return &items[i];
+static const built *find_built(const struct clv__program_store *store, uint64_t hash, uint64_t kernel) {
+    for (size_t i = 0; i < store->n; i++) {
+        if (store->built[i].hash == hash && (store->built[i].kernels & kernel) == kernel)
+            return &store->built[i];
     }
     return NULL;
 }
 
-/** The instances of the launches that are not in the store (NULL: an empty one), each once, in order. */
+static clv__instance *find_instance(const gathering *all, uint64_t hash) {
+    for (size_t i = 0; i < all->n; i++) {
+        if (all->items[i].hash == hash) return &all->items[i];
+    }
+    return NULL;
+}
+
+/** The instances of the launches, each once, in order, with the kernels that are not in the store (NULL: an empty one). */
 static clv_status gather(const struct clv__program_store *store, const clv__launch *const *launches, size_t n,
                          clv__error *error, gathering *out) {
     for (size_t i = 0; i < n; i++) {
         const clv__launch *launch = launches[i];
         if (launch->kind != CLV__LAUNCH_KERNEL) continue;
-        const clv__kernel_source *source = find_source(launch->source);
+        const clv__kernel_source *source = clv__source_find(launch->source);
         if (!source)
             CLV_FAIL(error, CLV_E_INTERNAL, "there is no kernel source '%s.cl' in the library",
                      launch->source);
-        uint64_t hash = hash_of(source, launch->defines);
-        if (store && find_instance(store->instances, store->n, hash)) continue;
-        if (find_instance(out->items, out->n, hash)) continue;
-        if (!clv__grow(&out->items, &out->room, out->n + 1, sizeof *out->items))
-            CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory to gather kernels");
-        out->items[out->n++] = (instance){hash, source, launch->defines, NULL};
+        uint64_t hash = clv__source_hash(source, launch->defines);
+        uint64_t kernel = clv__source_kernel(source, launch->entry);
+        if (store && find_built(store, hash, kernel)) continue;
+        clv__instance *instance = find_instance(out, hash);
+        if (!instance) {
+            if (!clv__grow(&out->items, &out->room, out->n + 1, sizeof *out->items))
+                CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory to gather kernels");
+            instance = &out->items[out->n++];
+            *instance = (clv__instance){.hash = hash, .source = source, .defines = launch->defines};
+        }
+        instance->kernels |= kernel;
     }
     return CLV_OK;
+}
+
+/** The whole source of a program; `of_program` says which instances are its own, NULL: all. */
+static void assemble(clv__text *out, bool f16_native, const gathering *all, const int *of_program,
+                     int program) {
+    clv__source_begin(out, f16_native);
+    for (size_t i = 0; i < all->n; i++) {
+        if (!of_program || of_program[i] == program) clv__source_add(out, &all->items[i]);
+    }
 }
 
 /** Give each instance to the program that has least text so far. Depends on nothing but the list. */
@@ -143,7 +99,7 @@ static void distribute(const gathering *all, int n_programs, int *of_program) {
             if (load[p] < load[least]) least = p;
         }
         of_program[i] = least;
-        load[least] += all->items[i].source->bytes;
+        load[least] += clv__source_bytes(&all->items[i]);
     }
 }
 
@@ -222,22 +178,19 @@ static void *run_job_thread(void *context) {
     return NULL;
 }
 
-/** Take a built program and its instances into the store. */
+/** Take a built program and what it has of each instance into the store. */
 static clv_status keep(clv_device *device, clv__bprogram *program, const gathering *all,
                        const int *of_program, int number) {
     struct clv__program_store *store = device->programs;
     if (!clv__grow(&store->programs, &store->programs_room, store->n_programs + 1, sizeof *store->programs) ||
-        !clv__grow(&store->instances, &store->room, store->n + all->n, sizeof *store->instances)) {
+        !clv__grow(&store->built, &store->room, store->n + all->n, sizeof *store->built)) {
         device->backend->program_destroy(program);
         CLV_FAIL(&device->runtime->error, CLV_E_HOST_MEMORY, "no host memory to keep a program");
     }
     store->programs[store->n_programs++] = program;
     for (size_t i = 0; i < all->n; i++) {
         if (of_program[i] != number) continue;
-        instance it = all->items[i];
-        it.program = program;
-        it.defines = NULL;
-        store->instances[store->n++] = it;
+        store->built[store->n++] = (built){all->items[i].hash, all->items[i].kernels, program};
     }
     return CLV_OK;
 }
@@ -250,8 +203,9 @@ static clv_status build_each(clv_device *device, const gathering *all, const int
     clv_status status = CLV_OK;
     for (size_t i = 0; i < all->n; i++) {
         if (of_program[i] != number) continue;
+        gathering one = {.items = &all->items[i], .n = 1};
         clv__text text = {0};
-        assemble(&text, device->f16_native, &all->items[i], 1, NULL, 0);
+        assemble(&text, device->f16_native, &one, NULL, 0);
         if (text.failed) {
             clv__text_reset(&text);
             CLV_FAIL(&device->runtime->error, CLV_E_HOST_MEMORY, "no host memory to assemble a program");
@@ -259,7 +213,6 @@ static clv_status build_each(clv_device *device, const gathering *all, const int
         build_job alone = {.device = device, .source = text.data};
         clv__error_init(&alone.error);
         run_job(&alone);
-        gathering one = {.items = &all->items[i], .n = 1};
         clv_status this_status = alone.status;
         if (this_status == CLV_OK) {
             this_status = keep(device, alone.program, &one, (int[]){0}, 0);
@@ -293,7 +246,7 @@ static clv_status build_gathered(clv_device *device, const gathering *all) {
     distribute(all, n_programs, of_program);
     for (int p = 0; p < n_programs && status == CLV_OK; p++) {
         clv__text text = {0};
-        assemble(&text, device->f16_native, all->items, all->n, of_program, p);
+        assemble(&text, device->f16_native, all, of_program, p);
         jobs[p] = (build_job){
             .device = device, .source = text.data, .progress = &progress, .status = CLV_E_INTERNAL};
         clv__error_init(&jobs[p].error);
@@ -379,12 +332,13 @@ clv_status clv__programs_build(clv_device *device, const clv__launch *const *lau
 
 clv_status clv__programs_find(clv_device *device, const clv__launch *launch, clv__kernel_ref *out) {
     *out = (clv__kernel_ref){0};
-    const clv__kernel_source *source = find_source(launch->source);
+    const clv__kernel_source *source = clv__source_find(launch->source);
     struct clv__program_store *store = device->programs;
     if (source && store) {
-        uint64_t hash = hash_of(source, launch->defines);
+        uint64_t hash = clv__source_hash(source, launch->defines);
+        uint64_t kernel = clv__source_kernel(source, launch->entry);
         pthread_mutex_lock(&store->lock);
-        const instance *it = find_instance(store->instances, store->n, hash);
+        const built *it = find_built(store, hash, kernel);
         if (it) out->program = it->program;
         pthread_mutex_unlock(&store->lock);
         if (out->program) {
@@ -404,7 +358,7 @@ void clv__programs_reset(clv_device *device) {
     if (!store) return;
     for (size_t i = 0; i < store->n_programs; i++) device->backend->program_destroy(store->programs[i]);
     free(store->programs);
-    free(store->instances);
+    free(store->built);
     pthread_mutex_destroy(&store->lock);
     free(store);
     device->programs = NULL;
@@ -415,7 +369,7 @@ char *clv__programs_source(const clv__launch *const *launches, size_t n) {
     clv__text text = {0};
     char *source = NULL;
     if (gather(NULL, launches, n, NULL, &all) == CLV_OK) {
-        assemble(&text, false, all.items, all.n, NULL, 0);
+        assemble(&text, false, &all, NULL, 0);
         if (text.failed) clv__text_reset(&text);
         source = text.data ? text.data : NULL;
     }

@@ -1,15 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs: kernels gathered from launches, assembled to few sources, built in parallel, kept in memory and on disk.
-//
-// An instance is a source file with a set of defines. In a program each instance is pasted as
-//     #define KERNEL(name) name##_<hash of source and defines>
-//     #define <each define>
-//     #line 1 "<stem>.cl"
-//     <text of the file>
-//     #undef of all of these, and of every macro that the file itself defines
-// so that one program can hold the same file many times. A file therefore names every function and type of its own with
-// KERNEL(...), not only its entry points. The files of kernels_cl/common/ stand once at the start of each program; what
-// they define is there for all.
+// Programs: kernels gathered from launches, assembled to few sources (source.h), built in parallel, kept in memory and on disk.
 #ifndef CLV_DEVICE_PROGRAM_H
 #define CLV_DEVICE_PROGRAM_H
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building a plan's programs. A variant that does not compile on a device is put into quarantine, and the plan is made
+// Building the programs of plans. A variant that does not compile on a device is put into quarantine, and the plan is made
 // again with the next best one: a slower right kernel runs instead.
 #include <stdlib.h>
 #include <string.h>
@@ -7,26 +7,50 @@
 #include "device/program.h"
 #include "exec/session.h"
 
-static clv_status build_place(clv_plan *plan, int place) {
+/** Append the launches that a plan has on a device. */
+static size_t add_launches(const clv_plan *plan, const clv_device *device, const clv__launch **list) {
     size_t n = 0;
-    for (size_t i = 0; i < plan->n_nodes; i++) n += plan->nodes[i].launches.n;
-    const clv__launch **launches = clv__alloc(n, sizeof *launches);
-    if (!launches) CLV_FAIL(clv__plan_error(plan), CLV_E_HOST_MEMORY, "no host memory");
-    n = 0;
     for (size_t i = 0; i < plan->n_nodes; i++) {
-        if (plan->nodes[i].place != place) continue;
-        for (size_t j = 0; j < plan->nodes[i].launches.n; j++)
-            launches[n++] = &plan->nodes[i].launches.items[j];
+        const clv__plan_node *at = &plan->nodes[i];
+        if (plan->places[at->place].device != device) continue;
+        for (size_t j = 0; j < at->launches.n; j++, n++) {
+            if (list) list[n] = &at->launches.items[j];
+        }
     }
-    clv_status status = clv__programs_build(plan->places[place].device, launches, n);
+    return n;
+}
+
+/** Build on one device what all plans want there: together, since some compilers take their time for each program. */
+static clv_status build_on(clv_device *device, clv_plan *const *plans, int n_plans) {
+    size_t n = 0;
+    for (int p = 0; p < n_plans; p++) n += add_launches(plans[p], device, NULL);
+    const clv__launch **launches = clv__alloc(n, sizeof *launches);
+    if (!launches) CLV_FAIL(clv__plan_error(plans[0]), CLV_E_HOST_MEMORY, "no host memory");
+    n = 0;
+    for (int p = 0; p < n_plans; p++) n += add_launches(plans[p], device, launches + n);
+    clv_status status = clv__device_open(device);
+    if (status == CLV_OK) status = clv__programs_build(device, launches, n);
     free(launches);
     return status;
 }
 
-static clv_status build_all(clv_plan *plan) {
-    for (int place = 0; place < plan->n_places; place++) {
-        CLV_TRY(clv__device_open(plan->places[place].device));
-        CLV_TRY(build_place(plan, place));
+static bool has_device(const clv_plan *plan, int n_places, const clv_device *device) {
+    for (int place = 0; place < n_places; place++) {
+        if (plan->places[place].device == device) return true;
+    }
+    return false;
+}
+
+/** Build on every device, each once. */
+static clv_status build_all(clv_plan *const *plans, int n_plans) {
+    for (int p = 0; p < n_plans; p++) {
+        for (int place = 0; place < plans[p]->n_places; place++) {
+            clv_device *device = plans[p]->places[place].device;
+            bool done = has_device(plans[p], place, device);
+            for (int before = 0; before < p && !done; before++)
+                done = has_device(plans[before], plans[before]->n_places, device);
+            if (!done) CLV_TRY(build_on(device, plans, n_plans));
+        }
     }
     return CLV_OK;
 }
@@ -54,9 +78,10 @@ static clv_status quarantine_broken(clv_plan *plan, int *n_broken) {
     return CLV_OK;
 }
 
-clv_status clv__plan_prepare(clv_plan *plan) {
+/** A plan by itself. What was built with others is there already. */
+static clv_status prepare(clv_plan *plan) {
     while (!plan->prepared) {
-        clv_status status = build_all(plan);
+        clv_status status = build_all(&plan, 1);
         if (status == CLV_OK) {
             plan->prepared = true;
         } else if (status == CLV_E_BUILD && !plan->pins) {
@@ -68,5 +93,15 @@ clv_status clv__plan_prepare(clv_plan *plan) {
             return status;
         }
     }
+    return CLV_OK;
+}
+
+clv_status clv__plans_prepare(clv_plan *const *plans, int n) {
+    bool prepared = true;
+    for (int p = 0; p < n; p++) prepared &= plans[p]->prepared;
+    if (prepared) return CLV_OK;
+    clv_status status = build_all(plans, n);
+    if (status != CLV_OK && status != CLV_E_BUILD) return status; // whose it is, is found below
+    for (int p = 0; p < n; p++) CLV_TRY(prepare(plans[p]));
     return CLV_OK;
 }

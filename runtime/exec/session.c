@@ -309,8 +309,8 @@ static clv_status take_memory(clv_session *session, clv_plan *const *plans, int 
 }
 
 clv_status clv_session_reserve(clv_session *session, clv_plan *const *plans, int n) {
+    CLV_TRY(clv__plans_prepare(plans, n));
     for (int p = 0; p < n; p++) {
-        CLV_TRY(clv__plan_prepare(plans[p]));
         for (int i = 0; i < plans[p]->n_places; i++)
             CLV_TRY(home_create(session, plans[p]->places[i].device));
     }

@@ -42,8 +42,8 @@ struct clv_session {
     clv_run *active;      // whose steps may be under way; runs of a session take turns
 };
 
-/** Build the plan's programs; a variant that fails is put into quarantine and the plan made again. */
-clv_status clv__plan_prepare(clv_plan *plan);
+/** Build the programs of plans, together; a variant that fails is put into quarantine and its plan made again. */
+clv_status clv__plans_prepare(clv_plan *const *plans, int n);
 
 /** The session's memory on a device; NULL if it has none there. */
 clv__home *clv__session_home(const clv_session *session, const clv_device *device);

@@ -29,13 +29,44 @@ static const char other_text[] =
     "__kernel void KERNEL(other)(__global int *restrict y) { y[get_global_id(0)] = -1; }\n";
 static const char broken_text[] =
     "__kernel void KERNEL(broken)(__global int *restrict y) { y[0] = no_such_word; }\n";
+// Kernels in every form that can stand in a file, and one that no compiler takes.
+static const char several_text[] =
+    "#define MAKE(name, number) \\\n"
+    "kernel void KERNEL(name)(__global int *restrict y) { y[get_global_id(0)] = (number); \\\n"
+    "}\n"
+    "MAKE(made, 20)\n"
+    "__kernel void KERNEL(inside)(__global int *restrict y) {\n"
+    "#if NUMBER > 3\n"
+    "    y[get_global_id(0)] = 1;\n"
+    "#else\n"
+    "    y[get_global_id(0)] = 2;\n"
+    "#endif\n"
+    "}\n"
+    "#if NUMBER > 3\n"
+    "kernel __attribute__((reqd_work_group_size(1, 1, 1))) void\n"
+    "KERNEL(twice)(__global int *restrict y) {\n"
+    "    y[get_global_id(0)] = 3;\n"
+    "}\n"
+    "#else\n"
+    "kernel void KERNEL(twice)(__global int *restrict y) {\n"
+    "    y[get_global_id(0)] = 4;\n"
+    "}\n"
+    "#endif\n"
+    "__kernel void KERNEL(broken_too)(__global int *restrict y) {\n"
+    "    y[0] = no_such_word;\n"
+    "}\n"
+    "#if NUMBER > 3\n"
+    "__kernel void KERNEL(halves)(__global int *restrict y) {\n"
+    "#else\n"
+    "__kernel void KERNEL(halves)(__global int *restrict y) {\n"
+    "#endif\n"
+    "    y[get_global_id(0)] = 5;\n"
+    "}\n";
 
 const clv__kernel_source clv__kernel_sources[] = {
-    {"shared", shared_text, sizeof shared_text - 1, 1},
-    {"number", number_text, sizeof number_text - 1, 0},
-    {"other", other_text, sizeof other_text - 1, 0},
-    {"broken", broken_text, sizeof broken_text - 1, 0},
-    {0, 0, 0, 0},
+    {"shared", shared_text, sizeof shared_text - 1, 1},    {"number", number_text, sizeof number_text - 1, 0},
+    {"other", other_text, sizeof other_text - 1, 0},       {"broken", broken_text, sizeof broken_text - 1, 0},
+    {"several", several_text, sizeof several_text - 1, 0}, {0, 0, 0, 0},
 };
 
 static clv__launch launch_of(const char *source, const char *entry, int number) {
@@ -140,6 +171,83 @@ static void sources_hold_instances_once(void **state) {
     clv__launch missing = launch_of("missing", "missing", 0);
     const clv__launch *bad[] = {&missing};
     assert_null(clv__programs_source(bad, 1));
+}
+
+static int count(const char *text, const char *part) {
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, part)); at++) n++;
+    return n;
+}
+
+static void sources_leave_out_what_nobody_asks_for(void **state) {
+    (void)state;
+    static const char *const entries[] = {"made", "inside", "twice", "halves", "broken_too"};
+    clv__launch all[5];
+    const clv__launch *list[5];
+    for (int i = 0; i < 5; i++) {
+        all[i] = launch_of("several", entries[i], 0);
+        list[i] = &all[i];
+    }
+    char *whole = clv__programs_source(list, 5);
+    assert_non_null(whole);
+    assert_non_null(strstr(whole, several_text)); // to the letter
+    // How often the file writes each, and whether it is there unasked.
+    static const struct {
+        const char *text;
+        int times, always;
+    } kernels[] = {{"MAKE(made", 1, 1},
+                   {"KERNEL(inside)", 1, 0},
+                   {"KERNEL(twice)", 2, 0},
+                   {"KERNEL(halves)", 2, 1},
+                   {"KERNEL(broken_too)", 1, 0}};
+    for (int i = 0; i < 5; i++) {
+        char *source = clv__programs_source(&list[i], 1);
+        assert_non_null(source);
+        for (int k = 0; k < 5; k++)
+            assert_int_equal(count(source, kernels[k].text),
+                             k == i || kernels[k].always ? kernels[k].times : 0);
+        assert_int_equal(count(source, "\n"), count(whole, "\n"));
+        free(source);
+    }
+    free(whole);
+}
+
+static void what_nobody_asks_for_is_not_compiled(void **state) {
+    (void)state;
+    char *folder = clv__test_folder();
+    listener heard = {0};
+    clv_device *device;
+    clv_runtime *runtime = make(folder, &heard, &device);
+    clv__launch launches[] = {launch_of("several", "inside", 0), launch_of("several", "twice", 7),
+                              launch_of("several", "inside", 7), launch_of("several", "halves", 7)};
+    build(device, launches, 4); // though the file has a kernel that does not compile
+    assert_runs(device, &launches[0], 2, 0);
+    assert_runs(device, &launches[1], 3, 0);
+    assert_runs(device, &launches[2], 1, 0);
+    assert_runs(device, &launches[3], 5, 0);
+    int programs = clv_runtime_programs(runtime).programs;
+    clv__launch made = launch_of("several", "made", 0), twice = launch_of("several", "twice", 0);
+    build(device, &made, 1); // a macro made it with the others
+    assert_int_equal(clv_runtime_programs(runtime).programs, programs);
+    assert_runs(device, &made, 20, 0);
+    clv__kernel_ref ref;
+    assert_status(clv__programs_find(device, &twice, &ref), CLV_E_STATE, runtime);
+    build(device, &twice, 1); // a later plan wants more of the same instance
+    assert_int_equal(clv_runtime_programs(runtime).programs, programs + 1);
+    assert_runs(device, &twice, 4, 0);
+    assert_runs(device, &launches[0], 2, 0);
+    // What the compiler says of the one that is broken names the line that the file has it on.
+    clv__launch broken = launch_of("several", "broken_too", 0);
+    const clv__launch *bad[] = {&broken};
+    assert_status(clv__programs_build(device, bad, 1), CLV_E_BUILD, runtime);
+    const char *word = strstr(several_text, "no_such_word");
+    int line = 1;
+    for (const char *c = several_text; c < word; c++) line += *c == '\n';
+    char where[32];
+    snprintf(where, sizeof where, "several.cl:%d:", line);
+    assert_holds(clv_runtime_error(runtime), where);
+    clv_runtime_destroy(runtime);
+    free(folder);
 }
 
 static void instances_do_not_meet(void **state) {
@@ -529,6 +637,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(debug_levels_tell_more),
         cmocka_unit_test(sources_hold_instances_once),
+        cmocka_unit_test(sources_leave_out_what_nobody_asks_for),
+        cmocka_unit_test(what_nobody_asks_for_is_not_compiled),
         cmocka_unit_test(instances_do_not_meet),
         cmocka_unit_test(one_bad_kernel_leaves_the_rest),
         cmocka_unit_test(programs_come_back_from_disk),

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: Apache-2.0
+// The text of a program, assembled of kernel sources. Nothing here knows a device. See source.h for what it looks like.
+#define XXH_STATIC_LINKING_ONLY
+#include "device/source.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "device/f16.h"
+
+const clv__kernel_source *clv__source_find(const char *stem) {
+    for (const clv__kernel_source *source = clv__kernel_sources; source->stem; source++) {
+        if (strcmp(source->stem, stem) == 0) return source;
+    }
+    return NULL;
+}
+
+uint64_t clv__source_hash(const clv__kernel_source *source, const char *defines) {
+    return XXH3_64bits_withSeed(source->text, source->bytes, XXH3_64bits(defines, strlen(defines)));
+}
+
+// ---- Lines ------------------------------------------------------------------------------------------------------------
+
+static const char *next_line(const char *line) {
+    const char *end = strchr(line, '\n');
+    return end ? end + 1 : line + strlen(line);
+}
+
+/** The word of a preprocessor's line, where the blanks after # end; NULL: the line is none. */
+static const char *directive_of(const char *line) {
+    line += strspn(line, " \t");
+    return *line == '#' ? line + 1 + strspn(line + 1, " \t") : NULL;
+}
+
+static bool begins(const char *text, const char *word) {
+    return strncmp(text, word, strlen(word)) == 0;
+}
+
+static size_t name_length(const char *text) {
+    return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
+}
+
+// ---- Kernels of a file ------------------------------------------------------------------------------------------------
+
+/** A kernel with lines of its own, that can be left out. */
+typedef struct block {
+    const char *begin, *end; // its lines, the last newline included
+    const char *entry;       // its name, not ended
+    size_t entry_length;
+} block;
+
+/** The block that begins with this line, if all in it is its own. */
+static bool read_block(const char *begin, block *out) {
+    int depth = 0;
+    for (const char *line = next_line(begin); *line; line = next_line(line)) {
+        const char *directive = directive_of(line);
+        if (directive && begins(directive, "if")) {
+            depth++;
+        } else if (directive && (begins(directive, "el") || begins(directive, "endif"))) {
+            if (depth == 0) return false; // half of it belongs to an #if before it
+            depth -= begins(directive, "endif");
+        } else if (*line == '}') {
+            if (depth > 0) return false;
+            *out = (block){.begin = begin, .end = next_line(line)};
+            const char *name = strstr(begin, "KERNEL(");
+            if (!name || name >= out->end) return false;
+            out->entry = name + strlen("KERNEL(");
+            out->entry_length = name_length(out->entry);
+            return true;
+        }
+    }
+    return false;
+}
+
+/** The first block at or behind `at`, which is the start of a line. */
+static bool next_block(const char *at, block *out) {
+    bool continued = false; // the line belongs to the macro of the one before
+    for (const char *line = at, *next; *line; line = next) {
+        next = next_line(line);
+        bool kernel = begins(line, "__kernel ") || begins(line, "kernel ");
+        if (kernel && !continued && read_block(line, out)) return true;
+        continued = next - line > 1 && next[-1] == '\n' && next[-2] == '\\';
+    }
+    return false;
+}
+
+enum { MAX_BLOCKS = 64 }; // bits of clv__instance.kernels
+
+uint64_t clv__source_kernel(const clv__kernel_source *source, const char *entry) {
+    uint64_t bits = 0;
+    block b = {.end = source->text};
+    for (int i = 0; i < MAX_BLOCKS && next_block(b.end, &b); i++) {
+        if (strlen(entry) == b.entry_length && strncmp(entry, b.entry, b.entry_length) == 0)
+            bits |= UINT64_C(1) << i;
+    }
+    return bits;
+}
+
+/** The next block of the instance's file that is not asked for; `number` counts blocks, from 0. */
+static bool next_unwanted(const clv__instance *instance, const char *at, int *number, block *out) {
+    out->end = at;
+    while (*number < MAX_BLOCKS && next_block(out->end, out)) {
+        if (!(instance->kernels >> (*number)++ & 1)) return true;
+    }
+    return false;
+}
+
+size_t clv__source_bytes(const clv__instance *instance) {
+    size_t bytes = instance->source->bytes;
+    int number = 0;
+    block b;
+    for (const char *at = instance->source->text; next_unwanted(instance, at, &number, &b); at = b.end)
+        bytes -= (size_t)(b.end - b.begin);
+    return bytes;
+}
+
+// ---- Assembling -------------------------------------------------------------------------------------------------------
+
+void clv__source_begin(clv__text *out, bool f16_native) {
+    if (f16_native) clv__text_add(out, "%s", CLV__F16_NATIVE_TEXT);
+    for (const clv__kernel_source *source = clv__kernel_sources; source->stem; source++) {
+        if (!source->common) continue;
+        clv__text_add(out, "#line 1 \"common/%s.cl\"\n", source->stem);
+        clv__text_add_bytes(out, source->text, source->bytes);
+        clv__text_add(out, "\n");
+    }
+}
+
+/** The file, with as many lines as it has: what a compiler says of a line is true. */
+static void add_file(clv__text *out, const clv__instance *instance) {
+    const char *at = instance->source->text;
+    int number = 0;
+    block b;
+    for (; next_unwanted(instance, at, &number, &b); at = b.end) {
+        clv__text_add_bytes(out, at, (size_t)(b.begin - at));
+        for (const char *line = b.begin; line < b.end; line = next_line(line)) clv__text_add(out, "\n");
+    }
+    clv__text_add(out, "%s\n", at);
+}
+
+/** `#undef` every macro that a source defines itself: its next instance begins clean. */
+static void add_undefs(clv__text *out, const char *text) {
+    for (const char *line = text; *line; line = next_line(line)) {
+        const char *directive = directive_of(line);
+        if (!directive || (!begins(directive, "define ") && !begins(directive, "define\t"))) continue;
+        const char *name = directive + strlen("define");
+        name += strspn(name, " \t");
+        clv__text_add(out, "#undef %.*s\n", (int)name_length(name), name);
+    }
+}
+
+void clv__source_add(clv__text *out, const clv__instance *instance) {
+    clv__text_add(out, "#define KERNEL(name) name##_%016" PRIx64 "\n", instance->hash);
+    for (const char *line = instance->defines; *line; line = next_line(line))
+        clv__text_add(out, "#define %.*s\n", (int)strcspn(line, "\n"), line);
+    clv__text_add(out, "#line 1 \"%s.cl\"\n", instance->source->stem);
+    add_file(out, instance);
+    add_undefs(out, instance->source->text);
+    for (const char *line = instance->defines; *line; line = next_line(line))
+        clv__text_add(out, "#undef %.*s\n", (int)strcspn(line, " (\n"), line);
+    clv__text_add(out, "#undef KERNEL\n");
+}

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// The text of a program: instances of the library's kernel sources, each with the kernels that are asked for.
+//
+// An instance is a source file with a set of defines and a set of kernels. In a program it is pasted as
+//     #define KERNEL(name) name##_<hash of source and defines>
+//     #define <each define>
+//     #line 1 "<stem>.cl"
+//     <text of the file, lines of kernels that nobody asks for left empty>
+//     #undef of all of these, and of every macro that the file itself defines
+// so that one program can hold the same file many times. A file therefore names every function and type of its own with
+// KERNEL(...), not only its entry points. The files of kernels_cl/common/ stand once at the start of each program; what
+// they define is there for all.
+//
+// A kernel can be left out if it stands at the start of a line: from a line that begins with `__kernel` or `kernel` to the
+// next one that begins with `}`, with every #if of it closed. What a macro makes is always there. Compilers pay by the line:
+// a plan wants two or three kernels of a file of ten, and the file once for each set of defines.
+#ifndef CLV_DEVICE_SOURCE_H
+#define CLV_DEVICE_SOURCE_H
+
+#include "base/text.h"
+#include "device/kernel_sources.h"
+
+typedef struct clv__instance {
+    uint64_t hash; // of source and defines
+    const clv__kernel_source *source;
+    const char *defines; // lines "NAME value\n"; borrowed
+    uint64_t kernels;    // which of the file's are asked for, bits of clv__source_kernel
+} clv__instance;
+
+/** The library's source of that stem; NULL if there is none. */
+const clv__kernel_source *clv__source_find(const char *stem);
+
+/** Names an instance: the suffix of its kernels. */
+uint64_t clv__source_hash(const clv__kernel_source *source, const char *defines);
+
+/**
+ * The bit of an entry among a file's kernels, in the order of the text; more than one if the file writes it more than once,
+ * under #if. 0: it is in every instance (a macro makes it, or it stands behind the 64th), or there is no such kernel.
+ */
+uint64_t clv__source_kernel(const clv__kernel_source *source, const char *entry);
+
+/** How much text an instance gives a compiler to read. */
+size_t clv__source_bytes(const clv__instance *instance);
+
+/** The start of a program: what is common to all instances; with the device's own half type or without. */
+void clv__source_begin(clv__text *out, bool f16_native);
+/** Append an instance. */
+void clv__source_add(clv__text *out, const clv__instance *instance);
+
+#endif

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+// The library's own kernel sources. A program holds only the kernels that its plan wants, so each must build without the
+// others of its file: it calls none of them, and needs nothing that stands between their lines.
+#include "harness/harness.h"
+
+#include "device/program.h"
+#include "device/source.h"
+
+enum { MAX_KERNELS = 400 };
+
+typedef struct list {
+    clv__launch items[MAX_KERNELS];
+    const clv__launch *pointers[MAX_KERNELS];
+    char names[MAX_KERNELS][64];
+    size_t n;
+} list;
+
+/** Read by hand, not as the library does: every kernel that is written out at the start of a line. */
+static void add_kernels(list *all, const clv__kernel_source *source) {
+    for (const char *line = source->text; line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+        if (strncmp(line, "__kernel", 8) != 0 && strncmp(line, "kernel", 6) != 0) continue;
+        const char *name = strstr(line, "KERNEL(");
+        assert_non_null(name);
+        name += strlen("KERNEL(");
+        assert_true(all->n < MAX_KERNELS);
+        snprintf(all->names[all->n], sizeof all->names[0], "%.*s", (int)strcspn(name, ")"), name);
+        clv__launch *launch = &all->items[all->n];
+        *launch =
+            (clv__launch){.kind = CLV__LAUNCH_KERNEL, .source = source->stem, .entry = all->names[all->n]};
+        snprintf(launch->defines, sizeof launch->defines, "ALONE %zu\n", all->n); // an instance for each
+        all->pointers[all->n++] = launch;
+    }
+}
+
+static list *all_kernels(void) {
+    list *all = calloc(1, sizeof *all);
+    assert_non_null(all);
+    for (const clv__kernel_source *source = clv__kernel_sources; source->stem; source++) {
+        if (!source->common) add_kernels(all, source);
+    }
+    print_message("%zu kernels\n", all->n);
+    assert_true(all->n > 80);
+    return all;
+}
+
+/** Nothing stands in the way of leaving the others out. */
+static void an_instance_of_one_kernel_holds_no_other(void **state) {
+    (void)state;
+    list *all = all_kernels();
+    for (size_t i = 0; i < all->n; i++) {
+        const clv__launch *launch = &all->items[i];
+        const clv__kernel_source *source = clv__source_find(launch->source);
+        clv__instance instance = {
+            .source = source, .defines = "", .kernels = clv__source_kernel(source, launch->entry)};
+        clv__text text = {0};
+        clv__source_add(&text, &instance);
+        list *left = calloc(1, sizeof *left);
+        assert_non_null(left);
+        const clv__kernel_source kept = {.stem = source->stem, .text = clv__text_get(&text)};
+        add_kernels(left, &kept);
+        if (left->n != 1 || strcmp(left->names[0], launch->entry) != 0)
+            fail_msg("%s.cl: with %s alone there are %zu kernels", launch->source, launch->entry, left->n);
+        assert_true(clv__source_bytes(&instance) <= source->bytes);
+        free(left);
+        clv__text_reset(&text);
+    }
+    free(all);
+}
+
+static void each_kernel_builds_without_the_others(void **state) {
+    (void)state;
+    clv_runtime *runtime = clv__test_runtime(NULL);
+    clv_device *device = NULL;
+    for (int i = -1; (device = clv__test_next_device(runtime, &i));) {
+        if (strcmp(clv_device_get_info(device)->backend, "opencl") == 0) break;
+    }
+    if (!device) {
+        clv_runtime_destroy(runtime);
+        print_message("skipped: no usable OpenCL device\n");
+        skip();
+    }
+    list *all = all_kernels();
+    assert_status(clv__programs_build(device, all->pointers, all->n), CLV_OK, runtime);
+    free(all);
+    clv_runtime_destroy(runtime);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_instance_of_one_kernel_holds_no_other),
+        cmocka_unit_test(each_kernel_builds_without_the_others),
+    };
+    return cmocka_run_group_tests_name("sources", tests, NULL, NULL);
+}
