@@ -8,8 +8,9 @@
 //
 // where in is 0 outside: the forward pass, and with flip and the channels' strides exchanged the gradient by the input.
 //
-// Tiles are counted t = (n*TH + ty)*TW + tx, TH = ceil(OH/4), TW = ceil(OW/4), and go in blocks of NR = 2*VW. What a tile
-// reads is d [6][6], at row 4*ty + y0, column 4*tx + x0. For each e = 6*i + j of the 36:
+// Tiles are counted t = (n*TH + ty)*TW + tx, TH = ceil(OH/4), TW = ceil(OW/4), and go in blocks of nr, an argument: 2*VW, or VW
+// where that leaves fewer lanes empty. What a tile reads is d [6][6], at row 4*ty + y0, column 4*tx + x0. For each e = 6*i + j
+// of the 36:
 //
 //   U[e][m][c] = (G w G')[i][j]     V[e][c][t] = (B' d B)[i][j]     R[e][m][t] = sum_c U[e][m][c] * V[e][c][t]
 //   out tile   = A' R[.][m][t] A
@@ -33,22 +34,22 @@
 //
 // Entries: work-group 1, one work-item a task. Work on some blocks at a time, [b0, b0+bn), keeps V and R in a cache.
 //   winograd_weight   task = p: U of the MR rows of panel p: u[e*us + (p*C + c)*MR + l] of m = p*MR + l, 0 where m >= M
-//   winograd_input    task = b*ceil(C/per) + s: v[e*vs + b*v_block + c*v_channel + l] of tile (b0+b)*NR + l, 0 past the last
+//   winograd_input    task = b*ceil(C/per) + s: v[e*vs + b*v_block + c*v_channel + l] of tile (b0+b)*nr + l, 0 past the last
 //                     tile, for per channels c
-//   winograd_product  task = e*ceil(bn/per) + s, per blocks b: r[e*rs + ((b*MP + p)*MR + i)*NR + l], MP = ceil(M/MR)
+//   winograd_product  task = e*ceil(bn/per) + s, per blocks b: r[e*rs + ((b*MP + p)*MR + i)*nr + l], MP = ceil(M/MR)
 //   winograd_output   task = b*ceil(M/per) + s: out from r, for per channels m
 //   winograd_gradient task = b*ceil(M/per) + s: Y from dy as winograd_input makes V, y[e*ys + b*y_block + m*y_channel + l]
 //   winograd_dweight  task = m: dw[m] from S, [36][M][C]
 //
-// us, vs and rs are MP*C*MR, bn*C*NR and bn*MP*MR*NR, and a vector more: else, where they are powers of two, the 36 would
-// fall on one line of a cache. winograd_product takes v_block C*NR and v_channel NR.
+// us, vs and rs are MP*C*MR, bn*C*nr and bn*MP*MR*nr, and a vector more: else, where they are powers of two, the 36 would
+// fall on one line of a cache. winograd_product takes v_block C*nr and v_channel nr.
 //
 // Macros
 //   KERNEL(name)  how entries and helpers are named; default name
 //   T_IN, T_OUT   how in (or x, or dy) and out are stored, float, f16 or bf16; default float
 //   EPI_*         the epilogue of winograd_output, common/epilogue.cl; default none
 //   VW            lanes of a vector: 4, 8 or 16; default 16
-//   MR            rows of winograd_product's register tile, two vectors wide: 4 or 8; default 8 for VW 16, else 4
+//   MR            rows of winograd_product's register tile, up to two vectors wide: 4 or 8; default 8 for VW 16, else 4
 
 #ifndef KERNEL
 #define KERNEL(name) name
@@ -108,7 +109,7 @@ typedef FV __attribute__((aligned(4))) KERNEL(winograd_vector);
 #define tstore_bf16(v, p) VSTORE(bf16, VW, v, p)
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 EPILOGUE_FUNCTION(KERNEL(epilogue_vector), FV)
-#define NR (2 * VW)
+#define NR (2 * VW) // the most tiles of a block
 #define POINT (2.0f / 3.0f)
 #define LOOP _Pragma("clang loop vectorize(disable) unroll(disable)")
 
@@ -125,6 +126,42 @@ EPILOGUE_FUNCTION(KERNEL(epilogue_vector), FV)
         y5 = x2;                                                                                             \
     }
 
+// One round of the perfect shuffle of eight vectors, as in conv2d.cl: three make rows of eight of columns of eight.
+#define ZIP(d, s)                                                                                            \
+    for (int i_ = 0; i_ < 4; i_++) {                                                                         \
+        d[2 * i_].even = s[i_].lo;                                                                           \
+        d[2 * i_].odd = s[i_ + 4].lo;                                                                        \
+        d[2 * i_ + 1].even = s[i_].hi;                                                                       \
+        d[2 * i_ + 1].odd = s[i_ + 4].hi;                                                                    \
+    }
+
+// w[k][l]: weight k of row l % MR of a panel, channel l / MR, for as many channels as fill a vector.
+static void KERNEL(winograd_kernels)(FV *w, __local float *lw, __global const float *weight, int m_stride,
+                                     int c_stride, int rows) {
+#if VW == 16 && MR == 8
+    if (rows == MR) {
+        for (int l = 0; l < 8; l++) {
+            w[l].even = vload8(0, weight + l * m_stride);
+            w[l].odd = vload8(0, weight + l * m_stride + c_stride);
+            lw[l] = weight[l * m_stride + 8];
+            lw[8 + l] = weight[l * m_stride + c_stride + 8];
+        }
+        FV t[8];
+        ZIP(t, w)
+        ZIP(w, t)
+        ZIP(t, w)
+        for (int k = 0; k < 8; k++) w[k] = t[k];
+        w[8] = LLOAD(lw);
+        return;
+    }
+#endif
+    for (int l = 0; l < VW; l++) {
+        __global const float *src = weight + min(l % MR, rows - 1) * m_stride + l / MR * c_stride;
+        for (int k = 0; k < 9; k++) lw[k * VW + l] = l % MR < rows ? src[k] : 0.0f;
+    }
+    for (int k = 0; k < 9; k++) w[k] = LLOAD(lw + k * VW);
+}
+
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(winograd_weight)(__global float *restrict u, __global const float *restrict weight, int M, int C,
                         int m_stride, int c_stride, int flip, int us) {
@@ -134,13 +171,10 @@ KERNEL(winograd_weight)(__global float *restrict u, __global const float *restri
     for (int c = 0; c < C; c += VW / MR) { // as many channels as fill a vector
         int first = min(c, C - VW / MR);   // the last vector may begin early: C >= VW / MR
         __global float *dst = u + (p * C + first) * MR;
-        for (int l = 0; l < VW; l++) {
-            int m = p * MR + l % MR;
-            __global const float *src = weight + min(m, M - 1) * m_stride + (first + l / MR) * c_stride;
-            for (int k = 0; k < 9; k++) lw[k * VW + l] = m < M ? src[flip ? 8 - k : k] : 0.0f;
-        }
-        FV w[9], y[18];
-        for (int k = 0; k < 9; k++) w[k] = LLOAD(lw + k * VW);
+        FV given[9], w[9], y[18];
+        KERNEL(winograd_kernels)
+        (given, lw, weight + p * MR * m_stride + first * c_stride, m_stride, c_stride, min(MR, M - p * MR));
+        for (int k = 0; k < 9; k++) w[k] = flip ? given[8 - k] : given[k];
         for (int j = 0; j < 3; j++)
             TRANSFORM_G(y[j], y[3 + j], y[6 + j], y[9 + j], y[12 + j], y[15 + j], w[j], w[3 + j], w[6 + j])
         for (int i = 0; i < 6; i++) {
@@ -215,12 +249,12 @@ static void KERNEL(winograd_spread)(__local float *d, __local const float *row, 
 
 // d of one channel of in [.][C][H][W], `rows` rows of each tile's window: tiles (block)*NR + l, zeros past the last.
 static void KERNEL(winograd_gather)(__local float *d, __local float *row, __global const T_IN *in, int N,
-                                    int C, int H, int W, int TH, int TW, int y0, int x0, int c, int block,
+                                    int C, int H, int W, int TH, int TW, int y0, int x0, int c, int block, int nr,
                                     int rows) {
-    int t = block * NR, l = 0, n;
-    for (; l < NR && t < N * TH * TW; l += n, t += n) {
+    int t = block * nr, l = 0, n;
+    for (; l < nr && t < N * TH * TW; l += n, t += n) {
         int tx = t % TW, ty = t / TW % TH, image = t / TW / TH, left = 4 * tx + x0;
-        n = min(TW - tx, NR - l); // tiles of one row
+        n = min(TW - tx, nr - l); // tiles of one row
         int width = 4 * n + rows - 4;
         for (int i = 0; i < rows; i++) {
             int iy = 4 * ty + y0 + i, live = iy >= 0 && iy < H;
@@ -230,12 +264,12 @@ static void KERNEL(winograd_gather)(__local float *d, __local float *row, __glob
             KERNEL(winograd_spread)(D(i, 0, l), row, n);
         }
     }
-    for (int i = 0; i < 6 * rows; i++) LOOP for (int z = l; z < NR; z++) d[i * PITCH + z] = 0.0f;
+    for (int i = 0; i < 6 * rows; i++) LOOP for (int z = l; z < nr; z++) d[i * PITCH + z] = 0.0f;
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(winograd_input)(__global float *restrict v, __global const T_IN *restrict in, int N, int C, int H,
-                       int W, int TH, int TW, int y0, int x0, int b0, int bn, int vs, int v_block,
+                       int W, int TH, int TW, int y0, int x0, int nr, int b0, int bn, int vs, int v_block,
                        int v_channel, int per) {
     __local float row[4 * NR + 2 * VW];
     __local float d[36 * PITCH];
@@ -243,9 +277,9 @@ KERNEL(winograd_input)(__global float *restrict v, __global const T_IN *restrict
         s = (int)get_group_id(0) % c_tasks;
     if (block >= bn) return;
     for (int c = s * per; c < min(C, (s + 1) * per); c++) {
-        KERNEL(winograd_gather)(d, row, in, N, C, H, W, TH, TW, y0, x0, c, b0 + block, 6);
+        KERNEL(winograd_gather)(d, row, in, N, C, H, W, TH, TW, y0, x0, c, b0 + block, nr, 6);
         __global float *dst = v + block * v_block + c * v_channel;
-        for (int l = 0; l < NR; l += VW) {
+        for (int l = 0; l < nr; l += VW) {
             for (int j = 0; j < 6; j++) {
                 FV x[6], y[6];
                 for (int i = 0; i < 6; i++) x[i] = LLOAD(D(i, j, l));
@@ -279,7 +313,7 @@ KERNEL(winograd_input)(__global float *restrict v, __global const T_IN *restrict
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(winograd_gradient)(__global float *restrict y, __global const T_IN *restrict dy, int N, int M, int OH,
-                          int OW, int TH, int TW, int b0, int bn, int ys, int y_block, int y_channel,
+                          int OW, int TH, int TW, int nr, int b0, int bn, int ys, int y_block, int y_channel,
                           int per) {
     __local float row[4 * NR + 2 * VW];
     __local float d[24 * PITCH];
@@ -287,9 +321,9 @@ KERNEL(winograd_gradient)(__global float *restrict y, __global const T_IN *restr
         s = (int)get_group_id(0) % m_tasks;
     if (block >= bn) return;
     for (int m = s * per; m < min(M, (s + 1) * per); m++) {
-        KERNEL(winograd_gather)(d, row, dy, N, M, OH, OW, TH, TW, 0, 0, m, b0 + block, 4);
+        KERNEL(winograd_gather)(d, row, dy, N, M, OH, OW, TH, TW, 0, 0, m, b0 + block, nr, 4);
         __global float *dst = y + block * y_block + m * y_channel;
-        for (int l = 0; l < NR; l += VW) {
+        for (int l = 0; l < nr; l += VW) {
             FV z[24]; // six rows of four
             for (int j = 0; j < 4; j++) {
                 FV x[4];
@@ -331,15 +365,24 @@ KERNEL(winograd_dweight)(__global float *restrict dw, __global const float *rest
             for (int i = 0; i < 6; i++) x[i] = GLOAD(src + (6 * i + j) * M * C);
             TRANSFORM_ADJOINT_G(y[j], y[6 + j], y[12 + j], x[0], x[1], x[2], x[3], x[4], x[5])
         }
-        for (int i = 0; i < 3; i++) {
-            FV z0, z1, z2;
-            TRANSFORM_ADJOINT_G(z0, z1, z2, y[6 * i], y[6 * i + 1], y[6 * i + 2], y[6 * i + 3], y[6 * i + 4],
-                                y[6 * i + 5])
-            LSTORE(z0, lw + 3 * i * VW);
-            LSTORE(z1, lw + (3 * i + 1) * VW);
-            LSTORE(z2, lw + (3 * i + 2) * VW);
+        FV z[9];
+        for (int i = 0; i < 3; i++)
+            TRANSFORM_ADJOINT_G(z[3 * i], z[3 * i + 1], z[3 * i + 2], y[6 * i], y[6 * i + 1], y[6 * i + 2],
+                                y[6 * i + 3], y[6 * i + 4], y[6 * i + 5])
+        for (int k = 0; k < 9; k++) LSTORE(z[k], lw + k * VW);
+#if VW == 16
+        FV t[8];
+        ZIP(t, z)
+        ZIP(z, t)
+        ZIP(t, z)
+        for (int l = 0; l < 8; l++) {
+            vstore8(t[l].lo, 0, dst + 18 * l);
+            vstore8(t[l].hi, 0, dst + 18 * l + 9);
         }
+        for (int l = 0; l < VW; l++) dst[9 * l + 8] = lw[8 * VW + l];
+#else
         for (int l = 0; l < VW; l++) LOOP for (int k = 0; k < 9; k++) dst[9 * l + k] = lw[k * VW + l];
+#endif
     }
 }
 
@@ -355,18 +398,30 @@ KERNEL(winograd_dweight)(__global float *restrict dw, __global const float *rest
 #define PUT(i)                                                                                               \
     GSTORE(x##i, dst + i * NR);                                                                              \
     GSTORE(y##i, dst + i * NR + VW);
+#define DECL_NARROW(i) FV x##i = (FV)(0.0f);
+#define STEP_NARROW(i) x##i = fma((FV)(pu[i]), v0, x##i);
+#define PUT_NARROW(i) GSTORE(x##i, dst + i * VW);
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(winograd_product)(__global float *restrict r, __global const float *restrict u,
-                         __global const float *restrict v, int C, int MP, int us, int vs, int rs, int bn,
-                         int per) {
+                         __global const float *restrict v, int C, int MP, int us, int vs, int rs, int nr,
+                         int bn, int per) {
     int tasks = (bn + per - 1) / per, e = (int)get_group_id(0) / tasks, s = (int)get_group_id(0) % tasks;
     if (e >= 36) return;
     // A panel of u stays in the first cache while the blocks of v go by.
     for (int p = 0; p < MP; p++)
         for (int b = s * per; b < min(bn, (s + 1) * per); b++) {
-            __global const float *pu = u + e * us + p * C * MR, *pv = v + e * vs + b * C * NR;
-            __global float *dst = r + e * rs + (b * MP + p) * MR * NR;
+            __global const float *pu = u + e * us + p * C * MR, *pv = v + e * vs + b * C * nr;
+            __global float *dst = r + e * rs + (b * MP + p) * MR * nr;
+            if (nr == VW) {
+                CAT(ROWS, MR)(DECL_NARROW) for (int c = 0; c < C; c++) {
+                    FV v0 = GLOAD(pv);
+                    CAT(ROWS, MR)(STEP_NARROW) pu += MR;
+                    pv += VW;
+                }
+                CAT(ROWS, MR)(PUT_NARROW)
+                continue;
+            }
             CAT(ROWS, MR)(DECL) for (int c = 0; c < C; c++) {
                 FV v0 = GLOAD(pv), v1 = GLOAD(pv + VW);
                 CAT(ROWS, MR)(STEP) pu += MR;
@@ -399,15 +454,15 @@ KERNEL(winograd_product)(__global float *restrict r, __global const float *restr
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(winograd_output)(__global T_OUT *restrict out, __global const float *restrict r,
                         __global const float *restrict bias, int N, int M, int OH, int OW, int TH, int TW,
-                        int b0, int bn, int MP, int rs, int has_bias, int per EPILOGUE_PARAMS) {
+                        int nr, int b0, int bn, int MP, int rs, int has_bias, int per EPILOGUE_PARAMS) {
     __local float rows[4 * 4 * NR]; // rows of the tiles' results, beside each other
     int m_tasks = (M + per - 1) / per, block = (int)get_group_id(0) / m_tasks,
         s = (int)get_group_id(0) % m_tasks;
     if (block >= bn) return;
     for (int m = s * per; m < min(M, (s + 1) * per); m++) {
-        __global const float *src = r + (block * MP * MR + m) * NR;
+        __global const float *src = r + (block * MP * MR + m) * nr;
         float add = has_bias ? bias[m] : 0.0f;
-        for (int l = 0; l < NR; l += VW) {
+        for (int l = 0; l < nr; l += VW) {
             FV y[24]; // four rows of six
             for (int j = 0; j < 6; j++) {
                 FV x[6];
@@ -429,9 +484,9 @@ KERNEL(winograd_output)(__global T_OUT *restrict out, __global const float *rest
                 LSTORE(q3, dst + 3 * VW);
             }
         }
-        for (int l = 0, t = (b0 + block) * NR, n = 0; l < NR && t < N * TH * TW; l += n, t += n) {
+        for (int l = 0, t = (b0 + block) * nr, n = 0; l < nr && t < N * TH * TW; l += n, t += n) {
             int tx = t % TW, ty = t / TW % TH, image = t / TW / TH;
-            n = min(TW - tx, NR - l);
+            n = min(TW - tx, nr - l);
             int width = min(4 * n, OW - 4 * tx);
             for (int a = 0; a < min(4, OH - 4 * ty); a++) {
                 __local const float *row = rows + a * 4 * NR + 4 * l;
@@ -469,6 +524,7 @@ KERNEL(winograd_output)(__global T_OUT *restrict out, __global const float *rest
 #undef POINT
 #undef LOOP
 #undef TRANSFORM_G
+#undef ZIP
 #undef SPLIT
 #undef PITCH
 #undef D
@@ -480,5 +536,8 @@ KERNEL(winograd_output)(__global T_OUT *restrict out, __global const float *rest
 #undef DECL
 #undef STEP
 #undef PUT
+#undef DECL_NARROW
+#undef STEP_NARROW
+#undef PUT_NARROW
 #undef TRANSFORM_A
 #undef JOIN

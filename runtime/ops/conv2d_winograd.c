@@ -14,18 +14,24 @@ typedef struct work {
     int64_t out_stride, in_stride; // of a channel in weight
     bool flip, bias;
     // How it is cut.
-    int64_t lanes, rows, block;                   // of vectors; MR and NR of the kernel file
+    int64_t lanes, rows, block;                   // of vectors; MR and nr of the kernel file
     int64_t tiles[2], panels, blocks, run;        // tiles in height and width; blocks in all and of a run
     int64_t weight_step, input_step, result_step; // us, vs, rs
 } work;
 
+/** What a product in blocks costs beside one without empty lanes: in blocks of one vector, eight loads go with a load more. */
+static double product_cost(int64_t tiles, int64_t block, int64_t lanes) {
+    return (double)clv__round_up(tiles, block) / (double)tiles * (block == lanes ? 9.0 / 8 : 1);
+}
+
 static void cut(work *w, const clv_device_info *device) {
     w->lanes = clv__tile_lanes(device);
     w->rows = w->lanes == 16 ? 8 : 4;
-    w->block = 2 * w->lanes;
     for (int d = 0; d < 2; d++) w->tiles[d] = clv__div_up(w->out[d], TILE);
+    const int64_t tiles = w->n * w->tiles[0] * w->tiles[1], wide = 2 * w->lanes;
+    w->block = product_cost(tiles, w->lanes, w->lanes) < product_cost(tiles, wide, w->lanes) ? w->lanes : wide;
     w->panels = clv__div_up(w->out_channels, w->rows);
-    w->blocks = clv__div_up(w->n * w->tiles[0] * w->tiles[1], w->block);
+    w->blocks = clv__div_up(tiles, w->block);
     int64_t bytes = POINTS * w->block * (w->in_channels + w->panels * w->rows) * (int64_t)sizeof(float);
     w->run = clv__even_block(w->blocks, 1, clv__max64(1, RUN_BYTES / bytes));
     w->weight_step = w->panels * w->in_channels * w->rows + w->lanes;
@@ -99,8 +105,8 @@ static void lower(clv__launches *list, const clv__op_io *io, const work *w) {
         clv__arg_workspace(list, launch, input, input_bytes);
         clv__arg_in_as(list, launch, io, 0, "T_IN");
         CLV__ARGS_I32(list, launch, w->n, w->in_channels, w->in[0], w->in[1], w->tiles[0], w->tiles[1],
-                      w->first[0], w->first[1], first, run, w->input_step, w->in_channels * w->block,
-                      w->block, per);
+                      w->first[0], w->first[1], w->block, first, run, w->input_step,
+                      w->in_channels * w->block, w->block, per);
         clv__launch_grid(launch, (size_t)(run * clv__div_up(w->in_channels, per)), 1);
 
         // As many as the second cache of most keeps beside a panel of weights.
@@ -110,7 +116,7 @@ static void lower(clv__launches *list, const clv__op_io *io, const work *w) {
         clv__arg_workspace(list, launch, weight, weight_bytes);
         clv__arg_workspace(list, launch, input, input_bytes);
         CLV__ARGS_I32(list, launch, w->in_channels, w->panels, w->weight_step, w->input_step, w->result_step,
-                      run, per);
+                      w->block, run, per);
         clv__launch_grid(launch, (size_t)(POINTS * clv__div_up(run, per)), 1);
 
         per = per_task(w->out_channels, run);
@@ -119,7 +125,7 @@ static void lower(clv__launches *list, const clv__op_io *io, const work *w) {
         clv__arg_workspace(list, launch, result, result_bytes);
         clv__arg_in(list, launch, w->bias ? 2 : 1); // without a bias, anything
         CLV__ARGS_I32(list, launch, w->n, w->out_channels, w->out[0], w->out[1], w->tiles[0], w->tiles[1],
-                      first, run, w->panels, w->result_step, w->bias, per);
+                      w->block, first, run, w->panels, w->result_step, w->bias, per);
         clv__arg_epilogue(list, launch, io);
         clv__launch_grid(launch, (size_t)(run * clv__div_up(w->out_channels, per)), 1);
     }
@@ -159,15 +165,15 @@ void clv__conv2d_winograd_weight(clv__launches *list, const clv__op_io *io) {
         clv__arg_workspace(list, launch, input.offset, input.bytes);
         clv__arg_in_as(list, launch, io, 1, "T_IN");
         CLV__ARGS_I32(list, launch, w.n, w.in_channels, w.in[0], w.in[1], w.tiles[0], w.tiles[1], w.first[0],
-                      w.first[1], first, run, input_step, w.block, row, per);
+                      w.first[1], w.block, first, run, input_step, w.block, row, per);
         clv__launch_grid(launch, (size_t)(run * clv__div_up(w.in_channels, per)), 1);
 
         per = per_task(w.out_channels, run);
         launch = launch_of(list, &w, "winograd_gradient");
         clv__arg_workspace(list, launch, dy.offset, dy.bytes);
         clv__arg_in_as(list, launch, io, 0, "T_IN");
-        CLV__ARGS_I32(list, launch, w.n, w.out_channels, w.out[0], w.out[1], w.tiles[0], w.tiles[1], first,
-                      run, dy_step, w.block, row, per);
+        CLV__ARGS_I32(list, launch, w.n, w.out_channels, w.out[0], w.out[1], w.tiles[0], w.tiles[1], w.block,
+                      first, run, dy_step, w.block, row, per);
         clv__launch_grid(launch, (size_t)(run * clv__div_up(w.out_channels, per)), 1);
 
         clv__product_parts(list,
@@ -218,7 +224,8 @@ double clv__conv2d_winograd_rank(const clv_device_info *device, const clv__op_io
     work w = forward_of(device, &c);
     const double direct = 10.5, product = 2.4, input = 300, output = 200, weight = 60;
     double tiles = (double)(w.blocks * w.block), whole = (double)(c.n * c.out[0] * c.out[1]) / (TILE * TILE);
-    double cycles =
-        tiles / whole * (product + input / (double)c.out_channels + output / (double)c.in_channels);
+    double full = (double)(c.n * w.tiles[0] * w.tiles[1]);
+    double cycles = full / whole * product * product_cost((int64_t)full, w.block, w.lanes) +
+                    tiles / whole * (input / (double)c.out_channels + output / (double)c.in_channels);
     return 0.02 * (cycles + weight / whole) / direct;
 }
