@@ -122,6 +122,7 @@ typedef struct clv__groups {
     int first; // the input that the first group begins with; those before it belong to all groups
     int size;  // inputs in a group; 0: there are no groups
     int most;  // groups in a use; at least one
+    int sum;   // this input of a group may come as two terms, the other one being the next input; 0: none may
 } clv__groups;
 
 /** How an op's results are stored in a graph of mixed precision (graph/precision.c). */

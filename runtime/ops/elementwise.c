@@ -454,6 +454,11 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
 #define UNARY_F32(id, ...) UNARY_CAST(id, CLV__CAST_FLOAT, __VA_ARGS__)
 #include "ops/elementwise.def"
 
+bool clv__elementwise_adds(const clv__op_io *io) {
+    return io->op == &clv__op_add && clv__epilogue_takes(io) && io->out[0].dtype == CLV_DTYPE_F32 &&
+           io->in[0].dtype == CLV_DTYPE_F32 && io->in[1].dtype == CLV_DTYPE_F32;
+}
+
 // ---- builders that are not made by a row ------------------------------------------------------------------
 
 #define BINARY_BUILDER(id)                                                                                   \

@@ -34,6 +34,9 @@ typedef struct clv__ew_attrs {
     float p0, p1;
 } clv__ew_attrs;
 
+/** Is this use the sum of two f32 tensors of the result's shape? */
+bool clv__elementwise_adds(const clv__op_io *io);
+
 /** Append an elementwise node. */
 clv_tensor *clv__elementwise(const clv__op *op, clv_tensor *const *inputs, float p0, float p1);
 

@@ -55,7 +55,7 @@ void clv_optimizer_hyper_values(const clv_optimizer_config *config, int64_t step
 
 // Inputs of every update: what is the same for all parameters, then groups that begin alike.
 enum { HYPER, CLIP, FIRST };
-enum { PARAM, GRAD, STATE }; // in a group; states from STATE on
+enum { PARAM, GRAD, TERM, STATE }; // in a group: the gradient is GRAD, or GRAD + TERM; states from STATE on
 
 /** Input `which` of a group, as an index. */
 static int at(const clv__op_io *io, int group, int which) {
@@ -99,9 +99,18 @@ static clv_status want_update(clv__op_io *io, clv__error *error) {
     for (int g = 0; g < n; g++) {
         CLV_TRY(clv__want_dtype(io, at(io, g, PARAM), "the parameter", CLV_DTYPE_F32, error));
         CLV_TRY(want_like(io, g, GRAD, "the gradient", false, error));
+        CLV_TRY(want_like(io, g, TERM, "the gradient's second term", true, error));
+        if (clv__has_in(io, at(io, g, TERM)) != clv__has_in(io, at(io, 0, TERM)))
+            CLV_FAIL(error, CLV_E_VALUE, "some gradients come as two terms and others do not");
     }
     io->n_out = 0;
     return CLV_OK;
+}
+
+/** Element i of a group's gradient. */
+static double gradient_at(const clv__ref *ref, int group, int64_t i) {
+    double *const *in = &ref->in[at(ref->io, group, 0)];
+    return in[TERM] ? in[GRAD][i] + in[TERM][i] : in[GRAD][i];
 }
 
 static double fast_rank(const clv_device_info *device, const clv__op_io *io) {
@@ -133,7 +142,7 @@ static clv__launch *update_launch(clv__launches *list, const clv__op_io *io, con
     clv__arg_in(list, launch, HYPER);
     clv__arg_in(list, launch, CLIP);
     for (int g = 0; g < slices; g++) clv__arg_i32(list, launch, g < n ? numel_of(io, g) : 0);
-    CLV__ARGS_I32(list, launch, count, clv__has_in(io, CLIP));
+    CLV__ARGS_I32(list, launch, count, clv__has_in(io, CLIP), clv__has_in(io, at(io, 0, TERM)));
     if (count == 1)
         clv__launch_items(launch, items);
     else
@@ -148,7 +157,7 @@ typedef struct sgd_attrs {
     int nesterov;
 } sgd_attrs;
 
-enum { BUFFER = STATE, SGD_GROUP, SGD_MOST = 8 };
+enum { BUFFER = STATE, SGD_GROUP, SGD_MOST = 7 };
 
 static clv_status sgd_infer(clv__op_io *io, clv__error *error) {
     CLV_TRY(want_update(io, error));
@@ -163,7 +172,7 @@ static clv_status sgd_infer(clv__op_io *io, clv__error *error) {
 static void sgd_lower(clv__launches *list, const clv__op_io *io, int64_t count) {
     const sgd_attrs *a = io->attrs;
     clv__launch *launch =
-        update_launch(list, io, "sgd_update", (const int[]){PARAM, BUFFER, GRAD, -1}, count);
+        update_launch(list, io, "sgd_update", (const int[]){PARAM, BUFFER, GRAD, TERM, -1}, count);
     if (!launch) return;
     CLV__ARGS_I32(list, launch, clv__has_in(io, at(io, 0, BUFFER)), a->nesterov);
     CLV__ARGS_F32(list, launch, a->momentum, a->undamped, a->weight_decay);
@@ -183,7 +192,7 @@ static void sgd_slice(const clv__ref *ref, int group, double factor) {
     double *p = in[PARAM], *b = in[BUFFER], lr = ref->in[HYPER][0], momentum = (double)a->momentum;
     bool first = ref->in[HYPER][1] > 0.5;
     for (int64_t i = 0; i < n; i++) {
-        double g = in[GRAD][i] * factor + (double)a->weight_decay * p[i];
+        double g = gradient_at(ref, group, i) * factor + (double)a->weight_decay * p[i];
         if (b) {
             b[i] = first ? g : momentum * b[i] + (double)a->undamped * g;
             g = a->nesterov ? g + momentum * b[i] : b[i];
@@ -203,7 +212,7 @@ static void update_cost(const clv__op_io *io, clv__cost *cost) {
         int states = 0;
         for (int i = STATE; i < io->op->groups.size; i++) states += clv__has_in(io, at(io, g, i));
         cost->flops += (4 + 6 * states) * n;
-        cost->bytes += 4 * n * (3 + 2 * states);
+        cost->bytes += 4 * n * (3 + 2 * states + clv__has_in(io, at(io, g, TERM)));
     }
 }
 
@@ -224,11 +233,12 @@ static const struct update_shapes {
     {false, {9001}, 1},
     {false, {0}, 1},
     {false, {0, 8193, 0, 16, 4096, 0}, 6},
-    {false, {100, 1, 4097, 2, 33, 64, 7}, 7},
+    {false, {100, 1, 4097, 2, 33, 64}, 6},
 };
 
 /** Inputs of the groups of shapes[size], and hyper values of a first or a later step. */
-static void update_sample(const clv__op *op, clv__sample *out, int size, bool first, bool states, bool clip) {
+static void update_sample(const clv__op *op, clv__sample *out, int size, bool first, bool states, bool clip,
+                          bool terms) {
     const struct update_shapes *s = &shapes[size];
     const clv__groups *groups = &op->groups;
     out->quick = s->quick;
@@ -240,7 +250,7 @@ static void update_sample(const clv__op *op, clv__sample *out, int size, bool fi
     out->fill[CLIP] = (clv__fill){CLV__FILL_UNIFORM, 0.1, 0.9};
     for (int i = groups->first; i < out->n_in; i++) {
         int group = (i - groups->first) / groups->size, which = (i - groups->first) % groups->size;
-        if (which < STATE || states) out->in[i] = clv__f32(CLV_SHAPE(s->n[group]));
+        if (which == TERM ? terms : which < STATE || states) out->in[i] = clv__f32(CLV_SHAPE(s->n[group]));
     }
 }
 
@@ -255,13 +265,13 @@ static void update_label(clv__sample *out, const char *what, int size) {
 static const struct sgd_case {
     const char *label;
     sgd_attrs attrs;
-    bool first, buffer, clip;
+    bool first, buffer, clip, terms;
 } sgd_cases[] = {
-    {"plain", {0, 1, 0, 0}, false, false, false},
-    {"weight decay, clipped", {0, 1, 0.1f, 0}, false, false, true},
-    {"momentum, first step", {0.9f, 0.5f, 0.01f, 0}, true, true, false},
-    {"momentum, dampening", {0.9f, 0.5f, 0.01f, 0}, false, true, true},
-    {"Nesterov", {0.9f, 1, 0.01f, 1}, false, true, false},
+    {"plain", {0, 1, 0, 0}, false, false, false, false},
+    {"weight decay, clipped", {0, 1, 0.1f, 0}, false, false, true, false},
+    {"momentum, first step", {0.9f, 0.5f, 0.01f, 0}, true, true, false, false},
+    {"momentum, dampening, two terms", {0.9f, 0.5f, 0.01f, 0}, false, true, true, true},
+    {"Nesterov", {0.9f, 1, 0.01f, 1}, false, true, false, false},
 };
 
 static bool sgd_sample(int i, clv__sample *out) {
@@ -271,7 +281,7 @@ static bool sgd_sample(int i, clv__sample *out) {
     const struct sgd_case *c = &sgd_cases[i % n_cases];
     update_label(out, c->label, i / n_cases);
     memcpy(out->attrs, &c->attrs, sizeof c->attrs);
-    update_sample(&clv__op_sgd_update, out, i / n_cases, c->first, c->buffer, c->clip);
+    update_sample(&clv__op_sgd_update, out, i / n_cases, c->first, c->buffer, c->clip, c->terms);
     return true;
 }
 
@@ -281,8 +291,8 @@ static const clv__variant sgd_variants[] = {
 const clv__op clv__op_sgd_update = {
     .name = "sgd_update",
     .attrs_bytes = sizeof(sgd_attrs),
-    .groups = {FIRST, SGD_GROUP, SGD_MOST},
-    .mutates = (1u << PARAM | 1u << BUFFER) * 0x249249u << FIRST, // of eight groups
+    .groups = {FIRST, SGD_GROUP, SGD_MOST, GRAD},
+    .mutates = (1u << PARAM | 1u << BUFFER) * 0x1111111u << FIRST, // of seven groups
     .infer = sgd_infer,
     .variants = sgd_variants,
     .reference = sgd_reference,
@@ -298,7 +308,7 @@ typedef struct adam_attrs {
         decoupled_decay; // Adam adds decay * p to the gradient, AdamW takes lr * decay * p from p
 } adam_attrs;
 
-enum { AVG = STATE, AVG_SQ, ADAM_GROUP, ADAM_MOST = 7 };
+enum { AVG = STATE, AVG_SQ, ADAM_GROUP, ADAM_MOST = 6 };
 
 static clv_status adam_infer(clv__op_io *io, clv__error *error) {
     CLV_TRY(want_update(io, error));
@@ -312,7 +322,7 @@ static clv_status adam_infer(clv__op_io *io, clv__error *error) {
 static void adam_lower(clv__launches *list, const clv__op_io *io, int64_t count) {
     const adam_attrs *a = io->attrs;
     clv__launch *launch =
-        update_launch(list, io, "adam_update", (const int[]){PARAM, AVG, AVG_SQ, GRAD, -1}, count);
+        update_launch(list, io, "adam_update", (const int[]){PARAM, AVG, AVG_SQ, GRAD, TERM, -1}, count);
     if (!launch) return;
     CLV__ARGS_F32(list, launch, a->beta1, a->rest1, a->beta2, a->rest2, a->eps, a->coupled_decay,
                   a->decoupled_decay);
@@ -332,7 +342,7 @@ static void adam_slice(const clv__ref *ref, int group, double factor) {
     const double *hyper = ref->in[HYPER];
     double *p = in[PARAM], *m = in[AVG], *v = in[AVG_SQ];
     for (int64_t i = 0; i < n; i++) {
-        double g = in[GRAD][i] * factor + (double)a->coupled_decay * p[i];
+        double g = gradient_at(ref, group, i) * factor + (double)a->coupled_decay * p[i];
         p[i] *= 1 - hyper[0] * (double)a->decoupled_decay;
         m[i] = (double)a->beta1 * m[i] + (double)a->rest1 * g;
         v[i] = (double)a->beta2 * v[i] + (double)a->rest2 * g * g;
@@ -348,11 +358,11 @@ static void adam_reference(const clv__ref *ref) {
 static const struct adam_case {
     const char *label;
     adam_attrs attrs;
-    bool clip;
+    bool clip, terms;
 } adam_cases[] = {
-    {"Adam", {0.9f, 0.1f, 0.999f, 0.001f, 1e-8f, 0, 0}, false},
-    {"Adam, weight decay, clipped", {0.9f, 0.1f, 0.99f, 0.01f, 1e-3f, 0.1f, 0}, true},
-    {"AdamW", {0.9f, 0.1f, 0.999f, 0.001f, 1e-8f, 0, 0.1f}, false},
+    {"Adam", {0.9f, 0.1f, 0.999f, 0.001f, 1e-8f, 0, 0}, false, false},
+    {"Adam, weight decay, clipped", {0.9f, 0.1f, 0.99f, 0.01f, 1e-3f, 0.1f, 0}, true, false},
+    {"AdamW, two terms", {0.9f, 0.1f, 0.999f, 0.001f, 1e-8f, 0, 0.1f}, false, true},
 };
 
 static bool adam_sample(int i, clv__sample *out) {
@@ -362,7 +372,7 @@ static bool adam_sample(int i, clv__sample *out) {
     const struct adam_case *c = &adam_cases[i % n_cases];
     update_label(out, c->label, i / n_cases);
     memcpy(out->attrs, &c->attrs, sizeof c->attrs);
-    update_sample(&clv__op_adam_update, out, i / n_cases, false, true, c->clip);
+    update_sample(&clv__op_adam_update, out, i / n_cases, false, true, c->clip, c->terms);
     for (int j = FIRST + AVG_SQ; j < out->n_in; j += ADAM_GROUP)
         out->fill[j] = (clv__fill){CLV__FILL_UNIFORM, 0.01, 1};
     return true;
@@ -374,8 +384,8 @@ static const clv__variant adam_variants[] = {
 const clv__op clv__op_adam_update = {
     .name = "adam_update",
     .attrs_bytes = sizeof(adam_attrs),
-    .groups = {FIRST, ADAM_GROUP, ADAM_MOST},
-    .mutates = (1u << PARAM | 1u << AVG | 1u << AVG_SQ) * 0x1111111u << FIRST, // of seven groups
+    .groups = {FIRST, ADAM_GROUP, ADAM_MOST, GRAD},
+    .mutates = (1u << PARAM | 1u << AVG | 1u << AVG_SQ) * 0x2108421u << FIRST, // of six groups
     .infer = adam_infer,
     .variants = adam_variants,
     .reference = adam_reference,
@@ -430,8 +440,9 @@ static void add_sgd(const clv_optimizer_config *c, clv_tensor *parameter, const 
                        .nesterov = c->nesterov};
     clv_graph *graph = parameter->graph;
     clv_tensor *buffer = c->momentum > 0 ? state_of(graph, parameter, "momentum_buffer") : NULL;
-    clv_tensor *inputs[] = {all->hyper, all->factor, parameter, parameter->gradient, buffer};
-    clv__node_add(&clv__op_sgd_update, &attrs, inputs, 5, 1u << CLIP | 1u << (FIRST + BUFFER));
+    clv_tensor *inputs[] = {all->hyper, all->factor, parameter, parameter->gradient, NULL, buffer};
+    clv__node_add(&clv__op_sgd_update, &attrs, inputs, FIRST + SGD_GROUP,
+                  1u << CLIP | 1u << (FIRST + TERM) | 1u << (FIRST + BUFFER));
 }
 
 static void add_adam(const clv_optimizer_config *c, clv_tensor *parameter, const clv__gradients *all) {
@@ -450,9 +461,10 @@ static void add_adam(const clv_optimizer_config *c, clv_tensor *parameter, const
                             all->factor,
                             parameter,
                             parameter->gradient,
+                            NULL,
                             state_of(graph, parameter, "exp_avg"),
                             state_of(graph, parameter, "exp_avg_sq")};
-    clv__node_add(&clv__op_adam_update, &attrs, inputs, 6, 1u << CLIP);
+    clv__node_add(&clv__op_adam_update, &attrs, inputs, FIRST + ADAM_GROUP, 1u << CLIP | 1u << (FIRST + TERM));
 }
 
 void clv_optimizer_add(clv_graph *graph, const clv_optimizer_config *config) {

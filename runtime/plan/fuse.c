@@ -6,6 +6,8 @@
 // else that it reads being there already. What decides about the op's variant decides without it: an op gives no faster variant
 // away for an epilogue. An elementwise op whose variant is pinned by name stays a launch of its own.
 //
+// Sums: sums.c.
+//
 // Groups: uses of one op that differ in groups of their inputs only (clv__groups: the parameters of an optimizer) and follow each
 // other at a place. The node that stands for them has all their groups; it is done where the last of them stood, when the
 // inputs of all are there.
@@ -46,8 +48,7 @@ static clv_status keep_placed(clv_plan *plan) {
     return CLV_OK;
 }
 
-/** Let the plan's node stand for more than its own; it begins as a copy of the graph's. */
-static clv_status begin(clv_plan *plan, clv__plan_node *at, clv__fused **out) {
+clv_status clv__fuse_begin(clv_plan *plan, clv__plan_node *at, clv__fused **out) {
     clv__fused *fused = clv__alloc(1, sizeof *fused);
     if (!fused) return out_of_memory(plan);
     *fused = (clv__fused){.node = *at->node, .base = at->node, .n = 1, .next = plan->fused};
@@ -57,7 +58,7 @@ static clv_status begin(clv_plan *plan, clv__plan_node *at, clv__fused **out) {
     return CLV_OK;
 }
 
-static bool by_kernels(const clv_plan *plan, const clv__plan_node *at) {
+bool clv__by_kernels(const clv_plan *plan, const clv__plan_node *at) {
     return at->work == CLV__COMPUTE && plan->places[at->place].device->info.type != CLV_DEVICE_HOST;
 }
 
@@ -115,7 +116,7 @@ static bool reads_sibling(const threading *t, const clv__plan_node *step, int va
 static bool can_follow(const threading *t, const clv__plan_node *step, int value) {
     const clv__plan_node *base = &t->plan->nodes[t->made_at[value]];
     const clv_tensor *before = t->plan->values[value].tensor, *after = step->node->out[0];
-    return by_kernels(t->plan, base) && base->place == step->place && base->node->io.op->epilogue &&
+    return clv__by_kernels(t->plan, base) && base->place == step->place && base->node->io.op->epilogue &&
            base->out[0] == value && base->node->phase == step->node->phase && t->readers[value] == 1 &&
            !reads_sibling(t, step, value) && !before->is_output && before->category != CLV_GRADIENTS &&
            after->category != CLV_GRADIENTS && clv_shape_equal(&before->desc.shape, &after->desc.shape) &&
@@ -186,7 +187,7 @@ static clv_status try_step(const threading *t, int position) {
     CLV_TRY(ask_variant(plan, base, &with.io, &does));
     if (!does) return CLV_OK;
     clv__fused *fused = base->fused;
-    if (!fused) CLV_TRY(begin(plan, base, &fused));
+    if (!fused) CLV_TRY(clv__fuse_begin(plan, base, &fused));
     fused->epilogue = epilogue;
     fused->n++;
     size_t used = strlen(fused->also);
@@ -200,7 +201,7 @@ static clv_status try_step(const threading *t, int position) {
 }
 
 static bool can_be_step(const clv_plan *plan, const clv__plan_node *at) {
-    return by_kernels(plan, at) && at->node->phase != CLV__UPDATE && at->node->io.op->elementwise &&
+    return clv__by_kernels(plan, at) && at->node->phase != CLV__UPDATE && at->node->io.op->elementwise &&
            clv__epilogue_takes(&at->node->io) && !clv__plan_pins(plan, at->node->io.op);
 }
 
@@ -233,7 +234,7 @@ static clv_status make_epilogues(clv_plan *plan) {
 // ---- groups -----------------------------------------------------------------------------------------------------------
 
 static bool has_groups(const clv_plan *plan, const clv__plan_node *at) {
-    return by_kernels(plan, at) && at->node->io.op->groups.size > 0;
+    return clv__by_kernels(plan, at) && at->node->io.op->groups.size > 0;
 }
 
 /** May these be groups of one use? */
@@ -258,17 +259,17 @@ static void add_groups(clv__plan_node *at, const clv__plan_node *from) {
         node->io.in[node->io.n_in++] = from->node->io.in[i];
     }
     if (strcmp(node->layer, from->node->layer) != 0) node->layer = "";
-    at->fused->n++;
+    at->fused->n += from->fused ? from->fused->n : 1;
 }
 
 static clv_status join_groups(clv_plan *plan) {
     size_t n = 0;
     for (size_t i = 0; i < plan->n_nodes;) {
         clv__plan_node node = plan->nodes[i++];
-        clv__fused *fused = NULL;
+        clv__fused *fused = node.fused;
         while (has_groups(plan, &node) && i < plan->n_nodes && belong_together(&node, &plan->nodes[i]) &&
                clv__groups_of(&node.node->io) < node.node->io.op->groups.most) {
-            if (!fused) CLV_TRY(begin(plan, &node, &fused));
+            if (!fused) CLV_TRY(clv__fuse_begin(plan, &node, &fused));
             add_groups(&node, &plan->nodes[i++]);
         }
         plan->nodes[n++] = node;
@@ -283,5 +284,6 @@ clv_status clv__plan_fuse(clv_plan *plan) {
     if (plan->no_fuse) return CLV_OK;
     CLV_TRY(keep_placed(plan));
     CLV_TRY(make_epilogues(plan));
+    CLV_TRY(clv__plan_take_sums(plan));
     return join_groups(plan);
 }

@@ -42,13 +42,19 @@ static void find_positions(const lending *l) {
     }
 }
 
+bool clv__plan_may_lend(const clv_plan *plan, int from, int to) {
+    for (int i = 0; i < plan->n_places; i++) { // tensors of all are aligned alike
+        if (plan->places[i].device->info.alignment_bytes > MOST_ALIGNMENT) return false;
+    }
+    return plan->n_places <= MOST_PLACES && plan->places[from].device->traits.host_memory &&
+           plan->places[to].device->traits.host_memory;
+}
+
 static bool is_possible(const lending *l, const clv__transfer *transfer) {
     const clv_plan *plan = l->plan;
     const clv__value *from = &plan->values[plan->values[transfer->from].root],
                      *to = &plan->values[transfer->to];
-    const clv__place *lender = &plan->places[from->place], *borrower = &plan->places[to->place];
-    return lender->device->traits.host_memory && borrower->device->traits.host_memory &&
-           plan->n_places <= MOST_PLACES && lender->alignment <= MOST_ALIGNMENT && transfer->bytes > 0 &&
+    return clv__plan_may_lend(plan, from->place, to->place) && transfer->bytes > 0 &&
            from->segment != CLV__IN_INPUTS &&    // of which there are two
            !from->copy &&                        // what is borrowed is not lent on
            to->segment == CLV__IN_ACTIVATIONS && // nothing but a copy for the borrower's own use

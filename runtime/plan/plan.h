@@ -130,6 +130,12 @@ clv_status clv__plan_place(clv_plan *plan, const clv_plan_config *config);
 clv_status clv__plan_place_check(clv_graph *graph, const char *place);
 /** Make one node of several, where their ops can be done together. */
 clv_status clv__plan_fuse(clv_plan *plan);
+/** Part of it, before updates are grouped: what else updates do themselves. */
+clv_status clv__plan_take_sums(clv_plan *plan);
+/** Let the plan's node stand for more than its own; it begins as a copy of the graph's. */
+clv_status clv__fuse_begin(clv_plan *plan, clv__plan_node *at, clv__fused **out);
+/** Is the node computed by kernels? */
+bool clv__by_kernels(const clv_plan *plan, const clv__plan_node *at);
 /** Take that back: the nodes are those that were placed. */
 void clv__fuse_forget(clv_plan *plan);
 clv_status clv__plan_select(clv_plan *plan);
@@ -144,6 +150,8 @@ clv_status clv__plan_recompute(clv_plan *plan);
 clv_status clv__plan_memory(clv_plan *plan);
 /** The first half of clv__plan_memory: lives, segments and roots, no offsets. */
 clv_status clv__plan_lives(clv_plan *plan);
+/** Do two devices of the plan compute in the host's memory, so that what one made may be read there by the other? */
+bool clv__plan_may_lend(const clv_plan *plan, int from, int to);
 /** Part of clv__plan_memory, between lives and offsets: which transfers need no copy. */
 clv_status clv__plan_lend(clv_plan *plan);
 

@@ -112,6 +112,66 @@ static void test_replicas_copy_nothing(void **state) {
     null_devices_share(false);
 }
 
+static int count_ops(const clv_plan *plan, const char *op) {
+    int n = 0;
+    for (size_t i = 0; i < plan->n_nodes; i++)
+        n += plan->nodes[i].work == CLV__COMPUTE && strcmp(plan->nodes[i].node->io.op->name, op) == 0;
+    return n;
+}
+
+/** Position of a place's last node that is no update. */
+static int end_of_work(const clv_plan *plan, int place) {
+    int end = -1;
+    for (int i = 0; i < (int)plan->n_nodes; i++) {
+        const clv__plan_node *node = &plan->nodes[i];
+        if (node->place == place && node->work == CLV__COMPUTE && node->node->phase != CLV__UPDATE) end = i;
+    }
+    return end;
+}
+
+/** Two replicas' gradients are added up by the updates, and received when all else is done; where they are copied, or
+ *  somebody else reads the sums, they are added one by one as they come. */
+static void test_updates_add_up_what_is_lent(void **state) {
+    (void)state;
+    model m = build((const char *[]){"null:0", "null:1"});
+    clv_plan *plan = plan_of(m.graph, "null:0", NULL);
+    assert_int_equal(count_ops(plan, "add"), 2);
+    clv_plan_destroy(plan);
+    null_devices_share(true);
+    assert_status(
+        clv_plan_create(m.graph, &(clv_plan_config){.device = find("null:0"), .no_fuse = true}, &plan),
+        CLV_OK, runtime);
+    assert_int_equal(count_ops(plan, "add"), 2);
+    clv_plan_destroy(plan);
+
+    plan = plan_of(m.graph, "null:0", NULL);
+    assert_int_equal(count_ops(plan, "add"), 0);
+    assert_int_equal(count_ops(plan, "sgd_update"), 1);
+    const clv_plan_node update = clv_plan_node_get(plan, clv_plan_node_count(plan) - 1);
+    assert_string_equal(update.also, "add");
+    assert_int_equal(update.fused, 4);
+    const char *const names[] = {"a.weight", "b.weight"};
+    for (int i = 0; i < 2; i++) {
+        clv_tensor *gradient = clv_gradient(clv_graph_find(m.graph, names[i]));
+        const clv__transfer *term = transfer_of(plan, gradient->node->in[0]->name, 0);
+        assert_true(term->lent);
+        assert_int_equal(plan->values[term->from].segment, CLV__IN_GRADIENTS);
+        for (int at = 0; at < (int)plan->n_nodes; at++) {
+            if (plan->nodes[at].work == CLV__RECEIVE && plan->nodes[at].out[0] == term->to)
+                assert_true(at > end_of_work(plan, 0));
+        }
+    }
+    assert_true(plan->places[0].gradients.bytes >= 2 * WIDTH * WIDTH * sizeof(float));
+    clv_plan_destroy(plan);
+
+    clv_output(clv_gradient(clv_graph_find(m.graph, "a.weight")), "fetched");
+    plan = plan_of(m.graph, "null:0", NULL);
+    assert_int_equal(count_ops(plan, "add"), 1);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(m.graph);
+    null_devices_share(false);
+}
+
 static void test_layers_await_each_other(void **state) {
     (void)state;
     null_devices_share(true);
@@ -395,6 +455,7 @@ static void test_a_late_borrower_is_awaited(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_replicas_copy_nothing),
+        cmocka_unit_test(test_updates_add_up_what_is_lent),
         cmocka_unit_test(test_layers_await_each_other),
         cmocka_unit_test(test_a_loan_ends_when_something_comes_back),
         cmocka_unit_test(test_what_changes_is_copied),
