@@ -66,18 +66,6 @@
 #ifndef T_OUT
 #define T_OUT float
 #endif
-#ifndef EPI_N
-#define EPI_N 0
-#endif
-#ifndef EPI_T0
-#define EPI_T0 float
-#endif
-#ifndef EPI_T1
-#define EPI_T1 float
-#endif
-#ifndef EPI_BODY
-#define EPI_BODY
-#endif
 #ifndef TILE
 #define TILE 1
 #endif
@@ -170,6 +158,7 @@ __kernel void KERNEL(conv2d_plain)(__global T_OUT *restrict y, __global const T_
             }
         }
     if (has_bias) sum += bias[go];
+    EPILOGUE_CHANNEL(go);
     STORE(T_OUT, KERNEL(epilogue)(sum EPILOGUE_AT(i)), y + i);
 }
 
@@ -196,6 +185,7 @@ __kernel void KERNEL(conv2d_backward_input_plain)(__global T_OUT *restrict dx,
                 sum = fma(LOAD(T_IN, dy + o * OH * OW + at), weight[(o * C * KH + r) * KW + s], sum);
         }
     }
+    EPILOGUE_CHANNEL(gc);
     STORE(T_OUT, KERNEL(epilogue)(sum EPILOGUE_AT(i)), dx + i);
 }
 
@@ -407,6 +397,7 @@ KERNEL(conv2d_tile)(__global T_OUT *restrict out, __global const T_IN *restrict 
     joined = oys == 1 && oxs == 1 && bn == OW && PW == OW;
     for (int m = 0; m < mn; m++) {
         float add = has_bias ? bias[g * M + m0 + m] : 0.0f;
+        EPILOGUE_CHANNEL(g * M + m0 + m);
         for (int r = 0; r < (joined ? nn : nn * an); r++) {
             int n = joined ? r : r / an, a = joined ? 0 : r % an, run = joined ? an * OW : bn;
             __local const float *src = ly + m * pitch + n * plane + a * PW;

@@ -42,18 +42,6 @@
 #ifndef T_OUT
 #define T_OUT float
 #endif
-#ifndef EPI_N
-#define EPI_N 0
-#endif
-#ifndef EPI_T0
-#define EPI_T0 float
-#endif
-#ifndef EPI_T1
-#define EPI_T1 float
-#endif
-#ifndef EPI_BODY
-#define EPI_BODY
-#endif
 #ifndef VW
 #define VW 16
 #endif
@@ -179,6 +167,7 @@ KERNEL(conv2d_depthwise)(__global T_OUT *restrict out, __global const T_IN *rest
     for (int p = task * per; p < min(P, (task + 1) * per); p++) {
         int g = p % G;
         float add = has_bias ? bias[g] : 0.0f;
+        EPILOGUE_CHANNEL(g);
         LOOP for (int k = 0; k < taps; k++) lw[k] = weight[g * taps + (flip ? taps - 1 - k : k)];
         for (int a0 = 0; a0 < OH; a0 += ab) {
             int an = min(ab, OH - a0), vn = (an - 1) * sh + (KH - 1) * dh + 1, Q = (an - 1) * PW + OW;

@@ -60,18 +60,6 @@
 #ifndef T_OUT
 #define T_OUT float
 #endif
-#ifndef EPI_N
-#define EPI_N 0
-#endif
-#ifndef EPI_T0
-#define EPI_T0 float
-#endif
-#ifndef EPI_T1
-#define EPI_T1 float
-#endif
-#ifndef EPI_BODY
-#define EPI_BODY
-#endif
 #ifndef VW
 #define VW 16
 #endif
@@ -462,6 +450,7 @@ KERNEL(winograd_output)(__global T_OUT *restrict out, __global const float *rest
     for (int m = s * per; m < min(M, (s + 1) * per); m++) {
         __global const float *src = r + (block * MP * MR + m) * nr;
         float add = has_bias ? bias[m] : 0.0f;
+        EPILOGUE_CHANNEL(m);
         for (int l = 0; l < nr; l += VW) {
             FV y[24]; // four rows of six
             for (int j = 0; j < 6; j++) {

@@ -63,19 +63,6 @@
 #define EW_U2 0
 #endif
 
-#ifndef EPI_N
-#define EPI_N 0
-#endif
-#ifndef EPI_T0
-#define EPI_T0 float
-#endif
-#ifndef EPI_T1
-#define EPI_T1 float
-#endif
-#ifndef EPI_BODY
-#define EPI_BODY
-#endif
-
 #define EW_PASTE2(a, b) a##b
 #define EW_PASTE(a, b) EW_PASTE2(a, b)
 #define EW_PASTE3(a, b, c) EW_PASTE(EW_PASTE(a, b), c)
@@ -184,10 +171,6 @@ kernel void KERNEL(elementwise_rows)(global EW_TO *out, EW_INPUTS(EW_POINTER) in
 }
 
 #undef KERNEL
-#undef EPI_N
-#undef EPI_T0
-#undef EPI_T1
-#undef EPI_BODY
 #undef EW_N
 #undef EW_TO
 #undef EW_T0

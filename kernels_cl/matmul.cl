@@ -62,18 +62,6 @@
 #ifndef SUMS
 #define SUMS 0
 #endif
-#ifndef EPI_N
-#define EPI_N 0
-#endif
-#ifndef EPI_T0
-#define EPI_T0 float
-#endif
-#ifndef EPI_T1
-#define EPI_T1 float
-#endif
-#ifndef EPI_BODY
-#define EPI_BODY
-#endif
 #ifndef TILE
 #define TILE 1
 #endif
@@ -165,6 +153,7 @@ __kernel void KERNEL(matmul_plain)(__global T_C *restrict c, __global const T_A 
     }
     if (accumulate) sum += LOAD(T_C, c + i);
     if (has_bias) sum += bias[n];
+    EPILOGUE_CHANNEL(n);
     STORE(T_C, KERNEL(epilogue)(sum EPILOGUE_AT(i)), c + i);
 }
 
@@ -221,6 +210,7 @@ KERNEL(matmul_local)(__global T_C *restrict c, __global const T_A *restrict a, _
             float sum = acc[i][j];
             if (accumulate) sum += LOAD(T_C, p);
             if (has_bias) sum += bias[n];
+            EPILOGUE_CHANNEL(n);
             STORE(T_C, KERNEL(epilogue)(sum EPILOGUE_AT(at)), p);
         }
     }
@@ -378,6 +368,7 @@ KERNEL(matmul_tile)(__global T_C *restrict c, __global const T_A *restrict a, __
 #endif
                         if (last) {
                             if (has_bias) v += GLOAD(bias + n0 + q + n);
+                            EPILOGUE_VECTOR_CHANNEL(VW, n0 + q + n);
                             v = KERNEL(epilogue_vector)(v EPILOGUE_VECTOR_AT(VW, (z * M + m0 + p + r) * N + n0 + q + n));
                         }
                         TSTORE(T_C, v, pc + n);
@@ -397,6 +388,7 @@ KERNEL(matmul_tile)(__global T_C *restrict c, __global const T_A *restrict a, __
 #endif
                         if (last) {
                             if (has_bias) v += bias[n0 + q + n];
+                            EPILOGUE_CHANNEL(n0 + q + n);
                             v = KERNEL(epilogue)(v EPILOGUE_AT((z * M + m0 + p + r) * N + n0 + q + n));
                         }
                         STORE(T_C, v, pc + n);
@@ -414,10 +406,12 @@ __kernel void KERNEL(matmul_sum)(__global T_C *restrict c, __global const float 
     if (z >= batch) return;
     part += z * splits * M * N;
     c += z * M * N;
-    if (i0 + VW <= M * N && (!has_bias || N % VW == 0)) {
+    int by_column = has_bias | EPILOGUE_CHANNELS; // then a vector may not run over the end of a row
+    if (i0 + VW <= M * N && (!by_column || N % VW == 0)) {
         FV v = accumulate ? TLOAD(T_C, c + i0) : (FV)(0.0f);
         LOOP for (int s = 0; s < splits; s++) v += GLOAD(part + s * M * N + i0);
         if (has_bias) v += GLOAD(bias + i0 % N);
+        EPILOGUE_VECTOR_CHANNEL(VW, i0 % N);
         TSTORE(T_C, KERNEL(epilogue_vector)(v EPILOGUE_VECTOR_AT(VW, z * M * N + i0)), c + i0);
         return;
     }
@@ -425,6 +419,7 @@ __kernel void KERNEL(matmul_sum)(__global T_C *restrict c, __global const float 
         float v = accumulate ? LOAD(T_C, c + i) : 0.0f;
         LOOP for (int s = 0; s < splits; s++) v += part[s * M * N + i];
         if (has_bias) v += bias[i % N];
+        EPILOGUE_CHANNEL(i % N);
         STORE(T_C, KERNEL(epilogue)(v EPILOGUE_AT(z * M * N + i)), c + i);
     }
 }

@@ -37,19 +37,6 @@
 #define T_DX float
 #endif
 
-#ifndef EPI_N
-#define EPI_N 0
-#endif
-#ifndef EPI_T0
-#define EPI_T0 float
-#endif
-#ifndef EPI_T1
-#define EPI_T1 float
-#endif
-#ifndef EPI_BODY
-#define EPI_BODY
-#endif
-
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 EPILOGUE_FUNCTION(KERNEL(epilogue16), float16)
 
@@ -369,8 +356,4 @@ __kernel void KERNEL(batch_norm_columns_backward)(
 #undef T_X
 #undef T_Y
 #undef T_DX
-#undef EPI_N
-#undef EPI_T0
-#undef EPI_T1
-#undef EPI_BODY
 #undef COLUMNS

@@ -68,18 +68,38 @@ bool clv__sample_follow(const clv__op *op, clv__sample *sample) {
     return true;
 }
 
-/** What follows the op's result; it takes the place of it. */
+/** A further input of what follows. */
+static clv_tensor *further(clv__subject *subject, clv_dtype dtype, clv_shape shape) {
+    char name[16];
+    int i = subject->sample.n_in++;
+    snprintf(name, sizeof name, "further%d", i);
+    subject->sample.in[i] = (clv__desc){dtype, shape};
+    return subject->in[i] = clv_input(subject->graph, name, dtype, shape);
+}
+
+/** Batch norm with running statistics, of a result whose channels are where batch norm has them. */
+static clv_tensor *normalised(clv__subject *subject, clv_tensor *y) {
+    clv_tensor *of_channel[4];
+    for (int k = 0; k < 4; k++)
+        of_channel[k] = further(subject, CLV_DTYPE_F32, CLV_SHAPE(y->desc.shape.dims[1]));
+    subject->sample.fill[subject->sample.n_in - 1] = (clv__fill){CLV__FILL_UNIFORM, 0.5, 2};
+    return clv_batch_norm(y, of_channel[0], of_channel[1], of_channel[2], of_channel[3], false, 0, 1e-5f);
+}
+
+/** What follows the op's result; it takes the place of it. Further inputs are made in the order in which they are read: the
+ *  plan's use has them so. */
 static clv_tensor *follow(clv__subject *subject, clv_tensor *y) {
-    for (int k = 0; k < CLV__EPILOGUE_INPUTS; k++) {
-        char name[16];
-        int i = subject->sample.n_in++;
-        snprintf(name, sizeof name, "further%d", k);
-        subject->sample.in[i] = y->desc;
-        subject->in[i] = clv_input(subject->graph, name, y->desc.dtype, y->desc.shape);
-    }
-    clv_tensor *const *further = &subject->in[subject->sample.n_in - CLV__EPILOGUE_INPUTS];
-    y = clv_mul_scalar(clv_relu(clv_add(y, further[0])), 0.3f);
-    return clv_sub(y, further[1]);
+    const clv_dtype dtype = y->desc.dtype;
+    const clv_shape shape = y->desc.shape;
+    int channels = subject->op->channels < 0 ? shape.rank + subject->op->channels : subject->op->channels;
+    bool normalise = channels == 1 && shape.rank > 1;
+    if (normalise) y = normalised(subject, y);
+    y = clv_relu(clv_add(y, further(subject, dtype, shape)));
+    if (!normalise && subject->op->channels < 0)
+        y = clv_mul(y, further(subject, CLV_DTYPE_F32, CLV_SHAPE(shape.dims[channels])));
+    else if (!normalise)
+        y = clv_mul_scalar(y, 0.3f);
+    return clv_sub(y, further(subject, dtype, shape));
 }
 
 static void add_target(clv__subject *subject, clv_tensor *tensor, const char *format, int i) {

@@ -30,8 +30,9 @@ void clv__fill_values(const clv__fill *fill, const clv__desc *desc, uint64_t see
 /** The sample with what the op takes in two bytes stored so: all inputs, or every second one, and the outputs. */
 void clv__sample_store(const clv__op *op, clv_dtype dtype, bool all, clv__sample *sample);
 
-/** The sample with elementwise ops after it, of all kinds that an epilogue has: steps with and without a further input, the same
- *  shape twice, a parameter. False: the op takes none, there is no room, or no float to do it to. */
+/** The sample with ops after it, of all kinds that an epilogue has: steps with and without a further input, the same shape twice, a
+ *  parameter; where the op has channels, batch norm or a factor for each. False: the op takes none, there is no room, or no float
+ *  to do it to. */
 bool clv__sample_follow(const clv__op *op, clv__sample *sample);
 
 /** Build the sample's graph. with_gradient: append the backward pass if the op has one. */

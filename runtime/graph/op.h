@@ -21,18 +21,28 @@ typedef struct clv__desc {
     clv_shape shape;
 } clv__desc;
 
-/** Elementwise ops done to the elements of output 0 before they are stored, one after the other, in the launch that makes them:
- *  what a plan makes of several nodes (plan/fuse.c). Each takes the value so far, and further inputs of the output's shape. */
-enum { CLV__EPILOGUE_STEPS = 4, CLV__EPILOGUE_INPUTS = 2, CLV__SO_FAR = -1 };
+/** Ops done to the elements of output 0 before they are stored, one after the other, in the launch that makes them: what a plan
+ *  makes of several nodes (plan/fuse.c). Each takes the value so far and further inputs: an element for each of the output's, or
+ *  one for each of its channels (clv__op.channels). */
+enum {
+    CLV__EPILOGUE_STEPS = 4,
+    CLV__EPILOGUE_ELEMENTS = 2, // further inputs of the output's shape, at most
+    CLV__EPILOGUE_CHANNELS = 4, // further inputs in f32 that have one element for each channel
+    CLV__EPILOGUE_INPUTS = CLV__EPILOGUE_ELEMENTS + CLV__EPILOGUE_CHANNELS,
+    CLV__STEP_INPUTS = 5,
+    CLV__SO_FAR = -1,
+    CLV__ABSENT = -2
+};
 typedef struct clv__epilogue_step {
-    const clv__op *op; // whose `elementwise` is true
+    const clv__op *op; // one that is `elementwise` or `channelwise`
     const void *attrs;
-    int from[3]; // by input of op: CLV__SO_FAR, or which of the further inputs
+    int from[CLV__STEP_INPUTS]; // by input of op: CLV__SO_FAR, CLV__ABSENT, or which of the further inputs
 } clv__epilogue_step;
 typedef struct clv__epilogue {
     clv__epilogue_step steps[CLV__EPILOGUE_STEPS];
     int n_steps;
-    int first, n_in; // the further inputs are io->in[first ...], behind the op's own
+    int first, n_in;                       // the further inputs are io->in[first ...], behind the op's own
+    bool by_channel[CLV__EPILOGUE_INPUTS]; // of a further input: one element for each channel
 } clv__epilogue;
 
 /** One use of an op: what its functions see. */
@@ -145,8 +155,10 @@ struct clv__op {
         half_out; // bit i: input i, output i may be f16 or bf16; else it is f32 where it is a float
     clv__autocast autocast;
     bool elementwise; // `data` is a clv__ew_row: can be a step of an epilogue
+    bool channelwise; // `data` is a clv__channel_row (ops/epilogue.h): the same, of an op that knows channels
     bool
         epilogue; // its variants do io->epilogue (ops/epilogue.h), but those whose `supports` refuses a use that has one
+    int channels; // the dimension of output 0 that has its channels for an epilogue, from the end if negative; 0: it has none
     clv__groups groups;
     bool random; // depends on the step's random state, input (n_in - 1), i32[4]: seed low, seed high, step, 0
 

@@ -455,8 +455,12 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
 #include "ops/elementwise.def"
 
 bool clv__elementwise_adds(const clv__op_io *io) {
-    return io->op == &clv__op_add && clv__epilogue_takes(io) && io->out[0].dtype == CLV_DTYPE_F32 &&
-           io->in[0].dtype == CLV_DTYPE_F32 && io->in[1].dtype == CLV_DTYPE_F32;
+    if (io->op != &clv__op_add || io->out[0].dtype != CLV_DTYPE_F32) return false;
+    for (int i = 0; i < io->n_in; i++) {
+        if (io->in[i].dtype != CLV_DTYPE_F32 || !clv_shape_equal(&io->in[i].shape, &io->out[0].shape))
+            return false;
+    }
+    return true;
 }
 
 // ---- builders that are not made by a row ------------------------------------------------------------------

@@ -528,6 +528,7 @@ static bool matmul_sample(int i, clv__sample *sample) {
 const clv__op clv__op_matmul = {
     .name = "matmul",
     .epilogue = true,
+    .channels = -1,
     .attrs_bytes = sizeof(matmul_attrs),
     .half_in = 3,
     .half_out = 1,
@@ -657,6 +658,7 @@ static bool linear_sample(int i, clv__sample *sample) {
 const clv__op clv__op_linear = {
     .name = "linear",
     .epilogue = true,
+    .channels = -1,
     .half_in = 1, // weight and bias are parameters: f32
     .half_out = 1,
     .autocast = CLV__CAST_HALF,

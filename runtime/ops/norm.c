@@ -619,8 +619,24 @@ const clv__op clv__op_batch_norm = {
     .reduction = per_channel,
 };
 
+static float eval_eps(const void *attrs) {
+    return ((const norm_attrs *)attrs)->eps;
+}
+
+/** batch_norm_apply's formula, as a step after a convolution or a product: with it running statistics cost nothing. */
+static const clv__channel_row eval_row = {
+    .names = {"x", "weight", "bias", "mean", "var"},
+    .absent = {[WEIGHT] = "K(1.0)", [BIAS] = "K(0.0)"},
+    .values = {"mean", "scale", "bias"},
+    .of_inputs = {"mean", "K(1.0) / sqrt(var + P0) * weight", "bias"},
+    .expression = "(x - mean) * scale + bias",
+    .p0 = eval_eps,
+};
+
 const clv__op clv__op_batch_norm_eval = {
     .name = "batch_norm_eval",
+    .data = &eval_row,
+    .channelwise = true,
     .epilogue = true,
     .half_in = 1u << X,
     .half_out = 1u << Y,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pass between place and select: several nodes become one, so that a step has fewer launches.
 //
-// Epilogues: an elementwise op is done to the result that it reads last made, before that is stored, if nobody else wants to see
-// it as it was (clv__epilogue): no launch, and one pass over memory less. It takes the place of the op that makes the result, all
-// else that it reads being there already. What decides about the op's variant decides without it: an op gives no faster variant
-// away for an epilogue. An elementwise op whose variant is pinned by name stays a launch of its own.
+// Epilogues: an elementwise op, or a batch norm with running statistics, is done to the result that it reads last made, before that
+// is stored, if nobody else wants to see it as it was (clv__epilogue): no launch, and one pass over memory less. It takes the
+// place of the op that makes the result, all else that it reads being there already. What decides about the op's variant decides
+// without it: an op gives no faster variant away for an epilogue. An op whose variant is pinned by name stays a launch of its own.
 //
 // Sums: sums.c.
 //
@@ -123,23 +123,42 @@ static bool can_follow(const threading *t, const clv__plan_node *step, int value
            (after->desc.dtype == CLV_DTYPE_F32 || base->node->io.op->half_out & 1);
 }
 
-/** The epilogue with one step more, and a value for each of its further inputs; false if it has no room for it. */
-static bool add_step(clv__epilogue *epilogue, int further[CLV__EPILOGUE_INPUTS], const clv__plan_node *at,
-                     int so_far) {
+/** Which of the further inputs a value is; a new one if it was none yet. -1: there is no room for it. */
+static int further_input(clv__epilogue *epilogue, int further[CLV__EPILOGUE_INPUTS], int value,
+                         bool by_channel) {
+    int alike = 0;
+    for (int k = 0; k < epilogue->n_in; k++) {
+        if (epilogue->by_channel[k] != by_channel) continue;
+        if (further[k] == value) return k;
+        alike++;
+    }
+    if (alike == (by_channel ? CLV__EPILOGUE_CHANNELS : CLV__EPILOGUE_ELEMENTS) ||
+        epilogue->first + epilogue->n_in == CLV__MAX_IN)
+        return -1;
+    epilogue->by_channel[epilogue->n_in] = by_channel;
+    further[epilogue->n_in] = value;
+    return epilogue->n_in++;
+}
+
+/** The epilogue with one step more, and a value for each of its further inputs; false if the op that it is done to does not give
+ *  the step what it reads, or has no room for it. */
+static bool add_step(const clv__op *base, clv__epilogue *epilogue, int further[CLV__EPILOGUE_INPUTS],
+                     const clv__plan_node *at, int so_far) {
     const clv__op_io *io = &at->node->io;
     if (epilogue->n_steps == CLV__EPILOGUE_STEPS) return false;
     clv__epilogue_step *step = &epilogue->steps[epilogue->n_steps++];
     *step = (clv__epilogue_step){.op = io->op, .attrs = io->attrs};
     for (int i = 0; i < io->n_in; i++) {
-        int k = 0;
-        while (k < epilogue->n_in && further[k] != at->in[i]) k++;
-        if (at->in[i] == so_far) {
-            k = CLV__SO_FAR;
-        } else if (k == epilogue->n_in) {
-            if (k == CLV__EPILOGUE_INPUTS || epilogue->first + k == CLV__MAX_IN) return false;
-            further[epilogue->n_in++] = at->in[i];
+        if (!clv__has_in(io, i)) {
+            step->from[i] = CLV__ABSENT;
+        } else if (at->in[i] == so_far) {
+            step->from[i] = CLV__SO_FAR;
+        } else {
+            clv__step_input kind = clv__epilogue_input(base, io, i);
+            if (kind == CLV__STEP_OTHER) return false;
+            step->from[i] = further_input(epilogue, further, at->in[i], kind == CLV__STEP_CHANNEL);
+            if (step->from[i] < 0) return false;
         }
-        step->from[i] = k;
     }
     return clv__epilogue_fits(epilogue);
 }
@@ -179,7 +198,7 @@ static clv_status try_step(const threading *t, int position) {
     int further[CLV__EPILOGUE_INPUTS];
     if (base->fused) epilogue = base->fused->epilogue;
     for (int k = 0; k < epilogue.n_in; k++) further[k] = base->in[epilogue.first + k];
-    if (!add_step(&epilogue, further, step, value)) return CLV_OK;
+    if (!add_step(base->node->io.op, &epilogue, further, step, value)) return CLV_OK;
 
     bool does;
     clv__node with = *base->node;
@@ -201,7 +220,7 @@ static clv_status try_step(const threading *t, int position) {
 }
 
 static bool can_be_step(const clv_plan *plan, const clv__plan_node *at) {
-    return clv__by_kernels(plan, at) && at->node->phase != CLV__UPDATE && at->node->io.op->elementwise &&
+    return clv__by_kernels(plan, at) && at->node->phase != CLV__UPDATE &&
            clv__epilogue_takes(&at->node->io) && !clv__plan_pins(plan, at->node->io.op);
 }
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Several nodes of the graph done as one: which, which not, and that nothing but the number of launches shows it.
+#include <math.h>
+
 #include "harness/harness.h"
 
 #include "cleave/nn.h"
@@ -105,9 +107,9 @@ static void test_what_is_seen_stays(void **state) {
     y = clv_nn_linear(input(g, "x"), "fc", 8, NULL);
     expect(g, clv_add(clv_reshape(y, CLV_SHAPE(8, 6)), clv_input(g, "z", CLV_DTYPE_F32, CLV_SHAPE(8, 6))),
            (clv_plan_config){0}, "linear add");
-    g = new_graph(); // repeated along an axis
+    g = new_graph(); // repeated along an axis that is not the channels'
     y = clv_nn_linear(input(g, "x"), "fc", 8, NULL);
-    expect(g, clv_add(y, clv_input(g, "row", CLV_DTYPE_F32, CLV_SHAPE(8))), (clv_plan_config){0},
+    expect(g, clv_add(y, clv_input(g, "column", CLV_DTYPE_F32, CLV_SHAPE(6, 1))), (clv_plan_config){0},
            "linear add");
     g = new_graph(); // made larger
     y = clv_sum(input(g, "x"), (int[]){0}, 1, false);
@@ -119,6 +121,79 @@ static void test_what_is_seen_stays(void **state) {
     y = clv_nn_linear(input(g, "x"), "fc", 8, NULL);
     for (int i = 0; i < 3; i++) y = clv_mul(y, input(g, i == 0 ? "a" : i == 1 ? "b" : "c"));
     expect(g, y, (clv_plan_config){0}, "linear+mul+mul mul");
+}
+
+static clv_tensor *image(clv_graph *graph, const char *name) {
+    return clv_input(graph, name, CLV_DTYPE_F32, CLV_SHAPE(2, 4, 5, 5));
+}
+
+static clv_tensor *convolved(clv_tensor *x) {
+    return clv_nn_conv2d(x, "conv", 4, &(clv_nn_conv2d_config){.kernel = {1}});
+}
+
+/** Batch norm with running statistics is done to a result that has its channels: in evaluation it is no launch. */
+static void test_batch_norm_follows_what_has_its_channels(void **state) {
+    (void)state;
+    clv_graph *g = new_graph();
+    clv_tensor *x = image(g, "x"), *y = clv_nn_batch_norm(convolved(x), "norm", NULL);
+    expect(g, clv_relu(clv_add(y, x)), (clv_plan_config){0}, "conv2d+batch_norm_eval+add+relu");
+    g = new_graph();
+    y = clv_nn_batch_norm(convolved(image(g, "x")), "norm", NULL);
+    expect(g, clv_relu(y), (clv_plan_config){.no_fuse = true}, "conv2d batch_norm_eval relu");
+    g = new_graph();
+    y = clv_nn_batch_norm(convolved(image(g, "x")), "norm", NULL);
+    expect(g, clv_relu(y), (clv_plan_config){.variants = "batch_norm_eval=plain"},
+           "conv2d batch_norm_eval+relu");
+    g = new_graph();
+    y = clv_nn_batch_norm(clv_relu(convolved(image(g, "x"))), "a", NULL);
+    y = clv_nn_batch_norm(y, "b", &(clv_nn_batch_norm_config){.no_affine = true});
+    expect(g, y, (clv_plan_config){0},
+           "conv2d+relu+batch_norm_eval batch_norm_eval"); // four elements a channel
+    g = new_graph();
+    y = clv_nn_batch_norm(clv_nn_linear(input(g, "x"), "fc", 8, NULL), "norm",
+                          &(clv_nn_batch_norm_config){.no_affine = true});
+    expect(g, y, (clv_plan_config){0}, "linear+batch_norm_eval");
+    g = new_graph(); // of [2,4,5], where a product knows the last dimension
+    y = clv_nn_linear(clv_input(g, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 4, 7)), "fc", 5, NULL);
+    expect(g, clv_nn_batch_norm(y, "norm", NULL), (clv_plan_config){0}, "linear batch_norm_eval");
+    g = new_graph(); // an elementwise op knows none
+    y = clv_nn_batch_norm(clv_relu(image(g, "x")), "norm", NULL);
+    expect(g, y, (clv_plan_config){0}, "relu batch_norm_eval");
+    g = new_graph(); // seen as it was
+    y = convolved(image(g, "x"));
+    expect(g, clv_add(clv_nn_batch_norm(y, "norm", NULL), y), (clv_plan_config){0},
+           "conv2d batch_norm_eval+add");
+    g = new_graph(); // statistics of the batch are not there when the convolution stores
+    clv_graph_set_training(g, true);
+    y = clv_nn_batch_norm(convolved(image(g, "x")), "norm", NULL);
+    expect(g, clv_relu(y), (clv_plan_config){0}, "conv2d batch_norm+relu batch_norm_update");
+}
+
+static void test_elementwise_ops_with_an_input_for_each_channel(void **state) {
+    (void)state;
+    static const struct {
+        clv_shape shape;
+        const char *text;
+    } of_images[] = {{CLV__DIMS(4, 1, 1), "conv2d+mul"},
+                     {CLV__DIMS(1, 4, 1, 1), "conv2d+mul"},
+                     {CLV__DIMS(5), "conv2d mul"},
+                     {CLV__DIMS(1), "conv2d mul"},
+                     {CLV__DIMS(2, 4, 1, 1), "conv2d mul"}};
+    for (size_t i = 0; i < sizeof of_images / sizeof *of_images; i++) {
+        clv_graph *g = new_graph();
+        clv_tensor *c = clv_input(g, "c", CLV_DTYPE_F32, of_images[i].shape);
+        expect(g, clv_mul(convolved(image(g, "x")), c), (clv_plan_config){0}, of_images[i].text);
+    }
+    clv_graph *g = new_graph();
+    clv_tensor *row = clv_input(g, "row", CLV_DTYPE_F32, CLV_SHAPE(8));
+    expect(g, clv_sub(row, clv_nn_linear(input(g, "x"), "fc", 8, NULL)), (clv_plan_config){0}, "linear+sub");
+    g = new_graph();
+    row = clv_input(g, "row", CLV_DTYPE_F32, CLV_SHAPE(8));
+    expect(g, clv_add(clv_relu(input(g, "x")), row), (clv_plan_config){0}, "relu add");
+    g = new_graph(); // kernels read floats there
+    clv_tensor *y = clv_matmul(input(g, "x"), clv_input(g, "w", CLV_DTYPE_F32, CLV_SHAPE(8, 8)));
+    y = clv_mul(y, clv_input(g, "row", CLV_DTYPE_F16, CLV_SHAPE(8)));
+    expect(g, y, (clv_plan_config){0}, "matmul mul");
 }
 
 static void test_pins_and_places(void **state) {
@@ -279,13 +354,101 @@ static void test_training_is_the_same(void **state) {
     }
 }
 
+// ---- evaluation ---------------------------------------------------------------------------------------------------------
+
+enum { IMAGES = 3, CLASSES = 5 };
+
+static clv_tensor *block(clv_tensor *x, const char *name, int channels, clv_nn_conv2d_config config) {
+    clv_scope_push(clv_tensor_graph(x), name);
+    x = clv_nn_batch_norm(clv_nn_conv2d(x, "conv", channels, &config), "norm", NULL);
+    clv_scope_pop(clv_tensor_graph(x));
+    return x;
+}
+
+/** Convolutions and products of several kinds, each with a batch norm and more after it. */
+static clv_tensor *evaluated(clv_tensor *x) {
+    clv_graph *g = clv_tensor_graph(x);
+    clv_tensor *t = clv_relu(block(x, "wide", 20, (clv_nn_conv2d_config){.kernel = {3}, .padding = {1}}));
+    t = clv_relu(clv_add(block(t, "square", 20, (clv_nn_conv2d_config){.kernel = {3}, .padding = {1}}), t));
+    t = clv_relu6(block(
+        t, "depthwise", 20,
+        (clv_nn_conv2d_config){.kernel = {3}, .stride = {2}, .padding = {1}, .groups = 20, .no_bias = true}));
+    t = block(t, "point", 6, (clv_nn_conv2d_config){.kernel = {1}, .no_bias = true});
+    // a long sum, and rows that are no whole vectors
+    t = clv_nn_linear(clv_flatten(t, 1), "fc1", 33, &(clv_nn_linear_config){.no_bias = true});
+    t = clv_nn_batch_norm(t, "norm1", &(clv_nn_batch_norm_config){.no_affine = true});
+    t = clv_relu(clv_mul(t, clv_parameter(g, "factor", CLV_SHAPE(33), (clv_init){0})));
+    t = clv_nn_batch_norm(clv_nn_linear(t, "fc2", 32, NULL), "norm2", NULL);
+    return clv_nn_linear(clv_leaky_relu(t, 0.3f), "fc3", CLASSES, NULL);
+}
+
+/** What comes out of a model whose weights are from -1 to 1, and running statistics from 0.5 to 1.5. */
+static void evaluate(clv_device *device, bool no_fuse, clv_precision precision, float out[IMAGES * CLASSES],
+                     int *launches) {
+    clv_graph *g = new_graph();
+    clv_graph_set_precision(g, precision);
+    clv_tensor *x = clv_input(g, "x", CLV_DTYPE_F32, CLV_SHAPE(IMAGES, 3, 19, 17)), *y = evaluated(x);
+    if (precision == CLV_PRECISION_MIXED) y = clv_cast(y, CLV_DTYPE_F32);
+    clv_output(y, "y");
+    clv_plan *plan = planned(g, (clv_plan_config){.device = device, .no_fuse = no_fuse});
+    clv_session *session;
+    clv_run *run;
+    static float values[1 << 16];
+    int64_t ticket;
+    clv_device_memory_reset_peak(device);
+    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 7}, &session), CLV_OK, runtime);
+    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    for (int t = 0; t < clv_session_count(session); t++) {
+        clv_session_tensor tensor = clv_session_get(session, t);
+        assert_true(tensor.bytes <= sizeof values);
+        bool running = strstr(tensor.name, "running") != NULL;
+        for (size_t i = 0; i < tensor.bytes / 4; i++) {
+            float v = (float)((i * 17 + (size_t)t * 7) % 41) / 40;
+            values[i] = running ? 0.5f + v : 2 * v - 1;
+        }
+        assert_status(clv_session_write(session, t, values, tensor.bytes), CLV_OK, runtime);
+    }
+    for (size_t i = 0; i < clv_tensor_bytes(x) / 4; i++) values[i] = (float)(i * 13 % 29) / 14 - 1;
+    assert_status(clv_run_feed(run, x, values, clv_tensor_bytes(x)), CLV_OK, runtime);
+    assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
+    assert_status(clv_run_fetch(run, ticket, y, out, IMAGES * CLASSES * sizeof *out), CLV_OK, runtime);
+    assert_int_equal(clv_device_memory(device).all.peak, clv_plans_memory(&plan, 1).predicted_peak_bytes);
+    *launches = 0;
+    for (int i = 0; i < clv_plan_node_count(plan); i++) *launches += clv_plan_node_get(plan, i).launches;
+    clv_run_destroy(run);
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(g);
+}
+
+static void test_evaluation_is_the_same(void **state) {
+    (void)state;
+    clv_device *device;
+    for (int d = -1; (device = clv__test_next_device(runtime, &d));) {
+        float apart[IMAGES * CLASSES], fused[IMAGES * CLASSES];
+        int launches, fewer;
+        evaluate(device, true, CLV_PRECISION_F32, apart, &launches);
+        evaluate(device, false, CLV_PRECISION_F32, fused, &fewer);
+        assert_memory_equal(apart, fused, sizeof apart);
+        assert_int_equal(launches - fewer, is_opencl(device) ? 13 : 0);
+        evaluate(device, true, CLV_PRECISION_MIXED, apart, &launches);
+        evaluate(device, false, CLV_PRECISION_MIXED, fused, &fewer);
+        float most = 0;
+        for (int i = 0; i < IMAGES * CLASSES; i++) most = fmaxf(most, fabsf(apart[i]));
+        for (int i = 0; i < IMAGES * CLASSES; i++) assert_float_equal(apart[i], fused[i], 0.01f * most);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_elementwise_ops_follow_what_they_read_last),
         cmocka_unit_test(test_what_is_seen_stays),
+        cmocka_unit_test(test_batch_norm_follows_what_has_its_channels),
+        cmocka_unit_test(test_elementwise_ops_with_an_input_for_each_channel),
         cmocka_unit_test(test_pins_and_places),
         cmocka_unit_test(test_updates_in_groups),
         cmocka_unit_test(test_training_is_the_same),
+        cmocka_unit_test(test_evaluation_is_the_same),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -413,29 +413,40 @@ static void print_memory(clv_plan *plan, clv_device *device) {
            memory.predicted_peak_bytes);
 }
 
+/** What a row does, with what is done in the same launch: conv2d+batch_norm_eval+relu. Returns its length. */
+static int op_text(const plan_row *row, char out[96]) {
+    return snprintf(out, 96, "%s%s%s", row->op, *row->also ? "+" : "", row->also);
+}
+
 static int print_table(const plan_job *job, clv_plan *plan, clv_plan *in_f32, const plan_rows *rows,
                        int64_t batch, const plan_advice *advice, const cli_profile *profile) {
     int64_t parameters = 0;
     double flops = 0;
+    char op[96];
+    int wide = 20;
+    for (int i = 0; i < rows->n; i++) {
+        int length = op_text(&rows->items[i], op);
+        if (length > wide) wide = length;
+    }
     printf("%s of '%s', batch %" PRId64 ", on",
            job->session->args->train ? "a training step" : "a forward pass", job->model->name, batch);
     for (int i = 0; i < clv_plan_device_count(plan); i++)
         printf("%s %s", i ? " and" : "", clv_device_get_info(clv_plan_device_get(plan, i))->name);
-    printf("\n\n%-16s %-10s %-20s %-10s %-6s %-20s %12s %12s %12s\n", "layer", "device", "op", "variant",
+    printf("\n\n%-16s %-10s %-*s %-10s %-6s %-20s %12s %12s %12s\n", "layer", "device", wide, "op", "variant",
            "chosen", "output", "parameters", "bytes", "Mflop");
     for (int i = 0; i < rows->n; i++) {
         const plan_row *row = &rows->items[i];
-        char shape[96], op[96];
-        snprintf(op, sizeof op, "%s%s%s", row->op, *row->also ? "+" : "", row->also);
-        printf("%-16s %-10s %-20s %-10s %-6s %-20s %12" PRId64 " %12s %12.2f\n", row->name,
-               row->elsewhere ? "several" : row->device, op, row->variant ? row->variant : "",
+        char shape[96];
+        op_text(row, op);
+        printf("%-16s %-10s %-*s %-10s %-6s %-20s %12" PRId64 " %12s %12.2f\n", row->name,
+               row->elsewhere ? "several" : row->device, wide, op, row->variant ? row->variant : "",
                row->chosen ? row->chosen : "", clv_shape_text(&row->output_shape, shape, sizeof shape),
                row->parameters, cli_bytes(row->bytes), row->flops / 1e6);
         parameters += row->parameters;
         flops += row->flops;
     }
-    printf("%-16s %-10s %-20s %-10s %-6s %-20s %12" PRId64 " %12s %12.2f\n\n", "total", "", "", "", "", "",
-           parameters, "", flops / 1e6);
+    printf("%-16s %-10s %-*s %-10s %-6s %-20s %12" PRId64 " %12s %12.2f\n\n", "total", "", wide, "", "", "",
+           "", parameters, "", flops / 1e6);
     for (int i = 0; i < clv_plan_transfer_count(plan); i++) {
         clv_plan_transfer transfer = clv_plan_transfer_get(plan, i);
         printf("%s goes from %s to %s, %s a step%s\n", transfer.tensor,
@@ -480,7 +491,7 @@ static int plan_and_print(plan_job *job, int64_t batch) {
         code = cli_fail(EXIT_FAILED, "out of host memory for the table");
     } else if ((code = cli_profile_plan(job->session, planned.plan, &profile)) == EXIT_DONE) {
         plan_advice advice;
-        cli_tell_idle(job->session->args, planned.plan);
+        cli_tell_idle(job->session, planned.plan);
         advise(job, planned.plan, batch, &advice);
         code = (job->session->args->json ? print_json : print_table)(job, planned.plan, in_f32.plan, &rows,
                                                                      batch, &advice, &profile);
