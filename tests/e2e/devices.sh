@@ -120,6 +120,14 @@ works train --place 'fc1=cpu:0,*=cpu:1'
 grep -qF 'cleave: --place names cpu:0, and leaves it nothing: a later pattern takes all its layers' err ||
     fail "no word on a device that does nothing: $(cat err)"
 
+# a budget for a device that has no part in it, and for one that has
+works train --place '*=cpu:0' --budget cpu:1=64MiB
+grep -qxF 'cleave: --budget cpu:1 is for a device that has no part in this' err || fail "no word on the budget: $(cat err)"
+works "$cleave" plan mlp --device cpu:0 --budget cpu:1=64MiB --budget cpu:0=64MiB
+same "words on budgets" "$(grep -- --budget err)" 'cleave: --budget cpu:1 is for a device that has no part in this'
+works train --replicas cpu:0,cpu:1 --budget cpu:1=64MiB
+! grep -q -- '--budget' err || fail "a word on a budget of a replica: $(cat err)"
+
 # a device that is lost: stop with a checkpoint, or go on without it
 if [ -n "${CLV_TEST_LOST_LAYER:-}" ]; then
     lose() {

@@ -140,6 +140,9 @@ typedef struct cli_session {
 void cli_start_early(const cli_args *args, bool with_device, cli_session *session);
 /** Make the runtime, find the device, set budgets. Prints what fails. */
 int cli_start(cli_session *session);
+/** Tell on stderr which budgets are for other devices than these: nothing will be held there. A command that works on its device
+ *  alone has been told of by cli_start. */
+void cli_tell_unused_budgets(const cli_session *session, clv_device *const *used, int n);
 void cli_stop(cli_session *session);
 /** Seconds since this process started, or since main began if the system does not tell. */
 double cli_seconds(void);
@@ -199,8 +202,8 @@ int cli_check_place(clv_runtime *runtime, const clv_model *model, const clv_plac
 /** What --place auto and the like chose, as a note on stderr that can be pasted, and as JSON. NULL: nothing, null. */
 void cli_print_place(const cli_args *args, const clv_place_choice *choice);
 json_t *cli_place_json(const clv_place_choice *choice);
-/** Tell on stderr which devices of --place have nothing to do: the last match wins. */
-void cli_tell_idle(const cli_args *args, const clv_plan *plan);
+/** Tell on stderr which devices of --place have nothing to do, because the last match wins, and which of --budget have no part. */
+void cli_tell_idle(const cli_session *session, const clv_plan *plan);
 
 // ---- recipes.c: how a model is trained unless the options say otherwise -------------------------------------------
 

@@ -137,6 +137,7 @@ static int with_devices(cli_session *session, cli_source *source, const clv_mode
         if (status == CLV_E_NOT_FOUND) return cli_fail_status(session->runtime, status), EXIT_USAGE;
         if (status != CLV_OK) return cli_fail_status(session->runtime, status);
     }
+    cli_tell_unused_budgets(session, (clv_device *[]){config.a, config.b}, 2);
     if (clv_variants_check(session->runtime, args->variants) != CLV_OK)
         return cli_fail_status(session->runtime, CLV_E_VALUE), EXIT_USAGE;
     float *images = NULL;

@@ -222,7 +222,7 @@ static int run(train_job *job, clv_trainer *trainer) {
         cli_profile_begin(job->session, clv_trainer_session(trainer), device_of, trainer, &job->profile);
     if (code != EXIT_DONE) return code;
     cli_print_place(job->session->args, clv_trainer_place(trainer));
-    cli_tell_idle(job->session->args, clv_trainer_plan(trainer));
+    cli_tell_idle(job->session, clv_trainer_plan(trainer));
     watch_begin(&job->watch, job->session, job->config, trainer);
     clv_status status = clv_trainer_run(trainer);
     end_watch(job, status);

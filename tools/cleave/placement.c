@@ -156,7 +156,13 @@ int cli_check_place(clv_runtime *runtime, const clv_model *model, const clv_plac
     return status == CLV_E_VALUE || status == CLV_E_NOT_FOUND ? EXIT_USAGE : code;
 }
 
-void cli_tell_idle(const cli_args *args, const clv_plan *plan) {
+void cli_tell_idle(const cli_session *session, const clv_plan *plan) {
+    const cli_args *args = session->args;
+    clv_device *used[64];
+    int n = 0;
+    for (int i = 0; i < clv_plan_device_count(plan) && n < 64; i++) used[n++] = clv_plan_device_get(plan, i);
+    // What `auto` leaves out it has left out knowingly.
+    if ((args->place || args->replicas) && !args->devices) cli_tell_unused_budgets(session, used, n);
     for (int i = 0; i < clv_plan_device_count(plan) && args->place && !args->quiet; i++) {
         clv_device *device = clv_plan_device_get(plan, i);
         bool works = false;

@@ -124,12 +124,27 @@ int cli_start(cli_session *session) {
         if (status != CLV_OK) goto failed;
         clv_device_set_budget(device, args->budgets.item[i].bytes);
     }
+    if (session->device && !args->place && !args->replicas)
+        cli_tell_unused_budgets(session, &session->device, 1);
     return EXIT_DONE;
 failed:;
     // A device that does not exist is a wrong word on the command line; one that fails is a failure.
     int code = cli_fail_status(session->runtime, status);
     cli_stop(session);
     return status == CLV_E_NOT_FOUND || status == CLV_E_VALUE ? EXIT_USAGE : code;
+}
+
+void cli_tell_unused_budgets(const cli_session *session, clv_device *const *used, int n) {
+    const cli_args *args = session->args;
+    for (int i = 0; i < args->budgets.n && !args->quiet; i++) {
+        clv_device *device = NULL;
+        clv_status status = clv_device_find(session->runtime, args->budgets.item[i].device, &device);
+        bool found = status != CLV_OK; // cli_start has refused it
+        for (int k = 0; k < n; k++) found |= used[k] == device;
+        if (!found)
+            fprintf(stderr, "cleave: --budget %s is for a device that has no part in this\n",
+                    args->budgets.item[i].device);
+    }
 }
 
 void cli_stop(cli_session *session) {
