@@ -63,11 +63,16 @@ clv_status clv__training_read(clv__training *loop) {
 
     clv__position *position = &trainer->position;
     if (!isfinite(loss)) tell_not_finite(loop, (double)loss);
-    position->loss_sum += (double)loss * (double)waiting.n;
-    position->loss_count += waiting.n;
+    // The loss scaler skips a step whose values overflow: that is no part of what the epoch has learnt.
+    bool counts = isfinite(loss) || config->precision != CLV_PRECISION_MIXED;
+    if (counts) {
+        position->loss_sum += (double)loss * (double)waiting.n;
+        position->loss_count += waiting.n;
+    }
     position->step++;
     position->index++;
-    position->train_loss = position->loss_sum / (double)position->loss_count;
+    position->train_loss =
+        position->loss_count ? position->loss_sum / (double)position->loss_count : (double)loss;
     trainer->result.steps = position->step;
     trainer->result.train_loss = position->train_loss;
     if (!config->on_step) return CLV_OK;
