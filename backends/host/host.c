@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/memory.h"
 #include "device/backend.h"
 
@@ -31,18 +31,12 @@ struct clv__bevent {
     uint64_t start_ns, end_ns;
 };
 
-static uint64_t now_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /** Hand out an event, if one is wanted. */
 static clv_status give_event(uint64_t start_ns, clv__bevent **event, clv__error *error) {
     if (!event) return CLV_OK;
     *event = malloc(sizeof **event);
     if (!*event) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for an event");
-    **event = (clv__bevent){start_ns, now_ns()};
+    **event = (clv__bevent){start_ns, clv__nanoseconds()};
     return CLV_OK;
 }
 
@@ -150,7 +144,7 @@ static clv_status write_buffer(clv__bdevice *device, clv__queue queue, clv__bbuf
                                size_t bytes, const void *source, clv__bevent *after, clv__bevent **event,
                                clv__error *error) {
     (void)device, (void)queue, (void)after;
-    uint64_t start = now_ns();
+    uint64_t start = clv__nanoseconds();
     CLV_TRY(check_range(to, offset, bytes, "write", error));
     if (bytes) memcpy(to->data + offset, source, bytes);
     return give_event(start, event, error);
@@ -160,7 +154,7 @@ static clv_status read_buffer(clv__bdevice *device, clv__queue queue, clv__bbuff
                               size_t bytes, void *target, clv__bevent *after, clv__bevent **event,
                               clv__error *error) {
     (void)device, (void)queue, (void)after;
-    uint64_t start = now_ns();
+    uint64_t start = clv__nanoseconds();
     CLV_TRY(check_range(from, offset, bytes, "read", error));
     if (bytes) memcpy(target, from->data + offset, bytes);
     return give_event(start, event, error);
@@ -234,7 +228,7 @@ static clv_status wait_on_queue(clv__bdevice *device, clv__queue queue, clv__bev
 
 static clv_status record(clv__bdevice *device, clv__queue queue, clv__bevent **event, clv__error *error) {
     (void)device, (void)queue;
-    return give_event(now_ns(), event, error);
+    return give_event(clv__nanoseconds(), event, error);
 }
 
 static clv_status event_wait(clv__bevent *event, clv__error *error) {

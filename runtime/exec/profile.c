@@ -5,17 +5,11 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "base/clock.h"
 #include "exec/run.h"
 
 enum { WARM_UP = 2, CLOCK_LOOKS = 5 };
-
-uint64_t clv__profile_now(void) {
-    struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
-}
 
 clv_status clv_profile_create(clv_runtime *runtime, const clv_profile_config *config, clv_profile **out) {
     clv__error *error = clv__runtime_error_of(runtime);
@@ -125,7 +119,7 @@ static clv_status compare_clocks(void *context) {
         uint64_t start = 0, end = 0;
         CLV_TRY(backend->record(place->device->open, CLV__QUEUE_COMPUTE, &event, error));
         clv_status status = backend->event_wait(event, error);
-        int64_t now = (int64_t)clv__profile_now();
+        int64_t now = (int64_t)clv__nanoseconds();
         bool told = status == CLV_OK && backend->elapsed(event, &start, &end, NULL) == CLV_OK;
         backend->event_destroy(event);
         CLV_TRY(status);
@@ -207,7 +201,7 @@ void clv__profile_posted(clv_run *run, int slot, int64_t ticket) {
     if (room < 2 * ((size_t)profiled->most_marks + 16)) profile->full = true;
     bool kept = !profile->full;
     profiled->steps[slot] = (clv__profiled_step){.ticket = ticket,
-                                                 .posted = clv__profile_now(),
+                                                 .posted = clv__nanoseconds(),
                                                  .begin = UINT64_MAX,
                                                  .after_pause = profiled->paused,
                                                  .kept = kept};
@@ -303,5 +297,5 @@ void clv__profile_host(clv_run *run, clv__host_slice what, int64_t ticket, uint6
     if (profiled->profile->full) return;
     keep_slice(
         profiled,
-        (clv__slice){.start = since, .end = clv__profile_now(), .bytes = bytes, .step = ticket, .row = what});
+        (clv__slice){.start = since, .end = clv__nanoseconds(), .bytes = bytes, .step = ticket, .row = what});
 }

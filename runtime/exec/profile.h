@@ -107,8 +107,6 @@ void clv__profile_end(clv_run *run);
 void clv__profile_posted(clv_run *run, int slot, int64_t ticket);
 /** A place has done the slot's step, or failed in it (!done): read its recording, and begin it anew. */
 void clv__profile_settle(clv_run *run, int place, int slot, bool done);
-/** Nanoseconds on the host's clock. */
-uint64_t clv__profile_now(void);
 /** The host did something for a step, from `since` until now. */
 void clv__profile_host(clv_run *run, clv__host_slice what, int64_t ticket, uint64_t bytes, uint64_t since);
 

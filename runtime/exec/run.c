@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 static clv__error *error_of(const clv_run *run) {
     return clv__plan_error(run->plan);
 }
@@ -94,7 +96,7 @@ clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data,
                  clv_tensor_bytes(input), bytes);
     }
     CLV_TRY(take_turn(run));
-    const uint64_t since = run->profiled ? clv__profile_now() : 0;
+    const uint64_t since = run->profiled ? clv__nanoseconds() : 0;
     int slot = (int)(run->next_ticket % CLV__SLOTS);
     CLV_TRY(wait_for_slot(run, slot, run->next_ticket));
     for (int s = 0; s < run->n_stations; s++) { // wherever it is used; nowhere is fine
@@ -145,7 +147,7 @@ static void complete_inputs(clv__station *station, int slot) {
 clv_status clv_run_step(clv_run *run, int64_t *ticket) {
     CLV_TRY(take_turn(run));
     CLV_TRY(check_fed(run));
-    const uint64_t since = run->profiled ? clv__profile_now() : 0;
+    const uint64_t since = run->profiled ? clv__nanoseconds() : 0;
     int slot = (int)(run->next_ticket % CLV__SLOTS);
     CLV_TRY(wait_for_slot(run, slot, run->next_ticket));
     if (run->profiled) clv__profile_posted(run, slot, run->next_ticket);
@@ -186,7 +188,7 @@ clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output,
                  "step %lld is not kept: only the last %d steps of the run used last are", (long long)ticket,
                  CLV__SLOTS);
     }
-    const uint64_t since = run->profiled ? clv__profile_now() : 0;
+    const uint64_t since = run->profiled ? clv__nanoseconds() : 0;
     int slot = (int)(ticket % CLV__SLOTS);
     CLV_TRY(wait_for_slot(run, slot, ticket));
     if (bytes) memcpy(data, clv__staged_outputs(station, slot) + station->staged_at[at], bytes);
