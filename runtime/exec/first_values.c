@@ -31,11 +31,17 @@ static void draw(const part *p) {
     clv__random_init(&random, p->seed, CLV__STREAM_INIT, XXH64(name, strlen(name), 0));
     // a normal number takes two words, a uniform one takes one
     random.next = (uint32_t)((uint64_t)p->first * (init->kind == CLV_INIT_NORMAL ? 2 : 1) / BLOCK);
-    for (int64_t i = p->first; i < p->end; i++) {
-        p->values[i] = init->kind == CLV_INIT_NORMAL
-                           ? (float)(init->a + init->b * clv__random_normal(&random))
-                           : init->a + (init->b - init->a) * clv__random_uniform(&random);
+    if (init->kind == CLV_INIT_NORMAL) {
+        double normals[256];
+        for (int64_t i = p->first; i < p->end;) {
+            int n = p->end - i < 256 ? (int)(p->end - i) : 256;
+            clv__random_normals(&random, normals, n);
+            for (int j = 0; j < n; j++) p->values[i++] = (float)(init->a + init->b * normals[j]);
+        }
+        return;
     }
+    for (int64_t i = p->first; i < p->end; i++)
+        p->values[i] = init->a + (init->b - init->a) * clv__random_uniform(&random);
 }
 
 static void *draw_on_thread(void *context) {
@@ -63,6 +69,11 @@ static void draw_all(const clv_tensor *tensor, uint64_t seed, float *values) {
     for (int64_t t = 0; t < threads; t++) {
         if (parts[t].threaded) pthread_join(parts[t].thread, NULL);
     }
+    if (tensor->desc.dtype != CLV_DTYPE_I32) return;
+    for (int64_t i = 0; i < n; i++) {
+        int32_t whole = (int32_t)values[i];
+        memcpy(&values[i], &whole, sizeof whole);
+    }
 }
 
 typedef struct filling {
@@ -88,17 +99,16 @@ clv_status clv__first_values(const clv_tensor *tensor, uint64_t seed, const clv_
         if (tensor->init.kind == CLV_INIT_ONES && !whole) memcpy(&f.pattern, &one, sizeof one);
         return clv__worker_call(memory->device, fill, &f);
     }
+    const clv_device *device = memory->device;
+    if (device->traits.host_memory) { // drawn where they are to be
+        draw_all(tensor, seed, device->backend->buffer_pointer(memory->buffer));
+        return CLV_OK;
+    }
     float *values = clv__alloc(1, memory->bytes);
     if (!values)
-        CLV_FAIL(clv__runtime_error_of(memory->device->runtime), CLV_E_HOST_MEMORY, "no host memory for '%s'",
+        CLV_FAIL(clv__runtime_error_of(device->runtime), CLV_E_HOST_MEMORY, "no host memory for '%s'",
                  tensor->name);
     draw_all(tensor, seed, values);
-    if (tensor->desc.dtype == CLV_DTYPE_I32) {
-        for (int64_t i = 0; i < clv_tensor_numel(tensor); i++) {
-            int32_t whole = (int32_t)values[i];
-            memcpy(&values[i], &whole, sizeof whole);
-        }
-    }
     clv_status status = clv__session_copy(memory, values, NULL);
     free(values);
     return status;
