@@ -67,6 +67,13 @@ static inline void clv__launch_few(const clv__launches *list, clv__launch *launc
     clv__launch_grid(launch, (size_t)items, clv__cpu_class(list->device) ? 1 : 0);
 }
 
+/** The same for many short ones that pass over what is beyond their number: groups of sixteen. */
+static inline void clv__launch_many(const clv__launches *list, clv__launch *launch, int64_t items) {
+    const clv_device_info *device = list->device;
+    bool fixed = clv__cpu_class(device) && device->max_work_group >= 16;
+    clv__launch_grid(launch, (size_t)items, fixed ? 16 : 0);
+}
+
 /** May a work-item's loops turn so often on this device, all of them together? */
 static inline bool clv__loops_fit(const clv_device_info *device, int64_t turns) {
     return device->loop_turns == 0 || turns <= (int64_t)device->loop_turns;

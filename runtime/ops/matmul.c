@@ -320,7 +320,7 @@ static void tile_lower(clv__launches *list, const clv__op_io *io) {
     const int64_t sizes[] = {p.batch, p.m, p.n, c.splits, p.bias, 0 /* accumulate */};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) clv__arg_i32(list, launch, sizes[i]);
     clv__arg_epilogue(list, launch, io);
-    clv__launch_grid(launch, (size_t)(p.batch * clv__div_up(p.m * p.n, t.lanes)), 0);
+    clv__launch_many(list, launch, p.batch * clv__div_up(p.m * p.n, t.lanes));
 }
 
 bool clv__product_parts_supports(const clv_device_info *device) {

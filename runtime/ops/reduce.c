@@ -258,8 +258,13 @@ static void staged_lower(clv__launches *list, const clv__op_io *io) {
 
 static double staged_rank(const clv_device_info *device, const clv__op_io *io) {
     int64_t n = clv__numel(&io->out[0]), count = reduced_count(io);
-    if (clv__cpu_class(device))
-        return n * count < 1024 ? 1.1 : 0.2; // a launch more is dearer than a short loop
+    if (clv__cpu_class(device)) {
+        const clv__walk walk = walk_of(io);
+        int axes = 0;
+        for (int d = 0; d < walk.rank; d++) axes += is_reduced(&walk, d);
+        bool one_stage = axes == 1 && count <= 256;
+        return n * count < 1024 && !one_stage ? 1.1 : 0.2; // a launch more is dearer than a short loop
+    }
     return count >= 4096 && n <= 4096 ? 0.2 : 1.1;
 }
 
