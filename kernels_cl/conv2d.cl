@@ -38,7 +38,7 @@
 //                 blocks of ab x bb outputs at a time. Needs cb*((ab-1)*sh + (KH-1)*dh + 1)*((bb-1)*sw +
 //                 (KW-1)*dw + 1) <= XL, ab*bb*ob <= YL, ob*KP <= AL and KP <= KL where KP = cb*KH*KW rounded
 //                 up to WR; ob a multiple of 2*VW.
-//   conv2d_backward_weight_sum    task = g*ceil(K/16) + t, K = C*KH*KW: for 16 values of k, splits in order,
+//   conv2d_backward_weight_sum    task = g*ceil(K/per) + t, K = C*KH*KW: for per values of k, splits in order,
 //                 dw[g,o][k] = sum_split part[split][g][k][o].
 //
 // Macros
@@ -401,7 +401,8 @@ KERNEL(conv2d_tile)(__global T_OUT *restrict out, __global const T_IN *restrict 
         for (int r = 0; r < (joined ? nn : nn * an); r++) {
             int n = joined ? r : r / an, a = joined ? 0 : r % an, run = joined ? an * OW : bn;
             __local const float *src = ly + m * pitch + n * plane + a * PW;
-            __global T_OUT *dst = out + ((((n0 + n) * G + g) * M + m0 + m) * OH + oy0 + (a0 + a) * oys) * OW + ox0 + b0 * oxs;
+            __global T_OUT *dst =
+                out + ((((n0 + n) * G + g) * M + m0 + m) * OH + oy0 + (a0 + a) * oys) * OW + ox0 + b0 * oxs;
             int b = 0;
             if (oxs == 1) {
                 for (; b + VW <= run; b += VW) {
@@ -522,11 +523,12 @@ KERNEL(conv2d_backward_weight_tile)(__global float *restrict part, __global cons
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(conv2d_backward_weight_sum)(__global float *restrict dw, __global const float *restrict part, int G,
-                                   int O, int K, int splits) {
+                                   int O, int K, int splits, int per) {
     float lane[VW];
-    int k_tasks = (K + 15) / 16, task = (int)get_group_id(0), k0 = task % k_tasks * 16, g = task / k_tasks;
+    int k_tasks = (K + per - 1) / per, task = (int)get_group_id(0), k0 = task % k_tasks * per,
+        g = task / k_tasks;
     if (g >= G) return;
-    int end = min(K, k0 + 16), OP = (O + 2 * VW - 1) / (2 * VW) * (2 * VW);
+    int end = min(K, k0 + per), OP = (O + 2 * VW - 1) / (2 * VW) * (2 * VW);
     for (int l = 0; l < O; l += VW)
         for (int k = k0; k < end; k += VW) {
             FV r[VW], t[VW];

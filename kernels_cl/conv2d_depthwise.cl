@@ -171,11 +171,9 @@ KERNEL(conv2d_depthwise)(__global T_OUT *restrict out, __global const T_IN *rest
         LOOP for (int k = 0; k < taps; k++) lw[k] = weight[g * taps + (flip ? taps - 1 - k : k)];
         for (int a0 = 0; a0 < OH; a0 += ab) {
             int an = min(ab, OH - a0), vn = (an - 1) * sh + (KH - 1) * dh + 1, Q = (an - 1) * PW + OW;
-            if (uh * uw == 1)
-                KERNEL(depthwise_window)
-                (lx, plane, PW, in + p * H * W, H, W, sh, sw, a0 * sh + y0, x0, vn, SW);
-            else
-                KERNEL(depthwise_spread)(lx, PW, in + p * H * W, H, W, uh, uw, a0 + y0, x0, vn, SW);
+            if (uh * uw == 1) KERNEL(depthwise_window)
+            (lx, plane, PW, in + p * H * W, H, W, sh, sw, a0 * sh + y0, x0, vn, SW);
+            else KERNEL(depthwise_spread)(lx, PW, in + p * H * W, H, W, uh, uw, a0 + y0, x0, vn, SW);
             for (int q = 0; q < Q; q += 4 * VW) {
                 FV s0 = (FV)(add), s1 = s0, s2 = s0, s3 = s0;
                 for (int k = 0; k < taps; k++) {

@@ -237,8 +237,8 @@ static void KERNEL(winograd_spread)(__local float *d, __local const float *row, 
 
 // d of one channel of in [.][C][H][W], `rows` rows of each tile's window: tiles (block)*NR + l, zeros past the last.
 static void KERNEL(winograd_gather)(__local float *d, __local float *row, __global const T_IN *in, int N,
-                                    int C, int H, int W, int TH, int TW, int y0, int x0, int c, int block, int nr,
-                                    int rows) {
+                                    int C, int H, int W, int TH, int TW, int y0, int x0, int c, int block,
+                                    int nr, int rows) {
     int t = block * nr, l = 0, n;
     for (; l < nr && t < N * TH * TW; l += n, t += n) {
         int tx = t % TW, ty = t / TW % TH, image = t / TW / TH, left = 4 * tx + x0;
@@ -407,8 +407,7 @@ KERNEL(winograd_product)(__global float *restrict r, __global const float *restr
                     CAT(ROWS, MR)(STEP_NARROW) pu += MR;
                     pv += VW;
                 }
-                CAT(ROWS, MR)(PUT_NARROW)
-                continue;
+                CAT(ROWS, MR)(PUT_NARROW) continue;
             }
             CAT(ROWS, MR)(DECL) for (int c = 0; c < C; c++) {
                 FV v0 = GLOAD(pv), v1 = GLOAD(pv + VW);
@@ -483,7 +482,8 @@ KERNEL(winograd_output)(__global T_OUT *restrict out, __global const float *rest
                 int b = 0;
                 for (; b + VW <= width; b += VW) {
                     FV value = LLOAD(row + b) + add;
-                    TSTORE(T_OUT, KERNEL(epilogue_vector)(value EPILOGUE_VECTOR_AT(VW, dst - out + b)), dst + b);
+                    TSTORE(T_OUT, KERNEL(epilogue_vector)(value EPILOGUE_VECTOR_AT(VW, dst - out + b)),
+                           dst + b);
                 }
                 LOOP for (; b < width; b++) {
                     float value = row[b] + add;

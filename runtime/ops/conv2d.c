@@ -8,8 +8,8 @@
 //     conv2d_backward_weight  dy, x              -> dweight
 //
 // Kernels: kernels_cl/conv2d.cl. How the CPU-class kernels cut the work is decided in runtime/ops/conv2d_tile.c; where
-// every channel is by itself in conv2d_depthwise.c, and for 3x3 kernels of stride 1 in conv2d_winograd.c, each with a kernel
-// file of its name.
+// every channel is by itself in conv2d_depthwise.c, for 3x3 kernels of stride 1 in conv2d_winograd.c, and for many small images
+// in conv2d_images.c, each with a kernel file of its name.
 #include "ops/conv2d.h"
 #include "ops/epilogue.h"
 #include "ops/lower.h"
@@ -434,6 +434,8 @@ static const conv2d_case cases[] = {
     {"winograd, rows over blocks", 1, 1, 17, {5, 139}, 16, {3, 3}, {1, 1}, {0, 2}, {1, 1}, false, false},
     {"winograd, small images", 9, 1, 16, {7, 7}, 18, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
     {"winograd, blocks in turn", 40, 1, 512, {1, 1}, 16, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
+    {"small images, two vectors of them", 37, 1, 5, {2, 3}, 9, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, true},
+    {"small images, stride 2", 11, 1, 6, {4, 5}, 17, {3, 3}, {2, 2}, {1, 1}, {1, 1}, true, false},
     {"small images in one task", 9, 1, 7, {3, 5}, 18, {1, 1}, {1, 1}, {0, 0}, {1, 1}, true, false},
     {"small images in one task, stride 2", 9, 2, 7, {7, 5}, 9, {3, 1}, {2, 2}, {1, 0}, {1, 1}, true, false},
     {"a batch in parts", 37, 1, 2, {4, 4}, 3, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
@@ -498,6 +500,10 @@ static const clv__variant forward_variants[] = {
      .supports = clv__conv2d_winograd_supports,
      .rank = clv__conv2d_winograd_rank,
      .lower = clv__conv2d_winograd_forward},
+    {.name = "images",
+     .supports = clv__conv2d_images_supports,
+     .rank = clv__conv2d_images_rank,
+     .lower = clv__conv2d_images_forward},
     {0},
 };
 static const clv__variant input_variants[] = {
@@ -514,6 +520,10 @@ static const clv__variant input_variants[] = {
      .supports = clv__conv2d_winograd_supports,
      .rank = clv__conv2d_winograd_rank,
      .lower = clv__conv2d_winograd_input},
+    {.name = "images",
+     .supports = clv__conv2d_images_supports_input,
+     .rank = clv__conv2d_images_rank_input,
+     .lower = clv__conv2d_images_input},
     {0},
 };
 static const clv__variant weight_variants[] = {

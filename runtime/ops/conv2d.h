@@ -38,6 +38,14 @@ void clv__conv2d_depthwise_forward(clv__launches *list, const clv__op_io *io);
 void clv__conv2d_depthwise_input(clv__launches *list, const clv__op_io *io);
 void clv__conv2d_depthwise_weight(clv__launches *list, const clv__op_io *io);
 
+// runtime/ops/conv2d_images.c
+bool clv__conv2d_images_supports(const clv_device_info *device, const clv__op_io *io);
+bool clv__conv2d_images_supports_input(const clv_device_info *device, const clv__op_io *io);
+double clv__conv2d_images_rank(const clv_device_info *device, const clv__op_io *io);
+double clv__conv2d_images_rank_input(const clv_device_info *device, const clv__op_io *io);
+void clv__conv2d_images_forward(clv__launches *list, const clv__op_io *io);
+void clv__conv2d_images_input(clv__launches *list, const clv__op_io *io);
+
 // runtime/ops/conv2d_winograd.c
 bool clv__conv2d_winograd_supports(const clv_device_info *device, const clv__op_io *io);
 double clv__conv2d_winograd_rank(const clv_device_info *device, const clv__op_io *io);

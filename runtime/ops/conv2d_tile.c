@@ -374,12 +374,13 @@ void clv__conv2d_tile_weight(clv__launches *list, const clv__op_io *io) {
         6);
     clv__launch_grid(launch, (size_t)cut.tasks, 1);
 
+    const int64_t per = clv__round_up(clv__min64(256, clv__div_up(terms, 32)), 16); // long runs of few rows
     launch = clv__launch_kernel(list, "conv2d", "conv2d_backward_weight_sum");
     add_defines(list, launch, &l);
     clv__arg_out(list, launch, 0);
     clv__arg_workspace(list, launch, part, bytes);
-    add_sizes(list, launch, (int64_t[]){c.groups, c.out_channels, terms, cut.splits}, 4);
-    clv__launch_grid(launch, (size_t)(c.groups * clv__div_up(terms, 16)), 1);
+    add_sizes(list, launch, (int64_t[]){c.groups, c.out_channels, terms, cut.splits, per}, 5);
+    clv__launch_grid(launch, (size_t)(c.groups * clv__div_up(terms, per)), 1);
 }
 
 // ---- where they can run -----------------------------------------------------------------------------------

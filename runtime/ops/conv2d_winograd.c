@@ -19,17 +19,12 @@ typedef struct work {
     int64_t weight_step, input_step, result_step; // us, vs, rs
 } work;
 
-/** What a product in blocks costs beside one without empty lanes: in blocks of one vector, eight loads go with a load more. */
-static double product_cost(int64_t tiles, int64_t block, int64_t lanes) {
-    return (double)clv__round_up(tiles, block) / (double)tiles * (block == lanes ? 9.0 / 8 : 1);
-}
-
 static void cut(work *w, const clv_device_info *device) {
     w->lanes = clv__tile_lanes(device);
     w->rows = w->lanes == 16 ? 8 : 4;
     for (int d = 0; d < 2; d++) w->tiles[d] = clv__div_up(w->out[d], TILE);
-    const int64_t tiles = w->n * w->tiles[0] * w->tiles[1], wide = 2 * w->lanes;
-    w->block = product_cost(tiles, w->lanes, w->lanes) < product_cost(tiles, wide, w->lanes) ? w->lanes : wide;
+    const int64_t tiles = w->n * w->tiles[0] * w->tiles[1];
+    w->block = clv__lane_block(tiles, w->lanes);
     w->panels = clv__div_up(w->out_channels, w->rows);
     w->blocks = clv__div_up(tiles, w->block);
     int64_t bytes = POINTS * w->block * (w->in_channels + w->panels * w->rows) * (int64_t)sizeof(float);
@@ -225,7 +220,7 @@ double clv__conv2d_winograd_rank(const clv_device_info *device, const clv__op_io
     const double direct = 10.5, product = 2.4, input = 300, output = 200, weight = 60;
     double tiles = (double)(w.blocks * w.block), whole = (double)(c.n * c.out[0] * c.out[1]) / (TILE * TILE);
     double full = (double)(c.n * w.tiles[0] * w.tiles[1]);
-    double cycles = full / whole * product * product_cost((int64_t)full, w.block, w.lanes) +
+    double cycles = full / whole * product * clv__lane_cost((int64_t)full, w.block, w.lanes) +
                     tiles / whole * (input / (double)c.out_channels + output / (double)c.in_channels);
     return 0.02 * (cycles + weight / whole) / direct;
 }

@@ -462,7 +462,8 @@ static void add_adam(const clv_optimizer_config *c, clv_tensor *parameter, const
                             NULL,
                             state_of(graph, parameter, "exp_avg"),
                             state_of(graph, parameter, "exp_avg_sq")};
-    clv__node_add(&clv__op_adam_update, &attrs, inputs, FIRST + ADAM_GROUP, 1u << CLIP | 1u << (FIRST + TERM));
+    clv__node_add(&clv__op_adam_update, &attrs, inputs, FIRST + ADAM_GROUP,
+                  1u << CLIP | 1u << (FIRST + TERM));
 }
 
 void clv_optimizer_add(clv_graph *graph, const clv_optimizer_config *config) {

@@ -46,6 +46,17 @@ static inline int64_t clv__even_block(int64_t n, int64_t unit, int64_t most) {
     return blocks ? clv__div_up(units, blocks) * unit : unit;
 }
 
+/** What n lanes of work in blocks of one or two vectors cost beside whole blocks of two: in those of one, eight loads go with a
+ *  load more. */
+static inline double clv__lane_cost(int64_t n, int64_t block, int64_t lanes) {
+    return (double)clv__round_up(n, block) / (double)n * (block == lanes ? 9.0 / 8 : 1);
+}
+
+/** One vector or two, whichever is cheaper for n lanes of work, more than none. */
+static inline int64_t clv__lane_block(int64_t n, int64_t lanes) {
+    return clv__lane_cost(n, lanes, lanes) < clv__lane_cost(n, 2 * lanes, lanes) ? lanes : 2 * lanes;
+}
+
 /** Bytes of a node's workspace. */
 typedef struct clv__part {
     size_t offset, bytes;

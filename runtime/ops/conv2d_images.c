@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+// Convolutions of many small images on CPU-class devices, forward and backward by the input: the launches of
+// kernels_cl/conv2d_images.cl, which says what they compute. Its vectors run over images, so taps outside of an image cost
+// nothing; where images are large these are few, and where they are many a group of images does not stay in a cache.
+#include "ops/conv2d.h"
+#include "ops/epilogue.h"
+#include "ops/lower.h"
+
+enum { WEIGHTS = 40960, TAPS = 64 }; // WL and KL of the kernel file
+
+/** What the kernels are given: of dy and dx backwards. */
+typedef struct work {
+    int64_t n, in_channels, out_channels, in[2], out[2], taps;
+    int64_t lanes, rows, group, groups; // of vectors; MR of the kernel file; images in a group; groups
+    bool back;
+} work;
+
+static work work_of(const clv_device_info *device, const clv__conv2d *c, bool back) {
+    work w = {.n = c->n,
+              .in_channels = back ? c->out_channels : c->in_channels,
+              .out_channels = back ? c->in_channels : c->out_channels,
+              .taps = c->kernel[0] * c->kernel[1],
+              .lanes = clv__tile_lanes(device),
+              .back = back};
+    for (int d = 0; d < 2; d++) {
+        w.in[d] = back ? c->out[d] : c->in[d];
+        w.out[d] = back ? c->in[d] : c->out[d];
+    }
+    w.rows = w.lanes == 16 ? 8 : 4;
+    w.group = clv__lane_block(c->n, w.lanes);
+    w.groups = clv__div_up(c->n, w.group);
+    return w;
+}
+
+/** Images of all groups as the kernels read them. */
+static int64_t input_floats(const work *w) {
+    return w->groups * w->group * w->in_channels * w->in[0] * w->in[1];
+}
+
+static void lower(clv__launches *list, const clv__op_io *io, bool back) {
+    if (clv__numel(&io->out[0]) == 0) return;
+    clv__conv2d c = clv__conv2d_of(io);
+    work w = work_of(list->device, &c, back);
+    size_t bytes = (size_t)input_floats(&w) * sizeof(float), input = clv__launch_workspace(list, bytes);
+    const int64_t per = clv__div_up(w.in_channels, 16);
+
+    clv__launch *launch = clv__launch_kernel(list, "conv2d_images", "images_input");
+    if (w.lanes != 16) clv__launch_define(list, launch, "VW", "%d", (int)w.lanes);
+    clv__arg_workspace(list, launch, input, bytes);
+    clv__arg_in_as(list, launch, io, 0, "T_IN");
+    CLV__ARGS_I32(list, launch, w.n, w.in_channels, w.in[0] * w.in[1], w.group, per);
+    clv__launch_grid(launch, (size_t)(w.groups * clv__div_up(w.in_channels, per)), 1);
+
+    launch = clv__launch_kernel(list, "conv2d_images", "images_product");
+    if (w.lanes != 16) clv__launch_define(list, launch, "VW", "%d", (int)w.lanes);
+    clv__arg_out_as(list, launch, io, 0, "T_OUT");
+    clv__arg_workspace(list, launch, input, bytes);
+    clv__arg_in(list, launch, 1);
+    clv__arg_in(list, launch, c.bias ? 2 : 1); // without a bias, anything
+    CLV__ARGS_I32(list, launch, w.n, w.in_channels, w.in[0], w.in[1], w.out_channels, w.out[0], w.out[1],
+                  c.kernel[0], c.kernel[1], c.stride[0], c.stride[1], c.padding[0], c.padding[1],
+                  c.dilation[0], c.dilation[1], back ? w.taps : w.in_channels * w.taps,
+                  back ? w.out_channels * w.taps : w.taps, back, w.group, c.bias);
+    clv__arg_epilogue(list, launch, io);
+    clv__launch_grid(launch, (size_t)(w.groups * clv__div_up(w.out_channels, w.rows)), 1);
+}
+
+void clv__conv2d_images_forward(clv__launches *list, const clv__op_io *io) {
+    lower(list, io, false);
+}
+
+void clv__conv2d_images_input(clv__launches *list, const clv__op_io *io) {
+    lower(list, io, true);
+}
+
+// ---- where it can run, and where it should ----------------------------------------------------------------------------
+
+static bool supports(const clv_device_info *device, const clv__op_io *io, bool back) {
+    clv__conv2d c = clv__conv2d_of(io);
+    work w = work_of(device, &c, back);
+    uint64_t local = (uint64_t)(WEIGHTS + 2 * TAPS + 2 * w.rows * w.lanes) * 4;
+    return clv__cpu_class(device) && device->loop_turns == 0 && local <= clv__tile_local_bytes(device) &&
+           c.groups == 1 && c.n > 0 && c.in_channels > 0 && c.out_channels > 0 && w.taps <= TAPS &&
+           w.in_channels <= WEIGHTS / w.rows / w.taps && input_floats(&w) < INT32_MAX;
+}
+
+bool clv__conv2d_images_supports(const clv_device_info *device, const clv__op_io *io) {
+    return supports(device, io, false);
+}
+
+bool clv__conv2d_images_supports_input(const clv_device_info *device, const clv__op_io *io) {
+    return supports(device, io, true);
+}
+
+/** Pairs of a result's row and a tap of the kernel that meet inside of the image; the same with columns. */
+static int64_t meetings(const clv__conv2d *c, int d) {
+    int64_t n = 0;
+    for (int64_t at = 0; at < c->out[d]; at++) {
+        for (int64_t r = 0; r < c->kernel[d]; r++) {
+            int64_t in = at * c->stride[d] - c->padding[d] + r * c->dilation[d];
+            n += in >= 0 && in < c->in[d];
+        }
+    }
+    return n;
+}
+
+/** Of tile's time, in cycles of a vector: products, and putting the weights together for each group. */
+static double rank(const clv_device_info *device, const clv__op_io *io, bool back) {
+    enum { CACHE = 512 << 10 }; // beyond, a group's images are read from further away, for each panel again
+    const double product = 1.3, panel = 0.6, direct = 1.17; // measured with AVX-512
+    clv__conv2d c = clv__conv2d_of(io);
+    work w = work_of(device, &c, back);
+    if (input_floats(&w) / w.groups * 4 > CACHE || w.taps == 1) return 0.5;
+    double images = (double)c.n / (double)w.lanes,
+           all = (double)(c.out[0] * c.out[1] * w.taps) * images * direct;
+    double cycles = product * (double)(meetings(&c, 0) * meetings(&c, 1)) * images *
+                        clv__lane_cost(c.n, w.group, w.lanes) +
+                    panel * (double)(w.taps * w.groups);
+    return 0.02 * cycles / all;
+}
+
+double clv__conv2d_images_rank(const clv_device_info *device, const clv__op_io *io) {
+    return rank(device, io, false);
+}
+
+double clv__conv2d_images_rank_input(const clv_device_info *device, const clv__op_io *io) {
+    return rank(device, io, true);
+}
