@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products: matmul (batched, either side transposed) and linear (x W^T + bias). Both are the same
-// kernels with other strides. Kernels and their block structure: kernels_cl/matmul.cl.
+// kernels with other strides. Kernels: kernels_cl/matmul.cl; the variant for CPU-class devices: matmul_tile.c.
 #include <stdio.h>
 #include <string.h>
 
 #include "cleave/ops.h"
 #include "ops/epilogue.h"
 #include "ops/lower.h"
-#include "ops/tiles.h"
+#include "ops/matmul.h"
 
 typedef struct matmul_attrs {
     int32_t transpose_a, transpose_b;
@@ -17,24 +17,17 @@ extern const clv__op clv__op_matmul, clv__op_linear;
 
 // ---- the problem behind both ops --------------------------------------------------------------------------
 
-/** C[b][m][n] = sum_k A[b*a_batch + m*a_m + k*a_k] * B[b*b_batch + k*b_k + n*b_n] (+ bias[n]) */
-typedef struct product {
-    int64_t batch, m, n, k;
-    int64_t a_batch, a_m, a_k, b_batch, b_k, b_n;
-    bool transpose_a, transpose_b, bias;
-} product;
-
 static int64_t leading(const clv_shape *shape, int keep) {
     int64_t n = 1;
     for (int i = 0; i < shape->rank - keep; i++) n *= shape->dims[i];
     return n;
 }
 
-static product product_of(const clv__op_io *io) {
+clv__product clv__product_of(const clv__op_io *io) {
     const clv_shape *a = &io->in[0].shape, *b = &io->in[1].shape;
-    product p = {0};
+    clv__product p = {0};
     if (io->op == &clv__op_linear) {
-        p = (product){
+        p = (clv__product){
             .batch = 1, .m = leading(a, 1), .n = b->dims[0], .k = b->dims[1], .bias = clv__has_in(io, 2)};
         p.a_m = p.b_n = p.k;
         p.a_k = p.b_k = 1;
@@ -66,12 +59,12 @@ static product product_of(const clv__op_io *io) {
     return p;
 }
 
-static bool is_empty(const product *p) {
+bool clv__product_is_empty(const clv__product *p) {
     return p->batch == 0 || p->m == 0 || p->n == 0;
 }
 
 static void product_reference(const clv__ref *ref) {
-    product p = product_of(ref->io);
+    clv__product p = clv__product_of(ref->io);
     const double *a = ref->in[0], *b = ref->in[1], *bias = p.bias ? ref->in[2] : NULL;
     for (int64_t z = 0; z < p.batch; z++) {
         for (int64_t m = 0; m < p.m; m++) {
@@ -87,7 +80,7 @@ static void product_reference(const clv__ref *ref) {
 }
 
 static void product_cost(const clv__op_io *io, clv__cost *cost) {
-    product p = product_of(io);
+    clv__product p = clv__product_of(io);
     cost->flops = 2.0 * (double)p.batch * (double)p.m * (double)p.n * (double)p.k;
     for (int i = 0; i < io->n_in; i++)
         if (clv__has_in(io, i)) cost->bytes += 4.0 * (double)clv__numel(&io->in[i]);
@@ -95,13 +88,13 @@ static void product_cost(const clv__op_io *io, clv__cost *cost) {
 }
 
 static int64_t product_reduction(const clv__op_io *io) {
-    return product_of(io).k;
+    return clv__product_of(io).k;
 }
 
 // ---- plain ------------------------------------------------------------------------------------------------
 
-/** The arguments that plain, local and tile have in common. */
-static void add_arguments(clv__launches *list, clv__launch *launch, const clv__op_io *io, const product *p) {
+void clv__product_arguments(clv__launches *list, clv__launch *launch, const clv__op_io *io,
+                            const clv__product *p) {
     clv__arg_in_as(list, launch, io, 0, "T_A");
     clv__arg_in_as(list, launch, io, 1, "T_B");
     if (io->in[0].dtype != io->in[1].dtype) clv__launch_define(list, launch, "APART", "1");
@@ -112,12 +105,12 @@ static void add_arguments(clv__launches *list, clv__launch *launch, const clv__o
 }
 
 static void plain_lower(clv__launches *list, const clv__op_io *io) {
-    product p = product_of(io);
-    if (is_empty(&p)) return;
+    clv__product p = clv__product_of(io);
+    if (clv__product_is_empty(&p)) return;
     clv__launch *launch = clv__launch_kernel(list, "matmul", "matmul_plain");
     clv__tile_define(list, launch);
     clv__arg_out_as(list, launch, io, 0, "T_C");
-    add_arguments(list, launch, io, &p);
+    clv__product_arguments(list, launch, io, &p);
     clv__arg_epilogue(list, launch, io);
     clv__launch_grid(launch, (size_t)(p.batch * p.m * p.n), 0);
 }
@@ -157,9 +150,9 @@ static bool local_supports(const clv_device_info *device, const clv__op_io *io) 
 /** A tile is computed whole, however little of it there is. The waste is that of the first set, so none goes before it. */
 static double local_rank(const clv_device_info *device, const clv__op_io *io) {
     const local_set *set = local_set_of(io);
-    product p = product_of(io);
+    clv__product p = clv__product_of(io);
     // no local memory to gain from, and barriers to lose by
-    if (is_empty(&p) || clv__cpu_class(device)) return 2;
+    if (clv__product_is_empty(&p) || clv__cpu_class(device)) return 2;
     const int first = LOCAL_GROUP * local_sets[0].rows;
     double tiles = (double)clv__div_up(p.m, first) * (double)clv__div_up(p.n, first);
     return set->rank * tiles * first * first / ((double)p.m * (double)p.n);
@@ -168,8 +161,8 @@ static double local_rank(const clv_device_info *device, const clv__op_io *io) {
 static void local_lower(clv__launches *list, const clv__op_io *io) {
     const local_set *set = local_set_of(io);
     const int high = LOCAL_GROUP * set->rows, wide = LOCAL_GROUP * set->columns;
-    product p = product_of(io);
-    if (is_empty(&p)) return;
+    clv__product p = clv__product_of(io);
+    if (clv__product_is_empty(&p)) return;
     clv__launch *launch = clv__launch_kernel(list, "matmul", "matmul_local");
     if (set == local_sets) {
         clv__tile_define(list, launch);
@@ -179,169 +172,11 @@ static void local_lower(clv__launches *list, const clv__op_io *io) {
         clv__launch_define(list, launch, "TN", "%d", set->columns);
     }
     clv__arg_out_as(list, launch, io, 0, "T_C");
-    add_arguments(list, launch, io, &p);
+    clv__product_arguments(list, launch, io, &p);
     clv__arg_epilogue(list, launch, io);
     clv__launch_grid3(launch, (size_t)clv__div_up(p.n, wide) * LOCAL_GROUP,
                       (size_t)clv__div_up(p.m, high) * LOCAL_GROUP, (size_t)p.batch, LOCAL_GROUP, LOCAL_GROUP,
                       1);
-}
-
-// ---- tile: CPU-class --------------------------------------------------------------------------------------
-
-/** The largest block, as in the kernel file: rows of register tiles, columns, depth. A strip of each side, MOST_DEPTH deep, stays in
- *  a first-level cache of 32 KiB, and the block in a second-level one; the larger it is, the less is packed more than once. */
-enum { MOST_ROWS = 16, MOST_COLUMNS = 512, MOST_DEPTH = 128 };
-
-/** What the kernel is compiled for on a device. */
-typedef struct tile_limits {
-    int lanes, mr, nr, pa; // vector, register tile, lanes of a packed row of A
-    int64_t mc, nc, kc;    // largest block
-    bool sums;             // in local memory, since the result's type would round them
-    int64_t threads;       // that work on tasks
-} tile_limits;
-
-/** How a product is cut. */
-typedef struct tile_cut {
-    int64_t mc, nc, kc, splits, ks, tasks;
-} tile_cut;
-
-static size_t tile_local_bytes(const tile_limits *t) {
-    int64_t sums = t->sums ? t->mc * t->nc : 0;
-    return (size_t)(t->mc / t->mr * t->pa * t->kc + t->kc * t->nc + t->mr * t->nr + sums) * sizeof(float);
-}
-
-/** sums: whether the result's type would round them. */
-static tile_limits tile_limits_of(const clv_device_info *device, bool sums) {
-    tile_limits t = {.lanes = clv__tile_lanes(device), .sums = sums};
-    t.mr = t.lanes == 16 ? 14 : 6;
-    t.nr = 2 * t.lanes;
-    t.pa = (int)clv__round_up(t.mr, t.lanes);
-    t.mc = MOST_ROWS * t.mr;
-    t.nc = MOST_COLUMNS;
-    t.kc = MOST_DEPTH;
-    t.threads = device->compute_units;
-    while (tile_local_bytes(&t) > clv__tile_local_bytes(device)) {
-        if (t.kc >= t.nc && t.kc > 16)
-            t.kc /= 2;
-        else if (t.nc >= 2 * t.nr)
-            t.nc /= 2;
-        else if (t.mc >= 2 * t.mr)
-            t.mc = t.mc / 2 / t.mr * t.mr;
-        else
-            break; // tile_supports refuses
-    }
-    return t;
-}
-
-static int64_t blocks_of(const tile_cut *c, const product *p) {
-    return p->batch * clv__div_up(p->m, c->mc) * clv__div_up(p->n, c->nc);
-}
-
-/** Halve a block's sides, no further below the given ones, until there are `enough` tasks. */
-static void cut_smaller(const tile_limits *t, const product *p, int64_t enough, int64_t mc, int64_t nc,
-                        tile_cut *c) {
-    while (blocks_of(c, p) * c->splits < enough && (c->nc > nc || c->mc > mc)) {
-        if (c->nc > nc)
-            c->nc = clv__div_up(c->nc / t->nr, 2) * t->nr;
-        else
-            c->mc = clv__div_up(c->mc / t->mr, 2) * t->mr;
-    }
-}
-
-/** Tasks enough for the device's threads. How a sum is cut follows from the sizes alone, so it is the same with any number of
- *  threads; how the result is cut does not change a sum. */
-static tile_cut tile_cut_of(const tile_limits *t, const product *p) {
-    enum { ENOUGH = 8, SPLIT_TO = 16, SPLIT_K = 256, FEW_ROWS = 8, FEW_COLUMNS = 256 };
-    tile_cut c = {
-        .mc = clv__even_block(p->m, t->mr, t->mc), .nc = clv__even_block(p->n, t->nr, t->nc), .splits = 1};
-    cut_smaller(t, p, ENOUGH, FEW_ROWS * t->mr, FEW_COLUMNS, &c);
-    // A long sum is cut first: unlike still smaller blocks, that does not pack anything twice.
-    int64_t blocks = blocks_of(&c, p);
-    if (blocks < ENOUGH && p->k >= 2 * SPLIT_K)
-        c.splits = clv__min64(clv__div_up(SPLIT_TO, blocks), p->k / SPLIT_K);
-    c.ks = clv__round_up(clv__div_up(p->k, c.splits), 16);
-    c.splits = clv__div_up(p->k, c.ks);
-    c.kc = clv__even_block(c.ks, 16, t->kc);
-    if ((double)p->batch * (double)p->m * (double)p->n * (double)p->k > 1e6)
-        cut_smaller(t, p, clv__max64(ENOUGH, 3 * t->threads), 2 * t->mr, 2 * t->nr, &c);
-    c.tasks = blocks_of(&c, p) * c.splits;
-    return c;
-}
-
-static bool tile_supports(const clv_device_info *device, const clv__op_io *io) {
-    tile_limits t = tile_limits_of(device, clv__is_half(io->out[0].dtype));
-    return clv__cpu_class(device) && device->loop_turns == 0 &&
-           tile_local_bytes(&t) <= clv__tile_local_bytes(device) && product_of(io).k > 0;
-}
-
-static double tile_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)device, (void)io;
-    // measured 1/50 to 1/200 of plain with 16 lanes; smaller products are a launch's time anyway
-    return 0.02;
-}
-
-/** Only what differs from the kernel file's own defaults, so that all variants share one compiled instance.
- * */
-static void tile_defines(clv__launches *list, clv__launch *launch, const tile_limits *t) {
-    if (t->lanes != 16) clv__launch_define(list, launch, "VW", "%d", t->lanes);
-    if (t->mc != MOST_ROWS * t->mr) clv__launch_define(list, launch, "MC", "%d", (int)t->mc);
-    if (t->nc != MOST_COLUMNS) clv__launch_define(list, launch, "NC", "%d", (int)t->nc);
-    if (t->kc != MOST_DEPTH) clv__launch_define(list, launch, "KC", "%d", (int)t->kc);
-}
-
-static void tile_lower(clv__launches *list, const clv__op_io *io) {
-    product p = product_of(io);
-    if (is_empty(&p)) return;
-    tile_limits t = tile_limits_of(list->device, clv__is_half(io->out[0].dtype));
-    tile_cut c = tile_cut_of(&t, &p);
-    size_t part_bytes = c.splits > 1 ? (size_t)(c.splits * p.batch * p.m * p.n) * sizeof(float) : 0;
-    size_t part = part_bytes ? clv__launch_workspace(list, part_bytes) : 0;
-
-    clv__launch *launch = clv__launch_kernel(list, "matmul", "matmul_tile");
-    tile_defines(list, launch, &t);
-    if (part_bytes) {
-        clv__arg_workspace(list, launch, part, part_bytes);
-    } else {
-        if (t.sums) clv__launch_define(list, launch, "SUMS", "1");
-        clv__arg_out_as(list, launch, io, 0, "T_C");
-    }
-    add_arguments(list, launch, io, &p);
-    const int64_t cut[] = {c.mc, c.nc, c.kc, c.splits, c.ks};
-    for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) clv__arg_i32(list, launch, cut[i]);
-    if (!part_bytes) clv__arg_epilogue(list, launch, io);
-    clv__launch_grid(launch, (size_t)c.tasks, 1);
-    if (!part_bytes) return;
-
-    launch = clv__launch_kernel(list, "matmul", "matmul_sum");
-    tile_defines(list, launch, &t);
-    clv__arg_out_as(list, launch, io, 0, "T_C");
-    clv__arg_workspace(list, launch, part, part_bytes);
-    clv__arg_in(list, launch, p.bias ? 2 : 0);
-    const int64_t sizes[] = {p.batch, p.m, p.n, c.splits, p.bias, 0 /* accumulate */};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) clv__arg_i32(list, launch, sizes[i]);
-    clv__arg_epilogue(list, launch, io);
-    clv__launch_many(list, launch, p.batch * clv__div_up(p.m * p.n, t.lanes));
-}
-
-bool clv__product_parts_supports(const clv_device_info *device) {
-    tile_limits t = tile_limits_of(device, false);
-    return clv__cpu_class(device) && device->loop_turns == 0 &&
-           tile_local_bytes(&t) <= clv__tile_local_bytes(device);
-}
-
-void clv__product_parts(clv__launches *list, const clv__product_rows *p, clv__part c, clv__part a,
-                        clv__part b) {
-    tile_limits t = tile_limits_of(list->device, false);
-    tile_cut cut = tile_cut_of(&t, &(product){.batch = p->batch, .m = p->m, .n = p->n, .k = p->k});
-    clv__launch *launch = clv__launch_kernel(list, "matmul", "matmul_tile");
-    tile_defines(list, launch, &t);
-    clv__arg_workspace(list, launch, c.offset, c.bytes);
-    clv__arg_workspace(list, launch, a.offset, a.bytes);
-    clv__arg_workspace(list, launch, b.offset, b.bytes);
-    clv__arg_workspace(list, launch, a.offset, a.bytes); // without a bias, anything
-    CLV__ARGS_I32(list, launch, p->batch, p->m, p->n, p->k, p->a_batch, p->a_m, 1, p->b_batch, 1, p->b_n,
-                  0 /* bias */, p->accumulate, cut.mc, cut.nc, cut.kc, cut.splits, cut.ks);
-    clv__launch_grid(launch, (size_t)cut.tasks, 1);
 }
 
 // ---- library ----------------------------------------------------------------------------------------------
@@ -350,19 +185,19 @@ void clv__product_parts(clv__launches *list, const clv__product_rows *p, clv__pa
 static bool library_supports(const clv_device_info *device, const clv__op_io *io) {
     bool floats = io->in[0].dtype == CLV_DTYPE_F32 && io->in[1].dtype == CLV_DTYPE_F32 &&
                   io->out[0].dtype == CLV_DTYPE_F32;
-    return device->gemm && floats && !io->epilogue && !clv__cpu_class(device) && product_of(io).k > 0;
+    return device->gemm && floats && !io->epilogue && !clv__cpu_class(device) && clv__product_of(io).k > 0;
 }
 
 /** A guess: such libraries are tuned for large products, and for the devices their makers had. */
 static double library_rank(const clv_device_info *device, const clv__op_io *io) {
     (void)device;
-    product p = product_of(io);
+    clv__product p = clv__product_of(io);
     return (double)p.m * (double)p.n * (double)p.k >= 64.0 * 64 * 64 ? 0.05 : 0.5;
 }
 
 static void library_lower(clv__launches *list, const clv__op_io *io) {
-    product p = product_of(io);
-    if (is_empty(&p)) return;
+    clv__product p = clv__product_of(io);
+    if (clv__product_is_empty(&p)) return;
     clv__launch *launch = clv__launch_kernel(list, "", "");
     launch->kind = CLV__LAUNCH_GEMM;
     clv__arg_out(list, launch, 0);
@@ -397,7 +232,10 @@ static const clv__variant product_variants[] = {
     {.name = "local:8x8", .supports = local_supports, .rank = local_rank, .lower = local_lower},
     {.name = "local:2x2", .supports = local_supports, .rank = local_rank, .lower = local_lower},
     {.name = "library", .supports = library_supports, .rank = library_rank, .lower = library_lower},
-    {.name = "tile", .supports = tile_supports, .rank = tile_rank, .lower = tile_lower},
+    {.name = "tile",
+     .supports = clv__product_tile_supports,
+     .rank = clv__product_tile_rank,
+     .lower = clv__product_tile},
     {0},
 };
 

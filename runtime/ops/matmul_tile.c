@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Matrix products on CPU-class devices: how the work is cut into tasks for kernels_cl/matmul.cl, and its launches. The block
+// structure is explained there.
+#include "ops/epilogue.h"
+#include "ops/lower.h"
+#include "ops/matmul.h"
+
+/** The largest block, as in the kernel file: rows of register tiles, columns, depth. It stays in a second-level cache of 1 MiB; the
+ *  larger it is, the less is packed more than once, and the deeper, the fewer times results are read and added to. */
+enum { MOST_ROWS = 16, MOST_COLUMNS = 512, MOST_DEPTH = 128 };
+
+/** What the kernel is compiled for on a device. */
+typedef struct tile_limits {
+    int lanes, mr, nr, pa; // vector, register tile, lanes of a packed row of A
+    int64_t mc, nc, kc;    // largest block
+    bool sums;             // in local memory, since the result's type would round them
+    int64_t threads;       // that work on tasks
+} tile_limits;
+
+/** How a product is cut. */
+typedef struct tile_cut {
+    int64_t mc, nc, kc, splits, ks, tasks;
+} tile_cut;
+
+static size_t tile_local_bytes(const tile_limits *t) {
+    int64_t sums = t->sums ? t->mc * t->nc : 0;
+    return (size_t)(t->mc / t->mr * t->pa * t->kc + t->kc * t->nc + t->mr * t->nr + sums) * sizeof(float);
+}
+
+/** sums: whether the result's type would round them. */
+static tile_limits tile_limits_of(const clv_device_info *device, bool sums) {
+    tile_limits t = {.lanes = clv__tile_lanes(device), .sums = sums};
+    t.mr = t.lanes == 16 ? 14 : 6;
+    t.nr = 2 * t.lanes;
+    t.pa = (int)clv__round_up(t.mr, t.lanes);
+    t.mc = MOST_ROWS * t.mr;
+    t.nc = MOST_COLUMNS;
+    t.kc = MOST_DEPTH;
+    t.threads = device->compute_units;
+    while (tile_local_bytes(&t) > clv__tile_local_bytes(device)) {
+        if (t.kc >= t.nc && t.kc > 16)
+            t.kc /= 2;
+        else if (t.nc >= 2 * t.nr)
+            t.nc /= 2;
+        else if (t.mc >= 2 * t.mr)
+            t.mc = t.mc / 2 / t.mr * t.mr;
+        else
+            break; // tile_supports refuses
+    }
+    return t;
+}
+
+static int64_t blocks_of(const tile_cut *c, const clv__product *p) {
+    return p->batch * clv__div_up(p->m, c->mc) * clv__div_up(p->n, c->nc);
+}
+
+/** Halve a block's sides, no further below the given ones, until there are `enough` tasks. */
+static void cut_smaller(const tile_limits *t, const clv__product *p, int64_t enough, int64_t mc, int64_t nc,
+                        tile_cut *c) {
+    while (blocks_of(c, p) * c->splits < enough && (c->nc > nc || c->mc > mc)) {
+        if (c->nc > nc)
+            c->nc = clv__div_up(c->nc / t->nr, 2) * t->nr;
+        else
+            c->mc = clv__div_up(c->mc / t->mr, 2) * t->mr;
+    }
+}
+
+/** Tasks enough for the device's threads. How a sum is cut follows from the sizes alone, so it is the same with any number of
+ *  threads; how the result is cut does not change a sum. */
+static tile_cut tile_cut_of(const tile_limits *t, const clv__product *p) {
+    enum { ENOUGH = 8, SPLIT_TO = 16, SPLIT_K = 256, FEW_ROWS = 8, FEW_COLUMNS = 256 };
+    tile_cut c = {
+        .mc = clv__even_block(p->m, t->mr, t->mc), .nc = clv__even_block(p->n, t->nr, t->nc), .splits = 1};
+    cut_smaller(t, p, ENOUGH, FEW_ROWS * t->mr, FEW_COLUMNS, &c);
+    // A long sum is cut first: unlike still smaller blocks, that does not pack anything twice.
+    int64_t blocks = blocks_of(&c, p);
+    if (blocks < ENOUGH && p->k >= 2 * SPLIT_K)
+        c.splits = clv__min64(clv__div_up(SPLIT_TO, blocks), p->k / SPLIT_K);
+    c.ks = clv__round_up(clv__div_up(p->k, c.splits), 16);
+    c.splits = clv__div_up(p->k, c.ks);
+    c.kc = clv__even_block(c.ks, 16, t->kc);
+    if ((double)p->batch * (double)p->m * (double)p->n * (double)p->k > 1e6)
+        cut_smaller(t, p, clv__max64(ENOUGH, 3 * t->threads), 2 * t->mr, 2 * t->nr, &c);
+    c.tasks = blocks_of(&c, p) * c.splits;
+    return c;
+}
+
+bool clv__product_tile_supports(const clv_device_info *device, const clv__op_io *io) {
+    tile_limits t = tile_limits_of(device, clv__is_half(io->out[0].dtype));
+    return clv__cpu_class(device) && device->loop_turns == 0 &&
+           tile_local_bytes(&t) <= clv__tile_local_bytes(device) && clv__product_of(io).k > 0;
+}
+
+double clv__product_tile_rank(const clv_device_info *device, const clv__op_io *io) {
+    (void)device, (void)io;
+    // measured 1/50 to 1/200 of plain with 16 lanes; smaller products are a launch's time anyway
+    return 0.02;
+}
+
+/** Only what differs from the kernel file's own defaults, so that all variants share one compiled instance.
+ * */
+static void tile_defines(clv__launches *list, clv__launch *launch, const tile_limits *t) {
+    if (t->lanes != 16) clv__launch_define(list, launch, "VW", "%d", t->lanes);
+    if (t->mc != MOST_ROWS * t->mr) clv__launch_define(list, launch, "MC", "%d", (int)t->mc);
+    if (t->nc != MOST_COLUMNS) clv__launch_define(list, launch, "NC", "%d", (int)t->nc);
+    if (t->kc != MOST_DEPTH) clv__launch_define(list, launch, "KC", "%d", (int)t->kc);
+}
+
+void clv__product_tile(clv__launches *list, const clv__op_io *io) {
+    clv__product p = clv__product_of(io);
+    if (clv__product_is_empty(&p)) return;
+    tile_limits t = tile_limits_of(list->device, clv__is_half(io->out[0].dtype));
+    tile_cut c = tile_cut_of(&t, &p);
+    size_t part_bytes = c.splits > 1 ? (size_t)(c.splits * p.batch * p.m * p.n) * sizeof(float) : 0;
+    size_t part = part_bytes ? clv__launch_workspace(list, part_bytes) : 0;
+
+    clv__launch *launch = clv__launch_kernel(list, "matmul", "matmul_tile");
+    tile_defines(list, launch, &t);
+    if (part_bytes) {
+        clv__arg_workspace(list, launch, part, part_bytes);
+    } else {
+        if (t.sums) clv__launch_define(list, launch, "SUMS", "1");
+        clv__arg_out_as(list, launch, io, 0, "T_C");
+    }
+    clv__product_arguments(list, launch, io, &p);
+    const int64_t cut[] = {c.mc, c.nc, c.kc, c.splits, c.ks};
+    for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) clv__arg_i32(list, launch, cut[i]);
+    if (!part_bytes) clv__arg_epilogue(list, launch, io);
+    clv__launch_grid(launch, (size_t)c.tasks, 1);
+    if (!part_bytes) return;
+
+    launch = clv__launch_kernel(list, "matmul", "matmul_sum");
+    tile_defines(list, launch, &t);
+    clv__arg_out_as(list, launch, io, 0, "T_C");
+    clv__arg_workspace(list, launch, part, part_bytes);
+    clv__arg_in(list, launch, p.bias ? 2 : 0);
+    const int64_t sizes[] = {p.batch, p.m, p.n, c.splits, p.bias, 0 /* accumulate */};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) clv__arg_i32(list, launch, sizes[i]);
+    clv__arg_epilogue(list, launch, io);
+    clv__launch_many(list, launch, p.batch * clv__div_up(p.m * p.n, t.lanes));
+}
+
+bool clv__product_parts_supports(const clv_device_info *device) {
+    tile_limits t = tile_limits_of(device, false);
+    return clv__cpu_class(device) && device->loop_turns == 0 &&
+           tile_local_bytes(&t) <= clv__tile_local_bytes(device);
+}
+
+void clv__product_parts(clv__launches *list, const clv__product_rows *p, clv__part c, clv__part a,
+                        clv__part b) {
+    tile_limits t = tile_limits_of(list->device, false);
+    tile_cut cut = tile_cut_of(&t, &(clv__product){.batch = p->batch, .m = p->m, .n = p->n, .k = p->k});
+    clv__launch *launch = clv__launch_kernel(list, "matmul", "matmul_tile");
+    tile_defines(list, launch, &t);
+    clv__arg_workspace(list, launch, c.offset, c.bytes);
+    clv__arg_workspace(list, launch, a.offset, a.bytes);
+    clv__arg_workspace(list, launch, b.offset, b.bytes);
+    clv__arg_workspace(list, launch, a.offset, a.bytes); // without a bias, anything
+    CLV__ARGS_I32(list, launch, p->batch, p->m, p->n, p->k, p->a_batch, p->a_m, 1, p->b_batch, 1, p->b_n,
+                  0 /* bias */, p->accumulate, cut.mc, cut.nc, cut.kc, cut.splits, cut.ks);
+    clv__launch_grid(launch, (size_t)cut.tasks, 1);
+}
