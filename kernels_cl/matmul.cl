@@ -34,7 +34,7 @@
 //   VW             lanes of a vector: 4, 8 or 16; default 16
 //   MR, NV         register tile, rows and vectors: MR in 4, 6, 8, 12, 14, NV 2; default 14 x 2 for VW 16,
 //                  else 6 x 2
-//   MC, NC, KC     largest block a task packs: default 16*MR, 512, 128. Local memory: 4 * (MC/MR*PA*KC + KC*NC
+//   MC, NC, KC     largest block a task packs: default 16*MR, 384, 256. Local memory: 4 * (MC/MR*PA*KC + KC*NC
 //                  + MR*NV*VW) bytes, where PA is MR rounded up to a multiple of VW
 //   TILE           1: with the CPU-class entries, the default; 0: without, for devices that never run them and
 //                  would compile them all the same
@@ -82,10 +82,10 @@
 #define MC (16 * MR)
 #endif
 #ifndef NC
-#define NC 512
+#define NC 384
 #endif
 #ifndef KC
-#define KC 128
+#define KC 256
 #endif
 #ifndef WG
 #define WG 16
@@ -221,50 +221,48 @@ KERNEL(matmul_local)(__global T_C *restrict c, __global const T_A *restrict a, _
 #if TILE
 
 #define LOOP _Pragma("clang loop vectorize(disable) unroll(disable)")
-// One round of the perfect shuffle of VW vectors; log2(VW) rounds transpose a VW x VW block.
-#define ZIP(d, s)                                                                                            \
-    for (int i_ = 0; i_ < VW / 2; i_++) {                                                                    \
-        d[2 * i_].even = s[i_].lo;                                                                           \
-        d[2 * i_].odd = s[i_ + VW / 2].lo;                                                                   \
-        d[2 * i_ + 1].even = s[i_].hi;                                                                       \
-        d[2 * i_ + 1].odd = s[i_ + VW / 2].hi;                                                               \
-    }
-
-#if VW == 16
-#define TRANSPOSE(r, t) ZIP(t, r) ZIP(r, t) ZIP(t, r) ZIP(r, t)
-#elif VW == 8
-#define TRANSPOSE(r, t) ZIP(t, r) ZIP(r, t) ZIP(t, r) for (int i_ = 0; i_ < VW; i_++) r[i_] = t[i_];
-#else
-#define TRANSPOSE(r, t) ZIP(t, r) ZIP(r, t)
-#endif
-
-// Pack a strip: dst[k*pitch + l] = src[l*sl + k*sk] for l < VW, k < kn. Of the strip's lanes only `lanes`
-// exist in memory; the others get zero or a copy of the last one, their results are never stored. sl or sk is
-// 1.
+// Pack the lanes (rows of A, columns of B) of a block into panels of `width` lanes, `pitch` apart, a multiple of VW:
+//     dst[(l / width * depth + k) * pitch + l % width] = src[l*sl + k*sk]        l < lanes, k < kn; sl or sk is 1
+// Behind a panel's lanes comes what the next begins with; behind the last ones zeros or copies of the last one. Their results
+// are never stored. What is contiguous along the lanes is read row by row, the rest in strips of VW lanes.
 #define PACK(name, T)                                                                                        \
-    static void KERNEL(name)(__local float *dst, int pitch, __global const T *src, int sl, int sk,           \
-                             int lanes, int kn) {                                                            \
-        if (lanes <= 0) {                                                                                    \
-            for (int k = 0; k < kn; k++) LSTORE((FV)(0.0f), dst + k * pitch);                                \
-            return;                                                                                          \
-        }                                                                                                    \
+    static void KERNEL(name##_strip)(__local float *dst, int pitch, __global const T *src, int sl, int sk,   \
+                                     int lanes, int kn) {                                                    \
         int k = 0;                                                                                           \
-        if (sl == 1) {                                                                                       \
-            if (lanes >= VW) {                                                                               \
-                for (; k < kn; k++) LSTORE(TLOAD(T, src + k * sk), dst + k * pitch);                         \
-                return;                                                                                      \
-            }                                                                                                \
+        if (lanes <= 0) {                                                                                    \
+            for (; k < kn; k++) LSTORE((FV)(0.0f), dst + k * pitch);                                         \
+        } else if (sl == 1 && lanes >= VW) {                                                                 \
+            for (; k < kn; k++) LSTORE(TLOAD(T, src + k * sk), dst + k * pitch);                             \
         } else if (sk == 1) {                                                                                \
             for (; k + VW <= kn; k += VW) {                                                                  \
                 FV r[VW], t[VW];                                                                             \
-                for (int l = 0; l < VW; l++) r[l] = TLOAD(T, src + min(l, lanes - 1) * sl + k);              \
-                TRANSPOSE(r, t)                                                                              \
-                for (int l = 0; l < VW; l++) LSTORE(r[l], dst + (k + l) * pitch);                            \
+                UNROLL for (int l = 0; l < VW; l++) r[l] = TLOAD(T, src + min(l, lanes - 1) * sl + k);       \
+                TRANSPOSE(VW, r, t)                                                                          \
+                UNROLL for (int l = 0; l < VW; l++) LSTORE(r[l], dst + (k + l) * pitch);                     \
             }                                                                                                \
         }                                                                                                    \
         for (; k < kn; k++)                                                                                  \
             LOOP for (int l = 0; l < VW; l++) dst[k * pitch + l] =                                           \
                 l < lanes ? LOAD(T, src + l * sl + k * sk) : 0.0f;                                           \
+    }                                                                                                        \
+    static void KERNEL(name)(__local float *dst, int width, int pitch, int depth, __global const T *src,     \
+                             int sl, int sk, int lanes, int kn) {                                            \
+        int p = 0, panels = (lanes + width - 1) / width;                                                     \
+        if (sl == 1 && lanes >= pitch) {                                                                     \
+            p = (lanes - pitch) / width + 1;                                                                 \
+            for (int k = 0; k < kn; k++) {                                                                   \
+                __global const T *from = src + k * sk;                                                       \
+                __local float *to = dst + k * pitch;                                                         \
+                for (int i = 0; i < p; i++, from += width, to += depth * pitch)                              \
+                    LOOP for (int l = 0; l < pitch; l += VW) LSTORE(TLOAD(T, from + l), to + l);             \
+            }                                                                                                \
+        }                                                                                                    \
+        for (; p < panels; p++)                                                                              \
+            LOOP for (int l = 0; l < pitch; l += VW) {                                                       \
+                int first = p * width + l;                                                                   \
+                KERNEL(name##_strip)                                                                         \
+                (dst + p * depth * pitch + l, pitch, src + first * sl, sl, sk, lanes - first, kn);           \
+            }                                                                                                \
     }
 PACK(matmul_pack, T_A)
 #if APART
@@ -328,24 +326,14 @@ KERNEL(matmul_tile)(__global T_C *restrict c, __global const T_A *restrict a, __
         int add = k0 > k_begin || (accumulate && splits == 1);
 #endif
         int last = k0 + kc >= k_end && splits == 1;
-        // Strips of A, then strips of B: one call where that is possible, so that the packing is compiled once.
-        int a_strips = (mn + MR - 1) / MR * (PA / VW), strips = a_strips + (nn + NR - 1) / NR * NV;
-        for (int t = 0; t < strips; t++) {
-            int of_a = t < a_strips, u = of_a ? t : t - a_strips, per = of_a ? PA / VW : NV;
-            int panel = u / per, lane = u % per * VW, pitch = of_a ? PA : NR,
-                first = panel * (of_a ? MR : NR) + lane;
-            int sl = of_a ? a_m : b_n, sk = of_a ? a_k : b_k;
-            __local float *dst = (of_a ? la : lb) + panel * pitch * kc + lane;
-            int at = first * sl + k0 * sk, lanes = (of_a ? mn : nn) - first;
 #if APART
-            if (of_a)
-                KERNEL(matmul_pack)(dst, pitch, a + at, sl, sk, lanes, kn);
-            else
-                KERNEL(matmul_pack_b)(dst, pitch, b + at, sl, sk, lanes, kn);
+        KERNEL(matmul_pack)(la, MR, PA, kc, a + k0 * a_k, a_m, a_k, mn, kn);
+        KERNEL(matmul_pack_b)(lb, NR, NR, kc, b + k0 * b_k, b_n, b_k, nn, kn);
 #else
-            KERNEL(matmul_pack)(dst, pitch, (of_a ? a : b) + at, sl, sk, lanes, kn);
+        LOOP for (int side = 0; side < 2; side++) // one call, so that it is compiled once
+            KERNEL(matmul_pack)(side ? lb : la, side ? NR : MR, side ? NR : PA, kc, side ? b + k0 * b_k : a + k0 * a_k,
+                                side ? b_n : a_m, side ? b_k : a_k, side ? nn : mn, kn);
 #endif
-        }
         for (int q = 0; q < nn; q += NR)
             for (int p = 0; p < mn; p += MR) {
                 KERNEL(matmul_micro)(lt, la + p / MR * (PA * kc), lb + q * kc, kn);
@@ -440,12 +428,10 @@ __kernel void KERNEL(matmul_sum)(__global T_C *restrict c, __global const float 
 #undef tstore_float
 #undef tstore_f16
 #undef tstore_bf16
-#undef TRANSPOSE
 #undef PACK
 #undef NR
 #undef PA
 #undef TERM
-#undef ZIP
 #undef ROWS4
 #undef ROWS6
 #undef ROWS8

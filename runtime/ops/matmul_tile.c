@@ -7,7 +7,7 @@
 
 /** The largest block, as in the kernel file: rows of register tiles, columns, depth. It stays in a second-level cache of 1 MiB; the
  *  larger it is, the less is packed more than once, and the deeper, the fewer times results are read and added to. */
-enum { MOST_ROWS = 16, MOST_COLUMNS = 512, MOST_DEPTH = 128 };
+enum { MOST_ROWS = 16, MOST_COLUMNS = 384, MOST_DEPTH = 256 };
 
 /** What the kernel is compiled for on a device. */
 typedef struct tile_limits {
