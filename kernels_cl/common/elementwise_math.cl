@@ -9,6 +9,7 @@
 #define NORMAL_CDF(v) (K(0.5) * (K(1.0) + erf((v) * K(0.70710678118654752440))))
 #define NORMAL_PDF(v) (K(0.39894228040143267794) * exp(K(-0.5) * (v) * (v)))
 
-// The tanh form of gelu: Hendrycks and Gimpel 2016, arXiv:1606.08415, section 2; sqrt(2/pi) and 0.044715.
-#define GELU_TANH(v) tanh(K(0.79788456080286535588) * ((v) + K(0.044715) * (v) * (v) * (v)))
-#define GELU_SLOPE(v) (K(0.79788456080286535588) * (K(1.0) + K(3.0) * K(0.044715) * (v) * (v)))
+// The tanh form of gelu: Hendrycks and Gimpel 2016, arXiv:1606.08415, section 2; 2 sqrt(2/pi) and 0.044715. It is x times
+// (1 + tanh(u)) / 2 = SIGMOID(2u), and 2u has the slope GELU_TANH_SLOPE.
+#define GELU_TANH(v) SIGMOID(K(1.59576912160573071176) * ((v) + K(0.044715) * (v) * (v) * (v)))
+#define GELU_TANH_SLOPE(v) (K(1.59576912160573071176) * (K(1.0) + K(3.0) * K(0.044715) * (v) * (v)))
