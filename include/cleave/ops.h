@@ -645,6 +645,28 @@ CLV_API clv_tensor *clv_scaled_dot_product_attention(clv_tensor *query, clv_tens
                                                      const clv_attention_config *config);
 
 /**
+ * Attention of a sequence to itself by several heads, whose queries, keys and values lie side by side, as a linear layer to 3D
+ * features makes them.
+ *
+ *     result[..., head] = clv_scaled_dot_product_attention(q[..., head], k[..., head], v[..., head])
+ *
+ * x       [N, T, 3D]  f32 | f16  q, k and v are D columns each, of which a head has D/heads
+ * heads   D is a multiple of it
+ * config  NULL: its zero
+ * result  [N, T, D]   dtype of x
+ *
+ * One op, while a head's keys are at most 32,768 floats (their columns rounded up to a multiple of 32) and no weights are
+ * dropped; else slices, permutes and clv_scaled_dot_product_attention.
+ *
+ * Gradient   x; keeps x and makes the scores again. In nodes: keeps q, k, v and the weights.
+ * Errors     CLV_E_SHAPE  x is not [N,T,3D];  CLV_E_VALUE  D is 0 or no multiple of heads, or dropout outside 0 to 1;
+ *            CLV_E_DTYPE
+ * Numerics   the maximum is subtracted first; sums in f32, in a fixed order.
+ * Source     Vaswani et al. 2017, arXiv:1706.03762, section 3.2.2; Dao et al. 2022, arXiv:2205.14135 (not to keep scores).
+ */
+CLV_API clv_tensor *clv_self_attention(clv_tensor *x, int64_t heads, const clv_attention_config *config);
+
+/**
  * In a training graph: set each element to zero with probability p, and scale the others.
  *
  *     y[i] = u[i] >= p ? x[i] / (1 - p) : 0        u[i] uniform in [0, 1)

@@ -139,6 +139,9 @@ static clv_tensor *build_layer_norm(clv_tensor *x) {
 static clv_tensor *build_dropout(clv_tensor *x) {
     return clv_dropout(x, 0.5f);
 }
+static clv_tensor *build_self_attention(clv_tensor *x) {
+    return clv_self_attention(x, 6, &(clv_attention_config){.causal = true});
+}
 static clv_tensor *build_max_pool(clv_tensor *x) {
     return clv_max_pool2d(x, &(clv_pool2d_config){.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
 }

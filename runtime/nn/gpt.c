@@ -17,24 +17,11 @@ static clv_tensor *linear(clv_tensor *x, const char *name, int64_t out_features,
         &(clv_nn_linear_config){.no_bias = !bias, .weight_init = &weight_init, .bias_init = &zeros});
 }
 
-/** Columns part * D ... of [N, T, 3D] as heads: [N, heads, T, D/heads]. */
-static clv_tensor *heads_of(clv_tensor *x, int part, const clv_shape *shape, int64_t heads) {
-    int64_t N = shape->dims[0], T = shape->dims[1], D = shape->dims[2];
-    x = clv_reshape(clv_slice(x, 2, part * D, D), CLV_SHAPE(N, T, heads, D / heads));
-    return clv_permute(x, (int[]){0, 2, 1, 3}, 4);
-}
-
 static clv_tensor *attention(clv_tensor *x, const clv_gpt_config *config, float std) {
-    clv_shape shape = clv_tensor_shape(x);
-    if (shape.rank != 3) return NULL; // after a mistake
-    int64_t D = shape.dims[2];
-    x = linear(x, "c_attn", 3 * D, 0.02f, true);
-    clv_tensor *q = heads_of(x, 0, &shape, config->heads), *k = heads_of(x, 1, &shape, config->heads),
-               *v = heads_of(x, 2, &shape, config->heads);
-    x = clv_scaled_dot_product_attention(q, k, v,
-                                         &(clv_attention_config){.causal = true, .dropout = config->dropout});
-    x = clv_reshape(clv_permute(x, (int[]){0, 2, 1, 3}, 4), shape);
-    return clv_nn_dropout(linear(x, "c_proj", D, std, true), config->dropout);
+    x = linear(x, "c_attn", 3 * config->width, 0.02f, true);
+    x = clv_self_attention(x, config->heads,
+                           &(clv_attention_config){.causal = true, .dropout = config->dropout});
+    return clv_nn_dropout(linear(x, "c_proj", config->width, std, true), config->dropout);
 }
 
 static clv_tensor *block(clv_graph *graph, clv_tensor *x, const clv_gpt_config *config) {

@@ -61,4 +61,12 @@ with cases.case("gpt") as c:
     c.expect("loss", F.cross_entropy(logits.view(N * T, V), labels))
     c.expect("logits", logits)
 
+# Three heads; two without a cause; one head of more steps than are done in one op.
+for name, (n, t, d, heads, causal) in {"self_attention_causal": (2, 5, 12, 3, True), "self_attention": (2, 9, 10, 2, False),
+                                       "self_attention_long": (1, 1025, 1, 1, True)}.items():
+    with cases.case(name) as c:
+        x = c.input("x", torch.randn(n, t, 3 * d))
+        q, k, v = (part.view(n, t, heads, d // heads).transpose(1, 2) for part in x.split(d, 2))
+        c.expect("y", F.scaled_dot_product_attention(q, k, v, is_causal=causal).transpose(1, 2).reshape(n, t, d))
+
 cases.write()

@@ -54,6 +54,25 @@ static void attention(void **state) {
     }
 }
 
+static void self_attention(void **state) {
+    static const struct {
+        const char *name;
+        int64_t heads;
+        bool causal;
+        const char *made_by;
+    } cases[] = {{"self_attention_causal", 3, true, "self_attention"},
+                 {"self_attention", 2, false, "self_attention"},
+                 {"self_attention_long", 1, true, "reshape"}};
+    for (int i = 0; i < 3; i++) {
+        golden *g = golden_begin(state, cases[i].name);
+        clv_tensor *y = clv_self_attention(golden_input(g, "x"), cases[i].heads,
+                                           &(clv_attention_config){.causal = cases[i].causal});
+        assert_string_equal(y->node->io.op->name, cases[i].made_by);
+        golden_expect(g, y, "y");
+        finish(g);
+    }
+}
+
 static void gpt(void **state) {
     golden *g = golden_begin(state, "gpt");
     clv_tensor *tokens = golden_input(g, "tokens"), *labels = golden_input(g, "labels");
@@ -87,8 +106,9 @@ static void default_size(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layer_norm),   cmocka_unit_test(embedding), cmocka_unit_test(causal_mask),
-        cmocka_unit_test(default_size), cmocka_unit_test(gpt),       cmocka_unit_test(attention),
+        cmocka_unit_test(layer_norm),     cmocka_unit_test(embedding), cmocka_unit_test(causal_mask),
+        cmocka_unit_test(default_size),   cmocka_unit_test(gpt),       cmocka_unit_test(attention),
+        cmocka_unit_test(self_attention),
     };
     return cmocka_run_group_tests(tests, golden_open_text, golden_close);
 }

@@ -48,6 +48,11 @@ MISTAKE(embedding_dtype, clv_embedding(in->m, in->m))
 MISTAKE(mask_rank, clv_causal_mask(in->s, 0))
 MISTAKE(causal_softmax_rank, clv_causal_softmax(in->s, 1))
 MISTAKE(attention_rank, clv_scaled_dot_product_attention(in->s, in->m, in->m, NULL))
+MISTAKE(self_attention_rank, clv_self_attention(in->m, 2, NULL))
+MISTAKE(self_attention_heads, clv_self_attention(clv_reshape(in->m, CLV_SHAPE(1, 2, 12)), 3, NULL))
+MISTAKE(self_attention_no_heads, clv_self_attention(clv_reshape(in->m, CLV_SHAPE(1, 2, 12)), 0, NULL))
+MISTAKE(self_attention_dropout, clv_self_attention(clv_reshape(in->m, CLV_SHAPE(1, 2, 12)), 2,
+                                                   &(clv_attention_config){.dropout = 1.5f}))
 MISTAKE(softmax_axis, clv_softmax(in->m, 2))
 MISTAKE(softmax_scalar, clv_softmax(in->s, 0))
 MISTAKE(log_softmax_axis, clv_log_softmax(in->m, -3))
@@ -107,6 +112,10 @@ static const struct {
     {mask_rank, CLV_E_SHAPE, "x must be [...,T,S]"},
     {causal_softmax_rank, CLV_E_SHAPE, "x must be [...,T,S]"},
     {attention_rank, CLV_E_SHAPE, "query must be [...,T,E], E at least 1"},
+    {self_attention_rank, CLV_E_SHAPE, "x has 2 dimensions, it must have 3"},
+    {self_attention_heads, CLV_E_VALUE, "12 columns do not part into queries, keys and values of 3 heads"},
+    {self_attention_no_heads, CLV_E_VALUE, "12 columns do not part into queries, keys and values of 0 heads"},
+    {self_attention_dropout, CLV_E_VALUE, "p must be from 0 to 1, it is 1.5"},
     {softmax_axis, CLV_E_VALUE, "axis 2"},
     {softmax_scalar, CLV_E_VALUE, "axis 0"},
     {log_softmax_axis, CLV_E_VALUE, "axis -3"},

@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Attention of H heads whose queries, keys and values lie side by side: x [N,T,3*H*E] -> y [N,T,H*E]. With q, k and v the
+// columns h*E, (H+h)*E and (2H+h)*E of x[n], E wide:
+//
+//     p = softmax(scale * q k^T)    y = p v                     query t sees all T keys, or, causal, the first t + 1
+//     dv = p^T dy    dp = dy v^T    ds = scale * p * (dp - sum(dp * p))    dq = ds k    dk = ds^T q
+//
+// Entries of the plain variant, which keeps p and dp whole, [N,H,T,T], in workspaces:
+//   attend_product      any of the products. c[z][i][j] = sum_k a[z][i][k] * b[z][k][j], one work-item an element,
+//                       ((z*I + i)*J + j) = get_global_id(0), any work-group. Matrix z is head z % H of z / H: it begins at
+//                       offset + z/H * n + z%H * h, and i, k, j step by the strides given. What a causal product leaves out:
+//                       LEAVES_RESULTS c where j > i (not written), LEAVES_LATER terms k > i, LEAVES_EARLIER terms k < i.
+//   attend_softmax      p in place of q k^T; one work-item a row
+//   attend_softmax_backward   ds in place of dp, the same
+// Entries for CPU-class devices, work-group 1, one work-item a head, task n*H + h; nothing of [T,T] leaves local memory:
+//   attend_tile           MR queries at a time, and of their keys and values those that one of them sees
+//   attend_tile_backward  `block` queries at a time, a multiple of MR: their p and ds, made as above, stay until both have been
+//                         added to dk and dv
+//   Local memory, as the C file counts it, with TP and EP for T and E rounded up to whole register tiles of NR columns: all
+//   matrices have EP or TP columns, those transposed EP rows, the others TP; what is beyond T and E is zero.
+//
+// Macros
+//   KERNEL(name)   how entries and helpers are named; default name
+//   T_A, T_B, T_C  attend_product: how a, b and c are stored: float, f16 or bf16; default float
+//   T_X, T_DY, T_Y tile: how x, dy and the result (y or dx) are stored; default float
+//   VW             lanes of a vector: 4, 8 or 16; default 16. A register tile is MR rows, 8 for VW 16, else 4, by 2 vectors
+//   TILE           1: with the CPU-class entries, the default; 0: without, as in matmul.cl
+//
+// Source: the recomputation of p backward is that of Dao et al. 2022, "FlashAttention", arXiv:2205.14135, section 3.1.
+
+#ifndef KERNEL
+#define KERNEL(name) name
+#endif
+#ifndef T_A
+#define T_A float
+#endif
+#ifndef T_B
+#define T_B float
+#endif
+#ifndef T_C
+#define T_C float
+#endif
+#ifndef T_X
+#define T_X float
+#endif
+#ifndef T_DY
+#define T_DY float
+#endif
+#ifndef T_Y
+#define T_Y float
+#endif
+#ifndef VW
+#define VW 16
+#endif
+#ifndef TILE
+#define TILE 1
+#endif
+
+#define LEAVES_RESULTS 1
+#define LEAVES_LATER 2
+#define LEAVES_EARLIER 3
+
+__kernel void KERNEL(attend_product)(__global T_C *restrict c, __global const T_A *restrict a,
+                                     __global const T_B *restrict b, int matrices, int H, int I, int J, int K,
+                                     int c_offset, int c_n, int c_h, int c_i, int a_offset, int a_n, int a_h,
+                                     int a_i, int a_k, int b_offset, int b_n, int b_h, int b_k, int b_j, int leaves) {
+    int item = (int)get_global_id(0), j = item % J, i = item / J % I, z = item / J / I;
+    if (z >= matrices || (leaves == LEAVES_RESULTS && j > i)) return;
+    int k = leaves == LEAVES_EARLIER ? i : 0, end = leaves == LEAVES_LATER ? i + 1 : K, n = z / H, h = z % H;
+    float sum = 0.0f;
+    a += a_offset + n * a_n + h * a_h + i * a_i;
+    b += b_offset + n * b_n + h * b_h + j * b_j;
+    for (; k < end; k++) sum = fma(LOAD(T_A, a + k * a_k), LOAD(T_B, b + k * b_k), sum);
+    STORE(T_C, sum, c + c_offset + n * c_n + h * c_h + i * c_i + j);
+}
+
+__kernel void KERNEL(attend_softmax)(__global float *p, int rows, int T, int causal, float scale) {
+    int r = (int)get_global_id(0);
+    if (r >= rows) return;
+    int seen = causal ? r % T + 1 : T;
+    float largest = -INFINITY, sum = 0.0f;
+    p += r * T;
+    for (int s = 0; s < seen; s++) largest = fmax(largest, p[s] * scale);
+    for (int s = 0; s < seen; s++) {
+        p[s] = exp(p[s] * scale - largest);
+        sum += p[s];
+    }
+    float part = 1.0f / sum;
+    for (int s = 0; s < seen; s++) p[s] *= part;
+}
+
+__kernel void KERNEL(attend_softmax_backward)(__global float *d, __global const float *p, int rows, int T, int causal,
+                                              float scale) {
+    int r = (int)get_global_id(0);
+    if (r >= rows) return;
+    int seen = causal ? r % T + 1 : T;
+    float sum = 0.0f;
+    d += r * T;
+    p += r * T;
+    for (int s = 0; s < seen; s++) sum = fma(d[s], p[s], sum);
+    for (int s = 0; s < seen; s++) d[s] = scale * p[s] * (d[s] - sum);
+}
+
+// ---------------------------------------------------------------- CPU-class
+
+#if TILE
+
+#define CAT_(a, b) a##b
+#define CAT(a, b) CAT_(a, b)
+#define FV CAT(float, VW)
+#define IV CAT(int, VW)
+// Vectors at any multiple of 4 bytes, as in matmul.cl.
+#ifdef __clang__
+typedef FV __attribute__((aligned(4))) KERNEL(attend_vector);
+#define LLOAD(p) (*(__local const KERNEL(attend_vector) *)(p))
+#define LSTORE(v, p) (*(__local KERNEL(attend_vector) *)(p) = (v))
+#else
+#define LLOAD(p) CAT(vload, VW)(0, p)
+#define LSTORE(v, p) CAT(vstore, VW)(v, 0, p)
+#endif
+
+#define ROWS4(X) X(0) X(1) X(2) X(3)
+#define ROWS8(X) ROWS4(X) X(4) X(5) X(6) X(7)
+#if VW == 16
+#define MR 8
+#define ROWS ROWS8
+#else
+#define MR 4
+#define ROWS ROWS4
+#endif
+#define NR (2 * VW)
+
+#if VW == 16
+#define LANES (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#define FOLD4(v, op) op(op((v).lo.lo, (v).lo.hi), op((v).hi.lo, (v).hi.hi))
+#elif VW == 8
+#define LANES (int8)(0, 1, 2, 3, 4, 5, 6, 7)
+#define FOLD4(v, op) op((v).lo, (v).hi)
+#else
+#define LANES (int4)(0, 1, 2, 3)
+#define FOLD4(v, op) (v)
+#endif
+#define PLUS(a, b) ((a) + (b))
+
+static float KERNEL(attend_sum)(FV v) {
+    float4 w = FOLD4(v, PLUS);
+    return (w.x + w.y) + (w.z + w.w);
+}
+
+static float KERNEL(attend_largest)(FV v) {
+    float4 w = FOLD4(v, fmax);
+    return fmax(fmax(w.x, w.y), fmax(w.z, w.w));
+}
+
+// Lanes whose key is below `seen` keep v, the others get `other`.
+static FV KERNEL(attend_keep)(FV v, int first, int seen, float other) {
+    return select((FV)(other), v, LANES + first < (IV)(seen));
+}
+
+// to[r][0..pitch) = row r of a tensor, `width` elements and zeros behind; rows n..all are zeros.
+#define COPY(name, T)                                                                                        \
+    static void KERNEL(name)(__local float *to, int pitch, __global const T *from, int stride, int n, int all, \
+                             int width) {                                                                    \
+        for (int r = 0; r < all; r++, to += pitch, from += stride) {                                         \
+            int e = 0;                                                                                       \
+            if (r < n) {                                                                                     \
+                for (; e + VW <= width; e += VW) LSTORE(VLOAD(T, VW, from + e), to + e);                     \
+                for (; e < width; e++) to[e] = LOAD(T, from + e);                                            \
+            }                                                                                                \
+            for (; e < pitch; e++) to[e] = 0.0f;                                                             \
+        }                                                                                                    \
+    }
+COPY(attend_copy, T_X)
+COPY(attend_copy_dy, T_DY)
+
+static void KERNEL(attend_store)(__global T_Y *to, int stride, __local const float *from, int pitch, int n, int width) {
+    for (int r = 0; r < n; r++, to += stride, from += pitch) {
+        int e = 0;
+        for (; e + VW <= width; e += VW) VSTORE(T_Y, VW, LLOAD(from + e), to + e);
+        for (; e < width; e++) STORE(T_Y, from[e], to + e);
+    }
+}
+
+// to [EP][TP] = from [TP][EP] with rows and columns exchanged.
+static void KERNEL(attend_transpose)(__local float *to, __local const float *from, int TP, int EP) {
+    for (int s = 0; s < TP; s += VW)
+        for (int e = 0; e < EP; e += VW) {
+            FV r[VW], t[VW];
+            UNROLL for (int l = 0; l < VW; l++) r[l] = LLOAD(from + (s + l) * EP + e);
+            TRANSPOSE(VW, r, t)
+            UNROLL for (int l = 0; l < VW; l++) LSTORE(r[l], to + (e + l) * TP + s);
+        }
+}
+
+// The register tile: c[MR][NR] (+)= sum_{k < n} a[r * a_r + k * a_k] * b[k * b_k ... + NR]. add: keep what c holds.
+#define DECL(r) FV x##r = (FV)(0.0f), y##r = (FV)(0.0f);
+#define GET(r) x##r = LLOAD(c + r * c_r), y##r = LLOAD(c + r * c_r + VW);
+#define STEP(r)                                                                                              \
+    {                                                                                                        \
+        FV v = (FV)(a[r * a_r]);                                                                             \
+        x##r = fma(v, b0, x##r);                                                                             \
+        y##r = fma(v, b1, y##r);                                                                             \
+    }
+#define PUT(r) LSTORE(x##r, c + r * c_r), LSTORE(y##r, c + r * c_r + VW);
+static void KERNEL(attend_micro)(__local float *c, int c_r, __local const float *a, int a_r, int a_k,
+                                 __local const float *b, int b_k, int n, int add) {
+    ROWS(DECL)
+    if (add) {
+        ROWS(GET)
+    }
+    for (int k = 0; k < n; k++, a += a_k, b += b_k) {
+        FV b0 = LLOAD(b), b1 = LLOAD(b + VW);
+        ROWS(STEP)
+    }
+    ROWS(PUT)
+}
+
+// p[0..seen) becomes its softmax, p[seen..end) zero; end is a multiple of VW.
+static void KERNEL(attend_weigh)(__local float *p, int seen, int end, float scale) {
+    FV most = (FV)(-INFINITY), sums = (FV)(0.0f);
+    int s;
+    for (s = 0; s < seen; s += VW)
+        most = fmax(most, KERNEL(attend_keep)(LLOAD(p + s) * scale, s, seen, -INFINITY));
+    float largest = KERNEL(attend_largest)(most);
+    for (s = 0; s < seen; s += VW) {
+        FV e = KERNEL(attend_keep)(exp(LLOAD(p + s) * scale - largest), s, seen, 0.0f);
+        sums += e;
+        LSTORE(e, p + s);
+    }
+    float part = 1.0f / KERNEL(attend_sum)(sums);
+    for (s = 0; s < seen; s += VW) LSTORE(LLOAD(p + s) * part, p + s);
+    for (; s < end; s += VW) LSTORE((FV)(0.0f), p + s);
+}
+
+// d[0..seen) becomes scale * p * (d - sum(d * p)), d[seen..end) zero.
+static void KERNEL(attend_weigh_backward)(__local float *d, __local const float *p, int seen, int end, float scale) {
+    FV sums = (FV)(0.0f);
+    int s;
+    for (s = 0; s < seen; s += VW) sums += KERNEL(attend_keep)(LLOAD(d + s) * LLOAD(p + s), s, seen, 0.0f);
+    float sum = KERNEL(attend_sum)(sums);
+    for (s = 0; s < seen; s += VW) {
+        FV v = scale * LLOAD(p + s) * (LLOAD(d + s) - sum);
+        LSTORE(KERNEL(attend_keep)(v, s, seen, 0.0f), d + s);
+    }
+    for (; s < end; s += VW) LSTORE((FV)(0.0f), d + s);
+}
+
+// Whole multiples of a register tile's columns.
+#define WHOLE(n) (((n) + NR - 1) / NR * NR)
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+KERNEL(attend_tile)(__global T_Y *restrict y, __global const T_X *restrict x, __local float *local_floats, int N, int T,
+                    int H, int E, int causal, float scale) {
+    int z = (int)get_group_id(0), D = H * E, TP = WHOLE(T), EP = WHOLE(E);
+    if (z >= N * H) return;
+    __local float *k = local_floats, *kt = k + TP * EP, *v = kt + EP * TP, *q = v + TP * EP, *p = q + MR * EP,
+                  *o = p + MR * TP;
+    x += z / H * T * 3 * D + z % H * E;
+    y += z / H * T * D + z % H * E;
+    KERNEL(attend_copy)(k, EP, x + D, 3 * D, T, TP, E);
+    KERNEL(attend_copy)(v, EP, x + 2 * D, 3 * D, T, TP, E);
+    KERNEL(attend_transpose)(kt, k, TP, EP);
+    for (int t = 0; t < T; t += MR) {
+        int rows = min(MR, T - t), seen = causal ? t + rows : T;
+        KERNEL(attend_copy)(q, EP, x + t * 3 * D, 3 * D, rows, MR, E);
+        for (int s = 0; s < seen; s += NR) KERNEL(attend_micro)(p + s, TP, q, EP, 1, kt + s, TP, E, 0);
+        for (int r = 0; r < MR; r++)
+            KERNEL(attend_weigh)(p + r * TP, causal ? min(t + r + 1, seen) : T, WHOLE(seen), scale);
+        for (int e = 0; e < E; e += NR) {
+            KERNEL(attend_micro)(o, NR, p, TP, 1, v + e, EP, seen, 0);
+            KERNEL(attend_store)(y + t * D + e, D, o, NR, rows, min(NR, E - e));
+        }
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+KERNEL(attend_tile_backward)(__global T_Y *restrict dx, __global const T_DY *restrict dy, __global const T_X *restrict x,
+                             __local float *local_floats, int N, int T, int H, int E, int causal, int block, float scale) {
+    int z = (int)get_group_id(0), D = H * E, TP = WHOLE(T), EP = WHOLE(E);
+    if (z >= N * H) return;
+    __local float *q = local_floats, *k = q + TP * EP, *kt = k + TP * EP, *vt = kt + EP * TP, *g = vt + EP * TP,
+                  *dk = g + TP * EP, *dv = dk + TP * EP, *p = dv + TP * EP, *d = p + block * TP, *o = d + block * TP;
+    x += z / H * T * 3 * D + z % H * E;
+    dx += z / H * T * 3 * D + z % H * E;
+    KERNEL(attend_copy)(q, EP, x, 3 * D, T, TP, E);
+    KERNEL(attend_copy)(k, EP, x + D, 3 * D, T, TP, E);
+    KERNEL(attend_transpose)(kt, k, TP, EP);
+    KERNEL(attend_copy)(dv, EP, x + 2 * D, 3 * D, T, TP, E); // v, until it is transposed
+    KERNEL(attend_transpose)(vt, dv, TP, EP);
+    KERNEL(attend_copy_dy)(g, EP, dy + z / H * T * D + z % H * E, D, T, TP, E);
+    for (int first = 0; first < T; first += block) {
+        int end = min(first + block, T);
+        for (int t = first; t < end; t += MR) {
+            __local float *pt = p + (t - first) * TP, *dt = d + (t - first) * TP;
+            int seen = causal ? min(t + MR, T) : T;
+            for (int s = 0; s < seen; s += NR) {
+                KERNEL(attend_micro)(pt + s, TP, q + t * EP, EP, 1, kt + s, TP, E, 0);
+                KERNEL(attend_micro)(dt + s, TP, g + t * EP, EP, 1, vt + s, TP, E, 0);
+            }
+            for (int r = 0; r < MR; r++) {
+                int sees = causal ? min(t + r + 1, T) : T;
+                KERNEL(attend_weigh)(pt + r * TP, sees, WHOLE(seen), scale);
+                KERNEL(attend_weigh_backward)(dt + r * TP, pt + r * TP, sees, WHOLE(seen), scale);
+            }
+            for (int e = 0; e < E; e += NR) {
+                KERNEL(attend_micro)(o, NR, dt, TP, 1, k + e, EP, seen, 0);
+                KERNEL(attend_store)(dx + t * 3 * D + e, 3 * D, o, NR, min(MR, T - t), min(NR, E - e));
+            }
+        }
+        for (int s = 0; s < (causal ? end : T); s += MR) {
+            int t = causal ? max(first, s) : first, add = first > 0 && (!causal || s < first);
+            int row = (t - first) * TP + s;
+            for (int e = 0; e < E; e += NR) {
+                KERNEL(attend_micro)(dv + s * EP + e, EP, p + row, 1, TP, g + t * EP + e, EP, end - t, add);
+                KERNEL(attend_micro)(dk + s * EP + e, EP, d + row, 1, TP, q + t * EP + e, EP, end - t, add);
+            }
+        }
+    }
+    KERNEL(attend_store)(dx + D, 3 * D, dk, EP, T, E);
+    KERNEL(attend_store)(dx + 2 * D, 3 * D, dv, EP, T, E);
+}
+#endif // TILE
+
+#undef KERNEL
+#undef T_A
+#undef T_B
+#undef T_C
+#undef T_X
+#undef T_DY
+#undef T_Y
+#undef VW
+#undef TILE
+#undef LEAVES_RESULTS
+#undef LEAVES_LATER
+#undef LEAVES_EARLIER
+#undef CAT_
+#undef CAT
+#undef FV
+#undef IV
+#undef LLOAD
+#undef LSTORE
+#undef ROWS4
+#undef ROWS8
+#undef ROWS
+#undef MR
+#undef NR
+#undef LANES
+#undef FOLD4
+#undef PLUS
+#undef COPY
+#undef DECL
+#undef GET
+#undef STEP
+#undef PUT
+#undef WHOLE

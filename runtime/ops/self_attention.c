@@ -1,0 +1,432 @@
+// SPDX-License-Identifier: Apache-2.0
+// Attention of a sequence to itself, many heads side by side, as one op: what a linear layer makes of the sequence is read where it
+// lies, and nothing of the size of the scores is kept for the gradient, which makes them again. Kernels:
+// kernels_cl/self_attention.cl. Heads too large for that, and dropout, are made of nodes (attention.c).
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cleave/ops.h"
+#include "ops/lower.h"
+#include "ops/tiles.h"
+
+typedef struct self_attention_attrs {
+    int64_t heads;
+    int32_t causal;
+    float scale;
+} self_attention_attrs;
+
+enum { X };         // input of self_attention
+enum { B_DY, B_X }; // inputs of self_attention_backward
+enum { Q, K, V };   // parts of x and of its gradient
+
+/** N sequences of T, in H heads of E. */
+typedef struct sequences {
+    int64_t N, T, H, E;
+    bool causal, backward;
+    float scale;
+} sequences;
+
+static sequences sequences_of(const clv__op_io *io) {
+    const self_attention_attrs *attrs = io->attrs;
+    const clv_shape *x = &io->in[io->n_in - 1].shape;
+    return (sequences){.N = x->dims[0],
+                       .T = x->dims[1],
+                       .H = attrs->heads,
+                       .E = x->dims[2] / 3 / attrs->heads,
+                       .causal = attrs->causal,
+                       .backward = io->n_in == 2,
+                       .scale = attrs->scale};
+}
+
+// ---- shape rule -----------------------------------------------------------------------------------------------------
+
+static bool part_evenly(int64_t width, int64_t heads) {
+    return width > 0 && heads > 0 && heads <= width && width % (3 * heads) == 0;
+}
+
+static clv_status want_x(const clv__op_io *io, int i, clv__error *error) {
+    const self_attention_attrs *attrs = io->attrs;
+    CLV_TRY(clv__want_dtype(io, i, "x", CLV_DTYPE_F32, error));
+    CLV_TRY(clv__want_rank(io, i, "x", 3, error));
+    int64_t width = io->in[i].shape.dims[2];
+    if (!part_evenly(width, attrs->heads))
+        CLV_FAIL(error, CLV_E_VALUE, "%lld columns do not part into queries, keys and values of %lld heads",
+                 (long long)width, (long long)attrs->heads);
+    return CLV_OK;
+}
+
+static clv_status infer(clv__op_io *io, clv__error *error) {
+    CLV_TRY(want_x(io, X, error));
+    io->n_out = 1;
+    io->out[0] = io->in[X];
+    io->out[0].shape.dims[2] /= 3;
+    return CLV_OK;
+}
+
+static clv_status backward_infer(clv__op_io *io, clv__error *error) {
+    CLV_TRY(want_x(io, B_X, error));
+    CLV_TRY(clv__want_dtype(io, B_DY, "dy", CLV_DTYPE_F32, error));
+    clv_shape y = io->in[B_X].shape;
+    y.dims[2] /= 3;
+    if (!clv_shape_equal(&io->in[B_DY].shape, &y)) CLV_FAIL(error, CLV_E_SHAPE, "dy is not a third of x");
+    io->n_out = 1;
+    io->out[0] = io->in[B_X];
+    return CLV_OK;
+}
+
+// ---- plain ----------------------------------------------------------------------------------------------------------
+
+/** Where a product's matrices are: a part of x or its gradient, dy or y, or one of the matrices [T,T] in the workspace. */
+typedef enum place { OF_X, OF_DY, OF_RESULT, OF_WORKSPACE } place;
+typedef struct matrices {
+    place place;
+    int part;         // Q, K or V of what has three
+    clv__part scores; // of OF_WORKSPACE
+    bool transposed;
+} matrices;
+
+typedef enum left {
+    LEAVES_NOTHING,
+    LEAVES_RESULTS,
+    LEAVES_LATER,
+    LEAVES_EARLIER
+} left; // as in the kernel file
+
+static void matrices_arg(clv__launches *list, clv__launch *launch, const clv__op_io *io, const matrices *m,
+                         const char *macro) {
+    if (m->place == OF_WORKSPACE)
+        clv__arg_workspace(list, launch, m->scores.offset, m->scores.bytes);
+    else if (m->place == OF_RESULT)
+        clv__arg_out_as(list, launch, io, 0, macro);
+    else
+        clv__arg_in_as(list, launch, io, m->place == OF_DY ? B_DY : io->n_in - 1, macro);
+}
+
+/** offset, n, h, and the strides of rows and, of what is read, columns. */
+static void strides_arg(clv__launches *list, clv__launch *launch, const sequences *s, const matrices *m,
+                        bool columns) {
+    bool three = m->place == OF_X || (m->place == OF_RESULT && s->backward);
+    int64_t D = s->H * s->E, row = three ? 3 * D : D, n = s->T * row, h = s->E, offset = m->part * D;
+    if (m->place == OF_WORKSPACE) {
+        row = s->T;
+        h = s->T * s->T;
+        n = s->H * h;
+        offset = 0;
+    }
+    CLV__ARGS_I32(list, launch, offset, n, h, m->transposed ? 1 : row);
+    if (columns) clv__arg_i32(list, launch, m->transposed ? row : 1);
+}
+
+/** c [I][J] = a [I][K] b [K][J] for each head. */
+static void product(clv__launches *list, const clv__op_io *io, matrices c, matrices a, matrices b, int64_t J,
+                    int64_t K_, left leaves) {
+    sequences s = sequences_of(io);
+    clv__launch *launch = clv__launch_kernel(list, "self_attention", "attend_product");
+    clv__tile_define(list, launch);
+    matrices_arg(list, launch, io, &c, "T_C");
+    matrices_arg(list, launch, io, &a, "T_A");
+    matrices_arg(list, launch, io, &b, "T_B");
+    CLV__ARGS_I32(list, launch, s.N * s.H, s.H, s.T, J, K_);
+    strides_arg(list, launch, &s, &c, false);
+    strides_arg(list, launch, &s, &a, true);
+    strides_arg(list, launch, &s, &b, true);
+    clv__arg_i32(list, launch, s.causal ? leaves : LEAVES_NOTHING);
+    clv__launch_items(launch, s.N * s.H * s.T * J);
+}
+
+/** The softmax, or what it does to gradients (d, NULL: not yet), in place. */
+static void weigh(clv__launches *list, const sequences *s, const clv__part *d, clv__part p) {
+    clv__launch *launch =
+        clv__launch_kernel(list, "self_attention", d ? "attend_softmax_backward" : "attend_softmax");
+    clv__tile_define(list, launch);
+    if (d) clv__arg_workspace(list, launch, d->offset, d->bytes);
+    clv__arg_workspace(list, launch, p.offset, p.bytes);
+    CLV__ARGS_I32(list, launch, s->N * s->H * s->T, s->T, s->causal);
+    clv__arg_f32(list, launch, s->scale);
+    clv__launch_items(launch, s->N * s->H * s->T);
+}
+
+static clv__part scores_part(clv__launches *list, const sequences *s) {
+    clv__part part = {.bytes = (size_t)(s->N * s->H * s->T * s->T) * sizeof(float)};
+    part.offset = clv__launch_workspace(list, part.bytes);
+    return part;
+}
+
+static void plain(clv__launches *list, const clv__op_io *io) {
+    sequences s = sequences_of(io);
+    if (s.N * s.T == 0) return;
+    matrices q = {.place = OF_X, .part = Q}, k = {.place = OF_X, .part = K},
+             kt = {.place = OF_X, .part = K, .transposed = true};
+    matrices v = {.place = OF_X, .part = V}, vt = {.place = OF_X, .part = V, .transposed = true},
+             dy = {.place = OF_DY};
+    matrices p = {.place = OF_WORKSPACE, .scores = scores_part(list, &s)}, pt = p;
+    pt.transposed = true;
+    product(list, io, p, q, kt, s.T, s.E, LEAVES_RESULTS);
+    weigh(list, &s, NULL, p.scores);
+    if (!s.backward) {
+        product(list, io, (matrices){.place = OF_RESULT}, p, v, s.E, s.T, LEAVES_LATER);
+        return;
+    }
+    matrices d = {.place = OF_WORKSPACE, .scores = scores_part(list, &s)}, dt = d;
+    dt.transposed = true;
+    product(list, io, (matrices){.place = OF_RESULT, .part = V}, pt, dy, s.E, s.T, LEAVES_EARLIER);
+    product(list, io, d, dy, vt, s.T, s.E, LEAVES_RESULTS);
+    weigh(list, &s, &d.scores, p.scores);
+    product(list, io, (matrices){.place = OF_RESULT, .part = Q}, d, k, s.E, s.T, LEAVES_LATER);
+    product(list, io, (matrices){.place = OF_RESULT, .part = K}, dt, q, s.E, s.T, LEAVES_EARLIER);
+}
+
+static bool plain_supports(const clv_device_info *device, const clv__op_io *io) {
+    sequences s = sequences_of(io);
+    return clv__loops_fit(device, clv__max64(3 * s.T, s.E)) && s.N * s.H * s.T * s.T <= INT32_MAX;
+}
+
+// ---- tile: CPU-class ------------------------------------------------------------------------------------------------
+
+/** How a head lies in local memory: see the kernel file. */
+typedef struct tile_local {
+    int64_t block; // queries of which a step of the gradient keeps p and ds
+    int64_t floats;
+} tile_local;
+
+static tile_local tile_local_of(const clv_device_info *device, const sequences *s) {
+    enum { MOST_BLOCK = 64 };
+    int64_t lanes = clv__tile_lanes(device), mr = lanes == 16 ? 8 : 4, nr = 2 * lanes;
+    int64_t TP = clv__round_up(s->T, nr), EP = clv__round_up(s->E, nr);
+    if (!s->backward) return (tile_local){mr, 3 * TP * EP + mr * (EP + TP + nr)};
+    tile_local local = {.block = clv__min64(clv__round_up(s->T, mr), MOST_BLOCK)};
+    for (;; local.block /= 2) { // a multiple of mr: it is halved only where it was MOST_BLOCK, or is refused
+        local.floats = 7 * TP * EP + 2 * local.block * TP + mr * nr;
+        if (local.block <= mr || (uint64_t)local.floats * sizeof(float) <= clv__tile_local_bytes(device))
+            break;
+    }
+    return local;
+}
+
+static bool tile_supports(const clv_device_info *device, const clv__op_io *io) {
+    sequences s = sequences_of(io);
+    return clv__cpu_class(device) && device->loop_turns == 0 &&
+           (uint64_t)tile_local_of(device, &s).floats * sizeof(float) <= clv__tile_local_bytes(device);
+}
+
+static double tile_rank(const clv_device_info *device, const clv__op_io *io) {
+    (void)device, (void)io;
+    return 0.02; // as that of products
+}
+
+static void tile(clv__launches *list, const clv__op_io *io) {
+    sequences s = sequences_of(io);
+    if (s.N * s.T == 0) return;
+    tile_local local = tile_local_of(list->device, &s);
+    clv__launch *launch =
+        clv__launch_kernel(list, "self_attention", s.backward ? "attend_tile_backward" : "attend_tile");
+    int lanes = clv__tile_lanes(list->device);
+    if (lanes != 16) clv__launch_define(list, launch, "VW", "%d", lanes);
+    clv__arg_out_as(list, launch, io, 0, "T_Y");
+    if (s.backward) clv__arg_in_as(list, launch, io, B_DY, "T_DY");
+    clv__arg_in_as(list, launch, io, io->n_in - 1, "T_X");
+    clv__arg_local(list, launch, (size_t)local.floats * sizeof(float));
+    CLV__ARGS_I32(list, launch, s.N, s.T, s.H, s.E, s.causal);
+    if (s.backward) clv__arg_i32(list, launch, local.block);
+    clv__arg_f32(list, launch, s.scale);
+    clv__launch_chunks(launch, s.N * s.H);
+}
+
+static const clv__variant variants[] = {
+    {"plain", plain_supports, NULL, plain}, {"tile", tile_supports, tile_rank, tile}, {0}};
+
+// ---- references -----------------------------------------------------------------------------------------------------
+
+/** Row t of part `part` of head h. */
+static double *row_of(const sequences *s, double *x, int64_t n, int64_t t, int part, int64_t h) {
+    return x + ((n * s->T + t) * 3 + part) * s->H * s->E + h * s->E;
+}
+
+static double dot(const double *a, const double *b, int64_t n) {
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++) sum += a[i] * b[i];
+    return sum;
+}
+
+static int64_t seen_by(const sequences *s, int64_t t) {
+    return s->causal ? t + 1 : s->T;
+}
+
+/** The logarithm of what query t's weights exp(scale * q k) are divided by; what the softmax is made of. */
+static double log_sum(const sequences *s, double *x, int64_t n, int64_t t, int64_t h) {
+    double largest = -INFINITY, sum = 0;
+    const double *q = row_of(s, x, n, t, Q, h);
+    for (int64_t u = 0; u < seen_by(s, t); u++)
+        largest = fmax(largest, (double)s->scale * dot(q, row_of(s, x, n, u, K, h), s->E));
+    for (int64_t u = 0; u < seen_by(s, t); u++)
+        sum += exp((double)s->scale * dot(q, row_of(s, x, n, u, K, h), s->E) - largest);
+    return largest + log(sum);
+}
+
+static double weight_of(const sequences *s, double *x, int64_t n, int64_t t, int64_t u, int64_t h,
+                        double log_sum) {
+    return exp((double)s->scale * dot(row_of(s, x, n, t, Q, h), row_of(s, x, n, u, K, h), s->E) - log_sum);
+}
+
+static void attend(const sequences *s, double *x, double *y, int64_t n, int64_t t, int64_t h) {
+    double *to = y + (n * s->T + t) * s->H * s->E + h * s->E, of = log_sum(s, x, n, t, h);
+    memset(to, 0, (size_t)s->E * sizeof *to);
+    for (int64_t u = 0; u < seen_by(s, t); u++) {
+        double p = weight_of(s, x, n, t, u, h, of);
+        for (int64_t e = 0; e < s->E; e++) to[e] += p * row_of(s, x, n, u, V, h)[e];
+    }
+}
+
+/** What query t adds to the gradients. */
+static void attend_backward(const sequences *s, double *x, const double *dy, double *dx, int64_t n, int64_t t,
+                            int64_t h) {
+    double of = log_sum(s, x, n, t, h), mean = 0;
+    dy += (n * s->T + t) * s->H * s->E + h * s->E;
+    for (int64_t u = 0; u < seen_by(s, t); u++)
+        mean += weight_of(s, x, n, t, u, h, of) * dot(dy, row_of(s, x, n, u, V, h), s->E);
+    for (int64_t u = 0; u < seen_by(s, t); u++) {
+        double p = weight_of(s, x, n, t, u, h, of);
+        double ds = (double)s->scale * p * (dot(dy, row_of(s, x, n, u, V, h), s->E) - mean);
+        for (int64_t e = 0; e < s->E; e++) {
+            row_of(s, dx, n, u, V, h)[e] += p * dy[e];
+            row_of(s, dx, n, t, Q, h)[e] += ds * row_of(s, x, n, u, K, h)[e];
+            row_of(s, dx, n, u, K, h)[e] += ds * row_of(s, x, n, t, Q, h)[e];
+        }
+    }
+}
+
+static void reference(const clv__ref *ref) {
+    sequences s = sequences_of(ref->io);
+    if (s.backward) memset(ref->out[0], 0, (size_t)(s.N * s.T * 3 * s.H * s.E) * sizeof(double));
+    for (int64_t n = 0; n < s.N; n++) {
+        for (int64_t t = 0; t < s.T; t++) {
+            for (int64_t h = 0; h < s.H; h++) {
+                if (s.backward)
+                    attend_backward(&s, ref->in[B_X], ref->in[B_DY], ref->out[0], n, t, h);
+                else
+                    attend(&s, ref->in[X], ref->out[0], n, t, h);
+            }
+        }
+    }
+}
+
+/** Two products forward, five backward, of half the scores if causal; the softmax is little beside them. */
+static void cost(const clv__op_io *io, clv__cost *cost) {
+    sequences s = sequences_of(io);
+    double numel = (double)(s.N * s.T * s.H * s.E), keys = s.causal ? ((double)s.T + 1) / 2 : (double)s.T;
+    *cost = (clv__cost){(s.backward ? 10 : 4) * numel * keys, 4 * numel * (s.backward ? 7 : 4)};
+}
+
+static int64_t reduction(const clv__op_io *io) {
+    sequences s = sequences_of(io);
+    return clv__max64(s.T, s.E);
+}
+
+// ---- samples --------------------------------------------------------------------------------------------------------
+
+static bool sample(int i, clv__sample *out) {
+    static const struct {
+        const char *label;
+        int64_t N, T, H, E;
+        bool causal, quick;
+        float scale;
+    } cases[] = {
+        {"one", 1, 1, 1, 1, true, true, 1},
+        {"2 heads of 3, causal", 2, 5, 2, 3, true, true, 0.5f},
+        {"2 heads of 3", 2, 5, 2, 3, false, true, 0.5f},
+        {"heads of 17, 9 steps, causal", 1, 9, 3, 17, true, false, -0.25f},
+        {"heads of 32, 33 steps, causal", 1, 33, 2, 32, true, false, 0.25f},
+        {"heads of 40, 31 steps", 2, 31, 1, 40, false, false, 0.25f},
+        {"blocks of queries, causal", 1, 131, 1, 5, true, false, 0.5f},
+        {"blocks of queries", 1, 70, 1, 4, false, false, 0.5f},
+        {"no steps", 2, 0, 2, 3, true, false, 1},
+        {"no sequences", 0, 5, 2, 3, false, false, 1},
+    };
+    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
+    snprintf(out->label, sizeof out->label, "%s", cases[i].label);
+    self_attention_attrs attrs = {cases[i].H, cases[i].causal, cases[i].scale};
+    memcpy(out->attrs, &attrs, sizeof attrs);
+    out->n_in = 1;
+    out->in[X] = clv__f32(CLV_SHAPE(cases[i].N, cases[i].T, 3 * cases[i].H * cases[i].E));
+    out->quick = cases[i].quick;
+    return true;
+}
+
+static bool backward_sample(int i, clv__sample *out) {
+    if (!sample(i, out)) return false;
+    out->n_in = 2;
+    out->in[B_X] = out->in[B_DY] = out->in[X];
+    out->in[B_DY].shape.dims[2] /= 3;
+    return true;
+}
+
+// ---- descriptors ----------------------------------------------------------------------------------------------------
+
+const clv__op clv__op_self_attention_backward = {
+    .name = "self_attention_backward",
+    .attrs_bytes = sizeof(self_attention_attrs),
+    .half_in = 1u << B_DY | 1u << B_X,
+    .half_out = 1,
+    .infer = backward_infer,
+    .variants = variants,
+    .reference = reference,
+    .sample = backward_sample,
+    .cost = cost,
+    .reduction = reduction,
+};
+
+static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    dx[0] = clv__node_add(&clv__op_self_attention_backward, clv__node_attrs(node),
+                          (clv_tensor *[]){dy[0], clv__node_in(node, X)}, 2, 0);
+}
+
+const clv__op clv__op_self_attention = {
+    .name = "self_attention",
+    .attrs_bytes = sizeof(self_attention_attrs),
+    .half_in = 1u << X,
+    .half_out = 1,
+    .autocast = CLV__CAST_HALF,
+    .infer = infer,
+    .grad = grad,
+    .variants = variants,
+    .reference = reference,
+    .sample = sample,
+    .cost = cost,
+    .reduction = reduction,
+};
+
+// ---- builder --------------------------------------------------------------------------------------------------------
+
+/** Columns part * D ... of [N,T,3D] as [N, heads, T, D/heads]. */
+static clv_tensor *part_of(clv_tensor *x, int part, int64_t heads) {
+    clv_shape shape = clv_tensor_shape(x);
+    int64_t N = shape.dims[0], T = shape.dims[1], D = shape.dims[2] / 3;
+    x = clv_reshape(clv_slice(x, 2, part * D, D), CLV_SHAPE(N, T, heads, D / heads));
+    return clv_permute(x, (int[]){0, 2, 1, 3}, 4);
+}
+
+static clv_tensor *of_nodes(clv_tensor *x, int64_t heads, const clv_attention_config *config) {
+    clv_shape shape = clv_tensor_shape(x);
+    clv_tensor *y = clv_scaled_dot_product_attention(part_of(x, Q, heads), part_of(x, K, heads),
+                                                     part_of(x, V, heads), config);
+    shape.dims[2] /= 3;
+    return clv_reshape(clv_permute(y, (int[]){0, 2, 1, 3}, 4), shape);
+}
+
+clv_tensor *clv_self_attention(clv_tensor *x, int64_t heads, const clv_attention_config *config) {
+    enum { MOST_FLOATS = 32768, UNIT = 32 }; // of a head's keys: seven such matrices fit in a core's cache
+    const clv_attention_config c = config ? *config : (clv_attention_config){0};
+    if (!x) return NULL; // after a mistake
+    clv_shape shape = clv_tensor_shape(x);
+    int64_t E = 1;
+    if (shape.rank == 3 && part_evenly(shape.dims[2], heads)) {
+        E = shape.dims[2] / (3 * heads);
+        bool large = shape.dims[1] > MOST_FLOATS / clv__round_up(E, UNIT);
+        bool drops =
+            c.dropout != 0 && (clv_graph_training(clv_tensor_graph(x)) || !(c.dropout > 0 && c.dropout <= 1));
+        if (large || drops) return of_nodes(x, heads, &c);
+    }
+    self_attention_attrs attrs = {heads, c.causal, c.scale != 0 ? c.scale : (float)(1 / sqrt((double)E))};
+    return clv__node_add(&clv__op_self_attention, &attrs, &x, 1, 0);
+}
