@@ -227,23 +227,6 @@ __kernel void KERNEL(conv2d_backward_weight_add)(__global float *restrict dw,
 
 #if TILE
 
-// One round of the perfect shuffle of n vectors; log2(n) rounds make rows of n of columns of n.
-#define ZIP(d, s, n)                                                                                         \
-    for (int i_ = 0; i_ < (n) / 2; i_++) {                                                                   \
-        d[2 * i_].even = s[i_].lo;                                                                           \
-        d[2 * i_].odd = s[i_ + (n) / 2].lo;                                                                  \
-        d[2 * i_ + 1].even = s[i_].hi;                                                                       \
-        d[2 * i_ + 1].odd = s[i_ + (n) / 2].hi;                                                              \
-    }
-#if VW == 16
-#define TRANSPOSE(r, t) ZIP(t, r, VW) ZIP(r, t, VW) ZIP(t, r, VW) ZIP(r, t, VW)
-#elif VW == 8
-#define TRANSPOSE(r, t)                                                                                      \
-    ZIP(t, r, VW) ZIP(r, t, VW) ZIP(t, r, VW) for (int i_ = 0; i_ < VW; i_++) r[i_] = t[i_];
-#else
-#define TRANSPOSE(r, t) ZIP(t, r, VW) ZIP(r, t, VW)
-#endif
-
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(conv2d_pack)(__global float *restrict packed, __global const float *restrict weight, int G, int M,
                     int C, int KW, int g_stride, int m_stride, int c_stride, int kh, int kw, int r0, int rd,
@@ -259,14 +242,9 @@ KERNEL(conv2d_pack)(__global float *restrict packed, __global const float *restr
         int k = 0, K = C * kh * kw;
         for (; k + VW <= K; k += VW) {
             FV r[MR], t[MR];
-            for (int l = 0; l < MR; l++) r[l] = GLOAD(src + l * m_stride + k);
-            ZIP(t, r, MR)
-            ZIP(r, t, MR)
-#if MR == 8
-            ZIP(t, r, MR)
-            for (int l = 0; l < MR; l++) r[l] = t[l];
-#endif
-            for (int l = 0; l < MR; l++) GSTORE(r[l], packed + k * MR + l * VW);
+            UNROLL for (int l = 0; l < MR; l++) r[l] = GLOAD(src + l * m_stride + k);
+            TRANSPOSE(MR, r, t)
+            UNROLL for (int l = 0; l < MR; l++) GSTORE(r[l], packed + k * MR + l * VW);
         }
         for (; k < K; k++) LOOP for (int l = 0; l < MR; l++) packed[k * MR + l] = src[l * m_stride + k];
         return;
@@ -426,9 +404,9 @@ static void KERNEL(conv2d_transpose)(__local float *dst, int pitch, __global con
     int k = 0;
     for (; k + VW <= kn; k += VW) {
         FV r[VW], t[VW];
-        for (int l = 0; l < VW; l++) r[l] = l < lanes ? TLOAD(T_OUT, src + l * sl + k) : (FV)(0.0f);
-        TRANSPOSE(r, t)
-        for (int l = 0; l < VW; l++) LSTORE(r[l], dst + (k + l) * pitch);
+        UNROLL for (int l = 0; l < VW; l++) r[l] = l < lanes ? TLOAD(T_OUT, src + l * sl + k) : (FV)(0.0f);
+        TRANSPOSE(VW, r, t)
+        UNROLL for (int l = 0; l < VW; l++) LSTORE(r[l], dst + (k + l) * pitch);
     }
     for (; k < kn; k++)
         LOOP for (int l = 0; l < VW; l++) dst[k * pitch + l] =
@@ -533,12 +511,12 @@ KERNEL(conv2d_backward_weight_sum)(__global float *restrict dw, __global const f
         for (int k = k0; k < end; k += VW) {
             FV r[VW], t[VW];
             int kn = min(VW, end - k), on = min(VW, O - l);
-            for (int i = 0; i < VW; i++) r[i] = (FV)(0.0f);
+            UNROLL for (int i = 0; i < VW; i++) r[i] = (FV)(0.0f);
             LOOP for (int s = 0; s < splits; s++) {
-                for (int i = 0; i < VW; i++)
+                UNROLL for (int i = 0; i < VW; i++)
                     r[i] += GLOAD(part + ((s * G + g) * K + min(k + i, K - 1)) * OP + l);
             }
-            TRANSPOSE(r, t)
+            TRANSPOSE(VW, r, t)
             for (int i = 0; i < VW; i++) {
                 __global float *dst = dw + (g * O + l + i) * K + k;
                 if (i < on && kn == VW) GSTORE(r[i], dst);
@@ -575,8 +553,6 @@ KERNEL(conv2d_backward_weight_sum)(__global float *restrict dw, __global const f
 #undef KEEP
 #undef STEP
 #undef PUT
-#undef ZIP
-#undef TRANSPOSE
 #undef WDECL
 #undef WSTEP
 #undef WPUT

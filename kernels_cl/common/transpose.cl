@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// A block of n vectors of n lanes transposed in registers, for the kernels of CPU-class devices:
+// A block of n vectors, n 4, 8 or 16, transposed in registers, for the kernels of CPU-class devices:
 //
 //     FV r[VW], t[VW];
 //     UNROLL for (int i = 0; i < VW; i++) r[i] = ...;      row i
 //     TRANSPOSE(VW, r, t)                                   r[i] is column i; t is scratch
 //     UNROLL for (int i = 0; i < VW; i++) ... = r[i];
 //
-// n is 4, 8 or 16. UNROLL matters: an index that is not a constant puts the whole array into memory, at six times the time.
+// The vectors may have more lanes than there are vectors: then each holds several columns of n afterwards. UNROLL matters: an
+// index that is not a constant puts the whole array into memory.
 #define UNROLL _Pragma("clang loop unroll(full)")
 
 // One round of the perfect shuffle of n vectors; log2(n) rounds make rows of n of columns of n.
