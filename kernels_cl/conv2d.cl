@@ -351,16 +351,19 @@ KERNEL(conv2d_tile)(__global T_OUT *restrict out, __global const T_IN *restrict 
             int c = r / (nn * rows), n = r / rows % nn, v = r % rows;
             __local float *dst = lx + c * step + n * plane + v % iys * ixs * phase + v / iys * PW;
             __global const T_IN *src = in + n * image + (c0 + c) * H * W + x0;
-            if (joined) {
-                KERNEL(conv2d_row)(dst, src + y0 * W, max(0, -y0) * W, (H - y0) * W, sh * W);
-                continue;
-            }
             if (kh == 1 && v % iys != 0) continue; // read by no tap
             int iy = y0 + v, live = iy >= 0 && iy < H;
-            int lo = live ? -x0 : sw, hi = live ? W - x0 : 0;
-            src += (live ? iy : 0) * W;
+            int lo = live ? -x0 : sw, hi = live ? W - x0 : 0, n_row = sw;
+            if (joined) {
+                lo = -y0 * W;
+                hi = (H - y0) * W;
+                n_row = sh * W;
+            } else if (!live) {
+                iy = 0;
+            }
+            src += iy * W;
             if (ixs == 1) {
-                KERNEL(conv2d_row)(dst, src, max(lo, 0), hi, sw);
+                KERNEL(conv2d_row)(dst, src, max(lo, 0), hi, n_row);
             } else {
                 for (int p = 0; p < (kw == 1 ? 1 : ixs); p++)
                     LOOP for (int u = p, i = p * phase; u < sw; u += ixs, i++) dst[i] =
@@ -474,14 +477,15 @@ KERNEL(conv2d_backward_weight_tile)(__global float *restrict part, __global cons
                 for (int cv = 0; cv < cn * rows; cv++) {
                     int c = cv / rows, v = cv % rows, iy = y0 + v, live = iy >= 0 && iy < H;
                     __global const T_IN *src = x + ((n * G + g) * C + c0 + c) * H * W + x0;
+                    int lo = live ? -x0 : SW, hi = live ? W - x0 : 0, n_row = width;
                     if (joined) {
-                        KERNEL(conv2d_row)
-                        (lx + c * SH * SW, src + y0 * W, max(0, -y0) * W, (H - y0) * W, vn * W);
-                        continue;
+                        lo = -y0 * W;
+                        hi = (H - y0) * W;
+                        n_row = vn * W;
+                    } else if (!live) {
+                        iy = 0;
                     }
-                    KERNEL(conv2d_row)
-                    (lx + (c * SH + v) * SW, src + (live ? iy : 0) * W, live ? max(0, -x0) : SW,
-                     live ? W - x0 : 0, width);
+                    KERNEL(conv2d_row)(lx + (c * SH + v) * SW, src + iy * W, max(lo, 0), hi, n_row);
                 }
                 // Rows that follow each other in memory are transposed as one.
                 int runs = bn == OW ? 1 : an, run = bn == OW ? an * bn : bn;
