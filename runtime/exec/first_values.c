@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // First values of what a session keeps. They depend on seed and name alone, so that adding a layer leaves the others as they were;
 // and on counters, so that several threads may draw the parts of a large tensor and give the same bits. Constants are filled in on
-// the device.
+// the device, unless it computes in the host's memory: there all is written in place.
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,8 +24,16 @@ typedef struct part {
     bool threaded;
 } part;
 
+static bool is_constant(const clv_init *init) {
+    return init->kind == CLV_INIT_ZEROS || init->kind == CLV_INIT_ONES;
+}
+
 static void draw(const part *p) {
     const clv_init *init = &p->tensor->init;
+    if (is_constant(init)) {
+        for (int64_t i = p->first; i < p->end; i++) p->values[i] = init->kind == CLV_INIT_ONES ? 1.0f : 0.0f;
+        return;
+    }
     const char *name = p->tensor->name;
     clv__random random;
     clv__random_init(&random, p->seed, CLV__STREAM_INIT, XXH64(name, strlen(name), 0));
@@ -90,19 +98,19 @@ static clv_status fill(void *context) {
 }
 
 clv_status clv__first_values(const clv_tensor *tensor, uint64_t seed, const clv__memory *memory) {
+    const clv_device *device = memory->device;
     if (memory->bytes == 0) return CLV_OK;
-    if (tensor->init.kind == CLV_INIT_ZEROS || tensor->init.kind == CLV_INIT_ONES) {
+    if (device->traits.host_memory) { // written where they are to be
+        draw_all(tensor, seed, device->backend->buffer_pointer(memory->buffer));
+        return CLV_OK;
+    }
+    if (is_constant(&tensor->init)) {
         const bool whole = tensor->desc.dtype == CLV_DTYPE_I32;
         const float one = 1;
         filling f = {memory, 0};
         if (tensor->init.kind == CLV_INIT_ONES && whole) f.pattern = 1;
         if (tensor->init.kind == CLV_INIT_ONES && !whole) memcpy(&f.pattern, &one, sizeof one);
         return clv__worker_call(memory->device, fill, &f);
-    }
-    const clv_device *device = memory->device;
-    if (device->traits.host_memory) { // drawn where they are to be
-        draw_all(tensor, seed, device->backend->buffer_pointer(memory->buffer));
-        return CLV_OK;
     }
     float *values = clv__alloc(1, memory->bytes);
     if (!values)
