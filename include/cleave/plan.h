@@ -40,6 +40,9 @@ typedef struct clv_plan_config {
     bool no_fuse; /**< one launch for each use of an op, not one for several that can be done together */
     /** a plan of the same session, which must outlive this one: `recompute` auto makes both fit together. NULL: none */
     const clv_plan *beside;
+    /** no other plan uses its session: workspaces then lie among the activations where that takes less, and count as such.
+     *  Plans that share a session share the memory of both, each kind as large as one of them needs */
+    bool alone;
 } clv_plan_config;
 
 /**

@@ -214,21 +214,33 @@ static void take_offsets(clv_plan *plan, const block *blocks, int n) {
     }
 }
 
-/** Workspaces go between the activations that live while their node runs; those that find no room there share memory of
- *  their own. */
+/** Workspaces go between the activations that live while their node runs. Those that find no room there share memory of their own,
+ *  or, of a plan alone in its session and if that takes less, stick out: then the arena ends where the last of them does. */
 static void fill_in_workspaces(clv_plan *plan, int place_index, block *const *placed, int n_placed) {
     clv__place *place = &plan->places[place_index];
-    const clv__layout *layout = &place->activations;
-    place->workspace_bytes = 0;
+    clv__layout *layout = &place->activations;
+    size_t apart = 0, end = layout->bytes; // of those without room: the largest, and where the last would end
+    bool whole = true;                     // none is larger than an allocation may be
     for (int at = 0; at < (int)plan->n_nodes; at++) {
         clv__plan_node *node = &plan->nodes[at];
-        size_t wanted = node->launches.workspace_bytes;
+        size_t wanted = clv__size_align(node->launches.workspace_bytes, place->alignment);
         if (node->place != place_index || wanted == 0) continue;
         block now = {.bytes = wanted, .first = at, .last = at};
         node->workspace_at = find_room(placed, n_placed, &now, layout->chunk);
         node->workspace_shared = wanted <= layout->chunk && node->workspace_at + wanted <= layout->bytes;
-        if (!node->workspace_shared && wanted > place->workspace_bytes) place->workspace_bytes = wanted;
+        if (node->workspace_shared) continue;
+        whole &= wanted <= layout->chunk;
+        if (wanted > apart) apart = wanted;
+        if (node->workspace_at + wanted > end) end = node->workspace_at + wanted;
     }
+    place->workspace_bytes = apart;
+    if (!plan->alone || !whole || end >= layout->bytes + apart) return;
+    for (int at = 0; at < (int)plan->n_nodes; at++) {
+        if (plan->nodes[at].place == place_index && plan->nodes[at].launches.workspace_bytes)
+            plan->nodes[at].workspace_shared = true;
+    }
+    layout->bytes = end;
+    place->workspace_bytes = 0;
 }
 
 /** A plan that is to save memory gives workspaces equal rank with activations, if less is needed so. */

@@ -113,7 +113,7 @@ struct clv_plan {
     size_t n_nodes, nodes_room;
     clv__transfer *transfers;
     size_t n_transfers, transfers_room;
-    bool no_fuse;
+    bool no_fuse, alone; // as in clv_plan_config
     clv__plan_node *placed; // the nodes before they were fused; NULL: nothing was
     size_t n_placed;
     clv__fused *fused;      // all of them

@@ -38,7 +38,8 @@ static clv_status build(clv_predictor *predictor, const clv_predictor_config *co
     clv_plan_config plan = {.device = config->device,
                             .explicit_transfers = placement.explicit_transfers,
                             .variants = config->variants,
-                            .no_fuse = config->no_fuse};
+                            .no_fuse = config->no_fuse,
+                            .alone = !config->session};
     CLV_TRY(clv__placement_choose(&placement, predictor->graph, &plan, &choice));
     plan.place = placement.place;
     clv_status status = clv_plan_create(predictor->graph, &plan, &predictor->plan);

@@ -112,7 +112,8 @@ static void test_live_tensors_never_share_bytes(void **state) {
         device->info.max_alloc_bytes = seed % 2 ? whole : 4096; // small: the arena is cut into chunks
         clv_graph *graph = random_graph(seed, 100);
         clv_plan *plan;
-        assert_int_equal(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK);
+        const clv_plan_config config = {.device = device, .alone = seed % 3 == 0};
+        assert_int_equal(clv_plan_create(graph, &config, &plan), CLV_OK);
         n_shared += check_bytes(plan);
         clv_plan_destroy(plan);
         clv_graph_destroy(graph);
@@ -135,6 +136,35 @@ static void test_a_chain_in_place_is_one_block(void **state) {
     assert_int_equal(plan->places[0].activations.bytes, one);
     clv_plan_destroy(plan);
     clv_graph_destroy(graph);
+}
+
+/** Where little lives while the node with the workspace runs, the arena is as long as that needs, and there is no second one. */
+static void test_a_large_workspace_sticks_out_of_the_arena(void **state) {
+    (void)state;
+    clv_device *device = device_named("null");
+    uint64_t whole = device->info.max_alloc_bytes;
+    size_t one = clv__size_align(4000, device->info.alignment_bytes),
+           three = clv__size_align(12000, device->info.alignment_bytes);
+    for (int small = 0; small < 2; small++) {
+        device->info.max_alloc_bytes = small ? three : whole; // it is an allocation by itself then
+        clv_graph *graph;
+        assert_int_equal(clv_graph_create(runtime, &graph), CLV_OK);
+        clv_tensor *t = toy(&toy_sum_wide, clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(1000)), NULL);
+        for (int i = 0; i < 3; i++) t = toy(&toy_sum_apart, t, NULL);
+        clv_output(toy(&toy_sum_apart, t, NULL), "y");
+        clv_plan *plan;
+        for (int alone = 0; alone < 2; alone++) {
+            clv_plan_config config = {.device = device, .alone = alone};
+            assert_int_equal(clv_plan_create(graph, &config, &plan), CLV_OK);
+            bool out = alone && !small;
+            assert_int_equal(plan->places[0].activations.bytes, out ? one + three : 2 * one);
+            assert_int_equal(plan->places[0].workspace_bytes, out ? 0 : three);
+            assert_int_equal(check_bytes(plan), out);
+            clv_plan_destroy(plan);
+        }
+        clv_graph_destroy(graph);
+    }
+    device->info.max_alloc_bytes = whole;
 }
 
 static void test_what_nobody_needs_is_not_planned(void **state) {
@@ -244,6 +274,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_live_tensors_never_share_bytes),
         cmocka_unit_test(test_a_chain_in_place_is_one_block),
+        cmocka_unit_test(test_a_large_workspace_sticks_out_of_the_arena),
         cmocka_unit_test(test_what_nobody_needs_is_not_planned),
         cmocka_unit_test(test_a_graph_without_results_is_refused),
         cmocka_unit_test(test_pins_are_checked),

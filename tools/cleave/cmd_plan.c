@@ -85,6 +85,7 @@ static clv_plan_config plan_config(const plan_job *job) {
                              .explicit_transfers = job->placement.explicit_transfers,
                              .variants = job->session->args->variants,
                              .no_fuse = cli_no_fuse(job->session->args),
+                             .alone = !job->session->args->train, // as cleave run and eval plan it
                              .recompute = job->session->args->recompute};
 }
 
