@@ -68,15 +68,6 @@ typedef FV __attribute__((aligned(4))) KERNEL(images_vector);
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 #define LOOP _Pragma("clang loop vectorize(disable) unroll(disable)")
 
-// One round of the perfect shuffle of eight vectors, as in conv2d.cl: three make rows of eight of columns of eight.
-#define ZIP(d, s)                                                                                            \
-    for (int i_ = 0; i_ < 4; i_++) {                                                                         \
-        d[2 * i_].even = s[i_].lo;                                                                           \
-        d[2 * i_].odd = s[i_ + 4].lo;                                                                        \
-        d[2 * i_ + 1].even = s[i_].hi;                                                                       \
-        d[2 * i_ + 1].odd = s[i_ + 4].hi;                                                                    \
-    }
-
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(images_input)(__global float *restrict t, __global const T_IN *restrict in, int N, int C, int P,
                      int nr, int per) {
@@ -100,11 +91,9 @@ static void KERNEL(images_panel)(__local float *w, __global const float *weight,
         int k = 0;
         for (; k + VW <= C * K; k += VW) {
             FV r[8], t[8];
-            for (int l = 0; l < 8; l++) r[l] = GLOAD(weight + l * m_stride + k);
-            ZIP(t, r)
-            ZIP(r, t)
-            ZIP(t, r)
-            for (int l = 0; l < 8; l++) LSTORE(t[l], w + k * MR + l * VW);
+            UNROLL for (int l = 0; l < 8; l++) r[l] = GLOAD(weight + l * m_stride + k);
+            TRANSPOSE(8, r, t)
+            UNROLL for (int l = 0; l < 8; l++) LSTORE(r[l], w + k * MR + l * VW);
         }
         for (; k < C * K; k++) LOOP for (int l = 0; l < MR; l++) w[k * MR + l] = weight[l * m_stride + k];
         return;
@@ -114,18 +103,16 @@ static void KERNEL(images_panel)(__local float *w, __global const float *weight,
         FV r[8], t[8];
         __global const float *src = weight + c * c_stride;
         __local float *dst = w + c * 9 * MR;
-        for (int l = 0; l < 8; l++) {
+        UNROLL for (int l = 0; l < 8; l++) {
             r[l].even = vload8(0, src + l * m_stride);
             r[l].odd = vload8(0, src + l * m_stride + c_stride);
             dst[8 * MR + l] = src[l * m_stride + 8];
             dst[17 * MR + l] = src[l * m_stride + c_stride + 8];
         }
-        ZIP(t, r)
-        ZIP(r, t)
-        ZIP(t, r)
-        for (int k = 0; k < 8; k++) {
-            vstore8(t[k].lo, 0, dst + k * MR);
-            vstore8(t[k].hi, 0, dst + (9 + k) * MR);
+        TRANSPOSE(8, r, t)
+        UNROLL for (int k = 0; k < 8; k++) {
+            vstore8(r[k].lo, 0, dst + k * MR);
+            vstore8(r[k].hi, 0, dst + (9 + k) * MR);
         }
     }
 #endif
@@ -232,7 +219,6 @@ KERNEL(images_product)(__global T_OUT *restrict out, __global const float *restr
 #undef GLOAD
 #undef LSTORE
 #undef LOOP
-#undef ZIP
 #undef ROWS4
 #undef ROWS8
 #undef DECL

@@ -114,31 +114,19 @@ EPILOGUE_FUNCTION(KERNEL(epilogue_vector), FV)
         y5 = x2;                                                                                             \
     }
 
-// One round of the perfect shuffle of eight vectors, as in conv2d.cl: three make rows of eight of columns of eight.
-#define ZIP(d, s)                                                                                            \
-    for (int i_ = 0; i_ < 4; i_++) {                                                                         \
-        d[2 * i_].even = s[i_].lo;                                                                           \
-        d[2 * i_].odd = s[i_ + 4].lo;                                                                        \
-        d[2 * i_ + 1].even = s[i_].hi;                                                                       \
-        d[2 * i_ + 1].odd = s[i_ + 4].hi;                                                                    \
-    }
-
 // w[k][l]: weight k of row l % MR of a panel, channel l / MR, for as many channels as fill a vector.
 static void KERNEL(winograd_kernels)(FV *w, __local float *lw, __global const float *weight, int m_stride,
                                      int c_stride, int rows) {
 #if VW == 16 && MR == 8
     if (rows == MR) {
-        for (int l = 0; l < 8; l++) {
+        UNROLL for (int l = 0; l < 8; l++) {
             w[l].even = vload8(0, weight + l * m_stride);
             w[l].odd = vload8(0, weight + l * m_stride + c_stride);
             lw[l] = weight[l * m_stride + 8];
             lw[8 + l] = weight[l * m_stride + c_stride + 8];
         }
         FV t[8];
-        ZIP(t, w)
-        ZIP(w, t)
-        ZIP(t, w)
-        for (int k = 0; k < 8; k++) w[k] = t[k];
+        TRANSPOSE(8, w, t)
         w[8] = LLOAD(lw);
         return;
     }
@@ -235,7 +223,7 @@ static void KERNEL(winograd_spread)(__local float *d, __local const float *row, 
         y5 = fma(-s_, x3, x1 + x5);                                                                          \
     }
 
-// d of one channel of in [.][C][H][W], `rows` rows of each tile's window: tiles (block)*NR + l, zeros past the last.
+// d of one channel of in [.][C][H][W], `rows` rows of each tile's window: tiles (block)*nr + l, zeros past the last.
 static void KERNEL(winograd_gather)(__local float *d, __local float *row, __global const T_IN *in, int N,
                                     int C, int H, int W, int TH, int TW, int y0, int x0, int c, int block,
                                     int nr, int rows) {
@@ -348,24 +336,22 @@ KERNEL(winograd_dweight)(__global float *restrict dw, __global const float *rest
         __global const float *src = sums + m * C + at;
         __global float *dst = dw + (m * C + at) * 9;
         FV y[18]; // three rows of six
-        for (int j = 0; j < 6; j++) {
+        UNROLL for (int j = 0; j < 6; j++) {
             FV x[6];
-            for (int i = 0; i < 6; i++) x[i] = GLOAD(src + (6 * i + j) * M * C);
+            UNROLL for (int i = 0; i < 6; i++) x[i] = GLOAD(src + (6 * i + j) * M * C);
             TRANSFORM_ADJOINT_G(y[j], y[6 + j], y[12 + j], x[0], x[1], x[2], x[3], x[4], x[5])
         }
         FV z[9];
-        for (int i = 0; i < 3; i++)
+        UNROLL for (int i = 0; i < 3; i++)
             TRANSFORM_ADJOINT_G(z[3 * i], z[3 * i + 1], z[3 * i + 2], y[6 * i], y[6 * i + 1], y[6 * i + 2],
                                 y[6 * i + 3], y[6 * i + 4], y[6 * i + 5])
-        for (int k = 0; k < 9; k++) LSTORE(z[k], lw + k * VW);
+        UNROLL for (int k = 0; k < 9; k++) LSTORE(z[k], lw + k * VW);
 #if VW == 16
         FV t[8];
-        ZIP(t, z)
-        ZIP(z, t)
-        ZIP(t, z)
-        for (int l = 0; l < 8; l++) {
-            vstore8(t[l].lo, 0, dst + 18 * l);
-            vstore8(t[l].hi, 0, dst + 18 * l + 9);
+        TRANSPOSE(8, z, t)
+        UNROLL for (int l = 0; l < 8; l++) {
+            vstore8(z[l].lo, 0, dst + 18 * l);
+            vstore8(z[l].hi, 0, dst + 18 * l + 9);
         }
         for (int l = 0; l < VW; l++) dst[9 * l + 8] = lw[8 * VW + l];
 #else
@@ -513,7 +499,6 @@ KERNEL(winograd_output)(__global T_OUT *restrict out, __global const float *rest
 #undef POINT
 #undef LOOP
 #undef TRANSFORM_G
-#undef ZIP
 #undef SPLIT
 #undef PITCH
 #undef D

@@ -35,8 +35,9 @@ static void add_gradients(const clv__node *node, clv_tensor *const *dx, size_t s
         for (int k = 0; k < i; k++) taken |= dx[k] == dx[i];
         clv_tensor *gradient =
             clv__stored_as(dx[i], node->in[i]->desc.dtype, taken ? node->graph->n_nodes : since);
-        // of replicas: each has its term of the gradient until the updates
-        if (node->in[i]->trainable && node->micro_batch < 0 && gradient->kind == CLV__VALUE)
+        // of replicas, whose places the builder asked for: each has its term of the gradient until the updates
+        if (node->in[i]->trainable && node->place_hint && node->micro_batch < 0 &&
+            gradient->kind == CLV__VALUE)
             gradient->category = CLV_GRADIENTS;
         // of micro-batches: the sum so far stays in the gradient's memory and is added to in place
         if (sums[in] && node->micro_batch >= 0 && node->in[i]->trainable) sums[in]->category = CLV_GRADIENTS;

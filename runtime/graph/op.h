@@ -55,7 +55,8 @@ typedef struct clv__op_io {
     const clv__epilogue *epilogue;      // NULL: output 0 is as the op makes it
 } clv__op_io;
 
-/** One way to compute an op by kernels. The first in the list is `plain`: right on every device, work-groups of one.
+/** One way to compute an op by kernels. The first in the list is `plain`: right on every device, work-groups of one, unless its
+ *  `supports` finds a size too large to be counted there.
  *  Several rows may share their functions and differ in parameters, as `local` and `local:8x8`: the functions find them in a table
  *  of the op's file by io->variant->name. Each is ranked, pinned, tuned, checked and put into quarantine alone. */
 typedef struct clv__variant {
@@ -117,7 +118,7 @@ typedef struct clv__sample {
     bool quick;       // one of the few cases of `check --quick`; a handful per op, small
     clv_dtype
         stored; // of outputs that may be f16 or bf16; NONE: as the graph has it. The checker's, not for sample()
-    bool followed; // by elementwise ops that the plan makes an epilogue of. The checker's too
+    bool followed; // by ops that the plan makes an epilogue of. The checker's too
 } clv__sample;
 
 /** Work of one use, for placement and roofline. */

@@ -186,7 +186,7 @@ static bool plain_supports(const clv_device_info *device, const clv__op_io *io) 
 
 /** How a head lies in local memory: see the kernel file. */
 typedef struct tile_local {
-    int64_t block; // queries of which a step of the gradient keeps p and ds
+    int64_t block; // queries of which a step of the gradient keeps p and ds: whole register tiles
     int64_t floats;
 } tile_local;
 
@@ -196,7 +196,7 @@ static tile_local tile_local_of(const clv_device_info *device, const sequences *
     int64_t TP = clv__round_up(s->T, nr), EP = clv__round_up(s->E, nr);
     if (!s->backward) return (tile_local){mr, 3 * TP * EP + mr * (EP + TP + nr)};
     tile_local local = {.block = clv__min64(clv__round_up(s->T, mr), MOST_BLOCK)};
-    for (;; local.block /= 2) { // a multiple of mr: it is halved only where it was MOST_BLOCK, or is refused
+    for (;; local.block = clv__round_up(local.block / 2, mr)) {
         local.floats = 7 * TP * EP + 2 * local.block * TP + mr * nr;
         if (local.block <= mr || (uint64_t)local.floats * sizeof(float) <= clv__tile_local_bytes(device))
             break;

@@ -281,13 +281,24 @@ static void add_groups(clv__plan_node *at, const clv__plan_node *from) {
     at->fused->n += from->fused ? from->fused->n : 1;
 }
 
+/** A launch counts the elements of all its groups together in an int. */
+static bool can_be_counted(const clv__op_io *io, const clv__op_io *other) {
+    int64_t n = 0;
+    for (int i = io->op->groups.first; i < io->n_in; i += io->op->groups.size)
+        n += clv_shape_numel(&io->in[i].shape);
+    for (int i = io->op->groups.first; i < other->n_in; i += io->op->groups.size)
+        n += clv_shape_numel(&other->in[i].shape);
+    return n <= INT32_MAX;
+}
+
 static clv_status join_groups(clv_plan *plan) {
     size_t n = 0;
     for (size_t i = 0; i < plan->n_nodes;) {
         clv__plan_node node = plan->nodes[i++];
         clv__fused *fused = node.fused;
         while (has_groups(plan, &node) && i < plan->n_nodes && belong_together(&node, &plan->nodes[i]) &&
-               clv__groups_of(&node.node->io) < node.node->io.op->groups.most) {
+               clv__groups_of(&node.node->io) < node.node->io.op->groups.most &&
+               can_be_counted(&node.node->io, &plan->nodes[i].node->io)) {
             if (!fused) CLV_TRY(clv__fuse_begin(plan, &node, &fused));
             add_groups(&node, &plan->nodes[i++]);
         }

@@ -234,6 +234,29 @@ static void test_updates_in_groups(void **state) {
     }
 }
 
+/** A launch counts its elements in an int: parameters that are too many for one come apart. */
+static void test_updates_that_cannot_be_counted_together(void **state) {
+    (void)state;
+    clv_graph *g = new_graph();
+    clv_graph_set_training(g, true);
+    clv_tensor *sum = NULL;
+    for (int i = 0; i < 3; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "p%d", i);
+        clv_tensor *p = clv_parameter(g, name, CLV_SHAPE(i ? 1 << 30 : 8), (clv_init){.kind = CLV_INIT_ONES});
+        p = clv_sum(p, NULL, 0, false);
+        sum = sum ? clv_add(sum, p) : p;
+    }
+    clv_output(sum, "loss");
+    clv_backward(sum);
+    clv_optimizer_add(g, &(clv_optimizer_config){.kind = CLV_SGD});
+    clv_plan *plan = planned(g, (clv_plan_config){0});
+    const char *end = " sgd_update*2 sgd_update";
+    assert_string_equal(text_of(plan) + strlen(text_of(plan)) - strlen(end), end);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(g);
+}
+
 // ---- that nothing shows it ----------------------------------------------------------------------------------------------
 
 enum { ROWS = 8, STEPS = 3 };
@@ -447,6 +470,7 @@ int main(void) {
         cmocka_unit_test(test_elementwise_ops_with_an_input_for_each_channel),
         cmocka_unit_test(test_pins_and_places),
         cmocka_unit_test(test_updates_in_groups),
+        cmocka_unit_test(test_updates_that_cannot_be_counted_together),
         cmocka_unit_test(test_training_is_the_same),
         cmocka_unit_test(test_evaluation_is_the_same),
     };
