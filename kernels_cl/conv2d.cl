@@ -405,12 +405,14 @@ KERNEL(conv2d_tile)(__global T_OUT *restrict out, __global const T_IN *restrict 
 static void KERNEL(conv2d_transpose)(__local float *dst, int pitch, __global const T_OUT *src, int sl,
                                      int lanes, int kn) {
     int k = 0;
-    for (; k + VW <= kn; k += VW) {
-        FV r[VW], t[VW];
-        UNROLL for (int l = 0; l < VW; l++) r[l] = l < lanes ? TLOAD(T_OUT, src + l * sl + k) : (FV)(0.0f);
-        TRANSPOSE(VW, r, t)
-        UNROLL for (int l = 0; l < VW; l++) LSTORE(r[l], dst + (k + l) * pitch);
-    }
+    for (; k + VW <= kn; k += VW)
+        LOOP for (int l = 0; l < VW; l += TRANSPOSE_ROWS(VW)) {
+            FV r[TRANSPOSE_ROWS(VW)], t[TRANSPOSE_ROWS(VW)];
+            UNROLL for (int i = 0; i < TRANSPOSE_ROWS(VW); i++)
+                r[i] = l + i < lanes ? TLOAD(T_OUT, src + (l + i) * sl + k) : (FV)(0.0f);
+            TRANSPOSE(TRANSPOSE_ROWS(VW), r, t)
+            PUT_COLUMNS(VW, r, dst + k * pitch + l, pitch)
+        }
     for (; k < kn; k++)
         LOOP for (int l = 0; l < VW; l++) dst[k * pitch + l] =
             l < lanes ? LOAD(T_OUT, src + l * sl + k) : 0.0f;
@@ -503,30 +505,30 @@ KERNEL(conv2d_backward_weight_tile)(__global float *restrict part, __global cons
         for (int l = 0; l < on; l += VW) GSTORE(LLOAD(lt + k * on + l), part + k * OP + l);
 }
 
+#define KB TRANSPOSE_ROWS(VW)
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(conv2d_backward_weight_sum)(__global float *restrict dw, __global const float *restrict part, int G,
                                    int O, int K, int splits, int per) {
-    float lane[VW];
+    float column[VW * KB];
     int k_tasks = (K + per - 1) / per, task = (int)get_group_id(0), k0 = task % k_tasks * per,
         g = task / k_tasks;
     if (g >= G) return;
     int end = min(K, k0 + per), OP = (O + 2 * VW - 1) / (2 * VW) * (2 * VW);
     for (int l = 0; l < O; l += VW)
-        for (int k = k0; k < end; k += VW) {
-            FV r[VW], t[VW];
-            int kn = min(VW, end - k), on = min(VW, O - l);
-            UNROLL for (int i = 0; i < VW; i++) r[i] = (FV)(0.0f);
+        for (int k = k0; k < end; k += KB) {
+            FV r[KB], t[KB];
+            int kn = min(KB, end - k), on = min(VW, O - l);
+            UNROLL for (int i = 0; i < KB; i++) r[i] = (FV)(0.0f);
             LOOP for (int s = 0; s < splits; s++) {
-                UNROLL for (int i = 0; i < VW; i++)
+                UNROLL for (int i = 0; i < KB; i++)
                     r[i] += GLOAD(part + ((s * G + g) * K + min(k + i, K - 1)) * OP + l);
             }
-            TRANSPOSE(VW, r, t)
-            for (int i = 0; i < VW; i++) {
+            TRANSPOSE(KB, r, t)
+            PUT_COLUMNS(VW, r, column, KB)
+            LOOP for (int i = 0; i < on; i++) {
                 __global float *dst = dw + (g * O + l + i) * K + k;
-                if (i < on && kn == VW) GSTORE(r[i], dst);
-                if (i >= on || kn == VW) continue;
-                CAT(vstore, VW)(r[i], 0, lane);
-                LOOP for (int j = 0; j < kn; j++) dst[j] = lane[j];
+                if (kn == KB) CAT(vstore, KB)(CAT(vload, KB)(i, column), 0, dst);
+                LOOP for (int j = kn == KB ? KB : 0; j < kn; j++) dst[j] = column[i * KB + j];
             }
         }
 }
@@ -557,6 +559,7 @@ KERNEL(conv2d_backward_weight_sum)(__global float *restrict dw, __global const f
 #undef KEEP
 #undef STEP
 #undef PUT
+#undef KB
 #undef WDECL
 #undef WSTEP
 #undef WPUT
