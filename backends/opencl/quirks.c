@@ -12,7 +12,9 @@ static const struct {
 } quirks[] = {
     {"Portable Computing Language",
      "",
-     {.traits = {.caches_programs = true, .build_threads = 1, .host_memory = true}, .keep_parts = true}},
+     {.traits =
+          {.caches_programs = true, .compiles_at_launch = true, .build_threads = 1, .host_memory = true},
+      .keep_parts = true}},
     {"Oclgrind", "", {.traits = {.build_threads = 1}}},
     {"Intel(R) OpenCL", "", {.traits = {.host_memory = true}}},
     {"NVIDIA CUDA", "", {.traits = {.caches_programs = true}}},

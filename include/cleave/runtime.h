@@ -46,6 +46,11 @@ typedef struct clv_runtime_config {
      * NULL: the variable CLEAVE_TUNING; "": the folder of the program cache. A file that cannot be used is
      * told once through the log, and passed over. */
     const char *tuning;
+    /** A program that compiles kernels in processes of their own, for drivers that compile one after another (PoCL): the path of the
+     * `cleave` command, or of another program that calls clv_compile_helper(0) when `compile-helper` is its only argument. As
+     * many as there are further processors, at most three, are started when a device's first programs are not in a cache, and
+     * gone when the runtime is. They take memory of the host, of devices none. NULL: the variable CLEAVE_COMPILE_HELPER; "": none. */
+    const char *compile_helper;
     bool no_cache;     /**< build every program afresh, write none */
     bool no_opencl;    /**< only the host device; visible_devices and partition are not read */
     bool null_devices; /**< also list the null devices, which record commands and compute nothing */
@@ -84,10 +89,21 @@ typedef struct clv_program_report {
     int programs;     /**< programs asked for */
     int cache_hits;   /**< loaded from our cache */
     int cache_misses; /**< built from source (by a driver that may have had it in a cache of its own) */
+    int helpers;      /**< processes that were started to compile kernels ahead */
     double seconds;   /**< wall time of loading and building */
 } clv_program_report;
 
 CLV_API clv_program_report clv_runtime_programs(const clv_runtime *runtime);
+
+/**
+ * Be a helper of another process (clv_runtime_config.compile_helper): have the driver compile the kernels that it asks for on
+ * `socket`, until they are compiled or it is gone. The driver's cache on disk is what is left of it.
+ *
+ * Errors  CLV_E_IO     nobody asked for anything on that socket
+ *         CLV_E_VALUE  who asks is another version of the library
+ *         and those of clv_runtime_create, clv_device_find and of building programs
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_compile_helper(int socket);
 
 /** One program in the cache on disk. Borrowed, during the call. */
 typedef struct clv_cache_entry {

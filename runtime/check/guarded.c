@@ -69,21 +69,17 @@ static void place(field *f, zone *z, const char *kind, int index, size_t bytes) 
     f->bytes += clv__size_align(bytes + GUARD_BYTES, f->alignment);
 }
 
-static size_t desc_bytes(const clv__desc *desc) {
-    return (size_t)clv__numel(desc) * clv_dtype_bytes(desc->dtype);
-}
-
 static clv_status lay_out(field *f, const clv__launches *launches, const clv__guarded *tensors) {
     f->alignment = f->device->info.alignment_bytes > 128 ? f->device->info.alignment_bytes : 128;
     f->bytes = clv__size_align(GUARD_BYTES, f->alignment);
     for (int i = 0; i < f->io->n_in; i++) {
         if (!clv__has_in(f->io, i)) continue;
-        place(f, &f->zones[i], "in", i, desc_bytes(&f->io->in[i]));
+        place(f, &f->zones[i], "in", i, clv__desc_bytes(&f->io->in[i]));
         f->zones[i].source = tensors->in[i];
         f->zones[i].result = f->io->op->mutates >> i & 1 ? tensors->in_after[i] : NULL;
     }
     for (int i = 0; i < f->io->n_out; i++) {
-        place(f, &f->zones[CLV__MAX_IN + i], "out", i, desc_bytes(&f->io->out[i]));
+        place(f, &f->zones[CLV__MAX_IN + i], "out", i, clv__desc_bytes(&f->io->out[i]));
         f->zones[CLV__MAX_IN + i].result = tensors->out[i];
     }
     if (launches->workspace_bytes) {

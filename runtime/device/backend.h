@@ -47,8 +47,11 @@ typedef void (*clv__bcall)(void *context, void *const *pointers);
 /** What is known of a driver beyond the public record; a backend's quirk table says it. Zero is the usual. */
 typedef struct clv__traits {
     bool caches_programs; // the driver keeps built programs itself, better than we could
-    int build_threads;    // programs worth building at once; 0: as many as the host has threads, at most 4
-    uint32_t loop_turns;  // see clv_device_info
+    // a kernel is compiled at its first launch, one at a time in a process, and kept on disk: others may compile ahead (ahead.h).
+    // Wants host_memory
+    bool compiles_at_launch;
+    int build_threads;   // programs worth building at once; 0: as many as the host has threads, at most 4
+    uint32_t loop_turns; // see clv_device_info
     // it computes in the host's memory: kernels see at once what the host, or another device, wrote there, and the
     // host what they wrote. Then it has the verbs buffer_pointer and buffer_over
     bool host_memory;

@@ -42,6 +42,7 @@ struct clv_device {
     clv__bdevice *open; // NULL until clv__device_open
     bool f16_native;    // it converts f16 to the same bits as our kernels; set when it is opened, see f16.h
     struct clv__program_store *programs;
+    struct clv__ahead *ahead; // NULL: nobody compiles ahead; see ahead.h
     struct clv__worker *worker;                         // started by exec when first used; see exec/worker.h
     void (*worker_destroy)(struct clv__worker *worker); // set with it: called before the device closes
     clv__quarantine *quarantine;                        // owned; under the runtime's report_lock

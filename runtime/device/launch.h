@@ -22,7 +22,8 @@ typedef enum clv__slot_kind {
 typedef struct clv__slot {
     clv__slot_kind kind;
     int index;
-    size_t offset, bytes; // WORKSPACE: part at offset of bytes; LOCAL: bytes
+    size_t offset,
+        bytes; // WORKSPACE: part at offset of bytes; LOCAL: bytes; IN, OUT: of the tensor, noted by the plan
     int32_t i32;
     float f32;
 } clv__slot;

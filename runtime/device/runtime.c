@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "device/ahead.h"
 #include "device/device.h"
 #include "device/f16.h"
 #include "device/program.h"
@@ -84,10 +85,12 @@ static bool copy_config(clv_runtime *runtime, const clv_runtime_config *config) 
     own->partition = setting(runtime, own->partition, "CLEAVE_PARTITION");
     own->left_out = setting(runtime, own->left_out, NULL);
     own->cache_dir = cache_folder(runtime);
+    own->compile_helper = setting(runtime, own->compile_helper, "CLEAVE_COMPILE_HELPER");
     own->tuning = setting(runtime, own->tuning, "CLEAVE_TUNING");
     const char *debug = getenv("CLEAVE_DEBUG");
     if (debug) runtime->debug = atoi(debug);
-    return own->visible_devices && own->partition && own->left_out && own->cache_dir && own->tuning;
+    return own->visible_devices && own->partition && own->left_out && own->cache_dir && own->tuning &&
+           own->compile_helper;
 }
 
 /** Start a backend and remember it. One that cannot start is left out, with a note; only lack of memory is an
@@ -181,6 +184,7 @@ clv_status clv__device_open(clv_device *device) {
 void clv__device_destroy(clv_device *device) {
     if (!device) return;
     if (device->worker && device->worker_destroy) device->worker_destroy(device->worker);
+    clv__ahead_end(device);
     clv__programs_reset(device);
     if (device->open) device->backend->close(device->open);
     clv__device_forget_host(device);

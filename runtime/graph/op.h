@@ -255,6 +255,9 @@ static inline int clv__groups_of(const clv__op_io *io) {
 static inline int64_t clv__numel(const clv__desc *desc) {
     return clv_shape_numel(&desc->shape);
 }
+static inline size_t clv__desc_bytes(const clv__desc *desc) {
+    return (size_t)clv__numel(desc) * clv_dtype_bytes(desc->dtype);
+}
 /** Fail unless input i is there with this dtype. `what` names it in the sentence. */
 clv_status clv__want_dtype(const clv__op_io *io, int i, const char *what, clv_dtype dtype, clv__error *error);
 /** Fail unless input i has this rank. */

@@ -167,6 +167,18 @@ static void lower_reference(clv__launches *list, const clv__op_io *io) {
     clv__arg_workspace(list, launch, clv__launch_workspace(list, bytes), bytes);
 }
 
+/** Say of each tensor among the arguments how large it is. */
+static void note_bytes(clv__launches *list, const clv__op_io *io) {
+    for (size_t i = 0; i < list->n; i++) {
+        for (int k = 0; k < list->items[i].n_slots; k++) {
+            clv__slot *slot = &list->items[i].slots[k];
+            if (slot->kind == CLV__SLOT_OUT) slot->bytes = clv__desc_bytes(&io->out[slot->index]);
+            if (slot->kind == CLV__SLOT_IN && clv__has_in(io, slot->index))
+                slot->bytes = clv__desc_bytes(&io->in[slot->index]);
+        }
+    }
+}
+
 clv_status clv__plan_lower(clv_plan *plan, clv__plan_node *at) {
     const clv__node *node = at->node;
     const clv_device *device = plan->places[at->place].device;
@@ -177,7 +189,10 @@ clv_status clv__plan_lower(clv_plan *plan, clv__plan_node *at) {
         clv__variant_lower(at->variant, &at->launches, &node->io);
     else
         lower_reference(&at->launches, &node->io);
-    if (!at->launches.failed) return CLV_OK;
+    if (!at->launches.failed) {
+        note_bytes(&at->launches, &node->io);
+        return CLV_OK;
+    }
     bool memory = at->launches.out_of_memory;
     CLV_FAIL(clv__plan_error(plan), memory ? CLV_E_HOST_MEMORY : CLV_E_UNSUPPORTED,
              "%s '%s': variant '%s' could not write down its launches: %s", node->io.op->name, node->layer,

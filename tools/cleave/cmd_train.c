@@ -114,9 +114,10 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
                   timed ? cli_real(result.images_per_second) : json_null(), "step_ms",
                   timed ? cli_real(result.step_ms) : json_null(), "steps", (json_int_t)result.steps, "epochs",
                   (json_int_t)result.epochs, "interrupted", interrupted, "seconds", cli_seconds());
-    json_t *startup = json_pack("{s:f, s:f, s:i, s:i, s:i}", "seconds", job->startup, "program_seconds",
-                                programs.seconds, "programs", programs.programs, "cache_hits",
-                                programs.cache_hits, "cache_misses", programs.cache_misses);
+    json_t *startup =
+        json_pack("{s:f, s:f, s:i, s:i, s:i, s:i}", "seconds", job->startup, "program_seconds",
+                  programs.seconds, "programs", programs.programs, "cache_hits", programs.cache_hits,
+                  "cache_misses", programs.cache_misses, "helpers", programs.helpers);
     json_object_set_new(object, "startup", startup);
     json_t *memory = json_array();
     for (int i = 0; i < clv_trainer_device_count(trainer); i++) {

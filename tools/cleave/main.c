@@ -26,6 +26,8 @@ int main(int argc, char **argv) {
         (word[2] == 'm' ? cli_manual : cli_completion)(stdout);
         return cli_finish_output();
     }
+    if (!strcmp(word, "compile-helper") && argc == 2) // no command for people: see cli_start
+        return clv_compile_helper(0) == CLV_OK ? EXIT_DONE : EXIT_FAILED;
     cli_command command = cli_command_find(word);
     if (command == CLI_COMMANDS)
         return cli_fail(EXIT_USAGE, "unknown command '%s'; see 'cleave --help'", word);

@@ -284,6 +284,9 @@ void cli_manual(FILE *out) {
             "Where compiled programs are kept.\n.TP\n.B CLEAVE_DATA_DIR\nWhere datasets are.\n"
             ".TP\n.B CLEAVE_VARIANTS\nPins how ops are computed: matmul=plain.\n"
             ".TP\n.B CLEAVE_TUNING\nA tuning file, a folder of them, or none.\n"
+            ".TP\n.B CLEAVE_COMPILE_HELPER\nThe program that compiles kernels in further processes when "
+            "nothing is "
+            "cached; empty: none.\n"
             ".TP\n.B CLEAVE_DEBUG\n1 devices, 2 launches, 3 the plan, 4 kernel sources.\n.TP\n.B "
             "NO_COLOR\nNo colours on a terminal.\n");
 }

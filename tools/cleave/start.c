@@ -94,6 +94,15 @@ static bool names_null(const cli_args *args) {
     return false;
 }
 
+/** This program: it is its own helper (main.c) unless the variable names another, or none. */
+static const char *compile_helper(void) {
+    static char path[4096];
+    if (getenv("CLEAVE_COMPILE_HELPER")) return NULL;
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    path[n > 0 ? n : 0] = 0;
+    return path;
+}
+
 int cli_start(cli_session *session) {
     const cli_args *args = session->args;
     char left_out[2048] = "";
@@ -105,6 +114,7 @@ int cli_start(cli_session *session) {
         // What is tuned begins anew: nothing is chosen, and no variant avoided, because of an earlier file.
         .tuning = args->command == CLI_TUNE ? "none" : args->tuning,
         .null_devices = args->command == CLI_PLAN && names_null(args),
+        .compile_helper = compile_helper(),
         .log = on_log,
         .log_user = session,
         .build_progress = on_build,

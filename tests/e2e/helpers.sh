@@ -1,0 +1,30 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Kernels compiled ahead by further processes of the tool: when nothing is cached, unless switched off, with the same result.
+. "$(dirname "$0")/common.sh"
+"$helper" images 64 x.npy && "$helper" labels 64 y.npy || fail "no data"
+# train CACHE NAME : with what the driver has in that folder, once more or for the first time
+train() {
+    POCL_CACHE_DIR=$scratch/$1 works "$cleave" train --images x.npy --labels y.npy --model mlp --device "$device" --batch 16 \
+        --epochs 1 --quiet --save "$2.safetensors" --json
+}
+mkdir with without
+train without alone # CLEAVE_COMPILE_HELPER is empty in tests
+same "helpers when there should be none" "$(at startup.helpers)" 0
+unset CLEAVE_COMPILE_HELPER
+most=$(($(getconf _NPROCESSORS_ONLN) - 1))
+train with helped
+helpers=$(at startup.helpers)
+if [ "$device" = host ] || [ "$most" = 0 ]; then
+    same "helpers" "$helpers" 0
+else
+    [ "$helpers" -ge 1 ] && [ "$helpers" -le "$most" ] && [ "$helpers" -le 3 ] || fail "$helpers helpers for $most processors"
+fi
+cmp -s alone.safetensors helped.safetensors || fail "help changes the result"
+export CLEAVE_COMPILE_HELPER=/no/such/program
+mkdir absent
+train absent unhelped
+same "a helper that is not there" "$(at startup.helpers)" 0
+cmp -s alone.safetensors unhelped.safetensors || fail "a helper that is not there changes the result"
+"$cleave" compile-helper </dev/null >out 2>err && fail "a helper without work should exit with 1"
+finish
