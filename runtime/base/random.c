@@ -40,12 +40,47 @@ float clv__random_uniform(clv__random *random) {
     return clv__uniform(clv__random_u32(random));
 }
 
-// ---- normal numbers ---------------------------------------------------------------------------------------------------
-// Box and Muller: sqrt(-2 log u) * cos(2 pi v). A network has millions of first values, so logarithm and cosine are written
-// out, without a branch: a compiler does several at once, and they are the same on every host, whatever its library.
+// ---- many at once -----------------------------------------------------------------------------------------------------
+// A network has millions of first values, so what draws them is loops without a branch, of which a compiler does several turns at
+// once. On an x86 they are compiled for each width of vectors, and the widest that the processor has is taken: the same bits, since
+// no multiplication and addition are made one (-ffp-contract=off).
+
+enum { LANES = 32, WORDS = 4 * LANES, NORMALS = WORDS / 2 }; // counters at once, and what comes of them
+
+#define INLINE static inline __attribute__((always_inline)) // into each of the functions for a width
+
+/** Philox4x32-10 for the sequence's next LANES counters; the words in the order of clv__random_u32. */
+INLINE void next_words(clv__random *random, uint32_t *words) {
+    uint32_t c0[LANES], c1[LANES], c2[LANES], c3[LANES];
+    uint32_t k0 = (uint32_t)random->seed, k1 = (uint32_t)(random->seed >> 32) ^ random->stream;
+    for (uint32_t i = 0; i < LANES; i++) {
+        c0[i] = random->next + i;
+        c1[i] = 0;
+        c2[i] = (uint32_t)random->id;
+        c3[i] = (uint32_t)(random->id >> 32);
+    }
+    for (int round = 0; round < 10; round++) {
+        for (int i = 0; i < LANES; i++) {
+            uint64_t a = (uint64_t)PHILOX_M4x32_0 * c0[i], b = (uint64_t)PHILOX_M4x32_1 * c2[i];
+            c0[i] = (uint32_t)(b >> 32) ^ c1[i] ^ k0;
+            c1[i] = (uint32_t)b;
+            c2[i] = (uint32_t)(a >> 32) ^ c3[i] ^ k1;
+            c3[i] = (uint32_t)a;
+        }
+        k0 += PHILOX_W32_0;
+        k1 += PHILOX_W32_1;
+    }
+    for (int i = 0; i < LANES; i++) {
+        words[4 * i] = c0[i];
+        words[4 * i + 1] = c1[i];
+        words[4 * i + 2] = c2[i];
+        words[4 * i + 3] = c3[i];
+    }
+    random->next += LANES;
+}
 
 /** log(u) for a normal u > 0, to some 1e-16: u = 2^k z with z between sqrt(1/2) and sqrt(2), and log(z) = 2 artanh((z-1) / (z+1)). */
-static inline double log_of(double u) {
+INLINE double log_of(double u) {
     const uint64_t root_half = 0x3fe6a09e667f3bcdu, bias = 1024, two52 = 0x4330000000000000u;
     uint64_t bits, k;
     memcpy(&bits, &u, sizeof bits);
@@ -71,7 +106,7 @@ static inline double log_of(double u) {
 }
 
 /** cos(2 pi v) for 0 <= v < 1: the sine, by its series, of the angle that is left when v is folded twice. */
-static inline double cos_of_turns(double v) {
+INLINE double cos_of_turns(double v) {
     double x = (fabs(v - 0.5) - 0.25) * 0x1.921fb54442d18p+2, t = x * x; // |x| <= pi/2
     double sum = -1.0 / 25852016738884976640000.0;
     sum = sum * t + 1.0 / 51090942171709440000.0;
@@ -87,23 +122,80 @@ static inline double cos_of_turns(double v) {
     return x + x * t * sum;
 }
 
-void clv__random_normals(clv__random *random, double *out, int n) {
-    enum { BLOCK = 64 };
-    double logs[BLOCK], cosines[BLOCK];
-    for (int from = 0; from < n; from += BLOCK) {
-        int m = n - from < BLOCK ? n - from : BLOCK;
-        for (int i = 0; i < BLOCK; i++) {
-            logs[i] = i < m ? ((double)clv__random_u32(random) + 1.0) * 0x1p-32 : 1; // (0, 1]
-            cosines[i] = i < m ? (double)clv__random_u32(random) * 0x1p-32 : 0;
-        }
-        for (int i = 0; i < BLOCK; i++) logs[i] = log_of(logs[i]);
-        for (int i = 0; i < BLOCK; i++) cosines[i] = cos_of_turns(cosines[i]);
-        for (int i = 0; i < m; i++) out[from + i] = sqrt(-2.0 * logs[i]) * cosines[i];
+// Box and Muller: sqrt(-2 log u) * cos(2 pi v). Logarithm and cosine are written out: the same on every host, whatever its library.
+
+/** u in (0, 1] of the first of two words, v in [0, 1) of the second. */
+INLINE double normal_of(uint32_t first, uint32_t second) {
+    double u = ((double)first + 1.0) * 0x1p-32, v = (double)second * 0x1p-32;
+    return sqrt(-2.0 * log_of(u)) * cos_of_turns(v);
+}
+
+INLINE void draw_normals(clv__random *random, double *out, int n_blocks) {
+    uint32_t words[WORDS];
+    for (; n_blocks > 0; n_blocks--, out += NORMALS) {
+        next_words(random, words);
+        for (int i = 0; i < NORMALS; i++) out[i] = normal_of(words[2 * i], words[2 * i + 1]);
     }
 }
 
+INLINE void draw_uniforms(clv__random *random, float *out, int n_blocks) {
+    uint32_t words[WORDS];
+    for (; n_blocks > 0; n_blocks--, out += WORDS) {
+        next_words(random, words);
+        for (int i = 0; i < WORDS; i++) out[i] = clv__uniform(words[i]);
+    }
+}
+
+/** Those of so many whole blocks: `normals` or `uniforms` is NULL. */
+typedef void draw_fn(clv__random *random, double *normals, float *uniforms, int n_blocks);
+
+INLINE void draw(clv__random *random, double *normals, float *uniforms, int n_blocks) {
+    if (normals)
+        draw_normals(random, normals, n_blocks);
+    else
+        draw_uniforms(random, uniforms, n_blocks);
+}
+
+static void draw_narrow(clv__random *random, double *normals, float *uniforms, int n_blocks) {
+    draw(random, normals, uniforms, n_blocks);
+}
+
+#if defined(__x86_64__) && defined(__GNUC__)
+__attribute__((target("avx2"))) static void draw_256(clv__random *random, double *normals, float *uniforms,
+                                                     int n_blocks) {
+    draw(random, normals, uniforms, n_blocks);
+}
+
+__attribute__((target("avx512f,avx512dq,avx512vl"))) static void
+draw_512(clv__random *random, double *normals, float *uniforms, int n_blocks) {
+    draw(random, normals, uniforms, n_blocks);
+}
+
+static draw_fn *widest_draw(void) {
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512vl"))
+        return draw_512;
+    return __builtin_cpu_supports("avx2") ? draw_256 : draw_narrow;
+}
+#else
+static draw_fn *widest_draw(void) {
+    return draw_narrow;
+}
+#endif
+
 double clv__random_normal(clv__random *random) {
-    double u = ((double)clv__random_u32(random) + 1.0) * 0x1p-32;
-    double v = (double)clv__random_u32(random) * 0x1p-32;
-    return sqrt(-2.0 * log_of(u)) * cos_of_turns(v);
+    uint32_t first = clv__random_u32(random), second = clv__random_u32(random);
+    return normal_of(first, second);
+}
+
+void clv__random_normals(clv__random *random, double *out, int n) {
+    int blocks = random->have ? 0 : n / NORMALS; // where a counter's words are left over, one at a time
+    widest_draw()(random, out, NULL, blocks);
+    for (int i = blocks * NORMALS; i < n; i++) out[i] = clv__random_normal(random);
+}
+
+void clv__random_uniforms(clv__random *random, float *out, int n) {
+    int blocks = random->have ? 0 : n / WORDS;
+    widest_draw()(random, NULL, out, blocks);
+    for (int i = blocks * WORDS; i < n; i++) out[i] = clv__random_uniform(random);
 }

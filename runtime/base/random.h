@@ -43,5 +43,6 @@ float clv__random_uniform(clv__random *random);
 double clv__random_normal(clv__random *random);
 /** The next n of them, faster. */
 void clv__random_normals(clv__random *random, double *out, int n);
+void clv__random_uniforms(clv__random *random, float *out, int n);
 
 #endif

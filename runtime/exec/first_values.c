@@ -48,8 +48,11 @@ static void draw(const part *p) {
         }
         return;
     }
-    for (int64_t i = p->first; i < p->end; i++)
-        p->values[i] = init->a + (init->b - init->a) * clv__random_uniform(&random);
+    for (int64_t i = p->first; i < p->end;) {
+        int n = p->end - i < 4096 ? (int)(p->end - i) : 4096;
+        clv__random_uniforms(&random, p->values + i, n);
+        for (int64_t end = i + n; i < end; i++) p->values[i] = init->a + (init->b - init->a) * p->values[i];
+    }
 }
 
 static void *draw_on_thread(void *context) {

@@ -101,8 +101,32 @@ static void test_normals_are_those_of_the_formula(void **state) {
     free(normals);
 }
 
+/** Many at once are those of one at a time, from any word of a counter on and up to any, next to where a block of them ends too. */
+static void test_many_are_those_of_one_at_a_time(void **state) {
+    (void)state;
+    enum { MOST = 700 };
+    static const int sizes[] = {1, 63, 64, 65, 127, 128, 129, MOST};
+    double normals[MOST];
+    float uniforms[MOST];
+    for (int before = 0; before < 5; before++) {
+        for (size_t s = 0; s < sizeof sizes / sizeof *sizes; s++) {
+            clv__random one, many;
+            clv__random_init(&one, 0x123456789abcdef0, CLV__STREAM_TEST, 0xfedcba9876543210);
+            one.next = UINT32_MAX - 40; // a counter that runs over
+            for (int i = 0; i < before; i++) clv__random_u32(&one);
+            many = one;
+            clv__random_normals(&many, normals, sizes[s]);
+            clv__random_uniforms(&many, uniforms, sizes[s]);
+            for (int i = 0; i < sizes[s]; i++) assert_true(clv__random_normal(&one) == normals[i]);
+            for (int i = 0; i < sizes[s]; i++) assert_true(clv__random_uniform(&one) == uniforms[i]);
+            assert_int_equal(clv__random_u32(&one), clv__random_u32(&many));
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_values_are_those_of_one_sequence),
-                                       cmocka_unit_test(test_normals_are_those_of_the_formula)};
+                                       cmocka_unit_test(test_normals_are_those_of_the_formula),
+                                       cmocka_unit_test(test_many_are_those_of_one_at_a_time)};
     return cmocka_run_group_tests(tests, setup, teardown);
 }
