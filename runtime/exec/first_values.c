@@ -1,91 +1,105 @@
 // SPDX-License-Identifier: Apache-2.0
 // First values of what a session keeps. They depend on seed and name alone, so that adding a layer leaves the others as they were;
-// and on counters, so that several threads may draw the parts of a large tensor and give the same bits. Constants are filled in on
-// the device, unless it computes in the host's memory: there all is written in place.
-#include <pthread.h>
+// and on counters, so that threads may draw the parts of a tensor and give the same bits. Where a device computes in the host's
+// memory they are written in place, by a crew that works while programs are built. Elsewhere constants are filled in on the device,
+// and the rest is drawn and then copied there.
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <xxhash.h>
 
 #include "base/random.h"
 #include "exec/session.h"
 #include "exec/worker.h"
 
-enum { MOST_THREADS = 16, LEAST_PART = 1 << 16, BLOCK = 4 }; // BLOCK: words that a counter gives
+enum {
+    PART = 1 << 16,
+    BLOCK = 4,
+    CHUNK = 256
+}; // elements of a part; words of a counter; numbers drawn at once
 
-/** Elements from `first` to before `end`; both multiples of BLOCK, or the tensor's end. */
-typedef struct part {
-    const clv_tensor *tensor;
-    uint64_t seed;
+/** Elements from `first` (a multiple of PART) to before `end` of a tensor. It holds no tensor: a plan may be made anew meanwhile. */
+typedef struct clv__first_part {
+    clv_init init;
+    bool whole; // numbers: 32-bit integers
+    uint64_t seed, id;
     float *values; // of the whole tensor
     int64_t first, end;
-    pthread_t thread;
-    bool threaded;
-} part;
+} clv__first_part;
 
 static bool is_constant(const clv_init *init) {
     return init->kind == CLV_INIT_ZEROS || init->kind == CLV_INIT_ONES;
 }
 
-static void draw(const part *p) {
-    const clv_init *init = &p->tensor->init;
-    if (is_constant(init)) {
-        for (int64_t i = p->first; i < p->end; i++) p->values[i] = init->kind == CLV_INIT_ONES ? 1.0f : 0.0f;
-        return;
-    }
-    const char *name = p->tensor->name;
-    clv__random random;
-    clv__random_init(&random, p->seed, CLV__STREAM_INIT, XXH64(name, strlen(name), 0));
-    // a normal number takes two words, a uniform one takes one
-    random.next = (uint32_t)((uint64_t)p->first * (init->kind == CLV_INIT_NORMAL ? 2 : 1) / BLOCK);
-    if (init->kind == CLV_INIT_NORMAL) {
-        double normals[256];
-        for (int64_t i = p->first; i < p->end;) {
-            int n = p->end - i < 256 ? (int)(p->end - i) : 256;
-            clv__random_normals(&random, normals, n);
-            for (int j = 0; j < n; j++) p->values[i++] = (float)(init->a + init->b * normals[j]);
-        }
-        return;
-    }
+static void draw_normals(const clv__first_part *p, clv__random *random) {
+    double normals[CHUNK];
     for (int64_t i = p->first; i < p->end;) {
-        int n = p->end - i < 4096 ? (int)(p->end - i) : 4096;
-        clv__random_uniforms(&random, p->values + i, n);
-        for (int64_t end = i + n; i < end; i++) p->values[i] = init->a + (init->b - init->a) * p->values[i];
+        int n = p->end - i < CHUNK ? (int)(p->end - i) : CHUNK;
+        clv__random_normals(random, normals, n);
+        for (int j = 0; j < n; j++) p->values[i++] = (float)(p->init.a + p->init.b * normals[j]);
     }
 }
 
-static void *draw_on_thread(void *context) {
-    draw(context);
-    return NULL;
+static void draw_uniforms(const clv__first_part *p, clv__random *random) {
+    const float least = p->init.a, width = p->init.b - p->init.a;
+    clv__random_uniforms(random, p->values + p->first, (int)(p->end - p->first));
+    for (int64_t i = p->first; i < p->end; i++) p->values[i] = least + width * p->values[i];
 }
 
-/** All of it, on as many threads as are worth it; a thread that cannot start is done without. */
-static void draw_all(const clv_tensor *tensor, uint64_t seed, float *values) {
-    part parts[MOST_THREADS];
-    int64_t n = clv_tensor_numel(tensor), threads = n / LEAST_PART,
-            processors = sysconf(_SC_NPROCESSORS_ONLN);
-    if (threads > processors) threads = processors;
-    if (threads > MOST_THREADS) threads = MOST_THREADS;
-    if (threads < 1) threads = 1;
-    int64_t each = (n / threads + BLOCK - 1) / BLOCK * BLOCK;
-    for (int64_t t = 0; t < threads; t++) {
-        int64_t end = t + 1 < threads ? (t + 1) * each : n;
-        parts[t] = (part){.tensor = tensor, .seed = seed, .values = values, .first = t * each, .end = end};
-        parts[t].threaded = t > 0 && pthread_create(&parts[t].thread, NULL, draw_on_thread, &parts[t]) == 0;
+static void draw(const clv__first_part *p) {
+    clv__random random;
+    clv__random_init(&random, p->seed, CLV__STREAM_INIT, p->id);
+    // a normal number takes two words, a uniform one takes one
+    random.next = (uint32_t)((uint64_t)p->first * (p->init.kind == CLV_INIT_NORMAL ? 2 : 1) / BLOCK);
+    switch (p->init.kind) {
+    case CLV_INIT_ZEROS:
+    case CLV_INIT_ONES:
+        for (int64_t i = p->first; i < p->end; i++)
+            p->values[i] = p->init.kind == CLV_INIT_ONES ? 1.0f : 0.0f;
+        break;
+    case CLV_INIT_UNIFORM: draw_uniforms(p, &random); break;
+    case CLV_INIT_NORMAL: draw_normals(p, &random); break;
     }
-    for (int64_t t = 0; t < threads; t++) {
-        if (!parts[t].threaded) draw(&parts[t]);
-    }
-    for (int64_t t = 0; t < threads; t++) {
-        if (parts[t].threaded) pthread_join(parts[t].thread, NULL);
-    }
-    if (tensor->desc.dtype != CLV_DTYPE_I32) return;
-    for (int64_t i = 0; i < n; i++) {
-        int32_t whole = (int32_t)values[i];
-        memcpy(&values[i], &whole, sizeof whole);
+    for (int64_t i = p->first; p->whole && i < p->end; i++) {
+        int32_t whole = (int32_t)p->values[i];
+        memcpy(&p->values[i], &whole, sizeof whole);
     }
 }
+
+static void draw_part(void *context, size_t part) {
+    const clv__first_values *values = context;
+    draw(&values->parts[part]);
+}
+
+void clv__first_values_begin(clv__first_values *values) {
+    clv__crew_begin(&values->crew, draw_part, values, values->n);
+}
+
+void clv__first_values_end(clv__first_values *values) {
+    clv__crew_end(&values->crew);
+    free(values->parts);
+    *values = (clv__first_values){0};
+}
+
+/** The parts of a tensor, to be written to `target`. */
+static clv_status add_parts(clv__first_values *values, const clv_tensor *tensor, uint64_t seed, float *target,
+                            clv__error *error) {
+    int64_t n = clv_tensor_numel(tensor);
+    size_t n_parts = (size_t)((n + PART - 1) / PART);
+    if (!clv__grow(&values->parts, &values->room, values->n + n_parts, sizeof *values->parts))
+        CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for '%s'", tensor->name);
+    clv__first_part part = {.init = tensor->init,
+                            .whole = tensor->desc.dtype == CLV_DTYPE_I32,
+                            .seed = seed,
+                            .id = XXH64(tensor->name, strlen(tensor->name), 0),
+                            .values = target};
+    for (; part.first < n; part.first += PART) {
+        part.end = n - part.first < PART ? n : part.first + PART;
+        values->parts[values->n++] = part;
+    }
+    return CLV_OK;
+}
+
+// ---- devices with memory of their own -----------------------------------------------------------------------------------
 
 typedef struct filling {
     const clv__memory *memory;
@@ -100,27 +114,34 @@ static clv_status fill(void *context) {
     return device->backend->synchronize(device->open, error);
 }
 
-clv_status clv__first_values(const clv_tensor *tensor, uint64_t seed, const clv__memory *memory) {
+static clv_status fill_constant(const clv_tensor *tensor, const clv__memory *memory) {
+    const bool whole = tensor->desc.dtype == CLV_DTYPE_I32;
+    const float one = 1;
+    filling f = {memory, 0};
+    if (tensor->init.kind == CLV_INIT_ONES && whole) f.pattern = 1;
+    if (tensor->init.kind == CLV_INIT_ONES && !whole) memcpy(&f.pattern, &one, sizeof one);
+    return clv__worker_call(memory->device, fill, &f);
+}
+
+static clv_status draw_and_copy(const clv_tensor *tensor, uint64_t seed, const clv__memory *memory) {
+    clv__error *error = clv__runtime_error_of(memory->device->runtime);
+    float *target = clv__alloc(1, memory->bytes);
+    if (!target) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for '%s'", tensor->name);
+    clv__first_values values = {0};
+    clv_status status = add_parts(&values, tensor, seed, target, error);
+    if (status == CLV_OK) clv__first_values_begin(&values);
+    clv__first_values_end(&values);
+    if (status == CLV_OK) status = clv__session_copy(memory, target, NULL);
+    free(target);
+    return status;
+}
+
+clv_status clv__first_values_add(clv__first_values *values, const clv_tensor *tensor, uint64_t seed,
+                                 const clv__memory *memory) {
     const clv_device *device = memory->device;
     if (memory->bytes == 0) return CLV_OK;
-    if (device->traits.host_memory) { // written where they are to be
-        draw_all(tensor, seed, device->backend->buffer_pointer(memory->buffer));
-        return CLV_OK;
-    }
-    if (is_constant(&tensor->init)) {
-        const bool whole = tensor->desc.dtype == CLV_DTYPE_I32;
-        const float one = 1;
-        filling f = {memory, 0};
-        if (tensor->init.kind == CLV_INIT_ONES && whole) f.pattern = 1;
-        if (tensor->init.kind == CLV_INIT_ONES && !whole) memcpy(&f.pattern, &one, sizeof one);
-        return clv__worker_call(memory->device, fill, &f);
-    }
-    float *values = clv__alloc(1, memory->bytes);
-    if (!values)
-        CLV_FAIL(clv__runtime_error_of(device->runtime), CLV_E_HOST_MEMORY, "no host memory for '%s'",
-                 tensor->name);
-    draw_all(tensor, seed, values);
-    clv_status status = clv__session_copy(memory, values, NULL);
-    free(values);
-    return status;
+    if (device->traits.host_memory)
+        return add_parts(values, tensor, seed, device->backend->buffer_pointer(memory->buffer),
+                         clv__runtime_error_of(device->runtime));
+    return is_constant(&tensor->init) ? fill_constant(tensor, memory) : draw_and_copy(tensor, seed, memory);
 }

@@ -3,6 +3,7 @@
 #ifndef CLV_EXEC_SESSION_H
 #define CLV_EXEC_SESSION_H
 
+#include "base/crew.h"
 #include "cleave/profile.h"
 #include "plan/plan.h"
 
@@ -53,8 +54,24 @@ clv__kept *clv__session_kept(const clv_session *session, const char *name, const
 /** Write device memory from `source`, or read it into `target` (the other is NULL), and wait. */
 clv_status clv__session_copy(const clv__memory *memory, const void *source, void *target);
 
-/** Give a tensor's memory its first values, which depend on seed and name alone, and wait. */
-clv_status clv__first_values(const clv_tensor *tensor, uint64_t seed, const clv__memory *memory);
+/** Take back the arenas, on every device; and what is kept from number `first` on. */
+void clv__session_empty(clv_session *session);
+void clv__session_drop(clv_session *session, size_t first);
+
+/** First values that are being drawn. Zero-initialised there are none. Not moved while they are. */
+typedef struct clv__first_values {
+    struct clv__first_part *parts;
+    size_t n, room;
+    clv__crew crew;
+} clv__first_values;
+
+/** A tensor's first values, which depend on seed and name alone: for the crew if the device computes in the host's memory, which
+ *  must then stay until the end; else they are there on return. */
+clv_status clv__first_values_add(clv__first_values *values, const clv_tensor *tensor, uint64_t seed,
+                                 const clv__memory *memory);
+void clv__first_values_begin(clv__first_values *values);
+/** Wait until all are drawn. Without a begin nothing is. */
+void clv__first_values_end(clv__first_values *values);
 
 /** Wait for the active run's steps. */
 clv_status clv__session_quiet(clv_session *session);

@@ -77,6 +77,39 @@ static void test_values_are_those_of_one_sequence(void **state) {
     }
 }
 
+/** A parameter of two shapes is refused, and the session is as it was. */
+static void test_a_refusal_leaves_nothing(void **state) {
+    (void)state;
+    static const int64_t sizes[] = {(1 << 17) + 1, 5};
+    int index = -1;
+    clv_device *device = clv__test_next_device(runtime, &index);
+    clv_graph *graphs[2];
+    clv_plan *plans[2];
+    clv_session *session;
+    for (int i = 0; i < 2; i++) {
+        assert_status(clv_graph_create(runtime, &graphs[i]), CLV_OK, runtime);
+        clv_tensor *weight =
+            clv_parameter(graphs[i], "weight", CLV_SHAPE(sizes[i]), (clv_init){CLV_INIT_NORMAL, 0, 1});
+        clv_output(clv_relu(weight), "y");
+        assert_status(clv_plan_create(graphs[i], &(clv_plan_config){.device = device}, &plans[i]), CLV_OK,
+                      runtime);
+    }
+    uint64_t before = clv_device_memory(device).all.current;
+    assert_status(clv_session_create(runtime, NULL, &session), CLV_OK, runtime);
+    assert_status(clv_session_reserve(session, plans, 2), CLV_E_SHAPE, runtime);
+    assert_string_equal(clv_runtime_error(runtime),
+                        "'weight' is in the session with shape [131073], the plan wants [5]");
+    assert_int_equal(clv_session_count(session), 0);
+    assert_int_equal(clv_device_memory(device).all.current, before);
+    assert_status(clv_session_reserve(session, plans + 1, 1), CLV_OK, runtime);
+    assert_int_equal(clv_session_count(session), 1);
+    clv_session_destroy(session);
+    for (int i = 0; i < 2; i++) {
+        clv_plan_destroy(plans[i]);
+        clv_graph_destroy(graphs[i]);
+    }
+}
+
 /** Ours against the library's logarithm and cosine, one at a time and many; and that they are normal at all. */
 static void test_normals_are_those_of_the_formula(void **state) {
     (void)state;
@@ -126,6 +159,7 @@ static void test_many_are_those_of_one_at_a_time(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_values_are_those_of_one_sequence),
+                                       cmocka_unit_test(test_a_refusal_leaves_nothing),
                                        cmocka_unit_test(test_normals_are_those_of_the_formula),
                                        cmocka_unit_test(test_many_are_those_of_one_at_a_time)};
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// Taking the memory of plans, once: parameters, with their first values, and arenas. All is checked before any is taken.
+// Programs take a while to build, on one thread mostly; what a new session keeps depends on no program, so its first values are
+// drawn meanwhile.
+#include <stdlib.h>
+#include <string.h>
+
+#include "exec/session.h"
+
+/** Take memory for a tensor that is not there yet, and add its first values to what is drawn. */
+static clv_status keep(clv_session *session, const clv_tensor *tensor, clv_device *device,
+                       clv__first_values *values) {
+    clv__error *error = clv__runtime_error_of(session->runtime);
+    const clv__kept *old = clv__session_kept(session, tensor->name, device);
+    if (old) {
+        if (clv_shape_equal(&old->desc.shape, &tensor->desc.shape) && old->desc.dtype == tensor->desc.dtype)
+            return CLV_OK;
+        char was[128], is[128];
+        CLV_FAIL(error, CLV_E_SHAPE, "'%s' is in the session with shape %s, the plan wants %s", tensor->name,
+                 clv_shape_text(&old->desc.shape, was, sizeof was),
+                 clv_shape_text(&tensor->desc.shape, is, sizeof is));
+    }
+    size_t bytes = clv_tensor_bytes(tensor);
+    char *name = clv__strdup(tensor->name);
+    clv__kept kept = {
+        .name = name, .desc = tensor->desc, .category = tensor->category, .trainable = tensor->trainable};
+    clv_status status = CLV_E_HOST_MEMORY;
+    if (!name ||
+        !clv__grow(&session->kept, &session->kept_room, session->n_kept + 1, sizeof *session->kept)) {
+        clv__error_set(error, status, "no host memory for '%s'", tensor->name);
+        goto done;
+    }
+    status = clv__memory_create(device, bytes, tensor->category, tensor->layer, &kept.memory);
+    if (status != CLV_OK) goto done;
+    status = clv__first_values_add(values, tensor, session->seed, &kept.memory);
+    if (status != CLV_OK) goto done;
+    session->kept[session->n_kept++] = kept;
+done:
+    if (status != CLV_OK) {
+        clv__memory_destroy(&kept.memory);
+        free(name);
+    }
+    return status;
+}
+
+// ---- arenas -------------------------------------------------------------------------------------------------------------
+
+static clv_status home_create(clv_session *session, clv_device *device) {
+    if (clv__session_home(session, device)) return CLV_OK;
+    clv__home *home = clv__alloc(1, sizeof *home);
+    if (!home ||
+        !clv__grow(&session->homes, &session->homes_room, session->n_homes + 1, sizeof *session->homes)) {
+        free(home);
+        CLV_FAIL(clv__runtime_error_of(session->runtime), CLV_E_HOST_MEMORY, "no host memory for a session");
+    }
+    home->device = device;
+    session->homes[session->n_homes++] = home;
+    return CLV_OK;
+}
+
+static bool home_serves(const clv_session *session, const clv_plan *plan, const clv__place *place) {
+    const clv__home *home = clv__session_home(session, place->device);
+    if (!home || place->gradients.bytes > home->gradients.layout.bytes ||
+        place->activations.bytes > home->activations.layout.bytes ||
+        place->workspace_bytes > home->workspace.bytes || clv__io_bytes(place) > home->io.bytes ||
+        clv__staging_bytes(place) > home->staging.bytes)
+        return false;
+    for (int i = 0; i < place->n_persistents; i++) {
+        if (!clv__session_kept(session, plan->values[place->persistents[i]].tensor->name, place->device))
+            return false;
+    }
+    return true;
+}
+
+static bool serves(const clv_session *session, clv_plan *const *plans, int n) {
+    for (int p = 0; p < n; p++) {
+        for (int i = 0; i < plans[p]->n_places; i++) {
+            if (!home_serves(session, plans[p], &plans[p]->places[i])) return false;
+        }
+    }
+    return true;
+}
+
+static clv_status chunks_create(clv__home *home, const clv__layout *layout, clv_category category,
+                                const char *layer, clv__chunks *chunks) {
+    int n = 0;
+    while (clv__layout_chunk(layout, n)) n++;
+    chunks->items = clv__alloc((size_t)n, sizeof *chunks->items);
+    if (!chunks->items)
+        CLV_FAIL(clv__runtime_error_of(home->device->runtime), CLV_E_HOST_MEMORY, "no host memory");
+    chunks->layout = *layout;
+    for (; chunks->n < n; chunks->n++) {
+        CLV_TRY(clv__memory_create(home->device, clv__layout_chunk(layout, chunks->n), category, layer,
+                                   &chunks->items[chunks->n]));
+    }
+    return CLV_OK;
+}
+
+static void grow_layout(clv__layout *most, const clv__layout *layout) {
+    if (layout->bytes > most->bytes || most->chunk == 0) *most = *layout;
+}
+
+static void grow_size(size_t *most, size_t bytes) {
+    if (bytes > *most) *most = bytes;
+}
+
+/** What a home must hold for these plans: as much as the largest, in each kind of memory. */
+typedef struct demand {
+    clv__layout gradients, activations;
+    size_t workspace, io, staging, largest;
+} demand;
+
+static demand demand_of(const clv__home *home, clv_plan *const *plans, int n) {
+    demand d = {home->gradients.layout, home->activations.layout, home->workspace.bytes,
+                home->io.bytes,         home->staging.bytes,      0};
+    for (int p = 0; p < n; p++) {
+        const clv__place *place = clv__plan_place_of(plans[p], home->device);
+        if (!place) continue;
+        grow_layout(&d.gradients, &place->gradients);
+        grow_layout(&d.activations, &place->activations);
+        grow_size(&d.workspace, place->workspace_bytes);
+        grow_size(&d.io, clv__io_bytes(place));
+        grow_size(&d.staging, clv__staging_bytes(place));
+        grow_size(&d.largest, clv__place_largest(plans[p], place));
+    }
+    return d;
+}
+
+static size_t arena_bytes(const demand *d) {
+    return d->gradients.bytes + d->activations.bytes + d->workspace + d->io + d->staging;
+}
+
+/** Bytes of persistents that the plans need on the device and the session does not have there yet. */
+static size_t new_persistent_bytes(const clv_session *session, const clv__home *home, clv_plan *const *plans,
+                                   int n) {
+    uint64_t all = clv_plans_memory_on(plans, n, home->device).category[CLV_PARAMETERS] +
+                   clv_plans_memory_on(plans, n, home->device).category[CLV_OPTIMIZER];
+    for (size_t i = 0; i < session->n_kept; i++) {
+        const clv__kept *kept = &session->kept[i];
+        bool used = false;
+        for (int p = 0; p < n && !used; p++) {
+            const clv__place *place = clv__plan_place_of(plans[p], home->device);
+            for (int v = 0; place && v < place->n_persistents && !used; v++)
+                used = strcmp(plans[p]->values[place->persistents[v]].tensor->name, kept->name) == 0;
+        }
+        if (used && kept->memory.device == home->device) all -= kept->memory.bytes;
+    }
+    return (size_t)all;
+}
+
+static clv_status home_fill(clv__home *home, const demand *d) {
+    CLV_TRY(chunks_create(home, &d->gradients, CLV_GRADIENTS, "gradients of parameters", &home->gradients));
+    CLV_TRY(chunks_create(home, &d->activations, CLV_ACTIVATIONS, "activations", &home->activations));
+    CLV_TRY(clv__memory_create(home->device, d->workspace, CLV_WORKSPACE, "workspace of kernels",
+                               &home->workspace));
+    CLV_TRY(clv__memory_create(home->device, d->io, CLV_IO, "inputs and outputs", &home->io));
+    return clv__memory_create(home->device, d->staging, CLV_STAGING, "staging", &home->staging);
+}
+
+/** Take memory for all that is to be kept and is not there yet, and begin to draw its first values. */
+static clv_status keep_all(clv_session *session, clv_plan *const *plans, int n, clv__first_values *values) {
+    for (size_t h = 0; h < session->n_homes; h++) {
+        clv_device *device = session->homes[h]->device;
+        for (int p = 0; p < n; p++) {
+            const clv__place *place = clv__plan_place_of(plans[p], device);
+            for (int i = 0; place && i < place->n_persistents; i++)
+                CLV_TRY(keep(session, plans[p]->values[place->persistents[i]].tensor, device, values));
+        }
+    }
+    clv__first_values_begin(values);
+    return CLV_OK;
+}
+
+/** Take everything, on every device. What must fit is checked on all of them before anything is taken on one. */
+static clv_status take_memory(clv_session *session, clv_plan *const *plans, int n,
+                              clv__first_values *values) {
+    demand *demands = clv__alloc(session->n_homes, sizeof *demands);
+    if (!demands) CLV_FAIL(clv__runtime_error_of(session->runtime), CLV_E_HOST_MEMORY, "no host memory");
+    clv_status status = CLV_OK;
+    for (size_t i = 0; i < session->n_homes; i++) demands[i] = demand_of(session->homes[i], plans, n);
+    clv__session_empty(session);
+    for (size_t i = 0; i < session->n_homes && status == CLV_OK; i++) {
+        const clv__home *home = session->homes[i];
+        size_t bytes = arena_bytes(&demands[i]) + new_persistent_bytes(session, home, plans, n);
+        status = clv__memory_check(home->device, bytes, demands[i].largest, "the plan");
+    }
+    if (status == CLV_OK && !values->n) status = keep_all(session, plans, n, values);
+    for (size_t i = 0; i < session->n_homes && status == CLV_OK; i++)
+        status = home_fill(session->homes[i], &demands[i]);
+    if (status != CLV_OK) clv__session_empty(session);
+    free(demands);
+    return status;
+}
+
+/** Build programs, then take what is not there yet. */
+static clv_status prepare_and_take(clv_session *session, clv_plan *const *plans, int n,
+                                   clv__first_values *values) {
+    CLV_TRY(clv__plans_prepare(plans, n));
+    if (serves(session, plans, n)) return CLV_OK;
+    if (session->n_runs) {
+        CLV_FAIL(clv__runtime_error_of(session->runtime), CLV_E_STATE,
+                 "a plan needs more memory than the session has reserved while runs of it exist: reserve for "
+                 "all plans at once "
+                 "before making runs");
+    }
+    return take_memory(session, plans, n, values);
+}
+
+clv_status clv_session_reserve(clv_session *session, clv_plan *const *plans, int n) {
+    for (int p = 0; p < n; p++) {
+        for (int i = 0; i < plans[p]->n_places; i++)
+            CLV_TRY(home_create(session, plans[p]->places[i].device));
+    }
+    clv__first_values values = {0};
+    size_t had = session->n_kept;
+    clv_status status = CLV_OK;
+    // Where a plan does not fit, one with other variants may: that shows when programs are built.
+    if (had == 0 && clv_plans_fit(plans, n) == CLV_OK) status = keep_all(session, plans, n, &values);
+    if (status == CLV_OK) status = prepare_and_take(session, plans, n, &values);
+    clv__first_values_end(&values);
+    if (status != CLV_OK) clv__session_drop(session, had);
+    return status;
+}
