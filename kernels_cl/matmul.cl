@@ -16,11 +16,11 @@
 //   matmul_local  GPU-class. Work-group WG x WG; item (x, y) of group (gx, gy, b) computes TN columns and TM
 //                 rows of the tile at row gy*WG*TM, column gx*WG*TN. Tiles of K travel through local memory.
 //   matmul_tile   CPU-class. Work-group 1, one work-item a task: task = ((b*splits + s)*m_tasks + i)*n_tasks
-//                 + j computes rows [i*mc, (i+1)*mc), columns [j*nc, (j+1)*nc) over k in [s*ks, (s+1)*ks).
-//                 Panels of both matrices are packed in local memory, MR rows by NV vectors of C stay in
-//                 registers. With splits > 1 C is a workspace [batch][splits][M][N], and neither bias, C's
-//                 former value nor the epilogue is used: matmul_sum finishes. K > 0; mc <= MC, a multiple of MR; nc <=
-//                 NC, of NV*VW; kc <= KC.
+//                 + j computes rows [i*mt, (i+1)*mt), columns [j*nc, (j+1)*nc) over k in [s*ks, (s+1)*ks).
+//                 Panels of kc terms of all its columns of B are packed in local memory, and beside them mc rows of
+//                 A at a time; MR rows by NV vectors of C stay in registers. With splits > 1 C is a workspace
+//                 [batch][splits][M][N], and neither bias, C's former value nor the epilogue is used: matmul_sum
+//                 finishes. K > 0; mc <= MC, mt and mc multiples of MR; nc <= NC, of NV*VW; kc <= KC; with SUMS mt = mc.
 //   matmul_bias   after a library's product: c[i] = c[i] + bias[i % N], i = get_global_id(0) < size.
 //   matmul_sum    one work-item VW elements, s in order: C[b][m][n] = epilogue(sum_s part[b][s][m][n] + bias[n]).
 //
@@ -34,8 +34,8 @@
 //   VW             lanes of a vector: 4, 8 or 16; default 16
 //   MR, NV         register tile, rows and vectors: MR in 4, 6, 8, 12, 14, NV 2; default 14 x 2 for VW 16,
 //                  else 6 x 2
-//   MC, NC, KC     largest block a task packs: default 16*MR, 384, 256. Local memory: 4 * (MC/MR*PA*KC + KC*NC
-//                  + MR*NV*VW) bytes, where PA is MR rounded up to a multiple of VW
+//   MC, NC, KC     largest block a task packs: default 16*MR, 384, 256. Local memory: 4 * (MC/MR * max(PA*KC,
+//                  MR*(KC+VW)) + KC*NC + MR*NV*VW) bytes, where PA is MR rounded up to a multiple of VW
 //   TILE           1: with the CPU-class entries, the default; 0: without, for devices that never run them and
 //                  would compile them all the same
 //   WG, TM, TN, TK work-group edge, rows and columns an item, depth of a tile: default 16, 4, 4, 16.
@@ -130,6 +130,8 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 EPILOGUE_FUNCTION(KERNEL(epilogue_vector), FV)
 #define NR (NV * VW)
 #define PA ((MR + VW - 1) / VW * VW)
+#define AP (KC + VW)
+#define A_FLOATS (MC / MR * (PA * KC > MR * AP ? PA * KC : MR * AP))
 
 // ---------------------------------------------------------------- plain
 
@@ -221,53 +223,64 @@ KERNEL(matmul_local)(__global T_C *restrict c, __global const T_A *restrict a, _
 #if TILE
 
 #define LOOP _Pragma("clang loop vectorize(disable) unroll(disable)")
-// Pack the lanes (rows of A, columns of B) of a block into panels of `width` lanes, `pitch` apart, a multiple of VW:
-//     dst[(l / width * depth + k) * pitch + l % width] = src[l*sl + k*sk]        l < lanes, k < kn; sl or sk is 1
-// Behind a panel's lanes comes what the next begins with; behind the last ones zeros or copies of the last one. Their results
-// are never stored. What is contiguous along the lanes is read row by row, the rest in strips of VW lanes.
-#define PACK(name, T)                                                                                        \
-    static void KERNEL(name##_strip)(__local float *dst, int pitch, __global const T *src, int sl, int sk,   \
-                                     int lanes, int kn) {                                                    \
-        int k = 0;                                                                                           \
-        if (lanes <= 0) {                                                                                    \
-            for (; k < kn; k++) LSTORE((FV)(0.0f), dst + k * pitch);                                         \
-        } else if (sl == 1 && lanes >= VW) {                                                                 \
-            for (; k < kn; k++) LSTORE(TLOAD(T, src + k * sk), dst + k * pitch);                             \
-        } else if (sk == 1) {                                                                                \
-            for (; k + VW <= kn; k += VW) {                                                                  \
-                FV r[VW], t[VW];                                                                             \
-                UNROLL for (int l = 0; l < VW; l++) r[l] = TLOAD(T, src + min(l, lanes - 1) * sl + k);       \
-                TRANSPOSE(VW, r, t)                                                                          \
-                UNROLL for (int l = 0; l < VW; l++) LSTORE(r[l], dst + (k + l) * pitch);                     \
-            }                                                                                                \
-        }                                                                                                    \
-        for (; k < kn; k++)                                                                                  \
-            LOOP for (int l = 0; l < VW; l++) dst[k * pitch + l] =                                           \
-                l < lanes ? LOAD(T, src + l * sl + k * sk) : 0.0f;                                           \
-    }                                                                                                        \
+// The register tile reads vectors of B: its columns become lanes of panels of NR, whichever way B lies. Of A it reads
+// single elements, so A is copied as it lies: a_m = 1, into panels of MR lanes; a_k = 1, row by row.
+// Behind the last lanes and rows come zeros or copies of the last one. Their results are never stored.
+
+// What is contiguous along the lanes, into panels of `width` lanes, `pitch` apart, a multiple of VW. Behind a panel's
+// lanes comes what the next begins with.
+//     dst[(l / width * depth + k) * pitch + l % width] = src[l + k*sk]        l < lanes, k < kn
+#define PACK_LANES(name, T)                                                                                  \
     static void KERNEL(name)(__local float *dst, int width, int pitch, int depth, __global const T *src,     \
-                             int sl, int sk, int lanes, int kn) {                                            \
-        int p = 0, panels = (lanes + width - 1) / width;                                                     \
-        if (sl == 1 && lanes >= pitch) {                                                                     \
-            p = (lanes - pitch) / width + 1;                                                                 \
-            for (int k = 0; k < kn; k++) {                                                                   \
-                __global const T *from = src + k * sk;                                                       \
-                __local float *to = dst + k * pitch;                                                         \
-                for (int i = 0; i < p; i++, from += width, to += depth * pitch)                              \
-                    LOOP for (int l = 0; l < pitch; l += VW) LSTORE(TLOAD(T, from + l), to + l);             \
+                             int sk, int lanes, int kn) {                                                    \
+        int whole = lanes < pitch ? 0 : (lanes - pitch) / width + 1, panels = (lanes + width - 1) / width;   \
+        for (int k = 0; k < kn; k++, src += sk, dst += pitch) {                                              \
+            __global const T *from = src;                                                                    \
+            __local float *to = dst;                                                                         \
+            for (int i = 0; i < whole; i++, from += width, to += depth * pitch)                              \
+                LOOP for (int l = 0; l < pitch; l += VW) LSTORE(TLOAD(T, from + l), to + l);                 \
+            for (int i = whole; i < panels; i++, from += width, to += depth * pitch) {                       \
+                int l = 0, n = min(pitch, lanes - i * width);                                                \
+                LOOP for (; l + VW <= n; l += VW) LSTORE(TLOAD(T, from + l), to + l);                        \
+                LOOP for (; l < n; l++) to[l] = LOAD(T, from + l);                                           \
+                LOOP for (; l < pitch; l++) to[l] = 0.0f;                                                    \
             }                                                                                                \
         }                                                                                                    \
-        for (; p < panels; p++)                                                                              \
-            LOOP for (int l = 0; l < pitch; l += VW) {                                                       \
-                int first = p * width + l;                                                                   \
-                KERNEL(name##_strip)                                                                         \
-                (dst + p * depth * pitch + l, pitch, src + first * sl, sl, sk, lanes - first, kn);           \
-            }                                                                                                \
     }
-PACK(matmul_pack, T_A)
-#if APART
-PACK(matmul_pack_b, T_B)
-#endif
+// Columns of B that are contiguous, transposed: dst[(l / NR * depth + k) * NR + l % NR] = src[l*sl + k].
+#define PACK_COLUMNS(name, T)                                                                                \
+    static void KERNEL(name)(__local float *dst, int depth, __global const T *src, int sl, int lanes,        \
+                             int kn) {                                                                       \
+        LOOP for (int first = 0; first < (lanes + NR - 1) / NR * NR; first += TRANSPOSE_ROWS(VW)) {          \
+            __local float *to = dst + first / NR * depth * NR + first % NR;                                  \
+            int k = 0;                                                                                       \
+            LOOP for (; k + VW <= kn; k += VW, to += VW * NR) {                                              \
+                FV r[TRANSPOSE_ROWS(VW)], t[TRANSPOSE_ROWS(VW)];                                             \
+                UNROLL for (int l = 0; l < TRANSPOSE_ROWS(VW); l++) r[l] =                                   \
+                    TLOAD(T, src + min(first + l, lanes - 1) * sl + k);                                      \
+                TRANSPOSE(TRANSPOSE_ROWS(VW), r, t)                                                          \
+                PUT_COLUMNS(VW, r, to, NR)                                                                   \
+            }                                                                                                \
+            LOOP for (; k < kn; k++, to += NR)                                                               \
+                LOOP for (int l = 0; l < TRANSPOSE_ROWS(VW); l++) to[l] =                                    \
+                    LOAD(T, src + min(first + l, lanes - 1) * sl + k);                                       \
+        }                                                                                                    \
+    }
+// Rows of A that are contiguous, AP apart: dst[m*AP + k] = src[m*sm + k].
+#define PACK_ROWS(name, T)                                                                                   \
+    static void KERNEL(name)(__local float *dst, __global const T *src, int sm, int rows, int kn) {          \
+        int whole = (rows + MR - 1) / MR * MR;                                                               \
+        for (int m = 0; m < whole; m++, dst += AP) {                                                         \
+            __global const T *from = src + min(m, rows - 1) * sm;                                            \
+            int k = 0;                                                                                       \
+            for (; k + VW <= kn; k += VW) LSTORE(TLOAD(T, from + k), dst + k);                               \
+            LOOP for (; k < kn; k++) dst[k] = LOAD(T, from + k);                                             \
+        }                                                                                                    \
+    }
+PACK_ROWS(matmul_pack_rows, T_A)
+PACK_LANES(matmul_pack_a, T_A)
+PACK_LANES(matmul_pack_b, T_B)
+PACK_COLUMNS(matmul_pack_columns, T_B)
 
 #define ROWS4(X) X(0) X(1) X(2) X(3)
 #define ROWS6(X) ROWS4(X) X(4) X(5)
@@ -276,113 +289,123 @@ PACK(matmul_pack_b, T_B)
 #define ROWS14(X) ROWS12(X) X(12) X(13)
 #define ROWS CAT(ROWS, MR)
 
-// c[MR][NR] (+)= pa[kn][MR] * pb[kn][NR], all of it; edges are the caller's business. ldc counts elements.
-// add: keep what c holds. last: bias (may be 0) and the epilogue.
+// t[MR][NR] = A[MR][kn] * pb[kn][NR], where A[m][k] is pa[k*PA + m] (lanes) or pa[m*AP + k] (rows).
 #define DECL(i) FV x##i = (FV)(0.0f), y##i = (FV)(0.0f);
-#define STEP(i)                                                                                              \
+#define STEP(i, at)                                                                                          \
     {                                                                                                        \
-        FV v = (FV)(pa[i]);                                                                                  \
+        FV v = (FV)(pa[at]);                                                                                 \
         x##i = fma(v, b0, x##i);                                                                             \
         y##i = fma(v, b1, y##i);                                                                             \
     }
+#define STEP_LANES(i) STEP(i, i)
+#define STEP_ROWS(i) STEP(i, (i) * AP)
 #define PUT(i)                                                                                               \
     LSTORE(x##i, t + i * NR);                                                                                \
     LSTORE(y##i, t + i * NR + VW);
-static void KERNEL(matmul_micro)(__local float *t, __local const float *pa, __local const float *pb, int kn) {
-    ROWS(DECL);
-    for (int k = 0; k < kn; k++) {
-        FV b0 = LLOAD(pb), b1 = LLOAD(pb + VW);
-        ROWS(STEP);
-        pa += PA;
-        pb += NR;
+#define MICRO(name, step, next)                                                                              \
+    static void KERNEL(name)(__local float *t, __local const float *pa, __local const float *pb, int kn) {   \
+        ROWS(DECL);                                                                                          \
+        for (int k = 0; k < kn; k++) {                                                                       \
+            FV b0 = LLOAD(pb), b1 = LLOAD(pb + VW);                                                          \
+            ROWS(step);                                                                                      \
+            pa += next;                                                                                      \
+            pb += NR;                                                                                        \
+        }                                                                                                    \
+        ROWS(PUT);                                                                                           \
     }
-    ROWS(PUT);
+MICRO(matmul_micro_lanes, STEP_LANES, PA)
+MICRO(matmul_micro_rows, STEP_ROWS, 1)
+
+// A tile's results, from t: C[at + r*N + n], r < rows, n < cols, those of columns column + n. add: keep what C holds.
+// last: bias and the epilogue. With SUMS, sums[r*NC + n] holds earlier ones, if any, and keeps these unless they are last.
+static void KERNEL(matmul_put)(__global T_C *c, __local float *t, __local float *sums,
+                               __global const float *bias, int at, int N, int column, int rows, int cols,
+                               int has_bias, int earlier, int add, int last EPILOGUE_PARAMS) {
+    for (int r = 0; r < rows; r++, at += N, t += NR, sums += NC) {
+        int n = 0;
+        for (; n + VW <= cols; n += VW) {
+            FV v = LLOAD(t + n);
+#if SUMS
+            if (earlier) v += LLOAD(sums + n);
+            if (!last) {
+                LSTORE(v, sums + n);
+                continue;
+            }
+#endif
+            if (add) v += TLOAD(T_C, c + at + n);
+            if (last) {
+                if (has_bias) v += GLOAD(bias + column + n);
+                EPILOGUE_VECTOR_CHANNEL(VW, column + n);
+                v = KERNEL(epilogue_vector)(v EPILOGUE_VECTOR_AT(VW, at + n));
+            }
+            TSTORE(T_C, v, c + at + n);
+        }
+        LOOP for (; n < cols; n++) {
+            float v = t[n];
+#if SUMS
+            if (earlier) v += sums[n];
+            if (!last) {
+                sums[n] = v;
+                continue;
+            }
+#endif
+            if (add) v += LOAD(T_C, c + at + n);
+            if (last) {
+                if (has_bias) v += bias[column + n];
+                EPILOGUE_CHANNEL(column + n);
+                v = KERNEL(epilogue)(v EPILOGUE_AT(at + n));
+            }
+            STORE(T_C, v, c + at + n);
+        }
+    }
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(matmul_tile)(__global T_C *restrict c, __global const T_A *restrict a, __global const T_B *restrict b,
                     __global const float *restrict bias, int batch, int M, int N, int K, int a_batch, int a_m,
-                    int a_k, int b_batch, int b_k, int b_n, int has_bias, int accumulate, int mc, int nc,
-                    int kc, int splits, int ks EPILOGUE_PARAMS) {
-    __local float la[MC / MR * PA * KC];
+                    int a_k, int b_batch, int b_k, int b_n, int has_bias, int accumulate, int mt, int mc,
+                    int nc, int kc, int splits, int ks EPILOGUE_PARAMS) {
+    __local float la[A_FLOATS];
     __local float lb[KC * NC];
     __local float lt[MR * NR];
 #if SUMS
-    __local float lc[MC * NC];
+    __local float sums[MC * NC];
+#else
+    __local float *sums = lt; // not used
 #endif
-    int m_tasks = (M + mc - 1) / mc, n_tasks = (N + nc - 1) / nc;
+    int m_tasks = (M + mt - 1) / mt, n_tasks = (N + nc - 1) / nc;
     int task = (int)get_group_id(0);
     int j = task % n_tasks, i = task / n_tasks % m_tasks, s = task / n_tasks / m_tasks % splits;
     int z = task / n_tasks / m_tasks / splits;
     if (z >= batch) return;
-    int m0 = i * mc, mn = min(mc, M - m0), n0 = j * nc, nn = min(nc, N - n0);
+    int m_end = min(M, (i + 1) * mt), n0 = j * nc, nn = min(nc, N - n0);
     int k_begin = s * ks, k_end = min(K, k_begin + ks);
-    a += z * a_batch + m0 * a_m;
+    a += z * a_batch;
     b += z * b_batch + n0 * b_n;
-    c += ((z * splits + s) * M + m0) * N + n0;
     for (int k0 = k_begin; k0 < k_end; k0 += kc) {
-        int kn = min(kc, k_end - k0);
-#if !SUMS
-        int add = k0 > k_begin || (accumulate && splits == 1);
-#endif
-        int last = k0 + kc >= k_end && splits == 1;
-#if APART
-        KERNEL(matmul_pack)(la, MR, PA, kc, a + k0 * a_k, a_m, a_k, mn, kn);
-        KERNEL(matmul_pack_b)(lb, NR, NR, kc, b + k0 * b_k, b_n, b_k, nn, kn);
-#else
-        LOOP for (int side = 0; side < 2; side++) // one call, so that it is compiled once
-            KERNEL(matmul_pack)(side ? lb : la, side ? NR : MR, side ? NR : PA, kc, side ? b + k0 * b_k : a + k0 * a_k,
-                                side ? b_n : a_m, side ? b_k : a_k, side ? nn : mn, kn);
-#endif
-        for (int q = 0; q < nn; q += NR)
-            for (int p = 0; p < mn; p += MR) {
-                KERNEL(matmul_micro)(lt, la + p / MR * (PA * kc), lb + q * kc, kn);
-                int rows = min(MR, mn - p), cols = min(NR, nn - q);
-                for (int r = 0; r < rows; r++) {
-                    __global T_C *pc = c + (p + r) * N + q;
-                    int n = 0;
-                    for (; n + VW <= cols; n += VW) {
-                        FV v = LLOAD(lt + r * NR + n);
-#if SUMS
-                        __local float *sum = lc + (p + r) * NC + q + n;
-                        if (k0 > k_begin) v += LLOAD(sum);
-                        if (!last) {
-                            LSTORE(v, sum);
-                            continue;
-                        }
-                        if (accumulate) v += TLOAD(T_C, pc + n);
-#else
-                        if (add) v += TLOAD(T_C, pc + n);
-#endif
-                        if (last) {
-                            if (has_bias) v += GLOAD(bias + n0 + q + n);
-                            EPILOGUE_VECTOR_CHANNEL(VW, n0 + q + n);
-                            v = KERNEL(epilogue_vector)(v EPILOGUE_VECTOR_AT(VW, (z * M + m0 + p + r) * N + n0 + q + n));
-                        }
-                        TSTORE(T_C, v, pc + n);
-                    }
-                    LOOP for (; n < cols; n++) {
-                        float v = lt[r * NR + n];
-#if SUMS
-                        __local float *sum = lc + (p + r) * NC + q + n;
-                        if (k0 > k_begin) v += *sum;
-                        if (!last) {
-                            *sum = v;
-                            continue;
-                        }
-                        if (accumulate) v += LOAD(T_C, pc + n);
-#else
-                        if (add) v += LOAD(T_C, pc + n);
-#endif
-                        if (last) {
-                            if (has_bias) v += bias[n0 + q + n];
-                            EPILOGUE_CHANNEL(n0 + q + n);
-                            v = KERNEL(epilogue)(v EPILOGUE_AT((z * M + m0 + p + r) * N + n0 + q + n));
-                        }
-                        STORE(T_C, v, pc + n);
-                    }
+        int kn = min(kc, k_end - k0), earlier = k0 > k_begin, last = k0 + kc >= k_end && splits == 1;
+        int add = SUMS ? accumulate : earlier || (accumulate && splits == 1);
+        if (b_n == 1)
+            KERNEL(matmul_pack_b)(lb, NR, NR, kc, b + k0 * b_k, b_k, nn, kn);
+        else
+            KERNEL(matmul_pack_columns)(lb, kc, b + k0, b_n, nn, kn);
+        for (int m0 = i * mt; m0 < m_end; m0 += mc) {
+            int mn = min(mc, m_end - m0);
+            if (a_k == 1)
+                KERNEL(matmul_pack_rows)(la, a + m0 * a_m + k0, a_m, mn, kn);
+            else
+                KERNEL(matmul_pack_a)(la, MR, PA, kc, a + m0 + k0 * a_k, a_k, mn, kn);
+            for (int q = 0; q < nn; q += NR)
+                for (int p = 0; p < mn; p += MR) {
+                    if (a_k == 1)
+                        KERNEL(matmul_micro_rows)(lt, la + p * AP, lb + q * kc, kn);
+                    else
+                        KERNEL(matmul_micro_lanes)(lt, la + p / MR * (PA * kc), lb + q * kc, kn);
+                    KERNEL(matmul_put)(c, lt, sums + p * NC + q, bias, ((z * splits + s) * M + m0 + p) * N + n0 + q,
+                                       N, n0 + q, min(MR, mn - p), min(NR, nn - q), has_bias, earlier, add,
+                                       last EPILOGUE_ARGS);
                 }
-            }
+        }
     }
 }
 
@@ -428,9 +451,13 @@ __kernel void KERNEL(matmul_sum)(__global T_C *restrict c, __global const float 
 #undef tstore_float
 #undef tstore_f16
 #undef tstore_bf16
-#undef PACK
+#undef PACK_ROWS
+#undef PACK_LANES
+#undef PACK_COLUMNS
 #undef NR
 #undef PA
+#undef AP
+#undef A_FLOATS
 #undef TERM
 #undef ROWS4
 #undef ROWS6
@@ -440,4 +467,7 @@ __kernel void KERNEL(matmul_sum)(__global T_C *restrict c, __global const float 
 #undef ROWS
 #undef DECL
 #undef STEP
+#undef STEP_LANES
+#undef STEP_ROWS
+#undef MICRO
 #undef PUT

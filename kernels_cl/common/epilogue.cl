@@ -8,7 +8,8 @@
 //
 //     KERNEL(epilogue)(v EPILOGUE_AT(i))                    or     KERNEL(epilogue16)(v EPILOGUE_VECTOR_AT(16, i))
 //
-// where v is the value and i its place in the output. If the op's descriptor says that it has channels, a block that stores has
+// where v is the value and i its place in the output. A helper that stores for them ends its parameters with EPILOGUE_PARAMS, and
+// calls of it their arguments with EPILOGUE_ARGS. If the op's descriptor says that it has channels, a block that stores has
 // above that, outside of the loop over what belongs to one channel,
 //
 //     EPILOGUE_CHANNEL(c);                 or, of n channels from c on, one for each lane,     EPILOGUE_VECTOR_CHANNEL(n, c);
@@ -41,6 +42,7 @@
         return v;                                                                                            \
     }
 #define EPILOGUE_PARAMS EPILOGUE_CAT(EPILOGUE_PARAMS_, EPI_N) EPILOGUE_CAT(EPILOGUE_FLOATS_, EPI_C)
+#define EPILOGUE_ARGS EPILOGUE_CAT(EPILOGUE_ARGS_, EPI_N) EPILOGUE_CAT(EPILOGUE_PASS_, EPI_C)
 #define EPILOGUE_AT(i) EPILOGUE_CAT(EPILOGUE_AT_, EPI_N)(i) EPILOGUE_CAT(EPILOGUE_GIVE_, EPI_C)
 #define EPILOGUE_VECTOR_AT(n, i)                                                                             \
     EPILOGUE_CAT(EPILOGUE_VECTOR_AT_, EPI_N)(n, i) EPILOGUE_CAT(EPILOGUE_VECTOR_GIVE_, EPI_C)(n)
@@ -62,6 +64,10 @@
 #define EPILOGUE_PARAMS_0
 #define EPILOGUE_PARAMS_1 , __global const EPI_T0 *further0
 #define EPILOGUE_PARAMS_2 , __global const EPI_T0 *further0, __global const EPI_T1 *further1
+#define EPILOGUE_ARGS_EPI_N
+#define EPILOGUE_ARGS_0
+#define EPILOGUE_ARGS_1 , further0
+#define EPILOGUE_ARGS_2 , further0, further1
 #define EPILOGUE_AT_EPI_N(i)
 #define EPILOGUE_AT_0(i)
 #define EPILOGUE_AT_1(i) , LOAD(EPI_T0, further0 + (i))
@@ -80,6 +86,8 @@
 #define EPILOGUE_FLOATS_1                                                                                    \
     , __global const float *channel0, __global const float *channel1, __global const float *channel2,        \
         __global const float *channel3
+#define EPILOGUE_PASS_EPI_C
+#define EPILOGUE_PASS_1 , channel0, channel1, channel2, channel3
 #define EPILOGUE_GIVE_EPI_C
 #define EPILOGUE_GIVE_1 , g0, g1, g2, g3
 #define EPILOGUE_VECTOR_GIVE_EPI_C(n)

@@ -33,7 +33,7 @@
 #define TRANSPOSE_OF(n, r, t) TRANSPOSE_##n(r, t)
 
 // Where start-up weighs more than the last percent, a block of vw x vw goes by TRANSPOSE_ROWS(vw) rows at a time: eight rows take
-// LLVM a third of the time of sixteen to compile. Not in products: stored by halves, their rows made the GPT's step 5 to 13 % slower.
+// LLVM a third of the time of sixteen to compile.
 //
 //     LOOP for (int l = 0; l < VW; l += TRANSPOSE_ROWS(VW)) {
 //         FV r[TRANSPOSE_ROWS(VW)], t[TRANSPOSE_ROWS(VW)];

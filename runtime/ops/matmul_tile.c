@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products on CPU-class devices: how the work is cut into tasks for kernels_cl/matmul.cl, and its launches. The block
 // structure is explained there.
+#include <math.h>
+
 #include "ops/epilogue.h"
 #include "ops/lower.h"
 #include "ops/matmul.h"
@@ -19,12 +21,13 @@ typedef struct tile_limits {
 
 /** How a product is cut. */
 typedef struct tile_cut {
-    int64_t mc, nc, kc, splits, ks, tasks;
+    int64_t mt, mc, nc, kc, splits, ks, tasks; // as the kernel's arguments
 } tile_cut;
 
 static size_t tile_local_bytes(const tile_limits *t) {
     int64_t sums = t->sums ? t->mc * t->nc : 0;
-    return (size_t)(t->mc / t->mr * t->pa * t->kc + t->kc * t->nc + t->mr * t->nr + sums) * sizeof(float);
+    int64_t a = t->mc / t->mr * clv__max64(t->pa * t->kc, t->mr * (t->kc + t->lanes));
+    return (size_t)(a + t->kc * t->nc + t->mr * t->nr + sums) * sizeof(float);
 }
 
 /** sums: whether the result's type would round them. */
@@ -50,38 +53,49 @@ static tile_limits tile_limits_of(const clv_device_info *device, bool sums) {
     return t;
 }
 
-static int64_t blocks_of(const tile_cut *c, const clv__product *p) {
-    return p->batch * clv__div_up(p->m, c->mc) * clv__div_up(p->n, c->nc);
+/** What `tasks` tasks of mt rows and nc columns take, in multiplications of vectors: packing a vector takes as long as PACK of them.
+ *  Few tasks pack little, but at the end the others wait for the last one, for about a WAIT-th of it. Measured with 16 lanes. */
+static double tile_cost(const tile_limits *t, int64_t tasks, int64_t mt, int64_t nc) {
+    enum { PACK = 8, WAIT = 20 };
+    double terms = (double)mt * (double)nc, packed = (double)(mt + nc);
+    return (terms + PACK * packed) * ((double)clv__div_up(tasks, t->threads) + 1.0 / WAIT);
 }
 
-/** Halve a block's sides, no further below the given ones, until there are `enough` tasks. */
-static void cut_smaller(const tile_limits *t, const clv__product *p, int64_t enough, int64_t mc, int64_t nc,
-                        tile_cut *c) {
-    while (blocks_of(c, p) * c->splits < enough && (c->nc > nc || c->mc > mc)) {
-        if (c->nc > nc)
-            c->nc = clv__div_up(c->nc / t->nr, 2) * t->nr;
-        else
-            c->mc = clv__div_up(c->mc / t->mr, 2) * t->mr;
-    }
+/** Into how many parts to cut a sum, so that there are tasks for many threads. */
+static int64_t tile_splits_of(const tile_limits *t, const clv__product *p) {
+    enum { ENOUGH = 64, SPLIT_K = 256 };
+    int64_t tiles = p->batch * clv__div_up(p->m, t->mr) * clv__div_up(p->n, t->nr);
+    return clv__max64(1, clv__min64(clv__div_up(ENOUGH, tiles), p->k / SPLIT_K));
 }
 
-/** Tasks enough for the device's threads. How a sum is cut follows from the sizes alone, so it is the same with any number of
- *  threads; how the result is cut does not change a sum. */
-static tile_cut tile_cut_of(const tile_limits *t, const clv__product *p) {
-    enum { ENOUGH = 8, SPLIT_TO = 16, SPLIT_K = 256, FEW_ROWS = 8, FEW_COLUMNS = 256 };
-    tile_cut c = {
-        .mc = clv__even_block(p->m, t->mr, t->mc), .nc = clv__even_block(p->n, t->nr, t->nc), .splits = 1};
-    cut_smaller(t, p, ENOUGH, FEW_ROWS * t->mr, FEW_COLUMNS, &c);
-    // A long sum is cut first: unlike still smaller blocks, that does not pack anything twice.
-    int64_t blocks = blocks_of(&c, p);
-    if (blocks < ENOUGH && p->k >= 2 * SPLIT_K)
-        c.splits = clv__min64(clv__div_up(SPLIT_TO, blocks), p->k / SPLIT_K);
-    c.ks = clv__round_up(clv__div_up(p->k, c.splits), 16);
+/** The cheapest cut with about so many splits. How a sum is cut must follow from the sizes alone, so that it is the same with any
+ *  number of threads; how the result is cut does not change a sum. */
+static tile_cut tile_cut_of(const tile_limits *t, const clv__product *p, int64_t splits) {
+    enum { A_THREAD = 4, MOST_CUTS = 32 };
+    const double small = 1e6; // not worth waking threads
+    tile_cut c = {.ks = clv__round_up(clv__div_up(p->k, splits), 16)};
     c.splits = clv__div_up(p->k, c.ks);
     c.kc = clv__even_block(c.ks, 16, t->kc);
-    if ((double)p->batch * (double)p->m * (double)p->n * (double)p->k > 1e6)
-        cut_smaller(t, p, clv__max64(ENOUGH, 3 * t->threads), 2 * t->mr, 2 * t->nr, &c);
-    c.tasks = blocks_of(&c, p) * c.splits;
+    // Where a sum takes several blocks of depth, results are added to: they must still be in the cache then.
+    bool once = c.kc >= c.ks && !t->sums;
+    int64_t m = clv__div_up(p->m, t->mr), n = clv__div_up(p->n, t->nr); // in register tiles
+    int64_t m_cuts = once ? 1 : clv__div_up(m, t->mc / t->mr), n_cuts = clv__div_up(n, t->nc / t->nr);
+    bool is_small = (double)p->batch * (double)p->m * (double)p->n * (double)p->k <= small;
+    int64_t more = is_small ? 0 : clv__min64(A_THREAD * t->threads, MOST_CUTS);
+    double best = INFINITY;
+    for (int64_t i = m_cuts; i <= clv__min64(m, m_cuts + more); i++) {
+        for (int64_t j = n_cuts; j <= clv__min64(n, n_cuts + more); j++) {
+            int64_t mt = clv__div_up(m, i) * t->mr, nc = clv__div_up(n, j) * t->nr;
+            int64_t tasks = p->batch * c.splits * clv__div_up(p->m, mt) * clv__div_up(p->n, nc);
+            double cost = tile_cost(t, tasks, mt, nc);
+            if (cost >= best) continue;
+            best = cost;
+            c.mt = mt;
+            c.nc = nc;
+            c.tasks = tasks;
+        }
+    }
+    c.mc = clv__even_block(c.mt, t->mr, t->mc);
     return c;
 }
 
@@ -110,7 +124,7 @@ void clv__product_tile(clv__launches *list, const clv__op_io *io) {
     clv__product p = clv__product_of(io);
     if (clv__product_is_empty(&p)) return;
     tile_limits t = tile_limits_of(list->device, clv__is_half(io->out[0].dtype));
-    tile_cut c = tile_cut_of(&t, &p);
+    tile_cut c = tile_cut_of(&t, &p, tile_splits_of(&t, &p));
     size_t part_bytes = c.splits > 1 ? (size_t)(c.splits * p.batch * p.m * p.n) * sizeof(float) : 0;
     size_t part = part_bytes ? clv__launch_workspace(list, part_bytes) : 0;
 
@@ -123,7 +137,7 @@ void clv__product_tile(clv__launches *list, const clv__op_io *io) {
         clv__arg_out_as(list, launch, io, 0, "T_C");
     }
     clv__product_arguments(list, launch, io, &p);
-    const int64_t cut[] = {c.mc, c.nc, c.kc, c.splits, c.ks};
+    const int64_t cut[] = {c.mt, c.mc, c.nc, c.kc, c.splits, c.ks};
     for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) clv__arg_i32(list, launch, cut[i]);
     if (!part_bytes) clv__arg_epilogue(list, launch, io);
     clv__launch_grid(launch, (size_t)c.tasks, 1);
@@ -149,7 +163,8 @@ bool clv__product_parts_supports(const clv_device_info *device) {
 void clv__product_parts(clv__launches *list, const clv__product_rows *p, clv__part c, clv__part a,
                         clv__part b) {
     tile_limits t = tile_limits_of(list->device, false);
-    tile_cut cut = tile_cut_of(&t, &(clv__product){.batch = p->batch, .m = p->m, .n = p->n, .k = p->k});
+    const clv__product whole = {.batch = p->batch, .m = p->m, .n = p->n, .k = p->k};
+    tile_cut cut = tile_cut_of(&t, &whole, 1);
     clv__launch *launch = clv__launch_kernel(list, "matmul", "matmul_tile");
     tile_defines(list, launch, &t);
     clv__arg_workspace(list, launch, c.offset, c.bytes);
@@ -157,6 +172,6 @@ void clv__product_parts(clv__launches *list, const clv__product_rows *p, clv__pa
     clv__arg_workspace(list, launch, b.offset, b.bytes);
     clv__arg_workspace(list, launch, a.offset, a.bytes); // without a bias, anything
     CLV__ARGS_I32(list, launch, p->batch, p->m, p->n, p->k, p->a_batch, p->a_m, 1, p->b_batch, 1, p->b_n,
-                  0 /* bias */, p->accumulate, cut.mc, cut.nc, cut.kc, cut.splits, cut.ks);
+                  0 /* bias */, p->accumulate, cut.mt, cut.mc, cut.nc, cut.kc, cut.splits, cut.ks);
     clv__launch_grid(launch, (size_t)cut.tasks, 1);
 }
