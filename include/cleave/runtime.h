@@ -46,10 +46,11 @@ typedef struct clv_runtime_config {
      * NULL: the variable CLEAVE_TUNING; "": the folder of the program cache. A file that cannot be used is
      * told once through the log, and passed over. */
     const char *tuning;
-    /** A program that compiles kernels in processes of their own, for drivers that compile one after another (PoCL): the path of the
-     * `cleave` command, or of another program that calls clv_compile_helper(0) when `compile-helper` is its only argument. As
-     * many as there are further processors, at most three, are started when a device's first programs are not in a cache, and
-     * gone when the runtime is. They take memory of the host, of devices none. NULL: the variable CLEAVE_COMPILE_HELPER; "": none. */
+    /** A program that compiles kernels in processes of their own, for drivers that compile one after another (PoCL): the absolute path
+     * of the `cleave` command, or of another program that calls clv_compile_helper(0) when `compile-helper` is its only argument. Where
+     * building a device's first programs takes longer than loading them from a cache would, as many are started as there are
+     * further processors, at most three; they end when all is compiled, or the runtime is destroyed. They take memory of the host
+     * alone. NULL: the variable CLEAVE_COMPILE_HELPER; "": none. One that cannot be started is told through the log. */
     const char *compile_helper;
     bool no_cache;     /**< build every program afresh, write none */
     bool no_opencl;    /**< only the host device; visible_devices and partition are not read */
@@ -89,8 +90,8 @@ typedef struct clv_program_report {
     int programs;     /**< programs asked for */
     int cache_hits;   /**< loaded from our cache */
     int cache_misses; /**< built from source (by a driver that may have had it in a cache of its own) */
-    int helpers;      /**< processes that were started to compile kernels ahead */
-    double seconds;   /**< wall time of loading and building */
+    int helpers; /**< processes that were started to compile kernels ahead; whether they did shows in the time alone */
+    double seconds; /**< wall time of loading and building */
 } clv_program_report;
 
 CLV_API clv_program_report clv_runtime_programs(const clv_runtime *runtime);

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process that wants kernels compiled ahead: starts helpers, tells them what to compile, sends them home.
+// The process that wants kernels compiled ahead: one thread starts helpers, tells them what to compile, and sees them off. It may
+// wait for long, in send or poll; who wants to end it shuts the sockets, and no wait outlives that.
+#define _GNU_SOURCE // sched_getaffinity, posix_spawn_file_actions_addclosefrom_np
 #include "device/ahead.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -14,35 +18,74 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 extern char **environ;
 
 enum {
     MOST_HELPERS = 3,   // each loads the driver's compiler for itself, half a second of work
     FEWEST_KERNELS = 4, // for each helper
     LOADING_MS = 150,   // programs from a cache are there by then
-    PATIENCE_MS = 2000, // with a helper that is to end: a kernel takes half a second at most
+    PATIENCE_S = 2,     // with helpers that are to end: a kernel takes half a second at most
 };
 
 const char clv__welcome_magic[8] = "cleave1";
 
+/** In the environment of helpers: a program that is not made to be one would else ask for helpers in its turn, without end. */
+static char is_helper[] = "CLEAVE_IS_HELPER=1";
+
 typedef struct helper {
     pid_t process;
-    int socket;
+    int socket; // shut, not closed, while the thread may use it
 } helper;
 
-typedef struct clv__ahead {
+struct clv__ahead {
     clv_device *device;
     clv__letter *letters; // each kernel once for each size of groups
     size_t n, n_first;
-    helper helpers[MOST_HELPERS];
-    int n_helpers;
-    pthread_t thread; // starts helpers when loading has taken too long, and hands them the letters
+    pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool told, built; // under the lock
-} clv__ahead;
+    // under the lock; what was told is final
+    bool told, built, ending;
+    helper helpers[MOST_HELPERS];
+    int n_helpers;
+};
 
-// ---- helpers ------------------------------------------------------------------------------------------------------------
+// ---- starting -----------------------------------------------------------------------------------------------------------
+
+/** The environment with is_helper; free it, not its texts. */
+static char **helper_environment(void) {
+    size_t n = 0;
+    while (environ && environ[n]) n++;
+    char **copy = clv__alloc(n + 2, sizeof *copy);
+    if (!copy) return NULL;
+    if (n) memcpy(copy, environ, n * sizeof *copy);
+    copy[n] = is_helper;
+    return copy;
+}
+
+/** Start `command compile-helper` with this socket as its input; 0 or an errno. It is in our process group: an interrupt from
+ *  the terminal ends it, and what it compiled until then is kept. */
+static int spawn(const char *command, int input, pid_t *process) {
+    char *arguments[] = {(char *)(uintptr_t)command, (char *)(uintptr_t) "compile-helper", NULL};
+    char **environment = helper_environment();
+    posix_spawn_file_actions_t actions;
+    int failed = environment ? posix_spawn_file_actions_init(&actions) : ENOMEM;
+    if (!failed) {
+        failed = posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+        if (!failed)
+            failed = posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
+        if (!failed) failed = posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
+#if defined __GLIBC__ && __GLIBC_PREREQ(2, 34)
+        if (!failed) failed = posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+#endif
+        if (!failed) failed = posix_spawnp(process, command, &actions, NULL, arguments, environment);
+        posix_spawn_file_actions_destroy(&actions);
+    }
+    free(environment);
+    return failed;
+}
 
 static bool send_all(int socket, const void *data, size_t bytes) {
     for (size_t done = 0; done < bytes;) {
@@ -54,64 +97,74 @@ static bool send_all(int socket, const void *data, size_t bytes) {
     return true;
 }
 
-/** Start `command compile-helper` with one end of a socket as its input; the other end, or -1. */
-static int start_process(const char *command, pid_t *process) {
-    int ends[2];
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) return -1;
-    char *arguments[] = {(char *)(uintptr_t)command, (char *)(uintptr_t) "compile-helper", NULL};
-    posix_spawn_file_actions_t actions;
-    bool started = false;
-    if (posix_spawn_file_actions_init(&actions) == 0) {
-        started = !posix_spawn_file_actions_adddup2(&actions, ends[1], STDIN_FILENO) &&
-                  !posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0) &&
-                  !posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0) &&
-                  !posix_spawnp(process, command, &actions, NULL, arguments, environ);
-        posix_spawn_file_actions_destroy(&actions);
-    }
-    close(ends[1]);
-    if (started) return ends[0];
-    close(ends[0]);
-    return -1;
-}
-
-static bool welcome(const clv__ahead *ahead, int number, int n_helpers) {
+static bool welcome(const clv__ahead *ahead, int socket, int number, int n_helpers) {
     const clv_runtime_config *config = &ahead->device->runtime->config;
+    const char *const texts[CLV__WELCOME_TEXTS] = {config->visible_devices, config->partition,
+                                                   config->left_out, config->cache_dir};
     clv__welcome w = {.letter_bytes = sizeof(clv__letter),
                       .n = ahead->n,
                       .n_first = ahead->n_first,
                       .number = number,
                       .n_helpers = n_helpers,
-                      .visible_bytes = strlen(config->visible_devices) + 1,
-                      .partition_bytes = strlen(config->partition) + 1};
+                      .no_cache = config->no_cache};
     memcpy(w.magic, clv__welcome_magic, sizeof w.magic);
     snprintf(w.version, sizeof w.version, "%s", CLEAVE_VERSION);
     snprintf(w.device, sizeof w.device, "%s", ahead->device->name);
-    int to = ahead->helpers[number].socket;
-    return send_all(to, &w, sizeof w) && send_all(to, config->visible_devices, w.visible_bytes) &&
-           send_all(to, config->partition, w.partition_bytes);
+    for (int i = 0; i < CLV__WELCOME_TEXTS; i++) w.text_bytes[i] = strlen(texts[i]) + 1;
+    bool sent = send_all(socket, &w, sizeof w);
+    for (int i = 0; i < CLV__WELCOME_TEXTS && sent; i++) sent = send_all(socket, texts[i], w.text_bytes[i]);
+    return sent;
+}
+
+/** Start a helper and welcome it; false if there will be no more. */
+static bool start_helper(clv__ahead *ahead, int n_helpers) {
+    clv_runtime *runtime = ahead->device->runtime;
+    const char *command = runtime->config.compile_helper;
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends)) return false;
+    helper started = {.socket = ends[0]};
+    int failed = spawn(command, ends[1], &started.process);
+    close(ends[1]);
+    if (failed) {
+        close(ends[0]);
+        clv__log(runtime, CLV_LOG_WARNING,
+                 "the compile helper '%s' cannot be started (%s): kernels are compiled one after another",
+                 command, strerror(failed));
+        return false;
+    }
+    pthread_mutex_lock(&ahead->lock);
+    bool ending = ahead->ending;
+    int number = ahead->n_helpers++;
+    ahead->helpers[number] = started;
+    if (ending) shutdown(started.socket, SHUT_RDWR);
+    pthread_mutex_unlock(&ahead->lock);
+    return !ending && welcome(ahead, started.socket, number, n_helpers);
+}
+
+static long usable_processors(void) {
+    cpu_set_t usable;
+    CPU_ZERO(&usable);
+    return sched_getaffinity(0, sizeof usable, &usable) ? sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&usable);
 }
 
 /** As many as there are further processors, and work for. */
 static void start_helpers(clv__ahead *ahead) {
-    long n = sysconf(_SC_NPROCESSORS_ONLN) - 1;
+    long n = usable_processors() - 1;
     if (n > MOST_HELPERS) n = MOST_HELPERS;
     if (n > (long)ahead->n / FEWEST_KERNELS) n = (long)ahead->n / FEWEST_KERNELS;
+    for (int i = 0; i < n && start_helper(ahead, (int)n); i++)
+        ;
     clv_runtime *runtime = ahead->device->runtime;
-    for (int i = 0; i < n; i++) {
-        helper *new = &ahead->helpers[ahead->n_helpers];
-        new->socket = start_process(runtime->config.compile_helper, &new->process);
-        if (new->socket < 0) break;
-        if (!welcome(ahead, ahead->n_helpers++, (int)n)) break;
-    }
     pthread_mutex_lock(&runtime->report_lock);
     runtime->report.helpers += ahead->n_helpers;
     pthread_mutex_unlock(&runtime->report_lock);
 }
 
-/** Wait for a process that knows by its socket that it should end; one that does not is made to. */
-static void see_off(const helper *gone) {
-    close(gone->socket);
-    for (int waited = 0; waited < PATIENCE_MS; waited++) {
+// ---- ending -------------------------------------------------------------------------------------------------------------
+
+/** Wait for a process that knows by its socket that it should end; at a time, make it. */
+static void see_off(const helper *gone, double patience_ends) {
+    while (clv__seconds() < patience_ends) {
         pid_t ended = waitpid(gone->process, NULL, WNOHANG);
         if (ended == gone->process || (ended < 0 && errno != EINTR)) return;
         nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
@@ -121,43 +174,76 @@ static void see_off(const helper *gone) {
         ;
 }
 
-// ---- when ---------------------------------------------------------------------------------------------------------------
+/** Tell every helper that it is not wanted any more. Any thread. */
+static void shut_all(clv__ahead *ahead) {
+    pthread_mutex_lock(&ahead->lock);
+    ahead->ending = true;
+    for (int i = 0; i < ahead->n_helpers; i++) shutdown(ahead->helpers[i].socket, SHUT_RDWR);
+    pthread_cond_broadcast(&ahead->changed);
+    pthread_mutex_unlock(&ahead->lock);
+}
 
-/** Wait until it is told whether the programs are built, at most `milliseconds` (0: for as long as it takes). */
+/** Wait until each helper has shut its end, or somebody this one, and see them off. */
+static void await_helpers(clv__ahead *ahead) {
+    for (int i = 0; i < ahead->n_helpers; i++) {
+        struct pollfd end = {.fd = ahead->helpers[i].socket, .events = POLLIN};
+        while (poll(&end, 1, -1) < 0 && errno == EINTR)
+            ;
+    }
+    const double patience_ends = clv__seconds() + PATIENCE_S;
+    for (int i = 0; i < ahead->n_helpers; i++) see_off(&ahead->helpers[i], patience_ends);
+}
+
+// ---- the thread ---------------------------------------------------------------------------------------------------------
+
+/** Wait until it is told whether the programs are built, or all ends; at most `milliseconds` (0: for as long as it takes). */
 static bool await_told(clv__ahead *ahead, long milliseconds) {
     struct timespec until;
-    clock_gettime(CLOCK_REALTIME, &until);
+    clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_nsec += milliseconds % 1000 * 1000000;
     until.tv_sec += milliseconds / 1000 + until.tv_nsec / 1000000000;
     until.tv_nsec %= 1000000000;
     bool late = false;
     pthread_mutex_lock(&ahead->lock);
-    while (!ahead->told && !late) {
+    while (!ahead->told && !ahead->ending && !late) {
         if (milliseconds)
             late = pthread_cond_timedwait(&ahead->changed, &ahead->lock, &until) == ETIMEDOUT;
         else
             pthread_cond_wait(&ahead->changed, &ahead->lock);
     }
-    bool told = ahead->told;
+    bool told = ahead->told || ahead->ending;
     pthread_mutex_unlock(&ahead->lock);
     return told;
 }
 
+static bool is_built(clv__ahead *ahead) {
+    pthread_mutex_lock(&ahead->lock);
+    bool built = ahead->built;
+    pthread_mutex_unlock(&ahead->lock);
+    return built;
+}
+
 static void *help(void *context) {
     clv__ahead *ahead = context;
-    if (await_told(ahead, LOADING_MS)) return NULL; // programs came from a cache, and so will the kernels
-    start_helpers(ahead);
-    await_told(ahead, 0);
-    for (int i = 0; i < ahead->n_helpers && ahead->built; i++)
-        send_all(ahead->helpers[i].socket, ahead->letters, ahead->n * sizeof *ahead->letters);
+    if (!await_told(ahead, LOADING_MS)) { // else programs came from a cache, and so will the kernels
+        start_helpers(ahead);
+        await_told(ahead, 0);
+        if (!is_built(ahead)) shut_all(ahead);
+        for (int i = 0; i < ahead->n_helpers; i++)
+            send_all(ahead->helpers[i].socket, ahead->letters, ahead->n * sizeof *ahead->letters);
+        await_helpers(ahead);
+    }
+    free(ahead->letters);
+    ahead->letters = NULL;
     return NULL;
 }
 
-// ---- what ---------------------------------------------------------------------------------------------------------------
+// ---- asking -------------------------------------------------------------------------------------------------------------
 
 static bool same_kernel(const clv__launch *a, const clv__launch *b) {
     return !strcmp(a->source, b->source) && !strcmp(a->entry, b->entry) && !strcmp(a->defines, b->defines) &&
-           a->grid.dims == b->grid.dims && !memcmp(a->grid.local, b->grid.local, sizeof a->grid.local);
+           a->grid.dims == b->grid.dims && !memcmp(a->grid.local, b->grid.local, sizeof a->grid.local) &&
+           clv__grid_is_large(&a->grid) == clv__grid_is_large(&b->grid);
 }
 
 static bool has_letter(const clv__ahead *ahead, const clv__launch *launch) {
@@ -187,33 +273,47 @@ static bool write_letters(clv__ahead *ahead, const clv__launch *const *launches,
 }
 
 static void destroy(clv__ahead *ahead) {
-    for (int i = 0; i < ahead->n_helpers; i++) see_off(&ahead->helpers[i]);
+    for (int i = 0; i < ahead->n_helpers; i++) close(ahead->helpers[i].socket);
     pthread_cond_destroy(&ahead->changed);
     pthread_mutex_destroy(&ahead->lock);
     free(ahead->letters);
     free(ahead);
 }
 
-void clv__ahead_begin(clv_device *device, const clv__launch *const *launches, size_t n, size_t n_first) {
-    const char *command = device->runtime->config.compile_helper;
-    if (!*command || !device->traits.compiles_at_launch || device->programs) return;
+static clv__ahead *create(clv_device *device, const clv__launch *const *launches, size_t n, size_t n_first) {
     clv__ahead *ahead = clv__alloc(1, sizeof *ahead);
-    if (!ahead) return;
+    if (!ahead) return NULL;
     ahead->device = device;
     pthread_mutex_init(&ahead->lock, NULL);
-    pthread_cond_init(&ahead->changed, NULL);
+    pthread_condattr_t clock;
+    pthread_condattr_init(&clock);
+    pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
+    pthread_cond_init(&ahead->changed, &clock);
+    pthread_condattr_destroy(&clock);
     if (write_letters(ahead, launches, n, n_first) && pthread_create(&ahead->thread, NULL, help, ahead) == 0)
-        device->ahead = ahead;
-    else
-        destroy(ahead);
+        return ahead;
+    destroy(ahead);
+    return NULL;
 }
 
-void clv__ahead_built(clv_device *device, bool built) {
-    clv__ahead *ahead = device->ahead;
+clv__ahead *clv__ahead_begin(clv_device *device, const clv__launch *const *launches, size_t n,
+                             size_t n_first) {
+    if (!*device->runtime->config.compile_helper || !device->traits.compiles_at_launch ||
+        getenv("CLEAVE_IS_HELPER"))
+        return NULL;
+    pthread_mutex_lock(&device->open_lock);
+    bool first = !device->programs && !device->ahead;
+    clv__ahead *ahead = first ? create(device, launches, n, n_first) : NULL;
+    if (ahead) device->ahead = ahead;
+    pthread_mutex_unlock(&device->open_lock);
+    return ahead;
+}
+
+void clv__ahead_tell(clv__ahead *ahead, bool built) {
     if (!ahead) return;
     pthread_mutex_lock(&ahead->lock);
-    if (!ahead->told) ahead->built = built;
     ahead->told = true;
+    ahead->built = built;
     pthread_cond_broadcast(&ahead->changed);
     pthread_mutex_unlock(&ahead->lock);
 }
@@ -221,7 +321,7 @@ void clv__ahead_built(clv_device *device, bool built) {
 void clv__ahead_end(clv_device *device) {
     clv__ahead *ahead = device->ahead;
     if (!ahead) return;
-    clv__ahead_built(device, false);
+    shut_all(ahead);
     pthread_join(ahead->thread, NULL);
     destroy(ahead);
     device->ahead = NULL;

@@ -48,7 +48,7 @@ typedef void (*clv__bcall)(void *context, void *const *pointers);
 typedef struct clv__traits {
     bool caches_programs; // the driver keeps built programs itself, better than we could
     // a kernel is compiled at its first launch, one at a time in a process, and kept on disk: others may compile ahead (ahead.h).
-    // Wants host_memory
+    // Only where there is host_memory
     bool compiles_at_launch;
     int build_threads;   // programs worth building at once; 0: as many as the host has threads, at most 4
     uint32_t loop_turns; // see clv_device_info

@@ -88,9 +88,9 @@ static void clear_stage(const clv_device *device, stage *s) {
 /** One group of a grid; false if there is none, if the driver chooses its size, or if the whole is compiled in another way. */
 static bool one_group(const clv__grid *whole, clv__grid *one) {
     *one = *whole;
+    if (clv__grid_is_large(whole)) return false;
     for (int i = 0; i < whole->dims; i++) {
         if (whole->local[i] == 0 || whole->global[i] == 0) return false;
-        if (whole->global[i] / whole->local[i] >= LARGE_GRID) return false;
         one->global[i] = whole->local[i];
     }
     return true;
@@ -133,7 +133,7 @@ static clv_status build(clv_device *device, const clv__letter *letters, size_t n
 static void compile_all(clv_device *device, const clv__welcome *w, const clv__letter *letters, int socket) {
     for (int round = 0; round < 2; round++) {
         for (size_t i = 0; i < w->n; i++) {
-            if (w->n_helpers && (i % (size_t)w->n_helpers == (size_t)w->number) != (round == 0)) continue;
+            if ((i % (size_t)w->n_helpers == (size_t)w->number) != (round == 0)) continue;
             if (!is_wanted(socket)) return;
             size_t at = i < w->n_first ? w->n_first - 1 - i : i;
             clv_status status = compile(device, &letters[at].launch);
@@ -142,48 +142,67 @@ static void compile_all(clv_device *device, const clv__welcome *w, const clv__le
     }
 }
 
+/** Letters as they can be used here; false if they cannot be. */
+static bool read_letters(clv__letter *letters, size_t n, int socket) {
+    if (!receive(socket, letters, n * sizeof *letters)) return false; // it was not wanted after all
+    for (size_t i = 0; i < n; i++) {
+        clv__letter *letter = &letters[i];
+        clv__launch *launch = &letter->launch;
+        if (launch->n_slots < 0 || launch->n_slots > CLV__MAX_ARGS || launch->grid.dims < 1 ||
+            launch->grid.dims > 3)
+            return false;
+        letter->source[sizeof letter->source - 1] = letter->entry[sizeof letter->entry - 1] = 0;
+        launch->defines[sizeof launch->defines - 1] = 0;
+        launch->source = letter->source;
+        launch->entry = letter->entry;
+    }
+    return true;
+}
+
 static clv_status work(clv_device *device, const clv__welcome *w, int socket) {
     CLV_TRY(clv__device_open(device));
     clv__letter *letters = clv__alloc(w->n, sizeof *letters);
     if (!letters) return CLV_E_HOST_MEMORY;
     clv_status status = CLV_OK;
-    if (receive(socket, letters, w->n * sizeof *letters)) {
-        for (size_t i = 0; i < w->n; i++) {
-            letters[i].source[sizeof letters[i].source - 1] = letters[i].entry[sizeof letters[i].entry - 1] =
-                0;
-            letters[i].launch.source = letters[i].source;
-            letters[i].launch.entry = letters[i].entry;
-        }
+    if (read_letters(letters, w->n, socket)) {
         status = build(device, letters, w->n);
         if (status == CLV_OK) compile_all(device, w, letters, socket);
-    } // else it was not wanted after all
+    }
     free(letters);
     return status;
+}
+
+static bool is_believed(const clv__welcome *w) {
+    return !memcmp(w->magic, clv__welcome_magic, sizeof w->magic) &&
+           !strncmp(w->version, CLEAVE_VERSION, sizeof w->version) &&
+           w->letter_bytes == sizeof(clv__letter) && w->n <= MOST_LETTERS && w->n_first <= w->n &&
+           w->n_helpers > 0 && w->number >= 0 && w->number < w->n_helpers &&
+           w->device[sizeof w->device - 1] == 0;
 }
 
 clv_status clv_compile_helper(int socket) {
     clv__welcome w;
     if (!receive(socket, &w, sizeof w)) return CLV_E_IO;
-    if (memcmp(w.magic, clv__welcome_magic, sizeof w.magic) != 0 || strcmp(w.version, CLEAVE_VERSION) != 0 ||
-        w.letter_bytes != sizeof(clv__letter) || w.n > MOST_LETTERS || w.n_first > w.n)
-        return CLV_E_VALUE;
-    w.device[sizeof w.device - 1] = 0;
-    char *visible = receive_text(socket, w.visible_bytes),
-         *partition = receive_text(socket, w.partition_bytes);
-    clv_runtime *runtime = NULL;
-    clv_status status = CLV_E_IO;
-    if (visible && partition) {
-        clv_runtime_config config = {
-            .visible_devices = visible, .partition = partition, .compile_helper = ""};
-        status = clv_runtime_create(&config, &runtime);
+    if (!is_believed(&w)) return CLV_E_VALUE;
+    char *texts[CLV__WELCOME_TEXTS] = {0};
+    clv_status status = CLV_OK;
+    for (int i = 0; i < CLV__WELCOME_TEXTS && status == CLV_OK; i++) {
+        texts[i] = receive_text(socket, w.text_bytes[i]);
+        if (!texts[i]) status = CLV_E_IO;
     }
+    clv_runtime *runtime = NULL;
     clv_device *device = NULL;
+    const clv_runtime_config config = {.visible_devices = texts[0],
+                                       .partition = texts[1],
+                                       .left_out = texts[2],
+                                       .cache_dir = texts[3],
+                                       .no_cache = w.no_cache,
+                                       .compile_helper = ""};
+    if (status == CLV_OK) status = clv_runtime_create(&config, &runtime);
     if (status == CLV_OK) status = clv_device_find(runtime, w.device, &device);
-    if (status == CLV_OK && !(device->traits.compiles_at_launch && device->traits.host_memory))
-        status = CLV_E_UNSUPPORTED;
+    if (status == CLV_OK && !device->traits.compiles_at_launch) status = CLV_E_UNSUPPORTED;
     if (status == CLV_OK) status = work(device, &w, socket);
     clv_runtime_destroy(runtime);
-    free(visible);
-    free(partition);
+    for (int i = 0; i < CLV__WELCOME_TEXTS; i++) free(texts[i]);
     return status;
 }

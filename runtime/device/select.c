@@ -399,7 +399,8 @@ const char *clv_device_quirks(const clv_device *device, char *text, size_t bytes
     if (traits->loop_turns)
         snprintf(turns, sizeof turns, "ends a work-item's loops after %u turns",
                  (unsigned)traits->loop_turns);
-    const char *words[] = {traits->caches_programs ? "keeps programs itself" : "", threads, turns,
+    const char *words[] = {traits->caches_programs ? "keeps programs itself" : "", threads,
+                           traits->compiles_at_launch ? "compiles kernels when they are launched" : "", turns,
                            traits->host_memory ? "computes in the host's memory" : ""};
     size_t used = 0;
     if (bytes) *text = 0;

@@ -31,9 +31,9 @@ static clv_status build_on(clv_device *device, clv_plan *const *plans, int n_pla
     for (int p = 0; p < n_plans; p++) n += add_launches(plans[p], device, launches + n);
     clv_status status = clv__device_open(device);
     if (status == CLV_OK) {
-        clv__ahead_begin(device, launches, n, add_launches(plans[0], device, NULL));
+        clv__ahead *ahead = clv__ahead_begin(device, launches, n, add_launches(plans[0], device, NULL));
         status = clv__programs_build(device, launches, n);
-        clv__ahead_built(device, status == CLV_OK);
+        clv__ahead_tell(ahead, status == CLV_OK);
     }
     free(launches);
     return status;

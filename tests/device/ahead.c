@@ -18,14 +18,14 @@ static const char number_text[] = "__kernel void KERNEL(number)(__global int *y,
 const clv__kernel_source clv__kernel_sources[] = {{"number", number_text, sizeof number_text - 1, 0},
                                                   {0, 0, 0, 0}};
 
-enum { KERNELS = 8, ELEMENTS = 1000, GIVE_UP = 60 };
+enum { KERNELS = 8, MANY = 100, ELEMENTS = 1000, GIVE_UP = 60 };
 
 // ---- launches, and what the driver has on disk --------------------------------------------------------------------------
 
-static clv__launch launches[KERNELS];
+static clv__launch launches[MANY];
 
 static void write_launches(int first) {
-    for (int i = 0; i < KERNELS; i++) {
+    for (int i = 0; i < MANY; i++) {
         launches[i] = (clv__launch){.kind = CLV__LAUNCH_KERNEL,
                                     .source = "number",
                                     .entry = "number",
@@ -38,8 +38,8 @@ static void write_launches(int first) {
 }
 
 static const clv__launch *const *list(void) {
-    static const clv__launch *pointers[KERNELS];
-    for (int i = 0; i < KERNELS; i++) pointers[i] = &launches[i];
+    static const clv__launch *pointers[MANY];
+    for (int i = 0; i < MANY; i++) pointers[i] = &launches[i];
     return pointers;
 }
 
@@ -84,10 +84,10 @@ static clv_runtime *make(const char *command, clv_device **device) {
 }
 
 /** Build the launches' programs with help from `command`; how many helpers were started. */
-static int build(clv_device *device) {
-    clv__ahead_begin(device, list(), KERNELS, KERNELS);
-    assert_status(clv__programs_build(device, list(), KERNELS), CLV_OK, device->runtime);
-    clv__ahead_built(device, true);
+static int build(clv_device *device, size_t n) {
+    clv__ahead *ahead = clv__ahead_begin(device, list(), n, n);
+    assert_status(clv__programs_build(device, list(), n), CLV_OK, device->runtime);
+    clv__ahead_tell(ahead, true);
     return clv_runtime_programs(device->runtime).helpers;
 }
 
@@ -98,7 +98,7 @@ static void helpers_compile_what_is_not_launched(void **state) {
     clv_device *device;
     clv_runtime *runtime = make(self, &device);
     write_launches(100);
-    int helpers = build(device);
+    int helpers = build(device, KERNELS);
     long most = sysconf(_SC_NPROCESSORS_ONLN) - 1;
     assert_int_equal(helpers, most < KERNELS / 4 ? most : KERNELS / 4);
     double begin = clv__seconds();
@@ -107,7 +107,7 @@ static void helpers_compile_what_is_not_launched(void **state) {
     clv_runtime_destroy(runtime);
 
     runtime = make(self, &device); // now the program is in the driver's cache, and nobody is asked
-    assert_int_equal(build(device), 0);
+    assert_int_equal(build(device, KERNELS), 0);
     clv_runtime_destroy(runtime);
 }
 
@@ -116,23 +116,28 @@ static void nobody_helps_unasked(void **state) {
     clv_device *device;
     clv_runtime *runtime = make("", &device);
     write_launches(200);
-    assert_int_equal(build(device), 0);
+    assert_int_equal(build(device, KERNELS), 0);
     assert_int_equal(count_compiled(device), 0);
     clv_runtime_destroy(runtime);
 }
 
-/** A helper that is not there, ends at once, or never does, costs nothing but time. */
+/** A helper that is not there, ends at once, or never does, costs nothing but time. One that hangs does not even read: MANY letters
+ *  are more than a socket holds. */
 static void bad_helpers_do_no_harm(void **state) {
     (void)state;
     static const struct {
         const char *command, *how;
-    } bad[] = {{"/no/such/program", ""}, {"/bin/false", ""}, {self, "die"}, {self, "hang"}};
+        size_t n;
+    } bad[] = {{"/no/such/program", "", KERNELS},
+               {"/bin/false", "", KERNELS},
+               {self, "die", KERNELS},
+               {self, "hang", MANY}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         clv_device *device;
         setenv("CLV_TEST_HELPER", bad[i].how, 1);
         clv_runtime *runtime = make(bad[i].command, &device);
-        write_launches(300 + 10 * (int)i);
-        int helpers = build(device);
+        write_launches(1000 + MANY * (int)i);
+        int helpers = build(device, bad[i].n);
         if (i == 0) assert_int_equal(helpers, 0);
         assert_int_equal(count_compiled(device), 0);
         double begin = clv__seconds();
@@ -142,14 +147,31 @@ static void bad_helpers_do_no_harm(void **state) {
     unsetenv("CLV_TEST_HELPER");
 }
 
-/** A runtime that ends before its programs are built sends everybody home. */
+/** A runtime that ends before its programs are built, or whose programs do not build, sends everybody home. */
 static void helpers_go_when_nothing_comes(void **state) {
+    (void)state;
+    for (int told = 0; told < 2; told++) {
+        clv_device *device;
+        clv_runtime *runtime = make(self, &device);
+        write_launches(400);
+        clv__ahead *ahead = clv__ahead_begin(device, list(), KERNELS, KERNELS);
+        assert_non_null(ahead);
+        assert_null(clv__ahead_begin(device, list(), KERNELS, KERNELS)); // a device asks once
+        usleep(400000);                                                  // until helpers are there, and wait
+        if (told) clv__ahead_tell(ahead, false);
+        clv_runtime_destroy(runtime);
+    }
+}
+
+/** A program that is no helper but was named as one does not ask in its turn. */
+static void helpers_ask_nobody(void **state) {
     (void)state;
     clv_device *device;
     clv_runtime *runtime = make(self, &device);
-    write_launches(400);
-    clv__ahead_begin(device, list(), KERNELS, KERNELS);
-    usleep(400000); // until helpers are there, and wait
+    write_launches(500);
+    setenv("CLEAVE_IS_HELPER", "1", 1);
+    assert_null(clv__ahead_begin(device, list(), KERNELS, KERNELS));
+    unsetenv("CLEAVE_IS_HELPER");
     clv_runtime_destroy(runtime);
 }
 
@@ -160,8 +182,7 @@ static clv__welcome welcome_of(const char *device) {
                       .n = KERNELS,
                       .n_first = KERNELS,
                       .n_helpers = 1,
-                      .visible_bytes = 1,
-                      .partition_bytes = 1};
+                      .text_bytes = {1, 1, 1, 1}};
     memcpy(w.magic, clv__welcome_magic, sizeof w.magic);
     snprintf(w.version, sizeof w.version, "%s", CLEAVE_VERSION);
     snprintf(w.device, sizeof w.device, "%s", device);
@@ -173,7 +194,7 @@ static clv_status answer(const clv__welcome *w, size_t bytes) {
     int ends[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     assert_int_equal(write(ends[1], w, bytes), bytes);
-    assert_int_equal(write(ends[1], "\0", 2), 2); // no visible_devices, no partition
+    assert_int_equal(write(ends[1], "\0\0\0", 4), 4); // no visible_devices, partition, left_out, cache_dir
     close(ends[1]);
     clv_status status = clv_compile_helper(ends[0]);
     close(ends[0]);
@@ -203,10 +224,13 @@ static void a_helper_believes_little(void **state) {
     bad.n = SIZE_MAX;
     assert_int_equal(answer(&bad, sizeof bad), CLV_E_VALUE);
     bad = good;
+    bad.number = 1;
+    assert_int_equal(answer(&bad, sizeof bad), CLV_E_VALUE);
+    bad = good;
     bad.n_first = KERNELS + 1;
     assert_int_equal(answer(&bad, sizeof bad), CLV_E_VALUE);
     bad = good;
-    bad.visible_bytes = SIZE_MAX;
+    bad.text_bytes[2] = SIZE_MAX;
     assert_int_equal(answer(&bad, sizeof bad), CLV_E_IO);
     bad = welcome_of("accelerator:7");
     assert_int_equal(answer(&bad, sizeof bad), CLV_E_NOT_FOUND);
@@ -230,6 +254,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(nobody_helps_unasked),
         cmocka_unit_test(bad_helpers_do_no_harm),
         cmocka_unit_test(helpers_go_when_nothing_comes),
+        cmocka_unit_test(helpers_ask_nobody),
         cmocka_unit_test(a_helper_believes_little),
     };
     int failed = cmocka_run_group_tests_name("ahead", tests, NULL, NULL);
