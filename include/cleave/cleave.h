@@ -11,7 +11,7 @@
 // 2. A device is found by a text. The code below is the same on each of them; without OpenCL there is still `host`.
 //
 //        clv_device *device = NULL;
-//        clv_device_find(runtime, "gpu|cpu", &device);                  // NULL: the best there is
+//        clv_device_find(runtime, "gpu|cpu|host", &device);             // NULL: the best there is
 //
 // 3. A graph says what is computed. Builder calls nest and never fail on the spot: the first mistake sticks.
 //

@@ -31,7 +31,7 @@ enum {
 
 const char clv__welcome_magic[8] = "cleave1";
 
-/** In the environment of helpers: a program that is not made to be one would else ask for helpers in its turn, without end. */
+/** In the environment of helpers (which wants char *, so it is not const): a program that is not made to be one would else ask for helpers in its turn, without end. */
 static char is_helper[] = "CLEAVE_IS_HELPER=1";
 
 typedef struct helper {

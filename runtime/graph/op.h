@@ -194,7 +194,7 @@ void clv__op_cost(const clv__op_io *io, clv__cost *cost);
 
 /**
  * Append a node. inputs[i] NULL: an optional input that is not there if bit i of `optional` is set, else a failed build.
- * attrs is copied. Returns output 0 (others: clv__node_output of its node), or NULL with the graph's error set.
+ * attrs is copied. Returns output 0 (others: clv__sibling), or NULL with the graph's error set.
  */
 clv_tensor *clv__node_add(const clv__op *op, const void *attrs, clv_tensor *const *inputs, int n_in,
                           uint32_t optional);

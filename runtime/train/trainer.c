@@ -156,6 +156,7 @@ static clv_status build_predictor(clv_trainer *trainer) {
                                       .batch = 1,
                                       .variants = config->variants,
                                       .precision = config->precision,
+                                      .no_fuse = config->no_fuse,
                                       .session = trainer->session};
     CLV_TRY(make_predictor(trainer, &predictor));
     if (all_memory(trainer) > allowed) allowed = all_memory(trainer);

@@ -28,6 +28,7 @@ expect 2 "not 'nan'" "$cleave" train fashion-mnist --lr nan
 expect 2 "--momentum wants a number of at least 0" "$cleave" train fashion-mnist --momentum=-1
 expect 2 "--seed wants a whole number of at least 0" "$cleave" train fashion-mnist --seed -1
 expect 2 "one of sgd|momentum|adam|adamw, not 'ada'" "$cleave" train fashion-mnist --optimizer ada
+expect 2 "one of sgd|momentum|adam|adamw, not 'sgd|momentum'" "$cleave" train fashion-mnist --optimizer 'sgd|momentum'
 expect 2 "one of constant|step|cosine" "$cleave" train fashion-mnist --schedule ''
 expect 2 "--batch wants a value" "$cleave" train fashion-mnist --batch
 expect 2 "--json takes no value" "$cleave" devices --json=yes

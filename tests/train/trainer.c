@@ -4,6 +4,7 @@
 
 #include "cleave/train.h"
 #include "harness/harness.h"
+#include "train/trainer.h"
 
 static clv_runtime *runtime;
 static clv_archive *golden;
@@ -371,6 +372,45 @@ static void test_graph_is_the_trainers(void **state) {
     clv_graph_destroy(graph);
 }
 
+/** How many nodes of a trainer's plans, evaluation's too, are done as others. */
+static int count_fused(const clv_trainer *trainer) {
+    clv_plan *plans[CLV__STEPS + 1];
+    int fused = 0, n = clv__trainer_plans(trainer, plans);
+    assert_int_equal(n, 2); // a step's, and evaluation's
+    for (int p = 0; p < n; p++) {
+        for (int i = 0; i < clv_plan_node_count(plans[p]); i++)
+            fused += clv_plan_node_get(plans[p], i).fused > 0;
+    }
+    return fused;
+}
+
+static void test_no_fuse_is_for_evaluation_too(void **state) {
+    (void)state;
+    for (int i = 0; i < clv_device_count(runtime); i++) {
+        clv_device *device = clv_device_get(runtime, i);
+        if (strcmp(clv_device_get_info(device)->backend, "opencl") != 0 ||
+            !clv_device_get_info(device)->usable)
+            continue;
+        for (int no_fuse = 0; no_fuse < 2; no_fuse++) {
+            clv_train_config config = {.device = device,
+                                       .model = &model,
+                                       .train = dataset,
+                                       .test = dataset,
+                                       .batch = clv_dataset_count(dataset),
+                                       .steps = 1,
+                                       .lr = 0.1,
+                                       .no_fuse = no_fuse};
+            clv_trainer *trainer;
+            assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+            if (no_fuse)
+                assert_int_equal(count_fused(trainer), 0);
+            else
+                assert_true(count_fused(trainer) > 0);
+            clv_trainer_destroy(trainer);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_divergence_is_told_once),
@@ -380,6 +420,7 @@ int main(void) {
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_callback_stops),
         cmocka_unit_test(test_graph_is_the_trainers),
+        cmocka_unit_test(test_no_fuse_is_for_evaluation_too),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -102,7 +102,7 @@ static bool parse_number(const char *text, double *out) {
 
 /** Is `text` one of the words of `a|b|c`? */
 static bool is_choice(const char *text, const char *choices) {
-    size_t length = strlen(text);
+    size_t length = strchr(text, '|') ? 0 : strlen(text); // two of them are none
     for (const char *at = choices; length && (at = strstr(at, text)); at++)
         if ((at == choices || at[-1] == '|') && (at[length] == '|' || !at[length])) return true;
     return false;
