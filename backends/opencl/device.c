@@ -347,7 +347,8 @@ clv_status clv__ocl_partition(void *opaque, void *whole, int parts, tell_functio
     for (cl_uint i = 0; status == CLV_OK && i < (cl_uint)parts; i++) {
         clv__found found = {.info = {.platform_name = name}, .handle = &handles[i]};
         describe(state, ids[i], &found);
-        handles[i].keep = clv__ocl_quirks(name, found.info.driver).keep_parts;
+        // a platform that did not tell its name may be one whose parts must stay
+        handles[i].keep = !*name || clv__ocl_quirks(name, found.info.driver).keep_parts;
         handles[i].host_memory = found.traits.host_memory;
         status = tell(user, &found);
     }
