@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The process that wants kernels compiled ahead: one thread starts helpers, tells them what to compile, and sees them off. It may
 // wait for long, in send or poll; who wants to end it shuts the sockets, and no wait outlives that.
-#define _GNU_SOURCE // sched_getaffinity, posix_spawn_file_actions_addclosefrom_np
+#define _GNU_SOURCE // posix_spawn_file_actions_addclosefrom_np
 #include "device/ahead.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdio.h>
@@ -19,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/processors.h"
 
 extern char **environ;
 
@@ -141,15 +141,9 @@ static bool start_helper(clv__ahead *ahead, int n_helpers) {
     return !ending && welcome(ahead, started.socket, number, n_helpers);
 }
 
-static long usable_processors(void) {
-    cpu_set_t usable;
-    CPU_ZERO(&usable);
-    return sched_getaffinity(0, sizeof usable, &usable) ? sysconf(_SC_NPROCESSORS_ONLN) : CPU_COUNT(&usable);
-}
-
 /** As many as there are further processors, and work for. */
 static void start_helpers(clv__ahead *ahead) {
-    long n = usable_processors() - 1;
+    long n = clv__processors() - 1;
     if (n > MOST_HELPERS) n = MOST_HELPERS;
     if (n > (long)ahead->n / FEWEST_KERNELS) n = (long)ahead->n / FEWEST_KERNELS;
     for (int i = 0; i < n && start_helper(ahead, (int)n); i++)

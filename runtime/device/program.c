@@ -8,9 +8,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
+#include "base/processors.h"
 #include "device/cache.h"
 #include "device/source.h"
 
@@ -28,6 +28,7 @@ typedef struct built {
 
 struct clv__program_store {
     pthread_mutex_t lock; // held while building: one thread at a time gathers, many build
+    clv__source_index index;
     built *built;
     size_t n, room;
     clv__bprogram **programs;
@@ -56,27 +57,26 @@ static clv__instance *find_instance(const gathering *all, uint64_t hash) {
     return NULL;
 }
 
-/** The instances of the launches, each once, in order, with the kernels that are not in the store (NULL: an empty one). */
-static clv_status gather(const struct clv__program_store *store, const clv__launch *const *launches, size_t n,
+/** The instances of the launches, each once, in order, with the kernels that are not in the store. */
+static clv_status gather(struct clv__program_store *store, const clv__launch *const *launches, size_t n,
                          clv__error *error, gathering *out) {
     for (size_t i = 0; i < n; i++) {
         const clv__launch *launch = launches[i];
         if (launch->kind != CLV__LAUNCH_KERNEL) continue;
-        const clv__kernel_source *source = clv__source_find(launch->source);
-        if (!source)
+        clv__source_entry at;
+        if (!clv__source_look_up(&store->index, launch->source, launch->entry, &at))
             CLV_FAIL(error, CLV_E_INTERNAL, "there is no kernel source '%s.cl' in the library",
                      launch->source);
-        uint64_t hash = clv__source_hash(source, launch->defines);
-        uint64_t kernel = clv__source_kernel(source, launch->entry);
-        if (store && find_built(store, hash, kernel)) continue;
+        uint64_t hash = clv__source_hash(at.text_hash, launch->defines);
+        if (find_built(store, hash, at.kernel)) continue;
         clv__instance *instance = find_instance(out, hash);
         if (!instance) {
             if (!clv__grow(&out->items, &out->room, out->n + 1, sizeof *out->items))
                 CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory to gather kernels");
             instance = &out->items[out->n++];
-            *instance = (clv__instance){.hash = hash, .source = source, .defines = launch->defines};
+            *instance = (clv__instance){.hash = hash, .source = at.source, .defines = launch->defines};
         }
-        instance->kernels |= kernel;
+        instance->kernels |= at.kernel;
     }
     return CLV_OK;
 }
@@ -106,7 +106,7 @@ static void distribute(const gathering *all, int n_programs, int *of_program) {
 static int program_count(const clv_device *device, size_t n_instances) {
     long n = device->traits.build_threads;
     if (n == 0) {
-        n = sysconf(_SC_NPROCESSORS_ONLN);
+        n = clv__processors();
         if (n > 4) n = 4;
     }
     if (n > MAX_PROGRAMS) n = MAX_PROGRAMS;
@@ -332,14 +332,16 @@ clv_status clv__programs_build(clv_device *device, const clv__launch *const *lau
 
 clv_status clv__programs_find(clv_device *device, const clv__launch *launch, clv__kernel_ref *out) {
     *out = (clv__kernel_ref){0};
-    const clv__kernel_source *source = clv__source_find(launch->source);
     struct clv__program_store *store = device->programs;
-    if (source && store) {
-        uint64_t hash = clv__source_hash(source, launch->defines);
-        uint64_t kernel = clv__source_kernel(source, launch->entry);
+    if (store) {
+        clv__source_entry at;
+        uint64_t hash = 0;
         pthread_mutex_lock(&store->lock);
-        const built *it = find_built(store, hash, kernel);
-        if (it) out->program = it->program;
+        if (clv__source_look_up(&store->index, launch->source, launch->entry, &at)) {
+            hash = clv__source_hash(at.text_hash, launch->defines);
+            const built *it = find_built(store, hash, at.kernel);
+            if (it) out->program = it->program;
+        }
         pthread_mutex_unlock(&store->lock);
         if (out->program) {
             int n = snprintf(out->name, sizeof out->name, "%s_%016" PRIx64, launch->entry, hash);
@@ -359,20 +361,23 @@ void clv__programs_reset(clv_device *device) {
     for (size_t i = 0; i < store->n_programs; i++) device->backend->program_destroy(store->programs[i]);
     free(store->programs);
     free(store->built);
+    clv__source_index_reset(&store->index);
     pthread_mutex_destroy(&store->lock);
     free(store);
     device->programs = NULL;
 }
 
 char *clv__programs_source(const clv__launch *const *launches, size_t n) {
+    struct clv__program_store nothing = {0};
     gathering all = {0};
     clv__text text = {0};
     char *source = NULL;
-    if (gather(NULL, launches, n, NULL, &all) == CLV_OK) {
+    if (gather(&nothing, launches, n, NULL, &all) == CLV_OK) {
         assemble(&text, false, &all, NULL, 0);
         if (text.failed) clv__text_reset(&text);
         source = text.data ? text.data : NULL;
     }
     free(all.items);
+    clv__source_index_reset(&nothing.index);
     return source;
 }

@@ -4,6 +4,7 @@
 #include "device/source.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
@@ -16,8 +17,8 @@ const clv__kernel_source *clv__source_find(const char *stem) {
     return NULL;
 }
 
-uint64_t clv__source_hash(const clv__kernel_source *source, const char *defines) {
-    return XXH3_64bits_withSeed(source->text, source->bytes, XXH3_64bits(defines, strlen(defines)));
+uint64_t clv__source_hash(uint64_t text_hash, const char *defines) {
+    return XXH3_64bits_withSeed(defines, strlen(defines), text_hash);
 }
 
 // ---- Lines ------------------------------------------------------------------------------------------------------------
@@ -95,6 +96,29 @@ uint64_t clv__source_kernel(const clv__kernel_source *source, const char *entry)
             bits |= UINT64_C(1) << i;
     }
     return bits;
+}
+
+bool clv__source_look_up(clv__source_index *index, const char *stem, const char *entry,
+                         clv__source_entry *out) {
+    for (size_t i = 0; i < index->n; i++) {
+        *out = index->items[i];
+        if (strcmp(out->entry, entry) == 0 && strcmp(out->stem, stem) == 0) return true;
+    }
+    const clv__kernel_source *source = clv__source_find(stem);
+    if (!source) return false;
+    *out = (clv__source_entry){.stem = stem,
+                               .entry = entry,
+                               .source = source,
+                               .text_hash = XXH3_64bits(source->text, source->bytes),
+                               .kernel = clv__source_kernel(source, entry)};
+    if (clv__grow(&index->items, &index->room, index->n + 1, sizeof *index->items))
+        index->items[index->n++] = *out; // else it is looked for again
+    return true;
+}
+
+void clv__source_index_reset(clv__source_index *index) {
+    free(index->items);
+    *index = (clv__source_index){0};
 }
 
 /** The next block of the instance's file that is not asked for; `number` counts blocks, from 0. */

@@ -30,14 +30,33 @@ typedef struct clv__instance {
 /** The library's source of that stem; NULL if there is none. */
 const clv__kernel_source *clv__source_find(const char *stem);
 
-/** Names an instance: the suffix of its kernels. */
-uint64_t clv__source_hash(const clv__kernel_source *source, const char *defines);
+/** Names an instance of a text with that hash: the suffix of its kernels. */
+uint64_t clv__source_hash(uint64_t text_hash, const char *defines);
 
 /**
  * The bit of an entry among a file's kernels, in the order of the text; more than one if the file writes it more than once,
  * under #if. 0: it is in every instance (a macro makes it, or it stands behind the 64th), or there is no such kernel.
  */
 uint64_t clv__source_kernel(const clv__kernel_source *source, const char *entry);
+
+/** What there is to know of a kernel that a launch names, whatever its defines. */
+typedef struct clv__source_entry {
+    const char *stem, *entry; // as the launch has them, which outlive the index
+    const clv__kernel_source *source;
+    uint64_t text_hash, kernel; // of the whole file; its bit there, see clv__source_kernel
+} clv__source_entry;
+
+/** Kernels that were looked for. A plan has hundreds of launches of some forty kernels, and finding one means to read its file.
+ *  Zeroed: empty. Whoever has it, locks it. */
+typedef struct clv__source_index {
+    clv__source_entry *items;
+    size_t n, room;
+} clv__source_index;
+
+/** Find a kernel's file, and its place there; false if the library has no such file. */
+bool clv__source_look_up(clv__source_index *index, const char *stem, const char *entry,
+                         clv__source_entry *out);
+void clv__source_index_reset(clv__source_index *index);
 
 /** How much text an instance gives a compiler to read. */
 size_t clv__source_bytes(const clv__instance *instance);

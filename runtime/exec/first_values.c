@@ -31,18 +31,30 @@ static bool is_constant(const clv_init *init) {
 }
 
 static void draw_normals(const clv__first_part *p, clv__random *random) {
+    const double mean = p->init.a,
+                 deviation = p->init.b; // out of the way of what is written: then it is vectors
     double normals[CHUNK];
     for (int64_t i = p->first; i < p->end;) {
         int n = p->end - i < CHUNK ? (int)(p->end - i) : CHUNK;
         clv__random_normals(random, normals, n);
-        for (int j = 0; j < n; j++) p->values[i++] = (float)(p->init.a + p->init.b * normals[j]);
+        float *values = p->values + i;
+        for (int j = 0; j < n; j++) values[j] = (float)(mean + deviation * normals[j]);
+        i += n;
     }
 }
 
 static void draw_uniforms(const clv__first_part *p, clv__random *random) {
     const float least = p->init.a, width = p->init.b - p->init.a;
-    clv__random_uniforms(random, p->values + p->first, (int)(p->end - p->first));
-    for (int64_t i = p->first; i < p->end; i++) p->values[i] = least + width * p->values[i];
+    float *values = p->values + p->first;
+    const int n = (int)(p->end - p->first);
+    clv__random_uniforms(random, values, n);
+    for (int i = 0; i < n; i++) values[i] = least + width * values[i];
+}
+
+static void write_constant(const clv__first_part *p, float constant) {
+    float *values = p->values + p->first;
+    const int64_t n = p->end - p->first;
+    for (int64_t i = 0; i < n; i++) values[i] = constant;
 }
 
 static void draw(const clv__first_part *p) {
@@ -51,11 +63,8 @@ static void draw(const clv__first_part *p) {
     // a normal number takes two words, a uniform one takes one
     random.next = (uint32_t)((uint64_t)p->first * (p->init.kind == CLV_INIT_NORMAL ? 2 : 1) / BLOCK);
     switch (p->init.kind) {
-    case CLV_INIT_ZEROS:
-    case CLV_INIT_ONES:
-        for (int64_t i = p->first; i < p->end; i++)
-            p->values[i] = p->init.kind == CLV_INIT_ONES ? 1.0f : 0.0f;
-        break;
+    case CLV_INIT_ZEROS: write_constant(p, 0); break;
+    case CLV_INIT_ONES: write_constant(p, 1); break;
     case CLV_INIT_UNIFORM: draw_uniforms(p, &random); break;
     case CLV_INIT_NORMAL: draw_normals(p, &random); break;
     }

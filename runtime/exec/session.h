@@ -3,7 +3,7 @@
 #ifndef CLV_EXEC_SESSION_H
 #define CLV_EXEC_SESSION_H
 
-#include "base/crew.h"
+#include "exec/crew.h"
 #include "cleave/profile.h"
 #include "plan/plan.h"
 

@@ -67,6 +67,35 @@ static void an_instance_of_one_kernel_holds_no_other(void **state) {
     free(all);
 }
 
+/** What is remembered of a kernel is what its file says; kernels of one name in two files are two. */
+static void a_kernel_is_found_again_as_at_first(void **state) {
+    (void)state;
+    list *all = all_kernels();
+    clv__source_index index = {0};
+    size_t found = 0;
+    for (int round = 0; round < 2; round++) {
+        for (size_t i = 0; i < all->n; i++) {
+            const clv__launch *launch = &all->items[i];
+            clv__source_entry at;
+            assert_true(clv__source_look_up(&index, launch->source, launch->entry, &at));
+            assert_ptr_equal(at.source, clv__source_find(launch->source));
+            assert_true(at.kernel == clv__source_kernel(at.source, launch->entry));
+            assert_string_equal(at.entry, launch->entry);
+        }
+        assert_true(index.n > 0 && index.n <= all->n && (round == 0 || index.n == found));
+        found = index.n;
+    }
+    clv__source_entry a, b;
+    assert_true(clv__source_look_up(&index, "matmul", "no_such_kernel", &a));
+    assert_true(clv__source_look_up(&index, "conv2d", "no_such_kernel", &b));
+    assert_true(a.source != b.source && a.text_hash != b.text_hash && a.kernel == 0);
+    assert_true(clv__source_hash(a.text_hash, "") != clv__source_hash(b.text_hash, ""));
+    assert_true(clv__source_hash(a.text_hash, "A 1\n") != clv__source_hash(a.text_hash, "A 2\n"));
+    assert_false(clv__source_look_up(&index, "no_such_file", "matmul", &a));
+    clv__source_index_reset(&index);
+    free(all);
+}
+
 static void each_kernel_builds_without_the_others(void **state) {
     (void)state;
     clv_runtime *runtime = clv__test_runtime(NULL);
@@ -88,6 +117,7 @@ static void each_kernel_builds_without_the_others(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_instance_of_one_kernel_holds_no_other),
+        cmocka_unit_test(a_kernel_is_found_again_as_at_first),
         cmocka_unit_test(each_kernel_builds_without_the_others),
     };
     return cmocka_run_group_tests_name("sources", tests, NULL, NULL);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A crew: threads that do the parts of a work, each part once and in any order, while who began it does something else and
 // then helps. One thread less than there are processors, for the one that began.
-#ifndef CLV_BASE_CREW_H
-#define CLV_BASE_CREW_H
+#ifndef CLV_EXEC_CREW_H
+#define CLV_EXEC_CREW_H
 
 #include <pthread.h>
 #include <stdatomic.h>

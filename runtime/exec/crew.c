@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/crew.h"
+#include "exec/crew.h"
 
 #include <signal.h>
-#include <unistd.h>
+
+#include "base/processors.h"
 
 static void *work(void *user) {
     clv__crew *crew = user;
@@ -16,7 +17,7 @@ void clv__crew_begin(clv__crew *crew, void (*run)(void *context, size_t part), v
     crew->n = n;
     crew->n_threads = 0;
     atomic_init(&crew->next, 0);
-    long others = sysconf(_SC_NPROCESSORS_ONLN) - 1;
+    int others = clv__processors() - 1;
     if (others > CLV__CREW_MOST) others = CLV__CREW_MOST;
     sigset_t all, before; // signals are the program's: none is handled on these threads
     sigfillset(&all);
