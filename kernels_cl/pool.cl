@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling over windows of [planes, H, W], planes = N*C. T_X, T_Y, T_DX: how x, y and dy, dx are stored: float,
-// f16 or bf16; default float, dx as x. The _planes_backward entries add up in dx, which must be float for them.
+// f16 or bf16; default float, dx as x. avg_pool2d_planes_backward adds up in dx, which must be float for it.
 //
 // Output (oh, ow) looks at inputs h = oh*stride_h - pad_h + i*dilation_h, i < kernel_h, and w alike, inside [0,H) x [0,W).
 // Gradients gather: a work-item owns one input (or one window, where windows do not overlap), so no atomics.
@@ -13,12 +13,15 @@
 //   max_pool2d_2x2               kernel 2, stride 2, no padding: each work-item does `rows` rows of outputs, eight at a time
 //   max_pool2d_2x2_backward      the same, rows of pairs of input rows; an odd last row and column get zero
 //   max_pool2d_rows              any window: each work-item does `rows` rows of outputs, eight at a time
-//   max_pool2d_planes_backward   any window: each work-item does `rows` planes, handing dy out window by window
+//   max_pool2d_planes_backward   any window, work-group 1: each does `planes` planes. As many rows of x, with their padding, as a
+//                                window is high must fit into ROOM, and kernel_w into ROOM / 16
 //   avg_pool2d                   one per output
 //   avg_pool2d_backward          one per input
-//   avg_pool2d_rows, avg_pool2d_planes_backward    as those of max_pool2d
+//   avg_pool2d_rows              as that of max_pool2d
+//   avg_pool2d_planes_backward   any window: each work-item does `rows` planes, handing dy out window by window
 //
 // A NaN in a window wins, as in PyTorch; of several, the last.
+// ROOM: elements of 4 bytes in each local array of max_pool2d_planes_backward, a multiple of 16, default 4096; see there.
 #ifndef KERNEL
 #define KERNEL(name) name
 #endif
@@ -30,6 +33,9 @@
 #endif
 #ifndef T_DX
 #define T_DX T_X
+#endif
+#ifndef ROOM
+#define ROOM 4096
 #endif
 
 // The first maximum of a window as h*W + w, -1 for a window that lies outside.
@@ -282,27 +288,6 @@ float8 KERNEL(pool_load)(__global const T_X *from, int stride) {
                     LOAD(T_X, from + 6 * stride), LOAD(T_X, from + 7 * stride));
 }
 
-// The first maxima of eight neighbouring windows in the middle, and their positions.
-int8 KERNEL(pool_winners)(__global const T_X *plane, int H, int W, int h0, int w0, int kernel_h, int kernel_w,
-                          int stride_w, int dilation_h, int dilation_w, float8 *values) {
-    float8 best = (float8)(-INFINITY);
-    int8 at = (int8)(-1);
-    const int8 steps = (int8)(0, 1, 2, 3, 4, 5, 6, 7) * stride_w;
-    for (int i = 0; i < kernel_h; i++) {
-        int h = h0 + i * dilation_h;
-        if (h < 0 || h >= H) continue;
-        for (int j = 0; j < kernel_w; j++) {
-            int position = h * W + w0 + j * dilation_w;
-            float8 v = KERNEL(pool_load)(plane + position, stride_w);
-            int8 wins = (v > best) | (v != v) | (at < 0);
-            best = select(best, v, wins);
-            at = select(at, position + steps, wins);
-        }
-    }
-    *values = best;
-    return at;
-}
-
 __kernel void KERNEL(max_pool2d_rows)(__global T_Y *restrict y, __global const T_X *restrict x, int n_rows,
                                       int rows, int H, int W, int OH, int OW, int kernel_h, int kernel_w,
                                       int stride_h, int stride_w, int pad_h, int pad_w, int dilation_h,
@@ -334,41 +319,147 @@ __kernel void KERNEL(max_pool2d_rows)(__global T_Y *restrict y, __global const T
     }
 }
 
-__kernel void KERNEL(max_pool2d_planes_backward)(__global float *restrict dx, __global const T_Y *restrict dy,
-                                                 __global const T_X *restrict x, int n_planes, int rows,
-                                                 int H, int W, int OH, int OW, int kernel_h, int kernel_w,
-                                                 int stride_h, int stride_w, int pad_h, int pad_w,
-                                                 int dilation_h, int dilation_w) {
-    int first = (int)get_global_id(0) * rows, last = min(first + rows, n_planes), left, right;
-    KERNEL(pool_middle)(W, OW, kernel_w, stride_w, pad_w, dilation_w, stride_w == 2, &left, &right);
-    right -= (right - left) % 8; // every window once
+// ---- gradient of max, any window, for devices with wide vectors ----
+// A task does whole planes, row by row of outputs, sixteen windows at a time: which tap wins each, then the rows of dx that no
+// later window looks at. In local memory rows of x and dx have the phases of the stride apart: column w is element
+// (w + pad_w) / stride_w of phase (w + pad_w) % stride_w, so that neighbouring windows look at neighbours. What surrounds a row
+// of x is -INFINITY. Rows that the next windows want too stay where they are, in rings.
+
+// Vectors at any multiple of 4 bytes of local memory. Where the compiler is known to keep a typedef's lower alignment, plain
+// accesses: PoCL takes vloadN and vstoreN apart, and what is stored in parts waits before it is loaded whole.
+#ifdef __clang__
+typedef float8 __attribute__((aligned(4))) KERNEL(pool_float8);
+typedef float16 __attribute__((aligned(4))) KERNEL(pool_float16);
+typedef int16 __attribute__((aligned(4))) KERNEL(pool_int16);
+#define PLOAD(T, p) (*(__local const KERNEL(pool_##T) *)(p))
+#define PSTORE(T, v, p) (*(__local KERNEL(pool_##T) *)(p) = (v))
+#else
+#define PLOAD(T, p) pload_##T(p)
+#define PSTORE(T, v, p) pstore_##T(v, p)
+#define pload_float8(p) vload8(0, p)
+#define pload_float16(p) vload16(0, p)
+#define pload_int16(p) vload16(0, p)
+#define pstore_float8(v, p) vstore8(v, 0, p)
+#define pstore_float16(v, p) vstore16(v, 0, p)
+#define pstore_int16(v, p) vstore16(v, 0, p)
+#endif
+
+// A row of x, its phases `pitch` apart.
+void KERNEL(pool_spread)(__local float *to, __global const T_X *from, int W, int pitch, int stride_w,
+                         int pad_w) {
+    int w = 0;
+    if (stride_w == 1) {
+        for (; w + 16 <= W; w += 16) PSTORE(float16, VLOAD(T_X, 16, from + w), to + pad_w + w);
+    } else if (stride_w == 2) {
+        __local float *even = to + pad_w % 2 * pitch + pad_w / 2,
+                      *odd = to + (pad_w + 1) % 2 * pitch + (pad_w + 1) / 2;
+        for (; w + 16 <= W; w += 16) {
+            float16 v = VLOAD(T_X, 16, from + w);
+            PSTORE(float8, v.even, even + w / 2);
+            PSTORE(float8, v.odd, odd + w / 2);
+        }
+    }
+    for (int c = (w + pad_w) % stride_w, q = (w + pad_w) / stride_w; w < W; w++) {
+        to[c * pitch + q] = LOAD(T_X, from + w);
+        if (++c == stride_w) c = 0, q++;
+    }
+}
+
+// And back: a row of dx.
+void KERNEL(pool_join)(__global T_DX *to, __local const float *from, int W, int pitch, int stride_w,
+                       int pad_w) {
+    int w = 0;
+    if (stride_w == 1) {
+        for (; w + 16 <= W; w += 16) VSTORE(T_DX, 16, PLOAD(float16, from + pad_w + w), to + w);
+    } else if (stride_w == 2) {
+        __local const float *even = from + pad_w % 2 * pitch + pad_w / 2,
+                            *odd = from + (pad_w + 1) % 2 * pitch + (pad_w + 1) / 2;
+        for (; w + 16 <= W; w += 16) {
+            float16 v;
+            v.even = PLOAD(float8, even + w / 2);
+            v.odd = PLOAD(float8, odd + w / 2);
+            VSTORE(T_DX, 16, v, to + w);
+        }
+    }
+    for (int c = (w + pad_w) % stride_w, q = (w + pad_w) / stride_w; w < W; w++) {
+        STORE(T_DX, from[c * pitch + q], to + w);
+        if (++c == stride_w) c = 0, q++;
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+KERNEL(max_pool2d_planes_backward)(__global T_DX *restrict dx, __global const T_Y *restrict dy,
+                                   __global const T_X *restrict x, int n_planes, int planes, int H, int W,
+                                   int OH, int OW, int kernel_h, int kernel_w, int stride_h, int stride_w,
+                                   int pad_h, int pad_w, int dilation_h, int dilation_w) {
+    __local float lx[ROOM], ldx[ROOM], ldy[ROOM];
+    __local int winner[ROOM], opening[ROOM], phase[ROOM / 16], shift[ROOM / 16];
+    const int16 lanes = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    int span = (kernel_h - 1) * dilation_h + 1, reach = (kernel_w - 1) * dilation_w / stride_w;
+    int columns = (W - 1 + pad_w) / stride_w + 1, pitch = (max(OW, columns) + 15) / 16 * 16 + reach;
+    int row = stride_w * pitch;              // of x or dx
+    int looking = (span - 1) / stride_h + 1; // rows of windows that look at a row of x
+    int first = (int)get_group_id(0) * planes, last = min(first + planes, n_planes);
+    for (int j = 0; j < kernel_w; j++) {
+        phase[j] = j * dilation_w % stride_w * pitch;
+        shift[j] = j * dilation_w / stride_w;
+    }
+    // The first tap inside x along W: it wins where nothing is larger than -INFINITY.
+    for (int o = 0; o < pitch; o++) opening[o] = (max(pad_w - o * stride_w, 0) + dilation_w - 1) / dilation_w;
+    for (int i = 0; i < span * row; i++) lx[i] = -INFINITY;
+    for (int i = 0; i < looking * pitch; i++) winner[i] = -1;
+    for (int i = 0; i < looking * pitch; i++) ldy[i] = 0.0f;
     for (int p = first; p < last; p++) {
-        __global const T_X *plane = x + p * H * W;
-        __global float *to = dx + p * H * W;
-        for (int i = 0; i < H * W; i++) to[i] = 0.0f;
+        int copied = 0, done = 0; // rows of x, rows of dx
         for (int oh = 0; oh < OH; oh++) {
-            __global const T_Y *from = dy + (p * OH + oh) * OW;
-            int h0 = oh * stride_h - pad_h;
-            for (int ow = left; ow < right; ow += 8) {
-                float8 values;
-                int8 at = KERNEL(pool_winners)(plane, H, W, h0, ow * stride_w - pad_w, kernel_h, kernel_w,
-                                               stride_w, dilation_h, dilation_w, &values);
-                if (at.s0 < 0) continue; // no row of the window is inside: all eight alike
-                to[at.s0] += LOAD(T_Y, from + ow);
-                to[at.s1] += LOAD(T_Y, from + ow + 1);
-                to[at.s2] += LOAD(T_Y, from + ow + 2);
-                to[at.s3] += LOAD(T_Y, from + ow + 3);
-                to[at.s4] += LOAD(T_Y, from + ow + 4);
-                to[at.s5] += LOAD(T_Y, from + ow + 5);
-                to[at.s6] += LOAD(T_Y, from + ow + 6);
-                to[at.s7] += LOAD(T_Y, from + ow + 7);
+            int h0 = oh * stride_h - pad_h, i_first = (max(-h0, 0) + dilation_h - 1) / dilation_h,
+                i_end = min(kernel_h, (H - h0 + dilation_h - 1) / dilation_h);
+            for (copied = max(copied, h0); copied < min(h0 + span, H); copied++) KERNEL(pool_spread)
+            (lx + copied % span * row, x + (p * H + copied) * W, W, pitch, stride_w, pad_w);
+            __local int *won = winner + oh % looking * pitch + reach;
+            __local float *share = ldy + oh % looking * pitch + reach;
+            int slot_first = (h0 + i_first * dilation_h) % span;
+            for (int ow = 0; ow < OW; ow += 16) {
+                float16 best = (float16)(-INFINITY);
+                int16 at = PLOAD(int16, opening + ow) + i_first * kernel_w;
+                for (int i = i_first, slot = slot_first; i < i_end; i++) {
+                    __local const float *from = lx + slot * row + ow;
+                    slot += dilation_h;
+                    if (slot >= span) slot -= span;
+                    for (int j = 0; j < kernel_w; j++) {
+                        float16 v = PLOAD(float16, from + phase[j] + shift[j]);
+                        int16 wins = (v > best) | (v != v);
+                        best = select(best, v, wins);
+                        at = select(at, (int16)(i * kernel_w + j), wins);
+                    }
+                }
+                PSTORE(int16, select((int16)(-1), at, lanes < OW - ow), won + ow);
             }
-            for (int ow = 0; ow < OW; ow++) {
-                if (ow == left) ow = right;
-                if (ow >= OW) break;
-                int at = KERNEL(pool_winner)(plane, H, W, h0, ow * stride_w - pad_w, kernel_h, kernel_w,
-                                             dilation_h, dilation_w);
-                if (at >= 0) to[at] += LOAD(T_Y, from + ow);
+            __global const T_Y *from = dy + (p * OH + oh) * OW;
+            int ow = 0;
+            for (; ow + 16 <= OW; ow += 16) PSTORE(float16, VLOAD(T_Y, 16, from + ow), share + ow);
+            for (; ow < OW; ow++) share[ow] = LOAD(T_Y, from + ow);
+            for (int end = oh == OH - 1 ? H : min(H, h0 + stride_h); done < end; done++) {
+                int o_first, o_last;
+                KERNEL(pool_windows)(done, OH, kernel_h, stride_h, pad_h, dilation_h, &o_first, &o_last);
+                for (int i = 0; i < row; i += 16) PSTORE(float16, (float16)(0.0f), ldx + i);
+                for (int o = o_first; o <= o_last; o++) {
+                    int i = done + pad_h - o * stride_h;
+                    if (i % dilation_h) continue;
+                    won = winner + o % looking * pitch + reach;
+                    share = ldy + o % looking * pitch + reach;
+                    for (int j = kernel_w - 1; j >= 0; j--) {
+                        int16 tap = (int16)(i / dilation_h * kernel_w + j);
+                        for (int q = 0; q < columns; q += 16) {
+                            __local float *sum = ldx + phase[j] + q;
+                            int16 here = PLOAD(int16, won + q - shift[j]) == tap;
+                            float16 part =
+                                select((float16)(0.0f), PLOAD(float16, share + q - shift[j]), here);
+                            PSTORE(float16, PLOAD(float16, sum) + part, sum);
+                        }
+                    }
+                }
+                KERNEL(pool_join)(dx + (p * H + done) * W, ldx, W, pitch, stride_w, pad_w);
             }
         }
     }
@@ -486,3 +577,12 @@ __kernel void KERNEL(avg_pool2d_planes_backward)(__global float *restrict dx, __
 #undef T_X
 #undef T_Y
 #undef T_DX
+#undef ROOM
+#undef PLOAD
+#undef PSTORE
+#undef pload_float8
+#undef pload_float16
+#undef pload_int16
+#undef pstore_float8
+#undef pstore_float16
+#undef pstore_int16

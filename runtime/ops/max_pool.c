@@ -5,6 +5,7 @@
 
 #include "cleave/ops.h"
 #include "ops/pool.h"
+#include "ops/tiles.h"
 
 static clv_status max_infer(clv__op_io *io, clv__error *error) {
     return clv__pool_infer(io, true, error);
@@ -129,9 +130,34 @@ static void max_rows(clv__launches *list, const clv__op_io *io) {
     clv__pool_wide(list, io, "max_pool2d_rows", &s, s.planes * s.OH, s.W * s.stride_h, true, false);
 }
 
+enum { ROOM = 4096 }; // the kernel file's default
+
+/** Elements of a local array of max_pool2d_planes_backward on a device; 0: too few. It has five, and two a sixteenth as long. */
+static int64_t planes_room(const clv_device_info *device) {
+    enum { LEAST = 256 };
+    int64_t room = ROOM;
+    while (room >= LEAST && (uint64_t)(5 * room + 2 * (room / 16)) * 4 > clv__tile_local_bytes(device))
+        room /= 2;
+    return room >= LEAST ? room : 0;
+}
+
+static bool max_planes_backward_supports(const clv_device_info *device, const clv__op_io *io) {
+    clv__pool_sizes s = clv__pool_backward_sizes(io);
+    if (!clv__cpu_class(device) || device->loop_turns != 0) return false;
+    int64_t room = planes_room(device), span = (s.kernel_h - 1) * s.dilation_h + 1;
+    int64_t reach = (s.kernel_w - 1) * s.dilation_w / s.stride_w;
+    int64_t columns = clv__max64((s.W - 1 + s.pad_w) / s.stride_w + 1, s.OW);
+    int64_t pitch = clv__round_up(columns, 16) + reach; // as the kernel has it
+    return s.kernel_w <= room / 16 && s.stride_w <= room && pitch <= room && span <= room &&
+           span * s.stride_w * pitch <= room;
+}
+
 static void max_backward_planes(clv__launches *list, const clv__op_io *io) {
     clv__pool_sizes s = clv__pool_backward_sizes(io);
-    clv__pool_wide(list, io, "max_pool2d_planes_backward", &s, s.planes, s.W * s.H, true, true);
+    int64_t room = planes_room(list->device);
+    clv__launch *launch =
+        clv__pool_wide(list, io, "max_pool2d_planes_backward", &s, s.planes, s.W * s.H, true, true);
+    if (launch && room != ROOM) clv__launch_define(list, launch, "ROOM", "%d", (int)room);
 }
 
 static double fast_rank(const clv_device_info *device, const clv__op_io *io) {
@@ -161,7 +187,7 @@ static const clv__variant max_backward_variants[] = {
     {"plain", NULL, NULL, max_backward_plain},
     {"winner", NULL, winner_rank, max_backward_winner},
     {"apart", apart_supports, apart_rank, max_backward_apart},
-    {"planes", clv__pool_planes_support, clv__pool_wide_rank, max_backward_planes},
+    {"planes", max_planes_backward_supports, clv__pool_wide_rank, max_backward_planes},
     {"vector_2x2", max_2x2_backward_supports, fast_rank, max_2x2_backward},
     {0}};
 

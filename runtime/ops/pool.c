@@ -153,10 +153,10 @@ double clv__pool_wide_rank(const clv_device_info *device, const clv__op_io *io) 
     return 0.08;
 }
 
-void clv__pool_wide(clv__launches *list, const clv__op_io *io, const char *entry, const clv__pool_sizes *s,
-                    int64_t n, int64_t width, bool dilates, bool backward) {
+clv__launch *clv__pool_wide(clv__launches *list, const clv__op_io *io, const char *entry,
+                            const clv__pool_sizes *s, int64_t n, int64_t width, bool dilates, bool backward) {
     int64_t rows = clv__rows_for(width);
-    if (n == 0) return;
+    if (n == 0) return NULL;
     clv__launch *launch = clv__launch_kernel(list, "pool", entry);
     if (backward)
         clv__pool_dx_dy_x(list, launch, io);
@@ -166,6 +166,7 @@ void clv__pool_wide(clv__launches *list, const clv__op_io *io, const char *entry
     clv__pool_window_args(list, launch, rows, s, dilates);
     if (!dilates) clv__arg_i32(list, launch, ((const clv__pool *)io->attrs)->exclude_padding);
     clv__launch_chunks(launch, clv__ceil_div(n, rows));
+    return launch;
 }
 
 // ---- cost -----------------------------------------------------------------------------------------------------------
@@ -230,6 +231,15 @@ static const struct pool_case {
      {2, 2, 7, 37},
      {{3, 3}, {2, 2}, {1, 1}, {1, 1}, 0, 0, {0}},
      QUICK},
+    {"3x3, stride 2, rows of 17", {1, 2, 7, 36}, {{3, 3}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, LONG},
+    {"5x5, stride 2, padding 2, rows of 20",
+     {2, 1, 6, 40},
+     {{5, 5}, {2, 2}, {2, 2}, {1, 1}, 0, 0, {0}},
+     LONG},
+    {"2x2, stride 3, rows of 16 and a rest",
+     {1, 2, 6, 49},
+     {{2, 2}, {3, 3}, {0, 0}, {1, 1}, 0, 0, {0}},
+     LONG},
     {"5x2, stride 3, padding 2 1, rows of 12",
      {1, 2, 9, 35},
      {{5, 2}, {3, 3}, {2, 1}, {1, 1}, 1, 1, {0}},
@@ -258,6 +268,10 @@ static const struct pool_case {
     {"3x3, padding 1, dilation 2, rows of 20",
      {1, 2, 7, 22},
      {{3, 3}, {1, 1}, {1, 1}, {2, 2}, 0, 0, {0}},
+     LONG},
+    {"2x4, stride 1 2, padding 0 1, dilation 1 3, rows of 19",
+     {1, 2, 4, 44},
+     {{2, 4}, {1, 2}, {0, 1}, {1, 3}, 0, 0, {0}},
      LONG},
     {"window between rows: -infinity",
      {1, 1, 1, 12},

@@ -42,15 +42,16 @@ void clv__pool_dx_dy_x(clv__launches *list, clv__launch *launch, const clv__op_i
 void clv__pool_window_args(clv__launches *list, clv__launch *launch, int64_t n, const clv__pool_sizes *sizes,
                            bool dilates);
 
-// Any window on devices with few, wide cores: by rows of outputs, or by planes of inputs.
+// Any window on devices with few, wide cores: by rows of outputs, or (the average's gradient) by planes of inputs.
 
 bool clv__pool_rows_support(const clv_device_info *device, const clv__op_io *io);
 /** Adds up in dx itself, which must not round. */
 bool clv__pool_planes_support(const clv_device_info *device, const clv__op_io *io);
 double clv__pool_wide_rank(const clv_device_info *device, const clv__op_io *io);
-/** One launch over n rows or planes of `width` elements: as above with a number of rows in place of elements. */
-void clv__pool_wide(clv__launches *list, const clv__op_io *io, const char *entry,
-                    const clv__pool_sizes *sizes, int64_t n, int64_t width, bool dilates, bool backward);
+/** One launch over n rows or planes of `width` elements: as above with a number of rows in place of elements. NULL: none, n is 0. */
+clv__launch *clv__pool_wide(clv__launches *list, const clv__op_io *io, const char *entry,
+                            const clv__pool_sizes *sizes, int64_t n, int64_t width, bool dilates,
+                            bool backward);
 
 void clv__pool_cost(const clv__op_io *io, clv__cost *out);
 void clv__pool_backward_cost(const clv__op_io *io, clv__cost *out);

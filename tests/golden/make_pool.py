@@ -41,4 +41,9 @@ for name, (shape, size) in {"adaptive_narrower": ((2, 3, 9, 10), (7, 4)), "adapt
                             "adaptive_even": ((1, 2, 8, 6), (4, 3))}.items():
     with cases.case(name) as c:
         c.expect("y", F.adaptive_avg_pool2d(c.input("x", torch.randn(shape)), size))
+holes = torch.randn(1, 2, 7, 37)
+holes[0, 0, 0:2, 0:2] = holes[0, 0, 5:7, 34:37] = holes[0, 1, 2:5, 8:14] = -float("inf")  # nothing is larger than the padding
+holes[0, 0, 2, 5] = holes[0, 0, 3, 4] = holes[0, 1, 4, 20] = holes[0, 1, 4, 21] = holes[0, 1, 6, 36] = float("nan")
+with cases.case("max_nan_overlap") as c:
+    c.expect("y", F.max_pool2d(c.input("x", holes), kernel_size=3, stride=2, padding=1))
 cases.write()

@@ -31,6 +31,7 @@ static void max_pool2d(void **state) {
         {"max_ties_2x2", {.kernel = {2, 2}}},
         {"max_ties", {.kernel = {3, 3}, .stride = {1, 1}, .padding = {1, 1}}},
         {"max_nan", {.kernel = {2, 2}}},
+        {"max_nan_overlap", {.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}}},
     };
     each(state, cases, sizeof cases / sizeof *cases, clv_max_pool2d);
 }
