@@ -13,6 +13,11 @@
 //                       LEAVES_RESULTS c where j > i (not written), LEAVES_LATER terms k > i, LEAVES_EARLIER terms k < i.
 //   attend_softmax      p in place of q k^T; one work-item a row
 //   attend_softmax_backward   ds in place of dp, the same
+// Entries of the local variant, for GPUs, which does the same in groups that share local memory, and leaves out whole tiles that a
+// causal product has no use for:
+//   attend_product_local  as attend_product; group 8 x 8, item (x, y) of group (gx, gy, z) has the elements y + 8*m, x + 8*n of the
+//                         tile [32][32] at row 32*gy, column 32*gx of matrix z. One of a_i and a_k is 1, and one of b_k and b_j.
+//   attend_softmax_local, attend_softmax_backward_local   a group of 64 a row, r = get_group_id(0)
 // Entries for CPU-class devices, work-group 1, one work-item a head, task n*H + h; nothing of [T,T] leaves local memory:
 //   attend_tile           MR queries at a time, and of their keys and values those that one of them sees
 //   attend_tile_backward  `block` queries at a time, a multiple of MR: their p and ds, made as above, stay until both have been
@@ -100,6 +105,101 @@ __kernel void KERNEL(attend_softmax_backward)(__global float *d, __global const 
     p += r * T;
     for (int s = 0; s < seen; s++) sum = fma(d[s], p[s], sum);
     for (int s = 0; s < seen; s++) d[s] = scale * p[s] * (d[s] - sum);
+}
+
+// ---------------------------------------------------------------- GPU-class
+
+#define EDGE 32 // of a tile, in each of its three directions
+#define EACH 4  // rows and columns of a work-item
+#define SIDE (EDGE / EACH)
+
+__kernel __attribute__((reqd_work_group_size(SIDE, SIDE, 1))) void
+KERNEL(attend_product_local)(__global T_C *restrict c, __global const T_A *restrict a,
+                             __global const T_B *restrict b, int H, int I, int J, int K, int c_offset, int c_n,
+                             int c_h, int c_i, int a_offset, int a_n, int a_h, int a_i, int a_k, int b_offset,
+                             int b_n, int b_h, int b_k, int b_j, int leaves) {
+    __local float la[EDGE][EDGE + 1]; // [k][i]
+    __local float lb[EDGE][EDGE + 1]; // [k][j]
+    int x = (int)get_local_id(0), y = (int)get_local_id(1), z = (int)get_group_id(2);
+    int i0 = (int)get_group_id(1) * EDGE, j0 = (int)get_group_id(0) * EDGE;
+    if (leaves == LEAVES_RESULTS && j0 >= i0 + EDGE) return; // all of the group
+    int first = leaves == LEAVES_EARLIER ? i0 : 0, end = leaves == LEAVES_LATER ? min(K, i0 + EDGE) : K;
+    a += a_offset + z / H * a_n + z % H * a_h;
+    b += b_offset + z / H * b_n + z % H * b_h;
+    float sum[EACH][EACH];
+    for (int m = 0; m < EACH; m++)
+        for (int n = 0; n < EACH; n++) sum[m][n] = 0.0f;
+    for (int k0 = first; k0 < end; k0 += EDGE) {
+        // Neighbouring items read neighbouring addresses whichever stride is 1.
+        for (int t = y * SIDE + x; t < EDGE * EDGE; t += SIDE * SIDE) {
+            int l = a_k == 1 ? t % EDGE : t / EDGE, r = a_k == 1 ? t / EDGE : t % EDGE, k = k0 + l, i = i0 + r;
+            int left_out = (leaves == LEAVES_LATER && k > i) || (leaves == LEAVES_EARLIER && k < i);
+            la[l][r] = k < K && i < I && !left_out ? LOAD(T_A, a + i * a_i + k * a_k) : 0.0f;
+        }
+        for (int t = y * SIDE + x; t < EDGE * EDGE; t += SIDE * SIDE) {
+            int l = b_j == 1 ? t / EDGE : t % EDGE, r = b_j == 1 ? t % EDGE : t / EDGE, k = k0 + l, j = j0 + r;
+            lb[l][r] = k < K && j < J ? LOAD(T_B, b + k * b_k + j * b_j) : 0.0f;
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int l = 0; l < EDGE; l++) {
+            float ra[EACH], rb[EACH];
+            for (int m = 0; m < EACH; m++) ra[m] = la[l][y + m * SIDE];
+            for (int n = 0; n < EACH; n++) rb[n] = lb[l][x + n * SIDE];
+            for (int m = 0; m < EACH; m++)
+                for (int n = 0; n < EACH; n++) sum[m][n] = fma(ra[m], rb[n], sum[m][n]);
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    c += c_offset + z / H * c_n + z % H * c_h;
+    for (int m = 0; m < EACH; m++) {
+        int i = i0 + y + m * SIDE;
+        for (int n = 0; n < EACH; n++) {
+            int j = j0 + x + n * SIDE;
+            if (i < I && j < J && !(leaves == LEAVES_RESULTS && j > i)) STORE(T_C, sum[m][n], c + i * c_i + j);
+        }
+    }
+}
+
+#define ITEMS 64 // of a row
+// `value` of all items of a row's group, taken together by op in an order of its own; parts has a place for each.
+#define TOGETHER(value, op)                                                                                  \
+    parts[x] = value;                                                                                        \
+    for (int half_ = ITEMS / 2; half_ > 0; half_ /= 2) {                                                     \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                                        \
+        if (x < half_) parts[x] = op(parts[x], parts[x + half_]);                                            \
+    }                                                                                                        \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                                            \
+    value = parts[0];                                                                                        \
+    barrier(CLK_LOCAL_MEM_FENCE);
+#define ADD(a, b) ((a) + (b))
+
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
+KERNEL(attend_softmax_local)(__global float *p, int T, int causal, float scale) {
+    __local float parts[ITEMS];
+    int x = (int)get_local_id(0), r = (int)get_group_id(0), seen = causal ? r % T + 1 : T;
+    float largest = -INFINITY, sum = 0.0f;
+    p += r * T;
+    for (int s = x; s < seen; s += ITEMS) largest = fmax(largest, p[s] * scale);
+    TOGETHER(largest, fmax)
+    for (int s = x; s < seen; s += ITEMS) {
+        p[s] = exp(p[s] * scale - largest);
+        sum += p[s];
+    }
+    TOGETHER(sum, ADD)
+    float part = 1.0f / sum;
+    for (int s = x; s < seen; s += ITEMS) p[s] *= part;
+}
+
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
+KERNEL(attend_softmax_backward_local)(__global float *d, __global const float *p, int T, int causal, float scale) {
+    __local float parts[ITEMS];
+    int x = (int)get_local_id(0), r = (int)get_group_id(0), seen = causal ? r % T + 1 : T;
+    float sum = 0.0f;
+    d += r * T;
+    p += r * T;
+    for (int s = x; s < seen; s += ITEMS) sum = fma(d[s], p[s], sum);
+    TOGETHER(sum, ADD)
+    for (int s = x; s < seen; s += ITEMS) d[s] = scale * p[s] * (d[s] - sum);
 }
 
 // ---------------------------------------------------------------- CPU-class
@@ -334,6 +434,12 @@ KERNEL(attend_tile_backward)(__global T_Y *restrict dx, __global const T_DY *res
 #undef LEAVES_RESULTS
 #undef LEAVES_LATER
 #undef LEAVES_EARLIER
+#undef EDGE
+#undef EACH
+#undef SIDE
+#undef ITEMS
+#undef TOGETHER
+#undef ADD
 #undef CAT_
 #undef CAT
 #undef FV

@@ -75,7 +75,7 @@ static clv_status backward_infer(clv__op_io *io, clv__error *error) {
     return CLV_OK;
 }
 
-// ---- plain ----------------------------------------------------------------------------------------------------------
+// ---- plain, and local: GPU-class ------------------------------------------------------------------------------------
 
 /** Where a product's matrices are: a part of x or its gradient, dy or y, or one of the matrices [T,T] in the workspace. */
 typedef enum place { OF_X, OF_DY, OF_RESULT, OF_WORKSPACE } place;
@@ -93,6 +93,25 @@ typedef enum left {
     LEAVES_EARLIER
 } left; // as in the kernel file
 
+/** What the launches of some sequences share: their scores, and gradients of those, lie in the workspace together. */
+typedef struct stretch {
+    const clv__op_io *io;
+    sequences s; // s.N of them
+    int64_t first;
+    bool local; // in groups that share local memory
+} stretch;
+
+enum { EDGE = 32, SIDE = 8, ITEMS = 64 }; // of the kernel file
+enum {
+    MOST_SCORES = 1 << 20
+}; // floats: sequences are done in runs of no more, but of one at least, to stay in caches
+
+static clv__launch *launch_of(clv__launches *list, const stretch *run, const char *plain, const char *local) {
+    clv__launch *launch = clv__launch_kernel(list, "self_attention", run->local ? local : plain);
+    clv__tile_define(list, launch);
+    return launch;
+}
+
 static void matrices_arg(clv__launches *list, clv__launch *launch, const clv__op_io *io, const matrices *m,
                          const char *macro) {
     if (m->place == OF_WORKSPACE)
@@ -104,10 +123,12 @@ static void matrices_arg(clv__launches *list, clv__launch *launch, const clv__op
 }
 
 /** offset, n, h, and the strides of rows and, of what is read, columns. */
-static void strides_arg(clv__launches *list, clv__launch *launch, const sequences *s, const matrices *m,
+static void strides_arg(clv__launches *list, clv__launch *launch, const stretch *run, const matrices *m,
                         bool columns) {
+    const sequences *s = &run->s;
     bool three = m->place == OF_X || (m->place == OF_RESULT && s->backward);
-    int64_t D = s->H * s->E, row = three ? 3 * D : D, n = s->T * row, h = s->E, offset = m->part * D;
+    int64_t D = s->H * s->E, row = three ? 3 * D : D, n = s->T * row, h = s->E;
+    int64_t offset = run->first * n + m->part * D;
     if (m->place == OF_WORKSPACE) {
         row = s->T;
         h = s->T * s->T;
@@ -118,68 +139,101 @@ static void strides_arg(clv__launches *list, clv__launch *launch, const sequence
     if (columns) clv__arg_i32(list, launch, m->transposed ? row : 1);
 }
 
-/** c [I][J] = a [I][K] b [K][J] for each head. */
-static void product(clv__launches *list, const clv__op_io *io, matrices c, matrices a, matrices b, int64_t J,
+/** c [T][J] = a [T][K] b [K][J] for each head. */
+static void product(clv__launches *list, const stretch *run, matrices c, matrices a, matrices b, int64_t J,
                     int64_t K_, left leaves) {
-    sequences s = sequences_of(io);
-    clv__launch *launch = clv__launch_kernel(list, "self_attention", "attend_product");
-    clv__tile_define(list, launch);
-    matrices_arg(list, launch, io, &c, "T_C");
-    matrices_arg(list, launch, io, &a, "T_A");
-    matrices_arg(list, launch, io, &b, "T_B");
-    CLV__ARGS_I32(list, launch, s.N * s.H, s.H, s.T, J, K_);
-    strides_arg(list, launch, &s, &c, false);
-    strides_arg(list, launch, &s, &a, true);
-    strides_arg(list, launch, &s, &b, true);
-    clv__arg_i32(list, launch, s.causal ? leaves : LEAVES_NOTHING);
-    clv__launch_items(launch, s.N * s.H * s.T * J);
+    const sequences *s = &run->s;
+    clv__launch *launch = launch_of(list, run, "attend_product", "attend_product_local");
+    matrices_arg(list, launch, run->io, &c, "T_C");
+    matrices_arg(list, launch, run->io, &a, "T_A");
+    matrices_arg(list, launch, run->io, &b, "T_B");
+    if (!run->local) clv__arg_i32(list, launch, s->N * s->H);
+    CLV__ARGS_I32(list, launch, s->H, s->T, J, K_);
+    strides_arg(list, launch, run, &c, false);
+    strides_arg(list, launch, run, &a, true);
+    strides_arg(list, launch, run, &b, true);
+    clv__arg_i32(list, launch, s->causal ? leaves : LEAVES_NOTHING);
+    if (run->local)
+        clv__launch_grid3(launch, (size_t)clv__div_up(J, EDGE) * SIDE, (size_t)clv__div_up(s->T, EDGE) * SIDE,
+                          (size_t)(s->N * s->H), SIDE, SIDE, 1);
+    else
+        clv__launch_items(launch, s->N * s->H * s->T * J);
 }
 
 /** The softmax, or what it does to gradients (d, NULL: not yet), in place. */
-static void weigh(clv__launches *list, const sequences *s, const clv__part *d, clv__part p) {
-    clv__launch *launch =
-        clv__launch_kernel(list, "self_attention", d ? "attend_softmax_backward" : "attend_softmax");
-    clv__tile_define(list, launch);
+static void weigh(clv__launches *list, const stretch *run, const clv__part *d, clv__part p) {
+    const sequences *s = &run->s;
+    const int64_t rows = s->N * s->H * s->T;
+    clv__launch *launch = d ? launch_of(list, run, "attend_softmax_backward", "attend_softmax_backward_local")
+                            : launch_of(list, run, "attend_softmax", "attend_softmax_local");
     if (d) clv__arg_workspace(list, launch, d->offset, d->bytes);
     clv__arg_workspace(list, launch, p.offset, p.bytes);
-    CLV__ARGS_I32(list, launch, s->N * s->H * s->T, s->T, s->causal);
+    if (!run->local) clv__arg_i32(list, launch, rows);
+    CLV__ARGS_I32(list, launch, s->T, s->causal);
     clv__arg_f32(list, launch, s->scale);
-    clv__launch_items(launch, s->N * s->H * s->T);
+    if (run->local)
+        clv__launch_grid(launch, (size_t)rows * ITEMS, ITEMS);
+    else
+        clv__launch_items(launch, rows);
 }
 
-static clv__part scores_part(clv__launches *list, const sequences *s) {
-    clv__part part = {.bytes = (size_t)(s->N * s->H * s->T * s->T) * sizeof(float)};
-    part.offset = clv__launch_workspace(list, part.bytes);
-    return part;
-}
-
-static void plain(clv__launches *list, const clv__op_io *io) {
-    sequences s = sequences_of(io);
-    if (s.N * s.T == 0) return;
+static void do_run(clv__launches *list, const stretch *run, clv__part scores, clv__part gradients) {
+    const sequences *s = &run->s;
     matrices q = {.place = OF_X, .part = Q}, k = {.place = OF_X, .part = K},
              kt = {.place = OF_X, .part = K, .transposed = true};
     matrices v = {.place = OF_X, .part = V}, vt = {.place = OF_X, .part = V, .transposed = true},
              dy = {.place = OF_DY};
-    matrices p = {.place = OF_WORKSPACE, .scores = scores_part(list, &s)}, pt = p;
+    matrices p = {.place = OF_WORKSPACE, .scores = scores}, pt = p;
     pt.transposed = true;
-    product(list, io, p, q, kt, s.T, s.E, LEAVES_RESULTS);
-    weigh(list, &s, NULL, p.scores);
-    if (!s.backward) {
-        product(list, io, (matrices){.place = OF_RESULT}, p, v, s.E, s.T, LEAVES_LATER);
+    product(list, run, p, q, kt, s->T, s->E, LEAVES_RESULTS);
+    weigh(list, run, NULL, p.scores);
+    if (!s->backward) {
+        product(list, run, (matrices){.place = OF_RESULT}, p, v, s->E, s->T, LEAVES_LATER);
         return;
     }
-    matrices d = {.place = OF_WORKSPACE, .scores = scores_part(list, &s)}, dt = d;
+    matrices d = {.place = OF_WORKSPACE, .scores = gradients}, dt = d;
     dt.transposed = true;
-    product(list, io, (matrices){.place = OF_RESULT, .part = V}, pt, dy, s.E, s.T, LEAVES_EARLIER);
-    product(list, io, d, dy, vt, s.T, s.E, LEAVES_RESULTS);
-    weigh(list, &s, &d.scores, p.scores);
-    product(list, io, (matrices){.place = OF_RESULT, .part = Q}, d, k, s.E, s.T, LEAVES_LATER);
-    product(list, io, (matrices){.place = OF_RESULT, .part = K}, dt, q, s.E, s.T, LEAVES_EARLIER);
+    product(list, run, (matrices){.place = OF_RESULT, .part = V}, pt, dy, s->E, s->T, LEAVES_EARLIER);
+    product(list, run, d, dy, vt, s->T, s->E, LEAVES_RESULTS);
+    weigh(list, run, &d.scores, p.scores);
+    product(list, run, (matrices){.place = OF_RESULT, .part = Q}, d, k, s->E, s->T, LEAVES_LATER);
+    product(list, run, (matrices){.place = OF_RESULT, .part = K}, dt, q, s->E, s->T, LEAVES_EARLIER);
+}
+
+static void products(clv__launches *list, const clv__op_io *io) {
+    sequences s = sequences_of(io);
+    if (s.N * s.T == 0) return;
+    const int64_t each = s.H * s.T * s.T, most = clv__even_block(s.N, 1, clv__max64(1, MOST_SCORES / each));
+    clv__part scores = {.bytes = (size_t)(most * each) * sizeof(float)}, gradients = scores;
+    scores.offset = clv__launch_workspace(list, scores.bytes);
+    if (s.backward) gradients.offset = clv__launch_workspace(list, gradients.bytes);
+    stretch run = {.io = io, .s = s, .local = strcmp(io->variant->name, "local") == 0};
+    for (; run.first < s.N; run.first += run.s.N) {
+        run.s.N = clv__min64(most, s.N - run.first);
+        do_run(list, &run, scores, gradients);
+    }
+}
+
+static bool scores_fit(const sequences *s) {
+    return s->H * s->T * s->T <= INT32_MAX;
 }
 
 static bool plain_supports(const clv_device_info *device, const clv__op_io *io) {
     sequences s = sequences_of(io);
-    return clv__loops_fit(device, clv__max64(3 * s.T, s.E)) && s.N * s.H * s.T * s.T <= INT32_MAX;
+    return clv__loops_fit(device, clv__max64(3 * s.T, s.E)) && scores_fit(&s);
+}
+
+/** CPU-class devices can run it too, so that it is checked where there is no GPU. */
+static bool local_supports(const clv_device_info *device, const clv__op_io *io) {
+    sequences s = sequences_of(io);
+    return device->loop_turns == 0 && device->max_work_group >= ITEMS && scores_fit(&s) &&
+           clv__tile_local_bytes(device) >= 2 * EDGE * (EDGE + 1) * sizeof(float);
+}
+
+/** As that of products. */
+static double local_rank(const clv_device_info *device, const clv__op_io *io) {
+    (void)io;
+    return clv__cpu_class(device) ? 2 : 0.1;
 }
 
 // ---- tile: CPU-class ------------------------------------------------------------------------------------------------
@@ -233,8 +287,10 @@ static void tile(clv__launches *list, const clv__op_io *io) {
     clv__launch_chunks(launch, s.N * s.H);
 }
 
-static const clv__variant variants[] = {
-    {"plain", plain_supports, NULL, plain}, {"tile", tile_supports, tile_rank, tile}, {0}};
+static const clv__variant variants[] = {{"plain", plain_supports, NULL, products},
+                                        {"local", local_supports, local_rank, products},
+                                        {"tile", tile_supports, tile_rank, tile},
+                                        {0}};
 
 // ---- references -----------------------------------------------------------------------------------------------------
 
@@ -335,11 +391,13 @@ static bool sample(int i, clv__sample *out) {
         {"one", 1, 1, 1, 1, true, true, 1},
         {"2 heads of 3, causal", 2, 5, 2, 3, true, true, 0.5f},
         {"2 heads of 3", 2, 5, 2, 3, false, true, 0.5f},
+        {"33 steps, causal", 1, 33, 1, 2, true, true, 0.5f},
         {"heads of 17, 9 steps, causal", 1, 9, 3, 17, true, false, -0.25f},
         {"heads of 32, 33 steps, causal", 1, 33, 2, 32, true, false, 0.25f},
         {"heads of 40, 31 steps", 2, 31, 1, 40, false, false, 0.25f},
         {"blocks of queries, causal", 1, 131, 1, 5, true, false, 0.5f},
         {"blocks of queries", 1, 70, 1, 4, false, false, 0.5f},
+        {"more scores than in one run, causal", 5, 512, 1, 1, true, false, 0.5f},
         {"no steps", 2, 0, 2, 3, true, false, 1},
         {"no sequences", 0, 5, 2, 3, false, false, 1},
     };
