@@ -17,29 +17,34 @@
 //   conv2d_backward_weight_add    of dw: i = get_global_id(0), sum of part[chunk][i] over chunks, in order
 //
 // Entries: CPU-class, work-group 1, one work-item a task
-//   conv2d_pack   the weights of conv2d_tile. task = g*panels + p, panels = ceil(M/MR), writes, i < kh, j <
-// kw,
-//                   packed[((g*panels + p)*C + c)*taps + i*kw + j][l]
-//                     = weight[g*g_stride + (p*MR + l)*m_stride + c*c_stride + (r0 + i*rd)*KW + s0 + j*sd]
-//                 and 0 where p*MR + l >= M; taps = kh*kw.
-//   conv2d_tile   forward, and backward by the input for one phase of the stride:
-//                   out[n][g,m][oy0 + a*oys][ox0 + b*oxs] = epilogue(bias[g,m] +
-//                     sum_{c,i,j} in[n][g,c][iy0 + a*iys + i*ty][ix0 + b*ixs + j*tx] * packed[g][m][c][i][j])
-//                 for a < AH, b < AW. task = (((n*G + g)*m_tasks + mt)*a_tasks + at)*b_tasks + bt computes mb
-//                 channels of an ab x bb block. The window of cb input channels is copied to local memory
-//                 with the phases of the stride apart, so that the input of neighbouring outputs is one
-//                 vector load: no im2col. Outputs between the window's rows are computed too, and thrown
-//                 away. With PH = ceil(((ab-1)*iys + (kh-1)*ty + 1) / iys), PW likewise, NR = NV*VW and Q =
-//                 (ab-1)*PW + bb rounded up to NR: needs cb*iys*ixs*PH*PW + NR <= XL, mb*Q <= YL, cb*taps <=
-//                 KL, mb a multiple of MR, steps above 0. kh = kw = 0 makes bias alone.
+//   conv2d_tile   forward, and backward by the input:
+//                   out[n][g,m][a*oys + py][b*oxs + px] = epilogue(bias[g,m] + sum_{c,r,s}
+//                     in[n][g,c][a*iys + (py + qh - r*dh)/oys][b*ixs + (px + qw - s*dw)/oxs] * weight of (g,m,c,r,s))
+//                 where both divisions leave nothing. Backward: oys, oxs are the stride and qh, qw the padding; pixels of
+//                 the same phase (py, px) of the stride meet the same taps, and then dy at distance 1. Forward: one phase,
+//                 iys, ixs are the stride, taps count from the kernel's end, qh = (KH-1)*dh - padding.
+//                 task = (((n*G + g)*m_tasks + mt)*a_tasks + at)*b_tasks + bt computes mb channels of an ab x bb block
+//                 of each phase. The window of cb input channels is copied to local memory with the phases of iys, ixs
+//                 apart, so that the input of neighbouring outputs is one vector load: no im2col. Outputs between the
+//                 window's rows are computed too, and thrown away. The phases of oys, oxs are joined when they are
+//                 stored. With PH = ceil(((ab-1)*iys + ey + 1) / iys), where taps reach over ey + 1 rows, PW likewise,
+//                 F = min(oys, OH) * min(oxs, OW), NR = NV*VW and Q = (ab-1)*PW + bb rounded up to NR: needs
+//                 cb*iys*ixs*PH*PW + NR <= XL, mb*F*Q <= YL, cb*KH*KW <= KL, mb a multiple of MR, steps above 0.
+//   conv2d_pack   its weights. task = g*panels + p, panels = ceil(M/MR), writes, of each phase one after the other,
+//                   packed[task*C*KH*KW + C*(taps of phases before) + c*(taps of the phase) + i][l]
+//                     = weight[g*g_stride + (p*MR + l)*m_stride + c*c_stride + r*KW + s]
+//                 for its i-th tap (r, s), the last one first, and 0 where p*MR + l >= M; flip = 1: (KH-1 - r, KW-1 - s).
 //   conv2d_backward_weight_tile   task = ((split*G + g)*c_tasks + ct)*o_tasks + ot sums the images [split*ns,
-//                 (split+1)*ns) for cb input and ob output channels: part[split][g][k][o], k = c*KH*KW + r*KW
-//                 + s, o < OP = O rounded up to 2*VW. dy is transposed in local memory, vectors run over o;
-//                 blocks of ab x bb outputs at a time. Needs cb*((ab-1)*sh + (KH-1)*dh + 1)*((bb-1)*sw +
-//                 (KW-1)*dw + 1) <= XL, ab*bb*ob <= YL, ob*KP <= AL and KP <= KL where KP = cb*KH*KW rounded
-//                 up to WR; ob a multiple of 2*VW.
-//   conv2d_backward_weight_sum    task = g*ceil(K/per) + t, K = C*KH*KW: for per values of k, splits in order,
-//                 dw[g,o][k] = sum_split part[split][g][k][o].
+//                 (split+1)*ns) for cb input and ob output channels: part[split][g,o][c][r][s], and with one split part
+//                 is dw. x and dy of nb images, a block of ab x bb outputs of each, go to local memory, dy transposed:
+//                 vectors run over o, rows of the register tile over c, or over taps and c where channels are few.
+//                   halo = 1  a window with zeros around the image, as in conv2d_tile; nb = 1; every tap meets all outputs
+//                   halo = 0  whole images as they lie in memory, ab = OH, bb = OW, for small ones: each tap meets the
+//                             outputs for which it is inside of the image, on a list, and the rest costs nothing
+//                 With SH = (ab-1)*sh + (KH-1)*dh + 1, SW likewise, or H and W without a halo, and R = cb, or cb rounded
+//                 up to WR without: needs nb*cb*SH*SW <= XL, nb*ab*bb*ob <= YL, nb*ab*bb <= KL, ob*KP <= AL and
+//                 KP <= KL where KP = R*KH*KW rounded up to WR; ob a multiple of 2*VW.
+//   conv2d_backward_weight_sum    task t: dw[i] = sum_split part[split][i] for i in [t*per, (t+1)*per), i < D, in order
 //
 // Macros
 //   KERNEL(name)    how entries and helpers are named; default name
@@ -52,10 +57,10 @@
 //   VW              lanes of a vector: 4, 8 or 16; default 16
 //   MR, NV          register tile of conv2d_tile, rows and vectors: MR 4 or 8, NV 3; default 8 x 3 for VW 16,
 //                   else 4 x 3
-//   WR              rows of conv2d_backward_weight_tile's register tile, two vectors wide: 4, 6, 12; default
-//                   12 for VW 16, else 4
+//   WR              rows of conv2d_backward_weight_tile's register tile, two vectors wide: 4, 8 or 10; default
+//                   10 for VW 16, else 4
 //   XL, YL, AL, KL  local arrays, in elements of 4 bytes: window; result, or transposed dy; sums of weights;
-//                   offsets. Default 40960, 40960, 20480, 2048.
+//                   lists of offsets, of pixels, and of conv2d_pack's taps (KH*KW <= KL). Default 40960, 40960, 20480, 2048.
 
 #ifndef KERNEL
 #define KERNEL(name) name
@@ -84,7 +89,7 @@
 #endif
 #ifndef WR
 #if VW == 16
-#define WR 12
+#define WR 10
 #else
 #define WR 4
 #endif
@@ -227,39 +232,71 @@ __kernel void KERNEL(conv2d_backward_weight_add)(__global float *restrict dw,
 
 #if TILE
 
+// How many of K taps a phase meets along one axis, see conv2d_tile: those with (phase + q - r*d) % steps == 0.
+static int KERNEL(conv2d_taps)(int phase, int steps, int q, int d, int K) {
+    int n = 0;
+    LOOP for (int r = 0; r < K; r++) n += (phase + q - r * d) % steps == 0;
+    return n;
+}
+
+// How far beyond the first pixel that a tap of any phase reads, *first, the last one is.
+static int KERNEL(conv2d_reach)(int phases, int steps, int q, int d, int K, int *first) {
+    int low = INT_MAX, high = INT_MIN;
+    for (int phase = 0; phase < phases; phase++) LOOP for (int r = 0; r < K; r++) {
+            int at = phase + q - r * d;
+            if (at % steps != 0) continue;
+            low = min(low, at / steps);
+            high = max(high, at / steps);
+        }
+    *first = low <= high ? low : 0;
+    return low <= high ? high - low : 0;
+}
+
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(conv2d_pack)(__global float *restrict packed, __global const float *restrict weight, int G, int M,
-                    int C, int KW, int g_stride, int m_stride, int c_stride, int kh, int kw, int r0, int rd,
-                    int s0, int sd) {
+                    int C, int OH, int OW, int KH, int KW, int oys, int oxs, int qh, int qw, int dh, int dw,
+                    int g_stride, int m_stride, int c_stride, int flip) {
+    __local int from[KL], to[KL], by[KL];
     int panels = (M + MR - 1) / MR, task = (int)get_group_id(0), p = task % panels, g = task / panels;
     if (g >= G) return;
-    int whole = p * MR + MR <= M,
-        all = (kw == 1 || sd == 1) && (kh == 1 || rd * KW == kw) && c_stride == kh * kw;
-    packed += task * C * kh * kw * MR;
+    int whole = p * MR + MR <= M;
+    packed += task * C * KH * KW * MR;
     weight += g * g_stride + p * MR * m_stride;
-    if (whole && all) { // rows of weights as they lie in memory: transpose
-        __global const float *src = weight + r0 * KW + s0;
-        int k = 0, K = C * kh * kw;
+    if (whole && flip && oys == 1 && oxs == 1 &&
+        c_stride == KH * KW) { // rows of weights as they lie in memory: transpose
+        int k = 0, K = C * KH * KW;
         for (; k + VW <= K; k += VW) {
             FV r[MR], t[MR];
-            UNROLL for (int l = 0; l < MR; l++) r[l] = GLOAD(src + l * m_stride + k);
+            UNROLL for (int l = 0; l < MR; l++) r[l] = GLOAD(weight + l * m_stride + k);
             TRANSPOSE(MR, r, t)
             UNROLL for (int l = 0; l < MR; l++) GSTORE(r[l], packed + k * MR + l * VW);
         }
-        for (; k < K; k++) LOOP for (int l = 0; l < MR; l++) packed[k * MR + l] = src[l * m_stride + k];
+        for (; k < K; k++) LOOP for (int l = 0; l < MR; l++) packed[k * MR + l] = weight[l * m_stride + k];
         return;
     }
-    for (int c = 0; c < C; c++)
-        for (int i = 0; i < kh; i++)
-            for (int j = 0; j < kw; j++) {
-                __global const float *src = weight + c * c_stride + (r0 + i * rd) * KW + s0 + j * sd;
-                if (whole && m_stride == 1) {
-                    CAT(vstore, MR)(CAT(vload, MR)(0, src), 0, packed);
-                    packed += MR;
-                    continue;
+    int n = 0;
+    for (int py = 0; py < min(oys, OH); py++)
+        for (int px = 0; px < min(oxs, OW); px++) {
+            int first = n;
+            for (int r = KH - 1; r >= 0; r--) LOOP for (int s = KW - 1; s >= 0; s--) {
+                    if ((py + qh - r * dh) % oys != 0 || (px + qw - s * dw) % oxs != 0) continue;
+                    from[n] = flip ? (KH - 1 - r) * KW + KW - 1 - s : r * KW + s;
+                    to[n] = (C * first + n - first) * MR;
+                    n++;
                 }
-                LOOP for (int l = 0; l < MR; l++) *packed++ = p * MR + l < M ? src[l * m_stride] : 0.0f;
-            }
+            LOOP for (int i = first; i < n; i++) by[i] = (n - first) * MR;
+        }
+    for (int c = 0; c < C; c++)
+        for (int i = 0; i < n; i++) {
+            __global const float *src = weight + c * c_stride + from[i];
+            __global float *dst = packed + to[i] + c * by[i];
+            if (whole && m_stride == 1)
+                CAT(vstore, MR)(CAT(vload, MR)(0, src), 0, dst);
+            else if (whole)
+                UNROLL for (int l = 0; l < MR; l++) dst[l] = src[l * m_stride];
+            else
+                LOOP for (int l = 0; l < MR; l++) dst[l] = p * MR + l < M ? src[l * m_stride] : 0.0f;
+        }
 }
 
 // dst[i] = src[i] for lo <= i < hi, else 0, for i < n.
@@ -274,9 +311,8 @@ static void KERNEL(conv2d_row)(__local float *dst, __global const T_IN *src, int
 }
 
 #define ROWS4(X) X(0) X(1) X(2) X(3)
-#define ROWS6(X) ROWS4(X) X(4) X(5)
-#define ROWS8(X) ROWS6(X) X(6) X(7)
-#define ROWS12(X) ROWS8(X) X(8) X(9) X(10) X(11)
+#define ROWS8(X) ROWS4(X) X(4) X(5) X(6) X(7)
+#define ROWS10(X) ROWS8(X) X(8) X(9)
 
 #define DECL(i) FV x##i = (FV)(0.0f), y##i = (FV)(0.0f), z##i = (FV)(0.0f);
 #define KEEP(i)                                                                                              \
@@ -314,44 +350,56 @@ static void KERNEL(conv2d_micro)(__local float *t, int pitch, __global const flo
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(conv2d_tile)(__global T_OUT *restrict out, __global const T_IN *restrict in,
                     __global const float *restrict packed, __global const float *restrict bias, int N, int G,
-                    int C, int H, int W, int M, int OH, int OW, int AH, int AW, int oy0, int ox0, int oys,
-                    int oxs, int kh, int kw, int iy0, int ix0, int iys, int ixs, int ty, int tx, int nb,
-                    int ab, int bb, int cb, int mb, int has_bias EPILOGUE_PARAMS) {
+                    int C, int H, int W, int M, int OH, int OW, int KH, int KW, int oys, int oxs, int qh,
+                    int qw, int dh, int dw, int iys, int ixs, int nb, int ab, int bb, int cb, int mb,
+                    int has_bias EPILOGUE_PARAMS) {
     __local float lx[XL];
     __local float ly[YL];
     __local int off[KL];
+    int AH = (OH + oys - 1) / oys, AW = (OW + oxs - 1) / oxs, fy = min(oys, OH), fx = min(oxs, OW),
+        F = fy * fx;
     int m_tasks = (M + mb - 1) / mb, a_tasks = (AH + ab - 1) / ab, b_tasks = (AW + bb - 1) / bb;
     int task = (int)get_group_id(0);
     int b0 = task % b_tasks * bb, a0 = task / b_tasks % a_tasks * ab,
         m0 = task / (b_tasks * a_tasks) % m_tasks * mb;
     int ng = task / (b_tasks * a_tasks) / m_tasks, g = ng % G, n0 = ng / G * nb;
     if (n0 >= N) return;
-    int nn = min(nb, N - n0), bn = min(bb, AW - b0), an = min(ab, AH - a0), mn = min(mb, M - m0),
-        taps = kh * kw;
+    int nn = min(nb, N - n0), bn = min(bb, AW - b0), an = min(ab, AH - a0), mn = min(mb, M - m0);
+    int iy0, ix0, ey = KERNEL(conv2d_reach)(fy, oys, qh, dh, KH, &iy0),
+                  ex = KERNEL(conv2d_reach)(fx, oxs, qw, dw, KW, &ix0);
     // The window: images of PH x PW, one after the other; of the first phase of iys x ixs, then of the next; then
     // the next channel.
-    int PH = ((ab - 1) * iys + max(kh - 1, 0) * ty + iys) / iys,
-        PW = ((bb - 1) * ixs + max(kw - 1, 0) * tx + ixs) / ixs;
+    int PH = ((ab - 1) * iys + ey + iys) / iys, PW = ((bb - 1) * ixs + ex + ixs) / ixs;
     int plane = PH * PW, phase = nb * plane, step = iys * ixs * phase;
-    int sh = (an - 1) * iys + max(kh - 1, 0) * ty + 1, sw = (bn - 1) * ixs + max(kw - 1, 0) * tx + 1;
+    int sh = (an - 1) * iys + ey + 1, sw = (bn - 1) * ixs + ex + 1;
     int y0 = a0 * iys + iy0, x0 = b0 * ixs + ix0;
     int Q = (nn - 1) * plane + (an - 1) * PW + bn, pitch = (Q + NR - 1) / NR * NR;
     // Rows that follow each other in memory and in the window are copied as one.
     int joined = iys == 1 && ixs == 1 && x0 == 0 && sw == W && PW == W, rows = joined ? 1 : sh,
         image = G * C * H * W;
     in += (n0 * G + g) * C * H * W;
-    packed += (g * ((M + MR - 1) / MR) + m0 / MR) * C * taps * MR;
-    for (int c = 0; c < min(cb, C); c++)
-        for (int i = 0; i < kh; i++)
-            LOOP for (int j = 0; j < kw; j++) off[(c * kh + i) * kw + j] =
-                c * step + (i * ty % iys * ixs + j * tx % ixs) * phase + i * ty / iys * PW + j * tx / ixs;
+    packed += (g * ((M + MR - 1) / MR) + m0 / MR) * C * KH * KW * MR;
+    // Where the taps read: the phases' lists one after the other, each channel by channel.
+    for (int f = 0, before = 0; f < F; f++) {
+        __local int *list = off + cb * before;
+        int n = 0;
+        for (int r = KH - 1; r >= 0; r--) LOOP for (int s = KW - 1; s >= 0; s--) {
+                int y = f / fx + qh - r * dh, x = f % fx + qw - s * dw;
+                if (y % oys != 0 || x % oxs != 0) continue;
+                y = y / oys - iy0;
+                x = x / oxs - ix0;
+                list[n++] = (y % iys * ixs + x % ixs) * phase + y / iys * PW + x / ixs;
+            }
+        LOOP for (int i = n; i < n * min(cb, C); i++) list[i] = list[i - n] + step;
+        before += n;
+    }
     for (int c0 = 0; c0 < C; c0 += cb) {
         int cn = min(cb, C - c0);
-        for (int r = 0; r < (taps ? cn * nn * rows : 0); r++) {
+        for (int r = 0; r < cn * nn * rows; r++) {
             int c = r / (nn * rows), n = r / rows % nn, v = r % rows;
             __local float *dst = lx + c * step + n * plane + v % iys * ixs * phase + v / iys * PW;
             __global const T_IN *src = in + n * image + (c0 + c) * H * W + x0;
-            if (kh == 1 && v % iys != 0) continue; // read by no tap
+            if (ey == 0 && v % iys != 0) continue; // read by no tap
             int iy = y0 + v, live = iy >= 0 && iy < H;
             int lo = live ? -x0 : sw, hi = live ? W - x0 : 0, n_row = sw;
             if (joined) {
@@ -365,35 +413,51 @@ KERNEL(conv2d_tile)(__global T_OUT *restrict out, __global const T_IN *restrict 
             if (ixs == 1) {
                 KERNEL(conv2d_row)(dst, src, max(lo, 0), hi, n_row);
             } else {
-                for (int p = 0; p < (kw == 1 ? 1 : ixs); p++)
+                for (int p = 0; p < (ex == 0 ? 1 : ixs); p++)
                     LOOP for (int u = p, i = p * phase; u < sw; u += ixs, i++) dst[i] =
                         u >= lo && u < hi ? LOAD(T_IN, src + u) : 0.0f;
             }
         }
-        for (int q = 0; q < Q; q += NR)
-            for (int m = 0; m < mn; m += MR) KERNEL(conv2d_micro)
-        (ly + m * pitch + q, pitch, packed + (m * C + c0 * MR) * taps, lx + q, off, cn * taps, c0 > 0);
+        for (int f = 0, before = 0; f < F; f++) {
+            int n =
+                KERNEL(conv2d_taps)(f / fx, oys, qh, dh, KH) * KERNEL(conv2d_taps)(f % fx, oxs, qw, dw, KW);
+            for (int q = 0; q < (n > 0 || c0 == 0 ? Q : 0); q += NR) // without taps zeros, once
+                for (int m = 0; m < mn; m += MR) KERNEL(conv2d_micro)
+            (ly + (m * F + f) * pitch + q, F * pitch, packed + m * C * KH * KW + (C * before + c0 * n) * MR,
+             lx + q, off + cb * before, cn * n, c0 > 0);
+            before += n;
+        }
     }
     // The same of results.
     joined = oys == 1 && oxs == 1 && bn == OW && PW == OW;
     for (int m = 0; m < mn; m++) {
         float add = has_bias ? bias[g * M + m0 + m] : 0.0f;
         EPILOGUE_CHANNEL(g * M + m0 + m);
-        for (int r = 0; r < (joined ? nn : nn * an); r++) {
-            int n = joined ? r : r / an, a = joined ? 0 : r % an, run = joined ? an * OW : bn;
-            __local const float *src = ly + m * pitch + n * plane + a * PW;
-            __global T_OUT *dst =
-                out + ((((n0 + n) * G + g) * M + m0 + m) * OH + oy0 + (a0 + a) * oys) * OW + ox0 + b0 * oxs;
-            int b = 0;
+        for (int i = 0; i < (joined ? nn : nn * an * fy); i++) {
+            int n = joined ? i : i / fy / an, a = joined ? 0 : i / fy % an, py = joined ? 0 : i % fy;
+            int y = (a0 + a) * oys + py, run = joined ? an * OW : min(bn * oxs, OW - b0 * oxs);
+            if (y >= OH) continue;
+            __local const float *src = ly + (m * F + py * fx) * pitch + n * plane + a * PW;
+            __global T_OUT *dst = out + ((((n0 + n) * G + g) * M + m0 + m) * OH + y) * OW + b0 * oxs;
+            int x = 0;
             if (oxs == 1) {
-                for (; b + VW <= run; b += VW) {
-                    FV v = LLOAD(src + b) + add;
-                    TSTORE(T_OUT, KERNEL(epilogue_vector)(v EPILOGUE_VECTOR_AT(VW, dst - out + b)), dst + b);
+                for (; x + VW <= run; x += VW) {
+                    FV v = LLOAD(src + x) + add;
+                    TSTORE(T_OUT, KERNEL(epilogue_vector)(v EPILOGUE_VECTOR_AT(VW, dst - out + x)), dst + x);
+                }
+            } else if (oxs == 2) {
+                for (; x + VW <= run; x += VW) { // half of a vector each; the other half is read inside of ly
+                    FV v;
+                    v.even = LLOAD(src + x / 2).lo;
+                    v.odd = LLOAD(src + pitch + x / 2 - VW / 2).hi;
+                    v += add;
+                    TSTORE(T_OUT, KERNEL(epilogue_vector)(v EPILOGUE_VECTOR_AT(VW, dst - out + x)), dst + x);
                 }
             }
-            LOOP for (; b < run; b++) {
-                float v = src[b] + add;
-                STORE(T_OUT, KERNEL(epilogue)(v EPILOGUE_AT(dst - out + b * oxs)), dst + b * oxs);
+            LOOP for (int px = 0, b = x / oxs; x < run; x++) {
+                float v = src[px * pitch + b] + add;
+                STORE(T_OUT, KERNEL(epilogue)(v EPILOGUE_AT(dst - out + x)), dst + x);
+                if (++px == oxs) px = 0, b++;
             }
         }
     }
@@ -405,11 +469,10 @@ KERNEL(conv2d_tile)(__global T_OUT *restrict out, __global const T_IN *restrict 
 static void KERNEL(conv2d_transpose)(__local float *dst, int pitch, __global const T_OUT *src, int sl,
                                      int lanes, int kn) {
     int k = 0;
-    for (; k + VW <= kn; k += VW)
-        LOOP for (int l = 0; l < VW; l += TRANSPOSE_ROWS(VW)) {
+    for (; k + VW <= kn; k += VW) LOOP for (int l = 0; l < VW; l += TRANSPOSE_ROWS(VW)) {
             FV r[TRANSPOSE_ROWS(VW)], t[TRANSPOSE_ROWS(VW)];
-            UNROLL for (int i = 0; i < TRANSPOSE_ROWS(VW); i++)
-                r[i] = l + i < lanes ? TLOAD(T_OUT, src + (l + i) * sl + k) : (FV)(0.0f);
+            UNROLL for (int i = 0; i < TRANSPOSE_ROWS(VW); i++) r[i] =
+                l + i < lanes ? TLOAD(T_OUT, src + (l + i) * sl + k) : (FV)(0.0f);
             TRANSPOSE(TRANSPOSE_ROWS(VW), r, t)
             PUT_COLUMNS(VW, r, dst + k * pitch + l, pitch)
         }
@@ -431,106 +494,137 @@ static void KERNEL(conv2d_transpose)(__local float *dst, int pitch, __global con
     LSTORE(x##i, t + i * ob);                                                                                \
     LSTORE(y##i, t + i * ob + VW);
 
-// t[WR][ob] += sum over the pixels (a, b) of pd[a*bn + b][0..2*VW) * px[off[row] + a*ya + b*xb]
+// t[WR][ob] += sum_{j < n} pd[pd_at[j]][0..2*VW) * px[off[row] + px_at[j]]
 static void KERNEL(conv2d_weight_micro)(__local float *t, int ob, __local const float *pd,
-                                        __local const float *px, __local const int *off, int an, int bn,
-                                        int ya, int xb) {
+                                        __local const float *px, __local const int *off,
+                                        __local const int *pd_at, __local const int *px_at, int n) {
     CAT(ROWS, WR)(WDECL);
-    for (int a = 0; a < an; a++) {
-        int at = a * ya;
-        for (int b = 0; b < bn; b++) {
-            FV d0 = LLOAD(pd), d1 = LLOAD(pd + VW);
-            CAT(ROWS, WR)(WSTEP);
-            at += xb;
-            pd += ob;
-        }
+    for (int j = 0; j < n; j++) {
+        int at = px_at[j];
+        FV d0 = LLOAD(pd + pd_at[j]), d1 = LLOAD(pd + pd_at[j] + VW);
+        CAT(ROWS, WR)(WSTEP);
     }
     CAT(ROWS, WR)(WPUT);
 }
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-KERNEL(conv2d_backward_weight_tile)(__global float *restrict part, __global const T_OUT *restrict dy,
-                                    __global const T_IN *restrict x, int N, int G, int C, int H, int W, int O,
-                                    int OH, int OW, int KH, int KW, int sh, int sw, int ph, int pw, int dh,
-                                    int dw, int splits, int ns, int ab, int bb, int cb, int ob) {
+// The pixels [y0, y0 + rows) x [x0, x0 + columns) of cn channels, zeros around the image, in planes of SH x SW.
+static void KERNEL(conv2d_weight_window)(__local float *dst, __global const T_IN *src, int cn, int H, int W,
+                                         int y0, int x0, int rows, int columns, int SH, int SW) {
+    int joined = x0 == 0 && columns == W && SW == W; // as in conv2d_tile
+    for (int i = 0; i < (joined ? cn : cn * rows); i++) {
+        int c = joined ? i : i / rows, v = joined ? 0 : i % rows, iy = y0 + v, live = iy >= 0 && iy < H;
+        int lo = live ? -x0 : columns, hi = live ? W - x0 : 0, n = columns;
+        if (joined) {
+            lo = -y0 * W;
+            hi = (H - y0) * W;
+            n = rows * W;
+        } else if (!live) {
+            iy = 0;
+        }
+        KERNEL(conv2d_row)(dst + (c * SH + v) * SW, src + (c * H + iy) * W + x0, max(lo, 0), hi, n);
+    }
+}
+
+// The outputs of a block of nn images, an x bn each, that read a pixel inside of the window SH x SW at (a*sh + y, b*sw + x): how
+// many, where their rows of ob channels begin, and the pixels.
+static int KERNEL(conv2d_weight_pixels)(__local int *pd_at, __local int *px_at, int nn, int an, int bn, int y,
+                                        int x, int sh, int sw, int SH, int SW, int image, int ob) {
+    int j = 0;
+    for (int n = 0; n < nn; n++)
+        for (int a = 0; a < an; a++) {
+            int v = a * sh + y;
+            if (v < 0 || v >= SH) continue;
+            LOOP for (int b = 0; b < bn; b++) {
+                int u = b * sw + x;
+                if (u < 0 || u >= SW) continue;
+                px_at[j] = n * image + v * SW + u;
+                pd_at[j++] = ((n * an + a) * bn + b) * ob;
+            }
+        }
+    return j;
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void KERNEL(conv2d_backward_weight_tile)(
+    __global float *restrict part, __global const T_OUT *restrict dy, __global const T_IN *restrict x, int N,
+    int G, int C, int H, int W, int O, int OH, int OW, int KH, int KW, int sh, int sw, int ph, int pw, int dh,
+    int dw, int splits, int ns, int nb, int halo, int ab, int bb, int cb, int ob) {
     __local float lx[XL];
     __local float ld[YL];
     __local float lt[AL];
-    __local int off[KL];
+    __local int off[KL], px_at[KL], pd_at[KL];
     int c_tasks = (C + cb - 1) / cb, o_tasks = (O + ob - 1) / ob, task = (int)get_group_id(0);
     int o0 = task % o_tasks * ob, c0 = task / o_tasks % c_tasks * cb;
     int g = task / (o_tasks * c_tasks) % G, split = task / (o_tasks * c_tasks) / G;
     if (split >= splits) return;
-    int cn = min(cb, C - c0), OP = (O + 2 * VW - 1) / (2 * VW) * (2 * VW), on = min(ob, OP - o0);
-    int taps = KH * KW, kn = cn * taps, kp = (kn + WR - 1) / WR * WR;
-    int SH = (ab - 1) * sh + (KH - 1) * dh + 1, SW = (bb - 1) * sw + (KW - 1) * dw + 1;
+    int cn = min(cb, C - c0), on = min(ob, (O - o0 + 2 * VW - 1) / (2 * VW) * (2 * VW)), taps = KH * KW;
+    // Sums' rows: with a halo the taps of one channel after those of another, which share their pixels; else the channels of one
+    // tap after those of another. The last ones of a register tile may be nobody's.
+    int rows = halo ? cn : (cn + WR - 1) / WR * WR, kn = taps * rows, kp = (kn + WR - 1) / WR * WR;
+    int c_step = halo ? taps : 1, tap_step = halo ? 1 : rows;
+    int SH = halo ? (ab - 1) * sh + (KH - 1) * dh + 1 : H, SW = halo ? (bb - 1) * sw + (KW - 1) * dw + 1 : W;
+    int image = cn * SH * SW, end = min(N, (split + 1) * ns);
     LOOP for (int k = 0; k < kp; k++) {
-        int c = k / taps, r = k / KW % KH, s = k % KW;
-        off[k] = k < kn ? (c * SH + r * dh) * SW + s * dw : 0;
+        int c = min(k / c_step % rows, cn - 1), tap = k / tap_step % taps;
+        off[k] = c * SH * SW + (halo ? tap / KW * dh * SW + tap % KW * dw : 0);
     }
     for (int i = 0; i < kp * on; i += VW) LSTORE((FV)(0.0f), lt + i);
-    for (int n = split * ns; n < min(N, (split + 1) * ns); n++)
+    for (int n0 = split * ns; n0 < end; n0 += nb)
         for (int a0 = 0; a0 < OH; a0 += ab)
             for (int b0 = 0; b0 < OW; b0 += bb) {
-                int an = min(ab, OH - a0), bn = min(bb, OW - b0);
-                int y0 = a0 * sh - ph, x0 = b0 * sw - pw, vn = (an - 1) * sh + (KH - 1) * dh + 1;
-                int width = (bn - 1) * sw + (KW - 1) * dw + 1;
-                int joined = x0 == 0 && width == W && SW == W, rows = joined ? 1 : vn; // as in conv2d_tile
-                for (int cv = 0; cv < cn * rows; cv++) {
-                    int c = cv / rows, v = cv % rows, iy = y0 + v, live = iy >= 0 && iy < H;
-                    __global const T_IN *src = x + ((n * G + g) * C + c0 + c) * H * W + x0;
-                    int lo = live ? -x0 : SW, hi = live ? W - x0 : 0, n_row = width;
-                    if (joined) {
-                        lo = -y0 * W;
-                        hi = (H - y0) * W;
-                        n_row = vn * W;
-                    } else if (!live) {
-                        iy = 0;
-                    }
-                    KERNEL(conv2d_row)(lx + (c * SH + v) * SW, src + iy * W, max(lo, 0), hi, n_row);
+                int nn = min(nb, end - n0), an = min(ab, OH - a0), bn = min(bb, OW - b0);
+                __global const T_IN *images = x + ((n0 * G + g) * C + c0) * H * W;
+                if (halo) {
+                    KERNEL(conv2d_weight_window)
+                    (lx, images, cn, H, W, a0 * sh - ph, b0 * sw - pw, (an - 1) * sh + (KH - 1) * dh + 1,
+                     (bn - 1) * sw + (KW - 1) * dw + 1, SH, SW);
+                } else {
+                    for (int n = 0; n < nn; n++)
+                        KERNEL(conv2d_row)(lx + n * image, images + n * G * C * H * W, 0, image, image);
                 }
                 // Rows that follow each other in memory are transposed as one.
-                int runs = bn == OW ? 1 : an, run = bn == OW ? an * bn : bn;
-                for (int a = 0; a < runs; a++)
+                int run = bn == OW ? an * bn : bn;
+                int runs = bn == OW ? nn : nn * an;
+                for (int i = 0; i < runs; i++) {
+                    int n = n0 + (bn == OW ? i : i / an), a = a0 + (bn == OW ? 0 : i % an);
                     for (int l = 0; l < on; l += VW) KERNEL(conv2d_transpose)
-                (ld + a * bn * on + l, on,
-                 dy + (((n * G + g) * O + min(o0 + l, O - 1)) * OH + a0 + a) * OW + b0, OH * OW, O - o0 - l,
-                 run);
-                for (int l = 0; l < on; l += 2 * VW)
-                    for (int k = 0; k < kp; k += WR) KERNEL(conv2d_weight_micro)
-                (lt + k * on + l, on, ld + l, lx, off + k, an, bn, sh * SW, sw);
+                    (ld + i * run * on + l, on,
+                     dy + (((n * G + g) * O + min(o0 + l, O - 1)) * OH + a) * OW + b0, OH * OW, O - o0 - l,
+                     run);
+                }
+                for (int tap = 0; tap < (halo ? 1 : taps); tap++) {
+                    int y = halo ? 0 : tap / KW * dh - ph, u = halo ? 0 : tap % KW * dw - pw;
+                    int n = KERNEL(conv2d_weight_pixels)(pd_at, px_at, nn, an, bn, y, u, sh, sw, SH, SW,
+                                                         image, on);
+                    int first = tap * rows, last = halo ? kp : first + rows;
+                    for (int l = 0; n > 0 && l < on; l += 2 * VW)
+                        for (int k = first; k < last; k += WR) KERNEL(conv2d_weight_micro)
+                    (lt + k * on + l, on, ld + l, lx, off + k, pd_at, px_at, n);
+                }
             }
-    part += ((split * G + g) * C + c0) * taps * OP + o0;
-    for (int k = 0; k < kn; k++)
-        for (int l = 0; l < on; l += VW) GSTORE(LLOAD(lt + k * on + l), part + k * OP + l);
+    // In blocks of the lanes of a vector and a few channels, which stay in the first cache.
+    part += (((split * G + g) * O + o0) * C + c0) * taps;
+    for (int l0 = 0; l0 < min(on, O - o0); l0 += VW)
+        for (int c1 = 0; c1 < cn; c1 += 8)
+            for (int l = l0; l < min(l0 + VW, O - o0); l++)
+                for (int c = c1; c < min(c1 + 8, cn); c++)
+                    LOOP for (int tap = 0; tap < taps; tap++) part[(l * C + c) * taps + tap] =
+                        lt[(c * c_step + tap * tap_step) * on + l];
 }
 
-#define KB TRANSPOSE_ROWS(VW)
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-KERNEL(conv2d_backward_weight_sum)(__global float *restrict dw, __global const float *restrict part, int G,
-                                   int O, int K, int splits, int per) {
-    float column[VW * KB];
-    int k_tasks = (K + per - 1) / per, task = (int)get_group_id(0), k0 = task % k_tasks * per,
-        g = task / k_tasks;
-    if (g >= G) return;
-    int end = min(K, k0 + per), OP = (O + 2 * VW - 1) / (2 * VW) * (2 * VW);
-    for (int l = 0; l < O; l += VW)
-        for (int k = k0; k < end; k += KB) {
-            FV r[KB], t[KB];
-            int kn = min(KB, end - k), on = min(VW, O - l);
-            UNROLL for (int i = 0; i < KB; i++) r[i] = (FV)(0.0f);
-            LOOP for (int s = 0; s < splits; s++) {
-                UNROLL for (int i = 0; i < KB; i++)
-                    r[i] += GLOAD(part + ((s * G + g) * K + min(k + i, K - 1)) * OP + l);
-            }
-            TRANSPOSE(KB, r, t)
-            PUT_COLUMNS(VW, r, column, KB)
-            LOOP for (int i = 0; i < on; i++) {
-                __global float *dst = dw + (g * O + l + i) * K + k;
-                if (kn == KB) CAT(vstore, KB)(CAT(vload, KB)(i, column), 0, dst);
-                LOOP for (int j = kn == KB ? KB : 0; j < kn; j++) dst[j] = column[i * KB + j];
-            }
-        }
+KERNEL(conv2d_backward_weight_sum)(__global float *restrict dw, __global const float *restrict part, int D,
+                                   int splits, int per) {
+    int i = (int)get_group_id(0) * per, end = min(D, i + per);
+    for (; i + VW <= end; i += VW) {
+        FV sum = (FV)(0.0f);
+        LOOP for (int s = 0; s < splits; s++) sum += GLOAD(part + s * D + i);
+        GSTORE(sum, dw + i);
+    }
+    for (; i < end; i++) {
+        float sum = 0.0f;
+        LOOP for (int s = 0; s < splits; s++) sum += part[s * D + i];
+        dw[i] = sum;
+    }
 }
 #endif // TILE
 
@@ -552,14 +646,12 @@ KERNEL(conv2d_backward_weight_sum)(__global float *restrict dw, __global const f
 #undef NR
 #undef LOOP
 #undef ROWS4
-#undef ROWS6
 #undef ROWS8
-#undef ROWS12
+#undef ROWS10
 #undef DECL
 #undef KEEP
 #undef STEP
 #undef PUT
-#undef KB
 #undef WDECL
 #undef WSTEP
 #undef WPUT

@@ -33,23 +33,26 @@
 // Sums of c run in f32 and in order, and a tile's result depends on no other tile.
 //
 // Entries: work-group 1, one work-item a task. Work on some blocks at a time, [b0, b0+bn), keeps V and R in a cache.
-//   winograd_weight   task = p: U of the MR rows of panel p: u[e*us + (p*C + c)*MR + l] of m = p*MR + l, 0 where m >= M
+//   winograd_weight   task = p: U of the MR rows of panel p: u[e*us + (p*C + c)*MR + l] of m = p*MR + l
 //   winograd_input    task = b*ceil(C/per) + s: v[e*vs + b*v_block + c*v_channel + l] of tile (b0+b)*nr + l, 0 past the last
 //                     tile, for per channels c
 //   winograd_product  task = e*ceil(bn/per) + s, per blocks b: r[e*rs + ((b*MP + p)*MR + i)*nr + l], MP = ceil(M/MR)
+//   winograd_panel    task = p*ceil(bn/per) + s: winograd_weight of panel p, to local memory, and its part of winograd_product
+//                     for per blocks b: U never reaches memory, but all of V is read for each panel
 //   winograd_output   task = b*ceil(M/per) + s: out from r, for per channels m
 //   winograd_gradient task = b*ceil(M/per) + s: Y from dy as winograd_input makes V, y[e*ys + b*y_block + m*y_channel + l]
 //   winograd_dweight  task = m: dw[m] from S, [36][M][C]
 //
 // us, vs and rs are MP*C*MR, bn*C*nr and bn*MP*MR*nr, and a vector more: else, where they are powers of two, the 36 would
-// fall on one line of a cache. winograd_product takes v_block C*nr and v_channel nr.
+// fall on one line of a cache. Products take v_block C*nr and v_channel nr.
 //
 // Macros
 //   KERNEL(name)  how entries and helpers are named; default name
 //   T_IN, T_OUT   how in (or x, or dy) and out are stored, float, f16 or bf16; default float
 //   EPI_*         the epilogue of winograd_output, common/epilogue.cl; default none
 //   VW            lanes of a vector: 4, 8 or 16; default 16
-//   MR            rows of winograd_product's register tile, up to two vectors wide: 4 or 8; default 8 for VW 16, else 4
+//   MR            rows of the products' register tile, up to two vectors wide: 4 or 8; default 8 for VW 16, else 4
+//   KC            channels of a panel in local memory at once, even; default 128: 184 KB
 
 #ifndef KERNEL
 #define KERNEL(name) name
@@ -69,6 +72,9 @@
 #else
 #define MR 4
 #endif
+#endif
+#ifndef KC
+#define KC 128
 #endif
 
 #define CAT_(a, b) a##b
@@ -114,49 +120,72 @@ EPILOGUE_FUNCTION(KERNEL(epilogue_vector), FV)
         y5 = x2;                                                                                             \
     }
 
-// w[k][l]: weight k of row l % MR of a panel, channel l / MR, for as many channels as fill a vector.
-static void KERNEL(winograd_kernels)(FV *w, __local float *lw, __global const float *weight, int m_stride,
-                                     int c_stride, int rows) {
+// w[k][l]: weight k of row l % MR, channel l / MR, `next` after the first: as many channels as fill a vector.
+static void KERNEL(winograd_kernels)(FV *w, __local float *lw, __local const float *weight, int m_stride,
+                                     int next) {
 #if VW == 16 && MR == 8
-    if (rows == MR) {
-        UNROLL for (int l = 0; l < 8; l++) {
-            w[l].even = vload8(0, weight + l * m_stride);
-            w[l].odd = vload8(0, weight + l * m_stride + c_stride);
-            lw[l] = weight[l * m_stride + 8];
-            lw[8 + l] = weight[l * m_stride + c_stride + 8];
-        }
-        FV t[8];
-        TRANSPOSE(8, w, t)
-        w[8] = LLOAD(lw);
-        return;
+    UNROLL for (int l = 0; l < 8; l++) {
+        w[l].even = vload8(0, weight + l * m_stride);
+        w[l].odd = vload8(0, weight + l * m_stride + next);
+        lw[l] = weight[l * m_stride + 8];
+        lw[8 + l] = weight[l * m_stride + next + 8];
     }
-#endif
-    for (int l = 0; l < VW; l++) {
-        __global const float *src = weight + min(l % MR, rows - 1) * m_stride + l / MR * c_stride;
-        for (int k = 0; k < 9; k++) lw[k * VW + l] = l % MR < rows ? src[k] : 0.0f;
-    }
+    FV t[8];
+    TRANSPOSE(8, w, t)
+    w[8] = LLOAD(lw);
+#else
+    for (int l = 0; l < VW; l++)
+        for (int k = 0; k < 9; k++) lw[k * VW + l] = weight[l % MR * m_stride + l / MR * next + k];
     for (int k = 0; k < 9; k++) w[k] = LLOAD(lw + k * VW);
+#endif
 }
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-KERNEL(winograd_weight)(__global float *restrict u, __global const float *restrict weight, int M, int C,
-                        int m_stride, int c_stride, int flip, int us) {
-    __local float lw[9 * VW];
-    int p = (int)get_group_id(0);
-    if (p * MR >= M) return;
-    for (int c = 0; c < C; c += VW / MR) { // as many channels as fill a vector
-        int first = min(c, C - VW / MR);   // the last vector may begin early: C >= VW / MR
-        __global float *dst = u + (p * C + first) * MR;
-        FV given[9], w[9], y[18];
-        KERNEL(winograd_kernels)
-        (given, lw, weight + p * MR * m_stride + first * c_stride, m_stride, c_stride, min(MR, M - p * MR));
-        for (int k = 0; k < 9; k++) w[k] = flip ? given[8 - k] : given[k];
+#define US (KC * MR + VW) // us, in local memory
+
+// u[e*US + c*MR + l] = U of row l of panel p, 0 past the last row, and of channel c0 + c, c < n; where n is odd, of one more.
+// given holds 9 * KC * MR: what is far apart in weight is first brought together.
+static void KERNEL(winograd_chunk)(__local float *u, __local float *given, __local float *lw,
+                                   __global const float *weight, int M, int m_stride, int c_stride, int flip,
+                                   int p, int c0, int n) {
+    int rows = min(MR, M - p * MR), by_row = c_stride == 9; // else by channel
+    int runs = by_row ? rows : n, run = 9 * (by_row ? n : rows), pitch = 9 * (by_row ? KC : MR);
+    int m_pitch = by_row ? pitch : 9, c_pitch = by_row ? 9 : pitch;
+    weight += p * MR * m_stride + c0 * c_stride;
+    LOOP for (int i = 0; i < (rows < MR ? 9 * KC * MR : 0); i++) given[i] = 0.0f;
+    for (int i = 0; i < runs; i++) {
+        __global const float *src = weight + i * (by_row ? m_stride : c_stride);
+        int k = 0;
+        for (; k + VW <= run; k += VW) LSTORE(GLOAD(src + k), given + i * pitch + k);
+        LOOP for (; k < run; k++) given[i * pitch + k] = src[k];
+    }
+    for (int c = 0; c < n; c += VW / MR) {
+        FV wanted[9], w[9], y[18];
+        KERNEL(winograd_kernels)(wanted, lw, given + c * c_pitch, m_pitch, c + 1 < n ? c_pitch : 0);
+        for (int k = 0; k < 9; k++) w[k] = flip ? wanted[8 - k] : wanted[k];
         for (int j = 0; j < 3; j++)
             TRANSFORM_G(y[j], y[3 + j], y[6 + j], y[9 + j], y[12 + j], y[15 + j], w[j], w[3 + j], w[6 + j])
         for (int i = 0; i < 6; i++) {
             FV z[6];
             TRANSFORM_G(z[0], z[1], z[2], z[3], z[4], z[5], y[3 * i], y[3 * i + 1], y[3 * i + 2])
-            for (int j = 0; j < 6; j++) GSTORE(z[j], dst + (6 * i + j) * us);
+            for (int j = 0; j < 6; j++) LSTORE(z[j], u + (6 * i + j) * US + c * MR);
+        }
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+KERNEL(winograd_weight)(__global float *restrict u, __global const float *restrict weight, int M, int C,
+                        int m_stride, int c_stride, int flip, int us) {
+    __local float lw[9 * VW], given[9 * KC * MR], lu[36 * US];
+    int p = (int)get_group_id(0);
+    if (p * MR >= M) return;
+    for (int c0 = 0; c0 < C; c0 += KC) {
+        int n = min(KC, C - c0);
+        KERNEL(winograd_chunk)(lu, given, lw, weight, M, m_stride, c_stride, flip, p, c0, n);
+        for (int e = 0; e < 36; e++) {
+            __global float *dst = u + e * us + (p * C + c0) * MR;
+            int i = 0;
+            for (; i + VW <= n * MR; i += VW) GSTORE(LLOAD(lu + e * US + i), dst + i);
+            LOOP for (; i < n * MR; i++) dst[i] = lu[e * US + i];
         }
     }
 }
@@ -344,8 +373,8 @@ KERNEL(winograd_dweight)(__global float *restrict dw, __global const float *rest
         FV z[9];
         UNROLL for (int i = 0; i < 3; i++)
             TRANSFORM_ADJOINT_G(z[3 * i], z[3 * i + 1], z[3 * i + 2], y[6 * i], y[6 * i + 1], y[6 * i + 2],
-                                y[6 * i + 3], y[6 * i + 4], y[6 * i + 5])
-        UNROLL for (int k = 0; k < 9; k++) LSTORE(z[k], lw + k * VW);
+                                y[6 * i + 3], y[6 * i + 4], y[6 * i + 5]) UNROLL for (int k = 0; k < 9; k++)
+                LSTORE(z[k], lw + k * VW);
 #if VW == 16
         FV t[8];
         TRANSPOSE(8, z, t)
@@ -363,18 +392,49 @@ KERNEL(winograd_dweight)(__global float *restrict dw, __global const float *rest
 #define ROWS4(X) X(0) X(1) X(2) X(3)
 #define ROWS8(X) ROWS4(X) X(4) X(5) X(6) X(7)
 #define DECL(i) FV x##i = (FV)(0.0f), y##i = (FV)(0.0f);
+#define GET(i)                                                                                               \
+    x##i = GLOAD(dst_ + i * NR);                                                                             \
+    y##i = GLOAD(dst_ + i * NR + VW);
 #define STEP(i)                                                                                              \
     {                                                                                                        \
-        FV w = (FV)(pu[i]);                                                                                  \
+        FV w = (FV)(pu_[i]);                                                                                 \
         x##i = fma(w, v0, x##i);                                                                             \
         y##i = fma(w, v1, y##i);                                                                             \
     }
 #define PUT(i)                                                                                               \
-    GSTORE(x##i, dst + i * NR);                                                                              \
-    GSTORE(y##i, dst + i * NR + VW);
+    GSTORE(x##i, dst_ + i * NR);                                                                             \
+    GSTORE(y##i, dst_ + i * NR + VW);
 #define DECL_NARROW(i) FV x##i = (FV)(0.0f);
-#define STEP_NARROW(i) x##i = fma((FV)(pu[i]), v0, x##i);
-#define PUT_NARROW(i) GSTORE(x##i, dst + i * VW);
+#define GET_NARROW(i) x##i = GLOAD(dst_ + i * VW);
+#define STEP_NARROW(i) x##i = fma((FV)(pu_[i]), v0, x##i);
+#define PUT_NARROW(i) GSTORE(x##i, dst_ + i * VW);
+
+// dst[i*nr + l] = (more ? dst[i*nr + l] : 0) + sum_{c < n} pu[c*MR + i] * pv[c*nr + l], i < MR, l < nr. U is the space of pu.
+#define PRODUCT(U, dst, pu, pv, n, more)                                                                     \
+    {                                                                                                        \
+        __global float *dst_ = dst;                                                                          \
+        U const float *pu_ = pu;                                                                             \
+        __global const float *pv_ = pv;                                                                      \
+        if (nr == VW) {                                                                                      \
+            CAT(ROWS, MR)(DECL_NARROW) if (more) {                                                           \
+                CAT(ROWS, MR)(GET_NARROW)                                                                    \
+            }                                                                                                \
+            for (int c = 0; c < n; c++, pu_ += MR, pv_ += VW) {                                              \
+                FV v0 = GLOAD(pv_);                                                                          \
+                CAT(ROWS, MR)(STEP_NARROW)                                                                   \
+            }                                                                                                \
+            CAT(ROWS, MR)(PUT_NARROW)                                                                        \
+        } else {                                                                                             \
+            CAT(ROWS, MR)(DECL) if (more) {                                                                  \
+                CAT(ROWS, MR)(GET)                                                                           \
+            }                                                                                                \
+            for (int c = 0; c < n; c++, pu_ += MR, pv_ += NR) {                                              \
+                FV v0 = GLOAD(pv_), v1 = GLOAD(pv_ + VW);                                                    \
+                CAT(ROWS, MR)(STEP)                                                                          \
+            }                                                                                                \
+            CAT(ROWS, MR)(PUT)                                                                               \
+        }                                                                                                    \
+    }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(winograd_product)(__global float *restrict r, __global const float *restrict u,
@@ -384,24 +444,27 @@ KERNEL(winograd_product)(__global float *restrict r, __global const float *restr
     if (e >= 36) return;
     // A panel of u stays in the first cache while the blocks of v go by.
     for (int p = 0; p < MP; p++)
-        for (int b = s * per; b < min(bn, (s + 1) * per); b++) {
-            __global const float *pu = u + e * us + p * C * MR, *pv = v + e * vs + b * C * nr;
-            __global float *dst = r + e * rs + (b * MP + p) * MR * nr;
-            if (nr == VW) {
-                CAT(ROWS, MR)(DECL_NARROW) for (int c = 0; c < C; c++) {
-                    FV v0 = GLOAD(pv);
-                    CAT(ROWS, MR)(STEP_NARROW) pu += MR;
-                    pv += VW;
-                }
-                CAT(ROWS, MR)(PUT_NARROW) continue;
-            }
-            CAT(ROWS, MR)(DECL) for (int c = 0; c < C; c++) {
-                FV v0 = GLOAD(pv), v1 = GLOAD(pv + VW);
-                CAT(ROWS, MR)(STEP) pu += MR;
-                pv += NR;
-            }
-            CAT(ROWS, MR)(PUT)
-        }
+        for (int b = s * per; b < min(bn, (s + 1) * per); b++)
+            PRODUCT(__global, r + e * rs + (b * MP + p) * MR * nr, u + e * us + p * C * MR,
+                    v + e * vs + b * C * nr, C, 0)
+}
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+KERNEL(winograd_panel)(__global float *restrict r, __global const float *restrict weight,
+                       __global const float *restrict v, int M, int C, int m_stride, int c_stride, int flip,
+                       int vs, int rs, int nr, int bn, int per) {
+    __local float lw[9 * VW], given[9 * KC * MR], lu[36 * US];
+    int MP = (M + MR - 1) / MR, tasks = (bn + per - 1) / per, p = (int)get_group_id(0) / tasks,
+        s = (int)get_group_id(0) % tasks;
+    if (p >= MP) return;
+    for (int c0 = 0; c0 < C; c0 += KC) {
+        int n = min(KC, C - c0);
+        KERNEL(winograd_chunk)(lu, given, lw, weight, M, m_stride, c_stride, flip, p, c0, n);
+        for (int e = 0; e < 36; e++)
+            for (int b = s * per; b < min(bn, (s + 1) * per); b++)
+                PRODUCT(__local, r + e * rs + (b * MP + p) * MR * nr, lu + e * US,
+                        v + e * vs + (b * C + c0) * nr, n, c0)
+    }
 }
 
 // y = A' x: four of six.
@@ -507,11 +570,15 @@ KERNEL(winograd_output)(__global T_OUT *restrict out, __global const float *rest
 #undef TRANSFORM_ADJOINT_G
 #undef ROWS4
 #undef ROWS8
+#undef US
 #undef DECL
+#undef GET
 #undef STEP
 #undef PUT
 #undef DECL_NARROW
+#undef GET_NARROW
 #undef STEP_NARROW
 #undef PUT_NARROW
+#undef PRODUCT
 #undef TRANSFORM_A
 #undef JOIN

@@ -297,6 +297,17 @@ static int64_t weight_reduction(const clv__op_io *io) {
     return c.n * c.out[0] * c.out[1];
 }
 
+int64_t clv__conv2d_meetings(const clv__conv2d *c, int d) {
+    int64_t n = 0;
+    for (int64_t at = 0; at < c->out[d]; at++) {
+        for (int64_t r = 0; r < c->kernel[d]; r++) {
+            int64_t in = at * c->stride[d] - c->padding[d] + r * c->dilation[d];
+            n += in >= 0 && in < c->in[d];
+        }
+    }
+    return n;
+}
+
 // ---- plain ------------------------------------------------------------------------------------------------
 
 void clv__conv2d_sizes(clv__launches *list, clv__launch *launch, const clv__conv2d *c) {
@@ -422,6 +433,21 @@ static const conv2d_case cases[] = {
      false},
     {"dilation 3, stride 2", 1, 1, 2, {11, 13}, 3, {3, 2}, {2, 2}, {3, 1}, {3, 3}, true, false},
     {"unlike in height and width", 2, 1, 3, {8, 11}, 2, {2, 5}, {3, 1}, {1, 2}, {1, 2}, true, false},
+    {"stride 2, groups, rows of 37", 2, 2, 5, {9, 37}, 9, {3, 3}, {2, 2}, {1, 1}, {1, 1}, true, true},
+    {"stride 3 2, rows of 52", 1, 1, 3, {10, 52}, 4, {4, 5}, {3, 2}, {2, 2}, {1, 1}, false, false},
+    {"1x1, stride 2, rows of 34", 1, 1, 2, {5, 34}, 3, {1, 1}, {2, 2}, {0, 0}, {1, 1}, false, false},
+    {"stride 1 2, dilation 1 2, rows of 41",
+     1,
+     1,
+     3,
+     {4, 41},
+     3,
+     {2, 3},
+     {1, 2},
+     {0, 2},
+     {1, 2},
+     true,
+     false},
     {"7x7, stride 2, padding 3", 1, 1, 3, {17, 15}, 9, {7, 7}, {2, 2}, {3, 3}, {1, 1}, false, false},
     {"kernel larger than x", 1, 1, 2, {2, 3}, 3, {5, 5}, {1, 1}, {2, 2}, {1, 1}, true, false},
     {"padding larger than the kernel", 1, 1, 1, {3, 3}, 2, {2, 2}, {1, 1}, {3, 3}, {1, 1}, true, false},
@@ -434,13 +460,42 @@ static const conv2d_case cases[] = {
     {"winograd, rows over blocks", 1, 1, 17, {5, 139}, 16, {3, 3}, {1, 1}, {0, 2}, {1, 1}, false, false},
     {"winograd, small images", 9, 1, 16, {7, 7}, 18, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
     {"winograd, blocks in turn", 40, 1, 512, {1, 1}, 16, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
+    {"winograd, weights by panels", 1, 1, 33, {6, 5}, 35, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, true},
+    {"winograd, panels in chunks", 1, 1, 259, {5, 3}, 20, {3, 3}, {1, 1}, {0, 1}, {1, 1}, false, false},
+    {"winograd, panels in chunks, two vectors",
+     20,
+     1,
+     131,
+     {2, 2},
+     67,
+     {3, 3},
+     {1, 1},
+     {1, 1},
+     {1, 1},
+     true,
+     false},
+    {"winograd, panels by blocks", 33, 1, 96, {2, 2}, 96, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
     {"small images, two vectors of them", 37, 1, 5, {2, 3}, 9, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, true},
     {"small images, stride 2", 11, 1, 6, {4, 5}, 17, {3, 3}, {2, 2}, {1, 1}, {1, 1}, true, false},
     {"small images in one task", 9, 1, 7, {3, 5}, 18, {1, 1}, {1, 1}, {0, 0}, {1, 1}, true, false},
     {"small images in one task, stride 2", 9, 2, 7, {7, 5}, 9, {3, 1}, {2, 2}, {1, 0}, {1, 1}, true, false},
+    {"whole images, taps beyond the edge",
+     21,
+     1,
+     23,
+     {4, 5},
+     40,
+     {3, 3},
+     {2, 2},
+     {1, 1},
+     {1, 1},
+     true,
+     false},
+    {"whole images in blocks", 171, 1, 10, {2, 4}, 1024, {3, 1}, {1, 1}, {1, 0}, {1, 1}, false, false},
     {"a batch in parts", 37, 1, 2, {4, 4}, 3, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
     {"a large image in blocks", 1, 1, 3, {61, 67}, 4, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
     {"a sum of more than 65,535 pixels", 1, 1, 1, {263, 262}, 2, {1, 2}, {1, 1}, {0, 0}, {1, 1}, true, false},
+    {"no rows, all padding", 1, 1, 1, {0, 4}, 1, {1, 1}, {1, 1}, {1, 0}, {1, 1}, true, true},
     {"no images", 0, 1, 2, {4, 4}, 3, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
 };
 
@@ -538,7 +593,7 @@ static const clv__variant weight_variants[] = {
      .lower = clv__conv2d_depthwise_weight},
     {.name = "winograd",
      .supports = clv__conv2d_winograd_supports_weight,
-     .rank = clv__conv2d_winograd_rank,
+     .rank = clv__conv2d_winograd_rank_weight,
      .lower = clv__conv2d_winograd_weight},
     {0},
 };

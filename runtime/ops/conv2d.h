@@ -14,6 +14,12 @@ typedef struct clv__conv2d {
 } clv__conv2d;
 
 clv__conv2d clv__conv2d_of(const clv__op_io *io);
+/** Is there anything to add up? Not without images, channels, or pixels (x may be all padding); plain kernels know that. */
+static inline bool clv__conv2d_sums(const clv__conv2d *c) {
+    return c->n > 0 && c->in_channels > 0 && c->out_channels > 0 && c->in[0] > 0 && c->in[1] > 0;
+}
+/** Pairs of a result's row (d 0) or column (d 1) and a tap of the kernel that meet inside of the image. */
+int64_t clv__conv2d_meetings(const clv__conv2d *c, int d);
 /** Append the sixteen sizes that the plain kernels and the weight kernel take in the same order. */
 void clv__conv2d_sizes(clv__launches *list, clv__launch *launch, const clv__conv2d *c);
 
@@ -49,6 +55,7 @@ void clv__conv2d_images_input(clv__launches *list, const clv__op_io *io);
 // runtime/ops/conv2d_winograd.c
 bool clv__conv2d_winograd_supports(const clv_device_info *device, const clv__op_io *io);
 double clv__conv2d_winograd_rank(const clv_device_info *device, const clv__op_io *io);
+double clv__conv2d_winograd_rank_weight(const clv_device_info *device, const clv__op_io *io);
 void clv__conv2d_winograd_forward(clv__launches *list, const clv__op_io *io);
 void clv__conv2d_winograd_input(clv__launches *list, const clv__op_io *io);
 bool clv__conv2d_winograd_supports_weight(const clv_device_info *device, const clv__op_io *io);

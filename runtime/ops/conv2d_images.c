@@ -80,7 +80,7 @@ static bool supports(const clv_device_info *device, const clv__op_io *io, bool b
     work w = work_of(device, &c, back);
     uint64_t local = (uint64_t)(WEIGHTS + 2 * TAPS + 2 * w.rows * w.lanes) * 4;
     return clv__cpu_class(device) && device->loop_turns == 0 && local <= clv__tile_local_bytes(device) &&
-           c.groups == 1 && c.n > 0 && c.in_channels > 0 && c.out_channels > 0 && w.taps <= TAPS &&
+           c.groups == 1 && clv__conv2d_sums(&c) && w.taps <= TAPS &&
            w.in_channels <= WEIGHTS / w.rows / w.taps && input_floats(&w) < INT32_MAX;
 }
 
@@ -92,18 +92,6 @@ bool clv__conv2d_images_supports_input(const clv_device_info *device, const clv_
     return supports(device, io, true);
 }
 
-/** Pairs of a result's row and a tap of the kernel that meet inside of the image; the same with columns. */
-static int64_t meetings(const clv__conv2d *c, int d) {
-    int64_t n = 0;
-    for (int64_t at = 0; at < c->out[d]; at++) {
-        for (int64_t r = 0; r < c->kernel[d]; r++) {
-            int64_t in = at * c->stride[d] - c->padding[d] + r * c->dilation[d];
-            n += in >= 0 && in < c->in[d];
-        }
-    }
-    return n;
-}
-
 /** Of tile's time, in cycles of a vector: products, and putting the weights together for each group. */
 static double rank(const clv_device_info *device, const clv__op_io *io, bool back) {
     enum { CACHE = 512 << 10 }; // beyond, a group's images are read from further away, for each panel again
@@ -113,7 +101,7 @@ static double rank(const clv_device_info *device, const clv__op_io *io, bool bac
     if (input_floats(&w) / w.groups * 4 > CACHE || w.taps == 1) return 0.5;
     double images = (double)c.n / (double)w.lanes,
            all = (double)(c.out[0] * c.out[1] * w.taps) * images * direct;
-    double cycles = product * (double)(meetings(&c, 0) * meetings(&c, 1)) * images *
+    double cycles = product * (double)(clv__conv2d_meetings(&c, 0) * clv__conv2d_meetings(&c, 1)) * images *
                         clv__lane_cost(c.n, w.group, w.lanes) +
                     panel * (double)(w.taps * w.groups);
     return 0.02 * cycles / all;

@@ -14,7 +14,7 @@
 /** What the kernels are compiled for on a device: register tiles, and elements of the local arrays. */
 typedef struct limits {
     int lanes, mr, nr, wr;
-    int64_t window, result, sums, offsets; // XL, YL, AL, KL of the kernel file
+    int64_t window, result, sums, offsets; // XL, YL, AL, KL of the kernel file, which has three of the last
 } limits;
 
 enum { WINDOW = 40960, RESULT = 40960, SUMS = 20480, OFFSETS = 2048 }; // the kernel file's defaults
@@ -27,8 +27,8 @@ static limits limits_of(const clv_device_info *device) {
                 .offsets = OFFSETS};
     l.mr = l.lanes == 16 ? 8 : 4;
     l.nr = 3 * l.lanes;
-    l.wr = l.lanes == 16 ? 12 : 4;
-    while ((uint64_t)(l.window + l.result + l.sums + l.offsets) * 4 > clv__tile_local_bytes(device) &&
+    l.wr = l.lanes == 16 ? 10 : 4;
+    while ((uint64_t)(l.window + l.result + l.sums + 3 * l.offsets) * 4 > clv__tile_local_bytes(device) &&
            l.offsets > 64) {
         l.window /= 2;
         l.result /= 2;
@@ -50,13 +50,16 @@ static void add_defines(clv__launches *list, clv__launch *launch, const limits *
 }
 
 // Cycles of one core, measured roughly with AVX-512; only their proportions matter.
-static const double copy_cycles = 0.3;      // copy an element to local memory
-static const double row_cycles = 20;        // begin and end a row of the copy
-static const double gather_cycles = 1.2;    // the same, stride phases apart
-static const double transpose_cycles = 0.6; // the same, transposed
-static const double tile_cycles = 80;       // begin and end a register tile
-static const double store_cycles = 4;       // write a vector of the result out
-static const double task_cycles = 3000;     // begin a task
+static const double copy_cycles = 0.3;       // copy an element to local memory
+static const double whole_copy_cycles = 0.1; // the same, images as they lie in memory
+static const double row_cycles = 20;         // begin and end a row of the copy
+static const double gather_cycles = 1.2;     // copy it with the phases of a stride apart
+static const double transpose_cycles = 0.6;  // the same, transposed
+static const double tile_cycles = 80;        // begin and end a register tile
+static const double scatter_cycles = 2;      // write a sum of the weights' gradient out
+static const double part_cycles = 1;         // write or read an element of a partial sum
+static const double store_cycles = 4;        // write a vector of the result out
+static const double task_cycles = 3000;      // begin a task
 
 /** Tasks are handed to threads whole: a few too many for a round cost a whole round. Threads are unknown, so
  * eight. */
@@ -66,12 +69,16 @@ static double rounds(int64_t tasks) {
 
 // ---- forward, and backward by the input -------------------------------------------------------------------
 
-/** The work of one launch of conv2d_tile; names as in the kernel. [0] is H, [1] is W. */
+/** What conv2d_tile makes of an op; names as in the kernel file. [0] is H, [1] is W. */
 typedef struct correlation {
     int64_t n, groups, in_channels, out_channels;
-    int64_t in[2], out[2];                      // sizes of the tensors
-    int64_t grid[2], out_first[2], out_step[2]; // which outputs this launch makes
-    int64_t taps[2], in_first[2], in_step[2], tap_step[2];
+    int64_t in[2], out[2]; // sizes of the tensors
+    int64_t kernel[2], out_step[2], in_step[2], shift[2], dilation[2];
+    bool flip;
+    int64_t phases, grid[2]; // of out_step, and pixels of one of them
+    int64_t first[2],
+        reach
+            [2]; // the taps, of all phases together: the first pixel of in, and how far it is to the last one
 } correlation;
 
 typedef struct output_cut {
@@ -81,41 +88,43 @@ typedef struct output_cut {
 
 /** Rows or columns of the window behind `block` outputs, of one stride phase. */
 static int64_t window_size(const correlation *c, int d, int64_t block) {
-    return ((block - 1) * c->in_step[d] + clv__max64(c->taps[d] - 1, 0) * c->tap_step[d] + c->in_step[d]) /
-           c->in_step[d];
+    return ((block - 1) * c->in_step[d] + c->reach[d] + c->in_step[d]) / c->in_step[d];
 }
 
 /** Are a window's rows one run in memory? */
 static bool joined(const correlation *c, int64_t width) {
-    return c->in_step[0] == 1 && c->in_step[1] == 1 && c->in_first[1] == 0 && width == c->in[1];
+    return c->in_step[0] == 1 && c->in_step[1] == 1 && c->first[1] == 0 && width == c->in[1];
 }
 
 /** Price a block of outputs by out_channels of some images; keep it if it is the best so far. False: it does not
  * fit. */
 static bool price(const limits *l, const correlation *c, int64_t images, const int64_t block[2],
                   int64_t out_channels, output_cut *best) {
-    int64_t taps = c->taps[0] * c->taps[1], phases = c->in_step[0] * c->in_step[1];
+    int64_t taps = c->kernel[0] * c->kernel[1], phases = c->in_step[0] * c->in_step[1];
     int64_t height = window_size(c, 0, block[0]), width = window_size(c, 1, block[1]);
     if (height > l->window || width > l->window || height * width > l->window / phases / images) return false;
     int64_t plane = images * phases * height * width;
     int64_t pixels = clv__round_up((images - 1) * height * width + (block[0] - 1) * width + block[1], l->nr);
-    if (plane + l->nr > l->window || pixels > l->result / out_channels || taps > l->offsets) return false;
+    if (plane + l->nr > l->window || pixels * c->phases > l->result / out_channels || taps > l->offsets)
+        return false;
     // Sums of a few hundred terms keep a window and its weights in the first two caches; taps of one channel share theirs.
     const int64_t terms = taps == 1 ? 256 : 768;
     int64_t channels = clv__min64(c->in_channels, (l->window - l->nr) / plane);
-    if (taps) channels = clv__min64(channels, clv__min64(l->offsets / taps, clv__max64(1, terms / taps)));
+    channels = clv__min64(channels, clv__min64(l->offsets / taps, clv__max64(1, terms / taps)));
     int64_t chunks = clv__div_up(c->in_channels, channels);
     channels = clv__div_up(c->in_channels, chunks);
     double tiles = (double)(pixels / l->nr) * (double)(out_channels / l->mr);
-    double tile = (double)(channels * taps) * 3 * l->mr / 2 + tile_cycles;
+    double tile =
+        (double)(channels * taps) * 3 * l->mr / 2 + (double)c->phases * tile_cycles; // of all phases
     // A kernel of one row or column reads one phase.
-    int64_t row_phases = c->taps[0] == 1 ? 1 : c->in_step[0],
-            column_phases = c->taps[1] == 1 ? 1 : c->in_step[1];
+    int64_t row_phases = c->reach[0] == 0 ? 1 : c->in_step[0],
+            column_phases = c->reach[1] == 0 ? 1 : c->in_step[1];
     int64_t rows = channels * images * (joined(c, width) ? 1 : height * row_phases);
     double copy = (double)(channels * plane / phases * row_phases * column_phases) *
                       (c->in_step[1] > 1 ? gather_cycles : copy_cycles) +
                   (double)rows * row_cycles;
-    double stores = (double)(images * out_channels * block[0] * block[1]) / l->lanes * store_cycles;
+    double stores =
+        (double)(c->phases * images * out_channels * block[0] * block[1]) / l->lanes * store_cycles;
     int64_t tasks = clv__div_up(c->n, images) * c->groups * clv__div_up(c->out_channels, out_channels) *
                     clv__div_up(c->grid[0], block[0]) * clv__div_up(c->grid[1], block[1]);
     double cycles = rounds(tasks) * ((double)chunks * (copy + tiles * tile) + stores + task_cycles);
@@ -144,112 +153,87 @@ static output_cut cut_of(const limits *l, const correlation *c) {
     return best;
 }
 
-static correlation forward_of(const clv__conv2d *c) {
-    correlation r = {
-        .n = c->n, .groups = c->groups, .in_channels = c->in_channels, .out_channels = c->out_channels};
+/** Fill in what follows from the other sizes; as conv2d_reach does. */
+static correlation complete(correlation r) {
+    r.phases = 1;
     for (int d = 0; d < 2; d++) {
-        r.in[d] = c->in[d];
-        r.out[d] = r.grid[d] = c->out[d];
-        r.out_step[d] = 1;
-        r.taps[d] = c->kernel[d];
-        r.in_first[d] = -c->padding[d];
-        r.in_step[d] = c->stride[d];
-        r.tap_step[d] = c->dilation[d];
+        int64_t phases = clv__min64(r.out_step[d], r.out[d]), low = INT64_MAX, high = INT64_MIN;
+        for (int64_t phase = 0; phase < phases; phase++) {
+            for (int64_t tap = 0; tap < r.kernel[d]; tap++) {
+                int64_t at = phase + r.shift[d] - tap * r.dilation[d];
+                if (at % r.out_step[d] != 0) continue;
+                low = clv__min64(low, at / r.out_step[d]);
+                high = clv__max64(high, at / r.out_step[d]);
+            }
+        }
+        r.phases *= phases;
+        r.grid[d] = clv__div_up(r.out[d], r.out_step[d]);
+        r.first[d] = low <= high ? low : 0;
+        r.reach[d] = low <= high ? high - low : 0;
     }
     return r;
 }
 
-static int64_t gcd(int64_t a, int64_t b) {
-    return b ? gcd(b, a % b) : a;
+static correlation forward_of(const clv__conv2d *c) {
+    correlation r = {.n = c->n,
+                     .groups = c->groups,
+                     .in_channels = c->in_channels,
+                     .out_channels = c->out_channels,
+                     .flip = true};
+    for (int d = 0; d < 2; d++) {
+        r.in[d] = c->in[d];
+        r.out[d] = c->out[d];
+        r.kernel[d] = c->kernel[d];
+        r.dilation[d] = c->dilation[d];
+        r.out_step[d] = 1;
+        r.in_step[d] = c->stride[d];
+        r.shift[d] = (c->kernel[d] - 1) * c->dilation[d] - c->padding[d];
+    }
+    return complete(r);
 }
 
-/** The kernel's rows or columns, from `first` in steps of `step`, that a launch uses. */
-typedef struct taps_of_phase {
-    int64_t first, step;
-} taps_of_phase;
-
-/**
- * Pixels of dx whose position is `phase` modulo the stride meet only some of the kernel's taps, always the
- * same, and then dy at distance 1: a convolution of stride 1. Tap r meets dy at (phase + padding -
- * r*dilation)/stride + a, if that divides.
- */
-static taps_of_phase phase_of(const clv__conv2d *c, int d, int64_t phase, correlation *r) {
-    int64_t stride = c->stride[d], dilation = c->dilation[d], common = gcd(stride, dilation),
-            step = stride / common;
-    int64_t first = 0;
-    r->in[d] = c->out[d];
-    r->out[d] = c->in[d];
-    r->grid[d] = clv__div_up(c->in[d] - phase, stride);
-    r->out_first[d] = phase;
-    r->out_step[d] = stride;
-    r->in_step[d] = 1;
-    r->tap_step[d] = dilation / common;
-    while (first < step && (phase + c->padding[d] - first * dilation) % stride != 0) first++;
-    if (first == step || first >= c->kernel[d]) return (taps_of_phase){0, 1}; // none: zeros
-    r->taps[d] = (c->kernel[d] - 1 - first) / step + 1;
-    int64_t last = first + (r->taps[d] - 1) * step; // backwards, so that the window is walked forwards
-    r->in_first[d] = (phase + c->padding[d] - last * dilation) / stride;
-    return (taps_of_phase){last, -step};
-}
-
-/** Phases of the stride that dx has pixels of. */
-static int64_t phases(const clv__conv2d *c, int d) {
-    return clv__min64(c->stride[d], c->in[d]);
-}
-
-static correlation backward_of(const clv__conv2d *c, int64_t py, int64_t px, taps_of_phase taps[2]) {
+static correlation backward_of(const clv__conv2d *c) {
     correlation r = {
         .n = c->n, .groups = c->groups, .in_channels = c->out_channels, .out_channels = c->in_channels};
-    taps[0] = phase_of(c, 0, py, &r);
-    taps[1] = phase_of(c, 1, px, &r);
-    if (r.taps[0] == 0 || r.taps[1] == 0) r.taps[0] = r.taps[1] = 0;
-    return r;
-}
-
-static void add_sizes(clv__launches *list, clv__launch *launch, const int64_t *sizes, size_t n) {
-    for (size_t i = 0; i < n; i++) clv__arg_i32(list, launch, sizes[i]);
-}
-
-static size_t packed_bytes(const limits *l, const correlation *r) {
-    return (size_t)(r->groups * clv__round_up(r->out_channels, l->mr) * r->in_channels * r->taps[0] *
-                    r->taps[1]) *
-           sizeof(float);
+    for (int d = 0; d < 2; d++) {
+        r.in[d] = c->out[d];
+        r.out[d] = c->in[d];
+        r.kernel[d] = c->kernel[d];
+        r.dilation[d] = c->dilation[d];
+        r.out_step[d] = c->stride[d];
+        r.in_step[d] = 1;
+        r.shift[d] = c->padding[d];
+    }
+    return complete(r);
 }
 
 /** Pack the weights, then convolve. `strides`: of a group, an output and an input channel in weight. */
-static void lower_correlation(clv__launches *list, const clv__op_io *io, const limits *l,
-                              const correlation *r, const taps_of_phase taps[2], const int64_t strides[3],
-                              int64_t kernel_width, bool bias, size_t packed) {
-    size_t bytes = packed_bytes(l, r);
-    if (bytes) {
-        clv__launch *pack = clv__launch_kernel(list, "conv2d", "conv2d_pack");
-        add_defines(list, pack, l);
-        clv__arg_workspace(list, pack, packed, bytes);
-        clv__arg_in(list, pack, 1);
-        const int64_t sizes[] = {r->groups,    r->out_channels, r->in_channels, kernel_width, strides[0],
-                                 strides[1],   strides[2],      r->taps[0],     r->taps[1],   taps[0].first,
-                                 taps[0].step, taps[1].first,   taps[1].step};
-        add_sizes(list, pack, sizes, sizeof sizes / sizeof *sizes);
-        clv__launch_grid(pack, (size_t)(r->groups * clv__div_up(r->out_channels, l->mr)), 1);
-    }
-    output_cut c = cut_of(l, r);
+static void lower_correlation(clv__launches *list, const clv__op_io *io, const correlation *r,
+                              const int64_t strides[3], bool bias) {
+    limits l = limits_of(list->device);
+    int64_t panels = r->groups * clv__div_up(r->out_channels, l.mr);
+    size_t bytes = (size_t)(panels * l.mr * r->in_channels * r->kernel[0] * r->kernel[1]) * sizeof(float);
+    size_t packed = clv__launch_workspace(list, bytes);
+    clv__launch *pack = clv__launch_kernel(list, "conv2d", "conv2d_pack");
+    add_defines(list, pack, &l);
+    clv__arg_workspace(list, pack, packed, bytes);
+    clv__arg_in(list, pack, 1);
+    CLV__ARGS_I32(list, pack, r->groups, r->out_channels, r->in_channels, r->out[0], r->out[1], r->kernel[0],
+                  r->kernel[1], r->out_step[0], r->out_step[1], r->shift[0], r->shift[1], r->dilation[0],
+                  r->dilation[1], strides[0], strides[1], strides[2], r->flip);
+    clv__launch_grid(pack, (size_t)panels, 1);
+
+    output_cut c = cut_of(&l, r);
     clv__launch *launch = clv__launch_kernel(list, "conv2d", "conv2d_tile");
-    add_defines(list, launch, l);
+    add_defines(list, launch, &l);
     clv__arg_out_as(list, launch, io, 0, "T_OUT");
     clv__arg_in_as(list, launch, io, 0, "T_IN");
-    if (bytes)
-        clv__arg_workspace(list, launch, packed, bytes);
-    else
-        clv__arg_in(list, launch, 1);        // no taps: not read
+    clv__arg_workspace(list, launch, packed, bytes);
     clv__arg_in(list, launch, bias ? 2 : 1); // without a bias, anything
-    const int64_t sizes[] = {r->n,           r->groups,       r->in_channels,  r->in[0],
-                             r->in[1],       r->out_channels, r->out[0],       r->out[1],
-                             r->grid[0],     r->grid[1],      r->out_first[0], r->out_first[1],
-                             r->out_step[0], r->out_step[1],  r->taps[0],      r->taps[1],
-                             r->in_first[0], r->in_first[1],  r->in_step[0],   r->in_step[1],
-                             r->tap_step[0], r->tap_step[1],  c.images,        c.block[0],
-                             c.block[1],     c.in_channels,   c.out_channels,  bias};
-    add_sizes(list, launch, sizes, sizeof sizes / sizeof *sizes);
+    CLV__ARGS_I32(list, launch, r->n, r->groups, r->in_channels, r->in[0], r->in[1], r->out_channels,
+                  r->out[0], r->out[1], r->kernel[0], r->kernel[1], r->out_step[0], r->out_step[1],
+                  r->shift[0], r->shift[1], r->dilation[0], r->dilation[1], r->in_step[0], r->in_step[1]);
+    CLV__ARGS_I32(list, launch, c.images, c.block[0], c.block[1], c.in_channels, c.out_channels, bias);
     clv__arg_epilogue(list, launch, io);
     clv__launch_grid(launch, (size_t)c.tasks, 1);
 }
@@ -257,69 +241,97 @@ static void lower_correlation(clv__launches *list, const clv__op_io *io, const l
 void clv__conv2d_tile_forward(clv__launches *list, const clv__op_io *io) {
     if (clv__numel(&io->out[0]) == 0) return;
     clv__conv2d c = clv__conv2d_of(io);
-    limits l = limits_of(list->device);
     correlation r = forward_of(&c);
     int64_t kernel = c.kernel[0] * c.kernel[1];
-    const taps_of_phase all[2] = {{0, 1}, {0, 1}};
     const int64_t strides[3] = {c.out_channels * c.in_channels * kernel, c.in_channels * kernel, kernel};
-    size_t packed = clv__launch_workspace(list, packed_bytes(&l, &r));
-    lower_correlation(list, io, &l, &r, all, strides, c.kernel[1], c.bias, packed);
+    lower_correlation(list, io, &r, strides, c.bias);
 }
 
 void clv__conv2d_tile_input(clv__launches *list, const clv__op_io *io) {
     if (clv__numel(&io->out[0]) == 0) return;
     clv__conv2d c = clv__conv2d_of(io);
-    limits l = limits_of(list->device);
+    correlation r = backward_of(&c);
     int64_t kernel = c.kernel[0] * c.kernel[1];
     const int64_t strides[3] = {c.out_channels * c.in_channels * kernel, kernel, c.in_channels * kernel};
-    taps_of_phase taps[2];
-    for (int64_t py = 0; py < phases(&c, 0); py++) {
-        for (int64_t px = 0; px < phases(&c, 1); px++) {
-            correlation r = backward_of(&c, py, px, taps);
-            size_t bytes = packed_bytes(&l, &r), packed = bytes ? clv__launch_workspace(list, bytes) : 0;
-            lower_correlation(list, io, &l, &r, taps, strides, c.kernel[1], false, packed);
-        }
-    }
+    lower_correlation(list, io, &r, strides, false);
 }
 
 // ---- backward by the weights ------------------------------------------------------------------------------
 
 typedef struct weight_cut {
-    int64_t block[2], in_channels, out_channels, splits, images, tasks;
+    int64_t block[2], in_channels, out_channels, splits, images, tasks; // images of a split
+    int64_t
+        parts; // room for so many splits: of fewer images there may be more, which shall not need more memory
+    int64_t block_images;
+    bool halo;     // as the kernel file has it
     double cycles; // below 0: none found
 } weight_cut;
 
-/** Output channels as the partial sums hold them. */
-static int64_t padded_channels(const limits *l, const clv__conv2d *c) {
-    return clv__round_up(c->out_channels, 2 * l->lanes);
+/** Images in a block of whole ones as they lie in memory, in equal blocks of `images`; 0: not even one fits. */
+static int64_t whole_images(const limits *l, const clv__conv2d *c, int64_t in_channels, int64_t out_channels,
+                            int64_t images) {
+    int64_t pixels = c->out[0] * c->out[1];
+    int64_t fit =
+        clv__min64(l->window / (in_channels * c->in[0] * c->in[1]), l->result / out_channels / pixels);
+    fit = clv__min64(fit, l->offsets / pixels);
+    return fit ? clv__even_block(images, 1, fit) : 0;
 }
 
+/** Price a task of some channels, of blocks of pixels of one image or, with block NULL, of whole images. */
 static bool price_weight(const limits *l, const clv__conv2d *c, const int64_t block[2], int64_t in_channels,
                          int64_t out_channels, weight_cut *best) {
     enum { TASKS = 32 };
-    int64_t terms = clv__round_up(in_channels * c->kernel[0] * c->kernel[1], l->wr);
-    int64_t window[2];
-    for (int d = 0; d < 2; d++)
-        window[d] = (block[d] - 1) * c->stride[d] + (c->kernel[d] - 1) * c->dilation[d] + 1;
-    if (window[0] > l->window || window[1] > l->window || window[0] * window[1] > l->window / in_channels)
-        return false;
-    if (block[0] * block[1] > l->result / out_channels || terms > l->offsets ||
-        terms * out_channels > l->sums)
-        return false;
+    const int64_t taps = c->kernel[0] * c->kernel[1], unit = 2 * l->lanes;
+    int64_t terms =
+        block ? clv__round_up(in_channels * taps, l->wr) : clv__round_up(in_channels, l->wr) * taps;
+    if (terms > l->offsets || terms * out_channels > l->sums) return false;
     int64_t tasks =
         c->groups * clv__div_up(c->in_channels, in_channels) * clv__div_up(c->out_channels, out_channels);
-    int64_t images = clv__div_up(c->n, clv__min64(c->n, clv__div_up(TASKS, tasks))),
-            splits = clv__div_up(c->n, images);
-    double pixels = (double)(block[0] * block[1]);
-    double tiles = (double)out_channels / (2 * l->lanes) * (double)(terms / l->wr);
-    double one = (double)(in_channels * window[0] * window[1]) * copy_cycles +
-                 pixels * (double)out_channels * transpose_cycles + tiles * (pixels * l->wr + tile_cycles);
-    double blocks = (double)(clv__div_up(c->out[0], block[0]) * clv__div_up(c->out[1], block[1]));
-    double cycles = rounds(tasks * splits) *
-                    ((double)images * blocks * one + (double)(terms * out_channels) / 2 + task_cycles);
-    if (best->cycles < 0 || cycles < best->cycles)
-        *best = (weight_cut){{block[0], block[1]}, in_channels, out_channels, splits, images,
-                             tasks * splits,       cycles};
+    const int64_t parts = clv__min64(c->n, clv__div_up(TASKS, tasks)), images = clv__div_up(c->n, parts),
+                  splits = clv__div_up(c->n, images);
+    weight_cut cut = {.in_channels = in_channels,
+                      .out_channels = out_channels,
+                      .parts = parts,
+                      .splits = splits,
+                      .images = images,
+                      .block_images = 1,
+                      .halo = block != NULL,
+                      .tasks = tasks * splits};
+    double pixels, copy, tiles; // of a block: outputs; copying from x; register tiles of two vectors
+    if (block) {
+        int64_t window[2];
+        for (int d = 0; d < 2; d++) {
+            cut.block[d] = block[d];
+            window[d] = (block[d] - 1) * c->stride[d] + (c->kernel[d] - 1) * c->dilation[d] + 1;
+        }
+        if (window[0] > l->window || window[1] > l->window ||
+            window[0] * window[1] > l->window / in_channels ||
+            block[0] * block[1] > l->result / out_channels || block[0] * block[1] > l->offsets)
+            return false;
+        pixels = (double)(block[0] * block[1]);
+        copy = (double)(in_channels * window[0] * window[1]) * copy_cycles;
+        tiles = (double)(terms / l->wr) * (pixels * l->wr + tile_cycles);
+    } else {
+        cut.block_images = whole_images(l, c, in_channels, out_channels, images);
+        if (cut.block_images == 0) return false;
+        for (int d = 0; d < 2; d++) cut.block[d] = c->out[d];
+        pixels = (double)(cut.block_images * c->out[0] * c->out[1]);
+        copy = (double)(cut.block_images * in_channels * c->in[0] * c->in[1]) * whole_copy_cycles;
+        double met = (double)(cut.block_images * clv__conv2d_meetings(c, 0) * clv__conv2d_meetings(c, 1));
+        tiles = (double)(terms / taps / l->wr) * (met * l->wr + (double)taps * tile_cycles);
+    }
+    int64_t run = cut.block[1] == c->out[1] ? cut.block[0] * cut.block[1] : cut.block[1];
+    double transpose = pixels * (double)out_channels * (run >= l->lanes ? transpose_cycles : gather_cycles);
+    double blocks =
+        block ? (double)(images * clv__div_up(c->out[0], block[0]) * clv__div_up(c->out[1], block[1]))
+              : (double)clv__div_up(images, cut.block_images);
+    double one = copy + transpose + (double)(out_channels / unit) * tiles;
+    cut.cycles =
+        rounds(cut.tasks) * (blocks * one + (double)(terms * out_channels) * scatter_cycles + task_cycles);
+    if (splits > 1)
+        cut.cycles += (double)(splits + 1) * (double)(c->groups * c->out_channels * c->in_channels * taps) *
+                      part_cycles;
+    if (best->cycles < 0 || cut.cycles < best->cycles) *best = cut;
     return true;
 }
 
@@ -346,6 +358,7 @@ static weight_cut weight_cut_of(const limits *l, const clv__conv2d *c) {
             int64_t in_channels = clv__div_up(c->in_channels, chunks);
             if (in_channels == last) continue;
             last = in_channels;
+            price_weight(l, c, NULL, in_channels, out_channels, &best);
             bool fits = largest_block(l, c, in_channels, out_channels, &best);
             if (fits && in_channels * c->kernel[0] * c->kernel[1] < 64) break; // smaller is never better
         }
@@ -354,33 +367,36 @@ static weight_cut weight_cut_of(const limits *l, const clv__conv2d *c) {
 }
 
 void clv__conv2d_tile_weight(clv__launches *list, const clv__op_io *io) {
-    if (clv__numel(&io->out[0]) == 0) return;
+    enum { LEAST = 4096, TASKS = 32 };
+    int64_t size = clv__numel(&io->out[0]);
+    if (size == 0) return;
     clv__conv2d c = clv__conv2d_of(io);
     limits l = limits_of(list->device);
     weight_cut cut = weight_cut_of(&l, &c);
-    int64_t terms = c.in_channels * c.kernel[0] * c.kernel[1];
-    size_t bytes = (size_t)(cut.splits * c.groups * terms * padded_channels(&l, &c)) * sizeof(float);
-    size_t part = clv__launch_workspace(list, bytes);
+    size_t bytes = cut.splits > 1 ? (size_t)(cut.parts * size) * sizeof(float) : 0;
+    size_t part = bytes ? clv__launch_workspace(list, bytes) : 0;
 
     clv__launch *launch = clv__launch_kernel(list, "conv2d", "conv2d_backward_weight_tile");
     add_defines(list, launch, &l);
-    clv__arg_workspace(list, launch, part, bytes);
+    if (bytes)
+        clv__arg_workspace(list, launch, part, bytes);
+    else
+        clv__arg_out(list, launch, 0);
     clv__arg_in_as(list, launch, io, 0, "T_OUT");
     clv__arg_in_as(list, launch, io, 1, "T_IN");
     clv__conv2d_sizes(list, launch, &c);
-    add_sizes(
-        list, launch,
-        (int64_t[]){cut.splits, cut.images, cut.block[0], cut.block[1], cut.in_channels, cut.out_channels},
-        6);
+    CLV__ARGS_I32(list, launch, cut.splits, cut.images, cut.block_images, cut.halo, cut.block[0],
+                  cut.block[1], cut.in_channels, cut.out_channels);
     clv__launch_grid(launch, (size_t)cut.tasks, 1);
+    if (!bytes) return;
 
-    const int64_t per = clv__round_up(clv__min64(256, clv__div_up(terms, 32)), 16); // long runs of few rows
+    const int64_t per = clv__round_up(clv__max64(LEAST / cut.splits, clv__div_up(size, TASKS)), l.lanes);
     launch = clv__launch_kernel(list, "conv2d", "conv2d_backward_weight_sum");
     add_defines(list, launch, &l);
     clv__arg_out(list, launch, 0);
     clv__arg_workspace(list, launch, part, bytes);
-    add_sizes(list, launch, (int64_t[]){c.groups, c.out_channels, terms, cut.splits, per}, 5);
-    clv__launch_grid(launch, (size_t)(c.groups * clv__div_up(terms, per)), 1);
+    CLV__ARGS_I32(list, launch, size, cut.splits, per);
+    clv__launch_grid(launch, (size_t)clv__div_up(size, per), 1);
 }
 
 // ---- where they can run -----------------------------------------------------------------------------------
@@ -388,8 +404,9 @@ void clv__conv2d_tile_weight(clv__launches *list, const clv__op_io *io) {
 /** Local memory for the smallest arrays that make sense, and something to sum. */
 static bool possible(const clv_device_info *device, const limits *l, const clv__conv2d *c) {
     return clv__cpu_class(device) && device->loop_turns == 0 &&
-           (uint64_t)(l->window + l->result + l->sums + l->offsets) * 4 <= clv__tile_local_bytes(device) &&
-           c->n > 0 && c->in_channels > 0 && c->out_channels > 0;
+           (uint64_t)(l->window + l->result + l->sums + 3 * l->offsets) * 4 <=
+               clv__tile_local_bytes(device) &&
+           clv__conv2d_sums(c);
 }
 
 bool clv__conv2d_tile_supports(const clv_device_info *device, const clv__op_io *io) {
@@ -403,16 +420,11 @@ bool clv__conv2d_tile_supports(const clv_device_info *device, const clv__op_io *
 bool clv__conv2d_tile_supports_input(const clv_device_info *device, const clv__op_io *io) {
     clv__conv2d c = clv__conv2d_of(io);
     limits l = limits_of(device);
-    enum { MOST_PHASES = 16 }; // each is a launch or two
-    if (!possible(device, &l, &c) || phases(&c, 0) * phases(&c, 1) > MOST_PHASES) return false;
-    taps_of_phase taps[2];
-    for (int64_t py = 0; py < phases(&c, 0); py++) {
-        for (int64_t px = 0; px < phases(&c, 1); px++) {
-            correlation r = backward_of(&c, py, px, taps);
-            if (cut_of(&l, &r).cycles < 0) return false;
-        }
-    }
-    return true;
+    enum { MOST_PHASES = 64 }; // each has a block of its own in local memory
+    int64_t phases = clv__min64(c.stride[0], c.in[0]) * clv__min64(c.stride[1], c.in[1]);
+    if (!possible(device, &l, &c) || phases > MOST_PHASES) return false;
+    correlation r = backward_of(&c);
+    return cut_of(&l, &r).cycles >= 0;
 }
 
 bool clv__conv2d_tile_supports_weight(const clv_device_info *device, const clv__op_io *io) {
@@ -420,8 +432,7 @@ bool clv__conv2d_tile_supports_weight(const clv_device_info *device, const clv__
     limits l = limits_of(device);
     if (!possible(device, &l, &c)) return false;
     weight_cut cut = weight_cut_of(&l, &c);
-    double part = (double)cut.splits *
-                  (double)(c.groups * c.in_channels * c.kernel[0] * c.kernel[1] * padded_channels(&l, &c));
+    double part = (double)cut.parts * (double)clv__numel(&io->out[0]);
     return cut.cycles >= 0 && part < INT32_MAX;
 }
 

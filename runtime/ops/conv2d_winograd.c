@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // Convolutions 3x3 of stride 1 on CPU-class devices by Winograd's F(4x4, 3x3): the launches of
 // kernels_cl/conv2d_winograd.cl, which says what they compute. Tiles are transformed and multiplied in runs of blocks that
-// stay in a cache, and share one workspace. Runs depend on the sizes only, and a result on nothing but its own tile.
+// stay in a cache, and share one workspace; where there are few tiles and many weights it is these that never reach memory.
+// Cuts depend on the sizes only, and a result on nothing but its own tile.
 #include "ops/conv2d.h"
 #include "ops/epilogue.h"
 #include "ops/lower.h"
 
 enum { TILE = 4, POINTS = 36, RUN_BYTES = 4 << 20, MOST_BYTES = 512 << 10 };
+enum {
+    CHUNK = 128,
+    LEAST_CHUNK = 8
+}; // KC of the kernel file: its default, and the least worth its sums' way to memory
 
 /** Forward, or backward by the input as a correlation of dy with the weights turned round. [0] is H, [1] is W. */
 typedef struct work {
@@ -14,14 +19,27 @@ typedef struct work {
     int64_t out_stride, in_stride; // of a channel in weight
     bool flip, bias;
     // How it is cut.
-    int64_t lanes, rows, block;                   // of vectors; MR and nr of the kernel file
+    int64_t lanes, rows, block, chunk;            // of vectors; MR, nr and KC of the kernel file
     int64_t tiles[2], panels, blocks, run;        // tiles in height and width; blocks in all and of a run
+    bool fused;                                   // a task of the product transforms its panel's weights
     int64_t weight_step, input_step, result_step; // us, vs, rs
 } work;
 
-static void cut(work *w, const clv_device_info *device) {
+/** Bytes of local memory for a panel's weights of a chunk of channels, as given and transformed. */
+static uint64_t chunk_bytes(const work *w) {
+    return (uint64_t)((9 + POINTS) * (w->chunk * w->rows + w->lanes)) * sizeof(float);
+}
+
+/** What the kernels are compiled for on a device. */
+static void fit(work *w, const clv_device_info *device) {
     w->lanes = clv__tile_lanes(device);
     w->rows = w->lanes == 16 ? 8 : 4;
+    w->chunk = CHUNK;
+    while (chunk_bytes(w) > clv__tile_local_bytes(device) && w->chunk > LEAST_CHUNK) w->chunk /= 2;
+}
+
+static void cut(work *w, const clv_device_info *device) {
+    fit(w, device);
     for (int d = 0; d < 2; d++) w->tiles[d] = clv__div_up(w->out[d], TILE);
     const int64_t tiles = w->n * w->tiles[0] * w->tiles[1];
     w->block = clv__lane_block(tiles, w->lanes);
@@ -29,6 +47,14 @@ static void cut(work *w, const clv_device_info *device) {
     w->blocks = clv__div_up(tiles, w->block);
     int64_t bytes = POINTS * w->block * (w->in_channels + w->panels * w->rows) * (int64_t)sizeof(float);
     w->run = clv__even_block(w->blocks, 1, clv__max64(1, RUN_BYTES / bytes));
+}
+
+/** Weights go to memory and back once, in U. Where they are fewer bytes than tiles in V and R, that is cheap, and a run of
+ *  tiles that stays in a cache saves more. Else each panel's task transforms its own, and reads all of V: one run. */
+static void cut_products(work *w) {
+    const int64_t tiles = w->blocks * w->block;
+    w->fused = w->in_channels * w->out_channels >= tiles * (w->in_channels + w->out_channels);
+    if (w->fused) w->run = w->blocks;
     w->weight_step = w->panels * w->in_channels * w->rows + w->lanes;
     w->input_step = w->run * w->in_channels * w->block + w->lanes;
     w->result_step = w->run * w->panels * w->rows * w->block + w->lanes;
@@ -72,52 +98,85 @@ static clv__launch *launch_of(clv__launches *list, const work *w, const char *en
     return launch;
 }
 
+static void define_chunk(clv__launches *list, clv__launch *launch, const work *w) {
+    if (w->chunk != CHUNK) clv__launch_define(list, launch, "KC", "%d", (int)w->chunk);
+}
+
 /** Channels in a task, where there are `others` times as many: enough to be worth one, few enough for many threads. */
 static int64_t per_task(int64_t n, int64_t others) {
     enum { TASKS = 32, MOST = 16 };
     return clv__max64(1, clv__min64(MOST, n * others / TASKS));
 }
 
-static void lower(clv__launches *list, const clv__op_io *io, const work *w) {
-    size_t weight_bytes = (size_t)(POINTS * w->weight_step) * sizeof(float),
-           input_bytes = (size_t)(POINTS * w->input_step) * sizeof(float),
-           result_bytes = (size_t)(POINTS * w->result_step) * sizeof(float);
-    size_t weight = clv__launch_workspace(list, weight_bytes),
-           input = clv__launch_workspace(list, input_bytes),
-           result = clv__launch_workspace(list, result_bytes);
+static clv__part part_of(clv__launches *list, int64_t step) {
+    clv__part part = {.bytes = (size_t)(POINTS * step) * sizeof(float)};
+    part.offset = clv__launch_workspace(list, part.bytes);
+    return part;
+}
 
+static void lower_weights(clv__launches *list, const work *w, clv__part u) {
     clv__launch *launch = launch_of(list, w, "winograd_weight");
-    clv__arg_workspace(list, launch, weight, weight_bytes);
+    define_chunk(list, launch, w);
+    clv__arg_workspace(list, launch, u.offset, u.bytes);
     clv__arg_in(list, launch, 1);
     CLV__ARGS_I32(list, launch, w->out_channels, w->in_channels, w->out_stride, w->in_stride, w->flip,
                   w->weight_step);
     clv__launch_grid(launch, (size_t)w->panels, 1);
+}
 
+static void lower_fused(clv__launches *list, const work *w, clv__part r, clv__part v) {
+    enum { TASKS = 16 }; // where panels are fewer, each is transformed again for some of the blocks
+    const int64_t per = clv__div_up(w->blocks, clv__min64(w->blocks, clv__div_up(TASKS, w->panels)));
+    clv__launch *launch = launch_of(list, w, "winograd_panel");
+    define_chunk(list, launch, w);
+    clv__arg_workspace(list, launch, r.offset, r.bytes);
+    clv__arg_in(list, launch, 1);
+    clv__arg_workspace(list, launch, v.offset, v.bytes);
+    CLV__ARGS_I32(list, launch, w->out_channels, w->in_channels, w->out_stride, w->in_stride, w->flip,
+                  w->input_step, w->result_step, w->block, w->blocks, per);
+    clv__launch_grid(launch, (size_t)(w->panels * clv__div_up(w->blocks, per)), 1);
+}
+
+static void lower_product(clv__launches *list, const work *w, int64_t run, clv__part r, clv__part u,
+                          clv__part v) {
+    // As many as the second cache of most keeps beside a panel of weights.
+    const int64_t fit = clv__max64(1, MOST_BYTES / (w->in_channels * w->block * 4)),
+                  per = clv__min64(clv__div_up(run, 2), fit);
+    clv__launch *launch = launch_of(list, w, "winograd_product");
+    clv__arg_workspace(list, launch, r.offset, r.bytes);
+    clv__arg_workspace(list, launch, u.offset, u.bytes);
+    clv__arg_workspace(list, launch, v.offset, v.bytes);
+    CLV__ARGS_I32(list, launch, w->in_channels, w->panels, w->weight_step, w->input_step, w->result_step,
+                  w->block, run, per);
+    clv__launch_grid(launch, (size_t)(POINTS * clv__div_up(run, per)), 1);
+}
+
+static void lower(clv__launches *list, const clv__op_io *io, const work *w) {
+    clv__part v = part_of(list, w->input_step), r = part_of(list, w->result_step), u = {0};
+    if (!w->fused) {
+        u = part_of(list, w->weight_step);
+        lower_weights(list, w, u);
+    }
     for (int64_t first = 0; first < w->blocks; first += w->run) {
         int64_t run = clv__min64(w->run, w->blocks - first);
         int64_t per = per_task(w->in_channels, run);
-        launch = launch_of(list, w, "winograd_input");
-        clv__arg_workspace(list, launch, input, input_bytes);
+        clv__launch *launch = launch_of(list, w, "winograd_input");
+        clv__arg_workspace(list, launch, v.offset, v.bytes);
         clv__arg_in_as(list, launch, io, 0, "T_IN");
         CLV__ARGS_I32(list, launch, w->n, w->in_channels, w->in[0], w->in[1], w->tiles[0], w->tiles[1],
                       w->first[0], w->first[1], w->block, first, run, w->input_step,
                       w->in_channels * w->block, w->block, per);
         clv__launch_grid(launch, (size_t)(run * clv__div_up(w->in_channels, per)), 1);
 
-        // As many as the second cache of most keeps beside a panel of weights.
-        per = clv__min64(clv__div_up(run, 2), clv__max64(1, MOST_BYTES / (w->in_channels * w->block * 4)));
-        launch = launch_of(list, w, "winograd_product");
-        clv__arg_workspace(list, launch, result, result_bytes);
-        clv__arg_workspace(list, launch, weight, weight_bytes);
-        clv__arg_workspace(list, launch, input, input_bytes);
-        CLV__ARGS_I32(list, launch, w->in_channels, w->panels, w->weight_step, w->input_step, w->result_step,
-                      w->block, run, per);
-        clv__launch_grid(launch, (size_t)(POINTS * clv__div_up(run, per)), 1);
+        if (w->fused)
+            lower_fused(list, w, r, v);
+        else
+            lower_product(list, w, run, r, u, v);
 
         per = per_task(w->out_channels, run);
         launch = launch_of(list, w, "winograd_output");
         clv__arg_out_as(list, launch, io, 0, "T_OUT");
-        clv__arg_workspace(list, launch, result, result_bytes);
+        clv__arg_workspace(list, launch, r.offset, r.bytes);
         clv__arg_in(list, launch, w->bias ? 2 : 1); // without a bias, anything
         CLV__ARGS_I32(list, launch, w->n, w->out_channels, w->out[0], w->out[1], w->tiles[0], w->tiles[1],
                       w->block, first, run, w->panels, w->result_step, w->bias, per);
@@ -130,6 +189,7 @@ void clv__conv2d_winograd_forward(clv__launches *list, const clv__op_io *io) {
     if (clv__numel(&io->out[0]) == 0) return;
     clv__conv2d c = clv__conv2d_of(io);
     work w = forward_of(list->device, &c);
+    cut_products(&w);
     lower(list, io, &w);
 }
 
@@ -137,6 +197,7 @@ void clv__conv2d_winograd_input(clv__launches *list, const clv__op_io *io) {
     if (clv__numel(&io->out[0]) == 0) return;
     clv__conv2d c = clv__conv2d_of(io);
     work w = backward_of(list->device, &c);
+    cut_products(&w);
     lower(list, io, &w);
 }
 
@@ -147,12 +208,8 @@ void clv__conv2d_winograd_weight(clv__launches *list, const clv__op_io *io) {
     work w = forward_of(list->device, &c);
     int64_t row = w.run * w.block, input_step = w.in_channels * row + w.lanes,
             dy_step = w.out_channels * row + w.lanes;
-    clv__part input = {.bytes = (size_t)(POINTS * input_step) * sizeof(float)},
-              dy = {.bytes = (size_t)(POINTS * dy_step) * sizeof(float)},
-              sums = {.bytes = (size_t)(POINTS * w.out_channels * w.in_channels) * sizeof(float)};
-    input.offset = clv__launch_workspace(list, input.bytes);
-    dy.offset = clv__launch_workspace(list, dy.bytes);
-    sums.offset = clv__launch_workspace(list, sums.bytes);
+    clv__part input = part_of(list, input_step), dy = part_of(list, dy_step),
+              sums = part_of(list, w.out_channels * w.in_channels);
     for (int64_t first = 0; first < w.blocks; first += w.run) {
         int64_t run = clv__min64(w.run, w.blocks - first);
         int64_t per = per_task(w.in_channels, run);
@@ -195,11 +252,14 @@ void clv__conv2d_winograd_weight(clv__launches *list, const clv__op_io *io) {
 /** With a few channels the transforms cost more than is saved, and roundings, some ten times a plain sum's, show more. */
 static bool possible(const clv_device_info *device, const clv__conv2d *c) {
     enum { LEAST = 16 };
+    work w = {0};
+    fit(&w, device);
     for (int d = 0; d < 2; d++)
         if (c->kernel[d] != 3 || c->stride[d] != 1 || c->dilation[d] != 1 || c->padding[d] > 2) return false;
-    return clv__cpu_class(device) && device->loop_turns == 0 && c->groups == 1 && c->n > 0 &&
+    return clv__cpu_class(device) && device->loop_turns == 0 && c->groups == 1 && clv__conv2d_sums(c) &&
            c->in_channels >= LEAST && c->out_channels >= LEAST &&
-           POINTS * c->in_channels * (c->out_channels + 8) < INT32_MAX;
+           POINTS * c->in_channels * (c->out_channels + 8) < INT32_MAX &&
+           chunk_bytes(&w) <= clv__tile_local_bytes(device);
 }
 
 bool clv__conv2d_winograd_supports(const clv_device_info *device, const clv__op_io *io) {
@@ -213,14 +273,29 @@ bool clv__conv2d_winograd_supports_weight(const clv_device_info *device, const c
 }
 
 /** Of tile's time, in cycles an input channel, output channel and tile, measured with AVX-512: 9 of them are 16 results of
- *  nine products there, and 2.25 the 36 here. Transforms are bound by memory. */
+ *  nine products there, and 2.25 the 36 here. `weight` is for a kernel of an input and an output channel, all its tiles
+ *  together. What reaches memory is bound by it. */
+static double rank(const clv__conv2d *c, const work *w, double weight) {
+    const double direct = 10.5, product = 2.4, input = 300, output = 200;
+    double tiles = (double)(w->blocks * w->block),
+           whole = (double)(c->n * c->out[0] * c->out[1]) / (TILE * TILE);
+    double full = (double)(c->n * w->tiles[0] * w->tiles[1]);
+    double cycles = full / whole * product * clv__lane_cost((int64_t)full, w->block, w->lanes) +
+                    tiles / whole * (input / (double)c->out_channels + output / (double)c->in_channels);
+    return 0.02 * (cycles + weight / whole) / direct;
+}
+
 double clv__conv2d_winograd_rank(const clv_device_info *device, const clv__op_io *io) {
+    const double fused = 20, in_memory = 60;
     clv__conv2d c = clv__conv2d_of(io);
     work w = forward_of(device, &c);
-    const double direct = 10.5, product = 2.4, input = 300, output = 200, weight = 60;
-    double tiles = (double)(w.blocks * w.block), whole = (double)(c.n * c.out[0] * c.out[1]) / (TILE * TILE);
-    double full = (double)(c.n * w.tiles[0] * w.tiles[1]);
-    double cycles = full / whole * product * clv__lane_cost((int64_t)full, w.block, w.lanes) +
-                    tiles / whole * (input / (double)c.out_channels + output / (double)c.in_channels);
-    return 0.02 * (cycles + weight / whole) / direct;
+    cut_products(&w);
+    return rank(&c, &w, w.fused ? fused : in_memory);
+}
+
+double clv__conv2d_winograd_rank_weight(const clv_device_info *device, const clv__op_io *io) {
+    const double sums = 60;
+    clv__conv2d c = clv__conv2d_of(io);
+    work w = forward_of(device, &c);
+    return rank(&c, &w, sums);
 }
