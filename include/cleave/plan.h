@@ -38,7 +38,8 @@ typedef struct clv_plan_config {
      */
     const char *recompute;
     bool no_fuse; /**< one launch for each use of an op, not one for several that can be done together */
-    /** a plan of the same session, which must outlive this one: `recompute` auto makes both fit together. NULL: none */
+    /** a larger plan of the same session: where that has activations this one puts workspaces that find no room among its own.
+     *  `recompute` auto makes both fit together; then it must outlive this one. NULL: none */
     const clv_plan *beside;
     /** no other plan uses its session: workspaces then lie among the activations where that takes less, and count as such.
      *  Plans that share a session share the memory of both, each kind as large as one of them needs */
@@ -59,11 +60,9 @@ CLV_API void clv_plan_destroy(clv_plan *plan);
  *  Errors  CLV_E_VALUE, with a sentence that says where they came from */
 CLV_API CLV_MUST_CHECK clv_status clv_variants_check(clv_runtime *runtime, const char *variants);
 
-CLV_API clv_graph *clv_plan_graph(const clv_plan *plan);
-/** The devices it runs on, in the order the placement names them (NULL past the end), and the first of them. */
+/** The devices it runs on, in the order the placement names them; NULL past the end. */
 CLV_API int clv_plan_device_count(const clv_plan *plan);
 CLV_API clv_device *clv_plan_device_get(const clv_plan *plan, int index);
-CLV_API clv_device *clv_plan_device(const clv_plan *plan);
 
 /** Bytes that a plan, or several plans that share a session, will hold on the device: exact. */
 typedef struct clv_plan_memory {
@@ -80,6 +79,18 @@ CLV_API clv_plan_memory clv_plans_memory(clv_plan *const *plans, int n);
 /** Would a new session for these plans fit on their devices now? Takes nothing.
  *  Errors  CLV_E_BUDGET, CLV_E_DEVICE_MEMORY as clv_session_reserve; CLV_E_VALUE no plan */
 CLV_API CLV_MUST_CHECK clv_status clv_plans_fit(clv_plan *const *plans, int n);
+
+/**
+ * The largest batch that fits, by trying: from `asked` upwards if that fits, else downwards, and then between the last two. Memory
+ * need not grow with the batch, so a larger one than is found may fit too; but what is found was tried, and one more as well.
+ *
+ * asked   tried first
+ * most    none above it is tried, at least 1
+ * fits    makes and gives up a plan for a batch, and tells whether it fits (clv_plans_fit); called some ten to forty times
+ * result  fits, and one more does not or is above `most`; 0: none that was tried fits
+ */
+CLV_API int64_t clv_batch_search(int64_t asked, int64_t most, bool (*fits)(void *user, int64_t batch),
+                                 void *user);
 
 /** What is computed again in each step. All zero: nothing. */
 typedef struct clv_plan_recomputed {
@@ -200,8 +211,6 @@ CLV_API CLV_MUST_CHECK clv_status clv_session_move(clv_session *session, const c
 /** The number of training steps done, which is part of the random state (dropout). */
 CLV_API int64_t clv_session_step(const clv_session *session);
 CLV_API void clv_session_set_step(clv_session *session, int64_t step);
-CLV_API uint64_t clv_session_seed(const clv_session *session);
-CLV_API void clv_session_set_seed(clv_session *session, uint64_t seed);
 
 // ---- run ------------------------------------------------------------------------------------------------------------
 

@@ -68,6 +68,7 @@ typedef struct clv_predictor_config {
     bool no_fuse;            /**< as clv_plan_config */
     clv_placement placement; /**< replicas are not used */
     clv_session *session;    /**< whose parameters to use; NULL: a session of its own */
+    const clv_plan *beside;  /**< as clv_plan_config; a training's, if that uses the session */
 } clv_predictor_config;
 
 /** Plan the model. With a session of its own its memory is taken too; else the session must be reserved with

@@ -183,11 +183,3 @@ int64_t clv_session_step(const clv_session *session) {
 void clv_session_set_step(clv_session *session, int64_t step) {
     session->step = step;
 }
-
-uint64_t clv_session_seed(const clv_session *session) {
-    return session->seed;
-}
-
-void clv_session_set_seed(clv_session *session, uint64_t seed) {
-    session->seed = seed;
-}

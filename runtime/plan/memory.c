@@ -214,24 +214,30 @@ static void take_offsets(clv_plan *plan, const block *blocks, int n) {
     }
 }
 
-/** Workspaces go between the activations that live while their node runs. Those that find no room there share memory of their own,
- *  or, of a plan alone in its session and if that takes less, stick out: then the arena ends where the last of them does. */
+/** Workspaces go between the activations that live while their node runs, or behind them where the session has activations of
+ *  another plan. Those that find no room there share memory of their own, or, of a plan alone in its session and if that takes
+ *  less, stick out: then the arena ends where the last of them does. */
 static void fill_in_workspaces(clv_plan *plan, int place_index, block *const *placed, int n_placed) {
     clv__place *place = &plan->places[place_index];
     clv__layout *layout = &place->activations;
-    size_t apart = 0, end = layout->bytes; // of those without room: the largest, and where the last would end
-    bool whole = true;                     // none is larger than an allocation may be
+    const size_t room = layout->bytes > place->beside_bytes ? layout->bytes : place->beside_bytes;
+    size_t apart = 0, end = layout->bytes; // the largest of those without room; where the last of all would end
+    bool whole = true;                     // none of those without room is larger than an allocation may be
     for (int at = 0; at < (int)plan->n_nodes; at++) {
         clv__plan_node *node = &plan->nodes[at];
         size_t wanted = clv__size_align(node->launches.workspace_bytes, place->alignment);
         if (node->place != place_index || wanted == 0) continue;
         block now = {.bytes = wanted, .first = at, .last = at};
         node->workspace_at = find_room(placed, n_placed, &now, layout->chunk);
-        node->workspace_shared = wanted <= layout->chunk && node->workspace_at + wanted <= layout->bytes;
-        if (node->workspace_shared) continue;
+        size_t ends_at = node->workspace_at + wanted;
+        node->workspace_shared = wanted <= layout->chunk && ends_at <= room;
+        if (ends_at > end) end = ends_at;
+        if (node->workspace_shared) {
+            if (ends_at > layout->bytes) layout->bytes = ends_at;
+            continue;
+        }
         whole &= wanted <= layout->chunk;
         if (wanted > apart) apart = wanted;
-        if (node->workspace_at + wanted > end) end = node->workspace_at + wanted;
     }
     place->workspace_bytes = apart;
     if (!plan->alone || !whole || end >= layout->bytes + apart) return;

@@ -7,11 +7,19 @@
 
 #include "plan/remake.h"
 
+/** What the session has anyway, for `beside`. */
+static void note_beside(clv_plan *plan) {
+    for (int i = 0; plan->beside && i < plan->n_places; i++) {
+        const clv__place *there = clv__plan_place_of(plan->beside, plan->places[i].device);
+        if (there) plan->places[i].beside_bytes = there->activations.bytes;
+    }
+}
+
 clv_status clv_plan_create(clv_graph *graph, const clv_plan_config *config, clv_plan **out) {
     *out = NULL;
     CLV_TRY(clv_graph_status(graph));
     CLV_TRY(clv_variants_check(graph->runtime, config ? config->variants : NULL));
-    const char *pins = config && config->variants ? config->variants : getenv("CLEAVE_VARIANTS");
+    const char *pins = clv__pins(config ? config->variants : NULL);
     clv__error *error = clv__runtime_error_of(graph->runtime);
     clv_plan *plan = clv__alloc(1, sizeof *plan);
     if (!plan) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a plan");
@@ -27,6 +35,7 @@ clv_status clv_plan_create(clv_graph *graph, const clv_plan_config *config, clv_
     if (recompute && !(plan->recompute = clv__strdup(recompute)))
         status = clv__error_set(error, CLV_E_HOST_MEMORY, "no host memory for a plan");
     if (status == CLV_OK) status = clv__plan_place(plan, config);
+    if (status == CLV_OK) note_beside(plan);
     if (status == CLV_OK) status = clv__plan_again(plan);
     if (status != CLV_OK) {
         clv_plan_destroy(plan);
@@ -64,20 +73,12 @@ void clv_plan_destroy(clv_plan *plan) {
     free(plan);
 }
 
-clv_graph *clv_plan_graph(const clv_plan *plan) {
-    return plan->graph;
-}
-
 int clv_plan_device_count(const clv_plan *plan) {
     return plan->n_places;
 }
 
 clv_device *clv_plan_device_get(const clv_plan *plan, int index) {
     return index >= 0 && index < plan->n_places ? plan->places[index].device : NULL;
-}
-
-clv_device *clv_plan_device(const clv_plan *plan) {
-    return plan->places[0].device;
 }
 
 const clv__place *clv__plan_place_of(const clv_plan *plan, const clv_device *device) {

@@ -96,6 +96,7 @@ typedef struct clv__place {
     int *outputs, n_outputs;         // values that are fetched
     int *persistents, n_persistents; // values that live in the session
     clv__layout gradients, activations;
+    size_t beside_bytes;    // of activations that plan->beside had here when this one was made
     size_t workspace_bytes; // of nodes whose workspace found no room among the activations
     size_t input_bytes;     // of one slot; there are two
     size_t output_bytes;    // outputs in the io buffer
@@ -113,12 +114,12 @@ struct clv_plan {
     size_t n_nodes, nodes_room;
     clv__transfer *transfers;
     size_t n_transfers, transfers_room;
-    bool no_fuse, alone; // as in clv_plan_config
+    bool no_fuse, alone;    // as in clv_plan_config
     clv__plan_node *placed; // the nodes before they were fused; NULL: nothing was
     size_t n_placed;
     clv__fused *fused;      // all of them
     char *recompute;        // what is dropped and computed again: patterns, `auto`; NULL: nothing
-    const clv_plan *beside; // of the same session: `auto` makes both fit together; NULL: this one alone
+    const clv_plan *beside; // as in clv_plan_config; gone perhaps, unless `recompute` is `auto`
     clv_plan_recomputed recomputed;
     bool trains;   // has in-place updates: a step of it counts as a training step
     bool prepared; // its programs are built
@@ -141,6 +142,8 @@ void clv__fuse_forget(clv_plan *plan);
 clv_status clv__plan_select(clv_plan *plan);
 /** The variant for one node, and why. */
 clv_status clv__plan_choose(const clv_plan *plan, clv__plan_node *at);
+/** Choices to pin: those given, else those of CLEAVE_VARIANTS; NULL for none. */
+const char *clv__pins(const char *variants);
 /** Is the op pinned by its name? */
 bool clv__plan_pins(const clv_plan *plan, const clv__op *op);
 /** Write down the launches of one node again, by the variant that it has. */

@@ -61,10 +61,13 @@ static const char *pinned(const char *pins, const char *op, size_t *length, bool
     return found;
 }
 
+const char *clv__pins(const char *variants) {
+    return variants ? variants : getenv("CLEAVE_VARIANTS");
+}
+
 clv_status clv_variants_check(clv_runtime *runtime, const char *variants) {
     clv__error *error = clv__runtime_error_of(runtime);
-    const char *pins = variants ? variants : getenv("CLEAVE_VARIANTS"),
-               *where = variants ? "variants" : "CLEAVE_VARIANTS";
+    const char *pins = clv__pins(variants), *where = variants ? "variants" : "CLEAVE_VARIANTS";
     for (const char *at = pins; at && *at;) {
         const char *end = strchr(at, ',');
         size_t n = end ? (size_t)(end - at) : strlen(at);

@@ -29,25 +29,21 @@ static clv_status try_step(clv_runtime *runtime, const clv_train_config *given, 
     return status;
 }
 
-/** The largest batch from 1 to `most` that fits, 0 if none does. A batch may be too small as well. */
-static int64_t largest_batch(clv_runtime *runtime, const clv_train_config *config, int64_t most) {
-    int64_t good = 0, bad = most + 1;
-    for (int64_t batch = 1; batch < bad; batch *= 2) {
-        clv_status status = try_step(runtime, config, batch);
-        if (status == CLV_OK) {
-            good = batch;
-        } else if (good || status == CLV_E_BUDGET || status == CLV_E_DEVICE_MEMORY) {
-            bad = batch;
-        }
-    }
-    while (good && bad - good > 1) {
-        int64_t middle = good + (bad - good) / 2;
-        if (try_step(runtime, config, middle) == CLV_OK)
-            good = middle;
-        else
-            bad = middle;
-    }
-    return good;
+/** A training, to try batches of. */
+typedef struct trial {
+    clv_runtime *runtime;
+    const clv_train_config *config;
+} trial;
+
+static bool fits_with(void *user, int64_t batch) {
+    const trial *tried = user;
+    return try_step(tried->runtime, tried->config, batch) == CLV_OK;
+}
+
+/** Up to the batch asked for; 0: none. */
+static int64_t largest_batch(clv_runtime *runtime, const clv_train_config *config) {
+    trial tried = {runtime, config};
+    return clv_batch_search(config->batch, config->batch, fits_with, &tried);
 }
 
 // ---- layers on other devices ------------------------------------------------------------------------------------------
@@ -182,8 +178,11 @@ clv_train_advice clv_train_advise(clv_runtime *runtime, const clv_train_config *
     again.device = config.device;
     again.recompute = "auto";
     if (alone) find_lasting(runtime, &config, &out);
-    out.largest_batch = largest_batch(runtime, &config, config.batch);
-    if (!config.recompute) out.largest_recomputed = largest_batch(runtime, &again, config.batch);
+    uint64_t budget = clv_device_memory(config.device).budget;
+    if (!budget || out.lasting_bytes <= budget) {
+        out.largest_batch = largest_batch(runtime, &config);
+        if (!config.recompute) out.largest_recomputed = largest_batch(runtime, &again);
+    }
     if (alone) advise_place(runtime, &config, &out);
     return out;
 }

@@ -39,6 +39,7 @@ static clv_status build(clv_predictor *predictor, const clv_predictor_config *co
                             .explicit_transfers = placement.explicit_transfers,
                             .variants = config->variants,
                             .no_fuse = config->no_fuse,
+                            .beside = config->beside,
                             .alone = !config->session};
     CLV_TRY(clv__placement_choose(&placement, predictor->graph, &plan, &choice));
     plan.place = placement.place;

@@ -143,7 +143,7 @@ static clv_status shrink_predictor(clv_trainer *trainer, clv_predictor_config *c
 
 /**
  * Evaluation takes turns with training in the same memory: in the largest batches that need no more of it than training, or than
- * a single sample where even that needs more (a workspace that training finds room for among its activations). Where only small
+ * a single sample where even that needs more (a workspace larger than all of training's activations). Where only small
  * batches do, for the bytes of a few logits perhaps, a 64th more is taken if it is there.
  */
 static clv_status build_predictor(clv_trainer *trainer) {
@@ -157,7 +157,8 @@ static clv_status build_predictor(clv_trainer *trainer) {
                                       .variants = config->variants,
                                       .precision = config->precision,
                                       .no_fuse = config->no_fuse,
-                                      .session = trainer->session};
+                                      .session = trainer->session,
+                                      .beside = clv_trainer_plan(trainer)};
     CLV_TRY(make_predictor(trainer, &predictor));
     if (all_memory(trainer) > allowed) allowed = all_memory(trainer);
     CLV_TRY(shrink_predictor(trainer, &predictor, most, 1, allowed));

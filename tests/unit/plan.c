@@ -167,6 +167,48 @@ static void test_a_large_workspace_sticks_out_of_the_arena(void **state) {
     device->info.max_alloc_bytes = whole;
 }
 
+/** `n` results of 1000 floats that live until they are added up, the first sum with a workspace of three times as much. */
+static clv_graph *wide_graph(int n) {
+    clv_graph *graph;
+    assert_int_equal(clv_graph_create(runtime, &graph), CLV_OK);
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(1000)), *kept[8], *sum;
+    for (int i = 0; i < n; i++) kept[i] = toy(&toy_sum_apart, i ? kept[i - 1] : x, NULL);
+    sum = kept[n - 1];
+    for (int i = 0; i < n; i++) sum = toy(i ? &toy_sum : &toy_sum_wide, sum, kept[i]);
+    clv_output(toy(&toy_sum_apart, sum, NULL), "y");
+    return graph;
+}
+
+/** A workspace that finds no room among a plan's own activations goes where a larger plan of the session has its own. */
+static void test_workspaces_lie_where_another_plan_has_activations(void **state) {
+    (void)state;
+    clv_device *device = device_named("null");
+    size_t three = clv__size_align(12000, device->info.alignment_bytes);
+    clv_graph *large_graph = wide_graph(7), *small_graph = wide_graph(2);
+    clv_plan *plans[2], *alone, *tight;
+    assert_int_equal(clv_plan_create(large_graph, &(clv_plan_config){.device = device}, &plans[0]), CLV_OK);
+    assert_int_equal(clv_plan_create(small_graph, &(clv_plan_config){.device = device}, &alone), CLV_OK);
+    assert_int_equal(alone->places[0].workspace_bytes, three);
+    const clv_plan_config config = {.device = device, .beside = plans[0]};
+    assert_int_equal(clv_plan_create(small_graph, &config, &plans[1]), CLV_OK);
+    assert_int_equal(plans[1]->places[0].workspace_bytes, 0);
+    assert_int_equal(check_bytes(plans[1]), 1);
+    assert_true(plans[1]->places[0].activations.bytes <= plans[0]->places[0].activations.bytes);
+    assert_int_equal(clv_plans_memory(plans, 2).category[CLV_ACTIVATIONS],
+                     plans[0]->places[0].activations.bytes);
+    // beside one that is no larger there is none
+    assert_int_equal(
+        clv_plan_create(small_graph, &(clv_plan_config){.device = device, .beside = alone}, &tight), CLV_OK);
+    assert_int_equal(tight->places[0].workspace_bytes, three);
+    assert_int_equal(tight->places[0].activations.bytes, alone->places[0].activations.bytes);
+    clv_plan_destroy(tight);
+    clv_plan_destroy(plans[1]);
+    clv_plan_destroy(alone);
+    clv_plan_destroy(plans[0]);
+    clv_graph_destroy(small_graph);
+    clv_graph_destroy(large_graph);
+}
+
 static void test_what_nobody_needs_is_not_planned(void **state) {
     (void)state;
     clv_graph *graph;
@@ -275,6 +317,7 @@ int main(void) {
         cmocka_unit_test(test_live_tensors_never_share_bytes),
         cmocka_unit_test(test_a_chain_in_place_is_one_block),
         cmocka_unit_test(test_a_large_workspace_sticks_out_of_the_arena),
+        cmocka_unit_test(test_workspaces_lie_where_another_plan_has_activations),
         cmocka_unit_test(test_what_nobody_needs_is_not_planned),
         cmocka_unit_test(test_a_graph_without_results_is_refused),
         cmocka_unit_test(test_pins_are_checked),

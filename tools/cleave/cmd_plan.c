@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave plan: what a model needs, layer by layer, without taking any of it.
-#include "cli.h"
+#include "plan_rows.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -146,33 +146,17 @@ static int choose_devices(plan_job *job, int64_t batch) {
 
 // ---- the largest batch that fits ----------------------------------------------------------------------------------
 
-static clv_status try_batch(const plan_job *job, int64_t batch) {
+static bool fits_with(void *user, int64_t batch) {
     plan_made planned;
-    clv_status status = make_plan(job, batch, &planned);
+    clv_status status = make_plan(user, batch, &planned);
     if (status == CLV_OK) status = clv_plans_fit(&planned.plan, 1);
     planned_destroy(&planned);
-    return status;
+    return status == CLV_OK;
 }
 
-/** Planning takes no memory, so it is simply tried: doubled until it does not fit, then halved in between. A batch may be
- *  too small as well (batch_norm wants two values for each channel). 0: none fits. */
-static int64_t largest_batch(const plan_job *job) {
-    int64_t good = 0, bad = 1;
-    for (; bad <= INT64_C(1) << 31; bad *= 2) {
-        clv_status status = try_batch(job, bad);
-        if (status == CLV_OK)
-            good = bad;
-        else if (good || status == CLV_E_BUDGET || status == CLV_E_DEVICE_MEMORY)
-            break;
-    }
-    while (good && bad - good > 1) {
-        int64_t middle = good + (bad - good) / 2;
-        if (try_batch(job, middle) == CLV_OK)
-            good = middle;
-        else
-            bad = middle;
-    }
-    return good;
+/** 0: none. */
+static int64_t largest_batch(plan_job *job, int64_t asked) {
+    return clv_batch_search(asked, INT64_C(1) << 31, fits_with, job);
 }
 
 // ---- what would fit, if it does not ---------------------------------------------------------------------------------
@@ -184,8 +168,8 @@ typedef struct plan_advice {
     char text[1024];
 } plan_advice;
 
-static void advise(const plan_job *job, clv_plan *plan, int64_t batch, plan_advice *out) {
-    *out = (plan_advice){.largest = largest_batch(job), .fits = clv_plans_fit(&plan, 1) == CLV_OK};
+static void advise(plan_job *job, clv_plan *plan, int64_t batch, plan_advice *out) {
+    *out = (plan_advice){.largest = largest_batch(job, batch), .fits = clv_plans_fit(&plan, 1) == CLV_OK};
     if (out->fits || !job->session->args->train) return;
     clv_train_config config = training_of(job, batch);
     out->found = clv_train_advise(job->session->runtime, &config);
@@ -196,95 +180,6 @@ static json_t *advice_json(const plan_advice *advice) {
     return json_pack("{s:I, s:I, s:s, s:s}", "largest_batch", (json_int_t)advice->found.largest_batch,
                      "largest_recomputed", (json_int_t)advice->found.largest_recomputed, "place",
                      advice->found.place, "text", advice->text);
-}
-
-// ---- rows: a layer each -------------------------------------------------------------------------------------------
-
-typedef struct plan_row {
-    char name[256];
-    const char *op, *also, *variant, *chosen, *device;
-    clv_shape output_shape;
-    int64_t parameters;
-    uint64_t bytes;
-    double flops, most_flops, backward_flops;
-    bool named;      // a layer, not an op at the root
-    bool elsewhere;  // on other devices than `device` too, its first: replicas
-    int micro_batch; // of the last node that was added; -1: of none
-} plan_row;
-
-typedef struct plan_rows {
-    plan_row *items;
-    int n;
-} plan_rows;
-
-static plan_row *find_row(plan_rows *rows, const char *name) {
-    for (int i = 0; i < rows->n; i++)
-        if (!strcmp(rows->items[i].name, name)) return &rows->items[i];
-    return NULL;
-}
-
-/** The row of a forward node: its layer's, or one of its own. */
-static plan_row *row_of(plan_rows *rows, const clv_plan_node *node) {
-    plan_row *found = *node->layer ? find_row(rows, node->layer) : NULL;
-    if (found) return found;
-    for (int i = 0; i < rows->n && !*node->layer; i++) { // each micro-batch goes through the same rows
-        plan_row *row = &rows->items[i];
-        if (row->named || row->micro_batch >= node->micro_batch || strcmp(row->op, node->op)) continue;
-        row->micro_batch = node->micro_batch;
-        return row;
-    }
-    plan_row *row = &rows->items[rows->n++];
-    row->named = *node->layer;
-    row->micro_batch = node->micro_batch;
-    snprintf(row->name, sizeof row->name, "%s", *node->layer ? node->layer : node->op);
-    for (int i = 2; !row->named && i < 1000; i++) { // the second relu at the root is relu.2
-        bool taken = false;
-        for (int j = 0; j + 1 < rows->n; j++) taken |= !strcmp(rows->items[j].name, row->name);
-        if (!taken) break;
-        snprintf(row->name, sizeof row->name, "%s.%d", node->op, i);
-    }
-    return row;
-}
-
-/** Forward nodes make the rows. A layer's gradients and updates are added to its row, the others' are kept apart. */
-static bool collect(const clv_plan *plan, plan_rows *rows) {
-    int n = clv_plan_node_count(plan);
-    rows->items = calloc((size_t)n + 3, sizeof *rows->items);
-    if (!rows->items) return false;
-    for (int i = 0; i < n; i++) {
-        clv_plan_node node = clv_plan_node_get(plan, i);
-        if (!strcmp(node.variant, "transfer")) continue; // told apart, below
-        bool forward = !strcmp(node.phase, "forward");
-        plan_row *row;
-        if (forward) {
-            row = row_of(rows, &node);
-            row->output_shape = node.output_shape; // the last op's is the layer's
-        } else {
-            row = *node.layer ? find_row(rows, node.layer) : NULL;
-            if (!row) row = find_row(rows, node.phase);
-            if (!row) {
-                row = &rows->items[rows->n++];
-                snprintf(row->name, sizeof row->name, "%s", node.phase);
-            }
-        }
-        if (!row->op || (forward && node.flops > row->most_flops)) {
-            row->op = forward                            ? node.op
-                      : !strcmp(node.phase, "update")    ? "updates"
-                      : !strcmp(node.phase, "recompute") ? "recompute"
-                                                         : "gradients";
-            row->also = forward ? node.also : "";
-            row->variant = forward ? node.variant : "";
-            row->chosen = forward ? node.chosen : "";
-            row->most_flops = node.flops;
-        }
-        const char *device = clv_device_get_info(node.device)->name;
-        if (!row->device) row->device = device;
-        row->elsewhere |= strcmp(row->device, device) != 0;
-        row->parameters += forward ? node.parameters : 0;
-        row->bytes += node.bytes;
-        row->flops += node.flops;
-    }
-    return true;
 }
 
 // ---- output -------------------------------------------------------------------------------------------------------
@@ -488,7 +383,7 @@ static int plan_and_print(plan_job *job, int64_t batch) {
     if (status == CLV_OK) status = make_plan_in_f32(job, batch, &in_f32);
     if (status != CLV_OK) {
         code = cli_fail_status(job->session->runtime, status);
-    } else if (!collect(planned.plan, &rows)) {
+    } else if (!cli_plan_rows(planned.plan, &rows)) {
         code = cli_fail(EXIT_FAILED, "out of host memory for the table");
     } else if ((code = cli_profile_plan(job->session, planned.plan, &profile)) == EXIT_DONE) {
         plan_advice advice;
