@@ -59,12 +59,12 @@ CLV_API clv_tensor *clv_abs(clv_tensor *x);
  * x       any shape  f32
  * result  shape of x f32
  *
- * Gradient   x: dy where y > 0, else 0. Keeps the result.
+ * Gradient   x: 0 where y <= 0, else dy, for NaN too. Keeps the result.
  * Source     torch.nn.functional.relu.
  */
 CLV_API clv_tensor *clv_relu(clv_tensor *x);
-/** Rectifier that stops at 6. Gradient x: dy where 0 < y < 6, else 0; keeps the result. Source:
- *  torch.nn.functional.relu6. */
+/** Rectifier that stops at 6. Gradient x: 0 where y <= 0 or y >= 6, else dy, for NaN too (PyTorch's depends on where in a
+ *  vector it stands); keeps the result. Source: torch.nn.functional.relu6. */
 CLV_API clv_tensor *clv_relu6(clv_tensor *x);
 /** `x if x > 0, else x * negative_slope`. Gradient x; keeps x. Source: torch.nn.functional.leaky_relu. */
 CLV_API clv_tensor *clv_leaky_relu(clv_tensor *x, float negative_slope);
@@ -100,7 +100,7 @@ CLV_API clv_tensor *clv_silu(clv_tensor *x);
  * min, max  may be infinite
  * result    shape of x f32
  *
- * Gradient   x: dy where min <= x <= max, else 0. Keeps x.
+ * Gradient   x: dy where min <= x <= max, else 0, as PyTorch 1.13 has it; 2.15 gives 0 at the limits too. Keeps x.
  * Errors     CLV_E_VALUE  a limit is not a number
  * Source     torch.clamp.
  */

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "cleave/device.h"
 #include "graph/op.h"
@@ -32,9 +33,12 @@ clv_status clv__replicas_check(clv_runtime *runtime, const char *const *devices,
     for (int i = 0; i < n; i++) {
         clv_status status = clv_device_find(runtime, devices[i], &found[i]); // NULL if it is not there
         for (int j = 0; j < i && status == CLV_OK; j++) {
-            if (found[i] == found[j])
-                CLV_FAIL(error, CLV_E_VALUE, "data parallel: %s is named twice, as '%s' and as '%s'",
-                         clv_device_get_info(found[i])->name, devices[j], devices[i]);
+            if (found[i] != found[j]) continue;
+            const char *name = clv_device_get_info(found[i])->name;
+            if (strcmp(devices[i], devices[j]) == 0)
+                CLV_FAIL(error, CLV_E_VALUE, "data parallel: %s is named twice", name);
+            CLV_FAIL(error, CLV_E_VALUE, "data parallel: %s is named twice, as '%s' and as '%s'", name,
+                     devices[j], devices[i]);
         }
     }
     return shares ? check_shares(devices, shares, n, error) : CLV_OK;

@@ -37,6 +37,10 @@ expect 2 "one word too many" "$cleave" train fashion-mnist mnist
 expect 2 "unknown dataset 'mnist'" "$cleave" train mnist
 expect 2 "on what?" "$cleave" train
 expect 2 "unknown model 'vgg'; there are linear, mlp, cnn" "$cleave" train fashion-mnist --model vgg
+"$cleave" train --help | grep -A 4 -e '--model' >help
+for model in $(sed -n "s/.*there are //;s/,//gp" err); do
+    grep -qw -e "$model" help || fail "train --help does not tell of the model $model: $(cat help)"
+done
 expect 2 "unknown model 'vgg'" "$cleave" plan vgg
 expect 2 "which model?" "$cleave" plan
 expect 2 "which model?" "$cleave" eval fashion-mnist --weights w.safetensors

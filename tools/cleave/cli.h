@@ -58,6 +58,7 @@ typedef struct cli_args {
 #include "options.def"
 #undef X
     bool given_momentum, given_weight_decay; // zero is a value there
+    char **command_line;                     // all words, as main got them
 } cli_args;
 
 /** Fill args from the words after the command. On a mistake prints the sentence and returns EXIT_USAGE. */
@@ -101,6 +102,10 @@ json_t *cli_device_json(const clv_device_info *info);
 json_t *cli_memory_json(const clv_device *device, uint64_t predicted);
 void cli_memory_table(FILE *out, const clv_device *device, uint64_t predicted);
 
+/** Can lines be drawn over there? And in colours (NO_COLOR)? */
+bool cli_is_terminal(FILE *out);
+bool cli_has_colour(FILE *out);
+
 /** A line that is drawn over on a terminal, and not at all elsewhere. */
 typedef struct cli_progress {
     bool terminal, colour, drawn;
@@ -114,6 +119,23 @@ void cli_progress_draw(cli_progress *progress, const char *label, double done, d
 void cli_progress_clear(cli_progress *progress);
 
 // ---- start.c: the runtime, its devices, interruption -------------------------------------------------------------
+
+/** Where drivers came through, and where we are. */
+typedef struct cli_known {
+    char path[4096]; // of the file that says so; "" for none
+    uint64_t environment;
+} cli_known;
+
+/** known.c: have all drivers come through before, in this environment? It is forgotten until it is kept again. */
+bool cli_known_take(cli_known *known, bool no_cache);
+void cli_known_keep(cli_known *known);
+
+/** guard.c: until the end of the guard a driver that ends the process makes it begin anew with these words, and be careful. What
+ *  drivers print meanwhile is told on stderr at the end. Nothing may have been read or written that would be missed. */
+void cli_guard_begin(char **command_line);
+/** Take signals back that a driver took; a clv_runtime_config.before_platform. */
+void cli_guard_renew(void *unused, int platform, const char *name);
+void cli_guard_end(void);
 
 /** A child process that makes a runtime: a driver that dies takes the child, not us. */
 typedef struct cli_probe {
@@ -133,10 +155,12 @@ typedef struct cli_session {
     clv_runtime *runtime;
     clv_device *device; // NULL where the command has none
     cli_progress progress;
+    cli_known known;
+    bool trusts_drivers;
     cli_probe probe;
 } cli_session;
 
-/** Begin to probe drivers, in a child process. Threads may start afterwards. */
+/** Begin what needs a process without threads: to probe drivers in a child, where one has died. */
 void cli_start_early(const cli_args *args, bool with_device, cli_session *session);
 /** Make the runtime, find the device, set budgets. Prints what fails. */
 int cli_start(cli_session *session);

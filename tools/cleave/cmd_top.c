@@ -50,10 +50,9 @@ int cmd_top(const cli_args *args) {
         return cli_fail(EXIT_USAGE, "which log? cleave top FILE, as written by train --log FILE");
     watch_reader reader = {0};
     watch_canvas canvas;
-    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-    bool terminal = isatty(STDOUT_FILENO) && term && strcmp(term, "dumb");
+    bool terminal = cli_is_terminal(stdout);
     bool once = args->once || args->json || !terminal;
-    watch_canvas_init(&canvas, stdout, terminal && !once, terminal && !(no_color && *no_color));
+    watch_canvas_init(&canvas, stdout, terminal && !once, cli_has_colour(stdout));
     const volatile int *interrupt = cli_catch_interrupts();
     int code = watch_reader_open(&reader, args->words[0]);
     bool over = false;

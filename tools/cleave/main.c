@@ -34,6 +34,7 @@ int main(int argc, char **argv) {
     cli_args args;
     int code = cli_parse(argc - 2, argv + 2, command, &args);
     if (code != EXIT_DONE) return code;
+    args.command_line = argv;
     if (args.help) {
         cli_help(stdout, command);
         return cli_finish_output();

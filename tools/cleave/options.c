@@ -287,6 +287,7 @@ void cli_manual(FILE *out) {
             ".TP\n.B CLEAVE_COMPILE_HELPER\nThe program that compiles kernels in further processes when "
             "nothing is "
             "cached; empty: none.\n"
+            ".TP\n.B CLEAVE_PROBE\nchild: look at drivers in a child process first, always; guard: never.\n"
             ".TP\n.B CLEAVE_DEBUG\n1 devices, 2 launches, 3 the plan, 4 kernel sources.\n.TP\n.B "
             "NO_COLOR\nNo colours on a terminal.\n");
 }

@@ -116,10 +116,19 @@ void cli_memory_table(FILE *out, const clv_device *device, uint64_t predicted) {
 
 // ---- the line on a terminal ---------------------------------------------------------------------------------------
 
+bool cli_is_terminal(FILE *out) {
+    const char *term = getenv("TERM");
+    return isatty(fileno(out)) && term && strcmp(term, "dumb");
+}
+
+bool cli_has_colour(FILE *out) {
+    const char *no_color = getenv("NO_COLOR");
+    return cli_is_terminal(out) && !(no_color && *no_color);
+}
+
 void cli_progress_init(cli_progress *progress, bool quiet) {
-    const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-    *progress = (cli_progress){.terminal = !quiet && isatty(STDERR_FILENO) && term && strcmp(term, "dumb")};
-    progress->colour = progress->terminal && !(no_color && *no_color);
+    *progress = (cli_progress){.terminal = !quiet && cli_is_terminal(stderr)};
+    progress->colour = progress->terminal && cli_has_colour(stderr);
 }
 
 void cli_progress_draw(cli_progress *progress, const char *label, double done, double total,

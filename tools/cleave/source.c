@@ -39,6 +39,21 @@ int cli_check_source(const cli_args *args) {
     return EXIT_DONE;
 }
 
+const clv_model *cli_model(const char *name) {
+    const clv_model *model = clv_model_find(name);
+    if (model) return model;
+    char names[256] = "";
+    for (int i = 0; i < clv_model_count(); i++) {
+        size_t used = strlen(names);
+        snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", clv_model_get(i)->name);
+    }
+    if (name)
+        cli_fail(EXIT_USAGE, "unknown model '%s'; there are %s", name, names);
+    else
+        cli_fail(EXIT_USAGE, "which model? --model wants one of %s", names);
+    return NULL;
+}
+
 clv_model cli_model_for(const cli_args *args, const clv_model *model, const clv_shape *sample) {
     clv_model sized = clv_model_for(model, 0, 0, 0, args->classes);
     if (!sample || clv_shape_numel(sample) == model->input[0] * model->input[1] * model->input[2])
