@@ -9,7 +9,7 @@
 //
 // Kernels: kernels_cl/conv2d.cl. How the CPU-class kernels cut the work is decided in runtime/ops/conv2d_tile.c; where
 // every channel is by itself in conv2d_depthwise.c, for 3x3 kernels of stride 1 in conv2d_winograd.c, and for many small images
-// in conv2d_images.c, each with a kernel file of its name.
+// in conv2d_images.c and conv2d_images_weight.c, each with a kernel file of its name.
 #include "ops/conv2d.h"
 #include "ops/epilogue.h"
 #include "ops/lower.h"
@@ -477,6 +477,7 @@ static const conv2d_case cases[] = {
     {"winograd, panels by blocks", 33, 1, 96, {2, 2}, 96, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
     {"small images, two vectors of them", 37, 1, 5, {2, 3}, 9, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, true},
     {"small images, stride 2", 11, 1, 6, {4, 5}, 17, {3, 3}, {2, 2}, {1, 1}, {1, 1}, true, false},
+    {"small images, blocks of channels", 5, 1, 83, {3, 2}, 11, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
     {"small images in one task", 9, 1, 7, {3, 5}, 18, {1, 1}, {1, 1}, {0, 0}, {1, 1}, true, false},
     {"small images in one task, stride 2", 9, 2, 7, {7, 5}, 9, {3, 1}, {2, 2}, {1, 0}, {1, 1}, true, false},
     {"whole images, taps beyond the edge",
@@ -595,6 +596,10 @@ static const clv__variant weight_variants[] = {
      .supports = clv__conv2d_winograd_supports_weight,
      .rank = clv__conv2d_winograd_rank_weight,
      .lower = clv__conv2d_winograd_weight},
+    {.name = "images",
+     .supports = clv__conv2d_images_supports_weight,
+     .rank = clv__conv2d_images_rank_weight,
+     .lower = clv__conv2d_images_weight},
     {0},
 };
 

@@ -52,6 +52,11 @@ double clv__conv2d_images_rank_input(const clv_device_info *device, const clv__o
 void clv__conv2d_images_forward(clv__launches *list, const clv__op_io *io);
 void clv__conv2d_images_input(clv__launches *list, const clv__op_io *io);
 
+// runtime/ops/conv2d_images_weight.c
+bool clv__conv2d_images_supports_weight(const clv_device_info *device, const clv__op_io *io);
+double clv__conv2d_images_rank_weight(const clv_device_info *device, const clv__op_io *io);
+void clv__conv2d_images_weight(clv__launches *list, const clv__op_io *io);
+
 // runtime/ops/conv2d_winograd.c
 bool clv__conv2d_winograd_supports(const clv_device_info *device, const clv__op_io *io);
 double clv__conv2d_winograd_rank(const clv_device_info *device, const clv__op_io *io);

@@ -273,10 +273,10 @@ bool clv__conv2d_winograd_supports_weight(const clv_device_info *device, const c
 }
 
 /** Of tile's time, in cycles an input channel, output channel and tile, measured with AVX-512: 9 of them are 16 results of
- *  nine products there, and 2.25 the 36 here. `weight` is for a kernel of an input and an output channel, all its tiles
+ *  nine products there, and 2.25 the 36 here. `input` and `output` are for transforms of a tile, `weight` is for a kernel of an input and an output channel, all its tiles
  *  together. What reaches memory is bound by it. */
-static double rank(const clv__conv2d *c, const work *w, double weight) {
-    const double direct = 10.5, product = 2.4, input = 300, output = 200;
+static double rank(const clv__conv2d *c, const work *w, double input, double output, double weight) {
+    const double direct = 10.5, product = 2.4;
     double tiles = (double)(w->blocks * w->block),
            whole = (double)(c->n * c->out[0] * c->out[1]) / (TILE * TILE);
     double full = (double)(c->n * w->tiles[0] * w->tiles[1]);
@@ -286,16 +286,16 @@ static double rank(const clv__conv2d *c, const work *w, double weight) {
 }
 
 double clv__conv2d_winograd_rank(const clv_device_info *device, const clv__op_io *io) {
-    const double fused = 20, in_memory = 60;
+    const double input = 300, output = 200, fused = 20, in_memory = 60;
     clv__conv2d c = clv__conv2d_of(io);
     work w = forward_of(device, &c);
     cut_products(&w);
-    return rank(&c, &w, w.fused ? fused : in_memory);
+    return rank(&c, &w, input, output, w.fused ? fused : in_memory);
 }
 
 double clv__conv2d_winograd_rank_weight(const clv_device_info *device, const clv__op_io *io) {
-    const double sums = 60;
+    const double input = 150, gradient = 100, sums = 175;
     clv__conv2d c = clv__conv2d_of(io);
     work w = forward_of(device, &c);
-    return rank(&c, &w, sums);
+    return rank(&c, &w, input, gradient, sums);
 }
