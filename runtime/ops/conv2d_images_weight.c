@@ -18,7 +18,8 @@ static cut cut_of(const clv_device_info *device, const clv__conv2d *c) {
     w.rows = w.lanes == 16 ? 8 : 4;
     w.block = clv__lane_block(c->in_channels, w.lanes);
     w.blocks = clv__div_up(c->in_channels, w.block);
-    int64_t panels = clv__div_up(c->out_channels, w.rows), wanted = TASKS * (int64_t)device->compute_units;
+    int64_t panels = clv__div_up(c->out_channels, w.rows);
+    int64_t wanted = TASKS * clv__max64(1, device->compute_units); // a backend may leave them out
     w.splits = clv__min64(w.blocks, clv__div_up(wanted, panels));
     w.per = clv__div_up(w.blocks, w.splits);
     w.splits = clv__div_up(w.blocks, w.per);
@@ -62,12 +63,13 @@ static int64_t pairs_of(const clv__conv2d *c) {
 
 bool clv__conv2d_images_supports_weight(const clv_device_info *device, const clv__op_io *io) {
     clv__conv2d c = clv__conv2d_of(io);
+    if (!clv__conv2d_sums(&c)) return false; // no channels cannot be cut
     cut w = cut_of(device, &c);
     const int64_t taps = c.kernel[0] * c.kernel[1], pixels = c.out[0] * c.out[1];
     uint64_t local = (uint64_t)(DY + 2 * w.lanes * w.rows * TAPS + 2 * PAIRS + TAPS + 1) * 4;
     return clv__cpu_class(device) && device->loop_turns == 0 && local <= clv__tile_local_bytes(device) &&
-           c.groups == 1 && clv__conv2d_sums(&c) && taps <= TAPS && pixels <= DY &&
-           c.n <= DY / w.rows / pixels && pairs_of(&c) <= PAIRS && channel_floats(&w, &c) < INT32_MAX;
+           c.groups == 1 && taps <= TAPS && pixels <= DY && c.n <= DY / w.rows / pixels &&
+           pairs_of(&c) <= PAIRS && channel_floats(&w, &c) < INT32_MAX;
 }
 
 /** Of tile's time, in the time of a vector's product, for a row m and a vector of channels: the pairs' products, storing, and the
