@@ -69,6 +69,12 @@ rm ill
 looks 2 'after it was ill'
 [ -e new/cache/drivers ] || fail "drivers that came through are not known"
 
+# A pipe in the note's place: nobody is at its other end.
+rm -f new/cache/drivers
+mkfifo new/cache/drivers
+works timeout 60 env CLEAVE_CACHE_DIR="$scratch/new/cache" "$cleave" devices
+rm new/cache/drivers
+
 "$helper" images 40 x.npy && "$helper" labels 40 y.npy || fail "no data"
 expect 0 "slow" env OPENCL_LAYERS="$layer" "$cleave" train --images x.npy --labels y.npy --model linear --steps 2 --json
 same "what is left" "$(at device)" host

@@ -74,7 +74,7 @@ bool cli_known_take(cli_known *known, bool no_cache) {
     if (no_cache) return false;
     find_file(known->path, sizeof known->path);
     char text[17] = "", wanted[17];
-    int file = *known->path ? open(known->path, O_RDONLY | O_NOFOLLOW | O_CLOEXEC) : -1;
+    int file = *known->path ? open(known->path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC) : -1;
     if (file < 0) return false;
     snprintf(wanted, sizeof wanted, "%016" PRIx64, known->environment);
     bool same = read(file, text, sizeof text - 1) == sizeof text - 1 && !strcmp(text, wanted);
@@ -90,7 +90,7 @@ void cli_known_keep(cli_known *known) {
         mkdir(known->path, 0700);
         *at = '/';
     }
-    int file = open(known->path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    int file = open(known->path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0) return; // a read-only home: the next command is careful again
     dprintf(file, "%016" PRIx64 "\n", known->environment);
     close(file);
