@@ -11,21 +11,28 @@
 //   forward          iy = oy*sh - ph + r*dh                      the weights [M][C][KH][KW]
 //   back = 1         iy = (oy + ph - r*dh) / sh, if that divides  the weights [C][M][KH][KW]
 //
-// and ix likewise. Images go in groups of nr, an argument: VW or 2*VW. Sums run in f32, over c and then k.
+// and ix likewise. Images go in groups of nr, an argument: VW or 2*VW. Sums run in f32, over blocks of c, k in them, and c in these.
 //
 // Entries: work-group 1, one work-item a task
 //   images_input    task = g*ceil(C/per) + s: t[((g*C + c)*H*W + i)*nr + l] = in[g*nr + l][c][i], 0 past the last image, for per
 //                   channels c
-//   images_product  task = g*ceil(M/MR) + p: out of the images of group g, channels of panel p, [p*MR, (p+1)*MR), whose weights it
-//                   puts together in local memory: C*K*MR <= WL. K <= KL
+//   images_product  task: out of the images of a group, channels of panel p, [p*MR, (p+1)*MR), panels of a group one after the
+//                   other, for gb groups together. K <= KL, MR*K*cb <= WL
+//
+// A register tile of images_product is MR channels by two vectors, which are two of a group's images or, where a group is one, two
+// pixels. Of these the taps that both have come first: a weight, broadcast, goes with both vectors. So pixels pair with the next one
+// that meets the same taps, which backwards is a stride away. The input's channels come in blocks of cb, so that their weights and
+// images stay in the nearest cache for all pixels and taps; the sums of up to OL tiles wait in local memory. A block's weights are
+// copied there in runs as they lie in memory: put into the order in which they are read, they would cost about as much as the
+// products of a group. Each copied line asks for that of the next panel, whose turn comes when this one's products are done.
 //
 // Macros
 //   KERNEL(name)  how entries and helpers are named; default name
 //   T_IN, T_OUT   how in and out are stored, float, f16 or bf16; default float
 //   EPI_*         the epilogue of images_product, common/epilogue.cl; default none
 //   VW            lanes of a vector: 4, 8 or 16; default 16
-//   MR            rows of the register tile, up to two vectors wide: 4 or 8; default 8 for VW 16, else 4
-//   WL, KL        local arrays, in elements of 4 bytes: a panel's weights, taps of a pixel; default 40960, 64
+//   MR            rows of the register tile: 4 or 8; default 8 for VW 16, else 4
+//   OL, KL, WL    local arrays: tiles whose sums are kept, taps of a pixel, weights of a block; default 16, 64, 6144
 
 #ifndef KERNEL
 #define KERNEL(name) name
@@ -46,11 +53,14 @@
 #define MR 4
 #endif
 #endif
-#ifndef WL
-#define WL 40960
+#ifndef OL
+#define OL 16
 #endif
 #ifndef KL
 #define KL 64
+#endif
+#ifndef WL
+#define WL 6144
 #endif
 
 #define CAT_(a, b) a##b
@@ -60,9 +70,14 @@
 #ifdef __clang__
 typedef FV __attribute__((aligned(4))) KERNEL(images_vector);
 #define GLOAD(p) (*(__global const KERNEL(images_vector) *)(p))
+#define LLOAD(p) (*(__local const KERNEL(images_vector) *)(p))
 #define LSTORE(v, p) (*(__local KERNEL(images_vector) *)(p) = (v))
+// PoCL's prefetch does nothing.
+#define SOON(p) __builtin_prefetch((const void *)(size_t)(p))
 #else
+#define SOON(p) prefetch(p, 1)
 #define GLOAD(p) CAT(vload, VW)(0, p)
+#define LLOAD(p) CAT(vload, VW)(0, p)
 #define LSTORE(v, p) CAT(vstore, VW)(v, 0, p)
 #endif
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
@@ -82,50 +97,33 @@ KERNEL(images_input)(__global float *restrict t, __global const T_IN *restrict i
     }
 }
 
-// w[(c*K + k)*MR + l] = weight[l*m_stride + c*c_stride + k] for l < rows, else 0.
-static void KERNEL(images_panel)(__local float *w, __global const float *weight, int C, int K, int m_stride,
-                                 int c_stride, int rows) {
-    int c = 0;
-#if VW == 16 && MR == 8
-    if (rows == MR && c_stride == K) { // rows as they lie in memory: transpose
-        int k = 0;
-        for (; k + VW <= C * K; k += VW) {
-            FV r[8], t[8];
-            UNROLL for (int l = 0; l < 8; l++) r[l] = GLOAD(weight + l * m_stride + k);
-            TRANSPOSE(8, r, t)
-            UNROLL for (int l = 0; l < 8; l++) LSTORE(r[l], w + k * MR + l * VW);
-        }
-        for (; k < C * K; k++) LOOP for (int l = 0; l < MR; l++) w[k * MR + l] = weight[l * m_stride + k];
-        return;
+// dst[i] = src[i], i < n; src[i + next] will be wanted later.
+static void KERNEL(images_copy)(__local float *dst, __global const float *src, int n, int next) {
+    int i = 0;
+    LOOP for (; i + VW <= n; i += VW) {
+        SOON(src + i + next);
+        LSTORE(GLOAD(src + i), dst + i);
     }
-    for (; rows == MR && K == 9 && c + 2 <= C;
-         c += 2) { // two channels' squares of eight by eight, and a column
-        FV r[8], t[8];
-        __global const float *src = weight + c * c_stride;
-        __local float *dst = w + c * 9 * MR;
-        UNROLL for (int l = 0; l < 8; l++) {
-            r[l].even = vload8(0, src + l * m_stride);
-            r[l].odd = vload8(0, src + l * m_stride + c_stride);
-            dst[8 * MR + l] = src[l * m_stride + 8];
-            dst[17 * MR + l] = src[l * m_stride + c_stride + 8];
-        }
-        TRANSPOSE(8, r, t)
-        UNROLL for (int k = 0; k < 8; k++) {
-            vstore8(r[k].lo, 0, dst + k * MR);
-            vstore8(r[k].hi, 0, dst + (9 + k) * MR);
-        }
+    if (i < n && n >= VW)
+        LSTORE(GLOAD(src + n - VW), dst + n - VW);
+    else
+        LOOP for (; i < n; i++) dst[i] = src[i];
+}
+
+// Which column is the i-th of W, those apart by whole strides d one after the other.
+static int KERNEL(images_column)(int i, int W, int d) {
+    int phase = 0;
+    for (int n = (W + d - 1) / d; i >= n; n = (W - phase + d - 1) / d) {
+        i -= n;
+        phase++;
     }
-#endif
-    for (; c < C; c++)
-        for (int k = 0; k < K; k++)
-            LOOP for (int l = 0; l < MR; l++) w[(c * K + k) * MR + l] =
-                l < rows ? weight[l * m_stride + c * c_stride + k] : 0.0f;
+    return i * d + phase;
 }
 
 // The pixel at distance from `at` that tap r reads, -1: none.
 static int KERNEL(images_pixel)(int at, int r, int stride, int padding, int dilation, int size, int back) {
     int i = back ? at + padding - r * dilation : at * stride - padding + r * dilation;
-    if (back) {
+    if (back && stride != 1) {
         if (i % stride != 0) return -1;
         i /= stride;
     }
@@ -134,44 +132,52 @@ static int KERNEL(images_pixel)(int at, int r, int stride, int padding, int dila
 
 #define ROWS4(X) X(0) X(1) X(2) X(3)
 #define ROWS8(X) ROWS4(X) X(4) X(5) X(6) X(7)
-#define DECL(i) FV x##i = (FV)(0.0f), y##i = (FV)(0.0f);
-#define STEP(i)                                                                                              \
+#define GET(i)                                                                                               \
+    FV x##i = first ? (FV)(0.0f) : LLOAD(sums + 2 * i * VW),                                                 \
+       y##i = first ? (FV)(0.0f) : LLOAD(sums + (2 * i + 1) * VW);
+#define BOTH(i)                                                                                              \
     {                                                                                                        \
-        FV v = (FV)(pw[i]);                                                                                  \
+        FV v = (FV)(p##i[0]);                                                                                \
         x##i = fma(v, v0, x##i);                                                                             \
         y##i = fma(v, v1, y##i);                                                                             \
     }
+#define ONE_X(i) x##i = fma((FV)(p##i[0]), v0, x##i);
+#define ONE_Y(i) y##i = fma((FV)(p##i[0]), v0, y##i);
+#define FROM(i) __local const float *p##i = w + tap + i * m_stride;
+#define NEXT(i) p##i += c_stride;
 #define PUT(i)                                                                                               \
     LSTORE(x##i, sums + 2 * i * VW);                                                                         \
     LSTORE(y##i, sums + (2 * i + 1) * VW);
-#define DECL_NARROW(i) FV x##i = (FV)(0.0f);
-#define STEP_NARROW(i) x##i = fma((FV)(pw[i]), v0, x##i);
-#define PUT_NARROW(i) LSTORE(x##i, sums + 2 * i * VW);
 
-// sums[MR][2*VW] over C channels and n taps: weights at w + taps[j], pixels at t + pixels[j].
+// sums[MR][2][VW] over C channels: of n[0] taps both, of n[1] the first, of n[2] the second. A tap is where its weight is, past w,
+// and where the vectors are, past t.
 static void KERNEL(images_sums)(__local float *sums, __local const float *w, __global const float *t,
-                                __local const int *taps, __local const int *pixels, int n, int C, int w_step,
-                                int t_step, int nr) {
-    if (nr == VW) {
-        CAT(ROWS, MR)(DECL_NARROW) for (int c = 0; c < C; c++) {
-            for (int j = 0; j < n; j++) {
-                __local const float *pw = w + taps[j];
-                FV v0 = GLOAD(t + pixels[j]);
-                CAT(ROWS, MR)(STEP_NARROW)
-            }
-            w += w_step;
-            t += t_step;
+                                __local const int *taps, __local const int *n, int C, long m_stride,
+                                long c_stride, long t_step, int first) {
+    CAT(ROWS, MR)(GET) for (int j = 0; j < n[0]; j++) {
+        int tap = taps[3 * j];
+        __global const float *t0 = t + taps[3 * j + 1], *t1 = t + taps[3 * j + 2];
+        CAT(ROWS, MR)(FROM) LOOP for (int c = 0; c < C; c++) {
+            FV v0 = GLOAD(t0), v1 = GLOAD(t1);
+            CAT(ROWS, MR)(BOTH) CAT(ROWS, MR)(NEXT) t0 += t_step;
+            t1 += t_step;
         }
-        CAT(ROWS, MR)(PUT_NARROW) return;
     }
-    CAT(ROWS, MR)(DECL) for (int c = 0; c < C; c++) {
-        for (int j = 0; j < n; j++) {
-            __local const float *pw = w + taps[j];
-            FV v0 = GLOAD(t + pixels[j]), v1 = GLOAD(t + pixels[j] + VW);
-            CAT(ROWS, MR)(STEP)
+    for (int j = 0; j < n[1]; j++) {
+        int tap = taps[3 * (KL + j)];
+        __global const float *t0 = t + taps[3 * (KL + j) + 1];
+        CAT(ROWS, MR)(FROM) LOOP for (int c = 0; c < C; c++) {
+            FV v0 = GLOAD(t0);
+            CAT(ROWS, MR)(ONE_X) CAT(ROWS, MR)(NEXT) t0 += t_step;
         }
-        w += w_step;
-        t += t_step;
+    }
+    for (int j = 0; j < n[2]; j++) {
+        int tap = taps[3 * (2 * KL + j)];
+        __global const float *t0 = t + taps[3 * (2 * KL + j) + 2];
+        CAT(ROWS, MR)(FROM) LOOP for (int c = 0; c < C; c++) {
+            FV v0 = GLOAD(t0);
+            CAT(ROWS, MR)(ONE_Y) CAT(ROWS, MR)(NEXT) t0 += t_step;
+        }
     }
     CAT(ROWS, MR)(PUT)
 }
@@ -180,36 +186,71 @@ __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(images_product)(__global T_OUT *restrict out, __global const float *restrict t,
                        __global const float *restrict weight, __global const float *restrict bias, int N,
                        int C, int H, int W, int M, int OH, int OW, int KH, int KW, int sh, int sw, int ph,
-                       int pw, int dh, int dw, int m_stride, int c_stride, int back, int nr,
+                       int pw, int dh, int dw, int m_stride, int c_stride, int back, int nr, int gb, int cb,
                        int has_bias EPILOGUE_PARAMS) {
-    __local float w[WL];
-    __local float sums[2 * MR * VW];
-    __local int taps[KL], pixels[KL];
-    int panels = (M + MR - 1) / MR, g = (int)get_group_id(0) / panels,
-        m0 = (int)get_group_id(0) % panels * MR;
-    if (g * nr >= N) return;
-    int rows = min(MR, M - m0), images = min(nr, N - g * nr), P = OH * OW;
-    KERNEL(images_panel)(w, weight + m0 * m_stride, C, KH * KW, m_stride, c_stride, rows);
-    for (int o = 0; o < P; o++) {
-        int n = 0;
-        for (int k = 0; k < KH * KW; k++) {
-            int iy = KERNEL(images_pixel)(o / OW, k / KW, sh, ph, dh, H, back),
-                ix = KERNEL(images_pixel)(o % OW, k % KW, sw, pw, dw, W, back);
-            if (iy < 0 || ix < 0) continue;
-            taps[n] = k * MR;
-            pixels[n++] = (iy * W + ix) * nr;
+    __local float w[WL], sums[OL * MR * 2 * VW];
+    __local int at[2 * OL], n[3 * OL], taps[3 * KL * 3 * OL];
+    int groups = (N + nr - 1) / nr, panels = (M + MR - 1) / MR, K = KH * KW, P = OH * OW,
+        first_group = (int)get_group_id(0) / (panels * gb) * gb, task = (int)get_group_id(0) % (panels * gb);
+    if (first_group >= groups) return;
+    int together = min(gb, groups - first_group), g = first_group + task % together,
+        m0 = task / together * MR, rows = min(MR, M - m0), images = min(nr, N - g * nr);
+    int each = nr == VW ? 2 : 1, tiles = (P + each - 1) / each; // pixels of a tile
+    t += g * C * H * W * nr;
+    weight += m0 * m_stride;
+    for (int q0 = 0; q0 < tiles; q0 += OL) {
+        int here = min(OL, tiles - q0), pixels = min(each * here, P - each * q0);
+        for (int o = 0; o < pixels; o++) {
+            int i = each * q0 + o, y = i / OW;
+            at[o] = y * OW + KERNEL(images_column)(i - y * OW, OW, back ? sw : 1);
         }
-        KERNEL(images_sums)
-        (sums, w, t + g * C * H * W * nr, taps, pixels, n, C, KH * KW * MR, H * W * nr, nr);
-        for (int i = 0; i < rows; i++) {
-            float add = has_bias ? bias[m0 + i] : 0.0f;
-            EPILOGUE_CHANNEL(m0 + i);
-            LOOP for (int l = 0; l < images; l++) {
-                int at = ((g * nr + l) * M + m0 + i) * P + o;
-                float v = sums[2 * i * VW + l] + add;
-                STORE(T_OUT, KERNEL(epilogue)(v EPILOGUE_AT(at)), out + at);
+        for (int q = 0; q < here; q++) {
+            __local int *count = n + 3 * q;
+            int o0 = at[each * q],
+                o1 = each == 1               ? o0
+                     : each * q + 1 < pixels ? at[each * q + 1]
+                                             : -1,
+                y0 = o0 / OW, y1 = o1 / OW, k = 0;
+            count[0] = count[1] = count[2] = 0;
+            for (int r = 0; r < KH; r++) {
+                int iy0 = KERNEL(images_pixel)(y0, r, sh, ph, dh, H, back),
+                    iy1 = o1 < 0 ? -1 : KERNEL(images_pixel)(y1, r, sh, ph, dh, H, back);
+                for (int s = 0; s < KW; s++, k++) {
+                    int ix0 = KERNEL(images_pixel)(o0 - y0 * OW, s, sw, pw, dw, W, back),
+                        ix1 = KERNEL(images_pixel)(o1 - y1 * OW, s, sw, pw, dw, W, back);
+                    int has0 = iy0 >= 0 && ix0 >= 0, has1 = iy1 >= 0 && ix1 >= 0;
+                    if (!has0 && !has1) continue;
+                    int which = has0 && has1 ? 0 : has0 ? 1 : 2;
+                    __local int *tap = taps + 3 * ((3 * q + which) * KL + count[which]++);
+                    tap[0] = k;
+                    tap[1] = (iy0 * W + ix0) * nr;
+                    tap[2] = (iy1 * W + ix1) * nr + (each == 1 ? VW : 0);
+                }
             }
         }
+        for (int c = 0; c < C; c += cb) {
+            int channels = min(cb, C - c), w_row = back ? K : cb * K, w_channel = back ? MR * K : K;
+            if (back)
+                for (int i = 0; i < channels; i++)
+                    KERNEL(images_copy)(w + i * MR * K, weight + (c + i) * c_stride, rows * K, MR * m_stride);
+            else
+                for (int i = 0; i < rows; i++)
+                    KERNEL(images_copy)
+                    (w + i * cb * K, weight + i * m_stride + c * c_stride, channels * K, MR * m_stride);
+            for (int q = 0; q < here; q++) KERNEL(images_sums)
+            (sums + q * MR * 2 * VW, w, t + c * H * W * nr, taps + 9 * q * KL, n + 3 * q, channels, w_row,
+             w_channel, H * W * nr, c == 0);
+        }
+        for (int l = 0; l < images; l++)
+            for (int i = 0; i < rows; i++) {
+                float add = has_bias ? bias[m0 + i] : 0.0f;
+                EPILOGUE_CHANNEL(m0 + i);
+                LOOP for (int o = 0; o < pixels; o++) {
+                    int to = ((g * nr + l) * M + m0 + i) * P + at[o];
+                    float v = sums[(o / each * MR + i) * 2 * VW + o % each * VW + l] + add;
+                    STORE(T_OUT, KERNEL(epilogue)(v EPILOGUE_AT(to)), out + to);
+                }
+            }
     }
 }
 
@@ -217,13 +258,16 @@ KERNEL(images_product)(__global T_OUT *restrict out, __global const float *restr
 #undef CAT
 #undef FV
 #undef GLOAD
+#undef LLOAD
+#undef SOON
 #undef LSTORE
 #undef LOOP
 #undef ROWS4
 #undef ROWS8
-#undef DECL
-#undef STEP
+#undef GET
+#undef BOTH
+#undef ONE_X
+#undef ONE_Y
+#undef FROM
+#undef NEXT
 #undef PUT
-#undef DECL_NARROW
-#undef STEP_NARROW
-#undef PUT_NARROW

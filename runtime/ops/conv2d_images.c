@@ -6,12 +6,13 @@
 #include "ops/epilogue.h"
 #include "ops/lower.h"
 
-enum { WEIGHTS = 40960, TAPS = 64 }; // WL and KL of the kernel file
+enum { TILES = 16, TAPS = 64, WEIGHTS = 6144 }; // OL, KL and WL of the kernel file
 
 /** What the kernels are given: of dy and dx backwards. */
 typedef struct work {
     int64_t n, in_channels, out_channels, in[2], out[2], taps;
     int64_t lanes, rows, group, groups; // of vectors; MR of the kernel file; images in a group; groups
+    int64_t block, together;            // channels in at a time; groups for which weights are read together
     bool back;
 } work;
 
@@ -27,8 +28,17 @@ static work work_of(const clv_device_info *device, const clv__conv2d *c, bool ba
         w.out[d] = back ? c->in[d] : c->out[d];
     }
     w.rows = w.lanes == 16 ? 8 : 4;
+    // Images of the groups at hand stay in a core's cache, for all channels out.
+    enum { GROUPS = 512 << 10 };
+    int64_t image = w.in_channels * w.in[0] * w.in[1] * (int64_t)sizeof(float);
     w.group = clv__lane_block(c->n, w.lanes);
+    if (w.group * image > GROUPS) w.group = w.lanes;
     w.groups = clv__div_up(c->n, w.group);
+    w.together = clv__min64(w.groups, clv__max64(1, GROUPS / clv__max64(1, w.group * image)));
+    // Weights and images of a block stay in the nearest cache; of few channels, its loops would be short.
+    enum { CACHE = 24 << 10, LEAST = 8 };
+    int64_t panel = w.rows * w.taps, most = CACHE / 4 / (panel + w.in[0] * w.in[1] * w.group);
+    w.block = clv__even_block(w.in_channels, 1, clv__min64(clv__max64(most, LEAST), WEIGHTS / panel));
     return w;
 }
 
@@ -60,7 +70,7 @@ static void lower(clv__launches *list, const clv__op_io *io, bool back) {
     CLV__ARGS_I32(list, launch, w.n, w.in_channels, w.in[0], w.in[1], w.out_channels, w.out[0], w.out[1],
                   c.kernel[0], c.kernel[1], c.stride[0], c.stride[1], c.padding[0], c.padding[1],
                   c.dilation[0], c.dilation[1], back ? w.taps : w.in_channels * w.taps,
-                  back ? w.out_channels * w.taps : w.taps, back, w.group, c.bias);
+                  back ? w.out_channels * w.taps : w.taps, back, w.group, w.together, w.block, c.bias);
     clv__arg_epilogue(list, launch, io);
     clv__launch_grid(launch, (size_t)(w.groups * clv__div_up(w.out_channels, w.rows)), 1);
 }
@@ -78,10 +88,9 @@ void clv__conv2d_images_input(clv__launches *list, const clv__op_io *io) {
 static bool supports(const clv_device_info *device, const clv__op_io *io, bool back) {
     clv__conv2d c = clv__conv2d_of(io);
     work w = work_of(device, &c, back);
-    uint64_t local = (uint64_t)(WEIGHTS + 2 * TAPS + 2 * w.rows * w.lanes) * 4;
+    uint64_t local = (uint64_t)(WEIGHTS + TILES * (5 + 9 * TAPS + 2 * w.rows * w.lanes)) * 4;
     return clv__cpu_class(device) && device->loop_turns == 0 && local <= clv__tile_local_bytes(device) &&
-           c.groups == 1 && clv__conv2d_sums(&c) && w.taps <= TAPS &&
-           w.in_channels <= WEIGHTS / w.rows / w.taps && input_floats(&w) < INT32_MAX;
+           c.groups == 1 && clv__conv2d_sums(&c) && w.taps <= TAPS && input_floats(&w) < INT32_MAX;
 }
 
 bool clv__conv2d_images_supports(const clv_device_info *device, const clv__op_io *io) {
@@ -92,18 +101,31 @@ bool clv__conv2d_images_supports_input(const clv_device_info *device, const clv_
     return supports(device, io, true);
 }
 
-/** Of tile's time, in cycles of a vector: products, and putting the weights together for each group. */
+/** Of tile's time, per channel in and out, in the time of a product of vectors, measured with AVX-512: products, a group's
+ *  weights, and images on their way in and out. Of two vectors of images fewer blocks stay in the nearest cache. */
 static double rank(const clv_device_info *device, const clv__op_io *io, bool back) {
-    enum { CACHE = 512 << 10 }; // beyond, a group's images are read from further away, for each panel again
-    const double product = 1.3, panel = 0.6, direct = 1.17; // measured with AVX-512
+    const double one = 1.05, two = 1.18, far = 1.3, panel = 1.65, copy = 65, direct = 1.17;
+    enum {
+        CACHE = 1 << 20,
+        NEAR = 512 << 10
+    }; // of a group: beyond, images come from further away for each panel again
     clv__conv2d c = clv__conv2d_of(io);
     work w = work_of(device, &c, back);
-    if (input_floats(&w) / w.groups * 4 > CACHE || w.taps == 1) return 0.5;
-    double images = (double)c.n / (double)w.lanes,
-           all = (double)(c.out[0] * c.out[1] * w.taps) * images * direct;
-    double cycles = product * (double)(clv__conv2d_meetings(&c, 0) * clv__conv2d_meetings(&c, 1)) * images *
-                        clv__lane_cost(c.n, w.group, w.lanes) +
-                    panel * (double)(w.taps * w.groups);
+    // Where rows of pixels are short, tile takes longer than its rank says, and winograd, if it is there, somewhat.
+    const double edge = clv__conv2d_winograd_supports(device, io) ? 1.6 : 6;
+    int64_t bytes = input_floats(&w) / w.groups * (int64_t)sizeof(float);
+    if (bytes > CACHE || (w.taps == 1 && c.stride[0] * c.stride[1] == 1)) return 0.5;
+    double vectors = (double)(w.groups * w.group) / (double)w.lanes;
+    double cycles = (bytes > NEAR         ? far
+                     : w.group == w.lanes ? one
+                                          : two) *
+                        vectors * (double)(clv__conv2d_meetings(&c, 0) * clv__conv2d_meetings(&c, 1)) +
+                    panel * (double)(w.taps * w.groups) +
+                    copy * vectors *
+                        ((double)(w.in[0] * w.in[1]) / (double)w.out_channels +
+                         (double)(w.out[0] * w.out[1]) / (double)w.in_channels);
+    double all = (double)(c.out[0] * c.out[1] * w.taps * c.n) / (double)w.lanes * direct *
+                 (1 + edge / (double)c.out[1]);
     return 0.02 * cycles / all;
 }
 
