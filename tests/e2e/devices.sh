@@ -176,6 +176,7 @@ expect 2 "--shares '1,0': the share of cpu:1 is 0, it must be above 0" train --r
 expect 2 "the share of cpu:0 is nan, it must be above 0" train --replicas cpu:0,cpu:1 --shares nan,1
 expect 2 "--shares '0.5,0.5' has 2 parts for 3 replicas" train --replicas cpu:0,cpu:1,host --shares 0.5,0.5
 expect 2 "--replicas: cpu:0 is named twice" train --replicas cpu:0,cpu:0
+if grep -q "twice, as" err; then fail "one name told as two"; fi
 expect 2 "--replicas: cpu:0 is named twice, as 'cpu:0' and as 'cpu'" train --replicas cpu:0,cpu:1,cpu
 expect 2 "--replicas: cpu:0 is named twice, as 'cpu' and as 'cpu:0'" "$cleave" plan mlp --train --replicas cpu,cpu:0
 expect 1 "a batch of 1 samples for 2 replicas leaves some without any" train --replicas cpu:0,cpu:1 --batch 1

@@ -129,10 +129,13 @@ static int check_replicas(clv_runtime *runtime, const clv_placement *placement) 
             return status == CLV_E_VALUE || status == CLV_E_NOT_FOUND ? EXIT_USAGE : code;
         }
         for (int j = 0; j < i; j++) {
-            if (found[i] == found[j])
-                return cli_fail(EXIT_USAGE, "--replicas: %s is named twice, as '%s' and as '%s'",
-                                clv_device_get_info(found[i])->name, placement->replicas[j],
-                                placement->replicas[i]);
+            if (found[i] != found[j]) continue;
+            const char *name = clv_device_get_info(found[i])->name, *first = placement->replicas[j],
+                       *second = placement->replicas[i];
+            if (strcmp(first, second) == 0)
+                return cli_fail(EXIT_USAGE, "--replicas: %s is named twice", name);
+            return cli_fail(EXIT_USAGE, "--replicas: %s is named twice, as '%s' and as '%s'", name, first,
+                            second);
         }
     }
     return EXIT_DONE;
