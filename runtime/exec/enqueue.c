@@ -84,53 +84,122 @@ static clv_status enqueue_launch(clv__station *station, int slot, const clv__com
 
 // ---- between devices ----------------------------------------------------------------------------------------------------
 
-static clv_status send(clv__station *station, int slot, const clv__command *command) {
+static const clv__transfer *transfer_of(const clv__station *station, const clv__command *command) {
+    return &station->run->plan->transfers[command->transfer];
+}
+
+/** How many commands from this one on lend a value each: nothing is computed between them, so one event will do. */
+static size_t lent_together(const clv__station *station, const clv__command *command,
+                            const clv__command *end) {
+    size_t n = 0;
+    while (command + n < end && command[n].work == CLV__SEND && transfer_of(station, &command[n])->lent) n++;
+    return n;
+}
+
+/** Tell whoever waits that the values of n commands are on their way. */
+static void tell_sent(clv__station *station, int slot, const clv__command *command, size_t n,
+                      clv__bevent *event) {
     clv_run *run = station->run;
-    const int number = command->transfer;
-    const clv__transfer *transfer = &run->plan->transfers[number];
+    pthread_mutex_lock(&run->lock);
+    for (size_t i = 0; i < n; i++)
+        run->passages[slot][command[i].transfer] = (clv__passage){.sent = true, .shares = command->transfer};
+    run->passages[slot][command->transfer].event = event;
+    run->passages[slot][command->transfer].left = (int)n;
+    pthread_cond_broadcast(&run->changed);
+    pthread_mutex_unlock(&run->lock);
+}
+
+static clv_status lend(clv__station *station, int slot, const clv__command *command, size_t n) {
+    const clv__backend *backend = station->device->backend;
+    clv__bevent *event = NULL;
+    CLV_TRY(backend->record(station->device->open, CLV__QUEUE_COMPUTE, &event, error_of(station)));
+    clv_status status = backend->flush(station->device->open, error_of(station));
+    if (status == CLV_OK)
+        tell_sent(station, slot, command, n, event);
+    else
+        backend->event_destroy(event);
+    return status;
+}
+
+static clv_status send(clv__station *station, int slot, const clv__command *command) {
+    const clv__transfer *transfer = transfer_of(station, command);
     const clv__backend *backend = station->device->backend;
     clv__bdevice *open = station->device->open;
     clv__bevent *event = NULL;
-    if (transfer->lent) {
-        CLV_TRY(backend->record(open, CLV__QUEUE_COMPUTE, &event, error_of(station)));
-    } else if (transfer->bytes) {
+    if (transfer->bytes) {
         CLV_TRY(open_mark(station, slot, command->at));
-        CLV_TRY(backend->read(open, CLV__QUEUE_COMPUTE, run->parts[slot][transfer->from].buffer, 0,
+        CLV_TRY(backend->read(open, CLV__QUEUE_COMPUTE, station->run->parts[slot][transfer->from].buffer, 0,
                               transfer->bytes, clv__staged_outputs(station, slot) + transfer->staged_at, NULL,
                               &event, error_of(station)));
         CLV_TRY(close_mark(station, slot));
     }
     if (event) CLV_TRY(backend->flush(open, error_of(station)));
-    pthread_mutex_lock(&run->lock);
-    run->passages[slot][number] = (clv__passage){true, event};
-    pthread_cond_broadcast(&run->changed);
-    pthread_mutex_unlock(&run->lock);
+    tell_sent(station, slot, command, 1, event);
     return CLV_OK;
+}
+
+/** Wait until a value is on its way. *event: what tells that it is there, NULL if nothing does. */
+static clv_status await_sender(clv__station *station, int slot, int number, clv__bevent **event) {
+    clv_run *run = station->run;
+    const int64_t ticket = station->steps[slot].ticket;
+    const clv__failure *failure = &run->failure;
+    const clv__passage *passage = &run->passages[slot][number];
+    pthread_mutex_lock(&run->lock);
+    while (!passage->sent && (failure->status == CLV_OK || failure->ticket > ticket))
+        pthread_cond_wait(&run->changed, &run->lock);
+    clv_status status = passage->sent ? CLV_OK : failure->status;
+    *event = passage->sent ? run->passages[slot][passage->shares].event : NULL;
+    pthread_mutex_unlock(&run->lock);
+    return status;
+}
+
+/** Has this station waited already, in this step, for what tells that the value is there? */
+static bool is_there(clv__station *station, int slot, int number) {
+    clv_run *run = station->run;
+    const clv__passage *passage = &run->passages[slot][number];
+    pthread_mutex_lock(&run->lock);
+    bool there = passage->sent && passage->shares == station->waited_for &&
+                 station->waited_in == station->steps[slot].ticket;
+    pthread_mutex_unlock(&run->lock);
+    return there;
+}
+
+/** It was received: whoever does so last destroys the event. */
+static void end_passage(clv__station *station, int slot, int number, const clv__station *sender) {
+    clv_run *run = station->run;
+    clv__bevent *over = NULL;
+    pthread_mutex_lock(&run->lock);
+    clv__passage *passage = &run->passages[slot][number], *first = &run->passages[slot][passage->shares];
+    station->waited_in = station->steps[slot].ticket;
+    station->waited_for = passage->shares;
+    passage->sent = false;
+    if (--first->left == 0) {
+        over = first->event;
+        first->event = NULL;
+    }
+    pthread_mutex_unlock(&run->lock);
+    sender->device->backend->event_destroy(over);
 }
 
 static clv_status receive(clv__station *station, int slot, const clv__command *command) {
     clv_run *run = station->run;
     const int number = command->transfer;
-    const clv__transfer *transfer = &run->plan->transfers[number];
+    const clv__transfer *transfer = transfer_of(station, command);
     clv__station *sender = &run->stations[run->plan->values[transfer->from].place];
-    clv__passage *passage = &run->passages[slot][number];
+    clv__bevent *event;
+    if (is_there(station, slot, number)) {
+        end_passage(station, slot, number, sender);
+        return CLV_OK;
+    }
     CLV_TRY(clv__activity_pause(&station->activity[slot], station->device, error_of(station)));
     // what is enqueued here must not wait for the next flush while this thread waits
     CLV_TRY(station->device->backend->flush(station->device->open, error_of(station)));
-    const int64_t ticket = station->steps[slot].ticket;
-    const clv__failure *failure = &run->failure;
-    pthread_mutex_lock(&run->lock);
-    while (!passage->sent && (failure->status == CLV_OK || failure->ticket > ticket))
-        pthread_cond_wait(&run->changed, &run->lock);
-    clv_status status = passage->sent ? CLV_OK : failure->status;
-    clv__bevent *event = passage->event;
-    *passage = (clv__passage){0};
-    pthread_mutex_unlock(&run->lock);
-    if (status != CLV_OK || !event) return status;
-    status = sender->device->backend->event_wait(event, error_of(station));
-    sender->device->backend->event_destroy(event);
-    if (status != CLV_OK) clv__run_fail(run, ticket, sender->device, status); // not this device's fault
-    if (status != CLV_OK || transfer->lent) return status;
+    CLV_TRY(await_sender(station, slot, number, &event));
+    clv_status status = event ? sender->device->backend->event_wait(event, error_of(station)) : CLV_OK;
+    end_passage(station, slot, number, sender);
+    if (status != CLV_OK) // not this device's fault
+        clv__run_fail(run, station->steps[slot].ticket, sender->device, status);
+    if (status != CLV_OK || !event || transfer->lent) return status;
     clv__bevent **arrived;
     CLV_TRY(event_for(station, slot, command->at, &arrived));
     return station->device->backend->write(
@@ -240,9 +309,12 @@ clv_status clv__station_enqueue(clv__station *station, int slot, clv__bevent **d
     begin_step(station, slot);
     CLV_TRY(upload(station, slot));
     CLV_TRY(await_last_step(station, slot));
-    for (size_t i = 0; i < station->n_commands; i++) {
-        const clv__command *command = &station->commands[slot][i];
-        clv_status status = command->work == CLV__SEND      ? send(station, slot, command)
+    const clv__command *end = station->commands[slot] + station->n_commands;
+    size_t lent;
+    for (const clv__command *command = station->commands[slot]; command < end; command += lent ? lent : 1) {
+        lent = lent_together(station, command, end);
+        clv_status status = lent                            ? lend(station, slot, command, lent)
+                            : command->work == CLV__SEND    ? send(station, slot, command)
                             : command->work == CLV__RECEIVE ? receive(station, slot, command)
                                                             : enqueue_launch(station, slot, command);
         if (status == CLV_OK) continue;

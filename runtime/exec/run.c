@@ -228,7 +228,8 @@ static clv_status bind_or_replan(clv_run *run) {
 static clv_status station_start(clv_run *run, int index) {
     clv__station *station = &run->stations[index];
     const clv__place *place = &run->plan->places[index];
-    *station = (clv__station){.run = run, .index = index, .place = place, .device = place->device};
+    *station =
+        (clv__station){.run = run, .index = index, .place = place, .device = place->device, .waited_in = -1};
     station->fed = clv__alloc((size_t)place->n_inputs, sizeof *station->fed);
     station->ever_fed = clv__alloc((size_t)place->n_inputs, sizeof *station->ever_fed);
     station->staged_at = clv__alloc((size_t)place->n_outputs, sizeof *station->staged_at);

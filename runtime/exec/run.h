@@ -69,12 +69,16 @@ typedef struct clv__station {
     clv__activity activity[CLV__SLOTS];
     clv__recording recording[CLV__SLOTS];
     clv__finish finished[CLV__SLOTS]; // under the run's lock
+    int64_t waited_in;                // a step, and the transfer whose event was waited for last in it
+    int waited_for;
 } clv__station;
 
-/** A value on its way in one slot: sent when `event` is there. */
+/** A value on its way in one slot. Values lent one after another share the first one's event. */
 typedef struct clv__passage {
     bool sent;
-    clv__bevent *event;
+    int shares;         // the transfer whose event tells when it is there, its own mostly
+    clv__bevent *event; // NULL: it is another's, or nothing has to be waited for
+    int left;           // how many have not received yet what this event is for
 } clv__passage;
 
 /** The earliest step that a device could not do. */

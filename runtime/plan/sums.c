@@ -6,7 +6,7 @@
 // Not where the other's gradient would be copied here: it would have to be kept until the updates, where now it is dropped
 // as soon as it is added. And not where somebody else wants the sum, to fetch it, clip it or look for what is not finite.
 //
-// Such terms are received just before the updates. Until then the two devices need not wait for each other.
+// Such terms are sent and received just before the updates, all together. Until then the two devices need not wait for each other.
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,7 +19,8 @@ typedef struct summing {
     int *receive_at; // by value: position of its receive, -1: it is not received
     int *readers;    // by value
     bool *gone;      // by position: sums that updates do
-    bool *late;      // by position: receives of their terms
+    bool *late;      // by position: sends and receives of their terms
+    int *send_at;    // by transfer: position of its send
 } summing;
 
 static clv_status out_of_memory(const clv_plan *plan) {
@@ -34,6 +35,7 @@ static void look(const summing *s) {
         for (int i = 0; i < CLV__MAX_IN; i++)
             if (node->in[i] >= 0) s->readers[node->in[i]]++;
         if (node->work == CLV__RECEIVE) s->receive_at[node->out[0]] = at;
+        if (node->work == CLV__SEND) s->send_at[node->transfer] = at;
         if (clv__by_kernels(plan, node) && !node->fused && clv__elementwise_adds(&node->node->io))
             s->sum_at[node->out[0]] = at;
     }
@@ -65,7 +67,9 @@ static clv_status take(const summing *s, clv__plan_node *update, int grad) {
         update->in[grad + i] = sum->in[i];
         fused->node.in[grad + i] = sum->node->in[i];
         fused->node.io.in[grad + i] = sum->node->io.in[i];
-        if (is_lent(s, sum->in[i])) s->late[s->receive_at[sum->in[i]]] = true;
+        if (!is_lent(s, sum->in[i])) continue;
+        const int receive = s->receive_at[sum->in[i]];
+        s->late[receive] = s->late[s->send_at[s->plan->nodes[receive].transfer]] = true;
     }
     memcpy(fused->also, sum->node->io.op->name, strlen(sum->node->io.op->name) + 1);
     fused->n++;
@@ -73,7 +77,19 @@ static clv_status take(const summing *s, clv__plan_node *update, int grad) {
     return CLV_OK;
 }
 
-/** Leave out what is gone, and put what is late before the first update of its place. */
+/** Of late ones before position `end`, for place `to`: append the sends, or the receives. */
+static void append_late(const summing *s, const clv__plan_node *before, size_t end, int to, clv__work work) {
+    clv_plan *plan = s->plan;
+    for (size_t i = 0; i < end; i++) {
+        if (!s->late[i] || before[i].work != work) continue;
+        if (plan->values[plan->transfers[before[i].transfer].to].place != to) continue;
+        plan->nodes[plan->n_nodes++] = before[i];
+        s->late[i] = false;
+        s->gone[i] = true;
+    }
+}
+
+/** Leave out what is gone, and put what is late before the first update of the place that receives it. */
 static clv_status reorder(const summing *s) {
     clv_plan *plan = s->plan;
     clv__plan_node *before = clv__alloc(plan->n_nodes, sizeof *before);
@@ -83,12 +99,9 @@ static clv_status reorder(const summing *s) {
     plan->n_nodes = 0;
     for (size_t at = 0; at < n; at++) {
         const clv__plan_node *node = &before[at];
-        bool update = node->work == CLV__COMPUTE && node->node->phase == CLV__UPDATE;
-        for (size_t i = 0; i < at && update; i++) {
-            if (!s->late[i] || before[i].place != node->place) continue;
-            plan->nodes[plan->n_nodes++] = before[i];
-            s->late[i] = false;
-            s->gone[i] = true;
+        if (node->work == CLV__COMPUTE && node->node->phase == CLV__UPDATE) {
+            append_late(s, before, at, node->place, CLV__SEND);
+            append_late(s, before, at, node->place, CLV__RECEIVE);
         }
         if (!s->gone[at] && !s->late[at]) plan->nodes[plan->n_nodes++] = *node;
     }
@@ -116,13 +129,15 @@ clv_status clv__plan_take_sums(clv_plan *plan) {
                  .receive_at = clv__alloc(plan->n_values, sizeof *s.receive_at),
                  .readers = clv__alloc(plan->n_values, sizeof *s.readers),
                  .gone = clv__alloc(plan->n_nodes, sizeof *s.gone),
-                 .late = clv__alloc(plan->n_nodes, sizeof *s.late)};
-    bool room = s.sum_at && s.receive_at && s.readers && s.gone && s.late;
+                 .late = clv__alloc(plan->n_nodes, sizeof *s.late),
+                 .send_at = clv__alloc(plan->n_transfers, sizeof *s.send_at)};
+    bool room = s.sum_at && s.receive_at && s.readers && s.gone && s.late && s.send_at;
     clv_status status = room ? take_all(&s) : out_of_memory(plan);
     free(s.sum_at);
     free(s.receive_at);
     free(s.readers);
     free(s.gone);
     free(s.late);
+    free(s.send_at);
     return status;
 }
