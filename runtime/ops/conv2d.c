@@ -534,6 +534,7 @@ static const conv2d_case cases[] = {
     {"a sum of more than 65,535 pixels", 1, 1, 1, {263, 262}, 2, {1, 2}, {1, 1}, {0, 0}, {1, 1}, true, false},
     {"no rows, all padding", 1, 1, 1, {0, 4}, 1, {1, 1}, {1, 1}, {1, 0}, {1, 1}, true, true},
     {"no images", 0, 1, 2, {4, 4}, 3, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
+    {"a kernel as large as the image", 2, 1, 2, {29, 28}, 3, {28, 28}, {1, 1}, {0, 0}, {1, 1}, true, false},
     {"no input channels", 2, 1, 0, {4, 4}, 3, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
     {"no output channels", 2, 1, 3, {4, 4}, 0, {3, 3}, {1, 1}, {1, 1}, {1, 1}, true, false},
 };

@@ -87,10 +87,11 @@ void clv__conv2d_images_input(clv__launches *list, const clv__op_io *io) {
 
 static bool supports(const clv_device_info *device, const clv__op_io *io, bool back) {
     clv__conv2d c = clv__conv2d_of(io);
+    if (!clv__conv2d_sums(&c) || c.kernel[0] * c.kernel[1] > TAPS) return false; // no block of weights to cut
     work w = work_of(device, &c, back);
     uint64_t local = (uint64_t)(WEIGHTS + TILES * (5 + 9 * TAPS + 2 * w.rows * w.lanes)) * 4;
     return clv__cpu_class(device) && device->loop_turns == 0 && local <= clv__tile_local_bytes(device) &&
-           c.groups == 1 && clv__conv2d_sums(&c) && w.taps <= TAPS && input_floats(&w) < INT32_MAX;
+           c.groups == 1 && input_floats(&w) < INT32_MAX;
 }
 
 bool clv__conv2d_images_supports(const clv_device_info *device, const clv__op_io *io) {
