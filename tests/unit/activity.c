@@ -82,7 +82,8 @@ static void test_waiting_for_another_device_is_not_busy(void **state) {
     } else {
         assert_int_equal(added[0].steps, STEPS);
         assert_true(added[0].busy_ns > 1000);
-        assert_true((double)(added[0].busy_ns + STEPS * SLEEP_MS * MS) <= wall);
+        // its waits are not in it, or most of what the host sleeps would be; some, where the end of its work is seen late
+        assert_true((double)(added[0].busy_ns + STEPS * SLEEP_MS * MS / 2) <= wall);
     }
     destroy(&m);
 }
