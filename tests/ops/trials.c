@@ -55,14 +55,18 @@ static void the_faster_one_is_found(void **state) {
                                          {"slow", NULL, first, copy_again_and_again},
                                          {"picky", copy_never, NULL, copy_lower},
                                          {0}};
-        clv__trial *trial = race(w, variants, n, 0.01);
-        assert_int_equal(trial->n_candidates, 2);
-        assert_true(clv__trial_is_open(trial));
-        assert_string_equal(trial->candidates[0].variant->name, "slow"); // by its rank
-        assert_true(trial->candidates[1].median_us > 0);
-        // It is forty times the work: slower, however loaded the machine is. By how much is for no test to say.
-        assert_true(trial->candidates[0].median_us > trial->candidates[1].median_us);
-        clv__trial_destroy(trial);
+        bool found = false;
+        // It is forty times the work, but a loaded machine may stop any run: one race of ten must tell.
+        for (int attempt = 0; attempt < 10 && !found; attempt++) {
+            clv__trial *trial = race(w, variants, n, 0.01);
+            assert_int_equal(trial->n_candidates, 2);
+            assert_true(clv__trial_is_open(trial));
+            assert_string_equal(trial->candidates[0].variant->name, "slow"); // by its rank
+            assert_true(trial->candidates[1].median_us > 0);
+            found = trial->candidates[0].median_us > trial->candidates[1].median_us;
+            clv__trial_destroy(trial);
+        }
+        assert_true(found);
     }
 }
 
