@@ -208,7 +208,8 @@ typedef clv_tensor *(*clv_layers)(clv_tensor *x, void *user);
  *
  * Gradient  x and parameters; those of the replicas are added in a fixed order, so the same run gives the same bits.
  * Notes     batch_norm uses each replica's own rows, its running statistics are those of the first; dropout drops what it
- *           would drop in the whole batch. A batch too small for a device's share leaves it idle.
+ *           would drop in the whole batch. A batch too small for a device's share leaves it idle. Of two devices of one kind
+ *           that compute in the host's memory the second does part of a large model's updates.
  * Errors    CLV_E_VALUE no device or more than 16, one twice (under whatever names), a share <= 0, shares that do not sum
  *           to 1
  */

@@ -313,6 +313,8 @@ clv_status clv__station_enqueue(clv__station *station, int slot, clv__bevent **d
     size_t lent;
     for (const clv__command *command = station->commands[slot]; command < end; command += lent ? lent : 1) {
         lent = lent_together(station, command, end);
+        if (command->work == CLV__COMPUTE && command->node->phase == CLV__UPDATE)
+            station->steps[slot].updating = true;
         clv_status status = lent                            ? lend(station, slot, command, lent)
                             : command->work == CLV__SEND    ? send(station, slot, command)
                             : command->work == CLV__RECEIVE ? receive(station, slot, command)

@@ -41,17 +41,20 @@ static clv_status drain(void *device) {
     return d->backend->synchronize(d->open, NULL);
 }
 
-/** Has every device that keeps tensors of the session done its part of the failed step, or none of them? */
+/** Has every device that keeps or changes tensors of the session done its part of the failed step, or has none begun to? */
 static void look_at_updates(clv_run *run) {
-    int updating = 0, updated = 0;
+    bool all = true, some = false, any = false;
     for (int s = 0; s < run->n_stations; s++) {
+        const clv__place *place = run->stations[s].place;
         const clv__station_step *step = &run->stations[s].steps[run->failure.ticket % CLV__SLOTS];
-        if (!run->stations[s].place->n_persistents) continue;
-        updating++;
-        updated += step->ticket == run->failure.ticket && step->complete;
+        const bool here = step->ticket == run->failure.ticket;
+        some |= here && step->updating;
+        if (!place->n_persistents && !place->updates) continue;
+        any = true;
+        all &= here && step->complete;
     }
-    run->failure.updated = updated > 0 && updated == updating;
-    run->failure.torn = updated > 0 && updated != updating;
+    run->failure.updated = any && all;
+    run->failure.torn = some && !all;
 }
 
 void clv__run_settle(clv_run *run) {

@@ -157,7 +157,7 @@ clv_status clv_run_step(clv_run *run, int64_t *ticket) {
         clv__station_step *step = &run->stations[s].steps[slot];
         step->state = CLV__SLOT_POSTED;
         step->ticket = run->next_ticket;
-        step->complete = false;
+        step->updating = step->complete = false;
         clv__worker_post(run->stations[s].device, &step->job);
     }
     clv__workers_unlock(run->session->runtime);

@@ -36,6 +36,7 @@ typedef struct clv__station_step {
     clv__slot_state state;
     clv__bevent *done;
     int64_t ticket;
+    bool updating; // an update was enqueued, or tried to
     bool complete; // all of it was enqueued, and the device says that it is done
 } clv__station_step;
 

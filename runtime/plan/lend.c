@@ -9,6 +9,10 @@
 // (clv__place.awaits). What changes within the step (a parameter, by its update) is lent only if it is given back before,
 // and copied otherwise, as between any two devices.
 //
+// What lasts may also be lent to be written: an update that share.c put at another place. The borrower begins it when it has
+// received something that the lender sent after its own last use, and the lender begins no next step before the borrower has
+// finished this one. There a copy would not do, so what cannot be lent then is a fault of the plan.
+//
 // This brings no standstill: within a step nobody waits for anything new, and a device that awaits the end of a step is
 // past that step itself, so whoever waits for it there can go on.
 #include <limits.h>
@@ -55,10 +59,9 @@ static bool is_possible(const lending *l, const clv__transfer *transfer) {
     const clv__value *from = &plan->values[plan->values[transfer->from].root],
                      *to = &plan->values[transfer->to];
     return clv__plan_may_lend(plan, from->place, to->place) && transfer->bytes > 0 &&
-           from->segment != CLV__IN_INPUTS &&    // of which there are two
-           !from->copy &&                        // what is borrowed is not lent on
-           to->segment == CLV__IN_ACTIVATIONS && // nothing but a copy for the borrower's own use
-           l->written_at[transfer->to] == INT_MAX;
+           from->segment != CLV__IN_INPUTS &&  // of which there are two
+           !from->copy &&                      // what is borrowed is not lent on
+           to->segment == CLV__IN_ACTIVATIONS; // nothing but a copy for the borrower's own use
 }
 
 /** The first receive at `to` of something sent from place `from` after position `after`; INT_MAX if there is none. */
@@ -74,10 +77,52 @@ static int first_receive(const lending *l, int from, int to, int after) {
     return first;
 }
 
+/** May the borrower write it, when it does? */
+static bool may_be_written(const lending *l, size_t number) {
+    const clv_plan *plan = l->plan;
+    const clv__transfer *transfer = &plan->transfers[number];
+    const int root = plan->values[transfer->from].root;
+    const clv__value *from = &plan->values[root], *to = &plan->values[transfer->to];
+    for (size_t i = 0; i < plan->n_transfers; i++) { // nobody else reads it meanwhile
+        if (i != number && plan->values[plan->transfers[i].from].root == root) return false;
+    }
+    return is_possible(l, transfer) && from->segment == CLV__IN_SESSION && l->written_at[root] == INT_MAX &&
+           first_receive(l, from->place, to->place, from->last) < l->written_at[transfer->to];
+}
+
+static void hand_over(clv_plan *plan, clv__transfer *transfer) {
+    transfer->lent = true;
+    plan->values[transfer->to].segment = CLV__IN_LENDER;
+    plan->values[transfer->to].lender = transfer->from;
+}
+
+static void await_end(clv_plan *plan, int place, int other) {
+    plan->places[place].awaits |= UINT64_C(1) << other;
+}
+
+/** Is it an update that changes the receiver's value? (What a builder put there changes a copy of its own.) */
+static bool is_updated(const lending *l, size_t number) {
+    const int at = l->written_at[l->plan->transfers[number].to];
+    return at != INT_MAX && l->plan->nodes[at].node->phase == CLV__UPDATE;
+}
+
+static clv_status lend_to_write(const lending *l, size_t number) {
+    clv_plan *plan = l->plan;
+    clv__transfer *transfer = &plan->transfers[number];
+    const clv__value *from = &plan->values[transfer->from], *to = &plan->values[transfer->to];
+    if (!may_be_written(l, number))
+        CLV_FAIL(clv__plan_error(plan), CLV_E_INTERNAL, "'%s' of %s is changed by %s, which has a copy of it",
+                 from->tensor->name, plan->places[from->place].device->info.name,
+                 plan->places[to->place].device->info.name);
+    await_end(plan, from->place, to->place);
+    hand_over(plan, transfer);
+    return CLV_OK;
+}
+
 static void try_to_lend(const lending *l, size_t number) {
     clv_plan *plan = l->plan;
     clv__transfer *transfer = &plan->transfers[number];
-    if (!is_possible(l, transfer)) return;
+    if (!is_possible(l, transfer) || l->written_at[transfer->to] != INT_MAX) return;
     int root = plan->values[transfer->from].root, written = l->written_at[root];
     clv__value *from = &plan->values[root], *to = &plan->values[transfer->to];
     if (written < l->sent_at[number]) return; // it changes, and may change again
@@ -87,11 +132,23 @@ static void try_to_lend(const lending *l, size_t number) {
         if (from->last < released) from->last = released;
     } else if (from->segment != CLV__IN_SESSION) { // what is in the session stays as it is
         from->last = (int)plan->n_nodes;
-        plan->places[from->place].awaits |= UINT64_C(1) << to->place;
+        await_end(plan, from->place, to->place);
     }
-    transfer->lent = true;
-    to->segment = CLV__IN_LENDER;
-    to->lender = transfer->from;
+    hand_over(plan, transfer);
+}
+
+static clv_status lend_all(const lending *l) {
+    clv_plan *plan = l->plan;
+    find_positions(l);
+    for (int i = 0; i < plan->n_places; i++) plan->places[i].awaits = 0;
+    for (size_t i = 0; i < plan->n_transfers; i++) {
+        plan->transfers[i].lent = false;
+        if (is_updated(l, i))
+            CLV_TRY(lend_to_write(l, i));
+        else
+            try_to_lend(l, i);
+    }
+    return CLV_OK;
 }
 
 clv_status clv__plan_lend(clv_plan *plan) {
@@ -99,17 +156,10 @@ clv_status clv__plan_lend(clv_plan *plan) {
                  .sent_at = clv__alloc(plan->n_transfers, sizeof *l.sent_at),
                  .received_at = clv__alloc(plan->n_transfers, sizeof *l.received_at),
                  .written_at = clv__alloc(plan->n_values, sizeof *l.written_at)};
-    clv_status status = CLV_OK;
-    if (l.sent_at && l.received_at && l.written_at) {
-        find_positions(&l);
-        for (int i = 0; i < plan->n_places; i++) plan->places[i].awaits = 0;
-        for (size_t i = 0; i < plan->n_transfers; i++) {
-            plan->transfers[i].lent = false;
-            try_to_lend(&l, i);
-        }
-    } else {
-        status = clv__error_set(clv__plan_error(plan), CLV_E_HOST_MEMORY, "no host memory for the plan");
-    }
+    clv_status status =
+        l.sent_at && l.received_at && l.written_at
+            ? lend_all(&l)
+            : clv__error_set(clv__plan_error(plan), CLV_E_HOST_MEMORY, "no host memory for the plan");
     free(l.sent_at);
     free(l.received_at);
     free(l.written_at);

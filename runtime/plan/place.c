@@ -2,7 +2,7 @@
 // First pass: the nodes that lead to an output or update something in place; the place of each; their order (schedule.c);
 // and a transfer wherever a value is needed on another device than the one it was made on.
 //
-// Rules, in this order: a gradient is computed where its forward node is; an update where its parameter is; a forward
+// Rules, in this order: a gradient is computed where its forward node is; an update where its parameter is (but see share.c); a forward
 // node goes where the graph's builder put it (clv_graph_set_place), else where the last pattern that matches its layer
 // says; a node without a layer of its own (a relu between two layers) follows the newest of the data it gets, or if that is
 // fed (a slice of the batch) goes where it is read. Parameters live where their layer is first used.
@@ -133,7 +133,7 @@ static void settle_at_readers(placing *p) {
     }
 }
 
-static void assign(placing *p) {
+static clv_status assign(placing *p) {
     const clv_graph *graph = p->plan->graph;
     for (size_t id = 0; id < graph->n_nodes; id++) {
         const clv__node *node = graph->nodes[id];
@@ -146,12 +146,15 @@ static void assign(placing *p) {
         int place = choose_place(p, node);
         settle(p, node, place >= 0 ? place : 0);
     }
+    CLV_TRY(clv__plan_share_updates(p->plan, p->needed, p->node_place, p->made_at));
     for (size_t id = 0; id < graph->n_nodes; id++) {
         const clv__node *node = graph->nodes[id];
         for (int i = 0; i < node->io.n_in && p->needed[id]; i++) {
             if (node->in[i]) p->wanted[node->in[i]->id * p->plan->n_places + p->node_place[id]] = true;
         }
+        if (p->needed[id] && node->io.op->mutates) p->plan->places[p->node_place[id]].updates = true;
     }
+    return CLV_OK;
 }
 
 // ---- values, nodes, transfers ---------------------------------------------------------------------------------------------
@@ -269,7 +272,7 @@ static clv_status write_node(placing *p, const clv__node *node) {
     return CLV_OK;
 }
 
-/** What updates read and others made is there before the first of them writes: a transfer that fails leaves everything
+/** What updates read and no update made is there before the first of them writes: a transfer that fails leaves everything
  *  that lasts as it was. */
 static clv_status receive_for_updates(placing *p) {
     const clv_graph *graph = p->plan->graph;
@@ -278,9 +281,27 @@ static clv_status receive_for_updates(placing *p) {
         if (!p->needed[id] || node->phase != CLV__UPDATE) continue;
         for (int i = 0; i < node->io.n_in; i++) {
             const clv_tensor *in = node->in[i];
-            if (in && in->node && in->node->phase != CLV__UPDATE)
+            if (in && (!in->node || in->node->phase != CLV__UPDATE))
                 CLV_TRY(ensure_input(p, in, node, p->node_place[id]));
         }
+    }
+    return CLV_OK;
+}
+
+static bool has_groups(const clv__schedule *schedule, const clv_graph *graph, size_t i) {
+    return i < schedule->n && graph->nodes[schedule->nodes[i]]->io.op->groups.size > 0;
+}
+
+/** Uses that change groups of tensors and make nothing depend on no other: those of a place follow each other, so that they
+ *  can be done together. From node i of the schedule; *next: the first after them. */
+static clv_status write_groups(placing *p, const clv__schedule *schedule, size_t i, size_t *next) {
+    const clv_graph *graph = p->plan->graph;
+    *next = i;
+    while (has_groups(schedule, graph, *next)) ++*next;
+    for (int place = 0; place < p->plan->n_places; place++) {
+        for (size_t j = i; j < *next; j++)
+            if (p->node_place[schedule->nodes[j]] == place)
+                CLV_TRY(write_node(p, graph->nodes[schedule->nodes[j]]));
     }
     return CLV_OK;
 }
@@ -291,9 +312,12 @@ static clv_status write_down(placing *p) {
     clv__schedule schedule;
     CLV_TRY(clv__schedule_make(p->plan, p->needed, p->node_place, &schedule));
     clv_status status = begin_with_persistents(p);
-    for (size_t i = 0; i < schedule.n && status == CLV_OK; i++) {
+    for (size_t i = 0, next; i < schedule.n && status == CLV_OK; i = next) {
+        next = i + 1;
         if (i == schedule.first_update) status = receive_for_updates(p);
-        if (status == CLV_OK) status = write_node(p, graph->nodes[schedule.nodes[i]]);
+        if (status != CLV_OK) break;
+        status = has_groups(&schedule, graph, i) ? write_groups(p, &schedule, i, &next)
+                                                 : write_node(p, graph->nodes[schedule.nodes[i]]);
     }
     clv__schedule_reset(&schedule);
     return status;
@@ -350,8 +374,8 @@ clv_status clv__plan_place(clv_plan *plan, const clv_plan_config *config) {
     find_needed(&p);
     status = clv__patterns_check(&patterns, plan, p.needed);
     if (status != CLV_OK) goto done;
-    assign(&p);
-    status = write_down(&p);
+    status = assign(&p);
+    if (status == CLV_OK) status = write_down(&p);
     for (int place = 0; place < plan->n_places && status == CLV_OK; place++) {
         clv__place *at = &plan->places[place];
         status = collect(plan, place, CLV__INPUT, &at->inputs, &at->n_inputs);

@@ -95,6 +95,7 @@ typedef struct clv__place {
     int *inputs, n_inputs; // values that are fed
     int *outputs, n_outputs;         // values that are fetched
     int *persistents, n_persistents; // values that live in the session
+    bool updates;                    // changes some, of its own or of another place
     clv__layout gradients, activations;
     size_t beside_bytes;    // of activations that plan->beside had here when this one was made
     size_t workspace_bytes; // of nodes whose workspace found no room among the activations
@@ -127,6 +128,8 @@ struct clv_plan {
 
 /** Nodes, values and transfers from the graph and the places' devices. */
 clv_status clv__plan_place(clv_plan *plan, const clv_plan_config *config);
+/** Part of it: which updates another place than their parameter's does. By node id, by tensor id: places, which it changes. */
+clv_status clv__plan_share_updates(clv_plan *plan, const bool *needed, int *node_place, int *made_at);
 /** Does a placement text name devices that are there, and layers of the graph, and all of these? */
 clv_status clv__plan_place_check(clv_graph *graph, const char *place);
 /** Make one node of several, where their ops can be done together. */

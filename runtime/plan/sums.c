@@ -77,19 +77,14 @@ static clv_status take(const summing *s, clv__plan_node *update, int grad) {
     return CLV_OK;
 }
 
-/** Of late ones before position `end`, for place `to`: append the sends, or the receives. */
-static void append_late(const summing *s, const clv__plan_node *before, size_t end, int to, clv__work work) {
-    clv_plan *plan = s->plan;
-    for (size_t i = 0; i < end; i++) {
-        if (!s->late[i] || before[i].work != work) continue;
-        if (plan->values[plan->transfers[before[i].transfer].to].place != to) continue;
-        plan->nodes[plan->n_nodes++] = before[i];
-        s->late[i] = false;
-        s->gone[i] = true;
-    }
+/** Of late ones: append the sends, or the receives. */
+static void append_late(const summing *s, const clv__plan_node *before, size_t n, clv__work work) {
+    for (size_t i = 0; i < n; i++)
+        if (s->late[i] && before[i].work == work) s->plan->nodes[s->plan->n_nodes++] = before[i];
 }
 
-/** Leave out what is gone, and put what is late before the first update of the place that receives it. */
+/** Leave out what is gone, and put what is late before the first update: all sends before all receives, so that no place
+ *  waits for another's updates. */
 static clv_status reorder(const summing *s) {
     clv_plan *plan = s->plan;
     clv__plan_node *before = clv__alloc(plan->n_nodes, sizeof *before);
@@ -97,11 +92,13 @@ static clv_status reorder(const summing *s) {
     const size_t n = plan->n_nodes;
     memcpy(before, plan->nodes, n * sizeof *before);
     plan->n_nodes = 0;
+    bool updating = false;
     for (size_t at = 0; at < n; at++) {
         const clv__plan_node *node = &before[at];
-        if (node->work == CLV__COMPUTE && node->node->phase == CLV__UPDATE) {
-            append_late(s, before, at, node->place, CLV__SEND);
-            append_late(s, before, at, node->place, CLV__RECEIVE);
+        if (!updating && node->work == CLV__COMPUTE && node->node->phase == CLV__UPDATE) {
+            append_late(s, before, n, CLV__SEND);
+            append_late(s, before, n, CLV__RECEIVE);
+            updating = true;
         }
         if (!s->gone[at] && !s->late[at]) plan->nodes[plan->n_nodes++] = *node;
     }

@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // A device is lost at every single enqueue of a data parallel training, one after another (tests/device/lost_layer.c): the
 // run says which device, which steps are done, and what the session keeps on the first device is what it was after these
-// steps, bit for bit. Everything can be destroyed afterwards.
+// steps, bit for bit. Everything can be destroyed afterwards. Where the second device does part of the updates (plan/share.c) a
+// step may end torn instead, which is told.
 #include "device/lost.h"
 
 #include "cleave/nn.h"
 #include "cleave/ops.h"
 #include "cleave/optim.h"
 #include "cleave/plan.h"
+#include "plan/plan.h"
 
-enum { N = 6, STEPS = 3, MOST_TENSORS = 16, MOST_FLOATS = 256 };
+enum { N = 6, STEPS = 3, MOST_TENSORS = 32, WIDE = 1100 };
 
 static clv_runtime *runtime;
+static bool wide; // so many parameters that their updates are shared
 
 static clv_tensor *layers(clv_tensor *x, void *user) {
     (void)user;
     x = clv_nn_conv2d(x, "conv", 3, &(clv_nn_conv2d_config){.kernel = {3, 3}});
-    x = clv_relu(clv_nn_batch_norm(x, "norm", NULL));
-    return clv_nn_linear(clv_flatten(x, 1), "fc", 3, NULL);
+    x = clv_flatten(clv_relu(clv_nn_batch_norm(x, "norm", NULL)), 1);
+    if (wide) x = clv_nn_linear(clv_relu(clv_nn_linear(x, "wide1", WIDE, NULL)), "wide2", WIDE, NULL);
+    return clv_nn_linear(x, "fc", 3, NULL);
 }
 
 /** A training of two replicas, and what its session held after each step when nothing was lost. */
@@ -31,7 +35,7 @@ typedef struct training {
 
 static struct {
     int n;
-    float values[STEPS + 1][MOST_TENSORS][MOST_FLOATS];
+    uint64_t values[STEPS + 1][MOST_TENSORS]; // a hash of each
     float loss[STEPS];
 } whole;
 
@@ -79,10 +83,14 @@ static clv_status post(const training *t, int step, int64_t *ticket) {
     return status;
 }
 
-static void read_session(const training *t, float out[MOST_TENSORS][MOST_FLOATS]) {
+static void read_session(const training *t, uint64_t out[MOST_TENSORS]) {
+    static unsigned char bytes[WIDE * WIDE * sizeof(float)];
     for (int i = 0; i < clv_session_count(t->session); i++) {
         clv_session_tensor tensor = clv_session_get(t->session, i);
-        assert_status(clv_session_read(t->session, i, out[i], tensor.bytes), CLV_OK, runtime);
+        assert_in_range(tensor.bytes, 1, sizeof bytes);
+        assert_status(clv_session_read(t->session, i, bytes, tensor.bytes), CLV_OK, runtime);
+        out[i] = UINT64_C(14695981039346656037); // FNV-1a
+        for (size_t b = 0; b < tensor.bytes; b++) out[i] = (out[i] ^ bytes[b]) * UINT64_C(1099511628211);
     }
 }
 
@@ -92,7 +100,8 @@ static long train_whole(void) {
     int64_t ticket;
     memset(&whole, 0, sizeof whole);
     whole.n = clv_session_count(t.session);
-    assert_in_range(whole.n, 9, MOST_TENSORS); // five parameters, two statistics, momentum
+    assert_in_range(whole.n, 9, MOST_TENSORS); // five parameters and more, two statistics, momentum
+    assert_int_equal(t.plan->places[1].updates, wide);
     read_session(&t, whole.values[0]);
     lost_arm(1, 0, 0, 0);
     for (int step = 0; step < STEPS; step++) {
@@ -111,7 +120,7 @@ static long train_whole(void) {
 }
 
 /** Lose a device at an enqueue; returns false if the training was over before. */
-static bool lose(int device, long enqueue, int code, bool late, clv_status want, bool *in_step) {
+static bool lose(int device, long enqueue, int code, bool late, clv_status want, bool *in_step, long *torn) {
     training t = make();
     int64_t ticket = -1, read = 0;
     clv_status status = CLV_OK;
@@ -139,8 +148,8 @@ static bool lose(int device, long enqueue, int code, bool late, clv_status want,
         *in_step |= failure.done > 0 && failure.done < STEPS;
     }
     if (device == 1) { // what is kept is on the other one
-        float values[MOST_TENSORS][MOST_FLOATS] = {{0}};
-        assert_false(failure.torn);
+        uint64_t values[MOST_TENSORS] = {0};
+        *torn += failure.torn;
         for (; read < failure.done && read <= ticket; read++) {
             float loss;
             if (read + 2 <= ticket) continue; // no longer kept
@@ -150,8 +159,8 @@ static bool lose(int device, long enqueue, int code, bool late, clv_status want,
         clv_run_destroy(t.run);
         t.run = NULL;
         read_session(&t, values);
-        for (int i = 0; i < whole.n; i++) {
-            if (!memcmp(values[i], whole.values[failure.done][i], sizeof values[i])) continue;
+        for (int i = 0; i < whole.n && !failure.torn; i++) {
+            if (values[i] == whole.values[failure.done][i]) continue;
             fail_msg("enqueue %ld: '%s' is not what it was after %lld steps", enqueue,
                      clv_session_get(t.session, i).name, (long long)failure.done);
         }
@@ -162,15 +171,16 @@ static bool lose(int device, long enqueue, int code, bool late, clv_status want,
 }
 
 static void lose_everywhere(int device, long stride, int code, bool late, clv_status want) {
-    long calls = train_whole(), lost = 0;
+    long calls = train_whole(), lost = 0, torn = 0;
     bool in_step = false;
     assert_true(calls > 10 * STEPS);
     for (long enqueue = 1; enqueue <= calls; enqueue += stride)
-        lost += lose(device, enqueue, code, late, want, &in_step);
-    print_message("%ld enqueues, lost at %ld of them\n", calls, lost);
+        lost += lose(device, enqueue, code, late, want, &in_step, &torn);
+    print_message("%ld enqueues, lost at %ld of them, %ld steps torn\n", calls, lost, torn);
+    assert_true(wide ? torn < lost / 2 : torn == 0);
     assert_true(lost >= calls / stride - 1);
     if (device == 1) assert_true(in_step); // the first may take the step before with it
-    assert_false(lose(device, 1000000, code, late, want, &in_step));
+    assert_false(lose(device, 1000000, code, late, want, &in_step, &torn));
 }
 
 static void test_out_of_resources(void **state) {
@@ -189,6 +199,13 @@ static void test_poisoned_context(void **state) {
     lose_everywhere(1, 7, -9999, true, CLV_E_DEVICE_LOST);
 }
 
+static void test_with_shared_updates(void **state) {
+    (void)state;
+    wide = true;
+    lose_everywhere(1, 3, -2, false, CLV_E_DEVICE_LOST);
+    wide = false;
+}
+
 static void test_the_first_device(void **state) {
     (void)state;
     lose_everywhere(0, 5, -9999, false, CLV_E_DEVICE_LOST);
@@ -198,9 +215,8 @@ int main(void) {
     int status = 0;
     if (!(runtime = lost_runtime(NULL, &status))) return status;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_out_of_resources),
-        cmocka_unit_test(test_not_available),
-        cmocka_unit_test(test_poisoned_context),
+        cmocka_unit_test(test_out_of_resources), cmocka_unit_test(test_not_available),
+        cmocka_unit_test(test_poisoned_context), cmocka_unit_test(test_with_shared_updates),
         cmocka_unit_test(test_the_first_device),
     };
     int failed = cmocka_run_group_tests_name("lost", tests, NULL, NULL);

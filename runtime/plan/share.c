@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Part of place: in data parallel training over two devices of one kind, in memory that both see, the second does part of the
+// updates, where otherwise it would wait for the first to do them all. Parameters and optimizer state stay at home: the
+// second writes them where they lie (lend.c). What moves is the update, and with it the sum of its gradient's two terms, of
+// which either device made one; the values are the same bits.
+//
+// Not for small models, where the first device would wait longer for the second's end than the updates take; and not where
+// somebody else wants the sum (to fetch it, clip it, look for what is not finite), as in sums.c.
+#include <stdlib.h>
+#include <string.h>
+
+#include "ops/elementwise.h"
+#include "plan/plan.h"
+
+enum {
+    LEAST_ELEMENTS = 1 << 20, // of all updates that may be shared: below 0.3 ms of one core's work is saved
+    LEAST_PART = 64 // an update moves if it is at least this part of all: small ones are done together
+};
+
+typedef struct candidate {
+    int node;     // id
+    int to;       // place
+    int64_t size; // elements of its parameter
+} candidate;
+
+typedef struct sharing {
+    clv_plan *plan;
+    const bool *needed; // by node id
+    int *node_place;    // by node id
+    int *made_at;       // by tensor id
+    int *readers;       // by tensor id: how many nodes that are needed read it
+    candidate *candidates;
+    int n;
+} sharing;
+
+static bool is_one_kind(const clv_plan *plan, int a, int b) {
+    const clv_device_info *x = &plan->places[a].device->info, *y = &plan->places[b].device->info;
+    return x->type == y->type && x->type != CLV_DEVICE_HOST && x->compute_units == y->compute_units &&
+           strcmp(x->backend, y->backend) == 0 && strcmp(x->platform_name, y->platform_name) == 0 &&
+           strcmp(x->driver, y->driver) == 0;
+}
+
+static bool only_reader(const sharing *s, const clv_tensor *tensor) {
+    return s->readers[tensor->id] == 1 && !tensor->is_output;
+}
+
+/** Do nodes elsewhere than at these two places read it? */
+static bool read_elsewhere(const sharing *s, const clv_tensor *tensor, int a, int b) {
+    const clv_graph *graph = s->plan->graph;
+    for (size_t id = 0; id < graph->n_nodes; id++) {
+        const clv__node *node = graph->nodes[id];
+        if (!s->needed[id] || s->node_place[id] == a || s->node_place[id] == b) continue;
+        for (int i = 0; i < node->io.n_in; i++)
+            if (node->in[i] == tensor) return true;
+    }
+    return false;
+}
+
+/** The sum that an update alone reads, and whose two terms were made for it alone; NULL if there is none. */
+static const clv__node *sum_of(const sharing *s, const clv__node *update) {
+    const clv__groups *groups = &update->io.op->groups;
+    if (!groups->sum) return NULL;
+    const clv_tensor *gradient = update->in[groups->first + groups->sum];
+    const clv__node *sum = gradient->node;
+    if (!sum || sum->phase != CLV__BACKWARD || !clv__elementwise_adds(&sum->io)) return NULL;
+    bool alone = only_reader(s, gradient) && only_reader(s, sum->in[0]) && only_reader(s, sum->in[1]);
+    return alone && s->node_place[sum->id] == s->node_place[update->id] ? sum : NULL;
+}
+
+/** The other place at which an update may be done; -1 if there is none. */
+static int other_place(const sharing *s, const clv__node *update) {
+    const clv__node *sum = sum_of(s, update);
+    if (!sum) return -1;
+    const clv_plan *plan = s->plan;
+    const int home = s->node_place[update->id], first = s->made_at[sum->in[0]->id],
+              second = s->made_at[sum->in[1]->id], other = first == home ? second : first;
+    const clv_tensor *parameter = update->in[update->io.op->groups.first];
+    if ((first == home) == (second == home) || other < 0 || s->made_at[parameter->id] != home) return -1;
+    bool possible = is_one_kind(plan, home, other) && clv__plan_may_lend(plan, home, other) &&
+                    clv__plan_may_lend(plan, other, home) && !read_elsewhere(s, parameter, home, other);
+    return possible ? other : -1;
+}
+
+static int larger_first(const void *a, const void *b) {
+    const candidate *x = a, *y = b;
+    if (x->size != y->size) return x->size < y->size ? 1 : -1;
+    return x->node - y->node;
+}
+
+/** Candidates, and how many elements each place updates without them. */
+static void find_candidates(sharing *s, int64_t *load) {
+    const clv_graph *graph = s->plan->graph;
+    for (size_t id = 0; id < graph->n_nodes; id++) {
+        const clv__node *node = graph->nodes[id];
+        for (int i = 0; s->needed[id] && i < node->io.n_in; i++)
+            if (node->in[i]) s->readers[node->in[i]->id]++;
+    }
+    for (size_t id = 0; id < graph->n_nodes; id++) {
+        const clv__node *node = graph->nodes[id];
+        if (!s->needed[id] || node->phase != CLV__UPDATE || !node->io.op->groups.size) continue;
+        const int to = other_place(s, node);
+        const int64_t size = clv_tensor_numel(node->in[node->io.op->groups.first]);
+        if (to >= 0)
+            s->candidates[s->n++] = (candidate){(int)id, to, size};
+        else
+            load[s->node_place[id]] += size;
+    }
+}
+
+static void move(const sharing *s, const candidate *c) {
+    const clv__node *update = s->plan->graph->nodes[c->node], *sum = sum_of(s, update);
+    s->node_place[update->id] = s->node_place[sum->id] = c->to;
+    s->made_at[sum->out[0]->id] = c->to;
+}
+
+/** The largest first, each where less is to be done so far. */
+static void deal_out(const sharing *s, int64_t *load) {
+    int64_t all = 0;
+    for (int i = 0; i < s->n; i++) all += s->candidates[i].size;
+    if (all < LEAST_ELEMENTS) return;
+    for (int i = 0; i < s->n; i++) {
+        if (s->candidates[i].size < all / LEAST_PART)
+            load[s->node_place[s->candidates[i].node]] += s->candidates[i].size;
+    }
+    qsort(s->candidates, (size_t)s->n, sizeof *s->candidates, larger_first);
+    for (int i = 0; i < s->n && s->candidates[i].size >= all / LEAST_PART; i++) {
+        const candidate *c = &s->candidates[i];
+        const int home = s->node_place[c->node];
+        if (load[c->to] < load[home]) move(s, c);
+        load[s->node_place[c->node]] += c->size;
+    }
+}
+
+clv_status clv__plan_share_updates(clv_plan *plan, const bool *needed, int *node_place, int *made_at) {
+    if (plan->n_places == 1 || plan->no_fuse) return CLV_OK; // sums are made by nodes of their own then
+    const clv_graph *graph = plan->graph;
+    sharing s = {.plan = plan,
+                 .needed = needed,
+                 .node_place = node_place,
+                 .made_at = made_at,
+                 .readers = clv__alloc(graph->n_tensors, sizeof *s.readers),
+                 .candidates = clv__alloc(graph->n_nodes, sizeof *s.candidates)};
+    int64_t *load = clv__alloc((size_t)plan->n_places, sizeof *load);
+    clv_status status = CLV_OK;
+    if (s.readers && s.candidates && load) {
+        find_candidates(&s, load);
+        deal_out(&s, load);
+    } else {
+        status = clv__error_set(clv__plan_error(plan), CLV_E_HOST_MEMORY, "no host memory for the plan");
+    }
+    free(s.readers);
+    free(s.candidates);
+    free(load);
+    return status;
+}
