@@ -216,6 +216,25 @@ typedef clv_tensor *(*clv_layers)(clv_tensor *x, void *user);
 CLV_API clv_tensor *clv_data_parallel(clv_tensor *x, const char *const *devices, const double *shares, int n,
                                       clv_layers body, void *user);
 
+/**
+ * The mean loss of a batch whose rows are computed on several devices, each with its own labels and loss: clv_data_parallel
+ * of a whole model. Faster than the loss of joined results, because no device waits for another before the gradients are there.
+ * Call clv_backward on the result.
+ *
+ *     result = sum over devices (rows of the device / N * its loss)
+ *
+ * x        [N, ...]
+ * labels   [N, ...]
+ * devices, shares, n  as for clv_data_parallel
+ * body     called once for each device, with the same names, so the parameters are the same; a mean over its rows
+ * result   [] f32 on devices[0]
+ *
+ * Gradient  as of the whole batch, up to rounding; added in a fixed order.
+ * Errors    as clv_data_parallel; CLV_E_SHAPE  x and labels differ in their first dimension
+ */
+CLV_API clv_tensor *clv_data_parallel_loss(clv_tensor *x, clv_tensor *labels, const char *const *devices,
+                                           const double *shares, int n, clv_loss_layers body, void *user);
+
 #ifdef __cplusplus
 }
 #endif

@@ -226,8 +226,14 @@ static clv_status receive_at(placing *p, const clv_tensor *tensor, int place, co
     return CLV_OK;
 }
 
+/** A constant is made wherever it is read. */
+static bool is_made_anywhere(const clv_tensor *tensor) {
+    return tensor->node && tensor->node->io.n_in == 0 && !tensor->is_output;
+}
+
 /** Send a tensor to every other place that wants it. */
 static clv_status send_where_wanted(placing *p, const clv_tensor *tensor) {
+    if (is_made_anywhere(tensor)) return CLV_OK;
     for (int place = 0; place < p->plan->n_places; place++) {
         if (place != p->made_at[tensor->id] && p->wanted[tensor->id * p->plan->n_places + place])
             CLV_TRY(send_to(p, tensor, place));
@@ -247,10 +253,21 @@ static clv_status begin_with_persistents(placing *p) {
     return CLV_OK;
 }
 
-/** A tensor that the node reads is at its place: fed there, or received. */
+/** Write a node without inputs at a place. */
+static clv_status make_there(placing *p, const clv__node *node, int place) {
+    clv__plan_node *at;
+    CLV_TRY(add_node(p->plan, CLV__COMPUTE, node, place, &at));
+    int value;
+    CLV_TRY(add_value(p, node->out[0], place, false, &value));
+    at->out[0] = value;
+    return CLV_OK;
+}
+
+/** A tensor that the node reads is at its place: fed or made there, or received. */
 static clv_status ensure_input(placing *p, const clv_tensor *in, const clv__node *node, int place) {
     if (value_at(p, in, place) >= 0) return CLV_OK;
     if (in->kind == CLV__INPUT) return add_value(p, in, place, false, NULL);
+    if (is_made_anywhere(in)) return make_there(p, in->node, place);
     return receive_at(p, in, place, node);
 }
 

@@ -13,6 +13,9 @@
 // of a weight that two stages share, a loss that is more than a sum) wait until they can: then the order is still
 // right, only less parallel. Nodes of no micro-batch, and those that several share (made of parameters alone), are
 // computed as soon as what they read is there.
+//
+// Results on which no other work hangs, as the sum of losses that several devices have computed, come last before the updates
+// if their place would wait for another's part of them.
 #include "plan/schedule.h"
 
 #include <assert.h>
@@ -35,11 +38,12 @@ typedef struct scheduling {
     int *level;       // by node id, of forward nodes with a micro-batch
     bool *loose;      // by node id: waits for nothing of its micro-batch, so it has no level of its own
     int n_micro_batches, n_levels;
-    stage *stages; // [level][place]
-    int *tasks;    // where the nodes of each task begin in `members`, by task; one more than there are
-    int *members;  // node ids, task by task, in the graph's order
-    bool *written; // by node id
-    int *waiting;  // node ids, in the order they came
+    stage *stages;   // [level][place]
+    int *tasks;      // where the nodes of each task begin in `members`, by task; one more than there are
+    int *members;    // node ids, task by task, in the graph's order
+    bool *postponed; // by node id: such a result
+    bool *written;   // by node id
+    int *waiting;    // node ids, in the order they came
     size_t n_waiting;
     clv__schedule *out;
 } scheduling;
@@ -116,6 +120,40 @@ static void raise_loose_nodes(scheduling *s) {
             if (!lowest[from->id] || level < lowest[from->id] - 1) lowest[from->id] = level + 1;
         }
     }
+}
+
+// ---- results that can wait ----------------------------------------------------------------------------------------------
+
+/** Would its place wait for another, or for what is postponed? */
+static bool waits(const scheduling *s, const clv__node *node) {
+    for (int i = 0; i < node->io.n_in; i++) {
+        const clv__node *from = node->in[i] ? node->in[i]->node : NULL;
+        if (from && (s->postponed[from->id] || s->place[from->id] != s->place[node->id])) return true;
+    }
+    return false;
+}
+
+static bool is_read(const clv__node *node, const bool *read) {
+    for (int i = 0; i < node->io.n_out; i++)
+        if (read[node->out[i]->id]) return true;
+    return false;
+}
+
+static clv_status find_postponed(scheduling *s) {
+    const clv_graph *graph = s->graph;
+    bool *read = clv__alloc(graph->n_tensors, sizeof *read); // by nodes that are none of them
+    if (!read) return out_of_memory(s->plan);
+    for (int id = (int)graph->n_nodes - 1; id >= 0; id--) {
+        const clv__node *node = graph->nodes[id];
+        s->postponed[id] = s->needed[id] && node->phase == CLV__FORWARD && !node->io.op->mutates &&
+                           s->micro_batch[id] < 0 && !is_read(node, read);
+        for (int i = 0; i < node->io.n_in && s->needed[id] && !s->postponed[id]; i++)
+            if (node->in[i]) read[node->in[i]->id] = true;
+    }
+    for (size_t id = 0; id < graph->n_nodes; id++) // what they wait for comes before them
+        if (s->postponed[id]) s->postponed[id] = waits(s, graph->nodes[id]);
+    free(read);
+    return CLV_OK;
 }
 
 // ---- tasks ------------------------------------------------------------------------------------------------------------
@@ -258,7 +296,8 @@ static void put_updates(scheduling *s) {
 
 static void put_all(scheduling *s) {
     for (int id = 0; id < (int)s->graph->n_nodes; id++) {
-        if (s->needed[id] && s->graph->nodes[id]->phase != CLV__UPDATE && s->micro_batch[id] < 0)
+        if (s->needed[id] && s->graph->nodes[id]->phase != CLV__UPDATE && s->micro_batch[id] < 0 &&
+            !s->postponed[id])
             put_or_wait(s, id);
     }
     put_waiting(s);
@@ -266,6 +305,8 @@ static void put_all(scheduling *s) {
     assert(s->n_waiting == 0);
     for (int i = 0; i < s->n_levels * s->plan->n_places; i++)
         assert(!s->stages[i].used || s->stages[i].n_backward == s->n_micro_batches);
+    for (int id = 0; id < (int)s->graph->n_nodes; id++)
+        if (s->postponed[id]) put(s, id);
     put_updates(s);
 }
 
@@ -275,15 +316,18 @@ static clv_status make(scheduling *s) {
     s->micro_batch = clv__alloc(n, sizeof(int));
     s->level = clv__alloc(n, sizeof(int));
     s->loose = clv__alloc(n, sizeof(bool));
+    s->postponed = clv__alloc(n, sizeof(bool));
     s->written = clv__alloc(n, sizeof(bool));
     s->waiting = clv__alloc(n, sizeof(int));
-    if (!s->out->nodes || !s->micro_batch || !s->level || !s->loose || !s->written || !s->waiting)
+    if (!s->out->nodes || !s->micro_batch || !s->level || !s->loose || !s->postponed || !s->written ||
+        !s->waiting)
         return out_of_memory(s->plan);
     for (size_t id = 0; id < n; id++) {
         s->micro_batch[id] = s->graph->nodes[id]->micro_batch;
         if (s->micro_batch[id] >= s->n_micro_batches) s->n_micro_batches = s->micro_batch[id] + 1;
     }
     find_micro_batches(s);
+    if (s->plan->trains && s->plan->n_places > 1) CLV_TRY(find_postponed(s));
     find_levels(s);
     raise_loose_nodes(s);
     CLV_TRY(gather_tasks(s));
@@ -302,6 +346,7 @@ clv_status clv__schedule_make(const clv_plan *plan, const bool *needed, const in
     free(s.stages);
     free(s.tasks);
     free(s.members);
+    free(s.postponed);
     free(s.written);
     free(s.waiting);
     if (status != CLV_OK) clv__schedule_reset(out);

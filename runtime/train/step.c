@@ -7,13 +7,9 @@
 #include "nn/replicas.h"
 #include "train/trainer.h"
 
-static clv_tensor *model_layers(clv_tensor *x, void *user) {
-    const clv_model *model = user;
-    return model->build(clv_tensor_graph(x), x, model->classes);
-}
-
 static clv_tensor *model_loss(clv_tensor *x, clv_tensor *labels, void *user) {
-    return clv_cross_entropy(model_layers(x, user), labels);
+    const clv_model *model = user;
+    return clv_cross_entropy(model->build(clv_tensor_graph(x), x, model->classes), labels);
 }
 
 /** Micro-batches of a batch: as many as make them no larger than those of a full one. */
@@ -30,8 +26,8 @@ static clv_tensor *loss_of(const clv_train_config *config, const double *shares,
         return clv_micro_batches(step->x, step->labels, micro_batches_of(config, step->batch), model_loss,
                                  model);
     if (placement->n_replicas > CLV__MOST_REPLICAS) // refused with a sentence
-        return clv_data_parallel(step->x, placement->replicas, NULL, placement->n_replicas, model_layers,
-                                 model);
+        return clv_data_parallel_loss(step->x, step->labels, placement->replicas, NULL, placement->n_replicas,
+                                      model_loss, model);
     const char *replicas[CLV__MOST_REPLICAS]; // those that take part
     double parts[CLV__MOST_REPLICAS];
     int n = 0;
@@ -41,8 +37,7 @@ static clv_tensor *loss_of(const clv_train_config *config, const double *shares,
         replicas[n] = placement->replicas[i];
         parts[n++] = share;
     }
-    clv_tensor *logits = clv_data_parallel(step->x, replicas, parts, n, model_layers, model);
-    return clv_cross_entropy(logits, step->labels);
+    return clv_data_parallel_loss(step->x, step->labels, replicas, parts, n, model_loss, model);
 }
 
 static void gradient_name(const clv_tensor *parameter, char *name, size_t bytes) {

@@ -28,6 +28,7 @@ enum { BATCH = 12, WIDTH = 96, WIDE = 768 };
 
 /** Of both layers. Updates of wide ones are shared by replicas (plan/share.c), and those of others are not. */
 static int width = WIDTH;
+static bool own_losses; // of replicas, instead of one of what they all made
 
 static clv_tensor *layer(clv_tensor *x, const char *name) {
     clv_graph *graph = clv_tensor_graph(x);
@@ -44,6 +45,11 @@ static clv_tensor *two_layers(clv_tensor *x, void *user) {
     return layer(clv_relu(layer(x, "a")), "b");
 }
 
+static clv_tensor *mean_square(clv_tensor *x, clv_tensor *labels, void *user) {
+    (void)labels;
+    return clv_mean(clv_square(two_layers(x, user)), NULL, 0, false);
+}
+
 /** A training step: x goes through `a` and `b`; split over two devices by layers (then placed by the plan) or replicated. */
 typedef struct model {
     clv_graph *graph;
@@ -54,10 +60,14 @@ static model build(const char *const *replicas) {
     model m = {.graph = new_graph()};
     clv_graph_set_training(m.graph, true);
     m.x = clv_input(m.graph, "x", CLV_DTYPE_F32, CLV_SHAPE(BATCH, width));
-    clv_tensor *y = replicas
-                        ? clv_data_parallel(m.x, replicas, (const double[]){0.75, 0.25}, 2, two_layers, NULL)
-                        : two_layers(m.x, NULL);
-    m.loss = clv_mean(clv_square(y), NULL, 0, false);
+    const double shares[] = {0.75, 0.25};
+    if (own_losses) {
+        m.loss = clv_data_parallel_loss(m.x, m.x, replicas, shares, 2, mean_square, NULL);
+    } else {
+        clv_tensor *y =
+            replicas ? clv_data_parallel(m.x, replicas, shares, 2, two_layers, NULL) : two_layers(m.x, NULL);
+        m.loss = clv_mean(clv_square(y), NULL, 0, false);
+    }
     clv_output(m.loss, "loss");
     clv_backward(m.loss);
     clv_optimizer_add(m.graph, &(clv_optimizer_config){.kind = CLV_SGD, .momentum = 0.5f});
@@ -245,6 +255,46 @@ static void test_replicas_share_updates(void **state) {
     *info = before;
 }
 
+/** Replicas that have their own losses wait for nothing between what they get first, the parameters, and the gradients: the
+ *  constant at the loss is made by each, and the losses are added up when all else is done. */
+static void test_replicas_with_their_losses_do_not_wait(void **state) {
+    (void)state;
+    const char *const replicas[] = {"null:0", "null:1"};
+    own_losses = true;
+    model m = build(replicas);
+    own_losses = false;
+    null_devices_share(true);
+    clv_plan *plan = plan_of(m.graph, "null:0", NULL);
+    assert_int_equal(clv_plan_transfer_count(plan), 2 + 2 + 1); // parameters, gradients, a loss
+    assert_int_equal(count_ops_at(plan, "full", 0), 1);
+    assert_int_equal(count_ops_at(plan, "full", 1), 1);
+    assert_int_equal(count_ops(plan, "concat"), 0);
+    for (int place = 0; place < 2; place++) {
+        int end = end_of_work(plan, place), received = 0;
+        for (int at = 0; at < end; at++)
+            received += plan->nodes[at].work == CLV__RECEIVE && plan->nodes[at].place == place;
+        assert_int_equal(received,
+                         place ? 2 : 1); // parameters; the loss just before the end, which is the sum of both
+        if (!place) assert_ptr_equal(plan->nodes[end].node, m.loss->node);
+    }
+    clv_plan_destroy(plan);
+    clv_graph_destroy(m.graph);
+    null_devices_share(false);
+}
+
+static void test_labels_that_do_not_fit(void **state) {
+    (void)state;
+    const char *const replicas[] = {"host", "null:0"};
+    clv_graph *graph = new_graph();
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(4, 2)),
+               *labels = clv_input(graph, "labels", CLV_DTYPE_F32, CLV_SHAPE(3, 2));
+    assert_null(clv_data_parallel_loss(x, labels, replicas, NULL, 2, mean_square, NULL));
+    assert_status(clv_graph_status(graph), CLV_E_SHAPE, runtime);
+    assert_string_equal(clv_runtime_error(runtime),
+                        "data parallel: x [4,2] and labels [3,2] must have the same number of rows");
+    clv_graph_destroy(graph);
+}
+
 static void test_layers_await_each_other(void **state) {
     (void)state;
     null_devices_share(true);
@@ -415,6 +465,28 @@ static void test_lending_computes_the_same_bits(void **state) {
     }
 }
 
+static void expect_close(const float *a, const float *b, int n, float tolerance) {
+    for (int i = 0; i < n; i++) assert_float_equal(a[i], b[i], tolerance);
+}
+
+/** Losses of their own give replicas the training that one loss gives, to rounding: shares of 9 and 3 rows. */
+static void test_own_losses_train_alike(void **state) {
+    (void)state;
+    clv_device *devices[2];
+    if (sharers(devices, 2) < 2) {
+        print_message("skipped: no two devices here compute in the host's memory\n");
+        skip();
+    }
+    static outcome joined, own;
+    const char *replicas[] = {devices[0]->info.name, devices[1]->info.name};
+    train(replicas, replicas[0], NULL, -1, &joined);
+    own_losses = true;
+    train(replicas, replicas[0], NULL, -1, &own);
+    own_losses = false;
+    expect_close(own.losses, joined.losses, STEPS, 1e-6f * joined.losses[0]);
+    for (int i = 0; i < 2; i++) expect_close(own.weights[i], joined.weights[i], WIDTH * WIDTH, 1e-6f);
+}
+
 /** Two alike, whose second updates what the first keeps: many steps, two under way at once. Not PoCL 3.1's basic devices, which
  *  fail an assertion when two of them launch the same kernel for the first time at once. */
 static void test_shared_updates_compute_the_same_bits(void **state) {
@@ -552,11 +624,14 @@ int main(void) {
         cmocka_unit_test(test_replicas_copy_nothing),
         cmocka_unit_test(test_updates_add_up_what_is_lent),
         cmocka_unit_test(test_replicas_share_updates),
+        cmocka_unit_test(test_replicas_with_their_losses_do_not_wait),
+        cmocka_unit_test(test_labels_that_do_not_fit),
         cmocka_unit_test(test_layers_await_each_other),
         cmocka_unit_test(test_a_loan_ends_when_something_comes_back),
         cmocka_unit_test(test_what_changes_is_copied),
         cmocka_unit_test(test_lending_computes_the_same_bits),
         cmocka_unit_test(test_shared_updates_compute_the_same_bits),
+        cmocka_unit_test(test_own_losses_train_alike),
         cmocka_unit_test(test_a_late_borrower_is_awaited),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
