@@ -113,7 +113,8 @@ static void settle(placing *p, const clv__node *node, int place) {
     for (int i = 0; i < node->io.n_in && place >= 0; i++) {
         const clv_tensor *in = node->in[i];
         if (!in || in->kind != CLV__PERSISTENT || p->made_at[in->id] >= 0) continue;
-        // optimizer state has no layer of its own: it is where its parameter is updated
+        // optimizer state has no layer of its own: it is where its parameter is updated, whoever looks at it before
+        if (in->category == CLV_OPTIMIZER && node->phase == CLV__FORWARD) continue;
         int own = in->category == CLV_OPTIMIZER ? -1 : clv__patterns_place(p->patterns, in->layer);
         p->made_at[in->id] = own >= 0 ? own : place;
     }
@@ -150,7 +151,11 @@ static clv_status assign(placing *p) {
     for (size_t id = 0; id < graph->n_nodes; id++) {
         const clv__node *node = graph->nodes[id];
         for (int i = 0; i < node->io.n_in && p->needed[id]; i++) {
-            if (node->in[i]) p->wanted[node->in[i]->id * p->plan->n_places + p->node_place[id]] = true;
+            const clv_tensor *in = node->in[i];
+            if (!in) continue;
+            p->wanted[in->id * p->plan->n_places + p->node_place[id]] = true;
+            // optimizer state that is looked at and never updated
+            if (in->kind == CLV__PERSISTENT && p->made_at[in->id] < 0) p->made_at[in->id] = p->node_place[id];
         }
         if (p->needed[id] && node->io.op->mutates) p->plan->places[p->node_place[id]].updates = true;
     }

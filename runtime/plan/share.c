@@ -4,8 +4,9 @@
 // second writes them where they lie (lend.c). What moves is the update, and with it the sum of its gradient's two terms, of
 // which either device made one; the values are the same bits.
 //
-// Not for small models, where the first device would wait longer for the second's end than the updates take; and not where
-// somebody else wants the sum (to fetch it, clip it, look for what is not finite), as in sums.c.
+// Not for small models, where the first device would wait longer for the second's end than the updates take; not where
+// somebody else wants the sum (to fetch it, clip it, look for what is not finite), as in sums.c; and not where somebody sees the
+// parameter's memory under another name (a reshaped weight that is fetched).
 #include <stdlib.h>
 #include <string.h>
 
@@ -44,16 +45,32 @@ static bool only_reader(const sharing *s, const clv_tensor *tensor) {
     return s->readers[tensor->id] == 1 && !tensor->is_output;
 }
 
-/** Do nodes elsewhere than at these two places read it? */
-static bool read_elsewhere(const sharing *s, const clv_tensor *tensor, int a, int b) {
+/** Do nodes at these two places alone read it, and does nothing that is seen of it through a view leave its place or the step? That
+ *  would be its memory under another name, which somebody reads while the update writes there. */
+static bool stays_between(const sharing *s, const clv_tensor *tensor, int a, int b) {
     const clv_graph *graph = s->plan->graph;
     for (size_t id = 0; id < graph->n_nodes; id++) {
         const clv__node *node = graph->nodes[id];
-        if (!s->needed[id] || s->node_place[id] == a || s->node_place[id] == b) continue;
-        for (int i = 0; i < node->io.n_in; i++)
-            if (node->in[i] == tensor) return true;
+        const int place = s->node_place[id];
+        bool reads = false;
+        for (int i = 0; s->needed[id] && i < node->io.n_in; i++) reads |= node->in[i] == tensor;
+        if (!reads) continue;
+        if (place != a && place != b) return false;
+        if (!node->io.op->view) continue;
+        if (node->out[0]->is_output || !stays_between(s, node->out[0], place, place)) return false;
     }
-    return false;
+    return true;
+}
+
+/** May what the update changes be written where it lies, at `home`, from the other place? */
+static bool can_be_written(const sharing *s, const clv__node *update, int home, int other) {
+    for (int i = 0; i < update->io.n_in; i++) {
+        const clv_tensor *in = update->in[i];
+        if (!in || !(update->io.op->mutates & (1u << i))) continue;
+        if (s->made_at[in->id] != home) return false;
+        if (s->readers[in->id] > 1 && !stays_between(s, in, home, other)) return false; // one is the update
+    }
+    return true;
 }
 
 /** The sum that an update alone reads, and whose two terms were made for it alone; NULL if there is none. */
@@ -74,10 +91,9 @@ static int other_place(const sharing *s, const clv__node *update) {
     const clv_plan *plan = s->plan;
     const int home = s->node_place[update->id], first = s->made_at[sum->in[0]->id],
               second = s->made_at[sum->in[1]->id], other = first == home ? second : first;
-    const clv_tensor *parameter = update->in[update->io.op->groups.first];
-    if ((first == home) == (second == home) || other < 0 || s->made_at[parameter->id] != home) return -1;
+    if ((first == home) == (second == home) || other < 0) return -1;
     bool possible = is_one_kind(plan, home, other) && clv__plan_may_lend(plan, home, other) &&
-                    clv__plan_may_lend(plan, other, home) && !read_elsewhere(s, parameter, home, other);
+                    clv__plan_may_lend(plan, other, home) && can_be_written(s, update, home, other);
     return possible ? other : -1;
 }
 

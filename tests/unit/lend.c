@@ -295,6 +295,86 @@ static void test_labels_that_do_not_fit(void **state) {
     clv_graph_destroy(graph);
 }
 
+// A weight whose update the second replica would do, but for who else sees its memory, or that of its state.
+typedef enum seen {
+    SEEN_BY_NOBODY,
+    SEEN_FETCHED_HERE,
+    SEEN_FETCHED_THERE,
+    SEEN_BY_OTHER_REPLICA,
+    SEEN_STATE_FETCHED,
+    SEEN_STATE_READ_HERE,
+    SEEN_STATE_READ_THERE,
+    SEEN_STATE_READ_ELSEWHERE
+} seen;
+
+typedef struct looking {
+    seen seen;
+    clv_tensor *view; // of the first replica
+} looking;
+
+static clv_tensor *flat(clv_tensor *x) {
+    return clv_reshape(x, CLV_SHAPE(clv_tensor_numel(x)));
+}
+
+static clv_tensor *layer_looked_at(clv_tensor *x, void *user) {
+    looking *l = user;
+    clv_graph *graph = clv_tensor_graph(x);
+    x = layer(x, "home"); // what the first one updates
+    clv_tensor *weight =
+        clv_parameter(graph, "weight", CLV_SHAPE(width, width), (clv_init){CLV_INIT_UNIFORM, -0.2, 0.2});
+    const bool first = !l->view;
+    if (first) l->view = flat(weight);
+    if (l->seen == (first ? SEEN_FETCHED_HERE : SEEN_FETCHED_THERE)) clv_output(flat(weight), "seen");
+    if (l->seen != SEEN_BY_OTHER_REPLICA) return clv_matmul(x, weight);
+    clv_tensor *again = clv_reshape(l->view, CLV_SHAPE(width, width));
+    return first ? clv_matmul(x, again) : clv_matmul(clv_matmul(x, weight), again);
+}
+
+static clv_graph *build_looked_at(seen how) {
+    clv_graph *graph = new_graph();
+    looking l = {.seen = how};
+    clv_graph_set_training(graph, true);
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(BATCH, width));
+    x = clv_data_parallel(x, (const char *[]){"null:0", "null:1"}, (const double[]){0.5, 0.5}, 2,
+                          layer_looked_at, &l);
+    clv_tensor *loss = clv_mean(clv_square(x), NULL, 0, false);
+    clv_output(loss, "loss");
+    clv_backward(loss);
+    clv_optimizer_add(graph, &(clv_optimizer_config){.kind = CLV_SGD, .momentum = 0.5f});
+    clv_tensor *state = clv_graph_find(graph, "weight.momentum_buffer");
+    if (how == SEEN_STATE_FETCHED) clv_output(flat(state), "seen");
+    if (how < SEEN_STATE_READ_HERE) return graph;
+    const char *const readers[] = {"null:0", "null:1", "host"};
+    clv_graph_set_place(graph, readers[how - SEEN_STATE_READ_HERE]);
+    clv_output(clv_mean(clv_square(state), NULL, 0, false), "norm");
+    return graph;
+}
+
+static void test_updates_of_what_is_seen_elsewhere_stay(void **state) {
+    (void)state;
+    static const bool shared[] = {true, false, false, false, false, true, true, false};
+    clv_device_info *info = &find("null:1")->info;
+    const clv_device_info before = *info, *like = &find("null:0")->info;
+    info->type = like->type;
+    info->compute_units = like->compute_units;
+    info->driver = like->driver;
+    width = WIDE;
+    for (int alike = 0; alike < 2; alike++) {
+        null_devices_share(alike);
+        for (int how = 0; how <= SEEN_STATE_READ_ELSEWHERE; how++) {
+            clv_graph *graph = build_looked_at((seen)how);
+            clv_plan *plan = plan_of(graph, "null:0", NULL);
+            assert_int_equal(count_ops_at(plan, "sgd_update", 1), alike && shared[how]);
+            assert_int_equal(plan->places[0].n_persistents, 4); // whoever looks at them
+            clv_plan_destroy(plan);
+            clv_graph_destroy(graph);
+        }
+    }
+    null_devices_share(false);
+    width = WIDTH;
+    *info = before;
+}
+
 static void test_layers_await_each_other(void **state) {
     (void)state;
     null_devices_share(true);
@@ -626,6 +706,7 @@ int main(void) {
         cmocka_unit_test(test_replicas_share_updates),
         cmocka_unit_test(test_replicas_with_their_losses_do_not_wait),
         cmocka_unit_test(test_labels_that_do_not_fit),
+        cmocka_unit_test(test_updates_of_what_is_seen_elsewhere_stay),
         cmocka_unit_test(test_layers_await_each_other),
         cmocka_unit_test(test_a_loan_ends_when_something_comes_back),
         cmocka_unit_test(test_what_changes_is_copied),
