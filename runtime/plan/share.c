@@ -73,6 +73,11 @@ static bool can_be_written(const sharing *s, const clv__node *update, int home, 
     return true;
 }
 
+/** Is it made for its reader alone, and not wherever it is read, as a constant is? */
+static bool is_term(const sharing *s, const clv_tensor *tensor) {
+    return only_reader(s, tensor) && tensor->node && tensor->node->io.n_in > 0;
+}
+
 /** The sum that an update alone reads, and whose two terms were made for it alone; NULL if there is none. */
 static const clv__node *sum_of(const sharing *s, const clv__node *update) {
     const clv__groups *groups = &update->io.op->groups;
@@ -80,7 +85,7 @@ static const clv__node *sum_of(const sharing *s, const clv__node *update) {
     const clv_tensor *gradient = update->in[groups->first + groups->sum];
     const clv__node *sum = gradient->node;
     if (!sum || sum->phase != CLV__BACKWARD || !clv__elementwise_adds(&sum->io)) return NULL;
-    bool alone = only_reader(s, gradient) && only_reader(s, sum->in[0]) && only_reader(s, sum->in[1]);
+    bool alone = only_reader(s, gradient) && is_term(s, sum->in[0]) && is_term(s, sum->in[1]);
     return alone && s->node_place[sum->id] == s->node_place[update->id] ? sum : NULL;
 }
 

@@ -203,6 +203,7 @@ static void test_with_shared_updates(void **state) {
     (void)state;
     wide = true;
     lose_everywhere(1, 3, -2, false, CLV_E_DEVICE_LOST);
+    lose_everywhere(1, 5, -9999, true, CLV_E_DEVICE_LOST);
     wide = false;
 }
 

@@ -347,7 +347,7 @@ static int print_table(const plan_job *job, clv_plan *plan, clv_plan *in_f32, co
         clv_plan_transfer transfer = clv_plan_transfer_get(plan, i);
         printf("%s goes from %s to %s, %s a step%s\n", transfer.tensor,
                clv_device_get_info(transfer.from)->name, clv_device_get_info(transfer.to)->name,
-               cli_bytes(transfer.bytes), transfer.lent ? ", read where it is" : "");
+               cli_bytes(transfer.bytes), transfer.lent ? ", used where it is" : "");
     }
     print_choices(plan);
     print_fused(plan);
