@@ -17,10 +17,13 @@
 //                 rows of the tile at row gy*WG*TM, column gx*WG*TN. Tiles of K travel through local memory.
 //   matmul_tile   CPU-class. Work-group 1, one work-item a task: task = ((b*splits + s)*m_tasks + i)*n_tasks
 //                 + j computes rows [i*mt, (i+1)*mt), columns [j*nc, (j+1)*nc) over k in [s*ks, (s+1)*ks).
-//                 Panels of kc terms of all its columns of B are packed in local memory, and beside them mc rows of
-//                 A at a time; MR rows by NV vectors of C stay in registers. With splits > 1 C is a workspace
-//                 [batch][splits][M][N], and neither bias, C's former value nor the epilogue is used: matmul_sum
-//                 finishes. K > 0; mc <= MC, mt and mc multiples of MR; nc <= NC, of NV*VW; kc <= KC; with SUMS mt = mc.
+//                 Panels of kc terms of all its columns of B are packed in local memory, and stay in a core's
+//                 second-level cache. Beside them go mc rows of A at a time, once through for each kc terms. A panel
+//                 of A meets all those of B in turn: it stays in the first-level cache, and what is read and written
+//                 lies in rows, of A as of C. MR rows by NV vectors of C stay in registers. With splits > 1 C is a
+//                 workspace [batch][splits][M][N], and neither bias, C's former value nor the epilogue is used:
+//                 matmul_sum finishes. K > 0; mt and mc multiples of MR, mc <= MC; nc of NV*VW; kc <= KC, kc * nc <=
+//                 BC; with SUMS mt <= MT, nc <= NC.
 //   matmul_bias   after a library's product: c[i] = c[i] + bias[i % N], i = get_global_id(0) < size.
 //   matmul_sum    one work-item VW elements, s in order: C[b][m][n] = epilogue(sum_s part[b][s][m][n] + bias[n]).
 //
@@ -29,13 +32,16 @@
 //   T_A, T_B, T_C  how a, b and c are stored: float, f16 or bf16; default float. Bias and parts of sums are floats
 //   APART          1: a and b are stored differently; default 0
 //   SUMS           1: matmul_tile keeps sums in local memory until they are whole, because T_C would round them
-//                  after each block of K; default 0. 4 * MC * NC bytes more
+//                  after each block of K; default 0. 4 * MT * NC bytes more
 //   EPI_*          the epilogue, common/epilogue.cl; default none. In plain, local, tile without splits, and sum
 //   VW             lanes of a vector: 4, 8 or 16; default 16
 //   MR, NV         register tile, rows and vectors: MR in 4, 6, 8, 12, 14, NV 2; default 14 x 2 for VW 16,
 //                  else 6 x 2
-//   MC, NC, KC     largest block a task packs: default 16*MR, 384, 256. Local memory: 4 * (MC/MR * max(PA*KC,
-//                  MR*(KC+VW)) + KC*NC + MR*NV*VW) bytes, where PA is MR rounded up to a multiple of VW
+//                  Of what is left of A, LR rows at once: 8 where MR is larger, else 4
+//   MC, KC, BC     rows of A packed at a time, depth, floats of packed B: default 4*MR, 256, 114240. Local memory:
+//                  4 * (MC/MR * max(PA*KC, MR*(KC+VW)) + BC + MR*NV*VW) bytes, where PA is MR rounded up to a
+//                  multiple of VW
+//   MT, NC         with SUMS, the largest task, rows and columns: default 16*MR, 256
 //   TILE           1: with the CPU-class entries, the default; 0: without, for devices that never run them and
 //                  would compile them all the same
 //   WG, TM, TN, TK work-group edge, rows and columns an item, depth of a tile: default 16, 4, 4, 16.
@@ -79,13 +85,19 @@
 #define NV 2
 #endif
 #ifndef MC
-#define MC (16 * MR)
-#endif
-#ifndef NC
-#define NC 384
+#define MC (4 * MR)
 #endif
 #ifndef KC
 #define KC 256
+#endif
+#ifndef BC
+#define BC 114240
+#endif
+#ifndef MT
+#define MT (16 * MR)
+#endif
+#ifndef NC
+#define NC 256
 #endif
 #ifndef WG
 #define WG 16
@@ -129,6 +141,11 @@ typedef FV __attribute__((aligned(4))) KERNEL(matmul_vector);
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 EPILOGUE_FUNCTION(KERNEL(epilogue_vector), FV)
 #define NR (NV * VW)
+#if MR > 8
+#define LR 8
+#else
+#define LR 4
+#endif
 #define PA ((MR + VW - 1) / VW * VW)
 #define AP (KC + VW)
 #define A_FLOATS (MC / MR * (PA * KC > MR * AP ? PA * KC : MR * AP))
@@ -287,9 +304,14 @@ PACK_COLUMNS(matmul_pack_columns, T_B)
 #define ROWS8(X) ROWS6(X) X(6) X(7)
 #define ROWS12(X) ROWS8(X) X(8) X(9) X(10) X(11)
 #define ROWS14(X) ROWS12(X) X(12) X(13)
-#define ROWS CAT(ROWS, MR)
+#define TILE_ROWS CAT(ROWS, MR)
+#define LESS_ROWS CAT(ROWS, LR)
 
-// t[MR][NR] = A[MR][kn] * pb[kn][NR], where A[m][k] is pa[k*PA + m] (lanes) or pa[m*AP + k] (rows).
+// A[MR][kn] * pb[kn][NR], where A[m][k] is pa[k*PA + m] (lanes) or pa[m*AP + k] (rows); `less` has LR rows instead, for
+// what is left of a matrix. The product goes to c, whose rows are N apart, straight from the registers: by a way through
+// memory it would take a twentieth of all time. add: keep what C holds; all of it is asked for before any is stored, as
+// rows that lie a multiple of 4 KiB apart look alike to a core. has_bias: add bias[NR]. Without c the product goes to
+// t[MR][NR].
 #define DECL(i) FV x##i = (FV)(0.0f), y##i = (FV)(0.0f);
 #define STEP(i, at)                                                                                          \
     {                                                                                                        \
@@ -302,19 +324,42 @@ PACK_COLUMNS(matmul_pack_columns, T_B)
 #define PUT(i)                                                                                               \
     LSTORE(x##i, t + i * NR);                                                                                \
     LSTORE(y##i, t + i * NR + VW);
-#define MICRO(name, step, next)                                                                              \
-    static void KERNEL(name)(__local float *t, __local const float *pa, __local const float *pb, int kn) {   \
-        ROWS(DECL);                                                                                          \
+#define FORMER(i)                                                                                            \
+    x##i += TLOAD(T_C, c + i * N);                                                                           \
+    y##i += TLOAD(T_C, c + i * N + VW);
+#define BIAS(i)                                                                                              \
+    x##i += bias0;                                                                                           \
+    y##i += bias1;
+#define RESULT(i)                                                                                            \
+    TSTORE(T_C, x##i, c + i * N);                                                                            \
+    TSTORE(T_C, y##i, c + i * N + VW);
+#define MICRO(name, rows, step, next)                                                                        \
+    static void KERNEL(name)(__local float *t, __local const float *pa, __local const float *pb, int kn,     \
+                             __global T_C *c, int N, int add, int has_bias, __global const float *bias) {    \
+        rows(DECL);                                                                                          \
         for (int k = 0; k < kn; k++) {                                                                       \
             FV b0 = LLOAD(pb), b1 = LLOAD(pb + VW);                                                          \
-            ROWS(step);                                                                                      \
+            rows(step);                                                                                      \
             pa += next;                                                                                      \
             pb += NR;                                                                                        \
         }                                                                                                    \
-        ROWS(PUT);                                                                                           \
+        if (!c) {                                                                                            \
+            rows(PUT);                                                                                       \
+            return;                                                                                          \
+        }                                                                                                    \
+        if (add) {                                                                                           \
+            rows(FORMER);                                                                                    \
+        }                                                                                                    \
+        if (has_bias) {                                                                                      \
+            FV bias0 = GLOAD(bias), bias1 = GLOAD(bias + VW);                                                \
+            rows(BIAS);                                                                                      \
+        }                                                                                                    \
+        rows(RESULT);                                                                                        \
     }
-MICRO(matmul_micro_lanes, STEP_LANES, PA)
-MICRO(matmul_micro_rows, STEP_ROWS, 1)
+MICRO(matmul_micro_lanes, TILE_ROWS, STEP_LANES, PA)
+MICRO(matmul_micro_rows, TILE_ROWS, STEP_ROWS, 1)
+MICRO(matmul_less_lanes, LESS_ROWS, STEP_LANES, PA)
+MICRO(matmul_less_rows, LESS_ROWS, STEP_ROWS, 1)
 
 // A tile's results, from t: C[at + r*N + n], r < rows, n < cols, those of columns column + n. add: keep what C holds.
 // last: bias and the epilogue. With SUMS, sums[r*NC + n] holds earlier ones, if any, and keeps these unless they are last.
@@ -366,10 +411,10 @@ KERNEL(matmul_tile)(__global T_C *restrict c, __global const T_A *restrict a, __
                     int a_k, int b_batch, int b_k, int b_n, int has_bias, int accumulate, int mt, int mc,
                     int nc, int kc, int splits, int ks EPILOGUE_PARAMS) {
     __local float la[A_FLOATS];
-    __local float lb[KC * NC];
+    __local float lb[BC];
     __local float lt[MR * NR];
 #if SUMS
-    __local float sums[MC * NC];
+    __local float sums[MT * NC];
 #else
     __local float *sums = lt; // not used
 #endif
@@ -395,15 +440,30 @@ KERNEL(matmul_tile)(__global T_C *restrict c, __global const T_A *restrict a, __
                 KERNEL(matmul_pack_rows)(la, a + m0 * a_m + k0, a_m, mn, kn);
             else
                 KERNEL(matmul_pack_a)(la, MR, PA, kc, a + m0 + k0 * a_k, a_k, mn, kn);
-            for (int q = 0; q < nn; q += NR)
-                for (int p = 0; p < mn; p += MR) {
-                    if (a_k == 1)
-                        KERNEL(matmul_micro_rows)(lt, la + p * AP, lb + q * kc, kn);
-                    else
-                        KERNEL(matmul_micro_lanes)(lt, la + p / MR * (PA * kc), lb + q * kc, kn);
-                    KERNEL(matmul_put)(c, lt, sums + p * NC + q, bias, ((z * splits + s) * M + m0 + p) * N + n0 + q,
-                                       N, n0 + q, min(MR, mn - p), min(NR, nn - q), has_bias, earlier, add,
-                                       last EPILOGUE_ARGS);
+            for (int p = 0; p < mn; p += MR)
+                for (int q = 0; q < nn; q += NR) {
+                    int rows = min(MR, mn - p), cols = min(NR, nn - q), is_bias = last && has_bias;
+                    int at = ((z * splits + s) * M + m0 + p) * N + n0 + q;
+                    int more = SUMS | (EPILOGUE_STEPS & last); // to do with results than micro and less can
+                    int whole = (rows == MR || rows == LR) && cols == NR && !more;
+                    __global T_C *to = whole ? c + at : 0;
+                    __local const float *pb = lb + q * kc;
+                    if (a_k == 1) {
+                        __local const float *pa = la + p * AP;
+                        if (rows > LR)
+                            KERNEL(matmul_micro_rows)(lt, pa, pb, kn, to, N, add, is_bias, bias + n0 + q);
+                        else
+                            KERNEL(matmul_less_rows)(lt, pa, pb, kn, to, N, add, is_bias, bias + n0 + q);
+                    } else {
+                        __local const float *pa = la + p / MR * (PA * kc);
+                        if (rows > LR)
+                            KERNEL(matmul_micro_lanes)(lt, pa, pb, kn, to, N, add, is_bias, bias + n0 + q);
+                        else
+                            KERNEL(matmul_less_lanes)(lt, pa, pb, kn, to, N, add, is_bias, bias + n0 + q);
+                    }
+                    if (whole) continue;
+                    KERNEL(matmul_put)(c, lt, sums + (m0 - i * mt + p) * NC + q, bias, at, N, n0 + q, rows, cols,
+                                       has_bias, earlier, add, last EPILOGUE_ARGS);
                 }
         }
     }
@@ -464,10 +524,15 @@ __kernel void KERNEL(matmul_sum)(__global T_C *restrict c, __global const float 
 #undef ROWS8
 #undef ROWS12
 #undef ROWS14
-#undef ROWS
+#undef TILE_ROWS
+#undef LESS_ROWS
+#undef LR
 #undef DECL
 #undef STEP
 #undef STEP_LANES
 #undef STEP_ROWS
 #undef MICRO
 #undef PUT
+#undef FORMER
+#undef BIAS
+#undef RESULT

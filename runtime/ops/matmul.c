@@ -335,6 +335,8 @@ static bool matmul_sample(int i, clv__sample *sample) {
         {"long sum, cut into parts", false, true, false, S2(3, 2051), S2(5, 2051)},
         {"long sum, cut into parts, a transposed", true, false, false, S2(1025, 15), S2(1025, 17)},
         {"more than a block in every dimension", false, false, false, S2(131, 300), S2(300, 283)},
+        {"rows that are left fill a smaller tile", false, false, false, S2(36, 300), S2(300, 64)},
+        {"rows that are left fill a smaller tile, a transposed", true, false, false, S2(300, 22), S2(300, 97)},
         {"more rows than a block, a short sum", false, true, false, S2(300, 37), S2(65, 37)},
         {"more rows than a block, a short sum, a transposed", true, false, false, S2(37, 300), S2(37, 65)},
         {"more than a block, both transposed", true, true, false, S2(270, 127), S2(265, 270)},

@@ -7,14 +7,18 @@
 #include "ops/lower.h"
 #include "ops/matmul.h"
 
-/** The largest block, as in the kernel file: rows of register tiles, columns, depth. It stays in a second-level cache of 1 MiB; the
- *  larger it is, the less is packed more than once, and the deeper, the fewer times results are read and added to. */
-enum { MOST_ROWS = 16, MOST_COLUMNS = 384, MOST_DEPTH = 256 };
+/** Where a device has room: rows of register tiles of A that are packed at a time, depth and columns of a packed block of B, the
+ *  kernel file's default for its floats; and where sums stay in local memory, rows of register tiles and columns of a task. All of it
+ *  stays in a second-level cache of 1 MiB with room for what passes through. The more columns, the fewer times A is packed; the
+ *  deeper, the fewer times results are read and added to. */
+enum { A_TILES = 4, LEAST_DEPTH = 16, MOST_DEPTH = 256, MOST_COLUMNS = 512, B_FLOATS = 114240 };
+enum { SUM_TILES = 16, SUM_COLUMNS = 256 };
 
 /** What the kernel is compiled for on a device. */
 typedef struct tile_limits {
     int lanes, mr, nr, pa; // vector, register tile, lanes of a packed row of A
-    int64_t mc, nc, kc;    // largest block
+    int64_t mc, kc, bc;    // rows of A packed at a time, depth, floats of packed B
+    int64_t mt, nc;        // largest task; rows matter with sums
     bool sums;             // in local memory, since the result's type would round them
     int64_t threads;       // that work on tasks
 } tile_limits;
@@ -24,39 +28,58 @@ typedef struct tile_cut {
     int64_t mt, mc, nc, kc, splits, ks, tasks; // as the kernel's arguments
 } tile_cut;
 
-static size_t tile_local_bytes(const tile_limits *t) {
-    int64_t sums = t->sums ? t->mc * t->nc : 0;
-    int64_t a = t->mc / t->mr * clv__max64(t->pa * t->kc, t->mr * (t->kc + t->lanes));
-    return (size_t)(a + t->kc * t->nc + t->mr * t->nr + sums) * sizeof(float);
+/** Floats of local memory for packed A. */
+static int64_t tile_a_floats(const tile_limits *t) {
+    return t->mc / t->mr * clv__max64(t->pa * t->kc, t->mr * (t->kc + t->lanes));
 }
 
 /** sums: whether the result's type would round them. */
 static tile_limits tile_limits_of(const clv_device_info *device, bool sums) {
+    enum { ALL = 1 << 17, A_SHARE = 3, SUM_SHARE = 2 };
     tile_limits t = {.lanes = clv__tile_lanes(device), .sums = sums};
     t.mr = t.lanes == 16 ? 14 : 6;
     t.nr = 2 * t.lanes;
     t.pa = (int)clv__round_up(t.mr, t.lanes);
-    t.mc = MOST_ROWS * t.mr;
-    t.nc = MOST_COLUMNS;
+    t.mc = A_TILES * t.mr;
     t.kc = MOST_DEPTH;
+    t.mt = SUM_TILES * t.mr;
+    t.nc = sums ? SUM_COLUMNS : MOST_COLUMNS;
     t.threads = device->compute_units;
-    while (tile_local_bytes(&t) > clv__tile_local_bytes(device)) {
-        if (t.kc >= t.nc && t.kc > 16)
-            t.kc /= 2;
-        else if (t.nc >= 2 * t.nr)
-            t.nc /= 2;
-        else if (t.mc >= 2 * t.mr)
-            t.mc = t.mc / 2 / t.mr * t.mr;
+    int64_t floats = clv__min64(ALL, (int64_t)(clv__tile_local_bytes(device) / sizeof(float)));
+    while (tile_a_floats(&t) > floats / A_SHARE && t.kc > LEAST_DEPTH) {
+        if (t.mc > t.mr)
+            t.mc = t.mr;
         else
-            break; // tile_supports refuses
+            t.kc /= 2;
     }
+    while (sums && t.mt * t.nc > floats / SUM_SHARE && (t.mt > t.mr || t.nc > t.nr)) {
+        if (t.mt > t.nc)
+            t.mt = clv__max64(t.mr, t.mt / 2 / t.mr * t.mr);
+        else
+            t.nc = clv__max64(t.nr, t.nc / 2 / t.nr * t.nr);
+    }
+    t.bc = floats - tile_a_floats(&t) - t.mr * t.nr - (sums ? t.mt * t.nc : 0);
+    // Of a small block rather fewer columns than less depth.
+    int64_t columns = t.bc / clv__max64(t.kc / 2, LEAST_DEPTH);
+    t.nc = clv__max64(t.nr, clv__min64(t.nc, columns / t.nr * t.nr));
     return t;
+}
+
+static bool tile_fits(const tile_limits *t) {
+    return t->bc >= t->nr * t->kc;
+}
+
+/** The deepest block of B for a product, which has to follow from its sizes alone: it is cut in two by columns at least. */
+static int64_t tile_depth(const tile_limits *t, const clv__product *p) {
+    int64_t half = clv__round_up(clv__div_up(p->n, 2), t->nr);
+    int64_t most = clv__min64(t->kc, t->bc / clv__min64(half, t->nc));
+    return most / LEAST_DEPTH * LEAST_DEPTH;
 }
 
 /** What `tasks` tasks of mt rows and nc columns take, in multiplications of vectors: packing a vector takes as long as PACK of them.
  *  Few tasks pack little, but at the end the others wait for the last one, for about a WAIT-th of it. Measured with 16 lanes. */
 static double tile_cost(const tile_limits *t, int64_t tasks, int64_t mt, int64_t nc) {
-    enum { PACK = 8, WAIT = 20 };
+    enum { PACK = 16, WAIT = 40 };
     double terms = (double)mt * (double)nc, packed = (double)(mt + nc);
     return (terms + PACK * packed) * ((double)clv__div_up(tasks, t->threads) + 1.0 / WAIT);
 }
@@ -71,21 +94,28 @@ static int64_t tile_splits_of(const tile_limits *t, const clv__product *p) {
 /** The cheapest cut with about so many splits. How a sum is cut must follow from the sizes alone, so that it is the same with any
  *  number of threads; how the result is cut does not change a sum. */
 static tile_cut tile_cut_of(const tile_limits *t, const clv__product *p, int64_t splits) {
-    enum { A_THREAD = 4, MOST_CUTS = 32 };
-    const double small = 1e6; // not worth waking threads
+    enum { A_THREAD = 4, MOST_CUTS = 32, STAY_TILES = 32 };
+    const double small = 1e6;     // not worth waking threads
+    const int64_t many = 3 << 19; // results, that need not stay in a third-level cache
     tile_cut c = {.ks = clv__round_up(clv__div_up(p->k, splits), 16)};
     c.splits = clv__div_up(p->k, c.ks);
-    c.kc = clv__even_block(c.ks, 16, t->kc);
-    // Where a sum takes several blocks of depth, results are added to: they must still be in the cache then.
-    bool once = c.kc >= c.ks && !t->sums;
+    c.kc = clv__even_block(c.ks, 16, tile_depth(t, p));
+    int64_t most_columns = t->sums ? clv__min64(t->nc, t->bc / c.kc) : t->bc / c.kc;
     int64_t m = clv__div_up(p->m, t->mr), n = clv__div_up(p->n, t->nr); // in register tiles
-    int64_t m_cuts = once ? 1 : clv__div_up(m, t->mc / t->mr), n_cuts = clv__div_up(n, t->nc / t->nr);
+    int64_t n_cuts = clv__div_up(n, most_columns / t->nr);
+    // Where a sum takes several blocks of depth, results are added to. Many of them must still be in the cache then, and
+    // also what was read ahead of A.
+    bool stay = c.kc < c.ks && p->batch * p->m * p->n > many && !t->sums;
     bool is_small = (double)p->batch * (double)p->m * (double)p->n * (double)p->k <= small;
     int64_t more = is_small ? 0 : clv__min64(A_THREAD * t->threads, MOST_CUTS);
     double best = INFINITY;
-    for (int64_t i = m_cuts; i <= clv__min64(m, m_cuts + more); i++) {
-        for (int64_t j = n_cuts; j <= clv__min64(n, n_cuts + more); j++) {
-            int64_t mt = clv__div_up(m, i) * t->mr, nc = clv__div_up(n, j) * t->nr;
+    for (int64_t j = n_cuts; j <= clv__min64(n, n_cuts + more); j++) {
+        int64_t nc = clv__div_up(n, j) * t->nr;
+        int64_t most_rows = t->sums ? t->mt : m * t->mr;
+        if (stay) most_rows = clv__max64(t->mr, clv__min64(STAY_TILES * t->mr, t->bc / nc));
+        int64_t m_cuts = clv__div_up(m, most_rows / t->mr);
+        for (int64_t i = m_cuts; i <= clv__min64(m, m_cuts + more); i++) {
+            int64_t mt = clv__div_up(m, i) * t->mr;
             int64_t tasks = p->batch * c.splits * clv__div_up(p->m, mt) * clv__div_up(p->n, nc);
             double cost = tile_cost(t, tasks, mt, nc);
             if (cost >= best) continue;
@@ -101,8 +131,7 @@ static tile_cut tile_cut_of(const tile_limits *t, const clv__product *p, int64_t
 
 bool clv__product_tile_supports(const clv_device_info *device, const clv__op_io *io) {
     tile_limits t = tile_limits_of(device, clv__is_half(io->out[0].dtype));
-    return clv__cpu_class(device) && device->loop_turns == 0 &&
-           tile_local_bytes(&t) <= clv__tile_local_bytes(device) && clv__product_of(io).k > 0;
+    return clv__cpu_class(device) && device->loop_turns == 0 && tile_fits(&t) && clv__product_of(io).k > 0;
 }
 
 double clv__product_tile_rank(const clv_device_info *device, const clv__op_io *io) {
@@ -111,13 +140,14 @@ double clv__product_tile_rank(const clv_device_info *device, const clv__op_io *i
     return 0.02;
 }
 
-/** Only what differs from the kernel file's own defaults, so that all variants share one compiled instance.
- * */
+/** Only what differs from the kernel file's own defaults, so that all variants share one compiled instance. */
 static void tile_defines(clv__launches *list, clv__launch *launch, const tile_limits *t) {
     if (t->lanes != 16) clv__launch_define(list, launch, "VW", "%d", t->lanes);
-    if (t->mc != MOST_ROWS * t->mr) clv__launch_define(list, launch, "MC", "%d", (int)t->mc);
-    if (t->nc != MOST_COLUMNS) clv__launch_define(list, launch, "NC", "%d", (int)t->nc);
+    if (t->mc != A_TILES * t->mr) clv__launch_define(list, launch, "MC", "%d", (int)t->mc);
     if (t->kc != MOST_DEPTH) clv__launch_define(list, launch, "KC", "%d", (int)t->kc);
+    if (t->bc != B_FLOATS) clv__launch_define(list, launch, "BC", "%d", (int)t->bc);
+    if (t->sums && t->mt != SUM_TILES * t->mr) clv__launch_define(list, launch, "MT", "%d", (int)t->mt);
+    if (t->sums && t->nc != SUM_COLUMNS) clv__launch_define(list, launch, "NC", "%d", (int)t->nc);
 }
 
 void clv__product_tile(clv__launches *list, const clv__op_io *io) {
@@ -156,8 +186,7 @@ void clv__product_tile(clv__launches *list, const clv__op_io *io) {
 
 bool clv__product_parts_supports(const clv_device_info *device) {
     tile_limits t = tile_limits_of(device, false);
-    return clv__cpu_class(device) && device->loop_turns == 0 &&
-           tile_local_bytes(&t) <= clv__tile_local_bytes(device);
+    return clv__cpu_class(device) && device->loop_turns == 0 && tile_fits(&t);
 }
 
 void clv__product_parts(clv__launches *list, const clv__product_rows *p, clv__part c, clv__part a,
