@@ -18,6 +18,8 @@
 //                   channels c
 //   images_product  task: out of the images of a group, channels of panel p, [p*MR, (p+1)*MR), panels of a group one after the
 //                   other, for gb groups together. K <= KL, MR*K*cb <= WL
+//   images_whole    task: all pixels out of the images of group g = task % groups, nr = VW, channels of panel p = task / groups,
+//                   [p*WR, (p+1)*WR). Sums run over c, k in c. m_stride, c_stride as above
 //
 // A register tile of images_product is MR channels by two vectors, which are two of a group's images or, where a group is one, two
 // pixels. Of these the taps that both have come first: a weight, broadcast, goes with both vectors. So pixels pair with the next one
@@ -26,13 +28,23 @@
 // copied there in runs as they lie in memory: put into the order in which they are read, they would cost about as much as the
 // products of a group. Each copied line asks for that of the next panel, whose turn comes when this one's products are done.
 //
+// That of images_whole is WR channels by all pixels, for which all sizes are constants: which taps meet is known when it is compiled, so
+// there are neither lists nor short loops. Each weight is read once, from where it lies, and each image once for a panel.
+//
 // Macros
 //   KERNEL(name)  how entries and helpers are named; default name
 //   T_IN, T_OUT   how in and out are stored, float, f16 or bf16; default float
-//   EPI_*         the epilogue of images_product, common/epilogue.cl; default none
+//   EPI_*         the epilogue of what stores, common/epilogue.cl; default none
 //   VW            lanes of a vector: 4, 8 or 16; default 16
 //   MR            rows of the register tile: 4 or 8; default 8 for VW 16, else 4
 //   OL, KL, WL    local arrays: tiles whose sums are kept, taps of a pixel, weights of a block; default 16, 64, 6144
+// and of images_whole
+//   WR            channels of the register tile; default 4
+//   WIH, WIW      H and W; default 2
+//   WOH, WOW      OH and OW; default 2
+//   WKH, WKW      KH and KW; default 3
+//   WSH, WSW, WPH, WPW, WDH, WDW  strides, padding, dilation; default 1
+//   WBACK         back; default 0
 
 #ifndef KERNEL
 #define KERNEL(name) name
@@ -61,6 +73,49 @@
 #endif
 #ifndef WL
 #define WL 6144
+#endif
+
+#ifndef WR
+#define WR 4
+#endif
+#ifndef WIH
+#define WIH 2
+#endif
+#ifndef WIW
+#define WIW 2
+#endif
+#ifndef WOH
+#define WOH 2
+#endif
+#ifndef WOW
+#define WOW 2
+#endif
+#ifndef WKH
+#define WKH 3
+#endif
+#ifndef WKW
+#define WKW 3
+#endif
+#ifndef WSH
+#define WSH 1
+#endif
+#ifndef WSW
+#define WSW 1
+#endif
+#ifndef WPH
+#define WPH 1
+#endif
+#ifndef WPW
+#define WPW 1
+#endif
+#ifndef WDH
+#define WDH 1
+#endif
+#ifndef WDW
+#define WDW 1
+#endif
+#ifndef WBACK
+#define WBACK 0
 #endif
 
 #define CAT_(a, b) a##b
@@ -254,6 +309,60 @@ KERNEL(images_product)(__global T_OUT *restrict out, __global const float *restr
     }
 }
 
+#define WP (WOH * WOW)
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+KERNEL(images_whole)(__global T_OUT *restrict out, __global const float *restrict t,
+                     __global const float *restrict weight, __global const float *restrict bias, int N, int C,
+                     int M, int m_stride, int c_stride, int has_bias EPILOGUE_PARAMS) {
+    enum { AHEAD = 24, TAPS = WKH * WKW }; // channels after which a weight is wanted that is asked for
+    __local float sums[WR * WP * VW];
+    int groups = (N + VW - 1) / VW, g = (int)get_group_id(0) % groups,
+        m0 = (int)get_group_id(0) / groups * WR;
+    if (m0 >= M) return;
+    int rows = min(WR, M - m0), images = min(VW, N - g * VW);
+    t += g * C * WIH * WIW * VW;
+    __global const float *w[WR];
+    UNROLL for (int m = 0; m < WR; m++) w[m] = weight + (m0 + min(m, rows - 1)) * m_stride;
+    FV acc[WR * WP];
+    UNROLL for (int i = 0; i < WR * WP; i++) acc[i] = (FV)(0.0f);
+    long at = 0;
+    LOOP for (int c = 0; c < C; c++) {
+        // The first of the next panel's after the last of this one's.
+        long later = (long)(c + AHEAD) * c_stride;
+        if (c + AHEAD >= C) later += WR * m_stride - (long)C * c_stride;
+        if (WBACK) {
+            UNROLL for (int i = 0; i < WR * TAPS - 1; i += 16) SOON(w[0] + later + i);
+            SOON(w[0] + later + WR * TAPS - 1);
+        } else {
+            UNROLL for (int m = 0; m < WR; m++) SOON(w[m] + later);
+        }
+        UNROLL for (int k = 0; k < TAPS; k++) {
+            FV v[WR];
+            UNROLL for (int m = 0; m < WR; m++) v[m] = (FV)(w[m][at + k]);
+            UNROLL for (int o = 0; o < WP; o++) {
+                int iy = KERNEL(images_pixel)(o / WOW, k / WKW, WSH, WPH, WDH, WIH, WBACK),
+                    ix = KERNEL(images_pixel)(o % WOW, k % WKW, WSW, WPW, WDW, WIW, WBACK);
+                if (iy < 0 || ix < 0) continue;
+                FV x = GLOAD(t + (iy * WIW + ix) * VW);
+                UNROLL for (int m = 0; m < WR; m++) acc[m * WP + o] = fma(v[m], x, acc[m * WP + o]);
+            }
+        }
+        at += c_stride;
+        t += WIH * WIW * VW;
+    }
+    UNROLL for (int i = 0; i < WR * WP; i++) LSTORE(acc[i], sums + i * VW);
+    for (int i = 0; i < rows; i++) {
+        float add = has_bias ? bias[m0 + i] : 0.0f;
+        EPILOGUE_CHANNEL(m0 + i);
+        for (int l = 0; l < images; l++)
+            LOOP for (int o = 0; o < WP; o++) {
+                int to = ((g * VW + l) * M + m0 + i) * WP + o;
+                float v = sums[(i * WP + o) * VW + l] + add;
+                STORE(T_OUT, KERNEL(epilogue)(v EPILOGUE_AT(to)), out + to);
+            }
+    }
+}
+
 #undef CAT_
 #undef CAT
 #undef FV
@@ -271,3 +380,4 @@ KERNEL(images_product)(__global T_OUT *restrict out, __global const float *restr
 #undef FROM
 #undef NEXT
 #undef PUT
+#undef WP

@@ -61,7 +61,10 @@ typedef FV __attribute__((aligned(4))) KERNEL(images_weight_vector);
 #define GLOAD(p) (*(__global const KERNEL(images_weight_vector) *)(p))
 #define LLOAD(p) (*(__local const KERNEL(images_weight_vector) *)(p))
 #define LSTORE(v, p) (*(__local KERNEL(images_weight_vector) *)(p) = (v))
+// To be written. PoCL's prefetch does nothing.
+#define WANT(p) __builtin_prefetch((const void *)(size_t)(p), 1)
 #else
+#define WANT(p)
 #define GLOAD(p) CAT(vload, VW)(0, p)
 #define LLOAD(p) CAT(vload, VW)(0, p)
 #define LSTORE(v, p) CAT(vstore, VW)(v, 0, p)
@@ -136,6 +139,11 @@ static void KERNEL(images_weight_sums)(__local float *sums, int row, __local con
     CAT(ROWS, MR)(PUT)
 }
 
+// The nine taps of two channels.
+#define PUT_PAIR(i, first, second)                                                                           \
+    vstore16((FV)(r[i].lo, last.s##first, r[i].s89ab, r[i].scde), 0, dst + (c + 2 * i) * 9);                 \
+    vstore2((float2)(r[i].sf, last.s##second), 0, dst + (c + 2 * i) * 9 + 16);
+
 // dst[c*K + k] = sums[k*nr + c] for c < channels.
 static void KERNEL(images_weight_store)(__global float *dst, __local const float *sums, int K, int nr,
                                         int channels) {
@@ -143,15 +151,11 @@ static void KERNEL(images_weight_store)(__global float *dst, __local const float
     for (; K == 1 && c + VW <= channels; c += VW) CAT(vstore, VW)(LLOAD(sums + c), 0, dst + c);
 #if VW == 16
     for (; K == 9 && c + VW <= channels; c += VW) { // eight of nine taps as a square, and the last
-        FV r[8], t[8];
+        FV r[8], t[8], last = LLOAD(sums + 8 * nr + c);
         UNROLL for (int k = 0; k < 8; k++) r[k] = LLOAD(sums + k * nr + c);
         TRANSPOSE(8, r, t)
-        UNROLL for (int l = 0; l < 8; l++) {
-            vstore8(r[l].lo, 0, dst + (c + 2 * l) * 9);
-            dst[(c + 2 * l) * 9 + 8] = sums[8 * nr + c + 2 * l];
-            vstore8(r[l].hi, 0, dst + (c + 2 * l + 1) * 9);
-            dst[(c + 2 * l + 1) * 9 + 8] = sums[8 * nr + c + 2 * l + 1];
-        }
+        PUT_PAIR(0, 0, 1) PUT_PAIR(1, 2, 3) PUT_PAIR(2, 4, 5) PUT_PAIR(3, 6, 7)
+        PUT_PAIR(4, 8, 9) PUT_PAIR(5, a, b) PUT_PAIR(6, c, d) PUT_PAIR(7, e, f)
     }
 #endif
     for (; c < channels; c++) LOOP for (int k = 0; k < K; k++) dst[c * K + k] = sums[k * nr + c];
@@ -187,9 +191,14 @@ KERNEL(images_weight)(__global float *restrict dw, __global const T_DY *restrict
         for (int l = rows; l < MR; l++) LOOP for (int o = 0; o < P; o++) dst[o * MR + l] = 0.0f;
     }
     for (int b = from; b < min(blocks, from + per); b++) {
-        for (int k = 0; k < K; k++) KERNEL(images_weight_sums)
-        (sums + k * nr, K * nr, a, xt + b * N * H * W * nr, pairs + 2 * first[k], first[k + 1] - first[k], N,
-         P * MR, H * W * nr, nr);
+        for (int k = 0; k < K; k++) {
+            // While sums are made, lines come that they will be stored to: a K-th of each row's.
+            for (int l = 0; l < rows; l++)
+                for (int i = 0; i < nr; i += 16) WANT(dw + ((m0 + l) * C + b * nr) * K + k * nr + i);
+            KERNEL(images_weight_sums)
+            (sums + k * nr, K * nr, a, xt + b * N * H * W * nr, pairs + 2 * first[k], first[k + 1] - first[k],
+             N, P * MR, H * W * nr, nr);
+        }
         for (int l = 0; l < rows; l++) KERNEL(images_weight_store)
         (dw + ((m0 + l) * C + b * nr) * K, sums + l * K * nr, K, nr, min(nr, C - b * nr));
     }
@@ -201,12 +210,14 @@ KERNEL(images_weight)(__global float *restrict dw, __global const T_DY *restrict
 #undef GLOAD
 #undef LLOAD
 #undef LSTORE
+#undef WANT
 #undef LOOP
 #undef ROWS4
 #undef ROWS8
 #undef DECL
 #undef STEP
 #undef PUT
+#undef PUT_PAIR
 #undef DECL_NARROW
 #undef STEP_NARROW
 #undef PUT_NARROW

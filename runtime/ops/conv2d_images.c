@@ -11,9 +11,9 @@ enum { TILES = 16, TAPS = 64, WEIGHTS = 6144 }; // OL, KL and WL of the kernel f
 /** What the kernels are given: of dy and dx backwards. */
 typedef struct work {
     int64_t n, in_channels, out_channels, in[2], out[2], taps;
-    int64_t lanes, rows, group, groups; // of vectors; MR of the kernel file; images in a group; groups
+    int64_t lanes, rows, group, groups; // of vectors; MR or WR of the kernel file; images in a group; groups
     int64_t block, together;            // channels in at a time; groups for which weights are read together
-    bool back;
+    bool back, whole;                   // the gradient; by images_whole
 } work;
 
 static work work_of(const clv_device_info *device, const clv__conv2d *c, bool back) {
@@ -32,7 +32,18 @@ static work work_of(const clv_device_info *device, const clv__conv2d *c, bool ba
     enum { GROUPS = 512 << 10 };
     int64_t image = w.in_channels * w.in[0] * w.in[1] * (int64_t)sizeof(float);
     w.group = clv__lane_block(c->n, w.lanes);
-    if (w.group * image > GROUPS) w.group = w.lanes;
+    if (w.group * image >= GROUPS) w.group = w.lanes;
+    // Images are small enough to stay in registers, and each pixel that is read goes into some products there.
+    enum { TAPS_WHOLE = 9, PRODUCTS = 4 };
+    const int64_t sums = w.lanes == 16 ? 16 : 12, pixels = clv__max64(1, w.out[0] * w.out[1]),
+                  rows = clv__min64(8, sums / pixels),
+                  meetings = clv__conv2d_meetings(c, 0) * clv__conv2d_meetings(c, 1);
+    w.whole = rows > 0 && w.taps <= TAPS_WHOLE && w.lanes * image <= GROUPS &&
+              PRODUCTS * clv__min64(w.in[0] * w.in[1], meetings) <= rows * meetings;
+    if (w.whole) {
+        w.group = w.lanes;
+        w.rows = rows;
+    }
     w.groups = clv__div_up(c->n, w.group);
     w.together = clv__min64(w.groups, clv__max64(1, GROUPS / clv__max64(1, w.group * image)));
     // Weights and images of a block stay in the nearest cache; of few channels, its loops would be short.
@@ -45,6 +56,33 @@ static work work_of(const clv_device_info *device, const clv__conv2d *c, bool ba
 /** Images of all groups as the kernels read them. */
 static int64_t input_floats(const work *w) {
     return w->groups * w->group * w->in_channels * w->in[0] * w->in[1];
+}
+
+/** Sizes are constants there, as the register tile is the image. */
+static void product_whole(clv__launches *list, const clv__op_io *io, const clv__conv2d *c, const work *w,
+                          size_t input) {
+    clv__launch *launch = clv__launch_kernel(list, "conv2d_images", "images_whole");
+    if (w->lanes != 16) clv__launch_define(list, launch, "VW", "%d", (int)w->lanes);
+    const struct {
+        const char *name;
+        int64_t value;
+    } sizes[] = {
+        {"WR", w->rows},         {"WBACK", w->back},      {"WIH", w->in[0]},      {"WIW", w->in[1]},
+        {"WOH", w->out[0]},      {"WOW", w->out[1]},      {"WKH", c->kernel[0]},  {"WKW", c->kernel[1]},
+        {"WSH", c->stride[0]},   {"WSW", c->stride[1]},   {"WPH", c->padding[0]}, {"WPW", c->padding[1]},
+        {"WDH", c->dilation[0]}, {"WDW", c->dilation[1]},
+    };
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        clv__launch_define(list, launch, sizes[i].name, "%d", (int)sizes[i].value);
+    clv__arg_out_as(list, launch, io, 0, "T_OUT");
+    clv__arg_workspace(list, launch, input, (size_t)input_floats(w) * sizeof(float));
+    clv__arg_in(list, launch, 1);
+    clv__arg_in(list, launch, c->bias ? 2 : 1); // without a bias, anything
+    CLV__ARGS_I32(list, launch, w->n, w->in_channels, w->out_channels,
+                  w->back ? w->taps : w->in_channels * w->taps, w->back ? w->out_channels * w->taps : w->taps,
+                  c->bias);
+    clv__arg_epilogue(list, launch, io);
+    clv__launch_grid(launch, (size_t)(w->groups * clv__div_up(w->out_channels, w->rows)), 1);
 }
 
 static void lower(clv__launches *list, const clv__op_io *io, bool back) {
@@ -61,6 +99,10 @@ static void lower(clv__launches *list, const clv__op_io *io, bool back) {
     CLV__ARGS_I32(list, launch, w.n, w.in_channels, w.in[0] * w.in[1], w.group, per);
     clv__launch_grid(launch, (size_t)(w.groups * clv__div_up(w.in_channels, per)), 1);
 
+    if (w.whole) {
+        product_whole(list, io, &c, &w, input);
+        return;
+    }
     launch = clv__launch_kernel(list, "conv2d_images", "images_product");
     if (w.lanes != 16) clv__launch_define(list, launch, "VW", "%d", (int)w.lanes);
     clv__arg_out_as(list, launch, io, 0, "T_OUT");
@@ -105,7 +147,7 @@ bool clv__conv2d_images_supports_input(const clv_device_info *device, const clv_
 /** Of tile's time, per channel in and out, in the time of a product of vectors, measured with AVX-512: products, a group's
  *  weights, and images on their way in and out. Of two vectors of images fewer blocks stay in the nearest cache. */
 static double rank(const clv_device_info *device, const clv__op_io *io, bool back) {
-    const double one = 1.05, two = 1.18, far = 1.3, panel = 1.65, copy = 65, direct = 1.17;
+    const double one = 1.05, two = 1.18, far = 1.3, panel = 1.65, panel_whole = 0.3, copy = 65, direct = 1.17;
     enum {
         CACHE = 1 << 20,
         NEAR = 512 << 10
@@ -121,7 +163,7 @@ static double rank(const clv_device_info *device, const clv__op_io *io, bool bac
                      : w.group == w.lanes ? one
                                           : two) *
                         vectors * (double)(clv__conv2d_meetings(&c, 0) * clv__conv2d_meetings(&c, 1)) +
-                    panel * (double)(w.taps * w.groups) +
+                    (w.whole ? panel_whole : panel) * (double)(w.taps * w.groups) +
                     copy * vectors *
                         ((double)(w.in[0] * w.in[1]) / (double)w.out_channels +
                          (double)(w.out[0] * w.out[1]) / (double)w.in_channels);

@@ -75,7 +75,7 @@ bool clv__conv2d_images_supports_weight(const clv_device_info *device, const clv
 /** Of tile's time, in the time of a vector's product, for a row m and a vector of channels: the pairs' products, storing, and the
  *  row's share of turning x round. Measured with AVX-512 on images of 2x2 to 14x14. */
 double clv__conv2d_images_rank_weight(const clv_device_info *device, const clv__op_io *io) {
-    const double direct = 1.17, product = 1.1, store = 260, store_plain = 8, turn = 2, turn_plain = 12;
+    const double direct = 1.17, product = 1.1, store = 100, store_plain = 8, turn = 2, turn_plain = 12;
     clv__conv2d c = clv__conv2d_of(io);
     cut w = cut_of(device, &c);
     const double images = (double)c.n, pixels = (double)(c.in[0] * c.in[1]), lanes = (double)w.lanes;
