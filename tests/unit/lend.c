@@ -15,6 +15,15 @@ static void null_devices_share(bool share) {
     find("null:0")->traits.host_memory = find("null:1")->traits.host_memory = share;
 }
 
+/** Let null:1 pretend to be of null:0's kind; returns what it was. */
+static clv_device_info make_alike(clv_device_info *info) {
+    const clv_device_info before = *info, *like = &find("null:0")->info;
+    info->type = like->type;
+    info->compute_units = like->compute_units;
+    info->driver = like->driver;
+    return before;
+}
+
 static clv_plan *plan_of(clv_graph *graph, const char *first, const char *place) {
     clv_plan *plan;
     assert_status(clv_plan_create(graph, &(clv_plan_config){.device = find(first), .place = place}, &plan),
@@ -203,10 +212,7 @@ static void test_replicas_share_updates(void **state) {
     (void)state;
     const char *const replicas[] = {"null:0", "null:1"};
     clv_device_info *info = &find("null:1")->info;
-    const clv_device_info before = *info, *like = &find("null:0")->info;
-    info->type = like->type;
-    info->compute_units = like->compute_units;
-    info->driver = like->driver;
+    const clv_device_info before = make_alike(info);
     width = WIDE;
     model m = build(replicas);
     clv_plan *plan = plan_of(m.graph, "null:0", NULL);
@@ -354,10 +360,7 @@ static void test_updates_of_what_is_seen_elsewhere_stay(void **state) {
     (void)state;
     static const bool shared[] = {true, false, false, false, false, true, true, false};
     clv_device_info *info = &find("null:1")->info;
-    const clv_device_info before = *info, *like = &find("null:0")->info;
-    info->type = like->type;
-    info->compute_units = like->compute_units;
-    info->driver = like->driver;
+    const clv_device_info before = make_alike(info);
     width = WIDE;
     for (int alike = 0; alike < 2; alike++) {
         null_devices_share(alike);
