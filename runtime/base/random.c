@@ -45,7 +45,7 @@ float clv__random_uniform(clv__random *random) {
 // once. On an x86 they are compiled for each width of vectors, and the widest that the processor has is taken: the same bits, since
 // no multiplication and addition are made one (-ffp-contract=off).
 
-enum { LANES = 32, WORDS = 4 * LANES, NORMALS = WORDS / 2 }; // counters at once, and what comes of them
+enum { LANES = 32, WORDS = 4 * LANES }; // counters at once, and the words, or numbers, that come of them
 
 #define INLINE static inline __attribute__((always_inline)) // into each of the functions for a width
 
@@ -79,7 +79,7 @@ INLINE void next_words(clv__random *random, uint32_t *words) {
     random->next += LANES;
 }
 
-/** log(u) for a normal u > 0, to some 1e-16: u = 2^k z with z between sqrt(1/2) and sqrt(2), and log(z) = 2 artanh((z-1) / (z+1)). */
+/** log(u) for a normal u > 0, to some 1e-12: u = 2^k z with z between sqrt(1/2) and sqrt(2), and log(z) = 2 artanh((z-1) / (z+1)). */
 INLINE double log_of(double u) {
     const uint64_t root_half = 0x3fe6a09e667f3bcdu, bias = 1024, two52 = 0x4330000000000000u;
     uint64_t bits, k;
@@ -92,11 +92,7 @@ INLINE double log_of(double u) {
     memcpy(&power, &k, sizeof power);
     power -= 0x1p52 + 1024;
     double s = (z - 1) / (z + 1), t = s * s; // t <= 0.0295
-    double sum = 1.0 / 21;
-    sum = sum * t + 1.0 / 19;
-    sum = sum * t + 1.0 / 17;
-    sum = sum * t + 1.0 / 15;
-    sum = sum * t + 1.0 / 13;
+    double sum = 1.0 / 13;
     sum = sum * t + 1.0 / 11;
     sum = sum * t + 1.0 / 9;
     sum = sum * t + 1.0 / 7;
@@ -105,36 +101,59 @@ INLINE double log_of(double u) {
     return power * 0x1.62e42fefa39efp-1 + (2 * s + 2 * s * t * sum);
 }
 
-/** cos(2 pi v) for 0 <= v < 1: the sine, by its series, of the angle that is left when v is folded twice. */
-INLINE double cos_of_turns(double v) {
-    double x = (fabs(v - 0.5) - 0.25) * 0x1.921fb54442d18p+2, t = x * x; // |x| <= pi/2
-    double sum = -1.0 / 25852016738884976640000.0;
-    sum = sum * t + 1.0 / 51090942171709440000.0;
-    sum = sum * t - 1.0 / 121645100408832000.0;
-    sum = sum * t + 1.0 / 355687428096000.0;
-    sum = sum * t - 1.0 / 1307674368000.0;
-    sum = sum * t + 1.0 / 6227020800.0;
-    sum = sum * t - 1.0 / 39916800.0;
-    sum = sum * t + 1.0 / 362880.0;
-    sum = sum * t - 1.0 / 5040.0;
-    sum = sum * t + 1.0 / 120.0;
-    sum = sum * t - 1.0 / 6.0;
-    return x + x * t * sum;
+typedef struct pair {
+    double first, second;
+} pair;
+
+INLINE double negated_if(double x, uint32_t two) {
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    bits ^= (uint64_t)two << 62; // 2 becomes the sign
+    memcpy(&x, &bits, sizeof x);
+    return x;
 }
 
-// Box and Muller: sqrt(-2 log u) * cos(2 pi v). Logarithm and cosine are written out: the same on every host, whatever its library.
+/** Cosine and sine of `angle` 2^-32 turns, to some 1e-13: their series at what is left, at most an eighth of a turn, beside quarters. */
+INLINE pair cos_and_sin(uint32_t angle) {
+    const uint32_t quarter = (angle + (UINT32_C(1) << 29)) >> 30;
+    const double x = (double)(int32_t)(angle - (quarter << 30)) * 0x1.921fb54442d18p-30, t = x * x;
+    double c = -1.0 / 87178291200.0, s = 1.0 / 6227020800.0;
+    c = c * t + 1.0 / 479001600.0;
+    c = c * t - 1.0 / 3628800.0;
+    c = c * t + 1.0 / 40320.0;
+    c = c * t - 1.0 / 720.0;
+    c = c * t + 1.0 / 24.0;
+    c = c * t - 0.5;
+    c = c * t + 1.0;
+    s = s * t - 1.0 / 39916800.0;
+    s = s * t + 1.0 / 362880.0;
+    s = s * t - 1.0 / 5040.0;
+    s = s * t + 1.0 / 120.0;
+    s = s * t - 1.0 / 6.0;
+    s = x + x * t * s;
+    const double even = quarter & 1 ? s : c, odd = quarter & 1 ? c : s;
+    return (pair){negated_if(even, (quarter + 1) & 2), negated_if(odd, quarter & 2)};
+}
+
+// Box and Muller: sqrt(-2 log u) times cos(2 pi v) and times sin(2 pi v). The functions are written out: the same on every host,
+// whatever its library.
 
 /** u in (0, 1] of the first of two words, v in [0, 1) of the second. */
-INLINE double normal_of(uint32_t first, uint32_t second) {
-    double u = ((double)first + 1.0) * 0x1p-32, v = (double)second * 0x1p-32;
-    return sqrt(-2.0 * log_of(u)) * cos_of_turns(v);
+INLINE pair normals_of(uint32_t first, uint32_t second) {
+    const double radius = sqrt(-2.0 * log_of(((double)first + 1.0) * 0x1p-32));
+    const pair at = cos_and_sin(second);
+    return (pair){radius * at.first, radius * at.second};
 }
 
 INLINE void draw_normals(clv__random *random, double *out, int n_blocks) {
     uint32_t words[WORDS];
-    for (; n_blocks > 0; n_blocks--, out += NORMALS) {
+    for (; n_blocks > 0; n_blocks--, out += WORDS) {
         next_words(random, words);
-        for (int i = 0; i < NORMALS; i++) out[i] = normal_of(words[2 * i], words[2 * i + 1]);
+        for (int i = 0; i < WORDS; i += 2) {
+            const pair two = normals_of(words[i], words[i + 1]);
+            out[i] = two.first;
+            out[i + 1] = two.second;
+        }
     }
 }
 
@@ -184,14 +203,20 @@ static draw_fn *widest_draw(void) {
 #endif
 
 double clv__random_normal(clv__random *random) {
-    uint32_t first = clv__random_u32(random), second = clv__random_u32(random);
-    return normal_of(first, second);
+    random->has_spare = !random->has_spare;
+    if (!random->has_spare) return random->spare;
+    const uint32_t first = clv__random_u32(random), second = clv__random_u32(random);
+    const pair two = normals_of(first, second);
+    random->spare = two.second;
+    return two.first;
 }
 
 void clv__random_normals(clv__random *random, double *out, int n) {
-    int blocks = random->have ? 0 : n / NORMALS; // where a counter's words are left over, one at a time
-    widest_draw()(random, out, NULL, blocks);
-    for (int i = blocks * NORMALS; i < n; i++) out[i] = clv__random_normal(random);
+    int i = 0;
+    if (random->has_spare && n > 0) out[i++] = clv__random_normal(random);
+    int blocks = random->have ? 0 : (n - i) / WORDS; // where a counter's words are left over, one at a time
+    widest_draw()(random, out + i, NULL, blocks);
+    for (i += blocks * WORDS; i < n; i++) out[i] = clv__random_normal(random);
 }
 
 void clv__random_uniforms(clv__random *random, float *out, int n) {

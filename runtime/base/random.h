@@ -4,6 +4,7 @@
 #ifndef CLV_BASE_RANDOM_H
 #define CLV_BASE_RANDOM_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /** What a stream of random numbers is for; the second key word, so that streams never meet. */
@@ -31,6 +32,8 @@ typedef struct clv__random {
     uint64_t seed, id;
     uint32_t stream, next, have;
     clv__philox block;
+    bool has_spare;
+    double spare; // the second of two normal numbers: they come in pairs
 } clv__random;
 
 void clv__random_init(clv__random *random, uint64_t seed, clv__stream stream, uint64_t id);
@@ -39,7 +42,7 @@ uint32_t clv__random_u32(clv__random *random);
 uint32_t clv__random_below(clv__random *random, uint32_t n);
 /** Uniform in [0, 1). */
 float clv__random_uniform(clv__random *random);
-/** Standard normal, in double. */
+/** Standard normal, in double, to some 1e-12. Two of them take two words. */
 double clv__random_normal(clv__random *random);
 /** The next n of them, faster. */
 void clv__random_normals(clv__random *random, double *out, int n);

@@ -60,8 +60,7 @@ static void write_constant(const clv__first_part *p, float constant) {
 static void draw(const clv__first_part *p) {
     clv__random random;
     clv__random_init(&random, p->seed, CLV__STREAM_INIT, p->id);
-    // a normal number takes two words, a uniform one takes one
-    random.next = (uint32_t)((uint64_t)p->first * (p->init.kind == CLV_INIT_NORMAL ? 2 : 1) / BLOCK);
+    random.next = (uint32_t)((uint64_t)p->first / BLOCK); // each number takes a word
     switch (p->init.kind) {
     case CLV_INIT_ZEROS: write_constant(p, 0); break;
     case CLV_INIT_ONES: write_constant(p, 1); break;
