@@ -191,7 +191,7 @@ static bool is_empty(const clv__launch *launch) {
     return false;
 }
 
-static clv_status bind_node(clv_run *run, const clv__plan_node *at) {
+static clv_status bind_commands(clv_run *run, const clv__plan_node *at) {
     clv__station *station = &run->stations[at->place];
     if (at->work != CLV__COMPUTE) {
         for (int slot = 0; slot < CLV__SLOTS; slot++) {
@@ -212,6 +212,18 @@ static clv_status bind_node(clv_run *run, const clv__plan_node *at) {
                           station->device->info.name);
         return status;
     }
+    return CLV_OK;
+}
+
+/** What a node without commands awaits, the place's next command does. */
+static clv_status bind_node(clv_run *run, const clv__plan_node *at) {
+    clv__station *station = &run->stations[at->place];
+    const size_t first = station->n_commands;
+    CLV_TRY(bind_commands(run, at));
+    station->awaits |= at->awaits;
+    if (station->n_commands == first) return CLV_OK;
+    for (int slot = 0; slot < CLV__SLOTS; slot++) station->commands[slot][first].awaits = station->awaits;
+    station->awaits = 0;
     return CLV_OK;
 }
 
@@ -266,6 +278,7 @@ static void station_unbind(clv__station *station) {
     free(station->workspaces);
     station->workspaces = NULL;
     station->n_workspaces = station->workspaces_room = station->n_commands = 0;
+    station->awaits = 0;
 }
 
 void clv__run_unbind(clv_run *run) {

@@ -88,11 +88,13 @@ static const clv__transfer *transfer_of(const clv__station *station, const clv__
     return &station->run->plan->transfers[command->transfer];
 }
 
-/** How many commands from this one on lend a value each: nothing is computed between them, so one event will do. */
+/** How many commands from this one on lend a value each: nothing is done between them, so one event will do. */
 static size_t lent_together(const clv__station *station, const clv__command *command,
                             const clv__command *end) {
     size_t n = 0;
-    while (command + n < end && command[n].work == CLV__SEND && transfer_of(station, &command[n])->lent) n++;
+    while (command + n < end && command[n].work == CLV__SEND && transfer_of(station, &command[n])->lent &&
+           (n == 0 || !command[n].awaits))
+        n++;
     return n;
 }
 
@@ -207,32 +209,39 @@ static clv_status receive(clv__station *station, int slot, const clv__command *c
         clv__staged_outputs(sender, slot) + transfer->staged_at, NULL, arrived, error_of(station));
 }
 
-/** The end of a step at a place; NULL: it has not told it yet, though the end of an older step may be there. */
-static clv__bevent *finish_of(const clv__station *station, int64_t ticket) {
-    const clv__finish *finish = &station->finished[ticket % CLV__SLOTS];
-    return finish->ticket == ticket ? finish->event : NULL;
+/** Wait until one other place has finished a step. */
+static clv_status await_finish(clv__station *station, clv__station *other, int64_t ticket) {
+    clv_run *run = station->run;
+    const clv__failure *failure = &run->failure;
+    clv__finish *finish = &other->finished[ticket % CLV__SLOTS];
+    pthread_mutex_lock(&run->lock);
+    while (finish->ticket < ticket && (failure->status == CLV_OK || failure->ticket > ticket))
+        pthread_cond_wait(&run->changed, &run->lock);
+    clv_status status = finish->ticket >= ticket ? CLV_OK : failure->status;
+    clv__bevent *event = finish->ticket == ticket ? finish->event : NULL;
+    finish->users += event != NULL;
+    pthread_mutex_unlock(&run->lock);
+    if (!event) return status;
+    status = other->device->backend->event_wait(event, error_of(station));
+    pthread_mutex_lock(&run->lock);
+    finish->users--;
+    pthread_cond_broadcast(&run->changed);
+    pthread_mutex_unlock(&run->lock);
+    // what it did in the last step, it tells itself: from here it only does not answer in this one
+    if (status != CLV_OK) clv__run_fail(run, ticket + 1, other->device, status);
+    return status;
 }
 
-/** Wait until other places have finished the last step, where they may still read what this one is about to write over. A
- *  place's event of a step stays until it begins the one after next, which it cannot before it got what is lent again. */
-static clv_status await_last_step(clv__station *station, int slot) {
+/** Wait until other places have finished the last step, where they may still read what the next command writes over, or write
+ *  what it reads. */
+static clv_status await_last_step(clv__station *station, int slot, uint64_t places) {
     clv_run *run = station->run;
     const int64_t last = station->steps[slot].ticket - 1;
-    const clv__failure *failure = &run->failure;
-    for (int s = 0; s < run->n_stations && last >= 0; s++) {
-        if (!(station->place->awaits & UINT64_C(1) << s)) continue;
-        const clv__station *other = &run->stations[s];
-        pthread_mutex_lock(&run->lock);
-        while (!finish_of(other, last) && (failure->status == CLV_OK || failure->ticket > last))
-            pthread_cond_wait(&run->changed, &run->lock);
-        clv__bevent *event = finish_of(other, last);
-        clv_status status = event ? CLV_OK : failure->status;
-        pthread_mutex_unlock(&run->lock);
-        CLV_TRY(status);
-        status = other->device->backend->event_wait(event, error_of(station));
-        // what it did in the last step, it tells itself: from here it only does not answer in this one
-        if (status != CLV_OK) clv__run_fail(run, last + 1, other->device, status);
-        CLV_TRY(status);
+    if (last < 0) return CLV_OK;
+    CLV_TRY(clv__activity_pause(&station->activity[slot], station->device, error_of(station)));
+    CLV_TRY(station->device->backend->flush(station->device->open, error_of(station)));
+    for (int s = 0; s < run->n_stations; s++) {
+        if (places & UINT64_C(1) << s) CLV_TRY(await_finish(station, &run->stations[s], last));
     }
     return CLV_OK;
 }
@@ -244,12 +253,15 @@ static bool is_awaited(const clv__station *station) {
     return false;
 }
 
-/** Take back what was said of the step before last, and say nothing of this one yet. */
+/** Take back the event of the step before last: that step is over on every device, or this one would not have been posted. */
 static void begin_step(clv__station *station, int slot) {
-    pthread_mutex_lock(&station->run->lock);
-    clv__bevent *old = station->finished[slot].event;
-    station->finished[slot].event = NULL;
-    pthread_mutex_unlock(&station->run->lock);
+    clv_run *run = station->run;
+    clv__finish *finish = &station->finished[slot];
+    pthread_mutex_lock(&run->lock);
+    while (finish->users) pthread_cond_wait(&run->changed, &run->lock);
+    clv__bevent *old = finish->event;
+    finish->event = NULL;
+    pthread_mutex_unlock(&run->lock);
     station->device->backend->event_destroy(old);
 }
 
@@ -259,7 +271,7 @@ static clv_status finish_step(clv__station *station, int slot) {
     CLV_TRY(station->device->backend->record(station->device->open, CLV__QUEUE_COMPUTE, &event,
                                              error_of(station)));
     pthread_mutex_lock(&run->lock);
-    station->finished[slot] = (clv__finish){event, station->steps[slot].ticket};
+    station->finished[slot] = (clv__finish){station->steps[slot].ticket, event, 0};
     pthread_cond_broadcast(&run->changed);
     pthread_mutex_unlock(&run->lock);
     return CLV_OK;
@@ -326,11 +338,11 @@ clv_status clv__station_enqueue(clv__station *station, int slot, clv__bevent **d
     const clv__backend *backend = station->device->backend;
     begin_step(station, slot);
     CLV_TRY(upload(station, slot));
-    CLV_TRY(await_last_step(station, slot));
     const clv__command *end = station->commands[slot] + station->n_commands;
     size_t lent;
     for (const clv__command *command = station->commands[slot]; command < end; command += lent ? lent : 1) {
         lent = lent_together(station, command, end);
+        if (command->awaits) CLV_TRY(await_last_step(station, slot, command->awaits));
         if (command->work == CLV__COMPUTE && command->node->phase == CLV__UPDATE)
             CLV_TRY(begin_updates(station, slot));
         clv_status status = lent                            ? lend(station, slot, command, lent)

@@ -24,6 +24,7 @@ typedef struct clv__command {
     bool own_kernel;        // made for this slot (not shared with slot 0's command)
     clv__bbuffer **buffers; // of other launches: of every argument
     int transfer;
+    uint64_t awaits; // places that must have finished the last step before
 } clv__command;
 
 typedef enum clv__slot_state { CLV__SLOT_FREE, CLV__SLOT_POSTED, CLV__SLOT_ENQUEUED } clv__slot_state;
@@ -48,8 +49,9 @@ typedef struct clv__part {
 
 /** Where a device's queue is when it has done a step; for places that await it. */
 typedef struct clv__finish {
-    clv__bevent *event; // NULL: none was told yet
-    int64_t ticket;     // of the step
+    int64_t ticket;     // of the newest step in the slot that told it; -1: none
+    clv__bevent *event; // NULL: the step is over
+    int users;          // who wait for the event now
 } clv__finish;
 
 /** A run's share of one device. */
@@ -63,6 +65,7 @@ typedef struct clv__station {
     size_t n_workspaces, workspaces_room;
     clv__command *commands[CLV__SLOTS];
     size_t n_commands;
+    uint64_t awaits; // while commands are bound: of nodes that have none of their own
     bool *fed; // by index in place->inputs: fed since the last step
     bool *ever_fed;
     size_t *staged_at; // by index in place->outputs: offset in a slot's staged outputs

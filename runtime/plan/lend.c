@@ -5,13 +5,13 @@
 // What is lent must neither die nor change until the borrower is done with it. The lender knows that it is when it has
 // received something that the borrower sent after its last use: queues are in order, so what stands before in the
 // borrower's queue is done by then. So a lent value lives, at the lender, until the first such receive. If none follows in
-// the step, it lives to the step's end, and the lender begins no next step before the borrower has finished this one
-// (clv__place.awaits). What changes within the step (a parameter, by its update) is lent only if it is given back before,
+// the step, it lives to the step's end, and in the next step the lender writes nothing over it before the borrower has
+// finished this one (await.c). What changes within the step (a parameter, by its update) is lent only if it is given back before,
 // and copied otherwise, as between any two devices.
 //
 // What lasts may also be lent to be written: an update that share.c put at another place. The borrower begins it when it has
-// received something that the lender sent after its own last use, and the lender begins no next step before the borrower has
-// finished this one. There a copy would not do, so what cannot be lent then is a fault of the plan.
+// received something that the lender sent after its own last use, and in the next step the lender does not use it before the
+// borrower has finished this one. There a copy would not do, so what cannot be lent then is a fault of the plan.
 //
 // This brings no standstill: within a step nobody waits for anything new, and a device that awaits the end of a step is
 // past that step itself, so whoever waits for it there can go on.
@@ -96,8 +96,11 @@ static void hand_over(clv_plan *plan, clv__transfer *transfer) {
     plan->values[transfer->to].lender = transfer->from;
 }
 
-static void await_end(clv_plan *plan, int place, int other) {
-    plan->places[place].awaits |= UINT64_C(1) << other;
+/** Until the receiver has finished the step. */
+static void lend_until_end(clv_plan *plan, clv__transfer *transfer) {
+    transfer->until_end = true;
+    plan->places[plan->values[transfer->from].place].awaits |= UINT64_C(1)
+                                                             << plan->values[transfer->to].place;
 }
 
 /** Is it an update that changes the receiver's value? (What a builder put there changes a copy of its own.) */
@@ -114,7 +117,7 @@ static clv_status lend_to_write(const lending *l, size_t number) {
         CLV_FAIL(clv__plan_error(plan), CLV_E_INTERNAL, "'%s' of %s is changed by %s, which has a copy of it",
                  from->tensor->name, plan->places[from->place].device->info.name,
                  plan->places[to->place].device->info.name);
-    await_end(plan, from->place, to->place);
+    lend_until_end(plan, transfer);
     hand_over(plan, transfer);
     return CLV_OK;
 }
@@ -132,7 +135,7 @@ static void try_to_lend(const lending *l, size_t number) {
         if (from->last < released) from->last = released;
     } else if (from->segment != CLV__IN_SESSION) { // what is in the session stays as it is
         from->last = (int)plan->n_nodes;
-        await_end(plan, from->place, to->place);
+        lend_until_end(plan, transfer);
     }
     hand_over(plan, transfer);
 }
@@ -142,7 +145,7 @@ static clv_status lend_all(const lending *l) {
     find_positions(l);
     for (int i = 0; i < plan->n_places; i++) plan->places[i].awaits = 0;
     for (size_t i = 0; i < plan->n_transfers; i++) {
-        plan->transfers[i].lent = false;
+        plan->transfers[i].lent = plan->transfers[i].until_end = false;
         if (is_updated(l, i))
             CLV_TRY(lend_to_write(l, i));
         else

@@ -346,5 +346,6 @@ clv_status clv__plan_memory(clv_plan *plan) {
         value->offset = root->offset;
         value->lender = root->lender;
     }
+    clv__plan_await(plan);
     return CLV_OK;
 }

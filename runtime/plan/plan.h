@@ -4,7 +4,7 @@
 //
 // Passes, in order, one file each: place (nodes to places, transfers between them), fuse (several nodes to one), select
 // (variants, launches), recompute (values that are dropped and computed again), memory (liveness -> offsets, place by place;
-// lend says which transfers need no copy).
+// lend says which transfers need no copy, await who has to wait for it).
 #ifndef CLV_PLAN_PLAN_H
 #define CLV_PLAN_PLAN_H
 
@@ -72,13 +72,15 @@ typedef struct clv__plan_node {
     clv__launches launches;
     bool workspace_shared; // lies at `workspace_at` in the activations, where nothing lives meanwhile
     size_t workspace_at;
+    uint64_t awaits; // a bit for each place that must have finished the last step before this begins: await.c
 } clv__plan_node;
 
 /** A value carried from one place to another: through staging memory of the sender, or not at all (lend.c). */
 typedef struct clv__transfer {
     int from, to; // values
     size_t bytes, staged_at;
-    bool lent; // no byte moves: the receiver reads the sender's memory
+    bool lent;      // no byte moves: the receiver reads the sender's memory
+    bool until_end; // lent until the receiver has finished the step
 } clv__transfer;
 
 /** A layout of many tensors in one arena that may be cut into chunks no larger than the device's largest allocation. */
@@ -91,7 +93,7 @@ typedef struct clv__layout {
 typedef struct clv__place {
     clv_device *device;
     size_t alignment;      // of tensors: what the strictest device of the plan wants
-    uint64_t awaits;       // a bit for each place that must have finished a step before the next begins here
+    uint64_t awaits;       // a bit for each place that something is lent to until it has finished the step
     int *inputs, n_inputs; // values that are fed
     int *outputs, n_outputs;         // values that are fetched
     int *persistents, n_persistents; // values that live in the session
@@ -160,6 +162,8 @@ clv_status clv__plan_lives(clv_plan *plan);
 bool clv__plan_may_lend(const clv_plan *plan, int from, int to);
 /** Part of clv__plan_memory, between lives and offsets: which transfers need no copy. */
 clv_status clv__plan_lend(clv_plan *plan);
+/** Part of it, after offsets: which nodes wait until another place has finished the last step. */
+void clv__plan_await(clv_plan *plan);
 
 /** Forget choices and layout and make them again: after a variant was put into quarantine. */
 clv_status clv__plan_again(clv_plan *plan);

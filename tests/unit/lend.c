@@ -102,6 +102,27 @@ static const clv__transfer *transfer_of(const clv_plan *plan, const char *tensor
     return NULL;
 }
 
+/** The one node of a place that waits until the other has finished the last step. */
+static const clv__plan_node *waiting_node(const clv_plan *plan, int place) {
+    const clv__plan_node *found = NULL;
+    for (size_t at = 0; at < plan->n_nodes; at++) {
+        const clv__plan_node *node = &plan->nodes[at];
+        if (node->place != place || !node->awaits) continue;
+        assert_null(found);
+        assert_int_equal(node->awaits, 1 << !place);
+        found = node;
+    }
+    return found;
+}
+
+/** Does the first result of the node lie where the transfer's value does, or some of it? */
+static bool lies_there(const clv_plan *plan, const clv__plan_node *node, const clv__transfer *transfer) {
+    if (node->out[0] < 0 || node->work == CLV__SEND) return false;
+    const clv__value *a = &plan->values[node->out[0]], *b = &plan->values[transfer->from];
+    return a->place == b->place && a->segment == b->segment && a->offset < b->offset + b->bytes &&
+           b->offset < a->offset + a->bytes;
+}
+
 static void test_replicas_copy_nothing(void **state) {
     (void)state;
     model m = build((const char *[]){"null:0", "null:1"});
@@ -115,6 +136,11 @@ static void test_replicas_copy_nothing(void **state) {
     // to see the first finish, which reads its gradients last
     assert_int_equal(lending->places[0].awaits, 0);
     assert_int_equal(lending->places[1].awaits, 1 << 0);
+    assert_null(waiting_node(lending, 0));
+    // and does so where it makes the first of them anew: of the second layer, in its backward pass
+    const clv__plan_node *waiting = waiting_node(lending, 1);
+    assert_int_equal(waiting->node->phase, CLV__BACKWARD);
+    assert_string_equal(waiting->node->layer, "b");
     const clv__transfer *weight = transfer_of(lending, "a.weight", 1);
     assert_int_equal(lending->values[weight->to].segment, CLV__IN_LENDER);
     assert_int_equal(lending->values[weight->to].lender, weight->from);
@@ -234,6 +260,11 @@ static void test_replicas_share_updates(void **state) {
     assert_string_equal(update.op, "sgd_update");
     assert_int_equal(received(plan, "b.weight")->segment, CLV__IN_LENDER);
     assert_int_equal(received(plan, "b.weight.momentum_buffer")->segment, CLV__IN_LENDER);
+    // the first begins the next step while the second is at its update, and waits where it uses what that changes
+    const clv__plan_node *waiting = waiting_node(plan, 0);
+    assert_string_equal(waiting->node->layer, "b");
+    assert_int_equal(waiting->node->phase, CLV__FORWARD);
+    assert_int_equal(waiting_node(plan, 1)->node->phase, CLV__BACKWARD);
     for (int at = 0, updating = 0; at < (int)plan->n_nodes; at++) { // nobody waits for the other's updates
         const clv__plan_node *node = &plan->nodes[at];
         updating |= node->work == CLV__COMPUTE && node->node->phase == CLV__UPDATE;
@@ -391,6 +422,12 @@ static void test_layers_await_each_other(void **state) {
     for (size_t i = 0; i < plan->n_transfers; i++) {
         const clv__value *from = &plan->values[plan->values[plan->transfers[i].from].root];
         assert_int_equal(from->last, plan->n_nodes);
+    }
+    for (int place = 0; place < 2; place++) { // each where it first writes over what the other may still read
+        const clv__transfer *t = &plan->transfers[plan->values[plan->transfers[0].from].place != place];
+        const clv__plan_node *at = plan->nodes;
+        while (!lies_there(plan, at, t)) at++;
+        assert_ptr_equal(waiting_node(plan, place), at);
     }
     clv_plan_destroy(plan);
     clv_graph_destroy(m.graph);

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+// Last part of memory: before which of its nodes a place has to wait until another has finished the last step. Lending
+// (lend.c) says who has to; here is how late. What was lent to be read must not be written over: the first node that writes
+// where it lies waits, mostly the one that makes it anew. What was lent to be written is not there before: the first node
+// that uses it waits. Sending it back to who wrote it needs no wait, for queues are in order. Until then devices are in two
+// steps at once, which hides the one's updates behind the other's forward pass.
+#include <limits.h>
+
+#include "plan/plan.h"
+
+/** Does [offset, offset + bytes) of a segment meet the memory of a value? */
+static bool meets(const clv_plan *plan, int value, clv__segment segment, size_t offset, size_t bytes) {
+    if (value < 0 || plan->values[value].segment != segment) return false;
+    const clv__value *root = &plan->values[plan->values[value].root];
+    return offset < root->offset + root->bytes && root->offset < offset + bytes;
+}
+
+/** Does the node write where the value lies, which is at the same place? */
+static bool writes_over(const clv_plan *plan, const clv__plan_node *node, const clv__value *value) {
+    const bool computes = node->work == CLV__COMPUTE;
+    const uint32_t mutates = computes ? node->node->io.op->mutates : 0;
+    if (node->work == CLV__SEND || (computes && node->node->io.op->view)) return false;
+    for (int i = 0; i < CLV__MAX_OUT; i++) {
+        if (meets(plan, node->out[i], value->segment, value->offset, value->bytes)) return true;
+    }
+    for (int i = 0; i < CLV__MAX_IN; i++) {
+        if (mutates >> i & 1 && meets(plan, node->in[i], value->segment, value->offset, value->bytes))
+            return true;
+    }
+    const size_t workspace = node->workspace_shared ? node->launches.workspace_bytes : 0;
+    return workspace && value->segment == CLV__IN_ACTIVATIONS &&
+           value->offset < node->workspace_at + workspace &&
+           node->workspace_at < value->offset + value->bytes;
+}
+
+/** Does the node do more with a persistent value than send it to where it was changed? */
+static bool uses(const clv_plan *plan, const clv__plan_node *node, int root) {
+    if (node->work != CLV__COMPUTE) return false; // nobody else gets it
+    for (int i = 0; i < CLV__MAX_IN; i++) {
+        if (node->in[i] >= 0 && plan->values[node->in[i]].root == root) return true;
+    }
+    return false;
+}
+
+/** The node of the lender that has to wait; NULL: none does anything about the value. */
+static clv__plan_node *first_that_waits(const clv_plan *plan, const clv__transfer *transfer) {
+    const int root = plan->values[transfer->from].root;
+    const clv__value *value = &plan->values[root];
+    for (size_t at = 0; at < plan->n_nodes; at++) {
+        clv__plan_node *node = &plan->nodes[at];
+        if (node->place != value->place) continue;
+        if (value->segment == CLV__IN_SESSION ? uses(plan, node, root) : writes_over(plan, node, value))
+            return node;
+    }
+    return NULL;
+}
+
+void clv__plan_await(clv_plan *plan) {
+    for (size_t at = 0; at < plan->n_nodes; at++) plan->nodes[at].awaits = 0;
+    for (size_t i = 0; i < plan->n_transfers; i++) {
+        const clv__transfer *transfer = &plan->transfers[i];
+        if (!transfer->until_end) continue;
+        clv__plan_node *node = first_that_waits(plan, transfer);
+        if (node) node->awaits |= UINT64_C(1) << plan->values[transfer->to].place;
+    }
+    for (int i = 0; i < plan->n_places; i++) { // once is enough
+        uint64_t awaited = 0;
+        for (size_t at = 0; at < plan->n_nodes; at++) {
+            if (plan->nodes[at].place != i) continue;
+            plan->nodes[at].awaits &= ~awaited;
+            awaited |= plan->nodes[at].awaits;
+        }
+    }
+}
