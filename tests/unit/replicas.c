@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0
+// What two replicas share besides the batch: updates that add up lent gradients (plan/sums.c) and that either device does
+// (plan/share.c), and losses of their own (nn/data_parallel.c). As in lend.c, rules on null devices, runs on real ones.
+#include "unit/loans.h"
+
+/** Let null:1 pretend to be of null:0's kind; returns what it was. */
+static clv_device_info make_alike(clv_device_info *info) {
+    const clv_device_info before = *info, *like = &find("null:0")->info;
+    info->type = like->type;
+    info->compute_units = like->compute_units;
+    info->driver = like->driver;
+    return before;
+}
+
+// ---- the rules ----------------------------------------------------------------------------------------------------
+
+static int count_ops(const clv_plan *plan, const char *op) {
+    int n = 0;
+    for (size_t i = 0; i < plan->n_nodes; i++)
+        n += plan->nodes[i].work == CLV__COMPUTE && strcmp(plan->nodes[i].node->io.op->name, op) == 0;
+    return n;
+}
+
+static int count_ops_at(const clv_plan *plan, const char *op, int place) {
+    int n = 0;
+    for (size_t i = 0; i < plan->n_nodes; i++)
+        n += plan->nodes[i].place == place && plan->nodes[i].work == CLV__COMPUTE &&
+             strcmp(plan->nodes[i].node->io.op->name, op) == 0;
+    return n;
+}
+
+/** Position of a place's last node that is no update. */
+static int end_of_work(const clv_plan *plan, int place) {
+    int end = -1;
+    for (int i = 0; i < (int)plan->n_nodes; i++) {
+        const clv__plan_node *node = &plan->nodes[i];
+        if (node->place == place && node->work == CLV__COMPUTE && node->node->phase != CLV__UPDATE) end = i;
+    }
+    return end;
+}
+
+/** Two replicas' gradients are added up by the updates, and received when all else is done; where they are copied, or
+ *  somebody else reads the sums, they are added one by one as they come. */
+static void test_updates_add_up_what_is_lent(void **state) {
+    (void)state;
+    model m = build((const char *[]){"null:0", "null:1"});
+    clv_plan *plan = plan_of(m.graph, "null:0", NULL);
+    assert_int_equal(count_ops(plan, "add"), 2);
+    clv_plan_destroy(plan);
+    null_devices_share(true);
+    assert_status(
+        clv_plan_create(m.graph, &(clv_plan_config){.device = find("null:0"), .no_fuse = true}, &plan),
+        CLV_OK, runtime);
+    assert_int_equal(count_ops(plan, "add"), 2);
+    clv_plan_destroy(plan);
+
+    plan = plan_of(m.graph, "null:0", NULL);
+    assert_int_equal(count_ops(plan, "add"), 0);
+    assert_int_equal(count_ops(plan, "sgd_update"), 1);
+    const clv_plan_node update = clv_plan_node_get(plan, clv_plan_node_count(plan) - 1);
+    assert_string_equal(update.also, "add");
+    assert_int_equal(update.fused, 4);
+    const char *const names[] = {"a.weight", "b.weight"};
+    for (int i = 0; i < 2; i++) {
+        clv_tensor *gradient = clv_gradient(clv_graph_find(m.graph, names[i]));
+        const clv__transfer *term = transfer_of(plan, gradient->node->in[0]->name, 0);
+        assert_true(term->lent);
+        assert_int_equal(plan->values[term->from].segment, CLV__IN_GRADIENTS);
+        for (int at = 0; at < (int)plan->n_nodes; at++) {
+            if (plan->nodes[at].work == CLV__RECEIVE && plan->nodes[at].out[0] == term->to)
+                assert_true(at > end_of_work(plan, 0));
+        }
+    }
+    assert_true(plan->places[0].gradients.bytes >= 2 * WIDTH * WIDTH * sizeof(float));
+    clv_plan_destroy(plan);
+
+    clv_output(clv_gradient(clv_graph_find(m.graph, "a.weight")), "fetched");
+    plan = plan_of(m.graph, "null:0", NULL);
+    assert_int_equal(count_ops(plan, "add"), 1);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(m.graph);
+    null_devices_share(false);
+}
+
+static const clv__value *received(const clv_plan *plan, const char *tensor) {
+    return &plan->values[transfer_of(plan, tensor, 1)->to];
+}
+
+/** The second of two alike replicas does half of the updates, on what the first keeps; where one only has a copy, or somebody
+ *  else reads a sum, or the devices are not alike, the first does them. */
+static void test_replicas_share_updates(void **state) {
+    (void)state;
+    const char *const replicas[] = {"null:0", "null:1"};
+    clv_device_info *info = &find("null:1")->info;
+    const clv_device_info before = make_alike(info);
+    width = WIDE;
+    model m = build(replicas);
+    clv_plan *plan = plan_of(m.graph, "null:0", NULL);
+    assert_int_equal(count_ops_at(plan, "sgd_update", 1), 0);
+    clv_plan_destroy(plan);
+
+    null_devices_share(true);
+    plan = plan_of(m.graph, "null:0", NULL);
+    assert_int_equal(count_ops_at(plan, "sgd_update", 0), 1);
+    assert_int_equal(count_ops_at(plan, "sgd_update", 1), 1);
+    assert_int_equal(count_ops(plan, "add"), 0);
+    assert_int_equal(count_lent(plan), clv_plan_transfer_count(plan));
+    assert_int_equal(plan->places[0].awaits, 1 << 1);
+    assert_int_equal(plan->places[1].awaits, 1 << 0);
+    assert_int_equal(plan->places[0].n_persistents, 4);
+    assert_int_equal(plan->places[1].n_persistents, 0);
+    assert_true(plan->places[0].updates && plan->places[1].updates);
+    const clv_plan_node update = clv_plan_node_get(plan, clv_plan_node_count(plan) - 1);
+    assert_string_equal(update.op, "sgd_update");
+    assert_int_equal(received(plan, "b.weight")->segment, CLV__IN_LENDER);
+    assert_int_equal(received(plan, "b.weight.momentum_buffer")->segment, CLV__IN_LENDER);
+    // the first begins the next step while the second is at its update, and waits where it uses what that changes
+    const clv__plan_node *waiting = waiting_node(plan, 0);
+    assert_string_equal(waiting->node->layer, "b");
+    assert_int_equal(waiting->node->phase, CLV__FORWARD);
+    assert_int_equal(waiting_node(plan, 1)->node->phase, CLV__BACKWARD);
+    for (int at = 0, updating = 0; at < (int)plan->n_nodes; at++) { // nobody waits for the other's updates
+        const clv__plan_node *node = &plan->nodes[at];
+        updating |= node->work == CLV__COMPUTE && node->node->phase == CLV__UPDATE;
+        if (updating) assert_int_equal(node->work, CLV__COMPUTE);
+    }
+    clv_plan_destroy(plan);
+
+    info->compute_units++;
+    plan = plan_of(m.graph, "null:0", NULL);
+    info->compute_units--;
+    assert_int_equal(count_ops_at(plan, "sgd_update", 1), 0);
+    clv_plan_destroy(plan);
+    assert_status(
+        clv_plan_create(m.graph, &(clv_plan_config){.device = find("null:0"), .no_fuse = true}, &plan),
+        CLV_OK, runtime);
+    assert_int_equal(count_ops_at(plan, "sgd_update", 1), 0);
+    clv_plan_destroy(plan);
+    clv_output(clv_gradient(clv_graph_find(m.graph, "b.weight")), "fetched");
+    plan = plan_of(m.graph, "null:0", NULL);
+    assert_int_equal(count_ops_at(plan, "sgd_update", 1), 0); // less than a million elements are left
+    clv_plan_destroy(plan);
+    clv_graph_destroy(m.graph);
+    null_devices_share(false);
+    width = WIDTH;
+    *info = before;
+}
+
+/** Replicas that have their own losses wait for nothing between what they get first, the parameters, and the gradients: the
+ *  constant at the loss is made by each, and the losses are added up when all else is done. */
+static void test_replicas_with_their_losses_do_not_wait(void **state) {
+    (void)state;
+    const char *const replicas[] = {"null:0", "null:1"};
+    own_losses = true;
+    model m = build(replicas);
+    own_losses = false;
+    null_devices_share(true);
+    clv_plan *plan = plan_of(m.graph, "null:0", NULL);
+    assert_int_equal(clv_plan_transfer_count(plan), 2 + 2 + 1); // parameters, gradients, a loss
+    assert_int_equal(count_ops_at(plan, "full", 0), 1);
+    assert_int_equal(count_ops_at(plan, "full", 1), 1);
+    assert_int_equal(count_ops(plan, "concat"), 0);
+    for (int place = 0; place < 2; place++) {
+        int end = end_of_work(plan, place), received = 0;
+        for (int at = 0; at < end; at++)
+            received += plan->nodes[at].work == CLV__RECEIVE && plan->nodes[at].place == place;
+        assert_int_equal(received,
+                         place ? 2 : 1); // parameters; the loss just before the end, which is the sum of both
+        if (!place) assert_ptr_equal(plan->nodes[end].node, m.loss->node);
+    }
+    clv_plan_destroy(plan);
+    clv_graph_destroy(m.graph);
+    null_devices_share(false);
+}
+
+static void test_labels_that_do_not_fit(void **state) {
+    (void)state;
+    const char *const replicas[] = {"host", "null:0"};
+    clv_graph *graph = new_graph();
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(4, 2)),
+               *labels = clv_input(graph, "labels", CLV_DTYPE_F32, CLV_SHAPE(3, 2));
+    assert_null(clv_data_parallel_loss(x, labels, replicas, NULL, 2, mean_square, NULL));
+    assert_status(clv_graph_status(graph), CLV_E_SHAPE, runtime);
+    assert_string_equal(clv_runtime_error(runtime),
+                        "data parallel: x [4,2] and labels [3,2] must have the same number of rows");
+    clv_graph_destroy(graph);
+}
+
+// A weight whose update the second replica would do, but for who else sees its memory, or that of its state.
+typedef enum seen {
+    SEEN_BY_NOBODY,
+    SEEN_FETCHED_HERE,
+    SEEN_FETCHED_THERE,
+    SEEN_BY_OTHER_REPLICA,
+    SEEN_STATE_FETCHED,
+    SEEN_STATE_READ_HERE,
+    SEEN_STATE_READ_THERE,
+    SEEN_STATE_READ_ELSEWHERE
+} seen;
+
+typedef struct looking {
+    seen seen;
+    clv_tensor *view; // of the first replica
+} looking;
+
+static clv_tensor *flat(clv_tensor *x) {
+    return clv_reshape(x, CLV_SHAPE(clv_tensor_numel(x)));
+}
+
+static clv_tensor *layer_looked_at(clv_tensor *x, void *user) {
+    looking *l = user;
+    clv_graph *graph = clv_tensor_graph(x);
+    x = layer(x, "home"); // what the first one updates
+    clv_tensor *weight =
+        clv_parameter(graph, "weight", CLV_SHAPE(width, width), (clv_init){CLV_INIT_UNIFORM, -0.2, 0.2});
+    const bool first = !l->view;
+    if (first) l->view = flat(weight);
+    if (l->seen == (first ? SEEN_FETCHED_HERE : SEEN_FETCHED_THERE)) clv_output(flat(weight), "seen");
+    if (l->seen != SEEN_BY_OTHER_REPLICA) return clv_matmul(x, weight);
+    clv_tensor *again = clv_reshape(l->view, CLV_SHAPE(width, width));
+    return first ? clv_matmul(x, again) : clv_matmul(clv_matmul(x, weight), again);
+}
+
+static clv_graph *build_looked_at(seen how) {
+    clv_graph *graph = new_graph();
+    looking l = {.seen = how};
+    clv_graph_set_training(graph, true);
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(BATCH, width));
+    x = clv_data_parallel(x, (const char *[]){"null:0", "null:1"}, (const double[]){0.5, 0.5}, 2,
+                          layer_looked_at, &l);
+    clv_tensor *loss = clv_mean(clv_square(x), NULL, 0, false);
+    clv_output(loss, "loss");
+    clv_backward(loss);
+    clv_optimizer_add(graph, &(clv_optimizer_config){.kind = CLV_SGD, .momentum = 0.5f});
+    clv_tensor *state = clv_graph_find(graph, "weight.momentum_buffer");
+    if (how == SEEN_STATE_FETCHED) clv_output(flat(state), "seen");
+    if (how < SEEN_STATE_READ_HERE) return graph;
+    const char *const readers[] = {"null:0", "null:1", "host"};
+    clv_graph_set_place(graph, readers[how - SEEN_STATE_READ_HERE]);
+    clv_output(clv_mean(clv_square(state), NULL, 0, false), "norm");
+    return graph;
+}
+
+static void test_updates_of_what_is_seen_elsewhere_stay(void **state) {
+    (void)state;
+    static const bool shared[] = {true, false, false, false, false, true, true, false};
+    clv_device_info *info = &find("null:1")->info;
+    const clv_device_info before = make_alike(info);
+    width = WIDE;
+    for (int alike = 0; alike < 2; alike++) {
+        null_devices_share(alike);
+        for (int how = 0; how <= SEEN_STATE_READ_ELSEWHERE; how++) {
+            clv_graph *graph = build_looked_at((seen)how);
+            clv_plan *plan = plan_of(graph, "null:0", NULL);
+            assert_int_equal(count_ops_at(plan, "sgd_update", 1), alike && shared[how]);
+            assert_int_equal(plan->places[0].n_persistents, 4); // whoever looks at them
+            clv_plan_destroy(plan);
+            clv_graph_destroy(graph);
+        }
+    }
+    null_devices_share(false);
+    width = WIDTH;
+    *info = before;
+}
+
+// ---- the same bits ------------------------------------------------------------------------------------------------
+
+static void expect_close(const float *a, const float *b, int n, float tolerance) {
+    for (int i = 0; i < n; i++) assert_float_equal(a[i], b[i], tolerance);
+}
+
+/** Losses of their own give replicas the training that one loss gives, to rounding: shares of 9 and 3 rows. */
+static void test_own_losses_train_alike(void **state) {
+    (void)state;
+    clv_device *devices[2];
+    if (sharers(devices, 2) < 2) {
+        print_message("skipped: no two devices here compute in the host's memory\n");
+        skip();
+    }
+    static outcome joined, own;
+    const char *replicas[] = {devices[0]->info.name, devices[1]->info.name};
+    train(replicas, replicas[0], NULL, -1, &joined);
+    own_losses = true;
+    train(replicas, replicas[0], NULL, -1, &own);
+    own_losses = false;
+    expect_close(own.losses, joined.losses, STEPS, 1e-6f * joined.losses[0]);
+    for (int i = 0; i < 2; i++) expect_close(own.weights[i], joined.weights[i], WIDTH * WIDTH, 1e-6f);
+}
+
+/** Two alike, whose second updates what the first keeps: many steps, two under way at once. Not PoCL 3.1's basic devices, which
+ *  fail an assertion when two of them launch the same kernel for the first time at once. */
+static void test_shared_updates_compute_the_same_bits(void **state) {
+    (void)state;
+    clv_device *devices[8];
+    int n = sharers(devices, 8), pairs = 0;
+    width = WIDE;
+    for (int i = 0; i < n; i++) {
+        for (int j = 0; j < n; j++) {
+            if (i == j || strcmp(devices[i]->info.driver, devices[j]->info.driver) != 0 ||
+                strstr(devices[i]->info.label, "basic"))
+                continue;
+            compare(devices[i]->info.name, devices[j]->info.name, true);
+            pairs++;
+        }
+    }
+    width = WIDTH;
+    if (pairs > 0) return;
+    print_message("skipped: no two devices here are of one kind\n");
+    skip();
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_updates_add_up_what_is_lent),
+        cmocka_unit_test(test_replicas_share_updates),
+        cmocka_unit_test(test_replicas_with_their_losses_do_not_wait),
+        cmocka_unit_test(test_labels_that_do_not_fit),
+        cmocka_unit_test(test_updates_of_what_is_seen_elsewhere_stay),
+        cmocka_unit_test(test_own_losses_train_alike),
+        cmocka_unit_test(test_shared_updates_compute_the_same_bits),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
