@@ -13,7 +13,7 @@ typedef struct clv__stretch {
 
 /** Of one slot on one device; the worker's until the step is enqueued, then the one's who waits for the step. */
 typedef struct clv__activity {
-    clv__stretch *stretches; // room for one more than the place's receives
+    clv__stretch *stretches; // room for one more than the place receives and waits
     int n;                   // begun so far
     bool working;            // the last one has not ended
 } clv__activity;

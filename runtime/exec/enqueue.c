@@ -270,6 +270,11 @@ static clv_status finish_step(clv__station *station, int slot) {
     clv__bevent *event;
     CLV_TRY(station->device->backend->record(station->device->open, CLV__QUEUE_COMPUTE, &event,
                                              error_of(station)));
+    clv_status status = station->device->backend->flush(station->device->open, error_of(station));
+    if (status != CLV_OK) {
+        station->device->backend->event_destroy(event);
+        return status;
+    }
     pthread_mutex_lock(&run->lock);
     station->finished[slot] = (clv__finish){station->steps[slot].ticket, event, 0};
     pthread_cond_broadcast(&run->changed);

@@ -240,11 +240,10 @@ static clv_status station_start(clv_run *run, int index) {
         station->staged_at[i] = offset;
         offset += clv__size_align(run->plan->values[place->outputs[i]].bytes, place->alignment);
     }
-    size_t stretches = 1; // of work: one, and one more after each receive or wait
-    for (size_t i = 0; i < run->plan->n_nodes; i++) {
-        const clv__plan_node *node = &run->plan->nodes[i];
-        stretches += node->place == index && (node->work == CLV__RECEIVE || node->awaits);
-    }
+    // of work: one, and one more after each receive, and each wait, of which a plan that is made anew may have others
+    size_t stretches = 1 + (size_t)run->plan->n_places;
+    for (size_t i = 0; i < run->plan->n_nodes; i++)
+        stretches += run->plan->nodes[i].place == index && run->plan->nodes[i].work == CLV__RECEIVE;
     for (int slot = 0; slot < CLV__SLOTS; slot++) {
         station->finished[slot].ticket = -1;
         station->steps[slot] = (clv__station_step){.job.run = run_step, .station = station, .slot = slot};

@@ -2,8 +2,9 @@
 // Last part of memory: before which of its nodes a place has to wait until another has finished the last step. Lending
 // (lend.c) says who has to; here is how late. What was lent to be read must not be written over: the first node that writes
 // where it lies waits, mostly the one that makes it anew. What was lent to be written is not there before: the first node
-// that uses it waits. Sending it back to who wrote it needs no wait, for queues are in order. Until then devices are in two
-// steps at once, which hides the one's updates behind the other's forward pass.
+// that uses it waits. Sending it back to who wrote it needs no wait, for queues are in order; and who has received something
+// from a device in this step knows that it is past the last one. Until then devices are in two steps at once, which hides the
+// one's updates behind the other's forward pass.
 #include <limits.h>
 
 #include "plan/plan.h"
@@ -55,20 +56,32 @@ static clv__plan_node *first_that_waits(const clv_plan *plan, const clv__transfe
     return NULL;
 }
 
+/** A place awaits another once, and not if it has received something from it. */
+static void leave_out_needless(clv_plan *plan, int place) {
+    uint64_t awaited = 0, past = 0;
+    for (size_t at = 0; at < plan->n_nodes; at++) {
+        clv__plan_node *node = &plan->nodes[at];
+        if (node->place != place) continue;
+        const clv__transfer *transfer = node->work == CLV__RECEIVE ? &plan->transfers[node->transfer] : NULL;
+        if (transfer && transfer->bytes) past |= UINT64_C(1) << plan->values[transfer->from].place;
+        node->awaits &= ~(awaited | past);
+        awaited |= node->awaits;
+    }
+    plan->places[place].awaits = awaited;
+}
+
 void clv__plan_await(clv_plan *plan) {
+    bool any = false; // then there are no more places than bits
     for (size_t at = 0; at < plan->n_nodes; at++) plan->nodes[at].awaits = 0;
     for (size_t i = 0; i < plan->n_transfers; i++) {
         const clv__transfer *transfer = &plan->transfers[i];
         if (!transfer->until_end) continue;
         clv__plan_node *node = first_that_waits(plan, transfer);
+        any |= node != NULL;
         if (node) node->awaits |= UINT64_C(1) << plan->values[transfer->to].place;
     }
-    for (int i = 0; i < plan->n_places; i++) { // once is enough
-        uint64_t awaited = 0;
-        for (size_t at = 0; at < plan->n_nodes; at++) {
-            if (plan->nodes[at].place != i) continue;
-            plan->nodes[at].awaits &= ~awaited;
-            awaited |= plan->nodes[at].awaits;
-        }
+    for (int i = 0; i < plan->n_places; i++) {
+        plan->places[i].awaits = 0;
+        if (any) leave_out_needless(plan, i);
     }
 }

@@ -22,7 +22,7 @@
 
 enum {
     MOST_ALIGNMENT = 4096, // where buffers begin: see buffer_pointer in device/backend.h
-    MOST_PLACES = 64       // bits in clv__place.awaits
+    MOST_PLACES = 64       // bits in clv__plan_node.awaits
 };
 
 typedef struct lending {
@@ -96,13 +96,6 @@ static void hand_over(clv_plan *plan, clv__transfer *transfer) {
     plan->values[transfer->to].lender = transfer->from;
 }
 
-/** Until the receiver has finished the step. */
-static void lend_until_end(clv_plan *plan, clv__transfer *transfer) {
-    transfer->until_end = true;
-    plan->places[plan->values[transfer->from].place].awaits |= UINT64_C(1)
-                                                             << plan->values[transfer->to].place;
-}
-
 /** Is it an update that changes the receiver's value? (What a builder put there changes a copy of its own.) */
 static bool is_updated(const lending *l, size_t number) {
     const int at = l->written_at[l->plan->transfers[number].to];
@@ -117,7 +110,7 @@ static clv_status lend_to_write(const lending *l, size_t number) {
         CLV_FAIL(clv__plan_error(plan), CLV_E_INTERNAL, "'%s' of %s is changed by %s, which has a copy of it",
                  from->tensor->name, plan->places[from->place].device->info.name,
                  plan->places[to->place].device->info.name);
-    lend_until_end(plan, transfer);
+    transfer->until_end = true;
     hand_over(plan, transfer);
     return CLV_OK;
 }
@@ -135,7 +128,7 @@ static void try_to_lend(const lending *l, size_t number) {
         if (from->last < released) from->last = released;
     } else if (from->segment != CLV__IN_SESSION) { // what is in the session stays as it is
         from->last = (int)plan->n_nodes;
-        lend_until_end(plan, transfer);
+        transfer->until_end = true;
     }
     hand_over(plan, transfer);
 }
@@ -143,7 +136,6 @@ static void try_to_lend(const lending *l, size_t number) {
 static clv_status lend_all(const lending *l) {
     clv_plan *plan = l->plan;
     find_positions(l);
-    for (int i = 0; i < plan->n_places; i++) plan->places[i].awaits = 0;
     for (size_t i = 0; i < plan->n_transfers; i++) {
         plan->transfers[i].lent = plan->transfers[i].until_end = false;
         if (is_updated(l, i))

@@ -92,10 +92,10 @@ typedef struct clv__layout {
 /** A device in a plan, and what it holds there. */
 typedef struct clv__place {
     clv_device *device;
-    size_t alignment;      // of tensors: what the strictest device of the plan wants
-    uint64_t awaits;       // a bit for each place that something is lent to until it has finished the step
-    int *inputs, n_inputs; // values that are fed
-    int *outputs, n_outputs;         // values that are fetched
+    size_t alignment;        // of tensors: what the strictest device of the plan wants
+    uint64_t awaits;         // a bit for each place whose end of the last step some node here waits for
+    int *inputs, n_inputs;   // values that are fed
+    int *outputs, n_outputs; // values that are fetched
     int *persistents, n_persistents; // values that live in the session
     bool updates;                    // changes some, of its own or of another place
     clv__layout gradients, activations;

@@ -106,7 +106,7 @@ static void test_replicas_share_updates(void **state) {
     assert_int_equal(count_ops(plan, "add"), 0);
     assert_int_equal(count_lent(plan), clv_plan_transfer_count(plan));
     assert_int_equal(plan->places[0].awaits, 1 << 1);
-    assert_int_equal(plan->places[1].awaits, 1 << 0);
+    assert_int_equal(plan->places[1].awaits, 0); // it gets parameters before it makes gradients anew
     assert_int_equal(plan->places[0].n_persistents, 4);
     assert_int_equal(plan->places[1].n_persistents, 0);
     assert_true(plan->places[0].updates && plan->places[1].updates);
@@ -118,7 +118,6 @@ static void test_replicas_share_updates(void **state) {
     const clv__plan_node *waiting = waiting_node(plan, 0);
     assert_string_equal(waiting->node->layer, "b");
     assert_int_equal(waiting->node->phase, CLV__FORWARD);
-    assert_int_equal(waiting_node(plan, 1)->node->phase, CLV__BACKWARD);
     for (int at = 0, updating = 0; at < (int)plan->n_nodes; at++) { // nobody waits for the other's updates
         const clv__plan_node *node = &plan->nodes[at];
         updating |= node->work == CLV__COMPUTE && node->node->phase == CLV__UPDATE;
