@@ -5,8 +5,6 @@
 // that uses it waits. Sending it back to who wrote it needs no wait, for queues are in order; and who has received something
 // from a device in this step knows that it is past the last one. Until then devices are in two steps at once, which hides the
 // one's updates behind the other's forward pass.
-#include <limits.h>
-
 #include "plan/plan.h"
 
 /** Does [offset, offset + bytes) of a segment meet the memory of a value? */
