@@ -101,12 +101,47 @@ static clv_status prepare(clv_plan *plan) {
     return CLV_OK;
 }
 
+/** What CLEAVE_DEBUG asks for: from 2 a plan's launches, from 3 its nodes. */
+static void tell(const clv_plan *plan) {
+    static const char *const kinds[] = {[CLV__LAUNCH_COPY] = "copy",
+                                        [CLV__LAUNCH_FILL] = "fill",
+                                        [CLV__LAUNCH_GEMM] = "gemm",
+                                        [CLV__LAUNCH_REFERENCE] = "reference"};
+    clv_runtime *runtime = plan->graph->runtime;
+    for (size_t i = 0; runtime->debug >= 2 && i < plan->n_nodes; i++) {
+        const clv__plan_node *at = &plan->nodes[i];
+        const char *device = plan->places[at->place].device->name, *layer = at->node ? at->node->layer : "",
+                   *what = at->work == CLV__SEND      ? "send"
+                           : at->work == CLV__RECEIVE ? "receive"
+                                                      : at->node->io.op->name;
+        if (runtime->debug >= 3)
+            clv__log(runtime, CLV_LOG_DEBUG, "plan: node %zu, %s '%s' on %s%s%s", i, what, layer, device,
+                     at->variant ? ", variant " : "", at->variant ? at->variant->name : "");
+        for (size_t j = 0; j < at->launches.n; j++) {
+            const clv__launch *launch = &at->launches.items[j];
+            const size_t *global = launch->grid.global, *local = launch->grid.local;
+            if (launch->kind == CLV__LAUNCH_KERNEL)
+                clv__log(runtime, CLV_LOG_DEBUG,
+                         "launch: %s of '%s' on %s, %zu x %zu x %zu in groups of %zu x %zu x %zu",
+                         launch->entry, layer, device, global[0], global[1], global[2], local[0], local[1],
+                         local[2]);
+            else
+                clv__log(runtime, CLV_LOG_DEBUG, "launch: %s of '%s' on %s", kinds[launch->kind], layer,
+                         device);
+        }
+    }
+}
+
 clv_status clv__plans_prepare(clv_plan *const *plans, int n) {
     bool prepared = true;
     for (int p = 0; p < n; p++) prepared &= plans[p]->prepared;
     if (prepared) return CLV_OK;
     clv_status status = build_all(plans, n);
     if (status != CLV_OK && status != CLV_E_BUILD) return status; // whose it is, is found below
-    for (int p = 0; p < n; p++) CLV_TRY(prepare(plans[p]));
+    for (int p = 0; p < n; p++) {
+        const bool news = !plans[p]->prepared;
+        CLV_TRY(prepare(plans[p]));
+        if (news) tell(plans[p]);
+    }
     return CLV_OK;
 }

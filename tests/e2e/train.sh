@@ -94,4 +94,12 @@ grep -v 'slow' err | grep -q . && fail "--quiet is not quiet: $(cat err)"
 "$cleave" train fashion-mnist --data idx --model linear --device "$device" --epochs 2 >out 2>err
 same "lines" "$(grep -c '^epoch' err)" 2
 grep -q "$(printf '\033')" err && fail "escape sequences in a pipe"
+# CLEAVE_DEBUG tells, quiet or not: 1 devices, 2 launches, 3 the plan
+for level in 0 1 2 3; do
+    env CLEAVE_DEBUG=$level "$cleave" train fashion-mnist --data idx --model linear --device "$device" --quiet >out 2>err ||
+        fail "CLEAVE_DEBUG=$level: $(cat err)"
+    told=$(grep -q "device $device opened" err && printf devices)$(grep -q "launch: .* of 'fc" err && printf ' launches')
+    told=$told$(grep -q "plan: node 0, " err && printf ' plan')
+    same "CLEAVE_DEBUG=$level" "$told" "$(echo "|devices|devices launches|devices launches plan" | cut -d'|' -f$((level + 1)))"
+done
 finish

@@ -63,9 +63,10 @@ const volatile int *cli_catch_interrupts(void) {
 
 // ---- the runtime --------------------------------------------------------------------------------------------------
 
+/** Warnings; and what CLEAVE_DEBUG asks for, which nothing hides. */
 static void on_log(void *user, clv_log_level level, const char *sentence) {
     cli_session *session = user;
-    if (level != CLV_LOG_WARNING || session->args->quiet) return;
+    if (level == CLV_LOG_INFO || (level == CLV_LOG_WARNING && session->args->quiet)) return;
     fprintf(stderr, "cleave: %s\n", sentence);
 }
 
