@@ -82,6 +82,10 @@ if command -v python3 >/dev/null; then
     grep -q 'faster' out || fail "--all does not tell what is faster"
     python3 "$compare" before other >out 2>err
     [ $? = 1 ] && grep -q 'gone' out || fail "a case that is gone is not told"
+    printf '{"results": [], "failures": [{"suite": "gemm", "case": "1x1x1", "device": "cpu:0", "mode": "forward", ' >failed
+    printf '"sentence": "it does not fit"}]}' >>failed
+    python3 "$compare" before failed >out 2>err
+    [ $? = 1 ] && grep -q '1x1x1 .*FAILED: it does not fit' out || fail "a case that failed is not told: $(cat out err)"
     for bad in mixed nothing err "$0"; do
         python3 "$compare" before "$bad" >out 2>err
         [ $? = 2 ] && grep -q '^bench-compare: ' err || fail "'$bad' is taken for results"
