@@ -91,7 +91,9 @@ def result(shapes, call, inputs, device):
 
 
 if __name__ == "__main__":
-    with FakeTensorMode(), open(pathlib.Path(__file__).parent / "autocast.txt", "w") as file:
+    lines = []  # written when all is known: an older PyTorch knows no devices here
+    with FakeTensorMode():
         for name, (shapes, call) in OPS.items():
             for inputs in ["f32", "half"] + (["both"] if len(shapes) > 1 else []):
-                print(name, inputs, *(result(shapes, call, inputs, device) for device in PEERS), file=file)
+                lines.append(" ".join([name, inputs, *(result(shapes, call, inputs, device) for device in PEERS)]))
+    (pathlib.Path(__file__).parent / "autocast.txt").write_text("".join(line + "\n" for line in lines))
