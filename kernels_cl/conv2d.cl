@@ -23,13 +23,14 @@
 //                 where both divisions leave nothing. Backward: oys, oxs are the stride and qh, qw the padding; pixels of
 //                 the same phase (py, px) of the stride meet the same taps, and then dy at distance 1. Forward: one phase,
 //                 iys, ixs are the stride, taps count from the kernel's end, qh = (KH-1)*dh - padding.
-//                 task = (((n*G + g)*m_tasks + mt)*a_tasks + at)*b_tasks + bt computes mb channels of an ab x bb block
-//                 of each phase. The window of cb input channels is copied to local memory with the phases of iys, ixs
+//                 task = (((i*G + g)*m_tasks + mt)*a_tasks + at)*b_tasks + bt computes mb channels of an ab x bb block
+//                 of each phase, of the images [i*nb, (i+1)*nb): small ones fill register tiles together, one after the
+//                 other. The window of cb input channels is copied to local memory with the phases of iys, ixs
 //                 apart, so that the input of neighbouring outputs is one vector load: no im2col. Outputs between the
 //                 window's rows are computed too, and thrown away. The phases of oys, oxs are joined when they are
 //                 stored. With PH = ceil(((ab-1)*iys + ey + 1) / iys), where taps reach over ey + 1 rows, PW likewise,
-//                 F = min(oys, OH) * min(oxs, OW), NR = NV*VW and Q = (ab-1)*PW + bb rounded up to NR: needs
-//                 cb*iys*ixs*PH*PW + NR <= XL, mb*F*Q <= YL, cb*KH*KW <= KL, mb a multiple of MR, steps above 0.
+//                 F = min(oys, OH) * min(oxs, OW), NR = NV*VW and Q = (nb-1)*PH*PW + (ab-1)*PW + bb rounded up to NR:
+//                 needs cb*iys*ixs*nb*PH*PW + NR <= XL, mb*F*Q <= YL, cb*KH*KW <= KL, mb a multiple of MR, steps above 0.
 //   conv2d_pack   its weights. task = g*panels + p, panels = ceil(M/MR), writes, of each phase one after the other,
 //                   packed[task*C*KH*KW + C*(taps of phases before) + c*(taps of the phase) + i][l]
 //                     = weight[g*g_stride + (p*MR + l)*m_stride + c*c_stride + r*KW + s]
@@ -37,7 +38,7 @@
 //   conv2d_backward_weight_tile   task = ((split*G + g)*c_tasks + ct)*o_tasks + ot sums the images [split*ns,
 //                 (split+1)*ns) for cb input and ob output channels: part[split][g,o][c][r][s], and with one split part
 //                 is dw. x and dy of nb images, a block of ab x bb outputs of each, go to local memory, dy transposed:
-//                 vectors run over o, rows of the register tile over c, or over taps and c where channels are few.
+//                 vectors run over o, rows of the register tile over taps and c.
 //                   halo = 1  a window with zeros around the image, as in conv2d_tile; nb = 1; every tap meets all outputs
 //                   halo = 0  whole images as they lie in memory, ab = OH, bb = OW, for small ones: each tap meets the
 //                             outputs for which it is inside of the image, on a list, and the rest costs nothing

@@ -536,3 +536,4 @@ __kernel void KERNEL(matmul_sum)(__global T_C *restrict c, __global const float 
 #undef FORMER
 #undef BIAS
 #undef RESULT
+#undef LOOP

@@ -133,9 +133,13 @@ static clv_status send(clv__station *station, int slot, const clv__command *comm
         CLV_TRY(backend->read(open, CLV__QUEUE_COMPUTE, station->run->parts[slot][transfer->from].buffer, 0,
                               transfer->bytes, clv__staged_outputs(station, slot) + transfer->staged_at, NULL,
                               &event, error_of(station)));
-        CLV_TRY(close_mark(station, slot));
+        clv_status status = close_mark(station, slot);
+        if (status == CLV_OK) status = backend->flush(open, error_of(station));
+        if (status != CLV_OK) {
+            backend->event_destroy(event);
+            return status;
+        }
     }
-    if (event) CLV_TRY(backend->flush(open, error_of(station)));
     tell_sent(station, slot, command, 1, event);
     return CLV_OK;
 }

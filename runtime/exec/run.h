@@ -3,7 +3,8 @@
 //
 // The io buffer:   | inputs, slot 0 | inputs, slot 1 | outputs |        step t uses slot t % 2
 // Staging (host):  | inputs, slot 0 | inputs, slot 1 | outputs and sent values of slot 0 | of slot 1 |
-// Each device of the plan is a station with its own commands; stations meet only at transfers.
+// Each device of the plan is a station with its own commands; stations meet at transfers, and where one waits for
+// the end of the last step on another.
 #ifndef CLV_EXEC_RUN_H
 #define CLV_EXEC_RUN_H
 
@@ -66,7 +67,7 @@ typedef struct clv__station {
     clv__command *commands[CLV__SLOTS];
     size_t n_commands;
     uint64_t awaits; // while commands are bound: of nodes that have none of their own
-    bool *fed; // by index in place->inputs: fed since the last step
+    bool *fed;       // by index in place->inputs: fed since the last step
     bool *ever_fed;
     size_t *staged_at; // by index in place->outputs: offset in a slot's staged outputs
     clv__station_step steps[CLV__SLOTS];

@@ -2,8 +2,8 @@
 // Inside of a plan: places (devices), values (tensors at a place), nodes (what is computed or carried), in one order of
 // execution. No device memory is touched.
 //
-// Passes, in order, one file each: place (nodes to places, transfers between them), fuse (several nodes to one), select
-// (variants, launches), recompute (values that are dropped and computed again), memory (liveness -> offsets, place by place;
+// Passes, in order, one file each: place (nodes to places, by share some updates to another, transfers between them; schedule puts
+// them in order), fuse (several nodes to one; sums: what else updates do), select (variants, launches), recompute (values that are dropped and computed again), memory (liveness -> offsets, place by place;
 // lend says which transfers need no copy, await who has to wait for it).
 #ifndef CLV_PLAN_PLAN_H
 #define CLV_PLAN_PLAN_H
@@ -20,7 +20,7 @@ typedef enum clv__segment {
     CLV__IN_OUTPUTS, // the io buffer's outputs
     CLV__IN_GRADIENTS,
     CLV__IN_ACTIVATIONS,
-    CLV__IN_LENDER // memory of another place, read there: see clv__value.lender
+    CLV__IN_LENDER // memory of another place: see clv__value.lender
 } clv__segment;
 
 /** A tensor at a place. A graph tensor is one value where it is made, one more for each copy on another device, and one more
@@ -79,7 +79,7 @@ typedef struct clv__plan_node {
 typedef struct clv__transfer {
     int from, to; // values
     size_t bytes, staged_at;
-    bool lent;      // no byte moves: the receiver reads the sender's memory
+    bool lent;      // no byte moves: the receiver reads, or updates, the sender's memory
     bool until_end; // lent until the receiver has finished the step
 } clv__transfer;
 

@@ -222,7 +222,7 @@ void cli_profile_print(FILE *out, const cli_profile *profile) {
     if (number < 0 || !figures_of_run(profile->profile, number, &f)) return;
     fprintf(out, "\nprofile: %.3f ms a step%s (%lld step%s%s)", run.step_ns / 1e6,
             run.host_ns > 0 ? ", besides waiting for the host" : "", (long long)run.steps,
-            run.steps == 1 ? "" : "s", run.warm ? " after the first" : ", none to warm up");
+            run.steps == 1 ? "" : "s", run.warm ? " after those that warm up" : ", none to warm up");
     if (run.host_ns > 0) fprintf(out, "; %.3f ms until the host has the next", run.host_ns / 1e6);
     if (run.n_devices > 1) fprintf(out, "; bubble %.1f %%", 100 * run.bubble);
     fputc('\n', out);
