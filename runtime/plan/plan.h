@@ -2,9 +2,10 @@
 // Inside of a plan: places (devices), values (tensors at a place), nodes (what is computed or carried), in one order of
 // execution. No device memory is touched.
 //
-// Passes, in order, one file each: place (nodes to places, by share some updates to another, transfers between them; schedule puts
-// them in order), fuse (several nodes to one; sums: what else updates do), select (variants, launches), recompute (values that are dropped and computed again), memory (liveness -> offsets, place by place;
-// lend says which transfers need no copy, await who has to wait for it).
+// Passes, in order, one file each: place (nodes to places, by share some updates to another, transfers between them; schedule
+// puts them in order), fuse (several nodes to one; sums: what else updates do), select (variants, launches), recompute (values
+// that are dropped and computed again), memory (liveness -> offsets, place by place; lend says which transfers need no copy,
+// await who has to wait for it).
 #ifndef CLV_PLAN_PLAN_H
 #define CLV_PLAN_PLAN_H
 
