@@ -291,16 +291,25 @@ static bool can_be_counted(const clv__op_io *io, const clv__op_io *other) {
     return n <= INT32_MAX;
 }
 
+/** Neighbours become one node. Those that will be moved away (early.c) stand before it, and do not part it. */
 static clv_status join_groups(clv_plan *plan) {
     size_t n = 0;
     for (size_t i = 0; i < plan->n_nodes;) {
         clv__plan_node node = plan->nodes[i++];
         clv__fused *fused = node.fused;
-        while (has_groups(plan, &node) && i < plan->n_nodes && belong_together(&node, &plan->nodes[i]) &&
-               clv__groups_of(&node.node->io) < node.node->io.op->groups.most &&
-               can_be_counted(&node.node->io, &plan->nodes[i].node->io)) {
+        const bool joins = has_groups(plan, &node) && !clv__plan_updates_early(plan, &node);
+        while (joins && i < plan->n_nodes && belong_together(&node, &plan->nodes[i])) {
+            const clv__plan_node *next = &plan->nodes[i];
+            if (clv__plan_updates_early(plan, next)) {
+                plan->nodes[n++] = plan->nodes[i++];
+                continue;
+            }
+            if (clv__groups_of(&node.node->io) == node.node->io.op->groups.most ||
+                !can_be_counted(&node.node->io, &next->node->io))
+                break;
             if (!fused) CLV_TRY(clv__fuse_begin(plan, &node, &fused));
-            add_groups(&node, &plan->nodes[i++]);
+            add_groups(&node, next);
+            i++;
         }
         plan->nodes[n++] = node;
     }

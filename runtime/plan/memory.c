@@ -328,8 +328,11 @@ static void find_alignment(clv_plan *plan) {
 }
 
 clv_status clv__plan_lives(clv_plan *plan) {
+    bool moved;
     find_alignment(plan);
     find_lives(plan);
+    CLV_TRY(clv__plan_early(plan, &moved));
+    if (moved) find_lives(plan);
     find_segments(plan);
     CLV_TRY(clv__plan_lend(plan));
     share_in_place(plan);

@@ -4,8 +4,8 @@
 //
 // Passes, in order, one file each: place (nodes to places, by share some updates to another, transfers between them; schedule
 // puts them in order), fuse (several nodes to one; sums: what else updates do), select (variants, launches), recompute (values
-// that are dropped and computed again), memory (liveness -> offsets, place by place; lend says which transfers need no copy,
-// await who has to wait for it).
+// that are dropped and computed again), memory (early moves large updates; liveness -> offsets, place by place; lend says which
+// transfers need no copy, await who has to wait for it).
 #ifndef CLV_PLAN_PLAN_H
 #define CLV_PLAN_PLAN_H
 
@@ -157,6 +157,10 @@ clv_status clv__plan_lower(clv_plan *plan, clv__plan_node *at);
 /** Insert nodes that compute again what plan->recompute says is dropped. */
 clv_status clv__plan_recompute(clv_plan *plan);
 clv_status clv__plan_memory(clv_plan *plan);
+/** Would this update come as soon as it can, by itself? */
+bool clv__plan_updates_early(const clv_plan *plan, const clv__plan_node *at);
+/** Part of clv__plan_memory, when roots are known: move such updates; are lives to be found again? */
+clv_status clv__plan_early(clv_plan *plan, bool *moved);
 /** The first half of clv__plan_memory: lives, segments and roots, no offsets. */
 clv_status clv__plan_lives(clv_plan *plan);
 /** Do two devices of the plan compute in the host's memory, so that what one made may be read there by the other? */

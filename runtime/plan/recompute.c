@@ -153,11 +153,11 @@ clv_status clv__plan_recompute(clv_plan *plan) {
     if (!plan->recompute) return CLV_OK;
     clv__remake remake;
     uint64_t before;
-    CLV_TRY(held_without(plan, &before));
-    CLV_TRY(clv__plan_memory(plan)); // perhaps nothing need be dropped
-    CLV_TRY(clv__remake_init(&remake, plan));
-    clv_status status =
-        strcmp(plan->recompute, "auto") == 0 ? clv__remake_fit(&remake) : choose_by_name(&remake);
+    CLV_TRY(clv__remake_init(&remake, plan)); // of nodes in the order in which all updates are last
+    clv_status status = held_without(plan, &before);
+    if (status == CLV_OK) status = clv__plan_memory(plan); // perhaps nothing need be dropped
+    if (status == CLV_OK)
+        status = strcmp(plan->recompute, "auto") == 0 ? clv__remake_fit(&remake) : choose_by_name(&remake);
     if (status == CLV_OK) status = account(&remake, before);
     if (status == CLV_OK) return clv__remake_finish(&remake);
     clv__remake_undo(&remake);

@@ -15,7 +15,8 @@ together=$(at launches)
 [ "$device" = host ] || at fused.0.op fused.0.also fused.0.nodes fused.0.phase >/dev/null
 works "$cleave" plan cnn --batch 64 --train --device "$device" --fuse off --json
 [ "$device" = host ] || [ "$(at launches)" -gt "$together" ] || fail "$together launches, and $(at launches) with --fuse off"
-same "peak with --fuse off" "$(at devices.0.predicted_peak_bytes)" "$train"
+# the largest parameter's gradient makes room for no other where updates come last
+[ "$(at devices.0.predicted_peak_bytes)" -ge "$train" ] || fail "--fuse off needs less than $train"
 grep -q '"fused": *\[\]' out || fail "--fuse off fuses"
 works "$cleave" plan cnn --batch 64 --device "$device" --json
 infer=$(at devices.0.predicted_peak_bytes)

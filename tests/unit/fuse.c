@@ -234,7 +234,8 @@ static void test_updates_in_groups(void **state) {
     }
 }
 
-/** A launch counts its elements in an int: parameters that are too many for one come apart. */
+/** A launch counts its elements in an int: parameters that are too many for one come apart. Where several devices compute, large ones
+ *  are in groups too (on one they are updated by themselves: early.c). */
 static void test_updates_that_cannot_be_counted_together(void **state) {
     (void)state;
     clv_graph *g = new_graph();
@@ -248,6 +249,9 @@ static void test_updates_that_cannot_be_counted_together(void **state) {
         sum = sum ? clv_add(sum, p) : p;
     }
     clv_output(sum, "loss");
+    clv_graph_set_place(g, "null:1");
+    clv_output(clv_relu(input(g, "x")), "elsewhere");
+    clv_graph_set_place(g, NULL);
     clv_backward(sum);
     clv_optimizer_add(g, &(clv_optimizer_config){.kind = CLV_SGD});
     clv_plan *plan = planned(g, (clv_plan_config){0});
