@@ -261,7 +261,9 @@ static clv_status split_devices(clv_runtime *runtime, device_list *list) {
             break;
         }
         clv_device *device = match_any(list, spec);
-        if (!device)
+        if (!device && same(spec, "host")) // it comes after the settings are read
+            status = clv__error_set(error, CLV_E_UNSUPPORTED, "partition: 'host' has no parts");
+        else if (!device)
             status = not_found(runtime, list, "partition: ", spec);
         else
             parts[device->info.index] = count;

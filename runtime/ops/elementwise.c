@@ -194,8 +194,8 @@ static void rows_lower(clv__launches *list, const clv__op_io *io) {
     int width = clv__vector_width(list->device), inner = walk.rank - 1;
     int64_t length = walk.dims[inner], rows = n / length, d1 = walk.rank == 3 ? walk.dims[1] : rows;
     int64_t chunk = clv__cpu_class(list->device) ? ITEM : width;
-    int64_t chunks = clv__ceil_div(length, chunk);
-    int64_t rows_per_item = chunks > 1 ? 1 : clv__ceil_div(chunk, length);
+    int64_t chunks = clv__div_up(length, chunk);
+    int64_t rows_per_item = chunks > 1 ? 1 : clv__div_up(chunk, length);
     clv__launch *launch = clv__launch_kernel(list, "elementwise", "elementwise_rows");
     write_body(list, launch, io);
     clv__launch_define(list, launch, "EW_VW", "%d", width);
@@ -218,7 +218,7 @@ static void rows_lower(clv__launches *list, const clv__op_io *io) {
     }
     add_parameters(list, launch, io);
     clv__arg_epilogue(list, launch, io);
-    size_t items = (size_t)(clv__ceil_div(rows, rows_per_item) * chunks);
+    size_t items = (size_t)(clv__div_up(rows, rows_per_item) * chunks);
     clv__launch_grid(launch, items, clv__cpu_class(list->device) ? 1 : 0);
 }
 

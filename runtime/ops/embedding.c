@@ -53,7 +53,7 @@ static void forward(clv__launches *list, const clv__op_io *io, bool wide) {
     clv__arg_in(list, launch, 1);
     if (wide) {
         CLV__ARGS_I32(list, launch, n_rows, rows, V, D);
-        clv__launch_chunks(launch, clv__ceil_div(n_rows, rows));
+        clv__launch_chunks(launch, clv__div_up(n_rows, rows));
     } else {
         CLV__ARGS_I32(list, launch, n_rows * D, V, D);
         clv__launch_items(launch, n_rows * D);

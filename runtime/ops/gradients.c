@@ -53,7 +53,7 @@ static const char *entry_of(const clv__op_io *io) {
 /** One level of the tree: n values to ceil(n / chunk) sums; the last level adds the sum so far. */
 static void squares_level(clv__launches *list, const clv__op_io *io, const char *entry, int64_t n,
                           int64_t chunk, bool wide, const size_t *from, int64_t from_n, const size_t *to) {
-    int64_t items = n > chunk ? clv__ceil_div(n, chunk) : 1;
+    int64_t items = n > chunk ? clv__div_up(n, chunk) : 1;
     clv__launch *launch = clv__launch_kernel(list, "gradients", entry);
     if (items == 1)
         clv__arg_out(list, launch, 0);
@@ -71,15 +71,14 @@ static void squares_level(clv__launches *list, const clv__op_io *io, const char 
 }
 
 static void squares_lower(clv__launches *list, const clv__op_io *io, int64_t chunk, bool wide) {
-    int64_t n = clv__numel(&io->in[0]), items = n > chunk ? clv__ceil_div(n, chunk) : 1;
+    int64_t n = clv__numel(&io->in[0]), items = n > chunk ? clv__div_up(n, chunk) : 1;
     size_t at[2] = {0};
     int turn = 0;
     if (items > 1) at[0] = clv__launch_workspace(list, (size_t)items * sizeof(float));
-    if (items > CHUNK)
-        at[1] = clv__launch_workspace(list, (size_t)clv__ceil_div(items, CHUNK) * sizeof(float));
+    if (items > CHUNK) at[1] = clv__launch_workspace(list, (size_t)clv__div_up(items, CHUNK) * sizeof(float));
     squares_level(list, io, entry_of(io), n, chunk, wide, NULL, 0, &at[0]);
     for (n = items; n > 1; n = items) {
-        items = clv__ceil_div(n, CHUNK);
+        items = clv__div_up(n, CHUNK);
         squares_level(list, io, "sum_parts", n, CHUNK, false, &at[turn], n, &at[1 - turn]);
         turn = 1 - turn;
     }

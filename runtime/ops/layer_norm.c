@@ -101,7 +101,7 @@ static void forward(clv__launches *list, const clv__op_io *io, bool wide) {
     CLV__ARGS_I32(list, launch, s.D, clv__has_in(io, WEIGHT), clv__has_in(io, BIAS));
     clv__arg_f32(list, launch, ((const layer_attrs *)io->attrs)->eps);
     if (wide)
-        clv__launch_chunks(launch, clv__ceil_div(s.rows, rows));
+        clv__launch_chunks(launch, clv__div_up(s.rows, rows));
     else
         clv__launch_items(launch, s.rows);
 }
@@ -114,7 +114,7 @@ static void dy_and_x(clv__launches *list, clv__launch *launch, const clv__op_io 
 
 static void backward(clv__launches *list, const clv__op_io *io, bool wide) {
     layer_sizes s = sizes_of(&io->in[B_X].shape);
-    int64_t rows = clv__rows_for(s.D), blocks = clv__ceil_div(s.rows, BLOCK);
+    int64_t rows = clv__rows_for(s.D), blocks = clv__div_up(s.rows, BLOCK);
     clv__launch *launch;
     if (s.D == 0) return;
     if (s.rows == 0) {
@@ -131,7 +131,7 @@ static void backward(clv__launches *list, const clv__op_io *io, bool wide) {
     if (wide) clv__arg_i32(list, launch, rows);
     CLV__ARGS_I32(list, launch, s.D, clv__has_in(io, B_WEIGHT));
     if (wide)
-        clv__launch_chunks(launch, clv__ceil_div(s.rows, rows));
+        clv__launch_chunks(launch, clv__div_up(s.rows, rows));
     else
         clv__launch_items(launch, s.rows);
 
@@ -146,7 +146,7 @@ static void backward(clv__launches *list, const clv__op_io *io, bool wide) {
     clv__arg_in(list, launch, B_RSTD);
     CLV__ARGS_I32(list, launch, s.rows, BLOCK, s.D);
     if (columns)
-        clv__launch_chunks(launch, blocks * clv__ceil_div(s.D, 16));
+        clv__launch_chunks(launch, blocks * clv__div_up(s.D, 16));
     else
         clv__launch_items(launch, blocks * s.D);
 

@@ -28,7 +28,7 @@ static clv__long_rows new_rows(clv__launches *list, int64_t elements) {
 }
 
 static void walk_args(clv__launches *list, clv__launch *launch, const clv__long_walk *w) {
-    int64_t chunks = clv__ceil_div(w->count, CHUNK);
+    int64_t chunks = clv__div_up(w->count, CHUNK);
     CLV__ARGS_I32(list, launch, w->rows * chunks, w->count, CHUNK, chunks, w->inner, w->major, w->minor,
                   w->length, w->far, w->near);
     clv__launch_items(launch, w->rows * chunks);
@@ -37,9 +37,9 @@ static void walk_args(clv__launches *list, clv__launch *launch, const clv__long_
 /** What each row's chunks left, to one for each row: in the workspace, or in output `out` unless that is -1. */
 static clv__long_rows join(clv__launches *list, const char *entry, int planes, clv__long_rows from,
                            const clv__long_walk *w, int out, int finish) {
-    int64_t n = clv__ceil_div(w->count, CHUNK);
+    int64_t n = clv__div_up(w->count, CHUNK);
     for (bool last = false; !last;) {
-        int64_t chunks = clv__ceil_div(n, CHUNK);
+        int64_t chunks = clv__div_up(n, CHUNK);
         last = chunks == 1;
         clv__long_rows to = {0};
         if (!last || out < 0) to = new_rows(list, planes * w->rows * chunks);
@@ -59,7 +59,7 @@ static clv__long_rows join(clv__launches *list, const char *entry, int planes, c
 
 static clv__long_rows softmax(clv__launches *list, const clv__op_io *io, const clv__long_walk *walk, int out,
                               int finish) {
-    clv__long_rows parts = new_rows(list, 2 * walk->rows * clv__ceil_div(walk->count, CHUNK));
+    clv__long_rows parts = new_rows(list, 2 * walk->rows * clv__div_up(walk->count, CHUNK));
     clv__launch *launch = clv__launch_kernel(list, "long_axis", "long_softmax_part");
     clv__arg_workspace(list, launch, parts.offset, parts.bytes);
     clv__arg_in_as(list, launch, io, 0, "T_X");
@@ -78,7 +78,7 @@ void clv__long_log_softmax_to(clv__launches *list, const clv__op_io *io, const c
 
 clv__long_rows clv__long_sums(clv__launches *list, const clv__op_io *io, const clv__long_walk *walk,
                               int mean) {
-    clv__long_rows parts = new_rows(list, 2 * walk->rows * clv__ceil_div(walk->count, CHUNK));
+    clv__long_rows parts = new_rows(list, 2 * walk->rows * clv__div_up(walk->count, CHUNK));
     clv__launch *launch = clv__launch_kernel(list, "long_axis", "long_sums_part");
     clv__arg_workspace(list, launch, parts.offset, parts.bytes);
     clv__arg_in_as(list, launch, io, 0, "T_DY");
@@ -90,7 +90,7 @@ clv__long_rows clv__long_sums(clv__launches *list, const clv__op_io *io, const c
 }
 
 clv__long_rows clv__long_moments(clv__launches *list, const clv__op_io *io, const clv__long_walk *walk) {
-    clv__long_rows parts = new_rows(list, 3 * walk->rows * clv__ceil_div(walk->count, CHUNK));
+    clv__long_rows parts = new_rows(list, 3 * walk->rows * clv__div_up(walk->count, CHUNK));
     clv__launch *launch = clv__launch_kernel(list, "long_axis", "long_moments_part");
     clv__arg_workspace(list, launch, parts.offset, parts.bytes);
     clv__arg_in_as(list, launch, io, 0, "T_X");

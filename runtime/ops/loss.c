@@ -38,7 +38,7 @@ static tree tree_begin(clv__launches *list, int64_t n_items) {
         t.bytes = (size_t)n_items * sizeof(float);
         t.at[0] = clv__launch_workspace(list, t.bytes);
         t.at[1] = n_items > CHUNK
-                      ? clv__launch_workspace(list, (size_t)clv__ceil_div(n_items, CHUNK) * sizeof(float))
+                      ? clv__launch_workspace(list, (size_t)clv__div_up(n_items, CHUNK) * sizeof(float))
                       : 0;
     }
     return t;
@@ -58,7 +58,7 @@ static float tree_target(tree *t, clv__launch *launch, int64_t n_items, int64_t 
 /** The levels above the first. */
 static void tree_finish(tree *t, int64_t count) {
     while (t->n > 1) {
-        int64_t items = clv__ceil_div(t->n, CHUNK);
+        int64_t items = clv__div_up(t->n, CHUNK);
         int from = t->turn;
         clv__launch *launch = clv__launch_kernel(t->list, "loss", "sum_chunks");
         t->turn = 1 - t->turn;
@@ -72,7 +72,7 @@ static void tree_finish(tree *t, int64_t count) {
 }
 
 static int64_t tree_items(int64_t n, int64_t chunk) {
-    return n > chunk ? clv__ceil_div(n, chunk) : 1;
+    return n > chunk ? clv__div_up(n, chunk) : 1;
 }
 
 static double vector_rank(const clv_device_info *device, const clv__op_io *io) {
@@ -165,7 +165,7 @@ static void ce_rows(clv__launches *list, const clv__op_io *io) {
         clv__arg_out(list, launch, 1);
         clv__arg_in_as(list, launch, io, 0, "T_X");
         CLV__ARGS_I32(list, launch, s.rows, rows, s.C);
-        clv__launch_chunks(launch, clv__ceil_div(s.rows, rows));
+        clv__launch_chunks(launch, clv__div_up(s.rows, rows));
     }
     ce_mean(list, io, &s);
 }
@@ -193,7 +193,7 @@ static void ce_backward_rows(clv__launches *list, const clv__op_io *io) {
     clv__launch *launch = clv__launch_kernel(list, "loss", "cross_entropy_backward_rows");
     ce_backward_tensors(list, launch, io);
     CLV__ARGS_I32(list, launch, s.rows, rows, s.C);
-    clv__launch_chunks(launch, clv__ceil_div(s.rows, rows));
+    clv__launch_chunks(launch, clv__div_up(s.rows, rows));
 }
 
 static const clv__variant ce_variants[] = {
@@ -395,7 +395,7 @@ static void mse_backward_plain(clv__launches *list, const clv__op_io *io) {
     clv__arg_in_as(list, launch, io, 1, "T_X");
     clv__arg_in_as(list, launch, io, 2, "T_T");
     clv__arg_i32(list, launch, n);
-    clv__launch_items(launch, clv__ceil_div(n, 16));
+    clv__launch_items(launch, clv__div_up(n, 16));
 }
 
 static const clv__variant mse_variants[] = {

@@ -4,6 +4,7 @@
 #define CLV_OPS_LOWER_H
 
 #include "graph/op.h"
+#include "ops/tiles.h"
 #include "tensor/half.h"
 
 /** The rule of ops.h for numbers of H and W: [1] zero means [0]. What stays zero is the default. */
@@ -32,10 +33,6 @@ static inline void clv__args_i32(clv__launches *list, clv__launch *launch, int n
 
 static inline void clv__args_f32(clv__launches *list, clv__launch *launch, int n, const float *values) {
     for (int i = 0; i < n; i++) clv__arg_f32(list, launch, values[i]);
-}
-
-static inline int64_t clv__ceil_div(int64_t a, int64_t b) {
-    return (a + b - 1) / b;
 }
 
 /** How many rows of `width` elements one work-item does on a device with few, wide cores: about 8192

@@ -79,7 +79,7 @@ static bool apart_supports(const clv_device_info *device, const clv__op_io *io) 
 
 static void max_backward_apart(clv__launches *list, const clv__op_io *io) {
     clv__pool_sizes s = clv__pool_backward_sizes(io);
-    int64_t n = s.planes * clv__ceil_div(s.H, s.kernel_h) * clv__ceil_div(s.W, s.kernel_w);
+    int64_t n = s.planes * clv__div_up(s.H, s.kernel_h) * clv__div_up(s.W, s.kernel_w);
     if (n == 0) return;
     clv__launch *launch = clv__launch_kernel(list, "pool", "max_pool2d_backward_apart");
     clv__pool_dx_dy_x(list, launch, io);
@@ -106,7 +106,7 @@ static bool max_2x2_backward_supports(const clv_device_info *device, const clv__
 static void rows_2x2(clv__launches *list, clv__launch *launch, const clv__pool_sizes *s, int64_t n_rows) {
     int64_t rows = clv__rows_for(2 * s->W);
     CLV__ARGS_I32(list, launch, n_rows, rows, s->H, s->W, s->OH, s->OW);
-    clv__launch_chunks(launch, clv__ceil_div(n_rows, rows));
+    clv__launch_chunks(launch, clv__div_up(n_rows, rows));
 }
 
 static void max_2x2(clv__launches *list, const clv__op_io *io) {
@@ -122,7 +122,7 @@ static void max_2x2_backward(clv__launches *list, const clv__op_io *io) {
     if (s.planes == 0) return;
     clv__launch *launch = clv__launch_kernel(list, "pool", "max_pool2d_2x2_backward");
     clv__pool_dx_dy_x(list, launch, io);
-    rows_2x2(list, launch, &s, s.planes * clv__ceil_div(s.H, 2));
+    rows_2x2(list, launch, &s, s.planes * clv__div_up(s.H, 2));
 }
 
 static void max_rows(clv__launches *list, const clv__op_io *io) {

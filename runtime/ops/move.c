@@ -98,8 +98,8 @@ static void rows_lower(clv__launches *list, const clv__op_io *io) {
         if (n == 0) continue;
         int inner = m.walk.rank - 1;
         int64_t length = m.walk.dims[inner], rows = n / length;
-        int64_t chunk = clv__cpu_class(list->device) ? ITEM : width, chunks = clv__ceil_div(length, chunk);
-        int64_t per_item = chunks > 1 ? 1 : clv__ceil_div(chunk, length);
+        int64_t chunk = clv__cpu_class(list->device) ? ITEM : width, chunks = clv__div_up(length, chunk);
+        int64_t per_item = chunks > 1 ? 1 : clv__div_up(chunk, length);
         // the outer dimensions as three, set to the right
         int64_t dims[3] = {1, 1, 1}, to[3] = {0}, from[3] = {0};
         for (int d = inner - 1, k = 2; d >= 0; d--, k--) {
@@ -113,7 +113,7 @@ static void rows_lower(clv__launches *list, const clv__op_io *io) {
         const int64_t sizes[] = {m.to_offset, m.from_offset, rows,  per_item, dims[1], dims[2], length, chunk,
                                  chunks,      to[0],         to[1], to[2],    from[0], from[1], from[2]};
         for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) clv__arg_i32(list, launch, sizes[k]);
-        size_t items = (size_t)(clv__ceil_div(rows, per_item) * chunks);
+        size_t items = (size_t)(clv__div_up(rows, per_item) * chunks);
         clv__launch_grid(launch, items, clv__cpu_class(list->device) ? 1 : 0);
     }
 }
@@ -148,7 +148,7 @@ static void tile_lower(clv__launches *list, const clv__op_io *io) {
     int64_t n = move_numel(&m);
     if (n == 0) return;
     int width = clv__vector_width(list->device), inner = m.walk.rank - 1, row = transposed(&m);
-    int64_t high = m.walk.dims[row], wide = m.walk.dims[inner], strips = clv__ceil_div(high, width);
+    int64_t high = m.walk.dims[row], wide = m.walk.dims[inner], strips = clv__div_up(high, width);
     int64_t dims[2] = {1, 1}, to[2] = {0}, from[2] = {0}; // the other dimensions, set to the right
     for (int d = inner - 1, k = 1; d >= 0; d--) {
         if (d == row) continue;
@@ -158,7 +158,7 @@ static void tile_lower(clv__launches *list, const clv__op_io *io) {
     }
     clv__launch *launch = launch_move(list, io, &m, "copy_tile");
     clv__launch_define(list, launch, "COPY_VW", "%d", width);
-    const int64_t chunk = 1024, chunks = clv__ceil_div(wide, chunk),
+    const int64_t chunk = 1024, chunks = clv__div_up(wide, chunk),
                   items = dims[0] * dims[1] * strips * chunks;
     const int64_t sizes[] = {m.to_offset, m.from_offset, items,
                              strips,      chunk,         chunks,

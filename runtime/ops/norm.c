@@ -155,7 +155,7 @@ static void apply(clv__launches *list, const clv__op_io *io, bool planes) {
     clv__arg_f32(list, launch, attrs_of(io)->eps);
     clv__arg_epilogue(list, launch, io);
     if (planes)
-        clv__launch_chunks(launch, clv__ceil_div(s.N * s.C, rows));
+        clv__launch_chunks(launch, clv__div_up(s.N * s.C, rows));
     else
         clv__launch_items(launch, n);
 }
@@ -190,7 +190,7 @@ static void train_planes(clv__launches *list, const clv__op_io *io) {
     clv__arg_workspace(list, launch, parts, bytes);
     clv__arg_in_as(list, launch, io, X, "T_X");
     CLV__ARGS_I32(list, launch, n_planes, rows, s.S);
-    clv__launch_chunks(launch, clv__ceil_div(n_planes, rows));
+    clv__launch_chunks(launch, clv__div_up(n_planes, rows));
 
     launch = clv__launch_kernel(list, "norm", "batch_norm_join");
     statistics(list, launch);
@@ -208,7 +208,7 @@ static void train_columns(clv__launches *list, const clv__op_io *io) {
     clv__arg_in_as(list, launch, io, X, "T_X");
     CLV__ARGS_I32(list, launch, s.N, s.C);
     clv__arg_f32(list, launch, attrs_of(io)->eps);
-    clv__launch_chunks(launch, clv__ceil_div(s.C, 16));
+    clv__launch_chunks(launch, clv__div_up(s.C, 16));
     apply(list, io, false);
 }
 
@@ -253,7 +253,7 @@ static void backward_apply(clv__launches *list, const clv__op_io *io, bool plane
     CLV__ARGS_I32(list, launch, s.C, s.S, clv__has_in(io, B_WEIGHT), attrs_of(io)->is_var);
     CLV__ARGS_F32(list, launch, attrs_of(io)->eps, attrs_of(io)->is_var ? 0.0f : (float)(s.N * s.S));
     if (planes)
-        clv__launch_chunks(launch, clv__ceil_div(s.N * s.C, rows));
+        clv__launch_chunks(launch, clv__div_up(s.N * s.C, rows));
     else
         clv__launch_items(launch, n);
 }
@@ -310,7 +310,7 @@ static void backward_planes(clv__launches *list, const clv__op_io *io) {
     clv__arg_in(list, launch, B_X);
     clv__arg_in(list, launch, B_MEAN);
     CLV__ARGS_I32(list, launch, n_planes, rows, s.C, s.S);
-    clv__launch_chunks(launch, clv__ceil_div(n_planes, rows));
+    clv__launch_chunks(launch, clv__div_up(n_planes, rows));
 
     backward_join(list, io, parts, bytes, s.N, s.C);
     backward_apply(list, io, true);
@@ -322,7 +322,7 @@ static void backward_columns(clv__launches *list, const clv__op_io *io) {
     sums_tensors(list, launch, io);
     CLV__ARGS_I32(list, launch, s.N, s.C, attrs_of(io)->is_var);
     clv__arg_f32(list, launch, attrs_of(io)->eps);
-    clv__launch_chunks(launch, clv__ceil_div(s.C, 16));
+    clv__launch_chunks(launch, clv__div_up(s.C, 16));
     backward_apply(list, io, false);
 }
 

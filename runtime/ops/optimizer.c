@@ -131,7 +131,7 @@ static clv__launch *update_launch(clv__launches *list, const clv__op_io *io, con
                                   const int *order, int64_t count) {
     int n = clv__groups_of(io), slices = io->op->groups.most;
     int64_t items = 0;
-    for (int g = 0; g < n; g++) items += clv__ceil_div(numel_of(io, g), count);
+    for (int g = 0; g < n; g++) items += clv__div_up(numel_of(io, g), count);
     if (items == 0) return NULL;
     clv__launch *launch = clv__launch_kernel(list, "optimizer", entry);
     for (int g = 0; g < slices; g++) {

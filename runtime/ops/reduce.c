@@ -158,7 +158,7 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
     int64_t n = clv__numel(&io->out[0]), count = reduced_count(io);
     place from = {0};
     for (bool last = false; !last;) {
-        int64_t chunks = clv__ceil_div(count, CHUNK);
+        int64_t chunks = clv__div_up(count, CHUNK);
         last = chunks == 1;
         place to = last ? (place){0} : new_place(list, n * chunks);
         clv__launch *launch = clv__launch_kernel(list, "reduce", "reduce_plain");
@@ -194,7 +194,7 @@ typedef struct stage {
 static void lower_stage(clv__launches *list, const clv__op_io *io, const stage *s) {
     bool rows = s->inner == 1;
     int width = clv__vector_width(list->device);
-    int64_t wide = 4 * width, blocks = clv__ceil_div(s->inner, wide);
+    int64_t wide = 4 * width, blocks = clv__div_up(s->inner, wide);
     clv__launch *launch = clv__launch_kernel(list, "reduce", rows ? "reduce_rows" : "reduce_cols");
     clv__launch_define(list, launch, "RED_MAX", "%d", s->max);
     clv__launch_define(list, launch, "RED_VW", "%d", width);
@@ -202,8 +202,8 @@ static void lower_stage(clv__launches *list, const clv__op_io *io, const stage *
     arg_place(list, launch, io, &s->from, false);
     int64_t items;
     if (rows) {
-        int64_t per_item = s->chunks > 1 || s->length > s->chunk ? 1 : clv__ceil_div(s->chunk, s->length);
-        items = clv__ceil_div(s->outer, per_item) * s->chunks;
+        int64_t per_item = s->chunks > 1 || s->length > s->chunk ? 1 : clv__div_up(s->chunk, s->length);
+        items = clv__div_up(s->outer, per_item) * s->chunks;
         clv__arg_i32(list, launch, s->outer);
         clv__arg_i32(list, launch, per_item);
         clv__arg_i32(list, launch, s->length);
@@ -244,7 +244,7 @@ static void staged_lower(clv__launches *list, const clv__op_io *io) {
         left--;
         s.chunk = s.inner == 1 ? (cpu ? 8192 : 1024) : 256;
         while (s.length > 1) {
-            s.chunks = clv__ceil_div(s.length, s.chunk);
+            s.chunks = clv__div_up(s.length, s.chunk);
             bool last = left == 0 && s.chunks == 1;
             s.from = from;
             s.to = last ? (place){0} : new_place(list, s.outer * s.chunks * s.inner);
@@ -293,7 +293,7 @@ static void argmax_lower(clv__launches *list, const clv__op_io *io) {
     place found = {0};
     int64_t left = length; // candidates of each output
     for (bool first = true; first || left > 1; first = false) {
-        int64_t chunks = clv__ceil_div(left, CHUNK);
+        int64_t chunks = clv__div_up(left, CHUNK);
         place to = chunks == 1 ? (place){0} : new_place(list, n * chunks);
         clv__launch *launch = clv__launch_kernel(list, "reduce", first ? "argmax_plain" : "argmax_join");
         arg_place(list, launch, io, &to, true);

@@ -8,7 +8,6 @@
 
 #include "cleave/ops.h"
 #include "ops/lower.h"
-#include "ops/tiles.h"
 
 typedef struct self_attention_attrs {
     int64_t heads;

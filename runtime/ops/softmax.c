@@ -86,9 +86,9 @@ static void vector(clv__launches *list, const clv__op_io *io) {
         launch = clv__launch_kernel(list, "softmax", backward ? "softmax_rows_backward" : "softmax_rows");
         clv__softmax_tensors(list, launch, io);
         CLV__ARGS_I32(list, launch, s.outer, rows, s.D, is_log(io));
-        clv__launch_chunks(launch, clv__ceil_div(s.outer, rows));
+        clv__launch_chunks(launch, clv__div_up(s.outer, rows));
     } else {
-        int64_t items = s.outer * clv__ceil_div(s.inner, 16);
+        int64_t items = s.outer * clv__div_up(s.inner, 16);
         launch =
             clv__launch_kernel(list, "softmax", backward ? "softmax_columns_backward" : "softmax_columns");
         clv__softmax_tensors(list, launch, io);
