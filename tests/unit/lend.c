@@ -108,6 +108,39 @@ static void test_a_loan_ends_when_something_comes_back(void **state) {
     null_devices_share(false);
 }
 
+/** To have received something from one device says nothing of another: c comes from the second device before a is made anew, which the
+ *  third has borrowed and gives nothing for. */
+static void test_a_third_device_is_awaited(void **state) {
+    (void)state;
+    clv_device *host = find("host");
+    const bool shared = host->traits.host_memory;
+    null_devices_share(true);
+    host->traits.host_memory = true;
+    clv_graph *graph = new_graph();
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(64)),
+               *z = clv_input(graph, "z", CLV_DTYPE_F32, CLV_SHAPE(64));
+    clv_graph_set_place(graph, "null:1");
+    clv_tensor *c = toy(&toy_sum_apart, z, NULL);
+    clv_graph_set_place(graph, "null:0");
+    clv_tensor *a = toy(&toy_sum_apart, x, c);
+    clv_graph_set_place(graph, "host");
+    clv_output(toy(&toy_sum_apart, a, NULL), "there");
+    clv_plan *plan = plan_of(graph, "null:0", NULL);
+    assert_int_equal(count_lent(plan), 2);
+    const clv__place *first = clv__plan_place_of(plan, find("null:0")),
+                     *third = clv__plan_place_of(plan, host);
+    assert_int_equal(first->awaits, 1 << (third - plan->places));
+    for (size_t i = 0; i < plan->n_nodes; i++) {
+        const clv__plan_node *node = &plan->nodes[i];
+        if (&plan->places[node->place] == first && node->awaits)
+            assert_int_equal(node->out[0], value_at(plan, a, node->place));
+    }
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+    null_devices_share(false);
+    host->traits.host_memory = shared;
+}
+
 /** What is changed before the borrower is known to be done is copied; so is what the borrower changes. */
 static void test_what_changes_is_copied(void **state) {
     (void)state;
@@ -265,6 +298,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_replicas_copy_nothing),
         cmocka_unit_test(test_layers_await_each_other),
+        cmocka_unit_test(test_a_third_device_is_awaited),
         cmocka_unit_test(test_a_loan_ends_when_something_comes_back),
         cmocka_unit_test(test_what_changes_is_copied),
         cmocka_unit_test(test_lending_computes_the_same_bits),
