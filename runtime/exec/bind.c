@@ -91,11 +91,12 @@ static clv_status bind_workspace(clv__station *station, const clv__plan_node *at
                    sizeof *station->workspaces))
         return out_of_memory(station->run);
     clv__part *part = &station->workspaces[station->n_workspaces];
-    if (at->workspace_shared)
-        CLV_TRY(
-            part_of_chunks(&station->home->activations, at->workspace_at + slot->offset, slot->bytes, part));
+    clv__home *home = station->home;
+    if (at->workspace_in == CLV__NOWHERE)
+        CLV_TRY(part_of(&home->workspace, slot->offset, slot->bytes, part));
     else
-        CLV_TRY(part_of(&station->home->workspace, slot->offset, slot->bytes, part));
+        CLV_TRY(part_of_chunks(at->workspace_in == CLV__IN_GRADIENTS ? &home->gradients : &home->activations,
+                               at->workspace_at + slot->offset, slot->bytes, part));
     station->n_workspaces++;
     *out = part->buffer;
     return CLV_OK;

@@ -26,8 +26,8 @@ static bool writes_over(const clv_plan *plan, const clv__plan_node *node, const 
         if (mutates >> i & 1 && meets(plan, node->in[i], value->segment, value->offset, value->bytes))
             return true;
     }
-    const size_t workspace = node->workspace_shared ? node->launches.workspace_bytes : 0;
-    return workspace && value->segment == CLV__IN_ACTIVATIONS &&
+    const size_t workspace = node->launches.workspace_bytes;
+    return workspace && node->workspace_in == value->segment &&
            value->offset < node->workspace_at + workspace &&
            node->workspace_at < value->offset + value->bytes;
 }

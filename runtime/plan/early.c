@@ -29,9 +29,9 @@ bool clv__plan_updates_early(const clv_plan *plan, const clv__plan_node *at) {
 
 typedef struct moving {
     clv_plan *plan;
-    int *used_at, *made_at; // by root: position of the last node so far that uses it, and of that which writes it; -1: none
+    int *used_at, *made_at; // by root: the last node so far that uses it, and that writes it; -1: none
     bool *moved;            // by position
-    int *first, *next;      // moved nodes that go behind position i: first[i + 1], and next[] from there; 0 ends, else position + 1
+    int *first, *next;      // of moved nodes, position + 1: first[i + 1] goes behind i, then next[]; 0 ends
     clv__plan_node *before; // the nodes as they were
 } moving;
 

@@ -208,44 +208,80 @@ static void take_offsets(clv_plan *plan, const block *blocks, int n) {
             plan->values[blocks[i].id].offset = blocks[i].offset;
         } else {
             clv__plan_node *node = &plan->nodes[workspace_id(blocks[i].id)];
-            node->workspace_shared = true;
+            node->workspace_in = CLV__IN_ACTIVATIONS;
             node->workspace_at = blocks[i].offset;
         }
     }
 }
 
+/** The blocks of a place's gradients as they were laid out, sorted by offset; returns how many. */
+static int placed_gradients(const clv_plan *plan, int place_index, block *blocks, block **placed) {
+    int n = gather_values(plan, place_index, CLV__IN_GRADIENTS, blocks);
+    for (int i = 0; i < n; i++) {
+        int at = i;
+        blocks[i].offset = plan->values[blocks[i].id].offset;
+        for (; at > 0 && placed[at - 1]->offset > blocks[i].offset; at--) placed[at] = placed[at - 1];
+        placed[at] = &blocks[i];
+    }
+    return n;
+}
+
+/** An arena's blocks in order, and how far a workspace may reach in it. */
+typedef struct arena {
+    clv__segment segment;
+    block *const *placed;
+    int n_placed;
+    size_t chunk, room;
+} arena;
+
+/** Does a workspace find room in an arena while its node runs? Then it lies there. */
+static bool finds_room(const arena *in, clv__plan_node *node, const block *now) {
+    if (now->bytes > in->chunk) return false;
+    const size_t at = find_room(in->placed, in->n_placed, now, in->chunk);
+    if (at + now->bytes > in->room) return false;
+    node->workspace_in = in->segment;
+    node->workspace_at = at;
+    return true;
+}
+
 /** Workspaces go between the activations that live while their node runs, or behind them where the session has activations of
- *  another plan. Those that find no room there share memory of their own, or, of a plan alone in its session and if that takes
- *  less, stick out: then the arena ends where the last of them does. */
-static void fill_in_workspaces(clv_plan *plan, int place_index, block *const *placed, int n_placed) {
+ *  another plan, or between the gradients. Those that find no room there share memory of their own, or, of a plan alone in its session
+ *  and if that takes less, stick out of the activations: then the arena ends where the last of them does. */
+static void fill_in_workspaces(clv_plan *plan, int place_index, const arena *activations,
+                               const arena *gradients) {
     clv__place *place = &plan->places[place_index];
     clv__layout *layout = &place->activations;
-    const size_t room = layout->bytes > place->beside_bytes ? layout->bytes : place->beside_bytes;
-    size_t apart = 0, end = layout->bytes; // the largest of those without room; where the last of all would end
-    bool whole = true;                     // none of those without room is larger than an allocation may be
+    // of those without room: the largest, where the last would end among activations, is none larger than an allocation may be
+    size_t apart = 0, end = 0;
+    bool whole = true;
     for (int at = 0; at < (int)plan->n_nodes; at++) {
         clv__plan_node *node = &plan->nodes[at];
-        size_t wanted = clv__size_align(node->launches.workspace_bytes, place->alignment);
-        if (node->place != place_index || wanted == 0) continue;
-        block now = {.bytes = wanted, .first = at, .last = at};
-        node->workspace_at = find_room(placed, n_placed, &now, layout->chunk);
-        size_t ends_at = node->workspace_at + wanted;
-        node->workspace_shared = wanted <= layout->chunk && ends_at <= room;
-        if (ends_at > end) end = ends_at;
-        if (node->workspace_shared) {
-            if (ends_at > layout->bytes) layout->bytes = ends_at;
+        block now = {.bytes = clv__size_align(node->launches.workspace_bytes, place->alignment),
+                     .first = at,
+                     .last = at};
+        if (node->place != place_index) continue;
+        node->workspace_in = CLV__NOWHERE;
+        if (now.bytes == 0) continue;
+        if (finds_room(activations, node, &now)) {
+            if (node->workspace_at + now.bytes > layout->bytes)
+                layout->bytes = node->workspace_at + now.bytes;
             continue;
         }
-        whole &= wanted <= layout->chunk;
-        if (wanted > apart) apart = wanted;
+        if (finds_room(gradients, node, &now)) continue;
+        node->workspace_at = find_room(activations->placed, activations->n_placed, &now, layout->chunk);
+        if (node->workspace_at + now.bytes > end) end = node->workspace_at + now.bytes;
+        whole &= now.bytes <= layout->chunk;
+        if (now.bytes > apart) apart = now.bytes;
     }
     place->workspace_bytes = apart;
     if (!plan->alone || !whole || end >= layout->bytes + apart) return;
     for (int at = 0; at < (int)plan->n_nodes; at++) {
-        if (plan->nodes[at].place == place_index && plan->nodes[at].launches.workspace_bytes)
-            plan->nodes[at].workspace_shared = true;
+        clv__plan_node *node = &plan->nodes[at];
+        if (node->place == place_index && node->launches.workspace_bytes &&
+            node->workspace_in == CLV__NOWHERE)
+            node->workspace_in = CLV__IN_ACTIVATIONS;
     }
-    layout->bytes = end;
+    if (end > layout->bytes) layout->bytes = end;
     place->workspace_bytes = 0;
 }
 
@@ -273,7 +309,12 @@ static clv_status lay_out(clv_plan *plan, int place_index, clv__segment segment,
         place(blocks, n, placed, layout);
         take_offsets(plan, blocks, n);
         if (segment == CLV__IN_ACTIVATIONS) {
-            fill_in_workspaces(plan, place_index, placed, n);
+            const clv__place *at = &plan->places[place_index];
+            const clv__layout *other = &at->gradients;
+            const int n_other = placed_gradients(plan, place_index, blocks + n, placed + n);
+            const size_t room = layout->bytes > at->beside_bytes ? layout->bytes : at->beside_bytes;
+            fill_in_workspaces(plan, place_index, &(arena){segment, placed, n, layout->chunk, room},
+                               &(arena){CLV__IN_GRADIENTS, placed + n, n_other, other->chunk, other->bytes});
             if (plan->recompute) lay_out_together(plan, place_index, blocks, placed);
         }
     } else {

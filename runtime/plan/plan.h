@@ -71,7 +71,7 @@ typedef struct clv__plan_node {
     const clv__variant *variant; // COMPUTE; NULL: the reference (host device), or a view
     clv__chosen chosen;
     clv__launches launches;
-    bool workspace_shared; // lies at `workspace_at` in the activations, where nothing lives meanwhile
+    clv__segment workspace_in; // the arena in which it lies at `workspace_at`, where nothing lives meanwhile; NOWHERE: in none
     size_t workspace_at;
     uint64_t awaits; // a bit for each place that must have finished the last step before this begins: await.c
 } clv__plan_node;

@@ -26,7 +26,8 @@ static int teardown(void **state) {
 }
 
 // 520 x 520 and 4 bytes each: a little more than a mebibyte
-enum { ROWS = 3, WIDE = 520, LAYERS = 3, EARLY = LAYERS + 2, CLASSES = 5, STEPS = 3, WEIGHT = WIDE * WIDE * 4 };
+enum { ROWS = 3, WIDE = 520, LAYERS = 3, EARLY = LAYERS + 2, CLASSES = 5, STEPS = 3 };
+enum { WEIGHT = WIDE * WIDE * 4 };
 
 typedef struct model {
     clv_graph *graph;
@@ -74,7 +75,8 @@ static model build(const options *o) {
     if (o->fetch) clv_output(m.gradient, "gradient");
     m.size = o->measure ? clv_sum(clv_square(w), NULL, 0, false) : NULL;
     if (m.size) clv_output(m.size, "size");
-    clv_optimizer_add(m.graph, &(clv_optimizer_config){.kind = CLV_SGD, .momentum = 0.9f, .clip_norm = o->clip});
+    clv_optimizer_add(m.graph,
+                      &(clv_optimizer_config){.kind = CLV_SGD, .momentum = 0.9f, .clip_norm = o->clip});
     m.hyper = clv_optimizer_hyper(m.graph);
     assert_status(clv_graph_status(m.graph), CLV_OK, runtime);
     return m;
@@ -140,7 +142,7 @@ static void test_large_parameters_are_updated_early(void **state) {
     assert_int_equal(early_in(&(options){.device = "null:0"}, &gradients), EARLY);
     assert_int_equal(early_in(&(options){.device = "null:0", .no_fuse = true}, &all), 0);
     assert_true(all > (LAYERS + 2) * (uint64_t)WEIGHT); // two share theirs
-    assert_true(gradients < 3 * (uint64_t)WEIGHT); // the tied one's first term, and one of a layer
+    assert_true(gradients < 3 * (uint64_t)WEIGHT);      // the tied one's first term, and one of a layer
     assert_int_equal(early_in(&(options){.device = "null:0", .recompute = "fc*"}, &gradients), EARLY);
     assert_true(gradients < 3 * (uint64_t)WEIGHT);
 }

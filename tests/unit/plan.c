@@ -33,8 +33,8 @@ static int teardown(void **state) {
     return 0;
 }
 
-/** A random graph: each node adds two earlier tensors of one size. */
-static clv_graph *random_graph(uint64_t seed, int n_nodes) {
+/** A random graph: each node adds two earlier tensors of one size; some results are `gradients`, which have their own arena. */
+static clv_graph *random_graph(uint64_t seed, int n_nodes, bool gradients) {
     clv_graph *graph;
     assert_int_equal(clv_graph_create(runtime, &graph), CLV_OK);
     clv__random random;
@@ -51,7 +51,9 @@ static clv_graph *random_graph(uint64_t seed, int n_nodes) {
         clv_tensor *a = made[size][clv__random_below(&random, (uint32_t)n)];
         clv_tensor *b = made[size][clv__random_below(&random, (uint32_t)n)];
         static const clv__op *const ops[] = {&toy_sum, &toy_sum_apart, &toy_sum, &toy_sum_wide};
-        made[size][n_made[size]++] = toy(ops[clv__random_below(&random, 4)], a, b);
+        clv_tensor *sum = toy(ops[clv__random_below(&random, 4)], a, b);
+        if (gradients && clv__random_below(&random, 3) == 0) sum->category = CLV_GRADIENTS;
+        made[size][n_made[size]++] = sum;
     }
     for (int size = 0; size < 3; size++) {
         if (n_made[size] > 1) clv_output(made[size][n_made[size] - 1], NULL);
@@ -59,66 +61,85 @@ static clv_graph *random_graph(uint64_t seed, int n_nodes) {
     return graph;
 }
 
-/** A node's workspace: some of the arena that nobody needs meanwhile, or of a place of its own. Returns 1 for the first. */
-static int check_workspace(const clv_plan *plan, const clv__plan_node *node, int *owner) {
-    const clv__layout *arena = &plan->places[0].activations;
-    size_t bytes = node->launches.workspace_bytes, start = node->workspace_at;
-    if (bytes == 0) return 0;
-    if (!node->workspace_shared) {
-        assert_true(plan->places[0].workspace_bytes >= bytes);
-        return 0;
-    }
-    assert_true(start + bytes <= arena->bytes);
-    assert_int_equal(start / arena->chunk, (start + bytes - 1) / arena->chunk);
-    for (size_t b = start; b < start + bytes; b++) owner[b] = -1;
-    return 1;
+typedef struct arena {
+    const clv__layout *layout;
+    int *owner;   // by byte: the value there, plus 1; -1: a workspace
+    int n_shared; // workspaces that lie there
+} arena;
+
+/** 0: of activations, 1: of gradients. NULL: it lies in none. */
+static arena *arena_of(arena arenas[2], clv__segment segment) {
+    return segment == CLV__IN_ACTIVATIONS ? &arenas[0] : segment == CLV__IN_GRADIENTS ? &arenas[1] : NULL;
 }
 
-/** Run the plan on paper: mark every byte with the tensor written there, and see each input intact when it is read. Returns
- *  how many workspaces lie in the arena. */
-static int check_bytes(const clv_plan *plan) {
-    const clv__layout *arena = &plan->places[0].activations;
-    int *owner = calloc(arena->bytes + 1, sizeof *owner), n_shared = 0;
+static void check_place(const arena *in, size_t start, size_t bytes) {
+    assert_true(start + bytes <= in->layout->bytes);
+    assert_true(in->layout->chunk >= bytes);
+    assert_int_equal(start / in->layout->chunk, (start + bytes - 1) / in->layout->chunk);
+}
+
+/** A node's workspace: some of an arena that nobody needs meanwhile, or of a place of its own. */
+static void check_workspace(const clv_plan *plan, const clv__plan_node *node, arena arenas[2]) {
+    const size_t bytes = node->launches.workspace_bytes, start = node->workspace_at;
+    arena *in = arena_of(arenas, node->workspace_in);
+    if (bytes == 0) return;
+    if (!in) {
+        assert_true(plan->places[0].workspace_bytes >= bytes);
+        return;
+    }
+    check_place(in, start, bytes);
+    for (size_t b = start; b < start + bytes; b++) in->owner[b] = -1;
+    in->n_shared++;
+}
+
+/** Run the plan on paper: mark every byte with the tensor written there, and see each input intact when it is read. Adds
+ *  how many workspaces lie in each arena. */
+static void check_bytes(const clv_plan *plan, int n_shared[2]) {
+    const clv__place *place = &plan->places[0];
+    arena arenas[2] = {{.layout = &place->activations}, {.layout = &place->gradients}};
+    for (int i = 0; i < 2; i++)
+        arenas[i].owner = calloc(arenas[i].layout->bytes + 1, sizeof *arenas[i].owner);
     for (size_t at = 0; at < plan->n_nodes; at++) {
         const clv__plan_node *node = &plan->nodes[at];
-        n_shared += check_workspace(plan, node, owner);
+        check_workspace(plan, node, arenas);
         for (int i = 0; i < node->node->io.n_in; i++) {
             const clv__value *in = &plan->values[node->in[i]];
-            if (in->segment != CLV__IN_ACTIVATIONS) continue;
-            for (size_t b = in->offset; b < in->offset + in->bytes; b++)
-                assert_int_equal(owner[b], node->in[i] + 1);
+            const arena *from = arena_of(arenas, in->segment);
+            for (size_t b = in->offset; from && b < in->offset + in->bytes; b++)
+                assert_int_equal(from->owner[b], node->in[i] + 1);
         }
         const clv__value *out = &plan->values[node->out[0]];
-        if (out->segment != CLV__IN_ACTIVATIONS) continue;
-        assert_true(out->offset + out->bytes <= arena->bytes);
-        assert_true(arena->chunk >= out->bytes);
-        assert_int_equal(out->offset / arena->chunk, (out->offset + out->bytes - 1) / arena->chunk);
+        const arena *to = arena_of(arenas, out->segment);
+        if (!to) continue;
+        check_place(to, out->offset, out->bytes);
         for (size_t b = out->offset; b < out->offset + out->bytes; b++) {
-            assert_true(owner[b] != -1 || !node->workspace_shared || b < node->workspace_at ||
+            assert_true(to->owner[b] != -1 || node->workspace_in != out->segment || b < node->workspace_at ||
                         b >= node->workspace_at + node->launches.workspace_bytes);
-            owner[b] = node->out[0] + 1;
+            to->owner[b] = node->out[0] + 1;
         }
     }
-    free(owner);
-    return n_shared;
+    for (int i = 0; i < 2; i++) {
+        free(arenas[i].owner);
+        n_shared[i] += arenas[i].n_shared;
+    }
 }
 
 static void test_live_tensors_never_share_bytes(void **state) {
     (void)state;
     clv_device *device = device_named("null");
     uint64_t whole = device->info.max_alloc_bytes;
-    int n_shared = 0;
-    for (uint64_t seed = 1; seed <= 60; seed++) {
+    int n_shared[2] = {0, 0};
+    for (uint64_t seed = 1; seed <= 90; seed++) {
         device->info.max_alloc_bytes = seed % 2 ? whole : 4096; // small: the arena is cut into chunks
-        clv_graph *graph = random_graph(seed, 100);
+        clv_graph *graph = random_graph(seed, 100, seed > 60);
         clv_plan *plan;
         const clv_plan_config config = {.device = device, .alone = seed % 3 == 0};
         assert_int_equal(clv_plan_create(graph, &config, &plan), CLV_OK);
-        n_shared += check_bytes(plan);
+        check_bytes(plan, n_shared);
         clv_plan_destroy(plan);
         clv_graph_destroy(graph);
     }
-    assert_true(n_shared > 100);
+    assert_true(n_shared[0] > 100 && n_shared[1] > 10);
     device->info.max_alloc_bytes = whole;
 }
 
@@ -159,7 +180,9 @@ static void test_a_large_workspace_sticks_out_of_the_arena(void **state) {
             bool out = alone && !small;
             assert_int_equal(plan->places[0].activations.bytes, out ? one + three : 2 * one);
             assert_int_equal(plan->places[0].workspace_bytes, out ? 0 : three);
-            assert_int_equal(check_bytes(plan), out);
+            int n_shared[2] = {0, 0};
+            check_bytes(plan, n_shared);
+            assert_int_equal(n_shared[0], out);
             clv_plan_destroy(plan);
         }
         clv_graph_destroy(graph);
@@ -192,7 +215,9 @@ static void test_workspaces_lie_where_another_plan_has_activations(void **state)
     const clv_plan_config config = {.device = device, .beside = plans[0]};
     assert_int_equal(clv_plan_create(small_graph, &config, &plans[1]), CLV_OK);
     assert_int_equal(plans[1]->places[0].workspace_bytes, 0);
-    assert_int_equal(check_bytes(plans[1]), 1);
+    int n_shared[2] = {0, 0};
+    check_bytes(plans[1], n_shared);
+    assert_int_equal(n_shared[0], 1);
     assert_true(plans[1]->places[0].activations.bytes <= plans[0]->places[0].activations.bytes);
     assert_int_equal(clv_plans_memory(plans, 2).category[CLV_ACTIVATIONS],
                      plans[0]->places[0].activations.bytes);
@@ -267,7 +292,7 @@ static void test_prediction_is_what_is_taken(void **state) {
     (void)state;
     clv_device *device = device_named("host");
     for (uint64_t seed = 1; seed <= 10; seed++) {
-        clv_graph *graph = random_graph(seed, 50);
+        clv_graph *graph = random_graph(seed, 50, false);
         clv_plan *plan;
         clv_session *session;
         clv_run *run;
@@ -291,7 +316,7 @@ static void test_prediction_is_what_is_taken(void **state) {
 static void test_a_budget_is_never_exceeded(void **state) {
     (void)state;
     clv_device *device = device_named("host");
-    clv_graph *graph = random_graph(3, 50);
+    clv_graph *graph = random_graph(3, 50, false);
     clv_plan *plan;
     clv_session *session;
     clv_run *run;
