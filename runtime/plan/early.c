@@ -4,8 +4,8 @@
 // plan with all updates last holds all gradients at its end. Small parameters stay together in few launches at the end.
 //
 // Only the order changes, so the bits are the same. What hangs on all gradients (clipping by their norm, a look for what is
-// not finite) keeps the updates where they were, as what reads them there; a gradient that is fetched lives to the end in any
-// case. Where several devices compute, updates stay last: there they wait for others.
+// not finite) keeps the updates where they were, in groups, and what reads a parameter late keeps its update there. A gradient
+// that is fetched lives to the end in any case. Where several devices compute, updates stay last: there they wait for others.
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +18,10 @@ bool clv__plan_updates_early(const clv_plan *plan, const clv__plan_node *at) {
     const clv__op *op = at->node->io.op;
     if (at->node->phase != CLV__UPDATE || op->groups.size == 0 || clv__groups_of(&at->node->io) != 1)
         return false;
+    for (int i = 0; i < op->groups.first; i++) {
+        const clv_tensor *shared = at->node->in[i]; // by all updates; if it is made, then of all gradients
+        if (shared && shared->node) return false;
+    }
     size_t most = 0; // of what it reads and does not change
     for (int i = op->groups.first; i < at->node->io.n_in; i++) {
         if (at->in[i] < 0 || op->mutates & (1u << i)) continue;

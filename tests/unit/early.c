@@ -147,9 +147,22 @@ static void test_large_parameters_are_updated_early(void **state) {
     assert_true(gradients < 3 * (uint64_t)WEIGHT);
 }
 
+static int updates_in(const options *o) {
+    model m = build(o);
+    clv_plan *plan = planned(&m, o);
+    int n = 0;
+    for (size_t at = 0; at < plan->n_nodes; at++) n += is_update(&plan->nodes[at]);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(m.graph);
+    return n;
+}
+
 static void test_what_keeps_them_last(void **state) {
     (void)state;
     uint64_t gradients;
+    // what waits for the norm of all has no reason to leave its group, of seven at most
+    const int each = updates_in(&(options){.device = "null:0", .clip = 1, .no_fuse = true});
+    assert_int_equal(updates_in(&(options){.device = "null:0", .clip = 1}), (each + 6) / 7);
     assert_int_equal(early_in(&(options){.device = "null:0", .clip = 1}, &gradients), 0); // the norm of all
     assert_true(gradients > (LAYERS + 2) * (uint64_t)WEIGHT);
     assert_int_equal(early_in(&(options){.place = "*=null:0,fc1=null:1"}, &gradients), 0); // two devices
