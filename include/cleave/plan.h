@@ -240,7 +240,7 @@ typedef struct clv_run_failure {
     const char *sentence; /**< what it said; borrowed, until the run goes */
     int64_t done; /**< steps before this ticket are done: their updates are made, later ones' are not, */
     bool torn; /**< except that some of step `done` are made and others not: only where tensors of the session
-                              are kept, or updated, on several devices */
+                              are kept, or updated, on several devices, or on the one that failed */
 } clv_run_failure;
 
 /**
