@@ -5,7 +5,8 @@
 //
 // Only the order changes, so the bits are the same. What hangs on all gradients (clipping by their norm, a look for what is
 // not finite) keeps the updates where they were, in groups, and what reads a parameter late keeps its update there. A gradient
-// that is fetched lives to the end in any case. Where several devices compute, updates stay last: there they wait for others.
+// that is fetched lives to the end in any case. Where several devices compute, updates stay last: there they wait for others. And where nothing is fused, because that
+// keeps the nodes as they were placed, in the order that a plan made anew begins with.
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,13 +74,16 @@ static void note(const moving *m, const clv__plan_node *node, int at) {
 static bool find_moves(const moving *m) {
     const clv_plan *plan = m->plan;
     bool any = false;
+    int other = -1; // the last node so far that is none of these updates
     for (size_t i = 0; i < plan->n_values; i++) m->used_at[i] = m->made_at[i] = -1;
     for (int at = 0; at < (int)plan->n_nodes; at++) {
         const clv__plan_node *node = &plan->nodes[at];
         if (clv__plan_updates_early(plan, node)) {
             m->next[at] = last_needed(m, node);
-            m->moved[at] = m->next[at] < at - 1;
+            m->moved[at] = m->next[at] < other;
             any |= m->moved[at];
+        } else {
+            other = at;
         }
         note(m, node, at);
     }

@@ -127,6 +127,13 @@ static int early_in(const options *o, uint64_t *gradients) {
     clv_plan *plan = planned(&m, o);
     const int n = early_updates(plan);
     *gradients = clv_plans_memory(&plan, 1).category[CLV_GRADIENTS];
+    const size_t bytes = plan->n_nodes * sizeof *plan->nodes;
+    clv__plan_node *before = malloc(bytes);
+    assert_non_null(before);
+    memcpy(before, plan->nodes, bytes);
+    assert_status(clv__plan_memory(plan), CLV_OK, runtime); // laid out once more, all stay where they are
+    assert_memory_equal(before, plan->nodes, bytes);
+    free(before);
     assert_status(clv__plan_again(plan), CLV_OK, runtime); // as after a quarantine
     assert_int_equal(early_updates(plan), n);
     assert_int_equal(clv_plans_memory(&plan, 1).category[CLV_GRADIENTS], *gradients);
