@@ -3,9 +3,9 @@
 //
 // Before a node of the backward pass that reads something dropped, the nodes that make it are put in once more, in their
 // order, back to values that are still there: kept ones, inputs, parameters (which do not change before the updates, and
-// those come last here; early.c moves some when all is in place), values received from another device. They read and write values of their own; later nodes read these.
-// The same kernels get the same bytes, so the bits are the same: dropout's mask too, which is a function of the step and of
-// the node's own number.
+// those come last here; early.c moves some when all is in place), values received from another device. They read and write
+// values of their own; later nodes read these. The same kernels get the same bytes, so the bits are the same: dropout's mask
+// too, which is a function of the step and of the node's own number.
 #include "plan/remake.h"
 
 #include <stdlib.h>

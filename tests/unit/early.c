@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Updates of large parameters that do not wait for the end of the backward pass: which, where they go, that what reads the
 // parameter comes before them, what is saved; and that nothing but memory shows it.
-#include "harness/harness.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,20 +8,7 @@
 #include "cleave/ops.h"
 #include "cleave/optim.h"
 #include "plan/plan.h"
-
-static clv_runtime *runtime;
-
-static int setup(void **state) {
-    (void)state;
-    runtime = clv__test_runtime(&(clv_runtime_config){.null_devices = true});
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    clv_runtime_destroy(runtime);
-    return 0;
-}
+#include "unit/world.h"
 
 // 520 x 520 and 4 bytes each: a little more than a mebibyte
 enum { ROWS = 3, WIDE = 520, LAYERS = 3, EARLY = LAYERS + 2, CLASSES = 5, STEPS = 3 };
@@ -58,8 +43,7 @@ static clv_tensor *weight(clv_graph *graph, const char *name) {
 
 /** Wide layers, a weight that is used on both sides of them, two that have one gradient, and small parameters. */
 static model build(const options *o) {
-    model m = {0};
-    assert_status(clv_graph_create(runtime, &m.graph), CLV_OK, runtime);
+    model m = {.graph = new_graph()};
     clv_graph_set_training(m.graph, true);
     m.x = clv_input(m.graph, "x", CLV_DTYPE_F32, CLV_SHAPE(ROWS, WIDE));
     m.labels = clv_input(m.graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(ROWS));
@@ -85,7 +69,7 @@ static model build(const options *o) {
 static clv_plan *planned(const model *m, const options *o) {
     clv_plan_config config = {.no_fuse = o->no_fuse, .recompute = o->recompute, .place = o->place};
     clv_plan *plan;
-    if (!o->place) assert_status(clv_device_find(runtime, o->device, &config.device), CLV_OK, runtime);
+    if (!o->place) config.device = find(o->device);
     assert_status(clv_plan_create(m->graph, &config, &plan), CLV_OK, runtime);
     return plan;
 }

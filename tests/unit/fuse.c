@@ -2,37 +2,15 @@
 // Several nodes of the graph done as one: which, which not, and that nothing but the number of launches shows it.
 #include <math.h>
 
-#include "harness/harness.h"
-
 #include "cleave/nn.h"
 #include "cleave/ops.h"
 #include "cleave/optim.h"
 #include "plan/plan.h"
-
-static clv_runtime *runtime;
-
-static int setup(void **state) {
-    (void)state;
-    runtime = clv__test_runtime(&(clv_runtime_config){.null_devices = true});
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    clv_runtime_destroy(runtime);
-    return 0;
-}
-
-static clv_graph *new_graph(void) {
-    clv_graph *graph;
-    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
-    return graph;
-}
+#include "unit/world.h"
 
 static clv_plan *planned(clv_graph *graph, clv_plan_config config) {
     clv_plan *plan;
-    if (!config.device && !config.place)
-        assert_status(clv_device_find(runtime, "null:0", &config.device), CLV_OK, runtime);
+    if (!config.device && !config.place) config.device = find("null:0");
     assert_status(clv_plan_create(graph, &config, &plan), CLV_OK, runtime);
     return plan;
 }
