@@ -80,6 +80,17 @@
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
 #define FV CAT(float, VW)
+#if VW == 4
+#define HALF 2
+#define LANES (int4)(0, 1, 2, 3)
+#elif VW == 8
+#define HALF 4
+#define LANES (int8)(0, 1, 2, 3, 4, 5, 6, 7)
+#else
+#define HALF 8
+#define LANES (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
+#endif
+#define HV CAT(float, HALF)
 // Vectors at any multiple of 4 bytes; as in conv2d.cl.
 #ifdef __clang__
 typedef FV __attribute__((aligned(4))) KERNEL(winograd_vector);
@@ -103,6 +114,7 @@ typedef FV __attribute__((aligned(4))) KERNEL(winograd_vector);
 #define tstore_bf16(v, p) VSTORE(bf16, VW, v, p)
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 EPILOGUE_FUNCTION(KERNEL(epilogue_vector), FV)
+EPILOGUE_FUNCTION(KERNEL(epilogue_half), HV)
 #define NR (2 * VW) // the most tiles of a block
 #define POINT (2.0f / 3.0f)
 #define LOOP _Pragma("clang loop vectorize(disable) unroll(disable)")
@@ -154,8 +166,11 @@ static void KERNEL(winograd_chunk)(__local float *u, __local float *given, __loc
     LOOP for (int i = 0; i < (rows < MR ? 9 * KC * MR : 0); i++) given[i] = 0.0f;
     for (int i = 0; i < runs; i++) {
         __global const float *src = weight + i * (by_row ? m_stride : c_stride);
-        int k = 0;
-        for (; k + VW <= run; k += VW) LSTORE(GLOAD(src + k), given + i * pitch + k);
+        int k = 0, ahead = by_row ? 512 : 4 * c_stride;
+        for (; k + VW <= run; k += VW) {
+            PREFETCH(src + ahead + k);
+            LSTORE(GLOAD(src + k), given + i * pitch + k);
+        }
         LOOP for (; k < run; k++) given[i * pitch + k] = src[k];
     }
     for (int c = 0; c < n; c += VW / MR) {
@@ -190,17 +205,6 @@ KERNEL(winograd_weight)(__global float *restrict u, __global const float *restri
     }
 }
 
-// dst[i] = src[i] for lo <= i < hi, else 0, for i < n.
-static void KERNEL(winograd_row)(__local float *dst, __global const T_IN *src, int lo, int hi, int n) {
-    int i = 0;
-    lo = min(lo, n);
-    hi = max(min(hi, n), lo);
-    LOOP for (; i < lo; i++) dst[i] = 0.0f;
-    for (; i + VW <= hi; i += VW) LSTORE(TLOAD(T_IN, src + i), dst + i);
-    LOOP for (; i < hi; i++) dst[i] = LOAD(T_IN, src + i);
-    LOOP for (; i < n; i++) dst[i] = 0.0f;
-}
-
 // The even and the odd elements of two vectors.
 #define SPLIT(even_, odd_, a, b)                                                                             \
     FV even_, odd_;                                                                                          \
@@ -208,33 +212,6 @@ static void KERNEL(winograd_row)(__local float *dst, __global const T_IN *src, i
     even_.hi = b.even;                                                                                       \
     odd_.lo = a.odd;                                                                                         \
     odd_.hi = b.odd;
-
-#define PITCH (NR + VW) // of one element of d for all tiles of a block
-#define D(i, j, l) (d + (6 * (i) + (j)) * PITCH + (l))
-
-// d[j][l] = row[4*l + j] for j < 6, l < n; what follows in d is written over, up to the next whole vector.
-static void KERNEL(winograd_spread)(__local float *d, __local const float *row, int n) {
-    for (int l = 0; l < n; l += VW) {
-        FV v0 = LLOAD(row + 4 * l), v1 = LLOAD(row + 4 * l + VW), v2 = LLOAD(row + 4 * l + 2 * VW),
-           v3 = LLOAD(row + 4 * l + 3 * VW);
-        SPLIT(e0, o0, v0, v1)
-        SPLIT(e1, o1, v2, v3)
-        SPLIT(d0, d2, e0, e1)
-        SPLIT(d1, d3, o0, o1)
-        LSTORE(d0, D(0, 0, l));
-        LSTORE(d1, D(0, 1, l));
-        LSTORE(d2, D(0, 2, l));
-        LSTORE(d3, D(0, 3, l));
-        v0 = LLOAD(row + 4 * l + 4), v1 = LLOAD(row + 4 * l + 4 + VW), v2 = LLOAD(row + 4 * l + 4 + 2 * VW),
-        v3 = LLOAD(row + 4 * l + 4 + 3 * VW);
-        SPLIT(e2, o2, v0, v1)
-        SPLIT(e3, o3, v2, v3)
-        SPLIT(d4, unused4, e2, e3)
-        SPLIT(d5, unused5, o2, o3)
-        LSTORE(d4, D(0, 4, l));
-        LSTORE(d5, D(0, 5, l));
-    }
-}
 
 // y = B' x: six of six.
 #define TRANSFORM_B(y0, y1, y2, y3, y4, y5, x0, x1, x2, x3, x4, x5)                                          \
@@ -252,55 +229,6 @@ static void KERNEL(winograd_spread)(__local float *d, __local const float *row, 
         y5 = fma(-s_, x3, x1 + x5);                                                                          \
     }
 
-// d of one channel of in [.][C][H][W], `rows` rows of each tile's window: tiles (block)*nr + l, zeros past the last.
-static void KERNEL(winograd_gather)(__local float *d, __local float *row, __global const T_IN *in, int N,
-                                    int C, int H, int W, int TH, int TW, int y0, int x0, int c, int block,
-                                    int nr, int rows) {
-    int t = block * nr, l = 0, n;
-    for (; l < nr && t < N * TH * TW; l += n, t += n) {
-        int tx = t % TW, ty = t / TW % TH, image = t / TW / TH, left = 4 * tx + x0;
-        n = min(TW - tx, nr - l); // tiles of one row
-        int width = 4 * n + rows - 4;
-        for (int i = 0; i < rows; i++) {
-            int iy = 4 * ty + y0 + i, live = iy >= 0 && iy < H;
-            KERNEL(winograd_row)
-            (row, in + ((image * C + c) * H + (live ? iy : 0)) * W + left, live ? max(0, -left) : width,
-             live ? W - left : 0, width);
-            KERNEL(winograd_spread)(D(i, 0, l), row, n);
-        }
-    }
-    for (int i = 0; i < 6 * rows; i++) LOOP for (int z = l; z < nr; z++) d[i * PITCH + z] = 0.0f;
-}
-
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
-KERNEL(winograd_input)(__global float *restrict v, __global const T_IN *restrict in, int N, int C, int H,
-                       int W, int TH, int TW, int y0, int x0, int nr, int b0, int bn, int vs, int v_block,
-                       int v_channel, int per) {
-    __local float row[4 * NR + 2 * VW];
-    __local float d[36 * PITCH];
-    int c_tasks = (C + per - 1) / per, block = (int)get_group_id(0) / c_tasks,
-        s = (int)get_group_id(0) % c_tasks;
-    if (block >= bn) return;
-    for (int c = s * per; c < min(C, (s + 1) * per); c++) {
-        KERNEL(winograd_gather)(d, row, in, N, C, H, W, TH, TW, y0, x0, c, b0 + block, nr, 6);
-        __global float *dst = v + block * v_block + c * v_channel;
-        for (int l = 0; l < nr; l += VW) {
-            for (int j = 0; j < 6; j++) {
-                FV x[6], y[6];
-                for (int i = 0; i < 6; i++) x[i] = LLOAD(D(i, j, l));
-                TRANSFORM_B(y[0], y[1], y[2], y[3], y[4], y[5], x[0], x[1], x[2], x[3], x[4], x[5])
-                for (int i = 0; i < 6; i++) LSTORE(y[i], D(i, j, l));
-            }
-            for (int i = 0; i < 6; i++) {
-                FV x[6], y[6];
-                for (int j = 0; j < 6; j++) x[j] = LLOAD(D(i, j, l));
-                TRANSFORM_B(y[0], y[1], y[2], y[3], y[4], y[5], x[0], x[1], x[2], x[3], x[4], x[5])
-                for (int j = 0; j < 6; j++) GSTORE(y[j], dst + (6 * i + j) * vs + l);
-            }
-        }
-    }
-}
-
 // y = A x: six of four.
 #define TRANSFORM_ADJOINT_A(y0, y1, y2, y3, y4, y5, x0, x1, x2, x3)                                          \
     {                                                                                                        \
@@ -316,33 +244,123 @@ KERNEL(winograd_input)(__global float *restrict v, __global const T_IN *restrict
         y5 = x3;                                                                                             \
     }
 
+// in[at + l] for lo <= l < hi, else 0. Of the total elements of in any may be read.
+static FV KERNEL(winograd_window)(__local float *scratch, __global const T_IN *in, int at, int total, int lo,
+                                  int hi) {
+    if (at >= 0 && at <= total - VW) return (LANES >= lo & LANES < hi) ? TLOAD(T_IN, in + at) : (FV)(0.0f);
+    LOOP for (int l = 0; l < VW; l++) scratch[l] = l >= lo && l < hi ? LOAD(T_IN, in + at + l) : 0.0f;
+    return LLOAD(scratch);
+}
+
+// Columns of a row of tiles, of VW pixels from in[at] on in `rows` rows, [lo, hi) of them live: B' or A of each.
+static void KERNEL(winograd_columns)(FV *y, __local float *scratch, __global const T_IN *in, int at,
+                                     int total, int H, int W, int top, int lo, int hi, int rows) {
+    FV x[6];
+    UNROLL for (int i = 0; i < 6; i++) {
+        x[i] = (FV)(0.0f);
+        if (i >= rows || top + i < 0 || top + i >= H || hi <= 0) continue;
+        PREFETCH(in + at + i * W + H * W); // the next channel's
+        x[i] = KERNEL(winograd_window)(scratch, in, at + i * W, total, lo, hi);
+    }
+    if (rows == 6)
+        TRANSFORM_B(y[0], y[1], y[2], y[3], y[4], y[5], x[0], x[1], x[2], x[3], x[4], x[5])
+    else
+        TRANSFORM_ADJOINT_A(y[0], y[1], y[2], y[3], y[4], y[5], x[0], x[1], x[2], x[3])
+}
+
+// The elements 4 to VW + 3 of two vectors.
+#if VW == 4
+#define SHIFTED(a, b) (b)
+#elif VW == 8
+#define SHIFTED(a, b) (FV)((a).hi, (b).lo)
+#else
+#define SHIFTED(a, b) (FV)((a).s4567, (a).hi, (b).s0123)
+#endif
+#define PITCH (4 * NR + VW) // of a row of all tiles of a block, four elements each
+
+// For one channel of in [.][C][H][W] and the tiles block*nr + l, l < nr, the rows B'd (of `rows` 6) or A dy (4) of each:
+// near[i*PITCH + 4*l + j] is element (i, j), and unless far is 0, far[i*PITCH + 4*l + j] element (i, 4 + j), j < 2; 0 past
+// the last tile. Tiles that stand beside each other share pixels, and with them this first half of the transform.
+static void KERNEL(winograd_gather)(__local float *near, __local float *far, __local float *scratch,
+                                    __global const T_IN *in, int N, int C, int H, int W, int TH, int TW,
+                                    int y0, int x0, int c, int block, int nr, int rows) {
+    int t = block * nr, tx = t % TW, ty = t / TW % TH, image = t / TW / TH, total = N * C * H * W;
+    for (int l = 0, n; l < nr; l += n) {
+        int left = 4 * tx + x0, top = 4 * ty + y0, live = image < N;
+        n = live ? min(TW - tx, nr - l) : nr - l; // tiles of one row
+        int at = live ? ((image * C + c) * H + top) * W + left : 0, hi = live ? W - left : 0;
+        FV last[6];
+        for (int k = 0;; k += VW) {
+            FV y[6];
+            int needed = k < 4 * n + (far ? 2 : 0);
+            KERNEL(winograd_columns)
+            (y, scratch, in, at + k, total, H, W, top, -left - k, needed ? hi - k : 0, rows);
+            if (k > 0) UNROLL for (int i = 0; i < 6; i++) {
+                    __local float *to = near + i * PITCH + 4 * l + k - VW;
+                    LSTORE(last[i], to);
+                    if (far) LSTORE(SHIFTED(last[i], y[i]), far + (to - near));
+                }
+            if (k >= 4 * n) break;
+            UNROLL for (int i = 0; i < 6; i++) last[i] = y[i];
+        }
+        tx = 0;
+        if (++ty == TH) ty = 0, image++;
+    }
+}
+
+// d0 to d3 of VW tiles, from four elements of each.
+#define SPREAD(d0, d1, d2, d3, from)                                                                         \
+    SPLIT(CAT(d0, e), CAT(d0, o), LLOAD(from), LLOAD((from) + VW))                                           \
+    SPLIT(CAT(d2, e), CAT(d2, o), LLOAD((from) + 2 * VW), LLOAD((from) + 3 * VW))                            \
+    SPLIT(d0, d2, CAT(d0, e), CAT(d2, e))                                                                    \
+    SPLIT(d1, d3, CAT(d0, o), CAT(d2, o))
+
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+KERNEL(winograd_input)(__global float *restrict v, __global const T_IN *restrict in, int N, int C, int H,
+                       int W, int TH, int TW, int y0, int x0, int nr, int b0, int bn, int vs, int v_block,
+                       int v_channel, int per) {
+    __local float near[6 * PITCH], far[6 * PITCH], scratch[VW];
+    int c_tasks = (C + per - 1) / per, block = (int)get_group_id(0) / c_tasks,
+        s = (int)get_group_id(0) % c_tasks;
+    if (block >= bn) return;
+    for (int c = s * per; c < min(C, (s + 1) * per); c++) {
+        KERNEL(winograd_gather)(near, far, scratch, in, N, C, H, W, TH, TW, y0, x0, c, b0 + block, nr, 6);
+        __global float *dst = v + block * v_block + c * v_channel;
+        for (int l = 0; l < nr; l += VW)
+            for (int i = 0; i < 6; i++) {
+                FV y[6];
+                SPREAD(d0, d1, d2, d3, near + i * PITCH + 4 * l)
+                SPREAD(d4, d5, d6, d7, far + i * PITCH + 4 * l)
+                TRANSFORM_B(y[0], y[1], y[2], y[3], y[4], y[5], d0, d1, d2, d3, d4, d5)
+                UNROLL for (int j = 0; j < 6; j++) {
+                    PREFETCH_STORE(dst + (6 * i + j) * vs + 2 * v_channel + l);
+                    GSTORE(y[j], dst + (6 * i + j) * vs + l);
+                }
+            }
+    }
+}
+
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(winograd_gradient)(__global float *restrict y, __global const T_IN *restrict dy, int N, int M, int OH,
                           int OW, int TH, int TW, int nr, int b0, int bn, int ys, int y_block, int y_channel,
                           int per) {
-    __local float row[4 * NR + 2 * VW];
-    __local float d[24 * PITCH];
+    __local float near[6 * PITCH], scratch[VW];
     int m_tasks = (M + per - 1) / per, block = (int)get_group_id(0) / m_tasks,
         s = (int)get_group_id(0) % m_tasks;
     if (block >= bn) return;
     for (int m = s * per; m < min(M, (s + 1) * per); m++) {
-        KERNEL(winograd_gather)(d, row, dy, N, M, OH, OW, TH, TW, 0, 0, m, b0 + block, nr, 4);
+        KERNEL(winograd_gather)(near, 0, scratch, dy, N, M, OH, OW, TH, TW, 0, 0, m, b0 + block, nr, 4);
         __global float *dst = y + block * y_block + m * y_channel;
-        for (int l = 0; l < nr; l += VW) {
-            FV z[24]; // six rows of four
-            for (int j = 0; j < 4; j++) {
-                FV x[4];
-                for (int i = 0; i < 4; i++) x[i] = LLOAD(D(i, j, l));
-                TRANSFORM_ADJOINT_A(z[j], z[4 + j], z[8 + j], z[12 + j], z[16 + j], z[20 + j], x[0], x[1],
-                                    x[2], x[3])
-            }
+        for (int l = 0; l < nr; l += VW)
             for (int i = 0; i < 6; i++) {
                 FV x[6];
-                TRANSFORM_ADJOINT_A(x[0], x[1], x[2], x[3], x[4], x[5], z[4 * i], z[4 * i + 1], z[4 * i + 2],
-                                    z[4 * i + 3])
-                for (int j = 0; j < 6; j++) GSTORE(x[j], dst + (6 * i + j) * ys + l);
+                SPREAD(d0, d1, d2, d3, near + i * PITCH + 4 * l)
+                TRANSFORM_ADJOINT_A(x[0], x[1], x[2], x[3], x[4], x[5], d0, d1, d2, d3)
+                UNROLL for (int j = 0; j < 6; j++) {
+                    PREFETCH_STORE(dst + (6 * i + j) * ys + 2 * y_channel + l);
+                    GSTORE(x[j], dst + (6 * i + j) * ys + l);
+                }
             }
-        }
     }
 }
 
@@ -367,7 +385,10 @@ KERNEL(winograd_dweight)(__global float *restrict dw, __global const float *rest
         FV y[18]; // three rows of six
         UNROLL for (int j = 0; j < 6; j++) {
             FV x[6];
-            UNROLL for (int i = 0; i < 6; i++) x[i] = GLOAD(src + (6 * i + j) * M * C);
+            UNROLL for (int i = 0; i < 6; i++) {
+                PREFETCH(src + (6 * i + j) * M * C + 4 * VW);
+                x[i] = GLOAD(src + (6 * i + j) * M * C);
+            }
             TRANSFORM_ADJOINT_G(y[j], y[6 + j], y[12 + j], x[0], x[1], x[2], x[3], x[4], x[5])
         }
         FV z[9];
@@ -503,7 +524,10 @@ KERNEL(winograd_output)(__global T_OUT *restrict out, __global const float *rest
             FV y[24]; // four rows of six
             for (int j = 0; j < 6; j++) {
                 FV x[6];
-                for (int i = 0; i < 6; i++) x[i] = GLOAD(src + (6 * i + j) * rs + l);
+                for (int i = 0; i < 6; i++) {
+                    PREFETCH(src + (6 * i + j) * rs + nr + l); // the next channel's
+                    x[i] = GLOAD(src + (6 * i + j) * rs + l);
+                }
                 TRANSFORM_A(y[j], y[6 + j], y[12 + j], y[18 + j], x[0], x[1], x[2], x[3], x[4], x[5])
             }
             for (int a = 0; a < 4; a++) {
@@ -529,9 +553,18 @@ KERNEL(winograd_output)(__global T_OUT *restrict out, __global const float *rest
                 __local const float *row = rows + a * 4 * NR + 4 * l;
                 __global T_OUT *dst = out + ((image * M + m) * OH + 4 * ty + a) * OW + 4 * tx;
                 int b = 0;
+                LOOP for (int k = 0; k < width; k += 16) { // the next channel's
+                    EPILOGUE_PREFETCH(dst - out + OH * OW + k);
+                    PREFETCH_STORE(dst + OH * OW + k);
+                }
                 for (; b + VW <= width; b += VW) {
                     FV value = LLOAD(row + b) + add;
                     TSTORE(T_OUT, KERNEL(epilogue_vector)(value EPILOGUE_VECTOR_AT(VW, dst - out + b)),
+                           dst + b);
+                }
+                for (; b + HALF <= width; b += HALF) {
+                    HV value = CAT(vload, HALF)(0, row + b) + add;
+                    VSTORE(T_OUT, HALF, KERNEL(epilogue_half)(value EPILOGUE_VECTOR_AT(HALF, dst - out + b)),
                            dst + b);
                 }
                 LOOP for (; b < width; b++) {
@@ -546,6 +579,9 @@ KERNEL(winograd_output)(__global T_OUT *restrict out, __global const float *rest
 #undef CAT_
 #undef CAT
 #undef FV
+#undef HV
+#undef HALF
+#undef LANES
 #undef GLOAD
 #undef LLOAD
 #undef GSTORE
@@ -564,7 +600,8 @@ KERNEL(winograd_output)(__global T_OUT *restrict out, __global const float *rest
 #undef TRANSFORM_G
 #undef SPLIT
 #undef PITCH
-#undef D
+#undef SPREAD
+#undef SHIFTED
 #undef TRANSFORM_B
 #undef TRANSFORM_ADJOINT_A
 #undef TRANSFORM_ADJOINT_G

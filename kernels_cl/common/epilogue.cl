@@ -14,6 +14,8 @@
 //
 //     EPILOGUE_CHANNEL(c);                 or, of n channels from c on, one for each lane,     EPILOGUE_VECTOR_CHANNEL(n, c);
 //
+// EPILOGUE_PREFETCH(i) asks for what an epilogue at i will read, common/prefetch.cl.
+//
 // What follows are parameters of such a file, as runtime/ops/epilogue.c writes them. They are not repeated there: where they are
 // not defined, nothing is done.
 //
@@ -46,6 +48,7 @@
 #define EPILOGUE_AT(i) EPILOGUE_CAT(EPILOGUE_AT_, EPI_N)(i) EPILOGUE_CAT(EPILOGUE_GIVE_, EPI_C)
 #define EPILOGUE_VECTOR_AT(n, i)                                                                             \
     EPILOGUE_CAT(EPILOGUE_VECTOR_AT_, EPI_N)(n, i) EPILOGUE_CAT(EPILOGUE_VECTOR_GIVE_, EPI_C)(n)
+#define EPILOGUE_PREFETCH(i) EPILOGUE_CAT(EPILOGUE_PREFETCH_, EPI_N)(i)
 #define EPILOGUE_CHANNEL(c) EPILOGUE_CAT(EPILOGUE_CHANNEL_, EPI_C)(c)
 #define EPILOGUE_VECTOR_CHANNEL(n, c) EPILOGUE_CAT(EPILOGUE_VECTOR_CHANNEL_, EPI_C)(n, c)
 // 1: anything is done.
@@ -82,6 +85,12 @@
 #define EPILOGUE_VECTOR_AT_0(n, i)
 #define EPILOGUE_VECTOR_AT_1(n, i) , VLOAD(EPI_T0, n, further0 + (i))
 #define EPILOGUE_VECTOR_AT_2(n, i) , VLOAD(EPI_T0, n, further0 + (i)), VLOAD(EPI_T1, n, further1 + (i))
+#define EPILOGUE_PREFETCH_EPI_N(i)
+#define EPILOGUE_PREFETCH_0(i)
+#define EPILOGUE_PREFETCH_1(i) PREFETCH(further0 + (i));
+#define EPILOGUE_PREFETCH_2(i)                                                                               \
+    PREFETCH(further0 + (i));                                                                                \
+    PREFETCH(further1 + (i));
 
 // By EPI_C, in the same way.
 #define EPILOGUE_CHANNELS_EPI_C 0
