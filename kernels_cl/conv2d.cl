@@ -300,15 +300,53 @@ KERNEL(conv2d_pack)(__global float *restrict packed, __global const float *restr
         }
 }
 
-// dst[i] = src[i] for lo <= i < hi, else 0, for i < n.
+// dst[i] = src[i] for lo <= i < hi, else 0, for i < n. What is left of whole vectors is copied by one that ends with the row, and
+// a row shorter than a vector by two shorter ones: one by one, small images would take longer to copy than to convolve.
 static void KERNEL(conv2d_row)(__local float *dst, __global const T_IN *src, int lo, int hi, int n) {
     int i = 0;
     lo = min(lo, n);
     hi = max(min(hi, n), lo);
     LOOP for (; i < lo; i++) dst[i] = 0.0f;
-    for (; i + VW <= hi; i += VW) LSTORE(TLOAD(T_IN, src + i), dst + i);
-    LOOP for (; i < hi; i++) dst[i] = LOAD(T_IN, src + i);
-    LOOP for (; i < n; i++) dst[i] = 0.0f;
+    for (; i + VW <= hi; i += VW) {
+        PREFETCH(src + i + 512);
+        LSTORE(TLOAD(T_IN, src + i), dst + i);
+    }
+    if (hi - lo >= VW) {
+        LSTORE(TLOAD(T_IN, src + hi - VW), dst + hi - VW);
+    } else if (VW > 8 && hi - lo >= 8) {
+        vstore8(VLOAD(T_IN, 8, src + lo), 0, dst + lo);
+        vstore8(VLOAD(T_IN, 8, src + hi - 8), 0, dst + hi - 8);
+    } else if (VW > 4 && hi - lo >= 4) {
+        vstore4(VLOAD(T_IN, 4, src + lo), 0, dst + lo);
+        vstore4(VLOAD(T_IN, 4, src + hi - 4), 0, dst + hi - 4);
+    } else {
+        LOOP for (; i < hi; i++) dst[i] = LOAD(T_IN, src + i);
+    }
+    LOOP for (i = hi; i < n; i++) dst[i] = 0.0f;
+}
+
+// The same with every steps-th element beside its kind: dst[p*phase + i] = src[i*steps + p] for p < phases.
+static void KERNEL(conv2d_row_apart)(__local float *dst, __global const T_IN *src, int lo, int hi, int n,
+                                     int steps, int phases, int phase) {
+    int first = min((max(lo, 0) + 1) / 2 * 2, n),
+        end = min(hi, n) / 2 * 2; // between them vectors do it, the last from its end
+    if (steps != 2 || first + 2 * VW > end) first = end = n;
+    for (int i = first; i < end; i += 2 * VW) {
+        i = min(i, end - 2 * VW);
+        FV a = TLOAD(T_IN, src + i), b = TLOAD(T_IN, src + i + VW), even, odd;
+        even.lo = a.even;
+        even.hi = b.even;
+        odd.lo = a.odd;
+        odd.hi = b.odd;
+        LSTORE(even, dst + i / 2);
+        if (phases == 2) LSTORE(odd, dst + phase + i / 2);
+    }
+    for (int p = 0; p < phases; p++) {
+        LOOP for (int i = p; i < first; i += steps) dst[p * phase + i / steps] =
+            i >= lo && i < hi ? LOAD(T_IN, src + i) : 0.0f;
+        LOOP for (int i = end + p; i < n; i += steps) dst[p * phase + i / steps] =
+            i >= lo && i < hi ? LOAD(T_IN, src + i) : 0.0f;
+    }
 }
 
 #define ROWS4(X) X(0) X(1) X(2) X(3)
@@ -414,9 +452,7 @@ KERNEL(conv2d_tile)(__global T_OUT *restrict out, __global const T_IN *restrict 
             if (ixs == 1) {
                 KERNEL(conv2d_row)(dst, src, max(lo, 0), hi, n_row);
             } else {
-                for (int p = 0; p < (ex == 0 ? 1 : ixs); p++)
-                    LOOP for (int u = p, i = p * phase; u < sw; u += ixs, i++) dst[i] =
-                        u >= lo && u < hi ? LOAD(T_IN, src + u) : 0.0f;
+                KERNEL(conv2d_row_apart)(dst, src, lo, hi, sw, ixs, ex == 0 ? 1 : ixs, phase);
             }
         }
         for (int f = 0, before = 0; f < F; f++) {
