@@ -273,8 +273,8 @@ bool clv__conv2d_winograd_supports_weight(const clv_device_info *device, const c
 }
 
 /** Of tile's time, in cycles an input channel, output channel and tile, measured with AVX-512: 9 of them are 16 results of
- *  nine products there, and 2.25 the 36 here. `input` and `output` are for transforms of a tile, `weight` is for a kernel of an input and an output channel, all its tiles
- *  together. What reaches memory is bound by it. */
+ *  nine products there, and 2.25 the 36 here. `input` and `output` are for transforms of a tile, `weight` is for a kernel of an
+ *  input and an output channel, all its tiles together. */
 static double rank(const clv__conv2d *c, const work *w, double input, double output, double weight) {
     const double direct = 10.5, product = 2.4;
     double tiles = (double)(w->blocks * w->block),
@@ -286,7 +286,7 @@ static double rank(const clv__conv2d *c, const work *w, double input, double out
 }
 
 double clv__conv2d_winograd_rank(const clv_device_info *device, const clv__op_io *io) {
-    const double input = 300, output = 200, fused = 20, in_memory = 60;
+    const double input = 90, output = 80, fused = 20, in_memory = 60;
     clv__conv2d c = clv__conv2d_of(io);
     work w = forward_of(device, &c);
     cut_products(&w);
@@ -294,7 +294,7 @@ double clv__conv2d_winograd_rank(const clv_device_info *device, const clv__op_io
 }
 
 double clv__conv2d_winograd_rank_weight(const clv_device_info *device, const clv__op_io *io) {
-    const double input = 240, gradient = 160, sums = 175;
+    const double input = 120, gradient = 75, sums = 90;
     clv__conv2d c = clv__conv2d_of(io);
     work w = forward_of(device, &c);
     return rank(&c, &w, input, gradient, sums);

@@ -5,7 +5,8 @@
 . "$(dirname "$0")/common.sh"
 "$helper" images 50 x.npy && "$helper" labels 50 y.npy || fail "no data"
 export CLEAVE_PARTITION=cpu:0=2
-train() { "$cleave" train --images x.npy --labels y.npy --model cnn --optimizer adam --seed 3 --json "$@"; }
+train_by() { "$cleave" train --images x.npy --labels y.npy --model cnn --seed 3 --json --optimizer "$@"; }
+train() { train_by adam "$@"; }
 
 check_memory() {
     for i in $1; do
@@ -25,12 +26,15 @@ check_memory "0 1"
 cmp -s parts.safetensors pipeline.safetensors || fail "a pipeline gave other bits"
 
 # two epochs of two batches of 20 and one of 10, which is cut in two
-works train --device cpu:0 --batch 20 --epochs 2 --save whole.safetensors
+works train --device cpu:0 --batch 20 --epochs 2
 whole=$(at memory.0.categories.activations)
 works train --device cpu:0 --batch 20 --epochs 2 --save parts.safetensors --micro-batches 4
 check_memory 0
 predicted=$(at memory.0.predicted_peak_bytes)
-"$helper" close whole.safetensors parts.safetensors 1e-4 >/dev/null || fail "four parts trained other weights"
+for parts in 1 4; do # by SGD: Adam makes whole steps of what is left of roundings where a gradient is nothing else
+    works train_by sgd --device cpu:0 --batch 20 --epochs 2 --save $parts.safetensors --micro-batches $parts
+done
+"$helper" close 1.safetensors 4.safetensors 1e-6 >/dev/null || fail "four parts trained other weights"
 [ "$(at memory.0.categories.activations)" -lt "$whole" ] || fail "parts need as much for activations as the whole"
 works train --place 'conv*=cpu:0,fc*=cpu:1' --batch 20 --epochs 2 --save pipeline.safetensors --micro-batches 4
 check_memory "0 1"
