@@ -294,7 +294,7 @@ double clv__conv2d_winograd_rank(const clv_device_info *device, const clv__op_io
 }
 
 double clv__conv2d_winograd_rank_weight(const clv_device_info *device, const clv__op_io *io) {
-    const double input = 120, gradient = 75, sums = 90;
+    const double input = 120, gradient = 75, sums = 175;
     clv__conv2d c = clv__conv2d_of(io);
     work w = forward_of(device, &c);
     return rank(&c, &w, input, gradient, sums);

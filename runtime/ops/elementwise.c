@@ -321,11 +321,29 @@ clv_tensor *clv__elementwise(const clv__op *op, clv_tensor *const *inputs, float
     return clv__node_add(op, &attrs, inputs, row->n_in, 0);
 }
 
+extern const clv__op clv__op_relu, clv__op_relu_backward, clv__op_max_pool2d_backward;
+
+/** dx of a relu whose result only a max_pool2d reads, NULL for others. All that a window's gradient goes to is what relu made of the
+ *  window's result, so the result's mask does before the pool's gradient what its elements' would do after it: to the same
+ *  bits, on fewer elements. The pool's gradient that is taken apart is left to who may have asked for it. */
+static clv_tensor *relu_grad_before_pool(const clv__node *relu, clv_tensor *dy) {
+    const clv__node *back = dy->node;
+    if (relu->io.op != &clv__op_relu || !back || back->io.op != &clv__op_max_pool2d_backward ||
+        clv__node_in(back, 1) != clv__node_out(relu, 0))
+        return NULL;
+    clv_tensor *results[] = {clv__node_in(back, 0), clv__node_out(back->of, 0)};
+    clv_tensor *masked = clv__elementwise(&clv__op_relu_backward, results, 0, 0);
+    return clv__node_add(back->io.op, clv__node_attrs(back), (clv_tensor *[]){masked, clv__node_in(back, 1)},
+                         2, 0);
+}
+
 /** dx of a UNARY row: its backward op of dy and the one of x and y that it reads. */
 static void unary_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     const clv__ew_row *row = row_of(clv__node_io(node));
     const clv__ew_attrs *attrs = clv__node_attrs(node);
     clv_tensor *kept = row->keeps_y ? clv__node_out(node, 0) : clv__node_in(node, 0);
+    dx[0] = relu_grad_before_pool(node, dy[0]);
+    if (dx[0]) return;
     dx[0] = clv__elementwise(row->backward, (clv_tensor *[]){dy[0], kept}, attrs->p0, attrs->p1);
 }
 

@@ -2,6 +2,7 @@
 // clv_backward: gradients of graphs whose shape makes it hard, against numbers worked out by hand and, for all, against
 // differences. Ops' own gradients are the checker's business.
 #include <math.h>
+#include <string.h>
 
 #include "check/differences.h"
 #include "cleave/ops.h"
@@ -80,6 +81,31 @@ static void a_value_plus_itself(void **state) {
     clv_backward(loss);
     evaluate(loss);
     assert_true(gradient_at(x, 0) == 2);
+}
+
+/** Windows of relu(x - 1.2), x from 0.5 to 2.4: the first has nothing above 0, so its first element wins. What relu made there
+ *  gets the window's gradient, x nothing. */
+static void pooling_what_relu_made(void **state) {
+    (void)state;
+    clv_tensor *x = parameter("x", CLV_SHAPE(1, 1, 4, 4)), *offset = parameter("offset", CLV_SHAPE(1));
+    clv_tensor *y = clv_relu(clv_sub(x, clv_mul_scalar(offset, 0.8f))); // the offset is 1.5
+    clv_tensor *windows = clv_max_pool2d(y, &(clv_pool2d_config){.kernel = {2, 2}});
+    clv_tensor *loss = total(clv_mul_scalar(clv_square(clv_add_scalar(windows, 1)), 0.5f));
+    clv_backward(loss);
+    evaluate(loss);
+    int masked = 0, winners = 0;
+    for (int i = 0; i < 16; i++) {
+        double made = clv__values_of(&values, y)[i], of_y = gradient_at(y, i), of_x = gradient_at(x, i);
+        assert_true(of_x == (made > 0 ? of_y : 0));
+        winners += of_y != 0;
+        masked += of_y != 0 && of_x == 0;
+    }
+    assert_int_equal(winners, 4);
+    assert_int_equal(masked, 1);
+    int pools = 0; // the one that x's gradient needs, and the one that y's is
+    for (size_t i = 0; i < graph->n_nodes; i++)
+        pools += !strcmp(graph->nodes[i]->io.op->name, "max_pool2d_backward");
+    assert_int_equal(pools, 2);
 }
 
 static void a_shared_subexpression(void **state) {
@@ -197,6 +223,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_value_used_many_times),
         TEST(a_value_plus_itself),
+        TEST(pooling_what_relu_made),
         TEST(a_shared_subexpression),
         TEST(a_diamond_of_many_levels),
         TEST(an_unused_parameter_gets_none),
