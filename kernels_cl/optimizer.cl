@@ -2,9 +2,11 @@
 // Updates of parameters p from their gradients, in place: of up to seven (sgd_update) or six (adam_update), each a slice of the
 // launch. No macro but KERNEL.
 //
-//   sgd_update, adam_update    one work-item per `count` elements; whole sixteens go by vectors. Slice j has n<j> elements,
-//                              ceil(n<j> / count) items, and follows the items of the slices before it
+//   sgd_update, adam_update    one work-item per `count` elements; whole sixteens go by vectors. Slice j has n<j> elements, of
+//                              which this launch does those from CUT(n<j>, part) to CUT(n<j>, part + 1), by as few items
+//                              as can, which follow those of the slices before it
 //
+// part, parts   which of how many launches, each on a device of its own, do the update together
 // hyper     0 learning rate, 1 one in the first step and else zero, 2 learning rate / (1 - beta1^t), 3 sqrt(1 - beta2^t)
 // clip      [1], the gradients' factor, negative: nothing is updated; has_clip 0: not there
 // grad<j>   the gradient; with has_terms its first term, and the gradient is grad<j> + term<j>
@@ -34,25 +36,29 @@
 #define EACH6(M) M(0) M(1) M(2) M(3) M(4) M(5)
 #define EACH7(M) EACH6(M) M(6)
 #define SIZE(j) int n##j,
-// `item` counts from the slice's first; the one that it lies in sets i, its first element, and n. Below 0: it is found.
+// Where a part of n elements begins, between two sixteens.
+#define CUT(n, part) ((part) == parts ? (n) : (n) / parts / 16 * 16 * (part))
+// `item` counts from the slice's first; the one that it lies in sets i, its first element, and n, where its part of the slice
+// ends. Below 0: it is found.
 #define FIND(j, take)                                                                                        \
     if (item >= 0) {                                                                                         \
-        int items = n##j / count + (n##j % count != 0);                                                      \
+        int from = CUT(n##j, part), all = CUT(n##j, part + 1) - from;                                        \
+        int items = all / count + (all % count != 0);                                                        \
         if (item < items) {                                                                                  \
-            take i = item * count;                                                                           \
-            n = n##j;                                                                                        \
+            take i = from + item * count;                                                                    \
+            n = from + all;                                                                                  \
         }                                                                                                    \
         item -= items;                                                                                       \
     }
 
 #define SGD_SLICE(j)                                                                                         \
-    __global float *restrict param##j, __global float *restrict buffer##j, __global const float *restrict grad##j, \
-        __global const float *restrict term##j,
+    __global float *restrict param##j, __global float *restrict buffer##j,                                   \
+        __global const float *restrict grad##j, __global const float *restrict term##j,
 #define SGD_FIND(j) FIND(j, param = param##j; buffer = buffer##j; grad = grad##j; term = term##j;)
 __kernel void KERNEL(sgd_update)(EACH7(SGD_SLICE) __global const float *restrict hyper,
-                                 __global const float *restrict clip, EACH7(SIZE) int count, int has_clip,
-                                 int has_terms, int has_buffer, int nesterov, float momentum, float undamped,
-                                 float weight_decay) {
+                                 __global const float *restrict clip, EACH7(SIZE) int part, int parts,
+                                 int count, int has_clip, int has_terms, int has_buffer, int nesterov,
+                                 float momentum, float undamped, float weight_decay) {
     int item = (int)get_global_id(0), i = 0, n = 0;
     __global float *param = 0, *buffer = 0;
     __global const float *grad = 0, *term = 0;
@@ -83,11 +89,13 @@ __kernel void KERNEL(sgd_update)(EACH7(SGD_SLICE) __global const float *restrict
         __global float *restrict exp_avg_sq##j, __global const float *restrict grad##j,                      \
         __global const float *restrict term##j,
 #define ADAM_FIND(j)                                                                                         \
-    FIND(j, param = param##j; exp_avg = exp_avg##j; exp_avg_sq = exp_avg_sq##j; grad = grad##j; term = term##j;)
+    FIND(j, param = param##j; exp_avg = exp_avg##j; exp_avg_sq = exp_avg_sq##j; grad = grad##j;              \
+         term = term##j;)
 __kernel void KERNEL(adam_update)(EACH6(ADAM_SLICE) __global const float *restrict hyper,
-                                  __global const float *restrict clip, EACH6(SIZE) int count, int has_clip,
-                                  int has_terms, float beta1, float rest1, float beta2, float rest2, float eps,
-                                  float coupled_decay, float decoupled_decay) {
+                                  __global const float *restrict clip, EACH6(SIZE) int part, int parts,
+                                  int count, int has_clip, int has_terms, float beta1, float rest1,
+                                  float beta2, float rest2, float eps, float coupled_decay,
+                                  float decoupled_decay) {
     int item = (int)get_global_id(0), i = 0, n = 0;
     __global float *param = 0, *exp_avg = 0, *exp_avg_sq = 0;
     __global const float *grad = 0, *term = 0;
@@ -120,6 +128,7 @@ __kernel void KERNEL(adam_update)(EACH6(ADAM_SLICE) __global const float *restri
 #undef EACH6
 #undef EACH7
 #undef SIZE
+#undef CUT
 #undef FIND
 #undef SGD_SLICE
 #undef SGD_FIND

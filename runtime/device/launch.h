@@ -8,7 +8,7 @@
 #include "base/memory.h"
 #include "device/backend.h"
 
-enum { CLV__MAX_ARGS = 48, CLV__DEFINES_BYTES = 1536 };
+enum { CLV__MAX_ARGS = 50, CLV__DEFINES_BYTES = 1536 };
 
 typedef enum clv__slot_kind {
     CLV__SLOT_IN,        // the op's input `index`; a missing optional input is a null pointer
