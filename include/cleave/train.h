@@ -155,8 +155,9 @@ typedef struct clv_train_step {
 /** An epoch that is done, or the rest of one when the training ends within it. */
 typedef struct clv_train_epoch {
     int64_t epoch, epochs; /**< from 1 */
-    double train_loss;     /**< mean over the epoch's samples, but those of mixed-precision steps whose loss is not finite */
-    bool evaluated;        /**< is there a test set? then: */
+    double
+        train_loss; /**< mean over the epoch's samples, but those of mixed-precision steps whose loss is not finite */
+    bool evaluated; /**< is there a test set? then: */
     clv_metrics test;
     double seconds; /**< of training, without evaluation */
     double lr;      /**< of its last step */
@@ -166,9 +167,11 @@ typedef struct clv_train_epoch {
 
 /** What to do when a device fails in a step. */
 typedef enum clv_device_loss {
-    CLV_LOSS_STOP, /**< write the checkpoint, if one was asked for, and stop with CLV_E_DEVICE_LOST */
+    CLV_LOSS_STOP, /**< write the checkpoint, if one was asked for, and stop with CLV_E_DEVICE_LOST. Where two alike
+                           replicas share updates the step may be torn: then the last checkpoint stands */
     CLV_LOSS_CONTINUE /**< a replica: share its part out among the others, and do the step again with the same samples.
-                           Without the first, which keeps the parameters, there is no going on */
+                           Without the first, which keeps the parameters, there is no going on. Steps are
+                           planned whole (clv_plan_config): two alike replicas then do not share updates */
 } clv_device_loss;
 
 /** Zero means the default. Everything that is pointed to must outlive the trainer. */

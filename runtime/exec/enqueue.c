@@ -325,24 +325,6 @@ static clv_status read_outputs(clv__station *station, int slot) {
     return CLV_OK;
 }
 
-/** Before the step's first update here. One who changes what another place keeps makes sure first that all its own work is done: a
- *  device may take commands after it is lost, and tell when they are waited for. */
-static clv_status begin_updates(clv__station *station, int slot) {
-    clv__station_step *step = &station->steps[slot];
-    if (step->updating) return CLV_OK;
-    if (!station->place->n_persistents) {
-        const clv__backend *backend = station->device->backend;
-        clv__bevent *done = NULL;
-        CLV_TRY(backend->record(station->device->open, CLV__QUEUE_COMPUTE, &done, error_of(station)));
-        clv_status status = backend->flush(station->device->open, error_of(station));
-        if (status == CLV_OK) status = backend->event_wait(done, error_of(station));
-        backend->event_destroy(done);
-        CLV_TRY(status);
-    }
-    step->updating = true;
-    return CLV_OK;
-}
-
 clv_status clv__station_enqueue(clv__station *station, int slot, clv__bevent **done) {
     const clv__backend *backend = station->device->backend;
     begin_step(station, slot);
@@ -353,7 +335,7 @@ clv_status clv__station_enqueue(clv__station *station, int slot, clv__bevent **d
         lent = lent_together(station, command, end);
         if (command->awaits) CLV_TRY(await_last_step(station, slot, command->awaits));
         if (command->work == CLV__COMPUTE && command->node->phase == CLV__UPDATE)
-            CLV_TRY(begin_updates(station, slot));
+            station->steps[slot].updating = true;
         clv_status status = lent                            ? lend(station, slot, command, lent)
                             : command->work == CLV__SEND    ? send(station, slot, command)
                             : command->work == CLV__RECEIVE ? receive(station, slot, command)

@@ -15,7 +15,7 @@
 enum { LARGE = 1 << 20 }; // bytes of a gradient, from which on a launch of its own costs next to nothing
 
 bool clv__plan_updates_early(const clv_plan *plan, const clv__plan_node *at) {
-    if (plan->no_fuse || plan->n_places != 1 || !clv__by_kernels(plan, at)) return false;
+    if (plan->no_fuse || (plan->n_places != 1 && !plan->shares) || !clv__by_kernels(plan, at)) return false;
     const clv__op *op = at->node->io.op;
     if (at->node->phase != CLV__UPDATE || op->groups.size == 0 || clv__groups_of(&at->node->io) != 1)
         return false;
@@ -114,7 +114,8 @@ static void move(const moving *m) {
 
 clv_status clv__plan_early(clv_plan *plan, bool *moved) {
     *moved = false;
-    if (plan->no_fuse || plan->n_places != 1 || !plan->trains) return CLV_OK;
+    if (plan->no_fuse || !plan->trains) return CLV_OK;
+    if (plan->n_places > 1) return clv__plan_exchange(plan, moved);
     moving m = {.plan = plan,
                 .used_at = clv__alloc(plan->n_values, sizeof *m.used_at),
                 .made_at = clv__alloc(plan->n_values, sizeof *m.made_at),

@@ -67,11 +67,13 @@ typedef struct clv__plan_node {
     int place;
     int in[CLV__MAX_IN], out[CLV__MAX_OUT]; // values, -1: not there. SEND: in[0]; RECEIVE: out[0]
     int transfer;                           // SEND, RECEIVE
+    int part, parts;             // COMPUTE: as in clv__op_io, which has it once the node is fused (share.c)
     bool again;                  // computes what an earlier node of the plan computed, and was dropped
     const clv__variant *variant; // COMPUTE; NULL: the reference (host device), or a view
     clv__chosen chosen;
     clv__launches launches;
-    clv__segment workspace_in; // the arena in which it lies at `workspace_at`, where nothing lives meanwhile; NOWHERE: in none
+    clv__segment
+        workspace_in; // the arena in which it lies at `workspace_at`, where nothing lives meanwhile; NOWHERE: in none
     size_t workspace_at;
     uint64_t awaits; // a bit for each place that must have finished the last step before this begins: await.c
 } clv__plan_node;
@@ -118,21 +120,24 @@ struct clv_plan {
     size_t n_nodes, nodes_room;
     clv__transfer *transfers;
     size_t n_transfers, transfers_room;
-    bool no_fuse, alone;    // as in clv_plan_config
-    clv__plan_node *placed; // the nodes before they were fused; NULL: nothing was
+    bool no_fuse, alone, whole_steps; // as in clv_plan_config
+    clv__plan_node *placed;           // the nodes before they were fused; NULL: nothing was
     size_t n_placed;
     clv__fused *fused;      // all of them
     char *recompute;        // what is dropped and computed again: patterns, `auto`; NULL: nothing
     const clv_plan *beside; // as in clv_plan_config; gone perhaps, unless `recompute` is `auto`
     clv_plan_recomputed recomputed;
     bool trains;   // has in-place updates: a step of it counts as a training step
+    bool shares;   // two places share updates (share.c)
     bool prepared; // its programs are built
 };
 
 /** Nodes, values and transfers from the graph and the places' devices. */
 clv_status clv__plan_place(clv_plan *plan, const clv_plan_config *config);
-/** Part of it: which updates another place than their parameter's does. By node id, by tensor id: places, which it changes. */
-clv_status clv__plan_share_updates(clv_plan *plan, const bool *needed, int *node_place, int *made_at);
+/** Part of it: which updates another place does, whole or a half of them, and with them the sum of the gradient's terms. By node
+ *  id, by tensor id: places, which it changes, or adds to: `also_at`, by node id, is a place that does half of it, plus one. */
+clv_status clv__plan_share_updates(clv_plan *plan, const bool *needed, int *node_place, int *made_at,
+                                   int *also_at);
 /** Does a placement text name devices that are there, and layers of the graph, and all of these? */
 clv_status clv__plan_place_check(clv_graph *graph, const char *place);
 /** Make one node of several, where their ops can be done together. */
@@ -161,6 +166,8 @@ clv_status clv__plan_memory(clv_plan *plan);
 bool clv__plan_updates_early(const clv_plan *plan, const clv__plan_node *at);
 /** Part of clv__plan_memory, when roots are known: move such updates; are lives to be found again? */
 clv_status clv__plan_early(clv_plan *plan, bool *moved);
+/** The same where several devices compute: large updates that two share, and the transfers that these need. */
+clv_status clv__plan_exchange(clv_plan *plan, bool *moved);
 /** The first half of clv__plan_memory: lives, segments and roots, no offsets. */
 clv_status clv__plan_lives(clv_plan *plan);
 /** Do two devices of the plan compute in the host's memory, so that what one made may be read there by the other? */

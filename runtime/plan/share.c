@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of place: in data parallel training over two devices of one kind, in memory that both see, the second does part of the
-// updates, where otherwise it would wait for the first to do them all. Parameters and optimizer state stay at home: the
-// second writes them where they lie (lend.c). What moves is the update, and with it the sum of its gradient's two terms, of
-// which either device made one; the values are the same bits.
+// Part of place: in data parallel training over two devices of one kind, in memory that both see, the second does half of the
+// updates, where otherwise it would wait for the first to do them all. Parameters and optimizer state stay at home: the second
+// writes them where they lie (lend.c). What moves is the update, and with it the sum of its gradient's two terms, of which
+// either device made one; of a parameter that is much of the model each does half. The values are the same bits.
 //
 // Not for small models, where the first device would wait longer for the second's end than the updates take; not where
-// somebody else wants the sum (to fetch it, clip it, look for what is not finite), as in sums.c; and not where somebody sees the
-// parameter's memory under another name (a reshaped weight that is fetched).
+// somebody else wants the sum (to fetch it, clip it, look for what is not finite), as in sums.c; not where somebody sees the
+// parameter's memory under another name (a reshaped weight that is fetched); and not where a failed step has to leave everything
+// as it was (clv_plan_config.whole_steps), for the second device may fail when the first has begun to update.
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,8 +15,9 @@
 #include "plan/plan.h"
 
 enum {
-    LEAST_ELEMENTS = 1 << 20, // of all updates that may be shared: below 0.3 ms of one core's work is saved
-    LEAST_PART = 64 // an update moves if it is at least this part of all: small ones are done together
+    LEAST_ELEMENTS = 1 << 17,  // of all updates that may be shared: below 0.05 ms of one core's work is saved
+    LEAST_PARAMETER = 1 << 15, // elements of one that may move: smaller ones are few launches, all at home
+    MOST_WHOLE = 4             // an update is cut in two if it is more than this part of all
 };
 
 typedef struct candidate {
@@ -29,6 +31,7 @@ typedef struct sharing {
     const bool *needed; // by node id
     int *node_place;    // by node id
     int *made_at;       // by tensor id
+    int *also_at;       // by node id
     int *readers;       // by tensor id: how many nodes that are needed read it
     candidate *candidates;
     int n;
@@ -108,9 +111,10 @@ static int larger_first(const void *a, const void *b) {
     return x->node - y->node;
 }
 
-/** Candidates, and how many elements each place updates without them. */
-static void find_candidates(sharing *s, int64_t *load) {
+/** Candidates, and how many elements each place updates without them. Returns how many these have. */
+static int64_t find_candidates(sharing *s, int64_t *load) {
     const clv_graph *graph = s->plan->graph;
+    int64_t all = 0;
     for (size_t id = 0; id < graph->n_nodes; id++) {
         const clv__node *node = graph->nodes[id];
         for (int i = 0; s->needed[id] && i < node->io.n_in; i++)
@@ -119,53 +123,58 @@ static void find_candidates(sharing *s, int64_t *load) {
     for (size_t id = 0; id < graph->n_nodes; id++) {
         const clv__node *node = graph->nodes[id];
         if (!s->needed[id] || node->phase != CLV__UPDATE || !node->io.op->groups.size) continue;
-        const int to = other_place(s, node);
         const int64_t size = clv_tensor_numel(node->in[node->io.op->groups.first]);
-        if (to >= 0)
-            s->candidates[s->n++] = (candidate){(int)id, to, size};
-        else
+        const int to = size < LEAST_PARAMETER ? -1 : other_place(s, node);
+        if (to < 0) {
             load[s->node_place[id]] += size;
+        } else {
+            s->candidates[s->n++] = (candidate){(int)id, to, size};
+            all += size;
+        }
     }
-}
-
-static void move(const sharing *s, const candidate *c) {
-    const clv__node *update = s->plan->graph->nodes[c->node], *sum = sum_of(s, update);
-    s->node_place[update->id] = s->node_place[sum->id] = c->to;
-    s->made_at[sum->out[0]->id] = c->to;
+    return all;
 }
 
 /** The largest first, each where less is to be done so far. */
-static void deal_out(const sharing *s, int64_t *load) {
-    int64_t all = 0;
-    for (int i = 0; i < s->n; i++) all += s->candidates[i].size;
-    if (all < LEAST_ELEMENTS) return;
-    for (int i = 0; i < s->n; i++) {
-        if (s->candidates[i].size < all / LEAST_PART)
-            load[s->node_place[s->candidates[i].node]] += s->candidates[i].size;
-    }
+static void deal_out(const sharing *s, int64_t *load, int64_t all) {
+    const clv_graph *graph = s->plan->graph;
     qsort(s->candidates, (size_t)s->n, sizeof *s->candidates, larger_first);
-    for (int i = 0; i < s->n && s->candidates[i].size >= all / LEAST_PART; i++) {
+    for (int i = 0; i < s->n; i++) {
         const candidate *c = &s->candidates[i];
-        const int home = s->node_place[c->node];
-        if (load[c->to] < load[home]) move(s, c);
-        load[s->node_place[c->node]] += c->size;
+        const int home = s->node_place[c->node], sum = sum_of(s, graph->nodes[c->node])->id;
+        if (c->size > all / MOST_WHOLE) {
+            s->also_at[c->node] = s->also_at[sum] = c->to + 1;
+            load[home] += c->size / 2;
+            load[c->to] += c->size / 2;
+        } else if (load[c->to] < load[home]) {
+            s->node_place[c->node] = s->node_place[sum] = c->to;
+            s->made_at[graph->nodes[sum]->out[0]->id] = c->to;
+            load[c->to] += c->size;
+        } else {
+            load[home] += c->size;
+        }
     }
 }
 
-clv_status clv__plan_share_updates(clv_plan *plan, const bool *needed, int *node_place, int *made_at) {
-    if (plan->n_places == 1 || plan->no_fuse) return CLV_OK; // sums are made by nodes of their own then
+clv_status clv__plan_share_updates(clv_plan *plan, const bool *needed, int *node_place, int *made_at,
+                                   int *also_at) {
+    plan->shares = false;
+    if (plan->n_places == 1 || plan->whole_steps) return CLV_OK;
+    if (plan->no_fuse) return CLV_OK; // sums are made by nodes of their own then
     const clv_graph *graph = plan->graph;
     sharing s = {.plan = plan,
                  .needed = needed,
                  .node_place = node_place,
                  .made_at = made_at,
+                 .also_at = also_at,
                  .readers = clv__alloc(graph->n_tensors, sizeof *s.readers),
                  .candidates = clv__alloc(graph->n_nodes, sizeof *s.candidates)};
     int64_t *load = clv__alloc((size_t)plan->n_places, sizeof *load);
     clv_status status = CLV_OK;
     if (s.readers && s.candidates && load) {
-        find_candidates(&s, load);
-        deal_out(&s, load);
+        const int64_t all = find_candidates(&s, load);
+        plan->shares = all >= LEAST_ELEMENTS;
+        if (plan->shares) deal_out(&s, load, all);
     } else {
         status = clv__error_set(clv__plan_error(plan), CLV_E_HOST_MEMORY, "no host memory for the plan");
     }

@@ -94,6 +94,7 @@ clv_plan_config clv__step_plan_config(const clv_train_config *config) {
                              .explicit_transfers = config->placement.explicit_transfers,
                              .variants = config->variants,
                              .no_fuse = config->no_fuse,
+                             .whole_steps = config->on_device_loss == CLV_LOSS_CONTINUE,
                              .recompute = config->recompute};
 }
 

@@ -86,8 +86,20 @@ static const clv__value *received(const clv_plan *plan, const char *tensor) {
     return &plan->values[transfer_of(plan, tensor, 1)->to];
 }
 
-/** The second of two alike replicas does half of the updates, on what the first keeps; where one only has a copy, or somebody
- *  else reads a sum, or the devices are not alike, the first does them. */
+static bool is_update(const clv__plan_node *node) {
+    return node->work == CLV__COMPUTE && node->node->phase == CLV__UPDATE;
+}
+
+static clv_plan *whole_steps_of(clv_graph *graph) {
+    clv_plan *plan;
+    assert_status(
+        clv_plan_create(graph, &(clv_plan_config){.device = find("null:0"), .whole_steps = true}, &plan),
+        CLV_OK, runtime);
+    return plan;
+}
+
+/** Two alike replicas do half of each update each, on what the first keeps; where one only has a copy, or somebody else reads
+ *  a sum, or the devices are not alike, or a step has to be whole, the first does them. */
 static void test_replicas_share_updates(void **state) {
     (void)state;
     const char *const replicas[] = {"null:0", "null:1"};
@@ -101,8 +113,8 @@ static void test_replicas_share_updates(void **state) {
 
     null_devices_share(true);
     plan = plan_of(m.graph, "null:0", NULL);
-    assert_int_equal(count_ops_at(plan, "sgd_update", 0), 1);
-    assert_int_equal(count_ops_at(plan, "sgd_update", 1), 1);
+    assert_int_equal(count_ops_at(plan, "sgd_update", 0), 2);
+    assert_int_equal(count_ops_at(plan, "sgd_update", 1), 2);
     assert_int_equal(count_ops(plan, "add"), 0);
     assert_int_equal(count_lent(plan), clv_plan_transfer_count(plan));
     assert_int_equal(plan->places[0].awaits, 1 << 1);
@@ -116,12 +128,22 @@ static void test_replicas_share_updates(void **state) {
     assert_int_equal(received(plan, "b.weight.momentum_buffer")->segment, CLV__IN_LENDER);
     // the first begins the next step while the second is at its update, and waits where it uses what that changes
     const clv__plan_node *waiting = waiting_node(plan, 0);
-    assert_string_equal(waiting->node->layer, "b");
+    assert_string_equal(waiting->node->layer, "a");
     assert_int_equal(waiting->node->phase, CLV__FORWARD);
-    for (int at = 0, updating = 0; at < (int)plan->n_nodes; at++) { // nobody waits for the other's updates
+    for (size_t at = 0; at < plan->n_nodes; at++) {
         const clv__plan_node *node = &plan->nodes[at];
-        updating |= node->work == CLV__COMPUTE && node->node->phase == CLV__UPDATE;
-        if (updating) assert_int_equal(node->work, CLV__COMPUTE);
+        if (!is_update(node)) continue;
+        assert_int_equal(node->node->io.parts, 2);
+        assert_int_equal(node->node->io.part, node->place);
+    }
+    clv_plan_destroy(plan);
+
+    plan = whole_steps_of(m.graph);
+    assert_int_equal(count_ops_at(plan, "sgd_update", 0), 1);
+    assert_int_equal(count_ops_at(plan, "sgd_update", 1), 0);
+    for (int at = 0, updating = 0; at < (int)plan->n_nodes; at++) {
+        updating |= is_update(&plan->nodes[at]);
+        if (updating) assert_true(is_update(&plan->nodes[at]));
     }
     clv_plan_destroy(plan);
 
@@ -137,7 +159,101 @@ static void test_replicas_share_updates(void **state) {
     clv_plan_destroy(plan);
     clv_output(clv_gradient(clv_graph_find(m.graph, "b.weight")), "fetched");
     plan = plan_of(m.graph, "null:0", NULL);
-    assert_int_equal(count_ops_at(plan, "sgd_update", 1), 0); // less than a million elements are left
+    assert_int_equal(count_ops_at(plan, "sgd_update", 1), 1); // of the other one
+    clv_plan_destroy(plan);
+    clv_graph_destroy(m.graph);
+    null_devices_share(false);
+    width = WIDTH;
+    *info = before;
+}
+
+static clv_tensor *three_layers_and_a_bias(clv_tensor *x, void *user) {
+    (void)user;
+    x = layer(layer(layer(x, "a"), "b"), "c");
+    return clv_add(
+        x, clv_parameter(clv_tensor_graph(x), "bias", CLV_SHAPE(width), (clv_init){CLV_INIT_ZEROS, 0, 0}));
+}
+
+/** Beside halves of what is shared the first does small updates whole, in a launch of their own. */
+static void test_small_updates_stay_whole(void **state) {
+    (void)state;
+    clv_device_info *info = &find("null:1")->info;
+    const clv_device_info before = make_alike(info);
+    null_devices_share(true);
+    width = 256; // each layer is shared, and too small for a launch of its own
+    clv_graph *graph = new_graph();
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(BATCH, width));
+    x = clv_data_parallel(x, (const char *[]){"null:0", "null:1"}, NULL, 2, three_layers_and_a_bias, NULL);
+    clv_backward(clv_mean(clv_square(x), NULL, 0, false));
+    clv_optimizer_add(graph, &(clv_optimizer_config){.kind = CLV_SGD, .momentum = 0.5f});
+    clv_plan *plan = plan_of(graph, "null:0", NULL);
+    int groups[2][2] = {0}; // by place, by whether they are parts
+    for (size_t at = 0; at < plan->n_nodes; at++) {
+        const clv__plan_node *node = &plan->nodes[at];
+        if (is_update(node))
+            groups[node->place][node->node->io.parts == 2] += clv__groups_of(&node->node->io);
+    }
+    assert_int_equal(groups[0][0], 1);
+    assert_int_equal(groups[0][1], 3);
+    assert_int_equal(groups[1][0], 0);
+    assert_int_equal(groups[1][1], 3);
+    assert_int_equal(count_ops(plan, "sgd_update"), 3);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+    null_devices_share(false);
+    width = WIDTH;
+    *info = before;
+}
+
+/** Position of the update of a layer's weight at a place, or (`work`) of the transfer of its gradient from there. */
+static int position_of(const clv_plan *plan, clv__work work, const char *layer, int place) {
+    for (int at = 0; at < (int)plan->n_nodes; at++) {
+        const clv__plan_node *node = &plan->nodes[at];
+        if (node->work != work || node->place != place || !node->node ||
+            strcmp(node->node->layer, layer) != 0)
+            continue;
+        if (node->node->phase == (work == CLV__COMPUTE ? CLV__UPDATE : CLV__BACKWARD)) return at;
+    }
+    fail_msg("place %d has no such node of '%s'", place, layer);
+    return -1;
+}
+
+/** The gradients of a large parameter are exchanged, and it is updated, before those of the layer below are made: the send as soon
+ *  as the layer needs the parameter no more, the update some time later. All together still stand in one order. */
+static void test_large_shared_updates_come_early(void **state) {
+    (void)state;
+    const char *const replicas[] = {"null:0", "null:1"};
+    clv_device_info *info = &find("null:1")->info;
+    const clv_device_info before = make_alike(info);
+    null_devices_share(true);
+    width = WIDE;
+    model m = build(replicas);
+    clv_plan *plan = plan_of(m.graph, "null:0", NULL);
+    for (int place = 0; place < 2; place++) {
+        const int sent = position_of(plan, CLV__SEND, "b", place),
+                  received = position_of(plan, CLV__RECEIVE, "b", place),
+                  updated = position_of(plan, CLV__COMPUTE, "b", place),
+                  next = position_of(plan, CLV__SEND, "a", place),
+                  last = position_of(plan, CLV__COMPUTE, "a", place);
+        int between = 0; // work of the place while the other may still be behind
+        for (int at = sent; at < received; at++)
+            between += plan->nodes[at].place == place && plan->nodes[at].work == CLV__COMPUTE;
+        assert_true(sent < next && sent < received && received < updated && updated < last);
+        assert_true(between > 0);
+        for (int at = sent; at < (int)plan->n_nodes; at++) { // it is not read again
+            const clv__plan_node *node = &plan->nodes[at];
+            for (int i = 0; i < CLV__MAX_IN && node->place == place && at != updated; i++)
+                if (node->in[i] >= 0)
+                    assert_string_not_equal(plan->values[node->in[i]].tensor->name, "b.weight");
+        }
+    }
+    bool sent[64] = {false};
+    assert_true(plan->n_transfers <= 64);
+    for (size_t at = 0; at < plan->n_nodes; at++) {
+        const clv__plan_node *node = &plan->nodes[at];
+        if (node->work == CLV__SEND) sent[node->transfer] = true;
+        if (node->work == CLV__RECEIVE) assert_true(sent[node->transfer]);
+    }
     clv_plan_destroy(plan);
     clv_graph_destroy(m.graph);
     null_devices_share(false);
@@ -251,7 +367,8 @@ static void test_updates_of_what_is_seen_elsewhere_stay(void **state) {
         for (int how = 0; how <= SEEN_STATE_READ_ELSEWHERE; how++) {
             clv_graph *graph = build_looked_at((seen)how);
             clv_plan *plan = plan_of(graph, "null:0", NULL);
-            assert_int_equal(count_ops_at(plan, "sgd_update", 1), alike && shared[how]);
+            assert_int_equal(count_ops_at(plan, "sgd_update", 1),
+                             alike ? 1 + shared[how] : 0);      // and of "home"
             assert_int_equal(plan->places[0].n_persistents, 4); // whoever looks at them
             clv_plan_destroy(plan);
             clv_graph_destroy(graph);
@@ -312,6 +429,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_updates_add_up_what_is_lent),
         cmocka_unit_test(test_replicas_share_updates),
+        cmocka_unit_test(test_small_updates_stay_whole),
+        cmocka_unit_test(test_large_shared_updates_come_early),
         cmocka_unit_test(test_replicas_with_their_losses_do_not_wait),
         cmocka_unit_test(test_labels_that_do_not_fit),
         cmocka_unit_test(test_updates_of_what_is_seen_elsewhere_stay),
