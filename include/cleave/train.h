@@ -155,8 +155,8 @@ typedef struct clv_train_step {
 /** An epoch that is done, or the rest of one when the training ends within it. */
 typedef struct clv_train_epoch {
     int64_t epoch, epochs; /**< from 1 */
-    double
-        train_loss; /**< mean over the epoch's samples, but those of mixed-precision steps whose loss is not finite */
+    /** mean over the epoch's samples, but those of mixed-precision steps whose loss is not finite */
+    double train_loss;
     bool evaluated; /**< is there a test set? then: */
     clv_metrics test;
     double seconds; /**< of training, without evaluation */

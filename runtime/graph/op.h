@@ -53,8 +53,8 @@ typedef struct clv__op_io {
     clv__desc in[CLV__MAX_IN], out[CLV__MAX_OUT];
     const struct clv__variant *variant; // whose functions are called; NULL elsewhere
     const clv__epilogue *epilogue;      // NULL: output 0 is as the op makes it
-    int part,
-        parts; // of a use with groups that several devices do together: which of how many; 0, 0: it is done whole
+    // of a use with groups that several devices do together: which of how many; 0, 0: it is done whole
+    int part, parts;
 } clv__op_io;
 
 /** One way to compute an op by kernels. The first in the list is `plain`: right on every device, work-groups of one, unless its

@@ -5,8 +5,9 @@
 //
 // Only the order changes, so the bits are the same. What hangs on all gradients (clipping by their norm, a look for what is
 // not finite) keeps the updates where they were, in groups, and what reads a parameter late keeps its update there. A gradient
-// that is fetched lives to the end in any case. Where several devices compute, updates stay last: there they wait for others.
-// And where nothing is fused, because that keeps the nodes as they were placed, in the order that a plan made anew begins with.
+// that is fetched lives to the end in any case. Where several devices compute, updates stay last, because there they wait for
+// others, but for those that two share (exchange.c). And where nothing is fused, because that keeps the nodes as they were placed,
+// in the order that a plan made anew begins with.
 #include <stdlib.h>
 #include <string.h>
 

@@ -4,8 +4,8 @@
 // nothing else to do, while before that the other one computes.
 //
 // A device sends its term of a gradient when it has made it and has read the parameter for the last time. The other receives
-// it, and updates, when it could have for a twentieth of the step, so that they wait for each other only if one is so far
-// behind. Where the backward pass ends before that, an update stays with the small ones. Every device keeps the order of its other
+// it, and updates, when it could have for a twentieth of the step (by the nominal cost of ops), so that they wait for each other
+// only if one is so far behind. Where the backward pass ends before that, an update stays with the small ones. Every device keeps the order of its other
 // nodes; all together are put in one order again, in which what is received was sent before. Only the order changes, so the
 // bits are the same.
 #include <stdlib.h>
@@ -26,6 +26,7 @@ typedef struct exchange {
     int *receive_at; // by value: position of its receive; -1: it is not received
     int *send_at;    // by transfer: position of its send
     int *readers;    // by value: nodes that read it
+    bool *updated;   // by value: one of these is an update
     bool *late;      // by root: something that is done with the updates, and is none of these, uses it
     early *updates;
     int n;
@@ -52,6 +53,7 @@ static void note(const exchange *x, int at) {
         const int root = x->plan->values[value].root;
         x->readers[value] += i < CLV__MAX_IN;
         if (is_late(node)) {
+            x->updated[value] = true;
             x->late[root] |= !clv__plan_updates_early(x->plan, node);
             continue;
         }
@@ -70,24 +72,27 @@ static void look(const exchange *x) {
     }
 }
 
-/** Does the value come with the update, for it alone? Then its receive goes where the update goes. */
+/** Does the value come with an update, for it alone? Then its receive goes where the update goes. */
 static bool comes_along(const exchange *x, int value) {
-    return value >= 0 && x->receive_at[value] >= 0 && x->readers[value] == 1;
+    return value >= 0 && x->receive_at[value] >= 0 && x->readers[value] == 1 && x->updated[value];
 }
 
 static bool is_written(const clv__plan_node *update, int i) {
     return update->node->io.op->mutates >> i & 1;
 }
 
+/** Not an update for which the other place sends nothing: it may still read the parameter, which the lender then has to leave alone. */
 static bool can_move(const exchange *x, const clv__plan_node *update, early *found) {
+    bool awaits = false;
     for (int i = update->node->io.op->groups.first; i < update->node->io.n_in; i++) {
         const int value = update->in[i];
+        awaits |= comes_along(x, value);
         if (value < 0 || comes_along(x, value)) continue;
         const int root = x->plan->values[value].root;
         if (x->late[root]) return false;
         found->ready = later(found->ready, is_written(update, i) ? x->used_at[root] : x->made_at[root]);
     }
-    return found->ready >= 0;
+    return awaits && found->ready >= 0;
 }
 
 static void find_updates(exchange *x) {
@@ -210,6 +215,7 @@ clv_status clv__plan_exchange(clv_plan *plan, bool *moved) {
                   .receive_at = clv__alloc(values, sizeof *x.receive_at),
                   .send_at = clv__alloc(plan->n_transfers, sizeof *x.send_at),
                   .readers = clv__alloc(values, sizeof *x.readers),
+                  .updated = clv__alloc(values, sizeof *x.updated),
                   .late = clv__alloc(values, sizeof *x.late),
                   .updates = clv__alloc(nodes, sizeof *x.updates),
                   .behind = clv__alloc(nodes, sizeof *x.behind),
@@ -220,8 +226,8 @@ clv_status clv__plan_exchange(clv_plan *plan, bool *moved) {
                   .head = clv__alloc(places, sizeof *x.head),
                   .sent = clv__alloc(plan->n_transfers, sizeof *x.sent)};
     clv_status status = CLV_OK;
-    if (x.used_at && x.made_at && x.receive_at && x.send_at && x.readers && x.late && x.updates && x.behind &&
-        x.first && x.next && x.line && x.end && x.head && x.sent) {
+    if (x.used_at && x.made_at && x.receive_at && x.send_at && x.readers && x.updated && x.late &&
+        x.updates && x.behind && x.first && x.next && x.line && x.end && x.head && x.sent) {
         look(&x);
         find_updates(&x);
         if (x.n) {
@@ -237,6 +243,7 @@ clv_status clv__plan_exchange(clv_plan *plan, bool *moved) {
     free(x.receive_at);
     free(x.send_at);
     free(x.readers);
+    free(x.updated);
     free(x.late);
     free(x.updates);
     free(x.behind);

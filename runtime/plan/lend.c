@@ -29,8 +29,8 @@ typedef struct lending {
     clv_plan *plan;
     int *sent_at, *received_at; // by transfer: positions of its ends
     int *written_at;            // by root: position of the first node that changes it; INT_MAX: none does
-    int *
-        used_at; // by root: position of the last node that uses it and does not share an update of it; -1: none does
+    // by root: position of the last node that uses it and does not share an update of it; -1: none does
+    int *used_at;
 } lending;
 
 static void find_positions(const lending *l) {

@@ -9,7 +9,8 @@
 //
 // A value is sent as soon as it is made and received as late as it can be, just before its first use, so that devices
 // wait for each other as little as possible; parameters that are used away from home are sent first of all. Updates come
-// last, after everything they read has arrived: a step that fails before them changes nothing that lasts.
+// last, after everything they read has arrived: a step that fails before them changes nothing that lasts. (Where two places share
+// them, exchange.c moves the large ones.)
 #include <stdlib.h>
 #include <string.h>
 

@@ -72,8 +72,8 @@ typedef struct clv__plan_node {
     const clv__variant *variant; // COMPUTE; NULL: the reference (host device), or a view
     clv__chosen chosen;
     clv__launches launches;
-    clv__segment
-        workspace_in; // the arena in which it lies at `workspace_at`, where nothing lives meanwhile; NOWHERE: in none
+    // the arena in which its workspace lies, where nothing lives meanwhile, and where there; NOWHERE: in none
+    clv__segment workspace_in;
     size_t workspace_at;
     uint64_t awaits; // a bit for each place that must have finished the last step before this begins: await.c
 } clv__plan_node;

@@ -4,8 +4,8 @@
 //     first     send parameters, compute its rows, wait for the others' gradients, add them, update
 //     others    wait for parameters, compute, send gradients
 //
-// so equal speed is not equal time: while the first updates the others cannot but wait ("lag"), and its wait for the others
-// is what their transfers cost. Whoever is idle beyond that has slack. When everybody's slack is used up at the same time,
+// so equal speed is not equal time: while the first updates the others cannot but wait ("lag"; short where two share the
+// updates), and its wait for the others is what their transfers cost. Whoever is idle beyond that has slack. When everybody's slack is used up at the same time,
 // the step is as short as shares can make it: replica d takes (slack_d - c) / a_d more rows, a_d being its seconds a row, and c,
 // the same for all, is what the step becomes shorter, because the rows must sum to the batch.
 //

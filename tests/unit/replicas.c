@@ -425,6 +425,91 @@ static void test_shared_updates_compute_the_same_bits(void **state) {
     skip();
 }
 
+static clv_tensor *three_blocks(clv_tensor *x, void *user) {
+    (void)user;
+    static const char *const blocks[] = {"x", "y", "z"};
+    for (int i = 0; i < 3; i++) {
+        clv_scope_push(clv_tensor_graph(x), blocks[i]);
+        x = layer(clv_relu(layer(x, "1")), "2");
+        clv_scope_pop(clv_tensor_graph(x));
+    }
+    return x;
+}
+
+/** What six layers of two replicas have learnt with Adam: hashes of all that the session keeps. Returns how many updates the second does. */
+static int train_blocks(const char *const *on, const clv_plan_config *config, uint64_t *hashes, int *n) {
+    clv_graph *graph = new_graph();
+    clv_graph_set_training(graph, true);
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(BATCH, width)),
+               *loss = clv_mean(clv_square(clv_data_parallel(x, on, NULL, 2, three_blocks, NULL)), NULL, 0,
+                                false);
+    clv_output(loss, "loss");
+    clv_backward(loss);
+    clv_optimizer_add(graph, &(clv_optimizer_config){.kind = CLV_ADAM});
+    clv_plan *plan;
+    clv_session *session;
+    clv_run *run;
+    assert_status(clv_plan_create(graph, config, &plan), CLV_OK, runtime);
+    const int updates = count_ops_at(plan, "adam_update", 1);
+    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 3}, &session), CLV_OK, runtime);
+    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    static float values[BATCH * WIDE], kept[WIDE * WIDE];
+    for (int step = 0; step < STEPS; step++) {
+        float hyper[CLV_HYPER_VALUES];
+        for (int i = 0; i < BATCH * width; i++) values[i] = (float)((i * 11 + step * 7) % 29) / 29 - 0.5f;
+        clv_optimizer_hyper_values(&(clv_optimizer_config){.kind = CLV_ADAM}, step + 1, 1e-3, hyper);
+        assert_status(clv_run_feed(run, x, values, (size_t)(BATCH * width) * sizeof *values), CLV_OK,
+                      runtime);
+        assert_status(clv_run_feed(run, clv_optimizer_hyper(graph), hyper, sizeof hyper), CLV_OK, runtime);
+        assert_status(clv_run_step(run, NULL), CLV_OK, runtime);
+    }
+    assert_status(clv_run_finish(run), CLV_OK, runtime);
+    *n = clv_session_count(session);
+    for (int i = 0; i < *n; i++) {
+        const size_t bytes = clv_session_get(session, i).bytes;
+        assert_in_range(bytes, 1, sizeof kept);
+        assert_status(clv_session_read(session, i, kept, bytes), CLV_OK, runtime);
+        hashes[i] = UINT64_C(14695981039346656037); // FNV-1a
+        for (size_t b = 0; b < bytes; b++)
+            hashes[i] = (hashes[i] ^ ((const unsigned char *)kept)[b]) * UINT64_C(1099511628211);
+    }
+    clv_run_destroy(run);
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+    return updates;
+}
+
+/** Whole updates at either place, early, with Adam's two states, and with blocks computed again: as when the first does all, last. */
+static void test_early_updates_compute_the_same_bits(void **state) {
+    (void)state;
+    clv_device *devices[8];
+    const int n = sharers(devices, 8);
+    for (int i = 1; i < n; i++) {
+        if (strcmp(devices[0]->info.driver, devices[i]->info.driver) != 0 ||
+            devices[0]->info.type == CLV_DEVICE_HOST || strstr(devices[i]->info.label, "basic"))
+            continue;
+        const char *const on[] = {devices[0]->info.name, devices[i]->info.name};
+        static uint64_t whole[64], shared[64];
+        width = WIDE;
+        for (int again = 0; again < 2; again++) {
+            clv_plan_config config = {
+                .device = devices[0], .recompute = again ? "x,y,z" : NULL, .whole_steps = true};
+            int kept = 0, also = 0;
+            assert_int_equal(train_blocks(on, &config, whole, &kept), 0);
+            config.whole_steps = false;
+            assert_int_equal(train_blocks(on, &config, shared, &also), 3);
+            assert_int_equal(kept, 18);
+            assert_int_equal(also, kept);
+            assert_memory_equal(shared, whole, (size_t)kept * sizeof *whole);
+        }
+        width = WIDTH;
+        return;
+    }
+    print_message("skipped: no two devices here are of one kind\n");
+    skip();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_updates_add_up_what_is_lent),
@@ -436,6 +521,7 @@ int main(void) {
         cmocka_unit_test(test_updates_of_what_is_seen_elsewhere_stay),
         cmocka_unit_test(test_own_losses_train_alike),
         cmocka_unit_test(test_shared_updates_compute_the_same_bits),
+        cmocka_unit_test(test_early_updates_compute_the_same_bits),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
