@@ -1,8 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Data parallel beside each of its devices alone: the median step of `cleave train --replicas` and of `--device`, in turn
-# (A B C A B C ...), because a machine's speed drifts. Prints each round, how many times one device's images per second
-# all of them do, and what part that is of the sum.
+# Data parallel beside each of its devices: the median step of `cleave train --replicas`, and of `--device` for each, in turn
+# (A B C A B C ...), because a machine's speed drifts. A device is measured twice, each time with the whole batch: alone, and while
+# each other one trains a model of its own in a process of its own. What processes lose that share nothing but the machine, its
+# memory above all, is not lost by being replicas. Prints each round, how many times one device's images per second all of them
+# do, and what part that is of the sum, by both measures.
 #
 # usage: replicas.sh CLEAVE MODEL BATCH REPLICAS SHARES [ROUNDS, default 3] [STEPS, default 30] [SIZE, default 64]
 #   REPLICAS  as --replicas wants them: cpu:0,cpu:1
@@ -38,8 +40,31 @@ measure() {
     # shellcheck disable=SC2086 # data is several words
     "$cleave" train $data --model "$model" --batch "$batch" --epochs 1 --optimizer momentum --lr 0.001 --seed 1 \
         --json "$@" 2>"$work/err" >"$work/out" || { cat "$work/err" >&2; exit 1; }
-    ms=$(number step_ms <"$work/out")
+    ms=$(number step_ms <"$work/out" | awk '{ printf "%.2f\n", $1 }')
     echo "$ms" | tee -a "$work/$name"
+}
+
+# beside DEVICE : the same for a device while the others train.
+beside() {
+    others='' n=0
+    for other in $devices; do
+        [ "$other" = "$1" ] && continue
+        n=$((n + 1))
+        rm -f "$work/other$n.jsonl"
+        # shellcheck disable=SC2086
+        "$cleave" train $data --model "$model" --batch "$batch" --epochs 1000000 --optimizer momentum --lr 0.001 --seed 1 \
+            --json --device "$other" --log "$work/other$n.jsonl" >"$work/other$n.out" 2>&1 &
+        others="$others $!"
+        until grep -q '"loss"' "$work/other$n.jsonl" 2>/dev/null; do # it trains
+            kill -0 $! 2>/dev/null || { cat "$work/other$n.out" >&2; exit 1; }
+            sleep 0.1
+        done
+    done
+    measure "beside $1" --device "$1"
+    # shellcheck disable=SC2086
+    kill $others 2>/dev/null || true
+    # shellcheck disable=SC2086
+    wait $others 2>/dev/null || true
 }
 
 round=0
@@ -47,15 +72,21 @@ devices=$(echo "$replicas" | tr , ' ')
 while [ "$round" -lt "$rounds" ]; do
     round=$((round + 1))
     line="round $round:"
-    for device in $devices; do line="$line $device $(measure "$device" --device "$device") ms,"; done
+    for device in $devices; do
+        line="$line $device $(measure "alone $device" --device "$device") ms, beside others $(beside "$device") ms,"
+    done
     echo "$line together $(measure together --replicas "$replicas" --shares "$shares") ms"
 done
 together=$(median "$work/together")
-sum=0
-for device in $devices; do
-    alone=$(median "$work/$device")
-    awk -v d="$device" -v a="$alone" -v t="$together" 'BEGIN { printf "%.2f times %s alone\n", a / t, d }'
-    sum=$(awk -v s="$sum" -v a="$alone" 'BEGIN { print s + 1 / a }')
+for how in alone beside; do
+    sum=0
+    for device in $devices; do
+        one=$(median "$work/$how $device")
+        awk -v d="$device" -v h="$how" -v a="$one" -v t="$together" \
+            'BEGIN { printf "%.2f times %s %s\n", a / t, d, h == "alone" ? h : "while others train" }'
+        sum=$(awk -v s="$sum" -v a="$one" 'BEGIN { print s + 1 / a }')
+    done
+    awk -v s="$sum" -v t="$together" -v b="$batch" -v m="$model" -v h="$how" \
+        'BEGIN { printf "%s, batch %d: %.2f ms, %.2f of the sum of what each does %s\n", m, b, t, 1 / t / s,
+                        h == "alone" ? h : "while others train" }'
 done
-awk -v s="$sum" -v t="$together" -v b="$batch" -v m="$model" \
-    'BEGIN { printf "%s, batch %d: %.2f ms, %.2f of the sum of what each does alone\n", m, b, t, 1 / t / s }'
