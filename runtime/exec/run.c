@@ -26,7 +26,7 @@ static void run_step(clv__job *job) {
     pthread_mutex_lock(&run->lock);
     step->done = done;
     step->state = CLV__SLOT_ENQUEUED;
-    pthread_cond_broadcast(&run->changed);
+    pthread_cond_broadcast(&run->enqueued);
     pthread_mutex_unlock(&run->lock);
 }
 
@@ -36,7 +36,7 @@ static void run_step(clv__job *job) {
 static void wait_for_station(clv_run *run, clv__station *station, int slot) {
     clv__station_step *step = &station->steps[slot];
     pthread_mutex_lock(&run->lock);
-    while (step->state == CLV__SLOT_POSTED) pthread_cond_wait(&run->changed, &run->lock);
+    while (step->state == CLV__SLOT_POSTED) pthread_cond_wait(&run->enqueued, &run->lock);
     bool enqueued = step->state == CLV__SLOT_ENQUEUED;
     step->state = CLV__SLOT_FREE;
     pthread_mutex_unlock(&run->lock);
@@ -274,6 +274,7 @@ clv_status clv_run_create(clv_session *session, clv_plan *plan, clv_run **out) {
     run->plan = plan;
     pthread_mutex_init(&run->lock, NULL);
     pthread_cond_init(&run->changed, NULL);
+    pthread_cond_init(&run->enqueued, NULL);
     clv_status status = run_start(run);
     if (status != CLV_OK) {
         clv_run_destroy(run);
@@ -313,6 +314,7 @@ void clv_run_destroy(clv_run *run) {
     }
     free(run->stations);
     pthread_cond_destroy(&run->changed);
+    pthread_cond_destroy(&run->enqueued);
     pthread_mutex_destroy(&run->lock);
     free(run);
 }

@@ -105,7 +105,8 @@ struct clv_run {
     clv__passage *passages[CLV__SLOTS]; // by transfer
     int64_t next_ticket;                // of the step that is fed now
     pthread_mutex_t lock;
-    pthread_cond_t changed;
+    pthread_cond_t changed;  // what devices wait for: a value on its way, a step finished elsewhere, a failure
+    pthread_cond_t enqueued; // what the caller waits for: a station's step is no longer POSTED
     clv__failure failure;    // sticky
     bool counted;            // in the session's n_runs
     clv__profiled *profiled; // NULL: nobody wants to know; kept by the session's profile
