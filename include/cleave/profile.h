@@ -111,7 +111,8 @@ CLV_API int clv_profile_sum(const clv_profile_node *nodes, int n, clv_profile_by
 
 /**
  * Write what was kept as a Chrome trace (JSON): a process for each device, with what it computed, what was carried, and how many
- * bytes lived meanwhile; and one for the host. Atomic: a fault leaves the file that was there.
+ * bytes lived meanwhile; and one for the host. Each slice has the number of its run, whether that run trains, and of its step,
+ * which each run counts for itself. Atomic: a fault leaves the file that was there.
  *
  * Errors  CLV_E_STATE nothing is kept; CLV_E_IO; CLV_E_HOST_MEMORY
  */

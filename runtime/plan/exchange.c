@@ -5,9 +5,9 @@
 //
 // A device sends its term of a gradient when it has made it and has read the parameter for the last time. The other receives
 // it, and updates, when it could have for a twentieth of the step (by the nominal cost of ops), so that they wait for each other
-// only if one is so far behind. Where the backward pass ends before that, an update stays with the small ones. Every device keeps the order of its other
-// nodes; all together are put in one order again, in which what is received was sent before. Only the order changes, so the
-// bits are the same.
+// only if one is so far behind. Where the backward pass ends before that, an update stays with the small ones. Every device
+// keeps the order of its other nodes; all together are put in one order again, in which what is received was sent before. Only
+// the order changes, so the bits are the same.
 #include <stdlib.h>
 #include <string.h>
 

@@ -121,6 +121,12 @@ static void put_memory(writer *w, const clv__profiled *run, const clv__profiled_
                   (unsigned long long)(arenas > live ? arenas - live : 0));
 }
 
+/** Which run's step it is, for each run counts its own, and whether that run trains. */
+static void put_step(writer *w, const clv__slice *slice) {
+    clv__text_add(&w->text, ",\"args\":{\"run\":%d,\"trains\":%s,\"step\":%lld", slice->run + 1,
+                  w->profile->runs[slice->run]->trains ? "true" : "false", (long long)slice->step + 1);
+}
+
 static void put_device_slice(writer *w, const clv__slice *slice) {
     const clv__profiled *run = w->profile->runs[slice->run];
     const clv__profiled_row *row = &run->rows[slice->row];
@@ -134,8 +140,9 @@ static void put_device_slice(writer *w, const clv__slice *slice) {
     put_time(w, "dur", ns);
     snprintf(name, sizeof name, "%s%s%s", node->op, *node->layer ? " " : "", node->layer);
     put_name(w, name);
-    clv__text_add(&w->text, ",\"cat\":\"%s\",\"args\":{\"step\":%lld,\"layer\":", node->phase,
-                  (long long)slice->step + 1);
+    clv__text_add(&w->text, ",\"cat\":\"%s\"", node->phase);
+    put_step(w, slice);
+    clv__text_add(&w->text, ",\"layer\":");
     put_string(&w->text, node->layer);
     clv__text_add(&w->text, ",\"op\":");
     put_string(&w->text, node->op);
@@ -159,8 +166,9 @@ static void put_host_slice(writer *w, const clv__slice *slice) {
     put_time(w, "ts", slice->start - w->begin);
     put_time(w, "dur", slice->end - slice->start);
     put_name(w, names[-slice->row]);
-    clv__text_add(&w->text, ",\"cat\":\"host\",\"args\":{\"step\":%lld,\"bytes\":%llu}}",
-                  (long long)slice->step + 1, (unsigned long long)slice->bytes);
+    clv__text_add(&w->text, ",\"cat\":\"host\"");
+    put_step(w, slice);
+    clv__text_add(&w->text, ",\"bytes\":%llu}}", (unsigned long long)slice->bytes);
 }
 
 static clv_status write_all(writer *w) {

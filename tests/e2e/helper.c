@@ -169,7 +169,12 @@ static int check_slice(const json_t *event, const char *who, double *ends) {
     if (!json_is_number(json_object_get(event, "ts")) || !json_is_number(json_object_get(event, "dur")) ||
         start < 0 || length < 0)
         return die("a slice without times");
+    const json_t *trains = json_object_get(args, "trains");
     if (json_integer_value(json_object_get(args, "step")) < 1) return die("a slice without a step");
+    if (json_integer_value(json_object_get(args, "run")) < 1 || !json_is_boolean(trains))
+        return die("a slice without a run");
+    if ((!strcmp(category, "backward") || !strcmp(category, "update")) && !json_is_true(trains))
+        return die("a run that does not train goes backward");
     if (process < 0 || process >= 32 || thread < 0 || thread >= 4)
         return die("too many processes or threads");
     // one queue in its order; uploads go by another
@@ -177,7 +182,8 @@ static int check_slice(const json_t *event, const char *who, double *ends) {
     if (thread == 1 && start < *end - 0.001) return die("slices of one queue overlap");
     if (start + length > *end) *end = start + length;
     if (!strcmp(category, "host"))
-        printf("%s|%s||%s\n", who, category, text_of(event, "name"));
+        printf("%s|%s||%s|%s\n", who, category, text_of(event, "name"),
+               json_is_true(trains) ? "training" : "not training");
     else
         printf("%s|%s|%s|%s|%s\n", who, category, text_of(args, "layer"), text_of(args, "op"),
                text_of(args, "variant"));

@@ -25,7 +25,7 @@ while [ $i -lt "$layers" ]; do
 done
 awk "BEGIN { d = $sum - $busy - $(at profile.devices.0.transfer_ms); exit !(d < 0.002 && d > -0.002) }" || fail "layers: $sum"
 "$helper" trace t.json >events || fail "the trace: $(cat events)"
-same "steps of the trace" "$(grep -c '^host program|host||hand over a step' events)" 10
+same "steps of the trace" "$(grep -c '^host program|host||hand over a step|training' events)" 10
 [ "$(grep -c "^$name|forward|fc1|" events)" -ge 10 ] || fail "fc1 is not in each step" # a node may have several launches
 grep -q "^$name|backward|fc1|" events || fail "no backward pass: $(sort -u events)"
 grep -q "^$name|update|" events || fail "no optimizer: $(sort -u events)"
@@ -51,6 +51,7 @@ works "$cleave" eval --images x.npy --labels y.npy --model mlp --weights plain.s
 same "eval" "$(at profile.steps profile.trains | tr '\n' ' ')" "3 false "
 "$helper" trace e.json >events || fail "the trace of eval: $(cat events)"
 grep -q "|backward|" events && fail "eval went backward"
+same "steps of eval" "$(grep -c '^host program|host||hand over a step|not training' events)" 5 # with two that warm up
 works "$cleave" run --model mlp --weights plain.safetensors --input x.npy --output l.npy --device "$device" --batch 16 --profile \
     --trace r.json --json
 same "run" "$(at profile.steps)" 3
