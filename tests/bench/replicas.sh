@@ -44,9 +44,12 @@ measure() {
     echo "$ms" | tee -a "$work/$name"
 }
 
-# beside DEVICE : the same for a device while the others train.
+# beside DEVICE : the same for a device while the others train, which they do until this subshell ends, however it ends.
 beside() {
     others='' n=0
+    # shellcheck disable=SC2086 # others and data are several words
+    trap 'kill $others 2>/dev/null || true; wait' EXIT
+    trap 'exit 1' HUP INT TERM
     for other in $devices; do
         [ "$other" = "$1" ] && continue
         n=$((n + 1))
@@ -61,10 +64,6 @@ beside() {
         done
     done
     measure "beside $1" --device "$1"
-    # shellcheck disable=SC2086
-    kill $others 2>/dev/null || true
-    # shellcheck disable=SC2086
-    wait $others 2>/dev/null || true
 }
 
 round=0
@@ -72,10 +71,13 @@ devices=$(echo "$replicas" | tr , ' ')
 while [ "$round" -lt "$rounds" ]; do
     round=$((round + 1))
     line="round $round:"
-    for device in $devices; do
-        line="$line $device $(measure "alone $device" --device "$device") ms, beside others $(beside "$device") ms,"
+    for device in $devices; do # one command substitution at a time: only the last one's fault would end this
+        alone=$(measure "alone $device" --device "$device")
+        besides=$(beside "$device")
+        line="$line $device $alone ms, beside others $besides ms,"
     done
-    echo "$line together $(measure together --replicas "$replicas" --shares "$shares") ms"
+    all=$(measure together --replicas "$replicas" --shares "$shares")
+    echo "$line together $all ms"
 done
 together=$(median "$work/together")
 for how in alone beside; do
