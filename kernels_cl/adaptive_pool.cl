@@ -18,13 +18,28 @@
 #define T_OUT float
 #endif
 
+// a * b / c, rounded down or up, where b < c < 2^30: the product may have more than 32 bits.
+int KERNEL(adaptive_pool_part)(int a, int b, int c, int up) {
+#ifdef CLV_NO_INT64
+    uint quotient = 0, rest = 0;
+    for (int bit = 30; bit >= 0; bit--) { // long division, a bit of a at a time: rest stays below c
+        quotient *= 2;
+        rest = 2 * rest + (a >> bit & 1 ? (uint)b : 0);
+        for (; rest >= (uint)c; rest -= (uint)c) quotient++;
+    }
+    return (int)quotient + (up && rest > 0);
+#else
+    return (int)(((long)a * b + (up ? c - 1 : 0)) / c);
+#endif
+}
+
 // Where window i of `windows` over `size` elements begins, and where it ends (not included).
 int KERNEL(adaptive_pool_first)(int i, int size, int windows) {
-    return (int)((long)i * size / windows);
+    return i * (size / windows) + KERNEL(adaptive_pool_part)(i, size % windows, windows, 0);
 }
 
 int KERNEL(adaptive_pool_end)(int i, int size, int windows) {
-    return (int)(((long)(i + 1) * size + windows - 1) / windows);
+    return (i + 1) * (size / windows) + KERNEL(adaptive_pool_part)(i + 1, size % windows, windows, 1);
 }
 
 __kernel void KERNEL(adaptive_pool_axis)(__global T_OUT *restrict y, __global const T_IN *restrict x, int n, int D,

@@ -207,8 +207,8 @@ static int KERNEL(images_pixel)(int at, int r, int stride, int padding, int dila
 // sums[MR][2][VW] over C channels: of n[0] taps both, of n[1] the first, of n[2] the second. A tap is where its weight is, past w,
 // and where the vectors are, past t.
 static void KERNEL(images_sums)(__local float *sums, __local const float *w, __global const float *t,
-                                __local const int *taps, __local const int *n, int C, long m_stride,
-                                long c_stride, long t_step, int first) {
+                                __local const int *taps, __local const int *n, int C, clv_offset m_stride,
+                                clv_offset c_stride, clv_offset t_step, int first) {
     CAT(ROWS, MR)(GET) for (int j = 0; j < n[0]; j++) {
         int tap = taps[3 * j];
         __global const float *t0 = t + taps[3 * j + 1], *t1 = t + taps[3 * j + 2];
@@ -325,11 +325,11 @@ KERNEL(images_whole)(__global T_OUT *restrict out, __global const float *restric
     UNROLL for (int m = 0; m < WR; m++) w[m] = weight + (m0 + min(m, rows - 1)) * m_stride;
     FV acc[WR * WP];
     UNROLL for (int i = 0; i < WR * WP; i++) acc[i] = (FV)(0.0f);
-    long at = 0;
+    clv_offset at = 0;
     LOOP for (int c = 0; c < C; c++) {
         // The first of the next panel's after the last of this one's.
-        long later = (long)(c + AHEAD) * c_stride;
-        if (c + AHEAD >= C) later += WR * m_stride - (long)C * c_stride;
+        clv_offset later = (clv_offset)(c + AHEAD) * c_stride;
+        if (c + AHEAD >= C) later += WR * m_stride - (clv_offset)C * c_stride;
         if (WBACK) {
             UNROLL for (int i = 0; i < WR * TAPS - 1; i += 16) SOON(w[0] + later + i);
             SOON(w[0] + later + WR * TAPS - 1);

@@ -3,6 +3,7 @@
 //
 //   peak_fma    item i runs `turns` turns of twelve independent chains x = x * a + b and stores their sum in out[i]:
 //               24 * PEAK_VW flops a turn. Twelve chains cover a latency of 4 to 6 cycles on two units, and leave registers.
+//   peak_cache  out[v] = in[v] + t for the `run` vectors of item i, `turns` times over: data that stays in caches
 //   peak_copy   out[v] = in[v] for the vectors v = i * first + t * step, t < turns, v < n
 //
 // PEAK_VW   vector width: 1, 2, 4, 8 or 16 (default 16)
@@ -42,6 +43,13 @@ kernel void KERNEL(peak_copy)(global PEAK_V *restrict out, const global PEAK_V *
                               int step, int turns) {
     int v = get_global_id(0) * first;
     for (int t = 0; t < turns && v < n; t++, v += step) out[v] = in[v];
+}
+
+kernel void KERNEL(peak_cache)(global PEAK_V *restrict out, const global PEAK_V *restrict in, int run, int turns) {
+    const int first = get_global_id(0) * run;
+    for (int t = 0; t < turns; t++) {
+        for (int v = first; v < first + run; v++) out[v] = in[v] + (PEAK_V)((float)t);
+    }
 }
 
 #undef PEAK_PASTE2

@@ -23,7 +23,6 @@ int main(int argc, char **argv) {
     clv_output(loss, "loss");
     clv_backward(loss);
     clv_optimizer_add(graph, &sgd);
-    clv_tensor *hyper = clv_optimizer_hyper(graph);
 
     // How: planned for the device, with memory taken once.
     clv_plan *plan = NULL;
@@ -37,16 +36,12 @@ int main(int argc, char **argv) {
     static int32_t classes[BATCH];
     float first = 0, last = 0;
     for (int step = 1; step <= STEPS; step++) {
-        float values[CLV_HYPER_VALUES];
-        int64_t ticket;
+        bool shown = step == 1 || step % 20 == 0;
+        const clv_feed feeds[] = {{x, images, sizeof images}, {labels, classes, sizeof classes}};
+        const clv_fetch fetches[] = {{loss, &last, sizeof last}};
         make_images((uint32_t)step, BATCH, images, classes);
-        clv_optimizer_hyper_values(&sgd, step, 0.02, values);
-        TRY(runtime, clv_run_feed(run, x, images, sizeof images));
-        TRY(runtime, clv_run_feed(run, labels, classes, sizeof classes));
-        TRY(runtime, clv_run_feed(run, hyper, values, sizeof values));
-        TRY(runtime, clv_run_step(run, &ticket)); // returns at once
-        if (step != 1 && step % 20 != 0) continue;
-        TRY(runtime, clv_run_fetch(run, ticket, loss, &last, sizeof last)); // waits for this step
+        TRY(runtime, clv_run_do(run, &(clv_step){feeds, 2, 0.02, fetches, shown})); // waits only to fetch
+        if (!shown) continue;
         if (step == 1) first = last;
         printf("step %2d on %s: loss %.4f\n", step, clv_device_get_info(device)->name, last);
     }

@@ -17,10 +17,10 @@ set -eu
 packages="gcc libc6-dev binutils cmake ninja-build pkg-config
     ocl-icd-opencl-dev opencl-headers pocl-opencl-icd libclblast-dev clinfo
     libjansson-dev zlib1g-dev libxxhash-dev librandom123-dev dataset-fashion-mnist"
-# Tests: the runner, a C++ compiler for the headers and the consumer project.
-test_packages="libcmocka-dev g++"
+# Tests: the runner, a C++ compiler for the headers and the consumer project, a reader of XML.
+test_packages="libcmocka-dev g++ libxml2-utils"
 # CI: another compiler and its sanitizers, two more drivers.
-ci_packages="clang libclang-rt-14-dev mesa-opencl-icd oclgrind"
+ci_packages="python3-venv clang libclang-rt-14-dev mesa-opencl-icd oclgrind"
 
 list=
 for argument; do

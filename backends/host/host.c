@@ -13,7 +13,6 @@
 
 enum {
     ALIGNMENT = 64, // a cache line, and the widest vector
-    PAGE = 4096
 };
 
 struct clv__bdevice {
@@ -23,7 +22,8 @@ struct clv__bdevice {
 struct clv__bbuffer {
     char *data;
     size_t bytes;
-    bool part; // data belongs to another
+    clv__pages *block; // that data lies in; NULL: it is nobody's here
+    bool owns;         // is one of its users
 };
 
 /** What is recorded is already done; an event only remembers when. */
@@ -83,20 +83,21 @@ static clv_status open_device(void *state, void *handle, clv__error *error, clv_
     return CLV_OK;
 }
 
-static void close_device(clv__bdevice *device) {
+static bool close_device(clv__bdevice *device) {
     free(device);
+    return true;
 }
 
 static clv_status buffer_create(clv__bdevice *device, size_t bytes, clv__error *error, clv__bbuffer **out) {
     (void)device;
     *out = NULL;
     clv__bbuffer *buffer = clv__alloc(1, sizeof *buffer);
-    void *data = NULL;
-    if (!buffer || posix_memalign(&data, PAGE, bytes) != 0) {
+    clv__pages *block = buffer ? clv__pages_create(bytes) : NULL;
+    if (!block) {
         free(buffer);
         CLV_FAIL(error, CLV_E_DEVICE_MEMORY, "the host has no memory for %zu bytes", bytes);
     }
-    *buffer = (clv__bbuffer){data, bytes, false};
+    *buffer = (clv__bbuffer){block->pointer, bytes, block, true};
     *out = buffer;
     return CLV_OK;
 }
@@ -109,18 +110,23 @@ static clv_status buffer_part(clv__bbuffer *parent, size_t offset, size_t bytes,
                  bytes, parent->bytes);
     clv__bbuffer *buffer = clv__alloc(1, sizeof *buffer);
     if (!buffer) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a buffer");
-    *buffer = (clv__bbuffer){parent->data + offset, bytes, true};
+    *buffer = (clv__bbuffer){parent->data + offset, bytes, parent->block, false};
     *out = buffer;
     return CLV_OK;
 }
 
-static clv_status buffer_over(clv__bdevice *device, void *pointer, size_t bytes, clv__error *error,
-                              clv__bbuffer **out) {
+static clv_status buffer_over(clv__bdevice *device, clv__pages *block, void *pointer, size_t bytes,
+                              clv__error *error, clv__bbuffer **out) {
     (void)device;
     *out = clv__alloc(1, sizeof **out);
     if (!*out) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a buffer");
-    **out = (clv__bbuffer){pointer, bytes, true};
+    if (block) clv__pages_take(block);
+    **out = (clv__bbuffer){pointer, bytes, block, block != NULL};
     return CLV_OK;
+}
+
+static clv__pages *buffer_block(clv__bbuffer *buffer) {
+    return buffer->block;
 }
 
 static void *buffer_pointer(clv__bbuffer *buffer) {
@@ -128,7 +134,7 @@ static void *buffer_pointer(clv__bbuffer *buffer) {
 }
 
 static void buffer_destroy(clv__bbuffer *buffer) {
-    if (buffer && !buffer->part) free(buffer->data);
+    if (buffer && buffer->owns) clv__pages_drop(buffer->block);
     free(buffer);
 }
 
@@ -263,6 +269,7 @@ const clv__backend clv__backend_host = {
     .buffer_part = buffer_part,
     .buffer_destroy = buffer_destroy,
     .buffer_pointer = buffer_pointer,
+    .buffer_block = buffer_block,
     .buffer_over = buffer_over,
     .write = write_buffer,
     .read = read_buffer,

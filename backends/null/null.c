@@ -123,11 +123,12 @@ static clv_status open_device(void *state, void *handle, clv__error *error, clv_
     return CLV_OK;
 }
 
-static void close_device(clv__bdevice *device) {
-    if (!device) return;
+static bool close_device(clv__bdevice *device) {
+    if (!device) return true;
     clv__text_reset(&device->trace);
     pthread_mutex_destroy(&device->lock);
     free(device);
+    return true;
 }
 
 static clv_status give_event(clv__bdevice *device, clv__bevent **event, clv__error *error) {

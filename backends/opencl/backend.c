@@ -47,6 +47,7 @@ const clv__backend clv__backend_opencl = {
     .buffer_part = clv__ocl_buffer_part,
     .buffer_destroy = clv__ocl_buffer_destroy,
     .buffer_pointer = clv__ocl_buffer_pointer,
+    .buffer_block = clv__ocl_buffer_block,
     .buffer_over = clv__ocl_buffer_over,
     .write = clv__ocl_write,
     .read = clv__ocl_read,
@@ -69,4 +70,7 @@ const clv__backend clv__backend_opencl = {
     .event_destroy = clv__ocl_event_destroy,
     .flush = clv__ocl_flush,
     .synchronize = clv__ocl_synchronize,
+    .still_runs = clv__ocl_still_runs,
+    .silent = clv__ocl_silent,
+    .abandon = clv__ocl_abandon,
 };

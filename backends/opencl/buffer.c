@@ -2,59 +2,56 @@
 // Device memory. A part of a buffer is an OpenCL sub-buffer: kernels see a pointer to its start.
 // A device that computes in the host's memory gets buffers over memory that is ours (CL_MEM_USE_HOST_PTR), so that we know
 // where the bytes are and another such device can be given a buffer over the same.
+// Its pages go when the driver is done with the last of them, so commands of a device that does not answer write over nobody's.
 #include <stdlib.h>
 
 #include "opencl.h"
 
-enum { PAGE = 4096 };
-
-static clv_status wrap(clv__bdevice *device, cl_mem memory, size_t bytes, void *pointer, clv__error *error,
-                       clv__bbuffer **out) {
+static clv_status wrap(clv__bdevice *device, cl_mem memory, size_t bytes, clv__pages *block, void *pointer,
+                       clv__error *error, clv__bbuffer **out) {
     clv__bbuffer *buffer = clv__alloc(1, sizeof *buffer);
     if (!buffer) {
         clReleaseMemObject(memory);
         CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a buffer");
     }
-    *buffer = (clv__bbuffer){device, memory, bytes, pointer};
+    *buffer = (clv__bbuffer){device, memory, bytes, pointer, block};
     *out = buffer;
     return CLV_OK;
 }
 
-clv_status clv__ocl_buffer_over(clv__bdevice *device, void *pointer, size_t bytes, clv__error *error,
-                                clv__bbuffer **out) {
+/** Called when the last command that uses the buffer is done. */
+static void CL_CALLBACK drop_block(cl_mem memory, void *block) {
+    (void)memory;
+    clv__pages_drop(block);
+}
+
+clv_status clv__ocl_buffer_over(clv__bdevice *device, clv__pages *block, void *pointer, size_t bytes,
+                                clv__error *error, clv__bbuffer **out) {
     *out = NULL;
     cl_int code = CL_SUCCESS;
     cl_mem memory =
         clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, pointer, &code);
     CLV__OCL_TRY(error, device->label, "clCreateBuffer", code);
-    return wrap(device, memory, bytes, pointer, error, out);
-}
-
-/** Called when the last command that uses the buffer is done. */
-static void CL_CALLBACK free_pointer(cl_mem memory, void *pointer) {
-    (void)memory;
-    free(pointer);
+    if (block) { // the OpenCL object is a user of the pages
+        clv__pages_take(block);
+        code = clSetMemObjectDestructorCallback(memory, drop_block, block);
+        if (code != CL_SUCCESS) {
+            clReleaseMemObject(memory);
+            clv__pages_drop(block);
+            return clv__ocl_fail(error, device->label, "clSetMemObjectDestructorCallback", code);
+        }
+    }
+    return wrap(device, memory, bytes, block, pointer, error, out);
 }
 
 static clv_status create_in_host_memory(clv__bdevice *device, size_t bytes, clv__error *error,
                                         clv__bbuffer **out) {
-    void *pointer = aligned_alloc(PAGE, clv__size_align(bytes, PAGE));
-    if (!pointer)
+    clv__pages *block = clv__pages_create(bytes);
+    if (!block)
         CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for %zu bytes of '%s'", bytes, device->label);
-    cl_int code = CL_SUCCESS;
-    cl_mem memory =
-        clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes, pointer, &code);
-    if (code != CL_SUCCESS) {
-        free(pointer);
-        return clv__ocl_fail(error, device->label, "clCreateBuffer", code);
-    }
-    code = clSetMemObjectDestructorCallback(memory, free_pointer, pointer);
-    if (code != CL_SUCCESS) {
-        clReleaseMemObject(memory);
-        free(pointer);
-        return clv__ocl_fail(error, device->label, "clSetMemObjectDestructorCallback", code);
-    }
-    return wrap(device, memory, bytes, pointer, error, out);
+    clv_status status = clv__ocl_buffer_over(device, block, block->pointer, bytes, error, out);
+    clv__pages_drop(block); // from now on it goes with the OpenCL object
+    return status;
 }
 
 clv_status clv__ocl_buffer_create(clv__bdevice *device, size_t bytes, clv__error *error, clv__bbuffer **out) {
@@ -63,7 +60,7 @@ clv_status clv__ocl_buffer_create(clv__bdevice *device, size_t bytes, clv__error
     cl_int code = CL_SUCCESS;
     cl_mem memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE, bytes, NULL, &code);
     CLV__OCL_TRY(error, device->label, "clCreateBuffer", code);
-    return wrap(device, memory, bytes, NULL, error, out);
+    return wrap(device, memory, bytes, NULL, NULL, error, out);
 }
 
 clv_status clv__ocl_buffer_part(clv__bbuffer *parent, size_t offset, size_t bytes, clv__error *error,
@@ -77,16 +74,20 @@ clv_status clv__ocl_buffer_part(clv__bbuffer *parent, size_t offset, size_t byte
     cl_mem memory =
         clCreateSubBuffer(parent->memory, CL_MEM_READ_WRITE, CL_BUFFER_CREATE_TYPE_REGION, &region, &code);
     CLV__OCL_TRY(error, parent->device->label, "clCreateSubBuffer", code);
-    return wrap(parent->device, memory, bytes, parent->pointer ? (char *)parent->pointer + offset : NULL,
-                error, out);
+    return wrap(parent->device, memory, bytes, parent->block,
+                parent->pointer ? (char *)parent->pointer + offset : NULL, error, out);
 }
 
 void *clv__ocl_buffer_pointer(clv__bbuffer *buffer) {
     return buffer->pointer;
 }
 
+clv__pages *clv__ocl_buffer_block(clv__bbuffer *buffer) {
+    return buffer->block;
+}
+
 void clv__ocl_buffer_destroy(clv__bbuffer *buffer) {
     if (!buffer) return;
-    clReleaseMemObject(buffer->memory);
+    if (clv__ocl_answers(buffer->device)) clReleaseMemObject(buffer->memory);
     free(buffer);
 }

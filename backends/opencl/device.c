@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/patience.h"
+#include "device/launch.h"
 #include "opencl.h"
 
 enum { MIN_ALIGNMENT = 64 }; // kernels read float16 vectors from the start of a tensor
@@ -201,6 +203,13 @@ static void describe(clv__ocl_state *state, cl_device_id id, clv__found *found) 
     bool available = ask_bool(&to, CL_DEVICE_AVAILABLE),
          compiler = ask_bool(&to, CL_DEVICE_COMPILER_AVAILABLE);
     bool little_endian = ask_bool(&to, CL_DEVICE_ENDIAN_LITTLE);
+    info->embedded = strcmp(ask_text(&to, CL_DEVICE_PROFILE), "EMBEDDED_PROFILE") == 0;
+    info->no_int64 = info->embedded && !has_extension(extensions, "cles_khr_int64");
+    cl_device_fp_config floats;
+    ask(&to, CL_DEVICE_SINGLE_FP_CONFIG, sizeof floats, &floats);
+    size_t arguments;
+    ask(&to, CL_DEVICE_MAX_PARAMETER_SIZE, sizeof arguments, &arguments);
+    const size_t most_arguments = (size_t)CLV__MAX_ARGS * (ask_uint(&to, CL_DEVICE_ADDRESS_BITS) / 8);
     info->reason =
         to.failed != CL_SUCCESS
             ? sentence(state, "clGetDeviceInfo: %s (%d)", clv__ocl_error_name(to.failed), (int)to.failed)
@@ -209,6 +218,14 @@ static void describe(clv__ocl_state *state, cl_device_id id, clv__found *found) 
         : !compiler                      ? "its driver has no compiler"
         : version < 102  ? sentence(state, "OpenCL C 1.2 is needed, it has '%s'", info->opencl_c, 0)
         : !little_endian ? "it is big-endian"
+        : info->embedded && !(floats & CL_FP_ROUND_TO_NEAREST)
+            ? "an embedded profile whose floats are not rounded to nearest: its sums would drift from all "
+              "others"
+        : info->embedded && !(floats & CL_FP_INF_NAN)
+            ? "an embedded profile whose floats have no infinities and NaN, which softmax and pooling need"
+        : info->embedded && arguments < most_arguments
+            ? sentence(state, "an embedded profile%s whose kernels take fewer than %d bytes of arguments", "",
+                       (int)most_arguments)
         : info->memory_bytes == 0 || info->max_alloc_bytes == 0 ? "its driver says that it has no memory"
         : info->max_work_group == 0                             ? "its driver allows no work-items"
                                                                 : "";
@@ -242,6 +259,8 @@ static clv_status enumerate_platform(clv__ocl_state *state, cl_platform_id platf
     const char *reason = left_out_reason(state, number);
     if (reason) return tell_platform(number, "", reason, tell, user); // not even its name is asked for
     const char *name = platform_text(state, platform, CL_PLATFORM_NAME);
+    if ((reason = clv__ocl_store_refusal(state, name)))
+        return tell_platform(number, name, reason, tell, user);
     if (state->config->before_platform)
         state->config->before_platform(state->config->before_platform_user, number, name);
     cl_uint n = 0;
@@ -257,9 +276,12 @@ static clv_status enumerate_platform(clv__ocl_state *state, cl_platform_id platf
     } else if (!ids) {
         status = clv__error_set(error, CLV_E_HOST_MEMORY, "no host memory for a list of devices");
     }
+    bool keeps_code = clv__ocl_store_holds(state, name);
     for (cl_uint d = 0; code == CL_SUCCESS && status == CLV_OK && d < n; d++) {
         clv__found found = {.info = {.platform = number, .device = (int)d, .platform_name = name}};
         describe(state, ids[d], &found);
+        found.traits.caches_programs &= keeps_code;
+        found.traits.compiles_at_launch &= keeps_code;
         clv__ocl_handle *handle = clv__arena_alloc(&state->arena, 1, sizeof *handle);
         if (!handle) {
             status = clv__error_set(error, CLV_E_HOST_MEMORY, "no host memory for a device");
@@ -274,10 +296,8 @@ static clv_status enumerate_platform(clv__ocl_state *state, cl_platform_id platf
     return status;
 }
 
-clv_status clv__ocl_enumerate(void *opaque, tell_function tell, void *user, clv__error *error) {
-    clv__ocl_state *state = opaque;
-    const char *reason = left_out_reason(state, -1);
-    if (reason) return tell_platform(-1, "OpenCL", reason, tell, user);
+static clv_status enumerate_platforms(clv__ocl_state *state, tell_function tell, void *user,
+                                      clv__error *error) {
     cl_uint n = 0;
     cl_int code = clGetPlatformIDs(0, NULL, &n);
     if (code == -1001 || (code == CL_SUCCESS && n == 0)) return CLV_OK; // the loader knows no platform
@@ -285,7 +305,8 @@ clv_status clv__ocl_enumerate(void *opaque, tell_function tell, void *user, clv_
     if (platforms) code = clGetPlatformIDs(n, platforms, NULL);
     clv_status status = CLV_OK;
     if (code != CL_SUCCESS) {
-        reason = sentence(state, "clGetPlatformIDs: %s (%d)", clv__ocl_error_name(code), (int)code);
+        const char *reason =
+            sentence(state, "clGetPlatformIDs: %s (%d)", clv__ocl_error_name(code), (int)code);
         status = tell_platform(-1, "OpenCL", reason, tell, user);
     } else if (!platforms) {
         status = clv__error_set(error, CLV_E_HOST_MEMORY, "no host memory for a list of platforms");
@@ -294,6 +315,35 @@ clv_status clv__ocl_enumerate(void *opaque, tell_function tell, void *user, clv_
         status = enumerate_platform(state, platforms[p], (int)p, tell, user, error);
     free(platforms);
     return status;
+}
+
+/** What clv__ocl_look_at_drivers tells becomes rows. */
+typedef struct missing_drivers {
+    tell_function tell;
+    void *user;
+    clv_status status;
+} missing_drivers;
+
+static void tell_missing(void *opaque, const char *name, const char *reason) {
+    missing_drivers *to = opaque;
+    clv__found found = {.info = {.label = name,
+                                 .type = CLV_DEVICE_OTHER,
+                                 .platform = -1,
+                                 .device = -1,
+                                 .platform_name = "",
+                                 .reason = reason}};
+    if (to->status == CLV_OK) to->status = to->tell(to->user, &found);
+}
+
+clv_status clv__ocl_enumerate(void *opaque, tell_function tell, void *user, clv__error *error) {
+    clv__ocl_state *state = opaque;
+    const char *reason = left_out_reason(state, -1);
+    if (reason) return tell_platform(-1, "OpenCL", reason, tell, user);
+    clv__ocl_stores_guard(state);
+    CLV_TRY(enumerate_platforms(state, tell, user, error));
+    missing_drivers to = {tell, user, CLV_OK};
+    clv__ocl_look_at_drivers(tell_missing, &to);
+    return to.status;
 }
 
 /** Asked first: a driver that cannot split may not even have the function. */
@@ -344,9 +394,12 @@ clv_status clv__ocl_partition(void *opaque, void *whole, int parts, tell_functio
     cl_platform_id platform = NULL;
     if (status == CLV_OK) ask(&to, CL_DEVICE_PLATFORM, sizeof platform, &platform);
     const char *name = platform ? platform_text(state, platform, CL_PLATFORM_NAME) : "";
+    bool keeps_code = clv__ocl_store_holds(state, name);
     for (cl_uint i = 0; status == CLV_OK && i < (cl_uint)parts; i++) {
         clv__found found = {.info = {.platform_name = name}, .handle = &handles[i]};
         describe(state, ids[i], &found);
+        found.traits.caches_programs &= keeps_code;
+        found.traits.compiles_at_launch &= keeps_code;
         // a platform that did not tell its name may be one whose parts must stay
         handles[i].keep = !*name || clv__ocl_quirks(name, found.info.driver).keep_parts;
         handles[i].host_memory = found.traits.host_memory;
@@ -368,6 +421,9 @@ clv_status clv__ocl_open(void *state, void *opaque, clv__error *error, clv__bdev
     device->label = handle->label;
     device->host_memory = handle->host_memory;
     pthread_mutex_init(&device->event_lock, NULL);
+    pthread_mutex_init(&device->reach_lock, NULL);
+    clv__cond_init(&device->reached);
+    device->pending_end = &device->pending;
     asking to = {state, handle->id, CL_SUCCESS};
     device->local_bytes = ask_ulong(&to, CL_DEVICE_LOCAL_MEM_SIZE);
     ask(&to, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof device->max_group, &device->max_group);
@@ -393,20 +449,32 @@ clv_status clv__ocl_open(void *state, void *opaque, clv__error *error, clv__bdev
     return CLV_OK;
 }
 
-void clv__ocl_close(clv__bdevice *device) {
-    if (!device) return;
-    for (int q = 0; q < CLV__QUEUES; q++) {
-        if (!device->queue[q]) continue;
-        const char *call;
-        clv__ocl_finish(device->queue[q], &call); // nothing may run on into memory that is released next
-        clReleaseCommandQueue(device->queue[q]);
-    }
+bool clv__ocl_close(clv__bdevice *device) {
+    if (!device) return true;
+    if (!clv__ocl_answers(device)) return false; // it stays: threads of its driver may hold any of it
+    // nothing may run on into memory that is released next
+    bool opened = device->queue[CLV__QUEUES - 1] != NULL;
+    clv_status status = opened ? clv__ocl_synchronize(device, NULL) : CLV_OK;
+    bool still_runs = status != CLV_OK && device->still_runs;
+    for (int q = 0; q < CLV__QUEUES; q++)
+        if (device->queue[q]) clReleaseCommandQueue(device->queue[q]);
     if (device->context) clReleaseContext(device->context);
+    while (device->pending) clv__ocl_pending_drop(device);
+    clv__patience patience = {.limit = 1};
+    pthread_mutex_lock(&device->reach_lock);
+    while (device->n_calls && clv__patience_wait(&patience, &device->reached, &device->reach_lock)) {
+    }
+    bool called = device->n_calls > 0; // the driver will call us about an event of this device
+    pthread_mutex_unlock(&device->reach_lock);
+    if (called) return false; // so it stays
     while (device->free_events) {
         clv__bevent *next = device->free_events->next;
         free(device->free_events);
         device->free_events = next;
     }
+    pthread_cond_destroy(&device->reached);
     pthread_mutex_destroy(&device->event_lock);
+    pthread_mutex_destroy(&device->reach_lock);
     free(device);
+    return !still_runs;
 }

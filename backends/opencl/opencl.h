@@ -5,6 +5,7 @@
 
 #include <CL/cl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/memory.h"
 #include "device/backend.h"
@@ -18,8 +19,30 @@ typedef struct clv__ocl_handle {
     struct clv__ocl_handle *next;
 } clv__ocl_handle;
 
+/** Where a driver keeps machine code on disk, as its documentation says. */
+typedef struct clv__ocl_store {
+    const char *driver, *folder;    // in sentences; of the folder that it is given instead
+    const char *platform;           // the platform's name begins so
+    const char *variable;           // names the folder
+    const char *in_xdg, *in_home;   // else below XDG_CACHE_HOME (NULL: not asked), else below HOME
+    const char *off_variable, *off; // keep nothing, while this variable has this value
+    bool touches;                   // it makes a file there as soon as it starts
+} clv__ocl_store;
+
+enum { CLV__OCL_STORES = 2 };
+extern const clv__ocl_store clv__ocl_stores[CLV__OCL_STORES]; // quirks.c
+
+/** What became of a store in this process. */
+typedef struct clv__ocl_kept {
+    char *sentence; // why it is another folder than usual; NULL: it is the usual one; in the arena
+    char *folder;   // the other one; NULL: there is none, and the driver must not be used
+    bool temporary; // made for this process alone
+    bool told;
+} clv__ocl_kept;
+
 typedef struct clv__ocl_state {
-    clv__arena arena;       // handles and strings
+    clv__arena arena; // handles and strings
+    clv__ocl_kept kept[CLV__OCL_STORES];
     clv__ocl_handle *parts; // sub-devices
     const clv_runtime_config *config;
     pthread_mutex_t gemm_lock; // the library's cache is not safe for threads before CLBlast 1.6.1
@@ -35,16 +58,31 @@ struct clv__bdevice {
     bool host_memory;
     cl_ulong local_bytes;
     size_t max_group;
-    size_t max_items[3]; // work-items of a group in each dimension
-    pthread_mutex_t event_lock;
-    clv__bevent *free_events; // kept for reuse: a step asks for some
+    size_t max_items[3];                 // work-items of a group in each dimension
+    atomic_bool abandoned, silent;       // see clv__backend
+    pthread_mutex_t reach_lock;          // of the next two; callbacks take it
+    pthread_cond_t reached;              // an event that somebody waits for
+    int n_calls;                         // callbacks that are still to come
+    pthread_mutex_t event_lock;          // of all below
+    clv__bevent *free_events;            // kept for reuse: a step asks for some
+    clv__bevent *pending, **pending_end; // of commands that were not asked yet how they went, in their order
+    size_t n_pending;
+    uint64_t n_enqueued; // commands so far
+    bool unsure;         // a command was asked in vain whether it is done
+    bool still_runs;     // see clv__backend
+    struct {             // the first command that failed and was not told by a synchronize
+        cl_int code;     // CL_SUCCESS: none
+        uint64_t number;
+        const char *call;
+    } failed;
 };
 
 struct clv__bbuffer {
     clv__bdevice *device;
     cl_mem memory;
     size_t bytes;
-    void *pointer; // where the host sees it; NULL on devices with memory of their own
+    void *pointer;     // where the host sees it; NULL on devices with memory of their own
+    clv__pages *block; // that it lies in; used by the OpenCL object
 };
 
 struct clv__bprogram {
@@ -64,8 +102,13 @@ struct clv__bkernel {
 struct clv__bevent {
     clv__bdevice *device;
     cl_event event;
-    clv__queue queue;  // where it happens
-    clv__bevent *next; // among the free ones
+    clv__queue queue;   // where it happens
+    uint64_t number;    // of its command on the device
+    const char *call;   // that enqueued it
+    int users;          // who asked for it, the list of pending ones, a callback
+    atomic_int n_calls; // callbacks that are still to come
+    bool reached;       // told by a callback
+    clv__bevent *next;  // among the pending or the free ones
 };
 
 /** `CL_OUT_OF_RESOURCES`; "an unknown OpenCL error" for numbers we do not know. */
@@ -90,6 +133,19 @@ typedef struct clv__ocl_quirk {
 
 clv__ocl_quirk clv__ocl_quirks(const char *platform, const char *driver);
 
+// stores.c
+/** Before the first OpenCL call: see that no driver takes code out of a folder that others can write to. */
+void clv__ocl_stores_guard(clv__ocl_state *state);
+/** Of a platform: NULL if its driver may be used, else why not. */
+const char *clv__ocl_store_refusal(clv__ocl_state *state, const char *platform);
+/** After a platform was asked for its devices: does its driver keep code where it should? Tells once if that is not the usual
+ *  place. */
+bool clv__ocl_store_holds(clv__ocl_state *state, const char *platform);
+
+// icd.c
+/** Tell each driver that the loader should have found and did not: its file's name and why. After the loader has looked. */
+void clv__ocl_look_at_drivers(void (*tell)(void *user, const char *name, const char *reason), void *user);
+
 // device.c
 clv_status clv__ocl_startup(const clv_runtime_config *config, void **state, clv__error *error);
 void clv__ocl_shutdown(void *state);
@@ -99,7 +155,7 @@ clv_status clv__ocl_partition(void *state, void *handle, int parts,
                               clv_status (*tell)(void *user, const clv__found *found), void *user,
                               clv__error *error);
 clv_status clv__ocl_open(void *state, void *handle, clv__error *error, clv__bdevice **out);
-void clv__ocl_close(clv__bdevice *device);
+bool clv__ocl_close(clv__bdevice *device);
 
 // buffer.c
 clv_status clv__ocl_buffer_create(clv__bdevice *device, size_t bytes, clv__error *error, clv__bbuffer **out);
@@ -107,8 +163,9 @@ clv_status clv__ocl_buffer_part(clv__bbuffer *parent, size_t offset, size_t byte
                                 clv__bbuffer **out);
 void clv__ocl_buffer_destroy(clv__bbuffer *buffer);
 void *clv__ocl_buffer_pointer(clv__bbuffer *buffer);
-clv_status clv__ocl_buffer_over(clv__bdevice *device, void *pointer, size_t bytes, clv__error *error,
-                                clv__bbuffer **out);
+clv__pages *clv__ocl_buffer_block(clv__bbuffer *buffer);
+clv_status clv__ocl_buffer_over(clv__bdevice *device, clv__pages *block, void *pointer, size_t bytes,
+                                clv__error *error, clv__bbuffer **out);
 
 // program.c
 clv_status clv__ocl_program_build(clv__bdevice *device, const char *source, const char *options,
@@ -141,9 +198,25 @@ clv_status clv__ocl_event_wait(clv__bevent *event, clv__error *error);
 clv_status clv__ocl_elapsed(clv__bevent *event, uint64_t *start_ns, uint64_t *end_ns, clv__error *error);
 void clv__ocl_event_destroy(clv__bevent *event);
 clv_status clv__ocl_flush(clv__bdevice *device, clv__error *error);
-/** Wait for all that is on the queue, also where clFinish alone does not. *call: what was called last. */
-cl_int clv__ocl_finish(cl_command_queue queue, const char **call);
 clv_status clv__ocl_synchronize(clv__bdevice *device, clv__error *error);
+bool clv__ocl_still_runs(clv__bdevice *device);
+bool clv__ocl_silent(clv__bdevice *device);
+void clv__ocl_abandon(clv__bdevice *device);
+/** May calls of its driver be made? */
+static inline bool clv__ocl_answers(const clv__bdevice *device) {
+    return !atomic_load(&device->abandoned);
+}
+/** Forget the first command that was not asked. */
+void clv__ocl_pending_drop(clv__bdevice *device);
+
+/** Around an enqueue: an event for the command, taken before, so that a lack of memory leaves nothing enqueued. */
+clv_status clv__ocl_command_begin(clv__bdevice *device, clv__queue queue, clv__error *error,
+                                  clv__bevent **out);
+/** `code` is what `call` returned: the event is asked how the command went when somebody waits. wanted: NULL, or whoever gets it too. */
+clv_status clv__ocl_command_end(clv__bevent *event, const char *call, cl_int code, clv__bevent **wanted,
+                                clv__error *error);
+/** The command was not enqueued, and why is told elsewhere. */
+void clv__ocl_command_drop(clv__bevent *event);
 
 #ifdef CLEAVE_CLBLAST
 // gemm_clblast.c

@@ -107,7 +107,7 @@ clv_status clv__ocl_program_binary(clv__bprogram *program, void **binary, size_t
 
 void clv__ocl_program_destroy(clv__bprogram *program) {
     if (!program) return;
-    clReleaseProgram(program->program);
+    if (clv__ocl_answers(program->device)) clReleaseProgram(program->program);
     free(program);
 }
 
@@ -229,6 +229,10 @@ clv_status clv__ocl_kernel_create(clv__bprogram *program, const char *name, cons
 
 void clv__ocl_kernel_destroy(clv__bkernel *kernel) {
     if (!kernel) return;
+    if (!clv__ocl_answers(kernel->device)) { // a launch that hangs reads its grid
+        clv__leave(kernel);
+        return;
+    }
     if (kernel->kernel) clReleaseKernel(kernel->kernel);
     free(kernel);
 }

@@ -1,16 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two in-order queues of a device: compute and transfer. Nothing here waits but event_wait and synchronize.
+// Two in-order queues of a device: compute and transfer. Nothing here waits but event_wait and synchronize, and who waits asks every
+// command how it went.
 // An event of one queue is flushed before the other queue waits for it: OpenCL promises progress only then.
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "base/patience.h"
 #include "opencl.h"
 
 // ---- Events -----------------------------------------------------------------------------------------------
+// Every command has an event, wanted or not, and whoever waits asks those of all commands before how they went: a driver need not
+// pass an error on to the commands behind it, and clFinish need not tell it. On PoCL 3.1 that costs no time that can be measured.
+
+enum {
+    MANY_PENDING = 1024
+}; // then those that are done are asked, so that a queue without waits does not keep all
 
 static clv__bevent *event_take(clv__bdevice *device, clv__queue queue) {
     pthread_mutex_lock(&device->event_lock);
-    clv__bevent *event = device->free_events;
-    if (event) device->free_events = event->next;
+    clv__bevent **at = &device->free_events;
+    while (*at && atomic_load(&(*at)->n_calls)) at = &(*at)->next; // that the driver will still call us for
+    clv__bevent *event = *at;
+    if (event) *at = event->next;
     pthread_mutex_unlock(&device->event_lock);
     if (!event) event = clv__alloc(1, sizeof *event);
     if (event) *event = (clv__bevent){.device = device, .queue = queue};
@@ -19,36 +30,111 @@ static clv__bevent *event_take(clv__bdevice *device, clv__queue queue) {
 
 static void event_give_back(clv__bevent *event) {
     clv__bdevice *device = event->device;
-    pthread_mutex_lock(&device->event_lock);
     event->next = device->free_events;
     device->free_events = event;
-    pthread_mutex_unlock(&device->event_lock);
+}
+
+/** One user less; the lock is held. */
+static void event_drop(clv__bevent *event) {
+    if (--event->users) return;
+    if (clv__ocl_answers(event->device)) clReleaseEvent(event->event);
+    event_give_back(event);
 }
 
 void clv__ocl_event_destroy(clv__bevent *event) {
     if (!event) return;
-    clReleaseEvent(event->event);
-    event_give_back(event);
+    clv__bdevice *device = event->device;
+    pthread_mutex_lock(&device->event_lock);
+    event_drop(event);
+    pthread_mutex_unlock(&device->event_lock);
 }
 
-/** An event for the caller's `event`, before the enqueue so that a lack of memory leaves nothing enqueued. */
-static clv_status event_prepare(clv__bdevice *device, clv__queue queue, clv__bevent **event,
-                                clv__error *error) {
-    if (!event) return CLV_OK;
-    *event = event_take(device, queue);
-    if (!*event) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for an event");
+/** Ask the commands up to a number how they went. Those that are not done stay. The lock is held. */
+static void ask_pending(clv__bdevice *device, uint64_t number) {
+    clv__bevent **at = &device->pending;
+    while (*at && (*at)->number <= number) {
+        clv__bevent *event = *at;
+        cl_int result = CL_COMPLETE;
+        const char *call = event->call;
+        cl_int asked =
+            clGetEventInfo(event->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof result, &result, NULL);
+        if (asked != CL_SUCCESS) { // it may have failed
+            result = asked;
+            call = "clGetEventInfo";
+            device->unsure = true;
+        }
+        if (result > 0) {
+            at = &event->next;
+            continue;
+        }
+        if (result < 0 && device->failed.code == CL_SUCCESS) {
+            device->failed.code = result;
+            device->failed.number = event->number;
+            device->failed.call = call;
+        }
+        *at = event->next;
+        if (!*at) device->pending_end = at;
+        device->n_pending--;
+        event_drop(event);
+    }
+}
+
+void clv__ocl_pending_drop(clv__bdevice *device) {
+    pthread_mutex_lock(&device->event_lock);
+    clv__bevent *event = device->pending;
+    device->pending = event->next;
+    event_drop(event);
+    pthread_mutex_unlock(&device->event_lock);
+}
+
+bool clv__ocl_silent(clv__bdevice *device) {
+    return atomic_load(&device->silent);
+}
+
+void clv__ocl_abandon(clv__bdevice *device) {
+    atomic_store(&device->abandoned, true);
+}
+
+/** A call came back after its device was given up: what it was made for may be gone. */
+static void stop_if_abandoned(const clv__bdevice *device) {
+    while (!clv__ocl_answers(device)) pause();
+}
+
+clv_status clv__ocl_command_begin(clv__bdevice *device, clv__queue queue, clv__error *error,
+                                  clv__bevent **out) {
+    stop_if_abandoned(device);
+    *out = event_take(device, queue);
+    if (!*out) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for an event");
     return CLV_OK;
 }
 
-/** After the enqueue: keep the event, or take it back if there is none. */
-static clv_status event_finish(clv__bdevice *device, const char *call, cl_int code, clv__bevent **event,
-                               clv__error *error) {
-    if (code == CL_SUCCESS) return CLV_OK;
-    if (event) {
-        event_give_back(*event);
-        *event = NULL;
+void clv__ocl_command_drop(clv__bevent *event) {
+    clv__bdevice *device = event->device;
+    pthread_mutex_lock(&device->event_lock);
+    event_give_back(event);
+    pthread_mutex_unlock(&device->event_lock);
+}
+
+clv_status clv__ocl_command_end(clv__bevent *event, const char *call, cl_int code, clv__bevent **wanted,
+                                clv__error *error) {
+    clv__bdevice *device = event->device;
+    stop_if_abandoned(device);
+    if (wanted) *wanted = NULL;
+    if (code != CL_SUCCESS) {
+        clv__ocl_command_drop(event);
+        return clv__ocl_fail(error, device->label, call, code);
     }
-    return clv__ocl_fail(error, device->label, call, code);
+    pthread_mutex_lock(&device->event_lock);
+    event->call = call;
+    event->number = ++device->n_enqueued;
+    event->users = wanted ? 2 : 1;
+    event->next = NULL;
+    *device->pending_end = event;
+    device->pending_end = &event->next;
+    if (++device->n_pending % MANY_PENDING == 0) ask_pending(device, UINT64_MAX);
+    pthread_mutex_unlock(&device->event_lock);
+    if (wanted) *wanted = event;
+    return CLV_OK;
 }
 
 /** The wait list for `after` on `queue`: its length, 0 or 1. */
@@ -70,10 +156,11 @@ clv_status clv__ocl_write(clv__bdevice *device, clv__queue queue, clv__bbuffer *
     cl_uint n;
     CLV_TRY(wait_list(device, queue, after, &n, error));
     if (bytes == 0) return event ? clv__ocl_record(device, queue, event, error) : CLV_OK;
-    CLV_TRY(event_prepare(device, queue, event, error));
+    clv__bevent *command;
+    CLV_TRY(clv__ocl_command_begin(device, queue, error, &command));
     cl_int code = clEnqueueWriteBuffer(device->queue[queue], to->memory, CL_FALSE, offset, bytes, source, n,
-                                       n ? &after->event : NULL, event ? &(*event)->event : NULL);
-    return event_finish(device, "clEnqueueWriteBuffer", code, event, error);
+                                       n ? &after->event : NULL, &command->event);
+    return clv__ocl_command_end(command, "clEnqueueWriteBuffer", code, event, error);
 }
 
 clv_status clv__ocl_read(clv__bdevice *device, clv__queue queue, clv__bbuffer *from, size_t offset,
@@ -83,29 +170,32 @@ clv_status clv__ocl_read(clv__bdevice *device, clv__queue queue, clv__bbuffer *f
     cl_uint n;
     CLV_TRY(wait_list(device, queue, after, &n, error));
     if (bytes == 0) return event ? clv__ocl_record(device, queue, event, error) : CLV_OK;
-    CLV_TRY(event_prepare(device, queue, event, error));
+    clv__bevent *command;
+    CLV_TRY(clv__ocl_command_begin(device, queue, error, &command));
     cl_int code = clEnqueueReadBuffer(device->queue[queue], from->memory, CL_FALSE, offset, bytes, target, n,
-                                      n ? &after->event : NULL, event ? &(*event)->event : NULL);
-    return event_finish(device, "clEnqueueReadBuffer", code, event, error);
+                                      n ? &after->event : NULL, &command->event);
+    return clv__ocl_command_end(command, "clEnqueueReadBuffer", code, event, error);
 }
 
 clv_status clv__ocl_copy(clv__bdevice *device, clv__bbuffer *from, size_t from_offset, clv__bbuffer *to,
                          size_t to_offset, size_t bytes, clv__error *error) {
     if (bytes == 0) return CLV_OK;
+    clv__bevent *command;
+    CLV_TRY(clv__ocl_command_begin(device, CLV__QUEUE_COMPUTE, error, &command));
     cl_int code = clEnqueueCopyBuffer(device->queue[CLV__QUEUE_COMPUTE], from->memory, to->memory,
-                                      from_offset, to_offset, bytes, 0, NULL, NULL);
-    CLV__OCL_TRY(error, device->label, "clEnqueueCopyBuffer", code);
-    return CLV_OK;
+                                      from_offset, to_offset, bytes, 0, NULL, &command->event);
+    return clv__ocl_command_end(command, "clEnqueueCopyBuffer", code, NULL, error);
 }
 
 clv_status clv__ocl_fill(clv__bdevice *device, clv__bbuffer *to, size_t offset, size_t bytes,
                          uint32_t pattern, clv__error *error) {
     if (bytes == 0) return CLV_OK;
     size_t unit = bytes % sizeof pattern ? sizeof pattern / 2 : sizeof pattern;
+    clv__bevent *command;
+    CLV_TRY(clv__ocl_command_begin(device, CLV__QUEUE_COMPUTE, error, &command));
     cl_int code = clEnqueueFillBuffer(device->queue[CLV__QUEUE_COMPUTE], to->memory, &pattern, unit, offset,
-                                      bytes, 0, NULL, NULL);
-    CLV__OCL_TRY(error, device->label, "clEnqueueFillBuffer", code);
-    return CLV_OK;
+                                      bytes, 0, NULL, &command->event);
+    return clv__ocl_command_end(command, "clEnqueueFillBuffer", code, NULL, error);
 }
 
 // ---- Kernels ----------------------------------------------------------------------------------------------
@@ -114,11 +204,12 @@ clv_status clv__ocl_launch(clv__bdevice *device, clv__bkernel *kernel, clv__beve
                            clv__error *error) {
     if (event) *event = NULL;
     if (kernel->empty) return event ? clv__ocl_record(device, CLV__QUEUE_COMPUTE, event, error) : CLV_OK;
-    CLV_TRY(event_prepare(device, CLV__QUEUE_COMPUTE, event, error));
+    clv__bevent *command;
+    CLV_TRY(clv__ocl_command_begin(device, CLV__QUEUE_COMPUTE, error, &command));
     cl_int code = clEnqueueNDRangeKernel(device->queue[CLV__QUEUE_COMPUTE], kernel->kernel, kernel->dims,
                                          NULL, kernel->global, kernel->local_given ? kernel->local : NULL, 0,
-                                         NULL, event ? &(*event)->event : NULL);
-    clv_status status = event_finish(device, "clEnqueueNDRangeKernel", code, event, error);
+                                         NULL, &command->event);
+    clv_status status = clv__ocl_command_end(command, "clEnqueueNDRangeKernel", code, event, error);
     if (status != CLV_OK) clv__error_prefix(error, "kernel '%s': ", kernel->name);
     return status;
 }
@@ -130,37 +221,124 @@ clv_status clv__ocl_wait_on_queue(clv__bdevice *device, clv__queue queue, clv__b
     cl_uint n;
     CLV_TRY(wait_list(device, queue, event, &n, error));
     if (n == 0) return CLV_OK;
-    cl_int code = clEnqueueBarrierWithWaitList(device->queue[queue], 1, &event->event, NULL);
-    CLV__OCL_TRY(error, device->label, "clEnqueueBarrierWithWaitList", code);
-    return CLV_OK;
+    clv__bevent *command;
+    CLV_TRY(clv__ocl_command_begin(device, queue, error, &command));
+    cl_int code = clEnqueueBarrierWithWaitList(device->queue[queue], 1, &event->event, &command->event);
+    return clv__ocl_command_end(command, "clEnqueueBarrierWithWaitList", code, NULL, error);
 }
 
 clv_status clv__ocl_record(clv__bdevice *device, clv__queue queue, clv__bevent **event, clv__error *error) {
+    clv__bevent *command;
     *event = NULL;
-    CLV_TRY(event_prepare(device, queue, event, error));
-    cl_int code = clEnqueueMarkerWithWaitList(device->queue[queue], 0, NULL, &(*event)->event);
-    return event_finish(device, "clEnqueueMarkerWithWaitList", code, event, error);
+    CLV_TRY(clv__ocl_command_begin(device, queue, error, &command));
+    cl_int code = clEnqueueMarkerWithWaitList(device->queue[queue], 0, NULL, &command->event);
+    return clv__ocl_command_end(command, "clEnqueueMarkerWithWaitList", code, event, error);
+}
+
+// ---- Waiting ----------------------------------------------------------------------------------------------
+
+static double timeout_of(const clv__bdevice *device) {
+    return device->state->config->device_timeout;
+}
+
+/** A driver may hold locks of its own while it calls (rusticl 22.3 holds the event's): so this makes no call of it, and takes no lock that
+ *  is held around one. */
+static void CL_CALLBACK on_reached(cl_event event, cl_int status, void *user) {
+    (void)event, (void)status; // how it went is asked of all events together
+    clv__bevent *reached = user;
+    clv__bdevice *device = reached->device;
+    pthread_mutex_lock(&device->reach_lock);
+    reached->reached = true;
+    device->n_calls--;
+    atomic_fetch_sub(&reached->n_calls, 1); // from now on it may be another's
+    pthread_cond_broadcast(&device->reached);
+    pthread_mutex_unlock(&device->reach_lock);
+}
+
+/** Is it reached, well or not? */
+static bool is_over(const clv__bevent *event) {
+    cl_int status = CL_QUEUED;
+    return clGetEventInfo(event->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof status, &status, NULL) ==
+               CL_SUCCESS &&
+           status <= CL_COMPLETE;
+}
+
+/** A call for an event is to come, or is not after all. */
+static void count_call(clv__bevent *event, int n) {
+    pthread_mutex_lock(&event->device->reach_lock);
+    event->device->n_calls += n;
+    atomic_fetch_add(&event->n_calls, n);
+    pthread_mutex_unlock(&event->device->reach_lock);
+}
+
+/** Wait until the event is reached; `call` is what failed. CL_DEVICE_NOT_AVAILABLE with "an answer": it was not in time. */
+static cl_int wait_until_reached(clv__bevent *event, const char **call) {
+    clv__bdevice *device = event->device;
+    clv__patience patience = {.limit = timeout_of(device)};
+    *call = "clFlush";
+    if (!clv__ocl_answers(device)) {
+        *call = NULL;
+        return CL_DEVICE_NOT_AVAILABLE;
+    }
+    cl_int code = clFlush(device->queue[event->queue]);
+    if (code != CL_SUCCESS) return code;
+    // A thread inside clWaitForEvents cannot be called back, so with an end to the wait the driver calls us.
+    bool called = patience.limit > 0;
+    if (called) {
+        if (is_over(event)) return CL_SUCCESS; // Oclgrind is done with it by now, and does not call back then
+        count_call(event, 1);
+        called = clSetEventCallback(event->event, CL_COMPLETE, on_reached, event) == CL_SUCCESS;
+        if (!called) count_call(event, -1);
+    }
+    if (called) {
+        bool waits = true, over = false;
+        while (waits && !over) {
+            pthread_mutex_lock(&device->reach_lock);
+            if (!event->reached) waits = clv__patience_wait(&patience, &device->reached, &device->reach_lock);
+            over = event->reached;
+            pthread_mutex_unlock(&device->reach_lock);
+            if (!over) over = is_over(event); // a driver may forget to call
+        }
+        *call = NULL;
+        if (!over) atomic_store(&device->silent, true);
+        return over ? CL_SUCCESS : CL_DEVICE_NOT_AVAILABLE;
+    }
+    *call = "clWaitForEvents";
+    code = clWaitForEvents(1, &event->event);
+    // the event itself knows what went wrong; some drivers do not say so when waited for
+    return code == CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST ? CL_SUCCESS : code;
+}
+
+static clv_status fail_to_wait(const clv__bdevice *device, const char *call, cl_int code, clv__error *error) {
+    if (call) return clv__ocl_fail(error, device->label, call, code);
+    CLV_FAIL(error, CLV_E_DEVICE_LOST, "'%s' has not answered for %g s (--device-timeout)", device->label,
+             timeout_of(device));
+}
+
+/** What went wrong up to a command, as a sentence; the lock is held. */
+static clv_status failure_until(const clv__bdevice *device, uint64_t number, clv__error *error) {
+    if (device->failed.code == CL_SUCCESS || device->failed.number > number) return CLV_OK;
+    clv_status status = clv__ocl_fail(error, device->label, device->failed.call, device->failed.code);
+    clv__error_prefix(error, "a command failed while it ran: ");
+    return status;
 }
 
 clv_status clv__ocl_event_wait(clv__bevent *event, clv__error *error) {
     clv__bdevice *device = event->device;
-    CLV__OCL_TRY(error, device->label, "clFlush", clFlush(device->queue[event->queue]));
-    cl_int code = clWaitForEvents(1, &event->event);
-    if (code != CL_SUCCESS && code != CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST)
-        return clv__ocl_fail(error, device->label, "clWaitForEvents", code);
-    // The event itself knows what went wrong; some drivers do not say so when waited for.
-    cl_int result = CL_COMPLETE;
-    cl_int asked =
-        clGetEventInfo(event->event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof result, &result, NULL);
-    CLV__OCL_TRY(error, device->label, "clGetEventInfo", asked);
-    if (result < 0) return clv__ocl_fail(error, device->label, "running a command", result);
-    CLV__OCL_TRY(error, device->label, "clWaitForEvents", code);
-    return CLV_OK;
+    const char *call;
+    cl_int code = wait_until_reached(event, &call);
+    if (code != CL_SUCCESS) return fail_to_wait(device, call, code, error);
+    pthread_mutex_lock(&device->event_lock);
+    ask_pending(device, event->number);
+    clv_status status = failure_until(device, event->number, error);
+    pthread_mutex_unlock(&device->event_lock);
+    return status;
 }
 
 clv_status clv__ocl_elapsed(clv__bevent *event, uint64_t *start_ns, uint64_t *end_ns, clv__error *error) {
     cl_ulong start = 0, end = 0;
     *start_ns = *end_ns = 0;
+    if (!clv__ocl_answers(event->device)) return CLV_E_DEVICE_LOST;
     cl_int code =
         clGetEventProfilingInfo(event->event, CL_PROFILING_COMMAND_START, sizeof start, &start, NULL);
     if (code == CL_SUCCESS)
@@ -172,26 +350,51 @@ clv_status clv__ocl_elapsed(clv__bevent *event, uint64_t *start_ns, uint64_t *en
 }
 
 clv_status clv__ocl_flush(clv__bdevice *device, clv__error *error) {
+    stop_if_abandoned(device);
     for (int q = 0; q < CLV__QUEUES; q++)
         CLV__OCL_TRY(error, device->label, "clFlush", clFlush(device->queue[q]));
     return CLV_OK;
 }
 
-cl_int clv__ocl_finish(cl_command_queue queue, const char **call) {
-    // rusticl 22.3 returns from clFinish at once when everything has been flushed before, finished or not: a
-    // marker gives it something to wait for.
-    cl_int marked = clEnqueueMarkerWithWaitList(queue, 0, NULL, NULL), finished = clFinish(queue);
-    *call = marked != CL_SUCCESS ? "clEnqueueMarkerWithWaitList" : "clFinish";
-    return marked != CL_SUCCESS ? marked : finished;
+/** Wait for all that is on a queue by an event at its end: rusticl 22.3 returns from clFinish before that, and clFinish tells no errors. */
+static clv_status drain(clv__bdevice *device, clv__queue queue, clv__error *error) {
+    clv__bevent *end;
+    const char *call;
+    CLV_TRY(clv__ocl_record(device, queue, &end, error));
+    cl_int code = wait_until_reached(end, &call);
+    clv__ocl_event_destroy(end);
+    return code == CL_SUCCESS ? CLV_OK : fail_to_wait(device, call, code, error);
+}
+
+/** Where that fails: a marker without a flush, so that clFinish has something to wait for everywhere. False: it is not known to be done. */
+static bool finish(clv__bdevice *device, clv__queue queue) {
+    return clEnqueueMarkerWithWaitList(device->queue[queue], 0, NULL, NULL) == CL_SUCCESS &&
+           clFinish(device->queue[queue]) == CL_SUCCESS;
 }
 
 clv_status clv__ocl_synchronize(clv__bdevice *device, clv__error *error) {
     // one queue may wait for the other; and one that fails is no reason not to wait for the other
     clv_status status = clv__ocl_flush(device, error);
+    bool known = true;
     for (int q = 0; q < CLV__QUEUES; q++) {
-        const char *call;
-        cl_int code = clv__ocl_finish(device->queue[q], &call);
-        if (code != CL_SUCCESS && status == CLV_OK) status = clv__ocl_fail(error, device->label, call, code);
+        clv_status drained = drain(device, (clv__queue)q, status == CLV_OK ? error : NULL);
+        if (drained == CLV_OK) continue;
+        if (status == CLV_OK) status = drained;
+        // who was silent for so long would be silent in clFinish for ever
+        known &= drained != CLV_E_DEVICE_LOST && finish(device, (clv__queue)q);
     }
+    pthread_mutex_lock(&device->event_lock);
+    ask_pending(device, UINT64_MAX);
+    if (known) device->unsure = false;
+    device->still_runs = !known && (device->pending || device->unsure);
+    // a command says how it went better than the wait for it
+    clv_status failed = failure_until(device, UINT64_MAX, error);
+    if (failed != CLV_OK) status = failed;
+    device->failed.code = CL_SUCCESS;
+    pthread_mutex_unlock(&device->event_lock);
     return status;
+}
+
+bool clv__ocl_still_runs(clv__bdevice *device) {
+    return device->still_runs;
 }

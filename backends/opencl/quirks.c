@@ -21,6 +21,28 @@ static const struct {
     {"rusticl", "", {.traits = {.loop_turns = 65535, .host_memory = true}}},
 };
 
+// PoCL: its manual, "Environment variables" (POCL_CACHE_DIR, POCL_KERNEL_CACHE); without any of the three variables 3.1 keeps code
+// in pocl/kcache below the temporary folder, and where it is told to keep none in pocl/uncached, whoever owns that.
+// NVIDIA: CUDA programming guide, "CUDA environment variables" (its OpenCL shares the cache).
+const clv__ocl_store clv__ocl_stores[CLV__OCL_STORES] = {
+    {.driver = "PoCL",
+     .folder = "pocl",
+     .platform = "Portable Computing Language",
+     .variable = "POCL_CACHE_DIR",
+     .in_xdg = "pocl/kcache",
+     .in_home = ".cache/pocl/kcache",
+     .off_variable = "POCL_KERNEL_CACHE",
+     .off = "0",
+     .touches = true},
+    {.driver = "NVIDIA's driver",
+     .folder = "nvidia",
+     .platform = "NVIDIA CUDA",
+     .variable = "CUDA_CACHE_PATH",
+     .in_home = ".nv/ComputeCache",
+     .off_variable = "CUDA_CACHE_DISABLE",
+     .off = "1"},
+};
+
 static bool begins(const char *text, const char *start) {
     return strncmp(text, start, strlen(start)) == 0;
 }

@@ -38,7 +38,25 @@ typedef struct clv_bench_config {
  *  both count). Zero where it cannot be measured: the host device runs no kernels, or the budget leaves no room. */
 typedef struct clv_bench_peak {
     double gflops, gbps;
+    double cache_gbps; /**< of data that stays in caches */
 } clv_bench_peak;
+
+/**
+ * Which part of the peak work reaches that does so much a second; 0 if the peak is not known, never above 1: work with more flops
+ * than the device can do was done by an algorithm that needs fewer.
+ *
+ * bound  may be NULL: "compute", "memory", or "cache" where bytes moved faster than a copy of memory; static
+ */
+CLV_API double clv_bench_peak_part(const clv_bench_peak *peak, double gflops, double gbps,
+                                   const char **bound);
+
+/**
+ * Measure the peak again because something beat it, for the machine may have been busy when it was measured. The larger of both
+ * counts for each figure, and is kept.
+ *
+ * Errors  as clv_bench_peak_get
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_bench_peak_raise(clv_device *device, clv_bench_peak *peak);
 
 /**
  * The device's peak: measured, which takes a second and for that time up to an eighth of the device's memory, and kept in the program

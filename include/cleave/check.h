@@ -15,15 +15,61 @@
 extern "C" {
 #endif
 
-/** What to check. All zero: every op, every sample, seed 0. */
+/** How a case ended. */
+typedef enum clv_check_verdict {
+    CLV_CHECK_PASSED,
+    CLV_CHECK_FAILED,
+    CLV_CHECK_KNOWN,   /**< it failed, as clv_check_config.known says that it does */
+    CLV_CHECK_NOT_RUN, /**< it could not run, because memory was out: nothing is known of it */
+    CLV_CHECK_SKIPPED, /**< it does not apply to this device, or there is nothing to compare */
+    CLV_CHECK_LISTED   /**< only named: clv_check_config.list */
+} clv_check_verdict;
+
+/** `passed`, `failed`, `known failure`, `could not run`, `skipped`, `listed`; static. */
+CLV_API const char *clv_check_verdict_name(clv_check_verdict verdict);
+
+/** One case. */
+typedef struct clv_check_case {
+    char name[192]; /**< op/variant/sample: the same on every device, and the only case of that name */
+    const char *op;
+    /** `plan` is a graph with gradients in a planned run; `differences` the gradient's formula */
+    const char *variant;
+    char sample[96]; /**< the sample's label */
+    clv_check_verdict verdict;
+    double seconds; /**< how long it took, without building programs and without the reference */
+    /** The element nearest to its tolerance, or furthest past it: `what` is out0, gradient of in1, ... */
+    char what[64];
+    int64_t index; /**< of the element, row-major; -1: no element was compared */
+    double got, want, error, tolerance;
+    double
+        ulp; /**< `error` in units in the last place of `want`, as it is stored; not a number if there are none */
+    char *sentence; /**< why it failed, could not run or was skipped; NULL if it passed or is only named */
+} clv_check_case;
+
+/**
+ * What to check. All zero: every op, every sample, seed 0.
+ *
+ * Lists end with NULL; NULL is an empty list. A name in a list may be a pattern: `*` stands for any text, `?` for one character.
+ */
 typedef struct clv_check_config {
-    const char *op;  /**< only the op of this name; NULL: all */
-    bool quick;      /**< only the few small samples that ops mark as quick */
+    const char *const *ops;     /**< only ops of these names; empty: all */
+    const char *const *cases;   /**< only cases of these names; empty: all */
+    const char *const *exclude; /**< no cases of these names, whatever the other lists say */
+    const char *const *known;   /**< cases that are known to fail: their failures count apart */
+    int shard,
+        n_shards; /**< only part `shard`, from 1, of `n_shards`; each case is in one of them. 0 and 0: all */
+    bool quick;   /**< only the few small samples that ops mark as quick */
     clv_dtype dtype; /**< only cases with floats stored so: CLV_DTYPE_F32, F16 or BF16; CLV_DTYPE_NONE: all
-                          (a quick check of all has f32, and one sample of an op in f16) */
+                              (a quick check of all has f32, and one sample of an op in f16) */
     uint64_t seed;   /**< of the inputs: the same seed gives the same values everywhere */
+    bool list;       /**< name the cases, run none */
+    /** Keep variants that failed out of later plans: write them to the device's tuning file, as ones to avoid, and take back
+     *  those that an earlier check wrote there and that pass all their cases now. */
+    bool record;
     /** Called after each case: `done` of `total`. Return false to stop with CLV_E_INTERRUPTED. NULL: nobody listens. */
     bool (*progress)(void *user, int done, int total, const char *op);
+    /** Called with each case as soon as it is known, skipped ones too. NULL: nobody listens. */
+    void (*on_case)(void *user, const clv_check_case *one);
     void *user;
 } clv_check_config;
 
@@ -39,9 +85,9 @@ typedef struct clv_check_worst {
     const char *op;
     /** `plan` is a graph with gradients in a planned run; `differences` the gradient's formula */
     const char *variant;
-    double error;     /**< |got - want| where error / tolerance is largest; infinite if it did not run */
-    double tolerance; /**< there */
-    int cases, failed;
+    double error;      /**< |got - want| where error / tolerance is largest; infinite if it did not run */
+    double tolerance;  /**< there */
+    int cases, failed; /**< failed ones that were known count here too */
 } clv_check_worst;
 
 typedef struct clv_check_failure {
@@ -53,15 +99,33 @@ typedef struct clv_check_failure {
     char sentence[512]; /**< all of it to read, or why the case did not run */
 } clv_check_failure;
 
+/** A variant that failed, and that plans pass over from now on: in this process, and if it was recorded in later ones too. */
+typedef struct clv_check_avoided {
+    const char *op, *variant;
+    char instead
+        [64]; /**< the variants that plans use in its place, with commas; "": there is none, and plans are refused */
+} clv_check_avoided;
+
 typedef struct clv_check_report {
-    int cases, passed, failed; /**< cases == passed + failed */
+    int cases, passed, failed; /**< cases == passed + failed + known + not_run */
+    int known, not_run;        /**< see clv_check_verdict */
     int skipped_cases;
+    int excluded;         /**< by clv_check_config.exclude; in no other number */
+    clv_check_case *list; /**< all cases, skipped ones too, in the order in which they were known */
+    int n_list;
     clv_check_skip *skipped;
     int n_skipped;
     clv_check_worst *worst;
     int n_worst;
-    clv_check_failure *failures;
+    clv_check_failure *failures; /**< `failed` of them */
     int n_failures;
+    clv_check_avoided *avoided;
+    int n_avoided;
+    clv_check_avoided
+        *restored; /**< avoided until now, because of an earlier check, and right again; `instead` is empty */
+    int n_restored;
+    char *file;         /**< the tuning file that was changed; NULL: none was */
+    char *record_fault; /**< why that could not be done; NULL: it was, or there was nothing to do */
     uint64_t seed;
 } clv_check_report;
 
@@ -73,11 +137,26 @@ typedef struct clv_check_report {
  *
  * out  the report, even when cases failed; destroy it with clv_check_report_destroy. NULL after an error.
  *
- * Errors  CLV_E_UNSUPPORTED the device is not usable or computes nothing (null); CLV_E_NOT_FOUND no op of that name;
- *         CLV_E_INTERRUPTED by the callback; memory. A wrong result is no error: read report->failed.
+ * Errors  CLV_E_UNSUPPORTED the device is not usable or computes nothing (null); CLV_E_NOT_FOUND no op, or no case, of a name
+ *         that was given; CLV_E_VALUE a dtype or a shard that there is not; CLV_E_INTERRUPTED by the callback; memory. A wrong
+ *         result is no error: read report->failed. Neither is a case for which memory was out: read report->not_run.
  */
 CLV_API CLV_MUST_CHECK clv_status clv_check(clv_runtime *runtime, clv_device *device,
                                             const clv_check_config *config, clv_check_report **out);
+
+/**
+ * A case as a program of its own: one file in C that needs OpenCL and nothing of Cleave. It holds the kernels, their arguments, the
+ * inputs, what the results should be and how far they may be off; it does what clv_check does with the case, and exits with 0 if
+ * the device is right, 1 if it is wrong, 3 if it could not run.
+ *
+ * name  of one case; config: its seed and whether it is `quick`, as they were given to clv_check; NULL: defaults
+ * out   the text, to be freed; NULL after an error
+ *
+ * Errors  CLV_E_NOT_FOUND no case of that name on this device; CLV_E_UNSUPPORTED it runs no kernels, or a library's; memory
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_check_reproduce(clv_runtime *runtime, clv_device *device,
+                                                      const clv_check_config *config, const char *name,
+                                                      char **out);
 /** NULL is fine. */
 CLV_API void clv_check_report_destroy(clv_check_report *report);
 

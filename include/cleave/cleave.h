@@ -26,8 +26,12 @@
 //
 // 4. To train, append gradients and updates: they are nodes like all others.
 //
+//        clv_freeze(graph, "fc1");                                      // what is not to be trained; leave it out to train all
 //        clv_backward(loss);
 //        clv_optimizer_add(graph, &(clv_optimizer_config){.kind = CLV_SGD, .momentum = 0.9f});
+//
+//    No gradient flows through clv_detach(h). To freeze a parameter, say clv_requires_grad(weight, false) before it is used; the
+//    same call with true asks for the gradient of an input. Where no gradient arrives, clv_backward says which op stopped it.
 //
 // 5. A plan says how, on which device, with how many bytes; making it takes none of them. A session holds the parameters,
 //    a run does the steps:
@@ -35,11 +39,15 @@
 //        clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan);
 //        clv_session_create(runtime, &(clv_session_config){.seed = 1}, &session);
 //        clv_run_create(session, plan, &run);
-//        clv_run_feed(run, x, images, sizeof images);                   // and labels, and clv_optimizer_hyper(graph)
-//        clv_run_step(run, &ticket);                                    // returns at once
-//        clv_run_fetch(run, ticket, loss, &value, sizeof value);        // waits for that step
+//        clv_feed feeds[] = {{x, images, sizeof images}, {labels, classes, sizeof classes}};
+//        clv_fetch fetches[] = {{loss, &value, sizeof value}};
+//        clv_run_do(run, &(clv_step){feeds, 2, 0.1, fetches, 1});       // one step, at a learning rate of 0.1
 //
-// 6. What is made later is destroyed earlier: run, session, plan, graph, runtime. Every destroy takes NULL.
+//    That waits for each step. clv_run_feed, clv_run_step and clv_run_fetch are its parts: fetch a step late, and the next one
+//    is fed while the device computes.
+//
+// 6. What is made later is destroyed earlier: run, session, plan, graph, runtime. Every destroy takes NULL. What else may be NULL,
+//    and what happens after a fork, stands in runtime.h.
 //
 // 7. Datasets and batches are in data.h, files in io.h, and a whole training in one call in train.h.
 //
@@ -48,6 +56,7 @@
 #define CLEAVE_H
 
 #include "status.h"
+#include "nearest.h"
 #include "runtime.h"
 #include "device.h"
 #include "tensor.h"

@@ -43,6 +43,8 @@ typedef struct clv_device_info {
     /** a work-item's loops end after so many turns together, silently; 0: no limit known */
     uint32_t loop_turns;
     bool fp16, fp64, sub_groups;
+    bool embedded;       /**< OpenCL's embedded profile: fewer promises, smaller limits */
+    bool no_int64;       /**< no 64-bit integers in kernels, as an embedded profile may be: they do without */
     bool gemm;           /**< has a library for matrix products */
     bool local_memory;   /**< local memory is fast memory of its own, not a part of global memory */
     bool unified_memory; /**< shares memory with the host */
@@ -59,7 +61,8 @@ CLV_API clv_device *clv_device_get(clv_runtime *runtime, int index);
  * platform's name (`llvmpipe`). `a|b` is the first of them that exists and is usable. NULL or "" is the best device:
  * gpu|accelerator|cpu|host.
  *
- * Errors  CLV_E_NOT_FOUND, the sentence lists the devices there are; CLV_E_UNSUPPORTED it is not usable, and why
+ * Errors  CLV_E_NOT_FOUND, the sentence lists the devices there are; CLV_E_DEVICE the same, where a driver failed that may
+ *         have a device of that kind; CLV_E_UNSUPPORTED it is not usable, and why
  */
 CLV_API CLV_MUST_CHECK clv_status clv_device_find(clv_runtime *runtime, const char *spec, clv_device **out);
 

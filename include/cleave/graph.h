@@ -54,7 +54,7 @@ CLV_API void clv_graph_set_precision(clv_graph *graph, clv_precision precision);
 CLV_API clv_precision clv_graph_precision(const clv_graph *graph);
 
 /** Names of layers and parameters made from now on begin with `name.`; calls nest, pop ends the last one. A name may hold dots
- *  and is one scope all the same. */
+ *  and is one scope all the same. A plan is refused (CLV_E_STATE) while a scope is not popped. */
 CLV_API void clv_scope_push(clv_graph *graph, const char *name);
 CLV_API void clv_scope_pop(clv_graph *graph);
 
@@ -88,14 +88,43 @@ CLV_API void clv_output(clv_tensor *tensor, const char *name);
 /** The tensor of that name: input, parameter, buffer or output. NULL if there is none. */
 CLV_API clv_tensor *clv_graph_find(const clv_graph *graph, const char *name);
 
-/** Inputs and ops that lead from it get gradients too (parameters have this already). */
+/**
+ * Does a gradient flow to this tensor? For any of them: true for an input asks for its gradient; false for a parameter freezes it
+ * (no gradient, so no update and no optimizer state); false for the result of an op cuts the graph there, as clv_detach does for
+ * one reader of it. Ask before ops read the tensor: what was built from it keeps what was true then. Default: true for
+ * parameters and for what follows from a tensor with it, false for inputs and buffers. NULL is fine.
+ *
+ * Errors  (sticky) CLV_E_DTYPE  true for a tensor that is not a float
+ * Source  torch.Tensor.requires_grad_
+ */
 CLV_API void clv_requires_grad(clv_tensor *tensor, bool requires_grad);
+
+/** Does it get a gradient from clv_backward, if it leads to the loss? */
+CLV_API bool clv_tensor_requires_grad(const clv_tensor *tensor);
+
+/**
+ * Freeze parameters, as PyTorch's `requires_grad_(False)`: they take no gradient and no optimizer state, nothing is computed
+ * backwards that leads to them alone, and no activation is kept for it. Call it when the model is built, before clv_backward.
+ *
+ *     clv_freeze(graph, "conv1,layer1.*");      // all but the head: clv_freeze(graph, "conv*,bn*,layer*")
+ *
+ * patterns  over names of parameters and of the modules that they lie in (`*` any text, `?` one character), with commas;
+ *           NULL or "" freezes nothing
+ *
+ * Notes   Running statistics of batch_norm are no parameters: as in PyTorch they follow the batches of a graph that is set to
+ *         training, whether weight and bias are frozen or not. Dropout goes on too.
+ * Errors  (sticky) CLV_E_NOT_FOUND  a pattern matches no parameter;  CLV_E_VALUE  nothing is left to train;  CLV_E_STATE
+ *         clv_backward was called before
+ */
+CLV_API void clv_freeze(clv_graph *graph, const char *patterns);
 
 /**
  * Append the nodes that compute d loss / d p for every parameter p (and input with requires_grad) that leads to `loss`.
  *
  * loss    one element, f32
- * Errors  (sticky) CLV_E_SHAPE loss has more than one element; CLV_E_UNSUPPORTED an op on the way has no gradient
+ * Errors  (sticky) CLV_E_SHAPE loss has more than one element; CLV_E_UNSUPPORTED an op on the way has no gradient;
+ *         CLV_E_STATE no parameter leads to the loss. The sentence names the op that stopped the gradient: by its layer, or where
+ *         it is in none by its number, as in the name of its result (`argmax#3`)
  */
 CLV_API void clv_backward(clv_tensor *loss);
 

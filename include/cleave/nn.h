@@ -139,6 +139,18 @@ CLV_API clv_model clv_model_for(const clv_model *model, int64_t channels, int64_
 /** The shape of a batch of n samples: [n, channels, height, width]. */
 CLV_API clv_shape clv_model_input_shape(const clv_model *model, int64_t n);
 
+/**
+ * Are samples of the model's shape: [channels, height, width], or [height, width] of one channel?
+ *
+ * what    names them in the sentence, `images 'x.npy'`; NULL: `samples`
+ *
+ * Errors  CLV_E_SHAPE  not; the sentence says what they seem to be, channels last for example, and how numpy mends it
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_model_check_samples(clv_runtime *runtime, const clv_model *model,
+                                                          const char *what, const clv_shape *sample);
+/** Do samples look like [height, width, channels]? By the model's number of channels, or an image's: one, three or four. */
+CLV_API bool clv_model_channels_last(const clv_model *model, const clv_shape *sample);
+
 /** Zero means the default. */
 typedef struct clv_gpt_config {
     int64_t vocabulary; /**< 65 */

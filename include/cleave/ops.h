@@ -242,13 +242,17 @@ CLV_API clv_tensor *clv_sum_to(clv_tensor *x, clv_shape shape);
  * The same elements in the same order under another shape. Costs nothing: the result is the same memory.
  *
  * x       any shape
- * shape   as many elements
+ * shape   as many elements; one dimension may be -1: as long as it must be, if the others are at least 1
  * result  shape, dtype of x
  *
  * Gradient   x.
- * Errors     CLV_E_SHAPE  the number of elements differs
+ * Errors     CLV_E_SHAPE  the number of elements differs, two dimensions are -1, or none fits
+ * Source     torch.reshape.
  */
 CLV_API clv_tensor *clv_reshape(clv_tensor *x, clv_shape shape);
+/** The same values, through which no gradient flows back; x itself keeps its own. Costs nothing, as clv_reshape. See also
+ *  clv_requires_grad. Source: torch.Tensor.detach. */
+CLV_API clv_tensor *clv_detach(clv_tensor *x);
 /** Join the axes from start_axis on to one, as torch.flatten; a reshape. Errors: CLV_E_VALUE outside the
  *  rank. */
 CLV_API clv_tensor *clv_flatten(clv_tensor *x, int start_axis);

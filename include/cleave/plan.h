@@ -61,6 +61,18 @@ typedef struct clv_plan_config {
 CLV_API CLV_MUST_CHECK clv_status clv_plan_create(clv_graph *graph, const clv_plan_config *config,
                                                   clv_plan **out);
 CLV_API void clv_plan_destroy(clv_plan *plan);
+/**
+ * Tell the variants in quarantine on a device, one call of `tell` for each: plans pass over them, because they failed there. They
+ * did so in this process, or its tuning file, which clv_tune and clv_check write, says to avoid them. `tell` uses nothing of
+ * the runtime.
+ *
+ * Errors  memory
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_device_quarantine(clv_device *device,
+                                                        void (*tell)(void *user, const char *op,
+                                                                     const char *variant, const char *why),
+                                                        void *user);
+
 /** Are these pinned choices well formed, of ops and variants that there are? NULL: those of CLEAVE_VARIANTS, if it is set.
  *  Errors  CLV_E_VALUE, with a sentence that says where they came from */
 CLV_API CLV_MUST_CHECK clv_status clv_variants_check(clv_runtime *runtime, const char *variants);
@@ -91,11 +103,15 @@ CLV_API CLV_MUST_CHECK clv_status clv_plans_fit(clv_plan *const *plans, int n);
  *
  * asked   tried first
  * most    none above it is tried, at least 1
- * fits    makes and gives up a plan for a batch, and tells whether it fits (clv_plans_fit); called some ten to forty times
- * result  fits, and one more does not or is above `most`; 0: none that was tried fits
+ * fits    makes and gives up a plan for a batch, and tells whether it fits (clv_plans_fit): CLV_OK, or why not; called some ten
+ *         to forty times
+ * largest fits, and one more does not or is above `most`; 0: none that was tried fits
+ *
+ * Errors  CLV_E_HOST_MEMORY  `fits` gave it: what could not be planned is not what does not fit, so nothing is known
  */
-CLV_API int64_t clv_batch_search(int64_t asked, int64_t most, bool (*fits)(void *user, int64_t batch),
-                                 void *user);
+CLV_API CLV_MUST_CHECK clv_status clv_batch_search(int64_t asked, int64_t most,
+                                                   clv_status (*fits)(void *user, int64_t batch), void *user,
+                                                   int64_t *largest);
 
 /** What is computed again in each step. All zero: nothing. */
 typedef struct clv_plan_recomputed {
@@ -123,11 +139,29 @@ typedef struct clv_plan_node {
     int fused;        /**< so many nodes of the graph are done as this one; 0: it is one of them */
     const char *also; /**< ops done to its result before that is stored, `add+relu`; "" */
     int micro_batch;  /**< from 0; -1: of none (clv_micro_batches) */
+    /** bytes of memory of its own that it writes results to, and of its workspace: nothing for a view, or for what is written over an
+     *  input. Nodes whose results do not live at the same time share memory, so sums are more than a plan holds */
+    uint64_t made[CLV_CATEGORIES];
 } clv_plan_node;
 
 CLV_API int clv_plan_node_count(const clv_plan *plan);
 /** The index-th in the order of execution; all zero past the end. */
 CLV_API clv_plan_node clv_plan_node_get(const clv_plan *plan, int index);
+
+/** A tensor that a plan's session keeps between steps: a parameter, a buffer, or optimizer state. Strings are borrowed from the graph. */
+typedef struct clv_plan_kept {
+    const char *name;
+    clv_category category; /**< CLV_PARAMETERS or CLV_OPTIMIZER */
+    clv_shape shape;
+    uint64_t bytes;
+    bool parameter; /**< it may be trained; else a buffer (running statistics), or optimizer state */
+    bool frozen;    /**< a parameter that takes no gradient (clv_freeze) */
+    clv_device *device;
+} clv_plan_kept;
+
+CLV_API int clv_plan_kept_count(const clv_plan *plan);
+/** The index-th, device by device; all zero past the end. */
+CLV_API clv_plan_kept clv_plan_kept_get(const clv_plan *plan, int index);
 
 /** A value carried between devices in each step. Strings are borrowed from the graph. */
 typedef struct clv_plan_transfer {
@@ -234,6 +268,34 @@ CLV_API CLV_MUST_CHECK clv_status clv_run_step(clv_run *run, int64_t *ticket);
 /** Wait for the step and copy an output of it. Outputs of the last two steps are kept; older: CLV_E_STATE. */
 CLV_API CLV_MUST_CHECK clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output,
                                                 void *data, size_t bytes);
+
+/** Values for an input, and room for those of an output; bytes is the tensor's size. */
+typedef struct clv_feed {
+    const clv_tensor *input;
+    const void *data;
+    size_t bytes;
+} clv_feed;
+typedef struct clv_fetch {
+    const clv_tensor *output;
+    void *data;
+    size_t bytes;
+} clv_fetch;
+
+typedef struct clv_step {
+    const clv_feed *feeds; /**< n_feeds of them; an input that is not fed again keeps its last values */
+    int n_feeds;
+    double lr; /**< learning rate, where the graph has an optimizer; 0 changes nothing */
+    const clv_fetch *fetches; /**< n_fetches of them */
+    int n_fetches;
+} clv_step;
+
+/**
+ * A whole step: feed the inputs and what the optimizer wants (clv_optimizer_hyper), run, and fetch. With an output to fetch it
+ * waits for the step; programs that want the next step fed meanwhile call the four one by one, and fetch a step late.
+ *
+ * Errors  as clv_run_feed, clv_run_step, clv_run_fetch;  CLV_E_VALUE  lr is negative or not a number
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_run_do(clv_run *run, const clv_step *step);
 
 /** Wait until every step is done. */
 CLV_API CLV_MUST_CHECK clv_status clv_run_finish(clv_run *run);

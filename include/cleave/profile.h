@@ -44,6 +44,7 @@ CLV_API void clv_session_set_profile(clv_session *session, clv_profile *profile)
 /** A run that was profiled. Times are averages over its steps, in nanoseconds. */
 typedef struct clv_profile_run {
     bool trains;
+    int64_t done;  /**< steps that were profiled */
     int64_t steps; /**< averaged over */
     bool warm;     /**< are the first steps, of warm_up, left out? */
     int n_devices;

@@ -5,9 +5,20 @@
 // a session with its runs, a trainer, a predictor, a loader, an archive are used by one thread at a time. Datasets do not
 // change and may be shared. Only clv_runtime_create and _destroy, clv_check and clv_cache_clear want to be alone. The log
 // may come from any thread, progress comes from the thread that called.
+//
+// NULL. A function that returns a status answers a NULL it cannot use with CLV_E_VALUE, and says which argument it was. What may
+// be NULL is told where it may: most configs, texts and callbacks; `out` and the object that is asked may not. Calls that build
+// take a NULL tensor or graph, after a mistake, and return NULL; a name that is NULL is a mistake of its own. Every destroy takes
+// NULL. All other functions want their objects.
+//
+// Fork. A child of fork has neither the threads nor the drivers of its parent. There, with objects of the parent's runtime, every
+// function that returns a status returns CLV_E_STATE, and destroys of what uses threads or drivers do nothing. Only arrays, archives,
+// files and datasets, which are memory alone, can be used as before. Make a runtime after the fork, in the child; with OpenCL only if
+// the parent had opened no OpenCL device.
 #ifndef CLEAVE_RUNTIME_H
 #define CLEAVE_RUNTIME_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -52,6 +63,9 @@ typedef struct clv_runtime_config {
      * further processors, at most three; they end when all is compiled, or the runtime is destroyed. They take memory of the host
      * alone. NULL: the variable CLEAVE_COMPILE_HELPER; "": none. One that cannot be started is told through the log. */
     const char *compile_helper;
+    /** Seconds that a device may take for what is waited for before it counts as lost; time in which the process is stopped, or in a debugger, does
+     * not count. 0: 600; below 0: for ever. */
+    double device_timeout;
     bool no_cache;     /**< build every program afresh, write none */
     bool no_opencl;    /**< only the host device; visible_devices and partition are not read */
     bool null_devices; /**< also list the null devices, which record commands and compute nothing */
@@ -68,22 +82,45 @@ typedef struct clv_runtime_config {
  * Make a runtime and enumerate the devices of every OpenCL platform, and the host.
  * A platform without devices, or one that fails, is normal; a device that cannot be used is listed with its
  * reason.
+ * Before the first OpenCL call drivers that keep machine code on disk are looked at: one that would keep it where others can write
+ * (no HOME, a shared folder) is given a private folder by its own variable, POCL_CACHE_DIR or CUDA_CACHE_PATH, which stays set in
+ * this process; the log says so. Environment variables may not be read by other threads meanwhile.
  *
  * config  NULL means all defaults
  * out     the runtime; destroy it with clv_runtime_destroy
  *
  * Errors  CLV_E_HOST_MEMORY: *out is NULL. CLV_E_VALUE a malformed visible_devices, partition or left_out;
- *         CLV_E_NOT_FOUND it names no device; CLV_E_UNSUPPORTED a device cannot be split so. On these
- *         three *out is still a runtime, without devices, so that its sentence can be read; destroy it.
+ *         CLV_E_NOT_FOUND it names no device; CLV_E_DEVICE the same, where a driver failed that may have it;
+ *         CLV_E_UNSUPPORTED a device cannot be split so. On these four *out is still a runtime, without devices, so that its sentence can be read; destroy it.
  */
 CLV_API CLV_MUST_CHECK clv_status clv_runtime_create(const clv_runtime_config *config, clv_runtime **out);
 
 /** Destroy the runtime. Everything made from it must be gone. NULL is fine. */
 CLV_API void clv_runtime_destroy(clv_runtime *runtime);
 
+/** Has a device not answered in time (clv_runtime_config.device_timeout)? Then threads may be inside its driver for ever, and what they use stays when
+ * the runtime is destroyed. Drivers may wait for them when the process exits: better end it with _exit. */
+CLV_API bool clv_runtime_is_stuck(const clv_runtime *runtime);
+
 /** The sentence of this runtime's newest failure, in whatever thread: what, where, what to do. "" if none. A copy that later
  * failures leave alone; borrowed, until the next call of this. Threads that read take turns. */
 CLV_API const char *clv_runtime_error(const clv_runtime *runtime);
+
+/** Flags of clv_format_shown. */
+enum {
+    CLV_SHOWN_NAMES =
+        1, /**< a text in quotes, '%s', is a name: one line, at most 200 bytes, its middle left out */
+    CLV_SHOWN_COLOURS = 2 /**< colours (ESC [ digits m) in texts are meant, and pass */
+};
+
+/**
+ * vsnprintf for what people read: of the texts among the arguments (%s), which may come from files, drivers or variables,
+ * control characters, marks of direction and broken UTF-8 become '?'; line ends and tabs pass, but in names. The format itself is
+ * taken as it is. Sentences of a runtime are made so, with CLV_SHOWN_NAMES. No %n, no wide characters.
+ *
+ * result  bytes that the whole text takes, as vsnprintf counts them
+ */
+CLV_API int clv_format_shown(char *text, size_t bytes, unsigned flags, const char *format, va_list args);
 
 /** What building programs cost so far. */
 typedef struct clv_program_report {

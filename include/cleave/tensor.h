@@ -33,14 +33,28 @@ typedef struct clv_shape {
     int64_t dims[CLV_MAX_RANK];
 } clv_shape;
 
-/** `CLV_SHAPE(64, 784)` is the shape [64,784]. */
+/** A shape from `rank` dimensions. With more than CLV_MAX_RANK of them, or dims NULL, it is one that every function refuses. */
+CLV_API clv_shape clv_shape_make(int rank, const int64_t *dims);
+
+/** `CLV_SHAPE(64, 784)` is the shape [64,784], in C and in C++. A scalar's is clv_shape_make(0, NULL). */
+#ifdef __cplusplus
+extern "C++" { // C++ has no compound literals
+template <typename... Dims> inline clv_shape clv_shape_of(Dims... dims) {
+    static_assert(sizeof...(dims) > 0, "CLV_SHAPE wants at least one dimension");
+    const int64_t list[] = {static_cast<int64_t>(dims)...};
+    return clv_shape_make(static_cast<int>(sizeof...(dims)), list);
+}
+}
+#define CLV_SHAPE(...) clv_shape_of(__VA_ARGS__)
+#else
 #define CLV_SHAPE(...)                                                                                       \
     clv_shape_make((int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)), (int64_t[]){__VA_ARGS__})
+#endif
 
-/** A shape from `rank` dimensions; rank is cut at CLV_MAX_RANK. */
-CLV_API clv_shape clv_shape_make(int rank, const int64_t *dims);
-/** Product of the dimensions (1 for a scalar), or -1 if it overflows or a dimension is negative. */
+/** Product of the dimensions (1 for a scalar), or -1 if it overflows, a dimension is negative or the rank outside 0 to
+ *  CLV_MAX_RANK. */
 CLV_API int64_t clv_shape_numel(const clv_shape *shape);
+/** The same rank and dimensions; a rank outside 0 to CLV_MAX_RANK equals nothing. */
 CLV_API bool clv_shape_equal(const clv_shape *a, const clv_shape *b);
 /** Writes `[64,784]` into text (at most `bytes` with the end). Returns text. */
 CLV_API char *clv_shape_text(const clv_shape *shape, char *text, size_t bytes);

@@ -25,15 +25,30 @@ extern "C" {
 CLV_API CLV_MUST_CHECK clv_status clv_weights_save(clv_session *session, const char *path);
 
 /**
- * Read a safetensors file into a session's parameters and buffers. The names must be the same on both sides, and the
- * shapes; nothing is changed otherwise. PyTorch's counters `*.num_batches_tracked` are passed over.
+ * Read a safetensors file, or the parameters of a checkpoint, into a session's parameters and buffers. The names must be the
+ * same on both sides, and the shapes; nothing is changed otherwise. PyTorch's counters `*.num_batches_tracked` are passed over, and so
+ * are `module.` and `_orig_mod.` before all names, which DataParallel and torch.compile put there.
  *
  * session  with its parameters reserved (clv_session_reserve)
  *
- * Errors  CLV_E_IO, CLV_E_FORMAT; CLV_E_NOT_FOUND names missing or unexpected, the sentence lists them;
- *         CLV_E_SHAPE, CLV_E_DTYPE
+ * Errors  CLV_E_IO, CLV_E_FORMAT, with the command that mends it for a file of PyTorch's own; CLV_E_NOT_FOUND names missing or
+ *         unexpected; CLV_E_SHAPE shapes that differ, of another number of classes for example; CLV_E_DTYPE. The sentence lists all
  */
 CLV_API CLV_MUST_CHECK clv_status clv_weights_load(clv_session *session, const char *path);
+
+/**
+ * The same without some tensors, to train a model of other classes from weights that are there: those keep their values, and the
+ * file may have them in any shape, or not at all. All others must agree as before.
+ *
+ *     clv_weights_load_except(session, "resnet18.safetensors", "fc.*");
+ *
+ * patterns  over names of tensors and of the modules that they lie in (`*` any text, `?` one character), with commas; NULL: none
+ *
+ * Errors  as clv_weights_load; CLV_E_NOT_FOUND also: a pattern matches no tensor of session or file; CLV_E_VALUE
+ *         nothing is left to read
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_weights_load_except(clv_session *session, const char *path,
+                                                          const char *patterns);
 
 // ---- where layers are computed --------------------------------------------------------------------------------------
 
@@ -46,7 +61,7 @@ typedef struct clv_placement {
     int n_devices;
     bool explicit_transfers; /**< as clv_plan_config */
     const char *const
-        *replicas; /**< data parallel: device specs, as clv_data_parallel; evaluation is on the first */
+        *replicas; /**< data parallel: device specs, as clv_data_parallel; a trainer evaluates on the first */
     int n_replicas;
     const double *shares; /**< of the batch, by replica; NULL: equal, or measured: */
     /** share by measured speed: on a few steps of each replica alone first, then, between epochs, by how long each had
@@ -66,7 +81,9 @@ typedef struct clv_predictor_config {
     clv_precision precision; /**< as clv_graph_set_precision; logits are f32 */
     const char *variants;    /**< as clv_plan_config */
     bool no_fuse;            /**< as clv_plan_config */
-    clv_placement placement; /**< replicas are not used */
+    /** layers on devices, or replicas that share each batch: logits are joined on the first. Shares that are measured are so once, by
+     *  the forward pass of each replica alone */
+    clv_placement placement;
     clv_session *session;    /**< whose parameters to use; NULL: a session of its own */
     const clv_plan *beside;  /**< as clv_plan_config; a training's, if that uses the session */
 } clv_predictor_config;
@@ -79,6 +96,10 @@ CLV_API CLV_MUST_CHECK clv_status clv_predictor_create(clv_runtime *runtime,
 CLV_API void clv_predictor_destroy(clv_predictor *predictor);
 CLV_API clv_plan *clv_predictor_plan(const clv_predictor *predictor);
 CLV_API clv_session *clv_predictor_session(const clv_predictor *predictor);
+/** The placement that was chosen; borrowed. NULL if none was to be chosen. */
+CLV_API const clv_place_choice *clv_predictor_place(const clv_predictor *predictor);
+/** The shares of the replicas, as given or measured; NULL without replicas. */
+CLV_API const double *clv_predictor_shares(const clv_predictor *predictor);
 
 /**
  * Compute logits.
@@ -174,6 +195,15 @@ typedef enum clv_device_loss {
                            planned whole (clv_plan_config): two alike replicas then do not share updates */
 } clv_device_loss;
 
+/** What to do when the loss is infinite or not a number. */
+typedef enum clv_on_nan {
+    /** after three such steps in a row stop with CLV_E_NOT_FINITE, and a sentence that says whose values were the first. Checkpoints
+     *  are not written from such parameters; at the end they are refused as well. A step that the loss scaler skips counts only when
+     *  parameters are not finite either, or a hundred are skipped in a row */
+    CLV_NAN_STOP,
+    CLV_NAN_CONTINUE /**< say it once, and go on */
+} clv_on_nan;
+
 /** Zero means the default. Everything that is pointed to must outlive the trainer. */
 typedef struct clv_train_config {
     clv_device *device; /**< NULL: the best device, or the first of the placement */
@@ -183,7 +213,7 @@ typedef struct clv_train_config {
     const clv_dataset *test;  /**< NULL: no evaluation */
     int64_t batch;            /**< samples in a step; 0: 64. The last batch of an epoch may be smaller. */
     /** cut each batch in so many parts (clv_micro_batches): less memory for activations, and a pipeline where layers are
-     *  placed on several devices. The last batch of an epoch is cut in parts no larger. Not with replicas. 0: 1 */
+     *  placed on several devices. The last batch of an epoch is cut in parts no larger. Of replicas each cuts its share. 0: 1 */
     int64_t micro_batches;
     int64_t epochs; /**< 0: 1 */
     int64_t steps;  /**< > 0: stop after this many steps, whatever the epochs */
@@ -199,6 +229,9 @@ typedef struct clv_train_config {
      *  `gradients` are written unscaled. */
     clv_precision precision;
     const char *weights; /**< begin with these, safetensors */
+    /** but not with these of them: patterns as of clv_weights_load_except, `fc.*` for a new head. NULL: all */
+    const char *weights_except;
+    const char *freeze; /**< patterns of parameters that are not trained, as clv_freeze. NULL: none */
     /** go on from this checkpoint; the other settings must be those it was written with */
     const char *resume;
     const char *checkpoint;   /**< write one here after each epoch, and when interrupted */
@@ -208,6 +241,7 @@ typedef struct clv_train_config {
     const volatile int
         *interrupt; /**< becomes nonzero: finish the step, write the checkpoint, CLV_E_INTERRUPTED */
     clv_device_loss on_device_loss;
+    clv_on_nan on_nan;
     /** Callbacks; NULL: nobody listens. Returning false stops as an interruption does. */
     void *user;
     bool (*on_step)(void *user, const clv_train_step *step);
@@ -227,6 +261,11 @@ typedef struct clv_train_config {
  */
 CLV_API CLV_MUST_CHECK clv_status clv_train_graph(clv_runtime *runtime, const clv_train_config *config,
                                                   int64_t batch, clv_graph **out);
+
+/** The graph of a forward pass of such a model, over the replicas if there are any: input `x`, output `logits`, in f32. As
+ *  clv_train_graph else. */
+CLV_API CLV_MUST_CHECK clv_status clv_predict_graph(clv_runtime *runtime, const clv_train_config *config,
+                                                    int64_t batch, clv_graph **out);
 
 /**
  * Build and plan everything a training needs: steps, the smaller last batch, evaluation. Takes no device memory, but where
@@ -267,18 +306,29 @@ CLV_API const clv_place_choice *clv_trainer_place(const clv_trainer *trainer);
 /** The shares of the replicas, as given or measured so far, 0 for one that is lost; NULL without replicas. */
 CLV_API const double *clv_trainer_shares(const clv_trainer *trainer);
 
+/** The shares that a training of these replicas begins with, as far as planning tells: those given, else equal ones; with
+ *  placement.measure_shares moved as far as budgets ask for. n_replicas of them. Takes no device memory. */
+CLV_API CLV_MUST_CHECK clv_status clv_train_shares(clv_runtime *runtime, const clv_train_config *config,
+                                                   double *shares);
+
 /** What makes a training fit that does not, each by itself: found by planning it so. */
 typedef struct clv_train_advice {
     int64_t largest_batch;      /**< that fits with all else as it is, up to the batch asked for; 0: none */
     int64_t largest_recomputed; /**< the same with `recompute` auto; 0: none, or it is asked for already */
     char place[768]; /**< for clv_placement.place: the last layers on other devices; "": none found */
+    char device[64]; /**< another device, on which it fits as it is; "": none found */
     /** of parameters; of parameters, gradients and optimizer state: no batch fits in less. 0 with several devices */
     uint64_t parameter_bytes, lasting_bytes;
 } clv_train_advice;
 
 /** Plan the steps of a training in other ways. Needs the model, a batch and what else decides about memory; no data set.
- *  Takes no device memory, and some tens of plans' time. Overwrites the runtime's sentence. */
-CLV_API clv_train_advice clv_train_advise(clv_runtime *runtime, const clv_train_config *config);
+ *  Takes no device memory, and some tens of plans' time. Overwrites the runtime's sentence.
+ *  Errors  CLV_E_HOST_MEMORY nothing is known; CLV_E_NOT_FOUND there is no device */
+CLV_API CLV_MUST_CHECK clv_status clv_train_advise(clv_runtime *runtime, const clv_train_config *config,
+                                                   clv_train_advice *out);
+/** The same of a forward pass alone (clv_predict_graph). */
+CLV_API CLV_MUST_CHECK clv_status clv_predict_advise(clv_runtime *runtime, const clv_train_config *config,
+                                                     clv_train_advice *out);
 /** The same as a sentence with options to paste, cut to `bytes`; "" if nothing was found. */
 CLV_API void clv_train_advice_text(const clv_train_config *config, const clv_train_advice *advice, char *text,
                                    size_t bytes);
@@ -287,6 +337,7 @@ CLV_API void clv_train_advice_text(const clv_train_config *config, const clv_tra
  * Train. Resuming gives the same bits as not having been interrupted.
  *
  * Errors  CLV_E_INTERRUPTED after the step was finished and the checkpoint, if one was asked for, written;
+ *         CLV_E_NOT_FINITE the loss, or a parameter, is not finite any more (clv_on_nan);
  *         CLV_E_DEVICE_LOST a device failed in a step: which, and where the parameters are. Those of the session are as they
  *         were after the last step that is done, unless the device kept some of them;
  *         memory, files, devices: as the calls behind it

@@ -22,12 +22,18 @@ uint4 clv_philox(uint k0, uint k1, uint4 counter) {
     return counter;
 }
 
+#ifdef CLV_NO_INT64
+uint16 clv_philox_high(uint m, uint16 v) {
+    return mul_hi((uint16)(m), v);
+}
+#else
 // The upper halves of products by 64-bit lanes: twice as fast as mul_hi where that has no instruction.
 uint16 clv_philox_high(uint m, uint16 v) {
     ulong8 pairs = as_ulong8(v);
     ulong8 low = (pairs & 0xFFFFFFFFul) * (ulong)m, high = (pairs >> 32) * (ulong)m;
     return as_uint16((low >> 32) | (high & 0xFFFFFFFF00000000ul));
 }
+#endif
 
 // In and out: word[0] holds the sixteen first counter words, word[1..3] the others.
 void clv_philox16(uint k0, uint k1, uint16 *word) {

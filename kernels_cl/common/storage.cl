@@ -18,6 +18,13 @@
 #ifndef F16_NATIVE
 #define F16_NATIVE 0
 #endif
+// How far apart elements are. An embedded device may have no 64-bit integers (CLV_NO_INT64, which the library defines then); a
+// tensor has fewer than 2^31 elements.
+#ifdef CLV_NO_INT64
+typedef int clv_offset;
+#else
+typedef long clv_offset;
+#endif
 typedef ushort f16;
 typedef ushort bf16;
 

@@ -5,6 +5,8 @@
 #define CLV_BASE_ERROR_H
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <sys/types.h>
 
 #include "cleave/status.h"
 
@@ -12,6 +14,8 @@ enum { CLV__ERROR_BYTES = 2048 };
 
 typedef struct clv__error {
     pthread_mutex_t lock;
+    pid_t process;   // that made it; a fork of that has neither its threads nor its drivers
+    pid_t lock_made; // in which process: a fork's copy may be held by a thread that is not there
     clv_status status;
     char text[CLV__ERROR_BYTES];
 } clv__error;
@@ -26,6 +30,16 @@ clv_status clv__error_set(clv__error *error, clv_status status, const char *form
 /** Put a printf-made text before the sentence that is kept: "layer 'fc1': " and the like. Returns the kept status. */
 clv_status clv__error_prefix(clv__error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
+
+/** Is this the process that made it, and no fork of that? NULL: yes. */
+bool clv__error_at_home(const clv__error *error);
+
+/** What a public function asks first: CLV_E_VALUE if the pointer is NULL. `error` is NULL where the runtime is not known yet. */
+#define CLV__GIVEN(error, pointer) clv__given((error), __func__, #pointer, (pointer))
+/** The same where threads or drivers are used: CLV_E_STATE in a fork of the process that made `error`. */
+#define CLV__USABLE(error, pointer) clv__usable((error), __func__, #pointer, (pointer))
+clv_status clv__given(clv__error *error, const char *function, const char *name, const void *pointer);
+clv_status clv__usable(clv__error *error, const char *function, const char *name, const void *pointer);
 
 /** Copy the newest sentence, whole. */
 void clv__error_read(clv__error *error, char out[CLV__ERROR_BYTES]);

@@ -4,6 +4,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__has_feature) // clang's way to say it
+#if __has_feature(address_sanitizer)
+#define CHECKS_LEAKS
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__)
+#define CHECKS_LEAKS
+#endif
+#ifdef CHECKS_LEAKS
+#include <sanitizer/lsan_interface.h>
+#endif
+
+enum { PAGE = 4096 };
+
 void *clv__alloc(size_t count, size_t size) {
     return calloc(count ? count : 1, size ? size : 1); // calloc checks the product
 }
@@ -27,6 +41,34 @@ bool clv__grow(void *items, size_t *room, size_t need, size_t size) {
 
 char *clv__strdup(const char *text) {
     return text ? strdup(text) : NULL;
+}
+
+void clv__leave(void *memory) {
+#ifdef CHECKS_LEAKS
+    if (memory) __lsan_ignore_object(memory);
+#endif
+    (void)memory;
+}
+
+clv__pages *clv__pages_create(size_t bytes) {
+    clv__pages *block = clv__alloc(1, sizeof *block);
+    size_t room = clv__size_align(bytes ? bytes : 1, PAGE);
+    if (!block || room < bytes || !(block->pointer = aligned_alloc(PAGE, room))) {
+        free(block);
+        return NULL;
+    }
+    atomic_init(&block->users, 1);
+    return block;
+}
+
+void clv__pages_take(clv__pages *block) {
+    atomic_fetch_add(&block->users, 1);
+}
+
+void clv__pages_drop(clv__pages *block) {
+    if (!block || atomic_fetch_sub(&block->users, 1) != 1) return;
+    free(block->pointer);
+    free(block);
 }
 
 struct clv__arena_block {

@@ -3,6 +3,7 @@
 #ifndef CLV_BASE_MEMORY_H
 #define CLV_BASE_MEMORY_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,6 +34,21 @@ bool clv__grow(void *items, size_t *room, size_t need, size_t size);
 
 /** A copy of a string; NULL in, NULL out. */
 char *clv__strdup(const char *text);
+
+/** Never free this: a device that does not answer may still write there. It is no leak to a checker of leaks. NULL is fine. */
+void clv__leave(void *memory);
+
+/** Pages that several may use, on devices too; they go with the last. */
+typedef struct clv__pages {
+    void *pointer;
+    atomic_int users;
+} clv__pages;
+
+/** For one user; NULL if memory is out. */
+clv__pages *clv__pages_create(size_t bytes);
+void clv__pages_take(clv__pages *block);
+/** One user less. NULL is fine. */
+void clv__pages_drop(clv__pages *block);
 
 /** Blocks of memory that live until the arena goes. Zero-initialised is an empty arena. */
 typedef struct clv__arena {

@@ -12,9 +12,7 @@ static void rate(const clv__bench_graph *graph, const clv_bench_peak *peak, clv_
     if (!(result->median_ms > 0)) return;
     result->gflops = graph->flops / result->median_ms * 1e-6;
     result->gbps = graph->bytes / result->median_ms * 1e-6;
-    double flops = peak->gflops > 0 ? result->gflops / peak->gflops : 0;
-    double bytes = peak->gbps > 0 ? result->gbps / peak->gbps : 0;
-    result->peak_fraction = flops > bytes ? flops : bytes;
+    result->peak_fraction = clv_bench_peak_part(peak, result->gflops, result->gbps, NULL);
 }
 
 /** One case. A failure of the case is kept in its result: the others still run. */
@@ -58,6 +56,9 @@ static clv_status run_all(clv_runtime *runtime, clv_device *device, const clv_be
 
 clv_status clv_bench(clv_runtime *runtime, clv_device *device, const clv_bench_config *config,
                      clv_bench_report **out) {
+    CLV_TRY(CLV__GIVEN(NULL, runtime));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), device));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
     static const clv_bench_config all;
     clv__error *error = clv__runtime_error_of(runtime);
     clv__bench_cases cases;

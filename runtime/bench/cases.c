@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cleave/nearest.h"
 #include "cleave/nn.h"
 #include "cleave/ops.h"
 #include "cleave/optim.h"
@@ -288,20 +289,28 @@ static void add_models(listing *l) {
 
 static clv_status unknown_model(const char *name, clv__error *error) {
     char names[512] = "";
+    clv_nearest nearest = {.word = name};
+    clv_nearest_offer(&nearest, gpt);
     for (int i = 0; i < clv_model_count(); i++) {
         size_t used = strlen(names);
         snprintf(names + used, sizeof names - used, "%s, ", clv_model_get(i)->name);
+        clv_nearest_offer(&nearest, clv_model_get(i)->name);
     }
-    CLV_FAIL(error, CLV_E_NOT_FOUND, "unknown model '%s'; there are %s%s", name, names, gpt);
+    CLV_FAIL(error, CLV_E_NOT_FOUND, "unknown model '%s'; there are %s%s%s", name, names, gpt,
+             clv_nearest_text(&nearest));
 }
 
 static clv_status check_config(const clv_bench_config *config, clv__error *error) {
     static const char *const suites[] = {"gemm", "conv", "ops", "models"};
+    clv_nearest nearest = {.word = config->suite};
     bool known = !config->suite;
-    for (size_t i = 0; i < sizeof suites / sizeof *suites; i++)
-        known |= config->suite && !strcmp(config->suite, suites[i]);
+    for (size_t i = 0; config->suite && i < sizeof suites / sizeof *suites; i++) {
+        known |= !strcmp(config->suite, suites[i]);
+        clv_nearest_offer(&nearest, suites[i]);
+    }
     if (!known)
-        CLV_FAIL(error, CLV_E_NOT_FOUND, "no suite '%s'; there are gemm, conv, ops, models", config->suite);
+        CLV_FAIL(error, CLV_E_NOT_FOUND, "no suite '%s'; there are gemm, conv, ops, models%s", config->suite,
+                 clv_nearest_text(&nearest));
     if (config->model && !clv_model_find(config->model) && strcmp(config->model, gpt))
         return unknown_model(config->model, error);
     const int64_t *s = config->size;

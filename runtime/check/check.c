@@ -7,10 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "check/differences.h"
+#include "check/findings.h"
 #include "check/guarded.h"
 #include "check/planned.h"
 #include "check/report.h"
+#include "check/reproduce.h"
+#include "check/wanted.h"
 #include "device/program.h"
 #include "plan/plan.h"
 #include "tensor/half.h"
@@ -24,9 +28,11 @@ typedef struct trial {
     const clv__op_io *use; // the subject's node, or what the plan made of it and what follows it
     clv__subject subject;
     clv_plan *plan;
-    char *broken; // why there is no graph or no plan; NULL if there are
+    char *broken;             // why there is no graph or no plan; NULL if there are
+    clv_status broken_status; // of that
     clv__launches launches[MAX_VARIANTS];
-    bool wanted[MAX_VARIANTS];
+    bool wanted[MAX_VARIANTS], failed[MAX_VARIANTS];
+    bool plan_wanted, differences_wanted;
     int cases;
 } trial;
 
@@ -35,6 +41,8 @@ typedef struct job {
     clv_device *device;
     const clv_check_config *config;
     clv__tally tally;
+    clv__wanted wanted;
+    bool lost; // the device, in an earlier case
     trial *trials;
     size_t n, room;
     int total, done;
@@ -46,6 +54,15 @@ static bool by_kernels(const job *j) {
 
 static clv__error *error_of(const job *j) {
     return clv__runtime_error_of(j->runtime);
+}
+
+/** Then nothing is known of what was to be done: it is neither right nor wrong. */
+static bool is_out_of_memory(clv_status status) {
+    return status == CLV_E_HOST_MEMORY || status == CLV_E_DEVICE_MEMORY || status == CLV_E_BUDGET;
+}
+
+static clv__case case_of(const trial *t, const char *variant) {
+    return (clv__case){t->op->name, variant, t->label, 0};
 }
 
 // ---- writing down ---------------------------------------------------------------------------------------------------
@@ -65,19 +82,17 @@ static void fix_groups(clv__launches *launches) {
 static clv_status lower_variants(job *j, trial *t) {
     const clv__op_io *io = t->use;
     int k = 0;
-    for (const clv__variant *v = t->op->variants; v && v->name && by_kernels(j); v++, k++) {
-        if (k == MAX_VARIANTS)
-            CLV_FAIL(error_of(j), CLV_E_INTERNAL, "op '%s' has more than %d variants", t->op->name,
-                     MAX_VARIANTS);
+    for (const clv__variant *v = t->op->variants; k < MAX_VARIANTS && v && v->name; v++, k++) {
+        if (!t->wanted[k]) continue;
         if (!clv__variant_supports(v, &j->device->info, io)) {
-            clv__tally_skip(&j->tally, t->op->name, "variant '%s' does not take these shapes on this device",
-                            v->name);
+            clv__tally_skip(&j->tally, case_of(t, v->name),
+                            "variant '%s' does not take these shapes on this device", v->name);
+            t->wanted[k] = false;
             continue;
         }
         t->launches[k].device = &j->device->info;
         clv__variant_lower(v, &t->launches[k], io);
         if (j->config->quick && clv__cpu_class(&j->device->info)) fix_groups(&t->launches[k]);
-        t->wanted[k] = true;
         t->cases++;
     }
     return CLV_OK;
@@ -109,31 +124,59 @@ static clv_status make_plan(job *j, trial *t) {
     return clv_plan_create(t->subject.graph, &config, &t->plan);
 }
 
+static clv_status keep_broken(job *j, trial *t, clv_status status) {
+    t->broken_status = status;
+    return (t->broken = clv__strdup(error_of(j)->text)) ? CLV_OK : CLV_E_HOST_MEMORY;
+}
+
 /** The graph with its gradient, or without if that cannot be built: then the plan's case is broken, and says why. */
 static clv_status write_down(job *j, trial *t, const clv__sample *sample) {
     clv_status status = clv__subject_init(&t->subject, j->runtime, t->op, sample, !sample->followed);
     if (status != CLV_OK) {
-        if (!(t->broken = clv__strdup(error_of(j)->text))) return CLV_E_HOST_MEMORY;
-        t->cases = 1;
-        if (clv__subject_init(&t->subject, j->runtime, t->op, sample, false) != CLV_OK) return CLV_OK;
+        CLV_TRY(keep_broken(j, t, status));
+        t->cases = t->plan_wanted;
+        if (!is_out_of_memory(status))
+            status = clv__subject_init(&t->subject, j->runtime, t->op, sample, false);
+        if (status != CLV_OK) return CLV_OK;
         t->use = &t->subject.node->io;
         return lower_variants(j, t);
     }
     t->use = &t->subject.node->io;
-    t->cases++;
-    if (held_against_differences(t) && !sample->no_gradient) t->cases++;
-    status = make_plan(j, t);
-    if (status == CLV_OK) status = find_epilogue(j, t);
-    if (status != CLV_OK && !(t->broken = clv__strdup(error_of(j)->text))) return CLV_E_HOST_MEMORY;
+    t->differences_wanted &= held_against_differences(t);
+    t->cases += t->plan_wanted + (t->differences_wanted && !sample->no_gradient);
+    if (t->plan_wanted || t->subject.sample.followed) { // which tells the use with the epilogue
+        status = make_plan(j, t);
+        if (status == CLV_OK) status = find_epilogue(j, t);
+        if (status != CLV_OK) CLV_TRY(keep_broken(j, t, status));
+    }
     return lower_variants(j, t);
 }
 
+/** Which of its cases are asked for? */
+static clv_status find_wanted(job *j, trial *t, const clv__sample *sample, bool *any) {
+    const clv__variant *v = t->op->variants;
+    for (int k = 0; v && v->name && by_kernels(j); v++, k++) {
+        if (k == MAX_VARIANTS)
+            CLV_FAIL(error_of(j), CLV_E_INTERNAL, "op '%s' has more than %d variants", t->op->name,
+                     MAX_VARIANTS);
+        *any |= t->wanted[k] = clv__wanted_case(&j->wanted, t->op->name, v->name, t->label);
+    }
+    *any |= t->plan_wanted = clv__wanted_case(&j->wanted, t->op->name, "plan", t->label);
+    if (t->op->grad && sample->stored == CLV_DTYPE_NONE && !sample->followed)
+        *any |= t->differences_wanted = clv__wanted_case(&j->wanted, t->op->name, "differences", t->label);
+    return CLV_OK;
+}
+
 static clv_status add_trial(job *j, const clv__op *op, const clv__sample *sample) {
+    trial new = {.op = op};
+    bool any = false;
+    memcpy(new.label, sample->label, sizeof new.label);
+    CLV_TRY(find_wanted(j, &new, sample, &any));
+    if (!any || !clv__wanted_here(&j->wanted)) return CLV_OK;
     if (!clv__grow(&j->trials, &j->room, j->n + 1, sizeof *j->trials))
         CLV_FAIL(error_of(j), CLV_E_HOST_MEMORY, "no memory for the cases of '%s'", op->name);
     trial *t = &j->trials[j->n++];
-    t->op = op;
-    memcpy(t->label, sample->label, sizeof t->label);
+    *t = new;
     CLV_TRY(write_down(j, t, sample));
     j->total += t->cases;
     return CLV_OK;
@@ -161,12 +204,30 @@ static clv_status add_followed_trial(job *j, const clv__op *op, const clv__sampl
     return clv__sample_follow(op, &followed) ? add_trial(j, op, &followed) : CLV_OK;
 }
 
-static clv_status write_down_op(job *j, const clv__op *op) {
+/** Labels of the samples of an op so far. */
+typedef struct labels {
+    char (*items)[sizeof((clv__sample *)0)->label];
+    size_t n, room;
+} labels;
+
+/** Name the sample as no other of the op is: the second of a label is `label (2)`, whichever samples are asked for. */
+static clv_status make_unique(job *j, const clv__op *op, labels *seen, clv__sample *sample) {
+    int times = 1;
+    size_t used = strlen(sample->label);
+    for (size_t i = 0; i < seen->n; i++) times += strcmp(seen->items[i], sample->label) == 0;
+    if (!clv__grow(&seen->items, &seen->room, seen->n + 1, sizeof *seen->items))
+        CLV_FAIL(error_of(j), CLV_E_HOST_MEMORY, "no memory for the cases of '%s'", op->name);
+    memcpy(seen->items[seen->n++], sample->label, sizeof sample->label);
+    if (times > 1) snprintf(sample->label + used, sizeof sample->label - used, " (%d)", times);
+    return CLV_OK;
+}
+
+static clv_status write_down_samples(job *j, const clv__op *op, labels *seen) {
     clv__sample sample = {0};
     clv_dtype only = j->config->dtype;
-    int taken = 0;
-    size_t before = j->n;
+    int taken = 0, before = j->wanted.samples;
     for (int i = 0; op->sample && op->sample(i, &sample); i++, sample = (clv__sample){0}) {
+        CLV_TRY(make_unique(j, op, seen, &sample));
         if (j->config->quick && !sample.quick) continue;
         if (only == CLV_DTYPE_NONE || only == CLV_DTYPE_F32) {
             CLV_TRY(add_trial(j, op, &sample));
@@ -175,12 +236,20 @@ static clv_status write_down_op(job *j, const clv__op *op) {
         if (only != CLV_DTYPE_F32) CLV_TRY(add_stored_trials(j, op, &sample, taken == 0));
         taken++;
     }
-    if (j->n == before)
-        clv__tally_skip(&j->tally, op->name,
+    bool filtered = (j->config->cases && *j->config->cases) || j->wanted.excluded || j->config->shard > 1;
+    if (j->wanted.samples == before && !filtered)
+        clv__tally_skip(&j->tally, (clv__case){op->name, "", "", 0},
                         !op->sample ? "the op has no samples"
                         : taken     ? "it stores nothing in that dtype"
                                     : "no sample is marked as quick");
     return CLV_OK;
+}
+
+static clv_status write_down_op(job *j, const clv__op *op) {
+    labels seen = {0};
+    clv_status status = write_down_samples(j, op, &seen);
+    free(seen.items);
+    return status;
 }
 
 static clv_status gather(job *j, size_t from, size_t to, const clv__launch ***list, size_t *n) {
@@ -261,8 +330,8 @@ static clv_status elements_init(job *j, const clv__subject *subject, elements *e
              subject->op->name);
 }
 
-/** Compare the first n targets; the worst of them is the case's. */
-static void compare(job *j, const trial *t, clv__case where, const clv__expected *expected, const elements *e,
+/** Compare the first n targets; the worst of them is the case's. Is it right? */
+static bool compare(job *j, const trial *t, clv__case where, const clv__expected *expected, const elements *e,
                     int n) {
     clv__distance worst = {.index = -1, .ratio = -1};
     int at = 0;
@@ -271,13 +340,27 @@ static void compare(job *j, const trial *t, clv__case where, const clv__expected
         if (!(here.ratio <= worst.ratio)) worst = here, at = i;
     }
     clv__tally_ran(&j->tally, where, t->subject.what[at], &worst);
+    return worst.ratio <= 1;
+}
+
+/** A case that ended with a status: how is it counted? Once a device is lost, no later case says anything of its op. */
+static bool tally_status(job *j, clv__case where, clv_status status) {
+    const char *why = error_of(j)->text;
+    if (is_out_of_memory(status) || (j->lost && status == CLV_E_DEVICE_LOST)) {
+        clv__tally_not_run(&j->tally, where, why);
+        return false;
+    }
+    j->lost |= status == CLV_E_DEVICE_LOST;
+    clv__tally_broken(&j->tally, where, why);
+    return true;
 }
 
 /** The targets that the op itself makes come first: its outputs, then the inputs it mutates. */
 static clv_status run_variant(job *j, trial *t, int k, const clv__expected *expected, elements *e) {
     const clv__subject *subject = &t->subject;
-    clv__case where = {t->op->name, t->op->variants[k].name, t->label};
+    clv__case where = case_of(t, t->op->variants[k].name);
     clv__guarded tensors = {0};
+    double start = clv__seconds();
     int target = 0;
     for (int i = 0; i < t->use->n_out; i++) tensors.out[i] = e->target[target++];
     for (int i = 0; i < subject->sample.n_in; i++) {
@@ -286,23 +369,30 @@ static clv_status run_variant(job *j, trial *t, int k, const clv__expected *expe
     }
     clv_status status =
         t->launches[k].failed
-            ? clv__error_set(error_of(j), CLV_E_HOST_MEMORY, "its launches could not be written down")
+            ? clv__error_set(
+                  error_of(j), t->launches[k].out_of_memory ? CLV_E_HOST_MEMORY : CLV_E_UNSUPPORTED,
+                  "its launches could not be written down: %s",
+                  t->launches[k].out_of_memory ? "no host memory"
+                                               : "a size is past int, or there are too many arguments")
             : clv__guarded_run(j->device, t->use, &t->launches[k], &tensors);
-    if (status == CLV_E_UNSUPPORTED && k > 0) { // `plain` has no excuse
-        clv__tally_skip(&j->tally, t->op->name, "variant '%s': %s", where.variant, error_of(j)->text);
+    where.seconds = clv__seconds() - start;
+    if (status == CLV_E_UNSUPPORTED && k > 0 && !t->launches[k].failed) { // `plain` has no excuse
+        clv__tally_skip(&j->tally, where, "variant '%s': %s", where.variant, error_of(j)->text);
     } else if (status != CLV_OK) {
-        clv__tally_broken(&j->tally, where, error_of(j)->text);
+        t->failed[k] = tally_status(j, where, status);
     } else {
-        compare(j, t, where, expected, e, target);
+        t->failed[k] = !compare(j, t, where, expected, e, target);
     }
     return told(j, t->op->name);
 }
 
 static clv_status run_plan(job *j, trial *t, const clv__expected *expected, elements *e) {
-    clv__case where = {t->op->name, "plan", t->label};
+    clv__case where = case_of(t, "plan");
+    double start = clv__seconds();
     clv_status status = clv__planned_run(&t->subject, t->plan, j->config->seed, e->target);
+    where.seconds = clv__seconds() - start;
     if (status != CLV_OK)
-        clv__tally_broken(&j->tally, where, error_of(j)->text);
+        tally_status(j, where, status);
     else
         compare(j, t, where, expected, e, t->subject.n_targets);
     return told(j, t->op->name);
@@ -310,19 +400,25 @@ static clv_status run_plan(job *j, trial *t, const clv__expected *expected, elem
 
 static clv_status run_differences(job *j, trial *t) {
     const clv__subject *subject = &t->subject;
-    clv__case where = {t->op->name, "differences", t->label};
+    clv__case where = case_of(t, "differences");
+    double start = clv__seconds();
     clv_tensor *wrt[CLV__MAX_IN];
     int n = 0;
     clv__distance worst;
     if (subject->sample.no_gradient) {
-        clv__tally_skip(&j->tally, t->op->name,
+        clv__tally_skip(&j->tally, where,
                         "gradient not held against differences: steps, kinks or randomness");
         return CLV_OK;
     }
     for (int i = 0; i < subject->sample.n_in; i++)
         if (subject->in[i] && subject->in[i]->requires_grad) wrt[n++] = subject->in[i];
-    CLV_TRY(
-        clv__differences(&subject->start, subject->loss, wrt, n, 0, j->config->seed, error_of(j), &worst));
+    clv_status status =
+        clv__differences(&subject->start, subject->loss, wrt, n, 0, j->config->seed, error_of(j), &worst);
+    where.seconds = clv__seconds() - start;
+    if (status != CLV_OK) {
+        tally_status(j, where, status);
+        return told(j, t->op->name);
+    }
     clv__tally_ran(&j->tally, where, "derivative along direction", &worst);
     return told(j, t->op->name);
 }
@@ -330,26 +426,94 @@ static clv_status run_differences(job *j, trial *t) {
 static clv_status run_with(job *j, trial *t, const clv__expected *expected, elements *e) {
     for (int k = 0; k < MAX_VARIANTS; k++)
         if (t->wanted[k]) CLV_TRY(run_variant(j, t, k, expected, e));
-    if (t->plan) CLV_TRY(run_plan(j, t, expected, e));
-    return held_against_differences(t) ? run_differences(j, t) : CLV_OK;
+    if (t->plan && t->plan_wanted && !t->broken) CLV_TRY(run_plan(j, t, expected, e));
+    return t->differences_wanted ? run_differences(j, t) : CLV_OK;
+}
+
+/** Every case of the trial that is left ends so; `plan` has been told of where it is broken. */
+static clv_status none_could_run(job *j, const trial *t, const char *why) {
+    for (int k = 0; k < MAX_VARIANTS; k++) {
+        if (!t->wanted[k]) continue;
+        clv__tally_not_run(&j->tally, case_of(t, t->op->variants[k].name), why);
+        CLV_TRY(told(j, t->op->name));
+    }
+    if (t->plan_wanted && !t->broken) {
+        clv__tally_not_run(&j->tally, case_of(t, "plan"), why);
+        CLV_TRY(told(j, t->op->name));
+    }
+    if (!t->differences_wanted || t->subject.sample.no_gradient) return CLV_OK;
+    clv__tally_not_run(&j->tally, case_of(t, "differences"), why);
+    return told(j, t->op->name);
+}
+
+static clv_status tell_broken(job *j, const trial *t) {
+    if (is_out_of_memory(t->broken_status))
+        clv__tally_not_run(&j->tally, case_of(t, "plan"), t->broken);
+    else
+        clv__tally_broken(&j->tally, case_of(t, "plan"), t->broken);
+    return told(j, t->op->name);
 }
 
 static clv_status run_trial(job *j, trial *t) {
-    if (t->broken) {
-        clv__tally_broken(&j->tally, (clv__case){t->op->name, "plan", t->label}, t->broken);
-        CLV_TRY(told(j, t->op->name));
-    }
-    if (!t->subject.graph) return CLV_OK;
+    if (t->broken && t->plan_wanted) CLV_TRY(tell_broken(j, t));
+    bool not_known = t->broken && is_out_of_memory(t->broken_status);
+    if (!t->subject.graph || (not_known && t->subject.sample.followed))
+        return not_known ? none_could_run(j, t, t->broken) : CLV_OK;
     clv__expected expected = {0};
     elements e = {0};
-    CLV_TRY(clv__subject_fill(&t->subject, j->config->seed));
-    clv_status status = clv__expected_init(&expected, &t->subject.start, t->subject.targets,
-                                           t->subject.n_targets, error_of(j));
+    clv_status status = clv__subject_fill(&t->subject, j->config->seed);
+    if (status == CLV_OK)
+        status = clv__expected_init(&expected, &t->subject.start, t->subject.targets, t->subject.n_targets,
+                                    error_of(j));
     if (status == CLV_OK) status = elements_init(j, &t->subject, &e);
-    if (status == CLV_OK) status = run_with(j, t, &expected, &e);
+    if (status == CLV_OK) {
+        status = run_with(j, t, &expected, &e);
+    } else if (is_out_of_memory(status)) {
+        char why[CLV__ERROR_BYTES];
+        clv__error_read(error_of(j), why);
+        status = none_could_run(j, t, why);
+    }
     elements_reset(&e);
     clv__expected_reset(&expected);
     clv__values_reset(&t->subject.start);
+    return status;
+}
+
+/** Name the cases that would be run. */
+static clv_status list_trial(job *j, const trial *t) {
+    for (int k = 0; k < MAX_VARIANTS; k++)
+        if (t->wanted[k]) clv__tally_listed(&j->tally, case_of(t, t->op->variants[k].name));
+    if (t->plan_wanted) clv__tally_listed(&j->tally, case_of(t, "plan"));
+    if (t->differences_wanted && !t->subject.sample.no_gradient)
+        clv__tally_listed(&j->tally, case_of(t, "differences"));
+    if (j->tally.failed) CLV_FAIL(error_of(j), CLV_E_HOST_MEMORY, "no memory for the report");
+    return CLV_OK;
+}
+
+// ---- what follows from it -------------------------------------------------------------------------------------------
+
+/** What became of the variants of ops, for those who plan. */
+static clv_status record(job *j) {
+    clv__findings findings = {.whole = clv__wanted_whole(&j->wanted)};
+    clv_status status = CLV_OK;
+    for (size_t i = 0; status == CLV_OK && i < j->n; i++) {
+        const trial *t = &j->trials[i];
+        for (int k = 0; status == CLV_OK && k < MAX_VARIANTS; k++)
+            if (t->wanted[k])
+                status = clv__findings_add(&findings, t->op, &t->op->variants[k], t->failed[k], error_of(j));
+    }
+    for (int i = 0; i < j->tally.report->n_list; i++) {
+        const clv_check_case *one = &j->tally.report->list[i];
+        if (one->sentence && one->verdict != CLV_CHECK_SKIPPED)
+            clv__findings_explain(&findings, one->op, one->variant, one->sentence,
+                                  one->verdict == CLV_CHECK_NOT_RUN);
+    }
+    if (status == CLV_OK) status = clv__findings_record(&findings, j->device, j->tally.report, error_of(j));
+    for (size_t i = 0; status == CLV_OK && i < j->n; i++)
+        if (j->trials[i].use)
+            clv__findings_instead(j->tally.report, j->device, j->trials[i].use,
+                                  &j->trials[i].subject.node->io);
+    clv__findings_reset(&findings);
     return status;
 }
 
@@ -364,9 +528,30 @@ static void job_reset(job *j) {
         free(t->broken);
     }
     free(j->trials);
+    clv__wanted_reset(&j->wanted);
 }
 
-static clv_status run_job(job *j, const clv__op *const *ops) {
+static clv_status write_down_ops(job *j, const clv__op *const *ops) {
+    for (const char *const *name = j->config->ops; name && *name; name++) {
+        bool found = false;
+        for (const clv__op *const *op = ops; *op && !found; op++)
+            found = clv__name_matches(*name, (*op)->name);
+        clv_nearest nearest;
+        if (!found)
+            CLV_FAIL(error_of(j), CLV_E_NOT_FOUND, "there is no op '%s'%s", *name,
+                     clv__op_nearest(*name, &nearest));
+    }
+    for (; *ops; ops++)
+        if (clv__wanted_op(&j->wanted, (*ops)->name)) CLV_TRY(write_down_op(j, *ops));
+    const char *missing = clv__wanted_missing(&j->wanted);
+    if (missing)
+        CLV_FAIL(error_of(j), CLV_E_NOT_FOUND, "%s has no case '%s'; `cleave check --list` names them",
+                 j->device->info.name, missing);
+    j->tally.report->excluded = j->wanted.excluded;
+    return CLV_OK;
+}
+
+static clv_status check_device(const job *j) {
     clv_device *device = j->device;
     if (!device->info.usable)
         CLV_FAIL(error_of(j), CLV_E_UNSUPPORTED, "cannot check %s: %s", device->info.name,
@@ -374,20 +559,19 @@ static clv_status run_job(job *j, const clv__op *const *ops) {
     if (strcmp(device->info.backend, "null") == 0)
         CLV_FAIL(error_of(j), CLV_E_UNSUPPORTED, "cannot check %s: it records commands and computes nothing",
                  device->info.name);
-    clv_dtype only = j->config->dtype;
-    if (only != CLV_DTYPE_NONE && only != CLV_DTYPE_F32 && !clv__is_half(only))
-        CLV_FAIL(error_of(j), CLV_E_VALUE, "check: floats are stored in f32, f16 or bf16, not in %s",
-                 clv_dtype_name(only));
-    bool found = false;
-    for (; *ops; ops++) {
-        if (j->config->op && strcmp((*ops)->name, j->config->op) != 0) continue;
-        CLV_TRY(write_down_op(j, *ops));
-        found = true;
+    return CLV_OK;
+}
+
+static clv_status run_job(job *j, const clv__op *const *ops) {
+    CLV_TRY(check_device(j));
+    CLV_TRY(write_down_ops(j, ops));
+    if (j->config->list) {
+        for (size_t i = 0; i < j->n; i++) CLV_TRY(list_trial(j, &j->trials[i]));
+        return CLV_OK;
     }
-    if (!found && j->config->op) CLV_FAIL(error_of(j), CLV_E_NOT_FOUND, "there is no op '%s'", j->config->op);
     if (by_kernels(j)) CLV_TRY(build_all(j));
     for (size_t i = 0; i < j->n; i++) CLV_TRY(run_trial(j, &j->trials[i]));
-    return CLV_OK;
+    return j->config->record && by_kernels(j) ? record(j) : CLV_OK;
 }
 
 clv_status clv__check_ops(clv_runtime *runtime, clv_device *device, const clv__op *const *ops,
@@ -398,7 +582,9 @@ clv_status clv__check_ops(clv_runtime *runtime, clv_device *device, const clv__o
     j.tally.report = clv__alloc(1, sizeof *j.tally.report);
     if (!j.tally.report) CLV_FAIL(error_of(&j), CLV_E_HOST_MEMORY, "no memory for the report");
     j.tally.report->seed = j.config->seed;
-    clv_status status = run_job(&j, ops);
+    j.tally.config = j.config;
+    clv_status status = clv__wanted_init(&j.wanted, j.config, error_of(&j));
+    if (status == CLV_OK) status = run_job(&j, ops);
     job_reset(&j);
     if (status == CLV_OK)
         *out = j.tally.report;
@@ -407,7 +593,93 @@ clv_status clv__check_ops(clv_runtime *runtime, clv_device *device, const clv__o
     return status;
 }
 
+// ---- one case as a program ------------------------------------------------------------------------------------------
+
+/** The one trial, and of its cases the one that is asked for: a variant's number, or -1 for the plan's. */
+static clv_status find_case(const job *j, const char *name, trial **out, int *variant) {
+    trial *found = NULL;
+    int n = 0;
+    for (size_t i = 0; i < j->n; i++) {
+        trial *t = &j->trials[i];
+        for (int k = -1; k < MAX_VARIANTS; k++) {
+            if (!(k < 0 ? t->plan_wanted : t->wanted[k])) continue;
+            n++;
+            found = t;
+            *variant = k;
+        }
+        if (t->differences_wanted)
+            CLV_FAIL(error_of(j), CLV_E_UNSUPPORTED,
+                     "'%s' is computed on the host alone, in double: no device takes part", name);
+    }
+    *out = found;
+    if (n > 1) CLV_FAIL(error_of(j), CLV_E_NOT_FOUND, "'%s' names %d cases, and one is wanted", name, n);
+    if (found) return CLV_OK;
+    const clv_check_report *report = j->tally.report;
+    CLV_FAIL(error_of(j), CLV_E_NOT_FOUND, "%s has no case '%s'%s%s", j->device->info.name, name,
+             report->n_list ? ": " : "; `cleave check --list` names them",
+             report->n_list ? report->list[0].sentence : "");
+}
+
+static clv_status reproduce(job *j, const char *name, clv__text *text) {
+    trial *t = NULL;
+    int variant = -1;
+    if (!by_kernels(j))
+        CLV_FAIL(error_of(j), CLV_E_UNSUPPORTED, "%s runs no kernels: name an OpenCL device",
+                 j->device->info.name);
+    CLV_TRY(write_down_ops(j, clv__ops));
+    CLV_TRY(find_case(j, name, &t, &variant));
+    if (t->broken && (variant < 0 || !t->subject.graph))
+        CLV_FAIL(error_of(j), CLV_E_UNSUPPORTED, "'%s' has no launches: %.1000s", name, t->broken);
+    if (variant >= 0 && t->launches[variant].failed)
+        CLV_FAIL(error_of(j), CLV_E_UNSUPPORTED, "the launches of '%s' could not be written down", name);
+    CLV_TRY(clv__device_open(j->device));
+    CLV_TRY(clv__subject_fill(&t->subject, j->config->seed));
+    clv__expected expected = {0};
+    CLV_TRY(clv__expected_init(&expected, &t->subject.start, t->subject.targets, t->subject.n_targets,
+                               error_of(j)));
+    clv__reproduction of = {.name = name,
+                            .seed = j->config->seed,
+                            .device = j->device,
+                            .subject = &t->subject,
+                            .expected = &expected,
+                            .use = variant < 0 ? NULL : t->use,
+                            .launches = variant < 0 ? NULL : &t->launches[variant],
+                            .plan = variant < 0 ? t->plan : NULL};
+    clv_status status = clv__reproduce(&of, error_of(j), text);
+    clv__expected_reset(&expected);
+    return status;
+}
+
+clv_status clv_check_reproduce(clv_runtime *runtime, clv_device *device, const clv_check_config *config,
+                               const char *name, char **out) {
+    CLV_TRY(CLV__GIVEN(NULL, runtime));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), device));
+    CLV_TRY(CLV__GIVEN(clv__runtime_error_of(runtime), out));
+    CLV_TRY(CLV__GIVEN(clv__runtime_error_of(runtime), name));
+    const char *const names[] = {name, NULL};
+    clv_check_config only = {
+        .cases = names, .quick = config && config->quick, .seed = config ? config->seed : 0};
+    job j = {.runtime = runtime, .device = device, .config = &only};
+    clv__text text = {0};
+    *out = NULL;
+    j.tally = (clv__tally){.report = clv__alloc(1, sizeof *j.tally.report), .config = &only};
+    if (!j.tally.report) CLV_FAIL(error_of(&j), CLV_E_HOST_MEMORY, "no memory for the case");
+    clv_status status = clv__wanted_init(&j.wanted, &only, error_of(&j));
+    if (status == CLV_OK) status = check_device(&j);
+    if (status == CLV_OK) status = reproduce(&j, name, &text);
+    job_reset(&j);
+    clv_check_report_destroy(j.tally.report);
+    if (status == CLV_OK)
+        *out = text.data;
+    else
+        clv__text_reset(&text);
+    return status;
+}
+
 clv_status clv_check(clv_runtime *runtime, clv_device *device, const clv_check_config *config,
                      clv_check_report **out) {
+    CLV_TRY(CLV__GIVEN(NULL, runtime));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), device));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
     return clv__check_ops(runtime, device, clv__ops, config, out);
 }

@@ -267,6 +267,9 @@ static clv_status compare(comparison *c, clv_runtime *runtime) {
 }
 
 clv_status clv_compare(clv_runtime *runtime, const clv_compare_config *config, clv_compare_report **out) {
+    CLV_TRY(CLV__GIVEN(NULL, runtime));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), config));
     *out = NULL;
     comparison c = {.config = config,
                     .error = clv__runtime_error_of(runtime),

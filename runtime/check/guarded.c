@@ -187,10 +187,10 @@ static clv_status run_once(field *f, const clv__launches *launches, char *after)
     if (status == CLV_OK)
         status = backend->read(open, CLV__QUEUE_COMPUTE, f->memory.buffer, 0, f->bytes, after, NULL, &done,
                                f->error);
-    if (status == CLV_OK) status = backend->event_wait(done, f->error);
+    if (status == CLV_OK) status = clv__device_wait(f->device, done, f->error);
     backend->event_destroy(done);
     // Whatever happened, nothing may be under way when buffers and host memory go.
-    clv_status settled = backend->synchronize(open, status == CLV_OK ? f->error : NULL);
+    clv_status settled = clv__device_settle(f->device, status == CLV_OK ? f->error : NULL);
     return status == CLV_OK ? settled : status;
 }
 
@@ -242,7 +242,7 @@ static clv_status time_uses(field *f, const clv__launches *launches, int uses, d
             CLV_TRY(enqueue(f, &launches->items[i],
                             launches->items[i].kind == CLV__LAUNCH_KERNEL ? f->kernels[kernel++] : NULL));
     }
-    CLV_TRY(f->device->backend->synchronize(f->device->open, f->error));
+    CLV_TRY(clv__device_settle(f->device, f->error));
     *each = (clv__seconds() - start) * 1e6 / uses;
     return CLV_OK;
 }
@@ -316,8 +316,8 @@ clv_status clv__guarded_run(clv_device *device, const clv__op_io *io, const clv_
     if (status == CLV_OK) status = clv__worker_call(device, on_worker, &(request){&f, launches, tensors});
     free(f.kernels);
     free(f.parts);
-    free(f.before);
-    free(f.after);
-    free(f.again);
+    clv__device_free(device, f.before);
+    clv__device_free(device, f.after);
+    clv__device_free(device, f.again);
     return status;
 }

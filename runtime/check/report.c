@@ -8,6 +8,47 @@
 #include <stdlib.h>
 #include <string.h>
 
+// ---- names ----------------------------------------------------------------------------------------------------------
+
+void clv__case_name(char name[CLV__CASE_BYTES], const char *op, const char *variant, const char *sample) {
+    snprintf(name, CLV__CASE_BYTES, "%s%s%s%s%s", op, *variant ? "/" : "", variant, *sample ? "/" : "",
+             sample);
+}
+
+bool clv__name_matches(const char *pattern, const char *name) {
+    const char *star = NULL,
+               *again = NULL; // where to go on if what follows the last star does not match here
+    while (*name) {
+        if (*pattern == '*') {
+            star = ++pattern;
+            again = name;
+        } else if (*pattern == '?' || *pattern == *name) {
+            pattern++, name++;
+        } else if (star) {
+            pattern = star;
+            name = ++again;
+        } else {
+            return false;
+        }
+    }
+    while (*pattern == '*') pattern++;
+    return !*pattern;
+}
+
+bool clv__names_hold(const char *const *names, const char *name) {
+    for (; names && *names; names++)
+        if (strcmp(*names, name) == 0 || clv__name_matches(*names, name)) return true;
+    return false;
+}
+
+const char *clv_check_verdict_name(clv_check_verdict verdict) {
+    static const char *const names[] = {"passed",        "failed",  "known failure",
+                                        "could not run", "skipped", "listed"};
+    return names[verdict];
+}
+
+// ---- counting -------------------------------------------------------------------------------------------------------
+
 /** The line of an op's variant in the list of worst cases, made when new. */
 static clv_check_worst *line_of(clv__tally *tally, clv__case where) {
     clv_check_report *report = tally->report;
@@ -41,13 +82,57 @@ static clv_check_failure *add_failure(clv__tally *tally, clv__case where) {
     return failure;
 }
 
+/** The case at the end of the list; its numbers are filled in by who adds it. NULL: no memory. */
+static clv_check_case *add_case(clv__tally *tally, clv__case where, clv_check_verdict verdict,
+                                const char *sentence) {
+    clv_check_report *report = tally->report;
+    char *kept = clv__strdup(sentence);
+    if ((sentence && !kept) ||
+        !clv__grow(&report->list, &tally->list_room, (size_t)report->n_list + 1, sizeof *report->list)) {
+        free(kept);
+        tally->failed = true;
+        return NULL;
+    }
+    clv_check_case *one = &report->list[report->n_list++];
+    *one = (clv_check_case){.op = where.op,
+                            .variant = where.variant,
+                            .verdict = verdict,
+                            .seconds = where.seconds,
+                            .index = -1,
+                            .error = NAN,
+                            .tolerance = NAN,
+                            .ulp = NAN,
+                            .got = NAN,
+                            .want = NAN,
+                            .sentence = kept};
+    snprintf(one->sample, sizeof one->sample, "%s", where.sample);
+    clv__case_name(one->name, where.op, where.variant, where.sample);
+    return one;
+}
+
+static void tell(const clv__tally *tally, const clv_check_case *one) {
+    if (one && tally->config->on_case) tally->config->on_case(tally->config->user, one);
+}
+
+/** A failure, or one that is known. */
+static clv_check_verdict failed_verdict(clv__tally *tally, clv__case where) {
+    char name[CLV__CASE_BYTES];
+    clv__case_name(name, where.op, where.variant, where.sample);
+    bool known = clv__names_hold(tally->config->known, name);
+    tally->report->known += known;
+    tally->report->failed += !known;
+    return known ? CLV_CHECK_KNOWN : CLV_CHECK_FAILED;
+}
+
 void clv__tally_ran(clv__tally *tally, clv__case where, const char *what, const clv__distance *worst) {
     bool passed = worst->ratio <= 1; // a ratio that is not a number fails
+    clv_check_verdict verdict = passed ? CLV_CHECK_PASSED : failed_verdict(tally, where);
+    char sentence[sizeof tally->report->failures->sentence];
+    snprintf(sentence, sizeof sentence, "%s, %s, sample '%s': %s[%lld] is %.9g, should be %.9g within %.3g",
+             where.op, where.variant, where.sample, what, (long long)worst->index, worst->got, worst->want,
+             worst->tolerance);
     tally->report->cases++;
-    if (passed)
-        tally->report->passed++;
-    else
-        tally->report->failed++;
+    tally->report->passed += passed;
     clv_check_worst *line = line_of(tally, where);
     if (line) {
         line->cases++;
@@ -57,21 +142,34 @@ void clv__tally_ran(clv__tally *tally, clv__case where, const char *what, const 
             line->tolerance = worst->tolerance;
         }
     }
-    clv_check_failure *failure = passed ? NULL : add_failure(tally, where);
-    if (!failure) return;
-    snprintf(failure->what, sizeof failure->what, "%s", what);
-    failure->index = worst->index;
-    failure->got = worst->got;
-    failure->want = worst->want;
-    failure->tolerance = worst->tolerance;
-    snprintf(failure->sentence, sizeof failure->sentence,
-             "%s, %s, sample '%s': %s[%lld] is %.9g, should be %.9g within %.3g", where.op, where.variant,
-             where.sample, what, (long long)worst->index, worst->got, worst->want, worst->tolerance);
+    clv_check_case *one = add_case(tally, where, verdict, passed ? NULL : sentence);
+    if (one) {
+        snprintf(one->what, sizeof one->what, "%s", what);
+        one->index = worst->index;
+        one->got = worst->got;
+        one->want = worst->want;
+        one->error = worst->error;
+        one->tolerance = worst->tolerance;
+        one->ulp = worst->ulp > 0 ? worst->error / worst->ulp : NAN;
+    }
+    clv_check_failure *failure = verdict == CLV_CHECK_FAILED ? add_failure(tally, where) : NULL;
+    if (failure) {
+        snprintf(failure->what, sizeof failure->what, "%s", what);
+        failure->index = worst->index;
+        failure->got = worst->got;
+        failure->want = worst->want;
+        failure->tolerance = worst->tolerance;
+        memcpy(failure->sentence, sentence, sizeof sentence);
+    }
+    tell(tally, one);
 }
 
 void clv__tally_broken(clv__tally *tally, clv__case where, const char *why) {
+    clv_check_verdict verdict = failed_verdict(tally, where);
+    char sentence[sizeof tally->report->failures->sentence];
+    snprintf(sentence, sizeof sentence, "%s, %s, sample '%s': %s", where.op, where.variant, where.sample,
+             why);
     tally->report->cases++;
-    tally->report->failed++;
     clv_check_worst *line = line_of(tally, where);
     if (line) {
         line->cases++;
@@ -79,13 +177,26 @@ void clv__tally_broken(clv__tally *tally, clv__case where, const char *why) {
         line->error = INFINITY;
         line->tolerance = 0;
     }
-    clv_check_failure *failure = add_failure(tally, where);
-    if (!failure) return;
-    snprintf(failure->sentence, sizeof failure->sentence, "%s, %s, sample '%s': %s", where.op, where.variant,
-             where.sample, why);
+    clv_check_failure *failure = verdict == CLV_CHECK_FAILED ? add_failure(tally, where) : NULL;
+    if (failure) memcpy(failure->sentence, sentence, sizeof sentence);
+    tell(tally, add_case(tally, where, verdict, sentence));
 }
 
-void clv__tally_skip(clv__tally *tally, const char *op, const char *format, ...) {
+void clv__tally_not_run(clv__tally *tally, clv__case where, const char *why) {
+    char sentence[sizeof tally->report->failures->sentence];
+    snprintf(sentence, sizeof sentence, "%s, %s, sample '%s': %s", where.op, where.variant, where.sample,
+             why);
+    tally->report->cases++;
+    tally->report->not_run++;
+    tell(tally, add_case(tally, where, CLV_CHECK_NOT_RUN, sentence));
+}
+
+void clv__tally_listed(clv__tally *tally, clv__case where) {
+    tally->report->cases++;
+    tell(tally, add_case(tally, where, CLV_CHECK_LISTED, NULL));
+}
+
+void clv__tally_skip(clv__tally *tally, clv__case where, const char *format, ...) {
     clv_check_report *report = tally->report;
     char reason[sizeof report->skipped->reason];
     va_list args;
@@ -93,8 +204,9 @@ void clv__tally_skip(clv__tally *tally, const char *op, const char *format, ...)
     vsnprintf(reason, sizeof reason, format, args);
     va_end(args);
     report->skipped_cases++;
+    tell(tally, add_case(tally, where, CLV_CHECK_SKIPPED, reason));
     for (int i = 0; i < report->n_skipped; i++) {
-        if (strcmp(report->skipped[i].op, op) == 0 && strcmp(report->skipped[i].reason, reason) == 0) {
+        if (strcmp(report->skipped[i].op, where.op) == 0 && strcmp(report->skipped[i].reason, reason) == 0) {
             report->skipped[i].cases++;
             return;
         }
@@ -105,14 +217,20 @@ void clv__tally_skip(clv__tally *tally, const char *op, const char *format, ...)
         return;
     }
     clv_check_skip *skip = &report->skipped[report->n_skipped++];
-    *skip = (clv_check_skip){.op = op, .cases = 1};
+    *skip = (clv_check_skip){.op = where.op, .cases = 1};
     memcpy(skip->reason, reason, sizeof reason);
 }
 
 void clv_check_report_destroy(clv_check_report *report) {
     if (!report) return;
+    for (int i = 0; i < report->n_list; i++) free(report->list[i].sentence);
+    free(report->list);
     free(report->skipped);
     free(report->worst);
     free(report->failures);
+    free(report->avoided);
+    free(report->restored);
+    free(report->file);
+    free(report->record_fault);
     free(report);
 }

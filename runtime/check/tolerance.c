@@ -144,6 +144,13 @@ double clv__tolerance(const clv__expected *expected, const clv_tensor *target, i
            FLT_MIN; // FLT_MIN: denormals may be flushed to zero
 }
 
+/** As OpenCL 1.2, section 7.4, has it: the distance of the two floats around a value. */
+static double ulp_of(clv_dtype dtype, double value) {
+    int exponent;
+    frexp(fmax(fabs(value), clv__dtype_smallest(dtype)), &exponent);
+    return ldexp(clv__dtype_epsilon(dtype), exponent - 1);
+}
+
 clv__distance clv__expected_distance(const clv__expected *expected, const clv_tensor *target,
                                      const void *got) {
     clv__distance worst = {.index = -1, .ratio = -1};
@@ -172,6 +179,8 @@ clv__distance clv__expected_distance(const clv__expected *expected, const clv_te
         if (here.ratio > worst.ratio) worst = here;
     }
     if (n == 0) worst.ratio = 0;
+    if (clv__is_float(target->desc.dtype) && isfinite(worst.want) && n > 0)
+        worst.ulp = ulp_of(target->desc.dtype, worst.want);
     return worst;
 }
 

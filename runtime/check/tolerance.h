@@ -25,6 +25,8 @@ typedef struct clv__distance {
     int64_t index; // -1: the tensor is empty
     double got, want, error, tolerance;
     double ratio; // error / tolerance; above 1 is wrong; infinite where one is not a number and the other is
+    double
+        ulp; // a unit in the last place of `want` in the tensor's dtype; 0: of no float, or of none that is finite
 } clv__distance;
 
 /** Hold a device's elements of a target, in its dtype, against what is expected. */

@@ -44,8 +44,9 @@ static clv_status check_arrays(clv__error *error, const clv_array *images, const
         CLV_FAIL(error, CLV_E_SHAPE, "%s: %s holds no samples", names->images, a);
     if (labels->shape.rank != 1 || labels->shape.dims[0] != images->shape.dims[0]) {
         CLV_FAIL(error, CLV_E_SHAPE,
-                 "%s: the shape is %s, but [%" PRId64 "] is wanted, a label for each of %s %s", names->labels,
-                 b, images->shape.dims[0], names->images, a);
+                 "%s: the shape is %s, but [%" PRId64 "] is wanted, a label for each of %s %s%s",
+                 names->labels, b, images->shape.dims[0], names->images, a,
+                 labels->shape.rank == 2 ? "; of one-hot rows numpy makes labels with y.argmax(1)" : "");
     }
     return CLV_OK;
 }
@@ -56,6 +57,17 @@ static int64_t label_at(const clv_array *labels, int64_t i) {
     case CLV_ARRAY_I32: return ((const int32_t *)labels->data)[i];
     default: return ((const uint8_t *)labels->data)[i];
     }
+}
+
+/** What to say of labels that are 1 to the number of classes. */
+static const char *begins_at_one(const clv_array *labels, int64_t classes) {
+    int64_t least = INT64_MAX, most = INT64_MIN;
+    for (int64_t i = 0; i < labels->shape.dims[0]; i++) {
+        int64_t label = label_at(labels, i);
+        if (label < least) least = label;
+        if (label > most) most = label;
+    }
+    return least == 1 && most == classes ? "; they seem to begin at 1: numpy mends it with y - 1" : "";
 }
 
 static clv_status copy_labels(clv__error *error, const clv_array *labels, const clv__dataset_defaults *names,
@@ -69,8 +81,9 @@ static clv_status copy_labels(clv__error *error, const clv_array *labels, const 
     for (int64_t i = 0; i < dataset->count; i++) {
         int64_t label = label_at(labels, i);
         if (label < 0 || label >= limit) {
-            CLV_FAIL(error, CLV_E_VALUE, "%s: row %" PRId64 " is %" PRId64 ", but labels are 0 to %" PRId64,
-                     names->labels, i, label, limit - 1);
+            CLV_FAIL(error, CLV_E_VALUE,
+                     "%s: row %" PRId64 " is %" PRId64 ", but labels are 0 to %" PRId64 "%s", names->labels,
+                     i, label, limit - 1, begins_at_one(labels, limit));
         }
         dataset->labels[i] = (int32_t)label;
         if (label > largest) largest = label;
@@ -118,6 +131,9 @@ clv_status clv__dataset_create(clv__error *error, clv_array *images, const clv_a
 
 clv_status clv_dataset_from_arrays(clv_runtime *runtime, clv_array *images, const clv_array *labels,
                                    const clv_dataset_config *config, clv_dataset **out) {
+    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), out));
+    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), images));
+    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), labels));
     clv__dataset_defaults defaults = {.std = 1, .images = "images", .labels = "labels"};
     return clv__dataset_create(clv__io_error(runtime), images, labels, config, &defaults, out);
 }
@@ -132,6 +148,7 @@ static char *quoted(const char *what, const char *path) {
 
 clv_status clv_dataset_npy(clv_runtime *runtime, const char *images_path, const char *labels_path,
                            const clv_dataset_config *config, clv_dataset **out) {
+    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), out));
     *out = NULL;
     clv_array images = {0}, labels = {0};
     char *images_name = NULL, *labels_name = NULL;

@@ -70,6 +70,7 @@ static clv_status check_images(clv__error *error, const char *folder, const char
 
 clv_status clv_dataset_fashion_mnist(clv_runtime *runtime, const char *folder, clv_split split,
                                      const clv_dataset_config *config, clv_dataset **out) {
+    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), out));
     *out = NULL;
     clv__error *error = clv__io_error(runtime);
     if (split != CLV_SPLIT_TRAIN && split != CLV_SPLIT_TEST) {

@@ -243,6 +243,9 @@ static clv_status start(clv_loader *loader) {
 
 clv_status clv_loader_create(clv_runtime *runtime, const clv_dataset *dataset,
                              const clv_loader_config *config, clv_loader **out) {
+    CLV_TRY(CLV__USABLE(clv__io_error(runtime), out));
+    CLV_TRY(CLV__USABLE(clv__io_error(runtime), dataset));
+    CLV_TRY(CLV__USABLE(clv__io_error(runtime), config));
     *out = NULL;
     clv__error *error = clv__io_error(runtime);
     CLV_TRY(check_config(error, dataset, config));
@@ -267,7 +270,7 @@ clv_status clv_loader_create(clv_runtime *runtime, const clv_dataset *dataset,
 }
 
 void clv_loader_destroy(clv_loader *loader) {
-    if (!loader) return;
+    if (!loader || !clv__error_at_home(loader->error)) return;
     pthread_mutex_lock(&loader->lock);
     loader->stop = true;
     pthread_cond_broadcast(&loader->changed);
@@ -298,6 +301,8 @@ static buffer *find_next(clv_loader *loader) {
 }
 
 clv_status clv_loader_next(clv_loader *loader, clv_batch *out) {
+    CLV_TRY(CLV__GIVEN(NULL, loader));
+    CLV_TRY(CLV__USABLE(loader->error, out));
     *out = (clv_batch){0};
     pthread_mutex_lock(&loader->lock);
     int held = 0;
@@ -319,7 +324,7 @@ clv_status clv_loader_next(clv_loader *loader, clv_batch *out) {
 }
 
 void clv_loader_release(clv_loader *loader, clv_batch *batch) {
-    if (!batch->images) return; // released already
+    if (!batch->images || !clv__error_at_home(loader->error)) return; // released already, or in another process
     pthread_mutex_lock(&loader->lock);
     loader->buffers[batch->buffer].state = FREE;
     pthread_cond_broadcast(&loader->changed);
@@ -334,6 +339,8 @@ void clv_loader_position(const clv_loader *loader, int64_t *epoch, int64_t *inde
 }
 
 clv_status clv_loader_seek(clv_loader *loader, int64_t epoch, int64_t index) {
+    CLV_TRY(CLV__GIVEN(NULL, loader));
+    CLV_TRY(CLV__USABLE(loader->error, loader));
     CLV_TRY(check_position(loader->error, loader->n_batches, epoch, index));
     pthread_mutex_lock(&loader->lock);
     bool held = find_buffer(loader, HELD) != NULL;

@@ -77,8 +77,10 @@ static int spawn(const char *command, int input, pid_t *process) {
         if (!failed)
             failed = posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
         if (!failed) failed = posix_spawn_file_actions_adddup2(&actions, STDOUT_FILENO, STDERR_FILENO);
-#if defined __GLIBC__ && __GLIBC_PREREQ(2, 34)
+#ifdef __GLIBC_PREREQ // musl has neither this question nor the call
+#if __GLIBC_PREREQ(2, 34)
         if (!failed) failed = posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+#endif
 #endif
         if (!failed) failed = posix_spawnp(process, command, &actions, NULL, arguments, environment);
         posix_spawn_file_actions_destroy(&actions);

@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/memory.h"
 #include "cleave/device.h"
 
 typedef struct clv__backend clv__backend;
@@ -64,6 +65,10 @@ typedef struct clv__found {
     void *handle; // passed to open; owned by the backend, lives as long as the backend's state
 } clv__found;
 
+/** For backends, which have no runtime: hand a sentence to the log, as clv__log does. */
+void clv__log_to(const clv_runtime_config *config, clv_log_level level, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
 struct clv__backend {
     const char *name;
 
@@ -85,8 +90,9 @@ struct clv__backend {
 
     /** Open a device: context and queues. Blocks. Any thread. */
     clv_status (*open)(void *state, void *handle, clv__error *error, clv__bdevice **out);
-    /** Close it; NULL is fine. Every buffer, program, kernel and event of it is gone before. */
-    void (*close)(clv__bdevice *device);
+    /** Close it; NULL is fine. Every buffer, program, kernel and event of it is gone before. False: commands may still run, because
+     *  its driver does not say that they are done; memory of the host that they use must stay. */
+    bool (*close)(clv__bdevice *device);
 
     /** Memory of `bytes` (>= 1), contents undefined. The runtime has checked its budget and limits before. Blocks, any thread. */
     clv_status (*buffer_create)(clv__bdevice *device, size_t bytes, clv__error *error, clv__bbuffer **out);
@@ -97,10 +103,13 @@ struct clv__backend {
     /** (optional: traits.host_memory) Where a buffer's bytes are, for as long as it lives; not a part: at a multiple of 4096. What commands wrote is there when an
      *  event after them was waited for. Any thread. */
     void *(*buffer_pointer)(clv__bbuffer *buffer);
-    /** (optional: traits.host_memory) A buffer over memory of another, at a multiple of info.alignment_bytes, which
-     *  outlives it. Commands enqueued after something was written there see it. Blocks, any thread. */
-    clv_status (*buffer_over)(clv__bdevice *device, void *pointer, size_t bytes, clv__error *error,
-                              clv__bbuffer **out);
+    /** (with buffer_pointer) The pages that the buffer lies in; borrowed. */
+    clv__pages *(*buffer_block)(clv__bbuffer *buffer);
+    /** (optional: traits.host_memory) A buffer over memory of another, at a multiple of info.alignment_bytes. `block`: the pages it lies in,
+     *  used until the last command over this buffer is done; NULL: the memory outlives that. Commands enqueued after something was
+     *  written there see it. Blocks, any thread. */
+    clv_status (*buffer_over)(clv__bdevice *device, clv__pages *block, void *pointer, size_t bytes,
+                              clv__error *error, clv__bbuffer **out);
 
     /** Copy host -> device. Enqueues; `source` must stay until *event. The device first waits for `after` (NULL: nothing).
      *  `after` is an event of the same device, of either queue; bytes 0 moves nothing. event NULL: not wanted. Worker. */
@@ -129,7 +138,7 @@ struct clv__backend {
 
     /** A kernel object of its own, arguments set once. Blocks. Any thread (different programs at a time).
      *  Errors  CLV_E_UNSUPPORTED  the kernel does not allow the grid's local size or the local memory on this device:
-     *  choose another variant. CLV_E_NOT_FOUND  the program has no such kernel. */
+     *  choose another variant. CLV_E_DEVICE  the program has no such kernel. */
     clv_status (*kernel_create)(clv__bprogram *program, const char *name, const clv__barg *args, int n_args,
                                 const clv__grid *grid, clv__error *error, clv__bkernel **out);
     void (*kernel_destroy)(clv__bkernel *kernel); // NULL is fine
@@ -153,15 +162,24 @@ struct clv__backend {
                                 clv__error *error);
     /** An event that is reached when all enqueued so far on the queue is done. Enqueues. Worker. */
     clv_status (*record)(clv__bdevice *device, clv__queue queue, clv__bevent **event, clv__error *error);
-    /** Block until the event is reached; an error of the work before it is told here. Any thread. */
+    /** Block until the event is reached. An error of any command that was enqueued before it and is done, with an event or without, is told
+     *  here, by name and code, until a synchronize has told it. CLV_E_DEVICE_LOST, once clv_runtime_config.device_timeout is over:
+     *  it was not reached. Any thread. */
     clv_status (*event_wait)(clv__bevent *event, clv__error *error);
     /** Start and end of the event's work on the device's clock, nanoseconds; after event_wait. */
     clv_status (*elapsed)(clv__bevent *event, uint64_t *start_ns, uint64_t *end_ns, clv__error *error);
     void (*event_destroy)(clv__bevent *event); // NULL is fine
     /** Hand what is enqueued to the device. Returns at once. Worker. */
     clv_status (*flush)(clv__bdevice *device, clv__error *error);
-    /** Block until all enqueued on both queues is done. Worker. */
+    /** Block until all enqueued on both queues is done. An error of any command before it is told here, once. Worker. */
     clv_status (*synchronize)(clv__bdevice *device, clv__error *error);
+    /** (optional) Was it waited for in vain, for as long as clv_runtime_config.device_timeout? Any thread. */
+    bool (*silent)(clv__bdevice *device);
+    /** (optional) It does not answer: from now on no call of its driver is made, nothing that it may use is freed, and a thread that comes
+     *  back from a call that hung does not return. Any thread. */
+    void (*abandon)(clv__bdevice *device);
+    /** (optional) After a synchronize that failed: may commands still run? Then what they use of the host's memory must stay. Worker. */
+    bool (*still_runs)(clv__bdevice *device);
 };
 
 extern const clv__backend clv__backend_host;

@@ -17,6 +17,8 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/folder.h"
+#include "base/shown.h"
 #include "base/text.h"
 
 enum { FORMAT_VERSION = 1, NAME_BYTES = 32 + 6 };
@@ -65,35 +67,11 @@ static void warn_once(clv_runtime *runtime, const char *what, const char *path, 
                  why);
 }
 
-/** Make the folder and those above it that are missing, for the owner only. */
-static bool make_folders(const char *path) {
-    char *copy = clv__strdup(path);
-    if (!copy) return false;
-    for (char *at = copy + 1; *at; at++) {
-        if (*at != '/') continue;
-        *at = 0;
-        mkdir(copy, 0700); // what cannot be made shows at the end
-        *at = '/';
-    }
-    bool made = mkdir(copy, 0700) == 0 || errno == EEXIST;
-    free(copy);
-    return made;
-}
-
-/** Why the open folder must not be used; NULL if it may. */
-static const char *distrust(int folder) {
-    struct stat stat;
-    if (fstat(folder, &stat) != 0) return strerror(errno);
-    if (stat.st_uid != geteuid()) return "it belongs to another user";
-    if (stat.st_mode & (S_IWGRP | S_IWOTH)) return "other users can write to it";
-    return NULL;
-}
-
 /** The folder, open; -1 if there is none that can be used. `make`: create it if it is missing. */
 static int open_folder(clv_runtime *runtime, bool make) {
     const char *path = runtime->config.cache_dir;
     if (!*path) return -1; // neither a setting nor a home
-    if (make && !make_folders(path)) {
+    if (make && !clv__folder_make(path)) {
         warn_once(runtime, "cannot be made", path, strerror(errno));
         return -1;
     }
@@ -102,7 +80,7 @@ static int open_folder(clv_runtime *runtime, bool make) {
         if (errno != ENOENT) warn_once(runtime, "cannot be opened", path, strerror(errno));
         return -1;
     }
-    const char *why = distrust(folder);
+    const char *why = clv__distrust(folder);
     if (why) {
         warn_once(runtime, "is not used", path, why);
         close(folder);
@@ -142,15 +120,17 @@ static bool write_all(int file, const void *data, size_t bytes) {
     return true;
 }
 
-/** Text and binary of a whole, unchanged file, in one malloc'd block; NULL for anything else. */
+/** Text and binary of a whole, unchanged file of ours, in one malloc'd block; NULL for anything else. */
 static char *load(int folder, const char *name, header *head) {
-    int file = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int file = openat(folder, name,
+                      O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK); // a pipe would wait for a writer
     if (file < 0) return NULL;
     struct stat stat;
     char *data = NULL;
-    bool good = fstat(file, &stat) == 0 && S_ISREG(stat.st_mode) && read_all(file, head, sizeof *head) &&
-                memcmp(head->magic, magic, sizeof magic) == 0 && head->version == FORMAT_VERSION &&
-                head->binary_bytes <= most_bytes && head->text_bytes <= 1 << 16 &&
+    bool good = fstat(file, &stat) == 0 && S_ISREG(stat.st_mode) && !clv__distrust(file) &&
+                read_all(file, head, sizeof *head) && memcmp(head->magic, magic, sizeof magic) == 0 &&
+                head->version == FORMAT_VERSION && head->binary_bytes <= most_bytes &&
+                head->text_bytes <= 1 << 16 &&
                 (uint64_t)stat.st_size == sizeof *head + head->text_bytes + head->binary_bytes;
     size_t bytes = good ? head->text_bytes + (size_t)head->binary_bytes : 0;
     good = good && (data = malloc(bytes + 1)) && read_all(file, data, bytes) &&
@@ -243,7 +223,7 @@ static clv_status walk(clv_runtime *runtime,
     if (!folder && errno == ENOENT) return CLV_OK;
     if (!folder)
         CLV_FAIL(&runtime->error, CLV_E_IO, "the program cache %s cannot be read: %s", path, strerror(errno));
-    const char *why = distrust(dirfd(folder));
+    const char *why = clv__distrust(dirfd(folder));
     if (why) {
         closedir(folder);
         CLV_FAIL(&runtime->error, CLV_E_IO, "the program cache %s is not used: %s", path, why);
@@ -268,6 +248,7 @@ static void list_one(void *user, int folder, const char *name, bool half) {
     header head;
     char *data = load(folder, name, &head);
     if (data) data[head.text_bytes] = 0; // the binary is not wanted here
+    if (data) clv__show(data, false);
     to->each(to->user, &(clv_cache_entry){.file = name,
                                           .made_for = data ? data : "",
                                           .bytes = (uint64_t)stat.st_size,
@@ -278,6 +259,8 @@ static void list_one(void *user, int folder, const char *name, bool half) {
 
 clv_status clv_cache_list(clv_runtime *runtime, void (*each)(void *user, const clv_cache_entry *entry),
                           void *user) {
+    CLV_TRY(CLV__GIVEN(NULL, runtime));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), each));
     lister to = {each, user};
     return walk(runtime, list_one, &to);
 }
@@ -297,6 +280,8 @@ static void remove_one(void *user, int folder, const char *name, bool half) {
 }
 
 clv_status clv_cache_clear(clv_runtime *runtime, int *files, uint64_t *bytes) {
+    CLV_TRY(CLV__GIVEN(NULL, runtime));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), runtime));
     remover to = {0};
     clv_status status = walk(runtime, remove_one, &to);
     if (files) *files = to.files;

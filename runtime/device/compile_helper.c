@@ -61,7 +61,7 @@ static clv_status set_buffer(clv_device *device, stage *s, int i, size_t bytes) 
     if (pointer == MAP_FAILED) return CLV_E_HOST_MEMORY;
     s->pointer[i] = pointer;
     s->bytes[i] = bytes;
-    return device->backend->buffer_over(device->open, pointer, bytes, &device->runtime->error,
+    return device->backend->buffer_over(device->open, NULL, pointer, bytes, &device->runtime->error,
                                         &s->args[i].buffer);
 }
 
@@ -78,10 +78,11 @@ static clv_status set_stage(clv_device *device, const clv__launch *launch, stage
     return CLV_OK;
 }
 
-static void clear_stage(const clv_device *device, stage *s) {
+/** still_runs: what is mapped goes with this process. */
+static void clear_stage(const clv_device *device, stage *s, bool still_runs) {
     for (int i = 0; i < CLV__MAX_ARGS; i++) {
         if (s->args[i].kind == CLV__BARG_BUFFER) device->backend->buffer_destroy(s->args[i].buffer);
-        if (s->pointer[i]) munmap(s->pointer[i], s->bytes[i]);
+        if (s->pointer[i] && !still_runs) munmap(s->pointer[i], s->bytes[i]);
     }
 }
 
@@ -111,9 +112,9 @@ static clv_status compile(clv_device *device, const clv__launch *launch) {
         status = backend->kernel_create(kernel.program, kernel.name, s->args, launch->n_slots, &grid, error,
                                         &command);
     if (status == CLV_OK) status = backend->launch(device->open, command, NULL, error);
-    if (status == CLV_OK) status = backend->synchronize(device->open, error);
+    if (status == CLV_OK) status = clv__device_settle(device, error);
     backend->kernel_destroy(command);
-    clear_stage(device, s);
+    clear_stage(device, s, device->lost);
     free(s);
     return status;
 }

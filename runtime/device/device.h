@@ -26,7 +26,7 @@ typedef struct clv__ledger {
 /** A variant that failed on a device: plans pass it over. */
 typedef struct clv__quarantine {
     const void *op; // the descriptor, opaque down here
-    char *variant;
+    char *variant, *why; // owned
     struct clv__quarantine *next;
 } clv__quarantine;
 
@@ -42,15 +42,18 @@ struct clv_device {
     clv__bdevice *open; // NULL until clv__device_open
     bool f16_native;    // it converts f16 to the same bits as our kernels; set when it is opened, see f16.h
     struct clv__program_store *programs;
-    struct clv__ahead *ahead; // NULL: nobody compiles ahead; see ahead.h
+    struct clv__ahead *ahead;                           // NULL: nobody compiles ahead; see ahead.h
     struct clv__worker *worker;                         // started by exec when first used; see exec/worker.h
     void (*worker_destroy)(struct clv__worker *worker); // set with it: called before the device closes
+    void (*worker_leave)(struct clv__worker *worker);   // the same for one that does not come back
     clv__quarantine *quarantine;                        // owned; under the runtime's report_lock
     struct clv__tuned_choices *tuned; // read by the plan when first asked for; under open_lock
     void (*tuned_destroy)(struct clv__tuned_choices *); // set with it
-    bool lost;                                          // see clv__device_lose; under the ledger's lock
-    struct clv__kept_host *kept;                        // the same
-    _Atomic uint64_t busy_ns, busy_steps;               // see clv_activity; booked by exec
+    atomic_bool silent;                                 // see clv__device_silence
+    atomic_ulong beats;                   // grows while its worker gets on with what it was given
+    bool lost;                            // see clv__device_lose; under the ledger's lock
+    struct clv__kept_host *kept;          // the same
+    _Atomic uint64_t busy_ns, busy_steps; // see clv_activity; booked by exec
 };
 
 struct clv_runtime {
@@ -83,11 +86,26 @@ void clv__log(clv_runtime *runtime, clv_log_level level, const char *format, ...
 /** Open the device if it is not open yet. Any thread. */
 clv_status clv__device_open(clv_device *device);
 
-/** Its driver failed and would not even say that its work is done: what it may still read or write on the host, staging
- *  memory, is kept from now on until the device is closed. */
+/** Wait on the worker until the device has done all that it was given; an error of any command before is told, once. If its driver does
+ *  not say that they are done, what they may still use of the host's memory is kept from now on: see clv__device_free. */
+clv_status clv__device_settle(clv_device *device, clv__error *error);
+/** The same without waiting: it does not answer any more. */
 void clv__device_lose(clv_device *device);
-/** Free what was kept so; the device is closed. */
-void clv__device_forget_host(clv_device *device);
+/** It has not answered in time: it is lost, its driver is not called any more, and jobs for its worker fail at once. */
+void clv__device_silence(clv_device *device);
+/** The sentence for that. */
+clv_status clv__device_silent(const clv_device *device, clv__error *error);
+/** Wait for an event of the device, as the backend's verb does; one that does not answer in time is silenced. */
+clv_status clv__device_wait(clv_device *device, clv__bevent *event, clv__error *error);
+/** Free memory that commands of the device read or wrote; of one that is lost it is kept until the device is closed, and left for ever
+ *  if it may run on even then. NULL is fine. */
+void clv__device_free(clv_device *device, void *memory);
+/** Write device memory from `source`, or read it into `target` (the other is NULL), and wait. Neither is used by the device after
+ *  that, even if it is lost. Worker. */
+clv_status clv__device_copy(clv_device *device, clv__bbuffer *buffer, size_t bytes, const void *source,
+                            void *target, clv__error *error);
+/** Free what was kept, or leave it; the device is closed. */
+void clv__device_forget_host(clv_device *device, bool still_runs);
 
 /** Device memory with its place in the account. */
 typedef struct clv__memory {
@@ -113,8 +131,9 @@ void clv__memory_destroy(clv__memory *memory);
 
 /**
  * Would `bytes` in pieces of at most `largest` fit on the device besides what is held? The same sentence as a refused
- * allocation if not. Takes nothing.
+ * allocation if not, with `about` in it: who wants them ("; the layers ..."). Takes nothing.
  */
-clv_status clv__memory_check(clv_device *device, size_t bytes, size_t largest, const char *layer);
+clv_status clv__memory_check(clv_device *device, size_t bytes, size_t largest, const char *layer,
+                             const char *about);
 
 #endif

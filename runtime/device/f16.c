@@ -48,7 +48,7 @@ static clv_status ask(clv_device *device, const char *source, int32_t *differs) 
     if (status == CLV_OK) status = backend->launch(device->open, kernel, NULL, &error);
     if (status == CLV_OK)
         status = backend->read(device->open, CLV__QUEUE_COMPUTE, out, 0, bytes, differs, NULL, NULL, &error);
-    clv_status done = backend->synchronize(device->open, &error);
+    clv_status done = clv__device_settle(device, &error);
     backend->kernel_destroy(kernel);
     backend->program_destroy(program);
     backend->buffer_destroy(out);
@@ -57,12 +57,11 @@ static clv_status ask(clv_device *device, const char *source, int32_t *differs) 
 }
 
 static bool is_right(clv_device *device, const char *source) {
-    int32_t differs[ITEMS];
-    if (ask(device, source, differs) != CLV_OK) return false;
-    for (int i = 0; i < ITEMS; i++) {
-        if (differs[i] != 0) return false;
-    }
-    return true;
+    int32_t *differs = clv__alloc(ITEMS, sizeof *differs);
+    bool right = differs && ask(device, source, differs) == CLV_OK;
+    for (int i = 0; right && i < ITEMS; i++) right = differs[i] == 0;
+    clv__device_free(device, differs);
+    return right;
 }
 
 bool clv__f16_native(clv_device *device) {

@@ -2,6 +2,7 @@
 // Writing launches down. Nothing here touches a device; what goes wrong sets `failed`, and the plan tells it.
 #include "device/launch.h"
 
+#include <assert.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,11 +10,20 @@
 
 /** The next launch of the list, or its spare when memory is out, so that callers need no check. */
 static clv__launch *append(clv__launches *list) {
-    clv__launch *launch = &list->spare;
-    if (clv__grow(&list->items, &list->room, list->n + 1, sizeof *list->items))
+    clv__launch *launch = list->spare;
+    if (list->n == list->room) { // from one on: most nodes have no more
+        size_t room = list->room ? 2 * list->room : 1;
+        clv__launch *items = realloc(list->items, room * sizeof *items);
+        if (items) {
+            list->items = items;
+            list->room = room;
+        }
+    }
+    if (list->n < list->room)
         launch = &list->items[list->n++];
     else
         list->failed = list->out_of_memory = true;
+    assert(launch);
     memset(launch, 0, sizeof *launch);
     return launch;
 }
@@ -123,7 +133,15 @@ void clv__launch_fill(clv__launches *list, int out, size_t bytes, uint32_t patte
     clv__arg_out(list, launch, out);
 }
 
+void clv__launches_trim(clv__launches *list) {
+    if (list->n == list->room || !list->n) return;
+    clv__launch *items = realloc(list->items, list->n * sizeof *items);
+    if (!items) return;
+    list->items = items;
+    list->room = list->n;
+}
+
 void clv__launches_reset(clv__launches *list) {
     free(list->items);
-    *list = (clv__launches){.device = list->device};
+    *list = (clv__launches){.device = list->device, .spare = list->spare};
 }

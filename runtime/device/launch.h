@@ -63,7 +63,8 @@ typedef struct clv__launches {
     size_t workspace_bytes; // most that any launch needs, alignment included
     bool failed;        // memory ran out, or a value or a number of arguments is too large; told by the plan
     bool out_of_memory; // the first of these
-    clv__launch spare;  // handed out when memory is out
+    clv__launch *
+        spare; // handed out when memory is out; whoever has launches written down lends one (NULL afterwards)
 } clv__launches;
 
 /** Append a kernel launch. Never NULL (a spare is returned, and `failed` set, if memory is out).
@@ -99,6 +100,8 @@ size_t clv__launch_workspace(clv__launches *list, size_t bytes);
 void clv__launch_copy(clv__launches *list, int out, int in, size_t bytes);
 void clv__launch_fill(clv__launches *list, int out, size_t bytes, uint32_t pattern);
 
+/** All is written down: give back what the list has too much of. A launch is large, and a plan has one for each node. */
+void clv__launches_trim(clv__launches *list);
 void clv__launches_reset(clv__launches *list);
 
 #endif

@@ -37,29 +37,90 @@ void clv__device_lose(clv_device *device) {
     pthread_mutex_unlock(&device->ledger.lock);
 }
 
-void clv__device_forget_host(clv_device *device) {
+void clv__device_silence(clv_device *device) {
+    clv__device_lose(device);
+    atomic_store(&device->silent, true);
+    if (device->backend->abandon) device->backend->abandon(device->open);
+}
+
+clv_status clv__device_silent(const clv_device *device, clv__error *error) {
+    CLV_FAIL(error, CLV_E_DEVICE_LOST, "'%s' has not answered for %g s (--device-timeout)",
+             device->info.label, device->runtime->config.device_timeout);
+}
+
+/** A wait failed: was it in vain? */
+static void look_if_silent(clv_device *device) {
+    const clv__backend *backend = device->backend;
+    if (backend->silent && backend->silent(device->open)) clv__device_silence(device);
+}
+
+clv_status clv__device_wait(clv_device *device, clv__bevent *event, clv__error *error) {
+    clv_status status = device->backend->event_wait(event, error);
+    if (status != CLV_OK) look_if_silent(device);
+    return status;
+}
+
+clv_status clv__device_settle(clv_device *device, clv__error *error) {
+    const clv__backend *backend = device->backend;
+    clv_status status = backend->synchronize(device->open, error);
+    if (status == CLV_OK) return CLV_OK;
+    if (backend->still_runs && backend->still_runs(device->open)) clv__device_lose(device);
+    look_if_silent(device);
+    return status;
+}
+
+void clv__device_forget_host(clv_device *device, bool still_runs) {
     while (device->kept) {
         clv__kept_host *next = device->kept->next;
-        free(device->kept->pointer);
+        if (still_runs)
+            clv__leave(device->kept->pointer);
+        else
+            free(device->kept->pointer);
         free(device->kept);
         device->kept = next;
     }
 }
 
-/** Free staging memory; of a lost device it waits until the device is closed. */
-static void free_host(clv_device *device, void *pointer) {
+void clv__device_free(clv_device *device, void *memory) {
     pthread_mutex_lock(&device->ledger.lock);
-    bool lost = device->lost;
-    if (lost) {
-        clv__kept_host *kept =
-            clv__alloc(1, sizeof *kept); // without memory it is never freed: better than too early
-        if (kept) {
-            *kept = (clv__kept_host){pointer, device->kept};
-            device->kept = kept;
-        }
+    bool lost = device->lost && memory;
+    clv__kept_host *kept = lost ? clv__alloc(1, sizeof *kept) : NULL;
+    if (kept) {
+        *kept = (clv__kept_host){memory, device->kept};
+        device->kept = kept;
     }
     pthread_mutex_unlock(&device->ledger.lock);
-    if (!lost) free(pointer);
+    if (!lost)
+        free(memory);
+    else if (!kept)
+        clv__leave(memory); // better than too early
+}
+
+// ---- Copies that are waited for -----------------------------------------------------------------------------
+
+enum { COPY_BYTES = 16 << 20 }; // at once: they go through memory of our own
+
+clv_status clv__device_copy(clv_device *device, clv__bbuffer *buffer, size_t bytes, const void *source,
+                            void *target, clv__error *error) {
+    if (bytes == 0) return CLV_OK;
+    const clv__backend *backend = device->backend;
+    size_t room = bytes < COPY_BYTES ? bytes : COPY_BYTES;
+    char *between = clv__alloc(room, 1);
+    if (!between) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a copy of %zu bytes", room);
+    clv_status status = CLV_OK;
+    for (size_t at = 0; at < bytes && status == CLV_OK; at += room) {
+        size_t n = bytes - at < room ? bytes - at : room;
+        if (source) memcpy(between, (const char *)source + at, n);
+        status =
+            source
+                ? backend->write(device->open, CLV__QUEUE_COMPUTE, buffer, at, n, between, NULL, NULL, error)
+                : backend->read(device->open, CLV__QUEUE_COMPUTE, buffer, at, n, between, NULL, NULL, error);
+        clv_status settled = clv__device_settle(device, status == CLV_OK ? error : NULL);
+        if (status == CLV_OK) status = settled;
+        if (status == CLV_OK && target) memcpy((char *)target + at, between, n);
+    }
+    clv__device_free(device, between);
+    return status;
 }
 
 void clv__ledger_destroy(clv__ledger *ledger) {
@@ -189,8 +250,9 @@ static const clv_device *roomier(const clv_device *device, uint64_t bytes, uint6
 
 /** The report of a refusal: what was wanted, what is held, what would make it fit. The lock is held. */
 static clv_status refuse(const clv_device *device, clv_status status, size_t bytes, size_t largest,
-                         uint64_t limit, const char *category, const char *layer) {
+                         uint64_t limit, const char *category, const char *layer, const char *about) {
     const clv__ledger *ledger = &device->ledger;
+    const uint64_t memory = device->info.memory_bytes;
     uint64_t held = ledger->info.all.current;
     clv__text text = {0};
     clv__text_add(&text, "'%.200s' wants %s (%zu bytes)%s%s on %s (%.60s), ", layer,
@@ -209,8 +271,8 @@ static clv_status refuse(const clv_device *device, clv_status status, size_t byt
                       limit);
         add_holders(&text, ledger);
     }
-    clv__text_add(&text, "; it would fit with a smaller batch");
-    if (status == CLV_E_BUDGET)
+    clv__text_add(&text, "%s; it would fit with a smaller batch", about);
+    if (status == CLV_E_BUDGET && (!memory || held + bytes <= memory))
         clv__text_add(&text, ", a larger budget (--budget %s=%" PRIu64 "KiB)", device->name,
                       (held + bytes + 1023) / 1024);
     const clv_device *other = roomier(device, held + bytes, largest);
@@ -223,12 +285,13 @@ static clv_status refuse(const clv_device *device, clv_status status, size_t byt
     return status;
 }
 
-clv_status clv__memory_check(clv_device *device, size_t bytes, size_t largest, const char *layer) {
+clv_status clv__memory_check(clv_device *device, size_t bytes, size_t largest, const char *layer,
+                             const char *about) {
     clv__ledger *ledger = &device->ledger;
     uint64_t limit;
     pthread_mutex_lock(&ledger->lock);
     clv_status status = refusal(device, bytes, largest, false, &limit);
-    if (status != CLV_OK) refuse(device, status, bytes, largest, limit, "", layer);
+    if (status != CLV_OK) refuse(device, status, bytes, largest, limit, "", layer, about);
     pthread_mutex_unlock(&ledger->lock);
     return status;
 }
@@ -263,7 +326,7 @@ clv_status clv__memory_create(clv_device *device, size_t bytes, clv_category cat
     pthread_mutex_lock(&ledger->lock);
     clv_memory_info before = ledger->info;
     status = refusal(device, bytes, bytes, staging, &limit);
-    if (status != CLV_OK) refuse(device, status, bytes, bytes, limit, clv_category_name(category), layer);
+    if (status != CLV_OK) refuse(device, status, bytes, bytes, limit, clv_category_name(category), layer, "");
     // Booked before the driver is asked, so that two threads cannot both be granted the last bytes.
     else if (!(out->layer = book(ledger, bytes, category, layer)))
         status =
@@ -292,7 +355,7 @@ void clv__memory_destroy(clv__memory *memory) {
     }
     clv_device *device = memory->device;
     if (memory->host)
-        free_host(device, memory->pointer);
+        clv__device_free(device, memory->pointer);
     else
         device->backend->buffer_destroy(memory->buffer);
     pthread_mutex_lock(&device->ledger.lock);

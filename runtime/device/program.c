@@ -82,9 +82,9 @@ static clv_status gather(struct clv__program_store *store, const clv__launch *co
 }
 
 /** The whole source of a program; `of_program` says which instances are its own, NULL: all. */
-static void assemble(clv__text *out, bool f16_native, const gathering *all, const int *of_program,
+static void assemble(clv__text *out, const clv_device *device, const gathering *all, const int *of_program,
                      int program) {
-    clv__source_begin(out, f16_native);
+    clv__source_begin(out, device && device->f16_native, device && device->info.no_int64);
     for (size_t i = 0; i < all->n; i++) {
         if (!of_program || of_program[i] == program) clv__source_add(out, &all->items[i]);
     }
@@ -205,7 +205,7 @@ static clv_status build_each(clv_device *device, const gathering *all, const int
         if (of_program[i] != number) continue;
         gathering one = {.items = &all->items[i], .n = 1};
         clv__text text = {0};
-        assemble(&text, device->f16_native, &one, NULL, 0);
+        assemble(&text, device, &one, NULL, 0);
         if (text.failed) {
             clv__text_reset(&text);
             CLV_FAIL(&device->runtime->error, CLV_E_HOST_MEMORY, "no host memory to assemble a program");
@@ -246,7 +246,7 @@ static clv_status build_gathered(clv_device *device, const gathering *all) {
     distribute(all, n_programs, of_program);
     for (int p = 0; p < n_programs && status == CLV_OK; p++) {
         clv__text text = {0};
-        assemble(&text, device->f16_native, all, of_program, p);
+        assemble(&text, device, all, of_program, p);
         jobs[p] = (build_job){
             .device = device, .source = text.data, .progress = &progress, .status = CLV_E_INTERNAL};
         clv__error_init(&jobs[p].error);
@@ -330,6 +330,25 @@ clv_status clv__programs_build(clv_device *device, const clv__launch *const *lau
     return status;
 }
 
+static clv_status put_name(const clv__launch *launch, uint64_t hash, clv__error *error,
+                           char name[CLV__KERNEL_NAME_BYTES]) {
+    int n = snprintf(name, CLV__KERNEL_NAME_BYTES, "%s_%016" PRIx64, launch->entry, hash);
+    if (n < 0 || n >= CLV__KERNEL_NAME_BYTES)
+        CLV_FAIL(error, CLV_E_INTERNAL, "the kernel name '%s' is too long", launch->entry);
+    return CLV_OK;
+}
+
+clv_status clv__programs_kernel_name(const clv__launch *launch, clv__error *error,
+                                     char name[CLV__KERNEL_NAME_BYTES]) {
+    clv__source_index index = {0};
+    clv__source_entry at;
+    bool found = clv__source_look_up(&index, launch->source, launch->entry, &at);
+    clv__source_index_reset(&index);
+    if (!found)
+        CLV_FAIL(error, CLV_E_INTERNAL, "there is no kernel source '%s.cl' in the library", launch->source);
+    return put_name(launch, clv__source_hash(at.text_hash, launch->defines), error, name);
+}
+
 clv_status clv__programs_find(clv_device *device, const clv__launch *launch, clv__kernel_ref *out) {
     *out = (clv__kernel_ref){0};
     struct clv__program_store *store = device->programs;
@@ -343,13 +362,7 @@ clv_status clv__programs_find(clv_device *device, const clv__launch *launch, clv
             if (it) out->program = it->program;
         }
         pthread_mutex_unlock(&store->lock);
-        if (out->program) {
-            int n = snprintf(out->name, sizeof out->name, "%s_%016" PRIx64, launch->entry, hash);
-            if (n < 0 || (size_t)n >= sizeof out->name)
-                CLV_FAIL(&device->runtime->error, CLV_E_INTERNAL, "the kernel name '%s' is too long",
-                         launch->entry);
-            return CLV_OK;
-        }
+        if (out->program) return put_name(launch, hash, &device->runtime->error, out->name);
     }
     CLV_FAIL(&device->runtime->error, CLV_E_STATE, "kernel '%s' of %s.cl was not built on %s", launch->entry,
              launch->source, device->name);
@@ -367,13 +380,13 @@ void clv__programs_reset(clv_device *device) {
     device->programs = NULL;
 }
 
-char *clv__programs_source(const clv__launch *const *launches, size_t n) {
+char *clv__programs_source(const clv_device *device, const clv__launch *const *launches, size_t n) {
     struct clv__program_store nothing = {0};
     gathering all = {0};
     clv__text text = {0};
     char *source = NULL;
     if (gather(&nothing, launches, n, NULL, &all) == CLV_OK) {
-        assemble(&text, false, &all, NULL, 0);
+        assemble(&text, device, &all, NULL, 0);
         if (text.failed) clv__text_reset(&text);
         source = text.data ? text.data : NULL;
     }

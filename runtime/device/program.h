@@ -9,10 +9,12 @@
 /** The compiler options of every program. */
 extern const char clv__program_options[];
 
+enum { CLV__KERNEL_NAME_BYTES = 96 };
+
 /** A kernel found in a built program of a device. `program` is owned by the device's store, until the device closes. */
 typedef struct clv__kernel_ref {
     clv__bprogram *program;
-    char name[96]; // the entry with its instance's suffix
+    char name[CLV__KERNEL_NAME_BYTES]; // the entry with its instance's suffix
 } clv__kernel_ref;
 
 /**
@@ -29,7 +31,11 @@ clv_status clv__programs_find(clv_device *device, const clv__launch *launch, clv
 /** Forget everything built on the device (when it closes). */
 void clv__programs_reset(clv_device *device);
 
-/** The assembled source of one program for these launches, malloc'd: for tests and CLEAVE_DEBUG=4. NULL if memory is out. */
-char *clv__programs_source(const clv__launch *const *launches, size_t n);
+/** The assembled source of one program for these launches as the device gets it (NULL: one without halves of its own), malloc'd: for
+ *  tests and to show. NULL if memory is out. */
+char *clv__programs_source(const clv_device *device, const clv__launch *const *launches, size_t n);
+/** What a launch's kernel is called there. */
+clv_status clv__programs_kernel_name(const clv__launch *launch, clv__error *error,
+                                     char name[CLV__KERNEL_NAME_BYTES]);
 
 #endif

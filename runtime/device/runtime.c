@@ -13,6 +13,8 @@
 #include "device/program.h"
 #include "device/select.h"
 
+#define DEVICE_TIMEOUT 600.0 // seconds; the slowest step seen took a twentieth of that
+
 clv__error *clv__runtime_error_of(clv_runtime *runtime) {
     return runtime ? &runtime->error : NULL;
 }
@@ -28,24 +30,29 @@ const char *clv_version(void) {
     return CLEAVE_VERSION;
 }
 
+static void log_to(const clv_runtime_config *config, clv_log_level level, const char *format, va_list args) {
+    if (!config->log) return;
+    unsigned flags = level == CLV_LOG_DEBUG ? 0 : CLV_SHOWN_NAMES;
+    char small[1024];
+    int n = clv_format_shown(small, sizeof small, flags, format, args);
+    char *big = (size_t)n >= sizeof small ? malloc((size_t)n + 1) : NULL; // kernel sources are long
+    if (big) clv_format_shown(big, (size_t)n + 1, flags, format, args);
+    config->log(config->log_user, level, big ? big : small);
+    free(big);
+}
+
 void clv__log(clv_runtime *runtime, clv_log_level level, const char *format, ...) {
-    if (!runtime->config.log) return;
     va_list args;
     va_start(args, format);
-    va_list again;
-    va_copy(again, args);
-    char small[1024];
-    int n = vsnprintf(small, sizeof small, format, args);
+    log_to(&runtime->config, level, format, args);
     va_end(args);
-    if (n >= 0 && (size_t)n < sizeof small) {
-        runtime->config.log(runtime->config.log_user, level, small);
-    } else if (n >= 0) { // kernel sources are long
-        char *big = malloc((size_t)n + 1);
-        if (big) vsnprintf(big, (size_t)n + 1, format, again);
-        runtime->config.log(runtime->config.log_user, level, big ? big : small);
-        free(big);
-    }
-    va_end(again);
+}
+
+void clv__log_to(const clv_runtime_config *config, clv_log_level level, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    log_to(config, level, format, args);
+    va_end(args);
 }
 
 clv_program_report clv_runtime_programs(const clv_runtime *runtime) {
@@ -87,6 +94,9 @@ static bool copy_config(clv_runtime *runtime, const clv_runtime_config *config) 
     own->cache_dir = cache_folder(runtime);
     own->compile_helper = setting(runtime, own->compile_helper, "CLEAVE_COMPILE_HELPER");
     own->tuning = setting(runtime, own->tuning, "CLEAVE_TUNING");
+    own->device_timeout = own->device_timeout < 0    ? 0 // none
+                          : own->device_timeout == 0 ? DEVICE_TIMEOUT
+                                                     : own->device_timeout;
     const char *debug = getenv("CLEAVE_DEBUG");
     if (debug) runtime->debug = atoi(debug);
     return own->visible_devices && own->partition && own->left_out && own->cache_dir && own->tuning &&
@@ -119,6 +129,7 @@ static clv_status start_backends(clv_runtime *runtime) {
 }
 
 clv_status clv_runtime_create(const clv_runtime_config *config, clv_runtime **out) {
+    CLV_TRY(CLV__GIVEN(NULL, out));
     *out = NULL;
     clv_runtime *runtime = clv__alloc(1, sizeof *runtime);
     if (!runtime) return CLV_E_HOST_MEMORY;
@@ -141,8 +152,13 @@ clv_status clv_runtime_create(const clv_runtime_config *config, clv_runtime **ou
 }
 
 void clv_runtime_destroy(clv_runtime *runtime) {
-    if (!runtime) return;
+    if (!runtime || !clv__error_at_home(&runtime->error)) return;
+    bool stuck = clv_runtime_is_stuck(runtime);
     clv__devices_forget(runtime);
+    if (stuck) { // threads of a device's driver may still look at what it was given
+        clv__leave(runtime);
+        return;
+    }
     for (int i = runtime->n_backends; i-- > 0;)
         runtime->backends[i].backend->shutdown(runtime->backends[i].state);
     clv__arena_reset(&runtime->arena);
@@ -181,16 +197,31 @@ clv_status clv__device_open(clv_device *device) {
     return status;
 }
 
+bool clv_runtime_is_stuck(const clv_runtime *runtime) {
+    for (size_t i = 0; i < runtime->n_devices; i++)
+        if (atomic_load(&runtime->devices[i]->silent)) return true;
+    return false;
+}
+
 void clv__device_destroy(clv_device *device) {
     if (!device) return;
+    if (atomic_load(
+            &device->silent)) { // its worker may be inside a call of the driver, with any of it at hand
+        if (device->worker) device->worker_leave(device->worker);
+        clv__ahead_end(device);
+        clv__device_forget_host(device, true);
+        clv__leave(device);
+        return;
+    }
     if (device->worker && device->worker_destroy) device->worker_destroy(device->worker);
     clv__ahead_end(device);
     clv__programs_reset(device);
-    if (device->open) device->backend->close(device->open);
-    clv__device_forget_host(device);
+    bool quiet = !device->open || device->backend->close(device->open);
+    clv__device_forget_host(device, !quiet);
     while (device->quarantine) {
         clv__quarantine *next = device->quarantine->next;
         free(device->quarantine->variant);
+        free(device->quarantine->why);
         free(device->quarantine);
         device->quarantine = next;
     }

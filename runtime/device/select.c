@@ -10,7 +10,9 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/shown.h"
 #include "base/text.h"
+#include "cleave/nearest.h"
 
 static const char *const type_names[] = {"host", "cpu", "gpu", "accelerator", "other"};
 
@@ -53,15 +55,21 @@ static clv_status list_add(clv_runtime *runtime, device_list *list, clv_device *
     return CLV_OK;
 }
 
-/** Copies the strings of an info record into the runtime's arena; a NULL becomes "". */
+/** Copies the strings of an info record into the runtime's arena; a NULL becomes "". What a driver says is shown in many
+ *  places, so it is made fit for that here. */
 static bool own_strings(clv_runtime *runtime, clv_device_info *info) {
-    const char **strings[] = {&info->label,  &info->backend,  &info->platform_name, &info->vendor,
-                              &info->driver, &info->opencl_c, &info->reason};
-    for (size_t i = 0; i < sizeof strings / sizeof *strings; i++) {
-        *strings[i] = clv__arena_strdup(&runtime->arena, *strings[i] ? *strings[i] : "");
-        if (!*strings[i]) return false;
+    const char **names[] = {&info->label,  &info->backend, &info->platform_name,
+                            &info->vendor, &info->driver,  &info->opencl_c};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char shown[CLV__NAME_BYTES + 1] = "";
+        if (*names[i]) clv__show_name(*names[i], strlen(*names[i]), shown);
+        *names[i] = clv__arena_strdup(&runtime->arena, shown);
+        if (!*names[i]) return false;
     }
-    return true;
+    char *reason = clv__arena_strdup(&runtime->arena, info->reason ? info->reason : "");
+    if (reason) clv__show(reason, false);
+    info->reason = reason;
+    return reason != NULL;
 }
 
 static clv_status tell(void *user, const clv__found *found) {
@@ -216,16 +224,68 @@ static void list_text(const device_list *list, clv__text *out) {
     }
 }
 
+/** Offer the words of a text of at least four letters: `llvmpipe` of a driver's name. */
+static void offer_words(clv_nearest *nearest, const char *text) {
+    char word[64];
+    while (*text) {
+        size_t n = 0;
+        while (isalnum((unsigned char)text[n])) n++;
+        if (n >= 4 && n < sizeof word) {
+            memcpy(word, text, n);
+            word[n] = 0;
+            clv_nearest_offer(nearest, word);
+        }
+        text += n ? n : 1;
+    }
+}
+
+/** The device that a mistyped word may mean. A type's word is none: who asks for a GPU does not mean a CPU. */
+static void find_nearest(const device_list *list, span part, clv_nearest *nearest) {
+    if (is_type_word(part)) return;
+    clv_nearest_offer(nearest, "host");
+    for (size_t i = 0; i < list->n; i++) {
+        const clv_device_info *info = &list->items[i]->info;
+        if (strcmp(info->backend, "null") != 0) clv_nearest_offer(nearest, clv_device_type_name(info->type));
+        clv_nearest_offer(nearest, info->name);
+        offer_words(nearest, info->label);
+        offer_words(nearest, info->platform_name);
+    }
+}
+
+/** Could a driver that failed have a device of that kind? Only of words that name kinds can that be said. */
+static bool may_be_missing(const device_list *list, span spec) {
+    bool failed = false, kind = false;
+    for (size_t i = 0; i < list->n; i++)
+        failed |= list->items[i]->info.type == CLV_DEVICE_OTHER; // it never said what kind it is
+    for (size_t at = 0, n; at < spec.n; at += n + 1) {
+        const char *bar = memchr(spec.text + at, '|', spec.n - at);
+        n = bar ? (size_t)(bar - spec.text) - at : spec.n - at;
+        span word = {spec.text + at, n};
+        while (word.n && isspace((unsigned char)*word.text)) word.text++, word.n--;
+        while (word.n && isspace((unsigned char)word.text[word.n - 1])) word.n--;
+        const char *colon = memchr(word.text, ':', word.n);
+        size_t letters = colon ? (size_t)(colon - word.text) : word.n;
+        bool counted = !colon || number((span){colon + 1, word.n - letters - 1}) >= 0;
+        kind |= counted && is_type_word(word) && !same((span){word.text, letters}, "null");
+    }
+    return failed && kind;
+}
+
 static clv_status not_found(clv_runtime *runtime, const device_list *list, const char *what, span part) {
     clv__text there = {0};
     list_text(list, &there);
     bool has_host = false; // it comes after the settings are read, and is there anyway
     for (size_t i = 0; i < list->n; i++) has_host |= list->items[i]->info.type == CLV_DEVICE_HOST;
     if (!has_host) clv__text_add(&there, "%shost", list->n ? ", " : "");
-    clv__error_set(&runtime->error, CLV_E_NOT_FOUND, "%sthere is no device '%.*s'; there is %.1500s", what,
-                   part.n < 200 ? (int)part.n : 200, part.text, clv__text_get(&there));
+    char word[201];
+    snprintf(word, sizeof word, "%.*s", part.n < 200 ? (int)part.n : 200, part.text);
+    clv_nearest nearest = {.word = word};
+    find_nearest(list, part, &nearest);
+    clv_status status = may_be_missing(list, part) ? CLV_E_DEVICE : CLV_E_NOT_FOUND;
+    clv__error_set(&runtime->error, status, "%sthere is no device '%s'; there is %.1500s%s", what, word,
+                   clv__text_get(&there), clv_nearest_text(&nearest));
     clv__text_reset(&there);
-    return CLV_E_NOT_FOUND;
+    return status;
 }
 
 // ---- Partition and visibility -----------------------------------------------------------------------------
@@ -419,6 +479,8 @@ const clv_device_info *clv_device_get_info(const clv_device *device) {
 }
 
 clv_status clv_device_find(clv_runtime *runtime, const char *spec, clv_device **out) {
+    CLV_TRY(CLV__GIVEN(NULL, runtime));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
     *out = NULL;
     if (!spec || !*spec) spec = "gpu|accelerator|cpu|host";
     device_list list = {runtime->devices, runtime->n_devices, runtime->room};

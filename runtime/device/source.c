@@ -141,7 +141,8 @@ size_t clv__source_bytes(const clv__instance *instance) {
 
 // ---- Assembling -------------------------------------------------------------------------------------------------------
 
-void clv__source_begin(clv__text *out, bool f16_native) {
+void clv__source_begin(clv__text *out, bool f16_native, bool no_int64) {
+    if (no_int64) clv__text_add(out, "#define CLV_NO_INT64 1\n");
     if (f16_native) clv__text_add(out, "%s", CLV__F16_NATIVE_TEXT);
     for (const clv__kernel_source *source = clv__kernel_sources; source->stem; source++) {
         if (!source->common) continue;

@@ -62,7 +62,7 @@ void clv__source_index_reset(clv__source_index *index);
 size_t clv__source_bytes(const clv__instance *instance);
 
 /** The start of a program: what is common to all instances; with the device's own half type or without. */
-void clv__source_begin(clv__text *out, bool f16_native);
+void clv__source_begin(clv__text *out, bool f16_native, bool no_int64);
 /** Append an instance. */
 void clv__source_add(clv__text *out, const clv__instance *instance);
 

@@ -67,9 +67,10 @@ static clv_status bind_lent(clv_run *run, size_t id) {
                      *borrower = run->stations[value->place].device;
     clv__part *part = &run->parts[0][id];
     part->owned = true;
-    void *pointer = lender->backend->buffer_pointer(run->parts[0][value->lender].buffer);
-    CLV_TRY(borrower->backend->buffer_over(borrower->open, pointer, value->bytes, clv__plan_error(run->plan),
-                                           &part->buffer));
+    clv__bbuffer *lent = run->parts[0][value->lender].buffer;
+    CLV_TRY(borrower->backend->buffer_over(borrower->open, lender->backend->buffer_block(lent),
+                                           lender->backend->buffer_pointer(lent), value->bytes,
+                                           clv__plan_error(run->plan), &part->buffer));
     run->parts[1][id] = (clv__part){part->buffer, false};
     return CLV_OK;
 }
@@ -208,8 +209,9 @@ static clv_status bind_commands(clv_run *run, const clv__plan_node *at) {
         if (is_empty(&at->launches.items[j])) continue;
         clv_status status = bind_launch(station, at, &at->launches.items[j]);
         if (status == CLV_OK) continue;
-        clv__error_prefix(clv__plan_error(run->plan), "%s '%s', variant '%s' on %s: ", at->node->io.op->name,
-                          at->node->layer, at->variant ? at->variant->name : "reference",
+        clv__node_title title;
+        clv__error_prefix(clv__plan_error(run->plan), "%s, variant '%s' on %s: ",
+                          clv__title_of(at->node, &title), at->variant ? at->variant->name : "reference",
                           station->device->info.name);
         return status;
     }

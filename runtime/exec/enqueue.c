@@ -151,8 +151,10 @@ static clv_status await_sender(clv__station *station, int slot, int number, clv_
     const clv__failure *failure = &run->failure;
     const clv__passage *passage = &run->passages[slot][number];
     pthread_mutex_lock(&run->lock);
+    atomic_store(&station->waits, true);
     while (!passage->sent && (failure->status == CLV_OK || failure->ticket > ticket))
         pthread_cond_wait(&run->changed, &run->lock);
+    atomic_store(&station->waits, false);
     clv_status status = passage->sent ? CLV_OK : failure->status;
     *event = passage->sent ? run->passages[slot][passage->shares].event : NULL;
     pthread_mutex_unlock(&run->lock);
@@ -201,7 +203,9 @@ static clv_status receive(clv__station *station, int slot, const clv__command *c
     // what is enqueued here must not wait for the next flush while this thread waits
     CLV_TRY(station->device->backend->flush(station->device->open, error_of(station)));
     CLV_TRY(await_sender(station, slot, number, &event));
-    clv_status status = event ? sender->device->backend->event_wait(event, error_of(station)) : CLV_OK;
+    atomic_store(&station->waits, true);
+    clv_status status = event ? clv__device_wait(sender->device, event, error_of(station)) : CLV_OK;
+    atomic_store(&station->waits, false);
     end_passage(station, slot, number, sender);
     if (status != CLV_OK) // not this device's fault
         clv__run_fail(run, station->steps[slot].ticket, sender->device, status);
@@ -219,14 +223,17 @@ static clv_status await_finish(clv__station *station, clv__station *other, int64
     const clv__failure *failure = &run->failure;
     clv__finish *finish = &other->finished[ticket % CLV__SLOTS];
     pthread_mutex_lock(&run->lock);
+    atomic_store(&station->waits, true);
     while (finish->ticket < ticket && (failure->status == CLV_OK || failure->ticket > ticket))
         pthread_cond_wait(&run->changed, &run->lock);
     clv_status status = finish->ticket >= ticket ? CLV_OK : failure->status;
     clv__bevent *event = finish->ticket == ticket ? finish->event : NULL;
     finish->users += event != NULL;
+    if (!event) atomic_store(&station->waits, false);
     pthread_mutex_unlock(&run->lock);
     if (!event) return status;
-    status = other->device->backend->event_wait(event, error_of(station));
+    status = clv__device_wait(other->device, event, error_of(station));
+    atomic_store(&station->waits, false);
     pthread_mutex_lock(&run->lock);
     finish->users--;
     pthread_cond_broadcast(&run->changed);
@@ -333,6 +340,7 @@ clv_status clv__station_enqueue(clv__station *station, int slot, clv__bevent **d
     size_t lent;
     for (const clv__command *command = station->commands[slot]; command < end; command += lent ? lent : 1) {
         lent = lent_together(station, command, end);
+        atomic_fetch_add_explicit(&station->device->beats, 1, memory_order_relaxed);
         if (command->awaits) CLV_TRY(await_last_step(station, slot, command->awaits));
         if (command->work == CLV__COMPUTE && command->node->phase == CLV__UPDATE)
             station->steps[slot].updating = true;
@@ -342,8 +350,9 @@ clv_status clv__station_enqueue(clv__station *station, int slot, clv__bevent **d
                                                             : enqueue_launch(station, slot, command);
         if (status == CLV_OK) continue;
         if (command->work == CLV__COMPUTE) {
-            clv__error_prefix(error_of(station), "%s '%s' on %s: ", command->node->io.op->name,
-                              command->node->layer, station->device->info.name);
+            clv__node_title title;
+            clv__error_prefix(error_of(station), "%s on %s: ", clv__title_of(command->node, &title),
+                              station->device->info.name);
         }
         return status;
     }

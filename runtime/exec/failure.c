@@ -37,8 +37,7 @@ clv_status clv__run_status(clv_run *run, int64_t ticket) {
 }
 
 static clv_status drain(void *device) {
-    clv_device *d = device;
-    return d->backend->synchronize(d->open, NULL);
+    return clv__device_settle(device, NULL);
 }
 
 /** Has every device that keeps or changes tensors of the session done its part of the failed step, or has none begun to? */
@@ -63,13 +62,16 @@ void clv__run_settle(clv_run *run) {
     for (int s = 0; s < run->n_stations; s++) {
         // a step that broke off has no event at its end, but its transfers use staging memory
         clv_device *device = run->stations[s].device;
-        if (clv__worker_call(device, drain, device) != CLV_OK) clv__device_lose(device);
+        clv_status told = clv__worker_call(device, drain, device); // the failure itself has been
+        (void)told;
     }
     look_at_updates(run);
     run->failure.settled = true;
 }
 
 clv_run_failure clv_run_failed(clv_run *run) {
+    clv_status status = clv__usable(clv__plan_error(run->plan), "clv_run_failed", "run", run);
+    if (status != CLV_OK) return (clv_run_failure){.status = status, .sentence = "a fork of its process"};
     clv__run_settle(run);
     const clv__failure *failure = &run->failure;
     if (failure->status == CLV_OK) return (clv_run_failure){.done = run->next_ticket};

@@ -119,7 +119,7 @@ static clv_status fill(void *context) {
     clv_device *device = f->memory->device;
     clv__error *error = clv__runtime_error_of(device->runtime);
     CLV_TRY(device->backend->fill(device->open, f->memory->buffer, 0, f->memory->bytes, f->pattern, error));
-    return device->backend->synchronize(device->open, error);
+    return clv__device_settle(device, error);
 }
 
 static clv_status fill_constant(const clv_tensor *tensor, const clv__memory *memory) {

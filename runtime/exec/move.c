@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/modules.h"
 #include "exec/session.h"
 #include "exec/worker.h"
 
@@ -56,9 +57,13 @@ static clv_status choose(const moving *m, const char *pattern) {
         bytes += kept->memory.bytes;
         if (kept->memory.bytes > largest) largest = kept->memory.bytes;
     }
-    if (!any && pattern)
-        CLV_FAIL(m->error, CLV_E_NOT_FOUND, "nothing that the session keeps matches '%s'", pattern);
-    return clv__memory_check(m->device, (size_t)bytes, (size_t)largest, "what is moved");
+    if (!any && pattern) {
+        clv_nearest nearest = {.word = pattern};
+        for (size_t i = 0; i < session->n_kept; i++) clv__nearest_offer_modules(&nearest, session->kept[i].name);
+        CLV_FAIL(m->error, CLV_E_NOT_FOUND, "nothing that the session keeps matches '%s'%s", pattern,
+                 clv_nearest_text(&nearest));
+    }
+    return clv__memory_check(m->device, (size_t)bytes, (size_t)largest, "what is moved", "");
 }
 
 static clv_status copy_over(const moving *m, size_t index) {
@@ -97,6 +102,7 @@ static void let_go(const moving *m) {
         session->kept[n++] = *kept;
     }
     session->n_kept = n;
+    clv__session_drop(session, n); // only to number them anew
 }
 
 /** Give up the arenas of devices on which nothing is kept any more. */
@@ -111,6 +117,8 @@ static void leave(clv_session *session) {
 }
 
 clv_status clv_session_move(clv_session *session, const char *pattern, clv_device *device) {
+    CLV_TRY(CLV__GIVEN(NULL, session));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), device));
     clv__error *error = clv__runtime_error_of(session->runtime);
     if (session->n_runs)
         CLV_FAIL(error, CLV_E_STATE,

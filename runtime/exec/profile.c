@@ -12,6 +12,8 @@
 enum { WARM_UP = 2, CLOCK_LOOKS = 5 };
 
 clv_status clv_profile_create(clv_runtime *runtime, const clv_profile_config *config, clv_profile **out) {
+    CLV_TRY(CLV__GIVEN(NULL, runtime));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
     clv__error *error = clv__runtime_error_of(runtime);
     clv_profile_config wanted = config ? *config : (clv_profile_config){0};
     *out = NULL;
@@ -118,7 +120,7 @@ static clv_status compare_clocks(void *context) {
         clv__bevent *event;
         uint64_t start = 0, end = 0;
         CLV_TRY(backend->record(place->device->open, CLV__QUEUE_COMPUTE, &event, error));
-        clv_status status = backend->event_wait(event, error);
+        clv_status status = clv__device_wait(place->device, event, error);
         int64_t now = (int64_t)clv__nanoseconds();
         bool told = status == CLV_OK && backend->elapsed(event, &start, &end, NULL) == CLV_OK;
         backend->event_destroy(event);

@@ -34,6 +34,10 @@ static clv_status keep(clv_session *session, const clv_tensor *tensor, clv_devic
     if (status != CLV_OK) goto done;
     status = clv__first_values_add(values, tensor, session->seed, &kept.memory);
     if (status != CLV_OK) goto done;
+    if (!clv__names_add(&session->names, name, session->n_kept)) {
+        status = clv__error_set(error, CLV_E_HOST_MEMORY, "no host memory for '%s'", tensor->name);
+        goto done;
+    }
     session->kept[session->n_kept++] = kept;
 done:
     if (status != CLV_OK) {
@@ -107,12 +111,12 @@ static void grow_size(size_t *most, size_t bytes) {
 /** What a home must hold for these plans: as much as the largest, in each kind of memory. */
 typedef struct demand {
     clv__layout gradients, activations;
-    size_t workspace, io, staging, largest;
+    size_t workspace, io, staging;
 } demand;
 
 static demand demand_of(const clv__home *home, clv_plan *const *plans, int n) {
-    demand d = {home->gradients.layout, home->activations.layout, home->workspace.bytes,
-                home->io.bytes,         home->staging.bytes,      0};
+    demand d = {home->gradients.layout, home->activations.layout, home->workspace.bytes, home->io.bytes,
+                home->staging.bytes};
     for (int p = 0; p < n; p++) {
         const clv__place *place = clv__plan_place_of(plans[p], home->device);
         if (!place) continue;
@@ -121,7 +125,6 @@ static demand demand_of(const clv__home *home, clv_plan *const *plans, int n) {
         grow_size(&d.workspace, place->workspace_bytes);
         grow_size(&d.io, clv__io_bytes(place));
         grow_size(&d.staging, clv__staging_bytes(place));
-        grow_size(&d.largest, clv__place_largest(plans[p], place));
     }
     return d;
 }
@@ -130,22 +133,29 @@ static size_t arena_bytes(const demand *d) {
     return d->gradients.bytes + d->activations.bytes + d->workspace + d->io + d->staging;
 }
 
+/** Does an earlier plan keep this tensor on the device? */
+static bool kept_before(clv_plan *const *plans, int p, const clv__home *home, const clv_tensor *tensor) {
+    for (int q = 0; q < p; q++) {
+        const clv__place *place = clv__plan_place_of(plans[q], home->device);
+        if (place && clv__place_keeps(plans[q], place, tensor->name)) return true;
+    }
+    return false;
+}
+
 /** Bytes of persistents that the plans need on the device and the session does not have there yet. */
 static size_t new_persistent_bytes(const clv_session *session, const clv__home *home, clv_plan *const *plans,
                                    int n) {
-    uint64_t all = clv_plans_memory_on(plans, n, home->device).category[CLV_PARAMETERS] +
-                   clv_plans_memory_on(plans, n, home->device).category[CLV_OPTIMIZER];
-    for (size_t i = 0; i < session->n_kept; i++) {
-        const clv__kept *kept = &session->kept[i];
-        bool used = false;
-        for (int p = 0; p < n && !used; p++) {
-            const clv__place *place = clv__plan_place_of(plans[p], home->device);
-            for (int v = 0; place && v < place->n_persistents && !used; v++)
-                used = strcmp(plans[p]->values[place->persistents[v]].tensor->name, kept->name) == 0;
+    size_t all = 0;
+    for (int p = 0; p < n; p++) {
+        const clv__place *place = clv__plan_place_of(plans[p], home->device);
+        for (int v = 0; place && v < place->n_persistents; v++) {
+            const clv_tensor *tensor = plans[p]->values[place->persistents[v]].tensor;
+            if (!clv__session_kept(session, tensor->name, home->device) &&
+                !kept_before(plans, p, home, tensor))
+                all += clv_tensor_bytes(tensor);
         }
-        if (used && kept->memory.device == home->device) all -= kept->memory.bytes;
     }
-    return (size_t)all;
+    return all;
 }
 
 static clv_status home_fill(clv__home *home, const demand *d) {
@@ -182,7 +192,7 @@ static clv_status take_memory(clv_session *session, clv_plan *const *plans, int 
     for (size_t i = 0; i < session->n_homes && status == CLV_OK; i++) {
         const clv__home *home = session->homes[i];
         size_t bytes = arena_bytes(&demands[i]) + new_persistent_bytes(session, home, plans, n);
-        status = clv__memory_check(home->device, bytes, demands[i].largest, "the plan");
+        status = clv__plans_check(plans, n, home->device, bytes);
     }
     if (status == CLV_OK && !values->n) status = keep_all(session, plans, n, values);
     for (size_t i = 0; i < session->n_homes && status == CLV_OK; i++)
@@ -207,7 +217,11 @@ static clv_status prepare_and_take(clv_session *session, clv_plan *const *plans,
 }
 
 clv_status clv_session_reserve(clv_session *session, clv_plan *const *plans, int n) {
+    CLV_TRY(CLV__GIVEN(NULL, session));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), session));
     for (int p = 0; p < n; p++) {
+        CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), plans));
+        CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), plans[p]));
         for (int i = 0; i < plans[p]->n_places; i++)
             CLV_TRY(home_create(session, plans[p]->places[i].device));
     }

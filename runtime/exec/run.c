@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/patience.h"
 
 static clv__error *error_of(const clv_run *run) {
     return clv__plan_error(run->plan);
@@ -32,11 +33,55 @@ static void run_step(clv__job *job) {
 
 // ---- waiting --------------------------------------------------------------------------------------------------------------
 
+enum { GRACE_SECONDS = 3 }; // for the worker of a device that was silenced, to give up what it has
+
+/** The device does not answer while a step is handed to it. The run's lock is held, and let go of meanwhile. */
+static void give_up(clv_run *run, clv__station *station, int64_t ticket) {
+    run->stuck = true;
+    pthread_mutex_unlock(&run->lock);
+    clv__device_silence(station->device);
+    clv_status status = clv__device_silent(station->device, error_of(run));
+    clv__run_fail(run, ticket, station->device, status);
+    pthread_mutex_lock(&run->lock);
+}
+
+/** A station that was in its driver at the last look and has not come out since; NULL: none. Looks at all: who waits for another is
+ *  not the one that is stuck. */
+static clv__station *find_stuck(clv_run *run, int slot) {
+    clv__station *stuck = NULL;
+    for (int s = 0; s < run->n_stations; s++) {
+        clv__station *station = &run->stations[s];
+        unsigned long beats = atomic_load(&station->device->beats);
+        if (beats == station->seen_beats && !atomic_load(&station->waits) &&
+            station->steps[slot].state == CLV__SLOT_POSTED && !stuck)
+            stuck = station;
+        station->seen_beats = beats;
+    }
+    return stuck;
+}
+
+/** Wait until a step is enqueued; the run's lock is held. False: its worker is stuck in its driver. */
+static bool wait_until_enqueued(clv_run *run, clv__station *station, int slot) {
+    const clv__station_step *step = &station->steps[slot];
+    clv__patience patience = {.limit = station->device->runtime->config.device_timeout};
+    if (atomic_load(&station->device->silent)) patience.limit = GRACE_SECONDS;
+    for (int s = 0; s < run->n_stations; s++)
+        run->stations[s].seen_beats = atomic_load(&run->stations[s].device->beats);
+    while (step->state == CLV__SLOT_POSTED) {
+        if (clv__patience_wait(&patience, &run->enqueued, &run->lock)) continue;
+        patience.spent = 0;
+        clv__station *stuck = find_stuck(run, slot);
+        if (stuck && !atomic_load(&stuck->device->silent)) give_up(run, stuck, stuck->steps[slot].ticket);
+        if (stuck == station) return step->state != CLV__SLOT_POSTED;
+    }
+    return true;
+}
+
 /** Wait until a station's step in the slot, if any, is done on the device. */
 static void wait_for_station(clv_run *run, clv__station *station, int slot) {
     clv__station_step *step = &station->steps[slot];
     pthread_mutex_lock(&run->lock);
-    while (step->state == CLV__SLOT_POSTED) pthread_cond_wait(&run->enqueued, &run->lock);
+    if (!wait_until_enqueued(run, station, slot)) run->stuck = true;
     bool enqueued = step->state == CLV__SLOT_ENQUEUED;
     step->state = CLV__SLOT_FREE;
     pthread_mutex_unlock(&run->lock);
@@ -47,7 +92,7 @@ static void wait_for_station(clv_run *run, clv__station *station, int slot) {
         return;
     }
     bool news = clv__run_goes_on(run, step->ticket); // a failure that was told already is not told again
-    clv_status status = station->device->backend->event_wait(step->done, news ? error_of(run) : NULL);
+    clv_status status = clv__device_wait(station->device, step->done, news ? error_of(run) : NULL);
     clv__activity_settle(&station->activity[slot], station->device, status == CLV_OK ? step->done : NULL);
     if (run->profiled) clv__profile_settle(run, station->index, slot, status == CLV_OK);
     station->device->backend->event_destroy(step->done);
@@ -87,6 +132,8 @@ static int index_of(const clv_run *run, const int *values, int n, const clv_tens
 }
 
 clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data, size_t bytes) {
+    CLV_TRY(CLV__GIVEN(NULL, run));
+    CLV_TRY(CLV__USABLE(error_of(run), run));
     const clv_plan *plan = run->plan;
     if (!input || input->graph != plan->graph || input->kind != CLV__INPUT)
         CLV_FAIL(error_of(run), CLV_E_VALUE, "'%s' is not an input of this run's graph",
@@ -95,6 +142,7 @@ clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data,
         CLV_FAIL(error_of(run), CLV_E_SHAPE, "input '%s' has %zu bytes, %zu were given", input->name,
                  clv_tensor_bytes(input), bytes);
     }
+    if (bytes) CLV_TRY(CLV__USABLE(error_of(run), data));
     CLV_TRY(take_turn(run));
     const uint64_t since = run->profiled ? clv__nanoseconds() : 0;
     int slot = (int)(run->next_ticket % CLV__SLOTS);
@@ -145,6 +193,8 @@ static void complete_inputs(clv__station *station, int slot) {
 }
 
 clv_status clv_run_step(clv_run *run, int64_t *ticket) {
+    CLV_TRY(CLV__GIVEN(NULL, run));
+    CLV_TRY(CLV__USABLE(error_of(run), run));
     CLV_TRY(take_turn(run));
     CLV_TRY(check_fed(run));
     const uint64_t since = run->profiled ? clv__nanoseconds() : 0;
@@ -169,6 +219,8 @@ clv_status clv_run_step(clv_run *run, int64_t *ticket) {
 }
 
 clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output, void *data, size_t bytes) {
+    CLV_TRY(CLV__GIVEN(NULL, run));
+    CLV_TRY(CLV__USABLE(error_of(run), run));
     const clv__station *station = NULL;
     int at = -1;
     for (int s = 0; s < run->n_stations && at < 0 && output; s++) {
@@ -182,6 +234,7 @@ clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output,
         CLV_FAIL(error_of(run), CLV_E_SHAPE, "output '%s' has %zu bytes, %zu were asked for", output->name,
                  clv_tensor_bytes(output), bytes);
     }
+    if (bytes) CLV_TRY(CLV__USABLE(error_of(run), data));
     if (ticket < 0 || ticket >= run->next_ticket || ticket < run->next_ticket - CLV__SLOTS ||
         run->session->active != run) {
         CLV_FAIL(error_of(run), CLV_E_STATE,
@@ -204,6 +257,8 @@ void clv__run_wait(clv_run *run) {
 }
 
 clv_status clv_run_finish(clv_run *run) {
+    CLV_TRY(CLV__GIVEN(NULL, run));
+    CLV_TRY(CLV__USABLE(error_of(run), run));
     clv__run_wait(run);
     return clv__run_status(run, run->next_ticket);
 }
@@ -266,6 +321,9 @@ static clv_status run_start(clv_run *run) {
 }
 
 clv_status clv_run_create(clv_session *session, clv_plan *plan, clv_run **out) {
+    CLV_TRY(CLV__GIVEN(NULL, session));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), out));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), plan));
     *out = NULL;
     clv_run *run = clv__alloc(1, sizeof *run);
     if (!run)
@@ -274,7 +332,7 @@ clv_status clv_run_create(clv_session *session, clv_plan *plan, clv_run **out) {
     run->plan = plan;
     pthread_mutex_init(&run->lock, NULL);
     pthread_cond_init(&run->changed, NULL);
-    pthread_cond_init(&run->enqueued, NULL);
+    clv__cond_init(&run->enqueued);
     clv_status status = run_start(run);
     if (status != CLV_OK) {
         clv_run_destroy(run);
@@ -299,10 +357,15 @@ static void drop_events(clv_run *run) {
 }
 
 void clv_run_destroy(clv_run *run) {
-    if (!run) return;
+    if (!run || !clv__error_at_home(error_of(run))) return;
     clv__run_settle(run);
     if (run->session->active == run) run->session->active = NULL;
     if (run->counted) run->session->n_runs--;
+    if (run->stuck) {
+        clv__profile_end(run);
+        clv__leave(run);
+        return;
+    }
     drop_events(run);
     clv__run_unbind(run);
     clv__profile_end(run);

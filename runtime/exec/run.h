@@ -74,6 +74,8 @@ typedef struct clv__station {
     clv__activity activity[CLV__SLOTS];
     clv__recording recording[CLV__SLOTS];
     clv__finish finished[CLV__SLOTS]; // under the run's lock
+    atomic_bool waits;                // for another device
+    unsigned long seen_beats;         // of its device, when it was looked at last
     int64_t waited_in;                // a step, and the transfer whose event was waited for last in it
     int waited_for;
 } clv__station;
@@ -105,10 +107,11 @@ struct clv_run {
     clv__passage *passages[CLV__SLOTS]; // by transfer
     int64_t next_ticket;                // of the step that is fed now
     pthread_mutex_t lock;
-    pthread_cond_t changed;  // what devices wait for: a value on its way, a step finished elsewhere, a failure
+    pthread_cond_t changed; // what devices wait for: a value on its way, a step finished elsewhere, a failure
     pthread_cond_t enqueued; // what the caller waits for: a station's step is no longer POSTED
     clv__failure failure;    // sticky
     bool counted;            // in the session's n_runs
+    bool stuck;              // a worker that does not come back has a step at hand: all of it stays
     clv__profiled *profiled; // NULL: nobody wants to know; kept by the session's profile
 };
 

@@ -2,12 +2,15 @@
 // Sessions: what they keep, by name and device, to read and to write. reserve.c takes their memory.
 #include "exec/session.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "exec/worker.h"
 
 clv_status clv_session_create(clv_runtime *runtime, const clv_session_config *config, clv_session **out) {
+    CLV_TRY(CLV__GIVEN(NULL, runtime));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
     *out = clv__alloc(1, sizeof **out);
     if (!*out) CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_HOST_MEMORY, "no host memory for a session");
     (*out)->runtime = runtime;
@@ -38,21 +41,33 @@ static void kept_destroy(clv__kept *kept) {
     free(kept->name);
 }
 
+/** Number what is kept anew. There were at least as many names before, so there is room. */
+static void name_all(clv_session *session) {
+    clv__names_empty(&session->names);
+    for (size_t i = 0; i < session->n_kept; i++) {
+        bool named = clv__names_add(&session->names, session->kept[i].name, i);
+        assert(named), (void)named;
+    }
+}
+
 void clv__session_drop(clv_session *session, size_t first) {
     while (session->n_kept > first) kept_destroy(&session->kept[--session->n_kept]);
+    name_all(session);
 }
 
 void clv_session_destroy(clv_session *session) {
-    if (!session) return;
+    if (!session || !clv__error_at_home(clv__runtime_error_of(session->runtime))) return;
     clv__session_empty(session);
     for (size_t i = 0; i < session->n_homes; i++) free(session->homes[i]);
     free(session->homes);
     clv__session_drop(session, 0);
     free(session->kept);
+    clv__names_reset(&session->names);
     free(session);
 }
 
 void clv_session_forget(clv_session *session, const clv_device *device) {
+    if (!clv__error_at_home(clv__runtime_error_of(session->runtime))) return;
     size_t n = 0;
     for (size_t i = 0; i < session->n_homes; i++) {
         if (session->homes[i]->device != device) {
@@ -71,6 +86,7 @@ void clv_session_forget(clv_session *session, const clv_device *device) {
             session->kept[n++] = session->kept[i];
     }
     session->n_kept = n;
+    name_all(session);
 }
 
 // ---- reading and writing ----------------------------------------------------------------------------------------------
@@ -85,17 +101,8 @@ typedef struct transfer {
 
 static clv_status do_transfer(void *context) {
     const transfer *t = context;
-    const clv__backend *backend = t->device->backend;
-    clv__error *error = clv__runtime_error_of(t->device->runtime);
-    if (t->bytes == 0) return CLV_OK;
-    if (t->source) {
-        CLV_TRY(backend->write(t->device->open, CLV__QUEUE_COMPUTE, t->buffer, 0, t->bytes, t->source, NULL,
-                               NULL, error));
-    } else {
-        CLV_TRY(backend->read(t->device->open, CLV__QUEUE_COMPUTE, t->buffer, 0, t->bytes, t->target, NULL,
-                              NULL, error));
-    }
-    return backend->synchronize(t->device->open, error);
+    return clv__device_copy(t->device, t->buffer, t->bytes, t->source, t->target,
+                            clv__runtime_error_of(t->device->runtime));
 }
 
 clv_status clv__session_copy(const clv__memory *memory, const void *source, void *target) {
@@ -121,12 +128,18 @@ static clv_status check_access(clv_session *session, int index, size_t bytes, co
 }
 
 clv_status clv_session_read(clv_session *session, int index, void *data, size_t bytes) {
+    CLV_TRY(CLV__GIVEN(NULL, session));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), session));
     CLV_TRY(check_access(session, index, bytes, "read"));
+    if (bytes) CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), data));
     return clv__session_copy(&session->kept[index].memory, NULL, data);
 }
 
 clv_status clv_session_write(clv_session *session, int index, const void *data, size_t bytes) {
+    CLV_TRY(CLV__GIVEN(NULL, session));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), session));
     CLV_TRY(check_access(session, index, bytes, "write"));
+    if (bytes) CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), data));
     return clv__session_copy(&session->kept[index].memory, data, NULL);
 }
 
@@ -155,10 +168,12 @@ clv_session_tensor clv_session_get(const clv_session *session, int index) {
 }
 
 int clv_session_find(const clv_session *session, const char *name) {
-    for (size_t i = 0; i < session->n_kept; i++) {
-        if (strcmp(session->kept[i].name, name) == 0) return (int)i;
+    int found = -1;
+    size_t at = 0, i;
+    while (clv__names_next(&session->names, name, &at, &i)) {
+        if ((found < 0 || (int)i < found) && strcmp(session->kept[i].name, name) == 0) found = (int)i;
     }
-    return -1;
+    return found;
 }
 
 clv__home *clv__session_home(const clv_session *session, const clv_device *device) {
@@ -169,7 +184,8 @@ clv__home *clv__session_home(const clv_session *session, const clv_device *devic
 }
 
 clv__kept *clv__session_kept(const clv_session *session, const char *name, const clv_device *device) {
-    for (size_t i = 0; i < session->n_kept; i++) {
+    size_t at = 0, i;
+    while (clv__names_next(&session->names, name, &at, &i)) {
         clv__kept *kept = &session->kept[i];
         if (kept->memory.device == device && strcmp(kept->name, name) == 0) return kept;
     }

@@ -3,6 +3,7 @@
 #ifndef CLV_EXEC_SESSION_H
 #define CLV_EXEC_SESSION_H
 
+#include "base/names.h"
 #include "exec/crew.h"
 #include "cleave/profile.h"
 #include "plan/plan.h"
@@ -38,6 +39,7 @@ struct clv_session {
     size_t n_homes, homes_room;
     clv__kept *kept;
     size_t n_kept, kept_room;
+    clv__names names; // of what is kept: its numbers
     int n_runs;
     clv_profile *profile; // of runs that are made from now on; NULL: they are not profiled
     clv_run *active;      // whose steps may be under way; runs of a session take turns

@@ -3,7 +3,10 @@
 
 #include <stdlib.h>
 
+#include "base/patience.h"
+
 typedef struct clv__worker {
+    clv_device *device;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t work;
@@ -22,6 +25,7 @@ static void *work(void *user) {
         if (!worker->first) worker->last = NULL;
         pthread_mutex_unlock(&worker->lock);
         job->run(job);
+        atomic_fetch_add(&worker->device->beats, 1);
         pthread_mutex_lock(&worker->lock);
     }
     pthread_mutex_unlock(&worker->lock);
@@ -39,6 +43,12 @@ static void worker_destroy(clv__worker *worker) {
     free(worker);
 }
 
+/** The thread does not come back: what it may look at when it does stays. */
+static void worker_leave(clv__worker *worker) {
+    pthread_detach(worker->thread);
+    clv__leave(worker);
+}
+
 clv_status clv__worker_start(clv_device *device) {
     CLV_TRY(clv__device_open(device));
     pthread_mutex_lock(&device->open_lock);
@@ -46,6 +56,7 @@ clv_status clv__worker_start(clv_device *device) {
     if (!device->worker) {
         clv__worker *worker = clv__alloc(1, sizeof *worker);
         if (worker) {
+            worker->device = device;
             pthread_mutex_init(&worker->lock, NULL);
             pthread_cond_init(&worker->work, NULL);
             if (pthread_create(&worker->thread, NULL, work, worker) != 0) {
@@ -58,6 +69,7 @@ clv_status clv__worker_start(clv_device *device) {
         if (worker) {
             device->worker = worker;
             device->worker_destroy = worker_destroy;
+            device->worker_leave = worker_leave;
         } else {
             status = clv__error_set(clv__runtime_error_of(device->runtime), CLV_E_HOST_MEMORY,
                                     "no thread could be started for device %s", device->info.name);
@@ -83,6 +95,7 @@ void clv__worker_post(clv_device *device, clv__job *job) {
 
 typedef struct call_job {
     clv__job job;
+    clv_device *device;
     clv_status (*function)(void *context);
     void *context;
     clv_status status;
@@ -101,18 +114,47 @@ static void run_call(clv__job *job) {
     pthread_mutex_unlock(&call->lock);
 }
 
+/** Wait for a job while the worker gets on with anything; false: it did not for as long as a device may be silent. */
+static bool wait_for_call(call_job *call) {
+    clv_device *device = call->device;
+    clv__patience patience = {.limit = device->runtime->config.device_timeout};
+    unsigned long beats = atomic_load(&device->beats);
+    pthread_mutex_lock(&call->lock);
+    while (!call->done) {
+        if (clv__patience_wait(&patience, &call->finished, &call->lock)) continue;
+        unsigned long now = atomic_load(&device->beats);
+        if (now == beats) break;
+        beats = now;
+        patience.spent = 0;
+    }
+    bool done = call->done;
+    pthread_mutex_unlock(&call->lock);
+    return done;
+}
+
 clv_status clv__worker_call(clv_device *device, clv_status (*function)(void *context), void *context) {
+    clv__error *error = clv__runtime_error_of(device->runtime);
     CLV_TRY(clv__worker_start(device));
-    call_job call = {.job.run = run_call, .function = function, .context = context};
-    pthread_mutex_init(&call.lock, NULL);
-    pthread_cond_init(&call.finished, NULL);
-    clv__worker_post(device, &call.job);
-    pthread_mutex_lock(&call.lock);
-    while (!call.done) pthread_cond_wait(&call.finished, &call.lock);
-    pthread_mutex_unlock(&call.lock);
-    pthread_cond_destroy(&call.finished);
-    pthread_mutex_destroy(&call.lock);
-    return call.status;
+    if (atomic_load(&device->silent)) return clv__device_silent(device, error);
+    call_job *call = clv__alloc(1, sizeof *call);
+    if (!call) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a job of device %s", device->info.name);
+    call->device = device;
+    call->job.run = run_call;
+    call->function = function;
+    call->context = context;
+    pthread_mutex_init(&call->lock, NULL);
+    clv__cond_init(&call->finished);
+    clv__worker_post(device, &call->job);
+    if (!wait_for_call(call)) { // the worker has it at hand
+        clv__leave(call);
+        clv__device_silence(device);
+        return clv__device_silent(device, error);
+    }
+    clv_status status = call->status;
+    pthread_cond_destroy(&call->finished);
+    pthread_mutex_destroy(&call->lock);
+    free(call);
+    return status;
 }
 
 void clv__workers_lock(clv_runtime *runtime) {

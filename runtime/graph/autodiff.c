@@ -4,6 +4,7 @@
 
 #include "cleave/ops.h"
 #include "graph/graph.h"
+#include "tensor/half.h"
 
 /** Is there a path from something that wants a gradient? Set when the node was made; ops without grad stop it. */
 static bool leads_to_gradient(const clv__node *node) {
@@ -26,8 +27,31 @@ static void mark_needed(const clv__node *node, bool *needed) {
     }
 }
 
+/** Of a parameter that replicas use in micro-batches: what the replica at hand has summed up so far, which stays with it until it is
+ *  done, so that a replica hands on one gradient and not one of each micro-batch. */
+typedef struct part_sum {
+    clv_tensor *sum;       // NULL: nothing
+    const clv__node *node; // that the newest term is of
+} part_sum;
+
+/** A replica has summed up its micro-batches: add that to the sum over replicas. */
+static void fold(part_sum *part, clv_tensor **sum) {
+    if (!part->sum) return;
+    clv_graph *graph = part->node->graph;
+    const clv__node *of = graph->gradient_of;
+    const char *layer = graph->layer_override;
+    graph->gradient_of = part->node;
+    graph->layer_override = part->node->layer;
+    if (part->sum->kind == CLV__VALUE) part->sum->category = CLV_GRADIENTS;
+    *sum = *sum ? clv_add(*sum, part->sum) : part->sum;
+    graph->gradient_of = of;
+    graph->layer_override = layer;
+    part->sum = NULL;
+}
+
 /** Add what a node's gradient function made to the sums, stored as the tensors it is the gradient of. */
-static void add_gradients(const clv__node *node, clv_tensor *const *dx, size_t since, clv_tensor **sums) {
+static void add_gradients(const clv__node *node, clv_tensor *const *dx, size_t since, clv_tensor **sums,
+                          part_sum *parts) {
     for (int i = 0; i < node->io.n_in; i++) {
         if (!dx[i] || !clv__wants_grad(node, i)) continue;
         int in = node->in[i]->id;
@@ -41,8 +65,47 @@ static void add_gradients(const clv__node *node, clv_tensor *const *dx, size_t s
             gradient->category = CLV_GRADIENTS;
         // of micro-batches: the sum so far stays in the gradient's memory and is added to in place
         if (sums[in] && node->micro_batch >= 0 && node->in[i]->trainable) sums[in]->category = CLV_GRADIENTS;
-        sums[in] = sums[in] ? clv_add(sums[in], gradient) : gradient;
+        clv_tensor **sum = &sums[in];
+        if (node->in[i]->trainable && node->place_hint && node->micro_batch >= 0) {
+            part_sum *part = &parts[in];
+            if (part->sum && strcmp(part->node->place_hint, node->place_hint) != 0) fold(part, sum);
+            if (part->sum) part->sum->category = CLV_GRADIENTS;
+            part->node = node;
+            sum = &part->sum;
+        }
+        *sum = *sum ? clv_add(*sum, gradient) : gradient;
     }
+}
+
+/** The node nearest to the loss that reads something with a gradient and passes none on; NULL if there is none. */
+static const clv__node *find_stop(const clv_graph *graph, const clv_tensor *loss, const bool *needed) {
+    for (int id = loss->node->id; id >= 0; id--) {
+        if (needed[id] && leads_to_gradient(graph->nodes[id])) return graph->nodes[id];
+    }
+    return NULL;
+}
+
+/** No gradient can flow from the loss: say which op or call stopped it, if a parameter leads to it at all. */
+static void tell_where_it_stops(clv_graph *graph, const clv_tensor *loss) {
+    bool *needed = clv__arena_alloc(&graph->arena, graph->n_nodes + 1, sizeof *needed);
+    if (needed && loss->node) mark_needed(loss->node, needed);
+    const clv__node *stop = needed && loss->node ? find_stop(graph, loss, needed) : NULL;
+    clv__node_title title;
+    if (!stop)
+        clv__graph_fail(graph, CLV_E_STATE,
+                        "clv_backward: no parameter leads to the loss '%s', and nothing else that "
+                        "requires a gradient (clv_requires_grad)",
+                        loss->name);
+    else if (!clv__is_float(stop->out[0]->desc.dtype))
+        clv__graph_fail(graph, CLV_E_STATE,
+                        "clv_backward: no parameter leads to the loss '%s': the gradient stops at %s, whose "
+                        "result is %s",
+                        loss->name, clv__title_of(stop, &title), clv_dtype_name(stop->out[0]->desc.dtype));
+    else
+        clv__graph_fail(graph, CLV_E_STATE,
+                        "clv_backward: no parameter leads to the loss '%s': the gradient stops at %s, whose "
+                        "result was detached (clv_detach, clv_requires_grad)",
+                        loss->name, clv__title_of(stop, &title));
 }
 
 void clv_backward(clv_tensor *loss) {
@@ -57,7 +120,7 @@ void clv_backward(clv_tensor *loss) {
         return;
     }
     if (!loss->node || !loss->requires_grad) {
-        clv__graph_fail(graph, CLV_E_STATE, "clv_backward: no parameter leads to the loss '%s'", loss->name);
+        tell_where_it_stops(graph, loss);
         return;
     }
     if (loss->gradient) {
@@ -68,7 +131,8 @@ void clv_backward(clv_tensor *loss) {
     bool *needed = clv__arena_alloc(&graph->arena, n_forward, sizeof *needed);
     clv_tensor **sums =
         clv__arena_alloc(&graph->arena, n_tensors, sizeof *sums); // gradient so far, by tensor id
-    if (!needed || !sums) {
+    part_sum *parts = clv__arena_alloc(&graph->arena, n_tensors, sizeof *parts);
+    if (!needed || !sums || !parts) {
         clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no host memory for the backward graph");
         return;
     }
@@ -90,17 +154,21 @@ void clv_backward(clv_tensor *loss) {
         }
         if (!any) continue;
         if (!node->io.op->grad) {
-            clv__graph_fail(graph, CLV_E_UNSUPPORTED,
-                            "clv_backward: %s '%s' has no gradient, and a parameter leads to it",
-                            node->io.op->name, node->layer);
+            clv__node_title title;
+            clv__graph_fail(
+                graph, CLV_E_UNSUPPORTED,
+                "clv_backward: the gradient stops at %s, an op without one, and a parameter leads to "
+                "it; clv_detach its input if that is meant",
+                clv__title_of(node, &title));
             break;
         }
         graph->layer_override = node->layer;
         graph->gradient_of = node;
         size_t since = graph->n_nodes;
         node->io.op->grad(node, dy, dx);
-        add_gradients(node, dx, since, sums);
+        add_gradients(node, dx, since, sums, parts);
     }
+    for (size_t i = 0; i < n_tensors && graph->error.status == CLV_OK; i++) fold(&parts[i], &sums[i]);
     graph->layer_override = NULL;
     graph->gradient_of = NULL;
     graph->phase = CLV__FORWARD;

@@ -7,12 +7,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/modules.h"
 #include "device/device.h"
 #include "tensor/half.h"
+#include "tensor/shape.h"
 
 // ---- the graph ----------------------------------------------------------------------------------------------------
 
 clv_status clv_graph_create(clv_runtime *runtime, clv_graph **out) {
+    CLV_TRY(CLV__GIVEN(NULL, runtime));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
     *out = NULL;
     clv_graph *graph = clv__alloc(1, sizeof *graph);
     if (!graph) CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_HOST_MEMORY, "no host memory for a graph");
@@ -28,14 +32,25 @@ void clv_graph_destroy(clv_graph *graph) {
     clv__error_destroy(&graph->error);
     clv__arena_reset(&graph->arena);
     free(graph->tensors);
+    clv__names_reset(&graph->names);
     free(graph->nodes);
     free(graph);
 }
 
 clv_status clv_graph_status(const clv_graph *graph) {
+    CLV_TRY(CLV__GIVEN(NULL, graph));
     if (graph->error.status == CLV_OK) return CLV_OK;
     return clv__error_set(clv__runtime_error_of(graph->runtime), graph->error.status, "%s",
                           graph->error.text);
+}
+
+clv_status clv__graph_built(const clv_graph *graph) {
+    CLV_TRY(clv_graph_status(graph));
+    if (!*graph->scope) return CLV_OK;
+    CLV_FAIL(clv__runtime_error_of(graph->runtime), CLV_E_STATE,
+             "scope '%.*s' was pushed and not popped: clv_scope_pop wants to be called once for each "
+             "clv_scope_push",
+             (int)strlen(graph->scope) - 1, graph->scope);
 }
 
 clv_tensor *clv__graph_fail(clv_graph *graph, clv_status status, const char *format, ...) {
@@ -59,8 +74,15 @@ bool clv_graph_training(const clv_graph *graph) {
 
 // ---- scopes and names ---------------------------------------------------------------------------------------------
 
+/** A name that a caller gave: of a tensor, a scope. False: there is none, or it is empty, and the build has failed. */
+static bool named(clv_graph *graph, const char *what, const char *name) {
+    if (name && *name) return true;
+    clv__graph_fail(graph, CLV_E_VALUE, "%s needs a name", what);
+    return false;
+}
+
 void clv_scope_push(clv_graph *graph, const char *name) {
-    if (!graph) return;
+    if (!graph || !named(graph, "a scope", name)) return;
     size_t used = strlen(graph->scope);
     if (used + strlen(name) + 2 > sizeof graph->scope) {
         clv__graph_fail(graph, CLV_E_VALUE, "scope '%s%s' is longer than %zu bytes", graph->scope, name,
@@ -84,17 +106,12 @@ void clv_scope_pop(clv_graph *graph) {
 }
 
 static bool is_used(const clv_graph *graph, const clv_tensor *tensor) {
-    for (size_t i = graph->layers_since; i < graph->n_nodes; i++) {
-        for (int k = 0; k < graph->nodes[i]->io.n_in; k++) {
-            if (graph->nodes[i]->in[k] == tensor) return true;
-        }
-    }
-    return false;
+    return tensor->read_by > graph->layers_since;
 }
 
 bool clv__layer_push(clv_graph *graph, const char *name, const char *parameter) {
     char full[1024];
-    if (graph->error.status != CLV_OK) return false;
+    if (graph->error.status != CLV_OK || !named(graph, "a layer", name)) return false;
     snprintf(full, sizeof full, "%s%s.%s", graph->scope, name, parameter);
     const clv_tensor *tensor = clv_graph_find(graph, full);
     if (tensor && is_used(graph, tensor)) {
@@ -161,14 +178,25 @@ const char *clv_graph_place(const clv_graph *graph) {
     return graph ? graph->place_hint : NULL;
 }
 
+/** The oldest of that name; one that has another name by now is passed over. */
 clv_tensor *clv_graph_find(const clv_graph *graph, const char *name) {
     if (!graph || !name) return NULL;
-    for (size_t i = 0; i < graph->n_tensors; i++) {
-        clv_tensor *tensor = graph->tensors[i];
-        if ((tensor->kind != CLV__VALUE || tensor->is_output) && strcmp(tensor->name, name) == 0)
-            return tensor;
+    clv_tensor *found = NULL;
+    size_t at = 0, id;
+    while (clv__names_next(&graph->names, name, &at, &id)) {
+        if ((!found || (int)id < found->id) && strcmp(graph->tensors[id]->name, name) == 0)
+            found = graph->tensors[id];
     }
-    return NULL;
+    return found;
+}
+
+const char *clv__graph_nearest(const clv_graph *graph, const char *pattern, clv_nearest *nearest) {
+    *nearest = (clv_nearest){.word = pattern};
+    for (size_t i = 0; i < graph->n_nodes; i++) {
+        if (graph->nodes[i]->phase == CLV__FORWARD)
+            clv__nearest_offer_modules(nearest, graph->nodes[i]->layer);
+    }
+    return clv_nearest_text(nearest);
 }
 
 // ---- tensors ------------------------------------------------------------------------------------------------------
@@ -191,25 +219,28 @@ static clv_tensor *tensor_add(clv_graph *graph, clv__tensor_kind kind, clv__desc
     tensor->name = name;
     tensor->layer = layer;
     tensor->category = kind == CLV__INPUT ? CLV_IO : CLV_ACTIVATIONS;
+    if (kind != CLV__VALUE && !clv__names_add(&graph->names, name, graph->n_tensors))
+        return out_of_memory(graph);
     graph->tensors[graph->n_tensors++] = tensor;
     return tensor;
 }
 
-/** Elements must be countable, and indexable by a kernel's int. */
+/** A possible shape, whose elements a kernel's int can index. */
 static bool sizes_fit(clv_graph *graph, const char *name, const clv__desc *desc) {
     char text[128];
-    int64_t numel = clv__numel(desc);
-    if (numel >= 0 && numel <= INT32_MAX) return true;
-    clv_shape_text(&desc->shape, text, sizeof text);
-    clv__graph_fail(graph, CLV_E_SHAPE, "'%s': shape %s %s", name, text,
-                    numel < 0 ? "has a negative dimension, or too many elements to count"
-                              : "has more than 2147483647 elements, the most a tensor can have");
+    const char *fault = clv__shape_fault(&desc->shape);
+    if (!fault && clv__numel(desc) > INT32_MAX)
+        fault = "it has more than 2147483647 elements, the most a tensor can have";
+    if (!fault) return true;
+    clv__graph_fail(graph, CLV_E_SHAPE, "'%s': shape %s is not possible: %s", name,
+                    clv_shape_text(&desc->shape, text, sizeof text), fault);
     return false;
 }
 
 clv_tensor *clv_input(clv_graph *graph, const char *name, clv_dtype dtype, clv_shape shape) {
     if (!graph || graph->error.status != CLV_OK) return NULL;
     clv__desc desc = {dtype, shape};
+    if (!named(graph, "an input", name)) return NULL;
     if (clv_dtype_bytes(dtype) == 0)
         return clv__graph_fail(graph, CLV_E_DTYPE, "input '%s' needs a data type", name);
     if (clv_graph_find(graph, name)) {
@@ -222,6 +253,7 @@ clv_tensor *clv_input(clv_graph *graph, const char *name, clv_dtype dtype, clv_s
 clv_tensor *clv__persistent(clv_graph *graph, const char *full_name, clv__desc desc, clv_init init,
                             clv_category category, bool trainable) {
     if (!graph || graph->error.status != CLV_OK) return NULL;
+    if (!sizes_fit(graph, full_name, &desc)) return NULL;
     clv_tensor *old = clv_graph_find(graph, full_name);
     if (old) {
         if (old->kind == CLV__PERSISTENT && clv_shape_equal(&old->desc.shape, &desc.shape) &&
@@ -232,7 +264,6 @@ clv_tensor *clv__persistent(clv_graph *graph, const char *full_name, clv__desc d
             graph, CLV_E_SHAPE, "'%s' is there already with shape %s, and now wanted as %s", full_name,
             clv_shape_text(&old->desc.shape, was, sizeof was), clv_shape_text(&desc.shape, is, sizeof is));
     }
-    if (!sizes_fit(graph, full_name, &desc)) return NULL;
     clv_tensor *tensor = tensor_add(graph, CLV__PERSISTENT, desc, clv__arena_strdup(&graph->arena, full_name),
                                     layer_of_name(graph, full_name));
     if (!tensor) return NULL;
@@ -244,7 +275,7 @@ clv_tensor *clv__persistent(clv_graph *graph, const char *full_name, clv__desc d
 
 static clv_tensor *scoped_persistent(clv_graph *graph, const char *name, clv__desc desc, clv_init init,
                                      bool trainable) {
-    if (!graph) return NULL;
+    if (!graph || !named(graph, trainable ? "a parameter" : "a buffer", name)) return NULL;
     char full[1024];
     int n = snprintf(full, sizeof full, "%s%s", graph->scope, name);
     if (n < 0 || (size_t)n >= sizeof full) {
@@ -280,12 +311,22 @@ void clv_output(clv_tensor *tensor, const char *name) {
         }
         tensor->name = copy;
     }
+    if (!clv__names_add(&graph->names, tensor->name, (size_t)tensor->id)) {
+        out_of_memory(graph);
+        return;
+    }
     tensor->is_output = true;
     if (tensor->category == CLV_ACTIVATIONS) tensor->category = CLV_IO;
 }
 
 void clv_requires_grad(clv_tensor *tensor, bool requires_grad) {
-    if (tensor) tensor->requires_grad = requires_grad;
+    if (!tensor) return;
+    if (requires_grad && !clv__is_float(tensor->desc.dtype)) {
+        clv__graph_fail(tensor->graph, CLV_E_DTYPE, "'%s' is %s: only floats have gradients", tensor->name,
+                        clv_dtype_name(tensor->desc.dtype));
+        return;
+    }
+    tensor->requires_grad = requires_grad;
 }
 
 int clv_parameter_count(const clv_graph *graph) {
@@ -349,15 +390,24 @@ static void describe_inputs(const clv__op_io *io, char *text, size_t bytes) {
     }
 }
 
+const char *clv__title(const clv__op *op, const char *layer, size_t number, clv__node_title *title) {
+    if (*layer)
+        snprintf(title->text, sizeof title->text, "%s '%s'", op->name, layer);
+    else
+        snprintf(title->text, sizeof title->text, "%s#%zu", op->name, number);
+    return title->text;
+}
+
 static clv_tensor *node_fail(clv_graph *graph, const clv__op_io *io, const char *layer, clv_status status,
                              const char *text) {
     char inputs[1024], part[64] = "";
+    clv__node_title title;
     describe_inputs(io, inputs, sizeof inputs);
     if (graph->cut.rows) // shapes are not what the caller knows: tell why
         snprintf(part, sizeof part, "; here the batch is cut, and a part has %lld row%s",
                  (long long)graph->cut.rows, graph->cut.rows == 1 ? "" : "s");
-    return clv__graph_fail(graph, status, "%s '%s': %s (inputs: %s%s)", io->op->name, layer, text, inputs,
-                           part);
+    return clv__graph_fail(graph, status, "%s: %s (inputs: %s%s)",
+                           clv__title(io->op, layer, graph->n_nodes, &title), text, inputs, part);
 }
 
 clv_tensor *clv__node_add(const clv__op *op, const void *attrs, clv_tensor *const *inputs, int n_in,
@@ -405,15 +455,17 @@ clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *at
     node->io.op = op;
     node->io.n_in = n_in;
     bool wants_grad = false;
+    clv__node_title title;
     for (int i = 0; i < n_in; i++) {
         clv_tensor *in = inputs[i];
         if (!in) {
             if (optional & (1u << i)) continue;
-            return clv__graph_fail(graph, CLV_E_VALUE, "%s '%s': input %d is NULL", op->name, layer, i);
+            return clv__graph_fail(graph, CLV_E_VALUE, "%s: input %d is NULL",
+                                   clv__title(op, layer, graph->n_nodes, &title), i);
         }
         if (in->graph != graph) {
-            return clv__graph_fail(graph, CLV_E_VALUE, "%s '%s': '%s' belongs to another graph", op->name,
-                                   layer, in->name);
+            return clv__graph_fail(graph, CLV_E_VALUE, "%s: '%s' belongs to another graph",
+                                   clv__title(op, layer, graph->n_nodes, &title), in->name);
         }
         node->in[i] = in;
         wants_grad |= in->requires_grad;
@@ -443,6 +495,8 @@ clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *at
         out->requires_grad = wants_grad && graph->phase == CLV__FORWARD && clv__is_float(out->desc.dtype);
         node->out[i] = out;
     }
+    for (int i = 0; i < n_in; i++)
+        if (node->in[i]) node->in[i]->read_by = graph->n_nodes + 1;
     node->id = (int)graph->n_nodes;
     graph->nodes[graph->n_nodes++] = node;
     return node->out[0];

@@ -4,6 +4,7 @@
 #define CLV_GRAPH_GRAPH_H
 
 #include "base/memory.h"
+#include "base/names.h"
 #include "cleave/optim.h"
 #include "graph/op.h"
 
@@ -32,6 +33,7 @@ struct clv_tensor {
     clv_init init;        // PERSISTENT
     bool trainable;       // PERSISTENT: a parameter
     clv_tensor *as_float; // an f32 copy, for ops that take no half; NULL if none was needed
+    size_t read_by;       // one more than the number of the last node that reads it; 0: none does
 };
 
 /** Which part of the batch is built, where it is cut in parts that are built alike: replicas, micro-batches. */
@@ -63,6 +65,7 @@ struct clv_graph {
     clv_precision precision;
     clv_tensor **tensors;
     size_t n_tensors, tensors_room;
+    clv__names names; // of inputs, persistents and outputs: ids of tensors
     clv__node **nodes;
     size_t n_nodes, nodes_room;
     char scope[512];              // "features.0." or ""
@@ -77,6 +80,7 @@ struct clv_graph {
     clv_tensor *random;
     int32_t next_random_id;
     clv_tensor *hyper; // the optimizer's step values (optim.h), NULL before
+    clv_optimizer_config optimizer; // as it was added; with `hyper`
     clv_scaler_config scaler;
     clv_tensor *scale, *growth_tracker, *skipped; // the scaler's state, NULL without
 };
@@ -102,6 +106,22 @@ clv__parts clv__parts_begin(const clv_graph *graph);
 /** `cut.first` and `cut.rows` count rows of what is cut here. */
 void clv__parts_next(clv_graph *graph, clv__parts *parts, clv__cut cut);
 void clv__parts_end(clv_graph *graph, const clv__parts *parts);
+
+/** `; did you mean 'NAME'?` for a pattern that matches no layer; `nearest` is the caller's. */
+const char *clv__graph_nearest(const clv_graph *graph, const char *pattern, clv_nearest *nearest);
+
+/** How sentences call a node: `conv2d 'features.3'`, or where it is in no layer by its number, `add#12`, which its result's name
+ *  has too. */
+typedef struct clv__node_title {
+    char text[640];
+} clv__node_title;
+const char *clv__title(const clv__op *op, const char *layer, size_t number, clv__node_title *title);
+static inline const char *clv__title_of(const clv__node *node, clv__node_title *title) {
+    return clv__title(node->io.op, node->layer, (size_t)node->id, title);
+}
+
+/** clv_graph_status of a graph that is built: no scope may be open. */
+clv_status clv__graph_built(const clv_graph *graph);
 
 /** A session tensor of that full name (scope is not put before it), made when new. `category` PARAMETERS or OPTIMIZER. */
 clv_tensor *clv__persistent(clv_graph *graph, const char *full_name, clv__desc desc, clv_init init,

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "cleave/graph.h"
+#include "cleave/nearest.h"
 #include "device/launch.h"
 
 enum { CLV__MAX_IN = 32, CLV__MAX_OUT = 4, CLV__ATTRS_BYTES = 128 };
@@ -87,8 +88,12 @@ static inline double clv__variant_rank(const clv__variant *variant, const clv_de
 static inline void clv__variant_lower(const clv__variant *variant, clv__launches *list,
                                       const clv__op_io *use) {
     clv__op_io io = *use;
+    clv__launch spare;
     io.variant = variant;
+    list->spare = &spare;
     variant->lower(list, &io);
+    list->spare = NULL;
+    clv__launches_trim(list);
 }
 
 /** What the reference gets: every tensor as doubles, contiguous (i32 too; exact). in[i] is written only if op->mutates has it. */
@@ -191,6 +196,8 @@ struct clv__op {
 extern const clv__op *const clv__ops[];
 /** The op of that name, NULL if there is none. */
 const clv__op *clv__op_find(const char *name);
+/** `; did you mean 'NAME'?` for a name that is of no op; `nearest` is the caller's. */
+const char *clv__op_nearest(const char *name, clv_nearest *nearest);
 /** The work of one use: as the op says, or what its `cost` stands for when it is NULL. */
 void clv__op_cost(const clv__op_io *io, clv__cost *cost);
 

@@ -25,6 +25,7 @@ clv_status clv__archive_create(clv__error *error, const char *path, clv_archive 
 }
 
 clv_status clv_archive_create(clv_runtime *runtime, clv_archive **out) {
+    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), out));
     return clv__archive_create(clv__io_error(runtime), NULL, out);
 }
 
@@ -94,6 +95,9 @@ static clv_status name_and_take(clv_archive *archive, const char *name, clv_arra
 
 clv_status clv_archive_add(clv_archive *archive, const char *name, clv_array_type type,
                            const clv_shape *shape, clv_array **out) {
+    CLV_TRY(CLV__GIVEN(NULL, archive));
+    CLV_TRY(CLV__GIVEN(archive->error, out));
+    CLV_TRY(CLV__GIVEN(archive->error, shape));
     *out = NULL;
     CLV_TRY(check_new_array(archive, name));
     clv__shown_text shown;
@@ -108,6 +112,8 @@ clv_status clv_archive_add(clv_archive *archive, const char *name, clv_array_typ
 
 clv_status clv_archive_add_borrowed(clv_archive *archive, const char *name, clv_array_type type,
                                     const clv_shape *shape, const void *data) {
+    CLV_TRY(CLV__GIVEN(NULL, archive));
+    CLV_TRY(CLV__GIVEN(archive->error, shape));
     CLV_TRY(check_new_array(archive, name));
     clv__shown_text shown;
     char text[128];
@@ -151,6 +157,10 @@ static const char *archive_name(const clv_archive *archive) {
 
 clv_status clv_archive_require(const clv_archive *archive, const char *name, clv_array_type type,
                                const clv_shape *shape, const clv_array **out) {
+    CLV_TRY(CLV__GIVEN(NULL, archive));
+    CLV_TRY(CLV__GIVEN(archive->error, out));
+    CLV_TRY(CLV__GIVEN(archive->error, name));
+    CLV_TRY(CLV__GIVEN(archive->error, shape));
     *out = NULL;
     clv__shown_text shown;
     char has[128], wanted[128];
@@ -200,6 +210,7 @@ clv_status clv__archive_append_text(clv_archive *archive, const char *key, const
 }
 
 clv_status clv_archive_set_text(clv_archive *archive, const char *key, const char *text) {
+    CLV_TRY(CLV__GIVEN(NULL, archive));
     CLV_TRY(check_name(archive, "a text of an archive", key));
     clv__shown_text shown;
     if (!text || !clv__utf8_valid(text)) {
@@ -272,6 +283,9 @@ static clv_status not_a_number(const clv_archive *archive, const char *key, cons
 }
 
 clv_status clv_archive_get_int(const clv_archive *archive, const char *key, int64_t *out) {
+    CLV_TRY(CLV__GIVEN(NULL, archive));
+    CLV_TRY(CLV__GIVEN(archive->error, key));
+    CLV_TRY(CLV__GIVEN(archive->error, out));
     const char *text;
     CLV_TRY(number_text(archive, key, &text));
     char *end;
@@ -285,6 +299,9 @@ clv_status clv_archive_get_int(const clv_archive *archive, const char *key, int6
 }
 
 clv_status clv_archive_get_real(const clv_archive *archive, const char *key, double *out) {
+    CLV_TRY(CLV__GIVEN(NULL, archive));
+    CLV_TRY(CLV__GIVEN(archive->error, key));
+    CLV_TRY(CLV__GIVEN(archive->error, out));
     const char *text;
     CLV_TRY(number_text(archive, key, &text));
     char *end;

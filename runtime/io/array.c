@@ -82,6 +82,8 @@ clv_status clv__array_init(clv__error *error, clv_array_type type, const clv_sha
 
 clv_status clv_array_init(clv_runtime *runtime, clv_array_type type, const clv_shape *shape,
                           clv_array *array) {
+    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), array));
+    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), shape));
     return clv__array_init(clv__io_error(runtime), type, shape, array);
 }
 

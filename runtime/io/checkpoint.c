@@ -23,6 +23,8 @@ static void write_digits(uint64_t hash, char *to) {
 }
 
 clv_status clv_checkpoint_write(const clv_archive *archive, const char *path) {
+    CLV_TRY(CLV__GIVEN(NULL, archive));
+    CLV_TRY(CLV__GIVEN(archive->error, path));
     clv__safetensors_layout layout;
     CLV_TRY(clv__safetensors_layout_init(archive, path, "xxh64:" ZERO_DIGITS, &layout));
     clv_status status = CLV_OK;
@@ -117,6 +119,8 @@ static clv_status read_file(clv__error *error, const char *path, clv_archive **o
 }
 
 clv_status clv_checkpoint_read(clv_runtime *runtime, const char *path, clv_archive **out) {
+    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), out));
+    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), path));
     clv__error *error = clv__io_error(runtime);
     clv_status status = read_file(error, path, out);
     if (status != CLV_E_FORMAT && status != CLV_E_IO) return status;

@@ -14,6 +14,8 @@ enum { CLV__SAFETENSORS_HEADER_BYTES = 100000000 };
 #define CLV__CHECKSUM_KEY "cleave.checksum"
 
 clv_status clv__safetensors_read(clv__input *input, clv_archive **out);
+/** CLV_E_FORMAT for a file that PyTorch or numpy wrote, with the command that makes a safetensors file of it. */
+clv_status clv__foreign_check(const clv__input *input);
 
 /** The header of an archive, its length word included, and its arrays in the file's order. */
 typedef struct clv__safetensors_layout {

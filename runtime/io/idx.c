@@ -193,6 +193,7 @@ clv_status clv__idx_read(clv__input *input, clv_array *out) {
 }
 
 clv_status clv_idx_read(clv_runtime *runtime, const char *path, clv_array *out) {
+    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), out));
     *out = (clv_array){0};
     clv__input input;
     CLV_TRY(clv__input_open(clv__io_error(runtime), path, &input));

@@ -258,6 +258,7 @@ clv_status clv__npy_read(clv__input *input, clv_array *out) {
 }
 
 clv_status clv_npy_read(clv_runtime *runtime, const char *path, clv_array *out) {
+    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), out));
     *out = (clv_array){0};
     clv__input input;
     CLV_TRY(clv__input_open(clv__io_error(runtime), path, &input));
@@ -267,6 +268,8 @@ clv_status clv_npy_read(clv_runtime *runtime, const char *path, clv_array *out) 
 }
 
 clv_status clv_npy_write(clv_runtime *runtime, const clv_array *array, const char *path) {
+    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), array));
+    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), path));
     clv__error *error = clv__io_error(runtime);
     size_t descr = 0, bytes;
     while (descr < N_DESCRS &&

@@ -6,6 +6,7 @@
 
 #include "cleave/ops.h"
 #include "graph/op.h"
+#include "tensor/shape.h"
 
 typedef struct full_attrs {
     clv_dtype dtype;
@@ -18,9 +19,10 @@ static clv_status full_infer(clv__op_io *io, clv__error *error) {
     char text[128];
     if (attrs->dtype != CLV_DTYPE_F32 && attrs->dtype != CLV_DTYPE_I32)
         CLV_FAIL(error, CLV_E_DTYPE, "the type is %s, it must be f32 or i32", clv_dtype_name(attrs->dtype));
-    if (clv_shape_numel(&attrs->shape) < 0)
-        CLV_FAIL(error, CLV_E_SHAPE, "shape %s is not possible",
-                 clv_shape_text(&attrs->shape, text, sizeof text));
+    const char *fault = clv__shape_fault(&attrs->shape);
+    if (fault)
+        CLV_FAIL(error, CLV_E_SHAPE, "shape %s is not possible: %s",
+                 clv_shape_text(&attrs->shape, text, sizeof text), fault);
     bool whole = fabsf(attrs->value) < 0x1p31f && truncf(attrs->value) == attrs->value;
     if (attrs->dtype == CLV_DTYPE_I32 && !whole)
         CLV_FAIL(error, CLV_E_VALUE, "%g is not an i32", (double)attrs->value);

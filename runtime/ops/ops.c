@@ -21,3 +21,9 @@ const clv__op *clv__op_find(const char *name) {
     }
     return NULL;
 }
+
+const char *clv__op_nearest(const char *name, clv_nearest *nearest) {
+    *nearest = (clv_nearest){.word = name};
+    for (int i = 0; clv__ops[i]; i++) clv_nearest_offer(nearest, clv__ops[i]->name);
+    return clv_nearest_text(nearest);
+}

@@ -520,6 +520,7 @@ void clv_optimizer_add(clv_graph *graph, const clv_optimizer_config *config) {
                  "clv_graph_set_training(graph, true) before building");
     graph->phase = CLV__UPDATE;
     graph->layer_override = "";
+    graph->optimizer = *config;
     graph->hyper = clv_input(graph, "hyper", CLV_DTYPE_F32, CLV_SHAPE(CLV_HYPER_VALUES));
     bool adam = config->kind != CLV_SGD;
     const clv__gradients all =

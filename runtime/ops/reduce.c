@@ -10,6 +10,7 @@
 #include "ops/lower.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
+#include "tensor/shape.h"
 
 typedef struct reduce_attrs {
     uint32_t axes; // bit d: axis d is reduced
@@ -510,6 +511,9 @@ static clv_tensor *reduce_axes(const clv__op *op, clv_tensor *x, const int *axes
     int rank = clv_tensor_shape(x).rank;
     uint32_t mask = n_axes ? 0 : (1u << rank) - 1;
     for (int i = 0; i < n_axes; i++) {
+        if (!axes)
+            return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "%s '%s': axes is NULL", op->name,
+                                   clv_tensor_name(x));
         int axis = axes[i] < 0 ? axes[i] + rank : axes[i];
         if (axis < 0 || axis >= rank)
             return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "%s '%s': axis %d is outside rank %d",
@@ -543,6 +547,11 @@ clv_tensor *clv_sum_to(clv_tensor *x, clv_shape shape) {
     if (!x) return NULL;
     const clv_shape from = clv_tensor_shape(x);
     if (clv_shape_equal(&from, &shape)) return x;
+    const char *fault = clv__shape_fault(&shape);
+    char a[128], b[128];
+    if (fault)
+        return clv__graph_fail(clv__tensor_graph(x), CLV_E_SHAPE, "sum_to '%s': shape %s is not possible: %s",
+                               clv_tensor_name(x), clv_shape_text(&shape, a, sizeof a), fault);
     int lead = from.rank - shape.rank;
     uint32_t mask = 0;
     bool fits = lead >= 0;
@@ -552,7 +561,6 @@ clv_tensor *clv_sum_to(clv_tensor *x, clv_shape shape) {
         if (to != from.dims[d]) mask |= 1u << d;
     }
     if (!fits) {
-        char a[128], b[128];
         return clv__graph_fail(clv__tensor_graph(x), CLV_E_SHAPE, "sum_to '%s': %s does not broadcast to %s",
                                clv_tensor_name(x), clv_shape_text(&shape, a, sizeof a),
                                clv_shape_text(&from, b, sizeof b));

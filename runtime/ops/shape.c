@@ -6,6 +6,7 @@
 
 #include "cleave/ops.h"
 #include "ops/move.h"
+#include "tensor/shape.h"
 
 typedef struct shape_attrs { // reshape, broadcast_to
     clv_shape shape;
@@ -52,8 +53,8 @@ static clv_status reshape_infer(clv__op_io *io, clv__error *error) {
     int64_t n = clv__numel(&io->in[0]), wanted = clv_shape_numel(&attrs->shape);
     char text[128];
     if (wanted < 0)
-        CLV_FAIL(error, CLV_E_SHAPE, "shape %s is not possible",
-                 clv_shape_text(&attrs->shape, text, sizeof text));
+        CLV_FAIL(error, CLV_E_SHAPE, "shape %s is not possible: %s; one dimension may be -1, if the others divide %lld",
+                 clv_shape_text(&attrs->shape, text, sizeof text), clv__shape_fault(&attrs->shape), (long long)n);
     if (wanted != n) {
         CLV_FAIL(error, CLV_E_SHAPE, "shape %s has %lld elements, x has %lld",
                  clv_shape_text(&attrs->shape, text, sizeof text), (long long)wanted, (long long)n);
@@ -95,12 +96,36 @@ const clv__op clv__op_reshape = {
     .sample = reshape_sample,
 };
 
+/** Put the length that fits in the place of the one -1. Any other shape stays as it is, for the shape rule to judge. */
+static void fill_in(const clv_shape *from, clv_shape *shape) {
+    int at = -1;
+    int64_t others = 1, n = clv_shape_numel(from);
+    for (int d = 0; d < shape->rank && d < CLV_MAX_RANK; d++) {
+        if (shape->dims[d] == -1) {
+            if (at >= 0) return; // two of them
+            at = d;
+        } else if (shape->dims[d] <= 0 || __builtin_mul_overflow(others, shape->dims[d], &others)) {
+            return; // with a 0 every length fits, so none does
+        }
+    }
+    if (at >= 0 && n % others == 0) shape->dims[at] = n / others;
+}
+
 clv_tensor *clv_reshape(clv_tensor *x, clv_shape shape) {
     if (!x) return NULL;
     const clv_shape from = clv_tensor_shape(x);
+    fill_in(&from, &shape);
     if (clv_shape_equal(&from, &shape)) return x;
     shape_attrs attrs = {shape};
     return clv__node_add(&clv__op_reshape, &attrs, &x, 1, 0);
+}
+
+clv_tensor *clv_detach(clv_tensor *x) {
+    if (!x) return NULL;
+    shape_attrs attrs = {clv_tensor_shape(x)};
+    clv_tensor *detached = clv__node_add(&clv__op_reshape, &attrs, &x, 1, 0);
+    clv_requires_grad(detached, false);
+    return detached;
 }
 
 clv_tensor *clv_flatten(clv_tensor *x, int start_axis) {
@@ -204,6 +229,9 @@ clv_tensor *clv_permute(clv_tensor *x, const int *axes, int n_axes) {
     if (n_axes < 0 || n_axes > CLV_MAX_RANK)
         return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "permute '%s': %d axes, the most is %d",
                                clv_tensor_name(x), n_axes, CLV_MAX_RANK);
+    if (n_axes && !axes)
+        return clv__graph_fail(clv__tensor_graph(x), CLV_E_VALUE, "permute '%s': axes is NULL",
+                               clv_tensor_name(x));
     if (n_axes) memcpy(attrs.axes, axes, (size_t)n_axes * sizeof *axes);
     return clv__node_add(&clv__op_permute, &attrs, &x, 1, 0);
 }
@@ -225,8 +253,13 @@ clv_tensor *clv_transpose(clv_tensor *x, int axis0, int axis1) {
 static clv_status broadcast_to_infer(clv__op_io *io, clv__error *error) {
     const shape_attrs *attrs = io->attrs;
     const clv_shape *from = &io->in[0].shape, *to = &attrs->shape;
+    const char *fault = clv__shape_fault(to);
+    char text[128];
+    if (fault)
+        CLV_FAIL(error, CLV_E_SHAPE, "shape %s is not possible: %s", clv_shape_text(to, text, sizeof text),
+                 fault);
     int lead = to->rank - from->rank;
-    bool fits = lead >= 0 && clv_shape_numel(to) >= 0;
+    bool fits = lead >= 0;
     for (int d = 0; d < from->rank && fits; d++)
         fits = from->dims[d] == 1 || from->dims[d] == to->dims[d + lead];
     if (!fits) {
@@ -497,7 +530,7 @@ MOVER(concat, concat_grad, concat_attrs, concat_move, true, false)
 /** More inputs than a node takes are joined in groups first. */
 clv_tensor *clv_concat(clv_tensor *const *inputs, int n, int axis) {
     concat_attrs attrs = {axis};
-    if (n <= 0) return NULL; // no input, so no graph that could keep the mistake
+    if (n <= 0 || !inputs) return NULL; // no input, so no graph that could keep the mistake
     if (n <= CLV__MAX_IN) return clv__node_add(&clv__op_concat, &attrs, inputs, n, 0);
     int group = (n + CLV__MAX_IN - 1) / CLV__MAX_IN, parts = 0;
     clv_tensor *joined[CLV__MAX_IN];

@@ -401,6 +401,8 @@ static clv_status check_text(const chooser *c) {
 }
 
 clv_status clv_place_check(clv_graph *graph, const clv_place_config *config) {
+    CLV_TRY(CLV__GIVEN(NULL, graph));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(graph->runtime), config));
     chooser c = chooser_of(graph, config);
     if (!goal_of(config->place, &c.goal)) return check_text(&c);
     clv_status status = begin(&c);
@@ -409,6 +411,9 @@ clv_status clv_place_check(clv_graph *graph, const clv_place_config *config) {
 }
 
 clv_status clv_place_choose(clv_graph *graph, const clv_place_config *config, clv_place_choice **out) {
+    CLV_TRY(CLV__GIVEN(NULL, graph));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(graph->runtime), out));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(graph->runtime), config));
     *out = NULL;
     chooser c = chooser_of(graph, config);
     if (!goal_of(config->place, &c.goal)) {

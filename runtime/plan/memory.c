@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "plan/plan.h"
+#include "plan/room.h"
 
 size_t clv__layout_chunk(const clv__layout *layout, int i) {
     size_t start = (size_t)i * layout->chunk;
@@ -118,81 +119,57 @@ static void share_in_place(clv_plan *plan) {
 
 enum { PLACED = -2 };
 
-typedef struct block {
-    int id; // root value, or workspace_id of a node
-    size_t bytes;
-    int first, last;
-    size_t offset;
-} block;
-
 /** A node's position as the id of its workspace, which is below 0; and back. */
 static int workspace_id(int at) {
     return -1 - at;
 }
 
+static clv_status no_memory(const clv_plan *plan) {
+    return clv__error_set(clv__plan_error(plan), CLV_E_HOST_MEMORY, "no host memory for the plan");
+}
+
 static int larger_first(const void *a, const void *b) {
-    const block *x = a, *y = b;
+    const clv__block *x = a, *y = b;
     if (x->bytes != y->bytes) return x->bytes < y->bytes ? 1 : -1;
     return x->id - y->id; // the same layout every time
 }
 
-/** `start` moved to the next chunk if `bytes` from it would cross a chunk's end. */
-static size_t inside_chunk(size_t start, size_t bytes, size_t chunk) {
-    size_t end_of_chunk = (start / chunk + 1) * chunk;
-    return bytes <= chunk && start + bytes > end_of_chunk ? end_of_chunk : start;
-}
-
-/** The lowest offset that is free for the whole life of `now`, beside those placed, which are sorted by offset. */
-static size_t find_room(block *const *placed, int n_placed, const block *now, size_t chunk) {
-    size_t start = 0;
-    for (int i = 0; i < n_placed; i++) {
-        const block *other = placed[i];
-        if (other->last < now->first || other->first > now->last) continue;
-        start = inside_chunk(start, now->bytes, chunk);
-        if (start + now->bytes <= other->offset) break; // fits before it
-        size_t end = other->offset + other->bytes;
-        if (end > start) start = end;
-    }
-    return inside_chunk(start, now->bytes, chunk);
-}
-
-/** Place blocks; `placed` is scratch of n, sorted by offset in the end. */
-static void place(block *blocks, int n, block **placed, clv__layout *layout) {
+/** Place blocks, the largest first; `room` has them in the end. */
+static clv_status place(clv_plan *plan, clv__block *blocks, int n, clv__room *room, clv__layout *layout) {
     qsort(blocks, (size_t)n, sizeof *blocks, larger_first);
-    int n_placed = 0;
     for (int b = 0; b < n; b++) {
-        block *now = &blocks[b];
-        now->offset = find_room(placed, n_placed, now, layout->chunk);
+        clv__block *now = &blocks[b];
+        now->offset = clv__room_find(room, now);
         if (now->offset + now->bytes > layout->bytes) layout->bytes = now->offset + now->bytes;
-        int at = n_placed++;
-        for (; at > 0 && placed[at - 1]->offset > now->offset; at--) placed[at] = placed[at - 1];
-        placed[at] = now;
+        if (!clv__room_add(room, now)) return no_memory(plan);
     }
+    return CLV_OK;
 }
 
 /** Blocks for a place's values in a segment; returns how many. */
-static int gather_values(const clv_plan *plan, int place_index, clv__segment segment, block *blocks) {
+static int gather_values(const clv_plan *plan, int place_index, clv__segment segment, clv__block *blocks) {
     int n = 0;
     for (size_t i = 0; i < plan->n_values; i++) {
         const clv__value *value = &plan->values[i];
         if (value->place != place_index || value->root != (int)i || value->segment != segment ||
             value->bytes == 0)
             continue;
-        blocks[n++] = (block){.id = (int)i,
-                              .bytes = clv__size_align(value->bytes, plan->places[place_index].alignment),
-                              .first = value->first,
-                              .last = value->last};
+        blocks[n++] =
+            (clv__block){.id = (int)i,
+                         .bytes = clv__size_align(value->bytes, plan->places[place_index].alignment),
+                         .first = value->first,
+                         .last = value->last};
     }
     return n;
 }
 
 /** Blocks for the workspaces of a place's nodes, which live as long as their node runs. */
-static int gather_workspaces(const clv_plan *plan, int place_index, block *blocks) {
+static int gather_workspaces(const clv_plan *plan, int place_index, clv__block *blocks) {
     int n = 0;
     for (int at = 0; at < (int)plan->n_nodes; at++) {
         const clv__plan_node *node = &plan->nodes[at];
         if (node->place != place_index || node->launches.workspace_bytes == 0) continue;
-        blocks[n++] = (block){
+        blocks[n++] = (clv__block){
             .id = workspace_id(at),
             .bytes = clv__size_align(node->launches.workspace_bytes, plan->places[place_index].alignment),
             .first = at,
@@ -202,7 +179,7 @@ static int gather_workspaces(const clv_plan *plan, int place_index, block *block
 }
 
 /** Values and workspaces get the offsets of their blocks. */
-static void take_offsets(clv_plan *plan, const block *blocks, int n) {
+static void take_offsets(clv_plan *plan, const clv__block *blocks, int n) {
     for (int i = 0; i < n; i++) {
         if (blocks[i].id >= 0) {
             plan->values[blocks[i].id].offset = blocks[i].offset;
@@ -214,30 +191,17 @@ static void take_offsets(clv_plan *plan, const block *blocks, int n) {
     }
 }
 
-/** The blocks of a place's gradients as they were laid out, sorted by offset; returns how many. */
-static int placed_gradients(const clv_plan *plan, int place_index, block *blocks, block **placed) {
-    int n = gather_values(plan, place_index, CLV__IN_GRADIENTS, blocks);
-    for (int i = 0; i < n; i++) {
-        int at = i;
-        blocks[i].offset = plan->values[blocks[i].id].offset;
-        for (; at > 0 && placed[at - 1]->offset > blocks[i].offset; at--) placed[at] = placed[at - 1];
-        placed[at] = &blocks[i];
-    }
-    return n;
-}
-
-/** An arena's blocks in order, and how far a workspace may reach in it. */
+/** An arena's blocks, and how far a workspace may reach in it. */
 typedef struct arena {
     clv__segment segment;
-    block *const *placed;
-    int n_placed;
-    size_t chunk, room;
+    const clv__room *blocks;
+    size_t room;
 } arena;
 
 /** Does a workspace find room in an arena while its node runs? Then it lies there. */
-static bool finds_room(const arena *in, clv__plan_node *node, const block *now) {
-    if (now->bytes > in->chunk) return false;
-    const size_t at = find_room(in->placed, in->n_placed, now, in->chunk);
+static bool finds_room(const arena *in, clv__plan_node *node, const clv__block *now) {
+    if (now->bytes > in->blocks->chunk) return false;
+    const size_t at = clv__room_find(in->blocks, now);
     if (at + now->bytes > in->room) return false;
     node->workspace_in = in->segment;
     node->workspace_at = at;
@@ -256,9 +220,9 @@ static void fill_in_workspaces(clv_plan *plan, int place_index, const arena *act
     bool whole = true;
     for (int at = 0; at < (int)plan->n_nodes; at++) {
         clv__plan_node *node = &plan->nodes[at];
-        block now = {.bytes = clv__size_align(node->launches.workspace_bytes, place->alignment),
-                     .first = at,
-                     .last = at};
+        clv__block now = {.bytes = clv__size_align(node->launches.workspace_bytes, place->alignment),
+                          .first = at,
+                          .last = at};
         if (node->place != place_index) continue;
         node->workspace_in = CLV__NOWHERE;
         if (now.bytes == 0) continue;
@@ -268,7 +232,7 @@ static void fill_in_workspaces(clv_plan *plan, int place_index, const arena *act
             continue;
         }
         if (finds_room(gradients, node, &now)) continue;
-        node->workspace_at = find_room(activations->placed, activations->n_placed, &now, layout->chunk);
+        node->workspace_at = clv__room_find(activations->blocks, &now);
         if (node->workspace_at + now.bytes > end) end = node->workspace_at + now.bytes;
         whole &= now.bytes <= layout->chunk;
         if (now.bytes > apart) apart = now.bytes;
@@ -286,42 +250,51 @@ static void fill_in_workspaces(clv_plan *plan, int place_index, const arena *act
 }
 
 /** A plan that is to save memory gives workspaces equal rank with activations, if less is needed so. */
-static void lay_out_together(clv_plan *plan, int place_index, block *blocks, block **placed) {
+static clv_status lay_out_together(clv_plan *plan, int place_index, clv__block *blocks) {
     clv__place *at = &plan->places[place_index];
     clv__layout together = {.chunk = at->activations.chunk};
+    clv__room room = {.chunk = together.chunk};
     int n = gather_values(plan, place_index, CLV__IN_ACTIVATIONS, blocks);
     n += gather_workspaces(plan, place_index, blocks + n);
-    place(blocks, n, placed, &together);
-    if (together.bytes >= at->activations.bytes + at->workspace_bytes) return;
+    clv_status status = place(plan, blocks, n, &room, &together);
+    clv__room_reset(&room);
+    if (status != CLV_OK || together.bytes >= at->activations.bytes + at->workspace_bytes) return status;
     take_offsets(plan, blocks, n);
     at->activations = together;
     at->workspace_bytes = 0;
+    return CLV_OK;
 }
 
-static clv_status lay_out(clv_plan *plan, int place_index, clv__segment segment, clv__layout *layout) {
-    size_t largest = (size_t)plan->places[place_index].device->info.max_alloc_bytes;
-    *layout = (clv__layout){.chunk = largest & ~(plan->places[place_index].alignment - 1)};
-    block *blocks = clv__alloc(plan->n_values + plan->n_nodes, sizeof *blocks);
-    block **placed = clv__alloc(plan->n_values + plan->n_nodes, sizeof *placed);
-    clv_status status = CLV_OK;
-    if (blocks && placed) {
-        int n = gather_values(plan, place_index, segment, blocks);
-        place(blocks, n, placed, layout);
+/** The arenas of a place, in the order in which they are laid out. */
+static clv_status lay_out_arenas(clv_plan *plan, int index, clv__block *blocks) {
+    clv__place *at = &plan->places[index];
+    const size_t chunk = (size_t)at->device->info.max_alloc_bytes & ~(at->alignment - 1);
+    clv__room gradients = {.chunk = chunk}, activations = {.chunk = chunk};
+    at->gradients = at->activations = (clv__layout){.chunk = chunk};
+    int n = gather_values(plan, index, CLV__IN_GRADIENTS, blocks);
+    clv_status status = place(plan, blocks, n, &gradients, &at->gradients);
+    if (status == CLV_OK) {
         take_offsets(plan, blocks, n);
-        if (segment == CLV__IN_ACTIVATIONS) {
-            const clv__place *at = &plan->places[place_index];
-            const clv__layout *other = &at->gradients;
-            const int n_other = placed_gradients(plan, place_index, blocks + n, placed + n);
-            const size_t room = layout->bytes > at->beside_bytes ? layout->bytes : at->beside_bytes;
-            fill_in_workspaces(plan, place_index, &(arena){segment, placed, n, layout->chunk, room},
-                               &(arena){CLV__IN_GRADIENTS, placed + n, n_other, other->chunk, other->bytes});
-            if (plan->recompute) lay_out_together(plan, place_index, blocks, placed);
-        }
-    } else {
-        status = clv__error_set(clv__plan_error(plan), CLV_E_HOST_MEMORY, "no host memory for the plan");
+        n = gather_values(plan, index, CLV__IN_ACTIVATIONS, blocks);
+        status = place(plan, blocks, n, &activations, &at->activations);
     }
+    if (status == CLV_OK) {
+        take_offsets(plan, blocks, n);
+        size_t room = at->activations.bytes > at->beside_bytes ? at->activations.bytes : at->beside_bytes;
+        fill_in_workspaces(plan, index, &(arena){CLV__IN_ACTIVATIONS, &activations, room},
+                           &(arena){CLV__IN_GRADIENTS, &gradients, at->gradients.bytes});
+        if (plan->recompute) status = lay_out_together(plan, index, blocks);
+    }
+    clv__room_reset(&gradients);
+    clv__room_reset(&activations);
+    return status;
+}
+
+static clv_status lay_out(clv_plan *plan, int index) {
+    clv__block *blocks = clv__alloc(plan->n_values + plan->n_nodes, sizeof *blocks);
+    if (!blocks) return no_memory(plan);
+    clv_status status = lay_out_arenas(plan, index, blocks);
     free(blocks);
-    free(placed);
     return status;
 }
 
@@ -342,8 +315,7 @@ static size_t line_up(clv_plan *plan, const clv__place *place, const int *values
 static clv_status lay_out_place(clv_plan *plan, int index) {
     clv__place *place = &plan->places[index];
     size_t alignment = place->alignment;
-    CLV_TRY(lay_out(plan, index, CLV__IN_GRADIENTS, &place->gradients));
-    CLV_TRY(lay_out(plan, index, CLV__IN_ACTIVATIONS, &place->activations));
+    CLV_TRY(lay_out(plan, index));
     place->input_bytes = line_up(plan, place, place->inputs, place->n_inputs, CLV__IN_INPUTS);
     place->output_bytes = line_up(plan, place, place->outputs, place->n_outputs, CLV__IN_OUTPUTS);
     place->staged_bytes = 0;

@@ -44,11 +44,21 @@ static clv_status place_of(clv_plan *plan, clv_device *device, int *out) {
     return CLV_OK;
 }
 
+/** A mistyped way to choose devices (clv_place_choose) comes here too. */
+static const char *nearest_method(const char *word, clv_nearest *nearest) {
+    static const char *const methods[] = {"auto", "balanced", "sequential"};
+    *nearest = (clv_nearest){.word = word};
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++) clv_nearest_offer(nearest, methods[i]);
+    return clv_nearest_text(nearest);
+}
+
 static clv_status parse_one(clv_plan *plan, char *item, clv__patterns *out) {
     clv__error *error = clv__plan_error(plan);
+    clv_nearest nearest;
     char *equals = strchr(item, '=');
     if (!equals || equals == item || !equals[1])
-        CLV_FAIL(error, CLV_E_VALUE, "placement: '%s' is not of the form pattern=device", item);
+        CLV_FAIL(error, CLV_E_VALUE, "placement: '%s' is not of the form pattern=device%s", item,
+                 nearest_method(item, &nearest));
     *equals = 0;
     clv_device *device;
     clv__pattern pattern = {0};
@@ -133,8 +143,9 @@ clv_status clv__patterns_check(clv__patterns *patterns, const clv_plan *plan, co
     }
     for (size_t k = 0; k < patterns->n; k++) {
         if (!patterns->items[k].matched && strcmp(patterns->items[k].glob, "*") != 0) {
-            CLV_FAIL(clv__plan_error(plan), CLV_E_NOT_FOUND, "placement: no layer matches '%s'",
-                     patterns->items[k].glob);
+            clv_nearest nearest;
+            CLV_FAIL(clv__plan_error(plan), CLV_E_NOT_FOUND, "placement: no layer matches '%s'%s",
+                     patterns->items[k].glob, clv__graph_nearest(graph, patterns->items[k].glob, &nearest));
         }
     }
     return CLV_OK;

@@ -379,7 +379,7 @@ static clv_status collect(const clv_plan *plan, int place, clv__tensor_kind kind
 }
 
 clv_status clv__plan_place_check(clv_graph *graph, const char *place) {
-    CLV_TRY(clv_graph_status(graph));
+    CLV_TRY(clv__graph_built(graph));
     clv_plan plan = {.graph = graph};
     clv__patterns patterns = {0};
     placing p = {.plan = &plan, .needed = clv__alloc(graph->n_nodes, sizeof *p.needed)};

@@ -16,8 +16,10 @@ static void note_beside(clv_plan *plan) {
 }
 
 clv_status clv_plan_create(clv_graph *graph, const clv_plan_config *config, clv_plan **out) {
+    CLV_TRY(CLV__GIVEN(NULL, graph));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(graph->runtime), out));
     *out = NULL;
-    CLV_TRY(clv_graph_status(graph));
+    CLV_TRY(clv__graph_built(graph));
     CLV_TRY(clv_variants_check(graph->runtime, config ? config->variants : NULL));
     const char *pins = clv__pins(config ? config->variants : NULL);
     clv__error *error = clv__runtime_error_of(graph->runtime);
@@ -89,27 +91,28 @@ const clv__place *clv__plan_place_of(const clv_plan *plan, const clv_device *dev
     return NULL;
 }
 
-size_t clv__place_largest(const clv_plan *plan, const clv__place *place) {
-    size_t largest = place->workspace_bytes;
-    if (clv__io_bytes(place) > largest) largest = clv__io_bytes(place);
-    for (size_t i = 0; i < plan->n_values; i++) {
-        const clv__value *value = &plan->values[i];
-        if (&plan->places[value->place] == place && value->segment != CLV__NOWHERE &&
-            value->segment != CLV__IN_LENDER && value->bytes > largest)
-            largest = value->bytes;
-    }
-    return largest;
-}
-
 // ---- memory -----------------------------------------------------------------------------------------------------------
+
+bool clv__place_keeps(const clv_plan *plan, const clv__place *place, const char *name) {
+    const clv_tensor *tensor = clv_graph_find(plan->graph, name);
+    int low = 0,
+        high = place->n_persistents; // in the order of the graph's tensors: begin_with_persistents (place.c)
+    while (tensor && low < high) {
+        int middle = low + (high - low) / 2, id = plan->values[place->persistents[middle]].tensor->id;
+        if (id == tensor->id) return true;
+        if (id < tensor->id)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return false;
+}
 
 /** Does an earlier plan keep a tensor of that name on the device? */
 static bool counted(clv_plan *const *plans, int n, const clv_device *device, const char *name) {
     for (int p = 0; p < n; p++) {
         const clv__place *place = clv__plan_place_of(plans[p], device);
-        for (int i = 0; place && i < place->n_persistents; i++) {
-            if (strcmp(plans[p]->values[place->persistents[i]].tensor->name, name) == 0) return true;
-        }
+        if (place && clv__place_keeps(plans[p], place, name)) return true;
     }
     return false;
 }
@@ -142,19 +145,35 @@ clv_plan_memory clv_plans_memory(clv_plan *const *plans, int n) {
     return clv_plans_memory_on(plans, n, n > 0 ? plans[0]->places[0].device : NULL);
 }
 
+clv_status clv__plans_check(clv_plan *const *plans, int n, clv_device *device, size_t bytes) {
+    clv__piece largest = {.value = -1};
+    const clv_plan *of = NULL;
+    for (int p = 0; p < n; p++) {
+        const clv__place *place = clv__plan_place_of(plans[p], device);
+        clv__piece piece = place ? clv__place_largest(plans[p], place) : largest;
+        if (piece.bytes > largest.bytes) largest = piece, of = plans[p];
+    }
+    clv_status status = clv__memory_check(device, bytes, largest.bytes, "the plan", "");
+    if (status != CLV_E_BUDGET && status != CLV_E_DEVICE_MEMORY) return status;
+    clv__text about = {0};
+    if (device->info.max_alloc_bytes && largest.bytes > device->info.max_alloc_bytes)
+        clv__piece_text(of, &largest, &about);
+    else
+        clv__plans_holders(plans, n, device, &about);
+    status = clv__memory_check(device, bytes, largest.bytes, "the plan", clv__text_get(&about));
+    clv__text_reset(&about);
+    return status;
+}
+
 clv_status clv_plans_fit(clv_plan *const *plans, int n) {
-    if (n < 1) return CLV_E_VALUE;
+    if (n < 1 || !plans) return CLV_E_VALUE;
+    for (int p = 0; p < n; p++) CLV_TRY(CLV__GIVEN(NULL, plans[p]));
+    CLV_TRY(CLV__USABLE(clv__plan_error(plans[0]), plans));
     for (int p = 0; p < n; p++) {
         for (int i = 0; i < plans[p]->n_places; i++) {
             clv_device *device = plans[p]->places[i].device;
-            size_t largest = 0;
-            for (int q = 0; q < n; q++) {
-                const clv__place *place = clv__plan_place_of(plans[q], device);
-                size_t bytes = place ? clv__place_largest(plans[q], place) : 0;
-                if (bytes > largest) largest = bytes;
-            }
             uint64_t bytes = clv_plans_memory_on(plans, n, device).predicted_peak_bytes;
-            CLV_TRY(clv__memory_check(device, (size_t)bytes, largest, "the plan"));
+            CLV_TRY(clv__plans_check(plans, n, device, (size_t)bytes));
         }
     }
     return CLV_OK;
@@ -175,6 +194,18 @@ static bool read_before(const clv_plan *plan, int index, const clv_tensor *tenso
         }
     }
     return false;
+}
+
+/** Bytes that a node writes to memory of its own, by what they count as. */
+static void count_made(const clv_plan *plan, const clv__plan_node *at, uint64_t made[CLV_CATEGORIES]) {
+    made[CLV_WORKSPACE] += at->launches.workspace_bytes;
+    for (int i = 0; i < CLV__MAX_OUT; i++) {
+        if (at->out[i] < 0 || plan->values[at->out[i]].root != at->out[i]) continue;
+        const clv__value *value = &plan->values[at->out[i]];
+        if (value->segment == CLV__IN_GRADIENTS) made[CLV_GRADIENTS] += value->bytes;
+        if (value->segment == CLV__IN_ACTIVATIONS) made[CLV_ACTIVATIONS] += value->bytes;
+        if (value->segment == CLV__IN_OUTPUTS) made[CLV_IO] += value->bytes;
+    }
 }
 
 clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
@@ -204,6 +235,7 @@ clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
         .also = at->fused ? at->fused->also : "",
         .micro_batch = node ? node->micro_batch : -1,
     };
+    count_made(plan, at, out.made);
     if (carried) {
         out.output_shape = carried->desc.shape;
         if (at->work == CLV__RECEIVE && !plan->transfers[at->transfer].lent)
@@ -224,6 +256,28 @@ clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
         out.traffic = cost.bytes;
     }
     return out;
+}
+
+int clv_plan_kept_count(const clv_plan *plan) {
+    int n = 0;
+    for (int i = 0; i < plan->n_places; i++) n += plan->places[i].n_persistents;
+    return n;
+}
+
+clv_plan_kept clv_plan_kept_get(const clv_plan *plan, int index) {
+    for (int i = 0; i < plan->n_places && index >= 0; index -= plan->places[i++].n_persistents) {
+        const clv__place *place = &plan->places[i];
+        if (index >= place->n_persistents) continue;
+        const clv_tensor *tensor = plan->values[place->persistents[index]].tensor;
+        return (clv_plan_kept){.name = tensor->name,
+                               .category = tensor->category,
+                               .shape = tensor->desc.shape,
+                               .bytes = clv_tensor_bytes(tensor),
+                               .parameter = tensor->trainable,
+                               .frozen = tensor->trainable && !tensor->requires_grad,
+                               .device = place->device};
+    }
+    return (clv_plan_kept){0};
 }
 
 clv_plan_recomputed clv_plan_recomputed_get(const clv_plan *plan) {

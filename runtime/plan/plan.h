@@ -10,6 +10,7 @@
 #define CLV_PLAN_PLAN_H
 
 #include "cleave/plan.h"
+#include "base/text.h"
 #include "device/device.h"
 #include "graph/graph.h"
 
@@ -182,6 +183,10 @@ clv_status clv__plan_again(clv_plan *plan);
 
 /** Put a variant of an op into quarantine on a device: it failed to build, to run or to verify there. */
 clv_status clv__quarantine_add(clv_device *device, const clv__op *op, const char *variant, const char *why);
+/** The same, without a word to the log: for who tells it in another way. */
+clv_status clv__quarantine_put(clv_device *device, const clv__op *op, const char *variant, const char *why);
+/** Use it again. */
+void clv__quarantine_remove(clv_device *device, const clv__op *op, const char *variant);
 bool clv__quarantined(const clv_device *device, const clv__op *op, const char *variant);
 
 static inline clv__error *clv__plan_error(const clv_plan *plan) {
@@ -199,7 +204,20 @@ double clv__node_seconds(const clv__plan_node *at);
 size_t clv__layout_chunk(const clv__layout *layout, int i);
 /** The place of a device in a plan, NULL if it has no part in it. */
 const clv__place *clv__plan_place_of(const clv_plan *plan, const clv_device *device);
-/** The largest piece of memory at a place that cannot be cut. */
-size_t clv__place_largest(const clv_plan *plan, const clv__place *place);
+/** Does a persistent tensor of that name live at the place? */
+bool clv__place_keeps(const clv_plan *plan, const clv__place *place, const char *name);
+/** A piece of memory that is one allocation at most: a value's, or workspace, or input and output (value -1). */
+typedef struct clv__piece {
+    size_t bytes;
+    int value;
+} clv__piece;
+/** The largest at a place. */
+clv__piece clv__place_largest(const clv_plan *plan, const clv__place *place);
+/** Add "; the largest piece is ..." with the op, layer and shape it belongs to. */
+void clv__piece_text(const clv_plan *plan, const clv__piece *piece, clv__text *text);
+/** Add "; the layers that hold most of it: ...", of what lives on the device when it is fullest. */
+void clv__plans_holders(clv_plan *const *plans, int n, const clv_device *device, clv__text *text);
+/** Would a session for these plans, `bytes` in all, fit on the device? */
+clv_status clv__plans_check(clv_plan *const *plans, int n, clv_device *device, size_t bytes);
 
 #endif

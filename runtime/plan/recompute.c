@@ -60,7 +60,9 @@ static clv_status mark(const clv__remake *remake, const char *pattern, int numbe
         found |= length > 0;
     }
     if (found) return CLV_OK;
-    CLV_FAIL(clv__plan_error(remake->plan), CLV_E_NOT_FOUND, "recompute: no layer matches '%s'", pattern);
+    clv_nearest nearest;
+    CLV_FAIL(clv__plan_error(remake->plan), CLV_E_NOT_FOUND, "recompute: no layer matches '%s'%s", pattern,
+             clv__graph_nearest(remake->plan->graph, pattern, &nearest));
 }
 
 static clv_status mark_all(const clv__remake *remake, const char *patterns, segment *segments) {

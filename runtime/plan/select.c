@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Second pass: one variant for each node, and its launches. A pinned choice is taken or refused, never replaced; else the one
 // that was measured as the fastest (tuning.h) wins, else the smallest rank. A quarantined variant is passed over.
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,19 +19,52 @@ bool clv__quarantined(const clv_device *device, const clv__op *op, const char *v
     return found;
 }
 
-clv_status clv__quarantine_add(clv_device *device, const clv__op *op, const char *variant, const char *why) {
+/** Why the newest variant of an op is in quarantine: "" if none is. */
+static void why_quarantined(const clv_device *device, const clv__op *op, char *out, size_t bytes) {
+    *out = 0;
+    pthread_mutex_lock(&device->runtime->report_lock);
+    for (const clv__quarantine *q = device->quarantine; q && !*out; q = q->next)
+        if (q->op == op) snprintf(out, bytes, ", '%s' because of: %s", q->variant, q->why);
+    pthread_mutex_unlock(&device->runtime->report_lock);
+}
+
+static void destroy(clv__quarantine *q) {
+    if (!q) return;
+    free(q->variant);
+    free(q->why);
+    free(q);
+}
+
+clv_status clv__quarantine_put(clv_device *device, const clv__op *op, const char *variant, const char *why) {
     clv__quarantine *q = clv__alloc(1, sizeof *q);
-    char *name = clv__strdup(variant);
-    if (!q || !name) {
-        free(q);
-        free(name);
+    if (q) *q = (clv__quarantine){.op = op, .variant = clv__strdup(variant), .why = clv__strdup(why)};
+    if (!q || !q->variant || !q->why) {
+        destroy(q);
         CLV_FAIL(clv__runtime_error_of(device->runtime), CLV_E_HOST_MEMORY, "no host memory");
     }
-    *q = (clv__quarantine){.op = op, .variant = name};
     pthread_mutex_lock(&device->runtime->report_lock);
     q->next = device->quarantine;
     device->quarantine = q;
     pthread_mutex_unlock(&device->runtime->report_lock);
+    return CLV_OK;
+}
+
+void clv__quarantine_remove(clv_device *device, const clv__op *op, const char *variant) {
+    pthread_mutex_lock(&device->runtime->report_lock);
+    for (clv__quarantine **at = &device->quarantine; *at;) {
+        clv__quarantine *q = *at;
+        if (q->op != op || strcmp(q->variant, variant) != 0) {
+            at = &q->next;
+            continue;
+        }
+        *at = q->next;
+        destroy(q);
+    }
+    pthread_mutex_unlock(&device->runtime->report_lock);
+}
+
+clv_status clv__quarantine_add(clv_device *device, const clv__op *op, const char *variant, const char *why) {
+    CLV_TRY(clv__quarantine_put(device, op, variant, why));
     clv__log(device->runtime, CLV_LOG_WARNING,
              "%s: variant '%s' of %s is not used on this device any more: %s", device->info.name, variant,
              op->name, why);
@@ -66,6 +100,7 @@ const char *clv__pins(const char *variants) {
 }
 
 clv_status clv_variants_check(clv_runtime *runtime, const char *variants) {
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), runtime));
     clv__error *error = clv__runtime_error_of(runtime);
     const char *pins = clv__pins(variants), *where = variants ? "variants" : "CLEAVE_VARIANTS";
     for (const char *at = pins; at && *at;) {
@@ -81,16 +116,26 @@ clv_status clv_variants_check(clv_runtime *runtime, const char *variants) {
         const char *wanted = equals + 1;
         size_t length = n - (size_t)(wanted - at);
         bool known = false;
+        clv_nearest nearest = {0};
         const clv__op *only = clv__op_find(op_name);
         if (!only && strcmp(op_name, "*") != 0)
-            CLV_FAIL(error, CLV_E_VALUE, "%s '%.500s': there is no op '%s'", where, pins, op_name);
+            CLV_FAIL(error, CLV_E_VALUE, "%s '%.500s': there is no op '%s'%s", where, pins, op_name,
+                     clv__op_nearest(op_name, &nearest));
         for (const clv__op *const *op = clv__ops; *op && !known; op++) {
             for (const clv__variant *v = only ? only->variants : (*op)->variants; v && v->name && !known; v++)
                 known = strlen(v->name) == length && memcmp(v->name, wanted, length) == 0;
         }
-        if (!known)
-            CLV_FAIL(error, CLV_E_VALUE, "%s '%.500s': %s has no variant '%.*s'", where, pins, op_name,
-                     (int)length, wanted);
+        if (!known) {
+            char word[64];
+            snprintf(word, sizeof word, "%.*s", (int)(length < 63 ? length : 63), wanted);
+            nearest = (clv_nearest){.word = word};
+            for (const clv__op *const *op = clv__ops; *op; op++) {
+                for (const clv__variant *v = only ? only->variants : (*op)->variants; v && v->name; v++)
+                    clv_nearest_offer(&nearest, v->name);
+            }
+            CLV_FAIL(error, CLV_E_VALUE, "%s '%.500s': %s has no variant '%.*s'%s", where, pins, op_name,
+                     (int)length, wanted, clv_nearest_text(&nearest));
+        }
         at = end ? end + 1 : NULL;
     }
     return CLV_OK;
@@ -137,9 +182,10 @@ clv_status clv__plan_choose(const clv_plan *plan, clv__plan_node *at) {
                 return CLV_OK;
             }
             if (by_name) {
+                clv__node_title title;
                 CLV_FAIL(clv__plan_error(plan), CLV_E_UNSUPPORTED,
-                         "%s '%s': the pinned variant '%s' cannot run on %s with these shapes", op->name,
-                         node->layer, v->name, info->name);
+                         "%s: the pinned variant '%s' cannot run on %s with these shapes",
+                         clv__title_of(node, &title), v->name, info->name);
             }
         }
         if (!fits || at->chosen == CLV__TUNED || clv__quarantined(device, op, v->name)) continue;
@@ -151,15 +197,23 @@ clv_status clv__plan_choose(const clv_plan *plan, clv__plan_node *at) {
         }
     }
     if (!at->variant) {
-        CLV_FAIL(clv__plan_error(plan), CLV_E_UNSUPPORTED, "%s '%s': no variant runs on %s", op->name,
-                 node->layer, info->name);
+        bool avoided = false;
+        for (const clv__variant *v = op->variants; v && v->name; v++)
+            avoided |= clv__quarantined(device, op, v->name) && clv__variant_supports(v, info, &node->io);
+        char why[512] = "";
+        if (avoided) why_quarantined(device, op, why, sizeof why);
+        CLV_FAIL(clv__plan_error(plan), CLV_E_UNSUPPORTED, "%s '%s': no variant runs on %s%s%s", op->name,
+                 node->layer, info->name,
+                 avoided ? "; what would run failed there and is in quarantine (`cleave devices`)" : "", why);
     }
     return CLV_OK;
 }
 
 /** The host device runs references: one launch with every input and output, and room for all of them as doubles. */
 static void lower_reference(clv__launches *list, const clv__op_io *io) {
-    clv__launch *launch = clv__launch_kernel(list, "", "");
+    clv__launch spare, *launch;
+    list->spare = &spare;
+    launch = clv__launch_kernel(list, "", "");
     launch->kind = CLV__LAUNCH_REFERENCE;
     for (int i = 0; i < io->n_in; i++) clv__arg_in(list, launch, i);
     for (int i = 0; i < io->n_out; i++) clv__arg_out(list, launch, i);
@@ -168,6 +222,7 @@ static void lower_reference(clv__launches *list, const clv__op_io *io) {
     for (int i = 0; i < io->n_out; i++) doubles += (size_t)clv__numel(&io->out[i]);
     size_t bytes = doubles * sizeof(double);
     clv__arg_workspace(list, launch, clv__launch_workspace(list, bytes), bytes);
+    list->spare = NULL;
 }
 
 /** Say of each tensor among the arguments how large it is. */

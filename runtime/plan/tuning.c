@@ -103,6 +103,15 @@ bool clv__tuning_put(clv__tuning *tuning, const clv__tuned *row) {
     return true;
 }
 
+void clv__tuning_remove_avoided(clv__tuning *tuning, const clv__op *op, const clv__variant *variant) {
+    bool found;
+    size_t at = position(tuning, op, NULL, variant, &found);
+    if (!found) return;
+    row_reset(&tuning->rows[at]);
+    tuning->n--;
+    memmove(&tuning->rows[at], &tuning->rows[at + 1], (tuning->n - at) * sizeof *tuning->rows);
+}
+
 const clv__tuned *clv__tuning_find(const clv__tuning *tuning, const clv__op *op, const char *key) {
     bool found;
     size_t at = position(tuning, op, key, NULL, &found);

@@ -61,9 +61,15 @@ void clv__tuning_reset(clv__tuning *tuning);
 
 /** Put a copy of a row in its place; it replaces one of the same op and key (`avoid`: and variant). */
 bool clv__tuning_put(clv__tuning *tuning, const clv__tuned *row);
+/** Take the row out that says to avoid this variant, if there is one. */
+void clv__tuning_remove_avoided(clv__tuning *tuning, const clv__op *op, const clv__variant *variant);
 /** The row of this op and key, NULL if there is none. */
 const clv__tuned *clv__tuning_find(const clv__tuning *tuning, const clv__op *op, const char *key);
 
+/** Where plans look for the device's choices, malloc'd; NULL if memory is out. *named: the user named the file itself. */
+char *clv__tuning_file(const clv_device *device, bool *named);
+/** Are choices switched off? */
+bool clv__tuning_is_none(const clv_device *device);
 /** The device's own file in a folder, malloc'd; NULL if memory is out. */
 char *clv__tuning_path(const clv_device *device, const char *folder);
 /** Read a file of the device. Errors  as clv__tuning_parse; CLV_E_NOT_FOUND there is none; CLV_E_IO it cannot be read */

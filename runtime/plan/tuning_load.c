@@ -95,8 +95,7 @@ static void warn_once(clv_runtime *runtime, const char *sentence) {
     if (!told) clv__log(runtime, CLV_LOG_WARNING, "%s", sentence);
 }
 
-/** Where the device's file is, malloc'd; *named: the user named the file itself. */
-static char *find_path(const clv_device *device, bool *named) {
+char *clv__tuning_file(const clv_device *device, bool *named) {
     const char *set = device->runtime->config.tuning;
     struct stat info;
     *named = *set && !(stat(set, &info) == 0 && S_ISDIR(info.st_mode));
@@ -107,7 +106,7 @@ static char *find_path(const clv_device *device, bool *named) {
 static void load(clv_device *device, clv__tuning *out) {
     clv__error error;
     bool named;
-    char *path = find_path(device, &named);
+    char *path = clv__tuning_file(device, &named);
     if (!path) return;
     clv__error_init(&error);
     clv_status status = clv__tuning_load(device, path, &error, out);
@@ -138,9 +137,13 @@ static void destroy(struct clv__tuned_choices *choices) {
     free(choices);
 }
 
-const clv__tuning *clv__tuning_of(clv_device *device) {
+bool clv__tuning_is_none(const clv_device *device) {
     const char *set = device->runtime->config.tuning;
-    if (!strcmp(set, "none") || (!*set && !*device->runtime->config.cache_dir)) return NULL;
+    return !strcmp(set, "none") || (!*set && !*device->runtime->config.cache_dir);
+}
+
+const clv__tuning *clv__tuning_of(clv_device *device) {
+    if (clv__tuning_is_none(device)) return NULL;
     pthread_mutex_lock(&device->open_lock);
     if (!device->tuned && (device->tuned = clv__alloc(1, sizeof *device->tuned))) {
         device->tuned_destroy = destroy;
@@ -156,4 +159,41 @@ void clv__tuning_forget(clv_device *device) {
     if (device->tuned) destroy(device->tuned);
     device->tuned = NULL;
     pthread_mutex_unlock(&device->open_lock);
+}
+
+// ---- for people -----------------------------------------------------------------------------------------------------
+
+clv_status clv_device_quarantine(clv_device *device,
+                                 void (*tell)(void *user, const char *op, const char *variant,
+                                              const char *why),
+                                 void *user) {
+    CLV_TRY(CLV__GIVEN(NULL, device));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(device->runtime), tell));
+    clv__tuning file = {0};
+    clv__error
+        unread; // a file that cannot be used puts nothing into quarantine, and is told where it would be used
+    bool named;
+    char *path = clv__tuning_is_none(device) ? NULL : clv__tuning_file(device, &named);
+    clv__error_init(&unread);
+    clv_status status = path ? clv__tuning_load(device, path, &unread, &file) : CLV_OK;
+    clv__error_destroy(&unread);
+    free(path);
+    for (size_t i = 0; i < file.n; i++)
+        if (!file.rows[i].key)
+            tell(user, file.rows[i].op->name, file.rows[i].variant->name,
+                 file.rows[i].note ? file.rows[i].note : "");
+    pthread_mutex_lock(&device->runtime->report_lock);
+    for (const clv__quarantine *q = device->quarantine; q; q = q->next) {
+        const clv__op *op = q->op;
+        bool told = false;
+        for (size_t i = 0; i < file.n; i++)
+            told |=
+                !file.rows[i].key && file.rows[i].op == op && !strcmp(file.rows[i].variant->name, q->variant);
+        if (!told) tell(user, op->name, q->variant, q->why);
+    }
+    pthread_mutex_unlock(&device->runtime->report_lock);
+    clv__tuning_reset(&file);
+    return status == CLV_E_HOST_MEMORY ? clv__error_set(clv__runtime_error_of(device->runtime), status,
+                                                        "no memory to tell what is in quarantine")
+                                       : CLV_OK;
 }

@@ -29,6 +29,7 @@ clv_profile_run clv_profile_run_get(const clv_profile *profile, int run) {
     }
     double most = (double)profiled->step_ns * n_known, bubble = most > 0 ? 1 - busy / most : 0;
     return (clv_profile_run){.trains = profiled->trains,
+                             .done = profiled->n_done,
                              .steps = profiled->n_steps,
                              .warm = profiled->n_done > profile->config.warm_up,
                              .n_devices = profiled->n_places,

@@ -191,6 +191,8 @@ static clv_status write_all(writer *w) {
 }
 
 clv_status clv_profile_trace(const clv_profile *profile, const char *path) {
+    CLV_TRY(CLV__GIVEN(NULL, profile));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(profile->runtime), path));
     clv__error *error = clv__runtime_error_of(profile->runtime);
     if (!profile->n_slices)
         CLV_FAIL(error, CLV_E_STATE, "nothing was kept for a trace: %s",

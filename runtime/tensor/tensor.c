@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Data types and shapes.
-#include "cleave/tensor.h"
+#include "tensor/shape.h"
 
 #include <stdio.h>
 #include <string.h>
 
 clv_shape clv_shape_make(int rank, const int64_t *dims) {
-    clv_shape shape = {0};
-    shape.rank = rank < 0 ? 0 : rank > CLV_MAX_RANK ? CLV_MAX_RANK : rank;
-    for (int i = 0; i < shape.rank; i++) shape.dims[i] = dims[i];
+    clv_shape shape = {.rank = rank > 0 && !dims ? -1 : rank};
+    for (int i = 0; dims && i < rank && i < CLV_MAX_RANK; i++) shape.dims[i] = dims[i];
     return shape;
+}
+
+static bool has_rank(const clv_shape *shape) {
+    return shape && shape->rank >= 0 && shape->rank <= CLV_MAX_RANK;
 }
 
 int64_t clv_shape_numel(const clv_shape *shape) {
     int64_t numel = 1;
     bool empty = false; // [0, huge, huge] is empty, not an overflow
+    if (!has_rank(shape)) return -1;
     for (int i = 0; i < shape->rank; i++) {
         if (shape->dims[i] < 0) return -1;
         if (shape->dims[i] == 0) empty = true;
@@ -26,14 +30,28 @@ int64_t clv_shape_numel(const clv_shape *shape) {
     return numel;
 }
 
+const char *clv__shape_fault(const clv_shape *shape) {
+    _Static_assert(CLV_MAX_RANK == 8, "the sentence below names it");
+    if (!has_rank(shape)) return "its rank is outside 0 to 8";
+    for (int i = 0; i < shape->rank; i++) {
+        if (shape->dims[i] < 0) return "a dimension is negative";
+    }
+    return clv_shape_numel(shape) < 0 ? "it has too many elements to count" : NULL;
+}
+
 bool clv_shape_equal(const clv_shape *a, const clv_shape *b) {
-    return a->rank == b->rank && memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
+    return has_rank(a) && has_rank(b) && a->rank == b->rank &&
+           memcmp(a->dims, b->dims, (size_t)a->rank * sizeof *a->dims) == 0;
 }
 
 char *clv_shape_text(const clv_shape *shape, char *text, size_t bytes) {
     size_t used = 0;
-    if (bytes == 0) return text;
+    if (!text || bytes == 0) return text;
     text[0] = 0;
+    if (!has_rank(shape)) {
+        if (shape) snprintf(text, bytes, "[rank %d]", shape->rank);
+        return text;
+    }
     for (int i = 0; i <= shape->rank && used < bytes; i++) {
         int n = i == shape->rank
                     ? snprintf(text + used, bytes - used, i ? "]" : "[]")

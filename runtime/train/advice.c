@@ -10,40 +10,46 @@
 #include "nn/replicas.h"
 #include "train/trainer.h"
 
-/** Does a step fit of a training with this batch, which is cut in as many micro-batches? Its layers are placed anew, if they are
- *  to be chosen a place for. */
-static clv_status try_step(clv_runtime *runtime, const clv_train_config *given, int64_t batch) {
-    clv__step step = {0};
-    clv_train_config config = *given;
+/** What is to fit: the step of a training, or a forward pass. */
+typedef struct wanted {
+    clv_runtime *runtime;
+    clv_train_config config;
+    bool forward;
+} wanted;
+
+/** A status that says nothing of what was tried: it could not be planned. */
+static bool breaks(clv_status status) {
+    return status == CLV_E_HOST_MEMORY;
+}
+
+/** Plan it with this batch. Its layers are placed anew, if they are to be chosen a place for. */
+static clv_status plan_it(const wanted *w, int64_t batch, clv__step *step) {
+    clv_train_config config = w->config;
     clv_placement *placement = &config.placement;
     clv_place_choice *choice = NULL;
     config.batch = batch;
-    clv_status status = clv__step_graph(runtime, &config, placement->shares, batch, &step);
+    clv_status status = w->forward ? clv_predict_graph(w->runtime, &config, batch, &step->graph)
+                                   : clv__step_graph(w->runtime, &config, placement->shares, batch, step);
     clv_plan_config plan = clv__step_plan_config(&config);
-    if (status == CLV_OK) status = clv__placement_choose(placement, step.graph, &plan, &choice);
+    plan.alone = w->forward;
+    if (status == CLV_OK) status = clv__placement_choose(placement, step->graph, &plan, &choice);
     plan.place = placement->place;
-    if (status == CLV_OK) status = clv_plan_create(step.graph, &plan, &step.plan);
-    if (status == CLV_OK) status = clv_plans_fit(&step.plan, 1);
-    clv__step_destroy(&step);
+    if (status == CLV_OK) status = clv_plan_create(step->graph, &plan, &step->plan);
     clv_place_choice_destroy(choice);
     return status;
 }
 
-/** A training, to try batches of. */
-typedef struct trial {
-    clv_runtime *runtime;
-    const clv_train_config *config;
-} trial;
-
-static bool fits_with(void *user, int64_t batch) {
-    const trial *tried = user;
-    return try_step(tried->runtime, tried->config, batch) == CLV_OK;
+static clv_status fits_with(void *user, int64_t batch) {
+    clv__step step = {0};
+    clv_status status = plan_it(user, batch, &step);
+    if (status == CLV_OK) status = clv_plans_fit(&step.plan, 1);
+    clv__step_destroy(&step);
+    return status;
 }
 
 /** Up to the batch asked for; 0: none. */
-static int64_t largest_batch(clv_runtime *runtime, const clv_train_config *config) {
-    trial tried = {runtime, config};
-    return clv_batch_search(config->batch, config->batch, fits_with, &tried);
+static clv_status find_batch(wanted *w, int64_t *largest) {
+    return clv_batch_search(w->config.batch, w->config.batch, fits_with, w, largest);
 }
 
 // ---- layers on other devices ------------------------------------------------------------------------------------------
@@ -68,16 +74,16 @@ static void add_module(modules *all, const char *layer) {
     memcpy(all->names[all->n++], name, n + 1);
 }
 
-static void find_modules(clv_runtime *runtime, const clv_train_config *config, modules *all) {
+static clv_status find_modules(const wanted *w, modules *all) {
     clv__step step = {0};
     all->n = 0;
-    if (clv__step_build(runtime, config, NULL, config->batch, NULL, &step) == CLV_OK) {
-        for (int i = 0; i < clv_plan_node_count(step.plan); i++) {
-            clv_plan_node node = clv_plan_node_get(step.plan, i);
-            if (strcmp(node.phase, "forward") == 0) add_module(all, node.layer);
-        }
+    clv_status status = plan_it(w, w->config.batch, &step);
+    for (int i = 0; status == CLV_OK && i < clv_plan_node_count(step.plan); i++) {
+        clv_plan_node node = clv_plan_node_get(step.plan, i);
+        if (strcmp(node.phase, "forward") == 0) add_module(all, node.layer);
     }
     clv__step_destroy(&step);
+    return breaks(status) ? status : CLV_OK;
 }
 
 /** Modules from first[i] on are on devices[i]; first[0] is 0. */
@@ -103,88 +109,134 @@ static bool fits_on(clv_plan *plan, clv_device *device) {
     return (!budget || bytes <= budget) && (!memory || bytes <= memory);
 }
 
-/** Plan a split: does all of it fit, does device number `i` at least? On success the text goes to `place`. */
-static bool try_split(clv_runtime *runtime, const clv_train_config *config, const modules *all,
-                      const split *s, int i, bool *i_fits, char *place, size_t bytes) {
-    clv_train_config placed = *config;
+/** Where a search for a split stands. */
+typedef struct splitting {
+    const wanted *wanted;
+    const modules *all;
+    split split;
+    clv_status status; // not OK: it is broken off
+    char *place;       // of PLACE_BYTES; "": none was found
+} splitting;
+
+enum { PLACE_BYTES = sizeof((clv_train_advice){0}.place) };
+
+/** Plan the split: does all of it fit, does device number `i` at least? */
+static bool try_split(splitting *s, int i, bool *i_fits) {
+    wanted placed = *s->wanted;
     clv__step step = {0};
     clv__text text = {0};
-    split_text(all, s, &text);
-    placed.placement.place = clv__text_get(&text);
-    bool planned = !text.failed && text.n < bytes &&
-                   clv__step_build(runtime, &placed, NULL, config->batch, NULL, &step) == CLV_OK;
-    bool fits = planned && clv_plans_fit(&step.plan, 1) == CLV_OK;
-    *i_fits = planned && fits_on(step.plan, s->devices[i]);
-    if (fits) snprintf(place, bytes, "%s", clv__text_get(&text));
+    split_text(s->all, &s->split, &text);
+    placed.config.placement.place = clv__text_get(&text);
+    clv_status status = text.failed             ? CLV_E_HOST_MEMORY
+                        : text.n >= PLACE_BYTES ? CLV_E_VALUE
+                                                : plan_it(&placed, placed.config.batch, &step);
+    if (breaks(status)) s->status = status;
+    *i_fits = status == CLV_OK && fits_on(step.plan, s->split.devices[i]);
+    bool fits = status == CLV_OK && clv_plans_fit(&step.plan, 1) == CLV_OK;
+    if (fits) snprintf(s->place, PLACE_BYTES, "%s", clv__text_get(&text));
     clv__step_destroy(&step);
     clv__text_reset(&text);
     return fits;
 }
 
-/** Fill one device after the other: each keeps as many modules as fit there, the next gets the rest. False if that does not do. */
-static bool find_split(clv_runtime *runtime, const clv_train_config *config, const modules *all, split *s,
-                       char *place, size_t bytes) {
-    int n = s->n;
-    s->first[0] = 0;
+/** Fill one device after the other: each keeps as many modules as fit there, the next gets the rest. */
+static void find_split(splitting *s) {
+    split *at = &s->split;
+    int n = at->n;
+    at->first[0] = 0;
     for (int i = 0; i + 1 < n; i++) {
         bool i_fits = false;
-        s->n = i + 2;
-        for (int k = all->n - 1; k > s->first[i] && !i_fits; k--) {
-            s->first[i + 1] = k;
-            if (try_split(runtime, config, all, s, i, &i_fits, place, bytes)) return true;
+        at->n = i + 2;
+        for (int k = s->all->n - 1; k > at->first[i] && !i_fits; k--) {
+            at->first[i + 1] = k;
+            if (try_split(s, i, &i_fits) || s->status != CLV_OK) return;
         }
-        if (!i_fits) return false;
+        if (!i_fits) return;
     }
-    return false;
 }
 
-/** With as few other devices as do it: one of them, whichever; else all, in their order. */
-static void advise_place(clv_runtime *runtime, const clv_train_config *config, clv_train_advice *out) {
-    const clv_device_info *info = clv_device_get_info(config->device);
-    split every = {.devices = {config->device}, .n = 1};
+/** A device on which it fits as it is. */
+static clv_status try_device(const wanted *w, clv_device *device, clv_train_advice *out) {
+    wanted there = *w;
+    there.config.device = device;
+    clv_status status = fits_with(&there, there.config.batch);
+    if (status == CLV_OK) snprintf(out->device, sizeof out->device, "%s", clv_device_get_info(device)->name);
+    return breaks(status) ? status : CLV_OK;
+}
+
+/** Another device; or as few other devices as do it: one of them, whichever; else all, in their order. */
+static clv_status advise_elsewhere(const wanted *w, clv_train_advice *out) {
+    clv_device *first = w->config.device;
+    const clv_device_info *info = clv_device_get_info(first);
+    split every = {.devices = {first}, .n = 1};
     modules all;
-    find_modules(runtime, config, &all);
-    for (int i = 0; i < clv_device_count(runtime) && !*out->place; i++) {
-        clv_device *other = clv_device_get(runtime, i);
-        if (other == config->device || !clv_device_get_info(other)->usable ||
+    CLV_TRY(find_modules(w, &all));
+    for (int i = 0; i < clv_device_count(w->runtime); i++) {
+        clv_device *other = clv_device_get(w->runtime, i);
+        if (other == first || !clv_device_get_info(other)->usable ||
             strcmp(clv_device_get_info(other)->backend, info->backend) != 0)
             continue;
         if (every.n < CLV__MOST_REPLICAS) every.devices[every.n++] = other;
-        split one = {.devices = {config->device, other}, .n = 2};
-        find_split(runtime, config, &all, &one, out->place, sizeof out->place);
+        if (!*out->device) CLV_TRY(try_device(w, other, out));
+        splitting one = {w, &all, {.devices = {first, other}, .n = 2}, CLV_OK, out->place};
+        if (!*out->place) find_split(&one);
+        CLV_TRY(one.status);
     }
-    if (every.n > 2 && !*out->place) find_split(runtime, config, &all, &every, out->place, sizeof out->place);
+    splitting several = {w, &all, every, CLV_OK, out->place};
+    if (every.n > 2 && !*out->place) find_split(&several);
+    return several.status;
 }
 
 // ---- all of it --------------------------------------------------------------------------------------------------------
 
 /** What lasts, and so is there whatever the batch: parameters, their gradients, optimizer state. */
-static void find_lasting(clv_runtime *runtime, const clv_train_config *config, clv_train_advice *out) {
+static clv_status find_lasting(const wanted *w, clv_train_advice *out) {
     clv__step step = {0};
-    if (clv__step_build(runtime, config, NULL, config->batch, NULL, &step) == CLV_OK) {
+    clv_status status = plan_it(w, w->config.batch, &step);
+    if (status == CLV_OK) {
         clv_plan_memory memory = clv_plans_memory(&step.plan, 1);
         out->parameter_bytes = memory.category[CLV_PARAMETERS];
         out->lasting_bytes =
             memory.category[CLV_PARAMETERS] + memory.category[CLV_GRADIENTS] + memory.category[CLV_OPTIMIZER];
     }
     clv__step_destroy(&step);
+    return breaks(status) ? status : CLV_OK;
 }
 
-clv_train_advice clv_train_advise(clv_runtime *runtime, const clv_train_config *given) {
-    clv_train_advice out = {0};
-    clv_train_config config = *given, again = *given;
-    bool alone = !config.placement.place && !config.placement.n_devices && !config.placement.n_replicas;
-    if (!config.device && clv_device_find(runtime, NULL, &config.device) != CLV_OK) return out;
-    again.device = config.device;
-    again.recompute = "auto";
-    if (alone) find_lasting(runtime, &config, &out);
-    uint64_t budget = clv_device_memory(config.device).budget;
-    if (!budget || out.lasting_bytes <= budget) {
-        out.largest_batch = largest_batch(runtime, &config);
-        if (!config.recompute) out.largest_recomputed = largest_batch(runtime, &again);
+static clv_status advise(wanted *w, clv_train_advice *out) {
+    clv_train_config *config = &w->config;
+    *out = (clv_train_advice){0};
+    bool alone = !config->placement.place && !config->placement.n_devices && !config->placement.n_replicas;
+    if (!config->device) CLV_TRY(clv_device_find(w->runtime, NULL, &config->device));
+    if (alone) CLV_TRY(find_lasting(w, out));
+    uint64_t budget = clv_device_memory(config->device).budget;
+    if (!budget || out->lasting_bytes <= budget) {
+        wanted again = *w;
+        again.config.recompute = "auto";
+        CLV_TRY(find_batch(w, &out->largest_batch));
+        if (!w->forward && !config->recompute) CLV_TRY(find_batch(&again, &out->largest_recomputed));
     }
-    if (alone) advise_place(runtime, &config, &out);
-    return out;
+    return alone ? advise_elsewhere(w, out) : CLV_OK;
+}
+
+clv_status clv_train_advise(clv_runtime *runtime, const clv_train_config *config, clv_train_advice *out) {
+    CLV_TRY(CLV__GIVEN(NULL, runtime));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), config));
+    if (!config->model || config->batch < 1)
+        CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_VALUE, "clv_train_advise: %s",
+                 config->model ? "the batch must be at least 1" : "a model must be given");
+    return advise(&(wanted){runtime, *config, false}, out);
+}
+
+clv_status clv_predict_advise(clv_runtime *runtime, const clv_train_config *config, clv_train_advice *out) {
+    CLV_TRY(CLV__GIVEN(NULL, runtime));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), config));
+    if (!config->model || config->batch < 1)
+        CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_VALUE, "clv_predict_advise: %s",
+                 config->model ? "the batch must be at least 1" : "a model must be given");
+    return advise(&(wanted){runtime, *config, true}, out);
 }
 
 void clv_train_advice_text(const clv_train_config *config, const clv_train_advice *advice, char *text,
@@ -204,11 +256,15 @@ void clv_train_advice_text(const clv_train_config *config, const clv_train_advic
         clv__text_add(&all, "%s--batch %" PRId64, before, advice->largest_batch);
         before = ", or ";
     }
-    if (advice->largest_recomputed >= config->batch) {
+    if (advice->largest_recomputed && advice->largest_recomputed >= config->batch) {
         clv__text_add(&all, "%s--recompute auto", before);
         before = ", or ";
     } else if (advice->largest_recomputed > advice->largest_batch) {
         clv__text_add(&all, "%s--batch %" PRId64 " --recompute auto", before, advice->largest_recomputed);
+        before = ", or ";
+    }
+    if (*advice->device) {
+        clv__text_add(&all, "%s--device %s", before, advice->device);
         before = ", or ";
     }
     if (*advice->place) clv__text_add(&all, "%s--place '%s'", before, advice->place);
@@ -216,16 +272,23 @@ void clv_train_advice_text(const clv_train_config *config, const clv_train_advic
     clv__text_reset(&all);
 }
 
-clv_status clv__trainer_refused(const clv_trainer *trainer, clv_status status) {
-    clv__error *error = clv__runtime_error_of(trainer->runtime);
+clv_status clv__refused(clv_runtime *runtime, const clv_train_config *config, bool forward,
+                        clv_status status) {
+    clv__error *error = clv__runtime_error_of(runtime);
     char sentence[CLV__ERROR_BYTES], text[1024];
     if (status != CLV_E_BUDGET && status != CLV_E_DEVICE_MEMORY) return status;
     clv__error_read(error, sentence); // planning leaves sentences of its own
-    clv_train_advice advice = clv_train_advise(trainer->runtime, &trainer->config);
+    clv_train_advice advice;
+    if (advise(&(wanted){runtime, *config, forward}, &advice) != CLV_OK)
+        return clv__error_set(error, status, "%s", sentence);
     static const char hope[] = "a smaller batch, ";
     char *vain = strstr(sentence, hope);
     if (vain && !advice.largest_batch && !advice.largest_recomputed) // the account cannot know that none fits
         memmove(vain, vain + strlen(hope), strlen(vain + strlen(hope)) + 1);
-    clv_train_advice_text(&trainer->config, &advice, text, sizeof text);
+    clv_train_advice_text(config, &advice, text, sizeof text);
     return clv__error_set(error, status, "%s%s%s", sentence, *text ? "; " : "", text);
+}
+
+clv_status clv__trainer_refused(const clv_trainer *trainer, clv_status status) {
+    return clv__refused(trainer->runtime, &trainer->config, false, status);
 }

@@ -6,8 +6,9 @@
 #include <inttypes.h>
 #include <string.h>
 
-/** A setting that decides the bits of what follows: WHOLE or REAL, its key, its value; WORD: one of an enum, with their names. */
-#define SETTINGS(WHOLE, REAL, WORD)                                                                          \
+/** A setting that decides the bits of what follows: WHOLE, REAL or TEXT, its key, its value; WORD: one of an enum, with their
+ *  names. */
+#define SETTINGS(WHOLE, REAL, WORD, TEXT)                                                                    \
     WHOLE("batch", config->batch)                                                                            \
     WHOLE("micro_batches", config->micro_batches)                                                            \
     WORD("precision", config->precision, precisions)                                                         \
@@ -28,7 +29,8 @@
     REAL("optimizer.beta1", config->optimizer.beta1)                                                         \
     REAL("optimizer.beta2", config->optimizer.beta2)                                                         \
     REAL("optimizer.eps", config->optimizer.eps)                                                             \
-    REAL("optimizer.clip_norm", config->optimizer.clip_norm)
+    REAL("optimizer.clip_norm", config->optimizer.clip_norm)                                                 \
+    TEXT("freeze", config->freeze)
 
 static const char *const precisions[] = {"f32", "mixed", "mixed-bf16", NULL};
 static const char *const optimizers[] = {"sgd", "adam", "adamw", NULL};
@@ -39,10 +41,12 @@ static clv_status put_settings(const clv_train_config *config, clv_archive *arch
 #define WHOLE(key, value) CLV_TRY(clv_archive_set_int(archive, key, value));
 #define REAL(key, value) CLV_TRY(clv_archive_set_real(archive, key, value));
 #define WORD(key, value, names) WHOLE(key, value)
-    SETTINGS(WHOLE, REAL, WORD)
+#define TEXT(key, value) CLV_TRY(clv_archive_set_text(archive, key, (value) ? (value) : ""));
+    SETTINGS(WHOLE, REAL, WORD, TEXT)
 #undef WHOLE
 #undef REAL
 #undef WORD
+#undef TEXT
     return CLV_OK;
 }
 
@@ -88,6 +92,18 @@ static clv_status same_real(const clv_archive *archive, const char *path, const 
     return CLV_OK;
 }
 
+/** Checkpoints from before there was such a setting have none, and so mean nothing by it. */
+static clv_status same_text(const clv_archive *archive, const char *path, const char *key, const char *now,
+                            clv__error *error) {
+    const char *then = clv_archive_text(archive, key);
+    if (strcmp(then ? then : "", now ? now : "") != 0)
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "checkpoint '%s' was written with %s '%s', now it is '%s'; go on with the settings it was "
+                 "written with",
+                 path, key, then ? then : "", now ? now : "");
+    return CLV_OK;
+}
+
 static clv_status compare_settings(const clv_train_config *config, const clv_archive *archive,
                                    clv__error *error) {
     const char *path = config->resume, *model = clv_archive_text(archive, "model");
@@ -97,10 +113,12 @@ static clv_status compare_settings(const clv_train_config *config, const clv_arc
 #define WHOLE(key, value) CLV_TRY(same_whole(archive, path, key, value, error));
 #define REAL(key, value) CLV_TRY(same_real(archive, path, key, value, error));
 #define WORD(key, value, names) CLV_TRY(same_word(archive, path, key, value, names, error));
-    SETTINGS(WHOLE, REAL, WORD)
+#define TEXT(key, value) CLV_TRY(same_text(archive, path, key, value, error));
+    SETTINGS(WHOLE, REAL, WORD, TEXT)
 #undef WHOLE
 #undef REAL
 #undef WORD
+#undef TEXT
     return CLV_OK;
 }
 
@@ -113,8 +131,12 @@ static clv_status fill(const clv_train_config *config, clv_session *session, con
     CLV_TRY(clv_archive_set_real(archive, "position.loss_sum", position->loss_sum));
     CLV_TRY(clv_archive_set_int(archive, "position.loss_count", position->loss_count));
     CLV_TRY(clv_archive_set_real(archive, "position.train_loss", position->train_loss));
-    CLV_TRY(clv__state_put(session, CLV_PARAMETERS, "model.", archive));
+    CLV_TRY(clv__state_put(session, CLV_PARAMETERS, CLV__MODEL_SECTION, archive));
     return clv__state_put(session, CLV_OPTIMIZER, "optimizer.", archive);
+}
+
+bool clv__checkpoint_is(const clv_archive *archive) {
+    return clv_archive_text(archive, "position.step") != NULL;
 }
 
 clv_status clv__checkpoint_save(const clv_train_config *config, clv_session *session,
@@ -138,8 +160,10 @@ static clv_status take(const clv_train_config *config, const clv_archive *archiv
     CLV_TRY(clv_archive_get_real(archive, "position.train_loss", &position->train_loss));
     if (position->step < 0 || position->epoch < 0 || position->index < 0 || position->loss_count < 0)
         CLV_FAIL(error, CLV_E_FORMAT, "checkpoint '%s' has a negative position", config->resume);
-    CLV_TRY(clv__state_take(session, CLV_PARAMETERS, "model.", archive, config->resume, error));
-    return clv__state_take(session, CLV_OPTIMIZER, "optimizer.", archive, config->resume, error);
+    const clv__section model = {.category = CLV_PARAMETERS, .prefix = CLV__MODEL_SECTION, .whole = true};
+    const clv__section optimizer = {.category = CLV_OPTIMIZER, .prefix = "optimizer.", .whole = true};
+    CLV_TRY(clv__state_take(session, &model, archive, config->resume, error));
+    return clv__state_take(session, &optimizer, archive, config->resume, error);
 }
 
 clv_status clv__checkpoint_load(const clv_train_config *config, clv_runtime *runtime, clv_session *session,

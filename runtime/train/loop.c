@@ -33,7 +33,7 @@ static clv_status keep_time(clv__training *loop, double seconds, int64_t images)
 static void tell_not_finite(clv__training *loop, double loss) {
     const clv_trainer *trainer = loop->trainer;
     bool scaled = trainer->config.precision == CLV_PRECISION_MIXED;
-    if (loop->diverged) return;
+    if (loop->diverged || (!scaled && trainer->config.on_nan == CLV_NAN_STOP)) return;
     loop->diverged = true;
     clv__log(trainer->runtime, CLV_LOG_WARNING, "the loss of step %lld is %s: %s",
              (long long)trainer->position.step + 1, isnan(loss) ? "not a number" : "infinite",
@@ -75,7 +75,7 @@ clv_status clv__training_read(clv__training *loop) {
         position->loss_count ? position->loss_sum / (double)position->loss_count : (double)loss;
     trainer->result.steps = position->step;
     trainer->result.train_loss = position->train_loss;
-    if (!config->on_step) return CLV_OK;
+    if (!config->on_step) return clv__training_see_loss(loop, (double)loss);
     clv_memory_info memory = clv_device_memory(config->device);
     clv_train_step told = {
         .step = position->step,
@@ -90,7 +90,7 @@ clv_status clv__training_read(clv__training *loop) {
         .peak_bytes = memory.all.peak,
     };
     if (!config->on_step(config->user, &told)) loop->stop = true;
-    return CLV_OK;
+    return clv__training_see_loss(loop, (double)loss);
 }
 
 /** Read until at most so many steps are left whose loss is not known. */
@@ -229,6 +229,7 @@ clv_status clv__training_save(clv__training *loop) {
     const char *path = trainer->config.checkpoint;
     bool there = loop->saved_step == trainer->position.step;
     if (!path || (there && !strcmp(path, loop->saved_path))) return CLV_OK;
+    CLV_TRY(clv__training_check(loop));
     CLV_TRY(clv__checkpoint_save(&trainer->config, trainer->session, &trainer->position));
     loop->saved_step = trainer->position.step;
     loop->saved_path = path;
@@ -236,6 +237,7 @@ clv_status clv__training_save(clv__training *loop) {
 }
 
 static clv_status stop_here(clv__training *loop) {
+    CLV_TRY(clv__training_check(loop)); // whoever saves parameters after an interruption saves good ones
     CLV_TRY(clv__training_save(loop));
     CLV_TRY(read_scaler(loop->trainer));
     const clv_train_config *config = &loop->trainer->config;
@@ -265,6 +267,7 @@ static clv_status train(clv__training *loop) {
         trainer->result.epochs = position->epoch;
         if (done && config->gradients) CLV_TRY(save_gradients(loop));
         if (!over && !done) return stop_here(loop);
+        if (done) CLV_TRY(clv__training_check(loop));
         CLV_TRY(clv__training_save(loop));
         clv_status status = end_epoch(loop, lr);
         if (status == CLV_E_INTERRUPTED || (status == CLV_OK && interrupted(loop) && !done))
@@ -277,15 +280,38 @@ static clv_status train(clv__training *loop) {
     return CLV_OK;
 }
 
+/** A checkpoint from beyond the end of what is asked for is a mistake; from the very end it is not. */
+static clv_status check_position(const clv__training *loop) {
+    const clv_trainer *trainer = loop->trainer;
+    const clv__position *position = &trainer->position;
+    const char *path = trainer->config.resume;
+    if (position->index >= trainer->batches ||
+        (position->step - position->index) / trainer->batches != position->epoch ||
+        (position->step - position->index) % trainer->batches)
+        CLV_FAIL(loop->error, CLV_E_FORMAT,
+                 "checkpoint '%s' stands at step %lld, which is not batch %lld of epoch %lld with %lld "
+                 "batches each",
+                 path, (long long)position->step, (long long)position->index, (long long)position->epoch + 1,
+                 (long long)trainer->batches);
+    if (position->step > trainer->steps)
+        CLV_FAIL(loop->error, CLV_E_VALUE,
+                 "checkpoint '%s' stands after step %lld, but only %lld steps are asked for: ask for more "
+                 "(--epochs, --steps), "
+                 "or take an earlier one",
+                 path, (long long)position->step, (long long)trainer->steps);
+    return CLV_OK;
+}
+
 static clv_status start(clv__training *loop) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = &trainer->config;
     loop->startup_seconds = -clv__seconds();
     clv_status status = clv__trainer_reserve(trainer);
     if (status != CLV_OK) return clv__trainer_refused(trainer, status);
-    if (config->weights) CLV_TRY(clv_weights_load(trainer->session, config->weights));
+    if (config->weights) CLV_TRY(clv_weights_load_except(trainer->session, config->weights, config->weights_except));
     if (config->resume) {
         CLV_TRY(clv__checkpoint_load(config, trainer->runtime, trainer->session, &trainer->position));
+        CLV_TRY(check_position(loop));
         loop->saved_step = trainer->position.step;
         loop->saved_path = config->resume;
         trainer->result.steps = trainer->position.step;
@@ -303,6 +329,8 @@ static clv_status start(clv__training *loop) {
 }
 
 clv_status clv_trainer_run(clv_trainer *trainer) {
+    CLV_TRY(CLV__GIVEN(NULL, trainer));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(trainer->runtime), trainer));
     clv__training loop = {
         .trainer = trainer, .error = clv__runtime_error_of(trainer->runtime), .saved_step = -1};
     clv_status status = start(&loop);

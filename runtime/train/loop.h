@@ -35,12 +35,13 @@ typedef struct clv__training {
     double last_time; // when the last loss was read; 0 after a pause
     bool first_read;  // the first step of this process is done
     double epoch_seconds;
-    int64_t saved_step;     // the last step whose checkpoint is on disk; -1: none
-    const char *saved_path; // in this file
-    bool stop;              // a callback asked for it
-    bool diverged;          // a loss was not finite, and that was told
-    bool told;              // the sentence says what is lost with a device
-    double startup_seconds; // until the first step of this process was done
+    int64_t saved_step;                   // the last step whose checkpoint is on disk; -1: none
+    const char *saved_path;               // in this file
+    bool stop;                            // a callback asked for it
+    bool diverged;                        // a loss was not finite, and that was told
+    int64_t not_finite, not_finite_since; // losses in a row that are not; the step of the first
+    bool told;                            // the sentence says what is lost with a device
+    double startup_seconds;               // until the first step of this process was done
     clv__watch watch;
     clv__balance balance;
     bool told_of_loss; // replicas are slower than the first alone
@@ -51,6 +52,10 @@ typedef struct clv__training {
 
 /** Read the loss of the oldest step handed over, tell it, and count the step as done. */
 clv_status clv__training_read(clv__training *loop);
+/** The step that was counted last had this loss: CLV_E_NOT_FINITE if the training is to end because of it. */
+clv_status clv__training_see_loss(clv__training *loop, double loss);
+/** CLV_E_NOT_FINITE if a parameter is not finite, unless trainings go on with such. */
+clv_status clv__training_check(clv__training *loop);
 /** Write the checkpoint, if one is wanted and this position is not on disk. */
 clv_status clv__training_save(clv__training *loop);
 

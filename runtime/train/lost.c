@@ -77,6 +77,10 @@ static void tell_fate(const clv__training *loop, clv_status saved, char *out, si
                  "%" PRId64 " steps before it are lost, the last checkpoint is '%s' of step %" PRId64
                  ": go on with --resume %s",
                  done - loop->saved_step, loop->saved_path, loop->saved_step, loop->saved_path);
+    else if (loop->trainer->config.checkpoint)
+        snprintf(out, bytes,
+                 "no checkpoint was written to '%s' yet: all %" PRId64 " steps before it are lost",
+                 loop->trainer->config.checkpoint, done);
     else
         snprintf(out, bytes,
                  "there is no checkpoint (--checkpoint FILE): all %" PRId64 " steps before it are lost",

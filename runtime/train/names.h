@@ -11,13 +11,19 @@ typedef struct clv__names {
     char text[400]; // `'a', 'b'`, with `...` where it was cut
 } clv__names;
 
-static inline void clv__names_add(clv__names *names, const char *name) {
-    size_t used = strlen(names->text), length = strlen(name);
+static inline void clv__names_add_text(clv__names *names, const char *text) {
+    size_t used = strlen(names->text), length = strlen(text);
     names->n++;
     if (used + length + 12 < sizeof names->text)
-        snprintf(names->text + used, sizeof names->text - used, "%s'%s'", used ? ", " : "", name);
+        snprintf(names->text + used, sizeof names->text - used, "%s%s", used ? ", " : "", text);
     else if (used < 3 || strcmp(names->text + used - 3, "..."))
         snprintf(names->text + used, sizeof names->text - used, "%s...", used ? ", " : "");
+}
+
+static inline void clv__names_add(clv__names *names, const char *name) {
+    char quoted[sizeof names->text];
+    snprintf(quoted, sizeof quoted, "'%s'", name);
+    clv__names_add_text(names, quoted);
 }
 
 #endif

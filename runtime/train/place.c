@@ -1,8 +1,39 @@
 // SPDX-License-Identifier: Apache-2.0
-// A placement that asks for a choice (`auto` and the like) becomes one that says where layers are.
+// What a placement may ask for, and one that asks for a choice (`auto` and the like) becomes one that says where layers are.
+#include <inttypes.h>
 #include <string.h>
 
+#include "nn/replicas.h"
 #include "train/trainer.h"
+
+/** Whoever is asked to take part gets a part. */
+static clv_status check_rows(const clv_placement *placement, int64_t batch, clv__error *error) {
+    int64_t rows[CLV__MOST_REPLICAS];
+    if (batch < placement->n_replicas)
+        CLV_FAIL(error, CLV_E_VALUE, "a batch of %" PRId64 " samples for %d replicas leaves some without any",
+                 batch, placement->n_replicas);
+    clv__replica_rows(batch, placement->shares, placement->n_replicas, rows);
+    for (int i = 0; i < placement->n_replicas; i++) {
+        if (!rows[i])
+            CLV_FAIL(error, CLV_E_VALUE,
+                     "the share of %s, %g of %" PRId64
+                     " samples, is less than one sample: give it at least %g, or leave it out",
+                     placement->replicas[i], placement->shares[i], batch, 1.0 / (double)batch);
+    }
+    return CLV_OK;
+}
+
+clv_status clv__placement_check(clv_runtime *runtime, const clv_placement *placement, int64_t batch) {
+    clv__error *error = clv__runtime_error_of(runtime);
+    if (placement->n_replicas && (placement->place || placement->n_devices))
+        CLV_FAIL(error, CLV_E_VALUE, "layers are placed and replicas are asked for: give one of them");
+    if (placement->n_replicas < 0 || (placement->n_replicas && !placement->replicas))
+        CLV_FAIL(error, CLV_E_VALUE, "%d replicas", placement->n_replicas);
+    if (!placement->n_replicas) return CLV_OK;
+    CLV_TRY(
+        clv__replicas_check(runtime, placement->replicas, placement->shares, placement->n_replicas, error));
+    return check_rows(placement, batch, error);
+}
 
 clv_status clv__placement_choose(clv_placement *placement, clv_graph *graph, const clv_plan_config *plan,
                                  clv_place_choice **choice) {

@@ -19,40 +19,64 @@ struct clv_predictor {
     clv_graph *graph;
     clv_tensor *x, *logits;
     clv_plan *plan;
-    clv_run *run; // made when first used: by then the session is reserved
-    float *part;  // a batch that is not full
-    float *out;   // logits of a batch
+    clv_place_choice *place; // NULL: none was to be chosen
+    double *shares;          // of the replicas; NULL without
+    clv_run *run;            // made when first used: by then the session is reserved
+    float *part;             // a batch that is not full
+    float *out;              // logits of a batch
 };
+
+static clv_tensor *logits_of(clv_tensor *x, void *user) {
+    const clv_model *model = user;
+    clv_tensor *logits = model->build(clv_tensor_graph(x), x, model->classes);
+    return clv_tensor_dtype(logits) == CLV_DTYPE_F32 ? logits : clv_cast(logits, CLV_DTYPE_F32);
+}
+
+/** The first of the replicas is the device that all begins on, and each has a share. */
+static clv_status choose_replicas(clv_predictor *predictor, clv_predictor_config *config) {
+    clv__error *error = clv__runtime_error_of(predictor->runtime);
+    const clv_placement *placement = &config->placement;
+    CLV_TRY(clv__placement_check(predictor->runtime, placement, predictor->batch));
+    int n = placement->n_replicas;
+    if (!n) return CLV_OK;
+    CLV_TRY(clv_device_find(predictor->runtime, placement->replicas[0], &config->device));
+    predictor->shares = clv__alloc((size_t)n, sizeof *predictor->shares);
+    if (!predictor->shares) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory for a predictor");
+    for (int i = 0; i < n; i++) predictor->shares[i] = placement->shares ? placement->shares[i] : 1.0 / n;
+    if (placement->shares || !placement->measure_shares) return CLV_OK;
+    return clv__measure_forward_shares(predictor->runtime, config, predictor->batch, predictor->shares);
+}
 
 static clv_status build(clv_predictor *predictor, const clv_predictor_config *config) {
     CLV_TRY(clv_graph_create(predictor->runtime, &predictor->graph));
     clv_graph_set_precision(predictor->graph, config->precision);
     clv_shape shape = clv_model_input_shape(predictor->model, predictor->batch);
     predictor->x = clv_input(predictor->graph, "x", CLV_DTYPE_F32, shape);
-    predictor->logits = predictor->model->build(predictor->graph, predictor->x, predictor->model->classes);
-    if (clv_tensor_dtype(predictor->logits) != CLV_DTYPE_F32)
-        predictor->logits = clv_cast(predictor->logits, CLV_DTYPE_F32);
-    clv_output(predictor->logits, "logits");
     clv_placement placement = config->placement;
-    clv_place_choice *choice;
+    void *model = (void *)(uintptr_t)predictor->model;
+    predictor->logits = placement.n_replicas
+                            ? clv_data_parallel(predictor->x, placement.replicas, predictor->shares,
+                                                placement.n_replicas, logits_of, model)
+                            : logits_of(predictor->x, model);
+    clv_output(predictor->logits, "logits");
     clv_plan_config plan = {.device = config->device,
                             .explicit_transfers = placement.explicit_transfers,
                             .variants = config->variants,
                             .no_fuse = config->no_fuse,
                             .beside = config->beside,
                             .alone = !config->session};
-    CLV_TRY(clv__placement_choose(&placement, predictor->graph, &plan, &choice));
+    CLV_TRY(clv__placement_choose(&placement, predictor->graph, &plan, &predictor->place));
     plan.place = placement.place;
-    clv_status status = clv_plan_create(predictor->graph, &plan, &predictor->plan);
-    clv_place_choice_destroy(choice);
-    return status;
+    return clv_plan_create(predictor->graph, &plan, &predictor->plan);
 }
 
-static clv_status prepare(clv_predictor *predictor, const clv_predictor_config *config) {
+static clv_status prepare(clv_predictor *predictor, const clv_predictor_config *given) {
+    clv_predictor_config own = *given, *config = &own;
     clv__error *error = clv__runtime_error_of(predictor->runtime);
     if (!config->model) CLV_FAIL(error, CLV_E_VALUE, "a predictor needs a model");
     if (config->batch < 0) CLV_FAIL(error, CLV_E_VALUE, "a batch of %lld samples", (long long)config->batch);
     predictor->batch = config->batch ? config->batch : 256;
+    CLV_TRY(choose_replicas(predictor, config));
     CLV_TRY(build(predictor, config));
     predictor->part = clv__alloc(1, clv_tensor_bytes(predictor->x));
     predictor->out = clv__alloc(1, clv_tensor_bytes(predictor->logits));
@@ -61,11 +85,23 @@ static clv_status prepare(clv_predictor *predictor, const clv_predictor_config *
     if (config->session) return CLV_OK;
     predictor->owns_session = true;
     CLV_TRY(clv_session_create(predictor->runtime, NULL, &predictor->session));
-    return clv_session_reserve(predictor->session, &predictor->plan, 1);
+    clv_status status = clv_session_reserve(predictor->session, &predictor->plan, 1);
+    clv_train_config wanted = {.model = config->model,
+                                     .device = config->device,
+                                     .placement = config->placement,
+                                     .batch = predictor->batch,
+                                     .precision = config->precision,
+                                     .variants = config->variants,
+                                     .no_fuse = config->no_fuse};
+    if (predictor->shares) wanted.placement.shares = predictor->shares;
+    return clv__refused(predictor->runtime, &wanted, true, status);
 }
 
 clv_status clv_predictor_create(clv_runtime *runtime, const clv_predictor_config *config,
                                 clv_predictor **out) {
+    CLV_TRY(CLV__GIVEN(NULL, runtime));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), config));
     *out = NULL;
     clv_predictor *predictor = clv__alloc(1, sizeof *predictor);
     if (!predictor) CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_HOST_MEMORY, "no memory for a predictor");
@@ -84,6 +120,8 @@ void clv_predictor_destroy(clv_predictor *predictor) {
     if (predictor->owns_session) clv_session_destroy(predictor->session);
     clv_plan_destroy(predictor->plan);
     clv_graph_destroy(predictor->graph);
+    clv_place_choice_destroy(predictor->place);
+    free(predictor->shares);
     free(predictor->part);
     free(predictor->out);
     free(predictor);
@@ -101,6 +139,14 @@ clv_plan *clv_predictor_plan(const clv_predictor *predictor) {
 
 clv_session *clv_predictor_session(const clv_predictor *predictor) {
     return predictor->session;
+}
+
+const clv_place_choice *clv_predictor_place(const clv_predictor *predictor) {
+    return predictor->place;
+}
+
+const double *clv_predictor_shares(const clv_predictor *predictor) {
+    return predictor->shares;
 }
 
 /** Feed n <= batch samples and hand the step to the device. */
@@ -121,7 +167,16 @@ static clv_status fetch(clv_predictor *predictor, int64_t ticket) {
     return clv_run_fetch(predictor->run, ticket, predictor->logits, predictor->out, bytes);
 }
 
+clv_status clv__predictor_time(clv_predictor *predictor, const float *images) {
+    int64_t ticket;
+    CLV_TRY(enqueue(predictor, images, predictor->batch, &ticket));
+    return fetch(predictor, ticket);
+}
+
 clv_status clv_predictor_forward(clv_predictor *predictor, const float *images, int64_t n, float *logits) {
+    CLV_TRY(CLV__GIVEN(NULL, predictor));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(predictor->runtime), images));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(predictor->runtime), logits));
     const int64_t batch = predictor->batch, classes = predictor->model->classes;
     const int64_t sample = clv_tensor_numel(predictor->x) / batch;
     int64_t ticket = 0, waiting = 0, at = 0; // the step before is fetched while the next one runs
@@ -145,7 +200,8 @@ static double cross_entropy_sum(const float *logits, const int32_t *labels, int6
     double sum = 0;
     for (int64_t i = 0; i < n; i++, logits += classes) {
         double max = logits[0], total = 0;
-        for (int64_t c = 1; c < classes; c++) max = fmax(max, logits[c]);
+        for (int64_t c = 1; c < classes; c++) // not fmax: gcc 12 for aarch64 breaks off over it
+            if (logits[c] > max) max = logits[c];
         for (int64_t c = 0; c < classes; c++) total += exp(logits[c] - max);
         sum += log(total) + max - logits[labels[i]];
     }
@@ -197,16 +253,12 @@ static clv_status evaluate(evaluation *run, int64_t total, bool (*progress)(void
 clv_status clv_evaluate(clv_predictor *predictor, const clv_dataset *dataset,
                         bool (*progress)(void *user, int64_t done, int64_t total), void *user,
                         clv_metrics *out) {
+    CLV_TRY(CLV__GIVEN(NULL, predictor));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(predictor->runtime), dataset));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(predictor->runtime), out));
     clv__error *error = clv__runtime_error_of(predictor->runtime);
     clv_shape sample = clv_dataset_sample_shape(dataset);
-    if (clv_shape_numel(&sample) * predictor->batch != clv_tensor_numel(predictor->x)) {
-        char text[96];
-        CLV_FAIL(error, CLV_E_SHAPE,
-                 "samples of shape %s do not fit model '%s', which wants [%lld,%lld,%lld]",
-                 clv_shape_text(&sample, text, sizeof text), predictor->model->name,
-                 (long long)predictor->model->input[0], (long long)predictor->model->input[1],
-                 (long long)predictor->model->input[2]);
-    }
+    CLV_TRY(clv_model_check_samples(predictor->runtime, predictor->model, NULL, &sample));
     if (clv_dataset_classes(dataset) > predictor->model->classes)
         CLV_FAIL(error, CLV_E_VALUE, "labels of %d classes do not fit model '%s', which has %lld",
                  clv_dataset_classes(dataset), predictor->model->name, (long long)predictor->model->classes);

@@ -10,9 +10,17 @@
 /** Add the session's tensors of a category to an archive, their names after the prefix. */
 clv_status clv__state_put(clv_session *session, clv_category category, const char *prefix,
                           clv_archive *archive);
+/** Which tensors of a session stand in an archive, and under which names. */
+typedef struct clv__section {
+    clv_category category;
+    const char *prefix; // before their names there
+    const char *except; // patterns of those that are not read; NULL: none
+    bool whole;         // it makes no sense to leave some out
+} clv__section;
+
 /** The way back. Names, dtypes and shapes must agree; nothing is changed before they do. `path` is for sentences. */
-clv_status clv__state_take(clv_session *session, clv_category category, const char *prefix,
-                           const clv_archive *archive, const char *path, clv__error *error);
+clv_status clv__state_take(clv_session *session, const clv__section *section, const clv_archive *archive,
+                           const char *path, clv__error *error);
 
 /** Where a training stands between two steps. With the session's tensors and the settings it says all that follows. */
 typedef struct clv__position {
@@ -21,6 +29,12 @@ typedef struct clv__position {
     int64_t loss_count;
     double train_loss; // the last mean that was told
 } clv__position;
+
+/** What names of parameters and buffers begin with in a checkpoint. */
+#define CLV__MODEL_SECTION "model."
+
+/** Is it an archive that clv__checkpoint_save wrote? */
+bool clv__checkpoint_is(const clv_archive *archive);
 
 /** A checkpoint: tensors, settings that must agree when going on, position. */
 clv_status clv__checkpoint_save(const clv_train_config *config, clv_session *session,

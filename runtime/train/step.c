@@ -7,9 +7,21 @@
 #include "nn/replicas.h"
 #include "train/trainer.h"
 
+/** What the layers of a step are built from. */
+typedef struct building {
+    const clv_model *model;
+    int64_t micro_batches; // of each replica's share
+} building;
+
 static clv_tensor *model_loss(clv_tensor *x, clv_tensor *labels, void *user) {
-    const clv_model *model = user;
+    const clv_model *model = ((const building *)user)->model;
     return clv_cross_entropy(model->build(clv_tensor_graph(x), x, model->classes), labels);
+}
+
+/** A replica's share in parts, one after another: each holds the activations of one. */
+static clv_tensor *replica_loss(clv_tensor *x, clv_tensor *labels, void *user) {
+    const int64_t rows = clv_tensor_shape(x).dims[0], n = ((const building *)user)->micro_batches;
+    return clv_micro_batches(x, labels, rows < n ? rows : n, model_loss, user);
 }
 
 /** Micro-batches of a batch: as many as make them no larger than those of a full one. */
@@ -21,13 +33,12 @@ static int64_t micro_batches_of(const clv_train_config *config, int64_t batch) {
 
 static clv_tensor *loss_of(const clv_train_config *config, const double *shares, clv__step *step) {
     const clv_placement *placement = &config->placement;
-    void *model = (void *)config->model;
+    building of = {config->model, micro_batches_of(config, step->batch)};
     if (!placement->n_replicas)
-        return clv_micro_batches(step->x, step->labels, micro_batches_of(config, step->batch), model_loss,
-                                 model);
+        return clv_micro_batches(step->x, step->labels, of.micro_batches, model_loss, &of);
     if (placement->n_replicas > CLV__MOST_REPLICAS) // refused with a sentence
         return clv_data_parallel_loss(step->x, step->labels, placement->replicas, NULL, placement->n_replicas,
-                                      model_loss, model);
+                                      replica_loss, &of);
     const char *replicas[CLV__MOST_REPLICAS]; // those that take part
     double parts[CLV__MOST_REPLICAS];
     int n = 0;
@@ -37,7 +48,7 @@ static clv_tensor *loss_of(const clv_train_config *config, const double *shares,
         replicas[n] = placement->replicas[i];
         parts[n++] = share;
     }
-    return clv_data_parallel_loss(step->x, step->labels, replicas, parts, n, model_loss, model);
+    return clv_data_parallel_loss(step->x, step->labels, replicas, parts, n, replica_loss, &of);
 }
 
 static void gradient_name(const clv_tensor *parameter, char *name, size_t bytes) {
@@ -64,6 +75,7 @@ clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config,
     step->x = clv_input(step->graph, "x", CLV_DTYPE_F32, clv_model_input_shape(config->model, batch));
     step->labels = clv_input(step->graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(batch));
     step->loss = loss_of(config, shares, step);
+    clv_freeze(step->graph, config->freeze);
     clv_output(step->loss, "loss");
     if (config->precision == CLV_PRECISION_MIXED) clv_scaler_add(step->graph, NULL);
     clv_backward(step->loss);
@@ -80,12 +92,45 @@ clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config,
 
 clv_status clv_train_graph(clv_runtime *runtime, const clv_train_config *config, int64_t batch,
                            clv_graph **out) {
+    CLV_TRY(CLV__GIVEN(NULL, runtime));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), config));
+    if (!config->model || batch < 1)
+        CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_VALUE, "clv_train_graph: %s",
+                 config->model ? "the batch must be at least 1" : "a model must be given");
     clv__step step = {0};
     clv_train_config whole = *config;
     whole.batch = batch; // not what is left of a larger one
     clv_status status = clv__step_graph(runtime, &whole, config->placement.shares, batch, &step);
     *out = step.graph;
     return status;
+}
+
+static clv_tensor *model_logits(clv_tensor *x, void *user) {
+    const clv_model *model = user;
+    clv_tensor *logits = model->build(clv_tensor_graph(x), x, model->classes);
+    return clv_tensor_dtype(logits) == CLV_DTYPE_F32 ? logits : clv_cast(logits, CLV_DTYPE_F32);
+}
+
+clv_status clv_predict_graph(clv_runtime *runtime, const clv_train_config *config, int64_t batch,
+                             clv_graph **out) {
+    CLV_TRY(CLV__GIVEN(NULL, runtime));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), config));
+    *out = NULL;
+    if (!config->model || batch < 1)
+        CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_VALUE, "clv_predict_graph: %s",
+                 config->model ? "the batch must be at least 1" : "a model must be given");
+    const clv_placement *placement = &config->placement;
+    void *model = (void *)(uintptr_t)config->model;
+    CLV_TRY(clv_graph_create(runtime, out));
+    clv_graph_set_precision(*out, config->precision);
+    clv_tensor *x = clv_input(*out, "x", CLV_DTYPE_F32, clv_model_input_shape(config->model, batch));
+    clv_output(placement->n_replicas ? clv_data_parallel(x, placement->replicas, placement->shares,
+                                                         placement->n_replicas, model_logits, model)
+                                     : model_logits(x, model),
+               "logits");
+    return clv_graph_status(*out);
 }
 
 clv_plan_config clv__step_plan_config(const clv_train_config *config) {

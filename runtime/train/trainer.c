@@ -24,51 +24,11 @@ static clv_status check_config(const clv_trainer *trainer, clv__error *error) {
         CLV_FAIL(error, CLV_E_VALUE, "steps, checkpoint_every and the schedule's period cannot be negative");
     const clv_model *model = config->model;
     clv_shape sample = clv_dataset_sample_shape(config->train);
-    if (clv_shape_numel(&sample) != model->input[0] * model->input[1] * model->input[2]) {
-        char text[96];
-        CLV_FAIL(error, CLV_E_SHAPE,
-                 "samples of shape %s do not fit model '%s', which wants [%" PRId64 ",%" PRId64 ",%" PRId64
-                 "]",
-                 clv_shape_text(&sample, text, sizeof text), model->name, model->input[0], model->input[1],
-                 model->input[2]);
-    }
+    CLV_TRY(clv_model_check_samples(trainer->runtime, model, NULL, &sample));
     if (clv_dataset_classes(config->train) > model->classes)
         CLV_FAIL(error, CLV_E_VALUE, "labels of %d classes do not fit model '%s', which has %" PRId64,
                  clv_dataset_classes(config->train), model->name, model->classes);
     return CLV_OK;
-}
-
-/** Whoever is asked to take part gets a part. */
-static clv_status check_rows(const clv_train_config *config, clv__error *error) {
-    const clv_placement *placement = &config->placement;
-    int64_t rows[CLV__MOST_REPLICAS];
-    if (config->batch < placement->n_replicas)
-        CLV_FAIL(error, CLV_E_VALUE, "a batch of %" PRId64 " samples for %d replicas leaves some without any",
-                 config->batch, placement->n_replicas);
-    clv__replica_rows(config->batch, placement->shares, placement->n_replicas, rows);
-    for (int i = 0; i < placement->n_replicas; i++) {
-        if (!rows[i])
-            CLV_FAIL(error, CLV_E_VALUE,
-                     "the share of %s, %g of %" PRId64
-                     " samples, is less than one sample: give it at least %g, or leave it out",
-                     placement->replicas[i], placement->shares[i], config->batch,
-                     1.0 / (double)config->batch);
-    }
-    return CLV_OK;
-}
-
-static clv_status check_placement(const clv_trainer *trainer, clv__error *error) {
-    const clv_placement *placement = &trainer->config.placement;
-    if (placement->n_replicas && (placement->place || placement->n_devices))
-        CLV_FAIL(error, CLV_E_VALUE, "layers are placed and replicas are asked for: give one of them");
-    if (placement->n_replicas < 0 || (placement->n_replicas && !placement->replicas))
-        CLV_FAIL(error, CLV_E_VALUE, "%d replicas", placement->n_replicas);
-    if (!placement->n_replicas) return CLV_OK;
-    if (trainer->config.micro_batches > 1)
-        CLV_FAIL(error, CLV_E_VALUE, "micro-batches and replicas are asked for: give one of them");
-    CLV_TRY(clv__replicas_check(trainer->runtime, placement->replicas, placement->shares,
-                                placement->n_replicas, error));
-    return check_rows(&trainer->config, error);
 }
 
 static clv_status no_memory(const clv_trainer *trainer) {
@@ -87,7 +47,7 @@ static uint64_t all_memory(const clv_trainer *trainer) {
 static clv_status choose_devices(clv_trainer *trainer) {
     clv_train_config *config = &trainer->config;
     const clv_placement *placement = &config->placement;
-    CLV_TRY(check_placement(trainer, clv__runtime_error_of(trainer->runtime)));
+    CLV_TRY(clv__placement_check(trainer->runtime, &config->placement, config->batch));
     const char *first = placement->n_replicas ? placement->replicas[0] : NULL;
     if (first || !config->device) CLV_TRY(clv_device_find(trainer->runtime, first, &config->device));
     if (!placement->n_replicas) return CLV_OK;
@@ -99,7 +59,8 @@ static clv_status choose_devices(clv_trainer *trainer) {
         CLV_TRY(clv_device_find(trainer->runtime, placement->replicas[i], &trainer->replicas[i]));
     }
     if (placement->shares || !placement->measure_shares) return CLV_OK;
-    return clv__measure_shares(trainer->runtime, config, trainer->shares, &trainer->alone);
+    CLV_TRY(clv__measure_shares(trainer->runtime, config, trainer->shares, &trainer->alone));
+    return clv__shares_fit(trainer->runtime, config, trainer->shares);
 }
 
 /** Layers on devices, if they are to be chosen: for the largest step there will be. */
@@ -150,8 +111,10 @@ static clv_status build_predictor(clv_trainer *trainer) {
     const clv_train_config *config = &trainer->config;
     int64_t count = clv_dataset_count(config->test), most = count < config->batch ? count : config->batch;
     uint64_t allowed = all_memory(trainer);
+    clv_placement placement = config->placement;
+    placement.n_replicas = 0; // evaluation is on the first of them
     clv_predictor_config predictor = {.device = config->device,
-                                      .placement = config->placement,
+                                      .placement = placement,
                                       .model = config->model,
                                       .batch = 1,
                                       .variants = config->variants,
@@ -210,6 +173,9 @@ static clv_status build(clv_trainer *trainer) {
 }
 
 clv_status clv_trainer_create(clv_runtime *runtime, const clv_train_config *config, clv_trainer **out) {
+    CLV_TRY(CLV__GIVEN(NULL, runtime));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), config));
     *out = NULL;
     clv_trainer *trainer = clv__alloc(1, sizeof *trainer);
     if (!trainer) CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_HOST_MEMORY, "no memory for a trainer");

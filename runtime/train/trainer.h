@@ -71,6 +71,18 @@ clv_status clv__placement_choose(clv_placement *placement, clv_graph *graph, con
 clv_status clv__measure_shares(clv_runtime *runtime, const clv_train_config *config, double *shares,
                                double *alone);
 
+/** The same for forward passes of a predictor in such batches. */
+clv_status clv__measure_forward_shares(clv_runtime *runtime, const clv_predictor_config *config,
+                                       int64_t batch, double *shares);
+/** One forward pass of a whole batch, until it is done; its logits are dropped. */
+clv_status clv__predictor_time(clv_predictor *predictor, const float *images);
+
+/** Are place and replicas as they can be: not both, devices that are there, each once, each with a sample of the batch at least? */
+clv_status clv__placement_check(clv_runtime *runtime, const clv_placement *placement, int64_t batch);
+
+/** Where shares do not fit budgets and memory, others that do and are near to them; as they were if none are found. */
+clv_status clv__shares_fit(clv_runtime *runtime, const clv_train_config *config, double *shares);
+
 /** Give up the runs; their plans and the session stay. */
 void clv__trainer_rest(clv_trainer *trainer);
 /** Plan the steps anew for other shares, 0 for a replica that takes no part any more, and reserve what they need. If that
@@ -79,7 +91,9 @@ clv_status clv__trainer_share(clv_trainer *trainer, const double *shares);
 
 /** Take the memory that all plans need. */
 clv_status clv__trainer_reserve(const clv_trainer *trainer);
-/** The memory was refused: put what would make it fit behind the sentence. Returns `status`. */
+/** The memory for a training, or a forward pass, was refused: put what would make it fit behind the sentence. Returns `status`. */
+clv_status clv__refused(clv_runtime *runtime, const clv_train_config *config, bool forward,
+                        clv_status status);
 clv_status clv__trainer_refused(const clv_trainer *trainer, clv_status status);
 /** Samples of a batch that each replica computes. */
 void clv__trainer_rows(const clv_trainer *trainer, int64_t batch, int64_t *rows);

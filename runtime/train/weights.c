@@ -2,8 +2,11 @@
 // A session's tensors in archives and back: weights as safetensors, and the same for checkpoints.
 #include "train/state.h"
 
+#include <inttypes.h>
 #include <string.h>
 
+#include "base/modules.h"
+#include "base/text.h"
 #include "train/names.h"
 
 clv_status clv__state_put(clv_session *session, clv_category category, const char *prefix,
@@ -27,54 +30,167 @@ static bool passed_over(const char *name) {
     return length >= tail && !strcmp(name + length - tail, counter);
 }
 
-/** Names must agree both ways; then dtypes and shapes. Nothing is changed before all of it does. */
-static clv_status compare(clv_session *session, clv_category category, const char *prefix,
-                          const clv_archive *archive, const char *path, clv__error *error) {
-    clv__names missing = {0}, unexpected = {0};
-    size_t prefix_bytes = strlen(prefix);
+/** The name of a session's tensor in an archive. */
+typedef struct full_name {
+    char text[1200];
+} full_name;
+
+static const char *name_in(const clv__section *section, const char *name, full_name *out) {
+    snprintf(out->text, sizeof out->text, "%s%s", section->prefix, name);
+    return out->text;
+}
+
+/** Is it one of those that are read? */
+static bool is_read(const clv__section *section, const clv_session_tensor *tensor) {
+    return tensor->category == section->category && !clv__patterns_cover(section->except, tensor->name);
+}
+
+/** What does not agree between a session and an archive. */
+typedef struct mismatch {
+    clv__names missing, unexpected, shapes;
+    char layer[256];      // of all tensors whose shapes differ; "" if they are of several
+    int64_t theirs, ours; // their first dimensions, if all differ in these alone and alike; 0: they do not
+} mismatch;
+
+/** Note a tensor whose shape differs, and whether it only has rows for another number of classes. */
+static void add_shape(mismatch *all, const clv_session_tensor *tensor, const clv_array *array) {
+    char theirs[96], ours[96], text[512];
+    snprintf(text, sizeof text, "'%.300s' is %s and must be %s", tensor->name,
+             clv_shape_text(&array->shape, theirs, sizeof theirs),
+             clv_shape_text(&tensor->shape, ours, sizeof ours));
+    const char *dot = strrchr(tensor->name, '.');
+    size_t length =
+        dot && (size_t)(dot - tensor->name) < sizeof all->layer ? (size_t)(dot - tensor->name) : 0;
+    clv_shape a = array->shape, b = tensor->shape;
+    bool alike = a.rank > 0 && a.rank == b.rank;
+    if (alike && all->shapes.n) alike = all->theirs == a.dims[0] && all->ours == b.dims[0];
+    if (alike && all->shapes.n)
+        alike = strlen(all->layer) == length && !memcmp(all->layer, tensor->name, length);
+    if (!all->shapes.n) snprintf(all->layer, sizeof all->layer, "%.*s", (int)length, tensor->name);
+    all->theirs = alike ? a.dims[0] : 0;
+    all->ours = alike ? b.dims[0] : 0;
+    if (alike) {
+        a.dims[0] = b.dims[0];
+        if (!clv_shape_equal(&a, &b)) all->theirs = all->ours = 0;
+    }
+    clv__names_add_text(&all->shapes, text);
+}
+
+static void find_mismatches(const clv_session *session, const clv__section *section,
+                            const clv_archive *archive, mismatch *out) {
+    size_t prefix_bytes = strlen(section->prefix);
+    full_name full;
     for (int i = 0; i < clv_session_count(session); i++) {
         clv_session_tensor tensor = clv_session_get(session, i);
-        char name[640];
-        snprintf(name, sizeof name, "%s%s", prefix, tensor.name);
-        if (tensor.category == category && !clv_archive_find(archive, name))
-            clv__names_add(&missing, tensor.name);
+        if (!is_read(section, &tensor)) continue;
+        const clv_array *array = clv_archive_find(archive, name_in(section, tensor.name, &full));
+        if (!array)
+            clv__names_add(&out->missing, tensor.name);
+        else if (!clv_shape_equal(&array->shape, &tensor.shape))
+            add_shape(out, &tensor, array);
     }
     for (size_t i = 0; i < clv_archive_count(archive); i++) {
         const char *name = clv_archive_get(archive, i)->name;
-        if (strncmp(name, prefix, prefix_bytes)) continue; // another section of a checkpoint
-        int at = clv_session_find(session, name + prefix_bytes);
-        if ((at < 0 || clv_session_get(session, at).category != category) && !passed_over(name))
-            clv__names_add(&unexpected, name + prefix_bytes);
+        if (strncmp(name, section->prefix, prefix_bytes)) continue; // another section of a checkpoint
+        name += prefix_bytes;
+        int at = clv_session_find(session, name);
+        bool known = at >= 0 && clv_session_get(session, at).category == section->category;
+        if (!known && !passed_over(name) && !clv__patterns_cover(section->except, name))
+            clv__names_add(&out->unexpected, name);
     }
-    if (missing.n || unexpected.n)
-        CLV_FAIL(error, CLV_E_NOT_FOUND, "'%s' holds the tensors of another model:%s%s%s%s%s", path,
-                 missing.n ? " missing " : "", missing.text, missing.n && unexpected.n ? ";" : "",
-                 unexpected.n ? " unexpected " : "", unexpected.text);
-    for (int i = 0; i < clv_session_count(session); i++) {
-        clv_session_tensor tensor = clv_session_get(session, i);
-        if (tensor.category != category) continue;
-        char name[640];
-        snprintf(name, sizeof name, "%s%s", prefix, tensor.name);
-        const clv_array *array;
-        CLV_TRY(clv_archive_require(archive, name, clv_array_type_of(tensor.dtype), &tensor.shape, &array));
+}
+
+static clv_status tell_mismatch(const mismatch *all, const clv__section *section, const char *path,
+                                clv__error *error) {
+    clv__text text = {0};
+    if (all->missing.n) clv__text_add(&text, " missing %s", all->missing.text);
+    if (all->unexpected.n) clv__text_add(&text, "%s unexpected %s", text.n ? ";" : "", all->unexpected.text);
+    if (all->shapes.n) clv__text_add(&text, "%s %s", text.n ? ";" : "", all->shapes.text);
+    clv_status status = all->missing.n || all->unexpected.n ? CLV_E_NOT_FOUND : CLV_E_SHAPE;
+    if (status == CLV_E_SHAPE && all->theirs && *all->layer) {
+        char anew[600] = "";
+        if (!section->whole)
+            snprintf(anew, sizeof anew, ", or leave '%s.*' out (--except '%s.*') and train it anew",
+                     all->layer, all->layer);
+        clv__error_set(error, status,
+                       "'%s' is of a model with %" PRId64 " classes, this one has %" PRId64
+                       ":%s; build the model for %" PRId64 " classes (--classes %" PRId64 ")%s",
+                       path, all->theirs, all->ours, clv__text_get(&text), all->theirs, all->theirs, anew);
+    } else {
+        clv__error_set(error, status, "'%s' holds the tensors of another model:%s", path,
+                       clv__text_get(&text));
+    }
+    clv__text_reset(&text);
+    return status;
+}
+
+/** A pattern that names nothing, here or there, is mistyped. */
+static clv_status check_except(const clv_session *session, const clv__section *section,
+                               const clv_archive *archive, const char *path, clv__error *error) {
+    char pattern[CLV__PATTERN_BYTES];
+    size_t prefix_bytes = strlen(section->prefix);
+    for (const char *rest = section->except; clv__patterns_take(&rest, pattern);) {
+        clv_nearest nearest = {.word = pattern};
+        bool found = false;
+        for (int i = 0; i < clv_session_count(session); i++) {
+            clv_session_tensor tensor = clv_session_get(session, i);
+            if (tensor.category != section->category) continue;
+            found |= clv__pattern_covers(pattern, tensor.name);
+            clv__nearest_offer_modules(&nearest, tensor.name);
+        }
+        for (size_t i = 0; i < clv_archive_count(archive); i++) {
+            const char *name = clv_archive_get(archive, i)->name;
+            if (strncmp(name, section->prefix, prefix_bytes) == 0)
+                found |= clv__pattern_covers(pattern, name + prefix_bytes);
+        }
+        if (!found)
+            CLV_FAIL(error, CLV_E_NOT_FOUND,
+                     "weights without '%s': neither the model nor '%s' has such a tensor%s", pattern, path,
+                     clv_nearest_text(&nearest));
     }
     return CLV_OK;
 }
 
-clv_status clv__state_take(clv_session *session, clv_category category, const char *prefix,
-                           const clv_archive *archive, const char *path, clv__error *error) {
-    CLV_TRY(compare(session, category, prefix, archive, path, error));
+/** Names and shapes must agree both ways, then dtypes. Nothing is changed before all of it does. */
+static clv_status compare(const clv_session *session, const clv__section *section, const clv_archive *archive,
+                          const char *path, clv__error *error) {
+    mismatch found = {0};
+    full_name full;
+    CLV_TRY(check_except(session, section, archive, path, error));
+    find_mismatches(session, section, archive, &found);
+    if (found.missing.n || found.unexpected.n || found.shapes.n)
+        return tell_mismatch(&found, section, path, error);
+    bool any = false;
     for (int i = 0; i < clv_session_count(session); i++) {
         clv_session_tensor tensor = clv_session_get(session, i);
-        if (tensor.category != category) continue;
-        char name[640];
-        snprintf(name, sizeof name, "%s%s", prefix, tensor.name);
-        CLV_TRY(clv_session_write(session, i, clv_archive_find(archive, name)->data, tensor.bytes));
+        const clv_array *array;
+        if (!is_read(section, &tensor)) continue;
+        any = true;
+        CLV_TRY(clv_archive_require(archive, name_in(section, tensor.name, &full),
+                                    clv_array_type_of(tensor.dtype), &tensor.shape, &array));
+    }
+    if (!any && section->except)
+        CLV_FAIL(error, CLV_E_VALUE, "weights without '%s': nothing is left to read from '%s'",
+                 section->except, path);
+    return CLV_OK;
+}
+
+clv_status clv__state_take(clv_session *session, const clv__section *section, const clv_archive *archive,
+                           const char *path, clv__error *error) {
+    full_name full;
+    CLV_TRY(compare(session, section, archive, path, error));
+    for (int i = 0; i < clv_session_count(session); i++) {
+        clv_session_tensor tensor = clv_session_get(session, i);
+        if (!is_read(section, &tensor)) continue;
+        const clv_array *array = clv_archive_find(archive, name_in(section, tensor.name, &full));
+        CLV_TRY(clv_session_write(session, i, array->data, tensor.bytes));
     }
     return CLV_OK;
 }
 
 clv_status clv_weights_save(clv_session *session, const char *path) {
+    CLV_TRY(CLV__GIVEN(NULL, session));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(clv_session_runtime(session)), path));
     clv_archive *archive = NULL;
     clv_status status = clv_archive_create(clv_session_runtime(session), &archive);
     if (status == CLV_OK) status = clv__state_put(session, CLV_PARAMETERS, "", archive);
@@ -83,12 +199,54 @@ clv_status clv_weights_save(clv_session *session, const char *path) {
     return status;
 }
 
-clv_status clv_weights_load(clv_session *session, const char *path) {
+/** Do all names of the archive begin so? */
+static bool all_begin(const clv_archive *archive, const char *prefix) {
+    for (size_t i = 0; i < clv_archive_count(archive); i++)
+        if (strncmp(clv_archive_get(archive, i)->name, prefix, strlen(prefix))) return false;
+    return clv_archive_count(archive) > 0;
+}
+
+/** What wrappers put before all names: `module.` and the like, one inside the other perhaps. */
+static void find_wrappers(const clv_session *session, const clv_archive *archive, char *prefix,
+                          size_t bytes) {
+    static const char *const wrappers[] = {"module.", "_orig_mod."}; // DataParallel, torch.compile
+    bool own = false;                                                // a model may have such a module itself
+    for (int i = 0; i < clv_session_count(session); i++)
+        for (size_t w = 0; w < sizeof wrappers / sizeof *wrappers; w++)
+            own |= !strncmp(clv_session_get(session, i).name, wrappers[w], strlen(wrappers[w]));
+    for (size_t w = 0, used = 0; !own && w < sizeof wrappers / sizeof *wrappers; w++) {
+        if (used + strlen(wrappers[w]) >= bytes) return;
+        strcpy(prefix + used, wrappers[w]);
+        if (all_begin(archive, prefix)) {
+            used += strlen(wrappers[w]);
+            w = (size_t)-1; // once more from the first
+        } else {
+            prefix[used] = 0;
+        }
+    }
+}
+
+clv_status clv_weights_load_except(clv_session *session, const char *path, const char *patterns) {
+    CLV_TRY(CLV__GIVEN(NULL, session));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(clv_session_runtime(session)), path));
     clv_runtime *runtime = clv_session_runtime(session);
     clv_archive *archive = NULL;
+    char prefix[64] = "";
     clv_status status = clv_safetensors_read(runtime, path, &archive);
+    if (status == CLV_OK && clv__checkpoint_is(archive)) {
+        clv_archive_destroy(archive); // again, against its checksum
+        status = clv_checkpoint_read(runtime, path, &archive);
+        strcpy(prefix, CLV__MODEL_SECTION);
+    } else if (status == CLV_OK) {
+        find_wrappers(session, archive, prefix, sizeof prefix);
+    }
+    const clv__section section = {.category = CLV_PARAMETERS, .prefix = prefix, .except = patterns};
     if (status == CLV_OK)
-        status = clv__state_take(session, CLV_PARAMETERS, "", archive, path, clv__runtime_error_of(runtime));
+        status = clv__state_take(session, &section, archive, path, clv__runtime_error_of(runtime));
     clv_archive_destroy(archive);
     return status;
+}
+
+clv_status clv_weights_load(clv_session *session, const char *path) {
+    return clv_weights_load_except(session, path, NULL);
 }

@@ -5,9 +5,9 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "check/findings.h"
 #include "device/cache.h"
 #include "device/program.h"
-#include "io/file.h"
 #include "plan/plan.h"
 #include "plan/tuning.h"
 #include "tune/uses.h"
@@ -241,6 +241,25 @@ static clv_status keep_earlier(job *j) {
     return kept ? CLV_OK : no_memory(j);
 }
 
+/** What a check found to be wrong is no candidate, and stays in the file: a check has looked at more than a race does. */
+static clv_status keep_findings(job *j) {
+    clv__tuning earlier;
+    clv__error unread;
+    clv__error_init(&unread);
+    clv_status status = clv__tuning_load(j->device, j->report->file, &unread, &earlier);
+    clv__error_destroy(&unread);
+    status = status == CLV_E_HOST_MEMORY ? no_memory(j) : CLV_OK;
+    for (size_t i = 0; i < earlier.n && status == CLV_OK; i++) {
+        const clv__tuned *row = &earlier.rows[i];
+        if (!clv__found_by_check(row)) continue;
+        if (!clv__quarantined(j->device, row->op, row->variant->name))
+            status = clv__quarantine_add(j->device, row->op, row->variant->name, row->note);
+        if (status == CLV_OK && !clv__tuning_put(&j->tuning, row)) status = no_memory(j);
+    }
+    clv__tuning_reset(&earlier);
+    return status;
+}
+
 static clv_status choose_file(job *j) {
     const char *file = j->config->file;
     if (!file && !clv__cache_make_folder(j->runtime))
@@ -251,15 +270,8 @@ static clv_status choose_file(job *j) {
 }
 
 static clv_status write_file(job *j) {
-    clv__text text = {0};
-    clv__output output = {0};
     CLV_TRY(keep_earlier(j));
-    clv__tuning_write(j->device, &j->tuning, &text);
-    clv_status status = text.failed ? no_memory(j) : clv__output_open(j->error, j->report->file, &output);
-    if (status == CLV_OK) status = clv__output_write(&output, text.data, text.n);
-    if (status == CLV_OK) status = clv__output_commit(&output, false);
-    clv__text_reset(&text);
-    return status;
+    return clv__tuning_save(j->device, &j->tuning, j->report->file, j->error);
 }
 
 // ---- all of it ------------------------------------------------------------------------------------------------------
@@ -273,6 +285,7 @@ static clv_status run(job *j) {
     if (!(j->config->seconds >= 0)) CLV_FAIL(j->error, CLV_E_VALUE, "seconds cannot be negative");
     j->seconds = j->config->seconds > 0 ? j->config->seconds : default_seconds;
     CLV_TRY(choose_file(j));
+    CLV_TRY(keep_findings(j));
     CLV_TRY(clv__uses_init(j->device, j->config, &j->uses));
     CLV_TRY(clv__device_open(j->device));
     CLV_TRY(build(j, j->uses.items, j->uses.n));
@@ -284,6 +297,9 @@ static clv_status run(job *j) {
 
 clv_status clv_tune(clv_runtime *runtime, clv_device *device, const clv_tune_config *config,
                     clv_tune_report **out) {
+    CLV_TRY(CLV__GIVEN(NULL, runtime));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), device));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
     static const clv_tune_config defaults;
     job j = {.runtime = runtime,
              .device = device,

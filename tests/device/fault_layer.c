@@ -1,40 +1,170 @@
 // SPDX-License-Identifier: Apache-2.0
-// An OpenCL layer (OPENCL_LAYERS) that makes one call fail and counts the objects that live: faults.c drives it through
-// the functions at the end. The n-th call since fault_arm, of whatever function, is not made and returns the error.
+// An OpenCL layer (OPENCL_LAYERS) that makes calls fail and counts the objects that live: tests drive it through the functions at
+// the end. A fault is the n-th call since fault_arm, of one function or of whatever function, and how it fails:
+//
+//   once         it is not made and returns the error
+//   from then on so do all calls after it
+//   in the event it returns well, the command is not done, and only its event tells the error
+//   all after it the same, and so do the commands after it on its queue, and those that wait for them
+//   unseen       it returns well, the command is not done, and nothing tells
+//   silent       it returns well, and it and all after it on its queue are never done
+//   stuck        it does not return
+//
+// Commands that fail late are markers in the driver below: they keep their place.
+#include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
+#include "device/fault_layer.h"
 #include "device/layer.h"
 
-static atomic_long calls, fail_at;
-static atomic_int live, error_code;
-static const char *_Atomic failed_call;
+API void fault_arm(long n, int code);
+API void fault_arm_call(const char *call, long n, int code, fault_kind kind);
 
-/** Is this the call that fails? */
-static int fails(const char *name) {
-    if (atomic_fetch_add(&calls, 1) + 1 != atomic_load(&fail_at)) return 0;
-    atomic_store(&failed_call, name);
+enum { MOST_FAILED = 1 << 16, MOST_CALLS = 64, MOST_HELD = 64 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct {
+    fault_kind kind;
+    char call[64]; // "" is any
+    long n;        // of the call that fails; 0: none
+    int code;
+    long seen;         // calls of that kind so far
+    const char *fired; // its name
+    cl_event failed[MOST_FAILED];
+    int n_failed;
+    cl_command_queue queue;   // the one that failed, with all after it
+    cl_event held[MOST_HELD]; // user events that hold silent queues up
+    int n_held;
+    struct {
+        const char *name;
+        long n;
+    } calls[MOST_CALLS];
+    int n_calls;
+} state;
+static atomic_int live;
+static atomic_bool armed; // nothing to look at otherwise
+
+static void count(const char *name) {
+    for (int i = 0; i < state.n_calls; i++) {
+        if (strcmp(state.calls[i].name, name)) continue;
+        state.calls[i].n++;
+        return;
+    }
+    if (state.n_calls == MOST_CALLS) return;
+    state.calls[state.n_calls].name = name;
+    state.calls[state.n_calls++].n = 1;
+}
+
+/** Is this the call? The lock is held. */
+static int is_it(const char *name) {
+    count(name);
+    if (*state.call && strcmp(state.call, name)) return 0;
+    if (++state.seen != state.n) return 0;
+    state.fired = name;
     return 1;
+}
+
+/** Does this call fail at once, and with what? A call that enqueues is looked at by fails_late instead, once it passed here. */
+static cl_int fails(const char *name, int enqueues) {
+    pthread_mutex_lock(&lock);
+    cl_int code = CL_SUCCESS;
+    bool late = state.kind > FAULT_ON;
+    if (!late || !enqueues) {
+        bool now = is_it(name);
+        if (!late && (now || (state.kind == FAULT_ON && state.fired))) code = state.code;
+    }
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+static int has_failed(cl_event event) {
+    for (int i = 0; i < state.n_failed; i++)
+        if (state.failed[i] == event) return 1;
+    return 0;
+}
+
+/** How an enqueue fails late; FAULT_ONCE: it does not. */
+static fault_kind fails_late(const char *name, cl_command_queue queue, cl_uint n, const cl_event *list) {
+    fault_kind kind = FAULT_ONCE;
+    if (!atomic_load(&armed)) return kind;
+    pthread_mutex_lock(&lock);
+    if (state.kind > FAULT_ON) {
+        bool now = is_it(name);
+        if (now) kind = state.kind;
+        if (now && (kind == FAULT_ALL_AFTER || kind == FAULT_SILENT)) state.queue = queue;
+        if (!now && state.fired && state.queue == queue) kind = state.kind;
+        for (cl_uint i = 0; i < n && state.kind == FAULT_ALL_AFTER; i++)
+            if (has_failed(list[i])) kind = FAULT_ALL_AFTER;
+    }
+    pthread_mutex_unlock(&lock);
+    return kind;
+}
+
+static void keep_failed(cl_event event) {
+    pthread_mutex_lock(&lock);
+    if (state.n_failed < MOST_FAILED) state.failed[state.n_failed++] = event;
+    pthread_mutex_unlock(&lock);
+}
+
+static cl_context of_queue(cl_command_queue queue) {
+    cl_context context = NULL;
+    below.clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof context, &context, NULL);
+    return context;
+}
+
+/** What stands for a command that fails late. */
+static cl_int stand_in(fault_kind kind, cl_command_queue queue, cl_uint n, const cl_event *list,
+                       cl_event *event) {
+    cl_event own = NULL, held[1];
+    while (kind == FAULT_STUCK) pause();
+    pthread_mutex_lock(&lock);
+    if (kind == FAULT_SILENT &&
+        state.n_held < MOST_HELD) { // on this queue nothing goes on after a wait for ever
+        cl_int code;
+        held[0] = state.held[state.n_held++] = below.clCreateUserEvent(of_queue(queue), &code);
+        n = 1;
+        list = held;
+    }
+    pthread_mutex_unlock(&lock);
+    cl_int code = below.clEnqueueMarkerWithWaitList(queue, n, list, &own);
+    if (code != CL_SUCCESS) return code;
+    if (kind == FAULT_IN_EVENT || kind == FAULT_ALL_AFTER) keep_failed(own);
+    if (event) {
+        *event = own;
+        atomic_fetch_add(&live, 1);
+    } else {
+        below.clReleaseEvent(own);
+    }
+    return CL_SUCCESS;
 }
 
 // A call that returns a code.
 #define CODE(name, parameters, arguments)                                                                    \
     static cl_int CL_API_CALL my_##name parameters {                                                         \
-        return fails(#name) ? atomic_load(&error_code) : below.name arguments;                               \
+        cl_int code = fails(#name, 0);                                                                       \
+        return code == CL_SUCCESS ? below.name arguments : code;                                             \
     }
 // One that may also give an event, which then lives.
 #define ENQUEUE(name, parameters, arguments)                                                                 \
     static cl_int CL_API_CALL my_##name parameters {                                                         \
-        if (fails(#name)) return atomic_load(&error_code);                                                   \
-        cl_int code = below.name arguments;                                                                  \
+        cl_int code = fails(#name, 1);                                                                       \
+        if (code != CL_SUCCESS) return code;                                                                 \
+        fault_kind late = fails_late(#name, q, n_list, list);                                                \
+        if (late != FAULT_ONCE) return stand_in(late, q, n_list, list, event);                               \
+        code = below.name arguments;                                                                         \
         if (code == CL_SUCCESS && event) atomic_fetch_add(&live, 1);                                         \
         return code;                                                                                         \
     }
 // One that returns an object and a code.
 #define CREATE(type, name, context, parameters, arguments)                                                   \
     static type CL_API_CALL my_##name parameters {                                                           \
-        if (fails(#name)) {                                                                                  \
-            if (code) *code = atomic_load(&error_code);                                                      \
+        cl_int refusal = fails(#name, 0);                                                                    \
+        if (refusal != CL_SUCCESS) {                                                                         \
+            if (code) *code = refusal;                                                                       \
             return NULL;                                                                                     \
         }                                                                                                    \
         type object = below.name arguments;                                                                  \
@@ -70,11 +200,44 @@ CODE(clGetKernelWorkGroupInfo,
      (k, d, what, n, out, size))
 CODE(clFlush, (cl_command_queue q), (q))
 CODE(clFinish, (cl_command_queue q), (q))
-CODE(clWaitForEvents, (cl_uint n, const cl_event *events), (n, events))
-CODE(clGetEventInfo, (cl_event e, cl_event_info what, size_t n, void *out, size_t *size),
-     (e, what, n, out, size))
-CODE(clGetEventProfilingInfo, (cl_event e, cl_profiling_info what, size_t n, void *out, size_t *size),
-     (e, what, n, out, size))
+CODE(clSetEventCallback,
+     (cl_event e, cl_int when, void(CL_CALLBACK *call)(cl_event, cl_int, void *), void *user),
+     (e, when, call, user))
+
+/** The error of an event, CL_SUCCESS if it has none. */
+static cl_int error_of(cl_event event) {
+    if (!atomic_load(&armed)) return CL_SUCCESS;
+    pthread_mutex_lock(&lock);
+    cl_int code = has_failed(event) ? state.code : CL_SUCCESS;
+    pthread_mutex_unlock(&lock);
+    return code;
+}
+
+static cl_int CL_API_CALL my_clWaitForEvents(cl_uint n, const cl_event *events) {
+    cl_int code = fails("clWaitForEvents", 0);
+    if (code == CL_SUCCESS) code = below.clWaitForEvents(n, events);
+    for (cl_uint i = 0; i < n && code == CL_SUCCESS; i++)
+        if (error_of(events[i]) != CL_SUCCESS) code = CL_EXEC_STATUS_ERROR_FOR_EVENTS_IN_WAIT_LIST;
+    return code;
+}
+
+static cl_int CL_API_CALL my_clGetEventInfo(cl_event e, cl_event_info what, size_t n, void *out,
+                                            size_t *size) {
+    cl_int code = fails("clGetEventInfo", 0), error = error_of(e), status = CL_COMPLETE;
+    if (code == CL_SUCCESS) code = below.clGetEventInfo(e, what, n, out, size);
+    if (code != CL_SUCCESS || what != CL_EVENT_COMMAND_EXECUTION_STATUS || error == CL_SUCCESS || !out)
+        return code;
+    memcpy(&status, out, sizeof status);
+    if (status == CL_COMPLETE) memcpy(out, &error, sizeof error);
+    return code;
+}
+
+static cl_int CL_API_CALL my_clGetEventProfilingInfo(cl_event e, cl_profiling_info what, size_t n, void *out,
+                                                     size_t *size) {
+    cl_int code = fails("clGetEventProfilingInfo", 0);
+    if (code == CL_SUCCESS && error_of(e) != CL_SUCCESS) code = CL_PROFILING_INFO_NOT_AVAILABLE;
+    return code == CL_SUCCESS ? below.clGetEventProfilingInfo(e, what, n, out, size) : code;
+}
 
 LAYER_ENQUEUES(ENQUEUE)
 ENQUEUE(clEnqueueNDRangeKernel,
@@ -97,9 +260,10 @@ CREATE(cl_program, clCreateProgramWithBinary, c,
 
 static cl_int CL_API_CALL my_clCreateKernelsInProgram(cl_program p, cl_uint n, cl_kernel *kernels,
                                                       cl_uint *count) {
-    if (fails("clCreateKernelsInProgram")) return atomic_load(&error_code);
     cl_uint made = 0;
-    cl_int code = below.clCreateKernelsInProgram(p, n, kernels, &made);
+    cl_int code = fails("clCreateKernelsInProgram", 0);
+    if (code != CL_SUCCESS) return code;
+    code = below.clCreateKernelsInProgram(p, n, kernels, &made);
     if (code == CL_SUCCESS && kernels) atomic_fetch_add(&live, (int)made);
     if (count) *count = made;
     return code;
@@ -118,7 +282,19 @@ RELEASE(cl_command_queue, clReleaseCommandQueue)
 RELEASE(cl_mem, clReleaseMemObject)
 RELEASE(cl_program, clReleaseProgram)
 RELEASE(cl_kernel, clReleaseKernel)
-RELEASE(cl_event, clReleaseEvent)
+
+static cl_int CL_API_CALL my_clReleaseEvent(cl_event event) {
+    atomic_fetch_sub(&live, 1);
+    if (error_of(event) != CL_SUCCESS) { // its address may be another's soon
+        cl_uint users = 0;
+        below.clGetEventInfo(event, CL_EVENT_REFERENCE_COUNT, sizeof users, &users, NULL);
+        pthread_mutex_lock(&lock);
+        for (int i = 0; users == 1 && i < state.n_failed; i++)
+            if (state.failed[i] == event) state.failed[i] = state.failed[--state.n_failed];
+        pthread_mutex_unlock(&lock);
+    }
+    return below.clReleaseEvent(event);
+}
 
 CL_API_ENTRY API cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t n, void *out, size_t *size) {
     return layer_info("clv fault layer", what, n, out, size);
@@ -141,6 +317,7 @@ CL_API_ENTRY API cl_int CL_API_CALL clInitLayer(cl_uint n, const struct _cl_icd_
     LAYER_TAKE(clFlush)
     LAYER_TAKE(clFinish)
     LAYER_TAKE(clWaitForEvents)
+    LAYER_TAKE(clSetEventCallback)
     LAYER_TAKE(clGetEventInfo)
     LAYER_TAKE(clGetEventProfilingInfo)
     LAYER_TAKE(clEnqueueNDRangeKernel)
@@ -156,31 +333,69 @@ CL_API_ENTRY API cl_int CL_API_CALL clInitLayer(cl_uint n, const struct _cl_icd_
     LAYER_TAKE(clReleaseProgram)
     LAYER_TAKE(clReleaseKernel)
     LAYER_TAKE(clReleaseEvent)
+    // For a program that knows nothing of this: CALL:N:CODE:silent or :stuck
+    const char *given = getenv("CLV_TEST_FAULT");
+    char call[64], how[16];
+    long number;
+    int error;
+    if (given) {
+        if (sscanf(given, "%63[^:]:%ld:%d:%15s", call, &number, &error, how) != 4) return CL_INVALID_VALUE;
+        fault_arm_call(call, number, error, strcmp(how, "stuck") ? FAULT_SILENT : FAULT_STUCK);
+    }
     return CL_SUCCESS;
 }
 
-// ---- What faults.c calls; it opens this same library --------------------------------------------------------------
+// ---- What tests call; they open this same library -------------------------------------------------------------------
 
-API void fault_arm(long n, int code);
 API const char *fault_fired(void);
 API long fault_calls(void);
+API const char *fault_name(int i, long *n);
 API int fault_live(void);
 
-/** Let the n-th call from now fail with `code`; 0 lets all pass. */
+/** Let the n-th call from now, of this function ("": any), fail with `code`; 0 lets all pass. Silent queues go on. */
+void fault_arm_call(const char *call, long n, int code, fault_kind kind) {
+    pthread_mutex_lock(&lock);
+    int held = state.n_held;
+    for (int i = 0; i < held; i++) {
+        below.clSetUserEventStatus(state.held[i], CL_COMPLETE);
+        below.clReleaseEvent(state.held[i]);
+    }
+    memset(&state, 0, sizeof state);
+    snprintf(state.call, sizeof state.call, "%s", call);
+    state.n = n;
+    state.code = code;
+    state.kind = kind;
+    atomic_store(&armed, kind > FAULT_ON);
+    pthread_mutex_unlock(&lock);
+}
+
 void fault_arm(long n, int code) {
-    atomic_store(&failed_call, NULL);
-    atomic_store(&error_code, code);
-    atomic_store(&calls, 0);
-    atomic_store(&fail_at, n);
+    fault_arm_call("", n, code, FAULT_ONCE);
 }
 
 /** The call that was made to fail, NULL if none was yet. */
 const char *fault_fired(void) {
-    return atomic_load(&failed_call);
+    pthread_mutex_lock(&lock);
+    const char *fired = state.fired;
+    pthread_mutex_unlock(&lock);
+    return fired;
 }
 
+/** Calls since, of what fails. */
 long fault_calls(void) {
-    return atomic_load(&calls);
+    pthread_mutex_lock(&lock);
+    long seen = state.seen;
+    pthread_mutex_unlock(&lock);
+    return seen;
+}
+
+/** The i-th function that was called since, and how often; NULL past the last. */
+const char *fault_name(int i, long *n) {
+    pthread_mutex_lock(&lock);
+    const char *name = i < state.n_calls ? state.calls[i].name : NULL;
+    if (name) *n = state.calls[i].n;
+    pthread_mutex_unlock(&lock);
+    return name;
 }
 
 /** Objects made and not yet released. */

@@ -152,6 +152,17 @@ CODE(clBuildProgram, of_program(p), 0,
       void(CL_CALLBACK *done)(cl_program, void *), void *user),
      (p, n, ids, options, done, user))
 
+/** A command of a lost device has failed, once it is over below. */
+static cl_int CL_API_CALL my_clGetEventInfo(cl_event e, cl_event_info what, size_t n, void *out,
+                                            size_t *size) {
+    cl_int code = refuses(of_event(e), 0, 1);
+    if (code == CL_SUCCESS || what != CL_EVENT_COMMAND_EXECUTION_STATUS)
+        return below.clGetEventInfo(e, what, n, out, size);
+    below.clWaitForEvents(1, &e);
+    if (out) memcpy(out, &code, sizeof code);
+    return CL_SUCCESS;
+}
+
 static cl_context CL_API_CALL my_clCreateContext(
     const cl_context_properties *properties, cl_uint n, const cl_device_id *ids,
     void(CL_CALLBACK *notify)(const char *, const void *, size_t, void *), void *user, cl_int *code) {
@@ -181,6 +192,7 @@ CL_API_ENTRY API cl_int CL_API_CALL clInitLayer(cl_uint n, const struct _cl_icd_
     LAYER_TAKE(clFinish)
     LAYER_TAKE(clWaitForEvents)
     LAYER_TAKE(clGetEventProfilingInfo)
+    LAYER_TAKE(clGetEventInfo)
     LAYER_TAKE(clBuildProgram)
     LAYER_TAKE(clCreateContext)
     const char *given = getenv("CLV_TEST_LOSE");

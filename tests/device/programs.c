@@ -157,7 +157,7 @@ static void sources_hold_instances_once(void **state) {
     clv__launch a = launch_of("number", "number", 0), b = launch_of("number", "number", 7);
     clv__launch again = b, copy = {.kind = CLV__LAUNCH_COPY};
     const clv__launch *list[] = {&a, &copy, &b, &again};
-    char *source = clv__programs_source(list, 4);
+    char *source = clv__programs_source(NULL, list, 4);
     assert_non_null(source);
     int instances = 0;
     for (const char *at = source; (at = strstr(at, "#line 1 \"number.cl\"")); at++) instances++;
@@ -170,7 +170,7 @@ static void sources_hold_instances_once(void **state) {
     free(source);
     clv__launch missing = launch_of("missing", "missing", 0);
     const clv__launch *bad[] = {&missing};
-    assert_null(clv__programs_source(bad, 1));
+    assert_null(clv__programs_source(NULL, bad, 1));
 }
 
 static int count(const char *text, const char *part) {
@@ -188,7 +188,7 @@ static void sources_leave_out_what_nobody_asks_for(void **state) {
         all[i] = launch_of("several", entries[i], 0);
         list[i] = &all[i];
     }
-    char *whole = clv__programs_source(list, 5);
+    char *whole = clv__programs_source(NULL, list, 5);
     assert_non_null(whole);
     assert_non_null(strstr(whole, several_text)); // to the letter
     // How often the file writes each, and whether it is there unasked.
@@ -201,7 +201,7 @@ static void sources_leave_out_what_nobody_asks_for(void **state) {
                    {"KERNEL(halves)", 2, 1},
                    {"KERNEL(broken_too)", 1, 0}};
     for (int i = 0; i < 5; i++) {
-        char *source = clv__programs_source(&list[i], 1);
+        char *source = clv__programs_source(NULL, &list[i], 1);
         assert_non_null(source);
         for (int k = 0; k < 5; k++)
             assert_int_equal(count(source, kernels[k].text),

@@ -48,16 +48,17 @@ train() {
     sed -n 's/.*"loss": *\([^,} ]*\).*/\1/p' "$work/log.jsonl" | head -n 20
 }
 
-# check_cases DRIVER OPTION... : how many cases there were, passed and failed; fails with the report if one did.
+# check_cases DRIVER OPTION... : how many cases there were, passed and failed; fails with what is wrong if one did, or could not run.
 check_cases() {
     driver_of_check=$1
     shift
-    within "$driver_of_check" "$cleave" check --device "$(device_of "$driver_of_check")" "$@" --json \
-        >"$work/check.json" 2>"$work/check.err" || {
-        tail -n 20 "$work/check.err" "$work/check.json"
+    within "$driver_of_check" "$cleave" check --device "$(device_of "$driver_of_check")" "$@" --junit "$work/check.xml" \
+        >"$work/check.out" 2>"$work/check.err" || {
+        grep -E '^(FAILED|COULD NOT RUN|AVOIDED)' "$work/check.out" | head -n 20
+        tail -n 20 "$work/check.err"
         return 1
     }
-    tr -d '\n' <"$work/check.json" | grep -o '"\(cases\|passed\|failed\)": *[0-9]*' | head -n 3 | tr '\n' ' '
+    tail -n 1 "$work/check.out" | sed 's/ on .*:/:/; s/;.*/; /' | tr -d '\n'
 }
 
 # Whole on one driver and on the host's references. Where that takes long: all of float32, and of the types of two bytes, which

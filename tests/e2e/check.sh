@@ -11,6 +11,90 @@ at skipped worst.0.op worst.0.variant worst.0.error worst.0.tolerance >/dev/null
 works "$cleave" check --op softmax --device "$device"
 grep -q 'softmax.*plan' out || fail "no table: $(cat out)"
 expect 2 "no op 'sofmax'" "$cleave" check --op sofmax --device "$device"
+at() { "$helper" json "$@" <out || fail "the JSON has no $*"; }
+
+# which cases: by op and pattern, by name, without some, in shards; each is in one of them, and of no two the name is the same
+check() { "$cleave" check --device "$device" "$@"; }
+works check --list --op relu --op 'max_pool*' --op abs
+cut -d/ -f1 out | sort -u | tr '\n' ' ' >ops
+same "ops" "$(cat ops)" "abs max_pool2d max_pool2d_backward relu "
+works check --list
+sort out >all
+same "cases of the same name" "$(uniq -d all | wc -l)" 0
+for i in 1 2 3; do check --list --shard $i/3; done | sort >shards
+cmp -s all shards || fail "three shards are not all the cases, or hold one twice"
+expect 2 "there is no op 'ax*'" check --list --op 'relu' --op 'ax*'
+expect 2 "has no case 'relu/plan/none'" check --case relu/plan/scalar --case relu/plan/none
+for shard in 0/3 4/3 1 1/ /3 1/3x -1/3 1/0; do expect 2 "--shard wants I/N" check "--shard=$shard"; done
+works check --case relu/plan/scalar --json
+same "one case" "$(at cases passed results.0.name results.0.verdict failed not_run | tr '\n' ' ')" "1 1 relu/plan/scalar passed 0 0 "
+at results.0.seconds results.0.ulp results.0.error results.0.tolerance results.0.sentence label driver version >/dev/null
+works check --case 'relu/plan/scalar*' --exclude 'relu/plan/*, f16' --exclude 'relu/plan/*bf16' --json
+[ "$(at excluded)" -ge 2 ] && same "those left" "$(at results | sed 's/array of //')" "$(at cases)"
+"$helper" json results.0.name results.1.name <out | grep f16 && fail "excluded cases were run"
+
+# the seed: other inputs, the same verdicts; the same seed, the same errors
+errors() { sed -n 's/.*"error": //p' out; }
+works check --case 'softmax/plan/rows of 10' --seed 1 --json
+same "seed" "$(at seed failed | tr '\n' ' ')" "1 0 "
+errors >one
+works check --case 'softmax/plan/rows of 10' --seed 1 --json
+errors >again
+works check --case 'softmax/plan/rows of 10' --seed 2 --json
+errors >two
+cmp -s one again || fail "the same seed gives other errors"
+[ "$device" = host ] || ! cmp -s one two || fail "another seed gives the same errors"
+
+# as other programs read it
+works check --case 'relu/*/scalar' --tap --junit check.xml
+n=$(grep -c '^ok ' out)
+[ "$(head -n 1 out)" = "TAP version 13" ] && [ "$(tail -n 1 out)" = "1..$n" ] && [ "$n" -ge 2 ] || fail "no TAP: $(cat out)"
+same "tests of JUnit" "$(grep -c '<testcase classname="relu" name="[a-z]*/scalar" time="[0-9.]*">' check.xml)" "$n"
+if command -v prove >/dev/null; then prove --exec cat out >proved 2>&1 || fail "prove: $(cat proved)"; fi
+if command -v xmllint >/dev/null; then xmllint --noout check.xml || fail "JUnit's XML is not well formed"; fi
+works check --case 'max_pool2d/differences/*' --dtype f32 --tap
+grep -q '^ok [0-9]* - max_pool2d/differences/.* # SKIP gradient not held against differences' out || fail "no skip in TAP: $(cat out)"
+
+# what stands in the way: exit 3 where nothing could be found out, 2 for words that make no sense
+expect 2 "--tap and --json are both for stdout" check --tap --json
+expect 2 "--list runs nothing" check --list --tap
+expect 2 "--reproduce takes one case" check --reproduce relu/plan/scalar --list
+expect 3 "'nowhere/x.xml' cannot be written" check --junit nowhere/x.xml
+expect 3 "'missing' cannot be read" check --known-failures missing
+expect 3 "'missing' cannot be read" check --baseline missing
+echo '{"device":"x"}' >other.json
+expect 3 "'other.json' is no result of \`cleave check --json\`" check --baseline other.json
+if [ -w /dev/full ]; then
+    "$cleave" check --device "$device" --case relu/plan/scalar >/dev/full 2>err
+    same "exit code with a full stdout" $? 3
+fi
+
+# skips by reason, the most frequent first; colours on a terminal only, and not with NO_COLOR
+works "$cleave" check --device host --op max_pool2d --op relu --dtype f32
+grep -q '^1 case was skipped, because$' out && grep -q '^ *[0-9]*  gradient not held against differences: .*: max_pool2d' out ||
+    fail "no skips by reason: $(cat out)"
+grep -q "$(printf '\033')" out && fail "colours in a file"
+if command -v script >/dev/null; then
+    TERM=xterm script -qec "'$cleave' check --device $device --case relu/plan/scalar --quiet" /dev/null >out </dev/null
+    grep -q "$(printf '\033\\[32m')1 passed" out || fail "no colours on a terminal: $(cat -v out)"
+    NO_COLOR=1 TERM=xterm script -qec "'$cleave' check --device $device --case relu/plan/scalar --quiet" /dev/null >out </dev/null
+    grep -q "$(printf '\033')" out && fail "colours in spite of NO_COLOR"
+fi
+
+# drivers beside ops, of several runs; names from a file are text
+works check --case relu/plan/scalar --case exp/plan/scalar --json
+cp out a.json
+sed 's/"label": "[^"]*"/"label": "<b>other"/; s/"verdict": "passed"/"verdict": "failed"/' a.json >b.json
+works "$cleave" report -o matrix.html --check a.json --check b.json --json
+same "the page" "$(at file drivers ops | tr '\n' ' ')" "matrix.html 2 2 "
+grep -q '&lt;b&gt;other' matrix.html && ! grep -q '<b>other' matrix.html || fail "a driver's name is markup"
+for tag in table tr td div ul h2; do
+    same "$tag" "$(grep -oE "<$tag[ >]" matrix.html | wc -l)" "$(grep -o "</$tag>" matrix.html | wc -l)"
+done
+n=$("$helper" json results <a.json | sed 's/array of //')
+grep -q '>relu</td><td class="n good" data-head="[^"]*"><span>\([0-9]*\)/\1.*<td class="n bad" data-head="[^"]*"><span>0/' matrix.html || fail "no row of relu: $(grep relu matrix.html)"
+expect 1 "'other.json' is no result of" "$cleave" report -o matrix.html --check other.json
+expect 2 "--check makes a page of what was run before" "$cleave" report -o matrix.html --check a.json --device "$device"
 
 # a cache of our own: listed, damaged files are built again, cleared
 export CLEAVE_CACHE_DIR="$scratch/cache"

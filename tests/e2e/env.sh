@@ -27,5 +27,19 @@ if [ -w /dev/full ]; then
     "$cleave" env >/dev/full 2>err
     same "exit code with a full stdout" $? 1
 fi
+# whatever the variables say: it comes out, with the fault as a line
+for wrong in CLEAVE_VISIBLE_DEVICES=gpu:77 CLEAVE_VISIBLE_DEVICES=, CLEAVE_PARTITION=cpu:0=0 CLEAVE_PARTITION=nonsense \
+    CLEAVE_PARTITION=host=2 CLEAVE_VARIANTS=nonsense 'CLEAVE_VARIANTS=matmul=no-such'; do
+    works env "$wrong" "$cleave" env --json
+    case $(at faults) in "array of 1") ;; *) fail "$wrong: $(at faults)" ;; esac
+    same "$wrong: a sentence" "$(grep -c '^cleave: ' err)" 1
+    at devices.0.name >/dev/null
+    works env "$wrong" "$cleave" env
+    grep -q '^faults' out || fail "$wrong: no line of the fault: $(cat out)"
+done
+works env CLEAVE_CACHE_DIR=/dev/null/x CLEAVE_TUNING=/nowhere CLEAVE_PROBE=nonsense CLEAVE_DEBUG=x "$cleave" env --json
+at cache.state faults >/dev/null
+works env CLEAVE_VISIBLE_DEVICES=gpu:77 CLEAVE_VARIANTS=nonsense "$cleave" report -o page.html --device host
+grep -q "gpu:77" page.html && grep -q "nonsense" page.html || fail "the page has no line of the faults"
 expect 2 "one word too many" "$cleave" env now
 finish

@@ -25,6 +25,36 @@ expect 1 "y.npy" "$cleave" run --model linear --device host --weights w.safetens
 expect 1 "missing.npy" "$cleave" run --model linear --device host --weights w.safetensors --input missing.npy --output o.npy
 [ -e o.npy ] && fail "a failed run left an output"
 
+# arrays of another shape than the model's: what they seem to be, and what mends them
+"$helper" images 32 nhwc.npy 28 28 1 && "$helper" images 32 rgb.npy 32 32 3 && "$helper" images 32 flat.npy 784 &&
+    "$helper" images 32 hw.npy 28 28 && "$helper" images 32 wide.npy 1 28 30 && "$helper" images 32 swapped.npy 28 1 28 ||
+    fail "no arrays"
+each() { # each CODE TEXT FILE: train, eval and run
+    expect "$1" "$2" train --images "$3"
+    expect "$1" "$2" "$cleave" eval --images "$3" --labels y.npy --model linear --device host --weights good
+    expect "$1" "$2" "$cleave" run --input "$3" --output o.npy --model linear --device host --weights good
+}
+each 1 "images 'nhwc.npy' of shape [28,28,1] do not fit model 'linear', which wants [1,28,28]" nhwc.npy
+for array in nhwc rgb; do each 1 "their channels are last (NHWC) and must be first (NCHW); numpy mends it with x.transpose(0, 3, 1, 2)" $array.npy; done
+for array in flat swapped; do each 1 "numpy mends it with x.reshape(-1, 1, 28, 28)" $array.npy; done
+each 0 "" hw.npy
+works train --images wide.npy # a model for images of that size
+for command in "eval --images wide.npy --labels y.npy" "run --input wide.npy --output o.npy"; do
+    # shellcheck disable=SC2086
+    expect 1 "built for the samples, [1,28,30]" "$cleave" $command --model linear --device host --weights good
+    grep -qF "'fc.weight' is [10,784] and must be [10,840]" err || fail "no shape is told: $(cat err)"
+done
+
+# labels outside of the classes
+"$helper" labels 32 one.npy %10+1 || fail "no labels"
+for command in train eval; do
+    for file in y11.npy yneg.npy one.npy; do
+        expect 1 "but labels are 0 to 9" "$cleave" $command --images x.npy --labels $file --model linear --device host --weights good
+    done
+    grep -qF "they seem to begin at 1" err || fail "labels from 1 are not seen: $(cat err)"
+    expect 1 "but labels are 0 to 4" "$cleave" $command --images x.npy --labels y.npy --model linear --classes 5 --device host --weights good
+done
+
 # datasets
 expect 1 "nowhere" "$cleave" train fashion-mnist --data nowhere --device host
 mkdir empty && expect 1 "empty" "$cleave" train fashion-mnist --data empty --device host
@@ -46,6 +76,21 @@ expect 1 "cut.safetensors" train --weights cut.safetensors
 printf '\377\377\377\377\377\377\377\177{}' >huge.safetensors
 expect 1 "huge.safetensors" train --weights huge.safetensors
 expect 1 "x.npy" train --weights x.npy
+"$helper" labels 32 y5.npy %5+0 || fail "no labels"
+other="'good' is of a model with 10 classes, this one has 5: 'fc.weight' is [10,784] and must be [5,784], 'fc.bias' is [10] and must be [5]"
+expect 1 "$other" train --classes 5 --labels y5.npy --weights good
+expect 1 "$other" "$cleave" eval --images x.npy --labels y5.npy --classes 5 --model linear --device host --weights good
+expect 1 "$other" "$cleave" run --input x.npy --output o.npy --classes 5 --model linear --device host --weights good
+grep -qF -- "(--classes 10), or leave 'fc.*' out (--except 'fc.*')" err || fail "no mend: $(cat err)"
+golden=${0%/*}/../golden/io
+for file in torch.pth torch_before_1_6.pt; do
+    cp "$golden/$file" w.pth
+    for command in "train --images x.npy --labels y.npy" "eval --images x.npy --labels y.npy" "run --input x.npy --output o.npy"; do
+        # shellcheck disable=SC2086
+        expect 1 "make a safetensors file of it: python3 -c 'import sys,torch; " "$cleave" $command --model linear --device host --weights w.pth
+    done
+done
+works "$cleave" eval --images x.npy --labels y.npy --model linear --device host --weights goodc # a checkpoint's parameters
 
 # checkpoints
 expect 1 "missing.ckpt" train --resume missing.ckpt

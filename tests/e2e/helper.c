@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the end-to-end scripts need beyond a shell: arrays to train on, a look into JSON and safetensors.
-//   helper images N FILE [C H W]   float32 [N,1,28,28] as .npy, made up of classes that can be learned; or [N,C,H,W]
+//   helper images N FILE [DIM...]  float32 [N,1,28,28] as .npy, made up of classes that can be learned; or [N,DIM...]
 //   helper labels N FILE [ROW=V]   int64 [N] as .npy; the label of one row replaced
+//   helper labels N FILE %C+A      the labels modulo C, plus A
 //   helper idx FOLDER N ROW=V      Fashion-MNIST's four files with N images each, one training label replaced
+//   helper tensors A B             each tensor of A: `NAME same` if B has it with the same bits, else `NAME other`
 //   helper json PATH...            stdin must be exactly one JSON value; prints what stands at each a.b.0.c
 //   helper lines PATH              stdin must be one JSON object a line; prints what stands at the path of each step
 //   helper trace FILE              a Chrome trace that is whole: prints who|category|layer|op of each slice, who|memory of each count
@@ -38,10 +40,11 @@ static unsigned pixel(int64_t i, int64_t j) {
     return noise + (j / 78 == label_of(i) ? 150 : 0);
 }
 
-static int images(int64_t n, const char *path, char **size) {
+static int images(int64_t n, const char *path, int sizes, char **size) {
     clv_array array;
-    clv_shape shape =
-        size ? CLV_SHAPE(n, atol(size[0]), atol(size[1]), atol(size[2])) : CLV_SHAPE(n, 1, 28, 28);
+    clv_shape shape = CLV_SHAPE(n, 1, 28, 28);
+    if (sizes) shape.rank = sizes + 1;
+    for (int i = 0; i < sizes; i++) shape.dims[i + 1] = atol(size[i]);
     int64_t each = clv_shape_numel(&shape) / n;
     must(clv_array_init(runtime, CLV_ARRAY_F32, &shape, &array));
     for (int64_t i = 0; i < n * each; i++)
@@ -55,8 +58,9 @@ static int labels(int64_t n, const char *path, const char *change) {
     clv_array array;
     clv_shape shape = CLV_SHAPE(n);
     must(clv_array_init(runtime, CLV_ARRAY_I64, &shape, &array));
-    for (int64_t i = 0; i < n; i++) ((int64_t *)array.data)[i] = label_of(i);
-    long row, value;
+    long row, value, classes = 10, first = 0;
+    if (change) sscanf(change, "%%%ld+%ld", &classes, &first);
+    for (int64_t i = 0; i < n; i++) ((int64_t *)array.data)[i] = label_of(i) % classes + first;
     if (change && sscanf(change, "%ld=%ld", &row, &value) == 2) ((int64_t *)array.data)[row] = value;
     must(clv_npy_write(runtime, &array, path));
     clv_array_reset(&array);
@@ -235,6 +239,22 @@ static int shapes(const char *path) {
     return 0;
 }
 
+/** Each tensor of one file in name order: the same bits in the other, or others. */
+static int tensors(const char *one, const char *other) {
+    clv_archive *a, *b;
+    must(clv_safetensors_read(runtime, one, &a));
+    must(clv_safetensors_read(runtime, other, &b));
+    for (size_t i = 0; i < clv_archive_count(a); i++) { // stand in the file by name
+        const clv_array *array = clv_archive_get(a, i), *there = clv_archive_find(b, array->name);
+        bool same = there && clv_shape_equal(&array->shape, &there->shape) &&
+                    !memcmp(array->data, there->data, clv_array_bytes(array));
+        printf("%s %s\n", array->name, same ? "same" : "other");
+    }
+    clv_archive_destroy(a);
+    clv_archive_destroy(b);
+    return 0;
+}
+
 static double largest_difference(const clv_array *a, const clv_array *b) {
     if (!clv_shape_equal(&a->shape, &b->shape)) die("shapes differ");
     double worst = 0;
@@ -279,8 +299,8 @@ int main(int argc, char **argv) {
     clv_runtime_config config = {.no_opencl = true, .visible_devices = "", .partition = ""};
     must(clv_runtime_create(&config, &runtime));
     int failed;
-    if (!strcmp(what, "images") && (argc == 4 || argc == 7))
-        failed = images(atol(argv[2]), argv[3], argc == 7 ? argv + 4 : NULL);
+    if (!strcmp(what, "images") && argc >= 4 && argc < 4 + CLV_MAX_RANK)
+        failed = images(atol(argv[2]), argv[3], argc - 4, argv + 4);
     else if (!strcmp(what, "labels") && argc >= 4)
         failed = labels(atol(argv[2]), argv[3], argv[4]);
     else if (!strcmp(what, "idx") && argc >= 4)
@@ -293,6 +313,8 @@ int main(int argc, char **argv) {
         failed = trace(argv[2]);
     else if (!strcmp(what, "shapes") && argc == 3)
         failed = shapes(argv[2]);
+    else if (!strcmp(what, "tensors") && argc == 4)
+        failed = tensors(argv[2], argv[3]);
     else if (!strcmp(what, "near") && argc == 5)
         failed = near(argv[2], argv[3], atof(argv[4]));
     else if (!strcmp(what, "close") && argc == 5)

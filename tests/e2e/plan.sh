@@ -9,6 +9,13 @@ at layers.0.device layers.0.output_shape layers.0.bytes layers.0.flops devices.0
 same "output of conv1" "$(at layers.0.output_shape.0 layers.0.output_shape.1 layers.0.output_shape.2 | tr '\n' ' ')" "64 32 26 "
 same "parameters" "$(at devices.0.categories.parameters)" $((1199882 * 4))
 
+# the tree: the model, and modules with the sums of what is in them
+same "the model" "$(at modules.0.name modules.0.depth modules.0.parameters modules.0.frozen | tr '\n' ' ')" " 0 1199882 0 "
+same "its bytes" "$(at modules.0.bytes.parameters)" "$(at devices.0.categories.parameters)"
+same "its state" "$(at modules.0.bytes.optimizer)" "$(at devices.0.categories.optimizer)"
+same "a layer" "$(at modules.1.name modules.1.depth modules.1.layers modules.1.parameters modules.1.bytes.parameters | tr '\n' ' ')" \
+    "conv1 1 1 320 1280 "
+
 # what is done together is told, and can be done apart (the host device does all apart)
 train=$(at devices.0.predicted_peak_bytes)
 together=$(at launches)
@@ -62,6 +69,21 @@ for model in linear mlp cnn; do # evaluation and a smaller last batch need no mo
     same "peak of $model" "$(at memory.0.peak_bytes)" "$predicted"
 done
 works "$cleave" plan linear --device "$device"
+works "$cleave" plan resnet18 --batch 2 --device host --depth 1
+grep -q '^layer1  *10 layers  *147,968  *1.3 %' out || fail "no sum of a module: $(cat out)"
+grep -q '^total  *53 layers  *11,689,512  *100.0 %.* 100.0 %.* 7.28 GFLOP  *100.0 %$' out || fail "no total: $(cat out)"
+grep -q '^  [^ ]' out && fail "--depth 1 shows what is in modules: $(cat out)"
+grep -q '^parameters: 11,689,512, of which 11,689,512 trainable and 0 frozen; 9,600 in buffers$' out || fail "parameters: $(cat out)"
+grep -q '^work: 7.28 GFLOP a forward pass$' out || fail "no work: $(cat out)"
+grep -q '^peak  *host .* 100.0 %  *[0-9]*$' out || fail "no memory by category with shares: $(cat out)"
+works "$cleave" plan resnet18 --batch 2 --device host --depth 2
+grep -q '^  0  *5 layers  *73,984 ' out && ! grep -q '^    [^ ]' out || fail "--depth 2: $(cat out)"
+works "$cleave" plan resnet18 --batch 2 --device host
+grep -q '^      0  *conv2d' out || fail "no leaf of three levels: $(cat out)"
+works "$cleave" plan resnet18 --batch 2 --device host --depth 1 --json
+same "modules" "$(at modules)" "array of 12"
+same "a module" "$(at modules.5.name modules.5.layers modules.5.parameters modules.5.buffers | tr '\n' ' ')" "layer1 10 147968 512 "
+expect 2 "--depth wants a whole number" "$cleave" plan linear --depth 0
 works "$cleave" devices --json
 at devices.0.name devices.0.index devices.0.platform devices.0.device devices.0.type devices.0.vendor devices.0.driver \
     devices.0.usable devices.0.reason devices.0.memory_bytes devices.0.max_alloc_bytes devices.0.local_bytes \

@@ -12,6 +12,7 @@ cmp -s plain.safetensors profiled.safetensors || fail "a profile changes the bit
 same "prediction" "$(at memory.0.predicted_peak_bytes)" "$(at memory.0.peak_bytes)"
 name=$(at device)
 same "run" "$(at profile.steps profile.warm profile.trains profile.devices.0.device | tr '\n' ' ')" "8 true true $name "
+same "all steps" "$(at profile.all_steps)" 10
 at profile.step_ms profile.host_ms profile.bubble profile.devices.0.idle_ms profile.devices.0.transfer_ms >/dev/null
 busy=$(at profile.devices.0.busy_ms)
 awk "BEGIN { exit !($busy > 0 && $busy <= $(at profile.step_ms) * 1.001) }" || fail "busy $busy of $(at profile.step_ms)"
@@ -36,6 +37,8 @@ done
 # tables for people
 works train --epochs 1 --profile
 grep -q "^profile: .* ms a step" out || fail "no profile: $(cat out)"
+works train --batch 32 --steps 7 --profile # 80 images are two batches of 32 and one of 16
+grep -qF "(the average of 3 of 7 steps: the first 2 warm up, 2 are of another batch size)" out || fail "steps: $(grep ^profile out)"
 grep -q "^layer .*GFLOP/s .*GB/s .*peak .*all ms" out || fail "no table of layers"
 grep -q "^fc1 " out || fail "no row of fc1"
 grep -q "^op .*variant .*nodes" out || fail "no table of ops"
@@ -61,6 +64,7 @@ same "run" "$(at profile.steps)" 3
 works "$cleave" plan mlp --device "$device" --train --profile --json
 at least.step_ms least.layers.0.forward least.nodes.0.op >/dev/null
 works "$cleave" plan mlp --device "$device" --train --profile
+! grep -Eq "(^|[^0-9])(10[1-9]|1[1-9][0-9]|[2-9][0-9][0-9]|[0-9]{4,}) %" out || fail "more than the whole of a peak: $(cat out)"
 grep -q "^at the measured peaks" out || fail "nothing of the peaks: $(cat out)"
 
 # places where no trace can be written, before and after the work; nothing else is lost

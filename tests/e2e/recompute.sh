@@ -55,13 +55,13 @@ place=$(at advice.place)
 same "largest batch" "$(at largest_batch)" "$fewer"
 same "with recomputation" "$(at advice.largest_recomputed)" 12
 text=$(at advice.text)
-same "advice" "$text" "planned and found to fit: --batch $fewer, or --recompute auto, or --place '$place'"
+same "advice" "$text" "planned and found to fit: --batch $fewer, or --recompute auto, or --device cpu:1, or --place '$place'"
 expect 1 "$text" train $tight
 works train $tight --steps 1 --batch "$fewer"
 works train $tight --steps 1 --recompute auto
 works "$cleave" train --images x.npy --labels y.npy --model resnet18 --batch 12 --steps 1 --classes 10 $tight --place "$place"
 expect 1 "budget of" train $tight --batch $((fewer + 1))
-expect 1 "its parameters alone take 42.7 MiB (44764968 bytes), so no batch fits a budget of 30000000 bytes; planned and found to fit: --place '" \
+expect 1 "its parameters alone take 42.7 MiB (44764968 bytes), so no batch fits a budget of 30000000 bytes; planned and found to fit: --device cpu:1, or --place '" \
     train --budget "$device=30000000"
 expect 1 "its parameters, gradients and optimizer state alone take " train --budget "$device=100000000"
 # three devices where no two have room for all of it

@@ -6,6 +6,8 @@
 "$helper" images 32 x.npy && "$helper" labels 32 y.npy || fail "no data"
 train() { "$cleave" train --images x.npy --labels y.npy --model linear --device "$device" --batch 16 --quiet "$@"; }
 works train --epochs 3 --log a.jsonl
+mkdir data && "$helper" idx data 32 0=1 || fail "no dataset"
+works "$cleave" train fashion-mnist --data data --model linear --device "$device" --batch 16 --epochs 2 --quiet --log tested.jsonl
 works train --epochs 3 --lr 0.01 --log 'b<script>"&.jsonl'
 printf '{"step":7,"steps":9,"epoch":2,"loss":null,"devices":{"<b>x":{}}}\n{"half' >>a.jsonl
 
@@ -16,7 +18,18 @@ head -n 1 page.html | grep -qx '<!doctype html>' || fail "no HTML"
 tail -n 1 page.html | grep -qx '</main></body></html>' || fail "the page is not whole"
 grep -qiE '<script|https?:|<link|<img|<iframe|javascript:|<b>x|[^-]src=' page.html && fail "markup from outside, or something to load"
 grep -qF 'b&lt;script&gt;&quot;&amp;.jsonl' page.html || fail "the log's name is not there, escaped"
-same "curves" "$(grep -c '<path class="curve"' page.html)" 2
+figures() { grep -o '<figcaption>[^<]*' page.html | sed 's/.*>//' | tr '\n' ','; }
+same "figures" "$(figures)" "train loss,learning rate,images per second,device memory, MiB,"
+same "curves" "$(grep -c '<path class="curve"' page.html)" 16 # two logs: four figures, two of them smoothed in two ways
+[ "$(grep -c '<g class="at">' page.html)" -gt 8 ] || fail "no values under the pointer"
+grep -qF 'style="fill:var(--c1)">' page.html || fail "no value of the second curve"
+same "ways to smooth" "$(grep -c '<input class="smooth" type="radio"' page.html)" 3
+# What differs in the settings comes first, and is marked; what does not is there too.
+grep -qF '<td class="differs" data-head="setting">lr</td>' page.html || fail "the learning rates are not marked"
+same "settings that differ" "$(grep -c 'class="differs"' page.html)" 1
+grep -qF 'data-head="setting">optimizer</td>' page.html || fail "a setting that is the same is not told"
+# A table's cells name their heads, for narrow screens, where nothing has to be moved sideways.
+grep -q 'min-width:34rem' page.html && fail "a figure that is wider than a phone"
 for tag in table tr td svg details div ul h2; do
     same "$tag" "$(grep -oE "<$tag[ >]" page.html | wc -l)" "$(grep -o "</$tag>" page.html | wc -l)"
 done
@@ -24,6 +37,15 @@ for part in "Is it right?" "How fast is it?" "Trainings" "Where it ran" "prefers
     grep -qF "$part" page.html || fail "no '$part'"
 done
 grep -q "$HOME/" page.html && fail "a home folder is told"
+cp a.jsonl twin.jsonl
+# Equal curves are dashes by turns; a curve alone is whole. A test set has its figures.
+works "$cleave" report --device host -o page.html --log a.jsonl --log twin.jsonl --quiet
+same "figures that have dashes" "$(grep -c 'stroke-dasharray:9 9;stroke-dashoffset:-9' page.html)" 8
+same "the first of them" "$(grep -c 'stroke-dasharray:9 9;stroke-dashoffset:0' page.html)" 8
+grep -q 'class="differs"' page.html && fail "a difference between twins"
+works "$cleave" report --device host -o page.html --log tested.jsonl --quiet
+same "figures" "$(figures)" "train loss,test loss,test accuracy,learning rate,images per second,device memory, MiB,"
+grep -q 'stroke-dasharray:9' page.html && fail "a curve alone is in dashes"
 works "$cleave" report --device "$device" --output page.html --quiet # over the one that is there
 grep -q "Trainings" page.html && fail "trainings without a log"
 

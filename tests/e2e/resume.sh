@@ -29,6 +29,19 @@ for model in ${CLEAVE_TEST_MODELS:-linear mlp}; do
     same "$model: loss at the end" "$(at train_loss)" "$loss"
 done
 
+# a checkpoint from beyond the end is a mistake; from the very end it is not (above)
+expect 1 "'c' stands after step 32, but only 16 steps are asked for: ask for more" train --epochs 2 --resume c --save never
+[ ! -e never ] || fail "weights were saved all the same"
+expect 1 "'c' stands after step 32, but only 5 steps are asked for: ask for more" train --steps 5 --resume c
+
+# a log that went on after the checkpoint is cut back to where the training goes on
+rm -f c c.prev
+works train --steps 11 --checkpoint c --log cut.log
+works train --epochs 4 --checkpoint later --log cut.log --resume c
+works train --epochs 4 --log cut.log --resume c
+same "losses of a log that was cut back" "$("$helper" lines loss <cut.log | cksum)" "$("$helper" lines loss <whole.log | cksum)"
+same "steps of a log that was cut back" "$(grep -c '"step":' cut.log)" 32
+
 # settings that are not those of the last model's checkpoint, by their names
 expect 1 "'c' was written with optimizer.kind adam, now it is sgd; go on with the settings it was written with" \
     train --epochs 5 --resume c --optimizer sgd

@@ -10,7 +10,24 @@ for command in devices train eval run plan check compare bench tune top env repo
     works "$cleave" "$command" --help
     grep -q -- '--json' out || fail "$command --help does not tell --json"
     [ -s err ] && fail "$command --help writes to stderr"
+    # no default or text of another command, lines that fit, and examples whose options all exist
+    grep -qE ' \| |[a-z]+: .*[a-z]+: [0-9]+\]' out && fail "$command --help tells of other commands: $(grep -E ' \| ' out)"
+    for columns in 40 60 80 120; do
+        COLUMNS=$columns "$cleave" "$command" --help >narrow
+        long=$(sed '/^Usage/d;/^      *--[a-z-]* [^ ]*$/d' narrow | grep -E "^.{$((columns + 1)),}" | grep -v '://')
+        [ -z "$long" ] || fail "$command --help is wider than $columns columns: $long"
+    done
+    sed -n '/^Examples:/,$p' narrow | grep -E '^ *(cleave|[A-Z_]*=.* cleave|-)' | tr -d '\\' | tr '\n' ' ' |
+        sed 's/ \([A-Z_]*=[^ ]* \)\{0,1\}cleave /\n\1cleave /g' | grep cleave >examples
+    [ "$(wc -l <examples)" -ge 3 ] || fail "$command --help has too few examples: $(cat examples)"
+    while read -r example; do
+        (cleave() { "$cleave_tool" "$@"; }; cleave_tool=$cleave; eval "$example --help") >/dev/null 2>err ||
+            fail "the example '$example' is wrong: $(cat err)"
+    done <examples
 done
+"$cleave" eval --help | grep -qF -- 'images in a step [default: 256]' || fail "the default of eval --batch is not told"
+"$cleave" train --help | grep -qF -- 'images in a step [default: 64]' || fail "the default of train --batch is not told"
+"$cleave" train --help | grep -qx 'Optimizer:' || fail "options are not grouped"
 works "$cleave" train --epochs 3 -h
 
 expect 2 "unknown command 'trian'" "$cleave" trian
@@ -38,7 +55,7 @@ expect 2 "unknown dataset 'mnist'" "$cleave" train mnist
 expect 2 "on what?" "$cleave" train
 expect 2 "unknown model 'vgg'; there are linear, mlp, cnn" "$cleave" train fashion-mnist --model vgg
 "$cleave" train --help | grep -A 4 -e '--model' >help
-for model in $(sed -n "s/.*there are //;s/,//gp" err); do
+for model in $(sed -n "s/.*there are //;s/;.*//;s/,//gp" err); do
     grep -qw -e "$model" help || fail "train --help does not tell of the model $model: $(cat help)"
 done
 expect 2 "unknown model 'vgg'" "$cleave" plan vgg
@@ -55,6 +72,41 @@ expect 2 "--momentum is of the optimizers sgd" "$cleave" train fashion-mnist --o
 expect 2 "--nesterov is of the optimizers sgd" "$cleave" train fashion-mnist --optimizer adamw --nesterov
 expect 2 "--nesterov needs a momentum" "$cleave" train fashion-mnist --optimizer sgd --nesterov
 expect 2 "--gamma is of the schedule step" "$cleave" train fashion-mnist --schedule cosine --gamma 0.5
+# the nearest name of what is mistyped, and none where none is near
+near() {
+    near_name=$1
+    shift
+    expect 2 "did you mean '$near_name'?" "$@"
+}
+near train "$cleave" trian
+near check "$cleave" chekc
+near --epochs "$cleave" train fashion-mnist --epoch 3
+near --batch "$cleave" train fashion-mnist --bacth=3
+near --momentum "$cleave" train fashion-mnist --momentun 0.9
+expect 2 "unknown option '--epochs'; it is one of 'cleave train'" "$cleave" cache list --epochs 3
+near momentum "$cleave" train fashion-mnist --optimizer momentun
+near cosine "$cleave" train fashion-mnist --schedule cosin
+near fashion-mnist "$cleave" train fashion_mnist
+near resnet18 "$cleave" plan resnt18
+near resnet18 "$cleave" plan ResNet18x
+near vgg11 "$cleave" plan vgg
+near gpt "$cleave" bench --device host --model gtp
+near gemm "$cleave" bench gem --device host
+near host "$cleave" plan mlp --device hots
+near host "$cleave" plan mlp --device host --budget hst=1MiB
+near relu "$cleave" check --device host --op rleu
+near conv2d "$cleave" plan mlp --device host --variants conv2=tile
+near tile "$cleave" plan mlp --device host --variants matmul=tiel
+near balanced "$cleave" plan mlp --quiet --place balaned
+near host "$cleave" plan mlp --quiet --place '*=hots'
+near fc1 "$cleave" plan mlp --quiet --place '*=host,fx1.*=host'
+expect 1 "did you mean 'conv1'?" "$cleave" plan cnn --device host --train --recompute 'conv?,cov*'
+for words in "frobnicate" "plan banana --device host" "plan mlp --device zzzzzz" "check --device host --op zebra"; do
+    # shellcheck disable=SC2086
+    "$cleave" $words >out 2>err && fail "'$words' is no mistake"
+    grep -q "did you mean" err && fail "'$words' is like nothing: $(cat err)"
+done
+
 expect 2 "list or clear" "$cleave" cache
 expect 2 "not 'empty'" "$cleave" cache empty
 

@@ -43,6 +43,14 @@ def weights():
     safetensors.torch.save_file(widened, OUT / "half_widened.safetensors")
 
 
+def foreign():
+    """Files that are no safetensors: PyTorch's two formats, and numpy's archive."""
+    weights = {"fc.weight": torch.arange(6, dtype=torch.float32).reshape(2, 3), "fc.bias": torch.ones(2)}
+    torch.save(weights, OUT / "torch.pth")
+    torch.save({"state_dict": weights}, OUT / "torch_before_1_6.pt", _use_new_zipfile_serialization=False)
+    np.savez(OUT / "arrays.npz", **{name: t.numpy() for name, t in weights.items()})
+
+
 def rotl(x, r):
     return ((x << r) | (x >> (64 - r))) & M64
 
@@ -180,6 +188,7 @@ def loader():
 if __name__ == "__main__":
     OUT.mkdir(exist_ok=True)
     weights()
+    foreign()
     checkpoint()
     npy()
     idx_files()

@@ -201,6 +201,41 @@ static void refuses_tensors_that_do_not_add_up(void **state) {
     }
 }
 
+/** PyTorch's files and numpy's archive: known by what is in them, whatever their names, and answered with the line that mends it. */
+static void names_the_mend_of_foreign_files(void **state) {
+    (void)state;
+    static const struct {
+        const char *file, *what, *loads;
+    } cases[] = {{"torch.pth", "a PyTorch file", "torch.load(sys.argv[1]"},
+                 {"torch_before_1_6.pt", "a PyTorch file", "torch.load(sys.argv[1]"},
+                 {"arrays.npz", "an archive of numpy arrays", "numpy.load(sys.argv[1])"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static const char *const names[][2] = {{"w.safetensors", "'w.safetensors' 'w.safetensors'"},
+                                               {"it's w.pth", "'it'\\''s w.pth' 'it'\\''s w.safetensors'"},
+                                               {".w", "'.w' '.w.safetensors'"}};
+        size_t n;
+        uint8_t *bytes = read_file(golden(cases[i].file), &n);
+        for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+            clv_archive *archive = NULL;
+            write_file(names[k][0], bytes, n);
+            expect_failure(clv_safetensors_read(support_runtime, names[k][0], &archive), CLV_E_FORMAT,
+                           names[k][0], cases[i].what, "python3 -c '", cases[i].loads,
+                           k ? names[k][1] : "save_file");
+            assert_null(archive);
+        }
+        for (size_t cut = 0; cut < n; cut += 7) { // whatever is left of it, nothing is read past its end
+            clv_archive *archive = NULL;
+            clv__input input;
+            clv__input_memory(clv__io_error(support_runtime), "x", bytes, cut, &input);
+            expect_failure(clv__safetensors_read(&input, &archive), CLV_E_FORMAT, "'x'");
+        }
+        free(bytes);
+    }
+    clv_archive *archive = NULL;
+    write_file("other.zip", "PK\3\4\24\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\5\0\0\0a.txt", 35);
+    expect_failure(clv_safetensors_read(support_runtime, "other.zip", &archive), CLV_E_FORMAT, "'other.zip'");
+}
+
 static void every_cut_is_refused(void **state) {
     (void)state;
     size_t n;
@@ -236,6 +271,7 @@ int main(void) {
         cmocka_unit_test(an_empty_archive_is_a_file),
         cmocka_unit_test(refuses_what_is_no_file_of_its_kind),
         cmocka_unit_test(refuses_tensors_that_do_not_add_up),
+        cmocka_unit_test(names_the_mend_of_foreign_files),
         cmocka_unit_test(every_cut_is_refused),
         cmocka_unit_test(writing_says_where_it_cannot),
     };

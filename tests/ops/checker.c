@@ -73,6 +73,8 @@ static const clv__op base = {.name = "copy",
                              .reference = copy_reference,
                              .sample = sample};
 
+#define NAMES(...) (const char *const[]){__VA_ARGS__, NULL}
+
 typedef struct world {
     clv_runtime *runtime;
     clv_device *kernels; // a device that runs launches; NULL: there is none
@@ -224,7 +226,7 @@ static void what_cannot_be_checked(void **state) {
     const clv__op *const ops[] = {&base, NULL};
     clv_check_report *report = (clv_check_report *)w;
     bool go_on = false;
-    assert_status(clv__check_ops(w->runtime, w->host, ops, &(clv_check_config){.op = "add"}, &report),
+    assert_status(clv__check_ops(w->runtime, w->host, ops, &(clv_check_config){.ops = NAMES("add")}, &report),
                   CLV_E_NOT_FOUND, w->runtime);
     assert_null(report);
     assert_status(clv__check_ops(w->runtime, w->host, ops,
@@ -241,7 +243,7 @@ static void what_cannot_be_checked(void **state) {
 
 static int cases_of(world *w, clv_dtype dtype, bool quick) {
     clv_check_report *report = NULL;
-    clv_check_config config = {.op = "relu", .dtype = dtype, .quick = quick};
+    clv_check_config config = {.ops = NAMES("relu"), .dtype = dtype, .quick = quick};
     assert_status(clv_check(w->runtime, w->host, &config, &report), CLV_OK, w->runtime);
     assert_int_equal(report->passed, report->cases);
     int cases = report->cases;

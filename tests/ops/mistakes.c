@@ -43,6 +43,9 @@ MISTAKE(sum_to_shape, clv_sum_to(in->a, CLV_SHAPE(2)))
 MISTAKE(sum_to_longer, clv_sum_to(in->a, CLV_SHAPE(1, 2, 3)))
 MISTAKE(reshape_numel, clv_reshape(in->a, CLV_SHAPE(4)))
 MISTAKE(reshape_negative, clv_reshape(in->a, CLV_SHAPE(-2, -3)))
+MISTAKE(reshape_two, clv_reshape(in->a, CLV_SHAPE(-1, -1)))
+MISTAKE(reshape_uneven, clv_reshape(in->a, CLV_SHAPE(4, -1)))
+MISTAKE(reshape_any, clv_reshape(in->e, CLV_SHAPE(0, -1)))
 MISTAKE(flatten_axis, clv_flatten(in->a, 2))
 MISTAKE(transpose_axis, clv_transpose(in->a, 0, 2))
 MISTAKE(permute_few, clv_permute(in->a, (int[]){0}, 1))
@@ -90,6 +93,10 @@ static const struct {
     {sum_to_longer, CLV_E_SHAPE, "[1,2,3] does not broadcast to [2,3]"},
     {reshape_numel, CLV_E_SHAPE, "shape [4] has 4 elements, x has 6"},
     {reshape_negative, CLV_E_SHAPE, "shape [-2,-3] is not possible"},
+    {reshape_two, CLV_E_SHAPE, "shape [-1,-1] is not possible: a dimension is negative; one dimension may be -1"},
+    {reshape_uneven, CLV_E_SHAPE, "shape [4,-1] is not possible: a dimension is negative; one dimension may be -1, if the "
+                                  "others divide 6"},
+    {reshape_any, CLV_E_SHAPE, "shape [0,-1] is not possible"},
     {flatten_axis, CLV_E_VALUE, "axis 2 is outside rank 2"},
     {transpose_axis, CLV_E_VALUE, "axes 0 and 2, the rank is 2"},
     {permute_few, CLV_E_VALUE, "1 axes are named, x has rank 2"},
@@ -136,7 +143,33 @@ static void every_mistake_is_told(void **state) {
     clv_runtime_destroy(runtime);
 }
 
+static void a_length_is_filled_in(void **state) {
+    (void)state;
+    clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
+    clv_graph *graph;
+    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 3, 4)),
+               *e = clv_input(graph, "e", CLV_DTYPE_F32, CLV_SHAPE(2, 0)),
+               *s = clv_input(graph, "s", CLV_DTYPE_F32, (clv_shape){0});
+    const struct {
+        clv_tensor *of;
+        clv_shape asked, made;
+    } cases[] = {
+        {x, CLV_SHAPE(-1), CLV_SHAPE(24)},          {x, CLV_SHAPE(6, -1), CLV_SHAPE(6, 4)},
+        {x, CLV_SHAPE(2, -1, 4), CLV_SHAPE(2, 3, 4)}, {x, CLV_SHAPE(-1, 24), CLV_SHAPE(1, 24)},
+        {e, CLV_SHAPE(-1), CLV_SHAPE(0)},           {s, CLV_SHAPE(1, -1), CLV_SHAPE(1, 1)},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        clv_shape made = clv_tensor_shape(clv_reshape(cases[i].of, cases[i].asked));
+        assert_status(clv_graph_status(graph), CLV_OK, runtime);
+        assert_true(clv_shape_equal(&made, &cases[i].made));
+    }
+    assert_true(clv_reshape(x, CLV_SHAPE(2, -1, 4)) == x); // nothing to do
+    clv_graph_destroy(graph);
+    clv_runtime_destroy(runtime);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(every_mistake_is_told)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(every_mistake_is_told), cmocka_unit_test(a_length_is_filled_in)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

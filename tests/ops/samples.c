@@ -24,7 +24,7 @@ static void every_sample_on_every_device(void **state) {
     for (int i = -1; clv__test_next_device(runtime, &i);) {
         clv_device *device = clv_device_get(runtime, i);
         const clv_device_info *info = clv_device_get_info(device);
-        clv_check_config config = {.op = getenv("CLV_CHECK_OP"),
+        clv_check_config config = {.ops = (const char *const[]){getenv("CLV_CHECK_OP"), NULL},
                                    .quick = !full && !(host && info->type == CLV_DEVICE_HOST),
                                    .seed = seed ? strtoull(seed, NULL, 10) : 0};
         clv_check_report *report = NULL;

@@ -335,6 +335,45 @@ static void test_optimizer_wants_training(void **state) {
     clv_runtime_destroy(other);
 }
 
+/** Samples of a model's shape, and what others seem to be. */
+static void test_samples(void **state) {
+    (void)state;
+    clv_model grey = {.name = "grey", .input = {1, 28, 28}, .classes = 2},
+              colour = {.name = "colour", .input = {3, 32, 32}, .classes = 2},
+              row = {.name = "row", .input = {1, 1, 60}, .classes = 2},
+              deep = {.name = "deep", .input = {32, 32, 3}, .classes = 2};
+    const struct {
+        const clv_model *model;
+        clv_shape sample;
+        const char *said; // NULL: fits
+    } cases[] = {
+        {&grey, CLV_SHAPE(1, 28, 28), NULL},
+        {&grey, CLV_SHAPE(28, 28), NULL},
+        {&grey, CLV_SHAPE(28, 28, 1), "their channels are last (NHWC)"},
+        {&grey, CLV_SHAPE(32, 32, 3), "their channels are last (NHWC)"},
+        {&grey, CLV_SHAPE(784), "x.reshape(-1, 1, 28, 28)"},
+        {&grey, CLV_SHAPE(28, 1, 28), "x.reshape(-1, 1, 28, 28)"},
+        {&grey, CLV_SHAPE(1, 1, 28, 28), "x.reshape(-1, 1, 28, 28)"},
+        {&grey, CLV_SHAPE(1, 28, 27), "which wants [1,28,28]"},
+        {&grey, CLV_SHAPE(27, 28), "which wants [1,28,28]"},
+        {&colour, CLV_SHAPE(3, 32, 32), NULL},
+        {&colour, CLV_SHAPE(32, 32, 3), "x.transpose(0, 3, 1, 2)"},
+        {&colour, CLV_SHAPE(40, 30, 4), "x.transpose(0, 3, 1, 2)"},
+        {&colour, CLV_SHAPE(32, 32), "which wants [3,32,32]"},
+        {&row, CLV_SHAPE(60), NULL},
+        {&row, CLV_SHAPE(1, 60), NULL},
+        {&row, CLV_SHAPE(61), "which wants [1,1,60]"},
+        {&deep, CLV_SHAPE(32, 32, 3), NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        clv_status status = clv_model_check_samples(runtime, cases[i].model, "images 'x'", &cases[i].sample);
+        assert_status(status, cases[i].said ? CLV_E_SHAPE : CLV_OK, runtime);
+        if (!cases[i].said) continue;
+        assert_holds(clv_runtime_error(runtime), cases[i].said);
+        assert_holds(clv_runtime_error(runtime), "images 'x' of shape [");
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_name_is_used_once),
@@ -347,6 +386,7 @@ int main(void) {
         cmocka_unit_test(test_mistakes_stick),
         cmocka_unit_test(test_models_plan),
         cmocka_unit_test(test_model_for),
+        cmocka_unit_test(test_samples),
         cmocka_unit_test(test_first_values_of_torchvision),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

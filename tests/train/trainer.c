@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trainings that PyTorch did too, step by step: losses, learning rates, weights at the end. And what a trainer refuses.
 #include <math.h>
+#include <unistd.h>
 
 #include "cleave/train.h"
 #include "harness/harness.h"
@@ -208,12 +209,6 @@ static void test_refusals(void **state) {
     REFUSED(CLV_E_VALUE, micro_batches = 5);
     assert_string_equal(clv_runtime_error(runtime),
                         "a batch of 4 samples cannot be cut into 5 micro-batches, each needs at least one");
-    good.micro_batches = 2;
-    REFUSED(CLV_E_VALUE,
-            placement = ((clv_placement){.replicas = (const char *[]){"host"}, .n_replicas = 1}));
-    assert_string_equal(clv_runtime_error(runtime),
-                        "micro-batches and replicas are asked for: give one of them");
-    good.micro_batches = 0;
     REFUSED(CLV_E_VALUE, steps = -1);
     REFUSED(CLV_E_VALUE, lr = 0);
     REFUSED(CLV_E_VALUE, lr = NAN);
@@ -257,15 +252,49 @@ static void count_diverged(void *user, clv_log_level level, const char *sentence
     ++*(int *)user;
 }
 
-/** A training that runs away is told of once, and goes on. */
+/** A training that runs away ends after a few steps, by saying whose values were the first. */
+static void test_divergence_ends_it(void **state) {
+    (void)state;
+    const char *path = CLV_TEST_BINARY_DIR "/train_nan.checkpoint";
+    for (int i = 0; i < 3; i++) { // the second and the third with a checkpoint to go back to
+        remove(path);
+        clv_train_config config = {
+            .model = &model, .train = dataset, .batch = 4, .steps = 50, .lr = i == 2 ? 1e25 : 1e30};
+        if (i) config.checkpoint = path, config.checkpoint_every = 1;
+        clv_trainer *trainer;
+        assert_status(clv_device_find(runtime, "host", &config.device), CLV_OK, runtime);
+        assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+        assert_status(clv_trainer_run(trainer), CLV_E_NOT_FINITE, runtime);
+        assert_in_range(clv_trainer_result(trainer).steps, 1, 8);
+        const char *said = clv_runtime_error(runtime);
+        assert_non_null(strstr(said, "the first values that are not finite are those of "));
+        assert_int_equal(!strstr(said, "is as it was"), i == 0 || access(path, R_OK));
+        clv_trainer_destroy(trainer);
+        if (access(path, R_OK)) continue;
+        clv_archive *archive; // nothing that is not finite was written
+        assert_status(clv_checkpoint_read(runtime, path, &archive), CLV_OK, runtime);
+        for (size_t a = 0; a < clv_archive_count(archive); a++) {
+            clv_array *array = clv_archive_get(archive, a);
+            for (int64_t e = 0; array->type == CLV_ARRAY_F32 && e < clv_shape_numel(&array->shape); e++)
+                assert_true(isfinite(((const float *)array->data)[e]));
+        }
+        clv_archive_destroy(archive);
+    }
+}
+
+/** A training that runs away and is to go on is told of once. */
 static void test_divergence_is_told_once(void **state) {
     (void)state;
     int warnings = 0;
     clv_runtime *other = clv__test_runtime(
         &(clv_runtime_config){.no_opencl = true, .log = count_diverged, .log_user = &warnings});
     for (int i = 0; i < 2; i++) {
-        clv_train_config config = {
-            .model = &model, .train = dataset, .batch = 4, .steps = 8, .lr = i ? 1e30 : 0.01};
+        clv_train_config config = {.model = &model,
+                                   .train = dataset,
+                                   .batch = 4,
+                                   .steps = 8,
+                                   .lr = i ? 1e30 : 0.01,
+                                   .on_nan = CLV_NAN_CONTINUE};
         clv_trainer *trainer;
         assert_status(clv_device_find(other, "host", &config.device), CLV_OK, other);
         assert_status(clv_trainer_create(other, &config, &trainer), CLV_OK, other);
@@ -414,6 +443,7 @@ static void test_no_fuse_is_for_evaluation_too(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_divergence_is_told_once),
+        cmocka_unit_test(test_divergence_ends_it),
         cmocka_unit_test(test_an_overflow_is_no_divergence),
         cmocka_unit_test(test_host),
         cmocka_unit_test(test_opencl),

@@ -6,6 +6,7 @@
 
 #include "check/differences.h"
 #include "cleave/ops.h"
+#include "cleave/plan.h"
 #include "device/device.h"
 #include "harness/harness.h"
 
@@ -217,6 +218,107 @@ static void steps_stop_a_gradient(void **state) {
     assert_true(gradient_at(w, 1) == 2 * 0.625);
 }
 
+static void nothing_flows_through_what_is_detached(void **state) {
+    (void)state;
+    clv_tensor *w = parameter("w", CLV_SHAPE(3));
+    clv_tensor *square = clv_square(w), *fixed = clv_detach(square);
+    clv_tensor *loss = total(clv_mul(fixed, clv_add(square, w))); // d/dw of c * (w^2 + w), c = w^2 as a constant
+    clv_backward(loss);
+    assert_null(clv_gradient(fixed));
+    assert_true(clv_tensor_numel(fixed) == 3);
+    assert_status(clv_graph_status(graph), CLV_OK, runtime);
+    assert_status(clv__values_init(&values, graph, error_of()), CLV_OK, runtime);
+    for (int i = 0; i < 3; i++) clv__values_of(&values, w)[i] = i + 1;
+    assert_status(clv__interpret(&values, NULL, error_of()), CLV_OK, runtime);
+    for (int i = 1; i <= 3; i++) assert_true(gradient_at(w, i - 1) == (double)(i * i) * (2 * i + 1));
+}
+
+static void a_frozen_parameter_has_no_gradient_and_no_update(void **state) {
+    (void)state;
+    clv_tensor *w = parameter("w", CLV_SHAPE(3)), *frozen = parameter("frozen", CLV_SHAPE(3));
+    clv_requires_grad(frozen, false);
+    clv_graph_set_training(graph, true);
+    clv_backward(total(clv_mul(clv_mul(w, frozen), w)));
+    clv_optimizer_add(graph, &(clv_optimizer_config){.momentum = 0.9f});
+    assert_status(clv_graph_status(graph), CLV_OK, runtime);
+    assert_non_null(clv_gradient(w));
+    assert_null(clv_gradient(frozen));
+    assert_non_null(clv_graph_find(graph, "w.momentum_buffer"));
+    assert_null(clv_graph_find(graph, "frozen.momentum_buffer"));
+}
+
+static void the_result_of_an_op_can_be_frozen_too(void **state) {
+    (void)state;
+    clv_tensor *w = parameter("w", CLV_SHAPE(3)), *h = clv_square(w);
+    clv_requires_grad(h, false);
+    clv_backward(total(clv_mul(h, w)));
+    assert_status(clv_graph_status(graph), CLV_OK, runtime);
+    assert_null(clv_gradient(h));
+    assert_non_null(clv_gradient(w));
+}
+
+static void whole_numbers_have_no_gradients(void **state) {
+    (void)state;
+    clv_requires_grad(clv_input(graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(3)), true);
+    assert_status(clv_graph_status(graph), CLV_E_DTYPE, runtime);
+    assert_holds(clv_runtime_error(runtime), "'labels' is i32: only floats have gradients");
+}
+
+/** The sentence of a backward pass that cannot be. */
+static const char *refused(clv_tensor *loss, clv_status status) {
+    clv_backward(loss);
+    assert_status(clv_graph_status(graph), status, runtime);
+    return clv_runtime_error(runtime);
+}
+
+static void the_op_that_stops_the_gradient_is_named(void **state) {
+    (void)state;
+    clv_tensor *w = parameter("w", CLV_SHAPE(2, 3));
+    clv_tensor *best = clv_argmax(clv_square(w), 1, false); // number 1
+    assert_holds(refused(total(clv_cast(best, CLV_DTYPE_F32)), CLV_E_STATE),
+                 "the gradient stops at argmax#1, whose result is i32");
+}
+
+static void its_layer_is_named_where_it_has_one(void **state) {
+    (void)state;
+    clv_tensor *w = parameter("w", CLV_SHAPE(2, 3));
+    clv_scope_push(graph, "head");
+    clv_tensor *fixed = clv_detach(w);
+    clv_scope_pop(graph);
+    assert_holds(refused(total(clv_square(fixed)), CLV_E_STATE),
+                 "the gradient stops at reshape 'head', whose result was detached");
+}
+
+static void a_loss_of_inputs_alone_says_so(void **state) {
+    (void)state;
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(3));
+    assert_holds(refused(total(x), CLV_E_STATE), "no parameter leads to the loss 'sum#0', and nothing else");
+}
+
+static void an_op_in_no_layer_is_told_by_its_number(void **state) {
+    (void)state;
+    clv_tensor *w = parameter("w", CLV_SHAPE(2, 3));
+    assert_null(clv_matmul(clv_relu(w), clv_square(w))); // number 2
+    assert_status(clv_graph_status(graph), CLV_E_SHAPE, runtime);
+    assert_holds(clv_runtime_error(runtime), "matmul#2: ");
+}
+
+static void a_scope_that_is_open_is_refused_by_the_plan(void **state) {
+    (void)state;
+    clv_plan *plan;
+    clv_tensor *w = parameter("w", CLV_SHAPE(3));
+    clv_scope_push(graph, "outer");
+    clv_scope_push(graph, "in.ner");
+    clv_output(clv_relu(w), "y");
+    clv_scope_pop(graph);
+    assert_status(clv_plan_create(graph, NULL, &plan), CLV_E_STATE, runtime);
+    assert_holds(clv_runtime_error(runtime), "scope 'outer' was pushed and not popped");
+    assert_null(plan);
+    clv_scope_pop(graph);
+    assert_status(clv_plan_create(graph, NULL, &plan), CLV_OK, runtime);
+    clv_plan_destroy(plan);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, begin, end)
 
 int main(void) {
@@ -234,6 +336,15 @@ int main(void) {
         TEST(a_loss_without_parameters_is_refused),
         TEST(a_second_backward_is_refused),
         TEST(steps_stop_a_gradient),
+        TEST(nothing_flows_through_what_is_detached),
+        TEST(a_frozen_parameter_has_no_gradient_and_no_update),
+        TEST(the_result_of_an_op_can_be_frozen_too),
+        TEST(whole_numbers_have_no_gradients),
+        TEST(the_op_that_stops_the_gradient_is_named),
+        TEST(its_layer_is_named_where_it_has_one),
+        TEST(a_loss_of_inputs_alone_says_so),
+        TEST(an_op_in_no_layer_is_told_by_its_number),
+        TEST(a_scope_that_is_open_is_refused_by_the_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

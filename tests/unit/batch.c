@@ -11,14 +11,16 @@ typedef struct world {
     bool fits[MOST + 2];
     int n_tried;
     bool tried[MOST + 2];
+    int fails_at; // this many tries before host memory is out; 0: it never is
 } world;
 
-static bool fits_in(void *user, int64_t batch) {
+static clv_status fits_in(void *user, int64_t batch) {
     world *w = user;
     assert_true(batch >= 1 && batch <= MOST);
     w->n_tried++;
     w->tried[batch] = true;
-    return w->fits[batch];
+    if (w->n_tried == w->fails_at) return CLV_E_HOST_MEMORY;
+    return w->fits[batch] ? CLV_OK : CLV_E_BUDGET;
 }
 
 static world *only(int64_t first, int64_t last) {
@@ -31,7 +33,8 @@ static world *only(int64_t first, int64_t last) {
 static int64_t search(world *w, int64_t asked, int64_t most) {
     for (int i = 0; i <= MOST; i++) w->tried[i] = false;
     w->n_tried = 0;
-    int64_t found = clv_batch_search(asked, most, fits_in, w);
+    int64_t found = -1;
+    assert_int_equal(clv_batch_search(asked, most, fits_in, w, &found), CLV_OK);
     assert_true(found <= most);
     if (!found) return 0;
     assert_true(w->tried[found] && w->fits[found]);
@@ -96,12 +99,26 @@ static void test_nothing_fits(void **state) {
     test_free(w);
 }
 
+/** What could not be planned for want of host memory is no batch that does not fit. */
+static void test_host_memory(void **state) {
+    (void)state;
+    world *w = only(1, 1000);
+    for (int at = 1; at <= 12; at++) {
+        int64_t found = -1;
+        w->n_tried = 0;
+        w->fails_at = at;
+        assert_int_equal(clv_batch_search(64, MOST, fits_in, w, &found), CLV_E_HOST_MEMORY);
+        assert_int_equal(found, 0);
+        assert_int_equal(w->n_tried, at);
+    }
+    test_free(w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_limit),
-        cmocka_unit_test(test_small_ones_do_not_fit),
-        cmocka_unit_test(test_holes),
-        cmocka_unit_test(test_nothing_fits),
+        cmocka_unit_test(test_one_limit),   cmocka_unit_test(test_small_ones_do_not_fit),
+        cmocka_unit_test(test_holes),       cmocka_unit_test(test_nothing_fits),
+        cmocka_unit_test(test_host_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

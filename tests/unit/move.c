@@ -193,7 +193,8 @@ static void test_refusals_move_nothing(void **state) {
     clv_session *session = trained(host);
     uint64_t before = held(host);
     assert_status(clv_session_move(session, "fc3", null_device), CLV_E_NOT_FOUND, runtime);
-    assert_string_equal(clv_runtime_error(runtime), "nothing that the session keeps matches 'fc3'");
+    assert_string_equal(clv_runtime_error(runtime),
+                        "nothing that the session keeps matches 'fc3'; did you mean 'fc1'?");
     clv_device_set_budget(null_device, 2 * PARAMETERS - 1);
     assert_status(clv_session_move(session, NULL, null_device), CLV_E_BUDGET, runtime);
     assert_holds(clv_runtime_error(runtime), "'what is moved' wants 208 B (208 bytes) on null:0");

@@ -408,7 +408,7 @@ static void test_mistakes_are_told_before_anything_is_taken(void **state) {
     refuse(graph, &config, CLV_E_VALUE,
            "placement: no pattern covers 'fc1'; add one, or `*=device` first for all others");
     config = (clv_place_config){.place = "*=null:0,fc7=null:1"};
-    refuse(graph, &config, CLV_E_NOT_FOUND, "placement: no layer matches 'fc7'");
+    refuse(graph, &config, CLV_E_NOT_FOUND, "placement: no layer matches 'fc7'; did you mean 'fc0'?");
     config = (clv_place_config){.place = "fast"};
     refuse(graph, &config, CLV_E_VALUE, "placement: 'fast' is not of the form pattern=device");
     config = (clv_place_config){.devices = unknown, .n_devices = 2};

@@ -8,6 +8,7 @@
 #include "harness/harness.h"
 
 #include "base/random.h"
+#include "cleave/cleave.h"
 #include "plan/plan.h"
 #include "unit/toy_ops.h"
 
@@ -313,6 +314,53 @@ static void test_prediction_is_what_is_taken(void **state) {
     }
 }
 
+/** What is kept and made is what memory is predicted by. */
+static void test_what_is_kept_and_made(void **state) {
+    (void)state;
+    clv_graph *graph;
+    clv_plan *plan;
+    assert_int_equal(clv_graph_create(runtime, &graph), CLV_OK);
+    clv_graph_set_training(graph, true);
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(4, 3, 8, 8));
+    x = clv_nn_batch_norm(clv_nn_conv2d(x, "conv", 5, &(clv_nn_conv2d_config){.kernel = {3}}), "norm", NULL);
+    clv_tensor *labels = clv_input(graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(4));
+    clv_tensor *loss = clv_cross_entropy(clv_nn_linear(clv_flatten(x, 1), "fc", 7, NULL), labels);
+    clv_requires_grad(clv_graph_find(graph, "conv.weight"), false);
+    clv_output(loss, "loss");
+    clv_backward(loss);
+    clv_optimizer_config adam = {.kind = CLV_ADAM};
+    clv_optimizer_add(graph, &adam);
+    assert_int_equal(clv_plan_create(graph, &(clv_plan_config){.device = device_named("host")}, &plan),
+                     CLV_OK);
+    clv_plan_memory memory = clv_plans_memory(&plan, 1);
+    uint64_t bytes[CLV_CATEGORIES] = {0}, made[CLV_CATEGORIES] = {0};
+    int n_frozen = 0, n_buffers = 0;
+    for (int i = 0; i < clv_plan_kept_count(plan); i++) {
+        clv_plan_kept kept = clv_plan_kept_get(plan, i);
+        bytes[kept.category] += kept.bytes;
+        n_frozen += kept.frozen;
+        n_buffers += kept.category == CLV_PARAMETERS && !kept.parameter;
+        assert_int_equal(kept.frozen, !strcmp(kept.name, "conv.weight"));
+        assert_ptr_equal(kept.device, device_named("host"));
+    }
+    assert_int_equal(n_frozen, 1);
+    assert_int_equal(n_buffers, 2); // running mean and variance
+    assert_int_equal(bytes[CLV_PARAMETERS], memory.category[CLV_PARAMETERS]);
+    assert_int_equal(bytes[CLV_OPTIMIZER], memory.category[CLV_OPTIMIZER]);
+    assert_null(clv_plan_kept_get(plan, clv_plan_kept_count(plan)).name);
+    assert_null(clv_plan_kept_get(plan, -1).name);
+    for (int i = 0; i < clv_plan_node_count(plan); i++) {
+        clv_plan_node node = clv_plan_node_get(plan, i);
+        for (int c = 0; c < CLV_CATEGORIES; c++) made[c] += node.made[c];
+    }
+    assert_true(made[CLV_ACTIVATIONS] >= memory.category[CLV_ACTIVATIONS] &&
+                memory.category[CLV_ACTIVATIONS] > 0);
+    assert_true(made[CLV_GRADIENTS] > 0 && made[CLV_WORKSPACE] >= memory.category[CLV_WORKSPACE]);
+    assert_int_equal(made[CLV_PARAMETERS] + made[CLV_OPTIMIZER], 0); // kept, not made
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+}
+
 static void test_a_budget_is_never_exceeded(void **state) {
     (void)state;
     clv_device *device = device_named("host");
@@ -347,6 +395,7 @@ int main(void) {
         cmocka_unit_test(test_a_graph_without_results_is_refused),
         cmocka_unit_test(test_pins_are_checked),
         cmocka_unit_test(test_prediction_is_what_is_taken),
+        cmocka_unit_test(test_what_is_kept_and_made),
         cmocka_unit_test(test_a_budget_is_never_exceeded),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

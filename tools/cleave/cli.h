@@ -3,6 +3,8 @@
 #ifndef CLEAVE_CLI_H
 #define CLEAVE_CLI_H
 
+#include "screen.h"
+
 #include <cleave/cleave.h>
 #include <jansson.h>
 #include <pthread.h>
@@ -10,8 +12,8 @@
 #include <string.h>
 #include <sys/types.h>
 
-/** Exit codes, the same for every command. */
-enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
+/** Exit codes, the same for every command; NOT_RUN is of `check` alone: nothing was found wrong, and not everything was looked at. */
+enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NOT_RUN = 3, EXIT_INTERRUPTED = 130 };
 
 // ---- options.c: options.def made into a parser and help ----------------------------------------------------------
 
@@ -54,7 +56,7 @@ typedef struct cli_args {
 #define CLI_NUMBER double
 #define CLI_BUDGET cli_budgets
 #define CLI_TEXTS cli_texts
-#define X(commands, name, kind, field, value, choices, text) CLI_##kind field;
+#define X(commands, group, name, kind, field, ...) CLI_##kind field;
 #include "options.def"
 #undef X
     bool given_momentum, given_weight_decay; // zero is a value there
@@ -71,6 +73,8 @@ static inline bool cli_no_fuse(const cli_args *args) {
 }
 /** The command of that name, CLI_COMMANDS if there is none. */
 cli_command cli_command_find(const char *name);
+/** Say that there is none, and which is near; EXIT_USAGE. */
+int cli_unknown_command(const char *name);
 /** `512MiB`, `2GB`, `1048576` into bytes; false if it is none of these, or too large. */
 bool cli_parse_bytes(const char *text, uint64_t *bytes);
 /** `MxNxK` into three numbers of at least 1; false if it is none of that. */
@@ -81,6 +85,11 @@ void cli_completion(FILE *out);
 
 // ---- report.c: what a person or a script reads ------------------------------------------------------------------
 
+/** printf for everything that people read: no control characters get out of texts, and names ('%s') are short on stderr. Other
+ *  files take what they are given. */
+int cli_fprintf(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define fprintf(...) cli_fprintf(__VA_ARGS__)
+#define printf(...) cli_fprintf(stdout, __VA_ARGS__)
 /** Print `cleave: sentence` to stderr and return `code`. */
 int cli_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /** The sentence of the runtime's last failure, and its exit code. */
@@ -102,17 +111,14 @@ json_t *cli_device_json(const clv_device_info *info);
 json_t *cli_memory_json(const clv_device *device, uint64_t predicted);
 void cli_memory_table(FILE *out, const clv_device *device, uint64_t predicted);
 
-/** Can lines be drawn over there? And in colours (NO_COLOR)? */
-bool cli_is_terminal(FILE *out);
-bool cli_has_colour(FILE *out);
-
 /** A line that is drawn over on a terminal, and not at all elsewhere. */
 typedef struct cli_progress {
-    bool terminal, colour, drawn;
+    screen_area area;
     double last;
 } cli_progress;
 void cli_progress_init(cli_progress *progress, bool quiet);
-/** Draw a bar, `done` of `total`, and a text after it; at most ten times a second unless it is full. */
+/** Draw a bar, `done` of `total`, and after it a text: fields with two blanks between them, the most important first, of which those
+ *  at the end are left out where there is no room. At most ten times a second unless the bar is full. */
 void cli_progress_draw(cli_progress *progress, const char *label, double done, double total,
                        const char *text);
 /** Wipe the line, before something else is printed to stderr. */
@@ -157,6 +163,8 @@ typedef struct cli_session {
     cli_progress progress;
     cli_known known;
     bool trusts_drivers;
+    bool whatever; // faults in CLEAVE_* are told in `faults`, and the runtime is made without them
+    char faults[3][600];
     cli_probe probe;
 } cli_session;
 
@@ -172,11 +180,29 @@ void cli_stop(cli_session *session);
 double cli_seconds(void);
 /** Becomes 1 on SIGINT or SIGTERM, once caught; a second signal ends the process at once. */
 const volatile int *cli_catch_interrupts(void);
+/** What is written to stderr at the first of them; NULL: nothing. Static text with a line's end. */
+void cli_answer_interrupts(const char *words);
+/** The process's exit code; where a driver hangs the process ends here, without what drivers do at its end. */
+int cli_end(int code);
+
+// ---- baseline.c: earlier runs of `check` ------------------------------------------------------------------------------
+
+/** What `cleave check --json` printed, from a file. Prints what fails. */
+int cli_read_check(const char *path, json_t **out);
+/** matrix.c: the page of `report --check`. */
+int cli_matrix_page(const cli_args *args);
+
+// ---- quarantine.c: variants that plans pass over ------------------------------------------------------------------------
+
+/** [{"op", "variant", "why"}] of a device. */
+json_t *cli_quarantine_json(clv_device *device);
+/** A line for each, indented; nothing if there is none. */
+void cli_quarantine_print(FILE *out, clv_device *device, int indent);
 
 // ---- env.c: where this runs ---------------------------------------------------------------------------------------------
 
 /** All that a report of a fault needs: build, system, drivers, devices, cache, variables. Home folders are told as ~. */
-json_t *cli_env_json(clv_runtime *runtime);
+json_t *cli_env_json(const cli_session *session);
 
 // ---- source.c: images and labels from a dataset or from arrays ---------------------------------------------------
 
@@ -201,9 +227,14 @@ int cli_source_wait(cli_source *source);
 void cli_source_end(cli_source *source);
 /** Are dataset and arrays given as they can be? Prints and returns EXIT_USAGE if not. Reads no file. */
 int cli_check_source(const cli_args *args);
-/** The model for these options (--classes) and samples, [C,H,W] or [H,W]: arrays may have other sizes than the model's own.
- *  NULL, and samples that only look different, keep its size. */
-clv_model cli_model_for(const cli_args *args, const clv_model *model, const clv_shape *sample);
+/** The model for these options (--classes), of its own size. */
+clv_model cli_model_for(const cli_args *args, const clv_model *model);
+/** The model for these options and samples, [C,H,W] or [H,W] of one channel: arrays may have other sizes than the model's own. Prints
+ *  and returns EXIT_FAILED for others, channels last for example. */
+int cli_size_model(clv_runtime *runtime, const cli_args *args, const clv_model *model,
+                   const clv_shape *sample, clv_model *out);
+/** The sentence of what failed; where weights do not fit a model that was built for samples of another size than its own, that too. */
+int cli_fail_sized(clv_runtime *runtime, clv_status status, const clv_model *sized);
 /** The model of that name; prints and returns NULL if there is none. */
 const clv_model *cli_model(const char *name);
 
@@ -214,7 +245,7 @@ enum { CLI_MAX_REPLICAS = 16 };
 /** What --place, --devices, --transfers, --replicas and --shares ask for. */
 typedef struct cli_placement {
     clv_placement placement; // points into this structure
-    char text[1024];         // names of devices or replicas
+    char text[1024];         // names of devices or replicas; or --place behind --device
     const char *devices[CLI_MAX_REPLICAS];
     double shares[CLI_MAX_REPLICAS];
 } cli_placement;
@@ -223,11 +254,26 @@ typedef struct cli_placement {
 int cli_read_placement(const cli_args *args, cli_placement *out);
 /** Do the devices and layers it names exist? Prints and returns EXIT_USAGE if not. Takes no device memory. */
 int cli_check_place(clv_runtime *runtime, const clv_model *model, const clv_placement *placement);
+/** Are there parameters that --freeze names, and others? Prints and returns EXIT_USAGE if not. */
+int cli_check_freeze(clv_runtime *runtime, const clv_model *model, const char *freeze);
 /** What --place auto and the like chose, as a note on stderr that can be pasted, and as JSON. NULL: nothing, null. */
 void cli_print_place(const cli_args *args, const clv_place_choice *choice);
 json_t *cli_place_json(const clv_place_choice *choice);
+/** The part of each replica, as JSON and as lines on stdout; no replicas: an empty object, nothing. */
+json_t *cli_shares_json(const clv_placement *placement, const double *shares);
+void cli_shares_print(const clv_placement *placement, const double *shares);
+/** The memory of each device of a plan that has its session for itself, as JSON and as tables. */
+json_t *cli_plan_memory_json(clv_plan *plan);
+void cli_plan_memory_tables(FILE *out, clv_plan *plan);
 /** Tell on stderr which devices of --place have nothing to do, because the last match wins, and which of --budget have no part. */
 void cli_tell_idle(const cli_session *session, const clv_plan *plan);
+
+// ---- summary.c: a training in words -----------------------------------------------------------------------------------
+
+/** What is about to be trained, and how, on stderr. Quiet: nothing. */
+void cli_tell_training(const cli_args *args, const clv_train_config *config, const clv_trainer *trainer);
+/** What came of it: accuracy, time, where the weights are. */
+void cli_tell_result(FILE *out, const cli_args *args, const clv_train_result *result, bool interrupted);
 
 // ---- recipes.c: how a model is trained unless the options say otherwise -------------------------------------------
 
@@ -240,8 +286,12 @@ void cli_recipe(const cli_args *args, const clv_model *model, clv_train_config *
 
 clv_precision cli_precision(const cli_args *args);
 /** What mixed precision saves; `in_f32` is the same plan without it, NULL without --precision. */
-json_t *cli_precision_json(const cli_args *args, clv_plan *plan, clv_plan *in_f32);
-void cli_precision_print(FILE *out, const cli_args *args, clv_plan *plan, clv_plan *in_f32);
+json_t *cli_precision_json(const cli_args *args, clv_plan *plan, clv_plan *plain);
+/** What mixed precision and micro-batches save, or cost, beside the same plan without them, as text and as JSON; `plain` NULL:
+ *  nothing, null. only_more: a note, and only if they take more. */
+json_t *cli_without_json(const clv_plan *plan, clv_plan *plain);
+void cli_without_print(FILE *out, const cli_args *args, const clv_plan *plan, clv_plan *plain,
+                       bool only_more);
 
 // ---- recomputed.c: what a plan drops and computes again -------------------------------------------------------------
 
@@ -254,6 +304,7 @@ void cli_recomputed_print(FILE *out, const cli_args *args, const clv_plan *plan)
 typedef struct cli_peak {
     clv_device *device;
     clv_bench_peak peak; // zeros: not known
+    bool again;          // it was beaten and measured once more
 } cli_peak;
 
 /** What is measured beside a command's work. All zero: nothing is. */

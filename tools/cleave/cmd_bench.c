@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave bench: how fast is this device, beside its own measured peak?
 #include "cli.h"
+#include "table.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -84,29 +85,56 @@ static int print_json(const cli_session *session, const clv_bench_report *report
 }
 
 static int print_list(const clv_bench_report *report) {
-    printf("%-7s %-16s %s\n", "suite", "mode", "case");
-    for (int i = 0; i < report->n_results; i++)
-        printf("%-7s %-16s %s\n", report->results[i].suite, report->results[i].mode, report->results[i].name);
+    static const table_column columns[] = {{"suite", TABLE_TEXT, 80, 0, NULL},
+                                           {"mode", TABLE_TEXT, 90, 0, NULL},
+                                           {"case", TABLE_TEXT, TABLE_KEEP, 0, NULL}};
+    table *t = table_create(columns, sizeof columns / sizeof *columns);
+    for (int i = 0; i < report->n_results; i++) {
+        table_add(t, "%s", report->results[i].suite);
+        table_add(t, "%s", report->results[i].mode);
+        table_add(t, "%s", report->results[i].name);
+    }
+    table_print(t, stdout);
     return cli_finish_output();
 }
 
 static int print_table(const cli_session *session, const clv_bench_report *report) {
+    static const table_column columns[] = {
+        {"suite", TABLE_TEXT, 30, 0, NULL},  {"case", TABLE_NAME, TABLE_KEEP, 20, NULL},
+        {"mode", TABLE_TEXT, 95, 0, NULL},   {"median ms", TABLE_NUMBER, TABLE_KEEP, 0, NULL},
+        {"min", TABLE_NUMBER, 50, 0, NULL},  {"max", TABLE_NUMBER, 50, 0, NULL},
+        {"runs", TABLE_NUMBER, 10, 0, NULL}, {"GFLOP/s", TABLE_NUMBER, 70, 0, NULL},
+        {"GB/s", TABLE_NUMBER, 60, 0, NULL}, {"peak", TABLE_NUMBER, 80, 0, NULL},
+    };
     const clv_device_info *info = clv_device_get_info(session->device);
-    printf("%s, %s", info->name, info->label);
+    char peak[96] = "";
     if (report->peak.gflops > 0)
-        printf(": at most %.1f GFLOP/s, %.1f GB/s, as measured", report->peak.gflops, report->peak.gbps);
-    printf("\n%-7s %-36s %-16s %10s %10s %10s %5s %9s %8s %6s\n", "suite", "case", "mode", "median ms", "min",
-           "max", "runs", "GFLOP/s", "GB/s", "peak");
+        snprintf(peak, sizeof peak, ": at most %.1f GFLOP/s, %.1f GB/s, as measured", report->peak.gflops,
+                 report->peak.gbps);
+    screen_say(stdout, "%s, %s%s", info->name, info->label, peak);
+    table *t = table_create(columns, sizeof columns / sizeof *columns);
     for (int i = 0; i < report->n_results; i++) {
         const clv_bench_result *r = &report->results[i];
-        char part[16] = "-";
-        if (r->peak_fraction > 0) snprintf(part, sizeof part, "%.0f %%", 100 * r->peak_fraction);
-        if (*r->failure)
-            printf("%-7s %-36s %-16s FAILED %s\n", r->suite, r->name, r->mode, r->failure);
+        table_add(t, "%s", r->suite);
+        table_add(t, "%s", r->name);
+        table_add(t, "%s", r->mode);
+        if (*r->failure) {
+            table_paint(t, "\033[31m");
+            table_rest(t, "FAILED %s", r->failure);
+            continue;
+        }
+        table_add(t, "%.4g", r->median_ms);
+        table_add(t, "%.4g", r->min_ms);
+        table_add(t, "%.4g", r->max_ms);
+        table_add(t, "%d", r->runs);
+        table_add(t, "%.1f", r->gflops);
+        table_add(t, "%.2f", r->gbps);
+        if (r->peak_fraction > 0)
+            table_add(t, "%.0f %%", 100 * r->peak_fraction);
         else
-            printf("%-7s %-36s %-16s %10.4g %10.4g %10.4g %5d %9.1f %8.2f %6s\n", r->suite, r->name, r->mode,
-                   r->median_ms, r->min_ms, r->max_ms, r->runs, r->gflops, r->gbps, part);
+            table_add(t, "-");
     }
+    table_print(t, stdout);
     return cli_finish_output();
 }
 

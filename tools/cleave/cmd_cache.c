@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave cache: look at the compiled programs that are kept, or remove them. Needs no driver.
 #include "cli.h"
+#include "table.h"
 
 #include <string.h>
 
 typedef struct list_job {
-    json_t *programs; // NULL: print lines
+    json_t *programs; // or
+    table *table;
     uint64_t bytes;
     int n;
 } list_job;
@@ -18,22 +20,33 @@ static void on_program(void *user, const clv_cache_entry *entry) {
         json_array_append_new(job->programs, json_pack("{s:s, s:I, s:s, s:b}", "file", entry->file, "bytes",
                                                        (json_int_t)entry->bytes, "made_for", entry->made_for,
                                                        "valid", entry->valid));
-    else
-        printf("%10s  %s  %s\n", cli_bytes(entry->bytes), entry->file,
-               entry->valid ? entry->made_for : "damaged");
+    table_add(job->table, "%s", cli_bytes(entry->bytes));
+    table_add(job->table, "%s", entry->file);
+    if (!entry->valid) table_paint(job->table, "\033[31m");
+    table_add(job->table, "%s", entry->valid ? entry->made_for : "damaged");
 }
 
 static int list(clv_runtime *runtime, bool json) {
-    list_job listing = {.programs = json ? json_array() : NULL};
+    static const table_column columns[] = {{"size", TABLE_NUMBER, TABLE_KEEP, 0, NULL},
+                                           {"program", TABLE_NAME, 90, 14, NULL},
+                                           {"made for", TABLE_NAME, TABLE_KEEP, 20, NULL}};
+    list_job listing = {.programs = json ? json_array() : NULL,
+                        .table = json ? NULL : table_create(columns, 3)};
     clv_status status = clv_cache_list(runtime, on_program, &listing);
     if (status != CLV_OK) {
         json_decref(listing.programs);
+        table_destroy(listing.table);
         return cli_fail_status(runtime, status);
     }
     if (json)
         return cli_print_json(json_pack("{s:s, s:o, s:I}", "folder", clv_cache_folder(runtime), "programs",
                                         listing.programs, "bytes", (json_int_t)listing.bytes));
-    printf("%d programs, %s, in %s\n", listing.n, cli_bytes(listing.bytes), clv_cache_folder(runtime));
+    if (listing.n)
+        table_print(listing.table, stdout);
+    else
+        table_destroy(listing.table);
+    screen_say(stdout, "%d programs, %s, in %s", listing.n, cli_bytes(listing.bytes),
+               clv_cache_folder(runtime));
     return cli_finish_output();
 }
 
@@ -52,8 +65,8 @@ static int clear(clv_runtime *runtime, bool json) {
 int cmd_cache(const cli_args *args) {
     const char *word = args->n_words ? args->words[0] : "";
     if (strcmp(word, "list") && strcmp(word, "clear"))
-        return cli_fail(EXIT_USAGE, "cleave cache wants list or clear%s%s%s", *word ? ", not '" : "", word,
-                        *word ? "'" : "");
+        return *word ? cli_fail(EXIT_USAGE, "cleave cache wants list or clear, not '%s'", word)
+                     : cli_fail(EXIT_USAGE, "cleave cache wants list or clear");
     clv_runtime *runtime = NULL;
     clv_runtime_config config = {.no_opencl = true, .visible_devices = "", .partition = ""};
     clv_status status = clv_runtime_create(&config, &runtime);

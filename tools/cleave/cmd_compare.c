@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave compare: one training step on two devices; the first op that is wrong on one of them.
 #include "cli.h"
+#include "table.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -59,28 +60,47 @@ static int print_json(const clv_compare_config *config, const clv_compare_report
         "first", first, "sentence", report->sentence, "values", values));
 }
 
-static void print_row(const clv_compare_value *value, double tolerance) {
-    printf("%-8s %-24.24s %-22s %-28.28s %9.2g %14.7g %14.7g  %s\n", value->phase, value->layer, value->op,
-           value->what, value->drift, value->a, value->b, verdict(value, tolerance));
-}
-
 /** The values that differ too much, the first few of them, and the sum. */
 static int print_table(const clv_compare_config *config, const clv_compare_report *report) {
     enum { MOST_ROWS = 20 };
+    const table_column columns[] = {
+        {"phase", TABLE_TEXT, 60, 0, NULL},
+        {"layer", TABLE_NAME, TABLE_KEEP, 10, NULL},
+        {"op", TABLE_NAME, 95, 8, NULL},
+        {"value", TABLE_NAME, 50, 12, NULL},
+        {"drift", TABLE_NUMBER, 90, 0, NULL},
+        {clv_device_get_info(config->a)->name, TABLE_NUMBER, 80, 0, NULL},
+        {clv_device_get_info(config->b)->name, TABLE_NUMBER, 80, 0, NULL},
+        {"verdict", TABLE_TEXT, TABLE_KEEP, 10, NULL},
+    };
     int rows = 0, odd = 0;
+    table *t = table_create(columns, sizeof columns / sizeof *columns);
     for (int i = 0; i < report->n_values; i++) {
         const clv_compare_value *value = &report->values[i];
-        if (!value->wrong_a && !value->wrong_b && !(value->drift > config->tolerance)) continue;
-        if (!odd++)
-            printf("%-8s %-24s %-22s %-28s %9s %14s %14s\n", "phase", "layer", "op", "value", "drift",
-                   clv_device_get_info(config->a)->name, clv_device_get_info(config->b)->name);
-        if (rows < MOST_ROWS) print_row(value, config->tolerance), rows++;
+        const bool wrong = value->wrong_a || value->wrong_b;
+        if (!wrong && !(value->drift > config->tolerance)) continue;
+        odd++;
+        if (rows++ >= MOST_ROWS) continue;
+        table_add(t, "%s", value->phase);
+        table_add(t, "%s", value->layer);
+        table_add(t, "%s", value->op);
+        table_add(t, "%s", value->what);
+        table_add(t, "%.2g", value->drift);
+        table_add(t, "%.7g", value->a);
+        table_add(t, "%.7g", value->b);
+        if (wrong) table_paint(t, "\033[31m");
+        table_add(t, "%s", verdict(value, config->tolerance));
     }
-    if (odd > rows) printf("and %d more\n", odd - rows);
-    printf("%d values: %d equal to the bit, %d held against references, %d wrong, %d drifted beyond %g\n",
-           report->n_values, report->n_equal, report->n_judged, report->n_wrong, report->n_drifted,
-           config->tolerance);
-    printf("%s\n", report->sentence);
+    if (odd)
+        table_print(t, stdout);
+    else
+        table_destroy(t);
+    if (odd > MOST_ROWS) printf("and %d more\n", odd - MOST_ROWS);
+    screen_say(stdout,
+               "%d values: %d equal to the bit, %d held against references, %d wrong, %d drifted beyond %g",
+               report->n_values, report->n_equal, report->n_judged, report->n_wrong, report->n_drifted,
+               config->tolerance);
+    screen_say(stdout, "%s", report->sentence);
     return cli_finish_output();
 }
 
@@ -91,13 +111,9 @@ static int read_samples(cli_source *source, const clv_model *model, clv_compare_
                         float **images, int32_t **labels) {
     int64_t count = clv_dataset_count(source->test),
             each = model->input[0] * model->input[1] * model->input[2];
-    clv_shape sample = clv_dataset_sample_shape(source->test);
     if (count < config->batch)
         return cli_fail(EXIT_FAILED, "--images has %lld images, a batch of %lld was asked for",
                         (long long)count, (long long)config->batch);
-    if (clv_shape_numel(&sample) != each)
-        return cli_fail(EXIT_FAILED, "--images has images of %lld numbers, model '%s' takes %lld",
-                        (long long)clv_shape_numel(&sample), model->name, (long long)each);
     *images = malloc((size_t)(config->batch * each + 1) * sizeof **images);
     *labels = malloc((size_t)config->batch * sizeof **labels);
     if (!*images || !*labels) return cli_fail(EXIT_FAILED, "no memory for a batch of images");
@@ -143,13 +159,13 @@ static int with_devices(cli_session *session, cli_source *source, const clv_mode
     float *images = NULL;
     int32_t *labels = NULL;
     int code = EXIT_DONE;
-    clv_model sized = cli_model_for(args, model, NULL);
+    clv_model sized = cli_model_for(args, model);
     if (args->images) {
         code = cli_source_wait(source);
         if (code != EXIT_DONE) return code;
         clv_shape sample = clv_dataset_sample_shape(source->test);
-        sized = cli_model_for(args, model, &sample);
-        code = read_samples(source, &sized, &config, &images, &labels);
+        code = cli_size_model(session->runtime, args, model, &sample, &sized);
+        if (code == EXIT_DONE) code = read_samples(source, &sized, &config, &images, &labels);
     }
     config.model = &sized;
     if (code == EXIT_DONE) code = compare(session, &config);

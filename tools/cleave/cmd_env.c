@@ -9,15 +9,27 @@ static bool ends_with(const char *text, const char *end) {
     return n >= m && !strcmp(text + n - m, end);
 }
 
-static void print_value(const char *key, const json_t *value) {
+static void value_text(const char *key, const json_t *value, char *out, size_t bytes) {
     if (json_is_string(value))
-        printf("%s\n", json_string_value(value));
+        snprintf(out, bytes, "%s", json_string_value(value));
     else if (json_is_integer(value) && ends_with(key, "bytes"))
-        printf("%s\n", cli_bytes((uint64_t)json_integer_value(value)));
+        snprintf(out, bytes, "%s", cli_bytes((uint64_t)json_integer_value(value)));
     else if (json_is_integer(value))
-        printf("%lld\n", (long long)json_integer_value(value));
+        snprintf(out, bytes, "%lld", (long long)json_integer_value(value));
     else
-        printf("%s\n", json_is_true(value) ? "yes" : json_is_false(value) ? "no" : "-");
+        snprintf(out, bytes, "%s", json_is_true(value) ? "yes" : json_is_false(value) ? "no" : "-");
+}
+
+/** A value after its name, broken into lines on a screen. */
+static void print_value(const char *key, const json_t *value, int at) {
+    char text[4096];
+    const int width = screen_width(stdout);
+    value_text(key, value, text, sizeof text);
+    if (width)
+        screen_wrap(stdout, text, at, at < width / 2 ? at : 4, width);
+    else
+        fputs(text, stdout);
+    putchar('\n');
 }
 
 /** The fields of an object, one a line; empty texts are passed over. */
@@ -31,9 +43,18 @@ static void print_object(json_t *object, int indent) {
         snprintf(name, sizeof name, "%.*s", (int)(strlen(key) - (ends_with(key, "_bytes") ? 6 : 0)), key);
         for (char *at = name; *at; at++)
             if (*at == '_' && indent >= 0) *at = ' ';
-        printf("%*s%-20s ", indent < 0 ? -indent : indent, "", name);
-        print_value(key, value);
+        int at = printf("%*s%-20s ", indent < 0 ? -indent : indent, "", name);
+        print_value(key, value, at);
     }
+}
+
+static void print_quarantine(json_t *list) {
+    size_t i;
+    json_t *one;
+    json_array_foreach(list, i, one)
+        printf("  %-20s variant '%s' of %s: %s\n", "in quarantine",
+               json_string_value(json_object_get(one, "variant")),
+               json_string_value(json_object_get(one, "op")), json_string_value(json_object_get(one, "why")));
 }
 
 static void print_devices(json_t *devices) {
@@ -42,6 +63,8 @@ static void print_devices(json_t *devices) {
     json_array_foreach(devices, i, device) {
         printf("device %s\n", json_string_value(json_object_get(device, "name")));
         json_object_del(device, "name");
+        print_quarantine(json_object_get(device, "quarantine"));
+        json_object_del(device, "quarantine");
         print_object(device, 2);
     }
 }
@@ -57,7 +80,7 @@ static void print_text(json_t *env) {
         } else if (json_is_object(part)) {
             printf("%s%s\n", key, json_object_size(part) ? "" : ": none");
             print_object(part, !strcmp(key, "environment") || !strcmp(key, "drivers") ? -2 : 2);
-        } else {
+        } else if (json_array_size(part)) {
             printf("%s\n", key);
             json_array_foreach(part, i, library) printf("  %s\n", json_string_value(library));
         }
@@ -67,9 +90,10 @@ static void print_text(json_t *env) {
 int cmd_env(const cli_args *args) {
     cli_session session;
     cli_start_early(args, false, &session);
+    session.whatever = true;
     int code = cli_start(&session);
     if (code != EXIT_DONE) return code;
-    json_t *env = cli_env_json(session.runtime);
+    json_t *env = cli_env_json(&session);
     if (args->json) {
         code = cli_print_json(env);
     } else if (env) {

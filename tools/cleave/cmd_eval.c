@@ -5,6 +5,7 @@
 typedef struct eval_job {
     cli_session *session;
     const volatile int *interrupt;
+    const clv_placement *placement;
     cli_profile profile;
 } eval_job;
 
@@ -19,20 +20,21 @@ static bool on_progress(void *user, int64_t done, int64_t total) {
 static int report(const eval_job *job, const clv_model *model, clv_predictor *predictor,
                   const clv_metrics *metrics) {
     const cli_session *session = job->session;
-    const char *device = clv_device_get_info(session->device)->name;
     clv_plan *plan = clv_predictor_plan(predictor);
-    uint64_t predicted = clv_plans_memory(&plan, 1).predicted_peak_bytes;
+    const char *device = clv_device_get_info(clv_plan_device_get(plan, 0))->name;
     double rate = (double)metrics->count / metrics->seconds;
     if (session->args->json)
         return cli_print_json(json_pack(
-            "{s:s, s:s, s:o, s:o, s:I, s:I, s:o, s:[o], s:o}", "model", model->name, "device", device,
+            "{s:s, s:s, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "model", model->name, "device", device,
             "test_accuracy", cli_real(metrics->accuracy), "test_loss", cli_real(metrics->loss), "count",
             (json_int_t)metrics->count, "correct", (json_int_t)metrics->correct, "images_per_second",
-            cli_real(rate), "memory", cli_memory_json(session->device, predicted), "profile",
-            cli_profile_json(&job->profile)));
+            cli_real(rate), "memory", cli_plan_memory_json(plan), "shares",
+            cli_shares_json(job->placement, clv_predictor_shares(predictor)), "placement",
+            cli_place_json(clv_predictor_place(predictor)), "profile", cli_profile_json(&job->profile)));
     printf("test accuracy %.4f (%lld of %lld)\ntest loss %.4f\n%.0f images/s\n", metrics->accuracy,
            (long long)metrics->correct, (long long)metrics->count, metrics->loss, rate);
-    cli_memory_table(stdout, session->device, predicted);
+    cli_shares_print(job->placement, clv_predictor_shares(predictor));
+    cli_plan_memory_tables(stdout, plan);
     cli_profile_print(stdout, &job->profile);
     return cli_finish_output();
 }
@@ -48,7 +50,10 @@ static int measure(eval_job *job, const clv_model *model, clv_predictor *predict
     clv_metrics metrics;
     int code = cli_profile_begin(session, weights, device_of, predictor, &job->profile);
     if (code != EXIT_DONE) return code;
+    cli_print_place(session->args, clv_predictor_place(predictor));
+    cli_tell_idle(session, clv_predictor_plan(predictor));
     clv_status status = clv_weights_load(weights, session->args->weights);
+    if (status != CLV_OK) return cli_fail_sized(session->runtime, status, model);
     if (status == CLV_OK) status = clv_evaluate(predictor, test, on_progress, job, &metrics);
     cli_progress_clear(&session->progress);
     if (status != CLV_OK) return cli_fail_status(session->runtime, status);
@@ -57,22 +62,27 @@ static int measure(eval_job *job, const clv_model *model, clv_predictor *predict
     return code != EXIT_DONE ? code : traced;
 }
 
-static int evaluate(cli_session *session, const clv_model *model, cli_source *source) {
+static int evaluate(cli_session *session, const clv_model *model, cli_source *source,
+                    const clv_placement *placement) {
     const cli_args *args = session->args;
     int code = cli_source_wait(source);
     if (code != EXIT_DONE) return code;
     clv_shape sample = clv_dataset_sample_shape(source->test);
-    clv_model sized = cli_model_for(args, model, &sample);
-    clv_predictor_config config = {.device = session->device,
+    clv_model sized;
+    code = cli_size_model(session->runtime, args, model, &sample, &sized);
+    if (code == EXIT_DONE) code = cli_check_place(session->runtime, &sized, placement);
+    if (code != EXIT_DONE) return code;
+    clv_predictor_config config = {.device = placement->place ? NULL : session->device,
+                                   .placement = *placement,
                                    .model = &sized,
                                    .batch = args->batch,
                                    .variants = args->variants,
                                    .no_fuse = cli_no_fuse(args),
                                    .precision = cli_precision(args)};
-    eval_job job = {.session = session, .interrupt = cli_catch_interrupts()};
+    eval_job job = {.session = session, .interrupt = cli_catch_interrupts(), .placement = placement};
     clv_predictor *predictor;
     clv_status status = clv_predictor_create(session->runtime, &config, &predictor);
-    code = status == CLV_OK ? measure(&job, model, predictor, source->test)
+    code = status == CLV_OK ? measure(&job, &sized, predictor, source->test)
                             : cli_fail_status(session->runtime, status);
     clv_predictor_destroy(predictor);
     cli_profile_end(&job.profile);
@@ -87,13 +97,16 @@ int cmd_eval(const cli_args *args) {
     if (!args->weights) return cli_fail(EXIT_USAGE, "which weights? --weights wants a .safetensors file");
     code = cli_check_target(args->trace);
     if (code != EXIT_DONE) return code;
+    cli_placement placement;
+    code = cli_read_placement(args, &placement);
+    if (code != EXIT_DONE) return code;
     cli_session session;
     cli_source source;
     cli_start_early(args, true, &session);
     cli_source_begin(&source, args, model, false);
     code = cli_start(&session);
     if (code == EXIT_DONE) {
-        code = evaluate(&session, model, &source);
+        code = evaluate(&session, model, &source, &placement.placement);
         cli_stop(&session);
     }
     cli_source_end(&source);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave plan: what a model needs, layer by layer, without taking any of it.
-#include "plan_rows.h"
+#include "plan_tree.h"
+#include "table.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -15,6 +16,8 @@ typedef struct plan_job {
     clv_placement placement;
     clv_place_choice *choice; // NULL: none was to be made
     clv_precision precision;
+    int64_t micro_batches;
+    double shares[CLI_MAX_REPLICAS]; // of replicas, within budgets
 } plan_job;
 
 /** A plan and its graph. */
@@ -30,11 +33,6 @@ static void planned_destroy(plan_made *planned) {
     planned->graph = NULL;
 }
 
-static clv_tensor *model_layers(clv_tensor *x, void *user) {
-    const clv_model *model = user;
-    return model->build(clv_tensor_graph(x), x, model->classes);
-}
-
 /** What is planned, as a training. */
 static clv_train_config training_of(const plan_job *job, int64_t batch) {
     const cli_args *args = job->session->args;
@@ -47,36 +45,19 @@ static clv_train_config training_of(const plan_job *job, int64_t batch) {
         config.placement.n_devices = 0;
     }
     config.batch = batch;
-    config.micro_batches = args->micro_batches;
+    config.micro_batches = job->micro_batches;
     config.precision = job->precision;
     config.variants = args->variants;
     config.no_fuse = cli_no_fuse(args);
     config.recompute = args->recompute;
+    config.freeze = args->freeze;
     return config;
 }
 
-/** A forward pass, on the replicas if there are any. */
-static clv_status make_forward_graph(const plan_job *job, int64_t batch, clv_graph **out) {
-    const clv_placement *placement = &job->placement;
-    void *model = (void *)job->model;
-    clv_status status = clv_graph_create(job->session->runtime, out);
-    if (status != CLV_OK) return status;
-    clv_graph_set_precision(*out, job->precision);
-    clv_tensor *x = clv_input(*out, "x", CLV_DTYPE_F32, clv_model_input_shape(job->model, batch)), *logits;
-    if (placement->n_replicas)
-        logits = clv_data_parallel(x, placement->replicas, placement->shares, placement->n_replicas,
-                                   model_layers, model);
-    else
-        logits = model_layers(x, model);
-    clv_output(clv_tensor_dtype(logits) == CLV_DTYPE_F32 ? logits : clv_cast(logits, CLV_DTYPE_F32),
-               "logits");
-    return clv_graph_status(*out);
-}
-
 static clv_status make_graph(const plan_job *job, int64_t batch, clv_graph **out) {
-    if (!job->session->args->train) return make_forward_graph(job, batch, out);
     clv_train_config config = training_of(job, batch);
-    return clv_train_graph(job->session->runtime, &config, batch, out);
+    return (job->session->args->train ? clv_train_graph : clv_predict_graph)(job->session->runtime, &config,
+                                                                             batch, out);
 }
 
 static clv_plan_config plan_config(const plan_job *job) {
@@ -97,23 +78,33 @@ static clv_status make_plan(const plan_job *job, int64_t batch, plan_made *out) 
     return clv_plan_create(out->graph, &config, &out->plan);
 }
 
-/** The same plan without mixed precision, to compare with; nothing if there is none. */
-static clv_status make_plan_in_f32(const plan_job *job, int64_t batch, plan_made *out) {
+/** The same plan without mixed precision and micro-batches, to compare with; nothing if there are none. */
+static clv_status make_plain_plan(const plan_job *job, int64_t batch, plan_made *out) {
     plan_job other = *job;
     *out = (plan_made){0};
-    if (job->precision == CLV_PRECISION_F32) return CLV_OK;
+    if (job->precision == CLV_PRECISION_F32 && job->micro_batches <= 1) return CLV_OK;
     other.precision = CLV_PRECISION_F32;
+    other.micro_batches = 1;
     return make_plan(&other, batch, out);
+}
+
+/** What would make it fit. */
+static clv_status advise_by(const plan_job *job, int64_t batch, clv_train_advice *found, char *text,
+                            size_t bytes) {
+    clv_train_config config = training_of(job, batch);
+    clv_status status = (job->session->args->train ? clv_train_advise : clv_predict_advise)(
+        job->session->runtime, &config, found);
+    if (status == CLV_OK) clv_train_advice_text(&config, found, text, bytes);
+    return status;
 }
 
 /** No choice fits: print why, and what would. */
 static int nothing_fits(const plan_job *job, int64_t batch) {
-    char sentence[2048], text[1024];
-    clv_runtime *runtime = job->session->runtime;
-    snprintf(sentence, sizeof sentence, "%s", clv_runtime_error(runtime));
-    clv_train_config config = training_of(job, batch);
-    clv_train_advice advice = clv_train_advise(runtime, &config);
-    clv_train_advice_text(&config, &advice, text, sizeof text);
+    char sentence[2048], text[1024] = "";
+    clv_train_advice advice;
+    snprintf(sentence, sizeof sentence, "%s", clv_runtime_error(job->session->runtime));
+    clv_status status = advise_by(job, batch, &advice, text, sizeof text);
+    if (status != CLV_OK) return cli_fail_status(job->session->runtime, status);
     return cli_fail(EXIT_FAILED, "%s%s%s", sentence, *text ? "; " : "", text);
 }
 
@@ -125,8 +116,14 @@ static int choose_devices(plan_job *job, int64_t batch) {
         return cli_fail(EXIT_FAILED, "a batch of %" PRId64 " samples for %d replicas leaves some without any",
                         batch, placement->n_replicas);
     int code = cli_check_place(runtime, job->model, placement);
+    if (code == EXIT_DONE) code = cli_check_freeze(runtime, job->model, job->session->args->freeze);
     if (code == EXIT_DONE && placement->n_replicas) {
         clv_status status = clv_device_find(runtime, placement->replicas[0], &job->session->device);
+        clv_train_config config = training_of(job, batch);
+        if (status == CLV_OK && job->session->args->train && placement->measure_shares) {
+            status = clv_train_shares(runtime, &config, job->shares);
+            job->placement.shares = job->shares;
+        }
         return status == CLV_OK ? EXIT_DONE : cli_fail_status(runtime, status);
     }
     if (code != EXIT_DONE || !placement->n_devices) return code;
@@ -138,7 +135,7 @@ static int choose_devices(plan_job *job, int64_t batch) {
                                      .plan = plan_config(job)};
     if (status == CLV_OK) status = clv_place_choose(graph, &config, &job->choice);
     clv_graph_destroy(graph);
-    if (status == CLV_E_BUDGET && job->session->args->train) return nothing_fits(job, batch);
+    if (status == CLV_E_BUDGET) return nothing_fits(job, batch);
     if (status != CLV_OK) return cli_fail_status(runtime, status);
     cli_print_place(job->session->args, job->choice);
     return EXIT_DONE;
@@ -146,40 +143,37 @@ static int choose_devices(plan_job *job, int64_t batch) {
 
 // ---- the largest batch that fits ----------------------------------------------------------------------------------
 
-static bool fits_with(void *user, int64_t batch) {
+static clv_status fits_with(void *user, int64_t batch) {
     plan_made planned;
     clv_status status = make_plan(user, batch, &planned);
     if (status == CLV_OK) status = clv_plans_fit(&planned.plan, 1);
     planned_destroy(&planned);
-    return status == CLV_OK;
-}
-
-/** 0: none. */
-static int64_t largest_batch(plan_job *job, int64_t asked) {
-    return clv_batch_search(asked, INT64_C(1) << 31, fits_with, job);
+    return status;
 }
 
 // ---- what would fit, if it does not ---------------------------------------------------------------------------------
 
 typedef struct plan_advice {
-    int64_t largest; // batch that fits
+    int64_t largest; // batch that fits; 0: none
     bool fits;
-    clv_train_advice found; // of a training that does not fit
+    char reason[2048];      // why it does not fit; "" if it does
+    clv_train_advice found; // what would
     char text[1024];
 } plan_advice;
 
-static void advise(plan_job *job, clv_plan *plan, int64_t batch, plan_advice *out) {
-    *out = (plan_advice){.largest = largest_batch(job, batch), .fits = clv_plans_fit(&plan, 1) == CLV_OK};
-    if (out->fits || !job->session->args->train) return;
-    clv_train_config config = training_of(job, batch);
-    out->found = clv_train_advise(job->session->runtime, &config);
-    clv_train_advice_text(&config, &out->found, out->text, sizeof out->text);
+static clv_status advise(plan_job *job, clv_plan *plan, int64_t batch, plan_advice *out) {
+    *out = (plan_advice){.fits = clv_plans_fit(&plan, 1) == CLV_OK};
+    if (!out->fits) snprintf(out->reason, sizeof out->reason, "%s", clv_runtime_error(job->session->runtime));
+    clv_status status = clv_batch_search(batch, INT64_C(1) << 31, fits_with, job, &out->largest);
+    if (status != CLV_OK || out->fits) return status;
+    return advise_by(job, batch, &out->found, out->text, sizeof out->text);
 }
 
 static json_t *advice_json(const plan_advice *advice) {
-    return json_pack("{s:I, s:I, s:s, s:s}", "largest_batch", (json_int_t)advice->found.largest_batch,
-                     "largest_recomputed", (json_int_t)advice->found.largest_recomputed, "place",
-                     advice->found.place, "text", advice->text);
+    return json_pack("{s:s, s:I, s:I, s:s, s:s, s:s}", "reason", advice->reason, "largest_batch",
+                     (json_int_t)advice->found.largest_batch, "largest_recomputed",
+                     (json_int_t)advice->found.largest_recomputed, "place", advice->found.place, "device",
+                     advice->found.device, "text", advice->text);
 }
 
 // ---- output -------------------------------------------------------------------------------------------------------
@@ -263,9 +257,11 @@ static void print_fused(const clv_plan *plan) {
         nodes += node.fused;
         into += node.fused > 0;
     }
-    printf("launches: %d a step", launches_of(plan));
-    if (into) printf("; %d nodes of the graph are done as %d", nodes, into);
-    printf("\n");
+    if (into)
+        screen_say(stdout, "launches: %d a step; %d nodes of the graph are done as %d", launches_of(plan),
+                   nodes, into);
+    else
+        screen_say(stdout, "launches: %d a step", launches_of(plan));
 }
 
 /** How many nodes were chosen in which way, on one line. */
@@ -274,11 +270,17 @@ static void print_choices(const clv_plan *plan) {
     int counts[3] = {0};
     for (int i = 0; i < clv_plan_node_count(plan); i++)
         for (int w = 0; w < 3; w++) counts[w] += !strcmp(clv_plan_node_get(plan, i).chosen, ways[w]);
-    printf("variants: %d pinned, %d tuned (by measured time), %d ranked\n", counts[0], counts[1], counts[2]);
+    screen_say(stdout, "variants: %d pinned, %d tuned (by measured time), %d ranked", counts[0], counts[1],
+               counts[2]);
 }
 
-static int print_json(const plan_job *job, clv_plan *plan, clv_plan *in_f32, const plan_rows *rows,
-                      int64_t batch, const plan_advice *advice, const cli_profile *profile) {
+static int64_t depth_of(const cli_args *args) {
+    return args->depth ? args->depth : -1;
+}
+
+static int print_json(const plan_job *job, clv_plan *plan, clv_plan *plain, const plan_rows *rows,
+                      const plan_tree *tree, int64_t batch, const plan_advice *advice,
+                      const cli_profile *profile) {
     json_t *layers = json_array();
     for (int i = 0; i < rows->n; i++) {
         const plan_row *row = &rows->items[i];
@@ -290,72 +292,85 @@ static int print_json(const plan_job *job, clv_plan *plan, clv_plan *in_f32, con
                       (json_int_t)row->parameters, "bytes", (json_int_t)row->bytes, "flops", row->flops));
     }
     return cli_print_json(json_pack(
-        "{s:s, s:I, s:b, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:o, s:o}", "model",
+        "{s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:o, s:o}", "model",
         job->model->name, "batch", (json_int_t)batch, "train", job->session->args->train, "layers", layers,
-        "choices", choices_json(plan), "fused", fused_json(plan), "launches", launches_of(plan), "placement",
-        cli_place_json(job->choice), "devices", devices_json(plan), "transfers", transfers_json(plan),
-        "recomputed", cli_recomputed_json(plan), "mixed",
-        cli_precision_json(job->session->args, plan, in_f32), "largest_batch", (json_int_t)advice->largest,
-        "fits", advice->fits, "advice", advice_json(advice), "least", cli_profile_plan_json(profile, plan)));
+        "modules", plan_tree_json(tree, depth_of(job->session->args)), "choices", choices_json(plan), "fused",
+        fused_json(plan), "launches", launches_of(plan), "placement", cli_place_json(job->choice), "devices",
+        devices_json(plan), "transfers", transfers_json(plan), "recomputed", cli_recomputed_json(plan),
+        "mixed", cli_precision_json(job->session->args, plan, plain), "without", cli_without_json(plan, plain),
+        "largest_batch",
+        (json_int_t)advice->largest, "fits", advice->fits, "advice", advice_json(advice), "least",
+        cli_profile_plan_json(profile, plan)));
 }
 
-static void print_memory(clv_plan *plan, clv_device *device) {
-    clv_plan_memory memory = clv_plans_memory_on(&plan, 1, device);
-    printf("memory on %s\n", clv_device_get_info(device)->name);
-    for (int i = 0; i < CLV_CATEGORIES; i++)
-        if (memory.category[i])
-            printf("  %-12s %12s\n", clv_category_name((clv_category)i), cli_bytes(memory.category[i]));
-    printf("  %-12s %12s   (%" PRIu64 " bytes)\n", "peak", cli_bytes(memory.predicted_peak_bytes),
-           memory.predicted_peak_bytes);
+/** What the devices hold at most, by what it is for. */
+static void print_memory(clv_plan *plan) {
+    const int n = clv_plan_device_count(plan);
+    const table_column columns[] = {{"memory", TABLE_TEXT, TABLE_KEEP, 0, NULL},
+                                    {"on", TABLE_TEXT, 90, 0, NULL},
+                                    {"held", TABLE_NUMBER, TABLE_KEEP, 0, NULL},
+                                    {"share", TABLE_NUMBER, 95, 0, NULL},
+                                    {"bytes", TABLE_NUMBER, 80, 0, NULL}};
+    table *t = table_create(columns, sizeof columns / sizeof *columns);
+    for (int d = 0; d < n; d++) {
+        clv_plan_memory memory = clv_plans_memory_on(&plan, 1, clv_plan_device_get(plan, d));
+        const char *device = clv_device_get_info(memory.device)->name;
+        for (int i = 0; i <= CLV_CATEGORIES; i++) {
+            const bool peak = i == CLV_CATEGORIES;
+            uint64_t bytes = peak ? memory.predicted_peak_bytes : memory.category[i];
+            if (!bytes) continue;
+            table_add(t, "%s", peak ? "peak" : clv_category_name((clv_category)i));
+            table_add(t, "%s", device);
+            table_add(t, "%s", cli_bytes(bytes));
+            table_add(t, "%.1f %%", 100 * (double)bytes / (double)memory.predicted_peak_bytes);
+            table_add(t, "%" PRIu64, bytes);
+        }
+    }
+    table_print(t, stdout);
 }
 
-/** What a row does, with what is done in the same launch: conv2d+batch_norm_eval+relu. Returns its length. */
-static int op_text(const plan_row *row, char out[96]) {
-    return snprintf(out, 96, "%s%s%s", row->op, *row->also ? "+" : "", row->also);
+/** The sums, in words. */
+static void print_totals(const plan_total *all, bool train) {
+    screen_say(stdout, "parameters: %s, of which %s trainable and %s frozen%s%s%s",
+               plan_count(all->parameters), plan_count(all->parameters - all->frozen),
+               plan_count(all->frozen), all->buffers ? "; " : "",
+               all->buffers ? plan_count(all->buffers) : "", all->buffers ? " in buffers" : "");
+    screen_say(stdout, "work: %s a %s", plan_flops(all->flops), train ? "step" : "forward pass");
 }
 
-static int print_table(const plan_job *job, clv_plan *plan, clv_plan *in_f32, const plan_rows *rows,
+static int print_table(const plan_job *job, clv_plan *plan, clv_plan *plain, const plan_tree *tree,
                        int64_t batch, const plan_advice *advice, const cli_profile *profile) {
-    int64_t parameters = 0;
-    double flops = 0;
-    char op[96];
-    int wide = 20;
-    for (int i = 0; i < rows->n; i++) {
-        int length = op_text(&rows->items[i], op);
-        if (length > wide) wide = length;
-    }
-    printf("%s of '%s', batch %" PRId64 ", on",
-           job->session->args->train ? "a training step" : "a forward pass", job->model->name, batch);
+    const cli_args *args = job->session->args;
+    char devices[256] = "";
     for (int i = 0; i < clv_plan_device_count(plan); i++)
-        printf("%s %s", i ? " and" : "", clv_device_get_info(clv_plan_device_get(plan, i))->name);
-    printf("\n\n%-16s %-10s %-*s %-10s %-6s %-20s %12s %12s %12s\n", "layer", "device", wide, "op", "variant",
-           "chosen", "output", "parameters", "bytes", "Mflop");
-    for (int i = 0; i < rows->n; i++) {
-        const plan_row *row = &rows->items[i];
-        char shape[96];
-        op_text(row, op);
-        printf("%-16s %-10s %-*s %-10s %-6s %-20s %12" PRId64 " %12s %12.2f\n", row->name,
-               row->elsewhere ? "several" : row->device, wide, op, row->variant ? row->variant : "",
-               row->chosen ? row->chosen : "", clv_shape_text(&row->output_shape, shape, sizeof shape),
-               row->parameters, cli_bytes(row->bytes), row->flops / 1e6);
-        parameters += row->parameters;
-        flops += row->flops;
-    }
-    printf("%-16s %-10s %-*s %-10s %-6s %-20s %12" PRId64 " %12s %12.2f\n\n", "total", "", wide, "", "", "",
-           "", parameters, "", flops / 1e6);
+        snprintf(devices + strlen(devices), sizeof devices - strlen(devices), "%s %s", i ? " and" : "",
+                 clv_device_get_info(clv_plan_device_get(plan, i))->name);
+    screen_say(stdout, "%s of '%s', batch %" PRId64 ", on%s",
+               args->train ? "a training step" : "a forward pass", job->model->name, batch, devices);
+    putchar('\n');
+    plan_tree_print(stdout, tree, depth_of(args));
+    screen_say(
+        stdout,
+        "bytes: all that a layer makes and keeps, and its largest workspace. What does not live at the same "
+        "time shares memory, so less is held:");
+    putchar('\n');
+    print_memory(plan);
+    putchar('\n');
+    print_totals(&tree->modules[0].all, args->train);
     for (int i = 0; i < clv_plan_transfer_count(plan); i++) {
         clv_plan_transfer transfer = clv_plan_transfer_get(plan, i);
-        printf("%s goes from %s to %s, %s a step%s\n", transfer.tensor,
-               clv_device_get_info(transfer.from)->name, clv_device_get_info(transfer.to)->name,
-               cli_bytes(transfer.bytes), transfer.lent ? ", used where it is" : "");
+        screen_say(stdout, "%s goes from %s to %s, %s a step%s", transfer.tensor,
+                   clv_device_get_info(transfer.from)->name, clv_device_get_info(transfer.to)->name,
+                   cli_bytes(transfer.bytes), transfer.lent ? ", used where it is" : "");
     }
     print_choices(plan);
     print_fused(plan);
-    for (int d = 0; d < clv_plan_device_count(plan); d++) print_memory(plan, clv_plan_device_get(plan, d));
-    cli_precision_print(stdout, job->session->args, plan, in_f32);
-    cli_recomputed_print(stdout, job->session->args, plan);
+    cli_without_print(stdout, args, plan, plain, false);
+    cli_recomputed_print(stdout, args, plan);
     printf("largest batch that fits: %" PRId64 "\n", advice->largest);
-    if (!advice->fits) printf("this one does not fit%s%s\n", *advice->text ? "; " : "", advice->text);
+    if (!advice->fits)
+        screen_say(stdout, "this one does not fit: %s%s%s", advice->reason, *advice->text ? "; " : "",
+                   advice->text);
     cli_profile_plan_print(stdout, profile, plan);
     return cli_finish_output();
 }
@@ -375,39 +390,47 @@ static bool read_size(const char *text, clv_shape *out) {
 
 static int plan_and_print(plan_job *job, int64_t batch) {
     plan_rows rows = {0};
-    plan_made planned = {0}, in_f32 = {0};
+    plan_tree tree = {0};
+    plan_made planned = {0}, plain = {0};
     cli_profile profile;
     int code = choose_devices(job, batch);
     if (code != EXIT_DONE) return code;
     clv_status status = make_plan(job, batch, &planned);
-    if (status == CLV_OK) status = make_plan_in_f32(job, batch, &in_f32);
+    if (status == CLV_OK) status = make_plain_plan(job, batch, &plain);
     if (status != CLV_OK) {
         code = cli_fail_status(job->session->runtime, status);
-    } else if (!cli_plan_rows(planned.plan, &rows)) {
+    } else if (!cli_plan_rows(planned.plan, &rows) || !plan_tree_make(planned.plan, &rows, &tree)) {
         code = cli_fail(EXIT_FAILED, "out of host memory for the table");
     } else if ((code = cli_profile_plan(job->session, planned.plan, &profile)) == EXIT_DONE) {
         plan_advice advice;
         cli_tell_idle(job->session, planned.plan);
-        advise(job, planned.plan, batch, &advice);
-        code = (job->session->args->json ? print_json : print_table)(job, planned.plan, in_f32.plan, &rows,
-                                                                     batch, &advice, &profile);
+        status = advise(job, planned.plan, batch, &advice);
+        if (status != CLV_OK)
+            code = cli_fail_status(job->session->runtime, status);
+        else if (job->session->args->json)
+            code = print_json(job, planned.plan, plain.plan, &rows, &tree, batch, &advice, &profile);
+        else
+            code = print_table(job, planned.plan, plain.plan, &tree, batch, &advice, &profile);
     }
+    free(tree.modules);
     free(rows.items);
     planned_destroy(&planned);
-    planned_destroy(&in_f32);
+    planned_destroy(&plain);
     return code;
 }
 
 int cmd_plan(const cli_args *args) {
     const clv_model *model = cli_model(args->n_words ? args->words[0] : NULL);
     if (!model) return EXIT_USAGE;
+    if (args->freeze && !args->train)
+        return cli_fail(EXIT_USAGE, "--freeze is about what is trained: it needs --train");
     if (args->recompute && !args->train)
         return cli_fail(EXIT_USAGE, "--recompute is about the backward pass: it needs --train");
     clv_shape size;
     if (args->input_size && !read_size(args->input_size, &size))
         return cli_fail(EXIT_USAGE, "--input-size wants channels, height and width, as in 3x64x64, not '%s'",
                         args->input_size);
-    clv_model sized = cli_model_for(args, model, args->input_size ? &size : NULL);
+    clv_model sized = cli_model_for(args, model);
     if (args->input_size) sized = clv_model_for(&sized, size.dims[0], size.dims[1], size.dims[2], 0);
     model = &sized;
     cli_placement placement;
@@ -420,7 +443,8 @@ int cmd_plan(const cli_args *args) {
     plan_job job = {.session = &session,
                     .model = model,
                     .placement = placement.placement,
-                    .precision = cli_precision(args)};
+                    .precision = cli_precision(args),
+                    .micro_batches = args->micro_batches};
     cli_recipe(args, model, &job.recipe);
     code = plan_and_print(&job, args->batch ? args->batch : 64);
     clv_place_choice_destroy(job.choice);

@@ -1,23 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave report: is this device right, how fast is it, where does it stand, and how did trainings go, as one page.
 #include "page.h"
-#include "watch.h"
+#include "trainings.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-
-enum { MOST_POINTS = 800 }; // of a curve: the page is for the eye
-
-/** A training that a log tells of. */
-typedef struct run {
-    const char *name;
-    plot_point *points;
-    size_t n, room;
-    bool failed; // no memory
-    watch_moment last;
-} run;
 
 /** Everything that the page is made of. */
 typedef struct report {
@@ -27,8 +16,7 @@ typedef struct report {
     clv_check_report *check;
     clv_bench_report *bench[2];
     int n_bench;
-    run runs[CLI_MAX_TEXTS];
-    int n_runs;
+    trainings trainings;
 } report;
 
 // ---- gathering ------------------------------------------------------------------------------------------------------
@@ -71,57 +59,10 @@ static int measure(report *r) {
     return status == CLV_OK ? EXIT_DONE : cli_fail_status(r->session->runtime, status);
 }
 
-/** Keep a step of a log. A resumed training tells some steps again: the newer ones count. */
-static void on_step(void *user, const watch_moment *now) {
-    run *r = user;
-    while (r->n && r->points[r->n - 1].x >= (double)now->step) r->n--;
-    if (r->n == r->room) {
-        size_t room = r->room ? 2 * r->room : 1024;
-        plot_point *points = realloc(r->points, room * sizeof *points);
-        if (!points) {
-            r->failed = true;
-            return;
-        }
-        r->points = points;
-        r->room = room;
-    }
-    r->points[r->n++] = (plot_point){(double)now->step, now->loss};
-}
-
-/** Means of neighbours, so that a long training draws a curve and not a stain. */
-static void thin(run *r) {
-    size_t group = (r->n + MOST_POINTS - 1) / MOST_POINTS, kept = 0;
-    for (size_t i = 0; group > 1 && i < r->n; i += group) {
-        plot_point sum = {0, 0};
-        size_t n = i + group < r->n ? group : r->n - i;
-        for (size_t j = i; j < i + n; j++) sum.x += r->points[j].x, sum.y += r->points[j].y;
-        r->points[kept++] = (plot_point){sum.x / (double)n, sum.y / (double)n};
-    }
-    if (group > 1) r->n = kept;
-}
-
-static int read_logs(report *r) {
-    const cli_texts *logs = &r->session->args->logs;
-    for (int i = 0; i < logs->n; i++) {
-        run *one = &r->runs[r->n_runs++];
-        one->name = logs->item[i];
-        watch_reader reader = {.on_step = on_step, .user = one};
-        int code = watch_reader_open(&reader, logs->item[i]);
-        if (code == EXIT_DONE) code = watch_reader_poll(&reader);
-        one->last = reader.now;
-        watch_reader_close(&reader);
-        if (code == EXIT_DONE && one->failed)
-            code = cli_fail(EXIT_FAILED, "no memory for the steps of '%s'", one->name);
-        if (code != EXIT_DONE) return code;
-        thin(one);
-    }
-    return EXIT_DONE;
-}
-
 static void drop(report *r) {
     clv_check_report_destroy(r->check);
     for (int i = 0; i < r->n_bench; i++) clv_bench_report_destroy(r->bench[i]);
-    for (int i = 0; i < r->n_runs; i++) free(r->runs[i].points);
+    trainings_drop(&r->trainings);
 }
 
 // ---- cells ----------------------------------------------------------------------------------------------------------
@@ -132,20 +73,6 @@ static void tile(cli_page *page, const char *class, const char *value, const cha
     page_add(page, "</b><span>");
     page_text(page, what);
     page_add(page, "</span></div>\n");
-}
-
-static void cell(cli_page *page, const char *class, const char *text) {
-    page_add(page, "<td class=\"%s\">", class);
-    page_text(page, text);
-    page_add(page, "</td>");
-}
-
-/** A number with as many digits as say something; a dash for none. */
-static void number_cell(cli_page *page, double number) {
-    char text[48] = "–";
-    if (isfinite(number) && number != 0)
-        snprintf(text, sizeof text, number >= 100 ? "%.0f" : number >= 0.01 ? "%.3g" : "%.1e", number);
-    cell(page, "n", text);
 }
 
 static const char *count_text(int count, const char *what, char text[64]) {
@@ -199,6 +126,14 @@ static void put_head(cli_page *page, const report *r) {
 }
 
 static void put_check(cli_page *page, const report *r) {
+    static const page_head heads[] = {{.text = "op"},
+                                      {.text = "variant"},
+                                      {.text = "cases", .number = true},
+                                      {.text = "failed", .number = true},
+                                      {.text = "largest error", .number = true},
+                                      {.text = "allowed there", .number = true},
+                                      {.text = "part of it"},
+                                      {0}};
     const clv_check_report *check = r->check;
     char text[64];
     page_add(page, "<h2>Is it right?</h2>\n");
@@ -214,21 +149,20 @@ static void put_check(cli_page *page, const report *r) {
     } else {
         page_add(page, "<p class=\"good\">Every case agrees with its double-precision reference.</p>\n");
     }
-    page_add(page,
-             "<details%s><summary>%s</summary><div class=\"card\"><table><tr><th>op</th><th>variant</th><th "
-             "class=\"n\">cases</th><th class=\"n\">failed</th><th class=\"n\">largest error</th><th "
-             "class=\"n\">allowed there</th><th>part of it</th></tr>\n",
-             check->failed ? " open" : "", ways_text(check->n_worst, text));
+    page_add(page, "<details%s><summary>%s</summary><div class=\"card\">", check->failed ? " open" : "",
+             ways_text(check->n_worst, text));
+    page_table(page, heads);
     for (int i = 0; i < check->n_worst; i++) {
         const clv_check_worst *worst = &check->worst[i];
-        page_add(page, "<tr>");
-        cell(page, "", worst->op);
-        cell(page, "", worst->variant);
-        page_add(page, "<td class=\"n\">%d</td><td class=\"n%s\">%d</td>", worst->cases,
-                 worst->failed ? " bad" : "", worst->failed);
-        number_cell(page, worst->error);
-        number_cell(page, worst->tolerance);
-        page_add(page, "<td>");
+        page_row(page);
+        page_cell(page, "", worst->op);
+        page_cell(page, "", worst->variant);
+        page_cell_number(page, worst->cases);
+        page_cell_begin(page, worst->failed ? "bad" : "");
+        page_add(page, "%d</td>", worst->failed);
+        page_cell_number(page, worst->error);
+        page_cell_number(page, worst->tolerance);
+        page_cell_begin(page, "");
         plot_bar(page,
                  worst->tolerance > 0 ? worst->error / worst->tolerance
                  : worst->failed      ? 1
@@ -251,35 +185,40 @@ static void put_check(cli_page *page, const report *r) {
 }
 
 static void put_result(cli_page *page, const clv_bench_result *result) {
-    page_add(page, "<tr>");
-    cell(page, "", result->suite);
-    cell(page, "", result->name);
-    cell(page, "", result->mode);
+    page_row(page);
+    page_cell(page, "", result->suite);
+    page_cell(page, "", result->name);
+    page_cell(page, "", result->mode);
     if (*result->failure) {
-        page_add(page, "<td class=\"wide bad\" colspan=\"5\">");
+        page_add(page, "<td class=\"wide bad\" colspan=\"4\">");
         page_text(page, result->failure);
         page_add(page, "</td></tr>\n");
         return;
     }
-    number_cell(page, result->median_ms);
-    number_cell(page, result->gflops);
-    number_cell(page, result->gbps);
-    page_add(page, "<td>");
+    page_cell_number(page, result->median_ms);
+    page_cell_number(page, result->gflops);
+    page_cell_number(page, result->gbps);
+    page_cell_begin(page, "");
     if (result->peak_fraction > 0) {
+        page_add(page, "<span class=\"part\">%.0f&nbsp;%%</span> ", 100 * result->peak_fraction);
         plot_bar(page, result->peak_fraction, "");
-        page_add(page, "</td><td class=\"n\">%.0f&nbsp;%%</td></tr>\n", 100 * result->peak_fraction);
     } else {
-        page_add(page, "</td><td class=\"n\">–</td></tr>\n");
+        page_add(page, "–");
     }
+    page_add(page, "</td></tr>\n");
 }
 
 static void put_bench(cli_page *page, const report *r) {
-    page_add(
-        page,
-        "<h2>How fast is it?</h2>\n<div "
-        "class=\"card\"><table><tr><th>suite</th><th>case</th><th>mode</th><th "
-        "class=\"n\">ms</th><th class=\"n\">GFLOP/s</th><th class=\"n\">GB/s</th><th colspan=\"2\">of the "
-        "measured peak</th></tr>\n");
+    static const page_head heads[] = {{.text = "suite"},
+                                      {.text = "case"},
+                                      {.text = "mode"},
+                                      {.text = "ms", .number = true},
+                                      {.text = "GFLOP/s", .number = true},
+                                      {.text = "GB/s", .number = true},
+                                      {.text = "of the measured peak"},
+                                      {0}};
+    page_add(page, "<h2>How fast is it?</h2>\n<div class=\"card\">");
+    page_table(page, heads);
     for (int b = 0; b < r->n_bench; b++)
         for (int i = 0; i < r->bench[b]->n_results; i++) put_result(page, &r->bench[b]->results[i]);
     page_add(page, "</table></div>\n");
@@ -287,44 +226,13 @@ static void put_bench(cli_page *page, const report *r) {
         page_add(page, "<p class=\"faint\">A quick measurement of a few cases: a look, not a claim.</p>\n");
 }
 
-static void put_runs(cli_page *page, const report *r) {
-    plot_curve curves[CLI_MAX_TEXTS];
-    if (!r->n_runs) return;
-    for (int i = 0; i < r->n_runs; i++)
-        curves[i] = (plot_curve){r->runs[i].name, r->runs[i].points, r->runs[i].n};
-    page_add(page, "<h2>Trainings</h2>\n<div class=\"card\">\n");
-    plot_curves(page, curves, r->n_runs, "step", "loss");
-    page_add(page, "</div>\n<div class=\"card\" "
-                   "style=\"margin-top:.7rem\"><table><tr><th>log</th><th>model</th><th>state</th><th "
-                   "class=\"n\">steps</th><th class=\"n\">loss</th><th class=\"n\">test accuracy</th><th "
-                   "class=\"n\">images/s"
-                   "</th><th class=\"n\">seconds</th><th>devices</th></tr>\n");
-    for (int i = 0; i < r->n_runs; i++) {
-        const watch_moment *last = &r->runs[i].last;
-        char devices[512] = "";
-        for (int d = 0; d < last->n_devices; d++)
-            snprintf(devices + strlen(devices), sizeof devices - strlen(devices), "%s%s", d ? ", " : "",
-                     last->devices[d].name);
-        page_add(page, "<tr>");
-        cell(page, "", r->runs[i].name);
-        cell(page, "", last->model);
-        cell(page, last->state == WATCH_FAILED ? "bad" : "", watch_state_name(last->state));
-        page_add(page, "<td class=\"n\">%lld</td>", (long long)last->step);
-        number_cell(page, last->loss);
-        number_cell(page, last->test_accuracy);
-        number_cell(page, last->images_per_second);
-        number_cell(page, last->seconds);
-        cell(page, "", devices);
-        page_add(page, "</tr>\n");
-    }
-    page_add(page, "</table></div>\n");
-}
-
 /** A value of the environment as a person reads it. */
 static void put_value(cli_page *page, const char *key, const json_t *value) {
     size_t n = strlen(key);
     if (json_is_string(value))
         page_text(page, json_string_value(value));
+    else if (json_is_array(value)) // what is in quarantine
+        page_add(page, "%zu", json_array_size(value));
     else if (json_is_integer(value) && n >= 5 && !strcmp(key + n - 5, "bytes"))
         page_text(page, cli_bytes((uint64_t)json_integer_value(value)));
     else if (json_is_integer(value))
@@ -354,7 +262,13 @@ static void put_env(cli_page *page, json_t *env) {
     const char *key;
     json_t *part, *item;
     size_t i;
-    page_add(page, "<h2>Where it ran</h2>\n<div class=\"facts\">\n");
+    page_add(page, "<h2>Where it ran</h2>\n");
+    json_array_foreach(json_object_get(env, "faults"), i, item) {
+        page_add(page, "<p>");
+        page_text(page, json_string_value(item));
+        page_add(page, "</p>\n");
+    }
+    page_add(page, "<div class=\"facts\">\n");
     json_object_foreach(env, key, part) if (json_is_object(part)) put_facts(page, key, part);
     json_array_foreach(json_object_get(env, "devices"), i, item) {
         char title[128];
@@ -376,11 +290,11 @@ static int write_page(const report *r, const char *path) {
     cli_page page;
     char title[128];
     snprintf(title, sizeof title, "Cleave on %s", clv_device_get_info(r->session->device)->label);
-    json_t *env = cli_env_json(r->session->runtime);
+    json_t *env = cli_env_json(r->session);
     int code = env ? page_begin(&page, title) : cli_fail(EXIT_FAILED, "no memory for the page");
     if (code == EXIT_DONE) {
         put_head(&page, r);
-        put_runs(&page, r);
+        trainings_put(&page, &r->trainings);
         put_check(&page, r);
         put_bench(&page, r);
         put_env(&page, env);
@@ -401,15 +315,16 @@ static int tell(const report *r, const char *path) {
         return cli_print_json(json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i}", "file", path, "device",
                                         clv_device_get_info(r->session->device)->name, "cases",
                                         r->check->cases, "failed", r->check->failed, "measured", measured,
-                                        "not_measured", not_measured, "logs", r->n_runs));
+                                        "not_measured", not_measured, "logs", r->trainings.n));
     printf("%s: %d of %d cases on %s are right, %d figures, %d training%s\n", path, r->check->passed,
-           r->check->cases, clv_device_get_info(r->session->device)->name, measured - not_measured, r->n_runs,
-           r->n_runs == 1 ? "" : "s");
+           r->check->cases, clv_device_get_info(r->session->device)->name, measured - not_measured,
+           r->trainings.n, r->trainings.n == 1 ? "" : "s");
     return cli_finish_output();
 }
 
 static int make(report *r, const char *path) {
-    int code = read_logs(r); // what is quick and may fail comes first
+    int code =
+        trainings_read(&r->trainings, &r->session->args->logs); // what is quick and may fail comes first
     if (code == EXIT_DONE) code = measure(r);
     if (code == EXIT_DONE) code = write_page(r, path);
     if (code == EXIT_DONE) code = tell(r, path);
@@ -420,8 +335,10 @@ int cmd_report(const cli_args *args) {
     if (!args->page) return cli_fail(EXIT_USAGE, "where to? --output FILE.html (or -o) wants to be given");
     int code = cli_check_target(args->page);
     if (code != EXIT_DONE) return code;
+    if (args->checks.n) return cli_matrix_page(args);
     cli_session session;
     cli_start_early(args, true, &session);
+    session.whatever = true;
     code = cli_start(&session);
     if (code != EXIT_DONE) return code;
     report r = {.session = &session, .interrupt = cli_catch_interrupts()};

@@ -2,35 +2,33 @@
 // cleave run: a model's logits for an array of images. The images are taken as they are, without normalisation.
 #include "cli.h"
 
-static int check_images(cli_session *session, const clv_model *model, const clv_array *images) {
-    const char *path = session->args->input;
-    char text[96];
+static int check_images(const cli_args *args, const clv_array *images) {
     if (images->type != CLV_ARRAY_F32)
-        return cli_fail(EXIT_FAILED, "'%s' holds %s, and images must be float32", path,
-                        clv_array_type_name(images->type));
-    int64_t wanted = model->input[0] * model->input[1] * model->input[2];
-    int64_t n = images->shape.rank > 0 ? images->shape.dims[0] : 1;
-    if (n == 0) return cli_fail(EXIT_FAILED, "'%s' holds no images", path);
-    if (images->shape.rank < 1 || clv_shape_numel(&images->shape) != n * wanted)
-        return cli_fail(EXIT_FAILED, "'%s' has shape %s; model '%s' wants [N,%lld,%lld,%lld]", path,
-                        clv_shape_text(&images->shape, text, sizeof text), model->name,
-                        (long long)model->input[0], (long long)model->input[1], (long long)model->input[2]);
+        return cli_fail(
+            EXIT_FAILED,
+            "'%s' holds %s, and images must be float32; numpy mends it with x.astype('float32')%s",
+            args->input, clv_array_type_name(images->type),
+            images->type == CLV_ARRAY_U8 ? " / 255, as train and eval take bytes" : "");
+    if (images->shape.rank < 1 || images->shape.dims[0] == 0)
+        return cli_fail(EXIT_FAILED, "'%s' holds no images", args->input);
     return EXIT_DONE;
 }
 
 static int report(cli_session *session, const clv_model *model, clv_predictor *predictor,
-                  const clv_array *logits, const cli_profile *profile) {
+                  const clv_placement *placement, const clv_array *logits, const cli_profile *profile) {
     clv_plan *plan = clv_predictor_plan(predictor);
-    uint64_t predicted = clv_plans_memory(&plan, 1).predicted_peak_bytes;
     if (session->args->json)
         return cli_print_json(
-            json_pack("{s:s, s:s, s:s, s:[I, I], s:[o], s:o}", "model", model->name, "device",
-                      clv_device_get_info(session->device)->name, "output", session->args->output, "shape",
-                      (json_int_t)logits->shape.dims[0], (json_int_t)logits->shape.dims[1], "memory",
-                      cli_memory_json(session->device, predicted), "profile", cli_profile_json(profile)));
+            json_pack("{s:s, s:s, s:s, s:[I, I], s:o, s:o, s:o, s:o}", "model", model->name, "device",
+                      clv_device_get_info(clv_plan_device_get(plan, 0))->name, "output",
+                      session->args->output, "shape", (json_int_t)logits->shape.dims[0],
+                      (json_int_t)logits->shape.dims[1], "memory", cli_plan_memory_json(plan), "shares",
+                      cli_shares_json(placement, clv_predictor_shares(predictor)), "placement",
+                      cli_place_json(clv_predictor_place(predictor)), "profile", cli_profile_json(profile)));
     char text[96];
     printf("logits %s are in %s\n", clv_shape_text(&logits->shape, text, sizeof text), session->args->output);
-    cli_memory_table(stdout, session->device, predicted);
+    cli_shares_print(placement, clv_predictor_shares(predictor));
+    cli_plan_memory_tables(stdout, plan);
     cli_profile_print(stdout, profile);
     return cli_finish_output();
 }
@@ -41,7 +39,8 @@ static clv_device *device_of(const void *predictor, int index) {
 
 /** The predictor is made: load, compute, write, tell. */
 static int compute(cli_session *session, const clv_model *model, clv_predictor *predictor,
-                   const clv_array *images, clv_array *logits, cli_profile *profile) {
+                   const clv_placement *placement, const clv_array *images, clv_array *logits,
+                   cli_profile *profile) {
     const cli_args *args = session->args;
     clv_runtime *runtime = session->runtime;
     clv_session *weights = clv_predictor_session(predictor);
@@ -49,37 +48,44 @@ static int compute(cli_session *session, const clv_model *model, clv_predictor *
     clv_shape shape = clv_shape_make(2, (int64_t[]){n, model->classes});
     int code = cli_profile_begin(session, weights, device_of, predictor, profile);
     if (code != EXIT_DONE) return code;
+    cli_print_place(args, clv_predictor_place(predictor));
+    cli_tell_idle(session, clv_predictor_plan(predictor));
     clv_status status = clv_weights_load(weights, args->weights);
+    if (status != CLV_OK) return cli_fail_sized(runtime, status, model);
     if (status == CLV_OK) status = clv_array_init(runtime, CLV_ARRAY_F32, &shape, logits);
     if (status == CLV_OK) status = clv_predictor_forward(predictor, images->data, n, logits->data);
     if (status == CLV_OK) status = clv_npy_write(runtime, logits, args->output);
     if (status != CLV_OK) return cli_fail_status(runtime, status);
-    code = report(session, model, predictor, logits, profile);
+    code = report(session, model, predictor, placement, logits, profile);
     int traced = cli_profile_trace(profile);
     return code != EXIT_DONE ? code : traced;
 }
 
-static int run(cli_session *session, const clv_model *model, clv_array *images, clv_array *logits) {
+static int run(cli_session *session, const clv_model *model, const clv_placement *placement,
+               clv_array *images, clv_array *logits) {
     const cli_args *args = session->args;
     clv_status status = clv_npy_read(session->runtime, args->input, images);
     if (status != CLV_OK) return cli_fail_status(session->runtime, status);
-    clv_shape sample =
-        clv_shape_make(images->shape.rank > 0 ? images->shape.rank - 1 : 0, images->shape.dims + 1);
-    clv_model sized = cli_model_for(args, model, &sample);
-    int code = check_images(session, &sized, images);
+    int code = check_images(args, images);
+    if (code != EXIT_DONE) return code;
+    clv_shape sample = clv_shape_make(images->shape.rank - 1, images->shape.dims + 1);
+    clv_model sized;
+    code = cli_size_model(session->runtime, args, model, &sample, &sized);
+    if (code == EXIT_DONE) code = cli_check_place(session->runtime, &sized, placement);
     if (code != EXIT_DONE) return code;
     int64_t n = images->shape.dims[0];
-    clv_predictor_config config = {.device = session->device,
+    clv_predictor_config config = {.device = placement->place ? NULL : session->device,
+                                   .placement = *placement,
                                    .model = &sized,
                                    .batch = args->batch,
                                    .variants = args->variants,
                                    .no_fuse = cli_no_fuse(args),
                                    .precision = cli_precision(args)};
-    if (!config.batch && n < 256) config.batch = n;
+    if (!config.batch && n < 256) config.batch = n > placement->n_replicas ? n : placement->n_replicas;
     clv_predictor *predictor;
     cli_profile profile = {0};
     status = clv_predictor_create(session->runtime, &config, &predictor);
-    code = status == CLV_OK ? compute(session, &sized, predictor, images, logits, &profile)
+    code = status == CLV_OK ? compute(session, &sized, predictor, placement, images, logits, &profile)
                             : cli_fail_status(session->runtime, status);
     clv_predictor_destroy(predictor);
     cli_profile_end(&profile);
@@ -94,13 +100,15 @@ int cmd_run(const cli_args *args) {
     if (!args->output) return cli_fail(EXIT_USAGE, "where to? --output wants the name of an .npy file");
     int code = cli_check_target(args->output);
     if (code == EXIT_DONE) code = cli_check_target(args->trace);
+    cli_placement placement;
+    if (code == EXIT_DONE) code = cli_read_placement(args, &placement);
     if (code != EXIT_DONE) return code;
     cli_session session;
     cli_start_early(args, true, &session);
     code = cli_start(&session);
     if (code != EXIT_DONE) return code;
     clv_array images = {0}, logits = {0};
-    code = run(&session, model, &images, &logits);
+    code = run(&session, model, &placement.placement, &images, &logits);
     clv_array_reset(&images);
     clv_array_reset(&logits);
     cli_stop(&session);

@@ -36,10 +36,15 @@ static void look_for_process(watch_reader *reader, double age) {
     }
 }
 
-static int picture(const cli_args *args, watch_canvas *canvas, watch_reader *reader, double age) {
+static int picture(const cli_args *args, screen_area *area, watch_reader *reader, double age, bool last) {
     if (args->json) return cli_print_json(watch_moment_json(reader, age));
-    watch_draw(canvas, &reader->now);
-    if (reader->damaged && !canvas->terminal && !args->quiet)
+    if (last) {
+        screen_area_clear(area);
+        watch_print(stdout, &reader->now);
+    } else {
+        watch_draw(area, &reader->now);
+    }
+    if (reader->damaged && last && !args->quiet)
         fprintf(stderr, "cleave: %lld damaged line%s of the log %s passed over\n", (long long)reader->damaged,
                 reader->damaged == 1 ? "" : "s", reader->damaged == 1 ? "was" : "were");
     return cli_finish_output();
@@ -49,10 +54,9 @@ int cmd_top(const cli_args *args) {
     if (!args->n_words)
         return cli_fail(EXIT_USAGE, "which log? cleave top FILE, as written by train --log FILE");
     watch_reader reader = {0};
-    watch_canvas canvas;
-    bool terminal = cli_is_terminal(stdout);
-    bool once = args->once || args->json || !terminal;
-    watch_canvas_init(&canvas, stdout, terminal && !once, cli_has_colour(stdout));
+    screen_area area;
+    screen_area_init(&area, stdout, screen_is_terminal(stdout));
+    bool once = args->once || args->json || !area.terminal;
     const volatile int *interrupt = cli_catch_interrupts();
     int code = watch_reader_open(&reader, args->words[0]);
     bool over = false;
@@ -61,8 +65,8 @@ int cmd_top(const cli_args *args) {
         if (code != EXIT_DONE) break;
         double age = age_of(&reader);
         look_for_process(&reader, age);
-        code = picture(args, &canvas, &reader, age);
         over = once || *interrupt || reader.now.state > WATCH_RUNS;
+        code = picture(args, &area, &reader, age, over);
         if (!over) nanosleep(&(struct timespec){0, REFRESH_MS * 1000000L}, NULL);
     }
     watch_reader_close(&reader);

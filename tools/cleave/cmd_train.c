@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave train: train a model on a dataset or on arrays, and say how it went.
-#include "watch.h"
+#include "events.h"
 
 #include <string.h>
 
@@ -27,8 +27,8 @@ static bool on_step(void *user, const clv_train_step *step) {
              (long long)((step->steps + step->batches - 1) / step->batches));
     double left =
         (double)(step->batches - step->batch) * (double)job->config->batch / step->images_per_second;
-    snprintf(text, sizeof text, "%lld/%lld  loss %.4f  %.0f images/s  %.0f s left", (long long)step->batch,
-             (long long)step->batches, step->loss, step->images_per_second, left);
+    snprintf(text, sizeof text, "%lld/%lld  loss %.4f  %.0f s left  %.0f images/s", (long long)step->batch,
+             (long long)step->batches, step->loss, left, step->images_per_second);
     cli_progress_draw(&job->session->progress, label, (double)step->batch, (double)step->batches, text);
     return true;
 }
@@ -41,31 +41,29 @@ static bool on_evaluate(void *user, int64_t done, int64_t total) {
     return true;
 }
 
-static json_t *shares_json(const clv_placement *placement, const double *shares) {
-    json_t *object = json_object();
-    for (int i = 0; i < placement->n_replicas; i++)
-        json_object_set_new(object, placement->replicas[i], json_real(shares[i]));
-    return object;
-}
-
 static bool on_epoch(void *user, const clv_train_epoch *epoch) {
     train_job *job = user;
     if (epoch->shares)
         json_array_append_new(job->epochs,
                               json_pack("{s:I, s:o}", "epoch", (json_int_t)epoch->epoch, "shares",
-                                        shares_json(&job->config->placement, epoch->shares)));
+                                        cli_shares_json(&job->config->placement, epoch->shares)));
     cli_progress_clear(&job->session->progress);
     if (!watch_epoch(&job->watch, epoch)) return false;
     if (job->session->args->quiet) return true;
-    fprintf(stderr, "epoch %lld/%lld  loss %.4f", (long long)epoch->epoch, (long long)epoch->epochs,
-            epoch->train_loss);
-    if (epoch->evaluated)
-        fprintf(stderr, "  test loss %.4f  accuracy %.4f", epoch->test.loss, epoch->test.accuracy);
-    fprintf(stderr, "  %.1f s", epoch->seconds);
+    char text[1024];
+    screen_line line = {0};
+    screen_line_add(&line, SCREEN_KEEP, NULL, "epoch %lld/%lld  loss %.4f", (long long)epoch->epoch,
+                    (long long)epoch->epochs, epoch->train_loss);
+    if (epoch->evaluated) {
+        screen_line_add(&line, 70, NULL, "  test loss %.4f", epoch->test.loss);
+        screen_line_add(&line, 90, NULL, "  accuracy %.4f", epoch->test.accuracy);
+    }
+    screen_line_add(&line, 80, NULL, "  %.1f s", epoch->seconds);
     for (int i = 0; epoch->shares && i < job->config->placement.n_replicas; i++)
-        fprintf(stderr, "%s%s %.1f %%", i ? ", " : "  ", job->config->placement.replicas[i],
-                100 * epoch->shares[i]);
-    fputc('\n', stderr);
+        screen_line_add(&line, 60, NULL, "%s%s %.1f %%", i ? ", " : "  ", job->config->placement.replicas[i],
+                        100 * epoch->shares[i]);
+    screen_line_text(&line, screen_width(stderr), text, sizeof text);
+    fprintf(stderr, "%s\n", text);
     return true;
 }
 
@@ -92,10 +90,11 @@ static void print_activity(const clv_trainer *trainer) {
         const clv_device *device = clv_trainer_device_get(trainer, i);
         double busy = clv_trainer_busy(trainer, device);
         if (busy >= 0)
-            printf("%s was busy for %.0f %% of a step (predicted for equal devices: %.0f %%), idle for %.0f "
-                   "%%\n",
-                   clv_device_get_info(device)->name, 100 * busy,
-                   100 * clv_trainer_predicted_busy(trainer, device), 100 * (1 - busy));
+            screen_say(
+                stdout,
+                "%s was busy for %.0f %% of a step (predicted for equal devices: %.0f %%), idle for %.0f %%",
+                clv_device_get_info(device)->name, 100 * busy,
+                100 * clv_trainer_predicted_busy(trainer, device), 100 * (1 - busy));
     }
 }
 
@@ -131,7 +130,7 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
                         result.loss_scale > 0 ? cli_real(result.loss_scale) : json_null());
     json_object_set_new(object, "skipped_steps", json_integer((json_int_t)result.skipped_steps));
     json_object_set_new(object, "recomputed", cli_recomputed_json(clv_trainer_plan(trainer)));
-    json_object_set_new(object, "shares", shares_json(&config->placement, clv_trainer_shares(trainer)));
+    json_object_set_new(object, "shares", cli_shares_json(&config->placement, clv_trainer_shares(trainer)));
     json_object_set(object, "shares_by_epoch", job->epochs);
     json_t *lost = json_array();
     for (int i = 0; i < clv_trainer_lost_count(trainer); i++) {
@@ -146,37 +145,34 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
     return object;
 }
 
-static void print_result(const train_job *job, const clv_trainer *trainer) {
+/** Figures of the run first, what a person asks for last, where it can be seen. */
+static void print_result(const train_job *job, const clv_trainer *trainer, bool interrupted) {
     clv_train_result result = clv_trainer_result(trainer);
     clv_program_report programs = clv_runtime_programs(job->session->runtime);
-    if (result.evaluated)
-        printf("test accuracy %.4f (%lld of %lld)\n", result.test.accuracy, (long long)result.test.correct,
-               (long long)result.test.count);
-    printf("train loss %.4f after %lld step%s\n", result.train_loss, (long long)result.steps,
-           result.steps == 1 ? "" : "s");
+    cli_profile_print(stdout, &job->profile);
+    if (job->profile.profile && job->session->args->profile) putchar('\n');
     if (result.step_ms > 0) // the first step of a process is not timed
-        printf("%.0f images/s, %.2f ms a step (median)\n", result.images_per_second, result.step_ms);
-    printf("%.1f s in all, of which %.2f s to the first step (programs: %d in %.2f s, %d from the cache)\n",
-           cli_seconds(), job->startup, programs.programs, programs.seconds, programs.cache_hits);
-    for (int i = 0; i < job->config->placement.n_replicas; i++)
-        if (clv_trainer_shares(trainer)[i] > 0)
-            printf("%s computes %.1f %% of each batch\n", job->config->placement.replicas[i],
-                   100 * clv_trainer_shares(trainer)[i]);
+        screen_say(stdout, "%.0f images/s, %.2f ms a step (median)", result.images_per_second,
+                   result.step_ms);
+    screen_say(stdout, "%.2f s to the first step (programs: %d in %.2f s, %d from the cache)", job->startup,
+               programs.programs, programs.seconds, programs.cache_hits);
+    cli_shares_print(&job->config->placement, clv_trainer_shares(trainer));
     for (int i = 0; i < clv_trainer_lost_count(trainer); i++) {
         clv_lost_device lost = clv_trainer_lost_get(trainer, i);
-        printf("%s was lost in step %lld: %s\n", clv_device_get_info(lost.device)->name, (long long)lost.step,
-               lost.reason);
+        screen_say(stdout, "%s was lost in step %lld: %s", clv_device_get_info(lost.device)->name,
+                   (long long)lost.step, lost.reason);
     }
     if (result.loss_scale > 0)
-        printf("loss scale %g; %lld step%s skipped because gradients overflowed\n", result.loss_scale,
-               (long long)result.skipped_steps, result.skipped_steps == 1 ? " was" : "s were");
+        screen_say(stdout, "loss scale %g; %lld step%s skipped because gradients overflowed",
+                   result.loss_scale, (long long)result.skipped_steps,
+                   result.skipped_steps == 1 ? " was" : "s were");
     print_activity(trainer);
     cli_recomputed_print(stdout, job->session->args, clv_trainer_plan(trainer));
     for (int i = 0; i < clv_trainer_device_count(trainer); i++) {
         clv_device *device = clv_trainer_device_get(trainer, i);
         cli_memory_table(stdout, device, clv_trainer_memory_on(trainer, device).predicted_peak_bytes);
     }
-    cli_profile_print(stdout, &job->profile);
+    cli_tell_result(stdout, job->session->args, &result, interrupted);
 }
 
 /** Say in the log how the training ended. */
@@ -194,18 +190,20 @@ static int finish(const train_job *job, clv_trainer *trainer, clv_status status)
     bool interrupted = status == CLV_E_INTERRUPTED;
     cli_progress_clear(&job->session->progress);
     if (job->watch.log.failed) return job->watch.log.failed; // it has been told
-    if (status != CLV_OK && !interrupted) return cli_fail_status(job->session->runtime, status);
+    if (job->watch.events.failed) return job->watch.events.failed;
+    if (status != CLV_OK && !interrupted)
+        return cli_fail_sized(job->session->runtime, status, job->config->model);
     int code = interrupted ? cli_fail_status(job->session->runtime, status) : EXIT_DONE;
     if (args->save) {
         status = clv_weights_save(clv_trainer_session(trainer), args->save);
         if (status != CLV_OK) return cli_fail_status(job->session->runtime, status);
-        if (!args->quiet) fprintf(stderr, "weights are in %s\n", args->save);
+        if (!args->quiet && args->json) fprintf(stderr, "weights are in %s\n", args->save);
     }
     int printed = EXIT_DONE;
     if (args->json) {
         printed = cli_print_json(result_json(job, trainer, interrupted));
     } else {
-        print_result(job, trainer);
+        print_result(job, trainer, interrupted);
         printed = cli_finish_output();
     }
     int traced = cli_profile_trace(&job->profile); // last, so that a full disk costs nothing else
@@ -217,13 +215,40 @@ static clv_device *device_of(const void *trainer, int index) {
     return clv_trainer_device_get(trainer, index);
 }
 
+/** What is to save memory may take more of it: then that is told. */
+static void tell_without(const train_job *job, clv_trainer *trainer) {
+    clv_train_config config = *job->config;
+    if (job->session->args->quiet || (config.precision == CLV_PRECISION_F32 && config.micro_batches <= 1))
+        return;
+    const clv_place_choice *choice = clv_trainer_place(trainer);
+    config.precision = CLV_PRECISION_F32;
+    config.micro_batches = 1;
+    config.placement.shares = clv_trainer_shares(trainer);
+    clv_plan_config how = {.device = config.device,
+                           .place = choice ? choice->place : config.placement.place,
+                           .variants = config.variants,
+                           .no_fuse = config.no_fuse,
+                           .whole_steps = config.on_device_loss == CLV_LOSS_CONTINUE,
+                           .recompute = config.recompute};
+    clv_graph *graph = NULL;
+    clv_plan *plain = NULL;
+    clv_status status = clv_train_graph(job->session->runtime, &config, config.batch, &graph);
+    if (status == CLV_OK) status = clv_plan_create(graph, &how, &plain);
+    if (status == CLV_OK)
+        cli_without_print(stderr, job->session->args, clv_trainer_plan(trainer), plain, true);
+    clv_plan_destroy(plain);
+    clv_graph_destroy(graph);
+}
+
 /** The trainer is made: train, and tell how it went. */
 static int run(train_job *job, clv_trainer *trainer) {
     int code =
         cli_profile_begin(job->session, clv_trainer_session(trainer), device_of, trainer, &job->profile);
     if (code != EXIT_DONE) return code;
+    cli_tell_training(job->session->args, job->config, trainer);
     cli_print_place(job->session->args, clv_trainer_place(trainer));
     cli_tell_idle(job->session, clv_trainer_plan(trainer));
+    tell_without(job, trainer);
     watch_begin(&job->watch, job->session, job->config, trainer);
     clv_status status = clv_trainer_run(trainer);
     end_watch(job, status);
@@ -236,8 +261,10 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
     int code = cli_source_wait(source);
     if (code != EXIT_DONE) return code;
     clv_shape sample = clv_dataset_sample_shape(source->train);
-    clv_model sized = cli_model_for(args, model, &sample);
-    code = cli_check_place(session->runtime, &sized, placement);
+    clv_model sized;
+    code = cli_size_model(session->runtime, args, model, &sample, &sized);
+    if (code == EXIT_DONE) code = cli_check_place(session->runtime, &sized, placement);
+    if (code == EXIT_DONE) code = cli_check_freeze(session->runtime, &sized, args->freeze);
     if (code != EXIT_DONE) return code;
     train_job job = {.session = session, .epochs = json_array()};
     clv_train_config config = {
@@ -257,6 +284,8 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
         .recompute = args->recompute,
         .precision = cli_precision(args),
         .weights = args->weights,
+        .weights_except = args->except,
+        .freeze = args->freeze,
         .resume = args->resume,
         .checkpoint = args->checkpoint,
         .checkpoint_every = args->checkpoint_every,
@@ -264,6 +293,7 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
         .on_device_loss = args->on_device_loss && !strcmp(args->on_device_loss, "continue")
                               ? CLV_LOSS_CONTINUE
                               : CLV_LOSS_STOP,
+        .on_nan = args->on_nan && !strcmp(args->on_nan, "continue") ? CLV_NAN_CONTINUE : CLV_NAN_STOP,
         .interrupt = cli_catch_interrupts(),
         .user = &job,
         .on_step = on_step,
@@ -271,8 +301,14 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
         .on_evaluate = on_evaluate,
     };
     cli_recipe(args, model, &config);
+    if (!args->quiet)
+        cli_answer_interrupts(args->checkpoint ? "\ninterrupted: the step is finished and the checkpoint "
+                                                 "written first; again to end at once\n"
+                                               : "\ninterrupted: the step is finished first; again to end at "
+                                                 "once, without waiting for the device\n");
     job.config = &config;
     code = watch_log_open(&job.watch.log, args->log, args->resume != NULL);
+    if (code == EXIT_DONE) code = events_open(&job.watch.events, args->tensorboard, args->histograms);
     if (code != EXIT_DONE) return code;
     clv_trainer *trainer;
     clv_status status = clv_trainer_create(session->runtime, &config, &trainer);
@@ -281,6 +317,8 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
     cli_profile_end(&job.profile);
     json_decref(job.epochs);
     int closed = watch_log_close(&job.watch.log);
+    if (code == EXIT_DONE) code = closed;
+    closed = events_close(&job.watch.events);
     if (code == EXIT_DONE) code = closed;
     return code;
 }
@@ -292,8 +330,12 @@ int cmd_train(const cli_args *args) {
     if (!model) return EXIT_USAGE;
     if (args->weights && args->resume)
         return cli_fail(EXIT_USAGE, "--weights and --resume both say where to begin; give one of them");
+    if (args->except && !args->weights)
+        return cli_fail(EXIT_USAGE, "--except is of --weights: which file should the others come from?");
     if (args->checkpoint_every && !args->checkpoint)
         return cli_fail(EXIT_USAGE, "--checkpoint-every needs --checkpoint FILE");
+    if (args->histograms && !args->tensorboard)
+        return cli_fail(EXIT_USAGE, "--histograms needs --tensorboard DIR");
     code = cli_check_recipe(args, model);
     const char *targets[] = {args->save, args->checkpoint, args->dump_gradients, args->trace};
     for (size_t i = 0; code == EXIT_DONE && i < sizeof targets / sizeof *targets; i++)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // cleave tune: race the variants of ops on a device, and write down who wins.
 #include "cli.h"
+#include "table.h"
 
 #include <string.h>
 
@@ -61,27 +62,42 @@ static int print_json(const cli_session *session, const clv_tune_report *report)
 
 static int print_table(const cli_session *session, const clv_tune_report *report) {
     const clv_device_info *info = clv_device_get_info(session->device);
+    static const table_column columns[] = {
+        {"op", TABLE_TEXT, TABLE_KEEP, 12, NULL}, {"variant", TABLE_TEXT, TABLE_KEEP, 0, NULL},
+        {"median us", TABLE_NUMBER, 95, 0, NULL}, {"by rank", TABLE_TEXT, 60, 0, NULL},
+        {"its us", TABLE_NUMBER, 50, 0, NULL},    {"gain", TABLE_NUMBER, 90, 0, NULL},
+        {"nodes", TABLE_NUMBER, 30, 0, NULL},     {"inputs and attributes", TABLE_TEXT, 80, 21, NULL},
+    };
     int better = 0;
-    printf("%s, %s\n%-22s %-10s %12s %-10s %12s %6s %5s  %s\n", info->name, info->label, "op", "variant",
-           "median us", "by rank", "median us", "gain", "nodes", "inputs and attributes");
+    screen_say(stdout, "%s, %s", info->name, info->label);
+    table *t = table_create(columns, sizeof columns / sizeof *columns);
     for (int i = 0; i < report->n_results; i++) {
         const clv_tune_result *r = &report->results[i];
         bool other = strcmp(r->variant, r->ranked) != 0;
-        char gain[16] = "";
-        if (other) snprintf(gain, sizeof gain, "%.2fx", r->ranked_us / r->median_us);
         better += other;
-        printf("%-22s %-10s %12.2f %-10s %12.2f %6s %5d  %s\n", r->op, r->variant, r->median_us, r->ranked,
-               r->ranked_us, gain, r->nodes, r->key);
+        table_add(t, "%s", r->op);
+        table_add(t, "%s", r->variant);
+        table_add(t, "%.2f", r->median_us);
+        table_add(t, "%s", r->ranked);
+        table_add(t, "%.2f", r->ranked_us);
+        if (other)
+            table_add(t, "%.2fx", r->ranked_us / r->median_us);
+        else
+            table_add(t, "%s", "");
+        table_add(t, "%d", r->nodes);
+        table_add(t, "%s", r->key);
     }
+    table_print(t, stdout);
     for (int i = 0; i < report->n_failures; i++)
-        printf("AVOIDED %s of %s: %s\n", report->failures[i].variant, report->failures[i].op,
-               report->failures[i].sentence);
-    printf("%d uses measured, in %.1f s; in %d of them another variant wins than the ranks choose\n",
-           report->n_results, report->seconds, better);
+        screen_say(stdout, "AVOIDED %s of %s: %s", report->failures[i].variant, report->failures[i].op,
+                   report->failures[i].sentence);
+    screen_say(stdout,
+               "%d uses measured, in %.1f s; in %d of them another variant wins than the ranks choose",
+               report->n_results, report->seconds, better);
     if (report->left)
-        printf("%d uses are left: %s\n", report->left,
-               report->interrupted ? "interrupted" : "a larger --seconds gives them time");
-    printf("written to %s, beside %d choices that were there\n", report->file, report->kept);
+        screen_say(stdout, "%d uses are left: %s", report->left,
+                   report->interrupted ? "interrupted" : "a larger --seconds gives them time");
+    screen_say(stdout, "written to %s, beside %d choices that were there", report->file, report->kept);
     return cli_finish_output();
 }
 

@@ -6,6 +6,7 @@
 
 #include <dirent.h>
 #include <link.h>
+#include <stdarg.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,10 +53,19 @@ static void hide_homes(char *text) {
     }
 }
 
+static void show(char *out, size_t bytes, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    clv_format_shown(out, bytes, 0, format, args);
+    va_end(args);
+}
+
 /** A text without what is private, and without bytes that JSON cannot hold. */
 static json_t *text_json(const char *text) {
     char clean[TEXT_BYTES];
-    snprintf(clean, sizeof clean, "%s", text ? text : "");
+    show(clean, sizeof clean, "%s", text ? text : "");
+    for (char *at = clean; *at; at++)
+        if (*at == '\n' || *at == '\t') *at = ' ';
     hide_homes(clean);
     json_t *string = json_string(clean);
     for (char *at = clean; !string && *at; at++)
@@ -153,10 +163,13 @@ static int on_library(struct dl_phdr_info *info, size_t size, void *list) {
 
 /** The drivers that the loader knows of: what stands in the .icd files. */
 static json_t *vendors_json(void) {
+    static const char usual[] = "/etc/OpenCL/vendors";
     const char *folder = getenv("OCL_ICD_VENDORS");
-    if (!folder || !*folder) folder = "/etc/OpenCL/vendors";
+    if (!folder || !*folder) folder = usual;
     json_t *vendors = json_object();
     DIR *entries = opendir(folder);
+    if (!entries && folder != usual)
+        json_object_set_new(vendors, "OCL_ICD_VENDORS", text_json(folder)); // a driver
     for (struct dirent *entry; entries && (entry = readdir(entries));) {
         char path[TEXT_BYTES], library[256];
         size_t n = strlen(entry->d_name);
@@ -171,12 +184,13 @@ static json_t *vendors_json(void) {
 static json_t *devices_json(clv_runtime *runtime) {
     json_t *devices = json_array();
     for (int i = 0; i < clv_device_count(runtime); i++) {
-        const clv_device *device = clv_device_get(runtime, i);
+        clv_device *device = clv_device_get(runtime, i);
         json_t *object = cli_device_json(clv_device_get_info(device));
         char quirks[256];
         json_object_set_new(object, "quirks", json_string(clv_device_quirks(device, quirks, sizeof quirks)));
         json_object_set_new(object, "gemm", json_boolean(clv_device_get_info(device)->gemm));
         json_object_set_new(object, "local_memory", json_boolean(clv_device_get_info(device)->local_memory));
+        json_object_set_new(object, "quarantine", cli_quarantine_json(device));
         json_array_append_new(devices, object);
     }
     return devices;
@@ -211,16 +225,20 @@ static json_t *environment_json(void) {
             wanted |= !strncmp(*at, prefixes[i], strlen(prefixes[i]));
         if (!wanted || !equals) continue;
         char name[128];
-        snprintf(name, sizeof name, "%.*s", (int)(equals - *at), *at);
+        show(name, sizeof name, "%.*s", (int)(equals - *at), *at);
         json_object_set_new(variables, name, text_json(equals + 1));
     }
     return variables;
 }
 
-json_t *cli_env_json(clv_runtime *runtime) {
+json_t *cli_env_json(const cli_session *session) {
+    clv_runtime *runtime = session->runtime;
+    json_t *faults = json_array();
+    for (size_t i = 0; i < sizeof session->faults / sizeof *session->faults; i++)
+        if (*session->faults[i]) json_array_append_new(faults, text_json(session->faults[i]));
     json_t *libraries = json_array();
     dl_iterate_phdr(on_library, libraries);
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "cleave", build_json(), "system", system_json(),
-                     "devices", devices_json(runtime), "drivers", vendors_json(), "cache",
-                     cache_json(runtime), "environment", environment_json(), "libraries", libraries);
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "faults", faults, "cleave", build_json(),
+                     "system", system_json(), "devices", devices_json(runtime), "drivers", vendors_json(),
+                     "cache", cache_json(runtime), "environment", environment_json(), "libraries", libraries);
 }

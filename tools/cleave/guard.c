@@ -95,7 +95,7 @@ static void release_output(void) {
     char text[4096];
     off_t at = 0;
     for (ssize_t n; (n = pread(guard.told, text, sizeof text, at)) > 0; at += n)
-        fwrite(text, 1, (size_t)n, stderr);
+        fprintf(stderr, "%.*s", (int)n, text);
     close(guard.told);
 }
 

@@ -82,6 +82,15 @@ bool cli_known_take(cli_known *known, bool no_cache) {
     return same && unlink(known->path) == 0;
 }
 
+/** Is the file's folder this user's, and closed to others? Elsewhere the name could be a link to another file of theirs. */
+static bool folder_is_ours(const char *path) {
+    char folder[sizeof((cli_known *)0)->path];
+    snprintf(folder, sizeof folder, "%s", path);
+    *strrchr(folder, '/') = 0;
+    struct stat is;
+    return stat(folder, &is) == 0 && is.st_uid == geteuid() && !(is.st_mode & (S_IWGRP | S_IWOTH));
+}
+
 void cli_known_keep(cli_known *known) {
     if (!*known->path) return;
     for (char *at = known->path + 1; *at; at++) { // what cannot be made shows below
@@ -90,6 +99,7 @@ void cli_known_keep(cli_known *known) {
         mkdir(known->path, 0700);
         *at = '/';
     }
+    if (!folder_is_ours(known->path)) return;
     int file = open(known->path, O_WRONLY | O_CREAT | O_TRUNC | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (file < 0) return; // a read-only home: the next command is careful again
     dprintf(file, "%016" PRIx64 "\n", known->environment);

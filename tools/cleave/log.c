@@ -28,7 +28,7 @@ static bool cannot_write(watch_log *log) {
 }
 
 int watch_log_open(watch_log *log, const char *path, bool go_on) {
-    *log = (watch_log){.path = path};
+    *log = (watch_log){.path = path, .goes_on = go_on};
     if (!path) return EXIT_DONE;
     log->file = fopen(path, go_on ? "a+" : "w");
     if (!log->file) return cli_fail(EXIT_FAILED, "the log '%s' cannot be opened: %s", path, strerror(errno));
@@ -40,13 +40,25 @@ int watch_log_open(watch_log *log, const char *path, bool go_on) {
     return log->failed;
 }
 
+/** An object as text in one piece, to be freed; NULL if memory is out. (json_dumps passes over that within a name.) */
+static char *line_text(const json_t *line) {
+    char *text = NULL;
+    size_t n;
+    FILE *memory = line ? open_memstream(&text, &n) : NULL;
+    if (!memory) return NULL;
+    bool good = json_dumpf(line, memory, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(15)) == 0;
+    good = !ferror(memory) && good;
+    if (fclose(memory) == 0 && good) return text;
+    free(text);
+    return NULL;
+}
+
 /** Write an object as a line, and take it. */
 static bool write_line(watch_log *log, json_t *line) {
     bool written = true;
     if (log->file && !log->failed) {
         errno = ENOMEM; // what it is if there is no text
-        char *text =
-            line ? json_dumps(line, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(15)) : NULL;
+        char *text = line_text(line);
         written = text && fprintf(log->file, "%s\n", text) > 0 && !fflush(log->file);
         free(text);
         if (!written) cannot_write(log);
@@ -55,8 +67,45 @@ static bool write_line(watch_log *log, json_t *line) {
     return written && !log->failed;
 }
 
-bool watch_log_begin(watch_log *log, const watch_moment *now) {
-    if (!log->file) return true;
+/** The step that a line is of; 0: none. */
+static int64_t step_of(const char *text, size_t n) {
+    json_error_t error;
+    json_t *line = json_loadb(text, n, 0, &error);
+    const json_t *step = json_object_get(line, "step");
+    int64_t number = json_object_get(line, "event") || !json_is_integer(step) ? 0 : json_integer_value(step);
+    json_decref(line);
+    return number;
+}
+
+/** A training goes on from before where its log ends: cut off the steps that are done again, with all behind them. */
+static bool cut_back(watch_log *log, int64_t step) {
+    char *text = NULL;
+    size_t room = 0;
+    ssize_t n;
+    off_t at = 0;
+    bool good = true;
+    rewind(log->file);
+    while (good && (n = getline(&text, &room, log->file)) > 0) {
+        if (step_of(text, (size_t)n) >= step) {
+            good = !ftruncate(fileno(log->file), at);
+            break;
+        }
+        at += n;
+    }
+    good = good && !ferror(log->file) && !fseek(log->file, 0, SEEK_END);
+    free(text);
+    return good || cannot_write(log);
+}
+
+bool watch_log_begin(watch_log *log, const watch_moment *now, json_t *settings) {
+    if (!log->file) {
+        json_decref(settings);
+        return true;
+    }
+    if (log->goes_on && !cut_back(log, now->step)) {
+        json_decref(settings);
+        return false;
+    }
     json_t *devices = json_object();
     for (int i = 0; i < now->n_devices; i++) {
         const watch_device *device = &now->devices[i];
@@ -64,11 +113,12 @@ bool watch_log_begin(watch_log *log, const watch_moment *now) {
                             json_pack("{s:s, s:I}", "label", device->label, "predicted_peak_bytes",
                                       (json_int_t)device->predicted_bytes));
     }
-    return write_line(log, json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:o}", "event", "begin",
+    return write_line(log, json_pack("{s:s, s:s, s:s, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "event", "begin",
                                      "version", now->version, "model", now->model, "process",
                                      (json_int_t)now->process, "batch_size", (json_int_t)now->batch_size,
                                      "steps", (json_int_t)now->steps, "epochs", (json_int_t)now->epochs,
-                                     "batches", (json_int_t)now->batches, "devices", devices));
+                                     "batches", (json_int_t)now->batches, "devices", devices, "settings",
+                                     settings ? settings : json_null()));
 }
 
 static json_t *device_json(const watch_device *device) {
@@ -241,6 +291,9 @@ static void read_line(watch_reader *reader, const char *text, size_t bytes) {
     reader->lines++;
     if (event && !strcmp(event, "begin")) {
         read_begin(now, line);
+        json_t *settings = json_object_get(line, "settings");
+        json_decref(reader->settings);
+        reader->settings = json_is_object(settings) ? json_incref(settings) : NULL;
     } else if (event && !strcmp(event, "epoch")) {
         now->epoch = whole_at(line, "epoch", now->epoch);
         now->test_loss = real_at(line, "test_loss");
@@ -291,6 +344,8 @@ static int take_bytes(watch_reader *reader, const char *bytes, size_t n) {
 /** Begin at the beginning of the file of that name. */
 static int reopen(watch_reader *reader) {
     if (reader->file >= 0) close(reader->file);
+    json_decref(reader->settings);
+    reader->settings = NULL;
     reader->offset = reader->lines = reader->damaged = 0;
     reader->n_text = 0;
     reader->passing = false;
@@ -337,6 +392,7 @@ int watch_reader_poll(watch_reader *reader) {
 void watch_reader_close(watch_reader *reader) {
     if (reader->file >= 0) close(reader->file);
     free(reader->text);
+    json_decref(reader->settings);
     *reader = (watch_reader){.file = -1};
 }
 

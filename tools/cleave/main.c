@@ -30,7 +30,7 @@ int main(int argc, char **argv) {
         return clv_compile_helper(0) == CLV_OK ? EXIT_DONE : EXIT_FAILED;
     cli_command command = cli_command_find(word);
     if (command == CLI_COMMANDS)
-        return cli_fail(EXIT_USAGE, "unknown command '%s'; see 'cleave --help'", word);
+        return cli_unknown_command(word);
     cli_args args;
     int code = cli_parse(argc - 2, argv + 2, command, &args);
     if (code != EXIT_DONE) return code;
@@ -39,5 +39,5 @@ int main(int argc, char **argv) {
         cli_help(stdout, command);
         return cli_finish_output();
     }
-    return functions[command](&args);
+    return cli_end(functions[command](&args));
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The option tables made into parsing, help, a manual page and completion.
 #include "cli.h"
+#include "screen.h"
 
 #include <errno.h>
 #include <math.h>
@@ -17,17 +18,32 @@ enum {
     ALL = (1 << CLI_COMMANDS) - 1
 };
 
+typedef enum group {
+#define X(id, title) GROUP_##id,
+#include "groups.def"
+#undef X
+    GROUPS
+} group;
+
+static const char *const groups[] = {
+#define X(id, title) title,
+#include "groups.def"
+#undef X
+};
+
 typedef struct option_row {
     unsigned commands;
+    group group;
     const char *name;
     kind kind;
     size_t field;
-    const char *value, *choices, *text;
+    const char *value, *choices;
+    const char *standard, *text; // may differ by command: see text_for
 } option_row;
 
 static const option_row options[] = {
-#define X(commands, name, kind, field, value, choices, text)                                                 \
-    {commands, name, kind, offsetof(cli_args, field), value, choices, text},
+#define X(commands, group, name, kind, field, value, choices, standard, text)                                \
+    {commands, GROUP_##group, name, kind, offsetof(cli_args, field), value, choices, standard, text},
 #include "options.def"
 #undef X
 };
@@ -37,18 +53,39 @@ typedef struct command_row {
     const char *name, *arguments;
     int max_words;
     const char *text;
+    enum { USE, DEVICE, KEEP, SECTIONS } section;
 } command_row;
 
+static const char *const sections[] = {"Models", "Devices", "Reports and files"};
+
 static const command_row commands[] = {
-#define X(id, name, function, arguments, max_words, text) {name, arguments, max_words, text},
+#define X(id, name, function, arguments, max_words, text, section)                                           \
+    {name, arguments, max_words, text, section},
 #include "commands.def"
 #undef X
 };
+
+static const struct {
+    cli_command command;
+    const char *words, *text;
+} examples[] = {
+#define X(command, words, text) {CLI_##command, words, text},
+#include "examples.def"
+#undef X
+};
+enum { N_EXAMPLES = sizeof examples / sizeof *examples };
 
 cli_command cli_command_find(const char *name) {
     int i = 0;
     while (i < CLI_COMMANDS && strcmp(commands[i].name, name)) i++;
     return (cli_command)i;
+}
+
+int cli_unknown_command(const char *name) {
+    clv_nearest nearest = {.word = name};
+    for (int i = 0; i < CLI_COMMANDS; i++) clv_nearest_offer(&nearest, commands[i].name);
+    return cli_fail(EXIT_USAGE, "unknown command '%s'%s; see 'cleave --help'", name,
+                    clv_nearest_text(&nearest));
 }
 
 // ---- values -------------------------------------------------------------------------------------------------------
@@ -108,6 +145,19 @@ static bool is_choice(const char *text, const char *choices) {
     return false;
 }
 
+/** `; did you mean 'WORD'?` for a word that is none of `a|b|c`. */
+static const char *nearest_choice(const char *text, const char *choices, clv_nearest *nearest) {
+    char word[64];
+    *nearest = (clv_nearest){.word = text};
+    for (const char *at = choices; *at; at += *at == '|') {
+        size_t n = strcspn(at, "|");
+        snprintf(word, sizeof word, "%.*s", (int)n, at);
+        clv_nearest_offer(nearest, word);
+        at += n;
+    }
+    return clv_nearest_text(nearest);
+}
+
 static int parse_budget(const char *text, cli_budgets *budgets) {
     const char *equals = strrchr(text, '=');
     cli_budget budget = {0};
@@ -136,6 +186,7 @@ static int parse_value(const option_row *option, const char *text, cli_args *arg
     void *field = (char *)args + option->field;
     int64_t whole;
     double number;
+    clv_nearest nearest;
     switch (option->kind) {
     case FLAG: *(bool *)field = true; break;
     case TEXT:
@@ -145,8 +196,8 @@ static int parse_value(const option_row *option, const char *text, cli_args *arg
         break;
     case CHOICE:
         if (!is_choice(text, option->choices))
-            return cli_fail(EXIT_USAGE, "--%s wants one of %s, not '%s'", option->name, option->choices,
-                            text);
+            return cli_fail(EXIT_USAGE, "--%s wants one of %s, not '%s'%s", option->name, option->choices,
+                            text, nearest_choice(text, option->choices, &nearest));
         *(const char **)field = text;
         break;
     case COUNT:
@@ -187,6 +238,27 @@ static const option_row *find_option(const char *name, size_t length, cli_comman
     return NULL;
 }
 
+/** An option that the command does not have: the nearest of those it has, or whose it is. */
+static int unknown_option(const char *word, size_t length, cli_command command) {
+    char text[64];
+    snprintf(text, sizeof text, "%.*s", (int)length, word);
+    clv_nearest nearest = {.word = text + strspn(text, "-")};
+    const option_row *elsewhere = NULL;
+    for (int i = 0; i < N_OPTIONS; i++) {
+        if (options[i].commands & 1u << command) clv_nearest_offer(&nearest, options[i].name);
+        if (!strcmp(options[i].name, nearest.word)) elsewhere = &options[i];
+    }
+    char hint[96] = "";
+    int owner = 0;
+    while (elsewhere && !(elsewhere->commands & 1u << owner)) owner++;
+    if (*nearest.name)
+        snprintf(hint, sizeof hint, "; did you mean '--%s'?", nearest.name);
+    else if (elsewhere)
+        snprintf(hint, sizeof hint, "; it is one of 'cleave %s'", commands[owner].name);
+    return cli_fail(EXIT_USAGE, "unknown option '%.*s'%s; see 'cleave %s --help'", (int)length, word, hint,
+                    commands[command].name);
+}
+
 int cli_parse(int argc, char **argv, cli_command command, cli_args *args) {
     *args = (cli_args){.command = command};
     bool only_words = false;
@@ -209,8 +281,7 @@ int cli_parse(int argc, char **argv, cli_command command, cli_args *args) {
         size_t length = equals && equals > name ? (size_t)(equals - name) : strlen(name);
         const option_row *option = word[1] == '-' ? find_option(name, length, command) : NULL;
         if (!option)
-            return cli_fail(EXIT_USAGE, "unknown option '%.*s'; see 'cleave %s --help'",
-                            equals ? (int)(equals - word) : (int)strlen(word), word, commands[command].name);
+            return unknown_option(word, equals ? (size_t)(equals - word) : strlen(word), command);
         const char *value = equals ? equals + 1 : NULL;
         if (option->kind == FLAG && value) return cli_fail(EXIT_USAGE, "--%s takes no value", option->name);
         if (option->kind != FLAG && !value) {
@@ -227,27 +298,149 @@ int cli_parse(int argc, char **argv, cli_command command, cli_args *args) {
 
 // ---- texts made of the tables -------------------------------------------------------------------------------------
 
+/** Are all words before the colon commands, and is `id` one of them? -1: it is no list of commands. */
+static int names_command(const char *part, size_t length, cli_command id) {
+    const char *colon = memchr(part, ':', length);
+    bool found = false;
+    if (!colon) return -1;
+    while (part < colon) {
+        size_t n = 0;
+        char word[32];
+        while (part + n < colon && part[n] != ' ') n++;
+        if (n >= sizeof word) return -1;
+        memcpy(word, part, n);
+        word[n] = 0;
+        cli_command command = cli_command_find(word);
+        if (command == CLI_COMMANDS) return -1;
+        found |= command == id;
+        part += n + (part + n < colon);
+    }
+    return found;
+}
+
+/** Of `64 | eval run: 256` what is for a command: 256 for eval and run, 64 for the others. "": nothing. */
+static const char *text_for(const char *texts, cli_command id, char *out, size_t bytes) {
+    *out = 0;
+    for (const char *part = texts; part;) {
+        const char *end = strstr(part, " | "), *text = part;
+        size_t length = end ? (size_t)(end - part) : strlen(part);
+        int named = names_command(part, length, id);
+        if (named > 0) {
+            text = (const char *)memchr(part, ':', length) + 1;
+            text += *text == ' ';
+        }
+        if (named) snprintf(out, bytes, "%.*s", (int)(length - (size_t)(text - part)), text);
+        if (named > 0) break;
+        part = end ? end + 3 : NULL;
+    }
+    return out;
+}
+
+/** What an option does, and its default, for a command. */
+static void tell_option(const option_row *option, cli_command id, char *out, size_t bytes) {
+    char text[400], standard[120];
+    text_for(option->text, id, text, sizeof text);
+    text_for(option->standard, id, standard, sizeof standard);
+    snprintf(out, bytes, "%s%s%s%s", text, *standard ? " [default: " : "", standard, *standard ? "]" : "");
+}
+
+/** Columns for help. Where no width is known 80 is what readers expect. */
+static int help_width(FILE *out) {
+    int width = screen_width(out);
+    return width ? width : SCREEN_USUAL;
+}
+
+static void print_option(FILE *out, const option_row *option, cli_command id, int width) {
+    enum { TEXT_AT = 27, LEAST_TEXT = 30 }; // on a narrow screen the text stands under the option
+    const int indent = width - TEXT_AT < LEAST_TEXT ? 6 : TEXT_AT;
+    char left[64], text[600];
+    int at =
+        snprintf(left, sizeof left, "  --%s%s%s", option->name, *option->value ? " " : "", option->value);
+    tell_option(option, id, text, sizeof text);
+    fputs(left, out);
+    if (at + 2 > indent) {
+        fputc('\n', out);
+        at = 0;
+    }
+    fprintf(out, "%*s", indent - at, "");
+    screen_wrap(out, text, indent, indent, width);
+    fputc('\n', out);
+}
+
+/** An example as it is typed: what is assigned for it goes before the program. */
+static void example_text(int i, char *out, size_t bytes) {
+    const char *words = examples[i].words, *name = strstr(words, commands[examples[i].command].name);
+    snprintf(out, bytes, "%.*scleave %s", (int)(name - words), words, name);
+}
+
+/** An example, where it is long with line ends that a shell passes over, and what it does. */
+static void print_example(FILE *out, int i, int width) {
+    enum { INDENT = 6 };
+    char text[256];
+    example_text(i, text, sizeof text);
+    int at = fprintf(out, " ");
+    for (const char *word = text; *word;) {
+        size_t n = strcspn(word, " ");
+        if (*word == '-' && word[n] && word[n + 1] != '-')
+            n += 1 + strcspn(word + n + 1, " "); // its value stays there
+        if (at + 1 + (int)n + 2 > width && at > INDENT) at = fprintf(out, " \\\n%*s", INDENT - 1, "") - 3;
+        at += fprintf(out, " %.*s", (int)n, word);
+        word += n + (word[n] == ' ');
+    }
+    fprintf(out, "\n%*s# ", INDENT, "");
+    screen_wrap(out, examples[i].text, INDENT + 2, INDENT + 2, width);
+    fputc('\n', out);
+}
+
 void cli_help(FILE *out, cli_command id) {
     const command_row *row = &commands[id];
-    fprintf(out, "Usage: cleave %s%s%s [options]\n\n%c%s.\n\nOptions:\n", row->name,
-            *row->arguments ? " " : "", row->arguments, row->text[0] - 'a' + 'A', row->text + 1);
-    for (int i = 0; i < N_OPTIONS; i++) {
-        if (!(options[i].commands & 1u << id)) continue;
-        char left[64];
-        snprintf(left, sizeof left, "--%s%s%s", options[i].name, *options[i].value ? " " : "",
-                 options[i].value);
-        fprintf(out, "  %-24s %s\n", left, options[i].text);
+    const int width = help_width(out);
+    char text[256];
+    fprintf(out, "Usage: cleave %s%s%s [options]\n\n", row->name, *row->arguments ? " " : "", row->arguments);
+    snprintf(text, sizeof text, "%c%s.", row->text[0] - 'a' + 'A', row->text + 1);
+    screen_wrap(out, text, 0, 0, width);
+    fputc('\n', out);
+    for (int g = 0; g < GROUPS; g++) {
+        bool begun = false;
+        for (int i = 0; i < N_OPTIONS; i++) {
+            if (!(options[i].commands & 1u << id) || options[i].group != (group)g) continue;
+            if (!begun) fprintf(out, "\n%s:\n", groups[g]);
+            begun = true;
+            print_option(out, &options[i], id, width);
+        }
     }
+    fputs("\nExamples:\n", out);
+    for (int i = 0; i < N_EXAMPLES; i++)
+        if (examples[i].command == id) print_example(out, i, width);
 }
 
 void cli_overview(FILE *out) {
-    fprintf(
-        out,
-        "Cleave %s trains and runs neural networks on any OpenCL device.\n\nUsage: cleave COMMAND ...\n\n",
-        clv_version());
-    for (int i = 0; i < CLI_COMMANDS; i++) fprintf(out, "  %-8s %s\n", commands[i].name, commands[i].text);
-    fprintf(out, "\n'cleave COMMAND --help' tells a command's options. Try: cleave train fashion-mnist\n"
-                 "Exit codes: 0 done, 1 failed, 2 wrong usage, 130 interrupted after saving.\n");
+    enum { TEXT_AT = 11 };
+    const int width = help_width(out);
+    fprintf(out,
+            "Cleave %s trains and runs neural networks on any OpenCL device.\n\nUsage: cleave COMMAND "
+            "[options]\n",
+            clv_version());
+    for (int s = 0; s < SECTIONS; s++) {
+        fprintf(out, "\n%s:\n", sections[s]);
+        for (int i = 0; i < CLI_COMMANDS; i++) {
+            if ((int)commands[i].section != s) continue;
+            fprintf(out, "  %-8s ", commands[i].name);
+            screen_wrap(out, commands[i].text, TEXT_AT, TEXT_AT, width);
+            fputc('\n', out);
+        }
+    }
+    fputs("\nExamples:\n", out);
+    for (int i = 0; i < N_EXAMPLES; i++)
+        if (i == 0 || examples[i].command != examples[i - 1].command)
+            if (commands[examples[i].command].section == USE) print_example(out, i, width);
+    fputc('\n', out);
+    screen_wrap(out, "'cleave COMMAND --help' tells a command's options, their defaults and examples.", 0, 0,
+                width);
+    fputc('\n', out);
+    screen_wrap(out, "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 check could not run, 130 interrupted after saving.", 0, 0,
+                width);
+    fputc('\n', out);
 }
 
 /** Text for roff: a dash is written so that it stays a dash. */
@@ -268,17 +461,29 @@ void cli_manual(FILE *out) {
         fprintf(out, ".SH %s\n%c%s.\n", commands[i].name, commands[i].text[0] - 'a' + 'A',
                 commands[i].text + 1);
         for (int j = 0; j < N_OPTIONS; j++) {
+            char text[600];
             if (!(options[j].commands & 1u << i)) continue;
             fprintf(out, ".TP\n.B ");
             put_roff(out, "--");
             put_roff(out, options[j].name);
             fprintf(out, " %s\n", options[j].value);
-            put_roff(out, options[j].text);
+            tell_option(&options[j], (cli_command)i, text, sizeof text);
+            put_roff(out, text);
             fputc('\n', out);
+        }
+        for (int j = 0; j < N_EXAMPLES; j++) {
+            char text[256];
+            if ((int)examples[j].command != i) continue;
+            fprintf(out, ".PP\n");
+            put_roff(out, examples[j].text);
+            fprintf(out, ":\n.PP\n.RS\n");
+            example_text(j, text, sizeof text);
+            put_roff(out, text);
+            fprintf(out, "\n.RE\n");
         }
     }
     fprintf(out,
-            ".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage, 130 interrupted after saving.\n"
+            ".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage, 3 check could not run, 130 interrupted after saving.\n"
             ".SH ENVIRONMENT\n.TP\n.B CLEAVE_VISIBLE_DEVICES\nDevices the process sees: indices or names, "
             "with commas.\n.TP\n.B CLEAVE_PARTITION\nDevices to split: cpu:0=2.\n.TP\n.B CLEAVE_CACHE_DIR\n"
             "Where compiled programs are kept.\n.TP\n.B CLEAVE_DATA_DIR\nWhere datasets are.\n"

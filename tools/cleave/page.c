@@ -3,6 +3,7 @@
 #include "page.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,23 @@ static const char style[] =
     ".tile,.card{background:var(--card);border:1px solid var(--line);border-radius:.6rem;padding:.7rem .9rem}"
     ".tile b{display:block;font-size:1.45rem;line-height:1.3;font-weight:650}.tile "
     "span{color:var(--faint);font-size:.85rem}"
-    ".card{overflow-x:auto}.good{color:var(--good)}.bad{color:var(--bad)}"
+    ".card{overflow-x:auto}.rows "
+    "th{white-space:normal}.plots{display:grid;gap:.7rem;grid-template-columns:repeat(auto-fit,minmax(min("
+    "24rem,"
+    "100%),1fr))}figure{margin:0}figcaption{color:var(--faint);font-size:.85rem}"
+    ".raw .curve{opacity:.25}.at rect{fill:transparent}.at "
+    ".tip{visibility:hidden;pointer-events:none}.at:hover "
+    ".tip{visibility:visible}.tip line{stroke:var(--faint);stroke-dasharray:2 3}.tip "
+    "text{fill:var(--ink);paint-order:stroke;stroke:var(--card);stroke-width:4px;stroke-linejoin:round}"
+    ".smooth{position:absolute;opacity:0}.smooth+label{display:inline-block;border:1px solid "
+    "var(--line);border-radius:.5rem;padding:.1rem "
+    ".7rem;margin-right:.3rem;color:var(--faint);cursor:pointer}"
+    ".smooth:checked+label{background:var(--bar);color:var(--paper)}.smooth:focus-visible+label{outline:2px "
+    "solid "
+    "var(--ink)}.s1,.s2{display:none}#smooth0:checked~.plots .raw .curve{opacity:1}"
+    "#smooth1:checked~.plots .s1,#smooth2:checked~.plots .s2{display:inline}"
+    ".differs{background:color-mix(in srgb,var(--c1) "
+    "16%,transparent)}.good{color:var(--good)}.bad{color:var(--bad)}"
     "table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}"
     "th,td{text-align:left;padding:.32rem .9rem .32rem 0;border-bottom:1px solid "
     "var(--line);white-space:nowrap}"
@@ -39,8 +56,7 @@ static const char style[] =
     "grid-template-columns:repeat(auto-fit,minmax(min(24rem,100%),1fr))}.facts "
     "h3{font-size:.95rem;margin:.1rem 0 .3rem}"
     ".facts "
-    "th{padding-right:1.2rem;vertical-align:top}svg{display:block;width:100%;height:auto}svg.plot{min-width:"
-    "34rem}svg.bar{width:9rem;"
+    "th{padding-right:1.2rem;vertical-align:top}svg{display:block;width:100%;height:auto}svg.bar{width:9rem;"
     "height:.55rem}"
     "svg text{fill:var(--faint);font:12px "
     "system-ui,sans-serif}.grid{stroke:var(--line)}.track{fill:var(--track)}"
@@ -52,6 +68,14 @@ static const char style[] =
     ".45rem}"
     "details{margin-top:.7rem}summary{cursor:pointer;color:var(--faint)}li{overflow-wrap:anywhere}ul{padding-"
     "left:1.2rem}"
+    "@media(max-width:40rem){table.rows,.rows tbody,.rows tr,.rows td{display:block}.rows "
+    "tr.heads{display:none}"
+    ".rows tr{padding:.5rem 0;border-bottom:1px solid var(--line)}.rows tr:last-child{border-bottom:0}"
+    ".rows td,.rows td.n{display:flex;justify-content:space-between;gap:1rem;border:0;padding:.1rem .3rem;"
+    "white-space:normal;overflow-wrap:anywhere;text-align:right}.rows td[data-head]::before{"
+    "content:attr(data-head);color:var(--faint);text-align:left;flex:none;max-width:50%}"
+    ".facts th,.facts td{white-space:normal;overflow-wrap:anywhere}.facts "
+    "th{padding-right:.7rem}h1{font-size:1.3rem}}"
     "@media print{.card,.tile{break-inside:avoid}}";
 
 int page_begin(cli_page *page, const char *title) {
@@ -88,6 +112,43 @@ void page_text(cli_page *page, const char *text) {
     }
 }
 
+void page_table(cli_page *page, const page_head *heads) {
+    page->heads = heads;
+    page_add(page, "<table class=\"rows\"><tr class=\"heads\">");
+    for (int i = 0; heads[i].text; i++) {
+        page_add(page, "<th%s>", heads[i].number ? " class=\"n\"" : "");
+        page_text(page, heads[i].text);
+        page_add(page, "</th>");
+    }
+    page_add(page, "</tr>\n");
+}
+
+void page_row(cli_page *page) {
+    page->column = 0;
+    page_add(page, "<tr>");
+}
+
+void page_cell_begin(cli_page *page, const char *class) {
+    const page_head *head = &page->heads[page->column];
+    page_add(page, "<td class=\"%s%s\" data-head=\"", head->number ? "n " : "", class);
+    page_text(page, head->text ? head->text : "");
+    page_add(page, "\">");
+    page->column += head->text != NULL;
+}
+
+void page_cell(cli_page *page, const char *class, const char *text) {
+    page_cell_begin(page, class);
+    page_text(page, text);
+    page_add(page, "</td>");
+}
+
+void page_cell_number(cli_page *page, double number) {
+    char text[48] = "–";
+    if (isfinite(number) && number != 0)
+        snprintf(text, sizeof text, number >= 100 ? "%.0f" : fabs(number) >= 0.01 ? "%.3g" : "%.1e", number);
+    page_cell(page, "", text);
+}
+
 void page_drop(cli_page *page) {
     if (page->out) fclose(page->out);
     free(page->text);
@@ -110,15 +171,18 @@ int page_write(cli_page *page, const char *path) {
     bool whole = !ferror(page->out);
     whole = !fclose(page->out) && whole;
     page->out = NULL;
-    if (!whole) return cli_fail(EXIT_FAILED, "no memory for the page");
+    return whole ? cli_write_whole(path, page->text, page->n)
+                 : cli_fail(EXIT_FAILED, "no memory for the page");
+}
+
+int cli_write_whole(const char *path, const char *text, size_t n) {
     char beside[4096];
     if (snprintf(beside, sizeof beside, "%s.XXXXXX", path) >= (int)sizeof beside)
         return cli_fail(EXIT_FAILED, "'%.64s...' is too long a name", path);
     int file = mkstemp(beside);
     mode_t mask = umask(0);
     umask(mask);
-    bool written =
-        file >= 0 && write_all(file, page->text, page->n) && !fchmod(file, 0666 & ~mask) && !fsync(file);
+    bool written = file >= 0 && write_all(file, text, n) && !fchmod(file, 0666 & ~mask) && !fsync(file);
     int why = errno;
     if (file >= 0 && close(file) && written) written = false, why = errno;
     if (written && rename(beside, path)) written = false, why = errno;

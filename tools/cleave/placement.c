@@ -2,6 +2,7 @@
 // --place, --devices, --transfers, --replicas, --shares, --micro-batches: what a person wrote, as the library wants it, and
 // what came out.
 #include "cli.h"
+#include "table.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -55,8 +56,6 @@ static int check_micro_batches(const cli_args *args) {
                         (long long)args->micro_batches, (long long)batch);
     if (args->micro_batches && args->command == CLI_PLAN && !args->train)
         return cli_fail(EXIT_USAGE, "--micro-batches is for --train");
-    if (args->micro_batches > 1 && args->replicas)
-        return cli_fail(EXIT_USAGE, "--micro-batches and --replicas both cut the batch; give one of them");
     return EXIT_DONE;
 }
 
@@ -78,6 +77,14 @@ static bool is_method(const char *place) {
     return !strcmp(place, "auto") || !strcmp(place, "balanced") || !strcmp(place, "sequential");
 }
 
+/** Layers that --place names no device for are where --device says. */
+static int place_rest(const cli_args *args, cli_placement *out) {
+    int n = snprintf(out->text, sizeof out->text, "*=%s,%s", args->device, args->place);
+    if (n < 0 || (size_t)n >= sizeof out->text) return cli_fail(EXIT_USAGE, "--place is too long");
+    out->placement.place = out->text;
+    return EXIT_DONE;
+}
+
 /** --place and --devices. */
 static int read_place(const cli_args *args, cli_placement *out) {
     clv_placement *placement = &out->placement;
@@ -86,7 +93,10 @@ static int read_place(const cli_args *args, cli_placement *out) {
     bool method = args->place && is_method(args->place);
     if (args->devices && !method)
         return cli_fail(EXIT_USAGE, "--devices is for --place auto, balanced or sequential");
-    if (!method) return EXIT_DONE;
+    if (!method) return args->place && args->device ? place_rest(args, out) : EXIT_DONE;
+    if (args->device)
+        return cli_fail(EXIT_USAGE, "--device and --place %s both say where to compute; give one of them",
+                        args->place);
     if (!args->devices)
         return cli_fail(EXIT_USAGE, "--place %s wants --devices A,B: among which?", args->place);
     if (placement->explicit_transfers)
@@ -108,9 +118,8 @@ int cli_read_placement(const cli_args *args, cli_placement *out) {
     if (args->shares && !args->replicas) return cli_fail(EXIT_USAGE, "--shares is for --replicas");
     if (args->on_device_loss && !args->replicas)
         return cli_fail(EXIT_USAGE, "--on-device-loss is for --replicas");
-    if (args->device && (args->place || args->replicas))
-        return cli_fail(EXIT_USAGE, "--device and --%s both say where to compute; give one of them",
-                        args->place ? "place" : "replicas");
+    if (args->device && args->replicas)
+        return cli_fail(EXIT_USAGE, "--device and --replicas both say where to compute; give one of them");
     code = read_place(args, out);
     if (code != EXIT_DONE || !args->replicas) return code;
     placement->replicas = out->devices;
@@ -141,22 +150,45 @@ static int check_replicas(clv_runtime *runtime, const clv_placement *placement) 
     return EXIT_DONE;
 }
 
+/** The model's forward pass, to hold names against. The caller destroys the graph, after a failure too. */
+static clv_status make_graph(clv_runtime *runtime, const clv_model *model, clv_graph **out) {
+    clv_status status = clv_graph_create(runtime, out);
+    if (status != CLV_OK) return status;
+    clv_tensor *x = clv_input(*out, "x", CLV_DTYPE_F32, clv_model_input_shape(model, 1));
+    clv_output(model->build(*out, x, model->classes), "logits");
+    return clv_graph_status(*out);
+}
+
+/** A name of what is not there is a wrong word on the command line. */
+static int fail_names(clv_runtime *runtime, clv_status status) {
+    int code = cli_fail_status(runtime, status);
+    return status == CLV_E_VALUE || status == CLV_E_NOT_FOUND ? EXIT_USAGE : code;
+}
+
+int cli_check_freeze(clv_runtime *runtime, const clv_model *model, const char *freeze) {
+    clv_graph *graph;
+    if (!freeze) return EXIT_DONE;
+    clv_status status = make_graph(runtime, model, &graph);
+    if (status == CLV_OK) {
+        clv_freeze(graph, freeze);
+        status = clv_graph_status(graph);
+    }
+    clv_graph_destroy(graph);
+    return status == CLV_OK ? EXIT_DONE : fail_names(runtime, status);
+}
+
 /** A placement that names what is not there is a wrong word on the command line; that it does not fit is a failure. */
 int cli_check_place(clv_runtime *runtime, const clv_model *model, const clv_placement *placement) {
     if (!placement->place) return check_replicas(runtime, placement);
     clv_graph *graph;
-    clv_status status = clv_graph_create(runtime, &graph);
+    clv_status status = make_graph(runtime, model, &graph);
     if (status == CLV_OK) {
-        clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, clv_model_input_shape(model, 1));
-        clv_output(model->build(graph, x, model->classes), "logits");
         const clv_place_config config = {
             .place = placement->place, .devices = placement->devices, .n_devices = placement->n_devices};
         status = clv_place_check(graph, &config);
     }
     clv_graph_destroy(graph);
-    if (status == CLV_OK) return EXIT_DONE;
-    int code = cli_fail_status(runtime, status);
-    return status == CLV_E_VALUE || status == CLV_E_NOT_FOUND ? EXIT_USAGE : code;
+    return status == CLV_OK ? EXIT_DONE : fail_names(runtime, status);
 }
 
 void cli_tell_idle(const cli_session *session, const clv_plan *plan) {
@@ -180,16 +212,54 @@ void cli_tell_idle(const cli_session *session, const clv_plan *plan) {
 
 void cli_print_place(const cli_args *args, const clv_place_choice *choice) {
     if (!choice || args->quiet) return;
+    static const table_column columns[] = {{"device", TABLE_TEXT, TABLE_KEEP, 0, NULL},
+                                           {"layers", TABLE_NUMBER, 90, 0, NULL},
+                                           {"memory", TABLE_NUMBER, 80, 0, NULL},
+                                           {"ms a step, as predicted", TABLE_NUMBER, TABLE_KEEP, 0, NULL}};
     double seconds = 0;
+    // Never broken into lines: it is there to be pasted.
     fprintf(stderr, "--place %s is --place '%s'\n", args->place, choice->place);
+    table *t = table_create(columns, sizeof columns / sizeof *columns);
     for (int i = 0; i < choice->n_stages; i++) {
         const clv_place_stage *stage = &choice->stages[i];
-        fprintf(stderr, "  %-12s %3d layer%s %12s  %8.2f ms a step, as predicted\n",
-                clv_device_get_info(stage->device)->name, stage->layers, stage->layers == 1 ? " " : "s",
-                cli_bytes(stage->bytes), 1e3 * stage->seconds);
+        table_add(t, "%s", clv_device_get_info(stage->device)->name);
+        table_add(t, "%d", stage->layers);
+        table_add(t, "%s", cli_bytes(stage->bytes));
+        table_add(t, "%.2f", 1e3 * stage->seconds);
         seconds += stage->seconds;
     }
-    if (choice->n_stages > 1) fprintf(stderr, "  one after the other %.2f ms\n", 1e3 * seconds);
+    table_print(t, stderr);
+    if (choice->n_stages > 1) fprintf(stderr, "one after the other %.2f ms\n", 1e3 * seconds);
+}
+
+json_t *cli_plan_memory_json(clv_plan *plan) {
+    json_t *memory = json_array();
+    for (int i = 0; i < clv_plan_device_count(plan); i++) {
+        clv_device *device = clv_plan_device_get(plan, i);
+        uint64_t predicted = clv_plans_memory_on(&plan, 1, device).predicted_peak_bytes;
+        json_array_append_new(memory, cli_memory_json(device, predicted));
+    }
+    return memory;
+}
+
+void cli_plan_memory_tables(FILE *out, clv_plan *plan) {
+    for (int i = 0; i < clv_plan_device_count(plan); i++) {
+        clv_device *device = clv_plan_device_get(plan, i);
+        cli_memory_table(out, device, clv_plans_memory_on(&plan, 1, device).predicted_peak_bytes);
+    }
+}
+
+json_t *cli_shares_json(const clv_placement *placement, const double *shares) {
+    json_t *object = json_object();
+    for (int i = 0; i < placement->n_replicas; i++)
+        json_object_set_new(object, placement->replicas[i], json_real(shares[i]));
+    return object;
+}
+
+void cli_shares_print(const clv_placement *placement, const double *shares) {
+    for (int i = 0; i < placement->n_replicas; i++)
+        if (shares[i] > 0)
+            screen_say(stdout, "%s computes %.1f %% of each batch", placement->replicas[i], 100 * shares[i]);
 }
 
 json_t *cli_place_json(const clv_place_choice *choice) {

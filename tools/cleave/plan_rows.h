@@ -11,10 +11,11 @@ typedef struct plan_row {
     clv_shape output_shape;
     int64_t parameters;
     uint64_t bytes;
-    double flops, most_flops; // of all its nodes; of the one whose op it is told by
-    bool named;               // a layer, not an op at the root
-    bool elsewhere;           // on other devices than `device` too, its first: replicas
-    int micro_batch;          // of the last node that was added; -1: of none
+    double flops, most_flops;      // of all its nodes; of the one whose op it is told by
+    uint64_t made[CLV_CATEGORIES]; // as of clv_plan_node; of workspaces the largest
+    bool named;                    // a layer, not an op at the root
+    bool elsewhere;                // on other devices than `device` too, its first: replicas
+    int micro_batch;               // of the last node that was added; -1: of none
 } plan_row;
 
 typedef struct plan_rows {

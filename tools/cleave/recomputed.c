@@ -59,22 +59,25 @@ void cli_recomputed_print(FILE *out, const cli_args *args, const clv_plan *plan)
                               ? "all that these modules make is read outside of them"
                               : "it fits as it is";
         if (args->recompute && all.saved_bytes)
-            fprintf(out, "recomputed: nothing, %s; a tighter layout saves %s\n", why,
-                    cli_bytes(all.saved_bytes));
+            screen_say(out, "recomputed: nothing, %s; a tighter layout saves %s", why,
+                       cli_bytes(all.saved_bytes));
         else if (args->recompute)
-            fprintf(out, "recomputed: nothing, %s\n", why);
+            screen_say(out, "recomputed: nothing, %s", why);
         return;
     }
-    fprintf(out, "recomputed: %d results, which saves %s and takes about %.0f %% more time:", all.nodes,
-            cli_bytes(all.saved_bytes), 100 * all.extra_time);
+    char head[160];
+    snprintf(head, sizeof head, "recomputed: %d results, which saves %s and takes about %.0f %% more time:",
+             all.nodes, cli_bytes(all.saved_bytes), 100 * all.extra_time);
+    screen_wrap(out, head, 0, 2, screen_width(out));
     again_row *rows;
-    int n = collect(plan, &rows), column = 1000;
+    int n = collect(plan, &rows), column = 1000, width = screen_width(out);
+    if (!width || width > 100) width = 100;
     for (int i = 0; i < n; i++) {
         char text[320], times[24] = "";
         if (rows[i].times > 1) snprintf(times, sizeof times, " x%lld", (long long)rows[i].times);
         int length = snprintf(text, sizeof text, "%s%s%s%s", rows[i].layer, *rows[i].layer ? " " : "",
                               rows[i].op, times);
-        if (column + length > 100) column = fprintf(out, "\n ");
+        if (column + length > width) column = fprintf(out, "\n ");
         column += fprintf(out, " %s%s", text, i + 1 < n ? "," : "");
     }
     fputc('\n', out);

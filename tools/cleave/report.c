@@ -10,11 +10,34 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int cli_fail(int code, const char *format, ...) {
+/** Every line for people goes through here. */
+static int show(FILE *out, const char *format, va_list args) {
+    const unsigned flags = CLV_SHOWN_COLOURS | (out == stderr ? CLV_SHOWN_NAMES : 0);
+    char small[1024];
+    int n = clv_format_shown(small, sizeof small, flags, format, args);
+    char *big = (size_t)n >= sizeof small ? malloc((size_t)n + 1) : NULL;
+    if (big) clv_format_shown(big, (size_t)n + 1, flags, format, args);
+    const char *text = big ? big : small;
+    size_t bytes = strlen(text);
+    bool written = fwrite(text, 1, bytes, out) == bytes;
+    free(big);
+    return written ? n : -1;
+}
+
+int cli_fprintf(FILE *out, const char *format, ...) {
     va_list args;
     va_start(args, format);
+    int n = out == stdout || out == stderr ? show(out, format, args) : vfprintf(out, format, args);
+    va_end(args);
+    return n;
+}
+
+int cli_fail(int code, const char *format, ...) {
+    va_list args;
+    screen_clear();
+    va_start(args, format);
     fputs("cleave: ", stderr);
-    vfprintf(stderr, format, args);
+    show(stderr, format, args);
     fputc('\n', stderr);
     va_end(args);
     return code;
@@ -60,10 +83,19 @@ int cli_finish_output(void) {
 
 int cli_print_json(json_t *object) {
     if (!object) return cli_fail(EXIT_FAILED, "out of host memory for the JSON");
-    int failed = json_dumpf(object, stdout, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(15));
+    char *text = json_dumps(object, JSON_INDENT(2) | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(15));
     json_decref(object);
-    if (failed || putchar('\n') == EOF)
-        return cli_fail(EXIT_FAILED, "the JSON could not be written to stdout");
+    if (!text) return cli_fail(EXIT_FAILED, "out of host memory for the JSON");
+    for (const unsigned char *at = (unsigned char *)text; *at;
+         at++) { // jansson leaves two kinds of control characters
+        const bool c1 = at[0] == 0xC2 && at[1] >= 0x80 && at[1] < 0xA0;
+        if (c1 || *at == 0x7F)
+            printf("\\u%04x", c1 ? *++at : *at);
+        else
+            putchar(*at);
+    }
+    free(text);
+    if (putchar('\n') == EOF) return cli_fail(EXIT_FAILED, "the JSON could not be written to stdout");
     return cli_finish_output();
 }
 
@@ -79,12 +111,16 @@ json_t *cli_device_json(const clv_device_info *info) {
                   "platform_name", info->platform_name, "vendor", info->vendor, "driver", info->driver,
                   "opencl_c", info->opencl_c, "usable", info->usable, "reason", info->reason);
     json_t *limits = json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:b}", "memory_bytes",
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:b, s:s, s:b}", "memory_bytes",
         (json_int_t)info->memory_bytes, "max_alloc_bytes", (json_int_t)info->max_alloc_bytes, "local_bytes",
         (json_int_t)info->local_bytes, "max_work_group", (json_int_t)info->max_work_group, "compute_units",
         (json_int_t)info->compute_units, "alignment_bytes", (json_int_t)info->alignment_bytes, "vector_width",
         (json_int_t)info->vector_width, "fp16", info->fp16, "fp64", info->fp64, "sub_groups",
-        info->sub_groups, "unified_memory", info->unified_memory);
+        info->sub_groups, "unified_memory", info->unified_memory, "profile",
+        info->embedded    ? "embedded"
+        : *info->opencl_c ? "full"
+                          : "",
+        "int64", !info->no_int64);
     if (object && limits) json_object_update(object, limits);
     json_decref(limits);
     return object;
@@ -108,46 +144,42 @@ void cli_memory_table(FILE *out, const clv_device *device, uint64_t predicted) {
         if (memory.category[i].peak)
             fprintf(out, "  %-12s %12s\n", clv_category_name((clv_category)i),
                     cli_bytes(memory.category[i].peak));
-    fprintf(out, "  %-12s %12s   predicted %s%s", "peak", cli_bytes(memory.all.peak), cli_bytes(predicted),
-            memory.all.peak == predicted ? ", to the byte" : "");
-    if (memory.budget) fprintf(out, ", budget %s", cli_bytes(memory.budget));
+    char text[160];
+    int n = snprintf(text, sizeof text, "predicted %s%s", cli_bytes(predicted),
+                     memory.all.peak == predicted ? ", to the byte" : "");
+    if (memory.budget) snprintf(text + n, sizeof text - (size_t)n, ", budget %s", cli_bytes(memory.budget));
+    int at = fprintf(out, "  %-12s %12s   ", "peak", cli_bytes(memory.all.peak));
+    screen_wrap(out, text, at, at, screen_width(out));
     fputc('\n', out);
 }
 
 // ---- the line on a terminal ---------------------------------------------------------------------------------------
 
-bool cli_is_terminal(FILE *out) {
-    const char *term = getenv("TERM");
-    return isatty(fileno(out)) && term && strcmp(term, "dumb");
-}
-
-bool cli_has_colour(FILE *out) {
-    const char *no_color = getenv("NO_COLOR");
-    return cli_is_terminal(out) && !(no_color && *no_color);
-}
-
 void cli_progress_init(cli_progress *progress, bool quiet) {
-    *progress = (cli_progress){.terminal = !quiet && cli_is_terminal(stderr)};
-    progress->colour = progress->terminal && cli_has_colour(stderr);
+    *progress = (cli_progress){0};
+    screen_area_init(&progress->area, stderr, !quiet && screen_is_terminal(stderr));
 }
 
 void cli_progress_draw(cli_progress *progress, const char *label, double done, double total,
                        const char *text) {
-    enum { WIDTH = 24 };
+    enum { SHORT_BAR = 6, LONG_BAR = 30, FIRST_FIELD = 99, BAR = 96 }; // fields count down by two
     double now = cli_seconds();
-    if (!progress->terminal || (done < total && now - progress->last < 0.1)) return;
+    if (!progress->area.terminal || (done < total && now - progress->last < 0.1)) return;
     progress->last = now;
-    progress->drawn = true;
-    int full = total > 0 ? (int)(WIDTH * done / total) : 0;
-    if (full > WIDTH) full = WIDTH;
-    fprintf(stderr, "\r\033[K%s %s", label, progress->colour ? "\033[32m" : "");
-    for (int i = 0; i < WIDTH; i++)
-        fputs(i < full ? "━" : i == full && progress->colour ? "\033[2m─" : "─", stderr);
-    fprintf(stderr, "%s %s", progress->colour ? "\033[0m" : "", text);
-    fflush(stderr);
+    screen_line line = {.colour = progress->area.colour};
+    screen_line_add(&line, SCREEN_KEEP, NULL, "%s ", label);
+    screen_line_bar(&line, BAR, "\033[32m", SHORT_BAR, LONG_BAR, total > 0 ? done / total : 0);
+    const char *gap = " ";
+    for (int i = 0; *text && i < SCREEN_PIECES - 2; i++) {
+        const char *end = strstr(text, "  ");
+        int length = end ? (int)(end - text) : (int)strlen(text);
+        screen_line_add(&line, FIRST_FIELD - 2 * i, NULL, "%s%.*s", gap, length, text);
+        text += length + (end ? 2 : 0);
+        gap = "  ";
+    }
+    screen_area_draw(&progress->area, &line, 1);
 }
 
 void cli_progress_clear(cli_progress *progress) {
-    if (progress->drawn) fputs("\r\033[K", stderr);
-    progress->drawn = false;
+    screen_area_clear(&progress->area);
 }

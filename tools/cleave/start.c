@@ -46,12 +46,21 @@ double cli_seconds(void) {
 
 static volatile int interrupted; // a signal handler can reach nothing but file scope
 
+static const char *interrupt_words;
+
 static void on_signal(int number) {
     if (interrupted) {
         signal(number, SIG_DFL);
         raise(number);
     }
     interrupted = 1;
+    if (!interrupt_words) return;
+    ssize_t written = write(STDERR_FILENO, interrupt_words, strlen(interrupt_words));
+    (void)written;
+}
+
+void cli_answer_interrupts(const char *words) {
+    interrupt_words = words;
 }
 
 const volatile int *cli_catch_interrupts(void) {
@@ -67,7 +76,8 @@ const volatile int *cli_catch_interrupts(void) {
 static void on_log(void *user, clv_log_level level, const char *sentence) {
     cli_session *session = user;
     if (level == CLV_LOG_INFO || (level == CLV_LOG_WARNING && session->args->quiet)) return;
-    fprintf(stderr, "cleave: %s\n", sentence);
+    cli_progress_clear(&session->progress);
+    screen_say(stderr, "cleave: %s", sentence);
 }
 
 static void on_build(void *user, int done, int total) {
@@ -109,13 +119,38 @@ static const char *compile_helper(void) {
     return path;
 }
 
+/** --device-timeout as clv_runtime_config wants it; prints what is wrong with it. */
+static int read_timeout(const cli_args *args, double *seconds) {
+    const char *text = args->device_timeout;
+    *seconds = 0;
+    if (!text) return EXIT_DONE;
+    char *end;
+    *seconds = !strcmp(text, "off") ? -1 : strtod(text, &end);
+    if (*seconds != -1 && (*end || end == text || !(*seconds > 0) || *seconds > 1e9))
+        return cli_fail(EXIT_USAGE, "--device-timeout wants seconds, or off, not '%.80s'", text);
+    return EXIT_DONE;
+}
+
 enum { QUICK_SECONDS = 2 }; // for all drivers to be looked at; the guard waits for 5
+
+/** For a command that comes out whatever is wrong with the environment. */
+static void keep_fault(cli_session *session, const char *sentence) {
+    enum { N = sizeof session->faults / sizeof *session->faults };
+    int i = 0;
+    while (i < N && *session->faults[i]) i++;
+    if (i < N) snprintf(session->faults[i], sizeof session->faults[i], "%s", sentence);
+    if (!session->args->quiet) screen_say(stderr, "cleave: %s", sentence);
+}
 
 int cli_start(cli_session *session) {
     const cli_args *args = session->args;
     char left_out[2048] = "";
     if (!session->no_opencl) cli_probe_wait(&session->probe, left_out, sizeof left_out);
+    double timeout;
+    int read = read_timeout(args, &timeout);
+    if (read != EXIT_DONE) return read;
     clv_runtime_config config = {
+        .device_timeout = timeout,
         .no_cache = args->no_cache,
         .no_opencl = session->no_opencl,
         .left_out = left_out,
@@ -135,7 +170,20 @@ int cli_start(cli_session *session) {
     cli_guard_end();
     // Drivers that take long would use up the guard's patience: for them a child is sent ahead each time.
     if (!*left_out && cli_seconds() - begun < QUICK_SECONDS) cli_known_keep(&session->known);
+    if (status != CLV_OK && session->whatever && session->runtime) { // first without what is wrong, then without OpenCL
+        keep_fault(session, clv_runtime_error(session->runtime));
+        for (int i = 0; i < 2 && status != CLV_OK; i++) {
+            clv_runtime_destroy(session->runtime);
+            config.visible_devices = config.partition = "";
+            config.no_opencl = i > 0;
+            status = clv_runtime_create(&config, &session->runtime);
+        }
+    }
     if (status != CLV_OK) goto failed;
+    if (session->whatever && !args->variants && clv_variants_check(session->runtime, NULL) != CLV_OK) {
+        keep_fault(session, clv_runtime_error(session->runtime));
+        unsetenv("CLEAVE_VARIANTS");
+    }
     if (session->with_device) {
         status = clv_variants_check(session->runtime, args->variants);
         if (status != CLV_OK) goto failed;
@@ -171,8 +219,17 @@ void cli_tell_unused_budgets(const cli_session *session, clv_device *const *used
     }
 }
 
+static bool stuck; // a driver did not answer, and may not let go of the process either
+
+int cli_end(int code) {
+    if (!stuck) return code;
+    fflush(NULL);
+    _exit(code);
+}
+
 void cli_stop(cli_session *session) {
     cli_progress_clear(&session->progress);
+    stuck |= session->runtime && clv_runtime_is_stuck(session->runtime);
     clv_runtime_destroy(session->runtime);
     session->runtime = NULL;
     session->device = NULL;

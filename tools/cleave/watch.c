@@ -3,6 +3,8 @@
 // and then shows it. Rates are of the last second, so that they can be read; nothing here waits for a device.
 #include "watch.h"
 
+#include "events.h"
+
 #include <math.h>
 #include <string.h>
 #include <unistd.h>
@@ -36,7 +38,6 @@ void watch_begin(watch_eye *watch, cli_session *session, const clv_train_config 
     watch->config = config;
     watch->trainer = trainer;
     watch->shown = session->args->watch && !session->args->quiet;
-    watch_canvas_init(&watch->canvas, stderr, session->progress.terminal, session->progress.colour);
     watch_moment *now = &watch->now;
     now->process = getpid();
     now->batch_size = config->batch;
@@ -147,13 +148,13 @@ static void take_step(watch_eye *watch, const clv_train_step *step, double time)
 }
 
 static void show(watch_eye *watch, double time) {
+    screen_area *area = &watch->session->progress.area;
     if (!watch->shown) return;
     bool first = watch->printed == 0, last = watch->now.step == watch->now.steps;
-    if (!first && !last && time - watch->printed < (watch->canvas.terminal ? DRAW_SECONDS : PRINT_SECONDS))
-        return;
+    if (!first && !last && time - watch->printed < (area->terminal ? DRAW_SECONDS : PRINT_SECONDS)) return;
     watch->printed = time;
-    if (watch->canvas.terminal)
-        watch_draw(&watch->canvas, &watch->now);
+    if (area->terminal)
+        watch_draw(area, &watch->now);
     else
         watch_print(stderr, &watch->now);
 }
@@ -163,24 +164,28 @@ bool watch_step(watch_eye *watch, const clv_train_step *step) {
     bool first = watch->since == 0;
     take_devices(watch);
     take_step(watch, step, time);
-    if (first && !watch_log_begin(&watch->log, &watch->now)) return false;
+    if (first && watch->log.file &&
+        !watch_log_begin(&watch->log, &watch->now, watch_settings(watch->session->args, watch->config)))
+        return false;
     if (!watch_log_step(&watch->log, &watch->now)) return false;
+    if (!events_step(&watch->events, &watch->now)) return false;
     show(watch, time);
     return true;
 }
 
 bool watch_epoch(watch_eye *watch, const clv_train_epoch *epoch) {
-    watch_wipe(&watch->canvas);
+    cli_progress_clear(&watch->session->progress);
     if (epoch->evaluated) {
         watch->now.test_loss = epoch->test.loss;
         watch->now.test_accuracy = epoch->test.accuracy;
     }
     begin_window(watch, cli_seconds()); // a test is no part of a window
-    return watch_log_epoch(&watch->log, epoch);
+    return watch_log_epoch(&watch->log, epoch) &&
+           events_epoch(&watch->events, &watch->now, epoch, clv_trainer_session(watch->trainer));
 }
 
 void watch_end(watch_eye *watch, watch_state state, const char *sentence) {
-    watch_wipe(&watch->canvas);
+    cli_progress_clear(&watch->session->progress);
     watch->now.state = state;
     watch->now.seconds = cli_seconds();
     snprintf(watch->now.sentence, sizeof watch->now.sentence, "%s", sentence ? sentence : "");

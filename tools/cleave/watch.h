@@ -47,19 +47,26 @@ typedef struct watch_moment {
 /** `running`, `done`, ... */
 const char *watch_state_name(watch_state state);
 
+/** Seconds as a person says them: `42 s`, `3 min 20 s`, `5 h 10 min`. */
+const char *watch_time_text(double seconds, char text[32]);
+
 // ---- log.c --------------------------------------------------------------------------------------------------------
 
 /** A log that is being written. Each line is handed to the system at once, so that a killed process loses none. */
 typedef struct watch_log {
     const char *path;
-    FILE *file; // NULL: no log, and everything below does nothing
-    int failed; // exit code of a write that failed, told once; nothing is written after it
+    FILE *file;   // NULL: no log, and everything below does nothing
+    bool goes_on; // with what an earlier process wrote
+    int failed;   // exit code of a write that failed, told once; nothing is written after it
 } watch_log;
 
+/** What a training was asked to do, to be shown beside other trainings: settings.c. NULL without memory. */
+json_t *watch_settings(const cli_args *args, const clv_train_config *config);
 /** Open for writing, or for going on. Prints and returns EXIT_FAILED if that cannot be. path NULL: no log. */
 int watch_log_open(watch_log *log, const char *path, bool go_on);
-/** The lines: of the beginning, of a step, of an epoch, of the end. False if the line could not be written; it was told. */
-bool watch_log_begin(watch_log *log, const watch_moment *moment);
+/** The lines: of the beginning (with the settings, which it takes; it cuts off what an earlier process wrote from this step on), of a step, of an epoch, of the end. False if the line could not be
+ *  written; it was told. */
+bool watch_log_begin(watch_log *log, const watch_moment *moment, json_t *settings);
 bool watch_log_step(watch_log *log, const watch_moment *moment);
 bool watch_log_epoch(watch_log *log, const clv_train_epoch *epoch);
 bool watch_log_end(watch_log *log, const watch_moment *moment);
@@ -77,6 +84,7 @@ typedef struct watch_reader {
     bool passing; // over the rest of a line that is too long
     int64_t lines, damaged;
     watch_moment now;
+    json_t *settings; // of the newest beginning, an object; NULL: none was told
     /** Called for each step that is read; NULL: nobody listens. */
     void (*on_step)(void *user, const watch_moment *moment);
     void (*on_epoch)(void *user, const watch_moment *moment);
@@ -91,21 +99,21 @@ void watch_reader_close(watch_reader *reader);
 /** The moment as one JSON object. */
 json_t *watch_moment_json(const watch_reader *reader, double age_seconds);
 
+// ---- events.c (events.h) --------------------------------------------------------------------------------------------
+
+/** A file for TensorBoard that is being written. */
+typedef struct events_file {
+    char path[4096];
+    FILE *file; // NULL: none
+    int failed; // exit code of a write that failed, told once
+    bool histograms, begun;
+} events_file;
+
 // ---- picture.c ----------------------------------------------------------------------------------------------------
 
-/** Where pictures are drawn, one over the other on a terminal. */
-typedef struct watch_canvas {
-    FILE *out;
-    bool terminal, colour;
-    int rows; // of the picture that stands there
-} watch_canvas;
-
-void watch_canvas_init(watch_canvas *canvas, FILE *out, bool terminal, bool colour);
 /** Draw the moment over the one before. */
-void watch_draw(watch_canvas *canvas, const watch_moment *moment);
-/** Wipe the picture. */
-void watch_wipe(watch_canvas *canvas);
-/** A line for the training and one for each device, for a file or a pipe. */
+void watch_draw(screen_area *area, const watch_moment *moment);
+/** A line for the training and one for each device, to stay; for a file or a pipe too. */
 void watch_print(FILE *out, const watch_moment *moment);
 
 // ---- watch.c ------------------------------------------------------------------------------------------------------
@@ -117,7 +125,7 @@ typedef struct watch_eye {
     clv_trainer *trainer;
     bool shown; // --watch
     watch_log log;
-    watch_canvas canvas;
+    events_file events;
     watch_moment now;
     double since;              // when the window began that rates are taken over
     double told;               // when the last window ended; 0: none has

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which cases a clv_check_config asks for: by op, by name, without the excluded ones, and of those one shard.
+#ifndef CLV_CHECK_WANTED_H
+#define CLV_CHECK_WANTED_H
+
+#include "check/report.h"
+
+typedef struct clv__wanted {
+    const clv_check_config *config;
+    bool *matched; // by index in config->cases: some case has that name
+    int samples;   // that have a wanted case, in all shards
+    int excluded;
+} clv__wanted;
+
+/** Errors  CLV_E_VALUE a shard, or a dtype, that there is not; CLV_E_HOST_MEMORY */
+clv_status clv__wanted_init(clv__wanted *wanted, const clv_check_config *config, clv__error *error);
+void clv__wanted_reset(clv__wanted *wanted);
+
+/** May the op have a wanted case? */
+bool clv__wanted_op(const clv__wanted *wanted, const char *op);
+/** Is it asked for? Each case is asked about once: those that are excluded are counted. */
+bool clv__wanted_case(clv__wanted *wanted, const char *op, const char *variant, const char *sample);
+/** Is the next sample that has a wanted case in this shard? Samples are dealt out by turns, so that shards are of like size. */
+bool clv__wanted_here(clv__wanted *wanted);
+/** Is everything asked for that there is to check of an op? */
+bool clv__wanted_whole(const clv__wanted *wanted);
+/** The first name of config->cases that no case has; NULL: there is none. */
+const char *clv__wanted_missing(const clv__wanted *wanted);
+
+#endif

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Compiles every kernel that a device with lanes can get by compilers of three vendors, without a device, and holds what they say
+against kernels.tsv: a kernel that became worse fails, and so does one that is new or gone until the table is made again.
+
+usage: run.py LIST [--update] [--targets A,B] [--programs FOLDER]
+  LIST        the program build/*/tests/drivers/offline/offline_kernels, which writes the kernels down
+  --update    write kernels.tsv anew, and show what became worse
+  --programs  compile these instead of what LIST writes: a folder with kernels.tsv and programs as LIST makes them
+
+Needs clang-15, libclc-15, llvm-spirv-15, spirv-tools; ocloc and its libraries; ptxas. tools.py brings the last two.
+A compiler that is not there is left out with a note, and its columns are not compared.
+"""
+import concurrent.futures
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import targets  # noqa: E402
+import tools    # noqa: E402
+
+TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernels.tsv")
+FIGURES = ["registers", "spills", "scratch", "local", "waves", "simd", "fma", "lds", "glds"]
+# What is worse: more, or less, by more than this part and this much. Registers alone tell nothing: waves do.
+MORE_IS_WORSE = {"spills": (0, 0), "scratch": (0, 0), "local": (0, 0), "lds": (0.02, 0.005), "glds": (0.02, 0.005)}
+LESS_IS_WORSE = {"waves": (0, 0), "simd": (0, 0), "fma": (0, 0.01)}
+
+
+def text_of(figures, name):
+    value = figures.get(name)
+    if value is None:
+        return "-"
+    return f"{value:.3f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+
+
+def cell(figures):
+    return "/".join(text_of(figures, name) for name in FIGURES) if figures else "ok"
+
+
+def compile_all(folder, wanted, have):
+    """A dict kernel's name -> target -> figures, and the sentences of what did not compile."""
+    stems = sorted((name[:-3] for name in os.listdir(folder) if name.endswith(".cl")),
+                   key=lambda stem: -os.path.getsize(os.path.join(folder, stem + ".cl")))
+    found, mistakes = {}, []
+
+    def one(job):
+        target, stem = job
+        with tempfile.TemporaryDirectory() as scratch:
+            try:
+                return target, targets.TARGETS[target](target, os.path.join(folder, stem + ".cl"), scratch, have)
+            except targets.Failed as failed:
+                mistakes.append(f"{target}: {stem}.cl: {failed}")
+                return target, {}
+
+    jobs = [(target, stem) for stem in stems for target in wanted]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        for target, kernels in pool.map(one, jobs):
+            for name, figures in kernels.items():
+                found.setdefault(name, {})[target] = figures
+    return found, mistakes
+
+
+def read_table(path):
+    rows = {}
+    with open(path) as file:
+        lines = [line.rstrip("\n") for line in file if not line.startswith("#")]
+    head = lines[0].split("\t")
+    for line in lines[1:]:
+        fields = line.split("\t")
+        rows[" ".join(fields[:4])] = dict(zip(head[4:], fields[4:]))
+    return rows
+
+
+def worse(old, new):
+    """The figures of a cell that became worse, as texts."""
+    out = []
+    if old == new or "ok" in (old, new) or not old:
+        return out
+    for name, was, now in zip(FIGURES, old.split("/"), new.split("/")):
+        bounds = MORE_IS_WORSE.get(name) or LESS_IS_WORSE.get(name)
+        if not bounds or was == now:
+            continue
+        if was == "-" or now == "-":
+            if now == "-" and name == "fma":
+                out.append(f"{name} {was} -> none")
+            continue
+        change = float(now) - float(was) if name in MORE_IS_WORSE else float(was) - float(now)
+        if change > bounds[0] * float(was) + bounds[1]:
+            out.append(f"{name} {was} -> {now}")
+    return out
+
+
+def main():
+    arguments = sys.argv[1:]
+    update = "--update" in arguments
+    option = {name: arguments[arguments.index(name) + 1] for name in ("--targets", "--programs") if name in arguments}
+    with tempfile.TemporaryDirectory() as made:
+        folder = option.get("--programs", made)
+        if folder == made:
+            subprocess.run([arguments[0], made], check=True)
+        have, missing = tools.find()
+        wanted = [t for t in targets.TARGETS if t not in missing and t in option.get("--targets", t).split(",")]
+        for target, why in missing.items():
+            print(f"left out: {target}: {why}")
+        with open(os.path.join(folder, "kernels.tsv")) as file:
+            listed = [line.rstrip("\n").split("\t") for line in file]
+        found, mistakes = compile_all(folder, wanted, have)
+    rows = {}
+    for name, stem, entry, key, op, variant, group, _local, _met in listed:
+        cells = {target: cell(found.get(name, {}).get(target)) for target in wanted}
+        for target in wanted:
+            if target not in found.get(name, {}) and not any(m.startswith(f"{target}: {stem}.cl") for m in mistakes):
+                mistakes.append(f"{target}: {entry} {key} ({op}:{variant}) is not in what the compiler made")
+        rows[f"{entry} {key} {op}:{variant} {group}"] = cells
+    kept = read_table(TABLE) if os.path.exists(TABLE) else {}
+    n_worse = 0
+    for key, cells in rows.items():
+        for target, now in cells.items():
+            for what in worse(kept.get(key, {}).get(target, ""), now):
+                print(f"worse: {target}: {key}: {what}")
+                n_worse += 1
+    new, gone = [k for k in rows if k not in kept], [k for k in kept if k not in rows]
+    for sentence in mistakes:
+        print(f"failed: {sentence}")
+    if update:
+        with open(TABLE, "w") as out:
+            out.write("# Made by tests/drivers/offline/run.py --update. A cell: " + "/".join(FIGURES) + " (targets.py says what they are)\n")
+            out.write("\t".join(["entry", "key", "use", "group"] + wanted) + "\n")
+            for key, cells in rows.items():
+                out.write("\t".join(key.split(" ") + [cells[t] for t in wanted]) + "\n")
+        print(f"{len(rows)} kernels on {len(wanted)} targets written; {n_worse} figures are worse, {len(new)} kernels are new, {len(gone)} gone")
+        return 1 if mistakes else 0
+    for word, keys in (("new", new), ("gone", gone)):
+        for key in keys[:10]:
+            print(f"{word}: {key}: make the table again with --update, and look at the difference")
+        if len(keys) > 10:
+            print(f"{word}: {len(keys) - 10} more")
+    failed = n_worse + len(new) + len(gone) + len(mistakes)
+    print(f"{len(rows)} kernels on {len(wanted)} targets: {n_worse} worse, {len(new)} new, {len(gone)} gone, {len(mistakes)} not compiled")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

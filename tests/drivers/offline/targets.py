@@ -1,0 +1,212 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The compilers of the offline matrix: each turns a program into a dict of figures a kernel.
+
+Figures, as far as a compiler tells them:
+  registers   a work-item (VGPRs, registers; Intel: those of a thread are always 128)
+  spills      bytes that registers are spilled to
+  scratch     bytes of private memory a work-item (arrays that did not become registers; spills are in it on AMD)
+  local       bytes of local memory that the program itself declares
+  waves       waves, warps or threads that fit on a unit beside each other, by registers (and local memory on AMD)
+  simd        work-items of an instruction
+  fma         part of FMAs among the instructions of the innermost loop with the most FMAs; - if no loop has any
+  lds, glds   floats loaded from local and from global memory in that loop, for one FMA
+"""
+import os
+import re
+import shutil
+import subprocess
+
+CLANG = "clang-15"
+CL = ["-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header", "-Wno-everything"]
+CLC = "/usr/lib/clc"
+
+
+class Failed(Exception):
+    pass
+
+
+def run(command, env=None):
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", env=env)
+    if done.returncode:
+        raise Failed(f"{' '.join(command[:1] + command[-3:])}:\n{done.stdout[-2000:]}")
+    return done.stdout
+
+
+# ---- loops -----------------------------------------------------------------------------------------------------------
+
+def innermost(lines, label, branch, weigh):
+    """The figures of the innermost loop with the most FMAs. lines: instructions and labels of a kernel; label(line), branch(line):
+    a name or None; weigh(line): (FMAs, floats from local memory, floats from global memory, 1 if it is an instruction)."""
+    at = {}
+    loops = []
+    for i, line in enumerate(lines):
+        name = label(line)
+        if name:
+            at[name] = i
+        target = branch(line)
+        if target in at:
+            loops.append((at[target], i))
+    best = None
+    for begin, end in loops:
+        if any((b, e) != (begin, end) and begin <= b and e <= end for b, e in loops):
+            continue
+        sums = [sum(column) for column in zip(*(weigh(line) for line in lines[begin:end + 1]))]
+        if sums[0] and (best is None or sums[0] > best[0]):
+            best = sums
+    if best is None:
+        return {"fma": None, "lds": None, "glds": None}
+    fmas, local, far, all_ = best
+    return {"fma": fmas / all_, "lds": local / fmas, "glds": far / fmas}
+
+
+# ---- AMD -------------------------------------------------------------------------------------------------------------
+
+WIDTH = {"b32": 1, "dword": 1, "b64": 2, "dwordx2": 2, "b96": 3, "dwordx3": 3, "b128": 4, "dwordx4": 4}
+
+
+def amd_weigh(line):
+    word = line.split()[0] if line.split() else ""
+    if not re.match(r"[a-z]", word) or word.endswith(":"):
+        return 0, 0, 0, 0
+    fmas = len(re.findall(r"\bv_(?:dual_)?(?:fma|fmac|mac|mad|fmaak|fmamk|madak|madmk)(?:_legacy)?(?:_f32|ak_f32|mk_f32)", line))
+    fmas += 2 * len(re.findall(r"\bv_pk_fma_f(?:32|16)", line))
+    local = far = 0
+    found = re.match(r"(ds_(?:read|load)(2?)(?:st64)?|ds_load_2addr(?:_stride64)?)_(b\d+|u\w+|i\w+)", word)
+    if found:
+        local = WIDTH.get(found.group(3), 1) * (2 if "2" in found.group(1).replace("b128", "") else 1)
+    found = re.match(r"(?:global|flat|buffer)_load_(\w+)", word)
+    if found:
+        far = WIDTH.get(found.group(1), 1)
+    return fmas, local, far, 2 if word.startswith("v_dual_") else 1
+
+
+def amd(target, source, folder, _tools):
+    out = os.path.join(folder, f"{target}.s")
+    run([CLANG, *CL, "-O3", "-target", "amdgcn--amdhsa", f"-mcpu={target}", "-nogpulib", "-Xclang", "-mlink-builtin-bitcode",
+         "-Xclang", f"{CLC}/amdgcn--amdhsa.bc", "-S", source, "-o", out])
+    kernels = {}
+    with open(out) as file:
+        text = file.read()
+    os.remove(out)
+    for part in re.split(r"^(?=\w+:\s+; @\w+$)", text, flags=re.M)[1:]:
+        name = part[:part.index(":")]
+        info = re.search(r"^; Kernel info:\n(.*?)^; COMPUTE_PGM", part, re.S | re.M)
+        if not info:
+            continue  # a function that was not inlined
+        say = dict(re.findall(r"^; (\w+): (\d+)", info.group(1), re.M))
+        figures = innermost(part[:part.index(".Lfunc_end")].splitlines(),
+                            lambda line: (re.match(r"(\.?LBB\w+):", line) or [None, None])[1],
+                            lambda line: (re.search(r"s_c?branch\w*\s+(\.?LBB\w+)", line) or [None, None])[1], amd_weigh)
+        figures.update(registers=int(say["NumVgprs"]), scratch=int(say["ScratchSize"]), local=int(say["LDSByteSize"]),
+                       waves=int(say["Occupancy"]), simd=32 if len(target) > 6 else 64, spills=0)
+        kernels[name] = figures
+    for found in re.finditer(r"\.name:\s+(\w+)\n(.*?)\.wavefront_size", text, re.S):
+        if found.group(1) in kernels:
+            kernels[found.group(1)]["spills"] = 4 * int((re.search(r"vgpr_spill_count:\s+(\d+)", found.group(2)) or [0, 0])[1])
+    return kernels
+
+
+# ---- NVIDIA ----------------------------------------------------------------------------------------------------------
+
+def ptx_weigh(line):
+    word = line.split()[0] if line.split() else ""
+    if word.startswith("@"):
+        word = line.split()[1]
+    if not re.match(r"[a-z]", word):
+        return 0, 0, 0, 0
+    fmas = 1 if word.startswith("fma.rn.f") else 0
+    width = 4 if ".v4." in word else 2 if ".v2." in word else 1
+    return fmas, width if word.startswith("ld.shared") else 0, width if word.startswith("ld.global") else 0, 1
+
+
+def nvidia(target, source, folder, tools):
+    ptx = os.path.join(folder, f"{target}.ptx")
+    features = {"sm_70": "+ptx63", "sm_80": "+ptx70", "sm_90": "+ptx70"}[target]
+    run([CLANG, *CL, "-O3", "-target", "nvptx64-nvidia-cuda", "-Xclang", "-target-cpu", "-Xclang",
+         "sm_86" if target == "sm_90" else target, "-Xclang", "-target-feature", "-Xclang", features, "-Xclang",
+         "-mlink-builtin-bitcode", "-Xclang", f"{CLC}/nvptx64--nvidiacl.bc", "-S", source, "-o", ptx])
+    with open(ptx) as file:
+        text = file.read()
+    said = run([tools["ptxas"], f"-arch={target}", "-v", ptx, "-o", "/dev/null"])
+    os.remove(ptx)
+    loops = {}
+    for found in re.finditer(r"\.entry (\w+)\((.*?)^\}", text, re.S | re.M):
+        loops[found.group(1)] = innermost(
+            found.group(2).splitlines(), lambda line: (re.match(r"(\$L\w+):", line) or [None, None])[1],
+            lambda line: (re.search(r"bra(?:\.uni)?\s+(\$L\w+)", line) or [None, None])[1], ptx_weigh)
+    kernels = {}
+    for found in re.finditer(r"entry function '(\w+)'.*?(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
+                             r".*?Used (\d+) registers([^\n]*)", said, re.S):
+        name, stack, stores, loads, registers, rest = found.groups()
+        shared = re.search(r"(\d+) bytes smem", rest)
+        warps = 65536 // (32 * max(8, (int(registers) + 7) // 8 * 8))
+        kernels[name] = dict(loops.get(name, {}), registers=int(registers), scratch=int(stack), spills=int(stores) + int(loads),
+                             local=int(shared.group(1)) if shared else 0, waves=min(64, warps), simd=32)
+    return kernels
+
+
+# ---- Intel -----------------------------------------------------------------------------------------------------------
+
+def gen_weigh(line):
+    found = re.match(r"\s*(?:\([^)]*\)\s*)?([a-z][\w.]*)\s*\(", line)
+    if not found:
+        return 0, 0, 0, 0
+    word = found.group(1)
+    fmas = 1 if word in ("mad", "mac", "madm") and ":f" in line else 0
+    told = re.search(r"// wr:[^,]*, rd:(\d+);", line)  # registers of 32 bytes that come back
+    if not told or not int(told.group(1)) or "fence" in line:
+        return fmas, 0, 0, 1
+    floats = max(1, 8 * int(told.group(1)) // int(re.search(r"\((\d+)\|M\d+\)", line).group(1)))
+    # Local memory is a surface of its own (0xFE), or named in newer messages.
+    local = ".slm" in word or re.search(r"0x\w+FE\b", line)
+    return fmas, floats if local else 0, 0 if local else floats, 1
+
+
+def intel(target, source, folder, tools):
+    dump = os.path.join(folder, f"dump-{target}")
+    shutil.rmtree(dump, ignore_errors=True)
+    os.mkdir(dump)
+    env = dict(os.environ, LD_LIBRARY_PATH=tools["intel_libraries"], IGC_ShaderDumpEnable="1", IGC_DumpToCustomDir=dump)
+    run([tools["ocloc"], "compile", "-file", source, "-device", target, "-options", "-cl-std=CL1.2", "-out_dir", dump], env)
+    kernels = {}
+    for name in os.listdir(dump):
+        found = re.search(r"_simd(\d+)_.*\.asm$", name)
+        if not found:
+            continue
+        with open(os.path.join(dump, name), errors="replace") as file:
+            text = file.read()
+        kernel = re.search(r"^//\.kernel (\w+)", text, re.M)
+        spill = re.search(r"^//\.spill size (\d+)", text, re.M)
+        private = re.search(r"^//\.private memory size (\d+)|^//\.private.*?(\d+)", text, re.M)
+        figures = innermost(text.splitlines(), lambda line: (re.match(r"(\w+):", line) or [None, None])[1],
+                            lambda line: (re.search(r"\b(?:while|jmpi)\b.*?\s(\w*L\w+|_\w+)", line) or [None, None])[1], gen_weigh)
+        simd = int(found.group(1))
+        figures.update(registers=128, spills=int(spill.group(1)) if spill else 0,
+                       scratch=int(next(n for n in private.groups() if n)) if private else 0, local=None, waves=None, simd=simd)
+        old = kernels.get(kernel.group(1))
+        if not old or simd > old["simd"]:
+            kernels[kernel.group(1)] = figures
+    shutil.rmtree(dump)
+    return kernels
+
+
+# ---- SPIR-V ----------------------------------------------------------------------------------------------------------
+
+def spirv(target, source, folder, _tools):
+    bitcode, binary = os.path.join(folder, f"{target}.bc"), os.path.join(folder, f"{target}.spv")
+    run([CLANG, *CL, "-O0", "-target", "spir-unknown-unknown", "-Xclang", "-disable-llvm-passes", "-emit-llvm", "-c", source, "-o", bitcode])
+    run(["llvm-spirv-15", "--spirv-max-version=1.0", bitcode, "-o", binary])
+    run(["spirv-val", "--target-env", "opencl1.2", binary])
+    names = set(re.findall(r'OpEntryPoint Kernel \S+ "(\w+)"', run(["spirv-dis", binary])))
+    os.remove(bitcode)
+    os.remove(binary)
+    return {name: {} for name in names}
+
+
+# In the order of the table's columns. The real compilers of AMD and NVIDIA for these are other builds of the same LLVM and ptxas.
+TARGETS = {
+    "gfx803": amd, "gfx906": amd, "gfx1030": amd, "gfx1100": amd,
+    "skl": intel, "tgllp": intel, "dg2": intel,
+    "sm_70": nvidia, "sm_80": nvidia, "sm_90": nvidia,
+    "spir": spirv,
+}

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the compilers of the offline matrix, and brings those that are not installed as packages: Intel's, unpacked from Debian's
+packages (installed, they would be one more OpenCL driver), and NVIDIA's ptxas, from PyPI.
+
+usage: tools.py         bring them into build/offline (or $CLEAVE_OFFLINE_TOOLS)
+"""
+import glob
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+FOLDER = os.environ.get("CLEAVE_OFFLINE_TOOLS", os.path.join(ROOT, "build", "offline"))
+INTEL = ["intel-opencl-icd", "libigc1", "libigdfcl1", "libigdgmm12", "libopencl-clang14", "libllvmspirvlib14"]
+PTXAS = "nvidia-cuda-nvcc-cu12==12.9.86"  # figures are of this one
+
+
+def first(pattern):
+    return next(iter(sorted(glob.glob(os.path.join(FOLDER, pattern), recursive=True))), None)
+
+
+def find():
+    """What there is: names to paths, and which targets have to be left out, and why."""
+    import targets
+    have = {"ocloc": shutil.which("ocloc") or first("intel/usr/bin/ocloc*"), "ptxas": first("nvidia/**/bin/ptxas")}
+    have["intel_libraries"] = ":".join(os.path.dirname(path) for path in
+                                       glob.glob(os.path.join(FOLDER, "intel/**/*.so*"), recursive=True))
+    missing = {}
+    for target, compiler in targets.TARGETS.items():
+        if not shutil.which(targets.CLANG) or not os.path.exists(f"{targets.CLC}/amdgcn--amdhsa.bc"):
+            if compiler is not targets.intel:
+                missing[target] = "clang-15 and libclc-15 are not installed"
+        if compiler is targets.intel and not have["ocloc"]:
+            missing[target] = "there is no ocloc (tests/drivers/offline/tools.py brings it)"
+        if compiler is targets.nvidia and not have["ptxas"]:
+            missing[target] = "there is no ptxas (tests/drivers/offline/tools.py brings it from PyPI)"
+        if compiler is targets.spirv and not (shutil.which("llvm-spirv-15") and shutil.which("spirv-val")):
+            missing[target] = "llvm-spirv-15 and spirv-tools are not installed"
+    return have, missing
+
+
+def bring_intel():
+    folder = os.path.join(FOLDER, "intel")
+    packages = os.path.join(FOLDER, "packages")
+    os.makedirs(packages, exist_ok=True)
+    subprocess.run(["apt-get", "download", *INTEL], cwd=packages, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for package in glob.glob(os.path.join(packages, "*.deb")):
+        subprocess.run(["dpkg", "-x", package, folder], check=True)
+    shutil.rmtree(packages)
+
+
+def bring_ptxas():
+    folder = os.path.join(FOLDER, "nvidia")
+    wheels = os.path.join(FOLDER, "wheels")
+    subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", wheels, PTXAS], check=True,
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for wheel in glob.glob(os.path.join(wheels, "*.whl")):
+        with zipfile.ZipFile(wheel) as archive:
+            for name in archive.namelist():
+                if name.endswith("bin/ptxas"):
+                    os.chmod(archive.extract(name, folder), 0o755)
+    shutil.rmtree(wheels)
+
+
+def main():
+    have, _ = find()
+    for name, bring in (("ocloc", bring_intel), ("ptxas", bring_ptxas)):
+        if have[name]:
+            continue
+        try:
+            bring()
+        except (subprocess.CalledProcessError, OSError) as error:
+            print(f"left out: {name} could not be had: {error}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

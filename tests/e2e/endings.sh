@@ -1,0 +1,70 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Trainings that end otherwise: losses that are not numbers, devices that do not answer (tests/device/fault_layer.c), interruptions
+# that are answered at once, and what is said of checkpoints then.
+. "$(dirname "$0")/common.sh"
+"$helper" images 60 x.npy && "$helper" labels 60 y.npy || fail "no data"
+train() { "$cleave" train --images x.npy --labels y.npy --model mlp --batch 8 --seed 3 "$@"; }
+
+# a loss that is not finite: a few steps, whose values were first, and no weights
+works train --device host --steps 4 --save good --quiet
+cp good kept
+expect 1 "the first values that are not finite are those of " train --device host --steps 30 --lr 1e30 --save good --checkpoint c --log l
+cmp -s good kept || fail "weights that are not numbers were saved over good ones"
+[ ! -e c ] || fail "a checkpoint was written of them"
+[ "$(grep -c '"step":' l)" -le 6 ] || fail "it took $(grep -c '"step":' l) steps"
+grep -q '"state":"failed"' l || fail "the log does not say how it ended"
+works train --device host --steps 12 --lr 1e30 --on-nan continue --save bad
+[ -e bad ] || fail "--on-nan continue saved nothing"
+expect 2 "--on-nan" train --on-nan maybe
+expect 2 "--device-timeout wants seconds, or off, not 'soon'" train --device host --device-timeout soon
+expect 2 "--device-timeout wants seconds, or off, not '0'" train --device host --device-timeout 0
+
+# the first signal is answered at once, with a word of the checkpoint only where one will be written
+for checkpoint in "" "--checkpoint sc"; do
+    rm -f log
+    # shellcheck disable=SC2086  # words on purpose
+    "$cleave" train --images x.npy --labels y.npy --model mlp --batch 2 --device host --epochs 400 $checkpoint --log log >out 2>err &
+    process=$!
+    tries=0
+    until [ "$(cat log 2>/dev/null | wc -l)" -gt 5 ] || [ $tries -gt 600 ]; do sleep 0.05; tries=$((tries + 1)); done
+    kill -INT $process
+    wait $process
+    same "exit code" $? 130
+    grep -q '^interrupted: the step is finished' err || fail "no answer: $(cat err)"
+    if [ -n "$checkpoint" ]; then
+        grep -q 'go on with --resume sc' err || fail "no word on how to go on: $(cat err)"
+    else
+        ! grep 'interrupted: .*checkpoint written' err || fail "a word of a checkpoint that nobody asked for"
+    fi
+done
+
+# a device that does not answer
+[ -n "${CLV_TEST_FAULT_LAYER:-}" ] || finish
+export OPENCL_LAYERS="$CLV_TEST_FAULT_LAYER" CLEAVE_PARTITION=cpu:0=2
+train --device cpu:0 --steps 1 --json --quiet >out 2>err || { echo "skipped: $(cat err)"; finish; }
+CLV_TEST_FAULT=clEnqueueNDRangeKernel:60:0:silent
+export CLV_TEST_FAULT
+for device in "--device cpu:0" "--place fc1=cpu:0,fc2=cpu:1"; do
+    # shellcheck disable=SC2086  # words on purpose
+    expect 1 "has not answered for 3 s (--device-timeout); there is no checkpoint (--checkpoint FILE)" \
+        train $device --epochs 2 --device-timeout 3
+done
+expect 1 "no checkpoint was written to 'nc' yet: all" train --device cpu:0 --epochs 2 --device-timeout 3 --checkpoint nc
+[ ! -e nc ] || fail "there is one"
+CLV_TEST_FAULT=clEnqueueNDRangeKernel:60:0:stuck # inside the call
+expect 1 "has not answered for 3 s (--device-timeout)" train --device cpu:0 --epochs 2 --device-timeout 3
+for how in silent stuck; do
+    lost=0
+    for n in 91 92 93 94 95 96; do # on one of the two
+        CLV_TEST_FAULT=clEnqueueNDRangeKernel:$n:0:$how
+        train --replicas cpu:0,cpu:1 --shares equal --epochs 2 --device-timeout 3 --on-device-loss continue --json >out 2>err
+        [ $? = 0 ] || continue
+        same "lost" "$(at lost_devices.0.device)" cpu:1
+        same "steps" "$(at steps)" 16
+        lost=$((lost + 1))
+        break
+    done
+    [ $lost -gt 0 ] || fail "no training went on without a replica that is $how: $(cat err)"
+done
+finish

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+// Threads that share a runtime and a device, each with objects of its own, some of them making mistakes all the time: every one gets
+// the same losses as alone, bit by bit, and its own statuses.
+#include <pthread.h>
+
+#include "misuse/world.h"
+
+enum { THREADS = 6, STEPS = 20 };
+
+typedef struct worker {
+    pthread_t thread;
+    world w;
+    float losses[STEPS];
+    int wrong; // statuses that were not as they should be
+} worker;
+
+static void *train(void *user) {
+    worker *me = user;
+    world_train(&me->w);
+    for (int i = 0; i < STEPS; i++) {
+        me->losses[i] = world_step(&me->w, i);
+        clv_graph *graph = NULL; // a mistake beside it, told to this thread alone
+        me->wrong += clv_graph_create(me->w.runtime, &graph) != CLV_OK;
+        clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 3));
+        clv_output(clv_reshape(x, CLV_SHAPE(5)), "y");
+        clv_plan *plan;
+        me->wrong += clv_plan_create(graph, NULL, &plan) != CLV_E_SHAPE;
+        me->wrong += clv_run_step(NULL, NULL) != CLV_E_VALUE;
+        me->wrong += clv_runtime_error(me->w.runtime)[0] == 0;
+        clv_graph_destroy(graph);
+    }
+    world_untrain(&me->w);
+    return NULL;
+}
+
+static void each_gets_what_it_gets_alone(void **state) {
+    (void)state;
+    static worker alone, workers[THREADS];
+    clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
+    clv_device *host;
+    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    alone.w = (world){.runtime = runtime, .host = host};
+    train(&alone);
+    for (int i = 0; i < THREADS; i++) {
+        workers[i].w = (world){.runtime = runtime, .host = host};
+        assert_int_equal(pthread_create(&workers[i].thread, NULL, train, &workers[i]), 0);
+    }
+    for (int i = 0; i < THREADS; i++) pthread_join(workers[i].thread, NULL);
+    for (int i = 0; i < THREADS; i++) {
+        assert_int_equal(workers[i].wrong, 0);
+        assert_memory_equal(workers[i].losses, alone.losses, sizeof alone.losses);
+    }
+    clv_runtime_destroy(runtime);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(each_gets_what_it_gets_alone)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// One object of each kind, on the host: what the tests here misuse.
+#ifndef CLV_TESTS_MISUSE_WORLD_H
+#define CLV_TESTS_MISUSE_WORLD_H
+
+#include "cleave/cleave.h"
+#include "harness/harness.h"
+
+enum { ROWS = 4, SAMPLES = 16 };
+
+typedef struct world {
+    clv_runtime *runtime;
+    clv_device *host;
+    clv_graph *graph;
+    clv_tensor *x, *labels, *loss;
+    clv_plan *plan;
+    clv_session *session;
+    clv_run *run;
+    clv_archive *archive;
+    clv_dataset *dataset;
+    clv_loader *loader;
+    clv_predictor *predictor;
+    clv_trainer *trainer;
+    clv_profile *profile;
+} world;
+
+static clv_tensor *net(clv_graph *graph, clv_tensor *x, int64_t classes) {
+    (void)graph;
+    x = clv_relu(clv_nn_linear(clv_flatten(x, 1), "fc1", 8, NULL));
+    return clv_nn_linear(clv_dropout(x, 0.1f), "fc2", classes, NULL);
+}
+
+static const clv_model model = {.name = "net", .build = net, .input = {1, 2, 3}, .classes = 3};
+
+/** Graph, plan, session and run of a training step of the model. */
+static inline void world_train(world *w) {
+    assert_status(clv_graph_create(w->runtime, &w->graph), CLV_OK, w->runtime);
+    clv_graph_set_training(w->graph, true);
+    w->x = clv_input(w->graph, "x", CLV_DTYPE_F32, CLV_SHAPE(ROWS, 1, 2, 3));
+    w->labels = clv_input(w->graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(ROWS));
+    w->loss = clv_cross_entropy(net(w->graph, w->x, 3), w->labels);
+    clv_output(w->loss, "loss");
+    clv_backward(w->loss);
+    clv_optimizer_add(w->graph, &(clv_optimizer_config){.momentum = 0.9f});
+    assert_status(clv_plan_create(w->graph, &(clv_plan_config){.device = w->host}, &w->plan), CLV_OK,
+                  w->runtime);
+    assert_status(clv_session_create(w->runtime, &(clv_session_config){.seed = 1}, &w->session), CLV_OK,
+                  w->runtime);
+    assert_status(clv_run_create(w->session, w->plan, &w->run), CLV_OK, w->runtime);
+}
+
+/** One step over numbers that `at` chooses; its loss. */
+static inline float world_step(world *w, int at) {
+    float x[ROWS * 6], loss = 0;
+    int32_t labels[ROWS];
+    for (int i = 0; i < ROWS * 6; i++) x[i] = (float)((i * 7 + at) % 13) / 13;
+    for (int i = 0; i < ROWS; i++) labels[i] = (i + at) % 3;
+    clv_feed feeds[] = {{w->x, x, sizeof x}, {w->labels, labels, sizeof labels}};
+    clv_fetch fetches[] = {{w->loss, &loss, sizeof loss}};
+    assert_status(clv_run_do(w->run, &(clv_step){feeds, 2, 0.05, fetches, 1}), CLV_OK, w->runtime);
+    return loss;
+}
+
+static inline void world_untrain(world *w) {
+    clv_run_destroy(w->run);
+    clv_session_destroy(w->session);
+    clv_plan_destroy(w->plan);
+    clv_graph_destroy(w->graph);
+}
+
+static inline void world_begin(world *w) {
+    *w = (world){.runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true})};
+    assert_status(clv_device_find(w->runtime, "host", &w->host), CLV_OK, w->runtime);
+    world_train(w);
+    assert_status(clv_archive_create(w->runtime, &w->archive), CLV_OK, w->runtime);
+    clv_shape shape = CLV_SHAPE(SAMPLES, 1, 2, 3), rows = CLV_SHAPE(SAMPLES);
+    clv_array images, labels;
+    assert_status(clv_array_init(w->runtime, CLV_ARRAY_F32, &shape, &images), CLV_OK, w->runtime);
+    assert_status(clv_array_init(w->runtime, CLV_ARRAY_I32, &rows, &labels), CLV_OK, w->runtime);
+    clv_dataset_config three = {.classes = 3};
+    assert_status(clv_dataset_from_arrays(w->runtime, &images, &labels, &three, &w->dataset), CLV_OK,
+                  w->runtime);
+    clv_array_reset(&images), clv_array_reset(&labels);
+    assert_status(
+        clv_loader_create(w->runtime, w->dataset, &(clv_loader_config){.batch = ROWS}, &w->loader), CLV_OK,
+        w->runtime);
+    assert_status(clv_profile_create(w->runtime, NULL, &w->profile), CLV_OK, w->runtime);
+    clv_predictor_config predict = {.model = &model, .device = w->host, .batch = ROWS};
+    assert_status(clv_predictor_create(w->runtime, &predict, &w->predictor), CLV_OK, w->runtime);
+    clv_train_config train = {
+        .model = &model, .train = w->dataset, .device = w->host, .batch = ROWS, .steps = 3, .lr = 0.1};
+    assert_status(clv_trainer_create(w->runtime, &train, &w->trainer), CLV_OK, w->runtime);
+}
+
+static inline void world_end(world *w) {
+    clv_trainer_destroy(w->trainer);
+    clv_predictor_destroy(w->predictor);
+    clv_profile_destroy(w->profile);
+    clv_loader_destroy(w->loader);
+    clv_dataset_destroy(w->dataset);
+    clv_archive_destroy(w->archive);
+    world_untrain(w);
+    clv_runtime_destroy(w->runtime);
+}
+
+#endif

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+// Deep networks: 100,000 nodes are planned in 10 KiB each, and 10,000 layers train on the host. Searches that take a node's time
+// for each other node would not end within the test's time.
+#include "harness/harness.h"
+
+#include <malloc.h>
+#include <math.h>
+
+#include "cleave/nn.h"
+#include "cleave/ops.h"
+#include "cleave/optim.h"
+#include "cleave/plan.h"
+#include "cleave/runtime.h"
+#include "graph/graph.h"
+
+static const bool sanitized = sizeof CLEAVE_SANITIZED > 1; // which is slow, and counts otherwise
+static const clv_optimizer_config sgd = {.kind = CLV_SGD};
+
+static clv_tensor *build(clv_runtime *runtime, int layers, clv_graph **graph, clv_tensor **x) {
+    assert_status(clv_graph_create(runtime, graph), CLV_OK, runtime);
+    clv_graph_set_training(*graph, true);
+    clv_tensor *h = *x = clv_input(*graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 4));
+    for (int i = 0; i < layers; i++) {
+        char name[32];
+        snprintf(name, sizeof name, "fc%d", i);
+        h = clv_relu(clv_nn_linear(h, name, 4, NULL));
+    }
+    clv_tensor *loss = clv_mean(h, NULL, 0, false);
+    clv_output(loss, "loss");
+    clv_backward(loss);
+    clv_optimizer_add(*graph, &sgd);
+    assert_status(clv_graph_status(*graph), CLV_OK, runtime);
+    return loss;
+}
+
+static size_t held(void) {
+    struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd;
+}
+
+static void test_plan(void **state) {
+    (void)state;
+    clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .null_devices = true});
+    clv_device *device;
+    clv_graph *graph;
+    clv_plan *plan;
+    clv_tensor *x;
+    size_t before = held();
+    assert_status(clv_device_find(runtime, "null:0", &device), CLV_OK, runtime);
+    build(runtime, sanitized ? 300 : 12500, &graph, &x);
+    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
+    size_t each = (held() - before) / graph->n_nodes;
+    print_message("%zu nodes, %zu bytes each\n", graph->n_nodes, each);
+    if (!sanitized) {
+        assert_true(graph->n_nodes >= 100000);
+        assert_true(each <= (UINT64_C(1) << 30) / 100000);
+    }
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+    clv_runtime_destroy(runtime);
+}
+
+static void test_train(void **state) {
+    (void)state;
+    clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
+    clv_device *device;
+    clv_graph *graph;
+    clv_plan *plan;
+    clv_session *session;
+    clv_run *run;
+    clv_tensor *x;
+    float values[8] = {1, 2, 3, 4, 5, 6, 7, 8}, hyper[CLV_HYPER_VALUES], loss = NAN;
+    int64_t ticket;
+    assert_status(clv_device_find(runtime, "host", &device), CLV_OK, runtime);
+    clv_tensor *mean = build(runtime, sanitized ? 300 : 10000, &graph, &x);
+    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
+    assert_status(clv_session_create(runtime, NULL, &session), CLV_OK, runtime);
+    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    clv_optimizer_hyper_values(&sgd, 1, 0.1, hyper);
+    for (int step = 0; step < 2; step++) {
+        assert_status(clv_run_feed(run, x, values, sizeof values), CLV_OK, runtime);
+        assert_status(clv_run_feed(run, clv_optimizer_hyper(graph), hyper, sizeof hyper), CLV_OK, runtime);
+        assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
+    }
+    assert_status(clv_run_fetch(run, ticket, mean, &loss, sizeof loss), CLV_OK, runtime);
+    assert_true(isfinite(loss));
+    assert_int_equal(clv_device_memory(device).all.peak, clv_plans_memory(&plan, 1).predicted_peak_bytes);
+    clv_run_destroy(run);
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+    clv_runtime_destroy(runtime);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_plan), cmocka_unit_test(test_train)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a training is, before its first step, and what came of it, after its last: for a person. Scripts read --json and --log.
+#include "plan_tree.h"
+#include "watch.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+/** Text that is put together; what does not fit is cut. */
+typedef struct note {
+    char text[1024];
+    size_t n;
+} note;
+
+static void __attribute__((format(printf, 2, 3))) add(note *to, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    int n = vsnprintf(to->text + to->n, sizeof to->text - to->n, format, args);
+    va_end(args);
+    to->n += n > 0 ? (size_t)n : 0;
+    if (to->n >= sizeof to->text) to->n = sizeof to->text - 1;
+}
+
+/** A name and what there is of it, broken into lines on a screen. */
+static void say(FILE *out, const char *name, const note *text) {
+    enum { AT = 13 };
+    const int width = screen_width(out);
+    fprintf(out, "  %-*s", AT - 2, name);
+    if (width)
+        screen_wrap(out, text->text, AT, AT, width);
+    else
+        fputs(text->text, out);
+    fputc('\n', out);
+}
+
+// ---- the beginning --------------------------------------------------------------------------------------------------
+
+static void model_text(const clv_train_config *config, const clv_trainer *trainer, note *out) {
+    const clv_plan *plan = clv_trainer_plan(trainer);
+    int64_t parameters = 0, frozen = 0;
+    for (int i = 0; i < clv_plan_kept_count(plan); i++) {
+        clv_plan_kept kept = clv_plan_kept_get(plan, i);
+        if (kept.parameter) parameters += clv_shape_numel(&kept.shape);
+        if (kept.frozen) frozen += clv_shape_numel(&kept.shape);
+    }
+    add(out, "%s, %s parameters, ", config->model->name, plan_count(parameters));
+    if (frozen)
+        add(out, "%s of them frozen", plan_count(frozen));
+    else
+        add(out, "all trainable");
+    if (config->weights) add(out, "; begins with %s", config->weights);
+    if (config->weights && config->weights_except) add(out, " but for %s", config->weights_except);
+    if (config->resume)
+        add(out, "; goes on from %s, after step %s", config->resume,
+            plan_count(clv_session_step(clv_trainer_session(trainer))));
+}
+
+static void devices_text(const clv_train_config *config, const clv_trainer *trainer, note *out) {
+    const clv_placement *placement = &config->placement;
+    for (int i = 0; i < clv_trainer_device_count(trainer); i++) {
+        const clv_device_info *info = clv_device_get_info(clv_trainer_device_get(trainer, i));
+        add(out, "%s%s, %s", i ? "; " : "", info->name, info->label);
+    }
+    if (placement->n_replicas)
+        add(out, "; each has a part of the batch");
+    else if (placement->place)
+        add(out, "; layers by --place");
+}
+
+static void samples_text(const cli_args *args, const clv_train_config *config, note *out) {
+    char text[96];
+    clv_shape sample = clv_dataset_sample_shape(config->train);
+    add(out, "%s to train on", plan_count(clv_dataset_count(config->train)));
+    if (config->test)
+        add(out, ", %s to test on", plan_count(clv_dataset_count(config->test)));
+    else
+        add(out, ", none to test on");
+    add(out, ": %s, each %s, %s classes%s", args->images ? args->images : args->words[0],
+        clv_shape_text(&sample, text, sizeof text), plan_count(config->model->classes),
+        config->no_shuffle ? ", in their order" : ", shuffled");
+}
+
+static void batch_text(const clv_train_config *config, note *out) {
+    int64_t batches = (clv_dataset_count(config->train) + config->batch - 1) / config->batch,
+            steps = batches * (config->epochs ? config->epochs : 1);
+    add(out, "%s", plan_count(config->batch));
+    if (config->micro_batches > 1) add(out, " in %s parts", plan_count(config->micro_batches));
+    if (config->steps)
+        add(out, ", %s step%s", plan_count(config->steps), config->steps == 1 ? "" : "s");
+    else
+        add(out, ", %s epoch%s of %s step%s, %s in all", plan_count(config->epochs),
+            config->epochs == 1 ? "" : "s", plan_count(batches), batches == 1 ? "" : "s", plan_count(steps));
+}
+
+static void optimizer_text(const clv_train_config *config, note *out) {
+    static const char *const names[] = {[CLV_SGD] = "sgd", [CLV_ADAM] = "adam", [CLV_ADAMW] = "adamw"};
+    const clv_optimizer_config *optimizer = &config->optimizer;
+    float decay = optimizer->weight_decay;
+    if (optimizer->kind == CLV_ADAMW) decay = decay < 0 ? 0 : decay > 0 ? decay : 0.01f; // cleave/optim.h
+    add(out, "%s", names[optimizer->kind]);
+    if (optimizer->momentum > 0)
+        add(out, ", %smomentum %g", optimizer->nesterov ? "Nesterov " : "", (double)optimizer->momentum);
+    if (decay > 0) add(out, ", weight decay %g", (double)decay);
+    if (optimizer->clip_norm > 0) add(out, ", gradients clipped to norm %g", (double)optimizer->clip_norm);
+}
+
+static void schedule_text(const clv_train_config *config, note *out) {
+    const clv_schedule *schedule = &config->schedule;
+    const char *unit = schedule->per_step ? "step" : "epoch";
+    if (schedule->kind == CLV_SCHEDULE_STEP)
+        add(out, "step: times %g every %s %s%s", schedule->gamma > 0 ? schedule->gamma : 0.1,
+            plan_count(schedule->period), unit, schedule->period == 1 ? "" : "s");
+    else if (schedule->kind == CLV_SCHEDULE_COSINE)
+        add(out, "cosine: down to %g at the end", schedule->min_lr);
+    else
+        add(out, "constant");
+}
+
+static void memory_text(const clv_trainer *trainer, note *out) {
+    for (int i = 0; i < clv_trainer_device_count(trainer); i++) {
+        clv_device *device = clv_trainer_device_get(trainer, i);
+        uint64_t budget = clv_device_memory(device).budget;
+        add(out, "%s%s on %s", i ? ", " : "",
+            cli_bytes(clv_trainer_memory_on(trainer, device).predicted_peak_bytes),
+            clv_device_get_info(device)->name);
+        if (budget) add(out, " of %s", cli_bytes(budget));
+    }
+}
+
+void cli_tell_training(const cli_args *args, const clv_train_config *config, const clv_trainer *trainer) {
+    static const char *const precisions[] = {[CLV_PRECISION_F32] = "f32",
+                                             [CLV_PRECISION_MIXED] = "mixed (activations in f16)",
+                                             [CLV_PRECISION_MIXED_BF16] = "mixed-bf16 (activations in bf16)"};
+    note model = {0}, devices = {0}, samples = {0}, batch = {0}, optimizer = {0}, rate = {0}, schedule = {0},
+         precision = {0}, seed = {0}, memory = {0};
+    if (args->quiet) return;
+    model_text(config, trainer, &model);
+    devices_text(config, trainer, &devices);
+    samples_text(args, config, &samples);
+    batch_text(config, &batch);
+    optimizer_text(config, &optimizer);
+    add(&rate, "%g", config->lr);
+    schedule_text(config, &schedule);
+    add(&precision, "%s", precisions[config->precision]);
+    add(&seed, "%" PRIu64, config->seed);
+    memory_text(trainer, &memory);
+    fputs("training\n", stderr);
+    say(stderr, "model", &model);
+    say(stderr, clv_trainer_device_count(trainer) > 1 ? "devices" : "device", &devices);
+    say(stderr, "samples", &samples);
+    say(stderr, "batch", &batch);
+    say(stderr, "optimizer", &optimizer);
+    say(stderr, "rate", &rate);
+    say(stderr, "schedule", &schedule);
+    say(stderr, "precision", &precision);
+    say(stderr, "seed", &seed);
+    say(stderr, "memory", &memory);
+}
+
+// ---- the end --------------------------------------------------------------------------------------------------------
+
+void cli_tell_result(FILE *out, const cli_args *args, const clv_train_result *result, bool interrupted) {
+    char time[32];
+    if (result->evaluated)
+        screen_say(out, "test accuracy %.4f (%lld of %lld), test loss %.4f", result->test.accuracy,
+                   (long long)result->test.correct, (long long)result->test.count, result->test.loss);
+    screen_say(out, "train loss %.4f after %lld step%s%s", result->train_loss, (long long)result->steps,
+               result->steps == 1 ? "" : "s", interrupted ? ", interrupted" : "");
+    if (cli_seconds() < 100)
+        screen_say(out, "time %.1f s", cli_seconds());
+    else
+        screen_say(out, "time %s", watch_time_text(cli_seconds(), time));
+    if (args->save)
+        screen_say(out, "weights in %s", args->save);
+    else
+        screen_say(out, "weights not kept: --save FILE does%s%s", args->checkpoint ? "; checkpoint in " : "",
+                   args->checkpoint ? args->checkpoint : "");
+    if (args->save && args->checkpoint) screen_say(out, "checkpoint in %s", args->checkpoint);
+}

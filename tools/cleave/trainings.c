@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trainings side by side. A resumed training tells some steps again: the newer ones count.
+#include "trainings.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MOST_POINTS = 600 }; // of a curve: the page is for the eye
+
+// ---- reading ------------------------------------------------------------------------------------------------------
+
+/** Forget what is not before this step: it is told again. */
+static void forget_from(training *t, curve_kind kind, double step) {
+    while (t->curves[kind].n && t->curves[kind].points[t->curves[kind].n - 1].x >= step) t->curves[kind].n--;
+}
+
+static void keep(training *t, curve_kind kind, double step, double value) {
+    forget_from(t, kind, step);
+    size_t n = t->curves[kind].n;
+    if (n == t->curves[kind].room) {
+        size_t room = n ? 2 * n : 1024;
+        plot_point *points = realloc(t->curves[kind].points, room * sizeof *points);
+        if (!points) {
+            t->failed = true;
+            return;
+        }
+        t->curves[kind].points = points;
+        t->curves[kind].room = room;
+    }
+    t->curves[kind].points[t->curves[kind].n++] = (plot_point){step, value};
+}
+
+static void on_step(void *user, const watch_moment *now) {
+    training *t = user;
+    double memory = 0, step = (double)now->step;
+    for (int i = 0; i < now->n_devices; i++) memory += (double)now->devices[i].used_bytes / (1 << 20);
+    forget_from(t, CURVE_TEST_LOSS, step);
+    forget_from(t, CURVE_ACCURACY, step);
+    keep(t, CURVE_LOSS, step, now->loss);
+    keep(t, CURVE_LR, step, now->lr);
+    keep(t, CURVE_RATE, step, now->images_per_second);
+    if (memory > 0) keep(t, CURVE_MEMORY, step, memory);
+}
+
+static void on_epoch(void *user, const watch_moment *now) {
+    training *t = user;
+    if (!now->step) return; // resumed when nothing was left
+    if (isfinite(now->test_loss)) keep(t, CURVE_TEST_LOSS, (double)now->step, now->test_loss);
+    if (isfinite(now->test_accuracy)) keep(t, CURVE_ACCURACY, (double)now->step, now->test_accuracy);
+}
+
+/** Means of neighbours, so that a long training draws a curve and not a stain. */
+static void thin(training *t, curve_kind kind) {
+    plot_point *points = t->curves[kind].points;
+    size_t n = t->curves[kind].n, group = (n + MOST_POINTS - 1) / MOST_POINTS, kept = 0;
+    if (group < 2) return;
+    for (size_t i = 0; i < n; i += group) {
+        plot_point sum = {0, 0};
+        size_t members = i + group < n ? group : n - i;
+        for (size_t j = i; j < i + members; j++) sum.x += points[j].x, sum.y += points[j].y;
+        points[kept++] = (plot_point){sum.x / (double)members, sum.y / (double)members};
+    }
+    t->curves[kind].n = kept;
+}
+
+static int read_log(training *t) {
+    watch_reader reader = {.on_step = on_step, .on_epoch = on_epoch, .user = t};
+    int code = watch_reader_open(&reader, t->name);
+    if (code == EXIT_DONE) code = watch_reader_poll(&reader);
+    t->last = reader.now;
+    t->settings = json_incref(reader.settings);
+    watch_reader_close(&reader);
+    if (code == EXIT_DONE && t->failed)
+        code = cli_fail(EXIT_FAILED, "no memory for the steps of '%s'", t->name);
+    for (int k = 0; k < CURVE_KINDS; k++) thin(t, (curve_kind)k);
+    return code;
+}
+
+int trainings_read(trainings *all, const cli_texts *logs) {
+    int code = EXIT_DONE;
+    for (int i = 0; i < logs->n && code == EXIT_DONE; i++) {
+        all->item[all->n].name = logs->item[i];
+        code = read_log(&all->item[all->n++]);
+    }
+    return code;
+}
+
+void trainings_drop(trainings *all) {
+    for (int i = 0; i < all->n; i++) {
+        for (int k = 0; k < CURVE_KINDS; k++) free(all->item[i].curves[k].points);
+        json_decref(all->item[i].settings);
+    }
+    all->n = 0;
+}
+
+// ---- the page -----------------------------------------------------------------------------------------------------
+
+static void put_curves(cli_page *page, const trainings *all, curve_kind kind) {
+    static const struct {
+        const char *title, *format;
+        bool smooth, dotted;
+    } looks[CURVE_KINDS] = {
+        [CURVE_LOSS] = {"train loss", "%.4g", true, false},
+        [CURVE_TEST_LOSS] = {"test loss", "%.4g", false, true},
+        [CURVE_ACCURACY] = {"test accuracy", "%.4f", false, true},
+        [CURVE_LR] = {"learning rate", "%.4g", false, false},
+        [CURVE_RATE] = {"images per second", "%.0f", true, false},
+        [CURVE_MEMORY] = {"device memory, MiB", "%.2f", false, false},
+    };
+    plot_curve curves[CLI_MAX_TEXTS];
+    int n = 0;
+    for (int i = 0; i < all->n; i++) {
+        const training *t = &all->item[i];
+        if (!t->curves[kind].n) continue;
+        curves[n++] = (plot_curve){t->name, t->curves[kind].points, t->curves[kind].n,
+                                   i,       looks[kind].dotted,     looks[kind].smooth};
+    }
+    plot_curves(page, looks[kind].title, curves, n, "step", looks[kind].format);
+}
+
+static void put_ends(cli_page *page, const trainings *all) {
+    static const page_head heads[] = {{.text = "log"},
+                                      {.text = "model"},
+                                      {.text = "state"},
+                                      {.text = "steps", .number = true},
+                                      {.text = "loss", .number = true},
+                                      {.text = "test loss", .number = true},
+                                      {.text = "test accuracy", .number = true},
+                                      {.text = "images/s", .number = true},
+                                      {.text = "seconds", .number = true},
+                                      {.text = "devices"},
+                                      {0}};
+    page_add(page, "<div class=\"card\" style=\"margin-top:.7rem\">");
+    page_table(page, heads);
+    for (int i = 0; i < all->n; i++) {
+        const watch_moment *last = &all->item[i].last;
+        char devices[512] = "", steps[32];
+        for (int d = 0; d < last->n_devices; d++)
+            snprintf(devices + strlen(devices), sizeof devices - strlen(devices), "%s%s", d ? ", " : "",
+                     last->devices[d].name);
+        snprintf(steps, sizeof steps, "%lld", (long long)last->step);
+        page_row(page);
+        page_cell(page, "", all->item[i].name);
+        page_cell(page, "", last->model);
+        page_cell(page, last->state == WATCH_FAILED ? "bad" : "", watch_state_name(last->state));
+        page_cell(page, "", steps);
+        page_cell_number(page, last->loss);
+        page_cell_number(page, last->test_loss);
+        page_cell_number(page, last->test_accuracy);
+        page_cell_number(page, last->images_per_second);
+        page_cell_number(page, last->seconds);
+        page_cell(page, "", devices);
+        page_add(page, "</tr>\n");
+    }
+    page_add(page, "</table></div>\n");
+}
+
+/** A setting as a person reads it; a dash for one that was not given. */
+static void setting_text(const json_t *value, char *text, size_t bytes) {
+    if (json_is_string(value))
+        snprintf(text, bytes, "%s", json_string_value(value));
+    else if (json_is_integer(value))
+        snprintf(text, bytes, "%lld", (long long)json_integer_value(value));
+    else if (json_is_real(value))
+        snprintf(text, bytes, "%.7g", json_real_value(value));
+    else
+        snprintf(text, bytes, "%s", json_is_true(value) ? "yes" : json_is_false(value) ? "no" : "–");
+}
+
+static bool differs(const trainings *all, const char *key) {
+    for (int i = 1; i < all->n; i++) {
+        const json_t *first = json_object_get(all->item[0].settings, key),
+                     *other = json_object_get(all->item[i].settings, key);
+        if ((first || other) && !json_equal(first, other)) return true;
+    }
+    return false;
+}
+
+/** The settings of all trainings: a row each, in the order in which they are told first; rows in which they differ come first, marked. */
+static void put_settings(cli_page *page, const trainings *all) {
+    page_head heads[CLI_MAX_TEXTS + 2] = {{.text = "setting"}};
+    json_t *keys = json_object();
+    const char *key;
+    json_t *value;
+    for (int i = 0; i < all->n; i++) {
+        heads[i + 1] = (page_head){.text = all->item[i].name};
+        json_object_foreach(all->item[i].settings, key, value) json_object_set(keys, key, json_null());
+    }
+    if (json_object_size(keys)) {
+        page_add(page, "<details open><summary>settings%s</summary><div class=\"card\">",
+                 all->n > 1 ? ", what differs first" : "");
+        page_table(page, heads);
+        for (int pass = 0; pass < 2; pass++) {
+            json_object_foreach(keys, key, value) {
+                char text[512];
+                bool marked = differs(all, key);
+                if (marked != (pass == 0)) continue;
+                page_row(page);
+                page_cell(page, marked ? "differs" : "", key);
+                for (int i = 0; i < all->n; i++) {
+                    setting_text(json_object_get(all->item[i].settings, key), text, sizeof text);
+                    page_cell(page, marked ? "wide differs" : "wide", text);
+                }
+                page_add(page, "</tr>\n");
+            }
+        }
+        page_add(page, "</table></div></details>\n");
+    }
+    json_decref(keys);
+}
+
+void trainings_put(cli_page *page, const trainings *all) {
+    plot_curve names[CLI_MAX_TEXTS];
+    if (!all->n) return;
+    page_add(page, "<h2>Trainings</h2>\n<div>");
+    plot_switch(page);
+    page_add(page, "<div class=\"plots\">\n");
+    for (int kind = 0; kind < CURVE_KINDS; kind++) put_curves(page, all, (curve_kind)kind);
+    page_add(page, "</div>\n");
+    for (int i = 0; i < all->n; i++) names[i] = (plot_curve){.name = all->item[i].name, .colour = i};
+    plot_legend(page, names, all->n);
+    page_add(page, "</div>\n");
+    put_ends(page, all);
+    put_settings(page, all);
+}
