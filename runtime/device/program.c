@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/processors.h"
 #include "device/cache.h"
+#include "device/kernel_sources.h"
 #include "device/source.h"
 
 /** The one set of compiler options: OpenCL C 1.2 is the floor, and no fast-math (see numbers in the design).
@@ -64,6 +65,9 @@ static clv_status gather(struct clv__program_store *store, const clv__launch *co
         const clv__launch *launch = launches[i];
         if (launch->kind != CLV__LAUNCH_KERNEL) continue;
         clv__source_entry at;
+        if (!clv__kernel_sources[0].stem)
+            CLV_FAIL(error, CLV_E_UNSUPPORTED, "this library was built without OpenCL and holds no kernels: "
+                                               "only the host device runs");
         if (!clv__source_look_up(&store->index, launch->source, launch->entry, &at))
             CLV_FAIL(error, CLV_E_INTERNAL, "there is no kernel source '%s.cl' in the library",
                      launch->source);
