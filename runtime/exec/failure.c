@@ -40,20 +40,37 @@ static clv_status drain(void *device) {
     return clv__device_settle(device, NULL);
 }
 
-/** Has every device that keeps or changes tensors of the session done its part of the failed step, or has none begun to? */
-static void look_at_updates(clv_run *run) {
-    bool all = true, some = false, any = false;
+/** What the devices that keep or change tensors of the session did of a step. */
+typedef struct progress {
+    bool all, some; // each has done its part; one has begun to update
+} progress;
+
+static progress look_at_step(const clv_run *run, int64_t ticket) {
+    progress found = {.all = true};
+    bool any = false;
     for (int s = 0; s < run->n_stations; s++) {
         const clv__place *place = run->stations[s].place;
-        const clv__station_step *step = &run->stations[s].steps[run->failure.ticket % CLV__SLOTS];
-        const bool here = step->ticket == run->failure.ticket;
-        some |= here && step->updating;
+        const clv__station_step *step = &run->stations[s].steps[ticket % CLV__SLOTS];
+        const bool here = step->ticket == ticket;
+        found.some |= here && step->updating;
         if (!place->n_persistents && !place->updates) continue;
         any = true;
-        all &= here && step->complete;
+        found.all &= here && step->complete;
     }
-    run->failure.updated = any && all;
-    run->failure.torn = some && !all;
+    found.all &= any;
+    return found;
+}
+
+/** The failed step may have been done all the same, and so may the one after it, which was on its way when the failure was seen:
+ *  the host asks for an older step, and it is only the asking that fails. */
+static void look_at_updates(clv_run *run) {
+    clv__failure *failure = &run->failure;
+    progress last = {.all = true};
+    for (int64_t ticket = failure->ticket; ticket < run->next_ticket && last.all; ticket++) {
+        last = look_at_step(run, ticket);
+        failure->updated += last.all;
+    }
+    failure->torn = last.some && !last.all;
 }
 
 void clv__run_settle(clv_run *run) {

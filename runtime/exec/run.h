@@ -95,7 +95,8 @@ typedef struct clv__failure {
     clv_device *device; // whose driver failed
     char sentence[CLV__ERROR_BYTES];
     // known when everything that was under way has ended:
-    bool settled, updated, torn; // the failed step's updates are made all the same; or some of them
+    bool settled, torn; // some updates of a step are made and others not
+    int updated;        // steps that are done all the same, from the failed one on
 } clv__failure;
 
 struct clv_run {

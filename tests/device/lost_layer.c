@@ -207,12 +207,13 @@ API void lost_arm(int device, long enqueue, int code, int late);
 API long lost_calls(void);
 API void lost_slow(int device, long ns_per_item);
 
-/** Lose a device (-1: none) at its n-th enqueue from now (0: count only) with this code; late: enqueues go through, waiting
+/** Lose a device (-1: none) at its n-th enqueue from now (0: count only; -1: now) with this code; late: enqueues go through, waiting
  *  fails. What was lost before comes back. */
 void lost_arm(int device, long enqueue, int code, int late) {
     pthread_mutex_lock(&lock);
     state.doomed = device;
-    state.calls = state.dead = 0;
+    state.calls = 0;
+    state.dead = enqueue < 0;
     state.dies_at = enqueue;
     state.code = code;
     state.late = late;

@@ -9,6 +9,8 @@
 #include "cleave/ops.h"
 #include "cleave/optim.h"
 #include "cleave/plan.h"
+#include "device/device.h"
+#include "exec/worker.h"
 #include "plan/plan.h"
 
 enum { N = 6, STEPS = 3, MOST_TENSORS = 32, WIDE = 1100 };
@@ -217,6 +219,38 @@ static void test_the_first_device(void **state) {
     lose_everywhere(0, 5, -9999, false, CLV_E_DEVICE_LOST);
 }
 
+static clv_status drain(void *device) {
+    return clv__device_settle(device, NULL);
+}
+
+/** Both steps are done everywhere, and then the second device cannot be asked for the first of them: both count. */
+static void test_steps_that_are_done_when_an_older_one_cannot_be_waited_for(void **state) {
+    (void)state;
+    (void)train_whole();
+    training t = make();
+    int64_t first, second;
+    float loss;
+    uint64_t values[MOST_TENSORS] = {0};
+    assert_status(post(&t, 0, &first), CLV_OK, runtime);
+    assert_status(post(&t, 1, &second), CLV_OK, runtime);
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(clv__worker_call(clv_device_get(runtime, i), drain, clv_device_get(runtime, i)), CLV_OK);
+    lost_arm(1, -1, -9999, false);
+    assert_status(clv_run_fetch(t.run, first, t.loss, &loss, 4), CLV_E_DEVICE_LOST, runtime);
+    clv_run_failure failure = clv_run_failed(t.run);
+    assert_ptr_equal(failure.device, clv_device_get(runtime, 1));
+    assert_false(failure.torn);
+    assert_int_equal(failure.done, 2);
+    assert_status(clv_run_fetch(t.run, second, t.loss, &loss, 4), CLV_OK, runtime);
+    assert_memory_equal(&loss, &whole.loss[1], 4);
+    clv_run_destroy(t.run);
+    t.run = NULL;
+    read_session(&t, values);
+    assert_memory_equal(values, whole.values[2], sizeof values);
+    lost_arm(-1, 0, 0, 0);
+    destroy(&t);
+}
+
 int main(void) {
     int status = 0;
     if (!(runtime = lost_runtime(NULL, &status))) return status;
@@ -224,6 +258,7 @@ int main(void) {
         cmocka_unit_test(test_out_of_resources), cmocka_unit_test(test_not_available),
         cmocka_unit_test(test_poisoned_context), cmocka_unit_test(test_with_shared_updates),
         cmocka_unit_test(test_the_first_device),
+        cmocka_unit_test(test_steps_that_are_done_when_an_older_one_cannot_be_waited_for),
     };
     int failed = cmocka_run_group_tests_name("lost", tests, NULL, NULL);
     clv_runtime_destroy(runtime);
