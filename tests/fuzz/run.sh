@@ -1,22 +1,31 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Builds the fuzz drivers with libFuzzer and lets each look for faults for some seconds, beginning with its corpus.
-# usage: run.sh [seconds each, default 15]
+# Builds the fuzz drivers with libFuzzer and lets each look for faults for some seconds, two at a time, beginning with its corpus.
+# usage: run.sh [SECONDS [NAME...]]     default: 15 seconds, every driver. FUZZ_RUNS=N: so many inputs each at most
 set -eu
 cd "$(dirname "$0")/../.."
-tools/build.sh fuzz
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-for driver in build/fuzz/tests/fuzz/fuzz_*; do
-    [ -x "$driver" ] && [ -f "$driver" ] || continue
-    name=${driver##*/fuzz_}
+if [ "${1:-}" = --one ]; then # SECONDS WORK DRIVER
+    work=$3
+    name=${4##*/fuzz_}
     cp -r "tests/fuzz/corpus/$name" "$work/$name"
-    "$driver" -max_total_time="${1:-15}" -timeout=10 -rss_limit_mb=2048 -max_len=4096 -artifact_prefix="$work/" \
-        -print_final_stats=1 "$work/$name" >"$work/log" 2>&1 || {
-        tail -n 40 "$work/log"
-        for found in "$work"/crash-* "$work"/timeout-* "$work"/oom-*; do [ -f "$found" ] && base64 "$found"; done
+    mkdir "$work/$name.found"
+    "$4" -max_total_time="$2" -runs="${FUZZ_RUNS:--1}" -timeout=10 -rss_limit_mb=2048 -max_len=4096 -artifact_prefix="$work/$name.found/" \
+        -print_final_stats=1 "$work/$name" >"$work/$name.log" 2>&1 || {
+        tail -n 40 "$work/$name.log"
+        for found in "$work/$name.found"/*; do [ -f "$found" ] && base64 "$found"; done
         echo "$name: found a fault (its input above, in base64)"
         exit 1
     }
-    echo "$name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$work/log") inputs, no fault"
-done
+    echo "$name: $(sed -n 's/^stat::number_of_executed_units: *//p' "$work/$name.log") inputs, no fault"
+    exit 0
+fi
+tools/build.sh fuzz
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+seconds=${1:-15}
+[ $# -eq 0 ] || shift
+for driver in build/fuzz/tests/fuzz/fuzz_*; do
+    [ -x "$driver" ] && [ -f "$driver" ] || continue
+    [ $# -eq 0 ] || case " $* " in *" ${driver##*/fuzz_} "*) ;; *) continue ;; esac
+    echo "$driver"
+done | xargs -P 2 -n 1 sh "$0" --one "$seconds" "$work"

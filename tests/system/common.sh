@@ -2,7 +2,8 @@
 # What the scripts of this folder share. Sourced, with arguments: the command line, the end-to-end helper, the program or
 # library that makes the faults.
 set -u
-export LC_ALL=C OCL_ICD_VENDORS=/nonexistent CLEAVE_COMPILE_HELPER=
+export LC_ALL=C CLEAVE_COMPILE_HELPER=
+[ -n "${CLV_TEST_DRIVERS:-}" ] || export OCL_ICD_VENDORS=/nonexistent # the host device alone, and no driver's own files
 cleave=$1
 helper=$2
 tool=$3
