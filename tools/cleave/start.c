@@ -124,9 +124,13 @@ static int read_timeout(const cli_args *args, double *seconds) {
     const char *text = args->device_timeout;
     *seconds = 0;
     if (!text) return EXIT_DONE;
+    if (!strcmp(text, "off")) {
+        *seconds = -1;
+        return EXIT_DONE;
+    }
     char *end;
-    *seconds = !strcmp(text, "off") ? -1 : strtod(text, &end);
-    if (*seconds != -1 && (*end || end == text || !(*seconds > 0) || *seconds > 1e9))
+    *seconds = strtod(text, &end);
+    if (*end || end == text || !(*seconds > 0) || *seconds > 1e9)
         return cli_fail(EXIT_USAGE, "--device-timeout wants seconds, or off, not '%.80s'", text);
     return EXIT_DONE;
 }
