@@ -19,8 +19,9 @@ packages="gcc libc6-dev binutils cmake ninja-build pkg-config
     libjansson-dev zlib1g-dev libxxhash-dev librandom123-dev dataset-fashion-mnist"
 # Tests: the runner, a C++ compiler for the headers and the consumer project, a reader of XML.
 test_packages="libcmocka-dev g++ libxml2-utils"
-# CI: another compiler and its sanitizers, two more drivers.
-ci_packages="python3-venv clang libclang-rt-14-dev mesa-opencl-icd oclgrind"
+# CI: another compiler and its sanitizers, two more drivers, compilers and an emulator for other processors.
+ci_packages="python3-venv clang libclang-rt-14-dev mesa-opencl-icd oclgrind
+    gcc-aarch64-linux-gnu gcc-arm-linux-gnueabihf gcc-i686-linux-gnu qemu-user musl-tools"
 
 list=
 for argument; do

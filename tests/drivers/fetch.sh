@@ -3,10 +3,9 @@
 # OpenCL drivers that are no Debian packages of this machine, in a folder of the user's own; nothing of the system is changed.
 #
 #     fetch.sh intel         Intel's runtime for CPUs, from PyPI (needs python3 with venv)
-#     fetch.sh pocl-i386     PoCL of 32 bits with all that it needs, from Debian's packages (needs apt-get)
 #     fetch.sh --have NAME   look only
 #
-# Prints the driver's folder; `vendors/` in it is for OCL_ICD_VENDORS, `root/` holds a 32-bit system. Exit 77 with a note on stderr
+# Prints the driver's folder; `vendors/` in it is for OCL_ICD_VENDORS, `lib/` for LD_LIBRARY_PATH. Exit 77 with a note on stderr
 # if it cannot be had. CLEAVE_DRIVERS_DIR says where drivers are kept; default: cleave-drivers in the user's cache folder.
 set -u
 look=

@@ -3,12 +3,15 @@
 # The same work on an unlike driver: every op against its reference, then 20 training steps of the CNN whose losses must be
 # those of the host device's references (within 1e-3, relative).
 #
-# usage: run.sh CLEAVE DRIVER...      drivers: pocl basic work-group-1 memory-1GiB rusticl host oclgrind null
+# usage: run.sh CLEAVE DRIVER...      drivers: pocl basic work-group-1 memory-1GiB rusticl host oclgrind null intel
+#
+# Intel's runtime is brought by fetch.sh; where it cannot be had, it is left out with a note.
 #
 # The losses of the host are computed once and kept in $CLEAVE_HOST_CURVE if that is set. Two drivers at a time: each keeps
 # about one core busy, with compiling kernels most of the time.
 set -eu
 cleave=$1
+here=$(cd "$(dirname "$0")" && pwd)
 shift
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
@@ -27,6 +30,7 @@ within() {
     # Not --uninitialized: Oclgrind 21.10 dies of it on any thread but the first, and on LLVM's freeze. The check itself puts
     # NaN wherever nothing was written.
     oclgrind) shift && oclgrind --data-races --check-api --log "$work/oclgrind.log" "$@" ;;
+    intel) shift && OCL_ICD_VENDORS="$intel/vendors" LD_LIBRARY_PATH="$intel/lib" "$@" ;;
     host | null) shift && "$@" ;;
     esac
 }
@@ -65,7 +69,7 @@ check_cases() {
 # differ by how they are stored and by nothing else, a sample of each op.
 check() {
     case $1 in
-    oclgrind | basic | memory-1GiB) check_cases "$1" --quick ;;
+    oclgrind | basic | memory-1GiB | intel) check_cases "$1" --quick ;;
     work-group-1 | rusticl) check_cases "$1" --dtype f32 && check_cases "$1" --quick --dtype f16 ;;
     *) check_cases "$1" ;;
     esac
@@ -79,6 +83,9 @@ driver() {
     start=$(date +%s)
     failed=0
     printf '%s: ' "$1"
+    if [ "$1" = intel ]; then
+        intel=$("$here/fetch.sh" intel 2>"$work/fetch.err") || { sed 's/^intel: //' "$work/fetch.err"; return 0; }
+    fi
     case $1 in
     null)
         # Takes nothing, computes nothing: the dry run of a device that is not there.
@@ -115,7 +122,7 @@ await_curve() {
     [ -s "$curve" ]
 }
 host_curve() {
-    case " $* " in *" pocl "* | *" basic "* | *" work-group-1 "* | *" memory-1GiB "* | *" rusticl "* | *" host "*) ;; *) return 0 ;; esac
+    case " $* " in *" pocl "* | *" basic "* | *" work-group-1 "* | *" memory-1GiB "* | *" rusticl "* | *" host "* | *" intel "*) ;; *) return 0 ;; esac
     [ -s "$curve" ] && return 0
     work=$scratch
     train host >"$scratch/curve" && mv "$scratch/curve" "$curve"
