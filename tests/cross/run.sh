@@ -3,7 +3,7 @@
 # Builds Cleave for other machines and another C library, and runs it: the quick check of the host device, and trainings on the host device
 # whose weights must have the bits that they have here.
 #
-# usage: run.sh CLEAVE HELPER TARGET...     targets: aarch64 armv7 i686 musl static
+# usage: run.sh CLEAVE HELPER TARGET...     targets: aarch64 armv7 i686 musl static pocl-i386
 #
 # CLEAVE is the command line of this machine, HELPER tests/e2e's. What is fetched stays in $CLEAVE_DRIVERS_DIR; what is built in
 # build/cross. Without a compiler, an emulator or packages a target is left out, with a note.
@@ -80,6 +80,23 @@ runs() {
     done
     echo "$target: $(echo "$cases" | sed 's/.*: *//') cases of the check passed; weights after 20 steps: $(cksum <"$scratch/there/adam.safetensors")"
 }
+# checked32 : the quick check of a 32-bit PoCL, in a folder that is a system of its own. Needs a root that may mount there.
+checked32() {
+    root=$kept/root-i386-opencl
+    command -v i686-linux-gnu-gcc >/dev/null || { left_out "there is no i686-linux-gnu-gcc"; return; }
+    unshare -m mount --rbind /proc /proc 2>/dev/null || { left_out "nothing can be mounted here, and PoCL wants /proc and /sys in its root"; return; }
+    fetched "$root" tests/cross/debian.sh root i386 "$root" libc6-dev libjansson-dev zlib1g-dev libxxhash-dev librandom123-dev \
+        ocl-icd-opencl-dev opencl-headers pocl-opencl-icd binutils || { left_out "no packages: $(tail -n 1 "$scratch/log")"; return; }
+    build -DCLEAVE_OPENCL=ON -DCLEAVE_CLBLAST=OFF -DCMAKE_TOOLCHAIN_FILE="$tree/tests/cross/toolchain.cmake" \
+        -DCLEAVE_TRIPLET=i686-linux-gnu -DCLEAVE_ROOT="$root" || { fault "it does not build: $(tail -n 5 "$scratch/log")"; return; }
+    ran=$((ran + 1))
+    mkdir -p "$root/tmp" "$root/proc" "$root/sys" "$root/dev" && cp "build/cross/$target/cleave" "$root/tmp/"
+    # shellcheck disable=SC2016  # its own arguments
+    unshare -m sh -c 'for at in proc sys dev; do mount --rbind /$at "$1/$at" || exit; done
+        exec env -i HOME=/tmp PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C chroot "$1" /tmp/cleave check --quick --dtype f32 --device cpu' \
+        - "$root" >"$scratch/log" 2>&1 || { fault "check: $(grep -E '^(FAILED|COULD NOT RUN)' "$scratch/log" | head -n 5) $(tail -n 3 "$scratch/log")"; return; }
+    echo "$target: $(tail -n 1 "$scratch/log")"
+}
 # crossed TRIPLET ARCHITECTURE EMULATOR
 crossed() {
     root=$kept/root-$2
@@ -102,6 +119,7 @@ for target; do
     aarch64) crossed aarch64-linux-gnu arm64 qemu-aarch64 ;;
     armv7) crossed arm-linux-gnueabihf armhf qemu-arm ;;
     i686) crossed i686-linux-gnu i386 '' ;;
+    pocl-i386) checked32 ;;
     static)
         if build -DCLEAVE_STATIC=ON; then
             ldd build/cross/static/cleave >/dev/null 2>&1 && fault "it needs shared libraries"
