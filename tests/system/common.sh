@@ -35,11 +35,14 @@ train="train --images x.npy --labels y.npy --model linear --device host --batch 
     "$cleave" $train --epochs 2 --save new.w --checkpoint new.c --log new.l --quiet >/dev/null 2>&1
     "$cleave" run --model linear --weights new.w --input x.npy --output new.o --device host --quiet >/dev/null 2>&1
 } || fail "the trainings without faults failed"
+echo '{"device": "d", "results": [{"name": "a", "op": "b", "verdict": "failed", "sentence": "c"}]}' >checked.json
+"$cleave" report -o new.html --check checked.json --quiet >/dev/null 2>&1 || fail "the page without faults failed"
+: >old.t
 
 # begin: the files as a user has them before the command.
 begin() {
     rm -f mark w w.* c c.* l o p.html
-    cp old.w w && cp old.c c && cp old.l l && cp old.w o
+    cp old.w w && cp old.c c && cp old.l l && cp old.w o && cp old.w p.html && cp old.t t.json
 }
 
 # whole FILE OLD NEW WHAT : the file is the older one or the newer one, byte by byte.
@@ -59,6 +62,8 @@ checkpoint_good() {
 files_good() {
     whole w old.w new.w "$1"
     checkpoint_good "$1"
+    [ "$kind" != page ] || whole p.html old.w new.html "$1"
+    [ "$kind" != tune ] || cmp -s t.json old.t || grep -q '^end$' t.json || fail "$1: half of a tuning file"
 }
 
 # judge WHAT CODE : done right, or one sentence; and what was on disk is there.
@@ -96,5 +101,7 @@ commands() {
     devices) echo "devices --json" ;;
     env) echo "env --json" ;;
     report) echo "report -o p.html --log new.l --device host --quiet" ;;
+    page) echo "report -o p.html --check checked.json --quiet" ;;
+    tune) echo "tune --size 8x8x8 --seconds 1 --device cpu --output t.json --quiet" ;; # CLV_TEST_DRIVERS=1
     esac
 }

@@ -1,13 +1,13 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # The n-th call of the system that touches a file fails (EIO, ENOSPC, EINTR), does half of its bytes, or is where the process is
-# killed, for n = 1, 2, ... until a command passes untouched. Weights, checkpoints and outputs are the older or the newer ones,
+# killed, for n = 1, 2, ... until a command passes untouched. Weights, checkpoints, outputs and pages are the older or the newer ones,
 # whole; a killed training goes on from its checkpoint to the same bits.
 # usage: files.sh CLEAVE HELPER INJECT [KIND...]      FAULTS="5" takes another errno
 . "$(dirname "$0")/common.sh"
 "$tool" 5 0 mark true
 [ $? != 77 ] || { echo "left out: this system lets no process trace another"; exit 77; }
-[ $# -gt 0 ] || set -- train resume run eval
+[ $# -gt 0 ] || set -- train resume run eval page
 kills=0
 
 for kind in "$@"; do
