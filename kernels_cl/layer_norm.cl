@@ -7,6 +7,10 @@
 //                             dx = rstd * (g - mean(g) - x_hat * mean(g * x_hat))
 //   layer_norm_sums           one per (block of `block` rows, column): parts[block][0] = sum(dy * x_hat), [1] = sum(dy)
 //   layer_norm_join           one per column: dweight and dbias from all blocks' parts, in their order
+// For rows that are too long for one work-item (long_axis.cl makes their moments, and joins sums):
+//   layer_norm_long           one work-item per element; stats: mean of each row, then the sum of squared differences from it
+//   layer_norm_long_sums      one per (row, part of `chunk` elements): parts[row][part] = sum(g), then all of sum(g * x_hat)
+//   layer_norm_long_backward  one per element; sums: of g for each row, then of g * x_hat
 // For devices with wide vectors, each work-item doing `rows` rows, sixteen elements at a time:
 //   layer_norm_rows, layer_norm_rows_backward
 // and sixteen columns at a time:
@@ -94,6 +98,61 @@ __kernel void KERNEL(layer_norm_join)(__global float *restrict dweight, __global
     }
     dweight[d] = product;
     dbias[d] = sum;
+}
+
+// ---- rows too long for one work-item ----
+
+__kernel void KERNEL(layer_norm_long)(__global T_Y *restrict y, __global float *restrict means,
+                                      __global float *restrict rstds, __global const T_X *restrict x,
+                                      __global const float *restrict weight, __global const float *restrict bias,
+                                      __global const float *restrict stats, int n_rows, int D, int has_weight,
+                                      int has_bias, float eps) {
+    int i = (int)get_global_id(0), r = i / D, d = i % D;
+    if (r >= n_rows) return;
+    float mean = stats[r], rstd = 1.0f / sqrt(stats[n_rows + r] / (float)D + eps);
+    if (d == 0) {
+        means[r] = mean;
+        rstds[r] = rstd;
+    }
+    float v = (LOAD(T_X, x + i) - mean) * rstd;
+    if (has_weight) v *= weight[d];
+    if (has_bias) v += bias[d];
+    STORE(T_Y, v, y + i);
+}
+
+__kernel void KERNEL(layer_norm_long_sums)(__global float *restrict parts, __global const T_Y *restrict dy,
+                                           __global const T_X *restrict x, __global const float *restrict weight,
+                                           __global const float *restrict means, __global const float *restrict rstds,
+                                           int n_rows, int D, int has_weight, int chunk, int chunks) {
+    int item = (int)get_global_id(0), r = item / chunks, first = item % chunks * chunk;
+    if (r >= n_rows) return;
+    float sum = 0.0f, product = 0.0f;
+    for (int block = first; block < min(first + chunk, D); block += 64) {
+        float some = 0.0f, products = 0.0f;
+        for (int d = block; d < min(min(block + 64, first + chunk), D); d++) {
+            float g = LOAD(T_Y, dy + r * D + d);
+            if (has_weight) g *= weight[d];
+            some += g;
+            products += g * ((LOAD(T_X, x + r * D + d) - means[r]) * rstds[r]);
+        }
+        sum += some;
+        product += products;
+    }
+    parts[item] = sum;
+    parts[n_rows * chunks + item] = product;
+}
+
+__kernel void KERNEL(layer_norm_long_backward)(__global T_DX *restrict dx, __global const T_Y *restrict dy,
+                                               __global const T_X *restrict x, __global const float *restrict weight,
+                                               __global const float *restrict means,
+                                               __global const float *restrict rstds,
+                                               __global const float *restrict sums, int n_rows, int D, int has_weight) {
+    int i = (int)get_global_id(0), r = i / D, d = i % D;
+    if (r >= n_rows) return;
+    float x_hat = (LOAD(T_X, x + i) - means[r]) * rstds[r];
+    float g = has_weight ? LOAD(T_Y, dy + i) * weight[d] : LOAD(T_Y, dy + i);
+    float v = g - sums[r] / (float)D - x_hat * (sums[n_rows + r] / (float)D);
+    STORE(T_DX, rstds[r] * v, dx + i);
 }
 
 // ---- for devices with wide vectors ----

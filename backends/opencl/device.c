@@ -169,6 +169,57 @@ static const char *sentence(clv__ocl_state *state, const char *format, const cha
     return copy ? copy : "";
 }
 
+/** A number that only some drivers know; 0 where this one does not. */
+static cl_uint ask_if_known(const asking *to, cl_device_info what) {
+    size_t bytes = 0;
+    cl_ulong answer = 0; // size_t or cl_uint, low bytes first
+    if (clGetDeviceInfo(to->id, what, sizeof answer, &answer, &bytes) != CL_SUCCESS) return 0;
+    return bytes != sizeof(cl_uint) && bytes != sizeof(cl_ulong) ? 0 : (cl_uint)answer;
+}
+
+/** Groups and sub-groups. Before OpenCL 3.0 a device is asked for its multiple in its vendor's words only. */
+static void describe_groups(const asking *to, const char *extensions, clv_device_info *info) {
+    enum { MULTIPLE = 0x1067, WARP = 0x4003, WAVEFRONT = 0x4043, SUB_GROUP_SIZES = 0x4108 };
+    info->sub_groups =
+        has_extension(extensions, "cl_khr_subgroups") || has_extension(extensions, "cl_intel_subgroups");
+    static const struct {
+        cl_device_info what;
+        const char *extension; // "": asked in any case
+    } ways[] = {{MULTIPLE, ""},
+                {WARP, "cl_nv_device_attribute_query"},
+                {WAVEFRONT, "cl_amd_device_attribute_query"}};
+    for (size_t i = 0; i < sizeof ways / sizeof *ways && !info->preferred_multiple; i++)
+        if (!*ways[i].extension || has_extension(extensions, ways[i].extension))
+            info->preferred_multiple = ask_if_known(to, ways[i].what);
+    if (info->preferred_multiple > info->max_work_group) info->preferred_multiple = info->max_work_group;
+    size_t sizes[CLV_SUB_GROUP_SIZES] = {0}, bytes = 0;
+    if (!has_extension(extensions, "cl_intel_required_subgroup_size")) return;
+    if (clGetDeviceInfo(to->id, SUB_GROUP_SIZES, sizeof sizes, sizes, &bytes) != CL_SUCCESS) return;
+    for (size_t i = 0; i < bytes / sizeof *sizes && i < CLV_SUB_GROUP_SIZES; i++)
+        info->sub_group_sizes[i] = (uint32_t)sizes[i];
+}
+
+/** What decides which kernels suit a device, beyond its limits. */
+static void describe_traits(asking *to, const char *extensions, clv_device_info *info) {
+    static const struct {
+        cl_device_fp_config theirs;
+        uint32_t ours;
+    } bits[] = {{CL_FP_DENORM, CLV_FLOATS_DENORMALS},
+                {CL_FP_INF_NAN, CLV_FLOATS_INF_NAN},
+                {CL_FP_ROUND_TO_NEAREST, CLV_FLOATS_ROUND_NEAREST},
+                {CL_FP_ROUND_TO_ZERO, CLV_FLOATS_ROUND_ZERO},
+                {CL_FP_FMA, CLV_FLOATS_FMA}};
+    cl_device_fp_config floats;
+    ask(to, CL_DEVICE_SINGLE_FP_CONFIG, sizeof floats, &floats);
+    for (size_t i = 0; i < sizeof bits / sizeof *bits; i++)
+        if (floats & bits[i].theirs) info->floats |= bits[i].ours;
+    size_t arguments;
+    ask(to, CL_DEVICE_MAX_PARAMETER_SIZE, sizeof arguments, &arguments);
+    info->argument_bytes = arguments > UINT32_MAX ? UINT32_MAX : (uint32_t)arguments;
+    info->address_bits = ask_uint(to, CL_DEVICE_ADDRESS_BITS);
+    describe_groups(to, extensions, info);
+}
+
 /** Everything about one device, and whether we can use it. */
 static void describe(clv__ocl_state *state, cl_device_id id, clv__found *found) {
     asking to = {state, id, CL_SUCCESS};
@@ -194,36 +245,31 @@ static void describe(clv__ocl_state *state, cl_device_id id, clv__found *found) 
     info->vector_width = ask_uint(&to, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT);
     info->fp16 = has_extension(extensions, "cl_khr_fp16");
     info->fp64 = has_extension(extensions, "cl_khr_fp64");
-    info->sub_groups =
-        has_extension(extensions, "cl_khr_subgroups") || has_extension(extensions, "cl_intel_subgroups");
     cl_device_local_mem_type local;
     ask(&to, CL_DEVICE_LOCAL_MEM_TYPE, sizeof local, &local);
     info->local_memory = local == CL_LOCAL;
     info->unified_memory = ask_bool(&to, CL_DEVICE_HOST_UNIFIED_MEMORY);
-    bool available = ask_bool(&to, CL_DEVICE_AVAILABLE),
-         compiler = ask_bool(&to, CL_DEVICE_COMPILER_AVAILABLE);
+    bool available = ask_bool(&to, CL_DEVICE_AVAILABLE);
+    info->compiler = ask_bool(&to, CL_DEVICE_COMPILER_AVAILABLE);
     bool little_endian = ask_bool(&to, CL_DEVICE_ENDIAN_LITTLE);
     info->embedded = strcmp(ask_text(&to, CL_DEVICE_PROFILE), "EMBEDDED_PROFILE") == 0;
     info->no_int64 = info->embedded && !has_extension(extensions, "cles_khr_int64");
-    cl_device_fp_config floats;
-    ask(&to, CL_DEVICE_SINGLE_FP_CONFIG, sizeof floats, &floats);
-    size_t arguments;
-    ask(&to, CL_DEVICE_MAX_PARAMETER_SIZE, sizeof arguments, &arguments);
-    const size_t most_arguments = (size_t)CLV__MAX_ARGS * (ask_uint(&to, CL_DEVICE_ADDRESS_BITS) / 8);
+    describe_traits(&to, extensions, info);
+    const uint32_t floats = info->floats, most_arguments = CLV__MAX_ARGS * (info->address_bits / 8);
     info->reason =
         to.failed != CL_SUCCESS
             ? sentence(state, "clGetDeviceInfo: %s (%d)", clv__ocl_error_name(to.failed), (int)to.failed)
         : info->type == CLV_DEVICE_OTHER ? "a custom device: it runs no OpenCL C kernels"
         : !available                     ? "its driver says that it is not available"
-        : !compiler                      ? "its driver has no compiler"
+        : !info->compiler                   ? "its driver has no compiler"
         : version < 102  ? sentence(state, "OpenCL C 1.2 is needed, it has '%s'", info->opencl_c, 0)
         : !little_endian ? "it is big-endian"
-        : info->embedded && !(floats & CL_FP_ROUND_TO_NEAREST)
+        : info->embedded && !(floats & CLV_FLOATS_ROUND_NEAREST)
             ? "an embedded profile whose floats are not rounded to nearest: its sums would drift from all "
               "others"
-        : info->embedded && !(floats & CL_FP_INF_NAN)
+        : info->embedded && !(floats & CLV_FLOATS_INF_NAN)
             ? "an embedded profile whose floats have no infinities and NaN, which softmax and pooling need"
-        : info->embedded && arguments < most_arguments
+        : info->embedded && info->argument_bytes < most_arguments
             ? sentence(state, "an embedded profile%s whose kernels take fewer than %d bytes of arguments", "",
                        (int)most_arguments)
         : info->memory_bytes == 0 || info->max_alloc_bytes == 0 ? "its driver says that it has no memory"
@@ -234,7 +280,6 @@ static void describe(clv__ocl_state *state, cl_device_id id, clv__found *found) 
     // a platform may serve other kinds of devices too
     found->traits.host_memory &= info->type == CLV_DEVICE_CPU && info->unified_memory;
     found->traits.compiles_at_launch &= found->traits.host_memory; // helpers launch over memory of their own
-    info->loop_turns = found->traits.loop_turns;
 #ifdef CLEAVE_CLBLAST
     info->gemm = true;
 #endif

@@ -18,7 +18,7 @@ static const struct {
     {"Oclgrind", "", {.traits = {.build_threads = 1}}},
     {"Intel(R) OpenCL", "", {.traits = {.host_memory = true}}},
     {"NVIDIA CUDA", "", {.traits = {.caches_programs = true}}},
-    {"rusticl", "", {.traits = {.loop_turns = 65535, .host_memory = true}}},
+    {"rusticl", "", {.traits = {.loop_turns = 65535, .local_doubled = true, .host_memory = true}}},
 };
 
 // PoCL: its manual, "Environment variables" (POCL_CACHE_DIR, POCL_KERNEL_CACHE); without any of the three variables 3.1 keeps code

@@ -20,6 +20,22 @@ typedef enum clv_device_type {
     CLV_DEVICE_OTHER /**< cannot run kernels: a custom device, or a platform that failed before it told its devices */
 } clv_device_type;
 
+/** How a device does a kernel's work-items. Kernels are chosen, and launches cut, by this and by limits, not by the type. */
+typedef enum clv_execution {
+    CLV_EXECUTION_LANES,  /**< many at once, neighbours in step: one for each element, in groups. GPUs */
+    CLV_EXECUTION_THREADS /**< one after the other on each unit: one for each task, vectors inside. CPUs, DSPs */
+} clv_execution;
+
+/** What a device's floats (f32) do; bits of clv_device_info.floats. */
+enum {
+    CLV_FLOATS_DENORMALS = 1,
+    CLV_FLOATS_INF_NAN = 2,
+    CLV_FLOATS_ROUND_NEAREST = 4,
+    CLV_FLOATS_ROUND_ZERO = 8,
+    CLV_FLOATS_FMA = 16 /**< a multiply-add rounded once, in hardware */
+};
+enum { CLV_SUB_GROUP_SIZES = 8 };
+
 /** What is known of a device. Strings are borrowed from the device. Bytes are bytes. */
 typedef struct clv_device_info {
     const char *name;     /**< ours: `gpu:0`, `cpu:0`, `accelerator:0`, `other:0`, `null:0`, `host` */
@@ -42,6 +58,14 @@ typedef struct clv_device_info {
     uint32_t vector_width;    /**< native float vector width, at least 1 */
     /** a work-item's loops end after so many turns together, silently; 0: no limit known */
     uint32_t loop_turns;
+    clv_execution execution;     /**< from type, groups and multiple; CLEAVE_EXECUTION may overrule */
+    uint32_t preferred_multiple; /**< work-items in a group are best a multiple of this; 0: not told */
+    uint32_t sub_group_sizes[CLV_SUB_GROUP_SIZES]; /**< possible ones, then zeros; all zero: not told */
+    uint32_t floats;             /**< CLV_FLOATS_*; 0: not told */
+    uint32_t address_bits;       /**< of a pointer in kernels; 0: not told */
+    uint32_t argument_bytes;     /**< of a kernel's arguments together; 0: not told */
+    bool compiler;               /**< its driver compiles kernels */
+    bool local_doubled;          /**< counts arrays of local memory in a kernel twice: half can be had */
     bool fp16, fp64, sub_groups;
     bool embedded;       /**< OpenCL's embedded profile: fewer promises, smaller limits */
     bool no_int64;       /**< no 64-bit integers in kernels, as an embedded profile may be: they do without */
@@ -70,6 +94,8 @@ CLV_API const clv_device_info *clv_device_get_info(const clv_device *device);
 /** What is known of a device's driver beyond what it says of itself, in words with commas; "" if nothing is. Returns `text`. */
 CLV_API const char *clv_device_quirks(const clv_device *device, char *text, size_t bytes);
 CLV_API const char *clv_device_type_name(clv_device_type type);
+/** `lanes` or `threads`. */
+CLV_API const char *clv_execution_name(clv_execution execution);
 
 /** What bytes are for. */
 typedef enum clv_category {

@@ -566,8 +566,9 @@ CLV_API clv_tensor *clv_batch_norm(clv_tensor *x, clv_tensor *weight, clv_tensor
  * result        [..., D]  f32
  *
  * Gradient   x, weight, bias. Keeps x, and mean and rstd: 2 * numel(x)/D * 4 bytes.
- * Errors     CLV_E_SHAPE  D differs, or x has rank 0;  CLV_E_VALUE  eps <= 0, or D above 21,000;  CLV_E_DTYPE
- * Numerics   sums in f32, in a fixed order; the variance takes a second pass about the mean.
+ * Errors     CLV_E_SHAPE  D differs, or x has rank 0;  CLV_E_VALUE  eps <= 0;  CLV_E_DTYPE
+ * Numerics   sums in f32, in a fixed order; the variance takes a second pass about the mean, in long rows about
+ *            each part's.
  * Source     Ba, Kiros, Hinton 2016, arXiv:1607.06450, section 3; torch.nn.LayerNorm.
  */
 CLV_API clv_tensor *clv_layer_norm(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, float eps);

@@ -42,6 +42,9 @@ typedef struct clv_runtime_config {
     /** Devices to replace by equal sub-devices, before visible_devices is read: `cpu:0=2`, comma-separated.
      * NULL: the variable CLEAVE_PARTITION; "" splits none. */
     const char *partition;
+    /** How devices do work-items where that is to be another way than their traits say: `cpu:0=lanes`, `gpu=threads`,
+     * comma-separated; after the two above. NULL: the variable CLEAVE_EXECUTION; "" overrules none. */
+    const char *execution;
     /** OpenCL platforms not to touch, a line `P=reason` each (`*=reason`: all of OpenCL). Each is listed as
      * one unusable device. NULL: none. */
     const char *left_out;
@@ -67,7 +70,7 @@ typedef struct clv_runtime_config {
      * not count. 0: 600; below 0: for ever. */
     double device_timeout;
     bool no_cache;     /**< build every program afresh, write none */
-    bool no_opencl;    /**< only the host device; visible_devices and partition are not read */
+    bool no_opencl;    /**< only the host device; visible_devices, partition and execution are not read */
     bool null_devices; /**< also list the null devices, which record commands and compute nothing */
     /** Called with warnings and notes; the library itself never prints. NULL drops them. May come from any
      * thread. */
@@ -89,7 +92,7 @@ typedef struct clv_runtime_config {
  * config  NULL means all defaults
  * out     the runtime; destroy it with clv_runtime_destroy
  *
- * Errors  CLV_E_HOST_MEMORY: *out is NULL. CLV_E_VALUE a malformed visible_devices, partition or left_out;
+ * Errors  CLV_E_HOST_MEMORY: *out is NULL. CLV_E_VALUE a malformed visible_devices, partition, execution or left_out;
  *         CLV_E_NOT_FOUND it names no device; CLV_E_DEVICE the same, where a driver failed that may have it;
  *         CLV_E_UNSUPPORTED a device cannot be split so. On these four *out is still a runtime, without devices, so that its sentence can be read; destroy it.
  */

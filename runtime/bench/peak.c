@@ -39,7 +39,7 @@ typedef struct peak_job {
 
 static void write_down(peak_job *j) {
     const clv_device_info *info = &j->device->info;
-    bool cpu = info->type == CLV_DEVICE_CPU;
+    bool cpu = info->execution == CLV_EXECUTION_THREADS;
     size_t units = info->compute_units ? info->compute_units : 1;
     j->width = 1;
     while (j->width < 16 && (uint32_t)j->width * 2 <= info->vector_width) j->width *= 2;

@@ -92,7 +92,7 @@ static clv_status lower_variants(job *j, trial *t) {
         }
         t->launches[k].device = &j->device->info;
         clv__variant_lower(v, &t->launches[k], io);
-        if (j->config->quick && clv__cpu_class(&j->device->info)) fix_groups(&t->launches[k]);
+        if (j->config->quick && clv__threads(&j->device->info)) fix_groups(&t->launches[k]);
         t->cases++;
     }
     return CLV_OK;

@@ -53,6 +53,9 @@ typedef struct clv__traits {
     bool compiles_at_launch;
     int build_threads;   // programs worth building at once; 0: as many as the host has threads, at most 4
     uint32_t loop_turns; // see clv_device_info
+    enum { CLV__BY_TRAITS, CLV__AS_LANES, CLV__AS_THREADS } execution; // see clv_device_info
+    bool local_doubled;                                                // the same
+    double flops, bytes_per_second; // what its maker says it can do; 0: not known
     // it computes in the host's memory: kernels see at once what the host, or another device, wrote there, and the
     // host what they wrote. Then it has the verbs buffer_pointer and buffer_over
     bool host_memory;
@@ -60,7 +63,7 @@ typedef struct clv__traits {
 
 /** What enumerate tells of one device. Strings are copied by the runtime. */
 typedef struct clv__found {
-    clv_device_info info; // name and index are filled in by the runtime
+    clv_device_info info; // index and execution are filled in by the runtime, name where it is NULL
     clv__traits traits;
     void *handle; // passed to open; owned by the backend, lives as long as the backend's state
 } clv__found;

@@ -90,6 +90,7 @@ static bool copy_config(clv_runtime *runtime, const clv_runtime_config *config) 
     if (config) *own = *config;
     own->visible_devices = setting(runtime, own->visible_devices, "CLEAVE_VISIBLE_DEVICES");
     own->partition = setting(runtime, own->partition, "CLEAVE_PARTITION");
+    own->execution = setting(runtime, own->execution, "CLEAVE_EXECUTION");
     own->left_out = setting(runtime, own->left_out, NULL);
     own->cache_dir = cache_folder(runtime);
     own->compile_helper = setting(runtime, own->compile_helper, "CLEAVE_COMPILE_HELPER");
@@ -99,7 +100,7 @@ static bool copy_config(clv_runtime *runtime, const clv_runtime_config *config) 
                                                      : own->device_timeout;
     const char *debug = getenv("CLEAVE_DEBUG");
     if (debug) runtime->debug = atoi(debug);
-    return own->visible_devices && own->partition && own->left_out && own->cache_dir && own->tuning &&
+    return own->visible_devices && own->partition && own->execution && own->left_out && own->cache_dir && own->tuning &&
            own->compile_helper;
 }
 

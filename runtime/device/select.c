@@ -72,6 +72,25 @@ static bool own_strings(clv_runtime *runtime, clv_device_info *info) {
     return reason != NULL;
 }
 
+const char *clv_execution_name(clv_execution execution) {
+    return execution == CLV_EXECUTION_THREADS ? "threads" : "lanes";
+}
+
+/** Too few work-items in a group for lanes, or nothing gained by several of them: threads. GPUs have lanes; other devices only if
+ *  they speak of sub-groups or of a multiple of eight and more, but CPUs, whose drivers speak of their vectors so. */
+clv_execution clv__execution_of(const clv_device_info *info, const clv__traits *traits) {
+    enum { FEWEST_LANES = 8 };
+    if (traits->execution != CLV__BY_TRAITS)
+        return traits->execution == CLV__AS_THREADS ? CLV_EXECUTION_THREADS : CLV_EXECUTION_LANES;
+    if (info->type == CLV_DEVICE_HOST) return CLV_EXECUTION_LANES; // runs no kernels
+    if (info->type == CLV_DEVICE_CPU || info->max_work_group < 2 * FEWEST_LANES ||
+        info->preferred_multiple == 1)
+        return CLV_EXECUTION_THREADS;
+    if (info->type == CLV_DEVICE_GPU || info->sub_groups || info->preferred_multiple >= FEWEST_LANES)
+        return CLV_EXECUTION_LANES;
+    return CLV_EXECUTION_THREADS;
+}
+
 static clv_status tell(void *user, const clv__found *found) {
     const listing *to = user;
     clv_device *device = clv__alloc(1, sizeof *device);
@@ -81,6 +100,10 @@ static clv_status tell(void *user, const clv__found *found) {
     device->handle = found->handle;
     device->info = found->info;
     device->traits = found->traits;
+    device->info.loop_turns = found->traits.loop_turns;
+    device->info.local_doubled = found->traits.local_doubled;
+    device->info.execution = clv__execution_of(&device->info, &device->traits);
+    if (found->info.name) snprintf(device->name, sizeof device->name, "%s", found->info.name);
     device->info.backend = to->backend->name;
     if (device->info.alignment_bytes == 0) device->info.alignment_bytes = 1;
     if (device->info.vector_width == 0) device->info.vector_width = 1;
@@ -101,9 +124,9 @@ static void name_devices(device_list *list) {
         clv_device *device = list->items[i];
         clv_device_type type = device->info.type;
         device->info.index = (int)i;
-        if (strcmp(device->info.backend, "null") == 0)
-            snprintf(device->name, sizeof device->name, "null:%d", nulls++);
-        else if (type == CLV_DEVICE_HOST)
+        if (strcmp(device->info.backend, "null") == 0) {
+            if (!*device->name) snprintf(device->name, sizeof device->name, "null:%d", nulls++);
+        } else if (type == CLV_DEVICE_HOST)
             snprintf(device->name, sizeof device->name, "host");
         else
             snprintf(device->name, sizeof device->name, "%s:%d", clv_device_type_name(type), counts[type]++);
@@ -403,6 +426,43 @@ static clv_status choose_visible(clv_runtime *runtime, device_list *list) {
     return CLV_OK;
 }
 
+/** The `=lanes` or `=threads` of an execution setting; CLV__BY_TRAITS if malformed. */
+static int execution_word(span *spec) {
+    const char *equals = memchr(spec->text, '=', spec->n);
+    if (!equals) return CLV__BY_TRAITS;
+    span word = {equals + 1, spec->n - (size_t)(equals + 1 - spec->text)};
+    spec->n = (size_t)(equals - spec->text);
+    return same(word, "lanes") ? CLV__AS_LANES : same(word, "threads") ? CLV__AS_THREADS : CLV__BY_TRAITS;
+}
+
+/** Let devices be of the class that the `execution` setting says. Their labels say so too: by labels tuning files know devices. */
+static clv_status overrule_executions(clv_runtime *runtime, device_list *list) {
+    if (!*runtime->config.execution || runtime->config.no_opencl) return CLV_OK;
+    const char *rest = runtime->config.execution;
+    span spec;
+    while (next_part(&rest, ',', &spec)) {
+        int as = execution_word(&spec);
+        if (as == CLV__BY_TRAITS)
+            CLV_FAIL(&runtime->error, CLV_E_VALUE,
+                     "the execution setting '%.200s' is not of the form DEVICE=lanes or DEVICE=threads, such "
+                     "as cpu:0=lanes",
+                     runtime->config.execution);
+        clv_device *device = match_any(list, spec);
+        if (!device) return not_found(runtime, list, "execution: ", spec);
+        if (device->traits.execution == (as == CLV__AS_LANES ? CLV__AS_LANES : CLV__AS_THREADS)) continue;
+        device->traits.execution = as == CLV__AS_LANES ? CLV__AS_LANES : CLV__AS_THREADS;
+        const clv_execution before = device->info.execution;
+        device->info.execution = clv__execution_of(&device->info, &device->traits);
+        if (device->info.execution == before) continue;
+        char label[256];
+        snprintf(label, sizeof label, "%.200s as %s", device->info.label,
+                 clv_execution_name(device->info.execution));
+        device->info.label = clv__arena_strdup(&runtime->arena, label);
+        if (!device->info.label) CLV_FAIL(&runtime->error, CLV_E_HOST_MEMORY, "no host memory for a device");
+    }
+    return CLV_OK;
+}
+
 clv_status clv__devices_list(clv_runtime *runtime) {
     device_list list = {0};
     clv_status status = CLV_OK;
@@ -418,11 +478,12 @@ clv_status clv__devices_list(clv_runtime *runtime) {
         if (status == CLV_OK)
             status = backend->enumerate(runtime->backends[i].state, tell, &to, &runtime->error);
     }
+    if (status == CLV_OK) name_devices(&list);
+    if (status == CLV_OK) status = overrule_executions(runtime, &list);
     if (status != CLV_OK) {
         list_reset(&list);
         return status;
     }
-    name_devices(&list);
     runtime->devices = list.items;
     runtime->n_devices = list.n;
     runtime->room = list.room;

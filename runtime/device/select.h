@@ -8,6 +8,8 @@
 /** Fill runtime->devices from its started backends: OpenCL devices (split and chosen as the settings say),
  * host, null. */
 clv_status clv__devices_list(clv_runtime *runtime);
+/** The class that a device's traits, or its driver's quirk, give it. */
+clv_execution clv__execution_of(const clv_device_info *info, const clv__traits *traits);
 /** Close and free every device. */
 void clv__devices_forget(clv_runtime *runtime);
 

@@ -280,9 +280,9 @@ clv_status clv__want_dtype(const clv__op_io *io, int i, const char *what, clv_dt
 clv_status clv__want_rank(const clv__op_io *io, int i, const char *what, int rank, clv__error *error);
 /** An axis counted from the end if negative; fails outside the rank. */
 clv_status clv__want_axis(int axis, int rank, int *out, clv__error *error);
-/** A device that runs kernels and has CPU-like cores: wide vectors, few work-items, local memory emulated. */
-static inline bool clv__cpu_class(const clv_device_info *device) {
-    return device->type == CLV_DEVICE_CPU;
+/** A device whose work-items are tasks, one after the other on each unit: wide vectors, few work-items. The others have lanes. */
+static inline bool clv__threads(const clv_device_info *device) {
+    return device->execution == CLV_EXECUTION_THREADS;
 }
 
 #endif

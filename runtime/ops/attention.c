@@ -72,7 +72,7 @@ static void rows(clv__launches *list, const clv__op_io *io) {
 
 static bool rows_supports(const clv_device_info *device, const clv__op_io *io) {
     scores s = scores_of(io);
-    return clv__cpu_class(device) && s.S >= 16 &&
+    return clv__threads(device) && s.S >= 16 &&
            clv__loops_fit(device, (s.S / 16 * 4 + 64) * clv__rows_for(s.S));
 }
 

@@ -144,7 +144,7 @@ void clv__conv2d_depthwise_weight(clv__launches *list, const clv__op_io *io) {
 // ---- where they can run -----------------------------------------------------------------------------------
 
 static bool possible(const clv_device_info *device, const limits *l, const clv__conv2d *c, const planes *p) {
-    return clv__cpu_class(device) && device->loop_turns == 0 && c->in_channels == 1 && c->out_channels == 1 &&
+    return clv__threads(device) && device->loop_turns == 0 && c->in_channels == 1 && c->out_channels == 1 &&
            clv__conv2d_sums(c) &&
            (uint64_t)(l->window + l->result + l->taps * (l->lanes + 1)) * 4 <=
                clv__tile_local_bytes(device) &&

@@ -132,7 +132,7 @@ static bool supports(const clv_device_info *device, const clv__op_io *io, bool b
     if (!clv__conv2d_sums(&c) || c.kernel[0] * c.kernel[1] > TAPS) return false; // no block of weights to cut
     work w = work_of(device, &c, back);
     uint64_t local = (uint64_t)(WEIGHTS + TILES * (5 + 9 * TAPS + 2 * w.rows * w.lanes)) * 4;
-    return clv__cpu_class(device) && device->loop_turns == 0 && local <= clv__tile_local_bytes(device) &&
+    return clv__threads(device) && device->loop_turns == 0 && local <= clv__tile_local_bytes(device) &&
            c.groups == 1 && input_floats(&w) < INT32_MAX;
 }
 

@@ -67,7 +67,7 @@ bool clv__conv2d_images_supports_weight(const clv_device_info *device, const clv
     cut w = cut_of(device, &c);
     const int64_t taps = c.kernel[0] * c.kernel[1], pixels = c.out[0] * c.out[1];
     uint64_t local = (uint64_t)(DY + 2 * w.lanes * w.rows * TAPS + 2 * PAIRS + TAPS + 1) * 4;
-    return clv__cpu_class(device) && device->loop_turns == 0 && local <= clv__tile_local_bytes(device) &&
+    return clv__threads(device) && device->loop_turns == 0 && local <= clv__tile_local_bytes(device) &&
            c.groups == 1 && taps <= TAPS && pixels <= DY && c.n <= DY / w.rows / pixels &&
            pairs_of(&c) <= PAIRS && channel_floats(&w, &c) < INT32_MAX;
 }

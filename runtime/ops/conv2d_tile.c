@@ -403,7 +403,7 @@ void clv__conv2d_tile_weight(clv__launches *list, const clv__op_io *io) {
 
 /** Local memory for the smallest arrays that make sense, and something to sum. */
 static bool possible(const clv_device_info *device, const limits *l, const clv__conv2d *c) {
-    return clv__cpu_class(device) && device->loop_turns == 0 &&
+    return clv__threads(device) && device->loop_turns == 0 &&
            (uint64_t)(l->window + l->result + l->sums + 3 * l->offsets) * 4 <=
                clv__tile_local_bytes(device) &&
            clv__conv2d_sums(c);

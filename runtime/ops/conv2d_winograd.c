@@ -256,7 +256,7 @@ static bool possible(const clv_device_info *device, const clv__conv2d *c) {
     fit(&w, device);
     for (int d = 0; d < 2; d++)
         if (c->kernel[d] != 3 || c->stride[d] != 1 || c->dilation[d] != 1 || c->padding[d] > 2) return false;
-    return clv__cpu_class(device) && device->loop_turns == 0 && c->groups == 1 && clv__conv2d_sums(c) &&
+    return clv__threads(device) && device->loop_turns == 0 && c->groups == 1 && clv__conv2d_sums(c) &&
            c->in_channels >= LEAST && c->out_channels >= LEAST &&
            POINTS * c->in_channels * (c->out_channels + 8) < INT32_MAX &&
            chunk_bytes(&w) <= clv__tile_local_bytes(device);

@@ -66,7 +66,7 @@ static void vector(clv__launches *list, const clv__op_io *io) {
 }
 
 static bool vector_supports(const clv_device_info *device, const clv__op_io *io) {
-    return clv__cpu_class(device) && clv__numel(&io->out[0]) >= 64 &&
+    return clv__threads(device) && clv__numel(&io->out[0]) >= 64 &&
            ((const dropout_attrs *)io->attrs)->first % 4 == 0;
 }
 

@@ -173,7 +173,7 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
  */
 static bool rows_supports(const clv_device_info *device, const clv__op_io *io) {
     clv__walk walk = walk_of(io);
-    if (walk.rank > (clv__cpu_class(device) ? 3 : 1)) return false;
+    if (walk.rank > (clv__threads(device) ? 3 : 1)) return false;
     for (int i = 0; i <= inputs_of(io); i++) {
         if (walk.strides[i][walk.rank - 1] > 1) return false;
     }
@@ -183,7 +183,7 @@ static bool rows_supports(const clv_device_info *device, const clv__op_io *io) {
 static double rows_rank(const clv_device_info *device, const clv__op_io *io) {
     clv__walk walk = walk_of(io);
     bool vectors = walk.dims[walk.rank - 1] >= clv__vector_width(device);
-    return clv__cpu_class(device) ? (vectors ? 0.2 : 1.1) : 0.9;
+    return clv__threads(device) ? (vectors ? 0.2 : 1.1) : 0.9;
 }
 
 static void rows_lower(clv__launches *list, const clv__op_io *io) {
@@ -193,7 +193,7 @@ static void rows_lower(clv__launches *list, const clv__op_io *io) {
     clv__walk walk = walk_of(io);
     int width = clv__vector_width(list->device), inner = walk.rank - 1;
     int64_t length = walk.dims[inner], rows = n / length, d1 = walk.rank == 3 ? walk.dims[1] : rows;
-    int64_t chunk = clv__cpu_class(list->device) ? ITEM : width;
+    int64_t chunk = clv__threads(list->device) ? ITEM : width;
     int64_t chunks = clv__div_up(length, chunk);
     int64_t rows_per_item = chunks > 1 ? 1 : clv__div_up(chunk, length);
     clv__launch *launch = clv__launch_kernel(list, "elementwise", "elementwise_rows");
@@ -219,7 +219,7 @@ static void rows_lower(clv__launches *list, const clv__op_io *io) {
     add_parameters(list, launch, io);
     clv__arg_epilogue(list, launch, io);
     size_t items = (size_t)(clv__div_up(rows, rows_per_item) * chunks);
-    clv__launch_grid(launch, items, clv__cpu_class(list->device) ? 1 : 0);
+    clv__launch_grid(launch, items, clv__threads(list->device) ? 1 : 0);
 }
 
 static const clv__variant elementwise_variants[] = {

@@ -96,7 +96,7 @@ static void backward_rows(clv__launches *list, const clv__op_io *io) {
 }
 
 static bool rows_support(const clv_device_info *device, const clv__op_io *io) {
-    return clv__cpu_class(device) && io->out[0].shape.dims[io->out[0].shape.rank - 1] >= 16;
+    return clv__threads(device) && io->out[0].shape.dims[io->out[0].shape.rank - 1] >= 16;
 }
 
 static double rows_rank(const clv_device_info *device, const clv__op_io *io) {

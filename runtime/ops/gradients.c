@@ -32,7 +32,7 @@ static double fast_rank(const clv_device_info *device, const clv__op_io *io) {
 }
 
 static bool fast_supports(const clv_device_info *device, const clv__op_io *io) {
-    return clv__cpu_class(device) && clv__numel(&io->in[0]) >= 64;
+    return clv__threads(device) && clv__numel(&io->in[0]) >= 64;
 }
 
 // ---- trees over a gradient --------------------------------------------------------------------------------

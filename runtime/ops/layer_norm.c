@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cleave/ops.h"
+#include "ops/long_axis.h"
 #include "ops/lower.h"
 
 typedef struct layer_attrs {
@@ -16,7 +17,6 @@ enum { X, WEIGHT, BIAS };                     // inputs of layer_norm
 enum { Y, MEAN, RSTD };                       // its outputs
 enum { B_DY, B_X, B_WEIGHT, B_MEAN, B_RSTD }; // inputs of layer_norm_backward
 enum { B_DX, B_DWEIGHT, B_DBIAS };            // its outputs
-enum { MOST_FEATURES = 21000 };               // three passes of one work-item: kernels_cl/README.md
 enum { BLOCK = 128 };                         // rows whose sums one work-item makes
 
 /** x as rows of D. */
@@ -55,9 +55,6 @@ static clv_status infer(clv__op_io *io, clv__error *error) {
     int64_t D = sizes_of(&io->in[X].shape).D;
     CLV_TRY(want_features(io, WEIGHT, "weight", D, error));
     CLV_TRY(want_features(io, BIAS, "bias", D, error));
-    if (D > MOST_FEATURES)
-        CLV_FAIL(error, CLV_E_VALUE, "rows of %lld elements are too long, at most %d are possible",
-                 (long long)D, MOST_FEATURES);
     if (!(a->eps > 0)) CLV_FAIL(error, CLV_E_VALUE, "eps must be above 0, it is %g", (double)a->eps);
     io->n_out = 3;
     io->out[Y] = io->in[X];
@@ -87,10 +84,30 @@ static clv_status backward_infer(clv__op_io *io, clv__error *error) {
 
 // ---- kernels --------------------------------------------------------------------------------------------------------
 
+/** Rows too long for one work-item: their moments part by part, then an element each. */
+static void forward_long(clv__launches *list, const clv__op_io *io) {
+    const layer_sizes s = sizes_of(&io->in[X].shape);
+    const clv__long_walk walk = clv__long_middle(s.rows, s.D, 1);
+    const clv__long_rows moments = clv__long_moments(list, io, &walk);
+    clv__launch *launch = clv__launch_kernel(list, "layer_norm", "layer_norm_long");
+    clv__define_storage(list, launch, "T_X", io->in[X].dtype);
+    clv__define_storage(list, launch, "T_Y", io->out[Y].dtype);
+    for (int i = Y; i <= RSTD; i++) clv__arg_out(list, launch, i);
+    for (int i = X; i <= BIAS; i++) clv__arg_in(list, launch, i);
+    clv__arg_workspace(list, launch, moments.offset, moments.bytes);
+    CLV__ARGS_I32(list, launch, s.rows, s.D, clv__has_in(io, WEIGHT), clv__has_in(io, BIAS));
+    clv__arg_f32(list, launch, ((const layer_attrs *)io->attrs)->eps);
+    clv__launch_items(launch, s.rows * s.D);
+}
+
 static void forward(clv__launches *list, const clv__op_io *io, bool wide) {
     layer_sizes s = sizes_of(&io->in[X].shape);
     int64_t rows = clv__rows_for(s.D);
-    if (s.rows == 0) return;
+    if (s.rows == 0 || s.D == 0) return;
+    if (!wide && s.D > CLV__LONG_AXIS) {
+        forward_long(list, io);
+        return;
+    }
     clv__launch *launch = clv__launch_kernel(list, "layer_norm", wide ? "layer_norm_rows" : "layer_norm");
     clv__define_storage(list, launch, "T_X", io->in[X].dtype);
     clv__define_storage(list, launch, "T_Y", io->out[Y].dtype);
@@ -112,17 +129,34 @@ static void dy_and_x(clv__launches *list, clv__launch *launch, const clv__op_io 
     clv__define_storage(list, launch, "T_X", io->in[B_X].dtype);
 }
 
-static void backward(clv__launches *list, const clv__op_io *io, bool wide) {
-    layer_sizes s = sizes_of(&io->in[B_X].shape);
-    int64_t rows = clv__rows_for(s.D), blocks = clv__div_up(s.rows, BLOCK);
-    clv__launch *launch;
-    if (s.D == 0) return;
-    if (s.rows == 0) {
-        clv__launch_fill(list, B_DWEIGHT, (size_t)s.D * sizeof(float), 0);
-        clv__launch_fill(list, B_DBIAS, (size_t)s.D * sizeof(float), 0);
-        return;
+/** dx of rows too long for one work-item: their sums part by part, then an element each. */
+static void backward_long(clv__launches *list, const clv__op_io *io) {
+    const layer_sizes s = sizes_of(&io->in[B_X].shape);
+    const clv__long_walk walk = clv__long_middle(s.rows, s.D, 1);
+    const int64_t chunks = clv__div_up(s.D, CLV__LONG_CHUNK);
+    clv__long_rows sums = {.bytes = (size_t)(2 * s.rows * chunks) * sizeof(float)};
+    sums.offset = clv__launch_workspace(list, sums.bytes);
+    for (int last = 0; last < 2; last++) {
+        clv__launch *launch =
+            clv__launch_kernel(list, "layer_norm", last ? "layer_norm_long_backward" : "layer_norm_long_sums");
+        if (last)
+            clv__arg_out_as(list, launch, io, B_DX, "T_DX");
+        else
+            clv__arg_workspace(list, launch, sums.offset, sums.bytes);
+        dy_and_x(list, launch, io);
+        for (int i = B_DY; i <= B_RSTD; i++) clv__arg_in(list, launch, i);
+        if (last) clv__arg_workspace(list, launch, sums.offset, sums.bytes);
+        CLV__ARGS_I32(list, launch, s.rows, s.D, clv__has_in(io, B_WEIGHT));
+        if (!last) CLV__ARGS_I32(list, launch, CLV__LONG_CHUNK, chunks);
+        clv__launch_items(launch, s.rows * (last ? s.D : chunks));
+        if (!last) sums = clv__long_join_sums(list, &walk, sums);
     }
-    launch =
+}
+
+static void backward_rows_of(clv__launches *list, const clv__op_io *io, bool wide) {
+    const layer_sizes s = sizes_of(&io->in[B_X].shape);
+    const int64_t rows = clv__rows_for(s.D);
+    clv__launch *launch =
         clv__launch_kernel(list, "layer_norm", wide ? "layer_norm_rows_backward" : "layer_norm_backward");
     clv__arg_out_as(list, launch, io, B_DX, "T_DX");
     dy_and_x(list, launch, io);
@@ -134,6 +168,22 @@ static void backward(clv__launches *list, const clv__op_io *io, bool wide) {
         clv__launch_chunks(launch, clv__div_up(s.rows, rows));
     else
         clv__launch_items(launch, s.rows);
+}
+
+static void backward(clv__launches *list, const clv__op_io *io, bool wide) {
+    layer_sizes s = sizes_of(&io->in[B_X].shape);
+    int64_t blocks = clv__div_up(s.rows, BLOCK);
+    clv__launch *launch;
+    if (s.D == 0) return;
+    if (s.rows == 0) {
+        clv__launch_fill(list, B_DWEIGHT, (size_t)s.D * sizeof(float), 0);
+        clv__launch_fill(list, B_DBIAS, (size_t)s.D * sizeof(float), 0);
+        return;
+    }
+    if (!wide && s.D > CLV__LONG_AXIS)
+        backward_long(list, io);
+    else
+        backward_rows_of(list, io, wide);
 
     size_t bytes = (size_t)(blocks * 2 * s.D) * sizeof(float), parts = clv__launch_workspace(list, bytes);
     bool columns = wide && s.D >= 16;
@@ -172,7 +222,9 @@ static void backward_rows(clv__launches *list, const clv__op_io *io) {
 }
 
 static bool rows_support(const clv_device_info *device, const clv__op_io *io) {
-    return clv__cpu_class(device) && sizes_of(&io->in[0].shape).D >= 16;
+    const int64_t D = sizes_of(&io->in[0].shape).D;
+    return clv__threads(device) && D >= 16 &&
+           clv__loops_fit(device, 3 * clv__rows_for(D) * (D / 16 + 16));
 }
 
 static double rows_rank(const clv_device_info *device, const clv__op_io *io) {
@@ -251,6 +303,8 @@ static const struct layer_case {
     {"rows of 16", 2, {3, 16}, true, true, false},
     {"rows of 17, no weight", 2, {4, 17}, false, true, false},
     {"one row of 1025", 2, {1, 1025}, true, true, false},
+    {"rows of 16,001", 2, {2, 16001}, true, true, false},
+    {"a row of 70,001", 2, {1, 70001}, true, false, false},
     {"129 rows of 31", 2, {129, 31}, true, true, false},
     {"4 dimensions", 4, {2, 3, 2, 20}, true, true, false},
     {"300 rows of 5", 3, {3, 100, 5}, true, true, false},

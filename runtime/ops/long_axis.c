@@ -5,7 +5,7 @@
 
 #include "ops/lower.h"
 
-enum { CHUNK = 4096 };
+enum { CHUNK = CLV__LONG_CHUNK };
 
 clv__long_walk clv__long_middle(int64_t outer, int64_t D, int64_t inner) {
     return (clv__long_walk){.rows = outer * inner,
@@ -86,6 +86,10 @@ clv__long_rows clv__long_sums(clv__launches *list, const clv__op_io *io, const c
     clv__arg_in(list, launch, mean >= 0 ? mean : 1);
     clv__arg_i32(list, launch, mean >= 0);
     walk_args(list, launch, walk);
+    return join(list, "long_sums_join", 2, parts, walk, -1, 0);
+}
+
+clv__long_rows clv__long_join_sums(clv__launches *list, const clv__long_walk *walk, clv__long_rows parts) {
     return join(list, "long_sums_join", 2, parts, walk, -1, 0);
 }
 

@@ -6,8 +6,9 @@
 
 #include "graph/op.h"
 
-/** Up to so many elements one work-item walks: four passes of them stay below 65,535 turns. */
-enum { CLV__LONG_AXIS = 16000 };
+/** Up to so many elements one work-item walks: in longer walks there is work for several, and their loops would be too long for
+ *  some devices. A part has so many. */
+enum { CLV__LONG_AXIS = 16000, CLV__LONG_CHUNK = 4096 };
 
 /** Element j of row r is at r / inner * major + r % inner * minor + j / length * far + j % length * near, j < count. */
 typedef struct clv__long_walk {
@@ -31,6 +32,8 @@ void clv__long_log_softmax_to(clv__launches *list, const clv__op_io *io, const c
 /** Of inputs 0 (dy) and 1 (x): sum(dy), sum(dy * (x - mean)); input `mean` has one for each row, -1: 0. */
 clv__long_rows clv__long_sums(clv__launches *list, const clv__op_io *io, const clv__long_walk *walk,
                               int mean);
+/** One for each row of what the rows' parts left, two planes of sums: part k of row r is at r * ceil(count / CLV__LONG_CHUNK) + k. */
+clv__long_rows clv__long_join_sums(clv__launches *list, const clv__long_walk *walk, clv__long_rows parts);
 /** Of input 0: mean, sum of squared differences from it, number of elements. */
 clv__long_rows clv__long_moments(clv__launches *list, const clv__op_io *io, const clv__long_walk *walk);
 

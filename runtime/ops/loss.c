@@ -125,7 +125,7 @@ static clv_status ce_backward_infer(clv__op_io *io, clv__error *error) {
 
 static bool rows_support(const clv_device_info *device, const clv__op_io *io) {
     class_sizes s = sizes_of(&io->in[io->n_in == 2 ? 0 : 1].shape);
-    return clv__cpu_class(device) && s.inner == 1 && s.C >= 32 && clv__loops_fit(device, s.C / 16 * 2 + 64);
+    return clv__threads(device) && s.inner == 1 && s.C >= 32 && clv__loops_fit(device, s.C / 16 * 2 + 64);
 }
 
 static void ce_mean(clv__launches *list, const clv__op_io *io, const class_sizes *s) {
@@ -383,7 +383,7 @@ static void mse_vector(clv__launches *list, const clv__op_io *io) {
 }
 
 static bool mse_vector_supports(const clv_device_info *device, const clv__op_io *io) {
-    return clv__cpu_class(device) && clv__numel(&io->in[0]) >= 256;
+    return clv__threads(device) && clv__numel(&io->in[0]) >= 256;
 }
 
 static void mse_backward_plain(clv__launches *list, const clv__op_io *io) {

@@ -43,7 +43,7 @@ static inline int64_t clv__rows_for(int64_t width) {
 
 /** Floats in the vectors that suit a device, within what OpenCL C has: 4, 8 or 16. */
 static inline int clv__vector_width(const clv_device_info *device) {
-    int want = clv__cpu_class(device) ? (int)device->vector_width : 4;
+    int want = clv__threads(device) ? (int)device->vector_width : 4;
     return want >= 16 ? 16 : want >= 8 ? 8 : 4;
 }
 
@@ -61,13 +61,13 @@ static inline void clv__launch_items(clv__launch *launch, int64_t items) {
 /** The same for few of them, such as channels. Drivers of few, wide cores compile a kernel anew for each size of group, and it
  *  matters little here: groups of one. */
 static inline void clv__launch_few(const clv__launches *list, clv__launch *launch, int64_t items) {
-    clv__launch_grid(launch, (size_t)items, clv__cpu_class(list->device) ? 1 : 0);
+    clv__launch_grid(launch, (size_t)items, clv__threads(list->device) ? 1 : 0);
 }
 
 /** The same for many short ones that pass over what is beyond their number: groups of sixteen. */
 static inline void clv__launch_many(const clv__launches *list, clv__launch *launch, int64_t items) {
     const clv_device_info *device = list->device;
-    bool fixed = clv__cpu_class(device) && device->max_work_group >= 16;
+    bool fixed = clv__threads(device) && device->max_work_group >= 16;
     clv__launch_grid(launch, (size_t)items, fixed ? 16 : 0);
 }
 

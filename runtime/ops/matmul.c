@@ -152,7 +152,7 @@ static double local_rank(const clv_device_info *device, const clv__op_io *io) {
     const local_set *set = local_set_of(io);
     clv__product p = clv__product_of(io);
     // no local memory to gain from, and barriers to lose by
-    if (clv__product_is_empty(&p) || clv__cpu_class(device)) return 2;
+    if (clv__product_is_empty(&p) || clv__threads(device)) return 2;
     const int first = LOCAL_GROUP * local_sets[0].rows;
     double tiles = (double)clv__div_up(p.m, first) * (double)clv__div_up(p.n, first);
     return set->rank * tiles * first * first / ((double)p.m * (double)p.n);
@@ -185,7 +185,7 @@ static void local_lower(clv__launches *list, const clv__op_io *io) {
 static bool library_supports(const clv_device_info *device, const clv__op_io *io) {
     bool floats = io->in[0].dtype == CLV_DTYPE_F32 && io->in[1].dtype == CLV_DTYPE_F32 &&
                   io->out[0].dtype == CLV_DTYPE_F32;
-    return device->gemm && floats && !io->epilogue && !clv__cpu_class(device) && clv__product_of(io).k > 0;
+    return device->gemm && floats && !io->epilogue && !clv__threads(device) && clv__product_of(io).k > 0;
 }
 
 /** A guess: such libraries are tuned for large products, and for the devices their makers had. */

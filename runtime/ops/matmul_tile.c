@@ -131,7 +131,7 @@ static tile_cut tile_cut_of(const tile_limits *t, const clv__product *p, int64_t
 
 bool clv__product_tile_supports(const clv_device_info *device, const clv__op_io *io) {
     tile_limits t = tile_limits_of(device, clv__is_half(io->out[0].dtype));
-    return clv__cpu_class(device) && device->loop_turns == 0 && tile_fits(&t) && clv__product_of(io).k > 0;
+    return clv__threads(device) && device->loop_turns == 0 && tile_fits(&t) && clv__product_of(io).k > 0;
 }
 
 double clv__product_tile_rank(const clv_device_info *device, const clv__op_io *io) {
@@ -186,7 +186,7 @@ void clv__product_tile(clv__launches *list, const clv__op_io *io) {
 
 bool clv__product_parts_supports(const clv_device_info *device) {
     tile_limits t = tile_limits_of(device, false);
-    return clv__cpu_class(device) && device->loop_turns == 0 && tile_fits(&t);
+    return clv__threads(device) && device->loop_turns == 0 && tile_fits(&t);
 }
 
 void clv__product_parts(clv__launches *list, const clv__product_rows *p, clv__part c, clv__part a,

@@ -89,7 +89,7 @@ static void max_backward_apart(clv__launches *list, const clv__op_io *io) {
 
 /** Kernel 2, stride 2, no window sticks out. */
 static bool is_2x2(const clv_device_info *device, const clv__pool *a, const clv__pool_sizes *s) {
-    return clv__cpu_class(device) && apart(a) && s->kernel_h == 2 && s->kernel_w == 2 && s->OH == s->H / 2 &&
+    return clv__threads(device) && apart(a) && s->kernel_h == 2 && s->kernel_w == 2 && s->OH == s->H / 2 &&
            s->OW == s->W / 2;
 }
 
@@ -143,7 +143,7 @@ static int64_t planes_room(const clv_device_info *device) {
 
 static bool max_planes_backward_supports(const clv_device_info *device, const clv__op_io *io) {
     clv__pool_sizes s = clv__pool_backward_sizes(io);
-    if (!clv__cpu_class(device) || device->loop_turns != 0) return false;
+    if (!clv__threads(device) || device->loop_turns != 0) return false;
     int64_t room = planes_room(device), span = (s.kernel_h - 1) * s.dilation_h + 1;
     int64_t reach = (s.kernel_w - 1) * s.dilation_w / s.stride_w;
     int64_t columns = clv__max64((s.W - 1 + s.pad_w) / s.stride_w + 1, s.OW);

@@ -85,7 +85,7 @@ static bool rows_supports(const clv_device_info *device, const clv__op_io *io) {
 static double rows_rank(const clv_device_info *device, const clv__op_io *io) {
     const clv__move m = move_at(io, 0);
     bool vectors = m.walk.dims[m.walk.rank - 1] >= clv__vector_width(device);
-    return clv__cpu_class(device) ? (vectors ? 0.2 : 1.1) : (m.walk.rank == 1 ? 0.9 : 1.1);
+    return clv__threads(device) ? (vectors ? 0.2 : 1.1) : (m.walk.rank == 1 ? 0.9 : 1.1);
 }
 
 static void rows_lower(clv__launches *list, const clv__op_io *io) {
@@ -98,7 +98,7 @@ static void rows_lower(clv__launches *list, const clv__op_io *io) {
         if (n == 0) continue;
         int inner = m.walk.rank - 1;
         int64_t length = m.walk.dims[inner], rows = n / length;
-        int64_t chunk = clv__cpu_class(list->device) ? ITEM : width, chunks = clv__div_up(length, chunk);
+        int64_t chunk = clv__threads(list->device) ? ITEM : width, chunks = clv__div_up(length, chunk);
         int64_t per_item = chunks > 1 ? 1 : clv__div_up(chunk, length);
         // the outer dimensions as three, set to the right
         int64_t dims[3] = {1, 1, 1}, to[3] = {0}, from[3] = {0};
@@ -114,7 +114,7 @@ static void rows_lower(clv__launches *list, const clv__op_io *io) {
                                  chunks,      to[0],         to[1], to[2],    from[0], from[1], from[2]};
         for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) clv__arg_i32(list, launch, sizes[k]);
         size_t items = (size_t)(clv__div_up(rows, per_item) * chunks);
-        clv__launch_grid(launch, items, clv__cpu_class(list->device) ? 1 : 0);
+        clv__launch_grid(launch, items, clv__threads(list->device) ? 1 : 0);
     }
 }
 
@@ -133,7 +133,7 @@ static int transposed(const clv__move *m) {
 
 static bool tile_supports(const clv_device_info *device, const clv__op_io *io) {
     const clv__move m = move_at(io, 0);
-    return clv__cpu_class(device) && move_count(io) == 1 && transposed(&m) >= 0;
+    return clv__threads(device) && move_count(io) == 1 && transposed(&m) >= 0;
 }
 
 static double tile_rank(const clv_device_info *device, const clv__op_io *io) {

@@ -330,14 +330,14 @@ static void backward_columns(clv__launches *list, const clv__op_io *io) {
 
 static bool planes_support(const clv_device_info *device, const clv__op_io *io) {
     norm_sizes s = sizes_of(&io->in[0].shape);
-    return clv__cpu_class(device) && s.S >= 16 && s.N * s.C > 0 && clv__loops_fit(device, 2 * s.N) &&
+    return clv__threads(device) && s.S >= 16 && s.N * s.C > 0 && clv__loops_fit(device, 2 * s.N) &&
            clv__loops_fit(device, s.S / 16 * 2 + 64);
 }
 
 static bool columns_support(const clv_device_info *device, const clv__op_io *io) {
     norm_sizes s = sizes_of(&io->in[0].shape);
     // Ragged vectors may take sixteen turns to load.
-    return clv__cpu_class(device) && s.S == 1 && s.C >= 8 &&
+    return clv__threads(device) && s.S == 1 && s.C >= 8 &&
            clv__loops_fit(device, s.N * (s.C % 16 ? 34 : 2) + 64);
 }
 

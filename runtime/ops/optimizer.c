@@ -130,7 +130,7 @@ static double fast_rank(const clv_device_info *device, const clv__op_io *io) {
 /** Small parameters too: the plain launch of the same kernel would be compiled apart, for groups of another size. */
 static bool fast_supports(const clv_device_info *device, const clv__op_io *io) {
     (void)io;
-    return clv__cpu_class(device);
+    return clv__threads(device);
 }
 
 /** What both updates' launches begin with: the tensors of each slice, groups that are not there included (no elements), hyper

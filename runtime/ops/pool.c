@@ -136,13 +136,13 @@ int64_t clv__pool_window_turns(const clv__pool_sizes *s) {
 
 bool clv__pool_rows_support(const clv_device_info *device, const clv__op_io *io) {
     clv__pool_sizes s = clv__pool_forward_sizes(io);
-    return clv__cpu_class(device) &&
+    return clv__threads(device) &&
            clv__loops_fit(device, clv__rows_for(s.W * s.stride_h) * (s.OW * clv__pool_window_turns(&s) + 2));
 }
 
 bool clv__pool_planes_support(const clv_device_info *device, const clv__op_io *io) {
     clv__pool_sizes s = clv__pool_backward_sizes(io);
-    return clv__cpu_class(device) && io->out[0].dtype == CLV_DTYPE_F32 &&
+    return clv__threads(device) && io->out[0].dtype == CLV_DTYPE_F32 &&
            clv__loops_fit(device, clv__rows_for(s.W * s.H) *
                                       (s.H * s.W + s.OH * (s.OW * clv__pool_window_turns(&s) + 1)));
 }

@@ -218,7 +218,7 @@ static void lower_stage(clv__launches *list, const clv__op_io *io, const stage *
     clv__arg_i32(list, launch, s->chunk);
     clv__arg_i32(list, launch, s->chunks);
     clv__arg_f32(list, launch, s->divisor);
-    clv__launch_grid(launch, (size_t)items, clv__cpu_class(list->device) ? 1 : 0);
+    clv__launch_grid(launch, (size_t)items, clv__threads(list->device) ? 1 : 0);
 }
 
 /**
@@ -232,7 +232,7 @@ static void staged_lower(clv__launches *list, const clv__op_io *io) {
         plain_lower(list, io);
         return;
     }
-    bool cpu = clv__cpu_class(list->device);
+    bool cpu = clv__threads(list->device);
     clv__walk walk = walk_of(io);
     place from = {0};
     int left = 0;
@@ -259,7 +259,7 @@ static void staged_lower(clv__launches *list, const clv__op_io *io) {
 
 static double staged_rank(const clv_device_info *device, const clv__op_io *io) {
     int64_t n = clv__numel(&io->out[0]), count = reduced_count(io);
-    if (clv__cpu_class(device)) {
+    if (clv__threads(device)) {
         const clv__walk walk = walk_of(io);
         int axes = 0;
         for (int d = 0; d < walk.rank; d++) axes += is_reduced(&walk, d);

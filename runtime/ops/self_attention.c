@@ -232,7 +232,7 @@ static bool local_supports(const clv_device_info *device, const clv__op_io *io) 
 /** As that of products. */
 static double local_rank(const clv_device_info *device, const clv__op_io *io) {
     (void)io;
-    return clv__cpu_class(device) ? 2 : 0.1;
+    return clv__threads(device) ? 2 : 0.1;
 }
 
 // ---- tile: CPU-class ------------------------------------------------------------------------------------------------
@@ -259,7 +259,7 @@ static tile_local tile_local_of(const clv_device_info *device, const sequences *
 
 static bool tile_supports(const clv_device_info *device, const clv__op_io *io) {
     sequences s = sequences_of(io);
-    return clv__cpu_class(device) && device->loop_turns == 0 &&
+    return clv__threads(device) && device->loop_turns == 0 &&
            (uint64_t)tile_local_of(device, &s).floats * sizeof(float) <= clv__tile_local_bytes(device);
 }
 

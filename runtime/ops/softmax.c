@@ -102,7 +102,7 @@ static bool vector_supports(const clv_device_info *device, const clv__op_io *io)
     softmax_sizes s = sizes_of(io);
     // Turns of loops: three passes, by sixteens; columns may take sixteen a vector to load and to store.
     int64_t turns = s.inner == 1 ? s.D / 16 * 3 + 64 : s.D * (s.inner % 16 ? 82 : 3);
-    return clv__cpu_class(device) && (s.inner == 1 ? s.D >= 16 : s.inner >= 8) &&
+    return clv__threads(device) && (s.inner == 1 ? s.D >= 16 : s.inner >= 8) &&
            clv__loops_fit(device, turns);
 }
 

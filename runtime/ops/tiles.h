@@ -23,9 +23,9 @@ static inline int clv__tile_lanes(const clv_device_info *device) {
     return device->vector_width >= 16 ? 16 : device->vector_width >= 8 ? 8 : 4;
 }
 
-/** Bytes of local memory that a kernel's own arrays may take: half, as some drivers count them twice. */
+/** Bytes of local memory that a kernel's own arrays may take. Of threads it is a core's cache: half is left to what streams by. */
 static inline uint64_t clv__tile_local_bytes(const clv_device_info *device) {
-    return device->local_bytes / 2;
+    return device->local_doubled || clv__threads(device) ? device->local_bytes / 2 : device->local_bytes;
 }
 
 /**
@@ -35,7 +35,7 @@ static inline uint64_t clv__tile_local_bytes(const clv_device_info *device) {
  */
 static inline void clv__tile_define(clv__launches *list, clv__launch *launch) {
     const clv_device_info *device = list->device;
-    bool shared = clv__cpu_class(device) && device->loop_turns == 0 && clv__tile_lanes(device) == 16 &&
+    bool shared = clv__threads(device) && device->loop_turns == 0 && clv__tile_lanes(device) == 16 &&
                   clv__tile_local_bytes(device) >= (1u << 20);
     if (!shared) clv__launch_define(list, launch, "TILE", "%d", 0);
 }

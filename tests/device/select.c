@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names, specs, CLEAVE_VISIBLE_DEVICES and CLEAVE_PARTITION, over a machine that is made up: a fake backend tells devices
+// Names, specs, CLEAVE_VISIBLE_DEVICES, CLEAVE_PARTITION and CLEAVE_EXECUTION, over a machine that is made up: a fake backend tells devices
 // that no test machine has together.
 #include "harness/harness.h"
 
@@ -32,6 +32,7 @@ static clv_status tell_model(const made_up *model, int number,
     snprintf(label, sizeof label, "%s", model->label);
     clv__found found = {.info = {.label = label,
                                  .type = model->type,
+                                 .max_work_group = 256,
                                  .platform = model->platform,
                                  .device = model->device,
                                  .platform_name = model->platform_name,
@@ -74,7 +75,7 @@ static clv_status make(const char *visible, const char *parts, bool nulls, clv_r
     pthread_mutex_init(&runtime->report_lock, NULL);
     runtime->config.visible_devices = visible;
     runtime->config.partition = parts;
-    runtime->config.left_out = runtime->config.cache_dir = "";
+    runtime->config.left_out = runtime->config.cache_dir = runtime->config.execution = "";
     runtime->backends[0].backend = &fake;
     runtime->backends[1].backend = &clv__backend_host;
     runtime->backends[2].backend = &clv__backend_null;
@@ -350,6 +351,84 @@ static void bad_partitions_speak(void **state) {
     }
 }
 
+// ---- Lanes and threads ----------------------------------------------------------------------------------------------
+
+static void traits_make_the_class(void **state) {
+    (void)state;
+    static const struct {
+        clv_device_type type;
+        uint32_t groups, multiple;
+        bool sub_groups;
+        int quirk;
+        clv_execution want;
+    } cases[] = {
+        {CLV_DEVICE_GPU, 256, 64, true, CLV__BY_TRAITS, CLV_EXECUTION_LANES},
+        {CLV_DEVICE_GPU, 1024, 0, false, CLV__BY_TRAITS, CLV_EXECUTION_LANES},
+        {CLV_DEVICE_GPU, 12, 0, false, CLV__BY_TRAITS, CLV_EXECUTION_THREADS}, // no lanes to fill
+        {CLV_DEVICE_GPU, 256, 1, false, CLV__BY_TRAITS, CLV_EXECUTION_THREADS},
+        {CLV_DEVICE_GPU, 256, 64, true, CLV__AS_THREADS, CLV_EXECUTION_THREADS},
+        {CLV_DEVICE_CPU, 4096, 8, false, CLV__BY_TRAITS, CLV_EXECUTION_THREADS},
+        {CLV_DEVICE_CPU, 8192, 128, true, CLV__BY_TRAITS, CLV_EXECUTION_THREADS},
+        {CLV_DEVICE_CPU, 1, 1, false, CLV__AS_LANES, CLV_EXECUTION_LANES},
+        {CLV_DEVICE_ACCELERATOR, 1024, 0, false, CLV__BY_TRAITS, CLV_EXECUTION_THREADS}, // a DSP
+        {CLV_DEVICE_ACCELERATOR, 1024, 32, false, CLV__BY_TRAITS, CLV_EXECUTION_LANES},
+        {CLV_DEVICE_ACCELERATOR, 1024, 0, true, CLV__BY_TRAITS, CLV_EXECUTION_LANES},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const clv_device_info info = {.type = cases[i].type,
+                                      .max_work_group = cases[i].groups,
+                                      .preferred_multiple = cases[i].multiple,
+                                      .sub_groups = cases[i].sub_groups};
+        clv__traits traits = {0};
+        if (cases[i].quirk == CLV__AS_LANES) traits.execution = CLV__AS_LANES;
+        if (cases[i].quirk == CLV__AS_THREADS) traits.execution = CLV__AS_THREADS;
+        if (clv__execution_of(&info, &traits) != cases[i].want) fail_msg("case %zu", i);
+    }
+}
+
+static clv_status make_executed(const char *execution, clv_runtime **out) {
+    clv_runtime *runtime;
+    assert_status(make("", "", true, &runtime), CLV_OK, runtime);
+    clv__devices_forget(runtime);
+    runtime->config.execution = execution;
+    *out = runtime;
+    return clv__devices_list(runtime);
+}
+
+static void a_setting_overrules_the_class(void **state) {
+    (void)state;
+    clv_runtime *runtime;
+    clv_device *cpu, *gpu, *null;
+    assert_status(make_executed("cpu:0=lanes, gpu:1=THREADS,null:0=threads,cpu:1=threads", &runtime), CLV_OK,
+                  runtime);
+    assert_status(clv_device_find(runtime, "cpu:0", &cpu), CLV_OK, runtime);
+    assert_int_equal(clv_device_get_info(cpu)->execution, CLV_EXECUTION_LANES);
+    assert_string_equal(clv_device_get_info(cpu)->label, "core-sky with GPU in its name as lanes");
+    assert_status(clv_device_find(runtime, "cpu:1", &cpu), CLV_OK, runtime); // as it is: its name stays
+    assert_string_equal(clv_device_get_info(cpu)->label, "llvmpipe (8 bits)");
+    assert_status(clv_device_find(runtime, "gpu:1", &gpu), CLV_OK, runtime);
+    assert_int_equal(clv_device_get_info(gpu)->execution, CLV_EXECUTION_THREADS);
+    assert_status(clv_device_find(runtime, "gpu:0", &gpu), CLV_OK, runtime);
+    assert_int_equal(clv_device_get_info(gpu)->execution, CLV_EXECUTION_LANES);
+    assert_status(clv_device_find(runtime, "null:0", &null), CLV_OK, runtime);
+    assert_int_equal(clv_device_get_info(null)->execution, CLV_EXECUTION_THREADS);
+    clv_runtime_destroy(runtime);
+    static const struct {
+        const char *execution;
+        clv_status want;
+        const char *part;
+    } bad[] = {{"cpu:0", CLV_E_VALUE, "cpu:0=lanes"},
+               {"cpu:0=gpu", CLV_E_VALUE, "DEVICE=threads"},
+               {"cpu:0=", CLV_E_VALUE, "DEVICE=lanes"},
+               {"cpu:9=lanes", CLV_E_DEVICE, "execution: there is no device 'cpu:9'"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_status(make_executed(bad[i].execution, &runtime), bad[i].want, runtime);
+        assert_holds(clv_runtime_error(runtime), bad[i].part);
+        assert_int_equal(clv_device_count(runtime), 0);
+        clv_runtime_destroy(runtime);
+    }
+}
+
 // ---- The real machine -----------------------------------------------------------------------------------------------
 
 static void host_is_always_there(void **state) {
@@ -416,6 +495,8 @@ int main(void) {
         cmocka_unit_test(bad_visible_devices_speak),
         cmocka_unit_test(parts_replace_their_device),
         cmocka_unit_test(bad_partitions_speak),
+        cmocka_unit_test(traits_make_the_class),
+        cmocka_unit_test(a_setting_overrules_the_class),
         cmocka_unit_test(host_is_always_there),
         cmocka_unit_test(platforms_can_be_left_out),
     };

@@ -44,6 +44,7 @@ static void blocks_are_whole_tiles(void **state) {
             for (uint32_t width = 4; width <= 16; width *= 2) {
                 for (uint64_t local = 32 << 10; local <= 2 << 20; local *= 2) {
                     const clv_device_info device = {.type = CLV_DEVICE_CPU,
+                                                    .execution = CLV_EXECUTION_THREADS,
                                                     .vector_width = width,
                                                     .local_bytes = local,
                                                     .max_work_group = 1024};

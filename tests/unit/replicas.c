@@ -7,6 +7,7 @@
 static clv_device_info make_alike(clv_device_info *info) {
     const clv_device_info before = *info, *like = &find("null:0")->info;
     info->type = like->type;
+    info->execution = like->execution;
     info->compute_units = like->compute_units;
     info->driver = like->driver;
     return before;

@@ -8,7 +8,8 @@ static void print_table(clv_runtime *runtime) {
         {"name", TABLE_TEXT, TABLE_KEEP, 0, NULL}, {"P:D", TABLE_TEXT, 30, 0, NULL},
         {"device", TABLE_NAME, 80, 14, NULL},      {"memory", TABLE_NUMBER, 90, 0, NULL},
         {"largest", TABLE_NUMBER, 60, 0, NULL},    {"units", TABLE_NUMBER, 50, 0, NULL},
-        {"work-group", TABLE_NUMBER, 45, 0, NULL}, {"OpenCL C", TABLE_TEXT, 40, 0, NULL},
+        {"work-group", TABLE_NUMBER, 45, 0, NULL}, {"runs", TABLE_TEXT, 48, 0, NULL},
+        {"OpenCL C", TABLE_TEXT, 40, 0, NULL},
         {"has", TABLE_TEXT, 70, 4, NULL},          {"platform", TABLE_NAME, 20, 8, NULL},
     };
     table *t = table_create(columns, sizeof columns / sizeof *columns);
@@ -32,6 +33,7 @@ static void print_table(clv_runtime *runtime) {
         }
         table_add(t, "%u", info->compute_units);
         table_add(t, "%u", info->max_work_group);
+        table_add(t, "%s", clv_execution_name(info->execution));
         table_add(t, "%s", info->opencl_c);
         const char *has[] = {info->fp16 ? "fp16" : NULL, info->fp64 ? "fp64" : NULL,
                              info->sub_groups ? "sub-groups" : NULL,
@@ -45,6 +47,43 @@ static void print_table(clv_runtime *runtime) {
         table_add(t, "%s", info->platform_name);
     }
     table_print(t, stdout);
+}
+
+static void add_word(char *text, size_t bytes, const char *word) {
+    size_t used = strlen(text);
+    snprintf(text + used, bytes - used, "%s%s", used ? ", " : "", word);
+}
+
+/** A line of each device that runs kernels: what decides, beside its limits, which of them it gets. */
+static void print_traits(const clv_device_info *info) {
+    static const struct {
+        uint32_t bit;
+        const char *without;
+    } floats[] = {{CLV_FLOATS_ROUND_NEAREST, "no rounding to nearest"},
+                  {CLV_FLOATS_INF_NAN, "no infinities"},
+                  {CLV_FLOATS_FMA, "no fma in hardware"},
+                  {CLV_FLOATS_DENORMALS, "no denormals"}};
+    char text[400] = "", word[96];
+    if (!info->usable || !*info->opencl_c) return;
+    snprintf(word, sizeof word, "%u-bit addresses", (unsigned)info->address_bits);
+    if (info->address_bits) add_word(text, sizeof text, word);
+    snprintf(word, sizeof word, "%s of %s local memory", cli_bytes(info->local_bytes),
+             info->local_memory ? "fast" : "emulated");
+    add_word(text, sizeof text, info->local_bytes ? word : "no local memory");
+    if (info->local_doubled) add_word(text, sizeof text, "half of it for a kernel");
+    snprintf(word, sizeof word, "groups in multiples of %u", (unsigned)info->preferred_multiple);
+    if (info->preferred_multiple) add_word(text, sizeof text, word);
+    for (int i = 0; i < CLV_SUB_GROUP_SIZES && info->sub_group_sizes[i]; i++) {
+        snprintf(word, sizeof word, "sub-groups of %u", (unsigned)info->sub_group_sizes[i]);
+        add_word(text, sizeof text, word);
+    }
+    snprintf(word, sizeof word, "%u bytes of arguments", (unsigned)info->argument_bytes);
+    if (info->argument_bytes) add_word(text, sizeof text, word);
+    for (size_t i = 0; info->floats && i < sizeof floats / sizeof *floats; i++)
+        if (!(info->floats & floats[i].bit)) add_word(text, sizeof text, floats[i].without);
+    snprintf(word, sizeof word, "loops of %u turns", (unsigned)info->loop_turns);
+    if (info->loop_turns) add_word(text, sizeof text, word);
+    printf("%s: %s; shares %s memory\n", info->name, text, info->unified_memory ? "the host's" : "no");
 }
 
 int cmd_devices(const cli_args *args) {
@@ -63,6 +102,8 @@ int cmd_devices(const cli_args *args) {
         code = cli_print_json(json_pack("{s:o}", "devices", devices));
     } else {
         print_table(session.runtime);
+        for (int i = 0; i < clv_device_count(session.runtime); i++)
+            print_traits(clv_device_get_info(clv_device_get(session.runtime, i)));
         for (int i = 0; i < clv_device_count(session.runtime); i++)
             cli_quarantine_print(stdout, clv_device_get(session.runtime, i), 0);
         code = cli_finish_output();

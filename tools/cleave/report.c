@@ -103,6 +103,30 @@ json_t *cli_real(double value) {
     return isfinite(value) ? json_real(value) : json_null();
 }
 
+/** What chooses kernels for a device beyond its limits; null for what is not told, and for devices that run no kernels. */
+static json_t *traits_json(const clv_device_info *info) {
+    static const struct {
+        uint32_t bit;
+        const char *word;
+    } words[] = {{CLV_FLOATS_DENORMALS, "denormals"},
+                 {CLV_FLOATS_INF_NAN, "inf_nan"},
+                 {CLV_FLOATS_ROUND_NEAREST, "round_to_nearest"},
+                 {CLV_FLOATS_ROUND_ZERO, "round_to_zero"},
+                 {CLV_FLOATS_FMA, "fma"}};
+    if (!*info->opencl_c) return json_null();
+    json_t *floats = json_array(), *sizes = json_array();
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (info->floats & words[i].bit) json_array_append_new(floats, json_string(words[i].word));
+    for (int i = 0; i < CLV_SUB_GROUP_SIZES && info->sub_group_sizes[i]; i++)
+        json_array_append_new(sizes, json_integer(info->sub_group_sizes[i]));
+    return json_pack("{s:s, s:o, s:I, s:I, s:I, s:o, s:b, s:s, s:b, s:I}", "execution",
+                     clv_execution_name(info->execution), "floats", floats, "address_bits",
+                     (json_int_t)info->address_bits, "argument_bytes", (json_int_t)info->argument_bytes,
+                     "preferred_multiple", (json_int_t)info->preferred_multiple, "sub_group_sizes", sizes,
+                     "compiler", info->compiler, "local_memory_kind", info->local_memory ? "local" : "global",
+                     "local_doubled", info->local_doubled, "loop_turns", (json_int_t)info->loop_turns);
+}
+
 json_t *cli_device_json(const clv_device_info *info) {
     json_t *object =
         json_pack("{s:s, s:i, s:i, s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:b, s:s}", "name", info->name,
@@ -111,7 +135,7 @@ json_t *cli_device_json(const clv_device_info *info) {
                   "platform_name", info->platform_name, "vendor", info->vendor, "driver", info->driver,
                   "opencl_c", info->opencl_c, "usable", info->usable, "reason", info->reason);
     json_t *limits = json_pack(
-        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:b, s:s, s:b}", "memory_bytes",
+        "{s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b, s:b, s:b, s:s, s:b, s:o}", "memory_bytes",
         (json_int_t)info->memory_bytes, "max_alloc_bytes", (json_int_t)info->max_alloc_bytes, "local_bytes",
         (json_int_t)info->local_bytes, "max_work_group", (json_int_t)info->max_work_group, "compute_units",
         (json_int_t)info->compute_units, "alignment_bytes", (json_int_t)info->alignment_bytes, "vector_width",
@@ -120,7 +144,7 @@ json_t *cli_device_json(const clv_device_info *info) {
         info->embedded    ? "embedded"
         : *info->opencl_c ? "full"
                           : "",
-        "int64", !info->no_int64);
+        "int64", !info->no_int64, "traits", traits_json(info));
     if (object && limits) json_object_update(object, limits);
     json_decref(limits);
     return object;
