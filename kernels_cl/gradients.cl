@@ -26,6 +26,7 @@
                                __global const float *restrict previous, int n, int chunk, int wide,          \
                                int has_previous) {                                                           \
         int item = (int)get_global_id(0), i = item * chunk, end = min(i + chunk, n);                         \
+        if (item > 0 && i >= n) return;                                                                      \
         float sum = 0.0f;                                                                                    \
         if (wide) {                                                                                          \
             float16 sums = (float16)(0.0f);                                                                  \
@@ -50,6 +51,7 @@ TREE(count_nonfinite, NONFINITE, NONFINITE16)
 __kernel void KERNEL(sum_parts)(__global float *restrict out, __global const float *restrict in,
                                 __global const float *restrict previous, int n, int chunk, int has_previous) {
     int item = (int)get_global_id(0), first = item * chunk, last = min(first + chunk, n);
+    if (item > 0 && first >= n) return;
     float sum = 0.0f;
     for (int block = first; block < last; block += 32) {
         float part = 0.0f;
@@ -61,6 +63,7 @@ __kernel void KERNEL(sum_parts)(__global float *restrict out, __global const flo
 
 __kernel void KERNEL(clip_scale)(__global float *restrict factor, __global const float *restrict total,
                                  __global const float *restrict scale, int has_scale, float max_norm) {
+    if (get_global_id(0) > 0) return;
     float norm = sqrt(total[0]) / (has_scale ? scale[0] : 1.0f);
     float wanted = max_norm / (norm + 1e-6f);
     // a NaN stays one: gradients that are not numbers must not pass unseen
@@ -75,6 +78,7 @@ __kernel void KERNEL(scaler_step)(__global float *restrict factor, __global floa
                                   __global const float *restrict hyper, __global const float *restrict clip,
                                   int has_clip, int interval, float growth, float backoff, float log_beta1,
                                   float log_beta2) {
+    if (get_global_id(0) > 0) return;
     float step = hyper[4] - skipped[0];
     for (int i = 0; i < 5; i++) fed[i] = hyper[i];
     if (skipped[0] > 0.0f) {

@@ -65,6 +65,7 @@ __kernel void KERNEL(cross_entropy_sum)(__global float *restrict out, __global c
                                         __global const T_X *restrict x, __global const int *restrict labels,
                                         int n_rows, int C, int inner, int chunk, float divisor) {
     int item = (int)get_global_id(0), first = item * chunk, last = min(first + chunk, n_rows);
+    if (item > 0 && first >= n_rows) return;
     float sum = 0.0f;
     for (int block = first; block < last; block += 32) {
         float part = 0.0f;
@@ -118,6 +119,7 @@ KERNEL(cross_entropy_backward_rows)(__global T_DX *restrict dx, __global const f
 __kernel void KERNEL(mse_sum)(__global float *restrict out, __global const T_X *restrict x,
                               __global const T_T *restrict t, int n, int chunk, float divisor) {
     int item = (int)get_global_id(0), first = item * chunk, last = min(first + chunk, n);
+    if (item > 0 && first >= n) return;
     float sum = 0.0f;
     for (int block = first; block < last; block += 32) {
         float part = 0.0f;
@@ -131,6 +133,7 @@ __kernel void KERNEL(mse_sum)(__global float *restrict out, __global const T_X *
 __kernel void KERNEL(mse_sum_vector)(__global float *restrict out, __global const T_X *restrict x,
                                      __global const T_T *restrict t, int n, int chunk, float divisor) {
     int item = (int)get_global_id(0), first = item * chunk, last = min(first + chunk, n), i;
+    if (item > 0 && first >= n) return;
     float16 sums = (float16)(0.0f);
     for (i = first; i + 16 <= last; i += 16) {
         float16 d = VLOAD(T_X, 16, x + i) - VLOAD(T_T, 16, t + i);
@@ -158,6 +161,7 @@ __kernel void KERNEL(mse_backward)(__global T_DX *restrict dx, __global const fl
 __kernel void KERNEL(sum_chunks)(__global float *restrict out, __global const float *restrict in, int n,
                                  int chunk, float divisor) {
     int item = (int)get_global_id(0), first = item * chunk, last = min(first + chunk, n);
+    if (item > 0 && first >= n) return;
     float sum = 0.0f;
     for (int block = first; block < last; block += 32) {
         float part = 0.0f;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The most a device can do, to hold measured times against. No op uses these.
 //
-//   peak_fma    item i runs `turns` turns of twelve independent chains x = x * a + b and stores their sum in out[i]:
+//   peak_fma    item i < n_items runs `turns` turns of twelve independent chains x = x * a + b and stores their sum in out[i]:
 //               24 * PEAK_VW flops a turn. Twelve chains cover a latency of 4 to 6 cycles on two units, and leave registers.
 //   peak_cache  out[v] = in[v] + t for the `run` vectors of item i, `turns` times over: data that stays in caches
 //   peak_copy   out[v] = in[v] for the vectors v = i * first + t * step, t < turns, v < n
@@ -27,8 +27,9 @@
 #define PEAK_TURN(j) x##j = fma(x##j, va, vb);
 #define PEAK_SUM(j) sum += x##j;
 
-kernel void KERNEL(peak_fma)(global PEAK_V *restrict out, int turns, float a, float b) {
+kernel void KERNEL(peak_fma)(global PEAK_V *restrict out, int n_items, int turns, float a, float b) {
     const int i = get_global_id(0);
+    if (i >= n_items) return;
     const PEAK_V va = (PEAK_V)(a), vb = (PEAK_V)(b);
     PEAK_CHAINS(PEAK_START)
     for (int t = 0; t < turns; t++) {
@@ -45,8 +46,10 @@ kernel void KERNEL(peak_copy)(global PEAK_V *restrict out, const global PEAK_V *
     for (int t = 0; t < turns && v < n; t++, v += step) out[v] = in[v];
 }
 
-kernel void KERNEL(peak_cache)(global PEAK_V *restrict out, const global PEAK_V *restrict in, int run, int turns) {
+kernel void KERNEL(peak_cache)(global PEAK_V *restrict out, const global PEAK_V *restrict in, int n_items,
+                               int run, int turns) {
     const int first = get_global_id(0) * run;
+    if ((int)get_global_id(0) >= n_items) return;
     for (int t = 0; t < turns; t++) {
         for (int v = first; v < first + run; v++) out[v] = in[v] + (PEAK_V)((float)t);
     }

@@ -191,6 +191,7 @@ static void describe_groups(const asking *to, const char *extensions, clv_device
     for (size_t i = 0; i < sizeof ways / sizeof *ways && !info->preferred_multiple; i++)
         if (!*ways[i].extension || has_extension(extensions, ways[i].extension))
             info->preferred_multiple = ask_if_known(to, ways[i].what);
+    if (info->preferred_multiple == 1) info->preferred_multiple = 0; // an emulator's, it tells nothing
     if (info->preferred_multiple > info->max_work_group) info->preferred_multiple = info->max_work_group;
     size_t sizes[CLV_SUB_GROUP_SIZES] = {0}, bytes = 0;
     if (!has_extension(extensions, "cl_intel_required_subgroup_size")) return;

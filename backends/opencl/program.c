@@ -164,6 +164,13 @@ static clv_status check_grid(clv__bkernel *kernel, const clv__grid *grid, clv__e
     CLV__OCL_TRY(error, device->label, "clGetKernelWorkGroupInfo",
                  clGetKernelWorkGroupInfo(kernel->kernel, device->id, CL_KERNEL_WORK_GROUP_SIZE,
                                           sizeof allowed, &allowed, NULL));
+    for (int d = 0; grid->any_local && given > allowed && d < grid->dims; d++) {
+        while (given > allowed && kernel->local[d] % 2 == 0) kernel->local[d] /= 2, given /= 2;
+    }
+    if (given > allowed && grid->any_local) { // as for kernels that say nothing of their groups
+        kernel->local_given = false;
+        return CLV_OK;
+    }
     if (given > allowed)
         CLV_FAIL(error, CLV_E_UNSUPPORTED, "kernel '%s' wants groups of %zu work-items, '%s' allows it %zu",
                  kernel->name, given, device->label, allowed);

@@ -52,14 +52,16 @@ static void write_down(peak_job *j) {
 
     size_t vector_bytes = (size_t)j->width * sizeof(float);
     int64_t n = (int64_t)(j->copy_bytes / vector_bytes);
+    j->fma.device = j->copy.device = j->cache.device = info;
     j->fma.spare = j->copy.spare = j->cache.spare = &j->spare;
     clv__launch *fma = clv__launch_kernel(&j->fma, "peak", "peak_fma");
     clv__launch_define(&j->fma, fma, "PEAK_VW", "%d", j->width);
     clv__arg_out(&j->fma, fma, 0);
+    clv__arg_i32(&j->fma, fma, (int64_t)j->items);
     clv__arg_i32(&j->fma, fma, FMA_TURNS);
     clv__arg_f32(&j->fma, fma, 0.9999f);
     clv__arg_f32(&j->fma, fma, 0.0001f); // towards 1: no denormals, no infinities
-    clv__launch_grid(fma, j->items, cpu ? 1 : 0);
+    clv__launch_over(&j->fma, fma, CLV__TASKS, (int64_t)j->items);
 
     // CPUs walk long runs of memory each; GPUs read side by side.
     int64_t chunk = cpu ? 4096 : 1, items = (n + chunk - 1) / chunk;
@@ -71,7 +73,7 @@ static void write_down(peak_job *j) {
     clv__arg_i32(&j->copy, copy, chunk);
     clv__arg_i32(&j->copy, copy, 1);
     clv__arg_i32(&j->copy, copy, chunk);
-    clv__launch_grid(copy, (size_t)items, cpu ? 1 : 0);
+    clv__launch_over(&j->copy, copy, CLV__TASKS, items);
 
     // 32 KiB in and out for each unit of a CPU: its own caches hold that. A GPU's units share theirs: 1 MiB.
     const int turns = 1024;
@@ -83,9 +85,10 @@ static void write_down(peak_job *j) {
     clv__launch_define(&j->cache, cache, "PEAK_VW", "%d", j->width);
     clv__arg_out(&j->cache, cache, 0);
     clv__arg_in(&j->cache, cache, 0);
+    clv__arg_i32(&j->cache, cache, (int64_t)workers);
     clv__arg_i32(&j->cache, cache, run);
     clv__arg_i32(&j->cache, cache, turns);
-    clv__launch_grid(cache, workers, cpu ? 1 : 0);
+    clv__launch_over(&j->cache, cache, CLV__TASKS, (int64_t)workers);
     j->cache_bytes = 2.0 * (double)workers * (double)run * (double)vector_bytes * turns;
 }
 
@@ -150,7 +153,7 @@ static clv_status measure(peak_job *j) {
     double best;
     for (int i = 0; i < 3; i++) CLV_TRY(make_kernel(j, launches[i], &j->kernels[i]));
     CLV_TRY(best_time(j, j->kernels[0], &best));
-    double flops = 2.0 * CHAINS * j->width * FMA_TURNS * (double)j->fma.items[0].grid.global[0];
+    double flops = 2.0 * CHAINS * j->width * FMA_TURNS * (double)j->items;
     if (best > 0) j->peak.gflops = flops / best * 1e-9;
     CLV_TRY(best_time(j, j->kernels[1], &best));
     if (best > 0) j->peak.gbps = 2.0 * (double)j->copy_bytes / best * 1e-9;

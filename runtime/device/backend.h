@@ -40,6 +40,7 @@ typedef struct clv__barg {
 typedef struct clv__grid {
     int dims;
     size_t global[3], local[3];
+    bool any_local; // local is a wish: where a kernel allows fewer work-items in a group, fewer they are
 } clv__grid;
 
 /** A host function run in queue order over device memory seen as host memory. See call. */

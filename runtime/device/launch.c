@@ -106,6 +106,31 @@ void clv__launch_grid3(clv__launch *launch, size_t x, size_t y, size_t z, size_t
     set_grid(launch, 3, (size_t[]){x, y, z}, (size_t[]){local_x, local_y, local_z});
 }
 
+/** Work-items in a group on lanes. */
+static size_t lanes_group(const clv_device_info *device, size_t n) {
+    enum { UNTOLD = 64, MANY = 128, GROUPS_A_UNIT = 4 };
+    const size_t most = device->max_work_group ? device->max_work_group : 1;
+    const size_t multiple = device->preferred_multiple ? device->preferred_multiple : UNTOLD;
+    const size_t units = device->compute_units ? device->compute_units : 1;
+    if (multiple >= most) return most;
+    const size_t group = (MANY + multiple - 1) / multiple * multiple;
+    return group <= most && n >= units * GROUPS_A_UNIT * group ? group : multiple;
+}
+
+void clv__launch_over(const clv__launches *list, clv__launch *launch, clv__items kind, int64_t n) {
+    enum { SIXTEEN = 16 };
+    const clv_device_info *device = list->device;
+    size_t local = 0;
+    if (device->execution == CLV_EXECUTION_LANES)
+        local = lanes_group(device, (size_t)n);
+    else if (kind == CLV__TASKS)
+        local = 1;
+    else if (kind == CLV__SHORT && device->max_work_group >= SIXTEEN)
+        local = SIXTEEN;
+    clv__launch_grid(launch, (size_t)n, local);
+    launch->grid.any_local = true;
+}
+
 size_t clv__launch_workspace(clv__launches *list, size_t bytes) {
     size_t alignment = list->device && list->device->alignment_bytes ? list->device->alignment_bytes : 1;
     size_t offset = clv__size_align(list->workspace_bytes, alignment), end;

@@ -83,7 +83,25 @@ void clv__arg_i32(clv__launches *list, clv__launch *launch,
 void clv__arg_f32(clv__launches *list, clv__launch *launch, float value);
 void clv__arg_local(clv__launches *list, clv__launch *launch, size_t bytes);
 
-/** A one-dimensional grid of at least `items`; local 0 lets the driver choose, else global is rounded up to it. */
+/** What the work-items of a launch are. With the device's class and limits it decides their groups. */
+typedef enum clv__items {
+    CLV__ELEMENTS, // many short ones: an element each, or a vector of them
+    CLV__SHORT,    // the same, where a driver for few, wide cores does them faster in groups of sixteen
+    CLV__TASKS     // longer ones: a row, a channel, a part of a sum, as many elements as suit the device
+} clv__items;
+
+/**
+ * A grid of at least n work-items of a kind, in groups that suit the device: the one place where that is chosen. A kernel
+ * launched so passes over what is beyond n, and knows nothing of its group.
+ *
+ * Threads  groups of one for tasks: so the driver spreads them, and compiles one size of group. It chooses for elements, and no
+ *          item is beyond n, but of short ones.
+ * Lanes    the preferred multiple (64 where it is not told: a multiple of all that are known); 128 or more where there are
+ *          enough for several groups on each unit.
+ */
+void clv__launch_over(const clv__launches *list, clv__launch *launch, clv__items kind, int64_t n);
+
+/** For kernels that know their group. A one-dimensional grid of at least `items`; local 0 lets the driver choose, else global is rounded up to it. */
 void clv__launch_grid(clv__launch *launch, size_t items, size_t local);
 /** Two- and three-dimensional grids of work-items; local as above in each dimension. */
 void clv__launch_grid2(clv__launch *launch, size_t x, size_t y, size_t local_x, size_t local_y);

@@ -76,16 +76,14 @@ const char *clv_execution_name(clv_execution execution) {
     return execution == CLV_EXECUTION_THREADS ? "threads" : "lanes";
 }
 
-/** Too few work-items in a group for lanes, or nothing gained by several of them: threads. GPUs have lanes; other devices only if
+/** Too few work-items in a group for lanes: threads. GPUs have lanes; other devices only if
  *  they speak of sub-groups or of a multiple of eight and more, but CPUs, whose drivers speak of their vectors so. */
 clv_execution clv__execution_of(const clv_device_info *info, const clv__traits *traits) {
     enum { FEWEST_LANES = 8 };
     if (traits->execution != CLV__BY_TRAITS)
         return traits->execution == CLV__AS_THREADS ? CLV_EXECUTION_THREADS : CLV_EXECUTION_LANES;
     if (info->type == CLV_DEVICE_HOST) return CLV_EXECUTION_LANES; // runs no kernels
-    if (info->type == CLV_DEVICE_CPU || info->max_work_group < 2 * FEWEST_LANES ||
-        info->preferred_multiple == 1)
-        return CLV_EXECUTION_THREADS;
+    if (info->type == CLV_DEVICE_CPU || info->max_work_group < 2 * FEWEST_LANES) return CLV_EXECUTION_THREADS;
     if (info->type == CLV_DEVICE_GPU || info->sub_groups || info->preferred_multiple >= FEWEST_LANES)
         return CLV_EXECUTION_LANES;
     return CLV_EXECUTION_THREADS;

@@ -36,7 +36,7 @@ static void axis(clv__launches *list, clv__launch *launch, int64_t outer, int64_
                  bool backward) {
     int64_t n = outer * (backward ? D : E) * inner;
     CLV__ARGS_I32(list, launch, n, D, E, inner);
-    clv__launch_items(launch, n);
+    clv__launch_over(list, launch, CLV__ELEMENTS, n);
 }
 
 /** Along H and then along W; the gradient the other way round. Between them [planes, rows of y, columns of x]. */

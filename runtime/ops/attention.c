@@ -50,7 +50,7 @@ static void plain(clv__launches *list, const clv__op_io *io) {
     clv__softmax_tensors(list, launch, io);
     CLV__ARGS_I32(list, launch, s.n_rows, s.T, s.S);
     clv__arg_f32(list, launch, scale_of(io));
-    clv__launch_items(launch, s.n_rows);
+    clv__launch_over(list, launch, CLV__ELEMENTS, s.n_rows);
 }
 
 static bool plain_supports(const clv_device_info *device, const clv__op_io *io) {
@@ -67,7 +67,7 @@ static void rows(clv__launches *list, const clv__op_io *io) {
     clv__softmax_tensors(list, launch, io);
     CLV__ARGS_I32(list, launch, s.n_rows, per_item, s.T, s.S);
     clv__arg_f32(list, launch, scale_of(io));
-    clv__launch_chunks(launch, clv__div_up(s.n_rows, per_item));
+    clv__launch_over(list, launch, CLV__TASKS, clv__div_up(s.n_rows, per_item));
 }
 
 static bool rows_supports(const clv_device_info *device, const clv__op_io *io) {

@@ -26,7 +26,7 @@ static void avg_plain(clv__launches *list, const clv__op_io *io) {
     clv__pool_x_y(list, launch, io);
     clv__pool_window_args(list, launch, n, &s, false);
     clv__arg_i32(list, launch, ((const clv__pool *)io->attrs)->exclude_padding);
-    clv__launch_items(launch, n);
+    clv__launch_over(list, launch, CLV__ELEMENTS, n);
 }
 
 static void avg_backward_plain(clv__launches *list, const clv__op_io *io) {
@@ -37,7 +37,7 @@ static void avg_backward_plain(clv__launches *list, const clv__op_io *io) {
     clv__pool_dx_dy_x(list, launch, io);
     clv__pool_window_args(list, launch, n, &s, false);
     clv__arg_i32(list, launch, ((const clv__pool *)io->attrs)->exclude_padding);
-    clv__launch_items(launch, n);
+    clv__launch_over(list, launch, CLV__ELEMENTS, n);
 }
 
 static void avg_rows(clv__launches *list, const clv__op_io *io) {

@@ -332,7 +332,7 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
     clv__conv2d_sizes(list, launch, &c);
     if (forward) clv__arg_i32(list, launch, c.bias);
     clv__arg_epilogue(list, launch, io);
-    clv__launch_grid(launch, (size_t)clv__numel(&io->out[0]), 0);
+    clv__launch_over(list, launch, CLV__ELEMENTS, clv__numel(&io->out[0]));
 }
 
 void clv__conv2d_add_parts(clv__launches *list, size_t part, size_t part_bytes, int64_t size,
@@ -343,7 +343,7 @@ void clv__conv2d_add_parts(clv__launches *list, size_t part, size_t part_bytes, 
     clv__arg_workspace(list, launch, part, part_bytes);
     clv__arg_i32(list, launch, size);
     clv__arg_i32(list, launch, n_parts);
-    clv__launch_grid(launch, (size_t)size, 0);
+    clv__launch_over(list, launch, CLV__ELEMENTS, size);
 }
 
 /** Weights are few, their sums long: rows of dy are dealt to chunks, for more work-items and shorter loops. */
@@ -370,7 +370,7 @@ static void plain_lower_weight(clv__launches *list, const clv__op_io *io) {
     clv__conv2d_sizes(list, launch, &c);
     clv__arg_i32(list, launch, chunks);
     clv__arg_i32(list, launch, rows);
-    clv__launch_grid(launch, (size_t)(chunks * size), 0);
+    clv__launch_over(list, launch, CLV__ELEMENTS, chunks * size);
     if (bytes) clv__conv2d_add_parts(list, part, bytes, size, chunks);
 }
 

@@ -99,7 +99,7 @@ static void correlate(clv__launches *list, const clv__op_io *io, const clv__conv
                   c->kernel[1], p->step[0], p->step[1], p->first[0], p->first[1], c->dilation[0],
                   c->dilation[1], p->spread[0], p->spread[1], flip, c->bias, per, block_of(&l, c, p));
     clv__arg_epilogue(list, launch, io);
-    clv__launch_grid(launch, (size_t)clv__div_up(images, per), 1);
+    clv__launch_over(list, launch, CLV__TASKS, clv__div_up(images, per));
 }
 
 void clv__conv2d_depthwise_forward(clv__launches *list, const clv__op_io *io) {
@@ -137,7 +137,7 @@ void clv__conv2d_depthwise_weight(clv__launches *list, const clv__op_io *io) {
     CLV__ARGS_I32(list, launch, c.n, c.groups, c.in[0], c.in[1], c.out[0], c.out[1], c.kernel[0], c.kernel[1],
                   c.stride[0], c.stride[1], p.first[0], p.first[1], c.dilation[0], c.dilation[1], splits,
                   images, per, block_of(&l, &c, &p));
-    clv__launch_grid(launch, (size_t)(splits * clv__div_up(c.groups, per)), 1);
+    clv__launch_over(list, launch, CLV__TASKS, splits * clv__div_up(c.groups, per));
     if (bytes) clv__conv2d_add_parts(list, part, bytes, size, splits);
 }
 

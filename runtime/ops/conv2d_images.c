@@ -82,7 +82,7 @@ static void product_whole(clv__launches *list, const clv__op_io *io, const clv__
                   w->back ? w->taps : w->in_channels * w->taps, w->back ? w->out_channels * w->taps : w->taps,
                   c->bias);
     clv__arg_epilogue(list, launch, io);
-    clv__launch_grid(launch, (size_t)(w->groups * clv__div_up(w->out_channels, w->rows)), 1);
+    clv__launch_over(list, launch, CLV__TASKS, w->groups * clv__div_up(w->out_channels, w->rows));
 }
 
 static void lower(clv__launches *list, const clv__op_io *io, bool back) {
@@ -97,7 +97,7 @@ static void lower(clv__launches *list, const clv__op_io *io, bool back) {
     clv__arg_workspace(list, launch, input, bytes);
     clv__arg_in_as(list, launch, io, 0, "T_IN");
     CLV__ARGS_I32(list, launch, w.n, w.in_channels, w.in[0] * w.in[1], w.group, per);
-    clv__launch_grid(launch, (size_t)(w.groups * clv__div_up(w.in_channels, per)), 1);
+    clv__launch_over(list, launch, CLV__TASKS, w.groups * clv__div_up(w.in_channels, per));
 
     if (w.whole) {
         product_whole(list, io, &c, &w, input);
@@ -114,7 +114,7 @@ static void lower(clv__launches *list, const clv__op_io *io, bool back) {
                   c.dilation[0], c.dilation[1], back ? w.taps : w.in_channels * w.taps,
                   back ? w.out_channels * w.taps : w.taps, back, w.group, w.together, w.block, c.bias);
     clv__arg_epilogue(list, launch, io);
-    clv__launch_grid(launch, (size_t)(w.groups * clv__div_up(w.out_channels, w.rows)), 1);
+    clv__launch_over(list, launch, CLV__TASKS, w.groups * clv__div_up(w.out_channels, w.rows));
 }
 
 void clv__conv2d_images_forward(clv__launches *list, const clv__op_io *io) {

@@ -42,7 +42,7 @@ void clv__conv2d_images_weight(clv__launches *list, const clv__op_io *io) {
     clv__arg_workspace(list, launch, channels, bytes);
     clv__arg_in_as(list, launch, io, 1, "T_X");
     CLV__ARGS_I32(list, launch, c.n, c.in_channels, c.in[0] * c.in[1], w.block);
-    clv__launch_grid(launch, (size_t)(w.blocks * c.n), 1);
+    clv__launch_over(list, launch, CLV__TASKS, w.blocks * c.n);
 
     launch = clv__launch_kernel(list, "conv2d_images_weight", "images_weight");
     if (w.lanes != 16) clv__launch_define(list, launch, "VW", "%d", (int)w.lanes);
@@ -52,7 +52,7 @@ void clv__conv2d_images_weight(clv__launches *list, const clv__op_io *io) {
     CLV__ARGS_I32(list, launch, c.n, c.in_channels, c.in[0], c.in[1], c.out_channels, c.out[0], c.out[1],
                   c.kernel[0], c.kernel[1], c.stride[0], c.stride[1], c.padding[0], c.padding[1],
                   c.dilation[0], c.dilation[1], w.block, w.per);
-    clv__launch_grid(launch, (size_t)(clv__div_up(c.out_channels, w.rows) * w.splits), 1);
+    clv__launch_over(list, launch, CLV__TASKS, clv__div_up(c.out_channels, w.rows) * w.splits);
 }
 
 // ---- where it can run, and where it should ----------------------------------------------------------------------------

@@ -221,7 +221,7 @@ static void lower_correlation(clv__launches *list, const clv__op_io *io, const c
     CLV__ARGS_I32(list, pack, r->groups, r->out_channels, r->in_channels, r->out[0], r->out[1], r->kernel[0],
                   r->kernel[1], r->out_step[0], r->out_step[1], r->shift[0], r->shift[1], r->dilation[0],
                   r->dilation[1], strides[0], strides[1], strides[2], r->flip);
-    clv__launch_grid(pack, (size_t)panels, 1);
+    clv__launch_over(list, pack, CLV__TASKS, panels);
 
     output_cut c = cut_of(&l, r);
     clv__launch *launch = clv__launch_kernel(list, "conv2d", "conv2d_tile");
@@ -235,7 +235,7 @@ static void lower_correlation(clv__launches *list, const clv__op_io *io, const c
                   r->shift[0], r->shift[1], r->dilation[0], r->dilation[1], r->in_step[0], r->in_step[1]);
     CLV__ARGS_I32(list, launch, c.images, c.block[0], c.block[1], c.in_channels, c.out_channels, bias);
     clv__arg_epilogue(list, launch, io);
-    clv__launch_grid(launch, (size_t)c.tasks, 1);
+    clv__launch_over(list, launch, CLV__TASKS, c.tasks);
 }
 
 void clv__conv2d_tile_forward(clv__launches *list, const clv__op_io *io) {
@@ -387,7 +387,7 @@ void clv__conv2d_tile_weight(clv__launches *list, const clv__op_io *io) {
     clv__conv2d_sizes(list, launch, &c);
     CLV__ARGS_I32(list, launch, cut.splits, cut.images, cut.block_images, cut.halo, cut.block[0],
                   cut.block[1], cut.in_channels, cut.out_channels);
-    clv__launch_grid(launch, (size_t)cut.tasks, 1);
+    clv__launch_over(list, launch, CLV__TASKS, cut.tasks);
     if (!bytes) return;
 
     const int64_t per = clv__round_up(clv__max64(LEAST / cut.splits, clv__div_up(size, TASKS)), l.lanes);
@@ -396,7 +396,7 @@ void clv__conv2d_tile_weight(clv__launches *list, const clv__op_io *io) {
     clv__arg_out(list, launch, 0);
     clv__arg_workspace(list, launch, part, bytes);
     CLV__ARGS_I32(list, launch, size, cut.splits, per);
-    clv__launch_grid(launch, (size_t)clv__div_up(size, per), 1);
+    clv__launch_over(list, launch, CLV__TASKS, clv__div_up(size, per));
 }
 
 // ---- where they can run -----------------------------------------------------------------------------------

@@ -121,7 +121,7 @@ static void lower_weights(clv__launches *list, const work *w, clv__part u) {
     clv__arg_in(list, launch, 1);
     CLV__ARGS_I32(list, launch, w->out_channels, w->in_channels, w->out_stride, w->in_stride, w->flip,
                   w->weight_step);
-    clv__launch_grid(launch, (size_t)w->panels, 1);
+    clv__launch_over(list, launch, CLV__TASKS, w->panels);
 }
 
 static void lower_fused(clv__launches *list, const work *w, clv__part r, clv__part v) {
@@ -134,7 +134,7 @@ static void lower_fused(clv__launches *list, const work *w, clv__part r, clv__pa
     clv__arg_workspace(list, launch, v.offset, v.bytes);
     CLV__ARGS_I32(list, launch, w->out_channels, w->in_channels, w->out_stride, w->in_stride, w->flip,
                   w->input_step, w->result_step, w->block, w->blocks, per);
-    clv__launch_grid(launch, (size_t)(w->panels * clv__div_up(w->blocks, per)), 1);
+    clv__launch_over(list, launch, CLV__TASKS, w->panels * clv__div_up(w->blocks, per));
 }
 
 static void lower_product(clv__launches *list, const work *w, int64_t run, clv__part r, clv__part u,
@@ -148,7 +148,7 @@ static void lower_product(clv__launches *list, const work *w, int64_t run, clv__
     clv__arg_workspace(list, launch, v.offset, v.bytes);
     CLV__ARGS_I32(list, launch, w->in_channels, w->panels, w->weight_step, w->input_step, w->result_step,
                   w->block, run, per);
-    clv__launch_grid(launch, (size_t)(POINTS * clv__div_up(run, per)), 1);
+    clv__launch_over(list, launch, CLV__TASKS, POINTS * clv__div_up(run, per));
 }
 
 static void lower(clv__launches *list, const clv__op_io *io, const work *w) {
@@ -166,7 +166,7 @@ static void lower(clv__launches *list, const clv__op_io *io, const work *w) {
         CLV__ARGS_I32(list, launch, w->n, w->in_channels, w->in[0], w->in[1], w->tiles[0], w->tiles[1],
                       w->first[0], w->first[1], w->block, first, run, w->input_step,
                       w->in_channels * w->block, w->block, per);
-        clv__launch_grid(launch, (size_t)(run * clv__div_up(w->in_channels, per)), 1);
+        clv__launch_over(list, launch, CLV__TASKS, run * clv__div_up(w->in_channels, per));
 
         if (w->fused)
             lower_fused(list, w, r, v);
@@ -181,7 +181,7 @@ static void lower(clv__launches *list, const clv__op_io *io, const work *w) {
         CLV__ARGS_I32(list, launch, w->n, w->out_channels, w->out[0], w->out[1], w->tiles[0], w->tiles[1],
                       w->block, first, run, w->panels, w->result_step, w->bias, per);
         clv__arg_epilogue(list, launch, io);
-        clv__launch_grid(launch, (size_t)(run * clv__div_up(w->out_channels, per)), 1);
+        clv__launch_over(list, launch, CLV__TASKS, run * clv__div_up(w->out_channels, per));
     }
 }
 
@@ -218,7 +218,7 @@ void clv__conv2d_winograd_weight(clv__launches *list, const clv__op_io *io) {
         clv__arg_in_as(list, launch, io, 1, "T_IN");
         CLV__ARGS_I32(list, launch, w.n, w.in_channels, w.in[0], w.in[1], w.tiles[0], w.tiles[1], w.first[0],
                       w.first[1], w.block, first, run, input_step, w.block, row, per);
-        clv__launch_grid(launch, (size_t)(run * clv__div_up(w.in_channels, per)), 1);
+        clv__launch_over(list, launch, CLV__TASKS, run * clv__div_up(w.in_channels, per));
 
         per = per_task(w.out_channels, run);
         launch = launch_of(list, &w, "winograd_gradient");
@@ -226,7 +226,7 @@ void clv__conv2d_winograd_weight(clv__launches *list, const clv__op_io *io) {
         clv__arg_in_as(list, launch, io, 0, "T_IN");
         CLV__ARGS_I32(list, launch, w.n, w.out_channels, w.out[0], w.out[1], w.tiles[0], w.tiles[1], w.block,
                       first, run, dy_step, w.block, row, per);
-        clv__launch_grid(launch, (size_t)(run * clv__div_up(w.out_channels, per)), 1);
+        clv__launch_over(list, launch, CLV__TASKS, run * clv__div_up(w.out_channels, per));
 
         clv__product_parts(list,
                            &(clv__product_rows){.batch = POINTS,
@@ -244,7 +244,7 @@ void clv__conv2d_winograd_weight(clv__launches *list, const clv__op_io *io) {
     clv__arg_out(list, launch, 0);
     clv__arg_workspace(list, launch, sums.offset, sums.bytes);
     CLV__ARGS_I32(list, launch, w.out_channels, w.in_channels);
-    clv__launch_grid(launch, (size_t)w.out_channels, 1);
+    clv__launch_over(list, launch, CLV__TASKS, w.out_channels);
 }
 
 // ---- where it can run, and where it should ----------------------------------------------------------------------------

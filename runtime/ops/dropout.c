@@ -53,7 +53,7 @@ static void plain(clv__launches *list, const clv__op_io *io) {
     clv__launch *launch = begin(list, io, "dropout");
     CLV__ARGS_I32(list, launch, n, first_counter(a), skip, a->id);
     CLV__ARGS_F32(list, launch, a->p, scale_of(a->p));
-    clv__launch_items(launch, clv__div_up(skip + n, 4));
+    clv__launch_over(list, launch, CLV__ELEMENTS, clv__div_up(skip + n, 4));
 }
 
 static void vector(clv__launches *list, const clv__op_io *io) {
@@ -62,7 +62,7 @@ static void vector(clv__launches *list, const clv__op_io *io) {
     clv__launch *launch = begin(list, io, "dropout_vector");
     CLV__ARGS_I32(list, launch, n, blocks, first_counter(a), a->id);
     CLV__ARGS_F32(list, launch, a->p, scale_of(a->p));
-    clv__launch_chunks(launch, clv__div_up(n, 64 * blocks));
+    clv__launch_over(list, launch, CLV__TASKS, clv__div_up(n, 64 * blocks));
 }
 
 static bool vector_supports(const clv_device_info *device, const clv__op_io *io) {

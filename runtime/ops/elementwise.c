@@ -164,7 +164,7 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
     }
     add_parameters(list, launch, io);
     clv__arg_epilogue(list, launch, io);
-    clv__launch_grid(launch, (size_t)n, 0);
+    clv__launch_over(list, launch, CLV__ELEMENTS, n);
 }
 
 /**
@@ -219,7 +219,7 @@ static void rows_lower(clv__launches *list, const clv__op_io *io) {
     add_parameters(list, launch, io);
     clv__arg_epilogue(list, launch, io);
     size_t items = (size_t)(clv__div_up(rows, rows_per_item) * chunks);
-    clv__launch_grid(launch, items, clv__threads(list->device) ? 1 : 0);
+    clv__launch_over(list, launch, CLV__TASKS, items);
 }
 
 static const clv__variant elementwise_variants[] = {

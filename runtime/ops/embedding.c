@@ -53,10 +53,10 @@ static void forward(clv__launches *list, const clv__op_io *io, bool wide) {
     clv__arg_in(list, launch, 1);
     if (wide) {
         CLV__ARGS_I32(list, launch, n_rows, rows, V, D);
-        clv__launch_chunks(launch, clv__div_up(n_rows, rows));
+        clv__launch_over(list, launch, CLV__TASKS, clv__div_up(n_rows, rows));
     } else {
         CLV__ARGS_I32(list, launch, n_rows * D, V, D);
-        clv__launch_items(launch, n_rows * D);
+        clv__launch_over(list, launch, CLV__ELEMENTS, n_rows * D);
     }
 }
 
@@ -76,9 +76,9 @@ static void backward(clv__launches *list, const clv__op_io *io, bool wide) {
         clv__arg_in(list, launch, 1);
         CLV__ARGS_I32(list, launch, wide ? V : V * D, D, first, last, first == 0);
         if (wide)
-            clv__launch_chunks(launch, V);
+            clv__launch_over(list, launch, CLV__TASKS, V);
         else
-            clv__launch_items(launch, V * D);
+            clv__launch_over(list, launch, CLV__ELEMENTS, V * D);
     }
 }
 

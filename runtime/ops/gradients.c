@@ -67,7 +67,7 @@ static void squares_level(clv__launches *list, const clv__op_io *io, const char 
     CLV__ARGS_I32(list, launch, n, chunk);
     if (!from) clv__arg_i32(list, launch, wide);
     clv__arg_i32(list, launch, items == 1 && clv__has_in(io, 1));
-    clv__launch_chunks(launch, items);
+    clv__launch_over(list, launch, CLV__TASKS, items);
 }
 
 static void squares_lower(clv__launches *list, const clv__op_io *io, int64_t chunk, bool wide) {
@@ -166,7 +166,7 @@ static void clip_plain(clv__launches *list, const clv__op_io *io) {
     clv__arg_in(list, launch, 1);
     clv__arg_i32(list, launch, clv__has_in(io, 1));
     clv__arg_f32(list, launch, *(const float *)io->attrs);
-    clv__launch_chunks(launch, 1);
+    clv__launch_over(list, launch, CLV__TASKS, 1);
 }
 
 static void clip_reference(const clv__ref *ref) {
@@ -236,7 +236,7 @@ static void scaler_plain(clv__launches *list, const clv__op_io *io) {
     for (int i = SCALE; i <= CLIP; i++) clv__arg_in(list, launch, i);
     CLV__ARGS_I32(list, launch, clv__has_in(io, CLIP), a->interval);
     CLV__ARGS_F32(list, launch, a->growth, a->backoff, a->log_beta1, a->log_beta2);
-    clv__launch_chunks(launch, 1);
+    clv__launch_over(list, launch, CLV__TASKS, 1);
 }
 
 static void scaler_reference(const clv__ref *ref) {

@@ -97,7 +97,7 @@ static void forward_long(clv__launches *list, const clv__op_io *io) {
     clv__arg_workspace(list, launch, moments.offset, moments.bytes);
     CLV__ARGS_I32(list, launch, s.rows, s.D, clv__has_in(io, WEIGHT), clv__has_in(io, BIAS));
     clv__arg_f32(list, launch, ((const layer_attrs *)io->attrs)->eps);
-    clv__launch_items(launch, s.rows * s.D);
+    clv__launch_over(list, launch, CLV__ELEMENTS, s.rows * s.D);
 }
 
 static void forward(clv__launches *list, const clv__op_io *io, bool wide) {
@@ -117,10 +117,8 @@ static void forward(clv__launches *list, const clv__op_io *io, bool wide) {
     if (wide) clv__arg_i32(list, launch, rows);
     CLV__ARGS_I32(list, launch, s.D, clv__has_in(io, WEIGHT), clv__has_in(io, BIAS));
     clv__arg_f32(list, launch, ((const layer_attrs *)io->attrs)->eps);
-    if (wide)
-        clv__launch_chunks(launch, clv__div_up(s.rows, rows));
-    else
-        clv__launch_items(launch, s.rows);
+    clv__launch_over(list, launch, wide ? CLV__TASKS : CLV__ELEMENTS,
+                     wide ? clv__div_up(s.rows, rows) : s.rows);
 }
 
 /** How dy and x are stored. */
@@ -148,7 +146,7 @@ static void backward_long(clv__launches *list, const clv__op_io *io) {
         if (last) clv__arg_workspace(list, launch, sums.offset, sums.bytes);
         CLV__ARGS_I32(list, launch, s.rows, s.D, clv__has_in(io, B_WEIGHT));
         if (!last) CLV__ARGS_I32(list, launch, CLV__LONG_CHUNK, chunks);
-        clv__launch_items(launch, s.rows * (last ? s.D : chunks));
+        clv__launch_over(list, launch, CLV__ELEMENTS, s.rows * (last ? s.D : chunks));
         if (!last) sums = clv__long_join_sums(list, &walk, sums);
     }
 }
@@ -164,10 +162,8 @@ static void backward_rows_of(clv__launches *list, const clv__op_io *io, bool wid
     clv__arg_i32(list, launch, s.rows);
     if (wide) clv__arg_i32(list, launch, rows);
     CLV__ARGS_I32(list, launch, s.D, clv__has_in(io, B_WEIGHT));
-    if (wide)
-        clv__launch_chunks(launch, clv__div_up(s.rows, rows));
-    else
-        clv__launch_items(launch, s.rows);
+    clv__launch_over(list, launch, wide ? CLV__TASKS : CLV__ELEMENTS,
+                     wide ? clv__div_up(s.rows, rows) : s.rows);
 }
 
 static void backward(clv__launches *list, const clv__op_io *io, bool wide) {
@@ -196,16 +192,16 @@ static void backward(clv__launches *list, const clv__op_io *io, bool wide) {
     clv__arg_in(list, launch, B_RSTD);
     CLV__ARGS_I32(list, launch, s.rows, BLOCK, s.D);
     if (columns)
-        clv__launch_chunks(launch, blocks * clv__div_up(s.D, 16));
+        clv__launch_over(list, launch, CLV__TASKS, blocks * clv__div_up(s.D, 16));
     else
-        clv__launch_items(launch, blocks * s.D);
+        clv__launch_over(list, launch, CLV__ELEMENTS, blocks * s.D);
 
     launch = clv__launch_kernel(list, "layer_norm", "layer_norm_join");
     clv__arg_out(list, launch, B_DWEIGHT);
     clv__arg_out(list, launch, B_DBIAS);
     clv__arg_workspace(list, launch, parts, bytes);
     CLV__ARGS_I32(list, launch, blocks, s.D);
-    clv__launch_items(launch, s.D);
+    clv__launch_over(list, launch, CLV__ELEMENTS, s.D);
 }
 
 static void plain(clv__launches *list, const clv__op_io *io) {

@@ -31,7 +31,7 @@ static void walk_args(clv__launches *list, clv__launch *launch, const clv__long_
     int64_t chunks = clv__div_up(w->count, CHUNK);
     CLV__ARGS_I32(list, launch, w->rows * chunks, w->count, CHUNK, chunks, w->inner, w->major, w->minor,
                   w->length, w->far, w->near);
-    clv__launch_items(launch, w->rows * chunks);
+    clv__launch_over(list, launch, CLV__ELEMENTS, w->rows * chunks);
 }
 
 /** What each row's chunks left, to one for each row: in the workspace, or in output `out` unless that is -1. */
@@ -50,7 +50,7 @@ static clv__long_rows join(clv__launches *list, const char *entry, int planes, c
             clv__arg_workspace(list, launch, to.offset, to.bytes);
         clv__arg_workspace(list, launch, from.offset, from.bytes);
         CLV__ARGS_I32(list, launch, w->rows * chunks, w->rows * n, n, CHUNK, chunks, last ? finish : 0);
-        clv__launch_items(launch, w->rows * chunks);
+        clv__launch_over(list, launch, CLV__ELEMENTS, w->rows * chunks);
         from = to;
         n = chunks;
     }

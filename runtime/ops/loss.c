@@ -66,7 +66,7 @@ static void tree_finish(tree *t, int64_t count) {
         clv__arg_workspace(t->list, launch, t->at[from], (size_t)t->n * sizeof(float));
         CLV__ARGS_I32(t->list, launch, t->n, CHUNK);
         clv__arg_f32(t->list, launch, divisor);
-        clv__launch_chunks(launch, items);
+        clv__launch_over(t->list, launch, CLV__TASKS, items);
         t->n = items;
     }
 }
@@ -138,7 +138,7 @@ static void ce_mean(clv__launches *list, const clv__op_io *io, const class_sizes
     clv__arg_in(list, launch, 1);
     CLV__ARGS_I32(list, launch, s->rows, s->C, s->inner, CHUNK);
     clv__arg_f32(list, launch, divisor);
-    clv__launch_chunks(launch, items);
+    clv__launch_over(list, launch, CLV__TASKS, items);
     tree_finish(&t, s->rows);
 }
 
@@ -152,7 +152,7 @@ static void ce_plain(clv__launches *list, const clv__op_io *io) {
         clv__arg_out(list, launch, 1);
         clv__arg_in_as(list, launch, io, 0, "T_X");
         CLV__ARGS_I32(list, launch, s.rows, s.C, s.inner);
-        clv__launch_items(launch, s.rows);
+        clv__launch_over(list, launch, CLV__ELEMENTS, s.rows);
     }
     ce_mean(list, io, &s);
 }
@@ -165,7 +165,7 @@ static void ce_rows(clv__launches *list, const clv__op_io *io) {
         clv__arg_out(list, launch, 1);
         clv__arg_in_as(list, launch, io, 0, "T_X");
         CLV__ARGS_I32(list, launch, s.rows, rows, s.C);
-        clv__launch_chunks(launch, clv__div_up(s.rows, rows));
+        clv__launch_over(list, launch, CLV__TASKS, clv__div_up(s.rows, rows));
     }
     ce_mean(list, io, &s);
 }
@@ -183,7 +183,7 @@ static void ce_backward_plain(clv__launches *list, const clv__op_io *io) {
     clv__launch *launch = clv__launch_kernel(list, "loss", "cross_entropy_backward");
     ce_backward_tensors(list, launch, io);
     CLV__ARGS_I32(list, launch, n, s.rows, s.C, s.inner);
-    clv__launch_items(launch, n);
+    clv__launch_over(list, launch, CLV__ELEMENTS, n);
 }
 
 static void ce_backward_rows(clv__launches *list, const clv__op_io *io) {
@@ -193,7 +193,7 @@ static void ce_backward_rows(clv__launches *list, const clv__op_io *io) {
     clv__launch *launch = clv__launch_kernel(list, "loss", "cross_entropy_backward_rows");
     ce_backward_tensors(list, launch, io);
     CLV__ARGS_I32(list, launch, s.rows, rows, s.C);
-    clv__launch_chunks(launch, clv__div_up(s.rows, rows));
+    clv__launch_over(list, launch, CLV__TASKS, clv__div_up(s.rows, rows));
 }
 
 static const clv__variant ce_variants[] = {
@@ -371,7 +371,7 @@ static void mse_lower(clv__launches *list, const clv__op_io *io, const char *ent
     clv__arg_in_as(list, launch, io, 1, "T_T");
     CLV__ARGS_I32(list, launch, n, chunk);
     clv__arg_f32(list, launch, divisor);
-    clv__launch_chunks(launch, items);
+    clv__launch_over(list, launch, CLV__TASKS, items);
     tree_finish(&t, n);
 }
 
@@ -395,7 +395,7 @@ static void mse_backward_plain(clv__launches *list, const clv__op_io *io) {
     clv__arg_in_as(list, launch, io, 1, "T_X");
     clv__arg_in_as(list, launch, io, 2, "T_T");
     clv__arg_i32(list, launch, n);
-    clv__launch_items(launch, clv__div_up(n, 16));
+    clv__launch_over(list, launch, CLV__ELEMENTS, clv__div_up(n, 16));
 }
 
 static const clv__variant mse_variants[] = {

@@ -47,30 +47,6 @@ static inline int clv__vector_width(const clv_device_info *device) {
     return want >= 16 ? 16 : want >= 8 ? 8 : 4;
 }
 
-/** A launch whose work-items each do a chunk: groups of one, so that the driver spreads them over its
- * threads. */
-static inline void clv__launch_chunks(clv__launch *launch, int64_t items) {
-    clv__launch_grid(launch, (size_t)items, 1);
-}
-
-/** A launch of one work-item per element; the driver chooses groups. */
-static inline void clv__launch_items(clv__launch *launch, int64_t items) {
-    clv__launch_grid(launch, (size_t)items, 0);
-}
-
-/** The same for few of them, such as channels. Drivers of few, wide cores compile a kernel anew for each size of group, and it
- *  matters little here: groups of one. */
-static inline void clv__launch_few(const clv__launches *list, clv__launch *launch, int64_t items) {
-    clv__launch_grid(launch, (size_t)items, clv__threads(list->device) ? 1 : 0);
-}
-
-/** The same for many short ones that pass over what is beyond their number: groups of sixteen. */
-static inline void clv__launch_many(const clv__launches *list, clv__launch *launch, int64_t items) {
-    const clv_device_info *device = list->device;
-    bool fixed = clv__threads(device) && device->max_work_group >= 16;
-    clv__launch_grid(launch, (size_t)items, fixed ? 16 : 0);
-}
-
 /** May a work-item's loops turn so often on this device, all of them together? */
 static inline bool clv__loops_fit(const clv_device_info *device, int64_t turns) {
     return device->loop_turns == 0 || turns <= (int64_t)device->loop_turns;

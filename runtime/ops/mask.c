@@ -28,7 +28,7 @@ static void plain(clv__launches *list, const clv__op_io *io) {
     clv__arg_in_as(list, launch, io, 0, "T_X");
     CLV__ARGS_I32(list, launch, n, x->dims[x->rank - 2], x->dims[x->rank - 1]);
     clv__arg_f32(list, launch, ((const mask_attrs *)io->attrs)->fill);
-    clv__launch_items(launch, n);
+    clv__launch_over(list, launch, CLV__ELEMENTS, n);
 }
 
 static void reference(const clv__ref *ref) {

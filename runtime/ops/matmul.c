@@ -112,7 +112,7 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
     clv__arg_out_as(list, launch, io, 0, "T_C");
     clv__product_arguments(list, launch, io, &p);
     clv__arg_epilogue(list, launch, io);
-    clv__launch_grid(launch, (size_t)(p.batch * p.m * p.n), 0);
+    clv__launch_over(list, launch, CLV__ELEMENTS, p.batch * p.m * p.n);
 }
 
 // ---- local: GPU-class -------------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ static void library_lower(clv__launches *list, const clv__op_io *io) {
     clv__arg_in(list, launch, 2);
     clv__arg_i32(list, launch, p.batch * p.m * p.n);
     clv__arg_i32(list, launch, p.n);
-    clv__launch_grid(launch, (size_t)(p.batch * p.m * p.n), 0);
+    clv__launch_over(list, launch, CLV__ELEMENTS, p.batch * p.m * p.n);
 }
 
 static const clv__variant product_variants[] = {

@@ -170,7 +170,7 @@ void clv__product_tile(clv__launches *list, const clv__op_io *io) {
     const int64_t cut[] = {c.mt, c.mc, c.nc, c.kc, c.splits, c.ks};
     for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) clv__arg_i32(list, launch, cut[i]);
     if (!part_bytes) clv__arg_epilogue(list, launch, io);
-    clv__launch_grid(launch, (size_t)c.tasks, 1);
+    clv__launch_over(list, launch, CLV__TASKS, c.tasks);
     if (!part_bytes) return;
 
     launch = clv__launch_kernel(list, "matmul", "matmul_sum");
@@ -181,7 +181,7 @@ void clv__product_tile(clv__launches *list, const clv__op_io *io) {
     const int64_t sizes[] = {p.batch, p.m, p.n, c.splits, p.bias, 0 /* accumulate */};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) clv__arg_i32(list, launch, sizes[i]);
     clv__arg_epilogue(list, launch, io);
-    clv__launch_many(list, launch, p.batch * clv__div_up(p.m * p.n, t.lanes));
+    clv__launch_over(list, launch, CLV__SHORT, p.batch * clv__div_up(p.m * p.n, t.lanes));
 }
 
 bool clv__product_parts_supports(const clv_device_info *device) {
@@ -202,5 +202,5 @@ void clv__product_parts(clv__launches *list, const clv__product_rows *p, clv__pa
     clv__arg_workspace(list, launch, a.offset, a.bytes); // without a bias, anything
     CLV__ARGS_I32(list, launch, p->batch, p->m, p->n, p->k, p->a_batch, p->a_m, 1, p->b_batch, 1, p->b_n,
                   0 /* bias */, p->accumulate, cut.mt, cut.mc, cut.nc, cut.kc, cut.splits, cut.ks);
-    clv__launch_grid(launch, (size_t)cut.tasks, 1);
+    clv__launch_over(list, launch, CLV__TASKS, cut.tasks);
 }

@@ -26,7 +26,7 @@ static void max_plain(clv__launches *list, const clv__op_io *io) {
     clv__launch *launch = clv__launch_kernel(list, "pool", "max_pool2d");
     clv__pool_x_y(list, launch, io);
     clv__pool_window_args(list, launch, n, &s, true);
-    clv__launch_items(launch, n);
+    clv__launch_over(list, launch, CLV__ELEMENTS, n);
 }
 
 static void max_backward_winner(clv__launches *list, const clv__op_io *io);
@@ -44,7 +44,7 @@ static void max_backward_plain(clv__launches *list, const clv__op_io *io) {
     clv__launch *launch = clv__launch_kernel(list, "pool", "max_pool2d_backward");
     clv__pool_dx_dy_x(list, launch, io);
     clv__pool_window_args(list, launch, n, &s, true);
-    clv__launch_items(launch, n);
+    clv__launch_over(list, launch, CLV__ELEMENTS, n);
 }
 
 static void max_backward_winner(clv__launches *list, const clv__op_io *io) {
@@ -56,12 +56,12 @@ static void max_backward_winner(clv__launches *list, const clv__op_io *io) {
     clv__arg_workspace(list, launch, winner, bytes);
     clv__arg_in_as(list, launch, io, 1, "T_X");
     clv__pool_window_args(list, launch, outputs, &s, true);
-    clv__launch_items(launch, outputs);
+    clv__launch_over(list, launch, CLV__ELEMENTS, outputs);
     launch = clv__launch_kernel(list, "pool", "max_pool2d_gather");
     clv__pool_dx_dy(list, launch, io, CLV_DTYPE_F32);
     clv__arg_workspace(list, launch, winner, bytes);
     clv__pool_window_args(list, launch, inputs, &s, true);
-    clv__launch_items(launch, inputs);
+    clv__launch_over(list, launch, CLV__ELEMENTS, inputs);
 }
 
 /** Windows that tile x: each input is in one window at most. */
@@ -84,7 +84,7 @@ static void max_backward_apart(clv__launches *list, const clv__op_io *io) {
     clv__launch *launch = clv__launch_kernel(list, "pool", "max_pool2d_backward_apart");
     clv__pool_dx_dy_x(list, launch, io);
     CLV__ARGS_I32(list, launch, n, s.H, s.W, s.OH, s.OW, s.kernel_h, s.kernel_w);
-    clv__launch_items(launch, n);
+    clv__launch_over(list, launch, CLV__ELEMENTS, n);
 }
 
 /** Kernel 2, stride 2, no window sticks out. */
@@ -106,7 +106,7 @@ static bool max_2x2_backward_supports(const clv_device_info *device, const clv__
 static void rows_2x2(clv__launches *list, clv__launch *launch, const clv__pool_sizes *s, int64_t n_rows) {
     int64_t rows = clv__rows_for(2 * s->W);
     CLV__ARGS_I32(list, launch, n_rows, rows, s->H, s->W, s->OH, s->OW);
-    clv__launch_chunks(launch, clv__div_up(n_rows, rows));
+    clv__launch_over(list, launch, CLV__TASKS, clv__div_up(n_rows, rows));
 }
 
 static void max_2x2(clv__launches *list, const clv__op_io *io) {

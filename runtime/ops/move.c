@@ -64,7 +64,7 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
         for (int d = m.walk.rank - 1; d >= 1; d--) clv__arg_i32(list, launch, m.walk.strides[1][d]);
         clv__arg_i32(list, launch, m.walk.strides[0][0]);
         clv__arg_i32(list, launch, m.walk.strides[1][0]);
-        clv__launch_grid(launch, (size_t)n, 0);
+        clv__launch_over(list, launch, CLV__ELEMENTS, n);
     }
 }
 
@@ -114,7 +114,7 @@ static void rows_lower(clv__launches *list, const clv__op_io *io) {
                                  chunks,      to[0],         to[1], to[2],    from[0], from[1], from[2]};
         for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) clv__arg_i32(list, launch, sizes[k]);
         size_t items = (size_t)(clv__div_up(rows, per_item) * chunks);
-        clv__launch_grid(launch, items, clv__threads(list->device) ? 1 : 0);
+        clv__launch_over(list, launch, CLV__TASKS, items);
     }
 }
 
@@ -166,7 +166,7 @@ static void tile_lower(clv__launches *list, const clv__op_io *io) {
                              to[0],       to[1],         m.walk.strides[0][row],
                              from[0],     from[1],       m.walk.strides[1][inner]};
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) clv__arg_i32(list, launch, sizes[k]);
-    clv__launch_grid(launch, (size_t)items, 1);
+    clv__launch_over(list, launch, CLV__TASKS, items);
 }
 
 const clv__variant clv__move_variants[] = {

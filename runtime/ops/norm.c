@@ -155,9 +155,9 @@ static void apply(clv__launches *list, const clv__op_io *io, bool planes) {
     clv__arg_f32(list, launch, attrs_of(io)->eps);
     clv__arg_epilogue(list, launch, io);
     if (planes)
-        clv__launch_chunks(launch, clv__div_up(s.N * s.C, rows));
+        clv__launch_over(list, launch, CLV__TASKS, clv__div_up(s.N * s.C, rows));
     else
-        clv__launch_items(launch, n);
+        clv__launch_over(list, launch, CLV__ELEMENTS, n);
 }
 
 static void train_plain(clv__launches *list, const clv__op_io *io) {
@@ -177,7 +177,7 @@ static void train_plain(clv__launches *list, const clv__op_io *io) {
         CLV__ARGS_I32(list, launch, s.N, s.C, s.S);
     }
     clv__arg_f32(list, launch, attrs_of(io)->eps);
-    clv__launch_few(list, launch, s.C);
+    clv__launch_over(list, launch, CLV__TASKS, s.C);
     apply(list, io, false);
 }
 
@@ -190,14 +190,14 @@ static void train_planes(clv__launches *list, const clv__op_io *io) {
     clv__arg_workspace(list, launch, parts, bytes);
     clv__arg_in_as(list, launch, io, X, "T_X");
     CLV__ARGS_I32(list, launch, n_planes, rows, s.S);
-    clv__launch_chunks(launch, clv__div_up(n_planes, rows));
+    clv__launch_over(list, launch, CLV__TASKS, clv__div_up(n_planes, rows));
 
     launch = clv__launch_kernel(list, "norm", "batch_norm_join");
     statistics(list, launch);
     clv__arg_workspace(list, launch, parts, bytes);
     CLV__ARGS_I32(list, launch, s.N, s.C, s.S);
     clv__arg_f32(list, launch, attrs_of(io)->eps);
-    clv__launch_few(list, launch, s.C);
+    clv__launch_over(list, launch, CLV__TASKS, s.C);
     apply(list, io, true);
 }
 
@@ -208,7 +208,7 @@ static void train_columns(clv__launches *list, const clv__op_io *io) {
     clv__arg_in_as(list, launch, io, X, "T_X");
     CLV__ARGS_I32(list, launch, s.N, s.C);
     clv__arg_f32(list, launch, attrs_of(io)->eps);
-    clv__launch_chunks(launch, clv__div_up(s.C, 16));
+    clv__launch_over(list, launch, CLV__TASKS, clv__div_up(s.C, 16));
     apply(list, io, false);
 }
 
@@ -219,7 +219,7 @@ static void update_plain(clv__launches *list, const clv__op_io *io) {
     for (int i = U_MEAN; i <= U_BATCH_VAR; i++) clv__arg_in(list, launch, i);
     CLV__ARGS_I32(list, launch, C, clv__has_in(io, U_MEAN), clv__has_in(io, U_VAR));
     clv__arg_f32(list, launch, attrs_of(io)->momentum);
-    clv__launch_few(list, launch, C);
+    clv__launch_over(list, launch, CLV__TASKS, C);
 }
 
 static void eval_plain(clv__launches *list, const clv__op_io *io) {
@@ -253,9 +253,9 @@ static void backward_apply(clv__launches *list, const clv__op_io *io, bool plane
     CLV__ARGS_I32(list, launch, s.C, s.S, clv__has_in(io, B_WEIGHT), attrs_of(io)->is_var);
     CLV__ARGS_F32(list, launch, attrs_of(io)->eps, attrs_of(io)->is_var ? 0.0f : (float)(s.N * s.S));
     if (planes)
-        clv__launch_chunks(launch, clv__div_up(s.N * s.C, rows));
+        clv__launch_over(list, launch, CLV__TASKS, clv__div_up(s.N * s.C, rows));
     else
-        clv__launch_items(launch, n);
+        clv__launch_over(list, launch, CLV__ELEMENTS, n);
 }
 
 static void sums_tensors(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
@@ -278,7 +278,7 @@ static void backward_join(clv__launches *list, const clv__op_io *io, size_t part
     clv__arg_in(list, launch, B_SPREAD);
     CLV__ARGS_I32(list, launch, N, C, attrs_of(io)->is_var);
     clv__arg_f32(list, launch, attrs_of(io)->eps);
-    clv__launch_few(list, launch, C);
+    clv__launch_over(list, launch, CLV__TASKS, C);
 }
 
 static void backward_plain(clv__launches *list, const clv__op_io *io) {
@@ -295,7 +295,7 @@ static void backward_plain(clv__launches *list, const clv__op_io *io) {
     sums_tensors(list, launch, io);
     CLV__ARGS_I32(list, launch, s.N, s.C, s.S, attrs_of(io)->is_var);
     clv__arg_f32(list, launch, attrs_of(io)->eps);
-    clv__launch_few(list, launch, s.C);
+    clv__launch_over(list, launch, CLV__TASKS, s.C);
     backward_apply(list, io, false);
 }
 
@@ -310,7 +310,7 @@ static void backward_planes(clv__launches *list, const clv__op_io *io) {
     clv__arg_in(list, launch, B_X);
     clv__arg_in(list, launch, B_MEAN);
     CLV__ARGS_I32(list, launch, n_planes, rows, s.C, s.S);
-    clv__launch_chunks(launch, clv__div_up(n_planes, rows));
+    clv__launch_over(list, launch, CLV__TASKS, clv__div_up(n_planes, rows));
 
     backward_join(list, io, parts, bytes, s.N, s.C);
     backward_apply(list, io, true);
@@ -322,7 +322,7 @@ static void backward_columns(clv__launches *list, const clv__op_io *io) {
     sums_tensors(list, launch, io);
     CLV__ARGS_I32(list, launch, s.N, s.C, attrs_of(io)->is_var);
     clv__arg_f32(list, launch, attrs_of(io)->eps);
-    clv__launch_chunks(launch, clv__div_up(s.C, 16));
+    clv__launch_over(list, launch, CLV__TASKS, clv__div_up(s.C, 16));
     backward_apply(list, io, false);
 }
 

@@ -151,9 +151,9 @@ static clv__launch *update_launch(clv__launches *list, const clv__op_io *io, con
     CLV__ARGS_I32(list, launch, io->part, io->parts < 2 ? 1 : io->parts, count, clv__has_in(io, CLIP),
                   clv__has_in(io, at(io, 0, TERM)));
     if (count == 1)
-        clv__launch_items(launch, items);
+        clv__launch_over(list, launch, CLV__ELEMENTS, items);
     else
-        clv__launch_chunks(launch, items);
+        clv__launch_over(list, launch, CLV__TASKS, items);
     return launch;
 }
 

@@ -165,7 +165,7 @@ clv__launch *clv__pool_wide(clv__launches *list, const clv__op_io *io, const cha
     clv__arg_i32(list, launch, n);
     clv__pool_window_args(list, launch, rows, s, dilates);
     if (!dilates) clv__arg_i32(list, launch, ((const clv__pool *)io->attrs)->exclude_padding);
-    clv__launch_chunks(launch, clv__div_up(n, rows));
+    clv__launch_over(list, launch, CLV__TASKS, clv__div_up(n, rows));
     return launch;
 }
 

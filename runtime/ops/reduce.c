@@ -175,7 +175,7 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
             for (int d = 0; d < 4; d++) clv__arg_i32(list, launch, s.strides[k][d]);
         }
         clv__arg_f32(list, launch, last ? divisor_of(io) : 1.0f);
-        clv__launch_grid(launch, (size_t)(n * chunks), 0);
+        clv__launch_over(list, launch, CLV__ELEMENTS, n * chunks);
         from = to; // [n, chunks]
         s = (split){.dims = {{1, 1, 1, n}, {1, 1, 1, chunks}}, .strides = {{0, 0, 0, chunks}, {0, 0, 0, 1}}};
         count = chunks;
@@ -218,7 +218,7 @@ static void lower_stage(clv__launches *list, const clv__op_io *io, const stage *
     clv__arg_i32(list, launch, s->chunk);
     clv__arg_i32(list, launch, s->chunks);
     clv__arg_f32(list, launch, s->divisor);
-    clv__launch_grid(launch, (size_t)items, clv__threads(list->device) ? 1 : 0);
+    clv__launch_over(list, launch, CLV__TASKS, items);
 }
 
 /**
@@ -306,7 +306,7 @@ static void argmax_lower(clv__launches *list, const clv__op_io *io) {
         if (!first) clv__arg_i32(list, launch, left);
         clv__arg_i32(list, launch, CHUNK);
         clv__arg_i32(list, launch, chunks);
-        clv__launch_grid(launch, (size_t)(n * chunks), 0);
+        clv__launch_over(list, launch, CLV__ELEMENTS, n * chunks);
         found = to;
         left = chunks;
     }

@@ -156,7 +156,7 @@ static void product(clv__launches *list, const stretch *run, matrices c, matrice
         clv__launch_grid3(launch, (size_t)clv__div_up(J, EDGE) * SIDE, (size_t)clv__div_up(s->T, EDGE) * SIDE,
                           (size_t)(s->N * s->H), SIDE, SIDE, 1);
     else
-        clv__launch_items(launch, s->N * s->H * s->T * J);
+        clv__launch_over(list, launch, CLV__ELEMENTS, s->N * s->H * s->T * J);
 }
 
 /** The softmax, or what it does to gradients (d, NULL: not yet), in place. */
@@ -173,7 +173,7 @@ static void weigh(clv__launches *list, const stretch *run, const clv__part *d, c
     if (run->local)
         clv__launch_grid(launch, (size_t)rows * ITEMS, ITEMS);
     else
-        clv__launch_items(launch, rows);
+        clv__launch_over(list, launch, CLV__ELEMENTS, rows);
 }
 
 static void do_run(clv__launches *list, const stretch *run, clv__part scores, clv__part gradients) {
@@ -283,7 +283,7 @@ static void tile(clv__launches *list, const clv__op_io *io) {
     CLV__ARGS_I32(list, launch, s.N, s.T, s.H, s.E, s.causal);
     if (s.backward) clv__arg_i32(list, launch, local.block);
     clv__arg_f32(list, launch, s.scale);
-    clv__launch_chunks(launch, s.N * s.H);
+    clv__launch_over(list, launch, CLV__TASKS, s.N * s.H);
 }
 
 static const clv__variant variants[] = {{"plain", plain_supports, NULL, products},

@@ -58,7 +58,7 @@ static void plain_long(clv__launches *list, const clv__op_io *io, const softmax_
     clv__softmax_tensors(list, launch, io);
     clv__arg_workspace(list, launch, rows.offset, rows.bytes);
     CLV__ARGS_I32(list, launch, n_rows * s->D, n_rows, s->D, s->inner, is_log(io));
-    clv__launch_items(launch, n_rows * s->D);
+    clv__launch_over(list, launch, CLV__ELEMENTS, n_rows * s->D);
 }
 
 static void plain(clv__launches *list, const clv__op_io *io) {
@@ -73,7 +73,7 @@ static void plain(clv__launches *list, const clv__op_io *io) {
         clv__launch_kernel(list, "softmax", clv__softmax_is_backward(io) ? "softmax_backward" : "softmax");
     clv__softmax_tensors(list, launch, io);
     CLV__ARGS_I32(list, launch, n_rows, s.D, s.inner, is_log(io));
-    clv__launch_items(launch, n_rows);
+    clv__launch_over(list, launch, CLV__ELEMENTS, n_rows);
 }
 
 static void vector(clv__launches *list, const clv__op_io *io) {
@@ -86,14 +86,14 @@ static void vector(clv__launches *list, const clv__op_io *io) {
         launch = clv__launch_kernel(list, "softmax", backward ? "softmax_rows_backward" : "softmax_rows");
         clv__softmax_tensors(list, launch, io);
         CLV__ARGS_I32(list, launch, s.outer, rows, s.D, is_log(io));
-        clv__launch_chunks(launch, clv__div_up(s.outer, rows));
+        clv__launch_over(list, launch, CLV__TASKS, clv__div_up(s.outer, rows));
     } else {
         int64_t items = s.outer * clv__div_up(s.inner, 16);
         launch =
             clv__launch_kernel(list, "softmax", backward ? "softmax_columns_backward" : "softmax_columns");
         clv__softmax_tensors(list, launch, io);
         CLV__ARGS_I32(list, launch, items, s.D, s.inner, is_log(io));
-        clv__launch_chunks(launch, items);
+        clv__launch_over(list, launch, CLV__TASKS, items);
     }
 }
 

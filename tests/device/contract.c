@@ -313,7 +313,8 @@ static void kernels_keep_their_arguments(void **state) {
     const clv__barg half[] = {
         buffer_arg(bz), buffer_arg(by), int_arg(N - 1), {.kind = CLV__BARG_F32, .f32 = 0.5f}};
     clv__bkernel *first = make_kernel(s, program, "scale", twice, 4, (clv__grid){.dims = 1, .global = {N}});
-    clv__bkernel *second = make_kernel(s, program, "scale", half, 4, (clv__grid){1, {N}, {1}});
+    clv__bkernel *second =
+        make_kernel(s, program, "scale", half, 4, (clv__grid){.dims = 1, .global = {N}, .local = {1}});
     for (int round = 0; round < 3; round++) {
         clv__bevent *event = NULL;
         OK(s, s->backend->fill(s->open, bz, 0, sizeof y, 0, s->error));
@@ -410,7 +411,8 @@ static void local_memory_and_its_limits(void **state) {
     clv__bprogram *program = build(s, kernels);
     clv__barg args[] = {
         buffer_arg(by), buffer_arg(bx), {.kind = CLV__BARG_LOCAL, .bytes = group * sizeof(float)}};
-    clv__bkernel *kernel = make_kernel(s, program, "reverse", args, 3, (clv__grid){1, {n}, {group}});
+    clv__bkernel *kernel =
+        make_kernel(s, program, "reverse", args, 3, (clv__grid){.dims = 1, .global = {n}, .local = {group}});
     OK(s, s->backend->launch(s->open, kernel, NULL, s->error));
     fetch(s, by, 0, y, n * sizeof *y);
     for (size_t i = 0; s->computes && i < n; i++)
@@ -418,7 +420,7 @@ static void local_memory_and_its_limits(void **state) {
     s->backend->kernel_destroy(kernel);
     // Too much of either is told when the kernel is made, with the status that says "choose another variant".
     args[2].bytes = (size_t)info->local_bytes + 1024;
-    clv__grid grid = {1, {n}, {group}};
+    clv__grid grid = {.dims = 1, .global = {n}, .local = {group}};
     assert_status(s->backend->kernel_create(program, "reverse", args, 3, &grid, s->error, &kernel),
                   CLV_E_UNSUPPORTED, s->runtime);
     assert_null(kernel);
@@ -426,12 +428,14 @@ static void local_memory_and_its_limits(void **state) {
     assert_holds(clv_runtime_error(s->runtime), "local memory");
     args[2].bytes = 4;
     size_t too_many = 2 * (size_t)info->max_work_group;
-    grid = (clv__grid){1, {too_many}, {too_many}};
+    grid = (clv__grid){.dims = 1, .global = {too_many}, .local = {too_many}};
     assert_status(s->backend->kernel_create(program, "reverse", args, 3, &grid, s->error, &kernel),
                   CLV_E_UNSUPPORTED, s->runtime);
     assert_null(kernel);
-    grid = (clv__grid){
-        1, {n + 1}, {2}}; // work-items that do not fall into groups: our own bug, never the driver's
+    grid =
+        (clv__grid){.dims = 1,
+                    .global = {n + 1},
+                    .local = {2}}; // work-items that do not fall into groups: our own bug, never the driver's
     if (n % 2 == 0)
         assert_status(s->backend->kernel_create(program, "reverse", args, 3, &grid, s->error, &kernel),
                       CLV_E_INTERNAL, s->runtime);
@@ -664,8 +668,8 @@ static void null_records_commands(void **state) {
                               int_arg(-3),
                               {.kind = CLV__BARG_F32, .f32 = 0.5f},
                               {.kind = CLV__BARG_LOCAL, .bytes = 64}};
-    clv__bkernel *kernel =
-        make_kernel(s, program, "relu_0123456789abcdef", args, 5, (clv__grid){2, {8, 4}, {4, 4}});
+    clv__bkernel *kernel = make_kernel(s, program, "relu_0123456789abcdef", args, 5,
+                                       (clv__grid){.dims = 2, .global = {8, 4}, .local = {4, 4}});
     OK(s, s->backend->write(s->open, CLV__QUEUE_TRANSFER, part, 4, 8, "12345678", NULL, NULL, s->error));
     OK(s, s->backend->launch(s->open, kernel, NULL, s->error));
     OK(s, s->backend->fill(s->open, a, 0, 16, 7, s->error));

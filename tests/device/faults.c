@@ -149,7 +149,7 @@ static clv_status use_device(held *h) {
                               {.kind = CLV__BARG_I32, .i32 = N},
                               {.kind = CLV__BARG_F32, .f32 = 2},
                               {.kind = CLV__BARG_LOCAL, .bytes = 16}};
-    const clv__grid grid = {1, {N}, {1}};
+    const clv__grid grid = {.dims = 1, .global = {N}, .local = {1}};
     CLV_TRY(b->kernel_create(ref.program, ref.name, args, 5, &grid, error, &h->kernel));
     for (int i = 0; i < N; i++) h->in[i] = (float)i;
     CLV_TRY(b->fill(device->open, h->y.buffer, 0, sizeof h->out, 0, error));

@@ -127,7 +127,7 @@ static void assert_runs(clv_device *device, const clv__launch *launch, int first
     clv__memory memory;
     assert_status(clv__memory_create(device, 16, CLV_IO, "test", &memory), CLV_OK, runtime);
     const clv__barg arg = {.kind = CLV__BARG_BUFFER, .buffer = memory.buffer};
-    const clv__grid grid = {1, {4}, {1}};
+    const clv__grid grid = {.dims = 1, .global = {4}, .local = {1}};
     clv__bkernel *kernel = NULL;
     clv__bevent *event = NULL;
     int out[4] = {0};

@@ -3,7 +3,7 @@
 # The same work on an unlike driver: every op against its reference, then 20 training steps of the CNN whose losses must be
 # those of the host device's references (within 1e-3, relative).
 #
-# usage: run.sh CLEAVE DRIVER...      drivers: pocl basic work-group-1 memory-1GiB rusticl host oclgrind null intel
+# usage: run.sh CLEAVE DRIVER...      drivers: pocl lanes basic work-group-1 memory-1GiB rusticl host oclgrind null intel
 #
 # Intel's runtime is brought by fetch.sh; where it cannot be had, it is left out with a note.
 #
@@ -23,6 +23,7 @@ failed=0
 within() {
     case $1 in
     pocl) shift && "$@" ;;
+    lanes) shift && CLEAVE_EXECUTION=cpu=lanes "$@" ;; # the kernels and groups of GPUs
     basic) shift && POCL_DEVICES=basic "$@" ;;
     work-group-1) shift && POCL_MAX_WORK_GROUP_SIZE=1 "$@" ;;
     memory-1GiB) shift && POCL_MEMORY_LIMIT=1 "$@" ;;
@@ -69,7 +70,7 @@ check_cases() {
 # differ by how they are stored and by nothing else, a sample of each op.
 check() {
     case $1 in
-    oclgrind | basic | memory-1GiB | intel) check_cases "$1" --quick ;;
+    oclgrind | lanes | basic | memory-1GiB | intel) check_cases "$1" --quick ;;
     work-group-1 | rusticl) check_cases "$1" --dtype f32 && check_cases "$1" --quick --dtype f16 ;;
     *) check_cases "$1" ;;
     esac
