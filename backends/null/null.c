@@ -10,6 +10,7 @@
 
 #include "base/memory.h"
 #include "base/text.h"
+#include "cards.h"
 
 enum { TRACE_BYTES = 4 << 20 }; // a record longer than this is cut: nobody reads it
 
@@ -23,6 +24,7 @@ static const clv_device_info models[] = {
      .compute_units = 32,
      .alignment_bytes = 256,
      .vector_width = 1,
+     .preferred_multiple = 32,
      .fp16 = true,
      .fp64 = true,
      .local_memory = true},
@@ -91,8 +93,8 @@ void clv__null_trace_reset(clv__bdevice *device) {
 // ---- Devices ----------------------------------------------------------------------------------------------
 
 static clv_status startup(const clv_runtime_config *config, void **state, clv__error *error) {
-    (void)config, (void)error;
-    *state = NULL;
+    (void)error;
+    *state = (void *)(uintptr_t)config; // stays until shutdown
     return CLV_OK;
 }
 
@@ -100,17 +102,23 @@ static void shutdown(void *state) {
     (void)state;
 }
 
+static clv_status tell_model(const clv_device_info *model,
+                             clv_status (*tell)(void *user, const clv__found *found), void *user) {
+    clv__found found = {.info = *model, .handle = (void *)(uintptr_t)model};
+    found.info.platform = found.info.device = -1;
+    found.info.platform_name = "null";
+    if (!model->opencl_c) found.info.opencl_c = "1.2";
+    found.info.compiler = found.info.usable = true;
+    return tell(user, &found);
+}
+
 static clv_status enumerate(void *state, clv_status (*tell)(void *user, const clv__found *found), void *user,
                             clv__error *error) {
-    (void)state, (void)error;
-    for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
-        clv__found found = {.info = models[i], .handle = (void *)(uintptr_t)&models[i]};
-        found.info.platform = found.info.device = -1;
-        found.info.platform_name = "null";
-        found.info.opencl_c = "1.2";
-        found.info.usable = true;
-        CLV_TRY(tell(user, &found));
-    }
+    (void)error;
+    const clv_runtime_config *config = state;
+    for (size_t i = 0; i < sizeof models / sizeof *models; i++) CLV_TRY(tell_model(&models[i], tell, user));
+    for (const clv_device_info *card = clv__null_cards; config && config->null_cards && card->name; card++)
+        CLV_TRY(tell_model(card, tell, user));
     return CLV_OK;
 }
 

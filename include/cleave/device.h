@@ -64,6 +64,8 @@ typedef struct clv_device_info {
     uint32_t floats;             /**< CLV_FLOATS_*; 0: not told */
     uint32_t address_bits;       /**< of a pointer in kernels; 0: not told */
     uint32_t argument_bytes;     /**< of a kernel's arguments together; 0: not told */
+    double peak_flops,
+        peak_bytes_per_second;   /**< what its maker says, of devices that are not here; 0: not known */
     bool compiler;               /**< its driver compiles kernels */
     bool local_doubled;          /**< counts arrays of local memory in a kernel twice: half can be had */
     bool fp16, fp64, sub_groups;

@@ -72,6 +72,8 @@ typedef struct clv_runtime_config {
     bool no_cache;     /**< build every program afresh, write none */
     bool no_opencl;    /**< only the host device; visible_devices, partition and execution are not read */
     bool null_devices; /**< also list the null devices, which record commands and compute nothing */
+    bool
+        null_cards; /**< and with them devices that are not here, with their limits: `null:rx-580` and others */
     /** Called with warnings and notes; the library itself never prints. NULL drops them. May come from any
      * thread. */
     void (*log)(void *user, clv_log_level level, const char *sentence);

@@ -56,7 +56,6 @@ typedef struct clv__traits {
     uint32_t loop_turns; // see clv_device_info
     enum { CLV__BY_TRAITS, CLV__AS_LANES, CLV__AS_THREADS } execution; // see clv_device_info
     bool local_doubled;                                                // the same
-    double flops, bytes_per_second; // what its maker says it can do; 0: not known
     // it computes in the host's memory: kernels see at once what the host, or another device, wrote there, and the
     // host what they wrote. Then it has the verbs buffer_pointer and buffer_over
     bool host_memory;

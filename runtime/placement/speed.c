@@ -30,6 +30,10 @@ typedef struct speed_job {
 /** Roughly what devices of these kinds reach. Only their order and proportion matter. */
 static clv__speed modelled(const clv_device_info *info) {
     double units = info->compute_units ? info->compute_units : 1, width = info->vector_width;
+    if (info->peak_bytes_per_second > 0) {
+        const double flops = info->peak_flops > 0 ? info->peak_flops : units * 100e9;
+        return (clv__speed){flops, info->peak_bytes_per_second, 10e9, 10e9, 10e-6};
+    }
     if (info->type == CLV_DEVICE_HOST) return (clv__speed){1e9, 2e9, 5e9, 5e9, 1e-6};
     if (info->type == CLV_DEVICE_CPU) return (clv__speed){units * width * 4e9, 20e9, 5e9, 5e9, 5e-6};
     return (clv__speed){units * 100e9, units * 5e9, 10e9, 10e9, 10e-6};

@@ -258,6 +258,19 @@ clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
     return out;
 }
 
+double clv_plan_least_seconds(const clv_plan *plan, const clv_device *device) {
+    if (!plan || !device || !(device->info.peak_bytes_per_second > 0)) return 0;
+    double seconds = 0;
+    for (int i = 0; i < clv_plan_node_count(plan); i++) {
+        const clv_plan_node node = clv_plan_node_get(plan, i);
+        if (node.device != device) continue;
+        const double move = node.traffic / device->info.peak_bytes_per_second;
+        const double work = device->info.peak_flops > 0 ? node.flops / device->info.peak_flops : 0;
+        seconds += work > move ? work : move;
+    }
+    return seconds;
+}
+
 int clv_plan_kept_count(const clv_plan *plan) {
     int n = 0;
     for (int i = 0; i < plan->n_places; i++) n += plan->places[i].n_persistents;

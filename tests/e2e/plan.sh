@@ -88,4 +88,15 @@ works "$cleave" devices --json
 at devices.0.name devices.0.index devices.0.platform devices.0.device devices.0.type devices.0.vendor devices.0.driver \
     devices.0.usable devices.0.reason devices.0.memory_bytes devices.0.max_alloc_bytes devices.0.local_bytes \
     devices.0.max_work_group devices.0.fp16 devices.0.fp64 >/dev/null
+
+# cards that are not here: by name, with the time that a step takes at least; choices of gradients and updates have work and bytes
+works "$cleave" plan resnet18 --batch 8 --train --device null:rx-580 --json
+same "device of a card" "$(at devices.0.device)" null:rx-580
+fast=$(at devices.0.least_ms)
+works "$cleave" plan resnet18 --batch 8 --train --device null:uhd-620 --json
+awk "BEGIN { exit !($fast > 0 && $(at devices.0.least_ms) > 5 * $fast) }" || fail "a slow card takes no longer: $fast, $(at devices.0.least_ms)"
+at choices.0.flops choices.0.bytes choices.0.launches choices.100.flops choices.100.phase >/dev/null
+works "$cleave" plan vgg16 --batch 4 --train --device null:gc7000l --json
+same "vgg16 in 256 MiB" "$(at fits)" false
+expect 2 "there is no device 'null:rx-5800'" "$cleave" plan mlp --device null:rx-5800
 finish

@@ -185,6 +185,12 @@ static json_t *shape_json(const clv_shape *shape) {
     return dims;
 }
 
+/** Milliseconds of a step by the maker's figures; null where there are none. */
+static json_t *least_json(const clv_plan *plan, const clv_device *device) {
+    const double seconds = clv_plan_least_seconds(plan, device);
+    return seconds > 0 ? json_real(1e3 * seconds) : json_null();
+}
+
 static json_t *devices_json(clv_plan *plan) {
     json_t *devices = json_array();
     for (int d = 0; d < clv_plan_device_count(plan); d++) {
@@ -194,10 +200,11 @@ static json_t *devices_json(clv_plan *plan) {
             json_object_set_new(categories, clv_category_name((clv_category)i),
                                 json_integer((json_int_t)memory.category[i]));
         json_array_append_new(devices,
-                              json_pack("{s:s, s:I, s:f, s:o}", "device",
+                              json_pack("{s:s, s:I, s:f, s:o, s:o}", "device",
                                         clv_device_get_info(memory.device)->name, "predicted_peak_bytes",
                                         (json_int_t)memory.predicted_peak_bytes, "predicted_busy",
-                                        clv_plan_busy(plan, memory.device), "categories", categories));
+                                        clv_plan_busy(plan, memory.device), "least_ms",
+                                        least_json(plan, memory.device), "categories", categories));
     }
     return devices;
 }
@@ -221,10 +228,11 @@ static json_t *choices_json(const clv_plan *plan) {
     for (int i = 0; i < clv_plan_node_count(plan); i++) {
         clv_plan_node node = clv_plan_node_get(plan, i);
         if (*node.chosen)
-            json_array_append_new(choices,
-                                  json_pack("{s:s, s:s, s:s, s:s, s:s, s:s}", "layer", node.layer, "op",
-                                            node.op, "phase", node.phase, "variant", node.variant, "chosen",
-                                            node.chosen, "device", clv_device_get_info(node.device)->name));
+            json_array_append_new(
+                choices, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:i}", "layer", node.layer, "op",
+                                   node.op, "phase", node.phase, "variant", node.variant, "chosen",
+                                   node.chosen, "device", clv_device_get_info(node.device)->name, "flops",
+                                   node.flops, "bytes", node.traffic, "launches", node.launches));
     }
     return choices;
 }
@@ -362,6 +370,14 @@ static int print_table(const plan_job *job, clv_plan *plan, clv_plan *plain, con
         screen_say(stdout, "%s goes from %s to %s, %s a step%s", transfer.tensor,
                    clv_device_get_info(transfer.from)->name, clv_device_get_info(transfer.to)->name,
                    cli_bytes(transfer.bytes), transfer.lent ? ", used where it is" : "");
+    }
+    for (int i = 0; i < clv_plan_device_count(plan); i++) {
+        const clv_device *device = clv_plan_device_get(plan, i);
+        const double seconds = clv_plan_least_seconds(plan, device);
+        if (seconds > 0)
+            screen_say(stdout, "time on %s: %.3g ms a step at least, by the maker's figures%s",
+                       clv_device_get_info(device)->label, 1e3 * seconds,
+                       clv_device_get_info(device)->peak_flops > 0 ? "" : " for memory alone");
     }
     print_choices(plan);
     print_fused(plan);

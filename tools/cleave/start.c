@@ -161,6 +161,7 @@ int cli_start(cli_session *session) {
         // What is tuned begins anew: nothing is chosen, and no variant avoided, because of an earlier file.
         .tuning = args->command == CLI_TUNE ? "none" : args->tuning,
         .before_platform = session->trusts_drivers ? cli_guard_renew : NULL,
+        .null_cards = true, // where null devices are
         .null_devices = args->command == CLI_PLAN && names_null(args),
         .compile_helper = compile_helper(),
         .log = on_log,

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Devices that are not here: what four of them get, of every model, in training and inference: variants and launches, held against the
+// tables in tests/golden/cards/. So a change in what GPUs get is seen without one. CLV_UPDATE=1 writes the tables
+// anew, after which `git diff` shows the change. And: plans on all of them.
+#include <stdlib.h>
+
+#include "base/text.h"
+#include "cleave/nn.h"
+#include "cleave/train.h"
+#include "harness/harness.h"
+#include "plan/plan.h"
+
+static clv_runtime *runtime;
+
+enum { BATCH = 8, MOST_ROWS = 256 };
+
+static const char *const all_cards[] = {"h200",    "rx-6700-xt",   "rx-580",     "arc-a770",
+                                        "iris-xe", "uhd-620",      "adreno-740", "mali-g610",
+                                        "gc7000l", "videocore-iv", "ti-c66x"};
+static const char *const tables[] = {"rx-580", "h200", "iris-xe", "mali-g610"};
+
+static int setup_cards(void **state) {
+    (void)state;
+    runtime = clv__test_runtime(
+        &(clv_runtime_config){.no_opencl = true, .null_devices = true, .null_cards = true, .tuning = "none"});
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    clv_runtime_destroy(runtime);
+    return 0;
+}
+
+static clv_device *find(const char *name) {
+    clv_device *device;
+    assert_status(clv_device_find(runtime, name, &device), CLV_OK, runtime);
+    return device;
+}
+
+static clv_device *card(const char *name) {
+    char spec[64];
+    snprintf(spec, sizeof spec, "null:%s", name);
+    return find(spec);
+}
+
+static clv_status make_plan(const clv_model *model, bool train, clv_device *device, clv_graph **graph,
+                            clv_plan **plan) {
+    const clv_train_config config = {
+        .model = model, .device = device, .batch = BATCH, .optimizer = {.kind = CLV_SGD, .momentum = 0.9f}};
+    *plan = NULL;
+    clv_status status = (train ? clv_train_graph : clv_predict_graph)(runtime, &config, BATCH, graph);
+    return status == CLV_OK
+               ? clv_plan_create(*graph, &(clv_plan_config){.device = device, .alone = !train}, plan)
+               : status;
+}
+
+// ---- tables -------------------------------------------------------------------------------------------------------
+
+/** Nodes that get the same. */
+typedef struct row {
+    char *text;
+    int nodes;
+    double work_items;
+} row;
+
+typedef struct rows {
+    row items[MOST_ROWS];
+    int n;
+} rows;
+
+/** `conv2d_plain/64`: an entry point and its group. */
+static void add_launch(clv__text *text, const clv__launch *launch, double *work_items) {
+    static const char *const others[] = {[CLV__LAUNCH_COPY] = "copy",
+                                         [CLV__LAUNCH_FILL] = "fill",
+                                         [CLV__LAUNCH_GEMM] = "library",
+                                         [CLV__LAUNCH_REFERENCE] = "reference"};
+    if (launch->kind != CLV__LAUNCH_KERNEL) {
+        clv__text_add(text, " %s", others[launch->kind]);
+        return;
+    }
+    double items = 1;
+    clv__text_add(text, " %s", launch->entry);
+    for (int d = 0; d < launch->grid.dims; d++) {
+        clv__text_add(text, "%s%zu", d ? "x" : "/", launch->grid.local[d]);
+        items *= (double)launch->grid.global[d];
+    }
+    *work_items += items;
+}
+
+static void count_row(rows *all, const char *text, double work_items) {
+    int i = 0;
+    while (i < all->n && strcmp(all->items[i].text, text) != 0) i++;
+    if (i == all->n) {
+        assert_true(all->n < MOST_ROWS);
+        all->items[all->n++] = (row){.text = strdup(text)};
+        assert_non_null(all->items[i].text);
+    }
+    all->items[i].nodes++;
+    all->items[i].work_items += work_items;
+}
+
+static int by_text(const void *a, const void *b) {
+    return strcmp(((const row *)a)->text, ((const row *)b)->text);
+}
+
+static void add_plan(clv__text *out, const clv_plan *plan) {
+    rows all = {.n = 0};
+    for (size_t i = 0; i < plan->n_nodes; i++) {
+        const clv_plan_node node = clv_plan_node_get(plan, (int)i);
+        const clv__launches *launches = &plan->nodes[i].launches;
+        clv__text text = {0};
+        double work_items = 0;
+        if (!node.launches) continue; // views
+        clv__text_add(&text, "%s %s%s%s %s:", node.phase, node.op, *node.also ? "+" : "", node.also,
+                      node.variant);
+        for (size_t k = 0; k < launches->n; k++) add_launch(&text, &launches->items[k], &work_items);
+        count_row(&all, clv__text_get(&text), work_items);
+        clv__text_reset(&text);
+    }
+    qsort(all.items, (size_t)all.n, sizeof *all.items, by_text);
+    for (int i = 0; i < all.n; i++) {
+        clv__text_add(out, "  %d x %s; %.0f items\n", all.items[i].nodes, all.items[i].text,
+                      all.items[i].work_items);
+        free(all.items[i].text);
+    }
+}
+
+/** Everything that a card gets. */
+static void write_table(clv__text *out, const char *name) {
+    clv_device *device = card(name);
+    clv__text_add(
+        out, "# What %s gets: nodes alike x phase op variant: kernels/groups; work-items in all. Batch %d.\n",
+        name, BATCH);
+    for (int m = 0; clv_model_get(m); m++) {
+        for (int train = 0; train < 2; train++) {
+            clv_graph *graph = NULL;
+            clv_plan *plan;
+            assert_status(make_plan(clv_model_get(m), train, device, &graph, &plan), CLV_OK, runtime);
+            clv__text_add(out, "%s, %s\n", clv_model_get(m)->name, train ? "training" : "inference");
+            add_plan(out, plan);
+            clv_plan_destroy(plan);
+            clv_graph_destroy(graph);
+        }
+    }
+    assert_false(out->failed);
+}
+
+static char *read_all(const char *path) {
+    FILE *file = fopen(path, "rb");
+    if (!file) return strdup("");
+    clv__text text = {0};
+    char block[4096];
+    for (size_t n; (n = fread(block, 1, sizeof block - 1, file)) > 0;) {
+        block[n] = 0;
+        clv__text_add(&text, "%s", block);
+    }
+    fclose(file);
+    char *copy = strdup(clv__text_get(&text));
+    clv__text_reset(&text);
+    return copy;
+}
+
+/** The first line that differs, for the reader; the number of lines that do. */
+static int tell_difference(const char *name, const char *want, const char *got) {
+    int different = 0;
+    while (*want || *got) {
+        const size_t w = strcspn(want, "\n"), g = strcspn(got, "\n");
+        if ((w != g || strncmp(want, got, w) != 0) && !different++)
+            print_error("%s: the table has\n%.*s\nand it gets\n%.*s\n", name, (int)w, want, (int)g, got);
+        want += w + (want[w] == '\n');
+        got += g + (got[g] == '\n');
+    }
+    return different;
+}
+
+static void cards_get_what_the_tables_say(void **state) {
+    (void)state;
+    int different = 0;
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        char path[4096];
+        clv__text text = {0};
+        snprintf(path, sizeof path, "%s/tests/golden/cards/%s.txt", CLV_TEST_SOURCE_DIR, tables[i]);
+        write_table(&text, tables[i]);
+        if (getenv("CLV_UPDATE")) {
+            FILE *file = fopen(path, "wb");
+            assert_non_null(file);
+            assert_int_equal(fputs(clv__text_get(&text), file) >= 0 && fclose(file) == 0, 1);
+        }
+        char *want = read_all(path);
+        different += tell_difference(tables[i], want, clv__text_get(&text));
+        free(want);
+        clv__text_reset(&text);
+    }
+    if (different)
+        fail_msg("what cards get differs from %s/tests/golden/cards; if that is meant: CLV_UPDATE=1",
+                 CLV_TEST_SOURCE_DIR);
+}
+
+// ---- plans ----------------------------------------------------------------------------------------------------------
+
+static void every_card_plans_every_small_model(void **state) {
+    (void)state;
+    static const char *const models[] = {"linear", "mlp", "cnn"};
+    for (size_t i = 0; i < sizeof all_cards / sizeof *all_cards; i++) {
+        for (size_t m = 0; m < sizeof models / sizeof *models; m++) {
+            clv_graph *graph = NULL;
+            clv_plan *plan;
+            clv_device *device = card(all_cards[i]);
+            assert_status(make_plan(clv_model_find(models[m]), true, device, &graph, &plan), CLV_OK, runtime);
+            assert_true(clv_plan_least_seconds(plan, device) > 0);
+            assert_true(clv_plan_least_seconds(plan, find("null:0")) == 0); // nothing is known of it
+            clv_plan_destroy(plan);
+            clv_graph_destroy(graph);
+        }
+    }
+}
+
+/** A faster card takes less, a larger one takes more: what the figures are for. */
+static void least_times_follow_the_figures(void **state) {
+    (void)state;
+    double seconds[2] = {0};
+    static const char *const two[] = {"h200", "uhd-620"};
+    for (int i = 0; i < 2; i++) {
+        clv_graph *graph = NULL;
+        clv_plan *plan;
+        assert_status(make_plan(clv_model_find("resnet18"), true, card(two[i]), &graph, &plan), CLV_OK,
+                      runtime);
+        seconds[i] = clv_plan_least_seconds(plan, card(two[i]));
+        double flops = 0, bytes = 0;
+        for (int n = 0; n < clv_plan_node_count(plan); n++) {
+            flops += clv_plan_node_get(plan, n).flops;
+            bytes += clv_plan_node_get(plan, n).traffic;
+        }
+        const clv_device_info *info = clv_device_get_info(card(two[i]));
+        assert_true(seconds[i] >= flops / info->peak_flops);
+        assert_true(seconds[i] >= bytes / info->peak_bytes_per_second);
+        assert_true(seconds[i] <= flops / info->peak_flops + bytes / info->peak_bytes_per_second);
+        clv_plan_destroy(plan);
+        clv_graph_destroy(graph);
+    }
+    assert_true(seconds[0] * 20 < seconds[1]);
+}
+
+static void classes_are_of_their_traits(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof all_cards / sizeof *all_cards; i++) {
+        const bool threads = !strcmp(all_cards[i], "videocore-iv") || !strcmp(all_cards[i], "ti-c66x");
+        assert_int_equal(clv_device_get_info(card(all_cards[i]))->execution,
+                         threads ? CLV_EXECUTION_THREADS : CLV_EXECUTION_LANES);
+    }
+    assert_int_equal(clv_device_count(runtime), 3 + (int)(sizeof all_cards / sizeof *all_cards));
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cards_get_what_the_tables_say),
+        cmocka_unit_test(every_card_plans_every_small_model),
+        cmocka_unit_test(least_times_follow_the_figures),
+        cmocka_unit_test(classes_are_of_their_traits),
+    };
+    return cmocka_run_group_tests(tests, setup_cards, teardown);
+}
