@@ -145,6 +145,25 @@ typedef struct clv__groups {
     int sum;   // this input of a group may come as two terms, the other one being the next input; 0: none may
 } clv__groups;
 
+/**
+ * A way to do a use in parts, for tensors that are larger than a device's largest allocation (plan/split.c). A length is cut, from
+ * `begin` to before `end`, and each tensor goes with it along one of its dimensions, or as one of the words below says. The uses on
+ * the parts, put together, are what the whole use is.
+ */
+enum {
+    CLV__SPLIT_WHOLE = -1, // an input: each part reads all of it
+    CLV__SPLIT_SHARE = -2, // an input: all of it, times the part's share of the length
+    CLV__SPLIT_CARRY = -3, // an input: output 0 of the part before, of the first what it is. Output 0: that of the last part
+    CLV__SPLIT_SUM = -4,   // an output: the parts' results added up, the first part's first
+    CLV__SPLIT_MEAN = -5   // an output: the same, each times the part's share of the length
+};
+typedef struct clv__split {
+    int8_t in[CLV__MAX_IN]; // a dimension, or a word; WHOLE before the op is asked
+    int8_t out[CLV__MAX_OUT];
+    int64_t length; // 0: this way is not possible here. A tensor's dimension is a multiple of it, and goes along in proportion
+    int64_t from;   // input 0 goes along from here on, one for one
+} clv__split;
+
 /** How an op's results are stored in a graph of mixed precision (graph/precision.c). */
 typedef enum clv__autocast {
     CLV__CAST_FOLLOW, // as its inputs are; f32 if one of them is
@@ -159,6 +178,7 @@ struct clv__op {
     const void *data; // table row or the like for descriptors that share functions
     uint32_t mutates; // bit i: input i is written in place (parameters, buffers, optimizer state)
     bool view;        // output 0 is input 0's bytes under another shape: no launch, no memory
+    bool joins;       // a view too: output 0 is the inputs' bytes one after the other. Of the plan's own (plan/pieces.c)
     bool moves;       // exists to carry its input to the device it is computed on: crossing is asked for
     uint32_t inplace; // bit i: output 0 may be written over input i, if that has the same bytes and dies here
     uint32_t half_in,
@@ -190,6 +210,10 @@ struct clv__op {
     void (*cost)(const clv__op_io *io, clv__cost *cost);
     /** Length of the longest sum behind one output element: sets the tolerance. NULL: 1. */
     int64_t (*reduction)(const clv__op_io *io);
+    /** The i-th way to do a use in parts, the one to be preferred first; false when i is past the last. NULL: there is none. */
+    bool (*split)(const clv__op_io *io, int i, clv__split *out);
+    /** Make the attributes, a copy, those of a part. NULL: they stay. */
+    void (*split_attrs)(const clv__op_io *io, const clv__split *split, int64_t begin, int64_t end, void *attrs);
 };
 
 /** Every op, in ops.def's order; ends with NULL. Defined in runtime/ops/ops.c. */
@@ -270,6 +294,17 @@ static inline int64_t clv__part_begin(const clv__op_io *io, int64_t n, int part)
 }
 static inline int64_t clv__numel(const clv__desc *desc) {
     return clv_shape_numel(&desc->shape);
+}
+/** The shape's dimension d; 0 where it has none: a way of `split` along it is not possible. */
+static inline int64_t clv__split_length(const clv_shape *shape, int d) {
+    return d >= 0 && d < shape->rank ? shape->dims[d] : 0;
+}
+/** Every tensor of the use goes along dimension d. */
+static inline void clv__split_all(const clv__op_io *io, int d, clv__split *out) {
+    out->length = clv__split_length(&io->in[0].shape, d);
+    for (int k = 0; k < io->n_in; k++)
+        if (clv__has_in(io, k)) out->in[k] = (int8_t)d;
+    for (int k = 0; k < io->n_out; k++) out->out[k] = (int8_t)d;
 }
 static inline size_t clv__desc_bytes(const clv__desc *desc) {
     return (size_t)clv__numel(desc) * clv_dtype_bytes(desc->dtype);

@@ -157,6 +157,12 @@ static bool backward_sample(int i, clv__sample *out) {
 
 static const int is_backward; // .data of the gradient points here
 
+/** Along images or channels: a plane is by itself. */
+static bool split(const clv__op_io *io, int i, clv__split *out) {
+    if (i < 2) clv__split_all(io, i, out);
+    return i < 2;
+}
+
 const clv__op clv__op_adaptive_avg_pool2d_backward = {
     .name = "adaptive_avg_pool2d_backward",
     .attrs_bytes = sizeof(adaptive_attrs),
@@ -169,6 +175,7 @@ const clv__op clv__op_adaptive_avg_pool2d_backward = {
     .sample = backward_sample,
     .cost = cost,
     .reduction = reduction,
+    .split = split,
 };
 
 static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
@@ -189,6 +196,7 @@ const clv__op clv__op_adaptive_avg_pool2d = {
     .sample = sample,
     .cost = cost,
     .reduction = reduction,
+    .split = split,
 };
 
 clv_tensor *clv_adaptive_avg_pool2d(clv_tensor *x, int64_t OH, int64_t OW) {

@@ -166,6 +166,12 @@ static bool backward_sample(int i, clv__sample *out) {
 
 // ---- descriptors ------------------------------------------------------------------------------------------
 
+/** Along every dimension but the last two. */
+static bool split(const clv__op_io *io, int i, clv__split *out) {
+    clv__split_all(io, i, out);
+    return i + 2 < io->in[0].shape.rank;
+}
+
 const clv__op clv__op_causal_softmax_backward = {
     .name = "causal_softmax_backward",
     .half_out = 1,
@@ -176,6 +182,7 @@ const clv__op clv__op_causal_softmax_backward = {
     .sample = backward_sample,
     .cost = cost,
     .reduction = reduction,
+    .split = split,
 };
 
 static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
@@ -195,6 +202,7 @@ const clv__op clv__op_causal_softmax = {
     .sample = sample,
     .cost = cost,
     .reduction = reduction,
+    .split = split,
 };
 
 clv_tensor *clv_causal_softmax(clv_tensor *x, float scale) {

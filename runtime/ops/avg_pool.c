@@ -126,6 +126,7 @@ const clv__op clv__op_avg_pool2d_backward = {
     .sample = avg_backward_sample,
     .cost = clv__pool_backward_cost,
     .reduction = clv__pool_window_elements,
+    .split = clv__pool_split,
 };
 
 static void avg_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
@@ -148,6 +149,7 @@ const clv__op clv__op_avg_pool2d = {
     .sample = avg_sample,
     .cost = clv__pool_cost,
     .reduction = clv__pool_window_elements,
+    .split = clv__pool_split,
 };
 
 clv_tensor *clv_avg_pool2d(clv_tensor *x, const clv_pool2d_config *config) {

@@ -660,6 +660,49 @@ static const clv__variant weight_variants[] = {
     {0},
 };
 
+// ---- in parts ---------------------------------------------------------------------------------------------
+
+/** Along the images, or, where channels are in one group, along the output channels. */
+static bool conv2d_split(const clv__op_io *io, int i, clv__split *out) {
+    if (i == 0) {
+        out->in[0] = out->out[0] = 0;
+        out->length = io->in[0].shape.dims[0];
+    } else if (i == 1 && ((const conv2d_attrs *)io->attrs)->groups == 1) {
+        out->in[1] = 0;
+        if (clv__has_in(io, 2)) out->in[2] = 0;
+        out->out[0] = 1;
+        out->length = io->in[1].shape.dims[0];
+    }
+    return i < 2;
+}
+
+static bool backward_input_split(const clv__op_io *io, int i, clv__split *out) {
+    if (i == 0) {
+        out->in[0] = out->out[0] = 0;
+        out->length = io->in[0].shape.dims[0];
+    } else if (i == 1 && ((const conv2d_attrs *)io->attrs)->groups == 1) {
+        out->in[0] = 1;
+        out->in[1] = 0;
+        out->out[0] = CLV__SPLIT_SUM;
+        out->length = io->in[1].shape.dims[0];
+    }
+    return i < 2;
+}
+
+/** Along the output channels, which need no sum, or the images. */
+static bool backward_weight_split(const clv__op_io *io, int i, clv__split *out) {
+    if (i == 0 && ((const conv2d_attrs *)io->attrs)->groups == 1) {
+        out->in[0] = 1;
+        out->out[0] = 0;
+        out->length = io->out[0].shape.dims[0];
+    } else if (i == 1) {
+        out->in[0] = out->in[1] = 0;
+        out->out[0] = CLV__SPLIT_SUM;
+        out->length = io->in[0].shape.dims[0];
+    }
+    return i < 2;
+}
+
 const clv__op clv__op_conv2d = {
     .name = "conv2d",
     .epilogue = true,
@@ -675,6 +718,7 @@ const clv__op clv__op_conv2d = {
     .sample = conv2d_sample,
     .cost = conv2d_cost,
     .reduction = forward_reduction,
+    .split = conv2d_split,
 };
 
 const clv__op clv__op_conv2d_backward_input = {
@@ -691,6 +735,7 @@ const clv__op clv__op_conv2d_backward_input = {
     .sample = backward_input_sample,
     .cost = conv2d_cost,
     .reduction = input_reduction,
+    .split = backward_input_split,
 };
 
 const clv__op clv__op_conv2d_backward_weight = {
@@ -704,6 +749,7 @@ const clv__op clv__op_conv2d_backward_weight = {
     .sample = backward_weight_sample,
     .cost = conv2d_cost,
     .reduction = weight_reduction,
+    .split = backward_weight_split,
 };
 
 clv_tensor *clv_conv2d(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, const clv_conv2d_config *config) {

@@ -126,6 +126,18 @@ static bool sample(int i, clv__sample *out) {
 
 static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx);
 
+/** Along the rows: a part draws the numbers of its own elements. */
+static bool split(const clv__op_io *io, int i, clv__split *out) {
+    out->length = clv__split_length(&io->in[0].shape, 0);
+    out->in[0] = out->out[0] = 0;
+    return i == 0;
+}
+
+static void split_attrs(const clv__op_io *io, const clv__split *split, int64_t begin, int64_t end, void *attrs) {
+    (void)end;
+    ((dropout_attrs *)attrs)->first += begin * (clv__numel(&io->in[0]) / split->length);
+}
+
 const clv__op clv__op_dropout = {
     .name = "dropout",
     .attrs_bytes = sizeof(dropout_attrs),
@@ -139,6 +151,8 @@ const clv__op clv__op_dropout = {
     .reference = reference,
     .sample = sample,
     .cost = cost,
+    .split = split,
+    .split_attrs = split_attrs,
 };
 
 static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {

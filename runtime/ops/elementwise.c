@@ -13,6 +13,7 @@
 #include "ops/collapse.h"
 #include "ops/epilogue.h"
 #include "ops/lower.h"
+#include "ops/parts.h"
 #include "ops/reduce.h"
 
 // ---- the expressions as C: the reference ------------------------------------------------------------------
@@ -313,6 +314,33 @@ static bool row_sample(const clv__op *op, int i, clv__sample *sample) {
     return true;
 }
 
+// ---- in parts ---------------------------------------------------------------------------------------------
+
+/** Along any dimension of the result; what repeats along it is read whole. */
+static bool elementwise_split(const clv__op_io *io, int i, clv__split *out) {
+    const clv_shape *shape = &io->out[0].shape;
+    if (i >= shape->rank) return false;
+    out->length = shape->dims[i];
+    out->out[0] = (int8_t)i;
+    for (int k = 0; k < inputs_of(io); k++) {
+        const int d = i - (shape->rank - io->in[k].shape.rank);
+        if (d >= 0 && io->in[k].shape.dims[d] == out->length) out->in[k] = (int8_t)d;
+    }
+    return true;
+}
+
+extern const clv__op clv__op_add, clv__op_mul_scalar;
+
+const clv__op *clv__parts_add(void *attrs) {
+    memcpy(attrs, &(clv__ew_attrs){0, 0}, sizeof(clv__ew_attrs));
+    return &clv__op_add;
+}
+
+const clv__op *clv__parts_scale(float factor, void *attrs) {
+    memcpy(attrs, &(clv__ew_attrs){factor, 0}, sizeof(clv__ew_attrs));
+    return &clv__op_mul_scalar;
+}
+
 // ---- descriptors ------------------------------------------------------------------------------------------
 
 clv_tensor *clv__elementwise(const clv__op *op, clv_tensor *const *inputs, float p0, float p1) {
@@ -431,6 +459,7 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
         .half_out = 1,                                                                                       \
         .autocast = cast,                                                                                    \
         .infer = elementwise_infer,                                                                          \
+        .split = elementwise_split,                                                                          \
         .grad = grad_function,                                                                               \
         .variants = elementwise_variants,                                                                    \
         .reference = elementwise_reference,                                                                  \

@@ -187,6 +187,27 @@ static bool backward_sample(int i, clv__sample *out) {
 
 static const int is_backward; // .data of the gradient points here
 
+// ---- in parts -----------------------------------------------------------------------------------------------------
+
+/** Along every dimension of the indices, or along the features. */
+static bool split(const clv__op_io *io, int i, clv__split *out) {
+    const int rank = io->in[1].shape.rank;
+    out->length = clv__split_length(&io->out[0].shape, i);
+    out->out[0] = (int8_t)i;
+    if (i < rank) out->in[1] = (int8_t)i;
+    if (i == rank) out->in[0] = 1;
+    return i <= rank;
+}
+
+static bool backward_split(const clv__op_io *io, int i, clv__split *out) {
+    const int rank = io->in[1].shape.rank;
+    out->length = clv__split_length(&io->in[0].shape, i);
+    out->in[0] = (int8_t)i;
+    if (i < rank) out->in[1] = (int8_t)i;
+    out->out[0] = i < rank ? CLV__SPLIT_SUM : 1;
+    return i <= rank;
+}
+
 const clv__op clv__op_embedding_backward = {
     .name = "embedding_backward",
     .attrs_bytes = sizeof(embedding_attrs),
@@ -197,6 +218,7 @@ const clv__op clv__op_embedding_backward = {
     .sample = backward_sample,
     .cost = cost,
     .reduction = reduction,
+    .split = backward_split,
 };
 
 static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
@@ -215,6 +237,7 @@ const clv__op clv__op_embedding = {
     .sample = sample,
     .cost = cost,
     .reduction = reduction,
+    .split = split,
 };
 
 clv_tensor *clv_embedding(clv_tensor *weight, clv_tensor *indices) {

@@ -64,6 +64,20 @@ static bool full_sample(int i, clv__sample *sample) {
     return true;
 }
 
+static bool full_split(const clv__op_io *io, int i, clv__split *out) {
+    if (i) return false;
+    out->length = clv__split_length(&io->out[0].shape, 0);
+    out->out[0] = 0;
+    return true;
+}
+
+static void full_split_attrs(const clv__op_io *io, const clv__split *split, int64_t begin, int64_t end,
+                             void *attrs) {
+    (void)io;
+    (void)split;
+    ((full_attrs *)attrs)->shape.dims[0] = end - begin;
+}
+
 static const clv__variant full_variants[] = {{.name = "plain", .lower = full_lower}, {0}};
 
 const clv__op clv__op_full = {
@@ -73,6 +87,8 @@ const clv__op clv__op_full = {
     .variants = full_variants,
     .reference = full_reference,
     .sample = full_sample,
+    .split = full_split,
+    .split_attrs = full_split_attrs,
 };
 
 clv_tensor *clv_full(clv_graph *graph, clv_dtype dtype, clv_shape shape, float value) {

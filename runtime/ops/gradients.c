@@ -118,6 +118,14 @@ static bool squares_sample(int i, clv__sample *out) {
 static const clv__variant squares_variants[] = {
     {"plain", NULL, NULL, squares_plain}, {"vector", fast_supports, fast_rank, squares_vector}, {0}};
 
+/** Along the gradient's first dimension: the sum is carried on. */
+static bool squares_split(const clv__op_io *io, int i, clv__split *out) {
+    out->length = clv__split_length(&io->in[0].shape, 0);
+    out->in[0] = 0;
+    out->in[1] = out->out[0] = CLV__SPLIT_CARRY;
+    return i == 0;
+}
+
 const clv__op clv__op_sum_squares = {
     .name = "sum_squares",
     .infer = squares_infer,
@@ -125,6 +133,7 @@ const clv__op clv__op_sum_squares = {
     .reference = squares_reference,
     .sample = squares_sample,
     .reduction = squares_reduction,
+    .split = squares_split,
 };
 
 static void nonfinite_reference(const clv__ref *ref) {
@@ -147,6 +156,7 @@ const clv__op clv__op_count_nonfinite = {
     .variants = squares_variants,
     .reference = nonfinite_reference,
     .sample = nonfinite_sample,
+    .split = squares_split,
 };
 
 // ---- clipping ---------------------------------------------------------------------------------------------

@@ -340,6 +340,24 @@ static bool backward_sample(int i, clv__sample *out) {
 
 // ---- descriptors ----------------------------------------------------------------------------------------------------
 
+// ---- in parts -----------------------------------------------------------------------------------------------------
+
+/** Along every dimension but the last. */
+static bool split(const clv__op_io *io, int i, clv__split *out) {
+    const clv_shape *x = &io->in[X].shape;
+    out->length = clv__split_length(x, i);
+    out->in[X] = out->out[Y] = out->out[MEAN] = out->out[RSTD] = (int8_t)i;
+    return i + 1 < x->rank;
+}
+
+static bool backward_split(const clv__op_io *io, int i, clv__split *out) {
+    const clv_shape *x = &io->in[B_X].shape;
+    out->length = clv__split_length(x, i);
+    out->in[B_DY] = out->in[B_X] = out->in[B_MEAN] = out->in[B_RSTD] = out->out[B_DX] = (int8_t)i;
+    out->out[B_DWEIGHT] = out->out[B_DBIAS] = CLV__SPLIT_SUM;
+    return i + 1 < x->rank;
+}
+
 const clv__op clv__op_layer_norm_backward = {
     .name = "layer_norm_backward",
     .half_in = 1u << B_DY | 1u << B_X,
@@ -351,6 +369,7 @@ const clv__op clv__op_layer_norm_backward = {
     .sample = backward_sample,
     .cost = cost,
     .reduction = reduction,
+    .split = backward_split,
 };
 
 static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
@@ -377,6 +396,7 @@ const clv__op clv__op_layer_norm = {
     .sample = sample,
     .cost = cost,
     .reduction = reduction,
+    .split = split,
 };
 
 clv_tensor *clv_layer_norm(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, float eps) {

@@ -300,6 +300,23 @@ static bool ce_backward_sample(int i, clv__sample *out) {
     return true;
 }
 
+/** Along the rows. The loss is the mean of the parts' losses, and the gradient a part's share of dy. */
+static bool ce_split(const clv__op_io *io, int i, clv__split *out) {
+    out->length = clv__split_length(&io->in[0].shape, 0);
+    out->in[0] = out->in[1] = 0;
+    out->out[0] = CLV__SPLIT_MEAN;
+    out->out[1] = 1;
+    return i == 0;
+}
+
+static bool ce_backward_split(const clv__op_io *io, int i, clv__split *out) {
+    out->length = io->in[3].shape.rank == 2 ? clv__split_length(&io->in[1].shape, 0) : 0;
+    out->in[0] = CLV__SPLIT_SHARE;
+    out->in[1] = out->in[2] = out->out[0] = 0;
+    out->in[3] = 1;
+    return i == 0;
+}
+
 const clv__op clv__op_cross_entropy_backward = {
     .name = "cross_entropy_backward",
     .half_in = 1u << 1,
@@ -309,6 +326,7 @@ const clv__op clv__op_cross_entropy_backward = {
     .reference = ce_backward_reference,
     .sample = ce_backward_sample,
     .cost = ce_cost,
+    .split = ce_backward_split,
 };
 
 static void ce_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
@@ -329,6 +347,7 @@ const clv__op clv__op_cross_entropy = {
     .sample = ce_sample,
     .cost = ce_cost,
     .reduction = ce_reduction,
+    .split = ce_split,
 };
 
 clv_tensor *clv_cross_entropy(clv_tensor *logits, clv_tensor *labels) {
@@ -454,6 +473,19 @@ static bool mse_backward_sample(int i, clv__sample *out) {
     return true;
 }
 
+static bool mse_split(const clv__op_io *io, int i, clv__split *out) {
+    clv__split_all(io, i, out);
+    out->out[0] = CLV__SPLIT_MEAN;
+    return i < io->in[0].shape.rank;
+}
+
+static bool mse_backward_split(const clv__op_io *io, int i, clv__split *out) {
+    clv__split_all(io, i, out);
+    out->length = clv__split_length(&io->in[1].shape, i);
+    out->in[0] = CLV__SPLIT_SHARE;
+    return i < io->in[1].shape.rank;
+}
+
 const clv__op clv__op_mse_loss_backward = {
     .name = "mse_loss_backward",
     .half_in = 6,
@@ -463,6 +495,7 @@ const clv__op clv__op_mse_loss_backward = {
     .reference = mse_backward_reference,
     .sample = mse_backward_sample,
     .cost = mse_cost,
+    .split = mse_backward_split,
 };
 
 static void mse_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
@@ -484,6 +517,7 @@ const clv__op clv__op_mse_loss = {
     .sample = mse_sample,
     .cost = mse_cost,
     .reduction = mse_reduction,
+    .split = mse_split,
 };
 
 clv_tensor *clv_mse_loss(clv_tensor *x, clv_tensor *target) {

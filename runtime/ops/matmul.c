@@ -367,6 +367,39 @@ static bool matmul_sample(int i, clv__sample *sample) {
     return true;
 }
 
+/** Along the batch, the rows, the columns, or the sums. */
+static bool matmul_split(const clv__op_io *io, int i, clv__split *out) {
+    const clv_shape *a = &io->in[0].shape, *b = &io->in[1].shape, *c = &io->out[0].shape;
+    const matmul_attrs *attrs = io->attrs;
+    const int a_row = a->rank - 2, b_row = b->rank - 2;
+    switch (i) {
+    case 0:
+        if (c->rank == 2) return true; // there is no batch
+        out->length = c->dims[0];
+        out->out[0] = 0;
+        if (a->rank == c->rank) out->in[0] = 0;
+        if (b->rank == c->rank) out->in[1] = 0;
+        return true;
+    case 1:
+        out->in[0] = (int8_t)(attrs->transpose_a ? a_row + 1 : a_row);
+        out->out[0] = (int8_t)(c->rank - 2);
+        out->length = c->dims[c->rank - 2];
+        return true;
+    case 2:
+        out->in[1] = (int8_t)(attrs->transpose_b ? b_row : b_row + 1);
+        out->out[0] = (int8_t)(c->rank - 1);
+        out->length = c->dims[c->rank - 1];
+        return true;
+    case 3:
+        out->in[0] = (int8_t)(attrs->transpose_a ? a_row : a_row + 1);
+        out->in[1] = (int8_t)(attrs->transpose_b ? b_row + 1 : b_row);
+        out->out[0] = CLV__SPLIT_SUM;
+        out->length = a->dims[out->in[0]];
+        return true;
+    default: return false;
+    }
+}
+
 const clv__op clv__op_matmul = {
     .name = "matmul",
     .epilogue = true,
@@ -382,6 +415,7 @@ const clv__op clv__op_matmul = {
     .sample = matmul_sample,
     .cost = product_cost,
     .reduction = product_reduction,
+    .split = matmul_split,
 };
 
 /** Give both the batch dimensions of NumPy's broadcasting, where they are not what infer takes as they are.
@@ -497,6 +531,27 @@ static bool linear_sample(int i, clv__sample *sample) {
     return true;
 }
 
+/** Along the rows of x, or the rows of weight, which are the columns of the result; or, without a bias, along the sums. */
+static bool linear_split(const clv__op_io *io, int i, clv__split *out) {
+    const int last = io->in[0].shape.rank - 1;
+    const clv_shape *weight = &io->in[1].shape;
+    if (i == 0 && last > 0) {
+        out->in[0] = out->out[0] = 0;
+        out->length = io->in[0].shape.dims[0];
+    } else if (i == 1) {
+        out->in[1] = 0;
+        if (clv__has_in(io, 2)) out->in[2] = 0;
+        out->out[0] = (int8_t)last;
+        out->length = weight->dims[0];
+    } else if (i == 2 && !clv__has_in(io, 2)) {
+        out->in[0] = (int8_t)last;
+        out->in[1] = 1;
+        out->out[0] = CLV__SPLIT_SUM;
+        out->length = weight->dims[1];
+    }
+    return i < 3;
+}
+
 const clv__op clv__op_linear = {
     .name = "linear",
     .epilogue = true,
@@ -511,6 +566,7 @@ const clv__op clv__op_linear = {
     .sample = linear_sample,
     .cost = product_cost,
     .reduction = product_reduction,
+    .split = linear_split,
 };
 
 clv_tensor *clv_linear(clv_tensor *x, clv_tensor *weight, clv_tensor *bias) {

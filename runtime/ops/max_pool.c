@@ -259,6 +259,7 @@ const clv__op clv__op_max_pool2d_backward = {
     .sample = max_backward_sample,
     .cost = clv__pool_backward_cost,
     .reduction = clv__pool_window_elements,
+    .split = clv__pool_split,
 };
 
 static void max_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
@@ -277,6 +278,7 @@ const clv__op clv__op_max_pool2d = {
     .reference = max_reference,
     .sample = max_sample,
     .cost = clv__pool_cost,
+    .split = clv__pool_split,
 };
 
 clv_tensor *clv_max_pool2d(clv_tensor *x, const clv_pool2d_config *config) {

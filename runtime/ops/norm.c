@@ -559,6 +559,42 @@ static bool backward_sample(int i, clv__sample *out) {
 
 // ---- descriptors ------------------------------------------------------------------------------------------
 
+// ---- in parts ---------------------------------------------------------------------------------------------
+
+/** Along the channels: x and what is shaped like it in its second dimension, the rest in its first. */
+static void split_channels(const clv__op_io *io, const clv_shape *x, clv__split *out) {
+    out->length = clv__split_length(x, 1);
+    for (int k = 0; k < io->n_in; k++)
+        if (clv__has_in(io, k)) out->in[k] = io->in[k].shape.rank > 1;
+    for (int k = 0; k < io->n_out; k++) out->out[k] = io->out[k].shape.rank > 1;
+}
+
+static bool train_split(const clv__op_io *io, int i, clv__split *out) {
+    split_channels(io, &io->in[X].shape, out);
+    return i == 0;
+}
+
+/** Along the rows or the channels. */
+static bool eval_split(const clv__op_io *io, int i, clv__split *out) {
+    if (i == 1) split_channels(io, &io->in[X].shape, out);
+    if (i == 0) {
+        out->length = clv__split_length(&io->in[X].shape, 0);
+        out->in[X] = out->out[Y] = 0;
+    }
+    return i < 2;
+}
+
+/** Along the channels, or the rows where the statistics are not the batch's. */
+static bool backward_split(const clv__op_io *io, int i, clv__split *out) {
+    if (i == 0) split_channels(io, &io->in[B_X].shape, out);
+    if (i == 1 && attrs_of(io)->is_var) {
+        out->length = clv__split_length(&io->in[B_X].shape, 0);
+        out->in[B_DY] = out->in[B_X] = out->out[B_DX] = 0;
+        out->out[B_DWEIGHT] = out->out[B_DBIAS] = CLV__SPLIT_SUM;
+    }
+    return i < 2;
+}
+
 const clv__op clv__op_batch_norm_backward = {
     .name = "batch_norm_backward",
     .half_in = 1u << B_DY | 1u << B_X,
@@ -571,6 +607,7 @@ const clv__op clv__op_batch_norm_backward = {
     .sample = backward_sample,
     .cost = backward_cost,
     .reduction = per_channel,
+    .split = backward_split,
 };
 
 static clv_tensor *backward_node(const clv__node *node, clv_tensor *dy, clv_tensor *mean, clv_tensor *spread,
@@ -617,6 +654,7 @@ const clv__op clv__op_batch_norm = {
     .sample = train_sample,
     .cost = train_cost,
     .reduction = per_channel,
+    .split = train_split,
 };
 
 static float eval_eps(const void *attrs) {
@@ -647,6 +685,7 @@ const clv__op clv__op_batch_norm_eval = {
     .reference = eval_reference,
     .sample = eval_sample,
     .cost = eval_cost,
+    .split = eval_split,
 };
 
 const clv__op clv__op_batch_norm_update = {

@@ -303,6 +303,15 @@ static bool sgd_sample(int i, clv__sample *out) {
 static const clv__variant sgd_variants[] = {
     {"plain", NULL, NULL, sgd_plain}, {"vector", fast_supports, fast_rank, sgd_vector}, {0}};
 
+/** Along every dimension of the parameter; of a use with one group. */
+static bool update_split(const clv__op_io *io, int i, clv__split *out) {
+    const clv_shape *shape = &io->in[at(io, 0, PARAM)].shape;
+    if (clv__groups_of(io) == 1) out->length = clv__split_length(shape, i);
+    for (int k = FIRST; k < io->n_in; k++)
+        if (clv__has_in(io, k)) out->in[k] = (int8_t)i;
+    return i < shape->rank;
+}
+
 const clv__op clv__op_sgd_update = {
     .name = "sgd_update",
     .attrs_bytes = sizeof(sgd_attrs),
@@ -313,6 +322,7 @@ const clv__op clv__op_sgd_update = {
     .reference = sgd_reference,
     .sample = sgd_sample,
     .cost = update_cost,
+    .split = update_split,
 };
 
 // ---- Adam, AdamW ------------------------------------------------------------------------------------------
@@ -406,6 +416,7 @@ const clv__op clv__op_adam_update = {
     .reference = adam_reference,
     .sample = adam_sample,
     .cost = update_cost,
+    .split = update_split,
 };
 
 // ---- building ---------------------------------------------------------------------------------------------

@@ -105,6 +105,11 @@ clv_status clv__pool_backward_infer(clv__op_io *io, const clv_shape *x, bool dil
     return CLV_OK;
 }
 
+bool clv__pool_split(const clv__op_io *io, int i, clv__split *out) {
+    if (i < 2) clv__split_all(io, i, out);
+    return i < 2;
+}
+
 // ---- kernels --------------------------------------------------------------------------------------------------------
 
 void clv__pool_window_args(clv__launches *list, clv__launch *launch, int64_t n, const clv__pool_sizes *s,

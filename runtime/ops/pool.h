@@ -25,6 +25,8 @@ enum { CLV__POOL_TURNS = 65000 };
 
 /** x is input 0. `dilates`: the op has dilation. */
 clv_status clv__pool_infer(clv__op_io *io, bool dilates, clv__error *error);
+/** Along images or channels: a plane is by itself. */
+bool clv__pool_split(const clv__op_io *io, int i, clv__split *out);
 /** dy is input 0; dx gets the shape of x, and dy must have that of y. */
 clv_status clv__pool_backward_infer(clv__op_io *io, const clv_shape *x, bool dilates, clv__error *error);
 

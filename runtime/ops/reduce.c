@@ -462,6 +462,36 @@ static void max_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **
     dx[0] = clv__max_backward(x, y, clv_div(with_axes(node, dy[0]), ties));
 }
 
+// ---- in parts ---------------------------------------------------------------------------------------------
+
+/** Along dimension i of x: what is kept goes along, what is reduced is put together. */
+static bool split_along(const clv__op_io *io, uint32_t axes, bool keepdim, int i, int together,
+                        clv__split *out) {
+    const clv_shape *shape = &io->in[0].shape;
+    if (i >= shape->rank) return false;
+    const bool reduced = axes >> i & 1;
+    out->length = reduced && together == CLV__SPLIT_WHOLE ? 0 : shape->dims[i];
+    out->in[0] = (int8_t)i;
+    int kept = i;
+    for (int d = 0; d < i && !keepdim; d++) kept -= axes >> d & 1;
+    out->out[0] = (int8_t)(reduced ? together : kept);
+    return true;
+}
+
+static bool reduce_split(const clv__op_io *io, int i, clv__split *out) {
+    const reduce_attrs *attrs = io->attrs;
+    static const int together[] = {[REDUCE_SUM] = CLV__SPLIT_SUM,
+                                   [REDUCE_MEAN] = CLV__SPLIT_MEAN,
+                                   [REDUCE_MAX] = CLV__SPLIT_WHOLE};
+    return split_along(io, attrs->axes, attrs->keepdim, i, together[kind_of(io)], out);
+}
+
+static bool argmax_split(const clv__op_io *io, int i, clv__split *out) {
+    const argmax_attrs *attrs = io->attrs;
+    const int axis = attrs->axis < 0 ? attrs->axis + io->in[0].shape.rank : attrs->axis;
+    return split_along(io, 1u << axis, attrs->keepdim, i, CLV__SPLIT_WHOLE, out);
+}
+
 // ---- descriptors and builders -----------------------------------------------------------------------------
 
 static const reduce_kind sum_kind = REDUCE_SUM, mean_kind = REDUCE_MEAN, max_kind = REDUCE_MAX;
@@ -481,6 +511,7 @@ static const reduce_kind sum_kind = REDUCE_SUM, mean_kind = REDUCE_MEAN, max_kin
         .sample = reduce_sample,                                                                             \
         .cost = reduce_cost,                                                                                 \
         .reduction = reduce_length,                                                                          \
+        .split = reduce_split,                                                                               \
     };
 REDUCTION(sum, CLV__CAST_FLOAT)
 REDUCTION(mean, CLV__CAST_FOLLOW)
@@ -494,6 +525,7 @@ const clv__op clv__op_argmax = {
     .variants = argmax_variants,
     .reference = argmax_reference,
     .sample = argmax_sample,
+    .split = argmax_split,
 };
 
 static clv_tensor *reduce(const clv__op *op, clv_tensor *x, uint32_t axes, bool keepdim) {

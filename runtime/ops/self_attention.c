@@ -420,6 +420,12 @@ static bool backward_sample(int i, clv__sample *out) {
 
 // ---- descriptors ----------------------------------------------------------------------------------------------------
 
+/** Along the sequences. */
+static bool split(const clv__op_io *io, int i, clv__split *out) {
+    clv__split_all(io, 0, out);
+    return i == 0;
+}
+
 const clv__op clv__op_self_attention_backward = {
     .name = "self_attention_backward",
     .attrs_bytes = sizeof(self_attention_attrs),
@@ -431,6 +437,7 @@ const clv__op clv__op_self_attention_backward = {
     .sample = backward_sample,
     .cost = cost,
     .reduction = reduction,
+    .split = split,
 };
 
 static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
@@ -451,6 +458,7 @@ const clv__op clv__op_self_attention = {
     .sample = sample,
     .cost = cost,
     .reduction = reduction,
+    .split = split,
 };
 
 // ---- builder --------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@
 
 #include "cleave/ops.h"
 #include "ops/move.h"
+#include "ops/parts.h"
 #include "tensor/shape.h"
 
 typedef struct shape_attrs { // reshape, broadcast_to
@@ -30,7 +31,7 @@ static void walk_over(clv__move *m, const clv_shape *shape) {
     memcpy(m->walk.dims, shape->dims, sizeof m->walk.dims);
 }
 
-#define MOVER(id, grad_function, attrs_type, moves, each, zero)                                              \
+#define MOVER(id, grad_function, attrs_type, moves, each, zero, attrs_function)                                              \
     static const clv__mover id##_mover = {moves, each, zero};                                                \
     const clv__op clv__op_##id = {                                                                           \
         .name = #id,                                                                                         \
@@ -44,6 +45,8 @@ static void walk_over(clv__move *m, const clv_shape *shape) {
         .reference = clv__move_reference,                                                                    \
         .sample = id##_sample,                                                                               \
         .cost = clv__move_cost,                                                                              \
+        .split = id##_split,                                                                                 \
+        .split_attrs = attrs_function,                                                                       \
     };
 
 // ---- reshape ----------------------------------------------------------------------------------------------
@@ -85,6 +88,21 @@ static bool reshape_sample(int i, clv__sample *sample) {
     return true;
 }
 
+/** Along the first dimensions, if one is a multiple of the other: the elements stay in their order. */
+static bool reshape_split(const clv__op_io *io, int i, clv__split *out) {
+    const int64_t from = clv__split_length(&io->in[0].shape, 0), to = clv__split_length(&io->out[0].shape, 0);
+    if (i) return false;
+    const int64_t least = from < to ? from : to;
+    out->length = least > 0 && from % least == 0 && to % least == 0 ? least : 0;
+    out->in[0] = out->out[0] = 0;
+    return true;
+}
+
+static void reshape_split_attrs(const clv__op_io *io, const clv__split *split, int64_t begin, int64_t end,
+                                void *attrs) {
+    ((shape_attrs *)attrs)->shape.dims[0] = (end - begin) * (io->out[0].shape.dims[0] / split->length);
+}
+
 const clv__op clv__op_reshape = {
     .name = "reshape",
     .attrs_bytes = sizeof(shape_attrs),
@@ -94,6 +112,8 @@ const clv__op clv__op_reshape = {
     .infer = reshape_infer,
     .grad = reshape_grad,
     .sample = reshape_sample,
+    .split = reshape_split,
+    .split_attrs = reshape_split_attrs,
 };
 
 /** Put the length that fits in the place of the one -1. Any other shape stays as it is, for the shape rule to judge. */
@@ -221,7 +241,17 @@ static bool permute_sample(int i, clv__sample *sample) {
     return true;
 }
 
-MOVER(permute, permute_grad, permute_attrs, permute_move, false, false)
+/** Along dimension i of the result. */
+static bool permute_split(const clv__op_io *io, int i, clv__split *out) {
+    const permute_attrs *attrs = io->attrs;
+    if (i >= attrs->n) return false;
+    out->length = io->out[0].shape.dims[i];
+    out->in[0] = (int8_t)axis_of(attrs->axes[i], attrs->n);
+    out->out[0] = (int8_t)i;
+    return true;
+}
+
+MOVER(permute, permute_grad, permute_attrs, permute_move, false, false, NULL)
 
 clv_tensor *clv_permute(clv_tensor *x, const int *axes, int n_axes) {
     if (!x) return NULL;
@@ -306,7 +336,24 @@ static bool broadcast_to_sample(int i, clv__sample *sample) {
     return true;
 }
 
-MOVER(broadcast_to, broadcast_to_grad, shape_attrs, broadcast_to_move, false, false)
+/** Along dimension i of the result; what repeats along it is read whole. */
+static bool broadcast_to_split(const clv__op_io *io, int i, clv__split *out) {
+    const clv_shape *to = &io->out[0].shape, *from = &io->in[0].shape;
+    const int d = i - (to->rank - from->rank);
+    if (i >= to->rank) return false;
+    out->length = to->dims[i];
+    out->out[0] = (int8_t)i;
+    if (d >= 0 && from->dims[d] == out->length) out->in[0] = (int8_t)d;
+    return true;
+}
+
+static void broadcast_to_split_attrs(const clv__op_io *io, const clv__split *split, int64_t begin,
+                                     int64_t end, void *attrs) {
+    (void)io;
+    ((shape_attrs *)attrs)->shape.dims[split->out[0]] = end - begin;
+}
+
+MOVER(broadcast_to, broadcast_to_grad, shape_attrs, broadcast_to_move, false, false, broadcast_to_split_attrs)
 
 clv_tensor *clv_broadcast_to(clv_tensor *x, clv_shape shape) {
     if (!x) return NULL;
@@ -431,8 +478,42 @@ static bool slice_backward_sample(int i, clv__sample *sample) {
     return slice_case(i, true, sample);
 }
 
-MOVER(slice, slice_grad, slice_attrs, slice_move, false, false)
-MOVER(slice_backward, slice_backward_grad, slice_attrs, slice_backward_move, false, true)
+/** Along dimension i. Along its own axis the result is a part of x as it is. */
+static bool slice_split(const clv__op_io *io, int i, clv__split *out) {
+    const slice_attrs *attrs = io->attrs;
+    const clv_shape *shape = &io->out[0].shape;
+    if (i >= shape->rank) return false;
+    out->length = shape->dims[i];
+    out->in[0] = out->out[0] = (int8_t)i;
+    if (i == axis_of(attrs->axis, shape->rank)) out->from = attrs->start;
+    return true;
+}
+
+static void slice_split_attrs(const clv__op_io *io, const clv__split *split, int64_t begin, int64_t end,
+                              void *attrs) {
+    slice_attrs *part = attrs;
+    if (split->out[0] != axis_of(part->axis, io->out[0].shape.rank)) return;
+    part->start = 0;
+    part->length = end - begin;
+}
+
+/** Along the other dimensions. */
+static bool slice_backward_split(const clv__op_io *io, int i, clv__split *out) {
+    const slice_attrs *attrs = io->attrs;
+    const clv_shape *shape = &io->out[0].shape;
+    if (i >= shape->rank) return false;
+    out->length = i == axis_of(attrs->axis, shape->rank) ? 0 : shape->dims[i];
+    out->in[0] = out->out[0] = (int8_t)i;
+    return true;
+}
+
+MOVER(slice, slice_grad, slice_attrs, slice_move, false, false, slice_split_attrs)
+MOVER(slice_backward, slice_backward_grad, slice_attrs, slice_backward_move, false, true, NULL)
+
+const clv__op *clv__parts_slice(int axis, int64_t start, int64_t length, void *attrs) {
+    memcpy(attrs, &(slice_attrs){axis, start, length, 0}, sizeof(slice_attrs));
+    return &clv__op_slice;
+}
 
 static clv_tensor *slice_node(const clv__op *op, clv_tensor *x, int axis, int64_t start, int64_t length,
                               int64_t full) {
@@ -525,7 +606,23 @@ static bool concat_sample(int i, clv__sample *sample) {
     return true;
 }
 
-MOVER(concat, concat_grad, concat_attrs, concat_move, true, false)
+/** Along the other dimensions. */
+static bool concat_split(const clv__op_io *io, int i, clv__split *out) {
+    const concat_attrs *attrs = io->attrs;
+    const clv_shape *shape = &io->out[0].shape;
+    if (i >= shape->rank) return false;
+    out->length = i == axis_of(attrs->axis, shape->rank) ? 0 : shape->dims[i];
+    out->out[0] = (int8_t)i;
+    for (int k = 0; k < io->n_in; k++) out->in[k] = (int8_t)i;
+    return true;
+}
+
+MOVER(concat, concat_grad, concat_attrs, concat_move, true, false, NULL)
+
+const clv__op *clv__parts_concat(int axis, void *attrs) {
+    memcpy(attrs, &(concat_attrs){axis}, sizeof(concat_attrs));
+    return &clv__op_concat;
+}
 
 /** More inputs than a node takes are joined in groups first. */
 clv_tensor *clv_concat(clv_tensor *const *inputs, int n, int axis) {

@@ -215,6 +215,13 @@ static bool backward_sample(int i, clv__sample *out) {
 
 static const int log_form; // .data of the log ops points here
 
+/** Along every dimension but the axis. */
+static bool split(const clv__op_io *io, int i, clv__split *out) {
+    const int rank = io->in[0].shape.rank, axis = ((const softmax_attrs *)io->attrs)->axis;
+    if (i != (axis < 0 ? axis + rank : axis)) clv__split_all(io, i, out);
+    return i < rank;
+}
+
 const clv__op clv__op_softmax_backward = {
     .name = "softmax_backward",
     .half_out = 1,
@@ -225,6 +232,7 @@ const clv__op clv__op_softmax_backward = {
     .sample = backward_sample,
     .cost = cost,
     .reduction = reduction,
+    .split = split,
 };
 
 const clv__op clv__op_log_softmax_backward = {
@@ -238,6 +246,7 @@ const clv__op clv__op_log_softmax_backward = {
     .sample = backward_sample,
     .cost = cost,
     .reduction = reduction,
+    .split = split,
 };
 
 static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
@@ -258,6 +267,7 @@ const clv__op clv__op_softmax = {
     .sample = sample,
     .cost = cost,
     .reduction = reduction,
+    .split = split,
 };
 
 const clv__op clv__op_log_softmax = {
@@ -273,6 +283,7 @@ const clv__op clv__op_log_softmax = {
     .sample = sample,
     .cost = cost,
     .reduction = reduction,
+    .split = split,
 };
 
 clv_tensor *clv_softmax(clv_tensor *x, int axis) {

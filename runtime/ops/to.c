@@ -29,6 +29,13 @@ static bool to_sample(int i, clv__sample *sample) {
     return true;
 }
 
+static bool to_split(const clv__op_io *io, int i, clv__split *out) {
+    if (i) return false;
+    out->length = clv__split_length(&io->in[0].shape, 0);
+    out->in[0] = out->out[0] = 0;
+    return true;
+}
+
 const clv__op clv__op_to = {.name = "to",
                             .view = true,
                             .moves = true,
@@ -36,7 +43,8 @@ const clv__op clv__op_to = {.name = "to",
                             .half_out = 1,
                             .infer = to_infer,
                             .grad = to_grad,
-                            .sample = to_sample};
+                            .sample = to_sample,
+                            .split = to_split};
 
 clv_tensor *clv_to(clv_tensor *x, const char *device) {
     clv_graph *graph = clv_tensor_graph(x);
