@@ -26,29 +26,33 @@ static clv_status part_of_chunks(const clv__chunks *chunks, size_t offset, size_
     return part_of(&chunks->items[i], offset % chunks->layout.chunk, bytes, part);
 }
 
+/** A persistent, or what is seen of it through a view. */
+static clv_status part_of_kept(const clv_run *run, const clv__station *station, const clv__value *value,
+                               clv__part *part) {
+    const clv__value *root = &run->plan->values[value->root];
+    const clv__holding *kept = &clv__session_kept(run->session, root->tensor->name, station->device)->memory;
+    const clv__memory *piece = &kept->pieces[root->piece];
+    if (value->bytes < root->bytes) return part_of(piece, value->within, value->bytes, part);
+    part->buffer = piece->buffer;
+    return CLV_OK;
+}
+
 static clv_status bind_value(clv_run *run, size_t id) {
     const clv_plan *plan = run->plan;
     const clv__value *value = &plan->values[id];
     const clv__station *station = &run->stations[value->place];
     const clv__home *home = station->home;
-    size_t slot_bytes = station->place->input_bytes;
     clv__part *part = &run->parts[0][id];
     switch (value->segment) {
     case CLV__NOWHERE:
     case CLV__IN_LENDER: return CLV_OK;
-    case CLV__IN_SESSION:
-        part->buffer =
-            clv__session_kept(run->session, plan->values[value->root].tensor->name, station->device)
-                ->memory.buffer;
-        break;
+    case CLV__IN_SESSION: CLV_TRY(part_of_kept(run, station, value, part)); break;
     case CLV__IN_INPUTS:
         for (int slot = 0; slot < CLV__SLOTS; slot++)
-            CLV_TRY(part_of(&home->io, (size_t)slot * slot_bytes + value->offset, value->bytes,
-                            &run->parts[slot][id]));
+            CLV_TRY(part_of_chunks(&home->io, slot ? value->second : value->offset, value->bytes,
+                                   &run->parts[slot][id]));
         return CLV_OK;
-    case CLV__IN_OUTPUTS:
-        CLV_TRY(part_of(&home->io, CLV__SLOTS * slot_bytes + value->offset, value->bytes, part));
-        break;
+    case CLV__IN_OUTPUTS: CLV_TRY(part_of_chunks(&home->io, value->offset, value->bytes, part)); break;
     case CLV__IN_GRADIENTS:
         CLV_TRY(part_of_chunks(&home->gradients, value->offset, value->bytes, part));
         break;
@@ -68,8 +72,8 @@ static clv_status bind_lent(clv_run *run, size_t id) {
     clv__part *part = &run->parts[0][id];
     part->owned = true;
     clv__bbuffer *lent = run->parts[0][value->lender].buffer;
-    CLV_TRY(borrower->backend->buffer_over(borrower->open, lender->backend->buffer_block(lent),
-                                           lender->backend->buffer_pointer(lent), value->bytes,
+    char *pointer = (char *)lender->backend->buffer_pointer(lent) + value->within;
+    CLV_TRY(borrower->backend->buffer_over(borrower->open, lender->backend->buffer_block(lent), pointer, value->bytes,
                                            clv__plan_error(run->plan), &part->buffer));
     run->parts[1][id] = (clv__part){part->buffer, false};
     return CLV_OK;

@@ -300,14 +300,38 @@ static int io_row(const clv__station *station) {
     return (int)station->run->plan->n_nodes + 2 * station->index;
 }
 
+/** Inputs that lie in several allocations, one by one; *arrived: the last one's event. The queue is in order. */
+static clv_status upload_each(clv__station *station, int slot, clv__bevent **arrived) {
+    const clv__backend *backend = station->device->backend;
+    const clv_run *run = station->run;
+    const int *pieces;
+    for (int i = 0; i < station->place->n_inputs; i++) {
+        const int n = clv__value_pieces(run->plan, &station->place->inputs[i], &pieces);
+        for (int k = 0; k < n; k++) {
+            const clv__value *value = &run->plan->values[pieces[k]];
+            if (value->bytes == 0 || value->segment != CLV__IN_INPUTS) continue;
+            backend->event_destroy(*arrived);
+            *arrived = NULL;
+            CLV_TRY(backend->write(station->device->open, CLV__QUEUE_TRANSFER, run->parts[slot][pieces[k]].buffer, 0,
+                                   value->bytes, clv__staged_inputs(station, slot) + value->staged, NULL, arrived,
+                                   error_of(station)));
+        }
+    }
+    return CLV_OK;
+}
+
 static clv_status upload(clv__station *station, int slot) {
     const clv__backend *backend = station->device->backend;
     clv__bdevice *open = station->device->open;
+    const clv__layout *io = &station->place->io;
     size_t bytes = station->place->input_bytes;
     if (bytes == 0) return CLV_OK;
     clv__bevent *arrived = NULL;
-    CLV_TRY(backend->write(open, CLV__QUEUE_TRANSFER, station->home->io.buffer, (size_t)slot * bytes, bytes,
-                           clv__staged_inputs(station, slot), NULL, &arrived, error_of(station)));
+    if (io->bytes <= io->chunk)
+        CLV_TRY(backend->write(open, CLV__QUEUE_TRANSFER, station->home->io.items[0].buffer, (size_t)slot * bytes,
+                               bytes, clv__staged_inputs(station, slot), NULL, &arrived, error_of(station)));
+    else
+        CLV_TRY(upload_each(station, slot, &arrived));
     clv_status status = backend->wait_on_queue(open, CLV__QUEUE_COMPUTE, arrived, error_of(station));
     if (clv__recording_on(&station->recording[slot]))
         *clv__recording_event(&station->recording[slot], io_row(station)) = arrived;
@@ -319,15 +343,19 @@ static clv_status upload(clv__station *station, int slot) {
 static clv_status read_outputs(clv__station *station, int slot) {
     const clv_run *run = station->run;
     for (int i = 0; i < station->place->n_outputs; i++) {
-        int value = station->place->outputs[i];
-        size_t bytes = run->plan->values[value].bytes;
-        if (bytes == 0) continue;
+        const int *pieces, n = clv__value_pieces(run->plan, &station->place->outputs[i], &pieces);
+        char *target = clv__staged_outputs(station, slot) + station->staged_at[i];
         clv__recording *recording = &station->recording[slot];
-        clv__bevent **event =
-            clv__recording_on(recording) ? clv__recording_event(recording, io_row(station) + 1) : NULL;
-        CLV_TRY(station->device->backend->read(
-            station->device->open, CLV__QUEUE_COMPUTE, run->parts[slot][value].buffer, 0, bytes,
-            clv__staged_outputs(station, slot) + station->staged_at[i], NULL, event, error_of(station)));
+        for (int k = 0; k < n; k++) {
+            size_t bytes = run->plan->values[pieces[k]].bytes;
+            if (bytes == 0) continue;
+            clv__bevent **event =
+                clv__recording_on(recording) ? clv__recording_event(recording, io_row(station) + 1) : NULL;
+            CLV_TRY(station->device->backend->read(station->device->open, CLV__QUEUE_COMPUTE,
+                                                   run->parts[slot][pieces[k]].buffer, 0, bytes, target, NULL, event,
+                                                   error_of(station)));
+            target += bytes;
+        }
     }
     return CLV_OK;
 }

@@ -17,13 +17,13 @@ enum {
     CHUNK = 256
 }; // elements of a part; words of a counter; numbers drawn at once
 
-/** Elements from `first` (a multiple of PART) to before `end` of a tensor. It holds no tensor: a plan may be made anew meanwhile. */
+/** Elements from `first` to before `end` of a tensor. It holds no tensor: a plan may be made anew meanwhile. */
 typedef struct clv__first_part {
     clv_init init;
     bool whole; // numbers: 32-bit integers
     uint64_t seed, id;
-    float *values; // of the whole tensor
-    int64_t first, end;
+    float *values; // of elements from number `from` on: all, or those of a piece
+    int64_t from, first, end;
 } clv__first_part;
 
 static bool is_constant(const clv_init *init) {
@@ -37,7 +37,7 @@ static void draw_normals(const clv__first_part *p, clv__random *random) {
     for (int64_t i = p->first; i < p->end;) {
         int n = p->end - i < CHUNK ? (int)(p->end - i) : CHUNK;
         clv__random_normals(random, normals, n);
-        float *values = p->values + i;
+        float *values = p->values + (i - p->from);
         for (int j = 0; j < n; j++) values[j] = (float)(mean + deviation * normals[j]);
         i += n;
     }
@@ -45,19 +45,20 @@ static void draw_normals(const clv__first_part *p, clv__random *random) {
 
 static void draw_uniforms(const clv__first_part *p, clv__random *random) {
     const float least = p->init.a, width = p->init.b - p->init.a;
-    float *values = p->values + p->first;
+    float *values = p->values + (p->first - p->from);
     const int n = (int)(p->end - p->first);
     clv__random_uniforms(random, values, n);
     for (int i = 0; i < n; i++) values[i] = least + width * values[i];
 }
 
 static void write_constant(const clv__first_part *p, float constant) {
-    float *values = p->values + p->first;
+    float *values = p->values + (p->first - p->from);
     const int64_t n = p->end - p->first;
     for (int64_t i = 0; i < n; i++) values[i] = constant;
 }
 
-static void draw(const clv__first_part *p) {
+/** From a multiple of CHUNK on: there the numbers begin with a block of their own, a pair of their own. */
+static void draw_aligned(const clv__first_part *p) {
     clv__random random;
     clv__random_init(&random, p->seed, CLV__STREAM_INIT, p->id);
     random.next = (uint32_t)((uint64_t)p->first / BLOCK); // each number takes a word
@@ -67,10 +68,27 @@ static void draw(const clv__first_part *p) {
     case CLV_INIT_UNIFORM: draw_uniforms(p, &random); break;
     case CLV_INIT_NORMAL: draw_normals(p, &random); break;
     }
-    for (int64_t i = p->first; p->whole && i < p->end; i++) {
+    for (int64_t i = p->first - p->from; p->whole && i < p->end - p->from; i++) {
         int32_t whole = (int32_t)p->values[i];
         memcpy(&p->values[i], &whole, sizeof whole);
     }
+}
+
+/** A piece may begin anywhere: then the chunk in which it does is drawn from its own beginning. */
+static void draw(const clv__first_part *p) {
+    const int64_t before = p->first % CHUNK;
+    clv__first_part rest = *p;
+    if (before) {
+        float chunk[CHUNK];
+        clv__first_part head = *p;
+        head.values = chunk;
+        head.first = head.from = p->first - before;
+        if (head.end > head.first + CHUNK) head.end = head.first + CHUNK;
+        draw_aligned(&head);
+        memcpy(p->values + (p->first - p->from), chunk + before, (size_t)(head.end - p->first) * sizeof *chunk);
+        rest.first = head.end;
+    }
+    if (rest.first < rest.end) draw_aligned(&rest);
 }
 
 static void draw_part(void *context, size_t part) {
@@ -88,20 +106,21 @@ void clv__first_values_end(clv__first_values *values) {
     *values = (clv__first_values){0};
 }
 
-/** The parts of a tensor, to be written to `target`. */
-static clv_status add_parts(clv__first_values *values, const clv_tensor *tensor, uint64_t seed, float *target,
-                            clv__error *error) {
-    int64_t n = clv_tensor_numel(tensor);
-    size_t n_parts = (size_t)((n + PART - 1) / PART);
+/** The parts of n elements of a tensor from number `from` on, to be written to `target`. */
+static clv_status add_parts(clv__first_values *values, const clv_tensor *tensor, uint64_t seed, int64_t from,
+                            int64_t n, float *target, clv__error *error) {
+    size_t n_parts = (size_t)(n / PART + 2);
     if (!clv__grow(&values->parts, &values->room, values->n + n_parts, sizeof *values->parts))
         CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for '%s'", tensor->name);
     clv__first_part part = {.init = tensor->init,
                             .whole = tensor->desc.dtype == CLV_DTYPE_I32,
                             .seed = seed,
                             .id = XXH64(tensor->name, strlen(tensor->name), 0),
-                            .values = target};
-    for (; part.first < n; part.first += PART) {
-        part.end = n - part.first < PART ? n : part.first + PART;
+                            .values = target,
+                            .from = from};
+    for (part.first = from; part.first < from + n; part.first = part.end) {
+        part.end = (part.first / PART + 1) * PART;
+        if (part.end > from + n) part.end = from + n;
         values->parts[values->n++] = part;
     }
     return CLV_OK;
@@ -131,12 +150,13 @@ static clv_status fill_constant(const clv_tensor *tensor, const clv__memory *mem
     return clv__worker_call(memory->device, fill, &f);
 }
 
-static clv_status draw_and_copy(const clv_tensor *tensor, uint64_t seed, const clv__memory *memory) {
+static clv_status draw_and_copy(const clv_tensor *tensor, uint64_t seed, int64_t from, const clv__memory *memory) {
     clv__error *error = clv__runtime_error_of(memory->device->runtime);
     float *target = clv__alloc(1, memory->bytes);
     if (!target) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for '%s'", tensor->name);
     clv__first_values values = {0};
-    clv_status status = add_parts(&values, tensor, seed, target, error);
+    const int64_t n = (int64_t)(memory->bytes / sizeof *target);
+    clv_status status = add_parts(&values, tensor, seed, from, n, target, error);
     if (status == CLV_OK) clv__first_values_begin(&values);
     clv__first_values_end(&values);
     if (status == CLV_OK) status = clv__session_copy(memory, target, NULL);
@@ -144,12 +164,21 @@ static clv_status draw_and_copy(const clv_tensor *tensor, uint64_t seed, const c
     return status;
 }
 
-clv_status clv__first_values_add(clv__first_values *values, const clv_tensor *tensor, uint64_t seed,
-                                 const clv__memory *memory) {
+/** Those of a piece, which begins with element number `from`. */
+static clv_status add_piece(clv__first_values *values, const clv_tensor *tensor, uint64_t seed, int64_t from,
+                            const clv__memory *memory) {
     const clv_device *device = memory->device;
     if (memory->bytes == 0) return CLV_OK;
     if (device->traits.host_memory)
-        return add_parts(values, tensor, seed, device->backend->buffer_pointer(memory->buffer),
-                         clv__runtime_error_of(device->runtime));
-    return is_constant(&tensor->init) ? fill_constant(tensor, memory) : draw_and_copy(tensor, seed, memory);
+        return add_parts(values, tensor, seed, from, (int64_t)(memory->bytes / sizeof(float)),
+                         device->backend->buffer_pointer(memory->buffer), clv__runtime_error_of(device->runtime));
+    return is_constant(&tensor->init) ? fill_constant(tensor, memory) : draw_and_copy(tensor, seed, from, memory);
+}
+
+clv_status clv__first_values_add(clv__first_values *values, const clv_tensor *tensor, uint64_t seed,
+                                 const clv__holding *holding) {
+    int64_t from = 0;
+    for (int i = 0; i < holding->n; from += (int64_t)(holding->pieces[i++].bytes / sizeof(float)))
+        CLV_TRY(add_piece(values, tensor, seed, from, &holding->pieces[i]));
+    return CLV_OK;
 }

@@ -15,7 +15,7 @@ typedef struct moving {
     clv_device *device; // where to
     clv__error *error;
     bool *moves;        // [kept]
-    clv__memory *fresh; // [kept]: memory over there, of those that have none yet
+    clv__holding *fresh; // [kept]: memory over there, of those that have none yet
 } moving;
 
 /** `features.*`, `fc1` (all that is in it), `fc1.weight`; NULL is all. */
@@ -55,7 +55,10 @@ static clv_status choose(const moving *m, const char *pattern) {
         m->moves[i] = true;
         if (clv__session_kept(session, kept->name, m->device)) continue;
         bytes += kept->memory.bytes;
-        if (kept->memory.bytes > largest) largest = kept->memory.bytes;
+        const int64_t rows = clv__split_rows(&kept->desc, m->device);
+        const size_t piece =
+            rows > 0 ? (size_t)rows * (kept->memory.bytes / (size_t)kept->desc.shape.dims[0]) : kept->memory.bytes;
+        if (piece > largest) largest = piece;
     }
     if (!any && pattern) {
         clv_nearest nearest = {.word = pattern};
@@ -69,7 +72,7 @@ static clv_status choose(const moving *m, const char *pattern) {
 static clv_status copy_over(const moving *m, size_t index) {
     const clv__kept *kept = &m->session->kept[index];
     clv__kept *there = clv__session_kept(m->session, kept->name, m->device);
-    clv__memory *to = there ? &there->memory : &m->fresh[index];
+    clv__holding *to = there ? &there->memory : &m->fresh[index];
     if (there &&
         (!clv_shape_equal(&there->desc.shape, &kept->desc.shape) || there->desc.dtype != kept->desc.dtype))
         CLV_FAIL(m->error, CLV_E_SHAPE, "'%s' has another shape or type on %s than on %s", kept->name,
@@ -78,9 +81,9 @@ static clv_status copy_over(const moving *m, size_t index) {
     if (!values) CLV_FAIL(m->error, CLV_E_HOST_MEMORY, "no host memory to move '%s'", kept->name);
     clv_status status = CLV_OK;
     if (!there)
-        status = clv__memory_create(m->device, kept->memory.bytes, kept->category, kept->memory.layer, to);
-    if (status == CLV_OK) status = clv__session_copy(&kept->memory, NULL, values);
-    if (status == CLV_OK) status = clv__session_copy(to, values, NULL);
+        status = clv__holding_create(m->device, &kept->desc, kept->category, kept->memory.pieces[0].layer, to);
+    if (status == CLV_OK) status = clv__holding_copy(&kept->memory, NULL, values);
+    if (status == CLV_OK) status = clv__holding_copy(to, values, NULL);
     free(values);
     return status;
 }
@@ -92,7 +95,7 @@ static void let_go(const moving *m) {
     for (size_t i = 0; i < session->n_kept; i++) {
         clv__kept *kept = &session->kept[i];
         if (m->moves[i]) {
-            clv__memory_destroy(&kept->memory);
+            clv__holding_destroy(&kept->memory);
             kept->memory = m->fresh[i];
             if (!kept->memory.device) { // its values went into memory that was there
                 free(kept->name);
@@ -146,7 +149,7 @@ clv_status clv_session_move(clv_session *session, const char *pattern, clv_devic
         leave(session);
     }
     for (size_t i = 0; status != CLV_OK && m.fresh && i < session->n_kept; i++)
-        clv__memory_destroy(&m.fresh[i]);
+        clv__holding_destroy(&m.fresh[i]);
     free(m.moves);
     free(m.fresh);
     return status;

@@ -20,7 +20,6 @@ static clv_status keep(clv_session *session, const clv_tensor *tensor, clv_devic
                  clv_shape_text(&old->desc.shape, was, sizeof was),
                  clv_shape_text(&tensor->desc.shape, is, sizeof is));
     }
-    size_t bytes = clv_tensor_bytes(tensor);
     char *name = clv__strdup(tensor->name);
     clv__kept kept = {
         .name = name, .desc = tensor->desc, .category = tensor->category, .trainable = tensor->trainable};
@@ -30,7 +29,7 @@ static clv_status keep(clv_session *session, const clv_tensor *tensor, clv_devic
         clv__error_set(error, status, "no host memory for '%s'", tensor->name);
         goto done;
     }
-    status = clv__memory_create(device, bytes, tensor->category, tensor->layer, &kept.memory);
+    status = clv__holding_create(device, &tensor->desc, tensor->category, tensor->layer, &kept.memory);
     if (status != CLV_OK) goto done;
     status = clv__first_values_add(values, tensor, session->seed, &kept.memory);
     if (status != CLV_OK) goto done;
@@ -41,7 +40,7 @@ static clv_status keep(clv_session *session, const clv_tensor *tensor, clv_devic
     session->kept[session->n_kept++] = kept;
 done:
     if (status != CLV_OK) {
-        clv__memory_destroy(&kept.memory);
+        clv__holding_destroy(&kept.memory);
         free(name);
     }
     return status;
@@ -66,7 +65,7 @@ static bool home_serves(const clv_session *session, const clv_plan *plan, const 
     const clv__home *home = clv__session_home(session, place->device);
     if (!home || place->gradients.bytes > home->gradients.layout.bytes ||
         place->activations.bytes > home->activations.layout.bytes ||
-        place->workspace_bytes > home->workspace.bytes || clv__io_bytes(place) > home->io.bytes ||
+        place->workspace_bytes > home->workspace.bytes || clv__io_bytes(place) > home->io.layout.bytes ||
         clv__staging_bytes(place) > home->staging.bytes)
         return false;
     for (int i = 0; i < place->n_persistents; i++) {
@@ -110,12 +109,12 @@ static void grow_size(size_t *most, size_t bytes) {
 
 /** What a home must hold for these plans: as much as the largest, in each kind of memory. */
 typedef struct demand {
-    clv__layout gradients, activations;
-    size_t workspace, io, staging;
+    clv__layout gradients, activations, io;
+    size_t workspace, staging;
 } demand;
 
 static demand demand_of(const clv__home *home, clv_plan *const *plans, int n) {
-    demand d = {home->gradients.layout, home->activations.layout, home->workspace.bytes, home->io.bytes,
+    demand d = {home->gradients.layout, home->activations.layout, home->io.layout, home->workspace.bytes,
                 home->staging.bytes};
     for (int p = 0; p < n; p++) {
         const clv__place *place = clv__plan_place_of(plans[p], home->device);
@@ -123,14 +122,14 @@ static demand demand_of(const clv__home *home, clv_plan *const *plans, int n) {
         grow_layout(&d.gradients, &place->gradients);
         grow_layout(&d.activations, &place->activations);
         grow_size(&d.workspace, place->workspace_bytes);
-        grow_size(&d.io, clv__io_bytes(place));
+        grow_layout(&d.io, &place->io);
         grow_size(&d.staging, clv__staging_bytes(place));
     }
     return d;
 }
 
 static size_t arena_bytes(const demand *d) {
-    return d->gradients.bytes + d->activations.bytes + d->workspace + d->io + d->staging;
+    return d->gradients.bytes + d->activations.bytes + d->workspace + d->io.bytes + d->staging;
 }
 
 /** Does an earlier plan keep this tensor on the device? */
@@ -163,7 +162,7 @@ static clv_status home_fill(clv__home *home, const demand *d) {
     CLV_TRY(chunks_create(home, &d->activations, CLV_ACTIVATIONS, "activations", &home->activations));
     CLV_TRY(clv__memory_create(home->device, d->workspace, CLV_WORKSPACE, "workspace of kernels",
                                &home->workspace));
-    CLV_TRY(clv__memory_create(home->device, d->io, CLV_IO, "inputs and outputs", &home->io));
+    CLV_TRY(chunks_create(home, &d->io, CLV_IO, "inputs and outputs", &home->io));
     return clv__memory_create(home->device, d->staging, CLV_STAGING, "staging", &home->staging);
 }
 

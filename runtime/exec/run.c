@@ -131,6 +131,17 @@ static int index_of(const clv_run *run, const int *values, int n, const clv_tens
     return -1;
 }
 
+/** Copy an input to staging memory, piece by piece. */
+static void stage(const clv__station *station, int slot, int at, const void *data) {
+    const clv_plan *plan = station->run->plan;
+    const int *pieces, n = clv__value_pieces(plan, &station->place->inputs[at], &pieces);
+    const char *from = data;
+    for (int k = 0; k < n; from += plan->values[pieces[k++]].bytes) {
+        const clv__value *value = &plan->values[pieces[k]];
+        memcpy(clv__staged_inputs(station, slot) + value->staged, from, value->bytes);
+    }
+}
+
 clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data, size_t bytes) {
     CLV_TRY(CLV__GIVEN(NULL, run));
     CLV_TRY(CLV__USABLE(error_of(run), run));
@@ -151,9 +162,7 @@ clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data,
         clv__station *station = &run->stations[s];
         int at = index_of(run, station->place->inputs, station->place->n_inputs, input);
         if (at < 0) continue;
-        if (bytes)
-            memcpy(clv__staged_inputs(station, slot) + plan->values[station->place->inputs[at]].offset, data,
-                   bytes);
+        if (bytes) stage(station, slot, at, data);
         station->fed[at] = station->ever_fed[at] = true;
     }
     if (run->profiled) clv__profile_host(run, CLV__HOST_FEED, run->next_ticket, bytes, since);
@@ -180,13 +189,17 @@ static void complete_inputs(clv__station *station, int slot) {
     const clv_session *session = station->run->session;
     for (int i = 0; i < station->place->n_inputs; i++) {
         const clv__value *value = &plan->values[station->place->inputs[i]];
+        const int *pieces, n = clv__value_pieces(plan, &station->place->inputs[i], &pieces);
         if (value->tensor == plan->graph->random) {
             uint32_t words[4] = {(uint32_t)session->seed, (uint32_t)(session->seed >> 32),
                                  (uint32_t)session->step, 0};
-            memcpy(clv__staged_inputs(station, slot) + value->offset, words, sizeof words);
-        } else if (!station->fed[i] && value->bytes) {
-            memcpy(clv__staged_inputs(station, slot) + value->offset,
-                   clv__staged_inputs(station, !slot) + value->offset, value->bytes);
+            memcpy(clv__staged_inputs(station, slot) + value->staged, words, sizeof words);
+        }
+        for (int k = 0; k < n && !station->fed[i] && value->tensor != plan->graph->random; k++) {
+            const clv__value *piece = &plan->values[pieces[k]];
+            if (piece->bytes)
+                memcpy(clv__staged_inputs(station, slot) + piece->staged,
+                       clv__staged_inputs(station, !slot) + piece->staged, piece->bytes);
         }
         station->fed[i] = false;
     }

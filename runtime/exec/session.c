@@ -27,8 +27,8 @@ static void chunks_destroy(clv__chunks *chunks) {
 static void home_empty(clv__home *home) {
     chunks_destroy(&home->gradients);
     chunks_destroy(&home->activations);
+    chunks_destroy(&home->io);
     clv__memory_destroy(&home->workspace);
-    clv__memory_destroy(&home->io);
     clv__memory_destroy(&home->staging);
 }
 
@@ -37,7 +37,7 @@ void clv__session_empty(clv_session *session) {
 }
 
 static void kept_destroy(clv__kept *kept) {
-    clv__memory_destroy(&kept->memory);
+    clv__holding_destroy(&kept->memory);
     free(kept->name);
 }
 
@@ -110,6 +110,39 @@ clv_status clv__session_copy(const clv__memory *memory, const void *source, void
     return clv__worker_call(memory->device, do_transfer, &t);
 }
 
+clv_status clv__holding_create(clv_device *device, const clv__desc *desc, clv_category category, const char *layer,
+                               clv__holding *out) {
+    clv__error *error = clv__runtime_error_of(device->runtime);
+    const int64_t rows = clv__split_rows(desc, device), all = clv__split_length(&desc->shape, 0);
+    const int n = rows > 0 && rows < all ? (int)((all + rows - 1) / rows) : 1; // one that does not fit is refused
+    *out = (clv__holding){.device = device, .bytes = clv__desc_bytes(desc)};
+    out->pieces = clv__alloc((size_t)n, sizeof *out->pieces);
+    clv_status status = CLV_OK;
+    if (!out->pieces) status = clv__error_set(error, CLV_E_HOST_MEMORY, "no host memory for '%s'", layer);
+    for (; status == CLV_OK && out->n < n; out->n++) {
+        const size_t bytes = n == 1 ? out->bytes : out->bytes / (size_t)all * (size_t)clv__split_piece(desc, rows, out->n);
+        status = clv__memory_create(device, bytes, category, layer, &out->pieces[out->n]);
+        if (status != CLV_OK) break;
+    }
+    if (status != CLV_OK) clv__holding_destroy(out);
+    return status;
+}
+
+void clv__holding_destroy(clv__holding *holding) {
+    for (int i = 0; i < holding->n; i++) clv__memory_destroy(&holding->pieces[i]);
+    free(holding->pieces);
+    *holding = (clv__holding){0};
+}
+
+clv_status clv__holding_copy(const clv__holding *holding, const void *source, void *target) {
+    size_t at = 0;
+    for (int i = 0; i < holding->n; at += holding->pieces[i++].bytes) {
+        CLV_TRY(clv__session_copy(&holding->pieces[i], source ? (const char *)source + at : NULL,
+                                  target ? (char *)target + at : NULL));
+    }
+    return CLV_OK;
+}
+
 clv_status clv__session_quiet(clv_session *session) {
     return session->active ? clv_run_finish(session->active) : CLV_OK;
 }
@@ -132,7 +165,7 @@ clv_status clv_session_read(clv_session *session, int index, void *data, size_t 
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), session));
     CLV_TRY(check_access(session, index, bytes, "read"));
     if (bytes) CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), data));
-    return clv__session_copy(&session->kept[index].memory, NULL, data);
+    return clv__holding_copy(&session->kept[index].memory, NULL, data);
 }
 
 clv_status clv_session_write(clv_session *session, int index, const void *data, size_t bytes) {
@@ -140,7 +173,7 @@ clv_status clv_session_write(clv_session *session, int index, const void *data, 
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), session));
     CLV_TRY(check_access(session, index, bytes, "write"));
     if (bytes) CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), data));
-    return clv__session_copy(&session->kept[index].memory, data, NULL);
+    return clv__holding_copy(&session->kept[index].memory, data, NULL);
 }
 
 // ---- questions --------------------------------------------------------------------------------------------------------

@@ -137,7 +137,6 @@ static const clv__plan_node *user_of(const clv_plan *plan, int value) {
 
 clv__piece clv__place_largest(const clv_plan *plan, const clv__place *place) {
     clv__piece most = {.bytes = place->workspace_bytes, .value = -1};
-    if (clv__io_bytes(place) > most.bytes) most.bytes = clv__io_bytes(place);
     for (size_t i = 0; i < plan->n_values; i++) {
         const clv__value *value = &plan->values[i];
         if (&plan->places[value->place] == place && value->segment != CLV__NOWHERE &&

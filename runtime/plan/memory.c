@@ -21,10 +21,30 @@ size_t clv__layout_chunk(const clv__layout *layout, int i) {
 static int root_of(clv_plan *plan, int value) {
     clv__value *values = plan->values;
     while (values[value].root != value) {
-        values[value].root = values[values[value].root].root;
+        const clv__value *next = &values[values[value].root];
+        if (next->root != values[value].root) values[value].within += next->within;
+        values[value].root = next->root;
         value = values[value].root;
     }
     return value;
+}
+
+/** A view's result lies where its input does; what is joined lies, one after the other, where the result does. */
+static void share_view(clv_plan *plan, const clv__plan_node *node) {
+    clv__value *out = &plan->values[node->out[0]];
+    if (!node->node->io.op->joins) {
+        out->root = root_of(plan, node->in[0]);
+        out->within = plan->values[node->in[0]].within + node->within;
+        return;
+    }
+    size_t at = 0;
+    for (int i = 0; i < node->node->io.n_in; i++) {
+        clv__value *in = &plan->values[node->in[i]]; // its own root: it was made for this
+        in->root = node->out[0];
+        in->within = at;
+        at += in->bytes;
+        if (in->first < out->first) out->first = in->first;
+    }
 }
 
 /** Roots, and first and last use, without what sharing in place will add. */
@@ -33,15 +53,14 @@ static void find_lives(clv_plan *plan) {
         clv__value *value = &plan->values[i];
         value->root = (int)i;
         value->segment = CLV__NOWHERE;
-        value->offset = 0;
+        value->offset = value->within = 0;
         value->bytes = clv_tensor_bytes(value->tensor);
         value->first = INT_MAX;
         value->last = value->lender = -1;
     }
     for (int at = 0; at < (int)plan->n_nodes; at++) {
         const clv__plan_node *node = &plan->nodes[at];
-        if (node->work == CLV__COMPUTE && node->node->io.op->view)
-            plan->values[node->out[0]].root = root_of(plan, node->in[0]);
+        if (node->work == CLV__COMPUTE && node->node->io.op->view) share_view(plan, node);
         for (int i = 0; i < CLV__MAX_IN + CLV__MAX_OUT; i++) {
             int value = i < CLV__MAX_IN ? node->in[i] : node->out[i - CLV__MAX_IN];
             if (value < 0) continue;
@@ -50,6 +69,7 @@ static void find_lives(clv_plan *plan) {
             if (root->last < at) root->last = at;
         }
     }
+    for (size_t i = 0; i < plan->n_values; i++) root_of(plan, (int)i); // of what was joined, its views' too
 }
 
 /** The segment of each root, from everything that shares it. */
@@ -110,6 +130,7 @@ static void share_in_place(clv_plan *plan) {
             if (plan->values[in].last < plan->values[out].last)
                 plan->values[in].last = plan->values[out].last;
             plan->values[out].root = in;
+            plan->values[out].within = 0;
             break;
         }
     }
@@ -298,26 +319,50 @@ static clv_status lay_out(clv_plan *plan, int index) {
     return status;
 }
 
-/** Offsets one after another, for values that all live through the step. */
-static size_t line_up(clv_plan *plan, const clv__place *place, const int *values, int n,
-                      clv__segment segment) {
-    size_t bytes = 0;
-    for (int i = 0; i < n; i++) {
-        clv__value *value = &plan->values[root_of(plan, values[i])];
-        if (value->segment != segment || value->first == PLACED) continue;
-        value->offset = bytes;
-        value->first = PLACED; // two outputs may be views of one tensor
-        bytes += clv__size_align(value->bytes, place->alignment);
+/** The next place of so many bytes in a layout in which tensors lie one after the other. */
+static size_t next_in(clv__layout *layout, size_t bytes) {
+    size_t at = layout->bytes;
+    if (bytes && layout->chunk && bytes <= layout->chunk && at / layout->chunk != (at + bytes - 1) / layout->chunk)
+        at = (at / layout->chunk + 1) * layout->chunk;
+    layout->bytes = at + bytes;
+    return at;
+}
+
+/** Inputs and outputs live through the step, one after the other: two slots of inputs, then outputs. */
+static void line_up(clv_plan *plan, clv__place *place) {
+    const int *pieces;
+    place->io = (clv__layout){.chunk = place->activations.chunk};
+    place->input_bytes = 0;
+    for (int slot = 0; slot < 2; slot++) {
+        for (int i = 0; i < place->n_inputs; i++) {
+            const int n = clv__value_pieces(plan, &place->inputs[i], &pieces);
+            for (int k = 0; k < n; k++) {
+                clv__value *value = &plan->values[pieces[k]];
+                const size_t bytes = clv__size_align(value->bytes, place->alignment);
+                if (value->segment != CLV__IN_INPUTS) continue;
+                *(slot ? &value->second : &value->offset) = next_in(&place->io, bytes);
+                if (slot) continue;
+                value->staged = place->input_bytes;
+                place->input_bytes += bytes;
+            }
+        }
     }
-    return bytes;
+    for (int i = 0; i < place->n_outputs; i++) {
+        const int n = clv__value_pieces(plan, &place->outputs[i], &pieces);
+        for (int k = 0; k < n; k++) {
+            clv__value *value = &plan->values[root_of(plan, pieces[k])];
+            if (value->segment != CLV__IN_OUTPUTS || value->first == PLACED) continue;
+            value->offset = next_in(&place->io, clv__size_align(value->bytes, place->alignment));
+            value->first = PLACED; // two outputs may be views of one tensor
+        }
+    }
 }
 
 static clv_status lay_out_place(clv_plan *plan, int index) {
     clv__place *place = &plan->places[index];
     size_t alignment = place->alignment;
     CLV_TRY(lay_out(plan, index));
-    place->input_bytes = line_up(plan, place, place->inputs, place->n_inputs, CLV__IN_INPUTS);
-    place->output_bytes = line_up(plan, place, place->outputs, place->n_outputs, CLV__IN_OUTPUTS);
+    line_up(plan, place);
     place->staged_bytes = 0;
     for (int i = 0; i < place->n_outputs; i++)
         place->staged_bytes += clv__size_align(plan->values[place->outputs[i]].bytes, alignment);
@@ -330,8 +375,7 @@ static clv_status lay_out_place(clv_plan *plan, int index) {
     return CLV_OK;
 }
 
-/** One alignment for all places, so that a tensor of one can be read by another where it is. */
-static void find_alignment(clv_plan *plan) {
+void clv__plan_align(clv_plan *plan) {
     size_t most = 0;
     for (int i = 0; i < plan->n_places; i++) {
         size_t wanted = plan->places[i].device->info.alignment_bytes;
@@ -342,7 +386,7 @@ static void find_alignment(clv_plan *plan) {
 
 clv_status clv__plan_lives(clv_plan *plan) {
     bool moved;
-    find_alignment(plan);
+    clv__plan_align(plan);
     find_lives(plan);
     CLV_TRY(clv__plan_early(plan, &moved));
     if (moved) find_lives(plan);
@@ -359,7 +403,8 @@ clv_status clv__plan_memory(clv_plan *plan) {
     for (size_t i = 0; i < plan->n_values; i++) { // what shares memory is where its root is
         clv__value *value = &plan->values[i], *root = &plan->values[value->root];
         value->segment = root->last < 0 ? CLV__NOWHERE : root->segment;
-        value->offset = root->offset;
+        value->offset = root->offset + value->within;
+        value->second = root->second + value->within;
         value->lender = root->lender;
     }
     clv__plan_await(plan);

@@ -38,6 +38,7 @@ clv_status clv_plan_create(clv_graph *graph, const clv_plan_config *config, clv_
     if (recompute && !(plan->recompute = clv__strdup(recompute)))
         status = clv__error_set(error, CLV_E_HOST_MEMORY, "no host memory for a plan");
     if (status == CLV_OK) status = clv__plan_place(plan, config);
+    if (status == CLV_OK) status = clv__plan_split(plan);
     if (status == CLV_OK) note_beside(plan);
     if (status == CLV_OK) status = clv__plan_again(plan);
     if (status != CLV_OK) {
@@ -73,6 +74,7 @@ void clv_plan_destroy(clv_plan *plan) {
     free(plan->transfers);
     free(plan->pins);
     free(plan->recompute);
+    clv__arena_reset(&plan->arena);
     free(plan);
 }
 

@@ -3,7 +3,7 @@
 // execution. No device memory is touched.
 //
 // Passes, in order, one file each: place (nodes to places, by share some updates to another, transfers between them; schedule
-// puts them in order), fuse (several nodes to one; sums: what else updates do), select (variants, launches), recompute (values
+// puts them in order), split (what is larger than the largest allocation lies in several, and is computed in parts), fuse (several nodes to one; sums: what else updates do), select (variants, launches), recompute (values
 // that are dropped and computed again), memory (early moves large updates; liveness -> offsets, place by place; lend says which
 // transfers need no copy, await who has to wait for it).
 #ifndef CLV_PLAN_PLAN_H
@@ -35,9 +35,16 @@ typedef struct clv__value {
     clv__segment segment;
     int root;        // value whose memory this one is (views, in place); itself if it has memory of its own
     size_t offset;   // in the segment; of the root
+    size_t within;   // where it begins in its root
     size_t bytes;    // without alignment
     int first, last; // of a root: positions of the nodes between which it lives
     int lender;      // IN_LENDER: the value, at another place, whose memory this one is
+    size_t second;   // IN_INPUTS: the offset for the other slot
+    size_t staged;   // of an input: offset in a slot's staging memory
+    // split.c: the values that hold its rows, one after the other, where it is too large for one allocation; NULL: it is whole
+    const int *pieces;
+    int n_pieces;
+    int piece; // of a persistent: which of its pieces this is
 } clv__value;
 
 typedef enum clv__work { CLV__COMPUTE, CLV__SEND, CLV__RECEIVE } clv__work;
@@ -69,6 +76,8 @@ typedef struct clv__plan_node {
     int in[CLV__MAX_IN], out[CLV__MAX_OUT]; // values, -1: not there. SEND: in[0]; RECEIVE: out[0]
     int transfer;                           // SEND, RECEIVE
     int part, parts;             // COMPUTE: as in clv__op_io, which has it once the node is fused (share.c)
+    size_t within;               // of a view: where its result begins in its input
+    int slice, slices; // split.c: it does one of so many parts of a node of the graph; 0, 0: all of it, or it brings parts together
     bool again;                  // computes what an earlier node of the plan computed, and was dropped
     const clv__variant *variant; // COMPUTE; NULL: the reference (host device), or a view
     clv__chosen chosen;
@@ -103,10 +112,10 @@ typedef struct clv__place {
     int *persistents, n_persistents; // values that live in the session
     bool updates;                    // changes some, of its own or of another place
     clv__layout gradients, activations;
+    clv__layout io; // two slots of inputs, and outputs: in one piece if the device allows it
     size_t beside_bytes;    // of activations that plan->beside had here when this one was made
     size_t workspace_bytes; // of nodes whose workspace found no room among the activations
-    size_t input_bytes;     // of one slot; there are two
-    size_t output_bytes;    // outputs in the io buffer
+    size_t input_bytes;     // of one slot, in staging memory; there are two
     size_t staged_bytes;    // of one slot: outputs that are read back each step, then what is sent
 } clv__place;
 
@@ -128,6 +137,9 @@ struct clv_plan {
     char *recompute;        // what is dropped and computed again: patterns, `auto`; NULL: nothing
     const clv_plan *beside; // as in clv_plan_config; gone perhaps, unless `recompute` is `auto`
     clv_plan_recomputed recomputed;
+    clv__arena arena;             // what the plan's own nodes and tensors are in (split.c)
+    const clv__node *unsplit;     // the first node that cannot be done in parts where it would have to be; NULL: none
+    const clv_tensor *unsplit_of; // and the tensor that is too large for it
     bool trains;   // has in-place updates: a step of it counts as a training step
     bool shares;   // two places share updates (share.c)
     bool prepared; // its programs are built
@@ -141,6 +153,24 @@ clv_status clv__plan_share_updates(clv_plan *plan, const bool *needed, int *node
                                    int *also_at);
 /** Does a placement text name devices that are there, and layers of the graph, and all of these? */
 clv_status clv__plan_place_check(clv_graph *graph, const char *place);
+/** Put tensors that are larger than their device's largest allocation into several, and do what computes with them in parts. */
+clv_status clv__plan_split(clv_plan *plan);
+/** The largest allocation that a tensor may be on the device. */
+size_t clv__split_largest(const clv_device *device);
+/** How many of a tensor's rows (its first dimension) lie in an allocation on the device, the last one's may be fewer; 0: not even one.
+ *  Depends on shape and device alone, so that every plan finds what is kept in the same pieces. A power of two if not all. */
+int64_t clv__split_rows(const clv__desc *desc, const clv_device *device);
+/** The i-th piece's rows; i * rows is its first one. */
+static inline int64_t clv__split_piece(const clv__desc *desc, int64_t rows, int64_t i) {
+    const int64_t rest = desc->shape.dims[0] - i * rows;
+    return rest < rows ? rest : rows;
+}
+/** Of an input or output: the values that hold it, itself if it is whole. */
+static inline int clv__value_pieces(const clv_plan *plan, const int *value, const int **pieces) {
+    const clv__value *at = &plan->values[*value];
+    *pieces = at->n_pieces ? at->pieces : value;
+    return at->n_pieces ? at->n_pieces : 1;
+}
 /** Make one node of several, where their ops can be done together. */
 clv_status clv__plan_fuse(clv_plan *plan);
 /** Part of it, before updates are grouped: what else updates do themselves. */
@@ -163,6 +193,8 @@ clv_status clv__plan_lower(clv_plan *plan, clv__plan_node *at);
 /** Insert nodes that compute again what plan->recompute says is dropped. */
 clv_status clv__plan_recompute(clv_plan *plan);
 clv_status clv__plan_memory(clv_plan *plan);
+/** One alignment for all places, so that a tensor of one can be read by another where it is. */
+void clv__plan_align(clv_plan *plan);
 /** Would this update come as soon as it can, by itself? */
 bool clv__plan_updates_early(const clv_plan *plan, const clv__plan_node *at);
 /** Part of clv__plan_memory, when roots are known: move such updates; are lives to be found again? */
@@ -193,7 +225,7 @@ static inline clv__error *clv__plan_error(const clv_plan *plan) {
     return clv__runtime_error_of(plan->graph->runtime);
 }
 static inline size_t clv__io_bytes(const clv__place *place) {
-    return 2 * place->input_bytes + place->output_bytes;
+    return place->io.bytes;
 }
 static inline size_t clv__staging_bytes(const clv__place *place) {
     return 2 * (place->input_bytes + place->staged_bytes);
@@ -206,7 +238,7 @@ size_t clv__layout_chunk(const clv__layout *layout, int i);
 const clv__place *clv__plan_place_of(const clv_plan *plan, const clv_device *device);
 /** Does a persistent tensor of that name live at the place? */
 bool clv__place_keeps(const clv_plan *plan, const clv__place *place, const char *name);
-/** A piece of memory that is one allocation at most: a value's, or workspace, or input and output (value -1). */
+/** A piece of memory that is one allocation at most: a value's, or workspace (value -1). */
 typedef struct clv__piece {
     size_t bytes;
     int value;

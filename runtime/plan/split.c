@@ -1,0 +1,523 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pass between place and fuse: a tensor that is larger than the largest allocation of its device lies in several, each with some of
+// its rows, and what computes with it is done in parts.
+//
+// What is cut depends on shape and device alone (clv__split_rows), so that every plan of a session finds a parameter in the same
+// pieces. An op says along which dimensions a use of it can be done in parts (clv__op.split); of its ways that is taken which leaves
+// nothing too large and has to copy least: pieces are rows, so a cut along another dimension copies. Where one way does not do (a
+// large weight and a large batch), the parts are done in parts again. The parts follow each other where the node was; the results
+// of a sum are added up in their order, whatever else is a part of a result has the bits that it has in the whole.
+//
+// Whatever no way leads to is done whole, with tensors that are too large: clv_plans_fit refuses such a plan, and says which op it
+// was (plan->unsplit). Values that are carried to another device are carried in pieces too, cut as either end asks for it.
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/pieces.h"
+
+enum {
+    PAGE = 4096,     // an allocation is cut so that a strict device's tensors begin where they may
+    MOST_LEVELS = 4, // parts of parts
+};
+
+size_t clv__split_largest(const clv_device *device) {
+    const uint64_t most = device->info.max_alloc_bytes ? device->info.max_alloc_bytes : SIZE_MAX;
+    const uint64_t grain = most >= 16 * PAGE ? PAGE : device->info.alignment_bytes;
+    const uint64_t largest = grain ? most / grain * grain : most;
+    return (size_t)(largest ? largest : most);
+}
+
+/** The largest power of two that is not above n; 0 for 0. */
+static int64_t power_below(uint64_t n) {
+    return n ? (int64_t)(UINT64_C(1) << (63 - __builtin_clzll(n))) : 0;
+}
+
+int64_t clv__split_rows(const clv__desc *desc, const clv_device *device) {
+    const size_t largest = clv__split_largest(device), bytes = clv__desc_bytes(desc);
+    const int64_t all = clv__split_length(&desc->shape, 0);
+    if (bytes <= largest) return all;
+    return all > 0 ? power_below(largest / (bytes / (size_t)all)) : 0;
+}
+
+typedef struct splitting {
+    clv__pieces to;
+    clv__region *regions; // by value that was placed: in more than one item, if it is in pieces
+    size_t n_regions;
+    clv__plan_node *before; // the nodes that were placed
+    size_t n_before;
+} splitting;
+
+/** A use of an op, of which there may be parts. */
+typedef struct use {
+    const clv__op *op;
+    _Alignas(16) char attrs[CLV__ATTRS_BYTES];
+    int n_in, n_out;
+    clv__region in[CLV__MAX_IN]; // dtype NONE: not there
+    clv__desc out[CLV__MAX_OUT];
+    const clv_tensor *like[CLV__MAX_OUT]; // what its results are, or parts of
+} use;
+
+/** A way to do it in parts. */
+typedef struct way {
+    clv__split split;
+    int64_t step;         // of split.length
+    int too_large, copied; // tensors that are too large in parts of so many, too; and whose parts are no pieces of them
+} way;
+
+static clv_status do_use(splitting *s, const use *u, const int *targets, int level, clv__region *results);
+
+// ---- choosing a way -----------------------------------------------------------------------------------------------------
+
+static clv__op_io io_of(const use *u) {
+    clv__op_io io = {.op = u->op, .attrs = u->op->attrs_bytes ? u->attrs : NULL, .n_in = u->n_in, .n_out = u->n_out};
+    for (int i = 0; i < u->n_in; i++) io.in[i] = u->in[i].desc;
+    for (int i = 0; i < u->n_out; i++) io.out[i] = u->out[i];
+    return io;
+}
+
+/** How many of the dimension's elements go with one of the length. */
+static int64_t times(const clv__split *split, const clv__desc *desc, int d, int input) {
+    return input == 0 && split->from ? 1 : desc->shape.dims[d] / split->length;
+}
+
+/** What a tensor means for a way; `rows` of its first item, 0 if it has one only. `input` -1: a result. */
+static void consider(const splitting *s, way *w, const clv__desc *desc, int goes, int input, int64_t rows) {
+    const bool large = clv__pieces_too_large(&s->to, desc);
+    if (goes < 0) {
+        w->too_large += large;
+        return;
+    }
+    const int64_t t = times(&w->split, desc, goes, input), dim = desc->shape.dims[goes];
+    if (large) {
+        const size_t unit = clv__desc_bytes(desc) / (size_t)dim * (size_t)t;
+        int64_t step = power_below(s->to.limit / unit);
+        w->too_large += step == 0;
+        if (step < 1) step = 1;
+        if (step < w->step) w->step = step;
+        for (int k = 0; k < goes; k++) { // not so if it begins with dimensions of 1
+            if (desc->shape.dims[k] == 1) continue;
+            w->copied++;
+            break;
+        }
+    }
+    if (goes == 0 && rows >= t && rows / t < w->step) w->step = rows / t; // its pieces as they are
+}
+
+/** Is it possible, and does it make anything smaller? */
+static bool is_a_way(const splitting *s, const use *u, const clv__op_io *io, int number, way *w, bool *past) {
+    *w = (way){.step = INT64_MAX};
+    memset(w->split.in, CLV__SPLIT_WHOLE, sizeof w->split.in);
+    memset(w->split.out, CLV__SPLIT_WHOLE, sizeof w->split.out);
+    *past = !u->op->split || !u->op->split(io, number, &w->split);
+    if (*past || w->split.length < 1) return false;
+    bool shrinks = w->split.from > 0;
+    for (int i = 0; i < u->n_in; i++) {
+        const clv__region *in = &u->in[i];
+        if (in->desc.dtype == CLV_DTYPE_NONE) continue;
+        if (u->op->mutates >> i & 1 && w->split.in[i] < 0) return false;
+        consider(s, w, &in->desc, w->split.in[i], i, in->n > 1 ? in->items[0].n : 0);
+    }
+    for (int i = 0; i < u->n_out; i++) consider(s, w, &u->out[i], w->split.out[i], -1, 0);
+    if (w->step > w->split.length) w->step = w->split.length;
+    return shrinks || w->step < w->split.length;
+}
+
+static bool choose(const splitting *s, const use *u, way *best) {
+    const clv__op_io io = io_of(u);
+    bool found = false, past = false;
+    for (int i = 0; !past; i++) {
+        way w;
+        if (!is_a_way(s, u, &io, i, &w, &past)) continue;
+        if (found && (w.too_large > best->too_large || (w.too_large == best->too_large && w.copied >= best->copied)))
+            continue;
+        *best = w;
+        found = true;
+    }
+    return found;
+}
+
+// ---- doing it -------------------------------------------------------------------------------------------------------------
+
+static void note_unsplit(splitting *s, const use *u) {
+    clv_plan *plan = s->to.plan;
+    const clv__desc *most = NULL;
+    if (plan->unsplit) return;
+    for (int i = 0; i < u->n_in + u->n_out; i++) {
+        const clv__desc *desc = i < u->n_in ? &u->in[i].desc : &u->out[i - u->n_in];
+        if (desc->dtype == CLV_DTYPE_NONE || (most && clv__desc_bytes(desc) <= clv__desc_bytes(most))) continue;
+        most = desc;
+        plan->unsplit_of = i < u->n_in ? u->in[i].like : u->like[i - u->n_in];
+    }
+    plan->unsplit = s->to.of;
+}
+
+/** As one node. */
+static clv_status do_whole(splitting *s, const use *u, const int *targets, clv__region *results) {
+    int in[CLV__MAX_IN], out[CLV__MAX_OUT];
+    for (int i = 0; i < u->n_in; i++) {
+        in[i] = -1;
+        if (u->in[i].desc.dtype == CLV_DTYPE_NONE) continue;
+        if (u->op->mutates >> i & 1 && (u->in[i].copied || u->in[i].n > 1)) {
+            clv__node_title title;
+            CLV_FAIL(clv__plan_error(s->to.plan), CLV_E_UNSUPPORTED,
+                     "%s: '%s' lies in several allocations, since none on %s may be larger than %zu bytes, and it "
+                     "cannot be changed in parts",
+                     clv__title_of(s->to.of, &title), u->in[i].like->name,
+                     s->to.plan->places[s->to.place].device->info.name, s->to.limit);
+        }
+        CLV_TRY(clv__region_whole(&s->to, &u->in[i], -1, &in[i]));
+    }
+    for (int i = 0; i < u->n_out; i++) {
+        out[i] = targets[i];
+        if (out[i] < 0) CLV_TRY(clv__pieces_value(&s->to, u->like[i], &u->out[i], &out[i]));
+        CLV_TRY(clv__region_of(&s->to, out[i], &results[i]));
+        results[i].like = u->like[i];
+    }
+    CLV_TRY(clv__pieces_node(&s->to, u->op, u->attrs, in, u->n_in, out, u->n_out));
+    clv__plan_node *at = &s->to.plan->nodes[s->to.plan->n_nodes - 1];
+    at->part = s->to.part;
+    at->parts = s->to.parts;
+    at->slice = s->to.slices ? s->to.slice++ : 0;
+    at->slices = s->to.slices;
+    return CLV_OK;
+}
+
+/** The use on the part [begin, end). `before`: the results of the part before, NULL if it is the first. */
+static clv_status take_part(splitting *s, const use *u, const way *w, int64_t begin, int64_t end,
+                            const clv__region *before, use *part) {
+    *part = *u;
+    const clv__split *split = &w->split;
+    const clv__op_io io = io_of(u);
+    if (u->op->split_attrs) u->op->split_attrs(&io, split, begin, end, part->attrs);
+    for (int i = 0; i < u->n_in; i++) {
+        const int goes = split->in[i];
+        const clv__region *in = &u->in[i];
+        if (goes == CLV__SPLIT_CARRY && before) part->in[i] = before[0];
+        if (in->desc.dtype == CLV_DTYPE_NONE) continue;
+        if (goes >= 0) {
+            const int64_t t = times(split, &in->desc, goes, i), from = i == 0 ? split->from : 0;
+            CLV_TRY(clv__region_narrow(&s->to, in, goes, from + begin * t, from + end * t, &part->in[i]));
+        }
+        if (goes == CLV__SPLIT_SHARE && end - begin < split->length)
+            CLV_TRY(clv__region_scale(&s->to, in, (double)(end - begin) / (double)split->length, &part->in[i]));
+    }
+    for (int i = 0; i < u->n_out; i++) {
+        const int goes = split->out[i];
+        if (goes >= 0) part->out[i].shape.dims[goes] = (end - begin) * times(split, &u->out[i], goes, -1);
+        const bool adds = goes == CLV__SPLIT_SUM || goes == CLV__SPLIT_MEAN;
+        if (adds && end - begin < split->length) part->out[i].dtype = CLV_DTYPE_F32; // no term is rounded to two bytes
+    }
+    return CLV_OK;
+}
+
+/** Result i of the parts, [part][CLV__MAX_OUT], as that of the whole. */
+static clv_status put_together(splitting *s, const use *u, const way *w, const clv__region *parts, int n, int i,
+                               int target, clv__region *result) {
+    const int goes = w->split.out[i];
+    clv__region *of = clv__arena_alloc(&s->to.scratch, (size_t)n, sizeof *of);
+    if (!of) return clv__pieces_no_memory(&s->to);
+    for (int k = 0; k < n; k++) of[k] = parts[k * CLV__MAX_OUT + i];
+    if (goes == CLV__SPLIT_CARRY) {
+        *result = of[n - 1];
+        return CLV_OK;
+    }
+    if (goes >= 0) return clv__region_join(&s->to, of, n, goes, &u->out[i], target, result);
+    for (int k = 0; k < n && goes == CLV__SPLIT_MEAN; k++) {
+        const int64_t begin = k * w->step, rest = w->split.length - begin;
+        const double share = (double)(rest < w->step ? rest : w->step) / (double)w->split.length;
+        const clv__region part = of[k];
+        CLV_TRY(clv__region_scale(&s->to, &part, share, &of[k]));
+    }
+    return clv__region_sum(&s->to, of, n, &u->out[i], target, result);
+}
+
+static clv_status do_parts(splitting *s, const use *u, const way *w, const int *targets, int level,
+                           clv__region *results) {
+    const int n = (int)((w->split.length + w->step - 1) / w->step);
+    clv__region *parts = clv__arena_alloc(&s->to.scratch, (size_t)n * CLV__MAX_OUT, sizeof *parts);
+    use *part = clv__arena_alloc(&s->to.scratch, 1, sizeof *part);
+    if (!parts || !part) return clv__pieces_no_memory(&s->to);
+    for (int k = 0; k < n; k++) {
+        const int64_t begin = k * w->step, rest = w->split.length - begin;
+        clv__region *made = &parts[k * CLV__MAX_OUT];
+        int to[CLV__MAX_OUT];
+        for (int i = 0; i < CLV__MAX_OUT; i++)
+            to[i] = i < u->n_out && (n == 1 || (w->split.out[i] == CLV__SPLIT_CARRY && k + 1 == n)) ? targets[i] : -1;
+        CLV_TRY(take_part(s, u, w, begin, begin + (rest < w->step ? rest : w->step),
+                          k ? made - CLV__MAX_OUT : NULL, part));
+        CLV_TRY(do_use(s, part, to, level + 1, made));
+    }
+    for (int i = 0; i < u->n_out; i++) {
+        if (n == 1)
+            results[i] = parts[i];
+        else
+            CLV_TRY(put_together(s, u, w, parts, n, i, targets[i], &results[i]));
+    }
+    return CLV_OK;
+}
+
+static bool any_too_large(const splitting *s, const use *u) {
+    for (int i = 0; i < u->n_in; i++)
+        if (u->in[i].desc.dtype != CLV_DTYPE_NONE && clv__pieces_too_large(&s->to, &u->in[i].desc)) return true;
+    for (int i = 0; i < u->n_out; i++)
+        if (clv__pieces_too_large(&s->to, &u->out[i])) return true;
+    return false;
+}
+
+/** Do a use, in parts if it has to be. targets[]: values for its results, -1: whichever. A result that is too large for one value
+ *  comes in several, without its target. */
+static clv_status do_use(splitting *s, const use *u, const int *targets, int level, clv__region *results) {
+    way w;
+    if (!any_too_large(s, u)) return do_whole(s, u, targets, results);
+    if (level < MOST_LEVELS && choose(s, u, &w)) return do_parts(s, u, &w, targets, level, results);
+    note_unsplit(s, u);
+    return do_whole(s, u, targets, results);
+}
+
+// ---- node by node -----------------------------------------------------------------------------------------------------------
+
+static clv_status keep(splitting *s, const clv__plan_node *at) {
+    clv_plan *plan = s->to.plan;
+    if (!clv__grow(&plan->nodes, &plan->nodes_room, plan->n_nodes + 1, sizeof *plan->nodes))
+        return clv__pieces_no_memory(&s->to);
+    plan->nodes[plan->n_nodes++] = *at;
+    return CLV_OK;
+}
+
+static bool is_cut(const splitting *s, int value) {
+    return value >= 0 && (s->regions[value].n > 1 ||
+                          clv__pieces_too_large(&s->to, &s->to.plan->values[value].tensor->desc));
+}
+
+/** What a value that was placed is in. */
+static clv_status region_of(splitting *s, int value, clv__region *out) {
+    if (s->regions[value].n == 0) CLV_TRY(clv__region_of(&s->to, value, &s->regions[value]));
+    *out = s->regions[value];
+    return CLV_OK;
+}
+
+/** The value is in these pieces from now on; a result that is fetched is fetched from them. */
+static clv_status note_pieces(splitting *s, int value, const clv__region *region) {
+    clv_plan *plan = s->to.plan;
+    s->regions[value] = *region;
+    if (region->n == 1 && region->items[0].value == value) return CLV_OK;
+    int *pieces = clv__arena_alloc(&plan->arena, (size_t)region->n, sizeof *pieces);
+    if (!pieces) return clv__pieces_no_memory(&s->to);
+    for (int i = 0; i < region->n; i++) {
+        pieces[i] = region->items[i].value;
+        clv_tensor *tensor = (clv_tensor *)plan->values[pieces[i]].tensor; // the plan's own
+        tensor->is_output |= plan->values[value].tensor->is_output;
+    }
+    plan->values[value].pieces = pieces;
+    plan->values[value].n_pieces = region->n;
+    return CLV_OK;
+}
+
+static void begin(splitting *s, const clv__plan_node *at) {
+    clv_plan *plan = s->to.plan;
+    s->to.place = at->place;
+    s->to.limit = clv__split_largest(plan->places[at->place].device);
+    s->to.of = at->node;
+    s->to.part = at->part;
+    s->to.parts = at->parts;
+    s->to.slice = 0;
+    s->to.slices = 0;
+}
+
+static clv_status split_compute(splitting *s, const clv__plan_node *at) {
+    const clv__op_io *io = &at->node->io;
+    bool cut = false;
+    for (int i = 0; i < CLV__MAX_IN; i++) cut |= is_cut(s, at->in[i]);
+    for (int i = 0; i < CLV__MAX_OUT; i++) cut |= is_cut(s, at->out[i]);
+    if (!cut) return keep(s, at);
+    use u = {.op = io->op, .n_in = io->n_in, .n_out = io->n_out};
+    if (io->op->attrs_bytes) memcpy(u.attrs, io->attrs, io->op->attrs_bytes);
+    for (int i = 0; i < io->n_in; i++)
+        if (at->in[i] >= 0) CLV_TRY(region_of(s, at->in[i], &u.in[i]));
+    int targets[CLV__MAX_OUT];
+    clv__region results[CLV__MAX_OUT];
+    for (int i = 0; i < io->n_out; i++) {
+        targets[i] = at->out[i];
+        u.out[i] = io->out[i];
+        u.like[i] = at->node->out[i];
+    }
+    const size_t first = s->to.plan->n_nodes;
+    s->to.slices = -1; // not known yet
+    CLV_TRY(do_use(s, &u, targets, 0, results));
+    for (size_t i = first; i < s->to.plan->n_nodes; i++) {
+        clv__plan_node *node = &s->to.plan->nodes[i];
+        if (node->slices) node->slices = s->to.slice > 1 ? s->to.slice : 0;
+    }
+    for (int i = 0; i < io->n_out; i++) CLV_TRY(note_pieces(s, at->out[i], &results[i]));
+    return CLV_OK;
+}
+
+// ---- what is carried ------------------------------------------------------------------------------------------------------------
+
+/** Rows that are carried at a time. */
+static int64_t rows_carried(const splitting *s, const clv__transfer *transfer) {
+    const clv_plan *plan = s->to.plan;
+    const clv__desc *desc = &plan->values[transfer->from].tensor->desc;
+    const int64_t from = clv__split_rows(desc, plan->places[plan->values[transfer->from].place].device),
+                  to = clv__split_rows(desc, plan->places[plan->values[transfer->to].place].device);
+    return from == 0 || to == 0 ? clv__split_length(&desc->shape, 0) : from < to ? from : to;
+}
+
+/** A sender's or receiver's node for a piece. */
+static clv_status carry_piece(splitting *s, const clv__plan_node *at, int transfer, int value) {
+    clv__plan_node piece = *at;
+    piece.transfer = transfer;
+    if (at->work == CLV__SEND)
+        piece.in[0] = value;
+    else
+        piece.out[0] = value;
+    return keep(s, &piece);
+}
+
+/** The transfers of a value's pieces follow each other, the first one in the place of the whole's: `first_of`. */
+static clv_status split_send(splitting *s, const clv__plan_node *at, int *first_of) {
+    clv_plan *plan = s->to.plan;
+    const clv__transfer whole = plan->transfers[at->transfer];
+    const int64_t rows = rows_carried(s, &whole);
+    const clv__desc *desc = &plan->values[whole.from].tensor->desc;
+    const int64_t all = clv__split_length(&desc->shape, 0);
+    if (rows == all && !is_cut(s, whole.from)) return keep(s, at);
+    clv__node stand_in = {.graph = plan->graph, .layer = plan->values[whole.from].tensor->layer, .micro_batch = -1};
+    if (!at->node) { // what was fed, or is kept: no node made it
+        clv__node *node = clv__arena_alloc(&plan->arena, 1, sizeof *node);
+        if (!node) return clv__pieces_no_memory(&s->to);
+        *node = stand_in;
+        s->to.of = node;
+    }
+    clv__region from, piece;
+    CLV_TRY(region_of(s, whole.from, &from));
+    first_of[at->transfer] = (int)plan->n_transfers;
+    for (int64_t row = 0; row < all; row += rows) {
+        int value;
+        CLV_TRY(clv__region_narrow(&s->to, &from, 0, row, row + rows < all ? row + rows : all, &piece));
+        CLV_TRY(clv__region_whole(&s->to, &piece, -1, &value));
+        if (!clv__grow(&plan->transfers, &plan->transfers_room, plan->n_transfers + 1, sizeof *plan->transfers))
+            return clv__pieces_no_memory(&s->to);
+        plan->transfers[plan->n_transfers] =
+            (clv__transfer){.from = value, .to = -1, .bytes = clv__desc_bytes(&piece.desc)};
+        CLV_TRY(carry_piece(s, at, (int)plan->n_transfers++, value));
+    }
+    return CLV_OK;
+}
+
+static clv_status split_receive(splitting *s, const clv__plan_node *at, const int *first_of) {
+    clv_plan *plan = s->to.plan;
+    const clv__transfer whole = plan->transfers[at->transfer];
+    if (!first_of[at->transfer]) return keep(s, at);
+    const clv_tensor *tensor = plan->values[whole.to].tensor;
+    const int64_t rows = rows_carried(s, &whole), all = clv__split_length(&tensor->desc.shape, 0);
+    const int n = (int)((all + rows - 1) / rows);
+    clv__region arrived, result;
+    CLV_TRY(clv__region_make(&s->to, &tensor->desc, tensor, n, &arrived));
+    for (int i = 0; i < n; i++) {
+        const int number = first_of[at->transfer] + i;
+        clv__desc desc = tensor->desc;
+        arrived.items[i].n = desc.shape.dims[0] = clv__split_piece(&tensor->desc, rows, i);
+        CLV_TRY(clv__pieces_value(&s->to, tensor, &desc, &arrived.items[i].value));
+        plan->values[arrived.items[i].value].copy = true;
+        plan->transfers[number].to = arrived.items[i].value;
+        CLV_TRY(carry_piece(s, at, number, arrived.items[i].value));
+    }
+    if (!at->node) {
+        clv__node *node = clv__arena_alloc(&plan->arena, 1, sizeof *node);
+        if (!node) return clv__pieces_no_memory(&s->to);
+        *node = (clv__node){.graph = plan->graph, .layer = tensor->layer, .micro_batch = -1};
+        s->to.of = node;
+    }
+    CLV_TRY(clv__region_join(&s->to, &arrived, 1, 0, &tensor->desc, whole.to, &result));
+    s->regions[whole.to] = result;
+    return CLV_OK;
+}
+
+/** Transfers of whole values that are carried in pieces are there no more: the numbers of the others change. */
+static clv_status drop_whole(splitting *s, const int *first_of, size_t n_before) {
+    clv_plan *plan = s->to.plan;
+    int *number = clv__arena_alloc(&s->to.scratch, plan->n_transfers + 1, sizeof *number);
+    if (!number) return clv__pieces_no_memory(&s->to);
+    size_t n = 0;
+    for (size_t i = 0; i < plan->n_transfers; i++) {
+        if (i < n_before && first_of[i]) continue;
+        number[i] = (int)n;
+        plan->transfers[n++] = plan->transfers[i];
+    }
+    plan->n_transfers = n;
+    for (size_t i = 0; i < plan->n_nodes; i++)
+        if (plan->nodes[i].work != CLV__COMPUTE) plan->nodes[i].transfer = number[plan->nodes[i].transfer];
+    return CLV_OK;
+}
+
+// ---- the pass ---------------------------------------------------------------------------------------------------------------
+
+/** The pieces of what is kept or fed: they are there before the first node. */
+static clv_status begin_with_pieces(splitting *s, int value) {
+    clv_plan *plan = s->to.plan;
+    const clv_tensor *tensor = plan->values[value].tensor;
+    const clv_device *device = plan->places[plan->values[value].place].device;
+    s->to.place = plan->values[value].place;
+    const int64_t rows = clv__split_rows(&tensor->desc, device), all = clv__split_length(&tensor->desc.shape, 0);
+    if (rows == 0 || rows == all) return CLV_OK;
+    const int n = (int)((all + rows - 1) / rows);
+    clv__region region;
+    CLV_TRY(clv__region_make(&s->to, &tensor->desc, tensor, n, &region));
+    for (int i = 0; i < n; i++) {
+        clv__desc desc = tensor->desc;
+        region.items[i].n = desc.shape.dims[0] = clv__split_piece(&tensor->desc, rows, i);
+        CLV_TRY(clv__pieces_value(&s->to, tensor, &desc, &region.items[i].value));
+        clv__value *piece = &plan->values[region.items[i].value];
+        clv_tensor *of = (clv_tensor *)piece->tensor;
+        of->kind = tensor->kind;
+        of->category = tensor->category;
+        of->trainable = tensor->trainable;
+        piece->piece = i;
+    }
+    return note_pieces(s, value, &region);
+}
+
+static clv_status split_all(splitting *s) {
+    clv_plan *plan = s->to.plan;
+    const size_t n_transfers = plan->n_transfers;
+    int *first_of = clv__arena_alloc(&s->to.scratch, n_transfers + 1, sizeof *first_of);
+    if (!first_of) return clv__pieces_no_memory(&s->to);
+    memcpy(s->before, plan->nodes, plan->n_nodes * sizeof *s->before);
+    s->n_before = plan->n_nodes;
+    plan->n_nodes = 0;
+    for (size_t i = 0; i < s->n_regions; i++) {
+        const clv__value *value = &plan->values[i];
+        if (!value->copy && value->tensor->kind != CLV__VALUE) CLV_TRY(begin_with_pieces(s, (int)i));
+    }
+    for (size_t i = 0; i < s->n_before; i++) {
+        const clv__plan_node *at = &s->before[i];
+        begin(s, at);
+        CLV_TRY(at->work == CLV__SEND      ? split_send(s, at, first_of)
+                : at->work == CLV__RECEIVE ? split_receive(s, at, first_of)
+                                           : split_compute(s, at));
+    }
+    return drop_whole(s, first_of, n_transfers);
+}
+
+/** Is there anything to do? */
+static bool any_is_too_large(const clv_plan *plan) {
+    for (size_t i = 0; i < plan->n_values; i++) {
+        const clv__value *value = &plan->values[i];
+        if (clv_tensor_bytes(value->tensor) > clv__split_largest(plan->places[value->place].device)) return true;
+    }
+    return false;
+}
+
+clv_status clv__plan_split(clv_plan *plan) {
+    if (!any_is_too_large(plan)) return CLV_OK;
+    splitting s = {.to = {.plan = plan}, .n_regions = plan->n_values};
+    s.regions = clv__alloc(plan->n_values, sizeof *s.regions);
+    s.before = clv__alloc(plan->n_nodes, sizeof *s.before);
+    clv_status status = s.regions && s.before ? split_all(&s) : clv__pieces_no_memory(&s.to);
+    clv__arena_reset(&s.to.scratch);
+    free(s.to.fresh);
+    free(s.regions);
+    free(s.before);
+    return status;
+}
