@@ -253,29 +253,67 @@ clv_status clv__region_join(clv__pieces *p, const clv__region *parts, int n, int
     return CLV_OK;
 }
 
-clv_status clv__region_sum(clv__pieces *p, const clv__region *parts, int n, const clv__desc *desc, int target,
-                           clv__region *out) {
+/** How many pieces a tensor lies in at the place, 1 if it fits, and the rows of each but the last. */
+static int pieces_of(const clv__pieces *p, const clv__desc *desc, int64_t *rows) {
+    const int64_t all = clv__split_length(&desc->shape, 0);
+    *rows = clv__pieces_too_large(p, desc) ? clv__split_rows(desc, p->plan->places[p->place].device) : all;
+    if (*rows == 0) *rows = all; // that cannot be helped
+    return *rows < all ? (int)((all + *rows - 1) / *rows) : 1;
+}
+
+/** The sum of some rows of all of them. */
+static clv_status sum_rows(clv__pieces *p, const clv__region *parts, int n, const clv__desc *desc, int64_t begin,
+                           int target, int *out) {
     _Alignas(16) char attrs[CLV__ATTRS_BYTES];
     const clv__op *add = clv__parts_add(attrs);
-    int terms[2], sum;
-    CLV_TRY(clv__region_whole(p, &parts[0], -1, &terms[0]));
-    for (int k = 1; k < n; k++) {
-        const bool last = k + 1 == n; // what the sum is stored as; before, it is in f32
-        CLV_TRY(clv__region_whole(p, &parts[k], -1, &terms[1]));
-        sum = last ? target : -1;
-        if (sum < 0) CLV_TRY(clv__pieces_value(p, parts[0].like, last ? desc : &parts[0].desc, &sum));
-        CLV_TRY(clv__pieces_node(p, add, attrs, terms, 2, &sum, 1));
-        terms[0] = sum;
+    const int64_t end = begin + clv__split_length(&desc->shape, 0);
+    int terms[2];
+    for (int k = 0; k < n; k++) {
+        const bool last = k + 1 == n; // what the sum is stored as; before, it is as the parts are
+        clv__region part = parts[k];
+        if (end - begin < clv__split_length(&part.desc.shape, 0))
+            CLV_TRY(clv__region_narrow(p, &parts[k], 0, begin, end, &part));
+        CLV_TRY(clv__region_whole(p, &part, -1, &terms[k > 0]));
+        if (k == 0) continue;
+        *out = last ? target : -1;
+        if (*out < 0) CLV_TRY(clv__pieces_value(p, parts[0].like, last ? desc : &part.desc, out));
+        CLV_TRY(clv__pieces_node(p, add, attrs, terms, 2, out, 1));
+        terms[0] = *out;
     }
-    return one_value(p, desc, parts[0].like, terms[0], out);
+    *out = terms[0];
+    return CLV_OK;
+}
+
+clv_status clv__region_sum(clv__pieces *p, const clv__region *parts, int n, const clv__desc *desc, int target,
+                           clv__region *out) {
+    int64_t rows;
+    const clv__desc *larger = clv__desc_bytes(desc) < clv__desc_bytes(&parts[0].desc) ? &parts[0].desc : desc;
+    const int items = pieces_of(p, larger, &rows);
+    CLV_TRY(clv__region_make(p, desc, parts[0].like, items, out));
+    for (int i = 0; i < items; i++) {
+        clv__desc piece = *desc;
+        out->items[i].n = items > 1 ? clv__split_piece(desc, rows, i) : rows;
+        if (items > 1) piece.shape.dims[0] = out->items[i].n;
+        CLV_TRY(sum_rows(p, parts, n, &piece, i * rows, items > 1 ? -1 : target, &out->items[i].value));
+    }
+    if (items > 1 && !clv__pieces_too_large(p, desc)) {
+        const clv__region rows_of = *out;
+        int value;
+        CLV_TRY(clv__region_whole(p, &rows_of, target, &value));
+        return one_value(p, desc, parts[0].like, value, out);
+    }
+    return CLV_OK;
 }
 
 clv_status clv__region_scale(clv__pieces *p, const clv__region *from, double factor, clv__region *out) {
     _Alignas(16) char attrs[CLV__ATTRS_BYTES];
     const clv__op *scale = clv__parts_scale((float)factor, attrs);
-    int value, scaled;
-    CLV_TRY(clv__region_whole(p, from, -1, &value));
-    CLV_TRY(clv__pieces_value(p, from->like, &from->desc, &scaled));
-    CLV_TRY(clv__pieces_node(p, scale, attrs, &value, 1, &scaled, 1));
-    return one_value(p, &from->desc, from->like, scaled, out);
+    CLV_TRY(clv__region_make(p, &from->desc, from->like, from->n, out));
+    for (int i = 0; i < from->n; i++) {
+        const int value = from->items[i].value;
+        out->items[i].n = from->items[i].n;
+        CLV_TRY(clv__pieces_value(p, from->like, desc_of(p, value), &out->items[i].value));
+        CLV_TRY(clv__pieces_node(p, scale, attrs, &value, 1, &out->items[i].value, 1));
+    }
+    return CLV_OK;
 }

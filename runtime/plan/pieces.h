@@ -53,10 +53,10 @@ clv_status clv__region_whole(clv__pieces *p, const clv__region *from, int target
 /** n regions behind each other along a dimension. What fits is one value, `target` if that is not -1. */
 clv_status clv__region_join(clv__pieces *p, const clv__region *parts, int n, int d, const clv__desc *desc, int target,
                             clv__region *out);
-/** Their sum, stored as `desc`: of regions of one value. `target` as above. */
+/** Their sum, stored as `desc`. `target` as above. */
 clv_status clv__region_sum(clv__pieces *p, const clv__region *parts, int n, const clv__desc *desc, int target,
                            clv__region *out);
-/** A value times a factor. */
+/** A region times a factor. */
 clv_status clv__region_scale(clv__pieces *p, const clv__region *from, double factor, clv__region *out);
 
 #endif

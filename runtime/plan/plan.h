@@ -81,6 +81,7 @@ typedef struct clv__plan_node {
     bool again;                  // computes what an earlier node of the plan computed, and was dropped
     const clv__variant *variant; // COMPUTE; NULL: the reference (host device), or a view
     clv__chosen chosen;
+    uint32_t roomy; // a bit for each variant of its op that would need a workspace larger than an allocation may be
     clv__launches launches;
     // the arena in which its workspace lies, where nothing lives meanwhile, and where there; NOWHERE: in none
     clv__segment workspace_in;

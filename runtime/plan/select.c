@@ -189,6 +189,7 @@ clv_status clv__plan_choose(const clv_plan *plan, clv__plan_node *at) {
             }
         }
         if (!fits || at->chosen == CLV__TUNED || clv__quarantined(device, op, v->name)) continue;
+        if (at->roomy >> (v - op->variants) & 1) continue;
         double rank = clv__variant_rank(v, info, known);
         if (v == measured) at->chosen = CLV__TUNED;
         if (!at->variant || v == measured || rank < best_rank) {
@@ -258,15 +259,37 @@ clv_status clv__plan_lower(clv_plan *plan, clv__plan_node *at) {
              memory ? "no host memory" : "a size is past int, or there are too many arguments");
 }
 
-clv_status clv__plan_select(clv_plan *plan) {
-    for (size_t i = 0; i < plan->n_nodes; i++) {
-        clv__plan_node *at = &plan->nodes[i];
-        const clv_device *device = plan->places[at->place].device;
+/** Can the node be done without this variant, which nobody asked for by name? */
+static bool has_another(const clv_plan *plan, const clv__plan_node *at) {
+    const clv_device *device = plan->places[at->place].device;
+    const clv__op *op = at->node->io.op;
+    if (!at->variant || at->chosen == CLV__PINNED) return false;
+    for (const clv__variant *v = op->variants; v->name; v++) {
+        if (v != at->variant && !(at->roomy >> (v - op->variants) & 1) &&
+            clv__variant_supports(v, &device->info, &at->node->io) && !clv__quarantined(device, op, v->name))
+            return true;
+    }
+    return false;
+}
+
+/** Choose and write down. A variant whose workspace is larger than the device's largest allocation is passed over, if there is
+ *  another. */
+static clv_status choose_and_lower(clv_plan *plan, clv__plan_node *at) {
+    const clv_device *device = plan->places[at->place].device;
+    const size_t largest = clv__split_largest(device);
+    at->roomy = 0;
+    for (;;) {
         at->variant = NULL;
         at->chosen = CLV__NO_CHOICE;
         if (at->work == CLV__COMPUTE && !at->node->io.op->view && device->info.type != CLV_DEVICE_HOST)
             CLV_TRY(clv__plan_choose(plan, at));
         CLV_TRY(clv__plan_lower(plan, at));
+        if (at->launches.workspace_bytes <= largest || !has_another(plan, at)) return CLV_OK;
+        at->roomy |= 1u << (at->variant - at->node->io.op->variants);
     }
+}
+
+clv_status clv__plan_select(clv_plan *plan) {
+    for (size_t i = 0; i < plan->n_nodes; i++) CLV_TRY(choose_and_lower(plan, &plan->nodes[i]));
     return CLV_OK;
 }

@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tensors that are larger than the largest allocation: on devices that are told to have a small one, networks are cut into many
+// parts, take the memory that was predicted, in pieces that are small enough, and come to what they come to whole.
+#include <math.h>
+
+#include "cleave/cleave.h"
+#include "plan/plan.h"
+#include "unit/world.h"
+
+enum { STEPS = 3, CLASSES = 10 };
+
+typedef struct model {
+    clv_graph *graph;
+    clv_tensor *x, *labels, *loss, *logits, *hyper, *gradient;
+} model;
+
+/** What is trained, and how. */
+typedef struct setting {
+    const char *name;
+    clv_tensor *(*net)(clv_tensor *x);
+    clv_shape input;
+    clv_dtype dtype;
+    clv_optimizer_config optimizer;
+    clv_precision precision;
+    const char *recompute;
+    uint64_t largest; // allocation, where it is cut
+    double near;      // how far results may be apart
+} setting;
+
+static clv_tensor *mlp(clv_tensor *x) {
+    x = clv_dropout(clv_relu(clv_nn_linear(x, "fc1", 200, NULL)), 0.1f);
+    x = clv_gelu_tanh(clv_nn_linear(x, "fc2", 133, &(clv_nn_linear_config){.no_bias = true}));
+    return clv_nn_linear(x, "fc3", CLASSES, NULL);
+}
+
+static clv_tensor *cnn(clv_tensor *x) {
+    clv_graph *graph = clv_tensor_graph(x);
+    clv_nn_conv2d_config same = {.kernel = {3}, .padding = {1}};
+    x = clv_relu(clv_nn_batch_norm(clv_nn_conv2d(x, "conv1", 12, &same), "norm1", NULL));
+    clv_tensor *shortcut = x;
+    clv_scope_push(graph, "body");
+    x = clv_nn_conv2d(x, "conv2", 12, &(clv_nn_conv2d_config){.kernel = {3}, .padding = {1}, .groups = 12});
+    x = clv_relu(clv_add(clv_nn_batch_norm(x, "norm2", NULL), shortcut));
+    x = clv_max_pool2d(x, &(clv_pool2d_config){.kernel = {2}, .stride = {2}});
+    x = clv_leaky_relu(clv_nn_conv2d(x, "conv3", 20, &same), 0.1f);
+    x = clv_avg_pool2d(x, &(clv_pool2d_config){.kernel = {2}, .stride = {2}});
+    clv_scope_pop(graph);
+    x = clv_adaptive_avg_pool2d(x, 2, 2);
+    return clv_nn_linear(clv_flatten(x, 1), "fc", CLASSES, NULL);
+}
+
+/** [B,T] indices; each text is one sample: the mean over its tokens. */
+static clv_tensor *text(clv_tensor *x) {
+    clv_tensor *y = clv_gpt(x, &(clv_gpt_config){.vocabulary = 97, .context = 16, .width = 48, .heads = 4, .layers = 2});
+    y = clv_mean(clv_softmax(clv_layer_norm(y, NULL, NULL, 1e-5f), -1), (int[]){1}, 1, false);
+    return clv_nn_linear(y, "head", CLASSES, NULL);
+}
+
+static model build(const setting *s) {
+    model m = {.graph = new_graph()};
+    clv_graph_set_training(m.graph, true);
+    clv_graph_set_precision(m.graph, s->precision);
+    m.x = clv_input(m.graph, "x", s->dtype, s->input);
+    m.labels = clv_input(m.graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(s->input.dims[0]));
+    m.logits = s->net(m.x);
+    m.loss = clv_cross_entropy(m.logits, m.labels);
+    clv_output(m.loss, "loss");
+    clv_output(clv_cast(m.logits, CLV_DTYPE_F32), "logits");
+    if (s->precision != CLV_PRECISION_F32) clv_scaler_add(m.graph, &(clv_scaler_config){.scale = 64});
+    clv_backward(m.loss);
+    clv_tensor *weight = clv_graph_find(m.graph, "fc1.weight");
+    if (weight) clv_output(m.gradient = clv_gradient(weight), "gradient");
+    clv_optimizer_add(m.graph, &s->optimizer);
+    m.hyper = clv_optimizer_hyper(m.graph);
+    assert_status(clv_graph_status(m.graph), CLV_OK, runtime);
+    return m;
+}
+
+/** All that a training leaves: what the session keeps, the last loss, a gradient; and how the plan was. */
+typedef struct left {
+    float *values;
+    size_t n;
+    int parts, places_with_parts;
+} left;
+
+static void keep(left *l, const void *values, size_t bytes) {
+    l->values = realloc(l->values, (l->n + bytes / 4) * 4);
+    memcpy(l->values + l->n, values, bytes);
+    l->n += bytes / 4;
+}
+
+/** Every allocation is small enough, or none is asked for. */
+static void check_sizes(const clv_plan *plan) {
+    for (size_t i = 0; i < plan->n_values; i++) {
+        const clv__value *value = &plan->values[i];
+        const clv_device_info *info = &plan->places[value->place].device->info;
+        if (value->segment != CLV__NOWHERE) assert_true(value->bytes <= info->max_alloc_bytes);
+    }
+    for (int i = 0; i < plan->n_places; i++)
+        assert_true(plan->places[i].workspace_bytes <= plan->places[i].device->info.max_alloc_bytes);
+}
+
+static void count_parts(const clv_plan *plan, left *l) {
+    bool has[8] = {false};
+    for (size_t i = 0; i < plan->n_nodes; i++) {
+        if (!plan->nodes[i].slices) continue;
+        l->parts++;
+        has[plan->nodes[i].place] = true;
+    }
+    for (int i = 0; i < plan->n_places; i++) l->places_with_parts += has[i];
+}
+
+static void feed(clv_run *run, const model *m, const setting *s, int step) {
+    static float x[1 << 16];
+    int32_t labels[256];
+    float hyper[CLV_HYPER_VALUES];
+    const int64_t n = clv_shape_numel(&s->input);
+    assert_true(n <= 1 << 16);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t v = (i * 13 + step * 5 + i / 7) % 29;
+        const int32_t whole = (int32_t)(v * 3);
+        if (s->dtype == CLV_DTYPE_I32)
+            memcpy(&x[i], &whole, sizeof whole);
+        else
+            x[i] = (float)v / 14 - 1;
+    }
+    for (int64_t i = 0; i < s->input.dims[0]; i++) labels[i] = (int32_t)((i + step) % CLASSES);
+    clv_optimizer_hyper_values(&s->optimizer, step + 1, 0.05, hyper);
+    assert_status(clv_run_feed(run, m->x, x, (size_t)n * 4), CLV_OK, runtime);
+    assert_status(clv_run_feed(run, m->labels, labels, (size_t)s->input.dims[0] * 4), CLV_OK, runtime);
+    assert_status(clv_run_feed(run, m->hyper, hyper, sizeof hyper), CLV_OK, runtime);
+}
+
+static void read_all(clv_session *session, left *l) {
+    for (int i = 0; i < clv_session_count(session); i++) {
+        const size_t bytes = clv_session_get(session, i).bytes;
+        float *values = malloc(bytes + 4);
+        assert_status(clv_session_read(session, i, values, bytes), CLV_OK, runtime);
+        keep(l, values, bytes);
+        free(values);
+    }
+}
+
+/** Some steps on a plan's devices; memory is as predicted on each of them. */
+static left train_by(const model *m, const setting *s, const clv_plan_config *config) {
+    left l = {0};
+    clv_plan *plan;
+    clv_session *session;
+    clv_run *run;
+    int64_t ticket = 0;
+    static float fetched[1 << 16];
+    assert_status(clv_plan_create(m->graph, config, &plan), CLV_OK, runtime);
+    assert_status(clv_plans_fit(&plan, 1), CLV_OK, runtime);
+    check_sizes(plan);
+    count_parts(plan, &l);
+    for (int i = 0; i < plan->n_places; i++) clv_device_memory_reset_peak(plan->places[i].device);
+    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 7}, &session), CLV_OK, runtime);
+    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    for (int step = 0; step < STEPS; step++) {
+        feed(run, m, s, step);
+        assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
+        clv_tensor *const outputs[] = {m->loss, clv_graph_find(m->graph, "logits"), m->gradient};
+        for (int i = 0; i < 3; i++) {
+            if (!outputs[i]) continue;
+            const size_t bytes = clv_tensor_bytes(outputs[i]);
+            assert_true(bytes <= sizeof fetched);
+            assert_status(clv_run_fetch(run, ticket, outputs[i], fetched, bytes), CLV_OK, runtime);
+            keep(&l, fetched, bytes);
+        }
+    }
+    for (int i = 0; i < plan->n_places; i++) {
+        clv_device *device = plan->places[i].device;
+        assert_int_equal(clv_device_memory(device).all.peak, clv_plans_memory_on(&plan, 1, device).predicted_peak_bytes);
+    }
+    read_all(session, &l);
+    clv_run_destroy(run);
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+    return l;
+}
+
+static left train(const setting *s, clv_device *device) {
+    model m = build(s);
+    left l = train_by(&m, s, &(clv_plan_config){.device = device, .recompute = s->recompute});
+    clv_graph_destroy(m.graph);
+    return l;
+}
+
+/** The same on a device that allocates no more than `largest` at a time. */
+static left train_small(const setting *s, clv_device *device) {
+    const uint64_t before = device->info.max_alloc_bytes;
+    device->info.max_alloc_bytes = s->largest;
+    left l = train(s, device);
+    device->info.max_alloc_bytes = before;
+    return l;
+}
+
+static void compare(const char *name, const left *whole, const left *parts, double near) {
+    assert_int_equal(whole->n, parts->n);
+    double most = 0;
+    for (size_t i = 0; i < whole->n; i++) {
+        const double a = (double)whole->values[i], b = (double)parts->values[i], apart = fabs(a - b) / (1 + fabs(a));
+        if (memcmp(&whole->values[i], &parts->values[i], 4) != 0 && !(apart <= most)) most = apart;
+    }
+    print_message("%s: %d parts, at most %.2g apart\n", name, parts->parts, most);
+    if (!(most <= near)) fail_msg("%s: whole and in parts are %g apart", name, most);
+}
+
+static bool is_opencl(const clv_device *device) {
+    return strcmp(device->info.backend, "opencl") == 0; // the host's references have workspaces larger than their tensors
+}
+
+static void try_setting(const setting *s) {
+    clv_device *device;
+    for (int d = -1; (device = clv__test_next_device(runtime, &d));) {
+        if (!is_opencl(device)) continue;
+        left whole = train(s, device), parts = train_small(s, device);
+        assert_int_equal(whole.parts, 0);
+        assert_true(parts.parts > 20);
+        compare(s->name, &whole, &parts, s->near);
+        free(whole.values);
+        free(parts.values);
+    }
+}
+
+/** Batches of 6: only parameters, gradients and optimizer state are too large. */
+static void test_parameters_in_parts(void **state) {
+    (void)state;
+    const setting settings[] = {
+        {"mlp, sgd", mlp, CLV_SHAPE(6, 96), CLV_DTYPE_F32, {.kind = CLV_SGD, .momentum = 0.9f}, CLV_PRECISION_F32, NULL,
+         16 << 10, 1e-6},
+        {"mlp, adam, clipped", mlp, CLV_SHAPE(6, 96), CLV_DTYPE_F32, {.kind = CLV_ADAM, .clip_norm = 0.5f, .eps = 1e-3f},
+         CLV_PRECISION_F32, NULL, 16 << 10, 1e-6},
+        {"mlp, mixed", mlp, CLV_SHAPE(6, 96), CLV_DTYPE_F32, {.kind = CLV_SGD, .momentum = 0.9f}, CLV_PRECISION_MIXED,
+         NULL, 16 << 10, 2e-2},
+    };
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) try_setting(&settings[i]);
+}
+
+static void test_activations_in_parts(void **state) {
+    (void)state;
+    const setting settings[] = {
+        {"mlp, a large batch", mlp, CLV_SHAPE(150, 96), CLV_DTYPE_F32, {.kind = CLV_SGD, .momentum = 0.9f},
+         CLV_PRECISION_F32, NULL, 24 << 10, 1e-5},
+        {"cnn", cnn, CLV_SHAPE(19, 3, 16, 16), CLV_DTYPE_F32, {.kind = CLV_SGD, .momentum = 0.9f}, CLV_PRECISION_F32,
+         NULL, 64 << 10, 1e-4},
+        {"cnn, recomputed", cnn, CLV_SHAPE(19, 3, 16, 16), CLV_DTYPE_F32, {.kind = CLV_SGD, .momentum = 0.9f},
+         CLV_PRECISION_F32, "body", 64 << 10, 1e-4},
+        {"cnn, mixed", cnn, CLV_SHAPE(19, 3, 16, 16), CLV_DTYPE_F32, {.kind = CLV_SGD, .momentum = 0.9f},
+         CLV_PRECISION_MIXED, NULL, 80 << 10, 5e-2},
+        {"text", text, CLV_SHAPE(21, 16), CLV_DTYPE_I32, {.kind = CLV_SGD, .momentum = 0.9f}, CLV_PRECISION_F32, NULL,
+         24 << 10, 1e-4},
+    };
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) try_setting(&settings[i]);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_parameters_in_parts),
+        cmocka_unit_test(test_activations_in_parts),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
