@@ -131,14 +131,15 @@ static int index_of(const clv_run *run, const int *values, int n, const clv_tens
     return -1;
 }
 
-/** Copy an input to staging memory, piece by piece. */
+/** Copy an input to staging memory, piece by piece; a piece that nobody reads has no place there. */
 static void stage(const clv__station *station, int slot, int at, const void *data) {
     const clv_plan *plan = station->run->plan;
     const int *pieces, n = clv__value_pieces(plan, &station->place->inputs[at], &pieces);
     const char *from = data;
     for (int k = 0; k < n; from += plan->values[pieces[k++]].bytes) {
         const clv__value *value = &plan->values[pieces[k]];
-        memcpy(clv__staged_inputs(station, slot) + value->staged, from, value->bytes);
+        if (value->segment == CLV__IN_INPUTS)
+            memcpy(clv__staged_inputs(station, slot) + value->staged, from, value->bytes);
     }
 }
 
@@ -197,7 +198,7 @@ static void complete_inputs(clv__station *station, int slot) {
         }
         for (int k = 0; k < n && !station->fed[i] && value->tensor != plan->graph->random; k++) {
             const clv__value *piece = &plan->values[pieces[k]];
-            if (piece->bytes)
+            if (piece->bytes && piece->segment == CLV__IN_INPUTS)
                 memcpy(clv__staged_inputs(station, slot) + piece->staged,
                        clv__staged_inputs(station, !slot) + piece->staged, piece->bytes);
         }

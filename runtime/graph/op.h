@@ -161,7 +161,8 @@ typedef struct clv__split {
     int8_t in[CLV__MAX_IN]; // a dimension, or a word; WHOLE before the op is asked
     int8_t out[CLV__MAX_OUT];
     int64_t length; // 0: this way is not possible here. A tensor's dimension is a multiple of it, and goes along in proportion
-    int64_t from;   // input 0 goes along from here on, one for one
+    bool one_for_one; // input 0 does not: each of the length is one of its dimension, from `from` on
+    int64_t from;
 } clv__split;
 
 /** How an op's results are stored in a graph of mixed precision (graph/precision.c). */

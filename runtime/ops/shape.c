@@ -451,6 +451,7 @@ static const struct slice_case {
     {CLV__DIMS(16400), {0, 7, 16385, 16400}, false, false},
     {CLV__DIMS(2, 3, 4, 3, 2, 5), {3, 1, 1, 3}, false, false},
     {CLV__DIMS(1, 1), {0, 0, 1, 1}, false, false},
+    {CLV__DIMS(6, 5), {0, 0, 3, 6}, false, false},
 };
 
 static bool slice_case(int i, bool backward, clv__sample *sample) {
@@ -485,7 +486,10 @@ static bool slice_split(const clv__op_io *io, int i, clv__split *out) {
     if (i >= shape->rank) return false;
     out->length = shape->dims[i];
     out->in[0] = out->out[0] = (int8_t)i;
-    if (i == axis_of(attrs->axis, shape->rank)) out->from = attrs->start;
+    if (i == axis_of(attrs->axis, shape->rank)) {
+        out->one_for_one = true;
+        out->from = attrs->start;
+    }
     return true;
 }
 

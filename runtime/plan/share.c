@@ -6,7 +6,7 @@
 //
 // Not for small models, where the first device would wait longer for the second's end than the updates take; not where
 // somebody else wants the sum (to fetch it, clip it, look for what is not finite), as in sums.c; not where somebody sees the
-// parameter's memory under another name (a reshaped weight that is fetched); and not where a failed step has to leave everything
+// parameter's memory under another name (a reshaped weight that is fetched); not what lies in pieces; and not where a failed step has to leave everything
 // as it was (clv_plan_config.whole_steps), for the second device may fail when the first has begun to update.
 #include <stdlib.h>
 #include <string.h>
@@ -92,14 +92,21 @@ static const clv__node *sum_of(const sharing *s, const clv__node *update) {
     return alone && s->node_place[sum->id] == s->node_place[update->id] ? sum : NULL;
 }
 
+/** Is it too large for one allocation there? (split.c) Pieces are carried by themselves, and need not be cut alike. */
+static bool lies_in_pieces(const clv_plan *plan, const clv__desc *desc, int place) {
+    return clv__desc_bytes(desc) > clv__split_largest(plan->places[place].device);
+}
+
 /** The other place at which an update may be done; -1 if there is none. */
 static int other_place(const sharing *s, const clv__node *update) {
     const clv__node *sum = sum_of(s, update);
     if (!sum) return -1;
     const clv_plan *plan = s->plan;
+    const clv__desc *parameter = &update->in[update->io.op->groups.first]->desc;
     const int home = s->node_place[update->id], first = s->made_at[sum->in[0]->id],
               second = s->made_at[sum->in[1]->id], other = first == home ? second : first;
     if ((first == home) == (second == home) || other < 0) return -1;
+    if (lies_in_pieces(plan, parameter, home) || lies_in_pieces(plan, parameter, other)) return -1;
     bool possible = is_one_kind(plan, home, other) && clv__plan_may_lend(plan, home, other) &&
                     clv__plan_may_lend(plan, other, home) && can_be_written(s, update, home, other);
     return possible ? other : -1;

@@ -77,7 +77,7 @@ static clv__op_io io_of(const use *u) {
 
 /** How many of the dimension's elements go with one of the length. */
 static int64_t times(const clv__split *split, const clv__desc *desc, int d, int input) {
-    return input == 0 && split->from ? 1 : desc->shape.dims[d] / split->length;
+    return input == 0 && split->one_for_one ? 1 : desc->shape.dims[d] / split->length;
 }
 
 /** What a tensor means for a way; `rows` of its first item, 0 if it has one only. `input` -1: a result. */
@@ -110,7 +110,7 @@ static bool is_a_way(const splitting *s, const use *u, const clv__op_io *io, int
     memset(w->split.out, CLV__SPLIT_WHOLE, sizeof w->split.out);
     *past = !u->op->split || !u->op->split(io, number, &w->split);
     if (*past || w->split.length < 1) return false;
-    bool shrinks = w->split.from > 0;
+    bool shrinks = w->split.one_for_one;
     for (int i = 0; i < u->n_in; i++) {
         const clv__region *in = &u->in[i];
         if (in->desc.dtype == CLV_DTYPE_NONE) continue;
@@ -511,6 +511,7 @@ static bool any_is_too_large(const clv_plan *plan) {
 
 clv_status clv__plan_split(clv_plan *plan) {
     if (!any_is_too_large(plan)) return CLV_OK;
+    clv__plan_align(plan);
     splitting s = {.to = {.plan = plan}, .n_regions = plan->n_values};
     s.regions = clv__alloc(plan->n_values, sizeof *s.regions);
     s.before = clv__alloc(plan->n_nodes, sizeof *s.before);

@@ -71,7 +71,7 @@ static void make_part(part *p, const clv__op_io *io, const values *in, const clv
     if (io->op->split_attrs) io->op->split_attrs(io, split, begin, end, p->attrs);
     for (int i = 0; i < io->n_in; i++) {
         const int d = split->in[i];
-        const bool from = i == 0 && split->from > 0;
+        const bool from = i == 0 && split->one_for_one;
         if (carried && d == CLV__SPLIT_CARRY) p->io.in[i] = io->out[0];
         if (!clv__has_in(&p->io, i)) continue;
         if (d >= 0) p->io.in[i].shape.dims[d] = (end - begin) * times(split, &io->in[i].shape, d, from);

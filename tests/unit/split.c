@@ -254,10 +254,75 @@ static void test_activations_in_parts(void **state) {
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) try_setting(&settings[i]);
 }
 
+// ---- several devices --------------------------------------------------------------------------------------------------------
+
+enum { BATCH = 24, MANY = 1000 };
+
+/** A replica's loss, or a micro-batch's. */
+static clv_tensor *body(clv_tensor *x, clv_tensor *labels, void *user) {
+    (void)user;
+    clv_tensor *y = clv_relu(clv_nn_linear(x, "fc1", 500, NULL));
+    y = clv_nn_linear(y, "fc2", 280, NULL);
+    return clv_cross_entropy(clv_nn_linear(clv_relu(y), "fc3", CLASSES, NULL), labels);
+}
+
+typedef enum arrangement { ALONE, PLACED, REPLICAS, MICRO_BATCHES } arrangement;
+
+static left arranged(arrangement how, const setting *s, clv_device *const devices[2]) {
+    const char *const names[] = {devices[0]->info.name, devices[1]->info.name};
+    char place[128];
+    snprintf(place, sizeof place, "fc1=%s,fc2=%s,fc3=%s", names[0], names[1], names[0]);
+    model m = {.graph = new_graph()};
+    clv_graph_set_training(m.graph, true);
+    m.x = clv_input(m.graph, "x", s->dtype, s->input);
+    m.labels = clv_input(m.graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(BATCH));
+    m.loss = how == REPLICAS        ? clv_data_parallel_loss(m.x, m.labels, names, NULL, 2, body, NULL)
+             : how == MICRO_BATCHES ? clv_micro_batches(m.x, m.labels, 3, body, NULL)
+                                    : body(m.x, m.labels, NULL);
+    clv_output(m.loss, "loss");
+    clv_backward(m.loss);
+    clv_optimizer_add(m.graph, &s->optimizer);
+    m.hyper = clv_optimizer_hyper(m.graph);
+    assert_status(clv_graph_status(m.graph), CLV_OK, runtime);
+    left l = train_by(&m, s, &(clv_plan_config){.device = devices[0], .place = how == PLACED ? place : NULL});
+    clv_graph_destroy(m.graph);
+    return l;
+}
+
+/** What is carried between devices is carried in pieces, also where only one end has to, or each cuts otherwise. */
+static void test_several_devices(void **state) {
+    (void)state;
+    const uint64_t limits[][2] = {{40 << 10, 40 << 10}, {20 << 10, 90 << 10}, {90 << 10, 20 << 10}};
+    const setting s = {"", NULL, CLV_SHAPE(BATCH, MANY), CLV_DTYPE_F32, {.kind = CLV_SGD, .momentum = 0.9f},
+                       CLV_PRECISION_F32, NULL, 0, 1e-6};
+    clv_device *devices[2] = {0}, *device;
+    for (int d = -1, n = 0; n < 2 && (device = clv__test_next_device(runtime, &d));)
+        if (is_opencl(device)) devices[n++] = device;
+    if (!devices[0]) skip();
+    const bool twins = devices[1] != NULL;
+    if (!twins) devices[1] = find("host"); // which has no small workspaces: it keeps its largest allocation
+    const uint64_t before[] = {devices[0]->info.max_alloc_bytes, devices[1]->info.max_alloc_bytes};
+    static const char *const names[] = {"alone", "placed", "replicas", "micro-batches"};
+    for (arrangement how = PLACED; how <= MICRO_BATCHES; how++) {
+        left whole = arranged(how, &s, devices);
+        assert_int_equal(whole.parts, 0);
+        for (size_t k = 0; k < sizeof limits / sizeof *limits; k++) {
+            for (int i = 0; i < 1 + twins; i++) devices[i]->info.max_alloc_bytes = limits[k][i];
+            left parts = arranged(how, &s, devices);
+            for (int i = 0; i < 2; i++) devices[i]->info.max_alloc_bytes = before[i];
+            assert_int_equal(parts.places_with_parts, twins && how != MICRO_BATCHES ? 2 : 1);
+            compare(names[how], &whole, &parts, s.near);
+            free(parts.values);
+        }
+        free(whole.values);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parameters_in_parts),
         cmocka_unit_test(test_activations_in_parts),
+        cmocka_unit_test(test_several_devices),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
