@@ -139,6 +139,7 @@ typedef struct clv_plan_node {
     int fused;        /**< so many nodes of the graph are done as this one; 0: it is one of them */
     const char *also; /**< ops done to its result before that is stored, `add+relu`; "" */
     int micro_batch;  /**< from 0; -1: of none (clv_micro_batches) */
+    int part, parts;  /**< it does one part of so many, since a tensor is larger than the device's largest allocation; 0, 0: all */
     /** bytes of memory of its own that it writes results to, and of its workspace: nothing for a view, or for what is written over an
      *  input. Nodes whose results do not live at the same time share memory, so sums are more than a plan holds */
     uint64_t made[CLV_CATEGORIES];
@@ -163,6 +164,7 @@ typedef struct clv_plan_kept {
     uint64_t bytes;
     bool parameter; /**< it may be trained; else a buffer (running statistics), or optimizer state */
     bool frozen;    /**< a parameter that takes no gradient (clv_freeze) */
+    int pieces;     /**< allocations that it lies in: 1, but where it is larger than the device's largest */
     clv_device *device;
 } clv_plan_kept;
 

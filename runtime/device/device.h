@@ -131,9 +131,9 @@ void clv__memory_destroy(clv__memory *memory);
 
 /**
  * Would `bytes` in pieces of at most `largest` fit on the device besides what is held? The same sentence as a refused
- * allocation if not, with `about` in it: who wants them ("; the layers ..."). Takes nothing.
+ * allocation if not, with `about` in it: who wants them ("; the layers ..."). `smaller_batch`: would one want less? Takes nothing.
  */
 clv_status clv__memory_check(clv_device *device, size_t bytes, size_t largest, const char *layer,
-                             const char *about);
+                             const char *about, bool smaller_batch);
 
 #endif

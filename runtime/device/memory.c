@@ -250,7 +250,8 @@ static const clv_device *roomier(const clv_device *device, uint64_t bytes, uint6
 
 /** The report of a refusal: what was wanted, what is held, what would make it fit. The lock is held. */
 static clv_status refuse(const clv_device *device, clv_status status, size_t bytes, size_t largest,
-                         uint64_t limit, const char *category, const char *layer, const char *about) {
+                         uint64_t limit, const char *category, const char *layer, const char *about,
+                         bool smaller_batch) {
     const clv__ledger *ledger = &device->ledger;
     const uint64_t memory = device->info.memory_bytes;
     uint64_t held = ledger->info.all.current;
@@ -271,27 +272,28 @@ static clv_status refuse(const clv_device *device, clv_status status, size_t byt
                       limit);
         add_holders(&text, ledger);
     }
-    clv__text_add(&text, "%s; it would fit with a smaller batch", about);
+    clv__text_add(&text, "%s; it would fit ", about);
+    if (smaller_batch) clv__text_add(&text, "with a smaller batch, or ");
     if (status == CLV_E_BUDGET && (!memory || held + bytes <= memory))
-        clv__text_add(&text, ", a larger budget (--budget %s=%" PRIu64 "KiB)", device->name,
+        clv__text_add(&text, "with a larger budget (--budget %s=%" PRIu64 "KiB), or ", device->name,
                       (held + bytes + 1023) / 1024);
     const clv_device *other = roomier(device, held + bytes, largest);
     if (other)
-        clv__text_add(&text, ", or on %s (%s)", other->name, clv__bytes_text(other->info.memory_bytes).text);
+        clv__text_add(&text, "on %s (%s)", other->name, clv__bytes_text(other->info.memory_bytes).text);
     else
-        clv__text_add(&text, ", or on a device with more memory");
+        clv__text_add(&text, "on a device with %s", too_large ? "larger allocations" : "more memory");
     clv__error_set(&device->runtime->error, status, "%s", clv__text_get(&text));
     clv__text_reset(&text);
     return status;
 }
 
 clv_status clv__memory_check(clv_device *device, size_t bytes, size_t largest, const char *layer,
-                             const char *about) {
+                             const char *about, bool smaller_batch) {
     clv__ledger *ledger = &device->ledger;
     uint64_t limit;
     pthread_mutex_lock(&ledger->lock);
     clv_status status = refusal(device, bytes, largest, false, &limit);
-    if (status != CLV_OK) refuse(device, status, bytes, largest, limit, "", layer, about);
+    if (status != CLV_OK) refuse(device, status, bytes, largest, limit, "", layer, about, smaller_batch);
     pthread_mutex_unlock(&ledger->lock);
     return status;
 }
@@ -326,7 +328,9 @@ clv_status clv__memory_create(clv_device *device, size_t bytes, clv_category cat
     pthread_mutex_lock(&ledger->lock);
     clv_memory_info before = ledger->info;
     status = refusal(device, bytes, bytes, staging, &limit);
-    if (status != CLV_OK) refuse(device, status, bytes, bytes, limit, clv_category_name(category), layer, "");
+    const bool lasting = category == CLV_PARAMETERS || category == CLV_GRADIENTS || category == CLV_OPTIMIZER;
+    if (status != CLV_OK)
+        refuse(device, status, bytes, bytes, limit, clv_category_name(category), layer, "", !lasting);
     // Booked before the driver is asked, so that two threads cannot both be granted the last bytes.
     else if (!(out->layer = book(ledger, bytes, category, layer)))
         status =

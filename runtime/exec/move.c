@@ -66,7 +66,7 @@ static clv_status choose(const moving *m, const char *pattern) {
         CLV_FAIL(m->error, CLV_E_NOT_FOUND, "nothing that the session keeps matches '%s'%s", pattern,
                  clv_nearest_text(&nearest));
     }
-    return clv__memory_check(m->device, (size_t)bytes, (size_t)largest, "what is moved", "");
+    return clv__memory_check(m->device, (size_t)bytes, (size_t)largest, "what is moved", "", false);
 }
 
 static clv_status copy_over(const moving *m, size_t index) {

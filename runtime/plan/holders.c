@@ -146,15 +146,53 @@ clv__piece clv__place_largest(const clv_plan *plan, const clv__place *place) {
     return most;
 }
 
-void clv__piece_text(const clv_plan *plan, const clv__piece *piece, clv__text *text) {
-    if (piece->value < 0) {
-        clv__text_add(text, "; the largest piece is workspace of kernels, or inputs and outputs together");
-        return;
+/** By tensor id: does its size, or something that it is made of, come from what is fed? Nodes stand in the order of their making. */
+static void find_fed(const clv_graph *graph, bool *fed) {
+    for (size_t i = 0; i < graph->n_tensors; i++) {
+        const clv_tensor *tensor = graph->tensors[i];
+        fed[i] = tensor->kind == CLV__INPUT && tensor != graph->random && tensor != graph->hyper;
+        for (int k = 0; tensor->node && k < tensor->node->io.n_in; k++) {
+            const clv_tensor *in = tensor->node->in[k];
+            if (in && (size_t)in->id < i) fed[i] |= fed[in->id];
+        }
     }
-    const clv_tensor *tensor = plan->values[piece->value].tensor;
-    const clv__plan_node *user = user_of(plan, piece->value);
+}
+
+/** Is it smaller with a smaller batch? A parameter is not, nor is its gradient, which is made of what is fed. */
+static bool follows_batch(const clv_tensor *tensor) {
+    const clv_graph *graph = tensor->graph;
+    if (tensor->kind == CLV__PERSISTENT || tensor->category == CLV_GRADIENTS) return false;
+    for (size_t i = 0; tensor->node && tensor->node->phase != CLV__FORWARD && i < graph->n_tensors; i++) {
+        const clv_tensor *other = graph->tensors[i]; // perhaps a term of its gradient
+        if (other->kind == CLV__PERSISTENT && clv_shape_equal(&other->desc.shape, &tensor->desc.shape)) return false;
+    }
+    bool *fed = clv__alloc(graph->n_tensors, sizeof *fed);
+    if (!fed) return false;
+    find_fed(graph, fed);
+    const bool follows = fed[tensor->id];
+    free(fed);
+    return follows;
+}
+
+bool clv__piece_text(const clv_plan *plan, const clv__piece *piece, clv__text *text) {
+    const clv_tensor *tensor = piece->value < 0 ? NULL : plan->values[piece->value].tensor;
     char shape[160];
+    if (plan->unsplit) { // what made it too large
+        const clv_tensor *of = plan->unsplit_of;
+        clv__node_title title;
+        clv__text_add(text, "; %s cannot be done in parts of '%.120s' %s, which has %zu bytes%s",
+                      clv__title_of(plan->unsplit, &title), of->name,
+                      clv_shape_text(&of->desc.shape, shape, sizeof shape), clv_tensor_bytes(of),
+                      plan->unsplit_row ? ", too many in one row of its first dimension" : "");
+        return follows_batch(of);
+    }
+    if (!tensor) {
+        clv__text_add(text, "; the largest piece is workspace of kernels");
+        return true;
+    }
+    const clv__plan_node *user = user_of(plan, piece->value);
     clv__text_add(text, "; the largest piece is %s%.120s%s%s", *tensor->name ? "'" : "a tensor", tensor->name,
                   *tensor->name ? "' " : " ", clv_shape_text(&tensor->desc.shape, shape, sizeof shape));
     if (user) clv__text_add(text, " of %s '%.80s'", user->node->io.op->name, user->node->layer);
+    return follows_batch(tensor);
 }

@@ -147,6 +147,15 @@ clv_plan_memory clv_plans_memory(clv_plan *const *plans, int n) {
     return clv_plans_memory_on(plans, n, n > 0 ? plans[0]->places[0].device : NULL);
 }
 
+/** Is there room for what no smaller batch makes smaller? */
+static bool holds_lasting(clv_plan *const *plans, int n, clv_device *device) {
+    const clv_plan_memory memory = clv_plans_memory_on(plans, n, device);
+    const uint64_t lasting = memory.category[CLV_PARAMETERS] + memory.category[CLV_GRADIENTS] +
+                             memory.category[CLV_OPTIMIZER],
+                   budget = clv_device_memory(device).budget, all = device->info.memory_bytes;
+    return (!budget || lasting <= budget) && (!all || lasting <= all);
+}
+
 clv_status clv__plans_check(clv_plan *const *plans, int n, clv_device *device, size_t bytes) {
     clv__piece largest = {.value = -1};
     const clv_plan *of = NULL;
@@ -155,14 +164,15 @@ clv_status clv__plans_check(clv_plan *const *plans, int n, clv_device *device, s
         clv__piece piece = place ? clv__place_largest(plans[p], place) : largest;
         if (piece.bytes > largest.bytes) largest = piece, of = plans[p];
     }
-    clv_status status = clv__memory_check(device, bytes, largest.bytes, "the plan", "");
+    clv_status status = clv__memory_check(device, bytes, largest.bytes, "the plan", "", true);
     if (status != CLV_E_BUDGET && status != CLV_E_DEVICE_MEMORY) return status;
     clv__text about = {0};
+    bool smaller_batch = holds_lasting(plans, n, device);
     if (device->info.max_alloc_bytes && largest.bytes > device->info.max_alloc_bytes)
-        clv__piece_text(of, &largest, &about);
+        smaller_batch = clv__piece_text(of, &largest, &about);
     else
         clv__plans_holders(plans, n, device, &about);
-    status = clv__memory_check(device, bytes, largest.bytes, "the plan", clv__text_get(&about));
+    status = clv__memory_check(device, bytes, largest.bytes, "the plan", clv__text_get(&about), smaller_batch);
     clv__text_reset(&about);
     return status;
 }
@@ -236,6 +246,8 @@ clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
         .fused = at->fused ? at->fused->n : 0,
         .also = at->fused ? at->fused->also : "",
         .micro_batch = node ? node->micro_batch : -1,
+        .part = at->slice,
+        .parts = at->slices,
     };
     count_made(plan, at, out.made);
     if (carried) {
@@ -283,13 +295,15 @@ clv_plan_kept clv_plan_kept_get(const clv_plan *plan, int index) {
     for (int i = 0; i < plan->n_places && index >= 0; index -= plan->places[i++].n_persistents) {
         const clv__place *place = &plan->places[i];
         if (index >= place->n_persistents) continue;
-        const clv_tensor *tensor = plan->values[place->persistents[index]].tensor;
+        const clv__value *value = &plan->values[place->persistents[index]];
+        const clv_tensor *tensor = value->tensor;
         return (clv_plan_kept){.name = tensor->name,
                                .category = tensor->category,
                                .shape = tensor->desc.shape,
                                .bytes = clv_tensor_bytes(tensor),
                                .parameter = tensor->trainable,
                                .frozen = tensor->trainable && !tensor->requires_grad,
+                               .pieces = value->n_pieces ? value->n_pieces : 1,
                                .device = place->device};
     }
     return (clv_plan_kept){0};

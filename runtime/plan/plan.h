@@ -141,6 +141,7 @@ struct clv_plan {
     clv__arena arena;             // what the plan's own nodes and tensors are in (split.c)
     const clv__node *unsplit;     // the first node that cannot be done in parts where it would have to be; NULL: none
     const clv_tensor *unsplit_of; // and the tensor that is too large for it
+    bool unsplit_row;             // one of whose rows is too large by itself
     bool trains;   // has in-place updates: a step of it counts as a training step
     bool shares;   // two places share updates (share.c)
     bool prepared; // its programs are built
@@ -246,8 +247,8 @@ typedef struct clv__piece {
 } clv__piece;
 /** The largest at a place. */
 clv__piece clv__place_largest(const clv_plan *plan, const clv__place *place);
-/** Add "; the largest piece is ..." with the op, layer and shape it belongs to. */
-void clv__piece_text(const clv_plan *plan, const clv__piece *piece, clv__text *text);
+/** Add "; the largest piece is ..." with the op, layer and shape it belongs to. Is it smaller with a smaller batch? */
+bool clv__piece_text(const clv_plan *plan, const clv__piece *piece, clv__text *text);
 /** Add "; the layers that hold most of it: ...", of what lives on the device when it is fullest. */
 void clv__plans_holders(clv_plan *const *plans, int n, const clv_device *device, clv__text *text);
 /** Would a session for these plans, `bytes` in all, fit on the device? */

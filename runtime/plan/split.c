@@ -138,6 +138,7 @@ static bool choose(const splitting *s, const use *u, way *best) {
 
 // ---- doing it -------------------------------------------------------------------------------------------------------------
 
+/** Keep which op it was, of the first one, for the sentence of a refusal, and its largest tensor. */
 static void note_unsplit(splitting *s, const use *u) {
     clv_plan *plan = s->to.plan;
     const clv__desc *most = NULL;
@@ -149,6 +150,18 @@ static void note_unsplit(splitting *s, const use *u) {
         plan->unsplit_of = i < u->n_in ? u->in[i].like : u->like[i - u->n_in];
     }
     plan->unsplit = s->to.of;
+    plan->unsplit_row = clv__split_rows(&plan->unsplit_of->desc, plan->places[s->to.place].device) == 0;
+}
+
+/** Is a tensor of the use too large, and cannot be cut? */
+static bool any_without_pieces(const splitting *s, const use *u) {
+    const clv_device *device = s->to.plan->places[s->to.place].device;
+    for (int i = 0; i < u->n_in + u->n_out; i++) {
+        const clv__desc *desc = i < u->n_in ? &u->in[i].desc : &u->out[i - u->n_in];
+        if (desc->dtype != CLV_DTYPE_NONE && clv__pieces_too_large(&s->to, desc) && clv__split_rows(desc, device) == 0)
+            return true;
+    }
+    return false;
 }
 
 /** As one node. */
@@ -343,6 +356,7 @@ static clv_status split_compute(splitting *s, const clv__plan_node *at) {
     }
     const size_t first = s->to.plan->n_nodes;
     s->to.slices = -1; // not known yet
+    if (any_without_pieces(s, &u)) note_unsplit(s, &u);
     CLV_TRY(do_use(s, &u, targets, 0, results));
     for (size_t i = first; i < s->to.plan->n_nodes; i++) {
         clv__plan_node *node = &s->to.plan->nodes[i];

@@ -281,7 +281,7 @@ clv_status clv__refused(clv_runtime *runtime, const clv_train_config *config, bo
     clv_train_advice advice;
     if (advise(&(wanted){runtime, *config, forward}, &advice) != CLV_OK)
         return clv__error_set(error, status, "%s", sentence);
-    static const char hope[] = "a smaller batch, ";
+    static const char hope[] = "with a smaller batch, or ";
     char *vain = strstr(sentence, hope);
     if (vain && !advice.largest_batch && !advice.largest_recomputed) // the account cannot know that none fits
         memmove(vain, vain + strlen(hope), strlen(vain + strlen(hope)) + 1);

@@ -201,14 +201,14 @@ static void devices_refuse_and_say_why(void **state) {
     memset(staging.pointer, 1, 4096);
     clv__memory_destroy(&staging);
     // The same question without taking anything.
-    assert_status(clv__memory_check(device, 1, 1, "plan", ""), CLV_E_DEVICE_MEMORY, runtime);
+    assert_status(clv__memory_check(device, 1, 1, "plan", "", true), CLV_E_DEVICE_MEMORY, runtime);
     for (int i = 0; i < 4; i++) clv__memory_destroy(&held[i]);
-    assert_status(clv__memory_check(device, 8ull << 30, 2ull << 30, "plan", ""), CLV_OK, runtime);
-    assert_status(clv__memory_check(device, 8ull << 30, (2ull << 30) + 1, "plan", ""), CLV_E_DEVICE_MEMORY,
+    assert_status(clv__memory_check(device, 8ull << 30, 2ull << 30, "plan", "", true), CLV_OK, runtime);
+    assert_status(clv__memory_check(device, 8ull << 30, (2ull << 30) + 1, "plan", "", true), CLV_E_DEVICE_MEMORY,
                   runtime);
     clv_device_set_budget(device, 5000);
-    assert_status(clv__memory_check(device, 5000, 5000, "plan", ""), CLV_OK, runtime);
-    assert_status(clv__memory_check(device, 5001, 1, "plan", ""), CLV_E_BUDGET, runtime);
+    assert_status(clv__memory_check(device, 5000, 5000, "plan", "", true), CLV_OK, runtime);
+    assert_status(clv__memory_check(device, 5001, 1, "plan", "", true), CLV_E_BUDGET, runtime);
     assert_holds(clv_runtime_error(runtime), "'plan' wants 4.9 KiB (5001 bytes) on null:0");
     clv_runtime_destroy(runtime);
 }

@@ -318,11 +318,152 @@ static void test_several_devices(void **state) {
     }
 }
 
+// ---- what is kept -----------------------------------------------------------------------------------------------------------
+
+static clv_plan *plan_on(clv_graph *graph, clv_device *device) {
+    clv_plan *plan;
+    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
+    return plan;
+}
+
+/** y = x W^T, with W [37,100] from a normal distribution, or constant. */
+static clv_graph *product(clv_tensor **x, clv_tensor **y, int64_t rows, clv_init init) {
+    clv_graph *graph = new_graph();
+    *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(rows, 100));
+    clv_tensor *bias = clv_parameter(graph, "bias", CLV_SHAPE(37), (clv_init){CLV_INIT_UNIFORM, -1, 1});
+    *y = clv_linear(*x, clv_parameter(graph, "W", CLV_SHAPE(37, 100), init), bias);
+    clv_output(*y, "y");
+    assert_status(clv_graph_status(graph), CLV_OK, runtime);
+    return graph;
+}
+
+/** To everybody but the plan a tensor is one: first values, reading, writing, moving between devices that cut it otherwise. */
+static void test_a_kept_tensor_is_one(void **state) {
+    (void)state;
+    static const clv_init inits[] = {{CLV_INIT_NORMAL, 0.5f, 2}, {CLV_INIT_UNIFORM, -1, 3}, {CLV_INIT_ONES, 0, 0}};
+    clv_device *device, *host = find("host");
+    for (int d = -1; (device = clv__test_next_device(runtime, &d));) {
+        const uint64_t before = device->info.max_alloc_bytes, host_before = host->info.max_alloc_bytes;
+        for (int k = 0; k < 3; k++) {
+            float values[2][3700], other[3700];
+            for (int cut = 0; cut < 2; cut++) {
+                clv_tensor *x, *y;
+                clv_graph *graph = product(&x, &y, 2, inits[k]);
+                clv_session *session;
+                if (cut) device->info.max_alloc_bytes = 4000; // 8 rows in a piece
+                clv_plan *plan = plan_on(graph, device);
+                assert_int_equal(clv_plan_kept_get(plan, clv_plan_kept_count(plan) - 1).pieces, cut ? 5 : 1);
+                assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 3}, &session), CLV_OK, runtime);
+                if (device->info.type == CLV_DEVICE_HOST) plan->places[0].workspace_bytes = 0; // it is not run
+                assert_status(clv_session_reserve(session, &plan, 1), CLV_OK, runtime);
+                const int at = clv_session_find(session, "W");
+                assert_int_equal(clv_session_count(session), 2);
+                assert_int_equal(clv_session_get(session, at).bytes, sizeof other);
+                assert_status(clv_session_read(session, at, values[cut], sizeof other), CLV_OK, runtime);
+                for (int i = 0; i < 3700; i++) other[i] = (float)i;
+                assert_status(clv_session_write(session, at, other, sizeof other), CLV_OK, runtime);
+                memset(other, 0, sizeof other);
+                assert_status(clv_session_read(session, at, other, sizeof other), CLV_OK, runtime);
+                for (int i = 0; i < 3700; i++) assert_true(other[i] == (float)i);
+                if (device != host) {
+                    const uint64_t held = clv_device_memory(host).category[CLV_PARAMETERS].current;
+                    host->info.max_alloc_bytes = 1600; // 4 rows
+                    assert_status(clv_session_move(session, "W", host), CLV_OK, runtime);
+                    assert_int_equal(clv_device_memory(host).category[CLV_PARAMETERS].current, held + sizeof other);
+                    memset(other, 0, sizeof other);
+                    assert_status(clv_session_read(session, clv_session_find(session, "W"), other, sizeof other),
+                                  CLV_OK, runtime);
+                    for (int i = 0; i < 3700; i++) assert_true(other[i] == (float)i);
+                    host->info.max_alloc_bytes = host_before;
+                }
+                clv_session_destroy(session);
+                clv_plan_destroy(plan);
+                clv_graph_destroy(graph);
+            }
+            assert_memory_equal(values[0], values[1], sizeof other);
+            device->info.max_alloc_bytes = before;
+        }
+    }
+}
+
+/** Rows of a product are computed as in the whole, so it has the same bits; and two plans of a session find one parameter. */
+static void test_products_have_the_same_bits(void **state) {
+    (void)state;
+    static float x[300 * 100], y[2][300 * 37];
+    for (int i = 0; i < 300 * 100; i++) x[i] = (float)(i * 13 % 29) / 14 - 1;
+    clv_device *device;
+    for (int d = -1; (device = clv__test_next_device(runtime, &d));) {
+        const uint64_t before = device->info.max_alloc_bytes;
+        for (int cut = 0; cut < 2 && is_opencl(device); cut++) {
+            if (cut) device->info.max_alloc_bytes = 8192;
+            clv_session *session;
+            assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 3}, &session), CLV_OK, runtime);
+            for (int64_t rows = 2; rows <= 300; rows += 298) {
+                clv_tensor *in, *out;
+                clv_run *run;
+                int64_t ticket;
+                clv_graph *graph = product(&in, &out, rows, (clv_init){CLV_INIT_NORMAL, 0, 1});
+                clv_plan *plan = plan_on(graph, device);
+                assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+                assert_status(clv_run_feed(run, in, x, clv_tensor_bytes(in)), CLV_OK, runtime);
+                assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
+                assert_status(clv_run_fetch(run, ticket, out, y[cut], clv_tensor_bytes(out)), CLV_OK, runtime);
+                assert_int_equal(clv_session_count(session), 2);
+                clv_run_destroy(run);
+                clv_plan_destroy(plan);
+                clv_graph_destroy(graph);
+            }
+            clv_session_destroy(session);
+        }
+        device->info.max_alloc_bytes = before;
+        if (is_opencl(device)) assert_memory_equal(y[0], y[1], sizeof y[0]);
+    }
+}
+
+// ---- what cannot be done ------------------------------------------------------------------------------------------------------
+
+static void refused(clv_graph *graph, clv_device *device, const char *sentence, bool smaller_batch) {
+    clv_plan *plan = plan_on(graph, device);
+    assert_status(clv_plans_fit(&plan, 1), CLV_E_DEVICE_MEMORY, runtime);
+    assert_holds(clv_runtime_error(runtime), sentence);
+    assert_holds(clv_runtime_error(runtime), "but its largest single allocation is 8.0 KiB (8192 bytes)");
+    assert_int_equal(strstr(clv_runtime_error(runtime), "smaller batch") != NULL, smaller_batch);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+}
+
+/** The sentence names the op, the layer, the tensor and its bytes; and a smaller batch only where that would help. */
+static void test_what_cannot_be_split_is_refused(void **state) {
+    (void)state;
+    clv_device *device = find("null:0");
+    const uint64_t before = device->info.max_alloc_bytes;
+    device->info.max_alloc_bytes = 8192;
+    clv_graph *graph = new_graph();
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(1500));
+    clv_scope_push(graph, "ends");
+    clv_output(clv_concat((clv_tensor *[]){x, x}, 2, 0), "y");
+    clv_scope_pop(graph);
+    refused(graph, device, "concat 'ends' cannot be done in parts of 'y' [3000], which has 12000 bytes; ", true);
+    graph = new_graph();
+    x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(3, 4000));
+    clv_output(clv_nn_linear(x, "fc", 4, NULL), "y");
+    refused(graph, device, "'fc.weight' [4,4000], which has 64000 bytes, too many in one row of its first dimension; ", false);
+    graph = new_graph();
+    x = clv_input(graph, "x", CLV_DTYPE_I32, CLV_SHAPE(3));
+    clv_tensor *table = clv_parameter(graph, "table", CLV_SHAPE(3000), (clv_init){0});
+    clv_output(clv_concat((clv_tensor *[]){table, table}, 2, 0), "y");
+    refused(graph, device, "[6000], which has 24000 bytes", false);
+    device->info.max_alloc_bytes = before;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_parameters_in_parts),
         cmocka_unit_test(test_activations_in_parts),
         cmocka_unit_test(test_several_devices),
+        cmocka_unit_test(test_a_kept_tensor_is_one),
+        cmocka_unit_test(test_products_have_the_same_bits),
+        cmocka_unit_test(test_what_cannot_be_split_is_refused),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
