@@ -9,11 +9,11 @@
 // of a sum are added up in their order, whatever else is a part of a result has the bits that it has in the whole.
 //
 // Whatever no way leads to is done whole, with tensors that are too large: clv_plans_fit refuses such a plan, and says which op it
-// was (plan->unsplit). Values that are carried to another device are carried in pieces too, cut as either end asks for it.
+// was (plan->unsplit). Values that are carried to another device: carry.c.
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/pieces.h"
+#include "plan/split.h"
 
 enum {
     PAGE = 4096,     // an allocation is cut so that a strict device's tensors begin where they may
@@ -39,14 +39,6 @@ int64_t clv__split_rows(const clv__desc *desc, const clv_device *device) {
     return all > 0 ? power_below(largest / (bytes / (size_t)all)) : 0;
 }
 
-typedef struct splitting {
-    clv__pieces to;
-    clv__region *regions; // by value that was placed: in more than one item, if it is in pieces
-    size_t n_regions;
-    clv__plan_node *before; // the nodes that were placed
-    size_t n_before;
-} splitting;
-
 /** A use of an op, of which there may be parts. */
 typedef struct use {
     const clv__op *op;
@@ -64,7 +56,7 @@ typedef struct way {
     int too_large, copied; // tensors that are too large in parts of so many, too; and whose parts are no pieces of them
 } way;
 
-static clv_status do_use(splitting *s, const use *u, const int *targets, int level, clv__region *results);
+static clv_status do_use(clv__splitting *s, const use *u, const int *targets, int level, clv__region *results);
 
 // ---- choosing a way -----------------------------------------------------------------------------------------------------
 
@@ -81,7 +73,7 @@ static int64_t times(const clv__split *split, const clv__desc *desc, int d, int 
 }
 
 /** What a tensor means for a way; `rows` of its first item, 0 if it has one only. `input` -1: a result. */
-static void consider(const splitting *s, way *w, const clv__desc *desc, int goes, int input, int64_t rows) {
+static void consider(const clv__splitting *s, way *w, const clv__desc *desc, int goes, int input, int64_t rows) {
     const bool large = clv__pieces_too_large(&s->to, desc);
     if (goes < 0) {
         w->too_large += large;
@@ -104,7 +96,7 @@ static void consider(const splitting *s, way *w, const clv__desc *desc, int goes
 }
 
 /** Is it possible, and does it make anything smaller? */
-static bool is_a_way(const splitting *s, const use *u, const clv__op_io *io, int number, way *w, bool *past) {
+static bool is_a_way(const clv__splitting *s, const use *u, const clv__op_io *io, int number, way *w, bool *past) {
     *w = (way){.step = INT64_MAX};
     memset(w->split.in, CLV__SPLIT_WHOLE, sizeof w->split.in);
     memset(w->split.out, CLV__SPLIT_WHOLE, sizeof w->split.out);
@@ -122,7 +114,7 @@ static bool is_a_way(const splitting *s, const use *u, const clv__op_io *io, int
     return shrinks || w->step < w->split.length;
 }
 
-static bool choose(const splitting *s, const use *u, way *best) {
+static bool choose(const clv__splitting *s, const use *u, way *best) {
     const clv__op_io io = io_of(u);
     bool found = false, past = false;
     for (int i = 0; !past; i++) {
@@ -139,7 +131,7 @@ static bool choose(const splitting *s, const use *u, way *best) {
 // ---- doing it -------------------------------------------------------------------------------------------------------------
 
 /** Keep which op it was, of the first one, for the sentence of a refusal, and its largest tensor. */
-static void note_unsplit(splitting *s, const use *u) {
+static void note_unsplit(clv__splitting *s, const use *u) {
     clv_plan *plan = s->to.plan;
     const clv__desc *most = NULL;
     if (plan->unsplit) return;
@@ -154,7 +146,7 @@ static void note_unsplit(splitting *s, const use *u) {
 }
 
 /** Is a tensor of the use too large, and cannot be cut? */
-static bool any_without_pieces(const splitting *s, const use *u) {
+static bool any_without_pieces(const clv__splitting *s, const use *u) {
     const clv_device *device = s->to.plan->places[s->to.place].device;
     for (int i = 0; i < u->n_in + u->n_out; i++) {
         const clv__desc *desc = i < u->n_in ? &u->in[i].desc : &u->out[i - u->n_in];
@@ -165,7 +157,7 @@ static bool any_without_pieces(const splitting *s, const use *u) {
 }
 
 /** As one node. */
-static clv_status do_whole(splitting *s, const use *u, const int *targets, clv__region *results) {
+static clv_status do_whole(clv__splitting *s, const use *u, const int *targets, clv__region *results) {
     int in[CLV__MAX_IN], out[CLV__MAX_OUT];
     for (int i = 0; i < u->n_in; i++) {
         in[i] = -1;
@@ -196,7 +188,7 @@ static clv_status do_whole(splitting *s, const use *u, const int *targets, clv__
 }
 
 /** The use on the part [begin, end). `before`: the results of the part before, NULL if it is the first. */
-static clv_status take_part(splitting *s, const use *u, const way *w, int64_t begin, int64_t end,
+static clv_status take_part(clv__splitting *s, const use *u, const way *w, int64_t begin, int64_t end,
                             const clv__region *before, use *part) {
     *part = *u;
     const clv__split *split = &w->split;
@@ -224,7 +216,7 @@ static clv_status take_part(splitting *s, const use *u, const way *w, int64_t be
 }
 
 /** Result i of the parts, [part][CLV__MAX_OUT], as that of the whole. */
-static clv_status put_together(splitting *s, const use *u, const way *w, const clv__region *parts, int n, int i,
+static clv_status put_together(clv__splitting *s, const use *u, const way *w, const clv__region *parts, int n, int i,
                                int target, clv__region *result) {
     const int goes = w->split.out[i];
     clv__region *of = clv__arena_alloc(&s->to.scratch, (size_t)n, sizeof *of);
@@ -244,7 +236,7 @@ static clv_status put_together(splitting *s, const use *u, const way *w, const c
     return clv__region_sum(&s->to, of, n, &u->out[i], target, result);
 }
 
-static clv_status do_parts(splitting *s, const use *u, const way *w, const int *targets, int level,
+static clv_status do_parts(clv__splitting *s, const use *u, const way *w, const int *targets, int level,
                            clv__region *results) {
     const int n = (int)((w->split.length + w->step - 1) / w->step);
     clv__region *parts = clv__arena_alloc(&s->to.scratch, (size_t)n * CLV__MAX_OUT, sizeof *parts);
@@ -269,7 +261,7 @@ static clv_status do_parts(splitting *s, const use *u, const way *w, const int *
     return CLV_OK;
 }
 
-static bool any_too_large(const splitting *s, const use *u) {
+static bool any_too_large(const clv__splitting *s, const use *u) {
     for (int i = 0; i < u->n_in; i++)
         if (u->in[i].desc.dtype != CLV_DTYPE_NONE && clv__pieces_too_large(&s->to, &u->in[i].desc)) return true;
     for (int i = 0; i < u->n_out; i++)
@@ -279,7 +271,7 @@ static bool any_too_large(const splitting *s, const use *u) {
 
 /** Do a use, in parts if it has to be. targets[]: values for its results, -1: whichever. A result that is too large for one value
  *  comes in several, without its target. */
-static clv_status do_use(splitting *s, const use *u, const int *targets, int level, clv__region *results) {
+static clv_status do_use(clv__splitting *s, const use *u, const int *targets, int level, clv__region *results) {
     way w;
     if (!any_too_large(s, u)) return do_whole(s, u, targets, results);
     if (level < MOST_LEVELS && choose(s, u, &w)) return do_parts(s, u, &w, targets, level, results);
@@ -289,7 +281,7 @@ static clv_status do_use(splitting *s, const use *u, const int *targets, int lev
 
 // ---- node by node -----------------------------------------------------------------------------------------------------------
 
-static clv_status keep(splitting *s, const clv__plan_node *at) {
+clv_status clv__split_keep(clv__splitting *s, const clv__plan_node *at) {
     clv_plan *plan = s->to.plan;
     if (!clv__grow(&plan->nodes, &plan->nodes_room, plan->n_nodes + 1, sizeof *plan->nodes))
         return clv__pieces_no_memory(&s->to);
@@ -297,20 +289,19 @@ static clv_status keep(splitting *s, const clv__plan_node *at) {
     return CLV_OK;
 }
 
-static bool is_cut(const splitting *s, int value) {
+bool clv__split_is_cut(const clv__splitting *s, int value) {
     return value >= 0 && (s->regions[value].n > 1 ||
                           clv__pieces_too_large(&s->to, &s->to.plan->values[value].tensor->desc));
 }
 
-/** What a value that was placed is in. */
-static clv_status region_of(splitting *s, int value, clv__region *out) {
+clv_status clv__split_region_of(clv__splitting *s, int value, clv__region *out) {
     if (s->regions[value].n == 0) CLV_TRY(clv__region_of(&s->to, value, &s->regions[value]));
     *out = s->regions[value];
     return CLV_OK;
 }
 
 /** The value is in these pieces from now on; a result that is fetched is fetched from them. */
-static clv_status note_pieces(splitting *s, int value, const clv__region *region) {
+static clv_status note_pieces(clv__splitting *s, int value, const clv__region *region) {
     clv_plan *plan = s->to.plan;
     s->regions[value] = *region;
     if (region->n == 1 && region->items[0].value == value) return CLV_OK;
@@ -326,7 +317,7 @@ static clv_status note_pieces(splitting *s, int value, const clv__region *region
     return CLV_OK;
 }
 
-static void begin(splitting *s, const clv__plan_node *at) {
+static void begin(clv__splitting *s, const clv__plan_node *at) {
     clv_plan *plan = s->to.plan;
     s->to.place = at->place;
     s->to.limit = clv__split_largest(plan->places[at->place].device);
@@ -337,16 +328,16 @@ static void begin(splitting *s, const clv__plan_node *at) {
     s->to.slices = 0;
 }
 
-static clv_status split_compute(splitting *s, const clv__plan_node *at) {
+static clv_status split_compute(clv__splitting *s, const clv__plan_node *at) {
     const clv__op_io *io = &at->node->io;
     bool cut = false;
-    for (int i = 0; i < CLV__MAX_IN; i++) cut |= is_cut(s, at->in[i]);
-    for (int i = 0; i < CLV__MAX_OUT; i++) cut |= is_cut(s, at->out[i]);
-    if (!cut) return keep(s, at);
+    for (int i = 0; i < CLV__MAX_IN; i++) cut |= clv__split_is_cut(s, at->in[i]);
+    for (int i = 0; i < CLV__MAX_OUT; i++) cut |= clv__split_is_cut(s, at->out[i]);
+    if (!cut) return clv__split_keep(s, at);
     use u = {.op = io->op, .n_in = io->n_in, .n_out = io->n_out};
     if (io->op->attrs_bytes) memcpy(u.attrs, io->attrs, io->op->attrs_bytes);
     for (int i = 0; i < io->n_in; i++)
-        if (at->in[i] >= 0) CLV_TRY(region_of(s, at->in[i], &u.in[i]));
+        if (at->in[i] >= 0) CLV_TRY(clv__split_region_of(s, at->in[i], &u.in[i]));
     int targets[CLV__MAX_OUT];
     clv__region results[CLV__MAX_OUT];
     for (int i = 0; i < io->n_out; i++) {
@@ -366,109 +357,10 @@ static clv_status split_compute(splitting *s, const clv__plan_node *at) {
     return CLV_OK;
 }
 
-// ---- what is carried ------------------------------------------------------------------------------------------------------------
-
-/** Rows that are carried at a time. */
-static int64_t rows_carried(const splitting *s, const clv__transfer *transfer) {
-    const clv_plan *plan = s->to.plan;
-    const clv__desc *desc = &plan->values[transfer->from].tensor->desc;
-    const int64_t from = clv__split_rows(desc, plan->places[plan->values[transfer->from].place].device),
-                  to = clv__split_rows(desc, plan->places[plan->values[transfer->to].place].device);
-    return from == 0 || to == 0 ? clv__split_length(&desc->shape, 0) : from < to ? from : to;
-}
-
-/** A sender's or receiver's node for a piece. */
-static clv_status carry_piece(splitting *s, const clv__plan_node *at, int transfer, int value) {
-    clv__plan_node piece = *at;
-    piece.transfer = transfer;
-    if (at->work == CLV__SEND)
-        piece.in[0] = value;
-    else
-        piece.out[0] = value;
-    return keep(s, &piece);
-}
-
-/** The transfers of a value's pieces follow each other, the first one in the place of the whole's: `first_of`. */
-static clv_status split_send(splitting *s, const clv__plan_node *at, int *first_of) {
-    clv_plan *plan = s->to.plan;
-    const clv__transfer whole = plan->transfers[at->transfer];
-    const int64_t rows = rows_carried(s, &whole);
-    const clv__desc *desc = &plan->values[whole.from].tensor->desc;
-    const int64_t all = clv__split_length(&desc->shape, 0);
-    if (rows == all && !is_cut(s, whole.from)) return keep(s, at);
-    clv__node stand_in = {.graph = plan->graph, .layer = plan->values[whole.from].tensor->layer, .micro_batch = -1};
-    if (!at->node) { // what was fed, or is kept: no node made it
-        clv__node *node = clv__arena_alloc(&plan->arena, 1, sizeof *node);
-        if (!node) return clv__pieces_no_memory(&s->to);
-        *node = stand_in;
-        s->to.of = node;
-    }
-    clv__region from, piece;
-    CLV_TRY(region_of(s, whole.from, &from));
-    first_of[at->transfer] = (int)plan->n_transfers;
-    for (int64_t row = 0; row < all; row += rows) {
-        int value;
-        CLV_TRY(clv__region_narrow(&s->to, &from, 0, row, row + rows < all ? row + rows : all, &piece));
-        CLV_TRY(clv__region_whole(&s->to, &piece, -1, &value));
-        if (!clv__grow(&plan->transfers, &plan->transfers_room, plan->n_transfers + 1, sizeof *plan->transfers))
-            return clv__pieces_no_memory(&s->to);
-        plan->transfers[plan->n_transfers] =
-            (clv__transfer){.from = value, .to = -1, .bytes = clv__desc_bytes(&piece.desc)};
-        CLV_TRY(carry_piece(s, at, (int)plan->n_transfers++, value));
-    }
-    return CLV_OK;
-}
-
-static clv_status split_receive(splitting *s, const clv__plan_node *at, const int *first_of) {
-    clv_plan *plan = s->to.plan;
-    const clv__transfer whole = plan->transfers[at->transfer];
-    if (!first_of[at->transfer]) return keep(s, at);
-    const clv_tensor *tensor = plan->values[whole.to].tensor;
-    const int64_t rows = rows_carried(s, &whole), all = clv__split_length(&tensor->desc.shape, 0);
-    const int n = (int)((all + rows - 1) / rows);
-    clv__region arrived, result;
-    CLV_TRY(clv__region_make(&s->to, &tensor->desc, tensor, n, &arrived));
-    for (int i = 0; i < n; i++) {
-        const int number = first_of[at->transfer] + i;
-        clv__desc desc = tensor->desc;
-        arrived.items[i].n = desc.shape.dims[0] = clv__split_piece(&tensor->desc, rows, i);
-        CLV_TRY(clv__pieces_value(&s->to, tensor, &desc, &arrived.items[i].value));
-        plan->values[arrived.items[i].value].copy = true;
-        plan->transfers[number].to = arrived.items[i].value;
-        CLV_TRY(carry_piece(s, at, number, arrived.items[i].value));
-    }
-    if (!at->node) {
-        clv__node *node = clv__arena_alloc(&plan->arena, 1, sizeof *node);
-        if (!node) return clv__pieces_no_memory(&s->to);
-        *node = (clv__node){.graph = plan->graph, .layer = tensor->layer, .micro_batch = -1};
-        s->to.of = node;
-    }
-    CLV_TRY(clv__region_join(&s->to, &arrived, 1, 0, &tensor->desc, whole.to, &result));
-    s->regions[whole.to] = result;
-    return CLV_OK;
-}
-
-/** Transfers of whole values that are carried in pieces are there no more: the numbers of the others change. */
-static clv_status drop_whole(splitting *s, const int *first_of, size_t n_before) {
-    clv_plan *plan = s->to.plan;
-    int *number = clv__arena_alloc(&s->to.scratch, plan->n_transfers + 1, sizeof *number);
-    if (!number) return clv__pieces_no_memory(&s->to);
-    size_t n = 0;
-    for (size_t i = 0; i < plan->n_transfers; i++) {
-        if (i < n_before && first_of[i]) continue;
-        number[i] = (int)n;
-        plan->transfers[n++] = plan->transfers[i];
-    }
-    plan->n_transfers = n;
-    for (size_t i = 0; i < plan->n_nodes; i++)
-        if (plan->nodes[i].work != CLV__COMPUTE) plan->nodes[i].transfer = number[plan->nodes[i].transfer];
-    return CLV_OK;
-}
-
 // ---- the pass ---------------------------------------------------------------------------------------------------------------
 
 /** The pieces of what is kept or fed: they are there before the first node. */
-static clv_status begin_with_pieces(splitting *s, int value) {
+static clv_status begin_with_pieces(clv__splitting *s, int value) {
     clv_plan *plan = s->to.plan;
     const clv_tensor *tensor = plan->values[value].tensor;
     const clv_device *device = plan->places[plan->values[value].place].device;
@@ -492,11 +384,11 @@ static clv_status begin_with_pieces(splitting *s, int value) {
     return note_pieces(s, value, &region);
 }
 
-static clv_status split_all(splitting *s) {
+static clv_status split_all(clv__splitting *s) {
     clv_plan *plan = s->to.plan;
-    const size_t n_transfers = plan->n_transfers;
-    int *first_of = clv__arena_alloc(&s->to.scratch, n_transfers + 1, sizeof *first_of);
-    if (!first_of) return clv__pieces_no_memory(&s->to);
+    s->n_transfers = plan->n_transfers;
+    s->first_of = clv__arena_alloc(&s->to.scratch, plan->n_transfers + 1, sizeof *s->first_of);
+    if (!s->first_of) return clv__pieces_no_memory(&s->to);
     memcpy(s->before, plan->nodes, plan->n_nodes * sizeof *s->before);
     s->n_before = plan->n_nodes;
     plan->n_nodes = 0;
@@ -507,11 +399,11 @@ static clv_status split_all(splitting *s) {
     for (size_t i = 0; i < s->n_before; i++) {
         const clv__plan_node *at = &s->before[i];
         begin(s, at);
-        CLV_TRY(at->work == CLV__SEND      ? split_send(s, at, first_of)
-                : at->work == CLV__RECEIVE ? split_receive(s, at, first_of)
+        CLV_TRY(at->work == CLV__SEND      ? clv__split_send(s, at)
+                : at->work == CLV__RECEIVE ? clv__split_receive(s, at)
                                            : split_compute(s, at));
     }
-    return drop_whole(s, first_of, n_transfers);
+    return clv__split_renumber(s);
 }
 
 /** Is there anything to do? */
@@ -526,7 +418,7 @@ static bool any_is_too_large(const clv_plan *plan) {
 clv_status clv__plan_split(clv_plan *plan) {
     if (!any_is_too_large(plan)) return CLV_OK;
     clv__plan_align(plan);
-    splitting s = {.to = {.plan = plan}, .n_regions = plan->n_values};
+    clv__splitting s = {.to = {.plan = plan}, .n_regions = plan->n_values};
     s.regions = clv__alloc(plan->n_values, sizeof *s.regions);
     s.before = clv__alloc(plan->n_nodes, sizeof *s.before);
     clv_status status = s.regions && s.before ? split_all(&s) : clv__pieces_no_memory(&s.to);
