@@ -139,7 +139,9 @@ typedef struct clv_plan_node {
     int fused;        /**< so many nodes of the graph are done as this one; 0: it is one of them */
     const char *also; /**< ops done to its result before that is stored, `add+relu`; "" */
     int micro_batch;  /**< from 0; -1: of none (clv_micro_batches) */
-    int part, parts;  /**< it does one part of so many, since a tensor is larger than the device's largest allocation; 0, 0: all */
+    /** since a tensor is larger than the device's largest allocation, it does part `part` of so many of the graph's node, or, if that is
+     *  -1, takes parts and puts them together; parts 0: it is done whole. output_shape is the whole's */
+    int part, parts;
     /** bytes of memory of its own that it writes results to, and of its workspace: nothing for a view, or for what is written over an
      *  input. Nodes whose results do not live at the same time share memory, so sums are more than a plan holds */
     uint64_t made[CLV_CATEGORIES];

@@ -54,7 +54,8 @@ clv_status clv__pieces_node(clv__pieces *p, const clv__op *op, const void *attrs
         node->io.attrs = node->attrs;
     }
     clv__plan_node *at = &plan->nodes[plan->n_nodes++];
-    *at = (clv__plan_node){.work = CLV__COMPUTE, .node = node, .place = p->place, .transfer = -1};
+    *at = (clv__plan_node){
+        .work = CLV__COMPUTE, .node = node, .place = p->place, .transfer = -1, .whole = p->of, .slice = -1};
     for (int i = 0; i < CLV__MAX_IN; i++) {
         at->in[i] = i < n_in ? in[i] : -1;
         if (at->in[i] < 0) continue;
@@ -261,46 +262,41 @@ static int pieces_of(const clv__pieces *p, const clv__desc *desc, int64_t *rows)
     return *rows < all ? (int)((all + *rows - 1) / *rows) : 1;
 }
 
-/** The sum of some rows of all of them. */
-static clv_status sum_rows(clv__pieces *p, const clv__region *parts, int n, const clv__desc *desc, int64_t begin,
+/** The sum of some rows of both. */
+static clv_status add_rows(clv__pieces *p, const clv__region terms[2], const clv__desc *desc, int64_t begin,
                            int target, int *out) {
     _Alignas(16) char attrs[CLV__ATTRS_BYTES];
     const clv__op *add = clv__parts_add(attrs);
-    const int64_t end = begin + clv__split_length(&desc->shape, 0);
-    int terms[2];
-    for (int k = 0; k < n; k++) {
-        const bool last = k + 1 == n; // what the sum is stored as; before, it is as the parts are
-        clv__region part = parts[k];
-        if (end - begin < clv__split_length(&part.desc.shape, 0))
-            CLV_TRY(clv__region_narrow(p, &parts[k], 0, begin, end, &part));
-        CLV_TRY(clv__region_whole(p, &part, -1, &terms[k > 0]));
-        if (k == 0) continue;
-        *out = last ? target : -1;
-        if (*out < 0) CLV_TRY(clv__pieces_value(p, parts[0].like, last ? desc : &part.desc, out));
-        CLV_TRY(clv__pieces_node(p, add, attrs, terms, 2, out, 1));
-        terms[0] = *out;
+    const int64_t rows = clv__split_length(&desc->shape, 0);
+    int values[2];
+    for (int k = 0; k < 2; k++) {
+        clv__region some = terms[k];
+        if (rows < clv__split_length(&some.desc.shape, 0))
+            CLV_TRY(clv__region_narrow(p, &terms[k], 0, begin, begin + rows, &some));
+        CLV_TRY(clv__region_whole(p, &some, -1, &values[k]));
     }
-    *out = terms[0];
-    return CLV_OK;
+    *out = target;
+    if (target < 0) CLV_TRY(clv__pieces_value(p, terms[0].like, desc, out));
+    return clv__pieces_node(p, add, attrs, values, 2, out, 1);
 }
 
-clv_status clv__region_sum(clv__pieces *p, const clv__region *parts, int n, const clv__desc *desc, int target,
+clv_status clv__region_add(clv__pieces *p, const clv__region terms[2], const clv__desc *desc, int target,
                            clv__region *out) {
     int64_t rows;
-    const clv__desc *larger = clv__desc_bytes(desc) < clv__desc_bytes(&parts[0].desc) ? &parts[0].desc : desc;
+    const clv__desc *larger = clv__desc_bytes(desc) < clv__desc_bytes(&terms[0].desc) ? &terms[0].desc : desc;
     const int items = pieces_of(p, larger, &rows);
-    CLV_TRY(clv__region_make(p, desc, parts[0].like, items, out));
+    CLV_TRY(clv__region_make(p, desc, terms[0].like, items, out));
     for (int i = 0; i < items; i++) {
         clv__desc piece = *desc;
         out->items[i].n = items > 1 ? clv__split_piece(desc, rows, i) : rows;
         if (items > 1) piece.shape.dims[0] = out->items[i].n;
-        CLV_TRY(sum_rows(p, parts, n, &piece, i * rows, items > 1 ? -1 : target, &out->items[i].value));
+        CLV_TRY(add_rows(p, terms, &piece, i * rows, items > 1 ? -1 : target, &out->items[i].value));
     }
     if (items > 1 && !clv__pieces_too_large(p, desc)) {
         const clv__region rows_of = *out;
         int value;
         CLV_TRY(clv__region_whole(p, &rows_of, target, &value));
-        return one_value(p, desc, parts[0].like, value, out);
+        return one_value(p, desc, terms[0].like, value, out);
     }
     return CLV_OK;
 }

@@ -28,7 +28,7 @@ typedef struct clv__pieces {
     const clv__node *of;  // what nodes are written for: their layer, phase and so on
     int place;
     int part, parts;      // as in the node that is done
-    int slice, slices;
+    int slices;           // parts that were done so far
     size_t limit;         // of an allocation at the place
     bool *fresh;          // by value: made by a node of its own, and nowhere else yet
     size_t fresh_room;
@@ -53,8 +53,8 @@ clv_status clv__region_whole(clv__pieces *p, const clv__region *from, int target
 /** n regions behind each other along a dimension. What fits is one value, `target` if that is not -1. */
 clv_status clv__region_join(clv__pieces *p, const clv__region *parts, int n, int d, const clv__desc *desc, int target,
                             clv__region *out);
-/** Their sum, stored as `desc`. `target` as above. */
-clv_status clv__region_sum(clv__pieces *p, const clv__region *parts, int n, const clv__desc *desc, int target,
+/** The sum of two, stored as `desc`. `target` as above. */
+clv_status clv__region_add(clv__pieces *p, const clv__region terms[2], const clv__desc *desc, int target,
                            clv__region *out);
 /** A region times a factor. */
 clv_status clv__region_scale(clv__pieces *p, const clv__region *from, double factor, clv__region *out);

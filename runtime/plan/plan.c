@@ -257,7 +257,8 @@ clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
         out.traffic = plan->transfers[at->transfer].lent ? 0 : (double)clv_tensor_bytes(carried);
         return out;
     }
-    if (node->io.n_out) out.output_shape = node->io.out[0].shape;
+    const clv__node *whole = at->whole && at->whole->io.n_out ? at->whole : node;
+    if (whole->io.n_out) out.output_shape = whole->io.out[0].shape;
     for (int i = 0; i < node->io.n_in; i++) {
         const clv_tensor *in = node->in[i];
         if (in && in->trainable && !read_before(plan, index, in)) out.parameters += clv_tensor_numel(in);

@@ -77,7 +77,10 @@ typedef struct clv__plan_node {
     int transfer;                           // SEND, RECEIVE
     int part, parts;             // COMPUTE: as in clv__op_io, which has it once the node is fused (share.c)
     size_t within;               // of a view: where its result begins in its input
-    int slice, slices; // split.c: it does one of so many parts of a node of the graph; 0, 0: all of it, or it brings parts together
+    // split.c: the node of the graph that it does a part of, which of how many; slice -1: it takes a part of a tensor, or puts parts
+    // together. NULL: it is a node of the graph, done whole
+    const clv__node *whole;
+    int slice, slices;
     bool again;                  // computes what an earlier node of the plan computed, and was dropped
     const clv__variant *variant; // COMPUTE; NULL: the reference (host device), or a view
     clv__chosen chosen;

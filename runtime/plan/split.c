@@ -182,9 +182,13 @@ static clv_status do_whole(clv__splitting *s, const use *u, const int *targets, 
     clv__plan_node *at = &s->to.plan->nodes[s->to.plan->n_nodes - 1];
     at->part = s->to.part;
     at->parts = s->to.parts;
-    at->slice = s->to.slices ? s->to.slice++ : 0;
-    at->slices = s->to.slices;
+    at->slice = s->to.slices++;
     return CLV_OK;
+}
+
+/** Does the result come of adding up the parts'? */
+static bool adds(const way *w, int i) {
+    return w->split.out[i] == CLV__SPLIT_SUM || w->split.out[i] == CLV__SPLIT_MEAN;
 }
 
 /** The use on the part [begin, end). `before`: the results of the part before, NULL if it is the first. */
@@ -209,31 +213,43 @@ static clv_status take_part(clv__splitting *s, const use *u, const way *w, int64
     for (int i = 0; i < u->n_out; i++) {
         const int goes = split->out[i];
         if (goes >= 0) part->out[i].shape.dims[goes] = (end - begin) * times(split, &u->out[i], goes, -1);
-        const bool adds = goes == CLV__SPLIT_SUM || goes == CLV__SPLIT_MEAN;
-        if (adds && end - begin < split->length) part->out[i].dtype = CLV_DTYPE_F32; // no term is rounded to two bytes
+        if (adds(w, i) && end - begin < split->length) part->out[i].dtype = CLV_DTYPE_F32; // no term is rounded to two bytes
     }
     return CLV_OK;
 }
 
-/** Result i of the parts, [part][CLV__MAX_OUT], as that of the whole. */
-static clv_status put_together(clv__splitting *s, const use *u, const way *w, const clv__region *parts, int n, int i,
-                               int target, clv__region *result) {
-    const int goes = w->split.out[i];
+/** Part k of n was done: add what is added up to what there is of it, so that no two parts' terms wait for each other. */
+static clv_status add_up(clv__splitting *s, const use *u, const way *w, int k, int n, const int *targets,
+                         clv__region *made, clv__region *results) {
+    const int64_t rest = w->split.length - k * w->step;
+    const double share = (double)(rest < w->step ? rest : w->step) / (double)w->split.length;
+    for (int i = 0; i < u->n_out; i++) {
+        if (!adds(w, i)) continue;
+        clv__region terms[2] = {results[i], made[i]};
+        if (w->split.out[i] == CLV__SPLIT_MEAN)
+            CLV_TRY(clv__region_scale(&s->to, &made[i], share, &terms[1]));
+        results[i] = terms[1];
+        const bool last = k + 1 == n;
+        if (k > 0)
+            CLV_TRY(clv__region_add(&s->to, terms, last ? &u->out[i] : &terms[0].desc, last ? targets[i] : -1,
+                                    &results[i]));
+    }
+    return CLV_OK;
+}
+
+/** Results that lie behind each other: of the parts, [part][CLV__MAX_OUT]. */
+static clv_status join(clv__splitting *s, const use *u, const way *w, const clv__region *parts, int n, const int *targets,
+                       clv__region *results) {
     clv__region *of = clv__arena_alloc(&s->to.scratch, (size_t)n, sizeof *of);
     if (!of) return clv__pieces_no_memory(&s->to);
-    for (int k = 0; k < n; k++) of[k] = parts[k * CLV__MAX_OUT + i];
-    if (goes == CLV__SPLIT_CARRY) {
-        *result = of[n - 1];
-        return CLV_OK;
+    for (int i = 0; i < u->n_out; i++) {
+        const int goes = w->split.out[i];
+        for (int k = 0; k < n; k++) of[k] = parts[k * CLV__MAX_OUT + i];
+        if (goes == CLV__SPLIT_CARRY || n == 1) results[i] = of[n - 1];
+        if (goes >= 0 && n > 1)
+            CLV_TRY(clv__region_join(&s->to, of, n, goes, &u->out[i], targets[i], &results[i]));
     }
-    if (goes >= 0) return clv__region_join(&s->to, of, n, goes, &u->out[i], target, result);
-    for (int k = 0; k < n && goes == CLV__SPLIT_MEAN; k++) {
-        const int64_t begin = k * w->step, rest = w->split.length - begin;
-        const double share = (double)(rest < w->step ? rest : w->step) / (double)w->split.length;
-        const clv__region part = of[k];
-        CLV_TRY(clv__region_scale(&s->to, &part, share, &of[k]));
-    }
-    return clv__region_sum(&s->to, of, n, &u->out[i], target, result);
+    return CLV_OK;
 }
 
 static clv_status do_parts(clv__splitting *s, const use *u, const way *w, const int *targets, int level,
@@ -251,14 +267,9 @@ static clv_status do_parts(clv__splitting *s, const use *u, const way *w, const 
         CLV_TRY(take_part(s, u, w, begin, begin + (rest < w->step ? rest : w->step),
                           k ? made - CLV__MAX_OUT : NULL, part));
         CLV_TRY(do_use(s, part, to, level + 1, made));
+        if (n > 1) CLV_TRY(add_up(s, u, w, k, n, targets, made, results));
     }
-    for (int i = 0; i < u->n_out; i++) {
-        if (n == 1)
-            results[i] = parts[i];
-        else
-            CLV_TRY(put_together(s, u, w, parts, n, i, targets[i], &results[i]));
-    }
-    return CLV_OK;
+    return join(s, u, w, parts, n, targets, results);
 }
 
 static bool any_too_large(const clv__splitting *s, const use *u) {
@@ -324,7 +335,6 @@ static void begin(clv__splitting *s, const clv__plan_node *at) {
     s->to.of = at->node;
     s->to.part = at->part;
     s->to.parts = at->parts;
-    s->to.slice = 0;
     s->to.slices = 0;
 }
 
@@ -346,13 +356,9 @@ static clv_status split_compute(clv__splitting *s, const clv__plan_node *at) {
         u.like[i] = at->node->out[i];
     }
     const size_t first = s->to.plan->n_nodes;
-    s->to.slices = -1; // not known yet
     if (any_without_pieces(s, &u)) note_unsplit(s, &u);
     CLV_TRY(do_use(s, &u, targets, 0, results));
-    for (size_t i = first; i < s->to.plan->n_nodes; i++) {
-        clv__plan_node *node = &s->to.plan->nodes[i];
-        if (node->slices) node->slices = s->to.slice > 1 ? s->to.slice : 0;
-    }
+    for (size_t i = first; i < s->to.plan->n_nodes; i++) s->to.plan->nodes[i].slices = s->to.slices;
     for (int i = 0; i < io->n_out; i++) CLV_TRY(note_pieces(s, at->out[i], &results[i]));
     return CLV_OK;
 }

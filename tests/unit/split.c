@@ -103,7 +103,7 @@ static void check_sizes(const clv_plan *plan) {
 static void count_parts(const clv_plan *plan, left *l) {
     bool has[8] = {false};
     for (size_t i = 0; i < plan->n_nodes; i++) {
-        if (!plan->nodes[i].slices) continue;
+        if (plan->nodes[i].slices < 2 || plan->nodes[i].slice < 0) continue;
         l->parts++;
         has[plan->nodes[i].place] = true;
     }

@@ -293,6 +293,12 @@ json_t *cli_without_json(const clv_plan *plan, clv_plan *plain);
 void cli_without_print(FILE *out, const cli_args *args, const clv_plan *plan, clv_plan *plain,
                        bool only_more);
 
+// ---- parts.c: what is larger than a device's largest allocation -----------------------------------------------------
+
+json_t *cli_parts_json(const clv_plan *plan);
+/** A line; nothing where all is done whole. */
+void cli_parts_print(FILE *out, const clv_plan *plan);
+
 // ---- recomputed.c: what a plan drops and computes again -------------------------------------------------------------
 
 json_t *cli_recomputed_json(const clv_plan *plan);

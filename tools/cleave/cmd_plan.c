@@ -300,11 +300,11 @@ static int print_json(const plan_job *job, clv_plan *plan, clv_plan *plain, cons
                       (json_int_t)row->parameters, "bytes", (json_int_t)row->bytes, "flops", row->flops));
     }
     return cli_print_json(json_pack(
-        "{s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:o, s:o}", "model",
+        "{s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:o, s:o}", "model",
         job->model->name, "batch", (json_int_t)batch, "train", job->session->args->train, "layers", layers,
         "modules", plan_tree_json(tree, depth_of(job->session->args)), "choices", choices_json(plan), "fused",
         fused_json(plan), "launches", launches_of(plan), "placement", cli_place_json(job->choice), "devices",
-        devices_json(plan), "transfers", transfers_json(plan), "recomputed", cli_recomputed_json(plan),
+        devices_json(plan), "transfers", transfers_json(plan), "parts", cli_parts_json(plan), "recomputed", cli_recomputed_json(plan),
         "mixed", cli_precision_json(job->session->args, plan, plain), "without", cli_without_json(plan, plain),
         "largest_batch",
         (json_int_t)advice->largest, "fits", advice->fits, "advice", advice_json(advice), "least",
@@ -381,6 +381,7 @@ static int print_table(const plan_job *job, clv_plan *plan, clv_plan *plain, con
     }
     print_choices(plan);
     print_fused(plan);
+    cli_parts_print(stdout, plan);
     cli_without_print(stdout, args, plan, plain, false);
     cli_recomputed_print(stdout, args, plan);
     printf("largest batch that fits: %" PRId64 "\n", advice->largest);

@@ -12,9 +12,10 @@ static plan_row *find_row(plan_rows *rows, const char *name) {
     return NULL;
 }
 
-/** The row of a forward node: its layer's, or one of its own. */
+/** The row of a forward node: its layer's, or one of its own; what does another part of a node at the root has that one's. */
 static plan_row *row_of(plan_rows *rows, const clv_plan_node *node) {
     plan_row *found = *node->layer ? find_row(rows, node->layer) : NULL;
+    if (!*node->layer && node->parts && node->part != 0 && rows->n) found = &rows->items[rows->n - 1];
     if (found) return found;
     for (int i = 0; i < rows->n && !*node->layer; i++) { // each micro-batch goes through the same rows
         plan_row *row = &rows->items[i];
