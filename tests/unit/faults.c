@@ -10,6 +10,7 @@
 #include "cleave/optim.h"
 #include "cleave/place.h"
 #include "cleave/train.h"
+#include "device/device.h"
 #include "harness/harness.h"
 
 static atomic_int left; // the left-th allocation from now on fails; 0 or less: none
@@ -142,6 +143,35 @@ done:
     return status;
 }
 
+/** Tensors in pieces on two devices, which are carried between them, and moved to a device where they are whole. */
+static clv_status reserve_in_pieces(clv_runtime *runtime) {
+    clv_graph *graph = NULL;
+    clv_plan *plan = NULL;
+    clv_session *session = NULL;
+    clv_device *first, *second;
+    clv_status status;
+    TRY(clv_device_find(runtime, "null:0", &first));
+    TRY(clv_device_find(runtime, "null:1", &second));
+    first->info.max_alloc_bytes = 4096;
+    second->info.max_alloc_bytes = 8192;
+    TRY(clv_graph_create(runtime, &graph));
+    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(60, 40));
+    x = clv_nn_linear(clv_relu(clv_nn_linear(x, "a", 50, NULL)), "b", 60, NULL);
+    clv_output(x = clv_mean(x, NULL, 0, false), "loss");
+    clv_backward(x);
+    clv_optimizer_add(graph, &(clv_optimizer_config){.kind = CLV_SGD});
+    TRY(clv_plan_create(graph, &(clv_plan_config){.place = "a=null:0,b=null:1"}, &plan));
+    if (clv_plan_node_count(plan) < 60) status = CLV_E_INTERNAL;
+    TRY(clv_session_create(runtime, NULL, &session));
+    TRY(clv_session_reserve(session, &plan, 1));
+    TRY(clv_session_move(session, "b", device));
+done:
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+    return status;
+}
+
 static clv_tensor *two_layers(clv_graph *graph, clv_tensor *x, int64_t classes) {
     (void)graph;
     return clv_nn_linear(clv_nn_linear(clv_flatten(x, 1), "a", 6, NULL), "b", classes, NULL);
@@ -198,6 +228,11 @@ static void training(void **state) {
     every_allocation(train_two_steps);
 }
 
+static void pieces(void **state) {
+    (void)state;
+    every_allocation(reserve_in_pieces);
+}
+
 static void checking(void **state) {
     (void)state;
     every_allocation(check_an_op);
@@ -219,7 +254,7 @@ static void moving(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(training), cmocka_unit_test(checking),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(training), cmocka_unit_test(pieces), cmocka_unit_test(checking),
                                        cmocka_unit_test(choosing), cmocka_unit_test(advising),
                                        cmocka_unit_test(moving)};
     return cmocka_run_group_tests(tests, NULL, NULL);
