@@ -262,12 +262,11 @@ static void describe(clv__ocl_state *state, cl_device_id id, clv__found *found) 
             ? sentence(state, "clGetDeviceInfo: %s (%d)", clv__ocl_error_name(to.failed), (int)to.failed)
         : info->type == CLV_DEVICE_OTHER ? "a custom device: it runs no OpenCL C kernels"
         : !available                     ? "its driver says that it is not available"
-        : !info->compiler                   ? "its driver has no compiler"
+        : !info->compiler                ? "its driver has no compiler"
         : version < 102  ? sentence(state, "OpenCL C 1.2 is needed, it has '%s'", info->opencl_c, 0)
         : !little_endian ? "it is big-endian"
-        : info->embedded && !(floats & CLV_FLOATS_ROUND_NEAREST)
-            ? "an embedded profile whose floats are not rounded to nearest: its sums would drift from all "
-              "others"
+        : info->embedded && !(floats & (CLV_FLOATS_ROUND_NEAREST | CLV_FLOATS_ROUND_ZERO))
+            ? "an embedded profile whose driver does not say how floats are rounded"
         : info->embedded && !(floats & CLV_FLOATS_INF_NAN)
             ? "an embedded profile whose floats have no infinities and NaN, which softmax and pooling need"
         : info->embedded && info->argument_bytes < most_arguments

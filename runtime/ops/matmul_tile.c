@@ -53,7 +53,7 @@ static tile_limits tile_limits_of(const clv_device_info *device, bool sums) {
             t.kc /= 2;
     }
     while (sums && t.mt * t.nc > floats / SUM_SHARE && (t.mt > t.mr || t.nc > t.nr)) {
-        if (t.mt > t.nc)
+        if (t.mt > t.nc || t.nc == t.nr) // where local memory is tiny, down to the least of both
             t.mt = clv__max64(t.mr, t.mt / 2 / t.mr * t.mr);
         else
             t.nc = clv__max64(t.nr, t.nc / 2 / t.nr * t.nr);

@@ -95,6 +95,9 @@ static void look_everywhere(look *fault, const clv_device_info *devices, size_t 
         clv__sample sample = {0};
         for (int i = 0; (*op)->sample(i, &sample) && faults < 20; i++, sample = (clv__sample){0}) {
             faults += look_at_sample(runtime, *op, &sample, fault, devices, n_devices);
+            clv__sample stored = sample; // tiles are cut in another way where results would be rounded
+            clv__sample_store(*op, CLV_DTYPE_F16, true, &stored);
+            faults += look_at_sample(runtime, *op, &stored, fault, devices, n_devices);
             clv__sample followed = sample;
             if (clv__sample_follow(*op, &followed))
                 faults += look_at_sample(runtime, *op, &followed, fault, devices, n_devices);
@@ -113,14 +116,16 @@ static void lanes_get_whole_groups(void **state) {
 
 static void threads_get_tasks(void **state) {
     (void)state;
-    clv_device_info devices[2] = {device_of(&lanes[0]), device_of(&lanes[0])};
-    for (int i = 0; i < 2; i++) {
+    clv_device_info devices[3] = {device_of(&lanes[0]), device_of(&lanes[0]), device_of(&lanes[0])};
+    for (int i = 0; i < 3; i++) {
         devices[i].execution = CLV_EXECUTION_THREADS;
         devices[i].vector_width = 16;
         devices[i].local_bytes = 1 << 20;
     }
     devices[1].max_work_group = 1;
-    look_everywhere(fault_on_threads, devices, 2);
+    devices[2].max_work_group = 12; // an embedded profile's
+    devices[2].local_bytes = 4 << 10;
+    look_everywhere(fault_on_threads, devices, 3);
 }
 
 /** The grid of n work-items of a kind. */
