@@ -7,6 +7,9 @@ if(CMAKE_SCRIPT_MODE_FILE)
     if(FOLDER) # without OpenCL there are no texts
         file(GLOB files ${FOLDER}/common/*.cl ${FOLDER}/*.cl)
     endif()
+    if(INFERENCE) # of gradients and updates alone
+        list(FILTER files EXCLUDE REGEX "/(conv2d_images_weight|gradients|optimizer)\\.cl$")
+    endif()
     foreach(file ${files})
         get_filename_component(stem ${file} NAME_WE)
         file(READ ${file} hex HEX)
@@ -31,7 +34,7 @@ endif()
 file(GLOB kernel_files CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cl ${CMAKE_CURRENT_LIST_DIR}/common/*.cl)
 add_custom_command(
     OUTPUT ${CMAKE_BINARY_DIR}/kernels_embedded.c
-    COMMAND ${CMAKE_COMMAND} -DFOLDER=${kernels_folder} -DOUTPUT=${CMAKE_BINARY_DIR}/kernels_embedded.c
+    COMMAND ${CMAKE_COMMAND} -DFOLDER=${kernels_folder} -DINFERENCE=${CLEAVE_INFERENCE} -DOUTPUT=${CMAKE_BINARY_DIR}/kernels_embedded.c
             -P ${CMAKE_CURRENT_LIST_DIR}/embed.cmake
     DEPENDS ${kernel_files} ${CMAKE_CURRENT_LIST_DIR}/embed.cmake
     COMMENT "Embedding kernels" VERBATIM)

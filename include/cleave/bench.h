@@ -95,10 +95,10 @@ typedef struct clv_bench_report {
  * Errors  CLV_E_UNSUPPORTED the device is not usable or computes nothing (null); CLV_E_NOT_FOUND no such suite, model or
  *         case; CLV_E_VALUE a negative size, batch or number of runs; CLV_E_INTERRUPTED by the callback; memory
  */
-CLV_API CLV_MUST_CHECK clv_status clv_bench(clv_runtime *runtime, clv_device *device,
-                                            const clv_bench_config *config, clv_bench_report **out);
+CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_bench(clv_runtime *runtime, clv_device *device,
+                                                  const clv_bench_config *config, clv_bench_report **out);
 /** NULL is fine. */
-CLV_API void clv_bench_report_destroy(clv_bench_report *report);
+CLV_TRAIN_API void clv_bench_report_destroy(clv_bench_report *report);
 
 #ifdef __cplusplus
 }

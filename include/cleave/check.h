@@ -26,7 +26,7 @@ typedef enum clv_check_verdict {
 } clv_check_verdict;
 
 /** `passed`, `failed`, `known failure`, `could not run`, `skipped`, `listed`; static. */
-CLV_API const char *clv_check_verdict_name(clv_check_verdict verdict);
+CLV_TRAIN_API const char *clv_check_verdict_name(clv_check_verdict verdict);
 
 /** One case. */
 typedef struct clv_check_case {
@@ -141,8 +141,8 @@ typedef struct clv_check_report {
  *         that was given; CLV_E_VALUE a dtype or a shard that there is not; CLV_E_INTERRUPTED by the callback; memory. A wrong
  *         result is no error: read report->failed. Neither is a case for which memory was out: read report->not_run.
  */
-CLV_API CLV_MUST_CHECK clv_status clv_check(clv_runtime *runtime, clv_device *device,
-                                            const clv_check_config *config, clv_check_report **out);
+CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_check(clv_runtime *runtime, clv_device *device,
+                                                  const clv_check_config *config, clv_check_report **out);
 
 /**
  * A case as a program of its own: one file in C that needs OpenCL and nothing of Cleave. It holds the kernels, their arguments, the
@@ -154,11 +154,11 @@ CLV_API CLV_MUST_CHECK clv_status clv_check(clv_runtime *runtime, clv_device *de
  *
  * Errors  CLV_E_NOT_FOUND no case of that name on this device; CLV_E_UNSUPPORTED it runs no kernels, or a library's; memory
  */
-CLV_API CLV_MUST_CHECK clv_status clv_check_reproduce(clv_runtime *runtime, clv_device *device,
-                                                      const clv_check_config *config, const char *name,
-                                                      char **out);
+CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_check_reproduce(clv_runtime *runtime, clv_device *device,
+                                                            const clv_check_config *config, const char *name,
+                                                            char **out);
 /** NULL is fine. */
-CLV_API void clv_check_report_destroy(clv_check_report *report);
+CLV_TRAIN_API void clv_check_report_destroy(clv_check_report *report);
 
 // ---- two devices ------------------------------------------------------------------------------------------------------
 
@@ -217,10 +217,10 @@ typedef struct clv_compare_report {
  *         CLV_E_INTERRUPTED by the callback; as clv_plan_create, clv_run_create, clv_weights_load. Devices that differ are no
  *         error: read report->first.
  */
-CLV_API CLV_MUST_CHECK clv_status clv_compare(clv_runtime *runtime, const clv_compare_config *config,
-                                              clv_compare_report **out);
+CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_compare(clv_runtime *runtime, const clv_compare_config *config,
+                                                    clv_compare_report **out);
 /** NULL is fine. */
-CLV_API void clv_compare_report_destroy(clv_compare_report *report);
+CLV_TRAIN_API void clv_compare_report_destroy(clv_compare_report *report);
 
 #ifdef __cplusplus
 }

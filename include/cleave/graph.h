@@ -116,7 +116,7 @@ CLV_API bool clv_tensor_requires_grad(const clv_tensor *tensor);
  * Errors  (sticky) CLV_E_NOT_FOUND  a pattern matches no parameter;  CLV_E_VALUE  nothing is left to train;  CLV_E_STATE
  *         clv_backward was called before
  */
-CLV_API void clv_freeze(clv_graph *graph, const char *patterns);
+CLV_TRAIN_API void clv_freeze(clv_graph *graph, const char *patterns);
 
 /**
  * Append the nodes that compute d loss / d p for every parameter p (and input with requires_grad) that leads to `loss`.
@@ -126,11 +126,11 @@ CLV_API void clv_freeze(clv_graph *graph, const char *patterns);
  *         CLV_E_STATE no parameter leads to the loss. The sentence names the op that stopped the gradient: by its layer, or where
  *         it is in none by its number, as in the name of its result (`argmax#3`)
  */
-CLV_API void clv_backward(clv_tensor *loss);
+CLV_TRAIN_API void clv_backward(clv_tensor *loss);
 
 /** The gradient that clv_backward made for a tensor, same shape; NULL if none flows to it. To fetch it, mark it with
  *  clv_output. */
-CLV_API clv_tensor *clv_gradient(const clv_tensor *tensor);
+CLV_TRAIN_API clv_tensor *clv_gradient(const clv_tensor *tensor);
 
 /** Parameters (trained tensors) of the graph, in the order they were made. */
 CLV_API int clv_parameter_count(const clv_graph *graph);

@@ -203,8 +203,8 @@ typedef clv_tensor *(*clv_loss_layers)(clv_tensor *x, clv_tensor *labels, void *
  * Errors    CLV_E_VALUE  n below 1 or above N;  CLV_E_SHAPE  no batch dimension, or x and labels differ in it
  * Source    Huang et al. 2019, arXiv:1811.06965 (GPipe); Narayanan et al. 2021, arXiv:2104.04473, section 2.2 (1F1B)
  */
-CLV_API clv_tensor *clv_micro_batches(clv_tensor *x, clv_tensor *labels, int64_t n, clv_loss_layers body,
-                                      void *user);
+CLV_TRAIN_API clv_tensor *clv_micro_batches(clv_tensor *x, clv_tensor *labels, int64_t n, clv_loss_layers body,
+                                            void *user);
 
 /** Some layers as a function: from x to their result. */
 typedef clv_tensor *(*clv_layers)(clv_tensor *x, void *user);

@@ -47,7 +47,7 @@ typedef struct clv_scaler_config {
  * Errors  (sticky) CLV_E_VALUE  a value outside its range;  CLV_E_STATE  clv_backward was called, or there is a scaler
  * Source  torch.amp.GradScaler
  */
-CLV_API void clv_scaler_add(clv_graph *graph, const clv_scaler_config *config);
+CLV_TRAIN_API void clv_scaler_add(clv_graph *graph, const clv_scaler_config *config);
 
 /**
  * Append one update node for every parameter p that has a gradient g (call clv_backward first).
@@ -77,11 +77,11 @@ CLV_API void clv_scaler_add(clv_graph *graph, const clv_scaler_config *config);
  *           clip_norm all parameters: nothing hides it.
  * Source    torch.optim.SGD, Adam, AdamW; torch.nn.utils.clip_grad_norm_.
  */
-CLV_API void clv_optimizer_add(clv_graph *graph, const clv_optimizer_config *config);
+CLV_TRAIN_API void clv_optimizer_add(clv_graph *graph, const clv_optimizer_config *config);
 
 enum { CLV_HYPER_VALUES = 5 };
 /** The graph's input of step values (`hyper`, f32[CLV_HYPER_VALUES]); NULL if it has no optimizer. */
-CLV_API clv_tensor *clv_optimizer_hyper(const clv_graph *graph);
+CLV_TRAIN_API clv_tensor *clv_optimizer_hyper(const clv_graph *graph);
 /**
  * The values to feed for a step.
  *
@@ -92,8 +92,8 @@ CLV_API clv_tensor *clv_optimizer_hyper(const clv_graph *graph);
  * step    counts from 1
  * lr      learning rate of this step
  */
-CLV_API void clv_optimizer_hyper_values(const clv_optimizer_config *config, int64_t step, double lr,
-                                        float values[CLV_HYPER_VALUES]);
+CLV_TRAIN_API void clv_optimizer_hyper_values(const clv_optimizer_config *config, int64_t step, double lr,
+                                              float values[CLV_HYPER_VALUES]);
 
 #ifdef __cplusplus
 }

@@ -15,6 +15,21 @@ extern "C" {
 #define CLV_API
 #endif
 
+/** What a Cleave built for inference (-DCLEAVE_INFERENCE=ON) leaves out: training, and checking, measuring and tuning devices. Its
+ *  package defines CLEAVE_INFERENCE for those who use it: then a compiler that can refuses a call with this sentence, and a linker
+ *  finds none of them. */
+#if !defined(CLEAVE_INFERENCE)
+#define CLV_TRAIN_API CLV_API
+#elif defined(__has_attribute)
+#if __has_attribute(unavailable)
+#define CLV_TRAIN_API __attribute__((unavailable("this Cleave is built for inference alone (CLEAVE_INFERENCE)")))
+#else
+#define CLV_TRAIN_API
+#endif
+#else
+#define CLV_TRAIN_API
+#endif
+
 typedef enum clv_status {
 #define X(name, text) CLV_##name,
 #include "status.def"

@@ -156,7 +156,7 @@ typedef struct clv_schedule {
  *
  * Source  torch.optim.lr_scheduler.StepLR, CosineAnnealingLR (closed form)
  */
-CLV_API double clv_schedule_lr(const clv_schedule *schedule, double lr, int64_t epoch, int64_t step);
+CLV_TRAIN_API double clv_schedule_lr(const clv_schedule *schedule, double lr, int64_t epoch, int64_t step);
 
 // ---- trainer ------------------------------------------------------------------------------------------------------
 
@@ -259,8 +259,8 @@ typedef struct clv_train_config {
  *
  * Errors  the graph's first mistake
  */
-CLV_API CLV_MUST_CHECK clv_status clv_train_graph(clv_runtime *runtime, const clv_train_config *config,
-                                                  int64_t batch, clv_graph **out);
+CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_train_graph(clv_runtime *runtime, const clv_train_config *config,
+                                                        int64_t batch, clv_graph **out);
 
 /** The graph of a forward pass of such a model, over the replicas if there are any: input `x`, output `logits`, in f32. As
  *  clv_train_graph else. */
@@ -273,9 +273,9 @@ CLV_API CLV_MUST_CHECK clv_status clv_predict_graph(clv_runtime *runtime, const 
  *
  * Errors  CLV_E_VALUE; CLV_E_SHAPE samples do not fit the model; as clv_plan_create
  */
-CLV_API CLV_MUST_CHECK clv_status clv_trainer_create(clv_runtime *runtime, const clv_train_config *config,
-                                                     clv_trainer **out);
-CLV_API void clv_trainer_destroy(clv_trainer *trainer);
+CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_trainer_create(clv_runtime *runtime, const clv_train_config *config,
+                                                           clv_trainer **out);
+CLV_TRAIN_API void clv_trainer_destroy(clv_trainer *trainer);
 
 /** A device that failed, and was done without from then on. */
 typedef struct clv_lost_device {
@@ -284,32 +284,35 @@ typedef struct clv_lost_device {
     const char *reason; /**< what its driver said; borrowed, until the trainer goes */
 } clv_lost_device;
 
-CLV_API int clv_trainer_lost_count(const clv_trainer *trainer);
+CLV_TRAIN_API int clv_trainer_lost_count(const clv_trainer *trainer);
 /** In the order they were lost; all zero past the end. */
-CLV_API clv_lost_device clv_trainer_lost_get(const clv_trainer *trainer, int index);
+CLV_TRAIN_API clv_lost_device clv_trainer_lost_get(const clv_trainer *trainer, int index);
 
 /** The devices of the training, lost ones too; the first is the one of clv_train_config.device. */
-CLV_API int clv_trainer_device_count(const clv_trainer *trainer);
-CLV_API clv_device *clv_trainer_device_get(const clv_trainer *trainer, int index);
+CLV_TRAIN_API int clv_trainer_device_count(const clv_trainer *trainer);
+CLV_TRAIN_API clv_device *clv_trainer_device_get(const clv_trainer *trainer, int index);
 /** What the training will hold on a device at most: exact. When shares change between epochs (measure_shares), for those so
  *  far: arenas only grow. */
-CLV_API clv_plan_memory clv_trainer_memory_on(const clv_trainer *trainer, clv_device *device);
+CLV_TRAIN_API clv_plan_memory clv_trainer_memory_on(const clv_trainer *trainer, clv_device *device);
 /** The same on its first device. */
-CLV_API clv_plan_memory clv_trainer_memory(const clv_trainer *trainer);
+CLV_TRAIN_API clv_plan_memory clv_trainer_memory(const clv_trainer *trainer);
 /** The part of the steps' time in which a device had work, 0 to 1; the rest it waited for others or for the host. As
  *  measured, without the first step and the one after each evaluation; below 0: not known. See also clv_plan_busy. */
-CLV_API double clv_trainer_busy(const clv_trainer *trainer, const clv_device *device);
+CLV_TRAIN_API double clv_trainer_busy(const clv_trainer *trainer, const clv_device *device);
 /** The same as it was planned for a whole batch. */
-CLV_API double clv_trainer_predicted_busy(const clv_trainer *trainer, const clv_device *device);
+CLV_TRAIN_API double clv_trainer_predicted_busy(const clv_trainer *trainer, const clv_device *device);
 /** The placement that was chosen; borrowed. NULL if none was to be chosen. */
-CLV_API const clv_place_choice *clv_trainer_place(const clv_trainer *trainer);
+CLV_TRAIN_API const clv_place_choice *clv_trainer_place(const clv_trainer *trainer);
 /** The shares of the replicas, as given or measured so far, 0 for one that is lost; NULL without replicas. */
-CLV_API const double *clv_trainer_shares(const clv_trainer *trainer);
+CLV_TRAIN_API const double *clv_trainer_shares(const clv_trainer *trainer);
 
 /** The shares that a training of these replicas begins with, as far as planning tells: those given, else equal ones; with
  *  placement.measure_shares moved as far as budgets ask for. n_replicas of them. Takes no device memory. */
-CLV_API CLV_MUST_CHECK clv_status clv_train_shares(clv_runtime *runtime, const clv_train_config *config,
-                                                   double *shares);
+CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_train_shares(clv_runtime *runtime, const clv_train_config *config,
+                                                         double *shares);
+/** The same of a predictor's forward pass (clv_predict_graph). */
+CLV_API CLV_MUST_CHECK clv_status clv_predict_shares(clv_runtime *runtime, const clv_train_config *config,
+                                                     double *shares);
 
 /** What makes a training fit that does not, each by itself: found by planning it so. */
 typedef struct clv_train_advice {
@@ -324,8 +327,8 @@ typedef struct clv_train_advice {
 /** Plan the steps of a training in other ways. Needs the model, a batch and what else decides about memory; no data set.
  *  Takes no device memory, and some tens of plans' time. Overwrites the runtime's sentence.
  *  Errors  CLV_E_HOST_MEMORY nothing is known; CLV_E_NOT_FOUND there is no device */
-CLV_API CLV_MUST_CHECK clv_status clv_train_advise(clv_runtime *runtime, const clv_train_config *config,
-                                                   clv_train_advice *out);
+CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_train_advise(clv_runtime *runtime, const clv_train_config *config,
+                                                         clv_train_advice *out);
 /** The same of a forward pass alone (clv_predict_graph). */
 CLV_API CLV_MUST_CHECK clv_status clv_predict_advise(clv_runtime *runtime, const clv_train_config *config,
                                                      clv_train_advice *out);
@@ -342,7 +345,7 @@ CLV_API void clv_train_advice_text(const clv_train_config *config, const clv_tra
  *         were after the last step that is done, unless the device kept some of them;
  *         memory, files, devices: as the calls behind it
  */
-CLV_API CLV_MUST_CHECK clv_status clv_trainer_run(clv_trainer *trainer);
+CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_trainer_run(clv_trainer *trainer);
 
 typedef struct clv_train_result {
     int64_t steps, epochs; /**< done, those before a resume included */
@@ -357,11 +360,11 @@ typedef struct clv_train_result {
 } clv_train_result;
 
 /** What came out of it so far. */
-CLV_API clv_train_result clv_trainer_result(const clv_trainer *trainer);
+CLV_TRAIN_API clv_train_result clv_trainer_result(const clv_trainer *trainer);
 /** The plan of its steps (the smaller last one's, if no other is done); borrowed, until the shares change. */
-CLV_API const clv_plan *clv_trainer_plan(const clv_trainer *trainer);
+CLV_TRAIN_API const clv_plan *clv_trainer_plan(const clv_trainer *trainer);
 /** The trainer's session, to read or save its parameters; borrowed. Holds nothing before clv_trainer_run. */
-CLV_API clv_session *clv_trainer_session(const clv_trainer *trainer);
+CLV_TRAIN_API clv_session *clv_trainer_session(const clv_trainer *trainer);
 
 #ifdef __cplusplus
 }

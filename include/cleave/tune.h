@@ -79,10 +79,10 @@ typedef struct clv_tune_report {
  *         the op that leaves a choice; CLV_E_VALUE a negative number, or model and size together; CLV_E_IO the file cannot
  *         be written; memory. A variant that fails is no error: read report->failures.
  */
-CLV_API CLV_MUST_CHECK clv_status clv_tune(clv_runtime *runtime, clv_device *device,
-                                           const clv_tune_config *config, clv_tune_report **out);
+CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_tune(clv_runtime *runtime, clv_device *device,
+                                                 const clv_tune_config *config, clv_tune_report **out);
 /** NULL is fine. */
-CLV_API void clv_tune_report_destroy(clv_tune_report *report);
+CLV_TRAIN_API void clv_tune_report_destroy(clv_tune_report *report);
 
 #ifdef __cplusplus
 }

@@ -4,6 +4,7 @@
 
 #include "exec/run.h"
 
+#ifndef CLEAVE_INFERENCE
 /** The values of the graph's optimizer for the step that comes. */
 static clv_status feed_hyper(clv_run *run, double lr) {
     const clv_graph *graph = run->plan->graph;
@@ -15,6 +16,7 @@ static clv_status feed_hyper(clv_run *run, double lr) {
     clv_optimizer_hyper_values(&graph->optimizer, clv_session_step(run->session) + 1, lr, values);
     return clv_run_feed(run, graph->hyper, values, sizeof values);
 }
+#endif
 
 clv_status clv_run_do(clv_run *run, const clv_step *step) {
     CLV_TRY(CLV__GIVEN(NULL, run));
@@ -25,7 +27,9 @@ clv_status clv_run_do(clv_run *run, const clv_step *step) {
     if (step->n_fetches > 0) CLV_TRY(CLV__USABLE(error, step->fetches));
     for (int i = 0; i < step->n_feeds; i++)
         CLV_TRY(clv_run_feed(run, step->feeds[i].input, step->feeds[i].data, step->feeds[i].bytes));
+#ifndef CLEAVE_INFERENCE
     CLV_TRY(feed_hyper(run, step->lr));
+#endif
     CLV_TRY(clv_run_step(run, &ticket));
     for (int i = 0; i < step->n_fetches; i++)
         CLV_TRY(clv_run_fetch(run, ticket, step->fetches[i].output, step->fetches[i].data,

@@ -67,7 +67,3 @@ void clv_freeze(clv_graph *graph, const char *patterns) {
         if (graph->tensors[i]->kind != CLV__VALUE && graph->tensors[i]->requires_grad) return;
     clv__graph_fail(graph, CLV_E_VALUE, "freeze '%s': nothing is left to train", patterns);
 }
-
-bool clv_tensor_requires_grad(const clv_tensor *tensor) {
-    return tensor && tensor->requires_grad;
-}

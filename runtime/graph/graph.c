@@ -319,6 +319,10 @@ void clv_output(clv_tensor *tensor, const char *name) {
     if (tensor->category == CLV_ACTIVATIONS) tensor->category = CLV_IO;
 }
 
+bool clv_tensor_requires_grad(const clv_tensor *tensor) {
+    return tensor && tensor->requires_grad;
+}
+
 void clv_requires_grad(clv_tensor *tensor, bool requires_grad) {
     if (!tensor) return;
     if (requires_grad && !clv__is_float(tensor->desc.dtype)) {

@@ -205,7 +205,7 @@ struct clv__op {
     const clv__variant *variants; // ends with a NULL name; NULL only for views
     /** Plain loops, double accumulators: the specification. NULL only for views. */
     void (*reference)(const clv__ref *ref);
-    /** The i-th case; false when i is past the last. */
+    /** The i-th case; false when i is past the last. NULL in a library for inference. */
     bool (*sample)(int i, clv__sample *sample);
     /** NULL: one flop for each output element, bytes of all inputs and outputs. */
     void (*cost)(const clv__op_io *io, clv__cost *cost);
@@ -216,6 +216,14 @@ struct clv__op {
     /** Make the attributes, a copy, those of a part. NULL: they stay. */
     void (*split_attrs)(const clv__op_io *io, const clv__split *split, int64_t begin, int64_t end, void *attrs);
 };
+
+/** A function or descriptor that only training, check, bench and tune need: a library for inference does without, and with all
+ *  that only it leads to. */
+#ifdef CLEAVE_INFERENCE
+#define CLV__TRAINS(symbol) (0 ? (symbol) : NULL)
+#else
+#define CLV__TRAINS(symbol) (symbol)
+#endif
 
 /** Every op, in ops.def's order; ends with NULL. Defined in runtime/ops/ops.c. */
 extern const clv__op *const clv__ops[];

@@ -460,10 +460,10 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
         .autocast = cast,                                                                                    \
         .infer = elementwise_infer,                                                                          \
         .split = elementwise_split,                                                                          \
-        .grad = grad_function,                                                                               \
+        .grad = CLV__TRAINS(grad_function),                                                                  \
         .variants = elementwise_variants,                                                                    \
         .reference = elementwise_reference,                                                                  \
-        .sample = id##_sample,                                                                               \
+        .sample = CLV__TRAINS(id##_sample),                                                                  \
     };
 #define ROW(id, inputs, kind, s0, s1, from, to, text, back, keeps)                                           \
     extern const clv__op clv__op_##id;                                                                       \
@@ -494,7 +494,7 @@ static void where_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor 
 #define UNARY_CAST(id, cast, parameters, s0, s1, lo, hi, keeps, forward, gradient)                           \
     ROW(id##_backward, DY_##keeps, FLOAT, s0, s1, lo, hi, #gradient, NULL, false)                            \
     DESCRIPTOR(id##_backward, NULL, CLV__CAST_FOLLOW)                                                        \
-    ROW(id, X, FLOAT, s0, s1, lo, hi, #forward, &clv__op_##id##_backward, KEEPS_##keeps)                     \
+    ROW(id, X, FLOAT, s0, s1, lo, hi, #forward, CLV__TRAINS(&clv__op_##id##_backward), KEEPS_##keeps)        \
     DESCRIPTOR(id, unary_grad, cast)                                                                         \
     BUILDER_##parameters(id)
 #define UNARY(id, ...) UNARY_CAST(id, CLV__CAST_FOLLOW, __VA_ARGS__)

@@ -86,7 +86,7 @@ const clv__op clv__op_full = {
     .infer = full_infer,
     .variants = full_variants,
     .reference = full_reference,
-    .sample = full_sample,
+    .sample = CLV__TRAINS(full_sample),
     .split = full_split,
     .split_attrs = full_split_attrs,
 };

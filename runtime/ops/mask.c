@@ -84,10 +84,10 @@ const clv__op clv__op_causal_mask = {
     .half_in = 1,
     .half_out = 1,
     .infer = infer,
-    .grad = grad,
+    .grad = CLV__TRAINS(grad),
     .variants = variants,
     .reference = reference,
-    .sample = sample,
+    .sample = CLV__TRAINS(sample),
     .split = split,
 };
 

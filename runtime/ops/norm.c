@@ -604,7 +604,7 @@ const clv__op clv__op_batch_norm_backward = {
     .infer = backward_infer,
     .variants = backward_variants,
     .reference = backward_reference,
-    .sample = backward_sample,
+    .sample = CLV__TRAINS(backward_sample),
     .cost = backward_cost,
     .reduction = per_channel,
     .split = backward_split,
@@ -648,10 +648,10 @@ const clv__op clv__op_batch_norm = {
     .half_out = 1u << Y,
     .attrs_bytes = sizeof(norm_attrs),
     .infer = train_infer,
-    .grad = train_grad,
+    .grad = CLV__TRAINS(train_grad),
     .variants = train_variants,
     .reference = train_reference,
-    .sample = train_sample,
+    .sample = CLV__TRAINS(train_sample),
     .cost = train_cost,
     .reduction = per_channel,
     .split = train_split,
@@ -680,10 +680,10 @@ const clv__op clv__op_batch_norm_eval = {
     .half_out = 1u << Y,
     .attrs_bytes = sizeof(norm_attrs),
     .infer = eval_infer,
-    .grad = eval_grad,
+    .grad = CLV__TRAINS(eval_grad),
     .variants = eval_variants,
     .reference = eval_reference,
-    .sample = eval_sample,
+    .sample = CLV__TRAINS(eval_sample),
     .cost = eval_cost,
     .split = eval_split,
 };
@@ -695,7 +695,7 @@ const clv__op clv__op_batch_norm_update = {
     .infer = update_infer,
     .variants = update_variants,
     .reference = update_reference,
-    .sample = update_sample,
+    .sample = CLV__TRAINS(update_sample),
 };
 
 /** The running statistics are moved once in a step: by the first replica's batch, as a plain model's are by its batch. */

@@ -505,10 +505,10 @@ static const reduce_kind sum_kind = REDUCE_SUM, mean_kind = REDUCE_MEAN, max_kin
         .half_out = 1,                                                                                       \
         .autocast = cast,                                                                                    \
         .infer = reduce_infer,                                                                               \
-        .grad = id##_grad,                                                                                   \
+        .grad = CLV__TRAINS(id##_grad),                                                                      \
         .variants = reduce_variants,                                                                         \
         .reference = reduce_reference,                                                                       \
-        .sample = reduce_sample,                                                                             \
+        .sample = CLV__TRAINS(reduce_sample),                                                                \
         .cost = reduce_cost,                                                                                 \
         .reduction = reduce_length,                                                                          \
         .split = reduce_split,                                                                               \
@@ -524,7 +524,7 @@ const clv__op clv__op_argmax = {
     .infer = argmax_infer,
     .variants = argmax_variants,
     .reference = argmax_reference,
-    .sample = argmax_sample,
+    .sample = CLV__TRAINS(argmax_sample),
     .split = argmax_split,
 };
 

@@ -40,10 +40,10 @@ static void walk_over(clv__move *m, const clv_shape *shape) {
         .half_in = ~0u,                                                                                      \
         .half_out = 1,                                                                                       \
         .infer = id##_infer,                                                                                 \
-        .grad = grad_function,                                                                               \
+        .grad = CLV__TRAINS(grad_function),                                                                  \
         .variants = clv__move_variants,                                                                      \
         .reference = clv__move_reference,                                                                    \
-        .sample = id##_sample,                                                                               \
+        .sample = CLV__TRAINS(id##_sample),                                                                  \
         .cost = clv__move_cost,                                                                              \
         .split = id##_split,                                                                                 \
         .split_attrs = attrs_function,                                                                       \
@@ -110,8 +110,8 @@ const clv__op clv__op_reshape = {
     .half_in = 1,
     .half_out = 1,
     .infer = reshape_infer,
-    .grad = reshape_grad,
-    .sample = reshape_sample,
+    .grad = CLV__TRAINS(reshape_grad),
+    .sample = CLV__TRAINS(reshape_sample),
     .split = reshape_split,
     .split_attrs = reshape_split_attrs,
 };

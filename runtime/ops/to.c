@@ -42,8 +42,8 @@ const clv__op clv__op_to = {.name = "to",
                             .half_in = 1,
                             .half_out = 1,
                             .infer = to_infer,
-                            .grad = to_grad,
-                            .sample = to_sample,
+                            .grad = CLV__TRAINS(to_grad),
+                            .sample = CLV__TRAINS(to_sample),
                             .split = to_split};
 
 clv_tensor *clv_to(clv_tensor *x, const char *device) {

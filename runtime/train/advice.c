@@ -14,7 +14,7 @@
 typedef struct wanted {
     clv_runtime *runtime;
     clv_train_config config;
-    bool forward;
+    clv__graph_maker *make;
 } wanted;
 
 /** A status that says nothing of what was tried: it could not be planned. */
@@ -28,10 +28,8 @@ static clv_status plan_it(const wanted *w, int64_t batch, clv__step *step) {
     clv_placement *placement = &config.placement;
     clv_place_choice *choice = NULL;
     config.batch = batch;
-    clv_status status = w->forward ? clv_predict_graph(w->runtime, &config, batch, &step->graph)
-                                   : clv__step_graph(w->runtime, &config, placement->shares, batch, step);
-    clv_plan_config plan = clv__step_plan_config(&config);
-    plan.alone = w->forward;
+    clv_status status = w->make(w->runtime, &config, placement->shares, batch, step);
+    clv_plan_config plan = clv__step_plan_config(&config, w->make);
     if (status == CLV_OK) status = clv__placement_choose(placement, step->graph, &plan, &choice);
     plan.place = placement->place;
     if (status == CLV_OK) status = clv_plan_create(step->graph, &plan, &step->plan);
@@ -214,29 +212,25 @@ static clv_status advise(wanted *w, clv_train_advice *out) {
         wanted again = *w;
         again.config.recompute = "auto";
         CLV_TRY(find_batch(w, &out->largest_batch));
-        if (!w->forward && !config->recompute) CLV_TRY(find_batch(&again, &out->largest_recomputed));
+        if (w->make != clv__forward_graph && !config->recompute) CLV_TRY(find_batch(&again, &out->largest_recomputed));
     }
     return alone ? advise_elsewhere(w, out) : CLV_OK;
 }
 
-clv_status clv_train_advise(clv_runtime *runtime, const clv_train_config *config, clv_train_advice *out) {
-    CLV_TRY(CLV__GIVEN(NULL, runtime));
-    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
-    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), config));
+clv_status clv__advise(clv_runtime *runtime, const clv_train_config *config, clv__graph_maker *make,
+                       const char *call, clv_train_advice *out) {
+    CLV_TRY(clv__given(NULL, call, "runtime", runtime));
+    clv__error *error = clv__runtime_error_of(runtime);
+    CLV_TRY(clv__usable(error, call, "out", out));
+    CLV_TRY(clv__usable(error, call, "config", config));
     if (!config->model || config->batch < 1)
-        CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_VALUE, "clv_train_advise: %s",
+        CLV_FAIL(error, CLV_E_VALUE, "%s: %s", call,
                  config->model ? "the batch must be at least 1" : "a model must be given");
-    return advise(&(wanted){runtime, *config, false}, out);
+    return advise(&(wanted){runtime, *config, make}, out);
 }
 
 clv_status clv_predict_advise(clv_runtime *runtime, const clv_train_config *config, clv_train_advice *out) {
-    CLV_TRY(CLV__GIVEN(NULL, runtime));
-    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
-    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), config));
-    if (!config->model || config->batch < 1)
-        CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_VALUE, "clv_predict_advise: %s",
-                 config->model ? "the batch must be at least 1" : "a model must be given");
-    return advise(&(wanted){runtime, *config, true}, out);
+    return clv__advise(runtime, config, clv__forward_graph, "clv_predict_advise", out);
 }
 
 void clv_train_advice_text(const clv_train_config *config, const clv_train_advice *advice, char *text,
@@ -272,14 +266,14 @@ void clv_train_advice_text(const clv_train_config *config, const clv_train_advic
     clv__text_reset(&all);
 }
 
-clv_status clv__refused(clv_runtime *runtime, const clv_train_config *config, bool forward,
+clv_status clv__refused(clv_runtime *runtime, const clv_train_config *config, clv__graph_maker *make,
                         clv_status status) {
     clv__error *error = clv__runtime_error_of(runtime);
     char sentence[CLV__ERROR_BYTES], text[1024];
     if (status != CLV_E_BUDGET && status != CLV_E_DEVICE_MEMORY) return status;
     clv__error_read(error, sentence); // planning leaves sentences of its own
     clv_train_advice advice;
-    if (advise(&(wanted){runtime, *config, forward}, &advice) != CLV_OK)
+    if (advise(&(wanted){runtime, *config, make}, &advice) != CLV_OK)
         return clv__error_set(error, status, "%s", sentence);
     static const char hope[] = "with a smaller batch, or ";
     char *vain = strstr(sentence, hope);
@@ -287,8 +281,4 @@ clv_status clv__refused(clv_runtime *runtime, const clv_train_config *config, bo
         memmove(vain, vain + strlen(hope), strlen(vain + strlen(hope)) + 1);
     clv_train_advice_text(config, &advice, text, sizeof text);
     return clv__error_set(error, status, "%s%s%s", sentence, *text ? "; " : "", text);
-}
-
-clv_status clv__trainer_refused(const clv_trainer *trainer, clv_status status) {
-    return clv__refused(trainer->runtime, &trainer->config, false, status);
 }

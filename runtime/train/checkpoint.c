@@ -135,10 +135,6 @@ static clv_status fill(const clv_train_config *config, clv_session *session, con
     return clv__state_put(session, CLV_OPTIMIZER, "optimizer.", archive);
 }
 
-bool clv__checkpoint_is(const clv_archive *archive) {
-    return clv_archive_text(archive, "position.step") != NULL;
-}
-
 clv_status clv__checkpoint_save(const clv_train_config *config, clv_session *session,
                                 const clv__position *position) {
     clv_archive *archive = NULL;

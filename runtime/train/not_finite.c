@@ -163,7 +163,7 @@ static clv_status prepare_step(looking *l) {
     for (size_t i = 0; i < l->step.graph->n_tensors; i++)
         if (l->step.graph->tensors[i]->kind == CLV__VALUE) clv_output(l->step.graph->tensors[i], NULL);
     CLV_TRY(clv_graph_status(l->step.graph));
-    clv_plan_config plan = clv__step_plan_config(config);
+    clv_plan_config plan = clv__step_plan_config(config, clv__step_graph);
     plan.no_fuse = true; // each op's values are looked at
     plan.recompute = NULL;
     CLV_TRY(clv_plan_create(l->step.graph, &plan, &l->step.plan));

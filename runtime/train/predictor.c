@@ -32,6 +32,19 @@ static clv_tensor *logits_of(clv_tensor *x, void *user) {
     return clv_tensor_dtype(logits) == CLV_DTYPE_F32 ? logits : clv_cast(logits, CLV_DTYPE_F32);
 }
 
+/** What is asked for, as far as planning knows it. */
+static clv_train_config config_of(const clv_predictor *predictor, const clv_predictor_config *config) {
+    clv_train_config wanted = {.model = config->model,
+                               .device = config->device,
+                               .placement = config->placement,
+                               .batch = predictor->batch,
+                               .precision = config->precision,
+                               .variants = config->variants,
+                               .no_fuse = config->no_fuse};
+    if (predictor->shares) wanted.placement.shares = predictor->shares;
+    return wanted;
+}
+
 /** The first of the replicas is the device that all begins on, and each has a share. */
 static clv_status choose_replicas(clv_predictor *predictor, clv_predictor_config *config) {
     clv__error *error = clv__runtime_error_of(predictor->runtime);
@@ -44,7 +57,9 @@ static clv_status choose_replicas(clv_predictor *predictor, clv_predictor_config
     if (!predictor->shares) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory for a predictor");
     for (int i = 0; i < n; i++) predictor->shares[i] = placement->shares ? placement->shares[i] : 1.0 / n;
     if (placement->shares || !placement->measure_shares) return CLV_OK;
-    return clv__measure_forward_shares(predictor->runtime, config, predictor->batch, predictor->shares);
+    CLV_TRY(clv__measure_forward_shares(predictor->runtime, config, predictor->batch, predictor->shares));
+    clv_train_config wanted = config_of(predictor, config);
+    return clv__shares_fit(predictor->runtime, &wanted, clv__forward_graph, predictor->shares);
 }
 
 static clv_status build(clv_predictor *predictor, const clv_predictor_config *config) {
@@ -86,15 +101,8 @@ static clv_status prepare(clv_predictor *predictor, const clv_predictor_config *
     predictor->owns_session = true;
     CLV_TRY(clv_session_create(predictor->runtime, NULL, &predictor->session));
     clv_status status = clv_session_reserve(predictor->session, &predictor->plan, 1);
-    clv_train_config wanted = {.model = config->model,
-                                     .device = config->device,
-                                     .placement = config->placement,
-                                     .batch = predictor->batch,
-                                     .precision = config->precision,
-                                     .variants = config->variants,
-                                     .no_fuse = config->no_fuse};
-    if (predictor->shares) wanted.placement.shares = predictor->shares;
-    return clv__refused(predictor->runtime, &wanted, true, status);
+    clv_train_config wanted = config_of(predictor, config);
+    return clv__refused(predictor->runtime, &wanted, clv__forward_graph, status);
 }
 
 clv_status clv_predictor_create(clv_runtime *runtime, const clv_predictor_config *config,

@@ -20,11 +20,12 @@ static double fullness(clv_plan *plan, clv_device *device) {
     return budget ? (double)bytes / (double)budget : 0;
 }
 
-static clv_status look(clv_runtime *runtime, const clv_train_config *config, dealt *d, bool *fits) {
+static clv_status look(clv_runtime *runtime, const clv_train_config *config, clv__graph_maker *make, dealt *d,
+                       bool *fits) {
     double shares[CLV__MOST_REPLICAS];
     clv__step step = {0};
     for (int i = 0; i < d->n; i++) shares[i] = (double)d->rows[i] / (double)config->batch;
-    clv_status status = clv__step_build(runtime, config, shares, config->batch, NULL, &step);
+    clv_status status = clv__step_build(runtime, config, make, shares, config->batch, NULL, &step);
     *fits = status == CLV_OK && clv_plans_fit(&step.plan, 1) == CLV_OK;
     for (int i = 0; i < d->n && status == CLV_OK; i++) {
         clv_device *device;
@@ -52,12 +53,13 @@ static bool move_rows(dealt *d) {
     return true;
 }
 
-clv_status clv__shares_fit(clv_runtime *runtime, const clv_train_config *config, double *shares) {
+clv_status clv__shares_fit(clv_runtime *runtime, const clv_train_config *config, clv__graph_maker *make,
+                           double *shares) {
     dealt d = {.n = config->placement.n_replicas};
     bool fits = false;
     clv__replica_rows(config->batch, shares, d.n, d.rows);
     for (int tried = 0; tried < MOST_PLANS; tried++) {
-        CLV_TRY(look(runtime, config, &d, &fits));
+        CLV_TRY(look(runtime, config, make, &d, &fits));
         if (fits || !move_rows(&d)) break;
         if (tried ==
             0) // what does not fit is no reason to train in other shares than were measured, unless others do
@@ -67,17 +69,23 @@ clv_status clv__shares_fit(clv_runtime *runtime, const clv_train_config *config,
     return CLV_OK;
 }
 
-clv_status clv_train_shares(clv_runtime *runtime, const clv_train_config *config, double *shares) {
-    CLV_TRY(CLV__GIVEN(NULL, runtime));
-    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), shares));
-    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), config));
+clv_status clv__shares_planned(clv_runtime *runtime, const clv_train_config *config, clv__graph_maker *make,
+                               const char *call, double *shares) {
+    CLV_TRY(clv__given(NULL, call, "runtime", runtime));
+    clv__error *error = clv__runtime_error_of(runtime);
+    CLV_TRY(clv__usable(error, call, "shares", shares));
+    CLV_TRY(clv__usable(error, call, "config", config));
     if (!config->model || config->batch < 1)
-        CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_VALUE, "clv_train_shares: %s",
+        CLV_FAIL(error, CLV_E_VALUE, "%s: %s", call,
                  config->model ? "the batch must be at least 1" : "a model must be given");
     CLV_TRY(clv__placement_check(runtime, &config->placement, config->batch));
     const clv_placement *placement = &config->placement;
     for (int i = 0; i < placement->n_replicas; i++)
         shares[i] = placement->shares ? placement->shares[i] : 1.0 / placement->n_replicas;
     return placement->shares || !placement->measure_shares ? CLV_OK
-                                                           : clv__shares_fit(runtime, config, shares);
+                                                           : clv__shares_fit(runtime, config, make, shares);
+}
+
+clv_status clv_predict_shares(clv_runtime *runtime, const clv_train_config *config, double *shares) {
+    return clv__shares_planned(runtime, config, clv__forward_graph, "clv_predict_shares", shares);
 }

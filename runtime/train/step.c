@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph of a training step and its plan: on one device, with layers placed, or replicated.
+// The graph of a training step: on one device, with layers placed, or replicated; and what is told of one by planning it.
 #include <stdio.h>
 
 #include "cleave/ops.h"
@@ -106,54 +106,14 @@ clv_status clv_train_graph(clv_runtime *runtime, const clv_train_config *config,
     return status;
 }
 
-static clv_tensor *model_logits(clv_tensor *x, void *user) {
-    const clv_model *model = user;
-    clv_tensor *logits = model->build(clv_tensor_graph(x), x, model->classes);
-    return clv_tensor_dtype(logits) == CLV_DTYPE_F32 ? logits : clv_cast(logits, CLV_DTYPE_F32);
+clv_status clv_train_shares(clv_runtime *runtime, const clv_train_config *config, double *shares) {
+    return clv__shares_planned(runtime, config, clv__step_graph, "clv_train_shares", shares);
 }
 
-clv_status clv_predict_graph(clv_runtime *runtime, const clv_train_config *config, int64_t batch,
-                             clv_graph **out) {
-    CLV_TRY(CLV__GIVEN(NULL, runtime));
-    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
-    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), config));
-    *out = NULL;
-    if (!config->model || batch < 1)
-        CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_VALUE, "clv_predict_graph: %s",
-                 config->model ? "the batch must be at least 1" : "a model must be given");
-    const clv_placement *placement = &config->placement;
-    void *model = (void *)(uintptr_t)config->model;
-    CLV_TRY(clv_graph_create(runtime, out));
-    clv_graph_set_precision(*out, config->precision);
-    clv_tensor *x = clv_input(*out, "x", CLV_DTYPE_F32, clv_model_input_shape(config->model, batch));
-    clv_output(placement->n_replicas ? clv_data_parallel(x, placement->replicas, placement->shares,
-                                                         placement->n_replicas, model_logits, model)
-                                     : model_logits(x, model),
-               "logits");
-    return clv_graph_status(*out);
+clv_status clv_train_advise(clv_runtime *runtime, const clv_train_config *config, clv_train_advice *out) {
+    return clv__advise(runtime, config, clv__step_graph, "clv_train_advise", out);
 }
 
-clv_plan_config clv__step_plan_config(const clv_train_config *config) {
-    return (clv_plan_config){.device = config->device,
-                             .place = config->placement.place,
-                             .explicit_transfers = config->placement.explicit_transfers,
-                             .variants = config->variants,
-                             .no_fuse = config->no_fuse,
-                             .whole_steps = config->on_device_loss == CLV_LOSS_CONTINUE,
-                             .recompute = config->recompute};
-}
-
-clv_status clv__step_build(clv_runtime *runtime, const clv_train_config *config, const double *shares,
-                           int64_t batch, const clv_plan *beside, clv__step *step) {
-    CLV_TRY(clv__step_graph(runtime, config, shares, batch, step));
-    clv_plan_config plan = clv__step_plan_config(config);
-    plan.beside = beside;
-    return clv_plan_create(step->graph, &plan, &step->plan);
-}
-
-void clv__step_destroy(clv__step *step) {
-    clv_run_destroy(step->run);
-    clv_plan_destroy(step->plan);
-    clv_graph_destroy(step->graph);
-    *step = (clv__step){0};
+clv_status clv__trainer_refused(const clv_trainer *trainer, clv_status status) {
+    return clv__refused(trainer->runtime, &trainer->config, clv__step_graph, status);
 }

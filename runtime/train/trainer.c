@@ -60,7 +60,7 @@ static clv_status choose_devices(clv_trainer *trainer) {
     }
     if (placement->shares || !placement->measure_shares) return CLV_OK;
     CLV_TRY(clv__measure_shares(trainer->runtime, config, trainer->shares, &trainer->alone));
-    return clv__shares_fit(trainer->runtime, config, trainer->shares);
+    return clv__shares_fit(trainer->runtime, config, clv__step_graph, trainer->shares);
 }
 
 /** Layers on devices, if they are to be chosen: for the largest step there will be. */
@@ -71,7 +71,7 @@ static clv_status choose_place(clv_trainer *trainer) {
     clv__step step = {0};
     clv_status status =
         clv__step_graph(trainer->runtime, config, NULL, count < config->batch ? count : config->batch, &step);
-    clv_plan_config plan = clv__step_plan_config(config);
+    clv_plan_config plan = clv__step_plan_config(config, clv__step_graph);
     if (status == CLV_OK)
         status = clv__placement_choose(&config->placement, step.graph, &plan, &trainer->place);
     clv__step_destroy(&step);
@@ -160,12 +160,12 @@ static clv_status build(clv_trainer *trainer) {
     CLV_TRY(
         clv_session_create(trainer->runtime, &(clv_session_config){.seed = config->seed}, &trainer->session));
     if (count >= config->batch) {
-        CLV_TRY(clv__step_build(trainer->runtime, config, trainer->shares, config->batch, NULL,
+        CLV_TRY(clv__step_build(trainer->runtime, config, clv__step_graph, trainer->shares, config->batch, NULL,
                                 &trainer->step[CLV__FULL]));
     }
     // A training that ends before the first short batch needs no plan for it.
     if (rest && trainer->steps >= trainer->batches)
-        CLV_TRY(clv__step_build(trainer->runtime, config, trainer->shares, rest,
+        CLV_TRY(clv__step_build(trainer->runtime, config, clv__step_graph, trainer->shares, rest,
                                 trainer->step[CLV__FULL].plan, &trainer->step[CLV__LAST]));
     CLV_TRY(list_devices(trainer));
     config->device = trainer->devices[0]; // a placement's first
@@ -257,7 +257,7 @@ clv_status clv__trainer_share(clv_trainer *trainer, const double *shares) {
     clv__trainer_rest(trainer);
     for (int i = 0; i < CLV__STEPS && status == CLV_OK; i++) {
         if (trainer->step[i].plan)
-            status = clv__step_build(trainer->runtime, &trainer->config, shares, trainer->step[i].batch,
+            status = clv__step_build(trainer->runtime, &trainer->config, clv__step_graph, shares, trainer->step[i].batch,
                                      steps[CLV__FULL].plan, &steps[i]);
     }
     if (status == CLV_OK) {

@@ -47,15 +47,18 @@ struct clv_trainer {
     clv__busy busy;
 };
 
-/** The graph of a training step: model, loss, gradients, updates. shares: of the replicas, 0 for one that takes no part; NULL:
- *  equal. */
-clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config, const double *shares,
-                           int64_t batch, clv__step *step);
+/** Makes the graph of what is planned for a batch. shares: of the replicas, 0 for one that takes no part; NULL: equal. */
+typedef clv_status clv__graph_maker(clv_runtime *runtime, const clv_train_config *config,
+                                    const double *shares, int64_t batch, clv__step *step);
+/** Of a training step: model, loss, gradients, updates. */
+clv__graph_maker clv__step_graph;
+/** Of a forward pass: model, logits. */
+clv__graph_maker clv__forward_graph;
 /** How it is planned. */
-clv_plan_config clv__step_plan_config(const clv_train_config *config);
+clv_plan_config clv__step_plan_config(const clv_train_config *config, clv__graph_maker *make);
 /** The graph and its plan. beside: as clv_plan_config. */
-clv_status clv__step_build(clv_runtime *runtime, const clv_train_config *config, const double *shares,
-                           int64_t batch, const clv_plan *beside, clv__step *step);
+clv_status clv__step_build(clv_runtime *runtime, const clv_train_config *config, clv__graph_maker *make,
+                           const double *shares, int64_t batch, const clv_plan *beside, clv__step *step);
 void clv__step_destroy(clv__step *step);
 /** The output with a parameter's gradient, if the config asks for gradients; NULL if it has none. */
 clv_tensor *clv__step_gradient(const clv__step *step, const clv_tensor *parameter);
@@ -64,6 +67,25 @@ clv_tensor *clv__step_gradient(const clv__step *step, const clv_tensor *paramete
  *  if not. */
 clv_status clv__placement_choose(clv_placement *placement, clv_graph *graph, const clv_plan_config *plan,
                                  clv_place_choice **choice);
+
+/** What is timed on each replica alone: once made, so many seconds. */
+typedef struct clv__timing clv__timing;
+struct clv__timing {
+    clv_runtime *runtime;
+    const void *config; // of a training or a predictor
+    clv_status (*seconds)(const clv__timing *timing, const char *spec, int64_t batch, double *seconds);
+};
+/** n times what one replica does, on values of zero. */
+typedef struct clv__rounds {
+    clv_status (*run)(const struct clv__rounds *todo, int n);
+    const void *what;
+    const float *zeros;
+} clv__rounds;
+/** Seconds of one of them, of the quickest round. bytes: of the zeros. */
+clv_status clv__time_rounds(clv_runtime *runtime, clv__rounds todo, size_t bytes, double *seconds);
+/** Shares in proportion to speed (clv__measure_shares). */
+clv_status clv__measure(const clv__timing *timing, const clv_placement *placement, int64_t whole,
+                        double *shares, double *alone);
 
 /** Time a few steps on each replica alone, with an equal part of the batch, and set shares in proportion to speed, in whole
  *  samples; equal ones, with a warning, where one has no room for that. alone: seconds that the first would need at most for a
@@ -81,7 +103,11 @@ clv_status clv__predictor_time(clv_predictor *predictor, const float *images);
 clv_status clv__placement_check(clv_runtime *runtime, const clv_placement *placement, int64_t batch);
 
 /** Where shares do not fit budgets and memory, others that do and are near to them; as they were if none are found. */
-clv_status clv__shares_fit(clv_runtime *runtime, const clv_train_config *config, double *shares);
+clv_status clv__shares_fit(clv_runtime *runtime, const clv_train_config *config, clv__graph_maker *make,
+                           double *shares);
+/** The shares to begin with, as far as planning tells (clv_train_shares, clv_predict_shares). `call` is for sentences. */
+clv_status clv__shares_planned(clv_runtime *runtime, const clv_train_config *config, clv__graph_maker *make,
+                               const char *call, double *shares);
 
 /** Give up the runs; their plans and the session stay. */
 void clv__trainer_rest(clv_trainer *trainer);
@@ -91,8 +117,11 @@ clv_status clv__trainer_share(clv_trainer *trainer, const double *shares);
 
 /** Take the memory that all plans need. */
 clv_status clv__trainer_reserve(const clv_trainer *trainer);
-/** The memory for a training, or a forward pass, was refused: put what would make it fit behind the sentence. Returns `status`. */
-clv_status clv__refused(clv_runtime *runtime, const clv_train_config *config, bool forward,
+/** What would make it fit; `call` is for sentences. */
+clv_status clv__advise(clv_runtime *runtime, const clv_train_config *config, clv__graph_maker *make,
+                       const char *call, clv_train_advice *out);
+/** Memory was refused: put what would make it fit behind the sentence. Returns `status`. */
+clv_status clv__refused(clv_runtime *runtime, const clv_train_config *config, clv__graph_maker *make,
                         clv_status status);
 clv_status clv__trainer_refused(const clv_trainer *trainer, clv_status status);
 /** Samples of a batch that each replica computes. */

@@ -215,6 +215,10 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_train_shares(rt, NULL, &real));
     REFUSED(clv_train_shares(rt, &(clv_train_config){.batch = 1}, &real));
     REFUSED(clv_train_shares(rt, &(clv_train_config){.model = &model, .batch = 1}, NULL));
+    REFUSED(clv_predict_shares(NULL, &(clv_train_config){.model = &model, .batch = 1}, &real));
+    REFUSED(clv_predict_shares(rt, NULL, &real));
+    REFUSED(clv_predict_shares(rt, &(clv_train_config){.batch = 1}, &real));
+    REFUSED(clv_predict_shares(rt, &(clv_train_config){.model = &model, .batch = 1}, NULL));
     REFUSED(clv_trainer_create(NULL, &(clv_train_config){0}, &trainer));
     REFUSED(clv_trainer_create(rt, NULL, &trainer));
     REFUSED(clv_trainer_create(rt, &(clv_train_config){0}, &trainer));
@@ -263,7 +267,8 @@ static void look_through(const char *header) {
     FILE *file = fopen(path, "r");
     assert_non_null(file);
     while (fgets(line, sizeof line, file)) {
-        const char *at = strncmp(line, "CLV_API", 7) ? NULL : strstr(line, "clv_status clv_");
+        bool declares = !strncmp(line, "CLV_API", 7) || !strncmp(line, "CLV_TRAIN_API", 13);
+        const char *at = declares ? strstr(line, "clv_status clv_") : NULL;
         if (!at) continue;
         char name[128] = " ";
         at += strlen("clv_status ");

@@ -21,7 +21,13 @@ typedef enum cli_command {
 #define X(id, ...) CLI_##id,
 #include "commands.def"
 #undef X
-    CLI_COMMANDS
+    CLI_COMMANDS,
+#ifdef CLEAVE_INFERENCE // names for what is not there, for the tables
+#define X(...)
+#define T(id, ...) CLI_##id,
+#include "commands.def"
+#undef X
+#endif
 } cli_command;
 
 enum { CLI_MAX_BUDGETS = 16, CLI_MAX_WORDS = 2, CLI_MAX_TEXTS = 16 };

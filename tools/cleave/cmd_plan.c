@@ -54,10 +54,24 @@ static clv_train_config training_of(const plan_job *job, int64_t batch) {
     return config;
 }
 
+/** What the library says of a training step, or of a forward pass. */
+typedef struct plan_calls {
+    clv_status (*graph)(clv_runtime *runtime, const clv_train_config *config, int64_t batch, clv_graph **out);
+    clv_status (*shares)(clv_runtime *runtime, const clv_train_config *config, double *shares);
+    clv_status (*advise)(clv_runtime *runtime, const clv_train_config *config, clv_train_advice *out);
+} plan_calls;
+
+static plan_calls calls_of(const plan_job *job) {
+#ifndef CLEAVE_INFERENCE
+    if (job->session->args->train) return (plan_calls){clv_train_graph, clv_train_shares, clv_train_advise};
+#endif
+    (void)job;
+    return (plan_calls){clv_predict_graph, clv_predict_shares, clv_predict_advise};
+}
+
 static clv_status make_graph(const plan_job *job, int64_t batch, clv_graph **out) {
     clv_train_config config = training_of(job, batch);
-    return (job->session->args->train ? clv_train_graph : clv_predict_graph)(job->session->runtime, &config,
-                                                                             batch, out);
+    return calls_of(job).graph(job->session->runtime, &config, batch, out);
 }
 
 static clv_plan_config plan_config(const plan_job *job) {
@@ -92,8 +106,7 @@ static clv_status make_plain_plan(const plan_job *job, int64_t batch, plan_made 
 static clv_status advise_by(const plan_job *job, int64_t batch, clv_train_advice *found, char *text,
                             size_t bytes) {
     clv_train_config config = training_of(job, batch);
-    clv_status status = (job->session->args->train ? clv_train_advise : clv_predict_advise)(
-        job->session->runtime, &config, found);
+    clv_status status = calls_of(job).advise(job->session->runtime, &config, found);
     if (status == CLV_OK) clv_train_advice_text(&config, found, text, bytes);
     return status;
 }
@@ -120,8 +133,8 @@ static int choose_devices(plan_job *job, int64_t batch) {
     if (code == EXIT_DONE && placement->n_replicas) {
         clv_status status = clv_device_find(runtime, placement->replicas[0], &job->session->device);
         clv_train_config config = training_of(job, batch);
-        if (status == CLV_OK && job->session->args->train && placement->measure_shares) {
-            status = clv_train_shares(runtime, &config, job->shares);
+        if (status == CLV_OK && placement->measure_shares) {
+            status = calls_of(job).shares(runtime, &config, job->shares);
             job->placement.shares = job->shares;
         }
         return status == CLV_OK ? EXIT_DONE : cli_fail_status(runtime, status);

@@ -143,14 +143,19 @@ static json_t *build_json(void) {
 #else
     const bool clblast = false;
 #endif
+#ifdef CLEAVE_INFERENCE
+    const bool inference = true;
+#else
+    const bool inference = false;
+#endif
 #ifdef __clang__
     const char *compiler = "clang " __clang_version__;
 #else
     const char *compiler = "gcc " __VERSION__;
 #endif
-    return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b}", "version", clv_version(), "build", CLEAVE_BUILD,
+    return json_pack("{s:s, s:s, s:s, s:s, s:b, s:b, s:b}", "version", clv_version(), "build", CLEAVE_BUILD,
                      "sanitizers", CLEAVE_SANITIZED, "compiler", compiler, "opencl", opencl, "clblast",
-                     clblast);
+                     clblast, "inference", inference);
 }
 
 static int on_library(struct dl_phdr_info *info, size_t size, void *list) {

@@ -15,6 +15,15 @@ enum {
 #define X(id, ...) id = 1 << CLI_##id,
 #include "commands.def"
 #undef X
+#ifdef CLEAVE_INFERENCE
+#define X(...)
+#define T(id, ...) id = 1 << CLI_##id,
+#include "commands.def"
+#undef X
+    PLAN_TRAINING = 0,
+#else
+    PLAN_TRAINING = PLAN,
+#endif
     ALL = (1 << CLI_COMMANDS) - 1
 };
 
@@ -81,7 +90,34 @@ cli_command cli_command_find(const char *name) {
     return (cli_command)i;
 }
 
+/** The names in the order of cli_command, those behind CLI_COMMANDS too. */
+static const char *const names[] = {
+#define X(id, name, ...) name,
+#include "commands.def"
+#undef X
+    NULL,
+#ifdef CLEAVE_INFERENCE
+#define X(...)
+#define T(id, name, ...) name,
+#include "commands.def"
+#undef X
+#endif
+};
+enum { N_NAMES = sizeof names / sizeof *names };
+
+/** CLI_COMMANDS: no command; behind it: one that is not in this build. */
+static int find_name(const char *name) {
+    int i = 0;
+    while (i < N_NAMES && (!names[i] || strcmp(names[i], name))) i++;
+    return i < N_NAMES ? i : CLI_COMMANDS;
+}
+
 int cli_unknown_command(const char *name) {
+    if (find_name(name) > CLI_COMMANDS)
+        return cli_fail(EXIT_USAGE,
+                        "this cleave is built for inference alone (CLEAVE_INFERENCE) and has no '%s'; see "
+                        "'cleave --help'",
+                        name);
     clv_nearest nearest = {.word = name};
     for (int i = 0; i < CLI_COMMANDS; i++) clv_nearest_offer(&nearest, commands[i].name);
     return cli_fail(EXIT_USAGE, "unknown command '%s'%s; see 'cleave --help'", name,
@@ -250,9 +286,11 @@ static int unknown_option(const char *word, size_t length, cli_command command) 
     }
     char hint[96] = "";
     int owner = 0;
-    while (elsewhere && !(elsewhere->commands & 1u << owner)) owner++;
+    while (elsewhere && owner < CLI_COMMANDS && !(elsewhere->commands & 1u << owner)) owner++;
     if (*nearest.name)
         snprintf(hint, sizeof hint, "; did you mean '--%s'?", nearest.name);
+    else if (elsewhere && owner == CLI_COMMANDS)
+        snprintf(hint, sizeof hint, "; this cleave is built for inference alone (CLEAVE_INFERENCE)");
     else if (elsewhere)
         snprintf(hint, sizeof hint, "; it is one of 'cleave %s'", commands[owner].name);
     return cli_fail(EXIT_USAGE, "unknown option '%.*s'%s; see 'cleave %s --help'", (int)length, word, hint,
@@ -310,9 +348,9 @@ static int names_command(const char *part, size_t length, cli_command id) {
         if (n >= sizeof word) return -1;
         memcpy(word, part, n);
         word[n] = 0;
-        cli_command command = cli_command_find(word);
+        int command = find_name(word);
         if (command == CLI_COMMANDS) return -1;
-        found |= command == id;
+        found |= command == (int)id;
         part += n + (part + n < colon);
     }
     return found;
@@ -414,13 +452,18 @@ void cli_help(FILE *out, cli_command id) {
         if (examples[i].command == id) print_example(out, i, width);
 }
 
+#ifdef CLEAVE_INFERENCE
+static const char what_it_does[] = "runs";
+#else
+static const char what_it_does[] = "trains and runs";
+#endif
+
 void cli_overview(FILE *out) {
     enum { TEXT_AT = 11 };
     const int width = help_width(out);
     fprintf(out,
-            "Cleave %s trains and runs neural networks on any OpenCL device.\n\nUsage: cleave COMMAND "
-            "[options]\n",
-            clv_version());
+            "Cleave %s %s neural networks on any OpenCL device.\n\nUsage: cleave COMMAND [options]\n",
+            clv_version(), what_it_does);
     for (int s = 0; s < SECTIONS; s++) {
         fprintf(out, "\n%s:\n", sections[s]);
         for (int i = 0; i < CLI_COMMANDS; i++) {
@@ -433,7 +476,7 @@ void cli_overview(FILE *out) {
     fputs("\nExamples:\n", out);
     for (int i = 0; i < N_EXAMPLES; i++)
         if (i == 0 || examples[i].command != examples[i - 1].command)
-            if (commands[examples[i].command].section == USE) print_example(out, i, width);
+            if (examples[i].command < CLI_COMMANDS && commands[examples[i].command].section == USE) print_example(out, i, width);
     fputc('\n', out);
     screen_wrap(out, "'cleave COMMAND --help' tells a command's options, their defaults and examples.", 0, 0,
                 width);
@@ -451,9 +494,9 @@ static void put_roff(FILE *out, const char *text) {
 void cli_manual(FILE *out) {
     fprintf(
         out,
-        ".TH CLEAVE 1 \"\" \"Cleave %s\"\n.SH NAME\ncleave \\- train and run neural networks on any OpenCL "
+        ".TH CLEAVE 1 \"\" \"Cleave %s\"\n.SH NAME\ncleave \\- %s neural networks on any OpenCL "
         "device\n.SH SYNOPSIS\n",
-        clv_version());
+        clv_version(), what_it_does);
     for (int i = 0; i < CLI_COMMANDS; i++)
         fprintf(out, ".B cleave %s\n%s%s[options]\n.br\n", commands[i].name, commands[i].arguments,
                 *commands[i].arguments ? " " : "");

@@ -170,7 +170,9 @@ int cli_check_freeze(clv_runtime *runtime, const clv_model *model, const char *f
     if (!freeze) return EXIT_DONE;
     clv_status status = make_graph(runtime, model, &graph);
     if (status == CLV_OK) {
+#ifndef CLEAVE_INFERENCE // which has no --freeze
         clv_freeze(graph, freeze);
+#endif
         status = clv_graph_status(graph);
     }
     clv_graph_destroy(graph);

@@ -1,0 +1,124 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Cleave built in other ways than usual, on this machine, and what must hold of each.
+#
+# usage: run.sh CLEAVE HELPER BUILD...     builds: no-cmocka no-opencl inference
+#
+# CLEAVE is the command line of the dev preset, HELPER tests/e2e's. What is built lies in build/builds.
+tree=$(cd "$(dirname "$0")/../.." && pwd)
+whole=$(cd "$(dirname "$1")" && pwd)
+tool=$(realpath "$1")
+own=$(realpath "$2")
+shift 2
+wanted=$*
+set -- "$tool" "$own"
+. "$tree/tests/e2e/common.sh"
+launcher=
+command -v ccache >/dev/null && launcher=-DCMAKE_C_COMPILER_LAUNCHER=ccache
+export CLEAVE_CACHE_DIR="$scratch/cache" CLEAVE_TUNING=none CLEAVE_VISIBLE_DEVICES= CLEAVE_PARTITION= CLEAVE_COMPILE_HELPER=
+
+# configured NAME OPTION... : with the flags of the dev preset, so that sizes can be compared.
+configured() {
+    folder=$tree/build/builds/$1
+    shift
+    cmake -G Ninja -S "$tree" -B "$folder" $launcher -DCMAKE_BUILD_TYPE=None "-DCMAKE_C_FLAGS=-O2 -g" -DCLEAVE_WERROR=ON "$@" \
+        >log 2>&1 || { fail "$folder cannot be configured: $(tail -n 5 log)"; return 1; }
+}
+# built TARGET...
+built() {
+    cmake --build "$folder" --target "$@" >log 2>&1 || { fail "$folder does not build: $(grep -m 5 -E 'error|undefined' log)"; return 1; }
+}
+# bytes FILE : without symbols and debug information.
+bytes() { strip -o stripped "$1" && wc -c <stripped; }
+# texts FILE : how many kernels are written in it.
+texts() { grep -c -a '^__kernel void' "$1"; }
+
+# Without cmocka there is a note and no test, and no error; a pkg-config that does not know it stands for a system without.
+no_cmocka() {
+    printf '#!/bin/sh\ncase " $* " in *cmocka*) exit 1 ;; esac\nexec %s "$@"\n' "$(command -v pkg-config)" >pkg-config
+    chmod +x pkg-config
+    rm -rf "$tree/build/builds/no-cmocka"
+    configured no-cmocka -DCLEAVE_OPENCL=OFF "-DPKG_CONFIG_EXECUTABLE=$PWD/pkg-config" || return
+    grep -q 'cmocka is not there: building without tests (Debian: libcmocka-dev)' log || fail "no-cmocka: no note in what CMake said"
+    cmake --build "$folder" --target help >targets
+    grep -q '^cleave_tool:' targets || fail "no-cmocka: there is no command line to build"
+    grep '^test_' targets && fail "no-cmocka: there are tests to build"
+    same "no-cmocka: tests" "$(ctest --test-dir "$folder" -N | tail -n 1)" 'Total Tests: 0'
+    echo "no-cmocka: configured, $(grep -c '' targets) targets, no tests"
+}
+
+# Without OpenCL no kernel's text is in the library, and no driver's loader is asked for.
+no_opencl() {
+    [ "$(texts "$tool")" -gt 50 ] || fail "no-opencl: only $(texts "$tool") texts in a build with OpenCL: they are not found any more"
+    configured no-opencl -DCLEAVE_OPENCL=OFF -DCLEAVE_TESTS=OFF && built cleave_tool backends/libcleave.so backends/libcleave.a || return
+    for file in "$folder/cleave" "$folder/backends/libcleave.so" "$folder/backends/libcleave.a"; do
+        same "no-opencl: kernels' texts in ${file##*/}" "$(texts "$file")" 0
+    done
+    ldd "$folder/cleave" | grep -i opencl && fail "no-opencl: it wants OpenCL's loader"
+    works "$folder/cleave" plan mlp --batch 2 --device host
+    echo "no-opencl: $(bytes "$folder/cleave") bytes, with OpenCL $(bytes "$tool")"
+}
+
+# equal DEVICE MODEL : predictions, accuracy and predicted memory of both tools.
+equal() {
+    works "$cleave" train --images x.npy --labels y.npy --model "$2" --device "$1" --batch 8 --steps 3 --quiet --save w.safetensors
+    for who in "$cleave" "$folder/cleave"; do
+        [ "$who" = "$cleave" ] && side=whole || side=small
+        works "$who" run --model "$2" --weights w.safetensors --input x.npy --batch 8 --device "$1" -o $side.npy --json
+        works "$who" eval --images x.npy --labels y.npy --model "$2" --weights w.safetensors --batch 8 --device "$1" --json
+        at count correct test_loss >$side.eval
+        works "$who" plan "$2" --batch 8 --device "$1" --json
+        at devices.0.predicted_peak_bytes launches >$side.plan
+    done
+    cmp whole.npy small.npy || fail "inference: other predictions of $2 on $1"
+    same "inference: eval of $2 on $1" "$(cat small.eval)" "$(cat whole.eval)"
+    same "inference: plan of $2 on $1" "$(cat small.plan)" "$(cat whole.plan)"
+}
+
+# Programs in C that use the package: one predicts, one would train.
+programs() {
+    cmake --install "$folder" --prefix "$PWD/prefix" >log 2>&1 || { fail "inference: it does not install"; return; }
+    PKG_CONFIG_PATH=$(dirname "$(find "$PWD/prefix" -name cleave.pc)")
+    export PKG_CONFIG_PATH
+    printf '#include <cleave/cleave.h>\nint main(void) { clv_backward(0); return 0; }\n' >trains.c
+    # shellcheck disable=SC2046  # words on purpose
+    if ${CC:-cc} trains.c $(pkg-config --cflags --libs cleave) -o trains 2>err; then
+        fail "inference: a program that trains is built"
+    elif ! grep -q 'this Cleave is built for inference alone' err; then
+        echo "inference: this compiler cannot refuse, the linker does: $(tail -n 1 err)"
+    fi
+    "$tree/tests/consumer/run.sh" "$folder" >log 2>&1 || fail "inference: tests/consumer: $(tail -n 3 log)"
+    "$tree/tests/lint/symbols.sh" "$folder/backends/libcleave.so" "$tree/include" inference >log || fail "inference: $(cat log)"
+}
+
+inference() {
+    configured inference -DCLEAVE_INFERENCE=ON && built all || return
+    "$helper" images 12 x.npy && "$helper" labels 12 y.npy || fail "no data"
+    equal host mlp
+    if "$cleave" devices --json | grep -q '"type": "cpu"'; then
+        equal cpu cnn
+    fi
+    expect 2 "built for inference alone (CLEAVE_INFERENCE) and has no 'train'" "$folder/cleave" train
+    expect 2 "built for inference alone" "$folder/cleave" plan mlp --train
+    for command in devices eval run plan env cache; do works "$folder/cleave" $command --help; done
+    works "$folder/cleave" env --json
+    same "inference: env" "$(at cleave.inference)" true
+    grep -a -q 'sum_squares' "$tool" || fail "inference: sum_squares is no kernel any more: look for another one"
+    grep -a -q 'sum_squares' "$folder/cleave" && fail "inference: texts of gradients are in it"
+    programs
+    for file in cleave backends/libcleave.so; do
+        large=$(bytes "$whole/$file") small=$(bytes "$folder/$file")
+        [ $((small * 100)) -lt $((large * 80)) ] || fail "inference: $file has $small bytes, the whole $large: hardly smaller"
+        echo "inference: $file has $small bytes, $((100 - small * 100 / large)) % less than the whole"
+    done
+}
+
+for build in $wanted; do
+    case $build in
+    no-cmocka) no_cmocka ;;
+    no-opencl) no_opencl ;;
+    inference) inference ;;
+    *) fail "nobody knows this build: $build" ;;
+    esac
+done
+finish
