@@ -83,7 +83,7 @@ static void print_traits(const clv_device_info *info) {
         if (!(info->floats & floats[i].bit)) add_word(text, sizeof text, floats[i].without);
     snprintf(word, sizeof word, "loops of %u turns", (unsigned)info->loop_turns);
     if (info->loop_turns) add_word(text, sizeof text, word);
-    printf("%s: %s; shares %s memory\n", info->name, text, info->unified_memory ? "the host's" : "no");
+    screen_say(stdout, "%s: %s; shares %s memory", info->name, text, info->unified_memory ? "the host's" : "no");
 }
 
 int cmd_devices(const cli_args *args) {
