@@ -32,7 +32,7 @@ static void write_launches(int first) {
                                     .slots = {{.kind = CLV__SLOT_OUT, .bytes = ELEMENTS * sizeof(int)},
                                               {.kind = CLV__SLOT_I32, .i32 = ELEMENTS}},
                                     .n_slots = 2,
-                                    .grid = {1, {64}, {1}}};
+                                    .grid = {.dims = 1, .global = {64}, .local = {1}}};
         snprintf(launches[i].defines, sizeof launches[i].defines, "NUMBER %d\n", first + i);
     }
 }
