@@ -75,4 +75,22 @@ grep -q '"fits": *true' out || fail "equal shares do not keep to the budget: $(a
 [ "$(at devices.1.predicted_peak_bytes)" -le 20971520 ] || fail "the plan holds $(at devices.1.predicted_peak_bytes) of 20 MiB"
 works "$cleave" train --images x.npy --labels y.npy --model cnn --batch 64 --steps 1 --replicas cpu:0,cpu:1 --budget cpu:1=20MiB --json
 [ "$(at memory.1.peak_bytes)" -le 20971520 ] || fail "the training held $(at memory.1.peak_bytes) of 20 MiB"
+
+# and so in a forward pass: its plan, eval and run; the results are those of one device
+works "$cleave" run --input x.npy --model cnn --weights w.safetensors --device cpu:0 -o one.npy
+forward="--model cnn --weights w.safetensors --batch 64 --replicas cpu:0,cpu:1 --budget cpu:1=8MiB --json"
+works "$cleave" plan cnn --batch 64 --replicas cpu:0,cpu:1 --shares 0.5,0.5 --budget cpu:1=8MiB --json
+grep -q '"fits": *false' out || fail "equal shares fit: look for a smaller budget"
+works "$cleave" plan cnn --batch 64 --replicas cpu:0,cpu:1 --budget cpu:1=8MiB --json
+grep -q '"fits": *true' out || fail "the plan of a forward pass does not keep to the budget: $(at devices.1.predicted_peak_bytes)"
+for words in "eval --images x.npy --labels y.npy" "run --input x.npy -o several.npy"; do
+    # shellcheck disable=SC2086
+    works "$cleave" $words $forward
+    [ "$(at memory.1.peak_bytes)" -le 8388608 ] || fail "$words held $(at memory.1.peak_bytes) of 8 MiB"
+done
+"$helper" near one.npy several.npy 1e-5 >/dev/null || fail "other logits within budgets"
+
+# where parameters alone are too much, a smaller batch is not hoped for, and what is left is a sentence
+expect 1 "it would fit on a device with more memory" env POCL_MEMORY_LIMIT=1 "$cleave" train --images x.npy --labels y.npy \
+    --model mlp --classes 1000000 --batch 2 --steps 1 --device cpu:0
 finish

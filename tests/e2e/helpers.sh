@@ -15,7 +15,10 @@ unset CLEAVE_COMPILE_HELPER
 most=$(($(getconf _NPROCESSORS_ONLN) - 1))
 train with helped
 helpers=$(at startup.helpers)
-if [ "$device" = host ] || [ "$most" = 0 ]; then
+works "$cleave" devices --json
+# Only where a driver compiles kernels when they are launched, one after another.
+platform=$("$helper" json devices.0.platform_name <out)
+if [ "$device" = host ] || [ "$most" = 0 ] || [ "$platform" != "Portable Computing Language" ]; then
     same "helpers" "$helpers" 0
 else
     [ "$helpers" -ge 1 ] && [ "$helpers" -le "$most" ] && [ "$helpers" -le 3 ] || fail "$helpers helpers for $most processors"
