@@ -34,11 +34,18 @@ static clv_status read_what_is_done(clv__training *loop, const clv_run_failure *
     return CLV_OK;
 }
 
-/** Does the session keep something on the device that is nowhere else? */
-static bool keeps_tensors(clv_session *session, const clv_device *device) {
-    for (int i = 0; i < clv_session_count(session); i++)
-        if (clv_session_get(session, i).device == device) return true;
-    return false;
+/** Is that device of no more use: the one that failed, or another of which nobody knows what still runs on it? */
+static bool is_gone(const clv_run_failure *failure, const clv_device *device) {
+    return device == failure->device || device->lost;
+}
+
+/** The device that is gone with something the session keeps there and nowhere else; NULL: there is none. */
+static const clv_device *gone_keeper(clv_session *session, const clv_run_failure *failure) {
+    for (int i = 0; i < clv_session_count(session); i++) {
+        const clv_device *device = clv_session_get(session, i).device;
+        if (is_gone(failure, device)) return device;
+    }
+    return NULL;
 }
 
 static clv_status remember(clv_trainer *trainer, clv_device *device, int64_t step, const char *reason) {
@@ -54,13 +61,25 @@ static clv_status remember(clv_trainer *trainer, clv_device *device, int64_t ste
 
 // ---- stopping -----------------------------------------------------------------------------------------------------------
 
-/** Why going on is not possible; NULL if it is. */
-static const char *why_not(const clv_trainer *trainer, const clv_run_failure *failure) {
-    if (trainer->config.on_device_loss != CLV_LOSS_CONTINUE) return "";
-    if (!trainer->config.placement.n_replicas) return "";
-    if (keeps_tensors(trainer->session, failure->device))
-        return "; the others cannot go on without the parameters it kept";
-    return failure->torn ? "; it left the parameters half updated" : NULL;
+/** Can the training go on? If not, `why` says what keeps it from that, where that needs words. */
+static bool can_go_on(const clv_trainer *trainer, const clv_run_failure *failure, char *why, size_t bytes) {
+    const clv_placement *placement = &trainer->config.placement;
+    *why = 0;
+    if (trainer->config.on_device_loss != CLV_LOSS_CONTINUE || !placement->n_replicas) return false;
+    int n_left = 0;
+    for (int i = 0; i < placement->n_replicas; i++)
+        n_left += trainer->shares[i] > 0 && !is_gone(failure, trainer->replicas[i]);
+    const clv_device *keeper = gone_keeper(trainer->session, failure);
+    if (!n_left)
+        snprintf(why, bytes, "; no other device is left");
+    else if (keeper == failure->device)
+        snprintf(why, bytes, "; the others cannot go on without the parameters it kept");
+    else if (keeper)
+        snprintf(why, bytes, "; %s failed too, and the others cannot go on without the parameters it kept",
+                 clv_device_get_info(keeper)->name);
+    else if (failure->torn)
+        snprintf(why, bytes, "; it left the parameters half updated");
+    return !*why;
 }
 
 /** Where the steps are that are done, `saved` being what came of writing a checkpoint. */
@@ -91,7 +110,7 @@ static clv_status stop(clv__training *loop, const clv_run_failure *failure, cons
                        const char *why) {
     const clv_trainer *trainer = loop->trainer;
     char fate[CLV__ERROR_BYTES / 2];
-    bool intact = !failure->torn && !keeps_tensors(trainer->session, failure->device);
+    bool intact = !failure->torn && !gone_keeper(trainer->session, failure);
     tell_fate(loop, intact ? clv__training_save(loop) : CLV_OK, fate, sizeof fate);
     loop->told = true;
     CLV_FAIL(loop->error, CLV_E_DEVICE_LOST, "%s failed in step %" PRId64 " of %" PRId64 ": %s%s; %s",
@@ -111,23 +130,21 @@ clv_status clv__training_failed(clv__training *loop, clv_status status) {
 // ---- going on -----------------------------------------------------------------------------------------------------------
 
 /** What a lost replica computed is shared out among the others, in proportion to their shares. */
-static double *shares_without(const clv_trainer *trainer, const clv_device *device) {
+static double *shares_without(const clv_trainer *trainer, const clv_run_failure *failure) {
     const int n = trainer->config.placement.n_replicas;
     double *shares = clv__alloc((size_t)n, sizeof *shares), sum = 0;
     for (int i = 0; shares && i < n; i++) {
-        const clv_device *replica = trainer->replicas[i];
-        bool gone = replica == device || replica->lost;
-        shares[i] = gone ? 0 : trainer->shares[i];
+        shares[i] = is_gone(failure, trainer->replicas[i]) ? 0 : trainer->shares[i];
         sum += shares[i];
     }
-    for (int i = 0; shares && i < n; i++) shares[i] /= sum; // the first is there: it keeps the parameters
+    for (int i = 0; shares && i < n; i++) shares[i] /= sum; // not 0: see can_go_on
     return shares;
 }
 
 static clv_status go_on(clv__training *loop, const clv_run_failure *failure, const char *said) {
     clv_trainer *trainer = loop->trainer;
     const clv__position *position = &trainer->position;
-    double *shares = shares_without(trainer, failure->device);
+    double *shares = shares_without(trainer, failure);
     if (!shares) CLV_FAIL(loop->error, CLV_E_HOST_MEMORY, "no memory to go on without a device");
     clv__log(trainer->runtime, CLV_LOG_WARNING,
              "%s failed in step %" PRId64 " of %" PRId64 ": %s; going on without it",
@@ -155,11 +172,10 @@ clv_status clv__training_lost(clv__training *loop, clv_status status) {
     CLV_TRY(read_what_is_done(loop, &failure));
     clv__trainer_rest(trainer); // what is kept can be read again
     clv_session_set_step(trainer->session, trainer->position.step);
-    const char *why = why_not(trainer, &failure);
-    if (why) return stop(loop, &failure, said, why);
+    char also[CLV__ERROR_BYTES / 3];
+    if (!can_go_on(trainer, &failure, also, sizeof also)) return stop(loop, &failure, said, also);
     clv_status went_on = go_on(loop, &failure, said);
     if (went_on == CLV_OK) return CLV_OK;
-    char also[CLV__ERROR_BYTES / 3];
     snprintf(also, sizeof also, "; going on without it failed: %.*s", CLV__ERROR_BYTES / 4,
              clv_runtime_error(trainer->runtime));
     return stop(loop, &failure, said, also);

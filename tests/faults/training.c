@@ -6,11 +6,12 @@
 //
 // P: no more than so many calls of each function, from the first to the last.
 //
-// A line for each case: number, call, n, code, how it failed, outcome, sentence. Then a line `next I` if all were run. Exit 1: a case had
-// an outcome that must not be. Outcomes:
+// A line for each case: number, call, n, code, how it failed, outcome, sentence. If all were run: the cases with an outcome that must
+// not be, once more; a line with how many had which outcome; a line `next I`. Exit 1: a case had an outcome that must not be. Outcomes:
 //
 //   same       the training was done, and its weights are those of one without faults, bit for bit
-//   told       it failed with a sentence that names the call and the code; a checkpoint that it names goes on to the same weights
+//   told       it failed with a sentence that names the call and the code; a checkpoint that it names goes on to the same weights (where
+//              a replica had been done without before, to some end)
 //   without    it went on without a replica and said so; the weights are those of a training that did without from that step on
 //   avoided    it went on with other kernels and said so
 //   unseen     it was done with other weights, and no program could have seen it: neither call nor event said so
@@ -32,7 +33,8 @@ enum {
     EPOCHS = 2,
     STEPS = EPOCHS * BATCHES,
     MOST_FLOATS = 4096,
-    MOST_NAMES = 64
+    MOST_NAMES = 64,
+    MOST_WAITS = 3000 // of a millisecond each
 };
 
 static void (*fault_arm_call)(const char *call, long n, int code, fault_kind kind);
@@ -58,7 +60,7 @@ typedef struct mode {
 static const mode modes[] = {
     {"plain", "", 0, NULL, false, false, false},
     {"replicas", "cpu:0=2", 2, NULL, false, false, false},
-    {"continue", "cpu:0=2", 2, NULL, true, false, false},
+    {"continue", "cpu:0=2", 2, NULL, true, true, false},
     {"checkpoints", "", 0, NULL, false, true, false},
     {"budget", "", 0, NULL, false, false, true},
     {"placed", "cpu:0=2", 0, "conv=cpu:0,norm=cpu:0,fc*=cpu:1", false, false, false},
@@ -153,6 +155,11 @@ static clv_status train(clv_runtime *runtime, clv_dataset *dataset, const part *
 
 static int kept; // objects of devices that did not answer: they stay
 
+/** Did a device not answer? Its driver is not called any more, not to release objects either. */
+static bool left_alone(const outcome *out) {
+    return strstr(out->sentence, "has not answered for") || strstr(out->warnings, "has not answered for");
+}
+
 /** From nothing to nothing. */
 static outcome run(const part *of) {
     static outcome out;
@@ -174,9 +181,8 @@ static outcome run(const part *of) {
     clv_dataset_destroy(dataset);
     clv_runtime_destroy(files);
     out.live = fault_live();
-    for (int i = 0; out.live != kept && i < 100;
-         i++) { // a driver's thread may hold an object for a moment longer
-        usleep(1000);
+    for (int i = 0; out.live > kept && !left_alone(&out) && i < MOST_WAITS; i++) {
+        usleep(1000); // a driver's thread may hold an object for a moment longer
         out.live = fault_live();
     }
     return out;
@@ -226,10 +232,17 @@ static bool holds_code(const char *text, int code) {
     return strstr(text, want) != NULL;
 }
 
+/** The checkpoint on disk goes on, to the end of a training without faults where all replicas were there until then. */
+static bool goes_on(const outcome *out) {
+    static outcome resumed;
+    fault_arm_call("", 0, 0, FAULT_ONCE);
+    resumed = run(&(part){.resume = checkpoint});
+    if (resumed.status != CLV_OK || resumed.n_floats != whole.n_floats) return false;
+    return out->n_lost || same_weights(&resumed, &whole);
+}
+
 static const char *sort(const fault *f, outcome *out) {
-    if (f->kind == FAULT_SILENT && out->status != CLV_OK) kept = out->live;
-    if (f->kind == FAULT_SILENT && out->n_lost) kept = out->live;
-    if (out->live != kept) return "LEAK";
+    if (out->live > kept && !left_alone(out)) return "LEAK";
     bool seen = f->kind != FAULT_UNSEEN;
     if (out->status == CLV_OK) {
         if (same_weights(out, &whole)) return "same";
@@ -247,12 +260,8 @@ static const char *sort(const fault *f, outcome *out) {
                    ? "told"
                    : "WORDS";
     }
-    if (how->checkpoints && strstr(out->sentence, "go on with --resume")) {
-        fault_arm_call("", 0, 0, FAULT_ONCE);
-        static outcome resumed;
-        resumed = run(&(part){.resume = checkpoint});
-        if (resumed.status != CLV_OK || !same_weights(&resumed, &whole)) return seen ? "LOST" : "unseen";
-    }
+    if (how->checkpoints && strstr(out->sentence, "go on with --resume") && !goes_on(out))
+        return seen ? "LOST" : "unseen";
     return seen ? "told" : "unseen";
 }
 
@@ -265,6 +274,38 @@ static void on_alarm(int number) {
     _exit(n ? 3 : 4);
 }
 
+static struct {
+    const char *outcome; // as sort() gives it
+    long n;
+} counts[16];
+static char *bad; // lines of the cases that must not be
+static size_t bad_bytes;
+static FILE *bad_lines;
+
+static void count(const char *sorted, const char *sentence) {
+    int i = 0;
+    while (counts[i].outcome && strcmp(counts[i].outcome, sorted) != 0) i++;
+    counts[i].outcome = sorted;
+    counts[i].n++;
+    if (*sorted >= 'a') return;
+    if (!bad_lines) bad_lines = open_memstream(&bad, &bad_bytes);
+    assert_non_null(bad_lines);
+    fprintf(bad_lines, "must not be: %s %s | %s\n", at_hand, sorted, sentence);
+}
+
+/** What came of all; true: no case was one that must not be. */
+static bool sum_up(void) {
+    if (bad_lines) {
+        fclose(bad_lines);
+        fputs(bad, stdout);
+        free(bad);
+    }
+    printf("%s:", how->name);
+    for (int i = 0; counts[i].outcome; i++) printf("%s %ld %s", i ? "," : "", counts[i].n, counts[i].outcome);
+    printf("\n");
+    return !bad_lines;
+}
+
 /** Forget what an earlier case has left on disk. */
 static void clear_checkpoints(void) {
     char path[4200];
@@ -273,7 +314,7 @@ static void clear_checkpoints(void) {
     remove(path);
 }
 
-static bool try_case(long number, const fault *f) {
+static void try_case(long number, const fault *f) {
     const part of = {.checkpoint = how->checkpoints ? checkpoint : NULL};
     clear_checkpoints();
     snprintf(at_hand, sizeof at_hand, "%ld %s %ld %d %s:", number, f->call, f->n, f->code,
@@ -287,12 +328,13 @@ static bool try_case(long number, const fault *f) {
     const char *fired = fault_fired();
     fault_arm_call("", 0, 0, FAULT_ONCE);
     const char *sorted = fired ? sort(f, &out) : "same"; // not so many calls this time
+    kept = out.live;
     alarm(0);
     for (char *at = out.sentence; *at; at++)
         if (*at == '\n') *at = ' ';
     printf("%s %s | %s\n", at_hand, sorted, out.sentence);
     fflush(stdout);
-    return *sorted >= 'a';
+    count(sorted, out.sentence);
 }
 
 // ---- all cases --------------------------------------------------------------------------------------------------------
@@ -381,17 +423,17 @@ int main(int argc, char **argv) {
     assert_true(again.status == CLV_OK && same_weights(&again, &whole) && !again.live);
     for (long n; n_names < MOST_NAMES && (names[n_names].call = fault_name(n_names, &n)); n_names++)
         names[n_names].n = n;
-    bool good = true;
     long number = only >= 0 ? only : from;
     fault f;
     for (; case_of(number, &f); number += every) {
-        if (strchr(kinds, kind_letters[f.kind])) good &= try_case(number, &f);
+        if (strchr(kinds, kind_letters[f.kind])) try_case(number, &f);
         if (only >= 0) break;
     }
     clear_checkpoints();
     char path[4200];
     snprintf(path, sizeof path, "%s.without", checkpoint);
     remove(path);
+    const bool good = sum_up();
     printf("next %ld\n", number);
     return !good;
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "cleave/train.h"
+#include "device/device.h"
 #include "device/lost.h"
 #include "train/small.h"
 
@@ -291,6 +292,28 @@ static void test_a_placed_device_is_lost(void **state) {
     clv_trainer_destroy(trainer);
 }
 
+/** The second fails, and nobody knows what still runs on the first: nothing is forgotten, and nothing of it becomes a checkpoint. */
+static void test_no_device_is_left(void **state) {
+    (void)state;
+    clv_train_config config = config_of(pair, shares_of_pair, 2);
+    config.on_device_loss = CLV_LOSS_CONTINUE;
+    config.checkpoint = checkpoint_path();
+    clv_trainer *trainer;
+    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    const int told = warnings;
+    lost_arm(1, 60, -5, 0); // before an epoch ends
+    clv__device_lose(clv_device_get(runtime, 0));
+    assert_int_equal(clv_trainer_run(trainer), CLV_E_DEVICE_LOST);
+    lost_arm(-1, 0, 0, 0);
+    assert_holds(clv_runtime_error(runtime), "cpu:1 failed in step ");
+    assert_holds(clv_runtime_error(runtime), "; no other device is left; no checkpoint was written to '");
+    assert_int_equal(access(config.checkpoint, F_OK), -1);
+    assert_int_equal(warnings, told); // none that it goes on
+    assert_int_equal(clv_trainer_lost_count(trainer), 0);
+    assert_true(clv_session_count(clv_trainer_session(trainer)) > 0);
+    clv_trainer_destroy(trainer);
+}
+
 int main(void) {
     int status = 0;
     if (!(runtime = lost_runtime(on_log, &status))) return status;
@@ -298,6 +321,7 @@ int main(void) {
         cmocka_unit_test(test_going_on),          cmocka_unit_test(test_going_on_when_waiting_fails),
         cmocka_unit_test(test_stopping),          cmocka_unit_test(test_going_on_with_two_of_three),
         cmocka_unit_test(test_the_first_is_lost), cmocka_unit_test(test_a_placed_device_is_lost),
+        cmocka_unit_test(test_no_device_is_left), // last: the first device stays lost
     };
     int failed = cmocka_run_group_tests_name("lost", tests, setup, teardown);
     clv_runtime_destroy(runtime);
