@@ -289,10 +289,14 @@ static clv_status check_position(const clv__training *loop) {
         (position->step - position->index) / trainer->batches != position->epoch ||
         (position->step - position->index) % trainer->batches)
         CLV_FAIL(loop->error, CLV_E_FORMAT,
-                 "checkpoint '%s' stands at step %lld, which is not batch %lld of epoch %lld with %lld "
+                 "checkpoint '%s' stands at step %lld, which is not batch %lld of epoch %llu with %lld "
                  "batches each",
-                 path, (long long)position->step, (long long)position->index, (long long)position->epoch + 1,
+                 path, (long long)position->step, (long long)position->index, (unsigned long long)position->epoch + 1,
                  (long long)trainer->batches);
+    if (position->loss_count > position->index * trainer->config.batch)
+        CLV_FAIL(loop->error, CLV_E_FORMAT,
+                 "checkpoint '%s' has the losses of %lld samples of an epoch of which %lld batches of %lld are done",
+                 path, (long long)position->loss_count, (long long)position->index, (long long)trainer->config.batch);
     if (position->step > trainer->steps)
         CLV_FAIL(loop->error, CLV_E_VALUE,
                  "checkpoint '%s' stands after step %lld, but only %lld steps are asked for: ask for more "

@@ -11,6 +11,7 @@
 //   helper shapes FILE             names and shapes of a safetensors file
 //   helper near A.npy B.npy X      the largest difference is at most X
 //   helper close A B X             the same for all tensors of two safetensors files
+//   helper forge A B KEY=TEXT...   checkpoint A as B, with other texts and a checksum that is right
 #include <cleave/cleave.h>
 #include <jansson.h>
 #include <math.h>
@@ -294,6 +295,20 @@ static int close_weights(const char *one, const char *other, double allowed) {
     return worst <= allowed ? 0 : 1;
 }
 
+static int forge(const char *from, const char *to, int n, char **changes) {
+    clv_archive *archive = NULL;
+    must(clv_checkpoint_read(runtime, from, &archive));
+    for (int i = 0; i < n; i++) {
+        char *text = strchr(changes[i], '=');
+        if (!text) return die("no KEY=TEXT");
+        *text = 0;
+        must(clv_archive_set_text(archive, changes[i], text + 1));
+    }
+    must(clv_checkpoint_write(archive, to));
+    clv_archive_destroy(archive);
+    return 0;
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
     clv_runtime_config config = {.no_opencl = true, .visible_devices = "", .partition = ""};
@@ -319,6 +334,8 @@ int main(int argc, char **argv) {
         failed = near(argv[2], argv[3], atof(argv[4]));
     else if (!strcmp(what, "close") && argc == 5)
         failed = close_weights(argv[2], argv[3], atof(argv[4]));
+    else if (!strcmp(what, "forge") && argc >= 4)
+        failed = forge(argv[2], argv[3], argc - 4, argv + 4);
     else
         failed = die("wrong usage; see the top of helper.c");
     clv_runtime_destroy(runtime);

@@ -29,6 +29,32 @@ forged step '"position.step":"2"' '"position.step":"9"'
 forged batch '"batch":"2"' '"batch":"7"'
 forged model '"model":"linear"' '"model":"lunear"'
 forged codes '"seed":"1"' '"seed":"\x1b"'
+# sealed NAME KEY=TEXT... : a checkpoint with other texts, whose checksum is right all the same: anyone can compute it.
+sealed() {
+    sealed_as=$1
+    shift
+    "$helper" forge right.checkpoint "sealed-$sealed_as.checkpoint" "$@" || exit 1
+}
+most=9223372036854775807
+sealed same
+sealed losses position.step=3 position.index=1 position.loss_count=$most
+sealed losses-none position.loss_count=1
+sealed step position.step=$most
+sealed epoch position.epoch=$most
+sealed index position.index=$most
+sealed all position.step=$most position.epoch=$most position.index=0
+sealed negative position.step=-$most position.epoch=-$most
+sealed word position.step=two
+sealed empty position.step=
+sealed sum position.loss_sum=nan position.train_loss=nan
+sealed hex position.loss_sum=0x1p9999
+sealed model "model=$(printf '\033[2J\r%0500d' 0)"
+sealed freeze "freeze=$(printf '\033]0;x\007')"
+sealed seed seed=18446744073709551616
+sealed batch batch=0
+sealed optimizer optimizer.kind=99
+sealed lr lr=nan
+sealed codes "position.epoch=$(printf '\302\233\342\200\256')"
 head -c 9000 right.checkpoint >cut.checkpoint
 sed 's/"model":"linear"/"model":"\\u001b[2J<b>"/' right.jsonl >codes.jsonl
 sed 's/"loss":[0-9.]*/"loss":1e400/' right.jsonl >infinite.jsonl

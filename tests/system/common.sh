@@ -27,7 +27,9 @@ finish() {
     exit
 }
 
-"$helper" images 64 x.npy && "$helper" labels 64 y.npy || fail "no data"
+golden=$(cd "$(dirname "$0")/../golden/io" && pwd) || exit 1
+cache_entry=$(dirname "$tool")/system_cache_entry
+"$helper" images 64 x.npy && "$helper" labels 64 y.npy && mkdir idx && "$helper" idx idx 4 0=1 || fail "no data"
 train="train --images x.npy --labels y.npy --model linear --device host --batch 16"
 # shellcheck disable=SC2086  # words on purpose
 {
@@ -38,10 +40,13 @@ train="train --images x.npy --labels y.npy --model linear --device host --batch 
 echo '{"device": "d", "results": [{"name": "a", "op": "b", "verdict": "failed", "sentence": "c"}]}' >checked.json
 "$cleave" report -o new.html --check checked.json --quiet >/dev/null 2>&1 || fail "the page without faults failed"
 : >old.t
+"$helper" lines loss <new.l >new.losses
+printf 'cleave-tuning 1\nend\n' >tuned.json
 
 # begin: the files as a user has them before the command.
 begin() {
     rm -f mark w w.* c c.* l o p.html
+    if [ "$kind" = cache ]; then rm -rf kept && "$cache_entry" kept write old 2>/dev/null; fi
     cp old.w w && cp old.c c && cp old.l l && cp old.w o && cp old.w p.html && cp old.t t.json
 }
 
@@ -63,7 +68,16 @@ files_good() {
     whole w old.w new.w "$1"
     checkpoint_good "$1"
     [ "$kind" != page ] || whole p.html old.w new.html "$1"
+    [ "$kind" != cache ] || entries_good "$1"
     [ "$kind" != tune ] || cmp -s t.json old.t || grep -q '^end$' t.json || fail "$1: half of a tuning file"
+}
+
+# The cache after a write that failed: the older entry is there, the newer one is whole or not there, and can be written now.
+entries_good() {
+    [ "$("$cache_entry" kept read old)" = whole ] || fail "$1: the older entry of the cache is lost"
+    "$cache_entry" kept read new >/dev/null || fail "$1: half of an entry is taken for a whole one"
+    "$cache_entry" kept write new
+    [ "$("$cache_entry" kept read new)" = whole ] || fail "$1: the entry cannot be written any more"
 }
 
 # judge WHAT CODE : done right, or one sentence; and what was on disk is there.
@@ -86,7 +100,18 @@ judge() {
     fi
     files_good "$1"
     [ "$2" != 0 ] || [ "$kind" != train ] || cmp -s w new.w || fail "$1: exit 0, but the weights are not saved"
+    [ "$2" != 0 ] || [ "$kind" != train ] || "$helper" lines loss <l | cmp -s - new.losses ||
+        grep -q "log" err || fail "$1: exit 0, no word of it, and the log is not that of the training"
     [ "$2" != 0 ] || [ "$kind" != run ] || cmp -s o new.o || fail "$1: exit 0, but the output is wrong"
+}
+
+# program KIND : what is run; variables KIND : in which environment.
+program() { if [ "$1" = cache ]; then echo "$cache_entry"; else echo "$cleave"; fi; }
+variables() {
+    case $1 in
+    idx) echo "CLEAVE_DATA_DIR=$scratch/idx" ;;
+    tuning) echo "CLEAVE_TUNING=$scratch/tuned.json" ;;
+    esac
 }
 
 # commands KIND : the arguments of the command of that kind.
@@ -102,6 +127,12 @@ commands() {
     env) echo "env --json" ;;
     report) echo "report -o p.html --log new.l --device host --quiet" ;;
     page) echo "report -o p.html --check checked.json --quiet" ;;
+    log) echo "top --once new.l" ;;
+    npz) echo "run --model linear --weights $golden/arrays.npz --input x.npy --output o --device host --quiet" ;;
+    pth) echo "run --model linear --weights $golden/torch.pth --input x.npy --output o --device host --quiet" ;;
+    idx) echo "eval fashion-mnist --model linear --weights new.w --device host --quiet" ;;
+    tuning) echo "plan linear --device host --json" ;;
+    cache) echo "kept write new" ;;
     tune) echo "tune --size 8x8x8 --seconds 1 --device cpu --output t.json --quiet" ;; # CLV_TEST_DRIVERS=1
     esac
 }

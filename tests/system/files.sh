@@ -7,7 +7,7 @@
 . "$(dirname "$0")/common.sh"
 "$tool" 5 0 mark true
 [ $? != 77 ] || { echo "left out: this system lets no process trace another"; exit 77; }
-[ $# -gt 0 ] || set -- train resume run eval page
+[ $# -gt 0 ] || set -- train resume run eval page log cache
 kills=0
 
 for kind in "$@"; do
@@ -16,7 +16,7 @@ for kind in "$@"; do
         while :; do
             begin
             # shellcheck disable=SC2046  # words on purpose
-            timeout 60 "$tool" $fault $n mark "$cleave" $(commands "$kind") >out 2>err
+            timeout 60 "$tool" $fault $n mark "$(program "$kind")" $(commands "$kind") >out 2>err
             code=$?
             grep -q reached mark || break
             what="$kind, call $n, fault $fault"

@@ -5,7 +5,7 @@
 # usage: memory.sh CLEAVE HELPER LIBRARY [STRIDE [KIND...]]
 . "$(dirname "$0")/common.sh"
 stride=${1:-1}
-[ $# -lt 2 ] && set -- "$stride" train resume run eval plan check devices env
+[ $# -lt 2 ] && set -- "$stride" train resume run eval plan check devices env page log npz pth idx tuning
 shift
 for kind in "$@"; do
     for rest in "" 1; do
@@ -13,8 +13,8 @@ for kind in "$@"; do
         while :; do
             begin
             # shellcheck disable=SC2046  # words on purpose
-            timeout 60 env ${rest:+CLV_TEST_ALLOCATION_REST=1} CLV_TEST_ALLOCATION=$n CLV_TEST_FAULT_MARK="$scratch/mark" \
-                LD_PRELOAD="$tool" "$cleave" $(commands "$kind") >out 2>err
+            timeout 60 env $(variables "$kind") ${rest:+CLV_TEST_ALLOCATION_REST=1} CLV_TEST_ALLOCATION=$n CLV_TEST_FAULT_MARK="$scratch/mark" \
+                LD_PRELOAD="$tool" "$(program "$kind")" $(commands "$kind") >out 2>err
             code=$?
             [ -e mark ] || break
             judge "$kind, allocation $n${rest:+ and all after it}" $code

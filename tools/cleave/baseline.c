@@ -75,13 +75,12 @@ static bool has_failed(const char *verdict) {
 }
 
 int cli_read_check(const char *path, json_t **out) {
-    json_error_t error;
     FILE *file = fopen(path, "r");
     *out = NULL;
     if (!file) return cli_fail(EXIT_FAILED, "'%s' cannot be read: %s", path, strerror(errno));
     bool small = !fseek(file, 0, SEEK_END) && ftell(file) >= 0 && ftell(file) <= MOST_BYTES;
     rewind(file);
-    json_t *run = small ? json_loadf(file, JSON_REJECT_DUPLICATES, &error) : NULL;
+    json_t *run = small ? cli_json_read_file(file) : NULL;
     fclose(file);
     if (run && json_is_array(json_object_get(run, "results")) && *text_of(run, "device")) {
         *out = run;

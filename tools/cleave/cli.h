@@ -184,6 +184,11 @@ void cli_tell_unused_budgets(const cli_session *session, clv_device *const *used
 void cli_stop(cli_session *session);
 /** Seconds since this process started, or since main began if the system does not tell. */
 double cli_seconds(void);
+/** Before anything is read or written as JSON: what jansson gets when the system has no memory. */
+void cli_json_memory(void);
+/** JSON as a new reference; NULL: it is none, or there is no memory. No key twice. */
+json_t *cli_json_read(const char *text, size_t bytes);
+json_t *cli_json_read_file(FILE *file);
 /** Becomes 1 on SIGINT or SIGTERM, once caught; a second signal ends the process at once. */
 const volatile int *cli_catch_interrupts(void);
 /** What is written to stderr at the first of them; NULL: nothing. Static text with a line's end. */

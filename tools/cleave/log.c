@@ -69,8 +69,7 @@ static bool write_line(watch_log *log, json_t *line) {
 
 /** The step that a line is of; 0: none. */
 static int64_t step_of(const char *text, size_t n) {
-    json_error_t error;
-    json_t *line = json_loadb(text, n, 0, &error);
+    json_t *line = cli_json_read(text, n);
     const json_t *step = json_object_get(line, "step");
     int64_t number = json_object_get(line, "event") || !json_is_integer(step) ? 0 : json_integer_value(step);
     json_decref(line);
@@ -283,9 +282,8 @@ static void read_end(watch_moment *now, const json_t *line) {
 
 /** One whole line. */
 static void read_line(watch_reader *reader, const char *text, size_t bytes) {
-    json_error_t error;
     if (!bytes) return; // where a half line was ended
-    json_t *line = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &error);
+    json_t *line = cli_json_read(text, bytes);
     const char *event = json_string_value(json_object_get(line, "event"));
     watch_moment *now = &reader->now;
     reader->lines++;

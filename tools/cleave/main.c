@@ -12,6 +12,7 @@ static int (*const functions[])(const cli_args *) = {
 
 int main(int argc, char **argv) {
     cli_seconds(); // the clock begins
+    cli_json_memory();
     const char *word = argc > 1 ? argv[1] : "--help";
     if (!strcmp(word, "--version")) {
         printf("cleave %s\n", clv_version());

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// Checkpoints whose checksum is right and whose content is chosen by any bytes: positions, settings, shapes and values of tensors.
+// A training goes on from it to the end that was asked for, or says in one sentence what is wrong.
+#define _GNU_SOURCE
+#include "fuzz/fuzz.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cleave/train.h"
+
+enum { SAMPLES = 5, BATCH = 2, BEFORE = 4, STEPS = 6, MOST_BYTES = 1 << 16 };
+
+static clv_runtime *runtime;
+static clv_dataset *dataset;
+static char folder[] = "/dev/shm/cleave-fuzz-XXXXXX", right_path[256], path[256];
+static uint8_t right[MOST_BYTES]; // a checkpoint as it should be, after step 4 of 6
+static size_t n_right;
+
+static clv_tensor *build(clv_graph *graph, clv_tensor *x, int64_t classes) {
+    (void)graph;
+    return clv_nn_linear(clv_flatten(x, 1), "fc", classes, NULL);
+}
+
+static const clv_model model = {.name = "fuzzed", .build = build, .input = {1, 2, 2}, .classes = 2};
+
+static void remove_folder(void) {
+    char before[300];
+    snprintf(before, sizeof before, "%s.prev", path);
+    unlink(before);
+    unlink(path);
+    unlink(right_path);
+    rmdir(folder);
+}
+
+/** To the end, from a checkpoint or from the beginning; the steps that are done then. */
+static clv_status train(const char *resume, const char *checkpoint, int64_t steps, clv_train_result *result) {
+    clv_train_config config = {.model = &model,
+                               .train = dataset,
+                               .batch = BATCH,
+                               .steps = steps,
+                               .seed = 1,
+                               .optimizer = {.kind = CLV_SGD, .momentum = 0.9f},
+                               .lr = 0.01,
+                               .resume = resume,
+                               .checkpoint = checkpoint};
+    clv_trainer *trainer = NULL;
+    clv_status status = clv_device_find(runtime, "host", &config.device);
+    if (status == CLV_OK) status = clv_trainer_create(runtime, &config, &trainer);
+    if (status == CLV_OK) status = clv_trainer_run(trainer);
+    if (trainer) *result = clv_trainer_result(trainer);
+    clv_trainer_destroy(trainer);
+    return status;
+}
+
+static void begin(void) {
+    static float images[SAMPLES * 4];
+    static int32_t labels[SAMPLES];
+    if (runtime) return;
+    REQUIRE(mkdtemp(folder) != NULL);
+    snprintf(right_path, sizeof right_path, "%s/right", folder);
+    snprintf(path, sizeof path, "%s/x", folder);
+    atexit(remove_folder);
+    const clv_runtime_config config = {.no_opencl = true, .visible_devices = "", .partition = ""};
+    REQUIRE(clv_runtime_create(&config, &runtime) == CLV_OK);
+    for (int i = 0; i < SAMPLES * 4; i++) images[i] = (float)(i % 7) / 7;
+    for (int i = 0; i < SAMPLES; i++) labels[i] = i % 2;
+    clv_array x = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(SAMPLES, 1, 2, 2), .data = images, .borrowed = true};
+    clv_array y = {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(SAMPLES), .data = labels, .borrowed = true};
+    REQUIRE(clv_dataset_from_arrays(runtime, &x, &y, NULL, &dataset) == CLV_OK);
+    clv_train_result result;
+    REQUIRE(train(NULL, right_path, BEFORE, &result) == CLV_OK && result.steps == BEFORE);
+    FILE *file = fopen(right_path, "rb");
+    REQUIRE(file != NULL);
+    n_right = fread(right, 1, sizeof right, file);
+    fclose(file);
+    REQUIRE(n_right > 0 && n_right < sizeof right);
+}
+
+typedef struct choices {
+    const uint8_t *data;
+    size_t size, at;
+} choices;
+
+static unsigned next(choices *c) {
+    return c->at < c->size ? c->data[c->at++] : 0;
+}
+
+static const char *const values[] = {
+    "0",   "1",    "2",    "3",   "4",          "5",     "6",      "-1",
+    "nan", "inf",  "-inf", "",    "1e400",      "0x7",   "1 ",     "9223372036854775807",
+    "-0",  "1e-9", "04",   "\33", "2147483648", "-9223372036854775808", "9223372036854775808", "\"\\u0000"};
+
+static void spoil_text(choices *c, clv_archive *archive) {
+    size_t n = 0;
+    const char *text, *key;
+    while (clv_archive_text_at(archive, n, &text)) n++;
+    REQUIRE(n > 0);
+    key = clv_archive_text_at(archive, next(c) % n, &text);
+    unsigned what = next(c);
+    char own[16] = "";
+    if (what >= 128) // what stands there, or something near
+        snprintf(own, sizeof own, "%d", atoi(text) + (int)(what % 16) - 8);
+    REQUIRE(clv_archive_set_text(archive, key, *own ? own : values[what % (sizeof values / sizeof *values)]) == CLV_OK);
+}
+
+static void spoil_tensor(choices *c, clv_archive *archive) {
+    static const uint32_t bits[] = {0x7fc00000, 0x7f800000, 0xff800000, 0x7f7fffff, 1, 0x80000000, 0x3f800000};
+    clv_array *array = clv_archive_get(archive, next(c) % clv_archive_count(archive));
+    unsigned what = next(c);
+    const size_t n = clv_array_bytes(array) / 4;
+    if (what < 64 && n) {
+        memcpy((char *)array->data + next(c) % n * 4, &bits[what % 7], 4);
+    } else if (what < 128 && array->shape.rank > 0) {
+        int64_t *dim = &array->shape.dims[what % (unsigned)array->shape.rank];
+        if (*dim > 1) --*dim; // its storage is not too small
+    } else if (what < 160 && array->shape.rank == 2) {
+        int64_t rows = array->shape.dims[0]; // the same values in another shape
+        array->shape.dims[0] = array->shape.dims[1];
+        array->shape.dims[1] = rows;
+    } else if (what < 192) {
+        array->type = CLV_ARRAY_I32;
+    } else {
+        char name[32];
+        clv_array *more;
+        const clv_shape shape = CLV_SHAPE(what % 4);
+        snprintf(name, sizeof name, "%s%u", what & 4 ? "model." : "optimizer.", next(c) % 3);
+        (void)!clv_archive_add(archive, name, CLV_ARRAY_F32, &shape, &more); // or it is there twice
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
+    begin();
+    choices c = {data, size, 0};
+    clv__input input;
+    clv_archive *archive = NULL;
+    clv__input_memory(clv__io_error(runtime), "right", right, n_right, &input);
+    REQUIRE(clv__checkpoint_read(&input, &archive) == CLV_OK);
+    const unsigned n = next(&c) % 6;
+    for (unsigned i = 0; i < n; i++) next(&c) % 3 ? spoil_text(&c, archive) : spoil_tensor(&c, archive);
+    const clv_status written = clv_checkpoint_write(archive, path);
+    clv_archive_destroy(archive);
+    if (written != CLV_OK) return 0; // a text that is not UTF-8 is refused
+
+    clv_train_result result = {0};
+    const clv_status status = train(path, NULL, STEPS, &result);
+    if (n == 0) REQUIRE(status == CLV_OK);
+    if (status == CLV_OK) {
+        REQUIRE(result.steps == STEPS && result.epochs >= 0);
+        return 0;
+    }
+    const char *sentence = clv_runtime_error(runtime);
+    const bool expected = status == CLV_E_FORMAT || status == CLV_E_VALUE || status == CLV_E_SHAPE ||
+                          status == CLV_E_UNSUPPORTED || status == CLV_E_NOT_FINITE ||
+                          status == CLV_E_NOT_FOUND || status == CLV_E_DTYPE;
+    if (!expected) fprintf(stderr, "status %d: %s\n", (int)status, sentence);
+    REQUIRE(expected);
+    REQUIRE(status == CLV_E_NOT_FINITE || strstr(sentence, path) != NULL);
+    for (const char *at = sentence; *at; at++) REQUIRE((unsigned char)*at >= 0x20 && *at != 0x7f);
+    return 0;
+}
