@@ -148,7 +148,7 @@ static void write_programs(const char *folder) {
     for (size_t i = 0; i < n_kernels;) {
         const clv__kernel_source *source = kernels[i].at.source;
         clv__text text = {0};
-        clv__source_begin(&text, false);
+        clv__source_begin(&text, false, false);
         size_t end = i;
         while (end < n_kernels && kernels[end].at.source == source) end++;
         for (size_t first = i; first < end; first++) {
