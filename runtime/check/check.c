@@ -464,7 +464,7 @@ static clv_status run_trial(job *j, trial *t) {
     clv_status status = clv__subject_fill(&t->subject, j->config->seed);
     if (status == CLV_OK)
         status = clv__expected_init(&expected, &t->subject.start, t->subject.targets, t->subject.n_targets,
-                                    error_of(j));
+                                    j->device, error_of(j));
     if (status == CLV_OK) status = elements_init(j, &t->subject, &e);
     if (status == CLV_OK) {
         status = run_with(j, t, &expected, &e);
@@ -636,7 +636,7 @@ static clv_status reproduce(job *j, const char *name, clv__text *text) {
     CLV_TRY(clv__subject_fill(&t->subject, j->config->seed));
     clv__expected expected = {0};
     CLV_TRY(clv__expected_init(&expected, &t->subject.start, t->subject.targets, t->subject.n_targets,
-                               error_of(j)));
+                               j->device, error_of(j)));
     clv__reproduction of = {.name = name,
                             .seed = j->config->seed,
                             .device = j->device,

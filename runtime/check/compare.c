@@ -78,7 +78,7 @@ static clv_status expect(clv__subject *subject, const clv__node *node, const clv
         if (subject->in[i])
             clv__values_set(&subject->start, subject->in[i], clv__side_given(side, node->in[i]));
     }
-    return clv__expected_init(expected, &subject->start, subject->targets, subject->n_targets, error);
+    return clv__expected_init(expected, &subject->start, subject->targets, subject->n_targets, side->device, error);
 }
 
 /** Is what the side has in `tensor` right for what its node was given there? target: of the subject. */

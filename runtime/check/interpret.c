@@ -56,9 +56,10 @@ void clv__values_set_random(clv__values *values, uint64_t seed, int64_t step) {
     state[3] = 0;
 }
 
-static double node_reach(const clv__node *node) {
-    int64_t terms = node->io.op->reduction ? node->io.op->reduction(&node->io) : 1;
-    return sqrt(terms > 1 ? (double)terms : 1.0);
+double clv__rounding_reach(const clv__op_io *io, bool one_way) {
+    const int64_t terms = io->op->reduction ? io->op->reduction(io) : 1;
+    const double independent = sqrt(terms > 1 ? (double)terms : 1.0);
+    return one_way ? fmax(independent, (double)terms / CLV__SWAY_FACTOR) : independent;
 }
 
 // Roundings of f32 arithmetic, `reach` of them, and that of storing into two bytes: at most half of the spacing, and twice
@@ -86,7 +87,7 @@ static clv_status disturb_inputs(clv__values *values, const clv__noise *noise, c
     if (!reach) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory to disturb %zu tensors", graph->n_tensors);
     for (size_t n = 0; n < graph->n_nodes; n++) {
         const clv__node *node = graph->nodes[n];
-        double r = node_reach(node);
+        double r = clv__rounding_reach(&node->io, noise->one_way);
         for (int i = 0; i < node->io.n_in; i++)
             if (node->in[i] && reach[node->in[i]->id] < r) reach[node->in[i]->id] = r;
     }
@@ -127,7 +128,7 @@ clv_status clv__interpret(clv__values *values, const clv__noise *noise, clv__err
         op->reference(&ref);
         for (int i = 0; i < node->io.n_out; i++) overflow(node->out[i], ref.out[i]);
         if (!noise || noise->size == 0) continue;
-        double reach = node_reach(node);
+        double reach = clv__rounding_reach(&node->io, noise->one_way);
         for (int i = 0; i < node->io.n_out; i++)
             disturb(noise, node->out[i], (n + 1) * 64 + (uint64_t)i + (1ull << 32), reach, true, ref.out[i]);
         for (int i = 0; i < node->io.n_in; i++)

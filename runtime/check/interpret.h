@@ -26,10 +26,18 @@ void clv__values_get(const clv__values *values, const clv_tensor *tensor, void *
 /** The random state that ops like dropout read; nothing if the graph has none. */
 void clv__values_set_random(clv__values *values, uint64_t seed, int64_t step);
 
+/** Of a disturbance's effect so many times as much is allowed: see tolerance.c. */
+enum { CLV__SWAY_FACTOR = 8 };
+
+/** What roundings in the longest sum of a use add up to. Independent of each other sqrt(K) of K terms; where all go one way, up to
+ *  K, of which this is the part that makes K with the factor above. */
+double clv__rounding_reach(const clv__op_io *io, bool one_way);
+
 /** Small relative errors put on every float tensor, to learn how a graph carries them on. All zero: none. */
 typedef struct clv__noise {
-    double size;   // in units of FLT_EPSILON * sqrt(longest sum the tensor is part of)
+    double size;   // in units of FLT_EPSILON * what roundings in the longest sum that the tensor is part of add up to
     uint64_t seed; // which errors; the same seed gives the same signs and proportions at every size
+    bool one_way;  // roundings go one way, not either: in a sum of K terms they add up to K, not to sqrt(K)
 } clv__noise;
 
 /**

@@ -23,8 +23,8 @@ static const double FUNCTION_ULP = 16;
 static const double INSIDE_ULP = 4;
 
 // A disturbance puts uniform errors of at most 1 FLT_EPSILON (times sqrt(K)) on each value; roundings are at most half
-// of one and functions 3 to 5 ULP. Eight times the effect leaves a sum in any order 20 standard deviations of room.
-static const double SWAY_FACTOR = 8;
+// of one and functions 3 to 5 ULP. Eight times the effect (CLV__SWAY_FACTOR) leaves a sum in any order 20 standard deviations of
+// room. Roundings toward zero are not independent: there K terms may be off by K, which is the worst case, and no more is given.
 
 enum { TRIALS = 4 };
 
@@ -66,11 +66,17 @@ static void add_trial(double *sway, const double *want, const double *one, const
     }
 }
 
+/** Does the device round to nearest, as one does that does not tell? */
+static bool rounds_one_way(const clv_device *device) {
+    const uint32_t floats = device ? clv_device_get_info(device)->floats : 0;
+    return floats && !(floats & CLV_FLOATS_ROUND_NEAREST);
+}
+
 clv_status clv__expected_init(clv__expected *expected, const clv__values *start, clv_tensor *const *targets,
-                              int n, clv__error *error) {
+                              int n, const clv_device *device, clv__error *error) {
     clv__values one = {0}, two = {0};
     clv_status status;
-    *expected = (clv__expected){0};
+    *expected = (clv__expected){.one_way = rounds_one_way(device)};
     expected->sway = clv__alloc(start->n + 1, sizeof *expected->sway);
     expected->scale = clv__alloc(start->n + 1, sizeof *expected->scale);
     status =
@@ -98,8 +104,8 @@ clv_status clv__expected_init(clv__expected *expected, const clv__values *start,
     for (uint64_t trial = 0; status == CLV_OK && trial < TRIALS; trial++) {
         status = values_copy(&one, start, error);
         if (status == CLV_OK) status = values_copy(&two, start, error);
-        if (status == CLV_OK) status = clv__interpret(&one, &(clv__noise){1, trial}, error);
-        if (status == CLV_OK) status = clv__interpret(&two, &(clv__noise){2, trial}, error);
+        if (status == CLV_OK) status = clv__interpret(&one, &(clv__noise){1, trial, expected->one_way}, error);
+        if (status == CLV_OK) status = clv__interpret(&two, &(clv__noise){2, trial, expected->one_way}, error);
         for (size_t id = 0; status == CLV_OK && id < start->n; id++)
             if (expected->sway[id])
                 add_trial(expected->sway[id], expected->want.data[id], one.data[id], two.data[id],
@@ -130,7 +136,7 @@ double clv__tolerance(const clv__expected *expected, const clv_tensor *target, i
     if (!clv__is_float(dtype)) return 0;
     const clv__op_io *io = target->node ? &target->node->io : NULL;
     int64_t terms = io && io->op->reduction ? io->op->reduction(io) : 1;
-    double sum_ulp = terms > 1 ? sqrt((double)terms) : 0;
+    double sum_ulp = terms <= 1 ? 0 : expected->one_way ? (double)terms : sqrt((double)terms);
     double want = fabs(expected->want.data[target->id][index]);
     double scale = fmin(1, expected->scale[target->id]), inside = 1;
     for (int i = 0; io && i < io->n_in; i++)
@@ -140,7 +146,7 @@ double clv__tolerance(const clv__expected *expected, const clv_tensor *target, i
     return stored +
            FLT_EPSILON *
                ((FUNCTION_ULP + sum_ulp) * want + FUNCTION_ULP * scale + (io ? INSIDE_ULP * inside : 0)) +
-           SWAY_FACTOR * expected->sway[target->id][index] +
+           CLV__SWAY_FACTOR * expected->sway[target->id][index] +
            FLT_MIN; // FLT_MIN: denormals may be flushed to zero
 }
 
@@ -189,9 +195,9 @@ static double element(const clv_tensor *tensor, const void *elements, int64_t i)
                                                : (double)((const float *)elements)[i];
 }
 
-bool clv__tolerance_agree(const clv_tensor *target, const void *a, const void *b) {
+bool clv__tolerance_agree(const clv_tensor *target, const clv_device *device, const void *a, const void *b) {
     const clv__op_io *io = target->node ? &target->node->io : NULL;
-    int64_t n = clv__numel(&target->desc), terms = io && io->op->reduction ? io->op->reduction(io) : 1;
+    int64_t n = clv__numel(&target->desc);
     double scale = 0;
     for (int64_t i = 0; i < n; i++) {
         double x = fabs(element(target, a, i));
@@ -200,7 +206,7 @@ bool clv__tolerance_agree(const clv_tensor *target, const void *a, const void *b
     double allowed =
         target->desc.dtype == CLV_DTYPE_I32
             ? 0
-            : SWAY_FACTOR * FLT_EPSILON * (FUNCTION_ULP + sqrt((double)(terms > 1 ? terms : 1))) * scale +
+            : CLV__SWAY_FACTOR * FLT_EPSILON * (FUNCTION_ULP + (io ? clv__rounding_reach(io, rounds_one_way(device)) : 1)) * scale +
                   FLT_MIN;
     for (int64_t i = 0; i < n; i++) {
         double x = element(target, a, i), y = element(target, b, i);

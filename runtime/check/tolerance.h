@@ -10,11 +10,13 @@ typedef struct clv__expected {
     clv__values want; // every tensor after one evaluation
     double **sway;    // by tensor id, for the targets only: NULL elsewhere
     double *scale;    // by tensor id, of all: largest finite |want|
+    bool one_way;     // the device rounds one way: toward zero
 } clv__expected;
 
-/** Evaluate the graph from `start` (inputs and persistents; unchanged), exactly and with small disturbances. */
+/** Evaluate the graph from `start` (inputs and persistents; unchanged), exactly and with small disturbances.
+ *  device: whose results will be held against it; NULL: one that rounds to nearest. */
 clv_status clv__expected_init(clv__expected *expected, const clv__values *start, clv_tensor *const *targets,
-                              int n, clv__error *error);
+                              int n, const clv_device *device, clv__error *error);
 void clv__expected_reset(clv__expected *expected);
 
 /** Allowed |got - want| at an element of a target; 0 for i32. */
@@ -37,6 +39,6 @@ clv__distance clv__expected_distance(const clv__expected *expected, const clv_te
  * Could two results of a tensor (float or int32_t) both be right? For what is too large for the reference: with the length of
  * its sums for the roundings and its largest value for the scale, which is less sharp than clv__tolerance.
  */
-bool clv__tolerance_agree(const clv_tensor *target, const void *a, const void *b);
+bool clv__tolerance_agree(const clv_tensor *target, const clv_device *device, const void *a, const void *b);
 
 #endif

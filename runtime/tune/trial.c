@@ -169,7 +169,7 @@ static clv_status ask_reference(race *r) {
     if (r->is_expected) return CLV_OK;
     CLV_TRY(clv__subject_fill(&r->subject, 1));
     CLV_TRY(clv__expected_init(&r->expected, &r->subject.start, r->subject.targets, r->subject.n_targets,
-                               r->error));
+                               r->trial->device, r->error));
     r->is_expected = true;
     return CLV_OK;
 }
@@ -198,7 +198,7 @@ static clv_status verify(race *r, int k) {
     bool large = clv__trial_is_large(r->trial), agree = r->first >= 0;
     if (!large) return judge(r, k, r->got);
     for (int i = 0; agree && i < r->subject.n_targets; i++)
-        agree = clv__tolerance_agree(r->subject.targets[i], r->of_first[i], r->got[i]);
+        agree = clv__tolerance_agree(r->subject.targets[i], r->trial->device, r->of_first[i], r->got[i]);
     if (r->first >= 0 && !agree) {
         CLV_TRY(judge(r, k, r->got));
         CLV_TRY(judge(r, r->first, r->of_first));

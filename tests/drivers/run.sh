@@ -3,7 +3,7 @@
 # The same work on an unlike driver: every op against its reference, then 20 training steps of the CNN whose losses must be
 # those of the host device's references (within 1e-3, relative).
 #
-# usage: run.sh CLEAVE DRIVER...      drivers: pocl lanes basic work-group-1 memory-1GiB rusticl host oclgrind null intel
+# usage: run.sh CLEAVE DRIVER...      drivers: pocl lanes embedded basic work-group-1 memory-1GiB rusticl host oclgrind null intel
 #
 # Intel's runtime is brought by fetch.sh; where it cannot be had, it is left out with a note.
 #
@@ -14,6 +14,7 @@ cleave=$1
 here=$(cd "$(dirname "$0")" && pwd)
 shift
 scratch=$(mktemp -d)
+roomy=
 trap 'rm -rf "$scratch"' EXIT
 curve=${CLEAVE_HOST_CURVE:-$scratch/host.curve}
 unset OCL_ICD_VENDORS RUSTICL_ENABLE POCL_DEVICES POCL_MAX_WORK_GROUP_SIZE POCL_MEMORY_LIMIT 2>/dev/null || true
@@ -24,6 +25,8 @@ within() {
     case $1 in
     pocl) shift && "$@" ;;
     lanes) shift && CLEAVE_EXECUTION=cpu=lanes "$@" ;; # the kernels and groups of GPUs
+    embedded) # 32 bits, rounding toward zero, groups of 12, 4 KiB of local memory, 4 of 16 MiB in a piece
+        shift && OPENCL_LAYERS="$(dirname "$cleave")/tests/device/libclv_says_layer.so" CLV_TEST_SAYS="embedded toward-zero ${roomy:-tiny}" "$@" ;;
     basic) shift && POCL_DEVICES=basic "$@" ;;
     work-group-1) shift && POCL_MAX_WORK_GROUP_SIZE=1 "$@" ;;
     memory-1GiB) shift && POCL_MEMORY_LIMIT=1 "$@" ;;
@@ -46,6 +49,8 @@ device_of() {
 
 # train DRIVER : the losses of 20 steps, one a line. Dropout draws the same numbers on every device.
 train() {
+    roomy= # with Adam's moments the CNN is more than the tiny device has
+    [ "$1" != embedded ] || roomy=1
     rm -f "$work/log.jsonl"
     within "$1" "$cleave" train fashion-mnist --model cnn --device "$(device_of "$1")" --batch 12 --limit 240 --epochs 1 \
         --seed 1 --log "$work/log.jsonl" --json >"$work/train.json" 2>"$work/train.err" ||
@@ -70,7 +75,7 @@ check_cases() {
 # differ by how they are stored and by nothing else, a sample of each op.
 check() {
     case $1 in
-    oclgrind | lanes | basic | memory-1GiB | intel) check_cases "$1" --quick ;;
+    oclgrind | lanes | embedded | basic | memory-1GiB | intel) check_cases "$1" --quick ;;
     work-group-1 | rusticl) check_cases "$1" --dtype f32 && check_cases "$1" --quick --dtype f16 ;;
     *) check_cases "$1" ;;
     esac
@@ -123,7 +128,7 @@ await_curve() {
     [ -s "$curve" ]
 }
 host_curve() {
-    case " $* " in *" pocl "* | *" basic "* | *" work-group-1 "* | *" memory-1GiB "* | *" rusticl "* | *" host "* | *" intel "*) ;; *) return 0 ;; esac
+    case " $* " in *" pocl "* | *" lanes "* | *" embedded "* | *" basic "* | *" work-group-1 "* | *" memory-1GiB "* | *" rusticl "* | *" host "* | *" intel "*) ;; *) return 0 ;; esac
     [ -s "$curve" ] && return 0
     work=$scratch
     train host >"$scratch/curve" && mv "$scratch/curve" "$curve"

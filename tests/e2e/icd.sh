@@ -93,12 +93,16 @@ if [ -e v/pocl.icd ]; then
     "$helper" close embedded.safetensors full.safetensors 1e-4 >/dev/null || fail "an embedded profile gives other weights"
     # rounded toward zero, groups of 12, 4 KiB of local memory, 4 MiB in a piece: other bits, the same network
     train_mlp() { "$cleave" train --model mlp --images x.npy --labels y.npy --steps 10 --batch 8 --device cpu:0 --quiet "$@"; }
+    train_cnn() { train_mlp --model cnn --steps 3 --batch 4 --optimizer sgd "$@"; } # Adam's moments are more than 16 MiB
     works train_mlp --save nearest.safetensors
+    works train_cnn --save nearest-cnn.safetensors
     export CLV_TEST_SAYS="embedded toward-zero tiny"
     works train_mlp --save zero.safetensors
+    works train_cnn --save zero-cnn.safetensors
     for op in matmul softmax layer_norm; do works "$cleave" check --quick --op $op --device cpu:0; done
     unset CLV_TEST_SAYS
     "$helper" close zero.safetensors nearest.safetensors 1e-4 >/dev/null || fail "rounding toward zero gives another network"
+    "$helper" close zero-cnn.safetensors nearest-cnn.safetensors 1e-3 >/dev/null || fail "rounding toward zero gives another CNN"
     ! cmp -s zero.safetensors nearest.safetensors || fail "nothing was rounded toward zero"
     # names that would move a cursor
     export CLV_TEST_SAYS=names

@@ -194,7 +194,7 @@ void golden_on_devices(golden *g) {
     clv__expected expected;
     golden_prepare(g);
     succeed(g,
-            clv__expected_init(&expected, &g->subject.start, g->subject.targets, g->subject.n_targets,
+            clv__expected_init(&expected, &g->subject.start, g->subject.targets, g->subject.n_targets, NULL,
                                clv__runtime_error_of(g->runtime)),
             "tolerances");
     for (int i = 0; i < clv_device_count(g->runtime); i++) {

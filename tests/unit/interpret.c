@@ -68,7 +68,7 @@ static void whole_numbers_stay_whole(void **state) {
     clv_tensor *j = clv_add(i, i);
     values_of_graph();
     clv__values_set(&values, i, (int32_t[]){-5, 0, 1000000001});
-    assert_status(clv__interpret(&values, &(clv__noise){1, 1}, error_of()), CLV_OK, runtime);
+    assert_status(clv__interpret(&values, &(clv__noise){.size = 1, .seed = 1}, error_of()), CLV_OK, runtime);
     int32_t got[3];
     clv__values_get(&values, j, got);
     assert_int_equal(got[0], -10);
@@ -90,7 +90,7 @@ static void noise_is_small_and_repeats(void **state) {
     double seen[2];
     for (int i = 0; i < 2; i++) {
         put(x, (float[]){2, 0, 1});
-        assert_status(clv__interpret(&values, &(clv__noise){1, 5}, error_of()), CLV_OK, runtime);
+        assert_status(clv__interpret(&values, &(clv__noise){.size = 1, .seed = 5}, error_of()), CLV_OK, runtime);
         seen[i] = clv__values_of(&values, y)[0];
     }
     assert_true(seen[0] == seen[1]);
@@ -102,7 +102,7 @@ static void noise_is_small_and_repeats(void **state) {
 // ---- tolerance ------------------------------------------------------------------------------------------------------
 
 static void expect(clv__expected *expected, clv_tensor *target) {
-    assert_status(clv__expected_init(expected, &values, &target, 1, error_of()), CLV_OK, runtime);
+    assert_status(clv__expected_init(expected, &values, &target, 1, NULL, error_of()), CLV_OK, runtime);
 }
 
 static void tolerance_of_one_operation_is_some_roundings(void **state) {
@@ -117,6 +117,15 @@ static void tolerance_of_one_operation_is_some_roundings(void **state) {
     assert_true(clv__tolerance(&expected, z, 0) <= 64 * FLT_EPSILON * 15);
     assert_true(clv__tolerance(&expected, z, 1) <= 32 * FLT_EPSILON);
     clv__expected_reset(&expected);
+}
+
+static void roundings_of_one_way_add_up(void **state) {
+    (void)state;
+    clv_tensor *sum = clv_sum(vector("x", 4096), (int[]){0}, 1, false);
+    assert_true(clv__rounding_reach(&sum->node->io, false) == 64);
+    assert_true(clv__rounding_reach(&sum->node->io, true) == 4096 / CLV__SWAY_FACTOR);
+    sum = clv_sum(vector("y", 4), (int[]){0}, 1, false);
+    assert_true(clv__rounding_reach(&sum->node->io, true) == 2); // no less than of either way
 }
 
 static void tolerance_grows_where_a_graph_cancels(void **state) {
@@ -257,6 +266,7 @@ int main(void) {
         TEST(a_graph_that_has_grown_is_refused),
         TEST(noise_is_small_and_repeats),
         TEST(tolerance_of_one_operation_is_some_roundings),
+        TEST(roundings_of_one_way_add_up),
         TEST(tolerance_grows_where_a_graph_cancels),
         TEST(tolerance_of_a_sum_grows_slower_than_its_terms),
         TEST(a_jump_gives_no_room),
