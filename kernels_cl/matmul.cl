@@ -196,8 +196,8 @@ KERNEL(matmul_local)(__global T_C *restrict c, __global const T_A *restrict a, _
     a += z * a_batch;
     b += z * b_batch;
     float acc[TM][TN];
-    for (int i = 0; i < TM; i++)
-        for (int j = 0; j < TN; j++) acc[i][j] = 0.0f;
+    _Pragma("unroll") for (int i = 0; i < TM; i++)
+        _Pragma("unroll") for (int j = 0; j < TN; j++) acc[i][j] = 0.0f;
     for (int k0 = 0; k0 < K; k0 += TK) {
         // Neighbouring items read neighbouring addresses whichever stride is 1.
         for (int t = id; t < TK * WG * TM; t += WG * WG) {
@@ -211,17 +211,18 @@ KERNEL(matmul_local)(__global T_C *restrict c, __global const T_A *restrict a, _
         barrier(CLK_LOCAL_MEM_FENCE);
         for (int k = 0; k < TK; k++) {
             float ra[TM], rb[TN];
-            for (int i = 0; i < TM; i++) ra[i] = la[k][y + i * WG];
-            for (int j = 0; j < TN; j++) rb[j] = lb[k][x + j * WG];
-            for (int i = 0; i < TM; i++)
-                for (int j = 0; j < TN; j++) acc[i][j] = fma(ra[i], rb[j], acc[i][j]);
+            _Pragma("unroll") for (int i = 0; i < TM; i++) ra[i] = la[k][y + i * WG];
+            _Pragma("unroll") for (int j = 0; j < TN; j++) rb[j] = lb[k][x + j * WG];
+            _Pragma("unroll") for (int i = 0; i < TM; i++)
+                _Pragma("unroll") for (int j = 0; j < TN; j++) acc[i][j] = fma(ra[i], rb[j], acc[i][j]);
         }
         barrier(CLK_LOCAL_MEM_FENCE);
     }
-    for (int i = 0; i < TM; i++) {
+    // Not unrolled, the sums would be an array in memory: scratch of 256 bytes an item.
+    _Pragma("unroll") for (int i = 0; i < TM; i++) {
         int m = m0 + y + i * WG;
         if (m >= M) continue;
-        for (int j = 0; j < TN; j++) {
+        _Pragma("unroll") for (int j = 0; j < TN; j++) {
             int n = n0 + x + j * WG;
             if (n >= N) continue;
             int at = (z * M + m) * N + n;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes down every kernel that a device with lanes can get, with the macros it gets, as programs for compilers that need no
-// device: each variant of each op that supports the device, on every sample with its gradient, and what plans of all models
-// choose. One program a file of kernels_cl/, FOLDER/STEM.cl, and FOLDER/kernels.tsv, a line for each kernel:
+// device: each variant of each op that a null card with lanes supports, on every sample with its gradient, in f32, in f16 and followed
+// by an epilogue. Elementwise kernels are one text around an expression: each expression is there, and each pair of other macros.
+// One program a file of kernels_cl/, FOLDER/STEM.cl, and FOLDER/kernels.tsv, a line for each kernel:
 //
-//     name in the program   stem   entry   key   op   variant   work-items of a group   local bytes   what it was met in
+//     name in the program   stem   entry   key   op   variant   work-items of a group   local bytes   what it was met in, and where
 //
 // The key is the entry and a hash of its defines, so it stays the same when the kernel's text changes.
 // usage: offline_kernels FOLDER
@@ -37,32 +38,39 @@ static void fail(const char *what) {
     exit(1);
 }
 
-/** The line of a define of that name, and how long it is. */
-static const char *define_line(const char *defines, const char *name, size_t *length) {
-    for (const char *at = defines; *at; at += *length + 1) {
-        *length = strcspn(at, "\n");
-        if (!strncmp(at, name, strlen(name)) && at[strlen(name)] == ' ') return at;
-        if (!at[*length]) break;
-    }
-    *length = 0;
-    return NULL;
+static uint64_t *met; // hashes of what elementwise kernels were seen with
+static size_t n_met, met_room;
+
+static bool is_met(uint64_t hash) {
+    for (size_t i = 0; i < n_met; i++)
+        if (met[i] == hash) return true;
+    if (!clv__grow(&met, &met_room, n_met + 1, sizeof *met)) fail("no memory");
+    met[n_met++] = hash;
+    return false;
 }
 
-/** An elementwise kernel is one text around an expression: each expression is wanted once, and each set of other macros. */
+/** An elementwise kernel is one text around an expression: each expression is wanted once, and each pair of other macros. */
 static bool nothing_new(const kernel *found) {
-    size_t length, other_length;
-    const char *expression = define_line(found->defines, "EW_EXPR", &length);
-    if (!expression) return false;
-    bool expression_met = false, rest_met = false;
-    for (const kernel *k = kernels; k < kernels + n_kernels; k++) {
-        const char *other = define_line(k->defines, "EW_EXPR", &other_length);
-        if (!other || strcmp(k->at.entry, found->at.entry)) continue;
-        expression_met |= other_length == length && !strncmp(other, expression, length);
-        rest_met |= other - k->defines == expression - found->defines &&
-                    !strncmp(k->defines, found->defines, (size_t)(other - k->defines)) &&
-                    !strcmp(other + other_length, expression + length);
+    const char *lines[CLV__DEFINES_BYTES];
+    size_t lengths[CLV__DEFINES_BYTES], n = 0, length;
+    bool all_met = true;
+    if (strcmp(found->at.stem, "elementwise") != 0) return false;
+    const uint64_t entry = XXH3_64bits(found->at.entry, strlen(found->at.entry));
+    for (const char *at = found->defines; *at; at += length + (at[length] == '\n')) {
+        length = strcspn(at, "\n");
+        if (strncmp(at, "EW_EXPR ", 8) != 0) {
+            lines[n] = at;
+            lengths[n++] = length;
+        } else if (!is_met(XXH3_64bits_withSeed(at, length, entry))) {
+            all_met = false;
+        }
     }
-    return expression_met && rest_met;
+    for (size_t i = 0; i < n; i++)
+        for (size_t k = 0; k <= i; k++)
+            if (!is_met(XXH3_64bits_withSeed(lines[i], lengths[i],
+                                             XXH3_64bits_withSeed(lines[k], lengths[k], entry))))
+                all_met = false;
+    return all_met;
 }
 
 static void meet(const clv__launch *launch, const char *op, const char *variant) {
@@ -105,7 +113,7 @@ static void look_at_samples(clv_runtime *runtime) {
     for (const clv__op *const *op = clv__ops; *op; op++) {
         clv__sample sample = {0};
         for (int i = 0; (*op)->sample && (*op)->sample(i, &sample); i++) {
-            snprintf(note, sizeof note, "%s: %s", (*op)->name, sample.label);
+            snprintf(note, sizeof note, "%s: %s, %s", (*op)->name, sample.label, device->name);
             for (int as = 0; as < 4; as++) { // f32; all in f16; every second in f16; followed by an epilogue
                 clv__sample use = sample;
                 if (as == 1 || as == 2) clv__sample_store(*op, CLV_DTYPE_F16, as == 1, &use);
@@ -170,13 +178,16 @@ static void write_programs(const char *folder) {
 
 int main(int argc, char **argv) {
     clv_runtime *runtime = NULL;
-    clv_device *null = NULL;
     if (argc != 2) fail("usage: offline_kernels FOLDER");
-    if (clv_runtime_create(&(clv_runtime_config){.null_devices = true, .no_opencl = true}, &runtime) ||
-        clv_device_find(runtime, "null:0", &null))
+    if (clv_runtime_create(
+            &(clv_runtime_config){.null_devices = true, .null_cards = true, .no_opencl = true, .visible_devices = ""},
+            &runtime))
         fail("no runtime");
-    device = clv_device_get_info(null);
-    look_at_samples(runtime);
+    for (int i = 0; i < clv_device_count(runtime); i++) {
+        device = clv_device_get_info(clv_device_get(runtime, i));
+        if (!strncmp(device->name, "null", 4) && device->execution == CLV_EXECUTION_LANES) look_at_samples(runtime);
+    }
+    if (!n_kernels) fail("there is no device with lanes");
     qsort(kernels, n_kernels, sizeof *kernels, by_name);
     write_table(argv[1]);
     write_programs(argv[1]);

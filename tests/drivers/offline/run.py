@@ -3,12 +3,15 @@
 """Compiles every kernel that a device with lanes can get by compilers of three vendors, without a device, and holds what they say
 against kernels.tsv: a kernel that became worse fails, and so does one that is new or gone until the table is made again.
 
-usage: run.py LIST [--update] [--targets A,B] [--programs FOLDER]
-  LIST        the program build/*/tests/drivers/offline/offline_kernels, which writes the kernels down
-  --update    write kernels.tsv anew, and show what became worse
+usage: run.py LIST [--update] [--targets A,B] [--programs FOLDER] [--table FILE]
+       run.py --worst N
+  LIST        the program build/*/tests/drivers/offline_kernels, which writes the kernels down
+  --update    write the table anew, and show what became worse
   --programs  compile these instead of what LIST writes: a folder with kernels.tsv and programs as LIST makes them
+  --table     another table than kernels.tsv
+  --worst     of the table: the N kernels with the smallest share of FMAs in their innermost loop, as text for a README
 
-Needs clang-15, libclc-15, llvm-spirv-15, spirv-tools; ocloc and its libraries; ptxas. tools.py brings the last two.
+Needs clang-15, libclc-15, llvm-spirv-15, spirv-tools; ocloc and its libraries; ptxas. tools.py brings the last two. run.sh does it all.
 A compiler that is not there is left out with a note, and its columns are not compared.
 """
 import concurrent.futures
@@ -22,6 +25,7 @@ import targets  # noqa: E402
 import tools    # noqa: E402
 
 TABLE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "kernels.tsv")
+SCRATCH = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None  # compilers write thousands of files
 FIGURES = ["registers", "spills", "scratch", "local", "waves", "simd", "fma", "lds", "glds"]
 # What is worse: more, or less, by more than this part and this much. Registers alone tell nothing: waves do.
 MORE_IS_WORSE = {"spills": (0, 0), "scratch": (0, 0), "local": (0, 0), "lds": (0.02, 0.005), "glds": (0.02, 0.005)}
@@ -47,7 +51,7 @@ def compile_all(folder, wanted, have):
 
     def one(job):
         target, stem = job
-        with tempfile.TemporaryDirectory() as scratch:
+        with tempfile.TemporaryDirectory(dir=SCRATCH) as scratch:
             try:
                 return target, targets.TARGETS[target](target, os.path.join(folder, stem + ".cl"), scratch, have)
             except targets.Failed as failed:
@@ -69,7 +73,7 @@ def read_table(path):
     head = lines[0].split("\t")
     for line in lines[1:]:
         fields = line.split("\t")
-        rows[" ".join(fields[:4])] = dict(zip(head[4:], fields[4:]))
+        rows[" ".join(fields[:3])] = dict(zip(head[3:], fields[3:]))
     return rows
 
 
@@ -92,11 +96,39 @@ def worse(old, new):
     return out
 
 
+def print_worst(rows, n):
+    """The kernels whose innermost loop has the smallest share of FMAs: that of the target where it is smallest of four."""
+    shown = ["gfx906", "gfx1030", "dg2", "sm_80"]
+    figures = []
+    for key, cells in rows.items():
+        parts = [cells.get(target, "ok").split("/") for target in shown]
+        shares = [part[6] if len(part) > 8 else "-" for part in parts]
+        known = [float(share) for share in shares if share != "-"]
+        if known:
+            figures.append((min(known), key, shares, parts[1][8] if len(parts[1]) > 8 else "-"))
+    print("| kernel | use | " + " | ".join(shown) + " | floats from global memory an FMA (gfx1030) |")
+    print("|---" * (len(shown) + 3) + "|")
+    seen = set()
+    for _least, key, shares, far in sorted(figures):
+        entry, _key, use = key.split(" ")
+        if (entry, use) in seen:  # another set of macros of the same
+            continue
+        seen.add((entry, use))
+        if len(seen) > n:
+            break
+        print(f"| `{entry}` | {use} | " + " | ".join(shares) + f" | {far} |")
+    return 0
+
+
 def main():
     arguments = sys.argv[1:]
     update = "--update" in arguments
-    option = {name: arguments[arguments.index(name) + 1] for name in ("--targets", "--programs") if name in arguments}
-    with tempfile.TemporaryDirectory() as made:
+    named = ("--targets", "--programs", "--table", "--worst")
+    option = {name: arguments[arguments.index(name) + 1] for name in named if name in arguments}
+    table = option.get("--table", TABLE)
+    if "--worst" in option:
+        return print_worst(read_table(table), int(option["--worst"]))
+    with tempfile.TemporaryDirectory(dir=SCRATCH) as made:
         folder = option.get("--programs", made)
         if folder == made:
             subprocess.run([arguments[0], made], check=True)
@@ -107,14 +139,17 @@ def main():
         with open(os.path.join(folder, "kernels.tsv")) as file:
             listed = [line.rstrip("\n").split("\t") for line in file]
         found, mistakes = compile_all(folder, wanted, have)
+    if not wanted:
+        print("no target has its compiler")
+        return 77
     rows = {}
-    for name, stem, entry, key, op, variant, group, _local, _met in listed:
+    for name, stem, entry, key, op, variant, _group, _local, _met in listed:
         cells = {target: cell(found.get(name, {}).get(target)) for target in wanted}
         for target in wanted:
             if target not in found.get(name, {}) and not any(m.startswith(f"{target}: {stem}.cl") for m in mistakes):
                 mistakes.append(f"{target}: {entry} {key} ({op}:{variant}) is not in what the compiler made")
-        rows[f"{entry} {key} {op}:{variant} {group}"] = cells
-    kept = read_table(TABLE) if os.path.exists(TABLE) else {}
+        rows[f"{entry} {key} {op}:{variant}"] = cells
+    kept = read_table(table) if os.path.exists(table) else {}
     n_worse = 0
     for key, cells in rows.items():
         for target, now in cells.items():
@@ -125,9 +160,9 @@ def main():
     for sentence in mistakes:
         print(f"failed: {sentence}")
     if update:
-        with open(TABLE, "w") as out:
+        with open(table, "w") as out:
             out.write("# Made by tests/drivers/offline/run.py --update. A cell: " + "/".join(FIGURES) + " (targets.py says what they are)\n")
-            out.write("\t".join(["entry", "key", "use", "group"] + wanted) + "\n")
+            out.write("\t".join(["entry", "key", "use"] + wanted) + "\n")
             for key, cells in rows.items():
                 out.write("\t".join(key.split(" ") + [cells[t] for t in wanted]) + "\n")
         print(f"{len(rows)} kernels on {len(wanted)} targets written; {n_worse} figures are worse, {len(new)} kernels are new, {len(gone)} gone")

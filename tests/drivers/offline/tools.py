@@ -54,7 +54,9 @@ def bring_intel():
 def bring_ptxas():
     folder = os.path.join(FOLDER, "nvidia")
     wheels = os.path.join(FOLDER, "wheels")
-    subprocess.run([sys.executable, "-m", "pip", "download", "-q", "--no-deps", "-d", wheels, PTXAS], check=True,
+    os.makedirs(FOLDER, exist_ok=True)
+    subprocess.run([sys.executable, "-m", "venv", os.path.join(FOLDER, "venv")], check=True, stdout=subprocess.DEVNULL)
+    subprocess.run([os.path.join(FOLDER, "venv", "bin", "pip"), "download", "-q", "--no-deps", "-d", wheels, PTXAS], check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     for wheel in glob.glob(os.path.join(wheels, "*.whl")):
         with zipfile.ZipFile(wheel) as archive:
@@ -62,6 +64,7 @@ def bring_ptxas():
                 if name.endswith("bin/ptxas"):
                     os.chmod(archive.extract(name, folder), 0o755)
     shutil.rmtree(wheels)
+    shutil.rmtree(os.path.join(FOLDER, "venv"))
 
 
 def main():

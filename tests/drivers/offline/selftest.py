@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Does the offline matrix see what became worse? A kernel is compiled, its figures kept; then the same kernel with a spill, with more
+registers than it needs, and with a further load in its loop. run.py must fail for each, with that figure, and pass for the kernel as
+it was."""
+import os
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import tools  # noqa: E402
+
+RUN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "run.py")
+KERNEL = """
+#define N %(sums)d
+__attribute__((reqd_work_group_size(%(group)d, 1, 1)))
+__kernel void planted(__global float *out, __global const float *a, __global const float *b, int n) {
+    float sums[N];
+    int item = get_global_id(0);
+    #pragma unroll
+    for (int k = 0; k < N; k++) sums[k] = 0;
+    #pragma nounroll
+    for (int i = 0; i < n; i++) {
+        float x = a[i * 64 + item];
+        #pragma unroll
+        for (int k = 0; k < N; k++) sums[k] = fma(x, %(load)s, sums[k]);
+    }
+    #pragma unroll
+    for (int k = 0; k < N; k++) out[k * 64 + item] = sums[k];
+}
+"""
+GOOD = {"sums": 8, "group": 64, "load": "b[i * N + k]"}
+PLANTED = {
+    "spills": {"sums": 300, "group": 1024},
+    "waves": {"sums": 56},
+    "glds": {"load": "(b[i * N + k] * a[i * 7 + k * item])"},
+}
+
+
+def compile_and_compare(folder, changes, *options):
+    with open(os.path.join(folder, "planted.cl"), "w") as file:
+        file.write(KERNEL % dict(GOOD, **changes))
+    with open(os.path.join(folder, "kernels.tsv"), "w") as file:
+        file.write("planted\tplanted\tplanted\t0\tself\ttest\t64\t0\there\n")
+    done = subprocess.run([sys.executable, RUN, "-", "--programs", folder, "--table", os.path.join(folder, "table"), *options],
+                          stdout=subprocess.PIPE, text=True)
+    return done.returncode, done.stdout
+
+
+def main():
+    missing = tools.find()[1]
+    # One of AMD's and one of NVIDIA's: occupancy is known of these alone.
+    wanted = [target for target in ("gfx906", "sm_80") if target not in missing]
+    failures = 0
+    if not wanted:
+        print("left out: no compiler that tells of occupancy")
+        return 0
+    with tempfile.TemporaryDirectory() as folder:
+        options = ["--targets", ",".join(wanted)]
+        compile_and_compare(folder, {}, "--update", *options)
+        code, said = compile_and_compare(folder, {}, *options)
+        if code:
+            print(f"FAILED: the same kernel is called worse:\n{said}")
+            failures += 1
+        for figure, changes in PLANTED.items():
+            code, said = compile_and_compare(folder, changes, *options)
+            for target in wanted:
+                if code == 0 or f"worse: {target}: planted 0 self:test: {figure} " not in said:
+                    print(f"FAILED: {target}: a planted change of '{figure}' is not seen:\n{said}")
+                    failures += 1
+    print(f"planted on {' and '.join(wanted)}: a spill, a lost occupancy, a further load: {failures} not seen")
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
