@@ -16,26 +16,15 @@
 
 #include "check/subject.h"
 #include "cleave/cleave.h"
-#include "device/source.h"
+#include "drivers/programs.h"
 #include "plan/plan.h"
 
-typedef struct kernel {
-    clv__source_entry at;
-    char defines[CLV__DEFINES_BYTES], met[160];
-    const char *op, *variant;
-    size_t group, local;
-    uint64_t hash, key;
-} kernel;
-
-static kernel *kernels;
-static size_t n_kernels, room;
-static clv__source_index sources;
+static programs all;
 static const clv_device_info *device;
 static char note[160]; // what is being looked at
 
-static void fail(const char *what) {
-    fprintf(stderr, "offline_kernels: %s\n", what);
-    exit(1);
+static void fail(const char *why) {
+    programs_fail("offline_kernels", why);
 }
 
 static uint64_t *met; // hashes of what elementwise kernels were seen with
@@ -50,7 +39,7 @@ static bool is_met(uint64_t hash) {
 }
 
 /** An elementwise kernel is one text around an expression: each expression is wanted once, and each pair of other macros. */
-static bool nothing_new(const kernel *found) {
+static bool nothing_new(const program_kernel *found) {
     const char *lines[CLV__DEFINES_BYTES];
     size_t lengths[CLV__DEFINES_BYTES], n = 0, length;
     bool all_met = true;
@@ -74,21 +63,13 @@ static bool nothing_new(const kernel *found) {
 }
 
 static void meet(const clv__launch *launch, const char *op, const char *variant) {
+    bool known;
     if (launch->kind != CLV__LAUNCH_KERNEL) return;
-    kernel found = {.op = op, .variant = variant, .group = 1};
-    if (!clv__source_look_up(&sources, launch->source, launch->entry, &found.at)) fail("a launch names no source");
-    for (int d = 0; d < launch->grid.dims; d++) found.group *= launch->grid.local[d] ? launch->grid.local[d] : 1;
-    for (int i = 0; i < launch->n_slots; i++)
-        if (launch->slots[i].kind == CLV__SLOT_LOCAL) found.local += launch->slots[i].bytes;
-    strcpy(found.defines, launch->defines);
+    program_kernel found = programs_look(&all, launch, &known);
+    if (known || nothing_new(&found)) return;
+    found.op = op, found.variant = variant;
     strcpy(found.met, note);
-    found.key = XXH3_64bits(launch->defines, strlen(launch->defines));
-    found.hash = clv__source_hash(found.at.text_hash, launch->defines);
-    for (size_t i = 0; i < n_kernels; i++)
-        if (kernels[i].hash == found.hash && !strcmp(kernels[i].at.entry, launch->entry)) return;
-    if (nothing_new(&found)) return;
-    if (!clv__grow(&kernels, &room, n_kernels + 1, sizeof *kernels)) fail("no memory");
-    kernels[n_kernels++] = found;
+    programs_add(&all, &found);
 }
 
 static void meet_all(const clv__launches *launches, const char *op, const char *variant) {
@@ -128,52 +109,12 @@ static void look_at_samples(clv_runtime *runtime) {
     }
 }
 
-static int by_name(const void *a, const void *b) {
-    const kernel *x = a, *y = b;
-    int order = strcmp(x->at.stem, y->at.stem);
-    if (!order) order = strcmp(x->at.entry, y->at.entry);
-    return order ? order : x->key < y->key ? -1 : x->key > y->key;
-}
-
-static FILE *create(const char *folder, const char *name, const char *suffix) {
-    char path[4096];
-    snprintf(path, sizeof path, "%s/%s%s", folder, name, suffix);
-    FILE *file = fopen(path, "w");
-    if (!file) fail("a file cannot be made");
-    return file;
-}
-
 static void write_table(const char *folder) {
-    FILE *out = create(folder, "kernels", ".tsv");
-    for (const kernel *k = kernels; k < kernels + n_kernels; k++)
+    FILE *out = programs_file(folder, "kernels", ".tsv");
+    for (const program_kernel *k = all.items; k < all.items + all.n; k++)
         fprintf(out, "%s_%016" PRIx64 "\t%s\t%s\t%08" PRIx32 "\t%s\t%s\t%zu\t%zu\t%s\n", k->at.entry, k->hash, k->at.stem,
-                k->at.entry, (uint32_t)k->key, k->op, k->variant, k->group, k->local, k->met);
+                k->at.entry, k->key, k->op, k->variant, k->group, k->local, k->met);
     if (fclose(out)) fail("the table cannot be written");
-}
-
-/** One program a file: its instances behind each other, each with the kernels that were met. */
-static void write_programs(const char *folder) {
-    for (size_t i = 0; i < n_kernels;) {
-        const clv__kernel_source *source = kernels[i].at.source;
-        clv__text text = {0};
-        clv__source_begin(&text, false, false);
-        size_t end = i;
-        while (end < n_kernels && kernels[end].at.source == source) end++;
-        for (size_t first = i; first < end; first++) {
-            clv__instance instance = {kernels[first].hash, source, kernels[first].defines, 0};
-            bool done = false;
-            for (size_t k = i; k < end; k++) {
-                if (kernels[k].hash != instance.hash) continue;
-                done |= k < first;
-                instance.kernels |= kernels[k].at.kernel;
-            }
-            if (!done) clv__source_add(&text, &instance);
-        }
-        FILE *out = create(folder, source->stem, ".cl");
-        if (text.failed || fwrite(text.data, 1, text.n, out) != text.n || fclose(out)) fail("a program cannot be written");
-        clv__text_reset(&text);
-        i = end;
-    }
 }
 
 int main(int argc, char **argv) {
@@ -187,10 +128,10 @@ int main(int argc, char **argv) {
         device = clv_device_get_info(clv_device_get(runtime, i));
         if (!strncmp(device->name, "null", 4) && device->execution == CLV_EXECUTION_LANES) look_at_samples(runtime);
     }
-    if (!n_kernels) fail("there is no device with lanes");
-    qsort(kernels, n_kernels, sizeof *kernels, by_name);
+    if (!all.n) fail("there is no device with lanes");
+    programs_sort(&all);
     write_table(argv[1]);
-    write_programs(argv[1]);
+    programs_write(&all, argv[1]);
     clv_runtime_destroy(runtime);
     return 0;
 }

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+// Before each program that the meter compiles for the host: loads and stores of vectors whose accesses are seen, as those of PoCL's
+// library are not compiled with the sanitizer.
+#define METER_VECTOR(T, n, space)                                                                            \
+    static inline __attribute__((overloadable, always_inline)) T##n meter_vload##n(size_t i, const space T *p) { \
+        typedef T##n at __attribute__((aligned(4)));                                                         \
+        return *(const space at *)(p + i * n);                                                               \
+    }                                                                                                        \
+    static inline __attribute__((overloadable, always_inline)) void meter_vstore##n(T##n v, size_t i, space T *p) { \
+        typedef T##n at __attribute__((aligned(4)));                                                         \
+        *(space at *)(p + i * n) = v;                                                                        \
+    }
+#define METER_SPACES(T, n) METER_VECTOR(T, n, __global) METER_VECTOR(T, n, __local) METER_VECTOR(T, n, __private)
+#define METER_TYPES(n) METER_SPACES(float, n) METER_SPACES(int, n) METER_SPACES(uint, n)
+METER_TYPES(2)
+METER_TYPES(4)
+METER_TYPES(8)
+METER_TYPES(16)
+#undef vload2
+#define vload2 meter_vload2
+#undef vload4
+#define vload4 meter_vload4
+#undef vload8
+#define vload8 meter_vload8
+#undef vload16
+#define vload16 meter_vload16
+#undef vstore2
+#define vstore2 meter_vstore2
+#undef vstore4
+#define vstore4 meter_vstore4
+#undef vstore8
+#define vstore8 meter_vstore8
+#undef vstore16
+#define vstore16 meter_vstore16

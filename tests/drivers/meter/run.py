@@ -1,0 +1,176 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What the kernels of GPUs ask of memory, counted on the host: compiles what meter_launches writes, runs it (meter.c), and holds the
+figures against meter.tsv: a kernel that became worse fails, and so does one that is new or gone until the table is made again.
+
+usage: run.py LAUNCHES [--update] [--table FILE] [--folder FOLDER]
+       run.py --worst N
+  LAUNCHES   the program build/*/tests/drivers/meter_launches
+  --update   write the table anew, and show what became worse
+  --folder   instead of LAUNCHES: a folder with kernels, nodes.c and data.bin as it makes them
+  --worst    of the table: the N kernels with the most sectors beyond what they need in a training step, as text for a README
+
+Needs clang-15, and PoCL's library of built-in functions. Exit 77: they are not there.
+"""
+import concurrent.futures
+import glob
+import os
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TABLE = os.path.join(HERE, "meter.tsv")
+CARD = "null:rx-580"
+POCL = "/usr/share/pocl"
+CLANG = "clang-15"
+SCRATCH = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+# Of each row: sectors of 32 bytes a request of 32 neighbouring items, and the fewest that could hold what they ask for; the same for
+# stores; both together for 64 and for 16 items; how many accesses of local memory wait for each other; all sectors of a step; how
+# many times the bytes of the node's tensors that is (in the node's first row).
+FIGURES = ["loads", "ideal", "stores", "ideal", "by64", "by16", "ways", "worst", "sectors", "moved"]
+WORSE = {0: "sectors a load", 2: "sectors a store", 6: "ways in local memory", 8: "sectors in all"}
+
+
+class Missing(Exception):
+    pass
+
+
+def run(command, cwd):
+    done = subprocess.run(command, cwd=cwd, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(command[:1] + command[-3:])}:\n{done.stdout[-2000:]}")
+    return done.stdout
+
+
+def library():
+    found = sorted(glob.glob(f"{POCL}/kernel-x86_64*sse2.bc"))
+    if not found:
+        raise Missing(f"there is no library of PoCL's for sse2 in {POCL}")
+    return found[0]
+
+
+def build(folder):
+    """FOLDER/meter from what is in it. Loops stay as they are: several of an item's accesses made one vector would be another request."""
+    try:
+        subprocess.run([CLANG, "--version"], stdout=subprocess.DEVNULL, check=True)
+    except (OSError, subprocess.CalledProcessError) as error:
+        raise Missing(f"{CLANG}: {error}") from error
+    builtins = library()
+
+    def one(source):
+        stem = os.path.basename(source)[:-3]
+        text = os.path.join(folder, stem + ".host")
+        with open(text, "w") as out, open(os.path.join(HERE, "host.cl")) as head, open(source) as body:
+            out.write(head.read() + body.read())
+        run([CLANG, "-x", "cl", "-cl-std=CL1.2", f"-I{POCL}/include", "-include", "_builtin_renames.h", "-include", "opencl-c-base.h",
+             "-include", "opencl-c.h", "-Wno-everything", "-O2", "-fno-vectorize", "-fno-slp-vectorize", "-ffp-contract=off",
+             "-fsanitize=thread", "-fPIC", "-Xclang", "-mlink-builtin-bitcode", "-Xclang", builtins, "-c", text, "-o", stem + ".o"], folder)
+
+    sources = sorted(glob.glob(os.path.join(folder, "*.cl")), key=os.path.getsize, reverse=True)
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(one, sources))
+    for name, source in (("nodes", os.path.join(folder, "nodes.c")), ("meter", os.path.join(HERE, "meter.c"))):
+        run([CLANG, "-O2" if name == "meter" else "-O0", "-w", f"-I{HERE}", "-c", source, "-o", name + ".o"], folder)
+    objects = [os.path.basename(source)[:-3] + ".o" for source in sources] + ["nodes.o", "meter.o"]
+    # What kernels have in common is in each program; the first one is as good as the others.
+    run([CLANG, "-Wl,-z,muldefs", *objects, "-lm", "-o", "meter"], folder)
+
+
+def measure(folder):
+    """Rows of figures by `model use entry key`, summed up over the launches that are alike."""
+    sums = {}
+    for line in run(["./meter", "data.bin"], folder).splitlines():
+        fields = line.split("\t")
+        key, numbers = "\t".join(fields[:4]), [float(x) for x in fields[5:]]
+        have = sums.setdefault(key, [0.0] * len(numbers))
+        for i, x in enumerate(numbers):
+            have[i] = max(have[i], x) if i == 20 else have[i] + x
+    rows = {}
+    for key, n in sums.items():
+        side = lambda s, w: n[9 * s + 3 * w:9 * s + 3 * w + 3]  # requests, sectors, ideal
+        ratio = lambda a, b: a / b if b else None
+        both = lambda w: [x + y for x, y in zip(side(0, w), side(1, w))]
+        must = n[21] if len(n) > 21 else 0
+        all_sectors = both(0)[1]
+        rows[key] = [ratio(side(0, 0)[1], side(0, 0)[0]), ratio(side(0, 0)[2], side(0, 0)[0]), ratio(side(1, 0)[1], side(1, 0)[0]),
+                     ratio(side(1, 0)[2], side(1, 0)[0]), ratio(both(1)[1], both(1)[0]), ratio(both(2)[1], both(2)[0]),
+                     ratio(n[19], n[18]), n[20], all_sectors, ratio(32 * all_sectors, must)]
+    return rows
+
+
+def text_of(value):
+    return "-" if value is None else f"{value:.4g}" if value < 1000 else f"{value:.0f}"
+
+
+def read_table(path):
+    with open(path) as file:
+        lines = [line.rstrip("\n").split("\t") for line in file if not line.startswith("#")]
+    return {"\t".join(fields[:4]): fields[4:] for fields in lines[1:]}
+
+
+def print_worst(rows, n):
+    waste = []
+    for key, cells in rows.items():
+        number = [None if cell == "-" else float(cell) for cell in cells]
+        # Of the sectors of loads and of stores the part that their ideal would not need; both are weighed alike.
+        parts = [1 - number[i + 1] / number[i] for i in (0, 2) if number[i]]
+        waste.append((number[8] * max(parts, default=0), key, cells))
+    waste.sort(reverse=True)
+    print("| model | use | kernel | sectors a load (ideal) | sectors a store (ideal) | ways | MiB of sectors a step |\n" + "|---" * 7 + "|")
+    for _, key, c in waste[:n]:
+        model, use, entry, _hash = key.split("\t")
+        print(f"| {model} | {use} | `{entry}` | {c[0]} ({c[1]}) | {c[2]} ({c[3]}) | {c[6]} | {float(c[8]) * 32 / 2**20:.0f} |")
+
+
+def compare(rows, path, update):
+    texts = {key: [text_of(value) for value in figures] for key, figures in rows.items()}
+    kept = read_table(path) if os.path.exists(path) else {}
+    n_worse = 0
+    for key, now in texts.items():
+        for i, what in WORSE.items():
+            was = kept.get(key, now)[i]
+            if was != now[i] and now[i] != "-" and (was == "-" or float(now[i]) > 1.02 * float(was)):
+                print(f"worse: {' '.join(key.split(chr(9)))}: {what} {was} -> {now[i]}")
+                n_worse += 1
+    new, gone = [key for key in texts if key not in kept], [key for key in kept if key not in texts]
+    if update:
+        with open(path, "w") as out:
+            out.write("# Made by tests/drivers/meter/run.py --update, which says what the figures are.\n")
+            out.write("\t".join(["model", "use", "kernel", "key"] + FIGURES) + "\n")
+            for key in sorted(texts):
+                out.write(key + "\t" + "\t".join(texts[key]) + "\n")
+        print(f"{len(texts)} rows written; {n_worse} figures are worse, {len(new)} rows are new, {len(gone)} gone")
+        return 0
+    for word, keys in (("new", new), ("gone", gone)):
+        for key in keys[:10]:
+            print(f"{word}: {' '.join(key.split(chr(9)))}: make the table again with --update, and look at the difference")
+    print(f"{len(texts)} rows: {n_worse} worse, {len(new)} new, {len(gone)} gone")
+    return 1 if n_worse or new or gone else 0
+
+
+def main():
+    arguments = sys.argv[1:]
+    option = {name: arguments[arguments.index(name) + 1] for name in ("--table", "--folder", "--worst") if name in arguments}
+    table = option.get("--table", TABLE)
+    if "--worst" in option:
+        print_worst(read_table(table), int(option["--worst"]))
+        return 0
+    with tempfile.TemporaryDirectory(dir=SCRATCH) as made:
+        folder = option.get("--folder", made)
+        try:
+            if folder == made:
+                run([os.path.abspath(arguments[0]), made, CARD], made)
+            build(folder)
+        except Missing as missing:
+            print(f"left out: {missing}")
+            return 77
+        status = 0
+        if folder == made:
+            done = subprocess.run(["./meter", "data.bin", "--samples"], cwd=folder)
+            status = 1 if done.returncode else 0
+        return compare(measure(folder), table, "--update" in arguments) or status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

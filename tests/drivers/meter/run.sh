@@ -1,0 +1,14 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# The meter on all kernels, then on two that are made worse on purpose. Half a minute on two cores.
+#
+# usage: run.sh LAUNCHES [OPTION...]      LAUNCHES: build/dev/tests/drivers/meter_launches; options of run.py, such as --update
+set -u
+here=$(cd "$(dirname "$0")" && pwd)
+python3 "$here/run.py" "$@"
+status=$?
+if [ $status = 77 ]; then
+    exit 0 # said why
+fi
+python3 "$here/selftest.py" || status=1
+exit $status
