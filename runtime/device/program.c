@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs of a device: which kernels are built, gathering what is not into few sources, building them side
 // by side. Front-end time is per program on some drivers and per kernel on others, so a few programs of even
-// size serve all.
+// size serve all. A program that does not build is built in halves, at last one kernel at a time: some compilers refuse, or die
+// of, what is too large for them.
 #include "device/program.h"
 
 #include <inttypes.h>
@@ -11,13 +12,11 @@
 
 #include "base/clock.h"
 #include "base/processors.h"
-#include "device/cache.h"
+#include "device/compile.h"
+#include "device/gather.h"
 #include "device/kernel_sources.h"
+#include "device/notes.h"
 #include "device/source.h"
-
-/** The one set of compiler options: OpenCL C 1.2 is the floor, and no fast-math (see numbers in the design).
- */
-const char clv__program_options[] = "-cl-std=CL1.2";
 
 enum { MAX_PROGRAMS = 8, LOG_IN_SENTENCE = 1200 };
 
@@ -27,21 +26,26 @@ typedef struct built {
     clv__bprogram *program;
 } built;
 
+/** A kernel that did not build alone: nobody tries again. */
+typedef struct refused {
+    uint64_t hash, kernels;
+    char *why; // owned
+} refused;
+
 struct clv__program_store {
     pthread_mutex_t lock; // held while building: one thread at a time gathers, many build
     clv__source_index index;
     built *built;
     size_t n, room;
+    refused *refused;
+    size_t n_refused, refused_room;
     clv__bprogram **programs;
     size_t n_programs, programs_room;
+    bool noted;     // `largest` was read
+    size_t largest; // kernels in a program, at most; 0: any number
 };
 
 // ---- Gathering --------------------------------------------------------------------------------------------
-
-typedef struct gathering {
-    clv__instance *items;
-    size_t n, room;
-} gathering;
 
 static const built *find_built(const struct clv__program_store *store, uint64_t hash, uint64_t kernel) {
     for (size_t i = 0; i < store->n; i++) {
@@ -51,237 +55,279 @@ static const built *find_built(const struct clv__program_store *store, uint64_t 
     return NULL;
 }
 
-static clv__instance *find_instance(const gathering *all, uint64_t hash) {
-    for (size_t i = 0; i < all->n; i++) {
-        if (all->items[i].hash == hash) return &all->items[i];
+/** Why a kernel did not build; NULL: it was not tried, or did. */
+static const char *find_refused(const struct clv__program_store *store, uint64_t hash, uint64_t kernel) {
+    for (size_t i = 0; i < store->n_refused; i++) {
+        if (store->refused[i].hash == hash && store->refused[i].kernels == kernel)
+            return store->refused[i].why;
     }
     return NULL;
 }
 
-/** The instances of the launches, each once, in order, with the kernels that are not in the store. */
+/** The instances of the launches, each once, in order, with the kernels that are not in the store. *why: of one that is not to be had. */
 static clv_status gather(struct clv__program_store *store, const clv__launch *const *launches, size_t n,
-                         clv__error *error, gathering *out) {
+                         clv__error *error, clv__gathering *out, const char **why) {
     for (size_t i = 0; i < n; i++) {
         const clv__launch *launch = launches[i];
         if (launch->kind != CLV__LAUNCH_KERNEL) continue;
         clv__source_entry at;
         if (!clv__kernel_sources[0].stem)
-            CLV_FAIL(error, CLV_E_UNSUPPORTED, "this library was built without OpenCL and holds no kernels: "
-                                               "only the host device runs");
+            CLV_FAIL(error, CLV_E_UNSUPPORTED,
+                     "this library was built without OpenCL and holds no kernels: "
+                     "only the host device runs");
         if (!clv__source_look_up(&store->index, launch->source, launch->entry, &at))
             CLV_FAIL(error, CLV_E_INTERNAL, "there is no kernel source '%s.cl' in the library",
                      launch->source);
         uint64_t hash = clv__source_hash(at.text_hash, launch->defines);
         if (find_built(store, hash, at.kernel)) continue;
-        clv__instance *instance = find_instance(out, hash);
-        if (!instance) {
-            if (!clv__grow(&out->items, &out->room, out->n + 1, sizeof *out->items))
-                CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory to gather kernels");
-            instance = &out->items[out->n++];
-            *instance = (clv__instance){.hash = hash, .source = at.source, .defines = launch->defines};
+        const char *refusal = find_refused(store, hash, at.kernel);
+        if (refusal) {
+            *why = refusal;
+            continue;
         }
-        instance->kernels |= at.kernel;
+        const clv__instance instance = {
+            .hash = hash, .source = at.source, .defines = launch->defines, .kernels = at.kernel};
+        if (!clv__gathering_add(out, &instance))
+            CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory to gather kernels");
     }
     return CLV_OK;
 }
 
-/** The whole source of a program; `of_program` says which instances are its own, NULL: all. */
-static void assemble(clv__text *out, const clv_device *device, const gathering *all, const int *of_program,
-                     int program) {
+/** The whole source of a program. */
+static void assemble(clv__text *out, const clv_device *device, const clv__gathering *all) {
     clv__source_begin(out, device && device->f16_native, device && device->info.no_int64);
-    for (size_t i = 0; i < all->n; i++) {
-        if (!of_program || of_program[i] == program) clv__source_add(out, &all->items[i]);
-    }
+    for (size_t i = 0; i < all->n; i++) clv__source_add(out, &all->items[i]);
 }
 
-/** Give each instance to the program that has least text so far. Depends on nothing but the list. */
-static void distribute(const gathering *all, int n_programs, int *of_program) {
-    size_t load[MAX_PROGRAMS] = {0};
-    for (size_t i = 0; i < all->n; i++) {
-        int least = 0;
-        for (int p = 1; p < n_programs; p++) {
-            if (load[p] < load[least]) least = p;
-        }
-        of_program[i] = least;
-        load[least] += clv__source_bytes(&all->items[i]);
-    }
-}
-
-static int program_count(const clv_device *device, size_t n_instances) {
+/** How many programs are worth building at once. */
+static size_t most_at_once(const clv_device *device) {
     long n = device->traits.build_threads;
     if (n == 0) {
         n = clv__processors();
         if (n > 4) n = 4;
     }
-    if (n > MAX_PROGRAMS) n = MAX_PROGRAMS;
-    if (n > (long)n_instances) n = (long)n_instances;
-    return n < 1 ? 1 : (int)n;
+    return n < 1 ? 1 : n > MAX_PROGRAMS ? MAX_PROGRAMS : (size_t)n;
 }
 
 // ---- Building ---------------------------------------------------------------------------------------------
 
-/** How far a build is; the callback is called under its lock. */
-typedef struct build_progress {
-    pthread_mutex_t lock;
-    int done, total;
-} build_progress;
-
-/** The building of one program, perhaps on a thread of its own. */
+/** The building of one program. */
 typedef struct build_job {
     clv_device *device;
-    char *source; // owned
+    clv__gathering part; // owned
     clv__error error;
-    clv_status status;
+    clv_status status; // CLV_E_INTERNAL: not built yet
     clv__bprogram *program;
     bool hit;
-    build_progress *progress; // NULL: told to nobody
-    pthread_t thread;
-    bool threaded;
 } build_job;
 
-static void tell_progress(clv_runtime *runtime, build_progress *progress) {
-    pthread_mutex_lock(&progress->lock);
-    progress->done++;
-    if (runtime->config.build_progress)
-        runtime->config.build_progress(runtime->config.build_progress_user, progress->done, progress->total);
-    pthread_mutex_unlock(&progress->lock);
+/** Programs that are built side by side; the callback is called under the lock. */
+typedef struct build_team {
+    clv_device *device;
+    build_job *jobs;
+    size_t n;
+    pthread_mutex_t lock;
+    size_t next;
+    int done;
+} build_team;
+
+static void job_init(build_job *job, clv_device *device) {
+    *job = (build_job){.device = device, .status = CLV_E_INTERNAL};
+    clv__error_init(&job->error);
 }
 
-/** From the disk cache, else from source, which is then kept in the cache. */
+static void job_reset(build_job *job) {
+    clv__gathering_reset(&job->part);
+    clv__error_destroy(&job->error);
+}
+
 static void run_job(build_job *job) {
     clv_device *device = job->device;
-    const clv__backend *backend = device->backend;
-    bool cached = !device->runtime->config.no_cache && !device->traits.caches_programs &&
-                  backend->program_load && backend->program_binary;
-    clv__cache_key key = {{0}};
-    void *binary = NULL;
-    size_t bytes = 0;
-    job->status = CLV_E_BUILD;
-    if (cached) {
-        key = clv__cache_key_of(device, job->source, clv__program_options);
-        if (clv__cache_read(device, key, &binary, &bytes))
-            job->status = backend->program_load(device->open, binary, bytes, &job->error, &job->program);
-        job->hit = job->status == CLV_OK;
-        free(binary);
-        binary = NULL;
+    clv__text text = {0};
+    assemble(&text, device, &job->part);
+    if (text.failed) {
+        job->status = clv__error_set(&job->error, CLV_E_HOST_MEMORY, "no host memory to assemble a program");
+    } else {
+        if (device->runtime->debug >= 4)
+            clv__log(device->runtime, CLV_LOG_DEBUG, "a program for %s:\n%s", device->name, text.data);
+        job->status = clv__compile(device, text.data, &job->error, &job->program, &job->hit);
     }
-    if (!job->hit) {
-        job->status = backend->program_build(device->open, job->source, clv__program_options, &job->error,
-                                             &job->program);
-        if (cached && job->status == CLV_OK &&
-            backend->program_binary(job->program, &binary, &bytes, &job->error) == CLV_OK) {
-            clv__cache_write(device, key, binary, bytes);
-            free(binary);
-        }
-    }
-    if (job->progress) tell_progress(device->runtime, job->progress);
+    clv__text_reset(&text);
 }
 
-static void *run_job_thread(void *context) {
-    run_job(context);
-    return NULL;
+/** Jobs, until there are none left. */
+static void *work(void *context) {
+    build_team *team = context;
+    clv_runtime *runtime = team->device->runtime;
+    for (;;) {
+        pthread_mutex_lock(&team->lock);
+        build_job *job = team->next < team->n ? &team->jobs[team->next++] : NULL;
+        pthread_mutex_unlock(&team->lock);
+        if (!job) return NULL;
+        run_job(job);
+        pthread_mutex_lock(&team->lock);
+        team->done++;
+        if (runtime->config.build_progress)
+            runtime->config.build_progress(runtime->config.build_progress_user, team->done, (int)team->n);
+        pthread_mutex_unlock(&team->lock);
+    }
+}
+
+static void run_jobs(clv_device *device, build_job *jobs, size_t n) {
+    build_team team = {.device = device, .jobs = jobs, .n = n};
+    pthread_t threads[MAX_PROGRAMS];
+    size_t most = most_at_once(device), n_threads = 0;
+    pthread_mutex_init(&team.lock, NULL);
+    while (n_threads + 1 < most && n_threads + 1 < n &&
+           pthread_create(&threads[n_threads], NULL, work, &team) == 0)
+        n_threads++;
+    work(&team);
+    for (size_t i = 0; i < n_threads; i++) pthread_join(threads[i], NULL);
+    pthread_mutex_destroy(&team.lock);
 }
 
 /** Take a built program and what it has of each instance into the store. */
-static clv_status keep(clv_device *device, clv__bprogram *program, const gathering *all,
-                       const int *of_program, int number) {
+static clv_status keep(build_job *job) {
+    clv_device *device = job->device;
     struct clv__program_store *store = device->programs;
+    const clv__gathering *part = &job->part;
     if (!clv__grow(&store->programs, &store->programs_room, store->n_programs + 1, sizeof *store->programs) ||
-        !clv__grow(&store->built, &store->room, store->n + all->n, sizeof *store->built)) {
-        device->backend->program_destroy(program);
+        !clv__grow(&store->built, &store->room, store->n + part->n, sizeof *store->built)) {
+        device->backend->program_destroy(job->program);
         CLV_FAIL(&device->runtime->error, CLV_E_HOST_MEMORY, "no host memory to keep a program");
     }
-    store->programs[store->n_programs++] = program;
-    for (size_t i = 0; i < all->n; i++) {
-        if (of_program[i] != number) continue;
-        store->built[store->n++] = (built){all->items[i].hash, all->items[i].kernels, program};
-    }
+    store->programs[store->n_programs++] = job->program;
+    for (size_t i = 0; i < part->n; i++)
+        store->built[store->n++] = (built){part->items[i].hash, part->items[i].kernels, job->program};
     return CLV_OK;
 }
 
-/**
- * A program of several kernels did not build: build each alone, so that the rest is there and the sentence
- * names the culprit.
- */
-static clv_status build_each(clv_device *device, const gathering *all, const int *of_program, int number) {
+// ---- What does not build ------------------------------------------------------------------------------------
+
+/** What came of a program, whole or in parts. */
+typedef struct outcome {
+    size_t largest; // kernels of the largest program that was built
+    size_t limit;   // of the largest where a larger one of good kernels failed; 0: none did
+    size_t refused; // kernels that did not build alone
+} outcome;
+
+/** Remember a kernel that does not build alone, and say so. */
+static clv_status refuse(build_job *job) {
+    clv_device *device = job->device;
+    struct clv__program_store *store = device->programs;
+    const clv__instance *instance = job->part.items;
+    char defines[200];
+    snprintf(defines, sizeof defines, "%s", instance->defines);
+    for (char *c = defines; *c; c++) *c = *c == '\n' ? ';' : *c;
+    clv__error_set(&device->runtime->error, job->status, "kernel source %s.cl (%s) on %s: %.*s",
+                   instance->source->stem, defines, device->name, LOG_IN_SENTENCE, job->error.text);
+    char why[CLV__ERROR_BYTES];
+    clv__error_read(&device->runtime->error, why);
+    char *copy = clv__strdup(why);
+    if (!copy ||
+        !clv__grow(&store->refused, &store->refused_room, store->n_refused + 1, sizeof *store->refused))
+        free(copy); // then it is tried again
+    else
+        store->refused[store->n_refused++] = (refused){instance->hash, instance->kernels, copy};
+    return job->status;
+}
+
+static clv_status settle(build_job *job, outcome *all);
+
+/** Build both halves of what did not build. The first failure is told. */
+static clv_status halve(const build_job *job, size_t pieces, outcome *all) {
     clv_status status = CLV_OK;
-    for (size_t i = 0; i < all->n; i++) {
-        if (of_program[i] != number) continue;
-        gathering one = {.items = &all->items[i], .n = 1};
-        clv__text text = {0};
-        assemble(&text, device, &one, NULL, 0);
-        if (text.failed) {
-            clv__text_reset(&text);
-            CLV_FAIL(&device->runtime->error, CLV_E_HOST_MEMORY, "no host memory to assemble a program");
+    const size_t half = pieces - pieces / 2;
+    for (size_t from = 0; from < pieces; from += half) {
+        build_job part;
+        job_init(&part, job->device);
+        clv_status this_status = CLV_OK;
+        if (clv__gathering_take(&job->part, from, half, &part.part)) {
+            run_job(&part);
+            this_status = settle(&part, all);
+        } else {
+            this_status = clv__error_set(&job->device->runtime->error, CLV_E_HOST_MEMORY,
+                                         "no host memory to gather kernels");
         }
-        build_job alone = {.device = device, .source = text.data};
-        clv__error_init(&alone.error);
-        run_job(&alone);
-        clv_status this_status = alone.status;
-        if (this_status == CLV_OK) {
-            this_status = keep(device, alone.program, &one, (int[]){0}, 0);
-        } else if (status == CLV_OK) { // the first is told
-            char defines[200];
-            snprintf(defines, sizeof defines, "%s", all->items[i].defines);
-            for (char *c = defines; *c; c++) *c = *c == '\n' ? ';' : *c;
-            clv__error_set(&device->runtime->error, this_status, "kernel source %s.cl (%s) on %s: %.*s",
-                           all->items[i].source->stem, defines, device->name, LOG_IN_SENTENCE,
-                           alone.error.text);
-        }
+        job_reset(&part);
         if (status == CLV_OK) status = this_status;
-        clv__text_reset(&text);
-        clv__error_destroy(&alone.error);
     }
     return status;
 }
 
-static clv_status build_gathered(clv_device *device, const gathering *all) {
+/** A job that ran: keep its program, or get its kernels from smaller ones. A kernel alone is tried twice. */
+static clv_status settle(build_job *job, outcome *all) {
+    const size_t pieces = clv__gathering_pieces(&job->part);
+    if (job->status == CLV_E_BUILD && pieces == 1) run_job(job);
+    if (job->status == CLV_OK) {
+        if (pieces > all->largest) all->largest = pieces;
+        return keep(job);
+    }
+    if (job->status != CLV_E_BUILD)
+        return clv__error_set(&job->device->runtime->error, job->status, "%s", job->error.text);
+    if (pieces == 1) {
+        all->refused++;
+        return refuse(job);
+    }
+    outcome parts = {0};
+    clv_status status = halve(job, pieces, &parts);
+    if (!parts.refused && !parts.limit) parts.limit = parts.largest; // it was its size, then
+    if (parts.limit && (!all->limit || parts.limit < all->limit)) all->limit = parts.limit;
+    if (parts.largest > all->largest) all->largest = parts.largest;
+    all->refused += parts.refused;
+    return status;
+}
+
+/** Programs of good kernels failed for their size: smaller ones from now on, and in later processes. */
+static void learn(clv_device *device, const outcome *all) {
+    struct clv__program_store *store = device->programs;
+    if (!all->limit || (store->largest && store->largest <= all->limit)) return;
+    store->largest = all->limit;
+    char number[32];
+    snprintf(number, sizeof number, "%zu", all->limit);
+    clv__notes_keep(device, "largest", number);
+    clv__log(device->runtime, CLV_LOG_WARNING,
+             "the compiler of %s (%s) builds no large programs: from now on they have at most %zu kernel%s",
+             device->name, device->info.label, all->limit, all->limit == 1 ? "" : "s");
+}
+
+// ---- All of them --------------------------------------------------------------------------------------------
+
+/** Share the kernels out to jobs: few of even size, or as many as a compiler wants that builds only small ones. NULL: no memory. */
+static build_job *make_jobs(clv_device *device, const clv__gathering *all, size_t *n) {
+    struct clv__program_store *store = device->programs;
+    if (!store->noted) store->largest = (size_t)clv__notes_number(device, "largest");
+    store->noted = true;
+    const size_t pieces = clv__gathering_pieces(all), most = most_at_once(device);
+    size_t each = store->largest;
+    *n = most < all->n ? most : all->n;
+    const bool small = each && each * *n < pieces;
+    if (small) *n = (pieces + each - 1) / each;
+    build_job *jobs = clv__alloc(*n, sizeof *jobs);
+    clv__gathering *parts = clv__alloc(*n, sizeof *parts);
+    bool made = jobs && parts && (small || clv__gathering_share(all, parts, *n));
+    for (size_t p = 0; p < *n && made && small; p++)
+        made = clv__gathering_take(all, p * each, each, &parts[p]);
+    for (size_t p = 0; p < *n && jobs && parts; p++) {
+        job_init(&jobs[p], device);
+        jobs[p].part = parts[p];
+        if (!made) job_reset(&jobs[p]);
+    }
+    free(parts);
+    if (made) return jobs;
+    free(jobs);
+    return NULL;
+}
+
+static clv_status build_gathered(clv_device *device, const clv__gathering *all) {
     clv_runtime *runtime = device->runtime;
-    int n_programs = program_count(device, all->n);
-    int *of_program = clv__alloc(all->n, sizeof *of_program);
-    build_job *jobs = clv__alloc((size_t)n_programs, sizeof *jobs);
+    size_t n = 0;
     clv_status status = CLV_OK;
-    build_progress progress = {.total = n_programs};
-    pthread_mutex_init(&progress.lock, NULL);
-    if (!of_program || !jobs) {
-        status = clv__error_set(&runtime->error, CLV_E_HOST_MEMORY, "no host memory to build programs");
-        goto done;
-    }
-    distribute(all, n_programs, of_program);
-    for (int p = 0; p < n_programs && status == CLV_OK; p++) {
-        clv__text text = {0};
-        assemble(&text, device, all, of_program, p);
-        jobs[p] = (build_job){
-            .device = device, .source = text.data, .progress = &progress, .status = CLV_E_INTERNAL};
-        clv__error_init(&jobs[p].error);
-        if (text.failed)
-            status =
-                clv__error_set(&runtime->error, CLV_E_HOST_MEMORY, "no host memory to assemble a program");
-        else if (runtime->debug >= 4)
-            clv__log(runtime, CLV_LOG_DEBUG, "program %d of %d for %s:\n%s", p + 1, n_programs, device->name,
-                     text.data);
-    }
-    if (status == CLV_OK) {
-        for (int p = 1; p < n_programs; p++) // a thread that cannot start is done here below
-            jobs[p].threaded = pthread_create(&jobs[p].thread, NULL, run_job_thread, &jobs[p]) == 0;
-        for (int p = 0; p < n_programs; p++) {
-            if (!jobs[p].threaded) run_job(&jobs[p]);
-        }
-        for (int p = 0; p < n_programs; p++) {
-            if (jobs[p].threaded) pthread_join(jobs[p].thread, NULL);
-        }
-    }
-    for (int p = 0; p < n_programs && jobs[p].source; p++) {
-        if (status == CLV_OK || jobs[p].program) { // after a failure the others are still kept
-            clv_status job_status = jobs[p].status;
-            if (job_status == CLV_OK)
-                job_status = keep(device, jobs[p].program, all, of_program, p);
-            else if (job_status == CLV_E_BUILD)
-                job_status = build_each(device, all, of_program, p);
-            else
-                clv__error_set(&runtime->error, job_status, "%s", jobs[p].error.text);
-            if (status == CLV_OK) status = job_status;
-        }
+    outcome what = {0};
+    build_job *jobs = make_jobs(device, all, &n);
+    if (!jobs) CLV_FAIL(&runtime->error, CLV_E_HOST_MEMORY, "no host memory to build programs");
+    run_jobs(device, jobs, n);
+    for (size_t p = 0; p < n; p++) {
         pthread_mutex_lock(&runtime->report_lock);
         runtime->report.programs++;
         if (jobs[p].hit)
@@ -289,15 +335,14 @@ static clv_status build_gathered(clv_device *device, const gathering *all) {
         else
             runtime->report.cache_misses++;
         pthread_mutex_unlock(&runtime->report_lock);
+        // After a failure the others are still kept: another variant may be taken for what is missing.
+        clv_status job_status =
+            status == CLV_OK || status == CLV_E_BUILD || jobs[p].program ? settle(&jobs[p], &what) : status;
+        if (status == CLV_OK) status = job_status;
+        job_reset(&jobs[p]);
     }
-done:
-    for (int p = 0; jobs && p < n_programs; p++) {
-        if (jobs[p].device) clv__error_destroy(&jobs[p].error);
-        free(jobs[p].source);
-    }
-    pthread_mutex_destroy(&progress.lock);
     free(jobs);
-    free(of_program);
+    learn(device, &what);
     return status;
 }
 
@@ -320,11 +365,13 @@ clv_status clv__programs_build(clv_device *device, const clv__launch *const *lau
     double begin = clv__seconds();
     struct clv__program_store *store = device->programs;
     pthread_mutex_lock(&store->lock);
-    gathering all = {0};
-    clv_status status = gather(store, launches, n, &device->runtime->error, &all);
+    clv__gathering all = {0};
+    const char *why = NULL;
+    clv_status status = gather(store, launches, n, &device->runtime->error, &all, &why);
     bool any = status == CLV_OK && all.n > 0;
     if (any) status = build_gathered(device, &all);
-    free(all.items);
+    if (status == CLV_OK && why) status = clv__error_set(&device->runtime->error, CLV_E_BUILD, "%s", why);
+    clv__gathering_reset(&all);
     pthread_mutex_unlock(&store->lock);
     if (any) {
         pthread_mutex_lock(&device->runtime->report_lock);
@@ -378,6 +425,8 @@ void clv__programs_reset(clv_device *device) {
     for (size_t i = 0; i < store->n_programs; i++) device->backend->program_destroy(store->programs[i]);
     free(store->programs);
     free(store->built);
+    for (size_t i = 0; i < store->n_refused; i++) free(store->refused[i].why);
+    free(store->refused);
     clv__source_index_reset(&store->index);
     pthread_mutex_destroy(&store->lock);
     free(store);
@@ -386,15 +435,16 @@ void clv__programs_reset(clv_device *device) {
 
 char *clv__programs_source(const clv_device *device, const clv__launch *const *launches, size_t n) {
     struct clv__program_store nothing = {0};
-    gathering all = {0};
+    clv__gathering all = {0};
+    const char *why = NULL;
     clv__text text = {0};
     char *source = NULL;
-    if (gather(&nothing, launches, n, NULL, &all) == CLV_OK) {
-        assemble(&text, device, &all, NULL, 0);
+    if (gather(&nothing, launches, n, NULL, &all, &why) == CLV_OK) {
+        assemble(&text, device, &all);
         if (text.failed) clv__text_reset(&text);
         source = text.data ? text.data : NULL;
     }
-    free(all.items);
+    clv__gathering_reset(&all);
     clv__source_index_reset(&nothing.index);
     return source;
 }

@@ -88,14 +88,26 @@ static bool next_block(const char *at, block *out) {
 
 enum { MAX_BLOCKS = 64 }; // bits of clv__instance.kernels
 
-uint64_t clv__source_kernel(const clv__kernel_source *source, const char *entry) {
+/** The bits of all blocks of that name. */
+static uint64_t bits_of(const clv__kernel_source *source, const char *entry, size_t length) {
     uint64_t bits = 0;
     block b = {.end = source->text};
     for (int i = 0; i < MAX_BLOCKS && next_block(b.end, &b); i++) {
-        if (strlen(entry) == b.entry_length && strncmp(entry, b.entry, b.entry_length) == 0)
-            bits |= UINT64_C(1) << i;
+        if (length == b.entry_length && strncmp(entry, b.entry, length) == 0) bits |= UINT64_C(1) << i;
     }
     return bits;
+}
+
+uint64_t clv__source_kernel(const clv__kernel_source *source, const char *entry) {
+    return bits_of(source, entry, strlen(entry));
+}
+
+uint64_t clv__source_same_kernel(const clv__kernel_source *source, uint64_t kernels) {
+    block b = {.end = source->text};
+    for (int i = 0; i < MAX_BLOCKS && next_block(b.end, &b); i++) {
+        if (kernels >> i & 1) return bits_of(source, b.entry, b.entry_length);
+    }
+    return kernels;
 }
 
 bool clv__source_look_up(clv__source_index *index, const char *stem, const char *entry,

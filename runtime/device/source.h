@@ -39,6 +39,9 @@ uint64_t clv__source_hash(uint64_t text_hash, const char *defines);
  */
 uint64_t clv__source_kernel(const clv__kernel_source *source, const char *entry);
 
+/** The bits of the kernel that the lowest of these bits belongs to: all of its name, as clv__source_kernel has them. */
+uint64_t clv__source_same_kernel(const clv__kernel_source *source, uint64_t kernels);
+
 /** What there is to know of a kernel that a launch names, whatever its defines. */
 typedef struct clv__source_entry {
     const char *stem, *entry; // as the launch has them, which outlive the index

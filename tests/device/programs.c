@@ -29,6 +29,10 @@ static const char other_text[] =
     "__kernel void KERNEL(other)(__global int *restrict y) { y[get_global_id(0)] = -1; }\n";
 static const char broken_text[] =
     "__kernel void KERNEL(broken)(__global int *restrict y) { y[0] = no_such_word; }\n";
+// A function that is not the instance's own: compilers take one instance in a program, and no second.
+static const char crowd_text[] =
+    "int crowd_one(void);\nint crowd_one(void) { return 1; }\n"
+    "__kernel void KERNEL(crowd)(__global int *restrict y) { y[get_global_id(0)] = NUMBER + crowd_one(); }\n";
 // Kernels in every form that can stand in a file, and one that no compiler takes.
 static const char several_text[] =
     "#define MAKE(name, number) \\\n"
@@ -66,7 +70,8 @@ static const char several_text[] =
 const clv__kernel_source clv__kernel_sources[] = {
     {"shared", shared_text, sizeof shared_text - 1, 1},    {"number", number_text, sizeof number_text - 1, 0},
     {"other", other_text, sizeof other_text - 1, 0},       {"broken", broken_text, sizeof broken_text - 1, 0},
-    {"several", several_text, sizeof several_text - 1, 0}, {0, 0, 0, 0},
+    {"several", several_text, sizeof several_text - 1, 0}, {"crowd", crowd_text, sizeof crowd_text - 1, 0},
+    {0, 0, 0, 0},
 };
 
 static clv__launch launch_of(const char *source, const char *entry, int number) {
@@ -305,6 +310,50 @@ static void one_bad_kernel_leaves_the_rest(void **state) {
     assert_runs(device, &launches[2], -1, 0);
     clv__kernel_ref ref;
     assert_status(clv__programs_find(device, &launches[1], &ref), CLV_E_STATE, runtime);
+    clv_runtime_destroy(runtime);
+    free(folder);
+}
+
+/** A compiler that takes no large programs gets small ones, and is not asked for large ones again. */
+static void what_is_too_large_is_built_in_parts(void **state) {
+    (void)state;
+    char *folder = clv__test_folder();
+    for (int round = 0; round < 2; round++) {
+        listener heard = {0};
+        clv_device *device;
+        clv_runtime *runtime = make(folder, &heard, &device);
+        clv__launch launches[7];
+        for (int i = 0; i < 7; i++) launches[i] = launch_of("crowd", "crowd", 10 * i + 10 + round);
+        build(device, launches, 7);
+        for (int i = 0; i < 7; i++) assert_runs(device, &launches[i], 10 * i + 11 + round, 0);
+        assert_int_equal(heard.warnings, round == 0);
+        if (round == 0) assert_holds(heard.last, "they have at most 1 kernel");
+        clv_program_report report = clv_runtime_programs(runtime);
+        if (round == 0) assert_true(report.programs < 7);
+        if (round == 1) assert_int_equal(report.programs, 7); // and other programs than before
+        clv_runtime_destroy(runtime);
+    }
+    free(folder);
+}
+
+/** The kernels of one instance are parts too, and what does not build alone is not asked for again. */
+static void kernels_of_one_instance_are_parts(void **state) {
+    (void)state;
+    char *folder = clv__test_folder();
+    listener heard = {0};
+    clv_device *device;
+    clv_runtime *runtime = make(folder, &heard, &device);
+    clv__launch launches[] = {launch_of("several", "inside", 7), launch_of("several", "broken_too", 7),
+                              launch_of("several", "twice", 7)};
+    const clv__launch *list[] = {&launches[0], &launches[1], &launches[2]};
+    assert_status(clv__programs_build(device, list, 3), CLV_E_BUILD, runtime);
+    assert_runs(device, &launches[0], 1, 0);
+    assert_runs(device, &launches[2], 3, 0);
+    int programs = clv_runtime_programs(runtime).programs;
+    assert_status(clv__programs_build(device, list, 3), CLV_E_BUILD, runtime);
+    assert_holds(clv_runtime_error(runtime), "no_such_word");
+    assert_int_equal(clv_runtime_programs(runtime).programs, programs);
+    assert_int_equal(heard.warnings, 0); // it is not their size
     clv_runtime_destroy(runtime);
     free(folder);
 }
@@ -641,6 +690,8 @@ int main(void) {
         cmocka_unit_test(what_nobody_asks_for_is_not_compiled),
         cmocka_unit_test(instances_do_not_meet),
         cmocka_unit_test(one_bad_kernel_leaves_the_rest),
+        cmocka_unit_test(what_is_too_large_is_built_in_parts),
+        cmocka_unit_test(kernels_of_one_instance_are_parts),
         cmocka_unit_test(programs_come_back_from_disk),
         cmocka_unit_test(damaged_files_are_built_again),
         cmocka_unit_test(unsafe_folders_are_not_used),
