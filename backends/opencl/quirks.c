@@ -12,11 +12,14 @@ static const struct {
 } quirks[] = {
     {"Portable Computing Language",
      "",
-     {.traits =
-          {.caches_programs = true, .compiles_at_launch = true, .build_threads = 1, .host_memory = true},
+     {.traits = {.caches_programs = true,
+                 .compiles_at_launch = true,
+                 .compiler = CLV__COMPILER_SOUND,
+                 .build_threads = 1,
+                 .host_memory = true},
       .keep_parts = true}},
-    {"Oclgrind", "", {.traits = {.build_threads = 1}}},
-    {"Intel(R) OpenCL", "", {.traits = {.host_memory = true}}},
+    {"Oclgrind", "", {.traits = {.compiler = CLV__COMPILER_SOUND, .build_threads = 1}}},
+    {"Intel(R) OpenCL", "", {.traits = {.compiler = CLV__COMPILER_SOUND, .host_memory = true}}},
     {"NVIDIA CUDA", "", {.traits = {.caches_programs = true}}},
     {"rusticl", "", {.traits = {.loop_turns = 65535, .local_doubled = true, .host_memory = true}}},
 };

@@ -3,28 +3,14 @@
 // keep on disk what they compiled. Helpers compile a plan's kernels from the last to the first while this process does so
 // from the first to the last; where they meet, all are there. Of several, each takes its share before what is left of others'.
 //
-// A helper is this library in another process (clv_compile_helper). Its standard input is a socket on which it gets a welcome,
-// so that it has the device open by the time it is needed, and, when the programs are built and in the driver's cache, a
-// letter for each kernel. It ends when it has done its work, or when the other end of the socket is shut.
+// A helper (helper.h) is welcomed early, so that it has the device open by the time it is needed, and, when the programs are built
+// and in the driver's cache, gets a letter for each kernel.
 #ifndef CLV_DEVICE_AHEAD_H
 #define CLV_DEVICE_AHEAD_H
 
+#include "device/helper.h"
 #include "device/launch.h"
 #include "device/program.h"
-
-enum { CLV__WELCOME_TEXTS = 4 };
-
-/** What a helper is told first. visible_devices, partition, left_out and cache_dir follow, each with its zero byte. */
-typedef struct clv__welcome {
-    char magic[8], version[24], device[24];
-    size_t letter_bytes; // another build's may look different
-    size_t n, n_first;   // letters, and how many of them are wanted first
-    int number, n_helpers;
-    bool no_cache;
-    size_t text_bytes[CLV__WELCOME_TEXTS];
-} clv__welcome;
-
-extern const char clv__welcome_magic[8];
 
 /** A launch on its way: with its texts, as addresses mean nothing elsewhere. */
 typedef struct clv__letter {

@@ -52,6 +52,8 @@ typedef struct clv__traits {
     // a kernel is compiled at its first launch, one at a time in a process, and kept on disk: others may compile ahead (ahead.h).
     // Only where there is host_memory
     bool compiles_at_launch;
+    // whether it has a compiler, and one that may end the process: one that thousands of programs went through here is `sound`
+    enum { CLV__NO_COMPILER, CLV__COMPILER_MAY_DIE, CLV__COMPILER_SOUND } compiler;
     int build_threads;   // programs worth building at once; 0: as many as the host has threads, at most 4
     uint32_t loop_turns; // see clv_device_info
     enum { CLV__BY_TRAITS, CLV__AS_LANES, CLV__AS_THREADS } execution; // see clv_device_info

@@ -163,6 +163,15 @@ bool clv__cache_read(const clv_device *device, clv__cache_key key, void **binary
     return true;
 }
 
+void clv__cache_remove(const clv_device *device, clv__cache_key key) {
+    int folder = open_folder(device->runtime, false);
+    if (folder < 0) return;
+    char name[NAME_BYTES];
+    file_name(key, name);
+    unlinkat(folder, name, 0);
+    close(folder);
+}
+
 void clv__cache_write(clv_device *device, clv__cache_key key, const void *binary, size_t bytes) {
     clv_runtime *runtime = device->runtime;
     int folder = open_folder(runtime, true);

@@ -21,6 +21,9 @@ bool clv__cache_read(const clv_device *device, clv__cache_key key, void **binary
 /** Keep a binary. A failure is told once through the log and otherwise does not matter. Any thread. */
 void clv__cache_write(clv_device *device, clv__cache_key key, const void *binary, size_t bytes);
 
+/** Forget what is kept under the key. */
+void clv__cache_remove(const clv_device *device, clv__cache_key key);
+
 /** Make the cache's folder if it is missing; false, and told once through the log, if there is none that can be used. */
 bool clv__cache_make_folder(clv_runtime *runtime);
 

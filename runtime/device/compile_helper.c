@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The helper's side of compiling ahead (ahead.h): builds the same programs from the same text, which the driver has in its cache
-// by now, and launches one group of each kernel, over memory as large as the tensors that nobody has touched: zeros, of which
-// only what that group reads and writes is ever there.
-#include <errno.h>
+// What a helper does (helper.h). How it tries programs is in trial.c. To compile ahead (ahead.h) it builds the same programs from the
+// same text, which the driver has in its cache by now, and launches one group of each kernel, over memory as large as the tensors
+// that nobody has touched: zeros, of which only what that group reads and writes is ever there.
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "device/ahead.h"
+#include "device/trial.h"
 
 enum {
     MOST_LETTERS = 65536, // of a welcome that is believed
@@ -18,16 +18,6 @@ enum {
         65535, // groups: PoCL compiles a kernel apart for as many, and this process launches only one
     PAGE = 4096,
 };
-
-static bool receive(int socket, void *data, size_t bytes) {
-    for (size_t done = 0; done < bytes;) {
-        ssize_t n = read(socket, (char *)data + done, bytes - done);
-        if (n < 0 && errno == EINTR) continue;
-        if (n <= 0) return false;
-        done += (size_t)n;
-    }
-    return true;
-}
 
 /** Does who wants help still live? */
 static bool is_wanted(int socket) {
@@ -38,7 +28,7 @@ static bool is_wanted(int socket) {
 static char *receive_text(int socket, size_t bytes) {
     if (bytes == 0 || bytes > MOST_TEXT) return NULL;
     char *text = clv__alloc(bytes, 1);
-    if (text && receive(socket, text, bytes) && text[bytes - 1] == 0) return text;
+    if (text && clv__helper_receive(socket, text, bytes, 0) && text[bytes - 1] == 0) return text;
     free(text);
     return NULL;
 }
@@ -145,7 +135,8 @@ static void compile_all(clv_device *device, const clv__welcome *w, const clv__le
 
 /** Letters as they can be used here; false if they cannot be. */
 static bool read_letters(clv__letter *letters, size_t n, int socket) {
-    if (!receive(socket, letters, n * sizeof *letters)) return false; // it was not wanted after all
+    if (!clv__helper_receive(socket, letters, n * sizeof *letters, 0))
+        return false; // it was not wanted after all
     for (size_t i = 0; i < n; i++) {
         clv__letter *letter = &letters[i];
         clv__launch *launch = &letter->launch;
@@ -176,6 +167,7 @@ static clv_status work(clv_device *device, const clv__welcome *w, int socket) {
 static bool is_believed(const clv__welcome *w) {
     return !memcmp(w->magic, clv__welcome_magic, sizeof w->magic) &&
            !strncmp(w->version, CLEAVE_VERSION, sizeof w->version) &&
+           (w->kind == CLV__HELP_AHEAD || w->kind == CLV__HELP_TRIAL) &&
            w->letter_bytes == sizeof(clv__letter) && w->n <= MOST_LETTERS && w->n_first <= w->n &&
            w->n_helpers > 0 && w->number >= 0 && w->number < w->n_helpers &&
            w->device[sizeof w->device - 1] == 0;
@@ -183,7 +175,7 @@ static bool is_believed(const clv__welcome *w) {
 
 clv_status clv_compile_helper(int socket) {
     clv__welcome w;
-    if (!receive(socket, &w, sizeof w)) return CLV_E_IO;
+    if (!clv__helper_receive(socket, &w, sizeof w, 0)) return CLV_E_IO;
     if (!is_believed(&w)) return CLV_E_VALUE;
     char *texts[CLV__WELCOME_TEXTS] = {0};
     clv_status status = CLV_OK;
@@ -201,8 +193,10 @@ clv_status clv_compile_helper(int socket) {
                                        .compile_helper = ""};
     if (status == CLV_OK) status = clv_runtime_create(&config, &runtime);
     if (status == CLV_OK) status = clv_device_find(runtime, w.device, &device);
-    if (status == CLV_OK && !device->traits.compiles_at_launch) status = CLV_E_UNSUPPORTED;
-    if (status == CLV_OK) status = work(device, &w, socket);
+    if (status == CLV_OK && w.kind == CLV__HELP_TRIAL)
+        status = clv__trial_serve(device, socket);
+    else if (status == CLV_OK)
+        status = device->traits.compiles_at_launch ? work(device, &w, socket) : CLV_E_UNSUPPORTED;
     clv_runtime_destroy(runtime);
     for (int i = 0; i < CLV__WELCOME_TEXTS; i++) free(texts[i]);
     return status;

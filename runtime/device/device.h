@@ -43,6 +43,7 @@ struct clv_device {
     bool f16_native;    // it converts f16 to the same bits as our kernels; set when it is opened, see f16.h
     struct clv__program_store *programs;
     struct clv__ahead *ahead;                           // NULL: nobody compiles ahead; see ahead.h
+    struct clv__trial *trial;                           // NULL: nothing was tried yet; see trial.h
     struct clv__worker *worker;                         // started by exec when first used; see exec/worker.h
     void (*worker_destroy)(struct clv__worker *worker); // set with it: called before the device closes
     void (*worker_leave)(struct clv__worker *worker);   // the same for one that does not come back

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "device/cache.h"
+#include "device/compile.h"
 #include "device/kernel_sources.h"
 #include "device/program.h"
 
@@ -38,11 +39,11 @@ static clv_status ask(clv_device *device, const char *source, int32_t *differs) 
     clv__bbuffer *out = NULL;
     clv__bprogram *program = NULL;
     clv__bkernel *kernel = NULL;
+    bool cached;
     clv__error_init(&error);
     clv_status status = backend->buffer_create(device->open, bytes, &error, &out);
     const clv__barg argument = {.kind = CLV__BARG_BUFFER, .buffer = out};
-    if (status == CLV_OK)
-        status = backend->program_build(device->open, source, clv__program_options, &error, &program);
+    if (status == CLV_OK) status = clv__compile(device, source, &error, &program, &cached);
     if (status == CLV_OK)
         status = backend->kernel_create(program, "f16_differences", &argument, 1, &grid, &error, &kernel);
     if (status == CLV_OK) status = backend->launch(device->open, kernel, NULL, &error);

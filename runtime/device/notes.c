@@ -2,14 +2,25 @@
 // What was found out about a device's compiler: see notes.h.
 #include "device/notes.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/text.h"
 #include "device/cache.h"
+#include "device/kernel_sources.h"
+#include "device/trial.h"
 
+/** Of the kernels too: what one text did tells nothing of another. */
 static clv__cache_key key_of(const clv_device *device) {
-    return clv__cache_key_of(device, "", "notes of builds, 1");
+    XXH64_hash_t hash = 0;
+    for (const clv__kernel_source *source = clv__kernel_sources; source->stem; source++)
+        hash = XXH3_64bits_withSeed(source->text, source->bytes, hash);
+    char kernels[20];
+    snprintf(kernels, sizeof kernels, "%016" PRIx64, (uint64_t)hash);
+    return clv__cache_key_of(device, kernels, "notes of builds, 1");
 }
 
 char *clv__notes_read(const clv_device *device) {
@@ -61,4 +72,35 @@ void clv__notes_keep(clv_device *device, const char *word, const char *rest) {
     if (text && !all.failed) clv__cache_write(device, key_of(device), all.data, all.n);
     clv__text_reset(&all);
     free(text);
+}
+
+void clv__notes_avoid(clv_device *device, const char *op, const char *variant, const char *why) {
+    if (clv__compiler_is_trusted(device)) return;
+    clv__text word = {0};
+    clv__text_add(&word, "avoid %s %s", op, variant);
+    if (!word.failed) clv__notes_keep(device, word.data, why);
+    clv__text_reset(&word);
+}
+
+/** End the word here and go to the next one; NULL: there is none. */
+static char *cut(char *word) {
+    char *end = word ? strchr(word, ' ') : NULL;
+    if (end) *end++ = 0;
+    return end;
+}
+
+bool clv__notes_avoided(const clv_device *device,
+                        bool (*tell)(void *user, const char *op, const char *variant, const char *why),
+                        void *user) {
+    char *text = clv__notes_read(device);
+    bool told = text != NULL;
+    for (char *line = text, *next; told && *line; line = next) {
+        next = line + strcspn(line, "\n");
+        if (*next) *next++ = 0;
+        if (!begins(line, "avoid")) continue;
+        char *op = cut(line), *variant = cut(op), *why = cut(variant);
+        if (why) told = tell(user, op, variant, why);
+    }
+    free(text);
+    return told;
 }

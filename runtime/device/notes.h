@@ -14,6 +14,12 @@
 char *clv__notes_read(const clv_device *device);
 /** The number behind a word; 0 if there is no such note. */
 long clv__notes_number(const clv_device *device, const char *word);
+/** Keep that a variant does not build, if helpers tried it (trial.h): where this process compiles, it is soon found out again. */
+void clv__notes_avoid(clv_device *device, const char *op, const char *variant, const char *why);
+/** Tell each variant that does not build. false: no memory. */
+bool clv__notes_avoided(const clv_device *device,
+                        bool (*tell)(void *user, const char *op, const char *variant, const char *why),
+                        void *user);
 /** Put a note in the place of the one that begins with the same word, or words. Line ends in `rest` become blanks. */
 void clv__notes_keep(clv_device *device, const char *word, const char *rest);
 

@@ -17,6 +17,7 @@
 #include "device/kernel_sources.h"
 #include "device/notes.h"
 #include "device/source.h"
+#include "device/trial.h"
 
 enum { MAX_PROGRAMS = 8, LOG_IN_SENTENCE = 1200 };
 
@@ -285,7 +286,7 @@ static void learn(clv_device *device, const outcome *all) {
     store->largest = all->limit;
     char number[32];
     snprintf(number, sizeof number, "%zu", all->limit);
-    clv__notes_keep(device, "largest", number);
+    if (!clv__compiler_is_trusted(device)) clv__notes_keep(device, "largest", number);
     clv__log(device->runtime, CLV_LOG_WARNING,
              "the compiler of %s (%s) builds no large programs: from now on they have at most %zu kernel%s",
              device->name, device->info.label, all->limit, all->limit == 1 ? "" : "s");
@@ -342,6 +343,7 @@ static clv_status build_gathered(clv_device *device, const clv__gathering *all) 
         job_reset(&jobs[p]);
     }
     free(jobs);
+    clv__trial_rest(device);
     learn(device, &what);
     return status;
 }

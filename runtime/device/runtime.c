@@ -12,6 +12,7 @@
 #include "device/f16.h"
 #include "device/program.h"
 #include "device/select.h"
+#include "device/trial.h"
 
 #define DEVICE_TIMEOUT 600.0 // seconds; the slowest step seen took a twentieth of that
 
@@ -210,12 +211,14 @@ void clv__device_destroy(clv_device *device) {
             &device->silent)) { // its worker may be inside a call of the driver, with any of it at hand
         if (device->worker) device->worker_leave(device->worker);
         clv__ahead_end(device);
+        clv__trial_end(device);
         clv__device_forget_host(device, true);
         clv__leave(device);
         return;
     }
     if (device->worker && device->worker_destroy) device->worker_destroy(device->worker);
     clv__ahead_end(device);
+    clv__trial_end(device);
     clv__programs_reset(device);
     bool quiet = !device->open || device->backend->close(device->open);
     clv__device_forget_host(device, !quiet);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "device/ahead.h"
+#include "device/notes.h"
 #include "device/program.h"
 #include "exec/session.h"
 
@@ -76,6 +77,7 @@ static clv_status quarantine_broken(clv_plan *plan, int *n_broken) {
             char why[CLV__ERROR_BYTES];
             memcpy(why, error->text, sizeof why);
             CLV_TRY(clv__quarantine_add(device, at->node->io.op, at->variant->name, why));
+            clv__notes_avoid(device, at->node->io.op->name, at->variant->name, why);
             (*n_broken)++;
             break;
         }

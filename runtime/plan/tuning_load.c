@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "device/notes.h"
 #include "plan/plan.h"
 #include "plan/tuning.h"
 
@@ -95,6 +96,15 @@ static void warn_once(clv_runtime *runtime, const char *sentence) {
     if (!told) clv__log(runtime, CLV_LOG_WARNING, "%s", sentence);
 }
 
+/** Avoid a variant that does not build (device/notes.h). */
+static bool add_avoided(void *user, const char *op, const char *variant, const char *why) {
+    clv__tuned row = {.op = clv__op_find(op), .note = (char *)(uintptr_t)why};
+    for (const clv__variant *v = row.op ? row.op->variants : NULL; v && v->name && !row.variant; v++) {
+        if (!strcmp(v->name, variant)) row.variant = v;
+    }
+    return !row.variant || clv__tuning_put(user, &row);
+}
+
 char *clv__tuning_file(const clv_device *device, bool *named) {
     const char *set = device->runtime->config.tuning;
     struct stat info;
@@ -122,6 +132,7 @@ static void load(clv_device *device, clv__tuning *out) {
     }
     clv__error_destroy(&error);
     free(path);
+    clv__notes_avoided(device, add_avoided, out); // without memory they are tried again
     for (size_t i = 0; i < out->n; i++) {
         const clv__tuned *row = &out->rows[i];
         if (row->key || clv__quarantined(device, row->op, row->variant->name)) continue;
@@ -178,6 +189,8 @@ clv_status clv_device_quarantine(clv_device *device,
     clv_status status = path ? clv__tuning_load(device, path, &unread, &file) : CLV_OK;
     clv__error_destroy(&unread);
     free(path);
+    if (!clv__tuning_is_none(device) && !clv__notes_avoided(device, add_avoided, &file))
+        status = CLV_E_HOST_MEMORY;
     for (size_t i = 0; i < file.n; i++)
         if (!file.rows[i].key)
             tell(user, file.rows[i].op->name, file.rows[i].variant->name,

@@ -119,6 +119,7 @@ static clv_runtime *make(const char *folder, listener *heard, clv_device **devic
         skip();
     }
     (*device)->traits.caches_programs = false;
+    (*device)->traits.compiler = CLV__COMPILER_MAY_DIE; // what is found out about it is kept
     return runtime;
 }
 
