@@ -73,9 +73,8 @@ static int is_deadly(const char *text) {
     const char *large = says("large="), *kernel = says("kernel=");
     char entry[100] = "";
     long instances = 0;
-    if (kernel)
-        snprintf(entry, sizeof entry, " KERNEL(%.*s)(", (int)strcspn(kernel, " "), kernel);
-    for (const char *at = text; (at = strstr(at, "#define KERNEL(")); at++) instances++;
+    if (kernel) snprintf(entry, sizeof entry, "KERNEL(%.*s)(", (int)strcspn(kernel, " "), kernel);
+    for (const char *at = text; (at = strstr(at, "#define KERNEL(name) name##")); at++) instances++;
     return (large && instances > atol(large)) || (kernel && strstr(text, entry));
 }
 
@@ -91,12 +90,13 @@ static void die(void) {
 }
 
 static cl_int CL_API_CALL my_clBuildProgram(cl_program program, cl_uint n, const cl_device_id *ids,
-                                            const char *options,
-                                            void(CL_CALLBACK *done)(cl_program, void *), void *user) {
+                                            const char *options, void(CL_CALLBACK *done)(cl_program, void *),
+                                            void *user) {
     char *text = text_of(program);
     if (!text && !says("fail")) return below.clBuildProgram(program, n, ids, options, done, user);
     uint64_t hash = UINT64_C(14695981039346656037); // FNV-1a
-    for (const char *c = text ? text : ""; *c; c++) hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
+    for (const char *c = text ? text : ""; *c; c++)
+        hash = (hash ^ (unsigned char)*c) * UINT64_C(1099511628211);
     const char *at = says("at=");
     const long number = count("begun", hash, says("fail") != NULL);
     const int dies = (at && number == atol(at)) || (text && is_deadly(text));
@@ -123,8 +123,8 @@ static cl_int CL_API_CALL my_clGetPlatformInfo(cl_platform_id platform, cl_platf
     return CL_SUCCESS;
 }
 
-static cl_int CL_API_CALL my_clGetProgramInfo(cl_program program, cl_program_info what, size_t room, void *out,
-                                              size_t *size) {
+static cl_int CL_API_CALL my_clGetProgramInfo(cl_program program, cl_program_info what, size_t room,
+                                              void *out, size_t *size) {
     cl_int code = below.clGetProgramInfo(program, what, room, out, size);
     if (code == CL_SUCCESS && what == CL_PROGRAM_BINARY_SIZES && out && says("binaries=0"))
         memset(out, 0, room);

@@ -68,9 +68,12 @@ static const char several_text[] =
     "}\n";
 
 const clv__kernel_source clv__kernel_sources[] = {
-    {"shared", shared_text, sizeof shared_text - 1, 1},    {"number", number_text, sizeof number_text - 1, 0},
-    {"other", other_text, sizeof other_text - 1, 0},       {"broken", broken_text, sizeof broken_text - 1, 0},
-    {"several", several_text, sizeof several_text - 1, 0}, {"crowd", crowd_text, sizeof crowd_text - 1, 0},
+    {"shared", shared_text, sizeof shared_text - 1, 1},
+    {"number", number_text, sizeof number_text - 1, 0},
+    {"other", other_text, sizeof other_text - 1, 0},
+    {"broken", broken_text, sizeof broken_text - 1, 0},
+    {"several", several_text, sizeof several_text - 1, 0},
+    {"crowd", crowd_text, sizeof crowd_text - 1, 0},
     {0, 0, 0, 0},
 };
 
