@@ -64,7 +64,7 @@ typedef struct clv_runtime_config {
      * of the `cleave` command, or of another program that calls clv_compile_helper(0) when `compile-helper` is its only argument. Where
      * building a device's first programs takes longer than loading them from a cache would, as many are started as there are
      * further processors, at most three; they end when all is compiled, or the runtime is destroyed. They take memory of the host
-     * alone. NULL: the variable CLEAVE_COMPILE_HELPER; "": none. One that cannot be started is told through the log. */
+     * alone. And for drivers whose compiler may die and take the process along: there one builds first what is not in the cache. NULL: the variable CLEAVE_COMPILE_HELPER; "": none. One that cannot be started is told through the log. */
     const char *compile_helper;
     /** Seconds that a device may take for what is waited for before it counts as lost; time in which the process is stopped, or in a debugger, does
      * not count. 0: 600; below 0: for ever. */
@@ -140,7 +140,7 @@ CLV_API clv_program_report clv_runtime_programs(const clv_runtime *runtime);
 
 /**
  * Be a helper of another process (clv_runtime_config.compile_helper): have the driver compile the kernels that it asks for on
- * `socket`, until they are compiled or it is gone. The driver's cache on disk is what is left of it.
+ * `socket`, until they are compiled or it is gone. The driver's cache on disk is what is left of it, or the binaries that it sends.
  *
  * Errors  CLV_E_IO     nobody asked for anything on that socket
  *         CLV_E_VALUE  who asks is another version of the library
