@@ -87,13 +87,13 @@ bool clv__helper_send(int socket, const void *data, size_t bytes) {
     return true;
 }
 
-/** Wait until there is something to read; false: not in time. */
+/** Wait until there is something to read, or an end; false: not in time. */
 static bool await_data(int socket, double until) {
     struct pollfd look = {.fd = socket, .events = POLLIN};
     for (;;) {
-        double left = until == 0 ? 1 : until - clv__seconds();
+        double left = until - clv__seconds();
         if (left <= 0) return false;
-        int ready = poll(&look, 1, until == 0 ? -1 : left < 1000 ? (int)(left * 1000) + 1 : 1000000);
+        int ready = poll(&look, 1, left < 1000 ? (int)(left * 1000) + 1 : 1000000);
         if (ready > 0) return true;
         if (ready < 0 && errno != EINTR) return false;
     }
@@ -101,7 +101,7 @@ static bool await_data(int socket, double until) {
 
 bool clv__helper_receive(int socket, void *data, size_t bytes, double until) {
     for (size_t done = 0; done < bytes;) {
-        if (!await_data(socket, until)) return false;
+        if (until > 0 && !await_data(socket, until)) return false;
         ssize_t n = read(socket, (char *)data + done, bytes - done);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return false;
