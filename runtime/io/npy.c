@@ -214,9 +214,9 @@ static clv_status read_elements(clv__input *input, const parser *p, uint64_t off
     char text[128];
     clv__element element = descrs[p->descr].element;
     clv_array_type type = descrs[p->descr].type;
-    size_t size = clv__element_bytes(element, type), bytes;
+    size_t size = clv__element_bytes(element, type), bytes, kept; // in the file, in memory
     clv_shape_text(&p->shape, text, sizeof text);
-    if (!clv__shape_bytes(&p->shape, size, &bytes) || bytes > SIZE_MAX / 4) {
+    if (!clv__shape_bytes(&p->shape, size, &bytes) || !clv__shape_bytes(&p->shape, clv_array_type_bytes(type), &kept)) {
         BAD("'%s': the shape %s is too large to count", input->path, text);
     }
     uint64_t there = input->bytes - offset;

@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # Two makers' drivers in one training: Intel's runtime for CPUs and PoCL, side by side in one process. Layers placed on both, a batch
-# shared out to both, a checkpoint of each that the other goes on from: the losses are those of one device.
+# shared out to both, a checkpoint of each that the other goes on from: the losses are those of one device. And tools/gpu-day.sh on Intel's.
 #
 # usage: makers.sh CLEAVE HELPER        left out, with a note and exit 77, where one of the two cannot be had
 . "$(dirname "$0")/../e2e/common.sh"
@@ -43,5 +43,11 @@ for turn in '0 1' '1 0'; do
     works "$cleave" train fashion-mnist --model cnn --batch 12 --limit 240 --epochs 2 --seed 1 --log half.jsonl --device "$to" --resume half.checkpoint --json
     "$helper" lines loss <half.jsonl >half.losses
     near half 5e-3
+done
+# A user's day with a card, on the driver that is no package: every part that it has.
+day=$(cd "$(dirname "$0")/../../tools" && pwd)/gpu-day.sh
+OCL_ICD_VENDORS="$intel/vendors" "$day" --small --device cpu --cleave "$cleave" day >out 2>err || fail "gpu-day on Intel's runtime: $(cat out err)"
+for part in machine check gemm conv ops models curve train; do
+    grep -q "^| $part | passed" day/summary.md || fail "gpu-day on Intel's runtime: $(grep "^| $part " day/summary.md)"
 done
 finish

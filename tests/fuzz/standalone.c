@@ -11,7 +11,10 @@
 #include "base/random.h"
 #include "harness/harness.h"
 
-enum { MUTATIONS = 20000, MAX_BYTES = 8192, MAX_FILES = 256 };
+#ifndef FUZZ_MUTATIONS
+#define FUZZ_MUTATIONS 20000
+#endif
+enum { MUTATIONS = FUZZ_MUTATIONS, MAX_BYTES = 8192, MAX_FILES = 256 };
 
 static struct {
     uint8_t bytes[MAX_BYTES];
