@@ -66,7 +66,3 @@ __kernel void KERNEL(adaptive_pool_axis_backward)(__global T_OUT *restrict dx, _
     }
     STORE(T_OUT, sum, dx + at);
 }
-
-#undef KERNEL
-#undef T_IN
-#undef T_OUT

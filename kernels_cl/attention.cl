@@ -119,8 +119,3 @@ __kernel void KERNEL(causal_softmax_rows_backward)(__global T_DX *restrict dx,
         for (; s < S; s++) STORE(T_DX, 0.0f, to + s);
     }
 }
-
-#undef KERNEL
-#undef SEEN
-#undef T_X
-#undef T_DX

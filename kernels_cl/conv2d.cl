@@ -664,31 +664,3 @@ KERNEL(conv2d_backward_weight_sum)(__global float *restrict dw, __global const f
     }
 }
 #endif // TILE
-
-#undef CAT_
-#undef CAT
-#undef FV
-#undef GLOAD
-#undef LLOAD
-#undef GSTORE
-#undef LSTORE
-#undef TLOAD
-#undef tload_float
-#undef tload_f16
-#undef tload_bf16
-#undef TSTORE
-#undef tstore_float
-#undef tstore_f16
-#undef tstore_bf16
-#undef NR
-#undef LOOP
-#undef ROWS4
-#undef ROWS8
-#undef ROWS10
-#undef DECL
-#undef KEEP
-#undef STEP
-#undef PUT
-#undef WDECL
-#undef WSTEP
-#undef WPUT

@@ -267,24 +267,3 @@ KERNEL(conv2d_depthwise_weight)(__global float *restrict part, __global const T_
         }
     }
 }
-
-#undef CAT_
-#undef CAT
-#undef FV
-#undef GLOAD
-#undef LLOAD
-#undef GSTORE
-#undef LSTORE
-#undef TLOAD
-#undef tload_float
-#undef tload_f16
-#undef tload_bf16
-#undef TSTORE
-#undef tstore_float
-#undef tstore_f16
-#undef tstore_bf16
-#undef LOOP
-#undef ROWS9
-#undef DECL
-#undef STEP
-#undef KEEP

@@ -362,22 +362,3 @@ KERNEL(images_whole)(__global T_OUT *restrict out, __global const float *restric
             }
     }
 }
-
-#undef CAT_
-#undef CAT
-#undef FV
-#undef GLOAD
-#undef LLOAD
-#undef SOON
-#undef LSTORE
-#undef LOOP
-#undef ROWS4
-#undef ROWS8
-#undef GET
-#undef BOTH
-#undef ONE_X
-#undef ONE_Y
-#undef FROM
-#undef NEXT
-#undef PUT
-#undef WP

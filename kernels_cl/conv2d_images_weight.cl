@@ -203,21 +203,3 @@ KERNEL(images_weight)(__global float *restrict dw, __global const T_DY *restrict
         (dw + ((m0 + l) * C + b * nr) * K, sums + l * K * nr, K, nr, min(nr, C - b * nr));
     }
 }
-
-#undef CAT_
-#undef CAT
-#undef FV
-#undef GLOAD
-#undef LLOAD
-#undef LSTORE
-#undef WANT
-#undef LOOP
-#undef ROWS4
-#undef ROWS8
-#undef DECL
-#undef STEP
-#undef PUT
-#undef PUT_PAIR
-#undef DECL_NARROW
-#undef STEP_NARROW
-#undef PUT_NARROW

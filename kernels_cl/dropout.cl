@@ -87,7 +87,3 @@ __kernel void KERNEL(dropout_vector)(__global T_Y *y, __global const T_X *x,
         VSTORE(T_Y, 16, KERNEL(dropout_choose)(out, VLOAD(T_X, 16, x + i + 48), p, scale), y + i + 48);
     }
 }
-
-#undef KERNEL
-#undef T_X
-#undef T_Y

@@ -68,10 +68,3 @@ kernel void KERNEL(f16_differences)(global int *restrict out) {
     out[i] = !alike;
 }
 #endif
-
-#undef KERNEL
-#undef F16_PASTE2
-#undef F16_PASTE
-#undef F16_NAN
-#undef F16_WIDTH
-#undef F16_ALL

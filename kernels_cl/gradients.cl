@@ -100,9 +100,3 @@ __kernel void KERNEL(scaler_step)(__global float *restrict factor, __global floa
         growth_tracker[0] = grows ? 0.0f : steps;
     }
 }
-
-#undef SQUARE
-#undef SQUARE16
-#undef NONFINITE
-#undef NONFINITE16
-#undef TREE

@@ -266,8 +266,3 @@ __kernel void KERNEL(layer_norm_columns)(__global float *restrict parts, __globa
     vstore16(product, 0, parts + b * 2 * D + d);
     vstore16(sum, 0, parts + (b * 2 + 1) * D + d);
 }
-
-#undef KERNEL
-#undef T_X
-#undef T_Y
-#undef T_DX

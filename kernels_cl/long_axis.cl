@@ -183,13 +183,3 @@ kernel void KERNEL(long_moments_join)(global float *restrict out, const global f
     out[n_items + id] = squares + fmax(apart - left * (left / elements), 0.0f);
     out[2 * n_items + id] = elements;
 }
-
-#undef KERNEL
-#undef T_X
-#undef T_DY
-#undef T_DX
-#undef LONG_WALK
-#undef LONG_BEGIN
-#undef LONG_NEXT
-#undef LONG_BLOCK
-#undef LONG_JOIN_BEGIN

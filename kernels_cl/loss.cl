@@ -170,8 +170,3 @@ __kernel void KERNEL(sum_chunks)(__global float *restrict out, __global const fl
     }
     out[item] = sum / divisor;
 }
-
-#undef KERNEL
-#undef T_X
-#undef T_T
-#undef T_DX

@@ -18,7 +18,3 @@ __kernel void KERNEL(causal_mask)(__global T_Y *y, __global const T_X *x, int n,
     int s = i % S, t = i / S % T;
     STORE(T_Y, s - t <= S - T ? LOAD(T_X, x + i) : fill, y + i);
 }
-
-#undef KERNEL
-#undef T_X
-#undef T_Y

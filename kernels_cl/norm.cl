@@ -351,9 +351,3 @@ __kernel void KERNEL(batch_norm_columns_backward)(
         dweight[c + l] = one_product[l] * KERNEL(batch_norm_rstd)(spread[c + l], is_var, eps);
     }
 }
-
-#undef KERNEL
-#undef T_X
-#undef T_Y
-#undef T_DX
-#undef COLUMNS

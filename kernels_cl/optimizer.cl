@@ -122,15 +122,3 @@ __kernel void KERNEL(adam_update)(EACH6(ADAM_SLICE) __global const float *restri
         exp_avg_sq[i] = v;
     }
 }
-
-#undef SGD
-#undef ADAM
-#undef EACH6
-#undef EACH7
-#undef SIZE
-#undef CUT
-#undef FIND
-#undef SGD_SLICE
-#undef SGD_FIND
-#undef ADAM_SLICE
-#undef ADAM_FIND

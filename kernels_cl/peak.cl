@@ -54,13 +54,3 @@ kernel void KERNEL(peak_cache)(global PEAK_V *restrict out, const global PEAK_V 
         for (int v = first; v < first + run; v++) out[v] = in[v] + (PEAK_V)((float)t);
     }
 }
-
-#undef PEAK_PASTE2
-#undef PEAK_PASTE
-#undef PEAK_V
-#undef PEAK_CHAINS
-#undef PEAK_START
-#undef PEAK_TURN
-#undef PEAK_SUM
-#undef PEAK_VW
-#undef KERNEL

@@ -570,19 +570,3 @@ __kernel void KERNEL(avg_pool2d_planes_backward)(__global float *restrict dx, __
         }
     }
 }
-
-#undef SHARE
-#undef LARGER
-#undef KERNEL
-#undef T_X
-#undef T_Y
-#undef T_DX
-#undef ROOM
-#undef PLOAD
-#undef PSTORE
-#undef pload_float8
-#undef pload_float16
-#undef pload_int16
-#undef pstore_float8
-#undef pstore_float16
-#undef pstore_int16

@@ -226,18 +226,3 @@ kernel void KERNEL(argmax_join)(global int *restrict out, const global T_IN *res
     }
     out[id] = at;
 }
-
-#undef KERNEL
-#undef T_IN
-#undef T_OUT
-#undef RED_MAX
-#undef RED_VW
-#undef RED_PASTE2
-#undef RED_PASTE
-#undef RED_V
-#undef RED_LOAD
-#undef RED_STORE
-#undef RED_WIDE
-#undef RED_START
-#undef RED_JOIN
-#undef RED_END

@@ -130,30 +130,3 @@ kernel void KERNEL(copy_tile)(global T_OUT *restrict out, const global T_IN *res
             STORE(T_OUT, LOAD(T_IN, from + k * from_column + r), to + r * to_row + k);
     }
 }
-
-#undef KERNEL
-#undef T_IN
-#undef T_OUT
-#undef COPY_RANK
-#undef COPY_VW
-#undef COPY_U
-#undef COPY_PASTE2
-#undef COPY_PASTE
-#undef COPY_V
-#undef COPY_LOAD
-#undef COPY_STORE
-#undef COPY_DIMS_1
-#undef COPY_DIMS_2
-#undef COPY_DIMS_3
-#undef COPY_DIMS_4
-#undef COPY_DIMS_5
-#undef COPY_DIMS_6
-#undef COPY_DIMS_7
-#undef COPY_DIMS_8
-#undef COPY_DIMS
-#undef COPY_PARAM_DIM
-#undef COPY_PARAM_TO
-#undef COPY_PARAM_FROM
-#undef COPY_SPLIT
-#undef COPY_STEP_TO
-#undef COPY_STEP_FROM

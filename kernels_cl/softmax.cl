@@ -183,7 +183,3 @@ __kernel void KERNEL(softmax_columns_backward)(__global T_DX *restrict dx, __glo
         KERNEL(softmax_store)(log_form ? g - exp(v) * sum : v * (g - sum), dx + base + d * inner, lanes);
     }
 }
-
-#undef KERNEL
-#undef T_X
-#undef T_DX
