@@ -67,6 +67,28 @@ static void an_instance_of_one_kernel_holds_no_other(void **state) {
     free(all);
 }
 
+/** Files leave their macros defined: an instance ends with an #undef for each, and for each of its defines. */
+static void an_instance_leaves_no_macro_defined(void **state) {
+    (void)state;
+    size_t n = 0;
+    for (const clv__kernel_source *source = clv__kernel_sources; source->stem; source++) {
+        if (source->common) continue;
+        const clv__instance instance = {.source = source, .defines = "SAID 1\n", .kernels = ~UINT64_C(0)};
+        clv__text text = {0};
+        clv__source_add(&text, &instance);
+        const char *line = clv__text_get(&text);
+        for (; line; line = strchr(line, '\n'), line = line ? line + 1 : NULL) {
+            char name[64], undef[80];
+            if (sscanf(line, " # define %63[A-Za-z0-9_]", name) != 1) continue;
+            snprintf(undef, sizeof undef, "\n#undef %s\n", name);
+            if (!strstr(line, undef)) fail_msg("%s.cl: %s is still defined behind it", source->stem, name);
+            n++;
+        }
+        clv__text_reset(&text);
+    }
+    assert_true(n > 100);
+}
+
 /** What is remembered of a kernel is what its file says; kernels of one name in two files are two. */
 static void a_kernel_is_found_again_as_at_first(void **state) {
     (void)state;
@@ -117,6 +139,7 @@ static void each_kernel_builds_without_the_others(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_instance_of_one_kernel_holds_no_other),
+        cmocka_unit_test(an_instance_leaves_no_macro_defined),
         cmocka_unit_test(a_kernel_is_found_again_as_at_first),
         cmocka_unit_test(each_kernel_builds_without_the_others),
     };
