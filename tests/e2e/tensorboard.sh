@@ -41,7 +41,7 @@ same "where it goes on" "$(sed -n 2p events)" "step 4 start"
 same "what it tells" "$(sed -n 's/^step \([0-9]*\) scalar loss.train .*/\1/p' events | tr '\n' ' ')" "4 5 6 7 8 9 "
 
 # as training goes: all that was told can be read after a kill, and at most the last record is not whole
-train --epochs 100000 --tensorboard killed >/dev/null 2>&1 &
+"$cleave" train --images x.npy --labels y.npy --model linear --device "$device" --batch 16 --quiet --epochs 100000 --tensorboard killed >/dev/null 2>&1 &
 child=$!
 i=0
 until [ -n "$(ls killed 2>/dev/null)" ] && [ "$(cat killed/* | wc -c)" -gt 4000 ] || [ $i = 600 ]; do i=$((i + 1)); sleep 0.1; done
