@@ -223,15 +223,17 @@ static bool better(clv__goal goal, const trial *a, const trial *b) {
     return false;
 }
 
-/** Move one cut by one layer as long as that is better. Stops at the first that fits if the goal is to fit at all. */
+/** Move one cut by a layer, or forward by up to three, as long as that is better: a cut further on may take less, as what is transferred
+ *  and what kernels work in differ from layer to layer. Stops at the first that fits if the goal is to fit at all. */
 static clv_status improve(const chooser *c, clv__goal goal, trial *best) {
+    static const int steps[] = {-1, 1, 2, 3};
     int left = MOST_STEPS;
     for (bool moved = true; moved && left > 0;) {
         moved = false;
         for (int k = 0; k + 1 < best->division.n; k++) {
-            for (int step = -1; step <= 1; step += 2) {
+            for (size_t i = 0; i < sizeof steps / sizeof *steps; i++) {
                 clv__division near = best->division;
-                near.end[k] += step;
+                near.end[k] += steps[i];
                 if (near.end[k] < clv__division_first(&near, k) || near.end[k] > near.end[k + 1]) continue;
                 if (goal == CLV__GOAL_FILL && best->fits) return CLV_OK;
                 trial other;
