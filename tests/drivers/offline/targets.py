@@ -11,10 +11,13 @@ Figures, as far as a compiler tells them:
   fma         part of FMAs among the instructions of the innermost loop with the most FMAs; - if no loop has any
   lds, glds   floats loaded from local and from global memory in that loop, for one FMA
 """
+import functools
 import os
 import re
 import shutil
 import subprocess
+import tempfile
+import threading
 
 CLANG = "clang-15"
 CL = ["-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header", "-Wno-everything"]
@@ -119,14 +122,28 @@ def ptx_weigh(line):
     return fmas, width if word.startswith("ld.shared") else 0, width if word.startswith("ld.global") else 0, 1
 
 
+@functools.lru_cache(maxsize=None)
+def ptx_lock(_source):
+    return threading.Lock()
+
+
+@functools.lru_cache(maxsize=None)
+def ptx_of(source):
+    """The program for the oldest of the targets, which ptxas takes for all of them."""
+    with tempfile.NamedTemporaryFile(suffix=".ptx") as out:
+        run([CLANG, *CL, "-O3", "-target", "nvptx64-nvidia-cuda", "-Xclang", "-target-cpu", "-Xclang", "sm_70", "-Xclang",
+             "-target-feature", "-Xclang", "+ptx63", "-Xclang", "-mlink-builtin-bitcode", "-Xclang", f"{CLC}/nvptx64--nvidiacl.bc",
+             "-S", source, "-o", out.name])
+        with open(out.name) as file:
+            return file.read()
+
+
 def nvidia(target, source, folder, tools):
+    with ptx_lock(source):
+        text = ptx_of(source)
     ptx = os.path.join(folder, f"{target}.ptx")
-    features = {"sm_70": "+ptx63", "sm_80": "+ptx70", "sm_90": "+ptx70"}[target]
-    run([CLANG, *CL, "-O3", "-target", "nvptx64-nvidia-cuda", "-Xclang", "-target-cpu", "-Xclang",
-         "sm_86" if target == "sm_90" else target, "-Xclang", "-target-feature", "-Xclang", features, "-Xclang",
-         "-mlink-builtin-bitcode", "-Xclang", f"{CLC}/nvptx64--nvidiacl.bc", "-S", source, "-o", ptx])
-    with open(ptx) as file:
-        text = file.read()
+    with open(ptx, "w") as file:
+        file.write(text)
     said = run([tools["ptxas"], f"-arch={target}", "-v", ptx, "-o", "/dev/null"])
     os.remove(ptx)
     loops = {}
