@@ -13,8 +13,6 @@
 // Entries
 //   matmul_plain  one work-item an element, i = (b*M + m)*N + n = get_global_id(0); any work-group; no local
 //                 memory.
-//   matmul_local  GPU-class. Work-group WG x WG; item (x, y) of group (gx, gy, b) computes TN columns and TM
-//                 rows of the tile at row gy*WG*TM, column gx*WG*TN. Tiles of K travel through local memory.
 //   matmul_tile   CPU-class. Work-group 1, one work-item a task: task = ((b*splits + s)*m_tasks + i)*n_tasks
 //                 + j computes rows [i*mt, (i+1)*mt), columns [j*nc, (j+1)*nc) over k in [s*ks, (s+1)*ks).
 //                 Panels of kc terms of all its columns of B are packed in local memory, and stay in a core's
@@ -33,7 +31,7 @@
 //   APART          1: a and b are stored differently; default 0
 //   SUMS           1: matmul_tile keeps sums in local memory until they are whole, because T_C would round them
 //                  after each block of K; default 0. 4 * MT * NC bytes more
-//   EPI_*          the epilogue, common/epilogue.cl; default none. In plain, local, tile without splits, and sum
+//   EPI_*          the epilogue, common/epilogue.cl; default none. In plain, tile without splits, and sum
 //   VW             lanes of a vector: 4, 8 or 16; default 16
 //   MR, NV         register tile, rows and vectors: MR in 4, 6, 8, 12, 14, NV 2; default 14 x 2 for VW 16,
 //                  else 6 x 2
@@ -44,8 +42,6 @@
 //   MT, NC         with SUMS, the largest task, rows and columns: default 16*MR, 256
 //   TILE           1: with the CPU-class entries, the default; 0: without, for devices that never run them and
 //                  would compile them all the same
-//   WG, TM, TN, TK work-group edge, rows and columns an item, depth of a tile: default 16, 4, 4, 16.
-//                  Local memory: 4 * TK * (WG*TM + 1 + WG*TN + 1) bytes
 //
 // Source: the block structure is that of Goto, van de Geijn 2008, "Anatomy of high-performance matrix
 // multiplication", ACM Transactions on Mathematical Software 34(3).
@@ -98,18 +94,6 @@
 #endif
 #ifndef NC
 #define NC 256
-#endif
-#ifndef WG
-#define WG 16
-#endif
-#ifndef TM
-#define TM 4
-#endif
-#ifndef TN
-#define TN 4
-#endif
-#ifndef TK
-#define TK 16
 #endif
 
 #define CAT_(a, b) a##b
@@ -180,60 +164,6 @@ __kernel void KERNEL(matmul_bias)(__global T_C *restrict c, __global const float
                                   int N) {
     int i = (int)get_global_id(0);
     if (i < size) STORE(T_C, LOAD(T_C, c + i) + bias[i % N], c + i);
-}
-
-// ---------------------------------------------------------------- GPU-class
-
-__kernel __attribute__((reqd_work_group_size(WG, WG, 1))) void
-KERNEL(matmul_local)(__global T_C *restrict c, __global const T_A *restrict a, __global const T_B *restrict b,
-                     __global const float *restrict bias, int batch, int M, int N, int K, int a_batch,
-                     int a_m, int a_k, int b_batch, int b_k, int b_n, int has_bias,
-                     int accumulate EPILOGUE_PARAMS) {
-    __local float la[TK][WG * TM + 1];
-    __local float lb[TK][WG * TN + 1];
-    int x = (int)get_local_id(0), y = (int)get_local_id(1), id = y * WG + x, z = (int)get_group_id(2);
-    int m0 = (int)get_group_id(1) * (WG * TM), n0 = (int)get_group_id(0) * (WG * TN);
-    a += z * a_batch;
-    b += z * b_batch;
-    float acc[TM][TN];
-    _Pragma("unroll") for (int i = 0; i < TM; i++)
-        _Pragma("unroll") for (int j = 0; j < TN; j++) acc[i][j] = 0.0f;
-    for (int k0 = 0; k0 < K; k0 += TK) {
-        // Neighbouring items read neighbouring addresses whichever stride is 1.
-        for (int t = id; t < TK * WG * TM; t += WG * WG) {
-            int k = a_k == 1 ? t % TK : t / (WG * TM), m = a_k == 1 ? t / TK : t % (WG * TM);
-            la[k][m] = k0 + k < K && m0 + m < M ? LOAD(T_A, a + (m0 + m) * a_m + (k0 + k) * a_k) : 0.0f;
-        }
-        for (int t = id; t < TK * WG * TN; t += WG * WG) {
-            int k = b_n == 1 ? t / (WG * TN) : t % TK, n = b_n == 1 ? t % (WG * TN) : t / TK;
-            lb[k][n] = k0 + k < K && n0 + n < N ? LOAD(T_B, b + (n0 + n) * b_n + (k0 + k) * b_k) : 0.0f;
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-        for (int k = 0; k < TK; k++) {
-            float ra[TM], rb[TN];
-            _Pragma("unroll") for (int i = 0; i < TM; i++) ra[i] = la[k][y + i * WG];
-            _Pragma("unroll") for (int j = 0; j < TN; j++) rb[j] = lb[k][x + j * WG];
-            _Pragma("unroll") for (int i = 0; i < TM; i++)
-                _Pragma("unroll") for (int j = 0; j < TN; j++) acc[i][j] = fma(ra[i], rb[j], acc[i][j]);
-        }
-        barrier(CLK_LOCAL_MEM_FENCE);
-    }
-    // Not unrolled, the sums would be an array in memory: scratch of 256 bytes an item.
-    _Pragma("unroll") for (int i = 0; i < TM; i++) {
-        int m = m0 + y + i * WG;
-        if (m >= M) continue;
-        _Pragma("unroll") for (int j = 0; j < TN; j++) {
-            int n = n0 + x + j * WG;
-            if (n >= N) continue;
-            int at = (z * M + m) * N + n;
-            __global T_C *p = c + at;
-            float sum = acc[i][j];
-            if (accumulate) sum += LOAD(T_C, p);
-            if (has_bias) sum += bias[n];
-            EPILOGUE_CHANNEL(n);
-            STORE(T_C, KERNEL(epilogue)(sum EPILOGUE_AT(at)), p);
-        }
-    }
 }
 
 // ---------------------------------------------------------------- CPU-class

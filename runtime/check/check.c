@@ -19,7 +19,7 @@
 #include "plan/plan.h"
 #include "tensor/half.h"
 
-enum { MAX_VARIANTS = 8 };
+enum { MAX_VARIANTS = 16 };
 
 /** One sample with all that is run for it. */
 typedef struct trial {

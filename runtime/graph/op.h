@@ -60,7 +60,7 @@ typedef struct clv__op_io {
 
 /** One way to compute an op by kernels. The first in the list is `plain`: right on every device, work-groups of one, unless its
  *  `supports` finds a size too large to be counted there.
- *  Several rows may share their functions and differ in parameters, as `local` and `local:8x8`: the functions find them in a table
+ *  Several rows may share their functions and differ in parameters, as `gemm` and `gemm:128x128`: the functions find them in a table
  *  of the op's file by io->variant->name. Each is ranked, pinned, tuned, checked and put into quarantine alone. */
 typedef struct clv__variant {
     const char *name;

@@ -9,9 +9,11 @@
 //
 // Kernels: kernels_cl/conv2d.cl. How the CPU-class kernels cut the work is decided in runtime/ops/conv2d_tile.c; where
 // every channel is by itself in conv2d_depthwise.c, for 3x3 kernels of stride 1 in conv2d_winograd.c, and for many small images
-// in conv2d_images.c and conv2d_images_weight.c, each with a kernel file of its name.
+// in conv2d_images.c and conv2d_images_weight.c, each with a kernel file of its name. For devices with lanes:
+// conv2d_gemm.c, and conv2d_channels.c where every channel is by itself.
 #include "ops/conv2d.h"
 #include "ops/epilogue.h"
+#include "ops/gemm.h"
 #include "ops/lower.h"
 
 #include <stdio.h>
@@ -617,6 +619,11 @@ static const clv__variant forward_variants[] = {
      .supports = clv__conv2d_images_supports,
      .rank = clv__conv2d_images_rank,
      .lower = clv__conv2d_images_forward},
+    {.name = "channels",
+     .supports = clv__conv2d_channels_supports,
+     .rank = clv__conv2d_channels_rank,
+     .lower = clv__conv2d_channels_forward},
+    CLV__GEMM_VARIANTS(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank_forward, clv__conv2d_gemm_forward),
     {0},
 };
 static const clv__variant input_variants[] = {
@@ -637,6 +644,11 @@ static const clv__variant input_variants[] = {
      .supports = clv__conv2d_images_supports_input,
      .rank = clv__conv2d_images_rank_input,
      .lower = clv__conv2d_images_input},
+    {.name = "channels",
+     .supports = clv__conv2d_channels_supports,
+     .rank = clv__conv2d_channels_rank,
+     .lower = clv__conv2d_channels_input},
+    CLV__GEMM_VARIANTS(clv__conv2d_gemm_supports_input, clv__conv2d_gemm_rank_input, clv__conv2d_gemm_input),
     {0},
 };
 static const clv__variant weight_variants[] = {
@@ -657,6 +669,11 @@ static const clv__variant weight_variants[] = {
      .supports = clv__conv2d_images_supports_weight,
      .rank = clv__conv2d_images_rank_weight,
      .lower = clv__conv2d_images_weight},
+    {.name = "channels",
+     .supports = clv__conv2d_channels_supports_weight,
+     .rank = clv__conv2d_channels_rank,
+     .lower = clv__conv2d_channels_weight},
+    CLV__GEMM_VARIANTS(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank_weight, clv__conv2d_gemm_weight),
     {0},
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shared by the files of the convolution family: the problem, and the variants for CPU-class devices.
+// Shared by the files of the convolution family: the problem, and the variants beside plain.
 #ifndef CLV_OPS_CONV2D_H
 #define CLV_OPS_CONV2D_H
 
@@ -35,6 +35,24 @@ double clv__conv2d_tile_rank(const clv_device_info *device, const clv__op_io *io
 void clv__conv2d_tile_forward(clv__launches *list, const clv__op_io *io);
 void clv__conv2d_tile_input(clv__launches *list, const clv__op_io *io);
 void clv__conv2d_tile_weight(clv__launches *list, const clv__op_io *io);
+
+// runtime/ops/conv2d_gemm.c
+bool clv__conv2d_gemm_supports(const clv_device_info *device, const clv__op_io *io);
+bool clv__conv2d_gemm_supports_input(const clv_device_info *device, const clv__op_io *io);
+double clv__conv2d_gemm_rank_forward(const clv_device_info *device, const clv__op_io *io);
+double clv__conv2d_gemm_rank_input(const clv_device_info *device, const clv__op_io *io);
+double clv__conv2d_gemm_rank_weight(const clv_device_info *device, const clv__op_io *io);
+void clv__conv2d_gemm_forward(clv__launches *list, const clv__op_io *io);
+void clv__conv2d_gemm_input(clv__launches *list, const clv__op_io *io);
+void clv__conv2d_gemm_weight(clv__launches *list, const clv__op_io *io);
+
+// runtime/ops/conv2d_channels.c
+bool clv__conv2d_channels_supports(const clv_device_info *device, const clv__op_io *io);
+bool clv__conv2d_channels_supports_weight(const clv_device_info *device, const clv__op_io *io);
+double clv__conv2d_channels_rank(const clv_device_info *device, const clv__op_io *io);
+void clv__conv2d_channels_forward(clv__launches *list, const clv__op_io *io);
+void clv__conv2d_channels_input(clv__launches *list, const clv__op_io *io);
+void clv__conv2d_channels_weight(clv__launches *list, const clv__op_io *io);
 
 // runtime/ops/conv2d_depthwise.c
 bool clv__conv2d_depthwise_supports(const clv_device_info *device, const clv__op_io *io);

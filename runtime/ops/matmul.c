@@ -6,6 +6,7 @@
 
 #include "cleave/ops.h"
 #include "ops/epilogue.h"
+#include "ops/gemm.h"
 #include "ops/lower.h"
 #include "ops/matmul.h"
 
@@ -115,68 +116,52 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
     clv__launch_over(list, launch, CLV__ELEMENTS, p.batch * p.m * p.n);
 }
 
-// ---- local: GPU-class -------------------------------------------------------------------------------------
+// ---- gemm: lanes ------------------------------------------------------------------------------------------
 
-enum { LOCAL_GROUP = 16, LOCAL_DEPTH = 16 }; // WG and TK of the kernel file
-
-/** Rows and columns of a work-item: TM and TN. A tile is LOCAL_GROUP times as high and as wide. */
-typedef struct local_set {
-    const char *variant;
-    int rows, columns;
-    double rank; // of a tile that is full
-} local_set;
-
-/** The kernel file's own first. Larger tiles read less, smaller ones make more groups: which wins is a matter of registers
- *  and of the product. Where nobody has measured, none goes before the first. */
-static const local_set local_sets[] = {
-    {"local", 4, 4, 0.1}, {"local:8x8", 8, 8, 0.11}, {"local:2x2", 2, 2, 0.12}};
-
-static const local_set *local_set_of(const clv__op_io *io) {
-    const local_set *set = local_sets;
-    while (strcmp(set->variant, io->variant->name) != 0) set++;
-    return set;
+static clv__gemm gemm_of(const clv__product *p) {
+    return (clv__gemm){.batches = p->batch,
+                       .m = p->m,
+                       .n = p->n,
+                       .k = p->k,
+                       .k_1 = 1,
+                       .k_0 = 1,
+                       .n_1 = 1,
+                       .n_0 = 1,
+                       .a_z = p->a_batch,
+                       .a_m = p->a_m,
+                       .a_k2 = p->a_k,
+                       .b_z = p->b_batch,
+                       .b_k2 = p->b_k,
+                       .b_n2 = p->b_n,
+                       .c_z = p->m * p->n,
+                       .c_m = p->n,
+                       .c_n2 = 1,
+                       .a_rows = p->a_k == 1,
+                       .b_rows = p->b_n != 1};
 }
 
-static uint64_t local_bytes(const local_set *set) {
-    return (uint64_t)LOCAL_DEPTH * (uint64_t)(LOCAL_GROUP * (set->rows + set->columns) + 2) * sizeof(float);
+static clv__gemms gemms_of(const clv__product *p, const clv__gemm *gemm) {
+    return (clv__gemms){.b = 1,
+                        .bias = p->bias ? 2 : -1,
+                        .inner = 1,
+                        .n_channels = gemm->n,
+                        .n = 1,
+                        .items = gemm};
 }
 
-/** CPU-class devices can run it too, so that it is checked where there is no GPU. */
-static bool local_supports(const clv_device_info *device, const clv__op_io *io) {
-    return device->loop_turns == 0 && device->max_work_group >= LOCAL_GROUP * LOCAL_GROUP &&
-           clv__tile_local_bytes(device) >= local_bytes(local_set_of(io));
-}
-
-/** A tile is computed whole, however little of it there is. The waste is that of the first set, so none goes before it. */
-static double local_rank(const clv_device_info *device, const clv__op_io *io) {
-    const local_set *set = local_set_of(io);
+static double gemm_rank(const clv_device_info *device, const clv__op_io *io) {
     clv__product p = clv__product_of(io);
-    // no local memory to gain from, and barriers to lose by
-    if (clv__product_is_empty(&p) || clv__threads(device)) return 2;
-    const int first = LOCAL_GROUP * local_sets[0].rows;
-    double tiles = (double)clv__div_up(p.m, first) * (double)clv__div_up(p.n, first);
-    return set->rank * tiles * first * first / ((double)p.m * (double)p.n);
+    const clv__gemm gemm = gemm_of(&p);
+    const clv__gemms gemms = gemms_of(&p, &gemm);
+    return clv__gemm_rank(device, io, &gemms);
 }
 
-static void local_lower(clv__launches *list, const clv__op_io *io) {
-    const local_set *set = local_set_of(io);
-    const int high = LOCAL_GROUP * set->rows, wide = LOCAL_GROUP * set->columns;
+static void gemm_lower(clv__launches *list, const clv__op_io *io) {
     clv__product p = clv__product_of(io);
     if (clv__product_is_empty(&p)) return;
-    clv__launch *launch = clv__launch_kernel(list, "matmul", "matmul_local");
-    if (set == local_sets) {
-        clv__tile_define(list, launch);
-    } else { // an instance of its own
-        clv__launch_define(list, launch, "TILE", "%d", 0);
-        clv__launch_define(list, launch, "TM", "%d", set->rows);
-        clv__launch_define(list, launch, "TN", "%d", set->columns);
-    }
-    clv__arg_out_as(list, launch, io, 0, "T_C");
-    clv__product_arguments(list, launch, io, &p);
-    clv__arg_epilogue(list, launch, io);
-    clv__launch_grid3(launch, (size_t)clv__div_up(p.n, wide) * LOCAL_GROUP,
-                      (size_t)clv__div_up(p.m, high) * LOCAL_GROUP, (size_t)p.batch, LOCAL_GROUP, LOCAL_GROUP,
-                      1);
+    const clv__gemm gemm = gemm_of(&p);
+    const clv__gemms gemms = gemms_of(&p, &gemm);
+    clv__gemm_lower(list, io, &gemms);
 }
 
 // ---- library ----------------------------------------------------------------------------------------------
@@ -228,9 +213,7 @@ static void library_lower(clv__launches *list, const clv__op_io *io) {
 
 static const clv__variant product_variants[] = {
     {.name = "plain", .lower = plain_lower},
-    {.name = "local", .supports = local_supports, .rank = local_rank, .lower = local_lower},
-    {.name = "local:8x8", .supports = local_supports, .rank = local_rank, .lower = local_lower},
-    {.name = "local:2x2", .supports = local_supports, .rank = local_rank, .lower = local_lower},
+    CLV__GEMM_VARIANTS(clv__gemm_supports, gemm_rank, gemm_lower),
     {.name = "library", .supports = library_supports, .rank = library_rank, .lower = library_lower},
     {.name = "tile",
      .supports = clv__product_tile_supports,
@@ -336,7 +319,8 @@ static bool matmul_sample(int i, clv__sample *sample) {
         {"long sum, cut into parts, a transposed", true, false, false, S2(1025, 15), S2(1025, 17)},
         {"more than a block in every dimension", false, false, false, S2(131, 300), S2(300, 283)},
         {"rows that are left fill a smaller tile", false, false, false, S2(36, 300), S2(300, 64)},
-        {"rows that are left fill a smaller tile, a transposed", true, false, false, S2(300, 22), S2(300, 97)},
+        {"rows that are left fill a smaller tile, a transposed", true, false, false, S2(300, 22),
+         S2(300, 97)},
         {"more rows than a block, a short sum", false, true, false, S2(300, 37), S2(65, 37)},
         {"more rows than a block, a short sum, a transposed", true, false, false, S2(37, 300), S2(37, 65)},
         {"more than a block, both transposed", true, true, false, S2(270, 127), S2(265, 270)},

@@ -141,7 +141,7 @@ static void what_is_written_is_read(void **state) {
     clv__tuning tuning = {0}, again;
     clv__tuned rows[] = {
         {matmul, "f32[2,2];f32[2,2];(0,0)", variant_of(matmul, "tile"), 12.5, "plain 100.00\nlocal # 3"},
-        {matmul, NULL, variant_of(matmul, "local"), 0, "wrong"},
+        {matmul, NULL, variant_of(matmul, "gemm"), 0, "wrong"},
         {conv2d, "a", variant_of(conv2d, "tile"), 1e9 / 3, NULL},
         {matmul, "f32[1,1];f32[1,1];(0,0)", variant_of(matmul, "plain"), 1e-7, NULL},
         {matmul, "f32[2,2];f32[2,2];(0,0)", variant_of(matmul, "plain"), 7, NULL}, // replaces the first
@@ -150,7 +150,7 @@ static void what_is_written_is_read(void **state) {
     clv__text text = {0}, second = {0};
     clv__tuning_write(w->device, &tuning, &text);
     assert_holds(text.data, "device null, like a CPU\nplatform null\n");
-    assert_holds(text.data, "\nconv2d a tile 333333333.33\navoid matmul local # wrong\n"
+    assert_holds(text.data, "\nconv2d a tile 333333333.33\navoid matmul gemm # wrong\n"
                             "matmul f32[1,1];f32[1,1];(0,0) plain 0.01\n"
                             "matmul f32[2,2];f32[2,2];(0,0) plain 7.00\nend\n");
     clv__error error;
@@ -241,20 +241,20 @@ static void pins_go_before_times_and_times_before_ranks(void **state) {
     char row[128];
     start(w, "");
     expect_choice(w, w->device, NULL, "tile", "ranked");
-    snprintf(row, sizeof row, "matmul %s local 3 # by hand\nend\n", key_of_product);
+    snprintf(row, sizeof row, "matmul %s gemm 3 # by hand\nend\n", key_of_product);
     write_own(w, row);
     expect_choice(w, w->device, NULL, "tile", "ranked"); // looked for once
     start(w, "");
     for (int twice = 0; twice < 2; twice++) {
-        expect_choice(w, w->device, NULL, "local", "tuned");
+        expect_choice(w, w->device, NULL, "gemm", "tuned");
         expect_choice(w, w->device, "matmul=plain", "plain", "pinned");
         expect_choice(w, w->device, "*=tile", "tile", "pinned");
-        expect_choice(w, w->device, "conv2d=plain", "local", "tuned");
+        expect_choice(w, w->device, "conv2d=plain", "gemm", "tuned");
         start(w, w->folder);
     }
     clv_device *other;
     assert_status(clv_device_find(w->runtime, "null:0", &other), CLV_OK, w->runtime);
-    expect_choice(w, other, NULL, "local", "ranked"); // has a file name of its own
+    expect_choice(w, other, NULL, "plain", "ranked"); // has a file name of its own
     start(w, "none");
     expect_choice(w, w->device, NULL, "tile", "ranked");
     setenv("CLEAVE_TUNING", "none", 1);
@@ -262,17 +262,17 @@ static void pins_go_before_times_and_times_before_ranks(void **state) {
     expect_choice(w, w->device, NULL, "tile", "ranked");
     setenv("CLEAVE_TUNING", "", 1);
     start(w, NULL);
-    expect_choice(w, w->device, NULL, "local", "tuned");
+    expect_choice(w, w->device, NULL, "gemm", "tuned");
     assert_int_equal(w->warnings, 0);
 }
 
 static void quarantine_goes_before_times(void **state) {
     world *w = *state;
     char row[128];
-    snprintf(row, sizeof row, "matmul %s local 3\nend\n", key_of_product);
+    snprintf(row, sizeof row, "matmul %s gemm 3\nend\n", key_of_product);
     write_own(w, row);
     start(w, "");
-    assert_status(clv__quarantine_add(w->device, clv__op_find("matmul"), "local", "a test"), CLV_OK,
+    assert_status(clv__quarantine_add(w->device, clv__op_find("matmul"), "gemm", "a test"), CLV_OK,
                   w->runtime);
     expect_choice(w, w->device, NULL, "tile", "ranked");
     // the file puts variants there too, and says why
@@ -299,11 +299,11 @@ static void unusable_files_are_told_once(void **state) {
     char path[1200], row[256];
     snprintf(path, sizeof path, "%s/given.tuning", w->folder);
     // unknown names: one warning in all, and the other lines count
-    snprintf(row, sizeof row, "matmul k tilde 3\nmatmul %s local 3\nmatmall k tile 3\nend\n", key_of_product);
+    snprintf(row, sizeof row, "matmul k tilde 3\nmatmul %s gemm 3\nmatmall k tile 3\nend\n", key_of_product);
     write_file(w, path, row);
     start(w, path);
-    expect_choice(w, w->device, NULL, "local", "tuned");
-    expect_choice(w, w->device, NULL, "local", "tuned");
+    expect_choice(w, w->device, NULL, "gemm", "tuned");
+    expect_choice(w, w->device, NULL, "gemm", "tuned");
     assert_int_equal(w->warnings, 1);
     assert_holds(w->log, "given.tuning': line 10: matmul has no variant 'tilde'; lines passed over: 2");
     write_file(w, path, "matmall k tile 3\nend\n");
@@ -314,7 +314,7 @@ static void unusable_files_are_told_once(void **state) {
     clv_device *other;
     start(w, path);
     assert_status(clv_device_find(w->runtime, "null:0", &other), CLV_OK, w->runtime);
-    expect_choice(w, other, NULL, "local", "ranked");
+    expect_choice(w, other, NULL, "plain", "ranked");
     expect_choice(w, w->device, NULL, "tile", "ranked");
     assert_int_equal(w->warnings, 1); // the second file's fault is not told any more
     assert_holds(w->log,

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Depthwise convolution and its gradients for devices with lanes: every group has one input and one output channel. Kernel, stride,
+// dilation and padding are macros, so that loops over taps unroll and most tests are done by the compiler. A plane p of P is a channel
+// of an image, p = n*C + c.
+//
+// Entries
+//   channels_forward  an item makes ROWS rows of a column of y:   get_global_id(0) = (p*blocks + block)*OW + ox, rows from block*ROWS on
+//                       y[p][oy][ox] = epilogue( bias[c] + sum_{i,j} x[p][oy*SH - PH + i*DH][ox*SW - PW + j*DW] * w[c][i][j] )
+//   channels_input    an item makes ROWS rows of a column of dx, ROWS a multiple of SH, indexed in the same way:
+//                       dx[p][iy][ix] = epilogue( sum_{i,j} dy[p][(iy + PH - i*DH)/SH][(ix + PW - j*DW)/SW] * w[c][i][j] )
+//                     over the taps where both divisions leave no rest. Outside of an image everything is 0.
+//   channels_weight   a group of ITEMS sums some images of a channel, group = split*C + c, images [split*images, (split+1)*images):
+//                       part[split][c][i*KW + j] = sum_{n,oy,ox} dy[n][c][oy][ox] * x[n][c][oy*SH - PH + i*DH][ox*SW - PW + j*DW]
+//                     An item sums every ITEMS-th pixel; then a tree adds the items' sums. step_y, step_x: ITEMS as rows and columns of y.
+//
+// Macros
+//   KERNEL(name)       how entries and helpers are named; default name
+//   T_IN, T_OUT        how tensors are stored, float, f16 or bf16; default float. IN: x, or dy of the gradient by the input; OUT: y, or
+//                      its dx. The gradient by the weights reads x as IN and dy as OUT
+//   EPI_*              the epilogue, common/epilogue.cl; default none
+//   KH, KW, SH, SW, DH, DW, PH, PW   kernel, stride, dilation, padding; default 3, 3, 1, 1, 1, 1, 1, 1
+//   ROWS               rows of an item, default 4
+//   ITEMS              of a group of channels_weight, a power of two; default 128. Local memory: 4*ITEMS bytes
+
+#ifndef KERNEL
+#define KERNEL(name) name
+#endif
+#ifndef T_IN
+#define T_IN float
+#endif
+#ifndef T_OUT
+#define T_OUT float
+#endif
+#ifndef KH
+#define KH 3
+#endif
+#ifndef KW
+#define KW 3
+#endif
+#ifndef SH
+#define SH 1
+#endif
+#ifndef SW
+#define SW 1
+#endif
+#ifndef DH
+#define DH 1
+#endif
+#ifndef DW
+#define DW 1
+#endif
+#ifndef PH
+#define PH 1
+#endif
+#ifndef PW
+#define PW 1
+#endif
+#ifndef ROWS
+#define ROWS 4
+#endif
+#ifndef ITEMS
+#define ITEMS 128
+#endif
+
+EPILOGUE_FUNCTION(KERNEL(epilogue), float)
+#define UNROLLED _Pragma("unroll")
+
+// The item's column, plane, channel and first row, of planes of `height` x `width`; items beyond the last are done.
+#define WHERE(height, width)                                                                                 \
+    const int blocks = (height + ROWS - 1) / ROWS, id = (int)get_global_id(0), column = id % width;          \
+    const int p = id / width / blocks, row = id / width % blocks * ROWS;                                     \
+    if (p >= P) return;                                                                                      \
+    const int c = p % C;                                                                                     \
+    float sums[ROWS], taps[KH * KW];                                                                         \
+    UNROLLED for (int i = 0; i < KH * KW; i++) taps[i] = w[c * KH * KW + i];                                   \
+    UNROLLED for (int i = 0; i < ROWS; i++) sums[i] = 0.0f;
+#define STORE_ROWS(height, width)                                                                            \
+    EPILOGUE_CHANNEL(c);                                                                                     \
+    UNROLLED for (int i = 0; i < ROWS; i++) {                                                                  \
+        if (row + i >= height) break;                                                                        \
+        const int at = (p * height + row + i) * width + column;                                              \
+        STORE(T_OUT, KERNEL(epilogue)(sums[i] EPILOGUE_AT(at)), out + at);                                   \
+    }
+// The element of a plane of `height` x `width`, or 0 outside of it.
+#define INSIDE(h, w, height, width) ((uint)(h) < (uint)(height) && (uint)(w) < (uint)(width))
+#define FETCH(T, from, h, w, height, width, valid)                                                           \
+    (valid ? LOAD(T, (from) + (valid ? (h) * (width) + (w) : 0)) : 0.0f)
+
+__kernel void KERNEL(channels_forward)(__global T_OUT *restrict out, __global const T_IN *restrict in,
+                                       __global const float *restrict w, __global const float *restrict bias, int P,
+                                       int C, int H, int W, int OH, int OW, int has_bias EPILOGUE_PARAMS) {
+    WHERE(OH, OW)
+    in += (clv_offset)p * H * W;
+    if (has_bias) UNROLLED for (int i = 0; i < ROWS; i++) sums[i] = bias[c];
+    const int x = column * SW - PW;
+    // Row by row of x: the taps of all rows of y that meet it.
+    UNROLLED for (int v = 0; v < (ROWS - 1) * SH + (KH - 1) * DH + 1; v++) {
+        const int y = row * SH - PH + v;
+        float line[KW];
+        UNROLLED for (int j = 0; j < KW; j++) {
+            const bool valid = INSIDE(y, x + j * DW, H, W);
+            line[j] = FETCH(T_IN, in, y, x + j * DW, H, W, valid);
+        }
+        UNROLLED for (int r = 0; r < ROWS; r++)
+            UNROLLED for (int i = 0; i < KH; i++)
+                if (r * SH + i * DH == v)
+                    UNROLLED for (int j = 0; j < KW; j++) sums[r] = fma(line[j], taps[i * KW + j], sums[r]);
+    }
+    STORE_ROWS(OH, OW)
+}
+
+__kernel void KERNEL(channels_input)(__global T_OUT *restrict out, __global const T_IN *restrict in,
+                                     __global const float *restrict w, int P, int C, int H, int W, int OH,
+                                     int OW EPILOGUE_PARAMS) {
+    WHERE(H, W)
+    in += (clv_offset)p * OH * OW;
+    UNROLLED for (int r = 0; r < ROWS; r++) {
+        UNROLLED for (int i = 0; i < KH; i++) {
+            if ((r + PH - i * DH) % SH != 0) continue; // row is a multiple of SH
+            const int y = row / SH + (r + PH - i * DH) / SH;
+            UNROLLED for (int j = 0; j < KW; j++) {
+                const int u = column + PW - j * DW, x = u / SW;
+                const bool valid = u >= 0 && u % SW == 0 && INSIDE(y, x, OH, OW);
+                const float v = FETCH(T_IN, in, y, x, OH, OW, valid);
+                sums[r] = fma(v, taps[i * KW + j], sums[r]);
+            }
+        }
+    }
+    STORE_ROWS(H, W)
+}
+
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
+KERNEL(channels_weight)(__global float *restrict part, __global const T_OUT *restrict dy,
+                        __global const T_IN *restrict x, int N, int C, int H, int W, int OH, int OW, int images,
+                        int step_y, int step_x) {
+    __local float tree[ITEMS];
+    const int id = (int)get_local_id(0), group = (int)get_group_id(0), c = group % C;
+    const int first = group / C * images, end = min(N, first + images);
+    float sums[KH * KW];
+    UNROLLED for (int i = 0; i < KH * KW; i++) sums[i] = 0.0f;
+    for (int n = first; n < end; n++) {
+        __global const T_IN *from = x + (clv_offset)(n * C + c) * H * W;
+        __global const T_OUT *to = dy + (clv_offset)(n * C + c) * OH * OW;
+        for (int at = id, oy = id / OW, ox = id % OW; at < OH * OW; at += ITEMS) {
+            const float v = LOAD(T_OUT, to + at);
+            UNROLLED for (int i = 0; i < KH; i++)
+                UNROLLED for (int j = 0; j < KW; j++) {
+                    const int iy = oy * SH - PH + i * DH, ix = ox * SW - PW + j * DW;
+                    const bool valid = INSIDE(iy, ix, H, W);
+                    sums[i * KW + j] = fma(v, FETCH(T_IN, from, iy, ix, H, W, valid), sums[i * KW + j]);
+                }
+            ox += step_x;
+            oy += step_y;
+            if (ox >= OW) {
+                ox -= OW;
+                oy++;
+            }
+        }
+    }
+    UNROLLED for (int i = 0; i < KH * KW; i++) {
+        tree[id] = sums[i];
+        for (int apart = ITEMS / 2; apart > 0; apart /= 2) {
+            barrier(CLK_LOCAL_MEM_FENCE);
+            if (id < apart) tree[id] += tree[id + apart];
+        }
+        if (id == 0) part[group * KH * KW + i] = tree[0];
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+}

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Products by tiles for devices with lanes: matrix products, and convolution and its gradients as implicit products.
+//
+//     C[z][m][n] = epilogue( sum_k A[z][m][k] * B[z][k][n]  + bias )        z < batches, m < M, n < N, k < K
+//
+// k and n are numbers of three digits, and where elements lie follows from the digits, so that one kernel serves all:
+//     k = (k2*k_1 + k1)*k_0 + k0                     n = (n2*n_1 + n1)*n_0 + n0
+//     A[z][m][k] = a[a_0 + z*a_z + m*a_m + k2*a_k2 + k1*a_k1 + k0*a_k0]
+//     B[z][k][n] = b[z*b_z + k2*b_k2 + n2*b_n2 + h*w_size + w]
+//                  h = h_0 + n1*h_n1 + k1*h_k1,  w = w_0 + n0*w_n0 + k0*w_k0
+//     C[z][m][n] = c[c_0 + z*c_z + m*c_m + n2*c_n2 + n1*c_n1 + n0*c_n0]
+// With TAPS B is 0 where h or w is outside of 0 .. h_size, w_size: beyond an image's edge. Bias is bias[channel], where channel is
+// z*channels + m (by_row = 1) or n (by_row = 0); has_bias = 0 leaves it out, and any valid buffer may stand for it. Sums run in f32;
+// their order depends on the sizes only.
+//
+// Entries
+//   gemm      A group of WX x WY items makes the tile of WY*TM rows from gy*WY*TM on, of WX*TN columns from gx*WX*TN on. Item (x, y)
+//             has rows 4*y + 4*WY*i + r and columns x + WX*j, r < 4. TK terms at a time travel through local memory; the next ones are
+//             fetched into registers while these are multiplied. gz = split*batches + z sums the terms from split*depth up to
+//             (split+1)*depth. With several splits c is a workspace of parts, c_split apart, without bias and epilogue.
+//   gemm_sum  Finishes several splits, an item an element, i < size: c[i] = epilogue( part[i] + part[size + i] + .. + bias ), where
+//             the channel is i / inner % channels.
+//
+// Macros
+//   KERNEL(name)    how entries and helpers are named; default name
+//   T_A, T_B, T_C   how a, b and c are stored: float, f16 or bf16; default float
+//   EPI_*           the epilogue, common/epilogue.cl; default none
+//   WX, WY          items of a group along columns and along rows, powers of two; default 16, 16
+//   TM, TN          rows and columns of an item: multiples of 4, powers of two; default 4, 8. A tile has at most as many rows,
+//                   and as many columns, as a group has items
+//   TK              terms of a tile, a power of two; default 8. TK*TM >= WX, TK*TN >= WY
+//   A_ROWS, B_ROWS  1: neighbouring items fetch neighbouring terms of A, of B; 0: neighbouring rows, columns; default 1, 0
+//   TAPS            1: k has three digits, B has an edge. 0: k is k2; default 0
+// Local memory: 8*TK*(WY*TM + WX*TN + 8) bytes; with TAPS 32*TK more, with TAPS and B_ROWS also 16*WX*TN.
+
+#ifndef KERNEL
+#define KERNEL(name) name
+#endif
+#ifndef T_A
+#define T_A float
+#endif
+#ifndef T_B
+#define T_B float
+#endif
+#ifndef T_C
+#define T_C float
+#endif
+#ifndef WX
+#define WX 16
+#endif
+#ifndef WY
+#define WY 16
+#endif
+#ifndef TM
+#define TM 4
+#endif
+#ifndef TN
+#define TN 8
+#endif
+#ifndef TK
+#define TK 8
+#endif
+#ifndef A_ROWS
+#define A_ROWS 1
+#endif
+#ifndef B_ROWS
+#define B_ROWS 0
+#endif
+#ifndef TAPS
+#define TAPS 0
+#endif
+
+EPILOGUE_FUNCTION(KERNEL(epilogue), float)
+
+#define ITEMS (WX * WY)
+#define BM (WY * TM)
+#define BN (WX * TN)
+#define A_LOADS (BM * TK / ITEMS)
+#define B_LOADS (BN * TK / ITEMS)
+#define UNROLLED _Pragma("unroll")
+#define STEP 4 // terms in a turn of the innermost loop; if it held a whole tile, compilers would take twice the registers
+
+// An item's i-th element of a tile: its term, and its row of A, or the place of its column of B. Columns x, x + WX, x + 2*WX and
+// x + 3*WX lie together, so that an item reads four at once, and neighbours store neighbours.
+#define PLACE(n) ((n) / (4 * WX) * (4 * WX) + (n) % WX * 4 + (n) / WX % 4)
+#define COLUMN(place) ((place) / (4 * WX) * (4 * WX) + (place) % 4 * WX + (place) % (4 * WX) / 4)
+#if A_ROWS
+#define A_TERM(i) (id % TK)
+#define A_ROW(i) (id / TK + (i) * (ITEMS / TK))
+#else
+#define A_TERM(i) (id / BM + (i) * (ITEMS / BM))
+#define A_ROW(i) (id % BM)
+#endif
+#if B_ROWS
+#define B_TERM(i) (id % TK)
+#define B_PLACE(i) (id / TK + (i) * (ITEMS / TK))
+#define B_COLUMN(i) COLUMN(B_PLACE(i))
+#else
+#define B_TERM(i) (id / BN + (i) * (ITEMS / BN))
+#define B_PLACE(i) PLACE(id % BN)
+#define B_COLUMN(i) (id % BN)
+#endif
+
+// A column's part of (B's index, h, w); beyond the last column, the last one's: its sums are not stored.
+int4 KERNEL(gemm_column)(int n, int n_1, int n_0, int b_n2, int h_0, int h_n1, int w_0, int w_n0, int w_size) {
+    int h = h_0 + n / n_0 % n_1 * h_n1, w = w_0 + n % n_0 * w_n0;
+    return (int4)(n / n_0 / n_1 * b_n2 + h * w_size + w, h, w, 0);
+}
+#define COLUMN_OF(n)                                                                                         \
+    KERNEL(gemm_column)(min(n0 + (n), N - 1), n_1, n_0, b_n2, h_0, h_n1, w_0, w_n0, w_size)
+
+#if TAPS
+// A term's part of (B's index, h, w), and A's index.
+int4 KERNEL(gemm_term)(int k, int k_1, int k_0, int a_k2, int a_k1, int a_k0, int b_k2, int h_k1, int w_k0,
+                       int w_size) {
+    int k0 = k % k_0, k1 = k / k_0 % k_1, k2 = k / k_0 / k_1, h = k1 * h_k1, w = k0 * w_k0;
+    return (int4)(k2 * b_k2 + h * w_size + w, h, w, k2 * a_k2 + k1 * a_k1 + k0 * a_k0);
+}
+#define TERM_OF(k) KERNEL(gemm_term)(min(k, last), k_1, k_0, a_k2, a_k1, a_k0, b_k2, h_k1, w_k0, w_size)
+#define FETCH_A(k) LOAD(T_A, a + row + terms[turn & 1][k].s3)
+#define FETCH_B(k)                                                                                           \
+    int4 term = terms[turn & 1][k];                                                                          \
+    bool inside = (uint)(column.s1 + term.s1) < (uint)h_size && (uint)(column.s2 + term.s2) < (uint)w_size && \
+                  from + k <= last;                                                                          \
+    float v = LOAD(T_B, b + (inside ? column.s0 + term.s0 : 0));                                             \
+    v = inside ? v : 0.0f;
+#else
+#define FETCH_A(k) LOAD(T_A, a + row + min(from + k, last) * a_k2)
+#define FETCH_B(k)                                                                                           \
+    float v = LOAD(T_B, b + column.s0 + min(from + k, last) * b_k2);                                         \
+    v = from + k <= last ? v : 0.0f;
+#endif
+
+// Tile `turn` of both matrices into the registers ra and rb; from there into local memory.
+#define FETCH                                                                                                \
+    {                                                                                                        \
+        const int from = first + turn * TK;                                                                  \
+        UNROLLED for (int i = 0; i < A_LOADS; i++) {                                                           \
+            const int row = rows[A_ROW(i)];                                                            \
+            const float v = FETCH_A(A_TERM(i));                                                              \
+            ra[i] = from + A_TERM(i) <= last ? v : 0.0f;                                                     \
+        }                                                                                                    \
+        UNROLLED for (int i = 0; i < B_LOADS; i++) {                                                           \
+            const int4 column = columns[B_COLUMN(i)];                                                                \
+            FETCH_B(B_TERM(i))                                                                               \
+            rb[i] = v;                                                                                       \
+        }                                                                                                    \
+    }
+#define KEEP                                                                                                 \
+    {                                                                                                        \
+        UNROLLED for (int i = 0; i < A_LOADS; i++)((__local float *)la[turn & 1][A_TERM(i)])[A_ROW(i)] = ra[i]; \
+        UNROLLED for (int i = 0; i < B_LOADS; i++)((__local float *)lb[turn & 1][B_TERM(i)])[B_PLACE(i)] = rb[i]; \
+    }
+
+__kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void KERNEL(gemm)(
+    __global T_C *restrict c, __global const T_A *restrict a, __global const T_B *restrict b,
+    __global const float *restrict bias, int batches, int M, int N, int K, int depth, int k_1, int k_0, int n_1,
+    int n_0, int a_0, int a_z, int a_m, int a_k2, int a_k1, int a_k0, int b_z, int b_k2, int b_n2, int c_0, int c_z,
+    int c_m, int c_n2, int c_n1, int c_n0, int c_split, int h_0, int h_n1, int h_k1, int h_size, int w_0, int w_n0,
+    int w_k0, int w_size, int channels, int by_row, int has_bias EPILOGUE_PARAMS) {
+    __local float4 la[2][TK][BM / 4 + 1], lb[2][TK][BN / 4 + 1];
+    __local int rows[BM];
+    __local int4 columns[BN];
+    const int id = (int)get_local_id(0), x = id % WX, y = id / WX;
+    const int m0 = (int)get_group_id(1) * BM, n0 = (int)get_group_id(0) * BN;
+    const int z = (int)get_group_id(2) % batches, split = (int)get_group_id(2) / batches;
+    const int first = split * depth, last = min(K, first + depth) - 1, turns = max(last - first + TK, 0) / TK;
+    float ra[A_LOADS], rb[B_LOADS], sums[TM][TN];
+    int turn = 0;
+    a += a_0 + z * a_z;
+    b += z * b_z;
+    for (int i = id; i < BM; i += ITEMS) rows[i] = min(m0 + i, M - 1) * a_m;
+    for (int i = id; i < BN; i += ITEMS) columns[i] = COLUMN_OF(i);
+#if TAPS
+    __local int4 terms[2][TK];
+    if (id < 2 * TK && turns) terms[id / TK][id % TK] = TERM_OF(first + id);
+#endif
+    barrier(CLK_LOCAL_MEM_FENCE);
+    UNROLLED for (int i = 0; i < TM; i++) UNROLLED for (int j = 0; j < TN; j++) sums[i][j] = 0.0f;
+    if (turns) {
+        FETCH
+        KEEP
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (turn = 1; turn <= turns; turn++) {
+        if (turn < turns) FETCH
+        __local const float4 *pa = la[(turn - 1) & 1][0] + y, *pb = lb[(turn - 1) & 1][0] + x;
+        _Pragma("nounroll") for (int k = 0; k < TK; k += STEP) {
+            UNROLLED for (int s = 0; s < STEP; s++) {
+                float va[TM], vb[TN];
+                UNROLLED for (int i = 0; i < TM / 4; i++) vstore4(pa[s * (BM / 4 + 1) + i * WY], i, va);
+                UNROLLED for (int j = 0; j < TN / 4; j++) vstore4(pb[s * (BN / 4 + 1) + j * WX], j, vb);
+                UNROLLED for (int i = 0; i < TM; i++)
+                    UNROLLED for (int j = 0; j < TN; j++) sums[i][j] = fma(va[i], vb[j], sums[i][j]);
+            }
+            pa += STEP * (BM / 4 + 1);
+            pb += STEP * (BN / 4 + 1);
+        }
+        if (turn < turns) KEEP
+#if TAPS
+        if (id < TK) terms[(turn + 1) & 1][id] = TERM_OF(first + (turn + 1) * TK + id);
+#endif
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    c += c_0 + z * c_z + split * c_split;
+    // A row's sums by way of local memory, where the loop over them can stay one: unrolled, the epilogue would stand there for each.
+    __local float *own = (__local float *)lb + id;
+    UNROLLED for (int i = 0; i < TM; i++) {
+        const int m = m0 + i / 4 * (4 * WY) + y * 4 + i % 4;
+        UNROLLED for (int j = 0; j < TN; j++) own[j * ITEMS] = sums[i][j];
+        _Pragma("nounroll") for (int j = 0; j < TN; j++) {
+            const int n = n0 + j * WX + x, channel = z * channels + (by_row ? m : n);
+            if (m >= M || n >= N) break;
+            const int at = m * c_m + n / n_0 / n_1 * c_n2 + n / n_0 % n_1 * c_n1 + n % n_0 * c_n0;
+            float v = own[j * ITEMS];
+            if (has_bias) v += bias[channel];
+            EPILOGUE_CHANNEL(channel);
+            STORE(T_C, KERNEL(epilogue)(v EPILOGUE_AT(c_0 + z * c_z + at)), c + at);
+        }
+    }
+}
+
+__kernel void KERNEL(gemm_sum)(__global T_C *restrict c, __global const float *restrict part,
+                               __global const float *restrict bias, int size, int splits, int inner,
+                               int channels, int has_bias EPILOGUE_PARAMS) {
+    const int i = (int)get_global_id(0);
+    if (i >= size) return;
+    const int channel = i / inner % channels;
+    float v = 0.0f;
+    for (int split = 0; split < splits; split++) v += part[split * size + i];
+    if (has_bias) v += bias[channel];
+    EPILOGUE_CHANNEL(channel);
+    STORE(T_C, KERNEL(epilogue)(v EPILOGUE_AT(i)), c + i);
+}

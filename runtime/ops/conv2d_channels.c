@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+// Depthwise convolutions on devices with lanes: launches of kernels_cl/conv2d_channels.cl.
+#include "ops/conv2d.h"
+#include "ops/epilogue.h"
+#include "ops/lower.h"
+
+enum { ROWS = 4, ITEMS = 128, MOST_TAPS = 64 }; // ROWS and ITEMS of the kernel file
+
+static bool possible(const clv_device_info *device, const clv__conv2d *c) {
+    return c->in_channels == 1 && c->out_channels == 1 && clv__conv2d_sums(c) &&
+           c->kernel[0] * c->kernel[1] <= MOST_TAPS && device->loop_turns == 0;
+}
+
+bool clv__conv2d_channels_supports(const clv_device_info *device, const clv__op_io *io) {
+    clv__conv2d c = clv__conv2d_of(io);
+    return possible(device, &c) && c.stride[0] <= ROWS;
+}
+
+bool clv__conv2d_channels_supports_weight(const clv_device_info *device, const clv__op_io *io) {
+    clv__conv2d c = clv__conv2d_of(io);
+    return possible(device, &c) && device->max_work_group >= ITEMS &&
+           clv__tile_local_bytes(device) >= ITEMS * sizeof(float);
+}
+
+/** Plain divides by sizes for each tap, and reads far apart for the weights. Threads have a variant of their own. */
+double clv__conv2d_channels_rank(const clv_device_info *device, const clv__op_io *io) {
+    (void)io;
+    return clv__threads(device) ? 2 : 0.2;
+}
+
+static void define(clv__launches *list, clv__launch *launch, const char *name, int64_t value, int64_t usual) {
+    if (value != usual) clv__launch_define(list, launch, name, "%d", (int)value);
+}
+
+static clv__launch *launch_of(clv__launches *list, const clv__conv2d *c, const char *entry) {
+    clv__launch *launch = clv__launch_kernel(list, "conv2d_channels", entry);
+    define(list, launch, "KH", c->kernel[0], 3);
+    define(list, launch, "KW", c->kernel[1], 3);
+    define(list, launch, "SH", c->stride[0], 1);
+    define(list, launch, "SW", c->stride[1], 1);
+    define(list, launch, "DH", c->dilation[0], 1);
+    define(list, launch, "DW", c->dilation[1], 1);
+    define(list, launch, "PH", c->padding[0], 1);
+    define(list, launch, "PW", c->padding[1], 1);
+    return launch;
+}
+
+void clv__conv2d_channels_forward(clv__launches *list, const clv__op_io *io) {
+    if (clv__numel(&io->out[0]) == 0) return;
+    clv__conv2d c = clv__conv2d_of(io);
+    clv__launch *launch = launch_of(list, &c, "channels_forward");
+    clv__arg_out_as(list, launch, io, 0, "T_OUT");
+    clv__arg_in_as(list, launch, io, 0, "T_IN");
+    clv__arg_in(list, launch, 1);
+    clv__arg_in(list, launch, c.bias ? 2 : 1); // without a bias, anything
+    CLV__ARGS_I32(list, launch, c.n * c.groups, c.groups, c.in[0], c.in[1], c.out[0], c.out[1], c.bias);
+    clv__arg_epilogue(list, launch, io);
+    clv__launch_over(list, launch, CLV__ELEMENTS, c.n * c.groups * clv__div_up(c.out[0], ROWS) * c.out[1]);
+}
+
+void clv__conv2d_channels_input(clv__launches *list, const clv__op_io *io) {
+    if (clv__numel(&io->out[0]) == 0) return;
+    clv__conv2d c = clv__conv2d_of(io);
+    const int64_t rows = ROWS / c.stride[0] * c.stride[0];
+    clv__launch *launch = launch_of(list, &c, "channels_input");
+    define(list, launch, "ROWS", rows, ROWS);
+    clv__arg_out_as(list, launch, io, 0, "T_OUT");
+    clv__arg_in_as(list, launch, io, 0, "T_IN");
+    clv__arg_in(list, launch, 1);
+    CLV__ARGS_I32(list, launch, c.n * c.groups, c.groups, c.in[0], c.in[1], c.out[0], c.out[1]);
+    clv__arg_epilogue(list, launch, io);
+    clv__launch_over(list, launch, CLV__ELEMENTS, c.n * c.groups * clv__div_up(c.in[0], rows) * c.in[1]);
+}
+
+/** A group for each channel, and for parts of the images where channels are few. How many there are follows from the sizes alone. */
+void clv__conv2d_channels_weight(clv__launches *list, const clv__op_io *io) {
+    enum { GROUPS = 256 };
+    const int64_t size = clv__numel(&io->out[0]);
+    if (size == 0) return;
+    clv__conv2d c = clv__conv2d_of(io);
+    const int64_t images = clv__div_up(c.n, clv__min64(c.n, clv__div_up(GROUPS, c.groups)));
+    const int64_t splits = clv__div_up(c.n, images);
+    const size_t bytes = splits > 1 ? (size_t)(splits * size) * sizeof(float) : 0;
+    const size_t part = bytes ? clv__launch_workspace(list, bytes) : 0;
+    clv__launch *launch = launch_of(list, &c, "channels_weight");
+    if (bytes)
+        clv__arg_workspace(list, launch, part, bytes);
+    else
+        clv__arg_out(list, launch, 0);
+    clv__arg_in_as(list, launch, io, 0, "T_OUT");
+    clv__arg_in_as(list, launch, io, 1, "T_IN");
+    CLV__ARGS_I32(list, launch, c.n, c.groups, c.in[0], c.in[1], c.out[0], c.out[1], images, ITEMS / c.out[1],
+                  ITEMS % c.out[1]);
+    clv__launch_grid(launch, (size_t)(splits * c.groups * ITEMS), ITEMS);
+    if (bytes) clv__conv2d_add_parts(list, part, bytes, size, splits);
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products by tiles for devices with lanes (kernels_cl/gemm.cl): matrix products, and convolutions as implicit ones.
+#ifndef CLV_OPS_GEMM_H
+#define CLV_OPS_GEMM_H
+
+#include "ops/tiles.h"
+
+/** C[z][m][n] = sum_k A[z][m][k] * B[z][k][n] (+ bias). The kernel file's head says what the digits of k and n are, and where
+ *  elements lie. What is zero is not there: digits of one number are 1. */
+typedef struct clv__gemm {
+    int64_t batches, m, n, k;
+    int64_t k_1, k_0, n_1, n_0;
+    int64_t a_0, a_z, a_m, a_k2, a_k1, a_k0;
+    int64_t b_z, b_k2, b_n2;
+    int64_t c_0, c_z, c_m, c_n2, c_n1, c_n0;
+    int64_t h_0, h_n1, h_k1, h_size, w_0, w_n0, w_k0, w_size;
+    bool taps; // k has three digits, B has an edge
+    bool a_rows,
+        b_rows;  // neighbouring terms of A (of B) lie side by side, or more nearly so than rows (columns)
+    bool by_row; // a row is a channel; else a column is one
+    int64_t channels; // of a z, where a row is one
+} clv__gemm;
+
+/** The products that an op is: several where its result falls apart, as the gradient of a strided convolution does. Together they
+ *  cover the result; one without terms (k 0) fills its part with zeros. */
+typedef struct clv__gemms {
+    int a, b, bias;            // inputs of the op; bias -1: none
+    int64_t inner, n_channels; // the channel of element i of the result is i / inner % n_channels
+    int n;
+    const clv__gemm *items;
+} clv__gemms;
+
+/** The rows of a table of variants: one for each tile, the first the usual one. */
+#define CLV__GEMM_VARIANTS(supports_, rank_, lower_)                                                         \
+    {.name = "gemm", .supports = supports_, .rank = rank_, .lower = lower_},                                 \
+        {.name = "gemm:128x128", .supports = supports_, .rank = rank_, .lower = lower_},                     \
+        {.name = "gemm:32x64", .supports = supports_, .rank = rank_, .lower = lower_}, {                     \
+        .name = "gemm:16x64", .supports = supports_, .rank = rank_, .lower = lower_                          \
+    }
+
+/** Has the device groups and local memory for the tile of io's variant? */
+bool clv__gemm_supports(const clv_device_info *device, const clv__op_io *io);
+/** How long the tile of io's variant takes beside plain, by what is computed, waste included, and how many units have work. */
+double clv__gemm_rank(const clv_device_info *device, const clv__op_io *io, const clv__gemms *gemms);
+void clv__gemm_lower(clv__launches *list, const clv__op_io *io, const clv__gemms *gemms);
+
+#endif
