@@ -18,6 +18,13 @@
 // For devices with wide vectors, S == 1: sixteen channels to a work-item
 //   batch_norm_columns          as _stats
 //   batch_norm_columns_backward as _backward_sums
+// For devices with lanes, S long: a group of ITEMS does a slab, up to 16*ITEMS elements of a channel, of n_slabs
+//   batch_norm_slabs            as _stats; or, of several slabs, parts[slab*C + c] = mean, parts[(n_slabs + slab)*C + c] = sum of squared
+//                               differences from it
+//   batch_norm_slabs_join       one per channel: as _stats, from its slabs
+//   batch_norm_slabs_backward   as _backward_sums; or, of several slabs, parts as batch_norm_planes_backward leaves them of planes,
+//                               for batch_norm_backward_join
+// ITEMS     of a group, a power of two; default 256. Local memory: 8*ITEMS bytes
 //
 // spread    the running variance where is_var is 1, else rstd = 1 / sqrt(var + eps)
 // has_*     0: the pointer before is not there
@@ -35,6 +42,10 @@
 #endif
 #ifndef T_DX
 #define T_DX float
+#endif
+
+#ifndef ITEMS
+#define ITEMS 256
 #endif
 
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
@@ -349,5 +360,108 @@ __kernel void KERNEL(batch_norm_columns_backward)(
     for (int l = 0; l < lanes; l++) {
         dbias[c + l] = one_sum[l];
         dweight[c + l] = one_product[l] * KERNEL(batch_norm_rstd)(spread[c + l], is_var, eps);
+    }
+}
+
+// ---- slabs ----
+
+// The sums of what all items of a group have, by a tree.
+float2 KERNEL(batch_norm_tree)(__local float2 *tree, int id, float2 v) {
+    tree[id] = v;
+    for (int apart = ITEMS / 2; apart > 0; apart /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (id < apart) tree[id] += tree[id + apart];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    v = tree[0];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return v;
+}
+
+// An item's elements of a slab are ITEMS apart: element k at `at`, if it is one of `count`.
+#define EACH_OF_SLAB(body)                                                                                   \
+    {                                                                                                        \
+        int j = first + id, s = j % S, at = (j / S * C + c) * S + s;                                         \
+        _Pragma("unroll") for (int k = 0; k < 16; k++) {                                                     \
+            const bool valid = j < N * S;                                                                    \
+            body;                                                                                            \
+            j += ITEMS;                                                                                      \
+            s += ITEMS % S;                                                                                  \
+            at += ITEMS / S * C * S + ITEMS % S;                                                             \
+            if (s >= S) {                                                                                    \
+                s -= S;                                                                                      \
+                at += (C - 1) * S;                                                                           \
+            }                                                                                                \
+        }                                                                                                    \
+    }
+
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
+KERNEL(batch_norm_slabs)(__global float *restrict means, __global float *restrict rstds, __global float *restrict vars,
+                         __global float *restrict parts, __global const T_X *restrict x, int N, int C, int S,
+                         int n_slabs, float eps) {
+    __local float2 tree[ITEMS];
+    const int id = (int)get_local_id(0), c = (int)get_group_id(0) % C, slab = (int)get_group_id(0) / C;
+    const int first = slab * 16 * ITEMS;
+    const float count = (float)min(16 * ITEMS, N * S - first);
+    float values[16], sum = 0.0f, left = 0.0f, square = 0.0f;
+    EACH_OF_SLAB(values[k] = valid ? LOAD(T_X, x + at) : 0.0f; sum += values[k])
+    const float mean = KERNEL(batch_norm_tree)(tree, id, (float2)(sum, 0.0f)).x / count;
+    _Pragma("unroll") for (int k = 0; k < 16; k++) {
+        const float d = first + id + k * ITEMS < N * S ? values[k] - mean : 0.0f;
+        left += d;
+        square += d * d;
+    }
+    const float2 all = KERNEL(batch_norm_tree)(tree, id, (float2)(left, square));
+    if (id) return;
+    left = mean + all.x / count;
+    square = fmax(all.y - all.x * (all.x / count), 0.0f);
+    if (n_slabs == 1) {
+        KERNEL(batch_norm_keep)(c, left, square, count, means, rstds, vars, eps);
+    } else {
+        parts[slab * C + c] = left;
+        parts[(n_slabs + slab) * C + c] = square;
+    }
+}
+
+__kernel void KERNEL(batch_norm_slabs_join)(__global float *restrict means, __global float *restrict rstds,
+                                            __global float *restrict vars, __global const float *restrict parts,
+                                            int C, int n_slabs, int slab, int last, float eps) {
+    const int c = (int)get_global_id(0);
+    if (c >= C) return;
+    const float count = (float)(n_slabs - 1) * (float)slab + (float)last; // `last` elements in the last slab
+    float sum = 0.0f, left = 0.0f, apart = 0.0f, square = 0.0f;
+    for (int i = 0; i < n_slabs; i++) sum += parts[i * C + c] * ((float)(i + 1 < n_slabs ? slab : last) / count);
+    for (int i = 0; i < n_slabs; i++) {
+        const float d = parts[i * C + c] - sum, n = (float)(i + 1 < n_slabs ? slab : last);
+        left += d * n;
+        apart += d * d * n;
+        square += parts[(n_slabs + i) * C + c];
+    }
+    square += fmax(apart - left * (left / count), 0.0f);
+    KERNEL(batch_norm_keep)(c, sum + left / count, square, count, means, rstds, vars, eps);
+}
+
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
+KERNEL(batch_norm_slabs_backward)(__global float *restrict dweight, __global float *restrict dbias,
+                                  __global float *restrict parts, __global const T_Y *restrict dy, __global const T_X *restrict x,
+                                  __global const float *restrict mean, __global const float *restrict spread, int N,
+                                  int C, int S, int n_slabs, int is_var, float eps) {
+    __local float2 tree[ITEMS];
+    const int id = (int)get_local_id(0), c = (int)get_group_id(0) % C, slab = (int)get_group_id(0) / C;
+    const int first = slab * 16 * ITEMS;
+    const float m = mean[c];
+    float2 v = (float2)(0.0f);
+    EACH_OF_SLAB(if (valid) {
+        const float g = LOAD(T_Y, dy + at);
+        v += (float2)(g, g * (LOAD(T_X, x + at) - m));
+    })
+    v = KERNEL(batch_norm_tree)(tree, id, v);
+    if (id) return;
+    if (n_slabs == 1) {
+        dbias[c] = v.x;
+        dweight[c] = v.y * KERNEL(batch_norm_rstd)(spread[c], is_var, eps);
+    } else {
+        parts[slab * C + c] = v.x;
+        parts[(n_slabs + slab) * C + c] = v.y;
     }
 }

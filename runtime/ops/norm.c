@@ -212,6 +212,64 @@ static void train_columns(clv__launches *list, const clv__op_io *io) {
     apply(list, io, false);
 }
 
+// A group of work-items does a slab of a channel: SLAB elements for each of them.
+enum { SLAB = 16, SLAB_ITEMS = 256, SMALL_SLAB_ITEMS = 64 };
+
+static int64_t slab_items(const clv_device_info *device) {
+    return device->max_work_group >= SLAB_ITEMS ? SLAB_ITEMS : SMALL_SLAB_ITEMS;
+}
+
+static int64_t slabs_of(const clv_device_info *device, const norm_sizes *s) {
+    return clv__div_up(s->N * s->S, SLAB * slab_items(device));
+}
+
+static void over_slabs(const clv__launches *list, clv__launch *launch, const norm_sizes *s) {
+    const int64_t items = slab_items(list->device);
+    clv__launch_grid(launch, (size_t)(s->C * slabs_of(list->device, s) * items), (size_t)items);
+}
+
+static clv__launch *slab_launch(clv__launches *list, const char *entry) {
+    clv__launch *launch = clv__launch_kernel(list, "norm", entry);
+    if (slab_items(list->device) != SLAB_ITEMS)
+        clv__launch_define(list, launch, "ITEMS", "%d", SMALL_SLAB_ITEMS);
+    return launch;
+}
+
+/** Workspace for the two sums of each slab, where a channel has several. */
+static clv__part slab_parts(clv__launches *list, const norm_sizes *s) {
+    const int64_t n = slabs_of(list->device, s);
+    clv__part parts = {0};
+    if (n == 1) return parts;
+    parts.bytes = (size_t)(2 * n * s->C) * sizeof(float);
+    parts.offset = clv__launch_workspace(list, parts.bytes);
+    return parts;
+}
+
+static void train_slabs(clv__launches *list, const clv__op_io *io) {
+    norm_sizes s = sizes_of(&io->in[X].shape);
+    const int64_t n = slabs_of(list->device, &s), elements = SLAB * slab_items(list->device);
+    const clv__part parts = slab_parts(list, &s);
+    clv__launch *launch = slab_launch(list, "batch_norm_slabs");
+    statistics(list, launch);
+    if (parts.bytes)
+        clv__arg_workspace(list, launch, parts.offset, parts.bytes);
+    else
+        clv__arg_out(list, launch, MEAN); // not looked at
+    clv__arg_in_as(list, launch, io, X, "T_X");
+    CLV__ARGS_I32(list, launch, s.N, s.C, s.S, n);
+    clv__arg_f32(list, launch, attrs_of(io)->eps);
+    over_slabs(list, launch, &s);
+    if (parts.bytes) {
+        launch = clv__launch_kernel(list, "norm", "batch_norm_slabs_join");
+        statistics(list, launch);
+        clv__arg_workspace(list, launch, parts.offset, parts.bytes);
+        CLV__ARGS_I32(list, launch, s.C, n, elements, s.N * s.S - (n - 1) * elements);
+        clv__arg_f32(list, launch, attrs_of(io)->eps);
+        clv__launch_over(list, launch, CLV__TASKS, s.C);
+    }
+    apply(list, io, false);
+}
+
 static void update_plain(clv__launches *list, const clv__op_io *io) {
     int64_t C = clv__numel(&io->in[U_BATCH_MEAN]);
     if (C == 0) return;
@@ -326,7 +384,40 @@ static void backward_columns(clv__launches *list, const clv__op_io *io) {
     backward_apply(list, io, false);
 }
 
+static void backward_slabs(clv__launches *list, const clv__op_io *io) {
+    norm_sizes s = sizes_of(&io->in[B_X].shape);
+    const clv__part parts = slab_parts(list, &s);
+    clv__launch *launch = slab_launch(list, "batch_norm_slabs_backward");
+    clv__arg_out(list, launch, B_DWEIGHT);
+    clv__arg_out(list, launch, B_DBIAS);
+    if (parts.bytes)
+        clv__arg_workspace(list, launch, parts.offset, parts.bytes);
+    else
+        clv__arg_out(list, launch, B_DBIAS); // not looked at
+    dy_and_x(list, launch, io);
+    for (int i = B_DY; i <= B_SPREAD; i++)
+        if (i != B_WEIGHT) clv__arg_in(list, launch, i);
+    CLV__ARGS_I32(list, launch, s.N, s.C, s.S, slabs_of(list->device, &s), attrs_of(io)->is_var);
+    clv__arg_f32(list, launch, attrs_of(io)->eps);
+    over_slabs(list, launch, &s);
+    if (parts.bytes) backward_join(list, io, parts.offset, parts.bytes, slabs_of(list->device, &s), s.C);
+    backward_apply(list, io, false);
+}
+
 // Input 0 of each of the ops has the shape of x.
+
+/** Where a channel's elements lie side by side. */
+static bool slabs_support(const clv_device_info *device, const clv__op_io *io) {
+    norm_sizes s = sizes_of(&io->in[0].shape);
+    return device->max_work_group >= SMALL_SLAB_ITEMS && s.S >= 8 && s.N * s.C > 0 &&
+           clv__tile_local_bytes(device) >= 2 * sizeof(float) * (uint64_t)slab_items(device) &&
+           clv__loops_fit(device, 64 + 2 * slabs_of(device, &s));
+}
+
+static double slabs_rank(const clv_device_info *device, const clv__op_io *io) {
+    (void)io;
+    return clv__threads(device) ? 2 : 0.1;
+}
 
 static bool planes_support(const clv_device_info *device, const clv__op_io *io) {
     norm_sizes s = sizes_of(&io->in[0].shape);
@@ -350,6 +441,7 @@ static double vector_rank(const clv_device_info *device, const clv__op_io *io) {
 static const clv__variant train_variants[] = {{"plain", NULL, NULL, train_plain},
                                               {"planes", planes_support, vector_rank, train_planes},
                                               {"columns", columns_support, vector_rank, train_columns},
+                                              {"slabs", slabs_support, slabs_rank, train_slabs},
                                               {0}};
 static const clv__variant update_variants[] = {{"plain", NULL, NULL, update_plain}, {0}};
 static const clv__variant eval_variants[] = {
@@ -357,6 +449,7 @@ static const clv__variant eval_variants[] = {
 static const clv__variant backward_variants[] = {{"plain", NULL, NULL, backward_plain},
                                                  {"planes", planes_support, vector_rank, backward_planes},
                                                  {"columns", columns_support, vector_rank, backward_columns},
+                                                 {"slabs", slabs_support, slabs_rank, backward_slabs},
                                                  {0}};
 
 // ---- references -------------------------------------------------------------------------------------------
