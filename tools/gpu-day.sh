@@ -10,7 +10,7 @@
 #
 #     --device SPEC    as for cleave; default: gpu, or the best there is where there is none
 #     --small          small sizes, in a minute or two: is everything in its place?
-#     --parts LIST     only these: machine,check,gemm,conv,ops,models,curve,train,pytorch,report
+#     --parts LIST     only these: machine,kernels,check,gemm,conv,ops,models,curve,train,pytorch,report
 #     --minutes N      each part at most so long; default 20
 #     --cleave FILE    the command line; default: the one beside this script, of build/release, build/dev, or on PATH
 #     --data DIR       folder of Fashion-MNIST's files, as for cleave
@@ -86,6 +86,10 @@ pack() {
         mkdir "$pack/data" && cp "$images"/*ubyte* "$pack/data/" || fail "cannot copy the images of '$images' into '$pack'" 1
     else
         echo "gpu-day: there is no folder '$images': packed without images, so without trainings" >&2
+    fi
+    if [ -x "${cleave%/*}/tests/drivers/meter_launches" ] && [ -x "$here/../tests/drivers/ptx/pack.sh" ]; then
+        "$here/../tests/drivers/ptx/pack.sh" "${cleave%/*}/tests/drivers/meter_launches" "$pack/ptx" || [ $? = 77 ] ||
+            fail "cannot make the programs of '$pack/ptx'" 1
     fi
     echo "Packed $(du -sh "$pack" | cut -f 1) into $pack: on the other machine run gpu-day.sh in it." >&2
 }
@@ -173,6 +177,11 @@ machine() {
     echo "== cleave env"
     "$cleave" env --json >"$out/env.json" && "$cleave" devices --json >"$out/devices.json" && "$cleave" devices && "$cleave" env || return
     say "device '$device': $(limited "$cleave" bench gemm --size 256x256x256 --device "$device" --runs 1 --seconds 0.1 2>/dev/null | head -n 1)"
+}
+# A card with its vendor's compute driver, whether or not it has one for OpenCL: kernels through that driver.
+kernels() {
+    [ -x "$here/ptx/ptx" ] || { say "no programs here; --pack takes them along from a build with its tests"; return 77; }
+    limited "$here/ptx/ptx" "$here/ptx"
 }
 sample=${small:+--quick --dtype f32 --op matmul --op softmax}
 check() {
@@ -265,6 +274,7 @@ report() {
 }
 
 part machine machine
+part kernels kernels
 part check check
 part gemm gemm
 part conv conv

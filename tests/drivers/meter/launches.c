@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Writes down what a null card is asked to do, for meter.c: FOLDER/STEM.cl, the kernels; FOLDER/nodes.c, nodes with their launches
+// Writes down what a null card is asked to do, for meter.c and ptx/ptx.c: FOLDER/STEM.cl, the kernels; FOLDER/nodes.c, nodes with their launches
 // and their memory as C, one beside the other where they are alike; FOLDER/data.bin, values for the samples.
 //
 //     a training step of resnet18, of mobilenet_v2 and of the GPT, on the card: nodes as its plan has them
@@ -48,9 +48,20 @@ static void must_be(clv_status status) {
 
 // ---- launches as C -------------------------------------------------------------------------------------------------------
 
-static void add_call(clv__text *calls, const clv__launch *launch, const program_kernel *kernel, const char *name) {
+/** The buffer of a slot, and where in it. */
+static int place_of(const clv__slot *slot, size_t *at) {
+    *at = slot->kind == CLV__SLOT_WORKSPACE ? slot->offset : 0;
+    return slot->kind == CLV__SLOT_IN    ? slot->index
+           : slot->kind == CLV__SLOT_OUT ? CLV__MAX_IN + slot->index
+                                         : WORKSPACE;
+}
+
+static void add_call(clv__text *calls, const clv__launch *launch, const program_kernel *kernel,
+                     const char *name) {
     size_t local = 0;
-    clv__text_add(calls, "static void %s(char *const *b, char *local) {\n    ((void (*)(", name);
+    clv__text_add(calls,
+                  "#ifndef METER_NO_CALLS\nstatic void %s(char *const *b, char *local) {\n    ((void (*)(",
+                  name);
     for (int i = 0; i < launch->n_slots; i++)
         clv__text_add(calls, "%s%s", i ? ", " : "",
                       launch->slots[i].kind == CLV__SLOT_I32   ? "int"
@@ -73,17 +84,27 @@ static void add_call(clv__text *calls, const clv__launch *launch, const program_
             local += (slot->bytes + 255) / 256 * 256;
         }
     }
-    clv__text_add(calls, ");\n    (void)b;\n    (void)local;\n}\n");
+    clv__text_add(calls, ");\n    (void)b;\n    (void)local;\n}\n#endif\n");
 }
 
-/** A slot of a copy or a fill: its buffer, and where in it. */
-static int place_of(const clv__slot *slot, size_t *at) {
-    *at = slot->kind == CLV__SLOT_WORKSPACE ? slot->offset : 0;
-    return slot->kind == CLV__SLOT_IN ? slot->index : slot->kind == CLV__SLOT_OUT ? CLV__MAX_IN + slot->index : WORKSPACE;
+/** The same arguments as data. Only kernels for threads are handed local memory. */
+static void add_args(clv__text *calls, const clv__launch *launch, const char *name) {
+    clv__text_add(calls, "static const meter_arg args_%s[] = {", name);
+    for (int i = 0; i < launch->n_slots; i++) {
+        const clv__slot *slot = &launch->slots[i];
+        uint32_t bits = (uint32_t)slot->i32;
+        if (slot->kind == CLV__SLOT_LOCAL) fail("a kernel for lanes takes local memory as an argument");
+        if (slot->kind == CLV__SLOT_F32) memcpy(&bits, &slot->f32, sizeof bits);
+        const bool value = slot->kind == CLV__SLOT_I32 || slot->kind == CLV__SLOT_F32;
+        size_t at = 0;
+        const int buffer = value ? -1 : place_of(slot, &at);
+        clv__text_add(calls, "{%d, %zu, 0x%" PRIx32 "u}%s", buffer, at, value ? bits : 0,
+                      i + 1 < launch->n_slots ? ", " : "};\n");
+    }
 }
 
-static void add_launch(clv__text *calls, clv__text *rows, const clv__launch *launch, const char *op, const char *variant,
-                       const char *name) {
+static void add_launch(clv__text *calls, clv__text *rows, const clv__launch *launch, const char *op,
+                       const char *variant, const char *name) {
     const clv__grid *g = &launch->grid;
     if (launch->kind == CLV__LAUNCH_KERNEL) {
         bool known;
@@ -91,18 +112,26 @@ static void add_launch(clv__text *calls, clv__text *rows, const clv__launch *lau
         kernel.op = op, kernel.variant = variant;
         if (!known) programs_add(&all, &kernel);
         add_call(calls, launch, &kernel, name);
-        clv__text_add(rows, "    {.kind = METER_KERNEL, .entry = \"%s\", .key = \"%08" PRIx32 "\", .call = %s, .global = {",
-                      kernel.at.entry, kernel.key, name);
-        for (int d = 0; d < 3; d++) clv__text_add(rows, "%zu%s", d < g->dims ? g->global[d] : 1, d < 2 ? ", " : "}, .local = {");
-        for (int d = 0; d < 3; d++) clv__text_add(rows, "%zu%s", d < g->dims ? g->local[d] : 1, d < 2 ? ", " : "}},\n");
+        add_args(calls, launch, name);
+        clv__text_add(rows,
+                      "    {.kind = METER_KERNEL, .entry = \"%s\", .key = \"%08" PRIx32
+                      "\", .name = \"%s_%016" PRIx64
+                      "\", .args = args_%s, .n_args = %d, .call = METER_CALL(%s), .global = {",
+                      kernel.at.entry, kernel.key, kernel.at.entry, kernel.hash, name, launch->n_slots, name);
+        for (int d = 0; d < 3; d++)
+            clv__text_add(rows, "%zu%s", d < g->dims ? g->global[d] : 1, d < 2 ? ", " : "}, .local = {");
+        for (int d = 0; d < 3; d++)
+            clv__text_add(rows, "%zu%s", d < g->dims ? g->local[d] : 1, d < 2 ? ", " : "}},\n");
         return;
     }
     size_t to_at, from_at = 0;
     const int to = place_of(&launch->slots[0], &to_at);
     const int from = launch->kind == CLV__LAUNCH_COPY ? place_of(&launch->slots[1], &from_at) : 0;
-    clv__text_add(rows, "    {.kind = %s, .to = %d, .to_at = %zu, .from = %d, .from_at = %zu, .bytes = %zu, .pattern = 0x%08" PRIx32 "u},\n",
-                  launch->kind == CLV__LAUNCH_COPY ? "METER_COPY" : "METER_FILL", to, to_at, from, from_at, launch->bytes,
-                  launch->pattern);
+    clv__text_add(rows,
+                  "    {.kind = %s, .to = %d, .to_at = %zu, .from = %d, .from_at = %zu, .bytes = %zu, "
+                  ".pattern = 0x%08" PRIx32 "u},\n",
+                  launch->kind == CLV__LAUNCH_COPY ? "METER_COPY" : "METER_FILL", to, to_at, from, from_at,
+                  launch->bytes, launch->pattern);
 }
 
 // ---- nodes ---------------------------------------------------------------------------------------------------------------
@@ -129,7 +158,8 @@ static void add_node(const char *model, const char *use, const clv__op_io *io, c
     entry new = {.count = 1, .n_launches = (int)launches->n};
     char name[64];
     for (size_t i = 0; i < launches->n; i++) {
-        if (launches->items[i].kind == CLV__LAUNCH_GEMM || launches->items[i].kind == CLV__LAUNCH_REFERENCE) return;
+        if (launches->items[i].kind == CLV__LAUNCH_GEMM || launches->items[i].kind == CLV__LAUNCH_REFERENCE)
+            return;
         snprintf(name, sizeof name, "call_@_%zu", i);
         add_launch(&calls, &rows, &launches->items[i], io->op->name, variant, name);
     }
@@ -154,13 +184,16 @@ static void add_node(const char *model, const char *use, const clv__op_io *io, c
     clv__text_reset(&rows);
     clv__text_reset(&head);
     for (size_t i = 0; i < n_entries; i++) { // one that is alike
-        if (known || entries[i].hash != new.hash || strcmp(entries[i].model, model) || strcmp(entries[i].use, use)) continue;
+        if (known || entries[i].hash != new.hash || strcmp(entries[i].model, model) ||
+            strcmp(entries[i].use, use))
+            continue;
         entries[i].count++;
         free(new.text);
         free(new.head);
         return;
     }
-    if (!new.text || !new.head || !clv__grow(&entries, &entries_room, n_entries + 1, sizeof new)) fail("no memory");
+    if (!new.text || !new.head || !clv__grow(&entries, &entries_room, n_entries + 1, sizeof new))
+        fail("no memory");
     entries[n_entries++] = new;
 }
 
@@ -204,7 +237,9 @@ static long keep_elements(const clv_tensor *tensor, const double *from) {
     return at;
 }
 
-static bool is_whole(const clv_tensor *tensor) { // f32 and i32 alone are compared here; how others are stored, cleave check knows
+static bool
+is_whole(const clv_tensor
+             *tensor) { // f32 and i32 alone are compared here; how others are stored, cleave check knows
     return !tensor || !clv__is_half(tensor->desc.dtype);
 }
 
@@ -228,10 +263,12 @@ static values keep_values(const clv__node *node, const clv__values *before, cons
     values known;
     for (int k = 0; k < node->io.n_in; k++) {
         const clv_tensor *tensor = node->in[k];
-        known.given[k] = tensor ? keep_elements(tensor, (tensor->node ? after : before)->data[tensor->id]) : -1;
+        known.given[k] =
+            tensor ? keep_elements(tensor, (tensor->node ? after : before)->data[tensor->id]) : -1;
     }
     for (int k = 0; k < node->io.n_out; k++)
-        known.wanted[k] = keep(after->data[node->out[k]->id], (size_t)clv__numel(&node->out[k]->desc) * sizeof(double));
+        known.wanted[k] =
+            keep(after->data[node->out[k]->id], (size_t)clv__numel(&node->out[k]->desc) * sizeof(double));
     return known;
 }
 
@@ -252,7 +289,8 @@ static void look_at_subject(clv__subject *subject, const char *label) {
     must_be(clv__subject_fill(subject, 1));
     must_be(clv__values_init(&after, graph, error));
     for (size_t i = 0; i < graph->n_tensors; i++)
-        memcpy(after.data[i], subject->start.data[i], (size_t)clv__numel(&graph->tensors[i]->desc) * sizeof(double));
+        memcpy(after.data[i], subject->start.data[i],
+               (size_t)clv__numel(&graph->tensors[i]->desc) * sizeof(double));
     must_be(clv__interpret(&after, NULL, error));
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const clv__node *node = graph->nodes[i];
@@ -300,18 +338,20 @@ static void put_numbered(FILE *out, const char *text, size_t number) {
 
 static void write_nodes(const char *folder) {
     FILE *out = programs_file(folder, "nodes", ".c");
-    fprintf(out, "#include \"meter.h\"\n#include <string.h>\n"
-                 "static inline float f(uint32_t bits) {\n    float v;\n    memcpy(&v, &bits, 4);\n    return v;\n}\n");
+    fprintf(out, "#include \"meter.h\"\n#include <string.h>\n#ifndef METER_NO_CALLS\n"
+                 "static inline float f(uint32_t bits) {\n    float v;\n    memcpy(&v, &bits, 4);\n    "
+                 "return v;\n}\n");
     for (size_t i = 0; i < all.n; i++)
         fprintf(out, "void %s_%016" PRIx64 "();\n", all.items[i].at.entry, all.items[i].hash);
+    fprintf(out, "#endif\n");
     for (size_t i = 0; i < n_entries; i++) {
         put_numbered(out, entries[i].text, i);
         fprintf(out, "static const meter_buffer buffers_%zu[] = {\n%s};\n", i, entries[i].head);
     }
     fprintf(out, "const meter_node meter_nodes[] = {\n");
     for (size_t i = 0; i < n_entries; i++)
-        fprintf(out, "    {\"%s\", \"%s\", %d, buffers_%zu, %d, %zu, launches_%zu, %d},\n", entries[i].model, entries[i].use,
-                entries[i].count, i, BUFFERS, entries[i].must, i, entries[i].n_launches);
+        fprintf(out, "    {\"%s\", \"%s\", %d, buffers_%zu, %d, %zu, launches_%zu, %d},\n", entries[i].model,
+                entries[i].use, entries[i].count, i, BUFFERS, entries[i].must, i, entries[i].n_launches);
     fprintf(out, "};\nconst int meter_n_nodes = %zu;\n", n_entries);
     if (fclose(out)) fail("nodes.c cannot be written");
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What launches.c writes for meter.c, as C: nodes of plans and samples with the launches that a null card gets, and their memory.
+// What launches.c writes for meter.c and for ptx/ptx.c, as C: nodes of plans and samples with the launches that a null card gets, and
+// their memory. Who does not link the kernels defines METER_NO_CALLS.
 #ifndef CLV_METER_H
 #define CLV_METER_H
 
@@ -18,11 +19,20 @@ typedef struct meter_buffer {
     int indices;   // without given values: small whole numbers, which are legal everywhere
 } meter_buffer;
 
+typedef struct meter_arg {
+    int buffer; // -1: `bits` is the value, of an int or a float
+    size_t at;  // bytes into the buffer
+    uint32_t bits;
+} meter_arg;
+
 typedef enum meter_kind { METER_KERNEL, METER_COPY, METER_FILL } meter_kind;
 
 typedef struct meter_launch {
     meter_kind kind;
     const char *entry, *key;
+    const char *name; // of the kernel in its program
+    const meter_arg *args;
+    int n_args;
     void (*call)(char *const *buffers, char *local);
     size_t global[3], local[3];
     int to, from; // COPY, FILL: buffers
@@ -39,6 +49,12 @@ typedef struct meter_node {
     const meter_launch *launches;
     int n_launches;
 } meter_node;
+
+#ifdef METER_NO_CALLS
+#define METER_CALL(function) 0
+#else
+#define METER_CALL(function) function
+#endif
 
 extern const meter_node meter_nodes[];
 extern const int meter_n_nodes;
