@@ -15,8 +15,11 @@
 //   layer_norm_rows, layer_norm_rows_backward
 // and sixteen columns at a time:
 //   layer_norm_columns        as layer_norm_sums
+// For devices with lanes, a group of ITEMS a row, which stays in registers, PER elements an item, D <= ITEMS*PER:
+//   layer_norm_groups, layer_norm_groups_backward
 //
 // has_*   0: the pointer before is not there
+// ITEMS, PER  a power of two, and any number; default 64, 4. Local memory: 8*ITEMS bytes
 // The variance takes a second pass about the mean.
 #ifndef KERNEL
 #define KERNEL(name) name
@@ -29,6 +32,13 @@
 #endif
 #ifndef T_DX
 #define T_DX float
+#endif
+
+#ifndef ITEMS
+#define ITEMS 64
+#endif
+#ifndef PER
+#define PER 4
 #endif
 
 __kernel void KERNEL(layer_norm)(__global T_Y *restrict y, __global float *restrict means,
@@ -265,4 +275,67 @@ __kernel void KERNEL(layer_norm_columns)(__global float *restrict parts, __globa
     }
     vstore16(product, 0, parts + b * 2 * D + d);
     vstore16(sum, 0, parts + (b * 2 + 1) * D + d);
+}
+
+// ---- groups ----
+
+// The sums of what all items of a group have, by a tree.
+float2 KERNEL(layer_norm_tree)(__local float2 *tree, int id, float2 v) {
+    tree[id] = v;
+    for (int apart = ITEMS / 2; apart > 0; apart /= 2) {
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (id < apart) tree[id] += tree[id + apart];
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    v = tree[0];
+    barrier(CLK_LOCAL_MEM_FENCE);
+    return v;
+}
+
+// An item's elements of a row, ITEMS apart: number k is d, if that is below D.
+#define EACH_OF_ROW(body)                                                                                    \
+    _Pragma("unroll") for (int k = 0; k < PER; k++) {                                                        \
+        const int d = id + k * ITEMS;                                                                        \
+        if (d < D) {                                                                                         \
+            body;                                                                                            \
+        }                                                                                                    \
+    }
+
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
+KERNEL(layer_norm_groups)(__global T_Y *restrict y, __global float *restrict means, __global float *restrict rstds,
+                          __global const T_X *restrict x, __global const float *restrict weight,
+                          __global const float *restrict bias, int D, int has_weight, int has_bias, float eps) {
+    __local float2 tree[ITEMS];
+    const int id = (int)get_local_id(0), r = (int)get_group_id(0);
+    float values[PER], sum = 0.0f, square = 0.0f;
+    x += (clv_offset)r * D;
+    y += (clv_offset)r * D;
+    EACH_OF_ROW(values[k] = LOAD(T_X, x + d); sum += values[k])
+    const float mean = KERNEL(layer_norm_tree)(tree, id, (float2)(sum, 0.0f)).x / (float)D;
+    EACH_OF_ROW(values[k] -= mean; square += values[k] * values[k])
+    const float rstd = 1.0f / sqrt(KERNEL(layer_norm_tree)(tree, id, (float2)(square, 0.0f)).x / (float)D + eps);
+    if (id == 0) {
+        means[r] = mean;
+        rstds[r] = rstd;
+    }
+    EACH_OF_ROW(float v = values[k] * rstd; if (has_weight) v *= weight[d]; if (has_bias) v += bias[d]; STORE(T_Y, v, y + d))
+}
+
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
+KERNEL(layer_norm_groups_backward)(__global T_DX *restrict dx, __global const T_Y *restrict dy,
+                                   __global const T_X *restrict x, __global const float *restrict weight,
+                                   __global const float *restrict means, __global const float *restrict rstds, int D,
+                                   int has_weight) {
+    __local float2 tree[ITEMS];
+    const int id = (int)get_local_id(0), r = (int)get_group_id(0);
+    const float mean = means[r], rstd = rstds[r];
+    float gs[PER], hats[PER];
+    float2 sums = (float2)(0.0f);
+    dy += (clv_offset)r * D;
+    x += (clv_offset)r * D;
+    dx += (clv_offset)r * D;
+    EACH_OF_ROW(gs[k] = LOAD(T_Y, dy + d); if (has_weight) gs[k] *= weight[d]; hats[k] = (LOAD(T_X, x + d) - mean) * rstd;
+                sums += (float2)(gs[k], gs[k] * hats[k]))
+    sums = KERNEL(layer_norm_tree)(tree, id, sums) / (float)D;
+    EACH_OF_ROW(STORE(T_DX, rstd * (gs[k] - sums.x - hats[k] * sums.y), dx + d))
 }

@@ -100,6 +100,32 @@ static void forward_long(clv__launches *list, const clv__op_io *io) {
     clv__launch_over(list, launch, CLV__ELEMENTS, s.rows * s.D);
 }
 
+// On devices with lanes: a group of work-items a row that fits into their registers.
+enum { SMALL_GROUP = 64, LARGE_GROUP = 256, MOST_PER = 16, FEW_PER = 4 };
+
+static int64_t group_of(int64_t D) {
+    return D <= SMALL_GROUP * MOST_PER ? SMALL_GROUP : LARGE_GROUP;
+}
+
+static clv__launch *group_launch(clv__launches *list, const char *entry, int64_t D) {
+    clv__launch *launch = clv__launch_kernel(list, "layer_norm", entry);
+    if (group_of(D) != SMALL_GROUP) clv__launch_define(list, launch, "ITEMS", "%d", LARGE_GROUP);
+    if (D > SMALL_GROUP * FEW_PER) clv__launch_define(list, launch, "PER", "%d", MOST_PER);
+    return launch;
+}
+
+static void groups(clv__launches *list, const clv__op_io *io) {
+    const layer_sizes s = sizes_of(&io->in[X].shape);
+    clv__launch *launch = group_launch(list, "layer_norm_groups", s.D);
+    clv__define_storage(list, launch, "T_X", io->in[X].dtype);
+    clv__define_storage(list, launch, "T_Y", io->out[Y].dtype);
+    for (int i = Y; i <= RSTD; i++) clv__arg_out(list, launch, i);
+    for (int i = X; i <= BIAS; i++) clv__arg_in(list, launch, i);
+    CLV__ARGS_I32(list, launch, s.D, clv__has_in(io, WEIGHT), clv__has_in(io, BIAS));
+    clv__arg_f32(list, launch, ((const layer_attrs *)io->attrs)->eps);
+    clv__launch_grid(launch, (size_t)(s.rows * group_of(s.D)), (size_t)group_of(s.D));
+}
+
 static void forward(clv__launches *list, const clv__op_io *io, bool wide) {
     layer_sizes s = sizes_of(&io->in[X].shape);
     int64_t rows = clv__rows_for(s.D);
@@ -135,8 +161,8 @@ static void backward_long(clv__launches *list, const clv__op_io *io) {
     clv__long_rows sums = {.bytes = (size_t)(2 * s.rows * chunks) * sizeof(float)};
     sums.offset = clv__launch_workspace(list, sums.bytes);
     for (int last = 0; last < 2; last++) {
-        clv__launch *launch =
-            clv__launch_kernel(list, "layer_norm", last ? "layer_norm_long_backward" : "layer_norm_long_sums");
+        clv__launch *launch = clv__launch_kernel(list, "layer_norm",
+                                                 last ? "layer_norm_long_backward" : "layer_norm_long_sums");
         if (last)
             clv__arg_out_as(list, launch, io, B_DX, "T_DX");
         else
@@ -166,7 +192,20 @@ static void backward_rows_of(clv__launches *list, const clv__op_io *io, bool wid
                      wide ? clv__div_up(s.rows, rows) : s.rows);
 }
 
-static void backward(clv__launches *list, const clv__op_io *io, bool wide) {
+static void backward_groups_of(clv__launches *list, const clv__op_io *io) {
+    const layer_sizes s = sizes_of(&io->in[B_X].shape);
+    clv__launch *launch = group_launch(list, "layer_norm_groups_backward", s.D);
+    clv__arg_out_as(list, launch, io, B_DX, "T_DX");
+    dy_and_x(list, launch, io);
+    for (int i = B_DY; i <= B_RSTD; i++) clv__arg_in(list, launch, i);
+    CLV__ARGS_I32(list, launch, s.D, clv__has_in(io, B_WEIGHT));
+    clv__launch_grid(launch, (size_t)(s.rows * group_of(s.D)), (size_t)group_of(s.D));
+}
+
+typedef enum schedule { ITEM_A_ROW, WIDE_VECTORS, GROUP_A_ROW } schedule;
+
+static void backward(clv__launches *list, const clv__op_io *io, schedule how) {
+    const bool wide = how == WIDE_VECTORS;
     layer_sizes s = sizes_of(&io->in[B_X].shape);
     int64_t blocks = clv__div_up(s.rows, BLOCK);
     clv__launch *launch;
@@ -176,7 +215,9 @@ static void backward(clv__launches *list, const clv__op_io *io, bool wide) {
         clv__launch_fill(list, B_DBIAS, (size_t)s.D * sizeof(float), 0);
         return;
     }
-    if (!wide && s.D > CLV__LONG_AXIS)
+    if (how == GROUP_A_ROW)
+        backward_groups_of(list, io);
+    else if (!wide && s.D > CLV__LONG_AXIS)
         backward_long(list, io);
     else
         backward_rows_of(list, io, wide);
@@ -211,16 +252,18 @@ static void rows(clv__launches *list, const clv__op_io *io) {
     forward(list, io, true);
 }
 static void backward_plain(clv__launches *list, const clv__op_io *io) {
-    backward(list, io, false);
+    backward(list, io, ITEM_A_ROW);
 }
 static void backward_rows(clv__launches *list, const clv__op_io *io) {
-    backward(list, io, true);
+    backward(list, io, WIDE_VECTORS);
+}
+static void backward_groups(clv__launches *list, const clv__op_io *io) {
+    backward(list, io, GROUP_A_ROW);
 }
 
 static bool rows_support(const clv_device_info *device, const clv__op_io *io) {
     const int64_t D = sizes_of(&io->in[0].shape).D;
-    return clv__threads(device) && D >= 16 &&
-           clv__loops_fit(device, 3 * clv__rows_for(D) * (D / 16 + 16));
+    return clv__threads(device) && D >= 16 && clv__loops_fit(device, 3 * clv__rows_for(D) * (D / 16 + 16));
 }
 
 static double rows_rank(const clv_device_info *device, const clv__op_io *io) {
@@ -229,10 +272,26 @@ static double rows_rank(const clv_device_info *device, const clv__op_io *io) {
     return 0.2;
 }
 
-static const clv__variant variants[] = {
-    {"plain", NULL, NULL, plain}, {"rows", rows_support, rows_rank, rows}, {0}};
-static const clv__variant backward_variants[] = {
-    {"plain", NULL, NULL, backward_plain}, {"rows", rows_support, rows_rank, backward_rows}, {0}};
+static bool groups_support(const clv_device_info *device, const clv__op_io *io) {
+    const layer_sizes s = sizes_of(&io->in[0].shape);
+    return s.rows > 0 && s.D >= 16 && s.D <= LARGE_GROUP * MOST_PER &&
+           device->max_work_group >= (uint32_t)group_of(s.D) && device->loop_turns == 0 &&
+           clv__tile_local_bytes(device) >= 2 * sizeof(float) * (uint64_t)group_of(s.D);
+}
+
+static double groups_rank(const clv_device_info *device, const clv__op_io *io) {
+    (void)io;
+    return clv__threads(device) ? 2 : 0.1;
+}
+
+static const clv__variant variants[] = {{"plain", NULL, NULL, plain},
+                                        {"rows", rows_support, rows_rank, rows},
+                                        {"groups", groups_support, groups_rank, groups},
+                                        {0}};
+static const clv__variant backward_variants[] = {{"plain", NULL, NULL, backward_plain},
+                                                 {"rows", rows_support, rows_rank, backward_rows},
+                                                 {"groups", groups_support, groups_rank, backward_groups},
+                                                 {0}};
 
 // ---- references -----------------------------------------------------------------------------------------------------
 
@@ -298,6 +357,7 @@ static const struct layer_case {
     {"two elements", 1, {2}, true, true, false},
     {"rows of 16", 2, {3, 16}, true, true, false},
     {"rows of 17, no weight", 2, {4, 17}, false, true, false},
+    {"rows of 300", 2, {3, 300}, true, true, false},
     {"one row of 1025", 2, {1, 1025}, true, true, false},
     {"rows of 16,001", 2, {2, 16001}, true, true, false},
     {"a row of 70,001", 2, {1, 70001}, true, false, false},
