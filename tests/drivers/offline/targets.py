@@ -11,7 +11,6 @@ Figures, as far as a compiler tells them:
   fma         part of FMAs among the instructions of the innermost loop with the most FMAs; - if no loop has any
   lds, glds   floats loaded from local and from global memory in that loop, for one FMA
 """
-import functools
 import os
 import re
 import shutil
@@ -122,25 +121,28 @@ def ptx_weigh(line):
     return fmas, width if word.startswith("ld.shared") else 0, width if word.startswith("ld.global") else 0, 1
 
 
-@functools.lru_cache(maxsize=None)
-def ptx_lock(_source):
-    return threading.Lock()
+PTX, PTX_LOCK = {}, threading.Lock()  # by the program's text: three targets want the same
 
 
-@functools.lru_cache(maxsize=None)
 def ptx_of(source):
     """The program for the oldest of the targets, which ptxas takes for all of them."""
-    with tempfile.NamedTemporaryFile(suffix=".ptx") as out:
-        run([CLANG, *CL, "-O3", "-target", "nvptx64-nvidia-cuda", "-Xclang", "-target-cpu", "-Xclang", "sm_70", "-Xclang",
-             "-target-feature", "-Xclang", "+ptx63", "-Xclang", "-mlink-builtin-bitcode", "-Xclang", f"{CLC}/nvptx64--nvidiacl.bc",
-             "-S", source, "-o", out.name])
-        with open(out.name) as file:
-            return file.read()
+    with open(source) as file:
+        text = file.read()
+    with PTX_LOCK:
+        lock, made = PTX.setdefault(text, (threading.Lock(), []))
+    with lock:
+        if not made:
+            with tempfile.NamedTemporaryFile(suffix=".ptx") as out:
+                run([CLANG, *CL, "-O3", "-target", "nvptx64-nvidia-cuda", "-Xclang", "-target-cpu", "-Xclang", "sm_70", "-Xclang",
+                     "-target-feature", "-Xclang", "+ptx63", "-Xclang", "-mlink-builtin-bitcode", "-Xclang",
+                     f"{CLC}/nvptx64--nvidiacl.bc", "-S", source, "-o", out.name])
+                with open(out.name) as file:
+                    made.append(file.read())
+        return made[0]
 
 
 def nvidia(target, source, folder, tools):
-    with ptx_lock(source):
-        text = ptx_of(source)
+    text = ptx_of(source)
     ptx = os.path.join(folder, f"{target}.ptx")
     with open(ptx, "w") as file:
         file.write(text)
