@@ -77,10 +77,9 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
     UNROLLED for (int i = 0; i < ROWS; i++) sums[i] = 0.0f;
 #define STORE_ROWS(height, width)                                                                            \
     EPILOGUE_CHANNEL(c);                                                                                     \
-    UNROLLED for (int i = 0; i < ROWS; i++) {                                                                  \
-        if (row + i >= height) break;                                                                        \
+    UNROLLED for (int i = 0; i < ROWS; i++) {                                                                \
         const int at = (p * height + row + i) * width + column;                                              \
-        STORE(T_OUT, KERNEL(epilogue)(sums[i] EPILOGUE_AT(at)), out + at);                                   \
+        if (row + i < height) STORE(T_OUT, KERNEL(epilogue)(sums[i] EPILOGUE_AT(at)), out + at);             \
     }
 // The element of a plane of `height` x `width`, or 0 outside of it.
 #define INSIDE(h, w, height, width) ((uint)(h) < (uint)(height) && (uint)(w) < (uint)(width))
