@@ -103,7 +103,7 @@ static clv_status prepare(clv_plan *plan) {
     return CLV_OK;
 }
 
-/** What CLEAVE_DEBUG asks for: from 2 a plan's launches, from 3 its nodes. */
+/** What CLEAVE_DEBUG asks for: from 2 a plan's launches. From 3 the plan itself is told when it is made: plan/print.h. */
 static void tell(const clv_plan *plan) {
     static const char *const kinds[] = {[CLV__LAUNCH_COPY] = "copy",
                                         [CLV__LAUNCH_FILL] = "fill",
@@ -112,13 +112,7 @@ static void tell(const clv_plan *plan) {
     clv_runtime *runtime = plan->graph->runtime;
     for (size_t i = 0; runtime->debug >= 2 && i < plan->n_nodes; i++) {
         const clv__plan_node *at = &plan->nodes[i];
-        const char *device = plan->places[at->place].device->name, *layer = at->node ? at->node->layer : "",
-                   *what = at->work == CLV__SEND      ? "send"
-                           : at->work == CLV__RECEIVE ? "receive"
-                                                      : at->node->io.op->name;
-        if (runtime->debug >= 3)
-            clv__log(runtime, CLV_LOG_DEBUG, "plan: node %zu, %s '%s' on %s%s%s", i, what, layer, device,
-                     at->variant ? ", variant " : "", at->variant ? at->variant->name : "");
+        const char *device = plan->places[at->place].device->name, *layer = at->node ? at->node->layer : "";
         for (size_t j = 0; j < at->launches.n; j++) {
             const clv__launch *launch = &at->launches.items[j];
             const size_t *global = launch->grid.global, *local = launch->grid.local;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/print.h"
 #include "plan/remake.h"
 
 /** What the session has anyway, for `beside`. */
@@ -13,6 +14,16 @@ static void note_beside(clv_plan *plan) {
         const clv__place *there = clv__plan_place_of(plan->beside, plan->places[i].device);
         if (there) plan->places[i].beside_bytes = there->activations.bytes;
     }
+}
+
+/** A pass is done: CLEAVE_DEBUG=3 shows what became of the plan. */
+static void tell(const clv_plan *plan, const char *pass) {
+    clv_runtime *runtime = plan->graph->runtime;
+    clv__text text = {0};
+    if (runtime->debug < 3) return;
+    clv__plan_print(plan, &text);
+    clv__log(runtime, CLV_LOG_DEBUG, "plan: after %s\n%s", pass, clv__text_get(&text));
+    clv__text_reset(&text);
 }
 
 clv_status clv_plan_create(clv_graph *graph, const clv_plan_config *config, clv_plan **out) {
@@ -38,7 +49,9 @@ clv_status clv_plan_create(clv_graph *graph, const clv_plan_config *config, clv_
     if (recompute && !(plan->recompute = clv__strdup(recompute)))
         status = clv__error_set(error, CLV_E_HOST_MEMORY, "no host memory for a plan");
     if (status == CLV_OK) status = clv__plan_place(plan, config);
+    if (status == CLV_OK) tell(plan, "place");
     if (status == CLV_OK) status = clv__plan_split(plan);
+    if (status == CLV_OK) tell(plan, "split");
     if (status == CLV_OK) note_beside(plan);
     if (status == CLV_OK) status = clv__plan_again(plan);
     if (status != CLV_OK) {
@@ -54,9 +67,14 @@ clv_status clv__plan_again(clv_plan *plan) {
     clv__remake_forget(plan);
     clv__fuse_forget(plan);
     CLV_TRY(clv__plan_fuse(plan));
+    tell(plan, "fuse");
     CLV_TRY(clv__plan_select(plan));
+    tell(plan, "select");
     CLV_TRY(clv__plan_recompute(plan));
-    return clv__plan_memory(plan);
+    tell(plan, "recompute");
+    CLV_TRY(clv__plan_memory(plan));
+    tell(plan, "memory");
+    return CLV_OK;
 }
 
 void clv_plan_destroy(clv_plan *plan) {

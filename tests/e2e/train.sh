@@ -99,7 +99,7 @@ for level in 0 1 2 3; do
     env CLEAVE_DEBUG=$level "$cleave" train fashion-mnist --data idx --model linear --device "$device" --quiet >out 2>err ||
         fail "CLEAVE_DEBUG=$level: $(cat err)"
     told=$(grep -q "device $device opened" err && printf devices)$(grep -q "launch: .* of 'fc" err && printf ' launches')
-    told=$told$(grep -q "plan: node 0, " err && printf ' plan')
+    told=$told$(grep -q "plan: after select" err && printf ' plan')
     same "CLEAVE_DEBUG=$level" "$told" "$(echo "|devices|devices launches|devices launches plan" | cut -d'|' -f$((level + 1)))"
 done
 finish
