@@ -36,17 +36,14 @@
 #define EACH6(M) M(0) M(1) M(2) M(3) M(4) M(5)
 #define EACH7(M) EACH6(M) M(6)
 #define SIZE(j) int n##j,
-// Where a part of n elements begins, between two sixteens.
-#define CUT(n, part) ((part) == parts ? (n) : (n) / parts / 16 * 16 * (part))
-// `item` counts from the slice's first; the one that it lies in sets i, its first element, and n, where its part of the slice
-// ends. Below 0: it is found.
+// `item` counts from the slice's first; the one that it lies in sets i, its first element, and n, where the slice ends. Below 0:
+// it is found.
 #define FIND(j, take)                                                                                        \
     if (item >= 0) {                                                                                         \
-        int from = CUT(n##j, part), all = CUT(n##j, part + 1) - from;                                        \
-        int items = all / count + (all % count != 0);                                                        \
+        int items = n##j / count + (n##j % count != 0);                                                      \
         if (item < items) {                                                                                  \
-            take i = from + item * count;                                                                    \
-            n = from + all;                                                                                  \
+            take i = item * count;                                                                           \
+            n = n##j;                                                                                        \
         }                                                                                                    \
         item -= items;                                                                                       \
     }
@@ -56,8 +53,7 @@
         __global const float *restrict grad##j, __global const float *restrict term##j,
 #define SGD_FIND(j) FIND(j, param = param##j; buffer = buffer##j; grad = grad##j; term = term##j;)
 __kernel void KERNEL(sgd_update)(EACH7(SGD_SLICE) __global const float *restrict hyper,
-                                 __global const float *restrict clip, EACH7(SIZE) int part, int parts,
-                                 int count, int has_clip, int has_terms, int has_buffer, int nesterov,
+                                 __global const float *restrict clip, EACH7(SIZE) int count, int has_clip, int has_terms, int has_buffer, int nesterov,
                                  float momentum, float undamped, float weight_decay) {
     int item = (int)get_global_id(0), i = 0, n = 0;
     __global float *param = 0, *buffer = 0;
@@ -92,8 +88,7 @@ __kernel void KERNEL(sgd_update)(EACH7(SGD_SLICE) __global const float *restrict
     FIND(j, param = param##j; exp_avg = exp_avg##j; exp_avg_sq = exp_avg_sq##j; grad = grad##j;              \
          term = term##j;)
 __kernel void KERNEL(adam_update)(EACH6(ADAM_SLICE) __global const float *restrict hyper,
-                                  __global const float *restrict clip, EACH6(SIZE) int part, int parts,
-                                  int count, int has_clip, int has_terms, float beta1, float rest1,
+                                  __global const float *restrict clip, EACH6(SIZE) int count, int has_clip, int has_terms, float beta1, float rest1,
                                   float beta2, float rest2, float eps, float coupled_decay,
                                   float decoupled_decay) {
     int item = (int)get_global_id(0), i = 0, n = 0;

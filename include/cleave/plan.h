@@ -38,11 +38,6 @@ typedef struct clv_plan_config {
      */
     const char *recompute;
     bool no_fuse; /**< one launch for each use of an op, not one for several that can be done together */
-    /** data parallel: the device that keeps the parameters does all updates, after everything else, so that a step in which another
-     *  device fails has changed nothing. Else two replicas that are alike, in memory that both see, share the updates, and do large
-     *  ones during the backward pass: that takes less time and memory, and a step that fails may leave some parameters changed
-     *  (clv_run_failure.torn) */
-    bool whole_steps;
     /** a larger plan of the same session: where that has activations this one puts workspaces that find no room among its own.
      *  `recompute` auto makes both fit together; then it must outlive this one. NULL: none */
     const clv_plan *beside;

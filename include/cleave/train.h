@@ -188,11 +188,9 @@ typedef struct clv_train_epoch {
 
 /** What to do when a device fails in a step. */
 typedef enum clv_device_loss {
-    CLV_LOSS_STOP, /**< write the checkpoint, if one was asked for, and stop with CLV_E_DEVICE_LOST. Where two alike
-                           replicas share updates the step may be torn: then the last checkpoint stands */
+    CLV_LOSS_STOP, /**< write the checkpoint, if one was asked for, and stop with CLV_E_DEVICE_LOST */
     CLV_LOSS_CONTINUE /**< a replica: share its part out among the others, and do the step again with the same samples.
-                           Without the first, which keeps the parameters, there is no going on. Steps are
-                           planned whole (clv_plan_config): two alike replicas then do not share updates */
+                           Without the first, which keeps the parameters, there is no going on */
 } clv_device_loss;
 
 /** What to do when the loss is infinite or not a number. */

@@ -160,8 +160,6 @@ clv_status clv__subject_init(clv__subject *subject, clv_runtime *runtime, const 
     if (subject->graph->error.status ==
         CLV_OK) { // an op that only updates in place has no output: ask for the node
         clv__node *node = subject->node = subject->graph->nodes[subject->graph->n_nodes - 1];
-        node->io.part = sample->part;
-        node->io.parts = sample->parts;
         clv_tensor *followed = sample->followed ? follow(subject, node->out[0]) : NULL;
         for (int i = 0; i < node->io.n_out; i++) {
             if (sample->stored != CLV_DTYPE_NONE && op->half_out >> i & 1)

@@ -54,8 +54,6 @@ typedef struct clv__op_io {
     clv__desc in[CLV__MAX_IN], out[CLV__MAX_OUT];
     const struct clv__variant *variant; // whose functions are called; NULL elsewhere
     const clv__epilogue *epilogue;      // NULL: output 0 is as the op makes it
-    // of a use with groups that several devices do together: which of how many; 0, 0: it is done whole
-    int part, parts;
 } clv__op_io;
 
 /** One way to compute an op by kernels. The first in the list is `plain`: right on every device, work-groups of one, unless its
@@ -125,8 +123,7 @@ typedef struct clv__sample {
     bool quick;       // one of the few cases of `check --quick`; a handful per op, small
     clv_dtype
         stored; // of outputs that may be f16 or bf16; NONE: as the graph has it. The checker's, not for sample()
-    bool followed;   // by ops that the plan makes an epilogue of. The checker's too
-    int part, parts; // as in clv__op_io
+    bool followed; // by ops that the plan makes an epilogue of. The checker's too
 } clv__sample;
 
 /** Work of one use, for placement and roofline. */
@@ -137,7 +134,7 @@ typedef struct clv__cost {
 
 /** Inputs that come in groups, one group after the other, as parameter, gradient and momentum of an update. A use with
  *  several groups does what as many uses of one group do, so that the plan can make one node of them (plan/fuse.c). What it does to
- *  an element depends on that element of each of its group's inputs alone, so that devices can do parts of it (plan/share.c). */
+ *  an element depends on that element of each of its group's inputs alone. */
 typedef struct clv__groups {
     int first; // the input that the first group begins with; those before it belong to all groups
     int size;  // inputs in a group; 0: there are no groups
@@ -295,11 +292,6 @@ static inline bool clv__has_in(const clv__op_io *io, int i) {
 /** How many groups of inputs a use has. */
 static inline int clv__groups_of(const clv__op_io *io) {
     return (io->n_in - io->op->groups.first) / io->op->groups.size;
-}
-/** Where part `part` of a tensor of n elements begins; that of io->parts is its end. Parts are cut between sixteens. */
-static inline int64_t clv__part_begin(const clv__op_io *io, int64_t n, int part) {
-    if (io->parts < 2) return part == 0 ? 0 : n;
-    return part == io->parts ? n : n / io->parts / 16 * 16 * part;
 }
 static inline int64_t clv__numel(const clv__desc *desc) {
     return clv_shape_numel(&desc->shape);

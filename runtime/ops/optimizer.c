@@ -66,14 +66,6 @@ static int64_t numel_of(const clv__op_io *io, int group) {
     return clv__numel(&io->in[at(io, group, PARAM)]);
 }
 
-/** The elements of a group that this part of the update changes: from begin_of to before end_of. */
-static int64_t begin_of(const clv__op_io *io, int group) {
-    return clv__part_begin(io, numel_of(io, group), io->part);
-}
-static int64_t end_of(const clv__op_io *io, int group) {
-    return clv__part_begin(io, numel_of(io, group), io->part + 1);
-}
-
 static clv_status want_like(const clv__op_io *io, int group, int which, const char *what, bool optional,
                             clv__error *error) {
     char text[128];
@@ -139,7 +131,7 @@ static clv__launch *update_launch(clv__launches *list, const clv__op_io *io, con
                                   const int *order, int64_t count) {
     int n = clv__groups_of(io), slices = io->op->groups.most;
     int64_t items = 0;
-    for (int g = 0; g < n; g++) items += clv__div_up(end_of(io, g) - begin_of(io, g), count);
+    for (int g = 0; g < n; g++) items += clv__div_up(numel_of(io, g), count);
     if (items == 0) return NULL;
     clv__launch *launch = clv__launch_kernel(list, "optimizer", entry);
     for (int g = 0; g < slices; g++) {
@@ -148,8 +140,7 @@ static clv__launch *update_launch(clv__launches *list, const clv__op_io *io, con
     clv__arg_in(list, launch, HYPER);
     clv__arg_in(list, launch, CLIP);
     for (int g = 0; g < slices; g++) clv__arg_i32(list, launch, g < n ? numel_of(io, g) : 0);
-    CLV__ARGS_I32(list, launch, io->part, io->parts < 2 ? 1 : io->parts, count, clv__has_in(io, CLIP),
-                  clv__has_in(io, at(io, 0, TERM)));
+    CLV__ARGS_I32(list, launch, count, clv__has_in(io, CLIP), clv__has_in(io, at(io, 0, TERM)));
     if (count == 1)
         clv__launch_over(list, launch, CLV__ELEMENTS, items);
     else
@@ -194,11 +185,11 @@ static void sgd_vector(clv__launches *list, const clv__op_io *io) {
 
 static void sgd_slice(const clv__ref *ref, int group, double factor) {
     const sgd_attrs *a = ref->io->attrs;
-    const int64_t end = end_of(ref->io, group);
+    const int64_t n = numel_of(ref->io, group);
     double *const *in = &ref->in[at(ref->io, group, 0)];
     double *p = in[PARAM], *b = in[BUFFER], lr = ref->in[HYPER][0], momentum = (double)a->momentum;
     bool first = ref->in[HYPER][1] > 0.5;
-    for (int64_t i = begin_of(ref->io, group); i < end; i++) {
+    for (int64_t i = 0; i < n; i++) {
         double g = gradient_at(ref, group, i) * factor + (double)a->weight_decay * p[i];
         if (b) {
             b[i] = first ? g : momentum * b[i] + (double)a->undamped * g;
@@ -215,7 +206,7 @@ static void sgd_reference(const clv__ref *ref) {
 
 static void update_cost(const clv__op_io *io, clv__cost *cost) {
     for (int g = 0; g < clv__groups_of(io); g++) {
-        double n = (double)(end_of(io, g) - begin_of(io, g));
+        double n = (double)numel_of(io, g);
         int states = 0;
         for (int i = STATE; i < io->op->groups.size; i++) states += clv__has_in(io, at(io, g, i));
         cost->flops += (4 + 6 * states) * n;
@@ -228,23 +219,20 @@ static const struct update_shapes {
     bool quick;
     int64_t n[8];
     int groups; // those of no elements included
-    int part, parts;
 } shapes[] = {
-    {true, {130}, 1, 0, 0},
-    {true, {17, 65, 1}, 3, 0, 0},
-    {false, {1}, 1, 0, 0},
-    {false, {2}, 1, 0, 0},
-    {false, {63}, 1, 0, 0},
-    {false, {64}, 1, 0, 0},
-    {false, {65}, 1, 0, 0},
-    {false, {4097}, 1, 0, 0},
-    {false, {9001}, 1, 0, 0},
-    {false, {0}, 1, 0, 0},
-    {false, {0, 8193, 0, 16, 4096, 0}, 6, 0, 0},
-    {false, {100, 1, 4097, 2, 33, 64}, 6, 0, 0},
-    {true, {131}, 1, 1, 2},
-    {false, {100, 1, 9001, 2, 33, 0}, 6, 0, 2},
-    {false, {100, 1, 9001, 2, 33, 0}, 6, 2, 3},
+    {true, {130}, 1},
+    {true, {17, 65, 1}, 3},
+    {false, {1}, 1},
+    {false, {2}, 1},
+    {false, {63}, 1},
+    {false, {64}, 1},
+    {false, {65}, 1},
+    {false, {4097}, 1},
+    {false, {9001}, 1},
+    {false, {0}, 1},
+    {false, {0, 8193, 0, 16, 4096, 0}, 6},
+    {false, {100, 1, 4097, 2, 33, 64}, 6},
+    {false, {100, 1, 9001, 2, 33, 0}, 6},
 };
 
 /** Inputs of the groups of shapes[size], and hyper values of a first or a later step. */
@@ -253,8 +241,6 @@ static void update_sample(const clv__op *op, clv__sample *out, int size, bool fi
     const struct update_shapes *s = &shapes[size];
     const clv__groups *groups = &op->groups;
     out->quick = s->quick;
-    out->part = s->part;
-    out->parts = s->parts;
     out->n_in = groups->first + s->groups * groups->size;
     out->in[HYPER] = clv__f32(CLV_SHAPE(CLV_HYPER_VALUES));
     out->fill[HYPER] =
@@ -272,9 +258,7 @@ static void update_label(clv__sample *out, const char *what, int size) {
     int n = snprintf(out->label, sizeof out->label, "%s,", what);
     for (int g = 0; g < s->groups; g++)
         n += snprintf(out->label + n, sizeof out->label - (size_t)n, " %lld", (long long)s->n[g]);
-    n += snprintf(out->label + n, sizeof out->label - (size_t)n, " elements");
-    if (s->parts)
-        snprintf(out->label + n, sizeof out->label - (size_t)n, ", part %d of %d", s->part, s->parts);
+    snprintf(out->label + n, sizeof out->label - (size_t)n, " elements");
 }
 
 static const struct sgd_case {
@@ -362,11 +346,11 @@ static void adam_vector(clv__launches *list, const clv__op_io *io) {
 
 static void adam_slice(const clv__ref *ref, int group, double factor) {
     const adam_attrs *a = ref->io->attrs;
-    const int64_t end = end_of(ref->io, group);
+    const int64_t n = numel_of(ref->io, group);
     double *const *in = &ref->in[at(ref->io, group, 0)];
     const double *hyper = ref->in[HYPER];
     double *p = in[PARAM], *m = in[AVG], *v = in[AVG_SQ];
-    for (int64_t i = begin_of(ref->io, group); i < end; i++) {
+    for (int64_t i = 0; i < n; i++) {
         double g = gradient_at(ref, group, i) * factor + (double)a->coupled_decay * p[i];
         p[i] *= 1 - hyper[0] * (double)a->decoupled_decay;
         m[i] = (double)a->beta1 * m[i] + (double)a->rest1 * g;

@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Last part of memory: before which of its nodes a place has to wait until another has finished the last step. Lending
-// (lend.c) says who has to; here is how late. What was lent to be read must not be written over: the first node that writes
-// where it lies waits, mostly the one that makes it anew. What was lent to be written is not there before: the first node
-// that uses it waits. Sending it back to who wrote it needs no wait, for queues are in order; and who has received something
-// from a device in this step knows that it is past the last one. Until then devices are in two steps at once, which hides the
-// one's updates behind the other's forward pass.
+// (lend.c) says who has to; here is how late. What was lent must not be written over: the first node that writes where it lies
+// waits, mostly the one that makes it anew. Who has received something from a device in this step knows that it is past the last
+// one. Until then devices are in two steps at once, which hides the one's updates behind the other's forward pass.
 #include "plan/plan.h"
 
 /** Does [offset, offset + bytes) of a segment meet the memory of a value? */
@@ -32,24 +30,12 @@ static bool writes_over(const clv_plan *plan, const clv__plan_node *node, const 
            node->workspace_at < value->offset + value->bytes;
 }
 
-/** Does the node do more with a persistent value than send it to where it was changed? */
-static bool uses(const clv_plan *plan, const clv__plan_node *node, int root) {
-    if (node->work != CLV__COMPUTE) return false; // nobody else gets it
-    for (int i = 0; i < CLV__MAX_IN; i++) {
-        if (node->in[i] >= 0 && plan->values[node->in[i]].root == root) return true;
-    }
-    return false;
-}
-
 /** The node of the lender that has to wait; NULL: none does anything about the value. */
 static clv__plan_node *first_that_waits(const clv_plan *plan, const clv__transfer *transfer) {
-    const int root = plan->values[transfer->from].root;
-    const clv__value *value = &plan->values[root];
+    const clv__value *value = &plan->values[plan->values[transfer->from].root];
     for (size_t at = 0; at < plan->n_nodes; at++) {
         clv__plan_node *node = &plan->nodes[at];
-        if (node->place != value->place) continue;
-        if (value->segment == CLV__IN_SESSION ? uses(plan, node, root) : writes_over(plan, node, value))
-            return node;
+        if (node->place == value->place && writes_over(plan, node, value)) return node;
     }
     return NULL;
 }

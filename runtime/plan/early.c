@@ -6,8 +6,8 @@
 // Only the order changes, so the bits are the same. What hangs on all gradients (clipping by their norm, a look for what is
 // not finite) keeps the updates where they were, in groups, and what reads a parameter late keeps its update there. A gradient
 // that is fetched lives to the end in any case. Where several devices compute, updates stay last, because there they wait for
-// others, but for those that two share (exchange.c). And where nothing is fused, because that keeps the nodes as they were placed,
-// in the order that a plan made anew begins with.
+// others. And where nothing is fused, because that keeps the nodes as they were placed, in the order that a plan made anew
+// begins with.
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,7 +16,7 @@
 enum { LARGE = 1 << 20 }; // bytes of a gradient, from which on a launch of its own costs next to nothing
 
 bool clv__plan_updates_early(const clv_plan *plan, const clv__plan_node *at) {
-    if (plan->no_fuse || (plan->n_places != 1 && !plan->shares) || !clv__by_kernels(plan, at)) return false;
+    if (plan->no_fuse || plan->n_places != 1 || !clv__by_kernels(plan, at)) return false;
     const clv__op *op = at->node->io.op;
     if (at->node->phase != CLV__UPDATE || op->groups.size == 0 || clv__groups_of(&at->node->io) != 1)
         return false;
@@ -115,8 +115,7 @@ static void move(const moving *m) {
 
 clv_status clv__plan_early(clv_plan *plan, bool *moved) {
     *moved = false;
-    if (plan->no_fuse || !plan->trains) return CLV_OK;
-    if (plan->n_places > 1) return clv__plan_exchange(plan, moved);
+    if (plan->no_fuse || !plan->trains || plan->n_places > 1) return CLV_OK;
     moving m = {.plan = plan,
                 .used_at = clv__alloc(plan->n_values, sizeof *m.used_at),
                 .made_at = clv__alloc(plan->n_values, sizeof *m.made_at),

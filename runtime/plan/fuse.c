@@ -52,8 +52,6 @@ clv_status clv__fuse_begin(clv_plan *plan, clv__plan_node *at, clv__fused **out)
     clv__fused *fused = clv__alloc(1, sizeof *fused);
     if (!fused) return out_of_memory(plan);
     *fused = (clv__fused){.node = *at->node, .base = at->node, .n = 1, .next = plan->fused};
-    fused->node.io.part = at->part;
-    fused->node.io.parts = at->parts;
     plan->fused = *out = fused;
     at->fused = fused;
     at->node = &fused->node;
@@ -262,7 +260,6 @@ static bool has_groups(const clv_plan *plan, const clv__plan_node *at) {
 static bool belong_together(const clv__plan_node *a, const clv__plan_node *b) {
     const clv__op_io *io = &a->node->io, *other = &b->node->io;
     if (b->work != CLV__COMPUTE || a->place != b->place || io->op != other->op) return false;
-    if (a->part != b->part || a->parts != b->parts) return false;
     for (int i = 0; i < io->op->groups.first; i++) {
         if (a->in[i] != b->in[i]) return false;
     }

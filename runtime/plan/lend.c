@@ -9,10 +9,6 @@
 // finished this one (await.c). What changes within the step (a parameter, by its update) is lent only if it is given back before,
 // and copied otherwise, as between any two devices.
 //
-// What lasts may also be lent to be written: an update, or half of one, that share.c put at another place. Who updates begins when it
-// has received something that the other sent after its own last use but for its half, and in the next step the lender does not
-// use it before the borrower has finished this one. There a copy would not do, so what cannot be lent then is a fault of the plan.
-//
 // This brings no standstill: within a step nobody waits for anything new, and a device that awaits the end of a step is
 // past that step itself, so whoever waits for it there can go on.
 #include <limits.h>
@@ -29,16 +25,11 @@ typedef struct lending {
     clv_plan *plan;
     int *sent_at, *received_at; // by transfer: positions of its ends
     int *written_at;            // by root: position of the first node that changes it; INT_MAX: none does
-    // by root: position of the last node that uses it and does not share an update of it; -1: none does
-    int *used_at;
 } lending;
 
 static void find_positions(const lending *l) {
     const clv_plan *plan = l->plan;
-    for (size_t i = 0; i < plan->n_values; i++) {
-        l->written_at[i] = INT_MAX;
-        l->used_at[i] = -1;
-    }
+    for (size_t i = 0; i < plan->n_values; i++) l->written_at[i] = INT_MAX;
     for (int at = 0; at < (int)plan->n_nodes; at++) {
         const clv__plan_node *node = &plan->nodes[at];
         if (node->work == CLV__SEND) l->sent_at[node->transfer] = at;
@@ -48,7 +39,6 @@ static void find_positions(const lending *l) {
             const bool writes = node->work == CLV__COMPUTE && node->node->io.op->mutates & (1u << i);
             const int root = plan->values[node->in[i]].root;
             if (writes && l->written_at[root] > at) l->written_at[root] = at;
-            if (!writes || !node->parts) l->used_at[root] = at;
         }
     }
 }
@@ -84,53 +74,6 @@ static int first_receive(const lending *l, int from, int to, int after) {
     return first;
 }
 
-/** Is `other`, at one place, no longer used when `written`, at another, is first changed there? */
-static bool is_done_with(const lending *l, int other, int written) {
-    const clv__value *values = l->plan->values;
-    const int after = l->used_at[other], at = l->written_at[written];
-    return first_receive(l, values[other].place, values[written].place, after) < at;
-}
-
-/** May the borrower write it, when it does? And the lender, if it does? */
-static bool may_be_written(const lending *l, size_t number) {
-    const clv_plan *plan = l->plan;
-    const clv__transfer *transfer = &plan->transfers[number];
-    const int root = plan->values[transfer->from].root;
-    for (size_t i = 0; i < plan->n_transfers; i++) { // nobody else reads it meanwhile
-        if (i != number && plan->values[plan->transfers[i].from].root == root) return false;
-    }
-    const int written = l->written_at[root];
-    const bool lender_may =
-        written == INT_MAX || (plan->nodes[written].parts && is_done_with(l, transfer->to, root));
-    return is_possible(l, transfer) && plan->values[root].segment == CLV__IN_SESSION && lender_may &&
-           is_done_with(l, root, transfer->to);
-}
-
-static void hand_over(clv_plan *plan, clv__transfer *transfer) {
-    transfer->lent = true;
-    plan->values[transfer->to].segment = CLV__IN_LENDER;
-    plan->values[transfer->to].lender = transfer->from;
-}
-
-/** Is it an update that changes the receiver's value? (What a builder put there changes a copy of its own.) */
-static bool is_updated(const lending *l, size_t number) {
-    const int at = l->written_at[l->plan->transfers[number].to];
-    return at != INT_MAX && l->plan->nodes[at].node->phase == CLV__UPDATE;
-}
-
-static clv_status lend_to_write(const lending *l, size_t number) {
-    clv_plan *plan = l->plan;
-    clv__transfer *transfer = &plan->transfers[number];
-    const clv__value *from = &plan->values[transfer->from], *to = &plan->values[transfer->to];
-    if (!may_be_written(l, number))
-        CLV_FAIL(clv__plan_error(plan), CLV_E_INTERNAL, "'%s' of %s is changed by %s, which has a copy of it",
-                 from->tensor->name, plan->places[from->place].device->info.name,
-                 plan->places[to->place].device->info.name);
-    transfer->until_end = true;
-    hand_over(plan, transfer);
-    return CLV_OK;
-}
-
 static void try_to_lend(const lending *l, size_t number) {
     clv_plan *plan = l->plan;
     clv__transfer *transfer = &plan->transfers[number];
@@ -146,35 +89,32 @@ static void try_to_lend(const lending *l, size_t number) {
         from->last = (int)plan->n_nodes;
         transfer->until_end = true;
     }
-    hand_over(plan, transfer);
+    transfer->lent = true;
+    to->segment = CLV__IN_LENDER;
+    to->lender = transfer->from;
 }
 
-static clv_status lend_all(const lending *l) {
+static void lend_all(const lending *l) {
     clv_plan *plan = l->plan;
     find_positions(l);
     for (size_t i = 0; i < plan->n_transfers; i++) {
         plan->transfers[i].lent = plan->transfers[i].until_end = false;
-        if (is_updated(l, i))
-            CLV_TRY(lend_to_write(l, i));
-        else
-            try_to_lend(l, i);
+        try_to_lend(l, i);
     }
-    return CLV_OK;
 }
 
 clv_status clv__plan_lend(clv_plan *plan) {
     lending l = {.plan = plan,
                  .sent_at = clv__alloc(plan->n_transfers, sizeof *l.sent_at),
                  .received_at = clv__alloc(plan->n_transfers, sizeof *l.received_at),
-                 .written_at = clv__alloc(plan->n_values, sizeof *l.written_at),
-                 .used_at = clv__alloc(plan->n_values, sizeof *l.used_at)};
-    clv_status status =
-        l.sent_at && l.received_at && l.written_at && l.used_at
-            ? lend_all(&l)
-            : clv__error_set(clv__plan_error(plan), CLV_E_HOST_MEMORY, "no host memory for the plan");
+                 .written_at = clv__alloc(plan->n_values, sizeof *l.written_at)};
+    clv_status status = CLV_OK;
+    if (l.sent_at && l.received_at && l.written_at)
+        lend_all(&l);
+    else
+        status = clv__error_set(clv__plan_error(plan), CLV_E_HOST_MEMORY, "no host memory for the plan");
     free(l.sent_at);
     free(l.received_at);
     free(l.written_at);
-    free(l.used_at);
     return status;
 }

@@ -27,7 +27,6 @@ typedef struct clv__pieces {
     clv__arena scratch;   // regions
     const clv__node *of;  // what nodes are written for: their layer, phase and so on
     int place;
-    int part, parts;      // as in the node that is done
     int slices;           // parts that were done so far
     size_t limit;         // of an allocation at the place
     bool *fresh;          // by value: made by a node of its own, and nowhere else yet

@@ -2,15 +2,14 @@
 // First pass: the nodes that lead to an output or update something in place; the place of each; their order (schedule.c);
 // and a transfer wherever a value is needed on another device than the one it was made on.
 //
-// Rules, in this order: a gradient is computed where its forward node is; an update where its parameter is (but see share.c); a forward
+// Rules, in this order: a gradient is computed where its forward node is; an update where its parameter is; a forward
 // node goes where the graph's builder put it (clv_graph_set_place), else where the last pattern that matches its layer
 // says; a node without a layer of its own (a relu between two layers) follows the newest of the data it gets, or if that is
 // fed (a slice of the batch) goes where it is read. Parameters live where their layer is first used.
 //
 // A value is sent as soon as it is made and received as late as it can be, just before its first use, so that devices
 // wait for each other as little as possible; parameters that are used away from home are sent first of all. Updates come
-// last, after everything they read has arrived: a step that fails before them changes nothing that lasts. (Where two places share
-// them, exchange.c moves the large ones.)
+// last, after everything they read has arrived: a step that fails before them changes nothing that lasts.
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,7 +23,6 @@ typedef struct placing {
     bool strict;
     bool *needed;    // by node id
     int *node_place; // by node id
-    int *also_at;    // by node id: the place that does half of it too (share.c), plus one
     // place where a tensor is made or kept, by tensor id; -1: not yet, or fed wherever it is used
     int *made_at;
     bool *wanted;    // by tensor id * n_places + place: used there
@@ -136,7 +134,7 @@ static void settle_at_readers(placing *p) {
     }
 }
 
-static clv_status assign(placing *p) {
+static void assign(placing *p) {
     const clv_graph *graph = p->plan->graph;
     for (size_t id = 0; id < graph->n_nodes; id++) {
         const clv__node *node = graph->nodes[id];
@@ -149,23 +147,17 @@ static clv_status assign(placing *p) {
         int place = choose_place(p, node);
         settle(p, node, place >= 0 ? place : 0);
     }
-    CLV_TRY(clv__plan_share_updates(p->plan, p->needed, p->node_place, p->made_at, p->also_at));
     for (size_t id = 0; id < graph->n_nodes; id++) {
         const clv__node *node = graph->nodes[id];
         for (int i = 0; i < node->io.n_in && p->needed[id]; i++) {
             const clv_tensor *in = node->in[i];
             if (!in) continue;
-            bool *wanted = &p->wanted[in->id * p->plan->n_places];
-            wanted[p->node_place[id]] = true;
-            if (p->also_at[id]) wanted[p->also_at[id] - 1] = true;
+            p->wanted[in->id * p->plan->n_places + p->node_place[id]] = true;
             // optimizer state that is looked at and never updated
             if (in->kind == CLV__PERSISTENT && p->made_at[in->id] < 0) p->made_at[in->id] = p->node_place[id];
         }
-        if (!p->needed[id] || !node->io.op->mutates) continue;
-        p->plan->places[p->node_place[id]].updates = true;
-        if (p->also_at[id]) p->plan->places[p->also_at[id] - 1].updates = true;
+        if (p->needed[id] && node->io.op->mutates) p->plan->places[p->node_place[id]].updates = true;
     }
-    return CLV_OK;
 }
 
 // ---- values, nodes, transfers ---------------------------------------------------------------------------------------------
@@ -288,24 +280,14 @@ static clv_status ensure_inputs(placing *p, const clv__node *node, int place) {
     return CLV_OK;
 }
 
-static clv_status write_node_at(placing *p, const clv__node *node, int place) {
+static clv_status write_node(placing *p, const clv__node *node) {
     clv_plan *plan = p->plan;
-    CLV_TRY(ensure_inputs(p, node, place));
+    const int place = p->node_place[node->id];
     clv__plan_node *at;
+    CLV_TRY(ensure_inputs(p, node, place));
     CLV_TRY(add_node(plan, CLV__COMPUTE, node, place, &at));
-    if (p->also_at[node->id] && node->io.op->groups.size) {
-        at->part = place != p->node_place[node->id];
-        at->parts = 2;
-    }
     for (int i = 0; i < node->io.n_in; i++) at->in[i] = value_at(p, node->in[i], place);
     for (int i = 0; i < node->io.n_out; i++) CLV_TRY(add_value(p, node->out[i], place, false, &at->out[i]));
-    return CLV_OK;
-}
-
-/** Write a node; where two places share an update, the sum of its gradient's terms too is made at both, from the same terms. */
-static clv_status write_node(placing *p, const clv__node *node) {
-    CLV_TRY(write_node_at(p, node, p->node_place[node->id]));
-    if (p->also_at[node->id]) return write_node_at(p, node, p->also_at[node->id] - 1);
     for (int i = 0; i < node->io.n_out; i++) CLV_TRY(send_where_wanted(p, node->out[i]));
     return CLV_OK;
 }
@@ -321,7 +303,6 @@ static clv_status receive_for_updates(placing *p) {
             const clv_tensor *in = node->in[i];
             if (!in || (in->node && in->node->phase == CLV__UPDATE)) continue;
             CLV_TRY(ensure_input(p, in, node, p->node_place[id]));
-            if (p->also_at[id]) CLV_TRY(ensure_input(p, in, node, p->also_at[id] - 1));
         }
     }
     return CLV_OK;
@@ -331,18 +312,16 @@ static bool has_groups(const clv__schedule *schedule, const clv_graph *graph, si
     return i < schedule->n && graph->nodes[schedule->nodes[i]]->io.op->groups.size > 0;
 }
 
-/** Uses that change groups of tensors and make nothing depend on no other: those of a place follow each other, and of these the
- *  ones that it shares, so that they can be done together. From node i of the schedule; *next: the first after them. */
+/** Uses that change groups of tensors and make nothing depend on no other: those of a place follow each other, so that they can
+ *  be done together. From node i of the schedule; *next: the first after them. */
 static clv_status write_groups(placing *p, const clv__schedule *schedule, size_t i, size_t *next) {
     const clv_graph *graph = p->plan->graph;
     *next = i;
     while (has_groups(schedule, graph, *next)) ++*next;
-    for (int turn = 0; turn < 2 * p->plan->n_places; turn++) {
-        const int place = turn / 2;
+    for (int place = 0; place < p->plan->n_places; place++) {
         for (size_t j = i; j < *next; j++) {
-            const int id = schedule->nodes[j], also = p->also_at[id] - 1;
-            if ((also >= 0) == turn % 2 && (p->node_place[id] == place || also == place))
-                CLV_TRY(write_node_at(p, graph->nodes[id], place));
+            const int id = schedule->nodes[j];
+            if (p->node_place[id] == place) CLV_TRY(write_node(p, graph->nodes[id]));
         }
     }
     return CLV_OK;
@@ -403,13 +382,12 @@ clv_status clv__plan_place(clv_plan *plan, const clv_plan_config *config) {
     size_t n = (size_t)plan->n_places;
     p.needed = clv__alloc(graph->n_nodes, sizeof *p.needed);
     p.node_place = clv__alloc(graph->n_nodes, sizeof *p.node_place);
-    p.also_at = clv__alloc(graph->n_nodes, sizeof *p.also_at);
     p.made_at = clv__alloc(graph->n_tensors, sizeof *p.made_at);
     p.wanted = clv__alloc(graph->n_tensors * n, sizeof *p.wanted);
     p.on_its_way = clv__alloc(graph->n_tensors * n, sizeof *p.on_its_way);
     p.value_at = clv__alloc(graph->n_tensors * n, sizeof *p.value_at);
     clv_status status = CLV_OK;
-    if (!p.needed || !p.node_place || !p.also_at || !p.made_at || !p.wanted || !p.on_its_way || !p.value_at) {
+    if (!p.needed || !p.node_place || !p.made_at || !p.wanted || !p.on_its_way || !p.value_at) {
         status = out_of_memory(plan);
         goto done;
     }
@@ -417,7 +395,7 @@ clv_status clv__plan_place(clv_plan *plan, const clv_plan_config *config) {
     find_needed(&p);
     status = clv__patterns_check(&patterns, plan, p.needed);
     if (status != CLV_OK) goto done;
-    status = assign(&p);
+    assign(&p);
     if (status == CLV_OK) status = write_down(&p);
     for (int place = 0; place < plan->n_places && status == CLV_OK; place++) {
         clv__place *at = &plan->places[place];
@@ -435,7 +413,6 @@ done:
     clv__patterns_reset(&patterns);
     free(p.needed);
     free(p.node_place);
-    free(p.also_at);
     free(p.made_at);
     free(p.wanted);
     free(p.on_its_way);

@@ -44,7 +44,6 @@ clv_status clv_plan_create(clv_graph *graph, const clv_plan_config *config, clv_
     const char *recompute = config && config->recompute && *config->recompute ? config->recompute : NULL;
     plan->beside = config ? config->beside : NULL;
     plan->no_fuse = config && config->no_fuse;
-    plan->whole_steps = config && config->whole_steps;
     plan->alone = config && config->alone;
     if (recompute && !(plan->recompute = clv__strdup(recompute)))
         status = clv__error_set(error, CLV_E_HOST_MEMORY, "no host memory for a plan");

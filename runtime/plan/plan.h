@@ -2,7 +2,7 @@
 // Inside of a plan: places (devices), values (tensors at a place), nodes (what is computed or carried), in one order of
 // execution. No device memory is touched.
 //
-// Passes, in order, one file each: place (nodes to places, by share some updates to another, transfers between them; schedule
+// Passes, in order, one file each: place (nodes to places, transfers between them; schedule
 // puts them in order), split (what is larger than the largest allocation lies in several, and is computed in parts), fuse (several nodes to one; sums: what else updates do), select (variants, launches), recompute (values
 // that are dropped and computed again), memory (early moves large updates; liveness -> offsets, place by place; lend says which
 // transfers need no copy, await who has to wait for it).
@@ -75,7 +75,6 @@ typedef struct clv__plan_node {
     int place;
     int in[CLV__MAX_IN], out[CLV__MAX_OUT]; // values, -1: not there. SEND: in[0]; RECEIVE: out[0]
     int transfer;                           // SEND, RECEIVE
-    int part, parts;             // COMPUTE: as in clv__op_io, which has it once the node is fused (share.c)
     size_t within;               // of a view: where its result begins in its input
     // split.c: the node of the graph that it does a part of, which of how many; slice -1: it takes a part of a tensor, or puts parts
     // together. NULL: it is a node of the graph, done whole
@@ -134,7 +133,7 @@ struct clv_plan {
     size_t n_nodes, nodes_room;
     clv__transfer *transfers;
     size_t n_transfers, transfers_room;
-    bool no_fuse, alone, whole_steps; // as in clv_plan_config
+    bool no_fuse, alone; // as in clv_plan_config
     clv__plan_node *placed;           // the nodes before they were fused; NULL: nothing was
     size_t n_placed;
     clv__fused *fused;      // all of them
@@ -146,16 +145,11 @@ struct clv_plan {
     const clv_tensor *unsplit_of; // and the tensor that is too large for it
     bool unsplit_row;             // one of whose rows is too large by itself
     bool trains;   // has in-place updates: a step of it counts as a training step
-    bool shares;   // two places share updates (share.c)
     bool prepared; // its programs are built
 };
 
 /** Nodes, values and transfers from the graph and the places' devices. */
 clv_status clv__plan_place(clv_plan *plan, const clv_plan_config *config);
-/** Part of it: which updates another place does, whole or a half of them, and with them the sum of the gradient's terms. By node
- *  id, by tensor id: places, which it changes, or adds to: `also_at`, by node id, is a place that does half of it, plus one. */
-clv_status clv__plan_share_updates(clv_plan *plan, const bool *needed, int *node_place, int *made_at,
-                                   int *also_at);
 /** Does a placement text name devices that are there, and layers of the graph, and all of these? */
 clv_status clv__plan_place_check(clv_graph *graph, const char *place);
 /** Put tensors that are larger than their device's largest allocation into several, and do what computes with them in parts. */
@@ -204,8 +198,6 @@ void clv__plan_align(clv_plan *plan);
 bool clv__plan_updates_early(const clv_plan *plan, const clv__plan_node *at);
 /** Part of clv__plan_memory, when roots are known: move such updates; are lives to be found again? */
 clv_status clv__plan_early(clv_plan *plan, bool *moved);
-/** The same where several devices compute: large updates that two share, and the transfers that these need. */
-clv_status clv__plan_exchange(clv_plan *plan, bool *moved);
 /** The first half of clv__plan_memory: lives, segments and roots, no offsets. */
 clv_status clv__plan_lives(clv_plan *plan);
 /** Do two devices of the plan compute in the host's memory, so that what one made may be read there by the other? */

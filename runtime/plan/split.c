@@ -180,8 +180,6 @@ static clv_status do_whole(clv__splitting *s, const use *u, const int *targets, 
     }
     CLV_TRY(clv__pieces_node(&s->to, u->op, u->attrs, in, u->n_in, out, u->n_out));
     clv__plan_node *at = &s->to.plan->nodes[s->to.plan->n_nodes - 1];
-    at->part = s->to.part;
-    at->parts = s->to.parts;
     at->slice = s->to.slices++;
     return CLV_OK;
 }
@@ -333,8 +331,6 @@ static void begin(clv__splitting *s, const clv__plan_node *at) {
     s->to.place = at->place;
     s->to.limit = clv__split_largest(plan->places[at->place].device);
     s->to.of = at->node;
-    s->to.part = at->part;
-    s->to.parts = at->parts;
     s->to.slices = 0;
 }
 

@@ -7,7 +7,6 @@
 // as soon as it is added. And not where somebody else wants the sum, to fetch it, clip it or look for what is not finite.
 //
 // Such terms are sent and received just before the updates, all together. Until then the two devices need not wait for each other.
-// (Those of large updates that two devices share are not left there: exchange.c.)
 #include <stdlib.h>
 #include <string.h>
 
@@ -116,10 +115,6 @@ static clv_status take_all(const summing *s) {
         const clv__groups *groups = &update->node->io.op->groups;
         if (groups->sum && takes(s, update, groups->first + groups->sum))
             CLV_TRY(take(s, update, groups->first + groups->sum));
-        else if (update->parts)
-            CLV_FAIL(clv__plan_error(plan), CLV_E_INTERNAL,
-                     "the update of '%s' is shared, and its sum is not",
-                     plan->values[update->in[groups->first]].tensor->name);
     }
     return reorder(s);
 }

@@ -45,7 +45,6 @@ clv_plan_config clv__step_plan_config(const clv_train_config *config, clv__graph
                              .explicit_transfers = config->placement.explicit_transfers,
                              .variants = config->variants,
                              .no_fuse = config->no_fuse,
-                             .whole_steps = config->on_device_loss == CLV_LOSS_CONTINUE,
                              .alone = make == clv__forward_graph,
                              .recompute = config->recompute};
 }

@@ -57,8 +57,6 @@ static clv_status create(clv_device *device, const clv__op_io *use, const clv__s
     t->io = *use;
     t->nodes = 1;
     t->sample.n_in = use->n_in;
-    t->sample.part = use->part;
-    t->sample.parts = use->parts;
     memcpy(t->sample.in, use->in, sizeof t->sample.in);
     if (use->attrs) memcpy(t->sample.attrs, use->attrs, use->op->attrs_bytes);
     t->io.attrs = t->sample.attrs;
@@ -85,8 +83,7 @@ clv_status clv__trial_create(clv_device *device, const clv__op_io *use, clv__tri
 
 clv_status clv__trial_of_sample(clv_device *device, const clv__op *op, const clv__sample *sample,
                                 clv__trial **out) {
-    clv__op_io io = {
-        .op = op, .attrs = sample->attrs, .n_in = sample->n_in, .part = sample->part, .parts = sample->parts};
+    clv__op_io io = {.op = op, .attrs = sample->attrs, .n_in = sample->n_in};
     memcpy(io.in, sample->in, sizeof io.in);
     *out = NULL;
     if (op->infer(&io, clv__runtime_error_of(device->runtime)) != CLV_OK) return CLV_E_INTERNAL;

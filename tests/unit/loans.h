@@ -22,17 +22,15 @@ static inline clv_plan *plan_of(clv_graph *graph, const char *first, const char 
     return plan;
 }
 
-enum { BATCH = 12, WIDTH = 96, WIDE = 768 };
+enum { BATCH = 12, WIDTH = 96 };
 
-/** Of both layers. Updates of wide ones are shared by replicas (plan/share.c), and those of others are not. */
-static int width = WIDTH;
 static bool own_losses; // of replicas, instead of one of what they all made
 
 static inline clv_tensor *layer(clv_tensor *x, const char *name) {
     clv_graph *graph = clv_tensor_graph(x);
     clv_scope_push(graph, name);
     clv_tensor *weight =
-        clv_parameter(graph, "weight", CLV_SHAPE(width, width), (clv_init){CLV_INIT_UNIFORM, -0.2, 0.2});
+        clv_parameter(graph, "weight", CLV_SHAPE(WIDTH, WIDTH), (clv_init){CLV_INIT_UNIFORM, -0.2, 0.2});
     x = clv_matmul(x, weight);
     clv_scope_pop(graph);
     return x;
@@ -57,7 +55,7 @@ typedef struct model {
 static inline model build(const char *const *replicas) {
     model m = {.graph = new_graph()};
     clv_graph_set_training(m.graph, true);
-    m.x = clv_input(m.graph, "x", CLV_DTYPE_F32, CLV_SHAPE(BATCH, width));
+    m.x = clv_input(m.graph, "x", CLV_DTYPE_F32, CLV_SHAPE(BATCH, WIDTH));
     const double shares[] = {0.75, 0.25};
     if (own_losses) {
         m.loss = clv_data_parallel_loss(m.x, m.x, replicas, shares, 2, mean_square, NULL);
@@ -106,7 +104,7 @@ enum { STEPS = 12 };
 
 /** What a training leaves: the loss of each step, then both weights. */
 typedef struct outcome {
-    float losses[STEPS], weights[2][WIDE * WIDE];
+    float losses[STEPS], weights[2][WIDTH * WIDTH];
 } outcome;
 
 static inline void train(const char *const *replicas, const char *first, const char *place, int lent,
@@ -116,15 +114,15 @@ static inline void train(const char *const *replicas, const char *first, const c
     clv_session *session;
     clv_run *run;
     int64_t ticket;
-    static float x[BATCH * WIDE];
-    const size_t bytes[] = {(size_t)(BATCH * width) * sizeof *x, (size_t)(width * width) * sizeof *x};
+    static float x[BATCH * WIDTH];
+    const size_t bytes[] = {(size_t)(BATCH * WIDTH) * sizeof *x, (size_t)(WIDTH * WIDTH) * sizeof *x};
     assert_int_equal(count_lent(plan), lent < 0 ? clv_plan_transfer_count(plan) : lent);
     assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 7}, &session), CLV_OK, runtime);
     for (int i = 0; i < clv_plan_device_count(plan); i++)
         clv_device_memory_reset_peak(clv_plan_device_get(plan, i));
     assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
     for (int step = 0; step < STEPS; step++) {
-        for (int i = 0; i < BATCH * width; i++) x[i] = (float)((i * 13 + step * 5) % 23) / 23 - 0.5f;
+        for (int i = 0; i < BATCH * WIDTH; i++) x[i] = (float)((i * 13 + step * 5) % 23) / 23 - 0.5f;
         const float hyper[CLV_HYPER_VALUES] = {0.05f, step == 0};
         assert_status(clv_run_feed(run, m.x, x, bytes[0]), CLV_OK, runtime);
         assert_status(clv_run_feed(run, m.hyper, hyper, sizeof hyper), CLV_OK, runtime);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A device is lost at every single enqueue of a data parallel training, one after another (tests/device/lost_layer.c): the
 // run says which device, which steps are done, and what the session keeps on the first device is what it was after these
-// steps, bit for bit. Everything can be destroyed afterwards. Where the second device does part of the updates (plan/share.c) a
-// step may end torn instead, which is told, unless the plan is made so that steps are whole.
+// steps, bit for bit. Everything can be destroyed afterwards.
 #include "device/lost.h"
 
 #include "cleave/nn.h"
@@ -13,17 +12,14 @@
 #include "exec/worker.h"
 #include "plan/plan.h"
 
-enum { N = 6, STEPS = 3, MOST_TENSORS = 32, WIDE = 1100 };
+enum { N = 6, STEPS = 3, MOST_TENSORS = 32 };
 
 static clv_runtime *runtime;
-static bool wide;        // so many parameters that their updates are shared
-static bool whole_steps; // unless steps have to be whole
 
 static clv_tensor *layers(clv_tensor *x, void *user) {
     (void)user;
     x = clv_nn_conv2d(x, "conv", 3, &(clv_nn_conv2d_config){.kernel = {3, 3}});
     x = clv_flatten(clv_relu(clv_nn_batch_norm(x, "norm", NULL)), 1);
-    if (wide) x = clv_nn_linear(clv_relu(clv_nn_linear(x, "wide1", WIDE, NULL)), "wide2", WIDE, NULL);
     return clv_nn_linear(x, "fc", 3, NULL);
 }
 
@@ -57,8 +53,7 @@ static training make(void) {
     clv_backward(t.loss);
     clv_optimizer_add(t.graph, &momentum);
     t.hyper = clv_optimizer_hyper(t.graph);
-    assert_status(clv_plan_create(t.graph, &(clv_plan_config){.whole_steps = whole_steps}, &t.plan), CLV_OK,
-                  runtime);
+    assert_status(clv_plan_create(t.graph, NULL, &t.plan), CLV_OK, runtime);
     assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 5}, &t.session), CLV_OK, runtime);
     assert_status(clv_run_create(t.session, t.plan, &t.run), CLV_OK, runtime);
     return t;
@@ -88,7 +83,7 @@ static clv_status post(const training *t, int step, int64_t *ticket) {
 }
 
 static void read_session(const training *t, uint64_t out[MOST_TENSORS]) {
-    static unsigned char bytes[WIDE * WIDE * sizeof(float)];
+    static unsigned char bytes[4096];
     for (int i = 0; i < clv_session_count(t->session); i++) {
         clv_session_tensor tensor = clv_session_get(t->session, i);
         assert_in_range(tensor.bytes, 1, sizeof bytes);
@@ -105,7 +100,7 @@ static long train_whole(void) {
     memset(&whole, 0, sizeof whole);
     whole.n = clv_session_count(t.session);
     assert_in_range(whole.n, 9, MOST_TENSORS); // five parameters and more, two statistics, momentum
-    assert_int_equal(t.plan->places[1].updates, wide && !whole_steps);
+    assert_false(t.plan->places[1].updates);
     read_session(&t, whole.values[0]);
     lost_arm(1, 0, 0, 0);
     for (int step = 0; step < STEPS; step++) {
@@ -181,7 +176,7 @@ static void lose_everywhere(int device, long stride, int code, bool late, clv_st
     for (long enqueue = 1; enqueue <= calls; enqueue += stride)
         lost += lose(device, enqueue, code, late, want, &in_step, &torn);
     print_message("%ld enqueues, lost at %ld of them, %ld steps torn\n", calls, lost, torn);
-    assert_true(wide && !whole_steps ? torn < (late ? lost : lost / 2) : torn == 0);
+    assert_int_equal(torn, 0);
     assert_true(lost >= calls / stride - 1);
     if (device == 1) assert_true(in_step); // the first may take the step before with it
     assert_false(lose(device, 1000000, code, late, want, &in_step, &torn));
@@ -201,17 +196,6 @@ static void test_not_available(void **state) {
 static void test_poisoned_context(void **state) {
     (void)state;
     lose_everywhere(1, 7, -9999, true, CLV_E_DEVICE_LOST);
-}
-
-static void test_with_shared_updates(void **state) {
-    (void)state;
-    wide = true;
-    lose_everywhere(1, 3, -2, false, CLV_E_DEVICE_LOST);
-    lose_everywhere(1, 5, -9999, true, CLV_E_DEVICE_LOST);
-    whole_steps = true;
-    lose_everywhere(1, 3, -2, false, CLV_E_DEVICE_LOST);
-    lose_everywhere(1, 5, -9999, true, CLV_E_DEVICE_LOST);
-    wide = whole_steps = false;
 }
 
 static void test_the_first_device(void **state) {
@@ -256,7 +240,7 @@ int main(void) {
     if (!(runtime = lost_runtime(NULL, &status))) return status;
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_out_of_resources), cmocka_unit_test(test_not_available),
-        cmocka_unit_test(test_poisoned_context), cmocka_unit_test(test_with_shared_updates),
+        cmocka_unit_test(test_poisoned_context),
         cmocka_unit_test(test_the_first_device),
         cmocka_unit_test(test_steps_that_are_done_when_an_older_one_cannot_be_waited_for),
     };

@@ -228,7 +228,6 @@ static void tell_without(const train_job *job, clv_trainer *trainer) {
                            .place = choice ? choice->place : config.placement.place,
                            .variants = config.variants,
                            .no_fuse = config.no_fuse,
-                           .whole_steps = config.on_device_loss == CLV_LOSS_CONTINUE,
                            .recompute = config.recompute};
     clv_graph *graph = NULL;
     clv_plan *plain = NULL;
