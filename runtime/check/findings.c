@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "device/cache.h"
+#include "graph/quarantine.h"
 #include "io/file.h"
 #include "plan/plan.h"
 

@@ -5,7 +5,7 @@
 #define CLV_CHECK_FINDINGS_H
 
 #include "check/report.h"
-#include "plan/tuning.h"
+#include "tuning/tuning.h"
 
 /** What begins the note of a row that a check wrote: only a check takes it back. */
 #define CLV__FOUND_BY_CHECK "check: "

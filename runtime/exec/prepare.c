@@ -8,6 +8,7 @@
 #include "device/notes.h"
 #include "device/program.h"
 #include "exec/session.h"
+#include "graph/quarantine.h"
 
 /** Append the launches that a plan has on a device. */
 static size_t add_launches(const clv_plan *plan, const clv_device *device, const clv__launch **list) {

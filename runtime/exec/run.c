@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/patience.h"
+#include "graph/quarantine.h"
 
 static clv__error *error_of(const clv_run *run) {
     return clv__plan_error(run->plan);

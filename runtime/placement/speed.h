@@ -3,7 +3,7 @@
 #ifndef CLV_PLACEMENT_SPEED_H
 #define CLV_PLACEMENT_SPEED_H
 
-#include "plan/pace.h"
+#include "placement/pace.h"
 
 /** A device's speed, from the program cache's folder or measured and kept there; modelled where it computes nothing or has
  *  no room left for measuring. Leaves no memory behind; after measuring, the device's peak begins anew. */

@@ -17,7 +17,7 @@ static int64_t rows_carried(const clv__splitting *s, const clv__transfer *transf
 static clv_status stand_in(clv__splitting *s, const clv_tensor *tensor) {
     if (s->to.of) return CLV_OK;
     clv__node *node = clv__arena_alloc(&s->to.plan->arena, 1, sizeof *node);
-    if (!node) return clv__pieces_no_memory(&s->to);
+    if (!node) return clv__plan_no_memory(s->to.plan);
     *node = (clv__node){.graph = tensor->graph, .layer = tensor->layer, .micro_batch = -1};
     s->to.of = node;
     return CLV_OK;
@@ -31,7 +31,7 @@ static clv_status carry_piece(clv__splitting *s, const clv__plan_node *at, int t
         piece.in[0] = value;
     else
         piece.out[0] = value;
-    return clv__split_keep(s, &piece);
+    return clv__plan_append(s->to.plan, &piece);
 }
 
 clv_status clv__split_send(clv__splitting *s, const clv__plan_node *at) {
@@ -40,7 +40,7 @@ clv_status clv__split_send(clv__splitting *s, const clv__plan_node *at) {
     const int64_t rows = rows_carried(s, &whole);
     const clv__desc *desc = &plan->values[whole.from].tensor->desc;
     const int64_t all = clv__split_length(&desc->shape, 0);
-    if (rows == all && !clv__split_is_cut(s, whole.from)) return clv__split_keep(s, at);
+    if (rows == all && !clv__split_is_cut(s, whole.from)) return clv__plan_append(s->to.plan, at);
     CLV_TRY(stand_in(s, plan->values[whole.from].tensor));
     clv__region from, piece;
     CLV_TRY(clv__split_region_of(s, whole.from, &from));
@@ -50,7 +50,7 @@ clv_status clv__split_send(clv__splitting *s, const clv__plan_node *at) {
         CLV_TRY(clv__region_narrow(&s->to, &from, 0, row, row + rows < all ? row + rows : all, &piece));
         CLV_TRY(clv__region_whole(&s->to, &piece, -1, &value));
         if (!clv__grow(&plan->transfers, &plan->transfers_room, plan->n_transfers + 1, sizeof *plan->transfers))
-            return clv__pieces_no_memory(&s->to);
+            return clv__plan_no_memory(s->to.plan);
         plan->transfers[plan->n_transfers] =
             (clv__transfer){.from = value, .to = -1, .bytes = clv__desc_bytes(&piece.desc)};
         CLV_TRY(carry_piece(s, at, (int)plan->n_transfers++, value));
@@ -61,7 +61,7 @@ clv_status clv__split_send(clv__splitting *s, const clv__plan_node *at) {
 clv_status clv__split_receive(clv__splitting *s, const clv__plan_node *at) {
     clv_plan *plan = s->to.plan;
     const clv__transfer whole = plan->transfers[at->transfer];
-    if (!s->first_of[at->transfer]) return clv__split_keep(s, at);
+    if (!s->first_of[at->transfer]) return clv__plan_append(s->to.plan, at);
     const clv_tensor *tensor = plan->values[whole.to].tensor;
     const int64_t rows = rows_carried(s, &whole), all = clv__split_length(&tensor->desc.shape, 0);
     const int n = (int)((all + rows - 1) / rows);
@@ -85,7 +85,7 @@ clv_status clv__split_receive(clv__splitting *s, const clv__plan_node *at) {
 clv_status clv__split_renumber(clv__splitting *s) {
     clv_plan *plan = s->to.plan;
     int *number = clv__arena_alloc(&s->to.scratch, plan->n_transfers + 1, sizeof *number);
-    if (!number) return clv__pieces_no_memory(&s->to);
+    if (!number) return clv__plan_no_memory(s->to.plan);
     size_t n = 0;
     for (size_t i = 0; i < plan->n_transfers; i++) {
         if (i < s->n_transfers && s->first_of[i]) continue;

@@ -1,44 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Part of memory: a large parameter is updated as soon as its gradient is there and the parameter has been read for the last
-// time, instead of after the backward pass. So its gradient dies at once and the next one is written where it was, while a
-// plan with all updates last holds all gradients at its end. Small parameters stay together in few launches at the end.
+// A large parameter is updated as soon as its gradient is there and the parameter has been read for the last time, instead of
+// after the backward pass. So its gradient dies at once and the next one is written where it was, while a plan with all updates last
+// holds all gradients at its end. Small parameters stay together in few launches at the end (groups.c says which are which).
 //
 // Only the order changes, so the bits are the same. What hangs on all gradients (clipping by their norm, a look for what is
 // not finite) keeps the updates where they were, in groups, and what reads a parameter late keeps its update there. A gradient
-// that is fetched lives to the end in any case. Where several devices compute, updates stay last, because there they wait for
-// others. And where nothing is fused, because that keeps the nodes as they were placed, in the order that a plan made anew
-// begins with.
-#include <stdlib.h>
-#include <string.h>
-
-#include "plan/plan.h"
-
-enum { LARGE = 1 << 20 }; // bytes of a gradient, from which on a launch of its own costs next to nothing
-
-bool clv__plan_updates_early(const clv_plan *plan, const clv__plan_node *at) {
-    if (plan->no_fuse || plan->n_places != 1 || !clv__by_kernels(plan, at)) return false;
-    const clv__op *op = at->node->io.op;
-    if (at->node->phase != CLV__UPDATE || op->groups.size == 0 || clv__groups_of(&at->node->io) != 1)
-        return false;
-    for (int i = 0; i < op->groups.first; i++) {
-        const clv_tensor *shared = at->node->in[i]; // by all updates; if it is made, then of all gradients
-        if (shared && shared->node) return false;
-    }
-    size_t most = 0; // of what it reads and does not change
-    for (int i = op->groups.first; i < at->node->io.n_in; i++) {
-        if (at->in[i] < 0 || op->mutates & (1u << i)) continue;
-        const size_t bytes = clv_tensor_bytes(plan->values[at->in[i]].tensor);
-        if (bytes > most) most = bytes;
-    }
-    return most >= LARGE;
-}
+// that is fetched lives to the end in any case.
+#include "plan/passes.h"
 
 typedef struct moving {
     clv_plan *plan;
     int *used_at, *made_at; // by root: the last node so far that uses it, and that writes it; -1: none
     bool *moved;            // by position
     int *first, *next;      // of moved nodes, position + 1: first[i + 1] goes behind i, then next[]; 0 ends
-    clv__plan_node *before; // the nodes as they were
 } moving;
 
 static int later(int a, int b) {
@@ -79,7 +53,7 @@ static bool find_moves(const moving *m) {
     for (size_t i = 0; i < plan->n_values; i++) m->used_at[i] = m->made_at[i] = -1;
     for (int at = 0; at < (int)plan->n_nodes; at++) {
         const clv__plan_node *node = &plan->nodes[at];
-        if (clv__plan_updates_early(plan, node)) {
+        if (node->early) {
             m->next[at] = last_needed(m, node);
             m->moved[at] = m->next[at] < other;
             any |= m->moved[at];
@@ -101,43 +75,39 @@ static void string_moves(const moving *m) {
     }
 }
 
-static void move(const moving *m) {
-    clv_plan *plan = m->plan;
-    const int n = (int)plan->n_nodes;
-    memcpy(m->before, plan->nodes, plan->n_nodes * sizeof *m->before);
-    plan->n_nodes = 0;
-    for (int at = -1; at < n; at++) {
-        if (at >= 0 && !m->moved[at]) plan->nodes[plan->n_nodes++] = m->before[at];
+static clv_status move(const moving *m, const clv__rewrite *before) {
+    for (int at = -1; at < (int)before->n; at++) {
+        if (at >= 0 && !m->moved[at]) CLV_TRY(clv__plan_append(m->plan, &before->nodes[at]));
         for (int also = m->first[at + 1]; also; also = m->next[also - 1])
-            plan->nodes[plan->n_nodes++] = m->before[also - 1];
+            CLV_TRY(clv__plan_append(m->plan, &before->nodes[also - 1]));
     }
+    return CLV_OK;
 }
 
-clv_status clv__plan_early(clv_plan *plan, bool *moved) {
-    *moved = false;
-    if (plan->no_fuse || !plan->trains || plan->n_places > 1) return CLV_OK;
-    moving m = {.plan = plan,
-                .used_at = clv__alloc(plan->n_values, sizeof *m.used_at),
-                .made_at = clv__alloc(plan->n_values, sizeof *m.made_at),
-                .moved = clv__alloc(plan->n_nodes, sizeof *m.moved),
-                .first = clv__alloc(plan->n_nodes + 1, sizeof *m.first),
-                .next = clv__alloc(plan->n_nodes, sizeof *m.next),
-                .before = clv__alloc(plan->n_nodes, sizeof *m.before)};
-    clv_status status = CLV_OK;
-    if (m.used_at && m.made_at && m.moved && m.first && m.next && m.before) {
-        *moved = find_moves(&m);
-        if (*moved) {
-            string_moves(&m);
-            move(&m);
-        }
-    } else {
-        status = clv__error_set(clv__plan_error(plan), CLV_E_HOST_MEMORY, "no host memory for the plan");
-    }
-    free(m.used_at);
-    free(m.made_at);
-    free(m.moved);
-    free(m.first);
-    free(m.next);
-    free(m.before);
+static clv_status find_and_move(moving *m, clv__arena *scratch) {
+    clv_plan *plan = m->plan;
+    m->used_at = clv__arena_alloc(scratch, plan->n_values + 1, sizeof *m->used_at);
+    m->made_at = clv__arena_alloc(scratch, plan->n_values + 1, sizeof *m->made_at);
+    m->moved = clv__arena_alloc(scratch, plan->n_nodes + 1, sizeof *m->moved);
+    m->first = clv__arena_alloc(scratch, plan->n_nodes + 1, sizeof *m->first);
+    m->next = clv__arena_alloc(scratch, plan->n_nodes + 1, sizeof *m->next);
+    if (!m->used_at || !m->made_at || !m->moved || !m->first || !m->next) return clv__plan_no_memory(plan);
+    if (!find_moves(m)) return CLV_OK;
+    string_moves(m);
+    clv__rewrite before;
+    CLV_TRY(clv__rewrite_begin(plan, &before));
+    const clv_status status = move(m, &before);
+    clv__rewrite_end(&before);
+    return status;
+}
+
+clv_status clv__pass_early(clv_plan *plan) {
+    moving m = {.plan = plan};
+    clv__arena scratch = {0};
+    bool any = false;
+    for (size_t i = 0; i < plan->n_nodes; i++) any |= plan->nodes[i].early;
+    if (!any) return CLV_OK;
+    const clv_status status = find_and_move(&m, &scratch);
+    clv__arena_reset(&scratch);
     return status;
 }

@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/passes.h"
+#include "plan/plan.h"
 #include "plan/remake.h"
 
 enum { MOST_LAYOUTS = 64 };
@@ -38,10 +40,6 @@ typedef struct fitting {
     int n_moves, round;
     double excess, work; // of the fates as they are
 } fitting;
-
-static clv_status out_of_memory(const fitting *f) {
-    return clv__error_set(clv__plan_error(f->plan), CLV_E_HOST_MEMORY, "no host memory for the plan");
-}
 
 // ---- what fates cost --------------------------------------------------------------------------------------------------
 
@@ -76,9 +74,9 @@ static clv_status look(fitting *f, double *excess, double *work) {
     *work = f->remake->extra_work;
     *excess = INFINITY;
     if (f->remake->too_many) return CLV_OK;
-    CLV_TRY(clv__plan_lives(f->plan));
+    CLV_TRY(clv__passes_run(f->plan, CLV__PASS_roots, CLV__PASS_in_place));
     if (!clv__grow(&f->curve, &f->curve_room, f->plan->n_nodes + 2, sizeof *f->curve))
-        return out_of_memory(f);
+        return clv__plan_no_memory(f->plan);
     *excess = 0;
     for (int i = 0; i < f->plan->n_places; i++) *excess += excess_at(f, i);
     return CLV_OK;
@@ -106,7 +104,7 @@ static uint64_t tighter(uint64_t limit, uint64_t activations, uint64_t lacking) 
 
 /** Lay the plan out as it is; does it fit? Where it does not, the limit is tightened. */
 static clv_status lay_out(fitting *f, bool *fits) {
-    CLV_TRY(clv__plan_memory(f->plan));
+    CLV_TRY(clv__passes_run(f->plan, CLV__PASS_roots, CLV__PASS_layout));
     *fits = true;
     for (int i = 0; i < f->plan->n_places; i++) {
         const clv__place *place = &f->plan->places[i];
@@ -273,7 +271,7 @@ static int source_of(const clv__remake *remake, const clv__plan_node *node, int 
 
 static clv_status add_move(fitting *f, int a, clv__fate fate_a, int b, clv__fate fate_b) {
     if (!clv__grow(&f->moves, &f->moves_room, (size_t)f->n_moves + 1, sizeof *f->moves))
-        return out_of_memory(f);
+        return clv__plan_no_memory(f->plan);
     f->moves[f->n_moves++] = (move){{a, b}, {fate_a, fate_b}, INFINITY, 0};
     return CLV_OK;
 }
@@ -308,7 +306,7 @@ clv_status clv__remake_fit(clv__remake *remake) {
     if (is_fine(&f)) return CLV_OK; // the plan is laid out, and as it was
     f.limit = clv__alloc((size_t)f.plan->n_places, sizeof *f.limit);
     f.read = clv__alloc(remake->n_base, sizeof *f.read);
-    clv_status status = f.limit && f.read ? CLV_OK : out_of_memory(&f);
+    clv_status status = f.limit && f.read ? CLV_OK : clv__plan_no_memory(f.plan);
     bool fits = false;
     if (status == CLV_OK) {
         begin(&f);

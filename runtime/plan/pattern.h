@@ -4,7 +4,7 @@
 #ifndef CLV_PLAN_PATTERN_H
 #define CLV_PLAN_PATTERN_H
 
-#include "plan/plan.h"
+#include "plan/ir.h"
 
 typedef struct clv__pattern {
     char *glob;

@@ -13,10 +13,6 @@ static const clv__op part_op = {.name = "part", .view = true, .half_in = 1, .hal
 /** All inputs one after the other. */
 static const clv__op joined_op = {.name = "joined", .view = true, .joins = true, .half_in = ~0u, .half_out = 1};
 
-clv_status clv__pieces_no_memory(const clv__pieces *p) {
-    return clv__error_set(clv__plan_error(p->plan), CLV_E_HOST_MEMORY, "no host memory for the plan");
-}
-
 bool clv__pieces_too_large(const clv__pieces *p, const clv__desc *desc) {
     return clv__desc_bytes(desc) > p->limit;
 }
@@ -24,27 +20,23 @@ bool clv__pieces_too_large(const clv__pieces *p, const clv__desc *desc) {
 clv_status clv__pieces_value(clv__pieces *p, const clv_tensor *like, const clv__desc *desc, int *out) {
     clv_plan *plan = p->plan;
     clv_tensor *tensor = clv__arena_alloc(&plan->arena, 1, sizeof *tensor);
-    if (!tensor || !clv__grow(&plan->values, &plan->values_room, plan->n_values + 1, sizeof *plan->values) ||
-        !clv__grow(&p->fresh, &p->fresh_room, plan->n_values + 1, sizeof *p->fresh))
-        return clv__pieces_no_memory(p);
+    if (!tensor || !clv__grow(&p->fresh, &p->fresh_room, plan->n_values + 1, sizeof *p->fresh))
+        return clv__plan_no_memory(plan);
     *tensor = *like;
     tensor->desc = *desc;
     tensor->is_output = tensor->trainable = false;
     tensor->gradient = tensor->as_float = NULL;
     if (like->kind != CLV__VALUE) tensor->category = CLV_ACTIVATIONS;
     tensor->kind = CLV__VALUE;
-    plan->values[plan->n_values] = (clv__value){.tensor = tensor, .place = p->place, .of = -1};
     p->fresh[plan->n_values] = false;
-    *out = (int)plan->n_values++;
-    return CLV_OK;
+    return clv__plan_append_value(plan, &(clv__value){.tensor = tensor, .place = p->place, .of = -1}, out);
 }
 
 clv_status clv__pieces_node(clv__pieces *p, const clv__op *op, const void *attrs, const int *in, int n_in,
                             const int *out, int n_out) {
     clv_plan *plan = p->plan;
     clv__node *node = clv__arena_alloc(&plan->arena, 1, sizeof *node);
-    if (!node || !clv__grow(&plan->nodes, &plan->nodes_room, plan->n_nodes + 1, sizeof *plan->nodes))
-        return clv__pieces_no_memory(p);
+    if (!node) return clv__plan_no_memory(plan);
     *node = *p->of;
     node->io = (clv__op_io){.op = op, .n_in = n_in, .n_out = n_out};
     memset(node->in, 0, sizeof node->in);
@@ -53,23 +45,23 @@ clv_status clv__pieces_node(clv__pieces *p, const clv__op *op, const void *attrs
         memcpy(node->attrs, attrs, op->attrs_bytes);
         node->io.attrs = node->attrs;
     }
-    clv__plan_node *at = &plan->nodes[plan->n_nodes++];
-    *at = (clv__plan_node){
-        .work = CLV__COMPUTE, .node = node, .place = p->place, .transfer = -1, .whole = p->of, .slice = -1};
-    for (int i = 0; i < CLV__MAX_IN; i++) {
-        at->in[i] = i < n_in ? in[i] : -1;
-        if (at->in[i] < 0) continue;
+    clv__plan_node at = clv__plan_node_of(CLV__COMPUTE, node, p->place);
+    at.whole = p->of;
+    at.slice = -1;
+    for (int i = 0; i < n_in; i++) {
+        at.in[i] = in[i];
+        if (in[i] < 0) continue;
         node->in[i] = (clv_tensor *)plan->values[in[i]].tensor;
         node->io.in[i] = node->in[i]->desc;
     }
-    for (int i = 0; i < CLV__MAX_OUT; i++) {
-        at->out[i] = i < n_out ? out[i] : -1;
-        if (at->out[i] < 0) continue;
+    for (int i = 0; i < n_out; i++) {
+        at.out[i] = out[i];
+        if (out[i] < 0) continue;
         node->out[i] = (clv_tensor *)plan->values[out[i]].tensor;
         node->io.out[i] = node->out[i]->desc;
         if ((size_t)out[i] < p->fresh_room) p->fresh[out[i]] = !op->view || op->joins;
     }
-    return CLV_OK;
+    return clv__plan_append(plan, &at);
 }
 
 static const clv__desc *desc_of(const clv__pieces *p, int value) {
@@ -115,7 +107,7 @@ static clv_status slice(clv__pieces *p, const clv_tensor *like, int value, int d
 clv_status clv__region_make(clv__pieces *p, const clv__desc *desc, const clv_tensor *like, int n, clv__region *out) {
     *out = (clv__region){.desc = *desc, .like = like, .n = n};
     out->items = clv__arena_alloc(&p->scratch, (size_t)n, sizeof *out->items);
-    return out->items ? CLV_OK : clv__pieces_no_memory(p);
+    return out->items ? CLV_OK : clv__plan_no_memory(p->plan);
 }
 
 clv_status clv__region_of(clv__pieces *p, int value, clv__region *out) {
@@ -192,7 +184,7 @@ static clv_status concat(clv__pieces *p, const clv_tensor *like, const clv__desc
 
 clv_status clv__region_whole(clv__pieces *p, const clv__region *from, int target, int *out) {
     int *values = clv__arena_alloc(&p->scratch, (size_t)from->n, sizeof *values);
-    if (!values) return clv__pieces_no_memory(p);
+    if (!values) return clv__plan_no_memory(p->plan);
     for (int i = 0; i < from->n; i++) values[i] = from->items[i].value;
     return concat(p, from->like, &from->desc, values, from->n, 0, target, out);
 }
@@ -208,7 +200,7 @@ static clv_status join_beside(clv__pieces *p, const clv__region *parts, int n, i
                               int64_t begin, int64_t end, int target, int *out) {
     int *values = clv__arena_alloc(&p->scratch, (size_t)n, sizeof *values);
     clv__desc rows = *desc;
-    if (!values) return clv__pieces_no_memory(p);
+    if (!values) return clv__plan_no_memory(p->plan);
     rows.shape.dims[0] = end - begin;
     for (int k = 0; k < n; k++) {
         clv__region part;

@@ -4,7 +4,7 @@
 #ifndef CLV_PLAN_PIECES_H
 #define CLV_PLAN_PIECES_H
 
-#include "plan/plan.h"
+#include "plan/ir.h"
 
 /** One of a tensor's pieces. */
 typedef struct clv__rows {
@@ -33,7 +33,6 @@ typedef struct clv__pieces {
     size_t fresh_room;
 } clv__pieces;
 
-clv_status clv__pieces_no_memory(const clv__pieces *p);
 bool clv__pieces_too_large(const clv__pieces *p, const clv__desc *desc);
 /** A value of the plan's own, shaped as `desc`, for a part of `like`. */
 clv_status clv__pieces_value(clv__pieces *p, const clv_tensor *like, const clv__desc *desc, int *out);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// First pass: the nodes that lead to an output or update something in place; the place of each; their order (schedule.c);
+// The nodes that lead to an output or update something in place; the place of each; their order (schedule.c);
 // and a transfer wherever a value is needed on another device than the one it was made on.
 //
 // Rules, in this order: a gradient is computed where its forward node is; an update where its parameter is; a forward
@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/passes.h"
 #include "plan/pattern.h"
 #include "plan/plan.h"
 #include "plan/schedule.h"
@@ -29,10 +30,6 @@ typedef struct placing {
     int *on_its_way; // the same: transfer that was sent there, plus one
     int *value_at;   // the same: the tensor's value there, plus one
 } placing;
-
-static clv_status out_of_memory(const clv_plan *plan) {
-    return clv__error_set(clv__plan_error(plan), CLV_E_HOST_MEMORY, "no host memory for the plan");
-}
 
 /** The value of a tensor at a place, -1 if it is not there yet. While nodes are placed there is one at most. */
 static int value_at(const placing *p, const clv_tensor *tensor, int place) {
@@ -163,24 +160,11 @@ static void assign(placing *p) {
 // ---- values, nodes, transfers ---------------------------------------------------------------------------------------------
 
 static clv_status add_value(placing *p, const clv_tensor *tensor, int place, bool copy, int *out) {
-    clv_plan *plan = p->plan;
-    if (!clv__grow(&plan->values, &plan->values_room, plan->n_values + 1, sizeof *plan->values))
-        return out_of_memory(plan);
-    plan->values[plan->n_values] = (clv__value){.tensor = tensor, .place = place, .copy = copy, .of = -1};
-    if (out) *out = (int)plan->n_values;
-    p->value_at[tensor->id * plan->n_places + place] = (int)++plan->n_values;
-    return CLV_OK;
-}
-
-static clv_status add_node(clv_plan *plan, clv__work work, const clv__node *node, int place,
-                           clv__plan_node **out) {
-    if (!clv__grow(&plan->nodes, &plan->nodes_room, plan->n_nodes + 1, sizeof *plan->nodes))
-        return out_of_memory(plan);
-    clv__plan_node *at = &plan->nodes[plan->n_nodes++];
-    *at = (clv__plan_node){.work = work, .node = node, .place = place, .transfer = -1};
-    for (int i = 0; i < CLV__MAX_IN; i++) at->in[i] = -1;
-    for (int i = 0; i < CLV__MAX_OUT; i++) at->out[i] = -1;
-    *out = at;
+    int value;
+    CLV_TRY(clv__plan_append_value(
+        p->plan, &(clv__value){.tensor = tensor, .place = place, .copy = copy, .of = -1}, &value));
+    p->value_at[tensor->id * p->plan->n_places + place] = value + 1;
+    if (out) *out = value;
     return CLV_OK;
 }
 
@@ -189,15 +173,14 @@ static clv_status send_to(placing *p, const clv_tensor *tensor, int place) {
     clv_plan *plan = p->plan;
     int from = value_at(p, tensor, p->made_at[tensor->id]);
     if (!clv__grow(&plan->transfers, &plan->transfers_room, plan->n_transfers + 1, sizeof *plan->transfers))
-        return out_of_memory(plan);
+        return clv__plan_no_memory(plan);
     int number = (int)plan->n_transfers++;
     plan->transfers[number] = (clv__transfer){.from = from, .to = -1, .bytes = clv_tensor_bytes(tensor)};
     p->on_its_way[tensor->id * plan->n_places + place] = number + 1;
-    clv__plan_node *end;
-    CLV_TRY(add_node(plan, CLV__SEND, tensor->node, plan->values[from].place, &end));
-    end->in[0] = from;
-    end->transfer = number;
-    return CLV_OK;
+    clv__plan_node end = clv__plan_node_of(CLV__SEND, tensor->node, plan->values[from].place);
+    end.in[0] = from;
+    end.transfer = number;
+    return clv__plan_append(plan, &end);
 }
 
 /** Strict mode: data may cross only where clv_to says so. Weights of a layer that the builder put somewhere go with it, and
@@ -222,11 +205,10 @@ static clv_status receive_at(placing *p, const clv_tensor *tensor, int place, co
     CLV_TRY(check_crossing(p, tensor, needed_by, place));
     CLV_TRY(add_value(p, tensor, place, true, &to));
     plan->transfers[number].to = to;
-    clv__plan_node *end;
-    CLV_TRY(add_node(plan, CLV__RECEIVE, tensor->node, place, &end));
-    end->out[0] = to;
-    end->transfer = number;
-    return CLV_OK;
+    clv__plan_node end = clv__plan_node_of(CLV__RECEIVE, tensor->node, place);
+    end.out[0] = to;
+    end.transfer = number;
+    return clv__plan_append(plan, &end);
 }
 
 /** A constant is made wherever it is read. */
@@ -258,12 +240,9 @@ static clv_status begin_with_persistents(placing *p) {
 
 /** Write a node without inputs at a place. */
 static clv_status make_there(placing *p, const clv__node *node, int place) {
-    clv__plan_node *at;
-    CLV_TRY(add_node(p->plan, CLV__COMPUTE, node, place, &at));
-    int value;
-    CLV_TRY(add_value(p, node->out[0], place, false, &value));
-    at->out[0] = value;
-    return CLV_OK;
+    clv__plan_node at = clv__plan_node_of(CLV__COMPUTE, node, place);
+    CLV_TRY(add_value(p, node->out[0], place, false, &at.out[0]));
+    return clv__plan_append(p->plan, &at);
 }
 
 /** A tensor that the node reads is at its place: fed or made there, or received. */
@@ -281,13 +260,12 @@ static clv_status ensure_inputs(placing *p, const clv__node *node, int place) {
 }
 
 static clv_status write_node(placing *p, const clv__node *node) {
-    clv_plan *plan = p->plan;
     const int place = p->node_place[node->id];
-    clv__plan_node *at;
+    clv__plan_node at = clv__plan_node_of(CLV__COMPUTE, node, place);
     CLV_TRY(ensure_inputs(p, node, place));
-    CLV_TRY(add_node(plan, CLV__COMPUTE, node, place, &at));
-    for (int i = 0; i < node->io.n_in; i++) at->in[i] = value_at(p, node->in[i], place);
-    for (int i = 0; i < node->io.n_out; i++) CLV_TRY(add_value(p, node->out[i], place, false, &at->out[i]));
+    for (int i = 0; i < node->io.n_in; i++) at.in[i] = value_at(p, node->in[i], place);
+    for (int i = 0; i < node->io.n_out; i++) CLV_TRY(add_value(p, node->out[i], place, false, &at.out[i]));
+    CLV_TRY(clv__plan_append(p->plan, &at));
     for (int i = 0; i < node->io.n_out; i++) CLV_TRY(send_where_wanted(p, node->out[i]));
     return CLV_OK;
 }
@@ -346,13 +324,36 @@ static clv_status write_down(placing *p) {
 
 // ---- what each place holds ----------------------------------------------------------------------------------------------
 
-static clv_status collect(const clv_plan *plan, int place, clv__tensor_kind kind, int **values, int *n) {
-    *values = clv__alloc(plan->n_values, sizeof **values);
-    if (!*values) return out_of_memory(plan);
+static clv_status collect(clv_plan *plan, int place, clv__tensor_kind kind, int **values, int *n) {
+    *values = clv__arena_alloc(&plan->arena, plan->n_values + 1, sizeof **values);
+    if (!*values) return clv__plan_no_memory(plan);
     for (size_t i = 0; i < plan->n_values; i++) {
         const clv__value *value = &plan->values[i];
         if (value->place != place || value->copy || value->tensor->kind != kind) continue;
         if (kind != CLV__VALUE || value->tensor->is_output) (*values)[(*n)++] = (int)i;
+    }
+    return CLV_OK;
+}
+
+/** One alignment for all places, so that a tensor of one can be read by another where it is. */
+static void align(clv_plan *plan) {
+    size_t most = 0;
+    for (int i = 0; i < plan->n_places; i++) {
+        const size_t wanted = plan->places[i].device->info.alignment_bytes;
+        if (wanted > most) most = wanted;
+    }
+    for (int i = 0; i < plan->n_places; i++) plan->places[i].alignment = most;
+}
+
+static clv_status describe_places(clv_plan *plan) {
+    align(plan);
+    for (int i = 0; i < plan->n_places; i++) {
+        clv__place *at = &plan->places[i];
+        const clv__place *there = plan->beside ? clv__plan_place_of(plan->beside, at->device) : NULL;
+        if (there) at->beside_bytes = there->activations.bytes; // what the session has anyway
+        CLV_TRY(collect(plan, i, CLV__INPUT, &at->inputs, &at->n_inputs));
+        CLV_TRY(collect(plan, i, CLV__VALUE, &at->outputs, &at->n_outputs));
+        CLV_TRY(collect(plan, i, CLV__PERSISTENT, &at->persistents, &at->n_persistents));
     }
     return CLV_OK;
 }
@@ -362,7 +363,7 @@ clv_status clv__plan_place_check(clv_graph *graph, const char *place) {
     clv_plan plan = {.graph = graph};
     clv__patterns patterns = {0};
     placing p = {.plan = &plan, .needed = clv__alloc(graph->n_nodes, sizeof *p.needed)};
-    clv_status status = p.needed ? CLV_OK : out_of_memory(&plan);
+    clv_status status = p.needed ? CLV_OK : clv__plan_no_memory(&plan);
     if (status == CLV_OK) status = clv__patterns_parse(&plan, &(clv_plan_config){.place = place}, &patterns);
     if (status == CLV_OK) {
         find_needed(&p);
@@ -374,48 +375,37 @@ clv_status clv__plan_place_check(clv_graph *graph, const char *place) {
     return status;
 }
 
-clv_status clv__plan_place(clv_plan *plan, const clv_plan_config *config) {
-    clv_graph *graph = plan->graph;
+static clv_status place(placing *p, clv__patterns *patterns, clv__arena *scratch) {
+    clv_plan *plan = p->plan;
+    const clv_graph *graph = plan->graph;
+    const size_t n = (size_t)plan->n_places;
+    p->needed = clv__arena_alloc(scratch, graph->n_nodes, sizeof *p->needed);
+    p->node_place = clv__arena_alloc(scratch, graph->n_nodes, sizeof *p->node_place);
+    p->made_at = clv__arena_alloc(scratch, graph->n_tensors, sizeof *p->made_at);
+    p->wanted = clv__arena_alloc(scratch, graph->n_tensors * n, sizeof *p->wanted);
+    p->on_its_way = clv__arena_alloc(scratch, graph->n_tensors * n, sizeof *p->on_its_way);
+    p->value_at = clv__arena_alloc(scratch, graph->n_tensors * n, sizeof *p->value_at);
+    if (!p->needed || !p->node_place || !p->made_at || !p->wanted || !p->on_its_way || !p->value_at)
+        return clv__plan_no_memory(plan);
+    for (size_t i = 0; i < graph->n_tensors; i++) p->made_at[i] = -1;
+    find_needed(p);
+    CLV_TRY(clv__patterns_check(patterns, plan, p->needed));
+    assign(p);
+    CLV_TRY(write_down(p));
+    CLV_TRY(describe_places(plan));
+    if (plan->n_nodes == 0)
+        CLV_FAIL(clv__plan_error(plan), CLV_E_VALUE,
+                 "the graph has no outputs and updates nothing: mark a result with clv_output");
+    return CLV_OK;
+}
+
+clv_status clv__pass_place(clv_plan *plan) {
     clv__patterns patterns = {0};
-    placing p = {.plan = plan, .patterns = &patterns, .strict = config && config->explicit_transfers};
-    CLV_TRY(clv__patterns_parse(plan, config, &patterns));
-    size_t n = (size_t)plan->n_places;
-    p.needed = clv__alloc(graph->n_nodes, sizeof *p.needed);
-    p.node_place = clv__alloc(graph->n_nodes, sizeof *p.node_place);
-    p.made_at = clv__alloc(graph->n_tensors, sizeof *p.made_at);
-    p.wanted = clv__alloc(graph->n_tensors * n, sizeof *p.wanted);
-    p.on_its_way = clv__alloc(graph->n_tensors * n, sizeof *p.on_its_way);
-    p.value_at = clv__alloc(graph->n_tensors * n, sizeof *p.value_at);
-    clv_status status = CLV_OK;
-    if (!p.needed || !p.node_place || !p.made_at || !p.wanted || !p.on_its_way || !p.value_at) {
-        status = out_of_memory(plan);
-        goto done;
-    }
-    for (size_t i = 0; i < graph->n_tensors; i++) p.made_at[i] = -1;
-    find_needed(&p);
-    status = clv__patterns_check(&patterns, plan, p.needed);
-    if (status != CLV_OK) goto done;
-    assign(&p);
-    if (status == CLV_OK) status = write_down(&p);
-    for (int place = 0; place < plan->n_places && status == CLV_OK; place++) {
-        clv__place *at = &plan->places[place];
-        status = collect(plan, place, CLV__INPUT, &at->inputs, &at->n_inputs);
-        if (status == CLV_OK) status = collect(plan, place, CLV__VALUE, &at->outputs, &at->n_outputs);
-        if (status == CLV_OK)
-            status = collect(plan, place, CLV__PERSISTENT, &at->persistents, &at->n_persistents);
-    }
-    if (status == CLV_OK && plan->n_nodes == 0) {
-        status =
-            clv__error_set(clv__plan_error(plan), CLV_E_VALUE,
-                           "the graph has no outputs and updates nothing: mark a result with clv_output");
-    }
-done:
+    clv__arena scratch = {0};
+    placing p = {.plan = plan, .patterns = &patterns, .strict = plan->config->explicit_transfers};
+    clv_status status = clv__patterns_parse(plan, plan->config, &patterns);
+    if (status == CLV_OK) status = place(&p, &patterns, &scratch);
     clv__patterns_reset(&patterns);
-    free(p.needed);
-    free(p.node_place);
-    free(p.made_at);
-    free(p.wanted);
-    free(p.on_its_way);
-    free(p.value_at);
+    clv__arena_reset(&scratch);
     return status;
 }

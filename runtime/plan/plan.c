@@ -1,99 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making a plan by its passes, and what can be asked of it.
+// What can be asked of a plan. (How it is made: passes.c.)
 #include "plan/plan.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/print.h"
-#include "plan/remake.h"
-
-/** What the session has anyway, for `beside`. */
-static void note_beside(clv_plan *plan) {
-    for (int i = 0; plan->beside && i < plan->n_places; i++) {
-        const clv__place *there = clv__plan_place_of(plan->beside, plan->places[i].device);
-        if (there) plan->places[i].beside_bytes = there->activations.bytes;
-    }
-}
-
-/** A pass is done: CLEAVE_DEBUG=3 shows what became of the plan. */
-static void tell(const clv_plan *plan, const char *pass) {
-    clv_runtime *runtime = plan->graph->runtime;
-    clv__text text = {0};
-    if (runtime->debug < 3) return;
-    clv__plan_print(plan, &text);
-    clv__log(runtime, CLV_LOG_DEBUG, "plan: after %s\n%s", pass, clv__text_get(&text));
-    clv__text_reset(&text);
-}
-
-clv_status clv_plan_create(clv_graph *graph, const clv_plan_config *config, clv_plan **out) {
-    CLV_TRY(CLV__GIVEN(NULL, graph));
-    CLV_TRY(CLV__USABLE(clv__runtime_error_of(graph->runtime), out));
-    *out = NULL;
-    CLV_TRY(clv__graph_built(graph));
-    CLV_TRY(clv_variants_check(graph->runtime, config ? config->variants : NULL));
-    const char *pins = clv__pins(config ? config->variants : NULL);
-    clv__error *error = clv__runtime_error_of(graph->runtime);
-    clv_plan *plan = clv__alloc(1, sizeof *plan);
-    if (!plan) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a plan");
-    plan->graph = graph;
-    clv_status status = CLV_OK;
-    if (pins && !(plan->pins = clv__strdup(pins))) {
-        status = clv__error_set(error, CLV_E_HOST_MEMORY, "no host memory for a plan");
-    }
-    const char *recompute = config && config->recompute && *config->recompute ? config->recompute : NULL;
-    plan->beside = config ? config->beside : NULL;
-    plan->no_fuse = config && config->no_fuse;
-    plan->alone = config && config->alone;
-    if (recompute && !(plan->recompute = clv__strdup(recompute)))
-        status = clv__error_set(error, CLV_E_HOST_MEMORY, "no host memory for a plan");
-    if (status == CLV_OK) status = clv__plan_place(plan, config);
-    if (status == CLV_OK) tell(plan, "place");
-    if (status == CLV_OK) status = clv__plan_split(plan);
-    if (status == CLV_OK) tell(plan, "split");
-    if (status == CLV_OK) note_beside(plan);
-    if (status == CLV_OK) status = clv__plan_again(plan);
-    if (status != CLV_OK) {
-        clv_plan_destroy(plan);
-        return status;
-    }
-    *out = plan;
-    return CLV_OK;
-}
-
-clv_status clv__plan_again(clv_plan *plan) {
-    plan->prepared = false;
-    clv__remake_forget(plan);
-    clv__fuse_forget(plan);
-    CLV_TRY(clv__plan_fuse(plan));
-    tell(plan, "fuse");
-    CLV_TRY(clv__plan_select(plan));
-    tell(plan, "select");
-    CLV_TRY(clv__plan_recompute(plan));
-    tell(plan, "recompute");
-    CLV_TRY(clv__plan_memory(plan));
-    tell(plan, "memory");
-    return CLV_OK;
-}
-
-void clv_plan_destroy(clv_plan *plan) {
-    if (!plan) return;
-    clv__fuse_forget(plan);
-    for (size_t i = 0; i < plan->n_nodes; i++) clv__launches_reset(&plan->nodes[i].launches);
-    for (int i = 0; i < plan->n_places; i++) {
-        free(plan->places[i].inputs);
-        free(plan->places[i].outputs);
-        free(plan->places[i].persistents);
-    }
-    free(plan->places);
-    free(plan->values);
-    free(plan->nodes);
-    free(plan->transfers);
-    free(plan->pins);
-    free(plan->recompute);
-    clv__arena_reset(&plan->arena);
-    free(plan);
-}
 
 int clv_plan_device_count(const clv_plan *plan) {
     return plan->n_places;
@@ -103,14 +14,14 @@ clv_device *clv_plan_device_get(const clv_plan *plan, int index) {
     return index >= 0 && index < plan->n_places ? plan->places[index].device : NULL;
 }
 
-const clv__place *clv__plan_place_of(const clv_plan *plan, const clv_device *device) {
-    for (int i = 0; i < plan->n_places; i++) {
-        if (plan->places[i].device == device) return &plan->places[i];
-    }
-    return NULL;
-}
-
 // ---- memory -----------------------------------------------------------------------------------------------------------
+
+size_t clv__layout_chunk(const clv__layout *layout, int i) {
+    size_t start = (size_t)i * layout->chunk;
+    if (layout->chunk == 0 || start >= layout->bytes) return 0;
+    size_t rest = layout->bytes - start;
+    return rest < layout->chunk ? rest : layout->chunk;
+}
 
 bool clv__place_keeps(const clv_plan *plan, const clv__place *place, const char *name) {
     const clv_tensor *tensor = clv_graph_find(plan->graph, name);

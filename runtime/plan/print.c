@@ -87,7 +87,8 @@ static void print_value(clv__text *text, const clv_plan *plan, size_t id) {
     clv__text_add(text, "value %zu '%s' at %d: %zu bytes in %s", id, value->tensor->name, value->place, value->bytes,
                   segments[value->segment]);
     if (value->segment != CLV__NOWHERE) {
-        clv__text_add(text, " at %zu, lives %d to %d", value->offset, value->first, value->last);
+        clv__text_add(text, " at %zu", value->offset);
+        if (value->root == (int)id) clv__text_add(text, ", lives %d to %d", value->first, value->last);
         if (value->segment == CLV__IN_INPUTS)
             clv__text_add(text, ", second slot at %zu, staged at %zu", value->second, value->staged);
         if (value->segment == CLV__IN_LENDER) clv__text_add(text, ", lent by %d", value->lender);

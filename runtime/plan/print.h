@@ -3,7 +3,7 @@
 #ifndef CLV_PLAN_PRINT_H
 #define CLV_PLAN_PRINT_H
 
-#include "plan/plan.h"
+#include "plan/ir.h"
 
 /**
  * Append the plan as it is between two passes, a line for each place, node, launch, value and transfer. Equal plans have equal

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pass between select and memory: which results are dropped and computed again (gradient checkpointing: Chen et al. 2016,
+// Which results are dropped and computed again (gradient checkpointing: Chen et al. 2016,
 // arXiv:1604.06174).
 //
 // By name: each pattern of `layer1.*,layer2.0` names modules, and each module is treated as one wrapped in
@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "plan/passes.h"
 #include "plan/remake.h"
 
 // ---- by name ----------------------------------------------------------------------------------------------------------
@@ -70,7 +71,7 @@ static clv_status mark_all(const clv__remake *remake, const char *patterns, segm
     char *text = clv__strdup(patterns), *rest = text;
     clv_status status = CLV_OK;
     int n = 0;
-    if (!text) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for the plan");
+    if (!text) return clv__plan_no_memory(remake->plan);
     for (char *pattern; status == CLV_OK && (pattern = strsep(&rest, ",")) != NULL;) {
         pattern = clv__text_trim(pattern);
         if (strcmp(pattern, "auto") == 0)
@@ -107,7 +108,7 @@ static void drop_inside(clv__remake *remake, const segment *segments) {
 
 static clv_status choose_by_name(clv__remake *remake) {
     segment *segments = clv__alloc(remake->n_base, sizeof *segments);
-    if (!segments) CLV_FAIL(clv__plan_error(remake->plan), CLV_E_HOST_MEMORY, "no host memory for the plan");
+    if (!segments) return clv__plan_no_memory(remake->plan);
     clv_status status = mark_all(remake, remake->plan->recompute, segments);
     if (status == CLV_OK) {
         drop_inside(remake, segments);
@@ -118,6 +119,11 @@ static clv_status choose_by_name(clv__remake *remake) {
 }
 
 // ---- the pass ---------------------------------------------------------------------------------------------------------
+
+/** What becomes of the plan with the nodes that it has now. */
+static clv_status lay_out(clv_plan *plan) {
+    return clv__passes_run(plan, CLV__PASS_roots, CLV__PASS_layout);
+}
 
 static uint64_t held_between(const clv_plan *plan) {
     uint64_t bytes = 0;
@@ -130,7 +136,7 @@ static uint64_t held_between(const clv_plan *plan) {
 static clv_status held_without(clv_plan *plan, uint64_t *bytes) {
     char *recompute = plan->recompute;
     plan->recompute = NULL;
-    clv_status status = clv__plan_memory(plan);
+    clv_status status = lay_out(plan);
     plan->recompute = recompute;
     *bytes = held_between(plan);
     return status;
@@ -139,7 +145,7 @@ static clv_status held_without(clv_plan *plan, uint64_t *bytes) {
 /** What came of it, for the plan to tell. */
 static clv_status account(clv__remake *remake, uint64_t before) {
     clv_plan *plan = remake->plan;
-    CLV_TRY(clv__plan_memory(plan));
+    CLV_TRY(lay_out(plan));
     uint64_t after = held_between(plan);
     plan->recomputed = (clv_plan_recomputed){
         .saved_bytes = before > after ? before - after : 0,
@@ -150,14 +156,14 @@ static clv_status account(clv__remake *remake, uint64_t before) {
     return CLV_OK;
 }
 
-clv_status clv__plan_recompute(clv_plan *plan) {
+clv_status clv__pass_recompute(clv_plan *plan) {
     plan->recomputed = (clv_plan_recomputed){0};
     if (!plan->recompute) return CLV_OK;
     clv__remake remake;
     uint64_t before;
     CLV_TRY(clv__remake_init(&remake, plan)); // of nodes in the order in which all updates are last
     clv_status status = held_without(plan, &before);
-    if (status == CLV_OK) status = clv__plan_memory(plan); // perhaps nothing need be dropped
+    if (status == CLV_OK) status = lay_out(plan); // perhaps nothing need be dropped
     if (status == CLV_OK)
         status = strcmp(plan->recompute, "auto") == 0 ? clv__remake_fit(&remake) : choose_by_name(&remake);
     if (status == CLV_OK) status = account(&remake, before);

@@ -3,7 +3,7 @@
 //
 // Before a node of the backward pass that reads something dropped, the nodes that make it are put in once more, in their
 // order, back to values that are still there: kept ones, inputs, parameters (which do not change before the updates, and
-// those come last here; early.c moves some when all is in place), values received from another device. They read and write
+// those come last here: early.c moves some later), values received from another device. They read and write
 // values of their own; later nodes read these. The same kernels get the same bytes, so the bits are the same: dropout's mask
 // too, which is a function of the step and of the node's own number.
 #include "plan/remake.h"
@@ -11,12 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/variants.h"
+
 /** So many nodes that compute again for each one of the base are too many: fates that ask for more are no good. */
 enum { MOST_AGAIN = 4 };
-
-static clv_status out_of_memory(const clv__remake *remake) {
-    return clv__error_set(clv__plan_error(remake->plan), CLV_E_HOST_MEMORY, "no host memory for the plan");
-}
 
 static bool is_view(const clv__plan_node *node) {
     return node->work == CLV__COMPUTE && node->node->io.op->view;
@@ -77,7 +75,7 @@ clv_status clv__remake_init(clv__remake *remake, clv_plan *plan) {
                             .work = clv__alloc(n, sizeof *remake->work)};
     if (!remake->base || !remake->fate || !remake->resolved || !remake->maker || !remake->latest ||
         !remake->asked || !remake->made || !remake->pending || !remake->work) {
-        clv_status status = out_of_memory(remake);
+        clv_status status = clv__plan_no_memory(remake->plan);
         release(remake);
         return status;
     }
@@ -109,7 +107,7 @@ void clv__remake_undo(clv__remake *remake) {
 clv_status clv__remake_finish(clv__remake *remake) {
     clv_plan *plan = remake->plan;
     for (size_t i = 0; i < plan->n_nodes; i++) {
-        clv_status status = plan->nodes[i].again ? clv__plan_lower(plan, &plan->nodes[i]) : CLV_OK;
+        clv_status status = plan->nodes[i].again ? clv__variant_write(plan, &plan->nodes[i]) : CLV_OK;
         if (status == CLV_OK) continue;
         clv__remake_undo(remake);
         return status;
@@ -134,13 +132,6 @@ static int current(const clv__remake *remake, int value, int reader) {
                                                                                      : value;
 }
 
-static clv_status append(clv_plan *plan, const clv__plan_node *node) {
-    if (!clv__grow(&plan->nodes, &plan->nodes_room, plan->n_nodes + 1, sizeof *plan->nodes))
-        CLV_FAIL(clv__plan_error(plan), CLV_E_HOST_MEMORY, "no host memory for the plan");
-    plan->nodes[plan->n_nodes++] = *node;
-    return CLV_OK;
-}
-
 static clv_status compute_again(clv__remake *remake, int base, int reader) {
     clv_plan *plan = remake->plan;
     clv__plan_node node = remake->base[base];
@@ -148,16 +139,15 @@ static clv_status compute_again(clv__remake *remake, int base, int reader) {
     node.launches = (clv__launches){.workspace_bytes = node.launches.workspace_bytes};
     for (int i = 0; i < node.node->io.n_in; i++) node.in[i] = current(remake, node.in[i], reader);
     for (int i = 0; i < node.node->io.n_out; i++) {
-        if (!clv__grow(&plan->values, &plan->values_room, plan->n_values + 1, sizeof *plan->values))
-            return out_of_memory(remake);
-        int first = node.out[i];
-        plan->values[plan->n_values] = plan->values[first];
-        plan->values[plan->n_values].of = first;
-        remake->latest[first] = node.out[i] = (int)plan->n_values++;
+        const int first = node.out[i];
+        clv__value value = plan->values[first];
+        value.of = first;
+        CLV_TRY(clv__plan_append_value(plan, &value, &node.out[i]));
+        remake->latest[first] = node.out[i];
     }
     remake->made[base] = reader;
     remake->extra_work += remake->work[base];
-    return append(plan, &node);
+    return clv__plan_append(plan, &node);
 }
 
 static int ascending(const void *a, const void *b) {
@@ -207,25 +197,7 @@ clv_status clv__remake_apply(clv__remake *remake) {
         }
         remake->too_many = plan->n_nodes > MOST_AGAIN * remake->n_base + 64;
         if (remake->too_many) return CLV_OK;
-        CLV_TRY(append(plan, &node));
+        CLV_TRY(clv__plan_append(plan, &node));
     }
     return CLV_OK;
-}
-
-void clv__remake_forget(clv_plan *plan) {
-    size_t n = 0;
-    for (size_t i = 0; i < plan->n_nodes; i++) {
-        clv__plan_node *node = &plan->nodes[i];
-        if (node->again) {
-            clv__launches_reset(&node->launches);
-            continue;
-        }
-        for (int k = 0; k < CLV__MAX_IN; k++) {
-            if (node->in[k] >= 0 && plan->values[node->in[k]].of >= 0)
-                node->in[k] = plan->values[node->in[k]].of;
-        }
-        plan->nodes[n++] = *node;
-    }
-    plan->n_nodes = n;
-    while (plan->n_values > 0 && plan->values[plan->n_values - 1].of >= 0) plan->n_values--;
 }

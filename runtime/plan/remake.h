@@ -4,7 +4,7 @@
 #ifndef CLV_PLAN_REMAKE_H
 #define CLV_PLAN_REMAKE_H
 
-#include "plan/plan.h"
+#include "plan/ir.h"
 
 /** What becomes of a node's results once the forward pass has read them. */
 typedef enum clv__fate {
@@ -29,8 +29,6 @@ typedef struct clv__remake {
     bool too_many; // the fates ask for more than is sensible: plan->nodes is not whole
 } clv__remake;
 
-/** Take out again what a remake put into a plan. */
-void clv__remake_forget(clv_plan *plan);
 /** Begin: plan->nodes becomes the base. plan has no nodes that compute again. */
 clv_status clv__remake_init(clv__remake *remake, clv_plan *plan);
 /** Can the results of this base node be computed again, and is it more than a view? */

@@ -48,10 +48,6 @@ typedef struct scheduling {
     clv__schedule *out;
 } scheduling;
 
-static clv_status out_of_memory(const clv_plan *plan) {
-    return clv__error_set(clv__plan_error(plan), CLV_E_HOST_MEMORY, "no host memory for the plan");
-}
-
 void clv__schedule_reset(clv__schedule *schedule) {
     free(schedule->nodes);
     *schedule = (clv__schedule){0};
@@ -142,7 +138,7 @@ static bool is_read(const clv__node *node, const bool *read) {
 static clv_status find_postponed(scheduling *s) {
     const clv_graph *graph = s->graph;
     bool *read = clv__alloc(graph->n_tensors, sizeof *read); // by nodes that are none of them
-    if (!read) return out_of_memory(s->plan);
+    if (!read) return clv__plan_no_memory(s->plan);
     for (int id = (int)graph->n_nodes - 1; id >= 0; id--) {
         const clv__node *node = graph->nodes[id];
         s->postponed[id] = s->needed[id] && node->phase == CLV__FORWARD && !node->io.op->mutates &&
@@ -181,7 +177,7 @@ static clv_status gather_tasks(scheduling *s) {
     s->stages = clv__alloc(n_stages, sizeof *s->stages);
     s->tasks = clv__alloc(n_tasks + 2, sizeof *s->tasks);
     s->members = clv__alloc(s->graph->n_nodes, sizeof *s->members);
-    if (!s->stages || !s->tasks || !s->members) return out_of_memory(s->plan);
+    if (!s->stages || !s->tasks || !s->members) return clv__plan_no_memory(s->plan);
     for (int id = 0; id < (int)s->graph->n_nodes; id++) { // count, two places further on
         int task = task_of_node(s, id);
         if (task >= 0) s->tasks[task + 2]++;
@@ -321,7 +317,7 @@ static clv_status make(scheduling *s) {
     s->waiting = clv__alloc(n, sizeof(int));
     if (!s->out->nodes || !s->micro_batch || !s->level || !s->loose || !s->postponed || !s->written ||
         !s->waiting)
-        return out_of_memory(s->plan);
+        return clv__plan_no_memory(s->plan);
     for (size_t id = 0; id < n; id++) {
         s->micro_batch[id] = s->graph->nodes[id]->micro_batch;
         if (s->micro_batch[id] >= s->n_micro_batches) s->n_micro_batches = s->micro_batch[id] + 1;

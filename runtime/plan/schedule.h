@@ -3,7 +3,7 @@
 #ifndef CLV_PLAN_SCHEDULE_H
 #define CLV_PLAN_SCHEDULE_H
 
-#include "plan/plan.h"
+#include "plan/ir.h"
 
 typedef struct clv__schedule {
     int *nodes;          // ids of the graph's nodes that are needed

@@ -13,30 +13,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plan/passes.h"
 #include "plan/split.h"
 
-enum {
-    PAGE = 4096,     // an allocation is cut so that a strict device's tensors begin where they may
-    MOST_LEVELS = 4, // parts of parts
-};
-
-size_t clv__split_largest(const clv_device *device) {
-    const uint64_t most = device->info.max_alloc_bytes ? device->info.max_alloc_bytes : SIZE_MAX;
-    const uint64_t grain = most >= 16 * PAGE ? PAGE : device->info.alignment_bytes;
-    const uint64_t largest = grain ? most / grain * grain : most;
-    return (size_t)(largest ? largest : most);
-}
+enum { MOST_LEVELS = 4 }; // parts of parts
 
 /** The largest power of two that is not above n; 0 for 0. */
 static int64_t power_below(uint64_t n) {
     return n ? (int64_t)(UINT64_C(1) << (63 - __builtin_clzll(n))) : 0;
-}
-
-int64_t clv__split_rows(const clv__desc *desc, const clv_device *device) {
-    const size_t largest = clv__split_largest(device), bytes = clv__desc_bytes(desc);
-    const int64_t all = clv__split_length(&desc->shape, 0);
-    if (bytes <= largest) return all;
-    return all > 0 ? power_below(largest / (bytes / (size_t)all)) : 0;
 }
 
 /** A use of an op, of which there may be parts. */
@@ -239,7 +223,7 @@ static clv_status add_up(clv__splitting *s, const use *u, const way *w, int k, i
 static clv_status join(clv__splitting *s, const use *u, const way *w, const clv__region *parts, int n, const int *targets,
                        clv__region *results) {
     clv__region *of = clv__arena_alloc(&s->to.scratch, (size_t)n, sizeof *of);
-    if (!of) return clv__pieces_no_memory(&s->to);
+    if (!of) return clv__plan_no_memory(s->to.plan);
     for (int i = 0; i < u->n_out; i++) {
         const int goes = w->split.out[i];
         for (int k = 0; k < n; k++) of[k] = parts[k * CLV__MAX_OUT + i];
@@ -255,7 +239,7 @@ static clv_status do_parts(clv__splitting *s, const use *u, const way *w, const 
     const int n = (int)((w->split.length + w->step - 1) / w->step);
     clv__region *parts = clv__arena_alloc(&s->to.scratch, (size_t)n * CLV__MAX_OUT, sizeof *parts);
     use *part = clv__arena_alloc(&s->to.scratch, 1, sizeof *part);
-    if (!parts || !part) return clv__pieces_no_memory(&s->to);
+    if (!parts || !part) return clv__plan_no_memory(s->to.plan);
     for (int k = 0; k < n; k++) {
         const int64_t begin = k * w->step, rest = w->split.length - begin;
         clv__region *made = &parts[k * CLV__MAX_OUT];
@@ -290,14 +274,6 @@ static clv_status do_use(clv__splitting *s, const use *u, const int *targets, in
 
 // ---- node by node -----------------------------------------------------------------------------------------------------------
 
-clv_status clv__split_keep(clv__splitting *s, const clv__plan_node *at) {
-    clv_plan *plan = s->to.plan;
-    if (!clv__grow(&plan->nodes, &plan->nodes_room, plan->n_nodes + 1, sizeof *plan->nodes))
-        return clv__pieces_no_memory(&s->to);
-    plan->nodes[plan->n_nodes++] = *at;
-    return CLV_OK;
-}
-
 bool clv__split_is_cut(const clv__splitting *s, int value) {
     return value >= 0 && (s->regions[value].n > 1 ||
                           clv__pieces_too_large(&s->to, &s->to.plan->values[value].tensor->desc));
@@ -315,7 +291,7 @@ static clv_status note_pieces(clv__splitting *s, int value, const clv__region *r
     s->regions[value] = *region;
     if (region->n == 1 && region->items[0].value == value) return CLV_OK;
     int *pieces = clv__arena_alloc(&plan->arena, (size_t)region->n, sizeof *pieces);
-    if (!pieces) return clv__pieces_no_memory(&s->to);
+    if (!pieces) return clv__plan_no_memory(s->to.plan);
     for (int i = 0; i < region->n; i++) {
         pieces[i] = region->items[i].value;
         clv_tensor *tensor = (clv_tensor *)plan->values[pieces[i]].tensor; // the plan's own
@@ -339,7 +315,7 @@ static clv_status split_compute(clv__splitting *s, const clv__plan_node *at) {
     bool cut = false;
     for (int i = 0; i < CLV__MAX_IN; i++) cut |= clv__split_is_cut(s, at->in[i]);
     for (int i = 0; i < CLV__MAX_OUT; i++) cut |= clv__split_is_cut(s, at->out[i]);
-    if (!cut) return clv__split_keep(s, at);
+    if (!cut) return clv__plan_append(s->to.plan, at);
     use u = {.op = io->op, .n_in = io->n_in, .n_out = io->n_out};
     if (io->op->attrs_bytes) memcpy(u.attrs, io->attrs, io->op->attrs_bytes);
     for (int i = 0; i < io->n_in; i++)
@@ -386,20 +362,17 @@ static clv_status begin_with_pieces(clv__splitting *s, int value) {
     return note_pieces(s, value, &region);
 }
 
-static clv_status split_all(clv__splitting *s) {
+static clv_status split_all(clv__splitting *s, const clv__rewrite *before) {
     clv_plan *plan = s->to.plan;
     s->n_transfers = plan->n_transfers;
     s->first_of = clv__arena_alloc(&s->to.scratch, plan->n_transfers + 1, sizeof *s->first_of);
-    if (!s->first_of) return clv__pieces_no_memory(&s->to);
-    memcpy(s->before, plan->nodes, plan->n_nodes * sizeof *s->before);
-    s->n_before = plan->n_nodes;
-    plan->n_nodes = 0;
+    if (!s->first_of) return clv__plan_no_memory(s->to.plan);
     for (size_t i = 0; i < s->n_regions; i++) {
         const clv__value *value = &plan->values[i];
         if (!value->copy && value->tensor->kind != CLV__VALUE) CLV_TRY(begin_with_pieces(s, (int)i));
     }
-    for (size_t i = 0; i < s->n_before; i++) {
-        const clv__plan_node *at = &s->before[i];
+    for (size_t i = 0; i < before->n; i++) {
+        const clv__plan_node *at = &before->nodes[i];
         begin(s, at);
         CLV_TRY(at->work == CLV__SEND      ? clv__split_send(s, at)
                 : at->work == CLV__RECEIVE ? clv__split_receive(s, at)
@@ -417,16 +390,15 @@ static bool any_is_too_large(const clv_plan *plan) {
     return false;
 }
 
-clv_status clv__plan_split(clv_plan *plan) {
+clv_status clv__pass_split(clv_plan *plan) {
     if (!any_is_too_large(plan)) return CLV_OK;
-    clv__plan_align(plan);
     clv__splitting s = {.to = {.plan = plan}, .n_regions = plan->n_values};
-    s.regions = clv__alloc(plan->n_values, sizeof *s.regions);
-    s.before = clv__alloc(plan->n_nodes, sizeof *s.before);
-    clv_status status = s.regions && s.before ? split_all(&s) : clv__pieces_no_memory(&s.to);
+    clv__rewrite before;
+    CLV_TRY(clv__rewrite_begin(plan, &before));
+    s.regions = clv__arena_alloc(&s.to.scratch, plan->n_values, sizeof *s.regions);
+    const clv_status status = s.regions ? split_all(&s, &before) : clv__plan_no_memory(plan);
+    clv__rewrite_end(&before);
     clv__arena_reset(&s.to.scratch);
     free(s.to.fresh);
-    free(s.regions);
-    free(s.before);
     return status;
 }

@@ -9,15 +9,11 @@ typedef struct clv__splitting {
     clv__pieces to;
     clv__region *regions; // by value that was placed: in more than one item, if it is in pieces
     size_t n_regions;
-    clv__plan_node *before; // the nodes that were placed
-    size_t n_before;
     // by transfer of a whole value, if that is carried in pieces: the transfer of the first; the others follow it. 0: it is whole
     int *first_of;
     size_t n_transfers; // that were placed
 } clv__splitting;
 
-/** Keep a node as it is. */
-clv_status clv__split_keep(clv__splitting *s, const clv__plan_node *at);
 /** Does a value that was placed lie in pieces? */
 bool clv__split_is_cut(const clv__splitting *s, int value);
 /** What it is in. */

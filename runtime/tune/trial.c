@@ -10,6 +10,7 @@
 #include "check/guarded.h"
 #include "check/subject.h"
 #include "check/tolerance.h"
+#include "graph/quarantine.h"
 #include "plan/plan.h"
 
 // ---- making one -----------------------------------------------------------------------------------------------------

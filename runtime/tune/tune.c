@@ -8,8 +8,9 @@
 #include "check/findings.h"
 #include "device/cache.h"
 #include "device/program.h"
+#include "graph/quarantine.h"
 #include "plan/plan.h"
-#include "plan/tuning.h"
+#include "tuning/tuning.h"
 #include "tune/uses.h"
 
 static const double default_seconds = 60;

@@ -8,7 +8,7 @@
 
 #include "bench/cases.h"
 #include "plan/plan.h"
-#include "plan/tuning.h"
+#include "tuning/tuning.h"
 
 typedef struct gathering {
     clv_device *device;

@@ -3,7 +3,7 @@
 // there are, which come back the same when they are written and read again.
 #include "fuzz/fuzz.h"
 
-#include "plan/tuning.h"
+#include "tuning/tuning.h"
 
 static const clv_device device = {
     .info = {.label = "a device", .platform_name = "a platform", .driver = "1", .compute_units = 2}};

@@ -5,6 +5,8 @@
 #   backends/X   may include device/, tensor/, base/ and their own files
 #   include/     only each other (or the C library)
 #   samples/     only public headers, and not as files of this tree: <cleave/...> or "cleave/..."
+# Passes of the planner, the rows of runtime/plan/passes.def, do not know each other: only the pipeline calls them, and no header but those
+# in `shared` is included by two.
 . "$(dirname "$0")/common.sh"
 
 layers=$(sed -n 's/^set(CLEAVE_LAYERS \(.*\))$/\1/p' runtime/CMakeLists.txt)
@@ -38,4 +40,22 @@ files=$(our_files '*.c' '*.h' '*.def' '*.cpp' | grep -E '^(include|runtime|backe
     }' $files >"${TMPDIR:-/tmp}/lint-layers.$$"
 tell_all "includes point down only" <"${TMPDIR:-/tmp}/lint-layers.$$"
 rm -f "${TMPDIR:-/tmp}/lint-layers.$$"
+
+shared='ir.h index.h passes.h plan.h variants.h lending/lending.h'
+passes=$(sed -n 's/^CLV__PASS(\([a-z_]*\)).*/\1/p' runtime/plan/passes.def 2>/dev/null || true)
+for pass in $passes; do
+    for file in runtime/plan/"$pass".c runtime/plan/*/"$pass".c; do
+        [ -e "$file" ] || continue
+        sed -n 's|^#include "plan/\([^"]*\)".*|\1|p' "$file" | while IFS= read -r header; do
+            case " $shared " in *" $header "*) continue ;; esac
+            echo "$header $file"
+        done
+        grep -n -H "clv__pass_[a-z_]*(" "$file" | grep -v "clv_status clv__pass_$pass(" | sed 's/^/call /' || true
+    done
+done | sort | awk '
+    $1 == "call" { print substr($0, 6) "   <- a pass calls another: only the pipeline does"; next }
+    $1 == last { print $2 ": includes plan/" $1 " as " who " does   <- passes share no header of their own" }
+    { last = $1; who = $2 }' >"${TMPDIR:-/tmp}/lint-passes.$$"
+tell_all "passes do not know each other" <"${TMPDIR:-/tmp}/lint-passes.$$"
+rm -f "${TMPDIR:-/tmp}/lint-passes.$$"
 finish

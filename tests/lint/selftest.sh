@@ -14,6 +14,9 @@ printf 'void f(void) { exit(1); }\nint g(void) { return fprintf(stderr, "x"); }\
 printf 'void f(char *t) { snprintf(t, 1, "exit(1)"); /* abort(\n abort() */ }\n' >runtime/base/fine.c
 printf 'int f(int o) { switch (o) { case CLV_OP_ADD: return 1; } }\nint g(n *x) { return x->op == &clv_op_add; }\n' >runtime/plan/ops.c
 printf '// PoCL is slow here\n' >runtime/plan/vendor.c
+printf 'CLV__PASS(one)\nCLV__PASS(two)\n' >runtime/plan/passes.def
+printf '#include "plan/own.h"\nclv_status clv__pass_one(clv_plan *p) {\n    return clv__pass_two(p);\n}\n' >runtime/plan/one.c
+printf '#include "plan/own.h"\nclv_status clv__pass_two(clv_plan *p) {\n    return 0;\n}\n' >runtime/plan/two.c
 printf '#include "plan/plan.h"\nconst char *v = "NVIDIA";\n' >backends/opencl/device.c
 printf 'const char *v = "NVIDIA";\n' >backends/opencl/quirks.c
 printf 'kernel void k(global float *y) { y[0] = native_exp(y[0]); }\n' >kernels_cl/k.cl
@@ -50,7 +53,8 @@ expect() {
     case $output in *fine.c* | *backends/opencl/quirks.c:*vendors*) echo "$script found what is fine: $output"; failed=1 ;; esac
 }
 tool=''
-expect layers.sh 'include/cleave/up.h:1' 'runtime/base/up.c:1:' 'backends/opencl/device.c:1' 'samples/s.c:1' 'runtime/stray'
+expect layers.sh 'include/cleave/up.h:1' 'runtime/base/up.c:1:' 'backends/opencl/device.c:1' 'samples/s.c:1' 'runtime/stray' \
+    'plan/one.c:3:.*calls another' 'plan/two.c: includes plan/own.h'
 expect words.sh 'base/words.c:1:.*exits' 'base/words.c:2:.*exits' 'base/words.c:3:.*seam' 'plan/ops.c:1:.*descriptor' \
     'plan/ops.c:2:.*descriptor' 'plan/vendor.c:1:.*vendors' 'opencl/device.c:2:.*vendors' 'kernels_cl/k.cl:1:.*same bits'
 expect readmes.sh 'runtime/base:' 'kernels_cl:' 'runtime/ops/forgotten.c:'

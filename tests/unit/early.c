@@ -7,6 +7,7 @@
 #include "cleave/nn.h"
 #include "cleave/ops.h"
 #include "cleave/optim.h"
+#include "plan/passes.h"
 #include "plan/plan.h"
 #include "unit/world.h"
 
@@ -115,7 +116,7 @@ static int early_in(const options *o, uint64_t *gradients) {
     clv__plan_node *before = malloc(bytes);
     assert_non_null(before);
     memcpy(before, plan->nodes, bytes);
-    assert_status(clv__plan_memory(plan), CLV_OK, runtime); // laid out once more, all stay where they are
+    assert_status(clv__passes_run(plan, CLV__PASS_roots, CLV__PASS_await), CLV_OK, runtime); // laid out once more, all stay where they are
     assert_memory_equal(before, plan->nodes, bytes);
     free(before);
     assert_status(clv__plan_again(plan), CLV_OK, runtime); // as after a quarantine

@@ -9,7 +9,7 @@
 #include "cleave/ops.h"
 #include "cleave/optim.h"
 #include "device/kernel_sources.h"
-#include "plan/pace.h"
+#include "placement/pace.h"
 #include "unit/world.h"
 
 // ---- a model of three layers ------------------------------------------------------------------------------------------

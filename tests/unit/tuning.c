@@ -9,8 +9,9 @@
 #include "harness/harness.h"
 
 #include "cleave/ops.h"
+#include "graph/quarantine.h"
 #include "plan/plan.h"
-#include "plan/tuning.h"
+#include "tuning/tuning.h"
 
 static const char key_of_product[] = "f32[40,30];f32[50,30];(0,1)";
 

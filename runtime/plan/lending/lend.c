@@ -12,9 +12,10 @@
 // This brings no standstill: within a step nobody waits for anything new, and a device that awaits the end of a step is
 // past that step itself, so whoever waits for it there can go on.
 #include <limits.h>
-#include <stdlib.h>
 
-#include "plan/plan.h"
+#include "plan/index.h"
+#include "plan/lending/lending.h"
+#include "plan/passes.h"
 
 enum {
     MOST_ALIGNMENT = 4096, // where buffers begin: see buffer_pointer in device/backend.h
@@ -23,27 +24,10 @@ enum {
 
 typedef struct lending {
     clv_plan *plan;
-    int *sent_at, *received_at; // by transfer: positions of its ends
-    int *written_at;            // by root: position of the first node that changes it; INT_MAX: none does
+    clv__index index; // by root
 } lending;
 
-static void find_positions(const lending *l) {
-    const clv_plan *plan = l->plan;
-    for (size_t i = 0; i < plan->n_values; i++) l->written_at[i] = INT_MAX;
-    for (int at = 0; at < (int)plan->n_nodes; at++) {
-        const clv__plan_node *node = &plan->nodes[at];
-        if (node->work == CLV__SEND) l->sent_at[node->transfer] = at;
-        if (node->work == CLV__RECEIVE) l->received_at[node->transfer] = at;
-        for (int i = 0; i < CLV__MAX_IN; i++) {
-            if (node->in[i] < 0) continue;
-            const bool writes = node->work == CLV__COMPUTE && node->node->io.op->mutates & (1u << i);
-            const int root = plan->values[node->in[i]].root;
-            if (writes && l->written_at[root] > at) l->written_at[root] = at;
-        }
-    }
-}
-
-bool clv__plan_may_lend(const clv_plan *plan, int from, int to) {
+bool clv__may_lend(const clv_plan *plan, int from, int to) {
     for (int i = 0; i < plan->n_places; i++) { // tensors of all are aligned alike
         if (plan->places[i].device->info.alignment_bytes > MOST_ALIGNMENT) return false;
     }
@@ -55,7 +39,7 @@ static bool is_possible(const lending *l, const clv__transfer *transfer) {
     const clv_plan *plan = l->plan;
     const clv__value *from = &plan->values[plan->values[transfer->from].root],
                      *to = &plan->values[transfer->to];
-    return clv__plan_may_lend(plan, from->place, to->place) && transfer->bytes > 0 &&
+    return clv__may_lend(plan, from->place, to->place) && transfer->bytes > 0 &&
            from->segment != CLV__IN_INPUTS &&  // of which there are two
            !from->copy &&                      // what is borrowed is not lent on
            to->segment == CLV__IN_ACTIVATIONS; // nothing but a copy for the borrower's own use
@@ -68,20 +52,25 @@ static int first_receive(const lending *l, int from, int to, int after) {
     for (size_t i = 0; i < plan->n_transfers; i++) {
         const clv__transfer *t = &plan->transfers[i];
         if (plan->values[t->from].place == from && plan->values[t->to].place == to && t->bytes > 0 &&
-            l->sent_at[i] > after && l->received_at[i] < first)
-            first = l->received_at[i];
+            l->index.sent_at[i] > after && l->index.received_at[i] < first)
+            first = l->index.received_at[i];
     }
     return first;
+}
+
+/** Position of the first node that changes it; INT_MAX: none does. */
+static int written_at(const lending *l, int root) {
+    return l->index.written_at[root] < 0 ? INT_MAX : l->index.written_at[root];
 }
 
 static void try_to_lend(const lending *l, size_t number) {
     clv_plan *plan = l->plan;
     clv__transfer *transfer = &plan->transfers[number];
-    if (!is_possible(l, transfer) || l->written_at[transfer->to] != INT_MAX) return;
-    int root = plan->values[transfer->from].root, written = l->written_at[root];
+    if (!is_possible(l, transfer) || written_at(l, transfer->to) != INT_MAX) return;
+    const int root = plan->values[transfer->from].root, written = written_at(l, root);
     clv__value *from = &plan->values[root], *to = &plan->values[transfer->to];
-    if (written < l->sent_at[number]) return; // it changes, and may change again
-    int released = first_receive(l, to->place, from->place, to->last);
+    if (written < l->index.sent_at[number]) return; // it changes, and may change again
+    const int released = first_receive(l, to->place, from->place, to->last);
     if (written != INT_MAX && released >= written) return;
     if (released != INT_MAX) {
         if (from->last < released) from->last = released;
@@ -94,27 +83,14 @@ static void try_to_lend(const lending *l, size_t number) {
     to->lender = transfer->from;
 }
 
-static void lend_all(const lending *l) {
-    clv_plan *plan = l->plan;
-    find_positions(l);
+clv_status clv__pass_lend(clv_plan *plan) {
+    lending l = {.plan = plan};
+    if (plan->n_places == 1) return CLV_OK;
+    CLV_TRY(clv__index_make(plan, CLV__BY_ROOT, &l.index));
     for (size_t i = 0; i < plan->n_transfers; i++) {
         plan->transfers[i].lent = plan->transfers[i].until_end = false;
-        try_to_lend(l, i);
+        try_to_lend(&l, i);
     }
-}
-
-clv_status clv__plan_lend(clv_plan *plan) {
-    lending l = {.plan = plan,
-                 .sent_at = clv__alloc(plan->n_transfers, sizeof *l.sent_at),
-                 .received_at = clv__alloc(plan->n_transfers, sizeof *l.received_at),
-                 .written_at = clv__alloc(plan->n_values, sizeof *l.written_at)};
-    clv_status status = CLV_OK;
-    if (l.sent_at && l.received_at && l.written_at)
-        lend_all(&l);
-    else
-        status = clv__error_set(clv__plan_error(plan), CLV_E_HOST_MEMORY, "no host memory for the plan");
-    free(l.sent_at);
-    free(l.received_at);
-    free(l.written_at);
-    return status;
+    clv__index_reset(&l.index);
+    return CLV_OK;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Last part of memory: before which of its nodes a place has to wait until another has finished the last step. Lending
+// Before which of its nodes a place has to wait until another has finished the last step. Lending
 // (lend.c) says who has to; here is how late. What was lent must not be written over: the first node that writes where it lies
 // waits, mostly the one that makes it anew. Who has received something from a device in this step knows that it is past the last
 // one. Until then devices are in two steps at once, which hides the one's updates behind the other's forward pass.
-#include "plan/plan.h"
+#include "plan/passes.h"
 
 /** Does [offset, offset + bytes) of a segment meet the memory of a value? */
 static bool meets(const clv_plan *plan, int value, clv__segment segment, size_t offset, size_t bytes) {
@@ -54,7 +54,7 @@ static void leave_out_needless(clv_plan *plan, int place) {
     plan->places[place].awaits = awaited;
 }
 
-void clv__plan_await(clv_plan *plan) {
+clv_status clv__pass_await(clv_plan *plan) {
     bool any = false; // then there are no more places than bits
     for (size_t at = 0; at < plan->n_nodes; at++) plan->nodes[at].awaits = 0;
     for (size_t i = 0; i < plan->n_transfers; i++) {
@@ -68,4 +68,5 @@ void clv__plan_await(clv_plan *plan) {
         plan->places[i].awaits = 0;
         if (any) leave_out_needless(plan, i);
     }
+    return CLV_OK;
 }

@@ -1,152 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Last pass: where every tensor lies. Tensors that are the same memory (views, in place) become one block; blocks that
-// never live at the same time share bytes of an arena. Large blocks are placed first, each at the lowest place that is
-// free during its life (greedy by size: Pisarchyk and Lee 2020, arXiv:2001.03288, section 5.2). Workspaces come after
-// them, into what is free while their node runs.
-#include <limits.h>
+// Where every tensor lies. Blocks that never live at the same time share bytes of an arena. Large blocks are placed first, each at
+// the lowest place that is free during its life (greedy by size: Pisarchyk and Lee 2020, arXiv:2001.03288, section 5.2). Workspaces
+// come after them, into what is free while their node runs. It depends on the order of the nodes alone, and moves none.
 #include <stdlib.h>
-#include <string.h>
 
-#include "plan/plan.h"
+#include "plan/passes.h"
 #include "plan/room.h"
-
-size_t clv__layout_chunk(const clv__layout *layout, int i) {
-    size_t start = (size_t)i * layout->chunk;
-    if (layout->chunk == 0 || start >= layout->bytes) return 0;
-    size_t rest = layout->bytes - start;
-    return rest < layout->chunk ? rest : layout->chunk;
-}
-
-/** The value whose memory this one is. Sharing in place makes chains; each look shortens the one it follows. */
-static int root_of(clv_plan *plan, int value) {
-    clv__value *values = plan->values;
-    while (values[value].root != value) {
-        const clv__value *next = &values[values[value].root];
-        if (next->root != values[value].root) values[value].within += next->within;
-        values[value].root = next->root;
-        value = values[value].root;
-    }
-    return value;
-}
-
-/** A view's result lies where its input does; what is joined lies, one after the other, where the result does. */
-static void share_view(clv_plan *plan, const clv__plan_node *node) {
-    clv__value *out = &plan->values[node->out[0]];
-    if (!node->node->io.op->joins) {
-        out->root = root_of(plan, node->in[0]);
-        out->within = plan->values[node->in[0]].within + node->within;
-        return;
-    }
-    size_t at = 0;
-    for (int i = 0; i < node->node->io.n_in; i++) {
-        clv__value *in = &plan->values[node->in[i]]; // its own root: it was made for this
-        in->root = node->out[0];
-        in->within = at;
-        at += in->bytes;
-        if (in->first < out->first) out->first = in->first;
-    }
-}
-
-/** Roots, and first and last use, without what sharing in place will add. */
-static void find_lives(clv_plan *plan) {
-    for (size_t i = 0; i < plan->n_values; i++) {
-        clv__value *value = &plan->values[i];
-        value->root = (int)i;
-        value->segment = CLV__NOWHERE;
-        value->offset = value->within = 0;
-        value->bytes = clv_tensor_bytes(value->tensor);
-        value->first = INT_MAX;
-        value->last = value->lender = -1;
-    }
-    for (int at = 0; at < (int)plan->n_nodes; at++) {
-        const clv__plan_node *node = &plan->nodes[at];
-        if (node->work == CLV__COMPUTE && node->node->io.op->view) share_view(plan, node);
-        for (int i = 0; i < CLV__MAX_IN + CLV__MAX_OUT; i++) {
-            int value = i < CLV__MAX_IN ? node->in[i] : node->out[i - CLV__MAX_IN];
-            if (value < 0) continue;
-            clv__value *root = &plan->values[root_of(plan, value)];
-            if (root->first > at) root->first = at;
-            if (root->last < at) root->last = at;
-        }
-    }
-    for (size_t i = 0; i < plan->n_values; i++) root_of(plan, (int)i); // of what was joined, its views' too
-}
-
-/** The segment of each root, from everything that shares it. */
-static void find_segments(clv_plan *plan) {
-    for (size_t i = 0; i < plan->n_values; i++) {
-        const clv__value *value = &plan->values[i];
-        clv__value *root = &plan->values[value->root];
-        if (root->last < 0) continue;
-        bool fetched = value->tensor->is_output && !value->copy;
-        if (root->tensor->kind == CLV__PERSISTENT && !root->copy) {
-            root->segment = CLV__IN_SESSION;
-        } else if (root->tensor->kind == CLV__INPUT) {
-            root->segment = CLV__IN_INPUTS;
-        } else if ((value->tensor->category == CLV_GRADIENTS && !value->copy) ||
-                   root->segment == CLV__IN_GRADIENTS) {
-            root->segment = CLV__IN_GRADIENTS;
-        } else if (fetched || root->segment == CLV__IN_OUTPUTS) {
-            root->segment = CLV__IN_OUTPUTS;
-        } else {
-            root->segment = CLV__IN_ACTIVATIONS;
-        }
-        if (fetched) root->last = (int)plan->n_nodes; // read after the last node
-    }
-}
-
-static bool may_share(clv__segment segment) {
-    return segment == CLV__IN_ACTIVATIONS || segment == CLV__IN_GRADIENTS;
-}
-
-/** Input i may be written over by a result of its size in its arena: it dies here, nothing else of the node reads its
- *  memory. */
-static bool dies_alone(clv_plan *plan, int at, int i, const clv__value *out) {
-    const clv__plan_node *node = &plan->nodes[at];
-    int root = root_of(plan, node->in[i]);
-    const clv__value *from = &plan->values[root];
-    if (from->segment != out->segment || from->last != at || from->bytes != out->bytes) return false;
-    for (int j = 0; j < CLV__MAX_IN; j++) {
-        if (j != i && node->in[j] >= 0 && root_of(plan, node->in[j]) == root) return false;
-    }
-    return true;
-}
-
-/** Let outputs be written over inputs that die there, where the op allows it. */
-static void share_in_place(clv_plan *plan) {
-    for (int at = 0; at < (int)plan->n_nodes; at++) {
-        const clv__plan_node *node = &plan->nodes[at];
-        if (node->work != CLV__COMPUTE || plan->places[node->place].device->info.type == CLV_DEVICE_HOST)
-            continue;
-        uint32_t allowed = node->node->io.op->inplace;
-        int out = node->out[0];
-        if (!allowed || out < 0 || root_of(plan, out) != out || !may_share(plan->values[out].segment))
-            continue;
-        for (int i = 0; i < CLV__MAX_IN; i++) {
-            if (!(allowed & (1u << i)) || node->in[i] < 0 || !dies_alone(plan, at, i, &plan->values[out]))
-                continue;
-            int in = root_of(plan, node->in[i]);
-            // the output's memory, and with it that of its views, is now the input's
-            if (plan->values[in].last < plan->values[out].last)
-                plan->values[in].last = plan->values[out].last;
-            plan->values[out].root = in;
-            plan->values[out].within = 0;
-            break;
-        }
-    }
-}
-
-// ---- placing blocks in an arena --------------------------------------------------------------------------------------
 
 enum { PLACED = -2 };
 
 /** A node's position as the id of its workspace, which is below 0; and back. */
 static int workspace_id(int at) {
     return -1 - at;
-}
-
-static clv_status no_memory(const clv_plan *plan) {
-    return clv__error_set(clv__plan_error(plan), CLV_E_HOST_MEMORY, "no host memory for the plan");
 }
 
 static int larger_first(const void *a, const void *b) {
@@ -162,7 +27,7 @@ static clv_status place(clv_plan *plan, clv__block *blocks, int n, clv__room *ro
         clv__block *now = &blocks[b];
         now->offset = clv__room_find(room, now);
         if (now->offset + now->bytes > layout->bytes) layout->bytes = now->offset + now->bytes;
-        if (!clv__room_add(room, now)) return no_memory(plan);
+        if (!clv__room_add(room, now)) return clv__plan_no_memory(plan);
     }
     return CLV_OK;
 }
@@ -313,7 +178,7 @@ static clv_status lay_out_arenas(clv_plan *plan, int index, clv__block *blocks) 
 
 static clv_status lay_out(clv_plan *plan, int index) {
     clv__block *blocks = clv__alloc(plan->n_values + plan->n_nodes, sizeof *blocks);
-    if (!blocks) return no_memory(plan);
+    if (!blocks) return clv__plan_no_memory(plan);
     clv_status status = lay_out_arenas(plan, index, blocks);
     free(blocks);
     return status;
@@ -350,7 +215,7 @@ static void line_up(clv_plan *plan, clv__place *place) {
     for (int i = 0; i < place->n_outputs; i++) {
         const int n = clv__value_pieces(plan, &place->outputs[i], &pieces);
         for (int k = 0; k < n; k++) {
-            clv__value *value = &plan->values[root_of(plan, pieces[k])];
+            clv__value *value = &plan->values[plan->values[pieces[k]].root];
             if (value->segment != CLV__IN_OUTPUTS || value->first == PLACED) continue;
             value->offset = next_in(&place->io, clv__size_align(value->bytes, place->alignment));
             value->first = PLACED; // two outputs may be views of one tensor
@@ -375,38 +240,15 @@ static clv_status lay_out_place(clv_plan *plan, int index) {
     return CLV_OK;
 }
 
-void clv__plan_align(clv_plan *plan) {
-    size_t most = 0;
-    for (int i = 0; i < plan->n_places; i++) {
-        size_t wanted = plan->places[i].device->info.alignment_bytes;
-        if (wanted > most) most = wanted;
-    }
-    for (int i = 0; i < plan->n_places; i++) plan->places[i].alignment = most;
-}
-
-clv_status clv__plan_lives(clv_plan *plan) {
-    bool moved;
-    clv__plan_align(plan);
-    find_lives(plan);
-    CLV_TRY(clv__plan_early(plan, &moved));
-    if (moved) find_lives(plan);
-    find_segments(plan);
-    CLV_TRY(clv__plan_lend(plan));
-    share_in_place(plan);
-    for (size_t i = 0; i < plan->n_values; i++) plan->values[i].root = root_of(plan, (int)i);
-    return CLV_OK;
-}
-
-clv_status clv__plan_memory(clv_plan *plan) {
-    CLV_TRY(clv__plan_lives(plan));
+clv_status clv__pass_layout(clv_plan *plan) {
     for (int i = 0; i < plan->n_places; i++) CLV_TRY(lay_out_place(plan, i));
     for (size_t i = 0; i < plan->n_values; i++) { // what shares memory is where its root is
-        clv__value *value = &plan->values[i], *root = &plan->values[value->root];
+        clv__value *value = &plan->values[i];
+        const clv__value *root = &plan->values[value->root];
         value->segment = root->last < 0 ? CLV__NOWHERE : root->segment;
         value->offset = root->offset + value->within;
         value->second = root->second + value->within;
         value->lender = root->lender;
     }
-    clv__plan_await(plan);
     return CLV_OK;
 }

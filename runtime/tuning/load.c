@@ -12,9 +12,10 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "cleave/plan.h"
 #include "device/notes.h"
-#include "plan/plan.h"
-#include "plan/tuning.h"
+#include "graph/quarantine.h"
+#include "tuning/tuning.h"
 
 enum { MOST_BYTES = 16 << 20 }; // a hundred thousand choices
 

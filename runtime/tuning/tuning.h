@@ -20,8 +20,8 @@
 // into quarantine that did not build or was wrong. `#` begins a comment. Every choice was held against the reference
 // before it was written, and is asked again whether it supports the device and the shapes: a wrong line can make a plan
 // slow, and cannot make it wrong.
-#ifndef CLV_PLAN_TUNING_H
-#define CLV_PLAN_TUNING_H
+#ifndef CLV_TUNING_TUNING_H
+#define CLV_TUNING_TUNING_H
 
 #include "base/text.h"
 #include "device/device.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measured choices as rows and as text; see tuning.h. Knows nothing of files and folders: those are in tuning_load.c.
-#include "plan/tuning.h"
+// Measured choices as rows and as text; see tuning.h. Knows nothing of files and folders: those are in load.c.
+#include "tuning/tuning.h"
 
 #include <ctype.h>
 #include <inttypes.h>

@@ -2,24 +2,13 @@
 // How the devices of a plan keep each other waiting: its order of execution walked with a clock for each place; a receive waits
 // for its sender. Where every device's speed was measured before, nodes and transfers take as long as that says. Else all devices
 // are taken for equally fast: a node takes as long as its op's cost says on a nominal one, a transfer no time at all.
-#include "plan/pace.h"
+#include "placement/pace.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "device/cache.h"
-
-static const double FLOPS = 100e9, BYTES = 10e9; // a second, of a nominal device: only their ratio matters
-
-double clv__node_seconds(const clv__plan_node *at) {
-    const clv__node *node = at->node;
-    clv__cost cost;
-    if (at->work != CLV__COMPUTE || node->io.op->view) return 0;
-    clv__op_cost(&node->io, &cost);
-    double compute = cost.flops / FLOPS, move = cost.bytes / BYTES;
-    return compute > move ? compute : move;
-}
 
 double clv__speed_seconds(const clv__speed *speed, const clv_plan *plan, const clv__plan_node *node) {
     if (node->work != CLV__COMPUTE) {

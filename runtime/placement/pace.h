@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long a plan's nodes take: by what was measured of a device, or on a nominal one.
-#ifndef CLV_PLAN_PACE_H
-#define CLV_PLAN_PACE_H
+#ifndef CLV_PLACEMENT_PACE_H
+#define CLV_PLACEMENT_PACE_H
 
 #include "plan/plan.h"
 

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+// Uses of one op that differ in groups of their inputs only (clv__groups: the parameters of an optimizer) and follow each other at
+// a place become one node. It has all their groups, and is done where the last of them stood, when the inputs of all are there.
+//
+// Updates of large parameters stay by themselves, and are marked: early.c puts each where its gradient is made.
+#include <string.h>
+
+#include "plan/passes.h"
+
+enum { LARGE = 1 << 20 }; // bytes of a gradient, from which on a launch of its own costs next to nothing
+
+/** Is it an update of a large parameter, which need not wait for the others? Not where several devices compute, because there it
+ *  would wait for them. */
+static bool is_early(const clv_plan *plan, const clv__plan_node *at) {
+    if (plan->n_places != 1 || !clv__by_kernels(plan, at)) return false;
+    const clv__op *op = at->node->io.op;
+    if (at->node->phase != CLV__UPDATE || op->groups.size == 0 || clv__groups_of(&at->node->io) != 1)
+        return false;
+    for (int i = 0; i < op->groups.first; i++) {
+        const clv_tensor *shared = at->node->in[i]; // by all updates; if it is made, then of all gradients
+        if (shared && shared->node) return false;
+    }
+    size_t most = 0; // of what it reads and does not change
+    for (int i = op->groups.first; i < at->node->io.n_in; i++) {
+        if (at->in[i] < 0 || op->mutates & (1u << i)) continue;
+        const size_t bytes = clv_tensor_bytes(plan->values[at->in[i]].tensor);
+        if (bytes > most) most = bytes;
+    }
+    return most >= LARGE;
+}
+
+static bool has_groups(const clv_plan *plan, const clv__plan_node *at) {
+    return clv__by_kernels(plan, at) && at->node->io.op->groups.size > 0;
+}
+
+/** May these be groups of one use? */
+static bool belong_together(const clv__plan_node *a, const clv__plan_node *b) {
+    const clv__op_io *io = &a->node->io, *other = &b->node->io;
+    if (b->work != CLV__COMPUTE || a->place != b->place || io->op != other->op) return false;
+    for (int i = 0; i < io->op->groups.first; i++) {
+        if (a->in[i] != b->in[i]) return false;
+    }
+    for (int i = io->op->groups.first; i < io->op->groups.first + io->op->groups.size; i++) {
+        if (clv__has_in(io, i) != clv__has_in(other, i)) return false;
+    }
+    return io->op->attrs_bytes == 0 || memcmp(io->attrs, other->attrs, io->op->attrs_bytes) == 0;
+}
+
+/** The groups of `from` become further groups of `at`, which stands for more than its own node. */
+static void add_groups(clv__plan_node *at, const clv__plan_node *from) {
+    clv__node *node = &at->fused->node;
+    for (int i = node->io.op->groups.first; i < from->node->io.n_in; i++) {
+        at->in[node->io.n_in] = from->in[i];
+        node->in[node->io.n_in] = from->node->in[i];
+        node->io.in[node->io.n_in++] = from->node->io.in[i];
+    }
+    if (strcmp(node->layer, from->node->layer) != 0) node->layer = "";
+    at->fused->n += from->fused ? from->fused->n : 1;
+}
+
+/** A launch counts the elements of all its groups together in an int. */
+static bool can_be_counted(const clv__op_io *io, const clv__op_io *other) {
+    int64_t n = 0;
+    for (int i = io->op->groups.first; i < io->n_in; i += io->op->groups.size)
+        n += clv_shape_numel(&io->in[i].shape);
+    for (int i = io->op->groups.first; i < other->n_in; i += io->op->groups.size)
+        n += clv_shape_numel(&other->in[i].shape);
+    return n <= INT32_MAX;
+}
+
+/** Neighbours become one node. Those that will be moved away (early.c) stand before it, and do not part it. */
+static clv_status join(clv_plan *plan, const clv__rewrite *before) {
+    for (size_t i = 0; i < before->n;) {
+        clv__plan_node node = before->nodes[i++];
+        const bool joins = has_groups(plan, &node) && !node.early;
+        while (joins && i < before->n && belong_together(&node, &before->nodes[i])) {
+            const clv__plan_node *next = &before->nodes[i];
+            if (next->early) {
+                CLV_TRY(clv__plan_append(plan, &before->nodes[i++]));
+                continue;
+            }
+            if (clv__groups_of(&node.node->io) == node.node->io.op->groups.most ||
+                !can_be_counted(&node.node->io, &next->node->io))
+                break;
+            if (!node.fused) CLV_TRY(clv__fuse_begin(plan, &node));
+            add_groups(&node, next);
+            i++;
+        }
+        CLV_TRY(clv__plan_append(plan, &node));
+    }
+    return CLV_OK;
+}
+
+clv_status clv__pass_groups(clv_plan *plan) {
+    clv__rewrite before;
+    if (plan->no_fuse) return CLV_OK;
+    for (size_t i = 0; i < plan->n_nodes; i++) plan->nodes[i].early = is_early(plan, &plan->nodes[i]);
+    CLV_TRY(clv__rewrite_begin(plan, &before));
+    const clv_status status = join(plan, &before);
+    clv__rewrite_end(&before);
+    return status;
+}

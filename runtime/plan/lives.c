@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+// Of each root, between which nodes it lives, and in which segment it lies.
+#include <limits.h>
+
+#include "plan/passes.h"
+
+static void find_lives(clv_plan *plan) {
+    for (size_t i = 0; i < plan->n_values; i++) {
+        clv__value *value = &plan->values[i];
+        value->segment = CLV__NOWHERE;
+        value->offset = 0;
+        value->first = INT_MAX;
+        value->last = value->lender = -1;
+    }
+    for (int at = 0; at < (int)plan->n_nodes; at++) {
+        const clv__plan_node *node = &plan->nodes[at];
+        for (int i = 0; i < CLV__MAX_IN + CLV__MAX_OUT; i++) {
+            const int value = i < CLV__MAX_IN ? node->in[i] : node->out[i - CLV__MAX_IN];
+            if (value < 0) continue;
+            clv__value *root = &plan->values[plan->values[value].root];
+            if (root->first > at) root->first = at;
+            root->last = at;
+        }
+    }
+}
+
+/** The segment of each root, from everything that shares it. */
+static void find_segments(clv_plan *plan) {
+    for (size_t i = 0; i < plan->n_values; i++) {
+        const clv__value *value = &plan->values[i];
+        clv__value *root = &plan->values[value->root];
+        if (root->last < 0) continue;
+        bool fetched = value->tensor->is_output && !value->copy;
+        if (root->tensor->kind == CLV__PERSISTENT && !root->copy) {
+            root->segment = CLV__IN_SESSION;
+        } else if (root->tensor->kind == CLV__INPUT) {
+            root->segment = CLV__IN_INPUTS;
+        } else if ((value->tensor->category == CLV_GRADIENTS && !value->copy) ||
+                   root->segment == CLV__IN_GRADIENTS) {
+            root->segment = CLV__IN_GRADIENTS;
+        } else if (fetched || root->segment == CLV__IN_OUTPUTS) {
+            root->segment = CLV__IN_OUTPUTS;
+        } else {
+            root->segment = CLV__IN_ACTIVATIONS;
+        }
+        if (fetched) root->last = (int)plan->n_nodes; // read after the last node
+    }
+}
+
+clv_status clv__pass_lives(clv_plan *plan) {
+    find_lives(plan);
+    find_segments(plan);
+    return CLV_OK;
+}

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+// The pipeline: the table of passes, and one that is made anew from its middle.
+#include "plan/passes.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/plan.h"
+#include "plan/print.h"
+#include "plan/variants.h"
+
+static const struct pass {
+    const char *name;
+    clv_status (*run)(clv_plan *plan);
+} passes[] = {
+#define CLV__PASS(name) [CLV__PASS_##name] = {#name, clv__pass_##name},
+#include "plan/passes.def"
+#undef CLV__PASS
+};
+
+/** CLEAVE_DEBUG=3 shows what became of the plan. */
+static void tell(const clv_plan *plan, const char *pass) {
+    clv_runtime *runtime = plan->graph->runtime;
+    clv__text text = {0};
+    if (runtime->debug < 3) return;
+    clv__plan_print(plan, &text);
+    clv__log(runtime, CLV_LOG_DEBUG, "plan: after %s\n%s", pass, clv__text_get(&text));
+    clv__text_reset(&text);
+}
+
+clv_status clv__passes_run(clv_plan *plan, clv__pass first, clv__pass last) {
+    for (int i = (int)first; i <= (int)last; i++) CLV_TRY(passes[i].run(plan));
+    return CLV_OK;
+}
+
+static clv_status run_all(clv_plan *plan, clv__pass first, clv__pass last) {
+    for (int i = (int)first; i <= (int)last; i++) {
+        CLV_TRY(passes[i].run(plan));
+        tell(plan, passes[i].name);
+    }
+    return CLV_OK;
+}
+
+// ---- making it, and making it anew --------------------------------------------------------------------------------------------
+
+static clv_status keep_placed(clv_plan *plan) {
+    plan->placed = clv__alloc(plan->n_nodes, sizeof *plan->placed);
+    if (!plan->placed) return clv__plan_no_memory(plan);
+    memcpy(plan->placed, plan->nodes, plan->n_nodes * sizeof *plan->placed);
+    plan->n_placed = plan->n_nodes;
+    plan->n_placed_values = plan->n_values;
+    return CLV_OK;
+}
+
+static void forget_choices(clv_plan *plan) {
+    for (size_t i = 0; i < plan->n_nodes; i++) clv__launches_reset(&plan->nodes[i].launches);
+    plan->n_nodes = 0;
+    plan->n_values = plan->n_placed_values;
+    clv__arena_reset(&plan->chosen);
+    plan->prepared = false;
+}
+
+clv_status clv__plan_again(clv_plan *plan) {
+    forget_choices(plan);
+    for (size_t i = 0; i < plan->n_placed; i++) CLV_TRY(clv__plan_append(plan, &plan->placed[i]));
+    return run_all(plan, CLV__PASS_epilogues, CLV__PASS_await);
+}
+
+static clv_status copy(const clv_plan *plan, const char *text, char **out) {
+    *out = clv__strdup(text);
+    return text && !*out ? clv__error_set(clv__plan_error(plan), CLV_E_HOST_MEMORY, "no host memory for a plan") : CLV_OK;
+}
+
+static clv_status make(clv_plan *plan, const char *pins, const clv_plan_config *config) {
+    plan->config = config;
+    plan->beside = config->beside;
+    plan->no_fuse = config->no_fuse;
+    plan->alone = config->alone;
+    CLV_TRY(copy(plan, pins, &plan->pins));
+    if (config->recompute && *config->recompute) CLV_TRY(copy(plan, config->recompute, &plan->recompute));
+    CLV_TRY(run_all(plan, CLV__PASS_place, CLV__PASS_split));
+    plan->config = NULL; // the caller's
+    CLV_TRY(keep_placed(plan));
+    return run_all(plan, CLV__PASS_epilogues, CLV__PASS_await);
+}
+
+clv_status clv_plan_create(clv_graph *graph, const clv_plan_config *config, clv_plan **out) {
+    CLV_TRY(CLV__GIVEN(NULL, graph));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(graph->runtime), out));
+    *out = NULL;
+    CLV_TRY(clv__graph_built(graph));
+    CLV_TRY(clv_variants_check(graph->runtime, config ? config->variants : NULL));
+    clv_plan *plan = clv__alloc(1, sizeof *plan);
+    if (!plan)
+        CLV_FAIL(clv__runtime_error_of(graph->runtime), CLV_E_HOST_MEMORY, "no host memory for a plan");
+    plan->graph = graph;
+    const clv_plan_config none = {0};
+    const clv_status status = make(plan, clv__pins(config ? config->variants : NULL), config ? config : &none);
+    if (status == CLV_OK)
+        *out = plan;
+    else
+        clv_plan_destroy(plan);
+    return status;
+}
+
+void clv_plan_destroy(clv_plan *plan) {
+    if (!plan) return;
+    forget_choices(plan);
+    free(plan->places);
+    free(plan->values);
+    free(plan->nodes);
+    free(plan->placed);
+    free(plan->transfers);
+    free(plan->pins);
+    free(plan->recompute);
+    clv__arena_reset(&plan->arena);
+    free(plan);
+}
