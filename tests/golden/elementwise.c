@@ -82,6 +82,9 @@ static void unary(void **state) {
         {"exp_edges", clv_exp},
         {"log_edges", clv_log},
         {"sqrt_edges", clv_sqrt},
+        {"relu6", clv_relu6},
+        {"relu6_edges", clv_relu6},
+        {"relu6_nan", clv_relu6},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         golden *g = golden_begin(state, cases[i].name);
@@ -147,10 +150,17 @@ static void cast(void **state) {
     golden_end(g);
 }
 
+static void full(void **state) {
+    golden *g = golden_begin(state, "full");
+    golden_expect(g, clv_full(g->graph, CLV_DTYPE_F32, CLV_SHAPE(2, 3), -1.25f), "y");
+    golden_on_devices(g);
+    golden_end(g);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(unary), cmocka_unit_test(binary), cmocka_unit_test(compare),
-        cmocka_unit_test(where), cmocka_unit_test(cast),
+        cmocka_unit_test(where), cmocka_unit_test(cast),   cmocka_unit_test(full),
     };
     return cmocka_run_group_tests(tests, golden_open_elementwise, golden_close);
 }

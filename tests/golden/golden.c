@@ -31,12 +31,22 @@ int golden_open(void **state, const char *name) {
     assert_non_null(g);
     assert_int_equal(clv_runtime_create(NULL, &g->runtime), CLV_OK);
     succeed(g, clv_safetensors_read(g->runtime, path, &g->archive), path);
+    snprintf(g->pinned_path, sizeof g->pinned_path, "%s/tests/golden/%s.pinned", CLV_TEST_BINARY_DIR, name);
     *state = g;
     return 0;
 }
 
+/** One name a line, for every_op.c. */
+static void write_pinned(const golden *g) {
+    FILE *file = fopen(g->pinned_path, "w");
+    if (!file) fail_msg("%s cannot be written", g->pinned_path);
+    for (int i = 0; i < g->n_pinned; i++) fprintf(file, "%s\n", g->pinned[i]->name);
+    assert_int_equal(fclose(file), 0);
+}
+
 int golden_close(void **state) {
     golden *g = *state;
+    write_pinned(g);
     clv_archive_destroy(g->archive);
     clv_runtime_destroy(g->runtime);
     free(g);
@@ -155,16 +165,35 @@ void golden_set(golden *g, clv_tensor *tensor, const float *values) {
     clv__values_set(&g->subject.start, tensor, values);
 }
 
+void golden_pinned(golden *g, const clv__op *op) {
+    for (int i = 0; i < g->n_pinned; i++)
+        if (g->pinned[i] == op) return;
+    assert_true((size_t)g->n_pinned < sizeof g->pinned / sizeof *g->pinned);
+    g->pinned[g->n_pinned++] = op;
+}
+
+/** Whether a node writes a tensor in place. */
+static bool mutates(const clv__node *node, const clv_tensor *tensor) {
+    for (int i = 0; i < node->io.n_in; i++)
+        if (node->in[i] == tensor && node->io.op->mutates >> i & 1u) return true;
+    return false;
+}
+
 void golden_end(golden *g) {
     golden_prepare(g);
     clv__subject *subject = &g->subject;
     succeed(g, clv__interpret(&subject->start, NULL, clv__runtime_error_of(g->runtime)), "interpret");
-    for (int i = 0; i < subject->n_targets; i++)
+    for (int i = 0; i < subject->n_targets; i++) {
         compare(g, subject->targets[i], must_find(g, subject->what[i]), subject->what[i]);
+        if (subject->targets[i]->kind == CLV__VALUE) golden_pinned(g, subject->targets[i]->node->io.op);
+    }
     for (size_t i = 0; i < g->graph->n_tensors; i++) {
         const clv_tensor *tensor = g->graph->tensors[i];
         const clv_array *after = tensor->kind == CLV__PERSISTENT ? find(g, tensor->name, ".after") : NULL;
-        if (after) compare(g, tensor, after, tensor->name);
+        if (!after) continue;
+        compare(g, tensor, after, tensor->name);
+        for (size_t n = 0; n < g->graph->n_nodes; n++)
+            if (mutates(g->graph->nodes[n], tensor)) golden_pinned(g, g->graph->nodes[n]->io.op);
     }
     clv__subject_reset(subject);
 }

@@ -30,6 +30,9 @@ typedef struct golden {
     clv_tensor *expected[8];
     char expected_name[8][32];
     int n_expected;
+    const clv__op *pinned[256]; // ops that were compared so far, see golden_pinned
+    int n_pinned;
+    char pinned_path[1024]; // where golden_close writes their names
 } golden;
 
 /** Group set-up: reads tests/golden/NAME.safetensors. Use through GOLDEN_OPEN. */
@@ -58,6 +61,10 @@ void golden_prepare(golden *g);
 
 /** Evaluate by the interpreter, compare everything the file has for this case, and free the graph. */
 void golden_end(golden *g);
+
+/** Say that a comparison of this program has pinned an op. golden_end says so itself of each op that made a compared tensor or
+ *  changed it in place. every_op.c asks that each op there is was named by one program. */
+void golden_pinned(golden *g, const clv__op *op);
 
 /** The same on every usable device, within the tolerances of the checker; before golden_end. */
 void golden_on_devices(golden *g);

@@ -5,9 +5,25 @@ import torch.nn.functional as F
 from golden import Golden
 
 cases = Golden("elementwise")
-ordinary = torch.linspace(-4, 4, 19)
+ordinary = torch.arange(-9, 10) * 4 / 9  # 0 in the middle on every machine, which linspace does not give
 positive = torch.linspace(0.1, 4, 17)
 edges = torch.tensor([float("nan"), float("inf"), -float("inf"), -0.0, 0.0, -1.0, 1.0, 90.0, -90.0])
+
+
+
+class Clamp(torch.autograd.Function):
+    """torch.clamp with the gradient at the limits that PyTorch 1.13 has; 2.15 gives none there, clv_clamp says so."""
+
+    @staticmethod
+    def forward(context, x):
+        context.save_for_backward(x)
+        return torch.clamp(x, -1, 1)
+
+    @staticmethod
+    def backward(context, dy):
+        (x,) = context.saved_tensors
+        return torch.where((x >= -1) & (x <= 1), dy, 0.0)
+
 
 UNARY = {  # name: function, values
     "neg": (torch.neg, ordinary),
@@ -36,7 +52,7 @@ UNARY = {  # name: function, values
     # what passes and what does not: NaN, infinities, both zeros
     "relu_edges": (torch.relu, edges),
     "leaky_relu_edges": (lambda x: F.leaky_relu(x, 0.125), edges),
-    "clamp_edges": (lambda x: torch.clamp(x, -1, 1), edges),
+    "clamp_edges": (Clamp.apply, edges),
     "abs_edges": (torch.abs, torch.tensor([float("inf"), -float("inf"), -0.0, 0.0, -1.0])),
     "sigmoid_edges": (torch.sigmoid, edges),
     "tanh_edges": (torch.tanh, edges),
@@ -72,4 +88,12 @@ with cases.case("cast_i32") as c:
     c.expect("y", c.input("x", torch.tensor([2.9, -2.9, 0.5, -0.5, 1e6]), grad=False).int())
 with cases.case("cast_f32") as c:
     c.expect("y", c.input("x", torch.tensor([-7, 0, 16777217], dtype=torch.int32)).double())
+# At the end, so that the random numbers of the cases before them stay as they are.
+for name, values in {"relu6": torch.linspace(-4, 9, 27), "relu6_edges": torch.cat([edges[1:], torch.tensor([6.0, 7.0])])}.items():
+    with cases.case(name) as c:
+        c.expect("y", F.relu6(c.input("x", values)))
+with cases.case("relu6_nan") as c:
+    c.expect("y", F.relu6(c.input("x", edges[:2], grad=False)))
+with cases.case("full") as c:
+    c.expect("y", torch.full((2, 3), -1.25))
 cases.write()

@@ -69,4 +69,13 @@ for name, (n, t, d, heads, causal) in {"self_attention_causal": (2, 5, 12, 3, Tr
         q, k, v = (part.view(n, t, heads, d // heads).transpose(1, 2) for part in x.split(d, 2))
         c.expect("y", F.scaled_dot_product_attention(q, k, v, is_causal=causal).transpose(1, 2).reshape(n, t, d))
 
+# Scores of a causal attention: as many keys as queries, more keys, more queries (the first of which see nothing, and whose rows are 0).
+for name, (shape, scale) in {"causal_softmax": ((2, 3, 5, 5), 0.5), "causal_softmax_keys": ((2, 4, 23), 1.5),
+                             "causal_softmax_queries": ((9, 4), 2.0)}.items():
+    with cases.case(name) as c:
+        x = c.input("x", torch.randn(shape))
+        seen = torch.ones(shape[-2:]).tril(shape[-1] - shape[-2]).bool()
+        y = (scale * x).masked_fill(~seen, -math.inf)[..., seen.any(-1), :].softmax(-1)
+        c.expect("y", torch.cat([torch.zeros(*shape[:-2], shape[-2] - y.shape[-2], shape[-1]), y], -2))
+
 cases.write()

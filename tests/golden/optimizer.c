@@ -15,25 +15,39 @@ GOLDEN_OPEN(optimizer)
 enum { STEPS = 10 };
 static const char *const parameters[2] = {"a", "b"};
 
+#define NO_SCALER                                                                                            \
+    { 0, 0, 0, 0 }
+#define SCALER                                                                                               \
+    { .scale = 64, .growth_interval = 3 }
+
 static const struct trajectory {
     const char *name;
     clv_optimizer_config config;
     // clip_norm alternates between two norms; a graph has one, so a second graph takes the odd steps
     float other_clip;
+    clv_scaler_config scaler; // scale 0: none
 } trajectories[] = {
-    {"sgd", {.kind = CLV_SGD}, 0},
-    {"sgd_decay", {.kind = CLV_SGD, .weight_decay = 0.1f}, 0},
-    {"sgd_momentum", {.kind = CLV_SGD, .momentum = 0.9f}, 0},
-    {"sgd_dampening", {.kind = CLV_SGD, .momentum = 0.9f, .dampening = 0.5f, .weight_decay = 0.05f}, 0},
-    {"sgd_nesterov", {.kind = CLV_SGD, .momentum = 0.8f, .nesterov = true, .weight_decay = 0.05f}, 0},
-    {"adam", {.kind = CLV_ADAM}, 0},
-    {"adam_decay", {.kind = CLV_ADAM, .weight_decay = 0.1f}, 0},
-    {"adam_betas", {.kind = CLV_ADAM, .beta1 = 0.8f, .beta2 = 0.95f, .eps = 1e-3f}, 0},
-    {"adamw", {.kind = CLV_ADAMW}, 0},
-    {"adamw_decay", {.kind = CLV_ADAMW, .weight_decay = 0.3f}, 0},
-    {"adamw_no_decay", {.kind = CLV_ADAMW, .weight_decay = -1}, 0},
-    {"sgd_clip", {.kind = CLV_SGD, .momentum = 0.9f, .clip_norm = 1.5f}, 100},
-    {"adam_clip", {.kind = CLV_ADAM, .clip_norm = 1.5f}, 100},
+    {"sgd", {.kind = CLV_SGD}, 0, NO_SCALER},
+    {"sgd_decay", {.kind = CLV_SGD, .weight_decay = 0.1f}, 0, NO_SCALER},
+    {"sgd_momentum", {.kind = CLV_SGD, .momentum = 0.9f}, 0, NO_SCALER},
+    {"sgd_dampening",
+     {.kind = CLV_SGD, .momentum = 0.9f, .dampening = 0.5f, .weight_decay = 0.05f},
+     0,
+     NO_SCALER},
+    {"sgd_nesterov",
+     {.kind = CLV_SGD, .momentum = 0.8f, .nesterov = true, .weight_decay = 0.05f},
+     0,
+     NO_SCALER},
+    {"adam", {.kind = CLV_ADAM}, 0, NO_SCALER},
+    {"adam_decay", {.kind = CLV_ADAM, .weight_decay = 0.1f}, 0, NO_SCALER},
+    {"adam_betas", {.kind = CLV_ADAM, .beta1 = 0.8f, .beta2 = 0.95f, .eps = 1e-3f}, 0, NO_SCALER},
+    {"adamw", {.kind = CLV_ADAMW}, 0, NO_SCALER},
+    {"adamw_decay", {.kind = CLV_ADAMW, .weight_decay = 0.3f}, 0, NO_SCALER},
+    {"adamw_no_decay", {.kind = CLV_ADAMW, .weight_decay = -1}, 0, NO_SCALER},
+    {"sgd_clip", {.kind = CLV_SGD, .momentum = 0.9f, .clip_norm = 1.5f}, 100, NO_SCALER},
+    {"adam_clip", {.kind = CLV_ADAM, .clip_norm = 1.5f}, 100, NO_SCALER},
+    {"sgd_scaler", {.kind = CLV_SGD, .momentum = 0.9f}, 0, SCALER},
+    {"adam_scaler", {.kind = CLV_ADAM}, 0, SCALER},
 };
 
 static const clv_array *array_of(const golden *g, const char *name, const char *parameter,
@@ -58,6 +72,7 @@ static clv_graph *build(golden *g, const struct trajectory *t, float clip_norm) 
         parts[k] = clv_sum(clv_mul(p, gradient), NULL, 0, false);
     }
     clv_tensor *loss = clv_add(parts[0], parts[1]);
+    if (t->scaler.scale > 0) clv_scaler_add(graph, &t->scaler);
     clv_backward(loss);
     clv_optimizer_add(graph, &config);
     clv_output(loss, "loss");
@@ -74,15 +89,15 @@ static const float *fed(const golden *g, const struct trajectory *t, int step, c
     return (const float *)grads->data + (size_t)step * clv_array_bytes(grads) / 4 / STEPS;
 }
 
-static void compare(const golden *g, const struct trajectory *t, int step, int k, const double *got,
-                    double tolerance) {
-    const clv_array *steps = array_of(g, t->name, parameters[k], ".steps");
+static void compare(const golden *g, const struct trajectory *t, int step, const char *name,
+                    const double *got, double tolerance) {
+    const clv_array *steps = array_of(g, t->name, name, ".steps");
     size_t n = clv_array_bytes(steps) / 4 / STEPS;
     for (size_t i = 0; i < n; i++) {
         double want = (double)((const float *)steps->data)[(size_t)step * n + i];
         if (!(fabs(got[i] - want) <= tolerance)) {
-            fail_msg("%s: %s[%zu] after step %d is %.9g, PyTorch gives %.9g", t->name, parameters[k], i,
-                     step + 1, got[i], want);
+            fail_msg("%s: %s[%zu] after step %d is %.9g, PyTorch gives %.9g", t->name, name, i, step + 1,
+                     got[i], want);
         }
     }
 }
@@ -108,6 +123,8 @@ static void references(void **state) {
         for (int k = 0; k < 2; k++)
             clv__values_set(&values[0], clv_graph_find(graphs[0], parameters[k]),
                             array_of(g, t->name, parameters[k], "")->data);
+        if (t->scaler.scale > 0)
+            clv__values_set(&values[0], clv_graph_find(graphs[0], "scaler.scale"), &t->scaler.scale);
         for (int step = 0; step < STEPS; step++) {
             clv__values *now = &values[step % 2];
             float hyper[CLV_HYPER_VALUES];
@@ -120,8 +137,14 @@ static void references(void **state) {
             assert_int_equal(clv__interpret(now, NULL, NULL), CLV_OK);
             // Attributes and hyper values are floats: 6e-8 of a step of 0.1, ten times.
             for (int k = 0; k < 2; k++)
-                compare(g, t, step, k, clv__values_of(now, clv_graph_find(now->graph, parameters[k])), 1e-6);
+                compare(g, t, step, parameters[k],
+                        clv__values_of(now, clv_graph_find(now->graph, parameters[k])), 1e-6);
+            if (t->scaler.scale > 0)
+                compare(g, t, step, "scale", clv__values_of(now, clv_graph_find(now->graph, "scaler.scale")),
+                        0);
         }
+        for (size_t i = 0; i < graphs[0]->n_nodes; i++) // what clips and what updates
+            if (graphs[0]->nodes[i]->phase == CLV__UPDATE) golden_pinned(g, graphs[0]->nodes[i]->io.op);
         for (int i = 0; i < 2; i++) {
             clv__values_reset(&values[i]);
             clv_graph_destroy(graphs[i]);
@@ -160,8 +183,12 @@ static void on_device(golden *g, clv_device *device, const struct trajectory *t)
             size_t bytes = clv_array_bytes(array_of(g, t->name, parameters[k], ""));
             succeed(g, clv_session_read(session, clv_session_find(session, parameters[k]), got, bytes));
             for (size_t i = 0; i < bytes / 4; i++) values[i] = (double)got[i];
-            compare(g, t, step, k, values, 4e-6); // values up to 3, rounded to float ten times
+            compare(g, t, step, parameters[k], values, 4e-6); // values up to 3, rounded to float ten times
         }
+        if (t->scaler.scale == 0) continue;
+        succeed(g, clv_session_read(session, clv_session_find(session, "scaler.scale"), got, sizeof *got));
+        values[0] = (double)got[0];
+        compare(g, t, step, "scale", values, 0);
     }
     clv_run_destroy(run);
     clv_session_destroy(session);

@@ -73,6 +73,18 @@ static void self_attention(void **state) {
     }
 }
 
+static void causal_softmax(void **state) {
+    static const struct {
+        const char *name;
+        float scale;
+    } cases[] = {{"causal_softmax", 0.5f}, {"causal_softmax_keys", 1.5f}, {"causal_softmax_queries", 2}};
+    for (int i = 0; i < 3; i++) {
+        golden *g = golden_begin(state, cases[i].name);
+        golden_expect(g, clv_causal_softmax(golden_input(g, "x"), cases[i].scale), "y");
+        finish(g);
+    }
+}
+
 static void gpt(void **state) {
     golden *g = golden_begin(state, "gpt");
     clv_tensor *tokens = golden_input(g, "tokens"), *labels = golden_input(g, "labels");
@@ -106,9 +118,14 @@ static void default_size(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layer_norm),     cmocka_unit_test(embedding), cmocka_unit_test(causal_mask),
-        cmocka_unit_test(default_size),   cmocka_unit_test(gpt),       cmocka_unit_test(attention),
+        cmocka_unit_test(layer_norm),
+        cmocka_unit_test(embedding),
+        cmocka_unit_test(causal_mask),
+        cmocka_unit_test(default_size),
+        cmocka_unit_test(gpt),
+        cmocka_unit_test(attention),
         cmocka_unit_test(self_attention),
+        cmocka_unit_test(causal_softmax),
     };
     return cmocka_run_group_tests(tests, golden_open_text, golden_close);
 }
