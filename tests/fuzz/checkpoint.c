@@ -100,7 +100,7 @@ static void spoil_text(choices *c, clv_archive *archive) {
     unsigned what = next(c);
     char own[16] = "";
     if (what >= 128) // what stands there, or something near
-        snprintf(own, sizeof own, "%d", atoi(text) + (int)(what % 16) - 8);
+        snprintf(own, sizeof own, "%lld", strtoll(text, NULL, 10) % 1000000000000 + (int)(what % 16) - 8);
     REQUIRE(clv_archive_set_text(archive, key, *own ? own : values[what % (sizeof values / sizeof *values)]) == CLV_OK);
 }
 
