@@ -226,7 +226,7 @@ static clv_status write_down_samples(job *j, const clv__op *op, labels *seen) {
     clv__sample sample = {0};
     clv_dtype only = j->config->dtype;
     int taken = 0, before = j->wanted.samples;
-    for (int i = 0; op->sample && op->sample(i, &sample); i++, sample = (clv__sample){0}) {
+    for (int i = 0; clv__op_sample(op, i, &sample); i++) {
         CLV_TRY(make_unique(j, op, seen, &sample));
         if (j->config->quick && !sample.quick) continue;
         if (only == CLV_DTYPE_NONE || only == CLV_DTYPE_F32) {
@@ -239,9 +239,9 @@ static clv_status write_down_samples(job *j, const clv__op *op, labels *seen) {
     bool filtered = (j->config->cases && *j->config->cases) || j->wanted.excluded || j->config->shard > 1;
     if (j->wanted.samples == before && !filtered)
         clv__tally_skip(&j->tally, (clv__case){op->name, "", "", 0},
-                        !op->sample ? "the op has no samples"
-                        : taken     ? "it stores nothing in that dtype"
-                                    : "no sample is marked as quick");
+                        !op->sample && !op->samples ? "the op has no samples"
+                        : taken                     ? "it stores nothing in that dtype"
+                                                    : "no sample is marked as quick");
     return CLV_OK;
 }
 

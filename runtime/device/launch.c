@@ -37,6 +37,7 @@ clv__launch *clv__launch_kernel(clv__launches *list, const char *source, const c
 }
 
 void clv__launch_define(clv__launches *list, clv__launch *launch, const char *name, const char *format, ...) {
+    if (!launch) return;
     size_t used = strlen(launch->defines), room = sizeof launch->defines - used;
     char value[CLV__DEFINES_BYTES];
     va_list args;
@@ -51,6 +52,7 @@ void clv__launch_define(clv__launches *list, clv__launch *launch, const char *na
 }
 
 static void add_slot(clv__launches *list, clv__launch *launch, clv__slot slot) {
+    if (!launch) return;
     if (launch->n_slots == CLV__MAX_ARGS)
         list->failed = true;
     else
@@ -129,6 +131,14 @@ void clv__launch_over(const clv__launches *list, clv__launch *launch, clv__items
         local = SIXTEEN;
     clv__launch_grid(launch, (size_t)n, local);
     launch->grid.any_local = true;
+}
+
+clv__launch *clv__launch_items(clv__launches *list, const char *source, const char *entry, clv__items kind,
+                               int64_t n) {
+    if (n == 0) return NULL;
+    clv__launch *launch = clv__launch_kernel(list, source, entry);
+    clv__launch_over(list, launch, kind, n);
+    return launch;
 }
 
 size_t clv__launch_workspace(clv__launches *list, size_t bytes) {

@@ -101,6 +101,10 @@ typedef enum clv__items {
  */
 void clv__launch_over(const clv__launches *list, clv__launch *launch, clv__items kind, int64_t n);
 
+/** Append a launch over n work-items of a kind; NULL, and no launch, if n is 0: all that takes a launch takes NULL and does nothing. */
+clv__launch *clv__launch_items(clv__launches *list, const char *source, const char *entry, clv__items kind,
+                               int64_t n);
+
 /** For kernels that know their group. A one-dimensional grid of at least `items`; local 0 lets the driver choose, else global is rounded up to it. */
 void clv__launch_grid(clv__launch *launch, size_t items, size_t local);
 /** Two- and three-dimensional grids of work-items; local as above in each dimension. */

@@ -64,10 +64,11 @@ typedef struct clv__variant {
     const char *name;
     /** Can it run on this device with these shapes? NULL: always. Looks at capabilities, never at names. */
     bool (*supports)(const clv_device_info *device, const clv__op_io *io);
-    /** Expected time relative to the plain variant's 1.0; the smallest wins, the first of equals. NULL: 1.0. */
+    /** Expected time relative to the plain variant's 1.0; the smallest wins, the first of equals. NULL: `relative`. */
     double (*rank)(const clv_device_info *device, const clv__op_io *io);
     /** Append the launches. list->device is the device. */
     void (*lower)(clv__launches *list, const clv__op_io *io);
+    double relative; // the same as a number, where it does not depend on the use; 0: 1.0
 } clv__variant;
 
 // What a variant says of a use.
@@ -81,7 +82,8 @@ static inline double clv__variant_rank(const clv__variant *variant, const clv_de
                                        const clv__op_io *use) {
     clv__op_io io = *use;
     io.variant = variant;
-    return variant->rank ? variant->rank(device, &io) : 1.0;
+    if (variant->rank) return variant->rank(device, &io);
+    return variant->relative > 0 ? variant->relative : 1.0;
 }
 static inline void clv__variant_lower(const clv__variant *variant, clv__launches *list,
                                       const clv__op_io *use) {
@@ -126,6 +128,18 @@ typedef struct clv__sample {
     bool followed; // by ops that the plan makes an epilogue of. The checker's too
 } clv__sample;
 
+/** A case as a row of a static table (clv__op.samples), for ops whose inputs and attributes can be written down. */
+enum { CLV__ROW_INPUTS = 4 };
+typedef struct clv__sample_row {
+    const char *label; // NULL ends a table
+    clv_shape in[CLV__ROW_INPUTS];
+    const void *attrs; // &(softmax_attrs){1}; NULL: zeros
+    clv__fill fill[CLV__ROW_INPUTS];
+    bool quick, no_gradient;
+    int n_in;               // 0: one
+    uint32_t i32, left_out; // bit i: input i is i32; an optional input that is not there
+} clv__sample_row;
+
 /** Work of one use, for placement and roofline. */
 typedef struct clv__cost {
     double flops;
@@ -150,14 +164,16 @@ typedef struct clv__groups {
 enum {
     CLV__SPLIT_WHOLE = -1, // an input: each part reads all of it
     CLV__SPLIT_SHARE = -2, // an input: all of it, times the part's share of the length
-    CLV__SPLIT_CARRY = -3, // an input: output 0 of the part before, of the first what it is. Output 0: that of the last part
-    CLV__SPLIT_SUM = -4,   // an output: the parts' results added up, the first part's first
-    CLV__SPLIT_MEAN = -5   // an output: the same, each times the part's share of the length
+    CLV__SPLIT_CARRY =
+        -3, // an input: output 0 of the part before, of the first what it is. Output 0: that of the last part
+    CLV__SPLIT_SUM = -4, // an output: the parts' results added up, the first part's first
+    CLV__SPLIT_MEAN = -5 // an output: the same, each times the part's share of the length
 };
 typedef struct clv__split {
     int8_t in[CLV__MAX_IN]; // a dimension, or a word; WHOLE before the op is asked
     int8_t out[CLV__MAX_OUT];
-    int64_t length; // 0: this way is not possible here. A tensor's dimension is a multiple of it, and goes along in proportion
+    int64_t
+        length; // 0: this way is not possible here. A tensor's dimension is a multiple of it, and goes along in proportion
     bool one_for_one; // input 0 does not: each of the length is one of its dimension, from `from` on
     int64_t from;
 } clv__split;
@@ -176,7 +192,8 @@ struct clv__op {
     const void *data; // table row or the like for descriptors that share functions
     uint32_t mutates; // bit i: input i is written in place (parameters, buffers, optimizer state)
     bool view;        // output 0 is input 0's bytes under another shape: no launch, no memory
-    bool joins;       // a view too: output 0 is the inputs' bytes one after the other. Of the plan's own (plan/pieces.c)
+    bool
+        joins; // a view too: output 0 is the inputs' bytes one after the other. Of the plan's own (plan/pieces.c)
     bool moves;       // exists to carry its input to the device it is computed on: crossing is asked for
     uint32_t inplace; // bit i: output 0 may be written over input i, if that has the same bytes and dies here
     uint32_t half_in,
@@ -202,7 +219,11 @@ struct clv__op {
     const clv__variant *variants; // ends with a NULL name; NULL only for views
     /** Plain loops, double accumulators: the specification. NULL only for views. */
     void (*reference)(const clv__ref *ref);
-    /** The i-th case; false when i is past the last. NULL in a library for inference. */
+    /** Cases for tests, check, bench and tuning: rows of a table, which `adapt` (NULL: nothing) may go on with, as the gradient's
+     *  op does that takes the op's own cases and adds the gradient of the result. All NULL in a library for inference. */
+    const clv__sample_row *samples;
+    void (*adapt)(clv__sample *sample);
+    /** Or, where a table will not do, a function: the i-th case; false when i is past the last. */
     bool (*sample)(int i, clv__sample *sample);
     /** NULL: one flop for each output element, bytes of all inputs and outputs. */
     void (*cost)(const clv__op_io *io, clv__cost *cost);
@@ -211,7 +232,8 @@ struct clv__op {
     /** The i-th way to do a use in parts, the one to be preferred first; false when i is past the last. NULL: there is none. */
     bool (*split)(const clv__op_io *io, int i, clv__split *out);
     /** Make the attributes, a copy, those of a part. NULL: they stay. */
-    void (*split_attrs)(const clv__op_io *io, const clv__split *split, int64_t begin, int64_t end, void *attrs);
+    void (*split_attrs)(const clv__op_io *io, const clv__split *split, int64_t begin, int64_t end,
+                        void *attrs);
 };
 
 /** A function or descriptor that only training, check, bench and tune need: a library for inference does without, and with all
@@ -228,6 +250,8 @@ extern const clv__op *const clv__ops[];
 const clv__op *clv__op_find(const char *name);
 /** `; did you mean 'NAME'?` for a name that is of no op; `nearest` is the caller's. */
 const char *clv__op_nearest(const char *name, clv_nearest *nearest);
+/** The i-th case of an op, from its table or its function; false when i is past the last, or the op has none. */
+bool clv__op_sample(const clv__op *op, int i, clv__sample *sample);
 /** The work of one use: as the op says, or what its `cost` stands for when it is NULL. */
 void clv__op_cost(const clv__op_io *io, clv__cost *cost);
 

@@ -66,7 +66,7 @@ static void plain(clv__launches *list, const clv__op_io *io) {
         axis(list, launch, planes * OH, W, OW, 1, false);
 }
 
-static const clv__variant variants[] = {{"plain", NULL, NULL, plain}, {0}};
+static const clv__variant variants[] = {{"plain", .lower = plain}, {0}};
 
 // ---- references -----------------------------------------------------------------------------------------------------
 

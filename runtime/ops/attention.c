@@ -76,14 +76,8 @@ static bool rows_supports(const clv_device_info *device, const clv__op_io *io) {
            clv__loops_fit(device, (s.S / 16 * 4 + 64) * clv__rows_for(s.S));
 }
 
-static double rows_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)device;
-    (void)io;
-    return 0.2;
-}
-
 static const clv__variant variants[] = {
-    {"plain", plain_supports, NULL, plain}, {"rows", rows_supports, rows_rank, rows}, {0}};
+    {"plain", plain_supports, .lower = plain}, {"rows", rows_supports, .lower = rows, .relative = 0.2}, {0}};
 
 // ---- references -------------------------------------------------------------------------------------------
 

@@ -51,10 +51,12 @@ static void avg_backward_planes(clv__launches *list, const clv__op_io *io) {
 }
 
 static const clv__variant avg_variants[] = {
-    {"plain", NULL, NULL, avg_plain}, {"rows", clv__pool_rows_support, clv__pool_wide_rank, avg_rows}, {0}};
+    {"plain", .lower = avg_plain},
+    {"rows", clv__pool_rows_support, clv__pool_wide_rank, .lower = avg_rows},
+    {0}};
 static const clv__variant avg_backward_variants[] = {
-    {"plain", NULL, NULL, avg_backward_plain},
-    {"planes", clv__pool_planes_support, clv__pool_wide_rank, avg_backward_planes},
+    {"plain", .lower = avg_backward_plain},
+    {"planes", clv__pool_planes_support, clv__pool_wide_rank, .lower = avg_backward_planes},
     {0}};
 
 // ---- references -----------------------------------------------------------------------------------------------------

@@ -70,14 +70,8 @@ static bool vector_supports(const clv_device_info *device, const clv__op_io *io)
            ((const dropout_attrs *)io->attrs)->first % 4 == 0;
 }
 
-static double vector_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)device;
-    (void)io;
-    return 0.3;
-}
-
 static const clv__variant variants[] = {
-    {"plain", NULL, NULL, plain}, {"vector", vector_supports, vector_rank, vector}, {0}};
+    {"plain", .lower = plain}, {"vector", vector_supports, .lower = vector, .relative = 0.3}, {0}};
 
 static void reference(const clv__ref *ref) {
     const dropout_attrs *a = ref->io->attrs;
@@ -133,7 +127,8 @@ static bool split(const clv__op_io *io, int i, clv__split *out) {
     return i == 0;
 }
 
-static void split_attrs(const clv__op_io *io, const clv__split *split, int64_t begin, int64_t end, void *attrs) {
+static void split_attrs(const clv__op_io *io, const clv__split *split, int64_t begin, int64_t end,
+                        void *attrs) {
     (void)end;
     ((dropout_attrs *)attrs)->first += begin * (clv__numel(&io->in[0]) / split->length);
 }

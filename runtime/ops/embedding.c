@@ -99,16 +99,10 @@ static bool rows_support(const clv_device_info *device, const clv__op_io *io) {
     return clv__threads(device) && io->out[0].shape.dims[io->out[0].shape.rank - 1] >= 16;
 }
 
-static double rows_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)device;
-    (void)io;
-    return 0.2;
-}
-
 static const clv__variant variants[] = {
-    {"plain", NULL, NULL, plain}, {"rows", rows_support, rows_rank, rows}, {0}};
+    {"plain", .lower = plain}, {"rows", rows_support, .lower = rows, .relative = 0.2}, {0}};
 static const clv__variant backward_variants[] = {
-    {"plain", NULL, NULL, backward_plain}, {"rows", rows_support, rows_rank, backward_rows}, {0}};
+    {"plain", .lower = backward_plain}, {"rows", rows_support, .lower = backward_rows, .relative = 0.2}, {0}};
 
 // ---- references -----------------------------------------------------------------------------------------------------
 

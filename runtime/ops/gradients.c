@@ -25,12 +25,6 @@ static clv_status want_scalar(const clv__op_io *io, int i, const char *what, clv
     return CLV_OK;
 }
 
-static double fast_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)device;
-    (void)io;
-    return 0.2;
-}
-
 static bool fast_supports(const clv_device_info *device, const clv__op_io *io) {
     return clv__threads(device) && clv__numel(&io->in[0]) >= 64;
 }
@@ -116,7 +110,9 @@ static bool squares_sample(int i, clv__sample *out) {
 }
 
 static const clv__variant squares_variants[] = {
-    {"plain", NULL, NULL, squares_plain}, {"vector", fast_supports, fast_rank, squares_vector}, {0}};
+    {"plain", .lower = squares_plain},
+    {"vector", fast_supports, .lower = squares_vector, .relative = 0.2},
+    {0}};
 
 /** Along the gradient's first dimension: the sum is carried on. */
 static bool squares_split(const clv__op_io *io, int i, clv__split *out) {
@@ -204,7 +200,7 @@ static bool clip_sample(int i, clv__sample *out) {
     return true;
 }
 
-static const clv__variant clip_variants[] = {{"plain", NULL, NULL, clip_plain}, {0}};
+static const clv__variant clip_variants[] = {{"plain", .lower = clip_plain}, {0}};
 
 const clv__op clv__op_clip_scale = {
     .name = "clip_scale",
@@ -302,7 +298,7 @@ static bool scaler_sample(int i, clv__sample *out) {
     return true;
 }
 
-static const clv__variant scaler_variants[] = {{"plain", NULL, NULL, scaler_plain}, {0}};
+static const clv__variant scaler_variants[] = {{"plain", .lower = scaler_plain}, {0}};
 
 const clv__op clv__op_scaler_step = {
     .name = "scaler_step",

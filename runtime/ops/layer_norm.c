@@ -266,12 +266,6 @@ static bool rows_support(const clv_device_info *device, const clv__op_io *io) {
     return clv__threads(device) && D >= 16 && clv__loops_fit(device, 3 * clv__rows_for(D) * (D / 16 + 16));
 }
 
-static double rows_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)device;
-    (void)io;
-    return 0.2;
-}
-
 static bool groups_support(const clv_device_info *device, const clv__op_io *io) {
     const layer_sizes s = sizes_of(&io->in[0].shape);
     return s.rows > 0 && s.D >= 16 && s.D <= LARGE_GROUP * MOST_PER &&
@@ -284,14 +278,15 @@ static double groups_rank(const clv_device_info *device, const clv__op_io *io) {
     return clv__threads(device) ? 2 : 0.1;
 }
 
-static const clv__variant variants[] = {{"plain", NULL, NULL, plain},
-                                        {"rows", rows_support, rows_rank, rows},
-                                        {"groups", groups_support, groups_rank, groups},
+static const clv__variant variants[] = {{"plain", .lower = plain},
+                                        {"rows", rows_support, .lower = rows, .relative = 0.2},
+                                        {"groups", groups_support, groups_rank, .lower = groups},
                                         {0}};
-static const clv__variant backward_variants[] = {{"plain", NULL, NULL, backward_plain},
-                                                 {"rows", rows_support, rows_rank, backward_rows},
-                                                 {"groups", groups_support, groups_rank, backward_groups},
-                                                 {0}};
+static const clv__variant backward_variants[] = {
+    {"plain", .lower = backward_plain},
+    {"rows", rows_support, .lower = backward_rows, .relative = 0.2},
+    {"groups", groups_support, groups_rank, .lower = backward_groups},
+    {0}};
 
 // ---- references -----------------------------------------------------------------------------------------------------
 

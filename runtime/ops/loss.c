@@ -75,12 +75,6 @@ static int64_t tree_items(int64_t n, int64_t chunk) {
     return n > chunk ? clv__div_up(n, chunk) : 1;
 }
 
-static double vector_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)device;
-    (void)io;
-    return 0.2;
-}
-
 // ---- cross entropy
 // -------------------------------------------------------------------------------------------------- Outputs:
 // the loss, and for the gradient stats [2, rows]: the largest logit of each row, and log(sum(exp(x -
@@ -197,9 +191,11 @@ static void ce_backward_rows(clv__launches *list, const clv__op_io *io) {
 }
 
 static const clv__variant ce_variants[] = {
-    {"plain", NULL, NULL, ce_plain}, {"rows", rows_support, vector_rank, ce_rows}, {0}};
+    {"plain", .lower = ce_plain}, {"rows", rows_support, .lower = ce_rows, .relative = 0.2}, {0}};
 static const clv__variant ce_backward_variants[] = {
-    {"plain", NULL, NULL, ce_backward_plain}, {"rows", rows_support, vector_rank, ce_backward_rows}, {0}};
+    {"plain", .lower = ce_backward_plain},
+    {"rows", rows_support, .lower = ce_backward_rows, .relative = 0.2},
+    {0}};
 
 static void ce_reference(const clv__ref *ref) {
     class_sizes s = sizes_of(&ref->io->in[0].shape);
@@ -418,8 +414,10 @@ static void mse_backward_plain(clv__launches *list, const clv__op_io *io) {
 }
 
 static const clv__variant mse_variants[] = {
-    {"plain", NULL, NULL, mse_plain}, {"vector", mse_vector_supports, vector_rank, mse_vector}, {0}};
-static const clv__variant mse_backward_variants[] = {{"plain", NULL, NULL, mse_backward_plain}, {0}};
+    {"plain", .lower = mse_plain},
+    {"vector", mse_vector_supports, .lower = mse_vector, .relative = 0.2},
+    {0}};
+static const clv__variant mse_backward_variants[] = {{"plain", .lower = mse_backward_plain}, {0}};
 
 static void mse_reference(const clv__ref *ref) {
     int64_t n = clv__numel(&ref->io->in[0]);

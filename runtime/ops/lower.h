@@ -86,4 +86,10 @@ static inline void clv__arg_in_as(clv__launches *list, clv__launch *launch, cons
     clv__arg_in(list, launch, index);
 }
 
+/**
+ * The tensors of a launch as its first arguments, from a text: "o0=T_Y i0=T_X i2" is output 0, stored as the kernel's macro
+ * T_Y says, input 0 as T_X says, and input 2, always in f32 or i32.
+ */
+void clv__arg_tensors(clv__launches *list, clv__launch *launch, const clv__op_io *io, const char *tensors);
+
 #endif

@@ -69,7 +69,7 @@ static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) 
     dx[0] = clv_causal_mask(dy[0], 0);
 }
 
-static const clv__variant variants[] = {{"plain", NULL, NULL, plain}, {0}};
+static const clv__variant variants[] = {{"plain", .lower = plain}, {0}};
 
 /** Along every dimension but the last two. */
 static bool split(const clv__op_io *io, int i, clv__split *out) {

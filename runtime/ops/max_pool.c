@@ -160,12 +160,6 @@ static void max_backward_planes(clv__launches *list, const clv__op_io *io) {
     if (launch && room != ROOM) clv__launch_define(list, launch, "ROOM", "%d", (int)room);
 }
 
-static double fast_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)device;
-    (void)io;
-    return 0.05;
-}
-
 /** Plain looks at kernel^2 elements for every window an input is in; this one twice at every input in all. */
 static double winner_rank(const clv_device_info *device, const clv__op_io *io) {
     (void)device;
@@ -179,16 +173,17 @@ static double apart_rank(const clv_device_info *device, const clv__op_io *io) {
     return 1.0 / ((double)a->kernel[0] * a->kernel[1]);
 }
 
-static const clv__variant max_variants[] = {{"plain", NULL, NULL, max_plain},
-                                            {"rows", clv__pool_rows_support, clv__pool_wide_rank, max_rows},
-                                            {"vector_2x2", max_2x2_supports, fast_rank, max_2x2},
-                                            {0}};
+static const clv__variant max_variants[] = {
+    {"plain", .lower = max_plain},
+    {"rows", clv__pool_rows_support, clv__pool_wide_rank, .lower = max_rows},
+    {"vector_2x2", max_2x2_supports, .lower = max_2x2, .relative = 0.05},
+    {0}};
 static const clv__variant max_backward_variants[] = {
-    {"plain", NULL, NULL, max_backward_plain},
-    {"winner", NULL, winner_rank, max_backward_winner},
-    {"apart", apart_supports, apart_rank, max_backward_apart},
-    {"planes", max_planes_backward_supports, clv__pool_wide_rank, max_backward_planes},
-    {"vector_2x2", max_2x2_backward_supports, fast_rank, max_2x2_backward},
+    {"plain", .lower = max_backward_plain},
+    {"winner", NULL, winner_rank, .lower = max_backward_winner},
+    {"apart", apart_supports, apart_rank, .lower = max_backward_apart},
+    {"planes", max_planes_backward_supports, clv__pool_wide_rank, .lower = max_backward_planes},
+    {"vector_2x2", max_2x2_backward_supports, .lower = max_2x2_backward, .relative = 0.05},
     {0}};
 
 // ---- references -----------------------------------------------------------------------------------------------------

@@ -432,25 +432,21 @@ static bool columns_support(const clv_device_info *device, const clv__op_io *io)
            clv__loops_fit(device, s.N * (s.C % 16 ? 34 : 2) + 64);
 }
 
-static double vector_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)device;
-    (void)io;
-    return 0.1;
-}
-
-static const clv__variant train_variants[] = {{"plain", NULL, NULL, train_plain},
-                                              {"planes", planes_support, vector_rank, train_planes},
-                                              {"columns", columns_support, vector_rank, train_columns},
-                                              {"slabs", slabs_support, slabs_rank, train_slabs},
-                                              {0}};
-static const clv__variant update_variants[] = {{"plain", NULL, NULL, update_plain}, {0}};
+static const clv__variant train_variants[] = {
+    {"plain", .lower = train_plain},
+    {"planes", planes_support, .lower = train_planes, .relative = 0.1},
+    {"columns", columns_support, .lower = train_columns, .relative = 0.1},
+    {"slabs", slabs_support, slabs_rank, .lower = train_slabs},
+    {0}};
+static const clv__variant update_variants[] = {{"plain", .lower = update_plain}, {0}};
 static const clv__variant eval_variants[] = {
-    {"plain", NULL, NULL, eval_plain}, {"planes", planes_support, vector_rank, eval_planes}, {0}};
-static const clv__variant backward_variants[] = {{"plain", NULL, NULL, backward_plain},
-                                                 {"planes", planes_support, vector_rank, backward_planes},
-                                                 {"columns", columns_support, vector_rank, backward_columns},
-                                                 {"slabs", slabs_support, slabs_rank, backward_slabs},
-                                                 {0}};
+    {"plain", .lower = eval_plain}, {"planes", planes_support, .lower = eval_planes, .relative = 0.1}, {0}};
+static const clv__variant backward_variants[] = {
+    {"plain", .lower = backward_plain},
+    {"planes", planes_support, .lower = backward_planes, .relative = 0.1},
+    {"columns", columns_support, .lower = backward_columns, .relative = 0.1},
+    {"slabs", slabs_support, slabs_rank, .lower = backward_slabs},
+    {0}};
 
 // ---- references -------------------------------------------------------------------------------------------
 

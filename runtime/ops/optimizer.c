@@ -113,12 +113,6 @@ static double gradient_at(const clv__ref *ref, int group, int64_t i) {
     return in[TERM] ? in[GRAD][i] + in[TERM][i] : in[GRAD][i];
 }
 
-static double fast_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)device;
-    (void)io;
-    return 0.2;
-}
-
 /** Small parameters too: the plain launch of the same kernel would be compiled apart, for groups of another size. */
 static bool fast_supports(const clv_device_info *device, const clv__op_io *io) {
     (void)io;
@@ -285,7 +279,7 @@ static bool sgd_sample(int i, clv__sample *out) {
 }
 
 static const clv__variant sgd_variants[] = {
-    {"plain", NULL, NULL, sgd_plain}, {"vector", fast_supports, fast_rank, sgd_vector}, {0}};
+    {"plain", .lower = sgd_plain}, {"vector", fast_supports, .lower = sgd_vector, .relative = 0.2}, {0}};
 
 /** Along every dimension of the parameter; of a use with one group. */
 static bool update_split(const clv__op_io *io, int i, clv__split *out) {
@@ -388,7 +382,7 @@ static bool adam_sample(int i, clv__sample *out) {
 }
 
 static const clv__variant adam_variants[] = {
-    {"plain", NULL, NULL, adam_plain}, {"vector", fast_supports, fast_rank, adam_vector}, {0}};
+    {"plain", .lower = adam_plain}, {"vector", fast_supports, .lower = adam_vector, .relative = 0.2}, {0}};
 
 const clv__op clv__op_adam_update = {
     .name = "adam_update",

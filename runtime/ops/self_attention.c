@@ -286,9 +286,9 @@ static void tile(clv__launches *list, const clv__op_io *io) {
     clv__launch_over(list, launch, CLV__TASKS, s.N * s.H);
 }
 
-static const clv__variant variants[] = {{"plain", plain_supports, NULL, products},
-                                        {"local", local_supports, local_rank, products},
-                                        {"tile", tile_supports, tile_rank, tile},
+static const clv__variant variants[] = {{"plain", plain_supports, .lower = products},
+                                        {"local", local_supports, local_rank, .lower = products},
+                                        {"tile", tile_supports, tile_rank, .lower = tile},
                                         {0}};
 
 // ---- references -----------------------------------------------------------------------------------------------------

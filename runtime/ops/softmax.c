@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax and its logarithm along one axis, and their gradients from the result.
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "cleave/ops.h"
 #include "ops/long_axis.h"
@@ -63,17 +61,16 @@ static void plain_long(clv__launches *list, const clv__op_io *io, const softmax_
 
 static void plain(clv__launches *list, const clv__op_io *io) {
     softmax_sizes s = sizes_of(io);
-    int64_t n_rows = s.outer * s.inner;
-    if (n_rows * s.D == 0) return;
-    if (s.D > CLV__LONG_AXIS) {
+    const int64_t n_rows = s.D ? s.outer * s.inner : 0;
+    if (n_rows && s.D > CLV__LONG_AXIS) {
         plain_long(list, io, &s);
         return;
     }
     clv__launch *launch =
-        clv__launch_kernel(list, "softmax", clv__softmax_is_backward(io) ? "softmax_backward" : "softmax");
+        clv__launch_items(list, "softmax", clv__softmax_is_backward(io) ? "softmax_backward" : "softmax",
+                          CLV__ELEMENTS, n_rows);
     clv__softmax_tensors(list, launch, io);
     CLV__ARGS_I32(list, launch, n_rows, s.D, s.inner, is_log(io));
-    clv__launch_over(list, launch, CLV__ELEMENTS, n_rows);
 }
 
 static void vector(clv__launches *list, const clv__op_io *io) {
@@ -102,18 +99,11 @@ static bool vector_supports(const clv_device_info *device, const clv__op_io *io)
     softmax_sizes s = sizes_of(io);
     // Turns of loops: three passes, by sixteens; columns may take sixteen a vector to load and to store.
     int64_t turns = s.inner == 1 ? s.D / 16 * 3 + 64 : s.D * (s.inner % 16 ? 82 : 3);
-    return clv__threads(device) && (s.inner == 1 ? s.D >= 16 : s.inner >= 8) &&
-           clv__loops_fit(device, turns);
-}
-
-static double vector_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)device;
-    (void)io;
-    return 0.2;
+    return clv__threads(device) && (s.inner == 1 ? s.D >= 16 : s.inner >= 8) && clv__loops_fit(device, turns);
 }
 
 static const clv__variant variants[] = {
-    {"plain", NULL, NULL, plain}, {"vector", vector_supports, vector_rank, vector}, {0}};
+    {"plain", .lower = plain}, {"vector", vector_supports, .lower = vector, .relative = 0.2}, {0}};
 
 // ---- references -------------------------------------------------------------------------------------------
 
@@ -163,53 +153,33 @@ static int64_t reduction(const clv__op_io *io) {
 
 // ---- samples ----------------------------------------------------------------------------------------------
 
-static const struct softmax_case {
-    const char *label;
-    int rank;
-    int64_t x[4];
-    int axis;
-    double reach; // elements are drawn from -reach .. reach
-    bool quick;
-} cases[] = {
-    {"rows of 10", 2, {64, 10}, 1, 3, true},
-    {"rows of 33", 2, {7, 33}, -1, 3, true},
-    {"first axis of a matrix", 2, {5, 19}, 0, 3, true},
-    {"one element", 1, {1}, 0, 3, false},
-    {"two elements", 1, {2}, 0, 3, false},
-    {"rows of 16", 2, {3, 16}, 1, 3, false},
-    {"rows of 17", 2, {2, 17}, 1, 3, false},
-    {"rows of 257, large elements", 2, {3, 257}, 1, 500, false},
-    {"a long row", 2, {1, 2049}, 1, 5, false},
-    {"many rows", 2, {1031, 20}, 1, 3, false},
-    {"middle axis, inner 8", 3, {2, 5, 8}, 1, 3, false},
-    {"middle axis, inner 16", 3, {3, 4, 16}, -2, 3, false},
-    {"channels of an image, inner 35", 4, {2, 3, 5, 7}, 1, 3, false},
-    {"inner 3", 3, {2, 7, 3}, 1, 3, false},
-    {"axis of one", 3, {3, 1, 17}, 1, 3, false},
-    {"last axis of four", 4, {2, 3, 4, 31}, 3, 3, false},
-    {"no rows", 2, {0, 5}, 1, 3, false},
-    {"a very long axis, inner 2", 3, {1, 33331, 2}, 1, 3, false}, // longer than loops may be
-    {"a very long row", 2, {1, 66001}, 1, 3, false},
-    {"a long axis of vectors", 2, {1201, 19}, 0, 3, false}, // ragged vectors take loops too
+#define ROW(what, axis, reach, ...)                                                                          \
+    .label = what, .in = {CLV__DIMS(__VA_ARGS__)}, .attrs = &(softmax_attrs){axis},                          \
+    .fill = {{CLV__FILL_UNIFORM, -(reach), reach}}
+static const clv__sample_row samples[] = {
+    {ROW("rows of 10", 1, 3, 64, 10), .quick = true},
+    {ROW("rows of 33", -1, 3, 7, 33), .quick = true},
+    {ROW("first axis of a matrix", 0, 3, 5, 19), .quick = true},
+    {ROW("one element", 0, 3, 1)},
+    {ROW("two elements", 0, 3, 2)},
+    {ROW("rows of 16", 1, 3, 3, 16)},
+    {ROW("rows of 17", 1, 3, 2, 17)},
+    {ROW("rows of 257, large elements", 1, 500, 3, 257)},
+    {ROW("a long row", 1, 5, 1, 2049)},
+    {ROW("many rows", 1, 3, 1031, 20)},
+    {ROW("middle axis, inner 8", 1, 3, 2, 5, 8)},
+    {ROW("middle axis, inner 16", -2, 3, 3, 4, 16)},
+    {ROW("channels of an image, inner 35", 1, 3, 2, 3, 5, 7)},
+    {ROW("inner 3", 1, 3, 2, 7, 3)},
+    {ROW("axis of one", 1, 3, 3, 1, 17)},
+    {ROW("last axis of four", 3, 3, 2, 3, 4, 31)},
+    {ROW("no rows", 1, 3, 0, 5)},
+    {ROW("a very long axis, inner 2", 1, 3, 1, 33331, 2)}, // longer than loops may be
+    {ROW("a very long row", 1, 3, 1, 66001)},
+    {ROW("a long axis of vectors", 0, 3, 1201, 19)}, // ragged vectors take loops too
+    {0},
 };
-
-static bool sample(int i, clv__sample *out) {
-    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
-    const struct softmax_case *c = &cases[i];
-    snprintf(out->label, sizeof out->label, "%s", c->label);
-    memcpy(out->attrs, &(softmax_attrs){c->axis}, sizeof(softmax_attrs));
-    out->n_in = 1;
-    out->in[0] = clv__f32(clv_shape_make(c->rank, c->x));
-    out->fill[0] = (clv__fill){CLV__FILL_UNIFORM, -c->reach, c->reach};
-    out->quick = c->quick;
-    return true;
-}
-
-static bool backward_sample(int i, clv__sample *out) {
-    if (!sample(i, out)) return false;
-    clv__softmax_sample_backward(out);
-    return true;
-}
+#undef ROW
 
 // ---- descriptors ------------------------------------------------------------------------------------------
 
@@ -229,7 +199,8 @@ const clv__op clv__op_softmax_backward = {
     .infer = backward_infer,
     .variants = variants,
     .reference = backward_reference,
-    .sample = CLV__TRAINS(backward_sample),
+    .samples = CLV__TRAINS(samples),
+    .adapt = clv__softmax_sample_backward,
     .cost = cost,
     .reduction = reduction,
     .split = split,
@@ -243,7 +214,8 @@ const clv__op clv__op_log_softmax_backward = {
     .infer = backward_infer,
     .variants = variants,
     .reference = backward_reference,
-    .sample = CLV__TRAINS(backward_sample),
+    .samples = CLV__TRAINS(samples),
+    .adapt = clv__softmax_sample_backward,
     .cost = cost,
     .reduction = reduction,
     .split = split,
@@ -264,7 +236,7 @@ const clv__op clv__op_softmax = {
     .grad = CLV__TRAINS(grad),
     .variants = variants,
     .reference = reference,
-    .sample = CLV__TRAINS(sample),
+    .samples = CLV__TRAINS(samples),
     .cost = cost,
     .reduction = reduction,
     .split = split,
@@ -280,7 +252,7 @@ const clv__op clv__op_log_softmax = {
     .grad = CLV__TRAINS(grad),
     .variants = variants,
     .reference = reference,
-    .sample = CLV__TRAINS(sample),
+    .samples = CLV__TRAINS(samples),
     .cost = cost,
     .reduction = reduction,
     .split = split,

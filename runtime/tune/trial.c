@@ -32,7 +32,7 @@ static clv__fill whole_numbers(const clv__op_io *io) {
 static clv__fill fill_of(const clv__op_io *io, int input) {
     clv__sample sample = {0};
     if (io->in[input].dtype == CLV_DTYPE_I32) return whole_numbers(io);
-    for (int i = 0; io->op->sample && io->op->sample(i, &sample); i++, sample = (clv__sample){0})
+    for (int i = 0; clv__op_sample(io->op, i, &sample); i++)
         if (input < sample.n_in && sample.in[input].dtype == io->in[input].dtype) return sample.fill[input];
     return (clv__fill){0};
 }

@@ -107,7 +107,7 @@ static clv_status vouch(job *j, const clv__op *op) {
         if (j->vouched[i] == op) return CLV_OK;
     if (!clv__grow(&j->vouched, &j->vouched_room, j->n_vouched + 1, sizeof *j->vouched)) return no_memory(j);
     j->vouched[j->n_vouched++] = op;
-    for (int i = 0; op->sample && op->sample(i, &sample); i++, sample = (clv__sample){0}) {
+    for (int i = 0; clv__op_sample(op, i, &sample); i++) {
         clv__trial *trial;
         if (!sample.quick) continue;
         CLV_TRY(clv__trial_of_sample(j->device, op, &sample, &trial));

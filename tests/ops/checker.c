@@ -56,12 +56,12 @@ static double last_choice(const clv_device_info *device, const clv__op_io *io) {
     return 9;
 }
 
-static const clv__variant right[] = {{"plain", NULL, NULL, copy_lower}, {0}};
+static const clv__variant right[] = {{"plain", .lower = copy_lower}, {0}};
 
 /** plain is right; a second variant is not, and is chosen by no plan. */
 #define SECOND(how)                                                                                          \
     (const clv__variant[]) {                                                                                 \
-        {"plain", NULL, NULL, copy_lower}, {"second", NULL, last_choice, how}, {                             \
+        {"plain", .lower = copy_lower}, {"second", .rank = last_choice, .lower = how}, {                     \
             0                                                                                                \
         }                                                                                                    \
     }
@@ -73,7 +73,10 @@ static const clv__op base = {.name = "copy",
                              .reference = copy_reference,
                              .sample = sample};
 
-#define NAMES(...) (const char *const[]){__VA_ARGS__, NULL}
+#define NAMES(...)                                                                                           \
+    (const char *const[]) {                                                                                  \
+        __VA_ARGS__, NULL                                                                                    \
+    }
 
 typedef struct world {
     clv_runtime *runtime;
@@ -188,7 +191,7 @@ static void a_skipped_case_is_counted_and_has_not_passed(void **state) {
     if (!w->kernels) skip();
     clv__op op = base;
     op.variants = (const clv__variant[]){
-        {"plain", NULL, NULL, copy_lower}, {"picky", copy_never, NULL, copy_lower}, {0}};
+        {"plain", .lower = copy_lower}, {"picky", copy_never, .lower = copy_lower}, {0}};
     clv_check_report *report = check(w, w->kernels, &op);
     assert_int_equal(report->cases, 3);
     assert_int_equal(report->passed, 3);

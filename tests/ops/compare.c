@@ -35,7 +35,7 @@ static void lower(clv__launches *list, const clv__op_io *io) {
     clv__launch_copy(list, 0, 0, (size_t)clv__numel(&io->in[0]) * 4);
 }
 
-static const clv__variant variants[] = {{"plain", NULL, NULL, lower}, {0}};
+static const clv__variant variants[] = {{"plain", .lower = lower}, {0}};
 
 static const clv__op copy = {.name = "copy", .infer = infer, .variants = variants, .reference = reference};
 static const clv__op wrong_copy = {

@@ -51,9 +51,9 @@ static void the_faster_one_is_found(void **state) {
     world *w = *state;
     if (!w->device) skip();
     for (int64_t n = 1000; n < 2000000; n *= 1000) {
-        const clv__variant variants[] = {{"plain", NULL, NULL, copy_lower},
-                                         {"slow", NULL, first, copy_again_and_again},
-                                         {"picky", copy_never, NULL, copy_lower},
+        const clv__variant variants[] = {{"plain", .lower = copy_lower},
+                                         {"slow", NULL, first, .lower = copy_again_and_again},
+                                         {"picky", copy_never, .lower = copy_lower},
                                          {0}};
         bool found = false;
         // It is forty times the work, but a loaded machine may stop any run: one race of ten must tell.
@@ -83,9 +83,10 @@ static void a_wrong_one_is_not_timed(void **state) {
     for (int64_t n = 1000; n < 2000000; n *= 1000)
         for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
             for (int is_first = 0; is_first < 2; is_first++) {
-                const clv__variant variants[] = {{"plain", NULL, NULL, copy_lower},
-                                                 {"bad", NULL, is_first ? first : NULL, wrong[i].lower},
-                                                 {0}};
+                const clv__variant variants[] = {
+                    {"plain", .lower = copy_lower},
+                    {"bad", NULL, is_first ? first : NULL, .lower = wrong[i].lower},
+                    {0}};
                 clv__trial *trial = race(w, variants, n, 0.002);
                 const clv__candidate *bad = &trial->candidates[!is_first],
                                      *good = &trial->candidates[is_first];
@@ -102,7 +103,8 @@ static void a_wrong_one_is_not_timed(void **state) {
 static void what_is_far_behind_is_not_waited_for(void **state) {
     world *w = *state;
     if (!w->device) skip();
-    const clv__variant variants[] = {{"plain", NULL, NULL, copy_lower}, {"far", NULL, far, copy_lower}, {0}};
+    const clv__variant variants[] = {
+        {"plain", .lower = copy_lower}, {"far", NULL, far, .lower = copy_lower}, {0}};
     clv__trial *trial = race(w, variants, 1000, 0.002);
     assert_false(clv__trial_is_open(trial));
     assert_true(trial->candidates[0].median_us > 0);

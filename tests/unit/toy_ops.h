@@ -28,7 +28,7 @@ static void toy_lower(clv__launches *list, const clv__op_io *io) {
     clv__launch_grid(launch, (size_t)clv__numel(&io->out[0]), 0);
 }
 
-static const clv__variant toy_variants[] = {{"plain", NULL, NULL, toy_lower}, {0}};
+static const clv__variant toy_variants[] = {{"plain", .lower = toy_lower}, {0}};
 
 /** y = a, or a + b. May be computed in place of its first input. */
 static const clv__op toy_sum = {.name = "toy_sum",
@@ -49,7 +49,7 @@ static void toy_wide_lower(clv__launches *list, const clv__op_io *io) {
     clv__arg_workspace(list, &list->items[list->n - 1], at, bytes);
 }
 
-static const clv__variant toy_wide_variants[] = {{"plain", NULL, NULL, toy_wide_lower}, {0}};
+static const clv__variant toy_wide_variants[] = {{"plain", .lower = toy_wide_lower}, {0}};
 
 /** The same with a workspace three times as large as its result. */
 static const clv__op toy_sum_wide = {.name = "toy_sum_wide",

@@ -316,7 +316,7 @@ static void look_at_subject(clv__subject *subject, const char *label) {
 static void look_at_samples(void) {
     for (const clv__op *const *op = clv__ops; *op; op++) {
         clv__sample sample = {0};
-        for (int i = 0; (*op)->sample && (*op)->sample(i, &sample); i++) {
+        for (int i = 0; clv__op_sample(*op, i, &sample); i++) {
             clv__subject subject;
             must_be(clv__subject_init(&subject, runtime, *op, &sample, true));
             look_at_subject(&subject, sample.label);

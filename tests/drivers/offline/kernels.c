@@ -95,7 +95,7 @@ static void look_at_graph(const clv_graph *graph, bool plain_types) {
 static void look_at_samples(clv_runtime *runtime) {
     for (const clv__op *const *op = clv__ops; *op; op++) {
         clv__sample sample = {0};
-        for (int i = 0; (*op)->sample && (*op)->sample(i, &sample); i++) {
+        for (int i = 0; clv__op_sample(*op, i, &sample); i++) {
             snprintf(note, sizeof note, "%s: %s, %s", (*op)->name, sample.label, device->name);
             for (int as = 0; as < 4; as++) { // f32; all in f16; every second in f16; followed by an epilogue
                 clv__sample use = sample;
