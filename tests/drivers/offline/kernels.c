@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Writes down every kernel that a device with lanes can get, with the macros it gets, as programs for compilers that need no
 // device: each variant of each op that a null card with lanes supports, on every sample with its gradient, in f32, in f16 and followed
-// by an epilogue. Elementwise kernels are one text around an expression: each expression is there, and each pair of other macros.
+// by an epilogue; and each node of the plans of all models, in training and inference, with the epilogues that only a model makes.
+// Elementwise kernels are one text around an expression: each expression is there, and each pair of other macros.
 // One program a file of kernels_cl/, FOLDER/STEM.cl, and FOLDER/kernels.tsv, a line for each kernel:
 //
 //     name in the program   stem   entry   key   op   variant   work-items of a group   local bytes   what it was met in, and where
@@ -14,6 +15,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "bench/cases.h"
 #include "check/subject.h"
 #include "cleave/cleave.h"
 #include "drivers/programs.h"
@@ -107,9 +109,32 @@ static void look_at_samples(clv_runtime *runtime) {
                     look_at_graph(subject.graph, as == 0);
                 clv__subject_reset(&subject);
             }
-            sample = (clv__sample){0};
         }
     }
+}
+
+/** The nodes of every model's plans, as they are planned: chains of epilogues are not met otherwise. */
+static void look_at_models(clv_runtime *runtime, clv_device *card) {
+    enum { BATCH = 8 };
+    clv__bench_cases cases;
+    if (clv__bench_cases_init(runtime, &(clv_bench_config){.suite = "models", .batch = BATCH}, &cases))
+        fail("no models");
+    for (size_t c = 0; c < cases.n; c++) {
+        clv__bench_graph g;
+        clv_plan *plan;
+        snprintf(note, sizeof note, "%s, %s, %s", cases.items[c].name, cases.items[c].mode, device->name);
+        if (clv__bench_build(runtime, &cases.items[c], &g)) fail(clv_runtime_error(runtime));
+        if (clv_plan_create(g.graph, &(clv_plan_config){.device = card}, &plan))
+            fail(clv_runtime_error(runtime));
+        for (size_t i = 0; i < plan->n_nodes; i++) {
+            const clv__plan_node *at = &plan->nodes[i];
+            if (at->work == CLV__COMPUTE && at->variant)
+                meet_all(&at->launches, at->node->io.op->name, at->variant->name);
+        }
+        clv_plan_destroy(plan);
+        clv_graph_destroy(g.graph);
+    }
+    clv__bench_cases_reset(&cases);
 }
 
 static void write_table(const char *folder) {
@@ -132,6 +157,12 @@ int main(int argc, char **argv) {
         device = clv_device_get_info(clv_device_get(runtime, i));
         if (!strncmp(device->name, "null", 4) && device->execution == CLV_EXECUTION_LANES)
             look_at_samples(runtime);
+    }
+    for (int i = 0; i < clv_device_count(runtime); i++) {
+        clv_device *card = clv_device_get(runtime, i);
+        device = clv_device_get_info(card);
+        if (!strncmp(device->name, "null", 4) && device->execution == CLV_EXECUTION_LANES)
+            look_at_models(runtime, card);
     }
     if (!all.n) fail("there is no device with lanes");
     programs_sort(&all);

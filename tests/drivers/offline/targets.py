@@ -3,7 +3,7 @@
 
 Figures, as far as a compiler tells them:
   registers   a work-item (VGPRs, registers; Intel: those of a thread are always 128)
-  spills      bytes that registers are spilled to
+  spills      bytes that registers are spilled to; Intel: memory of a thread for them, a power of two from 1,024 on
   scratch     bytes of private memory a work-item (arrays that did not become registers; spills are in it on AMD)
   local       bytes of local memory that the program itself declares
   waves       waves, warps or threads that fit on a unit beside each other, by registers (and local memory on AMD)
@@ -181,30 +181,40 @@ def gen_weigh(line):
     return fmas, floats if local else 0, 0 if local else floats, 1
 
 
+def patch_tokens(text):
+    """Of a program's patch list, as ocloc writes it: kernel's name -> token -> its bytes' dwords, of the last of that token."""
+    kernels = {}
+    for part in text.split("\tKernelName ")[1:]:
+        tokens = kernels.setdefault(part.split("\n", 1)[0].strip(), {})
+        for number, octets in re.findall(r"Token (\d+)\n\t4 Size \d+\n\tHex ([0-9a-f ]*)", part):
+            octets = bytes(int(octet, 16) for octet in octets.split())
+            tokens[int(number)] = [int.from_bytes(octets[i:i + 4], "little") for i in range(0, len(octets), 4)]
+    return kernels
+
+
+SCRATCH_SPACE, EXECUTION = 18, 23  # tokens: memory of a thread for what is in no register; how a kernel is run
+
+
 def intel(target, source, folder, tools):
+    """Compiled as the driver does it, then taken apart: the compiler's own dumps take longer than its compiling."""
     dump = os.path.join(folder, f"dump-{target}")
     shutil.rmtree(dump, ignore_errors=True)
     os.mkdir(dump)
-    env = dict(os.environ, LD_LIBRARY_PATH=tools["intel_libraries"], IGC_ShaderDumpEnable="1", IGC_DumpToCustomDir=dump)
+    env = dict(os.environ, LD_LIBRARY_PATH=tools["intel_libraries"])
     run([tools["ocloc"], "compile", "-file", source, "-device", target, "-options", "-cl-std=CL1.2", "-out_dir", dump], env)
+    binary = next(name for name in os.listdir(dump) if name.endswith(".bin"))
+    run([tools["ocloc"], "disasm", "-file", os.path.join(dump, binary), "-device", target, "-dump", os.path.join(dump, "parts")], env)
+    with open(os.path.join(dump, "parts", "PTM.txt")) as file:
+        tokens = patch_tokens(file.read())
     kernels = {}
-    for name in os.listdir(dump):
-        found = re.search(r"_simd(\d+)_.*\.asm$", name)
-        if not found:
-            continue
-        with open(os.path.join(dump, name), errors="replace") as file:
-            text = file.read()
-        kernel = re.search(r"^//\.kernel (\w+)", text, re.M)
-        spill = re.search(r"^//\.spill size (\d+)", text, re.M)
-        private = re.search(r"^//\.private memory size (\d+)|^//\.private.*?(\d+)", text, re.M)
-        figures = innermost(text.splitlines(), lambda line: (re.match(r"(\w+):", line) or [None, None])[1],
+    for name, told in tokens.items():
+        with open(os.path.join(dump, "parts", f"{name}_KernelHeap.asm"), errors="replace") as file:
+            lines = file.read().splitlines()
+        figures = innermost(lines, lambda line: (re.match(r"(\w+):", line) or [None, None])[1],
                             lambda line: (re.search(r"\b(?:while|jmpi)\b.*?\s(\w*L\w+|_\w+)", line) or [None, None])[1], gen_weigh)
-        simd = int(found.group(1))
-        figures.update(registers=128, spills=int(spill.group(1)) if spill else 0,
-                       scratch=int(next(n for n in private.groups() if n)) if private else 0, local=None, waves=None, simd=simd)
-        old = kernels.get(kernel.group(1))
-        if not old or simd > old["simd"]:
-            kernels[kernel.group(1)] = figures
+        figures.update(registers=128, spills=told.get(SCRATCH_SPACE, [0, 0])[1], scratch=0, local=None, waves=None,
+                       simd=told[EXECUTION][3])
+        kernels[name] = figures
     shutil.rmtree(dump)
     return kernels
 

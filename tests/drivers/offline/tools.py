@@ -21,12 +21,23 @@ def first(pattern):
     return next(iter(sorted(glob.glob(os.path.join(FOLDER, pattern), recursive=True))), None)
 
 
+def link_to_iga(folders):
+    """A folder with Intel's disassembler under the name by which ocloc loads it, which no package of Debian installs."""
+    folder = os.path.join(FOLDER, "iga")
+    link = os.path.join(folder, "libiga64.so")
+    for library in (os.path.join(f, "libiga64.so.1") for f in sorted(folders)):
+        if os.path.exists(library) and not os.path.exists(link):
+            os.makedirs(folder, exist_ok=True)
+            os.symlink(os.path.abspath(library), link)
+    return folder
+
+
 def find():
     """What there is: names to paths, and which targets have to be left out, and why."""
     import targets
     have = {"ocloc": shutil.which("ocloc") or first("intel/usr/bin/ocloc*"), "ptxas": first("nvidia/**/bin/ptxas")}
-    have["intel_libraries"] = ":".join(os.path.dirname(path) for path in
-                                       glob.glob(os.path.join(FOLDER, "intel/**/*.so*"), recursive=True))
+    folders = {os.path.dirname(path) for path in glob.glob(os.path.join(FOLDER, "intel/**/*.so*"), recursive=True)}
+    have["intel_libraries"] = ":".join([link_to_iga(folders | {"/usr/lib/x86_64-linux-gnu"}), *sorted(folders)])
     missing = {}
     for target, compiler in targets.TARGETS.items():
         if not shutil.which(targets.CLANG) or not os.path.exists(f"{targets.CLC}/amdgcn--amdhsa.bc"):
