@@ -25,7 +25,7 @@ typedef struct clv__ledger {
 
 /** A variant that failed on a device: plans pass it over. */
 typedef struct clv__quarantine {
-    const void *op; // the descriptor, opaque down here
+    const void *op;      // the descriptor, opaque down here
     char *variant, *why; // owned
     struct clv__quarantine *next;
 } clv__quarantine;
@@ -42,9 +42,11 @@ struct clv_device {
     clv__bdevice *open; // NULL until clv__device_open
     bool f16_native;    // it converts f16 to the same bits as our kernels; set when it is opened, see f16.h
     struct clv__program_store *programs;
-    struct clv__ahead *ahead;                           // NULL: nobody compiles ahead; see ahead.h
-    struct clv__trial *trial;                           // NULL: nothing was tried yet; see trial.h
-    struct clv__worker *worker;                         // started by exec when first used; see exec/worker.h
+    struct {
+        struct clv__ahead *ahead;       // NULL: no kernels are compiled ahead; under open_lock
+        struct clv__isolated *isolated; // NULL: nothing was built first; under the runtime's report_lock
+    } helpers;                          // see helpers/helpers.h
+    struct clv__worker *worker;         // started by exec when first used; see exec/worker.h
     void (*worker_destroy)(struct clv__worker *worker); // set with it: called before the device closes
     void (*worker_leave)(struct clv__worker *worker);   // the same for one that does not come back
     clv__quarantine *quarantine;                        // owned; under the runtime's report_lock

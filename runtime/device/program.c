@@ -15,9 +15,9 @@
 #include "device/compile.h"
 #include "device/gather.h"
 #include "device/kernel_sources.h"
-#include "device/notes.h"
+#include "device/helpers/notes.h"
 #include "device/source.h"
-#include "device/trial.h"
+#include "device/helpers/helpers.h"
 
 enum { MAX_PROGRAMS = 8, LOG_IN_SENTENCE = 1200 };
 
@@ -343,7 +343,7 @@ static clv_status build_gathered(clv_device *device, const clv__gathering *all) 
         job_reset(&jobs[p]);
     }
     free(jobs);
-    clv__trial_rest(device);
+    clv__helpers_rest(device);
     learn(device, &what);
     return status;
 }

@@ -7,12 +7,11 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "device/ahead.h"
+#include "device/helpers/helpers.h"
 #include "device/device.h"
 #include "device/f16.h"
 #include "device/program.h"
 #include "device/select.h"
-#include "device/trial.h"
 
 #define DEVICE_TIMEOUT 600.0 // seconds; the slowest step seen took a twentieth of that
 
@@ -210,15 +209,13 @@ void clv__device_destroy(clv_device *device) {
     if (atomic_load(
             &device->silent)) { // its worker may be inside a call of the driver, with any of it at hand
         if (device->worker) device->worker_leave(device->worker);
-        clv__ahead_end(device);
-        clv__trial_end(device);
+        clv__helpers_end(device);
         clv__device_forget_host(device, true);
         clv__leave(device);
         return;
     }
     if (device->worker && device->worker_destroy) device->worker_destroy(device->worker);
-    clv__ahead_end(device);
-    clv__trial_end(device);
+    clv__helpers_end(device);
     clv__programs_reset(device);
     bool quiet = !device->open || device->backend->close(device->open);
     clv__device_forget_host(device, !quiet);

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/ahead.h"
-#include "device/notes.h"
+#include "device/helpers/helpers.h"
+#include "device/helpers/notes.h"
 #include "device/program.h"
 #include "exec/session.h"
 #include "graph/quarantine.h"

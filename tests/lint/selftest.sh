@@ -13,6 +13,7 @@ printf '#include "plan/plan.h"\n#include "base/ok.h"\n// exit(1) and printf("%%d
 printf 'void f(void) { exit(1); }\nint g(void) { return fprintf(stderr, "x"); }\ncl_mem m;\n' >runtime/base/words.c
 printf 'void f(char *t) { snprintf(t, 1, "exit(1)"); /* abort(\n abort() */ }\n' >runtime/base/fine.c
 printf 'int f(int o) { switch (o) { case CLV_OP_ADD: return 1; } }\nint g(n *x) { return x->op == &clv_op_add; }\n' >runtime/plan/ops.c
+printf '#include "device/helpers/internal.h"\n' >runtime/plan/inside.c
 printf '// PoCL is slow here\n' >runtime/plan/vendor.c
 printf 'CLV__PASS(one)\nCLV__PASS(two)\n' >runtime/plan/passes.def
 printf '#include "plan/own.h"\nclv_status clv__pass_one(clv_plan *p) {\n    return clv__pass_two(p);\n}\n' >runtime/plan/one.c
@@ -54,7 +55,7 @@ expect() {
 }
 tool=''
 expect layers.sh 'include/cleave/up.h:1' 'runtime/base/up.c:1:' 'backends/opencl/device.c:1' 'samples/s.c:1' 'runtime/stray' \
-    'plan/one.c:3:.*calls another' 'plan/two.c: includes plan/own.h'
+    'plan/one.c:3:.*calls another' 'plan/two.c: includes plan/own.h' 'plan/inside.c:1:.*its own folder only'
 expect words.sh 'base/words.c:1:.*exits' 'base/words.c:2:.*exits' 'base/words.c:3:.*seam' 'plan/ops.c:1:.*descriptor' \
     'plan/ops.c:2:.*descriptor' 'plan/vendor.c:1:.*vendors' 'opencl/device.c:2:.*vendors' 'kernels_cl/k.cl:1:.*same bits'
 expect readmes.sh 'runtime/base:' 'kernels_cl:' 'runtime/ops/forgotten.c:'

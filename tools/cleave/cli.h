@@ -3,6 +3,7 @@
 #ifndef CLEAVE_CLI_H
 #define CLEAVE_CLI_H
 
+#include "drivers/drivers.h"
 #include "screen.h"
 
 #include <cleave/cleave.h>
@@ -132,34 +133,6 @@ void cli_progress_clear(cli_progress *progress);
 
 // ---- start.c: the runtime, its devices, interruption -------------------------------------------------------------
 
-/** Where drivers came through, and where we are. */
-typedef struct cli_known {
-    char path[4096]; // of the file that says so; "" for none
-    uint64_t environment;
-} cli_known;
-
-/** known.c: have all drivers come through before, in this environment? It is forgotten until it is kept again. */
-bool cli_known_take(cli_known *known, bool no_cache);
-void cli_known_keep(cli_known *known);
-
-/** guard.c: until the end of the guard a driver that ends the process makes it begin anew with these words, and be careful. What
- *  drivers print meanwhile is told on stderr at the end. Nothing may have been read or written that would be missed. */
-void cli_guard_begin(char **command_line);
-/** Take signals back that a driver took; a clv_runtime_config.before_platform. */
-void cli_guard_renew(void *unused, int platform, const char *name);
-void cli_guard_end(void);
-
-/** A child process that makes a runtime: a driver that dies takes the child, not us. */
-typedef struct cli_probe {
-    pid_t child; // 0: none
-    int pipe;
-} cli_probe;
-
-void cli_probe_begin(cli_probe *probe, const char *left_out);
-/** Wait for the child, and for others if it dies. Which platforms to leave alone, as clv_runtime_config.left_out wants it;
- *  "" for none. */
-void cli_probe_wait(cli_probe *probe, char *left_out, size_t bytes);
-
 /** Everything a command works with. */
 typedef struct cli_session {
     const cli_args *args;
@@ -167,11 +140,9 @@ typedef struct cli_session {
     clv_runtime *runtime;
     clv_device *device; // NULL where the command has none
     cli_progress progress;
-    cli_known known;
-    bool trusts_drivers;
+    cli_drivers drivers;
     bool whatever; // faults in CLEAVE_* are told in `faults`, and the runtime is made without them
     char faults[3][600];
-    cli_probe probe;
 } cli_session;
 
 /** Begin what needs a process without threads: to probe drivers in a child, where one has died. */

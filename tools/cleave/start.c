@@ -94,11 +94,7 @@ void cli_start_early(const cli_args *args, bool with_device, cli_session *sessio
     // Someone who asks for the host alone need not wait for drivers, nor for their faults.
     session->no_opencl = with_device && args->device && !strcasecmp(args->device, "host") && !args->budgets.n;
     if (session->no_opencl) return;
-    const char *how = getenv("CLEAVE_PROBE");
-    bool known = cli_known_take(&session->known, args->no_cache);
-    bool child = how && !strcmp(how, "child"), guard = how && !strcmp(how, "guard");
-    session->trusts_drivers = guard || (known && !child);
-    if (!session->trusts_drivers) cli_probe_begin(&session->probe, "");
+    cli_drivers_begin(&session->drivers, args->no_cache);
 }
 
 /** Devices that nobody has are listed for those who plan for them. */
@@ -135,8 +131,6 @@ static int read_timeout(const cli_args *args, double *seconds) {
     return EXIT_DONE;
 }
 
-enum { QUICK_SECONDS = 2 }; // for all drivers to be looked at; the guard waits for 5
-
 /** For a command that comes out whatever is wrong with the environment. */
 static void keep_fault(cli_session *session, const char *sentence) {
     enum { N = sizeof session->faults / sizeof *session->faults };
@@ -148,8 +142,7 @@ static void keep_fault(cli_session *session, const char *sentence) {
 
 int cli_start(cli_session *session) {
     const cli_args *args = session->args;
-    char left_out[2048] = "";
-    if (!session->no_opencl) cli_probe_wait(&session->probe, left_out, sizeof left_out);
+    if (!session->no_opencl) cli_drivers_wait(&session->drivers);
     double timeout;
     int read = read_timeout(args, &timeout);
     if (read != EXIT_DONE) return read;
@@ -157,10 +150,8 @@ int cli_start(cli_session *session) {
         .device_timeout = timeout,
         .no_cache = args->no_cache,
         .no_opencl = session->no_opencl,
-        .left_out = left_out,
         // What is tuned begins anew: nothing is chosen, and no variant avoided, because of an earlier file.
         .tuning = args->command == CLI_TUNE ? "none" : args->tuning,
-        .before_platform = session->trusts_drivers ? cli_guard_renew : NULL,
         .null_cards = true, // where null devices are
         .null_devices = args->command == CLI_PLAN && names_null(args),
         .compile_helper = compile_helper(),
@@ -169,13 +160,9 @@ int cli_start(cli_session *session) {
         .build_progress = on_build,
         .build_progress_user = session,
     };
-    if (session->trusts_drivers) cli_guard_begin(args->command_line);
-    double begun = cli_seconds();
-    clv_status status = clv_runtime_create(&config, &session->runtime);
-    cli_guard_end();
-    // Drivers that take long would use up the guard's patience: for them a child is sent ahead each time.
-    if (!*left_out && cli_seconds() - begun < QUICK_SECONDS) cli_known_keep(&session->known);
-    if (status != CLV_OK && session->whatever && session->runtime) { // first without what is wrong, then without OpenCL
+    clv_status status = cli_drivers_create(&session->drivers, args->command_line, &config, &session->runtime);
+    if (status != CLV_OK && session->whatever &&
+        session->runtime) { // first without what is wrong, then without OpenCL
         keep_fault(session, clv_runtime_error(session->runtime));
         for (int i = 0; i < 2 && status != CLV_OK; i++) {
             clv_runtime_destroy(session->runtime);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Helpers: starting them, talking to them, seeing them off. See helper.h.
+// Helper processes: start one, talk to it, wait for its end.
 #define _GNU_SOURCE // posix_spawn_file_actions_addclosefrom_np
-#include "device/helper.h"
+#include "device/helpers/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -20,7 +20,7 @@
 
 extern char **environ;
 
-const char clv__welcome_magic[8] = "cleave2";
+const char clv__handshake_magic[8] = "cleave2";
 
 /** In the environment of helpers (which wants char *, so it is not const): a program that is not made to be one would else ask for
  *  helpers in its turn, without end. */
@@ -88,7 +88,7 @@ bool clv__helper_send(int socket, const void *data, size_t bytes) {
 }
 
 /** Wait until there is something to read, or an end; false: not in time. */
-static bool await_data(int socket, double until) {
+static bool wait_for_data(int socket, double until) {
     struct pollfd look = {.fd = socket, .events = POLLIN};
     for (;;) {
         double left = until - clv__seconds();
@@ -101,7 +101,7 @@ static bool await_data(int socket, double until) {
 
 bool clv__helper_receive(int socket, void *data, size_t bytes, double until) {
     for (size_t done = 0; done < bytes;) {
-        if (until > 0 && !await_data(socket, until)) return false;
+        if (until > 0 && !wait_for_data(socket, until)) return false;
         ssize_t n = read(socket, (char *)data + done, bytes - done);
         if (n < 0 && errno == EINTR) continue;
         if (n <= 0) return false;
@@ -110,22 +110,22 @@ bool clv__helper_receive(int socket, void *data, size_t bytes, double until) {
     return true;
 }
 
-bool clv__helper_welcome(const clv_device *device, int socket, clv__welcome own) {
+bool clv__helper_handshake(const clv_device *device, int socket, clv__handshake own) {
     const clv_runtime_config *config = &device->runtime->config;
-    const char *const texts[CLV__WELCOME_TEXTS] = {config->visible_devices, config->partition,
-                                                   config->left_out, config->cache_dir};
+    const char *const texts[CLV__HANDSHAKE_TEXTS] = {config->visible_devices, config->partition,
+                                                     config->left_out, config->cache_dir};
     own.no_cache = config->no_cache;
-    memcpy(own.magic, clv__welcome_magic, sizeof own.magic);
+    memcpy(own.magic, clv__handshake_magic, sizeof own.magic);
     snprintf(own.version, sizeof own.version, "%s", CLEAVE_VERSION);
     snprintf(own.device, sizeof own.device, "%s", device->name);
-    for (int i = 0; i < CLV__WELCOME_TEXTS; i++) own.text_bytes[i] = strlen(texts[i]) + 1;
+    for (int i = 0; i < CLV__HANDSHAKE_TEXTS; i++) own.text_bytes[i] = strlen(texts[i]) + 1;
     bool sent = clv__helper_send(socket, &own, sizeof own);
-    for (int i = 0; i < CLV__WELCOME_TEXTS && sent; i++)
+    for (int i = 0; i < CLV__HANDSHAKE_TEXTS && sent; i++)
         sent = clv__helper_send(socket, texts[i], own.text_bytes[i]);
     return sent;
 }
 
-int clv__helper_see_off(const clv__helper *gone, double until) {
+int clv__helper_wait(const clv__helper *gone, double until) {
     int how = -1;
     while (clv__seconds() < until) {
         pid_t ended = waitpid(gone->process, &how, WNOHANG);

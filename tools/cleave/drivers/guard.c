@@ -5,11 +5,13 @@
 // a handler of its own in our place (LLVM does). So this is for drivers that have come through before (known.c), and then the next
 // command is careful.
 #define _GNU_SOURCE // memfd_create
-#include "cli.h"
+#include "internal.h"
 
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>

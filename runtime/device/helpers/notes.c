@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What was found out about a device's compiler: see notes.h.
-#include "device/notes.h"
+#include "device/helpers/notes.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "device/cache.h"
 #include "device/kernel_sources.h"
-#include "device/trial.h"
+#include "device/helpers/helpers.h"
 
 /** Of the kernels too: what one text did tells nothing of another. */
 static clv__cache_key key_of(const clv_device *device) {

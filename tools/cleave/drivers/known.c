@@ -3,11 +3,13 @@
 // none died or took long. A command in the same environment need not send a child ahead. The file is gone while drivers are looked
 // at: if that ends a command in a way that nothing catches, the next one is careful again. A file that is wrong or missing costs a
 // child, and one that somebody forged spares it, no more.
-#include "cli.h"
+#include "internal.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 

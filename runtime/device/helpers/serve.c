@@ -1,28 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a helper does (helper.h). How it tries programs is in trial.c. To compile ahead (ahead.h) it builds the same programs from the
-// same text, which the driver has in its cache by now, and launches one group of each kernel, over memory as large as the tensors
-// that nobody has touched: zeros, of which only what that group reads and writes is ever there.
+// The helper's side: clv_compile_helper, called in the helper process. One that compiles ahead builds the same programs from the same
+// text, which the driver has in its cache by now, and launches one group of each kernel. The buffers of these launches are as large as
+// the tensors, and untouched: they hold zeros, and only the pages that the group reads or writes exist. One that builds first
+// builds what it is sent until it dies or the socket is shut.
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "device/ahead.h"
-#include "device/trial.h"
+#include "device/helpers/internal.h"
+#include "device/select.h"
 
 enum {
-    MOST_LETTERS = 65536, // of a welcome that is believed
-    MOST_TEXT = 1 << 16,  // the same
-    LARGE_GRID =
-        65535, // groups: PoCL compiles a kernel apart for as many, and this process launches only one
+    // A handshake or request with more is refused.
+    MOST_LAUNCHES = 65536,
+    MOST_TEXT = 1 << 16,
+    MOST_SOURCE = 1 << 28,
     PAGE = 4096,
 };
 
-/** Does who wants help still live? */
+/** Is the other end of the socket still open? */
 static bool is_wanted(int socket) {
     struct pollfd look = {.fd = socket, .events = POLLIN};
-    return poll(&look, 1, 0) == 0; // what can be read now is the end
+    return poll(&look, 1, 0) == 0; // all was read: what comes now is the end
 }
 
 static char *receive_text(int socket, size_t bytes) {
@@ -109,77 +110,125 @@ static clv_status compile(clv_device *device, const clv__launch *launch) {
     return status;
 }
 
-// ---- all of them --------------------------------------------------------------------------------------------------------
+// ---- compiling ahead --------------------------------------------------------------------------------------------------------
 
-static clv_status build(clv_device *device, const clv__letter *letters, size_t n) {
+static clv_status build_programs(clv_device *device, const clv__sent_launch *sent, size_t n) {
     const clv__launch **launches = clv__alloc(n, sizeof *launches);
     if (!launches) return CLV_E_HOST_MEMORY;
-    for (size_t i = 0; i < n; i++) launches[i] = &letters[i].launch;
+    for (size_t i = 0; i < n; i++) launches[i] = &sent[i].launch;
     clv_status status = clv__programs_build(device, launches, n);
     free(launches);
     return status;
 }
 
-/** From the last of those that are wanted first to the first, then the others; each helper takes its own before those of all. */
-static void compile_all(clv_device *device, const clv__welcome *w, const clv__letter *letters, int socket) {
+/** The first n_first from the last to the first, then the others. Each helper compiles its own share, then what is left of all. */
+static void compile_all(clv_device *device, const clv__handshake *w, const clv__sent_launch *sent,
+                        int socket) {
     for (int round = 0; round < 2; round++) {
         for (size_t i = 0; i < w->n; i++) {
             if ((i % (size_t)w->n_helpers == (size_t)w->number) != (round == 0)) continue;
             if (!is_wanted(socket)) return;
             size_t at = i < w->n_first ? w->n_first - 1 - i : i;
-            clv_status status = compile(device, &letters[at].launch);
-            (void)status; // who asked will meet the same failure, and tell it
+            clv_status status = compile(device, &sent[at].launch);
+            (void)status; // the asking process meets the same failure, and reports it
         }
     }
 }
 
-/** Letters as they can be used here; false if they cannot be. */
-static bool read_letters(clv__letter *letters, size_t n, int socket) {
-    if (!clv__helper_receive(socket, letters, n * sizeof *letters, 0))
-        return false; // it was not wanted after all
+/** Receive the launches and make them usable here; false if that cannot be. */
+static bool receive_launches(clv__sent_launch *sent, size_t n, int socket) {
+    if (!clv__helper_receive(socket, sent, n * sizeof *sent, 0)) return false; // help is not needed after all
     for (size_t i = 0; i < n; i++) {
-        clv__letter *letter = &letters[i];
-        clv__launch *launch = &letter->launch;
+        clv__sent_launch *one = &sent[i];
+        clv__launch *launch = &one->launch;
         if (launch->n_slots < 0 || launch->n_slots > CLV__MAX_ARGS || launch->grid.dims < 1 ||
             launch->grid.dims > 3)
             return false;
-        letter->source[sizeof letter->source - 1] = letter->entry[sizeof letter->entry - 1] = 0;
+        one->source[sizeof one->source - 1] = one->entry[sizeof one->entry - 1] = 0;
         launch->defines[sizeof launch->defines - 1] = 0;
-        launch->source = letter->source;
-        launch->entry = letter->entry;
+        launch->source = one->source;
+        launch->entry = one->entry;
     }
     return true;
 }
 
-static clv_status work(clv_device *device, const clv__welcome *w, int socket) {
+static clv_status compile_ahead(clv_device *device, const clv__handshake *w, int socket) {
     CLV_TRY(clv__device_open(device));
-    clv__letter *letters = clv__alloc(w->n, sizeof *letters);
-    if (!letters) return CLV_E_HOST_MEMORY;
+    clv__sent_launch *sent = clv__alloc(w->n, sizeof *sent);
+    if (!sent) return CLV_E_HOST_MEMORY;
     clv_status status = CLV_OK;
-    if (read_letters(letters, w->n, socket)) {
-        status = build(device, letters, w->n);
-        if (status == CLV_OK) compile_all(device, w, letters, socket);
+    if (receive_launches(sent, w->n, socket)) {
+        status = build_programs(device, sent, w->n);
+        if (status == CLV_OK) compile_all(device, w, sent, socket);
     }
-    free(letters);
+    free(sent);
     return status;
 }
 
-static bool is_believed(const clv__welcome *w) {
-    return !memcmp(w->magic, clv__welcome_magic, sizeof w->magic) &&
+// ---- building first -----------------------------------------------------------------------------------------------------
+
+/** Build a program and send how it went; false: the other end is shut. */
+static bool serve_one(clv_device *device, const clv__build_request *wanted, const char *source, int socket) {
+    const clv__backend *backend = device->backend;
+    clv__error error;
+    clv__bprogram *program = NULL;
+    void *binary = NULL;
+    size_t bytes = 0;
+    clv__error_init(&error);
+    clv_status status = backend->program_build(device->open, source, clv__program_options, &error, &program);
+    // Asked for even if nobody wants it: some compile no earlier than this.
+    if (status == CLV_OK && backend->program_binary &&
+        backend->program_binary(program, &binary, &bytes, &error) != CLV_OK)
+        binary = NULL;
+    const bool sends = binary && wanted->want_binary;
+    const char *text = status == CLV_OK ? "" : error.text;
+    const clv__build_reply how = {status, strlen(text), sends ? bytes : 0};
+    bool sent = clv__helper_send(socket, &how, sizeof how) &&
+                clv__helper_send(socket, text, how.text_bytes) &&
+                (!sends || clv__helper_send(socket, binary, bytes));
+    backend->program_destroy(program);
+    free(binary);
+    clv__error_destroy(&error);
+    return sent;
+}
+
+static clv_status build_all(clv_device *device, int socket) {
+    clv_runtime *runtime = device->runtime;
+    if (device->traits.compiler == CLV__NO_COMPILER) return CLV_E_UNSUPPORTED;
+    // Not clv__device_open: that builds a program of its own (f16.c), which is asked for like any other.
+    CLV_TRY(device->backend->open(clv__backend_state(runtime, device->backend), device->handle,
+                                  &runtime->error, &device->open));
+    const clv__build_reply ready = {.status = CLV_OK};
+    bool wanted = clv__helper_send(socket, &ready, sizeof ready);
+    clv__build_request next;
+    while (wanted && clv__helper_receive(socket, &next, sizeof next, 0)) {
+        char *source =
+            next.source_bytes && next.source_bytes <= MOST_SOURCE ? malloc(next.source_bytes) : NULL;
+        wanted = source && clv__helper_receive(socket, source, next.source_bytes, 0) &&
+                 source[next.source_bytes - 1] == 0 && serve_one(device, &next, source, socket);
+        free(source);
+    }
+    return CLV_OK;
+}
+
+// ---- the handshake ------------------------------------------------------------------------------------------------------
+
+static bool is_valid(const clv__handshake *w) {
+    return !memcmp(w->magic, clv__handshake_magic, sizeof w->magic) &&
            !strncmp(w->version, CLEAVE_VERSION, sizeof w->version) &&
-           (w->kind == CLV__HELP_AHEAD || w->kind == CLV__HELP_TRIAL) &&
-           w->letter_bytes == sizeof(clv__letter) && w->n <= MOST_LETTERS && w->n_first <= w->n &&
+           (w->kind == CLV__HELP_AHEAD || w->kind == CLV__HELP_ISOLATED) &&
+           w->launch_bytes == sizeof(clv__sent_launch) && w->n <= MOST_LAUNCHES && w->n_first <= w->n &&
            w->n_helpers > 0 && w->number >= 0 && w->number < w->n_helpers &&
            w->device[sizeof w->device - 1] == 0;
 }
 
 clv_status clv_compile_helper(int socket) {
-    clv__welcome w;
+    clv__handshake w;
     if (!clv__helper_receive(socket, &w, sizeof w, 0)) return CLV_E_IO;
-    if (!is_believed(&w)) return CLV_E_VALUE;
-    char *texts[CLV__WELCOME_TEXTS] = {0};
+    if (!is_valid(&w)) return CLV_E_VALUE;
+    char *texts[CLV__HANDSHAKE_TEXTS] = {0};
     clv_status status = CLV_OK;
-    for (int i = 0; i < CLV__WELCOME_TEXTS && status == CLV_OK; i++) {
+    for (int i = 0; i < CLV__HANDSHAKE_TEXTS && status == CLV_OK; i++) {
         texts[i] = receive_text(socket, w.text_bytes[i]);
         if (!texts[i]) status = CLV_E_IO;
     }
@@ -193,11 +242,11 @@ clv_status clv_compile_helper(int socket) {
                                        .compile_helper = ""};
     if (status == CLV_OK) status = clv_runtime_create(&config, &runtime);
     if (status == CLV_OK) status = clv_device_find(runtime, w.device, &device);
-    if (status == CLV_OK && w.kind == CLV__HELP_TRIAL)
-        status = clv__trial_serve(device, socket);
+    if (status == CLV_OK && w.kind == CLV__HELP_ISOLATED)
+        status = build_all(device, socket);
     else if (status == CLV_OK)
-        status = device->traits.compiles_at_launch ? work(device, &w, socket) : CLV_E_UNSUPPORTED;
+        status = device->traits.compiles_at_launch ? compile_ahead(device, &w, socket) : CLV_E_UNSUPPORTED;
     clv_runtime_destroy(runtime);
-    for (int i = 0; i < CLV__WELCOME_TEXTS; i++) free(texts[i]);
+    for (int i = 0; i < CLV__HANDSHAKE_TEXTS; i++) free(texts[i]);
     return status;
 }

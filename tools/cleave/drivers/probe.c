@@ -4,11 +4,12 @@
 // out of this run, with the reason on the device list, and a new child looks at the others. Where these drivers have come
 // through before (known.c) there is no child: it takes as long as probing itself.
 #define _GNU_SOURCE // pipe2
-#include "cli.h"
+#include "internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>

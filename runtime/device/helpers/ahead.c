@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// The process that wants kernels compiled ahead: one thread starts helpers, tells them what to compile, and sees them off. It may
-// wait for long, in send or poll; who wants to end it shuts the sockets, and no wait outlives that.
-#include "device/ahead.h"
+// The asking side of compiling ahead: one thread starts helpers, sends them the launches, and waits for their end. It may wait for
+// long, in send or poll. Whoever wants to end it shuts the sockets, which ends every wait.
+//
+// A helper gets its handshake early, so that it has opened the device by the time it is needed. It gets the launches when the programs
+// are built and in the driver's cache. Each of several helpers compiles its own share before it takes from the others'.
+#include "device/helpers/internal.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -24,12 +27,12 @@ enum {
 
 struct clv__ahead {
     clv_device *device;
-    clv__letter *letters; // each kernel once for each size of groups
+    clv__sent_launch *sent; // each kernel once for each size of groups
     size_t n, n_first;
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    // under the lock; what was told is final
+    // under the lock; `told` stays as it is once it is set
     bool told, built, ending;
     clv__helper helpers[MOST_HELPERS]; // sockets are shut, not closed, while the thread may use them
     int n_helpers;
@@ -37,7 +40,7 @@ struct clv__ahead {
 
 // ---- starting -----------------------------------------------------------------------------------------------------------
 
-/** Start a helper and welcome it; false if there will be no more. */
+/** Start a helper and send its handshake; false if there will be no more. */
 static bool start_helper(clv__ahead *ahead, int n_helpers) {
     const clv_device *device = ahead->device;
     clv__helper started;
@@ -54,13 +57,13 @@ static bool start_helper(clv__ahead *ahead, int n_helpers) {
     ahead->helpers[number] = started;
     if (ending) shutdown(started.socket, SHUT_RDWR);
     pthread_mutex_unlock(&ahead->lock);
-    const clv__welcome own = {.kind = CLV__HELP_AHEAD,
-                              .letter_bytes = sizeof(clv__letter),
-                              .n = ahead->n,
-                              .n_first = ahead->n_first,
-                              .number = number,
-                              .n_helpers = n_helpers};
-    return !ending && clv__helper_welcome(device, started.socket, own);
+    const clv__handshake own = {.kind = CLV__HELP_AHEAD,
+                                .launch_bytes = sizeof(clv__sent_launch),
+                                .n = ahead->n,
+                                .n_first = ahead->n_first,
+                                .number = number,
+                                .n_helpers = n_helpers};
+    return !ending && clv__helper_handshake(device, started.socket, own);
 }
 
 /** As many as there are further processors, and work for. */
@@ -78,7 +81,7 @@ static void start_helpers(clv__ahead *ahead) {
 
 // ---- ending -------------------------------------------------------------------------------------------------------------
 
-/** Tell every helper that it is not wanted any more. Any thread. */
+/** Shut the sockets, which tells every helper to end. Any thread. */
 static void shut_all(clv__ahead *ahead) {
     pthread_mutex_lock(&ahead->lock);
     ahead->ending = true;
@@ -87,21 +90,21 @@ static void shut_all(clv__ahead *ahead) {
     pthread_mutex_unlock(&ahead->lock);
 }
 
-/** Wait until each helper has shut its end, or somebody this one, and see them off. */
-static void await_helpers(clv__ahead *ahead) {
+/** Wait until each helper has shut its end of the socket, or somebody this end, and then for the processes. */
+static void wait_for_helpers(clv__ahead *ahead) {
     for (int i = 0; i < ahead->n_helpers; i++) {
         struct pollfd end = {.fd = ahead->helpers[i].socket, .events = POLLIN};
         while (poll(&end, 1, -1) < 0 && errno == EINTR)
             ;
     }
     const double patience_ends = clv__seconds() + PATIENCE_S;
-    for (int i = 0; i < ahead->n_helpers; i++) clv__helper_see_off(&ahead->helpers[i], patience_ends);
+    for (int i = 0; i < ahead->n_helpers; i++) clv__helper_wait(&ahead->helpers[i], patience_ends);
 }
 
 // ---- the thread ---------------------------------------------------------------------------------------------------------
 
 /** Wait until it is told whether the programs are built, or all ends; at most `milliseconds` (0: for as long as it takes). */
-static bool await_told(clv__ahead *ahead, long milliseconds) {
+static bool wait_for_news(clv__ahead *ahead, long milliseconds) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
     until.tv_nsec += milliseconds % 1000 * 1000000;
@@ -129,16 +132,16 @@ static bool is_built(clv__ahead *ahead) {
 
 static void *help(void *context) {
     clv__ahead *ahead = context;
-    if (!await_told(ahead, LOADING_MS)) { // else programs came from a cache, and so will the kernels
+    if (!wait_for_news(ahead, LOADING_MS)) { // else programs came from a cache, and so will the kernels
         start_helpers(ahead);
-        await_told(ahead, 0);
+        wait_for_news(ahead, 0);
         if (!is_built(ahead)) shut_all(ahead);
         for (int i = 0; i < ahead->n_helpers; i++)
-            clv__helper_send(ahead->helpers[i].socket, ahead->letters, ahead->n * sizeof *ahead->letters);
-        await_helpers(ahead);
+            clv__helper_send(ahead->helpers[i].socket, ahead->sent, ahead->n * sizeof *ahead->sent);
+        wait_for_helpers(ahead);
     }
-    free(ahead->letters);
-    ahead->letters = NULL;
+    free(ahead->sent);
+    ahead->sent = NULL;
     return NULL;
 }
 
@@ -150,26 +153,26 @@ static bool same_kernel(const clv__launch *a, const clv__launch *b) {
            clv__grid_is_large(&a->grid) == clv__grid_is_large(&b->grid);
 }
 
-static bool has_letter(const clv__ahead *ahead, const clv__launch *launch) {
+static bool has_launch(const clv__ahead *ahead, const clv__launch *launch) {
     for (size_t i = 0; i < ahead->n; i++) {
-        if (same_kernel(&ahead->letters[i].launch, launch)) return true;
+        if (same_kernel(&ahead->sent[i].launch, launch)) return true;
     }
     return false;
 }
 
 /** Each kernel once, in order: of these a helper assembles the same programs as this process does of all launches. */
-static bool write_letters(clv__ahead *ahead, const clv__launch *const *launches, size_t n, size_t n_first) {
-    ahead->letters = clv__alloc(n, sizeof *ahead->letters);
-    if (!ahead->letters) return false;
+static bool collect_launches(clv__ahead *ahead, const clv__launch *const *launches, size_t n,
+                             size_t n_first) {
+    ahead->sent = clv__alloc(n, sizeof *ahead->sent);
+    if (!ahead->sent) return false;
     for (size_t i = 0; i < n; i++) {
         if (i == n_first) ahead->n_first = ahead->n;
-        if (launches[i]->kind != CLV__LAUNCH_KERNEL || has_letter(ahead, launches[i])) continue;
-        clv__letter *letter = &ahead->letters[ahead->n++];
-        letter->launch = *launches[i];
-        if ((size_t)snprintf(letter->source, sizeof letter->source, "%s", launches[i]->source) >=
-                sizeof letter->source ||
-            (size_t)snprintf(letter->entry, sizeof letter->entry, "%s", launches[i]->entry) >=
-                sizeof letter->entry)
+        if (launches[i]->kind != CLV__LAUNCH_KERNEL || has_launch(ahead, launches[i])) continue;
+        clv__sent_launch *one = &ahead->sent[ahead->n++];
+        one->launch = *launches[i];
+        if ((size_t)snprintf(one->source, sizeof one->source, "%s", launches[i]->source) >=
+                sizeof one->source ||
+            (size_t)snprintf(one->entry, sizeof one->entry, "%s", launches[i]->entry) >= sizeof one->entry)
             return false;
     }
     if (n_first >= n) ahead->n_first = ahead->n;
@@ -180,7 +183,7 @@ static void destroy(clv__ahead *ahead) {
     for (int i = 0; i < ahead->n_helpers; i++) close(ahead->helpers[i].socket);
     pthread_cond_destroy(&ahead->changed);
     pthread_mutex_destroy(&ahead->lock);
-    free(ahead->letters);
+    free(ahead->sent);
     free(ahead);
 }
 
@@ -194,7 +197,8 @@ static clv__ahead *create(clv_device *device, const clv__launch *const *launches
     pthread_condattr_setclock(&clock, CLOCK_MONOTONIC);
     pthread_cond_init(&ahead->changed, &clock);
     pthread_condattr_destroy(&clock);
-    if (write_letters(ahead, launches, n, n_first) && pthread_create(&ahead->thread, NULL, help, ahead) == 0)
+    if (collect_launches(ahead, launches, n, n_first) &&
+        pthread_create(&ahead->thread, NULL, help, ahead) == 0)
         return ahead;
     destroy(ahead);
     return NULL;
@@ -204,9 +208,9 @@ clv__ahead *clv__ahead_begin(clv_device *device, const clv__launch *const *launc
                              size_t n_first) {
     if (!device->traits.compiles_at_launch || !clv__helper_wanted(device)) return NULL;
     pthread_mutex_lock(&device->open_lock);
-    bool first = !device->programs && !device->ahead;
+    bool first = !device->programs && !device->helpers.ahead;
     clv__ahead *ahead = first ? create(device, launches, n, n_first) : NULL;
-    if (ahead) device->ahead = ahead;
+    if (ahead) device->helpers.ahead = ahead;
     pthread_mutex_unlock(&device->open_lock);
     return ahead;
 }
@@ -221,10 +225,10 @@ void clv__ahead_tell(clv__ahead *ahead, bool built) {
 }
 
 void clv__ahead_end(clv_device *device) {
-    clv__ahead *ahead = device->ahead;
+    clv__ahead *ahead = device->helpers.ahead;
     if (!ahead) return;
     shut_all(ahead);
     pthread_join(ahead->thread, NULL);
     destroy(ahead);
-    device->ahead = NULL;
+    device->helpers.ahead = NULL;
 }

@@ -5,8 +5,8 @@
 //     dies 1                  it has ended a process
 //     avoid OP VARIANT WHY    kernels of the variant do not build, not even alone
 // A note that is lost is found out again.
-#ifndef CLV_DEVICE_NOTES_H
-#define CLV_DEVICE_NOTES_H
+#ifndef CLV_DEVICE_HELPERS_NOTES_H
+#define CLV_DEVICE_HELPERS_NOTES_H
 
 #include "device/device.h"
 
@@ -14,7 +14,7 @@
 char *clv__notes_read(const clv_device *device);
 /** The number behind a word; 0 if there is no such note. */
 long clv__notes_number(const clv_device *device, const char *word);
-/** Keep that a variant does not build, if helpers tried it (trial.h): where this process compiles, it is soon found out again. */
+/** Keep that a variant does not build, if helpers built it (helpers.h): where this process compiles, it is soon found out again. */
 void clv__notes_avoid(clv_device *device, const char *op, const char *variant, const char *why);
 /** Tell each variant that does not build. false: no memory. */
 bool clv__notes_avoided(const clv_device *device,
