@@ -12,14 +12,14 @@ enum { FEWEST_STEPS = 8 };        // to learn something from
 static const double SLOWER = 1.2; // times; less may be noise
 
 static bool adapts(const clv_trainer *trainer) {
-    const clv_placement *placement = &trainer->config.placement;
+    const clv_placement *placement = &trainer->config->placement;
     return placement->n_replicas > 1 && placement->measure_shares && !placement->shares;
 }
 
 void clv__watch_begin(clv__training *loop) {
     const clv_trainer *trainer = loop->trainer;
     loop->watch = (clv__watch){.steps = trainer->n_times, .seconds = trainer->timed_seconds};
-    for (int i = 0; adapts(trainer) && i < trainer->config.placement.n_replicas; i++)
+    for (int i = 0; adapts(trainer) && i < trainer->config->placement.n_replicas; i++)
         loop->watch.activity[i] = clv_device_activity(trainer->replicas[i]);
 }
 
@@ -28,10 +28,10 @@ static bool see(const clv__training *loop, clv__seen *seen) {
     const clv_trainer *trainer = loop->trainer;
     const clv__watch *watch = &loop->watch;
     double steps = (double)(trainer->n_times - watch->steps);
-    *seen = (clv__seen){.n = trainer->config.placement.n_replicas};
+    *seen = (clv__seen){.n = trainer->config->placement.n_replicas};
     if (watch->broken || steps < FEWEST_STEPS) return false;
     seen->step = (trainer->timed_seconds - watch->seconds) / steps;
-    clv__trainer_rows(trainer, trainer->config.batch, seen->rows);
+    clv__trainer_rows(trainer, trainer->config->batch, seen->rows);
     for (int i = 0; i < seen->n; i++) {
         clv_activity now = clv_device_activity(trainer->replicas[i]);
         uint64_t counted = now.steps - watch->activity[i].steps;
@@ -69,7 +69,7 @@ static void tell_rows(const clv__training *loop, const int64_t *before) {
     const clv_trainer *trainer = loop->trainer;
     char text[512];
     size_t used = 0;
-    for (int i = 0; i < trainer->config.placement.n_replicas && used < sizeof text; i++) {
+    for (int i = 0; i < trainer->config->placement.n_replicas && used < sizeof text; i++) {
         int n =
             snprintf(text + used, sizeof text - used, "%s%s %" PRId64 " instead of %" PRId64, i ? ", " : "",
                      clv_device_get_info(trainer->replicas[i])->name, loop->rows[i], before[i]);
@@ -77,7 +77,7 @@ static void tell_rows(const clv__training *loop, const int64_t *before) {
     }
     clv__log(trainer->runtime, CLV_LOG_INFO,
              "of %" PRId64 " samples %s: a step should take %.0f %% less time (epoch %" PRId64 ")",
-             trainer->config.batch, text, 100 * loop->saved_part, trainer->position.epoch + 1);
+             trainer->config->batch, text, 100 * loop->saved_part, trainer->position.epoch + 1);
 }
 
 clv_status clv__training_adapt(clv__training *loop) {
@@ -86,9 +86,9 @@ clv_status clv__training_adapt(clv__training *loop) {
     loop->wants_rows = false;
     double shares[CLV__MOST_REPLICAS];
     int64_t before[CLV__MOST_REPLICAS];
-    for (int i = 0; i < trainer->config.placement.n_replicas; i++)
-        shares[i] = (double)loop->rows[i] / (double)trainer->config.batch;
-    clv__trainer_rows(trainer, trainer->config.batch, before);
+    for (int i = 0; i < trainer->config->placement.n_replicas; i++)
+        shares[i] = (double)loop->rows[i] / (double)trainer->config->batch;
+    clv__trainer_rows(trainer, trainer->config->batch, before);
     clv_status status = clv__trainer_share(trainer, shares);
     if (status == CLV_OK) {
         tell_rows(loop, before);

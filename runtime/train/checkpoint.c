@@ -168,10 +168,7 @@ clv_status clv__checkpoint_load(const clv_train_config *config, clv_runtime *run
     clv__position found = {0};
     clv_status status = clv_checkpoint_read(runtime, config->resume, &archive);
     if (status == CLV_OK) status = take(config, archive, session, &found, clv__runtime_error_of(runtime));
-    if (status == CLV_OK) {
-        *position = found;
-        clv_session_set_step(session, found.step);
-    }
+    if (status == CLV_OK) *position = found;
     clv_archive_destroy(archive);
     return status;
 }

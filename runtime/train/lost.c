@@ -63,9 +63,9 @@ static clv_status remember(clv_trainer *trainer, clv_device *device, int64_t ste
 
 /** Can the training go on? If not, `why` says what keeps it from that, where that needs words. */
 static bool can_go_on(const clv_trainer *trainer, const clv_run_failure *failure, char *why, size_t bytes) {
-    const clv_placement *placement = &trainer->config.placement;
+    const clv_placement *placement = &trainer->config->placement;
     *why = 0;
-    if (trainer->config.on_device_loss != CLV_LOSS_CONTINUE || !placement->n_replicas) return false;
+    if (trainer->config->on_device_loss != CLV_LOSS_CONTINUE || !placement->n_replicas) return false;
     int n_left = 0;
     for (int i = 0; i < placement->n_replicas; i++)
         n_left += trainer->shares[i] > 0 && !is_gone(failure, trainer->replicas[i]);
@@ -96,10 +96,10 @@ static void tell_fate(const clv__training *loop, clv_status saved, char *out, si
                  "%" PRId64 " steps before it are lost, the last checkpoint is '%s' of step %" PRId64
                  ": go on with --resume %s",
                  done - loop->saved_step, loop->saved_path, loop->saved_step, loop->saved_path);
-    else if (loop->trainer->config.checkpoint)
+    else if (loop->trainer->config->checkpoint)
         snprintf(out, bytes,
                  "no checkpoint was written to '%s' yet: all %" PRId64 " steps before it are lost",
-                 loop->trainer->config.checkpoint, done);
+                 loop->trainer->config->checkpoint, done);
     else
         snprintf(out, bytes,
                  "there is no checkpoint (--checkpoint FILE): all %" PRId64 " steps before it are lost",
@@ -131,7 +131,7 @@ clv_status clv__training_failed(clv__training *loop, clv_status status) {
 
 /** What a lost replica computed is shared out among the others, in proportion to their shares. */
 static double *shares_without(const clv_trainer *trainer, const clv_run_failure *failure) {
-    const int n = trainer->config.placement.n_replicas;
+    const int n = trainer->config->placement.n_replicas;
     double *shares = clv__alloc((size_t)n, sizeof *shares), sum = 0;
     for (int i = 0; shares && i < n; i++) {
         shares[i] = is_gone(failure, trainer->replicas[i]) ? 0 : trainer->shares[i];
@@ -150,7 +150,7 @@ static clv_status go_on(clv__training *loop, const clv_run_failure *failure, con
              "%s failed in step %" PRId64 " of %" PRId64 ": %s; going on without it",
              clv_device_get_info(failure->device)->name, position->step + 1, trainer->steps, said);
     clv_status status = CLV_OK;
-    for (int i = 0; i < trainer->config.placement.n_replicas && status == CLV_OK; i++) {
+    for (int i = 0; i < trainer->config->placement.n_replicas && status == CLV_OK; i++) {
         if (shares[i] > 0 || trainer->shares[i] == 0) continue;
         clv_session_forget(trainer->session, trainer->replicas[i]);
         status = remember(trainer, trainer->replicas[i], position->step + 1, said);

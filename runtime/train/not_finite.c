@@ -131,11 +131,11 @@ static clv_status look_at_samples(looking *l, const clv_batch *batch) {
 }
 
 static clv_status do_step(looking *l, const clv_batch *batch) {
-    const clv_train_config *config = &l->replay->config;
+    const clv_train_config *config = l->replay->config;
     clv__step *step = &l->step;
     int64_t epoch = (l->number - 1) / l->replay->batches, ticket;
     float hyper[CLV_HYPER_VALUES];
-    clv_optimizer_hyper_values(&config->optimizer, l->number,
+    clv_optimizer_hyper_values(&step->graph->optimizer, l->number,
                                clv_schedule_lr(&config->schedule, config->lr, epoch, l->number - 1), hyper);
     CLV_TRY(look_at_samples(l, batch));
     if (*l->text) return CLV_OK;
@@ -149,7 +149,7 @@ static clv_status do_step(looking *l, const clv_batch *batch) {
 
 static clv_status prepare_step(looking *l) {
     clv_trainer *replay = l->replay;
-    const clv_train_config *config = &replay->config;
+    const clv_train_config *config = replay->config;
     int64_t index = (l->number - 1) % replay->batches,
             left = clv_dataset_count(config->train) - index * config->batch;
     clv_loader_config loader = {.batch = config->batch,
@@ -191,7 +191,7 @@ static clv_status look_again(clv_trainer *replay, int64_t number, char *text, si
 /** The training as it was after `target` steps; what it holds then depends on nothing else. */
 static clv_status go_back(const clv__training *loop, int64_t target, int64_t bad, clv_trainer **out) {
     clv_trainer *trainer = loop->trainer;
-    clv_train_config config = trainer->config;
+    clv_train_config config = *trainer->config;
     config.test = NULL;
     config.checkpoint = config.gradients = NULL;
     config.on_step = NULL;
@@ -249,13 +249,13 @@ static clv_status stop(clv__training *loop, int64_t bad, const char *what) {
 
 clv_status clv__training_see_loss(clv__training *loop, double loss) {
     clv_trainer *trainer = loop->trainer;
-    const bool scaled = trainer->config.precision == CLV_PRECISION_MIXED;
+    const bool scaled = trainer->config->precision == CLV_PRECISION_MIXED;
     if (isfinite(loss)) {
         loop->not_finite = 0;
         return CLV_OK;
     }
     if (loop->not_finite++ == 0) loop->not_finite_since = trainer->position.step;
-    if (trainer->config.on_nan == CLV_NAN_CONTINUE) return CLV_OK;
+    if (trainer->config->on_nan == CLV_NAN_CONTINUE) return CLV_OK;
     const bool last = trainer->position.step == trainer->steps;
     if (loop->not_finite < MOST_IN_A_ROW && !(last && !scaled)) return CLV_OK;
     if (scaled && loop->not_finite < MOST_SKIPPED) { // the step was skipped: that is no more than a step lost
@@ -271,7 +271,7 @@ clv_status clv__training_see_loss(clv__training *loop, double loss) {
 
 clv_status clv__training_check(clv__training *loop) {
     clv_trainer *trainer = loop->trainer;
-    if (trainer->config.on_nan == CLV_NAN_CONTINUE) return CLV_OK;
+    if (trainer->config->on_nan == CLV_NAN_CONTINUE) return CLV_OK;
     int found;
     int64_t at = 0;
     double value = 0;

@@ -115,5 +115,5 @@ clv_status clv_train_advise(clv_runtime *runtime, const clv_train_config *config
 }
 
 clv_status clv__trainer_refused(const clv_trainer *trainer, clv_status status) {
-    return clv__refused(trainer->runtime, &trainer->config, clv__step_graph, status);
+    return clv__refused(trainer->runtime, trainer->config, clv__step_graph, status);
 }

@@ -24,7 +24,7 @@ typedef struct clv__busy {
 
 struct clv_trainer {
     clv_runtime *runtime;
-    clv_train_config config; // defaults filled in
+    const clv_train_config *config; // defaults filled in, layers placed; owned, and fixed once the trainer is made
     int64_t batches, steps;  // of an epoch; of the whole training
     clv__step step[CLV__STEPS];
     clv_predictor *predictor; // NULL without a test set
@@ -38,8 +38,8 @@ struct clv_trainer {
     size_t n_lost, lost_room;
     clv_place_choice *place; // NULL: none was to be chosen
     clv_session *session;
-    clv__position position; // done: its loss was read
-    clv_train_result result;
+    clv__position position;  // what is done; see clv__position
+    clv_train_result result; // without what `position` knows
     double *times; // of the steps, in seconds
     size_t n_times, times_room;
     int64_t timed_images; // of the steps in `times`
