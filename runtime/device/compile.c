@@ -9,9 +9,6 @@
 #include "device/helpers/helpers.h"
 #include "device/program.h"
 
-/** The one set of compiler options: OpenCL C 1.2 is the floor, and no fast-math (see numbers in the design). */
-const char clv__program_options[] = "-cl-std=CL1.2";
-
 /** Do we keep the driver's binaries? */
 static bool keeps_binaries(const clv_device *device) {
     return !device->runtime->config.no_cache && !device->traits.caches_programs &&

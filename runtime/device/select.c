@@ -21,12 +21,6 @@ const char *clv_device_type_name(clv_device_type type) {
                                                                                    : "unknown";
 }
 
-void *clv__backend_state(clv_runtime *runtime, const clv__backend *backend) {
-    for (int i = 0; i < runtime->n_backends; i++) {
-        if (runtime->backends[i].backend == backend) return runtime->backends[i].state;
-    }
-    return NULL;
-}
 
 // ---- The list ---------------------------------------------------------------------------------------------
 

@@ -9,6 +9,10 @@
 #include <xxhash.h>
 
 #include "device/f16.h"
+#include "device/program.h"
+
+/** The one set of compiler options: OpenCL C 1.2 is the floor, and no fast-math (see numbers in the design). */
+const char clv__program_options[] = "-cl-std=CL1.2";
 
 const clv__kernel_source *clv__source_find(const char *stem) {
     for (const clv__kernel_source *source = clv__kernel_sources; source->stem; source++) {

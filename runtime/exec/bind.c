@@ -27,11 +27,10 @@ static clv_status part_of_chunks(const clv__chunks *chunks, size_t offset, size_
 }
 
 /** A persistent, or what is seen of it through a view. */
-static clv_status part_of_kept(const clv_run *run, const clv__station *station, const clv__value *value,
-                               clv__part *part) {
+static clv_status part_of_kept(const clv_run *run, size_t id, clv__part *part) {
+    const clv__value *value = &run->plan->values[id];
     const clv__value *root = &run->plan->values[value->root];
-    const clv__holding *kept = &clv__session_kept(run->session, root->tensor->name, station->device)->memory;
-    const clv__memory *piece = &kept->pieces[root->piece];
+    const clv__memory *piece = &run->holdings[id]->pieces[root->piece];
     if (value->bytes < root->bytes) return part_of(piece, value->within, value->bytes, part);
     part->buffer = piece->buffer;
     return CLV_OK;
@@ -46,7 +45,7 @@ static clv_status bind_value(clv_run *run, size_t id) {
     switch (value->segment) {
     case CLV__NOWHERE:
     case CLV__IN_LENDER: return CLV_OK;
-    case CLV__IN_SESSION: CLV_TRY(part_of_kept(run, station, value, part)); break;
+    case CLV__IN_SESSION: CLV_TRY(part_of_kept(run, id, part)); break;
     case CLV__IN_INPUTS:
         for (int slot = 0; slot < CLV__SLOTS; slot++)
             CLV_TRY(part_of_chunks(&home->io, slot ? value->second : value->offset, value->bytes,
@@ -73,8 +72,8 @@ static clv_status bind_lent(clv_run *run, size_t id) {
     part->owned = true;
     clv__bbuffer *lent = run->parts[0][value->lender].buffer;
     char *pointer = (char *)lender->backend->buffer_pointer(lent) + value->within;
-    CLV_TRY(borrower->backend->buffer_over(borrower->open, lender->backend->buffer_block(lent), pointer, value->bytes,
-                                           clv__plan_error(run->plan), &part->buffer));
+    CLV_TRY(borrower->backend->buffer_over(borrower->open, lender->backend->buffer_block(lent), pointer,
+                                           value->bytes, clv__plan_error(run->plan), &part->buffer));
     run->parts[1][id] = (clv__part){part->buffer, false};
     return CLV_OK;
 }
@@ -214,9 +213,9 @@ static clv_status bind_commands(clv_run *run, const clv__plan_node *at) {
         clv_status status = bind_launch(station, at, &at->launches.items[j]);
         if (status == CLV_OK) continue;
         clv__node_title title;
-        clv__error_prefix(clv__plan_error(run->plan), "%s, variant '%s' on %s: ",
-                          clv__title_of(at->node, &title), at->variant ? at->variant->name : "reference",
-                          station->device->info.name);
+        clv__error_prefix(clv__plan_error(run->plan),
+                          "%s, variant '%s' on %s: ", clv__title_of(at->node, &title),
+                          at->variant ? at->variant->name : "reference", station->device->info.name);
         return status;
     }
     return CLV_OK;
@@ -251,7 +250,6 @@ static clv_status make_room(clv_run *run) {
             run->stations[s].commands[slot] = clv__alloc(n, sizeof *run->stations[s].commands[slot]);
             if (!run->stations[s].commands[slot]) return out_of_memory(run);
         }
-        run->stations[s].home = clv__session_home(run->session, run->stations[s].device);
     }
     return CLV_OK;
 }

@@ -159,7 +159,7 @@ static clv_status draw_and_copy(const clv_tensor *tensor, uint64_t seed, int64_t
     clv_status status = add_parts(&values, tensor, seed, from, n, target, error);
     if (status == CLV_OK) clv__first_values_begin(&values);
     clv__first_values_end(&values);
-    if (status == CLV_OK) status = clv__session_copy(memory, target, NULL);
+    if (status == CLV_OK) status = clv__memory_copy(memory, target, NULL);
     free(target);
     return status;
 }

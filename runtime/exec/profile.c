@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "exec/run.h"
+#include "exec/session.h"
 
 enum { WARM_UP = 2, CLOCK_LOOKS = 5 };
 

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/patience.h"
+#include "exec/session.h"
 #include "graph/quarantine.h"
 
 static clv__error *error_of(const clv_run *run) {
@@ -30,82 +31,6 @@ static void run_step(clv__job *job) {
     step->state = CLV__SLOT_ENQUEUED;
     pthread_cond_broadcast(&run->enqueued);
     pthread_mutex_unlock(&run->lock);
-}
-
-// ---- waiting --------------------------------------------------------------------------------------------------------------
-
-enum { GRACE_SECONDS = 3 }; // for the worker of a device that was silenced, to give up what it has
-
-/** The device does not answer while a step is handed to it. The run's lock is held, and let go of meanwhile. */
-static void give_up(clv_run *run, clv__station *station, int64_t ticket) {
-    run->stuck = true;
-    pthread_mutex_unlock(&run->lock);
-    clv__device_silence(station->device);
-    clv_status status = clv__device_silent(station->device, error_of(run));
-    clv__run_fail(run, ticket, station->device, status);
-    pthread_mutex_lock(&run->lock);
-}
-
-/** A station that was in its driver at the last look and has not come out since; NULL: none. Looks at all: who waits for another is
- *  not the one that is stuck. */
-static clv__station *find_stuck(clv_run *run, int slot) {
-    clv__station *stuck = NULL;
-    for (int s = 0; s < run->n_stations; s++) {
-        clv__station *station = &run->stations[s];
-        unsigned long beats = atomic_load(&station->device->beats);
-        if (beats == station->seen_beats && !atomic_load(&station->waits) &&
-            station->steps[slot].state == CLV__SLOT_POSTED && !stuck)
-            stuck = station;
-        station->seen_beats = beats;
-    }
-    return stuck;
-}
-
-/** Wait until a step is enqueued; the run's lock is held. False: its worker is stuck in its driver. */
-static bool wait_until_enqueued(clv_run *run, clv__station *station, int slot) {
-    const clv__station_step *step = &station->steps[slot];
-    clv__patience patience = {.limit = station->device->runtime->config.device_timeout};
-    if (atomic_load(&station->device->silent)) patience.limit = GRACE_SECONDS;
-    for (int s = 0; s < run->n_stations; s++)
-        run->stations[s].seen_beats = atomic_load(&run->stations[s].device->beats);
-    while (step->state == CLV__SLOT_POSTED) {
-        if (clv__patience_wait(&patience, &run->enqueued, &run->lock)) continue;
-        patience.spent = 0;
-        clv__station *stuck = find_stuck(run, slot);
-        if (stuck && !atomic_load(&stuck->device->silent)) give_up(run, stuck, stuck->steps[slot].ticket);
-        if (stuck == station) return step->state != CLV__SLOT_POSTED;
-    }
-    return true;
-}
-
-/** Wait until a station's step in the slot, if any, is done on the device. */
-static void wait_for_station(clv_run *run, clv__station *station, int slot) {
-    clv__station_step *step = &station->steps[slot];
-    pthread_mutex_lock(&run->lock);
-    if (!wait_until_enqueued(run, station, slot)) run->stuck = true;
-    bool enqueued = step->state == CLV__SLOT_ENQUEUED;
-    step->state = CLV__SLOT_FREE;
-    pthread_mutex_unlock(&run->lock);
-    if (!enqueued) return;
-    if (!step->done) {
-        clv__activity_settle(&station->activity[slot], station->device, NULL);
-        if (run->profiled) clv__profile_settle(run, station->index, slot, false);
-        return;
-    }
-    bool news = clv__run_goes_on(run, step->ticket); // a failure that was told already is not told again
-    clv_status status = clv__device_wait(station->device, step->done, news ? error_of(run) : NULL);
-    clv__activity_settle(&station->activity[slot], station->device, status == CLV_OK ? step->done : NULL);
-    if (run->profiled) clv__profile_settle(run, station->index, slot, status == CLV_OK);
-    station->device->backend->event_destroy(step->done);
-    step->done = NULL;
-    step->complete = status == CLV_OK;
-    if (status != CLV_OK) clv__run_fail(run, step->ticket, station->device, status);
-}
-
-/** Wait for the slot's step on every device; a failure up to a ticket is told. */
-static clv_status wait_for_slot(clv_run *run, int slot, int64_t ticket) {
-    for (int s = 0; s < run->n_stations; s++) wait_for_station(run, &run->stations[s], slot);
-    return clv__run_status(run, ticket);
 }
 
 /** Take the session's memory over from another run, whose steps are waited for. */
@@ -159,7 +84,7 @@ clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data,
     CLV_TRY(take_turn(run));
     const uint64_t since = run->profiled ? clv__nanoseconds() : 0;
     int slot = (int)(run->next_ticket % CLV__SLOTS);
-    CLV_TRY(wait_for_slot(run, slot, run->next_ticket));
+    CLV_TRY(clv__run_wait_for_slot(run, slot, run->next_ticket));
     for (int s = 0; s < run->n_stations; s++) { // wherever it is used; nowhere is fine
         clv__station *station = &run->stations[s];
         int at = index_of(run, station->place->inputs, station->place->n_inputs, input);
@@ -214,7 +139,7 @@ clv_status clv_run_step(clv_run *run, int64_t *ticket) {
     CLV_TRY(check_fed(run));
     const uint64_t since = run->profiled ? clv__nanoseconds() : 0;
     int slot = (int)(run->next_ticket % CLV__SLOTS);
-    CLV_TRY(wait_for_slot(run, slot, run->next_ticket));
+    CLV_TRY(clv__run_wait_for_slot(run, slot, run->next_ticket));
     if (run->profiled) clv__profile_posted(run, slot, run->next_ticket);
     for (int s = 0; s < run->n_stations; s++) complete_inputs(&run->stations[s], slot);
     clv__workers_lock(run->session->runtime); // every device gets the steps of all runs in one order
@@ -258,17 +183,10 @@ clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output,
     }
     const uint64_t since = run->profiled ? clv__nanoseconds() : 0;
     int slot = (int)(ticket % CLV__SLOTS);
-    CLV_TRY(wait_for_slot(run, slot, ticket));
+    CLV_TRY(clv__run_wait_for_slot(run, slot, ticket));
     if (bytes) memcpy(data, clv__staged_outputs(station, slot) + station->staged_at[at], bytes);
     if (run->profiled) clv__profile_host(run, CLV__HOST_FETCH, ticket, bytes, since);
     return CLV_OK;
-}
-
-void clv__run_wait(clv_run *run) {
-    for (int64_t t = run->next_ticket; t < run->next_ticket + CLV__SLOTS; t++) { // the older step first
-        for (int s = 0; s < run->n_stations; s++)
-            wait_for_station(run, &run->stations[s], (int)(t % CLV__SLOTS));
-    }
 }
 
 clv_status clv_run_finish(clv_run *run) {
@@ -280,13 +198,33 @@ clv_status clv_run_finish(clv_run *run) {
 
 // ---- making and unmaking ----------------------------------------------------------------------------------------------------
 
+/** Where the session has what the commands work on. */
+static clv_status find_memory(clv_run *run) {
+    const clv_plan *plan = run->plan;
+    for (int s = 0; s < run->n_stations; s++)
+        run->stations[s].home = clv__session_home(run->session, run->stations[s].device);
+    run->holdings = clv__alloc(plan->n_values, sizeof *run->holdings);
+    if (!run->holdings) CLV_FAIL(error_of(run), CLV_E_HOST_MEMORY, "no host memory for a run");
+    for (size_t id = 0; id < plan->n_values; id++) {
+        const clv__value *value = &plan->values[id];
+        if (value->segment != CLV__IN_SESSION) continue;
+        const clv_tensor *tensor = plan->values[value->root].tensor;
+        run->holdings[id] =
+            &clv__session_kept(run->session, tensor->name, run->stations[value->place].device)->memory;
+    }
+    return CLV_OK;
+}
+
 /** Bind the commands. A variant whose kernel the device will not run as planned goes into quarantine, and the plan is made
  *  again without it; pinned choices are not replaced. */
 static clv_status bind_or_replan(clv_run *run) {
     for (;;) {
         CLV_TRY(clv_session_reserve(run->session, &run->plan, 1));
-        const clv__plan_node *failed;
-        clv_status status = clv__run_bind(run, &failed);
+        const clv__plan_node *failed = NULL;
+        clv_status status = find_memory(run);
+        if (status == CLV_OK) status = clv__run_bind(run, &failed);
+        free(run->holdings);
+        run->holdings = NULL;
         if (status != CLV_E_UNSUPPORTED || !failed || !failed->variant || run->plan->pins) return status;
         clv__run_unbind(run);
         CLV_TRY(clv__quarantine_add(run->plan->places[failed->place].device, failed->node->io.op,

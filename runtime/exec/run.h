@@ -10,7 +10,7 @@
 
 #include "exec/activity.h"
 #include "exec/profile.h"
-#include "exec/session.h"
+#include "exec/memory.h"
 #include "exec/worker.h"
 
 enum { CLV__SLOTS = 2 };
@@ -103,6 +103,7 @@ struct clv_run {
     clv_session *session;
     clv_plan *plan;
     clv__part *parts[CLV__SLOTS]; // by value
+    const clv__holding **holdings; // by value, of those that the session keeps; NULL but while commands are bound
     clv__station *stations;       // by place
     int n_stations;
     clv__passage *passages[CLV__SLOTS]; // by transfer
@@ -123,12 +124,14 @@ void clv__run_fail(clv_run *run, int64_t ticket, clv_device *device, clv_status 
 bool clv__run_goes_on(clv_run *run, int64_t ticket);
 /** CLV_OK if no step up to this one failed; else the failure, and its sentence is the newest again. */
 clv_status clv__run_status(clv_run *run, int64_t ticket);
-/** Wait for every step; tells nothing. */
+/** Wait for the slot's step on every device; CLV_OK unless a step up to the ticket failed. */
+clv_status clv__run_wait_for_slot(clv_run *run, int slot, int64_t ticket);
+/** Wait for every step; reports nothing. */
 void clv__run_wait(clv_run *run);
 /** Wait until nothing of the run is under way on any device, also after a failure. */
 void clv__run_settle(clv_run *run);
 
-/** Make every part and command of the run; the session has reserved the memory. On failure *at is the plan node whose
+/** Make every part and command of the run, in the memory of `home` and `holdings`. On failure *at is the plan node whose
  *  command could not be made, NULL if it was none's fault. */
 clv_status clv__run_bind(clv_run *run, const clv__plan_node **at);
 void clv__run_unbind(clv_run *run);

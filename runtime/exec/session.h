@@ -6,16 +6,8 @@
 #include "base/names.h"
 #include "exec/crew.h"
 #include "cleave/profile.h"
+#include "exec/memory.h"
 #include "plan/plan.h"
-
-/** A tensor's memory on a device: its rows in as many pieces as the device's largest allocation asks for (plan/split.c), mostly
- *  one. Zero-initialised there is none. */
-typedef struct clv__holding {
-    clv_device *device;
-    size_t bytes; // of all
-    clv__memory *pieces;
-    int n;
-} clv__holding;
 
 /** A tensor that outlives runs, on a device. */
 typedef struct clv__kept {
@@ -25,20 +17,6 @@ typedef struct clv__kept {
     bool trainable;
     clv__holding memory; // its device too
 } clv__kept;
-
-/** Memory of an arena, in chunks no larger than the device allows. */
-typedef struct clv__chunks {
-    clv__memory *items;
-    int n;
-    clv__layout layout;
-} clv__chunks;
-
-/** What runs of a session share on one device. */
-typedef struct clv__home {
-    clv_device *device;
-    clv__chunks gradients, activations, io;
-    clv__memory workspace, staging;
-} clv__home;
 
 struct clv_session {
     clv_runtime *runtime;
@@ -61,15 +39,6 @@ clv_status clv__plans_prepare(clv_plan *const *plans, int n);
 clv__home *clv__session_home(const clv_session *session, const clv_device *device);
 /** The kept tensor of that name on a device; NULL if it is not there. */
 clv__kept *clv__session_kept(const clv_session *session, const char *name, const clv_device *device);
-
-/** Take memory for a tensor. On failure there is none. */
-clv_status clv__holding_create(clv_device *device, const clv__desc *desc, clv_category category, const char *layer,
-                               clv__holding *out);
-void clv__holding_destroy(clv__holding *holding);
-/** Write device memory from `source`, or read it into `target` (the other is NULL), and wait. */
-clv_status clv__session_copy(const clv__memory *memory, const void *source, void *target);
-/** The same for all pieces, one after the other. */
-clv_status clv__holding_copy(const clv__holding *holding, const void *source, void *target);
 
 /** Take back the arenas, on every device; and what is kept from number `first` on. */
 void clv__session_empty(clv_session *session);

@@ -54,6 +54,20 @@ expect() {
     case $output in *fine.c* | *backends/opencl/quirks.c:*vendors*) echo "$script found what is fine: $output"; failed=1 ;; esac
 }
 tool=''
+# Objects in a circle: the one with a reason is no finding.
+build=$tree/build/CMakeFiles/cleave_ops.dir/ops
+mkdir -p "$build" tests/lint
+for pair in 'ring about' 'about ring' 'here there' 'there here'; do
+    set -- $pair
+    touch "runtime/ops/$1.c"
+    printf 'void %s(void);\nvoid %s(void) { %s(); }\n' "$2" "$1" "$2" | cc -x c -c -o "$build/$1.c.o" -
+done
+echo 'ops/here.c ops/there.c  a reason' >tests/lint/circles.txt
+tool=$tree/build
+expect circles.sh 'ops/about.c calls ring of ops/ring.c'
+if "$here/circles.sh" "$tree" "$tree/build" | grep -q here; then echo "circles.sh found what has a reason"; failed=1; fi
+rm -r runtime/ops/ring.c runtime/ops/about.c runtime/ops/here.c runtime/ops/there.c tests
+tool=''
 expect layers.sh 'include/cleave/up.h:1' 'runtime/base/up.c:1:' 'backends/opencl/device.c:1' 'samples/s.c:1' 'runtime/stray' \
     'plan/one.c:3:.*calls another' 'plan/two.c: includes plan/own.h' 'plan/inside.c:1:.*its own folder only'
 expect words.sh 'base/words.c:1:.*exits' 'base/words.c:2:.*exits' 'base/words.c:3:.*seam' 'plan/ops.c:1:.*descriptor' \

@@ -28,10 +28,6 @@ void clv__ahead_tell(clv__ahead *ahead, bool built);
 
 // ---- building first -----------------------------------------------------------------------------------------------------
 
-/** Does this process build programs that no helper has built? It does for compilers that are known as sound and have ended no process
- *  on this machine. */
-bool clv__compiler_is_trusted(const clv_device *device);
-
 /** A program that a helper has built, as binary. */
 typedef struct clv__built {
     clv__bprogram *program; // NULL: it has to be built here

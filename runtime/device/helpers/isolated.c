@@ -34,11 +34,6 @@ struct clv__isolated {
     bool off;      // helpers cannot be had, and that was told
 };
 
-bool clv__compiler_is_trusted(const clv_device *device) {
-    return device->traits.compiler == CLV__NO_COMPILER ||
-           (device->traits.compiler == CLV__COMPILER_SOUND && !clv__notes_number(device, "dies"));
-}
-
 // ---- helpers ------------------------------------------------------------------------------------------------------------
 
 static struct clv__isolated *state_of(clv_device *device) {

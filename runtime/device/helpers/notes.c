@@ -11,7 +11,6 @@
 #include "base/text.h"
 #include "device/cache.h"
 #include "device/kernel_sources.h"
-#include "device/helpers/helpers.h"
 
 /** Of the kernels too: what one text did tells nothing of another. */
 static clv__cache_key key_of(const clv_device *device) {
@@ -103,4 +102,9 @@ bool clv__notes_avoided(const clv_device *device,
     }
     free(text);
     return told;
+}
+
+bool clv__compiler_is_trusted(const clv_device *device) {
+    return device->traits.compiler == CLV__NO_COMPILER ||
+           (device->traits.compiler == CLV__COMPILER_SOUND && !clv__notes_number(device, "dies"));
 }

@@ -10,6 +10,9 @@
 
 #include "device/device.h"
 
+/** Does this process build programs that no helper has built? It does for compilers that are known as sound and have ended no process
+ *  on this machine. */
+bool clv__compiler_is_trusted(const clv_device *device);
 /** All notes, malloc'd; "" if there are none; NULL if memory is out. */
 char *clv__notes_read(const clv_device *device);
 /** The number behind a word; 0 if there is no such note. */
