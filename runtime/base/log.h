@@ -7,7 +7,8 @@
 
 #include "cleave/runtime.h"
 
-/** Make the sentence, with names and control characters as they may be shown, and hand it to the callback; NULL: nobody listens. */
+/** Make the sentence, with names and control characters as they may be shown, and hand it to the callback;
+ *  NULL: nobody listens. */
 void clv__log_write(void (*log)(void *user, clv_log_level level, const char *sentence), void *user,
                     clv_log_level level, const char *format, va_list args);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One text, one program: see compile.h. The binary comes from the cache on disk, else from a helper process where the compiler may end
-// this one (helpers/helpers.h), else from the compiler in this process.
+// One text, one program: see compile.h. The binary comes from the cache on disk, else from a helper process
+// where the compiler may end this one (helpers/helpers.h), else from the compiler in this process.
 #include "device/compile.h"
 
 #include <stdlib.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a runtime says: its log, and the sentence of its last failure. Every file of the device layer may call this one, so it calls
-// none of them.
+// What a runtime says: its log, and the sentence of its last failure. Every file of the device layer may call
+// this one, so it calls none of them.
 #include <stdarg.h>
 
 #include "base/log.h"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Opening a device when it is first used. Below programs, memory and everything else that needs an open device.
+// Opening a device when it is first used. Below programs, memory and everything else that needs an open
+// device.
 #include "device/device.h"
 #include "device/f16.h"
 #include "device/select.h"

@@ -30,7 +30,8 @@ static const char *setting(clv_runtime *runtime, const char *given, const char *
     return clv__arena_strdup(&runtime->arena, given ? given : "");
 }
 
-/** Where the program cache is: the setting, else where the user's caches are; "" if there is no such place. */
+/** Where the program cache is: the setting, else where the user's caches are; "" if there is no such
+ *  place. */
 static const char *cache_folder(clv_runtime *runtime) {
     const char *set = runtime->config.cache_dir ? runtime->config.cache_dir : getenv("CLEAVE_CACHE_DIR");
     if (set && *set) return clv__arena_strdup(&runtime->arena, set);
@@ -60,8 +61,8 @@ static bool copy_config(clv_runtime *runtime, const clv_runtime_config *config) 
                                                      : own->device_timeout;
     const char *debug = getenv("CLEAVE_DEBUG");
     if (debug) runtime->debug = atoi(debug);
-    return own->visible_devices && own->partition && own->execution && own->left_out && own->cache_dir && own->tuning &&
-           own->compile_helper;
+    return own->visible_devices && own->partition && own->execution && own->left_out && own->cache_dir &&
+           own->tuning && own->compile_helper;
 }
 
 /** Start a backend and remember it. One that cannot start is left out, with a note; only lack of memory is an

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Waiting for a device, and what becomes of one that fails or does not answer: its driver may still use memory of the host, which is
-// kept until the device is closed, or for ever.
+// Waiting for a device, and what becomes of one that fails or does not answer: its driver may still use
+// memory of the host, which is kept until the device is closed, or for ever.
 #include <stdlib.h>
 #include <string.h>
 
@@ -77,7 +77,7 @@ void clv__device_free(clv_device *device, void *memory) {
         clv__leave(memory); // better than too early
 }
 
-// ---- Copies that are waited for -----------------------------------------------------------------------------
+// ---- Copies that are waited for ---------------------------------------------------------------------------
 
 enum { COPY_BYTES = 16 << 20 }; // at once: they go through memory of our own
 

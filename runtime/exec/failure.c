@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step that a device could not do, and what is left then. Steps before the failed one are completed by every device, none
-// after it is begun; so a step whose updates come after everything that it receives is done everywhere or nowhere.
+// A step that a device could not do, and what is left then. Steps before the failed one are completed by
+// every device, none after it is begun; so a step whose updates come after everything that it receives is
+// done everywhere or nowhere.
 #include "exec/run.h"
 
 void clv__run_fail(clv_run *run, int64_t ticket, clv_device *device, clv_status status) {
@@ -16,7 +17,8 @@ void clv__run_fail(clv_run *run, int64_t ticket, clv_device *device, clv_status 
     pthread_mutex_unlock(&run->lock);
 }
 
-/** Is this step told as failed? The failed step itself may have been done in spite of it; that is known when all is settled. */
+/** Is this step told as failed? The failed step itself may have been done in spite of it; that is known when
+ *  all is settled. */
 static bool failed_by(const clv__failure *failure, int64_t ticket) {
     return failure->status != CLV_OK && ticket >= failure->ticket + failure->updated;
 }

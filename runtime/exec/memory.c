@@ -13,12 +13,12 @@ static void chunks_destroy(clv__chunks *chunks) {
     *chunks = (clv__chunks){0};
 }
 
-void clv__home_empty(clv__home *home) {
-    chunks_destroy(&home->gradients);
-    chunks_destroy(&home->activations);
-    chunks_destroy(&home->io);
-    clv__memory_destroy(&home->workspace);
-    clv__memory_destroy(&home->staging);
+void clv__arenas_empty(clv__arenas *arenas) {
+    chunks_destroy(&arenas->gradients);
+    chunks_destroy(&arenas->activations);
+    chunks_destroy(&arenas->io);
+    clv__memory_destroy(&arenas->workspace);
+    clv__memory_destroy(&arenas->staging);
 }
 
 typedef struct transfer {

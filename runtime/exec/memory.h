@@ -5,8 +5,8 @@
 
 #include "plan/plan.h"
 
-/** A tensor's memory on a device: its rows in as many pieces as the device's largest allocation asks for (plan/split.c), mostly
- *  one. Zero-initialised there is none. */
+/** A tensor's memory on a device: its rows in as many pieces as the device's largest allocation asks for
+ *  (plan/split.c), mostly one. Zero-initialised there is none. */
 typedef struct clv__holding {
     clv_device *device;
     size_t bytes; // of all
@@ -22,21 +22,21 @@ typedef struct clv__chunks {
 } clv__chunks;
 
 /** What runs of a session share on one device. */
-typedef struct clv__home {
+typedef struct clv__arenas {
     clv_device *device;
     clv__chunks gradients, activations, io;
     clv__memory workspace, staging;
-} clv__home;
+} clv__arenas;
 
 /** Take memory for a tensor. On failure there is none. */
-clv_status clv__holding_create(clv_device *device, const clv__desc *desc, clv_category category, const char *layer,
-                               clv__holding *out);
+clv_status clv__holding_create(clv_device *device, const clv__desc *desc, clv_category category,
+                               const char *layer, clv__holding *out);
 void clv__holding_destroy(clv__holding *holding);
 /** Write device memory from `source`, or read it into `target` (the other is NULL), and wait. */
 clv_status clv__memory_copy(const clv__memory *memory, const void *source, void *target);
 /** The same for all pieces, one after the other. */
 clv_status clv__holding_copy(const clv__holding *holding, const void *source, void *target);
 /** Give back all that runs share. */
-void clv__home_empty(clv__home *home);
+void clv__arenas_empty(clv__arenas *arenas);
 
 #endif

@@ -17,7 +17,7 @@ clv_status clv_session_create(clv_runtime *runtime, const clv_session_config *co
 }
 
 void clv__session_empty(clv_session *session) {
-    for (size_t i = 0; i < session->n_homes; i++) clv__home_empty(session->homes[i]);
+    for (size_t i = 0; i < session->n_arenas; i++) clv__arenas_empty(session->arenas[i]);
 }
 
 static void kept_destroy(clv__kept *kept) {
@@ -42,8 +42,8 @@ void clv__session_drop(clv_session *session, size_t first) {
 void clv_session_destroy(clv_session *session) {
     if (!session || !clv__error_at_home(clv__runtime_error_of(session->runtime))) return;
     clv__session_empty(session);
-    for (size_t i = 0; i < session->n_homes; i++) free(session->homes[i]);
-    free(session->homes);
+    for (size_t i = 0; i < session->n_arenas; i++) free(session->arenas[i]);
+    free(session->arenas);
     clv__session_drop(session, 0);
     free(session->kept);
     clv__names_reset(&session->names);
@@ -53,15 +53,15 @@ void clv_session_destroy(clv_session *session) {
 void clv_session_forget(clv_session *session, const clv_device *device) {
     if (!clv__error_at_home(clv__runtime_error_of(session->runtime))) return;
     size_t n = 0;
-    for (size_t i = 0; i < session->n_homes; i++) {
-        if (session->homes[i]->device != device) {
-            session->homes[n++] = session->homes[i];
+    for (size_t i = 0; i < session->n_arenas; i++) {
+        if (session->arenas[i]->device != device) {
+            session->arenas[n++] = session->arenas[i];
             continue;
         }
-        clv__home_empty(session->homes[i]);
-        free(session->homes[i]);
+        clv__arenas_empty(session->arenas[i]);
+        free(session->arenas[i]);
     }
-    session->n_homes = n;
+    session->n_arenas = n;
     n = 0;
     for (size_t i = 0; i < session->n_kept; i++) {
         if (session->kept[i].memory.device == device)
@@ -73,7 +73,7 @@ void clv_session_forget(clv_session *session, const clv_device *device) {
     name_all(session);
 }
 
-// ---- questions --------------------------------------------------------------------------------------------------------
+// ---- questions --------------------------------------------------------------------------------------------
 
 clv_runtime *clv_session_runtime(const clv_session *session) {
     return session->runtime;
@@ -106,9 +106,9 @@ int clv_session_find(const clv_session *session, const char *name) {
     return found;
 }
 
-clv__home *clv__session_home(const clv_session *session, const clv_device *device) {
-    for (size_t i = 0; i < session->n_homes; i++) {
-        if (session->homes[i]->device == device) return session->homes[i];
+clv__arenas *clv__session_arenas(const clv_session *session, const clv_device *device) {
+    for (size_t i = 0; i < session->n_arenas; i++) {
+        if (session->arenas[i]->device == device) return session->arenas[i];
     }
     return NULL;
 }

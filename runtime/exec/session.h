@@ -4,7 +4,7 @@
 #define CLV_EXEC_SESSION_H
 
 #include "base/names.h"
-#include "exec/crew.h"
+#include "exec/parallel.h"
 #include "cleave/profile.h"
 #include "exec/memory.h"
 #include "plan/plan.h"
@@ -22,8 +22,8 @@ struct clv_session {
     clv_runtime *runtime;
     uint64_t seed;
     int64_t step;
-    clv__home **homes; // one for each device, in the order they came
-    size_t n_homes, homes_room;
+    clv__arenas **arenas; // one for each device, in the order they came
+    size_t n_arenas, arenas_room;
     clv__kept *kept;
     size_t n_kept, kept_room;
     clv__names names; // of what is kept: its numbers
@@ -32,11 +32,12 @@ struct clv_session {
     clv_run *active;      // whose steps may be under way; runs of a session take turns
 };
 
-/** Build the programs of plans, together; a variant that fails is put into quarantine and its plan made again. */
+/** Build the programs of plans, together; a variant that fails is put into quarantine and its plan made
+ *  again. */
 clv_status clv__plans_prepare(clv_plan *const *plans, int n);
 
 /** The session's memory on a device; NULL if it has none there. */
-clv__home *clv__session_home(const clv_session *session, const clv_device *device);
+clv__arenas *clv__session_arenas(const clv_session *session, const clv_device *device);
 /** The kept tensor of that name on a device; NULL if it is not there. */
 clv__kept *clv__session_kept(const clv_session *session, const char *name, const clv_device *device);
 
@@ -48,11 +49,11 @@ void clv__session_drop(clv_session *session, size_t first);
 typedef struct clv__first_values {
     struct clv__first_part *parts;
     size_t n, room;
-    clv__crew crew;
+    clv__parallel parallel;
 } clv__first_values;
 
-/** A tensor's first values, which depend on seed and name alone: for the crew if the device computes in the host's memory, which
- *  must then stay until the end; else they are there on return. */
+/** A tensor's first values, which depend on seed and name alone: for the parallel if the device computes in
+ *  the host's memory, which must then stay until the end; else they are there on return. */
 clv_status clv__first_values_add(clv__first_values *values, const clv_tensor *tensor, uint64_t seed,
                                  const clv__holding *holding);
 void clv__first_values_begin(clv__first_values *values);

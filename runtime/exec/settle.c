@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// After a failure: wait until nothing of the run is under way on any device, and find out which steps are done.
+// After a failure: wait until nothing of the run is under way on any device, and find out which steps are
+// done.
 #include "exec/run.h"
 
 static clv_status drain(void *device) {
@@ -14,9 +15,9 @@ typedef struct progress {
 static progress look_at_step(const clv_run *run, int64_t ticket) {
     progress found = {.all = true};
     bool any = false;
-    for (int s = 0; s < run->n_stations; s++) {
-        const clv__place *place = run->stations[s].place;
-        const clv__station_step *step = &run->stations[s].steps[ticket % CLV__SLOTS];
+    for (int s = 0; s < run->n_executors; s++) {
+        const clv__place *place = run->executors[s].place;
+        const clv__executor_step *step = &run->executors[s].steps[ticket % CLV__SLOTS];
         const bool here = step->ticket == ticket;
         found.some |= here && step->updating;
         if (!place->n_persistents && !place->updates) continue;
@@ -27,8 +28,8 @@ static progress look_at_step(const clv_run *run, int64_t ticket) {
     return found;
 }
 
-/** The failed step may have been done all the same, and so may the one after it, which was on its way when the failure was seen:
- *  the host asks for an older step, and it is only the asking that fails. */
+/** The failed step may have been done all the same, and so may the one after it, which was on its way when
+ *  the failure was seen: the host asks for an older step, and it is only the asking that fails. */
 static void look_at_updates(clv_run *run) {
     clv__failure *failure = &run->failure;
     progress last = {.all = true};
@@ -36,15 +37,15 @@ static void look_at_updates(clv_run *run) {
         last = look_at_step(run, ticket);
         failure->updated += last.all;
     }
-    failure->torn = last.some && !last.all;
+    failure->partial = last.some && !last.all;
 }
 
 void clv__run_settle(clv_run *run) {
     clv__run_wait(run);
     if (run->failure.status == CLV_OK || run->failure.settled) return;
-    for (int s = 0; s < run->n_stations; s++) {
+    for (int s = 0; s < run->n_executors; s++) {
         // a step that broke off has no event at its end, but its transfers use staging memory
-        clv_device *device = run->stations[s].device;
+        clv_device *device = run->executors[s].device;
         clv_status told = clv__worker_call(device, drain, device); // the failure itself has been
         (void)told;
     }
@@ -62,5 +63,5 @@ clv_run_failure clv_run_failed(clv_run *run) {
                              .device = failure->device,
                              .sentence = failure->sentence,
                              .done = failure->ticket + failure->updated,
-                             .torn = failure->torn};
+                             .partial = failure->partial};
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shares that follow what was measured: how long each replica's device had work in the steps of an epoch decides how the
-// next epoch's batches are shared out (balance.c). Steps are planned anew for other rows, so kernels are built for them: a
-// change has to save more time in what is left of the training than starting took.
+// Shares that follow what was measured: how long each replica's device had work in the steps of an epoch
+// decides how the next epoch's batches are shared out (balance.c). Steps are planned anew for other rows, so
+// kernels are built for them: a change has to save more time in what is left of the training than starting
+// took.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,14 +43,15 @@ static bool see(const clv__training *loop, clv__seen *seen) {
     return true;
 }
 
-/** Others may be so slow that they only hold the first up. Nobody is left out unasked, but it is told, once. */
+/** Others may be so slow that they only hold the first up. Nobody is left out unasked, but it is told,
+ *  once. */
 static void tell_of_loss(clv__training *loop, const clv__seen *seen) {
     const clv_trainer *trainer = loop->trainer;
-    if (loop->told_of_loss || trainer->alone == 0 || seen->step < SLOWER * trainer->alone) return;
+    if (loop->told_of_loss || trainer->single == 0 || seen->step < SLOWER * trainer->single) return;
     loop->told_of_loss = true;
     clv__log(trainer->runtime, CLV_LOG_WARNING,
              "a step takes %.1f ms with these replicas, and %s alone would take about %.1f ms",
-             1e3 * seen->step, clv_device_get_info(trainer->replicas[0])->name, 1e3 * trainer->alone);
+             1e3 * seen->step, clv_device_get_info(trainer->replicas[0])->name, 1e3 * trainer->single);
 }
 
 void clv__watch_end(clv__training *loop) {

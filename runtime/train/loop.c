@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trainer's loop. The device never waits for the host: a step's loss is read after the next step was handed over.
+// The trainer's loop. The device never waits for the host: a step's loss is read after the next step was
+// handed over.
 #include "train/loop.h"
 
 #include <math.h>
@@ -14,7 +15,7 @@ static bool interrupted(const clv__training *loop) {
     return loop->stop || (flag && *flag);
 }
 
-// ---- one step -----------------------------------------------------------------------------------------------------
+// ---- one step ---------------------------------------------------------------------------------------------
 
 /** Read until at most so many steps are left whose loss is not known. */
 static clv_status read_down_to(clv__training *loop, int n) {
@@ -94,7 +95,7 @@ static clv_status do_epoch(clv__training *loop) {
     return CLV_OK;
 }
 
-// ---- the end of an epoch ------------------------------------------------------------------------------------------
+// ---- the end of an epoch ----------------------------------------------------------------------------------
 
 static clv_status save_gradients(clv__training *loop) {
     clv_archive *archive = NULL;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training whose loss is infinite or not a number. It stops after a few such steps, and says whose values were the first: a training
-// gives the same bits again, so the steps since the last checkpoint, or since its beginning, are done once more, and the step that
-// went wrong with every value of it fetched and looked at, in the order of execution.
+// A training whose loss is infinite or not a number. It stops after a few such steps, and says whose values
+// were the first: a training gives the same bits again, so the steps since the last checkpoint, or since its
+// beginning, are done once more, and the step that went wrong with every value of it fetched and looked at,
+// in the order of execution.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,9 +19,10 @@ enum {
     MOST_REPLAYED = 2000 // steps
 };
 
-// ---- looking ------------------------------------------------------------------------------------------------------------
+// ---- looking ----------------------------------------------------------------------------------------------
 
-/** The first element that is not finite, of `n`; -1: none. Negative infinities are what masks are made of: they are passed over. */
+/** The first element that is not finite, of `n`; -1: none. Negative infinities are what masks are made of:
+ *  they are passed over. */
 static int64_t look(clv_dtype dtype, const void *elements, int64_t n, double *value) {
     const uint16_t exponent = dtype == CLV_DTYPE_F16 ? 0x7c00 : 0x7f80;
     for (int64_t i = 0; i < n; i++) {
@@ -61,7 +63,7 @@ static clv_status find_parameter(clv_session *session, int *found, int64_t *at, 
     return CLV_OK;
 }
 
-// ---- the step again, with every value of it -------------------------------------------------------------------------------
+// ---- the step again, with every value of it ---------------------------------------------------------------
 
 typedef struct looking {
     clv_trainer *replay; // stands before the step
@@ -186,7 +188,7 @@ static clv_status look_again(clv_trainer *replay, int64_t number, char *text, si
     return status;
 }
 
-// ---- the steps before it --------------------------------------------------------------------------------------------------
+// ---- the steps before it ----------------------------------------------------------------------------------
 
 /** The training as it was after `target` steps; what it holds then depends on nothing else. */
 static clv_status go_back(const clv__training *loop, int64_t target, int64_t bad, clv_trainer **out) {
@@ -213,7 +215,8 @@ static clv_status go_back(const clv__training *loop, int64_t target, int64_t bad
     return CLV_OK;
 }
 
-/** Whose values were not finite first, in the step whose loss told it or in the one before; "" where that cannot be found. */
+/** Whose values were not finite first, in the step whose loss told it or in the one before; "" where that
+ *  cannot be found. */
 static void find_first(const clv__training *loop, int64_t bad, char *text, size_t bytes) {
     const clv_trainer *trainer = loop->trainer;
     int64_t from = loop->saved_path ? loop->saved_step : 0, target = bad - 2 > from ? bad - 2 : from;
@@ -231,7 +234,7 @@ static void find_first(const clv__training *loop, int64_t bad, char *text, size_
     clv_trainer_destroy(replay);
 }
 
-// ---- stopping ---------------------------------------------------------------------------------------------------------------
+// ---- stopping ---------------------------------------------------------------------------------------------
 
 static clv_status stop(clv__training *loop, int64_t bad, const char *what) {
     const clv_trainer *trainer = loop->trainer;

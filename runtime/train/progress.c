@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is done of a training: the loss of a step is read, the step is counted and told, the position is written to disk. The loop
-// (loop.c) and what comes after a failure (lost.c) call this; it calls neither.
+// What is done of a training: the loss of a step is read, the step is counted and told, the position is
+// written to disk. The loop (loop.c) and what comes after a failure (lost.c) call this; it calls neither.
 #include <math.h>
 #include <string.h>
 
@@ -20,8 +20,8 @@ static clv_status keep_time(clv__training *loop, double seconds, int64_t images)
     return CLV_OK;
 }
 
-/** A loss that is not finite is told of once. With a loss scaler it costs no more than the step, unless parameters are not
- *  finite either: that would show in the losses to come. */
+/** A loss that is not finite is told of once. With a loss scaler it costs no more than the step, unless
+ *  parameters are not finite either: that would show in the losses to come. */
 static void tell_not_finite(clv__training *loop, double loss) {
     const clv_trainer *trainer = loop->trainer;
     bool scaled = trainer->config->precision == CLV_PRECISION_MIXED;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph of a training step: on one device, with layers placed, or replicated; and what is told of one by planning it.
+// The graph of a training step: on one device, with layers placed, or replicated; and what is told of one by
+// planning it.
 #include <stdio.h>
 
 #include "cleave/ops.h"

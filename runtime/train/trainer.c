@@ -58,7 +58,7 @@ static clv_status choose_devices(clv_trainer *trainer, clv_train_config *config)
         CLV_TRY(clv_device_find(trainer->runtime, placement->replicas[i], &trainer->replicas[i]));
     }
     if (placement->shares || !placement->measure_shares) return CLV_OK;
-    CLV_TRY(clv__measure_shares(trainer->runtime, config, trainer->shares, &trainer->alone));
+    CLV_TRY(clv__measure_shares(trainer->runtime, config, trainer->shares, &trainer->single));
     return clv__shares_fit(trainer->runtime, config, clv__step_graph, trainer->shares);
 }
 
@@ -89,7 +89,8 @@ static bool all_fit(const clv_trainer *trainer) {
     return clv_plans_fit(plans, clv__trainer_plans(trainer, plans)) == CLV_OK;
 }
 
-/** Make the predictor in the largest batches, from `most` down to `least`, with which all of it needs so many bytes at most. */
+/** Make the predictor in the largest batches, from `most` down to `least`, with which all of it needs so many
+ *  bytes at most. */
 static clv_status shrink_predictor(clv_trainer *trainer, clv_predictor_config *config, int64_t most,
                                    int64_t least, uint64_t bytes) {
     for (config->batch = most; config->batch > least; config->batch -= (config->batch + 15) / 16) {
@@ -101,9 +102,10 @@ static clv_status shrink_predictor(clv_trainer *trainer, clv_predictor_config *c
 }
 
 /**
- * Evaluation takes turns with training in the same memory: in the largest batches that need no more of it than training, or than
- * a single sample where even that needs more (a workspace larger than all of training's activations). Where only small
- * batches do, for the bytes of a few logits perhaps, a 64th more is taken if it is there.
+ * Evaluation takes turns with training in the same memory: in the largest batches that need no more of it
+ * than training, or than a single sample where even that needs more (a workspace larger than all of
+ * training's activations). Where only small batches do, for the bytes of a few logits perhaps, a 64th more is
+ * taken if it is there.
  */
 static clv_status build_predictor(clv_trainer *trainer) {
     const clv_train_config *config = trainer->config;
@@ -119,7 +121,7 @@ static clv_status build_predictor(clv_trainer *trainer) {
                                       .precision = config->precision,
                                       .no_fuse = config->no_fuse,
                                       .session = trainer->session,
-                                      .beside = clv_trainer_plan(trainer)};
+                                      .same_session = clv_trainer_plan(trainer)};
     CLV_TRY(make_predictor(trainer, &predictor));
     if (all_memory(trainer) > allowed) allowed = all_memory(trainer);
     CLV_TRY(shrink_predictor(trainer, &predictor, most, 1, allowed));
@@ -228,7 +230,7 @@ int clv__trainer_plans(const clv_trainer *trainer, clv_plan *plans[CLV__STEPS + 
     return n;
 }
 
-// ---- other shares -------------------------------------------------------------------------------------------------------
+// ---- other shares -----------------------------------------------------------------------------------------
 
 void clv__trainer_rest(clv_trainer *trainer) {
     for (int i = 0; i < CLV__STEPS; i++) {
@@ -282,7 +284,7 @@ clv_status clv__trainer_share(clv_trainer *trainer, const double *shares) {
     return status;
 }
 
-// ---- what can be asked of a trainer -------------------------------------------------------------------------------------
+// ---- what can be asked of a trainer -----------------------------------------------------------------------
 
 int clv_trainer_device_count(const clv_trainer *trainer) {
     return trainer->n_devices;

@@ -48,7 +48,7 @@ fi >"${TMPDIR:-/tmp}/lint-inside.$$"
 tell_all "device/helpers/internal.h is of its own folder only" <"${TMPDIR:-/tmp}/lint-inside.$$"
 rm -f "${TMPDIR:-/tmp}/lint-inside.$$"
 
-shared='ir.h index.h passes.h plan.h variants.h lending/lending.h'
+shared='ir.h index.h passes.h plan.h variants.h shared/shared.h'
 passes=$(sed -n 's/^CLV__PASS(\([a-z_]*\)).*/\1/p' runtime/plan/passes.def 2>/dev/null || true)
 for pass in $passes; do
     for file in runtime/plan/"$pass".c runtime/plan/*/"$pass".c; do

@@ -22,6 +22,7 @@ printf '#include "plan/plan.h"\nconst char *v = "NVIDIA";\n' >backends/opencl/de
 printf 'const char *v = "NVIDIA";\n' >backends/opencl/quirks.c
 printf 'kernel void k(global float *y) { y[0] = native_exp(y[0]); }\n' >kernels_cl/k.cl
 printf '#include "base/ok.h"\n' >samples/s.c
+printf '// %0120d\n' 7 >runtime/base/wide.c
 printf 'Here is `fine.c`, and forgotten.c without a mark.\n' >runtime/ops/README.md
 touch runtime/ops/fine.c runtime/ops/forgotten.c
 mkdir runtime/stray
@@ -70,6 +71,7 @@ rm -r runtime/ops/ring.c runtime/ops/about.c runtime/ops/here.c runtime/ops/ther
 tool=''
 expect layers.sh 'include/cleave/up.h:1' 'runtime/base/up.c:1:' 'backends/opencl/device.c:1' 'samples/s.c:1' 'runtime/stray' \
     'plan/one.c:3:.*calls another' 'plan/two.c: includes plan/own.h' 'plan/inside.c:1:.*its own folder only'
+expect width.sh 'runtime/base/wide.c:1: 123 columns'
 expect words.sh 'base/words.c:1:.*exits' 'base/words.c:2:.*exits' 'base/words.c:3:.*seam' 'plan/ops.c:1:.*descriptor' \
     'plan/ops.c:2:.*descriptor' 'plan/vendor.c:1:.*vendors' 'opencl/device.c:2:.*vendors' 'kernels_cl/k.cl:1:.*same bits'
 expect readmes.sh 'runtime/base:' 'kernels_cl:' 'runtime/ops/forgotten.c:'

@@ -189,7 +189,7 @@ static void test_shares_follow_what_is_measured(void **state) {
     assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
     clv_train_config *own = (clv_train_config *)(uintptr_t)trainer->config; // constant for everybody else
     own->placement.measure_shares = true; // not before: they are to begin with equal ones
-    trainer->alone = 1e-9;                // whatever they do takes longer
+    trainer->single = 1e-9;                // whatever they do takes longer
     lost_slow(1, 30000);
     clv_status status = clv_trainer_run(trainer);
     lost_slow(-1, 0);

@@ -13,7 +13,8 @@ static double clock_seconds(clockid_t clock) {
     return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
 }
 
-/** When this process started, on CLOCK_BOOTTIME; 0 if the system does not tell. Source: proc(5), stat, field 22. */
+/** When this process started, on CLOCK_BOOTTIME; 0 if the system does not tell. Source: proc(5), stat, field
+ *  22. */
 static double process_start(void) {
     char text[1024] = "";
     FILE *file = fopen("/proc/self/stat", "r");

@@ -8,7 +8,7 @@
 #include <strings.h>
 #include <unistd.h>
 
-// ---- interruption -------------------------------------------------------------------------------------------------
+// ---- interruption -----------------------------------------------------------------------------------------
 
 static volatile int interrupted; // a signal handler can reach nothing but file scope
 
@@ -36,7 +36,7 @@ const volatile int *cli_catch_interrupts(void) {
     return &interrupted;
 }
 
-// ---- the runtime --------------------------------------------------------------------------------------------------
+// ---- the runtime ------------------------------------------------------------------------------------------
 
 /** Warnings; and what CLEAVE_DEBUG asks for, which nothing hides. */
 static void on_log(void *user, clv_log_level level, const char *sentence) {

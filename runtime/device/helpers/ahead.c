@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The asking side of compiling ahead: one thread starts helpers, sends them the launches, and waits for their end. It may wait for
-// long, in send or poll. Whoever wants to end it shuts the sockets, which ends every wait.
+// The asking side of compiling ahead: one thread starts helpers, sends them the launches, and waits for their
+// end. It may wait for long, in send or poll. Whoever wants to end it shuts the sockets, which ends every
+// wait.
 //
-// A helper gets its handshake early, so that it has opened the device by the time it is needed. It gets the launches when the programs
-// are built and in the driver's cache. Each of several helpers compiles its own share before it takes from the others'.
+// A helper gets its handshake early, so that it has opened the device by the time it is needed. It gets the
+// launches when the programs are built and in the driver's cache. Each of several helpers compiles its own
+// share before it takes from the others'.
 #include "device/helpers/internal.h"
 
 #include <errno.h>
@@ -38,7 +40,7 @@ struct clv__ahead {
     int n_helpers;
 };
 
-// ---- starting -----------------------------------------------------------------------------------------------------------
+// ---- starting ---------------------------------------------------------------------------------------------
 
 /** Start a helper and send its handshake; false if there will be no more. */
 static bool start_helper(clv__ahead *ahead, int n_helpers) {
@@ -79,7 +81,7 @@ static void start_helpers(clv__ahead *ahead) {
     pthread_mutex_unlock(&runtime->report_lock);
 }
 
-// ---- ending -------------------------------------------------------------------------------------------------------------
+// ---- ending -----------------------------------------------------------------------------------------------
 
 /** Shut the sockets, which tells every helper to end. Any thread. */
 static void shut_all(clv__ahead *ahead) {
@@ -90,7 +92,8 @@ static void shut_all(clv__ahead *ahead) {
     pthread_mutex_unlock(&ahead->lock);
 }
 
-/** Wait until each helper has shut its end of the socket, or somebody this end, and then for the processes. */
+/** Wait until each helper has shut its end of the socket, or somebody this end, and then for the
+ *  processes. */
 static void wait_for_helpers(clv__ahead *ahead) {
     for (int i = 0; i < ahead->n_helpers; i++) {
         struct pollfd end = {.fd = ahead->helpers[i].socket, .events = POLLIN};
@@ -101,9 +104,10 @@ static void wait_for_helpers(clv__ahead *ahead) {
     for (int i = 0; i < ahead->n_helpers; i++) clv__helper_wait(&ahead->helpers[i], patience_ends);
 }
 
-// ---- the thread ---------------------------------------------------------------------------------------------------------
+// ---- the thread -------------------------------------------------------------------------------------------
 
-/** Wait until it is told whether the programs are built, or all ends; at most `milliseconds` (0: for as long as it takes). */
+/** Wait until it is told whether the programs are built, or all ends; at most `milliseconds` (0: for as long
+ *  as it takes). */
 static bool wait_for_news(clv__ahead *ahead, long milliseconds) {
     struct timespec until;
     clock_gettime(CLOCK_MONOTONIC, &until);
@@ -145,7 +149,7 @@ static void *help(void *context) {
     return NULL;
 }
 
-// ---- asking -------------------------------------------------------------------------------------------------------------
+// ---- asking -----------------------------------------------------------------------------------------------
 
 static bool same_kernel(const clv__launch *a, const clv__launch *b) {
     return !strcmp(a->source, b->source) && !strcmp(a->entry, b->entry) && !strcmp(a->defines, b->defines) &&
@@ -160,7 +164,8 @@ static bool has_launch(const clv__ahead *ahead, const clv__launch *launch) {
     return false;
 }
 
-/** Each kernel once, in order: of these a helper assembles the same programs as this process does of all launches. */
+/** Each kernel once, in order: of these a helper assembles the same programs as this process does of all
+ *  launches. */
 static bool collect_launches(clv__ahead *ahead, const clv__launch *const *launches, size_t n,
                              size_t n_first) {
     ahead->sent = clv__alloc(n, sizeof *ahead->sent);

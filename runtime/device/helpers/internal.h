@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the files of this folder share; nobody else includes it. A helper's standard input is a socket, on which it gets a handshake
-// first, then what it is to compile. It ends when its work is done, or when the other end of the socket is shut.
+// What the files of this folder share; nobody else includes it. A helper's standard input is a socket, on
+// which it gets a handshake first, then what it is to compile. It ends when its work is done, or when the
+// other end of the socket is shut.
 #ifndef CLV_DEVICE_HELPERS_INTERNAL_H
 #define CLV_DEVICE_HELPERS_INTERNAL_H
 
@@ -14,13 +15,13 @@ typedef struct clv__sent_launch {
     clv__launch launch;
 } clv__sent_launch;
 
-/** Does the driver compile the kernel once more for so large a grid? PoCL does from 65,535 work-items in a dimension on. Helpers leave
- *  these grids out. */
+/** Does the driver compile the kernel once more for so large a grid? PoCL does from 65,535 work-items in a
+ *  dimension on. Helpers leave these grids out. */
 static inline bool clv__grid_is_large(const clv__grid *grid) {
     return grid->global[0] >= 65535 || grid->global[1] >= 65535 || grid->global[2] >= 65535;
 }
 
-// ---- process.c ----------------------------------------------------------------------------------------------------------
+// ---- process.c --------------------------------------------------------------------------------------------
 
 typedef struct clv__helper {
     pid_t process;
@@ -29,7 +30,8 @@ typedef struct clv__helper {
 
 enum { CLV__HANDSHAKE_TEXTS = 4 };
 
-/** What a helper is told first. visible_devices, partition, left_out and cache_dir follow, each with its zero byte. */
+/** What a helper is told first. visible_devices, partition, left_out and cache_dir follow, each with its zero
+ *  byte. */
 typedef struct clv__handshake {
     char magic[8], version[24], device[24];
     enum { CLV__HELP_AHEAD, CLV__HELP_ISOLATED } kind;
@@ -46,17 +48,18 @@ extern const char clv__handshake_magic[8];
 bool clv__helper_wanted(const clv_device *device);
 /** Start one; 0 or an errno. It is in our process group: an interrupt from the terminal ends it too. */
 int clv__helper_start(const clv_device *device, clv__helper *out);
-/** Send the handshake: what `own` leaves zero of device, version and settings is filled in. false: the helper is gone. */
+/** Send the handshake: what `own` leaves zero of device, version and settings is filled in. false: the helper
+ *  is gone. */
 bool clv__helper_handshake(const clv_device *device, int socket, clv__handshake own);
 /** false: the other end is shut, or gone. */
 bool clv__helper_send(int socket, const void *data, size_t bytes);
 /** The same; or it took longer than until `until` on clv__seconds (0: for as long as it takes). */
 bool clv__helper_receive(int socket, void *data, size_t bytes, double until);
-/** Wait for a process that knows by its socket that it should end; at `until`, kill it. How it ended, as waitpid says it; -1: not
- *  known. Its socket is the caller's to close. */
+/** Wait for a process that knows by its socket that it should end; at `until`, kill it. How it ended, as
+ *  waitpid says it; -1: not known. Its socket is the caller's to close. */
 int clv__helper_wait(const clv__helper *gone, double until);
 
-// ---- ahead.c, isolated.c ------------------------------------------------------------------------------------------------
+// ---- ahead.c, isolated.c ----------------------------------------------------------------------------------
 
 /** End those that compile ahead. */
 void clv__ahead_end(clv_device *device);

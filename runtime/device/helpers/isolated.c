@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The asking side of building first: a helper builds a program before this process does, if the compiler may end the process. What
-// the helper dies of, or does not answer, is a program that does not build. One helper builds until it dies; several build side by side.
+// The asking side of building first: a helper builds a program before this process does, if the compiler may
+// end the process. What the helper dies of, or does not answer, is a program that does not build. One helper
+// builds until it dies; several build side by side.
 #include "device/helpers/internal.h"
 
 #include <errno.h>
@@ -34,7 +35,7 @@ struct clv__isolated {
     bool off;      // helpers cannot be had, and that was told
 };
 
-// ---- helpers ------------------------------------------------------------------------------------------------------------
+// ---- helpers ----------------------------------------------------------------------------------------------
 
 static struct clv__isolated *state_of(clv_device *device) {
     pthread_mutex_lock(&device->runtime->report_lock);
@@ -107,7 +108,8 @@ static void keep_idle(struct clv__isolated *state, const clv__helper *helper) {
     if (!room) close_helper(helper, clv__seconds() + PATIENCE_S);
 }
 
-/** All but so many, without waiting; and see off those that are gone, which would stay as zombies. Under the lock. */
+/** All but so many, without waiting; and see off those that are gone, which would stay as zombies. Under the
+ *  lock. */
 static void dismiss(struct clv__isolated *state, int but) {
     while (state->n_idle > but) {
         const clv__helper home = state->idle[--state->n_idle];
@@ -151,7 +153,7 @@ void clv__helpers_end(clv_device *device) {
     end_isolated(device);
 }
 
-// ---- one program ---------------------------------------------------------------------------------------------------------
+// ---- one program ------------------------------------------------------------------------------------------
 
 /** Text or binary of a reply, malloc'd with a zero byte behind it; NULL if it does not come. */
 static char *receive_bytes(int socket, size_t bytes, double until) {
@@ -186,7 +188,8 @@ static bool ask(int socket, const char *source, bool want_binary, double until, 
     return whole;
 }
 
-/** A helper is gone in the middle of a program. *tried: that was the compiler's doing, and no interrupt of ours. */
+/** A helper is gone in the middle of a program. *tried: that was the compiler's doing, and no interrupt of
+ *  ours. */
 static clv_status report_death(clv_device *device, const clv__helper *gone, bool late, clv__error *error,
                                bool *tried) {
     char why[100] = "it ended the process";
@@ -223,14 +226,16 @@ static clv_status build_isolated(clv_device *device, const char *source, bool wa
     return *tried ? status : CLV_OK;
 }
 
-// ---- what is known of a text, on disk ------------------------------------------------------------------------------------
+// ---- what is known of a text, on disk ---------------------------------------------------------------------
 
-/** A text that a helper built, where the driver keeps its programs itself or gives none: it is not tried again. */
+/** A text that a helper built, where the driver keeps its programs itself or gives none: it is not tried
+ *  again. */
 static clv__cache_key proof_key(const clv_device *device, const char *source) {
     return clv__cache_key_of(device, source, "it builds");
 }
 
-/** A text that a process builds without a helper: the number of the process. What it leaves behind says that it died. */
+/** A text that a process builds without a helper: the number of the process. What it leaves behind says that
+ *  it died. */
 static clv__cache_key mark_key(const clv_device *device, const char *source) {
     return clv__cache_key_of(device, source, "being built");
 }

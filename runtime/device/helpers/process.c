@@ -22,8 +22,8 @@ extern char **environ;
 
 const char clv__handshake_magic[8] = "cleave2";
 
-/** In the environment of helpers (which wants char *, so it is not const): a program that is not made to be one would else ask for
- *  helpers in its turn, without end. */
+/** In the environment of helpers (which wants char *, so it is not const): a program that is not made to be
+ *  one would else ask for helpers in its turn, without end. */
 static char is_helper[] = "CLEAVE_IS_HELPER=1";
 
 bool clv__helper_wanted(const clv_device *device) {

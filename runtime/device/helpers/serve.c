@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// The helper's side: clv_compile_helper, called in the helper process. One that compiles ahead builds the same programs from the same
-// text, which the driver has in its cache by now, and launches one group of each kernel. The buffers of these launches are as large as
-// the tensors, and untouched: they hold zeros, and only the pages that the group reads or writes exist. One that builds first
-// builds what it is sent until it dies or the socket is shut.
+// The helper's side: clv_compile_helper, called in the helper process. One that compiles ahead builds the
+// same programs from the same text, which the driver has in its cache by now, and launches one group of each
+// kernel. The buffers of these launches are as large as the tensors, and untouched: they hold zeros, and only
+// the pages that the group reads or writes exist. One that builds first builds what it is sent until it dies
+// or the socket is shut.
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,7 @@ static char *receive_text(int socket, size_t bytes) {
     return NULL;
 }
 
-// ---- one kernel ---------------------------------------------------------------------------------------------------------
+// ---- one kernel -------------------------------------------------------------------------------------------
 
 /** The memory behind a launch's arguments. */
 typedef struct stage {
@@ -77,7 +78,8 @@ static void clear_stage(const clv_device *device, stage *s, bool still_runs) {
     }
 }
 
-/** One group of a grid; false if there is none, if the driver chooses its size, or if the whole is compiled in another way. */
+/** One group of a grid; false if there is none, if the driver chooses its size, or if the whole is compiled
+ *  in another way. */
 static bool one_group(const clv__grid *whole, clv__grid *one) {
     *one = *whole;
     if (clv__grid_is_large(whole)) return false;
@@ -110,7 +112,7 @@ static clv_status compile(clv_device *device, const clv__launch *launch) {
     return status;
 }
 
-// ---- compiling ahead --------------------------------------------------------------------------------------------------------
+// ---- compiling ahead --------------------------------------------------------------------------------------
 
 static clv_status build_programs(clv_device *device, const clv__sent_launch *sent, size_t n) {
     const clv__launch **launches = clv__alloc(n, sizeof *launches);
@@ -121,7 +123,8 @@ static clv_status build_programs(clv_device *device, const clv__sent_launch *sen
     return status;
 }
 
-/** The first n_first from the last to the first, then the others. Each helper compiles its own share, then what is left of all. */
+/** The first n_first from the last to the first, then the others. Each helper compiles its own share, then
+ *  what is left of all. */
 static void compile_all(clv_device *device, const clv__handshake *w, const clv__sent_launch *sent,
                         int socket) {
     for (int round = 0; round < 2; round++) {
@@ -165,7 +168,7 @@ static clv_status compile_ahead(clv_device *device, const clv__handshake *w, int
     return status;
 }
 
-// ---- building first -----------------------------------------------------------------------------------------------------
+// ---- building first ---------------------------------------------------------------------------------------
 
 /** Build a program and send how it went; false: the other end is shut. */
 static bool serve_one(clv_device *device, const clv__build_request *wanted, const char *source, int socket) {
@@ -211,7 +214,7 @@ static clv_status build_all(clv_device *device, int socket) {
     return CLV_OK;
 }
 
-// ---- the handshake ------------------------------------------------------------------------------------------------------
+// ---- the handshake ----------------------------------------------------------------------------------------
 
 static bool is_valid(const clv__handshake *w) {
     return !memcmp(w->magic, clv__handshake_magic, sizeof w->magic) &&

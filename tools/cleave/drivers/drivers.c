@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making the runtime: by a child first (probe.c), or under a guard (guard.c) where all drivers answered before (known.c).
+// Making the runtime: by a child first (probe.c), or under a guard (guard.c) where all drivers answered
+// before (known.c).
 #include "internal.h"
 
 #include <stdlib.h>

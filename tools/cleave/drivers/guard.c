@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making the runtime where its drivers are expected to live. If one raises a signal, calls exit or does not answer, the process
-// begins anew (execve: the same program, words and process number; nothing was read or written by then), told by CLEAVE_PROBE=child
-// that a child must probe first. What no program can catch ends the command still: _exit, SIGKILL, and an abort where a driver has put
-// a handler of its own in our place (LLVM does). So this is for drivers that have come through before (known.c), and then the next
-// command is careful.
+// Making the runtime where its drivers are expected to live. If one raises a signal, calls exit or does not
+// answer, the process begins anew (execve: the same program, words and process number; nothing was read or
+// written by then), told by CLEAVE_PROBE=child that a child must probe first. What no program can catch ends
+// the command still: _exit, SIGKILL, and an abort where a driver has put a handler of its own in our place
+// (LLVM does). So this is for drivers that have come through before (known.c), and then the next command is
+// careful.
 #define _GNU_SOURCE // memfd_create
 #include "internal.h"
 
@@ -84,7 +85,8 @@ static void catch_output(void) {
     }
 }
 
-/** Give the outputs back, and pass what was printed on to stderr: nothing of it belongs between our results. */
+/** Give the outputs back, and pass what was printed on to stderr: nothing of it belongs between our
+ *  results. */
 static void release_output(void) {
     fflush(stdout);
     fflush(stderr);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drivers that have come through: a file in the cache's folder says in which environment a command last looked at all drivers, and
-// none died or took long. A command in the same environment need not send a child ahead. The file is gone while drivers are looked
-// at: if that ends a command in a way that nothing catches, the next one is careful again. A file that is wrong or missing costs a
-// child, and one that somebody forged spares it, no more.
+// Drivers that have come through: a file in the cache's folder says in which environment a command last
+// looked at all drivers, and none died or took long. A command in the same environment need not send a child
+// ahead. The file is gone while drivers are looked at: if that ends a command in a way that nothing catches,
+// the next one is careful again. A file that is wrong or missing costs a child, and one that somebody forged
+// spares it, no more.
 #include "internal.h"
 
 #include <fcntl.h>
@@ -30,7 +31,8 @@ static bool matters(const char *variable) {
     return true;
 }
 
-/** What tells this environment from others: variables, the boot, the root that we see, installed drivers and libraries, devices. */
+/** What tells this environment from others: variables, the boot, the root that we see, installed drivers and
+ *  libraries, devices. */
 static uint64_t environment_now(void) {
     extern char **environ;
     static const struct {
@@ -84,7 +86,8 @@ bool cli_known_take(cli_known *known, bool no_cache) {
     return same && unlink(known->path) == 0;
 }
 
-/** Is the file's folder this user's, and closed to others? Elsewhere the name could be a link to another file of theirs. */
+/** Is the file's folder this user's, and closed to others? Elsewhere the name could be a link to another file
+ *  of theirs. */
 static bool folder_is_ours(const char *path) {
     char folder[sizeof((cli_known *)0)->path];
     snprintf(folder, sizeof folder, "%s", path);

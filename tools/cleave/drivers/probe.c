@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A driver may end the whole process while it is being probed, or never come back (FACTS: PoCL without sysfs aborts).
-// So a child process probes first, and says through a pipe which platform it is at. If it dies, that platform is left
-// out of this run, with the reason on the device list, and a new child looks at the others. Where these drivers have come
-// through before (known.c) there is no child: it takes as long as probing itself.
+// A driver may end the whole process while it is being probed, or never come back (FACTS: PoCL without sysfs
+// aborts). So a child process probes first, and says through a pipe which platform it is at. If it dies, that
+// platform is left out of this run, with the reason on the device list, and a new child looks at the others.
+// Where these drivers have come through before (known.c) there is no child: it takes as long as probing
+// itself.
 #define _GNU_SOURCE // pipe2
 #include "internal.h"
 
@@ -74,7 +75,8 @@ void cli_probe_begin(cli_probe *probe, const char *left_out) {
         close(ends[0]); // no child: then the drivers are trusted
 }
 
-/** True if the child came through; else where it was, and the signal that ended it (0: it ended by itself). */
+/** True if the child came through; else where it was, and the signal that ended it (0: it ended by
+ *  itself). */
 static bool came_through(cli_probe *probe, place *at, int *signal_number) {
     if (!probe->child) return true;
     int how = 0;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Before which of its nodes a place has to wait until another has finished the last step. Lending
-// (lend.c) says who has to; here is how late. What was lent must not be written over: the first node that writes where it lies
-// waits, mostly the one that makes it anew. Who has received something from a device in this step knows that it is past the last
-// one. Until then devices are in two steps at once, which hides the one's updates behind the other's forward pass.
+// Before which of its nodes a device waits until another has finished the last step. share.c says which
+// devices have to; this pass finds how late they can. A shared value must not be written over, so the first
+// node that writes where it lies waits: mostly the one that computes it again. A device that has received
+// something from another in this step knows that the other has finished the last one. Until then the two are
+// in two steps at once, which hides the updates of one behind the forward pass of the other.
 #include "plan/passes.h"
 
 /** Does [offset, offset + bytes) of a segment meet the memory of a value? */
@@ -12,7 +13,7 @@ static bool meets(const clv_plan *plan, int value, clv__segment segment, size_t 
     return offset < root->offset + root->bytes && root->offset < offset + bytes;
 }
 
-/** Does the node write where the value lies, which is at the same place? */
+/** Does the node, on the same device, write where the value lies? */
 static bool writes_over(const clv_plan *plan, const clv__plan_node *node, const clv__value *value) {
     const bool computes = node->work == CLV__COMPUTE;
     const uint32_t mutates = computes ? node->node->io.op->mutates : 0;
@@ -30,7 +31,7 @@ static bool writes_over(const clv_plan *plan, const clv__plan_node *node, const 
            node->workspace_at < value->offset + value->bytes;
 }
 
-/** The node of the lender that has to wait; NULL: none does anything about the value. */
+/** The node of the sender that has to wait; NULL: none writes there. */
 static clv__plan_node *first_that_waits(const clv_plan *plan, const clv__transfer *transfer) {
     const clv__value *value = &plan->values[plan->values[transfer->from].root];
     for (size_t at = 0; at < plan->n_nodes; at++) {
@@ -40,7 +41,7 @@ static clv__plan_node *first_that_waits(const clv_plan *plan, const clv__transfe
     return NULL;
 }
 
-/** A place awaits another once, and not if it has received something from it. */
+/** A device waits for another once, and not at all after it has received something from it. */
 static void leave_out_needless(clv_plan *plan, int place) {
     uint64_t awaited = 0, past = 0;
     for (size_t at = 0; at < plan->n_nodes; at++) {

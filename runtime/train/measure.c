@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How fast each replica is alone, with its part of the batch, for shares to begin with: forward passes of a predictor, and what those
-// have in common with steps of a training (alone_steps.c).
+// How fast each replica is alone, with its part of the batch, for shares to begin with: forward passes of a
+// predictor, and what those have in common with steps of a training (measure_steps.c).
 #include <inttypes.h>
 #include <stdlib.h>
 
@@ -18,8 +18,8 @@ static clv_status do_forward(const clv__rounds *todo, int n) {
     return CLV_OK;
 }
 
-/** Seconds of one of them: of the quickest round, because whatever else happens on the machine only makes it longer. One round
- *  alone may have been disturbed throughout, however long it was. */
+/** Seconds of one of them: of the quickest round, because whatever else happens on the machine only makes it
+ *  longer. One round alone may have been disturbed throughout, however long it was. */
 clv_status clv__time_rounds(clv_runtime *runtime, clv__rounds todo, size_t bytes, double *seconds) {
     float *zeros = clv__alloc(1, bytes);
     if (!zeros) CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_HOST_MEMORY, "no memory to time a step");
@@ -39,20 +39,20 @@ clv_status clv__time_rounds(clv_runtime *runtime, clv__rounds todo, size_t bytes
 }
 
 static clv_status time_forward(const clv__timing *t, const char *spec, int64_t batch, double *seconds) {
-    clv_predictor_config alone = *(const clv_predictor_config *)t->config;
+    clv_predictor_config one = *(const clv_predictor_config *)t->config;
     clv_predictor *predictor = NULL;
-    alone.placement = (clv_placement){0};
-    alone.session = NULL;
-    alone.beside = NULL;
-    alone.batch = batch;
-    clv_status status = clv_device_find(t->runtime, spec, &alone.device);
-    if (status == CLV_OK) status = clv_predictor_create(t->runtime, &alone, &predictor);
-    clv_shape shape = clv_model_input_shape(alone.model, batch);
+    one.placement = (clv_placement){0};
+    one.session = NULL;
+    one.same_session = NULL;
+    one.batch = batch;
+    clv_status status = clv_device_find(t->runtime, spec, &one.device);
+    if (status == CLV_OK) status = clv_predictor_create(t->runtime, &one, &predictor);
+    clv_shape shape = clv_model_input_shape(one.model, batch);
     if (status == CLV_OK)
         status = clv__time_rounds(t->runtime, (clv__rounds){.run = do_forward, .what = predictor},
-                             (size_t)clv_shape_numel(&shape) * sizeof(float), seconds);
+                                  (size_t)clv_shape_numel(&shape) * sizeof(float), seconds);
     clv_predictor_destroy(predictor);
-    if (status == CLV_OK) clv_device_memory_reset_peak(alone.device);
+    if (status == CLV_OK) clv_device_memory_reset_peak(one.device);
     return status;
 }
 
@@ -65,17 +65,18 @@ static clv_status time_replica(const clv__timing *t, const char *spec, int64_t b
     return status;
 }
 
-/** A device that has room for its part of the work may have none for all of it, weights and their gradients included. */
-static clv_status share_equally(clv_runtime *runtime, int n, double *shares, double *alone) {
+/** A device that has room for its part of the work may have none for all of it, weights and their gradients
+ *  included. */
+static clv_status share_equally(clv_runtime *runtime, int n, double *shares, double *single) {
     clv__log(runtime, CLV_LOG_WARNING, "the batch is shared equally at first: %s",
              clv_runtime_error(runtime));
     for (int i = 0; i < n; i++) shares[i] = 1.0 / n;
-    *alone = 0;
+    *single = 0;
     return CLV_OK;
 }
 
 clv_status clv__measure(const clv__timing *t, const clv_placement *placement, int64_t whole, double *shares,
-                        double *alone) {
+                        double *single) {
     int n = placement->n_replicas;
     int64_t batch = (whole + n - 1) / n;
     double sum = 0;
@@ -83,9 +84,9 @@ clv_status clv__measure(const clv__timing *t, const clv_placement *placement, in
         double seconds = 0;
         clv_status status = time_replica(t, placement->replicas[i], batch, &seconds);
         if (status == CLV_E_BUDGET || status == CLV_E_DEVICE_MEMORY)
-            return share_equally(t->runtime, n, shares, alone);
+            return share_equally(t->runtime, n, shares, single);
         CLV_TRY(status);
-        if (i == 0) *alone = seconds * (double)whole / (double)batch;
+        if (i == 0) *single = seconds * (double)whole / (double)batch;
         shares[i] = 1 / (seconds > 1e-9 ? seconds : 1e-9);
         sum += shares[i];
     }
@@ -105,6 +106,6 @@ clv_status clv__measure(const clv__timing *t, const clv_placement *placement, in
 clv_status clv__measure_forward_shares(clv_runtime *runtime, const clv_predictor_config *config,
                                        int64_t batch, double *shares) {
     const clv__timing t = {.runtime = runtime, .config = config, .seconds = time_forward};
-    double alone;
-    return clv__measure(&t, &config->placement, batch, shares, &alone);
+    double single;
+    return clv__measure(&t, &config->placement, batch, shares, &single);
 }

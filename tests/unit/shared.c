@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Values that devices lend each other instead of copying them (plan/lend.c): which ones, how long they live, who waits for them
+// Values that devices share instead of copying them (plan/shared/share.c): which ones, how long they live, who waits for them
 // and where (plan/await.c), and that steps compute the same bits as with copies, many of them at once under way. The rules are
 // looked at on null devices that are told to share the host's memory; runs use every pair of devices that really do.
 #include "exec/worker.h"
-#include "unit/loans.h"
+#include "unit/shared.h"
 #include "unit/toy_ops.h"
 
 /** Does the first result of the node lie where the transfer's value does, or some of it? */
@@ -19,30 +19,30 @@ static void test_replicas_copy_nothing(void **state) {
     model m = build((const char *[]){"null:0", "null:1"});
     clv_plan *copying = plan_of(m.graph, "null:0", NULL);
     null_devices_share(true);
-    clv_plan *lending = plan_of(m.graph, "null:0", NULL);
-    assert_int_equal(count_lent(copying), 0);
-    assert_int_equal(clv_plan_transfer_count(lending), clv_plan_transfer_count(copying));
-    assert_int_equal(count_lent(lending), clv_plan_transfer_count(lending));
+    clv_plan *shares = plan_of(m.graph, "null:0", NULL);
+    assert_int_equal(count_shared(copying), 0);
+    assert_int_equal(clv_plan_transfer_count(shares), clv_plan_transfer_count(copying));
+    assert_int_equal(count_shared(shares), clv_plan_transfer_count(shares));
     // parameters come back, as gradients, before they are updated, so nobody waits for that; the second device's gradients,
     // which the first reads last, are made anew when the second has this step's parameters, so nobody waits for that either
     for (int place = 0; place < 2; place++) {
-        assert_int_equal(lending->places[place].awaits, 0);
-        assert_null(waiting_node(lending, place));
+        assert_int_equal(shares->places[place].awaits, 0);
+        assert_null(waiting_node(shares, place));
     }
-    const clv__transfer *weight = transfer_of(lending, "a.weight", 1);
-    assert_int_equal(lending->values[weight->to].segment, CLV__IN_LENDER);
-    assert_int_equal(lending->values[weight->to].lender, weight->from);
+    const clv__transfer *weight = transfer_of(shares, "a.weight", 1);
+    assert_int_equal(shares->values[weight->to].segment, CLV__IN_SHARED);
+    assert_int_equal(shares->values[weight->to].owner, weight->from);
     for (int place = 0; place < 2; place++) {
         // staging holds what is fed and fetched; the copies need no room
-        const clv__place *with = &lending->places[place], *without = &copying->places[place];
+        const clv__place *with = &shares->places[place], *without = &copying->places[place];
         size_t fetched = 0;
         for (int i = 0; i < with->n_outputs; i++) fetched += with->alignment;
         assert_int_equal(with->staged_bytes, fetched);
         assert_true(without->staged_bytes > fetched);
-        assert_true(clv_plans_memory_on(&lending, 1, with->device).predicted_peak_bytes <
+        assert_true(clv_plans_memory_on(&shares, 1, with->device).predicted_peak_bytes <
                     clv_plans_memory_on(&copying, 1, with->device).predicted_peak_bytes);
     }
-    clv_plan_destroy(lending);
+    clv_plan_destroy(shares);
     clv_plan_destroy(copying);
     clv_graph_destroy(m.graph);
     null_devices_share(false);
@@ -54,7 +54,7 @@ static void test_layers_await_each_other(void **state) {
     model m = build(NULL);
     clv_plan *plan = plan_of(m.graph, "null:0", "a=null:0,b=null:1");
     assert_int_equal(clv_plan_transfer_count(plan), 2); // relu's result, and its gradient
-    assert_int_equal(count_lent(plan), 2);
+    assert_int_equal(count_shared(plan), 2);
     // `b` sends the gradient of its input before it needs the input for the last time
     assert_int_equal(plan->places[0].awaits, 1 << 1);
     assert_int_equal(plan->places[1].awaits, 0); // by then it has the input of this step
@@ -95,11 +95,11 @@ static void test_a_loan_ends_when_something_comes_back(void **state) {
     for (int i = 0; i < 3; i++) c = toy(&toy_sum_apart, c, NULL);
     clv_output(c, "c");
     clv_plan *plan = plan_of(graph, "null:0", NULL);
-    assert_int_equal(count_lent(plan), 2);
+    assert_int_equal(count_shared(plan), 2);
     assert_int_equal(plan->places[0].awaits, 0);
     assert_int_equal(plan->places[1].awaits, 0);
-    const clv__value *lent = &plan->values[value_at(plan, a, 0)];
-    const clv__plan_node *end = &plan->nodes[lent->last];
+    const clv__value *shared = &plan->values[value_at(plan, a, 0)];
+    const clv__plan_node *end = &plan->nodes[shared->last];
     assert_int_equal(end->work, CLV__RECEIVE);
     assert_ptr_equal(end->node, b->node);
     assert_int_equal(plan->places[0].activations.bytes, 2 * plan->places[0].alignment); // and not three
@@ -126,7 +126,7 @@ static void test_a_third_device_is_awaited(void **state) {
     clv_graph_set_place(graph, "host");
     clv_output(toy(&toy_sum_apart, a, NULL), "there");
     clv_plan *plan = plan_of(graph, "null:0", NULL);
-    assert_int_equal(count_lent(plan), 2);
+    assert_int_equal(count_shared(plan), 2);
     const clv__place *first = clv__plan_place_of(plan, find("null:0")),
                      *third = clv__plan_place_of(plan, host);
     assert_int_equal(first->awaits, 1 << (third - plan->places));
@@ -141,7 +141,7 @@ static void test_a_third_device_is_awaited(void **state) {
     host->traits.host_memory = shared;
 }
 
-/** What is changed before the borrower is known to be done is copied; so is what the borrower changes. */
+/** What is changed before the receiver is known to be done is copied; so is what the receiver changes. */
 static void test_what_changes_is_copied(void **state) {
     (void)state;
     null_devices_share(true);
@@ -159,7 +159,7 @@ static void test_what_changes_is_copied(void **state) {
         }
         clv_plan *plan = plan_of(graph, "null:0", NULL);
         assert_int_equal(clv_plan_transfer_count(plan), 1);
-        assert_int_equal(count_lent(plan), changed == 0);
+        assert_int_equal(count_shared(plan), changed == 0);
         assert_int_equal(plan->places[0].awaits, 0); // it lies in the session, and stays as it is
         clv_plan_destroy(plan);
         clv_graph_destroy(graph);
@@ -184,7 +184,7 @@ static void test_lending_computes_the_same_bits(void **state) {
     }
 }
 
-// ---- a borrower that is late ----------------------------------------------------------------------------------------
+// ---- a receiver that is late ----------------------------------------------------------------------------------------
 
 /** A job for a device's thread: once the device has done all that came before, it waits until it is let through. */
 typedef struct gate {
@@ -244,18 +244,18 @@ static void step_with(clv_run *run, const clv_tensor *x, float value, int64_t *t
 }
 
 /** y = 2 x + 1, doubled by one device and increased by the other: nothing comes back within a step, so the first must not
- *  write over what it lent for step 2 before the other has done that, even if that one has not so much as begun it and the
+ *  write over what it shared for step 2 before the other has done that, even if that one has not so much as begun it and the
  *  end of step 0 is all that it has told. */
-static void late_borrower(clv_device *lender, clv_device *borrower) {
+static void late_receiver(clv_device *sender, clv_device *receiver) {
     clv_graph *graph = new_graph();
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(64));
-    clv_graph_set_place(graph, lender->info.name);
+    clv_graph_set_place(graph, sender->info.name);
     clv_tensor *doubled = clv_mul_scalar(x, 2);
-    clv_graph_set_place(graph, borrower->info.name);
+    clv_graph_set_place(graph, receiver->info.name);
     clv_tensor *y = clv_add_scalar(doubled, 1);
     clv_output(y, "y");
-    clv_plan *plan = plan_of(graph, lender->info.name, NULL);
-    assert_int_equal(count_lent(plan), 1);
+    clv_plan *plan = plan_of(graph, sender->info.name, NULL);
+    assert_int_equal(count_shared(plan), 1);
     clv_session *session;
     clv_run *run;
     int64_t ticket;
@@ -265,9 +265,9 @@ static void late_borrower(clv_device *lender, clv_device *borrower) {
     assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
     for (int step = 0; step < 2; step++) step_with(run, x, (float)step, &ticket);
     assert_status(clv_run_finish(run), CLV_OK, runtime);
-    gate_post(&late, borrower, false);
+    gate_post(&late, receiver, false);
     for (int step = 2; step < 4; step++) step_with(run, x, (float)step, &ticket);
-    gate_post(&through, lender, true);
+    gate_post(&through, sender, true);
     ahead = gate_wait(&through, 0.2);
     gate_open(&late);
     gate_open(&through);
@@ -283,15 +283,15 @@ static void late_borrower(clv_device *lender, clv_device *borrower) {
     clv_graph_destroy(graph);
 }
 
-static void test_a_late_borrower_is_awaited(void **state) {
+static void test_a_late_receiver_is_awaited(void **state) {
     (void)state;
     clv_device *devices[2];
     if (sharers(devices, 2) < 2) {
         print_message("skipped: no two devices here compute in the host's memory\n");
         skip();
     }
-    late_borrower(devices[0], devices[1]);
-    late_borrower(devices[1], devices[0]);
+    late_receiver(devices[0], devices[1]);
+    late_receiver(devices[1], devices[0]);
 }
 
 int main(void) {
@@ -302,7 +302,7 @@ int main(void) {
         cmocka_unit_test(test_a_loan_ends_when_something_comes_back),
         cmocka_unit_test(test_what_changes_is_copied),
         cmocka_unit_test(test_lending_computes_the_same_bits),
-        cmocka_unit_test(test_a_late_borrower_is_awaited),
+        cmocka_unit_test(test_a_late_receiver_is_awaited),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

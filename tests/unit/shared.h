@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What tests of lent values share (lend.c, replicas.c): a small model over two devices, by layers or replicated; null devices
+// What tests of shared values have in common (shared.c, replicas.c): a small model over two devices, by layers or replicated; null devices
 // that are told to share the host's memory; and a training on devices that really do, with copies and without.
 #ifndef CLV_TESTS_UNIT_LOANS_H
 #define CLV_TESTS_UNIT_LOANS_H
@@ -71,9 +71,9 @@ static inline model build(const char *const *replicas) {
     return m;
 }
 
-static inline int count_lent(const clv_plan *plan) {
+static inline int count_shared(const clv_plan *plan) {
     int n = 0;
-    for (int i = 0; i < clv_plan_transfer_count(plan); i++) n += clv_plan_transfer_get(plan, i).lent;
+    for (int i = 0; i < clv_plan_transfer_count(plan); i++) n += clv_plan_transfer_get(plan, i).shared;
     return n;
 }
 
@@ -107,7 +107,7 @@ typedef struct outcome {
     float losses[STEPS], weights[2][WIDTH * WIDTH];
 } outcome;
 
-static inline void train(const char *const *replicas, const char *first, const char *place, int lent,
+static inline void train(const char *const *replicas, const char *first, const char *place, int shared,
                          outcome *out) {
     model m = build(replicas);
     clv_plan *plan = plan_of(m.graph, first, place);
@@ -116,7 +116,7 @@ static inline void train(const char *const *replicas, const char *first, const c
     int64_t ticket;
     static float x[BATCH * WIDTH];
     const size_t bytes[] = {(size_t)(BATCH * WIDTH) * sizeof *x, (size_t)(WIDTH * WIDTH) * sizeof *x};
-    assert_int_equal(count_lent(plan), lent < 0 ? clv_plan_transfer_count(plan) : lent);
+    assert_int_equal(count_shared(plan), shared < 0 ? clv_plan_transfer_count(plan) : shared);
     assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 7}, &session), CLV_OK, runtime);
     for (int i = 0; i < clv_plan_device_count(plan); i++)
         clv_device_memory_reset_peak(clv_plan_device_get(plan, i));
@@ -147,7 +147,7 @@ static inline void train(const char *const *replicas, const char *first, const c
 }
 
 static inline void compare(const char *a, const char *b, bool replicated) {
-    static outcome copied, lent;
+    static outcome copied, shared;
     char place[128];
     snprintf(place, sizeof place, "a=%s,b=%s", a, b);
     const char *replicas[] = {a, b};
@@ -155,11 +155,11 @@ static inline void compare(const char *a, const char *b, bool replicated) {
     find(b)->traits.host_memory = false; // copies as ever
     train(on, a, replicated ? NULL : place, 0, &copied);
     find(b)->traits.host_memory = true;
-    train(on, a, replicated ? NULL : place, -1, &lent);
+    train(on, a, replicated ? NULL : place, -1, &shared);
     print_message("%s and %s, %s: loss %g to %g\n", a, b, replicated ? "replicas" : "layers",
                   copied.losses[0], copied.losses[STEPS - 1]);
     assert_true(copied.losses[STEPS - 1] < 0.97f * copied.losses[0]);
-    assert_memory_equal(&lent, &copied, sizeof copied);
+    assert_memory_equal(&shared, &copied, sizeof copied);
 }
 
 /** Devices that compute in the host's memory; the host itself, which is slow, only where there are not two others. */

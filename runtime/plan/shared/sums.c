@@ -1,17 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// A gradient that is the sum of one made here and one that another device made (data parallel training) is
-// added up by the update that reads it, so that it is never written and read again. In memory that both devices see (lend.c)
-// that is a quarter of the bytes that the first replica moves while the others wait.
+// In data parallel training a gradient is the sum of one computed here and one from another device. The
+// update that reads the sum adds the terms itself, so the sum is never written and read again. In memory that
+// both devices see (share.c) this saves a quarter of the bytes that the first replica moves while the others
+// wait.
 //
-// Not where the other's gradient would be copied here: it would have to be kept until the updates, where now it is dropped
-// as soon as it is added. And not where somebody else wants the sum, to fetch it, clip it or look for what is not finite.
+// The pass leaves a sum alone where the other's gradient would be copied: the copy would have to stay until
+// the updates, and now it is dropped as soon as it is added. It leaves a sum alone, too, where somebody else
+// reads it, to fetch it, to clip it, or to look for values that are not finite.
 //
-// Such terms are sent and received just before the updates, all together. Until then the two devices need not wait for each other.
+// Such terms are sent and received just before the updates, all together, so the two devices need not wait
+// for each other before.
 #include <stdio.h>
 
 #include "ops/elementwise.h"
 #include "plan/index.h"
-#include "plan/lending/lending.h"
+#include "plan/shared/shared.h"
 #include "plan/passes.h"
 
 typedef struct summing {
@@ -26,22 +29,23 @@ static const clv__plan_node *maker_of(const summing *s, int value) {
 }
 
 /** Is the value in memory of another device, to be read there by this update alone? */
-static bool is_lent(const summing *s, int value) {
+static bool is_shared(const summing *s, int value) {
     const clv_plan *plan = s->plan;
     const clv__plan_node *receive = maker_of(s, value);
     if (!receive || receive->work != CLV__RECEIVE || s->index.readers[value] != 1) return false;
     const clv__transfer *transfer = &plan->transfers[receive->transfer];
-    return clv__may_lend(plan, plan->values[transfer->from].place, plan->values[value].place);
+    return clv__may_share(plan, plan->values[transfer->from].place, plan->values[value].place);
 }
 
 /** The sum that an update does itself, of its input `grad`; NULL: it does none. */
 static const clv__plan_node *sum_of(const summing *s, const clv__plan_node *update, int grad) {
     const int value = update->in[grad];
     const clv__plan_node *sum = maker_of(s, value);
-    if (!sum || !clv__by_kernels(s->plan, sum) || sum->fused || !clv__elementwise_adds(&sum->node->io)) return NULL;
+    if (!sum || !clv__by_kernels(s->plan, sum) || sum->fused || !clv__elementwise_adds(&sum->node->io))
+        return NULL;
     if (s->index.readers[value] != 1 || s->plan->values[value].tensor->is_output) return NULL;
     const bool fits = sum->place == update->place && sum->node->phase == CLV__BACKWARD &&
-                      is_lent(s, sum->in[0]) != is_lent(s, sum->in[1]);
+                      is_shared(s, sum->in[0]) != is_shared(s, sum->in[1]);
     return fits ? sum : NULL;
 }
 
@@ -53,7 +57,7 @@ static clv_status take(const summing *s, clv__plan_node *update, const clv__plan
         update->in[grad + i] = sum->in[i];
         fused->node.in[grad + i] = sum->node->in[i];
         fused->node.io.in[grad + i] = sum->node->io.in[i];
-        if (!is_lent(s, sum->in[i])) continue;
+        if (!is_shared(s, sum->in[i])) continue;
         const int transfer = maker_of(s, sum->in[i])->transfer;
         s->late[s->index.received_at[transfer]] = s->late[s->index.sent_at[transfer]] = true;
     }
@@ -78,12 +82,13 @@ static clv_status take_all(const summing *s) {
 /** Of late ones: append the sends, or the receives. */
 static clv_status append_late(const summing *s, const clv__rewrite *before, clv__work work) {
     for (size_t i = 0; i < before->n; i++)
-        if (s->late[i] && before->nodes[i].work == work) CLV_TRY(clv__plan_append(s->plan, &before->nodes[i]));
+        if (s->late[i] && before->nodes[i].work == work)
+            CLV_TRY(clv__plan_append(s->plan, &before->nodes[i]));
     return CLV_OK;
 }
 
-/** Leave out what is gone, and put what is late before the first update: all sends before all receives, so that no place
- *  waits for another's updates. */
+/** Leave out what is gone, and put what is late before the first update: all sends before all receives, so
+ *  that no place waits for another's updates. */
 static clv_status reorder(const summing *s, const clv__rewrite *before) {
     bool updating = false;
     for (size_t at = 0; at < before->n; at++) {
