@@ -71,6 +71,12 @@ rm -r runtime/ops/ring.c runtime/ops/about.c runtime/ops/here.c runtime/ops/ther
 tool=''
 expect layers.sh 'include/cleave/up.h:1' 'runtime/base/up.c:1:' 'backends/opencl/device.c:1' 'samples/s.c:1' 'runtime/stray' \
     'plan/one.c:3:.*calls another' 'plan/two.c: includes plan/own.h' 'plan/inside.c:1:.*its own folder only'
+mkdir -p tests/bench
+printf '#!/bin/sh\necho one\n' >tests/bench/page.sh
+chmod +x tests/bench/page.sh
+echo two >tests/bench/RESULTS.md
+expect results.sh 'RESULTS.md: not what page.sh prints: < one'
+rm -r tests
 expect width.sh 'runtime/base/wide.c:1: 123 columns'
 expect words.sh 'base/words.c:1:.*exits' 'base/words.c:2:.*exits' 'base/words.c:3:.*seam' 'plan/ops.c:1:.*descriptor' \
     'plan/ops.c:2:.*descriptor' 'plan/vendor.c:1:.*vendors' 'opencl/device.c:2:.*vendors' 'kernels_cl/k.cl:1:.*same bits'
