@@ -1,23 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// Devices that are not here: what OpenCL tells of them there, as far as that was published or reported, for plans, for tables of what a
-// device gets, and for tests of limits. Besides backends/opencl/quirks.c the only file of the library with names of makers.
+// Devices that are not here: what OpenCL tells of them there, as far as that was published or reported, for
+// plans, for tables of what a device gets, and for tests of limits. Besides backends/opencl/quirks.c the only
+// file of the library with names of makers.
 //
-// Sources, by column. peak_flops and peak_bytes_per_second: the makers' data sheets, f32, multiply-adds as two; 0 where the
-// maker publishes none. Limits: the makers' programming guides for OpenCL, and clinfo's output as users posted it. Memory that is
-// shared with the host is that of a common machine with the part. A figure here is no promise of a driver: what counts on a
-// device is what it says itself.
+// Sources, by column. peak_flops and peak_bytes_per_second: the makers' data sheets, f32, multiply-adds as
+// two; 0 where the maker publishes none. Limits: the makers' programming guides for OpenCL, and clinfo's
+// output as users posted it. Memory that is shared with the host is that of a common machine with the part. A
+// figure here is no promise of a driver: what counts on a device is what it says itself.
 //
-//   H200          NVIDIA H200 Tensor Core GPU data sheet (67 TFLOP/s, 141 GB, 4.8 TB/s); CUDA programming guide, compute capability 9.0
+//   H200          NVIDIA H200 Tensor Core GPU data sheet (67 TFLOP/s, 141 GB, 4.8 TB/s); CUDA programming
+//                 guide, compute capability 9.0
 //   RX 6700 XT    AMD product page (13.21 TFLOP/s, 384 GB/s, 40 units); RDNA 2 ISA document: waves of 32
 //   RX 580        AMD product page (6.17 TFLOP/s, 256 GB/s, 36 units); GCN 3 ISA document: waves of 64
 //   Arc A770      Intel product page (512 EUs, 2.1 GHz, 560 GB/s): 512 * 8 * 2 * 2.1e9
 //   Iris Xe       Intel product page of Core i7-1185G7 (96 EUs, 1.35 GHz), LPDDR4X-4266 on two channels
 //   UHD 620       Intel product page of Core i5-8250U (24 EUs, 1.1 GHz), DDR4-2400 on two channels: 38.4 GB/s
-//   Adreno 740    Qualcomm's OpenCL programming guide (80-NB295-11); Snapdragon 8 Gen 2 product brief: 67.2 GB/s
-//   Mali-G610     Arm's GPU data sheet (64 multiply-adds a core and cycle), four cores at 1 GHz; RK3588 brief: LPDDR4X-4224
+//   Adreno 740    Qualcomm's OpenCL programming guide (80-NB295-11); Snapdragon 8 Gen 2
+//                 product brief: 67.2 GB/s
+//   Mali-G610     Arm's GPU data sheet (64 multiply-adds a core and cycle), four cores at 1 GHz;
+//                 RK3588 brief: LPDDR4X-4224
 //   GC7000L       NXP i.MX 8M data sheet: LPDDR4-3200, 32 bits
-//   VideoCore IV  Broadcom's architecture guide (12 QPUs, 24 GFLOP/s at 250 MHz); VC4CL's documentation of its limits
-//   TI C66x       66AK2H14 data sheet (eight cores, 19.2 GFLOP/s each at 1.2 GHz, DDR3-1600); TI OpenCL user's guide
+//   VideoCore IV  Broadcom's architecture guide (12 QPUs, 24 GFLOP/s at 250 MHz);
+//                 VC4CL's documentation of its limits
+//   TI C66x       66AK2H14 data sheet (eight cores, 19.2 GFLOP/s each at 1.2 GHz, DDR3-1600);
+//                 TI OpenCL user's guide
 #include "cards.h"
 
 #define KIB UINT64_C(1024)

@@ -185,9 +185,8 @@ static void describe_groups(const asking *to, const char *extensions, clv_device
     static const struct {
         cl_device_info what;
         const char *extension; // "": asked in any case
-    } ways[] = {{MULTIPLE, ""},
-                {WARP, "cl_nv_device_attribute_query"},
-                {WAVEFRONT, "cl_amd_device_attribute_query"}};
+    } ways[] = {
+        {MULTIPLE, ""}, {WARP, "cl_nv_device_attribute_query"}, {WAVEFRONT, "cl_amd_device_attribute_query"}};
     for (size_t i = 0; i < sizeof ways / sizeof *ways && !info->preferred_multiple; i++)
         if (!*ways[i].extension || has_extension(extensions, ways[i].extension))
             info->preferred_multiple = ask_if_known(to, ways[i].what);

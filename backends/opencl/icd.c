@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drivers that the ICD loader knows of and says nothing about: it passes over what does not load. What stands here reads the same files
-// and asks each library that the loader did not keep why. Forms and order are those of ocl-icd 2.3 (libOpenCL(7)): OCL_ICD_VENDORS, else
-// OPENCL_VENDOR_PATH, else /etc/OpenCL/vendors; a folder of .icd files, one .icd file, or a library. Of Khronos' loader:
-// OCL_ICD_FILENAMES, libraries with colons between.
+// Drivers that the ICD loader knows of and says nothing about: it passes over what does not load. What stands
+// here reads the same files and asks each library that the loader did not keep why. Forms and order are those
+// of ocl-icd 2.3 (libOpenCL(7)): OCL_ICD_VENDORS, else OPENCL_VENDOR_PATH, else /etc/OpenCL/vendors; a folder
+// of .icd files, one .icd file, or a library. Of Khronos' loader: OCL_ICD_FILENAMES, libraries with colons
+// between.
 #include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
@@ -33,7 +34,8 @@ static bool ends_in_icd(const char *name) {
     return n > 4 && strcmp(name + n - 4, ".icd") == 0;
 }
 
-/** The function of that name, as the loader looks for it. POSIX lets a pointer to data be one to a function. */
+/** The function of that name, as the loader looks for it. POSIX lets a pointer to data be one to a
+ *  function. */
 static void *function_of(void *library, const char *name) {
     address_function address;
     *(void **)&address = dlsym(library, "clGetExtensionFunctionAddress");

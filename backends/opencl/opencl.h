@@ -138,12 +138,13 @@ clv__ocl_quirk clv__ocl_quirks(const char *platform, const char *driver);
 void clv__ocl_stores_guard(clv__ocl_state *state);
 /** Of a platform: NULL if its driver may be used, else why not. */
 const char *clv__ocl_store_refusal(clv__ocl_state *state, const char *platform);
-/** After a platform was asked for its devices: does its driver keep code where it should? Tells once if that is not the usual
- *  place. */
+/** After a platform was asked for its devices: does its driver keep code where it should? Tells once if that
+ *  is not the usual place. */
 bool clv__ocl_store_holds(clv__ocl_state *state, const char *platform);
 
 // icd.c
-/** Tell each driver that the loader should have found and did not: its file's name and why. After the loader has looked. */
+/** Tell each driver that the loader should have found and did not: its file's name and why. After the loader
+ *  has looked. */
 void clv__ocl_look_at_drivers(void (*tell)(void *user, const char *name, const char *reason), void *user);
 
 // device.c
@@ -209,10 +210,12 @@ static inline bool clv__ocl_answers(const clv__bdevice *device) {
 /** Forget the first command that was not asked. */
 void clv__ocl_pending_drop(clv__bdevice *device);
 
-/** Around an enqueue: an event for the command, taken before, so that a lack of memory leaves nothing enqueued. */
+/** Around an enqueue: an event for the command, taken before, so that a lack of memory leaves nothing
+ *  enqueued. */
 clv_status clv__ocl_command_begin(clv__bdevice *device, clv__queue queue, clv__error *error,
                                   clv__bevent **out);
-/** `code` is what `call` returned: the event is asked how the command went when somebody waits. wanted: NULL, or whoever gets it too. */
+/** `code` is what `call` returned: the event is asked how the command went when somebody waits. wanted: NULL,
+ *  or whoever gets it too. */
 clv_status clv__ocl_command_end(clv__bevent *event, const char *call, cl_int code, clv__bevent **wanted,
                                 clv__error *error);
 /** The command was not enqueued, and why is told elsewhere. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two in-order queues of a device: compute and transfer. Nothing here waits but event_wait and synchronize, and who waits asks every
-// command how it went.
-// An event of one queue is flushed before the other queue waits for it: OpenCL promises progress only then.
+// Two in-order queues of a device: compute and transfer. Nothing here waits but event_wait and synchronize,
+// and who waits asks every command how it went. An event of one queue is flushed before the other queue waits
+// for it: OpenCL promises progress only then.
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -9,8 +9,9 @@
 #include "opencl.h"
 
 // ---- Events -----------------------------------------------------------------------------------------------
-// Every command has an event, wanted or not, and whoever waits asks those of all commands before how they went: a driver need not
-// pass an error on to the commands behind it, and clFinish need not tell it. On PoCL 3.1 that costs no time that can be measured.
+// Every command has an event, wanted or not, and whoever waits asks those of all commands before how they
+// went: a driver need not pass an error on to the commands behind it, and clFinish need not tell it. On PoCL
+// 3.1 that costs no time that can be measured.
 
 enum {
     MANY_PENDING = 1024
@@ -241,8 +242,8 @@ static double timeout_of(const clv__bdevice *device) {
     return device->state->config->device_timeout;
 }
 
-/** A driver may hold locks of its own while it calls (rusticl 22.3 holds the event's): so this makes no call of it, and takes no lock that
- *  is held around one. */
+/** A driver may hold locks of its own while it calls (rusticl 22.3 holds the event's): so this makes no call
+ *  of it, and takes no lock that is held around one. */
 static void CL_CALLBACK on_reached(cl_event event, cl_int status, void *user) {
     (void)event, (void)status; // how it went is asked of all events together
     clv__bevent *reached = user;
@@ -271,7 +272,8 @@ static void count_call(clv__bevent *event, int n) {
     pthread_mutex_unlock(&event->device->reach_lock);
 }
 
-/** Wait until the event is reached; `call` is what failed. CL_DEVICE_NOT_AVAILABLE with "an answer": it was not in time. */
+/** Wait until the event is reached; `call` is what failed. CL_DEVICE_NOT_AVAILABLE with "an answer": it was
+ *  not in time. */
 static cl_int wait_until_reached(clv__bevent *event, const char **call) {
     clv__bdevice *device = event->device;
     clv__patience patience = {.limit = timeout_of(device)};
@@ -356,7 +358,8 @@ clv_status clv__ocl_flush(clv__bdevice *device, clv__error *error) {
     return CLV_OK;
 }
 
-/** Wait for all that is on a queue by an event at its end: rusticl 22.3 returns from clFinish before that, and clFinish tells no errors. */
+/** Wait for all that is on a queue by an event at its end: rusticl 22.3 returns from clFinish before that,
+ *  and clFinish tells no errors. */
 static clv_status drain(clv__bdevice *device, clv__queue queue, clv__error *error) {
     clv__bevent *end;
     const char *call;
@@ -366,7 +369,8 @@ static clv_status drain(clv__bdevice *device, clv__queue queue, clv__error *erro
     return code == CL_SUCCESS ? CLV_OK : fail_to_wait(device, call, code, error);
 }
 
-/** Where that fails: a marker without a flush, so that clFinish has something to wait for everywhere. False: it is not known to be done. */
+/** Where that fails: a marker without a flush, so that clFinish has something to wait for everywhere. False:
+ *  it is not known to be done. */
 static bool finish(clv__bdevice *device, clv__queue queue) {
     return clEnqueueMarkerWithWaitList(device->queue[queue], 0, NULL, NULL) == CL_SUCCESS &&
            clFinish(device->queue[queue]) == CL_SUCCESS;

@@ -24,9 +24,10 @@ static const struct {
     {"rusticl", "", {.traits = {.loop_turns = 65535, .local_doubled = true, .host_memory = true}}},
 };
 
-// PoCL: its manual, "Environment variables" (POCL_CACHE_DIR, POCL_KERNEL_CACHE); without any of the three variables 3.1 keeps code
-// in pocl/kcache below the temporary folder, and where it is told to keep none in pocl/uncached, whoever owns that.
-// NVIDIA: CUDA programming guide, "CUDA environment variables" (its OpenCL shares the cache).
+// PoCL: its manual, "Environment variables" (POCL_CACHE_DIR, POCL_KERNEL_CACHE); without any of the three
+// variables 3.1 keeps code in pocl/kcache below the temporary folder, and where it is told to keep none in
+// pocl/uncached, whoever owns that. NVIDIA: CUDA programming guide, "CUDA environment variables" (its OpenCL
+// shares the cache).
 const clv__ocl_store clv__ocl_stores[CLV__OCL_STORES] = {
     {.driver = "PoCL",
      .folder = "pocl",

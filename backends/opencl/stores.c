@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Some drivers keep machine code on disk and run it again in the next process. If others can write where that is, they decide
-// what this process runs: a driver that finds no home may use a folder with a fixed name below the temporary folder, whoever made it.
-// So the folder is looked at before the first OpenCL call. Where it is not this user's alone the driver is given another one, by its own
-// variable, and the log says so. The variable stays set in this process, and its children have it too.
+// Some drivers keep machine code on disk and run it again in the next process. If others can write where that
+// is, they decide what this process runs: a driver that finds no home may use a folder with a fixed name
+// below the temporary folder, whoever made it. So the folder is looked at before the first OpenCL call. Where
+// it is not this user's alone the driver is given another one, by its own variable, and the log says so. The
+// variable stays set in this process, and its children have it too.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -57,7 +58,8 @@ static bool take_folder(const char *path) {
            entries_are_private(path, why);
 }
 
-/** Another folder: in our cache, else one with this user's number below the temporary folder, else one for this process alone. */
+/** Another folder: in our cache, else one with this user's number below the temporary folder, else one for
+ *  this process alone. */
 static bool choose_folder(const clv__ocl_state *state, const clv__ocl_store *store, clv__ocl_kept *kept,
                           char out[PATH_MAX]) {
     const char *ours = state->config->cache_dir, *temporary = getenv("TMPDIR");

@@ -40,10 +40,10 @@ typedef struct clv_plan_config {
     bool no_fuse; /**< one launch for each use of an op, not one for several that can be done together */
     /** a larger plan of the same session: where that has activations this one puts workspaces that find no room among its own.
      *  `recompute` auto makes both fit together; then it must outlive this one. NULL: none */
-    const clv_plan *beside;
+    const clv_plan *same_session;
     /** no other plan uses its session: workspaces then lie among the activations where that takes less, and count as such.
      *  Plans that share a session share the memory of both, each kind as large as one of them needs */
-    bool alone;
+    bool own_session;
 } clv_plan_config;
 
 /**
@@ -174,8 +174,7 @@ typedef struct clv_plan_transfer {
     clv_device *from, *to;
     const char *tensor;
     uint64_t bytes;
-    bool
-        lent; /**< no byte moves: both devices compute in the host's memory, `to` reads the value where it is */
+    bool shared; /**< no byte moves: both compute in the host's memory, `to` reads the value where it is */
 } clv_plan_transfer;
 
 CLV_API int clv_plan_transfer_count(const clv_plan *plan);
@@ -312,8 +311,9 @@ typedef struct clv_run_failure {
     clv_device *device;   /**< whose driver failed */
     const char *sentence; /**< what it said; borrowed, until the run goes */
     int64_t done; /**< steps before this ticket are done: their updates are made, later ones' are not, */
-    bool torn; /**< except that some of step `done` are made and others not: only where tensors of the session
-                              are kept, or updated, on several devices, or on the one that failed */
+    /** parameters are partially updated: some updates of step `done` are made and others not. Only where tensors of the session are
+     *  kept, or updated, on several devices, or on the one that failed */
+    bool partial;
 } clv_run_failure;
 
 /**

@@ -85,7 +85,7 @@ typedef struct clv_predictor_config {
      *  the forward pass of each replica alone */
     clv_placement placement;
     clv_session *session;    /**< whose parameters to use; NULL: a session of its own */
-    const clv_plan *beside;  /**< as clv_plan_config; a training's, if that uses the session */
+    const clv_plan *same_session;  /**< as clv_plan_config; a training's, if that uses the session */
 } clv_predictor_config;
 
 /** Plan the model. With a session of its own its memory is taken too; else the session must be reserved with

@@ -59,10 +59,11 @@ clv_status clv__given(clv__error *error, const char *function, const char *name,
 
 clv_status clv__usable(clv__error *error, const char *function, const char *name, const void *pointer) {
     if (clv__error_at_home(error)) return clv__given(error, function, name, pointer);
-    return clv__error_set(error, CLV_E_STATE,
-                          "%s: the runtime was made by process %ld, and this is a fork of it (%ld), without its "
-                          "threads and drivers; make a runtime after the fork",
-                          function, (long)error->process, (long)getpid());
+    return clv__error_set(
+        error, CLV_E_STATE,
+        "%s: the runtime was made by process %ld, and this is a fork of it (%ld), without its "
+        "threads and drivers; make a runtime after the fork",
+        function, (long)error->process, (long)getpid());
 }
 
 clv_status clv__error_set(clv__error *error, clv_status status, const char *format, ...) {

@@ -27,14 +27,16 @@ void clv__error_destroy(clv__error *error);
 clv_status clv__error_set(clv__error *error, clv_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/** Put a printf-made text before the sentence that is kept: "layer 'fc1': " and the like. Returns the kept status. */
+/** Put a printf-made text before the sentence that is kept: "layer 'fc1': " and the like. Returns the kept
+ *  status. */
 clv_status clv__error_prefix(clv__error *error, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 /** Is this the process that made it, and no fork of that? NULL: yes. */
 bool clv__error_at_home(const clv__error *error);
 
-/** What a public function asks first: CLV_E_VALUE if the pointer is NULL. `error` is NULL where the runtime is not known yet. */
+/** What a public function asks first: CLV_E_VALUE if the pointer is NULL. `error` is NULL where the runtime
+ *  is not known yet. */
 #define CLV__GIVEN(error, pointer) clv__given((error), __func__, #pointer, (pointer))
 /** The same where threads or drivers are used: CLV_E_STATE in a fork of the process that made `error`. */
 #define CLV__USABLE(error, pointer) clv__usable((error), __func__, #pointer, (pointer))

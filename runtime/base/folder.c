@@ -46,8 +46,8 @@ static bool others_write(const struct stat *is) {
     return is->st_mode & S_IWOTH || (is->st_mode & S_IWGRP && is->st_gid != 0 && is->st_gid != is->st_uid);
 }
 
-/** Why a folder, or a link, above the one that matters is at fault. Whoever owns the root of all can do anything anyway, and
- *  is shown under another number inside some containers. */
+/** Why a folder, or a link, above the one that matters is at fault. Whoever owns the root of all can do
+ *  anything anyway, and is shown under another number inside some containers. */
 static const char *distrust_above(const struct stat *is) {
     struct stat root = {0};
     bool ours =

@@ -35,7 +35,8 @@ bool clv__grow(void *items, size_t *room, size_t need, size_t size);
 /** A copy of a string; NULL in, NULL out. */
 char *clv__strdup(const char *text);
 
-/** Never free this: a device that does not answer may still write there. It is no leak to a checker of leaks. NULL is fine. */
+/** Never free this: a device that does not answer may still write there. It is no leak to a checker of leaks.
+ *  NULL is fine. */
 void clv__leave(void *memory);
 
 /** Pages that several may use, on devices too; they go with the last. */

@@ -22,7 +22,8 @@ bool clv__patterns_take(const char **rest, char pattern[CLV__PATTERN_BYTES]) {
     return false;
 }
 
-/** Copy the next longer module of a name, or the name itself, to `module`; 0 past the end. Begin with length 0. */
+/** Copy the next longer module of a name, or the name itself, to `module`; 0 past the end. Begin with length
+ *  0. */
 static size_t next_module(const char *name, size_t length, char module[NAME_BYTES]) {
     if (length && !name[length]) return 0;
     length += length > 0; // its dot

@@ -18,7 +18,8 @@ static void put(clv__named *places, size_t room, clv__named named) {
     places[at] = named;
 }
 
-/** In the order of their places, which keeps that of equal hashes: a run of them that goes round the end begins at its first. */
+/** In the order of their places, which keeps that of equal hashes: a run of them that goes round the end
+ *  begins at its first. */
 static void put_all(const clv__names *names, clv__named *places, size_t room) {
     size_t first = 0;
     while (first < names->room && names->places[first].number_and_one) first++;

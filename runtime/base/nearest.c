@@ -17,7 +17,8 @@ static int least(int a, int b) {
     return a < b ? a : b;
 }
 
-/** Letters to insert, remove, replace, or swap with their neighbour, in any case, until `a` is `b`; both short. */
+/** Letters to insert, remove, replace, or swap with their neighbour, in any case, until `a` is `b`; both
+ *  short. */
 static int edits(const char *a, int n, const char *b, int m) {
     int rows[3][MOST_LETTERS + 1];
     int *before = rows[0], *above = rows[1], *row = rows[2];
@@ -38,8 +39,8 @@ static int edits(const char *a, int n, const char *b, int m) {
     return row[m];
 }
 
-/** How far a name is from the word. A word of three letters or more that the name begins with is one edit away from it: people stop
- *  typing, or forget a number. */
+/** How far a name is from the word. A word of three letters or more that the name begins with is one edit
+ *  away from it: people stop typing, or forget a number. */
 static int distance(const char *word, int n, const char *name, int m) {
     int far = edits(word, n, name, m);
     bool begins = n >= 3 && n < m && edits(word, n, name, n) == 0;

@@ -3,7 +3,8 @@
 #ifndef CLV_BASE_PROCESSORS_H
 #define CLV_BASE_PROCESSORS_H
 
-/** Processors that this process may use, which can be fewer than there are (taskset, a container); at least 1. */
+/** Processors that this process may use, which can be fewer than there are (taskset, a container); at least
+ *  1. */
 int clv__processors(void);
 
 #endif

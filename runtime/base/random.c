@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Source: Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3"; the Random123 library.
+// Source: Salmon, Moraes, Dror, Shaw 2011, "Parallel random numbers: as easy as 1, 2, 3"; the Random123
+// library.
 #include "base/random.h"
 
 #include <Random123/philox.h>
@@ -40,10 +41,11 @@ float clv__random_uniform(clv__random *random) {
     return clv__uniform(clv__random_u32(random));
 }
 
-// ---- many at once -----------------------------------------------------------------------------------------------------
-// A network has millions of first values, so what draws them is loops without a branch, of which a compiler does several turns at
-// once. On an x86 they are compiled for each width of vectors, and the widest that the processor has is taken: the same bits, since
-// no multiplication and addition are made one (-ffp-contract=off).
+// ---- many at once -----------------------------------------------------------------------------------------
+// A network has millions of first values, so what draws them is loops without a branch, of which a compiler
+// does several turns at once. On an x86 they are compiled for each width of vectors, and the widest that the
+// processor has is taken: the same bits, since no multiplication and addition are made one
+// (-ffp-contract=off).
 
 enum { LANES = 32, WORDS = 4 * LANES }; // counters at once, and the words, or numbers, that come of them
 
@@ -79,7 +81,8 @@ INLINE void next_words(clv__random *random, uint32_t *words) {
     random->next += LANES;
 }
 
-/** log(u) for a normal u > 0, to some 1e-12: u = 2^k z with z between sqrt(1/2) and sqrt(2), and log(z) = 2 artanh((z-1) / (z+1)). */
+/** log(u) for a normal u > 0, to some 1e-12: u = 2^k z with z between sqrt(1/2) and sqrt(2), and log(z) = 2
+ *  artanh((z-1) / (z+1)). */
 INLINE double log_of(double u) {
     const uint64_t root_half = 0x3fe6a09e667f3bcdu, bias = 1024, two52 = 0x4330000000000000u;
     uint64_t bits, k;
@@ -113,7 +116,8 @@ INLINE double negated_if(double x, uint32_t two) {
     return x;
 }
 
-/** Cosine and sine of `angle` 2^-32 turns, to some 1e-13: their series at what is left, at most an eighth of a turn, beside quarters. */
+/** Cosine and sine of `angle` 2^-32 turns, to some 1e-13: their series at what is left, at most an eighth of
+ *  a turn, beside quarters. */
 INLINE pair cos_and_sin(uint32_t angle) {
     const uint32_t quarter = (angle + (UINT32_C(1) << 29)) >> 30;
     const double x = (double)(int32_t)(angle - (quarter << 30)) * 0x1.921fb54442d18p-30, t = x * x;
@@ -135,8 +139,8 @@ INLINE pair cos_and_sin(uint32_t angle) {
     return (pair){negated_if(even, (quarter + 1) & 2), negated_if(odd, quarter & 2)};
 }
 
-// Box and Muller: sqrt(-2 log u) times cos(2 pi v) and times sin(2 pi v). The functions are written out: the same on every host,
-// whatever its library.
+// Box and Muller: sqrt(-2 log u) times cos(2 pi v) and times sin(2 pi v). The functions are written out: the
+// same on every host, whatever its library.
 
 /** u in (0, 1] of the first of two words, v in [0, 1) of the second. */
 INLINE pair normals_of(uint32_t first, uint32_t second) {

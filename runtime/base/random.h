@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random numbers by counter: Philox4x32-10 (Random123). The same key and counter give the same four words everywhere,
-// on the host and in kernels (kernels_cl/common/philox.cl), so nothing depends on order or on threads.
+// Random numbers by counter: Philox4x32-10 (Random123). The same key and counter give the same four words
+// everywhere, on the host and in kernels (kernels_cl/common/philox.cl), so nothing depends on order or on
+// threads.
 #ifndef CLV_BASE_RANDOM_H
 #define CLV_BASE_RANDOM_H
 

@@ -31,7 +31,7 @@ size_t clv__utf8_length(const uint8_t *s, size_t left) { // Source: RFC 3629
     return 0;
 }
 
-// ---- characters -----------------------------------------------------------------------------------------------------
+// ---- characters -------------------------------------------------------------------------------------------
 
 enum { LINES = 1, COLOURS = 2 }; // what else may pass
 
@@ -59,7 +59,8 @@ static void next(const uint8_t *s, size_t left, unsigned pass, size_t *bytes, si
     *shown = colour || line || !control ? *bytes : 0;
 }
 
-/** Bytes that `bytes` of text take when they are shown; they go to `out` if it is not NULL, which may be the text. */
+/** Bytes that `bytes` of text take when they are shown; they go to `out` if it is not NULL, which may be the
+ *  text. */
 static size_t show(const uint8_t *s, size_t bytes, unsigned pass, char *out) {
     size_t used = 0;
     while (bytes) {
@@ -110,7 +111,7 @@ void clv__show_name(const char *name, size_t bytes, char out[CLV__NAME_BYTES + 1
     out[n + m - from] = 0;
 }
 
-// ---- printf ---------------------------------------------------------------------------------------------------------
+// ---- printf -----------------------------------------------------------------------------------------------
 
 typedef struct printed {
     char *out;

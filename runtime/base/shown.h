@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Texts that come from elsewhere (files, drivers, variables) as they may stand in a sentence: nothing in them moves a
-// terminal's cursor or fills its screen. Every sentence of the library and every line of the command line is put together here.
+// Texts that come from elsewhere (files, drivers, variables) as they may stand in a sentence: nothing in them
+// moves a terminal's cursor or fills its screen. Every sentence of the library and every line of the command
+// line is put together here.
 #ifndef CLV_BASE_SHOWN_H
 #define CLV_BASE_SHOWN_H
 

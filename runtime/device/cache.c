@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One file per program in a folder that only its owner may write:
 //     header (below) · text: what it is for, for `cleave cache list` · the driver's binary
-// written to a temporary name in the same folder and renamed, so that a reader sees a whole file or none. A binary is code
-// that the driver will run, so a folder that others can write is not used at all.
+// written to a temporary name in the same folder and renamed, so that a reader sees a whole file or none. A
+// binary is code that the driver will run, so a folder that others can write is not used at all.
 #include "device/cache.h"
 
 #include <dirent.h>
@@ -54,7 +54,7 @@ static void file_name(clv__cache_key key, char *name) {
     snprintf(name, NAME_BYTES, "%016" PRIx64 "%016" PRIx64 "%s", key.word[1], key.word[0], suffix);
 }
 
-// ---- The folder -----------------------------------------------------------------------------------------------------
+// ---- The folder -------------------------------------------------------------------------------------------
 
 /** The first fault is told; a run without a cache is slower at the start and otherwise the same. */
 static void warn_once(clv_runtime *runtime, const char *what, const char *path, const char *why) {
@@ -96,7 +96,7 @@ bool clv__cache_make_folder(clv_runtime *runtime) {
     return true;
 }
 
-// ---- One file -------------------------------------------------------------------------------------------------------
+// ---- One file ---------------------------------------------------------------------------------------------
 
 static bool read_all(int file, void *data, size_t bytes) {
     for (char *at = data; bytes;) {
@@ -209,7 +209,7 @@ void clv__cache_write(clv_device *device, clv__cache_key key, const void *binary
     close(folder);
 }
 
-// ---- Public: looking at the cache, and clearing it --------------------------------------------------------------------
+// ---- Public: looking at the cache, and clearing it --------------------------------------------------------
 
 const char *clv_cache_folder(const clv_runtime *runtime) {
     return runtime->config.cache_dir;

@@ -24,7 +24,8 @@ void clv__cache_write(clv_device *device, clv__cache_key key, const void *binary
 /** Forget what is kept under the key. */
 void clv__cache_remove(const clv_device *device, clv__cache_key key);
 
-/** Make the cache's folder if it is missing; false, and told once through the log, if there is none that can be used. */
+/** Make the cache's folder if it is missing; false, and told once through the log, if there is none that can
+ *  be used. */
 bool clv__cache_make_folder(clv_runtime *runtime);
 
 #endif

@@ -5,7 +5,8 @@
 
 #include "device/device.h"
 
-/** Make the program of a text, or load it; *cached: it was loaded. Any thread. Errors  CLV_E_BUILD, with the compiler's words */
+/** Make the program of a text, or load it; *cached: it was loaded. Any thread.
+ *  Errors  CLV_E_BUILD, with the compiler's words */
 clv_status clv__compile(clv_device *device, const char *source, clv__error *error, clv__bprogram **out,
                         bool *cached);
 

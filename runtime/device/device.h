@@ -25,7 +25,7 @@ typedef struct clv__ledger {
 
 /** A variant that failed on a device: plans pass it over. */
 typedef struct clv__quarantine {
-    const void *op; // the descriptor, opaque down here
+    const void *op;      // the descriptor, opaque down here
     char *variant, *why; // owned
     struct clv__quarantine *next;
 } clv__quarantine;
@@ -42,9 +42,11 @@ struct clv_device {
     clv__bdevice *open; // NULL until clv__device_open
     bool f16_native;    // it converts f16 to the same bits as our kernels; set when it is opened, see f16.h
     struct clv__program_store *programs;
-    struct clv__ahead *ahead;                           // NULL: nobody compiles ahead; see ahead.h
-    struct clv__trial *trial;                           // NULL: nothing was tried yet; see trial.h
-    struct clv__worker *worker;                         // started by exec when first used; see exec/worker.h
+    struct {
+        struct clv__ahead *ahead;       // NULL: no kernels are compiled ahead; under open_lock
+        struct clv__isolated *isolated; // NULL: nothing was built first; under the runtime's report_lock
+    } helpers;                          // see helpers/helpers.h
+    struct clv__worker *worker;         // started by exec when first used; see exec/worker.h
     void (*worker_destroy)(struct clv__worker *worker); // set with it: called before the device closes
     void (*worker_leave)(struct clv__worker *worker);   // the same for one that does not come back
     clv__quarantine *quarantine;                        // owned; under the runtime's report_lock
@@ -87,22 +89,25 @@ void clv__log(clv_runtime *runtime, clv_log_level level, const char *format, ...
 /** Open the device if it is not open yet. Any thread. */
 clv_status clv__device_open(clv_device *device);
 
-/** Wait on the worker until the device has done all that it was given; an error of any command before is told, once. If its driver does
- *  not say that they are done, what they may still use of the host's memory is kept from now on: see clv__device_free. */
+/** Wait on the worker until the device has done all that it was given; an error of any command before is
+ *  told, once. If its driver does not say that they are done, what they may still use of the host's memory is
+ *  kept from now on: see clv__device_free. */
 clv_status clv__device_settle(clv_device *device, clv__error *error);
 /** The same without waiting: it does not answer any more. */
 void clv__device_lose(clv_device *device);
-/** It has not answered in time: it is lost, its driver is not called any more, and jobs for its worker fail at once. */
+/** It has not answered in time: it is lost, its driver is not called any more, and jobs for its worker fail
+ *  at once. */
 void clv__device_silence(clv_device *device);
 /** The sentence for that. */
 clv_status clv__device_silent(const clv_device *device, clv__error *error);
-/** Wait for an event of the device, as the backend's verb does; one that does not answer in time is silenced. */
+/** Wait for an event of the device, as the backend's verb does; one that does not answer in time is
+ *  silenced. */
 clv_status clv__device_wait(clv_device *device, clv__bevent *event, clv__error *error);
-/** Free memory that commands of the device read or wrote; of one that is lost it is kept until the device is closed, and left for ever
- *  if it may run on even then. NULL is fine. */
+/** Free memory that commands of the device read or wrote; of one that is lost it is kept until the device is
+ *  closed, and left for ever if it may run on even then. NULL is fine. */
 void clv__device_free(clv_device *device, void *memory);
-/** Write device memory from `source`, or read it into `target` (the other is NULL), and wait. Neither is used by the device after
- *  that, even if it is lost. Worker. */
+/** Write device memory from `source`, or read it into `target` (the other is NULL), and wait. Neither is used
+ *  by the device after that, even if it is lost. Worker. */
 clv_status clv__device_copy(clv_device *device, clv__bbuffer *buffer, size_t bytes, const void *source,
                             void *target, clv__error *error);
 /** Free what was kept, or leave it; the device is closed. */
@@ -120,8 +125,9 @@ typedef struct clv__memory {
 } clv__memory;
 
 /**
- * Allocate on a device and book it. Checks budget, device memory and largest allocation before asking the driver; the
- * refusal's sentence says what was wanted for which layer, what holds the most, and what would make it fit.
+ * Allocate on a device and book it. Checks budget, device memory and largest allocation before asking the
+ * driver; the refusal's sentence says what was wanted for which layer, what holds the most, and what would
+ * make it fit.
  * bytes 0 is fine and takes nothing. CLV_STAGING allocates host memory.
  * Errors  CLV_E_BUDGET, CLV_E_DEVICE_MEMORY, CLV_E_HOST_MEMORY, CLV_E_DEVICE
  */
@@ -131,8 +137,9 @@ clv_status clv__memory_create(clv_device *device, size_t bytes, clv_category cat
 void clv__memory_destroy(clv__memory *memory);
 
 /**
- * Would `bytes` in pieces of at most `largest` fit on the device besides what is held? The same sentence as a refused
- * allocation if not, with `about` in it: who wants them ("; the layers ..."). `smaller_batch`: would one want less? Takes nothing.
+ * Would `bytes` in pieces of at most `largest` fit on the device besides what is held? The same sentence as a
+ * refused allocation if not, with `about` in it: who wants them ("; the layers ..."). `smaller_batch`: would
+ * one want less? Takes nothing.
  */
 clv_status clv__memory_check(clv_device *device, size_t bytes, size_t largest, const char *layer,
                              const char *about, bool smaller_batch);

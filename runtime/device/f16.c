@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks a device how it converts f16 (kernels_cl/f16.cl). Its word alone is not enough: drivers have been seen whose half type is
-// wrong, and what they say of denormals and rounding is not always what they do. Any fault means no: integers are right everywhere.
+// Asks a device how it converts f16 (kernels_cl/f16.cl). Its word alone is not enough: drivers have been seen
+// whose half type is wrong, and what they say of denormals and rounding is not always what they do. Any fault
+// means no: integers are right everywhere.
 #include "device/f16.h"
 
 #include <stdlib.h>
@@ -14,7 +15,8 @@
 
 enum { ITEMS = 64 };
 
-/** storage.cl and what else is common, with both ways in it, and the kernel that compares. False: not in this library. */
+/** storage.cl and what else is common, with both ways in it, and the kernel that compares. False: not in this
+ *  library. */
 static bool write_source(clv__text *out) {
     bool found = false;
     clv__text_add(out, "%s", CLV__F16_NATIVE_TEXT);

@@ -22,7 +22,8 @@ void clv__gathering_reset(clv__gathering *gathering) {
     *gathering = (clv__gathering){0};
 }
 
-/** Take one kernel's bits out of *kernels: of an instance without bits nothing can be left out, and it is one piece. */
+/** Take one kernel's bits out of *kernels: of an instance without bits nothing can be left out, and it is one
+ *  piece. */
 static uint64_t next_piece(const clv__instance *instance, uint64_t *kernels) {
     uint64_t piece = *kernels ? *kernels & clv__source_same_kernel(instance->source, *kernels) : 0;
     *kernels &= ~piece;

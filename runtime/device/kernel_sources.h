@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The OpenCL C sources that are part of the library; the table is generated from kernels_cl/ when Cleave is built.
+// The OpenCL C sources that are part of the library; the table is generated from kernels_cl/ when Cleave is
+// built.
 #ifndef CLV_DEVICE_KERNEL_SOURCES_H
 #define CLV_DEVICE_KERNEL_SOURCES_H
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an op asks a device to do, written down before any device is touched: a list of launches.
-// A launch names a kernel (source stem, entry, defines), its arguments as references to the op's tensors, and a grid.
-// The plan makes the list (ops' variants fill it), exec turns it into commands with real buffers and kernel objects.
+// What an op asks a device to do, written down before any device is touched: a list of launches. A launch
+// names a kernel (source stem, entry, defines), its arguments as references to the op's tensors, and a grid.
+// The plan makes the list (ops' variants fill it), exec turns it into commands with real buffers and kernel
+// objects.
 #ifndef CLV_DEVICE_LAUNCH_H
 #define CLV_DEVICE_LAUNCH_H
 
@@ -91,21 +92,23 @@ typedef enum clv__items {
 } clv__items;
 
 /**
- * A grid of at least n work-items of a kind, in groups that suit the device: the one place where that is chosen. A kernel
- * launched so passes over what is beyond n, and knows nothing of its group.
+ * A grid of at least n work-items of a kind, in groups that suit the device: the one place where that is
+ * chosen. A kernel launched so passes over what is beyond n, and knows nothing of its group.
  *
- * Threads  groups of one for tasks: so the driver spreads them, and compiles one size of group. It chooses for elements, and no
- *          item is beyond n, but of short ones.
- * Lanes    the preferred multiple (64 where it is not told: a multiple of all that are known); 128 or more where there are
- *          enough for several groups on each unit.
+ * Threads  groups of one for tasks: so the driver spreads them, and compiles one size of group. It chooses
+ *          for elements, and no item is beyond n, but of short ones.
+ * Lanes    the preferred multiple (64 where it is not told: a multiple of all that are known); 128 or more
+ *          where there are enough for several groups on each unit.
  */
 void clv__launch_over(const clv__launches *list, clv__launch *launch, clv__items kind, int64_t n);
 
-/** Append a launch over n work-items of a kind; NULL, and no launch, if n is 0: all that takes a launch takes NULL and does nothing. */
+/** Append a launch over n work-items of a kind; NULL, and no launch, if n is 0: all that takes a launch takes
+ *  NULL and does nothing. */
 clv__launch *clv__launch_items(clv__launches *list, const char *source, const char *entry, clv__items kind,
                                int64_t n);
 
-/** For kernels that know their group. A one-dimensional grid of at least `items`; local 0 lets the driver choose, else global is rounded up to it. */
+/** For kernels that know their group. A one-dimensional grid of at least `items`; local 0 lets the driver
+ *  choose, else global is rounded up to it. */
 void clv__launch_grid(clv__launch *launch, size_t items, size_t local);
 /** Two- and three-dimensional grids of work-items; local as above in each dimension. */
 void clv__launch_grid2(clv__launch *launch, size_t x, size_t y, size_t local_x, size_t local_y);
@@ -122,7 +125,8 @@ size_t clv__launch_workspace(clv__launches *list, size_t bytes);
 void clv__launch_copy(clv__launches *list, int out, int in, size_t bytes);
 void clv__launch_fill(clv__launches *list, int out, size_t bytes, uint32_t pattern);
 
-/** All is written down: give back what the list has too much of. A launch is large, and a plan has one for each node. */
+/** All is written down: give back what the list has too much of. A launch is large, and a plan has one for
+ *  each node. */
 void clv__launches_trim(clv__launches *list);
 void clv__launches_reset(clv__launches *list);
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Programs of a device: which kernels are built, gathering what is not into few sources, building them side
 // by side. Front-end time is per program on some drivers and per kernel on others, so a few programs of even
-// size serve all. A program that does not build is built in halves, at last one kernel at a time: some compilers refuse, or die
-// of, what is too large for them.
+// size serve all. A program that does not build is built in halves, at last one kernel at a time: some
+// compilers refuse, or die of, what is too large for them.
 #include "device/program.h"
 
 #include <inttypes.h>
@@ -15,9 +15,9 @@
 #include "device/compile.h"
 #include "device/gather.h"
 #include "device/kernel_sources.h"
-#include "device/notes.h"
+#include "device/helpers/notes.h"
 #include "device/source.h"
-#include "device/trial.h"
+#include "device/helpers/helpers.h"
 
 enum { MAX_PROGRAMS = 8, LOG_IN_SENTENCE = 1200 };
 
@@ -65,7 +65,8 @@ static const char *find_refused(const struct clv__program_store *store, uint64_t
     return NULL;
 }
 
-/** The instances of the launches, each once, in order, with the kernels that are not in the store. *why: of one that is not to be had. */
+/** The instances of the launches, each once, in order, with the kernels that are not in the store. *why: of
+ *  one that is not to be had. */
 static clv_status gather(struct clv__program_store *store, const clv__launch *const *launches, size_t n,
                          clv__error *error, clv__gathering *out, const char **why) {
     for (size_t i = 0; i < n; i++) {
@@ -203,7 +204,7 @@ static clv_status keep(build_job *job) {
     return CLV_OK;
 }
 
-// ---- What does not build ------------------------------------------------------------------------------------
+// ---- What does not build ----------------------------------------------------------------------------------
 
 /** What came of a program, whole or in parts. */
 typedef struct outcome {
@@ -292,9 +293,10 @@ static void learn(clv_device *device, const outcome *all) {
              device->name, device->info.label, all->limit, all->limit == 1 ? "" : "s");
 }
 
-// ---- All of them --------------------------------------------------------------------------------------------
+// ---- All of them ------------------------------------------------------------------------------------------
 
-/** Share the kernels out to jobs: few of even size, or as many as a compiler wants that builds only small ones. NULL: no memory. */
+/** Share the kernels out to jobs: few of even size, or as many as a compiler wants that builds only small
+ *  ones. NULL: no memory. */
 static build_job *make_jobs(clv_device *device, const clv__gathering *all, size_t *n) {
     struct clv__program_store *store = device->programs;
     if (!store->noted) store->largest = (size_t)clv__notes_number(device, "largest");
@@ -343,7 +345,7 @@ static clv_status build_gathered(clv_device *device, const clv__gathering *all) 
         job_reset(&jobs[p]);
     }
     free(jobs);
-    clv__trial_rest(device);
+    clv__helpers_rest(device);
     learn(device, &what);
     return status;
 }

@@ -1,59 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The runtime object: its settings, its log, its devices from enumeration to the end.
 // Which devices are seen, and under which names, is the business of select.c.
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
-#include "device/ahead.h"
 #include "device/device.h"
-#include "device/f16.h"
-#include "device/program.h"
 #include "device/select.h"
-#include "device/trial.h"
 
 #define DEVICE_TIMEOUT 600.0 // seconds; the slowest step seen took a twentieth of that
 
-clv__error *clv__runtime_error_of(clv_runtime *runtime) {
-    return runtime ? &runtime->error : NULL;
-}
-
-const char *clv_runtime_error(const clv_runtime *runtime) {
-    if (!runtime) return "";
-    clv_runtime *r = (clv_runtime *)(uintptr_t)runtime; // asking changes nothing that anybody sees
-    clv__error_read(&r->error, r->shown_error);
-    return r->shown_error;
-}
-
 const char *clv_version(void) {
     return CLEAVE_VERSION;
-}
-
-static void log_to(const clv_runtime_config *config, clv_log_level level, const char *format, va_list args) {
-    if (!config->log) return;
-    unsigned flags = level == CLV_LOG_DEBUG ? 0 : CLV_SHOWN_NAMES;
-    char small[1024];
-    int n = clv_format_shown(small, sizeof small, flags, format, args);
-    char *big = (size_t)n >= sizeof small ? malloc((size_t)n + 1) : NULL; // kernel sources are long
-    if (big) clv_format_shown(big, (size_t)n + 1, flags, format, args);
-    config->log(config->log_user, level, big ? big : small);
-    free(big);
-}
-
-void clv__log(clv_runtime *runtime, clv_log_level level, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    log_to(&runtime->config, level, format, args);
-    va_end(args);
-}
-
-void clv__log_to(const clv_runtime_config *config, clv_log_level level, const char *format, ...) {
-    va_list args;
-    va_start(args, format);
-    log_to(config, level, format, args);
-    va_end(args);
 }
 
 clv_program_report clv_runtime_programs(const clv_runtime *runtime) {
@@ -71,7 +30,8 @@ static const char *setting(clv_runtime *runtime, const char *given, const char *
     return clv__arena_strdup(&runtime->arena, given ? given : "");
 }
 
-/** Where the program cache is: the setting, else where the user's caches are; "" if there is no such place. */
+/** Where the program cache is: the setting, else where the user's caches are; "" if there is no such
+ *  place. */
 static const char *cache_folder(clv_runtime *runtime) {
     const char *set = runtime->config.cache_dir ? runtime->config.cache_dir : getenv("CLEAVE_CACHE_DIR");
     if (set && *set) return clv__arena_strdup(&runtime->arena, set);
@@ -101,8 +61,8 @@ static bool copy_config(clv_runtime *runtime, const clv_runtime_config *config) 
                                                      : own->device_timeout;
     const char *debug = getenv("CLEAVE_DEBUG");
     if (debug) runtime->debug = atoi(debug);
-    return own->visible_devices && own->partition && own->execution && own->left_out && own->cache_dir && own->tuning &&
-           own->compile_helper;
+    return own->visible_devices && own->partition && own->execution && own->left_out && own->cache_dir &&
+           own->tuning && own->compile_helper;
 }
 
 /** Start a backend and remember it. One that cannot start is left out, with a note; only lack of memory is an
@@ -170,67 +130,8 @@ void clv_runtime_destroy(clv_runtime *runtime) {
     free(runtime);
 }
 
-clv_status clv__device_open(clv_device *device) {
-    clv_runtime *runtime = device->runtime;
-    pthread_mutex_lock(&device->open_lock);
-    clv_status status = CLV_OK;
-    if (!device->open) {
-        if (!device->info.usable) {
-            status = clv__error_set(&runtime->error, CLV_E_UNSUPPORTED, "device %s (%s) cannot be used: %s",
-                                    device->name, device->info.label, device->info.reason);
-        } else {
-            status = device->backend->open(clv__backend_state(runtime, device->backend), device->handle,
-                                           &runtime->error, &device->open);
-            if (status != CLV_OK) {
-                device->open = NULL;
-                clv__error_prefix(&runtime->error, "device %s cannot be opened: ", device->name);
-            } else {
-                device->f16_native = clv__f16_native(device);
-                if (runtime->debug >= 1)
-                    clv__log(runtime, CLV_LOG_DEBUG, "device %s opened (%s)%s", device->name,
-                             device->info.label,
-                             device->f16_native  ? "; it converts f16 itself"
-                             : device->info.fp16 ? "; its fp16 does not convert as it should"
-                                                 : "");
-            }
-        }
-    }
-    pthread_mutex_unlock(&device->open_lock);
-    return status;
-}
-
 bool clv_runtime_is_stuck(const clv_runtime *runtime) {
     for (size_t i = 0; i < runtime->n_devices; i++)
         if (atomic_load(&runtime->devices[i]->silent)) return true;
     return false;
-}
-
-void clv__device_destroy(clv_device *device) {
-    if (!device) return;
-    if (atomic_load(
-            &device->silent)) { // its worker may be inside a call of the driver, with any of it at hand
-        if (device->worker) device->worker_leave(device->worker);
-        clv__ahead_end(device);
-        clv__trial_end(device);
-        clv__device_forget_host(device, true);
-        clv__leave(device);
-        return;
-    }
-    if (device->worker && device->worker_destroy) device->worker_destroy(device->worker);
-    clv__ahead_end(device);
-    clv__trial_end(device);
-    clv__programs_reset(device);
-    bool quiet = !device->open || device->backend->close(device->open);
-    clv__device_forget_host(device, !quiet);
-    while (device->quarantine) {
-        clv__quarantine *next = device->quarantine->next;
-        free(device->quarantine->variant);
-        free(device->quarantine->why);
-        free(device->quarantine);
-        device->quarantine = next;
-    }
-    if (device->tuned) device->tuned_destroy(device->tuned);
-    clv__ledger_destroy(&device->ledger);
-    pthread_mutex_destroy(&device->open_lock);
-    free(device);
 }

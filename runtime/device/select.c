@@ -21,13 +21,6 @@ const char *clv_device_type_name(clv_device_type type) {
                                                                                    : "unknown";
 }
 
-void *clv__backend_state(clv_runtime *runtime, const clv__backend *backend) {
-    for (int i = 0; i < runtime->n_backends; i++) {
-        if (runtime->backends[i].backend == backend) return runtime->backends[i].state;
-    }
-    return NULL;
-}
-
 // ---- The list ---------------------------------------------------------------------------------------------
 
 typedef struct device_list {
@@ -55,8 +48,8 @@ static clv_status list_add(clv_runtime *runtime, device_list *list, clv_device *
     return CLV_OK;
 }
 
-/** Copies the strings of an info record into the runtime's arena; a NULL becomes "". What a driver says is shown in many
- *  places, so it is made fit for that here. */
+/** Copies the strings of an info record into the runtime's arena; a NULL becomes "". What a driver says is
+ *  shown in many places, so it is made fit for that here. */
 static bool own_strings(clv_runtime *runtime, clv_device_info *info) {
     const char **names[] = {&info->label,  &info->backend, &info->platform_name,
                             &info->vendor, &info->driver,  &info->opencl_c};
@@ -76,8 +69,8 @@ const char *clv_execution_name(clv_execution execution) {
     return execution == CLV_EXECUTION_THREADS ? "threads" : "lanes";
 }
 
-/** Too few work-items in a group for lanes: threads. GPUs have lanes; other devices only if
- *  they speak of sub-groups or of a multiple of eight and more, but CPUs, whose drivers speak of their vectors so. */
+/** Too few work-items in a group for lanes: threads. GPUs have lanes; other devices only if they speak of
+ *  sub-groups or of a multiple of eight and more, but CPUs, whose drivers speak of their vectors so. */
 clv_execution clv__execution_of(const clv_device_info *info, const clv__traits *traits) {
     enum { FEWEST_LANES = 8 };
     if (traits->execution != CLV__BY_TRAITS)
@@ -260,7 +253,8 @@ static void offer_words(clv_nearest *nearest, const char *text) {
     }
 }
 
-/** The device that a mistyped word may mean. A type's word is none: who asks for a GPU does not mean a CPU. */
+/** The device that a mistyped word may mean. A type's word is none: who asks for a GPU does not mean a
+ *  CPU. */
 static void find_nearest(const device_list *list, span part, clv_nearest *nearest) {
     if (is_type_word(part)) return;
     clv_nearest_offer(nearest, "host");
@@ -433,7 +427,8 @@ static int execution_word(span *spec) {
     return same(word, "lanes") ? CLV__AS_LANES : same(word, "threads") ? CLV__AS_THREADS : CLV__BY_TRAITS;
 }
 
-/** Let devices be of the class that the `execution` setting says. Their labels say so too: by labels tuning files know devices. */
+/** Let devices be of the class that the `execution` setting says. Their labels say so too: by labels tuning
+ *  files know devices. */
 static clv_status overrule_executions(clv_runtime *runtime, device_list *list) {
     if (!*runtime->config.execution || runtime->config.no_opencl) return CLV_OK;
     const char *rest = runtime->config.execution;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The text of a program, assembled of kernel sources. Nothing here knows a device. See source.h for what it looks like.
+// The text of a program, assembled of kernel sources. Nothing here knows a device. See source.h for what it
+// looks like.
 #define XXH_STATIC_LINKING_ONLY
 #include "device/source.h"
 
@@ -9,6 +10,11 @@
 #include <xxhash.h>
 
 #include "device/f16.h"
+#include "device/program.h"
+
+/** The one set of compiler options: OpenCL C 1.2 is the floor, and no fast-math (see numbers in the
+ *  design). */
+const char clv__program_options[] = "-cl-std=CL1.2";
 
 const clv__kernel_source *clv__source_find(const char *stem) {
     for (const clv__kernel_source *source = clv__kernel_sources; source->stem; source++) {
@@ -21,7 +27,7 @@ uint64_t clv__source_hash(uint64_t text_hash, const char *defines) {
     return XXH3_64bits_withSeed(defines, strlen(defines), text_hash);
 }
 
-// ---- Lines ------------------------------------------------------------------------------------------------------------
+// ---- Lines ------------------------------------------------------------------------------------------------
 
 static const char *next_line(const char *line) {
     const char *end = strchr(line, '\n');
@@ -42,7 +48,7 @@ static size_t name_length(const char *text) {
     return strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_");
 }
 
-// ---- Kernels of a file ------------------------------------------------------------------------------------------------
+// ---- Kernels of a file ------------------------------------------------------------------------------------
 
 /** A kernel with lines of its own, that can be left out. */
 typedef struct block {
@@ -151,7 +157,7 @@ size_t clv__source_bytes(const clv__instance *instance) {
     return bytes;
 }
 
-// ---- Assembling -------------------------------------------------------------------------------------------------------
+// ---- Assembling -------------------------------------------------------------------------------------------
 
 void clv__source_begin(clv__text *out, bool f16_native, bool no_int64) {
     if (no_int64) clv__text_add(out, "#define CLV_NO_INT64 1\n");

@@ -7,13 +7,14 @@
 //     #line 1 "<stem>.cl"
 //     <text of the file, lines of kernels that nobody asks for left empty>
 //     #undef of all of these, and of every macro that the file itself defines
-// so that one program can hold the same file many times. A file therefore names every function and type of its own with
-// KERNEL(...), not only its entry points. The files of kernels_cl/common/ stand once at the start of each program; what
-// they define is there for all.
+// so that one program can hold the same file many times. A file therefore names every function and type of
+// its own with KERNEL(...), not only its entry points. The files of kernels_cl/common/ stand once at the
+// start of each program; what they define is there for all.
 //
-// A kernel can be left out if it stands at the start of a line: from a line that begins with `__kernel` or `kernel` to the
-// next one that begins with `}`, with every #if of it closed. What a macro makes is always there. Compilers pay by the line:
-// a plan wants two or three kernels of a file of ten, and the file once for each set of defines.
+// A kernel can be left out if it stands at the start of a line: from a line that begins with `__kernel` or
+// `kernel` to the next one that begins with `}`, with every #if of it closed. What a macro makes is always
+// there. Compilers pay by the line: a plan wants two or three kernels of a file of ten, and the file once for
+// each set of defines.
 #ifndef CLV_DEVICE_SOURCE_H
 #define CLV_DEVICE_SOURCE_H
 
@@ -34,12 +35,14 @@ const clv__kernel_source *clv__source_find(const char *stem);
 uint64_t clv__source_hash(uint64_t text_hash, const char *defines);
 
 /**
- * The bit of an entry among a file's kernels, in the order of the text; more than one if the file writes it more than once,
- * under #if. 0: it is in every instance (a macro makes it, or it stands behind the 64th), or there is no such kernel.
+ * The bit of an entry among a file's kernels, in the order of the text; more than one if the file writes it
+ * more than once, under #if. 0: it is in every instance (a macro makes it, or it stands behind the 64th), or
+ * there is no such kernel.
  */
 uint64_t clv__source_kernel(const clv__kernel_source *source, const char *entry);
 
-/** The bits of the kernel that the lowest of these bits belongs to: all of its name, as clv__source_kernel has them. */
+/** The bits of the kernel that the lowest of these bits belongs to: all of its name, as clv__source_kernel
+ *  has them. */
 uint64_t clv__source_same_kernel(const clv__kernel_source *source, uint64_t kernels);
 
 /** What there is to know of a kernel that a launch names, whatever its defines. */
@@ -49,8 +52,8 @@ typedef struct clv__source_entry {
     uint64_t text_hash, kernel; // of the whole file; its bit there, see clv__source_kernel
 } clv__source_entry;
 
-/** Kernels that were looked for. A plan has hundreds of launches of some forty kernels, and finding one means to read its file.
- *  Zeroed: empty. Whoever has it, locks it. */
+/** Kernels that were looked for. A plan has hundreds of launches of some forty kernels, and finding one means
+ *  to read its file. Zeroed: empty. Whoever has it, locks it. */
 typedef struct clv__source_index {
     clv__source_entry *items;
     size_t n, room;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a device had work, by stretches: a stretch begins with a command and ends where the device has done all it was
-// given and waits, for a value of another device or for the next step. The begin is the start of a command that is enqueued
-// anyway, the end a marker, so a step of one device has no command more than without this.
+// How long a device had work, by stretches: a stretch begins with a command and ends where the device has
+// done all it was given and waits, for a value of another device or for the next step. The begin is the start
+// of a command that is enqueued anyway, the end a marker, so a step of one device has no command more than
+// without this.
 #ifndef CLV_EXEC_ACTIVITY_H
 #define CLV_EXEC_ACTIVITY_H
 
@@ -11,7 +12,8 @@ typedef struct clv__stretch {
     clv__bevent *begin, *end; // the last one of a step ends with the step: NULL
 } clv__stretch;
 
-/** Of one slot on one device; the worker's until the step is enqueued, then the one's who waits for the step. */
+/** Of one slot on one device; the worker's until the step is enqueued, then the one's who waits for the
+ *  step. */
 typedef struct clv__activity {
     clv__stretch *stretches; // room for one more than the place receives and waits
     int n;                   // begun so far
@@ -24,7 +26,8 @@ clv__bevent **clv__activity_begin(clv__activity *activity);
 clv_status clv__activity_mark(clv__activity *activity, clv_device *device, clv__error *error);
 /** Before a wait for another device: the stretch ends with what is enqueued so far. */
 clv_status clv__activity_pause(clv__activity *activity, clv_device *device, clv__error *error);
-/** The step is done (`done`: its last marker; NULL: it failed): book its stretches on the device, and begin anew. */
+/** The step is done (`done`: its last marker; NULL: it failed): book its stretches on the device, and begin
+ *  anew. */
 void clv__activity_settle(clv__activity *activity, clv_device *device, clv__bevent *done);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From a plan's launches to commands: parts of the session's memory for every tensor, kernel objects with their
-// arguments set once. Launches that touch a fed input exist once for each slot.
+// From a plan's launches to commands: parts of the session's memory for every tensor, kernel objects with
+// their arguments set once. Launches that touch a fed input exist once for each slot.
 #include <stdlib.h>
 
 #include "device/program.h"
@@ -10,7 +10,7 @@ static clv_status out_of_memory(const clv_run *run) {
     return clv__error_set(clv__plan_error(run->plan), CLV_E_HOST_MEMORY, "no host memory for a run");
 }
 
-// ---- parts ------------------------------------------------------------------------------------------------------------
+// ---- parts ------------------------------------------------------------------------------------------------
 
 static clv_status part_of(const clv__memory *memory, size_t offset, size_t bytes, clv__part *part) {
     if (bytes == 0) return CLV_OK;
@@ -27,11 +27,10 @@ static clv_status part_of_chunks(const clv__chunks *chunks, size_t offset, size_
 }
 
 /** A persistent, or what is seen of it through a view. */
-static clv_status part_of_kept(const clv_run *run, const clv__station *station, const clv__value *value,
-                               clv__part *part) {
+static clv_status part_of_kept(const clv_run *run, size_t id, clv__part *part) {
+    const clv__value *value = &run->plan->values[id];
     const clv__value *root = &run->plan->values[value->root];
-    const clv__holding *kept = &clv__session_kept(run->session, root->tensor->name, station->device)->memory;
-    const clv__memory *piece = &kept->pieces[root->piece];
+    const clv__memory *piece = &run->holdings[id]->pieces[root->piece];
     if (value->bytes < root->bytes) return part_of(piece, value->within, value->bytes, part);
     part->buffer = piece->buffer;
     return CLV_OK;
@@ -40,41 +39,41 @@ static clv_status part_of_kept(const clv_run *run, const clv__station *station, 
 static clv_status bind_value(clv_run *run, size_t id) {
     const clv_plan *plan = run->plan;
     const clv__value *value = &plan->values[id];
-    const clv__station *station = &run->stations[value->place];
-    const clv__home *home = station->home;
+    const clv__executor *executor = &run->executors[value->place];
+    const clv__arenas *arenas = executor->arenas;
     clv__part *part = &run->parts[0][id];
     switch (value->segment) {
     case CLV__NOWHERE:
-    case CLV__IN_LENDER: return CLV_OK;
-    case CLV__IN_SESSION: CLV_TRY(part_of_kept(run, station, value, part)); break;
+    case CLV__IN_SHARED: return CLV_OK;
+    case CLV__IN_SESSION: CLV_TRY(part_of_kept(run, id, part)); break;
     case CLV__IN_INPUTS:
         for (int slot = 0; slot < CLV__SLOTS; slot++)
-            CLV_TRY(part_of_chunks(&home->io, slot ? value->second : value->offset, value->bytes,
+            CLV_TRY(part_of_chunks(&arenas->io, slot ? value->second : value->offset, value->bytes,
                                    &run->parts[slot][id]));
         return CLV_OK;
-    case CLV__IN_OUTPUTS: CLV_TRY(part_of_chunks(&home->io, value->offset, value->bytes, part)); break;
+    case CLV__IN_OUTPUTS: CLV_TRY(part_of_chunks(&arenas->io, value->offset, value->bytes, part)); break;
     case CLV__IN_GRADIENTS:
-        CLV_TRY(part_of_chunks(&home->gradients, value->offset, value->bytes, part));
+        CLV_TRY(part_of_chunks(&arenas->gradients, value->offset, value->bytes, part));
         break;
     case CLV__IN_ACTIVATIONS:
-        CLV_TRY(part_of_chunks(&home->activations, value->offset, value->bytes, part));
+        CLV_TRY(part_of_chunks(&arenas->activations, value->offset, value->bytes, part));
         break;
     }
     run->parts[1][id] = (clv__part){part->buffer, false};
     return CLV_OK;
 }
 
-/** A value that lies in memory of another place, which is bound by now. */
-static clv_status bind_lent(clv_run *run, size_t id) {
+/** A value that lies in memory of another device, which is bound by now. */
+static clv_status bind_shared(clv_run *run, size_t id) {
     const clv__value *value = &run->plan->values[id];
-    const clv_device *lender = run->stations[run->plan->values[value->lender].place].device,
-                     *borrower = run->stations[value->place].device;
+    const clv_device *owner = run->executors[run->plan->values[value->owner].place].device,
+                     *reader = run->executors[value->place].device;
     clv__part *part = &run->parts[0][id];
     part->owned = true;
-    clv__bbuffer *lent = run->parts[0][value->lender].buffer;
-    char *pointer = (char *)lender->backend->buffer_pointer(lent) + value->within;
-    CLV_TRY(borrower->backend->buffer_over(borrower->open, lender->backend->buffer_block(lent), pointer, value->bytes,
-                                           clv__plan_error(run->plan), &part->buffer));
+    clv__bbuffer *theirs = run->parts[0][value->owner].buffer;
+    char *pointer = (char *)owner->backend->buffer_pointer(theirs) + value->within;
+    CLV_TRY(reader->backend->buffer_over(reader->open, owner->backend->buffer_block(theirs), pointer,
+                                         value->bytes, clv__plan_error(run->plan), &part->buffer));
     run->parts[1][id] = (clv__part){part->buffer, false};
     return CLV_OK;
 }
@@ -83,35 +82,36 @@ static clv_status bind_values(clv_run *run) {
     const clv_plan *plan = run->plan;
     for (size_t id = 0; id < plan->n_values; id++) CLV_TRY(bind_value(run, id));
     for (size_t id = 0; id < plan->n_values; id++) {
-        if (plan->values[id].segment == CLV__IN_LENDER) CLV_TRY(bind_lent(run, id));
+        if (plan->values[id].segment == CLV__IN_SHARED) CLV_TRY(bind_shared(run, id));
     }
     return CLV_OK;
 }
 
-static clv_status bind_workspace(clv__station *station, const clv__plan_node *at, const clv__slot *slot,
+static clv_status bind_workspace(clv__executor *executor, const clv__plan_node *at, const clv__slot *slot,
                                  clv__bbuffer **out) {
     *out = NULL;
     if (slot->bytes == 0) return CLV_OK;
-    if (!clv__grow(&station->workspaces, &station->workspaces_room, station->n_workspaces + 1,
-                   sizeof *station->workspaces))
-        return out_of_memory(station->run);
-    clv__part *part = &station->workspaces[station->n_workspaces];
-    clv__home *home = station->home;
+    if (!clv__grow(&executor->workspaces, &executor->workspaces_room, executor->n_workspaces + 1,
+                   sizeof *executor->workspaces))
+        return out_of_memory(executor->run);
+    clv__part *part = &executor->workspaces[executor->n_workspaces];
+    clv__arenas *arenas = executor->arenas;
     if (at->workspace_in == CLV__NOWHERE)
-        CLV_TRY(part_of(&home->workspace, slot->offset, slot->bytes, part));
+        CLV_TRY(part_of(&arenas->workspace, slot->offset, slot->bytes, part));
     else
-        CLV_TRY(part_of_chunks(at->workspace_in == CLV__IN_GRADIENTS ? &home->gradients : &home->activations,
-                               at->workspace_at + slot->offset, slot->bytes, part));
-    station->n_workspaces++;
+        CLV_TRY(
+            part_of_chunks(at->workspace_in == CLV__IN_GRADIENTS ? &arenas->gradients : &arenas->activations,
+                           at->workspace_at + slot->offset, slot->bytes, part));
+    executor->n_workspaces++;
     *out = part->buffer;
     return CLV_OK;
 }
 
-// ---- commands ---------------------------------------------------------------------------------------------------------
+// ---- commands ---------------------------------------------------------------------------------------------
 
 /** One launch being bound for one slot. */
 typedef struct binding {
-    clv__station *station;
+    clv__executor *executor;
     const clv__plan_node *at;
     int slot;
 } binding;
@@ -122,15 +122,15 @@ static int value_of(const binding *b, const clv__slot *slot) {
 
 static clv_status buffer_of(const binding *b, const clv__slot *slot, clv__bbuffer **out) {
     *out = NULL;
-    if (slot->kind == CLV__SLOT_WORKSPACE) return bind_workspace(b->station, b->at, slot, out);
+    if (slot->kind == CLV__SLOT_WORKSPACE) return bind_workspace(b->executor, b->at, slot, out);
     int value = value_of(b, slot);
-    if (value >= 0) *out = b->station->run->parts[b->slot][value].buffer;
+    if (value >= 0) *out = b->executor->run->parts[b->slot][value].buffer;
     return CLV_OK;
 }
 
 static clv_status bind_kernel(const binding *b, clv__command *command) {
     const clv__launch *launch = command->launch;
-    clv_device *device = b->station->device;
+    clv_device *device = b->executor->device;
     clv__barg args[CLV__MAX_ARGS];
     for (int i = 0; i < launch->n_slots; i++) {
         const clv__slot *slot = &launch->slots[i];
@@ -152,7 +152,7 @@ static clv_status bind_kernel(const binding *b, clv__command *command) {
 static clv_status bind_buffers(const binding *b, clv__command *command) {
     const clv__launch *launch = command->launch;
     command->buffers = clv__alloc((size_t)launch->n_slots, sizeof(clv__bbuffer *));
-    if (!command->buffers) return out_of_memory(b->station->run);
+    if (!command->buffers) return out_of_memory(b->executor->run);
     for (int i = 0; i < launch->n_slots; i++) CLV_TRY(buffer_of(b, &launch->slots[i], &command->buffers[i]));
     return CLV_OK;
 }
@@ -163,24 +163,24 @@ static bool depends_on_slot(const binding *b, const clv__launch *launch) {
         const clv__slot *slot = &launch->slots[i];
         if (slot->kind != CLV__SLOT_IN && slot->kind != CLV__SLOT_OUT) continue;
         int value = value_of(b, slot);
-        if (value >= 0 && b->station->run->plan->values[value].segment == CLV__IN_INPUTS) return true;
+        if (value >= 0 && b->executor->run->plan->values[value].segment == CLV__IN_INPUTS) return true;
     }
     return false;
 }
 
-static clv_status bind_launch(clv__station *station, const clv__plan_node *at, const clv__launch *launch) {
-    size_t number = station->n_commands++; // counted first: unbind frees what a failure leaves half made
+static clv_status bind_launch(clv__executor *executor, const clv__plan_node *at, const clv__launch *launch) {
+    size_t number = executor->n_commands++; // counted first: unbind frees what a failure leaves half made
     for (int slot = 0; slot < CLV__SLOTS; slot++) {
-        binding b = {station, at, slot};
-        clv__command *command = &station->commands[slot][number];
+        binding b = {executor, at, slot};
+        clv__command *command = &executor->commands[slot][number];
         if (slot > 0 && launch->kind == CLV__LAUNCH_KERNEL && !depends_on_slot(&b, launch)) {
-            *command = station->commands[0][number];
+            *command = executor->commands[0][number];
             command->own_kernel = false;
             continue;
         }
         *command = (clv__command){.work = CLV__COMPUTE,
                                   .node = at->node,
-                                  .at = (int)(at - station->run->plan->nodes),
+                                  .at = (int)(at - executor->run->plan->nodes),
                                   .launch = launch};
         CLV_TRY(launch->kind == CLV__LAUNCH_KERNEL ? bind_kernel(&b, command) : bind_buffers(&b, command));
     }
@@ -198,25 +198,26 @@ static bool is_empty(const clv__launch *launch) {
 }
 
 static clv_status bind_commands(clv_run *run, const clv__plan_node *at) {
-    clv__station *station = &run->stations[at->place];
+    clv__executor *executor = &run->executors[at->place];
     if (at->work != CLV__COMPUTE) {
         for (int slot = 0; slot < CLV__SLOTS; slot++) {
-            station->commands[slot][station->n_commands] = (clv__command){.work = at->work,
-                                                                          .node = at->node,
-                                                                          .at = (int)(at - run->plan->nodes),
-                                                                          .transfer = at->transfer};
+            executor->commands[slot][executor->n_commands] =
+                (clv__command){.work = at->work,
+                               .node = at->node,
+                               .at = (int)(at - run->plan->nodes),
+                               .transfer = at->transfer};
         }
-        station->n_commands++;
+        executor->n_commands++;
         return CLV_OK;
     }
     for (size_t j = 0; j < at->launches.n; j++) {
         if (is_empty(&at->launches.items[j])) continue;
-        clv_status status = bind_launch(station, at, &at->launches.items[j]);
+        clv_status status = bind_launch(executor, at, &at->launches.items[j]);
         if (status == CLV_OK) continue;
         clv__node_title title;
-        clv__error_prefix(clv__plan_error(run->plan), "%s, variant '%s' on %s: ",
-                          clv__title_of(at->node, &title), at->variant ? at->variant->name : "reference",
-                          station->device->info.name);
+        clv__error_prefix(clv__plan_error(run->plan),
+                          "%s, variant '%s' on %s: ", clv__title_of(at->node, &title),
+                          at->variant ? at->variant->name : "reference", executor->device->info.name);
         return status;
     }
     return CLV_OK;
@@ -224,13 +225,13 @@ static clv_status bind_commands(clv_run *run, const clv__plan_node *at) {
 
 /** What a node without commands awaits, the place's next command does. */
 static clv_status bind_node(clv_run *run, const clv__plan_node *at) {
-    clv__station *station = &run->stations[at->place];
-    const size_t first = station->n_commands;
+    clv__executor *executor = &run->executors[at->place];
+    const size_t first = executor->n_commands;
     CLV_TRY(bind_commands(run, at));
-    station->awaits |= at->awaits;
-    if (station->n_commands == first) return CLV_OK;
-    for (int slot = 0; slot < CLV__SLOTS; slot++) station->commands[slot][first].awaits = station->awaits;
-    station->awaits = 0;
+    executor->awaits |= at->awaits;
+    if (executor->n_commands == first) return CLV_OK;
+    for (int slot = 0; slot < CLV__SLOTS; slot++) executor->commands[slot][first].awaits = executor->awaits;
+    executor->awaits = 0;
     return CLV_OK;
 }
 
@@ -238,20 +239,19 @@ static clv_status make_room(clv_run *run) {
     const clv_plan *plan = run->plan;
     for (int slot = 0; slot < CLV__SLOTS; slot++) {
         run->parts[slot] = clv__alloc(plan->n_values, sizeof *run->parts[slot]);
-        run->passages[slot] = clv__alloc(plan->n_transfers, sizeof *run->passages[slot]);
-        if (!run->parts[slot] || !run->passages[slot]) return out_of_memory(run);
+        run->in_flight[slot] = clv__alloc(plan->n_transfers, sizeof *run->in_flight[slot]);
+        if (!run->parts[slot] || !run->in_flight[slot]) return out_of_memory(run);
     }
-    for (int s = 0; s < run->n_stations; s++) {
+    for (int s = 0; s < run->n_executors; s++) {
         size_t n = 0;
         for (size_t i = 0; i < plan->n_nodes; i++) {
             if (plan->nodes[i].place == s)
                 n += plan->nodes[i].work == CLV__COMPUTE ? plan->nodes[i].launches.n : 1;
         }
         for (int slot = 0; slot < CLV__SLOTS; slot++) {
-            run->stations[s].commands[slot] = clv__alloc(n, sizeof *run->stations[s].commands[slot]);
-            if (!run->stations[s].commands[slot]) return out_of_memory(run);
+            run->executors[s].commands[slot] = clv__alloc(n, sizeof *run->executors[s].commands[slot]);
+            if (!run->executors[s].commands[slot]) return out_of_memory(run);
         }
-        run->stations[s].home = clv__session_home(run->session, run->stations[s].device);
     }
     return CLV_OK;
 }
@@ -270,35 +270,36 @@ clv_status clv__run_bind(clv_run *run, const clv__plan_node **failed) {
     return CLV_OK;
 }
 
-static void station_unbind(clv__station *station) {
-    const clv__backend *backend = station->device->backend;
+static void executor_unbind(clv__executor *executor) {
+    const clv__backend *backend = executor->device->backend;
     for (int slot = CLV__SLOTS; slot-- > 0;) {
-        for (size_t i = 0; station->commands[slot] && i < station->n_commands; i++) {
-            clv__command *command = &station->commands[slot][i];
+        for (size_t i = 0; executor->commands[slot] && i < executor->n_commands; i++) {
+            clv__command *command = &executor->commands[slot][i];
             if (command->own_kernel) backend->kernel_destroy(command->kernel);
             free(command->buffers);
         }
-        free(station->commands[slot]);
-        station->commands[slot] = NULL;
+        free(executor->commands[slot]);
+        executor->commands[slot] = NULL;
     }
-    for (size_t i = 0; i < station->n_workspaces; i++) backend->buffer_destroy(station->workspaces[i].buffer);
-    free(station->workspaces);
-    station->workspaces = NULL;
-    station->n_workspaces = station->workspaces_room = station->n_commands = 0;
-    station->awaits = 0;
+    for (size_t i = 0; i < executor->n_workspaces; i++)
+        backend->buffer_destroy(executor->workspaces[i].buffer);
+    free(executor->workspaces);
+    executor->workspaces = NULL;
+    executor->n_workspaces = executor->workspaces_room = executor->n_commands = 0;
+    executor->awaits = 0;
 }
 
 void clv__run_unbind(clv_run *run) {
-    for (int s = 0; s < run->n_stations; s++) station_unbind(&run->stations[s]);
+    for (int s = 0; s < run->n_executors; s++) executor_unbind(&run->executors[s]);
     for (int slot = CLV__SLOTS; slot-- > 0;) {
         for (size_t id = 0; run->parts[slot] && id < run->plan->n_values; id++) {
             const clv__part *part = &run->parts[slot][id];
             if (part->owned)
-                run->stations[run->plan->values[id].place].device->backend->buffer_destroy(part->buffer);
+                run->executors[run->plan->values[id].place].device->backend->buffer_destroy(part->buffer);
         }
         free(run->parts[slot]);
         run->parts[slot] = NULL;
-        free(run->passages[slot]);
-        run->passages[slot] = NULL;
+        free(run->in_flight[slot]);
+        run->in_flight[slot] = NULL;
     }
 }

@@ -1,60 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker's side of a step: upload the slot's inputs in one write, enqueue the commands, read outputs back. A value for
-// another device is read to staging, or stays where it is when it is lent (plan/lend.c); its receiver waits until it is
-// there. Devices walk the plan's one order of execution, so the oldest unmet transfer always has a sender on its way.
+// The worker's side of a step: upload the slot's inputs in one write, enqueue the commands, read outputs
+// back. A value for another device is read to staging memory, or stays where it is when both devices share a
+// buffer (plan/shared/). Its receiver waits until it is there. All devices go through the plan's nodes in one
+// order, so the sender of the oldest transfer that is still missing never waits for a later one.
 #include "exec/reference.h"
 #include "exec/run.h"
 
-static clv__error *error_of(const clv__station *station) {
-    return clv__plan_error(station->run->plan);
+static clv__error *error_of(const clv__executor *executor) {
+    return clv__plan_error(executor->run->plan);
 }
 
-char *clv__staged_inputs(const clv__station *station, int slot) {
-    return (char *)station->home->staging.pointer + (size_t)slot * station->place->input_bytes;
+char *clv__staged_inputs(const clv__executor *executor, int slot) {
+    return (char *)executor->arenas->staging.pointer + (size_t)slot * executor->place->input_bytes;
 }
 
-char *clv__staged_outputs(const clv__station *station, int slot) {
-    return (char *)station->home->staging.pointer + CLV__SLOTS * station->place->input_bytes +
-           (size_t)slot * station->place->staged_bytes;
+char *clv__staged_outputs(const clv__executor *executor, int slot) {
+    return (char *)executor->arenas->staging.pointer + CLV__SLOTS * executor->place->input_bytes +
+           (size_t)slot * executor->place->staged_bytes;
 }
 
-/** The event of a command: the profile has it, if there is one; else it is the begin of a stretch, if none is under way. */
-static clv_status event_for(clv__station *station, int slot, int row, clv__bevent ***event) {
-    clv__activity *activity = &station->activity[slot];
-    clv__recording *recording = &station->recording[slot];
+/** The event of a command: the profile has it, if there is one; else it is the begin of a stretch, if none is
+ *  under way. */
+static clv_status event_for(clv__executor *executor, int slot, int row, clv__bevent ***event) {
+    clv__activity *activity = &executor->activity[slot];
+    clv__recording *recording = &executor->recording[slot];
     if (!clv__recording_on(recording)) {
         *event = clv__activity_begin(activity);
         return CLV_OK;
     }
-    CLV_TRY(clv__activity_mark(activity, station->device, error_of(station)));
+    CLV_TRY(clv__activity_mark(activity, executor->device, error_of(executor)));
     *event = clv__recording_event(recording, row);
     return CLV_OK;
 }
 
 /** Around commands that give no event: nothing without a profile. */
-static clv_status open_mark(clv__station *station, int slot, int row) {
-    clv__recording *recording = &station->recording[slot];
+static clv_status open_mark(clv__executor *executor, int slot, int row) {
+    clv__recording *recording = &executor->recording[slot];
     if (!clv__recording_on(recording)) return CLV_OK;
-    return clv__recording_open(recording, row, station->device, error_of(station));
+    return clv__recording_open(recording, row, executor->device, error_of(executor));
 }
 
-static clv_status close_mark(clv__station *station, int slot) {
-    clv__recording *recording = &station->recording[slot];
+static clv_status close_mark(clv__executor *executor, int slot) {
+    clv__recording *recording = &executor->recording[slot];
     if (!clv__recording_on(recording)) return CLV_OK;
-    return clv__recording_close(recording, station->device, error_of(station));
+    return clv__recording_close(recording, executor->device, error_of(executor));
 }
 
-static clv_status enqueue_kernel(clv__station *station, int slot, const clv__command *command) {
+static clv_status enqueue_kernel(clv__executor *executor, int slot, const clv__command *command) {
     clv__bevent **event;
-    CLV_TRY(event_for(station, slot, command->at, &event));
-    return station->device->backend->launch(station->device->open, command->kernel, event, error_of(station));
+    CLV_TRY(event_for(executor, slot, command->at, &event));
+    return executor->device->backend->launch(executor->device->open, command->kernel, event,
+                                             error_of(executor));
 }
 
 /** A launch that is no kernel. */
-static clv_status enqueue_other(clv__station *station, const clv__command *command) {
-    const clv__backend *backend = station->device->backend;
-    clv__bdevice *open = station->device->open;
-    clv__error *error = error_of(station);
+static clv_status enqueue_other(clv__executor *executor, const clv__command *command) {
+    const clv__backend *backend = executor->device->backend;
+    clv__bdevice *open = executor->device->open;
+    clv__error *error = error_of(executor);
     const clv__launch *launch = command->launch;
     clv__bbuffer *const *b = command->buffers;
     switch (launch->kind) {
@@ -74,113 +77,115 @@ static clv_status enqueue_other(clv__station *station, const clv__command *comma
     return CLV_E_INTERNAL;
 }
 
-static clv_status enqueue_launch(clv__station *station, int slot, const clv__command *command) {
-    if (command->launch->kind == CLV__LAUNCH_KERNEL) return enqueue_kernel(station, slot, command);
-    CLV_TRY(clv__activity_mark(&station->activity[slot], station->device, error_of(station)));
-    CLV_TRY(open_mark(station, slot, command->at));
-    CLV_TRY(enqueue_other(station, command));
-    return close_mark(station, slot);
+static clv_status enqueue_launch(clv__executor *executor, int slot, const clv__command *command) {
+    if (command->launch->kind == CLV__LAUNCH_KERNEL) return enqueue_kernel(executor, slot, command);
+    CLV_TRY(clv__activity_mark(&executor->activity[slot], executor->device, error_of(executor)));
+    CLV_TRY(open_mark(executor, slot, command->at));
+    CLV_TRY(enqueue_other(executor, command));
+    return close_mark(executor, slot);
 }
 
-// ---- between devices ----------------------------------------------------------------------------------------------------
+// ---- between devices --------------------------------------------------------------------------------------
 
-static const clv__transfer *transfer_of(const clv__station *station, const clv__command *command) {
-    return &station->run->plan->transfers[command->transfer];
+static const clv__transfer *transfer_of(const clv__executor *executor, const clv__command *command) {
+    return &executor->run->plan->transfers[command->transfer];
 }
 
-/** How many commands from this one on lend a value each: nothing is done between them, so one event will do. */
-static size_t lent_together(const clv__station *station, const clv__command *command,
-                            const clv__command *end) {
+/** How many commands from this one on share a value each: nothing is computed between them, so one event will
+ *  do. */
+static size_t shared_together(const clv__executor *executor, const clv__command *command,
+                              const clv__command *end) {
     size_t n = 0;
-    while (command + n < end && command[n].work == CLV__SEND && transfer_of(station, &command[n])->lent &&
+    while (command + n < end && command[n].work == CLV__SEND && transfer_of(executor, &command[n])->shared &&
            (n == 0 || !command[n].awaits))
         n++;
     return n;
 }
 
 /** Tell whoever waits that the values of n commands are on their way. */
-static void tell_sent(clv__station *station, int slot, const clv__command *command, size_t n,
+static void tell_sent(clv__executor *executor, int slot, const clv__command *command, size_t n,
                       clv__bevent *event) {
-    clv_run *run = station->run;
+    clv_run *run = executor->run;
     pthread_mutex_lock(&run->lock);
     for (size_t i = 0; i < n; i++)
-        run->passages[slot][command[i].transfer] = (clv__passage){.sent = true, .shares = command->transfer};
-    run->passages[slot][command->transfer].event = event;
-    run->passages[slot][command->transfer].left = (int)n;
+        run->in_flight[slot][command[i].transfer] =
+            (clv__in_flight){.sent = true, .shares = command->transfer};
+    run->in_flight[slot][command->transfer].event = event;
+    run->in_flight[slot][command->transfer].left = (int)n;
     pthread_cond_broadcast(&run->changed);
     pthread_mutex_unlock(&run->lock);
 }
 
-static clv_status lend(clv__station *station, int slot, const clv__command *command, size_t n) {
-    const clv__backend *backend = station->device->backend;
+static clv_status share(clv__executor *executor, int slot, const clv__command *command, size_t n) {
+    const clv__backend *backend = executor->device->backend;
     clv__bevent *event = NULL;
-    CLV_TRY(backend->record(station->device->open, CLV__QUEUE_COMPUTE, &event, error_of(station)));
-    clv_status status = backend->flush(station->device->open, error_of(station));
+    CLV_TRY(backend->record(executor->device->open, CLV__QUEUE_COMPUTE, &event, error_of(executor)));
+    clv_status status = backend->flush(executor->device->open, error_of(executor));
     if (status == CLV_OK)
-        tell_sent(station, slot, command, n, event);
+        tell_sent(executor, slot, command, n, event);
     else
         backend->event_destroy(event);
     return status;
 }
 
-static clv_status send(clv__station *station, int slot, const clv__command *command) {
-    const clv__transfer *transfer = transfer_of(station, command);
-    const clv__backend *backend = station->device->backend;
-    clv__bdevice *open = station->device->open;
+static clv_status send(clv__executor *executor, int slot, const clv__command *command) {
+    const clv__transfer *transfer = transfer_of(executor, command);
+    const clv__backend *backend = executor->device->backend;
+    clv__bdevice *open = executor->device->open;
     clv__bevent *event = NULL;
     if (transfer->bytes) {
-        CLV_TRY(open_mark(station, slot, command->at));
-        CLV_TRY(backend->read(open, CLV__QUEUE_COMPUTE, station->run->parts[slot][transfer->from].buffer, 0,
-                              transfer->bytes, clv__staged_outputs(station, slot) + transfer->staged_at, NULL,
-                              &event, error_of(station)));
-        clv_status status = close_mark(station, slot);
-        if (status == CLV_OK) status = backend->flush(open, error_of(station));
+        CLV_TRY(open_mark(executor, slot, command->at));
+        CLV_TRY(backend->read(open, CLV__QUEUE_COMPUTE, executor->run->parts[slot][transfer->from].buffer, 0,
+                              transfer->bytes, clv__staged_outputs(executor, slot) + transfer->staged_at,
+                              NULL, &event, error_of(executor)));
+        clv_status status = close_mark(executor, slot);
+        if (status == CLV_OK) status = backend->flush(open, error_of(executor));
         if (status != CLV_OK) {
             backend->event_destroy(event);
             return status;
         }
     }
-    tell_sent(station, slot, command, 1, event);
+    tell_sent(executor, slot, command, 1, event);
     return CLV_OK;
 }
 
 /** Wait until a value is on its way. *event: what tells that it is there, NULL if nothing does. */
-static clv_status await_sender(clv__station *station, int slot, int number, clv__bevent **event) {
-    clv_run *run = station->run;
-    const int64_t ticket = station->steps[slot].ticket;
+static clv_status await_sender(clv__executor *executor, int slot, int number, clv__bevent **event) {
+    clv_run *run = executor->run;
+    const int64_t ticket = executor->steps[slot].ticket;
     const clv__failure *failure = &run->failure;
-    const clv__passage *passage = &run->passages[slot][number];
+    const clv__in_flight *flight = &run->in_flight[slot][number];
     pthread_mutex_lock(&run->lock);
-    atomic_store(&station->waits, true);
-    while (!passage->sent && (failure->status == CLV_OK || failure->ticket > ticket))
+    atomic_store(&executor->waits, true);
+    while (!flight->sent && (failure->status == CLV_OK || failure->ticket > ticket))
         pthread_cond_wait(&run->changed, &run->lock);
-    atomic_store(&station->waits, false);
-    clv_status status = passage->sent ? CLV_OK : failure->status;
-    *event = passage->sent ? run->passages[slot][passage->shares].event : NULL;
+    atomic_store(&executor->waits, false);
+    clv_status status = flight->sent ? CLV_OK : failure->status;
+    *event = flight->sent ? run->in_flight[slot][flight->shares].event : NULL;
     pthread_mutex_unlock(&run->lock);
     return status;
 }
 
-/** Has this station waited already, in this step, for what tells that the value is there? */
-static bool is_there(clv__station *station, int slot, int number) {
-    clv_run *run = station->run;
-    const clv__passage *passage = &run->passages[slot][number];
+/** Has this executor waited already, in this step, for what tells that the value is there? */
+static bool is_there(clv__executor *executor, int slot, int number) {
+    clv_run *run = executor->run;
+    const clv__in_flight *flight = &run->in_flight[slot][number];
     pthread_mutex_lock(&run->lock);
-    bool there = passage->sent && passage->shares == station->waited_for &&
-                 station->waited_in == station->steps[slot].ticket;
+    bool there = flight->sent && flight->shares == executor->waited_for &&
+                 executor->waited_in == executor->steps[slot].ticket;
     pthread_mutex_unlock(&run->lock);
     return there;
 }
 
 /** It was received: whoever does so last destroys the event. */
-static void end_passage(clv__station *station, int slot, int number, const clv__station *sender) {
-    clv_run *run = station->run;
+static void end_transfer(clv__executor *executor, int slot, int number, const clv__executor *sender) {
+    clv_run *run = executor->run;
     clv__bevent *over = NULL;
     pthread_mutex_lock(&run->lock);
-    clv__passage *passage = &run->passages[slot][number], *first = &run->passages[slot][passage->shares];
-    station->waited_in = station->steps[slot].ticket;
-    station->waited_for = passage->shares;
-    passage->sent = false;
+    clv__in_flight *flight = &run->in_flight[slot][number], *first = &run->in_flight[slot][flight->shares];
+    executor->waited_in = executor->steps[slot].ticket;
+    executor->waited_for = flight->shares;
+    flight->sent = false;
     if (--first->left == 0) {
         over = first->event;
         first->event = NULL;
@@ -189,51 +194,51 @@ static void end_passage(clv__station *station, int slot, int number, const clv__
     sender->device->backend->event_destroy(over);
 }
 
-static clv_status receive(clv__station *station, int slot, const clv__command *command) {
-    clv_run *run = station->run;
+static clv_status receive(clv__executor *executor, int slot, const clv__command *command) {
+    clv_run *run = executor->run;
     const int number = command->transfer;
-    const clv__transfer *transfer = transfer_of(station, command);
-    clv__station *sender = &run->stations[run->plan->values[transfer->from].place];
+    const clv__transfer *transfer = transfer_of(executor, command);
+    clv__executor *sender = &run->executors[run->plan->values[transfer->from].place];
     clv__bevent *event;
-    if (is_there(station, slot, number)) {
-        end_passage(station, slot, number, sender);
+    if (is_there(executor, slot, number)) {
+        end_transfer(executor, slot, number, sender);
         return CLV_OK;
     }
-    CLV_TRY(clv__activity_pause(&station->activity[slot], station->device, error_of(station)));
+    CLV_TRY(clv__activity_pause(&executor->activity[slot], executor->device, error_of(executor)));
     // what is enqueued here must not wait for the next flush while this thread waits
-    CLV_TRY(station->device->backend->flush(station->device->open, error_of(station)));
-    CLV_TRY(await_sender(station, slot, number, &event));
-    atomic_store(&station->waits, true);
-    clv_status status = event ? clv__device_wait(sender->device, event, error_of(station)) : CLV_OK;
-    atomic_store(&station->waits, false);
-    end_passage(station, slot, number, sender);
+    CLV_TRY(executor->device->backend->flush(executor->device->open, error_of(executor)));
+    CLV_TRY(await_sender(executor, slot, number, &event));
+    atomic_store(&executor->waits, true);
+    clv_status status = event ? clv__device_wait(sender->device, event, error_of(executor)) : CLV_OK;
+    atomic_store(&executor->waits, false);
+    end_transfer(executor, slot, number, sender);
     if (status != CLV_OK) // not this device's fault
-        clv__run_fail(run, station->steps[slot].ticket, sender->device, status);
-    if (status != CLV_OK || !event || transfer->lent) return status;
+        clv__run_fail(run, executor->steps[slot].ticket, sender->device, status);
+    if (status != CLV_OK || !event || transfer->shared) return status;
     clv__bevent **arrived;
-    CLV_TRY(event_for(station, slot, command->at, &arrived));
-    return station->device->backend->write(
-        station->device->open, CLV__QUEUE_COMPUTE, run->parts[slot][transfer->to].buffer, 0, transfer->bytes,
-        clv__staged_outputs(sender, slot) + transfer->staged_at, NULL, arrived, error_of(station));
+    CLV_TRY(event_for(executor, slot, command->at, &arrived));
+    return executor->device->backend->write(
+        executor->device->open, CLV__QUEUE_COMPUTE, run->parts[slot][transfer->to].buffer, 0, transfer->bytes,
+        clv__staged_outputs(sender, slot) + transfer->staged_at, NULL, arrived, error_of(executor));
 }
 
 /** Wait until one other place has finished a step. */
-static clv_status await_finish(clv__station *station, clv__station *other, int64_t ticket) {
-    clv_run *run = station->run;
+static clv_status await_finish(clv__executor *executor, clv__executor *other, int64_t ticket) {
+    clv_run *run = executor->run;
     const clv__failure *failure = &run->failure;
     clv__finish *finish = &other->finished[ticket % CLV__SLOTS];
     pthread_mutex_lock(&run->lock);
-    atomic_store(&station->waits, true);
+    atomic_store(&executor->waits, true);
     while (finish->ticket < ticket && (failure->status == CLV_OK || failure->ticket > ticket))
         pthread_cond_wait(&run->changed, &run->lock);
     clv_status status = finish->ticket >= ticket ? CLV_OK : failure->status;
     clv__bevent *event = finish->ticket == ticket ? finish->event : NULL;
     finish->users += event != NULL;
-    if (!event) atomic_store(&station->waits, false);
+    if (!event) atomic_store(&executor->waits, false);
     pthread_mutex_unlock(&run->lock);
     if (!event) return status;
-    status = clv__device_wait(other->device, event, error_of(station));
-    atomic_store(&station->waits, false);
+    status = clv__device_wait(other->device, event, error_of(executor));
+    atomic_store(&executor->waits, false);
     pthread_mutex_lock(&run->lock);
     finish->users--;
     pthread_cond_broadcast(&run->changed);
@@ -243,149 +248,154 @@ static clv_status await_finish(clv__station *station, clv__station *other, int64
     return status;
 }
 
-/** Wait until other places have finished the last step, where they may still read what the next command writes over, or write
- *  what it reads. */
-static clv_status await_last_step(clv__station *station, int slot, uint64_t places) {
-    clv_run *run = station->run;
-    const int64_t last = station->steps[slot].ticket - 1;
+/** Wait until other places have finished the last step, where they may still read what the next command
+ *  writes over, or write what it reads. */
+static clv_status await_last_step(clv__executor *executor, int slot, uint64_t places) {
+    clv_run *run = executor->run;
+    const int64_t last = executor->steps[slot].ticket - 1;
     if (last < 0) return CLV_OK;
-    CLV_TRY(clv__activity_pause(&station->activity[slot], station->device, error_of(station)));
-    CLV_TRY(station->device->backend->flush(station->device->open, error_of(station)));
-    for (int s = 0; s < run->n_stations; s++) {
-        if (places & UINT64_C(1) << s) CLV_TRY(await_finish(station, &run->stations[s], last));
+    CLV_TRY(clv__activity_pause(&executor->activity[slot], executor->device, error_of(executor)));
+    CLV_TRY(executor->device->backend->flush(executor->device->open, error_of(executor)));
+    for (int s = 0; s < run->n_executors; s++) {
+        if (places & UINT64_C(1) << s) CLV_TRY(await_finish(executor, &run->executors[s], last));
     }
     return CLV_OK;
 }
 
-static bool is_awaited(const clv__station *station) {
-    for (int s = 0; s < station->run->n_stations; s++) {
-        if (station->run->stations[s].place->awaits & UINT64_C(1) << station->index) return true;
+static bool is_awaited(const clv__executor *executor) {
+    for (int s = 0; s < executor->run->n_executors; s++) {
+        if (executor->run->executors[s].place->awaits & UINT64_C(1) << executor->index) return true;
     }
     return false;
 }
 
-/** Take back the event of the step before last: that step is over on every device, or this one would not have been posted. */
-static void begin_step(clv__station *station, int slot) {
-    clv_run *run = station->run;
-    clv__finish *finish = &station->finished[slot];
+/** Take back the event of the step before last: that step is over on every device, or this one would not have
+ *  been posted. */
+static void begin_step(clv__executor *executor, int slot) {
+    clv_run *run = executor->run;
+    clv__finish *finish = &executor->finished[slot];
     pthread_mutex_lock(&run->lock);
     while (finish->users) pthread_cond_wait(&run->changed, &run->lock);
     clv__bevent *old = finish->event;
     finish->event = NULL;
     pthread_mutex_unlock(&run->lock);
-    station->device->backend->event_destroy(old);
+    executor->device->backend->event_destroy(old);
 }
 
-static clv_status finish_step(clv__station *station, int slot) {
-    clv_run *run = station->run;
+static clv_status finish_step(clv__executor *executor, int slot) {
+    clv_run *run = executor->run;
     clv__bevent *event;
-    CLV_TRY(station->device->backend->record(station->device->open, CLV__QUEUE_COMPUTE, &event,
-                                             error_of(station)));
-    clv_status status = station->device->backend->flush(station->device->open, error_of(station));
+    CLV_TRY(executor->device->backend->record(executor->device->open, CLV__QUEUE_COMPUTE, &event,
+                                              error_of(executor)));
+    clv_status status = executor->device->backend->flush(executor->device->open, error_of(executor));
     if (status != CLV_OK) {
-        station->device->backend->event_destroy(event);
+        executor->device->backend->event_destroy(event);
         return status;
     }
     pthread_mutex_lock(&run->lock);
-    station->finished[slot] = (clv__finish){station->steps[slot].ticket, event, 0};
+    executor->finished[slot] = (clv__finish){executor->steps[slot].ticket, event, 0};
     pthread_cond_broadcast(&run->changed);
     pthread_mutex_unlock(&run->lock);
     return CLV_OK;
 }
 
-// ---- a step -------------------------------------------------------------------------------------------------------------
+// ---- a step -----------------------------------------------------------------------------------------------
 
-/** The profile's row of a station's upload; the next is that of what is read back. */
-static int io_row(const clv__station *station) {
-    return (int)station->run->plan->n_nodes + 2 * station->index;
+/** The profile's row of a executor's upload; the next is that of what is read back. */
+static int io_row(const clv__executor *executor) {
+    return (int)executor->run->plan->n_nodes + 2 * executor->index;
 }
 
-/** Inputs that lie in several allocations, one by one; *arrived: the last one's event. The queue is in order. */
-static clv_status upload_each(clv__station *station, int slot, clv__bevent **arrived) {
-    const clv__backend *backend = station->device->backend;
-    const clv_run *run = station->run;
+/** Inputs that lie in several allocations, one by one; *arrived: the last one's event. The queue is in
+ *  order. */
+static clv_status upload_each(clv__executor *executor, int slot, clv__bevent **arrived) {
+    const clv__backend *backend = executor->device->backend;
+    const clv_run *run = executor->run;
     const int *pieces;
-    for (int i = 0; i < station->place->n_inputs; i++) {
-        const int n = clv__value_pieces(run->plan, &station->place->inputs[i], &pieces);
+    for (int i = 0; i < executor->place->n_inputs; i++) {
+        const int n = clv__value_pieces(run->plan, &executor->place->inputs[i], &pieces);
         for (int k = 0; k < n; k++) {
             const clv__value *value = &run->plan->values[pieces[k]];
             if (value->bytes == 0 || value->segment != CLV__IN_INPUTS) continue;
             backend->event_destroy(*arrived);
             *arrived = NULL;
-            CLV_TRY(backend->write(station->device->open, CLV__QUEUE_TRANSFER, run->parts[slot][pieces[k]].buffer, 0,
-                                   value->bytes, clv__staged_inputs(station, slot) + value->staged, NULL, arrived,
-                                   error_of(station)));
+            CLV_TRY(backend->write(executor->device->open, CLV__QUEUE_TRANSFER,
+                                   run->parts[slot][pieces[k]].buffer, 0, value->bytes,
+                                   clv__staged_inputs(executor, slot) + value->staged, NULL, arrived,
+                                   error_of(executor)));
         }
     }
     return CLV_OK;
 }
 
-static clv_status upload(clv__station *station, int slot) {
-    const clv__backend *backend = station->device->backend;
-    clv__bdevice *open = station->device->open;
-    const clv__layout *io = &station->place->io;
-    size_t bytes = station->place->input_bytes;
+static clv_status upload(clv__executor *executor, int slot) {
+    const clv__backend *backend = executor->device->backend;
+    clv__bdevice *open = executor->device->open;
+    const clv__layout *io = &executor->place->io;
+    size_t bytes = executor->place->input_bytes;
     if (bytes == 0) return CLV_OK;
     clv__bevent *arrived = NULL;
     if (io->bytes <= io->chunk)
-        CLV_TRY(backend->write(open, CLV__QUEUE_TRANSFER, station->home->io.items[0].buffer, (size_t)slot * bytes,
-                               bytes, clv__staged_inputs(station, slot), NULL, &arrived, error_of(station)));
+        CLV_TRY(backend->write(open, CLV__QUEUE_TRANSFER, executor->arenas->io.items[0].buffer,
+                               (size_t)slot * bytes, bytes, clv__staged_inputs(executor, slot), NULL,
+                               &arrived, error_of(executor)));
     else
-        CLV_TRY(upload_each(station, slot, &arrived));
-    clv_status status = backend->wait_on_queue(open, CLV__QUEUE_COMPUTE, arrived, error_of(station));
-    if (clv__recording_on(&station->recording[slot]))
-        *clv__recording_event(&station->recording[slot], io_row(station)) = arrived;
+        CLV_TRY(upload_each(executor, slot, &arrived));
+    clv_status status = backend->wait_on_queue(open, CLV__QUEUE_COMPUTE, arrived, error_of(executor));
+    if (clv__recording_on(&executor->recording[slot]))
+        *clv__recording_event(&executor->recording[slot], io_row(executor)) = arrived;
     else
         backend->event_destroy(arrived);
     return status;
 }
 
-static clv_status read_outputs(clv__station *station, int slot) {
-    const clv_run *run = station->run;
-    for (int i = 0; i < station->place->n_outputs; i++) {
-        const int *pieces, n = clv__value_pieces(run->plan, &station->place->outputs[i], &pieces);
-        char *target = clv__staged_outputs(station, slot) + station->staged_at[i];
-        clv__recording *recording = &station->recording[slot];
+static clv_status read_outputs(clv__executor *executor, int slot) {
+    const clv_run *run = executor->run;
+    for (int i = 0; i < executor->place->n_outputs; i++) {
+        const int *pieces, n = clv__value_pieces(run->plan, &executor->place->outputs[i], &pieces);
+        char *target = clv__staged_outputs(executor, slot) + executor->staged_at[i];
+        clv__recording *recording = &executor->recording[slot];
         for (int k = 0; k < n; k++) {
             size_t bytes = run->plan->values[pieces[k]].bytes;
             if (bytes == 0) continue;
             clv__bevent **event =
-                clv__recording_on(recording) ? clv__recording_event(recording, io_row(station) + 1) : NULL;
-            CLV_TRY(station->device->backend->read(station->device->open, CLV__QUEUE_COMPUTE,
-                                                   run->parts[slot][pieces[k]].buffer, 0, bytes, target, NULL, event,
-                                                   error_of(station)));
+                clv__recording_on(recording) ? clv__recording_event(recording, io_row(executor) + 1) : NULL;
+            CLV_TRY(executor->device->backend->read(executor->device->open, CLV__QUEUE_COMPUTE,
+                                                    run->parts[slot][pieces[k]].buffer, 0, bytes, target,
+                                                    NULL, event, error_of(executor)));
             target += bytes;
         }
     }
     return CLV_OK;
 }
 
-clv_status clv__station_enqueue(clv__station *station, int slot, clv__bevent **done) {
-    const clv__backend *backend = station->device->backend;
-    begin_step(station, slot);
-    CLV_TRY(upload(station, slot));
-    const clv__command *end = station->commands[slot] + station->n_commands;
-    size_t lent;
-    for (const clv__command *command = station->commands[slot]; command < end; command += lent ? lent : 1) {
-        lent = lent_together(station, command, end);
-        atomic_fetch_add_explicit(&station->device->beats, 1, memory_order_relaxed);
-        if (command->awaits) CLV_TRY(await_last_step(station, slot, command->awaits));
+clv_status clv__executor_enqueue(clv__executor *executor, int slot, clv__bevent **done) {
+    const clv__backend *backend = executor->device->backend;
+    begin_step(executor, slot);
+    CLV_TRY(upload(executor, slot));
+    const clv__command *end = executor->commands[slot] + executor->n_commands;
+    size_t together;
+    for (const clv__command *command = executor->commands[slot]; command < end;
+         command += together ? together : 1) {
+        together = shared_together(executor, command, end);
+        atomic_fetch_add_explicit(&executor->device->beats, 1, memory_order_relaxed);
+        if (command->awaits) CLV_TRY(await_last_step(executor, slot, command->awaits));
         if (command->work == CLV__COMPUTE && command->node->phase == CLV__UPDATE)
-            station->steps[slot].updating = true;
-        clv_status status = lent                            ? lend(station, slot, command, lent)
-                            : command->work == CLV__SEND    ? send(station, slot, command)
-                            : command->work == CLV__RECEIVE ? receive(station, slot, command)
-                                                            : enqueue_launch(station, slot, command);
+            executor->steps[slot].updating = true;
+        clv_status status = together                        ? share(executor, slot, command, together)
+                            : command->work == CLV__SEND    ? send(executor, slot, command)
+                            : command->work == CLV__RECEIVE ? receive(executor, slot, command)
+                                                            : enqueue_launch(executor, slot, command);
         if (status == CLV_OK) continue;
         if (command->work == CLV__COMPUTE) {
             clv__node_title title;
-            clv__error_prefix(error_of(station), "%s on %s: ", clv__title_of(command->node, &title),
-                              station->device->info.name);
+            clv__error_prefix(error_of(executor), "%s on %s: ", clv__title_of(command->node, &title),
+                              executor->device->info.name);
         }
         return status;
     }
-    CLV_TRY(read_outputs(station, slot));
-    CLV_TRY(backend->record(station->device->open, CLV__QUEUE_COMPUTE, done, error_of(station)));
-    CLV_TRY(backend->flush(station->device->open, error_of(station)));
-    return is_awaited(station) ? finish_step(station, slot) : CLV_OK;
+    CLV_TRY(read_outputs(executor, slot));
+    CLV_TRY(backend->record(executor->device->open, CLV__QUEUE_COMPUTE, done, error_of(executor)));
+    CLV_TRY(backend->flush(executor->device->open, error_of(executor)));
+    return is_awaited(executor) ? finish_step(executor, slot) : CLV_OK;
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// First values of what a session keeps. They depend on seed and name alone, so that adding a layer leaves the others as they were;
-// and on counters, so that threads may draw the parts of a tensor and give the same bits. Where a device computes in the host's
-// memory they are written in place, by a crew that works while programs are built. Elsewhere constants are filled in on the device,
-// and the rest is drawn and then copied there.
+// First values of what a session keeps. They depend on seed and name alone, so that adding a layer leaves the
+// others as they were; and on counters, so that threads may draw the parts of a tensor and give the same
+// bits. Where a device computes in the host's memory they are written in place, by a parallel that works
+// while programs are built. Elsewhere constants are filled in on the device, and the rest is drawn and then
+// copied there.
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -17,7 +18,8 @@ enum {
     CHUNK = 256
 }; // elements of a part; words of a counter; numbers drawn at once
 
-/** Elements from `first` to before `end` of a tensor. It holds no tensor: a plan may be made anew meanwhile. */
+/** Elements from `first` to before `end` of a tensor. It holds no tensor: a plan may be made anew
+ *  meanwhile. */
 typedef struct clv__first_part {
     clv_init init;
     bool whole; // numbers: 32-bit integers
@@ -85,7 +87,8 @@ static void draw(const clv__first_part *p) {
         head.first = head.from = p->first - before;
         if (head.end > head.first + CHUNK) head.end = head.first + CHUNK;
         draw_aligned(&head);
-        memcpy(p->values + (p->first - p->from), chunk + before, (size_t)(head.end - p->first) * sizeof *chunk);
+        memcpy(p->values + (p->first - p->from), chunk + before,
+               (size_t)(head.end - p->first) * sizeof *chunk);
         rest.first = head.end;
     }
     if (rest.first < rest.end) draw_aligned(&rest);
@@ -97,11 +100,11 @@ static void draw_part(void *context, size_t part) {
 }
 
 void clv__first_values_begin(clv__first_values *values) {
-    clv__crew_begin(&values->crew, draw_part, values, values->n);
+    clv__parallel_begin(&values->parallel, draw_part, values, values->n);
 }
 
 void clv__first_values_end(clv__first_values *values) {
-    clv__crew_end(&values->crew);
+    clv__parallel_end(&values->parallel);
     free(values->parts);
     *values = (clv__first_values){0};
 }
@@ -126,7 +129,7 @@ static clv_status add_parts(clv__first_values *values, const clv_tensor *tensor,
     return CLV_OK;
 }
 
-// ---- devices with memory of their own -----------------------------------------------------------------------------------
+// ---- devices with memory of their own ---------------------------------------------------------------------
 
 typedef struct filling {
     const clv__memory *memory;
@@ -150,7 +153,8 @@ static clv_status fill_constant(const clv_tensor *tensor, const clv__memory *mem
     return clv__worker_call(memory->device, fill, &f);
 }
 
-static clv_status draw_and_copy(const clv_tensor *tensor, uint64_t seed, int64_t from, const clv__memory *memory) {
+static clv_status draw_and_copy(const clv_tensor *tensor, uint64_t seed, int64_t from,
+                                const clv__memory *memory) {
     clv__error *error = clv__runtime_error_of(memory->device->runtime);
     float *target = clv__alloc(1, memory->bytes);
     if (!target) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for '%s'", tensor->name);
@@ -159,7 +163,7 @@ static clv_status draw_and_copy(const clv_tensor *tensor, uint64_t seed, int64_t
     clv_status status = add_parts(&values, tensor, seed, from, n, target, error);
     if (status == CLV_OK) clv__first_values_begin(&values);
     clv__first_values_end(&values);
-    if (status == CLV_OK) status = clv__session_copy(memory, target, NULL);
+    if (status == CLV_OK) status = clv__memory_copy(memory, target, NULL);
     free(target);
     return status;
 }
@@ -171,8 +175,10 @@ static clv_status add_piece(clv__first_values *values, const clv_tensor *tensor,
     if (memory->bytes == 0) return CLV_OK;
     if (device->traits.host_memory)
         return add_parts(values, tensor, seed, from, (int64_t)(memory->bytes / sizeof(float)),
-                         device->backend->buffer_pointer(memory->buffer), clv__runtime_error_of(device->runtime));
-    return is_constant(&tensor->init) ? fill_constant(tensor, memory) : draw_and_copy(tensor, seed, from, memory);
+                         device->backend->buffer_pointer(memory->buffer),
+                         clv__runtime_error_of(device->runtime));
+    return is_constant(&tensor->init) ? fill_constant(tensor, memory)
+                                      : draw_and_copy(tensor, seed, from, memory);
 }
 
 clv_status clv__first_values_add(clv__first_values *values, const clv_tensor *tensor, uint64_t seed,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Moving what a session keeps to another device. First everything that can fail: matching, room, memory, copies. Then the
-// old memory is freed. So a move that fails has moved nothing.
+// Moving what a session keeps to another device. First everything that can fail: matching, room, memory,
+// copies. Then the old memory is freed. So a move that fails has moved nothing.
 #include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@ typedef struct moving {
     clv_session *session;
     clv_device *device; // where to
     clv__error *error;
-    bool *moves;        // [kept]
+    bool *moves;         // [kept]
     clv__holding *fresh; // [kept]: memory over there, of those that have none yet
 } moving;
 
@@ -56,13 +56,14 @@ static clv_status choose(const moving *m, const char *pattern) {
         if (clv__session_kept(session, kept->name, m->device)) continue;
         bytes += kept->memory.bytes;
         const int64_t rows = clv__split_rows(&kept->desc, m->device);
-        const size_t piece =
-            rows > 0 ? (size_t)rows * (kept->memory.bytes / (size_t)kept->desc.shape.dims[0]) : kept->memory.bytes;
+        const size_t piece = rows > 0 ? (size_t)rows * (kept->memory.bytes / (size_t)kept->desc.shape.dims[0])
+                                      : kept->memory.bytes;
         if (piece > largest) largest = piece;
     }
     if (!any && pattern) {
         clv_nearest nearest = {.word = pattern};
-        for (size_t i = 0; i < session->n_kept; i++) clv__nearest_offer_modules(&nearest, session->kept[i].name);
+        for (size_t i = 0; i < session->n_kept; i++)
+            clv__nearest_offer_modules(&nearest, session->kept[i].name);
         CLV_FAIL(m->error, CLV_E_NOT_FOUND, "nothing that the session keeps matches '%s'%s", pattern,
                  clv_nearest_text(&nearest));
     }
@@ -81,7 +82,8 @@ static clv_status copy_over(const moving *m, size_t index) {
     if (!values) CLV_FAIL(m->error, CLV_E_HOST_MEMORY, "no host memory to move '%s'", kept->name);
     clv_status status = CLV_OK;
     if (!there)
-        status = clv__holding_create(m->device, &kept->desc, kept->category, kept->memory.pieces[0].layer, to);
+        status =
+            clv__holding_create(m->device, &kept->desc, kept->category, kept->memory.pieces[0].layer, to);
     if (status == CLV_OK) status = clv__holding_copy(&kept->memory, NULL, values);
     if (status == CLV_OK) status = clv__holding_copy(to, values, NULL);
     free(values);
@@ -110,8 +112,8 @@ static void let_go(const moving *m) {
 
 /** Give up the arenas of devices on which nothing is kept any more. */
 static void leave(clv_session *session) {
-    for (size_t i = session->n_homes; i-- > 0;) {
-        const clv_device *device = session->homes[i]->device;
+    for (size_t i = session->n_arenas; i-- > 0;) {
+        const clv_device *device = session->arenas[i]->device;
         bool keeps = false;
         for (size_t k = 0; k < session->n_kept && !keeps; k++)
             keeps = session->kept[k].memory.device == device;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Building the programs of plans. A variant that does not compile on a device is put into quarantine, and the plan is made
-// again with the next best one: a slower right kernel runs instead.
+// Building the programs of plans. A variant that does not compile on a device is put into quarantine, and the
+// plan is made again with the next best one: a slower right kernel runs instead.
 #include <stdlib.h>
 #include <string.h>
 
-#include "device/ahead.h"
-#include "device/notes.h"
+#include "device/helpers/helpers.h"
+#include "device/helpers/notes.h"
 #include "device/program.h"
 #include "exec/session.h"
 #include "graph/quarantine.h"
@@ -23,7 +23,8 @@ static size_t add_launches(const clv_plan *plan, const clv_device *device, const
     return n;
 }
 
-/** Build on one device what all plans want there: together, since some compilers take their time for each program. */
+/** Build on one device what all plans want there: together, since some compilers take their time for each
+ *  program. */
 static clv_status build_on(clv_device *device, clv_plan *const *plans, int n_plans) {
     size_t n = 0;
     for (int p = 0; p < n_plans; p++) n += add_launches(plans[p], device, NULL);
@@ -104,7 +105,8 @@ static clv_status prepare(clv_plan *plan) {
     return CLV_OK;
 }
 
-/** What CLEAVE_DEBUG asks for: from 2 a plan's launches. From 3 the plan itself is told when it is made: plan/print.h. */
+/** What CLEAVE_DEBUG asks for: from 2 a plan's launches. From 3 the plan itself is told when it is made:
+ *  plan/print.h. */
 static void tell(const clv_plan *plan) {
     static const char *const kinds[] = {[CLV__LAUNCH_COPY] = "copy",
                                         [CLV__LAUNCH_FILL] = "fill",

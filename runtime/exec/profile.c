@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profiles: what the recordings of a run's steps add up to, and what is kept of them for a trace. Called by whoever waits for a
-// step, never by a worker. A profile outlives runs, plans and graphs, so it keeps copies of their strings.
+// Profiles: what the recordings of a run's steps add up to, and what is kept of them for a trace. Called by
+// whoever waits for a step, never by a worker. A profile outlives runs, plans and graphs, so it keeps copies
+// of their strings.
 #include "exec/profile.h"
 
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 
 #include "base/clock.h"
 #include "exec/run.h"
+#include "exec/session.h"
 
 enum { WARM_UP = 2, CLOCK_LOOKS = 5 };
 
@@ -46,7 +48,7 @@ void clv_session_set_profile(clv_session *session, clv_profile *profile) {
     session->profile = profile;
 }
 
-// ---- a run begins ---------------------------------------------------------------------------------------------------
+// ---- a run begins -----------------------------------------------------------------------------------------
 
 /** Room that stays as long as the profile. */
 static void *keep(clv_profile *profile, size_t n, size_t size) {
@@ -111,7 +113,8 @@ static bool describe_all(clv__profiled *profiled, const clv_plan *plan) {
     return true;
 }
 
-/** How far the device's clock is behind the host's: a marker that has just ended ended now, or a little earlier. */
+/** How far the device's clock is behind the host's: a marker that has just ended ended now, or a little
+ *  earlier. */
 static clv_status compare_clocks(void *context) {
     clv__profiled_place *place = context;
     const clv__backend *backend = place->device->backend;
@@ -145,13 +148,13 @@ static clv_status look_at_places(clv__profiled *profiled, const clv_plan *plan) 
 
 /** Room for the marks of a step on each place and slot. */
 static clv_status make_recordings(clv_run *run, clv__profiled *profiled) {
-    for (int s = 0; s < run->n_stations; s++) {
-        clv__station *station = &run->stations[s];
-        size_t n = station->n_commands + 1 + (size_t)station->place->n_outputs; // and one upload, and reads
+    for (int s = 0; s < run->n_executors; s++) {
+        clv__executor *executor = &run->executors[s];
+        size_t n = executor->n_commands + 1 + (size_t)executor->place->n_outputs; // and one upload, and reads
         profiled->most_marks += (int)n;
         for (int slot = 0; slot < CLV__SLOTS; slot++) {
-            station->recording[slot].marks = clv__alloc(n, sizeof(clv__mark));
-            if (!station->recording[slot].marks)
+            executor->recording[slot].marks = clv__alloc(n, sizeof(clv__mark));
+            if (!executor->recording[slot].marks)
                 CLV_FAIL(clv__plan_error(run->plan), CLV_E_HOST_MEMORY, "no host memory for a profile");
         }
     }
@@ -188,12 +191,12 @@ clv_status clv__profile_begin(clv_run *run) {
 }
 
 void clv__profile_end(clv_run *run) {
-    for (int s = 0; s < run->n_stations; s++) {
-        for (int slot = 0; slot < CLV__SLOTS; slot++) free(run->stations[s].recording[slot].marks);
+    for (int s = 0; s < run->n_executors; s++) {
+        for (int slot = 0; slot < CLV__SLOTS; slot++) free(run->executors[s].recording[slot].marks);
     }
 }
 
-// ---- a step ---------------------------------------------------------------------------------------------------------
+// ---- a step -----------------------------------------------------------------------------------------------
 
 void clv__profile_posted(clv_run *run, int slot, int64_t ticket) {
     clv__profiled *profiled = run->profiled;
@@ -281,7 +284,7 @@ static void add_step(clv__profiled *profiled, const clv__profiled_step *step) {
 
 void clv__profile_settle(clv_run *run, int place, int slot, bool done) {
     clv__profiled *profiled = run->profiled;
-    clv__recording *recording = &run->stations[place].recording[slot];
+    clv__recording *recording = &run->executors[place].recording[slot];
     clv__profiled_step *step = &profiled->steps[slot];
     if (done) {
         // the first of the averaged steps begins: what there is comes from the steps before
@@ -289,9 +292,9 @@ void clv__profile_settle(clv_run *run, int place, int slot, bool done) {
         if (warm && step->n_settled == 0) forget_sums(profiled);
         for (int i = 0; i < recording->n; i++)
             add_mark(profiled, &profiled->places[place], step, &recording->marks[i]);
-        if (++step->n_settled == run->n_stations) add_step(profiled, step);
+        if (++step->n_settled == run->n_executors) add_step(profiled, step);
     }
-    clv__recording_reset(recording, run->stations[place].device);
+    clv__recording_reset(recording, run->executors[place].device);
 }
 
 void clv__profile_host(clv_run *run, clv__host_slice what, int64_t ticket, uint64_t bytes, uint64_t since) {

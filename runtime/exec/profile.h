@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of a profile. The worker puts an event beside each command (recording.c); who waits for the step reads their times and
-// adds them up (profile.c). Without a profile a run has no recordings, and a command costs one look at a pointer more.
+// Inside of a profile. The worker puts an event beside each command (recording.c); who waits for the step
+// reads their times and adds them up (profile.c). Without a profile a run has no recordings, and a command
+// costs one look at a pointer more.
 #ifndef CLV_EXEC_PROFILE_H
 #define CLV_EXEC_PROFILE_H
 
 #include "cleave/profile.h"
 #include "device/device.h"
 
-// ---- what one slot on one device did --------------------------------------------------------------------------------
+// ---- what one slot on one device did ----------------------------------------------------------------------
 
 /** From `begin` to `end`; or, where end is NULL, as long as the event `begin` itself. */
 typedef struct clv__mark {
@@ -32,9 +33,10 @@ clv_status clv__recording_close(clv__recording *recording, clv_device *device, c
 /** Forget what was recorded. */
 void clv__recording_reset(clv__recording *recording, const clv_device *device);
 
-// ---- what a profile keeps -------------------------------------------------------------------------------------------
+// ---- what a profile keeps ---------------------------------------------------------------------------------
 
-/** What is done in each step: a node of the plan by its position; behind them, for each place, `upload` and `read`. */
+/** What is done in each step: a node of the plan by its position; behind them, for each place, `upload` and
+ *  `read`. */
 typedef struct clv__profiled_row {
     clv_profile_node node; // ns: the sum; strings in the profile's arena
     int place;

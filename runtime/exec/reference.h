@@ -5,8 +5,8 @@
 
 #include "graph/op.h"
 
-/** A clv__bcall. context: the node's clv__op_io. pointers: inputs (NULL: not there), outputs, then room for all of them
- *  as doubles. Values go in as doubles and come out rounded to their type. */
+/** A clv__bcall. context: the node's clv__op_io. pointers: inputs (NULL: not there), outputs, then room for
+ *  all of them as doubles. Values go in as doubles and come out rounded to their type. */
 void clv__reference_call(void *context, void *const *pointers);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Taking the memory of plans, once: parameters, with their first values, and arenas. All is checked before any is taken.
-// Programs take a while to build, on one thread mostly; what a new session keeps depends on no program, so its first values are
-// drawn meanwhile.
+// Taking the memory of plans, once: parameters, with their first values, and arenas. All is checked before
+// any is taken. Programs take a while to build, on one thread mostly; what a new session keeps depends on no
+// program, so its first values are drawn meanwhile.
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,27 +46,27 @@ done:
     return status;
 }
 
-// ---- arenas -------------------------------------------------------------------------------------------------------------
+// ---- arenas -----------------------------------------------------------------------------------------------
 
-static clv_status home_create(clv_session *session, clv_device *device) {
-    if (clv__session_home(session, device)) return CLV_OK;
-    clv__home *home = clv__alloc(1, sizeof *home);
-    if (!home ||
-        !clv__grow(&session->homes, &session->homes_room, session->n_homes + 1, sizeof *session->homes)) {
-        free(home);
+static clv_status arenas_create(clv_session *session, clv_device *device) {
+    if (clv__session_arenas(session, device)) return CLV_OK;
+    clv__arenas *arenas = clv__alloc(1, sizeof *arenas);
+    if (!arenas ||
+        !clv__grow(&session->arenas, &session->arenas_room, session->n_arenas + 1, sizeof *session->arenas)) {
+        free(arenas);
         CLV_FAIL(clv__runtime_error_of(session->runtime), CLV_E_HOST_MEMORY, "no host memory for a session");
     }
-    home->device = device;
-    session->homes[session->n_homes++] = home;
+    arenas->device = device;
+    session->arenas[session->n_arenas++] = arenas;
     return CLV_OK;
 }
 
-static bool home_serves(const clv_session *session, const clv_plan *plan, const clv__place *place) {
-    const clv__home *home = clv__session_home(session, place->device);
-    if (!home || place->gradients.bytes > home->gradients.layout.bytes ||
-        place->activations.bytes > home->activations.layout.bytes ||
-        place->workspace_bytes > home->workspace.bytes || clv__io_bytes(place) > home->io.layout.bytes ||
-        clv__staging_bytes(place) > home->staging.bytes)
+static bool arenas_serves(const clv_session *session, const clv_plan *plan, const clv__place *place) {
+    const clv__arenas *arenas = clv__session_arenas(session, place->device);
+    if (!arenas || place->gradients.bytes > arenas->gradients.layout.bytes ||
+        place->activations.bytes > arenas->activations.layout.bytes ||
+        place->workspace_bytes > arenas->workspace.bytes || clv__io_bytes(place) > arenas->io.layout.bytes ||
+        clv__staging_bytes(place) > arenas->staging.bytes)
         return false;
     for (int i = 0; i < place->n_persistents; i++) {
         if (!clv__session_kept(session, plan->values[place->persistents[i]].tensor->name, place->device))
@@ -78,22 +78,22 @@ static bool home_serves(const clv_session *session, const clv_plan *plan, const 
 static bool serves(const clv_session *session, clv_plan *const *plans, int n) {
     for (int p = 0; p < n; p++) {
         for (int i = 0; i < plans[p]->n_places; i++) {
-            if (!home_serves(session, plans[p], &plans[p]->places[i])) return false;
+            if (!arenas_serves(session, plans[p], &plans[p]->places[i])) return false;
         }
     }
     return true;
 }
 
-static clv_status chunks_create(clv__home *home, const clv__layout *layout, clv_category category,
+static clv_status chunks_create(clv__arenas *arenas, const clv__layout *layout, clv_category category,
                                 const char *layer, clv__chunks *chunks) {
     int n = 0;
     while (clv__layout_chunk(layout, n)) n++;
     chunks->items = clv__alloc((size_t)n, sizeof *chunks->items);
     if (!chunks->items)
-        CLV_FAIL(clv__runtime_error_of(home->device->runtime), CLV_E_HOST_MEMORY, "no host memory");
+        CLV_FAIL(clv__runtime_error_of(arenas->device->runtime), CLV_E_HOST_MEMORY, "no host memory");
     chunks->layout = *layout;
     for (; chunks->n < n; chunks->n++) {
-        CLV_TRY(clv__memory_create(home->device, clv__layout_chunk(layout, chunks->n), category, layer,
+        CLV_TRY(clv__memory_create(arenas->device, clv__layout_chunk(layout, chunks->n), category, layer,
                                    &chunks->items[chunks->n]));
     }
     return CLV_OK;
@@ -107,17 +107,17 @@ static void grow_size(size_t *most, size_t bytes) {
     if (bytes > *most) *most = bytes;
 }
 
-/** What a home must hold for these plans: as much as the largest, in each kind of memory. */
+/** What a arenas must hold for these plans: as much as the largest, in each kind of memory. */
 typedef struct demand {
     clv__layout gradients, activations, io;
     size_t workspace, staging;
 } demand;
 
-static demand demand_of(const clv__home *home, clv_plan *const *plans, int n) {
-    demand d = {home->gradients.layout, home->activations.layout, home->io.layout, home->workspace.bytes,
-                home->staging.bytes};
+static demand demand_of(const clv__arenas *arenas, clv_plan *const *plans, int n) {
+    demand d = {arenas->gradients.layout, arenas->activations.layout, arenas->io.layout,
+                arenas->workspace.bytes, arenas->staging.bytes};
     for (int p = 0; p < n; p++) {
-        const clv__place *place = clv__plan_place_of(plans[p], home->device);
+        const clv__place *place = clv__plan_place_of(plans[p], arenas->device);
         if (!place) continue;
         grow_layout(&d.gradients, &place->gradients);
         grow_layout(&d.activations, &place->activations);
@@ -133,43 +133,44 @@ static size_t arena_bytes(const demand *d) {
 }
 
 /** Does an earlier plan keep this tensor on the device? */
-static bool kept_before(clv_plan *const *plans, int p, const clv__home *home, const clv_tensor *tensor) {
+static bool kept_before(clv_plan *const *plans, int p, const clv__arenas *arenas, const clv_tensor *tensor) {
     for (int q = 0; q < p; q++) {
-        const clv__place *place = clv__plan_place_of(plans[q], home->device);
+        const clv__place *place = clv__plan_place_of(plans[q], arenas->device);
         if (place && clv__place_keeps(plans[q], place, tensor->name)) return true;
     }
     return false;
 }
 
 /** Bytes of persistents that the plans need on the device and the session does not have there yet. */
-static size_t new_persistent_bytes(const clv_session *session, const clv__home *home, clv_plan *const *plans,
-                                   int n) {
+static size_t new_persistent_bytes(const clv_session *session, const clv__arenas *arenas,
+                                   clv_plan *const *plans, int n) {
     size_t all = 0;
     for (int p = 0; p < n; p++) {
-        const clv__place *place = clv__plan_place_of(plans[p], home->device);
+        const clv__place *place = clv__plan_place_of(plans[p], arenas->device);
         for (int v = 0; place && v < place->n_persistents; v++) {
             const clv_tensor *tensor = plans[p]->values[place->persistents[v]].tensor;
-            if (!clv__session_kept(session, tensor->name, home->device) &&
-                !kept_before(plans, p, home, tensor))
+            if (!clv__session_kept(session, tensor->name, arenas->device) &&
+                !kept_before(plans, p, arenas, tensor))
                 all += clv_tensor_bytes(tensor);
         }
     }
     return all;
 }
 
-static clv_status home_fill(clv__home *home, const demand *d) {
-    CLV_TRY(chunks_create(home, &d->gradients, CLV_GRADIENTS, "gradients of parameters", &home->gradients));
-    CLV_TRY(chunks_create(home, &d->activations, CLV_ACTIVATIONS, "activations", &home->activations));
-    CLV_TRY(clv__memory_create(home->device, d->workspace, CLV_WORKSPACE, "workspace of kernels",
-                               &home->workspace));
-    CLV_TRY(chunks_create(home, &d->io, CLV_IO, "inputs and outputs", &home->io));
-    return clv__memory_create(home->device, d->staging, CLV_STAGING, "staging", &home->staging);
+static clv_status arenas_fill(clv__arenas *arenas, const demand *d) {
+    CLV_TRY(
+        chunks_create(arenas, &d->gradients, CLV_GRADIENTS, "gradients of parameters", &arenas->gradients));
+    CLV_TRY(chunks_create(arenas, &d->activations, CLV_ACTIVATIONS, "activations", &arenas->activations));
+    CLV_TRY(clv__memory_create(arenas->device, d->workspace, CLV_WORKSPACE, "workspace of kernels",
+                               &arenas->workspace));
+    CLV_TRY(chunks_create(arenas, &d->io, CLV_IO, "inputs and outputs", &arenas->io));
+    return clv__memory_create(arenas->device, d->staging, CLV_STAGING, "staging", &arenas->staging);
 }
 
 /** Take memory for all that is to be kept and is not there yet, and begin to draw its first values. */
 static clv_status keep_all(clv_session *session, clv_plan *const *plans, int n, clv__first_values *values) {
-    for (size_t h = 0; h < session->n_homes; h++) {
-        clv_device *device = session->homes[h]->device;
+    for (size_t h = 0; h < session->n_arenas; h++) {
+        clv_device *device = session->arenas[h]->device;
         for (int p = 0; p < n; p++) {
             const clv__place *place = clv__plan_place_of(plans[p], device);
             for (int i = 0; place && i < place->n_persistents; i++)
@@ -180,22 +181,23 @@ static clv_status keep_all(clv_session *session, clv_plan *const *plans, int n, 
     return CLV_OK;
 }
 
-/** Take everything, on every device. What must fit is checked on all of them before anything is taken on one. */
+/** Take everything, on every device. What must fit is checked on all of them before anything is taken on
+ *  one. */
 static clv_status take_memory(clv_session *session, clv_plan *const *plans, int n,
                               clv__first_values *values) {
-    demand *demands = clv__alloc(session->n_homes, sizeof *demands);
+    demand *demands = clv__alloc(session->n_arenas, sizeof *demands);
     if (!demands) CLV_FAIL(clv__runtime_error_of(session->runtime), CLV_E_HOST_MEMORY, "no host memory");
     clv_status status = CLV_OK;
-    for (size_t i = 0; i < session->n_homes; i++) demands[i] = demand_of(session->homes[i], plans, n);
+    for (size_t i = 0; i < session->n_arenas; i++) demands[i] = demand_of(session->arenas[i], plans, n);
     clv__session_empty(session);
-    for (size_t i = 0; i < session->n_homes && status == CLV_OK; i++) {
-        const clv__home *home = session->homes[i];
-        size_t bytes = arena_bytes(&demands[i]) + new_persistent_bytes(session, home, plans, n);
-        status = clv__plans_check(plans, n, home->device, bytes);
+    for (size_t i = 0; i < session->n_arenas && status == CLV_OK; i++) {
+        const clv__arenas *arenas = session->arenas[i];
+        size_t bytes = arena_bytes(&demands[i]) + new_persistent_bytes(session, arenas, plans, n);
+        status = clv__plans_check(plans, n, arenas->device, bytes);
     }
     if (status == CLV_OK && !values->n) status = keep_all(session, plans, n, values);
-    for (size_t i = 0; i < session->n_homes && status == CLV_OK; i++)
-        status = home_fill(session->homes[i], &demands[i]);
+    for (size_t i = 0; i < session->n_arenas && status == CLV_OK; i++)
+        status = arenas_fill(session->arenas[i], &demands[i]);
     if (status != CLV_OK) clv__session_empty(session);
     free(demands);
     return status;
@@ -222,7 +224,7 @@ clv_status clv_session_reserve(clv_session *session, clv_plan *const *plans, int
         CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), plans));
         CLV_TRY(CLV__USABLE(clv__runtime_error_of(session->runtime), plans[p]));
         for (int i = 0; i < plans[p]->n_places; i++)
-            CLV_TRY(home_create(session, plans[p]->places[i].device));
+            CLV_TRY(arenas_create(session, plans[p]->places[i].device));
     }
     clv__first_values values = {0};
     size_t had = session->n_kept;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The caller's side of a run: feed, step, fetch. Copies to and from staging memory and posts steps to the devices' workers.
-// Nothing is allocated in a step, and devices are not waited for: a slot is waited for when it is needed again, two
-// steps later.
+// The caller's side of a run: feed, step, fetch. Copies to and from staging memory and posts steps to the
+// devices' workers. Nothing is allocated in a step, and devices are not waited for: a slot is waited for when
+// it is needed again, two steps later.
 #include "exec/run.h"
 
 #include <stdlib.h>
@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/patience.h"
+#include "exec/session.h"
 #include "graph/quarantine.h"
 
 static clv__error *error_of(const clv_run *run) {
@@ -17,95 +18,19 @@ static clv__error *error_of(const clv_run *run) {
 
 /** The worker's job. */
 static void run_step(clv__job *job) {
-    clv__station_step *step = (clv__station_step *)job;
-    clv_run *run = step->station->run;
+    clv__executor_step *step = (clv__executor_step *)job;
+    clv_run *run = step->executor->run;
     clv__bevent *done = NULL;
     // after a failure only steps before it go on: whatever one device completes, all do
     if (clv__run_goes_on(run, step->ticket)) {
-        clv_status status = clv__station_enqueue(step->station, step->slot, &done);
-        if (status != CLV_OK) clv__run_fail(run, step->ticket, step->station->device, status);
+        clv_status status = clv__executor_enqueue(step->executor, step->slot, &done);
+        if (status != CLV_OK) clv__run_fail(run, step->ticket, step->executor->device, status);
     }
     pthread_mutex_lock(&run->lock);
     step->done = done;
     step->state = CLV__SLOT_ENQUEUED;
     pthread_cond_broadcast(&run->enqueued);
     pthread_mutex_unlock(&run->lock);
-}
-
-// ---- waiting --------------------------------------------------------------------------------------------------------------
-
-enum { GRACE_SECONDS = 3 }; // for the worker of a device that was silenced, to give up what it has
-
-/** The device does not answer while a step is handed to it. The run's lock is held, and let go of meanwhile. */
-static void give_up(clv_run *run, clv__station *station, int64_t ticket) {
-    run->stuck = true;
-    pthread_mutex_unlock(&run->lock);
-    clv__device_silence(station->device);
-    clv_status status = clv__device_silent(station->device, error_of(run));
-    clv__run_fail(run, ticket, station->device, status);
-    pthread_mutex_lock(&run->lock);
-}
-
-/** A station that was in its driver at the last look and has not come out since; NULL: none. Looks at all: who waits for another is
- *  not the one that is stuck. */
-static clv__station *find_stuck(clv_run *run, int slot) {
-    clv__station *stuck = NULL;
-    for (int s = 0; s < run->n_stations; s++) {
-        clv__station *station = &run->stations[s];
-        unsigned long beats = atomic_load(&station->device->beats);
-        if (beats == station->seen_beats && !atomic_load(&station->waits) &&
-            station->steps[slot].state == CLV__SLOT_POSTED && !stuck)
-            stuck = station;
-        station->seen_beats = beats;
-    }
-    return stuck;
-}
-
-/** Wait until a step is enqueued; the run's lock is held. False: its worker is stuck in its driver. */
-static bool wait_until_enqueued(clv_run *run, clv__station *station, int slot) {
-    const clv__station_step *step = &station->steps[slot];
-    clv__patience patience = {.limit = station->device->runtime->config.device_timeout};
-    if (atomic_load(&station->device->silent)) patience.limit = GRACE_SECONDS;
-    for (int s = 0; s < run->n_stations; s++)
-        run->stations[s].seen_beats = atomic_load(&run->stations[s].device->beats);
-    while (step->state == CLV__SLOT_POSTED) {
-        if (clv__patience_wait(&patience, &run->enqueued, &run->lock)) continue;
-        patience.spent = 0;
-        clv__station *stuck = find_stuck(run, slot);
-        if (stuck && !atomic_load(&stuck->device->silent)) give_up(run, stuck, stuck->steps[slot].ticket);
-        if (stuck == station) return step->state != CLV__SLOT_POSTED;
-    }
-    return true;
-}
-
-/** Wait until a station's step in the slot, if any, is done on the device. */
-static void wait_for_station(clv_run *run, clv__station *station, int slot) {
-    clv__station_step *step = &station->steps[slot];
-    pthread_mutex_lock(&run->lock);
-    if (!wait_until_enqueued(run, station, slot)) run->stuck = true;
-    bool enqueued = step->state == CLV__SLOT_ENQUEUED;
-    step->state = CLV__SLOT_FREE;
-    pthread_mutex_unlock(&run->lock);
-    if (!enqueued) return;
-    if (!step->done) {
-        clv__activity_settle(&station->activity[slot], station->device, NULL);
-        if (run->profiled) clv__profile_settle(run, station->index, slot, false);
-        return;
-    }
-    bool news = clv__run_goes_on(run, step->ticket); // a failure that was told already is not told again
-    clv_status status = clv__device_wait(station->device, step->done, news ? error_of(run) : NULL);
-    clv__activity_settle(&station->activity[slot], station->device, status == CLV_OK ? step->done : NULL);
-    if (run->profiled) clv__profile_settle(run, station->index, slot, status == CLV_OK);
-    station->device->backend->event_destroy(step->done);
-    step->done = NULL;
-    step->complete = status == CLV_OK;
-    if (status != CLV_OK) clv__run_fail(run, step->ticket, station->device, status);
-}
-
-/** Wait for the slot's step on every device; a failure up to a ticket is told. */
-static clv_status wait_for_slot(clv_run *run, int slot, int64_t ticket) {
-    for (int s = 0; s < run->n_stations; s++) wait_for_station(run, &run->stations[s], slot);
-    return clv__run_status(run, ticket);
 }
 
 /** Take the session's memory over from another run, whose steps are waited for. */
@@ -115,15 +40,15 @@ static clv_status take_turn(clv_run *run) {
     if (session->active) CLV_TRY(clv_run_finish(session->active));
     session->active = run;
     if (run->profiled) run->profiled->paused = true;
-    for (int s = 0; s < run->n_stations; s++) { // staging was another's
-        clv__station *station = &run->stations[s];
-        memset(station->ever_fed, 0, (size_t)station->place->n_inputs * sizeof *station->ever_fed);
-        memset(station->fed, 0, (size_t)station->place->n_inputs * sizeof *station->fed);
+    for (int s = 0; s < run->n_executors; s++) { // staging was another's
+        clv__executor *executor = &run->executors[s];
+        memset(executor->ever_fed, 0, (size_t)executor->place->n_inputs * sizeof *executor->ever_fed);
+        memset(executor->fed, 0, (size_t)executor->place->n_inputs * sizeof *executor->fed);
     }
     return CLV_OK;
 }
 
-// ---- feeding, stepping, fetching ------------------------------------------------------------------------------------------
+// ---- feeding, stepping, fetching --------------------------------------------------------------------------
 
 static int index_of(const clv_run *run, const int *values, int n, const clv_tensor *tensor) {
     for (int i = 0; i < n; i++) {
@@ -133,14 +58,14 @@ static int index_of(const clv_run *run, const int *values, int n, const clv_tens
 }
 
 /** Copy an input to staging memory, piece by piece; a piece that nobody reads has no place there. */
-static void stage(const clv__station *station, int slot, int at, const void *data) {
-    const clv_plan *plan = station->run->plan;
-    const int *pieces, n = clv__value_pieces(plan, &station->place->inputs[at], &pieces);
+static void stage(const clv__executor *executor, int slot, int at, const void *data) {
+    const clv_plan *plan = executor->run->plan;
+    const int *pieces, n = clv__value_pieces(plan, &executor->place->inputs[at], &pieces);
     const char *from = data;
     for (int k = 0; k < n; from += plan->values[pieces[k++]].bytes) {
         const clv__value *value = &plan->values[pieces[k]];
         if (value->segment == CLV__IN_INPUTS)
-            memcpy(clv__staged_inputs(station, slot) + value->staged, from, value->bytes);
+            memcpy(clv__staged_inputs(executor, slot) + value->staged, from, value->bytes);
     }
 }
 
@@ -159,26 +84,26 @@ clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data,
     CLV_TRY(take_turn(run));
     const uint64_t since = run->profiled ? clv__nanoseconds() : 0;
     int slot = (int)(run->next_ticket % CLV__SLOTS);
-    CLV_TRY(wait_for_slot(run, slot, run->next_ticket));
-    for (int s = 0; s < run->n_stations; s++) { // wherever it is used; nowhere is fine
-        clv__station *station = &run->stations[s];
-        int at = index_of(run, station->place->inputs, station->place->n_inputs, input);
+    CLV_TRY(clv__run_wait_for_slot(run, slot, run->next_ticket));
+    for (int s = 0; s < run->n_executors; s++) { // wherever it is used; nowhere is fine
+        clv__executor *executor = &run->executors[s];
+        int at = index_of(run, executor->place->inputs, executor->place->n_inputs, input);
         if (at < 0) continue;
-        if (bytes) stage(station, slot, at, data);
-        station->fed[at] = station->ever_fed[at] = true;
+        if (bytes) stage(executor, slot, at, data);
+        executor->fed[at] = executor->ever_fed[at] = true;
     }
     if (run->profiled) clv__profile_host(run, CLV__HOST_FEED, run->next_ticket, bytes, since);
     return CLV_OK;
 }
 
-/** Has every input been fed? Asked of all of them before anything is taken as fed for the step: a step that is refused may be
- *  tried again with what was missing. */
+/** Has every input been fed? Asked of all of them before anything is taken as fed for the step: a step that
+ *  is refused may be tried again with what was missing. */
 static clv_status check_fed(const clv_run *run) {
-    for (int s = 0; s < run->n_stations; s++) {
-        const clv__station *station = &run->stations[s];
-        for (int i = 0; i < station->place->n_inputs; i++) {
-            const clv_tensor *input = run->plan->values[station->place->inputs[i]].tensor;
-            if (!station->ever_fed[i] && input != run->plan->graph->random)
+    for (int s = 0; s < run->n_executors; s++) {
+        const clv__executor *executor = &run->executors[s];
+        for (int i = 0; i < executor->place->n_inputs; i++) {
+            const clv_tensor *input = run->plan->values[executor->place->inputs[i]].tensor;
+            if (!executor->ever_fed[i] && input != run->plan->graph->random)
                 CLV_FAIL(error_of(run), CLV_E_STATE, "input '%s' was not fed before the step", input->name);
         }
     }
@@ -186,24 +111,24 @@ static clv_status check_fed(const clv_run *run) {
 }
 
 /** Inputs that were not fed for this step keep the last step's values; the random state is fed here. */
-static void complete_inputs(clv__station *station, int slot) {
-    const clv_plan *plan = station->run->plan;
-    const clv_session *session = station->run->session;
-    for (int i = 0; i < station->place->n_inputs; i++) {
-        const clv__value *value = &plan->values[station->place->inputs[i]];
-        const int *pieces, n = clv__value_pieces(plan, &station->place->inputs[i], &pieces);
+static void complete_inputs(clv__executor *executor, int slot) {
+    const clv_plan *plan = executor->run->plan;
+    const clv_session *session = executor->run->session;
+    for (int i = 0; i < executor->place->n_inputs; i++) {
+        const clv__value *value = &plan->values[executor->place->inputs[i]];
+        const int *pieces, n = clv__value_pieces(plan, &executor->place->inputs[i], &pieces);
         if (value->tensor == plan->graph->random) {
             uint32_t words[4] = {(uint32_t)session->seed, (uint32_t)(session->seed >> 32),
                                  (uint32_t)session->step, 0};
-            memcpy(clv__staged_inputs(station, slot) + value->staged, words, sizeof words);
+            memcpy(clv__staged_inputs(executor, slot) + value->staged, words, sizeof words);
         }
-        for (int k = 0; k < n && !station->fed[i] && value->tensor != plan->graph->random; k++) {
+        for (int k = 0; k < n && !executor->fed[i] && value->tensor != plan->graph->random; k++) {
             const clv__value *piece = &plan->values[pieces[k]];
             if (piece->bytes && piece->segment == CLV__IN_INPUTS)
-                memcpy(clv__staged_inputs(station, slot) + piece->staged,
-                       clv__staged_inputs(station, !slot) + piece->staged, piece->bytes);
+                memcpy(clv__staged_inputs(executor, slot) + piece->staged,
+                       clv__staged_inputs(executor, !slot) + piece->staged, piece->bytes);
         }
-        station->fed[i] = false;
+        executor->fed[i] = false;
     }
 }
 
@@ -214,16 +139,16 @@ clv_status clv_run_step(clv_run *run, int64_t *ticket) {
     CLV_TRY(check_fed(run));
     const uint64_t since = run->profiled ? clv__nanoseconds() : 0;
     int slot = (int)(run->next_ticket % CLV__SLOTS);
-    CLV_TRY(wait_for_slot(run, slot, run->next_ticket));
+    CLV_TRY(clv__run_wait_for_slot(run, slot, run->next_ticket));
     if (run->profiled) clv__profile_posted(run, slot, run->next_ticket);
-    for (int s = 0; s < run->n_stations; s++) complete_inputs(&run->stations[s], slot);
+    for (int s = 0; s < run->n_executors; s++) complete_inputs(&run->executors[s], slot);
     clv__workers_lock(run->session->runtime); // every device gets the steps of all runs in one order
-    for (int s = 0; s < run->n_stations; s++) {
-        clv__station_step *step = &run->stations[s].steps[slot];
+    for (int s = 0; s < run->n_executors; s++) {
+        clv__executor_step *step = &run->executors[s].steps[slot];
         step->state = CLV__SLOT_POSTED;
         step->ticket = run->next_ticket;
         step->updating = step->complete = false;
-        clv__worker_post(run->stations[s].device, &step->job);
+        clv__worker_post(run->executors[s].device, &step->job);
     }
     clv__workers_unlock(run->session->runtime);
     if (run->profiled) clv__profile_host(run, CLV__HOST_STEP, run->next_ticket, 0, since);
@@ -236,11 +161,11 @@ clv_status clv_run_step(clv_run *run, int64_t *ticket) {
 clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output, void *data, size_t bytes) {
     CLV_TRY(CLV__GIVEN(NULL, run));
     CLV_TRY(CLV__USABLE(error_of(run), run));
-    const clv__station *station = NULL;
+    const clv__executor *executor = NULL;
     int at = -1;
-    for (int s = 0; s < run->n_stations && at < 0 && output; s++) {
-        station = &run->stations[s];
-        at = index_of(run, station->place->outputs, station->place->n_outputs, output);
+    for (int s = 0; s < run->n_executors && at < 0 && output; s++) {
+        executor = &run->executors[s];
+        at = index_of(run, executor->place->outputs, executor->place->n_outputs, output);
     }
     if (at < 0)
         CLV_FAIL(error_of(run), CLV_E_VALUE, "'%s' is not an output of this run's graph",
@@ -258,17 +183,10 @@ clv_status clv_run_fetch(clv_run *run, int64_t ticket, const clv_tensor *output,
     }
     const uint64_t since = run->profiled ? clv__nanoseconds() : 0;
     int slot = (int)(ticket % CLV__SLOTS);
-    CLV_TRY(wait_for_slot(run, slot, ticket));
-    if (bytes) memcpy(data, clv__staged_outputs(station, slot) + station->staged_at[at], bytes);
+    CLV_TRY(clv__run_wait_for_slot(run, slot, ticket));
+    if (bytes) memcpy(data, clv__staged_outputs(executor, slot) + executor->staged_at[at], bytes);
     if (run->profiled) clv__profile_host(run, CLV__HOST_FETCH, ticket, bytes, since);
     return CLV_OK;
-}
-
-void clv__run_wait(clv_run *run) {
-    for (int64_t t = run->next_ticket; t < run->next_ticket + CLV__SLOTS; t++) { // the older step first
-        for (int s = 0; s < run->n_stations; s++)
-            wait_for_station(run, &run->stations[s], (int)(t % CLV__SLOTS));
-    }
 }
 
 clv_status clv_run_finish(clv_run *run) {
@@ -278,15 +196,35 @@ clv_status clv_run_finish(clv_run *run) {
     return clv__run_status(run, run->next_ticket);
 }
 
-// ---- making and unmaking ----------------------------------------------------------------------------------------------------
+// ---- making and unmaking ----------------------------------------------------------------------------------
 
-/** Bind the commands. A variant whose kernel the device will not run as planned goes into quarantine, and the plan is made
- *  again without it; pinned choices are not replaced. */
+/** Where the session has what the commands work on. */
+static clv_status find_memory(clv_run *run) {
+    const clv_plan *plan = run->plan;
+    for (int s = 0; s < run->n_executors; s++)
+        run->executors[s].arenas = clv__session_arenas(run->session, run->executors[s].device);
+    run->holdings = clv__alloc(plan->n_values, sizeof *run->holdings);
+    if (!run->holdings) CLV_FAIL(error_of(run), CLV_E_HOST_MEMORY, "no host memory for a run");
+    for (size_t id = 0; id < plan->n_values; id++) {
+        const clv__value *value = &plan->values[id];
+        if (value->segment != CLV__IN_SESSION) continue;
+        const clv_tensor *tensor = plan->values[value->root].tensor;
+        run->holdings[id] =
+            &clv__session_kept(run->session, tensor->name, run->executors[value->place].device)->memory;
+    }
+    return CLV_OK;
+}
+
+/** Bind the commands. A variant whose kernel the device will not run as planned goes into quarantine, and the
+ *  plan is made again without it; pinned choices are not replaced. */
 static clv_status bind_or_replan(clv_run *run) {
     for (;;) {
         CLV_TRY(clv_session_reserve(run->session, &run->plan, 1));
-        const clv__plan_node *failed;
-        clv_status status = clv__run_bind(run, &failed);
+        const clv__plan_node *failed = NULL;
+        clv_status status = find_memory(run);
+        if (status == CLV_OK) status = clv__run_bind(run, &failed);
+        free(run->holdings);
+        run->holdings = NULL;
         if (status != CLV_E_UNSUPPORTED || !failed || !failed->variant || run->plan->pins) return status;
         clv__run_unbind(run);
         CLV_TRY(clv__quarantine_add(run->plan->places[failed->place].device, failed->node->io.op,
@@ -295,41 +233,43 @@ static clv_status bind_or_replan(clv_run *run) {
     }
 }
 
-static clv_status station_start(clv_run *run, int index) {
-    clv__station *station = &run->stations[index];
+static clv_status executor_start(clv_run *run, int index) {
+    clv__executor *executor = &run->executors[index];
     const clv__place *place = &run->plan->places[index];
-    *station =
-        (clv__station){.run = run, .index = index, .place = place, .device = place->device, .waited_in = -1};
-    station->fed = clv__alloc((size_t)place->n_inputs, sizeof *station->fed);
-    station->ever_fed = clv__alloc((size_t)place->n_inputs, sizeof *station->ever_fed);
-    station->staged_at = clv__alloc((size_t)place->n_outputs, sizeof *station->staged_at);
-    if (!station->fed || !station->ever_fed || !station->staged_at)
+    *executor =
+        (clv__executor){.run = run, .index = index, .place = place, .device = place->device, .waited_in = -1};
+    executor->fed = clv__alloc((size_t)place->n_inputs, sizeof *executor->fed);
+    executor->ever_fed = clv__alloc((size_t)place->n_inputs, sizeof *executor->ever_fed);
+    executor->staged_at = clv__alloc((size_t)place->n_outputs, sizeof *executor->staged_at);
+    if (!executor->fed || !executor->ever_fed || !executor->staged_at)
         CLV_FAIL(error_of(run), CLV_E_HOST_MEMORY, "no host memory for a run");
     size_t offset = 0;
     for (int i = 0; i < place->n_outputs; i++) {
-        station->staged_at[i] = offset;
+        executor->staged_at[i] = offset;
         offset += clv__size_align(run->plan->values[place->outputs[i]].bytes, place->alignment);
     }
-    // of work: one, and one more after each receive, and each wait, of which a plan that is made anew may have others
+    // of work: one, and one more after each receive, and each wait, of which a plan that is made anew may
+    // have others
     size_t stretches = 1 + (size_t)run->plan->n_places;
     for (size_t i = 0; i < run->plan->n_nodes; i++)
         stretches += run->plan->nodes[i].place == index && run->plan->nodes[i].work == CLV__RECEIVE;
     for (int slot = 0; slot < CLV__SLOTS; slot++) {
-        station->finished[slot].ticket = -1;
-        station->steps[slot] = (clv__station_step){.job.run = run_step, .station = station, .slot = slot};
-        station->activity[slot].stretches = clv__alloc(stretches, sizeof *station->activity[slot].stretches);
-        if (!station->activity[slot].stretches)
+        executor->finished[slot].ticket = -1;
+        executor->steps[slot] = (clv__executor_step){.job.run = run_step, .executor = executor, .slot = slot};
+        executor->activity[slot].stretches =
+            clv__alloc(stretches, sizeof *executor->activity[slot].stretches);
+        if (!executor->activity[slot].stretches)
             CLV_FAIL(error_of(run), CLV_E_HOST_MEMORY, "no host memory for a run");
     }
     return clv__worker_start(place->device);
 }
 
 static clv_status run_start(clv_run *run) {
-    run->stations = clv__alloc((size_t)run->plan->n_places, sizeof *run->stations);
-    if (!run->stations) CLV_FAIL(error_of(run), CLV_E_HOST_MEMORY, "no host memory for a run");
+    run->executors = clv__alloc((size_t)run->plan->n_places, sizeof *run->executors);
+    if (!run->executors) CLV_FAIL(error_of(run), CLV_E_HOST_MEMORY, "no host memory for a run");
     for (int i = 0; i < run->plan->n_places; i++) {
-        run->n_stations++;
-        CLV_TRY(station_start(run, i));
+        run->n_executors++;
+        CLV_TRY(executor_start(run, i));
     }
     CLV_TRY(bind_or_replan(run));
     return clv__profile_begin(run);
@@ -362,11 +302,11 @@ clv_status clv_run_create(clv_session *session, clv_plan *plan, clv_run **out) {
 /** Events of values that were sent and, after a failure, never received; and of the last steps' ends. */
 static void drop_events(clv_run *run) {
     for (int slot = 0; slot < CLV__SLOTS; slot++) {
-        for (int s = 0; s < run->n_stations; s++)
-            run->stations[s].device->backend->event_destroy(run->stations[s].finished[slot].event);
-        for (size_t i = 0; run->passages[slot] && i < run->plan->n_transfers; i++) {
-            clv__station *sender = &run->stations[run->plan->values[run->plan->transfers[i].from].place];
-            sender->device->backend->event_destroy(run->passages[slot][i].event);
+        for (int s = 0; s < run->n_executors; s++)
+            run->executors[s].device->backend->event_destroy(run->executors[s].finished[slot].event);
+        for (size_t i = 0; run->in_flight[slot] && i < run->plan->n_transfers; i++) {
+            clv__executor *sender = &run->executors[run->plan->values[run->plan->transfers[i].from].place];
+            sender->device->backend->event_destroy(run->in_flight[slot][i].event);
         }
     }
 }
@@ -384,13 +324,13 @@ void clv_run_destroy(clv_run *run) {
     drop_events(run);
     clv__run_unbind(run);
     clv__profile_end(run);
-    for (int s = 0; s < run->n_stations; s++) {
-        free(run->stations[s].fed);
-        free(run->stations[s].ever_fed);
-        free(run->stations[s].staged_at);
-        for (int slot = 0; slot < CLV__SLOTS; slot++) free(run->stations[s].activity[slot].stretches);
+    for (int s = 0; s < run->n_executors; s++) {
+        free(run->executors[s].fed);
+        free(run->executors[s].ever_fed);
+        free(run->executors[s].staged_at);
+        for (int slot = 0; slot < CLV__SLOTS; slot++) free(run->executors[s].activity[slot].stretches);
     }
-    free(run->stations);
+    free(run->executors);
     pthread_cond_destroy(&run->changed);
     pthread_cond_destroy(&run->enqueued);
     pthread_mutex_destroy(&run->lock);

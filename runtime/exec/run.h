@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of a run: commands with their arguments fixed, and two slots so that one step is fed while another computes.
+// Inside of a run: commands with their arguments fixed, and two slots so that one step is fed while another
+// computes.
 //
 // The io buffer:   | inputs, slot 0 | inputs, slot 1 | outputs |        step t uses slot t % 2
 // Staging (host):  | inputs, slot 0 | inputs, slot 1 | outputs and sent values of slot 0 | of slot 1 |
-// Each device of the plan is a station with its own commands; stations meet at transfers, and where one waits for
-// the end of the last step on another.
+// Each device of the plan is an executor with its own commands; executors meet at transfers, and where one
+// waits for the end of the last step on another.
 #ifndef CLV_EXEC_RUN_H
 #define CLV_EXEC_RUN_H
 
 #include "exec/activity.h"
 #include "exec/profile.h"
-#include "exec/session.h"
+#include "exec/memory.h"
 #include "exec/worker.h"
 
 enum { CLV__SLOTS = 2 };
@@ -31,16 +32,16 @@ typedef struct clv__command {
 typedef enum clv__slot_state { CLV__SLOT_FREE, CLV__SLOT_POSTED, CLV__SLOT_ENQUEUED } clv__slot_state;
 
 /** A step under way on one device. */
-typedef struct clv__station_step {
+typedef struct clv__executor_step {
     clv__job job; // must stay first
-    struct clv__station *station;
+    struct clv__executor *executor;
     int slot;
     clv__slot_state state;
     clv__bevent *done;
     int64_t ticket;
     bool updating; // an update was enqueued, or tried to
     bool complete; // all of it was enqueued, and the device says that it is done
-} clv__station_step;
+} clv__executor_step;
 
 /** A part of device memory that commands refer to. */
 typedef struct clv__part {
@@ -56,11 +57,11 @@ typedef struct clv__finish {
 } clv__finish;
 
 /** A run's share of one device. */
-typedef struct clv__station {
+typedef struct clv__executor {
     clv_run *run;
     int index; // of the plan's place
     const clv__place *place;
-    clv__home *home;
+    clv__arenas *arenas;
     clv_device *device;
     clv__part *workspaces; // parts of the workspace that launches use
     size_t n_workspaces, workspaces_room;
@@ -70,7 +71,7 @@ typedef struct clv__station {
     bool *fed;       // by index in place->inputs: fed since the last step
     bool *ever_fed;
     size_t *staged_at; // by index in place->outputs: offset in a slot's staged outputs
-    clv__station_step steps[CLV__SLOTS];
+    clv__executor_step steps[CLV__SLOTS];
     clv__activity activity[CLV__SLOTS];
     clv__recording recording[CLV__SLOTS];
     clv__finish finished[CLV__SLOTS]; // under the run's lock
@@ -78,15 +79,15 @@ typedef struct clv__station {
     unsigned long seen_beats;         // of its device, when it was looked at last
     int64_t waited_in;                // a step, and the transfer whose event was waited for last in it
     int waited_for;
-} clv__station;
+} clv__executor;
 
-/** A value on its way in one slot. Values lent one after another share the first one's event. */
-typedef struct clv__passage {
+/** A value on its way in one slot. Of shared values one after another only the first has an event. */
+typedef struct clv__in_flight {
     bool sent;
     int shares;         // the transfer whose event tells when it is there, its own mostly
     clv__bevent *event; // NULL: it is another's, or nothing has to be waited for
     int left;           // how many have not received yet what this event is for
-} clv__passage;
+} clv__in_flight;
 
 /** The earliest step that a device could not do. */
 typedef struct clv__failure {
@@ -95,49 +96,53 @@ typedef struct clv__failure {
     clv_device *device; // whose driver failed
     char sentence[CLV__ERROR_BYTES];
     // known when everything that was under way has ended:
-    bool settled, torn; // some updates of a step are made and others not
-    int updated;        // steps that are done all the same, from the failed one on
+    bool settled, partial; // some updates of a step are made and others not
+    int updated;           // steps that are done all the same, from the failed one on
 } clv__failure;
 
 struct clv_run {
     clv_session *session;
     clv_plan *plan;
     clv__part *parts[CLV__SLOTS]; // by value
-    clv__station *stations;       // by place
-    int n_stations;
-    clv__passage *passages[CLV__SLOTS]; // by transfer
-    int64_t next_ticket;                // of the step that is fed now
+    const clv__holding *
+        *holdings;            // by value, of those that the session keeps; NULL but while commands are bound
+    clv__executor *executors; // by place
+    int n_executors;
+    clv__in_flight *in_flight[CLV__SLOTS]; // by transfer
+    int64_t next_ticket;                   // of the step that is fed now
     pthread_mutex_t lock;
     pthread_cond_t changed; // what devices wait for: a value on its way, a step finished elsewhere, a failure
-    pthread_cond_t enqueued; // what the caller waits for: a station's step is no longer POSTED
+    pthread_cond_t enqueued; // what the caller waits for: a executor's step is no longer POSTED
     clv__failure failure;    // sticky
     bool counted;            // in the session's n_runs
     bool stuck;              // a worker that does not come back has a step at hand: all of it stays
     clv__profiled *profiled; // NULL: nobody wants to know; kept by the session's profile
 };
 
-/** Keep that a device failed in a step, with the newest sentence; of several failures the one of the earliest step stays.
- *  Receivers that wait for a sender are woken by it. */
+/** Keep that a device failed in a step, with the newest sentence; of several failures the one of the earliest
+ *  step stays. Receivers that wait for a sender are woken by it. */
 void clv__run_fail(clv_run *run, int64_t ticket, clv_device *device, clv_status status);
 /** May this step go on, or be begun? */
 bool clv__run_goes_on(clv_run *run, int64_t ticket);
 /** CLV_OK if no step up to this one failed; else the failure, and its sentence is the newest again. */
 clv_status clv__run_status(clv_run *run, int64_t ticket);
-/** Wait for every step; tells nothing. */
+/** Wait for the slot's step on every device; CLV_OK unless a step up to the ticket failed. */
+clv_status clv__run_wait_for_slot(clv_run *run, int slot, int64_t ticket);
+/** Wait for every step; reports nothing. */
 void clv__run_wait(clv_run *run);
 /** Wait until nothing of the run is under way on any device, also after a failure. */
 void clv__run_settle(clv_run *run);
 
-/** Make every part and command of the run; the session has reserved the memory. On failure *at is the plan node whose
- *  command could not be made, NULL if it was none's fault. */
+/** Make every part and command of the run, in the memory of `arenas` and `holdings`. On failure *at is the
+ *  plan node whose command could not be made, NULL if it was none's fault. */
 clv_status clv__run_bind(clv_run *run, const clv__plan_node **at);
 void clv__run_unbind(clv_run *run);
 
 /** On the device's worker: upload, every command, read back, and an event at the end. */
-clv_status clv__station_enqueue(clv__station *station, int slot, clv__bevent **done);
+clv_status clv__executor_enqueue(clv__executor *executor, int slot, clv__bevent **done);
 
 /** Staging memory of a slot: inputs, and outputs with what is sent behind them. */
-char *clv__staged_inputs(const clv__station *station, int slot);
-char *clv__staged_outputs(const clv__station *station, int slot);
+char *clv__staged_inputs(const clv__executor *executor, int slot);
+char *clv__staged_outputs(const clv__executor *executor, int slot);
 
 #endif

@@ -4,18 +4,10 @@
 #define CLV_EXEC_SESSION_H
 
 #include "base/names.h"
-#include "exec/crew.h"
+#include "exec/parallel.h"
 #include "cleave/profile.h"
+#include "exec/memory.h"
 #include "plan/plan.h"
-
-/** A tensor's memory on a device: its rows in as many pieces as the device's largest allocation asks for (plan/split.c), mostly
- *  one. Zero-initialised there is none. */
-typedef struct clv__holding {
-    clv_device *device;
-    size_t bytes; // of all
-    clv__memory *pieces;
-    int n;
-} clv__holding;
 
 /** A tensor that outlives runs, on a device. */
 typedef struct clv__kept {
@@ -26,26 +18,12 @@ typedef struct clv__kept {
     clv__holding memory; // its device too
 } clv__kept;
 
-/** Memory of an arena, in chunks no larger than the device allows. */
-typedef struct clv__chunks {
-    clv__memory *items;
-    int n;
-    clv__layout layout;
-} clv__chunks;
-
-/** What runs of a session share on one device. */
-typedef struct clv__home {
-    clv_device *device;
-    clv__chunks gradients, activations, io;
-    clv__memory workspace, staging;
-} clv__home;
-
 struct clv_session {
     clv_runtime *runtime;
     uint64_t seed;
     int64_t step;
-    clv__home **homes; // one for each device, in the order they came
-    size_t n_homes, homes_room;
+    clv__arenas **arenas; // one for each device, in the order they came
+    size_t n_arenas, arenas_room;
     clv__kept *kept;
     size_t n_kept, kept_room;
     clv__names names; // of what is kept: its numbers
@@ -54,22 +32,14 @@ struct clv_session {
     clv_run *active;      // whose steps may be under way; runs of a session take turns
 };
 
-/** Build the programs of plans, together; a variant that fails is put into quarantine and its plan made again. */
+/** Build the programs of plans, together; a variant that fails is put into quarantine and its plan made
+ *  again. */
 clv_status clv__plans_prepare(clv_plan *const *plans, int n);
 
 /** The session's memory on a device; NULL if it has none there. */
-clv__home *clv__session_home(const clv_session *session, const clv_device *device);
+clv__arenas *clv__session_arenas(const clv_session *session, const clv_device *device);
 /** The kept tensor of that name on a device; NULL if it is not there. */
 clv__kept *clv__session_kept(const clv_session *session, const char *name, const clv_device *device);
-
-/** Take memory for a tensor. On failure there is none. */
-clv_status clv__holding_create(clv_device *device, const clv__desc *desc, clv_category category, const char *layer,
-                               clv__holding *out);
-void clv__holding_destroy(clv__holding *holding);
-/** Write device memory from `source`, or read it into `target` (the other is NULL), and wait. */
-clv_status clv__session_copy(const clv__memory *memory, const void *source, void *target);
-/** The same for all pieces, one after the other. */
-clv_status clv__holding_copy(const clv__holding *holding, const void *source, void *target);
 
 /** Take back the arenas, on every device; and what is kept from number `first` on. */
 void clv__session_empty(clv_session *session);
@@ -79,11 +49,11 @@ void clv__session_drop(clv_session *session, size_t first);
 typedef struct clv__first_values {
     struct clv__first_part *parts;
     size_t n, room;
-    clv__crew crew;
+    clv__parallel parallel;
 } clv__first_values;
 
-/** A tensor's first values, which depend on seed and name alone: for the crew if the device computes in the host's memory, which
- *  must then stay until the end; else they are there on return. */
+/** A tensor's first values, which depend on seed and name alone: for the parallel if the device computes in
+ *  the host's memory, which must then stay until the end; else they are there on return. */
 clv_status clv__first_values_add(clv__first_values *values, const clv_tensor *tensor, uint64_t seed,
                                  const clv__holding *holding);
 void clv__first_values_begin(clv__first_values *values);

@@ -114,7 +114,8 @@ static void run_call(clv__job *job) {
     pthread_mutex_unlock(&call->lock);
 }
 
-/** Wait for a job while the worker gets on with anything; false: it did not for as long as a device may be silent. */
+/** Wait for a job while the worker gets on with anything; false: it did not for as long as a device may be
+ *  silent. */
 static bool wait_for_call(call_job *call) {
     clv_device *device = call->device;
     clv__patience patience = {.limit = device->runtime->config.device_timeout};

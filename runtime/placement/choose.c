@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Choosing a placement: divide by estimates, plan what came out, and where it does not fit divide again with the estimates
-// put right. Only a plan says that something fits. Errors come before anything is measured.
+// Choosing a placement: divide by estimates, plan what came out, and where it does not fit divide again with
+// the estimates put right. Only a plan says that something fits. Errors come before anything is measured.
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -36,7 +36,7 @@ typedef struct trial {
     double seconds[CLV__MOST_DEVICES];
 } trial;
 
-// ---- what is asked for ----------------------------------------------------------------------------------------------
+// ---- what is asked for ------------------------------------------------------------------------------------
 
 static bool goal_of(const char *place, clv__goal *goal) {
     static const struct {
@@ -115,7 +115,7 @@ static clv_status begin(chooser *c) {
     return CLV_OK;
 }
 
-// ---- limits -----------------------------------------------------------------------------------------------------------
+// ---- limits -----------------------------------------------------------------------------------------------
 
 /** Bytes that may still be taken on a device. */
 static uint64_t room_on(const clv_device *device) {
@@ -160,7 +160,7 @@ static clv_status check_limits(chooser *c) {
     return CLV_OK;
 }
 
-// ---- trying -----------------------------------------------------------------------------------------------------------
+// ---- trying -----------------------------------------------------------------------------------------------
 
 static double fill_of(const chooser *c, int device, uint64_t bytes) {
     uint64_t limit = c->limits.bytes[device];
@@ -223,8 +223,9 @@ static bool better(clv__goal goal, const trial *a, const trial *b) {
     return false;
 }
 
-/** Move one cut by a layer, or forward by up to three, as long as that is better: a cut further on may take less, as what is transferred
- *  and what kernels work in differ from layer to layer. Stops at the first that fits if the goal is to fit at all. */
+/** Move one cut by a layer, or forward by up to three, as long as that is better: a cut further on may take
+ *  less, as what is transferred and what kernels work in differ from layer to layer. Stops at the first that
+ *  fits if the goal is to fit at all. */
 static clv_status improve(const chooser *c, clv__goal goal, trial *best) {
     static const int steps[] = {-1, 1, 2, 3};
     int left = MOST_STEPS;
@@ -297,7 +298,7 @@ static clv_status search(chooser *c, trial *best) {
     return best->fits ? CLV_OK : refuse(c, best);
 }
 
-// ---- the result ---------------------------------------------------------------------------------------------------------
+// ---- the result -------------------------------------------------------------------------------------------
 
 void clv_place_choice_destroy(clv_place_choice *choice) {
     if (!choice) return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Layers that share a prefix and a device become `prefix.*`; a layer whose neighbours are elsewhere is named alone. What has
-// no parameters is not named unless a prefix covers it: it follows its data.
+// Layers that share a prefix and a device become `prefix.*`; a layer whose neighbours are elsewhere is named
+// alone. What has no parameters is not named unless a prefix covers it: it follows its data.
 #include "placement/describe.h"
 
 #include <string.h>
@@ -10,8 +10,8 @@ static bool below(const char *layer, const char *prefix, size_t length) {
     return strncmp(layer, prefix, length) == 0 && (layer[length] == '.' || layer[length] == 0);
 }
 
-/** The length of the shortest prefix of a layer's name under which all layers are in the stage, and there is more than one;
- *  0: there is none. */
+/** The length of the shortest prefix of a layer's name under which all layers are in the stage, and there is
+ *  more than one; 0: there is none. */
 static size_t common_prefix(const clv__layers *layers, int layer, int first, int end) {
     const char *name = layers->items[layer].name;
     for (const char *dot = strchr(name, '.'); dot; dot = strchr(dot + 1, '.')) {

@@ -6,7 +6,8 @@
 #include "base/text.h"
 #include "placement/divide.h"
 
-/** Append `features.*=cpu:0,fc=cpu:1`: the stages in order, as few patterns as say it. `text` may end up failed. */
+/** Append `features.*=cpu:0,fc=cpu:1`: the stages in order, as few patterns as say it. `text` may end up
+ *  failed. */
 void clv__division_describe(const clv__division *division, const clv__layers *layers,
                             clv_device *const *devices, clv__text *text);
 

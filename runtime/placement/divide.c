@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dynamic programming over (devices used, layers placed), as pipelines are cut: Narayanan et al. 2019, PipeDream
-// (arXiv:1806.03377, section 3.1), without replication. Twice: first the least possible maximum over the stages, then the
-// least total among divisions whose maximum is about that.
+// Dynamic programming over (devices used, layers placed), as pipelines are cut: Narayanan et al. 2019,
+// PipeDream (arXiv:1806.03377, section 3.1), without replication. Twice: first the least possible maximum
+// over the stages, then the least total among divisions whose maximum is about that.
 #include "placement/divide.h"
 
 #include <math.h>
@@ -38,7 +38,8 @@ static double share(const dividing *d, int device, int first, int end) {
                                         : bytes_of(d, device, first, end);
 }
 
-/** Fill the table: the least maximum (`most` infinite), or the least total with no stage above `most`. Returns that. */
+/** Fill the table: the least maximum (`most` infinite), or the least total with no stage above `most`.
+ *  Returns that. */
 static double fill(const dividing *d, double most) {
     int n = d->layers->n, columns = n + 1;
     for (int j = 0; j <= n; j++) d->best[j] = j ? INFINITY : 0;

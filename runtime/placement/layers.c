@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which layer a node belongs to follows the rules of plan/place.c, told shortly: its own layer's, else its data's; a gradient
-// goes with its forward node, an update with its parameter. Memory is estimated by lives: a block lives in a run of layers
-// from the first to the last use there, and the most that live at once are what an arena holds at least.
+// Which layer a node belongs to follows the rules of plan/place.c, told shortly: its own layer's, else its
+// data's; a gradient goes with its forward node, an update with its parameter. Memory is estimated by lives:
+// a block lives in a run of layers from the first to the last use there, and the most that live at once are
+// what an arena holds at least.
 #include "placement/layers.h"
 
 #include <limits.h>
@@ -22,7 +23,7 @@ void clv__layers_reset(clv__layers *layers) {
     *layers = (clv__layers){0};
 }
 
-// ---- layers ------------------------------------------------------------------------------------------------------------
+// ---- layers -----------------------------------------------------------------------------------------------
 
 static int find_layer(const clv__layers *layers, const char *name) {
     for (int i = 0; i < layers->n; i++) {
@@ -31,7 +32,8 @@ static int find_layer(const clv__layers *layers, const char *name) {
     return -1;
 }
 
-/** Does a node read parameters or buffers? *bytes: of those that it is the first to read; they are marked as seen. */
+/** Does a node read parameters or buffers? *bytes: of those that it is the first to read; they are marked as
+ *  seen. */
 static bool reads_parameters(const clv__node *node, bool *seen, uint64_t *bytes) {
     bool reads = false;
     *bytes = 0;
@@ -131,7 +133,7 @@ static void assign(const clv__layers *layers, const clv_plan *plan, const belong
     }
 }
 
-// ---- what each layer takes --------------------------------------------------------------------------------------------
+// ---- what each layer takes --------------------------------------------------------------------------------
 
 static void weigh_nodes(clv__layers *layers, const clv_plan *plan, int device, const belonging *b) {
     double *seconds = layers->seconds + (size_t)device * (size_t)layers->n;
@@ -205,7 +207,7 @@ static clv_status find_blocks(clv__layers *layers, const clv_plan *plan, const b
     return CLV_OK;
 }
 
-// ---- what runs of layers take -------------------------------------------------------------------------------------------
+// ---- what runs of layers take -----------------------------------------------------------------------------
 
 /** What begins and ends to live at each position, in two arenas. */
 typedef struct lives {
@@ -234,12 +236,12 @@ static void add_block(const clv__layers *layers, const clv__block *block, int fi
     if (here && elsewhere) {
         span->out++;
         span->out_bytes += block->bytes;
-        if (!layers->lends) span->bytes += 2 * block->bytes; // staged, in two slots
+        if (!layers->shares_memory) span->bytes += 2 * block->bytes; // staged, in two slots
     }
     if (!here) {
         span->in++;
         span->in_bytes += block->bytes;
-        if (layers->lends) return;
+        if (layers->shares_memory) return;
     } else if (block->segment == CLV__IN_SESSION) {
         return; // counted by layer
     }
@@ -295,8 +297,8 @@ clv_status clv__layers_weigh(clv__layers *layers, clv_plan *const *plans, const 
     belonging b = {clv__alloc(graph->n_nodes, sizeof(int)), clv__alloc(graph->n_tensors, sizeof(int))};
     layers->n_devices = n;
     layers->speeds = speeds;
-    layers->lends = true;
-    for (int i = 0; i < n; i++) layers->lends &= plans[i]->places[0].device->traits.host_memory;
+    layers->shares_memory = true;
+    for (int i = 0; i < n; i++) layers->shares_memory &= plans[i]->places[0].device->traits.host_memory;
     layers->seconds = clv__alloc((size_t)n * (size_t)layers->n, sizeof *layers->seconds);
     layers->workspace = clv__alloc((size_t)n * (size_t)layers->n, sizeof *layers->workspace);
     clv_status status = CLV_OK;
@@ -314,7 +316,7 @@ clv_status clv__layers_weigh(clv__layers *layers, clv_plan *const *plans, const 
     return status;
 }
 
-// ---- answers -----------------------------------------------------------------------------------------------------------
+// ---- answers ----------------------------------------------------------------------------------------------
 
 const clv__span *clv__layers_span(const clv__layers *layers, int first, int end) {
     return &layers->spans[(size_t)first * ((size_t)layers->n + 1) + (size_t)end];
@@ -325,7 +327,7 @@ double clv__layers_seconds(const clv__layers *layers, int device, int first, int
     const clv__span *span = clv__layers_span(layers, first, end);
     const clv__speed *speed = &layers->speeds[device];
     double seconds = (span->in + span->out) * speed->launch;
-    if (!layers->lends)
+    if (!layers->shares_memory)
         seconds += (double)span->in_bytes / speed->write + (double)span->out_bytes / speed->read;
     for (int i = first; i < end; i++)
         seconds += layers->seconds[(size_t)device * (size_t)layers->n + (size_t)i];

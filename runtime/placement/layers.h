@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A graph as placement sees it: layers in the order of execution, what each takes on each device, and what is carried if the
-// order is cut between two of them. All of it is read off plans of the whole graph on one device at a time.
+// A graph as placement sees it: layers in the order of execution, what each takes on each device, and what is
+// carried if the order is cut between two of them. All of it is read off plans of the whole graph on one
+// device at a time.
 #ifndef CLV_PLACEMENT_LAYERS_H
 #define CLV_PLACEMENT_LAYERS_H
 
 #include "placement/speed.h"
 
-/** A layer with parameters: it stays whole. Nodes without such a layer go with the one whose data they get. */
+/** A layer with parameters: it stays whole. Nodes without such a layer go with the one whose data they
+ *  get. */
 typedef struct clv__layer {
     const char *name;          // borrowed from the graph
     uint64_t parameter_bytes;  // buffers too; shared ones count for the layer that reads them first
@@ -35,7 +37,7 @@ typedef struct clv__span {
 
 typedef struct clv__layers {
     int n, n_devices;
-    bool lends; // all devices compute in the host's memory: what is carried need not be copied
+    bool shares_memory; // all devices compute in the host's memory: what is carried need not be copied
     clv__layer *items;
     size_t room;
     clv__block *blocks;

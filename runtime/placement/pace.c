@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the devices of a plan keep each other waiting: its order of execution walked with a clock for each place; a receive waits
-// for its sender. Where every device's speed was measured before, nodes and transfers take as long as that says. Else all devices
-// are taken for equally fast: a node takes as long as its op's cost says on a nominal one, a transfer no time at all.
+// How the devices of a plan keep each other waiting: its order of execution walked with a clock for each
+// place; a receive waits for its sender. Where every device's speed was measured before, nodes and transfers
+// take as long as that says. Else all devices are taken for equally fast: a node takes as long as its op's
+// cost says on a nominal one, a transfer no time at all.
 #include "placement/pace.h"
 
 #include <stdio.h>
@@ -13,7 +14,7 @@
 double clv__speed_seconds(const clv__speed *speed, const clv_plan *plan, const clv__plan_node *node) {
     if (node->work != CLV__COMPUTE) {
         const clv__transfer *transfer = &plan->transfers[node->transfer];
-        double bytes = transfer->lent ? 0 : (double)transfer->bytes;
+        double bytes = transfer->shared ? 0 : (double)transfer->bytes;
         return speed->launch + bytes / (node->work == CLV__SEND ? speed->read : speed->write);
     }
     if (node->node->io.op->view) return 0;
@@ -23,7 +24,7 @@ double clv__speed_seconds(const clv__speed *speed, const clv_plan *plan, const c
     return (computing > moving ? computing : moving) + (double)node->launches.n * speed->launch;
 }
 
-// ---- kept speeds ----------------------------------------------------------------------------------------------------
+// ---- kept speeds ------------------------------------------------------------------------------------------
 
 static clv__cache_key key_of(clv_device *device) {
     char what[64]; // a part of a device has the label of the whole
@@ -57,10 +58,10 @@ static bool find_speeds(const clv_plan *plan, clv__speed *speeds) {
     return true;
 }
 
-// ---- waits ----------------------------------------------------------------------------------------------------------
+// ---- waits ------------------------------------------------------------------------------------------------
 
-/** Walk the plan; returns when the last place is done. speeds, clock, busy: by place; sent: by transfer; the last three all zero
- *  before. speeds NULL: nominal devices. */
+/** Walk the plan; returns when the last place is done. speeds, clock, busy: by place; sent: by transfer; the
+ *  last three all zero before. speeds NULL: nominal devices. */
 static double walk(const clv_plan *plan, const clv__speed *speeds, double *clock, double *busy,
                    double *sent) {
     double end = 0;

@@ -13,7 +13,8 @@ typedef struct clv__speed {
     double launch;      // seconds of a launch that has next to nothing to do
 } clv__speed;
 
-/** The speed that was measured before and is kept in the program cache's folder; false: none is, and *out is as it was. */
+/** The speed that was measured before and is kept in the program cache's folder; false: none is, and *out is
+ *  as it was. */
 bool clv__speed_kept(clv_device *device, clv__speed *out);
 /** Keep it there, unless nothing is to be kept. */
 void clv__speed_keep(clv_device *device, const clv__speed *speed);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures with the library's own ops, planned and run as a model's are: what counts is what a model gets, not what the
-// device could do at most (runtime/bench/peak.c asks that). Three small graphs: a square matrix product, a pass over memory,
-// a chain of launches with next to nothing to do; and copies from and to the host. The best of a few rounds each.
+// Measures with the library's own ops, planned and run as a model's are: what counts is what a model gets,
+// not what the device could do at most (runtime/bench/peak.c asks that). Three small graphs: a square matrix
+// product, a pass over memory, a chain of launches with next to nothing to do; and copies from and to the
+// host. The best of a few rounds each.
 #include "placement/speed.h"
 
 #include <stdlib.h>
@@ -25,7 +26,7 @@ typedef struct speed_job {
     double copies[2];         // of the pass's operand: to the host, from it
 } speed_job;
 
-// ---- a model, where nothing can be measured ------------------------------------------------------------------------
+// ---- a model, where nothing can be measured ---------------------------------------------------------------
 
 /** Roughly what devices of these kinds reach. Only their order and proportion matter. */
 static clv__speed modelled(const clv_device_info *info) {
@@ -39,9 +40,10 @@ static clv__speed modelled(const clv_device_info *info) {
     return (clv__speed){units * 100e9, units * 5e9, 10e9, 10e9, 10e-6};
 }
 
-// ---- what is measured ----------------------------------------------------------------------------------------------
+// ---- what is measured -------------------------------------------------------------------------------------
 
-/** Sizes that keep the device busy for some milliseconds, in at most a half of what is free there; false: too little is. */
+/** Sizes that keep the device busy for some milliseconds, in at most a half of what is free there; false: too
+ *  little is. */
 static bool choose_sizes(speed_job *j) {
     const clv_device_info *info = &j->device->info;
     clv_memory_info held = clv_device_memory(j->device);
@@ -52,7 +54,8 @@ static bool choose_sizes(speed_job *j) {
     bool slow = info->type == CLV_DEVICE_HOST, cpu = info->type == CLV_DEVICE_CPU;
     j->side = slow ? 96 : cpu ? 512 : 2048;
     j->length = INT64_C(1) << (slow ? 18 : cpu ? 23 : 25);
-    // The product holds 3 matrices and perhaps packed copies; the pass two vectors, the host's references doubles of both.
+    // The product holds 3 matrices and perhaps packed copies; the pass two vectors, the host's references
+    // doubles of both.
     while (j->length > 1 << 16 && (uint64_t)j->length * 4 * 6 > room / 2) j->length /= 2;
     while (j->side > 64 && (uint64_t)j->side * (uint64_t)j->side * 4 * 9 > room / 2) j->side /= 2;
     return room >= 4 << 20;
@@ -156,7 +159,7 @@ static clv__speed speed_of(const speed_job *j) {
                         .launch = j->seconds[CHAIN] / (launches > 1 ? launches : 1)};
 }
 
-// ---- all of it ------------------------------------------------------------------------------------------------------
+// ---- all of it --------------------------------------------------------------------------------------------
 
 clv_status clv__speed_of(clv_device *device, clv__speed *out) {
     speed_job j = {.device = device};

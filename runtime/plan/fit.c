@@ -83,7 +83,7 @@ static clv_status look(fitting *f, double *excess, double *work) {
 }
 
 static clv_plan_memory memory_at(const fitting *f, int place) {
-    clv_plan *plans[2] = {f->plan, (clv_plan *)f->plan->beside};
+    clv_plan *plans[2] = {f->plan, (clv_plan *)f->plan->same_session};
     return clv_plans_memory_on(plans, plans[1] ? 2 : 1, f->plan->places[place].device);
 }
 

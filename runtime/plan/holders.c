@@ -140,7 +140,7 @@ clv__piece clv__place_largest(const clv_plan *plan, const clv__place *place) {
     for (size_t i = 0; i < plan->n_values; i++) {
         const clv__value *value = &plan->values[i];
         if (&plan->places[value->place] == place && value->segment != CLV__NOWHERE &&
-            value->segment != CLV__IN_LENDER && value->bytes > most.bytes)
+            value->segment != CLV__IN_SHARED && value->bytes > most.bytes)
             most = (clv__piece){.bytes = value->bytes, .value = (int)i};
     }
     return most;

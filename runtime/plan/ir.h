@@ -20,7 +20,7 @@ typedef enum clv__segment {
     CLV__IN_OUTPUTS, // the io buffer's outputs
     CLV__IN_GRADIENTS,
     CLV__IN_ACTIVATIONS,
-    CLV__IN_LENDER // memory of another place: see clv__value.lender
+    CLV__IN_SHARED // memory of another device: see clv__value.owner
 } clv__segment;
 
 /** A tensor at a place. A graph tensor is one value where it is made, one more for each copy on another device, and one more
@@ -36,7 +36,7 @@ typedef struct clv__value {
     size_t within;   // where it begins in its root
     size_t bytes;    // without alignment
     int first, last; // of a root: positions of the nodes between which it lives
-    int lender;      // IN_LENDER: the value, at another place, whose memory this one is
+    int owner;       // IN_SHARED: the value, on another device, whose memory this one is
     size_t second;   // IN_INPUTS: the offset for the other slot
     size_t staged;   // of an input: offset in a slot's staging memory
     // split.c: the values that hold its rows, one after the other, where it is too large for one allocation; NULL: it is whole
@@ -89,12 +89,12 @@ typedef struct clv__plan_node {
     uint64_t awaits; // a bit for each place that must have finished the last step before this begins: await.c
 } clv__plan_node;
 
-/** A value carried from one place to another: through staging memory of the sender, or not at all (lend.c). */
+/** A value carried from one place to another: through staging memory of the sender, or not at all (shared/share.c). */
 typedef struct clv__transfer {
     int from, to; // values
     size_t bytes, staged_at;
-    bool lent;      // no byte moves: the receiver reads, or updates, the sender's memory
-    bool until_end; // lent until the receiver has finished the step
+    bool shared;    // no byte moves: the receiver reads, or updates, the sender's memory
+    bool until_end; // shared until the receiver has finished the step
 } clv__transfer;
 
 /** A layout of many tensors in one arena that may be cut into chunks no larger than the device's largest allocation. */
@@ -114,7 +114,7 @@ typedef struct clv__place {
     bool updates;                    // changes some, of its own or of another place
     clv__layout gradients, activations;
     clv__layout io; // two slots of inputs, and outputs: in one piece if the device allows it
-    size_t beside_bytes;    // of activations that plan->beside had here when this one was made
+    size_t same_session_bytes;    // of activations that plan->same_session had here when this one was made
     size_t workspace_bytes; // of nodes whose workspace found no room among the activations
     size_t input_bytes;     // of one slot, in staging memory; there are two
     size_t staged_bytes;    // of one slot: outputs that are read back each step, then what is sent
@@ -132,9 +132,9 @@ struct clv_plan {
     clv__transfer *transfers;
     size_t n_transfers, transfers_room;
     const clv_plan_config *config; // while the graph is placed; all NULL
-    bool no_fuse, alone;           // as in clv_plan_config
+    bool no_fuse, own_session;           // as in clv_plan_config
     char *recompute;        // what is dropped and computed again: patterns, `auto`; NULL: nothing
-    const clv_plan *beside; // as in clv_plan_config; gone perhaps, unless `recompute` is `auto`
+    const clv_plan *same_session; // as in clv_plan_config; gone perhaps, unless `recompute` is `auto`
     clv_plan_recomputed recomputed;
     clv__plan_node *placed; // the nodes as they were before choices were made, with which a plan made anew begins
     size_t n_placed, n_placed_values;

@@ -124,7 +124,7 @@ static void fill_in_workspaces(clv_plan *plan, int place_index, const arena *act
         if (now.bytes > apart) apart = now.bytes;
     }
     place->workspace_bytes = apart;
-    if (!plan->alone || !whole || end >= layout->bytes + apart) return;
+    if (!plan->own_session || !whole || end >= layout->bytes + apart) return;
     for (int at = 0; at < (int)plan->n_nodes; at++) {
         clv__plan_node *node = &plan->nodes[at];
         if (node->place == place_index && node->launches.workspace_bytes &&
@@ -166,7 +166,7 @@ static clv_status lay_out_arenas(clv_plan *plan, int index, clv__block *blocks) 
     }
     if (status == CLV_OK) {
         take_offsets(plan, blocks, n);
-        size_t room = at->activations.bytes > at->beside_bytes ? at->activations.bytes : at->beside_bytes;
+        size_t room = at->activations.bytes > at->same_session_bytes ? at->activations.bytes : at->same_session_bytes;
         fill_in_workspaces(plan, index, &(arena){CLV__IN_ACTIVATIONS, &activations, room},
                            &(arena){CLV__IN_GRADIENTS, &gradients, at->gradients.bytes});
         if (plan->recompute) status = lay_out_together(plan, index, blocks);
@@ -233,7 +233,7 @@ static clv_status lay_out_place(clv_plan *plan, int index) {
         place->staged_bytes += clv__size_align(plan->values[place->outputs[i]].bytes, alignment);
     for (size_t i = 0; i < plan->n_transfers; i++) {
         clv__transfer *transfer = &plan->transfers[i];
-        if (plan->values[transfer->from].place != index || transfer->lent) continue;
+        if (plan->values[transfer->from].place != index || transfer->shared) continue;
         transfer->staged_at = place->staged_bytes;
         place->staged_bytes += clv__size_align(transfer->bytes, alignment);
     }
@@ -248,7 +248,7 @@ clv_status clv__pass_layout(clv_plan *plan) {
         value->segment = root->last < 0 ? CLV__NOWHERE : root->segment;
         value->offset = root->offset + value->within;
         value->second = root->second + value->within;
-        value->lender = root->lender;
+        value->owner = root->owner;
     }
     return CLV_OK;
 }

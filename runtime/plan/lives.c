@@ -10,7 +10,7 @@ static void find_lives(clv_plan *plan) {
         value->segment = CLV__NOWHERE;
         value->offset = 0;
         value->first = INT_MAX;
-        value->last = value->lender = -1;
+        value->last = value->owner = -1;
     }
     for (int at = 0; at < (int)plan->n_nodes; at++) {
         const clv__plan_node *node = &plan->nodes[at];

@@ -73,9 +73,9 @@ static clv_status copy(const clv_plan *plan, const char *text, char **out) {
 
 static clv_status make(clv_plan *plan, const char *pins, const clv_plan_config *config) {
     plan->config = config;
-    plan->beside = config->beside;
+    plan->same_session = config->same_session;
     plan->no_fuse = config->no_fuse;
-    plan->alone = config->alone;
+    plan->own_session = config->own_session;
     CLV_TRY(copy(plan, pins, &plan->pins));
     if (config->recompute && *config->recompute) CLV_TRY(copy(plan, config->recompute, &plan->recompute));
     CLV_TRY(run_all(plan, CLV__PASS_place, CLV__PASS_split));

@@ -349,8 +349,8 @@ static clv_status describe_places(clv_plan *plan) {
     align(plan);
     for (int i = 0; i < plan->n_places; i++) {
         clv__place *at = &plan->places[i];
-        const clv__place *there = plan->beside ? clv__plan_place_of(plan->beside, at->device) : NULL;
-        if (there) at->beside_bytes = there->activations.bytes; // what the session has anyway
+        const clv__place *there = plan->same_session ? clv__plan_place_of(plan->same_session, at->device) : NULL;
+        if (there) at->same_session_bytes = there->activations.bytes; // what the session has anyway
         CLV_TRY(collect(plan, i, CLV__INPUT, &at->inputs, &at->n_inputs));
         CLV_TRY(collect(plan, i, CLV__VALUE, &at->outputs, &at->n_outputs));
         CLV_TRY(collect(plan, i, CLV__PERSISTENT, &at->persistents, &at->n_persistents));

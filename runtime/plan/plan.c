@@ -180,9 +180,9 @@ clv_plan_node clv_plan_node_get(const clv_plan *plan, int index) {
     count_made(plan, at, out.made);
     if (carried) {
         out.output_shape = carried->desc.shape;
-        if (at->work == CLV__RECEIVE && !plan->transfers[at->transfer].lent)
+        if (at->work == CLV__RECEIVE && !plan->transfers[at->transfer].shared)
             out.bytes = clv_tensor_bytes(carried);
-        out.traffic = plan->transfers[at->transfer].lent ? 0 : (double)clv_tensor_bytes(carried);
+        out.traffic = plan->transfers[at->transfer].shared ? 0 : (double)clv_tensor_bytes(carried);
         return out;
     }
     const clv__node *whole = at->whole && at->whole->io.n_out ? at->whole : node;
@@ -254,5 +254,5 @@ clv_plan_transfer clv_plan_transfer_get(const clv_plan *plan, int index) {
                                .to = plan->places[to->place].device,
                                .tensor = from->tensor->name,
                                .bytes = transfer->bytes,
-                               .lent = transfer->lent};
+                               .shared = transfer->shared};
 }

@@ -7,7 +7,7 @@
 static const char *const segments[] = {[CLV__NOWHERE] = "nowhere",          [CLV__IN_SESSION] = "session",
                                        [CLV__IN_INPUTS] = "inputs",         [CLV__IN_OUTPUTS] = "outputs",
                                        [CLV__IN_GRADIENTS] = "gradients",   [CLV__IN_ACTIVATIONS] = "activations",
-                                       [CLV__IN_LENDER] = "lender"};
+                                       [CLV__IN_SHARED] = "lender"};
 
 static void print_values(clv__text *text, const char *what, const int *values, int n) {
     int last = n;
@@ -91,7 +91,7 @@ static void print_value(clv__text *text, const clv_plan *plan, size_t id) {
         if (value->root == (int)id) clv__text_add(text, ", lives %d to %d", value->first, value->last);
         if (value->segment == CLV__IN_INPUTS)
             clv__text_add(text, ", second slot at %zu, staged at %zu", value->second, value->staged);
-        if (value->segment == CLV__IN_LENDER) clv__text_add(text, ", lent by %d", value->lender);
+        if (value->segment == CLV__IN_SHARED) clv__text_add(text, ", lent by %d", value->owner);
         if (value->root != (int)id) clv__text_add(text, ", %zu within %d", value->within, value->root);
     }
     if (value->copy) clv__text_add(text, ", copy");
@@ -105,7 +105,7 @@ static void print_place(clv__text *text, const clv__place *place, int number) {
                   "place %d %s: aligned to %zu, gradients %zu, activations %zu, workspace %zu, io %zu, staged %zu and %zu",
                   number, place->device->name, place->alignment, place->gradients.bytes, place->activations.bytes,
                   place->workspace_bytes, place->io.bytes, place->input_bytes, place->staged_bytes);
-    if (place->beside_bytes) clv__text_add(text, ", beside %zu", place->beside_bytes);
+    if (place->same_session_bytes) clv__text_add(text, ", beside %zu", place->same_session_bytes);
     if (place->awaits) clv__text_add(text, ", awaits %llx", (unsigned long long)place->awaits);
     print_values(text, ", inputs", place->inputs, place->n_inputs);
     print_values(text, ", outputs", place->outputs, place->n_outputs);
@@ -120,7 +120,7 @@ void clv__plan_print(const clv_plan *plan, clv__text *text) {
     for (size_t i = 0; i < plan->n_transfers; i++) {
         const clv__transfer *transfer = &plan->transfers[i];
         clv__text_add(text, "transfer %zu: %d to %d, %zu bytes", i, transfer->from, transfer->to, transfer->bytes);
-        if (transfer->lent)
+        if (transfer->shared)
             clv__text_add(text, ", lent%s", transfer->until_end ? " until the end" : "");
         else
             clv__text_add(text, ", staged at %zu", transfer->staged_at);

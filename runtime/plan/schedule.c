@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order of execution with micro-batches: one forward, one backward (1F1B, PipeDream-flush: Narayanan et al. 2021,
-// arXiv:2104.04473, section 2.2.1).
+// Order of execution with micro-batches: one forward, one backward (1F1B, PipeDream-flush: Narayanan et al.
+// 2021, arXiv:2104.04473, section 2.2.1).
 //
-// The forward nodes of a micro-batch lie on levels: a value that crosses to another place gets one level higher. What a place
-// computes on a level is a stage; of K levels, a stage on level k first computes K - k micro-batches forward and then one
-// backward and one forward by turns, so never more than K - k of them wait there for their backward pass. A place with
-// one stage does exactly that; one that the data visits several times does what is ready, later levels first. On
-// one place each micro-batch goes forward and back before the next begins.
+// The forward nodes of a micro-batch lie on levels: a value that crosses to another place gets one level
+// higher. What a place computes on a level is a stage; of K levels, a stage on level k first computes K - k
+// micro-batches forward and then one backward and one forward by turns, so never more than K - k of them wait
+// there for their backward pass. A place with one stage does exactly that; one that the data visits several
+// times does what is ready, later levels first. On one place each micro-batch goes forward and back before
+// the next begins.
 //
-// These tasks (a stage, a micro-batch, a direction) are dealt out in rounds, a task for each place, which gives one order for
-// all places: who waits always waits for somebody who can go on. Nodes that a task has but cannot compute yet (a gradient
-// of a weight that two stages share, a loss that is more than a sum) wait until they can: then the order is still
-// right, only less parallel. Nodes of no micro-batch, and those that several share (made of parameters alone), are
-// computed as soon as what they read is there.
+// These tasks (a stage, a micro-batch, a direction) are dealt out in rounds, a task for each place, which
+// gives one order for all places: who waits always waits for somebody who can go on. Nodes that a task has
+// but cannot compute yet (a gradient of a weight that two stages share, a loss that is more than a sum) wait
+// until they can: then the order is still right, only less parallel. Nodes of no micro-batch, and those that
+// several share (made of parameters alone), are computed as soon as what they read is there.
 //
-// Results on which no other work hangs, as the sum of losses that several devices have computed, come last before the updates
-// if their place would wait for another's part of them.
+// Results on which no other work hangs, as the sum of losses that several devices have computed, come last
+// before the updates if their place would wait for another's part of them.
 #include "plan/schedule.h"
 
 #include <assert.h>
@@ -53,10 +54,10 @@ void clv__schedule_reset(clv__schedule *schedule) {
     *schedule = (clv__schedule){0};
 }
 
-// ---- micro-batches and levels ---------------------------------------------------------------------------------------
+// ---- micro-batches and levels -----------------------------------------------------------------------------
 
-/** What an earlier micro-batch reads too belongs to none, as a parameter that was prepared once or the gradient that a sum of
- *  losses hands to all. Of forward nodes neither does what that is made of. */
+/** What an earlier micro-batch reads too belongs to none, as a parameter that was prepared once or the
+ *  gradient that a sum of losses hands to all. Of forward nodes neither does what that is made of. */
 static void share(scheduling *s, const clv__node *node) {
     int reader = s->micro_batch[node->id];
     if (node->micro_batch < 0 || (reader < 0 && node->phase == CLV__BACKWARD)) return;
@@ -118,7 +119,7 @@ static void raise_loose_nodes(scheduling *s) {
     }
 }
 
-// ---- results that can wait ----------------------------------------------------------------------------------------------
+// ---- results that can wait --------------------------------------------------------------------------------
 
 /** Would its place wait for another, or for what is postponed? */
 static bool waits(const scheduling *s, const clv__node *node) {
@@ -152,7 +153,7 @@ static clv_status find_postponed(scheduling *s) {
     return CLV_OK;
 }
 
-// ---- tasks ------------------------------------------------------------------------------------------------------------
+// ---- tasks ------------------------------------------------------------------------------------------------
 
 static stage *stage_at(const scheduling *s, int level, int place) {
     return &s->stages[level * s->plan->n_places + place];
@@ -191,7 +192,7 @@ static clv_status gather_tasks(scheduling *s) {
     return CLV_OK;
 }
 
-// ---- writing the order down -------------------------------------------------------------------------------------------
+// ---- writing the order down -------------------------------------------------------------------------------
 
 static void put(scheduling *s, int id) {
     s->written[id] = true;
@@ -236,7 +237,7 @@ static void put_task(scheduling *s, int task) {
     put_waiting(s);
 }
 
-// ---- one forward, one backward ----------------------------------------------------------------------------------------
+// ---- one forward, one backward ----------------------------------------------------------------------------
 
 /** Have all places of a level done so many micro-batches by the beginning of this round? */
 static bool level_has_done(const scheduling *s, int level, bool backward, int n) {

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shares that follow what was measured: how long each replica's device had work in the steps of an epoch decides how the
-// next epoch's batches are shared out (balance.c). Steps are planned anew for other rows, so kernels are built for them: a
-// change has to save more time in what is left of the training than starting took.
+// Shares that follow what was measured: how long each replica's device had work in the steps of an epoch
+// decides how the next epoch's batches are shared out (balance.c). Steps are planned anew for other rows, so
+// kernels are built for them: a change has to save more time in what is left of the training than starting
+// took.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,14 +13,14 @@ enum { FEWEST_STEPS = 8 };        // to learn something from
 static const double SLOWER = 1.2; // times; less may be noise
 
 static bool adapts(const clv_trainer *trainer) {
-    const clv_placement *placement = &trainer->config.placement;
+    const clv_placement *placement = &trainer->config->placement;
     return placement->n_replicas > 1 && placement->measure_shares && !placement->shares;
 }
 
 void clv__watch_begin(clv__training *loop) {
     const clv_trainer *trainer = loop->trainer;
     loop->watch = (clv__watch){.steps = trainer->n_times, .seconds = trainer->timed_seconds};
-    for (int i = 0; adapts(trainer) && i < trainer->config.placement.n_replicas; i++)
+    for (int i = 0; adapts(trainer) && i < trainer->config->placement.n_replicas; i++)
         loop->watch.activity[i] = clv_device_activity(trainer->replicas[i]);
 }
 
@@ -28,10 +29,10 @@ static bool see(const clv__training *loop, clv__seen *seen) {
     const clv_trainer *trainer = loop->trainer;
     const clv__watch *watch = &loop->watch;
     double steps = (double)(trainer->n_times - watch->steps);
-    *seen = (clv__seen){.n = trainer->config.placement.n_replicas};
+    *seen = (clv__seen){.n = trainer->config->placement.n_replicas};
     if (watch->broken || steps < FEWEST_STEPS) return false;
     seen->step = (trainer->timed_seconds - watch->seconds) / steps;
-    clv__trainer_rows(trainer, trainer->config.batch, seen->rows);
+    clv__trainer_rows(trainer, trainer->config->batch, seen->rows);
     for (int i = 0; i < seen->n; i++) {
         clv_activity now = clv_device_activity(trainer->replicas[i]);
         uint64_t counted = now.steps - watch->activity[i].steps;
@@ -42,14 +43,15 @@ static bool see(const clv__training *loop, clv__seen *seen) {
     return true;
 }
 
-/** Others may be so slow that they only hold the first up. Nobody is left out unasked, but it is told, once. */
+/** Others may be so slow that they only hold the first up. Nobody is left out unasked, but it is told,
+ *  once. */
 static void tell_of_loss(clv__training *loop, const clv__seen *seen) {
     const clv_trainer *trainer = loop->trainer;
-    if (loop->told_of_loss || trainer->alone == 0 || seen->step < SLOWER * trainer->alone) return;
+    if (loop->told_of_loss || trainer->single == 0 || seen->step < SLOWER * trainer->single) return;
     loop->told_of_loss = true;
     clv__log(trainer->runtime, CLV_LOG_WARNING,
              "a step takes %.1f ms with these replicas, and %s alone would take about %.1f ms",
-             1e3 * seen->step, clv_device_get_info(trainer->replicas[0])->name, 1e3 * trainer->alone);
+             1e3 * seen->step, clv_device_get_info(trainer->replicas[0])->name, 1e3 * trainer->single);
 }
 
 void clv__watch_end(clv__training *loop) {
@@ -69,7 +71,7 @@ static void tell_rows(const clv__training *loop, const int64_t *before) {
     const clv_trainer *trainer = loop->trainer;
     char text[512];
     size_t used = 0;
-    for (int i = 0; i < trainer->config.placement.n_replicas && used < sizeof text; i++) {
+    for (int i = 0; i < trainer->config->placement.n_replicas && used < sizeof text; i++) {
         int n =
             snprintf(text + used, sizeof text - used, "%s%s %" PRId64 " instead of %" PRId64, i ? ", " : "",
                      clv_device_get_info(trainer->replicas[i])->name, loop->rows[i], before[i]);
@@ -77,7 +79,7 @@ static void tell_rows(const clv__training *loop, const int64_t *before) {
     }
     clv__log(trainer->runtime, CLV_LOG_INFO,
              "of %" PRId64 " samples %s: a step should take %.0f %% less time (epoch %" PRId64 ")",
-             trainer->config.batch, text, 100 * loop->saved_part, trainer->position.epoch + 1);
+             trainer->config->batch, text, 100 * loop->saved_part, trainer->position.epoch + 1);
 }
 
 clv_status clv__training_adapt(clv__training *loop) {
@@ -86,9 +88,9 @@ clv_status clv__training_adapt(clv__training *loop) {
     loop->wants_rows = false;
     double shares[CLV__MOST_REPLICAS];
     int64_t before[CLV__MOST_REPLICAS];
-    for (int i = 0; i < trainer->config.placement.n_replicas; i++)
-        shares[i] = (double)loop->rows[i] / (double)trainer->config.batch;
-    clv__trainer_rows(trainer, trainer->config.batch, before);
+    for (int i = 0; i < trainer->config->placement.n_replicas; i++)
+        shares[i] = (double)loop->rows[i] / (double)trainer->config->batch;
+    clv__trainer_rows(trainer, trainer->config->batch, before);
     clv_status status = clv__trainer_share(trainer, shares);
     if (status == CLV_OK) {
         tell_rows(loop, before);

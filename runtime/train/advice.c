@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What would make a training fit that does not: found by planning it so, never guessed. Takes no device memory.
+// What would make a training fit that does not: found by planning it so, never guessed. Takes no device
+// memory.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -50,7 +51,7 @@ static clv_status find_batch(wanted *w, int64_t *largest) {
     return clv_batch_search(w->config.batch, w->config.batch, fits_with, w, largest);
 }
 
-// ---- layers on other devices ------------------------------------------------------------------------------------------
+// ---- layers on other devices ------------------------------------------------------------------------------
 
 enum { MOST_MODULES = 64 };
 
@@ -185,7 +186,7 @@ static clv_status advise_elsewhere(const wanted *w, clv_train_advice *out) {
     return several.status;
 }
 
-// ---- all of it --------------------------------------------------------------------------------------------------------
+// ---- all of it --------------------------------------------------------------------------------------------
 
 /** What lasts, and so is there whatever the batch: parameters, their gradients, optimizer state. */
 static clv_status find_lasting(const wanted *w, clv_train_advice *out) {
@@ -212,7 +213,8 @@ static clv_status advise(wanted *w, clv_train_advice *out) {
         wanted again = *w;
         again.config.recompute = "auto";
         CLV_TRY(find_batch(w, &out->largest_batch));
-        if (w->make != clv__forward_graph && !config->recompute) CLV_TRY(find_batch(&again, &out->largest_recomputed));
+        if (w->make != clv__forward_graph && !config->recompute)
+            CLV_TRY(find_batch(&again, &out->largest_recomputed));
     }
     return alone ? advise_elsewhere(w, out) : CLV_OK;
 }
@@ -266,7 +268,8 @@ void clv_train_advice_text(const clv_train_config *config, const clv_train_advic
     clv__text_reset(&all);
 }
 
-/** `it would fit with a smaller batch, or on D` becomes `it would fit on D`; what else it would fit with stays. */
+/** `it would fit with a smaller batch, or on D` becomes `it would fit on D`; what else it would fit with
+ *  stays. */
 static void drop_smaller_batch(char *sentence) {
     static const char *const hopes[] = {"with a smaller batch, or ", "a smaller batch, "};
     for (size_t i = 0; i < sizeof hopes / sizeof *hopes; i++) {

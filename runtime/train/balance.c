@@ -4,13 +4,14 @@
 //     first     send parameters, compute its rows, wait for the others' gradients, add them, update
 //     others    wait for parameters, compute, send gradients
 //
-// so equal speed is not equal time: while the first updates the others cannot but wait ("lag"; short where two share the
-// updates), and its wait for the others is what their transfers cost. Whoever is idle beyond that has slack. When everybody's slack is used up at the same time,
-// the step is as short as shares can make it: replica d takes (slack_d - c) / a_d more rows, a_d being its seconds a row, and c,
-// the same for all, is what the step becomes shorter, because the rows must sum to the batch.
+// so equal speed is not equal time: while the first updates the others cannot but wait ("lag"; short where
+// two share the updates), and its wait for the others is what their transfers cost. Whoever is idle beyond
+// that has slack. When everybody's slack is used up at the same time, the step is as short as shares can make
+// it: replica d takes (slack_d - c) / a_d more rows, a_d being its seconds a row, and c, the same for all, is
+// what the step becomes shorter, because the rows must sum to the batch.
 //
-// The lag is known as soon as the first had to wait: then the slowest of the others had no slack. Before that half of what
-// they are idle is a guess that the next look corrects.
+// The lag is known as soon as the first had to wait: then the slowest of the others had no slack. Before that
+// half of what they are idle is a guess that the next look corrects.
 #include "train/balance.h"
 
 #include <string.h>

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How a batch should be shared out over replicas, from how long each was busy in steps that were done. Numbers only.
+// How a batch should be shared out over replicas, from how long each was busy in steps that were done.
+// Numbers only.
 #ifndef CLV_TRAIN_BALANCE_H
 #define CLV_TRAIN_BALANCE_H
 
@@ -27,9 +28,10 @@ typedef struct clv__balance {
 } clv__balance;
 
 /**
- * Should the batch be shared out in another way? The first change must promise a step shorter by a hundredth, each one after it
- * twice as much, so that noise does not swing shares to and fro. A change that turned out to be no gain is taken back or
- * corrected. When nothing is promised any more, that is the end of it until steps take a tenth longer.
+ * Should the batch be shared out in another way? The first change must promise a step shorter by a hundredth,
+ * each one after it twice as much, so that noise does not swing shares to and fro. A change that turned out
+ * to be no gain is taken back or corrected. When nothing is promised any more, that is the end of it until
+ * steps take a tenth longer.
  *
  * rows    the new samples of each replica, when the result is true
  * saved   seconds of each step that are promised

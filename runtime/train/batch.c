@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The largest batch that fits, found by trying. Memory does not simply grow with the batch: other sizes have other variants, and
-// these other workspaces, so a batch of 10 may need more than one of 11. Nothing is concluded from a batch that was not tried.
+// The largest batch that fits, found by trying. Memory does not simply grow with the batch: other sizes have
+// other variants, and these other workspaces, so a batch of 10 may need more than one of 11. Nothing is
+// concluded from a batch that was not tried.
 #include "cleave/plan.h"
 
 /** What is asked of a batch, and of which. */
@@ -18,8 +19,8 @@ static bool fits(search *s, int64_t batch) {
     return status == CLV_OK;
 }
 
-/** Down from *bad, which does not fit, by eighths of it and then by halves. Returns the first that fits, 0 if none does; *bad is
- *  the last that does not. */
+/** Down from *bad, which does not fit, by eighths of it and then by halves. Returns the first that fits, 0 if
+ *  none does; *bad is the last that does not. */
 static int64_t find_below(search *s, int64_t *bad) {
     const int64_t step = *bad < 16 ? 1 : *bad / 8;
     for (int64_t batch = *bad; batch > 0; *bad = batch) {
@@ -29,7 +30,8 @@ static int64_t find_below(search *s, int64_t *bad) {
     return 0;
 }
 
-/** Up from `good`, which fits, by doubling. Returns the last that fits; *bad is the first that does not, or beyond the most. */
+/** Up from `good`, which fits, by doubling. Returns the last that fits; *bad is the first that does not, or
+ *  beyond the most. */
 static int64_t find_above(search *s, int64_t good, int64_t *bad) {
     while (good < s->most) {
         int64_t batch = good > s->most / 2 ? s->most : 2 * good;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How busy each device of a training was: what it had to do in each step beside what the step took. The difference is idle: a
-// stage of a pipeline that waits for another, a replica that waits for parameters, all of them while the host feeds.
+// How busy each device of a training was: what it had to do in each step beside what the step took. The
+// difference is idle: a stage of a pipeline that waits for another, a replica that waits for parameters, all
+// of them while the host feeds.
 #include <stdlib.h>
 
 #include "device/device.h"

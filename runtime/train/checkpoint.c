@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training written to disk and read again: tensors, the settings that must be the same to go on, the position.
-// The random state is seed, step and position: every random number is a function of them (base/random.h).
+// A training written to disk and read again: tensors, the settings that must be the same to go on, the
+// position. The random state is seed, step and position: every random number is a function of them
+// (base/random.h).
 #include "train/state.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/** A setting that decides the bits of what follows: WHOLE, REAL or TEXT, its key, its value; WORD: one of an enum, with their
- *  names. */
+/** A setting that decides the bits of what follows: WHOLE, REAL or TEXT, its key, its value; WORD: one of an
+ *  enum, with their names. */
 #define SETTINGS(WHOLE, REAL, WORD, TEXT)                                                                    \
     WHOLE("batch", config->batch)                                                                            \
     WHOLE("micro_batches", config->micro_batches)                                                            \
@@ -168,10 +169,7 @@ clv_status clv__checkpoint_load(const clv_train_config *config, clv_runtime *run
     clv__position found = {0};
     clv_status status = clv_checkpoint_read(runtime, config->resume, &archive);
     if (status == CLV_OK) status = take(config, archive, session, &found, clv__runtime_error_of(runtime));
-    if (status == CLV_OK) {
-        *position = found;
-        clv_session_set_step(session, found.step);
-    }
+    if (status == CLV_OK) *position = found;
     clv_archive_destroy(archive);
     return status;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph of a forward pass, and how it, or a step (step.c), is planned. Without training (CLEAVE_INFERENCE) there is only this.
+// The graph of a forward pass, and how it, or a step (step.c), is planned. Without training
+// (CLEAVE_INFERENCE) there is only this.
 #include "cleave/ops.h"
 #include "train/trainer.h"
 
@@ -45,15 +46,16 @@ clv_plan_config clv__step_plan_config(const clv_train_config *config, clv__graph
                              .explicit_transfers = config->placement.explicit_transfers,
                              .variants = config->variants,
                              .no_fuse = config->no_fuse,
-                             .alone = make == clv__forward_graph,
+                             .own_session = make == clv__forward_graph,
                              .recompute = config->recompute};
 }
 
 clv_status clv__step_build(clv_runtime *runtime, const clv_train_config *config, clv__graph_maker *make,
-                           const double *shares, int64_t batch, const clv_plan *beside, clv__step *step) {
+                           const double *shares, int64_t batch, const clv_plan *same_session,
+                           clv__step *step) {
     CLV_TRY(make(runtime, config, shares, batch, step));
     clv_plan_config plan = clv__step_plan_config(config, make);
-    plan.beside = beside;
+    plan.same_session = same_session;
     return clv_plan_create(step->graph, &plan, &step->plan);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trainer's loop. The device never waits for the host: a step's loss is read after the next step was handed over.
+// The trainer's loop. The device never waits for the host: a step's loss is read after the next step was
+// handed over.
 #include "train/loop.h"
 
 #include <math.h>
@@ -7,91 +8,14 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "graph/graph.h"
 
 static bool interrupted(const clv__training *loop) {
-    const volatile int *flag = loop->trainer->config.interrupt;
+    const volatile int *flag = loop->trainer->config->interrupt;
     return loop->stop || (flag && *flag);
 }
 
-// ---- one step -----------------------------------------------------------------------------------------------------
-
-/** Keep how long a step took. The first one builds caches and is not counted; pauses are no steps. */
-static clv_status keep_time(clv__training *loop, double seconds, int64_t images) {
-    clv_trainer *trainer = loop->trainer;
-    if (trainer->n_times == trainer->times_room &&
-        !clv__grow(&trainer->times, &trainer->times_room, trainer->n_times + 1, sizeof *trainer->times))
-        CLV_FAIL(loop->error, CLV_E_HOST_MEMORY, "no memory for the times of steps");
-    trainer->times[trainer->n_times++] = seconds;
-    trainer->timed_images += images;
-    trainer->timed_seconds += seconds;
-    trainer->result.images_per_second = (double)trainer->timed_images / trainer->timed_seconds;
-    return CLV_OK;
-}
-
-/** A loss that is not finite is told of once. With a loss scaler it costs no more than the step, unless parameters are not
- *  finite either: that would show in the losses to come. */
-static void tell_not_finite(clv__training *loop, double loss) {
-    const clv_trainer *trainer = loop->trainer;
-    bool scaled = trainer->config.precision == CLV_PRECISION_MIXED;
-    if (loop->diverged || (!scaled && trainer->config.on_nan == CLV_NAN_STOP)) return;
-    loop->diverged = true;
-    clv__log(trainer->runtime, CLV_LOG_WARNING, "the loss of step %lld is %s: %s",
-             (long long)trainer->position.step + 1, isnan(loss) ? "not a number" : "infinite",
-             scaled ? "values went past what f16 holds, and the step updates nothing; if losses stay so, a "
-                      "smaller learning rate, clip_norm, smaller inputs or precision mixed-bf16 may help"
-                    : "the training goes on, but learns nothing more; a smaller learning rate, clip_norm or "
-                      "other data may help");
-}
-
-clv_status clv__training_read(clv__training *loop) {
-    clv_trainer *trainer = loop->trainer;
-    const clv_train_config *config = &trainer->config;
-    clv__handed waiting = loop->handed[0];
-    float loss;
-    CLV_TRY(clv_run_fetch(waiting.step->run, waiting.ticket, waiting.step->loss, &loss, sizeof loss));
-    for (int i = 1; i < loop->n_handed; i++) loop->handed[i - 1] = loop->handed[i];
-    loop->n_handed--;
-    loop->last_step = waiting.step;
-    loop->last_ticket = waiting.ticket;
-
-    double now = clv__seconds(), seconds = now - (loop->last_time != 0 ? loop->last_time : waiting.since);
-    if (loop->first_read) CLV_TRY(keep_time(loop, seconds, waiting.n));
-    CLV_TRY(clv__trainer_see_busy(trainer, loop->first_read && loop->last_time != 0 ? seconds : 0));
-    loop->first_read = true;
-    loop->last_time = now;
-    loop->epoch_seconds += seconds;
-
-    clv__position *position = &trainer->position;
-    if (!isfinite(loss)) tell_not_finite(loop, (double)loss);
-    // The loss scaler skips a step whose values overflow: that is no part of what the epoch has learnt.
-    bool counts = isfinite(loss) || config->precision != CLV_PRECISION_MIXED;
-    if (counts) {
-        position->loss_sum += (double)loss * (double)waiting.n;
-        position->loss_count += waiting.n;
-    }
-    position->step++;
-    position->index++;
-    position->train_loss =
-        position->loss_count ? position->loss_sum / (double)position->loss_count : (double)loss;
-    trainer->result.steps = position->step;
-    trainer->result.train_loss = position->train_loss;
-    if (!config->on_step) return clv__training_see_loss(loop, (double)loss);
-    clv_memory_info memory = clv_device_memory(config->device);
-    clv_train_step told = {
-        .step = position->step,
-        .steps = trainer->steps,
-        .epoch = position->epoch + 1,
-        .batch = position->index,
-        .batches = trainer->batches,
-        .loss = loss,
-        .lr = waiting.lr,
-        .images_per_second = (double)waiting.n / seconds,
-        .used_bytes = memory.all.current,
-        .peak_bytes = memory.all.peak,
-    };
-    if (!config->on_step(config->user, &told)) loop->stop = true;
-    return clv__training_see_loss(loop, (double)loss);
-}
+// ---- one step ---------------------------------------------------------------------------------------------
 
 /** Read until at most so many steps are left whose loss is not known. */
 static clv_status read_down_to(clv__training *loop, int n) {
@@ -100,14 +24,15 @@ static clv_status read_down_to(clv__training *loop, int n) {
 }
 
 /** Feed a batch and hand the step over; then read the loss of the step before it. */
-static clv_status do_step(clv__training *loop, const clv_batch *batch, int64_t number) {
+static clv_status do_step(clv__training *loop, const clv_batch *batch) {
     clv_trainer *trainer = loop->trainer;
-    const clv_train_config *config = &trainer->config;
+    const clv_train_config *config = trainer->config;
     clv__step *step = &trainer->step[batch->n == config->batch ? CLV__FULL : CLV__LAST];
     clv__handed next = {.step = step, .n = batch->n, .since = clv__seconds()};
-    next.lr = clv_schedule_lr(&config->schedule, config->lr, trainer->position.epoch, number - 1);
+    const int64_t before = clv_session_step(trainer->session);
+    next.lr = clv_schedule_lr(&config->schedule, config->lr, trainer->position.epoch, before);
     float hyper[CLV_HYPER_VALUES];
-    clv_optimizer_hyper_values(&config->optimizer, number, next.lr, hyper);
+    clv_optimizer_hyper_values(&step->graph->optimizer, before + 1, next.lr, hyper);
     if (loop->n_handed && loop->handed[0].step != step)
         CLV_TRY(read_down_to(loop, 0)); // runs of a session take turns
     if (!step->run) CLV_TRY(clv_run_create(trainer->session, step->plan, &step->run));
@@ -119,16 +44,33 @@ static clv_status do_step(clv__training *loop, const clv_batch *batch, int64_t n
     return read_down_to(loop, 1);
 }
 
+/** Is a step of this epoch left that was not handed over? */
+static bool has_next(const clv__training *loop) {
+    const clv_trainer *trainer = loop->trainer;
+    return clv_session_step(trainer->session) < trainer->steps &&
+           trainer->position.index + loop->n_handed < trainer->batches;
+}
+
+/** Every checkpoint_every steps, but not at the end of an epoch, where one is written anyway. */
+static clv_status save_between(clv__training *loop) {
+    const clv_trainer *trainer = loop->trainer;
+    const clv_train_config *config = trainer->config;
+    if (!config->checkpoint || !config->checkpoint_every ||
+        clv_session_step(trainer->session) % config->checkpoint_every != 0 ||
+        trainer->position.index + loop->n_handed >= trainer->batches)
+        return CLV_OK;
+    CLV_TRY(read_down_to(loop, 0));
+    CLV_TRY(clv__training_save(loop));
+    loop->last_time = 0;
+    return CLV_OK;
+}
+
 /** Steps until the epoch ends, the training ends, somebody interrupts, or a device fails. */
 static clv_status do_steps(clv__training *loop) {
-    clv_trainer *trainer = loop->trainer;
-    const clv_train_config *config = &trainer->config;
-    int64_t step = trainer->position.step, index = trainer->position.index;
-    while (step < trainer->steps && index < trainer->batches && !interrupted(loop)) {
+    while (has_next(loop) && !interrupted(loop)) {
         clv_batch batch;
         CLV_TRY(clv_loader_next(loop->loader, &batch));
-        step++, index++;
-        clv_status status = do_step(loop, &batch, step);
+        clv_status status = do_step(loop, &batch);
         clv_loader_release(loop->loader, &batch);
         CLV_TRY(status);
         if (!loop->first_read) {
@@ -136,12 +78,7 @@ static clv_status do_steps(clv__training *loop) {
             loop->startup_seconds += clv__seconds();
             clv__watch_begin(loop);
         }
-        if (config->checkpoint && config->checkpoint_every && step % config->checkpoint_every == 0 &&
-            index < trainer->batches) {
-            CLV_TRY(read_down_to(loop, 0));
-            CLV_TRY(clv__training_save(loop));
-            loop->last_time = 0;
-        }
+        CLV_TRY(save_between(loop));
     }
     CLV_TRY(read_down_to(loop, 0));
     loop->last_time = 0;
@@ -158,7 +95,7 @@ static clv_status do_epoch(clv__training *loop) {
     return CLV_OK;
 }
 
-// ---- the end of an epoch ------------------------------------------------------------------------------------------
+// ---- the end of an epoch ----------------------------------------------------------------------------------
 
 static clv_status save_gradients(clv__training *loop) {
     clv_archive *archive = NULL;
@@ -175,14 +112,14 @@ static clv_status save_gradients(clv__training *loop) {
             status = clv_run_fetch(step->run, loop->last_ticket, gradient, array->data,
                                    clv_tensor_bytes(gradient));
     }
-    if (status == CLV_OK) status = clv_safetensors_write(archive, loop->trainer->config.gradients);
+    if (status == CLV_OK) status = clv_safetensors_write(archive, loop->trainer->config->gradients);
     clv_archive_destroy(archive);
     return status;
 }
 
 static bool on_evaluate(void *user, int64_t done, int64_t total) {
     clv__training *loop = user;
-    const clv_train_config *config = &loop->trainer->config;
+    const clv_train_config *config = loop->trainer->config;
     if (config->on_evaluate && !config->on_evaluate(config->user, done, total)) loop->stop = true;
     return !interrupted(loop);
 }
@@ -203,7 +140,7 @@ static clv_status read_scaler(clv_trainer *trainer) {
 /** Evaluate, and tell the epoch. */
 static clv_status end_epoch(clv__training *loop, double lr) {
     clv_trainer *trainer = loop->trainer;
-    const clv_train_config *config = &trainer->config;
+    const clv_train_config *config = trainer->config;
     CLV_TRY(read_scaler(trainer));
     if (trainer->predictor) {
         CLV_TRY(clv_evaluate(trainer->predictor, config->test, on_evaluate, loop, &trainer->result.test));
@@ -213,7 +150,7 @@ static clv_status end_epoch(clv__training *loop, double lr) {
     clv_train_epoch told = {
         .epoch = trainer->position.epoch + (trainer->position.index > 0),
         .epochs = config->epochs,
-        .train_loss = trainer->result.train_loss,
+        .train_loss = trainer->position.train_loss,
         .evaluated = trainer->result.evaluated,
         .test = trainer->result.test,
         .seconds = loop->epoch_seconds,
@@ -224,23 +161,11 @@ static clv_status end_epoch(clv__training *loop, double lr) {
     return CLV_OK;
 }
 
-clv_status clv__training_save(clv__training *loop) {
-    clv_trainer *trainer = loop->trainer;
-    const char *path = trainer->config.checkpoint;
-    bool there = loop->saved_step == trainer->position.step;
-    if (!path || (there && !strcmp(path, loop->saved_path))) return CLV_OK;
-    CLV_TRY(clv__training_check(loop));
-    CLV_TRY(clv__checkpoint_save(&trainer->config, trainer->session, &trainer->position));
-    loop->saved_step = trainer->position.step;
-    loop->saved_path = path;
-    return CLV_OK;
-}
-
 static clv_status stop_here(clv__training *loop) {
     CLV_TRY(clv__training_check(loop)); // whoever saves parameters after an interruption saves good ones
     CLV_TRY(clv__training_save(loop));
     CLV_TRY(read_scaler(loop->trainer));
-    const clv_train_config *config = &loop->trainer->config;
+    const clv_train_config *config = loop->trainer->config;
     CLV_FAIL(loop->error, CLV_E_INTERRUPTED, "interrupted after step %lld of %lld%s%s",
              (long long)loop->trainer->position.step, (long long)loop->trainer->steps,
              config->checkpoint ? "; go on with --resume " : "; no checkpoint was asked for",
@@ -250,7 +175,7 @@ static clv_status stop_here(clv__training *loop) {
 /** The whole training, from the position. Gradients are fetched before anything else runs on the device. */
 static clv_status train(clv__training *loop) {
     clv_trainer *trainer = loop->trainer;
-    const clv_train_config *config = &trainer->config;
+    const clv_train_config *config = trainer->config;
     clv__position *position = &trainer->position;
     while (position->step < trainer->steps) {
         loop->epoch_seconds = 0;
@@ -264,7 +189,6 @@ static clv_status train(clv__training *loop) {
             position->index = position->loss_count = 0;
             position->loss_sum = 0;
         }
-        trainer->result.epochs = position->epoch;
         if (done && config->gradients) CLV_TRY(save_gradients(loop));
         if (!over && !done) return stop_here(loop);
         if (done) CLV_TRY(clv__training_check(loop));
@@ -284,19 +208,21 @@ static clv_status train(clv__training *loop) {
 static clv_status check_position(const clv__training *loop) {
     const clv_trainer *trainer = loop->trainer;
     const clv__position *position = &trainer->position;
-    const char *path = trainer->config.resume;
+    const char *path = trainer->config->resume;
     if (position->index >= trainer->batches ||
         (position->step - position->index) / trainer->batches != position->epoch ||
         (position->step - position->index) % trainer->batches)
         CLV_FAIL(loop->error, CLV_E_FORMAT,
                  "checkpoint '%s' stands at step %lld, which is not batch %lld of epoch %llu with %lld "
                  "batches each",
-                 path, (long long)position->step, (long long)position->index, (unsigned long long)position->epoch + 1,
-                 (long long)trainer->batches);
-    if (position->loss_count > position->index * trainer->config.batch)
+                 path, (long long)position->step, (long long)position->index,
+                 (unsigned long long)position->epoch + 1, (long long)trainer->batches);
+    if (position->loss_count > position->index * trainer->config->batch)
         CLV_FAIL(loop->error, CLV_E_FORMAT,
-                 "checkpoint '%s' has the losses of %lld samples of an epoch of which %lld batches of %lld are done",
-                 path, (long long)position->loss_count, (long long)position->index, (long long)trainer->config.batch);
+                 "checkpoint '%s' has the losses of %lld samples of an epoch of which %lld batches of %lld "
+                 "are done",
+                 path, (long long)position->loss_count, (long long)position->index,
+                 (long long)trainer->config->batch);
     if (position->step > trainer->steps)
         CLV_FAIL(loop->error, CLV_E_VALUE,
                  "checkpoint '%s' stands after step %lld, but only %lld steps are asked for: ask for more "
@@ -308,20 +234,19 @@ static clv_status check_position(const clv__training *loop) {
 
 static clv_status start(clv__training *loop) {
     clv_trainer *trainer = loop->trainer;
-    const clv_train_config *config = &trainer->config;
+    const clv_train_config *config = trainer->config;
     loop->startup_seconds = -clv__seconds();
     clv_status status = clv__trainer_reserve(trainer);
     if (status != CLV_OK) return clv__trainer_refused(trainer, status);
-    if (config->weights) CLV_TRY(clv_weights_load_except(trainer->session, config->weights, config->weights_except));
+    if (config->weights)
+        CLV_TRY(clv_weights_load_except(trainer->session, config->weights, config->weights_except));
     if (config->resume) {
         CLV_TRY(clv__checkpoint_load(config, trainer->runtime, trainer->session, &trainer->position));
         CLV_TRY(check_position(loop));
         loop->saved_step = trainer->position.step;
         loop->saved_path = config->resume;
-        trainer->result.steps = trainer->position.step;
-        trainer->result.epochs = trainer->position.epoch;
-        trainer->result.train_loss = trainer->position.train_loss;
     }
+    clv_session_set_step(trainer->session, trainer->position.step);
     clv_loader_config loader = {
         .batch = config->batch,
         .shuffle = !config->no_shuffle,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of the trainer's loop: a training under way (loop.c), what it does when a device fails (lost.c), and how shares
-// follow what was measured (adapt.c).
+// Inside of the trainer's loop: a training under way (loop.c), what it does when a device fails (lost.c), and
+// how shares follow what was measured (adapt.c).
 #ifndef CLV_TRAIN_LOOP_H
 #define CLV_TRAIN_LOOP_H
 
@@ -60,9 +60,9 @@ clv_status clv__training_check(clv__training *loop);
 clv_status clv__training_save(clv__training *loop);
 
 /**
- * A step failed: `status`, with its sentence. Count what was done all the same; then either go on without the device (CLV_OK:
- * continue from the position), or save what there is and fail with a sentence that says what is lost.
- * A status that is not a device's failure is returned as it is.
+ * A step failed: `status`, with its sentence. Count what was done all the same; then either go on without the
+ * device (CLV_OK: continue from the position), or save what there is and fail with a sentence that says what
+ * is lost. A status that is not a device's failure is returned as it is.
  */
 clv_status clv__training_lost(clv__training *loop, clv_status status);
 /** Begin to look at how busy the replicas are; the steps handed over are done. */
@@ -72,8 +72,8 @@ void clv__watch_end(clv__training *loop);
 /** Do what was decided. */
 clv_status clv__training_adapt(clv__training *loop);
 
-/** A training ends with `status` outside of its steps (evaluation, a checkpoint). If it is a device's failure, say what is lost
- *  with it. Returns the status. */
+/** A training ends with `status` outside of its steps (evaluation, a checkpoint). If it is a device's
+ *  failure, say what is lost with it. Returns the status. */
 clv_status clv__training_failed(clv__training *loop, clv_status status);
 
 #endif

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device fails in the middle of a training. The run says which steps are done all the same (clv_run_failed); their losses
-// are read, the rest is torn down. A replica that holds nothing of its own can be done without: the others share its part
-// of the batch, and the step is done again with the same samples. Else, or if that is not wanted, a checkpoint is written if
-// the parameters are still there, and the sentence says what is lost.
+// A device fails in the middle of a training. The run says which steps are done all the same
+// (clv_run_failed); their losses are read, the rest is given up. A replica that holds nothing of its own can
+// be done without: the others share its part of the batch, and the step is done again with the same samples.
+// Else, or if that is not wanted, a checkpoint is written if the parameters are still there, and the sentence
+// says what is lost.
 //
 // No code of OpenCL says that a device is gone, so any failure of a driver within a step counts.
 #include <inttypes.h>
@@ -34,7 +35,8 @@ static clv_status read_what_is_done(clv__training *loop, const clv_run_failure *
     return CLV_OK;
 }
 
-/** Is that device of no more use: the one that failed, or another of which nobody knows what still runs on it? */
+/** Is that device of no more use: the one that failed, or another of which nobody knows what still runs on
+ *  it? */
 static bool is_gone(const clv_run_failure *failure, const clv_device *device) {
     return device == failure->device || device->lost;
 }
@@ -59,13 +61,13 @@ static clv_status remember(clv_trainer *trainer, clv_device *device, int64_t ste
     return CLV_OK;
 }
 
-// ---- stopping -----------------------------------------------------------------------------------------------------------
+// ---- stopping ---------------------------------------------------------------------------------------------
 
 /** Can the training go on? If not, `why` says what keeps it from that, where that needs words. */
 static bool can_go_on(const clv_trainer *trainer, const clv_run_failure *failure, char *why, size_t bytes) {
-    const clv_placement *placement = &trainer->config.placement;
+    const clv_placement *placement = &trainer->config->placement;
     *why = 0;
-    if (trainer->config.on_device_loss != CLV_LOSS_CONTINUE || !placement->n_replicas) return false;
+    if (trainer->config->on_device_loss != CLV_LOSS_CONTINUE || !placement->n_replicas) return false;
     int n_left = 0;
     for (int i = 0; i < placement->n_replicas; i++)
         n_left += trainer->shares[i] > 0 && !is_gone(failure, trainer->replicas[i]);
@@ -77,7 +79,7 @@ static bool can_go_on(const clv_trainer *trainer, const clv_run_failure *failure
     else if (keeper)
         snprintf(why, bytes, "; %s failed too, and the others cannot go on without the parameters it kept",
                  clv_device_get_info(keeper)->name);
-    else if (failure->torn)
+    else if (failure->partial)
         snprintf(why, bytes, "; it left the parameters half updated");
     return !*why;
 }
@@ -96,10 +98,10 @@ static void tell_fate(const clv__training *loop, clv_status saved, char *out, si
                  "%" PRId64 " steps before it are lost, the last checkpoint is '%s' of step %" PRId64
                  ": go on with --resume %s",
                  done - loop->saved_step, loop->saved_path, loop->saved_step, loop->saved_path);
-    else if (loop->trainer->config.checkpoint)
+    else if (loop->trainer->config->checkpoint)
         snprintf(out, bytes,
                  "no checkpoint was written to '%s' yet: all %" PRId64 " steps before it are lost",
-                 loop->trainer->config.checkpoint, done);
+                 loop->trainer->config->checkpoint, done);
     else
         snprintf(out, bytes,
                  "there is no checkpoint (--checkpoint FILE): all %" PRId64 " steps before it are lost",
@@ -110,7 +112,7 @@ static clv_status stop(clv__training *loop, const clv_run_failure *failure, cons
                        const char *why) {
     const clv_trainer *trainer = loop->trainer;
     char fate[CLV__ERROR_BYTES / 2];
-    bool intact = !failure->torn && !gone_keeper(trainer->session, failure);
+    bool intact = !failure->partial && !gone_keeper(trainer->session, failure);
     tell_fate(loop, intact ? clv__training_save(loop) : CLV_OK, fate, sizeof fate);
     loop->told = true;
     CLV_FAIL(loop->error, CLV_E_DEVICE_LOST, "%s failed in step %" PRId64 " of %" PRId64 ": %s%s; %s",
@@ -127,11 +129,11 @@ clv_status clv__training_failed(clv__training *loop, clv_status status) {
              loop->trainer->position.step, loop->trainer->steps, CLV__ERROR_BYTES / 3, said, fate);
 }
 
-// ---- going on -----------------------------------------------------------------------------------------------------------
+// ---- going on ---------------------------------------------------------------------------------------------
 
 /** What a lost replica computed is shared out among the others, in proportion to their shares. */
 static double *shares_without(const clv_trainer *trainer, const clv_run_failure *failure) {
-    const int n = trainer->config.placement.n_replicas;
+    const int n = trainer->config->placement.n_replicas;
     double *shares = clv__alloc((size_t)n, sizeof *shares), sum = 0;
     for (int i = 0; shares && i < n; i++) {
         shares[i] = is_gone(failure, trainer->replicas[i]) ? 0 : trainer->shares[i];
@@ -150,7 +152,7 @@ static clv_status go_on(clv__training *loop, const clv_run_failure *failure, con
              "%s failed in step %" PRId64 " of %" PRId64 ": %s; going on without it",
              clv_device_get_info(failure->device)->name, position->step + 1, trainer->steps, said);
     clv_status status = CLV_OK;
-    for (int i = 0; i < trainer->config.placement.n_replicas && status == CLV_OK; i++) {
+    for (int i = 0; i < trainer->config->placement.n_replicas && status == CLV_OK; i++) {
         if (shares[i] > 0 || trainer->shares[i] == 0) continue;
         clv_session_forget(trainer->session, trainer->replicas[i]);
         status = remember(trainer, trainer->replicas[i], position->step + 1, said);

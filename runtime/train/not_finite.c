@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training whose loss is infinite or not a number. It stops after a few such steps, and says whose values were the first: a training
-// gives the same bits again, so the steps since the last checkpoint, or since its beginning, are done once more, and the step that
-// went wrong with every value of it fetched and looked at, in the order of execution.
+// A training whose loss is infinite or not a number. It stops after a few such steps, and says whose values
+// were the first: a training gives the same bits again, so the steps since the last checkpoint, or since its
+// beginning, are done once more, and the step that went wrong with every value of it fetched and looked at,
+// in the order of execution.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -18,9 +19,10 @@ enum {
     MOST_REPLAYED = 2000 // steps
 };
 
-// ---- looking ------------------------------------------------------------------------------------------------------------
+// ---- looking ----------------------------------------------------------------------------------------------
 
-/** The first element that is not finite, of `n`; -1: none. Negative infinities are what masks are made of: they are passed over. */
+/** The first element that is not finite, of `n`; -1: none. Negative infinities are what masks are made of:
+ *  they are passed over. */
 static int64_t look(clv_dtype dtype, const void *elements, int64_t n, double *value) {
     const uint16_t exponent = dtype == CLV_DTYPE_F16 ? 0x7c00 : 0x7f80;
     for (int64_t i = 0; i < n; i++) {
@@ -61,7 +63,7 @@ static clv_status find_parameter(clv_session *session, int *found, int64_t *at, 
     return CLV_OK;
 }
 
-// ---- the step again, with every value of it -------------------------------------------------------------------------------
+// ---- the step again, with every value of it ---------------------------------------------------------------
 
 typedef struct looking {
     clv_trainer *replay; // stands before the step
@@ -131,11 +133,11 @@ static clv_status look_at_samples(looking *l, const clv_batch *batch) {
 }
 
 static clv_status do_step(looking *l, const clv_batch *batch) {
-    const clv_train_config *config = &l->replay->config;
+    const clv_train_config *config = l->replay->config;
     clv__step *step = &l->step;
     int64_t epoch = (l->number - 1) / l->replay->batches, ticket;
     float hyper[CLV_HYPER_VALUES];
-    clv_optimizer_hyper_values(&config->optimizer, l->number,
+    clv_optimizer_hyper_values(&step->graph->optimizer, l->number,
                                clv_schedule_lr(&config->schedule, config->lr, epoch, l->number - 1), hyper);
     CLV_TRY(look_at_samples(l, batch));
     if (*l->text) return CLV_OK;
@@ -149,7 +151,7 @@ static clv_status do_step(looking *l, const clv_batch *batch) {
 
 static clv_status prepare_step(looking *l) {
     clv_trainer *replay = l->replay;
-    const clv_train_config *config = &replay->config;
+    const clv_train_config *config = replay->config;
     int64_t index = (l->number - 1) % replay->batches,
             left = clv_dataset_count(config->train) - index * config->batch;
     clv_loader_config loader = {.batch = config->batch,
@@ -186,12 +188,12 @@ static clv_status look_again(clv_trainer *replay, int64_t number, char *text, si
     return status;
 }
 
-// ---- the steps before it --------------------------------------------------------------------------------------------------
+// ---- the steps before it ----------------------------------------------------------------------------------
 
 /** The training as it was after `target` steps; what it holds then depends on nothing else. */
 static clv_status go_back(const clv__training *loop, int64_t target, int64_t bad, clv_trainer **out) {
     clv_trainer *trainer = loop->trainer;
-    clv_train_config config = trainer->config;
+    clv_train_config config = *trainer->config;
     config.test = NULL;
     config.checkpoint = config.gradients = NULL;
     config.on_step = NULL;
@@ -213,7 +215,8 @@ static clv_status go_back(const clv__training *loop, int64_t target, int64_t bad
     return CLV_OK;
 }
 
-/** Whose values were not finite first, in the step whose loss told it or in the one before; "" where that cannot be found. */
+/** Whose values were not finite first, in the step whose loss told it or in the one before; "" where that
+ *  cannot be found. */
 static void find_first(const clv__training *loop, int64_t bad, char *text, size_t bytes) {
     const clv_trainer *trainer = loop->trainer;
     int64_t from = loop->saved_path ? loop->saved_step : 0, target = bad - 2 > from ? bad - 2 : from;
@@ -231,7 +234,7 @@ static void find_first(const clv__training *loop, int64_t bad, char *text, size_
     clv_trainer_destroy(replay);
 }
 
-// ---- stopping ---------------------------------------------------------------------------------------------------------------
+// ---- stopping ---------------------------------------------------------------------------------------------
 
 static clv_status stop(clv__training *loop, int64_t bad, const char *what) {
     const clv_trainer *trainer = loop->trainer;
@@ -249,13 +252,13 @@ static clv_status stop(clv__training *loop, int64_t bad, const char *what) {
 
 clv_status clv__training_see_loss(clv__training *loop, double loss) {
     clv_trainer *trainer = loop->trainer;
-    const bool scaled = trainer->config.precision == CLV_PRECISION_MIXED;
+    const bool scaled = trainer->config->precision == CLV_PRECISION_MIXED;
     if (isfinite(loss)) {
         loop->not_finite = 0;
         return CLV_OK;
     }
     if (loop->not_finite++ == 0) loop->not_finite_since = trainer->position.step;
-    if (trainer->config.on_nan == CLV_NAN_CONTINUE) return CLV_OK;
+    if (trainer->config->on_nan == CLV_NAN_CONTINUE) return CLV_OK;
     const bool last = trainer->position.step == trainer->steps;
     if (loop->not_finite < MOST_IN_A_ROW && !(last && !scaled)) return CLV_OK;
     if (scaled && loop->not_finite < MOST_SKIPPED) { // the step was skipped: that is no more than a step lost
@@ -271,7 +274,7 @@ clv_status clv__training_see_loss(clv__training *loop, double loss) {
 
 clv_status clv__training_check(clv__training *loop) {
     clv_trainer *trainer = loop->trainer;
-    if (trainer->config.on_nan == CLV_NAN_CONTINUE) return CLV_OK;
+    if (trainer->config->on_nan == CLV_NAN_CONTINUE) return CLV_OK;
     int found;
     int64_t at = 0;
     double value = 0;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a placement may ask for, and one that asks for a choice (`auto` and the like) becomes one that says where layers are.
+// What a placement may ask for, and one that asks for a choice (`auto` and the like) becomes one that says
+// where layers are.
 #include <inttypes.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model without gradients, fed batch by batch, and what can be measured with it.
-// One plan serves every number of samples: a batch that is not full is filled up with zeros, and their logits dropped.
+// A model without gradients, fed batch by batch, and what can be measured with it. One plan serves every
+// number of samples: a batch that is not full is filled up with zeros, and their logits dropped.
 #include "base/clock.h"
 #include "base/error.h"
 #include "device/device.h"
@@ -78,8 +78,8 @@ static clv_status build(clv_predictor *predictor, const clv_predictor_config *co
                             .explicit_transfers = placement.explicit_transfers,
                             .variants = config->variants,
                             .no_fuse = config->no_fuse,
-                            .beside = config->beside,
-                            .alone = !config->session};
+                            .same_session = config->same_session,
+                            .own_session = !config->session};
     CLV_TRY(clv__placement_choose(&placement, predictor->graph, &plan, &predictor->place));
     plan.place = placement.place;
     return clv_plan_create(predictor->graph, &plan, &predictor->plan);
@@ -201,7 +201,7 @@ clv_status clv_predictor_forward(clv_predictor *predictor, const float *images, 
     return CLV_OK;
 }
 
-// ---- evaluation ---------------------------------------------------------------------------------------------------
+// ---- evaluation -------------------------------------------------------------------------------------------
 
 /** Sum of the cross entropies of n rows, in double. */
 static double cross_entropy_sum(const float *logits, const int32_t *labels, int64_t n, int64_t classes) {

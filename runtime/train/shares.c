@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shares that nobody gave keep to budgets: where a replica's part of the batch does not fit its device, rows go to those with room.
+// Shares that nobody gave keep to budgets: where a replica's part of the batch does not fit its device, rows
+// go to those with room.
 #include "device/device.h"
 #include "nn/replicas.h"
 #include "train/trainer.h"
@@ -44,7 +45,8 @@ static bool move_rows(dealt *d) {
         if (d->full[i] < d->full[to]) to = i;
     }
     if (d->full[from] <= 1 || d->full[to] >= 1 || d->rows[from] < 2) return false;
-    // what is too much of it, if all of its memory grew with its rows; less is moved each time than would be needed
+    // what is too much of it, if all of its memory grew with its rows; less is moved each time than would be
+    // needed
     int64_t n = (int64_t)((double)d->rows[from] * (1 - 1 / d->full[from]));
     if (n < 1) n = 1;
     if (n > d->rows[from] - 1) n = d->rows[from] - 1;

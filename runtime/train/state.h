@@ -18,14 +18,19 @@ typedef struct clv__section {
     bool whole;         // it makes no sense to leave some out
 } clv__section;
 
-/** The way back. Names, dtypes and shapes must agree; nothing is changed before they do. `path` is for sentences. */
+/** The way back. Names, dtypes and shapes must agree; nothing is changed before they do. `path` is for
+ *  sentences. */
 clv_status clv__state_take(clv_session *session, const clv__section *section, const clv_archive *archive,
                            const char *path, clv__error *error);
 
-/** Where a training stands between two steps. With the session's tensors and the settings it says all that follows. */
+/**
+ * What is done of a training: a step is done when its loss was read. With the session's tensors and the
+ * settings it says all that follows. The session counts the steps that were handed to the devices
+ * (clv_session_step); while the loop runs that is `step` and those whose loss is not read yet.
+ */
 typedef struct clv__position {
-    int64_t step, epoch, index; /**< done so far; index: batches of the epoch */
-    double loss_sum;            /**< of the epoch's samples so far */
+    int64_t step, epoch, index; // index: batches of the epoch
+    double loss_sum;            // of the epoch's samples so far
     int64_t loss_count;
     double train_loss; // the last mean that was told
 } clv__position;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The graph of a training step: on one device, with layers placed, or replicated; and what is told of one by planning it.
+// The graph of a training step: on one device, with layers placed, or replicated; and what is told of one by
+// planning it.
 #include <stdio.h>
 
 #include "cleave/ops.h"
@@ -115,5 +116,5 @@ clv_status clv_train_advise(clv_runtime *runtime, const clv_train_config *config
 }
 
 clv_status clv__trainer_refused(const clv_trainer *trainer, clv_status status) {
-    return clv__refused(trainer->runtime, &trainer->config, clv__step_graph, status);
+    return clv__refused(trainer->runtime, trainer->config, clv__step_graph, status);
 }

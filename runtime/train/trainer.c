@@ -9,7 +9,7 @@
 #include "nn/replicas.h"
 
 static clv_status check_config(const clv_trainer *trainer, clv__error *error) {
-    const clv_train_config *config = &trainer->config;
+    const clv_train_config *config = trainer->config;
     if (!config->model || !config->train)
         CLV_FAIL(error, CLV_E_VALUE, "a trainer needs a model and a dataset");
     if (config->batch < 1) CLV_FAIL(error, CLV_E_VALUE, "a batch of %" PRId64 " samples", config->batch);
@@ -44,8 +44,7 @@ static uint64_t all_memory(const clv_trainer *trainer) {
 }
 
 /** The device that training begins on, and each replica's share. */
-static clv_status choose_devices(clv_trainer *trainer) {
-    clv_train_config *config = &trainer->config;
+static clv_status choose_devices(clv_trainer *trainer, clv_train_config *config) {
     const clv_placement *placement = &config->placement;
     CLV_TRY(clv__placement_check(trainer->runtime, &config->placement, config->batch));
     const char *first = placement->n_replicas ? placement->replicas[0] : NULL;
@@ -59,13 +58,12 @@ static clv_status choose_devices(clv_trainer *trainer) {
         CLV_TRY(clv_device_find(trainer->runtime, placement->replicas[i], &trainer->replicas[i]));
     }
     if (placement->shares || !placement->measure_shares) return CLV_OK;
-    CLV_TRY(clv__measure_shares(trainer->runtime, config, trainer->shares, &trainer->alone));
+    CLV_TRY(clv__measure_shares(trainer->runtime, config, trainer->shares, &trainer->single));
     return clv__shares_fit(trainer->runtime, config, clv__step_graph, trainer->shares);
 }
 
 /** Layers on devices, if they are to be chosen: for the largest step there will be. */
-static clv_status choose_place(clv_trainer *trainer) {
-    clv_train_config *config = &trainer->config;
+static clv_status choose_place(clv_trainer *trainer, clv_train_config *config) {
     if (!config->placement.place && !config->placement.n_devices) return CLV_OK;
     int64_t count = clv_dataset_count(config->train);
     clv__step step = {0};
@@ -91,7 +89,8 @@ static bool all_fit(const clv_trainer *trainer) {
     return clv_plans_fit(plans, clv__trainer_plans(trainer, plans)) == CLV_OK;
 }
 
-/** Make the predictor in the largest batches, from `most` down to `least`, with which all of it needs so many bytes at most. */
+/** Make the predictor in the largest batches, from `most` down to `least`, with which all of it needs so many
+ *  bytes at most. */
 static clv_status shrink_predictor(clv_trainer *trainer, clv_predictor_config *config, int64_t most,
                                    int64_t least, uint64_t bytes) {
     for (config->batch = most; config->batch > least; config->batch -= (config->batch + 15) / 16) {
@@ -103,12 +102,13 @@ static clv_status shrink_predictor(clv_trainer *trainer, clv_predictor_config *c
 }
 
 /**
- * Evaluation takes turns with training in the same memory: in the largest batches that need no more of it than training, or than
- * a single sample where even that needs more (a workspace larger than all of training's activations). Where only small
- * batches do, for the bytes of a few logits perhaps, a 64th more is taken if it is there.
+ * Evaluation takes turns with training in the same memory: in the largest batches that need no more of it
+ * than training, or than a single sample where even that needs more (a workspace larger than all of
+ * training's activations). Where only small batches do, for the bytes of a few logits perhaps, a 64th more is
+ * taken if it is there.
  */
 static clv_status build_predictor(clv_trainer *trainer) {
-    const clv_train_config *config = &trainer->config;
+    const clv_train_config *config = trainer->config;
     int64_t count = clv_dataset_count(config->test), most = count < config->batch ? count : config->batch;
     uint64_t allowed = all_memory(trainer);
     clv_placement placement = config->placement;
@@ -121,7 +121,7 @@ static clv_status build_predictor(clv_trainer *trainer) {
                                       .precision = config->precision,
                                       .no_fuse = config->no_fuse,
                                       .session = trainer->session,
-                                      .beside = clv_trainer_plan(trainer)};
+                                      .same_session = clv_trainer_plan(trainer)};
     CLV_TRY(make_predictor(trainer, &predictor));
     if (all_memory(trainer) > allowed) allowed = all_memory(trainer);
     CLV_TRY(shrink_predictor(trainer, &predictor, most, 1, allowed));
@@ -146,22 +146,27 @@ static clv_status list_devices(clv_trainer *trainer) {
     return CLV_OK;
 }
 
-static clv_status build(clv_trainer *trainer) {
-    clv_train_config *config = &trainer->config;
+/** What the settings leave open, as far as the data set tells. */
+static void complete_config(const clv_trainer *trainer, clv_train_config *config) {
+    config->epochs = (trainer->steps + trainer->batches - 1) / trainer->batches;
+    if (!config->schedule.period && config->schedule.kind != CLV_SCHEDULE_CONSTANT)
+        config->schedule.period = config->schedule.per_step ? trainer->steps : config->epochs;
+}
+
+/** config: the trainer's own, which nobody changes after this. */
+static clv_status build(clv_trainer *trainer, clv_train_config *config) {
     CLV_TRY(check_config(trainer, clv__runtime_error_of(trainer->runtime)));
     int64_t count = clv_dataset_count(config->train), rest = count % config->batch;
     trainer->batches = (count + config->batch - 1) / config->batch;
     trainer->steps = config->steps ? config->steps : config->epochs * trainer->batches;
-    config->epochs = (trainer->steps + trainer->batches - 1) / trainer->batches;
-    if (!config->schedule.period && config->schedule.kind != CLV_SCHEDULE_CONSTANT)
-        config->schedule.period = config->schedule.per_step ? trainer->steps : config->epochs;
-    CLV_TRY(choose_devices(trainer));
-    CLV_TRY(choose_place(trainer));
+    complete_config(trainer, config);
+    CLV_TRY(choose_devices(trainer, config));
+    CLV_TRY(choose_place(trainer, config));
     CLV_TRY(
         clv_session_create(trainer->runtime, &(clv_session_config){.seed = config->seed}, &trainer->session));
     if (count >= config->batch) {
-        CLV_TRY(clv__step_build(trainer->runtime, config, clv__step_graph, trainer->shares, config->batch, NULL,
-                                &trainer->step[CLV__FULL]));
+        CLV_TRY(clv__step_build(trainer->runtime, config, clv__step_graph, trainer->shares, config->batch,
+                                NULL, &trainer->step[CLV__FULL]));
     }
     // A training that ends before the first short batch needs no plan for it.
     if (rest && trainer->steps >= trainer->batches)
@@ -178,13 +183,19 @@ clv_status clv_trainer_create(clv_runtime *runtime, const clv_train_config *conf
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), config));
     *out = NULL;
     clv_trainer *trainer = clv__alloc(1, sizeof *trainer);
-    if (!trainer) CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_HOST_MEMORY, "no memory for a trainer");
+    clv_train_config *own = clv__alloc(1, sizeof *own);
+    if (!trainer || !own) {
+        free(trainer);
+        free(own);
+        CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_HOST_MEMORY, "no memory for a trainer");
+    }
+    *own = *config;
+    if (!own->batch) own->batch = 64;
+    if (!own->epochs) own->epochs = 1;
+    if (!own->micro_batches) own->micro_batches = 1;
     trainer->runtime = runtime;
-    trainer->config = *config;
-    if (!config->batch) trainer->config.batch = 64;
-    if (!config->epochs) trainer->config.epochs = 1;
-    if (!config->micro_batches) trainer->config.micro_batches = 1;
-    clv_status status = build(trainer);
+    trainer->config = own;
+    clv_status status = build(trainer, own);
     if (status == CLV_OK)
         *out = trainer;
     else
@@ -207,6 +218,7 @@ void clv_trainer_destroy(clv_trainer *trainer) {
     free(trainer->devices);
     free(trainer->held);
     clv_place_choice_destroy(trainer->place);
+    free((clv_train_config *)(uintptr_t)trainer->config);
     free(trainer);
 }
 
@@ -218,7 +230,7 @@ int clv__trainer_plans(const clv_trainer *trainer, clv_plan *plans[CLV__STEPS + 
     return n;
 }
 
-// ---- other shares -------------------------------------------------------------------------------------------------------
+// ---- other shares -----------------------------------------------------------------------------------------
 
 void clv__trainer_rest(clv_trainer *trainer) {
     for (int i = 0; i < CLV__STEPS; i++) {
@@ -240,7 +252,7 @@ clv_status clv__trainer_reserve(const clv_trainer *trainer) {
 }
 
 void clv__trainer_rows(const clv_trainer *trainer, int64_t batch, int64_t *rows) {
-    clv__replica_rows(batch, trainer->shares, trainer->config.placement.n_replicas, rows);
+    clv__replica_rows(batch, trainer->shares, trainer->config->placement.n_replicas, rows);
 }
 
 static void swap_steps(clv_trainer *trainer, clv__step *steps) {
@@ -257,8 +269,8 @@ clv_status clv__trainer_share(clv_trainer *trainer, const double *shares) {
     clv__trainer_rest(trainer);
     for (int i = 0; i < CLV__STEPS && status == CLV_OK; i++) {
         if (trainer->step[i].plan)
-            status = clv__step_build(trainer->runtime, &trainer->config, clv__step_graph, shares, trainer->step[i].batch,
-                                     steps[CLV__FULL].plan, &steps[i]);
+            status = clv__step_build(trainer->runtime, trainer->config, clv__step_graph, shares,
+                                     trainer->step[i].batch, steps[CLV__FULL].plan, &steps[i]);
     }
     if (status == CLV_OK) {
         keep_held(trainer);
@@ -267,12 +279,12 @@ clv_status clv__trainer_share(clv_trainer *trainer, const double *shares) {
         if (status != CLV_OK) swap_steps(trainer, steps);
     }
     for (int i = 0; i < CLV__STEPS; i++) clv__step_destroy(&steps[i]);
-    for (int i = 0; status == CLV_OK && i < trainer->config.placement.n_replicas; i++)
+    for (int i = 0; status == CLV_OK && i < trainer->config->placement.n_replicas; i++)
         trainer->shares[i] = shares[i];
     return status;
 }
 
-// ---- what can be asked of a trainer -------------------------------------------------------------------------------------
+// ---- what can be asked of a trainer -----------------------------------------------------------------------
 
 int clv_trainer_device_count(const clv_trainer *trainer) {
     return trainer->n_devices;
@@ -339,6 +351,9 @@ static int compare_times(const void *a, const void *b) {
 
 clv_train_result clv_trainer_result(const clv_trainer *trainer) {
     clv_train_result result = trainer->result;
+    result.steps = trainer->position.step;
+    result.epochs = trainer->position.epoch;
+    result.train_loss = trainer->position.train_loss;
     double *sorted = trainer->n_times ? malloc(trainer->n_times * sizeof *sorted) : NULL;
     if (sorted) {
         for (size_t i = 0; i < trainer->n_times; i++) sorted[i] = trainer->times[i];

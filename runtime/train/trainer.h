@@ -24,13 +24,14 @@ typedef struct clv__busy {
 
 struct clv_trainer {
     clv_runtime *runtime;
-    clv_train_config config; // defaults filled in
-    int64_t batches, steps;  // of an epoch; of the whole training
+    const clv_train_config
+        *config;            // defaults filled in, layers placed; owned, and fixed once the trainer is made
+    int64_t batches, steps; // of an epoch; of the whole training
     clv__step step[CLV__STEPS];
     clv_predictor *predictor; // NULL without a test set
     clv_device **replicas;    // NULL without
     double *shares;           // of the replicas, 0 for one that is lost; NULL without
-    double alone;             // seconds of a step without the other replicas, at most; 0: not measured
+    double single;            // seconds of a step without the other replicas, at most; 0: not measured
     clv_device **devices;     // of the training, the first is the first; those that are lost too
     clv_plan_memory *held;    // by device: by plans that were made for other shares before
     int n_devices;
@@ -38,16 +39,17 @@ struct clv_trainer {
     size_t n_lost, lost_room;
     clv_place_choice *place; // NULL: none was to be chosen
     clv_session *session;
-    clv__position position; // done: its loss was read
-    clv_train_result result;
-    double *times; // of the steps, in seconds
+    clv__position position;  // what is done; see clv__position
+    clv_train_result result; // without what `position` knows
+    double *times;           // of the steps, in seconds
     size_t n_times, times_room;
     int64_t timed_images; // of the steps in `times`
     double timed_seconds;
     clv__busy busy;
 };
 
-/** Makes the graph of what is planned for a batch. shares: of the replicas, 0 for one that takes no part; NULL: equal. */
+/** Makes the graph of what is planned for a batch. shares: of the replicas, 0 for one that takes no part;
+ *  NULL: equal. */
 typedef clv_status clv__graph_maker(clv_runtime *runtime, const clv_train_config *config,
                                     const double *shares, int64_t batch, clv__step *step);
 /** Of a training step: model, loss, gradients, updates. */
@@ -56,15 +58,16 @@ clv__graph_maker clv__step_graph;
 clv__graph_maker clv__forward_graph;
 /** How it is planned. */
 clv_plan_config clv__step_plan_config(const clv_train_config *config, clv__graph_maker *make);
-/** The graph and its plan. beside: as clv_plan_config. */
+/** The graph and its plan. same_session: as clv_plan_config. */
 clv_status clv__step_build(clv_runtime *runtime, const clv_train_config *config, clv__graph_maker *make,
-                           const double *shares, int64_t batch, const clv_plan *beside, clv__step *step);
+                           const double *shares, int64_t batch, const clv_plan *same_session,
+                           clv__step *step);
 void clv__step_destroy(clv__step *step);
 /** The output with a parameter's gradient, if the config asks for gradients; NULL if it has none. */
 clv_tensor *clv__step_gradient(const clv__step *step, const clv_tensor *parameter);
 
-/** Choose devices for the layers of a graph if the placement wants that, and make it say what was chosen; *choice stays NULL
- *  if not. */
+/** Choose devices for the layers of a graph if the placement wants that, and make it say what was chosen;
+ *  *choice stays NULL if not. */
 clv_status clv__placement_choose(clv_placement *placement, clv_graph *graph, const clv_plan_config *plan,
                                  clv_place_choice **choice);
 
@@ -85,13 +88,14 @@ typedef struct clv__rounds {
 clv_status clv__time_rounds(clv_runtime *runtime, clv__rounds todo, size_t bytes, double *seconds);
 /** Shares in proportion to speed (clv__measure_shares). */
 clv_status clv__measure(const clv__timing *timing, const clv_placement *placement, int64_t whole,
-                        double *shares, double *alone);
+                        double *shares, double *single);
 
-/** Time a few steps on each replica alone, with an equal part of the batch, and set shares in proportion to speed, in whole
- *  samples; equal ones, with a warning, where one has no room for that. alone: seconds that the first would need at most for a
- *  step of a whole batch, 0: not measured. Leaves no memory behind, and peaks as they were. */
+/** Time a few steps on each replica alone, with an equal part of the batch, and set shares in proportion to
+ *  speed, in whole samples; equal ones, with a warning, where one has no room for that. alone: seconds that
+ *  the first would need at most for a step of a whole batch, 0: not measured. Leaves no memory behind, and
+ *  peaks as they were. */
 clv_status clv__measure_shares(clv_runtime *runtime, const clv_train_config *config, double *shares,
-                               double *alone);
+                               double *single);
 
 /** The same for forward passes of a predictor in such batches. */
 clv_status clv__measure_forward_shares(clv_runtime *runtime, const clv_predictor_config *config,
@@ -99,20 +103,23 @@ clv_status clv__measure_forward_shares(clv_runtime *runtime, const clv_predictor
 /** One forward pass of a whole batch, until it is done; its logits are dropped. */
 clv_status clv__predictor_time(clv_predictor *predictor, const float *images);
 
-/** Are place and replicas as they can be: not both, devices that are there, each once, each with a sample of the batch at least? */
+/** Are place and replicas as they can be: not both, devices that are there, each once, each with a sample of
+ *  the batch at least? */
 clv_status clv__placement_check(clv_runtime *runtime, const clv_placement *placement, int64_t batch);
 
-/** Where shares do not fit budgets and memory, others that do and are near to them; as they were if none are found. */
+/** Where shares do not fit budgets and memory, others that do and are near to them; as they were if none are
+ *  found. */
 clv_status clv__shares_fit(clv_runtime *runtime, const clv_train_config *config, clv__graph_maker *make,
                            double *shares);
-/** The shares to begin with, as far as planning tells (clv_train_shares, clv_predict_shares). `call` is for sentences. */
+/** The shares to begin with, as far as planning tells (clv_train_shares, clv_predict_shares). `call` is for
+ *  sentences. */
 clv_status clv__shares_planned(clv_runtime *runtime, const clv_train_config *config, clv__graph_maker *make,
                                const char *call, double *shares);
 
 /** Give up the runs; their plans and the session stay. */
 void clv__trainer_rest(clv_trainer *trainer);
-/** Plan the steps anew for other shares, 0 for a replica that takes no part any more, and reserve what they need. If that
- *  fails the steps are as they were before, at rest. */
+/** Plan the steps anew for other shares, 0 for a replica that takes no part any more, and reserve what they
+ *  need. If that fails the steps are as they were before, at rest. */
 clv_status clv__trainer_share(clv_trainer *trainer, const double *shares);
 
 /** Take the memory that all plans need. */

@@ -13,7 +13,7 @@
 #include <xxhash.h>
 
 #include "cleave/plan.h"
-#include "device/notes.h"
+#include "device/helpers/notes.h"
 #include "graph/quarantine.h"
 #include "tuning/tuning.h"
 
@@ -97,7 +97,7 @@ static void warn_once(clv_runtime *runtime, const char *sentence) {
     if (!told) clv__log(runtime, CLV_LOG_WARNING, "%s", sentence);
 }
 
-/** Avoid a variant that does not build (device/notes.h). */
+/** Avoid a variant that does not build (device/helpers/notes.h). */
 static bool add_avoided(void *user, const char *op, const char *variant, const char *why) {
     clv__tuned row = {.op = clv__op_find(op), .note = (char *)(uintptr_t)why};
     for (const clv__variant *v = row.op ? row.op->variants : NULL; v && v->name && !row.variant; v++) {

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "device/ahead.h"
+#include "device/helpers/internal.h"
 #include "device/kernel_sources.h"
 
 static const char number_text[] = "__kernel void KERNEL(number)(__global int *y, int n) {\n"
@@ -121,7 +121,7 @@ static void nobody_helps_unasked(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-/** A helper that is not there, ends at once, or never does, costs nothing but time. One that hangs does not even read: MANY letters
+/** A helper that is not there, ends at once, or never does, costs nothing but time. One that hangs does not even read: MANY sent
  *  are more than a socket holds. */
 static void bad_helpers_do_no_harm(void **state) {
     (void)state;
@@ -177,20 +177,20 @@ static void helpers_ask_nobody(void **state) {
 
 // ---- who is asked -------------------------------------------------------------------------------------------------------
 
-static clv__welcome welcome_of(const char *device) {
-    clv__welcome w = {.letter_bytes = sizeof(clv__letter),
+static clv__handshake handshake_of(const char *device) {
+    clv__handshake w = {.launch_bytes = sizeof(clv__sent_launch),
                       .n = KERNELS,
                       .n_first = KERNELS,
                       .n_helpers = 1,
                       .text_bytes = {1, 1, 1, 1}};
-    memcpy(w.magic, clv__welcome_magic, sizeof w.magic);
+    memcpy(w.magic, clv__handshake_magic, sizeof w.magic);
     snprintf(w.version, sizeof w.version, "%s", CLEAVE_VERSION);
     snprintf(w.device, sizeof w.device, "%s", device);
     return w;
 }
 
 /** What a helper says that is told so and then left alone. */
-static clv_status answer(const clv__welcome *w, size_t bytes) {
+static clv_status answer(const clv__handshake *w, size_t bytes) {
     int ends[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
     assert_int_equal(write(ends[1], w, bytes), bytes);
@@ -208,17 +208,17 @@ static void a_helper_believes_little(void **state) {
     char name[24];
     snprintf(name, sizeof name, "%s", device->name);
     clv_runtime_destroy(runtime);
-    const clv__welcome good = welcome_of(name);
-    assert_int_equal(answer(&good, sizeof good), CLV_OK); // no letters: it was not wanted after all
+    const clv__handshake good = handshake_of(name);
+    assert_int_equal(answer(&good, sizeof good), CLV_OK); // no sent: it was not wanted after all
     assert_int_equal(answer(&good, sizeof good / 2), CLV_E_IO);
-    clv__welcome bad = good;
+    clv__handshake bad = good;
     bad.magic[0] ^= 1;
     assert_int_equal(answer(&bad, sizeof bad), CLV_E_VALUE);
     bad = good;
     bad.version[0] = 'x';
     assert_int_equal(answer(&bad, sizeof bad), CLV_E_VALUE);
     bad = good;
-    bad.letter_bytes++;
+    bad.launch_bytes++;
     assert_int_equal(answer(&bad, sizeof bad), CLV_E_VALUE);
     bad = good;
     bad.n = SIZE_MAX;
@@ -232,9 +232,9 @@ static void a_helper_believes_little(void **state) {
     bad = good;
     bad.text_bytes[2] = SIZE_MAX;
     assert_int_equal(answer(&bad, sizeof bad), CLV_E_IO);
-    bad = welcome_of("accelerator:7");
+    bad = handshake_of("accelerator:7");
     assert_int_equal(answer(&bad, sizeof bad), CLV_E_NOT_FOUND);
-    bad = welcome_of("host");
+    bad = handshake_of("host");
     assert_int_equal(answer(&bad, sizeof bad), CLV_E_UNSUPPORTED);
 }
 

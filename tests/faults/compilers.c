@@ -13,7 +13,7 @@
 #include "cleave/optim.h"
 #include "cleave/plan.h"
 #include "device/device.h"
-#include "device/notes.h"
+#include "device/helpers/notes.h"
 
 #define DEADLY "conv2d_tile"
 #define DEADLY_OP "conv2d"

@@ -41,7 +41,14 @@ files=$(our_files '*.c' '*.h' '*.def' '*.cpp' | grep -E '^(include|runtime|backe
 tell_all "includes point down only" <"${TMPDIR:-/tmp}/lint-layers.$$"
 rm -f "${TMPDIR:-/tmp}/lint-layers.$$"
 
-shared='ir.h index.h passes.h plan.h variants.h lending/lending.h'
+# Nobody looks inside the folder of helper processes.
+if [ -n "$files" ]; then # shellcheck disable=SC2086
+    grep -n '#include "device/helpers/internal.h"' $files | grep -v '^runtime/device/helpers/' || true
+fi >"${TMPDIR:-/tmp}/lint-inside.$$"
+tell_all "device/helpers/internal.h is of its own folder only" <"${TMPDIR:-/tmp}/lint-inside.$$"
+rm -f "${TMPDIR:-/tmp}/lint-inside.$$"
+
+shared='ir.h index.h passes.h plan.h variants.h shared/shared.h'
 passes=$(sed -n 's/^CLV__PASS(\([a-z_]*\)).*/\1/p' runtime/plan/passes.def 2>/dev/null || true)
 for pass in $passes; do
     for file in runtime/plan/"$pass".c runtime/plan/*/"$pass".c; do

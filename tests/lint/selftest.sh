@@ -13,6 +13,7 @@ printf '#include "plan/plan.h"\n#include "base/ok.h"\n// exit(1) and printf("%%d
 printf 'void f(void) { exit(1); }\nint g(void) { return fprintf(stderr, "x"); }\ncl_mem m;\n' >runtime/base/words.c
 printf 'void f(char *t) { snprintf(t, 1, "exit(1)"); /* abort(\n abort() */ }\n' >runtime/base/fine.c
 printf 'int f(int o) { switch (o) { case CLV_OP_ADD: return 1; } }\nint g(n *x) { return x->op == &clv_op_add; }\n' >runtime/plan/ops.c
+printf '#include "device/helpers/internal.h"\n' >runtime/plan/inside.c
 printf '// PoCL is slow here\n' >runtime/plan/vendor.c
 printf 'CLV__PASS(one)\nCLV__PASS(two)\n' >runtime/plan/passes.def
 printf '#include "plan/own.h"\nclv_status clv__pass_one(clv_plan *p) {\n    return clv__pass_two(p);\n}\n' >runtime/plan/one.c
@@ -21,6 +22,7 @@ printf '#include "plan/plan.h"\nconst char *v = "NVIDIA";\n' >backends/opencl/de
 printf 'const char *v = "NVIDIA";\n' >backends/opencl/quirks.c
 printf 'kernel void k(global float *y) { y[0] = native_exp(y[0]); }\n' >kernels_cl/k.cl
 printf '#include "base/ok.h"\n' >samples/s.c
+printf '// %0120d\n' 7 >runtime/base/wide.c
 printf 'Here is `fine.c`, and forgotten.c without a mark.\n' >runtime/ops/README.md
 touch runtime/ops/fine.c runtime/ops/forgotten.c
 mkdir runtime/stray
@@ -53,8 +55,29 @@ expect() {
     case $output in *fine.c* | *backends/opencl/quirks.c:*vendors*) echo "$script found what is fine: $output"; failed=1 ;; esac
 }
 tool=''
+# Objects in a circle: the one with a reason is no finding.
+build=$tree/build/CMakeFiles/cleave_ops.dir/ops
+mkdir -p "$build" tests/lint
+for pair in 'ring about' 'about ring' 'here there' 'there here'; do
+    set -- $pair
+    touch "runtime/ops/$1.c"
+    printf 'void %s(void);\nvoid %s(void) { %s(); }\n' "$2" "$1" "$2" | cc -x c -c -o "$build/$1.c.o" -
+done
+echo 'ops/here.c ops/there.c  a reason' >tests/lint/circles.txt
+tool=$tree/build
+expect circles.sh 'ops/about.c calls ring of ops/ring.c'
+if "$here/circles.sh" "$tree" "$tree/build" | grep -q here; then echo "circles.sh found what has a reason"; failed=1; fi
+rm -r runtime/ops/ring.c runtime/ops/about.c runtime/ops/here.c runtime/ops/there.c tests
+tool=''
 expect layers.sh 'include/cleave/up.h:1' 'runtime/base/up.c:1:' 'backends/opencl/device.c:1' 'samples/s.c:1' 'runtime/stray' \
-    'plan/one.c:3:.*calls another' 'plan/two.c: includes plan/own.h'
+    'plan/one.c:3:.*calls another' 'plan/two.c: includes plan/own.h' 'plan/inside.c:1:.*its own folder only'
+mkdir -p tests/bench
+printf '#!/bin/sh\necho one\n' >tests/bench/page.sh
+chmod +x tests/bench/page.sh
+echo two >tests/bench/RESULTS.md
+expect results.sh 'RESULTS.md: not what page.sh prints: < one'
+rm -r tests
+expect width.sh 'runtime/base/wide.c:1: 123 columns'
 expect words.sh 'base/words.c:1:.*exits' 'base/words.c:2:.*exits' 'base/words.c:3:.*seam' 'plan/ops.c:1:.*descriptor' \
     'plan/ops.c:2:.*descriptor' 'plan/vendor.c:1:.*vendors' 'opencl/device.c:2:.*vendors' 'kernels_cl/k.cl:1:.*same bits'
 expect readmes.sh 'runtime/base:' 'kernels_cl:' 'runtime/ops/forgotten.c:'

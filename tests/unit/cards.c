@@ -51,7 +51,7 @@ static clv_status make_plan(const clv_model *model, bool train, clv_device *devi
     *plan = NULL;
     clv_status status = (train ? clv_train_graph : clv_predict_graph)(runtime, &config, BATCH, graph);
     return status == CLV_OK
-               ? clv_plan_create(*graph, &(clv_plan_config){.device = device, .alone = !train}, plan)
+               ? clv_plan_create(*graph, &(clv_plan_config){.device = device, .own_session = !train}, plan)
                : status;
 }
 

@@ -119,7 +119,7 @@ static long train_whole(void) {
 }
 
 /** Lose a device at an enqueue; returns false if the training was over before. */
-static bool lose(int device, long enqueue, int code, bool late, clv_status want, bool *in_step, long *torn) {
+static bool lose(int device, long enqueue, int code, bool late, clv_status want, bool *in_step, long *partial) {
     training t = make();
     int64_t ticket = -1, read = 0;
     clv_status status = CLV_OK;
@@ -148,7 +148,7 @@ static bool lose(int device, long enqueue, int code, bool late, clv_status want,
     }
     if (device == 1) { // what is kept is on the other one
         uint64_t values[MOST_TENSORS] = {0};
-        *torn += failure.torn;
+        *partial += failure.partial;
         for (; read < failure.done && read <= ticket; read++) {
             float loss;
             if (read + 2 <= ticket) continue; // no longer kept
@@ -158,7 +158,7 @@ static bool lose(int device, long enqueue, int code, bool late, clv_status want,
         clv_run_destroy(t.run);
         t.run = NULL;
         read_session(&t, values);
-        for (int i = 0; i < whole.n && !failure.torn; i++) {
+        for (int i = 0; i < whole.n && !failure.partial; i++) {
             if (values[i] == whole.values[failure.done][i]) continue;
             fail_msg("enqueue %ld: '%s' is not what it was after %lld steps", enqueue,
                      clv_session_get(t.session, i).name, (long long)failure.done);
@@ -170,16 +170,16 @@ static bool lose(int device, long enqueue, int code, bool late, clv_status want,
 }
 
 static void lose_everywhere(int device, long stride, int code, bool late, clv_status want) {
-    long calls = train_whole(), lost = 0, torn = 0;
+    long calls = train_whole(), lost = 0, partial = 0;
     bool in_step = false;
     assert_true(calls > 10 * STEPS);
     for (long enqueue = 1; enqueue <= calls; enqueue += stride)
-        lost += lose(device, enqueue, code, late, want, &in_step, &torn);
-    print_message("%ld enqueues, lost at %ld of them, %ld steps torn\n", calls, lost, torn);
-    assert_int_equal(torn, 0);
+        lost += lose(device, enqueue, code, late, want, &in_step, &partial);
+    print_message("%ld enqueues, lost at %ld of them, %ld of them partially updated\n", calls, lost, partial);
+    assert_int_equal(partial, 0);
     assert_true(lost >= calls / stride - 1);
     if (device == 1) assert_true(in_step); // the first may take the step before with it
-    assert_false(lose(device, 1000000, code, late, want, &in_step, &torn));
+    assert_false(lose(device, 1000000, code, late, want, &in_step, &partial));
 }
 
 static void test_out_of_resources(void **state) {
@@ -223,7 +223,7 @@ static void test_steps_that_are_done_when_an_older_one_cannot_be_waited_for(void
     assert_status(clv_run_fetch(t.run, first, t.loss, &loss, 4), CLV_E_DEVICE_LOST, runtime);
     clv_run_failure failure = clv_run_failed(t.run);
     assert_ptr_equal(failure.device, clv_device_get(runtime, 1));
-    assert_false(failure.torn);
+    assert_false(failure.partial);
     assert_int_equal(failure.done, 2);
     assert_status(clv_run_fetch(t.run, second, t.loss, &loss, 4), CLV_OK, runtime);
     assert_memory_equal(&loss, &whole.loss[1], 4);

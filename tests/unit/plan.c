@@ -134,7 +134,7 @@ static void test_live_tensors_never_share_bytes(void **state) {
         device->info.max_alloc_bytes = seed % 2 ? whole : 4096; // small: the arena is cut into chunks
         clv_graph *graph = random_graph(seed, 100, seed > 60);
         clv_plan *plan;
-        const clv_plan_config config = {.device = device, .alone = seed % 3 == 0};
+        const clv_plan_config config = {.device = device, .own_session = seed % 3 == 0};
         assert_int_equal(clv_plan_create(graph, &config, &plan), CLV_OK);
         check_bytes(plan, n_shared);
         clv_plan_destroy(plan);
@@ -176,7 +176,7 @@ static void test_a_large_workspace_sticks_out_of_the_arena(void **state) {
         clv_output(toy(&toy_sum_apart, t, NULL), "y");
         clv_plan *plan;
         for (int alone = 0; alone < 2; alone++) {
-            clv_plan_config config = {.device = device, .alone = alone};
+            clv_plan_config config = {.device = device, .own_session = alone};
             assert_int_equal(clv_plan_create(graph, &config, &plan), CLV_OK);
             bool out = alone && !small;
             assert_int_equal(plan->places[0].activations.bytes, out ? one + three : 2 * one);
@@ -213,7 +213,7 @@ static void test_workspaces_lie_where_another_plan_has_activations(void **state)
     assert_int_equal(clv_plan_create(large_graph, &(clv_plan_config){.device = device}, &plans[0]), CLV_OK);
     assert_int_equal(clv_plan_create(small_graph, &(clv_plan_config){.device = device}, &alone), CLV_OK);
     assert_int_equal(alone->places[0].workspace_bytes, three);
-    const clv_plan_config config = {.device = device, .beside = plans[0]};
+    const clv_plan_config config = {.device = device, .same_session = plans[0]};
     assert_int_equal(clv_plan_create(small_graph, &config, &plans[1]), CLV_OK);
     assert_int_equal(plans[1]->places[0].workspace_bytes, 0);
     int n_shared[2] = {0, 0};
@@ -224,7 +224,7 @@ static void test_workspaces_lie_where_another_plan_has_activations(void **state)
                      plans[0]->places[0].activations.bytes);
     // beside one that is no larger there is none
     assert_int_equal(
-        clv_plan_create(small_graph, &(clv_plan_config){.device = device, .beside = alone}, &tight), CLV_OK);
+        clv_plan_create(small_graph, &(clv_plan_config){.device = device, .same_session = alone}, &tight), CLV_OK);
     assert_int_equal(tight->places[0].workspace_bytes, three);
     assert_int_equal(tight->places[0].activations.bytes, alone->places[0].activations.bytes);
     clv_plan_destroy(tight);

@@ -270,7 +270,7 @@ static void test_plans_of_one_session(void **state) {
     uint64_t whole = peak_of(&(clv_plan_config){.device = device}, NULL), budget = whole - whole / 6;
     clv_device_set_budget(device, budget);
     plans[0] = planned(&m, &automatic);
-    automatic.beside = plans[0];
+    automatic.same_session = plans[0];
     plans[1] = planned(&other, &automatic);
     assert_status(clv_plans_fit(plans, 2), CLV_OK, runtime);
     clv_device_set_budget(device, 0);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What two replicas share besides the batch: updates that add up lent gradients (plan/sums.c), and losses of their own
-// (nn/data_parallel.c). As in lend.c, rules on null devices, runs on real ones.
-#include "unit/loans.h"
+// What two replicas share besides the batch: updates that add up gradients in shared buffers (plan/shared/sums.c), and losses of their own
+// (nn/data_parallel.c). As in shared.c, rules on null devices, runs on real ones.
+#include "unit/shared.h"
 
 // ---- the rules ----------------------------------------------------------------------------------------------------
 
@@ -55,7 +55,7 @@ static void test_updates_add_up_what_is_lent(void **state) {
     for (int i = 0; i < 2; i++) {
         clv_tensor *gradient = clv_gradient(clv_graph_find(m.graph, names[i]));
         const clv__transfer *term = transfer_of(plan, gradient->node->in[0]->name, 0);
-        assert_true(term->lent);
+        assert_true(term->shared);
         assert_int_equal(plan->values[term->from].segment, CLV__IN_GRADIENTS);
         for (int at = 0; at < (int)plan->n_nodes; at++) {
             if (plan->nodes[at].work == CLV__RECEIVE && plan->nodes[at].out[0] == term->to)
@@ -137,7 +137,7 @@ static void test_own_losses_train_alike(void **state) {
     for (int i = 0; i < 2; i++) expect_close(own.weights[i], joined.weights[i], WIDTH * WIDTH, 1e-6f);
 }
 
-/** Two alike, whose updates add up gradients that are lent or copied: many steps, two under way at once. Not PoCL 3.1's basic devices, which
+/** Two alike, whose updates add up gradients that are shared or copied: many steps, two under way at once. Not PoCL 3.1's basic devices, which
  *  fail an assertion when two of them launch the same kernel for the first time at once. */
 static void test_updates_with_lent_terms_compute_the_same_bits(void **state) {
     (void)state;

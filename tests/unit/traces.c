@@ -158,7 +158,7 @@ static void plan_it(const char *name, const clv_model *model, const mode *m, tab
     clv_plan_config config = {.device = find("null:0"),
                               .place = m->placed ? clv__text_get(&place) : NULL,
                               .no_fuse = m->no_fuse,
-                              .alone = m->alone};
+                              .own_session = m->alone};
     for (int pass = m->budget > 0; pass >= 0; pass--) {
         config.recompute = pass ? NULL : m->recompute;
         assert_status(clv_plan_create(graph, &config, &plan), CLV_OK, runtime);

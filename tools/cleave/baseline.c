@@ -8,7 +8,7 @@
 
 enum { MOST_BYTES = 64 << 20, LINE_BYTES = 1024 };
 
-// ---- names ----------------------------------------------------------------------------------------------------------
+// ---- names ------------------------------------------------------------------------------------------------
 
 bool names_add(names *list, const char *name) {
     if (list->n + 2 > list->room) {
@@ -59,7 +59,7 @@ int names_read(const char *path, names *list) {
     return code;
 }
 
-// ---- the baseline ---------------------------------------------------------------------------------------------------
+// ---- the baseline -----------------------------------------------------------------------------------------
 
 static const char *text_of(const json_t *object, const char *key) {
     const char *text = json_string_value(json_object_get(object, key));
@@ -111,7 +111,8 @@ void baseline_drop(baseline *of) {
     *of = (baseline){0};
 }
 
-/** Twice as far off, and further than a unit in the last place: what is less is the noise of another order of sums. */
+/** Twice as far off, and further than a unit in the last place: what is less is the noise of another order of
+ *  sums. */
 static bool is_less_exact(const json_t *then, const clv_check_case *now) {
     double before = number_of(then, "ulp");
     return now->ulp > 1 && now->ulp > 2 * before && !strcmp(text_of(then, "verdict"), "passed");

@@ -3,6 +3,7 @@
 #ifndef CLEAVE_CLI_H
 #define CLEAVE_CLI_H
 
+#include "drivers/drivers.h"
 #include "screen.h"
 
 #include <cleave/cleave.h>
@@ -12,10 +13,11 @@
 #include <string.h>
 #include <sys/types.h>
 
-/** Exit codes, the same for every command; NOT_RUN is of `check` alone: nothing was found wrong, and not everything was looked at. */
+/** Exit codes, the same for every command; NOT_RUN is of `check` alone: nothing was found wrong, and not
+ *  everything was looked at. */
 enum { EXIT_DONE = 0, EXIT_FAILED = 1, EXIT_USAGE = 2, EXIT_NOT_RUN = 3, EXIT_INTERRUPTED = 130 };
 
-// ---- options.c: options.def made into a parser and help ----------------------------------------------------------
+// ---- options.c: options.def made into a parser and help ---------------------------------------------------
 
 typedef enum cli_command {
 #define X(id, ...) CLI_##id,
@@ -89,10 +91,10 @@ bool cli_parse_size(const char *text, int64_t size[3]);
 void cli_manual(FILE *out);
 void cli_completion(FILE *out);
 
-// ---- report.c: what a person or a script reads ------------------------------------------------------------------
+// ---- report.c: what a person or a script reads ------------------------------------------------------------
 
-/** printf for everything that people read: no control characters get out of texts, and names ('%s') are short on stderr. Other
- *  files take what they are given. */
+/** printf for everything that people read: no control characters get out of texts, and names ('%s') are short
+ *  on stderr. Other files take what they are given. */
 int cli_fprintf(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 #define fprintf(...) cli_fprintf(__VA_ARGS__)
 #define printf(...) cli_fprintf(stdout, __VA_ARGS__)
@@ -104,8 +106,8 @@ int cli_fail_status(clv_runtime *runtime, clv_status status);
 const char *cli_bytes(uint64_t bytes);
 /** Print the object and a line end to stdout, and take it. EXIT_FAILED if stdout cannot be written. */
 int cli_print_json(json_t *object);
-/** Better before the work than after it: is there a folder where the file can be made? Prints and returns EXIT_FAILED if
- *  not. NULL is fine. */
+/** Better before the work than after it: is there a folder where the file can be made? Prints and returns
+ *  EXIT_FAILED if not. NULL is fine. */
 int cli_check_target(const char *path);
 /** Flush stdout; EXIT_FAILED and a sentence if it cannot be written. */
 int cli_finish_output(void);
@@ -123,42 +125,15 @@ typedef struct cli_progress {
     double last;
 } cli_progress;
 void cli_progress_init(cli_progress *progress, bool quiet);
-/** Draw a bar, `done` of `total`, and after it a text: fields with two blanks between them, the most important first, of which those
- *  at the end are left out where there is no room. At most ten times a second unless the bar is full. */
+/** Draw a bar, `done` of `total`, and after it a text: fields with two blanks between them, the most
+ *  important first, of which those at the end are left out where there is no room. At most ten times a second
+ *  unless the bar is full. */
 void cli_progress_draw(cli_progress *progress, const char *label, double done, double total,
                        const char *text);
 /** Wipe the line, before something else is printed to stderr. */
 void cli_progress_clear(cli_progress *progress);
 
-// ---- start.c: the runtime, its devices, interruption -------------------------------------------------------------
-
-/** Where drivers came through, and where we are. */
-typedef struct cli_known {
-    char path[4096]; // of the file that says so; "" for none
-    uint64_t environment;
-} cli_known;
-
-/** known.c: have all drivers come through before, in this environment? It is forgotten until it is kept again. */
-bool cli_known_take(cli_known *known, bool no_cache);
-void cli_known_keep(cli_known *known);
-
-/** guard.c: until the end of the guard a driver that ends the process makes it begin anew with these words, and be careful. What
- *  drivers print meanwhile is told on stderr at the end. Nothing may have been read or written that would be missed. */
-void cli_guard_begin(char **command_line);
-/** Take signals back that a driver took; a clv_runtime_config.before_platform. */
-void cli_guard_renew(void *unused, int platform, const char *name);
-void cli_guard_end(void);
-
-/** A child process that makes a runtime: a driver that dies takes the child, not us. */
-typedef struct cli_probe {
-    pid_t child; // 0: none
-    int pipe;
-} cli_probe;
-
-void cli_probe_begin(cli_probe *probe, const char *left_out);
-/** Wait for the child, and for others if it dies. Which platforms to leave alone, as clv_runtime_config.left_out wants it;
- *  "" for none. */
-void cli_probe_wait(cli_probe *probe, char *left_out, size_t bytes);
+// ---- start.c: the runtime, its devices, interruption ------------------------------------------------------
 
 /** Everything a command works with. */
 typedef struct cli_session {
@@ -167,19 +142,17 @@ typedef struct cli_session {
     clv_runtime *runtime;
     clv_device *device; // NULL where the command has none
     cli_progress progress;
-    cli_known known;
-    bool trusts_drivers;
+    cli_drivers drivers;
     bool whatever; // faults in CLEAVE_* are told in `faults`, and the runtime is made without them
     char faults[3][600];
-    cli_probe probe;
 } cli_session;
 
 /** Begin what needs a process without threads: to probe drivers in a child, where one has died. */
 void cli_start_early(const cli_args *args, bool with_device, cli_session *session);
 /** Make the runtime, find the device, set budgets. Prints what fails. */
 int cli_start(cli_session *session);
-/** Tell on stderr which budgets are for other devices than these: nothing will be held there. A command that works on its device
- *  alone has been told of by cli_start. */
+/** Tell on stderr which budgets are for other devices than these: nothing will be held there. A command that
+ *  works on its device alone has been told of by cli_start. */
 void cli_tell_unused_budgets(const cli_session *session, clv_device *const *used, int n);
 void cli_stop(cli_session *session);
 /** Seconds since this process started, or since main began if the system does not tell. */
@@ -193,29 +166,31 @@ json_t *cli_json_read_file(FILE *file);
 const volatile int *cli_catch_interrupts(void);
 /** What is written to stderr at the first of them; NULL: nothing. Static text with a line's end. */
 void cli_answer_interrupts(const char *words);
-/** The process's exit code; where a driver hangs the process ends here, without what drivers do at its end. */
+/** The process's exit code; where a driver hangs the process ends here, without what drivers do at its
+ *  end. */
 int cli_end(int code);
 
-// ---- baseline.c: earlier runs of `check` ------------------------------------------------------------------------------
+// ---- baseline.c: earlier runs of `check` ------------------------------------------------------------------
 
 /** What `cleave check --json` printed, from a file. Prints what fails. */
 int cli_read_check(const char *path, json_t **out);
 /** matrix.c: the page of `report --check`. */
 int cli_matrix_page(const cli_args *args);
 
-// ---- quarantine.c: variants that plans pass over ------------------------------------------------------------------------
+// ---- quarantine.c: variants that plans pass over ----------------------------------------------------------
 
 /** [{"op", "variant", "why"}] of a device. */
 json_t *cli_quarantine_json(clv_device *device);
 /** A line for each, indented; nothing if there is none. */
 void cli_quarantine_print(FILE *out, clv_device *device, int indent);
 
-// ---- env.c: where this runs ---------------------------------------------------------------------------------------------
+// ---- env.c: where this runs -------------------------------------------------------------------------------
 
-/** All that a report of a fault needs: build, system, drivers, devices, cache, variables. Home folders are told as ~. */
+/** All that a report of a fault needs: build, system, drivers, devices, cache, variables. Home folders are
+ *  told as ~. */
 json_t *cli_env_json(const cli_session *session);
 
-// ---- source.c: images and labels from a dataset or from arrays ---------------------------------------------------
+// ---- source.c: images and labels from a dataset or from arrays --------------------------------------------
 
 /** Images and labels, read by a thread while drivers are probed and the runtime starts. */
 typedef struct cli_source {
@@ -240,16 +215,17 @@ void cli_source_end(cli_source *source);
 int cli_check_source(const cli_args *args);
 /** The model for these options (--classes), of its own size. */
 clv_model cli_model_for(const cli_args *args, const clv_model *model);
-/** The model for these options and samples, [C,H,W] or [H,W] of one channel: arrays may have other sizes than the model's own. Prints
- *  and returns EXIT_FAILED for others, channels last for example. */
+/** The model for these options and samples, [C,H,W] or [H,W] of one channel: arrays may have other sizes than
+ *  the model's own. Prints and returns EXIT_FAILED for others, channels last for example. */
 int cli_size_model(clv_runtime *runtime, const cli_args *args, const clv_model *model,
                    const clv_shape *sample, clv_model *out);
-/** The sentence of what failed; where weights do not fit a model that was built for samples of another size than its own, that too. */
+/** The sentence of what failed; where weights do not fit a model that was built for samples of another size
+ *  than its own, that too. */
 int cli_fail_sized(clv_runtime *runtime, clv_status status, const clv_model *sized);
 /** The model of that name; prints and returns NULL if there is none. */
 const clv_model *cli_model(const char *name);
 
-// ---- placement.c: layers and batches on several devices -----------------------------------------------------------
+// ---- placement.c: layers and batches on several devices ---------------------------------------------------
 
 enum { CLI_MAX_REPLICAS = 16 };
 
@@ -267,7 +243,8 @@ int cli_read_placement(const cli_args *args, cli_placement *out);
 int cli_check_place(clv_runtime *runtime, const clv_model *model, const clv_placement *placement);
 /** Are there parameters that --freeze names, and others? Prints and returns EXIT_USAGE if not. */
 int cli_check_freeze(clv_runtime *runtime, const clv_model *model, const char *freeze);
-/** What --place auto and the like chose, as a note on stderr that can be pasted, and as JSON. NULL: nothing, null. */
+/** What --place auto and the like chose, as a note on stderr that can be pasted, and as JSON. NULL: nothing,
+ *  null. */
 void cli_print_place(const cli_args *args, const clv_place_choice *choice);
 json_t *cli_place_json(const clv_place_choice *choice);
 /** The part of each replica, as JSON and as lines on stdout; no replicas: an empty object, nothing. */
@@ -276,47 +253,49 @@ void cli_shares_print(const clv_placement *placement, const double *shares);
 /** The memory of each device of a plan that has its session for itself, as JSON and as tables. */
 json_t *cli_plan_memory_json(clv_plan *plan);
 void cli_plan_memory_tables(FILE *out, clv_plan *plan);
-/** Tell on stderr which devices of --place have nothing to do, because the last match wins, and which of --budget have no part. */
+/** Tell on stderr which devices of --place have nothing to do, because the last match wins, and which of
+ *  --budget have no part. */
 void cli_tell_idle(const cli_session *session, const clv_plan *plan);
 
-// ---- summary.c: a training in words -----------------------------------------------------------------------------------
+// ---- summary.c: a training in words -----------------------------------------------------------------------
 
 /** What is about to be trained, and how, on stderr. Quiet: nothing. */
 void cli_tell_training(const cli_args *args, const clv_train_config *config, const clv_trainer *trainer);
 /** What came of it: accuracy, time, where the weights are. */
 void cli_tell_result(FILE *out, const cli_args *args, const clv_train_result *result, bool interrupted);
 
-// ---- recipes.c: how a model is trained unless the options say otherwise -------------------------------------------
+// ---- recipes.c: how a model is trained unless the options say otherwise -----------------------------------
 
-/** Do the options for optimizer and schedule belong to those that are used? Prints and returns EXIT_USAGE if not. */
+/** Do the options for optimizer and schedule belong to those that are used? Prints and returns EXIT_USAGE if
+ *  not. */
 int cli_check_recipe(const cli_args *args, const clv_model *model);
 /** Optimizer, learning rate and schedule from options and recipe. */
 void cli_recipe(const cli_args *args, const clv_model *model, clv_train_config *config);
 
-// ---- precision.c: --precision ----------------------------------------------------------------------------------------
+// ---- precision.c: --precision -----------------------------------------------------------------------------
 
 clv_precision cli_precision(const cli_args *args);
 /** What mixed precision saves; `in_f32` is the same plan without it, NULL without --precision. */
 json_t *cli_precision_json(const cli_args *args, clv_plan *plan, clv_plan *plain);
-/** What mixed precision and micro-batches save, or cost, beside the same plan without them, as text and as JSON; `plain` NULL:
- *  nothing, null. only_more: a note, and only if they take more. */
+/** What mixed precision and micro-batches save, or cost, beside the same plan without them, as text and as
+ *  JSON; `plain` NULL: nothing, null. only_more: a note, and only if they take more. */
 json_t *cli_without_json(const clv_plan *plan, clv_plan *plain);
 void cli_without_print(FILE *out, const cli_args *args, const clv_plan *plan, clv_plan *plain,
                        bool only_more);
 
-// ---- parts.c: what is larger than a device's largest allocation -----------------------------------------------------
+// ---- parts.c: what is larger than a device's largest allocation -------------------------------------------
 
 json_t *cli_parts_json(const clv_plan *plan);
 /** A line; nothing where all is done whole. */
 void cli_parts_print(FILE *out, const clv_plan *plan);
 
-// ---- recomputed.c: what a plan drops and computes again -------------------------------------------------------------
+// ---- recomputed.c: what a plan drops and computes again ---------------------------------------------------
 
 json_t *cli_recomputed_json(const clv_plan *plan);
 /** A table of it. Nothing if nothing is, unless it was asked for. */
 void cli_recomputed_print(FILE *out, const cli_args *args, const clv_plan *plan);
 
-// ---- profile.c: --profile and --trace ---------------------------------------------------------------------------------
+// ---- profile.c: --profile and --trace ---------------------------------------------------------------------
 
 typedef struct cli_peak {
     clv_device *device;
@@ -332,8 +311,8 @@ typedef struct cli_profile {
     int n_peaks;
 } cli_profile;
 
-/** Profile the steps of a session from now on, if an option asks for it. device: the i-th that takes part, NULL past the last.
- *  Prints what fails. End it after the session's runs. */
+/** Profile the steps of a session from now on, if an option asks for it. device: the i-th that takes part,
+ *  NULL past the last. Prints what fails. End it after the session's runs. */
 int cli_profile_begin(cli_session *session, clv_session *of, clv_device *(*device)(const void *owner, int i),
                       const void *owner, cli_profile *out);
 /** What it says of the run with the most steps; JSON null without --profile. */
@@ -343,12 +322,13 @@ json_t *cli_profile_json(const cli_profile *profile);
 int cli_profile_trace(const cli_profile *profile);
 void cli_profile_end(cli_profile *profile);
 
-/** Of a plan: how little time it could take at its devices' peaks, which are measured unless they are known. */
+/** Of a plan: how little time it could take at its devices' peaks, which are measured unless they are
+ *  known. */
 int cli_profile_plan(cli_session *session, const clv_plan *plan, cli_profile *out);
 void cli_profile_plan_print(FILE *out, const cli_profile *profile, const clv_plan *plan);
 json_t *cli_profile_plan_json(const cli_profile *profile, const clv_plan *plan);
 
-// ---- commands, one file each --------------------------------------------------------------------------------------
+// ---- commands, one file each ------------------------------------------------------------------------------
 
 #define X(id, name, function, ...) int function(const cli_args *args);
 #include "commands.def"

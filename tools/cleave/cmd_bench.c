@@ -19,7 +19,8 @@ static bool on_progress(void *user, int done, int total, const char *name) {
     return !*job->interrupt;
 }
 
-/** The configuration that the options ask for. Sizes and models choose their suite; prints what does not go together. */
+/** The configuration that the options ask for. Sizes and models choose their suite; prints what does not go
+ *  together. */
 static int configure(const cli_args *args, clv_bench_config *config) {
     *config = (clv_bench_config){.suite = args->n_words ? args->words[0] : NULL,
                                  .name = args->case_name,

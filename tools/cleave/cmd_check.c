@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cleave check: is this device right? Every op's cases, every variant, against the references. What other programs read of it
-// is in verdicts.c and baseline.c.
+// cleave check: is this device right? Every op's cases, every variant, against the references. What other
+// programs read of it is in verdicts.c and baseline.c.
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static void on_case(void *user, const clv_check_case *one) {
     if (job->session->args->tap) tap_case(stdout, ++job->told, one);
 }
 
-// ---- JSON -----------------------------------------------------------------------------------------------------------
+// ---- JSON -------------------------------------------------------------------------------------------------
 
 static json_t *avoided_json(const clv_check_avoided *list, int n) {
     json_t *array = json_array();
@@ -88,7 +88,7 @@ static int print_json(check_job *job, const clv_check_report *report) {
     return cli_print_json(object);
 }
 
-// ---- the table ------------------------------------------------------------------------------------------------------
+// ---- the table --------------------------------------------------------------------------------------------
 
 /** A word in its colour, on a terminal. */
 static const char *tint(const char *code) {
@@ -254,7 +254,7 @@ static int print_list(const check_job *job, const clv_check_report *report) {
         json_pack("{s:s, s:o}", "device", clv_device_get_info(job->session->device)->name, "cases", list));
 }
 
-// ---- the command ----------------------------------------------------------------------------------------------------
+// ---- the command ------------------------------------------------------------------------------------------
 
 static clv_dtype dtype_of(const char *name) {
     if (!name) return CLV_DTYPE_NONE;

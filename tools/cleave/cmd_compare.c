@@ -20,7 +20,7 @@ static bool on_progress(void *user, int done, int total, const char *op) {
     return !*job->interrupt;
 }
 
-// ---- the result -----------------------------------------------------------------------------------------------------
+// ---- the result -------------------------------------------------------------------------------------------
 
 static const char *verdict(const clv_compare_value *value, double tolerance) {
     if (value->wrong_a && value->wrong_b) return "both wrong";
@@ -104,7 +104,7 @@ static int print_table(const clv_compare_config *config, const clv_compare_repor
     return cli_finish_output();
 }
 
-// ---- the command ----------------------------------------------------------------------------------------------------
+// ---- the command ------------------------------------------------------------------------------------------
 
 /** The first samples of the arrays, as the library takes them; the caller frees. */
 static int read_samples(cli_source *source, const clv_model *model, clv_compare_config *config,

@@ -9,8 +9,8 @@ static void print_table(clv_runtime *runtime) {
         {"device", TABLE_NAME, 80, 14, NULL},      {"memory", TABLE_NUMBER, 90, 0, NULL},
         {"largest", TABLE_NUMBER, 60, 0, NULL},    {"units", TABLE_NUMBER, 50, 0, NULL},
         {"work-group", TABLE_NUMBER, 45, 0, NULL}, {"runs", TABLE_TEXT, 48, 0, NULL},
-        {"OpenCL C", TABLE_TEXT, 40, 0, NULL},
-        {"has", TABLE_TEXT, 70, 4, NULL},          {"platform", TABLE_NAME, 20, 8, NULL},
+        {"OpenCL C", TABLE_TEXT, 40, 0, NULL},     {"has", TABLE_TEXT, 70, 4, NULL},
+        {"platform", TABLE_NAME, 20, 8, NULL},
     };
     table *t = table_create(columns, sizeof columns / sizeof *columns);
     for (int i = 0; i < clv_device_count(runtime); i++) {
@@ -83,7 +83,8 @@ static void print_traits(const clv_device_info *info) {
         if (!(info->floats & floats[i].bit)) add_word(text, sizeof text, floats[i].without);
     snprintf(word, sizeof word, "loops of %u turns", (unsigned)info->loop_turns);
     if (info->loop_turns) add_word(text, sizeof text, word);
-    screen_say(stdout, "%s: %s; shares %s memory", info->name, text, info->unified_memory ? "the host's" : "no");
+    screen_say(stdout, "%s: %s; shares %s memory", info->name, text,
+               info->unified_memory ? "the host's" : "no");
 }
 
 int cmd_devices(const cli_args *args) {

@@ -80,7 +80,7 @@ static clv_plan_config plan_config(const plan_job *job) {
                              .explicit_transfers = job->placement.explicit_transfers,
                              .variants = job->session->args->variants,
                              .no_fuse = cli_no_fuse(job->session->args),
-                             .alone = !job->session->args->train, // as cleave run and eval plan it
+                             .own_session = !job->session->args->train, // as cleave run and eval plan it
                              .recompute = job->session->args->recompute};
 }
 
@@ -154,7 +154,7 @@ static int choose_devices(plan_job *job, int64_t batch) {
     return EXIT_DONE;
 }
 
-// ---- the largest batch that fits ----------------------------------------------------------------------------------
+// ---- the largest batch that fits --------------------------------------------------------------------------
 
 static clv_status fits_with(void *user, int64_t batch) {
     plan_made planned;
@@ -164,7 +164,7 @@ static clv_status fits_with(void *user, int64_t batch) {
     return status;
 }
 
-// ---- what would fit, if it does not ---------------------------------------------------------------------------------
+// ---- what would fit, if it does not -----------------------------------------------------------------------
 
 typedef struct plan_advice {
     int64_t largest; // batch that fits; 0: none
@@ -189,7 +189,7 @@ static json_t *advice_json(const plan_advice *advice) {
                      advice->found.device, "text", advice->text);
 }
 
-// ---- output -------------------------------------------------------------------------------------------------------
+// ---- output -----------------------------------------------------------------------------------------------
 
 static json_t *shape_json(const clv_shape *shape) {
     json_t *dims = json_array();
@@ -230,7 +230,7 @@ static json_t *transfers_json(const clv_plan *plan) {
                               json_pack("{s:s, s:s, s:s, s:I, s:b}", "from",
                                         clv_device_get_info(transfer.from)->name, "to",
                                         clv_device_get_info(transfer.to)->name, "tensor", transfer.tensor,
-                                        "bytes", (json_int_t)transfer.bytes, "lent", (int)transfer.lent));
+                                        "bytes", (json_int_t)transfer.bytes, "shared", (int)transfer.shared));
     }
     return transfers;
 }
@@ -313,15 +313,14 @@ static int print_json(const plan_job *job, clv_plan *plan, clv_plan *plain, cons
                       (json_int_t)row->parameters, "bytes", (json_int_t)row->bytes, "flops", row->flops));
     }
     return cli_print_json(json_pack(
-        "{s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:o, s:o}", "model",
-        job->model->name, "batch", (json_int_t)batch, "train", job->session->args->train, "layers", layers,
-        "modules", plan_tree_json(tree, depth_of(job->session->args)), "choices", choices_json(plan), "fused",
-        fused_json(plan), "launches", launches_of(plan), "placement", cli_place_json(job->choice), "devices",
-        devices_json(plan), "transfers", transfers_json(plan), "parts", cli_parts_json(plan), "recomputed", cli_recomputed_json(plan),
-        "mixed", cli_precision_json(job->session->args, plan, plain), "without", cli_without_json(plan, plain),
-        "largest_batch",
-        (json_int_t)advice->largest, "fits", advice->fits, "advice", advice_json(advice), "least",
-        cli_profile_plan_json(profile, plan)));
+        "{s:s, s:I, s:b, s:o, s:o, s:o, s:o, s:i, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:b, s:o, s:o}",
+        "model", job->model->name, "batch", (json_int_t)batch, "train", job->session->args->train, "layers",
+        layers, "modules", plan_tree_json(tree, depth_of(job->session->args)), "choices", choices_json(plan),
+        "fused", fused_json(plan), "launches", launches_of(plan), "placement", cli_place_json(job->choice),
+        "devices", devices_json(plan), "transfers", transfers_json(plan), "parts", cli_parts_json(plan),
+        "recomputed", cli_recomputed_json(plan), "mixed", cli_precision_json(job->session->args, plan, plain),
+        "without", cli_without_json(plan, plain), "largest_batch", (json_int_t)advice->largest, "fits",
+        advice->fits, "advice", advice_json(advice), "least", cli_profile_plan_json(profile, plan)));
 }
 
 /** What the devices hold at most, by what it is for. */
@@ -382,7 +381,7 @@ static int print_table(const plan_job *job, clv_plan *plan, clv_plan *plain, con
         clv_plan_transfer transfer = clv_plan_transfer_get(plan, i);
         screen_say(stdout, "%s goes from %s to %s, %s a step%s", transfer.tensor,
                    clv_device_get_info(transfer.from)->name, clv_device_get_info(transfer.to)->name,
-                   cli_bytes(transfer.bytes), transfer.lent ? ", used where it is" : "");
+                   cli_bytes(transfer.bytes), transfer.shared ? ", used where it is" : "");
     }
     for (int i = 0; i < clv_plan_device_count(plan); i++) {
         const clv_device *device = clv_plan_device_get(plan, i);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cleave report: is this device right, how fast is it, where does it stand, and how did trainings go, as one page.
+// cleave report: is this device right, how fast is it, where does it stand, and how did trainings go, as one
+// page.
 #include "page.h"
 #include "trainings.h"
 
@@ -19,7 +20,7 @@ typedef struct report {
     trainings trainings;
 } report;
 
-// ---- gathering ------------------------------------------------------------------------------------------------------
+// ---- gathering --------------------------------------------------------------------------------------------
 
 static bool on_progress(void *user, int done, int total, const char *what) {
     report *r = user;
@@ -65,7 +66,7 @@ static void drop(report *r) {
     trainings_drop(&r->trainings);
 }
 
-// ---- cells ----------------------------------------------------------------------------------------------------------
+// ---- cells ------------------------------------------------------------------------------------------------
 
 static void tile(cli_page *page, const char *class, const char *value, const char *what) {
     page_add(page, "<div class=\"tile\"><b class=\"%s\">", class);
@@ -85,7 +86,7 @@ static const char *ways_text(int count, char text[64]) {
     return text;
 }
 
-// ---- the parts ------------------------------------------------------------------------------------------------------
+// ---- the parts --------------------------------------------------------------------------------------------
 
 static clv_bench_peak peak_of(const report *r) {
     return r->n_bench ? r->bench[0]->peak : (clv_bench_peak){0};
@@ -284,7 +285,7 @@ static void put_env(cli_page *page, json_t *env) {
     page_add(page, "</ul></div></details>\n");
 }
 
-// ---- the command ------------------------------------------------------------------------------------------------------
+// ---- the command ------------------------------------------------------------------------------------------
 
 static int write_page(const report *r, const char *path) {
     cli_page page;

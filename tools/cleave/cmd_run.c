@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// cleave run: a model's logits for an array of images. The images are taken as they are, without normalisation.
+// cleave run: a model's logits for an array of images. The images are taken as they are, without
+// normalisation.
 #include "cli.h"
 
 static int check_images(const cli_args *args, const clv_array *images) {

@@ -24,8 +24,8 @@ static double age_of(const watch_reader *reader) {
     return age > 0 ? age : 0;
 }
 
-/** A training that says nothing any more, of a process that is not there, was killed. It may be on another machine, where
- *  numbers of processes mean nothing here: so only after some silence. */
+/** A training that says nothing any more, of a process that is not there, was killed. It may be on another
+ *  machine, where numbers of processes mean nothing here: so only after some silence. */
 static void look_for_process(watch_reader *reader, double age) {
     pid_t process = (pid_t)reader->now.process;
     if (reader->now.state != WATCH_RUNS || age < SILENT_SECONDS || process <= 0) return;

@@ -67,7 +67,7 @@ static bool on_epoch(void *user, const clv_train_epoch *epoch) {
     return true;
 }
 
-// ---- the result ---------------------------------------------------------------------------------------------------
+// ---- the result -------------------------------------------------------------------------------------------
 
 /** What each device did of the steps' time, measured and predicted. */
 static json_t *activity_json(const clv_trainer *trainer) {
@@ -183,7 +183,7 @@ static void end_watch(train_job *job, clv_status status) {
     watch_end(&job->watch, state, status == CLV_OK ? NULL : clv_runtime_error(job->session->runtime));
 }
 
-// ---- the command --------------------------------------------------------------------------------------------------
+// ---- the command ------------------------------------------------------------------------------------------
 
 static int finish(const train_job *job, clv_trainer *trainer, clv_status status) {
     const cli_args *args = job->session->args;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where this runs: what somebody who was not there needs to know. Nothing is told that says who was: home folders are ~,
-// and of the environment only variables that change what Cleave, the OpenCL loader or a driver does.
+// Where this runs: what somebody who was not there needs to know. Nothing is told that says who was: home
+// folders are ~, and of the environment only variables that change what Cleave, the OpenCL loader or a driver
+// does.
 #define _GNU_SOURCE // sched_getaffinity, dl_iterate_phdr
 #include "cli.h"
 
@@ -23,7 +24,7 @@ static const char *const prefixes[] = {
     "HSA_",      "ROCR_", "AMD_",    "SYCL_", "ZE_",      "NEO",   "CL_", "OMP_",  "XDG_CACHE_HOME=",
     "NO_COLOR=", "TERM=", "LC_ALL=", "LANG="};
 
-// ---- what is private ------------------------------------------------------------------------------------------------
+// ---- what is private --------------------------------------------------------------------------------------
 
 /** Replace a text wherever it stands as the beginning of names of files. */
 static void replace(char *text, const char *what, const char *with) {
@@ -73,9 +74,10 @@ static json_t *text_json(const char *text) {
     return string ? string : json_string(clean);
 }
 
-// ---- files of the system ----------------------------------------------------------------------------------------------
+// ---- files of the system ----------------------------------------------------------------------------------
 
-/** What follows the first `key` at the beginning of a line of a file, without blanks and quotes around it; "" if nothing. */
+/** What follows the first `key` at the beginning of a line of a file, without blanks and quotes around it; ""
+ *  if nothing. */
 static const char *line_of(const char *path, const char *key, char text[256]) {
     FILE *file = fopen(path, "r");
     *text = 0;
@@ -130,7 +132,7 @@ static json_t *system_json(void) {
                      memory_limit());
 }
 
-// ---- the parts --------------------------------------------------------------------------------------------------------
+// ---- the parts --------------------------------------------------------------------------------------------
 
 static json_t *build_json(void) {
 #ifdef CLEAVE_OPENCL

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// TensorBoard's event files, written by hand: records, each with checksums, that hold one Event message. Every record goes to the
-// system at once. A training that is resumed writes another file into the folder, as TensorBoard has it.
+// TensorBoard's event files, written by hand: records, each with checksums, that hold one Event message.
+// Every record goes to the system at once. A training that is resumed writes another file into the folder, as
+// TensorBoard has it.
 //
-// Sources: TFRecord, tensorflow/core/lib/io/record_writer.h; messages, tensorboard/compat/proto/{event,summary,histogram}.proto;
-// encoding, protobuf.dev/programming-guides/encoding; CRC32C, RFC 3720 appendix B.4.
+// Sources: TFRecord, tensorflow/core/lib/io/record_writer.h; messages,
+// tensorboard/compat/proto/{event,summary,histogram}.proto; encoding,
+// protobuf.dev/programming-guides/encoding; CRC32C, RFC 3720 appendix B.4.
 #include "events.h"
 
 #include <errno.h>
@@ -15,7 +17,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// ---- a message that grows -----------------------------------------------------------------------------------------
+// ---- a message that grows ---------------------------------------------------------------------------------
 
 typedef struct message {
     unsigned char *bytes;
@@ -103,7 +105,7 @@ static void put_message(message *m, unsigned field, message *inner) {
     *inner = (message){0};
 }
 
-// ---- a record -----------------------------------------------------------------------------------------------------
+// ---- a record ---------------------------------------------------------------------------------------------
 
 static uint32_t masked_crc32c(const unsigned char *bytes, size_t n) {
     uint32_t crc = ~0u;
@@ -147,7 +149,7 @@ static bool write_event(events_file *events, int64_t step, unsigned field, messa
 
 enum { FILE_VERSION = 3, SUMMARY = 5, SESSION_LOG = 7 }; // fields of Event
 
-// ---- what is told -------------------------------------------------------------------------------------------------
+// ---- what is told -----------------------------------------------------------------------------------------
 
 /** Begin a Value of a Summary. */
 static message value_of(const char *tag) {
@@ -163,8 +165,8 @@ static void add_scalar(message *summary, const char *tag, double number) {
     put_message(summary, 1, &value);
 }
 
-/** Thirty buckets of one width from the least to the largest, as tf.summary.histogram has it. Values that are not finite are in
- *  none of them. */
+/** Thirty buckets of one width from the least to the largest, as tf.summary.histogram has it. Values that are
+ *  not finite are in none of them. */
 static void add_histogram(message *summary, const char *tag, const float *values, size_t n) {
     enum { BUCKETS = 30 };
     double least = INFINITY, most = -INFINITY, sum = 0, squares = 0, counts[BUCKETS] = {0}, limits[BUCKETS];
@@ -198,7 +200,7 @@ static void add_histogram(message *summary, const char *tag, const float *values
     put_message(summary, 1, &value);
 }
 
-// ---- the file -----------------------------------------------------------------------------------------------------
+// ---- the file ---------------------------------------------------------------------------------------------
 
 /** The folder, and those it is in. */
 static bool make_folders(const char *folder) {

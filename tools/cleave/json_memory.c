@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for jansson. Its parser does not look whether a long number found room, and aborts the process soon after it did not. So
-// what the system refuses while JSON is read comes out of a reserve, which is more than a line of a log asks for.
+// Memory for jansson. Its parser does not look whether a long number found room, and aborts the process soon
+// after it did not. So what the system refuses while JSON is read comes out of a reserve, which is more than
+// a line of a log asks for.
 #include "cli.h"
 
 #include <jansson.h>
@@ -11,7 +12,7 @@
 static _Alignas(max_align_t) char reserve[256 << 10];
 static _Thread_local bool reading; // else what jansson returns may be given to free()
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static size_t n_used, n_blocks; // bytes, and blocks that are not free yet: the reserve is empty again after the last
+static size_t n_used, n_blocks; // bytes; blocks not free yet: after the last the reserve is empty
 
 static void *take(size_t bytes) {
     void *block = malloc(bytes);

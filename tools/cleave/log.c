@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log of a training, written and read. A line is one JSON object; what the lines hold stands in tools/README.md. A line
-// goes to the system in one piece as soon as it is known, so a killed process leaves at most one half line, and a reader may
-// follow while it is written, begin in the middle, and outlive a file that is cut short or replaced.
+// The log of a training, written and read. A line is one JSON object; what the lines hold stands in
+// tools/README.md. A line goes to the system in one piece as soon as it is known, so a killed process leaves
+// at most one half line, and a reader may follow while it is written, begin in the middle, and outlive a file
+// that is cut short or replaced.
 #include "watch.h"
 
 #include <errno.h>
@@ -20,7 +21,7 @@ const char *watch_state_name(watch_state state) {
     return state_names[state];
 }
 
-// ---- writing ------------------------------------------------------------------------------------------------------
+// ---- writing ----------------------------------------------------------------------------------------------
 
 static bool cannot_write(watch_log *log) {
     log->failed = cli_fail(EXIT_FAILED, "the log '%s' could not be written: %s", log->path, strerror(errno));
@@ -40,7 +41,8 @@ int watch_log_open(watch_log *log, const char *path, bool go_on) {
     return log->failed;
 }
 
-/** An object as text in one piece, to be freed; NULL if memory is out. (json_dumps passes over that within a name.) */
+/** An object as text in one piece, to be freed; NULL if memory is out. (json_dumps passes over that within a
+ *  name.) */
 static char *line_text(const json_t *line) {
     char *text = NULL;
     size_t n;
@@ -76,7 +78,8 @@ static int64_t step_of(const char *text, size_t n) {
     return number;
 }
 
-/** A training goes on from before where its log ends: cut off the steps that are done again, with all behind them. */
+/** A training goes on from before where its log ends: cut off the steps that are done again, with all behind
+ *  them. */
 static bool cut_back(watch_log *log, int64_t step) {
     char *text = NULL;
     size_t room = 0;
@@ -173,7 +176,7 @@ int watch_log_close(watch_log *log) {
     return log->failed;
 }
 
-// ---- reading ------------------------------------------------------------------------------------------------------
+// ---- reading ----------------------------------------------------------------------------------------------
 
 static int64_t whole_at(const json_t *object, const char *key, int64_t otherwise) {
     const json_t *value = json_object_get(object, key);

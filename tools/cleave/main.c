@@ -30,8 +30,7 @@ int main(int argc, char **argv) {
     if (!strcmp(word, "compile-helper") && argc == 2) // no command for people: see cli_start
         return clv_compile_helper(0) == CLV_OK ? EXIT_DONE : EXIT_FAILED;
     cli_command command = cli_command_find(word);
-    if (command == CLI_COMMANDS)
-        return cli_unknown_command(word);
+    if (command == CLI_COMMANDS) return cli_unknown_command(word);
     cli_args args;
     int code = cli_parse(argc - 2, argv + 2, command, &args);
     if (code != EXIT_DONE) return code;

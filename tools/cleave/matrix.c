@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The page of `report --check`: ops beside drivers, from what `check --json` printed on each. Nothing is run here, and the files
-// are anybody's: all of them is text.
+// The page of `report --check`: ops beside drivers, from what `check --json` printed on each. Nothing is run
+// here, and the files are anybody's: all of them is text.
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +29,7 @@ static json_int_t number_of(const json_t *object, const char *key) {
     return json_integer_value(json_object_get(object, key));
 }
 
-// ---- counting -------------------------------------------------------------------------------------------------------
+// ---- counting ---------------------------------------------------------------------------------------------
 
 static int read_runs(matrix *m, const cli_texts *files) {
     size_t i;
@@ -76,7 +76,7 @@ static void drop(matrix *m) {
     free(m->cells);
 }
 
-// ---- the page -------------------------------------------------------------------------------------------------------
+// ---- the page ---------------------------------------------------------------------------------------------
 
 static void put_runs(cli_page *page, const matrix *m) {
     static const page_head heads[] = {{.text = "run"},

@@ -124,7 +124,7 @@ int cli_unknown_command(const char *name) {
                     clv_nearest_text(&nearest));
 }
 
-// ---- values -------------------------------------------------------------------------------------------------------
+// ---- values -----------------------------------------------------------------------------------------------
 
 bool cli_parse_bytes(const char *text, uint64_t *bytes) {
     static const struct {
@@ -264,7 +264,7 @@ static int parse_value(const option_row *option, const char *text, cli_args *arg
     return EXIT_DONE;
 }
 
-// ---- the words ----------------------------------------------------------------------------------------------------
+// ---- the words --------------------------------------------------------------------------------------------
 
 static const option_row *find_option(const char *name, size_t length, cli_command command) {
     for (int i = 0; i < N_OPTIONS; i++)
@@ -318,8 +318,7 @@ int cli_parse(int argc, char **argv, cli_command command, cli_args *args) {
         const char *name = word + 2, *equals = strchr(word, '=');
         size_t length = equals && equals > name ? (size_t)(equals - name) : strlen(name);
         const option_row *option = word[1] == '-' ? find_option(name, length, command) : NULL;
-        if (!option)
-            return unknown_option(word, equals ? (size_t)(equals - word) : strlen(word), command);
+        if (!option) return unknown_option(word, equals ? (size_t)(equals - word) : strlen(word), command);
         const char *value = equals ? equals + 1 : NULL;
         if (option->kind == FLAG && value) return cli_fail(EXIT_USAGE, "--%s takes no value", option->name);
         if (option->kind != FLAG && !value) {
@@ -334,7 +333,7 @@ int cli_parse(int argc, char **argv, cli_command command, cli_args *args) {
     return EXIT_DONE;
 }
 
-// ---- texts made of the tables -------------------------------------------------------------------------------------
+// ---- texts made of the tables -----------------------------------------------------------------------------
 
 /** Are all words before the colon commands, and is `id` one of them? -1: it is no list of commands. */
 static int names_command(const char *part, size_t length, cli_command id) {
@@ -461,8 +460,7 @@ static const char what_it_does[] = "trains and runs";
 void cli_overview(FILE *out) {
     enum { TEXT_AT = 11 };
     const int width = help_width(out);
-    fprintf(out,
-            "Cleave %s %s neural networks on any OpenCL device.\n\nUsage: cleave COMMAND [options]\n",
+    fprintf(out, "Cleave %s %s neural networks on any OpenCL device.\n\nUsage: cleave COMMAND [options]\n",
             clv_version(), what_it_does);
     for (int s = 0; s < SECTIONS; s++) {
         fprintf(out, "\n%s:\n", sections[s]);
@@ -476,13 +474,16 @@ void cli_overview(FILE *out) {
     fputs("\nExamples:\n", out);
     for (int i = 0; i < N_EXAMPLES; i++)
         if (i == 0 || examples[i].command != examples[i - 1].command)
-            if (examples[i].command < CLI_COMMANDS && commands[examples[i].command].section == USE) print_example(out, i, width);
+            if (examples[i].command < CLI_COMMANDS && commands[examples[i].command].section == USE)
+                print_example(out, i, width);
     fputc('\n', out);
     screen_wrap(out, "'cleave COMMAND --help' tells a command's options, their defaults and examples.", 0, 0,
                 width);
     fputc('\n', out);
-    screen_wrap(out, "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 check could not run, 130 interrupted after saving.", 0, 0,
-                width);
+    screen_wrap(
+        out,
+        "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 check could not run, 130 interrupted after saving.",
+        0, 0, width);
     fputc('\n', out);
 }
 
@@ -492,11 +493,10 @@ static void put_roff(FILE *out, const char *text) {
 }
 
 void cli_manual(FILE *out) {
-    fprintf(
-        out,
-        ".TH CLEAVE 1 \"\" \"Cleave %s\"\n.SH NAME\ncleave \\- %s neural networks on any OpenCL "
-        "device\n.SH SYNOPSIS\n",
-        clv_version(), what_it_does);
+    fprintf(out,
+            ".TH CLEAVE 1 \"\" \"Cleave %s\"\n.SH NAME\ncleave \\- %s neural networks on any OpenCL "
+            "device\n.SH SYNOPSIS\n",
+            clv_version(), what_it_does);
     for (int i = 0; i < CLI_COMMANDS; i++)
         fprintf(out, ".B cleave %s\n%s%s[options]\n.br\n", commands[i].name, commands[i].arguments,
                 *commands[i].arguments ? " " : "");
@@ -526,7 +526,8 @@ void cli_manual(FILE *out) {
         }
     }
     fprintf(out,
-            ".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage, 3 check could not run, 130 interrupted after saving.\n"
+            ".SH EXIT STATUS\n0 done, 1 failed, 2 wrong usage, 3 check could not run, 130 interrupted after "
+            "saving.\n"
             ".SH ENVIRONMENT\n.TP\n.B CLEAVE_VISIBLE_DEVICES\nDevices the process sees: indices or names, "
             "with commas.\n.TP\n.B CLEAVE_PARTITION\nDevices to split: cpu:0=2.\n.TP\n.B CLEAVE_CACHE_DIR\n"
             "Where compiled programs are kept.\n.TP\n.B CLEAVE_DATA_DIR\nWhere datasets are.\n"

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The frame of a page: its style, light and dark, for a wide screen and a phone; escaping; and the atomic write.
+// The frame of a page: its style, light and dark, for a wide screen and a phone; escaping; and the atomic
+// write.
 #include "page.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A page of HTML that is put together in memory: one file, no scripts, nothing loaded from elsewhere. page.c holds the frame, the
-// escaping and the atomic write, plot.c the pictures.
+// A page of HTML that is put together in memory: one file, no scripts, nothing loaded from elsewhere. page.c
+// holds the frame, the escaping and the atomic write, plot.c the pictures.
 #ifndef CLEAVE_PAGE_H
 #define CLEAVE_PAGE_H
 
@@ -16,9 +16,11 @@ typedef struct cli_page {
 
 /** Begin a page. Prints and returns EXIT_FAILED without memory. */
 int page_begin(cli_page *page, const char *title);
-/** End it and write it: beside the file that is there, which is replaced when all of the new one is on the disk. Prints what fails. */
+/** End it and write it: beside the file that is there, which is replaced when all of the new one is on the
+ *  disk. Prints what fails. */
 int page_write(cli_page *page, const char *path);
-/** Write a file: beside the one that is there, which is replaced when all of the new one is on the disk. Prints what fails. */
+/** Write a file: beside the one that is there, which is replaced when all of the new one is on the disk.
+ *  Prints what fails. */
 int cli_write_whole(const char *path, const char *text, size_t n);
 /** Throw away what is left. */
 void page_drop(cli_page *page);
@@ -32,11 +34,11 @@ typedef struct page_head {
     const char *text;
     bool number; // to the right
 } page_head;
-/** Begin a table with these heads, which must outlive it. On a phone each row becomes a block, in which each cell has its head beside it:
- *  nothing is cut, and nothing has to be moved sideways. */
+/** Begin a table with these heads, which must outlive it. On a phone each row becomes a block, in which each
+ *  cell has its head beside it: nothing is cut, and nothing has to be moved sideways. */
 void page_table(cli_page *page, const page_head *heads);
-/** Begin a row; a cell with a text, or with a number of as many digits as say something (a dash for none); the begin of a cell whose
- *  markup follows. Each cell takes the next head. */
+/** Begin a row; a cell with a text, or with a number of as many digits as say something (a dash for none);
+ *  the begin of a cell whose markup follows. Each cell takes the next head. */
 void page_row(cli_page *page);
 void page_cell(cli_page *page, const char *class, const char *text);
 void page_cell_number(cli_page *page, double number);
@@ -60,8 +62,9 @@ typedef struct plot_curve {
 /** How strongly curves are smoothed: what the page's switch offers. The first is not at all. */
 enum { PLOT_SMOOTH = 3 };
 void plot_switch(cli_page *page);
-/** Curves in one frame, with the values at the pointer; y as a logarithm where it spans more than two powers of ten. Equal curves are drawn
- *  as dashes by turns, so that each is seen. `format` is of a value: `%.4f`. Nothing is drawn without a point. */
+/** Curves in one frame, with the values at the pointer; y as a logarithm where it spans more than two powers
+ *  of ten. Equal curves are drawn as dashes by turns, so that each is seen. `format` is of a value: `%.4f`.
+ *  Nothing is drawn without a point. */
 void plot_curves(cli_page *page, const char *title, const plot_curve *curves, int n, const char *x_name,
                  const char *format);
 /** Names and colours of curves, once for several frames. */

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a plan does in parts, because it is larger than a device's largest allocation: for a person and for a script.
+// What a plan does in parts, because it is larger than a device's largest allocation: for a person and for a
+// script.
 #include "cli.h"
 
 enum { NAMED = 3 };
@@ -16,9 +17,9 @@ json_t *cli_parts_json(const clv_plan *plan) {
     for (int i = 0; i < clv_plan_node_count(plan); i++) {
         clv_plan_node node = clv_plan_node_get(plan, i);
         if (node.parts && node.part == 0)
-            json_array_append_new(nodes, json_pack("{s:s, s:s, s:s, s:i, s:s}", "layer", node.layer, "op", node.op,
-                                                   "phase", node.phase, "parts", node.parts, "device",
-                                                   clv_device_get_info(node.device)->name));
+            json_array_append_new(nodes, json_pack("{s:s, s:s, s:s, s:i, s:s}", "layer", node.layer, "op",
+                                                   node.op, "phase", node.phase, "parts", node.parts,
+                                                   "device", clv_device_get_info(node.device)->name));
     }
     return json_pack("{s:o, s:o}", "tensors", tensors, "nodes", nodes);
 }
@@ -44,5 +45,6 @@ void cli_parts_print(FILE *out, const clv_plan *plan) {
         size_t used = strlen(text);
         snprintf(text + used, sizeof text - used, " and %d more", tensors - NAMED);
     }
-    screen_say(out, "larger than the largest allocation: %d nodes of the graph are done in %d parts%s", nodes, parts, text);
+    screen_say(out, "larger than the largest allocation: %d nodes of the graph are done in %d parts%s", nodes,
+               parts, text);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// --place, --devices, --transfers, --replicas, --shares, --micro-batches: what a person wrote, as the library wants it, and
-// what came out.
+// --place, --devices, --transfers, --replicas, --shares, --micro-batches: what a person wrote, as the library
+// wants it, and what came out.
 #include "cli.h"
 #include "table.h"
 
@@ -179,7 +179,8 @@ int cli_check_freeze(clv_runtime *runtime, const clv_model *model, const char *f
     return status == CLV_OK ? EXIT_DONE : fail_names(runtime, status);
 }
 
-/** A placement that names what is not there is a wrong word on the command line; that it does not fit is a failure. */
+/** A placement that names what is not there is a wrong word on the command line; that it does not fit is a
+ *  failure. */
 int cli_check_place(clv_runtime *runtime, const clv_model *model, const clv_placement *placement) {
     if (!placement->place) return check_replicas(runtime, placement);
     clv_graph *graph;

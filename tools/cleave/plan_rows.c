@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which row each node of a plan belongs to. A layer has one row whatever it is made of; an op at the root has one of its own, and is
-// numbered when there are several of a kind; gradients and updates of no layer go by their phase.
+// Which row each node of a plan belongs to. A layer has one row whatever it is made of; an op at the root has
+// one of its own, and is numbered when there are several of a kind; gradients and updates of no layer go by
+// their phase.
 #include "plan_rows.h"
 
 #include <stdlib.h>
@@ -12,7 +13,8 @@ static plan_row *find_row(plan_rows *rows, const char *name) {
     return NULL;
 }
 
-/** The row of a forward node: its layer's, or one of its own; what does another part of a node at the root has that one's. */
+/** The row of a forward node: its layer's, or one of its own; what does another part of a node at the root
+ *  has that one's. */
 static plan_row *row_of(plan_rows *rows, const clv_plan_node *node) {
     plan_row *found = *node->layer ? find_row(rows, node->layer) : NULL;
     if (!*node->layer && node->parts && node->part != 0 && rows->n) found = &rows->items[rows->n - 1];

@@ -23,8 +23,9 @@ typedef struct plan_rows {
     int n;
 } plan_rows;
 
-/** Forward nodes make the rows. A layer's gradients and updates are added to its row, those of no layer get rows of their own.
- *  False if there is no memory for them; `items` is to be freed, texts live as long as the plan. */
+/** Forward nodes make the rows. A layer's gradients and updates are added to its row, those of no layer get
+ *  rows of their own. False if there is no memory for them; `items` is to be freed, texts live as long as the
+ *  plan. */
 bool cli_plan_rows(const clv_plan *plan, plan_rows *rows);
 
 #endif

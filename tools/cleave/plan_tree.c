@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Names of layers made into a tree. A layer that is a part of another by its name is below it, whatever the order of execution.
+// Names of layers made into a tree. A layer that is a part of another by its name is below it, whatever the
+// order of execution.
 #include "plan_tree.h"
 
 #include "table.h"
@@ -8,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// ---- the tree -------------------------------------------------------------------------------------------------------
+// ---- the tree ---------------------------------------------------------------------------------------------
 
 static plan_module *find(plan_tree *tree, const char *name, size_t length) {
     for (int i = 0; i < tree->n; i++)
@@ -107,7 +108,7 @@ bool plan_tree_make(const clv_plan *plan, const plan_rows *rows, plan_tree *tree
     return true;
 }
 
-// ---- texts ----------------------------------------------------------------------------------------------------------
+// ---- texts ------------------------------------------------------------------------------------------------
 
 /** One of eight texts, in turn. */
 static char *next_text(void) {
@@ -152,7 +153,7 @@ static void op_text(const plan_row *row, char out[128]) {
     snprintf(out, 128, "%s%s%s", row->op, *row->also ? "+" : "", row->also);
 }
 
-// ---- as a table -----------------------------------------------------------------------------------------------------
+// ---- as a table -------------------------------------------------------------------------------------------
 
 static void add_part(table *t, double part, double all) {
     if (all > 0 && part > 0)

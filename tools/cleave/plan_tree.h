@@ -29,7 +29,8 @@ typedef struct plan_tree {
     int n;
 } plan_tree;
 
-/** From the rows of a plan, which must outlive it, and what the plan keeps. False without host memory; `modules` is to be freed. */
+/** From the rows of a plan, which must outlive it, and what the plan keeps. False without host memory;
+ *  `modules` is to be freed. */
 bool plan_tree_make(const clv_plan *plan, const plan_rows *rows, plan_tree *tree);
 /** As a table down to a depth (-1: all). */
 void plan_tree_print(FILE *out, const plan_tree *tree, int64_t depth);

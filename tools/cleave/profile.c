@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// --profile and --trace: where a step's time goes, as tables, as JSON and as a file for a browser; and, of a plan, how little time it
-// could take at the device's measured peak.
+// --profile and --trace: where a step's time goes, as tables, as JSON and as a file for a browser; and, of a
+// plan, how little time it could take at the device's measured peak.
 #include "cli.h"
 #include "table.h"
 
@@ -9,7 +9,7 @@
 
 enum { TRACE_SLICES = 200000, MOST_OPS = 20 };
 
-// ---- peaks ----------------------------------------------------------------------------------------------------------
+// ---- peaks ------------------------------------------------------------------------------------------------
 
 /** What the device can do at most. Without room for measuring it nothing is known, and that is all. */
 static int look_at_peak(cli_profile *profile, clv_device *device) {
@@ -57,7 +57,7 @@ static void look_again(const cli_profile *profile, const clv_profile_row *rows, 
     }
 }
 
-// ---- begin and end --------------------------------------------------------------------------------------------------
+// ---- begin and end ----------------------------------------------------------------------------------------
 
 int cli_profile_begin(cli_session *session, clv_session *of,
                       clv_device *(*device)(const void *owner, int index), const void *owner,
@@ -98,7 +98,7 @@ void cli_profile_end(cli_profile *profile) {
     profile->profile = NULL;
 }
 
-// ---- figures --------------------------------------------------------------------------------------------------------
+// ---- figures ----------------------------------------------------------------------------------------------
 
 /** Nodes, and their sums. */
 typedef struct figures {
@@ -161,7 +161,7 @@ static bool figures_of_plan(const cli_profile *profile, const clv_plan *plan, bo
     return true;
 }
 
-// ---- as tables ------------------------------------------------------------------------------------------------------
+// ---- as tables --------------------------------------------------------------------------------------------
 
 /** Four cells. */
 static void add_work(table *t, const clv_profile_work *work, clv_bench_peak peak) {
@@ -302,7 +302,7 @@ void cli_profile_print(FILE *out, const cli_profile *profile) {
     figures_free(&f);
 }
 
-// ---- as JSON --------------------------------------------------------------------------------------------------------
+// ---- as JSON ----------------------------------------------------------------------------------------------
 
 static json_t *work_json(const clv_profile_work *work, clv_bench_peak peak) {
     if (!work->nodes) return json_null();
@@ -390,7 +390,7 @@ json_t *cli_profile_json(const cli_profile *profile) {
     return object;
 }
 
-// ---- of a plan ------------------------------------------------------------------------------------------------------
+// ---- of a plan --------------------------------------------------------------------------------------------
 
 int cli_profile_plan(cli_session *session, const clv_plan *plan, cli_profile *out) {
     *out = (cli_profile){.session = session};

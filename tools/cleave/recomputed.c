@@ -66,8 +66,9 @@ void cli_recomputed_print(FILE *out, const cli_args *args, const clv_plan *plan)
         return;
     }
     char head[160];
-    snprintf(head, sizeof head, "recomputed: %d results, which saves %s and takes about %.0f %% more time:",
-             all.nodes, cli_bytes(all.saved_bytes), 100 * all.extra_time);
+    snprintf(head, sizeof head,
+             "recomputed: %d results, which saves %s and takes about %.0f %% more time:", all.nodes,
+             cli_bytes(all.saved_bytes), 100 * all.extra_time);
     screen_wrap(out, head, 0, 2, screen_width(out));
     again_row *rows;
     int n = collect(plan, &rows), column = 1000, width = screen_width(out);

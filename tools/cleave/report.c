@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a person or a script reads: sentences on stderr, JSON and tables on stdout, a progress bar on a terminal.
+// What a person or a script reads: sentences on stderr, JSON and tables on stdout, a progress bar on a
+// terminal.
 #include "cli.h"
 
 #include <errno.h>
@@ -103,7 +104,8 @@ json_t *cli_real(double value) {
     return isfinite(value) ? json_real(value) : json_null();
 }
 
-/** What chooses kernels for a device beyond its limits; null for what is not told, and for devices that run no kernels. */
+/** What chooses kernels for a device beyond its limits; null for what is not told, and for devices that run
+ *  no kernels. */
 static json_t *traits_json(const clv_device_info *info) {
     static const struct {
         uint32_t bit;
@@ -177,7 +179,7 @@ void cli_memory_table(FILE *out, const clv_device *device, uint64_t predicted) {
     fputc('\n', out);
 }
 
-// ---- the line on a terminal ---------------------------------------------------------------------------------------
+// ---- the line on a terminal -------------------------------------------------------------------------------
 
 void cli_progress_init(cli_progress *progress, bool quiet) {
     *progress = (cli_progress){0};

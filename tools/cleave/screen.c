@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The width of terminals and of texts, and lines that fit. Nothing here knows what is shown.
 //
-// The cursor stands at the beginning of what is drawn, not at its end. Some terminals break long lines anew when they become
-// narrower, others cut them; in both the cursor stays where the lines begin, and what is below it can be wiped.
+// The cursor stands at the beginning of what is drawn, not at its end. Some terminals break long lines anew
+// when they become narrower, others cut them; in both the cursor stays where the lines begin, and what is
+// below it can be wiped.
 #include "screen.h"
 
 #include <cleave/runtime.h>
@@ -137,7 +138,7 @@ bool screen_has_colour(FILE *out) {
     return screen_is_terminal(out) && !(no_color && *no_color);
 }
 
-// ---- a line that fits -----------------------------------------------------------------------------------------------
+// ---- a line that fits -------------------------------------------------------------------------------------
 
 static screen_piece *new_piece(screen_line *line, int importance, const char *colour) {
     if (line->n == SCREEN_PIECES) return NULL;
@@ -234,7 +235,7 @@ void screen_line_text(const screen_line *line, int width, char *out, size_t byte
     }
 }
 
-// ---- lines that are drawn over --------------------------------------------------------------------------------------
+// ---- lines that are drawn over ----------------------------------------------------------------------------
 
 void screen_area_init(screen_area *area, FILE *out, bool terminal) {
     *area = (screen_area){.out = out, .terminal = terminal};
@@ -252,8 +253,8 @@ void screen_area_draw(screen_area *area, const screen_line *lines, int n) {
     int width = screen_width(area->out) - 1; // some terminals break a line that is exactly full
     int height = !ioctl(fileno(area->out), TIOCGWINSZ, &size) && size.ws_row ? size.ws_row : 24;
     if (n > height - 1) n = height > 2 ? height - 1 : 1;
-    // Lines do not break even if the terminal becomes narrower just now. All of it is one write: a process that is killed has
-    // switched breaking on again.
+    // Lines do not break even if the terminal becomes narrower just now. All of it is one write: a process
+    // that is killed has switched breaking on again.
     put(&to, "\r\033[J\033[?7l");
     for (int i = 0; i < n; i++) {
         screen_line_text(&lines[i], width, text, sizeof text);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is known of the place where text is shown: how wide it is, how many columns a text takes there; text wrapped to it, lines made
-// to fit it, and lines that are drawn over.
+// What is known of the place where text is shown: how wide it is, how many columns a text takes there; text
+// wrapped to it, lines made to fit it, and lines that are drawn over.
 #ifndef CLEAVE_SCREEN_H
 #define CLEAVE_SCREEN_H
 
@@ -10,8 +10,8 @@
 
 enum { SCREEN_USUAL = 80 };
 
-/** Columns of `out`: those of the terminal, or fewer if COLUMNS says so; elsewhere those of COLUMNS; 0: no limit is known. It is
- *  asked anew each time, so that a resize is noticed. */
+/** Columns of `out`: those of the terminal, or fewer if COLUMNS says so; elsewhere those of COLUMNS; 0: no
+ *  limit is known. It is asked anew each time, so that a resize is noticed. */
 int screen_width(FILE *out);
 
 /** Columns that a text takes: control sequences none, an UTF-8 sequence one. */
@@ -19,22 +19,23 @@ int screen_columns(const char *text);
 /** Bytes of the longest beginning of `text` that takes at most `columns`. */
 size_t screen_fit(const char *text, int columns);
 
-/** Print words from column `at` on, each new line indented by `indent`, within `width` columns (0: on one line). No line end is
- *  printed after the last word. Returns the column after it. */
+/** Print words from column `at` on, each new line indented by `indent`, within `width` columns (0: on one
+ *  line). No line end is printed after the last word. Returns the column after it. */
 int screen_wrap(FILE *out, const char *text, int at, int indent, int width);
 
-/** Print a line as printf does, and end it; on a screen it is broken at words, and goes on two columns further in. */
+/** Print a line as printf does, and end it; on a screen it is broken at words, and goes on two columns
+ *  further in. */
 void screen_say(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/** Text that takes at most `columns`: what is left out is told by an ellipsis, and no number is cut in two. In `middle`: the
- *  beginning and the end are kept. Text holds no control sequences. */
+/** Text that takes at most `columns`: what is left out is told by an ellipsis, and no number is cut in two.
+ *  In `middle`: the beginning and the end are kept. Text holds no control sequences. */
 void screen_cut(const char *text, int columns, bool middle, char *out, size_t bytes);
 
 /** Can lines be drawn over there? And in colours (NO_COLOR)? */
 bool screen_is_terminal(FILE *out);
 bool screen_has_colour(FILE *out);
 
-// ---- a line that fits -----------------------------------------------------------------------------------------------
+// ---- a line that fits -------------------------------------------------------------------------------------
 
 enum { SCREEN_PIECES = 24, SCREEN_KEEP = 100 };
 
@@ -60,7 +61,7 @@ void screen_line_bar(screen_line *line, int importance, const char *colour, int 
 /** The line in at most `width` columns (0: all of it, bars as wide as they are at most). */
 void screen_line_text(const screen_line *line, int width, char *out, size_t bytes);
 
-// ---- lines that are drawn over --------------------------------------------------------------------------------------
+// ---- lines that are drawn over ----------------------------------------------------------------------------
 
 /** Some lines at the bottom of a terminal, which the next drawing replaces. */
 typedef struct screen_area {

@@ -1,48 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-// The start of a command: the runtime and its device, budgets, the clock, and interruption by a signal.
+// The start of a command: the runtime and its device, budgets, and interruption by a signal.
 #include "cli.h"
 
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 #include <unistd.h>
 
-// ---- the clock ----------------------------------------------------------------------------------------------------
-
-static double clock_seconds(clockid_t clock) {
-    struct timespec time;
-    clock_gettime(clock, &time);
-    return (double)time.tv_sec + (double)time.tv_nsec * 1e-9;
-}
-
-/** When this process started, on CLOCK_BOOTTIME; 0 if the system does not tell. Source: proc(5), stat, field 22. */
-static double process_start(void) {
-    char text[1024] = "";
-    FILE *file = fopen("/proc/self/stat", "r");
-    if (!file) return 0;
-    size_t length = fread(text, 1, sizeof text - 1, file);
-    fclose(file);
-    text[length] = 0;
-    char *at = strrchr(text, ')'); // the name before it may hold anything
-    for (int field = 2; at && field < 22; field++) at = strchr(at + 1, ' ');
-    long ticks = sysconf(_SC_CLK_TCK);
-    return at && ticks > 0 ? strtod(at, NULL) / (double)ticks : 0;
-}
-
-double cli_seconds(void) {
-    static double start; // of the process, on CLOCK_MONOTONIC
-    double now = clock_seconds(CLOCK_MONOTONIC);
-    if (start == 0) {
-        double age = clock_seconds(CLOCK_BOOTTIME) - process_start();
-        start =
-            now - (age >= 0 && age < 10 ? age : 0); // a container's clock may disagree: then count from here
-    }
-    return now - start;
-}
-
-// ---- interruption -------------------------------------------------------------------------------------------------
+// ---- interruption -----------------------------------------------------------------------------------------
 
 static volatile int interrupted; // a signal handler can reach nothing but file scope
 
@@ -70,7 +36,7 @@ const volatile int *cli_catch_interrupts(void) {
     return &interrupted;
 }
 
-// ---- the runtime --------------------------------------------------------------------------------------------------
+// ---- the runtime ------------------------------------------------------------------------------------------
 
 /** Warnings; and what CLEAVE_DEBUG asks for, which nothing hides. */
 static void on_log(void *user, clv_log_level level, const char *sentence) {
@@ -94,11 +60,7 @@ void cli_start_early(const cli_args *args, bool with_device, cli_session *sessio
     // Someone who asks for the host alone need not wait for drivers, nor for their faults.
     session->no_opencl = with_device && args->device && !strcasecmp(args->device, "host") && !args->budgets.n;
     if (session->no_opencl) return;
-    const char *how = getenv("CLEAVE_PROBE");
-    bool known = cli_known_take(&session->known, args->no_cache);
-    bool child = how && !strcmp(how, "child"), guard = how && !strcmp(how, "guard");
-    session->trusts_drivers = guard || (known && !child);
-    if (!session->trusts_drivers) cli_probe_begin(&session->probe, "");
+    cli_drivers_begin(&session->drivers, args->no_cache);
 }
 
 /** Devices that nobody has are listed for those who plan for them. */
@@ -135,8 +97,6 @@ static int read_timeout(const cli_args *args, double *seconds) {
     return EXIT_DONE;
 }
 
-enum { QUICK_SECONDS = 2 }; // for all drivers to be looked at; the guard waits for 5
-
 /** For a command that comes out whatever is wrong with the environment. */
 static void keep_fault(cli_session *session, const char *sentence) {
     enum { N = sizeof session->faults / sizeof *session->faults };
@@ -148,8 +108,7 @@ static void keep_fault(cli_session *session, const char *sentence) {
 
 int cli_start(cli_session *session) {
     const cli_args *args = session->args;
-    char left_out[2048] = "";
-    if (!session->no_opencl) cli_probe_wait(&session->probe, left_out, sizeof left_out);
+    if (!session->no_opencl) cli_drivers_wait(&session->drivers);
     double timeout;
     int read = read_timeout(args, &timeout);
     if (read != EXIT_DONE) return read;
@@ -157,10 +116,8 @@ int cli_start(cli_session *session) {
         .device_timeout = timeout,
         .no_cache = args->no_cache,
         .no_opencl = session->no_opencl,
-        .left_out = left_out,
         // What is tuned begins anew: nothing is chosen, and no variant avoided, because of an earlier file.
         .tuning = args->command == CLI_TUNE ? "none" : args->tuning,
-        .before_platform = session->trusts_drivers ? cli_guard_renew : NULL,
         .null_cards = true, // where null devices are
         .null_devices = args->command == CLI_PLAN && names_null(args),
         .compile_helper = compile_helper(),
@@ -169,13 +126,9 @@ int cli_start(cli_session *session) {
         .build_progress = on_build,
         .build_progress_user = session,
     };
-    if (session->trusts_drivers) cli_guard_begin(args->command_line);
-    double begun = cli_seconds();
-    clv_status status = clv_runtime_create(&config, &session->runtime);
-    cli_guard_end();
-    // Drivers that take long would use up the guard's patience: for them a child is sent ahead each time.
-    if (!*left_out && cli_seconds() - begun < QUICK_SECONDS) cli_known_keep(&session->known);
-    if (status != CLV_OK && session->whatever && session->runtime) { // first without what is wrong, then without OpenCL
+    clv_status status = cli_drivers_create(&session->drivers, args->command_line, &config, &session->runtime);
+    if (status != CLV_OK && session->whatever &&
+        session->runtime) { // first without what is wrong, then without OpenCL
         keep_fault(session, clv_runtime_error(session->runtime));
         for (int i = 0; i < 2 && status != CLV_OK; i++) {
             clv_runtime_destroy(session->runtime);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training is, before its first step, and what came of it, after its last: for a person. Scripts read --json and --log.
+// What a training is, before its first step, and what came of it, after its last: for a person. Scripts read
+// --json and --log.
 #include "plan_tree.h"
 #include "watch.h"
 
@@ -35,7 +36,7 @@ static void say(FILE *out, const char *name, const note *text) {
     fputc('\n', out);
 }
 
-// ---- the beginning --------------------------------------------------------------------------------------------------
+// ---- the beginning ----------------------------------------------------------------------------------------
 
 static void model_text(const clv_train_config *config, const clv_trainer *trainer, note *out) {
     const clv_plan *plan = clv_trainer_plan(trainer);
@@ -159,7 +160,7 @@ void cli_tell_training(const cli_args *args, const clv_train_config *config, con
     say(stderr, "memory", &memory);
 }
 
-// ---- the end --------------------------------------------------------------------------------------------------------
+// ---- the end ----------------------------------------------------------------------------------------------
 
 void cli_tell_result(FILE *out, const cli_args *args, const clv_train_result *result, bool interrupted) {
     char time[32];

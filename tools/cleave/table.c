@@ -88,7 +88,7 @@ void table_hide(table *t, int column) {
     if (t) t->hidden[column] = true;
 }
 
-// ---- widths ---------------------------------------------------------------------------------------------------------
+// ---- widths -----------------------------------------------------------------------------------------------
 
 /** What a table looks like on a screen. */
 typedef struct layout {
@@ -177,7 +177,7 @@ static layout lay_out(const table *t, int screen) {
     return l;
 }
 
-// ---- lines ----------------------------------------------------------------------------------------------------------
+// ---- lines ------------------------------------------------------------------------------------------------
 
 static bool is_last(const table *t, const layout *l, int column) {
     for (int i = column + 1; i < t->n; i++)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tables that fit where they are shown. Where a table is wider than the screen, texts are shortened and columns left out, the least
-// important first, and a line below the table names those. Numbers are never shortened. Without a screen a table is as wide as it is.
+// Tables that fit where they are shown. Where a table is wider than the screen, texts are shortened and
+// columns left out, the least important first, and a line below the table names those. Numbers are never
+// shortened. Without a screen a table is as wide as it is.
 #ifndef CLEAVE_TABLE_H
 #define CLEAVE_TABLE_H
 
@@ -24,8 +25,8 @@ typedef struct table_column {
 
 typedef struct table table;
 
-/** A table without rows. Columns are copied, names are borrowed. NULL without memory: then nothing below does anything, and
- *  table_print says so. */
+/** A table without rows. Columns are copied, names are borrowed. NULL without memory: then nothing below does
+ *  anything, and table_print says so. */
 table *table_create(const table_column *columns, int n);
 /** The next cell of a row. A row ends with its last column. */
 void table_add(table *t, const char *format, ...) __attribute__((format(printf, 2, 3)));

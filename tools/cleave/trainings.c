@@ -8,7 +8,7 @@
 
 enum { MOST_POINTS = 600 }; // of a curve: the page is for the eye
 
-// ---- reading ------------------------------------------------------------------------------------------------------
+// ---- reading ----------------------------------------------------------------------------------------------
 
 /** Forget what is not before this step: it is told again. */
 static void forget_from(training *t, curve_kind kind, double step) {
@@ -94,7 +94,7 @@ void trainings_drop(trainings *all) {
     all->n = 0;
 }
 
-// ---- the page -----------------------------------------------------------------------------------------------------
+// ---- the page ---------------------------------------------------------------------------------------------
 
 static void put_curves(cli_page *page, const trainings *all, curve_kind kind) {
     static const struct {
@@ -177,7 +177,8 @@ static bool differs(const trainings *all, const char *key) {
     return false;
 }
 
-/** The settings of all trainings: a row each, in the order in which they are told first; rows in which they differ come first, marked. */
+/** The settings of all trainings: a row each, in the order in which they are told first; rows in which they
+ *  differ come first, marked. */
 static void put_settings(cli_page *page, const trainings *all) {
     page_head heads[CLI_MAX_TEXTS + 2] = {{.text = "setting"}};
     json_t *keys = json_object();

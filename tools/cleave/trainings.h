@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Trainings that logs tell of, as a part of a page: curves side by side, how each went, and what differs in their settings.
+// Trainings that logs tell of, as a part of a page: curves side by side, how each went, and what differs in
+// their settings.
 #ifndef CLEAVE_TRAININGS_H
 #define CLEAVE_TRAININGS_H
 

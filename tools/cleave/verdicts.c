@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Cases for other programs: TAP and JUnit. Sources: Test Anything Protocol, version 13; the JUnit schema that Jenkins and
-// pytest use (testsuite, testcase, failure, error, skipped).
+// Cases for other programs: TAP and JUnit. Sources: Test Anything Protocol, version 13; the JUnit schema that
+// Jenkins and pytest use (testsuite, testcase, failure, error, skipped).
 #include "verdicts.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 
 #include "page.h"
 
-// ---- TAP ------------------------------------------------------------------------------------------------------------
+// ---- TAP --------------------------------------------------------------------------------------------------
 
 /** A `#` would begin a directive, a line end another line. */
 static void put_tap(FILE *out, const char *text) {
@@ -57,9 +57,10 @@ void tap_case(FILE *out, int number, const clv_check_case *one) {
     fflush(out); // a driver that ends the process has not taken what was known before
 }
 
-// ---- JUnit ----------------------------------------------------------------------------------------------------------
+// ---- JUnit ------------------------------------------------------------------------------------------------
 
-/** Text of an element or an attribute. XML holds no control characters, escaped or not; neither are they of use. */
+/** Text of an element or an attribute. XML holds no control characters, escaped or not; neither are they of
+ *  use. */
 static void put_xml(FILE *out, const char *text) {
     for (; *text; text++) {
         switch (*text) {

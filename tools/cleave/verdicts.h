@@ -14,7 +14,8 @@ typedef struct names {
 /** Append a copy. false: no memory. */
 bool names_add(names *list, const char *name);
 void names_drop(names *list);
-/** A file of known failures: a name or a pattern a line, `#` and what follows is a comment. Prints what fails. */
+/** A file of known failures: a name or a pattern a line, `#` and what follows is a comment. Prints what
+ *  fails. */
 int names_read(const char *path, names *list);
 
 /** An earlier run's `check --json`. */
@@ -27,8 +28,9 @@ typedef struct baseline {
 /** Read it, and append what failed there to the known failures. Prints what fails. */
 int baseline_read(const char *path, baseline *out, names *known);
 void baseline_drop(baseline *of);
-/** What became of cases since: {"worse", "less_exact", "gone", "better"}, each a list of {"name", "then", "now", ...}. With
- *  `filtered`, cases that are not in the report are not gone: they were not asked for. NULL: no memory. */
+/** What became of cases since: {"worse", "less_exact", "gone", "better"}, each a list of {"name", "then",
+ *  "now", ...}. With `filtered`, cases that are not in the report are not gone: they were not asked for.
+ *  NULL: no memory. */
 json_t *baseline_compare(const baseline *of, const clv_check_report *report, bool filtered);
 void baseline_print(FILE *out, const json_t *comparison, const char *path);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The eye on a training of this process: after each step it takes what devices and trainer tell, writes the log's line, and now
-// and then shows it. Rates are of the last second, so that they can be read; nothing here waits for a device.
+// The eye on a training of this process: after each step it takes what devices and trainer tell, writes the
+// log's line, and now and then shows it. Rates are of the last second, so that they can be read; nothing here
+// waits for a device.
 #include "watch.h"
 
 #include "events.h"
@@ -94,7 +95,8 @@ static double busy_part(const watch_eye *watch, int i, double seconds) {
     return part < 1 ? part : 1; // what a window counts began a little before it
 }
 
-/** Rates over the window. Before the first is over, what there is of it; then whole ones, unless epochs are shorter. */
+/** Rates over the window. Before the first is over, what there is of it; then whole ones, unless epochs are
+ *  shorter. */
 static void take_rates(watch_eye *watch, double time) {
     double seconds = time - watch->since;
     bool over = seconds >= WINDOW_SECONDS;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Watching a training: what is known of it at one moment, taken from the trainer (watch.c), written to and read from a log
-// (log.c), drawn for a person (picture.c).
+// Watching a training: what is known of it at one moment, taken from the trainer (watch.c), written to and
+// read from a log (log.c), drawn for a person (picture.c).
 #ifndef CLEAVE_WATCH_H
 #define CLEAVE_WATCH_H
 
@@ -50,9 +50,10 @@ const char *watch_state_name(watch_state state);
 /** Seconds as a person says them: `42 s`, `3 min 20 s`, `5 h 10 min`. */
 const char *watch_time_text(double seconds, char text[32]);
 
-// ---- log.c --------------------------------------------------------------------------------------------------------
+// ---- log.c ------------------------------------------------------------------------------------------------
 
-/** A log that is being written. Each line is handed to the system at once, so that a killed process loses none. */
+/** A log that is being written. Each line is handed to the system at once, so that a killed process loses
+ *  none. */
 typedef struct watch_log {
     const char *path;
     FILE *file;   // NULL: no log, and everything below does nothing
@@ -64,8 +65,9 @@ typedef struct watch_log {
 json_t *watch_settings(const cli_args *args, const clv_train_config *config);
 /** Open for writing, or for going on. Prints and returns EXIT_FAILED if that cannot be. path NULL: no log. */
 int watch_log_open(watch_log *log, const char *path, bool go_on);
-/** The lines: of the beginning (with the settings, which it takes; it cuts off what an earlier process wrote from this step on), of a step, of an epoch, of the end. False if the line could not be
- *  written; it was told. */
+/** The lines: of the beginning (with the settings, which it takes; it cuts off what an earlier process wrote
+ *  from this step on), of a step, of an epoch, of the end. False if the line could not be written; it was
+ *  told. */
 bool watch_log_begin(watch_log *log, const watch_moment *moment, json_t *settings);
 bool watch_log_step(watch_log *log, const watch_moment *moment);
 bool watch_log_epoch(watch_log *log, const clv_train_epoch *epoch);
@@ -93,13 +95,14 @@ typedef struct watch_reader {
 
 /** Begin to read; callbacks are set before. Prints and returns EXIT_FAILED if there is no such file. */
 int watch_reader_open(watch_reader *reader, const char *path);
-/** Read what there is by now. Prints and returns EXIT_FAILED if it cannot be read, or holds no line of a log. */
+/** Read what there is by now. Prints and returns EXIT_FAILED if it cannot be read, or holds no line of a
+ *  log. */
 int watch_reader_poll(watch_reader *reader);
 void watch_reader_close(watch_reader *reader);
 /** The moment as one JSON object. */
 json_t *watch_moment_json(const watch_reader *reader, double age_seconds);
 
-// ---- events.c (events.h) --------------------------------------------------------------------------------------------
+// ---- events.c (events.h) ----------------------------------------------------------------------------------
 
 /** A file for TensorBoard that is being written. */
 typedef struct events_file {
@@ -109,14 +112,14 @@ typedef struct events_file {
     bool histograms, begun;
 } events_file;
 
-// ---- picture.c ----------------------------------------------------------------------------------------------------
+// ---- picture.c --------------------------------------------------------------------------------------------
 
 /** Draw the moment over the one before. */
 void watch_draw(screen_area *area, const watch_moment *moment);
 /** A line for the training and one for each device, to stay; for a file or a pipe too. */
 void watch_print(FILE *out, const watch_moment *moment);
 
-// ---- watch.c ------------------------------------------------------------------------------------------------------
+// ---- watch.c ----------------------------------------------------------------------------------------------
 
 /** The eye on a training of this process. */
 typedef struct watch_eye {

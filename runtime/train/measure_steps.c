@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+// How fast each replica trains alone: a few steps of the model on each, for shares to begin with. What
+// follows is adapt.c's.
+#include "device/device.h"
+#include "train/trainer.h"
+
+static clv_status do_steps(const clv__rounds *todo, int n) {
+    const clv__step *step = todo->what;
+    const float *zeros = todo->zeros;
+    const float hyper[CLV_HYPER_VALUES] = {0};
+    for (int i = 0; i < n; i++) {
+        CLV_TRY(clv_run_feed(step->run, step->x, zeros, clv_tensor_bytes(step->x)));
+        CLV_TRY(clv_run_feed(step->run, step->labels, zeros, clv_tensor_bytes(step->labels)));
+        CLV_TRY(clv_run_feed(step->run, step->hyper, hyper, sizeof hyper));
+        CLV_TRY(clv_run_step(step->run, NULL));
+    }
+    return clv_run_finish(step->run);
+}
+
+static clv_status time_steps(clv_runtime *runtime, const clv__step *step, double *seconds) {
+    size_t images = clv_tensor_bytes(step->x), labels = clv_tensor_bytes(step->labels);
+    return clv__time_rounds(runtime, (clv__rounds){.run = do_steps, .what = step},
+                            images > labels ? images : labels, seconds);
+}
+
+/** Seconds of a step of `batch` samples on one device alone. */
+static clv_status time_training(const clv__timing *t, const char *spec, int64_t batch, double *seconds) {
+    clv_runtime *runtime = t->runtime;
+    clv_train_config one = *(const clv_train_config *)t->config;
+    one.placement = (clv_placement){0};
+    one.gradients = NULL;
+    clv__step step = {0};
+    clv_session *session = NULL;
+    clv_status status = clv_device_find(runtime, spec, &one.device);
+    if (status == CLV_OK) status = clv__step_build(runtime, &one, clv__step_graph, NULL, batch, NULL, &step);
+    if (status == CLV_OK) status = clv_session_create(runtime, NULL, &session);
+    if (status == CLV_OK) status = clv_run_create(session, step.plan, &step.run);
+    if (status == CLV_OK) status = time_steps(runtime, &step, seconds);
+    clv__step_destroy(&step);
+    clv_session_destroy(session);
+    if (status == CLV_OK) clv_device_memory_reset_peak(one.device);
+    return status;
+}
+
+clv_status clv__measure_shares(clv_runtime *runtime, const clv_train_config *config, double *shares,
+                               double *single) {
+    const clv__timing t = {.runtime = runtime, .config = config, .seconds = time_training};
+    return clv__measure(&t, &config->placement, config->batch, shares, single);
+}
