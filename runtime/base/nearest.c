@@ -17,41 +17,59 @@ static int least(int a, int b) {
     return a < b ? a : b;
 }
 
-/** Letters to insert, remove, replace, or swap with their neighbour, in any case, until `a` is `b`; both
- *  short. */
-static int edits(const char *a, int n, const char *b, int m) {
+/** A name of at most MOST_LETTERS, in lower case. */
+typedef struct letters {
+    int n;
+    char at[MOST_LETTERS];
+} letters;
+
+static letters letters_of(const char *text, size_t n) {
+    letters out = {.n = (int)n};
+    for (size_t i = 0; i < n; i++) out.at[i] = (char)lower(text[i]);
+    return out;
+}
+
+/** Letters to insert, remove, replace, or swap with their neighbour until `a` is the first m of `b`. */
+static int edits(const letters *a, const letters *b, int m) {
     int rows[3][MOST_LETTERS + 1];
     int *before = rows[0], *above = rows[1], *row = rows[2];
     for (int j = 0; j <= m; j++) row[j] = j;
-    for (int i = 1; i <= n; i++) {
+    for (int i = 1; i <= a->n; i++) {
         int *oldest = before;
         before = above;
         above = row;
         row = oldest;
         row[0] = i;
         for (int j = 1; j <= m; j++) {
-            bool same = lower(a[i - 1]) == lower(b[j - 1]);
+            bool same = a->at[i - 1] == b->at[j - 1];
             row[j] = least(above[j - 1] + !same, 1 + least(above[j], row[j - 1]));
-            if (i > 1 && j > 1 && lower(a[i - 1]) == lower(b[j - 2]) && lower(a[i - 2]) == lower(b[j - 1]))
+            if (i > 1 && j > 1 && a->at[i - 1] == b->at[j - 2] && a->at[i - 2] == b->at[j - 1])
                 row[j] = least(row[j], before[j - 2] + 1);
         }
     }
     return row[m];
 }
 
-/** How far a name is from the word. A word of three letters or more that the name begins with is one edit
- *  away from it: people stop typing, or forget a number. */
-static int distance(const char *word, int n, const char *name, int m) {
-    int far = edits(word, n, name, m);
-    bool begins = n >= 3 && n < m && edits(word, n, name, n) == 0;
-    return begins && far > 1 ? 1 : far;
+/** How many edits a name may be away from a word of n letters. */
+static int most_edits(int n) {
+    return (n + 2) / 3;
+}
+
+/** How far a name is from the word. A word of three letters or more that the name begins with is one edit away
+ *  from it: people stop typing, or forget a number. Lengths that differ too much tell without a look at the
+ *  letters. */
+static int distance(const letters *word, const letters *name) {
+    bool begins = word->n >= 3 && word->n < name->n && !memcmp(word->at, name->at, (size_t)word->n);
+    if (begins) return 1;
+    int longer = word->n > name->n ? word->n - name->n : name->n - word->n;
+    return longer > most_edits(word->n) ? longer : edits(word, name, name->n);
 }
 
 /** A pattern's stem is held against as many letters of the name. */
-static int stem_distance(const char *stem, int n, const char *name, int m) {
-    int best = n + 1;
-    for (int length = n - 1; length <= n + 1; length++)
-        if (length >= 1 && length <= m) best = least(best, edits(stem, n, name, length));
+static int stem_distance(const letters *stem, const letters *name) {
+    int best = stem->n + 1;
+    for (int length = stem->n - 1; length <= stem->n + 1; length++)
+        if (length >= 1 && length <= name->n) best = least(best, edits(stem, name, length));
     return best;
 }
 
@@ -60,9 +78,9 @@ void clv_nearest_offer(clv_nearest *nearest, const char *name) {
     bool wild = n && nearest->word[n - 1] == '*';
     while (n && (nearest->word[n - 1] == '*' || nearest->word[n - 1] == '.')) n--;
     if (!n || !m || n > MOST_LETTERS || m > MOST_LETTERS) return;
-    int far = wild ? stem_distance(nearest->word, (int)n, name, (int)m)
-                   : distance(nearest->word, (int)n, name, (int)m);
-    if (far > (int)(n + 2) / 3 || (*nearest->name && far >= nearest->edits)) return;
+    const letters word = letters_of(nearest->word, n), other = letters_of(name, m);
+    int far = wild ? stem_distance(&word, &other) : distance(&word, &other);
+    if (far > most_edits(word.n) || (*nearest->name && far >= nearest->edits)) return;
     nearest->edits = far;
     snprintf(nearest->name, sizeof nearest->name, "%s", name);
 }

@@ -215,47 +215,66 @@ static void backward_weight_grad(const clv__node *node, clv_tensor *const *dy, c
 
 // ---- references -------------------------------------------------------------------------------------------
 
-/** One product of the convolution's sum: which elements of y, x and weight meet. */
-typedef void (*term)(const clv__ref *ref, int64_t y, int64_t x, int64_t weight);
+/** Which of the three tensors is the sum; the other two are multiplied. */
+typedef enum sum_of { SUM_Y, SUM_X, SUM_WEIGHT } sum_of;
 
-static void each_term(const clv__ref *ref, term visit) {
-    clv__conv2d c = clv__conv2d_of(ref->io);
-    for (int64_t n = 0; n < c.n; n++)
-        for (int64_t go = 0; go < c.groups * c.out_channels; go++)
-            for (int64_t oy = 0; oy < c.out[0]; oy++)
-                for (int64_t ox = 0; ox < c.out[1]; ox++)
-                    for (int64_t ci = 0; ci < c.in_channels; ci++)
-                        for (int64_t r = 0; r < c.kernel[0]; r++)
-                            for (int64_t s = 0; s < c.kernel[1]; s++) {
-                                int64_t iy = oy * c.stride[0] - c.padding[0] + r * c.dilation[0];
-                                int64_t ix = ox * c.stride[1] - c.padding[1] + s * c.dilation[1];
-                                if (iy < 0 || iy >= c.in[0] || ix < 0 || ix >= c.in[1]) continue;
-                                int64_t gc = go / c.out_channels * c.in_channels + ci;
-                                visit(ref,
-                                      ((n * c.groups * c.out_channels + go) * c.out[0] + oy) * c.out[1] + ox,
-                                      ((n * c.groups * c.in_channels + gc) * c.in[0] + iy) * c.in[1] + ix,
-                                      ((go * c.in_channels + ci) * c.kernel[0] + r) * c.kernel[1] + s);
-                            }
+/** The tensors, and the dimensions that say which elements of them meet. */
+typedef struct terms {
+    sum_of sum;
+    clv__conv2d c;
+    double *y, *x, *weight;
+} terms;
+
+/** Positions of the kernel that lie inside of the image, from a pixel whose first is at `start`. */
+static void inside(int64_t start, int64_t dilation, int64_t in, int64_t kernel, int64_t *from, int64_t *to) {
+    *from = start < 0 ? clv__div_up(-start, dilation) : 0;
+    *to = start < in ? clv__min64(kernel, clv__div_up(in - start, dilation)) : 0;
 }
 
-static void forward_term(const clv__ref *ref, int64_t y, int64_t x, int64_t weight) {
-    ref->out[0][y] += ref->in[0][x] * ref->in[1][weight];
+/** All terms of one pixel of y: x begins at its image and group, weight at its output channel. */
+static void terms_of_pixel(const terms *t, int64_t oy, int64_t ox, double *y, double *x, double *weight) {
+    const clv__conv2d *c = &t->c;
+    const int64_t top = oy * c->stride[0] - c->padding[0], left = ox * c->stride[1] - c->padding[1];
+    const int64_t step = c->dilation[1];
+    int64_t r_from, r_to, s_from, s_to;
+    inside(top, c->dilation[0], c->in[0], c->kernel[0], &r_from, &r_to);
+    inside(left, step, c->in[1], c->kernel[1], &s_from, &s_to);
+    double pixel = *y;
+    for (int64_t ci = 0; ci < c->in_channels; ci++) {
+        for (int64_t r = r_from; r < r_to; r++) {
+            double *w = weight + (ci * c->kernel[0] + r) * c->kernel[1];
+            double *row = x + (ci * c->in[0] + top + r * c->dilation[0]) * c->in[1];
+            if (t->sum == SUM_Y)
+                for (int64_t s = s_from; s < s_to; s++) pixel += row[left + s * step] * w[s];
+            else if (t->sum == SUM_X)
+                for (int64_t s = s_from; s < s_to; s++) row[left + s * step] += pixel * w[s];
+            else
+                for (int64_t s = s_from; s < s_to; s++) w[s] += pixel * row[left + s * step];
+        }
+    }
+    if (t->sum == SUM_Y) *y = pixel;
 }
 
-static void input_term(const clv__ref *ref, int64_t y, int64_t x, int64_t weight) {
-    ref->out[0][x] += ref->in[0][y] * ref->in[1][weight];
-}
-
-static void weight_term(const clv__ref *ref, int64_t y, int64_t x, int64_t weight) {
-    ref->out[0][weight] += ref->in[0][y] * ref->in[1][x];
+static void each_term(const terms *t) {
+    const clv__conv2d *c = &t->c;
+    const int64_t image = c->in_channels * c->in[0] * c->in[1],
+                  channel = c->in_channels * c->kernel[0] * c->kernel[1];
+    double *y = t->y;
+    for (int64_t n = 0; n < c->n; n++)
+        for (int64_t g = 0; g < c->groups; g++)
+            for (int64_t co = 0; co < c->out_channels; co++)
+                for (int64_t oy = 0; oy < c->out[0]; oy++)
+                    for (int64_t ox = 0; ox < c->out[1]; ox++)
+                        terms_of_pixel(t, oy, ox, y++, t->x + (n * c->groups + g) * image,
+                                       t->weight + (g * c->out_channels + co) * channel);
 }
 
 static void conv2d_reference(const clv__ref *ref) {
-    clv__conv2d c = clv__conv2d_of(ref->io);
-    int64_t channels = c.groups * c.out_channels, pixels = c.out[0] * c.out[1];
-    for (int64_t i = 0; i < c.n * channels * pixels; i++)
-        ref->out[0][i] = c.bias ? ref->in[2][i / pixels % channels] : 0;
-    each_term(ref, forward_term);
+    const terms t = {SUM_Y, clv__conv2d_of(ref->io), ref->out[0], ref->in[0], ref->in[1]};
+    const int64_t channels = t.c.groups * t.c.out_channels, pixels = t.c.out[0] * t.c.out[1];
+    for (int64_t i = 0; i < t.c.n * channels * pixels; i++)
+        ref->out[0][i] = t.c.bias ? ref->in[2][i / pixels % channels] : 0;
+    each_term(&t);
 }
 
 static void zero(const clv__ref *ref) {
@@ -265,12 +284,12 @@ static void zero(const clv__ref *ref) {
 
 static void backward_input_reference(const clv__ref *ref) {
     zero(ref);
-    each_term(ref, input_term);
+    each_term(&(terms){SUM_X, clv__conv2d_of(ref->io), ref->in[0], ref->out[0], ref->in[1]});
 }
 
 static void backward_weight_reference(const clv__ref *ref) {
     zero(ref);
-    each_term(ref, weight_term);
+    each_term(&(terms){SUM_WEIGHT, clv__conv2d_of(ref->io), ref->in[0], ref->in[1], ref->out[0]});
 }
 
 // ---- cost -------------------------------------------------------------------------------------------------
