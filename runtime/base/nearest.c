@@ -55,8 +55,8 @@ static int most_edits(int n) {
     return (n + 2) / 3;
 }
 
-/** How far a name is from the word. A word of three letters or more that the name begins with is one edit away
- *  from it: people stop typing, or forget a number. Lengths that differ too much tell without a look at the
+/** How far a name is from the word. A word of three letters or more that the name begins with is one edit
+ *  away: people stop typing, or forget a number. Lengths that differ too much tell without a look at the
  *  letters. */
 static int distance(const letters *word, const letters *name) {
     bool begins = word->n >= 3 && word->n < name->n && !memcmp(word->at, name->at, (size_t)word->n);
