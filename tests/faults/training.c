@@ -66,16 +66,6 @@ static const mode modes[] = {
     {"placed", "cpu:0=2", 0, "conv=cpu:0,norm=cpu:0,fc*=cpu:1", false, false, false},
 };
 
-static clv_tensor *build(clv_graph *graph, clv_tensor *x, int64_t classes) {
-    (void)graph;
-    x = clv_nn_conv2d(x, "conv", 3, &(clv_nn_conv2d_config){.kernel = {2, 3}});
-    x = clv_relu(clv_nn_batch_norm(x, "norm", NULL));
-    x = clv_relu(clv_nn_linear(clv_dropout(clv_flatten(x, 1), 0.2f), "fc1", 8, NULL));
-    return clv_nn_linear(x, "fc2", classes, NULL);
-}
-
-static const clv_model model = {.name = "small", .build = build, .input = {1, 4, 6}, .classes = 3};
-
 typedef struct outcome {
     clv_status status;
     char sentence[2048];
@@ -96,18 +86,6 @@ static void on_log(void *user, clv_log_level level, const char *sentence) {
     if (level == CLV_LOG_WARNING) snprintf(out->warnings + n, sizeof out->warnings - n, "%s\n", sentence);
 }
 
-static clv_status read_weights(clv_session *session, outcome *out) {
-    for (int i = 0; i < clv_session_count(session); i++) {
-        clv_session_tensor tensor = clv_session_get(session, i);
-        int n = (int)(tensor.bytes / sizeof(float));
-        if (out->n_floats + n > MOST_FLOATS) return CLV_E_INTERNAL;
-        clv_status status = clv_session_read(session, i, out->floats + out->n_floats, tensor.bytes);
-        if (status != CLV_OK) return status;
-        out->n_floats += n;
-    }
-    return CLV_OK;
-}
-
 /** What differs from the mode: a part of the training, without the second replica, from a checkpoint. */
 typedef struct part {
     int64_t steps;
@@ -118,19 +96,12 @@ typedef struct part {
 static clv_status train(clv_runtime *runtime, clv_dataset *dataset, const part *of, outcome *out) {
     static const char *const replicas[] = {"cpu:0", "cpu:1"};
     static const double shares[] = {0.5, 0.5}, whole[] = {1};
-    clv_train_config config = {.model = &model,
-                               .train = dataset,
-                               .test = dataset,
-                               .batch = BATCH,
-                               .epochs = EPOCHS,
-                               .steps = of->steps,
-                               .seed = 3,
-                               .optimizer = {.kind = CLV_SGD, .momentum = 0.9f},
-                               .lr = 0.05,
-                               .resume = of->resume,
-                               .checkpoint = of->checkpoint,
-                               .checkpoint_every = of->checkpoint ? 3 : 0,
-                               .recompute = how->budget ? "auto" : NULL};
+    clv_train_config config = small_config(&small_model, dataset, BATCH, EPOCHS);
+    config.steps = of->steps;
+    config.resume = of->resume;
+    config.checkpoint = of->checkpoint;
+    config.checkpoint_every = of->checkpoint ? 3 : 0;
+    config.recompute = how->budget ? "auto" : NULL;
     clv_status status = clv_device_find(runtime, "cpu:0", &config.device);
     if (status != CLV_OK) return status;
     clv_device_set_budget(config.device, how->budget ? budget : 0);
@@ -147,7 +118,8 @@ static clv_status train(clv_runtime *runtime, clv_dataset *dataset, const part *
     out->steps = clv_trainer_result(trainer).steps;
     out->n_lost = clv_trainer_lost_count(trainer);
     if (out->n_lost) out->lost_step = clv_trainer_lost_get(trainer, 0).step;
-    if (status == CLV_OK) status = read_weights(clv_trainer_session(trainer), out);
+    if (status == CLV_OK)
+        status = small_read(clv_trainer_session(trainer), out->floats, MOST_FLOATS, &out->n_floats);
     if (status != CLV_OK) snprintf(out->sentence, sizeof out->sentence, "%s", clv_runtime_error(runtime));
     clv_trainer_destroy(trainer);
     return status;

@@ -22,27 +22,13 @@ static void on_log(void *user, clv_log_level level, const char *sentence) {
     snprintf(newest_warning, sizeof newest_warning, "%s", sentence);
 }
 
-static clv_tensor *build(clv_graph *graph, clv_tensor *x, int64_t classes) {
-    (void)graph;
-    x = clv_nn_conv2d(x, "conv", 3, &(clv_nn_conv2d_config){.kernel = {2, 3}});
-    x = clv_relu(clv_nn_batch_norm(x, "norm", NULL));
-    return clv_nn_linear(clv_dropout(clv_flatten(x, 1), 0.2f), "fc", classes, NULL);
-}
-
-static const clv_model model = {.name = "small", .build = build, .input = {1, 4, 6}, .classes = 3};
 static const char *const pair[] = {"cpu:0", "cpu:1"}, *const three[] = {"cpu:0", "cpu:1", "host"};
 static const double shares_of_pair[] = {0.5, 0.5}, shares_of_three[] = {0.5, 0.25, 0.25};
 
 static clv_train_config config_of(const char *const *replicas, const double *shares, int n) {
-    return (clv_train_config){.model = &model,
-                              .train = dataset,
-                              .test = dataset,
-                              .placement = {.replicas = replicas, .shares = shares, .n_replicas = n},
-                              .batch = BATCH,
-                              .epochs = EPOCHS,
-                              .seed = 3,
-                              .optimizer = {.kind = CLV_SGD, .momentum = 0.9f},
-                              .lr = 0.05};
+    clv_train_config config = small_config(&small_model, dataset, BATCH, EPOCHS);
+    config.placement = (clv_placement){.replicas = replicas, .shares = shares, .n_replicas = n};
+    return config;
 }
 
 static int setup(void **state) {
@@ -69,17 +55,6 @@ typedef struct outcome {
     float floats[MOST_FLOATS]; // all that the session keeps
 } outcome;
 
-static void read_session(clv_session *session, outcome *out) {
-    for (int i = 0; i < clv_session_count(session); i++) {
-        clv_session_tensor tensor = clv_session_get(session, i);
-        int n = (int)(tensor.bytes / sizeof(float));
-        assert_true(out->n_floats + n <= MOST_FLOATS);
-        assert_status(clv_session_read(session, i, out->floats + out->n_floats, tensor.bytes), CLV_OK,
-                      runtime);
-        out->n_floats += n;
-    }
-}
-
 /** Train; the device that is armed fails at its enqueue. Where training worked, memory was what was predicted. */
 static outcome train(const clv_train_config *config, int device, long enqueue, int code, bool late) {
     clv_trainer *trainer;
@@ -103,7 +78,9 @@ static outcome train(const clv_train_config *config, int device, long enqueue, i
         assert_int_equal(clv_device_memory(one).all.peak,
                          clv_trainer_memory_on(trainer, one).predicted_peak_bytes);
     }
-    if (out.status == CLV_OK) read_session(clv_trainer_session(trainer), &out);
+    if (out.status == CLV_OK)
+        assert_status(small_read(clv_trainer_session(trainer), out.floats, MOST_FLOATS, &out.n_floats),
+                      CLV_OK, runtime);
     char sentence[4096];
     snprintf(sentence, sizeof sentence, "%s", clv_runtime_error(runtime));
     clv_trainer_destroy(trainer);

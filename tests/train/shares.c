@@ -13,13 +13,6 @@ enum { SAMPLES = 166, BATCH = 16, BATCHES = 11, EPOCHS = 6, MOST_FLOATS = 2048 }
 static clv_runtime *runtime;
 static clv_dataset *dataset;
 
-static clv_tensor *build(clv_graph *graph, clv_tensor *x, int64_t classes) {
-    (void)graph;
-    x = clv_relu(clv_nn_conv2d(x, "conv", 3, &(clv_nn_conv2d_config){.kernel = {2, 3}}));
-    return clv_nn_linear(clv_flatten(x, 1), "fc", classes, NULL);
-}
-
-static const clv_model model = {.name = "small", .build = build, .input = {1, 4, 6}, .classes = 3};
 static const char *const pair[] = {"cpu:0", "cpu:1"};
 
 static int warnings;
@@ -63,18 +56,13 @@ static bool on_epoch(void *user, const clv_train_epoch *epoch) {
 }
 
 static clv_train_config config_of(watching *seen) {
-    return (clv_train_config){.model = &model,
-                              .train = dataset,
-                              .test = dataset,
-                              .placement = {.replicas = pair, .n_replicas = 2},
-                              .batch = BATCH,
-                              .epochs = EPOCHS,
-                              .seed = 3,
-                              .optimizer = {.kind = CLV_SGD, .momentum = 0.9f},
-                              .lr = 0.01,
-                              .user = seen,
-                              .on_step = on_step,
-                              .on_epoch = on_epoch};
+    clv_train_config config = small_config(&small_plain, dataset, BATCH, EPOCHS);
+    config.placement = (clv_placement){.replicas = pair, .n_replicas = 2};
+    config.lr = 0.01;
+    config.user = seen;
+    config.on_step = on_step;
+    config.on_epoch = on_epoch;
+    return config;
 }
 
 static void memory_is_as_predicted(const clv_trainer *trainer) {
@@ -86,14 +74,8 @@ static void memory_is_as_predicted(const clv_trainer *trainer) {
 }
 
 static int read_weights(const clv_trainer *trainer, float *out) {
-    clv_session *session = clv_trainer_session(trainer);
-    int n = 0;
-    for (int i = 0; i < clv_session_count(session); i++) {
-        clv_session_tensor tensor = clv_session_get(session, i);
-        assert_true(n + (int)(tensor.bytes / 4) <= MOST_FLOATS);
-        assert_status(clv_session_read(session, i, out + n, tensor.bytes), CLV_OK, runtime);
-        n += (int)(tensor.bytes / 4);
-    }
+    int n;
+    assert_status(small_read(clv_trainer_session(trainer), out, MOST_FLOATS, &n), CLV_OK, runtime);
     return n;
 }
 
@@ -189,7 +171,7 @@ static void test_shares_follow_what_is_measured(void **state) {
     assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
     clv_train_config *own = (clv_train_config *)(uintptr_t)trainer->config; // constant for everybody else
     own->placement.measure_shares = true; // not before: they are to begin with equal ones
-    trainer->single = 1e-9;                // whatever they do takes longer
+    trainer->single = 1e-9;               // whatever they do takes longer
     lost_slow(1, 30000);
     clv_status status = clv_trainer_run(trainer);
     lost_slow(-1, 0);

@@ -5,7 +5,7 @@
 
 #include "cleave/train.h"
 #include "device/device.h"
-#include "harness/harness.h"
+#include "train/small.h"
 
 enum { SAMPLES = 50, ROW = 12 * 12, CLASSES = 5, LARGEST = 32 << 10 };
 
@@ -22,16 +22,8 @@ static const clv_model model = {.name = "wide", .build = build, .input = {1, 12,
 
 static int setup(void **state) {
     (void)state;
-    static float images[SAMPLES * ROW];
-    static int64_t labels[SAMPLES];
     runtime = clv__test_runtime(NULL);
-    for (int i = 0; i < SAMPLES; i++) {
-        labels[i] = i % CLASSES;
-        for (int j = 0; j < ROW; j++) images[i * ROW + j] = (float)((i * 7 + j * (1 + i % CLASSES)) % 31) / 15 - 1;
-    }
-    clv_array x = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(SAMPLES, 1, 12, 12), .data = images, .borrowed = true},
-              y = {.type = CLV_ARRAY_I64, .shape = CLV_SHAPE(SAMPLES), .data = labels, .borrowed = true};
-    assert_status(clv_dataset_from_arrays(runtime, &x, &y, NULL, &dataset), CLV_OK, runtime);
+    dataset = small_samples(runtime, SAMPLES, 12, 12, CLASSES);
     return 0;
 }
 
@@ -66,7 +58,8 @@ static void train(clv_device *device, uint64_t largest, clv_train_config config,
     clv_device_memory_reset_peak(device);
     assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
     assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
-    assert_int_equal(clv_device_memory(device).all.peak, clv_trainer_memory_on(trainer, device).predicted_peak_bytes);
+    assert_int_equal(clv_device_memory(device).all.peak,
+                     clv_trainer_memory_on(trainer, device).predicted_peak_bytes);
     clv_session *session = clv_trainer_session(trainer);
     const int at = clv_session_find(session, "fc1.weight");
     assert_int_equal(clv_session_get(session, at).bytes, sizeof out->weight);
@@ -90,13 +83,16 @@ static void test_a_checkpoint_goes_on_where_tensors_are_cut_otherwise(void **sta
     static trained whole, parts, mixed;
     clv_device *device;
     for (int d = -1; (device = clv__test_next_device(runtime, &d));) {
-        if (strcmp(device->info.backend, "opencl") != 0) continue; // references have workspaces larger than their tensors
+        if (strcmp(device->info.backend, "opencl") != 0)
+            continue; // references have workspaces larger than their tensors
         train(device, 0, (clv_train_config){.epochs = 4}, &whole);
         train(device, LARGEST, (clv_train_config){.epochs = 4}, &parts);
         near(&whole, &parts);
         for (int first_cut = 0; first_cut < 2; first_cut++) {
-            train(device, first_cut ? LARGEST : 0, (clv_train_config){.epochs = 2, .checkpoint = checkpoint()}, &mixed);
-            train(device, first_cut ? 0 : LARGEST, (clv_train_config){.epochs = 4, .resume = checkpoint()}, &mixed);
+            train(device, first_cut ? LARGEST : 0,
+                  (clv_train_config){.epochs = 2, .checkpoint = checkpoint()}, &mixed);
+            train(device, first_cut ? 0 : LARGEST, (clv_train_config){.epochs = 4, .resume = checkpoint()},
+                  &mixed);
             near(&whole, &mixed);
         }
     }
