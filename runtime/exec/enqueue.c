@@ -19,8 +19,9 @@ char *clv__staged_outputs(const clv__executor *executor, int slot) {
            (size_t)slot * executor->place->staged_bytes;
 }
 
-/** The event of a command: the profile has it, if there is one; else it is the begin of a stretch, if none is
- *  under way. */
+/** Where to put the event of a command, NULL if nobody wants it. With a profile each command has one.
+ *  Without, only the first command after the device has waited for something: from there its busy time is
+ *  counted (activity.h). */
 static clv_status event_for(clv__executor *executor, int slot, int row, clv__bevent ***event) {
     clv__activity *activity = &executor->activity[slot];
     clv__recording *recording = &executor->recording[slot];
@@ -33,7 +34,8 @@ static clv_status event_for(clv__executor *executor, int slot, int row, clv__bev
     return CLV_OK;
 }
 
-/** Around commands that give no event: nothing without a profile. */
+/** Before and after commands that give no event of their own, for the profile; without one these do
+ *  nothing. */
 static clv_status open_mark(clv__executor *executor, int slot, int row) {
     clv__recording *recording = &executor->recording[slot];
     if (!clv__recording_on(recording)) return CLV_OK;
@@ -102,7 +104,8 @@ static size_t shared_together(const clv__executor *executor, const clv__command 
     return n;
 }
 
-/** Tell whoever waits that the values of n commands are on their way. */
+/** Let receivers know that the values of n commands are on their way. One event serves all: that of the
+ *  first. */
 static void tell_sent(clv__executor *executor, int slot, const clv__command *command, size_t n,
                       clv__bevent *event) {
     clv_run *run = executor->run;
@@ -149,7 +152,8 @@ static clv_status send(clv__executor *executor, int slot, const clv__command *co
     return CLV_OK;
 }
 
-/** Wait until a value is on its way. *event: what tells that it is there, NULL if nothing does. */
+/** Wait until the sender has enqueued a value. *event: done when the value is there; NULL if there is nothing
+ *  to wait for. `waits` says meanwhile that this worker is not stuck in its driver (wait.c). */
 static clv_status await_sender(clv__executor *executor, int slot, int number, clv__bevent **event) {
     clv_run *run = executor->run;
     const int64_t ticket = executor->steps[slot].ticket;
@@ -166,7 +170,8 @@ static clv_status await_sender(clv__executor *executor, int slot, int number, cl
     return status;
 }
 
-/** Has this executor waited already, in this step, for what tells that the value is there? */
+/** Is the value there for certain, because this executor has waited in this step for the event that serves it
+ *  too? */
 static bool is_there(clv__executor *executor, int slot, int number) {
     clv_run *run = executor->run;
     const clv__in_flight *flight = &run->in_flight[slot][number];
@@ -177,7 +182,7 @@ static bool is_there(clv__executor *executor, int slot, int number) {
     return there;
 }
 
-/** It was received: whoever does so last destroys the event. */
+/** The value was received. The last of those that an event serves destroys it. */
 static void end_transfer(clv__executor *executor, int slot, int number, const clv__executor *sender) {
     clv_run *run = executor->run;
     clv__bevent *over = NULL;
@@ -222,7 +227,7 @@ static clv_status receive(clv__executor *executor, int slot, const clv__command 
         clv__staged_outputs(sender, slot) + transfer->staged_at, NULL, arrived, error_of(executor));
 }
 
-/** Wait until one other place has finished a step. */
+/** Wait until one other device has finished a step. */
 static clv_status await_finish(clv__executor *executor, clv__executor *other, int64_t ticket) {
     clv_run *run = executor->run;
     const clv__failure *failure = &run->failure;
@@ -243,13 +248,13 @@ static clv_status await_finish(clv__executor *executor, clv__executor *other, in
     finish->users--;
     pthread_cond_broadcast(&run->changed);
     pthread_mutex_unlock(&run->lock);
-    // what it did in the last step, it tells itself: from here it only does not answer in this one
+    // The other reports a failure of its last step itself. Seen from here, it does not answer in this step.
     if (status != CLV_OK) clv__run_fail(run, ticket + 1, other->device, status);
     return status;
 }
 
-/** Wait until other places have finished the last step, where they may still read what the next command
- *  writes over, or write what it reads. */
+/** Wait until other devices have finished the last step: they may still read what the next command writes, or
+ *  write what it reads. places: a bit for each. */
 static clv_status await_last_step(clv__executor *executor, int slot, uint64_t places) {
     clv_run *run = executor->run;
     const int64_t last = executor->steps[slot].ticket - 1;
@@ -262,6 +267,7 @@ static clv_status await_last_step(clv__executor *executor, int slot, uint64_t pl
     return CLV_OK;
 }
 
+/** Does another device wait for the ends of this one's steps? */
 static bool is_awaited(const clv__executor *executor) {
     for (int s = 0; s < executor->run->n_executors; s++) {
         if (executor->run->executors[s].place->awaits & UINT64_C(1) << executor->index) return true;
@@ -269,8 +275,8 @@ static bool is_awaited(const clv__executor *executor) {
     return false;
 }
 
-/** Take back the event of the step before last: that step is over on every device, or this one would not have
- *  been posted. */
+/** The slot's last step, two steps ago, is over on every device, or this one would not have been posted:
+ *  destroy the event that told others of its end, once nobody waits for it. */
 static void begin_step(clv__executor *executor, int slot) {
     clv_run *run = executor->run;
     clv__finish *finish = &executor->finished[slot];

@@ -1,22 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Order of execution with micro-batches: one forward, one backward (1F1B, PipeDream-flush: Narayanan et al.
-// 2021, arXiv:2104.04473, section 2.2.1).
+// The order of execution with micro-batches: one forward, one backward (1F1B, PipeDream-flush: Narayanan et
+// al. 2021, arXiv:2104.04473, section 2.2.1). Without micro-batches it is the graph's order.
 //
-// The forward nodes of a micro-batch lie on levels: a value that crosses to another place gets one level
-// higher. What a place computes on a level is a stage; of K levels, a stage on level k first computes K - k
-// micro-batches forward and then one backward and one forward by turns, so never more than K - k of them wait
-// there for their backward pass. A place with one stage does exactly that; one that the data visits several
-// times does what is ready, later levels first. On one place each micro-batch goes forward and back before
-// the next begins.
+// Levels are the depth of the pipeline. The forward nodes of a micro-batch begin on level 0, and a value that
+// crosses to another device is one level higher there. What one device computes on one level is a stage; a
+// backward node belongs to the stage of its forward node. Of K levels, a stage on level k first computes K -
+// k micro-batches forward, then one backward and one forward by turns. So at most K - k micro-batches wait
+// there for their backward pass. A device with one stage does exactly that. A device that the data visits
+// several times does what is ready, higher levels first. On one device each micro-batch goes forward and back
+// before the next begins.
 //
-// These tasks (a stage, a micro-batch, a direction) are dealt out in rounds, a task for each place, which
-// gives one order for all places: who waits always waits for somebody who can go on. Nodes that a task has
-// but cannot compute yet (a gradient of a weight that two stages share, a loss that is more than a sum) wait
-// until they can: then the order is still right, only less parallel. Nodes of no micro-batch, and those that
-// several share (made of parameters alone), are computed as soon as what they read is there.
+// A task is a stage, a micro-batch and a direction. Tasks are dealt out in rounds, one for each device, which
+// gives one order for all devices: a device that waits always waits for one that can go on. A task may have
+// nodes whose inputs are not computed yet, such as the gradient of a weight that two stages share, or a loss
+// that is more than a sum. They are put off until their inputs are there; the order is still right, only less
+// parallel. Nodes of no micro-batch, and nodes that several micro-batches read, made of parameters alone, are
+// computed as soon as their inputs are there.
 //
-// Results on which no other work hangs, as the sum of losses that several devices have computed, come last
-// before the updates if their place would wait for another's part of them.
+// A result that nothing else reads, such as the sum of losses of several devices, comes last before the
+// updates if its device would wait for another's part of it.
 #include "plan/schedule.h"
 
 #include <assert.h>
@@ -26,25 +28,26 @@
 typedef struct stage {
     bool used;
     int n_forward, n_backward; // micro-batches done
-    int ready_forward,
-        ready_backward; // the same at the beginning of the round: what other places can count on
+    // the same when the round began: what other devices can count on, as a round's tasks run side by side
+    int ready_forward, ready_backward;
 } stage;
 
 typedef struct scheduling {
     const clv_plan *plan;
     const clv_graph *graph;
     const bool *needed;
-    const int *place; // by node id
-    int *micro_batch; // by node id: whose task it belongs to, -1: nobody's
-    int *level;       // by node id, of forward nodes with a micro-batch
-    bool *loose;      // by node id: waits for nothing of its micro-batch, so it has no level of its own
+    const int *place;  // by node id: its device's number in the plan
+    int *micro_batch;  // by node id: whose task it belongs to, -1: nobody's
+    int *level;        // by node id, of forward nodes with a micro-batch
+    bool *independent; // by node id: reads nothing that its micro-batch computes, so it may have any level
     int n_micro_batches, n_levels;
     stage *stages;   // [level][place]
-    int *tasks;      // where the nodes of each task begin in `members`, by task; one more than there are
+    int *tasks;      // by task: where its nodes begin in `members`; one more entry than there are tasks
     int *members;    // node ids, task by task, in the graph's order
-    bool *postponed; // by node id: such a result
-    bool *written;   // by node id
-    int *waiting;    // node ids, in the order they came
+    bool *postponed; // by node id: a result that comes last before the updates
+    bool *written;   // by node id: it stands in the order
+    int *waiting;    // ids of nodes that are put off, in the order they came
+    int *lowest;     // by node id: the lowest level of those that read it, plus one; 0: nobody does
     size_t n_waiting;
     clv__schedule *out;
 } scheduling;
@@ -56,10 +59,10 @@ void clv__schedule_reset(clv__schedule *schedule) {
 
 // ---- micro-batches and levels -----------------------------------------------------------------------------
 
-/** What an earlier micro-batch reads too belongs to none, as a parameter that was prepared once or the
- *  gradient that a sum of losses hands to all. Of forward nodes neither does what that is made of. */
-static void share(scheduling *s, const clv__node *node) {
-    int reader = s->micro_batch[node->id];
+/** A node that two micro-batches read belongs to none: a parameter that is prepared once, or the gradient
+ *  that a sum of losses gives to all of them. What such a forward node reads belongs to none either. */
+static void release_shared(scheduling *s, const clv__node *node) {
+    int reader = s->micro_batch[node->id]; // -1: it was released itself
     if (node->micro_batch < 0 || (reader < 0 && node->phase == CLV__BACKWARD)) return;
     for (int i = 0; i < node->io.n_in; i++) {
         const clv__node *from = node->in[i] ? node->in[i]->node : NULL;
@@ -70,7 +73,8 @@ static void share(scheduling *s, const clv__node *node) {
 static void find_micro_batches(scheduling *s) {
     int n = (int)s->graph->n_nodes;
     for (int id = n - 1; id >= 0; id--) {
-        if (s->needed[id] && s->graph->nodes[id]->phase == CLV__FORWARD) share(s, s->graph->nodes[id]);
+        if (s->needed[id] && s->graph->nodes[id]->phase == CLV__FORWARD)
+            release_shared(s, s->graph->nodes[id]);
     }
     for (int id = 0; id < n; id++) { // a gradient goes with its forward node
         const clv__node *node = s->graph->nodes[id];
@@ -78,7 +82,8 @@ static void find_micro_batches(scheduling *s) {
         if (node->phase == CLV__UPDATE) s->micro_batch[id] = -1;
     }
     for (int id = n - 1; id >= 0; id--) {
-        if (s->needed[id] && s->graph->nodes[id]->phase == CLV__BACKWARD) share(s, s->graph->nodes[id]);
+        if (s->needed[id] && s->graph->nodes[id]->phase == CLV__BACKWARD)
+            release_shared(s, s->graph->nodes[id]);
     }
 }
 
@@ -91,25 +96,26 @@ static void find_levels(scheduling *s) {
     for (size_t id = 0; id < s->graph->n_nodes; id++) {
         const clv__node *node = s->graph->nodes[id];
         if (!has_level(s, node)) continue;
-        s->loose[id] = true;
+        s->independent[id] = true;
         for (int i = 0; i < node->io.n_in; i++) {
             const clv__node *from = node->in[i] ? node->in[i]->node : NULL;
             if (!from || !has_level(s, from)) continue;
             int level = s->level[from->id] + (s->place[from->id] != s->place[id]);
             if (level > s->level[id]) s->level[id] = level;
-            s->loose[id] &= s->loose[from->id] && s->place[from->id] == s->place[id];
+            s->independent[id] &= s->independent[from->id] && s->place[from->id] == s->place[id];
         }
         if (s->level[id] >= s->n_levels) s->n_levels = s->level[id] + 1;
     }
 }
 
-/** What waits for nothing, as slices of the batch, is computed with what reads it first. */
-static void raise_loose_nodes(scheduling *s) {
-    int *lowest = s->waiting; // scratch: the lowest level that reads a node, plus one; 0: none yet
+/** A node that reads nothing of its micro-batch, such as a slice of the batch, gets the level of its first
+ *  reader. */
+static void raise_independent_nodes(scheduling *s) {
+    int *lowest = s->lowest;
     for (int id = (int)s->graph->n_nodes - 1; id >= 0; id--) {
         const clv__node *node = s->graph->nodes[id];
         if (!has_level(s, node)) continue;
-        if (s->loose[id] && lowest[id]) s->level[id] = lowest[id] - 1;
+        if (s->independent[id] && lowest[id]) s->level[id] = lowest[id] - 1;
         for (int i = 0; i < node->io.n_in; i++) {
             const clv__node *from = node->in[i] ? node->in[i]->node : NULL;
             if (!from || !has_level(s, from)) continue;
@@ -121,7 +127,7 @@ static void raise_loose_nodes(scheduling *s) {
 
 // ---- results that can wait --------------------------------------------------------------------------------
 
-/** Would its place wait for another, or for what is postponed? */
+/** Would its device wait for another device, or for a postponed result? */
 static bool waits(const scheduling *s, const clv__node *node) {
     for (int i = 0; i < node->io.n_in; i++) {
         const clv__node *from = node->in[i] ? node->in[i]->node : NULL;
@@ -138,7 +144,8 @@ static bool is_read(const clv__node *node, const bool *read) {
 
 static clv_status find_postponed(scheduling *s) {
     const clv_graph *graph = s->graph;
-    bool *read = clv__alloc(graph->n_tensors, sizeof *read); // by nodes that are none of them
+    bool *read =
+        clv__alloc(graph->n_tensors, sizeof *read); // by tensor: a node that is not postponed reads it
     if (!read) return clv__plan_no_memory(s->plan);
     for (int id = (int)graph->n_nodes - 1; id >= 0; id--) {
         const clv__node *node = graph->nodes[id];
@@ -147,7 +154,7 @@ static clv_status find_postponed(scheduling *s) {
         for (int i = 0; i < node->io.n_in && s->needed[id] && !s->postponed[id]; i++)
             if (node->in[i]) read[node->in[i]->id] = true;
     }
-    for (size_t id = 0; id < graph->n_nodes; id++) // what they wait for comes before them
+    for (size_t id = 0; id < graph->n_nodes; id++) // in the graph's order: their inputs were decided before
         if (s->postponed[id]) s->postponed[id] = waits(s, graph->nodes[id]);
     free(read);
     return CLV_OK;
@@ -179,13 +186,13 @@ static clv_status gather_tasks(scheduling *s) {
     s->tasks = clv__alloc(n_tasks + 2, sizeof *s->tasks);
     s->members = clv__alloc(s->graph->n_nodes, sizeof *s->members);
     if (!s->stages || !s->tasks || !s->members) return clv__plan_no_memory(s->plan);
-    for (int id = 0; id < (int)s->graph->n_nodes; id++) { // count, two places further on
+    for (int id = 0; id < (int)s->graph->n_nodes;
+         id++) { // count; a task's number stands two entries further on
         int task = task_of_node(s, id);
         if (task >= 0) s->tasks[task + 2]++;
     }
     for (size_t t = 2; t < n_tasks + 2; t++) s->tasks[t] += s->tasks[t - 1];
-    for (int id = 0; id < (int)s->graph->n_nodes;
-         id++) { // now one place further on is where the task goes on
+    for (int id = 0; id < (int)s->graph->n_nodes; id++) { // its end so far stands one entry further on
         int task = task_of_node(s, id);
         if (task >= 0) s->members[s->tasks[task + 1]++] = id;
     }
@@ -207,7 +214,7 @@ static bool can_compute(const scheduling *s, int id) {
     return true;
 }
 
-/** Write what waited and can be computed now. */
+/** Write the nodes that were put off and can be computed now. Each may be what another waits for. */
 static void put_waiting(scheduling *s) {
     for (bool any = true; any;) {
         size_t left = 0;
@@ -239,7 +246,7 @@ static void put_task(scheduling *s, int task) {
 
 // ---- one forward, one backward ----------------------------------------------------------------------------
 
-/** Have all places of a level done so many micro-batches by the beginning of this round? */
+/** Had all devices of a level done n micro-batches when this round began? */
 static bool level_has_done(const scheduling *s, int level, bool backward, int n) {
     for (int place = 0; place < s->plan->n_places; place++) {
         const stage *at = stage_at(s, level, place);
@@ -248,7 +255,8 @@ static bool level_has_done(const scheduling *s, int level, bool backward, int n)
     return true;
 }
 
-/** Do the next task of a stage, if it is its turn and what it needs is there. */
+/** Do the next task of a stage, forward or backward as 1F1B says; false: it is over, or its inputs are not
+ *  there yet. */
 static bool advance(scheduling *s, int level, int place) {
     stage *at = stage_at(s, level, place);
     int in_flight = at->n_forward - at->n_backward;
@@ -263,7 +271,7 @@ static bool advance(scheduling *s, int level, int place) {
     return true;
 }
 
-/** Every place does a task, or waits. False: all is done. */
+/** Each device does one task, if it can. False: none could, as all is done. */
 static bool do_round(scheduling *s) {
     bool any = false;
     for (int i = 0; i < s->n_levels * s->plan->n_places; i++) {
@@ -312,12 +320,13 @@ static clv_status make(scheduling *s) {
     s->out->nodes = clv__alloc(n, sizeof(int));
     s->micro_batch = clv__alloc(n, sizeof(int));
     s->level = clv__alloc(n, sizeof(int));
-    s->loose = clv__alloc(n, sizeof(bool));
+    s->independent = clv__alloc(n, sizeof(bool));
     s->postponed = clv__alloc(n, sizeof(bool));
     s->written = clv__alloc(n, sizeof(bool));
     s->waiting = clv__alloc(n, sizeof(int));
-    if (!s->out->nodes || !s->micro_batch || !s->level || !s->loose || !s->postponed || !s->written ||
-        !s->waiting)
+    s->lowest = clv__alloc(n, sizeof(int));
+    if (!s->out->nodes || !s->micro_batch || !s->level || !s->independent || !s->postponed || !s->written ||
+        !s->waiting || !s->lowest)
         return clv__plan_no_memory(s->plan);
     for (size_t id = 0; id < n; id++) {
         s->micro_batch[id] = s->graph->nodes[id]->micro_batch;
@@ -326,7 +335,7 @@ static clv_status make(scheduling *s) {
     find_micro_batches(s);
     if (s->plan->trains && s->plan->n_places > 1) CLV_TRY(find_postponed(s));
     find_levels(s);
-    raise_loose_nodes(s);
+    raise_independent_nodes(s);
     CLV_TRY(gather_tasks(s));
     put_all(s);
     return CLV_OK;
@@ -339,13 +348,14 @@ clv_status clv__schedule_make(const clv_plan *plan, const bool *needed, const in
     clv_status status = make(&s);
     free(s.micro_batch);
     free(s.level);
-    free(s.loose);
+    free(s.independent);
     free(s.stages);
     free(s.tasks);
     free(s.members);
     free(s.postponed);
     free(s.written);
     free(s.waiting);
+    free(s.lowest);
     if (status != CLV_OK) clv__schedule_reset(out);
     return status;
 }

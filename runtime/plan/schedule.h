@@ -13,7 +13,7 @@ typedef struct clv__schedule {
 
 /**
  * An order in which every node comes after those it reads from, and updates come last. Without micro-batches
- * it is the graph's order. With them each place works by 1F1B: see schedule.c.
+ * it is the graph's order. With them each device works by 1F1B: see schedule.c.
  *
  * needed, node_place  by node id
  */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The trainer's loop. The device never waits for the host: a step's loss is read after the next step was
-// handed over.
+// The trainer's loop: steps, epochs, interruption. Two steps are under way at once: the loss of a step is
+// read after the next one was handed to the devices, so no device waits for the host. A step counts as done
+// when its loss was read.
 #include "train/loop.h"
 
 #include <math.h>
@@ -17,7 +18,7 @@ static bool interrupted(const clv__training *loop) {
 
 // ---- one step ---------------------------------------------------------------------------------------------
 
-/** Read until at most so many steps are left whose loss is not known. */
+/** Read losses until at most n steps are left that were handed over and not read. */
 static clv_status read_down_to(clv__training *loop, int n) {
     while (loop->n_handed > n) CLV_TRY(clv__training_read(loop));
     return CLV_OK;
@@ -34,7 +35,7 @@ static clv_status do_step(clv__training *loop, const clv_batch *batch) {
     float hyper[CLV_HYPER_VALUES];
     clv_optimizer_hyper_values(&step->graph->optimizer, before + 1, next.lr, hyper);
     if (loop->n_handed && loop->handed[0].step != step)
-        CLV_TRY(read_down_to(loop, 0)); // runs of a session take turns
+        CLV_TRY(read_down_to(loop, 0)); // another run begins: they share memory, so this one has to end
     if (!step->run) CLV_TRY(clv_run_create(trainer->session, step->plan, &step->run));
     CLV_TRY(clv_run_feed(step->run, step->x, batch->images, clv_tensor_bytes(step->x)));
     CLV_TRY(clv_run_feed(step->run, step->labels, batch->labels, clv_tensor_bytes(step->labels)));
@@ -44,7 +45,7 @@ static clv_status do_step(clv__training *loop, const clv_batch *batch) {
     return read_down_to(loop, 1);
 }
 
-/** Is a step of this epoch left that was not handed over? */
+/** Has this epoch a step that was not handed over yet? */
 static bool has_next(const clv__training *loop) {
     const clv_trainer *trainer = loop->trainer;
     return clv_session_step(trainer->session) < trainer->steps &&
@@ -74,7 +75,8 @@ static clv_status do_steps(clv__training *loop) {
         clv_loader_release(loop->loader, &batch);
         CLV_TRY(status);
         if (!loop->first_read) {
-            CLV_TRY(read_down_to(loop, 0)); // the first is told at once: start-up ends here
+            CLV_TRY(
+                read_down_to(loop, 0)); // the first loss is read at once: it ends the start-up that is timed
             loop->startup_seconds += clv__seconds();
             clv__watch_begin(loop);
         }
@@ -85,7 +87,8 @@ static clv_status do_steps(clv__training *loop) {
     return CLV_OK;
 }
 
-/** An epoch, or what is left of it, without the devices that are lost on the way. */
+/** The rest of an epoch. After the loss of a device that can be done without, the steps that are left go on
+ *  without it. */
 static clv_status do_epoch(clv__training *loop) {
     clv_status status = do_steps(loop);
     while (status != CLV_OK) {
@@ -124,7 +127,7 @@ static bool on_evaluate(void *user, int64_t done, int64_t total) {
     return !interrupted(loop);
 }
 
-/** The loss scaler's state, which the device keeps to itself between epochs. */
+/** Read the loss scaler's state, which changes on the device in each step, into the result. */
 static clv_status read_scaler(clv_trainer *trainer) {
     int scale = clv_session_find(trainer->session, "scaler.scale"),
         skipped = clv_session_find(trainer->session, "scaler.skipped");
@@ -137,7 +140,7 @@ static clv_status read_scaler(clv_trainer *trainer) {
     return CLV_OK;
 }
 
-/** Evaluate, and tell the epoch. */
+/** Evaluate, and call on_epoch, which gets `lr`. */
 static clv_status end_epoch(clv__training *loop, double lr) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = trainer->config;
@@ -172,7 +175,8 @@ static clv_status stop_here(clv__training *loop) {
              config->checkpoint ? config->checkpoint : "");
 }
 
-/** The whole training, from the position. Gradients are fetched before anything else runs on the device. */
+/** The whole training, from the position. The last step's gradients are read before evaluation or anything
+ *  else uses the memory they lie in. `over`: the epoch is done; `done`: the training is. */
 static clv_status train(clv__training *loop) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = trainer->config;

@@ -32,15 +32,15 @@ typedef struct clv__training {
     int n_handed;
     clv__step *last_step; // for the gradients: the last step that was done
     int64_t last_ticket;
-    double last_time; // when the last loss was read; 0 after a pause
-    bool first_read;  // the first step of this process is done
+    double last_time; // when the last loss was read; 0: none was since a pause (evaluation, checkpoint)
+    bool first_read;  // the loss of this process's first step was read
     double epoch_seconds;
     int64_t saved_step;                   // the last step whose checkpoint is on disk; -1: none
     const char *saved_path;               // in this file
     bool stop;                            // a callback asked for it
-    bool diverged;                        // a loss was not finite, and that was told
+    bool diverged;                        // a loss was not finite, and the log has a warning of it
     int64_t not_finite, not_finite_since; // losses in a row that are not; the step of the first
-    bool told;                            // the sentence says what is lost with a device
+    bool told;                            // the error already says what is lost with a device
     double startup_seconds;               // until the first step of this process was done
     clv__watch watch;
     clv__balance balance;
