@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host backend: memory from malloc, work done at once by calling host functions. It runs the ops'
-// references, so it is the oracle, and what is left on a machine without OpenCL. It must not grow kernels of
-// its own: speed on CPUs comes from OpenCL. Every verb blocks; a queue is simply what has been called so far.
+// The host backend: memory from malloc, and host functions called at once. It runs the ops' references, so it
+// is what tests compare with, and what is left on a machine without OpenCL. It must not get kernels of its
+// own: speed on CPUs comes from OpenCL. Every verb blocks, so a queue is simply what has been called so far.
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>

@@ -7,10 +7,10 @@
 
 /**
  * The commands recorded so far, a line each, malloc'd; NULL if memory is out or the record was cut. Any
- * thread.
+ * thread. Buffers are numbered as they were made; offset and bytes are of the whole buffer.
  *
- *     write transfer b1+0:256              buffers are numbered as they were made; offset and bytes in the
- * whole buffer launch relu [1024]/[256] b2 b1 i32:1024 f32:0.5
+ *     write transfer b1+0:256
+ *     launch relu [1024]/[256] b2 b1 i32:1024 f32:0.5
  *
  * The suffix that tells instances of a kernel apart is left out, so that a comment in its source changes no
  * trace.

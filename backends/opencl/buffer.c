@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Device memory. A part of a buffer is an OpenCL sub-buffer: kernels see a pointer to its start. A device
-// that computes in the host's memory gets buffers over memory that is ours (CL_MEM_USE_HOST_PTR), so that we
-// know where the bytes are and another such device can be given a buffer over the same. Its pages go when the
-// driver is done with the last of them, so commands of a device that does not answer write over nobody's.
+// Device memory. A part of a buffer is an OpenCL sub-buffer: kernels get a pointer to its start. A device
+// that computes in the host's memory gets buffers over memory of ours (CL_MEM_USE_HOST_PTR), so that another
+// such device can be given a buffer over the same bytes. The pages are freed when the driver is done with the
+// last buffer over them, so commands of a device that does not answer cannot write over memory of others.
 #include <stdlib.h>
 
 #include "opencl.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drivers that the ICD loader knows of and says nothing about: it passes over what does not load. What stands
-// here reads the same files and asks each library that the loader did not keep why. Forms and order are those
-// of ocl-icd 2.3 (libOpenCL(7)): OCL_ICD_VENDORS, else OPENCL_VENDOR_PATH, else /etc/OpenCL/vendors; a folder
-// of .icd files, one .icd file, or a library. Of Khronos' loader: OCL_ICD_FILENAMES, libraries with colons
+// Drivers that the ICD loader knows and does not report: it skips what does not load. This file reads the
+// same files and asks each library that the loader did not keep for the reason. Forms and order are those of
+// ocl-icd 2.3 (libOpenCL(7)): OCL_ICD_VENDORS, else OPENCL_VENDOR_PATH, else /etc/OpenCL/vendors; a folder of
+// .icd files, one .icd file, or a library. Khronos' loader also has OCL_ICD_FILENAMES, libraries with colons
 // between.
 #include <dirent.h>
 #include <dlfcn.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two in-order queues of a device: compute and transfer. Nothing here waits but event_wait and synchronize,
-// and who waits asks every command how it went. An event of one queue is flushed before the other queue waits
-// for it: OpenCL promises progress only then.
+// Two in-order queues of a device: compute and transfer. Only event_wait and synchronize wait, and both ask
+// every command how it went. An event of one queue is flushed before the other queue waits for it, because
+// OpenCL promises progress only then.
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -9,9 +9,9 @@
 #include "opencl.h"
 
 // ---- Events -----------------------------------------------------------------------------------------------
-// Every command has an event, wanted or not, and whoever waits asks those of all commands before how they
-// went: a driver need not pass an error on to the commands behind it, and clFinish need not tell it. On PoCL
-// 3.1 that costs no time that can be measured.
+// Every command has an event, wanted or not. Whoever waits asks the events of all commands before how they
+// went, because a driver need not pass an error on to the commands behind it, and clFinish need not report
+// it. On PoCL 3.1 this costs no time that can be measured.
 
 enum {
     MANY_PENDING = 1024

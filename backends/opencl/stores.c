@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Some drivers keep machine code on disk and run it again in the next process. If others can write where that
-// is, they decide what this process runs: a driver that finds no home may use a folder with a fixed name
-// below the temporary folder, whoever made it. So the folder is looked at before the first OpenCL call. Where
-// it is not this user's alone the driver is given another one, by its own variable, and the log says so. The
-// variable stays set in this process, and its children have it too.
+// Some drivers keep machine code on disk and run it again in the next process. Whoever can write to that
+// folder decides what this process runs, and a driver that finds no home may use a folder of a fixed name
+// below the temporary folder. So the folder is checked before the first OpenCL call. If it does not belong to
+// this user alone, the driver is given another one, by its own variable, and the log says so. The variable
+// stays set in this process and its children.
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asks a device how it converts f16 (kernels_cl/f16.cl). Its word alone is not enough: drivers have been seen
-// whose half type is wrong, and what they say of denormals and rounding is not always what they do. Any fault
-// means no: integers are right everywhere.
+// Finds out how a device converts f16 (kernels_cl/f16.cl). What the driver says is not enough: some have a
+// half type that is wrong, and what they say of denormals and rounding is not always what they do. Any fault
+// means no, and integers are used, which are right everywhere.
 #include "device/f16.h"
 
 #include <stdlib.h>

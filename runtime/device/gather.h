@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which kernels go into which program. A gathering is a list of instances (source.h), each source with its
-// defines once; a piece is the least that can be built alone: one kernel of one instance. Nothing here knows
-// a device.
+// defines once. A piece is the smallest part that can be built alone: one kernel of one instance. Nothing
+// here knows a device.
 #ifndef CLV_DEVICE_GATHER_H
 #define CLV_DEVICE_GATHER_H
 

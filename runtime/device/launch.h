@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What an op asks a device to do, written down before any device is touched: a list of launches. A launch
-// names a kernel (source stem, entry, defines), its arguments as references to the op's tensors, and a grid.
-// The plan makes the list (ops' variants fill it), exec turns it into commands with real buffers and kernel
+// A list of launches: what an op asks a device to do, written down before any device is touched. A launch
+// names a kernel (source, entry, defines), its arguments as references to the op's tensors, and a grid. The
+// ops' variants fill the list when a plan is made. exec turns it into commands with real buffers and kernel
 // objects.
 #ifndef CLV_DEVICE_LAUNCH_H
 #define CLV_DEVICE_LAUNCH_H

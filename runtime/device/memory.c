@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The account of bytes on a device. OpenCL cannot say how much memory is free, so every allocation is booked
-// here before the driver is asked, and booked off when it is freed; what does not fit is refused with a
+// The account of bytes on a device. OpenCL cannot say how much memory is free. So every allocation is booked
+// here before the driver is asked, and booked off when it is freed. What does not fit is refused, with a
 // report.
 #include <inttypes.h>
 #include <stdio.h>

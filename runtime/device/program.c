@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs of a device: which kernels are built, gathering what is not into few sources, building them side
-// by side. Front-end time is per program on some drivers and per kernel on others, so a few programs of even
-// size serve all. A program that does not build is built in halves, at last one kernel at a time: some
-// compilers refuse, or die of, what is too large for them.
+// Programs of a device: finds which kernels are not built yet, gathers them into few sources, and builds
+// these side by side. The compiler's front end takes its time for each program on some drivers and for each
+// kernel on others, so a few programs of even size suit all. A program that does not build is built in
+// halves, at last one kernel at a time, because some compilers refuse what is too large for them, or die of
+// it.
 #include "device/program.h"
 
 #include <inttypes.h>

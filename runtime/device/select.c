@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which devices there are, which of them are visible, what they are called, and which one a text means.
-// Order: OpenCL devices as the platforms tell them, host, null devices. Settings are read in this order too:
-// first `partition` replaces devices by their parts, then `visible_devices` picks, then names are counted.
+// Which devices there are, which of them are visible, what they are called, and which one a text means. The
+// order is: OpenCL devices as the platforms list them, the host, null devices. Settings are applied in this
+// order too: `partition` replaces devices by their parts, then `visible_devices` picks, then names are
+// counted.
 #include "device/select.h"
 
 #include <ctype.h>

@@ -21,9 +21,9 @@ clv_status clv__activity_pause(clv__activity *activity, clv_device *device, clv_
                                    &activity->stretches[activity->n - 1].end, error);
 }
 
-/** Nanoseconds from the start of one event to the end of another; false if the driver cannot tell. One
- *  without a clock may answer 2 and 3, always: no device begins a command within a microsecond of its clock's
- *  beginning. */
+/** Nanoseconds from the start of one event to the end of another; false if the driver cannot tell. A driver
+ *  without a clock may always answer small numbers such as 2 and 3; no device begins a command within a
+ *  microsecond of its clock's zero. */
 static bool between(const clv__backend *backend, clv__bevent *begin, clv__bevent *end, uint64_t *ns) {
     uint64_t start, stop, unused;
     if (!begin || !end || backend->elapsed(begin, &start, &unused, NULL) != CLV_OK ||

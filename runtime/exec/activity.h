@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How long a device had work, by stretches: a stretch begins with a command and ends where the device has
-// done all it was given and waits, for a value of another device or for the next step. The begin is the start
-// of a command that is enqueued anyway, the end a marker, so a step of one device has no command more than
-// without this.
+// How long a device had work. The time is counted in stretches: a stretch begins with a command and ends
+// where the device has done everything that was enqueued and waits, for a value of another device or for the
+// next step. The begin is the start of a command that is enqueued anyway, and the end is a marker, so a step
+// on a single device has no additional command.
 #ifndef CLV_EXEC_ACTIVITY_H
 #define CLV_EXEC_ACTIVITY_H
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A step that a device could not do, and what is left then. Steps before the failed one are completed by
-// every device, none after it is begun; so a step whose updates come after everything that it receives is
-// done everywhere or nowhere.
+// A step that a device could not do. Every device completes the steps before it, and none begins a step after
+// it. So a step whose updates come after everything that it receives is done on all devices or on none.
 #include "exec/run.h"
 
 void clv__run_fail(clv_run *run, int64_t ticket, clv_device *device, clv_status status) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// First values of what a session keeps. They depend on seed and name alone, so that adding a layer leaves the
-// others as they were; and on counters, so that threads may draw the parts of a tensor and give the same
-// bits. Where a device computes in the host's memory they are written in place, by a parallel that works
-// while programs are built. Elsewhere constants are filled in on the device, and the rest is drawn and then
-// copied there.
+// First values of the tensors that a session keeps. They depend on the seed and the tensor's name alone, so
+// adding a layer leaves the others as they were. They are functions of counters, so several threads may draw
+// parts of one tensor and get the same bits. Where a device computes in the host's memory they are written in
+// place, by threads that work while programs are built (parallel.h). Elsewhere constants are filled in on the
+// device, and other values are drawn on the host and copied.
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>

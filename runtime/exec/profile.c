@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Profiles: what the recordings of a run's steps add up to, and what is kept of them for a trace. Called by
-// whoever waits for a step, never by a worker. A profile outlives runs, plans and graphs, so it keeps copies
-// of their strings.
+// Profiles: the sums of a run's recordings, and what a trace needs of them. The thread that waits for a step
+// calls this, never a worker. A profile outlives runs, plans and graphs, so it has copies of their strings.
 #include "exec/profile.h"
 
 #include <stdlib.h>

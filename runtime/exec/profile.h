@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Inside of a profile. The worker puts an event beside each command (recording.c); who waits for the step
-// reads their times and adds them up (profile.c). Without a profile a run has no recordings, and a command
-// costs one look at a pointer more.
+// Inside of a profile. The worker puts an event beside each command (recording.c). The thread that waits for
+// the step reads the events' times and adds them up (profile.c). Without a profile a run has no recordings,
+// and a command costs one comparison of a pointer more.
 #ifndef CLV_EXEC_PROFILE_H
 #define CLV_EXEC_PROFILE_H
 

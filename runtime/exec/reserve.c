@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Taking the memory of plans, once: parameters, with their first values, and arenas. All is checked before
-// any is taken. Programs take a while to build, on one thread mostly; what a new session keeps depends on no
-// program, so its first values are drawn meanwhile.
+// Taking the memory of plans, once: parameters with their first values, and arenas. Everything is checked
+// before any memory is taken. Building programs takes a while, mostly on one thread. The tensors of a new
+// session depend on no program, so their first values are drawn meanwhile.
 #include <stdlib.h>
 #include <string.h>
 

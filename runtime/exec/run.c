@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The caller's side of a run: feed, step, fetch. Copies to and from staging memory and posts steps to the
-// devices' workers. Nothing is allocated in a step, and devices are not waited for: a slot is waited for when
-// it is needed again, two steps later.
+// The caller's side of a run: feed, step, fetch. It copies to and from staging memory and posts steps to the
+// devices' workers. Within a step nothing is allocated, and no device is waited for: a slot is waited for
+// when it is needed again, two steps later.
 #include "exec/run.h"
 
 #include <stdlib.h>

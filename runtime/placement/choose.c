@@ -223,9 +223,9 @@ static bool better(clv__goal goal, const trial *a, const trial *b) {
     return false;
 }
 
-/** Move one cut by a layer, or forward by up to three, as long as that is better: a cut further on may take
- *  less, as what is transferred and what kernels work in differ from layer to layer. Stops at the first that
- *  fits if the goal is to fit at all. */
+/** Move one cut back by a layer, or forward by up to three, as long as that is better. A cut further on may
+ *  be better where the next one is not, because transfers and kernels' memory differ from layer to layer. If
+ *  the goal is to fit at all, the first that fits ends the search. */
 static clv_status improve(const chooser *c, clv__goal goal, trial *best) {
     static const int steps[] = {-1, 1, 2, 3};
     int left = MOST_STEPS;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Dynamic programming over (devices used, layers placed), as pipelines are cut: Narayanan et al. 2019,
-// PipeDream (arXiv:1806.03377, section 3.1), without replication. Twice: first the least possible maximum
-// over the stages, then the least total among divisions whose maximum is about that.
+// Dynamic programming over (devices used, layers placed), as in Narayanan et al. 2019, PipeDream
+// (arXiv:1806.03377, section 3.1), without replication. It runs twice: the first run finds the least possible
+// maximum over the stages, the second the least total among divisions whose maximum is about that.
 #include "placement/divide.h"
 
 #include <math.h>

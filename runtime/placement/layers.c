@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which layer a node belongs to follows the rules of plan/place.c, told shortly: its own layer's, else its
-// data's; a gradient goes with its forward node, an update with its parameter. Memory is estimated by lives:
-// a block lives in a run of layers from the first to the last use there, and the most that live at once are
-// what an arena holds at least.
+// Layers of a graph. A node belongs to its own layer, else to the layer of its data. A gradient belongs with
+// its forward node and an update with its parameter, as in plan/place.c. Memory is estimated from the lives
+// of values: a block lives in a run of layers from its first to its last use there. An arena holds at least
+// as much as lives at once.
 #include "placement/layers.h"
 
 #include <limits.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A graph as placement sees it: layers in the order of execution, what each takes on each device, and what is
-// carried if the order is cut between two of them. All of it is read off plans of the whole graph on one
+// transferred if the order is cut between two of them. All of it is read from plans of the whole graph on one
 // device at a time.
 #ifndef CLV_PLACEMENT_LAYERS_H
 #define CLV_PLACEMENT_LAYERS_H

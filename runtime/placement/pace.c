@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// How the devices of a plan keep each other waiting: its order of execution walked with a clock for each
-// place; a receive waits for its sender. Where every device's speed was measured before, nodes and transfers
-// take as long as that says. Else all devices are taken for equally fast: a node takes as long as its op's
-// cost says on a nominal one, a transfer no time at all.
+// How the devices of a plan keep each other waiting. The plan's order is walked with a clock for each device,
+// and a receive waits for its sender. Where the speed of every device was measured before, nodes and
+// transfers take the time that follows from it. Otherwise all devices count as equally fast: a node takes the
+// time of its op's cost on a nominal device, and a transfer takes none.
 #include "placement/pace.h"
 
 #include <stdio.h>

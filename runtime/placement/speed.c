@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Measures with the library's own ops, planned and run as a model's are: what counts is what a model gets,
-// not what the device could do at most (runtime/bench/peak.c asks that). Three small graphs: a square matrix
-// product, a pass over memory, a chain of launches with next to nothing to do; and copies from and to the
-// host. The best of a few rounds each.
+// Measures a device with the library's own ops, planned and run like a model's, because what counts is what a
+// model gets and not what the device could do at most (that is runtime/bench/peak.c). There are three small
+// graphs, a square matrix product, a pass over memory and a chain of tiny launches, and copies from and to
+// the host. The best of a few rounds counts.
 #include "placement/speed.h"
 
 #include <stdlib.h>

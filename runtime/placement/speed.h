@@ -5,9 +5,9 @@
 
 #include "placement/pace.h"
 
-/** A device's speed, from the program cache's folder or measured and kept there; modelled where it computes
- *  nothing or has no room left for measuring. Leaves no memory behind; after measuring, the device's peak
- *  begins anew. */
+/** A device's speed, from the program cache's folder, or measured and kept there. It is modelled for a device
+ *  that computes nothing or has no memory left for measuring. Gives back all memory; after measuring, the
+ *  device's peak begins anew. */
 clv_status clv__speed_of(clv_device *device, clv__speed *out);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shares that follow what was measured: how long each replica's device had work in the steps of an epoch
-// decides how the next epoch's batches are shared out (balance.c). Steps are planned anew for other rows, so
-// kernels are built for them: a change has to save more time in what is left of the training than starting
-// took.
+// Shares that follow measurement: how long each replica's device had work in the steps of an epoch decides
+// the shares of the next epoch (balance.c). Steps with other shares have other shapes, so they are planned
+// again and kernels are built for them. So a change is made only if it saves more time in the rest of the
+// training than the start took.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sharing a batch out by what was measured. A step of data parallel training is
+// Shares of a batch from measured times. A step of data parallel training is
 //
 //     first     send parameters, compute its rows, wait for the others' gradients, add them, update
 //     others    wait for parameters, compute, send gradients
 //
-// so equal speed is not equal time: while the first updates the others cannot but wait ("lag"; short where
-// two share the updates), and its wait for the others is what their transfers cost. Whoever is idle beyond
-// that has slack. When everybody's slack is used up at the same time, the step is as short as shares can make
-// it: replica d takes (slack_d - c) / a_d more rows, a_d being its seconds a row, and c, the same for all, is
-// what the step becomes shorter, because the rows must sum to the batch.
+// So devices of equal speed do not need equal time. While the first updates, the others wait: that is the
+// lag. The first waits for the others' transfers. Idle time beyond these is slack. A step is as short as
+// shares can make it when all slack is used up at the same time. Replica d then takes (slack_d - c) / a_d
+// more rows, where a_d is its seconds for a row. The time c by which the step becomes shorter is the same for
+// all, and follows from the rows, which sum to the batch.
 //
-// The lag is known as soon as the first had to wait: then the slowest of the others had no slack. Before that
-// half of what they are idle is a guess that the next look corrects.
+// The lag is known as soon as the first had to wait, because then the slowest of the others had no slack.
+// Before that, half of the others' idle time is taken for it, and the next look corrects the guess.
 #include "train/balance.h"
 
 #include <string.h>

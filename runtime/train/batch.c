@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The largest batch that fits, found by trying. Memory does not simply grow with the batch: other sizes have
-// other variants, and these other workspaces, so a batch of 10 may need more than one of 11. Nothing is
-// concluded from a batch that was not tried.
+// other variants, and these have other workspaces, so a batch of 10 may need more than one of 11. A batch
+// that was not tried says nothing of others.
 #include "cleave/plan.h"
 
 /** What is asked of a batch, and of which. */

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// How busy each device of a training was: what it had to do in each step beside what the step took. The
-// difference is idle: a stage of a pipeline that waits for another, a replica that waits for parameters, all
-// of them while the host feeds.
+// How busy each device of a training was: the time in which it had work, as a part of each step. The rest is
+// idle: a stage of a pipeline waits for another, a replica waits for parameters, or all wait for the host.
 #include <stdlib.h>
 
 #include "device/device.h"

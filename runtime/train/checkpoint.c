@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training written to disk and read again: tensors, the settings that must be the same to go on, the
-// position. The random state is seed, step and position: every random number is a function of them
-// (base/random.h).
+// Checkpoints: tensors, the position, and the settings that must be the same to go on. There is no random
+// state beside seed, step and position, because every random number is a function of these (base/random.h).
 #include "train/state.h"
 
 #include <inttypes.h>

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A device fails in the middle of a training. The run says which steps are done all the same
-// (clv_run_failed); their losses are read, the rest is given up. A replica that holds nothing of its own can
-// be done without: the others share its part of the batch, and the step is done again with the same samples.
-// Else, or if that is not wanted, a checkpoint is written if the parameters are still there, and the sentence
-// says what is lost.
+// What happens when a device fails in a training. The run says which steps are done all the same
+// (clv_run_failed). Their losses are read, and the other steps are given up. If the device is a replica that
+// alone keeps nothing, the others share its part of the batch, and the step is done again with the same
+// samples. Otherwise, or if that was not asked for, a checkpoint is written if the parameters can still be
+// read, and the sentence says what is lost.
 //
-// No code of OpenCL says that a device is gone, so any failure of a driver within a step counts.
+// No error of OpenCL says that a device is gone, so any failure of a driver within a step counts.
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training whose loss is infinite or not a number. It stops after a few such steps, and says whose values
-// were the first: a training gives the same bits again, so the steps since the last checkpoint, or since its
-// beginning, are done once more, and the step that went wrong with every value of it fetched and looked at,
-// in the order of execution.
+// A loss that is infinite or not a number. The training stops after a few such steps in a row and says whose
+// values were the first that are not finite. It finds them by training again: the steps since the last
+// checkpoint, or since the beginning, give the same bits again, and of the step in question every value is
+// fetched and looked at, in the order of execution.
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>

@@ -91,9 +91,9 @@ clv_status clv__measure(const clv__timing *timing, const clv_placement *placemen
                         double *shares, double *single);
 
 /** Time a few steps on each replica alone, with an equal part of the batch, and set shares in proportion to
- *  speed, in whole samples; equal ones, with a warning, where one has no room for that. alone: seconds that
- *  the first would need at most for a step of a whole batch, 0: not measured. Leaves no memory behind, and
- *  peaks as they were. */
+ *  speed, in whole samples. Where one has no room for that, shares are equal, with a warning. single: seconds
+ *  that the first alone would need at most for a step of a whole batch; 0: not measured. Takes no memory that
+ *  it does not give back, and leaves peaks as they were. */
 clv_status clv__measure_shares(clv_runtime *runtime, const clv_train_config *config, double *shares,
                                double *single);
 

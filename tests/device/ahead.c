@@ -121,7 +121,7 @@ static void nobody_helps_unasked(void **state) {
     clv_runtime_destroy(runtime);
 }
 
-/** A helper that is not there, ends at once, or never does, costs nothing but time. One that hangs does not even read: MANY sent
+/** A helper that is not there, ends at once, or never does, costs nothing but time. One that hangs does not even read: MANY launches
  *  are more than a socket holds. */
 static void bad_helpers_do_no_harm(void **state) {
     (void)state;
@@ -209,7 +209,7 @@ static void a_helper_believes_little(void **state) {
     snprintf(name, sizeof name, "%s", device->name);
     clv_runtime_destroy(runtime);
     const clv__handshake good = handshake_of(name);
-    assert_int_equal(answer(&good, sizeof good), CLV_OK); // no sent: it was not wanted after all
+    assert_int_equal(answer(&good, sizeof good), CLV_OK); // no launches: help is not needed after all
     assert_int_equal(answer(&good, sizeof good / 2), CLV_E_IO);
     clv__handshake bad = good;
     bad.magic[0] ^= 1;

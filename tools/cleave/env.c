@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where this runs: what somebody who was not there needs to know. Nothing is told that says who was: home
-// folders are ~, and of the environment only variables that change what Cleave, the OpenCL loader or a driver
-// does.
+// Where this runs: what somebody who was not there needs to know. It says nothing of persons: home folders
+// are ~, and only those variables of the environment are listed that change what Cleave, the OpenCL loader or
+// a driver does.
 #define _GNU_SOURCE // sched_getaffinity, dl_iterate_phdr
 #include "cli.h"
 

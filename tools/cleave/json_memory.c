@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Memory for jansson. Its parser does not look whether a long number found room, and aborts the process soon
-// after it did not. So what the system refuses while JSON is read comes out of a reserve, which is more than
-// a line of a log asks for.
+// Memory for jansson. Its parser does not check whether a long number got memory, and aborts the process soon
+// after. So memory that the system refuses while JSON is read comes from a reserve, which is larger than a
+// line of a log needs.
 #include "cli.h"
 
 #include <jansson.h>

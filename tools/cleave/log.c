@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The log of a training, written and read. A line is one JSON object; what the lines hold stands in
-// tools/README.md. A line goes to the system in one piece as soon as it is known, so a killed process leaves
-// at most one half line, and a reader may follow while it is written, begin in the middle, and outlive a file
+// The log of a training, written and read. A line is one JSON object; tools/README.md says what the lines
+// hold. A line is written in one piece as soon as it is known, so a killed process leaves at most one
+// incomplete line. A reader may follow while the log is written, begin in the middle, and survives a file
 // that is cut short or replaced.
 #include "watch.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// A training drawn for a person: a line for the whole of it and one for each device, with bars on a terminal.
-// A picture is drawn over the one before, so nothing scrolls; where a terminal is narrow the least important
-// figures are left out.
+// A training as lines on a terminal: one for the whole and one for each device, with bars. Each picture is
+// drawn over the one before, so nothing scrolls. Where a terminal is narrow the least important figures are
+// left out.
 #include "watch.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which row each node of a plan belongs to. A layer has one row whatever it is made of; an op at the root has
-// one of its own, and is numbered when there are several of a kind; gradients and updates of no layer go by
-// their phase.
+// Which row each node of a plan belongs to. A layer has one row. An op outside of layers has a row of its
+// own, with a number if there are several of its kind. Gradients and updates of no layer have rows by their
+// phase.
 #include "plan_rows.h"
 
 #include <stdlib.h>

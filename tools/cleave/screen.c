@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The width of terminals and of texts, and lines that fit. Nothing here knows what is shown.
 //
-// The cursor stands at the beginning of what is drawn, not at its end. Some terminals break long lines anew
-// when they become narrower, others cut them; in both the cursor stays where the lines begin, and what is
-// below it can be wiped.
+// The cursor stands at the beginning of what is drawn, not at its end. When a terminal becomes narrower, some
+// break long lines again and others cut them. In both cases the cursor stays where the lines begin, and what
+// is below it can be cleared.
 #include "screen.h"
 
 #include <cleave/runtime.h>

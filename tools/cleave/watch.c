@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The eye on a training of this process: after each step it takes what devices and trainer tell, writes the
-// log's line, and now and then shows it. Rates are of the last second, so that they can be read; nothing here
-// waits for a device.
+// Watches a training of this process: after each step it collects what devices and trainer report, writes the
+// log's line, and now and then draws the picture. Rates are means of the last second. Nothing here waits for
+// a device.
 #include "watch.h"
 
 #include "events.h"

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Making the runtime where its drivers are expected to live. If one raises a signal, calls exit or does not
-// answer, the process begins anew (execve: the same program, words and process number; nothing was read or
-// written by then), told by CLEAVE_PROBE=child that a child must probe first. What no program can catch ends
-// the command still: _exit, SIGKILL, and an abort where a driver has put a handler of its own in our place
-// (LLVM does). So this is for drivers that have come through before (known.c), and then the next command is
-// careful.
+// Making the runtime without a child, where the drivers answered before (known.c). If a driver raises a
+// signal, calls exit or does not answer, the process begins again: execve with the same program, arguments
+// and process number, as nothing was read or written by then. CLEAVE_PROBE=child makes it send a child first
+// this time. Some ends cannot be caught and still end the command: _exit, SIGKILL, and an abort where a
+// driver has replaced our handler (LLVM does). The next command then sends a child.
 #define _GNU_SOURCE // memfd_create
 #include "internal.h"
 

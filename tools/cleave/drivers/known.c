@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drivers that have come through: a file in the cache's folder says in which environment a command last
-// looked at all drivers, and none died or took long. A command in the same environment need not send a child
-// ahead. The file is gone while drivers are looked at: if that ends a command in a way that nothing catches,
-// the next one is careful again. A file that is wrong or missing costs a child, and one that somebody forged
-// spares it, no more.
+// Where all drivers answered before: a file in the cache's folder names the environment in which a command
+// last looked at all drivers, and none died or took long. A command in the same environment sends no child.
+// The file is removed while drivers are looked at, so if one ends the command in a way that nothing catches,
+// the next command sends a child. A wrong or missing file costs a child, and a forged one saves it; nothing
+// else depends on it.
 #include "internal.h"
 
 #include <fcntl.h>

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// A driver may end the whole process while it is being probed, or never come back (FACTS: PoCL without sysfs
-// aborts). So a child process probes first, and says through a pipe which platform it is at. If it dies, that
-// platform is left out of this run, with the reason on the device list, and a new child looks at the others.
-// Where these drivers have come through before (known.c) there is no child: it takes as long as probing
-// itself.
+// A driver may end the process that looks at it, or never answer (PoCL aborts without /sys). So a child
+// process looks first, and says through a pipe which platform it is at. If it dies, that platform is left out
+// of this run, with the reason on the device list, and a new child looks at the others. No child is sent
+// where these drivers answered before (known.c), as it takes as long as the look itself.
 #define _GNU_SOURCE // pipe2
 #include "internal.h"
 
