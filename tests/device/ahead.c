@@ -106,9 +106,14 @@ static void helpers_compile_what_is_not_launched(void **state) {
     assert_int_equal(count_compiled(device), helpers ? KERNELS : 0);
     clv_runtime_destroy(runtime);
 
-    runtime = make(self, &device); // now the program is in the driver's cache, and nobody is asked
-    assert_int_equal(build(device, KERNELS), 0);
-    clv_runtime_destroy(runtime);
+    // Now the program is in the driver's cache, and no helper is started. On a busy machine loading may take so long that one is.
+    helpers = 1;
+    for (int tries = 0; helpers && tries < 20; tries++) {
+        runtime = make(self, &device);
+        helpers = build(device, KERNELS);
+        clv_runtime_destroy(runtime);
+    }
+    assert_int_equal(helpers, 0);
 }
 
 static void nobody_helps_unasked(void **state) {
