@@ -64,17 +64,32 @@ bool clv__product_is_empty(const clv__product *p) {
     return p->batch == 0 || p->m == 0 || p->n == 0;
 }
 
+/** Elements n to n + count of a row of the result: side by side, as each sum by itself would wait for its last addition. */
+enum { SIDE_BY_SIDE = 8 };
+static void product_elements(const clv__product *p, const double *a, const double *b, int64_t count,
+                             double *sums) {
+    for (int64_t k = 0; k < p->k; k++) {
+        const double x = a[k * p->a_k], *y = b + k * p->b_k;
+        if (count == SIDE_BY_SIDE)
+            for (int64_t i = 0; i < SIDE_BY_SIDE; i++) sums[i] += x * y[i * p->b_n];
+        else
+            for (int64_t i = 0; i < count; i++) sums[i] += x * y[i * p->b_n];
+    }
+}
+
 static void product_reference(const clv__ref *ref) {
     clv__product p = clv__product_of(ref->io);
-    const double *a = ref->in[0], *b = ref->in[1], *bias = p.bias ? ref->in[2] : NULL;
+    const double *bias = p.bias ? ref->in[2] : NULL;
+    double sums[SIDE_BY_SIDE];
     for (int64_t z = 0; z < p.batch; z++) {
         for (int64_t m = 0; m < p.m; m++) {
-            for (int64_t n = 0; n < p.n; n++) {
-                double sum = bias ? bias[n] : 0;
-                for (int64_t k = 0; k < p.k; k++)
-                    sum +=
-                        a[z * p.a_batch + m * p.a_m + k * p.a_k] * b[z * p.b_batch + k * p.b_k + n * p.b_n];
-                ref->out[0][(z * p.m + m) * p.n + n] = sum;
+            const double *a = ref->in[0] + z * p.a_batch + m * p.a_m, *b = ref->in[1] + z * p.b_batch;
+            double *row = ref->out[0] + (z * p.m + m) * p.n;
+            for (int64_t n = 0; n < p.n; n += SIDE_BY_SIDE) {
+                const int64_t count = clv__min64(p.n - n, SIDE_BY_SIDE);
+                for (int64_t i = 0; i < count; i++) sums[i] = bias ? bias[n + i] : 0;
+                product_elements(&p, a, b + n * p.b_n, count, sums);
+                memcpy(row + n, sums, (size_t)count * sizeof *sums);
             }
         }
     }
@@ -141,12 +156,8 @@ static clv__gemm gemm_of(const clv__product *p) {
 }
 
 static clv__gemms gemms_of(const clv__product *p, const clv__gemm *gemm) {
-    return (clv__gemms){.b = 1,
-                        .bias = p->bias ? 2 : -1,
-                        .inner = 1,
-                        .n_channels = gemm->n,
-                        .n = 1,
-                        .items = gemm};
+    return (clv__gemms){
+        .b = 1, .bias = p->bias ? 2 : -1, .inner = 1, .n_channels = gemm->n, .n = 1, .items = gemm};
 }
 
 static double gemm_rank(const clv_device_info *device, const clv__op_io *io) {

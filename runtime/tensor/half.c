@@ -69,7 +69,8 @@ void clv__elements_widen(clv_dtype dtype, const void *from, int64_t n, double *t
     const float *f = from;
     const int32_t *i = from;
     const uint16_t *h = from;
-    for (int64_t at = 0; at < n; at++) {
+    for (int64_t at = 0; dtype == CLV_DTYPE_F32 && at < n; at++) to[at] = (double)f[at]; // most tensors
+    for (int64_t at = 0; dtype != CLV_DTYPE_F32 && at < n; at++) {
         switch (dtype) {
         case CLV_DTYPE_I32: to[at] = (double)i[at]; break;
         case CLV_DTYPE_F16: to[at] = (double)clv__f16_to_float(h[at]); break;
@@ -83,7 +84,8 @@ void clv__elements_narrow(clv_dtype dtype, const double *from, int64_t n, void *
     float *f = to;
     int32_t *i = to;
     uint16_t *h = to;
-    for (int64_t at = 0; at < n; at++) {
+    for (int64_t at = 0; dtype == CLV_DTYPE_F32 && at < n; at++) f[at] = (float)from[at]; // most tensors
+    for (int64_t at = 0; dtype != CLV_DTYPE_F32 && at < n; at++) {
         switch (dtype) {
         case CLV_DTYPE_I32: i[at] = (int32_t)from[at]; break;
         case CLV_DTYPE_F16: h[at] = clv__f16_of_float((float)from[at]); break;

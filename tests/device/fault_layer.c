@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "device/fault_layer.h"
+#include "device/kept_programs.h"
 #include "device/layer.h"
 
 API void fault_arm(long n, int code);
@@ -303,6 +304,7 @@ CL_API_ENTRY API cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t n,
 CL_API_ENTRY API cl_int CL_API_CALL clInitLayer(cl_uint n, const struct _cl_icd_dispatch *target,
                                                 cl_uint *n_out, const struct _cl_icd_dispatch **out) {
     layer_begin(n, target, n_out, out);
+    kept_begin();
     LAYER_ENQUEUES(LAYER_TAKE)
     LAYER_CREATES(LAYER_TAKE_CREATE)
     LAYER_TAKE(clGetPlatformIDs)
@@ -351,6 +353,7 @@ API const char *fault_fired(void);
 API long fault_calls(void);
 API const char *fault_name(int i, long *n);
 API int fault_live(void);
+API void fault_keep_programs(void);
 
 /** Let the n-th call from now, of this function ("": any), fail with `code`; 0 lets all pass. Silent queues go on. */
 void fault_arm_call(const char *call, long n, int code, fault_kind kind) {
@@ -401,4 +404,9 @@ const char *fault_name(int i, long *n) {
 /** Objects made and not yet released. */
 int fault_live(void) {
     return atomic_load(&live);
+}
+
+/** From now on a source is read by the driver once, see kept_programs.h. */
+void fault_keep_programs(void) {
+    kept.wanted = true;
 }

@@ -2,9 +2,10 @@
 // Trainings under faults (tests/device/fault_layer.c): each call of each OpenCL function fails, in each way, with each code, and what
 // comes of it is sorted. A case is a number, so a part of them can be run, and one again by itself:
 //
-//   training MODE [--every K] [--from I] [--only I] [--kinds LETTERS] [--positions P]
+//   training MODE [--every K] [--from I] [--only I] [--kinds LETTERS] [--positions P] [--calls FILE]
 //
-// P: no more than so many calls of each function, from the first to the last.
+// P: no more than so many calls of each function, from the first to the last. FILE: how often each function is called, by which cases are
+// numbered. It is written if it is not there: a few calls depend on time, so a sweep in several processes would count differently in each.
 //
 // A line for each case: number, call, n, code, how it failed, outcome, sentence. If all were run: the cases with an outcome that must
 // not be, once more; a line with how many had which outcome; a line `next I`. Exit 1: a case had an outcome that must not be. Outcomes:
@@ -34,13 +35,15 @@ enum {
     STEPS = EPOCHS * BATCHES,
     MOST_FLOATS = 4096,
     MOST_NAMES = 64,
-    MOST_WAITS = 3000 // of a millisecond each
+    MOST_WAITS = 3000,   // of a millisecond each
+    MOST_EVERY_KEPT = 50 // of fewer cases keeping programs costs more than it brings
 };
 
 static void (*fault_arm_call)(const char *call, long n, int code, fault_kind kind);
 static const char *(*fault_fired)(void);
 static const char *(*fault_name)(int i, long *n);
 static int (*fault_live)(void);
+static void (*fault_keep_programs)(void);
 
 static const int codes[] = {-2, -4, -5, -6, -14, -30, -34, -36, -38, -54, -9999};
 static const char *const kind_names[] = {"once",         "from then on", "in the event",
@@ -346,6 +349,39 @@ static bool case_of(long number, fault *out) {
     return false;
 }
 
+/** Which functions there are and how often each is called: from the file, or from the training that was just run. */
+static bool find_calls(const char *path) {
+    static char calls[MOST_NAMES][64];
+    FILE *file = path ? fopen(path, "r") : NULL;
+    if (file) {
+        while (n_names < MOST_NAMES && fscanf(file, "%63s %ld", calls[n_names], &names[n_names].n) == 2) {
+            names[n_names].call = calls[n_names];
+            n_names++;
+        }
+        return fclose(file) == 0 && n_names > 0;
+    }
+    for (long n; n_names < MOST_NAMES && (names[n_names].call = fault_name(n_names, &n)); n_names++)
+        names[n_names].n = n;
+    if (!path) return true;
+    file = fopen(path, "w");
+    for (int i = 0; file && i < n_names; i++) fprintf(file, "%s %ld\n", names[i].call, names[i].n);
+    return file && fclose(file) == 0;
+}
+
+static long count_cases(void) {
+    fault f;
+    long low = 0, high = 1;
+    while (case_of(high, &f)) high *= 2;
+    while (low < high) {
+        long middle = low + (high - low) / 2;
+        if (case_of(middle, &f))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
 static void find_budget(void) {
     budget = 0;
     (void)run(&(part){0});
@@ -359,7 +395,7 @@ static void find_budget(void) {
 
 int main(int argc, char **argv) {
     long every = 1, from = 0, only = -1;
-    const char *kinds = kind_letters;
+    const char *kinds = kind_letters, *calls = NULL;
     for (size_t i = 0; argc > 1 && i < sizeof modes / sizeof *modes; i++)
         if (!strcmp(modes[i].name, argv[1])) how = &modes[i];
     for (int i = 2; i + 1 < argc; i += 2) {
@@ -368,6 +404,7 @@ int main(int argc, char **argv) {
         if (!strcmp(argv[i], "--only")) only = atol(argv[i + 1]);
         if (!strcmp(argv[i], "--positions")) most_positions = atol(argv[i + 1]);
         if (!strcmp(argv[i], "--kinds")) kinds = argv[i + 1];
+        if (!strcmp(argv[i], "--calls")) calls = argv[i + 1];
     }
     if (!how || every < 1) return 2;
     setenv("OPENCL_LAYERS", CLV_TEST_FAULT_LAYER, 1); // before the loader wakes up
@@ -380,6 +417,8 @@ int main(int argc, char **argv) {
     *(void **)&fault_fired = dlsym(library, "fault_fired");
     *(void **)&fault_name = dlsym(library, "fault_name");
     *(void **)&fault_live = dlsym(library, "fault_live");
+    *(void **)&fault_keep_programs = dlsym(library, "fault_keep_programs");
+    if (every <= MOST_EVERY_KEPT && only < 0) fault_keep_programs();
     snprintf(checkpoint, sizeof checkpoint, CLV_TEST_BINARY_DIR "/faults.%s.%ld", how->name, (long)getpid());
     signal(SIGALRM, on_alarm);
     if (how->budget) find_budget();
@@ -393,8 +432,9 @@ int main(int argc, char **argv) {
     static outcome again;
     again = run(&(part){.checkpoint = how->checkpoints ? checkpoint : NULL});
     assert_true(again.status == CLV_OK && same_weights(&again, &whole) && !again.live);
-    for (long n; n_names < MOST_NAMES && (names[n_names].call = fault_name(n_names, &n)); n_names++)
-        names[n_names].n = n;
+    if (!find_calls(calls)) return 1;
+    printf("cases %ld\n", count_cases());
+    fflush(stdout);
     long number = only >= 0 ? only : from;
     fault f;
     for (; case_of(number, &f); number += every) {
