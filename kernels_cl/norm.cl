@@ -4,7 +4,7 @@
 //
 // Plain, right on every device:
 //   batch_norm_stats            one work-item per channel: mean, rstd = 1 / sqrt(biased var + eps), unbiased var
-//   batch_norm_update           one per channel of up to eight layers: the running statistics moved towards the batch's mean and
+//   batch_norm_update           one per channel of SLICES layers: the running statistics moved towards the batch's mean and
 //                               unbiased var. Layer j has C<j> channels
 //   batch_norm_apply            one per element: (x - mean) * rstd * weight + bias
 //   batch_norm_backward_sums    one per channel: dweight = sum(dy * x_hat), dbias = sum(dy)
@@ -29,6 +29,7 @@
 //   batch_norm_slabs_backward   parts as batch_norm_planes_backward leaves them of planes, for batch_norm_backward_join
 // ITEMS     of a group, a power of two; default 256. Local memory: 8*ITEMS bytes
 // KEPT      elements of a channel that an item keeps; default 16
+// SLICES    1 to 14; default 1
 //
 // spread    the running variance where is_var is 1, else rstd = 1 / sqrt(var + eps)
 // has_*     0: the pointer before is not there
@@ -54,6 +55,9 @@
 #ifndef KEPT
 #define KEPT 16
 #endif
+#ifndef SLICES
+#define SLICES 1
+#endif
 
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 EPILOGUE_FUNCTION(KERNEL(epilogue16), float16)
@@ -69,7 +73,6 @@ void KERNEL(batch_norm_keep)(int c, float mean, float square, float count, __glo
     vars[c] = square / (count - 1.0f);
 }
 
-#define EACH8(M) M(0) M(1) M(2) M(3) M(4) M(5) M(6) M(7)
 #define LAYER(j)                                                                                             \
     __global float *restrict running_mean##j, __global float *restrict running_var##j,                       \
         __global const float *restrict mean##j, __global const float *restrict var##j,
@@ -80,9 +83,9 @@ void KERNEL(batch_norm_keep)(int c, float mean, float square, float count, __glo
         if (has_var) running_var##j[c] = (1.0f - momentum) * running_var##j[c] + momentum * var##j[c];       \
     }                                                                                                        \
     c -= C##j;
-__kernel void KERNEL(batch_norm_update)(EACH8(LAYER) EACH8(CHANNELS) int has_mean, int has_var, float momentum) {
+__kernel void KERNEL(batch_norm_update)(EACH_SLICE(LAYER) EACH_SLICE(CHANNELS) int has_mean, int has_var, float momentum) {
     int c = (int)get_global_id(0);
-    EACH8(UPDATE)
+    EACH_SLICE(UPDATE)
 }
 
 __kernel void KERNEL(batch_norm_stats)(__global float *restrict means, __global float *restrict rstds,

@@ -29,7 +29,7 @@ enum {
 };                           // inputs of batch_norm_eval; batch_norm has the first three
 enum { Y, MEAN, RSTD, VAR }; // outputs of batch_norm (VAR is unbiased); batch_norm_eval has Y
 // inputs of batch_norm_update for each layer: running statistics, the batch's
-enum { U_MEAN, U_VAR, U_BATCH_MEAN, U_BATCH_VAR, U_GROUP, U_MOST = 8 };
+enum { U_MEAN, U_VAR, U_BATCH_MEAN, U_BATCH_VAR, U_GROUP, U_MOST = 14 };
 enum { B_DY, B_X, B_WEIGHT, B_MEAN, B_SPREAD }; // inputs of batch_norm_backward
 enum { B_DX, B_DWEIGHT, B_DBIAS };              // outputs of batch_norm_backward
 
@@ -251,11 +251,13 @@ static void train_slabs(clv__launches *list, const clv__op_io *io) {
 }
 
 static void update_plain(clv__launches *list, const clv__op_io *io) {
+    const int layers = clv__groups_most(io->op, list->device);
     int64_t n = 0, C[U_MOST] = {0};
     for (int g = 0; g < clv__groups_of(io); g++) n += C[g] = clv__numel(&io->in[g * U_GROUP + U_BATCH_MEAN]);
     clv__launch *launch = clv__launch_items(list, "norm", "batch_norm_update", CLV__TASKS, n);
-    for (int i = 0; i < U_MOST * U_GROUP; i++) clv__arg_in(list, launch, i);
-    clv__args_i32(list, launch, U_MOST, C);
+    clv__launch_define(list, launch, "SLICES", "%d", layers);
+    for (int i = 0; i < layers * U_GROUP; i++) clv__arg_in(list, launch, i);
+    clv__args_i32(list, launch, layers, C);
     CLV__ARGS_I32(list, launch, clv__has_in(io, U_MEAN), clv__has_in(io, U_VAR));
     clv__arg_f32(list, launch, attrs_of(io)->momentum);
 }
@@ -557,7 +559,7 @@ static const clv__sample_row update_samples[] = {
     {"momentum 1", {[U_BATCH_MEAN] = CLV__DIMS(16)}, UPDATES(1)},
     {"no channels", {[U_BATCH_MEAN] = CLV__DIMS(0)}, UPDATES(0.1f)},
     {"three layers", {[U_BATCH_MEAN] = CLV__DIMS(3)}, UPDATES(0.1f), .quick = true},
-    {"eight layers", {[U_BATCH_MEAN] = CLV__DIMS(8)}, UPDATES(0.25f)},
+    {"fourteen layers", {[U_BATCH_MEAN] = CLV__DIMS(14)}, UPDATES(0.25f)},
     {0},
 };
 
@@ -726,7 +728,7 @@ const clv__op clv__op_batch_norm_update = {
     .name = "batch_norm_update",
     .attrs_bytes = sizeof(norm_attrs),
     .groups = {0, U_GROUP, U_MOST, 0},
-    .mutates = (1u << U_MEAN | 1u << U_VAR) * 0x11111111u, // of eight groups
+    .mutates = (1u << U_MEAN | 1u << U_VAR) * UINT64_C(0x11111111111111), // of fourteen groups
     .infer = update_infer,
     .variants = update_variants,
     .reference = update_reference,

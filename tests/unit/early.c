@@ -95,7 +95,7 @@ static int early_updates(const clv_plan *plan) {
         n += at < last_backward;
         for (size_t later = at + 1; later < plan->n_nodes; later++) {
             for (int i = 0; i < update->node->io.n_in; i++) {
-                if (update->in[i] < 0 || !(update->node->io.op->mutates & (1u << i))) continue;
+                if (update->in[i] < 0 || !(update->node->io.op->mutates >> i & 1)) continue;
                 for (int k = 0; k < CLV__MAX_IN; k++) {
                     int in = plan->nodes[later].in[k];
                     if (in >= 0)
