@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "cleave/ops.h"
-#include "ops/lower.h"
+#include "ops/slices.h"
 
 extern const clv__op clv__op_sum_squares, clv__op_count_nonfinite, clv__op_clip_scale, clv__op_scaler_step;
 
@@ -30,17 +30,10 @@ static clv_status want_scalar(const clv__op_io *io, int i, const char *what, clv
 // size alone: so many uses of one gradient, each with the sum of the one before, give the bits of one use of many.
 enum { SO_FAR, FIRST, MOST = 35, PARTS = 1024 };
 
-// How a variant shares a gradient out: `count` elements to so many work-items of a group, `wide` at a time.
-static const struct sharing {
-    const char *name;
-    int items, count, wide;
-} sharings[] = {{"plain", 1, 1024, 1}, {"vector", 1, 16384, 16}, {"groups", 64, 8192, 4}};
-
-static const struct sharing *sharing_of(const clv__op_io *io) {
-    const struct sharing *s = sharings;
-    while (strcmp(s->name, io->variant->name) != 0) s++;
-    return s;
-}
+static const clv__sharing sharings[CLV__SHARINGS] = {{1, 1024, 1},
+                                                     {1, 16384, 16},
+                                                     {CLV__SHARING_ITEMS, 8192, 4}},
+                          of_parts = {1, PARTS, 1}, of_all = {CLV__SHARING_ITEMS, PARTS, 1};
 
 static clv_status squares_infer(clv__op_io *io, clv__error *error) {
     if (clv__has_in(io, SO_FAR)) CLV_TRY(want_scalar(io, SO_FAR, "the sum so far", error));
@@ -51,76 +44,51 @@ static clv_status squares_infer(clv__op_io *io, clv__error *error) {
     return CLV_OK;
 }
 
-/** A launch over slices of n[] elements each, `count` of them to a part: the parts' sums are its result, and their numbers n[]. Of the
- *  gradients, or of the parts of a launch before. */
-static clv__part sums_launch(clv__launches *list, const clv__op_io *io, const struct sharing *share,
-                             const clv__part *from, int64_t n[MOST]) {
-    const int slices = clv__groups_most(io->op, list->device);
+/** A launch over slices of n[] elements each, whose results are the sums of their parts: of the gradients, or of the parts that a
+ *  launch before left. n[] becomes how many each has. */
+static clv__part sums_launch(clv__launches *list, const clv__op_io *io, const clv__part *from,
+                             int64_t n[MOST]) {
+    const clv__sharing *share = from ? &of_parts : clv__sharing_of(io, sharings);
     const char *entry = from                                 ? "sum_parts"
                         : io->op == &clv__op_count_nonfinite ? "count_nonfinite"
                                                              : "sum_squares";
-    const int count = from ? PARTS : share->count, items = from ? 1 : share->items;
+    const int slices = clv__groups_most(io->op, list->device);
     int64_t groups = 0, sizes[MOST];
     memcpy(sizes, n, sizeof sizes);
-    for (int j = 0; j < MOST; j++) groups += n[j] = clv__div_up(n[j], count);
+    for (int j = 0; j < MOST; j++) groups += n[j] = clv__div_up(n[j], share->count);
     clv__part to = {.bytes = (size_t)groups * sizeof(float)};
-    if (groups == 0) return to;
-    to.offset = clv__launch_workspace(list, to.bytes);
-    clv__launch *launch = clv__launch_kernel(list, "gradients", entry);
-    clv__launch_define(list, launch, "SLICES", "%d", slices);
-    if (items > 1) clv__launch_define(list, launch, "ITEMS", "%d", items);
-    clv__launch_define(list, launch, "COUNT", "%d", count);
-    if (!from && share->wide > 1) clv__launch_define(list, launch, "WIDE", "%d", share->wide);
+    if (groups) to.offset = clv__launch_workspace(list, to.bytes);
+    clv__launch *launch = clv__sharing_launch(list, io, "gradients", entry, share, groups);
     clv__arg_workspace(list, launch, to.offset, to.bytes);
     if (from) clv__arg_workspace(list, launch, from->offset, from->bytes);
     for (int j = 0; !from && j < slices; j++) clv__arg_in(list, launch, FIRST + j);
-    clv__args_i32(list, launch, slices, sizes);
+    if (launch) clv__args_i32(list, launch, slices, sizes);
     clv__arg_i32(list, launch, groups);
-    if (items > 1)
-        clv__launch_grid(launch, (size_t)(groups * items), (size_t)items);
-    else
-        clv__launch_over(list, launch, CLV__TASKS, groups);
     return to;
 }
 
-static void squares_lower(clv__launches *list, const clv__op_io *io) {
-    const struct sharing *share = sharing_of(io);
-    const int slices = clv__groups_most(io->op, list->device);
-    int64_t n[MOST] = {0}, most = 0, all = 0;
-    for (int j = 0; j < clv__groups_of(io); j++) n[j] = clv__numel(&io->in[FIRST + j]);
-    clv__part parts = sums_launch(list, io, share, NULL, n);
+static int64_t most_of(const int64_t n[MOST]) {
+    int64_t most = 0;
     for (int j = 0; j < MOST; j++) most = n[j] > most ? n[j] : most;
-    const bool at_once =
-        share->items > 1 && most <= PARTS; // the parts of each gradient by an item of one group
-    for (; !at_once && most > 1; most = clv__div_up(most, PARTS))
-        parts = sums_launch(list, io, share, &parts, n);
-    for (int j = 0; j < MOST; j++) all += n[j];
-    clv__launch *launch = clv__launch_kernel(list, "gradients", at_once ? "sum_all" : "sum_slices");
-    clv__launch_define(list, launch, "SLICES", "%d", slices);
-    if (at_once) clv__launch_define(list, launch, "ITEMS", "%d", share->items);
+    return most;
+}
+
+static void squares_lower(clv__launches *list, const clv__op_io *io) {
+    const int groups = clv__groups_of(io);
+    int64_t n[MOST] = {0}, all = 0;
+    for (int j = 0; j < groups; j++) n[j] = clv__numel(&io->in[FIRST + j]);
+    clv__part parts = sums_launch(list, io, NULL, n);
+    // the parts of each gradient by an item of one group, if they are not too many
+    const bool at_once = clv__sharing_of(io, sharings)->items > 1 && most_of(n) <= PARTS;
+    while (!at_once && most_of(n) > 1) parts = sums_launch(list, io, &parts, n);
+    clv__launch *launch = at_once ? clv__sharing_launch(list, io, "gradients", "sum_all", &of_all, 1)
+                                  : clv__launch_items(list, "gradients", "sum_slices", CLV__TASKS, 1);
     clv__arg_out(list, launch, 0);
     clv__arg_workspace(list, launch, parts.offset, parts.bytes);
     clv__arg_in(list, launch, SO_FAR);
-    if (at_once) clv__args_i32(list, launch, slices, n);
+    if (at_once) clv__args_i32(list, launch, clv__groups_most(io->op, list->device), n);
+    for (int j = 0; j < groups; j++) all += n[j];
     CLV__ARGS_I32(list, launch, all, clv__has_in(io, SO_FAR));
-    if (at_once)
-        clv__launch_grid(launch, (size_t)share->items, (size_t)share->items);
-    else
-        clv__launch_over(list, launch, CLV__TASKS, 1);
-}
-
-static bool vector_supports(const clv_device_info *device, const clv__op_io *io) {
-    return clv__threads(device) && clv__numel(&io->in[FIRST]) >= 64;
-}
-
-static bool groups_support(const clv_device_info *device, const clv__op_io *io) {
-    return device->max_work_group >= (size_t)sharing_of(io)->items &&
-           clv__loops_fit(device, PARTS + MOST + 64);
-}
-
-static double groups_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)io;
-    return clv__threads(device) ? 2 : 0.2;
 }
 
 static void squares_reference(const clv__ref *ref) {
@@ -156,11 +124,7 @@ static bool squares_sample(int i, clv__sample *out) {
     return true;
 }
 
-static const clv__variant squares_variants[] = {
-    {"plain", .lower = squares_lower},
-    {"vector", vector_supports, .lower = squares_lower, .relative = 0.2},
-    {"groups", groups_support, groups_rank, .lower = squares_lower},
-    {0}};
+static const clv__variant squares_variants[] = CLV__SHARING_VARIANTS(squares_lower);
 
 /** Along the gradient's first dimension, of a use with one: the sum is carried on. */
 static bool squares_split(const clv__op_io *io, int i, clv__split *out) {

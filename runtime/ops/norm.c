@@ -216,18 +216,18 @@ static int64_t slabs_of(const clv_device_info *device, const norm_sizes *s) {
     return clv__div_up(s->N * s->S, SLAB * slab_items(device));
 }
 
-static clv__launch *group_launch(clv__launches *list, const char *entry, int64_t groups) {
+static clv__launch *group_launch(clv__launches *list, const char *entry, int64_t groups, bool keeps_more) {
     const int64_t items = slab_items(list->device);
     clv__launch *launch = clv__launch_kernel(list, "norm", entry);
     if (items != SLAB_ITEMS) clv__launch_define(list, launch, "ITEMS", "%d", SMALL_SLAB_ITEMS);
+    if (keeps_more) clv__launch_define(list, launch, "KEPT", "%d", KEPT);
     clv__launch_grid(launch, (size_t)(groups * items), (size_t)items);
     return launch;
 }
 
 static void train_groups(clv__launches *list, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[X].shape);
-    clv__launch *launch = group_launch(list, "batch_norm_group", s.C);
-    if (slabs_of(list->device, &s) > 1) clv__launch_define(list, launch, "KEPT", "%d", KEPT);
+    clv__launch *launch = group_launch(list, "batch_norm_group", s.C, slabs_of(list->device, &s) > 1);
     clv__arg_tensors(list, launch, io, "o0=T_Y o1 o2 o3 i0=T_X i1 i2");
     CLV__ARGS_I32(list, launch, s.N, s.C, s.S, clv__has_in(io, WEIGHT), clv__has_in(io, BIAS));
     clv__arg_f32(list, launch, attrs_of(io)->eps);
@@ -238,7 +238,7 @@ static void train_slabs(clv__launches *list, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[X].shape);
     const int64_t n = slabs_of(list->device, &s), elements = SLAB * slab_items(list->device);
     const clv__part parts = two_sums(list, n * s.C);
-    clv__launch *launch = group_launch(list, "batch_norm_slabs", n * s.C);
+    clv__launch *launch = group_launch(list, "batch_norm_slabs", n * s.C, false);
     clv__arg_workspace(list, launch, parts.offset, parts.bytes);
     clv__arg_tensors(list, launch, io, "i0=T_X");
     CLV__ARGS_I32(list, launch, s.N, s.C, s.S, n);
@@ -339,7 +339,8 @@ static void backward_columns(clv__launches *list, const clv__op_io *io) {
 static void backward_groups(clv__launches *list, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[B_X].shape);
     const bool is_var = attrs_of(io)->is_var;
-    clv__launch *launch = group_launch(list, "batch_norm_group_backward", s.C);
+    clv__launch *launch =
+        group_launch(list, "batch_norm_group_backward", s.C, slabs_of(list->device, &s) > 1);
     clv__arg_tensors(list, launch, io, "o0=T_DX o1 o2 i0=T_Y i1=T_X i2 i3 i4");
     CLV__ARGS_I32(list, launch, s.N, s.C, s.S, clv__has_in(io, B_WEIGHT), is_var);
     CLV__ARGS_F32(list, launch, attrs_of(io)->eps, is_var ? 0.0f : (float)(s.N * s.S));
@@ -349,7 +350,7 @@ static void backward_slabs(clv__launches *list, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[B_X].shape);
     const int64_t n = slabs_of(list->device, &s);
     const clv__part parts = two_sums(list, n * s.C);
-    clv__launch *launch = group_launch(list, "batch_norm_slabs_backward", n * s.C);
+    clv__launch *launch = group_launch(list, "batch_norm_slabs_backward", n * s.C, false);
     clv__arg_workspace(list, launch, parts.offset, parts.bytes);
     clv__arg_tensors(list, launch, io, "i0=T_Y i1=T_X i3");
     CLV__ARGS_I32(list, launch, s.N, s.C, s.S, n);

@@ -23,7 +23,7 @@
 #include "device/device.h"
 #include "graph/graph.h"
 #include "ops/gradients.h"
-#include "ops/lower.h"
+#include "ops/slices.h"
 
 extern const clv__op clv__op_sgd_update, clv__op_adam_update;
 
@@ -118,54 +118,17 @@ static double gradient_at(const clv__ref *ref, int group, int64_t i) {
     return in[TERM] ? in[GRAD][i] + in[TERM][i] : in[GRAD][i];
 }
 
-// How a variant shares the elements out: `count` of a parameter to so many work-items of a group, `wide` at a time.
-static const struct sharing {
-    const char *name;
-    int items, count, wide;
-} sharings[] = {{"plain", 1, 1, 1}, {"vector", 1, 2048, 16}, {"groups", 64, 1024, 4}};
-
-static const struct sharing *sharing_of(const clv__op_io *io) {
-    const struct sharing *s = sharings;
-    while (strcmp(s->name, io->variant->name) != 0) s++;
-    return s;
-}
-
-static bool vector_supports(const clv_device_info *device, const clv__op_io *io) {
-    (void)io;
-    return clv__threads(device);
-}
-
-static bool groups_support(const clv_device_info *device, const clv__op_io *io) {
-    return device->max_work_group >= (size_t)sharing_of(io)->items;
-}
-
-static double groups_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)io;
-    return clv__threads(device) ? 2 : 0.2;
-}
-
-#define VARIANTS(lower_)                                                                                     \
-    {                                                                                                        \
-        {"plain", .lower = lower_}, {"vector", vector_supports, .lower = lower_, .relative = 0.2},           \
-            {"groups", groups_support, groups_rank, .lower = lower_}, {                                      \
-            0                                                                                                \
-        }                                                                                                    \
-    }
+static const clv__sharing sharings[CLV__SHARINGS] = {{1, 1, 1}, {1, 2048, 16}, {CLV__SHARING_ITEMS, 1024, 4}};
 
 /** What both updates' launches begin with: the tensors of each slice, groups that are not there included (no elements), hyper
  *  and clip, sizes. `order`: of a group's inputs, ends with -1. */
 static clv__launch *update_launch(clv__launches *list, const clv__op_io *io, const char *entry,
                                   const int *order) {
-    const struct sharing *share = sharing_of(io);
+    const clv__sharing *share = clv__sharing_of(io, sharings);
     const int n = clv__groups_of(io), slices = clv__groups_most(io->op, list->device);
     int64_t groups = 0;
     for (int g = 0; g < n; g++) groups += clv__div_up(numel_of(io, g), share->count);
-    if (groups == 0) return NULL;
-    clv__launch *launch = clv__launch_kernel(list, "optimizer", entry);
-    clv__launch_define(list, launch, "SLICES", "%d", slices);
-    if (share->items > 1) clv__launch_define(list, launch, "ITEMS", "%d", share->items);
-    if (share->count > 1) clv__launch_define(list, launch, "COUNT", "%d", share->count);
-    if (share->wide > 1) clv__launch_define(list, launch, "WIDE", "%d", share->wide);
+    clv__launch *launch = clv__sharing_launch(list, io, "optimizer", entry, share, groups);
     for (int g = 0; g < slices; g++) {
         for (const int *which = order; *which >= 0; which++) clv__arg_in(list, launch, at(io, g, *which));
     }
@@ -173,10 +136,6 @@ static clv__launch *update_launch(clv__launches *list, const clv__op_io *io, con
     clv__arg_in(list, launch, CLIP);
     for (int g = 0; g < slices; g++) clv__arg_i32(list, launch, g < n ? numel_of(io, g) : 0);
     CLV__ARGS_I32(list, launch, clv__has_in(io, CLIP), clv__has_in(io, at(io, 0, TERM)));
-    if (share->items > 1)
-        clv__launch_grid(launch, (size_t)(groups * share->items), (size_t)share->items);
-    else
-        clv__launch_over(list, launch, share->count == 1 ? CLV__ELEMENTS : CLV__TASKS, groups);
     return launch;
 }
 
@@ -305,7 +264,7 @@ static bool sgd_sample(int i, clv__sample *out) {
     return update_sample(&clv__op_sgd_update, cases, sizeof cases / sizeof *cases, i, out);
 }
 
-static const clv__variant sgd_variants[] = VARIANTS(sgd_lower);
+static const clv__variant sgd_variants[] = CLV__SHARING_VARIANTS(sgd_lower);
 
 /** Along every dimension of the parameter; of a use with one group. */
 static bool update_split(const clv__op_io *io, int i, clv__split *out) {
@@ -388,7 +347,7 @@ static bool adam_sample(int i, clv__sample *out) {
     return update_sample(&clv__op_adam_update, cases, sizeof cases / sizeof *cases, i, out);
 }
 
-static const clv__variant adam_variants[] = VARIANTS(adam_lower);
+static const clv__variant adam_variants[] = CLV__SHARING_VARIANTS(adam_lower);
 
 const clv__op clv__op_adam_update = {
     .name = "adam_update",
