@@ -22,7 +22,7 @@
 // For devices with lanes, S long: a group of ITEMS
 //   batch_norm_group            does a channel: _stats and _apply. The first KEPT*ITEMS elements stay in registers, the others are
 //                               read twice
-//   batch_norm_group_backward   does a channel: _backward_sums and _backward_apply, as _group does
+//   batch_norm_group_backward   does a channel: _backward_sums and _backward_apply; of each tensor 16*ITEMS elements stay
 //   batch_norm_slabs            does a slab, up to 16*ITEMS elements of a channel, of n_slabs: parts[slab*C + c] = mean,
 //                               parts[(n_slabs + slab)*C + c] = sum of squared differences from it
 //   batch_norm_slabs_join       one per channel: as _stats, from its slabs
@@ -463,9 +463,9 @@ KERNEL(batch_norm_group)(__global T_Y *restrict y, __global float *restrict mean
 
 // dx may lie over dy or x: what an item writes, it alone reads, and before that. count as in batch_norm_backward_apply.
 #define FETCH                                                                                                \
-    EACH(KEPT, g[k] = valid ? LOAD(T_Y, dy + at) : 0.0f; d[k] = valid ? LOAD(T_X, x + at) - m : 0.0f;        \
+    EACH(16, g[k] = valid ? LOAD(T_Y, dy + at) : 0.0f; d[k] = valid ? LOAD(T_X, x + at) - m : 0.0f;          \
          v += (float2)(g[k], g[k] * d[k]))
-#define SEND EACH(KEPT, if (valid) STORE(T_DX, (g[k] - d[k] * slope - level) * scale, dx + at))
+#define SEND EACH(16, if (valid) STORE(T_DX, (g[k] - d[k] * slope - level) * scale, dx + at))
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 KERNEL(batch_norm_group_backward)(__global T_DX *dx, __global float *restrict dweight, __global float *restrict dbias,
                                   __global const T_Y *dy, __global const T_X *x, __global const float *restrict weight,
@@ -474,7 +474,7 @@ KERNEL(batch_norm_group_backward)(__global T_DX *dx, __global float *restrict dw
     __local float2 tree[ITEMS];
     const int id = (int)get_local_id(0), c = (int)get_group_id(0);
     const float m = mean[c], rstd = KERNEL(batch_norm_rstd)(spread[c], is_var, eps);
-    float g[KEPT], d[KEPT];
+    float g[16], d[16]; // more, and gfx1100 spills
     float2 v = (float2)(0.0f);
     int j, s, at;
     WALK(0);

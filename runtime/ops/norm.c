@@ -339,8 +339,7 @@ static void backward_columns(clv__launches *list, const clv__op_io *io) {
 static void backward_groups(clv__launches *list, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[B_X].shape);
     const bool is_var = attrs_of(io)->is_var;
-    clv__launch *launch =
-        group_launch(list, "batch_norm_group_backward", s.C, slabs_of(list->device, &s) > 1);
+    clv__launch *launch = group_launch(list, "batch_norm_group_backward", s.C, false);
     clv__arg_tensors(list, launch, io, "o0=T_DX o1 o2 i0=T_Y i1=T_X i2 i3 i4");
     CLV__ARGS_I32(list, launch, s.N, s.C, s.S, clv__has_in(io, B_WEIGHT), is_var);
     CLV__ARGS_F32(list, launch, attrs_of(io)->eps, is_var ? 0.0f : (float)(s.N * s.S));
