@@ -9,7 +9,8 @@
 #include "base/memory.h"
 #include "device/backend.h"
 
-// Every device takes CLV__SURE_ARGS arguments; only ops whose inputs come in groups have more, where there is room (clv__groups_most).
+// Every device takes CLV__SURE_ARGS arguments; only ops whose inputs come in groups have more, where there is
+// room (clv__groups_most).
 enum { CLV__MAX_ARGS = 78, CLV__SURE_ARGS = 50, CLV__DEFINES_BYTES = 1536 };
 
 typedef enum clv__slot_kind {
