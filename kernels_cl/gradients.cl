@@ -1,64 +1,171 @@
 // SPDX-License-Identifier: Apache-2.0
-// All gradients together: sums over them, and the numbers that come of these. No macro but KERNEL.
+// All gradients together: sums over them, and the numbers that come of these.
 //
-//   sum_squares       one work-item per `chunk` elements: sum(g^2); whole sixteens go by vectors if `wide`
+//   sum_squares       of SLICES gradients, COUNT elements of one to a group of ITEMS work-items, neighbours to neighbours, WIDE at a
+//                     time: parts[k] = sum(g^2) of group k. Gradient j has n<j> elements, and its groups follow those of the
+//                     gradients before it; n_parts groups in all
 //   count_nonfinite   the same: how many are NaN or infinite
-//   sum_parts         one work-item per `chunk` elements: their sum; repeated, a tree of fixed shape
+//   sum_parts         the same once more, an item for COUNT parts: gradient j has n<j> of them in `in`, behind those before it
+//   sum_slices        one work-item: the sum so far and `n` sums, in order
+//   sum_all           one group: sum_parts, an item for all n<j> parts of a gradient, and sum_slices
 //   clip_scale        one work-item: min(1, max_norm / (sqrt(total) / scale + 1e-6))
 //   scaler_step       one work-item: the factor of all gradients, the step values without skipped steps, and the next scale
 //
-// previous  [1], a sum to add to the last one; has_previous 0: not there
+// SLICES    1 to 35, default 1
+// ITEMS     a power of two, in sum_all at least SLICES; 1 (default): groups are of any size
+// COUNT     a multiple of ITEMS * WIDE; default 1024
+// WIDE      floats that are loaded at once: 16, 4 or 1 (default)
+//
+// previous  [1], the sum so far; has_previous 0: not there
 // scale     [1], what gradients are too large by; has_scale 0: not there, 1
 // hyper     as in optimizer.cl; 4 the step, from 1
 #ifndef KERNEL
 #define KERNEL(name) name
 #endif
+#ifndef SLICES
+#define SLICES 1
+#endif
+#ifndef ITEMS
+#define ITEMS 1
+#endif
+#ifndef COUNT
+#define COUNT 1024
+#endif
+#ifndef WIDE
+#define WIDE 1
+#endif
 
 // By their bits: compilers that reckon without infinities leave these alone.
-#define SQUARE(v) ((v) * (v))
-#define SQUARE16(v) ((v) * (v))
-#define NONFINITE(v) ((as_int(v) & 0x7f800000) == 0x7f800000 ? 1.0f : 0.0f)
-#define NONFINITE16(v)                                                                                       \
-    select((float16)(0.0f), (float16)(1.0f), (as_int16(v) & 0x7f800000) == (int16)(0x7f800000))
+#define SQUARE(v, T, I) ((v) * (v))
+#define NONFINITE(v, T, I)                                                                                   \
+    select((T)(0.0f), (T)(1.0f), (STORAGE_CAT(as_, I)(v) & 0x7f800000) == (I)(0x7f800000))
 
-#define TREE(name, TERM, TERM16)                                                                             \
-    __kernel void KERNEL(name)(__global float *restrict out, __global const float *restrict g,               \
-                               __global const float *restrict previous, int n, int chunk, int wide,          \
-                               int has_previous) {                                                           \
-        int item = (int)get_global_id(0), i = item * chunk, end = min(i + chunk, n);                         \
-        if (item > 0 && i >= n) return;                                                                      \
-        float sum = 0.0f;                                                                                    \
-        if (wide) {                                                                                          \
-            float16 sums = (float16)(0.0f);                                                                  \
-            for (; i + 16 <= end; i += 16) {                                                                 \
-                float16 v = vload16(0, g + i);                                                               \
-                sums += TERM16(v);                                                                           \
-            }                                                                                                \
-            float8 a = sums.lo + sums.hi;                                                                    \
-            float4 b = a.lo + a.hi;                                                                          \
-            sum = (b.x + b.y) + (b.z + b.w);                                                                 \
+// The sum of a vector's floats.
+#define SUM_1(v) (v)
+#define SUM_4(v) (((v).x + (v).y) + ((v).z + (v).w))
+#define SUM_16(v)                                                                                            \
+    (SUM_4((v).lo.lo) + SUM_4((v).lo.hi)) + (SUM_4((v).hi.lo) + SUM_4((v).hi.hi))
+#define GET_1(p) *(p)
+#define GET_4(p) *(__global const float4 *)(p)
+#define GET_16(p) vload16(0, p)
+#define FLOATS_1 float
+#define FLOATS_4 float4
+#define FLOATS_16 float16
+#define INTS_1 int
+#define INTS_4 int4
+#define INTS_16 int16
+#define SUM STORAGE_CAT(SUM_, WIDE)
+#define GET STORAGE_CAT(GET_, WIDE)
+#define FLOATS STORAGE_CAT(FLOATS_, WIDE)
+#define INTS STORAGE_CAT(INTS_, WIDE)
+
+#if ITEMS == 1
+#define GROUP
+#define BEGIN const int k = (int)get_global_id(0), id = 0
+#define TREE(sum)
+#else
+#define GROUP __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
+#define BEGIN                                                                                                \
+    __local float tree[ITEMS];                                                                               \
+    const int k = (int)get_group_id(0), id = (int)get_local_id(0)
+#define TREE(sum)                                                                                            \
+    tree[id] = sum;                                                                                          \
+    for (int apart = ITEMS / 2; apart > 0; apart /= 2) {                                                     \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                                        \
+        if (id < apart) tree[id] += tree[id + apart];                                                        \
+    }                                                                                                        \
+    sum = tree[0];
+#endif
+#define GRADIENT(j) __global const float *restrict g##j,
+#define SIZE(j) int n##j,
+// Group k is of the gradient that it sets: `left` counts from the gradient's first, and is below 0 when that is found.
+#define FIND(j, take)                                                                                        \
+    if (left >= 0) {                                                                                         \
+        const int groups = n##j / COUNT + (n##j % COUNT != 0);                                               \
+        if (left < groups) {                                                                                 \
+            take i = left * COUNT;                                                                           \
+            n = n##j;                                                                                        \
         }                                                                                                    \
-        for (int block = i; block < end; block += 32) {                                                      \
-            float part = 0.0f;                                                                               \
-            for (i = block; i < min(block + 32, end); i++) part += TERM(g[i]);                               \
-            sum += part;                                                                                     \
-        }                                                                                                    \
-        out[item] = has_previous ? sum + previous[0] : sum;                                                  \
+        left -= groups;                                                                                      \
     }
-TREE(sum_squares, SQUARE, SQUARE16)
-TREE(count_nonfinite, NONFINITE, NONFINITE16)
+#define FIND_GRADIENT(j) FIND(j, g = g##j;)
+#define FIND_PARTS(j) FIND(j, from = in + before;) before += n##j;
 
-__kernel void KERNEL(sum_parts)(__global float *restrict out, __global const float *restrict in,
-                                __global const float *restrict previous, int n, int chunk, int has_previous) {
-    int item = (int)get_global_id(0), first = item * chunk, last = min(first + chunk, n);
-    if (item > 0 && first >= n) return;
+// A sum in the order of its elements, in blocks of 32: rounding grows with their number and not with that of all.
+float KERNEL(sum_blocks)(__global const float *from, int n) {
     float sum = 0.0f;
-    for (int block = first; block < last; block += 32) {
+    for (int block = 0; block < n; block += 32) {
         float part = 0.0f;
-        for (int i = block; i < min(block + 32, last); i++) part += in[i];
+        for (int i = block; i < min(block + 32, n); i++) part += from[i];
         sum += part;
     }
-    out[item] = has_previous ? sum + previous[0] : sum;
+    return sum;
+}
+
+#define SUMS(TERM)                                                                                           \
+    BEGIN;                                                                                                   \
+    int left = k, i = 0, n = 0;                                                                              \
+    if (k >= n_parts) return;                                                                                \
+    __global const float *g = 0;                                                                             \
+    EACH_SLICE(FIND_GRADIENT)                                                                                \
+    const int end = n - i > COUNT ? i + COUNT : n, single = end - (end - i) % WIDE;                          \
+    FLOATS sums = (FLOATS)(0.0f);                                                                            \
+    for (i += id * WIDE; i < single;) {                                                                      \
+        FLOATS block = (FLOATS)(0.0f);                                                                       \
+        for (int stop = i + min(single - i, 32 * ITEMS * WIDE); i < stop; i += ITEMS * WIDE) {               \
+            const FLOATS v = GET(g + i);                                                                     \
+            block += TERM(v, FLOATS, INTS);                                                                  \
+        }                                                                                                    \
+        sums += block;                                                                                       \
+    }                                                                                                        \
+    float sum = SUM(sums);                                                                                   \
+    for (i = single + id; i < end; i += ITEMS) sum += TERM(g[i], float, int);                                \
+    TREE(sum)                                                                                                \
+    if (id == 0) parts[k] = sum;
+__kernel GROUP void KERNEL(sum_squares)(__global float *restrict parts, EACH_SLICE(GRADIENT) EACH_SLICE(SIZE) int n_parts) {
+    SUMS(SQUARE)
+}
+__kernel GROUP void KERNEL(count_nonfinite)(__global float *restrict parts, EACH_SLICE(GRADIENT) EACH_SLICE(SIZE) int n_parts) {
+    SUMS(NONFINITE)
+}
+
+__kernel void KERNEL(sum_parts)(__global float *restrict parts, __global const float *restrict in,
+                                EACH_SLICE(SIZE) int n_parts) {
+    const int k = (int)get_global_id(0);
+    int left = k, i = 0, n = 0, before = 0;
+    if (k >= n_parts) return;
+    __global const float *from = in;
+    EACH_SLICE(FIND_PARTS)
+    parts[k] = KERNEL(sum_blocks)(from + i, min(n - i, COUNT));
+}
+
+__kernel void KERNEL(sum_slices)(__global float *restrict out, __global const float *restrict in,
+                                 __global const float *restrict previous, int n, int has_previous) {
+    if (get_global_id(0) > 0) return;
+    float sum = has_previous ? previous[0] : 0.0f;
+    for (int i = 0; i < n; i++) sum += in[i];
+    out[0] = sum;
+}
+
+#define MINE(j)                                                                                              \
+    if (j == id) {                                                                                           \
+        from = before;                                                                                       \
+        mine = n##j;                                                                                         \
+    }                                                                                                        \
+    before += n##j;
+__kernel GROUP void KERNEL(sum_all)(__global float *restrict out, __global const float *restrict in,
+                                    __global const float *restrict previous, EACH_SLICE(SIZE) int n,
+                                    int has_previous) {
+    __local float sums[ITEMS];
+    const int id = (int)get_local_id(0);
+    int from = 0, mine = 0, before = 0;
+    EACH_SLICE(MINE)
+    sums[id] = KERNEL(sum_blocks)(in + from, mine);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    if (id > 0) return;
+    float sum = has_previous ? previous[0] : 0.0f;
+    for (int j = 0; j < SLICES; j++) sum += sums[j];
+    out[0] = sum;
 }
 
 __kernel void KERNEL(clip_scale)(__global float *restrict factor, __global const float *restrict total,

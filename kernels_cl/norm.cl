@@ -4,7 +4,8 @@
 //
 // Plain, right on every device:
 //   batch_norm_stats            one work-item per channel: mean, rstd = 1 / sqrt(biased var + eps), unbiased var
-//   batch_norm_update           one per channel: the running statistics moved towards the batch's mean and unbiased var
+//   batch_norm_update           one per channel of SLICES layers: the running statistics moved towards the batch's mean and
+//                               unbiased var. Layer j has C<j> channels
 //   batch_norm_apply            one per element: (x - mean) * rstd * weight + bias
 //   batch_norm_backward_sums    one per channel: dweight = sum(dy * x_hat), dbias = sum(dy)
 //   batch_norm_backward_apply   one per element
@@ -18,13 +19,17 @@
 // For devices with wide vectors, S == 1: sixteen channels to a work-item
 //   batch_norm_columns          as _stats
 //   batch_norm_columns_backward as _backward_sums
-// For devices with lanes, S long: a group of ITEMS does a slab, up to 16*ITEMS elements of a channel, of n_slabs
-//   batch_norm_slabs            as _stats; or, of several slabs, parts[slab*C + c] = mean, parts[(n_slabs + slab)*C + c] = sum of squared
-//                               differences from it
+// For devices with lanes, S long: a group of ITEMS
+//   batch_norm_group            does a channel: _stats and _apply. The first KEPT*ITEMS elements stay in registers, the others are
+//                               read twice
+//   batch_norm_group_backward   does a channel: _backward_sums and _backward_apply; of each tensor 16*ITEMS elements stay
+//   batch_norm_slabs            does a slab, up to 16*ITEMS elements of a channel, of n_slabs: parts[slab*C + c] = mean,
+//                               parts[(n_slabs + slab)*C + c] = sum of squared differences from it
 //   batch_norm_slabs_join       one per channel: as _stats, from its slabs
-//   batch_norm_slabs_backward   as _backward_sums; or, of several slabs, parts as batch_norm_planes_backward leaves them of planes,
-//                               for batch_norm_backward_join
+//   batch_norm_slabs_backward   parts as batch_norm_planes_backward leaves them of planes, for batch_norm_backward_join
 // ITEMS     of a group, a power of two; default 256. Local memory: 8*ITEMS bytes
+// KEPT      elements of a channel that an item keeps; default 16
+// SLICES    1 to 14; default 1
 //
 // spread    the running variance where is_var is 1, else rstd = 1 / sqrt(var + eps)
 // has_*     0: the pointer before is not there
@@ -47,6 +52,12 @@
 #ifndef ITEMS
 #define ITEMS 256
 #endif
+#ifndef KEPT
+#define KEPT 16
+#endif
+#ifndef SLICES
+#define SLICES 1
+#endif
 
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 EPILOGUE_FUNCTION(KERNEL(epilogue16), float16)
@@ -62,15 +73,19 @@ void KERNEL(batch_norm_keep)(int c, float mean, float square, float count, __glo
     vars[c] = square / (count - 1.0f);
 }
 
-__kernel void KERNEL(batch_norm_update)(__global float *restrict running_mean,
-                                        __global float *restrict running_var,
-                                        __global const float *restrict mean,
-                                        __global const float *restrict var, int C, int has_mean, int has_var,
-                                        float momentum) {
+#define LAYER(j)                                                                                             \
+    __global float *restrict running_mean##j, __global float *restrict running_var##j,                       \
+        __global const float *restrict mean##j, __global const float *restrict var##j,
+#define CHANNELS(j) int C##j,
+#define UPDATE(j)                                                                                            \
+    if (c >= 0 && c < C##j) {                                                                                \
+        if (has_mean) running_mean##j[c] = (1.0f - momentum) * running_mean##j[c] + momentum * mean##j[c];   \
+        if (has_var) running_var##j[c] = (1.0f - momentum) * running_var##j[c] + momentum * var##j[c];       \
+    }                                                                                                        \
+    c -= C##j;
+__kernel void KERNEL(batch_norm_update)(EACH_SLICE(LAYER) EACH_SLICE(CHANNELS) int has_mean, int has_var, float momentum) {
     int c = (int)get_global_id(0);
-    if (c >= C) return;
-    if (has_mean) running_mean[c] = (1.0f - momentum) * running_mean[c] + momentum * mean[c];
-    if (has_var) running_var[c] = (1.0f - momentum) * running_var[c] + momentum * var[c];
+    EACH_SLICE(UPDATE)
 }
 
 __kernel void KERNEL(batch_norm_stats)(__global float *restrict means, __global float *restrict rstds,
@@ -378,49 +393,134 @@ float2 KERNEL(batch_norm_tree)(__local float2 *tree, int id, float2 v) {
     return v;
 }
 
-// An item's elements of a slab are ITEMS apart: element k at `at`, if it is one of `count`.
-#define EACH_OF_SLAB(body)                                                                                   \
-    {                                                                                                        \
-        int j = first + id, s = j % S, at = (j / S * C + c) * S + s;                                         \
-        _Pragma("unroll") for (int k = 0; k < 16; k++) {                                                     \
-            const bool valid = j < N * S;                                                                    \
-            body;                                                                                            \
-            j += ITEMS;                                                                                      \
-            s += ITEMS % S;                                                                                  \
-            at += ITEMS / S * C * S + ITEMS % S;                                                             \
-            if (s >= S) {                                                                                    \
-                s -= S;                                                                                      \
-                at += (C - 1) * S;                                                                           \
-            }                                                                                                \
+// An item walks the N*S elements of channel c from `first` + id on, ITEMS apart: element j is at `at`, in its plane at s. EACH does
+// n of them; those with `valid` are there.
+#define WALK(first)                                                                                          \
+    j = first + id;                                                                                          \
+    s = j % S;                                                                                               \
+    at = (j / S * C + c) * S + s
+#define EACH(n, body)                                                                                        \
+    _Pragma("unroll") for (int k = 0; k < n; k++) {                                                          \
+        const bool valid = j < N * S;                                                                        \
+        body;                                                                                                \
+        j += ITEMS;                                                                                          \
+        s += ITEMS % S;                                                                                      \
+        at += ITEMS / S * C * S + ITEMS % S;                                                                 \
+        if (s >= S) {                                                                                        \
+            s -= S;                                                                                          \
+            at += (C - 1) * S;                                                                               \
         }                                                                                                    \
     }
 
+// Sum and squares of differences from the mean of the first `n` elements, which are in registers.
+#define DIFFERENCES(n)                                                                                       \
+    _Pragma("unroll") for (int k = 0; k < n; k++) {                                                          \
+        const float d = first + id + k * ITEMS < N * S ? values[k] - mean : 0.0f;                            \
+        left += d;                                                                                           \
+        square += d * d;                                                                                     \
+    }
+
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
-KERNEL(batch_norm_slabs)(__global float *restrict means, __global float *restrict rstds, __global float *restrict vars,
-                         __global float *restrict parts, __global const T_X *restrict x, int N, int C, int S,
-                         int n_slabs, float eps) {
+KERNEL(batch_norm_group)(__global T_Y *restrict y, __global float *restrict means, __global float *restrict rstds,
+                         __global float *restrict vars, __global const T_X *restrict x,
+                         __global const float *restrict weight, __global const float *restrict bias, int N, int C,
+                         int S, int has_weight, int has_bias, float eps EPILOGUE_PARAMS) {
+    __local float2 tree[ITEMS];
+    const int id = (int)get_local_id(0), c = (int)get_group_id(0), first = 0;
+    float values[KEPT], sum = 0.0f, left = 0.0f, square = 0.0f;
+    int j, s, at;
+    WALK(0);
+    EACH(KEPT, values[k] = valid ? LOAD(T_X, x + at) : 0.0f; sum += values[k])
+    // of the first elements: all differences are from a number that is near the mean
+    float mean = KERNEL(batch_norm_tree)(tree, id, (float2)(sum, 0.0f)).x / (float)min(KEPT * ITEMS, N * S);
+    DIFFERENCES(KEPT)
+    while (j - id < N * S) {
+        EACH(16, if (valid) {
+            const float d = LOAD(T_X, x + at) - mean;
+            left += d;
+            square += d * d;
+        })
+    }
+    const float2 all = KERNEL(batch_norm_tree)(tree, id, (float2)(left, square));
+    const float count = (float)N * (float)S;
+    mean += all.x / count;
+    square = fmax(all.y - all.x * (all.x / count), 0.0f);
+    if (id == 0) KERNEL(batch_norm_keep)(c, mean, square, count, means, rstds, vars, eps);
+    const float scale = 1.0f / sqrt(square / count + eps) * (has_weight ? weight[c] : 1.0f);
+    const float shift = has_bias ? bias[c] : 0.0f;
+    WALK(0);
+    EACH(KEPT, if (valid) {
+        const float v = (values[k] - mean) * scale + shift;
+        STORE(T_Y, KERNEL(epilogue)(v EPILOGUE_AT(at)), y + at);
+    })
+    while (j - id < N * S) {
+        EACH(16, if (valid) {
+            const float v = (LOAD(T_X, x + at) - mean) * scale + shift;
+            STORE(T_Y, KERNEL(epilogue)(v EPILOGUE_AT(at)), y + at);
+        })
+    }
+}
+
+// dx may lie over dy or x: what an item writes, it alone reads, and before that. count as in batch_norm_backward_apply.
+#define FETCH                                                                                                \
+    EACH(16, g[k] = valid ? LOAD(T_Y, dy + at) : 0.0f; d[k] = valid ? LOAD(T_X, x + at) - m : 0.0f;          \
+         v += (float2)(g[k], g[k] * d[k]))
+#define SEND EACH(16, if (valid) STORE(T_DX, (g[k] - d[k] * slope - level) * scale, dx + at))
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
+KERNEL(batch_norm_group_backward)(__global T_DX *dx, __global float *restrict dweight, __global float *restrict dbias,
+                                  __global const T_Y *dy, __global const T_X *x, __global const float *restrict weight,
+                                  __global const float *restrict mean, __global const float *restrict spread, int N,
+                                  int C, int S, int has_weight, int is_var, float eps, float count) {
+    __local float2 tree[ITEMS];
+    const int id = (int)get_local_id(0), c = (int)get_group_id(0);
+    const float m = mean[c], rstd = KERNEL(batch_norm_rstd)(spread[c], is_var, eps);
+    float g[16], d[16]; // more, and gfx1100 spills
+    float2 v = (float2)(0.0f);
+    int j, s, at;
+    WALK(0);
+    FETCH
+    while (j - id < N * S) {
+        EACH(16, if (valid) {
+            const float e = LOAD(T_Y, dy + at);
+            v += (float2)(e, e * (LOAD(T_X, x + at) - m));
+        })
+    }
+    v = KERNEL(batch_norm_tree)(tree, id, v);
+    if (id == 0) {
+        dbias[c] = v.x;
+        dweight[c] = v.y * rstd;
+    }
+    const float scale = has_weight ? rstd * weight[c] : rstd, level = count > 0.0f ? v.x / count : 0.0f;
+    const float slope = count > 0.0f ? rstd * (v.y * rstd) / count : 0.0f;
+    WALK(0);
+    SEND
+    while (j - id < N * S) {
+        const int from_j = j, from_s = s, from_at = at;
+        FETCH
+        j = from_j;
+        s = from_s;
+        at = from_at;
+        SEND
+    }
+}
+
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
+KERNEL(batch_norm_slabs)(__global float *restrict parts, __global const T_X *restrict x, int N, int C, int S,
+                         int n_slabs) {
     __local float2 tree[ITEMS];
     const int id = (int)get_local_id(0), c = (int)get_group_id(0) % C, slab = (int)get_group_id(0) / C;
     const int first = slab * 16 * ITEMS;
     const float count = (float)min(16 * ITEMS, N * S - first);
     float values[16], sum = 0.0f, left = 0.0f, square = 0.0f;
-    EACH_OF_SLAB(values[k] = valid ? LOAD(T_X, x + at) : 0.0f; sum += values[k])
+    int j, s, at;
+    WALK(first);
+    EACH(16, values[k] = valid ? LOAD(T_X, x + at) : 0.0f; sum += values[k])
     const float mean = KERNEL(batch_norm_tree)(tree, id, (float2)(sum, 0.0f)).x / count;
-    _Pragma("unroll") for (int k = 0; k < 16; k++) {
-        const float d = first + id + k * ITEMS < N * S ? values[k] - mean : 0.0f;
-        left += d;
-        square += d * d;
-    }
+    DIFFERENCES(16)
     const float2 all = KERNEL(batch_norm_tree)(tree, id, (float2)(left, square));
     if (id) return;
-    left = mean + all.x / count;
-    square = fmax(all.y - all.x * (all.x / count), 0.0f);
-    if (n_slabs == 1) {
-        KERNEL(batch_norm_keep)(c, left, square, count, means, rstds, vars, eps);
-    } else {
-        parts[slab * C + c] = left;
-        parts[(n_slabs + slab) * C + c] = square;
-    }
+    parts[slab * C + c] = mean + all.x / count;
+    parts[(n_slabs + slab) * C + c] = fmax(all.y - all.x * (all.x / count), 0.0f);
 }
 
 __kernel void KERNEL(batch_norm_slabs_join)(__global float *restrict means, __global float *restrict rstds,
@@ -442,26 +542,21 @@ __kernel void KERNEL(batch_norm_slabs_join)(__global float *restrict means, __gl
 }
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
-KERNEL(batch_norm_slabs_backward)(__global float *restrict dweight, __global float *restrict dbias,
-                                  __global float *restrict parts, __global const T_Y *restrict dy, __global const T_X *restrict x,
-                                  __global const float *restrict mean, __global const float *restrict spread, int N,
-                                  int C, int S, int n_slabs, int is_var, float eps) {
+KERNEL(batch_norm_slabs_backward)(__global float *restrict parts, __global const T_Y *restrict dy,
+                                  __global const T_X *restrict x, __global const float *restrict mean, int N, int C,
+                                  int S, int n_slabs) {
     __local float2 tree[ITEMS];
     const int id = (int)get_local_id(0), c = (int)get_group_id(0) % C, slab = (int)get_group_id(0) / C;
-    const int first = slab * 16 * ITEMS;
     const float m = mean[c];
     float2 v = (float2)(0.0f);
-    EACH_OF_SLAB(if (valid) {
+    int j, s, at;
+    WALK(slab * 16 * ITEMS);
+    EACH(16, if (valid) {
         const float g = LOAD(T_Y, dy + at);
         v += (float2)(g, g * (LOAD(T_X, x + at) - m));
     })
     v = KERNEL(batch_norm_tree)(tree, id, v);
     if (id) return;
-    if (n_slabs == 1) {
-        dbias[c] = v.x;
-        dweight[c] = v.y * KERNEL(batch_norm_rstd)(spread[c], is_var, eps);
-    } else {
-        parts[slab * C + c] = v.x;
-        parts[(n_slabs + slab) * C + c] = v.y;
-    }
+    parts[slab * C + c] = v.x;
+    parts[(n_slabs + slab) * C + c] = v.y;
 }

@@ -255,7 +255,7 @@ static void describe(clv__ocl_state *state, cl_device_id id, clv__found *found) 
     info->embedded = strcmp(ask_text(&to, CL_DEVICE_PROFILE), "EMBEDDED_PROFILE") == 0;
     info->no_int64 = info->embedded && !has_extension(extensions, "cles_khr_int64");
     describe_traits(&to, extensions, info);
-    const uint32_t floats = info->floats, most_arguments = CLV__MAX_ARGS * (info->address_bits / 8);
+    const uint32_t floats = info->floats, most_arguments = CLV__SURE_ARGS * (info->address_bits / 8);
     info->reason =
         to.failed != CL_SUCCESS
             ? sentence(state, "clGetDeviceInfo: %s (%d)", clv__ocl_error_name(to.failed), (int)to.failed)

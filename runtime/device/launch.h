@@ -9,7 +9,9 @@
 #include "base/memory.h"
 #include "device/backend.h"
 
-enum { CLV__MAX_ARGS = 50, CLV__DEFINES_BYTES = 1536 };
+// Every device takes CLV__SURE_ARGS arguments; only ops whose inputs come in groups have more, where there is
+// room (clv__groups_most).
+enum { CLV__MAX_ARGS = 78, CLV__SURE_ARGS = 50, CLV__DEFINES_BYTES = 1536 };
 
 typedef enum clv__slot_kind {
     CLV__SLOT_IN,        // the op's input `index`; a missing optional input is a null pointer
@@ -22,11 +24,13 @@ typedef enum clv__slot_kind {
 
 typedef struct clv__slot {
     clv__slot_kind kind;
-    int index;
+    union {
+        int index;
+        int32_t i32;
+        float f32;
+    };
     size_t offset,
         bytes; // WORKSPACE: part at offset of bytes; LOCAL: bytes; IN, OUT: of the tensor, noted by the plan
-    int32_t i32;
-    float f32;
 } clv__slot;
 
 typedef enum clv__launch_kind {

@@ -29,7 +29,7 @@ void clv__reference_call(void *context, void *const *pointers) {
     }
     io->op->reference(&ref);
     for (int i = 0; i < io->n_in; i++) {
-        if (io->op->mutates & (1u << i) && ref.in[i]) narrow(&io->in[i], ref.in[i], pointers[i]);
+        if (io->op->mutates >> i & 1 && ref.in[i]) narrow(&io->in[i], ref.in[i], pointers[i]);
     }
     for (int i = 0; i < io->n_out; i++) narrow(&io->out[i], ref.out[i], pointers[io->n_in + i]);
 }

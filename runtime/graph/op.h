@@ -11,7 +11,7 @@
 #include "cleave/nearest.h"
 #include "device/launch.h"
 
-enum { CLV__MAX_IN = 32, CLV__MAX_OUT = 4, CLV__ATTRS_BYTES = 128 };
+enum { CLV__MAX_IN = 57, CLV__MAX_OUT = 4, CLV__ATTRS_BYTES = 128 };
 
 typedef struct clv__op clv__op;
 typedef struct clv__node clv__node;
@@ -152,8 +152,9 @@ typedef struct clv__cost {
 typedef struct clv__groups {
     int first; // the input that the first group begins with; those before it belong to all groups
     int size;  // inputs in a group; 0: there are no groups
-    int most;  // groups in a use; at least one
+    int most;  // groups in a use; at least one. On a device: clv__groups_most
     int sum;   // this input of a group may come as two terms, the other one being the next input; 0: none may
+    bool chain; // input 0 may be output 0 of the use before: the two become one as well
 } clv__groups;
 
 /**
@@ -190,13 +191,13 @@ struct clv__op {
     size_t
         attrs_bytes; // of the attribute structure, at most CLV__ATTRS_BYTES; its bytes stand in keys of tuning files
     const void *data; // table row or the like for descriptors that share functions
-    uint32_t mutates; // bit i: input i is written in place (parameters, buffers, optimizer state)
+    uint64_t mutates; // bit i: input i is written in place (parameters, buffers, optimizer state)
     bool view;        // output 0 is input 0's bytes under another shape: no launch, no memory
     bool
         joins; // a view too: output 0 is the inputs' bytes one after the other. Of the plan's own (plan/pieces.c)
     bool moves;       // exists to carry its input to the device it is computed on: crossing is asked for
-    uint32_t inplace; // bit i: output 0 may be written over input i, if that has the same bytes and dies here
-    uint32_t half_in,
+    uint64_t inplace; // bit i: output 0 may be written over input i, if that has the same bytes and dies here
+    uint64_t half_in,
         half_out; // bit i: input i, output i may be f16 or bf16; else it is f32 where it is a float
     clv__autocast autocast;
     bool elementwise; // `data` is a clv__ew_row: can be a step of an epilogue
@@ -316,6 +317,13 @@ static inline bool clv__has_in(const clv__op_io *io, int i) {
 /** How many groups of inputs a use has. */
 static inline int clv__groups_of(const clv__op_io *io) {
     return (io->n_in - io->op->groups.first) / io->op->groups.size;
+}
+/** How many groups one use may have on a device: an argument for each input and one more for each group, and some for the rest. */
+static inline int clv__groups_most(const clv__op *op, const clv_device_info *device) {
+    enum { OTHERS = 10 };
+    const uint32_t args = device->address_bits ? device->argument_bytes / (device->address_bits / 8) : 0;
+    const int room = ((int)args - OTHERS - op->groups.first) / (op->groups.size + 1);
+    return args && room < op->groups.most ? room : op->groups.most;
 }
 static inline int64_t clv__numel(const clv__desc *desc) {
     return clv_shape_numel(&desc->shape);

@@ -3,7 +3,8 @@
 // scaler. What comes out is one factor for every gradient (clv__gradients), which the updates multiply by; a negative factor
 // tells them to leave everything as it is. All of it is on the device, the host does not look.
 //
-// sum_squares and count_nonfinite go through the gradients one after the other and carry the sum on.
+// sum_squares and count_nonfinite go through the gradients one after the other and carry the sum on; the plan makes one use of many
+// gradients of it.
 // Sources: torch.nn.utils.clip_grad_norm_; torch.amp.GradScaler (unscale_, step, update); Micikevicius et al. 2017,
 // arXiv:1710.03740, section 3.2.
 #include "ops/gradients.h"
@@ -13,9 +14,7 @@
 #include <string.h>
 
 #include "cleave/ops.h"
-#include "ops/lower.h"
-
-enum { CHUNK = 1024, WIDE_CHUNK = 16384 };
+#include "ops/slices.h"
 
 extern const clv__op clv__op_sum_squares, clv__op_count_nonfinite, clv__op_clip_scale, clv__op_scaler_step;
 
@@ -25,105 +24,119 @@ static clv_status want_scalar(const clv__op_io *io, int i, const char *what, clv
     return CLV_OK;
 }
 
-static bool fast_supports(const clv_device_info *device, const clv__op_io *io) {
-    return clv__threads(device) && clv__numel(&io->in[0]) >= 64;
-}
+// ---- trees over gradients ---------------------------------------------------------------------------------
 
-// ---- trees over a gradient --------------------------------------------------------------------------------
+// Inputs: the sum so far, then gradients. What is added to it is each gradient's sum, in order, and that depends on the gradient's
+// size alone: so many uses of one gradient, each with the sum of the one before, give the bits of one use of many.
+enum { SO_FAR, FIRST, MOST = 35, PARTS = 1024 };
+
+static const clv__sharing sharings[CLV__SHARINGS] = {{1, 1024, 1},
+                                                     {1, 16384, 16},
+                                                     {CLV__SHARING_ITEMS, 8192, 4}},
+                          of_parts = {1, PARTS, 1}, of_all = {CLV__SHARING_ITEMS, PARTS, 1};
 
 static clv_status squares_infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(clv__want_dtype(io, 0, "the gradient", CLV_DTYPE_F32, error));
-    if (clv__has_in(io, 1)) CLV_TRY(want_scalar(io, 1, "the sum so far", error));
+    if (clv__has_in(io, SO_FAR)) CLV_TRY(want_scalar(io, SO_FAR, "the sum so far", error));
+    for (int i = FIRST; i < io->n_in; i++)
+        CLV_TRY(clv__want_dtype(io, i, "the gradient", CLV_DTYPE_F32, error));
     io->n_out = 1;
     io->out[0] = clv__f32(CLV_SHAPE(1));
     return CLV_OK;
 }
 
-/** The first level's kernel. */
-static const char *entry_of(const clv__op_io *io) {
-    return io->op == &clv__op_count_nonfinite ? "count_nonfinite" : "sum_squares";
+/** A launch over slices of n[] elements each, whose results are the sums of their parts: of the gradients, or of the parts that a
+ *  launch before left. n[] becomes how many each has. */
+static clv__part sums_launch(clv__launches *list, const clv__op_io *io, const clv__part *from,
+                             int64_t n[MOST]) {
+    const clv__sharing *share = from ? &of_parts : clv__sharing_of(io, sharings);
+    const char *entry = from                                 ? "sum_parts"
+                        : io->op == &clv__op_count_nonfinite ? "count_nonfinite"
+                                                             : "sum_squares";
+    const int slices = clv__groups_most(io->op, list->device);
+    int64_t groups = 0, sizes[MOST];
+    memcpy(sizes, n, sizeof sizes);
+    for (int j = 0; j < MOST; j++) groups += n[j] = clv__div_up(n[j], share->count);
+    clv__part to = {.bytes = (size_t)groups * sizeof(float)};
+    if (groups) to.offset = clv__launch_workspace(list, to.bytes);
+    clv__launch *launch = clv__sharing_launch(list, io, "gradients", entry, share, groups);
+    clv__arg_workspace(list, launch, to.offset, to.bytes);
+    if (from) clv__arg_workspace(list, launch, from->offset, from->bytes);
+    for (int j = 0; !from && j < slices; j++) clv__arg_in(list, launch, FIRST + j);
+    if (launch) clv__args_i32(list, launch, slices, sizes);
+    clv__arg_i32(list, launch, groups);
+    return to;
 }
 
-/** One level of the tree: n values to ceil(n / chunk) sums; the last level adds the sum so far. */
-static void squares_level(clv__launches *list, const clv__op_io *io, const char *entry, int64_t n,
-                          int64_t chunk, bool wide, const size_t *from, int64_t from_n, const size_t *to) {
-    int64_t items = n > chunk ? clv__div_up(n, chunk) : 1;
-    clv__launch *launch = clv__launch_kernel(list, "gradients", entry);
-    if (items == 1)
-        clv__arg_out(list, launch, 0);
-    else
-        clv__arg_workspace(list, launch, *to, (size_t)items * sizeof(float));
-    if (from)
-        clv__arg_workspace(list, launch, *from, (size_t)from_n * sizeof(float));
-    else
-        clv__arg_in(list, launch, 0);
-    clv__arg_in(list, launch, 1);
-    CLV__ARGS_I32(list, launch, n, chunk);
-    if (!from) clv__arg_i32(list, launch, wide);
-    clv__arg_i32(list, launch, items == 1 && clv__has_in(io, 1));
-    clv__launch_over(list, launch, CLV__TASKS, items);
+static int64_t most_of(const int64_t n[MOST]) {
+    int64_t most = 0;
+    for (int j = 0; j < MOST; j++) most = n[j] > most ? n[j] : most;
+    return most;
 }
 
-static void squares_lower(clv__launches *list, const clv__op_io *io, int64_t chunk, bool wide) {
-    int64_t n = clv__numel(&io->in[0]), items = n > chunk ? clv__div_up(n, chunk) : 1;
-    size_t at[2] = {0};
-    int turn = 0;
-    if (items > 1) at[0] = clv__launch_workspace(list, (size_t)items * sizeof(float));
-    if (items > CHUNK) at[1] = clv__launch_workspace(list, (size_t)clv__div_up(items, CHUNK) * sizeof(float));
-    squares_level(list, io, entry_of(io), n, chunk, wide, NULL, 0, &at[0]);
-    for (n = items; n > 1; n = items) {
-        items = clv__div_up(n, CHUNK);
-        squares_level(list, io, "sum_parts", n, CHUNK, false, &at[turn], n, &at[1 - turn]);
-        turn = 1 - turn;
-    }
-}
-
-static void squares_plain(clv__launches *list, const clv__op_io *io) {
-    squares_lower(list, io, CHUNK, false);
-}
-static void squares_vector(clv__launches *list, const clv__op_io *io) {
-    squares_lower(list, io, WIDE_CHUNK, true);
+static void squares_lower(clv__launches *list, const clv__op_io *io) {
+    const int groups = clv__groups_of(io);
+    int64_t n[MOST] = {0}, all = 0;
+    for (int j = 0; j < groups; j++) n[j] = clv__numel(&io->in[FIRST + j]);
+    clv__part parts = sums_launch(list, io, NULL, n);
+    // the parts of each gradient by an item of one group, if they are not too many
+    const bool at_once = clv__sharing_of(io, sharings)->items > 1 && most_of(n) <= PARTS;
+    while (!at_once && most_of(n) > 1) parts = sums_launch(list, io, &parts, n);
+    clv__launch *launch = at_once ? clv__sharing_launch(list, io, "gradients", "sum_all", &of_all, 1)
+                                  : clv__launch_items(list, "gradients", "sum_slices", CLV__TASKS, 1);
+    clv__arg_out(list, launch, 0);
+    clv__arg_workspace(list, launch, parts.offset, parts.bytes);
+    clv__arg_in(list, launch, SO_FAR);
+    if (at_once) clv__args_i32(list, launch, clv__groups_most(io->op, list->device), n);
+    for (int j = 0; j < groups; j++) all += n[j];
+    CLV__ARGS_I32(list, launch, all, clv__has_in(io, SO_FAR));
 }
 
 static void squares_reference(const clv__ref *ref) {
-    int64_t n = clv__numel(&ref->io->in[0]);
-    double sum = ref->in[1] ? ref->in[1][0] : 0;
-    for (int64_t i = 0; i < n; i++) sum += ref->in[0][i] * ref->in[0][i];
+    const bool count = ref->io->op == &clv__op_count_nonfinite;
+    double sum = ref->in[SO_FAR] ? ref->in[SO_FAR][0] : 0;
+    for (int k = FIRST; k < ref->io->n_in; k++) {
+        for (int64_t i = 0; i < clv__numel(&ref->io->in[k]); i++)
+            sum += count ? !isfinite(ref->in[k][i]) : ref->in[k][i] * ref->in[k][i];
+    }
     ref->out[0][0] = sum;
 }
 
 static int64_t squares_reduction(const clv__op_io *io) {
-    return clv__numel(&io->in[0]);
+    int64_t n = 0;
+    for (int i = FIRST; i < io->n_in; i++) n += clv__numel(&io->in[i]);
+    return n;
 }
 
 static bool squares_sample(int i, clv__sample *out) {
-    static const int64_t cases[] = {65, 1500, 1, 2, 31, 1023, 1025, 16385, 40009, 1100003, 0};
+    static const int64_t cases[][4] = {
+        {65},    {1500, 3, 0, 17000}, {1},       {2}, {31}, {1023}, {1025}, {16385},
+        {40009}, {8192, 8193, 64, 1}, {1100003}, {0}};
     if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
-    snprintf(out->label, sizeof out->label, "%lld elements%s", (long long)cases[i],
-             i % 2 ? ", a sum so far" : "");
+    const int64_t *n = cases[i];
+    const int groups = n[1] ? 4 : 1;
+    snprintf(out->label, sizeof out->label, "%lld elements%s%s", (long long)n[0],
+             groups > 1 ? ", and others" : "", i % 2 ? ", a sum so far" : "");
     out->quick = i < 2;
-    out->n_in = 2;
-    out->in[0] = clv__f32(CLV_SHAPE(cases[i]));
-    if (i % 2) out->in[1] = clv__f32(CLV_SHAPE(1));
-    out->fill[1] = (clv__fill){CLV__FILL_UNIFORM, 1, 2};
+    out->n_in = FIRST + groups;
+    if (i % 2) out->in[SO_FAR] = clv__f32(CLV_SHAPE(1));
+    out->fill[SO_FAR] = (clv__fill){CLV__FILL_UNIFORM, 1, 2};
+    for (int g = 0; g < groups; g++) out->in[FIRST + g] = clv__f32(CLV_SHAPE(n[g]));
     return true;
 }
 
-static const clv__variant squares_variants[] = {
-    {"plain", .lower = squares_plain},
-    {"vector", fast_supports, .lower = squares_vector, .relative = 0.2},
-    {0}};
+static const clv__variant squares_variants[] = CLV__SHARING_VARIANTS(squares_lower);
 
-/** Along the gradient's first dimension: the sum is carried on. */
+/** Along the gradient's first dimension, of a use with one: the sum is carried on. */
 static bool squares_split(const clv__op_io *io, int i, clv__split *out) {
-    out->length = clv__split_length(&io->in[0].shape, 0);
-    out->in[0] = 0;
-    out->in[1] = out->out[0] = CLV__SPLIT_CARRY;
+    if (clv__groups_of(io) == 1) out->length = clv__split_length(&io->in[FIRST].shape, 0);
+    out->in[FIRST] = 0;
+    out->in[SO_FAR] = out->out[0] = CLV__SPLIT_CARRY;
     return i == 0;
 }
 
 const clv__op clv__op_sum_squares = {
     .name = "sum_squares",
+    .groups = {FIRST, 1, MOST, .chain = true},
     .infer = squares_infer,
     .variants = squares_variants,
     .reference = squares_reference,
@@ -132,25 +145,19 @@ const clv__op clv__op_sum_squares = {
     .split = squares_split,
 };
 
-static void nonfinite_reference(const clv__ref *ref) {
-    int64_t n = clv__numel(&ref->io->in[0]);
-    double count = ref->in[1] ? ref->in[1][0] : 0;
-    for (int64_t i = 0; i < n; i++) count += !isfinite(ref->in[0][i]);
-    ref->out[0][0] = count;
-}
-
 static bool nonfinite_sample(int i, clv__sample *out) {
     if (!squares_sample(i / 2, out)) return false;
-    if (i % 2) out->fill[0] = (clv__fill){CLV__FILL_UNIFORM, -1e39, 1e39}; // most are infinite as floats
-    out->fill[1] = (clv__fill){CLV__FILL_INTEGER, 0, 3};
+    if (i % 2) out->fill[FIRST] = (clv__fill){CLV__FILL_UNIFORM, -1e39, 1e39}; // most are infinite as floats
+    out->fill[SO_FAR] = (clv__fill){CLV__FILL_INTEGER, 0, 3};
     return true;
 }
 
 const clv__op clv__op_count_nonfinite = {
     .name = "count_nonfinite",
+    .groups = {FIRST, 1, MOST, .chain = true},
     .infer = squares_infer,
     .variants = squares_variants,
-    .reference = nonfinite_reference,
+    .reference = squares_reference,
     .sample = nonfinite_sample,
     .split = squares_split,
 };
@@ -166,13 +173,10 @@ static clv_status clip_infer(clv__op_io *io, clv__error *error) {
 }
 
 static void clip_plain(clv__launches *list, const clv__op_io *io) {
-    clv__launch *launch = clv__launch_kernel(list, "gradients", "clip_scale");
-    clv__arg_out(list, launch, 0);
-    clv__arg_in(list, launch, 0);
-    clv__arg_in(list, launch, 1);
+    clv__launch *launch = clv__launch_items(list, "gradients", "clip_scale", CLV__TASKS, 1);
+    clv__arg_tensors(list, launch, io, "o0 i0 i1");
     clv__arg_i32(list, launch, clv__has_in(io, 1));
     clv__arg_f32(list, launch, *(const float *)io->attrs);
-    clv__launch_over(list, launch, CLV__TASKS, 1);
 }
 
 static void clip_reference(const clv__ref *ref) {
@@ -181,24 +185,15 @@ static void clip_reference(const clv__ref *ref) {
     ref->out[0][0] = factor > 1 ? 1 : factor;
 }
 
-static bool clip_sample(int i, clv__sample *out) {
-    static const struct {
-        const char *label;
-        float norm;
-        bool scaled;
-    } cases[] = {{"a large norm is cut", 0.5f, false},
-                 {"a small norm stays", 10.0f, false},
-                 {"a large norm is cut, scaled", 0.0625f, true}};
-    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
-    snprintf(out->label, sizeof out->label, "%s", cases[i].label);
-    memcpy(out->attrs, &cases[i].norm, sizeof cases[i].norm);
-    out->quick = true;
-    out->n_in = 2;
-    out->in[0] = clv__f32(CLV_SHAPE(1));
-    out->fill[0] = out->fill[1] = (clv__fill){CLV__FILL_UNIFORM, 1, 2};
-    if (cases[i].scaled) out->in[1] = clv__f32(CLV_SHAPE(1));
-    return true;
-}
+static const clv__sample_row clip_samples[] = {
+#define CLIPPED(norm)                                                                                        \
+    .attrs = &(float){norm}, .quick = true, .n_in = 2,                                                       \
+    .fill = {{CLV__FILL_UNIFORM, 1, 2}, {CLV__FILL_UNIFORM, 1, 2}}, .in = {CLV__DIMS(1), CLV__DIMS(1)}
+    {"a large norm is cut", CLIPPED(0.5f), .left_out = 2},
+    {"a small norm stays", CLIPPED(10.0f), .left_out = 2},
+    {"a large norm is cut, scaled", CLIPPED(0.0625f)},
+    {0},
+};
 
 static const clv__variant clip_variants[] = {{"plain", .lower = clip_plain}, {0}};
 
@@ -208,7 +203,7 @@ const clv__op clv__op_clip_scale = {
     .infer = clip_infer,
     .variants = clip_variants,
     .reference = clip_reference,
-    .sample = clip_sample,
+    .samples = clip_samples,
 };
 
 // ---- the scaler's step ------------------------------------------------------------------------------------
@@ -237,12 +232,10 @@ static clv_status scaler_infer(clv__op_io *io, clv__error *error) {
 
 static void scaler_plain(clv__launches *list, const clv__op_io *io) {
     const scaler_attrs *a = io->attrs;
-    clv__launch *launch = clv__launch_kernel(list, "gradients", "scaler_step");
-    for (int i = 0; i < 2; i++) clv__arg_out(list, launch, i);
-    for (int i = SCALE; i <= CLIP; i++) clv__arg_in(list, launch, i);
+    clv__launch *launch = clv__launch_items(list, "gradients", "scaler_step", CLV__TASKS, 1);
+    clv__arg_tensors(list, launch, io, "o0 o1 i0 i1 i2 i3 i4 i5");
     CLV__ARGS_I32(list, launch, clv__has_in(io, CLIP), a->interval);
     CLV__ARGS_F32(list, launch, a->growth, a->backoff, a->log_beta1, a->log_beta2);
-    clv__launch_over(list, launch, CLV__TASKS, 1);
 }
 
 static void scaler_reference(const clv__ref *ref) {
@@ -347,12 +340,12 @@ void clv_scaler_add(clv_graph *graph, const clv_scaler_config *config) {
     graph->skipped = clv__persistent(graph, "scaler.skipped", one, zero, CLV_OPTIMIZER, false);
 }
 
-/** One of the trees over all gradients, one after the other. */
+/** One of the trees over all gradients: a use for each, which the plan makes one of many. */
 static clv_tensor *over_all(const clv__op *op, clv_graph *graph, clv_tensor *const *parameters, size_t n) {
     clv_tensor *total = NULL;
     for (size_t i = 0; i < n; i++) {
         graph->layer_override = parameters[i]->layer;
-        total = clv__node_add(op, NULL, (clv_tensor *[]){parameters[i]->gradient, total}, 2, i == 0 ? 2u : 0);
+        total = clv__node_add(op, NULL, (clv_tensor *[]){total, parameters[i]->gradient}, 2, i == 0 ? 1u : 0);
     }
     graph->layer_override = "";
     return total;

@@ -13,6 +13,8 @@
 #include "ops/long_axis.h"
 #include "ops/lower.h"
 
+extern const clv__op clv__op_batch_norm;
+
 typedef struct norm_attrs {
     float momentum, eps;
     int is_var; // batch_norm_backward: in evaluation, input 4 is the running variance instead of rstd
@@ -26,9 +28,10 @@ enum {
     RUNNING_VAR
 };                           // inputs of batch_norm_eval; batch_norm has the first three
 enum { Y, MEAN, RSTD, VAR }; // outputs of batch_norm (VAR is unbiased); batch_norm_eval has Y
-enum { U_MEAN, U_VAR, U_BATCH_MEAN, U_BATCH_VAR }; // inputs of batch_norm_update: running, the batch's
-enum { B_DY, B_X, B_WEIGHT, B_MEAN, B_SPREAD };    // inputs of batch_norm_backward
-enum { B_DX, B_DWEIGHT, B_DBIAS };                 // outputs of batch_norm_backward
+// inputs of batch_norm_update for each layer: running statistics, the batch's
+enum { U_MEAN, U_VAR, U_BATCH_MEAN, U_BATCH_VAR, U_GROUP, U_MOST = 14 };
+enum { B_DY, B_X, B_WEIGHT, B_MEAN, B_SPREAD }; // inputs of batch_norm_backward
+enum { B_DX, B_DWEIGHT, B_DBIAS };              // outputs of batch_norm_backward
 
 /** x seen from its channels: [N, C, S]. */
 typedef struct norm_sizes {
@@ -98,11 +101,16 @@ static clv_status eval_infer(clv__op_io *io, clv__error *error) {
 }
 
 static clv_status update_infer(clv__op_io *io, clv__error *error) {
-    int64_t C = clv__numel(&io->in[U_BATCH_MEAN]);
-    CLV_TRY(want_channels(io, U_MEAN, "running_mean", true, C, error));
-    CLV_TRY(want_channels(io, U_VAR, "running_var", true, C, error));
-    CLV_TRY(want_channels(io, U_BATCH_MEAN, "the batch's mean", false, C, error));
-    CLV_TRY(want_channels(io, U_BATCH_VAR, "the batch's var", false, C, error));
+    for (int i = 0; i < io->n_in; i += U_GROUP) {
+        const int64_t C = clv__numel(&io->in[i + U_BATCH_MEAN]);
+        CLV_TRY(want_channels(io, i + U_MEAN, "running_mean", true, C, error));
+        CLV_TRY(want_channels(io, i + U_VAR, "running_var", true, C, error));
+        CLV_TRY(want_channels(io, i + U_BATCH_MEAN, "the batch's mean", false, C, error));
+        CLV_TRY(want_channels(io, i + U_BATCH_VAR, "the batch's var", false, C, error));
+        if (clv__has_in(io, i + U_MEAN) != clv__has_in(io, U_MEAN) ||
+            clv__has_in(io, i + U_VAR) != clv__has_in(io, U_VAR))
+            CLV_FAIL(error, CLV_E_VALUE, "some layers have running statistics that others have not");
+    }
     io->n_out = 0;
     return CLV_OK;
 }
@@ -124,29 +132,15 @@ static clv_status backward_infer(clv__op_io *io, clv__error *error) {
 
 // ---- kernels ----------------------------------------------------------------------------------------------
 
-/** What every kernel that makes statistics begins with. */
-static void statistics(clv__launches *list, clv__launch *launch) {
-    for (int i = MEAN; i <= VAR; i++) clv__arg_out(list, launch, i);
-}
-
-/** Normalise: per element, or (rows > 0) by planes. */
+/** Normalise: per element, or by planes. */
 static void apply(clv__launches *list, const clv__op_io *io, bool planes) {
-    norm_sizes s = sizes_of(&io->in[X].shape);
-    bool training = io->n_out > 1;
-    int64_t n = s.N * s.C * s.S, rows = clv__rows_for(s.S);
-    if (n == 0) return;
-    clv__launch *launch =
-        clv__launch_kernel(list, "norm", planes ? "batch_norm_planes_apply" : "batch_norm_apply");
-    clv__arg_out_as(list, launch, io, Y, "T_Y");
-    clv__define_storage(list, launch, "T_X", io->in[X].dtype);
-    for (int i = X; i <= BIAS; i++) clv__arg_in(list, launch, i);
-    if (training) {
-        clv__arg_out(list, launch, MEAN);
-        clv__arg_out(list, launch, RSTD);
-    } else {
-        clv__arg_in(list, launch, RUNNING_MEAN);
-        clv__arg_in(list, launch, RUNNING_VAR);
-    }
+    const norm_sizes s = sizes_of(&io->in[X].shape);
+    const bool training = io->n_out > 1;
+    const int64_t n = s.N * s.C * s.S, rows = clv__rows_for(s.S);
+    clv__launch *launch = planes ? clv__launch_items(list, "norm", "batch_norm_planes_apply", CLV__TASKS,
+                                                     clv__div_up(s.N * s.C, rows))
+                                 : clv__launch_items(list, "norm", "batch_norm_apply", CLV__ELEMENTS, n);
+    clv__arg_tensors(list, launch, io, training ? "o0=T_Y i0=T_X i1 i2 o1 o2" : "o0=T_Y i0=T_X i1 i2 i3 i4");
     if (planes)
         CLV__ARGS_I32(list, launch, s.N * s.C, rows);
     else
@@ -154,66 +148,65 @@ static void apply(clv__launches *list, const clv__op_io *io, bool planes) {
     CLV__ARGS_I32(list, launch, s.C, s.S, clv__has_in(io, WEIGHT), clv__has_in(io, BIAS), !training);
     clv__arg_f32(list, launch, attrs_of(io)->eps);
     clv__arg_epilogue(list, launch, io);
-    if (planes)
-        clv__launch_over(list, launch, CLV__TASKS, clv__div_up(s.N * s.C, rows));
-    else
-        clv__launch_over(list, launch, CLV__ELEMENTS, n);
+}
+
+/** Statistics of each channel from those of N planes of S elements. */
+static void train_join(clv__launches *list, const clv__op_io *io, clv__part parts, int64_t N, int64_t S) {
+    const int64_t C = io->in[X].shape.dims[1];
+    clv__launch *launch = clv__launch_items(list, "norm", "batch_norm_join", CLV__TASKS, C);
+    clv__arg_tensors(list, launch, io, "o1 o2 o3");
+    clv__arg_workspace(list, launch, parts.offset, parts.bytes);
+    CLV__ARGS_I32(list, launch, N, C, S);
+    clv__arg_f32(list, launch, attrs_of(io)->eps);
 }
 
 static void train_plain(clv__launches *list, const clv__op_io *io) {
-    norm_sizes s = sizes_of(&io->in[X].shape);
+    const norm_sizes s = sizes_of(&io->in[X].shape);
     if (s.C == 0) return;
-    const bool is_long = s.N * s.S > CLV__LONG_AXIS;
-    const clv__long_walk walk = clv__long_channels(s.N, s.C, s.S);
-    clv__long_rows moments = {0};
-    if (is_long) moments = clv__long_moments(list, io, &walk);
-    clv__launch *launch = clv__launch_kernel(list, "norm", is_long ? "batch_norm_join" : "batch_norm_stats");
-    statistics(list, launch);
-    if (is_long) { // as of one plane of N*S elements for each channel
-        clv__arg_workspace(list, launch, moments.offset, moments.bytes);
-        CLV__ARGS_I32(list, launch, 1, s.C, s.N * s.S);
+    if (s.N * s.S > CLV__LONG_AXIS) { // as of one plane of N*S elements for each channel
+        const clv__long_walk walk = clv__long_channels(s.N, s.C, s.S);
+        const clv__long_rows moments = clv__long_moments(list, io, &walk);
+        train_join(list, io, (clv__part){moments.offset, moments.bytes}, 1, s.N * s.S);
     } else {
-        clv__arg_in_as(list, launch, io, X, "T_X");
+        clv__launch *launch = clv__launch_items(list, "norm", "batch_norm_stats", CLV__TASKS, s.C);
+        clv__arg_tensors(list, launch, io, "o1 o2 o3 i0=T_X");
         CLV__ARGS_I32(list, launch, s.N, s.C, s.S);
+        clv__arg_f32(list, launch, attrs_of(io)->eps);
     }
-    clv__arg_f32(list, launch, attrs_of(io)->eps);
-    clv__launch_over(list, launch, CLV__TASKS, s.C);
     apply(list, io, false);
 }
 
-static void train_planes(clv__launches *list, const clv__op_io *io) {
-    norm_sizes s = sizes_of(&io->in[X].shape);
-    int64_t n_planes = s.N * s.C, rows = clv__rows_for(s.S);
-    if (n_planes == 0) return;
-    size_t bytes = (size_t)n_planes * 2 * sizeof(float), parts = clv__launch_workspace(list, bytes);
-    clv__launch *launch = clv__launch_kernel(list, "norm", "batch_norm_planes");
-    clv__arg_workspace(list, launch, parts, bytes);
-    clv__arg_in_as(list, launch, io, X, "T_X");
-    CLV__ARGS_I32(list, launch, n_planes, rows, s.S);
-    clv__launch_over(list, launch, CLV__TASKS, clv__div_up(n_planes, rows));
+/** Workspace for two floats of each of so many parts. */
+static clv__part two_sums(clv__launches *list, int64_t n) {
+    const size_t bytes = (size_t)(2 * n) * sizeof(float);
+    return (clv__part){clv__launch_workspace(list, bytes), bytes};
+}
 
-    launch = clv__launch_kernel(list, "norm", "batch_norm_join");
-    statistics(list, launch);
-    clv__arg_workspace(list, launch, parts, bytes);
-    CLV__ARGS_I32(list, launch, s.N, s.C, s.S);
-    clv__arg_f32(list, launch, attrs_of(io)->eps);
-    clv__launch_over(list, launch, CLV__TASKS, s.C);
+static void train_planes(clv__launches *list, const clv__op_io *io) {
+    const norm_sizes s = sizes_of(&io->in[X].shape);
+    const int64_t n_planes = s.N * s.C, rows = clv__rows_for(s.S);
+    const clv__part parts = two_sums(list, n_planes);
+    clv__launch *launch =
+        clv__launch_items(list, "norm", "batch_norm_planes", CLV__TASKS, clv__div_up(n_planes, rows));
+    clv__arg_workspace(list, launch, parts.offset, parts.bytes);
+    clv__arg_tensors(list, launch, io, "i0=T_X");
+    CLV__ARGS_I32(list, launch, n_planes, rows, s.S);
+    train_join(list, io, parts, s.N, s.S);
     apply(list, io, true);
 }
 
 static void train_columns(clv__launches *list, const clv__op_io *io) {
-    norm_sizes s = sizes_of(&io->in[X].shape);
-    clv__launch *launch = clv__launch_kernel(list, "norm", "batch_norm_columns");
-    statistics(list, launch);
-    clv__arg_in_as(list, launch, io, X, "T_X");
+    const norm_sizes s = sizes_of(&io->in[X].shape);
+    clv__launch *launch =
+        clv__launch_items(list, "norm", "batch_norm_columns", CLV__TASKS, clv__div_up(s.C, 16));
+    clv__arg_tensors(list, launch, io, "o1 o2 o3 i0=T_X");
     CLV__ARGS_I32(list, launch, s.N, s.C);
     clv__arg_f32(list, launch, attrs_of(io)->eps);
-    clv__launch_over(list, launch, CLV__TASKS, clv__div_up(s.C, 16));
     apply(list, io, false);
 }
 
-// A group of work-items does a slab of a channel: SLAB elements for each of them.
-enum { SLAB = 16, SLAB_ITEMS = 256, SMALL_SLAB_ITEMS = 64 };
+// A group of work-items does a channel, of which each of them keeps some elements in registers; or a slab of it.
+enum { SLAB = 16, KEPT = 32, SLAB_ITEMS = 256, SMALL_SLAB_ITEMS = 64 };
 
 static int64_t slab_items(const clv_device_info *device) {
     return device->max_work_group >= SLAB_ITEMS ? SLAB_ITEMS : SMALL_SLAB_ITEMS;
@@ -223,61 +216,50 @@ static int64_t slabs_of(const clv_device_info *device, const norm_sizes *s) {
     return clv__div_up(s->N * s->S, SLAB * slab_items(device));
 }
 
-static void over_slabs(const clv__launches *list, clv__launch *launch, const norm_sizes *s) {
+static clv__launch *group_launch(clv__launches *list, const char *entry, int64_t groups, bool keeps_more) {
     const int64_t items = slab_items(list->device);
-    clv__launch_grid(launch, (size_t)(s->C * slabs_of(list->device, s) * items), (size_t)items);
-}
-
-static clv__launch *slab_launch(clv__launches *list, const char *entry) {
     clv__launch *launch = clv__launch_kernel(list, "norm", entry);
-    if (slab_items(list->device) != SLAB_ITEMS)
-        clv__launch_define(list, launch, "ITEMS", "%d", SMALL_SLAB_ITEMS);
+    if (items != SLAB_ITEMS) clv__launch_define(list, launch, "ITEMS", "%d", SMALL_SLAB_ITEMS);
+    if (keeps_more) clv__launch_define(list, launch, "KEPT", "%d", KEPT);
+    clv__launch_grid(launch, (size_t)(groups * items), (size_t)items);
     return launch;
 }
 
-/** Workspace for the two sums of each slab, where a channel has several. */
-static clv__part slab_parts(clv__launches *list, const norm_sizes *s) {
-    const int64_t n = slabs_of(list->device, s);
-    clv__part parts = {0};
-    if (n == 1) return parts;
-    parts.bytes = (size_t)(2 * n * s->C) * sizeof(float);
-    parts.offset = clv__launch_workspace(list, parts.bytes);
-    return parts;
+static void train_groups(clv__launches *list, const clv__op_io *io) {
+    const norm_sizes s = sizes_of(&io->in[X].shape);
+    clv__launch *launch = group_launch(list, "batch_norm_group", s.C, slabs_of(list->device, &s) > 1);
+    clv__arg_tensors(list, launch, io, "o0=T_Y o1 o2 o3 i0=T_X i1 i2");
+    CLV__ARGS_I32(list, launch, s.N, s.C, s.S, clv__has_in(io, WEIGHT), clv__has_in(io, BIAS));
+    clv__arg_f32(list, launch, attrs_of(io)->eps);
+    clv__arg_epilogue(list, launch, io);
 }
 
 static void train_slabs(clv__launches *list, const clv__op_io *io) {
-    norm_sizes s = sizes_of(&io->in[X].shape);
+    const norm_sizes s = sizes_of(&io->in[X].shape);
     const int64_t n = slabs_of(list->device, &s), elements = SLAB * slab_items(list->device);
-    const clv__part parts = slab_parts(list, &s);
-    clv__launch *launch = slab_launch(list, "batch_norm_slabs");
-    statistics(list, launch);
-    if (parts.bytes)
-        clv__arg_workspace(list, launch, parts.offset, parts.bytes);
-    else
-        clv__arg_out(list, launch, MEAN); // not looked at
-    clv__arg_in_as(list, launch, io, X, "T_X");
+    const clv__part parts = two_sums(list, n * s.C);
+    clv__launch *launch = group_launch(list, "batch_norm_slabs", n * s.C, false);
+    clv__arg_workspace(list, launch, parts.offset, parts.bytes);
+    clv__arg_tensors(list, launch, io, "i0=T_X");
     CLV__ARGS_I32(list, launch, s.N, s.C, s.S, n);
+    launch = clv__launch_items(list, "norm", "batch_norm_slabs_join", CLV__TASKS, s.C);
+    clv__arg_tensors(list, launch, io, "o1 o2 o3");
+    clv__arg_workspace(list, launch, parts.offset, parts.bytes);
+    CLV__ARGS_I32(list, launch, s.C, n, elements, s.N * s.S - (n - 1) * elements);
     clv__arg_f32(list, launch, attrs_of(io)->eps);
-    over_slabs(list, launch, &s);
-    if (parts.bytes) {
-        launch = clv__launch_kernel(list, "norm", "batch_norm_slabs_join");
-        statistics(list, launch);
-        clv__arg_workspace(list, launch, parts.offset, parts.bytes);
-        CLV__ARGS_I32(list, launch, s.C, n, elements, s.N * s.S - (n - 1) * elements);
-        clv__arg_f32(list, launch, attrs_of(io)->eps);
-        clv__launch_over(list, launch, CLV__TASKS, s.C);
-    }
     apply(list, io, false);
 }
 
 static void update_plain(clv__launches *list, const clv__op_io *io) {
-    int64_t C = clv__numel(&io->in[U_BATCH_MEAN]);
-    if (C == 0) return;
-    clv__launch *launch = clv__launch_kernel(list, "norm", "batch_norm_update");
-    for (int i = U_MEAN; i <= U_BATCH_VAR; i++) clv__arg_in(list, launch, i);
-    CLV__ARGS_I32(list, launch, C, clv__has_in(io, U_MEAN), clv__has_in(io, U_VAR));
+    const int layers = clv__groups_most(io->op, list->device);
+    int64_t n = 0, C[U_MOST] = {0};
+    for (int g = 0; g < clv__groups_of(io); g++) n += C[g] = clv__numel(&io->in[g * U_GROUP + U_BATCH_MEAN]);
+    clv__launch *launch = clv__launch_items(list, "norm", "batch_norm_update", CLV__TASKS, n);
+    clv__launch_define(list, launch, "SLICES", "%d", layers);
+    for (int i = 0; i < layers * U_GROUP; i++) clv__arg_in(list, launch, i);
+    clv__args_i32(list, launch, layers, C);
+    CLV__ARGS_I32(list, launch, clv__has_in(io, U_MEAN), clv__has_in(io, U_VAR));
     clv__arg_f32(list, launch, attrs_of(io)->momentum);
-    clv__launch_over(list, launch, CLV__TASKS, C);
 }
 
 static void eval_plain(clv__launches *list, const clv__op_io *io) {
@@ -287,131 +269,114 @@ static void eval_planes(clv__launches *list, const clv__op_io *io) {
     apply(list, io, true);
 }
 
-/** How dy and x are stored. */
-static void dy_and_x(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
-    clv__define_storage(list, launch, "T_Y", io->in[B_DY].dtype);
-    clv__define_storage(list, launch, "T_X", io->in[B_X].dtype);
-}
-
 static void backward_apply(clv__launches *list, const clv__op_io *io, bool planes) {
-    norm_sizes s = sizes_of(&io->in[B_X].shape);
-    int64_t n = s.N * s.C * s.S, rows = clv__rows_for(s.S);
-    if (n == 0) return;
-    clv__launch *launch = clv__launch_kernel(
-        list, "norm", planes ? "batch_norm_planes_backward_apply" : "batch_norm_backward_apply");
-    clv__arg_out_as(list, launch, io, B_DX, "T_DX");
-    dy_and_x(list, launch, io);
-    for (int i = B_DY; i <= B_SPREAD; i++) clv__arg_in(list, launch, i);
-    clv__arg_out(list, launch, B_DWEIGHT);
-    clv__arg_out(list, launch, B_DBIAS);
+    const norm_sizes s = sizes_of(&io->in[B_X].shape);
+    const int64_t n = s.N * s.C * s.S, rows = clv__rows_for(s.S);
+    const bool is_var = attrs_of(io)->is_var;
+    clv__launch *launch =
+        planes ? clv__launch_items(list, "norm", "batch_norm_planes_backward_apply", CLV__TASKS,
+                                   clv__div_up(s.N * s.C, rows))
+               : clv__launch_items(list, "norm", "batch_norm_backward_apply", CLV__ELEMENTS, n);
+    clv__arg_tensors(list, launch, io, "o0=T_DX i0=T_Y i1=T_X i2 i3 i4 o1 o2");
     if (planes)
         CLV__ARGS_I32(list, launch, s.N * s.C, rows);
     else
         clv__arg_i32(list, launch, n);
-    CLV__ARGS_I32(list, launch, s.C, s.S, clv__has_in(io, B_WEIGHT), attrs_of(io)->is_var);
-    CLV__ARGS_F32(list, launch, attrs_of(io)->eps, attrs_of(io)->is_var ? 0.0f : (float)(s.N * s.S));
-    if (planes)
-        clv__launch_over(list, launch, CLV__TASKS, clv__div_up(s.N * s.C, rows));
-    else
-        clv__launch_over(list, launch, CLV__ELEMENTS, n);
-}
-
-static void sums_tensors(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
-    clv__arg_out(list, launch, B_DWEIGHT);
-    clv__arg_out(list, launch, B_DBIAS);
-    dy_and_x(list, launch, io);
-    clv__arg_in(list, launch, B_DY);
-    clv__arg_in(list, launch, B_X);
-    clv__arg_in(list, launch, B_MEAN);
-    clv__arg_in(list, launch, B_SPREAD);
+    CLV__ARGS_I32(list, launch, s.C, s.S, clv__has_in(io, B_WEIGHT), is_var);
+    CLV__ARGS_F32(list, launch, attrs_of(io)->eps, is_var ? 0.0f : (float)(s.N * s.S));
 }
 
 /** The sums of each channel from those of its planes; N planes for each. */
-static void backward_join(clv__launches *list, const clv__op_io *io, size_t parts, size_t bytes, int64_t N,
-                          int64_t C) {
-    clv__launch *launch = clv__launch_kernel(list, "norm", "batch_norm_backward_join");
-    clv__arg_out(list, launch, B_DWEIGHT);
-    clv__arg_out(list, launch, B_DBIAS);
-    clv__arg_workspace(list, launch, parts, bytes);
+static void backward_join(clv__launches *list, const clv__op_io *io, clv__part parts, int64_t N) {
+    const int64_t C = io->in[B_X].shape.dims[1];
+    clv__launch *launch = clv__launch_items(list, "norm", "batch_norm_backward_join", CLV__TASKS, C);
+    clv__arg_tensors(list, launch, io, "o1 o2");
+    clv__arg_workspace(list, launch, parts.offset, parts.bytes);
     clv__arg_in(list, launch, B_SPREAD);
     CLV__ARGS_I32(list, launch, N, C, attrs_of(io)->is_var);
     clv__arg_f32(list, launch, attrs_of(io)->eps);
-    clv__launch_over(list, launch, CLV__TASKS, C);
 }
 
 static void backward_plain(clv__launches *list, const clv__op_io *io) {
-    norm_sizes s = sizes_of(&io->in[B_X].shape);
+    const norm_sizes s = sizes_of(&io->in[B_X].shape);
     if (s.C == 0) return;
     if (s.N * s.S > CLV__LONG_AXIS) {
         const clv__long_walk walk = clv__long_channels(s.N, s.C, s.S);
         const clv__long_rows sums = clv__long_sums(list, io, &walk, B_MEAN);
-        backward_join(list, io, sums.offset, sums.bytes, 1, s.C);
-        backward_apply(list, io, false);
-        return;
+        backward_join(list, io, (clv__part){sums.offset, sums.bytes}, 1);
+    } else {
+        clv__launch *launch = clv__launch_items(list, "norm", "batch_norm_backward_sums", CLV__TASKS, s.C);
+        clv__arg_tensors(list, launch, io, "o1 o2 i0=T_Y i1=T_X i3 i4");
+        CLV__ARGS_I32(list, launch, s.N, s.C, s.S, attrs_of(io)->is_var);
+        clv__arg_f32(list, launch, attrs_of(io)->eps);
     }
-    clv__launch *launch = clv__launch_kernel(list, "norm", "batch_norm_backward_sums");
-    sums_tensors(list, launch, io);
-    CLV__ARGS_I32(list, launch, s.N, s.C, s.S, attrs_of(io)->is_var);
-    clv__arg_f32(list, launch, attrs_of(io)->eps);
-    clv__launch_over(list, launch, CLV__TASKS, s.C);
     backward_apply(list, io, false);
 }
 
 static void backward_planes(clv__launches *list, const clv__op_io *io) {
-    norm_sizes s = sizes_of(&io->in[B_X].shape);
-    int64_t n_planes = s.N * s.C, rows = clv__rows_for(s.S);
-    size_t bytes = (size_t)n_planes * 2 * sizeof(float), parts = clv__launch_workspace(list, bytes);
-    clv__launch *launch = clv__launch_kernel(list, "norm", "batch_norm_planes_backward");
-    clv__arg_workspace(list, launch, parts, bytes);
-    dy_and_x(list, launch, io);
-    clv__arg_in(list, launch, B_DY);
-    clv__arg_in(list, launch, B_X);
-    clv__arg_in(list, launch, B_MEAN);
+    const norm_sizes s = sizes_of(&io->in[B_X].shape);
+    const int64_t n_planes = s.N * s.C, rows = clv__rows_for(s.S);
+    const clv__part parts = two_sums(list, n_planes);
+    clv__launch *launch = clv__launch_items(list, "norm", "batch_norm_planes_backward", CLV__TASKS,
+                                            clv__div_up(n_planes, rows));
+    clv__arg_workspace(list, launch, parts.offset, parts.bytes);
+    clv__arg_tensors(list, launch, io, "i0=T_Y i1=T_X i3");
     CLV__ARGS_I32(list, launch, n_planes, rows, s.C, s.S);
-    clv__launch_over(list, launch, CLV__TASKS, clv__div_up(n_planes, rows));
-
-    backward_join(list, io, parts, bytes, s.N, s.C);
+    backward_join(list, io, parts, s.N);
     backward_apply(list, io, true);
 }
 
 static void backward_columns(clv__launches *list, const clv__op_io *io) {
-    norm_sizes s = sizes_of(&io->in[B_X].shape);
-    clv__launch *launch = clv__launch_kernel(list, "norm", "batch_norm_columns_backward");
-    sums_tensors(list, launch, io);
+    const norm_sizes s = sizes_of(&io->in[B_X].shape);
+    clv__launch *launch =
+        clv__launch_items(list, "norm", "batch_norm_columns_backward", CLV__TASKS, clv__div_up(s.C, 16));
+    clv__arg_tensors(list, launch, io, "o1 o2 i0=T_Y i1=T_X i3 i4");
     CLV__ARGS_I32(list, launch, s.N, s.C, attrs_of(io)->is_var);
     clv__arg_f32(list, launch, attrs_of(io)->eps);
-    clv__launch_over(list, launch, CLV__TASKS, clv__div_up(s.C, 16));
     backward_apply(list, io, false);
 }
 
+static void backward_groups(clv__launches *list, const clv__op_io *io) {
+    const norm_sizes s = sizes_of(&io->in[B_X].shape);
+    const bool is_var = attrs_of(io)->is_var;
+    clv__launch *launch = group_launch(list, "batch_norm_group_backward", s.C, false);
+    clv__arg_tensors(list, launch, io, "o0=T_DX o1 o2 i0=T_Y i1=T_X i2 i3 i4");
+    CLV__ARGS_I32(list, launch, s.N, s.C, s.S, clv__has_in(io, B_WEIGHT), is_var);
+    CLV__ARGS_F32(list, launch, attrs_of(io)->eps, is_var ? 0.0f : (float)(s.N * s.S));
+}
+
 static void backward_slabs(clv__launches *list, const clv__op_io *io) {
-    norm_sizes s = sizes_of(&io->in[B_X].shape);
-    const clv__part parts = slab_parts(list, &s);
-    clv__launch *launch = slab_launch(list, "batch_norm_slabs_backward");
-    clv__arg_out(list, launch, B_DWEIGHT);
-    clv__arg_out(list, launch, B_DBIAS);
-    if (parts.bytes)
-        clv__arg_workspace(list, launch, parts.offset, parts.bytes);
-    else
-        clv__arg_out(list, launch, B_DBIAS); // not looked at
-    dy_and_x(list, launch, io);
-    for (int i = B_DY; i <= B_SPREAD; i++)
-        if (i != B_WEIGHT) clv__arg_in(list, launch, i);
-    CLV__ARGS_I32(list, launch, s.N, s.C, s.S, slabs_of(list->device, &s), attrs_of(io)->is_var);
-    clv__arg_f32(list, launch, attrs_of(io)->eps);
-    over_slabs(list, launch, &s);
-    if (parts.bytes) backward_join(list, io, parts.offset, parts.bytes, slabs_of(list->device, &s), s.C);
+    const norm_sizes s = sizes_of(&io->in[B_X].shape);
+    const int64_t n = slabs_of(list->device, &s);
+    const clv__part parts = two_sums(list, n * s.C);
+    clv__launch *launch = group_launch(list, "batch_norm_slabs_backward", n * s.C, false);
+    clv__arg_workspace(list, launch, parts.offset, parts.bytes);
+    clv__arg_tensors(list, launch, io, "i0=T_Y i1=T_X i3");
+    CLV__ARGS_I32(list, launch, s.N, s.C, s.S, n);
+    backward_join(list, io, parts, n);
     backward_apply(list, io, false);
 }
 
 // Input 0 of each of the ops has the shape of x.
 
 /** Where a channel's elements lie side by side. */
-static bool slabs_support(const clv_device_info *device, const clv__op_io *io) {
-    norm_sizes s = sizes_of(&io->in[0].shape);
+static bool groups_support(const clv_device_info *device, const clv__op_io *io) {
+    const norm_sizes s = sizes_of(&io->in[0].shape);
     return device->max_work_group >= SMALL_SLAB_ITEMS && s.S >= 8 && s.N * s.C > 0 &&
            clv__tile_local_bytes(device) >= 2 * sizeof(float) * (uint64_t)slab_items(device) &&
-           clv__loops_fit(device, 64 + 2 * slabs_of(device, &s));
+           clv__loops_fit(device, 64 + (3 * SLAB + 1) * slabs_of(device, &s));
+}
+
+/** A unit of the device without a channel has nothing to do. */
+static double groups_rank(const clv_device_info *device, const clv__op_io *io) {
+    const double C = (double)sizes_of(&io->in[0].shape).C, units = (double)device->compute_units;
+    return clv__threads(device) ? 2 : 0.06 * (units > C ? units / C : 1);
+}
+
+/** Of several slabs. */
+static bool slabs_support(const clv_device_info *device, const clv__op_io *io) {
+    const norm_sizes s = sizes_of(&io->in[0].shape);
+    return groups_support(device, io) && slabs_of(device, &s) > 1;
 }
 
 static double slabs_rank(const clv_device_info *device, const clv__op_io *io) {
@@ -436,6 +401,7 @@ static const clv__variant train_variants[] = {
     {"plain", .lower = train_plain},
     {"planes", planes_support, .lower = train_planes, .relative = 0.1},
     {"columns", columns_support, .lower = train_columns, .relative = 0.1},
+    {"groups", groups_support, groups_rank, .lower = train_groups},
     {"slabs", slabs_support, slabs_rank, .lower = train_slabs},
     {0}};
 static const clv__variant update_variants[] = {{"plain", .lower = update_plain}, {0}};
@@ -445,6 +411,7 @@ static const clv__variant backward_variants[] = {
     {"plain", .lower = backward_plain},
     {"planes", planes_support, .lower = backward_planes, .relative = 0.1},
     {"columns", columns_support, .lower = backward_columns, .relative = 0.1},
+    {"groups", groups_support, groups_rank, .lower = backward_groups},
     {"slabs", slabs_support, slabs_rank, .lower = backward_slabs},
     {0}};
 
@@ -480,12 +447,12 @@ static void train_reference(const clv__ref *ref) {
 }
 
 static void update_reference(const clv__ref *ref) {
-    double momentum = (double)attrs_of(ref->io)->momentum;
-    int64_t C = clv__numel(&ref->io->in[U_BATCH_MEAN]);
-    for (int i = U_MEAN; i <= U_VAR; i++) {
-        double *running = ref->in[i], *batch = ref->in[U_BATCH_MEAN + i];
-        for (int64_t c = 0; running && c < C; c++)
-            running[c] = (1 - momentum) * running[c] + momentum * batch[c];
+    const double momentum = (double)attrs_of(ref->io)->momentum;
+    for (int i = 0; i < ref->io->n_in; i++) {
+        if (i % U_GROUP > U_VAR || !ref->in[i]) continue;
+        const double *batch = ref->in[i + U_BATCH_MEAN];
+        for (int64_t c = 0; c < clv__numel(&ref->io->in[i]); c++)
+            ref->in[i][c] = (1 - momentum) * ref->in[i][c] + momentum * batch[c];
     }
 }
 
@@ -546,107 +513,86 @@ static int64_t per_channel(const clv__op_io *io) {
 
 // ---- samples ----------------------------------------------------------------------------------------------
 
-static const struct norm_case {
-    const char *label;
-    int rank;
-    int64_t x[4];
-    double lo, hi; // of x
-    bool affine, quick;
-} cases[] = {
-    {"images", 4, {3, 5, 4, 7}, -1, 1, true, true},
-    {"[N,C]", 2, {9, 19}, -1, 1, true, true},
-    {"small images", 4, {4, 3, 2, 3}, -1, 1, true, true},
-    {"two values", 2, {2, 1}, -1, 1, true, false},
-    {"one image of two pixels", 4, {1, 2, 1, 2}, -1, 1, true, false},
-    {"[N,C], 8 channels", 2, {5, 8}, -1, 1, true, false},
-    {"[N,C], 33 channels", 2, {17, 33}, -1, 1, true, false},
-    {"[N,C,L]", 3, {2, 3, 17}, -1, 1, true, false},
-    {"planes of 16", 4, {2, 2, 4, 4}, -1, 1, true, false},
-    {"planes of 289", 4, {2, 3, 17, 17}, -1, 1, true, false},
-    {"many small planes", 4, {41, 13, 4, 5}, -1, 1, true, false},
-    {"mean far from zero", 4, {4, 3, 6, 6}, 999, 1001, true, false},
-    {"no weight and bias", 4, {2, 3, 5, 5}, -1, 1, false, false},
-    {"[N,C], nothing optional", 2, {4, 16}, -1, 1, false, false},
-    {"no channels", 4, {2, 0, 3, 3}, -1, 1, true, false},
-    {"large images", 4, {3, 1, 119, 123}, -1, 1, true, false}, // more elements than loops may turn
-    {"a large batch", 2, {16411, 2}, -1, 1, true, false},
-    {"a large batch, ragged vectors", 2, {2053, 9}, -1, 1, true, false},
-    {"a large batch of small images", 3, {35003, 1, 2}, 99, 101, true, false},
+// Of batch_norm; the other ops take them and go on.
+#define BATCH_NORM(lo, hi)                                                                                   \
+    .attrs = &(norm_attrs){.momentum = 0.1f, .eps = 1e-5f}, .n_in = 3,                                       \
+    .fill = {{CLV__FILL_UNIFORM, lo, hi}, {CLV__FILL_UNIFORM, 0.5, 2}}
+#define SIZES(C, ...) .in = {CLV__DIMS(__VA_ARGS__), CLV__DIMS(C), CLV__DIMS(C)}, BATCH_NORM(-1, 1)
+static const clv__sample_row samples[] = {
+    {"images", SIZES(5, 3, 5, 4, 7), .quick = true},
+    {"[N,C]", SIZES(19, 9, 19), .quick = true},
+    {"small images", SIZES(3, 4, 3, 2, 3), .quick = true},
+    {"two values", SIZES(1, 2, 1)},
+    {"one image of two pixels", SIZES(2, 1, 2, 1, 2)},
+    {"[N,C], 8 channels", SIZES(8, 5, 8)},
+    {"[N,C], 33 channels", SIZES(33, 17, 33)},
+    {"[N,C,L]", SIZES(3, 2, 3, 17)},
+    {"planes of 16", SIZES(2, 2, 2, 4, 4)},
+    {"planes of 289", SIZES(3, 2, 3, 17, 17)},
+    {"many small planes", SIZES(13, 41, 13, 4, 5)},
+    {"mean far from zero", .in = {CLV__DIMS(4, 3, 6, 6), CLV__DIMS(3), CLV__DIMS(3)}, BATCH_NORM(999, 1001)},
+    {"no weight and bias", SIZES(3, 2, 3, 5, 5), .left_out = 1u << WEIGHT | 1u << BIAS},
+    {"[N,C], nothing optional", SIZES(16, 4, 16), .left_out = 1u << WEIGHT | 1u << BIAS},
+    {"no channels", SIZES(0, 2, 0, 3, 3)},
+    {"more than a group keeps", SIZES(2, 11, 2, 31, 29)},
+    {"large images", SIZES(1, 3, 1, 119, 123)}, // more elements than loops may turn
+    {"a large batch", SIZES(2, 16411, 2)},
+    {"a large batch, ragged vectors", SIZES(9, 2053, 9)},
+    {"a large batch of small images", .in = {CLV__DIMS(35003, 1, 2), CLV__DIMS(1), CLV__DIMS(1)},
+     BATCH_NORM(99, 101)},
+    {0},
 };
 
-static bool sample(int i, clv__sample *out, bool training) {
-    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
-    const struct norm_case *c = &cases[i];
-    clv__desc channel = clv__f32(CLV_SHAPE(c->x[1]));
-    snprintf(out->label, sizeof out->label, "%s", c->label);
-    memcpy(out->attrs, &(norm_attrs){.momentum = 0.1f, .eps = 1e-5f}, sizeof(norm_attrs));
-    out->quick = c->quick;
-    out->n_in = training ? 3 : 5;
-    out->in[X] = clv__f32(clv_shape_make(c->rank, c->x));
-    out->fill[X] = (clv__fill){CLV__FILL_UNIFORM, c->lo, c->hi};
-    if (c->affine) {
-        out->in[WEIGHT] = out->in[BIAS] = channel;
-        out->fill[WEIGHT] = (clv__fill){CLV__FILL_UNIFORM, 0.5, 2};
-    }
-    if (!training) {
-        out->in[RUNNING_MEAN] = out->in[RUNNING_VAR] = channel;
-        out->fill[RUNNING_MEAN] = (clv__fill){CLV__FILL_UNIFORM, c->lo, c->hi};
-        out->fill[RUNNING_VAR] = (clv__fill){CLV__FILL_UNIFORM, 0.5, 2};
-    }
-    return true;
+static void eval_adapt(clv__sample *out) {
+    out->n_in = 5;
+    out->in[RUNNING_MEAN] = out->in[RUNNING_VAR] = clv__f32(CLV_SHAPE(out->in[X].shape.dims[1]));
+    out->fill[RUNNING_MEAN] = out->fill[X];
+    out->fill[RUNNING_VAR] = (clv__fill){CLV__FILL_UNIFORM, 0.5, 2};
 }
 
-static bool train_sample(int i, clv__sample *out) {
-    return sample(i, out, true);
-}
-static bool eval_sample(int i, clv__sample *out) {
-    return sample(i, out, false);
-}
+static const clv__sample_row update_samples[] = {
+#define UPDATES(momentum)                                                                                    \
+    .attrs = &(norm_attrs){momentum, 1e-5f, 0}, .fill = {[U_VAR] = {CLV__FILL_UNIFORM, 0.5, 2}}, .n_in = 4
+    {"both", {[U_BATCH_MEAN] = CLV__DIMS(33)}, UPDATES(0.1f), .quick = true},
+    {"mean alone", {[U_BATCH_MEAN] = CLV__DIMS(5)}, UPDATES(0.75f), .left_out = 1u << U_VAR},
+    {"var alone", {[U_BATCH_MEAN] = CLV__DIMS(1)}, UPDATES(0.75f), .left_out = 1u << U_MEAN},
+    {"momentum 1", {[U_BATCH_MEAN] = CLV__DIMS(16)}, UPDATES(1)},
+    {"no channels", {[U_BATCH_MEAN] = CLV__DIMS(0)}, UPDATES(0.1f)},
+    {"three layers", {[U_BATCH_MEAN] = CLV__DIMS(3)}, UPDATES(0.1f), .quick = true},
+    {"fourteen layers", {[U_BATCH_MEAN] = CLV__DIMS(14)}, UPDATES(0.25f)},
+    {0},
+};
 
-static bool update_sample(int i, clv__sample *out) {
-    static const struct {
-        const char *label;
-        int64_t C;
-        float momentum;
-        bool mean, var;
-    } updates[] = {
-        {"both", 33, 0.1f, true, true},       {"mean alone", 5, 0.75f, true, false},
-        {"var alone", 1, 0.75f, false, true}, {"momentum 1", 16, 1, true, true},
-        {"no channels", 0, 0.1f, true, true},
-    };
-    if (i < 0 || (size_t)i >= sizeof updates / sizeof *updates) return false;
-    clv__desc channel = clv__f32(CLV_SHAPE(updates[i].C));
-    snprintf(out->label, sizeof out->label, "%s", updates[i].label);
-    memcpy(out->attrs, &(norm_attrs){.momentum = updates[i].momentum, .eps = 1e-5f}, sizeof(norm_attrs));
-    out->quick = i == 0;
-    out->n_in = 4;
-    if (updates[i].mean) out->in[U_MEAN] = channel;
-    if (updates[i].var) out->in[U_VAR] = channel;
-    out->in[U_BATCH_MEAN] = out->in[U_BATCH_VAR] = channel;
-    out->fill[U_VAR] = out->fill[U_BATCH_VAR] = (clv__fill){CLV__FILL_UNIFORM, 0.5, 2};
-    return true;
+/** Of several layers the others have one, two, and more channels fewer. */
+static void update_adapt(clv__sample *out) {
+    const int n = strstr(out->label, "layers") ? (int)out->in[U_BATCH_MEAN].shape.dims[0] : 1;
+    out->fill[U_BATCH_VAR] = out->fill[U_VAR];
+    out->n_in = n * U_GROUP;
+    for (int i = 0; i < out->n_in; i++) {
+        const int which = i % U_GROUP;
+        if (which <= U_VAR && out->in[which].dtype == CLV_DTYPE_NONE) continue;
+        out->in[i] = clv__f32(CLV_SHAPE(out->in[U_BATCH_MEAN].shape.dims[0] - i / U_GROUP));
+        out->fill[i] = out->fill[which];
+    }
 }
 
 static bool backward_sample(int i, clv__sample *out) {
-    clv__sample forward = {0};
-    if (!sample(i / 2, &forward, true)) return false;
-    int is_var = i % 2;
-    const struct norm_case *c = &cases[i / 2];
-    snprintf(out->label, sizeof out->label, "%s, %s", c->label, is_var ? "evaluation" : "training");
+    clv__sample forward;
+    if (i < 0 || !clv__op_sample(&clv__op_batch_norm, i / 2, &forward)) return false;
+    const bool is_var = i % 2;
+    *out = forward;
+    snprintf(out->label, sizeof out->label, "%.80s, %s", forward.label, is_var ? "evaluation" : "training");
     memcpy(out->attrs, &(norm_attrs){.momentum = 0.1f, .eps = 1e-5f, .is_var = is_var}, sizeof(norm_attrs));
-    out->quick = forward.quick;
     out->n_in = 5;
     out->in[B_DY] = out->in[B_X] = forward.in[X];
-    out->fill[B_X] = forward.fill[X];
     out->in[B_WEIGHT] = forward.in[WEIGHT];
+    out->in[B_MEAN] = out->in[B_SPREAD] = clv__f32(CLV_SHAPE(forward.in[X].shape.dims[1]));
+    out->fill[B_DY] = (clv__fill){0};
+    out->fill[B_X] = out->fill[B_MEAN] = forward.fill[X];
     out->fill[B_WEIGHT] = forward.fill[WEIGHT];
-    out->in[B_MEAN] = out->in[B_SPREAD] = clv__f32(CLV_SHAPE(c->x[1]));
-    out->fill[B_MEAN] = forward.fill[X];
     out->fill[B_SPREAD] = (clv__fill){CLV__FILL_UNIFORM, 0.5, 2};
     return true;
 }
-
-// ---- descriptors ------------------------------------------------------------------------------------------
 
 // ---- in parts ---------------------------------------------------------------------------------------------
 
@@ -740,7 +686,7 @@ const clv__op clv__op_batch_norm = {
     .grad = CLV__TRAINS(train_grad),
     .variants = train_variants,
     .reference = train_reference,
-    .sample = CLV__TRAINS(train_sample),
+    .samples = CLV__TRAINS(samples),
     .cost = train_cost,
     .reduction = per_channel,
     .split = train_split,
@@ -772,7 +718,8 @@ const clv__op clv__op_batch_norm_eval = {
     .grad = CLV__TRAINS(eval_grad),
     .variants = eval_variants,
     .reference = eval_reference,
-    .sample = CLV__TRAINS(eval_sample),
+    .samples = CLV__TRAINS(samples),
+    .adapt = CLV__TRAINS(eval_adapt),
     .cost = eval_cost,
     .split = eval_split,
 };
@@ -780,11 +727,13 @@ const clv__op clv__op_batch_norm_eval = {
 const clv__op clv__op_batch_norm_update = {
     .name = "batch_norm_update",
     .attrs_bytes = sizeof(norm_attrs),
-    .mutates = 1u << U_MEAN | 1u << U_VAR,
+    .groups = {0, U_GROUP, U_MOST, 0},
+    .mutates = (1u << U_MEAN | 1u << U_VAR) * UINT64_C(0x11111111111111), // of fourteen groups
     .infer = update_infer,
     .variants = update_variants,
     .reference = update_reference,
-    .sample = CLV__TRAINS(update_sample),
+    .samples = CLV__TRAINS(update_samples),
+    .adapt = CLV__TRAINS(update_adapt),
 };
 
 /** The running statistics are moved once in a step: by the first replica's batch, as a plain model's are by its batch. */

@@ -11,8 +11,9 @@
 // Sources: torch.optim.SGD, Adam, AdamW and clip_grad_norm_; Kingma, Ba 2014, arXiv:1412.6980; Loshchilov,
 // Hutter 2017, arXiv:1711.05101.
 //
-// The builder makes one node for each parameter; the plan makes one of several (plan/fuse.c), whose inputs are those of all in
-// groups, so that a step has few launches. A launch takes all groups of its node, as slices.
+// The builder makes one node for each parameter; the plan makes one of several (plan/groups.c), whose inputs are those of all in
+// groups, so that a step has few launches. A launch takes all groups of its node, as slices. (Parameters and states are allocations
+// of their own, which move to other devices one by one: so a launch takes a pointer to each, not offsets from one.)
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@
 #include "device/device.h"
 #include "graph/graph.h"
 #include "ops/gradients.h"
-#include "ops/lower.h"
+#include "ops/slices.h"
 
 extern const clv__op clv__op_sgd_update, clv__op_adam_update;
 
@@ -56,6 +57,10 @@ void clv_optimizer_hyper_values(const clv_optimizer_config *config, int64_t step
 // Inputs of every update: what is the same for all parameters, then groups that begin alike.
 enum { HYPER, CLIP, FIRST };
 enum { PARAM, GRAD, TERM, STATE }; // in a group: the gradient is GRAD, or GRAD + TERM; states from STATE on
+
+// Bits of a group's inputs, for all groups.
+#define IN_EACH_GROUP(bits, size, most)                                                                      \
+    ((((UINT64_C(1) << (size) * (most)) - 1) / ((1u << (size)) - 1) * (bits)) << FIRST)
 
 /** Input `which` of a group, as an index. */
 static int at(const clv__op_io *io, int group, int which) {
@@ -113,32 +118,24 @@ static double gradient_at(const clv__ref *ref, int group, int64_t i) {
     return in[TERM] ? in[GRAD][i] + in[TERM][i] : in[GRAD][i];
 }
 
-/** Small parameters too: the plain launch of the same kernel would be compiled apart, for groups of another size. */
-static bool fast_supports(const clv_device_info *device, const clv__op_io *io) {
-    (void)io;
-    return clv__threads(device);
-}
+static const clv__sharing sharings[CLV__SHARINGS] = {{1, 1, 1}, {1, 2048, 16}, {CLV__SHARING_ITEMS, 1024, 4}};
 
 /** What both updates' launches begin with: the tensors of each slice, groups that are not there included (no elements), hyper
- *  and clip, sizes, `count` elements to a work-item. `order`: of a group's inputs, ends with -1. */
+ *  and clip, sizes. `order`: of a group's inputs, ends with -1. */
 static clv__launch *update_launch(clv__launches *list, const clv__op_io *io, const char *entry,
-                                  const int *order, int64_t count) {
-    int n = clv__groups_of(io), slices = io->op->groups.most;
-    int64_t items = 0;
-    for (int g = 0; g < n; g++) items += clv__div_up(numel_of(io, g), count);
-    if (items == 0) return NULL;
-    clv__launch *launch = clv__launch_kernel(list, "optimizer", entry);
+                                  const int *order) {
+    const clv__sharing *share = clv__sharing_of(io, sharings);
+    const int n = clv__groups_of(io), slices = clv__groups_most(io->op, list->device);
+    int64_t groups = 0;
+    for (int g = 0; g < n; g++) groups += clv__div_up(numel_of(io, g), share->count);
+    clv__launch *launch = clv__sharing_launch(list, io, "optimizer", entry, share, groups);
     for (int g = 0; g < slices; g++) {
         for (const int *which = order; *which >= 0; which++) clv__arg_in(list, launch, at(io, g, *which));
     }
     clv__arg_in(list, launch, HYPER);
     clv__arg_in(list, launch, CLIP);
     for (int g = 0; g < slices; g++) clv__arg_i32(list, launch, g < n ? numel_of(io, g) : 0);
-    CLV__ARGS_I32(list, launch, count, clv__has_in(io, CLIP), clv__has_in(io, at(io, 0, TERM)));
-    if (count == 1)
-        clv__launch_over(list, launch, CLV__ELEMENTS, items);
-    else
-        clv__launch_over(list, launch, CLV__TASKS, items);
+    CLV__ARGS_I32(list, launch, clv__has_in(io, CLIP), clv__has_in(io, at(io, 0, TERM)));
     return launch;
 }
 
@@ -149,7 +146,7 @@ typedef struct sgd_attrs {
     int nesterov;
 } sgd_attrs;
 
-enum { BUFFER = STATE, SGD_GROUP, SGD_MOST = 7 };
+enum { BUFFER = STATE, SGD_GROUP, SGD_MOST = 13 };
 
 static clv_status sgd_infer(clv__op_io *io, clv__error *error) {
     CLV_TRY(want_update(io, error));
@@ -161,20 +158,11 @@ static clv_status sgd_infer(clv__op_io *io, clv__error *error) {
     return CLV_OK;
 }
 
-static void sgd_lower(clv__launches *list, const clv__op_io *io, int64_t count) {
+static void sgd_lower(clv__launches *list, const clv__op_io *io) {
     const sgd_attrs *a = io->attrs;
-    clv__launch *launch =
-        update_launch(list, io, "sgd_update", (const int[]){PARAM, BUFFER, GRAD, TERM, -1}, count);
-    if (!launch) return;
+    clv__launch *launch = update_launch(list, io, "sgd_update", (const int[]){PARAM, BUFFER, GRAD, TERM, -1});
     CLV__ARGS_I32(list, launch, clv__has_in(io, at(io, 0, BUFFER)), a->nesterov);
     CLV__ARGS_F32(list, launch, a->momentum, a->undamped, a->weight_decay);
-}
-
-static void sgd_plain(clv__launches *list, const clv__op_io *io) {
-    sgd_lower(list, io, 1);
-}
-static void sgd_vector(clv__launches *list, const clv__op_io *io) {
-    sgd_lower(list, io, 4096);
 }
 
 static void sgd_slice(const clv__ref *ref, int group, double factor) {
@@ -208,10 +196,10 @@ static void update_cost(const clv__op_io *io, clv__cost *cost) {
     }
 }
 
-/** Sizes of the parameters of a sample, 0 after the last. */
+/** Sizes of the parameters of a sample. */
 static const struct update_shapes {
     bool quick;
-    int64_t n[8];
+    int64_t n[SGD_MOST];
     int groups; // those of no elements included
 } shapes[] = {
     {true, {130}, 1},
@@ -227,59 +215,56 @@ static const struct update_shapes {
     {false, {0, 8193, 0, 16, 4096, 0}, 6},
     {false, {100, 1, 4097, 2, 33, 64}, 6},
     {false, {100, 1, 9001, 2, 33, 0}, 6},
+    {false, {3, 1, 257, 1025, 7, 0, 64, 1023, 5, 2, 1}, 11},
 };
 
-/** Inputs of the groups of shapes[size], and hyper values of a first or a later step. */
-static void update_sample(const clv__op *op, clv__sample *out, int size, bool first, bool states, bool clip,
-                          bool terms) {
-    const struct update_shapes *s = &shapes[size];
+typedef struct update_case {
+    const char *label;
+    const void *attrs;
+    bool first, states, clip, terms;
+} update_case;
+
+/** The i-th sample: the cases on each of the shapes, with hyper values of a first or a later step. */
+static bool update_sample(const clv__op *op, const update_case *cases, int n_cases, int i, clv__sample *out) {
+    if (i < 0 || i >= n_cases * (int)(sizeof shapes / sizeof *shapes)) return false;
+    const struct update_shapes *s = &shapes[i / n_cases];
+    const update_case *c = &cases[i % n_cases];
     const clv__groups *groups = &op->groups;
+    int n = snprintf(out->label, sizeof out->label, "%s,", c->label);
+    for (int g = 0; g < s->groups; g++)
+        n += snprintf(out->label + n, sizeof out->label - (size_t)n, " %lld", (long long)s->n[g]);
+    snprintf(out->label + n, sizeof out->label - (size_t)n, " elements");
+    memcpy(out->attrs, c->attrs, op->attrs_bytes);
     out->quick = s->quick;
     out->n_in = groups->first + s->groups * groups->size;
     out->in[HYPER] = clv__f32(CLV_SHAPE(CLV_HYPER_VALUES));
     out->fill[HYPER] =
-        first ? (clv__fill){CLV__FILL_UNIFORM, 0.6, 0.9} : (clv__fill){CLV__FILL_UNIFORM, 0.1, 0.4};
-    if (clip) out->in[CLIP] = clv__f32(CLV_SHAPE(1));
+        c->first ? (clv__fill){CLV__FILL_UNIFORM, 0.6, 0.9} : (clv__fill){CLV__FILL_UNIFORM, 0.1, 0.4};
+    if (c->clip) out->in[CLIP] = clv__f32(CLV_SHAPE(1));
     out->fill[CLIP] = (clv__fill){CLV__FILL_UNIFORM, 0.1, 0.9};
-    for (int i = groups->first; i < out->n_in; i++) {
-        int group = (i - groups->first) / groups->size, which = (i - groups->first) % groups->size;
-        if (which == TERM ? terms : which < STATE || states) out->in[i] = clv__f32(CLV_SHAPE(s->n[group]));
+    for (int k = groups->first; k < out->n_in; k++) {
+        const int group = (k - groups->first) / groups->size, which = (k - groups->first) % groups->size;
+        if (which == TERM ? c->terms : which < STATE || c->states)
+            out->in[k] = clv__f32(CLV_SHAPE(s->n[group]));
+        if (which > STATE) out->fill[k] = (clv__fill){CLV__FILL_UNIFORM, 0.01, 1}; // Adam's squares
     }
-}
-
-static void update_label(clv__sample *out, const char *what, int size) {
-    const struct update_shapes *s = &shapes[size];
-    int n = snprintf(out->label, sizeof out->label, "%s,", what);
-    for (int g = 0; g < s->groups; g++)
-        n += snprintf(out->label + n, sizeof out->label - (size_t)n, " %lld", (long long)s->n[g]);
-    snprintf(out->label + n, sizeof out->label - (size_t)n, " elements");
-}
-
-static const struct sgd_case {
-    const char *label;
-    sgd_attrs attrs;
-    bool first, buffer, clip, terms;
-} sgd_cases[] = {
-    {"plain", {0, 1, 0, 0}, false, false, false, false},
-    {"weight decay, clipped", {0, 1, 0.1f, 0}, false, false, true, false},
-    {"momentum, first step", {0.9f, 0.5f, 0.01f, 0}, true, true, false, false},
-    {"momentum, dampening, two terms", {0.9f, 0.5f, 0.01f, 0}, false, true, true, true},
-    {"Nesterov", {0.9f, 1, 0.01f, 1}, false, true, false, false},
-};
-
-static bool sgd_sample(int i, clv__sample *out) {
-    int n_sizes = (int)(sizeof shapes / sizeof *shapes),
-        n_cases = (int)(sizeof sgd_cases / sizeof *sgd_cases);
-    if (i < 0 || i >= n_sizes * n_cases) return false;
-    const struct sgd_case *c = &sgd_cases[i % n_cases];
-    update_label(out, c->label, i / n_cases);
-    memcpy(out->attrs, &c->attrs, sizeof c->attrs);
-    update_sample(&clv__op_sgd_update, out, i / n_cases, c->first, c->buffer, c->clip, c->terms);
     return true;
 }
 
-static const clv__variant sgd_variants[] = {
-    {"plain", .lower = sgd_plain}, {"vector", fast_supports, .lower = sgd_vector, .relative = 0.2}, {0}};
+static bool sgd_sample(int i, clv__sample *out) {
+    static const sgd_attrs plain = {0, 1, 0, 0}, decay = {0, 1, 0.1f, 0}, damped = {0.9f, 0.5f, 0.01f, 0},
+                           nesterov = {0.9f, 1, 0.01f, 1};
+    static const update_case cases[] = {
+        {"plain", &plain, false, false, false, false},
+        {"weight decay, clipped", &decay, false, false, true, false},
+        {"momentum, first step", &damped, true, true, false, false},
+        {"momentum, dampening, two terms", &damped, false, true, true, true},
+        {"Nesterov", &nesterov, false, true, false, false},
+    };
+    return update_sample(&clv__op_sgd_update, cases, sizeof cases / sizeof *cases, i, out);
+}
+
+static const clv__variant sgd_variants[] = CLV__SHARING_VARIANTS(sgd_lower);
 
 /** Along every dimension of the parameter; of a use with one group. */
 static bool update_split(const clv__op_io *io, int i, clv__split *out) {
@@ -294,7 +279,7 @@ const clv__op clv__op_sgd_update = {
     .name = "sgd_update",
     .attrs_bytes = sizeof(sgd_attrs),
     .groups = {FIRST, SGD_GROUP, SGD_MOST, GRAD},
-    .mutates = (1u << PARAM | 1u << BUFFER) * 0x1111111u << FIRST, // of seven groups
+    .mutates = IN_EACH_GROUP(1u << PARAM | 1u << BUFFER, SGD_GROUP, SGD_MOST),
     .infer = sgd_infer,
     .variants = sgd_variants,
     .reference = sgd_reference,
@@ -311,7 +296,7 @@ typedef struct adam_attrs {
         decoupled_decay; // Adam adds decay * p to the gradient, AdamW takes lr * decay * p from p
 } adam_attrs;
 
-enum { AVG = STATE, AVG_SQ, ADAM_GROUP, ADAM_MOST = 6 };
+enum { AVG = STATE, AVG_SQ, ADAM_GROUP, ADAM_MOST = 11 };
 
 static clv_status adam_infer(clv__op_io *io, clv__error *error) {
     CLV_TRY(want_update(io, error));
@@ -322,20 +307,12 @@ static clv_status adam_infer(clv__op_io *io, clv__error *error) {
     return CLV_OK;
 }
 
-static void adam_lower(clv__launches *list, const clv__op_io *io, int64_t count) {
+static void adam_lower(clv__launches *list, const clv__op_io *io) {
     const adam_attrs *a = io->attrs;
     clv__launch *launch =
-        update_launch(list, io, "adam_update", (const int[]){PARAM, AVG, AVG_SQ, GRAD, TERM, -1}, count);
-    if (!launch) return;
+        update_launch(list, io, "adam_update", (const int[]){PARAM, AVG, AVG_SQ, GRAD, TERM, -1});
     CLV__ARGS_F32(list, launch, a->beta1, a->rest1, a->beta2, a->rest2, a->eps, a->coupled_decay,
                   a->decoupled_decay);
-}
-
-static void adam_plain(clv__launches *list, const clv__op_io *io) {
-    adam_lower(list, io, 1);
-}
-static void adam_vector(clv__launches *list, const clv__op_io *io) {
-    adam_lower(list, io, 2048);
 }
 
 static void adam_slice(const clv__ref *ref, int group, double factor) {
@@ -358,37 +335,25 @@ static void adam_reference(const clv__ref *ref) {
     for (int g = 0; factor >= 0 && g < clv__groups_of(ref->io); g++) adam_slice(ref, g, factor);
 }
 
-static const struct adam_case {
-    const char *label;
-    adam_attrs attrs;
-    bool clip, terms;
-} adam_cases[] = {
-    {"Adam", {0.9f, 0.1f, 0.999f, 0.001f, 1e-8f, 0, 0}, false, false},
-    {"Adam, weight decay, clipped", {0.9f, 0.1f, 0.99f, 0.01f, 1e-3f, 0.1f, 0}, true, false},
-    {"AdamW, two terms", {0.9f, 0.1f, 0.999f, 0.001f, 1e-8f, 0, 0.1f}, false, true},
-};
-
 static bool adam_sample(int i, clv__sample *out) {
-    int n_sizes = (int)(sizeof shapes / sizeof *shapes),
-        n_cases = (int)(sizeof adam_cases / sizeof *adam_cases);
-    if (i < 0 || i >= n_sizes * n_cases) return false;
-    const struct adam_case *c = &adam_cases[i % n_cases];
-    update_label(out, c->label, i / n_cases);
-    memcpy(out->attrs, &c->attrs, sizeof c->attrs);
-    update_sample(&clv__op_adam_update, out, i / n_cases, false, true, c->clip, c->terms);
-    for (int j = FIRST + AVG_SQ; j < out->n_in; j += ADAM_GROUP)
-        out->fill[j] = (clv__fill){CLV__FILL_UNIFORM, 0.01, 1};
-    return true;
+    static const adam_attrs adam = {0.9f, 0.1f, 0.999f, 0.001f, 1e-8f, 0, 0},
+                            decay = {0.9f, 0.1f, 0.99f, 0.01f, 1e-3f, 0.1f, 0},
+                            adamw = {0.9f, 0.1f, 0.999f, 0.001f, 1e-8f, 0, 0.1f};
+    static const update_case cases[] = {
+        {"Adam", &adam, false, true, false, false},
+        {"Adam, weight decay, clipped", &decay, false, true, true, false},
+        {"AdamW, two terms", &adamw, false, true, false, true},
+    };
+    return update_sample(&clv__op_adam_update, cases, sizeof cases / sizeof *cases, i, out);
 }
 
-static const clv__variant adam_variants[] = {
-    {"plain", .lower = adam_plain}, {"vector", fast_supports, .lower = adam_vector, .relative = 0.2}, {0}};
+static const clv__variant adam_variants[] = CLV__SHARING_VARIANTS(adam_lower);
 
 const clv__op clv__op_adam_update = {
     .name = "adam_update",
     .attrs_bytes = sizeof(adam_attrs),
     .groups = {FIRST, ADAM_GROUP, ADAM_MOST, GRAD},
-    .mutates = (1u << PARAM | 1u << AVG | 1u << AVG_SQ) * 0x2108421u << FIRST, // of six groups
+    .mutates = IN_EACH_GROUP(1u << PARAM | 1u << AVG | 1u << AVG_SQ, ADAM_GROUP, ADAM_MOST),
     .infer = adam_infer,
     .variants = adam_variants,
     .reference = adam_reference,

@@ -37,7 +37,7 @@ static void walk_over(clv__move *m, const clv_shape *shape) {
         .name = #id,                                                                                         \
         .attrs_bytes = sizeof(attrs_type),                                                                   \
         .data = &id##_mover,                                                                                 \
-        .half_in = ~0u,                                                                                      \
+        .half_in = UINT64_MAX,                                                                                 \
         .half_out = 1,                                                                                       \
         .infer = id##_infer,                                                                                 \
         .grad = CLV__TRAINS(grad_function),                                                                  \

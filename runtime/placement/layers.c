@@ -80,7 +80,7 @@ typedef struct belonging {
 
 static int layer_of_update(const belonging *b, const clv__node *node) {
     for (int i = 0; i < node->io.n_in; i++) {
-        if (node->in[i] && node->io.op->mutates & (1u << i) && b->of_tensor[node->in[i]->id] >= 0)
+        if (node->in[i] && node->io.op->mutates >> i & 1 && b->of_tensor[node->in[i]->id] >= 0)
             return b->of_tensor[node->in[i]->id];
     }
     return -1;

@@ -25,18 +25,18 @@ static int last_needed(const moving *m, const clv__plan_node *node) {
     for (int i = 0; i < node->node->io.n_in; i++) {
         if (node->in[i] < 0) continue;
         const int root = m->plan->values[node->in[i]].root;
-        last = later(last, node->node->io.op->mutates & (1u << i) ? m->used_at[root] : m->made_at[root]);
+        last = later(last, node->node->io.op->mutates >> i & 1 ? m->used_at[root] : m->made_at[root]);
     }
     return last;
 }
 
 static void note(const moving *m, const clv__plan_node *node, int at) {
-    const uint32_t mutates = node->work == CLV__COMPUTE ? node->node->io.op->mutates : 0;
+    const uint64_t mutates = node->work == CLV__COMPUTE ? node->node->io.op->mutates : 0;
     for (int i = 0; i < CLV__MAX_IN; i++) {
         if (node->in[i] < 0) continue;
         const int root = m->plan->values[node->in[i]].root;
         m->used_at[root] = at;
-        if (mutates & (1u << i)) m->made_at[root] = at;
+        if (mutates >> i & 1) m->made_at[root] = at;
     }
     for (int i = 0; i < CLV__MAX_OUT; i++) {
         if (node->out[i] < 0) continue;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Uses of one op that differ in groups of their inputs only (clv__groups: the parameters of an optimizer) and follow each other at
-// a place become one node. It has all their groups, and is done where the last of them stood, when the inputs of all are there.
+// a place become one node. It has all their groups, and is done where the last of them stood, when the inputs of all are there. So do
+// those of a chain (sums over all gradients), each of which takes up what the one before leaves, if nobody else looks at that.
 //
 // Updates of large parameters stay by themselves, and are marked: early.c puts each where its gradient is made.
 #include <string.h>
 
+#include "plan/index.h"
 #include "plan/passes.h"
 
 enum { LARGE = 1 << 20 }; // bytes of a gradient, from which on a launch of its own costs next to nothing
@@ -14,7 +16,8 @@ enum { LARGE = 1 << 20 }; // bytes of a gradient, from which on a launch of its 
 static bool is_early(const clv_plan *plan, const clv__plan_node *at) {
     if (plan->n_places != 1 || !clv__by_kernels(plan, at)) return false;
     const clv__op *op = at->node->io.op;
-    if (at->node->phase != CLV__UPDATE || op->groups.size == 0 || clv__groups_of(&at->node->io) != 1)
+    if (at->node->phase != CLV__UPDATE || !op->mutates || op->groups.size == 0 ||
+        clv__groups_of(&at->node->io) != 1)
         return false;
     for (int i = 0; i < op->groups.first; i++) {
         const clv_tensor *shared = at->node->in[i]; // by all updates; if it is made, then of all gradients
@@ -22,7 +25,7 @@ static bool is_early(const clv_plan *plan, const clv__plan_node *at) {
     }
     size_t most = 0; // of what it reads and does not change
     for (int i = op->groups.first; i < at->node->io.n_in; i++) {
-        if (at->in[i] < 0 || op->mutates & (1u << i)) continue;
+        if (at->in[i] < 0 || op->mutates >> i & 1) continue;
         const size_t bytes = clv_tensor_bytes(plan->values[at->in[i]].tensor);
         if (bytes > most) most = bytes;
     }
@@ -33,11 +36,21 @@ static bool has_groups(const clv_plan *plan, const clv__plan_node *at) {
     return clv__by_kernels(plan, at) && at->node->io.op->groups.size > 0;
 }
 
+/** Does b, and nobody else, take up what a leaves? */
+static bool is_chained(const clv_plan *plan, const clv__index *index, const clv__plan_node *a,
+                       const clv__plan_node *b) {
+    const int value = a->out[0];
+    return a->node->io.op->groups.chain && value >= 0 && b->in[0] == value && index->readers[value] == 1 &&
+           !plan->values[value].tensor->is_output;
+}
+
 /** May these be groups of one use? */
-static bool belong_together(const clv__plan_node *a, const clv__plan_node *b) {
+static bool belong_together(const clv_plan *plan, const clv__index *index, const clv__plan_node *a,
+                            const clv__plan_node *b) {
     const clv__op_io *io = &a->node->io, *other = &b->node->io;
     if (b->work != CLV__COMPUTE || a->place != b->place || io->op != other->op) return false;
-    for (int i = 0; i < io->op->groups.first; i++) {
+    if (io->op->groups.chain && !is_chained(plan, index, a, b)) return false;
+    for (int i = io->op->groups.chain; i < io->op->groups.first; i++) {
         if (a->in[i] != b->in[i]) return false;
     }
     for (int i = io->op->groups.first; i < io->op->groups.first + io->op->groups.size; i++) {
@@ -54,6 +67,10 @@ static void add_groups(clv__plan_node *at, const clv__plan_node *from) {
         node->in[node->io.n_in] = from->node->in[i];
         node->io.in[node->io.n_in++] = from->node->io.in[i];
     }
+    for (int i = 0; i < CLV__MAX_OUT; i++) {
+        at->out[i] = from->out[i];
+        node->out[i] = from->node->out[i];
+    }
     if (strcmp(node->layer, from->node->layer) != 0) node->layer = "";
     at->fused->n += from->fused ? from->fused->n : 1;
 }
@@ -69,17 +86,18 @@ static bool can_be_counted(const clv__op_io *io, const clv__op_io *other) {
 }
 
 /** Neighbours become one node. Those that will be moved away (early.c) stand before it, and do not part it. */
-static clv_status join(clv_plan *plan, const clv__rewrite *before) {
+static clv_status join(clv_plan *plan, const clv__index *index, const clv__rewrite *before) {
     for (size_t i = 0; i < before->n;) {
         clv__plan_node node = before->nodes[i++];
         const bool joins = has_groups(plan, &node) && !node.early;
-        while (joins && i < before->n && belong_together(&node, &before->nodes[i])) {
+        while (joins && i < before->n && belong_together(plan, index, &node, &before->nodes[i])) {
             const clv__plan_node *next = &before->nodes[i];
             if (next->early) {
                 CLV_TRY(clv__plan_append(plan, &before->nodes[i++]));
                 continue;
             }
-            if (clv__groups_of(&node.node->io) == node.node->io.op->groups.most ||
+            const clv_device_info *device = &plan->places[node.place].device->info;
+            if (clv__groups_of(&node.node->io) == clv__groups_most(node.node->io.op, device) ||
                 !can_be_counted(&node.node->io, &next->node->io))
                 break;
             if (!node.fused) CLV_TRY(clv__fuse_begin(plan, &node));
@@ -93,10 +111,15 @@ static clv_status join(clv_plan *plan, const clv__rewrite *before) {
 
 clv_status clv__pass_groups(clv_plan *plan) {
     clv__rewrite before;
+    clv__index index;
     if (plan->no_fuse) return CLV_OK;
     for (size_t i = 0; i < plan->n_nodes; i++) plan->nodes[i].early = is_early(plan, &plan->nodes[i]);
-    CLV_TRY(clv__rewrite_begin(plan, &before));
-    const clv_status status = join(plan, &before);
-    clv__rewrite_end(&before);
+    CLV_TRY(clv__index_make(plan, CLV__BY_VALUE, &index));
+    clv_status status = clv__rewrite_begin(plan, &before);
+    if (status == CLV_OK) {
+        status = join(plan, &index, &before);
+        clv__rewrite_end(&before);
+    }
+    clv__index_reset(&index);
     return status;
 }

@@ -24,12 +24,12 @@ clv_status clv__pass_in_place(clv_plan *plan) {
         const clv__plan_node *node = &plan->nodes[at];
         if (node->work != CLV__COMPUTE || plan->places[node->place].device->info.type == CLV_DEVICE_HOST)
             continue;
-        uint32_t allowed = node->node->io.op->inplace;
+        const uint64_t allowed = node->node->io.op->inplace;
         int out = node->out[0];
         if (!allowed || out < 0 || clv__value_root(plan, out) != out || !may_share(plan->values[out].segment))
             continue;
         for (int i = 0; i < CLV__MAX_IN; i++) {
-            if (!(allowed & (1u << i)) || node->in[i] < 0 || !dies_alone(plan, at, i, &plan->values[out]))
+            if (!(allowed >> i & 1) || node->in[i] < 0 || !dies_alone(plan, at, i, &plan->values[out]))
                 continue;
             int in = clv__value_root(plan, node->in[i]);
             // the output's memory, and with it that of its views, is now the input's

@@ -17,7 +17,7 @@ static bool has_before(const clv__plan_node *node, int i) {
 
 static void note(const clv_plan *plan, clv__index_by by, int at, clv__index *index) {
     const clv__plan_node *node = &plan->nodes[at];
-    const uint32_t mutates = node->work == CLV__COMPUTE ? node->node->io.op->mutates : 0;
+    const uint64_t mutates = node->work == CLV__COMPUTE ? node->node->io.op->mutates : 0;
     if (node->work == CLV__SEND) index->sent_at[node->transfer] = at;
     if (node->work == CLV__RECEIVE) index->received_at[node->transfer] = at;
     for (int i = 0; i < CLV__MAX_IN; i++) {

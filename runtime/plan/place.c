@@ -93,7 +93,7 @@ static int choose_place(const placing *p, const clv__node *node) {
     if (node->phase == CLV__BACKWARD && node->of) return p->node_place[node->of->id];
     if (node->phase == CLV__UPDATE || node->phase == CLV__BACKWARD) {
         for (int i = 0; i < node->io.n_in; i++) {
-            if (node->in[i] && node->io.op->mutates & (1u << i) && p->made_at[node->in[i]->id] >= 0)
+            if (node->in[i] && node->io.op->mutates >> i & 1 && p->made_at[node->in[i]->id] >= 0)
                 return p->made_at[node->in[i]->id];
         }
         return follow_inputs(p, node);
@@ -287,7 +287,9 @@ static clv_status receive_for_updates(placing *p) {
 }
 
 static bool has_groups(const clv__schedule *schedule, const clv_graph *graph, size_t i) {
-    return i < schedule->n && graph->nodes[schedule->nodes[i]]->io.op->groups.size > 0;
+    if (i >= schedule->n) return false;
+    const clv__op *op = graph->nodes[schedule->nodes[i]]->io.op;
+    return op->groups.size > 0 && op->mutates;
 }
 
 /** Uses that change groups of tensors and make nothing depend on no other: those of a place follow each other, so that they can

@@ -27,7 +27,7 @@
 #include "device/device.h"
 #include "graph/op.h"
 
-enum { CLV__TUNING_KEY_BYTES = 8192 };
+enum { CLV__TUNING_KEY_BYTES = 16384 };
 
 /** One line: the fastest variant for a key; or, with a NULL key, one to avoid. */
 typedef struct clv__tuned {

@@ -195,7 +195,7 @@ static void test_updates_in_groups(void **state) {
         clv_graph *g = new_graph();
         clv_graph_set_training(g, true);
         clv_tensor *x = input(g, "x");
-        for (int i = 0; i < 5; i++) {
+        for (int i = 0; i < 8; i++) {
             char name[8];
             snprintf(name, sizeof name, "fc%d", i);
             x = clv_nn_linear(x, name, 8, NULL);
@@ -203,9 +203,11 @@ static void test_updates_in_groups(void **state) {
         x = clv_sum(x, NULL, 0, false);
         clv_output(x, "loss");
         clv_backward(x);
-        clv_optimizer_add(g, &(clv_optimizer_config){.kind = adam ? CLV_ADAM : CLV_SGD});
+        clv_optimizer_add(
+            g, &(clv_optimizer_config){.kind = adam ? CLV_ADAM : CLV_SGD, .clip_norm = adam ? 1 : 0});
         clv_plan *plan = planned(g, (clv_plan_config){0});
-        const char *end = adam ? " adam_update*6 adam_update*4" : " sgd_update*7 sgd_update*3";
+        const char *end =
+            adam ? " sum_squares*16 clip_scale adam_update*11 adam_update*5" : " sgd_update*13 sgd_update*3";
         assert_string_equal(text_of(plan) + strlen(text_of(plan)) - strlen(end), end);
         clv_plan_destroy(plan);
         clv_graph_destroy(g);
@@ -218,7 +220,8 @@ static void test_updates_that_cannot_be_counted_together(void **state) {
     (void)state;
     clv_device_info *info = &find("null")->info;
     const uint64_t largest = info->max_alloc_bytes;
-    info->max_alloc_bytes = 8ull << 30; // smaller ones lie in several allocations, and are updated piece by piece
+    info->max_alloc_bytes =
+        8ull << 30; // smaller ones lie in several allocations, and are updated piece by piece
     clv_graph *g = new_graph();
     clv_graph_set_training(g, true);
     clv_tensor *sum = NULL;
@@ -337,7 +340,8 @@ static bool is_opencl(const clv_device *device) {
  *  little as that rounding. */
 static void test_training_is_the_same(void **state) {
     (void)state;
-    const clv_optimizer_config optimizers[] = {{.kind = CLV_SGD, .momentum = 0.9f}, {.kind = CLV_ADAMW}};
+    const clv_optimizer_config optimizers[] = {{.kind = CLV_SGD, .momentum = 0.9f},
+                                              {.kind = CLV_ADAMW, .clip_norm = 0.5f}};
     clv_device *device;
     for (int d = -1; (device = clv__test_next_device(runtime, &d));) {
         for (int o = 0; o < 2; o++) {

@@ -16,7 +16,7 @@ static bool meets(const clv_plan *plan, int value, clv__segment segment, size_t 
 /** Does the node, on the same device, write where the value lies? */
 static bool writes_over(const clv_plan *plan, const clv__plan_node *node, const clv__value *value) {
     const bool computes = node->work == CLV__COMPUTE;
-    const uint32_t mutates = computes ? node->node->io.op->mutates : 0;
+    const uint64_t mutates = computes ? node->node->io.op->mutates : 0;
     if (node->work == CLV__SEND || (computes && node->node->io.op->view)) return false;
     for (int i = 0; i < CLV__MAX_OUT; i++) {
         if (meets(plan, node->out[i], value->segment, value->offset, value->bytes)) return true;
