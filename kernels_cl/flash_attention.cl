@@ -4,7 +4,7 @@
 // gradients are, is told at the head of self_attention.cl.
 //
 // A group of WX x WY items owns BQ = 4*WY rows of one head's queries (of its keys in attend_flash_keys), and walks over the rows that meet
-// them, BK at a time, as `moving`. Item (i % WX, i / WX) has rows 4*(i / WX) + r, r < 4: of scores [BQ][BK] the columns i % WX + WX*n,
+// them, BK = WX*KN at a time, as `moving`. Item (i % WX, i / WX) has rows 4*(i / WX) + r, r < 4: of scores [BQ][BK] the columns i % WX + WX*n,
 // of results [BQ][EP] the columns 4*WX*c + 4*(i % WX) + 0..3. Tiles lie in local memory as rows of EP + 4 floats, zero beyond T and E.
 // Group g has head g / tiles of all, and tile g % tiles, tiles = ceil(T / BQ); if causal, the longest walks come first.
 //
@@ -20,8 +20,10 @@
 //   KERNEL(name)    how entries and helpers are named; default name
 //   T_X, T_DY, T_Y  how x, dy and the result (y or dx) are stored: float, f16 or bf16; default float
 //   EP              head size, rounded up: a multiple of 4*WX; default 32
-//   WX, WY          items of a group along columns and along rows, powers of two; default 8, 16. WX is at most BK
-// Local memory, in floats: (BQ + BK)*(EP + 4) + BQ*(BK + 4) + WX*(BQ + 4); in the gradients (2*BQ + BK)*(EP + 4) + BQ*(BK + 4).
+//   WX, WY          items of a group along columns and along rows, powers of two; default 8, 16
+//   KN              columns of scores of an item, WX*KN is a multiple of 4; default 2
+// Local memory, in floats: (BQ + BK)*(EP + 4) + BQ*(BK + 4) + WX*(BQ + 4); in the gradients (2*BQ + BK)*(EP + 4), and
+// BQ*(BK + 4) or 2*WX*(BQ + 4), whichever is more.
 //
 // Source: Dao et al. 2022, "FlashAttention", arXiv:2205.14135, algorithms 1 and 4.
 
@@ -46,12 +48,14 @@
 #ifndef WY
 #define WY 16
 #endif
+#ifndef KN
+#define KN 2
+#endif
 
 #define ITEMS (WX * WY)
 #define BQ (4 * WY)
-#define BK 32
-#define KN (BK / WX)       // columns of scores of an item
-#define CN (EP / WX)       // columns of results
+#define BK (WX * KN)
+#define CN (EP / WX)       // columns of results of an item
 #define PITCH (EP / 4 + 1) // of a row in local memory, in float4
 #define P_PITCH (BK / 4 + 1)
 #define UNROLLED _Pragma("unroll")
@@ -62,14 +66,14 @@
 
 // Rows first .. of a matrix [T][E], `stride` apart, as a tile of n_rows. Neighbouring items read neighbours.
 #define FETCH(type, tile, n_rows, from, stride, first)                                                       \
-    _Pragma("unroll 8") for (int i_ = id; i_ < (n_rows)*EP; i_ += ITEMS) {                                   \
+    _Pragma("unroll 2") for (int i_ = id; i_ < (n_rows)*EP; i_ += ITEMS) {                                   \
         const int t_ = (first) + i_ / EP, e_ = i_ % EP;                                                      \
         const float v_ = LOAD(type, (from) + min(t_, T - 1) * (stride) + min(e_, E - 1));                    \
         ((__local float *)(tile))[i_ / EP * (4 * PITCH) + e_] = t_ < T && e_ < E ? v_ : 0.0f;                \
     }
 // The group's own tile into such a matrix.
 #define LEAVE(tile, to, stride)                                                                              \
-    _Pragma("unroll 8") for (int i_ = id; i_ < BQ * EP; i_ += ITEMS) {                                       \
+    _Pragma("unroll 2") for (int i_ = id; i_ < BQ * EP; i_ += ITEMS) {                                       \
         const int t_ = first + i_ / EP, e_ = i_ % EP;                                                        \
         if (t_ < T && e_ < E)                                                                                \
             STORE(T_Y, ((__local const float *)(tile))[i_ / EP * (4 * PITCH) + e_], (to) + t_ * (stride) + e_); \
@@ -84,7 +88,7 @@
 // s[r][n] = sum_e a[row r][e] * b[row n][e]
 void KERNEL(flash_scores)(float s[4][KN], __local const float4 *a, __local const float4 *b) {
     EACH_SCORE s[r][n] = 0.0f;
-    _Pragma("unroll 2") for (int e = 0; e < EP / 4; e++) {
+    _Pragma("nounroll") for (int e = 0; e < EP / 4; e++) {
         float4 va[4], vb[KN];
         EACH_ROW va[r] = a[r * PITCH + e];
         UNROLLED for (int n = 0; n < KN; n++) vb[n] = b[n * WX * PITCH + e];
@@ -113,9 +117,11 @@ void KERNEL(flash_add)(float sums[4][CN], __local const float4 *p, __local const
 
 // Does query t see key u? A query beyond the last sees something, so that its sums, which nobody wants, are numbers.
 #define SEES(t, u) ((u) < T && (!causal || (u) <= (t)))
-// For all items of a row: `value` and each item's v[r] together by op, in order. red is local, a row of padding wide.
+// For all items of a row: `value` and each item's v[r] together by op, in order. red [SUMS] is local.
+#define SUMS (WX * (WY + 1))
 #define SHARE(red, v) (red)[x_ * (WY + 1) + y_] = vload4(0, v);
-#define TOGETHER(red, value, op) UNROLLED for (int w_ = 0; w_ < WX; w_++) value = op(value, (red)[w_ * (WY + 1) + y_]);
+#define TOGETHER(red, value, op)                                                                             \
+    _Pragma("unroll 2") for (int w_ = 0; w_ < WX; w_++) value = op(value, (red)[w_ * (WY + 1) + y_]);
 #define PLUS(a, b) ((a) + (b))
 // Scores become scale * score, or -INFINITY where nothing is seen; most[r] is the largest.
 #define HIDE                                                                                                 \
@@ -132,7 +138,7 @@ void KERNEL(flash_add)(float sums[4][CN], __local const float4 *p, __local const
 
 __kernel GROUP void KERNEL(attend_flash)(__global T_Y *restrict y, __global const T_X *restrict x, int T, int H, int E,
                                           int causal, float scale) {
-    __local float4 own[BQ * PITCH], moving[BK * PITCH], p[BQ * P_PITCH], red[WX * (WY + 1)];
+    __local float4 own[BQ * PITCH], moving[BK * PITCH], p[BQ * P_PITCH], red[SUMS];
     HEAD
     const int first = (tiles - 1 - (int)get_group_id(0) % tiles) * BQ, end = causal ? min(T, first + BQ) : T;
     float sums[4][CN], m[4], l[4];
@@ -180,7 +186,7 @@ __kernel GROUP void KERNEL(attend_flash)(__global T_Y *restrict y, __global cons
 __kernel GROUP void KERNEL(attend_flash_queries)(__global T_Y *restrict dx, __global const T_DY *restrict dy,
                                                   __global const T_X *restrict x, __global float *restrict stats, int N,
                                                   int T, int H, int E, int causal, float scale) {
-    __local float4 own[2][BQ * PITCH], moving[BK * PITCH], p[BQ * P_PITCH];
+    __local float4 own[2][BQ * PITCH], moving[BK * PITCH], p[BQ * P_PITCH > 2 * SUMS ? BQ * P_PITCH : 2 * SUMS];
     HEAD
     const int first = (tiles - 1 - (int)get_group_id(0) % tiles) * BQ, end = causal ? min(T, first + BQ) : T;
     float sums[4][CN], means[4][CN], m[4], l[4], delta[4];
@@ -231,11 +237,11 @@ __kernel GROUP void KERNEL(attend_flash_queries)(__global T_Y *restrict dx, __gl
         MEET;
     }
     SHARE(p, l)
-    SHARE(p + WX * (WY + 1), delta)
+    SHARE(p + SUMS, delta)
     MEET;
     float4 all = (float4)(0.0f), all_delta = (float4)(0.0f);
     TOGETHER(p, all, PLUS)
-    TOGETHER(p + WX * (WY + 1), all_delta, PLUS)
+    TOGETHER(p + SUMS, all_delta, PLUS)
     vstore4(all, 0, l);
     vstore4(all_delta / all, 0, delta);
     EACH_RESULT sums[r][c] -= delta[r] * means[r][c];

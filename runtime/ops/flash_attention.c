@@ -3,27 +3,27 @@
 #include "ops/lower.h"
 #include "ops/self_attention.h"
 
-/** The kernel file's macros: items of a group along columns and along rows, and head sizes up to EP. */
+/** The kernel file's macros: head sizes up to EP, items of a group along columns and along rows, columns of an item. */
 typedef struct flash_tile {
-    int64_t EP, WX, WY;
+    int64_t EP, WX, WY, KN;
 } flash_tile;
 
-/** A longer tile reads keys and values less often; wider heads leave no local memory for it. */
-static const flash_tile tiles[] = {{32, 8, 16}, {64, 16, 8}, {128, 16, 8}, {0}};
-
-enum { BK = 32 };
+/** Longer tiles read keys and values less often; wider heads leave no local memory for them, and in gradients no registers. */
+static const flash_tile tiles[2][4] = {{{32, 8, 16, 2}, {64, 16, 8, 2}, {128, 16, 8, 1}, {0}},
+                                       {{32, 8, 16, 2}, {64, 16, 8, 2}, {128, 32, 4, 1}, {0}}};
 
 static flash_tile tile_of(const clv__sequences *s) {
-    int i = 0;
-    while (tiles[i].EP && tiles[i].EP < s->E) i++;
-    return tiles[i];
+    const flash_tile *tile = tiles[s->backward];
+    while (tile->EP && tile->EP < s->E) tile++;
+    return *tile;
 }
 
 /** Bytes of local memory, as the kernel file says. */
 static uint64_t local_bytes(const flash_tile *tile, bool backward) {
-    int64_t rows = 4 * tile->WY, pitch = tile->EP + 4;
-    int64_t floats = (rows + BK) * pitch + rows * (BK + 4);
-    floats += backward ? rows * pitch : tile->WX * (rows + 4);
+    int64_t rows = 4 * tile->WY, pitch = tile->EP + 4, moving = tile->WX * tile->KN;
+    int64_t p = rows * (moving + 4), sums = tile->WX * (rows + 4);
+    int64_t floats =
+        backward ? (2 * rows + moving) * pitch + clv__max64(p, 2 * sums) : (rows + moving) * pitch + p + sums;
     return (uint64_t)floats * sizeof(float);
 }
 
@@ -44,10 +44,11 @@ static void add_launch(clv__launches *list, const clv__op_io *io, const char *en
     clv__sequences s = clv__sequences_of(io);
     flash_tile tile = tile_of(&s);
     clv__launch *launch = clv__launch_kernel(list, "flash_attention", entry);
-    if (tile.EP != 32) {
+    if (tile.EP != tiles[0][0].EP) {
         clv__launch_define(list, launch, "EP", "%d", (int)tile.EP);
         clv__launch_define(list, launch, "WX", "%d", (int)tile.WX);
         clv__launch_define(list, launch, "WY", "%d", (int)tile.WY);
+        clv__launch_define(list, launch, "KN", "%d", (int)tile.KN);
     }
     clv__arg_tensors(list, launch, io, s.backward ? "o0=T_Y i0=T_DY i1=T_X" : "o0=T_Y i0=T_X");
     if (stats) clv__arg_workspace(list, launch, 0, stats);

@@ -24,12 +24,12 @@ clv__sequences clv__sequences_of(const clv__op_io *io) {
     const self_attention_attrs *attrs = io->attrs;
     const clv_shape *x = &io->in[io->n_in - 1].shape;
     return (clv__sequences){.N = x->dims[0],
-                       .T = x->dims[1],
-                       .H = attrs->heads,
-                       .E = x->dims[2] / 3 / attrs->heads,
-                       .causal = attrs->causal,
-                       .backward = io->n_in == 2,
-                       .scale = attrs->scale};
+                            .T = x->dims[1],
+                            .H = attrs->heads,
+                            .E = x->dims[2] / 3 / attrs->heads,
+                            .causal = attrs->causal,
+                            .backward = io->n_in == 2,
+                            .scale = attrs->scale};
 }
 
 // ---- shape rule -----------------------------------------------------------------------------------------------------
@@ -275,12 +275,12 @@ static void tile(clv__launches *list, const clv__op_io *io) {
     clv__launch_over(list, launch, CLV__TASKS, s.N * s.H);
 }
 
-static const clv__variant variants[] = {{"plain", plain_supports, .lower = products},
-                                        {"local", local_supports, local_rank, .lower = products},
-                                        {"flash", clv__flash_attention_supports, clv__flash_attention_rank,
-                                         .lower = clv__flash_attention},
-                                        {"tile", tile_supports, .lower = tile, .relative = 0.02},
-                                        {0}};
+static const clv__variant variants[] = {
+    {"plain", plain_supports, .lower = products},
+    {"local", local_supports, local_rank, .lower = products},
+    {"flash", clv__flash_attention_supports, clv__flash_attention_rank, .lower = clv__flash_attention},
+    {"tile", tile_supports, .lower = tile, .relative = 0.02},
+    {0}};
 
 // ---- references -----------------------------------------------------------------------------------------------------
 
@@ -325,8 +325,8 @@ static void attend(const clv__sequences *s, double *x, double *y, int64_t n, int
 }
 
 /** What query t adds to the gradients. */
-static void attend_backward(const clv__sequences *s, double *x, const double *dy, double *dx, int64_t n, int64_t t,
-                            int64_t h) {
+static void attend_backward(const clv__sequences *s, double *x, const double *dy, double *dx, int64_t n,
+                            int64_t t, int64_t h) {
     double of = log_sum(s, x, n, t, h), mean = 0;
     dy += (n * s->T + t) * s->H * s->E + h * s->E;
     for (int64_t u = 0; u < seen_by(s, t); u++)
@@ -385,6 +385,7 @@ static bool sample(int i, clv__sample *out) {
         {"heads of 17, 9 steps, causal", 1, 9, 3, 17, true, false, -0.25f},
         {"heads of 32, 33 steps, causal", 1, 33, 2, 32, true, false, 0.25f},
         {"heads of 40, 31 steps", 2, 31, 1, 40, false, false, 0.25f},
+        {"heads of 100, 70 steps, causal", 1, 70, 2, 100, true, false, 0.125f},
         {"blocks of queries, causal", 1, 131, 1, 5, true, false, 0.5f},
         {"blocks of queries", 1, 70, 1, 4, false, false, 0.5f},
         {"more scores than in one run, causal", 5, 512, 1, 1, true, false, 0.5f},
