@@ -225,6 +225,9 @@ static void library_lower(clv__launches *list, const clv__op_io *io) {
 static const clv__variant product_variants[] = {
     {.name = "plain", .lower = plain_lower},
     CLV__GEMM_VARIANTS(clv__gemm_supports, gemm_rank, gemm_lower),
+    {.name = "gemm:64x16", .supports = clv__gemm_supports, .rank = gemm_rank, .lower = gemm_lower},
+    {.name = "gemm:stored", .supports = clv__gemm_supports, .rank = gemm_rank, .lower = gemm_lower},
+    {.name = "gemm:stored:32x64", .supports = clv__gemm_supports, .rank = gemm_rank, .lower = gemm_lower},
     {.name = "library", .supports = library_supports, .rank = library_rank, .lower = library_lower},
     {.name = "tile",
      .supports = clv__product_tile_supports,
