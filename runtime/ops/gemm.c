@@ -22,8 +22,8 @@ enum { DEPTH = 8 }; // TK, the kernel file's own
 static const gemm_tile tiles[] = {
     {"gemm", 16, 16, 4, 8, 0.7, false},           {"gemm:128x128", 16, 16, 8, 8, 0.75, false},
     {"gemm:32x64", 8, 8, 4, 8, 0.6, false},       {"gemm:16x64", 16, 4, 4, 4, 0.45, false},
-    {"gemm:64x16", 4, 16, 4, 4, 0.45, false},     {"gemm:stored", 16, 16, 4, 8, 0.69, true},
-    {"gemm:stored:32x64", 8, 8, 4, 8, 0.59, true}};
+    {"gemm:64x16", 4, 16, 4, 4, 0.45, false},     {"half", 16, 16, 4, 8, 0.69, true},
+    {"half:32x64", 8, 8, 4, 8, 0.59, true}};
 
 static const gemm_tile *tile_of(const clv__op_io *io) {
     const gemm_tile *tile = tiles;
