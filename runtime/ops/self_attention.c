@@ -371,43 +371,33 @@ static int64_t reduction(const clv__op_io *io) {
 
 // ---- samples --------------------------------------------------------------------------------------------------------
 
-static bool sample(int i, clv__sample *out) {
-    static const struct {
-        const char *label;
-        int64_t N, T, H, E;
-        bool causal, quick;
-        float scale;
-    } cases[] = {
-        {"one", 1, 1, 1, 1, true, true, 1},
-        {"2 heads of 3, causal", 2, 5, 2, 3, true, true, 0.5f},
-        {"2 heads of 3", 2, 5, 2, 3, false, true, 0.5f},
-        {"33 steps, causal", 1, 33, 1, 2, true, true, 0.5f},
-        {"heads of 17, 9 steps, causal", 1, 9, 3, 17, true, false, -0.25f},
-        {"heads of 32, 33 steps, causal", 1, 33, 2, 32, true, false, 0.25f},
-        {"heads of 40, 31 steps", 2, 31, 1, 40, false, false, 0.25f},
-        {"heads of 100, 70 steps, causal", 1, 70, 2, 100, true, false, 0.125f},
-        {"blocks of queries, causal", 1, 131, 1, 5, true, false, 0.5f},
-        {"blocks of queries", 1, 70, 1, 4, false, false, 0.5f},
-        {"more scores than in one run, causal", 5, 512, 1, 1, true, false, 0.5f},
-        {"no steps", 2, 0, 2, 3, true, false, 1},
-        {"no sequences", 0, 5, 2, 3, false, false, 1},
-    };
-    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
-    snprintf(out->label, sizeof out->label, "%s", cases[i].label);
-    self_attention_attrs attrs = {cases[i].H, cases[i].causal, cases[i].scale};
-    memcpy(out->attrs, &attrs, sizeof attrs);
-    out->n_in = 1;
-    out->in[X] = clv__f32(CLV_SHAPE(cases[i].N, cases[i].T, 3 * cases[i].H * cases[i].E));
-    out->quick = cases[i].quick;
-    return true;
-}
+#define ROW(what, n, t, heads, e, causal, quick_, scale)                                                     \
+    {                                                                                                        \
+        .label = what, .in = {CLV__DIMS(n, t, 3 * (heads) * (e))},                                           \
+        .attrs = &(self_attention_attrs){heads, causal, scale}, .quick = quick_                              \
+    }
+static const clv__sample_row samples[] = {
+    ROW("one", 1, 1, 1, 1, true, true, 1),
+    ROW("2 heads of 3, causal", 2, 5, 2, 3, true, true, 0.5f),
+    ROW("2 heads of 3", 2, 5, 2, 3, false, true, 0.5f),
+    ROW("33 steps, causal", 1, 33, 1, 2, true, true, 0.5f),
+    ROW("heads of 17, 9 steps, causal", 1, 9, 3, 17, true, false, -0.25f),
+    ROW("heads of 32, 33 steps, causal", 1, 33, 2, 32, true, false, 0.25f),
+    ROW("heads of 40, 31 steps", 2, 31, 1, 40, false, false, 0.25f),
+    ROW("heads of 100, 70 steps, causal", 1, 70, 2, 100, true, false, 0.125f),
+    ROW("blocks of queries, causal", 1, 131, 1, 5, true, false, 0.5f),
+    ROW("blocks of queries", 1, 70, 1, 4, false, false, 0.5f),
+    ROW("more scores than in one run, causal", 5, 512, 1, 1, true, false, 0.5f),
+    ROW("no steps", 2, 0, 2, 3, true, false, 1),
+    ROW("no sequences", 0, 5, 2, 3, false, false, 1),
+    {0},
+};
+#undef ROW
 
-static bool backward_sample(int i, clv__sample *out) {
-    if (!sample(i, out)) return false;
-    out->n_in = 2;
-    out->in[B_X] = out->in[B_DY] = out->in[X];
-    out->in[B_DY].shape.dims[2] /= 3;
-    return true;
+static void add_dy(clv__sample *sample) {
+    sample->n_in = 2;
+    sample->in[B_X] = sample->in[B_DY] = sample->in[X];
+    sample->in[B_DY].shape.dims[2] /= 3;
 }
 
 // ---- descriptors ----------------------------------------------------------------------------------------------------
@@ -426,7 +416,8 @@ const clv__op clv__op_self_attention_backward = {
     .infer = backward_infer,
     .variants = variants,
     .reference = reference,
-    .sample = CLV__TRAINS(backward_sample),
+    .samples = CLV__TRAINS(samples),
+    .adapt = CLV__TRAINS(add_dy),
     .cost = cost,
     .reduction = reduction,
     .split = split,
@@ -447,7 +438,7 @@ const clv__op clv__op_self_attention = {
     .grad = CLV__TRAINS(grad),
     .variants = variants,
     .reference = reference,
-    .sample = CLV__TRAINS(sample),
+    .samples = CLV__TRAINS(samples),
     .cost = cost,
     .reduction = reduction,
     .split = split,
