@@ -76,8 +76,37 @@ static bool rows_supports(const clv_device_info *device, const clv__op_io *io) {
            clv__loops_fit(device, (s.S / 16 * 4 + 64) * clv__rows_for(s.S));
 }
 
-static const clv__variant variants[] = {
-    {"plain", plain_supports, .lower = plain}, {"rows", rows_supports, .lower = rows, .relative = 0.2}, {0}};
+enum { GROUP = 64, MOST_EACH = 16 }; // of the kernel file; elements that an item has registers for
+
+static void group(clv__launches *list, const clv__op_io *io) {
+    scores s = scores_of(io);
+    int64_t each = 1;
+    if (s.n_rows * s.S == 0) return;
+    while (each * GROUP < s.S) each *= 2;
+    clv__launch *launch = clv__launch_kernel(list, "attention",
+                                             clv__softmax_is_backward(io) ? "causal_softmax_group_backward"
+                                                                          : "causal_softmax_group");
+    if (each > 1) clv__launch_define(list, launch, "EACH", "%d", (int)each);
+    clv__softmax_tensors(list, launch, io);
+    CLV__ARGS_I32(list, launch, s.T, s.S);
+    clv__arg_f32(list, launch, scale_of(io));
+    clv__launch_grid(launch, (size_t)s.n_rows * GROUP, GROUP);
+}
+
+static bool group_supports(const clv_device_info *device, const clv__op_io *io) {
+    return scores_of(io).S <= GROUP * MOST_EACH && clv__loops_fit(device, GROUP + 3 * MOST_EACH) &&
+           device->max_work_group >= GROUP && clv__tile_local_bytes(device) >= GROUP * sizeof(float);
+}
+
+static double group_rank(const clv_device_info *device, const clv__op_io *io) {
+    (void)io;
+    return clv__threads(device) ? 2 : 0.1;
+}
+
+static const clv__variant variants[] = {{"plain", plain_supports, .lower = plain},
+                                        {"group", group_supports, group_rank, .lower = group},
+                                        {"rows", rows_supports, .lower = rows, .relative = 0.2},
+                                        {0}};
 
 // ---- references -------------------------------------------------------------------------------------------
 
@@ -137,6 +166,7 @@ static const clv__sample_row samples[] = {
     ROW("16x16, large scores", 1, 500, false, 16, 16),
     ROW("128x128", 0.125f, 9, false, 2, 128, 128),
     ROW("one query of long rows", 1, 5, false, 2, 1, 2049),
+    ROW("three queries of 1000 keys", 0.5f, 5, false, 2, 3, 1000),
     ROW("none", 1, 3, false, 0, 4, 4),
     ROW("no keys", 1, 3, false, 4, 0),
     {0},
