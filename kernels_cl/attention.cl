@@ -8,8 +8,9 @@
 //   causal_softmax_backward
 //   causal_softmax_rows      for wide vectors: each work-item does `rows` rows, sixteen elements at a time. The last vector of
 //   causal_softmax_rows_backward   what is seen has lanes of what is not, as long as the row reaches so far.
-//   causal_softmax_group     for lanes: a group of GROUP items a row, r = get_group_id(0); an item holds the EACH elements of its row
-//   causal_softmax_group_backward   that are GROUP apart, so that x, or dy and y, are read once. S is at most GROUP*EACH
+//   causal_softmax_group            for lanes: a group of GROUP items a row, r = get_group_id(0). An item holds the
+//   causal_softmax_group_backward   EACH elements of its row that are GROUP apart, so that x, or dy and y, are read
+//                                   once. S is at most GROUP*EACH
 //
 // GROUP, EACH   powers of two; default 64, 1
 // T_X, T_DX  how x and dx are stored: float (default), f16 or bf16; y and dy are floats
@@ -71,7 +72,8 @@ __kernel void KERNEL(causal_softmax_backward)(__global T_DX *restrict dx, __glob
 #define EACH_ELEMENT _Pragma("unroll") for (int j = 0, s = id; j < EACH; j++, s += GROUP)
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
-KERNEL(causal_softmax_group)(__global float *restrict y, __global const T_X *restrict x, int T, int S, float scale) {
+KERNEL(causal_softmax_group)(__global float *restrict y, __global const T_X *restrict x, int T, int S,
+                             float scale) {
     __local float parts[GROUP];
     const int id = (int)get_local_id(0), r = (int)get_group_id(0), base = r * S, seen = SEEN(r);
     float v[EACH], largest = -INFINITY, sum = 0.0f;

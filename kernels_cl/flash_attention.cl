@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Attention of H heads to themselves on devices with lanes, by tiles: no score leaves a group. What x, y, dy and dx hold, and what the
-// gradients are, is told at the head of self_attention.cl.
+// Attention of H heads to themselves on devices with lanes, by tiles: no score leaves a group. What x, y, dy
+// and dx hold, and what the gradients are, is told at the head of self_attention.cl.
 //
-// A group of WX x WY items owns BQ = 4*WY rows of one head's queries (of its keys in attend_flash_keys), and walks over the rows that meet
-// them, BK = WX*KN at a time, as `moving`. Item (i % WX, i / WX) has rows 4*(i / WX) + r, r < 4: of scores [BQ][BK] the columns i % WX + WX*n,
-// of results [BQ][EP] the columns 4*WX*c + 4*(i % WX) + 0..3. Tiles lie in local memory as rows of EP + 4 floats, zero beyond T and E.
-// Group g has head g / tiles of all, and tile g % tiles, tiles = ceil(T / BQ); if causal, the longest walks come first.
+// A group of WX x WY items owns BQ = 4*WY rows of one head's queries (of its keys in attend_flash_keys), and
+// walks over the rows that meet them, BK = WX*KN at a time, as `moving`. Item (i % WX, i / WX) has rows 4*(i
+// / WX) + r, r < 4: of scores [BQ][BK] the columns i % WX + WX*n, of results [BQ][EP] the columns 4*WX*c +
+// 4*(i % WX) + 0..3. Tiles lie in local memory as rows of EP + 4 floats, zero beyond T and E. Group g has
+// head g / tiles of all, and tile g % tiles, tiles = ceil(T / BQ), counted from the last where queries are
+// owned: if causal, the longest walks come first.
 //
 // Entries
-//   attend_flash          y. Of each row the largest score m, the sum l of exp(score - m) and the sum of exp(score - m) * v are kept as the
-//                         walk goes, and scaled where m grows.
-//   attend_flash_queries  dq, in one walk over the keys. With p = exp(score - m) and dp = dy v^T it keeps l and the sums of p*dp, p*k and
-//                         p*dp*k: then delta = sum(p*dp) / l, dq = scale * (sum(p*dp*k) - delta * sum(p*k)) / l. For each row it leaves
-//                         log(l) + m in stats, and delta N*H*T further on.
+//   attend_flash          y. Of each row the largest score m, the sum l of exp(score - m) and the sum of
+//                         exp(score - m) * v are kept as the walk goes, and scaled where m grows.
+//   attend_flash_queries  dq, in one walk over the keys. With p = exp(score - m) and dp = dy v^T it keeps l
+//                         and the sums of p*dp, p*k and p*dp*k: then delta = sum(p*dp) / l and dq = scale *
+//                         (sum(p*dp*k) - delta * sum(p*k)) / l. For each row it leaves log(l) + m in stats,
+//                         and delta N*H*T further on.
 //   attend_flash_keys     dk and dv, with what attend_flash_queries left in stats
 //
 // Macros
@@ -22,8 +25,8 @@
 //   EP              head size, rounded up: a multiple of 4*WX; default 32
 //   WX, WY          items of a group along columns and along rows, powers of two; default 8, 16
 //   KN              columns of scores of an item, WX*KN is a multiple of 4; default 2
-// Local memory, in floats: (BQ + BK)*(EP + 4) + BQ*(BK + 4) + WX*(BQ + 4); in the gradients (2*BQ + BK)*(EP + 4), and
-// BQ*(BK + 4) or 2*WX*(BQ + 4), whichever is more.
+// Local memory, in floats: (BQ + BK)*(EP + 4) + BQ*(BK + 4) + WX*(BQ + 4); in the gradients
+// (2*BQ + BK)*(EP + 4), and BQ*(BK + 4) or 2*WX*(BQ + 4), whichever is more.
 //
 // Source: Dao et al. 2022, "FlashAttention", arXiv:2205.14135, algorithms 1 and 4.
 
@@ -76,14 +79,16 @@
     _Pragma("unroll 2") for (int i_ = id; i_ < BQ * EP; i_ += ITEMS) {                                       \
         const int t_ = first + i_ / EP, e_ = i_ % EP;                                                        \
         if (t_ < T && e_ < E)                                                                                \
-            STORE(T_Y, ((__local const float *)(tile))[i_ / EP * (4 * PITCH) + e_], (to) + t_ * (stride) + e_); \
+            STORE(T_Y, ((__local const float *)(tile))[i_ / EP * (4 * PITCH) + e_],                          \
+                  (to) + t_ * (stride) + e_);                                                                \
     }
 // An item's results, each row's times `factor`, into the own tile.
 #define GATHER(tile, sums, factor)                                                                           \
-    EACH_ROW UNROLLED for (int c = 0; c < CN; c += 4)(tile)[(4 * y_ + r) * PITCH + c / 4 * WX + x_] =         \
+    EACH_ROW UNROLLED for (int c = 0; c < CN; c += 4)(tile)[(4 * y_ + r) * PITCH + c / 4 * WX + x_] =        \
         vload4(0, sums[r] + c) * (factor);
 // An item's scores into p.
-#define KEEP(scores) EACH_SCORE((__local float *)p)[(4 * y_ + r) * (4 * P_PITCH) + x_ + n * WX] = scores[r][n];
+#define KEEP(scores)                                                                                         \
+    EACH_SCORE((__local float *)p)[(4 * y_ + r) * (4 * P_PITCH) + x_ + n * WX] = scores[r][n];
 
 // s[r][n] = sum_e a[row r][e] * b[row n][e]
 void KERNEL(flash_scores)(float s[4][KN], __local const float4 *a, __local const float4 *b) {
@@ -115,7 +120,7 @@ void KERNEL(flash_add)(float sums[4][CN], __local const float4 *p, __local const
 #define SCORES(s, own) KERNEL(flash_scores)(s, (own) + 4 * y_ * PITCH, moving + x_ * PITCH)
 #define ADD(sums) KERNEL(flash_add)(sums, p + 4 * y_ * P_PITCH, moving + x_)
 
-// Does query t see key u? A query beyond the last sees something, so that its sums, which nobody wants, are numbers.
+// Does query t see key u? A query beyond the last sees something: its sums, which nobody wants, are numbers.
 #define SEES(t, u) ((u) < T && (!causal || (u) <= (t)))
 // For all items of a row: `value` and each item's v[r] together by op, in order. red [SUMS] is local.
 #define SUMS (WX * (WY + 1))
@@ -136,8 +141,8 @@ void KERNEL(flash_add)(float sums[4][CN], __local const float4 *p, __local const
     const int z = (int)get_group_id(0) / tiles, n_ = z / H, h_ = z % H;
 #define GROUP __attribute__((reqd_work_group_size(ITEMS, 1, 1)))
 
-__kernel GROUP void KERNEL(attend_flash)(__global T_Y *restrict y, __global const T_X *restrict x, int T, int H, int E,
-                                          int causal, float scale) {
+__kernel GROUP void KERNEL(attend_flash)(__global T_Y *restrict y, __global const T_X *restrict x, int T,
+                                         int H, int E, int causal, float scale) {
     __local float4 own[BQ * PITCH], moving[BK * PITCH], p[BQ * P_PITCH], red[SUMS];
     HEAD
     const int first = (tiles - 1 - (int)get_group_id(0) % tiles) * BQ, end = causal ? min(T, first + BQ) : T;
@@ -184,9 +189,11 @@ __kernel GROUP void KERNEL(attend_flash)(__global T_Y *restrict y, __global cons
 }
 
 __kernel GROUP void KERNEL(attend_flash_queries)(__global T_Y *restrict dx, __global const T_DY *restrict dy,
-                                                  __global const T_X *restrict x, __global float *restrict stats, int N,
-                                                  int T, int H, int E, int causal, float scale) {
-    __local float4 own[2][BQ * PITCH], moving[BK * PITCH], p[BQ * P_PITCH > 2 * SUMS ? BQ * P_PITCH : 2 * SUMS];
+                                                 __global const T_X *restrict x,
+                                                 __global float *restrict stats, int N, int T, int H, int E,
+                                                 int causal, float scale) {
+    __local float4 own[2][BQ * PITCH], moving[BK * PITCH];
+    __local float4 p[BQ * P_PITCH > 2 * SUMS ? BQ * P_PITCH : 2 * SUMS]; // and sums of rows
     HEAD
     const int first = (tiles - 1 - (int)get_group_id(0) % tiles) * BQ, end = causal ? min(T, first + BQ) : T;
     float sums[4][CN], means[4][CN], m[4], l[4], delta[4];
@@ -263,8 +270,9 @@ __kernel GROUP void KERNEL(attend_flash_queries)(__global T_Y *restrict dx, __gl
 }
 
 __kernel GROUP void KERNEL(attend_flash_keys)(__global T_Y *restrict dx, __global const T_DY *restrict dy,
-                                               __global const T_X *restrict x, __global const float *restrict stats,
-                                               int N, int T, int H, int E, int causal, float scale) {
+                                              __global const T_X *restrict x,
+                                              __global const float *restrict stats, int N, int T, int H,
+                                              int E, int causal, float scale) {
     __local float4 own[2][BQ * PITCH], moving[BK * PITCH], p[BQ * P_PITCH];
     HEAD
     const int first = (int)get_group_id(0) % tiles * BQ;
@@ -283,7 +291,10 @@ __kernel GROUP void KERNEL(attend_flash_keys)(__global T_Y *restrict dx, __globa
         UNROLLED for (int n = 0; n < KN; n++) {
             const int query = t + x_ + n * WX;
             const float log_sum = stats[min(query, T - 1)];
-            EACH_ROW s[r][n] = query < T && SEES(query, first + 4 * y_ + r) ? exp(s[r][n] * scale - log_sum) : 0.0f;
+            EACH_ROW {
+                const bool sees = query < T && SEES(query, first + 4 * y_ + r);
+                s[r][n] = sees ? exp(s[r][n] * scale - log_sum) : 0.0f;
+            }
         }
         KEEP(s)
         MEET;

@@ -32,8 +32,8 @@
 //   TK              terms of a tile, a power of two; default 8. TK*TM >= WX, TK*TN >= WY
 //   A_ROWS, B_ROWS  1: neighbouring items fetch neighbouring terms of A, of B; 0: neighbouring rows, columns; default 1, 0
 //   TAPS            1: k has three digits, B has an edge. 0: k is k2; default 0
-//   STORED          1: tiles lie in local memory as T_A and T_B are stored, and become floats where they are multiplied, by the same
-//                   conversion: the same bits from half the traffic. 0: as floats; default 0
+//   STORED          1: tiles lie in local memory as T_A and T_B are stored, and become floats where they are
+//                   multiplied: the same bits from half the traffic. 0: as floats; default 0
 // Local memory: 8*TK*(WY*TM + WX*TN + 8) bytes, 4*WY*TM and 16*WX*TN (without TAPS 4*WX*TN); with TAPS 32*TK more.
 
 #ifndef KERNEL
@@ -129,7 +129,8 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 #define B_COLUMN(i) (id % BN)
 #endif
 
-// A column's part of (B's index, h, w), without TAPS of the index alone; beyond the last column, the last one's: its sums are not stored.
+// A column's part of (B's index, h, w), without TAPS of the index alone. Beyond the last column it is the last
+// one's: its sums are not stored.
 int4 KERNEL(gemm_column)(int n, int n_1, int n_0, int b_n2, int h_0, int h_n1, int w_0, int w_n0, int w_size) {
     int h = h_0 + n / n_0 % n_1 * h_n1, w = w_0 + n % n_0 * w_n0;
     return (int4)(n / n_0 / n_1 * b_n2 + h * w_size + w, h, w, 0);

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention on devices with lanes, by tiles that keep scores in local memory: launches of kernels_cl/flash_attention.cl.
+// Attention on devices with lanes, by tiles that keep scores in local memory: launches of
+// kernels_cl/flash_attention.cl.
 #include "ops/lower.h"
 #include "ops/self_attention.h"
 
-/** The kernel file's macros: head sizes up to EP, items of a group along columns and along rows, columns of an item. */
+/** The kernel file's macros: head sizes up to EP, items of a group along columns and rows, their columns. */
 typedef struct flash_tile {
     int64_t EP, WX, WY, KN;
 } flash_tile;
 
-/** Longer tiles read keys and values less often; wider heads leave no local memory for them, and in gradients no registers. */
+/** Longer tiles read keys and values less often. Wider heads leave no local memory for them, and in gradients
+ *  no registers. */
 static const flash_tile tiles[2][4] = {{{32, 8, 16, 2}, {64, 16, 8, 2}, {128, 16, 8, 1}, {0}},
                                        {{32, 8, 16, 2}, {64, 16, 8, 2}, {128, 32, 4, 1}, {0}}};
 
@@ -39,7 +41,7 @@ double clv__flash_attention_rank(const clv_device_info *device, const clv__op_io
     return clv__threads(device) ? 2.5 : 0.05; // no local memory to gain from, and barriers to lose by
 }
 
-/** A launch of a group for each tile of each head. stats: bytes of them, at the begin of the workspace; 0: none. */
+/** A group for each tile of each head. stats: bytes of them, at the begin of the workspace; 0: none. */
 static void add_launch(clv__launches *list, const clv__op_io *io, const char *entry, size_t stats) {
     clv__sequences s = clv__sequences_of(io);
     flash_tile tile = tile_of(&s);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by tiles on devices with lanes: which tiles there are, how a product is cut, its launches. Kernels: kernels_cl/gemm.cl.
+// Products by tiles on devices with lanes: which tiles there are, how a product is cut, its launches.
+// Kernels: kernels_cl/gemm.cl.
 #include "ops/gemm.h"
 
 #include <string.h>
@@ -7,7 +8,7 @@
 #include "ops/epilogue.h"
 #include "ops/lower.h"
 
-/** What the kernel is compiled for: items of a group along columns and along rows, rows and columns of an item. */
+/** What the kernel is compiled for: items of a group along columns and rows, rows and columns of an item. */
 typedef struct gemm_tile {
     const char *variant;
     int wx, wy, tm, tn;
@@ -17,12 +18,13 @@ typedef struct gemm_tile {
 
 enum { DEPTH = 8 }; // TK, the kernel file's own
 
-/** The first has as many registers as leave room for four groups beside each other on older GPUs. The second reads less and wants
- *  more registers. The others are for small groups, and for results of few rows. */
+/** The first has as many registers as leave room for four groups beside each other on older GPUs. The second
+ *  reads less and wants more registers. The others are for small groups, results of few rows or columns, and
+ *  halves. */
 static const gemm_tile tiles[] = {
-    {"gemm", 16, 16, 4, 8, 0.7, false},           {"gemm:128x128", 16, 16, 8, 8, 0.75, false},
-    {"gemm:32x64", 8, 8, 4, 8, 0.6, false},       {"gemm:16x64", 16, 4, 4, 4, 0.45, false},
-    {"gemm:64x16", 4, 16, 4, 4, 0.45, false},     {"half", 16, 16, 4, 8, 0.69, true},
+    {"gemm", 16, 16, 4, 8, 0.7, false},       {"gemm:128x128", 16, 16, 8, 8, 0.75, false},
+    {"gemm:32x64", 8, 8, 4, 8, 0.6, false},   {"gemm:16x64", 16, 4, 4, 4, 0.45, false},
+    {"gemm:64x16", 4, 16, 4, 4, 0.45, false}, {"half", 16, 16, 4, 8, 0.69, true},
     {"half:32x64", 8, 8, 4, 8, 0.59, true}};
 
 static const gemm_tile *tile_of(const clv__op_io *io) {
@@ -62,7 +64,8 @@ static int64_t depth_of(const clv__gemm *g, int64_t splits) {
     return clv__round_up(clv__max64(clv__div_up(g->k, splits), 1), DEPTH);
 }
 
-/** Into how many parts to cut the sums: a result of few tiles would leave most units idle. It follows from the sizes alone. */
+/** Into how many parts to cut the sums, as a result of few tiles would leave most units idle. It follows from the
+ *  sizes alone. */
 static int64_t splits_of(const gemm_tile *tile, const clv__gemms *gemms) {
     enum { ENOUGH = 128, LEAST = 128 }; // groups; terms of a part
     int64_t groups = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products: matmul (batched, either side transposed) and linear (x W^T + bias). Both are the same
-// kernels with other strides. Kernels: kernels_cl/matmul.cl; the variant for CPU-class devices: matmul_tile.c.
+// kernels with other strides. Kernels: kernels_cl/matmul.cl; for CPU-class devices: matmul_tile.c.
 #include <stdio.h>
 #include <string.h>
 
@@ -177,7 +177,7 @@ static void gemm_lower(clv__launches *list, const clv__op_io *io) {
 
 // ---- library ----------------------------------------------------------------------------------------------
 
-/** It knows floats only, and no epilogue. On CPU-class devices it takes seconds to begin and reaches a tenth of tile. */
+/** It knows floats only, and no epilogue. On CPU-class devices it begins in seconds and is ten times slower. */
 static bool library_supports(const clv_device_info *device, const clv__op_io *io) {
     bool floats = io->in[0].dtype == CLV_DTYPE_F32 && io->in[1].dtype == CLV_DTYPE_F32 &&
                   io->out[0].dtype == CLV_DTYPE_F32;
@@ -495,7 +495,7 @@ static const clv__sample_row linear_samples[] = {
 };
 #undef ROW
 
-/** Along the rows of x, or the rows of weight, which are the columns of the result; or, without a bias, along the sums. */
+/** Along the rows of x, or those of weight, the result's columns; or, without a bias, along the sums. */
 static bool linear_split(const clv__op_io *io, int i, clv__split *out) {
     const int last = io->in[0].shape.rank - 1;
     const clv_shape *weight = &io->in[1].shape;
