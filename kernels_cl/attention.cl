@@ -8,7 +8,11 @@
 //   causal_softmax_backward
 //   causal_softmax_rows      for wide vectors: each work-item does `rows` rows, sixteen elements at a time. The last vector of
 //   causal_softmax_rows_backward   what is seen has lanes of what is not, as long as the row reaches so far.
+//   causal_softmax_group            for lanes: a group of GROUP items a row, r = get_group_id(0). An item holds the
+//   causal_softmax_group_backward   EACH elements of its row that are GROUP apart, so that x, or dy and y, are read
+//                                   once. S is at most GROUP*EACH
 //
+// GROUP, EACH   powers of two; default 64, 1
 // T_X, T_DX  how x and dx are stored: float (default), f16 or bf16; y and dy are floats
 #ifndef KERNEL
 #define KERNEL(name) name
@@ -18,6 +22,12 @@
 #endif
 #ifndef T_DX
 #define T_DX float
+#endif
+#ifndef GROUP
+#define GROUP 64
+#endif
+#ifndef EACH
+#define EACH 1
 #endif
 
 #define SEEN(r) clamp((r) % T + 1 + S - T, 0, S)
@@ -45,6 +55,56 @@ __kernel void KERNEL(causal_softmax_backward)(__global T_DX *restrict dx, __glob
     for (int s = 0; s < seen; s++) sum += dy[base + s] * y[base + s];
     for (int s = 0; s < S; s++)
         STORE(T_DX, s < seen ? scale * y[base + s] * (dy[base + s] - sum) : 0.0f, dx + base + s);
+}
+
+// ---- for devices with lanes ----
+
+#define PLUS(a, b) ((a) + (b))
+// `value` of all items by op, as a tree.
+#define TOGETHER(value, op)                                                                                  \
+    parts[id] = value;                                                                                       \
+    for (int half_ = GROUP / 2; half_ > 0; half_ /= 2) {                                                     \
+        barrier(CLK_LOCAL_MEM_FENCE);                                                                        \
+        if (id < half_) parts[id] = op(parts[id], parts[id + half_]);                                        \
+    }                                                                                                        \
+    barrier(CLK_LOCAL_MEM_FENCE);                                                                            \
+    value = parts[0];
+#define EACH_ELEMENT _Pragma("unroll") for (int j = 0, s = id; j < EACH; j++, s += GROUP)
+
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
+KERNEL(causal_softmax_group)(__global float *restrict y, __global const T_X *restrict x, int T, int S,
+                             float scale) {
+    __local float parts[GROUP];
+    const int id = (int)get_local_id(0), r = (int)get_group_id(0), base = r * S, seen = SEEN(r);
+    float v[EACH], largest = -INFINITY, sum = 0.0f;
+    EACH_ELEMENT {
+        v[j] = s < seen ? LOAD(T_X, x + base + s) * scale : -INFINITY;
+        largest = fmax(largest, v[j]);
+    }
+    TOGETHER(largest, fmax)
+    barrier(CLK_LOCAL_MEM_FENCE);
+    EACH_ELEMENT {
+        v[j] = s < seen ? exp(v[j] - largest) : 0.0f;
+        sum += v[j];
+    }
+    TOGETHER(sum, PLUS)
+    const float part = 1.0f / sum;
+    EACH_ELEMENT if (s < S) y[base + s] = s < seen ? v[j] * part : 0.0f;
+}
+
+__kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
+KERNEL(causal_softmax_group_backward)(__global T_DX *restrict dx, __global const float *restrict dy,
+                                      __global const float *restrict y, int T, int S, float scale) {
+    __local float parts[GROUP];
+    const int id = (int)get_local_id(0), r = (int)get_group_id(0), base = r * S, seen = SEEN(r);
+    float g[EACH], v[EACH], sum = 0.0f;
+    EACH_ELEMENT {
+        g[j] = s < seen ? dy[base + s] : 0.0f;
+        v[j] = s < seen ? y[base + s] : 0.0f;
+        sum = fma(g[j], v[j], sum);
+    }
+    TOGETHER(sum, PLUS)
+    EACH_ELEMENT if (s < S) STORE(T_DX, scale * v[j] * (g[j] - sum), dx + base + s);
 }
 
 // ---- for devices with wide vectors ----

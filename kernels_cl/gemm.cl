@@ -32,7 +32,9 @@
 //   TK              terms of a tile, a power of two; default 8. TK*TM >= WX, TK*TN >= WY
 //   A_ROWS, B_ROWS  1: neighbouring items fetch neighbouring terms of A, of B; 0: neighbouring rows, columns; default 1, 0
 //   TAPS            1: k has three digits, B has an edge. 0: k is k2; default 0
-// Local memory: 8*TK*(WY*TM + WX*TN + 8) bytes; with TAPS 32*TK more, with TAPS and B_ROWS also 16*WX*TN.
+//   STORED          1: tiles lie in local memory as T_A and T_B are stored, and become floats where they are
+//                   multiplied: the same bits from half the traffic. 0: as floats; default 0
+// Local memory: 8*TK*(WY*TM + WX*TN + 8) bytes, 4*WY*TM and 16*WX*TN (without TAPS 4*WX*TN); with TAPS 32*TK more.
 
 #ifndef KERNEL
 #define KERNEL(name) name
@@ -70,6 +72,9 @@
 #ifndef TAPS
 #define TAPS 0
 #endif
+#ifndef STORED
+#define STORED 0
+#endif
 
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 
@@ -80,6 +85,28 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 #define B_LOADS (BN * TK / ITEMS)
 #define UNROLLED _Pragma("unroll")
 #define STEP 4 // terms in a turn of the innermost loop; if it held a whole tile, compilers would take twice the registers
+
+// How tiles are kept: an element, four of them, an element from global memory, four as floats.
+#if STORED
+#define KEPT_float float
+#define KEPT_f16 ushort
+#define KEPT_bf16 ushort
+#define KEPT4_float float4
+#define KEPT4_f16 ushort4
+#define KEPT4_bf16 ushort4
+#define FLOATS_float(v) (v)
+#define FLOATS_f16(v) STORAGE_CAT(STORAGE_OF_F16, 4)(v)
+#define FLOATS_bf16(v) float_of_bf164(v)
+#define KEPT(T) STORAGE_CAT(KEPT_, T)
+#define KEPT4(T) STORAGE_CAT(KEPT4_, T)
+#define READ(T, p) (*(p))
+#define FLOATS(T, v) STORAGE_CAT(FLOATS_, T)(v)
+#else
+#define KEPT(T) float
+#define KEPT4(T) float4
+#define READ(T, p) LOAD(T, p)
+#define FLOATS(T, v) (v)
+#endif
 
 // An item's i-th element of a tile: its term, and its row of A, or the place of its column of B. Columns x, x + WX, x + 2*WX and
 // x + 3*WX lie together, so that an item reads four at once, and neighbours store neighbours.
@@ -102,13 +129,21 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 #define B_COLUMN(i) (id % BN)
 #endif
 
-// A column's part of (B's index, h, w); beyond the last column, the last one's: its sums are not stored.
+// A column's part of (B's index, h, w), without TAPS of the index alone. Beyond the last column it is the last
+// one's: its sums are not stored.
 int4 KERNEL(gemm_column)(int n, int n_1, int n_0, int b_n2, int h_0, int h_n1, int w_0, int w_n0, int w_size) {
     int h = h_0 + n / n_0 % n_1 * h_n1, w = w_0 + n % n_0 * w_n0;
     return (int4)(n / n_0 / n_1 * b_n2 + h * w_size + w, h, w, 0);
 }
+#if TAPS
+#define COLUMN_PART int4
 #define COLUMN_OF(n)                                                                                         \
     KERNEL(gemm_column)(min(n0 + (n), N - 1), n_1, n_0, b_n2, h_0, h_n1, w_0, w_n0, w_size)
+#else
+#define COLUMN_PART int // one word: neighbours would meet in a bank of every fourth
+#define COLUMN_OF(n)                                                                                         \
+    KERNEL(gemm_column)(min(n0 + (n), N - 1), n_1, n_0, b_n2, h_0, h_n1, w_0, w_n0, w_size).s0
+#endif
 
 #if TAPS
 // A term's part of (B's index, h, w), and A's index.
@@ -118,18 +153,18 @@ int4 KERNEL(gemm_term)(int k, int k_1, int k_0, int a_k2, int a_k1, int a_k0, in
     return (int4)(k2 * b_k2 + h * w_size + w, h, w, k2 * a_k2 + k1 * a_k1 + k0 * a_k0);
 }
 #define TERM_OF(k) KERNEL(gemm_term)(min(k, last), k_1, k_0, a_k2, a_k1, a_k0, b_k2, h_k1, w_k0, w_size)
-#define FETCH_A(k) LOAD(T_A, a + row + terms[turn & 1][k].s3)
+#define FETCH_A(k) READ(T_A, a + row + terms[turn & 1][k].s3)
 #define FETCH_B(k)                                                                                           \
     int4 term = terms[turn & 1][k];                                                                          \
     bool inside = (uint)(column.s1 + term.s1) < (uint)h_size && (uint)(column.s2 + term.s2) < (uint)w_size && \
                   from + k <= last;                                                                          \
-    float v = LOAD(T_B, b + (inside ? column.s0 + term.s0 : 0));                                             \
-    v = inside ? v : 0.0f;
+    KEPT(T_B) v = READ(T_B, b + (inside ? column.s0 + term.s0 : 0));                                         \
+    v = inside ? v : (KEPT(T_B))0;
 #else
-#define FETCH_A(k) LOAD(T_A, a + row + min(from + k, last) * a_k2)
+#define FETCH_A(k) READ(T_A, a + row + min(from + k, last) * a_k2)
 #define FETCH_B(k)                                                                                           \
-    float v = LOAD(T_B, b + column.s0 + min(from + k, last) * b_k2);                                         \
-    v = from + k <= last ? v : 0.0f;
+    KEPT(T_B) v = READ(T_B, b + column + min(from + k, last) * b_k2);                           \
+    v = from + k <= last ? v : (KEPT(T_B))0;
 #endif
 
 // Tile `turn` of both matrices into the registers ra and rb; from there into local memory.
@@ -138,19 +173,19 @@ int4 KERNEL(gemm_term)(int k, int k_1, int k_0, int a_k2, int a_k1, int a_k0, in
         const int from = first + turn * TK;                                                                  \
         UNROLLED for (int i = 0; i < A_LOADS; i++) {                                                           \
             const int row = rows[A_ROW(i)];                                                            \
-            const float v = FETCH_A(A_TERM(i));                                                              \
-            ra[i] = from + A_TERM(i) <= last ? v : 0.0f;                                                     \
+            const KEPT(T_A) v = FETCH_A(A_TERM(i));                                                          \
+            ra[i] = from + A_TERM(i) <= last ? v : (KEPT(T_A))0;                                             \
         }                                                                                                    \
         UNROLLED for (int i = 0; i < B_LOADS; i++) {                                                           \
-            const int4 column = columns[B_COLUMN(i)];                                                                \
+            const COLUMN_PART column = columns[B_COLUMN(i)];                                                         \
             FETCH_B(B_TERM(i))                                                                               \
             rb[i] = v;                                                                                       \
         }                                                                                                    \
     }
 #define KEEP                                                                                                 \
     {                                                                                                        \
-        UNROLLED for (int i = 0; i < A_LOADS; i++)((__local float *)la[turn & 1][A_TERM(i)])[A_ROW(i)] = ra[i]; \
-        UNROLLED for (int i = 0; i < B_LOADS; i++)((__local float *)lb[turn & 1][B_TERM(i)])[B_PLACE(i)] = rb[i]; \
+        UNROLLED for (int i = 0; i < A_LOADS; i++)((__local KEPT(T_A) *)la[turn & 1][A_TERM(i)])[A_ROW(i)] = ra[i]; \
+        UNROLLED for (int i = 0; i < B_LOADS; i++)((__local KEPT(T_B) *)lb[turn & 1][B_TERM(i)])[B_PLACE(i)] = rb[i]; \
     }
 
 __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void KERNEL(gemm)(
@@ -159,14 +194,17 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void KERNEL(gemm)(
     int n_0, int a_0, int a_z, int a_m, int a_k2, int a_k1, int a_k0, int b_z, int b_k2, int b_n2, int c_0, int c_z,
     int c_m, int c_n2, int c_n1, int c_n0, int c_split, int h_0, int h_n1, int h_k1, int h_size, int w_0, int w_n0,
     int w_k0, int w_size, int channels, int by_row, int has_bias EPILOGUE_PARAMS) {
-    __local float4 la[2][TK][BM / 4 + 1], lb[2][TK][BN / 4 + 1];
+    __local KEPT4(T_A) la[2][TK][BM / 4 + 1];
+    __local KEPT4(T_B) lb[8 / sizeof(KEPT(T_B))][TK][BN / 4 + 1]; // two tiles, and at last as many floats
     __local int rows[BM];
-    __local int4 columns[BN];
+    __local COLUMN_PART columns[BN];
     const int id = (int)get_local_id(0), x = id % WX, y = id / WX;
     const int m0 = (int)get_group_id(1) * BM, n0 = (int)get_group_id(0) * BN;
     const int z = (int)get_group_id(2) % batches, split = (int)get_group_id(2) / batches;
     const int first = split * depth, last = min(K, first + depth) - 1, turns = max(last - first + TK, 0) / TK;
-    float ra[A_LOADS], rb[B_LOADS], sums[TM][TN];
+    KEPT(T_A) ra[A_LOADS];
+    KEPT(T_B) rb[B_LOADS];
+    float sums[TM][TN];
     int turn = 0;
     a += a_0 + z * a_z;
     b += z * b_z;
@@ -185,12 +223,13 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void KERNEL(gemm)(
     barrier(CLK_LOCAL_MEM_FENCE);
     for (turn = 1; turn <= turns; turn++) {
         if (turn < turns) FETCH
-        __local const float4 *pa = la[(turn - 1) & 1][0] + y, *pb = lb[(turn - 1) & 1][0] + x;
+        __local const KEPT4(T_A) *pa = la[(turn - 1) & 1][0] + y;
+        __local const KEPT4(T_B) *pb = lb[(turn - 1) & 1][0] + x;
         _Pragma("nounroll") for (int k = 0; k < TK; k += STEP) {
             UNROLLED for (int s = 0; s < STEP; s++) {
                 float va[TM], vb[TN];
-                UNROLLED for (int i = 0; i < TM / 4; i++) vstore4(pa[s * (BM / 4 + 1) + i * WY], i, va);
-                UNROLLED for (int j = 0; j < TN / 4; j++) vstore4(pb[s * (BN / 4 + 1) + j * WX], j, vb);
+                UNROLLED for (int i = 0; i < TM / 4; i++) vstore4(FLOATS(T_A, pa[s * (BM / 4 + 1) + i * WY]), i, va);
+                UNROLLED for (int j = 0; j < TN / 4; j++) vstore4(FLOATS(T_B, pb[s * (BN / 4 + 1) + j * WX]), j, vb);
                 UNROLLED for (int i = 0; i < TM; i++)
                     UNROLLED for (int j = 0; j < TN; j++) sums[i][j] = fma(va[i], vb[j], sums[i][j]);
             }

@@ -76,8 +76,37 @@ static bool rows_supports(const clv_device_info *device, const clv__op_io *io) {
            clv__loops_fit(device, (s.S / 16 * 4 + 64) * clv__rows_for(s.S));
 }
 
-static const clv__variant variants[] = {
-    {"plain", plain_supports, .lower = plain}, {"rows", rows_supports, .lower = rows, .relative = 0.2}, {0}};
+enum { GROUP = 64, MOST_EACH = 16 }; // of the kernel file; elements that an item has registers for
+
+static void group(clv__launches *list, const clv__op_io *io) {
+    scores s = scores_of(io);
+    int64_t each = 1;
+    if (s.n_rows * s.S == 0) return;
+    while (each * GROUP < s.S) each *= 2;
+    clv__launch *launch = clv__launch_kernel(list, "attention",
+                                             clv__softmax_is_backward(io) ? "causal_softmax_group_backward"
+                                                                          : "causal_softmax_group");
+    if (each > 1) clv__launch_define(list, launch, "EACH", "%d", (int)each);
+    clv__softmax_tensors(list, launch, io);
+    CLV__ARGS_I32(list, launch, s.T, s.S);
+    clv__arg_f32(list, launch, scale_of(io));
+    clv__launch_grid(launch, (size_t)s.n_rows * GROUP, GROUP);
+}
+
+static bool group_supports(const clv_device_info *device, const clv__op_io *io) {
+    return scores_of(io).S <= GROUP * MOST_EACH && clv__loops_fit(device, GROUP + 3 * MOST_EACH) &&
+           device->max_work_group >= GROUP && clv__tile_local_bytes(device) >= GROUP * sizeof(float);
+}
+
+static double group_rank(const clv_device_info *device, const clv__op_io *io) {
+    (void)io;
+    return clv__threads(device) ? 2 : 0.1;
+}
+
+static const clv__variant variants[] = {{"plain", plain_supports, .lower = plain},
+                                        {"group", group_supports, group_rank, .lower = group},
+                                        {"rows", rows_supports, .lower = rows, .relative = 0.2},
+                                        {0}};
 
 // ---- references -------------------------------------------------------------------------------------------
 
@@ -122,41 +151,27 @@ static int64_t reduction(const clv__op_io *io) {
 
 // ---- samples ----------------------------------------------------------------------------------------------
 
-static bool sample(int i, clv__sample *out) {
-    static const struct {
-        const char *label;
-        int rank;
-        int64_t x[4];
-        float scale;
-        double reach;
-    } cases[] = {
-        {"5x5", 2, {5, 5}, 1, 3},
-        {"heads of 33", 4, {2, 3, 33, 33}, 0.25f, 9},
-        {"more keys than queries", 3, {3, 4, 23}, 0.5f, 3},
-        {"more queries than keys", 2, {9, 4}, 2, 3},
-        {"queries that see nothing, vectors", 3, {2, 40, 18}, 0.5f, 3},
-        {"one", 2, {1, 1}, 3, 3},
-        {"16x16, large scores", 2, {16, 16}, 1, 500},
-        {"128x128", 3, {2, 128, 128}, 0.125f, 9},
-        {"one query of long rows", 3, {2, 1, 2049}, 1, 5},
-        {"none", 3, {0, 4, 4}, 1, 3},
-        {"no keys", 2, {4, 0}, 1, 3},
-    };
-    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
-    snprintf(out->label, sizeof out->label, "%s", cases[i].label);
-    memcpy(out->attrs, &(attention_attrs){cases[i].scale}, sizeof(attention_attrs));
-    out->n_in = 1;
-    out->in[0] = clv__f32(clv_shape_make(cases[i].rank, cases[i].x));
-    out->fill[0] = (clv__fill){CLV__FILL_UNIFORM, -cases[i].reach, cases[i].reach};
-    out->quick = i < 4;
-    return true;
-}
-
-static bool backward_sample(int i, clv__sample *out) {
-    if (!sample(i, out)) return false;
-    clv__softmax_sample_backward(out);
-    return true;
-}
+#define ROW(what, scale, reach, quick_, ...)                                                                 \
+    {                                                                                                        \
+        .label = what, .in = {CLV__DIMS(__VA_ARGS__)}, .attrs = &(attention_attrs){scale},                   \
+        .fill = {{CLV__FILL_UNIFORM, -(reach), reach}}, .quick = quick_                                      \
+    }
+static const clv__sample_row samples[] = {
+    ROW("5x5", 1, 3, true, 5, 5),
+    ROW("heads of 33", 0.25f, 9, true, 2, 3, 33, 33),
+    ROW("more keys than queries", 0.5f, 3, true, 3, 4, 23),
+    ROW("more queries than keys", 2, 3, true, 9, 4),
+    ROW("queries that see nothing, vectors", 0.5f, 3, false, 2, 40, 18),
+    ROW("one", 3, 3, false, 1, 1),
+    ROW("16x16, large scores", 1, 500, false, 16, 16),
+    ROW("128x128", 0.125f, 9, false, 2, 128, 128),
+    ROW("one query of long rows", 1, 5, false, 2, 1, 2049),
+    ROW("three queries of 1000 keys", 0.5f, 5, false, 2, 3, 1000),
+    ROW("none", 1, 3, false, 0, 4, 4),
+    ROW("no keys", 1, 3, false, 4, 0),
+    {0},
+};
+#undef ROW
 
 // ---- descriptors ------------------------------------------------------------------------------------------
 
@@ -173,7 +188,8 @@ const clv__op clv__op_causal_softmax_backward = {
     .infer = backward_infer,
     .variants = variants,
     .reference = backward_reference,
-    .sample = CLV__TRAINS(backward_sample),
+    .samples = CLV__TRAINS(samples),
+    .adapt = CLV__TRAINS(clv__softmax_sample_backward),
     .cost = cost,
     .reduction = reduction,
     .split = split,
@@ -193,7 +209,7 @@ const clv__op clv__op_causal_softmax = {
     .grad = CLV__TRAINS(grad),
     .variants = variants,
     .reference = reference,
-    .sample = CLV__TRAINS(sample),
+    .samples = CLV__TRAINS(samples),
     .cost = cost,
     .reduction = reduction,
     .split = split,

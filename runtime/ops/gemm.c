@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products by tiles on devices with lanes: which tiles there are, how a product is cut, its launches. Kernels: kernels_cl/gemm.cl.
+// Products by tiles on devices with lanes: which tiles there are, how a product is cut, its launches.
+// Kernels: kernels_cl/gemm.cl.
 #include "ops/gemm.h"
 
 #include <string.h>
@@ -7,21 +8,24 @@
 #include "ops/epilogue.h"
 #include "ops/lower.h"
 
-/** What the kernel is compiled for: items of a group along columns and along rows, rows and columns of an item. */
+/** What the kernel is compiled for: items of a group along columns and rows, rows and columns of an item. */
 typedef struct gemm_tile {
     const char *variant;
     int wx, wy, tm, tn;
     double share; // FMAs among the instructions that it takes, about (tests/drivers/offline/kernels.tsv)
+    bool stored;  // halves stay halves in local memory
 } gemm_tile;
 
 enum { DEPTH = 8 }; // TK, the kernel file's own
 
-/** The first has as many registers as leave room for four groups beside each other on older GPUs. The second reads less and wants
- *  more registers. The others are for small groups, and for results of few rows. */
-static const gemm_tile tiles[] = {{"gemm", 16, 16, 4, 8, 0.7},
-                                  {"gemm:128x128", 16, 16, 8, 8, 0.75},
-                                  {"gemm:32x64", 8, 8, 4, 8, 0.6},
-                                  {"gemm:16x64", 16, 4, 4, 4, 0.45}};
+/** The first has as many registers as leave room for four groups beside each other on older GPUs. The second
+ *  reads less and wants more registers. The others are for small groups, results of few rows or columns, and
+ *  halves. */
+static const gemm_tile tiles[] = {
+    {"gemm", 16, 16, 4, 8, 0.7, false},       {"gemm:128x128", 16, 16, 8, 8, 0.75, false},
+    {"gemm:32x64", 8, 8, 4, 8, 0.6, false},   {"gemm:16x64", 16, 4, 4, 4, 0.45, false},
+    {"gemm:64x16", 4, 16, 4, 4, 0.45, false}, {"half", 16, 16, 4, 8, 0.69, true},
+    {"half:32x64", 8, 8, 4, 8, 0.59, true}};
 
 static const gemm_tile *tile_of(const clv__op_io *io) {
     const gemm_tile *tile = tiles;
@@ -45,7 +49,9 @@ static uint64_t local_bytes(const gemm_tile *tile) {
 
 bool clv__gemm_supports(const clv_device_info *device, const clv__op_io *io) {
     const gemm_tile *tile = tile_of(io);
-    return device->loop_turns == 0 && device->max_work_group >= (uint32_t)(tile->wx * tile->wy) &&
+    const bool halves = clv__is_half(io->in[0].dtype) || clv__is_half(io->in[1].dtype);
+    return device->loop_turns == 0 && (!tile->stored || (device->fp16 && halves)) &&
+           device->max_work_group >= (uint32_t)(tile->wx * tile->wy) &&
            clv__tile_local_bytes(device) >= local_bytes(tile);
 }
 
@@ -58,7 +64,8 @@ static int64_t depth_of(const clv__gemm *g, int64_t splits) {
     return clv__round_up(clv__max64(clv__div_up(g->k, splits), 1), DEPTH);
 }
 
-/** Into how many parts to cut the sums: a result of few tiles would leave most units idle. It follows from the sizes alone. */
+/** Into how many parts to cut the sums, as a result of few tiles would leave most units idle. It follows from the
+ *  sizes alone. */
 static int64_t splits_of(const gemm_tile *tile, const clv__gemms *gemms) {
     enum { ENOUGH = 128, LEAST = 128 }; // groups; terms of a part
     int64_t groups = 0;
@@ -98,9 +105,9 @@ static void tile_defines(clv__launches *list, clv__launch *launch, const gemm_ti
     const struct {
         const char *name;
         int value, usual;
-    } macros[] = {{"WX", tile->wx, 16}, {"WY", tile->wy, 16},     {"TM", tile->tm, 4},
-                  {"TN", tile->tn, 8},  {"A_ROWS", g->a_rows, 1}, {"B_ROWS", g->b_rows, 0},
-                  {"TAPS", g->taps, 0}};
+    } macros[] = {{"WX", tile->wx, 16}, {"WY", tile->wy, 16},       {"TM", tile->tm, 4},
+                  {"TN", tile->tn, 8},  {"A_ROWS", g->a_rows, 1},   {"B_ROWS", g->b_rows, 0},
+                  {"TAPS", g->taps, 0}, {"STORED", tile->stored, 0}};
     for (size_t i = 0; i < sizeof macros / sizeof *macros; i++)
         if (macros[i].value != macros[i].usual)
             clv__launch_define(list, launch, macros[i].name, "%d", macros[i].value);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products: matmul (batched, either side transposed) and linear (x W^T + bias). Both are the same
-// kernels with other strides. Kernels: kernels_cl/matmul.cl; the variant for CPU-class devices: matmul_tile.c.
+// kernels with other strides. Kernels: kernels_cl/matmul.cl; for CPU-class devices: matmul_tile.c.
 #include <stdio.h>
 #include <string.h>
 
@@ -177,7 +177,7 @@ static void gemm_lower(clv__launches *list, const clv__op_io *io) {
 
 // ---- library ----------------------------------------------------------------------------------------------
 
-/** It knows floats only, and no epilogue. On CPU-class devices it takes seconds to begin and reaches a tenth of tile. */
+/** It knows floats only, and no epilogue. On CPU-class devices it begins in seconds and is ten times slower. */
 static bool library_supports(const clv_device_info *device, const clv__op_io *io) {
     bool floats = io->in[0].dtype == CLV_DTYPE_F32 && io->in[1].dtype == CLV_DTYPE_F32 &&
                   io->out[0].dtype == CLV_DTYPE_F32;
@@ -225,6 +225,9 @@ static void library_lower(clv__launches *list, const clv__op_io *io) {
 static const clv__variant product_variants[] = {
     {.name = "plain", .lower = plain_lower},
     CLV__GEMM_VARIANTS(clv__gemm_supports, gemm_rank, gemm_lower),
+    {.name = "gemm:64x16", .supports = clv__gemm_supports, .rank = gemm_rank, .lower = gemm_lower},
+    {.name = "half", .supports = clv__gemm_supports, .rank = gemm_rank, .lower = gemm_lower},
+    {.name = "half:32x64", .supports = clv__gemm_supports, .rank = gemm_rank, .lower = gemm_lower},
     {.name = "library", .supports = library_supports, .rank = library_rank, .lower = library_lower},
     {.name = "tile",
      .supports = clv__product_tile_supports,
@@ -295,72 +298,47 @@ static void matmul_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor
     }
 }
 
-typedef struct matmul_case {
-    const char *label;
-    bool ta, tb, quick;
-    clv_shape a, b;
-} matmul_case;
-
-static bool matmul_sample(int i, clv__sample *sample) {
-#define S2(x, y)                                                                                             \
+#define ROW(what, ta, tb, quick_, a, b)                                                                      \
     {                                                                                                        \
-        2, {                                                                                                 \
-            x, y                                                                                             \
-        }                                                                                                    \
+        .label = what, .in = {CLV__DIMS a, CLV__DIMS b}, .attrs = &(matmul_attrs){ta, tb}, .quick = quick_,  \
+        .n_in = 2                                                                                            \
     }
-#define S3(x, y, z)                                                                                          \
-    {                                                                                                        \
-        3, {                                                                                                 \
-            x, y, z                                                                                          \
-        }                                                                                                    \
-    }
-    static const matmul_case cases[] = {
-        {"one element", false, false, true, S2(1, 1), S2(1, 1)},
-        {"primes", false, false, true, S2(13, 7), S2(7, 31)},
-        {"primes, a transposed", true, false, true, S2(7, 13), S2(7, 31)},
-        {"primes, b transposed", false, true, true, S2(13, 7), S2(31, 7)},
-        {"primes, both transposed", true, true, true, S2(7, 13), S2(31, 7)},
-        {"whole tiles", false, false, false, S2(28, 32), S2(32, 64)},
-        {"one past the tiles", false, false, false, S2(29, 33), S2(33, 65)},
-        {"one short of the tiles, both transposed", true, true, false, S2(31, 27), S2(63, 31)},
-        {"a row by a matrix", false, true, false, S2(1, 129), S2(17, 129)},
-        {"a matrix by a column", false, false, false, S2(17, 129), S2(129, 1)},
-        {"rank one update", true, false, false, S2(1, 33), S2(1, 47)},
-        {"long sum, cut into parts", false, true, false, S2(3, 2051), S2(5, 2051)},
-        {"long sum, cut into parts, a transposed", true, false, false, S2(1025, 15), S2(1025, 17)},
-        {"more than a block in every dimension", false, false, false, S2(131, 300), S2(300, 283)},
-        {"rows that are left fill a smaller tile", false, false, false, S2(36, 300), S2(300, 64)},
-        {"rows that are left fill a smaller tile, a transposed", true, false, false, S2(300, 22),
-         S2(300, 97)},
-        {"more rows than a block, a short sum", false, true, false, S2(300, 37), S2(65, 37)},
-        {"more rows than a block, a short sum, a transposed", true, false, false, S2(37, 300), S2(37, 65)},
-        {"more than a block, both transposed", true, true, false, S2(270, 127), S2(265, 270)},
-        {"batch", false, false, true, S3(3, 5, 6), S3(3, 6, 7)},
-        {"batch, b transposed", false, true, false, S3(2, 17, 16), S3(2, 15, 16)},
-        {"batch, a transposed", true, false, false, S3(2, 16, 17), S3(2, 16, 15)},
-        {"batch, long sum", false, false, false, S3(2, 3, 1031), S3(2, 1031, 2)},
-        {"batch, one b", false, true, true, S3(4, 3, 8), S2(9, 8)},
-        {"batch, one b, a transposed", true, false, false, S3(4, 8, 3), S2(8, 9)},
-        {"batch, one a", false, false, false, S2(3, 8), S3(4, 8, 9)},
-        {"batch, one a, both transposed", true, true, false, S2(8, 3), S3(4, 9, 8)},
-        {"two batch dimensions", false, true, false, {4, {2, 3, 9, 4}}, {4, {2, 3, 5, 4}}},
-        {"a sum of more than 65,535 terms", false, false, false, S2(1, 70001), S2(70001, 2)},
-        {"empty sum", false, false, false, S2(3, 0), S2(0, 5)},
-        {"no rows", false, false, false, S2(0, 3), S2(3, 5)},
-        {"empty batch", false, false, false, S3(0, 2, 3), S3(0, 3, 5)},
-    };
-#undef S2
-#undef S3
-    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
-    const matmul_case *c = &cases[i];
-    snprintf(sample->label, sizeof sample->label, "%s", c->label);
-    memcpy(sample->attrs, &(matmul_attrs){c->ta, c->tb}, sizeof(matmul_attrs));
-    sample->n_in = 2;
-    sample->in[0] = clv__f32(c->a);
-    sample->in[1] = clv__f32(c->b);
-    sample->quick = c->quick;
-    return true;
-}
+static const clv__sample_row matmul_samples[] = {
+    ROW("one element", 0, 0, true, (1, 1), (1, 1)),
+    ROW("primes", 0, 0, true, (13, 7), (7, 31)),
+    ROW("primes, a transposed", 1, 0, true, (7, 13), (7, 31)),
+    ROW("primes, b transposed", 0, 1, true, (13, 7), (31, 7)),
+    ROW("primes, both transposed", 1, 1, true, (7, 13), (31, 7)),
+    ROW("whole tiles", 0, 0, false, (28, 32), (32, 64)),
+    ROW("one past the tiles", 0, 0, false, (29, 33), (33, 65)),
+    ROW("one short of the tiles, both transposed", 1, 1, false, (31, 27), (63, 31)),
+    ROW("a row by a matrix", 0, 1, false, (1, 129), (17, 129)),
+    ROW("a matrix by a column", 0, 0, false, (17, 129), (129, 1)),
+    ROW("rank one update", 1, 0, false, (1, 33), (1, 47)),
+    ROW("long sum, cut into parts", 0, 1, false, (3, 2051), (5, 2051)),
+    ROW("long sum, cut into parts, a transposed", 1, 0, false, (1025, 15), (1025, 17)),
+    ROW("more than a block in every dimension", 0, 0, false, (131, 300), (300, 283)),
+    ROW("rows that are left fill a smaller tile", 0, 0, false, (36, 300), (300, 64)),
+    ROW("rows that are left fill a smaller tile, a transposed", 1, 0, false, (300, 22), (300, 97)),
+    ROW("more rows than a block, a short sum", 0, 1, false, (300, 37), (65, 37)),
+    ROW("more rows than a block, a short sum, a transposed", 1, 0, false, (37, 300), (37, 65)),
+    ROW("more than a block, both transposed", 1, 1, false, (270, 127), (265, 270)),
+    ROW("batch", 0, 0, true, (3, 5, 6), (3, 6, 7)),
+    ROW("batch, b transposed", 0, 1, false, (2, 17, 16), (2, 15, 16)),
+    ROW("batch, a transposed", 1, 0, false, (2, 16, 17), (2, 16, 15)),
+    ROW("batch, long sum", 0, 0, false, (2, 3, 1031), (2, 1031, 2)),
+    ROW("batch, one b", 0, 1, true, (4, 3, 8), (9, 8)),
+    ROW("batch, one b, a transposed", 1, 0, false, (4, 8, 3), (8, 9)),
+    ROW("batch, one a", 0, 0, false, (3, 8), (4, 8, 9)),
+    ROW("batch, one a, both transposed", 1, 1, false, (8, 3), (4, 9, 8)),
+    ROW("two batch dimensions", 0, 1, false, (2, 3, 9, 4), (2, 3, 5, 4)),
+    ROW("a sum of more than 65,535 terms", 0, 0, false, (1, 70001), (70001, 2)),
+    ROW("empty sum", 0, 0, false, (3, 0), (0, 5)),
+    ROW("no rows", 0, 0, false, (0, 3), (3, 5)),
+    ROW("empty batch", 0, 0, false, (0, 2, 3), (0, 3, 5)),
+    {0},
+};
+#undef ROW
 
 /** Along the batch, the rows, the columns, or the sums. */
 static bool matmul_split(const clv__op_io *io, int i, clv__split *out) {
@@ -407,7 +385,7 @@ const clv__op clv__op_matmul = {
     .grad = CLV__TRAINS(matmul_grad),
     .variants = product_variants,
     .reference = product_reference,
-    .sample = CLV__TRAINS(matmul_sample),
+    .samples = CLV__TRAINS(matmul_samples),
     .cost = product_cost,
     .reduction = product_reduction,
     .split = matmul_split,
@@ -496,37 +474,28 @@ static void linear_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor
     if (clv__wants_grad(node, 2)) dx[2] = clv_sum(rows, (int[]){0}, 1, false);
 }
 
-static bool linear_sample(int i, clv__sample *sample) {
-    static const struct {
-        const char *label;
-        clv_shape x;
-        int64_t out;
-        bool bias, quick;
-    } cases[] = {
-        {"one element", {2, {1, 1}}, 1, true, true},
-        {"primes", {2, {5, 7}}, 3, true, true},
-        {"without bias", {2, {5, 7}}, 3, false, true},
-        {"one row", {1, {19}}, 11, true, false},
-        {"three dimensions", {3, {2, 3, 8}}, 5, true, true},
-        {"one past the tiles", {2, {15, 17}}, 33, true, false},
-        {"long sum, cut into parts", {2, {9, 1537}}, 33, true, false},
-        {"ten classes", {2, {64, 128}}, 10, true, false},
-        {"more than a block", {2, {130, 270}}, 290, true, false},
-        {"no features", {2, {3, 0}}, 4, true, false},
-        {"no rows", {2, {0, 3}}, 4, true, false},
-    };
-    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
-    snprintf(sample->label, sizeof sample->label, "%s", cases[i].label);
-    const clv_shape *x = &cases[i].x;
-    sample->n_in = 3;
-    sample->in[0] = clv__f32(*x);
-    sample->in[1] = clv__f32(CLV_SHAPE(cases[i].out, x->dims[x->rank - 1]));
-    if (cases[i].bias) sample->in[2] = clv__f32(CLV_SHAPE(cases[i].out));
-    sample->quick = cases[i].quick;
-    return true;
-}
+#define ROW(what, x_, rows, columns, bias, quick_)                                                           \
+    {                                                                                                        \
+        .label = what, .in = {CLV__DIMS x_, CLV__DIMS(rows, columns), CLV__DIMS(rows)},                      \
+        .left_out = (bias) ? 0 : 1u << 2, .quick = quick_, .n_in = 3                                         \
+    }
+static const clv__sample_row linear_samples[] = {
+    ROW("one element", (1, 1), 1, 1, 1, true),
+    ROW("primes", (5, 7), 3, 7, 1, true),
+    ROW("without bias", (5, 7), 3, 7, 0, true),
+    ROW("one row", (19), 11, 19, 1, false),
+    ROW("three dimensions", (2, 3, 8), 5, 8, 1, true),
+    ROW("one past the tiles", (15, 17), 33, 17, 1, false),
+    ROW("long sum, cut into parts", (9, 1537), 33, 1537, 1, false),
+    ROW("ten classes", (64, 128), 10, 128, 1, false),
+    ROW("more than a block", (130, 270), 290, 270, 1, false),
+    ROW("no features", (3, 0), 4, 0, 1, false),
+    ROW("no rows", (0, 3), 4, 3, 1, false),
+    {0},
+};
+#undef ROW
 
-/** Along the rows of x, or the rows of weight, which are the columns of the result; or, without a bias, along the sums. */
+/** Along the rows of x, or those of weight, the result's columns; or, without a bias, along the sums. */
 static bool linear_split(const clv__op_io *io, int i, clv__split *out) {
     const int last = io->in[0].shape.rank - 1;
     const clv_shape *weight = &io->in[1].shape;
@@ -558,7 +527,7 @@ const clv__op clv__op_linear = {
     .grad = CLV__TRAINS(linear_grad),
     .variants = product_variants,
     .reference = product_reference,
-    .sample = CLV__TRAINS(linear_sample),
+    .samples = CLV__TRAINS(linear_samples),
     .cost = product_cost,
     .reduction = product_reduction,
     .split = linear_split,

@@ -8,6 +8,7 @@
 
 #include "cleave/ops.h"
 #include "ops/lower.h"
+#include "ops/self_attention.h"
 
 typedef struct self_attention_attrs {
     int64_t heads;
@@ -19,23 +20,16 @@ enum { X };         // input of self_attention
 enum { B_DY, B_X }; // inputs of self_attention_backward
 enum { Q, K, V };   // parts of x and of its gradient
 
-/** N sequences of T, in H heads of E. */
-typedef struct sequences {
-    int64_t N, T, H, E;
-    bool causal, backward;
-    float scale;
-} sequences;
-
-static sequences sequences_of(const clv__op_io *io) {
+clv__sequences clv__sequences_of(const clv__op_io *io) {
     const self_attention_attrs *attrs = io->attrs;
     const clv_shape *x = &io->in[io->n_in - 1].shape;
-    return (sequences){.N = x->dims[0],
-                       .T = x->dims[1],
-                       .H = attrs->heads,
-                       .E = x->dims[2] / 3 / attrs->heads,
-                       .causal = attrs->causal,
-                       .backward = io->n_in == 2,
-                       .scale = attrs->scale};
+    return (clv__sequences){.N = x->dims[0],
+                            .T = x->dims[1],
+                            .H = attrs->heads,
+                            .E = x->dims[2] / 3 / attrs->heads,
+                            .causal = attrs->causal,
+                            .backward = io->n_in == 2,
+                            .scale = attrs->scale};
 }
 
 // ---- shape rule -----------------------------------------------------------------------------------------------------
@@ -95,7 +89,7 @@ typedef enum left {
 /** What the launches of some sequences share: their scores, and gradients of those, lie in the workspace together. */
 typedef struct stretch {
     const clv__op_io *io;
-    sequences s; // s.N of them
+    clv__sequences s; // s.N of them
     int64_t first;
     bool local; // in groups that share local memory
 } stretch;
@@ -124,7 +118,7 @@ static void matrices_arg(clv__launches *list, clv__launch *launch, const clv__op
 /** offset, n, h, and the strides of rows and, of what is read, columns. */
 static void strides_arg(clv__launches *list, clv__launch *launch, const stretch *run, const matrices *m,
                         bool columns) {
-    const sequences *s = &run->s;
+    const clv__sequences *s = &run->s;
     bool three = m->place == OF_X || (m->place == OF_RESULT && s->backward);
     int64_t D = s->H * s->E, row = three ? 3 * D : D, n = s->T * row, h = s->E;
     int64_t offset = run->first * n + m->part * D;
@@ -141,7 +135,7 @@ static void strides_arg(clv__launches *list, clv__launch *launch, const stretch 
 /** c [T][J] = a [T][K] b [K][J] for each head. */
 static void product(clv__launches *list, const stretch *run, matrices c, matrices a, matrices b, int64_t J,
                     int64_t K_, left leaves) {
-    const sequences *s = &run->s;
+    const clv__sequences *s = &run->s;
     clv__launch *launch = launch_of(list, run, "attend_product", "attend_product_local");
     matrices_arg(list, launch, run->io, &c, "T_C");
     matrices_arg(list, launch, run->io, &a, "T_A");
@@ -161,7 +155,7 @@ static void product(clv__launches *list, const stretch *run, matrices c, matrice
 
 /** The softmax, or what it does to gradients (d, NULL: not yet), in place. */
 static void weigh(clv__launches *list, const stretch *run, const clv__part *d, clv__part p) {
-    const sequences *s = &run->s;
+    const clv__sequences *s = &run->s;
     const int64_t rows = s->N * s->H * s->T;
     clv__launch *launch = d ? launch_of(list, run, "attend_softmax_backward", "attend_softmax_backward_local")
                             : launch_of(list, run, "attend_softmax", "attend_softmax_local");
@@ -177,7 +171,7 @@ static void weigh(clv__launches *list, const stretch *run, const clv__part *d, c
 }
 
 static void do_run(clv__launches *list, const stretch *run, clv__part scores, clv__part gradients) {
-    const sequences *s = &run->s;
+    const clv__sequences *s = &run->s;
     matrices q = {.place = OF_X, .part = Q}, k = {.place = OF_X, .part = K},
              kt = {.place = OF_X, .part = K, .transposed = true};
     matrices v = {.place = OF_X, .part = V}, vt = {.place = OF_X, .part = V, .transposed = true},
@@ -200,7 +194,7 @@ static void do_run(clv__launches *list, const stretch *run, clv__part scores, cl
 }
 
 static void products(clv__launches *list, const clv__op_io *io) {
-    sequences s = sequences_of(io);
+    clv__sequences s = clv__sequences_of(io);
     if (s.N * s.T == 0) return;
     const int64_t each = s.H * s.T * s.T, most = clv__even_block(s.N, 1, clv__max64(1, MOST_SCORES / each));
     clv__part scores = {.bytes = (size_t)(most * each) * sizeof(float)}, gradients = scores;
@@ -213,18 +207,18 @@ static void products(clv__launches *list, const clv__op_io *io) {
     }
 }
 
-static bool scores_fit(const sequences *s) {
+static bool scores_fit(const clv__sequences *s) {
     return s->H * s->T * s->T <= INT32_MAX;
 }
 
 static bool plain_supports(const clv_device_info *device, const clv__op_io *io) {
-    sequences s = sequences_of(io);
+    clv__sequences s = clv__sequences_of(io);
     return clv__loops_fit(device, clv__max64(3 * s.T, s.E)) && scores_fit(&s);
 }
 
 /** CPU-class devices can run it too, so that it is checked where there is no GPU. */
 static bool local_supports(const clv_device_info *device, const clv__op_io *io) {
-    sequences s = sequences_of(io);
+    clv__sequences s = clv__sequences_of(io);
     return device->loop_turns == 0 && device->max_work_group >= ITEMS && scores_fit(&s) &&
            clv__tile_local_bytes(device) >= 2 * EDGE * (EDGE + 1) * sizeof(float);
 }
@@ -243,7 +237,7 @@ typedef struct tile_local {
     int64_t floats;
 } tile_local;
 
-static tile_local tile_local_of(const clv_device_info *device, const sequences *s) {
+static tile_local tile_local_of(const clv_device_info *device, const clv__sequences *s) {
     enum { MOST_BLOCK = 64 };
     int64_t lanes = clv__tile_lanes(device), mr = lanes == 16 ? 8 : 4, nr = 2 * lanes;
     int64_t TP = clv__round_up(s->T, nr), EP = clv__round_up(s->E, nr);
@@ -258,18 +252,13 @@ static tile_local tile_local_of(const clv_device_info *device, const sequences *
 }
 
 static bool tile_supports(const clv_device_info *device, const clv__op_io *io) {
-    sequences s = sequences_of(io);
+    clv__sequences s = clv__sequences_of(io);
     return clv__threads(device) && device->loop_turns == 0 &&
            (uint64_t)tile_local_of(device, &s).floats * sizeof(float) <= clv__tile_local_bytes(device);
 }
 
-static double tile_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)device, (void)io;
-    return 0.02; // as that of products
-}
-
 static void tile(clv__launches *list, const clv__op_io *io) {
-    sequences s = sequences_of(io);
+    clv__sequences s = clv__sequences_of(io);
     if (s.N * s.T == 0) return;
     tile_local local = tile_local_of(list->device, &s);
     clv__launch *launch =
@@ -286,15 +275,17 @@ static void tile(clv__launches *list, const clv__op_io *io) {
     clv__launch_over(list, launch, CLV__TASKS, s.N * s.H);
 }
 
-static const clv__variant variants[] = {{"plain", plain_supports, .lower = products},
-                                        {"local", local_supports, local_rank, .lower = products},
-                                        {"tile", tile_supports, tile_rank, .lower = tile},
-                                        {0}};
+static const clv__variant variants[] = {
+    {"plain", plain_supports, .lower = products},
+    {"local", local_supports, local_rank, .lower = products},
+    {"flash", clv__flash_attention_supports, clv__flash_attention_rank, .lower = clv__flash_attention},
+    {"tile", tile_supports, .lower = tile, .relative = 0.02},
+    {0}};
 
 // ---- references -----------------------------------------------------------------------------------------------------
 
 /** Row t of part `part` of head h. */
-static double *row_of(const sequences *s, double *x, int64_t n, int64_t t, int part, int64_t h) {
+static double *row_of(const clv__sequences *s, double *x, int64_t n, int64_t t, int part, int64_t h) {
     return x + ((n * s->T + t) * 3 + part) * s->H * s->E + h * s->E;
 }
 
@@ -304,12 +295,12 @@ static double dot(const double *a, const double *b, int64_t n) {
     return sum;
 }
 
-static int64_t seen_by(const sequences *s, int64_t t) {
+static int64_t seen_by(const clv__sequences *s, int64_t t) {
     return s->causal ? t + 1 : s->T;
 }
 
 /** The logarithm of what query t's weights exp(scale * q k) are divided by; what the softmax is made of. */
-static double log_sum(const sequences *s, double *x, int64_t n, int64_t t, int64_t h) {
+static double log_sum(const clv__sequences *s, double *x, int64_t n, int64_t t, int64_t h) {
     double largest = -INFINITY, sum = 0;
     const double *q = row_of(s, x, n, t, Q, h);
     for (int64_t u = 0; u < seen_by(s, t); u++)
@@ -319,12 +310,12 @@ static double log_sum(const sequences *s, double *x, int64_t n, int64_t t, int64
     return largest + log(sum);
 }
 
-static double weight_of(const sequences *s, double *x, int64_t n, int64_t t, int64_t u, int64_t h,
+static double weight_of(const clv__sequences *s, double *x, int64_t n, int64_t t, int64_t u, int64_t h,
                         double log_sum) {
     return exp((double)s->scale * dot(row_of(s, x, n, t, Q, h), row_of(s, x, n, u, K, h), s->E) - log_sum);
 }
 
-static void attend(const sequences *s, double *x, double *y, int64_t n, int64_t t, int64_t h) {
+static void attend(const clv__sequences *s, double *x, double *y, int64_t n, int64_t t, int64_t h) {
     double *to = y + (n * s->T + t) * s->H * s->E + h * s->E, of = log_sum(s, x, n, t, h);
     memset(to, 0, (size_t)s->E * sizeof *to);
     for (int64_t u = 0; u < seen_by(s, t); u++) {
@@ -334,8 +325,8 @@ static void attend(const sequences *s, double *x, double *y, int64_t n, int64_t 
 }
 
 /** What query t adds to the gradients. */
-static void attend_backward(const sequences *s, double *x, const double *dy, double *dx, int64_t n, int64_t t,
-                            int64_t h) {
+static void attend_backward(const clv__sequences *s, double *x, const double *dy, double *dx, int64_t n,
+                            int64_t t, int64_t h) {
     double of = log_sum(s, x, n, t, h), mean = 0;
     dy += (n * s->T + t) * s->H * s->E + h * s->E;
     for (int64_t u = 0; u < seen_by(s, t); u++)
@@ -352,7 +343,7 @@ static void attend_backward(const sequences *s, double *x, const double *dy, dou
 }
 
 static void reference(const clv__ref *ref) {
-    sequences s = sequences_of(ref->io);
+    clv__sequences s = clv__sequences_of(ref->io);
     if (s.backward) memset(ref->out[0], 0, (size_t)(s.N * s.T * 3 * s.H * s.E) * sizeof(double));
     for (int64_t n = 0; n < s.N; n++) {
         for (int64_t t = 0; t < s.T; t++) {
@@ -368,54 +359,45 @@ static void reference(const clv__ref *ref) {
 
 /** Two products forward, five backward, of half the scores if causal; the softmax is little beside them. */
 static void cost(const clv__op_io *io, clv__cost *cost) {
-    sequences s = sequences_of(io);
+    clv__sequences s = clv__sequences_of(io);
     double numel = (double)(s.N * s.T * s.H * s.E), keys = s.causal ? ((double)s.T + 1) / 2 : (double)s.T;
     *cost = (clv__cost){(s.backward ? 10 : 4) * numel * keys, 4 * numel * (s.backward ? 7 : 4)};
 }
 
 static int64_t reduction(const clv__op_io *io) {
-    sequences s = sequences_of(io);
+    clv__sequences s = clv__sequences_of(io);
     return clv__max64(s.T, s.E);
 }
 
 // ---- samples --------------------------------------------------------------------------------------------------------
 
-static bool sample(int i, clv__sample *out) {
-    static const struct {
-        const char *label;
-        int64_t N, T, H, E;
-        bool causal, quick;
-        float scale;
-    } cases[] = {
-        {"one", 1, 1, 1, 1, true, true, 1},
-        {"2 heads of 3, causal", 2, 5, 2, 3, true, true, 0.5f},
-        {"2 heads of 3", 2, 5, 2, 3, false, true, 0.5f},
-        {"33 steps, causal", 1, 33, 1, 2, true, true, 0.5f},
-        {"heads of 17, 9 steps, causal", 1, 9, 3, 17, true, false, -0.25f},
-        {"heads of 32, 33 steps, causal", 1, 33, 2, 32, true, false, 0.25f},
-        {"heads of 40, 31 steps", 2, 31, 1, 40, false, false, 0.25f},
-        {"blocks of queries, causal", 1, 131, 1, 5, true, false, 0.5f},
-        {"blocks of queries", 1, 70, 1, 4, false, false, 0.5f},
-        {"more scores than in one run, causal", 5, 512, 1, 1, true, false, 0.5f},
-        {"no steps", 2, 0, 2, 3, true, false, 1},
-        {"no sequences", 0, 5, 2, 3, false, false, 1},
-    };
-    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
-    snprintf(out->label, sizeof out->label, "%s", cases[i].label);
-    self_attention_attrs attrs = {cases[i].H, cases[i].causal, cases[i].scale};
-    memcpy(out->attrs, &attrs, sizeof attrs);
-    out->n_in = 1;
-    out->in[X] = clv__f32(CLV_SHAPE(cases[i].N, cases[i].T, 3 * cases[i].H * cases[i].E));
-    out->quick = cases[i].quick;
-    return true;
-}
+#define ROW(what, n, t, heads, e, causal, quick_, scale)                                                     \
+    {                                                                                                        \
+        .label = what, .in = {CLV__DIMS(n, t, 3 * (heads) * (e))},                                           \
+        .attrs = &(self_attention_attrs){heads, causal, scale}, .quick = quick_                              \
+    }
+static const clv__sample_row samples[] = {
+    ROW("one", 1, 1, 1, 1, true, true, 1),
+    ROW("2 heads of 3, causal", 2, 5, 2, 3, true, true, 0.5f),
+    ROW("2 heads of 3", 2, 5, 2, 3, false, true, 0.5f),
+    ROW("33 steps, causal", 1, 33, 1, 2, true, true, 0.5f),
+    ROW("heads of 17, 9 steps, causal", 1, 9, 3, 17, true, false, -0.25f),
+    ROW("heads of 32, 33 steps, causal", 1, 33, 2, 32, true, false, 0.25f),
+    ROW("heads of 40, 31 steps", 2, 31, 1, 40, false, false, 0.25f),
+    ROW("heads of 100, 70 steps, causal", 1, 70, 2, 100, true, false, 0.125f),
+    ROW("blocks of queries, causal", 1, 131, 1, 5, true, false, 0.5f),
+    ROW("blocks of queries", 1, 70, 1, 4, false, false, 0.5f),
+    ROW("more scores than in one run, causal", 5, 512, 1, 1, true, false, 0.5f),
+    ROW("no steps", 2, 0, 2, 3, true, false, 1),
+    ROW("no sequences", 0, 5, 2, 3, false, false, 1),
+    {0},
+};
+#undef ROW
 
-static bool backward_sample(int i, clv__sample *out) {
-    if (!sample(i, out)) return false;
-    out->n_in = 2;
-    out->in[B_X] = out->in[B_DY] = out->in[X];
-    out->in[B_DY].shape.dims[2] /= 3;
-    return true;
+static void add_dy(clv__sample *sample) {
+    sample->n_in = 2;
+    sample->in[B_X] = sample->in[B_DY] = sample->in[X];
+    sample->in[B_DY].shape.dims[2] /= 3;
 }
 
 // ---- descriptors ----------------------------------------------------------------------------------------------------
@@ -434,7 +416,8 @@ const clv__op clv__op_self_attention_backward = {
     .infer = backward_infer,
     .variants = variants,
     .reference = reference,
-    .sample = CLV__TRAINS(backward_sample),
+    .samples = CLV__TRAINS(samples),
+    .adapt = CLV__TRAINS(add_dy),
     .cost = cost,
     .reduction = reduction,
     .split = split,
@@ -455,7 +438,7 @@ const clv__op clv__op_self_attention = {
     .grad = CLV__TRAINS(grad),
     .variants = variants,
     .reference = reference,
-    .sample = CLV__TRAINS(sample),
+    .samples = CLV__TRAINS(samples),
     .cost = cost,
     .reduction = reduction,
     .split = split,
