@@ -5,6 +5,7 @@
 // on dy is the gradient: the mask is drawn again, not kept.
 //
 //   dropout          one work-item per counter: four elements, fewer at the ends
+//   dropout_aligned  the same, as one access to memory; skip is 0
 //   dropout_vector   one work-item per `blocks` blocks of 64 elements, for devices with wide vectors; skip is 0
 //
 // y may be x.
@@ -39,6 +40,19 @@ __kernel void KERNEL(dropout)(__global T_Y *y, __global const T_X *x, __global c
     int group = (int)get_global_id(0), i = group * 4 - skip;
     uint k0 = (uint)state[0], k1 = (uint)state[1] ^ 3u, counter = (uint)first + (uint)group;
     KERNEL(dropout_four)(y, x, k0, k1, (uint)state[2], counter, i, n, id, p, scale);
+}
+
+__kernel void KERNEL(dropout_aligned)(__global T_Y *y, __global const T_X *x, __global const int *restrict state,
+                                      int n, int first, int id, float p, float scale) {
+    int group = (int)get_global_id(0), i = group * 4;
+    uint k0 = (uint)state[0], k1 = (uint)state[1] ^ 3u, step = (uint)state[2], counter = (uint)first + (uint)group;
+    if (i + 4 > n) {
+        KERNEL(dropout_four)(y, x, k0, k1, step, counter, i, n, id, p, scale);
+        return;
+    }
+    uint4 words = clv_philox(k0, k1, (uint4)(counter, step, (uint)id, 0u));
+    float4 v = ALOAD(T_X, 4, x + i) * scale;
+    ASTORE(T_Y, 4, select((float4)(0.0f), v, convert_float4(words >> 8) * 0x1p-24f >= p), y + i);
 }
 
 float16 KERNEL(dropout_choose)(uint16 words, float16 v, float p, float scale) {

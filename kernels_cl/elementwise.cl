@@ -13,6 +13,7 @@
 // EW_RANK    plain: dimensions, 1..8 (default 1)
 // EW_VW      rows: vector width, 2, 4, 8 or 16 (default 16)
 // EW_U0..2   rows: 1 if that input does not step along a row (default 0)
+// EW_ACCESS  rows: A where every vector lies at a multiple of EW_VW elements, else V (default; common/storage.cl)
 // EPI_*      what is done to the result besides: common/epilogue.cl
 //
 // The output may be the same memory as an input of the same size: no restrict, and each element is read
@@ -52,6 +53,9 @@
 #endif
 #ifndef EW_VW
 #define EW_VW 16
+#endif
+#ifndef EW_ACCESS
+#define EW_ACCESS V
 #endif
 #ifndef EW_U0
 #define EW_U0 0
@@ -141,7 +145,7 @@ kernel void KERNEL(elementwise_plain)(global EW_TO *out, EW_INPUTS(EW_POINTER) i
 #define EW_ROW_PARAMS(k) int s##k##_0, int s##k##_1,
 #define EW_ROW_BASE(k) const global EW_T##k *row##k = in##k + (r / d1) * s##k##_0 + (r % d1) * s##k##_1;
 #define EW_UNIFORM_1(k, j) (EW_PASTE(VALUE(EW_T##k), EW_VW))(LOAD(EW_T##k, row##k)),
-#define EW_UNIFORM_0(k, j) VLOAD(EW_T##k, EW_VW, row##k + j),
+#define EW_UNIFORM_0(k, j) EW_PASTE(EW_ACCESS, LOAD)(EW_T##k, EW_VW, row##k + j),
 #define EW_ROW_VECTOR(k) EW_PASTE(EW_UNIFORM_, EW_U##k)(k, j)
 #define EW_ROW_ONE(k) LOAD(EW_T##k, row##k + (EW_U##k ? 0 : j)),
 
@@ -161,7 +165,8 @@ kernel void KERNEL(elementwise_rows)(global EW_TO *out, EW_INPUTS(EW_POINTER) in
         for (; end - j >= EW_VW; j += EW_VW) {
             const EW_PASTE(VALUE(EW_TO), EW_VW) v =
                 KERNEL(elementwise_vector)(EW_INPUTS(EW_ROW_VECTOR) p0, p1);
-            VSTORE(EW_TO, EW_VW, KERNEL(epilogue_vector)(v EPILOGUE_VECTOR_AT(EW_VW, r * inner + j)), to + j);
+            EW_PASTE(EW_ACCESS, STORE)
+            (EW_TO, EW_VW, KERNEL(epilogue_vector)(v EPILOGUE_VECTOR_AT(EW_VW, r * inner + j)), to + j);
         }
         for (; j < end; j++) {
             const VALUE(EW_TO) v = KERNEL(elementwise_one)(EW_INPUTS(EW_ROW_ONE) p0, p1);

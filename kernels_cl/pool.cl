@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Pooling over windows of [planes, H, W], planes = N*C. T_X, T_Y, T_DX: how x, y and dy, dx are stored: float,
-// f16 or bf16; default float, dx as x. avg_pool2d_planes_backward adds up in dx, which must be float for it.
+// f16 or bf16; default float. avg_pool2d_planes_backward adds up in dx, which must be float for it.
 //
 // Output (oh, ow) looks at inputs h = oh*stride_h - pad_h + i*dilation_h, i < kernel_h, and w alike, inside [0,H) x [0,W).
 // Gradients gather: a work-item owns one input (or one window, where windows do not overlap), so no atomics.
@@ -19,9 +19,14 @@
 //   avg_pool2d_backward          one per input
 //   avg_pool2d_rows              as that of max_pool2d
 //   avg_pool2d_planes_backward   any window: each work-item does `rows` planes, handing dy out window by window
+//   pool2d_tile                  any window, maxima or (MEAN 1) averages: each group makes a tile of outputs, rows x columns of one
+//                                plane, or `planes` whole planes. What it reads is in local memory, once
+//   pool2d_tile_backward         the same of inputs
 //
 // A NaN in a window wins, as in PyTorch; of several, the last.
-// ROOM: elements of 4 bytes in each local array of max_pool2d_planes_backward, a multiple of 16, default 4096; see there.
+// ROOM: elements of 4 bytes in each local array of max_pool2d_planes_backward, a multiple of 16, default 4096; see
+// there. Of a tile's one array too.
+// MEAN: 1: the kernels of tiles average; default 0, they take the largest
 #ifndef KERNEL
 #define KERNEL(name) name
 #endif
@@ -32,10 +37,13 @@
 #define T_Y float
 #endif
 #ifndef T_DX
-#define T_DX T_X
+#define T_DX float
 #endif
 #ifndef ROOM
 #define ROOM 4096
+#endif
+#ifndef MEAN
+#define MEAN 0
 #endif
 
 // The first maximum of a window as h*W + w, -1 for a window that lies outside.
@@ -568,5 +576,132 @@ __kernel void KERNEL(avg_pool2d_planes_backward)(__global float *restrict dx, __
                     for (int w = max(w0, 0); w < w_end; w++) to[h * W + w] += part;
             }
         }
+    }
+}
+
+// ---- tiles, for devices with lanes ----
+// A group's items stand side by side along rows, `lanes` of them, a power of two.
+
+// Rows h0 .. h0 + high - 1 and columns w0 .. w0 + wide - 1 of some planes, to local memory; `beyond` where the plane ends. Loads begin at
+// multiples of eight elements.
+void KERNEL(pool_fetch)(__local float *to, __global const T_X *x, int planes, int H, int W, int h0, int w0,
+                        int high, int wide, int lanes, float beyond) {
+    int id = (int)get_local_id(0), at_once = (int)get_local_size(0) / lanes;
+    for (int r = id / lanes; r < planes * high; r += at_once) {
+        int h = h0 + r % high;
+        __global const T_X *from = x + (r / high * H + h) * W;
+        for (int w = (w0 & ~7) + (id & (lanes - 1)); w < w0 + wide; w += lanes)
+            if (w >= w0)
+                to[r * wide + w - w0] = h >= 0 && h < H && w >= 0 && w < W ? LOAD(T_X, from + w) : beyond;
+    }
+}
+
+__kernel void KERNEL(pool2d_tile)(__global T_Y *restrict y, __global const T_X *restrict x, int n_planes, int H,
+                                  int W, int OH, int OW, int kernel_h, int kernel_w, int stride_h, int stride_w,
+                                  int pad_h, int pad_w, int dilation_h, int dilation_w, int exclude, int planes,
+                                  int rows, int columns, int lanes) {
+    __local float tile[ROOM];
+    int across = (OW + columns - 1) / columns, down = (OH + rows - 1) / rows, g = (int)get_group_id(0);
+    int ow0 = g % across * columns, oh0 = g / across % down * rows, p0 = g / across / down * planes;
+    int OH_here = min(rows, OH - oh0), OW_here = min(columns, OW - ow0), n = min(planes, n_planes - p0);
+    int h0 = oh0 * stride_h - pad_h, w0 = ow0 * stride_w - pad_w;
+    int high = (OH_here - 1) * stride_h + (kernel_h - 1) * dilation_h + 1;
+    int wide = (OW_here - 1) * stride_w + (kernel_w - 1) * dilation_w + 1;
+    KERNEL(pool_fetch)(tile, x + p0 * H * W, n, H, W, h0, w0, high, wide, lanes, MEAN ? 0.0f : -INFINITY);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int o = (int)get_local_id(0); o < n * OH_here * OW_here; o += (int)get_local_size(0)) {
+        int ow = o % OW_here, oh = o / OW_here % OH_here, p = o / OW_here / OH_here;
+        float result = MEAN ? 0.0f : -INFINITY;
+        for (int i = 0; i < kernel_h; i++) {
+            __local const float *from =
+                tile + (p * high + oh * stride_h + i * dilation_h) * wide + ow * stride_w;
+            float row = 0.0f; // sums of sums lose less
+            for (int j = 0; j < kernel_w; j++) {
+                float v = from[j * dilation_w];
+                if (MEAN)
+                    row += v;
+                else if (v > result || v != v)
+                    result = v;
+            }
+            if (MEAN) result += row;
+        }
+        if (MEAN)
+            result *= KERNEL(pool_share)(h0 + oh * stride_h, w0 + ow * stride_w, H, W, kernel_h, kernel_w, pad_h,
+                                         pad_w, exclude);
+        STORE(T_Y, result, y + ((p0 + p) * OH + oh0 + oh) * OW + ow0 + ow);
+    }
+}
+
+// Of the tile in local memory: what each window that looks at it hands out, and of maxima to which element (h * W + w).
+__kernel void KERNEL(pool2d_tile_backward)(__global T_DX *restrict dx, __global const T_Y *restrict dy,
+#if !MEAN
+                                           __global const T_X *restrict x,
+#endif
+                                           int n_planes, int H, int W, int OH, int OW, int kernel_h, int kernel_w,
+                                           int stride_h, int stride_w, int pad_h, int pad_w, int dilation_h,
+                                           int dilation_w, int exclude, int planes, int rows, int columns,
+                                           int lanes) {
+    __local int memory[ROOM];
+    int across = (W + columns - 1) / columns, down = (H + rows - 1) / rows, g = (int)get_group_id(0);
+    int left = g % across * columns, top = g / across % down * rows, p0 = g / across / down * planes;
+    int H_here = min(rows, H - top), W_here = min(columns, W - left), n = min(planes, n_planes - p0);
+    int id = (int)get_local_id(0), items = (int)get_local_size(0), oh0, ow0, OH_here, OW_here, none;
+    KERNEL(pool_windows)(top, OH, kernel_h, stride_h, pad_h, dilation_h, &oh0, &none);
+    KERNEL(pool_windows)(top + H_here - 1, OH, kernel_h, stride_h, pad_h, dilation_h, &none, &OH_here);
+    KERNEL(pool_windows)(left, OW, kernel_w, stride_w, pad_w, dilation_w, &ow0, &none);
+    KERNEL(pool_windows)(left + W_here - 1, OW, kernel_w, stride_w, pad_w, dilation_w, &none, &OW_here);
+    OH_here = max(OH_here - oh0 + 1, 0), OW_here = max(OW_here - ow0 + 1, 0);
+    int h0 = oh0 * stride_h - pad_h, w0 = ow0 * stride_w - pad_w, windows = n * OH_here * OW_here;
+    __local float *share = (__local float *)memory;
+    __local int *winner = memory + windows;
+#if !MEAN
+    __local float *tile = (__local float *)(winner + windows);
+    int high = (OH_here - 1) * stride_h + (kernel_h - 1) * dilation_h + 1;
+    int wide = (OW_here - 1) * stride_w + (kernel_w - 1) * dilation_w + 1;
+    if (OH_here > 0 && OW_here > 0)
+        KERNEL(pool_fetch)(tile, x + p0 * H * W, n, H, W, h0, w0, high, wide, lanes, -INFINITY);
+    barrier(CLK_LOCAL_MEM_FENCE);
+#endif
+    for (int o = id; o < windows; o += items) {
+        int ow = o % OW_here, oh = o / OW_here % OH_here, p = o / OW_here / OH_here;
+        float part = LOAD(T_Y, dy + ((p0 + p) * OH + oh0 + oh) * OW + ow0 + ow);
+        int h = h0 + oh * stride_h, w = w0 + ow * stride_w;
+#if MEAN
+        part *= KERNEL(pool_share)(h, w, H, W, kernel_h, kernel_w, pad_h, pad_w, exclude);
+#else
+        // The first tap inside wins where nothing is larger than -INFINITY; where there is none, nobody is asked for it.
+        int i0 = (max(-h, 0) + dilation_h - 1) / dilation_h, j0 = (max(-w, 0) + dilation_w - 1) / dilation_w;
+        int at = (h + i0 * dilation_h) * W + w + j0 * dilation_w;
+        float best = -INFINITY;
+        if (i0 >= kernel_h || j0 >= kernel_w || h + i0 * dilation_h >= H || w + j0 * dilation_w >= W) at = -1;
+        for (int i = i0; i < kernel_h; i++) {
+            __local const float *from =
+                tile + (p * high + oh * stride_h + i * dilation_h) * wide + ow * stride_w;
+            for (int j = j0; j < kernel_w; j++) {
+                float v = from[j * dilation_w];
+                if (v > best || v != v) {
+                    best = v;
+                    at = (h + i * dilation_h) * W + w + j * dilation_w;
+                }
+            }
+        }
+        winner[o] = at;
+#endif
+        share[o] = part;
+    }
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int e = id; e < n * H_here * W_here; e += items) {
+        int w = left + e % W_here, h = top + e / W_here % H_here, p = e / W_here / H_here;
+        int h_first, h_last, w_first, w_last;
+        KERNEL(pool_windows)(h, OH, kernel_h, stride_h, pad_h, dilation_h, &h_first, &h_last);
+        KERNEL(pool_windows)(w, OW, kernel_w, stride_w, pad_w, dilation_w, &w_first, &w_last);
+        float sum = 0.0f;
+        for (int oh = h_first; oh <= h_last; oh++) {
+            for (int ow = w_first; ow <= w_last; ow++) {
+                int o = (p * OH_here + oh - oh0) * OW_here + ow - ow0;
+                if (MEAN || winner[o] == h * W + w) sum += share[o];
+            }
+        }
+        STORE(T_DX, sum, dx + ((p0 + p) * H + h) * W + w);
     }
 }

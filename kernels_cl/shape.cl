@@ -7,12 +7,14 @@
 //                rows in three levels; an item copies some rows or a chunk of one, by vectors of COPY_VW
 //   copy_tile    the innermost dimension is contiguous in the output, another in the input: an item
 //                transposes blocks of COPY_VW x COPY_VW along a chunk of one strip
+//   copy_local   the same with groups, whose items are rows of 32: each takes a block of 32 x 32 through local memory
 //
 // T_IN, T_OUT elements: int for any of four bytes, ushort for any of two (default int); where input and output
 //             differ, float, f16 or bf16
 // COPY_RANK   plain: dimensions, 1..8 (default 1)
 // COPY_VW     vector width and side of a tile: 2, 4, 8 or 16 (default 16)
 // COPY_U      rows: 1 if the input repeats one element along a row (default 0)
+// COPY_ACCESS rows: A where every vector lies at a multiple of COPY_VW elements, else V (default; common/storage.cl)
 #ifndef KERNEL
 #define KERNEL(name) name
 #endif
@@ -28,6 +30,9 @@
 #ifndef COPY_VW
 #define COPY_VW 16
 #endif
+#ifndef COPY_ACCESS
+#define COPY_ACCESS V
+#endif
 #ifndef COPY_U
 #define COPY_U 0
 #endif
@@ -35,8 +40,8 @@
 #define COPY_PASTE2(a, b) a##b
 #define COPY_PASTE(a, b) COPY_PASTE2(a, b)
 #define COPY_V COPY_PASTE(VALUE(T_IN), COPY_VW)
-#define COPY_LOAD(p) VLOAD(T_IN, COPY_VW, p)
-#define COPY_STORE(v, p) VSTORE(T_OUT, COPY_VW, v, p)
+#define COPY_LOAD(p) COPY_PASTE(COPY_ACCESS, LOAD)(T_IN, COPY_VW, p)
+#define COPY_STORE(v, p) COPY_PASTE(COPY_ACCESS, STORE)(T_OUT, COPY_VW, v, p)
 
 // All dimensions but the outermost, from the innermost out.
 #define COPY_DIMS_1(M)
@@ -129,4 +134,22 @@ kernel void KERNEL(copy_tile)(global T_OUT *restrict out, const global T_IN *res
         for (int k = c; k < end; k++)
             STORE(T_OUT, LOAD(T_IN, from + k * from_column + r), to + r * to_row + k);
     }
+}
+
+// A block: 32 rows of the output, which lie side by side in the input, and 32 columns, which do in the output.
+kernel void KERNEL(copy_local)(global T_OUT *restrict out, const global T_IN *restrict in, int to_offset,
+                               int from_offset, int strips, int chunks, int d1, int high, int wide, int to0,
+                               int to1, int to_row, int from0, int from1, int from_column) {
+    local VALUE(T_IN) block[32][33]; // a column of it is in as many banks
+    const int x = get_local_id(0) % 32, y = get_local_id(0) / 32, at_once = get_local_size(0) / 32;
+    const int g = get_group_id(0), outer = g / chunks / strips, first = g / chunks % strips * 32,
+              begin = g % chunks * 32;
+    global T_OUT *to = out + to_offset + outer / d1 * to0 + outer % d1 * to1 + first * to_row + begin;
+    const global T_IN *from =
+        in + from_offset + outer / d1 * from0 + outer % d1 * from1 + first + begin * from_column;
+    for (int k = y; k < 32; k += at_once)
+        if (begin + k < wide && first + x < high) block[k][x] = LOAD(T_IN, from + k * from_column + x);
+    barrier(CLK_LOCAL_MEM_FENCE);
+    for (int k = y; k < 32; k += at_once)
+        if (first + k < high && begin + x < wide) STORE(T_OUT, block[x][k], to + k * to_row + x);
 }

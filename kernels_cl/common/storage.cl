@@ -6,6 +6,8 @@
 //     VALUE(T)             what a loaded element is: float, or int and ushort for themselves
 //     LOAD(T, p)           the element at p                          STORE(T, v, p)       v to p
 //     VLOAD(T, n, p)       n neighbours from p on, n 2, 4, 8, 16     VSTORE(T, n, v, p)   n values from p on
+//     ALOAD(T, n, p)       VLOAD of global memory where p is a      ASTORE(T, n, v, p)   VSTORE, too: an access of n elements,
+//                          multiple of n elements                                        where VLOAD may become n on GPUs
 //
 // For float, int and ushort these are the plain accesses. f16 is IEEE 754 binary16 and bf16 the upper half of a binary32;
 // both are ushorts here and converted by integer arithmetic, so that no half type is needed, denormals are right on devices
@@ -126,6 +128,20 @@ STORAGE_NATIVE(16, 16)
 #define vstore_ushort(n, v, p) STORAGE_CAT(vstore, n)(v, 0, p)
 #define vstore_f16(n, v, p) STORAGE_CAT(vstore, n)(STORAGE_CAT(STORAGE_TO_F16, n)(v), 0, p)
 #define vstore_bf16(n, v, p) STORAGE_CAT(vstore, n)(STORAGE_CAT(bf16_of_float, n)(v), 0, p)
+
+#define ALOAD(T, n, p) STORAGE_CAT(aload_, T)(n, p)
+#define aload_float(n, p) (*(__global const STORAGE_CAT(float, n) *)(p))
+#define aload_int(n, p) (*(__global const STORAGE_CAT(int, n) *)(p))
+#define aload_ushort(n, p) (*(__global const STORAGE_CAT(ushort, n) *)(p))
+#define aload_f16(n, p) STORAGE_CAT(STORAGE_OF_F16, n)(aload_ushort(n, p))
+#define aload_bf16(n, p) STORAGE_CAT(float_of_bf16, n)(aload_ushort(n, p))
+
+#define ASTORE(T, n, v, p) STORAGE_CAT(astore_, T)(n, v, p)
+#define astore_float(n, v, p) (*(__global STORAGE_CAT(float, n) *)(p) = (v))
+#define astore_int(n, v, p) (*(__global STORAGE_CAT(int, n) *)(p) = (v))
+#define astore_ushort(n, v, p) (*(__global STORAGE_CAT(ushort, n) *)(p) = (v))
+#define astore_f16(n, v, p) astore_ushort(n, STORAGE_CAT(STORAGE_TO_F16, n)(v), p)
+#define astore_bf16(n, v, p) astore_ushort(n, STORAGE_CAT(bf16_of_float, n)(v), p)
 
 #undef STORAGE_CONVERSIONS
 #undef STORAGE_TYPE

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Adaptive average pooling: windows chosen so that the result has a wanted size. Sizes that divide evenly are avg_pool2d's
 // affair; this op is for the others. Source of the windows: torch.nn.AdaptiveAvgPool2d.
-#include <stdio.h>
 #include <string.h>
 
 #include "cleave/ops.h"
@@ -116,41 +115,31 @@ static int64_t reduction(const clv__op_io *io) {
 
 // ---- samples --------------------------------------------------------------------------------------------------------
 
-static const struct adaptive_case {
-    const char *label;
-    int64_t x[4], size[2];
-    bool quick;
-} cases[] = {
-    {"9x10 to 7x7, windows overlap", {2, 3, 9, 10}, {7, 7}, true},
-    {"1x1 to 7x7, one value repeated", {2, 3, 1, 1}, {7, 7}, true},
-    {"5x17 to 2x3", {1, 2, 5, 17}, {2, 3}, true},
-    {"8x8 to 4x2, even windows", {1, 2, 8, 8}, {4, 2}, false},
-    {"one element", {1, 1, 1, 1}, {1, 1}, false},
-    {"3x5 to 3x5", {1, 2, 3, 5}, {3, 5}, false},
-    {"4x3 to 6x31", {2, 1, 4, 3}, {6, 31}, false},
-    {"33x1 to 1x2", {1, 3, 33, 1}, {1, 2}, false},
-    {"many planes, 3x3 to 2x2", {7, 41, 3, 3}, {2, 2}, false},
-    {"no images", {0, 3, 5, 5}, {2, 2}, false},
-};
+static const clv__sample_row samples[] = {
+    {"9x10 to 7x7, windows overlap",
+     {CLV__DIMS(2, 3, 9, 10)},
+     .attrs = &(adaptive_attrs){{7, 7}},
+     .quick = true},
+    {"1x1 to 7x7, one value repeated",
+     {CLV__DIMS(2, 3, 1, 1)},
+     .attrs = &(adaptive_attrs){{7, 7}},
+     .quick = true},
+    {"5x17 to 2x3", {CLV__DIMS(1, 2, 5, 17)}, .attrs = &(adaptive_attrs){{2, 3}}, .quick = true},
+    {"8x8 to 4x2, even windows", {CLV__DIMS(1, 2, 8, 8)}, .attrs = &(adaptive_attrs){{4, 2}}},
+    {"one element", {CLV__DIMS(1, 1, 1, 1)}, .attrs = &(adaptive_attrs){{1, 1}}},
+    {"3x5 to 3x5", {CLV__DIMS(1, 2, 3, 5)}, .attrs = &(adaptive_attrs){{3, 5}}},
+    {"4x3 to 6x31", {CLV__DIMS(2, 1, 4, 3)}, .attrs = &(adaptive_attrs){{6, 31}}},
+    {"33x1 to 1x2", {CLV__DIMS(1, 3, 33, 1)}, .attrs = &(adaptive_attrs){{1, 2}}},
+    {"many planes, 3x3 to 2x2", {CLV__DIMS(7, 41, 3, 3)}, .attrs = &(adaptive_attrs){{2, 2}}},
+    {"no images", {CLV__DIMS(0, 3, 5, 5)}, .attrs = &(adaptive_attrs){{2, 2}}},
+    {0}};
 
-static bool sample(int i, clv__sample *out) {
-    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
-    const struct adaptive_case *c = &cases[i];
-    snprintf(out->label, sizeof out->label, "%s", c->label);
-    memcpy(out->attrs, &(adaptive_attrs){{c->size[0], c->size[1]}}, sizeof(adaptive_attrs));
-    out->n_in = 1;
-    out->in[0] = clv__f32(clv_shape_make(4, c->x));
-    out->quick = c->quick;
-    return true;
-}
-
-static bool backward_sample(int i, clv__sample *out) {
-    if (!sample(i, out)) return false;
-    const struct adaptive_case *c = &cases[i];
-    memcpy(out->attrs, &(adaptive_attrs){{c->x[2], c->x[3]}}, sizeof(adaptive_attrs));
-    out->in[0].shape.dims[2] = c->size[0];
-    out->in[0].shape.dims[3] = c->size[1];
-    return true;
+/** The sizes change places. */
+static void sample_backward(clv__sample *sample) {
+    int64_t *dims = sample->in[0].shape.dims + 2;
+    const adaptive_attrs y = *(const adaptive_attrs *)(const void *)sample->attrs;
+    memcpy(sample->attrs, &(adaptive_attrs){{dims[0], dims[1]}}, sizeof(adaptive_attrs));
+    dims[0] = y.size[0], dims[1] = y.size[1];
 }
 
 // ---- descriptors ----------------------------------------------------------------------------------------------------
@@ -172,7 +161,8 @@ const clv__op clv__op_adaptive_avg_pool2d_backward = {
     .infer = infer,
     .variants = variants,
     .reference = backward_reference,
-    .sample = CLV__TRAINS(backward_sample),
+    .samples = CLV__TRAINS(samples),
+    .adapt = CLV__TRAINS(sample_backward),
     .cost = cost,
     .reduction = reduction,
     .split = split,
@@ -193,7 +183,7 @@ const clv__op clv__op_adaptive_avg_pool2d = {
     .grad = CLV__TRAINS(grad),
     .variants = variants,
     .reference = reference,
-    .sample = CLV__TRAINS(sample),
+    .samples = CLV__TRAINS(samples),
     .cost = cost,
     .reduction = reduction,
     .split = split,

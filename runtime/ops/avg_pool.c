@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // avg_pool2d: the mean of each window, and its gradient. Source of what counts in windows that stick out: torch.nn.AvgPool2d.
+#include <string.h>
+
 #include "cleave/ops.h"
 #include "ops/pool.h"
-
-static clv_status avg_infer(clv__op_io *io, clv__error *error) {
-    return clv__pool_infer(io, false, error);
-}
 
 static clv_status avg_backward_infer(clv__op_io *io, clv__error *error) {
     const clv__pool *a = io->attrs;
@@ -13,50 +11,28 @@ static clv_status avg_backward_infer(clv__op_io *io, clv__error *error) {
     clv_shape x = io->in[0].shape;
     x.dims[2] = a->size[0];
     x.dims[3] = a->size[1];
-    return clv__pool_backward_infer(io, &x, false, error);
+    return clv__pool_backward_infer(io, &x, error);
 }
 
 // ---- kernels --------------------------------------------------------------------------------------------------------
 
 static void avg_plain(clv__launches *list, const clv__op_io *io) {
-    clv__pool_sizes s = clv__pool_forward_sizes(io);
-    int64_t n = s.planes * s.OH * s.OW;
-    if (n == 0) return;
-    clv__launch *launch = clv__launch_kernel(list, "pool", "avg_pool2d");
-    clv__pool_x_y(list, launch, io);
-    clv__pool_window_args(list, launch, n, &s, false);
-    clv__arg_i32(list, launch, ((const clv__pool *)io->attrs)->exclude_padding);
-    clv__launch_over(list, launch, CLV__ELEMENTS, n);
-}
-
-static void avg_backward_plain(clv__launches *list, const clv__op_io *io) {
-    clv__pool_sizes s = clv__pool_backward_sizes(io);
-    int64_t n = s.planes * s.H * s.W;
-    if (n == 0) return;
-    clv__launch *launch = clv__launch_kernel(list, "pool", "avg_pool2d_backward");
-    clv__pool_dx_dy_x(list, launch, io);
-    clv__pool_window_args(list, launch, n, &s, false);
-    clv__arg_i32(list, launch, ((const clv__pool *)io->attrs)->exclude_padding);
-    clv__launch_over(list, launch, CLV__ELEMENTS, n);
-}
-
-static void avg_rows(clv__launches *list, const clv__op_io *io) {
-    clv__pool_sizes s = clv__pool_forward_sizes(io);
-    clv__pool_wide(list, io, "avg_pool2d_rows", &s, s.planes * s.OH, s.W * s.stride_h, false, false);
+    clv__pool_each(list, io, clv__pool_kind_of(io)->backward ? "avg_pool2d_backward" : "avg_pool2d");
 }
 
 static void avg_backward_planes(clv__launches *list, const clv__op_io *io) {
-    clv__pool_sizes s = clv__pool_backward_sizes(io);
-    clv__pool_wide(list, io, "avg_pool2d_planes_backward", &s, s.planes, s.W * s.H, false, true);
+    clv__pool_wide(list, io, "avg_pool2d_planes_backward");
 }
 
 static const clv__variant avg_variants[] = {
     {"plain", .lower = avg_plain},
-    {"rows", clv__pool_rows_support, clv__pool_wide_rank, .lower = avg_rows},
+    {"rows", clv__pool_rows_support, .lower = clv__pool_rows, .relative = 0.08},
+    CLV__POOL_TILE,
     {0}};
 static const clv__variant avg_backward_variants[] = {
-    {"plain", .lower = avg_backward_plain},
-    {"planes", clv__pool_planes_support, clv__pool_wide_rank, .lower = avg_backward_planes},
+    {"plain", .lower = avg_plain},
+    {"planes", clv__pool_planes_support, .lower = avg_backward_planes, .relative = 0.08},
+    CLV__POOL_TILE,
     {0}};
 
 // ---- references -----------------------------------------------------------------------------------------------------
@@ -98,35 +74,39 @@ static void avg_walk(const clv__pool_sizes *s, bool exclude, double *x, double *
 }
 
 static void avg_reference(const clv__ref *ref) {
-    clv__pool_sizes s = clv__pool_forward_sizes(ref->io);
-    avg_walk(&s, ((const clv__pool *)ref->io->attrs)->exclude_padding, ref->in[0], ref->out[0], false);
+    clv__pool_sizes s = clv__pool_sizes_of(ref->io);
+    avg_walk(&s, clv__pool_excludes(ref->io), ref->in[0], ref->out[0], false);
 }
 
 static void avg_backward_reference(const clv__ref *ref) {
-    clv__pool_sizes s = clv__pool_backward_sizes(ref->io);
+    clv__pool_sizes s = clv__pool_sizes_of(ref->io);
     for (int64_t i = 0; i < s.planes * s.H * s.W; i++) ref->out[0][i] = 0;
-    avg_walk(&s, ((const clv__pool *)ref->io->attrs)->exclude_padding, ref->out[0], ref->in[0], true);
+    avg_walk(&s, clv__pool_excludes(ref->io), ref->out[0], ref->in[0], true);
 }
 
 // ---- descriptors ----------------------------------------------------------------------------------------------------
 
-static bool avg_sample(int i, clv__sample *out) {
-    return clv__pool_sample(i, out, false, false);
-}
-static bool avg_backward_sample(int i, clv__sample *out) {
-    return clv__pool_sample(i, out, false, true);
+static void sample_backward(clv__sample *sample) {
+    const clv_shape x = clv__pool_sample_backward(sample, true);
+    clv__pool attrs;
+    memcpy(&attrs, sample->attrs, sizeof attrs);
+    attrs.size[0] = (int)x.dims[2];
+    attrs.size[1] = (int)x.dims[3];
+    memcpy(sample->attrs, &attrs, sizeof attrs);
 }
 
 const clv__op clv__op_avg_pool2d_backward = {
     .name = "avg_pool2d_backward",
     .attrs_bytes = sizeof(clv__pool),
+    .data = &(const clv__pool_kind){.mean = true, .backward = true},
     .half_in = 1,
     .half_out = 1,
     .infer = avg_backward_infer,
     .variants = avg_backward_variants,
     .reference = avg_backward_reference,
-    .sample = CLV__TRAINS(avg_backward_sample),
-    .cost = clv__pool_backward_cost,
+    .samples = CLV__TRAINS(clv__pool_samples + CLV__POOL_UNDILATED),
+    .adapt = CLV__TRAINS(sample_backward),
+    .cost = clv__pool_cost,
     .reduction = clv__pool_window_elements,
     .split = clv__pool_split,
 };
@@ -142,13 +122,14 @@ static void avg_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **
 const clv__op clv__op_avg_pool2d = {
     .name = "avg_pool2d",
     .attrs_bytes = sizeof(clv__pool),
+    .data = &(const clv__pool_kind){.mean = true},
     .half_in = 1,
     .half_out = 1,
-    .infer = avg_infer,
+    .infer = clv__pool_infer,
     .grad = CLV__TRAINS(avg_grad),
     .variants = avg_variants,
     .reference = avg_reference,
-    .sample = CLV__TRAINS(avg_sample),
+    .samples = CLV__TRAINS(clv__pool_samples + CLV__POOL_UNDILATED),
     .cost = clv__pool_cost,
     .reduction = clv__pool_window_elements,
     .split = clv__pool_split,

@@ -37,41 +37,46 @@ static int32_t first_counter(const dropout_attrs *a) {
     return (int32_t)(uint32_t)(a->first / 4);
 }
 
-static clv__launch *begin(clv__launches *list, const clv__op_io *io, const char *entry) {
-    clv__launch *launch = clv__launch_kernel(list, "dropout", entry);
-    clv__arg_out_as(list, launch, io, 0, "T_Y");
-    clv__arg_in_as(list, launch, io, 0, "T_X");
-    clv__arg_in(list, launch, 1);
-    return launch;
+/** Four elements for each work-item, or many on devices with wide vectors. */
+static void lower(clv__launches *list, const clv__op_io *io) {
+    enum { BLOCK = 64, BLOCKS = 64 };
+    const dropout_attrs *a = io->attrs;
+    const char *variant = io->variant->name;
+    const bool plain = !strcmp(variant, "plain"), vector = !strcmp(variant, "vector");
+    const int64_t n = clv__numel(&io->out[0]), skip = a->first % 4;
+    const int64_t items = n == 0 ? 0 : vector ? clv__div_up(n, BLOCK * BLOCKS) : clv__div_up(skip + n, 4);
+    clv__launch *launch = clv__launch_items(list, "dropout",
+                                            plain    ? "dropout"
+                                            : vector ? "dropout_vector"
+                                                     : "dropout_aligned",
+                                            vector ? CLV__TASKS : CLV__ELEMENTS, items);
+    clv__arg_tensors(list, launch, io, "o0=T_Y i0=T_X i1");
+    clv__arg_i32(list, launch, n);
+    if (vector) clv__arg_i32(list, launch, BLOCKS);
+    clv__arg_i32(list, launch, first_counter(a));
+    if (plain) clv__arg_i32(list, launch, skip);
+    clv__arg_i32(list, launch, a->id);
+    CLV__ARGS_F32(list, launch, a->p, scale_of(a->p));
 }
 
-static void plain(clv__launches *list, const clv__op_io *io) {
-    const dropout_attrs *a = io->attrs;
-    int64_t n = clv__numel(&io->out[0]);
-    if (n == 0) return;
-    int64_t skip = a->first % 4;
-    clv__launch *launch = begin(list, io, "dropout");
-    CLV__ARGS_I32(list, launch, n, first_counter(a), skip, a->id);
-    CLV__ARGS_F32(list, launch, a->p, scale_of(a->p));
-    clv__launch_over(list, launch, CLV__ELEMENTS, clv__div_up(skip + n, 4));
-}
-
-static void vector(clv__launches *list, const clv__op_io *io) {
-    const dropout_attrs *a = io->attrs;
-    int64_t n = clv__numel(&io->out[0]), blocks = 64;
-    clv__launch *launch = begin(list, io, "dropout_vector");
-    CLV__ARGS_I32(list, launch, n, blocks, first_counter(a), a->id);
-    CLV__ARGS_F32(list, launch, a->p, scale_of(a->p));
-    clv__launch_over(list, launch, CLV__TASKS, clv__div_up(n, 64 * blocks));
+static bool aligned_supports(const clv_device_info *device, const clv__op_io *io) {
+    (void)device;
+    return ((const dropout_attrs *)io->attrs)->first % 4 == 0;
 }
 
 static bool vector_supports(const clv_device_info *device, const clv__op_io *io) {
-    return clv__threads(device) && clv__numel(&io->out[0]) >= 64 &&
-           ((const dropout_attrs *)io->attrs)->first % 4 == 0;
+    return clv__threads(device) && clv__numel(&io->out[0]) >= 64 && aligned_supports(device, io);
 }
 
-static const clv__variant variants[] = {
-    {"plain", .lower = plain}, {"vector", vector_supports, .lower = vector, .relative = 0.3}, {0}};
+static double aligned_rank(const clv_device_info *device, const clv__op_io *io) {
+    (void)io;
+    return clv__threads(device) ? 2 : 0.3;
+}
+
+static const clv__variant variants[] = {{"plain", .lower = lower},
+                                        {"vector", vector_supports, .lower = lower, .relative = 0.3},
+                                        {"aligned", aligned_supports, aligned_rank, .lower = lower},
+                                        {0}};
 
 static void reference(const clv__ref *ref) {
     const dropout_attrs *a = ref->io->attrs;

@@ -129,8 +129,10 @@ static clv__walk walk_of(const clv__op_io *io) {
 
 // ---- launches ---------------------------------------------------------------------------------------------
 
-/** What makes the kernels of elementwise.cl compute this op: the body and its types. */
-static void write_body(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
+/** What makes the kernels of elementwise.cl compute this op, the body and its types; and the tensors. */
+static clv__launch *begin(clv__launches *list, const clv__op_io *io, clv__launch *launch) {
+    if (!launch) return NULL;
+    clv__arg_out(list, launch, 0);
     const clv__ew_row *row = row_of(io);
     clv__launch_define(list, launch, "EW_N", "%d", row->n_in);
     for (int i = 0; i < row->n_in; i++) {
@@ -138,43 +140,41 @@ static void write_body(clv__launches *list, clv__launch *launch, const clv__op_i
         name[4] = input[4] = (char)('0' + i);
         clv__launch_define(list, launch, name, "%s", clv__storage(io->in[i].dtype));
         clv__launch_define(list, launch, input, "%s", row->names[i]);
+        clv__arg_in(list, launch, i);
     }
     clv__launch_define(list, launch, "EW_TO", "%s", clv__storage(io->out[0].dtype));
     clv__launch_define(list, launch, "EW_EXPR", "%s", row->expression);
+    return launch;
 }
 
-static void add_parameters(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
+static void end(clv__launches *list, const clv__op_io *io, clv__launch *launch) {
     const clv__ew_attrs *attrs = io->attrs;
-    clv__arg_f32(list, launch, attrs->p0);
-    clv__arg_f32(list, launch, attrs->p1);
+    CLV__ARGS_F32(list, launch, attrs->p0, attrs->p1);
+    clv__arg_epilogue(list, launch, io);
 }
 
 static void plain_lower(clv__launches *list, const clv__op_io *io) {
-    int64_t n = clv__numel(&io->out[0]);
-    if (n == 0) return;
-    clv__walk walk = walk_of(io);
-    clv__launch *launch = clv__launch_kernel(list, "elementwise", "elementwise_plain");
-    write_body(list, launch, io);
+    const int64_t n = clv__numel(&io->out[0]);
+    const clv__walk walk = walk_of(io);
+    clv__launch *launch =
+        begin(list, io, clv__launch_items(list, "elementwise", "elementwise_plain", CLV__ELEMENTS, n));
     clv__launch_define(list, launch, "EW_RANK", "%d", walk.rank);
-    clv__arg_out(list, launch, 0);
-    for (int i = 0; i < inputs_of(io); i++) clv__arg_in(list, launch, i);
     clv__arg_i32(list, launch, n);
     for (int d = walk.rank - 1; d >= 1; d--) clv__arg_i32(list, launch, walk.dims[d]);
     for (int i = 0; i < inputs_of(io); i++) {
         for (int d = walk.rank - 1; d >= 0; d--) clv__arg_i32(list, launch, walk.strides[i + 1][d]);
     }
-    add_parameters(list, launch, io);
-    clv__arg_epilogue(list, launch, io);
-    clv__launch_over(list, launch, CLV__ELEMENTS, n);
+    end(list, io, launch);
 }
 
 /**
- * Rows: the innermost dimension is walked by vectors, and there are at most two others. A GPU gets this only
- * where all is one row, neighbouring items then read neighbouring vectors.
+ * Rows: the innermost dimension is walked by vectors, and there are at most two others. On a GPU neighbouring items do neighbouring
+ * vectors of four, each at a multiple of four elements: all is one row, or rows are such a multiple.
  */
 static bool rows_supports(const clv_device_info *device, const clv__op_io *io) {
-    clv__walk walk = walk_of(io);
-    if (walk.rank > (clv__threads(device) ? 3 : 1)) return false;
+    const clv__walk walk = walk_of(io);
+    const bool aligned = walk.rank == 1 || walk.dims[walk.rank - 1] % clv__vector_width(device) == 0;
+    if (walk.rank > 3 || (!aligned && !clv__threads(device))) return false;
     for (int i = 0; i <= inputs_of(io); i++) {
         if (walk.strides[i][walk.rank - 1] > 1) return false;
     }
@@ -184,43 +184,35 @@ static bool rows_supports(const clv_device_info *device, const clv__op_io *io) {
 static double rows_rank(const clv_device_info *device, const clv__op_io *io) {
     clv__walk walk = walk_of(io);
     bool vectors = walk.dims[walk.rank - 1] >= clv__vector_width(device);
-    return clv__threads(device) ? (vectors ? 0.2 : 1.1) : 0.9;
+    return clv__threads(device) ? (vectors ? 0.2 : 1.1) : 0.5;
 }
 
 static void rows_lower(clv__launches *list, const clv__op_io *io) {
-    int64_t n = clv__numel(&io->out[0]);
-    if (n == 0) return;
     enum { ITEM = 8192 }; // elements of a work-item on a CPU: 32 KiB an input, a few microseconds
-    clv__walk walk = walk_of(io);
+    const int64_t n = clv__numel(&io->out[0]);
+    const clv__walk walk = walk_of(io);
+    if (n == 0) return;
     int width = clv__vector_width(list->device), inner = walk.rank - 1;
     int64_t length = walk.dims[inner], rows = n / length, d1 = walk.rank == 3 ? walk.dims[1] : rows;
     int64_t chunk = clv__threads(list->device) ? ITEM : width;
     int64_t chunks = clv__div_up(length, chunk);
     int64_t rows_per_item = chunks > 1 ? 1 : clv__div_up(chunk, length);
-    clv__launch *launch = clv__launch_kernel(list, "elementwise", "elementwise_rows");
-    write_body(list, launch, io);
+    clv__launch *launch = begin(list, io,
+                                clv__launch_items(list, "elementwise", "elementwise_rows", CLV__TASKS,
+                                                  clv__div_up(rows, rows_per_item) * chunks));
     clv__launch_define(list, launch, "EW_VW", "%d", width);
+    if (!clv__threads(list->device)) clv__launch_define(list, launch, "EW_ACCESS", "A");
     for (int i = 0; i < inputs_of(io); i++) {
         char name[] = "EW_U0";
         name[4] = (char)('0' + i);
         clv__launch_define(list, launch, name, "%d", walk.strides[i + 1][inner] == 0);
     }
-    clv__arg_out(list, launch, 0);
-    for (int i = 0; i < inputs_of(io); i++) clv__arg_in(list, launch, i);
-    clv__arg_i32(list, launch, rows);
-    clv__arg_i32(list, launch, rows_per_item);
-    clv__arg_i32(list, launch, d1);
-    clv__arg_i32(list, launch, length);
-    clv__arg_i32(list, launch, chunk);
-    clv__arg_i32(list, launch, chunks);
+    CLV__ARGS_I32(list, launch, rows, rows_per_item, d1, length, chunk, chunks);
     for (int i = 0; i < inputs_of(io); i++) { // strides of rows / d1 and of rows % d1
         clv__arg_i32(list, launch, walk.rank == 3 ? walk.strides[i + 1][0] : 0);
         clv__arg_i32(list, launch, walk.rank >= 2 ? walk.strides[i + 1][walk.rank - 2] : 0);
     }
-    add_parameters(list, launch, io);
-    clv__arg_epilogue(list, launch, io);
-    size_t items = (size_t)(clv__div_up(rows, rows_per_item) * chunks);
-    clv__launch_over(list, launch, CLV__TASKS, items);
+    end(list, io, launch);
 }
 
 static const clv__variant elementwise_variants[] = {

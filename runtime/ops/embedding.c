@@ -2,7 +2,6 @@
 // Embedding: rows of a table by index. The gradient is gathered: each row of the table adds up what came to it, in the
 // order of the indices, so that no atomics are needed and the bits are the same every time.
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "cleave/ops.h"
@@ -12,6 +11,7 @@ typedef struct embedding_attrs {
     int64_t V; // embedding_backward: rows of the table
 } embedding_attrs;
 
+enum { ORDER_ITEMS = 256 }; // in a group of embedding_order
 enum { CHUNK = 16384 }; // indices that one launch of the gradient looks at: a work-item's loops stay short
 
 static clv_status infer(clv__op_io *io, clv__error *error) {
@@ -43,66 +43,98 @@ static clv_status backward_infer(clv__op_io *io, clv__error *error) {
 
 // ---- kernels --------------------------------------------------------------------------------------------------------
 
-static void forward(clv__launches *list, const clv__op_io *io, bool wide) {
-    int64_t V = io->in[0].shape.dims[0], D = io->in[0].shape.dims[1], n_rows = clv__numel(&io->in[1]);
-    int64_t rows = clv__rows_for(D);
+static bool is(const clv__op_io *io, const char *variant) {
+    return !strcmp(io->variant->name, variant);
+}
+
+/** Elements of a vector that rows consist of: one or four. */
+static int vector_of(clv__launches *list, clv__launch *launch, int64_t D, bool vectors) {
+    if (!vectors || D % 4) return 1;
+    clv__launch_define(list, launch, "T", "float4");
+    return 4;
+}
+
+static void forward(clv__launches *list, const clv__op_io *io) {
+    const int64_t V = io->in[0].shape.dims[0], D = io->in[0].shape.dims[1], n_rows = clv__numel(&io->in[1]);
+    const int64_t rows = clv__rows_for(D), n = is(io, "vector") ? n_rows * D / 4 : n_rows * D;
+    const bool wide = is(io, "rows");
     if (n_rows * D == 0) return;
-    clv__launch *launch = clv__launch_kernel(list, "embedding", wide ? "embedding_rows" : "embedding");
-    clv__arg_out(list, launch, 0);
-    clv__arg_in(list, launch, 0);
-    clv__arg_in(list, launch, 1);
-    if (wide) {
+    clv__launch *launch =
+        wide ? clv__launch_items(list, "embedding", "embedding_rows", CLV__TASKS, clv__div_up(n_rows, rows))
+             : clv__launch_items(list, "embedding", "embedding", CLV__ELEMENTS, n);
+    clv__arg_tensors(list, launch, io, "o0 i0 i1");
+    if (wide)
         CLV__ARGS_I32(list, launch, n_rows, rows, V, D);
-        clv__launch_over(list, launch, CLV__TASKS, clv__div_up(n_rows, rows));
-    } else {
-        CLV__ARGS_I32(list, launch, n_rows * D, V, D);
-        clv__launch_over(list, launch, CLV__ELEMENTS, n_rows * D);
-    }
+    else
+        CLV__ARGS_I32(list, launch, n, V, D / vector_of(list, launch, D, is(io, "vector")));
 }
 
-static void backward(clv__launches *list, const clv__op_io *io, bool wide) {
-    int64_t V = io->out[0].shape.dims[0], D = io->out[0].shape.dims[1], n_rows = clv__numel(&io->in[1]);
+/** Indices in their order, so that each row is found and added up by who owns its first. */
+static void backward_ordered(clv__launches *list, const clv__op_io *io, size_t order, size_t bytes,
+                             int64_t first, int64_t last) {
+    const int64_t V = io->out[0].shape.dims[0], D = io->out[0].shape.dims[1], n = last - first;
+    clv__launch *launch = clv__launch_kernel(list, "embedding", "embedding_order");
+    clv__arg_workspace(list, launch, order, bytes);
+    clv__arg_tensors(list, launch, io, "i1");
+    CLV__ARGS_I32(list, launch, first, n);
+    clv__launch_grid(launch, (size_t)n, ORDER_ITEMS);
+    launch = clv__launch_kernel(list, "embedding", "embedding_ordered");
+    const int64_t units = D / vector_of(list, launch, D, true);
+    clv__arg_tensors(list, launch, io, "o0 i0");
+    clv__arg_workspace(list, launch, order, bytes);
+    CLV__ARGS_I32(list, launch, n, V, units, first == 0);
+    clv__launch_over(list, launch, CLV__ELEMENTS, n * units);
+}
+
+static void backward(clv__launches *list, const clv__op_io *io) {
+    const int64_t V = io->out[0].shape.dims[0], D = io->out[0].shape.dims[1], n_rows = clv__numel(&io->in[1]);
+    const bool wide = is(io, "rows"), ordered = is(io, "ordered");
+    const size_t bytes = 2 * sizeof(int32_t) * (size_t)clv__min64(n_rows, CHUNK);
     if (V * D == 0) return;
-    if (n_rows == 0) {
-        clv__launch_fill(list, 0, (size_t)(V * D) * sizeof(float), 0);
-        return;
-    }
+    const size_t order = ordered ? clv__launch_workspace(list, bytes) : 0;
+    if (n_rows == 0 || ordered) clv__launch_fill(list, 0, (size_t)(V * D) * sizeof(float), 0);
     for (int64_t first = 0; first < n_rows; first += CHUNK) {
-        int64_t last = first + CHUNK < n_rows ? first + CHUNK : n_rows;
+        const int64_t last = clv__min64(first + CHUNK, n_rows);
+        if (ordered) {
+            backward_ordered(list, io, order, bytes, first, last);
+            continue;
+        }
         clv__launch *launch =
-            clv__launch_kernel(list, "embedding", wide ? "embedding_rows_backward" : "embedding_backward");
-        clv__arg_out(list, launch, 0);
-        clv__arg_in(list, launch, 0);
-        clv__arg_in(list, launch, 1);
+            wide ? clv__launch_items(list, "embedding", "embedding_rows_backward", CLV__TASKS, V)
+                 : clv__launch_items(list, "embedding", "embedding_backward", CLV__ELEMENTS, V * D);
+        clv__arg_tensors(list, launch, io, "o0 i0 i1");
         CLV__ARGS_I32(list, launch, wide ? V : V * D, D, first, last, first == 0);
-        if (wide)
-            clv__launch_over(list, launch, CLV__TASKS, V);
-        else
-            clv__launch_over(list, launch, CLV__ELEMENTS, V * D);
     }
-}
-
-static void plain(clv__launches *list, const clv__op_io *io) {
-    forward(list, io, false);
-}
-static void rows(clv__launches *list, const clv__op_io *io) {
-    forward(list, io, true);
-}
-static void backward_plain(clv__launches *list, const clv__op_io *io) {
-    backward(list, io, false);
-}
-static void backward_rows(clv__launches *list, const clv__op_io *io) {
-    backward(list, io, true);
 }
 
 static bool rows_support(const clv_device_info *device, const clv__op_io *io) {
     return clv__threads(device) && io->out[0].shape.dims[io->out[0].shape.rank - 1] >= 16;
 }
 
-static const clv__variant variants[] = {
-    {"plain", .lower = plain}, {"rows", rows_support, .lower = rows, .relative = 0.2}, {0}};
-static const clv__variant backward_variants[] = {
-    {"plain", .lower = backward_plain}, {"rows", rows_support, .lower = backward_rows, .relative = 0.2}, {0}};
+static bool vector_supports(const clv_device_info *device, const clv__op_io *io) {
+    (void)device;
+    return io->in[0].shape.dims[1] % 4 == 0;
+}
+
+static bool ordered_supports(const clv_device_info *device, const clv__op_io *io) {
+    return device->max_work_group >= ORDER_ITEMS && clv__numel(&io->in[1]) > 0 &&
+           clv__tile_local_bytes(device) >= ORDER_ITEMS * sizeof(int32_t) &&
+           clv__loops_fit(device, CHUNK + CHUNK / ORDER_ITEMS);
+}
+
+static double lanes_rank(const clv_device_info *device, const clv__op_io *io) {
+    (void)io;
+    return clv__threads(device) ? 2 : 0.2;
+}
+
+static const clv__variant variants[] = {{"plain", .lower = forward},
+                                        {"rows", rows_support, .lower = forward, .relative = 0.2},
+                                        {"vector", vector_supports, lanes_rank, .lower = forward},
+                                        {0}};
+static const clv__variant backward_variants[] = {{"plain", .lower = backward},
+                                                 {"rows", rows_support, .lower = backward, .relative = 0.2},
+                                                 {"ordered", ordered_supports, lanes_rank, .lower = backward},
+                                                 {0}};
 
 // ---- references -----------------------------------------------------------------------------------------------------
 
@@ -138,43 +170,71 @@ static int64_t reduction(const clv__op_io *io) {
 
 // ---- samples --------------------------------------------------------------------------------------------------------
 
-static const struct embedding_case {
-    const char *label;
-    int64_t V, D;
-    int rank;
-    int64_t indices[3];
-    bool quick;
-} cases[] = {
-    {"13 rows of 48, sentences", 13, 48, 2, {4, 9}, true},
-    {"5 rows of 7", 5, 7, 1, {33}, true},
-    {"65 rows of 19", 65, 19, 2, {3, 40}, false},
-    {"one row of one", 1, 1, 1, {1}, false},
-    {"one index, rank 0", 6, 17, 0, {0}, false},
-    {"more rows than indices", 300, 16, 1, {5}, false},
-    {"more indices than a chunk", 3, 2, 1, {CHUNK + 7}, false},
-    {"no indices", 4, 8, 2, {0, 3}, false},
-};
+// Integers from 0 to 0 would be from -1 to 1: hence 0.5.
+static const clv__sample_row samples[] = {{"13 rows of 48, sentences",
+                                           {CLV__DIMS(13, 48), CLV__DIMS(4, 9)},
+                                           NULL,
+                                           {{0}, {CLV__FILL_INTEGER, 0, 12}},
+                                           true,
+                                           .n_in = 2,
+                                           .i32 = 2},
+                                          {"5 rows of 7",
+                                           {CLV__DIMS(5, 7), CLV__DIMS(33)},
+                                           NULL,
+                                           {{0}, {CLV__FILL_INTEGER, 0, 4}},
+                                           true,
+                                           .n_in = 2,
+                                           .i32 = 2},
+                                          {"65 rows of 19",
+                                           {CLV__DIMS(65, 19), CLV__DIMS(3, 40)},
+                                           NULL,
+                                           {{0}, {CLV__FILL_INTEGER, 0, 64}},
+                                           false,
+                                           .n_in = 2,
+                                           .i32 = 2},
+                                          {"one row of one",
+                                           {CLV__DIMS(1, 1), CLV__DIMS(1)},
+                                           NULL,
+                                           {{0}, {CLV__FILL_INTEGER, 0, 0.5}},
+                                           false,
+                                           .n_in = 2,
+                                           .i32 = 2},
+                                          {"one index, rank 0",
+                                           {CLV__DIMS(6, 17), {0}},
+                                           NULL,
+                                           {{0}, {CLV__FILL_INTEGER, 0, 5}},
+                                           false,
+                                           .n_in = 2,
+                                           .i32 = 2},
+                                          {"more rows than indices",
+                                           {CLV__DIMS(300, 16), CLV__DIMS(5)},
+                                           NULL,
+                                           {{0}, {CLV__FILL_INTEGER, 0, 299}},
+                                           false,
+                                           .n_in = 2,
+                                           .i32 = 2},
+                                          {"more indices than a chunk",
+                                           {CLV__DIMS(3, 2), CLV__DIMS(CHUNK + 7)},
+                                           NULL,
+                                           {{0}, {CLV__FILL_INTEGER, 0, 2}},
+                                           false,
+                                           .n_in = 2,
+                                           .i32 = 2},
+                                          {"no indices",
+                                           {CLV__DIMS(4, 8), CLV__DIMS(0, 3)},
+                                           NULL,
+                                           {{0}, {CLV__FILL_INTEGER, 0, 3}},
+                                           false,
+                                           .n_in = 2,
+                                           .i32 = 2},
+                                          {0}};
 
-static bool sample(int i, clv__sample *out) {
-    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
-    const struct embedding_case *c = &cases[i];
-    snprintf(out->label, sizeof out->label, "%s", c->label);
-    out->n_in = 2;
-    out->in[0] = clv__f32(CLV_SHAPE(c->V, c->D));
-    out->in[1] = clv__i32(clv_shape_make(c->rank, c->indices));
-    out->fill[1] = (clv__fill){CLV__FILL_INTEGER, 0, (double)(c->V - 1)};
-    if (c->V == 1) out->fill[1] = (clv__fill){CLV__FILL_INTEGER, 0, 0.5}; // 0 and 0 would be -1 to 1
-    out->quick = c->quick;
-    return true;
-}
-
-static bool backward_sample(int i, clv__sample *out) {
-    if (!sample(i, out)) return false;
-    memcpy(out->attrs, &(embedding_attrs){cases[i].V}, sizeof(embedding_attrs));
-    clv_shape dy = out->in[1].shape;
-    dy.dims[dy.rank++] = cases[i].D;
-    out->in[0] = clv__f32(dy);
-    return true;
+static void sample_backward(clv__sample *sample) {
+    const clv_shape weight = sample->in[0].shape;
+    clv_shape dy = sample->in[1].shape;
+    memcpy(sample->attrs, &(embedding_attrs){weight.dims[0]}, sizeof(embedding_attrs));
+    dy.dims[dy.rank++] = weight.dims[1];
+    sample->in[0] = clv__f32(dy);
 }
 
 // ---- descriptors ----------------------------------------------------------------------------------------------------
@@ -209,7 +269,8 @@ const clv__op clv__op_embedding_backward = {
     .infer = backward_infer,
     .variants = backward_variants,
     .reference = backward_reference,
-    .sample = CLV__TRAINS(backward_sample),
+    .samples = CLV__TRAINS(samples),
+    .adapt = CLV__TRAINS(sample_backward),
     .cost = cost,
     .reduction = reduction,
     .split = backward_split,
@@ -228,7 +289,7 @@ const clv__op clv__op_embedding = {
     .grad = CLV__TRAINS(grad),
     .variants = variants,
     .reference = reference,
-    .sample = CLV__TRAINS(sample),
+    .samples = CLV__TRAINS(samples),
     .cost = cost,
     .reduction = reduction,
     .split = split,

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // causal_mask: what comes later in time is hidden from attention.
-#include <math.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "cleave/ops.h"
 #include "ops/lower.h"
 
@@ -21,14 +17,11 @@ static clv_status infer(clv__op_io *io, clv__error *error) {
 
 static void plain(clv__launches *list, const clv__op_io *io) {
     const clv_shape *x = &io->in[0].shape;
-    int64_t n = clv__numel(&io->in[0]);
-    if (n == 0) return;
-    clv__launch *launch = clv__launch_kernel(list, "mask", "causal_mask");
-    clv__arg_out_as(list, launch, io, 0, "T_Y");
-    clv__arg_in_as(list, launch, io, 0, "T_X");
+    const int64_t n = clv__numel(&io->in[0]);
+    clv__launch *launch = clv__launch_items(list, "mask", "causal_mask", CLV__ELEMENTS, n);
+    clv__arg_tensors(list, launch, io, "o0=T_Y i0=T_X");
     CLV__ARGS_I32(list, launch, n, x->dims[x->rank - 2], x->dims[x->rank - 1]);
     clv__arg_f32(list, launch, ((const mask_attrs *)io->attrs)->fill);
-    clv__launch_over(list, launch, CLV__ELEMENTS, n);
 }
 
 static void reference(const clv__ref *ref) {
@@ -40,29 +33,17 @@ static void reference(const clv__ref *ref) {
     }
 }
 
-static bool sample(int i, clv__sample *out) {
-    static const struct {
-        const char *label;
-        int rank;
-        int64_t x[4];
-        float fill;
-    } cases[] = {
-        {"5x5", 2, {5, 5}, -2.5f},
-        {"wider than high", 3, {3, 4, 7}, 0},
-        {"higher than wide", 2, {9, 4}, 1},
-        {"heads", 4, {2, 3, 17, 17}, -1e30f},
-        {"one", 2, {1, 1}, 3},
-        {"none", 3, {0, 4, 4}, 0},
-    };
-    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
-    snprintf(out->label, sizeof out->label, "%s", cases[i].label);
-    memcpy(out->attrs, &(mask_attrs){cases[i].fill}, sizeof(mask_attrs));
-    out->n_in = 1;
-    out->in[0] = clv__f32(clv_shape_make(cases[i].rank, cases[i].x));
-    out->no_gradient = cases[i].fill < -1e3f; // sums in which differences would be lost
-    out->quick = i < 3;
-    return true;
-}
+static const clv__sample_row samples[] = {
+    {"5x5", {CLV__DIMS(5, 5)}, .attrs = &(mask_attrs){-2.5f}, .quick = true},
+    {"wider than high", {CLV__DIMS(3, 4, 7)}, .quick = true},
+    {"higher than wide", {CLV__DIMS(9, 4)}, .attrs = &(mask_attrs){1}, .quick = true},
+    {"heads",
+     {CLV__DIMS(2, 3, 17, 17)},
+     &(mask_attrs){-1e30f},
+     .no_gradient = true}, // differences would be lost
+    {"one", {CLV__DIMS(1, 1)}, .attrs = &(mask_attrs){3}},
+    {"none", {CLV__DIMS(0, 4, 4)}, .n_in = 1},
+    {0}};
 
 static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     (void)node;
@@ -87,7 +68,7 @@ const clv__op clv__op_causal_mask = {
     .grad = CLV__TRAINS(grad),
     .variants = variants,
     .reference = reference,
-    .sample = CLV__TRAINS(sample),
+    .samples = CLV__TRAINS(samples),
     .split = split,
 };
 

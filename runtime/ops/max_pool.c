@@ -7,61 +7,41 @@
 #include "ops/pool.h"
 #include "ops/tiles.h"
 
-static clv_status max_infer(clv__op_io *io, clv__error *error) {
-    return clv__pool_infer(io, true, error);
-}
-
 static clv_status max_backward_infer(clv__op_io *io, clv__error *error) {
     CLV_TRY(clv__want_dtype(io, 1, "x", CLV_DTYPE_F32, error));
     CLV_TRY(clv__want_rank(io, 1, "x", 4, error));
-    return clv__pool_backward_infer(io, &io->in[1].shape, true, error);
+    return clv__pool_backward_infer(io, &io->in[1].shape, error);
 }
 
 // ---- kernels --------------------------------------------------------------------------------------------------------
 
 static void max_plain(clv__launches *list, const clv__op_io *io) {
-    clv__pool_sizes s = clv__pool_forward_sizes(io);
-    int64_t n = s.planes * s.OH * s.OW;
-    if (n == 0) return;
-    clv__launch *launch = clv__launch_kernel(list, "pool", "max_pool2d");
-    clv__pool_x_y(list, launch, io);
-    clv__pool_window_args(list, launch, n, &s, true);
-    clv__launch_over(list, launch, CLV__ELEMENTS, n);
-}
-
-static void max_backward_winner(clv__launches *list, const clv__op_io *io);
-
-static void max_backward_plain(clv__launches *list, const clv__op_io *io) {
-    clv__pool_sizes s = clv__pool_backward_sizes(io);
-    int64_t n = s.planes * s.H * s.W;
-    int64_t windows_h = (s.kernel_h - 1) * s.dilation_h / s.stride_h + 1,
-            windows_w = (s.kernel_w - 1) * s.dilation_w / s.stride_w + 1;
-    if (n == 0) return;
-    if (windows_h * (windows_w * clv__pool_window_turns(&s) + 1) > CLV__POOL_TURNS) { // windows of windows
-        max_backward_winner(list, io);
-        return;
-    }
-    clv__launch *launch = clv__launch_kernel(list, "pool", "max_pool2d_backward");
-    clv__pool_dx_dy_x(list, launch, io);
-    clv__pool_window_args(list, launch, n, &s, true);
-    clv__launch_over(list, launch, CLV__ELEMENTS, n);
+    clv__pool_each(list, io, "max_pool2d");
 }
 
 static void max_backward_winner(clv__launches *list, const clv__op_io *io) {
-    clv__pool_sizes s = clv__pool_backward_sizes(io);
-    int64_t outputs = s.planes * s.OH * s.OW, inputs = s.planes * s.H * s.W;
+    const clv__pool_sizes s = clv__pool_sizes_of(io);
+    const int64_t outputs = s.planes * s.OH * s.OW, inputs = s.planes * s.H * s.W;
     if (inputs == 0) return;
-    size_t bytes = (size_t)outputs * sizeof(int32_t), winner = clv__launch_workspace(list, bytes);
-    clv__launch *launch = clv__launch_kernel(list, "pool", "max_pool2d_winner");
+    const size_t bytes = (size_t)outputs * sizeof(int32_t), winner = clv__launch_workspace(list, bytes);
+    clv__launch *launch = clv__launch_items(list, "pool", "max_pool2d_winner", CLV__ELEMENTS, outputs);
     clv__arg_workspace(list, launch, winner, bytes);
-    clv__arg_in_as(list, launch, io, 1, "T_X");
-    clv__pool_window_args(list, launch, outputs, &s, true);
-    clv__launch_over(list, launch, CLV__ELEMENTS, outputs);
-    launch = clv__launch_kernel(list, "pool", "max_pool2d_gather");
-    clv__pool_dx_dy(list, launch, io, CLV_DTYPE_F32);
+    clv__arg_tensors(list, launch, io, "i1=T_X");
+    clv__pool_window_args(list, launch, io, outputs);
+    launch = clv__launch_items(list, "pool", "max_pool2d_gather", CLV__ELEMENTS, inputs);
+    clv__arg_tensors(list, launch, io, "o0=T_DX i0=T_Y");
     clv__arg_workspace(list, launch, winner, bytes);
-    clv__pool_window_args(list, launch, inputs, &s, true);
-    clv__launch_over(list, launch, CLV__ELEMENTS, inputs);
+    clv__pool_window_args(list, launch, io, inputs);
+}
+
+static void max_backward_plain(clv__launches *list, const clv__op_io *io) {
+    const clv__pool_sizes s = clv__pool_sizes_of(io);
+    const int64_t windows_h = (s.kernel_h - 1) * s.dilation_h / s.stride_h + 1,
+                  windows_w = (s.kernel_w - 1) * s.dilation_w / s.stride_w + 1;
+    if (windows_h * (windows_w * clv__pool_window_turns(&s) + 1) > CLV__POOL_TURNS) // windows of windows
+        max_backward_winner(list, io);
+    else
+        clv__pool_each(list, io, "max_pool2d_backward");
 }
 
 /** Windows that tile x: each input is in one window at most. */
@@ -78,71 +58,42 @@ static bool apart_supports(const clv_device_info *device, const clv__op_io *io) 
 }
 
 static void max_backward_apart(clv__launches *list, const clv__op_io *io) {
-    clv__pool_sizes s = clv__pool_backward_sizes(io);
-    int64_t n = s.planes * clv__div_up(s.H, s.kernel_h) * clv__div_up(s.W, s.kernel_w);
-    if (n == 0) return;
-    clv__launch *launch = clv__launch_kernel(list, "pool", "max_pool2d_backward_apart");
-    clv__pool_dx_dy_x(list, launch, io);
+    const clv__pool_sizes s = clv__pool_sizes_of(io);
+    const int64_t n = s.planes * clv__div_up(s.H, s.kernel_h) * clv__div_up(s.W, s.kernel_w);
+    clv__launch *launch = clv__launch_items(list, "pool", "max_pool2d_backward_apart", CLV__ELEMENTS, n);
+    clv__arg_tensors(list, launch, io, "o0=T_DX i0=T_Y i1=T_X");
     CLV__ARGS_I32(list, launch, n, s.H, s.W, s.OH, s.OW, s.kernel_h, s.kernel_w);
-    clv__launch_over(list, launch, CLV__ELEMENTS, n);
 }
 
 /** Kernel 2, stride 2, no window sticks out. */
-static bool is_2x2(const clv_device_info *device, const clv__pool *a, const clv__pool_sizes *s) {
-    return clv__threads(device) && apart(a) && s->kernel_h == 2 && s->kernel_w == 2 && s->OH == s->H / 2 &&
-           s->OW == s->W / 2;
+static bool two_supports(const clv_device_info *device, const clv__op_io *io) {
+    const clv__pool_sizes s = clv__pool_sizes_of(io);
+    return clv__threads(device) && apart(io->attrs) && s.kernel_h == 2 && s.kernel_w == 2 &&
+           s.OH == s.H / 2 && s.OW == s.W / 2;
 }
 
-static bool max_2x2_supports(const clv_device_info *device, const clv__op_io *io) {
-    clv__pool_sizes s = clv__pool_forward_sizes(io);
-    return is_2x2(device, io->attrs, &s);
+static void two_lower(clv__launches *list, const clv__op_io *io) {
+    const clv__pool_sizes s = clv__pool_sizes_of(io);
+    const bool backward = clv__pool_kind_of(io)->backward;
+    const int64_t n = s.planes * (backward ? clv__div_up(s.H, 2) : s.OH), rows = clv__rows_for(2 * s.W);
+    clv__launch *launch =
+        clv__launch_items(list, "pool", backward ? "max_pool2d_2x2_backward" : "max_pool2d_2x2", CLV__TASKS,
+                          clv__div_up(n, rows));
+    clv__arg_tensors(list, launch, io, backward ? "o0=T_DX i0=T_Y i1=T_X" : "o0=T_Y i0=T_X");
+    CLV__ARGS_I32(list, launch, n, rows, s.H, s.W, s.OH, s.OW);
 }
-
-static bool max_2x2_backward_supports(const clv_device_info *device, const clv__op_io *io) {
-    clv__pool_sizes s = clv__pool_backward_sizes(io);
-    return is_2x2(device, io->attrs, &s);
-}
-
-static void rows_2x2(clv__launches *list, clv__launch *launch, const clv__pool_sizes *s, int64_t n_rows) {
-    int64_t rows = clv__rows_for(2 * s->W);
-    CLV__ARGS_I32(list, launch, n_rows, rows, s->H, s->W, s->OH, s->OW);
-    clv__launch_over(list, launch, CLV__TASKS, clv__div_up(n_rows, rows));
-}
-
-static void max_2x2(clv__launches *list, const clv__op_io *io) {
-    clv__pool_sizes s = clv__pool_forward_sizes(io);
-    if (s.planes == 0) return;
-    clv__launch *launch = clv__launch_kernel(list, "pool", "max_pool2d_2x2");
-    clv__pool_x_y(list, launch, io);
-    rows_2x2(list, launch, &s, s.planes * s.OH);
-}
-
-static void max_2x2_backward(clv__launches *list, const clv__op_io *io) {
-    clv__pool_sizes s = clv__pool_backward_sizes(io);
-    if (s.planes == 0) return;
-    clv__launch *launch = clv__launch_kernel(list, "pool", "max_pool2d_2x2_backward");
-    clv__pool_dx_dy_x(list, launch, io);
-    rows_2x2(list, launch, &s, s.planes * clv__div_up(s.H, 2));
-}
-
-static void max_rows(clv__launches *list, const clv__op_io *io) {
-    clv__pool_sizes s = clv__pool_forward_sizes(io);
-    clv__pool_wide(list, io, "max_pool2d_rows", &s, s.planes * s.OH, s.W * s.stride_h, true, false);
-}
-
-enum { ROOM = 4096 }; // the kernel file's default
 
 /** Elements of a local array of max_pool2d_planes_backward on a device; 0: too few. It has five, and two a sixteenth as long. */
 static int64_t planes_room(const clv_device_info *device) {
     enum { LEAST = 256 };
-    int64_t room = ROOM;
+    int64_t room = CLV__POOL_ROOM;
     while (room >= LEAST && (uint64_t)(5 * room + 2 * (room / 16)) * 4 > clv__tile_local_bytes(device))
         room /= 2;
     return room >= LEAST ? room : 0;
 }
 
 static bool max_planes_backward_supports(const clv_device_info *device, const clv__op_io *io) {
-    clv__pool_sizes s = clv__pool_backward_sizes(io);
+    clv__pool_sizes s = clv__pool_sizes_of(io);
     if (!clv__threads(device) || device->loop_turns != 0) return false;
     int64_t room = planes_room(device), span = (s.kernel_h - 1) * s.dilation_h + 1;
     int64_t reach = (s.kernel_w - 1) * s.dilation_w / s.stride_w;
@@ -153,11 +104,9 @@ static bool max_planes_backward_supports(const clv_device_info *device, const cl
 }
 
 static void max_backward_planes(clv__launches *list, const clv__op_io *io) {
-    clv__pool_sizes s = clv__pool_backward_sizes(io);
     int64_t room = planes_room(list->device);
-    clv__launch *launch =
-        clv__pool_wide(list, io, "max_pool2d_planes_backward", &s, s.planes, s.W * s.H, true, true);
-    if (launch && room != ROOM) clv__launch_define(list, launch, "ROOM", "%d", (int)room);
+    clv__launch *launch = clv__pool_wide(list, io, "max_pool2d_planes_backward");
+    if (launch && room != CLV__POOL_ROOM) clv__launch_define(list, launch, "ROOM", "%d", (int)room);
 }
 
 /** Plain looks at kernel^2 elements for every window an input is in; this one twice at every input in all. */
@@ -175,15 +124,17 @@ static double apart_rank(const clv_device_info *device, const clv__op_io *io) {
 
 static const clv__variant max_variants[] = {
     {"plain", .lower = max_plain},
-    {"rows", clv__pool_rows_support, clv__pool_wide_rank, .lower = max_rows},
-    {"vector_2x2", max_2x2_supports, .lower = max_2x2, .relative = 0.05},
+    {"rows", clv__pool_rows_support, .lower = clv__pool_rows, .relative = 0.08},
+    {"vector_2x2", two_supports, .lower = two_lower, .relative = 0.05},
+    CLV__POOL_TILE,
     {0}};
 static const clv__variant max_backward_variants[] = {
     {"plain", .lower = max_backward_plain},
     {"winner", NULL, winner_rank, .lower = max_backward_winner},
     {"apart", apart_supports, apart_rank, .lower = max_backward_apart},
-    {"planes", max_planes_backward_supports, clv__pool_wide_rank, .lower = max_backward_planes},
-    {"vector_2x2", max_2x2_backward_supports, .lower = max_2x2_backward, .relative = 0.05},
+    {"planes", max_planes_backward_supports, .lower = max_backward_planes, .relative = 0.08},
+    {"vector_2x2", two_supports, .lower = two_lower, .relative = 0.05},
+    CLV__POOL_TILE,
     {0}};
 
 // ---- references -----------------------------------------------------------------------------------------------------
@@ -205,7 +156,7 @@ static int64_t winner_of(const double *plane, const clv__pool_sizes *s, int64_t 
 }
 
 static void max_reference(const clv__ref *ref) {
-    clv__pool_sizes s = clv__pool_forward_sizes(ref->io);
+    clv__pool_sizes s = clv__pool_sizes_of(ref->io);
     double *y = ref->out[0];
     for (int64_t p = 0; p < s.planes; p++) {
         const double *plane = ref->in[0] + p * s.H * s.W;
@@ -219,7 +170,7 @@ static void max_reference(const clv__ref *ref) {
 }
 
 static void max_backward_reference(const clv__ref *ref) {
-    clv__pool_sizes s = clv__pool_backward_sizes(ref->io);
+    clv__pool_sizes s = clv__pool_sizes_of(ref->io);
     const double *dy = ref->in[0];
     for (int64_t i = 0; i < s.planes * s.H * s.W; i++) ref->out[0][i] = 0;
     for (int64_t p = 0; p < s.planes; p++) {
@@ -236,23 +187,24 @@ static void max_backward_reference(const clv__ref *ref) {
 
 // ---- descriptors ----------------------------------------------------------------------------------------------------
 
-static bool max_sample(int i, clv__sample *out) {
-    return clv__pool_sample(i, out, true, false);
-}
-static bool max_backward_sample(int i, clv__sample *out) {
-    return clv__pool_sample(i, out, true, true);
+static void sample_backward(clv__sample *sample) {
+    sample->n_in = 2;
+    sample->in[1] = clv__f32(clv__pool_sample_backward(sample, false));
+    sample->fill[1] = (clv__fill){CLV__FILL_INTEGER, -2, 2}; // ties: the first maximum takes all
 }
 
 const clv__op clv__op_max_pool2d_backward = {
     .name = "max_pool2d_backward",
     .attrs_bytes = sizeof(clv__pool),
+    .data = &(const clv__pool_kind){.backward = true},
     .half_in = 3,
     .half_out = 1,
     .infer = max_backward_infer,
     .variants = max_backward_variants,
     .reference = max_backward_reference,
-    .sample = CLV__TRAINS(max_backward_sample),
-    .cost = clv__pool_backward_cost,
+    .samples = CLV__TRAINS(clv__pool_samples),
+    .adapt = CLV__TRAINS(sample_backward),
+    .cost = clv__pool_cost,
     .reduction = clv__pool_window_elements,
     .split = clv__pool_split,
 };
@@ -265,13 +217,14 @@ static void max_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **
 const clv__op clv__op_max_pool2d = {
     .name = "max_pool2d",
     .attrs_bytes = sizeof(clv__pool),
+    .data = &(const clv__pool_kind){0},
     .half_in = 1,
     .half_out = 1,
-    .infer = max_infer,
+    .infer = clv__pool_infer,
     .grad = CLV__TRAINS(max_grad),
     .variants = max_variants,
     .reference = max_reference,
-    .sample = CLV__TRAINS(max_sample),
+    .samples = CLV__TRAINS(clv__pool_samples),
     .cost = clv__pool_cost,
     .split = clv__pool_split,
 };

@@ -56,36 +56,44 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
         if (n == 0) continue;
         clv__launch *launch = launch_move(list, io, &m, "copy_plain");
         clv__launch_define(list, launch, "COPY_RANK", "%d", m.walk.rank);
-        clv__arg_i32(list, launch, n);
-        clv__arg_i32(list, launch, m.to_offset);
-        clv__arg_i32(list, launch, m.from_offset);
+        CLV__ARGS_I32(list, launch, n, m.to_offset, m.from_offset);
         for (int d = m.walk.rank - 1; d >= 1; d--) clv__arg_i32(list, launch, m.walk.dims[d]);
         for (int d = m.walk.rank - 1; d >= 1; d--) clv__arg_i32(list, launch, m.walk.strides[0][d]);
         for (int d = m.walk.rank - 1; d >= 1; d--) clv__arg_i32(list, launch, m.walk.strides[1][d]);
-        clv__arg_i32(list, launch, m.walk.strides[0][0]);
-        clv__arg_i32(list, launch, m.walk.strides[1][0]);
+        CLV__ARGS_I32(list, launch, m.walk.strides[0][0], m.walk.strides[1][0]);
         clv__launch_over(list, launch, CLV__ELEMENTS, n);
     }
-}
-
-static bool is_rows(const clv__move *m) {
-    int inner = m->walk.rank - 1;
-    return m->walk.rank <= 4 && m->walk.strides[0][inner] <= 1 && m->walk.strides[1][inner] <= 1;
 }
 
 static bool rows_supports(const clv_device_info *device, const clv__op_io *io) {
     (void)device;
     for (int i = 0; i < move_count(io); i++) {
         const clv__move m = move_at(io, i);
-        if (!is_rows(&m)) return false;
+        const int inner = m.walk.rank - 1;
+        if (m.walk.rank > 4 || m.walk.strides[0][inner] > 1 || m.walk.strides[1][inner] > 1) return false;
     }
     return true;
 }
 
+/** Every vector of every row lies at a multiple of its width, on both sides. */
+static bool is_aligned(const clv__move *m, int width) {
+    const int inner = m->walk.rank - 1;
+    const bool repeats = m->walk.strides[1][inner] == 0;
+    bool aligned = m->to_offset % width == 0 && (repeats || m->from_offset % width == 0);
+    for (int d = 0; d < inner; d++)
+        aligned &= m->walk.strides[0][d] % width == 0 && (repeats || m->walk.strides[1][d] % width == 0);
+    return aligned && (inner == 0 || m->walk.dims[inner] % width == 0);
+}
+
 static double rows_rank(const clv_device_info *device, const clv__op_io *io) {
-    const clv__move m = move_at(io, 0);
-    bool vectors = m.walk.dims[m.walk.rank - 1] >= clv__vector_width(device);
-    return clv__threads(device) ? (vectors ? 0.2 : 1.1) : (m.walk.rank == 1 ? 0.9 : 1.1);
+    const int width = clv__vector_width(device);
+    clv__move m = move_at(io, 0);
+    if (clv__threads(device)) return m.walk.dims[m.walk.rank - 1] >= width ? 0.2 : 1.1;
+    for (int i = 0; i < move_count(io); i++) {
+        m = move_at(io, i);
+        if (!is_aligned(&m, width)) return 1.1;
+    }
+    return 0.5;
 }
 
 static void rows_lower(clv__launches *list, const clv__op_io *io) {
@@ -110,11 +118,11 @@ static void rows_lower(clv__launches *list, const clv__op_io *io) {
         clv__launch *launch = launch_move(list, io, &m, "copy_rows");
         clv__launch_define(list, launch, "COPY_VW", "%d", width);
         clv__launch_define(list, launch, "COPY_U", "%d", m.walk.strides[1][inner] == 0);
-        const int64_t sizes[] = {m.to_offset, m.from_offset, rows,  per_item, dims[1], dims[2], length, chunk,
-                                 chunks,      to[0],         to[1], to[2],    from[0], from[1], from[2]};
-        for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) clv__arg_i32(list, launch, sizes[k]);
-        size_t items = (size_t)(clv__div_up(rows, per_item) * chunks);
-        clv__launch_over(list, launch, CLV__TASKS, items);
+        if (!clv__threads(list->device) && is_aligned(&m, width))
+            clv__launch_define(list, launch, "COPY_ACCESS", "A");
+        CLV__ARGS_I32(list, launch, m.to_offset, m.from_offset, rows, per_item, dims[1], dims[2], length,
+                      chunk, chunks, to[0], to[1], to[2], from[0], from[1], from[2]);
+        clv__launch_over(list, launch, CLV__TASKS, clv__div_up(rows, per_item) * chunks);
     }
 }
 
@@ -142,13 +150,30 @@ static double tile_rank(const clv_device_info *device, const clv__op_io *io) {
     return m.walk.dims[transposed(&m)] >= width && m.walk.dims[m.walk.rank - 1] >= width ? 0.3 : 1.1;
 }
 
-static void tile_lower(clv__launches *list, const clv__op_io *io) {
+enum { SIDE = 32, LOCAL_ITEMS = 256 }; // of a block of copy_local; of its group
+
+static bool local_supports(const clv_device_info *device, const clv__op_io *io) {
+    const clv__move m = move_at(io, 0);
+    return device->max_work_group >= LOCAL_ITEMS && move_count(io) == 1 && transposed(&m) >= 0 &&
+           clv__tile_local_bytes(device) >= SIDE * (SIDE + 1) * sizeof(float);
+}
+
+/** By how much of the blocks is used. */
+static double local_rank(const clv_device_info *device, const clv__op_io *io) {
+    const clv__move m = move_at(io, 0);
+    const int64_t high = m.walk.dims[transposed(&m)], wide = m.walk.dims[m.walk.rank - 1];
+    const double blocks = (double)clv__round_up(high, SIDE) * (double)clv__round_up(wide, SIDE);
+    return clv__threads(device) ? 2 : 0.25 * blocks / ((double)high * (double)wide);
+}
+
+/** Blocks of `side` rows; along a row of `chunk` columns. A work-item does one (copy_tile), or a group (copy_local). */
+static void lower_blocks(clv__launches *list, const clv__op_io *io, int side, int64_t chunk, bool local) {
     begin(list, io);
     const clv__move m = move_at(io, 0);
     int64_t n = move_numel(&m);
     if (n == 0) return;
-    int width = clv__vector_width(list->device), inner = m.walk.rank - 1, row = transposed(&m);
-    int64_t high = m.walk.dims[row], wide = m.walk.dims[inner], strips = clv__div_up(high, width);
+    int inner = m.walk.rank - 1, row = transposed(&m);
+    int64_t high = m.walk.dims[row], wide = m.walk.dims[inner], strips = clv__div_up(high, side);
     int64_t dims[2] = {1, 1}, to[2] = {0}, from[2] = {0}; // the other dimensions, set to the right
     for (int d = inner - 1, k = 1; d >= 0; d--) {
         if (d == row) continue;
@@ -156,23 +181,34 @@ static void tile_lower(clv__launches *list, const clv__op_io *io) {
         to[k] = m.walk.strides[0][d];
         from[k--] = m.walk.strides[1][d];
     }
-    clv__launch *launch = launch_move(list, io, &m, "copy_tile");
-    clv__launch_define(list, launch, "COPY_VW", "%d", width);
-    const int64_t chunk = 1024, chunks = clv__div_up(wide, chunk),
-                  items = dims[0] * dims[1] * strips * chunks;
-    const int64_t sizes[] = {m.to_offset, m.from_offset, items,
-                             strips,      chunk,         chunks,
-                             dims[1],     high,          wide,
-                             to[0],       to[1],         m.walk.strides[0][row],
-                             from[0],     from[1],       m.walk.strides[1][inner]};
-    for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) clv__arg_i32(list, launch, sizes[k]);
-    clv__launch_over(list, launch, CLV__TASKS, items);
+    clv__launch *launch = launch_move(list, io, &m, local ? "copy_local" : "copy_tile");
+    const int64_t chunks = clv__div_up(wide, chunk), blocks = dims[0] * dims[1] * strips * chunks;
+    CLV__ARGS_I32(list, launch, m.to_offset, m.from_offset);
+    if (local) {
+        CLV__ARGS_I32(list, launch, strips, chunks);
+        clv__launch_grid(launch, (size_t)blocks * LOCAL_ITEMS, LOCAL_ITEMS);
+    } else {
+        clv__launch_define(list, launch, "COPY_VW", "%d", side);
+        CLV__ARGS_I32(list, launch, blocks, strips, chunk, chunks);
+        clv__launch_over(list, launch, CLV__TASKS, blocks);
+    }
+    CLV__ARGS_I32(list, launch, dims[1], high, wide, to[0], to[1], m.walk.strides[0][row], from[0], from[1],
+                  m.walk.strides[1][inner]);
+}
+
+static void tile_lower(clv__launches *list, const clv__op_io *io) {
+    lower_blocks(list, io, clv__vector_width(list->device), 1024, false);
+}
+
+static void local_lower(clv__launches *list, const clv__op_io *io) {
+    lower_blocks(list, io, SIDE, SIDE, true);
 }
 
 const clv__variant clv__move_variants[] = {
     {.name = "plain", .lower = plain_lower},
     {.name = "rows", .supports = rows_supports, .rank = rows_rank, .lower = rows_lower},
     {.name = "tile", .supports = tile_supports, .rank = tile_rank, .lower = tile_lower},
+    {.name = "local", .supports = local_supports, .rank = local_rank, .lower = local_lower},
     {0},
 };
 

@@ -24,12 +24,10 @@ static clv__pool_sizes sizes_between(const clv__pool *a, const clv_shape *x, con
                              .dilation_w = a->dilation[1]};
 }
 
-clv__pool_sizes clv__pool_forward_sizes(const clv__op_io *io) {
-    return sizes_between(io->attrs, &io->in[0].shape, &io->out[0].shape);
-}
-
-clv__pool_sizes clv__pool_backward_sizes(const clv__op_io *io) {
-    return sizes_between(io->attrs, &io->out[0].shape, &io->in[0].shape);
+clv__pool_sizes clv__pool_sizes_of(const clv__op_io *io) {
+    const clv_shape *in = &io->in[0].shape, *out = &io->out[0].shape;
+    return clv__pool_kind_of(io)->backward ? sizes_between(io->attrs, out, in)
+                                           : sizes_between(io->attrs, in, out);
 }
 
 static const char *const axis_names[2] = {"H", "W"};
@@ -84,19 +82,19 @@ static clv_status output_shape(const clv__pool *a, bool dilates, const clv_shape
     return CLV_OK;
 }
 
-clv_status clv__pool_infer(clv__op_io *io, bool dilates, clv__error *error) {
+clv_status clv__pool_infer(clv__op_io *io, clv__error *error) {
     CLV_TRY(clv__want_dtype(io, 0, "x", CLV_DTYPE_F32, error));
     CLV_TRY(clv__want_rank(io, 0, "x", 4, error));
     io->n_out = 1;
     io->out[0].dtype = CLV_DTYPE_F32;
-    return output_shape(io->attrs, dilates, &io->in[0].shape, &io->out[0].shape, error);
+    return output_shape(io->attrs, !clv__pool_kind_of(io)->mean, &io->in[0].shape, &io->out[0].shape, error);
 }
 
-clv_status clv__pool_backward_infer(clv__op_io *io, const clv_shape *x, bool dilates, clv__error *error) {
+clv_status clv__pool_backward_infer(clv__op_io *io, const clv_shape *x, clv__error *error) {
     clv_shape y;
     char want[128];
     CLV_TRY(clv__want_dtype(io, 0, "dy", CLV_DTYPE_F32, error));
-    CLV_TRY(output_shape(io->attrs, dilates, x, &y, error));
+    CLV_TRY(output_shape(io->attrs, !clv__pool_kind_of(io)->mean, x, &y, error));
     if (!clv_shape_equal(&y, &io->in[0].shape)) {
         CLV_FAIL(error, CLV_E_SHAPE, "dy must be %s", clv_shape_text(&y, want, sizeof want));
     }
@@ -112,27 +110,30 @@ bool clv__pool_split(const clv__op_io *io, int i, clv__split *out) {
 
 // ---- kernels --------------------------------------------------------------------------------------------------------
 
-void clv__pool_window_args(clv__launches *list, clv__launch *launch, int64_t n, const clv__pool_sizes *s,
-                           bool dilates) {
-    CLV__ARGS_I32(list, launch, n, s->H, s->W, s->OH, s->OW, s->kernel_h, s->kernel_w, s->stride_h,
-                  s->stride_w, s->pad_h, s->pad_w);
-    if (dilates) CLV__ARGS_I32(list, launch, s->dilation_h, s->dilation_w);
+void clv__pool_window_args(clv__launches *list, clv__launch *launch, const clv__op_io *io, int64_t n) {
+    const clv__pool_sizes s = clv__pool_sizes_of(io);
+    CLV__ARGS_I32(list, launch, n, s.H, s.W, s.OH, s.OW, s.kernel_h, s.kernel_w, s.stride_h, s.stride_w,
+                  s.pad_h, s.pad_w);
+    if (clv__pool_kind_of(io)->mean)
+        clv__arg_i32(list, launch, clv__pool_excludes(io));
+    else
+        CLV__ARGS_I32(list, launch, s.dilation_h, s.dilation_w);
 }
 
-void clv__pool_x_y(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
-    clv__arg_out_as(list, launch, io, 0, "T_Y");
-    clv__arg_in_as(list, launch, io, 0, "T_X");
+/** The tensors of a launch that takes all of the op's. */
+static void tensors(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
+    const bool backward = clv__pool_kind_of(io)->backward;
+    clv__arg_tensors(list, launch, io,
+                     !backward       ? "o0=T_Y i0=T_X"
+                     : io->n_in == 1 ? "o0=T_DX i0=T_Y"
+                                     : "o0=T_DX i0=T_Y i1=T_X");
 }
 
-void clv__pool_dx_dy(clv__launches *list, clv__launch *launch, const clv__op_io *io, clv_dtype x) {
-    if (io->out[0].dtype != x) clv__launch_define(list, launch, "T_DX", "%s", clv__storage(io->out[0].dtype));
-    clv__arg_out(list, launch, 0);
-    clv__arg_in_as(list, launch, io, 0, "T_Y");
-}
-
-void clv__pool_dx_dy_x(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
-    clv__pool_dx_dy(list, launch, io, io->n_in > 1 ? io->in[1].dtype : CLV_DTYPE_F32);
-    if (io->n_in > 1) clv__arg_in_as(list, launch, io, 1, "T_X");
+void clv__pool_each(clv__launches *list, const clv__op_io *io, const char *entry) {
+    const int64_t n = clv__numel(&io->out[0]);
+    clv__launch *launch = clv__launch_items(list, "pool", entry, CLV__ELEMENTS, n);
+    tensors(list, launch, io);
+    clv__pool_window_args(list, launch, io, n);
 }
 
 int64_t clv__pool_window_turns(const clv__pool_sizes *s) {
@@ -140,38 +141,120 @@ int64_t clv__pool_window_turns(const clv__pool_sizes *s) {
 }
 
 bool clv__pool_rows_support(const clv_device_info *device, const clv__op_io *io) {
-    clv__pool_sizes s = clv__pool_forward_sizes(io);
+    clv__pool_sizes s = clv__pool_sizes_of(io);
     return clv__threads(device) &&
            clv__loops_fit(device, clv__rows_for(s.W * s.stride_h) * (s.OW * clv__pool_window_turns(&s) + 2));
 }
 
 bool clv__pool_planes_support(const clv_device_info *device, const clv__op_io *io) {
-    clv__pool_sizes s = clv__pool_backward_sizes(io);
+    clv__pool_sizes s = clv__pool_sizes_of(io);
     return clv__threads(device) && io->out[0].dtype == CLV_DTYPE_F32 &&
            clv__loops_fit(device, clv__rows_for(s.W * s.H) *
                                       (s.H * s.W + s.OH * (s.OW * clv__pool_window_turns(&s) + 1)));
 }
 
-double clv__pool_wide_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)device;
-    (void)io;
-    return 0.08;
+clv__launch *clv__pool_wide(clv__launches *list, const clv__op_io *io, const char *entry) {
+    const clv__pool_sizes s = clv__pool_sizes_of(io);
+    const bool backward = clv__pool_kind_of(io)->backward;
+    const int64_t n = s.planes * (backward ? 1 : s.OH);
+    const int64_t rows = clv__rows_for(backward ? s.W * s.H : s.W * s.stride_h);
+    clv__launch *launch = clv__launch_items(list, "pool", entry, CLV__TASKS, clv__div_up(n, rows));
+    tensors(list, launch, io);
+    clv__arg_i32(list, launch, n);
+    clv__pool_window_args(list, launch, io, rows);
+    return launch;
 }
 
-clv__launch *clv__pool_wide(clv__launches *list, const clv__op_io *io, const char *entry,
-                            const clv__pool_sizes *s, int64_t n, int64_t width, bool dilates, bool backward) {
-    int64_t rows = clv__rows_for(width);
-    if (n == 0) return NULL;
-    clv__launch *launch = clv__launch_kernel(list, "pool", entry);
-    if (backward)
-        clv__pool_dx_dy_x(list, launch, io);
-    else
-        clv__pool_x_y(list, launch, io);
-    clv__arg_i32(list, launch, n);
-    clv__pool_window_args(list, launch, rows, s, dilates);
-    if (!dilates) clv__arg_i32(list, launch, ((const clv__pool *)io->attrs)->exclude_padding);
-    clv__launch_over(list, launch, CLV__TASKS, clv__div_up(n, rows));
-    return launch;
+void clv__pool_rows(clv__launches *list, const clv__op_io *io) {
+    clv__pool_wide(list, io, clv__pool_kind_of(io)->mean ? "avg_pool2d_rows" : "max_pool2d_rows");
+}
+
+// ---- tiles, on devices with lanes -----------------------------------------------------------------------------------
+
+/** What a group makes, outputs or in a gradient inputs, and how: `lanes` items stand along a row. In floats of local memory: what it
+ *  reads of x, and what its windows hand out. */
+typedef struct pool_tile {
+    int64_t planes, rows, columns, lanes, groups, items, window, shares;
+} pool_tile;
+
+/** Elements of x that `made` elements of a tile read along an axis, and how many windows they are in. */
+static int64_t reach(bool backward, int64_t made, int64_t stride, int64_t span, int64_t *windows) {
+    *windows = backward ? (made + span - 2) / stride + 1 : made;
+    return (*windows - 1) * stride + span;
+}
+
+/** Local memory of a tile of one plane; all of it is returned. */
+static int64_t measure(const clv__op_io *io, const clv__pool_sizes *s, int64_t rows, int64_t columns,
+                       pool_tile *t) {
+    const clv__pool_kind *kind = clv__pool_kind_of(io);
+    int64_t oh, ow;
+    const int64_t high = reach(kind->backward, rows, s->stride_h, (s->kernel_h - 1) * s->dilation_h + 1, &oh);
+    const int64_t wide =
+        reach(kind->backward, columns, s->stride_w, (s->kernel_w - 1) * s->dilation_w + 1, &ow);
+    t->rows = rows, t->columns = columns;
+    t->window = kind->mean && kind->backward ? 0 : high * wide;
+    t->shares = kind->backward ? oh * ow : 0;
+    t->lanes = wide <= 8 ? 8 : wide <= 16 ? 16 : 32;
+    return t->window + t->shares * (kind->mean ? 1 : 2);
+}
+
+static int64_t room_of(const clv_device_info *device) {
+    return clv__min64(CLV__POOL_ROOM, (int64_t)(clv__tile_local_bytes(device) / sizeof(float) / 16 * 16));
+}
+
+/** The largest tile that finds room; false if none does. */
+static bool cut(const clv_device_info *device, const clv__op_io *io, pool_tile *t) {
+    enum { LANES = 32, SMALL = 64, LARGE = 256, ENOUGH = 2 };
+    const clv__pool_sizes s = clv__pool_sizes_of(io);
+    const bool backward = clv__pool_kind_of(io)->backward;
+    const int64_t H = backward ? s.H : s.OH, W = backward ? s.W : s.OW;
+    const int64_t room = room_of(device);
+    int64_t columns = W, rows = 1;
+    t->items = device->max_work_group >= LARGE ? LARGE : SMALL;
+    while (measure(io, &s, 1, columns, t) > room && columns > LANES)
+        columns = clv__round_up(clv__div_up(columns, 2), LANES);
+    if (measure(io, &s, 1, columns, t) > room) return false;
+    while (rows < H && measure(io, &s, rows + 1, columns, t) <= room) rows++;
+    const int64_t down = clv__div_up(H, rows);
+    const int64_t floats = measure(io, &s, clv__div_up(H, down), columns, t);
+    const int64_t enough = clv__div_up(ENOUGH * t->items, H * W);
+    t->planes = down > 1 || columns < W ? 1 : clv__min64(enough, room / (floats > 0 ? floats : 1));
+    t->groups = clv__div_up(s.planes, t->planes) * clv__div_up(H, t->rows) * clv__div_up(W, columns);
+    return device->max_work_group >= SMALL;
+}
+
+bool clv__pool_tile_supports(const clv_device_info *device, const clv__op_io *io) {
+    const clv__pool_sizes s = clv__pool_sizes_of(io);
+    const clv__pool *a = io->attrs;
+    pool_tile t;
+    if (s.planes == 0 || !cut(device, io, &t)) return false;
+    const int64_t across = ((a->kernel[0] - 1) * a->dilation[0] / a->stride[0] + 2) *
+                           ((a->kernel[1] - 1) * a->dilation[1] / a->stride[1] + 3);
+    const int64_t each = clv__div_up(t.planes * clv__max64(t.rows * t.columns, t.shares), t.items);
+    return clv__loops_fit(device, t.planes * t.window / 8 + each * (clv__pool_window_turns(&s) + across) + 1);
+}
+
+double clv__pool_tile_rank(const clv_device_info *device, const clv__op_io *io) {
+    const clv__pool *a = io->attrs;
+    const double elements = (double)a->kernel[0] * a->kernel[1];
+    return clv__threads(device) ? 2 : clv__pool_kind_of(io)->backward ? 0.05 : 1 / elements + 0.2;
+}
+
+void clv__pool_tile_lower(clv__launches *list, const clv__op_io *io) {
+    const clv__pool_kind *kind = clv__pool_kind_of(io);
+    const clv__pool_sizes s = clv__pool_sizes_of(io);
+    pool_tile t;
+    if (!cut(list->device, io, &t)) return;
+    clv__launch *launch =
+        clv__launch_kernel(list, "pool", kind->backward ? "pool2d_tile_backward" : "pool2d_tile");
+    if (kind->mean) clv__launch_define(list, launch, "MEAN", "1");
+    if (room_of(list->device) < CLV__POOL_ROOM)
+        clv__launch_define(list, launch, "ROOM", "%d", (int)room_of(list->device));
+    tensors(list, launch, io);
+    CLV__ARGS_I32(list, launch, s.planes, s.H, s.W, s.OH, s.OW, s.kernel_h, s.kernel_w, s.stride_h,
+                  s.stride_w, s.pad_h, s.pad_w, s.dilation_h, s.dilation_w, clv__pool_excludes(io), t.planes,
+                  t.rows, t.columns, t.lanes);
+    clv__launch_grid(launch, (size_t)(t.groups * t.items), (size_t)t.items);
 }
 
 // ---- cost -----------------------------------------------------------------------------------------------------------
@@ -183,13 +266,8 @@ static double io_bytes(const clv__op_io *io) {
 }
 
 void clv__pool_cost(const clv__op_io *io, clv__cost *out) {
-    const clv__pool *a = io->attrs;
-    *out = (clv__cost){(double)clv__numel(&io->out[0]) * a->kernel[0] * a->kernel[1], io_bytes(io)};
-}
-
-void clv__pool_backward_cost(const clv__op_io *io, clv__cost *out) {
-    const clv__pool *a = io->attrs;
-    *out = (clv__cost){(double)clv__numel(&io->in[0]) * a->kernel[0] * a->kernel[1], io_bytes(io)};
+    const clv__desc *y = clv__pool_kind_of(io)->backward ? &io->in[0] : &io->out[0];
+    *out = (clv__cost){(double)clv__numel(y) * (double)clv__pool_window_elements(io), io_bytes(io)};
 }
 
 int64_t clv__pool_window_elements(const clv__op_io *io) {
@@ -199,118 +277,72 @@ int64_t clv__pool_window_elements(const clv__op_io *io) {
 
 // ---- samples --------------------------------------------------------------------------------------------------------
 
-static const struct pool_case {
-    const char *label;
-    int64_t x[4];
-    clv__pool attrs;
-    enum { LONG, QUICK, NO_GRADIENT } kind; // NO_GRADIENT: the result is infinite
-} cases[] = {
-    // More turns of loops than one work-item may take, if it takes whole planes, or windows of windows.
-    {"many windows of a plane", {9, 1, 30, 30}, {{3, 3}, {1, 1}, {0, 0}, {1, 1}, 0, 0, {0}}, LONG},
-    {"large windows, close together", {1, 1, 36, 37}, {{16, 17}, {1, 1}, {0, 0}, {1, 1}, 0, 0, {0}}, LONG},
-    {"2x2, even sizes", {2, 3, 8, 24}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, QUICK},
-    {"2x2, odd sizes", {2, 3, 7, 25}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, QUICK},
-    {"2x2, odd sizes, ceil", {1, 3, 7, 9}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 1, 0, {0}}, QUICK},
-    {"3x3, stride 2, padding 1", {2, 3, 9, 10}, {{3, 3}, {2, 2}, {1, 1}, {1, 1}, 0, 0, {0}}, QUICK},
-    {"2x2, smallest", {1, 1, 2, 2}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, LONG},
-    {"2x2, smallest with a rest", {1, 1, 3, 3}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, LONG},
-    {"2x2, rows of 7 outputs", {3, 5, 4, 14}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, LONG},
-    {"2x2, rows of 4 outputs and a rest", {1, 2, 5, 9}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, LONG},
-    {"2x2, rows of 33 outputs", {1, 2, 6, 67}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, LONG},
-    {"2x2, many planes", {5, 41, 4, 16}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, LONG},
-    {"1x1, stride 1", {2, 2, 3, 5}, {{1, 1}, {1, 1}, {0, 0}, {1, 1}, 0, 0, {0}}, LONG},
-    {"1x1, stride 2: some inputs in no window",
-     {1, 2, 5, 6},
-     {{1, 1}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}},
-     LONG},
-    {"3x3 apart, a rest", {2, 2, 7, 8}, {{3, 3}, {3, 3}, {0, 0}, {1, 1}, 0, 0, {0}}, LONG},
-    {"3x2 apart, ceil", {2, 2, 7, 7}, {{3, 2}, {3, 2}, {0, 0}, {1, 1}, 1, 0, {0}}, LONG},
-    {"3x3, stride 1, padding 1", {1, 2, 5, 5}, {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 0, 0, {0}}, LONG},
-    {"3x3, stride 2, padding 1, ceil", {1, 2, 8, 8}, {{3, 3}, {2, 2}, {1, 1}, {1, 1}, 1, 0, {0}}, LONG},
-    {"2x3, stride 3 1, padding 1 0", {2, 1, 11, 7}, {{2, 3}, {3, 1}, {1, 0}, {1, 1}, 0, 0, {0}}, LONG},
-    {"3x3, stride 1, padding 1, rows of 21",
-     {1, 3, 5, 21},
-     {{3, 3}, {1, 1}, {1, 1}, {1, 1}, 0, 0, {0}},
-     LONG},
-    {"3x3, stride 2, padding 1, rows of 19",
-     {2, 2, 7, 37},
-     {{3, 3}, {2, 2}, {1, 1}, {1, 1}, 0, 0, {0}},
-     QUICK},
-    {"3x3, stride 2, rows of 17", {1, 2, 7, 36}, {{3, 3}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, LONG},
-    {"5x5, stride 2, padding 2, rows of 20",
-     {2, 1, 6, 40},
-     {{5, 5}, {2, 2}, {2, 2}, {1, 1}, 0, 0, {0}},
-     LONG},
-    {"2x2, stride 3, rows of 16 and a rest",
-     {1, 2, 6, 49},
-     {{2, 2}, {3, 3}, {0, 0}, {1, 1}, 0, 0, {0}},
-     LONG},
-    {"5x2, stride 3, padding 2 1, rows of 12",
-     {1, 2, 9, 35},
-     {{5, 2}, {3, 3}, {2, 1}, {1, 1}, 1, 1, {0}},
-     LONG},
-    {"2x2, stride 2, padding 1, rows of 8 within",
-     {1, 2, 5, 18},
-     {{2, 2}, {2, 2}, {1, 1}, {1, 1}, 0, 0, {0}},
-     LONG},
-    {"window as large as x", {2, 3, 5, 7}, {{5, 7}, {5, 7}, {0, 0}, {1, 1}, 0, 0, {0}}, LONG},
-    {"window larger than x, padding", {1, 2, 1, 2}, {{3, 4}, {1, 1}, {1, 2}, {1, 1}, 0, 0, {0}}, LONG},
-    {"5x5, stride 2, padding 2, exclude padding",
-     {1, 2, 9, 8},
-     {{5, 5}, {2, 2}, {2, 2}, {1, 1}, 0, 1, {0}},
-     LONG},
-    {"3x3, stride 2, padding 1, ceil, exclude padding",
-     {1, 2, 8, 7},
-     {{3, 3}, {2, 2}, {1, 1}, {1, 1}, 1, 1, {0}},
-     LONG},
-    {"no images", {0, 3, 8, 8}, {{2, 2}, {2, 2}, {0, 0}, {1, 1}, 0, 0, {0}}, LONG},
-    // Only max_pool2d from here on.
-    {"2x2, dilation 2", {1, 2, 6, 7}, {{2, 2}, {1, 1}, {0, 0}, {2, 2}, 0, 0, {0}}, QUICK},
-    {"3x2, stride 2, padding 1, dilation 2 3",
-     {2, 2, 11, 9},
-     {{3, 2}, {2, 2}, {1, 1}, {2, 3}, 0, 0, {0}},
-     LONG},
-    {"3x3, padding 1, dilation 2, rows of 20",
-     {1, 2, 7, 22},
-     {{3, 3}, {1, 1}, {1, 1}, {2, 2}, 0, 0, {0}},
-     LONG},
-    {"2x4, stride 1 2, padding 0 1, dilation 1 3, rows of 19",
-     {1, 2, 4, 44},
-     {{2, 4}, {1, 2}, {0, 1}, {1, 3}, 0, 0, {0}},
-     LONG},
-    {"window between rows: -infinity",
-     {1, 1, 1, 12},
-     {{2, 2}, {1, 1}, {1, 0}, {2, 1}, 0, 0, {0}},
-     NO_GRADIENT},
-    {"2x2, stride 2, dilation 2, ceil", {1, 1, 8, 9}, {{2, 2}, {2, 2}, {1, 0}, {2, 2}, 1, 0, {0}}, LONG},
-};
+// clang-format off
+#define LIST(...) {__VA_ARGS__}
+#define CASE(label, x, kernel, stride, padding, dilation, ceil_mode, exclude, kind)                          \
+    {label, {CLV__DIMS x},                                                                                   \
+     &(clv__pool){LIST kernel, LIST stride, LIST padding, LIST dilation, ceil_mode, exclude, {0}},           \
+     {{CLV__FILL_DISTINCT, -2, 2}}, (kind) == QUICK, (kind) == NO_GRADIENT, 1, 0, 0}
+// clang-format on
+enum { LONG, QUICK, NO_GRADIENT }; // the last: the result is infinite
 
-bool clv__pool_sample(int i, clv__sample *out, bool dilates, bool backward) {
-    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
-    const struct pool_case *c = &cases[i];
-    clv__pool attrs = c->attrs;
-    if (!dilates && (attrs.dilation[0] != 1 || attrs.dilation[1] != 1)) return false; // the last ones
-    clv_shape x = clv_shape_make(4, c->x), y;
-    snprintf(out->label, sizeof out->label, "%s", c->label);
-    out->quick = c->kind == QUICK;
-    out->no_gradient = c->kind == NO_GRADIENT;
-    out->n_in = 1;
-    out->in[0] = clv__f32(x);
-    out->fill[0] = (clv__fill){CLV__FILL_DISTINCT, -2, 2};
-    if (backward) {
-        if (output_shape(&attrs, dilates, &x, &y, NULL) != CLV_OK) return false;
-        out->in[0] = clv__f32(y);
-        if (dilates) {
-            out->n_in = 2;
-            out->in[1] = clv__f32(x);
-            out->fill[1] = (clv__fill){CLV__FILL_INTEGER, -2, 2}; // ties: the first maximum takes all
-        } else {
-            attrs.size[0] = (int)x.dims[2];
-            attrs.size[1] = (int)x.dims[3];
-        }
-    }
-    memcpy(out->attrs, &attrs, sizeof attrs);
-    return true;
+const clv__sample_row clv__pool_samples[] = {
+    // label, x, then of H and W kernel, stride, padding, dilation; ceil_mode, exclude_padding
+    CASE("2x2, dilation 2", (1, 2, 6, 7), (2, 2), (1, 1), (0, 0), (2, 2), 0, 0, QUICK),
+    CASE("3x2, stride 2, padding 1, dilation 2 3", (2, 2, 11, 9), (3, 2), (2, 2), (1, 1), (2, 3), 0, 0, LONG),
+    CASE("3x3, padding 1, dilation 2, rows of 20", (1, 2, 7, 22), (3, 3), (1, 1), (1, 1), (2, 2), 0, 0, LONG),
+    CASE("2x4, stride 1 2, padding 0 1, dilation 1 3, rows of 19", (1, 2, 4, 44), (2, 4), (1, 2), (0, 1),
+         (1, 3), 0, 0, LONG),
+    CASE("window between rows: -infinity", (1, 1, 1, 12), (2, 2), (1, 1), (1, 0), (2, 1), 0, 0, NO_GRADIENT),
+    CASE("2x2, stride 2, dilation 2, ceil", (1, 1, 8, 9), (2, 2), (2, 2), (1, 0), (2, 2), 1, 0, LONG),
+    // CLV__POOL_UNDILATED of them so far. The next two are too many turns of loops for one work-item with whole
+    // planes, or windows of windows. Of the two after them a tile has a part of the rows, or of the columns.
+    CASE("many windows of a plane", (9, 1, 30, 30), (3, 3), (1, 1), (0, 0), (1, 1), 0, 0, LONG),
+    CASE("large windows, close together", (1, 1, 36, 37), (16, 17), (1, 1), (0, 0), (1, 1), 0, 0, LONG),
+    CASE("3x3, stride 2, padding 1, several tiles down", (1, 2, 71, 75), (3, 3), (2, 2), (1, 1), (1, 1), 0, 0,
+         LONG),
+    CASE("3x3, padding 1, several tiles along a row", (1, 1, 3, 1500), (3, 3), (1, 1), (1, 1), (1, 1), 0, 0,
+         LONG),
+    CASE("2x2, even sizes", (2, 3, 8, 24), (2, 2), (2, 2), (0, 0), (1, 1), 0, 0, QUICK),
+    CASE("2x2, odd sizes", (2, 3, 7, 25), (2, 2), (2, 2), (0, 0), (1, 1), 0, 0, QUICK),
+    CASE("2x2, odd sizes, ceil", (1, 3, 7, 9), (2, 2), (2, 2), (0, 0), (1, 1), 1, 0, QUICK),
+    CASE("3x3, stride 2, padding 1", (2, 3, 9, 10), (3, 3), (2, 2), (1, 1), (1, 1), 0, 0, QUICK),
+    CASE("2x2, smallest", (1, 1, 2, 2), (2, 2), (2, 2), (0, 0), (1, 1), 0, 0, LONG),
+    CASE("2x2, smallest with a rest", (1, 1, 3, 3), (2, 2), (2, 2), (0, 0), (1, 1), 0, 0, LONG),
+    CASE("2x2, rows of 7 outputs", (3, 5, 4, 14), (2, 2), (2, 2), (0, 0), (1, 1), 0, 0, LONG),
+    CASE("2x2, rows of 4 outputs and a rest", (1, 2, 5, 9), (2, 2), (2, 2), (0, 0), (1, 1), 0, 0, LONG),
+    CASE("2x2, rows of 33 outputs", (1, 2, 6, 67), (2, 2), (2, 2), (0, 0), (1, 1), 0, 0, LONG),
+    CASE("2x2, many planes", (5, 41, 4, 16), (2, 2), (2, 2), (0, 0), (1, 1), 0, 0, LONG),
+    CASE("1x1, stride 1", (2, 2, 3, 5), (1, 1), (1, 1), (0, 0), (1, 1), 0, 0, LONG),
+    CASE("1x1, stride 2: some inputs in no window", (1, 2, 5, 6), (1, 1), (2, 2), (0, 0), (1, 1), 0, 0, LONG),
+    CASE("3x3 apart, a rest", (2, 2, 7, 8), (3, 3), (3, 3), (0, 0), (1, 1), 0, 0, LONG),
+    CASE("3x2 apart, ceil", (2, 2, 7, 7), (3, 2), (3, 2), (0, 0), (1, 1), 1, 0, LONG),
+    CASE("3x3, stride 1, padding 1", (1, 2, 5, 5), (3, 3), (1, 1), (1, 1), (1, 1), 0, 0, LONG),
+    CASE("3x3, stride 2, padding 1, ceil", (1, 2, 8, 8), (3, 3), (2, 2), (1, 1), (1, 1), 1, 0, LONG),
+    CASE("2x3, stride 3 1, padding 1 0", (2, 1, 11, 7), (2, 3), (3, 1), (1, 0), (1, 1), 0, 0, LONG),
+    CASE("3x3, stride 1, padding 1, rows of 21", (1, 3, 5, 21), (3, 3), (1, 1), (1, 1), (1, 1), 0, 0, LONG),
+    CASE("3x3, stride 2, padding 1, rows of 19", (2, 2, 7, 37), (3, 3), (2, 2), (1, 1), (1, 1), 0, 0, QUICK),
+    CASE("3x3, stride 2, rows of 17", (1, 2, 7, 36), (3, 3), (2, 2), (0, 0), (1, 1), 0, 0, LONG),
+    CASE("5x5, stride 2, padding 2, rows of 20", (2, 1, 6, 40), (5, 5), (2, 2), (2, 2), (1, 1), 0, 0, LONG),
+    CASE("2x2, stride 3, rows of 16 and a rest", (1, 2, 6, 49), (2, 2), (3, 3), (0, 0), (1, 1), 0, 0, LONG),
+    CASE("5x2, stride 3, padding 2 1, rows of 12", (1, 2, 9, 35), (5, 2), (3, 3), (2, 1), (1, 1), 1, 1, LONG),
+    CASE("2x2, stride 2, padding 1, rows of 8 within", (1, 2, 5, 18), (2, 2), (2, 2), (1, 1), (1, 1), 0, 0,
+         LONG),
+    CASE("window as large as x", (2, 3, 5, 7), (5, 7), (5, 7), (0, 0), (1, 1), 0, 0, LONG),
+    CASE("window larger than x, padding", (1, 2, 1, 2), (3, 4), (1, 1), (1, 2), (1, 1), 0, 0, LONG),
+    CASE("5x5, stride 2, padding 2, exclude padding", (1, 2, 9, 8), (5, 5), (2, 2), (2, 2), (1, 1), 0, 1,
+         LONG),
+    CASE("3x3, stride 2, padding 1, ceil, exclude padding", (1, 2, 8, 7), (3, 3), (2, 2), (1, 1), (1, 1), 1,
+         1, LONG),
+    CASE("no images", (0, 3, 8, 8), (2, 2), (2, 2), (0, 0), (1, 1), 0, 0, LONG),
+    {0}};
+
+clv_shape clv__pool_sample_backward(clv__sample *sample, bool mean) {
+    const clv_shape x = sample->in[0].shape;
+    clv_shape y = {0};
+    (void)output_shape((const clv__pool *)sample->attrs, !mean, &x, &y, NULL); // the cases are legal ones
+    sample->in[0] = clv__f32(y);
+    return x;
 }
 
 // ---- builder --------------------------------------------------------------------------------------------------------

@@ -22,44 +22,62 @@ typedef struct clv__pool_sizes {
 
 /** A work-item's loops may turn so often (kernels_cl/README.md), with some room. */
 enum { CLV__POOL_TURNS = 65000 };
+/** ROOM of the kernel file. Its 16 KiB let several groups share a GPU's unit. */
+enum { CLV__POOL_ROOM = 4096 };
 
-/** x is input 0. `dilates`: the op has dilation. */
-clv_status clv__pool_infer(clv__op_io *io, bool dilates, clv__error *error);
+/** What a descriptor's `data` points to. */
+typedef struct clv__pool_kind {
+    bool mean, backward;
+} clv__pool_kind;
+static inline const clv__pool_kind *clv__pool_kind_of(const clv__op_io *io) {
+    return io->op->data;
+}
+static inline int clv__pool_excludes(const clv__op_io *io) {
+    return ((const clv__pool *)io->attrs)->exclude_padding;
+}
+
+/** x is input 0. */
+clv_status clv__pool_infer(clv__op_io *io, clv__error *error);
 /** Along images or channels: a plane is by itself. */
 bool clv__pool_split(const clv__op_io *io, int i, clv__split *out);
 /** dy is input 0; dx gets the shape of x, and dy must have that of y. */
-clv_status clv__pool_backward_infer(clv__op_io *io, const clv_shape *x, bool dilates, clv__error *error);
+clv_status clv__pool_backward_infer(clv__op_io *io, const clv_shape *x, clv__error *error);
 
-clv__pool_sizes clv__pool_forward_sizes(const clv__op_io *io);
-clv__pool_sizes clv__pool_backward_sizes(const clv__op_io *io);
+clv__pool_sizes clv__pool_sizes_of(const clv__op_io *io);
 /** Turns of loops over the elements of one window. */
 int64_t clv__pool_window_turns(const clv__pool_sizes *sizes);
 
-// Arguments, in this order: y and x, or dx and dy, or dx, dy and x if the op reads it; then n and the sizes.
+// Arguments, in this order: y and x, or dx, dy and x if the op reads it; then n and the sizes, and dilation, or exclude_padding.
 
-void clv__pool_x_y(clv__launches *list, clv__launch *launch, const clv__op_io *io);
-/** Kernels take dx for stored as x, which is a float where they have none. */
-void clv__pool_dx_dy(clv__launches *list, clv__launch *launch, const clv__op_io *io, clv_dtype x);
-void clv__pool_dx_dy_x(clv__launches *list, clv__launch *launch, const clv__op_io *io);
-void clv__pool_window_args(clv__launches *list, clv__launch *launch, int64_t n, const clv__pool_sizes *sizes,
-                           bool dilates);
+/** n sizes, and what comes behind them. */
+void clv__pool_window_args(clv__launches *list, clv__launch *launch, const clv__op_io *io, int64_t n);
+/** One work-item for each element of output 0. */
+void clv__pool_each(clv__launches *list, const clv__op_io *io, const char *entry);
 
 // Any window on devices with few, wide cores: by rows of outputs, or (the average's gradient) by planes of inputs.
 
 bool clv__pool_rows_support(const clv_device_info *device, const clv__op_io *io);
 /** Adds up in dx itself, which must not round. */
 bool clv__pool_planes_support(const clv_device_info *device, const clv__op_io *io);
-double clv__pool_wide_rank(const clv_device_info *device, const clv__op_io *io);
-/** One launch over n rows or planes of `width` elements: as above with a number of rows in place of elements. NULL: none, n is 0. */
-clv__launch *clv__pool_wide(clv__launches *list, const clv__op_io *io, const char *entry,
-                            const clv__pool_sizes *sizes, int64_t n, int64_t width, bool dilates,
-                            bool backward);
+/** One launch over rows or planes; NULL where there are none. */
+clv__launch *clv__pool_wide(clv__launches *list, const clv__op_io *io, const char *entry);
+void clv__pool_rows(clv__launches *list, const clv__op_io *io);
+
+/** Any window on devices with lanes: what a group reads lies in local memory. A row of the four tables of variants. */
+bool clv__pool_tile_supports(const clv_device_info *device, const clv__op_io *io);
+double clv__pool_tile_rank(const clv_device_info *device, const clv__op_io *io);
+void clv__pool_tile_lower(clv__launches *list, const clv__op_io *io);
+#define CLV__POOL_TILE                                                                                       \
+    { "tile", clv__pool_tile_supports, clv__pool_tile_rank, .lower = clv__pool_tile_lower }
 
 void clv__pool_cost(const clv__op_io *io, clv__cost *out);
-void clv__pool_backward_cost(const clv__op_io *io, clv__cost *out);
 /** Elements of a window, for `reduction`. */
 int64_t clv__pool_window_elements(const clv__op_io *io);
-bool clv__pool_sample(int i, clv__sample *out, bool dilates, bool backward);
+/** Cases of max_pool2d; those of avg_pool2d, which has no dilation, begin at number CLV__POOL_UNDILATED. */
+extern const clv__sample_row clv__pool_samples[];
+enum { CLV__POOL_UNDILATED = 6 };
+/** For the gradient: dy in the place of x. */
+clv_shape clv__pool_sample_backward(clv__sample *sample, bool mean);
 clv_tensor *clv__pool_build(const clv__op *op, clv_tensor *x, const clv_pool2d_config *config);
 
 #endif

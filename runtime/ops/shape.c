@@ -31,7 +31,7 @@ static void walk_over(clv__move *m, const clv_shape *shape) {
     memcpy(m->walk.dims, shape->dims, sizeof m->walk.dims);
 }
 
-#define MOVER(id, grad_function, attrs_type, moves, each, zero, attrs_function)                                              \
+#define MOVER(id, grad_function, attrs_type, moves, each, zero, attrs_function, rows, adapt_function)        \
     static const clv__mover id##_mover = {moves, each, zero};                                                \
     const clv__op clv__op_##id = {                                                                           \
         .name = #id,                                                                                         \
@@ -43,7 +43,8 @@ static void walk_over(clv__move *m, const clv_shape *shape) {
         .grad = CLV__TRAINS(grad_function),                                                                  \
         .variants = clv__move_variants,                                                                      \
         .reference = clv__move_reference,                                                                    \
-        .sample = CLV__TRAINS(id##_sample),                                                                  \
+        .samples = CLV__TRAINS(rows),                                                                        \
+        .adapt = CLV__TRAINS(adapt_function),                                                                \
         .cost = clv__move_cost,                                                                              \
         .split = id##_split,                                                                                 \
         .split_attrs = attrs_function,                                                                       \
@@ -56,8 +57,10 @@ static clv_status reshape_infer(clv__op_io *io, clv__error *error) {
     int64_t n = clv__numel(&io->in[0]), wanted = clv_shape_numel(&attrs->shape);
     char text[128];
     if (wanted < 0)
-        CLV_FAIL(error, CLV_E_SHAPE, "shape %s is not possible: %s; one dimension may be -1, if the others divide %lld",
-                 clv_shape_text(&attrs->shape, text, sizeof text), clv__shape_fault(&attrs->shape), (long long)n);
+        CLV_FAIL(error, CLV_E_SHAPE,
+                 "shape %s is not possible: %s; one dimension may be -1, if the others divide %lld",
+                 clv_shape_text(&attrs->shape, text, sizeof text), clv__shape_fault(&attrs->shape),
+                 (long long)n);
     if (wanted != n) {
         CLV_FAIL(error, CLV_E_SHAPE, "shape %s has %lld elements, x has %lld",
                  clv_shape_text(&attrs->shape, text, sizeof text), (long long)wanted, (long long)n);
@@ -71,22 +74,12 @@ static void reshape_grad(const clv__node *node, clv_tensor *const *dy, clv_tenso
     dx[0] = clv_reshape(dy[0], clv__node_io(node)->in[0].shape);
 }
 
-static bool reshape_sample(int i, clv__sample *sample) {
-    static const clv_shape cases[][2] = {{CLV__DIMS(2, 3, 5), CLV__DIMS(6, 5)},
-                                         {{0}, CLV__DIMS(1, 1)},
-                                         {CLV__DIMS(0, 3), CLV__DIMS(7, 0)},
-                                         {CLV__DIMS(35), CLV__DIMS(5, 1, 7)}};
-    if (i >= (int)(sizeof cases / sizeof *cases)) return false;
-    shape_attrs attrs = {cases[i][1]};
-    char from[64], to[64];
-    snprintf(sample->label, sizeof sample->label, "%s to %s", clv_shape_text(&cases[i][0], from, sizeof from),
-             clv_shape_text(&cases[i][1], to, sizeof to));
-    memcpy(sample->attrs, &attrs, sizeof attrs);
-    sample->n_in = 1;
-    sample->in[0] = clv__f32(cases[i][0]);
-    sample->quick = true;
-    return true;
-}
+static const clv__sample_row reshape_samples[] = {
+    {"[2,3,5] to [6,5]", {CLV__DIMS(2, 3, 5)}, .attrs = &(shape_attrs){CLV__DIMS(6, 5)}, .quick = true},
+    {"[] to [1,1]", {{0}}, .attrs = &(shape_attrs){CLV__DIMS(1, 1)}, .quick = true},
+    {"[0,3] to [7,0]", {CLV__DIMS(0, 3)}, .attrs = &(shape_attrs){CLV__DIMS(7, 0)}, .quick = true},
+    {"[35] to [5,1,7]", {CLV__DIMS(35)}, .attrs = &(shape_attrs){CLV__DIMS(5, 1, 7)}, .quick = true},
+    {0}};
 
 /** Along the first dimensions, if one is a multiple of the other: the elements stay in their order. */
 static bool reshape_split(const clv__op_io *io, int i, clv__split *out) {
@@ -111,7 +104,7 @@ const clv__op clv__op_reshape = {
     .half_out = 1,
     .infer = reshape_infer,
     .grad = CLV__TRAINS(reshape_grad),
-    .sample = CLV__TRAINS(reshape_sample),
+    .samples = CLV__TRAINS(reshape_samples),
     .split = reshape_split,
     .split_attrs = reshape_split_attrs,
 };
@@ -204,42 +197,34 @@ static void permute_grad(const clv__node *node, clv_tensor *const *dy, clv_tenso
     dx[0] = clv_permute(dy[0], back, attrs->n);
 }
 
-static bool permute_sample(int i, clv__sample *sample) {
-    static const struct {
-        clv_shape shape;
-        permute_attrs attrs;
-        bool quick, i32;
-    } cases[] = {
-        {CLV__DIMS(3, 5), {2, {1, 0}}, true, false},
-        {CLV__DIMS(2, 3, 4, 5), {4, {0, 2, 3, 1}}, true, true},
-        {{0}, {0, {0}}, true, false},
-        {CLV__DIMS(3, 0), {2, {1, 0}}, true, false},
-        {CLV__DIMS(17), {1, {0}}, false, false},
-        {CLV__DIMS(33, 65), {2, {1, 0}}, false, false},
-        {CLV__DIMS(3, 31, 47), {3, {0, 2, 1}}, false, false},
-        {CLV__DIMS(2100, 18), {2, {1, 0}}, false, false},
-        {CLV__DIMS(3, 31, 47), {3, {2, 1, 0}}, false, false},
-        {CLV__DIMS(2, 3, 17, 32), {4, {0, 2, 3, 1}}, false, false},
-        {CLV__DIMS(5, 6, 35), {3, {1, 0, -1}}, false, false},
-        {CLV__DIMS(2, 3, 4, 1, 5, 2), {6, {5, 3, 1, 0, 2, 4}}, false, false},
-        {CLV__DIMS(2, 3, 2, 3, 2, 3, 2, 3), {8, {7, 6, 5, 4, 3, 2, 1, 0}}, false, false},
-        {CLV__DIMS(2, 3, 4, 5, 40), {5, {3, 2, 1, 0, 4}}, false, false},
-    };
-    if (i >= (int)(sizeof cases / sizeof *cases)) return false;
-    char text[64];
-    int used = snprintf(sample->label, sizeof sample->label, "%s axes",
-                        clv_shape_text(&cases[i].shape, text, sizeof text));
-    for (int d = 0; d < cases[i].attrs.n && used < (int)sizeof sample->label; d++)
-        used += snprintf(sample->label + used, sizeof sample->label - (size_t)used, " %d",
-                         cases[i].attrs.axes[d]);
-    memcpy(sample->attrs, &cases[i].attrs, sizeof cases[i].attrs);
-    sample->n_in = 1;
-    sample->in[0] = (clv__desc){cases[i].i32 ? CLV_DTYPE_I32 : CLV_DTYPE_F32, cases[i].shape};
-    if (cases[i].i32) sample->fill[0] = (clv__fill){CLV__FILL_INTEGER, -100, 100};
-    sample->no_gradient = cases[i].i32;
-    sample->quick = cases[i].quick;
-    return true;
-}
+static const clv__sample_row permute_samples[] = {
+    {"[3,5] axes 1 0", {CLV__DIMS(3, 5)}, .attrs = &(permute_attrs){2, {1, 0}}, .quick = true},
+    {"[2,3,4,5] axes 0 2 3 1",
+     {CLV__DIMS(2, 3, 4, 5)},
+     .attrs = &(permute_attrs){4, {0, 2, 3, 1}},
+     .fill = {{CLV__FILL_INTEGER, -100, 100}},
+     .i32 = 1,
+     .no_gradient = true,
+     .quick = true},
+    {"[], no axes", {{0}}, .attrs = &(permute_attrs){0}, .quick = true},
+    {"[3,0] axes 1 0", {CLV__DIMS(3, 0)}, .attrs = &(permute_attrs){2, {1, 0}}, .quick = true},
+    {"[17] axes 0", {CLV__DIMS(17)}, .attrs = &(permute_attrs){1, {0}}},
+    {"[33,65] axes 1 0", {CLV__DIMS(33, 65)}, .attrs = &(permute_attrs){2, {1, 0}}},
+    {"[3,31,47] axes 0 2 1", {CLV__DIMS(3, 31, 47)}, .attrs = &(permute_attrs){3, {0, 2, 1}}},
+    {"[2100,18] axes 1 0", {CLV__DIMS(2100, 18)}, .attrs = &(permute_attrs){2, {1, 0}}},
+    {"[3,31,47] axes 2 1 0", {CLV__DIMS(3, 31, 47)}, .attrs = &(permute_attrs){3, {2, 1, 0}}},
+    {"[2,3,17,32] axes 0 2 3 1", {CLV__DIMS(2, 3, 17, 32)}, .attrs = &(permute_attrs){4, {0, 2, 3, 1}}},
+    {"[5,6,35] axes 1 0 -1", {CLV__DIMS(5, 6, 35)}, .attrs = &(permute_attrs){3, {1, 0, -1}}},
+    {"[2,3,4,1,5,2] axes 5 3 1 0 2 4",
+     {CLV__DIMS(2, 3, 4, 1, 5, 2)},
+     .attrs = &(permute_attrs){6, {5, 3, 1, 0, 2, 4}}},
+    {"[2,3,2,3,2,3,2,3] axes 7 6 5 4 3 2 1 0",
+     {CLV__DIMS(2, 3, 2, 3, 2, 3, 2, 3)},
+     .attrs = &(permute_attrs){8, {7, 6, 5, 4, 3, 2, 1, 0}}},
+    {"[2,3,4,5,40] axes 3 2 1 0 4",
+     {CLV__DIMS(2, 3, 4, 5, 40)},
+     .attrs = &(permute_attrs){5, {3, 2, 1, 0, 4}}},
+    {0}};
 
 /** Along dimension i of the result. */
 static bool permute_split(const clv__op_io *io, int i, clv__split *out) {
@@ -251,7 +236,7 @@ static bool permute_split(const clv__op_io *io, int i, clv__split *out) {
     return true;
 }
 
-MOVER(permute, permute_grad, permute_attrs, permute_move, false, false, NULL)
+MOVER(permute, permute_grad, permute_attrs, permute_move, false, false, NULL, permute_samples, NULL)
 
 clv_tensor *clv_permute(clv_tensor *x, const int *axes, int n_axes) {
     if (!x) return NULL;
@@ -313,28 +298,24 @@ static void broadcast_to_grad(const clv__node *node, clv_tensor *const *dy, clv_
     dx[0] = clv_sum_to(dy[0], clv__node_io(node)->in[0].shape);
 }
 
-static bool broadcast_to_sample(int i, clv__sample *sample) {
-    static const clv_shape cases[][2] = {
-        {CLV__DIMS(3, 1), CLV__DIMS(3, 17)},
-        {{0}, CLV__DIMS(5)},
-        {CLV__DIMS(3, 1, 1), CLV__DIMS(2, 3, 4, 5)},
-        {CLV__DIMS(1, 3), CLV__DIMS(0, 3)},
-        {CLV__DIMS(33), CLV__DIMS(9, 33)},
-        {CLV__DIMS(1), CLV__DIMS(16385)},
-        {CLV__DIMS(2, 1, 3, 1, 2), CLV__DIMS(2, 5, 3, 7, 2)},
-        {CLV__DIMS(1, 2, 1, 2, 1, 2, 1, 1), CLV__DIMS(3, 2, 3, 2, 3, 2, 3, 1)},
-    };
-    if (i >= (int)(sizeof cases / sizeof *cases)) return false;
-    shape_attrs attrs = {cases[i][1]};
-    char from[64], to[64];
-    snprintf(sample->label, sizeof sample->label, "%.40s to %.40s",
-             clv_shape_text(&cases[i][0], from, sizeof from), clv_shape_text(&cases[i][1], to, sizeof to));
-    memcpy(sample->attrs, &attrs, sizeof attrs);
-    sample->n_in = 1;
-    sample->in[0] = clv__f32(cases[i][0]);
-    sample->quick = i < 4;
-    return true;
-}
+static const clv__sample_row broadcast_to_samples[] = {
+    {"[3,1] to [3,17]", {CLV__DIMS(3, 1)}, .attrs = &(shape_attrs){CLV__DIMS(3, 17)}, .quick = true},
+    {"[] to [5]", {{0}}, .attrs = &(shape_attrs){CLV__DIMS(5)}, .quick = true},
+    {"[3,1,1] to [2,3,4,5]",
+     {CLV__DIMS(3, 1, 1)},
+     .attrs = &(shape_attrs){CLV__DIMS(2, 3, 4, 5)},
+     .quick = true},
+    {"[1,3] to [0,3]", {CLV__DIMS(1, 3)}, .attrs = &(shape_attrs){CLV__DIMS(0, 3)}, .quick = true},
+    {"[33] to [9,33]", {CLV__DIMS(33)}, .attrs = &(shape_attrs){CLV__DIMS(9, 33)}},
+    {"[1] to [16385]", {CLV__DIMS(1)}, .attrs = &(shape_attrs){CLV__DIMS(16385)}},
+    {"[2,1,3,1,2] to [2,5,3,7,2]",
+     {CLV__DIMS(2, 1, 3, 1, 2)},
+     .attrs = &(shape_attrs){CLV__DIMS(2, 5, 3, 7, 2)}},
+    {"[1,2,1,2,1,2,1,1] to [3,2,3,2,3,2,3,1]",
+     {CLV__DIMS(1, 2, 1, 2, 1, 2, 1, 1)},
+     .attrs = &(shape_attrs){CLV__DIMS(3, 2, 3, 2, 3, 2, 3, 1)}},
+    {"[3,1] to [3,36]", {CLV__DIMS(3, 1)}, .attrs = &(shape_attrs){CLV__DIMS(3, 36)}},
+    {0}};
 
 /** Along dimension i of the result; what repeats along it is read whole. */
 static bool broadcast_to_split(const clv__op_io *io, int i, clv__split *out) {
@@ -353,7 +334,8 @@ static void broadcast_to_split_attrs(const clv__op_io *io, const clv__split *spl
     ((shape_attrs *)attrs)->shape.dims[split->out[0]] = end - begin;
 }
 
-MOVER(broadcast_to, broadcast_to_grad, shape_attrs, broadcast_to_move, false, false, broadcast_to_split_attrs)
+MOVER(broadcast_to, broadcast_to_grad, shape_attrs, broadcast_to_move, false, false, broadcast_to_split_attrs,
+      broadcast_to_samples, NULL)
 
 clv_tensor *clv_broadcast_to(clv_tensor *x, clv_shape shape) {
     if (!x) return NULL;
@@ -437,46 +419,33 @@ static void slice_backward_grad(const clv__node *node, clv_tensor *const *dy, cl
     dx[0] = clv_slice(dy[0], attrs->axis, attrs->start, attrs->length);
 }
 
-static const struct slice_case {
-    clv_shape shape;
+static const clv__sample_row slice_samples[] = {
+    {"3 of [7,5] from 2 along axis 0", {CLV__DIMS(7, 5)}, .attrs = &(slice_attrs){0, 2, 3, 7}, .quick = true},
+    {"3 of [7,5] from 1 along axis -1",
+     {CLV__DIMS(7, 5)},
+     .attrs = &(slice_attrs){-1, 1, 3, 5},
+     .fill = {{CLV__FILL_INTEGER, -100, 100}},
+     .i32 = 1,
+     .no_gradient = true,
+     .quick = true},
+    {"0 of [4] from 4 along axis 0", {CLV__DIMS(4)}, .attrs = &(slice_attrs){0, 4, 0, 4}, .quick = true},
+    {"2 of [0,5] from 1 along axis 1", {CLV__DIMS(0, 5)}, .attrs = &(slice_attrs){1, 1, 2, 5}, .quick = true},
+    {"65 of [2,3,67,5] from 1 along axis 2", {CLV__DIMS(2, 3, 67, 5)}, .attrs = &(slice_attrs){2, 1, 65, 67}},
+    {"33 of [3,70] from 3 along axis 1", {CLV__DIMS(3, 70)}, .attrs = &(slice_attrs){1, 3, 33, 70}},
+    {"16385 of [16400] from 7 along axis 0", {CLV__DIMS(16400)}, .attrs = &(slice_attrs){0, 7, 16385, 16400}},
+    {"1 of [2,3,4,3,2,5] from 1 along axis 3",
+     {CLV__DIMS(2, 3, 4, 3, 2, 5)},
+     .attrs = &(slice_attrs){3, 1, 1, 3}},
+    {"1 of [1,1] from 0 along axis 0", {CLV__DIMS(1, 1)}, .attrs = &(slice_attrs){0, 0, 1, 1}},
+    {"3 of [6,5] from 0 along axis 0", {CLV__DIMS(6, 5)}, .attrs = &(slice_attrs){0, 0, 3, 6}},
+    {"3 of [3,6,5,8] from 2 along axis 1", {CLV__DIMS(3, 6, 5, 8)}, .attrs = &(slice_attrs){1, 2, 3, 6}},
+    {0}};
+
+/** The part in the place of the whole. */
+static void slice_sample_backward(clv__sample *sample) {
     slice_attrs attrs;
-    bool quick, i32;
-} slice_cases[] = {
-    {CLV__DIMS(7, 5), {0, 2, 3, 7}, true, false},
-    {CLV__DIMS(7, 5), {-1, 1, 3, 5}, true, true},
-    {CLV__DIMS(4), {0, 4, 0, 4}, true, false},
-    {CLV__DIMS(0, 5), {1, 1, 2, 5}, true, false},
-    {CLV__DIMS(2, 3, 67, 5), {2, 1, 65, 67}, false, false},
-    {CLV__DIMS(3, 70), {1, 3, 33, 70}, false, false},
-    {CLV__DIMS(16400), {0, 7, 16385, 16400}, false, false},
-    {CLV__DIMS(2, 3, 4, 3, 2, 5), {3, 1, 1, 3}, false, false},
-    {CLV__DIMS(1, 1), {0, 0, 1, 1}, false, false},
-    {CLV__DIMS(6, 5), {0, 0, 3, 6}, false, false},
-};
-
-static bool slice_case(int i, bool backward, clv__sample *sample) {
-    if (i >= (int)(sizeof slice_cases / sizeof *slice_cases)) return false;
-    const struct slice_case *at = &slice_cases[i];
-    clv_shape shape = at->shape;
-    if (backward) shape.dims[axis_of(at->attrs.axis, shape.rank)] = at->attrs.length;
-    char text[64];
-    snprintf(sample->label, sizeof sample->label, "%s axis %d from %lld",
-             clv_shape_text(&shape, text, sizeof text), at->attrs.axis, (long long)at->attrs.start);
-    memcpy(sample->attrs, &at->attrs, sizeof at->attrs);
-    sample->n_in = 1;
-    sample->in[0] = (clv__desc){at->i32 ? CLV_DTYPE_I32 : CLV_DTYPE_F32, shape};
-    if (at->i32) sample->fill[0] = (clv__fill){CLV__FILL_INTEGER, -100, 100};
-    sample->no_gradient = at->i32;
-    sample->quick = at->quick;
-    return true;
-}
-
-static bool slice_sample(int i, clv__sample *sample) {
-    return slice_case(i, false, sample);
-}
-
-static bool slice_backward_sample(int i, clv__sample *sample) {
-    return slice_case(i, true, sample);
+    memcpy(&attrs, sample->attrs, sizeof attrs);
+    sample->in[0].shape.dims[axis_of(attrs.axis, sample->in[0].shape.rank)] = attrs.length;
 }
 
 /** Along dimension i. Along its own axis the result is a part of x as it is. */
@@ -511,8 +480,9 @@ static bool slice_backward_split(const clv__op_io *io, int i, clv__split *out) {
     return true;
 }
 
-MOVER(slice, slice_grad, slice_attrs, slice_move, false, false, slice_split_attrs)
-MOVER(slice_backward, slice_backward_grad, slice_attrs, slice_backward_move, false, true, NULL)
+MOVER(slice, slice_grad, slice_attrs, slice_move, false, false, slice_split_attrs, slice_samples, NULL)
+MOVER(slice_backward, slice_backward_grad, slice_attrs, slice_backward_move, false, true, NULL, slice_samples,
+      slice_sample_backward)
 
 const clv__op *clv__parts_slice(int axis, int64_t start, int64_t length, void *attrs) {
     memcpy(attrs, &(slice_attrs){axis, start, length, 0}, sizeof(slice_attrs));
@@ -580,35 +550,48 @@ static void concat_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor
     }
 }
 
-static bool concat_sample(int i, clv__sample *sample) {
-    static const struct {
-        int n, axis;
-        clv_shape in[4];
-        bool quick;
-    } cases[] = {
-        {2, 0, {CLV__DIMS(2, 5), CLV__DIMS(3, 5)}, true},
-        {3, 1, {CLV__DIMS(3, 2), CLV__DIMS(3, 17), CLV__DIMS(3, 1)}, true},
-        {1, -1, {CLV__DIMS(7)}, true},
-        {3, 0, {CLV__DIMS(0, 3), CLV__DIMS(2, 3), CLV__DIMS(0, 3)}, true},
-        {4,
-         1,
-         {CLV__DIMS(2, 3, 4, 5), CLV__DIMS(2, 1, 4, 5), CLV__DIMS(2, 16, 4, 5), CLV__DIMS(2, 2, 4, 5)},
-         false},
-        {2, 2, {CLV__DIMS(2, 3, 33, 2), CLV__DIMS(2, 3, 31, 2)}, false},
-        {2, 0, {CLV__DIMS(8193), CLV__DIMS(16384)}, false},
-        {2, 3, {CLV__DIMS(2, 1, 2, 3, 2, 2), CLV__DIMS(2, 1, 2, 2, 2, 2)}, false},
-    };
-    if (i >= (int)(sizeof cases / sizeof *cases)) return false;
-    char text[64];
-    snprintf(sample->label, sizeof sample->label, "%d inputs, axis %d, the first %s", cases[i].n,
-             cases[i].axis, clv_shape_text(&cases[i].in[0], text, sizeof text));
-    concat_attrs attrs = {cases[i].axis};
-    memcpy(sample->attrs, &attrs, sizeof attrs);
-    sample->n_in = cases[i].n;
-    for (int k = 0; k < cases[i].n; k++) sample->in[k] = clv__f32(cases[i].in[k]);
-    sample->quick = cases[i].quick;
-    return true;
-}
+static const clv__sample_row concat_samples[] = {
+    {"2 inputs, axis 0, the first [2,5]",
+     {CLV__DIMS(2, 5), CLV__DIMS(3, 5)},
+     .attrs = &(concat_attrs){0},
+     .n_in = 2,
+     .quick = true},
+    {"3 inputs, axis 1, the first [3,2]",
+     {CLV__DIMS(3, 2), CLV__DIMS(3, 17), CLV__DIMS(3, 1)},
+     .attrs = &(concat_attrs){1},
+     .n_in = 3,
+     .quick = true},
+    {"1 inputs, axis -1, the first [7]",
+     {CLV__DIMS(7)},
+     .attrs = &(concat_attrs){-1},
+     .n_in = 1,
+     .quick = true},
+    {"3 inputs, axis 0, the first [0,3]",
+     {CLV__DIMS(0, 3), CLV__DIMS(2, 3), CLV__DIMS(0, 3)},
+     .attrs = &(concat_attrs){0},
+     .n_in = 3,
+     .quick = true},
+    {"4 inputs, axis 1, the first [2,3,4,5]",
+     {CLV__DIMS(2, 3, 4, 5), CLV__DIMS(2, 1, 4, 5), CLV__DIMS(2, 16, 4, 5), CLV__DIMS(2, 2, 4, 5)},
+     .attrs = &(concat_attrs){1},
+     .n_in = 4},
+    {"2 inputs, axis 2, the first [2,3,33,2]",
+     {CLV__DIMS(2, 3, 33, 2), CLV__DIMS(2, 3, 31, 2)},
+     .attrs = &(concat_attrs){2},
+     .n_in = 2},
+    {"2 inputs, axis 0, the first [8193]",
+     {CLV__DIMS(8193), CLV__DIMS(16384)},
+     .attrs = &(concat_attrs){0},
+     .n_in = 2},
+    {"2 inputs, axis 3, the first [2,1,2,3,2,2]",
+     {CLV__DIMS(2, 1, 2, 3, 2, 2), CLV__DIMS(2, 1, 2, 2, 2, 2)},
+     .attrs = &(concat_attrs){3},
+     .n_in = 2},
+    {"2 inputs, axis 1, the first [3,8,6]",
+     {CLV__DIMS(3, 8, 6), CLV__DIMS(3, 4, 6)},
+     .attrs = &(concat_attrs){1},
+     .n_in = 2},
+    {0}};
 
 /** Along the other dimensions. */
 static bool concat_split(const clv__op_io *io, int i, clv__split *out) {
@@ -621,7 +604,7 @@ static bool concat_split(const clv__op_io *io, int i, clv__split *out) {
     return true;
 }
 
-MOVER(concat, concat_grad, concat_attrs, concat_move, true, false, NULL)
+MOVER(concat, concat_grad, concat_attrs, concat_move, true, false, NULL, concat_samples, NULL)
 
 const clv__op *clv__parts_concat(int axis, void *attrs) {
     memcpy(attrs, &(concat_attrs){axis}, sizeof(concat_attrs));

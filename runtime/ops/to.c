@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 // to: the same values on another device. The plan carries them; the op itself is a view of what arrived.
-#include <stdio.h>
-
 #include "cleave/ops.h"
 #include "graph/op.h"
 
@@ -18,16 +16,10 @@ static void to_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **d
     dx[0] = dy[0];
 }
 
-static bool to_sample(int i, clv__sample *sample) {
-    static const clv_shape shapes[] = {{1, {1}}, {3, {2, 3, 5}}, {1, {0}}};
-    if (i >= (int)(sizeof shapes / sizeof *shapes)) return false;
-    sample->n_in = 1;
-    sample->in[0] = clv__f32(shapes[i]);
-    sample->quick = i == 1;
-    char text[64];
-    snprintf(sample->label, sizeof sample->label, "x %s", clv_shape_text(&shapes[i], text, sizeof text));
-    return true;
-}
+static const clv__sample_row to_samples[] = {{"x [1]", {CLV__DIMS(1)}, .n_in = 1},
+                                             {"x [2,3,5]", {CLV__DIMS(2, 3, 5)}, .quick = true},
+                                             {"x [0]", {CLV__DIMS(0)}, .n_in = 1},
+                                             {0}};
 
 static bool to_split(const clv__op_io *io, int i, clv__split *out) {
     if (i) return false;
@@ -43,7 +35,7 @@ const clv__op clv__op_to = {.name = "to",
                             .half_out = 1,
                             .infer = to_infer,
                             .grad = CLV__TRAINS(to_grad),
-                            .sample = CLV__TRAINS(to_sample),
+                            .samples = CLV__TRAINS(to_samples),
                             .split = to_split};
 
 clv_tensor *clv_to(clv_tensor *x, const char *device) {

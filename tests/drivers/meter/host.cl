@@ -1,21 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // Before each program that the meter compiles for the host: loads and stores of vectors whose accesses are seen, as those of PoCL's
-// library are not compiled with the sanitizer.
+// library are not compiled with the sanitizer. PoCL has a macro for each name, and for `vload` and `vstore` alone too: those are
+// expanded before a kernel's own macro pastes a width to them, so all have to go (run.py refuses a program that still calls PoCL's).
 #define METER_VECTOR(T, n, space)                                                                            \
     static inline __attribute__((overloadable, always_inline)) T##n meter_vload##n(size_t i, const space T *p) { \
-        typedef T##n at __attribute__((aligned(4)));                                                         \
+        typedef T##n at __attribute__((aligned(sizeof(T))));                                                         \
         return *(const space at *)(p + i * n);                                                               \
     }                                                                                                        \
     static inline __attribute__((overloadable, always_inline)) void meter_vstore##n(T##n v, size_t i, space T *p) { \
-        typedef T##n at __attribute__((aligned(4)));                                                         \
+        typedef T##n at __attribute__((aligned(sizeof(T))));                                                         \
         *(space at *)(p + i * n) = v;                                                                        \
     }
 #define METER_SPACES(T, n) METER_VECTOR(T, n, __global) METER_VECTOR(T, n, __local) METER_VECTOR(T, n, __private)
-#define METER_TYPES(n) METER_SPACES(float, n) METER_SPACES(int, n) METER_SPACES(uint, n)
+#define METER_TYPES(n) METER_SPACES(float, n) METER_SPACES(int, n) METER_SPACES(uint, n) METER_SPACES(ushort, n)
 METER_TYPES(2)
 METER_TYPES(4)
 METER_TYPES(8)
 METER_TYPES(16)
+#undef vload
+#undef vstore
 #undef vload2
 #define vload2 meter_vload2
 #undef vload4

@@ -245,7 +245,7 @@ static void run_group(const meter_launch *launch, int n_items) {
 }
 
 /** Groups of a launch, all or some; returns by how many times more there are. */
-static double run_launch(const meter_launch *launch) {
+static double run_launch(const meter_launch *launch, bool all) {
     size_t local[3], groups[3];
     for (int d = 0; d < 3; d++) {
         local[d] = launch->local[d] ? launch->local[d] : d == 0 && launch->global[0] >= 64 ? 64 : 1;
@@ -258,7 +258,7 @@ static double run_launch(const meter_launch *launch) {
         fprintf(stderr, "meter: a group of %zu items\n", n_items);
         exit(1);
     }
-    const size_t n_run = metering && n > METERED_GROUPS ? METERED_GROUPS : n;
+    const size_t n_run = !all && n > METERED_GROUPS ? METERED_GROUPS : n;
     for (size_t i = 0; i < n_run; i++) {
         const size_t g = n_run == n ? i : i * (n - 1) / (METERED_GROUPS - 1);
         _group_id_x = g % groups[0], _group_id_y = g / groups[0] % groups[1], _group_id_z = g / groups[0] / groups[1];
@@ -303,19 +303,23 @@ static void meter_models(void) {
         const meter_node *node = &meter_nodes[i];
         if (!*node->model) continue;
         place_buffers(node);
+        bool is_first = true; // kernel: its row says how many times the node's bytes are moved
+        bool indices = false; // what items do depends on them: groups are not alike
+        for (int k = 0; k < node->n_buffers; k++) indices |= node->buffers[k].indices && node->buffers[k].bytes;
         for (int k = 0; k < node->n_launches; k++) {
             const meter_launch *l = &node->launches[k];
             if (l->kind != METER_KERNEL) continue;
             memset(sides, 0, sizeof sides);
             local_requests = local_ways = worst_ways = 0;
-            const double scale = run_launch(l) * node->count;
+            const double scale = run_launch(l, indices) * node->count;
             printf("%s\t%s\t%s\t%s\t%d", node->model, node->use, l->entry, l->key, node->count);
             for (int s = 0; s < 2; s++)
                 for (int w = 0; w < WIDTHS; w++)
                     printf("\t%.17g\t%.17g\t%.17g", scale * sides[s][w].requests, scale * sides[s][w].sectors,
                            scale * sides[s][w].ideal);
             printf("\t%.17g\t%.17g\t%d\t%.17g\n", scale * local_requests, scale * local_ways, worst_ways,
-                   k == 0 ? (double)node->must * node->count : 0.0);
+                   is_first ? (double)node->must * node->count : 0.0);
+            is_first = false;
         }
     }
 }
@@ -351,7 +355,7 @@ static int check_samples(void) {
         place_buffers(node);
         for (int k = 0; k < node->n_launches; k++)
             if (node->launches[k].kind == METER_KERNEL)
-                run_launch(&node->launches[k]);
+                run_launch(&node->launches[k], true);
             else
                 do_other(&node->launches[k]);
         n++;

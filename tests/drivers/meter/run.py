@@ -15,6 +15,7 @@ Needs clang-15, and PoCL's library of built-in functions. Exit 77: they are not 
 import concurrent.futures
 import glob
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -51,7 +52,8 @@ def library():
 
 
 def build(folder):
-    """FOLDER/meter from what is in it. Loops stay as they are: several of an item's accesses made one vector would be another request."""
+    """FOLDER/meter from what is in it. Loops stay as they are: several of an item's accesses made one vector would be another request, and
+    made a call of memcpy (-fno-builtin) none that is seen."""
     try:
         subprocess.run([CLANG, "--version"], stdout=subprocess.DEVNULL, check=True)
     except (OSError, subprocess.CalledProcessError) as error:
@@ -64,8 +66,12 @@ def build(folder):
         with open(text, "w") as out, open(os.path.join(HERE, "host.cl")) as head, open(source) as body:
             out.write(head.read() + body.read())
         run([CLANG, "-x", "cl", "-cl-std=CL1.2", f"-I{POCL}/include", "-include", "_builtin_renames.h", "-include", "opencl-c-base.h",
-             "-include", "opencl-c.h", "-Wno-everything", "-O2", "-fno-vectorize", "-fno-slp-vectorize", "-ffp-contract=off",
+             "-include", "opencl-c.h", "-Wno-everything", "-O2", "-fno-vectorize", "-fno-slp-vectorize", "-fno-builtin", "-ffp-contract=off",
              "-fsanitize=thread", "-fPIC", "-Xclang", "-mlink-builtin-bitcode", "-Xclang", builtins, "-c", text, "-o", stem + ".o"], folder)
+        with open(os.path.join(folder, stem + ".o"), "rb") as made:
+            unseen = sorted(set(re.findall(rb"_cl_v(?:load|store)\w*", made.read())))
+        if unseen:
+            raise SystemExit(f"{stem}.cl: accesses that the meter does not see: {b' '.join(unseen).decode()} (host.cl)")
 
     sources = sorted(glob.glob(os.path.join(folder, "*.cl")), key=os.path.getsize, reverse=True)
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -133,6 +139,9 @@ def compare(rows, path, update):
             if was != now[i] and now[i] != "-" and (was == "-" or float(now[i]) > 1.02 * float(was)):
                 print(f"worse: {' '.join(key.split(chr(9)))}: {what} {was} -> {now[i]}")
                 n_worse += 1
+    blind = [key for key, figures in rows.items() if not figures[8]]
+    for key in blind:
+        print(f"blind: {' '.join(key.split(chr(9)))}: not one access to memory was seen, and every kernel has some")
     new, gone = [key for key in texts if key not in kept], [key for key in kept if key not in texts]
     if update:
         with open(path, "w") as out:
@@ -141,12 +150,12 @@ def compare(rows, path, update):
             for key in sorted(texts):
                 out.write(key + "\t" + "\t".join(texts[key]) + "\n")
         print(f"{len(texts)} rows written; {n_worse} figures are worse, {len(new)} rows are new, {len(gone)} gone")
-        return 0
+        return 1 if blind else 0
     for word, keys in (("new", new), ("gone", gone)):
         for key in keys[:10]:
             print(f"{word}: {' '.join(key.split(chr(9)))}: make the table again with --update, and look at the difference")
     print(f"{len(texts)} rows: {n_worse} worse, {len(new)} new, {len(gone)} gone")
-    return 1 if n_worse or new or gone else 0
+    return 1 if n_worse or new or gone or blind else 0
 
 
 def main():
