@@ -214,10 +214,10 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void KERNEL(gemm)(
     int turn = 0;
     a += a_0 + z * a_z;
     b += z * b_z;
-    b_last -= z * b_z;
     for (int i = id; i < BM; i += ITEMS) rows[i] = min(m0 + i, M - 1) * a_m;
     for (int i = id; i < BN; i += ITEMS) columns[i] = COLUMN_OF(i);
 #if TAPS
+    b_last -= z * b_z;
     __local int4 terms[2][TK];
     if (id < 2 * TK && turns) terms[id / TK][id % TK] = TERM_OF(first + id);
 #endif

@@ -68,7 +68,9 @@ static clv__gemm input_of(const clv__conv2d *c) {
 
 bool clv__conv2d_gemm_supports(const clv_device_info *device, const clv__op_io *io) {
     const clv__conv2d c = clv__conv2d_of(io);
-    return clv__conv2d_sums(&c) && clv__gemm_supports(device, io);
+    // Where an item of eight lanes has 128 registers, taps' arithmetic makes larger tiles spill.
+    const bool spills = device->sub_group_sizes[0] == 8 && clv__gemm_registers(io) > 64;
+    return clv__conv2d_sums(&c) && !spills && clv__gemm_supports(device, io);
 }
 
 #define GEMM_FUNCTIONS(name, a_, b_, bias_)                                                                  \

@@ -62,6 +62,10 @@ bool clv__gemm_supports(const clv_device_info *device, const clv__op_io *io) {
     return tile && fits(device, tile);
 }
 
+int clv__gemm_registers(const clv__op_io *io) {
+    return named(io)->registers;
+}
+
 static int64_t groups_of(const gemm_tile *tile, const clv__gemm *g) {
     return g->batches * clv__max64(g->phases, 1) * clv__div_up(g->m, rows_of(tile)) *
            clv__div_up(g->n, columns_of(tile));

@@ -42,6 +42,8 @@ typedef struct clv__gemms {
 
 /** Has the device groups and local memory for the tile of io's variant, or, where that names none, for any? */
 bool clv__gemm_supports(const clv_device_info *device, const clv__op_io *io);
+/** Registers of an item, at most, with that tile. */
+int clv__gemm_registers(const clv__op_io *io);
 /** How long a product takes, as FMAs of a unit that does nothing else: with the tile of io's variant, or the best one. */
 double clv__gemm_cost(const clv_device_info *device, const clv__op_io *io, const clv__gemm *g);
 /** The same for n bytes of global memory that are read or written once, and for n further launches. */
