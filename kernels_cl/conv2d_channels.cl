@@ -12,7 +12,9 @@
 //                     over the taps where both divisions leave no rest. Outside of an image everything is 0.
 //   channels_weight   a group of ITEMS sums some images of a channel, group = split*C + c, images [split*images, (split+1)*images):
 //                       part[split][c][i*KW + j] = sum_{n,oy,ox} dy[n][c][oy][ox] * x[n][c][oy*SH - PH + i*DH][ox*SW - PW + j*DW]
-//                     An item sums every ITEMS-th pixel; then a tree adds the items' sums. step_y, step_x: ITEMS as rows and columns of y.
+//                     In turns, `planes` images at a time, or one and `rows` rows of dy, a multiple of ROWS: the pixels of x and dy
+//                     come to local memory, with zeros where there are none, and an item sums columns of ROWS pixels. Last a tree
+//                     adds the items' sums. Of x there are `height` rows and `width` columns; planes*(height*width + rows*OW) <= FLOATS
 //
 // Macros
 //   KERNEL(name)       how entries and helpers are named; default name
@@ -21,7 +23,8 @@
 //   EPI_*              the epilogue, common/epilogue.cl; default none
 //   KH, KW, SH, SW, DH, DW, PH, PW   kernel, stride, dilation, padding; default 3, 3, 1, 1, 1, 1, 1, 1
 //   ROWS               rows of an item, default 4
-//   ITEMS              of a group of channels_weight, a power of two; default 128. Local memory: 4*ITEMS bytes
+//   ITEMS              of a group of channels_weight, a power of two; default 128. Local memory: 4*(ITEMS + FLOATS) bytes
+//   FLOATS             pixels in its local memory; default 3072
 
 #ifndef KERNEL
 #define KERNEL(name) name
@@ -61,6 +64,9 @@
 #endif
 #ifndef ITEMS
 #define ITEMS 128
+#endif
+#ifndef FLOATS
+#define FLOATS 3072
 #endif
 
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
@@ -129,32 +135,53 @@ __kernel void KERNEL(channels_input)(__global T_OUT *restrict out, __global cons
     STORE_ROWS(H, W)
 }
 
+// The rows from row0 on and the columns from column0 on of some planes, `apart` elements from each other, to local memory.
+#define GATHER(T, to, from, apart, height, width, row0, column0, H, W)                                       \
+    for (int i = id; i < now * (height) * (width); i += ITEMS) {                                             \
+        const int v = i / (width), w = i % (width) + (column0), h = v % (height) + (row0);                   \
+        const float value = LOAD(T, from + (clv_offset)(v / (height)) * (apart) + clamp(h, 0, H - 1) * (W) + \
+                                        clamp(w, 0, W - 1));                                                 \
+        to[i] = INSIDE(h, w, H, W) ? value : 0.0f;                                                           \
+    }
+
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 KERNEL(channels_weight)(__global float *restrict part, __global const T_OUT *restrict dy,
                         __global const T_IN *restrict x, int N, int C, int H, int W, int OH, int OW, int images,
-                        int step_y, int step_x) {
-    __local float tree[ITEMS];
+                        int planes, int rows, int height, int width) {
+    __local float tree[ITEMS], tile[FLOATS];
     const int id = (int)get_local_id(0), group = (int)get_group_id(0), c = group % C;
-    const int first = group / C * images, end = min(N, first + images);
+    const int end = min(N, group / C * images + images);
     float sums[KH * KW];
     UNROLLED for (int i = 0; i < KH * KW; i++) sums[i] = 0.0f;
-    for (int n = first; n < end; n++) {
-        __global const T_IN *from = x + (clv_offset)(n * C + c) * H * W;
-        __global const T_OUT *to = dy + (clv_offset)(n * C + c) * OH * OW;
-        for (int at = id, oy = id / OW, ox = id % OW; at < OH * OW; at += ITEMS) {
-            const float v = LOAD(T_OUT, to + at);
-            UNROLLED for (int i = 0; i < KH; i++)
-                UNROLLED for (int j = 0; j < KW; j++) {
-                    const int iy = oy * SH - PH + i * DH, ix = ox * SW - PW + j * DW;
-                    const bool valid = INSIDE(iy, ix, H, W);
-                    sums[i * KW + j] = fma(v, FETCH(T_IN, from, iy, ix, H, W, valid), sums[i * KW + j]);
+    for (int n = group / C * images; n < end; n += planes) {
+        const int now = min(planes, end - n), columns = now * rows / ROWS * OW;
+        __local float *to = tile + now * height * width;
+        for (int first = 0; first < OH; first += rows) {
+            GATHER(T_IN, tile, x + (clv_offset)(n * C + c) * H * W, C * H * W, height, width, first * SH - PH, -PW, H, W)
+            GATHER(T_OUT, to, dy + (clv_offset)(n * C + c) * OH * OW, C * OH * OW, rows, OW, first, 0, OH, OW)
+            barrier(CLK_LOCAL_MEM_FENCE);
+            for (int at = id, ox = id % OW, block = id / OW; at < columns; at += ITEMS) {
+                const int plane = block / (rows / ROWS), row = (block - plane * (rows / ROWS)) * ROWS;
+                __local const float *from = tile + (plane * height + row * SH) * width + ox * SW;
+                float v[ROWS];
+                UNROLLED for (int r = 0; r < ROWS; r++) v[r] = to[(plane * rows + row + r) * OW + ox];
+                // Row by row of x: the taps of all rows of dy that meet it.
+                UNROLLED for (int u = 0; u < (ROWS - 1) * SH + (KH - 1) * DH + 1; u++) {
+                    UNROLLED for (int j = 0; j < KW; j++) {
+                        const float value = from[u * width + j * DW];
+                        UNROLLED for (int r = 0; r < ROWS; r++)
+                            UNROLLED for (int i = 0; i < KH; i++)
+                                if (r * SH + i * DH == u) sums[i * KW + j] = fma(v[r], value, sums[i * KW + j]);
+                    }
                 }
-            ox += step_x;
-            oy += step_y;
-            if (ox >= OW) {
-                ox -= OW;
-                oy++;
+                ox += ITEMS % OW;
+                block += ITEMS / OW;
+                if (ox >= OW) {
+                    ox -= OW;
+                    block++;
+                }
             }
+            barrier(CLK_LOCAL_MEM_FENCE);
         }
     }
     UNROLLED for (int i = 0; i < KH * KW; i++) {

@@ -10,15 +10,15 @@
 //     B[z][k][n] = b[z*b_z + k2*b_k2 + n2*b_n2 + h*w_size + w]
 //                  h = h_0 + n1*h_n1 + k1*h_k1,  w = w_0 + n0*w_n0 + k0*w_k0
 //     C[z][m][n] = c[c_0 + z*c_z + m*c_m + n2*c_n2 + n1*c_n1 + n0*c_n0]
-// With TAPS B is 0 where h or w is outside of 0 .. h_size, w_size: beyond an image's edge. Bias is bias[channel], where channel is
+// With TAPS B is 0 where h or w is outside of 0 .. h_size, w_size: beyond an image's edge; b_last is its last element. Bias is bias[channel], where channel is
 // z*channels + m (by_row = 1) or n (by_row = 0); has_bias = 0 leaves it out, and any valid buffer may stand for it. Sums run in f32;
-// their order depends on the sizes only.
+// their order depends on the sizes only. Pixels of several phases of a stride (PHASES) are as many products, each with digits of its own.
 //
 // Entries
 //   gemm      A group of WX x WY items makes the tile of WY*TM rows from gy*WY*TM on, of WX*TN columns from gx*WX*TN on. Item (x, y)
 //             has rows 4*y + 4*WY*i + r and columns x + WX*j, r < 4. TK terms at a time travel through local memory; the next ones are
-//             fetched into registers while these are multiplied. gz = split*batches + z sums the terms from split*depth up to
-//             (split+1)*depth. With several splits c is a workspace of parts, c_split apart, without bias and epilogue.
+//             fetched into registers while these are multiplied. gz = (split*phases + phase)*batches + z sums the terms from split*depth
+//             up to (split+1)*depth. With several splits c is a workspace of parts, c_split apart, without bias and epilogue.
 //   gemm_sum  Finishes several splits, an item an element, i < size: c[i] = epilogue( part[i] + part[size + i] + .. + bias ), where
 //             the channel is i / inner % channels.
 //
@@ -30,6 +30,9 @@
 //   TM, TN          rows and columns of an item: multiples of 4, powers of two; default 4, 8. A tile has at most as many rows,
 //                   and as many columns, as a group has items
 //   TK              terms of a tile, a power of two; default 8. TK*TM >= WX, TK*TN >= WY
+//   PHASES          1: the gradient by the input of a convolution with strides. n_1, n_0, k_1, k_0, c_n1, c_n0, a_k1 and a_k0 are
+//                   those of all pixels and taps, N is the number of images, K of channels; h_0, h_n1 and h_k1 (w alike) are
+//                   padding, stride and dilation. A phase has every h_n1-th row, and the taps that meet it; default 0
 //   A_ROWS, B_ROWS  1: neighbouring items fetch neighbouring terms of A, of B; 0: neighbouring rows, columns; default 1, 0
 //   TAPS            1: k has three digits, B has an edge. 0: k is k2; default 0
 //   STORED          1: tiles lie in local memory as T_A and T_B are stored, and become floats where they are
@@ -74,6 +77,9 @@
 #endif
 #ifndef STORED
 #define STORED 0
+#endif
+#ifndef PHASES
+#define PHASES 0
 #endif
 
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
@@ -145,6 +151,19 @@ int4 KERNEL(gemm_column)(int n, int n_1, int n_0, int b_n2, int h_0, int h_n1, i
     KERNEL(gemm_column)(min(n0 + (n), N - 1), n_1, n_0, b_n2, h_0, h_n1, w_0, w_n0, w_size).s0
 #endif
 
+#if PHASES
+// Along one dimension: the pixels at, at + stride, .. meet the taps first, first + step, .. of the kernel. The first of these meets
+// pixel `back` of dy with the first of those. (first, number of taps, step, back)
+int4 KERNEL(gemm_phase)(int at, int stride, int padding, int dilation, int kernel_) {
+    int first = 0, step = 1;
+    while (step * dilation % stride != 0) step++;
+    while (first < step && (at + padding - first * dilation) % stride != 0) first++;
+    const bool meets = first < step && first < kernel_;
+    return meets ? (int4)(first, (kernel_ - first + step - 1) / step, step, (at + padding - first * dilation) / stride)
+                 : (int4)(0, 0, step, 0);
+}
+#endif
+
 #if TAPS
 // A term's part of (B's index, h, w), and A's index.
 int4 KERNEL(gemm_term)(int k, int k_1, int k_0, int a_k2, int a_k1, int a_k0, int b_k2, int h_k1, int w_k0,
@@ -158,7 +177,7 @@ int4 KERNEL(gemm_term)(int k, int k_1, int k_0, int a_k2, int a_k1, int a_k0, in
     int4 term = terms[turn & 1][k];                                                                          \
     bool inside = (uint)(column.s1 + term.s1) < (uint)h_size && (uint)(column.s2 + term.s2) < (uint)w_size && \
                   from + k <= last;                                                                          \
-    KEPT(T_B) v = READ(T_B, b + (inside ? column.s0 + term.s0 : 0));                                         \
+    KEPT(T_B) v = READ(T_B, b + clamp(column.s0 + term.s0, 0, b_last)); /* neighbours stay neighbours */      \
     v = inside ? v : (KEPT(T_B))0;
 #else
 #define FETCH_A(k) READ(T_A, a + row + min(from + k, last) * a_k2)
@@ -193,14 +212,39 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void KERNEL(gemm)(
     __global const float *restrict bias, int batches, int M, int N, int K, int depth, int k_1, int k_0, int n_1,
     int n_0, int a_0, int a_z, int a_m, int a_k2, int a_k1, int a_k0, int b_z, int b_k2, int b_n2, int c_0, int c_z,
     int c_m, int c_n2, int c_n1, int c_n0, int c_split, int h_0, int h_n1, int h_k1, int h_size, int w_0, int w_n0,
-    int w_k0, int w_size, int channels, int by_row, int has_bias EPILOGUE_PARAMS) {
+    int w_k0, int w_size, int b_last, int channels, int by_row, int has_bias EPILOGUE_PARAMS) {
     __local KEPT4(T_A) la[2][TK][BM / 4 + 1];
     __local KEPT4(T_B) lb[8 / sizeof(KEPT(T_B))][TK][BN / 4 + 1]; // two tiles, and at last as many floats
     __local int rows[BM];
     __local COLUMN_PART columns[BN];
     const int id = (int)get_local_id(0), x = id % WX, y = id / WX;
     const int m0 = (int)get_group_id(1) * BM, n0 = (int)get_group_id(0) * BN;
-    const int z = (int)get_group_id(2) % batches, split = (int)get_group_id(2) / batches;
+    const int z = (int)get_group_id(2) % batches;
+    int split = (int)get_group_id(2) / batches;
+#if PHASES
+    const int wide = min(w_n0, n_0), phase = split % (min(h_n1, n_1) * wide);
+    split /= min(h_n1, n_1) * wide;
+    const int4 p = KERNEL(gemm_phase)(phase / wide, h_n1, h_0, h_k1, k_1);
+    const int4 q = KERNEL(gemm_phase)(phase % wide, w_n0, w_0, w_k0, k_0);
+    c_0 += phase / wide * c_n1 + phase % wide * c_n0;
+    c_n1 *= h_n1;
+    c_n0 *= w_n0;
+    a_0 += p.s0 * a_k1 + q.s0 * a_k0;
+    a_k1 *= p.s2;
+    a_k0 *= q.s2;
+    n_1 = (n_1 - phase / wide + h_n1 - 1) / h_n1;
+    n_0 = (n_0 - phase % wide + w_n0 - 1) / w_n0;
+    N *= n_1 * n_0;
+    K *= p.s1 * q.s1;
+    k_1 = max(p.s1, 1);
+    k_0 = max(q.s1, 1);
+    h_k1 = -p.s2 * h_k1 / h_n1;
+    w_k0 = -q.s2 * w_k0 / w_n0;
+    h_0 = p.s3;
+    w_0 = q.s3;
+    h_n1 = w_n0 = 1;
+    if (n0 >= N) return; // all of the group: phases differ in size
+#endif
     const int first = split * depth, last = min(K, first + depth) - 1, turns = max(last - first + TK, 0) / TK;
     KEPT(T_A) ra[A_LOADS];
     KEPT(T_B) rb[B_LOADS];
@@ -211,6 +255,7 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void KERNEL(gemm)(
     for (int i = id; i < BM; i += ITEMS) rows[i] = min(m0 + i, M - 1) * a_m;
     for (int i = id; i < BN; i += ITEMS) columns[i] = COLUMN_OF(i);
 #if TAPS
+    b_last -= z * b_z;
     __local int4 terms[2][TK];
     if (id < 2 * TK && turns) terms[id / TK][id % TK] = TERM_OF(first + id);
 #endif

@@ -6,6 +6,8 @@
 #include "cleave/ops.h"
 #include "ops/tiles.h"
 
+extern const clv__op clv__op_conv2d, clv__op_conv2d_backward_input, clv__op_conv2d_backward_weight;
+
 /** The convolution behind any of the three ops. Channels are of one group; [0] is H, [1] is W. */
 typedef struct clv__conv2d {
     int64_t n, groups, in_channels, out_channels;
@@ -38,7 +40,6 @@ void clv__conv2d_tile_weight(clv__launches *list, const clv__op_io *io);
 
 // runtime/ops/conv2d_gemm.c
 bool clv__conv2d_gemm_supports(const clv_device_info *device, const clv__op_io *io);
-bool clv__conv2d_gemm_supports_input(const clv_device_info *device, const clv__op_io *io);
 double clv__conv2d_gemm_rank_forward(const clv_device_info *device, const clv__op_io *io);
 double clv__conv2d_gemm_rank_input(const clv_device_info *device, const clv__op_io *io);
 double clv__conv2d_gemm_rank_weight(const clv_device_info *device, const clv__op_io *io);
@@ -83,5 +84,10 @@ void clv__conv2d_winograd_forward(clv__launches *list, const clv__op_io *io);
 void clv__conv2d_winograd_input(clv__launches *list, const clv__op_io *io);
 bool clv__conv2d_winograd_supports_weight(const clv_device_info *device, const clv__op_io *io);
 void clv__conv2d_winograd_weight(clv__launches *list, const clv__op_io *io);
+
+// runtime/ops/conv2d_winograd_lanes.c
+bool clv__conv2d_winograd_lanes_supports(const clv_device_info *device, const clv__op_io *io);
+double clv__conv2d_winograd_lanes_rank(const clv_device_info *device, const clv__op_io *io);
+void clv__conv2d_winograd_lanes_lower(clv__launches *list, const clv__op_io *io);
 
 #endif

@@ -4,7 +4,7 @@
 #include "ops/epilogue.h"
 #include "ops/lower.h"
 
-enum { ROWS = 4, ITEMS = 128, MOST_TAPS = 64 }; // ROWS and ITEMS of the kernel file
+enum { ROWS = 4, ITEMS = 128, FLOATS = 3072, MOST_TAPS = 64 }; // the first three of the kernel file
 
 static bool possible(const clv_device_info *device, const clv__conv2d *c) {
     return c->in_channels == 1 && c->out_channels == 1 && clv__conv2d_sums(c) &&
@@ -16,10 +16,23 @@ bool clv__conv2d_channels_supports(const clv_device_info *device, const clv__op_
     return possible(device, &c) && c.stride[0] <= ROWS;
 }
 
+/** Rows and columns of x behind `rows` rows of dy. */
+static int64_t height_of(const clv__conv2d *c, int64_t rows) {
+    return (rows - 1) * c->stride[0] + (c->kernel[0] - 1) * c->dilation[0] + 1;
+}
+static int64_t width_of(const clv__conv2d *c) {
+    return (c->out[1] - 1) * c->stride[1] + (c->kernel[1] - 1) * c->dilation[1] + 1;
+}
+
+/** Floats in local memory for `rows` rows of dy of an image. */
+static int64_t floats_of(const clv__conv2d *c, int64_t rows) {
+    return height_of(c, rows) * width_of(c) + rows * c->out[1];
+}
+
 bool clv__conv2d_channels_supports_weight(const clv_device_info *device, const clv__op_io *io) {
     clv__conv2d c = clv__conv2d_of(io);
-    return possible(device, &c) && device->max_work_group >= ITEMS &&
-           clv__tile_local_bytes(device) >= ITEMS * sizeof(float);
+    return possible(device, &c) && device->max_work_group >= ITEMS && floats_of(&c, ROWS) <= FLOATS &&
+           clv__tile_local_bytes(device) >= (ITEMS + FLOATS) * sizeof(float);
 }
 
 /** Plain divides by sizes for each tap, and reads far apart for the weights. Threads have a variant of their own. */
@@ -89,8 +102,11 @@ void clv__conv2d_channels_weight(clv__launches *list, const clv__op_io *io) {
         clv__arg_out(list, launch, 0);
     clv__arg_in_as(list, launch, io, 0, "T_OUT");
     clv__arg_in_as(list, launch, io, 1, "T_IN");
-    CLV__ARGS_I32(list, launch, c.n, c.groups, c.in[0], c.in[1], c.out[0], c.out[1], images, ITEMS / c.out[1],
-                  ITEMS % c.out[1]);
+    int64_t rows = clv__round_up(c.out[0], ROWS); // at a time: whole images, or as many rows as fit
+    while (floats_of(&c, rows) > FLOATS) rows = clv__round_up(clv__div_up(rows, 2), ROWS);
+    const int64_t planes = rows >= c.out[0] ? clv__min64(images, FLOATS / floats_of(&c, rows)) : 1;
+    CLV__ARGS_I32(list, launch, c.n, c.groups, c.in[0], c.in[1], c.out[0], c.out[1], images, planes, rows,
+                  height_of(&c, rows), width_of(&c));
     clv__launch_grid(launch, (size_t)(splits * c.groups * ITEMS), ITEMS);
     if (bytes) clv__conv2d_add_parts(list, part, bytes, size, splits);
 }

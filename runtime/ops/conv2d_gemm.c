@@ -4,199 +4,92 @@
 #include "ops/conv2d.h"
 #include "ops/gemm.h"
 
-enum { H, W, PHASES = 64 }; // most products of a gradient by the input: strides up to 8 both ways
+enum { H, W };
 
 /** Rows are output channels, columns pixels of the results, terms the taps of all input channels. */
 static clv__gemm forward_of(const clv__conv2d *c) {
     const int64_t taps = c->kernel[H] * c->kernel[W], in = c->in[H] * c->in[W], out = c->out[H] * c->out[W];
-    const bool one = taps == 1 && c->padding[H] == 0 && c->padding[W] == 0; // a term is a channel
-    return (clv__gemm){.batches = c->groups,
-                       .m = c->out_channels,
-                       .n = c->n * out,
-                       .k = c->in_channels * taps,
-                       .k_1 = c->kernel[H],
-                       .k_0 = c->kernel[W],
-                       .n_1 = c->out[H],
-                       .n_0 = c->out[W],
-                       .a_z = c->out_channels * c->in_channels * taps,
-                       .a_m = c->in_channels * taps,
-                       .a_k2 = taps,
-                       .a_k1 = c->kernel[W],
-                       .a_k0 = 1,
-                       .b_z = c->in_channels * in,
-                       .b_k2 = in,
-                       .b_n2 = c->groups * c->in_channels * in,
-                       .c_z = c->out_channels * out,
-                       .c_m = out,
-                       .c_n2 = c->groups * c->out_channels * out,
-                       .c_n1 = c->out[W],
-                       .c_n0 = 1,
-                       .h_0 = -c->padding[H],
-                       .h_n1 = c->stride[H],
-                       .h_k1 = c->dilation[H],
-                       .h_size = c->in[H],
-                       .w_0 = -c->padding[W],
-                       .w_n0 = c->stride[W],
-                       .w_k0 = c->dilation[W],
-                       .w_size = c->in[W],
-                       .taps = !one,
-                       .a_rows = true,
-                       .by_row = true,
-                       .channels = c->out_channels};
+    const int64_t ic = c->in_channels, oc = c->out_channels;
+    clv__gemm g = {.batches = c->groups, .m = oc, .n = c->n * out, .k = ic * taps, .channels = oc};
+    g.k_1 = c->kernel[H], g.k_0 = c->kernel[W], g.n_1 = c->out[H], g.n_0 = c->out[W];
+    g.a_z = oc * ic * taps, g.a_m = ic * taps, g.a_k2 = taps, g.a_k1 = c->kernel[W], g.a_k0 = 1;
+    g.b_z = ic * in, g.b_k2 = in, g.b_n2 = c->groups * ic * in;
+    g.c_z = oc * out, g.c_m = out, g.c_n2 = c->groups * oc * out, g.c_n1 = c->out[W], g.c_n0 = 1;
+    g.h_0 = -c->padding[H], g.h_n1 = c->stride[H], g.h_k1 = c->dilation[H], g.h_size = c->in[H];
+    g.w_0 = -c->padding[W], g.w_n0 = c->stride[W], g.w_k0 = c->dilation[W], g.w_size = c->in[W];
+    g.taps = taps > 1 || c->padding[H] || c->padding[W]; // else a term is a channel
+    g.a_rows = g.by_row = true;
+    return g;
 }
 
-/** Rows are output channels, columns the taps of all input channels, terms pixels of dy. */
+/** Rows are output channels, columns the taps of all input channels, terms pixels of dy: what are weights and y there is dy and
+ *  the result here, and terms and columns change places. */
 static clv__gemm weight_of(const clv__conv2d *c) {
-    const int64_t taps = c->kernel[H] * c->kernel[W], in = c->in[H] * c->in[W], out = c->out[H] * c->out[W];
-    return (clv__gemm){.batches = c->groups,
-                       .m = c->out_channels,
-                       .n = c->in_channels * taps,
-                       .k = c->n * out,
-                       .k_1 = c->out[H],
-                       .k_0 = c->out[W],
-                       .n_1 = c->kernel[H],
-                       .n_0 = c->kernel[W],
-                       .a_z = c->out_channels * out,
-                       .a_m = out,
-                       .a_k2 = c->groups * c->out_channels * out,
-                       .a_k1 = c->out[W],
-                       .a_k0 = 1,
-                       .b_z = c->in_channels * in,
-                       .b_k2 = c->groups * c->in_channels * in,
-                       .b_n2 = in,
-                       .c_z = c->out_channels * c->in_channels * taps,
-                       .c_m = c->in_channels * taps,
-                       .c_n2 = taps,
-                       .c_n1 = c->kernel[W],
-                       .c_n0 = 1,
-                       .h_0 = -c->padding[H],
-                       .h_n1 = c->dilation[H],
-                       .h_k1 = c->stride[H],
-                       .h_size = c->in[H],
-                       .w_0 = -c->padding[W],
-                       .w_n0 = c->dilation[W],
-                       .w_k0 = c->stride[W],
-                       .w_size = c->in[W],
-                       .taps = true,
-                       .a_rows = true,
-                       .b_rows = true,
-                       .by_row = true,
-                       .channels = c->out_channels};
+    const clv__gemm f = forward_of(c);
+    clv__gemm g = f;
+    g.n = f.k, g.n_1 = f.k_1, g.n_0 = f.k_0, g.k = f.n, g.k_1 = f.n_1, g.k_0 = f.n_0;
+    g.a_z = f.c_z, g.a_m = f.c_m, g.a_k2 = f.c_n2, g.a_k1 = f.c_n1, g.a_k0 = f.c_n0;
+    g.c_z = f.a_z, g.c_m = f.a_m, g.c_n2 = f.a_k2, g.c_n1 = f.a_k1, g.c_n0 = f.a_k0;
+    g.b_k2 = f.b_n2, g.b_n2 = f.b_k2;
+    g.h_n1 = f.h_k1, g.h_k1 = f.h_n1, g.w_n0 = f.w_k0, g.w_k0 = f.w_n0;
+    g.taps = g.b_rows = true;
+    return g;
 }
 
-/** Along one dimension: the pixels of x at phase, phase + stride, .. meet the taps first, first + step, .. of the kernel, and the tap
- *  `first` of pixel `phase` meets row (or column) `at` of y; each further tap one that lies `back` before it. */
-typedef struct phase {
-    int64_t pixels, taps, first, step, at, back;
-} phase;
-
-static phase phase_of(const clv__conv2d *c, int d, int64_t at) {
-    const int64_t stride = c->stride[d];
-    phase p = {.pixels = clv__div_up(c->in[d] - at, stride), .step = 1};
-    while (p.step * c->dilation[d] % stride != 0) p.step++;
-    while (p.first < p.step && (at + c->padding[d] - p.first * c->dilation[d]) % stride != 0) p.first++;
-    if (p.first == p.step || p.first >= c->kernel[d])
-        return (phase){.pixels = p.pixels, .step = 1}; // nothing meets it
-    p.taps = clv__div_up(c->kernel[d] - p.first, p.step);
-    p.at = (at + c->padding[d] - p.first * c->dilation[d]) / stride;
-    p.back = p.step * c->dilation[d] / stride;
-    return p;
+/** Taps of the kernel that meet a pixel, at most. */
+static int64_t meeting(const clv__conv2d *c, int d) {
+    int64_t step = 1;
+    while (step * c->dilation[d] % c->stride[d] != 0) step++;
+    return clv__div_up(c->kernel[d], step);
 }
 
-/** Rows are input channels, columns the pixels of x of one phase of the stride, terms the taps of all output channels that they meet. */
-static clv__gemm input_of(const clv__conv2d *c, int64_t y, int64_t x) {
-    const phase h = phase_of(c, H, y), w = phase_of(c, W, x);
-    const int64_t taps = c->kernel[H] * c->kernel[W], in = c->in[H] * c->in[W], out = c->out[H] * c->out[W];
-    const bool one = taps == 1 && c->padding[H] == 0 && c->padding[W] == 0;
-    return (clv__gemm){.batches = c->groups,
-                       .m = c->in_channels,
-                       .n = c->n * h.pixels * w.pixels,
-                       .k = c->out_channels * h.taps * w.taps,
-                       .k_1 = clv__max64(h.taps, 1),
-                       .k_0 = clv__max64(w.taps, 1),
-                       .n_1 = clv__max64(h.pixels, 1),
-                       .n_0 = clv__max64(w.pixels, 1),
-                       .a_0 = h.first * c->kernel[W] + w.first,
-                       .a_z = c->out_channels * c->in_channels * taps,
-                       .a_m = taps,
-                       .a_k2 = c->in_channels * taps,
-                       .a_k1 = h.step * c->kernel[W],
-                       .a_k0 = w.step,
-                       .b_z = c->out_channels * out,
-                       .b_k2 = out,
-                       .b_n2 = c->groups * c->out_channels * out,
-                       .c_0 = y * c->in[W] + x,
-                       .c_z = c->in_channels * in,
-                       .c_m = in,
-                       .c_n2 = c->groups * c->in_channels * in,
-                       .c_n1 = c->stride[H] * c->in[W],
-                       .c_n0 = c->stride[W],
-                       .h_0 = h.at,
-                       .h_n1 = 1,
-                       .h_k1 = -h.back,
-                       .h_size = c->out[H],
-                       .w_0 = w.at,
-                       .w_n0 = 1,
-                       .w_k0 = -w.back,
-                       .w_size = c->out[W],
-                       .taps = !one,
-                       .a_rows = !one,
-                       .by_row = true,
-                       .channels = c->in_channels};
-}
-
-/** The products of an op, in `items`. */
-static clv__gemms forward_gemms(const clv__conv2d *c, clv__gemm *items) {
-    items[0] = forward_of(c);
-    return (clv__gemms){.a = 1,
-                        .bias = c->bias ? 2 : -1,
-                        .inner = c->out[H] * c->out[W],
-                        .n_channels = c->groups * c->out_channels,
-                        .n = 1,
-                        .items = items};
-}
-
-static clv__gemms weight_gemms(const clv__conv2d *c, clv__gemm *items) {
-    items[0] = weight_of(c);
-    return (clv__gemms){.b = 1, .bias = -1, .inner = 1, .n_channels = 1, .n = 1, .items = items};
-}
-
-static clv__gemms input_gemms(const clv__conv2d *c, clv__gemm *items) {
-    int n = 0;
-    for (int64_t y = 0; y < clv__min64(c->stride[H], c->in[H]); y++)
-        for (int64_t x = 0; x < clv__min64(c->stride[W], c->in[W]); x++) items[n++] = input_of(c, y, x);
-    return (clv__gemms){.a = 1,
-                        .bias = -1,
-                        .inner = c->in[H] * c->in[W],
-                        .n_channels = c->groups * c->in_channels,
-                        .n = n,
-                        .items = items};
+/** Rows are input channels, columns pixels of x, terms the taps of all output channels that they meet. The pixels of each phase of a
+ *  stride meet taps of their own: the kernel tells which. */
+static clv__gemm input_of(const clv__conv2d *c) {
+    const clv__gemm f = forward_of(c);
+    const int64_t stride[2] = {clv__min64(c->stride[H], c->in[H]), clv__min64(c->stride[W], c->in[W])};
+    clv__gemm g = f;
+    g.m = g.channels = c->in_channels, g.n_1 = c->in[H], g.n_0 = c->in[W];
+    g.a_m = f.a_k2, g.a_k2 = f.a_m;
+    g.b_z = f.c_z, g.b_k2 = f.c_m, g.b_n2 = f.c_n2;
+    g.c_z = f.b_z, g.c_m = f.b_k2, g.c_n2 = f.b_n2, g.c_n1 = c->in[W];
+    g.h_0 = c->padding[H], g.h_size = c->out[H], g.w_0 = c->padding[W], g.w_size = c->out[W];
+    g.a_rows = f.taps;
+    if (c->stride[H] == 1 && c->stride[W] == 1) {
+        g.n = c->n * f.b_k2, g.k = c->out_channels * f.k_1 * f.k_0;
+        g.h_k1 = -f.h_k1, g.w_k0 = -f.w_k0;
+    } else {
+        g.phases = stride[H] * stride[W], g.n_2 = c->n, g.k_2 = c->out_channels;
+        g.n = c->n * clv__div_up(c->in[H], c->stride[H]) * clv__div_up(c->in[W], c->stride[W]);
+        g.k = c->out_channels * meeting(c, H) * meeting(c, W);
+    }
+    return g;
 }
 
 bool clv__conv2d_gemm_supports(const clv_device_info *device, const clv__op_io *io) {
     const clv__conv2d c = clv__conv2d_of(io);
-    return clv__conv2d_sums(&c) && clv__gemm_supports(device, io);
+    // Where an item of eight lanes has 128 registers, taps' arithmetic makes larger tiles spill.
+    const bool spills = device->sub_group_sizes[0] == 8 && clv__gemm_registers(io) > 64;
+    return clv__conv2d_sums(&c) && !spills && clv__gemm_supports(device, io);
 }
 
-bool clv__conv2d_gemm_supports_input(const clv_device_info *device, const clv__op_io *io) {
-    const clv__conv2d c = clv__conv2d_of(io);
-    return clv__min64(c.stride[H], c.in[H]) * clv__min64(c.stride[W], c.in[W]) <= PHASES &&
-           clv__conv2d_gemm_supports(device, io);
-}
-
-#define GEMM_FUNCTIONS(name)                                                                                 \
+#define GEMM_FUNCTIONS(name, a_, b_, bias_)                                                                  \
+    static clv__gemms name##_gemms(const clv__conv2d *c, clv__gemm *g) {                                     \
+        *g = name##_of(c);                                                                                   \
+        return (clv__gemms){a_, b_, bias_, .inner = g->c_m, .n_channels = g->batches * g->m, .product = g};  \
+    }                                                                                                        \
     double clv__conv2d_gemm_rank_##name(const clv_device_info *device, const clv__op_io *io) {               \
-        clv__gemm items[PHASES];                                                                             \
+        clv__gemm g;                                                                                         \
         const clv__conv2d c = clv__conv2d_of(io);                                                            \
-        const clv__gemms gemms = name##_gemms(&c, items);                                                    \
+        const clv__gemms gemms = name##_gemms(&c, &g);                                                       \
         return clv__gemm_rank(device, io, &gemms);                                                           \
     }                                                                                                        \
     void clv__conv2d_gemm_##name(clv__launches *list, const clv__op_io *io) {                                \
-        clv__gemm items[PHASES];                                                                             \
+        clv__gemm g;                                                                                         \
         const clv__conv2d c = clv__conv2d_of(io);                                                            \
-        const clv__gemms gemms = name##_gemms(&c, items);                                                    \
+        const clv__gemms gemms = name##_gemms(&c, &g);                                                       \
         clv__gemm_lower(list, io, &gemms);                                                                   \
     }
-GEMM_FUNCTIONS(forward)
-GEMM_FUNCTIONS(input)
-GEMM_FUNCTIONS(weight)
+GEMM_FUNCTIONS(forward, 1, 0, c->bias ? 2 : -1)
+GEMM_FUNCTIONS(input, 1, 0, -1)
+GEMM_FUNCTIONS(weight, 0, 1, -1)

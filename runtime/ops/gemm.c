@@ -8,29 +8,29 @@
 #include "ops/epilogue.h"
 #include "ops/lower.h"
 
-/** What the kernel is compiled for: items of a group along columns and rows, rows and columns of an item. */
+/** What the kernel is compiled for: items of a group along columns and along rows, rows and columns of an item,
+ *  terms of a tile. */
 typedef struct gemm_tile {
     const char *variant;
-    int wx, wy, tm, tn;
-    double share; // FMAs among the instructions that it takes, about (tests/drivers/offline/kernels.tsv)
-    bool stored;  // halves stay halves in local memory
+    int wx, wy, tm, tn, tk;
+    double share;  // FMAs among the instructions of the innermost loop (tests/drivers/offline/kernels.tsv)
+    int registers; // of an item, the most of the targets there
+    bool stored;   // halves stay halves in local memory
 } gemm_tile;
 
-enum { DEPTH = 8 }; // TK, the kernel file's own
-
 /** The first has as many registers as leave room for four groups beside each other on older GPUs. The second
- *  reads less and wants more registers. The others are for small groups, results of few rows or columns, and
- *  halves. */
+ *  reads less and wants more registers. The third is for results of few tiles: it has more terms at a time, so
+ *  runs of them fill sectors better where terms lie side by side. The others are for small groups, results of few
+ *  rows or columns, and halves. */
 static const gemm_tile tiles[] = {
-    {"gemm", 16, 16, 4, 8, 0.7, false},       {"gemm:128x128", 16, 16, 8, 8, 0.75, false},
-    {"gemm:32x64", 8, 8, 4, 8, 0.6, false},   {"gemm:16x64", 16, 4, 4, 4, 0.45, false},
-    {"gemm:64x16", 4, 16, 4, 4, 0.45, false}, {"half", 16, 16, 4, 8, 0.69, true},
-    {"half:32x64", 8, 8, 4, 8, 0.59, true}};
+    {"gemm", 16, 16, 4, 8, 8, 0.84, 64, false},        {"gemm:128x128", 16, 16, 8, 8, 8, 0.89, 128, false},
+    {"gemm:64x64", 16, 16, 4, 4, 16, 0.79, 48, false}, {"gemm:32x64", 8, 8, 4, 8, 8, 0.84, 88, false},
+    {"gemm:16x64", 16, 4, 4, 4, 8, 0.79, 59, false},   {"gemm:64x16", 4, 16, 4, 4, 8, 0.79, 50, false},
+    {"half", 16, 16, 4, 8, 8, 0.83, 64, true},         {"half:32x64", 8, 8, 4, 8, 8, 0.83, 88, true}};
+enum { N_TILES = sizeof tiles / sizeof *tiles };
 
-static const gemm_tile *tile_of(const clv__op_io *io) {
-    const gemm_tile *tile = tiles;
-    while (strcmp(tile->variant, io->variant->name) != 0) tile++;
-    return tile;
+static int items_of(const gemm_tile *tile) {
+    return tile->wx * tile->wy;
 }
 
 static int64_t rows_of(const gemm_tile *tile) {
@@ -43,115 +43,209 @@ static int64_t columns_of(const gemm_tile *tile) {
 
 /** Bytes of local memory, as the kernel file says. */
 static uint64_t local_bytes(const gemm_tile *tile) {
-    return (uint64_t)(8 * DEPTH * (rows_of(tile) + columns_of(tile) + 8) + 4 * rows_of(tile) +
-                      16 * columns_of(tile) + 32 * DEPTH);
+    return (uint64_t)(8 * tile->tk * (rows_of(tile) + columns_of(tile) + 8) + 4 * rows_of(tile) +
+                      16 * columns_of(tile) + 32 * tile->tk);
 }
 
-bool clv__gemm_supports(const clv_device_info *device, const clv__op_io *io) {
-    const gemm_tile *tile = tile_of(io);
-    const bool halves = clv__is_half(io->in[0].dtype) || clv__is_half(io->in[1].dtype);
-    return device->loop_turns == 0 && (!tile->stored || (device->fp16 && halves)) &&
-           device->max_work_group >= (uint32_t)(tile->wx * tile->wy) &&
+static bool fits(const clv_device_info *device, const gemm_tile *tile) {
+    return device->loop_turns == 0 && device->max_work_group >= (uint32_t)items_of(tile) &&
            clv__tile_local_bytes(device) >= local_bytes(tile);
 }
 
+/** The tile that io's variant names. */
+static const gemm_tile *named(const clv__op_io *io) {
+    for (int i = 0; i < N_TILES; i++)
+        if (strcmp(tiles[i].variant, io->variant->name) == 0) return &tiles[i];
+    return NULL;
+}
+
+bool clv__gemm_supports(const clv_device_info *device, const clv__op_io *io) {
+    const gemm_tile *tile = named(io);
+    for (int i = 0; i < N_TILES && !tile; i++)
+        if (fits(device, &tiles[i]) && !tiles[i].stored) tile = &tiles[i];
+    if (!tile || !fits(device, tile)) return false;
+    return !tile->stored ||
+           (device->fp16 && (clv__is_half(io->in[0].dtype) || clv__is_half(io->in[1].dtype)));
+}
+
+int clv__gemm_registers(const clv__op_io *io) {
+    return named(io)->registers;
+}
+
 static int64_t groups_of(const gemm_tile *tile, const clv__gemm *g) {
-    return g->batches * clv__div_up(g->m, rows_of(tile)) * clv__div_up(g->n, columns_of(tile));
+    return g->batches * clv__max64(g->phases, 1) * clv__div_up(g->m, rows_of(tile)) *
+           clv__div_up(g->n, columns_of(tile));
 }
 
 /** Terms of a split. */
-static int64_t depth_of(const clv__gemm *g, int64_t splits) {
-    return clv__round_up(clv__max64(clv__div_up(g->k, splits), 1), DEPTH);
+static int64_t depth_of(const gemm_tile *tile, const clv__gemm *g, int64_t splits) {
+    return clv__round_up(clv__max64(clv__div_up(g->k, splits), 1), tile->tk);
 }
 
-/** Into how many parts to cut the sums, as a result of few tiles would leave most units idle. It follows from the
- *  sizes alone. */
-static int64_t splits_of(const gemm_tile *tile, const clv__gemms *gemms) {
-    enum { ENOUGH = 128, LEAST = 128 }; // groups; terms of a part
-    int64_t groups = 0;
-    const clv__gemm *longest = gemms->items;
-    for (int i = 0; i < gemms->n; i++) {
-        groups += groups_of(tile, &gemms->items[i]);
-        if (gemms->items[i].k > longest->k) longest = &gemms->items[i];
+/** Into how many parts to cut the sums: a result of few tiles would leave most units idle. It follows from the sizes alone. */
+static int64_t splits_of(const gemm_tile *tile, const clv__gemm *g) {
+    enum { FEW = 32, WANTED = 128, LEAST = 256 }; // groups; terms of a part
+    const int64_t groups = clv__max64(groups_of(tile, g), 1);
+    const int64_t splits = groups < FEW ? clv__min64(WANTED / groups, g->k / LEAST) : 1;
+    return splits > 1 ? clv__div_up(g->k, depth_of(tile, g, splits)) : 1;
+}
+
+// ---- what lanes cost --------------------------------------------------------------------------------------
+//
+// The one place where variants for lanes get their ranks. All is counted in FMAs of a unit: units do 64 at a time, and in that
+// time get 32 bytes from the cache that they share, and from memory as many as the device says beside its FMAs.
+
+enum { SECTOR = 8 }; // floats
+
+double clv__lanes_bytes_cost(const clv_device_info *device, double n) {
+    const double usual = 12, units = device->compute_units > 0 ? device->compute_units : 1;
+    const double fmas = device->peak_bytes_per_second > 0 && device->peak_flops > 0
+                            ? device->peak_flops / 2 / device->peak_bytes_per_second
+                            : usual;
+    return n * fmas / units;
+}
+
+double clv__lanes_launches_cost(double n) {
+    const double seconds = 10e-6, fmas_per_second = 64 * 1.3e9;
+    return n * seconds * fmas_per_second;
+}
+
+/** What few items beside each other leave open, a unit waits for. */
+static double waits(double items) {
+    enum { HIDES = 512 };
+    return 1 + HIDES / items;
+}
+
+double clv__lanes_rank(const clv_device_info *device, double cost, double results, double terms) {
+    const double share = 0.03, most = 2048, begin = 8; // FMAs among instructions; items of a unit; terms
+    const double units = device->compute_units > 0 ? device->compute_units : 1, items = results / units;
+    if (clv__threads(device) || results <= 0) return 2;
+    return cost / (items * (terms + begin) / share * waits(items < most ? items : most));
+}
+
+/** Groups are dealt to units in rounds. A group's turn is its FMAs, with the instructions around them, and the sectors that it
+ *  fetches: a run of r floats at any place touches r + 7 of them. */
+static double cost_with(const clv_device_info *device, const gemm_tile *tile, const clv__gemm *g) {
+    enum {
+        BEGIN = 64,
+        REGISTERS = 65536,
+        RUN = 32,
+        PRICE = 2
+    }; // terms; of a unit; lanes side by side; FMAs a byte
+    const double units = device->compute_units > 0 ? device->compute_units : 1;
+    const int64_t splits = splits_of(tile, g), rows = rows_of(tile), columns = columns_of(tile);
+    const double rounds = (double)clv__div_up(groups_of(tile, g) * splits, (int64_t)units);
+    const int64_t run_a = g->a_rows ? tile->tk : RUN, run_b = g->b_rows ? tile->tk : RUN;
+    const double bytes = 4 * PRICE *
+                         ((double)(rows * (run_a + SECTOR - 1)) / (double)run_a +
+                          (double)(columns * (run_b + SECTOR - 1)) / (double)run_b);
+    const double beside = rounds * items_of(tile), room = (double)REGISTERS / tile->registers;
+    double cost = rounds * (double)(depth_of(tile, g, splits) + BEGIN) *
+                  ((double)(rows * columns) / tile->share + bytes) * waits(beside < room ? beside : room);
+    if (splits > 1) {
+        const double results = (double)g->batches * (double)g->m * (double)g->n;
+        cost += clv__lanes_launches_cost(1) +
+                clv__lanes_bytes_cost(device, 4 * results * (double)(2 * splits + 1));
     }
-    int64_t splits = clv__min64(ENOUGH / clv__max64(groups, 1), longest->k / LEAST);
-    return splits > 1 ? clv__div_up(longest->k, depth_of(longest, splits)) : 1;
+    return cost;
+}
+
+/** The tile of io's variant, or else the best one. */
+static const gemm_tile *tile_of(const clv_device_info *device, const clv__op_io *io, const clv__gemm *g) {
+    const gemm_tile *best = named(io);
+    double least = 0;
+    for (int i = 0; i < N_TILES && !named(io); i++) {
+        const double cost = cost_with(device, &tiles[i], g);
+        if (!fits(device, &tiles[i]) || tiles[i].stored || (best && cost >= least)) continue;
+        best = &tiles[i];
+        least = cost;
+    }
+    return best;
+}
+
+double clv__gemm_cost(const clv_device_info *device, const clv__op_io *io, const clv__gemm *g) {
+    return cost_with(device, tile_of(device, io, g), g);
 }
 
 double clv__gemm_rank(const clv_device_info *device, const clv__op_io *io, const clv__gemms *gemms) {
-    const double plain_share = 0.03;
-    enum {
-        BEGIN = 64,
-        PART = 16
-    }; // terms that a group's begin and end take as long as; FMAs that an element of a part does
-    if (clv__threads(device)) return 2; // no local memory to gain from, and barriers to lose by
-    const gemm_tile *tile = tile_of(io);
-    const int64_t splits = splits_of(tile, gemms);
-    double units = device->compute_units > 0 ? device->compute_units : 1, took = 0, plain = 0;
-    for (int i = 0; i < gemms->n; i++) {
-        const clv__gemm *g = &gemms->items[i];
-        double rounds = (double)clv__div_up(groups_of(tile, g) * splits, (int64_t)units);
-        double results = (double)g->batches * (double)g->m * (double)g->n;
-        took += rounds * (double)(rows_of(tile) * columns_of(tile)) * (double)(depth_of(g, splits) + BEGIN) /
-                tile->share;
-        if (splits > 1) took += PART * results * (double)splits / units;
-        plain += results * (double)(g->k + 1) / units / plain_share;
-    }
-    return plain > 0 ? took / plain : 2;
+    const clv__gemm *g = gemms->product;
+    const double results = (double)(g->batches * clv__max64(g->phases, 1)) * (double)g->m * (double)g->n;
+    return clv__lanes_rank(device, clv__gemm_cost(device, io, g), results, (double)g->k);
 }
+
+// ---- launches ---------------------------------------------------------------------------------------------
 
 static void tile_defines(clv__launches *list, clv__launch *launch, const gemm_tile *tile,
                          const clv__gemm *g) {
     const struct {
         const char *name;
         int value, usual;
-    } macros[] = {{"WX", tile->wx, 16}, {"WY", tile->wy, 16},       {"TM", tile->tm, 4},
-                  {"TN", tile->tn, 8},  {"A_ROWS", g->a_rows, 1},   {"B_ROWS", g->b_rows, 0},
-                  {"TAPS", g->taps, 0}, {"STORED", tile->stored, 0}};
+    } macros[] = {{"WX", tile->wx, 16},       {"WY", tile->wy, 16},     {"TM", tile->tm, 4},
+                  {"TN", tile->tn, 8},        {"TK", tile->tk, 8},      {"A_ROWS", g->a_rows, 1},
+                  {"TAPS", g->taps, 0},       {"B_ROWS", g->b_rows, 0}, {"PHASES", g->phases > 1, 0},
+                  {"STORED", tile->stored, 0}};
     for (size_t i = 0; i < sizeof macros / sizeof *macros; i++)
         if (macros[i].value != macros[i].usual)
             clv__launch_define(list, launch, macros[i].name, "%d", macros[i].value);
 }
 
-/** part_bytes: of the workspace where the parts go; 0: there is one split. */
-static void lower_one(clv__launches *list, const clv__op_io *io, const clv__gemms *gemms, const clv__gemm *g,
-                      int64_t splits, size_t part, size_t part_bytes) {
-    const gemm_tile *tile = tile_of(io);
+static void arg_part(clv__launches *list, clv__launch *launch, const clv__part *part) {
+    clv__arg_workspace(list, launch, part->offset, part->bytes);
+}
+
+static void arg_bias(clv__launches *list, clv__launch *launch, const clv__gemms *gemms) {
+    clv__arg_in(list, launch, gemms->bias >= 0 ? gemms->bias : gemms->a); // without a bias, anything
+}
+
+/** part: of the workspace, where the splits' sums go, of `size` elements each. Without bytes there is one split. */
+static void lower_product(clv__launches *list, const clv__op_io *io, const clv__gemms *gemms,
+                          const gemm_tile *tile, int64_t splits, clv__part part, int64_t size) {
+    const clv__gemm *g = gemms->product;
+    const bool whole = part.bytes == 0;
     clv__launch *launch = clv__launch_kernel(list, "gemm", "gemm");
     tile_defines(list, launch, tile, g);
-    if (part_bytes)
-        clv__arg_workspace(list, launch, part, part_bytes);
-    else
-        clv__arg_out_as(list, launch, io, 0, "T_C");
-    clv__arg_in_as(list, launch, io, gemms->a, "T_A");
-    clv__arg_in_as(list, launch, io, gemms->b, "T_B");
-    clv__arg_in(list, launch, gemms->bias >= 0 ? gemms->bias : gemms->a); // without a bias, anything
-    CLV__ARGS_I32(list, launch, g->batches, g->m, g->n, g->k, depth_of(g, splits), g->k_1, g->k_0, g->n_1,
-                  g->n_0);
+    if (gemms->parts) {
+        for (int i = 0; i < 3; i++) arg_part(list, launch, i || whole ? &gemms->parts[i] : &part);
+    } else {
+        if (whole)
+            clv__arg_out_as(list, launch, io, 0, "T_C");
+        else
+            arg_part(list, launch, &part);
+        clv__arg_in_as(list, launch, io, gemms->a, "T_A");
+        clv__arg_in_as(list, launch, io, gemms->b, "T_B");
+    }
+    arg_bias(list, launch, gemms);
+    CLV__ARGS_I32(list, launch, g->batches, g->m, g->phases ? g->n_2 : g->n, g->phases ? g->k_2 : g->k,
+                  depth_of(tile, g, splits), g->k_1, g->k_0, g->n_1, g->n_0);
     CLV__ARGS_I32(list, launch, g->a_0, g->a_z, g->a_m, g->a_k2, g->a_k1, g->a_k0, g->b_z, g->b_k2, g->b_n2);
-    CLV__ARGS_I32(list, launch, g->c_0, g->c_z, g->c_m, g->c_n2, g->c_n1, g->c_n0,
-                  part_bytes ? clv__numel(&io->out[0]) : 0);
-    CLV__ARGS_I32(list, launch, g->h_0, g->h_n1, g->h_k1, g->h_size, g->w_0, g->w_n0, g->w_k0, g->w_size);
-    CLV__ARGS_I32(list, launch, g->channels, g->by_row, !part_bytes && gemms->bias >= 0);
-    if (!part_bytes) clv__arg_epilogue(list, launch, io);
-    const size_t items = (size_t)tile->wx * (size_t)tile->wy;
+    CLV__ARGS_I32(list, launch, g->c_0, g->c_z, g->c_m, g->c_n2, g->c_n1, g->c_n0, whole ? 0 : size);
+    CLV__ARGS_I32(list, launch, g->h_0, g->h_n1, g->h_k1, g->h_size, g->w_0, g->w_n0, g->w_k0, g->w_size,
+                  gemms->parts ? 0 : clv__numel(&io->in[gemms->b]) - 1);
+    CLV__ARGS_I32(list, launch, g->channels, g->by_row, whole && gemms->bias >= 0);
+    if (whole && !gemms->parts) clv__arg_epilogue(list, launch, io);
+    const size_t items = (size_t)items_of(tile);
     clv__launch_grid3(launch, (size_t)clv__div_up(g->n, columns_of(tile)) * items,
-                      (size_t)clv__div_up(g->m, rows_of(tile)), (size_t)(g->batches * splits), items, 1, 1);
+                      (size_t)clv__div_up(g->m, rows_of(tile)),
+                      (size_t)(g->batches * clv__max64(g->phases, 1) * splits), items, 1, 1);
 }
 
 void clv__gemm_lower(clv__launches *list, const clv__op_io *io, const clv__gemms *gemms) {
-    const int64_t splits = splits_of(tile_of(io), gemms), size = clv__numel(&io->out[0]);
-    const size_t bytes = splits > 1 ? (size_t)(splits * size) * sizeof(float) : 0;
-    const size_t part = bytes ? clv__launch_workspace(list, bytes) : 0;
-    for (int i = 0; i < gemms->n; i++)
-        if (gemms->items[i].m > 0 && gemms->items[i].n > 0)
-            lower_one(list, io, gemms, &gemms->items[i], splits, part, bytes);
-    if (!bytes) return;
-    clv__launch *launch = clv__launch_kernel(list, "gemm", "gemm_sum");
-    clv__arg_out_as(list, launch, io, 0, "T_C");
-    clv__arg_workspace(list, launch, part, bytes);
-    clv__arg_in(list, launch, gemms->bias >= 0 ? gemms->bias : gemms->a);
+    const clv__gemm *g = gemms->product;
+    const gemm_tile *tile = tile_of(list->device, io, g);
+    const int64_t splits = splits_of(tile, g);
+    const int64_t size = gemms->parts ? g->batches * g->m * g->n : clv__numel(&io->out[0]);
+    clv__part part = {.bytes = splits > 1 ? (size_t)(splits * size) * sizeof(float) : 0};
+    if (size == 0) return;
+    if (part.bytes) part.offset = clv__launch_workspace(list, part.bytes);
+    lower_product(list, io, gemms, tile, splits, part, size);
+    if (!part.bytes) return;
+    clv__launch *launch = clv__launch_items(list, "gemm", "gemm_sum", CLV__ELEMENTS, size);
+    if (gemms->parts)
+        arg_part(list, launch, &gemms->parts[0]);
+    else
+        clv__arg_out_as(list, launch, io, 0, "T_C");
+    arg_part(list, launch, &part);
+    arg_bias(list, launch, gemms);
     CLV__ARGS_I32(list, launch, size, splits, gemms->inner, gemms->n_channels, gemms->bias >= 0);
-    clv__arg_epilogue(list, launch, io);
-    clv__launch_over(list, launch, CLV__ELEMENTS, size);
+    if (!gemms->parts) clv__arg_epilogue(list, launch, io);
 }

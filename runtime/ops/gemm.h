@@ -9,6 +9,8 @@
  *  elements lie. What is zero is not there: digits of one number are 1. */
 typedef struct clv__gemm {
     int64_t batches, m, n, k;
+    int64_t phases, n_2,
+        k_2; // phases of a stride, 0: none; n and k are those of the largest, n_2 and k_2 N and K of the kernel
     int64_t k_1, k_0, n_1, n_0;
     int64_t a_0, a_z, a_m, a_k2, a_k1, a_k0;
     int64_t b_z, b_k2, b_n2;
@@ -21,26 +23,35 @@ typedef struct clv__gemm {
     int64_t channels; // of a z, where a row is one
 } clv__gemm;
 
-/** The products that an op is: several where its result falls apart, as the gradient of a strided convolution does. Together they
- *  cover the result; one without terms (k 0) fills its part with zeros. */
+/** The product that an op is, or a part of it. */
 typedef struct clv__gemms {
     int a, b, bias;            // inputs of the op; bias -1: none
+    const clv__part *parts;    // c, a and b in the workspace instead; NULL: none
     int64_t inner, n_channels; // the channel of element i of the result is i / inner % n_channels
-    int n;
-    const clv__gemm *items;
+    const clv__gemm *product;
 } clv__gemms;
 
 /** The rows of a table of variants: one for each tile, the first the usual one. */
 #define CLV__GEMM_VARIANTS(supports_, rank_, lower_)                                                         \
     {.name = "gemm", .supports = supports_, .rank = rank_, .lower = lower_},                                 \
         {.name = "gemm:128x128", .supports = supports_, .rank = rank_, .lower = lower_},                     \
+        {.name = "gemm:64x64", .supports = supports_, .rank = rank_, .lower = lower_},                       \
         {.name = "gemm:32x64", .supports = supports_, .rank = rank_, .lower = lower_}, {                     \
         .name = "gemm:16x64", .supports = supports_, .rank = rank_, .lower = lower_                          \
     }
 
-/** Has the device groups and local memory for the tile of io's variant? */
+/** Has the device groups and local memory for the tile of io's variant, or, where that names none, for any? */
 bool clv__gemm_supports(const clv_device_info *device, const clv__op_io *io);
-/** How long the tile of io's variant takes beside plain, by what is computed, waste included, and how many units have work. */
+/** Registers of an item, at most, with that tile. */
+int clv__gemm_registers(const clv__op_io *io);
+/** How long a product takes, as FMAs of a unit that does nothing else: with the tile of io's variant, or the best one. */
+double clv__gemm_cost(const clv_device_info *device, const clv__op_io *io, const clv__gemm *g);
+/** The same for n bytes of global memory that are read or written once, and for n further launches. */
+double clv__lanes_bytes_cost(const clv_device_info *device, double n);
+double clv__lanes_launches_cost(double n);
+/** What a cost is beside plain's, of so many results with so many terms each. Of threads it is 2: no local memory to gain from, and
+ *  barriers to lose by. */
+double clv__lanes_rank(const clv_device_info *device, double cost, double results, double terms);
 double clv__gemm_rank(const clv_device_info *device, const clv__op_io *io, const clv__gemms *gemms);
 void clv__gemm_lower(clv__launches *list, const clv__op_io *io, const clv__gemms *gemms);
 

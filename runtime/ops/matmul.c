@@ -157,7 +157,7 @@ static clv__gemm gemm_of(const clv__product *p) {
 
 static clv__gemms gemms_of(const clv__product *p, const clv__gemm *gemm) {
     return (clv__gemms){
-        .b = 1, .bias = p->bias ? 2 : -1, .inner = 1, .n_channels = gemm->n, .n = 1, .items = gemm};
+        .b = 1, .bias = p->bias ? 2 : -1, .inner = 1, .n_channels = gemm->n, .product = gemm};
 }
 
 static double gemm_rank(const clv_device_info *device, const clv__op_io *io) {
