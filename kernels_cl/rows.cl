@@ -28,8 +28,8 @@
 // T_X, T_Y, T_T, T_DX       how tensors are stored: float (default), f16 or bf16
 // PHASE                     default WHOLE, 0; PART is 1, GIVEN 2
 // LANES, ROWS               default 1, 1. Powers of two
-// PER                       elements that an item has in registers: LANES apart (default 16)
-// KEEP                      1: a part has no more than LANES * PER elements (default 0)
+// PER                       elements that an item has in registers, LANES apart (default 16). Of LANES > 1 that is all of a part,
+//                           chunk = LANES * PER
 // COLUMNS                   1: neighbouring items take neighbouring rows; 0: neighbouring elements of a row (default)
 // FLAT                      1: length is at least count (default 0)
 // LAST                      default 1
@@ -99,9 +99,6 @@
 #endif
 #ifndef PER
 #define PER 16
-#endif
-#ifndef KEEP
-#define KEEP 0
 #endif
 #ifndef COLUMNS
 #define COLUMNS 0
@@ -223,11 +220,11 @@ kernel ROW_SIZE void KERNEL(row)(ROW_PARAMS,
     s2 = KERNEL(row_get2)(parts, n_rows, r);
 #endif
     EACH(ROW_LOAD)
-#elif KEEP
+#elif LANES > 1
     EACH(ROW_LOAD)
     ROW_GATHER
 #else
-    for (; first < end; first += LANES * PER) {
+    for (; first < end; first += PER) {
         const float t0 = s0, t2 = s2;
         const ROW_T1 t1 = s1;
         s0 = ROW_START0;
@@ -249,10 +246,10 @@ kernel ROW_SIZE void KERNEL(row)(ROW_PARAMS,
     if (lane == 0 && part == 0) {
         ROW_RESULT
     }
-#if ROW_STORES && (KEEP || PHASE == GIVEN)
+#if ROW_STORES && (LANES > 1 || PHASE == GIVEN)
     EACH(ROW_STORE)
 #elif ROW_STORES
-    for (first = begin; first < end; first += LANES * PER) {
+    for (first = begin; first < end; first += PER) {
         EACH(ROW_LOAD)
         EACH(ROW_STORE)
     }

@@ -6,7 +6,7 @@
 // An item's part is short enough for devices that end long loops (kernels_cl/README.md).
 enum { ITEM_PER = 4, ITEM_CHUNK = 2048, ITEM_JOIN = 256 };
 enum { SMALL_GROUP = 64, LARGE_GROUP = 256, MOST_PER = 16, FEW_PER = 4, WIDE = 32, SECTOR = 8 };
-enum { MANY_GROUPS = 256, MOST_BLOCKS = 16, FEW_PARTS = 16 };
+enum { FEW_PARTS = 16 }; // that one item joins
 
 typedef enum row_phase { WHOLE, PART, GIVEN } row_phase; // as in rows.cl
 
@@ -48,10 +48,6 @@ static schedule by_groups(const clv_device_info *device, const clv__rows *use, b
     const int64_t need = clv__div_up(w->count, s.lanes);
     s.per = need <= 1 ? 1 : need <= FEW_PER || !use->program->planes ? FEW_PER : MOST_PER;
     s.chunk = s.lanes * s.per;
-    if (!stores) { // several blocks each, if there are groups enough
-        const int64_t groups = clv__div_up(w->count, s.chunk) * clv__div_up(w->rows, s.rows);
-        s.chunk *= clv__max64(1, clv__min64(MOST_BLOCKS, groups / MANY_GROUPS));
-    }
     return s;
 }
 
@@ -112,7 +108,6 @@ static void lower_row(clv__launches *list, const clv__op_io *io, const clv__rows
     clv__launch *launch = begin(list, io, "row", use, s);
     define_number(list, launch, "PHASE", phase, WHOLE);
     define_number(list, launch, "PER", s->per, MOST_PER);
-    define_number(list, launch, "KEEP", s->lanes > 1 && s->chunk == s->lanes * s->per, 0);
     define_number(list, launch, "COLUMNS", s->columns, 0);
     if (phase != WHOLE && use->program->planes) clv__arg_workspace(list, launch, states.offset, states.bytes);
     CLV__ARGS_I32(list, launch, use->walk.rows, s->chunk, chunks);
@@ -124,7 +119,7 @@ static clv__part join(clv__launches *list, const clv__op_io *io, const clv__rows
                       clv__part from, int64_t n, bool finish) {
     for (bool last = false; !last;) {
         const schedule s = {.lanes = groups && n > FEW_PARTS ? SMALL_GROUP : 1, .rows = 1};
-        const int64_t per = s.lanes * (s.lanes > 1 ? SMALL_GROUP : ITEM_JOIN), n_out = clv__div_up(n, per);
+        const int64_t per = s.lanes > 1 ? n : ITEM_JOIN, n_out = clv__div_up(n, per);
         clv__part to = {0};
         last = n_out == 1;
         clv__launch *launch = begin(list, io, "row_join", use, &s);
