@@ -4,7 +4,7 @@
 //
 // Element j of row r is at r / inner * major + r % inner * minor + j / length * far + j % length * near, j < count.
 // A row is cut into parts of `chunk` elements, `chunks` of them. ROWS rows are done by LANES items each, which join what they have in
-// local memory (common/tree.cl); LANES 1 is one item, with neither barriers nor local memory.
+// local memory (common/tree.cl), `turns` times; LANES 1 is one item, with neither barriers nor local memory, and turns is 1.
 //
 //   row        PHASE WHOLE   rows of one part, from the load to the store
 //              PHASE PART    the state of each part, to parts[plane][part][row]
@@ -16,6 +16,7 @@
 //
 // ROW_PARAMS                tensors and scalars (default: of a sum)
 // ROW_BEGIN                 what all elements of a row need (default: nothing)
+// ROW_ONCE                  c[k], d[k], which follow from j alone and serve all rows of an item (default: nothing)
 // ROW_LOAD                  a[k], b[k] of an element
 // ROW_GATHER                the state of all elements that an item has, from the start
 // ROW_JOIN                  the state t0, t1, t2 joined to s0, s1, s2, in any order
@@ -25,6 +26,8 @@
 // ROW_FINISH                what store and result need (default: nothing)
 // ROW_RESULT                once for each row (default: nothing)
 // ROW_STORE                 once for each element; ROW_STORES 1: there is one (default 0)
+// ROW_AFTER                 at the end, with what ROW_STORE added to e[k], f[k], for LANES > 1; `partial` says whose sums
+//                           over rows these are (default: nothing)
 // T_X, T_Y, T_T, T_DX       how tensors are stored: float (default), f16 or bf16
 // PHASE                     default WHOLE, 0; PART is 1, GIVEN 2
 // LANES, ROWS               default 1, 1. Powers of two
@@ -75,6 +78,12 @@
 #define ROW_STORES 0
 #else
 #define ROW_STORES 1
+#endif
+#ifndef ROW_ONCE
+#define ROW_ONCE
+#endif
+#ifndef ROW_AFTER
+#define ROW_AFTER
 #endif
 #ifndef T_X
 #define T_X float
@@ -145,39 +154,48 @@
 #endif
 
 // The state of a row, from those of its lanes.
-#if LANES > 1 && ROW_PLANES == 1
-#define ROW_TREE                                                                                             \
-    local float tree0[GROUP];                                                                                \
-    const int id = get_local_id(0), first_lane = id - lane * ROW_STEP;                                       \
-    GROUP_TREE(lane, LANES, tree0[id] = s0, const float t0 = tree0[id + apart * ROW_STEP];                   \
-               ROW_JOIN tree0[id] = s0)                                                                      \
-    s0 = tree0[first_lane];
-#elif LANES > 1 && ROW_PLANES > 1
-#if ROW_PLANES == 3
-#define ROW_TREE_LOCAL local float tree2[GROUP];
-#define ROW_TREE_PUT tree2[id] = s2;
-#define ROW_TREE_TAKE const float t2 = tree2[id + apart * ROW_STEP];
-#define ROW_TREE_ALL s2 = tree2[first_lane];
+#if ROW_PLANES > 2
+#define ROW_THIRD(statement) statement
 #else
-#define ROW_TREE_LOCAL
-#define ROW_TREE_PUT
-#define ROW_TREE_TAKE
-#define ROW_TREE_ALL
+#define ROW_THIRD(statement)
 #endif
-#define ROW_TREE                                                                                             \
-    local float tree0[GROUP];                                                                                \
-    local ROW_T1 tree1[GROUP];                                                                               \
-    ROW_TREE_LOCAL                                                                                           \
-    const int id = get_local_id(0), first_lane = id - lane * ROW_STEP;                                       \
-    GROUP_TREE(lane, LANES, tree0[id] = s0; tree1[id] = s1; ROW_TREE_PUT,                                    \
-               const float t0 = tree0[id + apart * ROW_STEP];                                                \
-               const ROW_T1 t1 = tree1[id + apart * ROW_STEP]; ROW_TREE_TAKE ROW_JOIN tree0[id] = s0;        \
-               tree1[id] = s1; ROW_TREE_PUT)                                                                 \
-    s0 = tree0[first_lane];                                                                                  \
-    s1 = tree1[first_lane];                                                                                  \
-    ROW_TREE_ALL
+#if ROW_PLANES > 1
+#define ROW_SECOND(statement) statement
 #else
+#define ROW_SECOND(statement)
+#endif
+#if LANES > 1 && ROW_PLANES > 0
+#define ROW_LOCAL                                                                                            \
+    local float tree0[GROUP];                                                                                \
+    ROW_SECOND(local ROW_T1 tree1[GROUP];)                                                                   \
+    ROW_THIRD(local float tree2[GROUP];)                                                                     \
+    const int id = get_local_id(0), first_lane = id - lane * ROW_STEP;
+#define ROW_PUT                                                                                              \
+    tree0[id] = s0;                                                                                          \
+    ROW_SECOND(tree1[id] = s1;)                                                                              \
+    ROW_THIRD(tree2[id] = s2;)
+#define ROW_TAKE                                                                                             \
+    const int other = id + apart * ROW_STEP;                                                                 \
+    const float t0 = tree0[other];                                                                           \
+    ROW_SECOND(const ROW_T1 t1 = tree1[other];)                                                              \
+    ROW_THIRD(const float t2 = tree2[other];)                                                                \
+    ROW_JOIN                                                                                                 \
+    ROW_PUT
+#define ROW_TREE                                                                                             \
+    GROUP_TREE(lane, LANES, ROW_PUT, ROW_TAKE)                                                               \
+    s0 = tree0[first_lane];                                                                                  \
+    ROW_SECOND(s1 = tree1[first_lane];)                                                                      \
+    ROW_THIRD(s2 = tree2[first_lane];)
+#else
+#define ROW_LOCAL
 #define ROW_TREE
+#endif
+#if LANES > 1
+#define ROW_ONCE_AN_ITEM EACH(ROW_ONCE)
+#define ROW_ONCE_A_BLOCK
+#else
+#define ROW_ONCE_AN_ITEM
+#define ROW_ONCE_A_BLOCK EACH(ROW_ONCE)
 #endif
 
 // A state in planes of n floats each, number i of them.
@@ -199,62 +217,75 @@ kernel ROW_SIZE void KERNEL(row)(ROW_PARAMS,
 #elif PHASE == PART
                                  global float *restrict parts,
 #endif
-                                 int n_rows, int chunk, int chunks, ROW_WALK) {
-    const int unit = ROW_UNIT, lane = ROW_LANE, blocks = (n_rows + ROWS - 1) / ROWS;
-    if (LANES == 1 && unit >= n_rows * chunks) return;
+                                 int n_rows, int turns, int chunk, int chunks, ROW_WALK) {
+    const int unit = ROW_UNIT, lane = ROW_LANE, blocks = (n_rows + ROWS * turns - 1) / (ROWS * turns);
+    if (LANES == 1 && unit >= blocks * chunks) return;
     const int part = COLUMNS ? unit / blocks : unit % chunks;
-    const int wanted = (COLUMNS ? unit % blocks : unit / chunks) * ROWS + ROW_OF_GROUP;
-    const int r = min(wanted, n_rows - 1); // items of a row too many come to the barriers, and store nothing
-    const bool valid = wanted < n_rows;
-    const int base = r / inner * major + r % inner * minor;
+    const int block = COLUMNS ? unit % blocks : unit / chunks;
     const int begin = part * chunk, end = count - begin > chunk ? begin + chunk : count;
-    int first = begin;
-    float a[PER], b[PER];
-    float s0 = ROW_START0, s2 = 0.0f;
-    ROW_T1 s1 = ROW_START1;
-    ROW_BEGIN
+    int first = begin, base = 0;
+    float a[PER], b[PER], c[PER], d[PER], e[PER], f[PER];
+    for (int k = 0; k < PER; k++) e[k] = f[k] = 0.0f;
+    ROW_LOCAL
+    ROW_ONCE_AN_ITEM
+    for (int turn = 0; turn < turns; turn++) {
+#if LANES > 1
+        if (turn) barrier(CLK_LOCAL_MEM_FENCE); // all have read the state of the row before
+#endif
+        const int wanted = (block * turns + turn) * ROWS + ROW_OF_GROUP;
+        const int r = min(wanted, n_rows - 1); // items of a row too many come to the barriers, and store nothing
+        base = r / inner * major + r % inner * minor;
+        float s0 = ROW_START0, s2 = 0.0f;
+        ROW_T1 s1 = ROW_START1;
+        ROW_BEGIN
 #if PHASE == GIVEN
 #if ROW_PLANES > 0
-    s0 = parts[r];
-    s1 = KERNEL(row_get1)(parts, n_rows, r);
-    s2 = KERNEL(row_get2)(parts, n_rows, r);
+        s0 = parts[r];
+        s1 = KERNEL(row_get1)(parts, n_rows, r);
+        s2 = KERNEL(row_get2)(parts, n_rows, r);
 #endif
-    EACH(ROW_LOAD)
+        ROW_ONCE_A_BLOCK
+        EACH(ROW_LOAD)
 #elif LANES > 1
-    EACH(ROW_LOAD)
-    ROW_GATHER
-#else
-    for (; first < end; first += PER) {
-        const float t0 = s0, t2 = s2;
-        const ROW_T1 t1 = s1;
-        s0 = ROW_START0;
-        s1 = ROW_START1;
-        s2 = 0.0f;
         EACH(ROW_LOAD)
         ROW_GATHER
-        ROW_JOIN
-    }
+#else
+        for (; first < end; first += PER) {
+            const float t0 = s0, t2 = s2;
+            const ROW_T1 t1 = s1;
+            s0 = ROW_START0;
+            s1 = ROW_START1;
+            s2 = 0.0f;
+            ROW_ONCE_A_BLOCK
+            EACH(ROW_LOAD)
+            ROW_GATHER
+            ROW_JOIN
+        }
 #endif
 #if PHASE != GIVEN
-    ROW_TREE
+        ROW_TREE
 #endif
+        if (wanted >= n_rows) continue;
 #if PHASE == PART
-    if (valid && lane == 0) KERNEL(row_put)(parts, n_rows * chunks, part * n_rows + r, s0, s1, s2);
+        if (lane == 0) KERNEL(row_put)(parts, n_rows * chunks, part * n_rows + r, s0, s1, s2);
 #else
-    if (!valid) return;
-    ROW_FINISH
-    if (lane == 0 && part == 0) {
-        ROW_RESULT
-    }
+        ROW_FINISH
+        if (lane == 0 && part == 0) {
+            ROW_RESULT
+        }
 #if ROW_STORES && (LANES > 1 || PHASE == GIVEN)
-    EACH(ROW_STORE)
-#elif ROW_STORES
-    for (first = begin; first < end; first += PER) {
-        EACH(ROW_LOAD)
         EACH(ROW_STORE)
+#elif ROW_STORES
+        for (first = begin; first < end; first += PER) {
+            ROW_ONCE_A_BLOCK
+            EACH(ROW_LOAD)
+            EACH(ROW_STORE)
+        }
+#endif
+#endif
     }
-#endif
-#endif
+    const int partial = unit * ROWS + ROW_OF_GROUP;
+    ROW_AFTER
 }
 
 kernel ROW_SIZE void KERNEL(row_join)(ROW_PARAMS,
@@ -269,6 +300,7 @@ kernel ROW_SIZE void KERNEL(row_join)(ROW_PARAMS,
     const int begin = part * per, end = n - begin > per ? begin + per : n;
     float s0 = ROW_START0, s2 = 0.0f;
     ROW_T1 s1 = ROW_START1;
+    ROW_LOCAL
     for (int i = begin + lane; i < end; i += LANES) {
         const float t0 = parts[i * n_rows + r], t2 = KERNEL(row_get2)(parts, n_rows * n, i * n_rows + r);
         const ROW_T1 t1 = KERNEL(row_get1)(parts, n_rows * n, i * n_rows + r);

@@ -7,12 +7,13 @@
 enum { ITEM_PER = 4, ITEM_CHUNK = 2048, ITEM_JOIN = 256 };
 enum { SMALL_GROUP = 64, LARGE_GROUP = 256, MOST_PER = 16, FEW_PER = 4, WIDE = 32, SECTOR = 8 };
 enum { FEW_PARTS = 16 }; // that one item joins
+enum { MANY_GROUPS = 64, MOST_TURNS = 32 };
 
 typedef enum row_phase { WHOLE, PART, GIVEN } row_phase; // as in rows.cl
 
 /** The macros of that name, and how long a part is. */
 typedef struct schedule {
-    int64_t lanes, rows, per, chunk;
+    int64_t lanes, rows, turns, per, chunk;
     bool columns;
 } schedule;
 
@@ -25,6 +26,7 @@ static int64_t power_of_two(int64_t n, int64_t most) {
 static schedule by_items(bool given, bool columns) {
     return (schedule){.lanes = 1,
                       .rows = 1,
+                      .turns = 1,
                       .per = given ? 1 : ITEM_PER,
                       .chunk = given ? 1 : ITEM_CHUNK,
                       .columns = columns};
@@ -48,6 +50,8 @@ static schedule by_groups(const clv_device_info *device, const clv__rows *use, b
     const int64_t need = clv__div_up(w->count, s.lanes);
     s.per = need <= 1 ? 1 : need <= FEW_PER || !use->program->planes ? FEW_PER : MOST_PER;
     s.chunk = s.lanes * s.per;
+    s.turns = use->program->once ? clv__div_up(w->rows, s.rows * MANY_GROUPS) : 1;
+    s.turns = clv__max64(1, clv__min64(s.turns, MOST_TURNS));
     return s;
 }
 
@@ -73,6 +77,7 @@ static clv__launch *begin(clv__launches *list, const clv__op_io *io, const char 
     clv__launch *launch = clv__launch_kernel(list, "rows", entry);
     define_text(list, launch, "ROW_PARAMS", p->params);
     define_text(list, launch, "ROW_BEGIN", p->begin);
+    define_text(list, launch, "ROW_ONCE", p->once);
     define_text(list, launch, "ROW_LOAD", p->load);
     define_text(list, launch, "ROW_GATHER", p->gather);
     define_text(list, launch, "ROW_JOIN", p->join);
@@ -82,6 +87,7 @@ static clv__launch *begin(clv__launches *list, const clv__op_io *io, const char 
     define_text(list, launch, "ROW_FINISH", p->finish);
     define_text(list, launch, "ROW_RESULT", p->result);
     define_text(list, launch, "ROW_STORE", p->store);
+    define_text(list, launch, "ROW_AFTER", p->after);
     define_number(list, launch, "ROW_PLANES", p->planes, 1);
     define_number(list, launch, "LANES", s->lanes, 1);
     define_number(list, launch, "ROWS", s->rows, 1);
@@ -110,8 +116,8 @@ static void lower_row(clv__launches *list, const clv__op_io *io, const clv__rows
     define_number(list, launch, "PER", s->per, MOST_PER);
     define_number(list, launch, "COLUMNS", s->columns, 0);
     if (phase != WHOLE && use->program->planes) clv__arg_workspace(list, launch, states.offset, states.bytes);
-    CLV__ARGS_I32(list, launch, use->walk.rows, s->chunk, chunks);
-    end(list, launch, &use->walk, s, clv__div_up(use->walk.rows, s->rows) * chunks);
+    CLV__ARGS_I32(list, launch, use->walk.rows, s->turns, s->chunk, chunks);
+    end(list, launch, &use->walk, s, clv__div_up(use->walk.rows, s->rows * s->turns) * chunks);
 }
 
 /** Some states of each row to one, or, if `last`, to its result. */
@@ -169,6 +175,11 @@ void clv__rows_lower(clv__launches *list, const clv__op_io *io, const clv__rows 
         const schedule store = schedule_of(list, use, groups, true);
         lower_row(list, io, use, &store, GIVEN, states);
     }
+}
+
+int64_t clv__rows_partials(const clv__launches *list, const clv__rows *use) {
+    const schedule s = schedule_of(list, use, true, false);
+    return use->walk.count > s.chunk ? 0 : clv__div_up(use->walk.rows, s.rows * s.turns) * s.rows;
 }
 
 void clv__rows_total(clv__launches *list, const clv__op_io *io, clv__part from, int64_t n, float divisor,

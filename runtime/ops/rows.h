@@ -31,10 +31,10 @@ static inline clv__row_walk clv__row_channels(int64_t N, int64_t C, int64_t S) {
 typedef struct clv__row_program {
     const char *params; // without the scratch memory's and the scalars', if there are any, they are not whole
     const char *tensors; // the first of them, as clv__arg_tensors has it
-    const char *begin, *load;
+    const char *begin, *once, *load;
     const char *gather, *join, *start0, *start1, *type1;
     int planes;
-    const char *finish, *result, *store;
+    const char *finish, *result, *store, *after;
 } clv__row_program;
 
 /** The state of a softmax: the largest element, and sum(exp(x - largest)). */
@@ -68,6 +68,8 @@ typedef struct clv__rows {
 void clv__rows_lower(clv__launches *list, const clv__op_io *io, const clv__rows *use, bool groups);
 /** The states alone, a plane of one float for each row after the other. */
 clv__part clv__rows_states(clv__launches *list, const clv__op_io *io, const clv__rows *use, bool groups);
+/** How many partial sums over rows `after` has to write, if groups do the rows; 0: the rows are too long for it. */
+int64_t clv__rows_partials(const clv__launches *list, const clv__rows *use);
 /** Output 0, the sum of n floats of the workspace over the divisor. */
 void clv__rows_total(clv__launches *list, const clv__op_io *io, clv__part from, int64_t n, float divisor,
                      bool groups);
