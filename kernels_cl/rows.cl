@@ -3,8 +3,9 @@
 // Softmax, losses, norms, sums and argmax are such programs (runtime/ops/rows.h); what is theirs comes as text in macros.
 //
 // Element j of row r is at r / inner * major + r % inner * minor + j / length * far + j % length * near, j < count.
-// A row is cut into parts of `chunk` elements, `chunks` of them. ROWS rows are done by LANES items each, which join what they have in
-// local memory (common/tree.cl), `turns` times; LANES 1 is one item, with neither barriers nor local memory, and turns is 1.
+// A row is cut into parts of `chunk` elements, `chunks` of them. A group does GROUP / lanes rows by `lanes` items each, a power of two,
+// which join what they have in local memory (common/tree.cl), and that `turns` times. GROUP 1 is an item by itself: no barriers, no
+// local memory, and lanes and turns are 1.
 //
 //   row        PHASE WHOLE   rows of one part, from the load to the store
 //              PHASE PART    the state of each part, to parts[plane][part][row]
@@ -26,13 +27,13 @@
 // ROW_FINISH                what store and result need (default: nothing)
 // ROW_RESULT                once for each row (default: nothing)
 // ROW_STORE                 once for each element; ROW_STORES 1: there is one (default 0)
-// ROW_AFTER                 at the end, with what ROW_STORE added to e[k], f[k], for LANES > 1; `partial` says whose sums
+// ROW_AFTER                 at the end, with what ROW_STORE added to e[k], f[k], in groups; `partial` says whose sums
 //                           over rows these are (default: nothing)
 // T_X, T_Y, T_T, T_DX       how tensors are stored: float (default), f16 or bf16
 // PHASE                     default WHOLE, 0; PART is 1, GIVEN 2
-// LANES, ROWS               default 1, 1. Powers of two
-// PER                       elements that an item has in registers, LANES apart (default 16). Of LANES > 1 that is all of a part,
-//                           chunk = LANES * PER
+// GROUP                     items of a group; 1, the default: each is one by itself. A power of two
+// PER                       elements that an item has in registers, `lanes` apart (default 16). In a group that is all of a part,
+//                           chunk = lanes * PER
 // COLUMNS                   1: neighbouring items take neighbouring rows; 0: neighbouring elements of a row (default)
 // FLAT                      1: length is at least count (default 0)
 // LAST                      default 1
@@ -100,11 +101,8 @@
 #ifndef PHASE
 #define PHASE 0
 #endif
-#ifndef LANES
-#define LANES 1
-#endif
-#ifndef ROWS
-#define ROWS 1
+#ifndef GROUP
+#define GROUP 1
 #endif
 #ifndef PER
 #define PER 16
@@ -122,7 +120,6 @@
 #define WHOLE 0
 #define PART 1
 #define GIVEN 2
-#define GROUP (LANES * ROWS)
 #define ROW_WALK int count, int inner, int major, int minor, int length, int far, int near
 #if FLAT
 #define ROW_PLACE(j) (base + (j)*near)
@@ -133,24 +130,23 @@
 // Item k of PER of an item's elements from `first` on.
 #define EACH(body)                                                                                           \
     _Pragma("unroll") for (int k = 0; k < PER; k++) {                                                        \
-        const int j = first + lane + k * LANES;                                                              \
+        const int j = first + lane + k * lanes;                                                              \
         if (j < end) {                                                                                       \
             const int at = ROW_PLACE(j);                                                                     \
             body                                                                                             \
         }                                                                                                    \
     }
 
-#if LANES > 1
+// Which of its row's items this is, which of the group's rows that is, and the group's number.
+#if GROUP > 1
 #define ROW_SIZE __attribute__((reqd_work_group_size(GROUP, 1, 1)))
-#define ROW_LANE (COLUMNS ? (int)get_local_id(0) / ROWS : (int)get_local_id(0) % LANES)
-#define ROW_OF_GROUP (COLUMNS ? (int)get_local_id(0) % ROWS : (int)get_local_id(0) / LANES)
-#define ROW_UNIT (int)get_group_id(0)
-#define ROW_STEP (COLUMNS ? ROWS : 1)
+#define ROW_IDS                                                                                              \
+    const int id = (int)get_local_id(0), unit = (int)get_group_id(0), side = GROUP / lanes;                  \
+    const int lane = COLUMNS ? id / side : id % lanes, row = COLUMNS ? id % side : id / lanes;
+#define ROW_STEP (COLUMNS ? side : 1)
 #else
 #define ROW_SIZE
-#define ROW_LANE 0
-#define ROW_OF_GROUP 0
-#define ROW_UNIT (int)get_global_id(0)
+#define ROW_IDS const int unit = (int)get_global_id(0), side = 1, lane = 0, row = 0;
 #endif
 
 // The state of a row, from those of its lanes.
@@ -164,12 +160,12 @@
 #else
 #define ROW_SECOND(statement)
 #endif
-#if LANES > 1 && ROW_PLANES > 0
+#if GROUP > 1 && ROW_PLANES > 0
 #define ROW_LOCAL                                                                                            \
     local float tree0[GROUP];                                                                                \
     ROW_SECOND(local ROW_T1 tree1[GROUP];)                                                                   \
     ROW_THIRD(local float tree2[GROUP];)                                                                     \
-    const int id = get_local_id(0), first_lane = id - lane * ROW_STEP;
+    const int first_lane = id - lane * ROW_STEP;
 #define ROW_PUT                                                                                              \
     tree0[id] = s0;                                                                                          \
     ROW_SECOND(tree1[id] = s1;)                                                                              \
@@ -182,7 +178,7 @@
     ROW_JOIN                                                                                                 \
     ROW_PUT
 #define ROW_TREE                                                                                             \
-    GROUP_TREE(lane, LANES, ROW_PUT, ROW_TAKE)                                                               \
+    GROUP_TREE(lane, lanes, ROW_PUT, ROW_TAKE)                                                               \
     s0 = tree0[first_lane];                                                                                  \
     ROW_SECOND(s1 = tree1[first_lane];)                                                                      \
     ROW_THIRD(s2 = tree2[first_lane];)
@@ -190,7 +186,30 @@
 #define ROW_LOCAL
 #define ROW_TREE
 #endif
-#if LANES > 1
+// Results are stored by neighbouring items, one for each row of the group.
+#if GROUP > 1 && ROW_PLANES > 0 && PHASE != GIVEN
+#define ROW_STATE_OF(n)                                                                                      \
+    const int its = COLUMNS ? (n) : (n)*lanes;                                                           \
+    const float s0 = tree0[its];                                                                             \
+    ROW_SECOND(const ROW_T1 s1 = tree1[its];)                                                                \
+    ROW_THIRD(const float s2 = tree2[its];)
+#define ROW_RESULT_BY(condition, first_row)                                                                  \
+    if ((condition) && id < side && (first_row) + id < n_rows) {         \
+        const int r = (first_row) + id, base = r / inner * major + r % inner * minor;      \
+        ROW_STATE_OF(id)                                                                   \
+        ROW_FINISH                                                                                           \
+        ROW_RESULT                                                                                           \
+    }
+#else
+#define ROW_RESULT_BY(condition, first_row)                                                                  \
+    if ((condition) && wanted < n_rows) {                                                                    \
+        if (lane == 0) {                                                                                     \
+            ROW_FINISH                                                                                       \
+            ROW_RESULT                                                                                       \
+        }                                                                                                    \
+    }
+#endif
+#if GROUP > 1
 #define ROW_ONCE_AN_ITEM EACH(ROW_ONCE)
 #define ROW_ONCE_A_BLOCK
 #else
@@ -217,9 +236,10 @@ kernel ROW_SIZE void KERNEL(row)(ROW_PARAMS,
 #elif PHASE == PART
                                  global float *restrict parts,
 #endif
-                                 int n_rows, int turns, int chunk, int chunks, ROW_WALK) {
-    const int unit = ROW_UNIT, lane = ROW_LANE, blocks = (n_rows + ROWS * turns - 1) / (ROWS * turns);
-    if (LANES == 1 && unit >= blocks * chunks) return;
+                                 int n_rows, int lanes, int turns, int chunk, int chunks, ROW_WALK) {
+    ROW_IDS
+    const int blocks = (n_rows + side * turns - 1) / (side * turns);
+    if (GROUP == 1 && unit >= blocks * chunks) return;
     const int part = COLUMNS ? unit / blocks : unit % chunks;
     const int block = COLUMNS ? unit % blocks : unit / chunks;
     const int begin = part * chunk, end = count - begin > chunk ? begin + chunk : count;
@@ -229,10 +249,10 @@ kernel ROW_SIZE void KERNEL(row)(ROW_PARAMS,
     ROW_LOCAL
     ROW_ONCE_AN_ITEM
     for (int turn = 0; turn < turns; turn++) {
-#if LANES > 1
+#if GROUP > 1
         if (turn) barrier(CLK_LOCAL_MEM_FENCE); // all have read the state of the row before
 #endif
-        const int wanted = (block * turns + turn) * ROWS + ROW_OF_GROUP;
+        const int wanted = (block * turns + turn) * side + row;
         const int r = min(wanted, n_rows - 1); // items of a row too many come to the barriers, and store nothing
         base = r / inner * major + r % inner * minor;
         float s0 = ROW_START0, s2 = 0.0f;
@@ -246,7 +266,7 @@ kernel ROW_SIZE void KERNEL(row)(ROW_PARAMS,
 #endif
         ROW_ONCE_A_BLOCK
         EACH(ROW_LOAD)
-#elif LANES > 1
+#elif GROUP > 1
         EACH(ROW_LOAD)
         ROW_GATHER
 #else
@@ -265,15 +285,15 @@ kernel ROW_SIZE void KERNEL(row)(ROW_PARAMS,
 #if PHASE != GIVEN
         ROW_TREE
 #endif
-        if (wanted >= n_rows) continue;
 #if PHASE == PART
-        if (lane == 0) KERNEL(row_put)(parts, n_rows * chunks, part * n_rows + r, s0, s1, s2);
-#else
-        ROW_FINISH
-        if (lane == 0 && part == 0) {
-            ROW_RESULT
+        if (wanted < n_rows) {
+            if (lane == 0) KERNEL(row_put)(parts, n_rows * chunks, part * n_rows + r, s0, s1, s2);
         }
-#if ROW_STORES && (LANES > 1 || PHASE == GIVEN)
+#else
+        ROW_RESULT_BY(part == 0, (block * turns + turn) * side)
+        if (wanted >= n_rows) continue;
+        ROW_FINISH
+#if ROW_STORES && (GROUP > 1 || PHASE == GIVEN)
         EACH(ROW_STORE)
 #elif ROW_STORES
         for (first = begin; first < end; first += PER) {
@@ -284,7 +304,7 @@ kernel ROW_SIZE void KERNEL(row)(ROW_PARAMS,
 #endif
 #endif
     }
-    const int partial = unit * ROWS + ROW_OF_GROUP;
+    const int partial = unit * side + row;
     ROW_AFTER
 }
 
@@ -292,16 +312,16 @@ kernel ROW_SIZE void KERNEL(row_join)(ROW_PARAMS,
 #if !LAST
                                       global float *restrict joined,
 #endif
-                                      global const float *restrict parts, int n_rows, int n, int per, int n_out,
-                                      ROW_WALK) {
-    const int unit = ROW_UNIT, lane = ROW_LANE;
+                                      global const float *restrict parts, int n_rows, int lanes, int n, int per,
+                                      int n_out, ROW_WALK) {
+    ROW_IDS
     if (unit >= n_rows * n_out) return;
     const int r = unit % n_rows, part = unit / n_rows, base = r / inner * major + r % inner * minor;
     const int begin = part * per, end = n - begin > per ? begin + per : n;
     float s0 = ROW_START0, s2 = 0.0f;
     ROW_T1 s1 = ROW_START1;
     ROW_LOCAL
-    for (int i = begin + lane; i < end; i += LANES) {
+    for (int i = begin + lane; i < end; i += lanes) {
         const float t0 = parts[i * n_rows + r], t2 = KERNEL(row_get2)(parts, n_rows * n, i * n_rows + r);
         const ROW_T1 t1 = KERNEL(row_get1)(parts, n_rows * n, i * n_rows + r);
         ROW_JOIN

@@ -100,7 +100,7 @@ static const clv__row_program forward_row = {
     .begin = "const float mean = means[r]; const float rstd = rstds[r];",                                    \
     .once = "c[k] = has_weight ? weight[j] : 1.0f;", .planes = 2,                                            \
     .gather = "EACH(s0 += a[k]; s1 += a[k] * b[k];)", .join = "s0 += t0; s1 += t1;",                         \
-    .finish = "s0 /= (float)count; s1 /= (float)count;"
+    .finish = "const float mean_a = s0 / (float)count; const float mean_ab = s1 / (float)count;"
 #define BACKWARD_PARAMS(more)                                                                                \
     .params = "global T_DX *restrict dx, global const T_Y *restrict dy, global const T_X *restrict x, "      \
               "global const float *restrict weight, global const float *restrict means, "                    \
@@ -108,12 +108,13 @@ static const clv__row_program forward_row = {
 static const clv__row_program backward_row = {
     BACKWARD_PARAMS(""), BACKWARD,
     .load = "a[k] = LOAD(T_Y, dy + at) * c[k]; b[k] = (LOAD(T_X, x + at) - mean) * rstd;",
-    .store = "STORE(T_DX, rstd * (a[k] - s0 - b[k] * s1), dx + at);"};
+    .store = "STORE(T_DX, rstd * (a[k] - mean_a - b[k] * mean_ab), dx + at);"};
 // The same, and on the way partial sums for dweight and dbias; c: dy, d: weight.
 static const clv__row_program backward_with_sums_row = {
     BACKWARD_PARAMS("global float *restrict sums, "), BACKWARD,
     .load = "d[k] = LOAD(T_Y, dy + at); a[k] = d[k] * c[k]; b[k] = (LOAD(T_X, x + at) - mean) * rstd;",
-    .store = "STORE(T_DX, rstd * (a[k] - s0 - b[k] * s1), dx + at); e[k] += d[k]; f[k] += d[k] * b[k];",
+    .store =
+        "STORE(T_DX, rstd * (a[k] - mean_a - b[k] * mean_ab), dx + at); e[k] += d[k]; f[k] += d[k] * b[k];",
     .after = "EACH(sums[2 * partial * count + j] = e[k]; sums[(2 * partial + 1) * count + j] = f[k];)"};
 
 /** dbias and dweight, columns of dy and dy * x_hat added up. */

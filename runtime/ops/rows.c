@@ -7,13 +7,13 @@
 enum { ITEM_PER = 4, ITEM_CHUNK = 2048, ITEM_JOIN = 256 };
 enum { SMALL_GROUP = 64, LARGE_GROUP = 256, MOST_PER = 16, FEW_PER = 4, WIDE = 32, SECTOR = 8 };
 enum { FEW_PARTS = 16 }; // that one item joins
-enum { MANY_GROUPS = 64, MOST_TURNS = 32 };
+enum { FEW_GROUPS = 32, MANY_GROUPS = 64, MOST_TURNS = 32 };
 
 typedef enum row_phase { WHOLE, PART, GIVEN } row_phase; // as in rows.cl
 
 /** The macros of that name, and how long a part is. */
 typedef struct schedule {
-    int64_t lanes, rows, turns, per, chunk;
+    int64_t group, lanes, rows, turns, per, chunk; // group = lanes * rows
     bool columns;
 } schedule;
 
@@ -24,7 +24,8 @@ static int64_t power_of_two(int64_t n, int64_t most) {
 }
 
 static schedule by_items(bool given, bool columns) {
-    return (schedule){.lanes = 1,
+    return (schedule){.group = 1,
+                      .lanes = 1,
                       .rows = 1,
                       .turns = 1,
                       .per = given ? 1 : ITEM_PER,
@@ -36,22 +37,26 @@ static schedule by_groups(const clv_device_info *device, const clv__rows *use, b
     const clv__row_walk *w = &use->walk;
     const int64_t most = device->max_work_group >= LARGE_GROUP ? LARGE_GROUP : SMALL_GROUP;
     const bool stores = use->program->store != NULL;
-    schedule s = {.columns = columns};
+    schedule s = {.columns = columns, .group = SMALL_GROUP, .turns = 1};
     if (columns) {
         int64_t wide = power_of_two(w->inner, WIDE);
         if (stores && wide > SECTOR && w->count > most / wide * MOST_PER) wide = SECTOR;
-        s.lanes = clv__max64(2, power_of_two(w->count, most / wide));
-        s.rows = clv__max64(wide, SMALL_GROUP / s.lanes);
+        s.lanes = power_of_two(w->count, most / wide);
+        if (s.lanes * wide > SMALL_GROUP) s.group = most;
     } else {
         const int64_t large = w->count <= SMALL_GROUP * MOST_PER ? SMALL_GROUP : most;
-        s.lanes = clv__max64(2, power_of_two(w->count, large));
-        s.rows = clv__max64(1, SMALL_GROUP / s.lanes);
+        // Fewer lanes that have more elements each, where their reads begin with a sector.
+        const int64_t few = clv__max64(WIDE / 2, clv__div_up(w->count, FEW_PER));
+        s.lanes = power_of_two(w->count % SECTOR ? w->count : clv__min64(few, w->count), large);
+        if (use->program->once)
+            s.turns = clv__min64(w->rows * s.lanes / (SMALL_GROUP * FEW_GROUPS), MOST_TURNS);
+        s.turns = clv__max64(1, s.turns);
+        if (large == most || w->rows * s.lanes >= s.turns * most * MANY_GROUPS) s.group = most;
     }
     const int64_t need = clv__div_up(w->count, s.lanes);
     s.per = need <= 1 ? 1 : need <= FEW_PER || !use->program->planes ? FEW_PER : MOST_PER;
     s.chunk = s.lanes * s.per;
-    s.turns = use->program->once ? clv__div_up(w->rows, s.rows * MANY_GROUPS) : 1;
-    s.turns = clv__max64(1, clv__min64(s.turns, MOST_TURNS));
+    s.rows = s.group / s.lanes;
     return s;
 }
 
@@ -89,8 +94,7 @@ static clv__launch *begin(clv__launches *list, const clv__op_io *io, const char 
     define_text(list, launch, "ROW_STORE", p->store);
     define_text(list, launch, "ROW_AFTER", p->after);
     define_number(list, launch, "ROW_PLANES", p->planes, 1);
-    define_number(list, launch, "LANES", s->lanes, 1);
-    define_number(list, launch, "ROWS", s->rows, 1);
+    define_number(list, launch, "GROUP", s->group, 1);
     define_number(list, launch, "FLAT", use->walk.length >= use->walk.count, 0);
     clv__arg_tensors(list, launch, io, p->tensors);
     if (use->scratch.bytes) clv__arg_workspace(list, launch, use->scratch.offset, use->scratch.bytes);
@@ -102,10 +106,10 @@ static clv__launch *begin(clv__launches *list, const clv__op_io *io, const char 
 static void end(clv__launches *list, clv__launch *launch, const clv__row_walk *w, const schedule *s,
                 int64_t units) {
     CLV__ARGS_I32(list, launch, w->count, w->inner, w->major, w->minor, w->length, w->far, w->near);
-    if (s->lanes == 1)
+    if (s->group == 1)
         clv__launch_over(list, launch, CLV__ELEMENTS, units);
     else
-        clv__launch_grid(launch, (size_t)(units * s->lanes * s->rows), (size_t)(s->lanes * s->rows));
+        clv__launch_grid(launch, (size_t)(units * s->group), (size_t)s->group);
 }
 
 static void lower_row(clv__launches *list, const clv__op_io *io, const clv__rows *use, const schedule *s,
@@ -116,7 +120,7 @@ static void lower_row(clv__launches *list, const clv__op_io *io, const clv__rows
     define_number(list, launch, "PER", s->per, MOST_PER);
     define_number(list, launch, "COLUMNS", s->columns, 0);
     if (phase != WHOLE && use->program->planes) clv__arg_workspace(list, launch, states.offset, states.bytes);
-    CLV__ARGS_I32(list, launch, use->walk.rows, s->turns, s->chunk, chunks);
+    CLV__ARGS_I32(list, launch, use->walk.rows, s->lanes, s->turns, s->chunk, chunks);
     end(list, launch, &use->walk, s, clv__div_up(use->walk.rows, s->rows * s->turns) * chunks);
 }
 
@@ -124,7 +128,8 @@ static void lower_row(clv__launches *list, const clv__op_io *io, const clv__rows
 static clv__part join(clv__launches *list, const clv__op_io *io, const clv__rows *use, bool groups,
                       clv__part from, int64_t n, bool finish) {
     for (bool last = false; !last;) {
-        const schedule s = {.lanes = groups && n > FEW_PARTS ? SMALL_GROUP : 1, .rows = 1};
+        const int64_t lanes = groups && n > FEW_PARTS ? SMALL_GROUP : 1;
+        const schedule s = {.group = lanes, .lanes = lanes, .rows = 1};
         const int64_t per = s.lanes > 1 ? n : ITEM_JOIN, n_out = clv__div_up(n, per);
         clv__part to = {0};
         last = n_out == 1;
@@ -135,7 +140,7 @@ static clv__part join(clv__launches *list, const clv__op_io *io, const clv__rows
             clv__arg_workspace(list, launch, to.offset, to.bytes);
         }
         clv__arg_workspace(list, launch, from.offset, from.bytes);
-        CLV__ARGS_I32(list, launch, use->walk.rows, n, per, n_out);
+        CLV__ARGS_I32(list, launch, use->walk.rows, s.lanes, n, per, n_out);
         end(list, launch, &use->walk, &s, use->walk.rows * n_out);
         from = to;
         n = n_out;
