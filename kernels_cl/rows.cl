@@ -17,7 +17,8 @@
 //
 // ROW_PARAMS                tensors and scalars (default: of a sum)
 // ROW_BEGIN                 what all elements of a row need (default: nothing)
-// ROW_ONCE                  c[k], d[k], which follow from j alone and serve all rows of an item (default: nothing)
+// ROW_ONCE                  c[k], d[k], which follow from j alone and serve all rows of an item (default: nothing); ROW_AGAIN 1: there are
+//                           some, and turns may be more than 1 (default 0)
 // ROW_LOAD                  a[k], b[k] of an element
 // ROW_GATHER                the state of all elements that an item has, from the start
 // ROW_JOIN                  the state t0, t1, t2 joined to s0, s1, s2, in any order
@@ -76,12 +77,15 @@
 #endif
 #ifndef ROW_STORE
 #define ROW_STORE
+#endif
+#ifndef ROW_STORES
 #define ROW_STORES 0
-#else
-#define ROW_STORES 1
 #endif
 #ifndef ROW_ONCE
 #define ROW_ONCE
+#endif
+#ifndef ROW_AGAIN
+#define ROW_AGAIN 0
 #endif
 #ifndef ROW_AFTER
 #define ROW_AFTER
@@ -133,6 +137,7 @@
         const int j = first + lane + k * lanes;                                                              \
         if (j < end) {                                                                                       \
             const int at = ROW_PLACE(j);                                                                     \
+            (void)at;                                                                                        \
             body                                                                                             \
         }                                                                                                    \
     }
@@ -209,6 +214,11 @@
         }                                                                                                    \
     }
 #endif
+#if GROUP > 1 && ROW_AGAIN
+#define ROW_NEXT barrier(CLK_LOCAL_MEM_FENCE); // all have read the state of the row before
+#else
+#define ROW_NEXT
+#endif
 #if GROUP > 1
 #define ROW_ONCE_AN_ITEM EACH(ROW_ONCE)
 #define ROW_ONCE_A_BLOCK
@@ -245,18 +255,18 @@ kernel ROW_SIZE void KERNEL(row)(ROW_PARAMS,
     const int begin = part * chunk, end = count - begin > chunk ? begin + chunk : count;
     int first = begin, base = 0;
     float a[PER], b[PER], c[PER], d[PER], e[PER], f[PER];
-    for (int k = 0; k < PER; k++) e[k] = f[k] = 0.0f;
+    for (int k = 0; k < PER; k++) b[k] = c[k] = d[k] = e[k] = f[k] = 0.0f;
     ROW_LOCAL
     ROW_ONCE_AN_ITEM
-    for (int turn = 0; turn < turns; turn++) {
-#if GROUP > 1
-        if (turn) barrier(CLK_LOCAL_MEM_FENCE); // all have read the state of the row before
-#endif
+    for (int turn = 0; turn < (ROW_AGAIN ? turns : 1); turn++) {
+        ROW_NEXT
         const int wanted = (block * turns + turn) * side + row;
         const int r = min(wanted, n_rows - 1); // items of a row too many come to the barriers, and store nothing
         base = r / inner * major + r % inner * minor;
         float s0 = ROW_START0, s2 = 0.0f;
         ROW_T1 s1 = ROW_START1;
+        (void)s1;
+        (void)s2;
         ROW_BEGIN
 #if PHASE == GIVEN
 #if ROW_PLANES > 0
@@ -271,8 +281,9 @@ kernel ROW_SIZE void KERNEL(row)(ROW_PARAMS,
         ROW_GATHER
 #else
         for (; first < end; first += PER) {
-            const float t0 = s0, t2 = s2;
-            const ROW_T1 t1 = s1;
+            const float t0 = s0;
+            ROW_SECOND(const ROW_T1 t1 = s1;)
+            ROW_THIRD(const float t2 = s2;)
             s0 = ROW_START0;
             s1 = ROW_START1;
             s2 = 0.0f;
@@ -305,6 +316,7 @@ kernel ROW_SIZE void KERNEL(row)(ROW_PARAMS,
 #endif
     }
     const int partial = unit * side + row;
+    (void)partial;
     ROW_AFTER
 }
 
@@ -320,10 +332,16 @@ kernel ROW_SIZE void KERNEL(row_join)(ROW_PARAMS,
     const int begin = part * per, end = n - begin > per ? begin + per : n;
     float s0 = ROW_START0, s2 = 0.0f;
     ROW_T1 s1 = ROW_START1;
+    (void)s1;
+    (void)s2;
+    (void)base;
+    (void)side;
+    (void)row;
     ROW_LOCAL
     for (int i = begin + lane; i < end; i += lanes) {
-        const float t0 = parts[i * n_rows + r], t2 = KERNEL(row_get2)(parts, n_rows * n, i * n_rows + r);
-        const ROW_T1 t1 = KERNEL(row_get1)(parts, n_rows * n, i * n_rows + r);
+        const float t0 = parts[i * n_rows + r];
+        ROW_SECOND(const ROW_T1 t1 = KERNEL(row_get1)(parts, n_rows * n, i * n_rows + r);)
+        ROW_THIRD(const float t2 = KERNEL(row_get2)(parts, n_rows * n, i * n_rows + r);)
         ROW_JOIN
     }
     ROW_TREE

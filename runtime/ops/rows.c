@@ -94,6 +94,8 @@ static clv__launch *begin(clv__launches *list, const clv__op_io *io, const char 
     define_text(list, launch, "ROW_STORE", p->store);
     define_text(list, launch, "ROW_AFTER", p->after);
     define_number(list, launch, "ROW_PLANES", p->planes, 1);
+    define_number(list, launch, "ROW_STORES", p->store != NULL, 0);
+    define_number(list, launch, "ROW_AGAIN", p->once != NULL, 0);
     define_number(list, launch, "GROUP", s->group, 1);
     define_number(list, launch, "FLAT", use->walk.length >= use->walk.count, 0);
     clv__arg_tensors(list, launch, io, p->tensors);
