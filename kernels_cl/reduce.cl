@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sums and maxima over dimensions, and the position of the largest.
+// Sums and maxima over dimensions. On devices with lanes rows.cl does what it can of them.
 //
 //   reduce_plain   item (i, p) reduces chunk p of output i to out[i * chunks + p]; up to four dimensions are
 //                  reduced, the chunk counts through them, and up to four are kept
 //   reduce_rows    [rows, length] to [rows, chunks]: an item reduces a chunk of a row, or some whole rows
 //   reduce_cols    [outer, length, inner] to [outer, chunks, inner]: an item reduces RED_WIDE columns over a
 //                  chunk of length
-//   argmax_plain   [outer, length, inner] to [outer, inner, chunks]: first of equals, or first NaN, of a chunk
-//   argmax_join    n such positions of each output to one, or to one for each chunk of them
 //
 // RED_MAX   1: the largest, NaN if there is one; 0: the sum divided by `divisor` (default 0)
 // T_IN, T_OUT  how input and output are stored: float (default), f16 or bf16; between stages there are floats
@@ -186,43 +184,4 @@ kernel void KERNEL(reduce_cols)(global T_OUT *restrict out, const global T_IN *r
         for (int r = 0; r < n; r++) s = RED_JOIN(s, LOAD(T_IN, from + r * inner + i));
         STORE(T_OUT, RED_END(s), to + i);
     }
-}
-
-kernel void KERNEL(argmax_plain)(global int *restrict out, const global T_IN *restrict in, int items,
-                                 int length, int inner, int chunk, int chunks) {
-    const int id = get_global_id(0);
-    if (id >= items) return;
-    const int i = id / chunks, begin = (id % chunks) * chunk;
-    const int end = length - begin > chunk ? begin + chunk : length;
-    const global T_IN *from = in + i / inner * length * inner + i % inner;
-    float best = LOAD(T_IN, from + begin * inner);
-    int at = begin;
-    for (int r = begin + 1; r < end; r++) {
-        const float v = LOAD(T_IN, from + r * inner);
-        if (v > best || (v != v && best == best)) {
-            best = v;
-            at = r;
-        }
-    }
-    out[id] = at;
-}
-
-kernel void KERNEL(argmax_join)(global int *restrict out, const global T_IN *restrict in,
-                                const global int *restrict found, int items, int length, int inner, int n,
-                                int chunk, int chunks) {
-    const int id = get_global_id(0);
-    if (id >= items) return;
-    const int i = id / chunks, begin = (id % chunks) * chunk;
-    const int end = n - begin > chunk ? begin + chunk : n;
-    const global T_IN *from = in + i / inner * length * inner + i % inner;
-    int at = found[i * n + begin];
-    float best = LOAD(T_IN, from + at * inner);
-    for (int r = begin + 1; r < end; r++) {
-        const float v = LOAD(T_IN, from + found[i * n + r] * inner);
-        if (v > best || (v != v && best == best)) {
-            best = v;
-            at = found[i * n + r];
-        }
-    }
-    out[id] = at;
 }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Softmax and its logarithm along one axis of D elements: x is [outer, D, inner], a row is (outer, :, inner). The largest element is subtracted first; -infinity is a legal element and gives 0 (log: -infinity).
 //
-//   softmax            one work-item per row, element d of row r at (r / inner) * D * inner + r % inner + d * inner
-//   softmax_backward   the same;  dx = y * (dy - sum(dy * y));  log: dx = dy - exp(y) * sum(dy)
+// For devices with wide vectors (rows.cl does it for the others):
 //   softmax_rows       inner == 1: each work-item does `rows` rows, sixteen elements at a time
-//   softmax_rows_backward
+//   softmax_rows_backward   the same;  dx = y * (dy - sum(dy * y));  log: dx = dy - exp(y) * sum(dy)
 //   softmax_columns    inner >= 1: one work-item per (outer, sixteen neighbours of inner), a row in each lane
 //   softmax_columns_backward
 //
@@ -19,44 +18,6 @@
 #ifndef T_DX
 #define T_DX float
 #endif
-
-__kernel void KERNEL(softmax)(__global float *restrict y, __global const T_X *restrict x, int n_rows, int D,
-                              int inner, int log_form) {
-    int r = (int)get_global_id(0);
-    if (r >= n_rows) return;
-    int base = r / inner * D * inner + r % inner;
-    float largest = -INFINITY, sum = 0.0f;
-    for (int d = 0; d < D; d++) largest = fmax(largest, LOAD(T_X, x + base + d * inner));
-    for (int d = 0; d < D; d++) sum += exp(LOAD(T_X, x + base + d * inner) - largest);
-    if (log_form) {
-        float log_sum = log(sum);
-        for (int d = 0; d < D; d++) y[base + d * inner] = LOAD(T_X, x + base + d * inner) - largest - log_sum;
-    } else {
-        float scale = 1.0f / sum;
-        for (int d = 0; d < D; d++)
-            y[base + d * inner] = exp(LOAD(T_X, x + base + d * inner) - largest) * scale;
-    }
-}
-
-__kernel void KERNEL(softmax_backward)(__global T_DX *restrict dx, __global const float *restrict dy,
-                                       __global const float *restrict y, int n_rows, int D, int inner,
-                                       int log_form) {
-    int r = (int)get_global_id(0);
-    if (r >= n_rows) return;
-    int base = r / inner * D * inner + r % inner;
-    float sum = 0.0f;
-    if (log_form) {
-        for (int d = 0; d < D; d++) sum += dy[base + d * inner];
-        for (int d = 0; d < D; d++)
-            STORE(T_DX, dy[base + d * inner] - exp(y[base + d * inner]) * sum, dx + base + d * inner);
-    } else {
-        for (int d = 0; d < D; d++) sum += dy[base + d * inner] * y[base + d * inner];
-        for (int d = 0; d < D; d++)
-            STORE(T_DX, y[base + d * inner] * (dy[base + d * inner] - sum), dx + base + d * inner);
-    }
-}
-
-// ---- for devices with wide vectors ----
 
 float KERNEL(softmax_sum)(float16 v) {
     float8 a = v.lo + v.hi;

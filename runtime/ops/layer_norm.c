@@ -2,12 +2,10 @@
 // Layer normalisation over the last dimension. Source: Ba, Kiros, Hinton 2016, arXiv:1607.06450, section 3;
 // torch.nn.LayerNorm.
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "cleave/ops.h"
-#include "ops/long_axis.h"
 #include "ops/lower.h"
+#include "ops/rows.h"
 
 typedef struct layer_attrs {
     float eps;
@@ -17,7 +15,7 @@ enum { X, WEIGHT, BIAS };                     // inputs of layer_norm
 enum { Y, MEAN, RSTD };                       // its outputs
 enum { B_DY, B_X, B_WEIGHT, B_MEAN, B_RSTD }; // inputs of layer_norm_backward
 enum { B_DX, B_DWEIGHT, B_DBIAS };            // its outputs
-enum { BLOCK = 128 };                         // rows whose sums one work-item makes
+enum { BLOCK = 128 };                         // rows whose sums one task makes
 
 /** x as rows of D. */
 typedef struct layer_sizes {
@@ -84,181 +82,143 @@ static clv_status backward_infer(clv__op_io *io, clv__error *error) {
 
 // ---- kernels --------------------------------------------------------------------------------------------------------
 
-/** Rows too long for one work-item: their moments part by part, then an element each. */
-static void forward_long(clv__launches *list, const clv__op_io *io) {
+static const clv__row_program forward_row = {
+    .params = "global T_Y *restrict y, global float *restrict means, global float *restrict rstds, "
+              "global const T_X *restrict x, global const float *restrict weight, "
+              "global const float *restrict bias, int has_weight, int has_bias, float eps",
+    .tensors = "o0=T_Y o1 o2 i0=T_X i1 i2",
+    .once = "c[k] = has_weight ? weight[j] : 1.0f; d[k] = has_bias ? bias[j] : 0.0f;",
+    .load = "a[k] = LOAD(T_X, x + at);",
+    CLV__ROW_MOMENTS,
+    .finish = "const float rstd = 1.0f / sqrt(s1 / (float)count + eps);",
+    .result = "means[r] = s0; rstds[r] = rstd;",
+    .store = "STORE(T_Y, (a[k] - s0) * rstd * c[k] + d[k], y + at);"};
+
+// a: dy * weight, b: x_hat. dx = rstd * (a - mean(a) - b * mean(a * b)).
+#define BACKWARD                                                                                             \
+    .tensors = "o0=T_DX i0=T_Y i1=T_X i2 i3 i4",                                                             \
+    .begin = "const float mean = means[r]; const float rstd = rstds[r];",                                    \
+    .once = "c[k] = has_weight ? weight[j] : 1.0f;", .planes = 2,                                            \
+    .gather = "EACH(s0 += a[k]; s1 += a[k] * b[k];)", .join = "s0 += t0; s1 += t1;",                         \
+    .finish = "const float mean_a = s0 / (float)count; const float mean_ab = s1 / (float)count;"
+#define BACKWARD_PARAMS(more)                                                                                \
+    .params = "global T_DX *restrict dx, global const T_Y *restrict dy, global const T_X *restrict x, "      \
+              "global const float *restrict weight, global const float *restrict means, "                    \
+              "global const float *restrict rstds, " more "int has_weight"
+static const clv__row_program backward_row = {
+    BACKWARD_PARAMS(""), BACKWARD,
+    .load = "a[k] = LOAD(T_Y, dy + at) * c[k]; b[k] = (LOAD(T_X, x + at) - mean) * rstd;",
+    .store = "STORE(T_DX, rstd * (a[k] - mean_a - b[k] * mean_ab), dx + at);"};
+// The same, and on the way partial sums for dweight and dbias; c: dy, d: weight.
+static const clv__row_program backward_with_sums_row = {
+    BACKWARD_PARAMS("global float *restrict sums, "), BACKWARD,
+    .load = "d[k] = LOAD(T_Y, dy + at); a[k] = d[k] * c[k]; b[k] = (LOAD(T_X, x + at) - mean) * rstd;",
+    .store =
+        "STORE(T_DX, rstd * (a[k] - mean_a - b[k] * mean_ab), dx + at); e[k] += d[k]; f[k] += d[k] * b[k];",
+    .after = "EACH(sums[2 * partial * count + j] = e[k]; sums[(2 * partial + 1) * count + j] = f[k];)"};
+
+/** dbias and dweight, columns of dy and dy * x_hat added up. */
+static const clv__row_program sums_row = {
+    .params = "global float *restrict dbias, global float *restrict dweight, global const T_Y *restrict dy, "
+              "global const T_X *restrict x, global const float *restrict means, global const float "
+              "*restrict rstds",
+    .tensors = "o2 o1 i0=T_Y i1=T_X i3 i4",
+    CLV__ROW_SUMS,
+    .load = "a[k] = LOAD(T_Y, dy + at); b[k] = a[k] * ((LOAD(T_X, x + at) - means[j]) * rstds[j]);",
+    .result = "dbias[r] = s0; dweight[r] = s1;"};
+/** The same of partial sums of both, in turns. */
+static const clv__row_program join_row = {
+    .params =
+        "global float *restrict dbias, global float *restrict dweight, global const float *restrict sums",
+    .tensors = "o2 o1",
+    CLV__ROW_SUMS,
+    .load = "a[k] = sums[at]; b[k] = sums[at + near / 2];",
+    .result = "dbias[r] = s0; dweight[r] = s1;"};
+
+static void forward(clv__launches *list, const clv__op_io *io, bool groups) {
     const layer_sizes s = sizes_of(&io->in[X].shape);
-    const clv__long_walk walk = clv__long_middle(s.rows, s.D, 1);
-    const clv__long_rows moments = clv__long_moments(list, io, &walk);
-    clv__launch *launch = clv__launch_kernel(list, "layer_norm", "layer_norm_long");
-    clv__define_storage(list, launch, "T_X", io->in[X].dtype);
-    clv__define_storage(list, launch, "T_Y", io->out[Y].dtype);
-    for (int i = Y; i <= RSTD; i++) clv__arg_out(list, launch, i);
-    for (int i = X; i <= BIAS; i++) clv__arg_in(list, launch, i);
-    clv__arg_workspace(list, launch, moments.offset, moments.bytes);
-    CLV__ARGS_I32(list, launch, s.rows, s.D, clv__has_in(io, WEIGHT), clv__has_in(io, BIAS));
-    clv__arg_f32(list, launch, ((const layer_attrs *)io->attrs)->eps);
-    clv__launch_over(list, launch, CLV__ELEMENTS, s.rows * s.D);
+    const clv__rows use = {.program = &forward_row,
+                           .walk = clv__row_middle(s.rows, s.D, 1),
+                           .n_ints = 2,
+                           .ints = {clv__has_in(io, WEIGHT), clv__has_in(io, BIAS)},
+                           .n_floats = 1,
+                           .floats = {((const layer_attrs *)io->attrs)->eps}};
+    clv__rows_lower(list, io, &use, groups);
 }
 
-// On devices with lanes: a group of work-items a row that fits into their registers.
-enum { SMALL_GROUP = 64, LARGE_GROUP = 256, MOST_PER = 16, FEW_PER = 4 };
-
-static int64_t group_of(int64_t D) {
-    return D <= SMALL_GROUP * MOST_PER ? SMALL_GROUP : LARGE_GROUP;
-}
-
-static clv__launch *group_launch(clv__launches *list, const char *entry, int64_t D) {
-    clv__launch *launch = clv__launch_kernel(list, "layer_norm", entry);
-    if (group_of(D) != SMALL_GROUP) clv__launch_define(list, launch, "ITEMS", "%d", LARGE_GROUP);
-    if (D > SMALL_GROUP * FEW_PER) clv__launch_define(list, launch, "PER", "%d", MOST_PER);
-    return launch;
-}
-
-static void groups(clv__launches *list, const clv__op_io *io) {
+static void rows(clv__launches *list, const clv__op_io *io) {
     const layer_sizes s = sizes_of(&io->in[X].shape);
-    clv__launch *launch = group_launch(list, "layer_norm_groups", s.D);
-    clv__define_storage(list, launch, "T_X", io->in[X].dtype);
-    clv__define_storage(list, launch, "T_Y", io->out[Y].dtype);
-    for (int i = Y; i <= RSTD; i++) clv__arg_out(list, launch, i);
-    for (int i = X; i <= BIAS; i++) clv__arg_in(list, launch, i);
-    CLV__ARGS_I32(list, launch, s.D, clv__has_in(io, WEIGHT), clv__has_in(io, BIAS));
-    clv__arg_f32(list, launch, ((const layer_attrs *)io->attrs)->eps);
-    clv__launch_grid(launch, (size_t)(s.rows * group_of(s.D)), (size_t)group_of(s.D));
-}
-
-static void forward(clv__launches *list, const clv__op_io *io, bool wide) {
-    layer_sizes s = sizes_of(&io->in[X].shape);
-    int64_t rows = clv__rows_for(s.D);
-    if (s.rows == 0 || s.D == 0) return;
-    if (!wide && s.D > CLV__LONG_AXIS) {
-        forward_long(list, io);
-        return;
-    }
-    clv__launch *launch = clv__launch_kernel(list, "layer_norm", wide ? "layer_norm_rows" : "layer_norm");
-    clv__define_storage(list, launch, "T_X", io->in[X].dtype);
-    clv__define_storage(list, launch, "T_Y", io->out[Y].dtype);
-    for (int i = Y; i <= RSTD; i++) clv__arg_out(list, launch, i);
-    for (int i = X; i <= BIAS; i++) clv__arg_in(list, launch, i);
-    clv__arg_i32(list, launch, s.rows);
-    if (wide) clv__arg_i32(list, launch, rows);
-    CLV__ARGS_I32(list, launch, s.D, clv__has_in(io, WEIGHT), clv__has_in(io, BIAS));
-    clv__arg_f32(list, launch, ((const layer_attrs *)io->attrs)->eps);
-    clv__launch_over(list, launch, wide ? CLV__TASKS : CLV__ELEMENTS,
-                     wide ? clv__div_up(s.rows, rows) : s.rows);
-}
-
-/** How dy and x are stored. */
-static void dy_and_x(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
-    clv__define_storage(list, launch, "T_Y", io->in[B_DY].dtype);
-    clv__define_storage(list, launch, "T_X", io->in[B_X].dtype);
-}
-
-/** dx of rows too long for one work-item: their sums part by part, then an element each. */
-static void backward_long(clv__launches *list, const clv__op_io *io) {
-    const layer_sizes s = sizes_of(&io->in[B_X].shape);
-    const clv__long_walk walk = clv__long_middle(s.rows, s.D, 1);
-    const int64_t chunks = clv__div_up(s.D, CLV__LONG_CHUNK);
-    clv__long_rows sums = {.bytes = (size_t)(2 * s.rows * chunks) * sizeof(float)};
-    sums.offset = clv__launch_workspace(list, sums.bytes);
-    for (int last = 0; last < 2; last++) {
-        clv__launch *launch = clv__launch_kernel(list, "layer_norm",
-                                                 last ? "layer_norm_long_backward" : "layer_norm_long_sums");
-        if (last)
-            clv__arg_out_as(list, launch, io, B_DX, "T_DX");
-        else
-            clv__arg_workspace(list, launch, sums.offset, sums.bytes);
-        dy_and_x(list, launch, io);
-        for (int i = B_DY; i <= B_RSTD; i++) clv__arg_in(list, launch, i);
-        if (last) clv__arg_workspace(list, launch, sums.offset, sums.bytes);
-        CLV__ARGS_I32(list, launch, s.rows, s.D, clv__has_in(io, B_WEIGHT));
-        if (!last) CLV__ARGS_I32(list, launch, CLV__LONG_CHUNK, chunks);
-        clv__launch_over(list, launch, CLV__ELEMENTS, s.rows * (last ? s.D : chunks));
-        if (!last) sums = clv__long_join_sums(list, &walk, sums);
-    }
-}
-
-static void backward_rows_of(clv__launches *list, const clv__op_io *io, bool wide) {
-    const layer_sizes s = sizes_of(&io->in[B_X].shape);
     const int64_t rows = clv__rows_for(s.D);
     clv__launch *launch =
-        clv__launch_kernel(list, "layer_norm", wide ? "layer_norm_rows_backward" : "layer_norm_backward");
-    clv__arg_out_as(list, launch, io, B_DX, "T_DX");
-    dy_and_x(list, launch, io);
-    for (int i = B_DY; i <= B_RSTD; i++) clv__arg_in(list, launch, i);
-    clv__arg_i32(list, launch, s.rows);
-    if (wide) clv__arg_i32(list, launch, rows);
-    CLV__ARGS_I32(list, launch, s.D, clv__has_in(io, B_WEIGHT));
-    clv__launch_over(list, launch, wide ? CLV__TASKS : CLV__ELEMENTS,
-                     wide ? clv__div_up(s.rows, rows) : s.rows);
+        clv__launch_items(list, "layer_norm", "layer_norm_rows", CLV__TASKS, clv__div_up(s.rows, rows));
+    clv__arg_tensors(list, launch, io, forward_row.tensors);
+    CLV__ARGS_I32(list, launch, s.rows, rows, s.D, clv__has_in(io, WEIGHT), clv__has_in(io, BIAS));
+    clv__arg_f32(list, launch, ((const layer_attrs *)io->attrs)->eps);
 }
 
-static void backward_groups_of(clv__launches *list, const clv__op_io *io) {
+/** No rows: the sums are zeros. */
+static bool no_rows(clv__launches *list, const layer_sizes *s) {
+    for (int i = B_DWEIGHT; i <= B_DBIAS && s->rows == 0 && s->D > 0; i++)
+        clv__launch_fill(list, i, (size_t)s->D * sizeof(float), 0);
+    return s->rows == 0 || s->D == 0;
+}
+
+static void backward(clv__launches *list, const clv__op_io *io, bool groups) {
     const layer_sizes s = sizes_of(&io->in[B_X].shape);
-    clv__launch *launch = group_launch(list, "layer_norm_groups_backward", s.D);
-    clv__arg_out_as(list, launch, io, B_DX, "T_DX");
-    dy_and_x(list, launch, io);
-    for (int i = B_DY; i <= B_RSTD; i++) clv__arg_in(list, launch, i);
-    CLV__ARGS_I32(list, launch, s.D, clv__has_in(io, B_WEIGHT));
-    clv__launch_grid(launch, (size_t)(s.rows * group_of(s.D)), (size_t)group_of(s.D));
+    clv__rows use = {.program = &backward_row,
+                     .walk = clv__row_middle(s.rows, s.D, 1),
+                     .n_ints = 1,
+                     .ints = {clv__has_in(io, B_WEIGHT)}};
+    clv__rows sums = {.program = &sums_row, .walk = clv__row_middle(1, s.rows, s.D)};
+    if (no_rows(list, &s)) return;
+    const int64_t partials = groups ? clv__rows_partials(list, &use) : 0;
+    if (partials) {
+        use.program = &backward_with_sums_row;
+        use.scratch.bytes = (size_t)(2 * partials * s.D) * sizeof(float);
+        use.scratch.offset = clv__launch_workspace(list, use.scratch.bytes);
+        sums = (clv__rows){
+            .program = &join_row, .walk = clv__row_middle(1, partials, s.D), .scratch = use.scratch};
+        sums.walk.near = 2 * s.D;
+    }
+    clv__rows_lower(list, io, &use, groups);
+    clv__rows_lower(list, io, &sums, groups);
 }
 
-typedef enum schedule { ITEM_A_ROW, WIDE_VECTORS, GROUP_A_ROW } schedule;
+static void backward_rows(clv__launches *list, const clv__op_io *io) {
+    const layer_sizes s = sizes_of(&io->in[B_X].shape);
+    const int64_t rows = clv__rows_for(s.D), blocks = clv__div_up(s.rows, BLOCK);
+    if (no_rows(list, &s)) return;
+    clv__launch *launch = clv__launch_items(list, "layer_norm", "layer_norm_rows_backward", CLV__TASKS,
+                                            clv__div_up(s.rows, rows));
+    clv__arg_tensors(list, launch, io, backward_row.tensors);
+    CLV__ARGS_I32(list, launch, s.rows, rows, s.D, clv__has_in(io, B_WEIGHT));
 
-static void backward(clv__launches *list, const clv__op_io *io, schedule how) {
-    const bool wide = how == WIDE_VECTORS;
-    layer_sizes s = sizes_of(&io->in[B_X].shape);
-    int64_t blocks = clv__div_up(s.rows, BLOCK);
-    clv__launch *launch;
-    if (s.D == 0) return;
-    if (s.rows == 0) {
-        clv__launch_fill(list, B_DWEIGHT, (size_t)s.D * sizeof(float), 0);
-        clv__launch_fill(list, B_DBIAS, (size_t)s.D * sizeof(float), 0);
-        return;
-    }
-    if (how == GROUP_A_ROW)
-        backward_groups_of(list, io);
-    else if (!wide && s.D > CLV__LONG_AXIS)
-        backward_long(list, io);
-    else
-        backward_rows_of(list, io, wide);
-
-    size_t bytes = (size_t)(blocks * 2 * s.D) * sizeof(float), parts = clv__launch_workspace(list, bytes);
-    bool columns = wide && s.D >= 16;
-    launch = clv__launch_kernel(list, "layer_norm", columns ? "layer_norm_columns" : "layer_norm_sums");
+    const size_t bytes = (size_t)(blocks * 2 * s.D) * sizeof(float);
+    const size_t parts = clv__launch_workspace(list, bytes);
+    launch = clv__launch_items(list, "layer_norm", "layer_norm_columns", CLV__TASKS,
+                               blocks * clv__div_up(s.D, 16));
     clv__arg_workspace(list, launch, parts, bytes);
-    dy_and_x(list, launch, io);
-    clv__arg_in(list, launch, B_DY);
-    clv__arg_in(list, launch, B_X);
-    clv__arg_in(list, launch, B_MEAN);
-    clv__arg_in(list, launch, B_RSTD);
+    clv__arg_tensors(list, launch, io, "i0=T_Y i1=T_X i3 i4");
     CLV__ARGS_I32(list, launch, s.rows, BLOCK, s.D);
-    if (columns)
-        clv__launch_over(list, launch, CLV__TASKS, blocks * clv__div_up(s.D, 16));
-    else
-        clv__launch_over(list, launch, CLV__ELEMENTS, blocks * s.D);
 
-    launch = clv__launch_kernel(list, "layer_norm", "layer_norm_join");
+    launch = clv__launch_items(list, "layer_norm", "layer_norm_join", CLV__ELEMENTS, s.D);
     clv__arg_out(list, launch, B_DWEIGHT);
     clv__arg_out(list, launch, B_DBIAS);
     clv__arg_workspace(list, launch, parts, bytes);
     CLV__ARGS_I32(list, launch, blocks, s.D);
-    clv__launch_over(list, launch, CLV__ELEMENTS, s.D);
 }
 
 static void plain(clv__launches *list, const clv__op_io *io) {
     forward(list, io, false);
 }
-static void rows(clv__launches *list, const clv__op_io *io) {
+static void groups(clv__launches *list, const clv__op_io *io) {
     forward(list, io, true);
 }
 static void backward_plain(clv__launches *list, const clv__op_io *io) {
-    backward(list, io, ITEM_A_ROW);
-}
-static void backward_rows(clv__launches *list, const clv__op_io *io) {
-    backward(list, io, WIDE_VECTORS);
+    backward(list, io, false);
 }
 static void backward_groups(clv__launches *list, const clv__op_io *io) {
-    backward(list, io, GROUP_A_ROW);
+    backward(list, io, true);
 }
 
 static bool rows_support(const clv_device_info *device, const clv__op_io *io) {
@@ -267,25 +227,18 @@ static bool rows_support(const clv_device_info *device, const clv__op_io *io) {
 }
 
 static bool groups_support(const clv_device_info *device, const clv__op_io *io) {
-    const layer_sizes s = sizes_of(&io->in[0].shape);
-    return s.rows > 0 && s.D >= 16 && s.D <= LARGE_GROUP * MOST_PER &&
-           device->max_work_group >= (uint32_t)group_of(s.D) && device->loop_turns == 0 &&
-           clv__tile_local_bytes(device) >= 2 * sizeof(float) * (uint64_t)group_of(s.D);
-}
-
-static double groups_rank(const clv_device_info *device, const clv__op_io *io) {
     (void)io;
-    return clv__threads(device) ? 2 : 0.1;
+    return clv__rows_groups(device);
 }
 
 static const clv__variant variants[] = {{"plain", .lower = plain},
                                         {"rows", rows_support, .lower = rows, .relative = 0.2},
-                                        {"groups", groups_support, groups_rank, .lower = groups},
+                                        {"groups", groups_support, clv__rows_rank, .lower = groups},
                                         {0}};
 static const clv__variant backward_variants[] = {
     {"plain", .lower = backward_plain},
     {"rows", rows_support, .lower = backward_rows, .relative = 0.2},
-    {"groups", groups_support, groups_rank, .lower = backward_groups},
+    {"groups", groups_support, clv__rows_rank, .lower = backward_groups},
     {0}};
 
 // ---- references -----------------------------------------------------------------------------------------------------
@@ -340,60 +293,41 @@ static int64_t reduction(const clv__op_io *io) {
 
 // ---- samples --------------------------------------------------------------------------------------------------------
 
-static const struct layer_case {
-    const char *label;
-    int rank;
-    int64_t x[4];
-    bool weight, bias, quick;
-} cases[] = {
-    {"rows of 48", 2, {6, 48}, true, true, true},
-    {"rows of 33, no bias", 3, {2, 3, 33}, true, false, true},
-    {"rows of 7, neither", 2, {5, 7}, false, false, true},
-    {"two elements", 1, {2}, true, true, false},
-    {"rows of 16", 2, {3, 16}, true, true, false},
-    {"rows of 17, no weight", 2, {4, 17}, false, true, false},
-    {"rows of 300", 2, {3, 300}, true, true, false},
-    {"one row of 1025", 2, {1, 1025}, true, true, false},
-    {"rows of 16,001", 2, {2, 16001}, true, true, false},
-    {"a row of 70,001", 2, {1, 70001}, true, false, false},
-    {"129 rows of 31", 2, {129, 31}, true, true, false},
-    {"4 dimensions", 4, {2, 3, 2, 20}, true, true, false},
-    {"300 rows of 5", 3, {3, 100, 5}, true, true, false},
-    {"no rows", 2, {0, 8}, true, true, false},
+#define CASE(text, missing, D, ...)                                                                          \
+    .label = text, .in = {CLV__DIMS(__VA_ARGS__), CLV__DIMS(D), CLV__DIMS(D)}, .n_in = 3,                    \
+    .attrs = &(layer_attrs){1e-5f}, .fill = {{CLV__FILL_UNIFORM, -1, 3}, {CLV__FILL_UNIFORM, 0.5, 1.5}},     \
+    .left_out = missing
+static const clv__sample_row samples[] = {
+    {CASE("rows of 48", 0, 48, 6, 48), .quick = true},
+    {CASE("rows of 33, no bias", 1u << BIAS, 33, 2, 3, 33), .quick = true},
+    {CASE("rows of 7, neither", 1u << WEIGHT | 1u << BIAS, 7, 5, 7), .quick = true},
+    {CASE("two elements", 0, 2, 2)},
+    {CASE("rows of 16", 0, 16, 3, 16)},
+    {CASE("rows of 17, no weight", 1u << WEIGHT, 17, 4, 17)},
+    {CASE("rows of 300", 0, 300, 3, 300)},
+    {CASE("one row of 1025", 0, 1025, 1, 1025)},
+    {CASE("rows of 16,001", 0, 16001, 2, 16001)},
+    {CASE("a row of 70,001", 1u << BIAS, 70001, 1, 70001)},
+    {CASE("129 rows of 31", 0, 31, 129, 31)},
+    {CASE("131 rows of 65", 0, 65, 131, 65)},
+    {CASE("4 dimensions", 0, 20, 2, 3, 2, 20)},
+    {CASE("300 rows of 5", 0, 5, 3, 100, 5)},
+    {CASE("no rows", 0, 8, 0, 8)},
+    {0},
 };
+#undef CASE
 
-static bool sample(int i, clv__sample *out) {
-    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
-    const struct layer_case *c = &cases[i];
-    clv_shape x = clv_shape_make(c->rank, c->x);
-    snprintf(out->label, sizeof out->label, "%s", c->label);
-    memcpy(out->attrs, &(layer_attrs){1e-5f}, sizeof(layer_attrs));
-    out->n_in = 3;
-    out->in[X] = clv__f32(x);
-    out->fill[X] = (clv__fill){CLV__FILL_UNIFORM, -1, 3};
-    if (c->weight) out->in[WEIGHT] = clv__f32(CLV_SHAPE(x.dims[x.rank - 1]));
-    if (c->bias) out->in[BIAS] = clv__f32(CLV_SHAPE(x.dims[x.rank - 1]));
-    out->fill[WEIGHT] = (clv__fill){CLV__FILL_UNIFORM, 0.5, 1.5};
-    out->quick = c->quick;
-    return true;
+static void adapt_backward(clv__sample *sample) {
+    const clv__desc x = sample->in[X];
+    const clv__fill near_one = {CLV__FILL_UNIFORM, 0.5, 1.5}; // any values do for the formula
+    sample->n_in = 5;
+    sample->in[B_WEIGHT] = sample->in[WEIGHT];
+    sample->in[B_DY] = sample->in[B_X] = x;
+    sample->fill[B_X] = sample->fill[X];
+    sample->fill[B_DY] = (clv__fill){CLV__FILL_UNIFORM, -1, 1};
+    sample->in[B_MEAN] = sample->in[B_RSTD] = clv__f32(rows_shape(&x.shape));
+    sample->fill[B_WEIGHT] = sample->fill[B_MEAN] = sample->fill[B_RSTD] = near_one;
 }
-
-static bool backward_sample(int i, clv__sample *out) {
-    if (!sample(i, out)) return false;
-    clv__desc x = out->in[X], weight = out->in[WEIGHT];
-    out->n_in = 5;
-    out->in[B_DY] = out->in[B_X] = x;
-    out->fill[B_DY] = (clv__fill){CLV__FILL_UNIFORM, -1, 1};
-    out->fill[B_X] = (clv__fill){CLV__FILL_UNIFORM, -1, 3};
-    out->in[B_WEIGHT] = weight;
-    out->fill[B_WEIGHT] = (clv__fill){CLV__FILL_UNIFORM, 0.5, 1.5};
-    out->in[B_MEAN] = out->in[B_RSTD] = clv__f32(rows_shape(&x.shape));
-    out->fill[B_MEAN] = out->fill[B_RSTD] =
-        (clv__fill){CLV__FILL_UNIFORM, 0.5, 1.5}; // any values do for the formula
-    return true;
-}
-
-// ---- descriptors ----------------------------------------------------------------------------------------------------
 
 // ---- in parts -----------------------------------------------------------------------------------------------------
 
@@ -421,7 +355,8 @@ const clv__op clv__op_layer_norm_backward = {
     .infer = backward_infer,
     .variants = backward_variants,
     .reference = backward_reference,
-    .sample = CLV__TRAINS(backward_sample),
+    .samples = CLV__TRAINS(samples),
+    .adapt = adapt_backward,
     .cost = cost,
     .reduction = reduction,
     .split = backward_split,
@@ -448,7 +383,7 @@ const clv__op clv__op_layer_norm = {
     .grad = CLV__TRAINS(grad),
     .variants = variants,
     .reference = reference,
-    .sample = CLV__TRAINS(sample),
+    .samples = CLV__TRAINS(samples),
     .cost = cost,
     .reduction = reduction,
     .split = split,

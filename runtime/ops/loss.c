@@ -1,17 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Losses, mean over all: cross entropy with class indices, mean squared error.
-//
-// The mean is a tree of fixed shape: every work-item sums a chunk, then the chunks' sums are summed alike,
-// until one is left.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cleave/ops.h"
-#include "ops/long_axis.h"
 #include "ops/lower.h"
+#include "ops/rows.h"
 
-enum { CHUNK = 1024, WIDE_CHUNK = 8192 };
+enum { WIDE_CHUNK = 8192 };
 
 /** Logits seen from the class axis: [outer, C, inner]; rows = outer * inner. */
 typedef struct class_sizes {
@@ -24,61 +21,8 @@ static class_sizes sizes_of(const clv_shape *logits) {
     return s;
 }
 
-/** Where the sums of a tree's levels go: at most half of the workspace each, by turns. */
-typedef struct tree {
-    clv__launches *list;
-    size_t at[2], bytes;
-    int turn;
-    int64_t n; // how many sums the last level left
-} tree;
-
-static tree tree_begin(clv__launches *list, int64_t n_items) {
-    tree t = {.list = list, .n = n_items};
-    if (n_items > 1) {
-        t.bytes = (size_t)n_items * sizeof(float);
-        t.at[0] = clv__launch_workspace(list, t.bytes);
-        t.at[1] = n_items > CHUNK
-                      ? clv__launch_workspace(list, (size_t)clv__div_up(n_items, CHUNK) * sizeof(float))
-                      : 0;
-    }
-    return t;
-}
-
-/** First argument of a level with n_items results: output 0 when it is the last. Returns what to divide by.
- */
-static float tree_target(tree *t, clv__launch *launch, int64_t n_items, int64_t count) {
-    if (n_items <= 1) {
-        clv__arg_out(t->list, launch, 0);
-        return (float)count;
-    }
-    clv__arg_workspace(t->list, launch, t->at[t->turn], (size_t)n_items * sizeof(float));
-    return 1.0f;
-}
-
-/** The levels above the first. */
-static void tree_finish(tree *t, int64_t count) {
-    while (t->n > 1) {
-        int64_t items = clv__div_up(t->n, CHUNK);
-        int from = t->turn;
-        clv__launch *launch = clv__launch_kernel(t->list, "loss", "sum_chunks");
-        t->turn = 1 - t->turn;
-        float divisor = tree_target(t, launch, items, count);
-        clv__arg_workspace(t->list, launch, t->at[from], (size_t)t->n * sizeof(float));
-        CLV__ARGS_I32(t->list, launch, t->n, CHUNK);
-        clv__arg_f32(t->list, launch, divisor);
-        clv__launch_over(t->list, launch, CLV__TASKS, items);
-        t->n = items;
-    }
-}
-
-static int64_t tree_items(int64_t n, int64_t chunk) {
-    return n > chunk ? clv__div_up(n, chunk) : 1;
-}
-
-// ---- cross entropy
-// -------------------------------------------------------------------------------------------------- Outputs:
-// the loss, and for the gradient stats [2, rows]: the largest logit of each row, and log(sum(exp(x -
-// largest))).
+// ---- cross entropy ----------------------------------------------------------------------------------------
+// Outputs: the loss, and for the gradient stats [2, rows]: the largest logit of each row, and log(sum(exp(x - largest))).
 
 static clv_status want_classes(const clv__op_io *io, int logits, clv__error *error) {
     char want[128];
@@ -117,85 +61,82 @@ static clv_status ce_backward_infer(clv__op_io *io, clv__error *error) {
     return CLV_OK;
 }
 
+static class_sizes ce_sizes(const clv__op_io *io) {
+    return sizes_of(&io->in[io->n_in == 2 ? 0 : 1].shape);
+}
+
 static bool rows_support(const clv_device_info *device, const clv__op_io *io) {
-    class_sizes s = sizes_of(&io->in[io->n_in == 2 ? 0 : 1].shape);
+    const class_sizes s = ce_sizes(io);
     return clv__threads(device) && s.inner == 1 && s.C >= 32 && clv__loops_fit(device, s.C / 16 * 2 + 64);
 }
 
-static void ce_mean(clv__launches *list, const clv__op_io *io, const class_sizes *s) {
-    int64_t items = tree_items(s->rows, CHUNK);
-    tree t = tree_begin(list, items);
-    clv__launch *launch = clv__launch_kernel(list, "loss", "cross_entropy_sum");
-    float divisor = tree_target(&t, launch, items, s->rows);
-    clv__arg_out(list, launch, 1);
-    clv__arg_in_as(list, launch, io, 0, "T_X");
-    clv__arg_in(list, launch, 1);
-    CLV__ARGS_I32(list, launch, s->rows, s->C, s->inner, CHUNK);
-    clv__arg_f32(list, launch, divisor);
-    clv__launch_over(list, launch, CLV__TASKS, items);
-    tree_finish(&t, s->rows);
+/** Statistics and losses of all rows; a label outside [0, C) gives NaN. */
+static const clv__row_program ce_row = {
+    .params =
+        "global float *restrict stats, global const T_X *restrict x, global const int *restrict labels, "
+        "global float *restrict losses",
+    .tensors = "o1 i0=T_X i1",
+    CLV__ROW_LOG_SUM_EXP,
+    .load = "a[k] = LOAD(T_X, x + at);",
+    .result = "const float log_sum = s0 == -INFINITY ? NAN : log(s1); const int label = labels[r]; "
+              "stats[r] = s0; stats[n_rows + r] = log_sum; losses[r] = label < 0 || label >= count ? NAN "
+              ": log_sum - (LOAD(T_X, x + ROW_PLACE(label)) - s0);"};
+static const clv__row_program ce_backward_row = {
+    .params = "global T_DX *restrict dx, global const float *restrict dy, global const T_X *restrict x, "
+              "global const int *restrict labels, global const float *restrict stats",
+    .tensors = "o0=T_DX i0 i1=T_X i2 i3",
+    .begin = "const int label = labels[r]; const float largest = stats[r]; const float log_sum = "
+             "stats[n_rows + r]; "
+             "const float share = label < 0 || label >= count ? NAN : dy[0] / (float)n_rows;",
+    .load = "a[k] = LOAD(T_X, x + at);",
+    .store = "STORE(T_DX, (exp(a[k] - largest - log_sum) - (j == label ? 1.0f : 0.0f)) * share, dx + at);"};
+
+static clv__part ce_losses(clv__launches *list, int64_t rows) {
+    clv__part losses = {.bytes = (size_t)clv__max64(rows, 1) * sizeof(float)};
+    losses.offset = clv__launch_workspace(list, losses.bytes);
+    return losses;
+}
+
+static void ce_lower(clv__launches *list, const clv__op_io *io, bool groups) {
+    const class_sizes s = ce_sizes(io);
+    clv__rows use = {.program = &ce_backward_row, .walk = clv__row_middle(s.outer, s.C, s.inner)};
+    if (io->n_in == 2) {
+        use.program = &ce_row;
+        use.scratch = ce_losses(list, s.rows);
+    }
+    clv__rows_lower(list, io, &use, groups);
+    if (io->n_in == 2) clv__rows_total(list, io, use.scratch, s.rows, (float)s.rows, groups);
 }
 
 static void ce_plain(clv__launches *list, const clv__op_io *io) {
-    class_sizes s = sizes_of(&io->in[0].shape);
-    if (s.rows > 0 && s.C > CLV__LONG_AXIS) {
-        const clv__long_walk walk = clv__long_middle(s.outer, s.C, s.inner);
-        clv__long_log_softmax_to(list, io, &walk, 1);
-    } else if (s.rows > 0) {
-        clv__launch *launch = clv__launch_kernel(list, "loss", "cross_entropy_stats");
-        clv__arg_out(list, launch, 1);
-        clv__arg_in_as(list, launch, io, 0, "T_X");
-        CLV__ARGS_I32(list, launch, s.rows, s.C, s.inner);
-        clv__launch_over(list, launch, CLV__ELEMENTS, s.rows);
-    }
-    ce_mean(list, io, &s);
+    ce_lower(list, io, false);
+}
+static void ce_groups(clv__launches *list, const clv__op_io *io) {
+    ce_lower(list, io, true);
+}
+static bool groups_support(const clv_device_info *device, const clv__op_io *io) {
+    (void)io;
+    return clv__rows_groups(device);
 }
 
 static void ce_rows(clv__launches *list, const clv__op_io *io) {
-    class_sizes s = sizes_of(&io->in[0].shape);
-    if (s.rows > 0) {
-        int64_t rows = clv__rows_for(s.C);
-        clv__launch *launch = clv__launch_kernel(list, "loss", "cross_entropy_stats_rows");
-        clv__arg_out(list, launch, 1);
-        clv__arg_in_as(list, launch, io, 0, "T_X");
-        CLV__ARGS_I32(list, launch, s.rows, rows, s.C);
-        clv__launch_over(list, launch, CLV__TASKS, clv__div_up(s.rows, rows));
-    }
-    ce_mean(list, io, &s);
-}
-
-static void ce_backward_tensors(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
-    clv__arg_out_as(list, launch, io, 0, "T_DX");
-    clv__define_storage(list, launch, "T_X", io->in[1].dtype);
-    for (int i = 0; i < 4; i++) clv__arg_in(list, launch, i);
-}
-
-static void ce_backward_plain(clv__launches *list, const clv__op_io *io) {
-    class_sizes s = sizes_of(&io->in[1].shape);
-    int64_t n = s.rows * s.C;
-    if (n == 0) return;
-    clv__launch *launch = clv__launch_kernel(list, "loss", "cross_entropy_backward");
-    ce_backward_tensors(list, launch, io);
-    CLV__ARGS_I32(list, launch, n, s.rows, s.C, s.inner);
-    clv__launch_over(list, launch, CLV__ELEMENTS, n);
-}
-
-static void ce_backward_rows(clv__launches *list, const clv__op_io *io) {
-    class_sizes s = sizes_of(&io->in[1].shape);
-    int64_t rows = clv__rows_for(s.C);
-    if (s.rows == 0) return;
-    clv__launch *launch = clv__launch_kernel(list, "loss", "cross_entropy_backward_rows");
-    ce_backward_tensors(list, launch, io);
+    const class_sizes s = ce_sizes(io);
+    const int64_t rows = clv__rows_for(s.C);
+    const bool forward = io->n_in == 2;
+    clv__launch *launch =
+        clv__launch_items(list, "loss", forward ? "cross_entropy_rows" : "cross_entropy_backward_rows",
+                          CLV__TASKS, clv__div_up(s.rows, rows));
+    clv__arg_tensors(list, launch, io, forward ? ce_row.tensors : ce_backward_row.tensors);
+    const clv__part losses = forward ? ce_losses(list, s.rows) : (clv__part){0};
+    if (forward) clv__arg_workspace(list, launch, losses.offset, losses.bytes);
     CLV__ARGS_I32(list, launch, s.rows, rows, s.C);
-    clv__launch_over(list, launch, CLV__TASKS, clv__div_up(s.rows, rows));
+    if (forward) clv__rows_total(list, io, losses, s.rows, (float)s.rows, false);
 }
 
-static const clv__variant ce_variants[] = {
-    {"plain", .lower = ce_plain}, {"rows", rows_support, .lower = ce_rows, .relative = 0.2}, {0}};
-static const clv__variant ce_backward_variants[] = {
-    {"plain", .lower = ce_backward_plain},
-    {"rows", rows_support, .lower = ce_backward_rows, .relative = 0.2},
-    {0}};
+static const clv__variant ce_variants[] = {{"plain", .lower = ce_plain},
+                                           {"rows", rows_support, .lower = ce_rows, .relative = 0.2},
+                                           {"groups", groups_support, clv__rows_rank, .lower = ce_groups},
+                                           {0}};
 
 static void ce_reference(const clv__ref *ref) {
     class_sizes s = sizes_of(&ref->io->in[0].shape);
@@ -318,7 +259,7 @@ const clv__op clv__op_cross_entropy_backward = {
     .half_in = 1u << 1,
     .half_out = 1,
     .infer = ce_backward_infer,
-    .variants = ce_backward_variants,
+    .variants = ce_variants,
     .reference = ce_backward_reference,
     .sample = CLV__TRAINS(ce_backward_sample),
     .cost = ce_cost,
@@ -377,24 +318,36 @@ static clv_status mse_backward_infer(clv__op_io *io, clv__error *error) {
     return CLV_OK;
 }
 
-static void mse_lower(clv__launches *list, const clv__op_io *io, const char *entry, int64_t chunk) {
-    int64_t n = clv__numel(&io->in[0]), items = tree_items(n, chunk);
-    tree t = tree_begin(list, items);
-    clv__launch *launch = clv__launch_kernel(list, "loss", entry);
-    float divisor = tree_target(&t, launch, items, n);
-    clv__arg_in_as(list, launch, io, 0, "T_X");
-    clv__arg_in_as(list, launch, io, 1, "T_T");
-    CLV__ARGS_I32(list, launch, n, chunk);
-    clv__arg_f32(list, launch, divisor);
-    clv__launch_over(list, launch, CLV__TASKS, items);
-    tree_finish(&t, n);
+static const clv__row_program mse_row = {.params = "global float *restrict out, global const T_X *restrict "
+                                                   "x, global const T_T *restrict t, float divisor",
+                                         .tensors = "o0 i0=T_X i1=T_T",
+                                         CLV__ROW_SUM,
+                                         .load =
+                                             "a[k] = LOAD(T_X, x + at) - LOAD(T_T, t + at); a[k] *= a[k];",
+                                         .result = "out[r] = s0 / divisor;"};
+
+static void mse_lower(clv__launches *list, const clv__op_io *io, bool groups) {
+    const int64_t n = clv__numel(&io->in[0]);
+    const clv__rows use = {
+        .program = &mse_row, .walk = clv__row_middle(1, n, 1), .n_floats = 1, .floats = {(float)n}};
+    clv__rows_lower(list, io, &use, groups);
 }
 
 static void mse_plain(clv__launches *list, const clv__op_io *io) {
-    mse_lower(list, io, "mse_sum", CHUNK);
+    mse_lower(list, io, false);
+}
+static void mse_groups(clv__launches *list, const clv__op_io *io) {
+    mse_lower(list, io, true);
 }
 static void mse_vector(clv__launches *list, const clv__op_io *io) {
-    mse_lower(list, io, "mse_sum_vector", WIDE_CHUNK);
+    const int64_t n = clv__numel(&io->in[0]), items = clv__div_up(n, WIDE_CHUNK);
+    clv__part sums = {.bytes = (size_t)items * sizeof(float)};
+    sums.offset = clv__launch_workspace(list, sums.bytes);
+    clv__launch *launch = clv__launch_items(list, "loss", "mse_sum_vector", CLV__TASKS, items);
+    clv__arg_workspace(list, launch, sums.offset, sums.bytes);
+    clv__arg_tensors(list, launch, io, "i0=T_X i1=T_T");
+    CLV__ARGS_I32(list, launch, n, WIDE_CHUNK);
+    clv__rows_total(list, io, sums, items, (float)n, false);
 }
 
 static bool mse_vector_supports(const clv_device_info *device, const clv__op_io *io) {
@@ -402,22 +355,33 @@ static bool mse_vector_supports(const clv_device_info *device, const clv__op_io 
 }
 
 static void mse_backward_plain(clv__launches *list, const clv__op_io *io) {
-    int64_t n = clv__numel(&io->out[0]);
-    if (n == 0) return;
-    clv__launch *launch = clv__launch_kernel(list, "loss", "mse_backward");
-    clv__arg_out_as(list, launch, io, 0, "T_DX");
-    clv__arg_in(list, launch, 0);
-    clv__arg_in_as(list, launch, io, 1, "T_X");
-    clv__arg_in_as(list, launch, io, 2, "T_T");
+    const int64_t n = clv__numel(&io->out[0]);
+    clv__launch *launch = clv__launch_items(list, "loss", "mse_backward", CLV__ELEMENTS, clv__div_up(n, 16));
+    clv__arg_tensors(list, launch, io, "o0=T_DX i0 i1=T_X i2=T_T");
     clv__arg_i32(list, launch, n);
-    clv__launch_over(list, launch, CLV__ELEMENTS, clv__div_up(n, 16));
+}
+
+static void mse_backward_groups(clv__launches *list, const clv__op_io *io) {
+    static const clv__row_program program = {
+        .params = "global T_DX *restrict dx, global const float *restrict dy, global const T_X *restrict x, "
+                  "global const T_T *restrict t",
+        .tensors = "o0=T_DX i0 i1=T_X i2=T_T",
+        .begin = "const float scale = dy[0] * (2.0f / (float)count);",
+        .load = "a[k] = LOAD(T_X, x + at) - LOAD(T_T, t + at);",
+        .store = "STORE(T_DX, a[k] * scale, dx + at);"};
+    const clv__rows use = {.program = &program, .walk = clv__row_middle(1, clv__numel(&io->out[0]), 1)};
+    clv__rows_lower(list, io, &use, true);
 }
 
 static const clv__variant mse_variants[] = {
     {"plain", .lower = mse_plain},
     {"vector", mse_vector_supports, .lower = mse_vector, .relative = 0.2},
+    {"groups", groups_support, clv__rows_rank, .lower = mse_groups},
     {0}};
-static const clv__variant mse_backward_variants[] = {{"plain", .lower = mse_backward_plain}, {0}};
+static const clv__variant mse_backward_variants[] = {
+    {"plain", .lower = mse_backward_plain},
+    {"groups", groups_support, clv__rows_rank, .lower = mse_backward_groups},
+    {0}};
 
 static void mse_reference(const clv__ref *ref) {
     int64_t n = clv__numel(&ref->io->in[0]);

@@ -2,7 +2,6 @@
 // sum, mean, max over axes, and argmax over one. What is launched sees neighbouring kept and neighbouring
 // reduced axes as one: [N,C,H,W] over N, H, W is [N | C | HW], reduced, kept, reduced.
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "cleave/ops.h"
@@ -10,6 +9,7 @@
 #include "ops/lower.h"
 #include "ops/elementwise.h"
 #include "ops/reduce.h"
+#include "ops/rows.h"
 #include "tensor/shape.h"
 
 typedef struct reduce_attrs {
@@ -166,10 +166,7 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
         clv__launch_define(list, launch, "RED_MAX", "%d", kind_of(io) == REDUCE_MAX);
         arg_place(list, launch, io, &to, true);
         arg_place(list, launch, io, &from, false);
-        clv__arg_i32(list, launch, n * chunks);
-        clv__arg_i32(list, launch, count);
-        clv__arg_i32(list, launch, CHUNK);
-        clv__arg_i32(list, launch, chunks);
+        CLV__ARGS_I32(list, launch, n * chunks, count, CHUNK, chunks);
         for (int k = 0; k < 2; k++) {
             for (int d = 1; d < 4; d++) clv__arg_i32(list, launch, s.dims[k][d]);
             for (int d = 0; d < 4; d++) clv__arg_i32(list, launch, s.strides[k][d]);
@@ -205,18 +202,12 @@ static void lower_stage(clv__launches *list, const clv__op_io *io, const stage *
     if (rows) {
         int64_t per_item = s->chunks > 1 || s->length > s->chunk ? 1 : clv__div_up(s->chunk, s->length);
         items = clv__div_up(s->outer, per_item) * s->chunks;
-        clv__arg_i32(list, launch, s->outer);
-        clv__arg_i32(list, launch, per_item);
-        clv__arg_i32(list, launch, s->length);
+        CLV__ARGS_I32(list, launch, s->outer, per_item, s->length);
     } else {
         items = s->outer * s->chunks * blocks;
-        clv__arg_i32(list, launch, items);
-        clv__arg_i32(list, launch, s->length);
-        clv__arg_i32(list, launch, s->inner);
-        clv__arg_i32(list, launch, blocks);
+        CLV__ARGS_I32(list, launch, items, s->length, s->inner, blocks);
     }
-    clv__arg_i32(list, launch, s->chunk);
-    clv__arg_i32(list, launch, s->chunks);
+    CLV__ARGS_I32(list, launch, s->chunk, s->chunks);
     clv__arg_f32(list, launch, s->divisor);
     clv__launch_over(list, launch, CLV__TASKS, items);
 }
@@ -232,7 +223,6 @@ static void staged_lower(clv__launches *list, const clv__op_io *io) {
         plain_lower(list, io);
         return;
     }
-    bool cpu = clv__threads(list->device);
     clv__walk walk = walk_of(io);
     place from = {0};
     int left = 0;
@@ -243,7 +233,7 @@ static void staged_lower(clv__launches *list, const clv__op_io *io) {
         for (int i = 0; i < d; i++) s.outer *= walk.dims[i];
         for (int i = d + 1; i < walk.rank; i++) s.inner *= is_reduced(&walk, i) ? 1 : walk.dims[i];
         left--;
-        s.chunk = s.inner == 1 ? (cpu ? 8192 : 1024) : 256;
+        s.chunk = s.inner == 1 ? 8192 : 256;
         while (s.length > 1) {
             s.chunks = clv__div_up(s.length, s.chunk);
             bool last = left == 0 && s.chunks == 1;
@@ -257,21 +247,64 @@ static void staged_lower(clv__launches *list, const clv__op_io *io) {
     }
 }
 
+// ---- launches: rows ---------------------------------------------------------------------------------------
+
+#define REDUCE                                                                                               \
+    .params = "global T_Y *restrict out, global const T_X *restrict x, float divisor", .planes = 1,          \
+    .tensors = "o0=T_Y i0=T_X", .load = "a[k] = LOAD(T_X, x + at);",                                         \
+    .result = "STORE(T_Y, s0 / divisor, out + r);"
+#define LARGER(b) "s0 = " b " > s0 || " b " != " b " ? " b " : s0;" // a NaN is kept
+static const clv__row_program sum_row = {REDUCE, .gather = "EACH(s0 += a[k];)", .join = "s0 += t0;"};
+static const clv__row_program max_row = {REDUCE, .gather = "EACH(" LARGER("a[k]") ")", .join = LARGER("t0"),
+                                         .start0 = "-INFINITY"};
+
+/** Two kept dimensions and two reduced ones are rows. */
+static bool rows_of(const clv__op_io *io, clv__row_walk *out) {
+    const clv__walk walk = walk_of(io);
+    const split s = split_of(&walk);
+    *out = (clv__row_walk){.rows = s.dims[0][2] * s.dims[0][3],
+                           .count = s.dims[1][2] * s.dims[1][3],
+                           .inner = s.dims[0][3],
+                           .major = s.strides[0][2],
+                           .minor = s.strides[0][3],
+                           .length = s.dims[1][3],
+                           .far = s.strides[1][2],
+                           .near = s.strides[1][3]};
+    return s.dims[0][0] * s.dims[0][1] * s.dims[1][0] * s.dims[1][1] == 1;
+}
+
+static void groups_lower(clv__launches *list, const clv__op_io *io) {
+    const bool max = kind_of(io) == REDUCE_MAX;
+    clv__rows use = {.program = max ? &max_row : &sum_row, .n_floats = 1, .floats = {divisor_of(io)}};
+    if (lower_trivial(list, io) || !rows_of(io, &use.walk)) return;
+    clv__rows_lower(list, io, &use, true);
+}
+
+static bool groups_support(const clv_device_info *device, const clv__op_io *io) {
+    clv__row_walk walk;
+    return reduced_count(io) > 1 && clv__numel(&io->out[0]) > 0 && rows_of(io, &walk) &&
+           clv__rows_groups(device);
+}
+
+static bool staged_supports(const clv_device_info *device, const clv__op_io *io) {
+    (void)io;
+    return clv__threads(device);
+}
+
 static double staged_rank(const clv_device_info *device, const clv__op_io *io) {
-    int64_t n = clv__numel(&io->out[0]), count = reduced_count(io);
-    if (clv__threads(device)) {
-        const clv__walk walk = walk_of(io);
-        int axes = 0;
-        for (int d = 0; d < walk.rank; d++) axes += is_reduced(&walk, d);
-        bool one_stage = axes == 1 && count <= 256;
-        return n * count < 1024 && !one_stage ? 1.1 : 0.2; // a launch more is dearer than a short loop
-    }
-    return count >= 4096 && n <= 4096 ? 0.2 : 1.1;
+    const int64_t n = clv__numel(&io->out[0]), count = reduced_count(io);
+    const clv__walk walk = walk_of(io);
+    int axes = 0;
+    (void)device;
+    for (int d = 0; d < walk.rank; d++) axes += is_reduced(&walk, d);
+    return n * count < 1024 && (axes > 1 || count > 256) ? 1.1
+                                                         : 0.2; // a launch more is dearer than a short loop
 }
 
 static const clv__variant reduce_variants[] = {
     {.name = "plain", .lower = plain_lower},
-    {.name = "staged", .rank = staged_rank, .lower = staged_lower},
+    {"staged", staged_supports, staged_rank, .lower = staged_lower},
+    {"groups", groups_support, clv__rows_rank, .lower = groups_lower},
     {0},
 };
 
@@ -286,33 +319,44 @@ static void argmax_sizes(const clv__op_io *io, int64_t *outer, int64_t *length, 
     *length = shape->dims[axis];
 }
 
-static void argmax_lower(clv__launches *list, const clv__op_io *io) {
-    enum { CHUNK = 4096 };
-    int64_t n = clv__numel(&io->out[0]), outer, length, inner;
-    if (n == 0) return;
+/** The first of equals, or the first NaN. */
+#define FIRST_LARGEST(b, i)                                                                                  \
+    "if (" b " > s0 || (" b " != " b " && s0 == s0) || ((" b " == s0 || (" b " != " b " && s0 != s0)) && " i \
+    " < s1)) { s0 = " b "; s1 = " i "; }"
+static const clv__row_program argmax_row = {.params =
+                                                "global int *restrict out, global const T_X *restrict x",
+                                            .tensors = "o0 i0=T_X",
+                                            .planes = 2,
+                                            .type1 = "int",
+                                            .start0 = "-INFINITY",
+                                            .start1 = "INT_MAX",
+                                            .load = "a[k] = LOAD(T_X, x + at);",
+                                            .gather = "EACH(" FIRST_LARGEST("a[k]", "j") ")",
+                                            .join = FIRST_LARGEST("t0", "t1"),
+                                            .result = "out[r] = s1;"};
+
+static void argmax_lower(clv__launches *list, const clv__op_io *io, bool groups) {
+    int64_t outer, length, inner;
     argmax_sizes(io, &outer, &length, &inner);
-    place found = {0};
-    int64_t left = length; // candidates of each output
-    for (bool first = true; first || left > 1; first = false) {
-        int64_t chunks = clv__div_up(left, CHUNK);
-        place to = chunks == 1 ? (place){0} : new_place(list, n * chunks);
-        clv__launch *launch = clv__launch_kernel(list, "reduce", first ? "argmax_plain" : "argmax_join");
-        arg_place(list, launch, io, &to, true);
-        clv__arg_in_as(list, launch, io, 0, "T_IN");
-        if (!first) arg_place(list, launch, io, &found, false);
-        clv__arg_i32(list, launch, n * chunks);
-        clv__arg_i32(list, launch, length);
-        clv__arg_i32(list, launch, inner);
-        if (!first) clv__arg_i32(list, launch, left);
-        clv__arg_i32(list, launch, CHUNK);
-        clv__arg_i32(list, launch, chunks);
-        clv__launch_over(list, launch, CLV__ELEMENTS, n * chunks);
-        found = to;
-        left = chunks;
-    }
+    const clv__rows use = {.program = &argmax_row, .walk = clv__row_middle(outer, length, inner)};
+    clv__rows_lower(list, io, &use, groups);
 }
 
-static const clv__variant argmax_variants[] = {{.name = "plain", .lower = argmax_lower}, {0}};
+static void argmax_plain(clv__launches *list, const clv__op_io *io) {
+    argmax_lower(list, io, false);
+}
+static void argmax_groups(clv__launches *list, const clv__op_io *io) {
+    argmax_lower(list, io, true);
+}
+static bool argmax_groups_support(const clv_device_info *device, const clv__op_io *io) {
+    (void)io;
+    return clv__rows_groups(device);
+}
+
+static const clv__variant argmax_variants[] = {
+    {"plain", .lower = argmax_plain},
+    {"groups", argmax_groups_support, clv__rows_rank, .lower = argmax_groups},
+    {0}};
 
 // ---- references -------------------------------------------------------------------------------------------
 
@@ -362,77 +406,54 @@ static void reduce_cost(const clv__op_io *io, clv__cost *cost) {
 
 // ---- samples ----------------------------------------------------------------------------------------------
 
-static const struct reduce_case {
-    clv_shape shape;
-    uint32_t axes;
-    bool keepdim, quick;
-} reduce_cases[] = {
-    {CLV__DIMS(5, 17), 2, false, true},
-    {CLV__DIMS(19, 5), 1, false, true},
-    {CLV__DIMS(2, 3, 4, 5), 13, true, true}, // N, H, W
-    {{0}, 0, false, true},
-    {CLV__DIMS(3, 0), 1, false, true},
-    {CLV__DIMS(1), 1, false, false},
-    {CLV__DIMS(2), 1, true, false},
-    {CLV__DIMS(33, 65), 3, false, false},
-    {CLV__DIMS(257, 3), 1, true, false},
-    {CLV__DIMS(7, 1, 3), 2, true, false},
-    {CLV__DIMS(2, 300, 70), 2, false, false},
-    {CLV__DIMS(3, 5, 31, 33), 13, false, false},
-    {CLV__DIMS(2, 3, 2, 3, 2, 3), 21, false, false}, // every other axis
-    {CLV__DIMS(2, 3, 2, 3, 2, 3), 42, true, false},
-    {CLV__DIMS(2, 2, 2, 2, 2, 2, 2, 2), 0x55, false, false},
-    {CLV__DIMS(16399), 1, false, false},
-    {CLV__DIMS(3, 8193), 2, false, false},
-    {CLV__DIMS(70001, 2), 1, false, false},
-    {CLV__DIMS(40, 64), 1, false, false},
+#define CASE(text, mask, keep, ...)                                                                          \
+    .label = text, .in = {CLV__DIMS(__VA_ARGS__)}, .attrs = &(reduce_attrs){mask, keep},                     \
+    .fill = {{CLV__FILL_DISTINCT, -1, 1.5}}
+static const clv__sample_row reduce_samples[] = {
+    {CASE("rows of 17", 2, false, 5, 17), .quick = true},
+    {CASE("19 rows", 1, false, 19, 5), .quick = true},
+    {CASE("images by channel, keepdim", 13, true, 2, 3, 4, 5), .quick = true},
+    {.label = "rank 0", .attrs = &(reduce_attrs){0, false}, .quick = true},
+    {CASE("no columns", 1, false, 3, 0), .quick = true},
+    {CASE("one element", 1, false, 1)},
+    {CASE("two elements, keepdim", 1, true, 2)},
+    {CASE("all of a matrix", 3, false, 33, 65)},
+    {CASE("257 rows of 3, keepdim", 1, true, 257, 3)},
+    {CASE("a dimension of 1, keepdim", 2, true, 7, 1, 3)},
+    {CASE("middle axis of 300", 2, false, 2, 300, 70)},
+    {CASE("images by channel", 13, false, 3, 5, 31, 33)},
+    {CASE("every other axis of six, the second first", 21, false, 2, 3, 2, 3, 2, 3)},
+    {CASE("every other axis of six, the first first, keepdim", 42, true, 2, 3, 2, 3, 2, 3)},
+    {CASE("every other axis of eight", 0x55, false, 2, 2, 2, 2, 2, 2, 2, 2)},
+    {CASE("first and third of four", 5, false, 2, 3, 5, 7)},
+    {CASE("16,399 elements", 1, false, 16399)},
+    {CASE("rows of 8193", 2, false, 3, 8193)},
+    {CASE("70,001 rows of 2", 1, false, 70001, 2)},
+    {CASE("40 rows of 64", 1, false, 40, 64)},
+    {CASE("600,001 elements", 1, false, 600001)}, // their parts are joined twice
+    {0},
 };
+#undef CASE
 
-static bool reduce_sample(int i, clv__sample *sample) {
-    if (i >= (int)(sizeof reduce_cases / sizeof *reduce_cases)) return false;
-    const struct reduce_case *at = &reduce_cases[i];
-    char shape[96];
-    snprintf(sample->label, sizeof sample->label, "%s axes 0x%x%s",
-             clv_shape_text(&at->shape, shape, sizeof shape), (unsigned)at->axes,
-             at->keepdim ? ", keepdim" : "");
-    reduce_attrs attrs = {at->axes, at->keepdim};
-    memcpy(sample->attrs, &attrs, sizeof attrs);
-    sample->n_in = 1;
-    sample->in[0] = clv__f32(at->shape);
-    sample->fill[0] = (clv__fill){CLV__FILL_DISTINCT, -1, 1.5};
-    sample->quick = at->quick;
-    return true;
-}
-
-static const struct argmax_case {
-    clv_shape shape;
-    int axis;
-    bool keepdim, ties;
-} argmax_cases[] = {
-    {CLV__DIMS(7, 10), -1, false, false},   {CLV__DIMS(7, 10), 0, true, true},
-    {CLV__DIMS(1), 0, false, false},        {CLV__DIMS(2, 3, 5), 1, false, true},
-    {CLV__DIMS(0, 3), 1, false, false},     {CLV__DIMS(2, 129, 33), 1, false, false},
-    {CLV__DIMS(64, 1), 1, false, false},    {CLV__DIMS(3, 2, 1, 4), -2, true, true},
-    {CLV__DIMS(257), -1, false, false},     {CLV__DIMS(2, 70001), 1, false, false},
-    {CLV__DIMS(2, 4097, 3), 1, true, true},
+#define CASE(text, axis, keep, ...)                                                                          \
+    .label = text, .in = {CLV__DIMS(__VA_ARGS__)}, .attrs = &(argmax_attrs){axis, keep}, .no_gradient = true
+#define TIES .fill = {{CLV__FILL_INTEGER, -2, 2}}
+#define NO_TIES .fill = {{CLV__FILL_DISTINCT, -2, 2}}
+static const clv__sample_row argmax_samples[] = {
+    {CASE("rows of 10", -1, false, 7, 10), NO_TIES, .quick = true},
+    {CASE("first axis, keepdim, ties", 0, true, 7, 10), TIES, .quick = true},
+    {CASE("one element", 0, false, 1), NO_TIES, .quick = true},
+    {CASE("middle axis, ties", 1, false, 2, 3, 5), TIES, .quick = true},
+    {CASE("no rows", 1, false, 0, 3), NO_TIES, .quick = true},
+    {CASE("middle axis of 129", 1, false, 2, 129, 33), NO_TIES},
+    {CASE("rows of 1", 1, false, 64, 1), NO_TIES},
+    {CASE("a dimension of 1 within, keepdim, ties", -2, true, 3, 2, 1, 4), TIES},
+    {CASE("257 elements", -1, false, 257), NO_TIES},
+    {CASE("rows of 70,001", 1, false, 2, 70001), NO_TIES},
+    {CASE("middle axis of 4097, keepdim, ties", 1, true, 2, 4097, 3), TIES},
+    {0},
 };
-
-static bool argmax_sample(int i, clv__sample *sample) {
-    if (i >= (int)(sizeof argmax_cases / sizeof *argmax_cases)) return false;
-    const struct argmax_case *at = &argmax_cases[i];
-    char shape[64];
-    snprintf(sample->label, sizeof sample->label, "%s axis %d%s%s",
-             clv_shape_text(&at->shape, shape, sizeof shape), at->axis, at->keepdim ? ", keepdim" : "",
-             at->ties ? ", ties" : "");
-    argmax_attrs attrs = {at->axis, at->keepdim};
-    memcpy(sample->attrs, &attrs, sizeof attrs);
-    sample->n_in = 1;
-    sample->in[0] = clv__f32(at->shape);
-    sample->fill[0] = (clv__fill){at->ties ? CLV__FILL_INTEGER : CLV__FILL_DISTINCT, -2, 2};
-    sample->quick = i < 5;
-    sample->no_gradient = true;
-    return true;
-}
+#undef CASE
 
 // ---- gradients --------------------------------------------------------------------------------------------
 
@@ -480,9 +501,8 @@ static bool split_along(const clv__op_io *io, uint32_t axes, bool keepdim, int i
 
 static bool reduce_split(const clv__op_io *io, int i, clv__split *out) {
     const reduce_attrs *attrs = io->attrs;
-    static const int together[] = {[REDUCE_SUM] = CLV__SPLIT_SUM,
-                                   [REDUCE_MEAN] = CLV__SPLIT_MEAN,
-                                   [REDUCE_MAX] = CLV__SPLIT_WHOLE};
+    static const int together[] = {
+        [REDUCE_SUM] = CLV__SPLIT_SUM, [REDUCE_MEAN] = CLV__SPLIT_MEAN, [REDUCE_MAX] = CLV__SPLIT_WHOLE};
     return split_along(io, attrs->axes, attrs->keepdim, i, together[kind_of(io)], out);
 }
 
@@ -508,7 +528,7 @@ static const reduce_kind sum_kind = REDUCE_SUM, mean_kind = REDUCE_MEAN, max_kin
         .grad = CLV__TRAINS(id##_grad),                                                                      \
         .variants = reduce_variants,                                                                         \
         .reference = reduce_reference,                                                                       \
-        .sample = CLV__TRAINS(reduce_sample),                                                                \
+        .samples = CLV__TRAINS(reduce_samples),                                                              \
         .cost = reduce_cost,                                                                                 \
         .reduction = reduce_length,                                                                          \
         .split = reduce_split,                                                                               \
@@ -524,7 +544,7 @@ const clv__op clv__op_argmax = {
     .infer = argmax_infer,
     .variants = argmax_variants,
     .reference = argmax_reference,
-    .sample = CLV__TRAINS(argmax_sample),
+    .samples = CLV__TRAINS(argmax_samples),
     .split = argmax_split,
 };
 

@@ -3,8 +3,8 @@
 #include <math.h>
 
 #include "cleave/ops.h"
-#include "ops/long_axis.h"
 #include "ops/lower.h"
+#include "ops/rows.h"
 #include "ops/softmax.h"
 
 typedef struct softmax_attrs {
@@ -44,33 +44,38 @@ static clv_status backward_infer(clv__op_io *io, clv__error *error) {
 
 // ---- kernels ----------------------------------------------------------------------------------------------
 
-/** Rows too long for one work-item. */
-static void plain_long(clv__launches *list, const clv__op_io *io, const softmax_sizes *s) {
-    bool backward = clv__softmax_is_backward(io);
-    int64_t n_rows = s->outer * s->inner;
-    const clv__long_walk walk = clv__long_middle(s->outer, s->D, s->inner);
-    const clv__long_rows rows =
-        backward ? clv__long_sums(list, io, &walk, -1) : clv__long_softmax(list, io, &walk);
-    clv__launch *launch =
-        clv__launch_kernel(list, "long_axis", backward ? "long_softmax_backward" : "long_softmax");
-    clv__softmax_tensors(list, launch, io);
-    clv__arg_workspace(list, launch, rows.offset, rows.bytes);
-    CLV__ARGS_I32(list, launch, n_rows * s->D, n_rows, s->D, s->inner, is_log(io));
-    clv__launch_over(list, launch, CLV__ELEMENTS, n_rows * s->D);
+#define FORWARD                                                                                              \
+    .params = "global float *restrict y, global const T_X *restrict x", .tensors = "o0 i0=T_X",              \
+    CLV__ROW_LOG_SUM_EXP, .load = "a[k] = LOAD(T_X, x + at);"
+#define BACKWARD                                                                                             \
+    .params = "global T_DX *restrict dx, global const float *restrict dy, global const float *restrict y",   \
+    .tensors = "o0=T_DX i0 i1", .planes = 1, .join = "s0 += t0;", .load = "a[k] = dy[at]; b[k] = y[at];"
+// NaN for rows of nothing but -infinity, as of rows with a NaN.
+static const clv__row_program softmax_row = {
+    FORWARD, .finish = "const float scale = s0 == -INFINITY ? NAN : 1.0f / s1;",
+    .store = "y[at] = exp(a[k] - s0) * scale;"};
+static const clv__row_program log_softmax_row = {
+    FORWARD, .finish = "const float log_sum = s0 == -INFINITY ? NAN : log(s1);",
+    .store = "y[at] = a[k] - s0 - log_sum;"};
+static const clv__row_program softmax_backward_row = {BACKWARD, .gather = "EACH(s0 += a[k] * b[k];)",
+                                                      .store = "STORE(T_DX, b[k] * (a[k] - s0), dx + at);"};
+static const clv__row_program log_softmax_backward_row = {
+    BACKWARD, .gather = "EACH(s0 += a[k];)", .store = "STORE(T_DX, a[k] - exp(b[k]) * s0, dx + at);"};
+
+static void lower(clv__launches *list, const clv__op_io *io, bool groups) {
+    const softmax_sizes s = sizes_of(io);
+    const clv__row_program *const forward = is_log(io) ? &log_softmax_row : &softmax_row;
+    const clv__row_program *const backward = is_log(io) ? &log_softmax_backward_row : &softmax_backward_row;
+    const clv__rows use = {.program = clv__softmax_is_backward(io) ? backward : forward,
+                           .walk = clv__row_middle(s.outer, s.D, s.inner)};
+    clv__rows_lower(list, io, &use, groups);
 }
 
 static void plain(clv__launches *list, const clv__op_io *io) {
-    softmax_sizes s = sizes_of(io);
-    const int64_t n_rows = s.D ? s.outer * s.inner : 0;
-    if (n_rows && s.D > CLV__LONG_AXIS) {
-        plain_long(list, io, &s);
-        return;
-    }
-    clv__launch *launch =
-        clv__launch_items(list, "softmax", clv__softmax_is_backward(io) ? "softmax_backward" : "softmax",
-                          CLV__ELEMENTS, n_rows);
-    clv__softmax_tensors(list, launch, io);
-    CLV__ARGS_I32(list, launch, n_rows, s.D, s.inner, is_log(io));
+    lower(list, io, false);
+}
+static void groups(clv__launches *list, const clv__op_io *io) {
+    lower(list, io, true);
 }
 
 static void vector(clv__launches *list, const clv__op_io *io) {
@@ -94,6 +99,10 @@ static void vector(clv__launches *list, const clv__op_io *io) {
     }
 }
 
+static bool groups_support(const clv_device_info *device, const clv__op_io *io) {
+    return sizes_of(io).D > 1 && clv__rows_groups(device);
+}
+
 /** Rows, or neighbouring columns, long enough to fill vectors. */
 static bool vector_supports(const clv_device_info *device, const clv__op_io *io) {
     softmax_sizes s = sizes_of(io);
@@ -102,8 +111,10 @@ static bool vector_supports(const clv_device_info *device, const clv__op_io *io)
     return clv__threads(device) && (s.inner == 1 ? s.D >= 16 : s.inner >= 8) && clv__loops_fit(device, turns);
 }
 
-static const clv__variant variants[] = {
-    {"plain", .lower = plain}, {"vector", vector_supports, .lower = vector, .relative = 0.2}, {0}};
+static const clv__variant variants[] = {{"plain", .lower = plain},
+                                        {"vector", vector_supports, .lower = vector, .relative = 0.2},
+                                        {"groups", groups_support, clv__rows_rank, .lower = groups},
+                                        {0}};
 
 // ---- references -------------------------------------------------------------------------------------------
 

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// How rows are done: by an item each, by groups, or, where they are long, in parts whose states are joined. All cuts follow from
+// sizes and the largest group of the device, so that sums have one order.
+#include "ops/rows.h"
+
+// An item's part is short enough for devices that end long loops (kernels_cl/README.md).
+enum { ITEM_PER = 4, ITEM_CHUNK = 2048, ITEM_JOIN = 256 };
+enum { SMALL_GROUP = 64, LARGE_GROUP = 256, MOST_PER = 16, FEW_PER = 4, WIDE = 32, SECTOR = 8 };
+enum { FEW_PARTS = 16 }; // that one item joins
+enum { FEW_GROUPS = 32, MANY_GROUPS = 64, MOST_TURNS = 32 };
+
+typedef enum row_phase { WHOLE, PART, GIVEN } row_phase; // as in rows.cl
+
+/** The macros of that name, and how long a part is. */
+typedef struct schedule {
+    int64_t group, lanes, rows, turns, per, chunk; // group = lanes * rows
+    bool columns;
+} schedule;
+
+static int64_t power_of_two(int64_t n, int64_t most) {
+    int64_t p = 1;
+    while (p < n && p < most) p *= 2;
+    return p;
+}
+
+static schedule by_items(bool given, bool columns) {
+    return (schedule){.group = 1,
+                      .lanes = 1,
+                      .rows = 1,
+                      .turns = 1,
+                      .per = given ? 1 : ITEM_PER,
+                      .chunk = given ? 1 : ITEM_CHUNK,
+                      .columns = columns};
+}
+
+static schedule by_groups(const clv_device_info *device, const clv__rows *use, bool columns) {
+    const clv__row_walk *w = &use->walk;
+    const int64_t most = device->max_work_group >= LARGE_GROUP ? LARGE_GROUP : SMALL_GROUP;
+    const bool stores = use->program->store != NULL;
+    schedule s = {.columns = columns, .group = SMALL_GROUP, .turns = 1};
+    if (columns) {
+        int64_t wide = power_of_two(w->inner, WIDE);
+        if (stores && wide > SECTOR && w->count > most / wide * MOST_PER) wide = SECTOR;
+        s.lanes = power_of_two(w->count, most / wide);
+        if (s.lanes * wide > SMALL_GROUP) s.group = most;
+    } else {
+        const int64_t large = w->count <= SMALL_GROUP * MOST_PER ? SMALL_GROUP : most;
+        // Fewer lanes that have more elements each, where their reads begin with a sector.
+        const int64_t few = clv__max64(WIDE / 2, clv__div_up(w->count, FEW_PER));
+        s.lanes = power_of_two(w->count % SECTOR ? w->count : clv__min64(few, w->count), large);
+        if (use->program->once)
+            s.turns = clv__min64(w->rows * s.lanes / (SMALL_GROUP * FEW_GROUPS), MOST_TURNS);
+        s.turns = clv__max64(1, s.turns);
+        if (large == most || w->rows * s.lanes >= s.turns * most * MANY_GROUPS) s.group = most;
+    }
+    const int64_t need = clv__div_up(w->count, s.lanes);
+    s.per = need <= 1 ? 1 : need <= FEW_PER || !use->program->planes ? FEW_PER : MOST_PER;
+    s.chunk = s.lanes * s.per;
+    s.rows = s.group / s.lanes;
+    return s;
+}
+
+static clv__part new_states(clv__launches *list, const clv__rows *use, int64_t n) {
+    clv__part part = {.bytes = (size_t)(use->program->planes * use->walk.rows * n) * sizeof(float)};
+    part.offset = clv__launch_workspace(list, part.bytes);
+    return part;
+}
+
+static void define_number(clv__launches *list, clv__launch *launch, const char *name, int64_t value,
+                          int64_t usual) {
+    if (value != usual) clv__launch_define(list, launch, name, "%d", (int)value);
+}
+
+static void define_text(clv__launches *list, clv__launch *launch, const char *name, const char *text) {
+    if (text) clv__launch_define(list, launch, name, "%s", text);
+}
+
+/** A launch with the program's text and its own arguments. */
+static clv__launch *begin(clv__launches *list, const clv__op_io *io, const char *entry, const clv__rows *use,
+                          const schedule *s) {
+    const clv__row_program *p = use->program;
+    clv__launch *launch = clv__launch_kernel(list, "rows", entry);
+    define_text(list, launch, "ROW_PARAMS", p->params);
+    define_text(list, launch, "ROW_BEGIN", p->begin);
+    define_text(list, launch, "ROW_ONCE", p->once);
+    define_text(list, launch, "ROW_LOAD", p->load);
+    define_text(list, launch, "ROW_GATHER", p->gather);
+    define_text(list, launch, "ROW_JOIN", p->join);
+    define_text(list, launch, "ROW_START0", p->start0);
+    define_text(list, launch, "ROW_START1", p->start1);
+    define_text(list, launch, "ROW_T1", p->type1);
+    define_text(list, launch, "ROW_FINISH", p->finish);
+    define_text(list, launch, "ROW_RESULT", p->result);
+    define_text(list, launch, "ROW_STORE", p->store);
+    define_text(list, launch, "ROW_AFTER", p->after);
+    define_number(list, launch, "ROW_PLANES", p->planes, 1);
+    define_number(list, launch, "ROW_STORES", p->store != NULL, 0);
+    define_number(list, launch, "ROW_AGAIN", p->once != NULL, 0);
+    define_number(list, launch, "GROUP", s->group, 1);
+    define_number(list, launch, "FLAT", use->walk.length >= use->walk.count, 0);
+    clv__arg_tensors(list, launch, io, p->tensors);
+    if (use->scratch.bytes) clv__arg_workspace(list, launch, use->scratch.offset, use->scratch.bytes);
+    clv__args_i32(list, launch, use->n_ints, use->ints);
+    clv__args_f32(list, launch, use->n_floats, use->floats);
+    return launch;
+}
+
+static void end(clv__launches *list, clv__launch *launch, const clv__row_walk *w, const schedule *s,
+                int64_t units) {
+    CLV__ARGS_I32(list, launch, w->count, w->inner, w->major, w->minor, w->length, w->far, w->near);
+    if (s->group == 1)
+        clv__launch_over(list, launch, CLV__ELEMENTS, units);
+    else
+        clv__launch_grid(launch, (size_t)(units * s->group), (size_t)s->group);
+}
+
+static void lower_row(clv__launches *list, const clv__op_io *io, const clv__rows *use, const schedule *s,
+                      row_phase phase, clv__part states) {
+    const int64_t chunks = clv__max64(1, clv__div_up(use->walk.count, s->chunk));
+    clv__launch *launch = begin(list, io, "row", use, s);
+    define_number(list, launch, "PHASE", phase, WHOLE);
+    define_number(list, launch, "PER", s->per, MOST_PER);
+    define_number(list, launch, "COLUMNS", s->columns, 0);
+    if (phase != WHOLE && use->program->planes) clv__arg_workspace(list, launch, states.offset, states.bytes);
+    CLV__ARGS_I32(list, launch, use->walk.rows, s->lanes, s->turns, s->chunk, chunks);
+    end(list, launch, &use->walk, s, clv__div_up(use->walk.rows, s->rows * s->turns) * chunks);
+}
+
+/** Some states of each row to one, or, if `last`, to its result. */
+static clv__part join(clv__launches *list, const clv__op_io *io, const clv__rows *use, bool groups,
+                      clv__part from, int64_t n, bool finish) {
+    for (bool last = false; !last;) {
+        const int64_t lanes = groups && n > FEW_PARTS ? SMALL_GROUP : 1;
+        const schedule s = {.group = lanes, .lanes = lanes, .rows = 1};
+        const int64_t per = s.lanes > 1 ? n : ITEM_JOIN, n_out = clv__div_up(n, per);
+        clv__part to = {0};
+        last = n_out == 1;
+        clv__launch *launch = begin(list, io, "row_join", use, &s);
+        if (!last || !finish) {
+            to = new_states(list, use, n_out);
+            clv__launch_define(list, launch, "LAST", "0");
+            clv__arg_workspace(list, launch, to.offset, to.bytes);
+        }
+        clv__arg_workspace(list, launch, from.offset, from.bytes);
+        CLV__ARGS_I32(list, launch, use->walk.rows, s.lanes, n, per, n_out);
+        end(list, launch, &use->walk, &s, use->walk.rows * n_out);
+        from = to;
+        n = n_out;
+    }
+    return from;
+}
+
+static schedule schedule_of(const clv__launches *list, const clv__rows *use, bool groups, bool given) {
+    const bool columns = use->walk.minor == 1 && use->walk.near != 1;
+    return groups ? by_groups(list->device, use, columns) : by_items(given, columns);
+}
+
+static clv__part states_of(clv__launches *list, const clv__op_io *io, const clv__rows *use, bool groups,
+                           bool finish) {
+    const schedule s = schedule_of(list, use, groups, false);
+    const int64_t chunks = clv__max64(1, clv__div_up(use->walk.count, s.chunk));
+    const clv__part parts = new_states(list, use, chunks);
+    lower_row(list, io, use, &s, PART, parts);
+    return chunks > 1 || finish ? join(list, io, use, groups, parts, chunks, finish) : parts;
+}
+
+clv__part clv__rows_states(clv__launches *list, const clv__op_io *io, const clv__rows *use, bool groups) {
+    return states_of(list, io, use, groups, false);
+}
+
+void clv__rows_lower(clv__launches *list, const clv__op_io *io, const clv__rows *use, bool groups) {
+    const bool stores = use->program->store != NULL;
+    if (use->walk.rows == 0 || (stores && use->walk.count == 0)) return;
+    const schedule s = schedule_of(list, use, groups, false);
+    if (use->program->planes && use->walk.count <= s.chunk) {
+        lower_row(list, io, use, &s, WHOLE, (clv__part){0});
+        return;
+    }
+    clv__part states = {0};
+    if (use->program->planes) states = states_of(list, io, use, groups, !stores);
+    if (stores) {
+        const schedule store = schedule_of(list, use, groups, true);
+        lower_row(list, io, use, &store, GIVEN, states);
+    }
+}
+
+int64_t clv__rows_partials(const clv__launches *list, const clv__rows *use) {
+    const schedule s = schedule_of(list, use, true, false);
+    return use->walk.count > s.chunk ? 0 : clv__div_up(use->walk.rows, s.rows * s.turns) * s.rows;
+}
+
+void clv__rows_total(clv__launches *list, const clv__op_io *io, clv__part from, int64_t n, float divisor,
+                     bool groups) {
+    static const clv__row_program total = {
+        .params = "global float *restrict y, global const float *restrict x, float divisor",
+        .tensors = "o0",
+        CLV__ROW_SUM,
+        .load = "a[k] = x[at];",
+        .result = "y[r] = s0 / divisor;"};
+    const clv__rows use = {.program = &total,
+                           .walk = clv__row_middle(1, n, 1),
+                           .scratch = from,
+                           .n_floats = 1,
+                           .floats = {divisor}};
+    clv__rows_lower(list, io, &use, groups);
+}
+
+bool clv__rows_groups(const clv_device_info *device) {
+    enum { LOCAL_BYTES = 3 * LARGE_GROUP * sizeof(float), TURNS = 4096 };
+    return device->max_work_group >= SMALL_GROUP && clv__tile_local_bytes(device) >= LOCAL_BYTES &&
+           clv__loops_fit(device, TURNS);
+}
+
+double clv__rows_rank(const clv_device_info *device, const clv__op_io *io) {
+    (void)io;
+    return clv__threads(device) ? 2 : 0.1;
+}

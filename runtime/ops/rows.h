@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Programs over rows, for ops that load the elements of a row, reduce them and store: softmax, losses, norms, sums, argmax. An
+// op says what is its own as OpenCL C (kernels_cl/rows.cl explains the words); how rows are cut and by whom they are done is here.
+#ifndef CLV_OPS_ROWS_H
+#define CLV_OPS_ROWS_H
+
+#include "ops/lower.h"
+
+/** Element j of row r is at r / inner * major + r % inner * minor + j / length * far + j % length * near, j < count. */
+typedef struct clv__row_walk {
+    int64_t rows, count, inner, major, minor, length, far, near;
+} clv__row_walk;
+
+/** Rows along the middle of [outer, D, inner]. */
+static inline clv__row_walk clv__row_middle(int64_t outer, int64_t D, int64_t inner) {
+    return (clv__row_walk){.rows = outer * inner,
+                           .count = D,
+                           .inner = inner,
+                           .major = D * inner,
+                           .minor = 1,
+                           .length = D,
+                           .near = inner};
+}
+/** Channels of [N, C, S]. */
+static inline clv__row_walk clv__row_channels(int64_t N, int64_t C, int64_t S) {
+    return (clv__row_walk){
+        .rows = C, .count = N * S, .inner = C, .minor = S, .length = S, .far = C * S, .near = 1};
+}
+
+/** The macros of kernels_cl/rows.cl without their ROW_; NULL: the default. */
+typedef struct clv__row_program {
+    const char *params; // without the scratch memory's and the scalars', if there are any, they are not whole
+    const char *tensors; // the first of them, as clv__arg_tensors has it
+    const char *begin, *once, *load;
+    const char *gather, *join, *start0, *start1, *type1;
+    int planes;
+    const char *finish, *result, *store, *after;
+} clv__row_program;
+
+/** The state of a softmax: the largest element, and sum(exp(x - largest)). */
+#define CLV__ROW_LOG_SUM_EXP                                                                                 \
+    .planes = 2, .start0 = "-INFINITY",                                                                      \
+    .gather = "EACH(s0 = fmax(s0, a[k]);) EACH(s1 += a[k] == -INFINITY ? 0.0f : exp(a[k] - s0);)",           \
+    .join = "{ const float m = fmax(s0, t0); "                                                               \
+            "s1 = (s0 == m ? s1 : s1 * exp(s0 - m)) + (t0 == m ? t1 : t1 * exp(t0 - m)); s0 = m; }"
+/** The sum of a; the sums of a and b. */
+#define CLV__ROW_SUM .planes = 1, .gather = "EACH(s0 += a[k];)", .join = "s0 += t0;"
+#define CLV__ROW_SUMS .planes = 2, .gather = "EACH(s0 += a[k]; s1 += b[k];)", .join = "s0 += t0; s1 += t1;"
+/** Mean, sum of squared differences from it, number of elements (Chan, Golub, LeVeque 1983, the pairwise formula). */
+#define CLV__ROW_MOMENTS                                                                                     \
+    .planes = 3,                                                                                             \
+    .gather = "EACH(s0 += a[k]; s2 += 1.0f;) if (s2 > 0.0f) s0 /= s2; "                                      \
+              "EACH(s1 += (a[k] - s0) * (a[k] - s0);)",                                                      \
+    .join = "if (t2 > 0.0f) { const float d = t0 - s0; const float share = t2 / (s2 + t2); "                 \
+            "s1 += t1 + d * d * s2 * share; s0 += d * share; s2 += t2; }"
+
+/** A use of a program. Its arguments: the tensors, the scratch memory, the scalars. */
+typedef struct clv__rows {
+    const clv__row_program *program;
+    clv__row_walk walk;
+    clv__part scratch; // of the workspace; no bytes: none
+    int n_ints, n_floats;
+    int64_t ints[2];
+    float floats[2];
+} clv__rows;
+
+/** Append the launches. `groups`: groups of items do a row, or several rows, together; else an item does a row. */
+void clv__rows_lower(clv__launches *list, const clv__op_io *io, const clv__rows *use, bool groups);
+/** The states alone, a plane of one float for each row after the other. */
+clv__part clv__rows_states(clv__launches *list, const clv__op_io *io, const clv__rows *use, bool groups);
+/** How many partial sums over rows `after` has to write, if groups do the rows; 0: the rows are too long for it. */
+int64_t clv__rows_partials(const clv__launches *list, const clv__rows *use);
+/** Output 0, the sum of n floats of the workspace over the divisor. */
+void clv__rows_total(clv__launches *list, const clv__op_io *io, clv__part from, int64_t n, float divisor,
+                     bool groups);
+
+/** Can groups of items do rows here? */
+bool clv__rows_groups(const clv_device_info *device);
+/** The rank of a variant that lets them. */
+double clv__rows_rank(const clv_device_info *device, const clv__op_io *io);
+
+#endif
