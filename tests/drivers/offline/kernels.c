@@ -2,7 +2,8 @@
 // Writes down every kernel that a device with lanes can get, with the macros it gets, as programs for compilers that need no
 // device: each variant of each op that a null card with lanes supports, on every sample with its gradient, in f32, in f16 and followed
 // by an epilogue; and each node of the plans of all models, in training and inference, with the epilogues that only a model makes.
-// Elementwise kernels are one text around an expression: each expression is there, and each pair of other macros.
+// Elementwise kernels are one text around an expression: each expression is there, and each pair of other macros. Products and their
+// epilogues alike; of programs over rows each pair of macros is there, the program being one.
 // One program a file of kernels_cl/, FOLDER/STEM.cl, and FOLDER/kernels.tsv, a line for each kernel:
 //
 //     name in the program   stem   entry   key   op   variant   work-items of a group   local bytes   what it was met in, and where
@@ -40,27 +41,42 @@ static bool is_met(uint64_t hash) {
     return false;
 }
 
-/** An elementwise kernel is one text around an expression: each expression is wanted once, and each pair of other macros. */
+/** Kernels that are one text around another, which comes in macros that begin alike: elementwise kernels around an expression,
+ *  programs over rows, and every kernel with its epilogue, which follows the loops that are counted. */
+static const struct {
+    const char *stem, *inner; // NULL: any other
+    bool looped; // the loops hold the inner text: it is wanted with each other macro; else it is wanted once
+    bool pairs;  // of the other macros each pair is wanted; else all that come together
+} texts[] = {{"elementwise", "EW_EXPR ", false, true},
+             {"gemm", "EPI_", false, true},
+             {"rows", "ROW_", true, true},
+             {NULL, "EPI_", false, false}};
+
 static bool nothing_new(const program_kernel *found) {
-    const char *lines[CLV__DEFINES_BYTES];
-    size_t lengths[CLV__DEFINES_BYTES], n = 0, length;
-    bool all_met = true;
-    if (strcmp(found->at.stem, "elementwise") != 0) return false;
-    const uint64_t entry = XXH3_64bits(found->at.entry, strlen(found->at.entry));
-    for (const char *at = found->defines; *at; at += length + (at[length] == '\n')) {
-        length = strcspn(at, "\n");
-        if (strncmp(at, "EW_EXPR ", 8) != 0) {
-            lines[n] = at;
-            lengths[n++] = length;
-        } else if (!is_met(XXH3_64bits_withSeed(at, length, entry))) {
-            all_met = false;
-        }
+    enum { MOST_MACROS = 64 };
+    uint64_t units[MOST_MACROS], inner;
+    size_t n = 1, t = 0;
+    while (texts[t].stem && strcmp(texts[t].stem, found->at.stem) != 0) t++;
+    inner = XXH3_64bits(found->at.stem,
+                        strlen(found->at.stem)); // whatever the entry: that with vectors is met first
+    units[0] = XXH3_64bits(found->at.entry, strlen(found->at.entry));
+    for (const char *at = found->defines; *at;) {
+        const size_t length = strcspn(at, "\n");
+        if (!strncmp(at, texts[t].inner, strlen(texts[t].inner)))
+            inner = XXH3_64bits_withSeed(at, length, inner);
+        else if (!texts[t].pairs)
+            units[0] = XXH3_64bits_withSeed(at, length, units[0]);
+        else if (n < MOST_MACROS - 1)
+            units[n++] = XXH3_64bits_withSeed(at, length, units[0]);
+        else
+            fail("a kernel has too many macros");
+        at += length + (at[length] == '\n');
     }
+    bool all_met = is_met(inner);
+    if (texts[t].looped) units[n++] = inner;
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k <= i; k++)
-            if (!is_met(XXH3_64bits_withSeed(lines[i], lengths[i],
-                                             XXH3_64bits_withSeed(lines[k], lengths[k], entry))))
-                all_met = false;
+            if (!is_met(XXH3_64bits_withSeed(&units[i], sizeof *units, units[k]))) all_met = false;
     return all_met;
 }
 
@@ -83,7 +99,10 @@ static void meet_all(const clv__launches *launches, const char *op, const char *
 static void look_at_graph(const clv_graph *graph, bool plain_types) {
     for (size_t i = 0; i < graph->n_nodes; i++) {
         const clv__op_io *io = &graph->nodes[i]->io;
-        for (const clv__variant *v = io->op->variants; v && v->name; v++) {
+        const clv__variant *v = io->op->variants;
+        while (v && v->name) v++;
+        while (v && v > io->op->variants) {
+            v--;
             if (!plain_types && strchr(v->name, ':')) continue;
             if (!clv__variant_supports(v, device, io)) continue;
             clv__launches launches = {.device = device};
