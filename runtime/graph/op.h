@@ -23,7 +23,7 @@ typedef struct clv__desc {
 } clv__desc;
 
 /** Ops done to the elements of output 0 before they are stored, one after the other, in the launch that makes them: what a plan
- *  makes of several nodes (plan/fuse.c). Each takes the value so far and further inputs: an element for each of the output's, or
+ *  makes of several nodes (plan/epilogues.c). Each takes the value so far and further inputs: an element for each of the output's, or
  *  one for each of its channels (clv__op.channels). */
 enum {
     CLV__EPILOGUE_STEPS = 4,
@@ -147,7 +147,7 @@ typedef struct clv__cost {
 } clv__cost;
 
 /** Inputs that come in groups, one group after the other, as parameter, gradient and momentum of an update. A use with
- *  several groups does what as many uses of one group do, so that the plan can make one node of them (plan/fuse.c). What it does to
+ *  several groups does what as many uses of one group do, so that the plan can make one node of them (plan/groups.c). What it does to
  *  an element depends on that element of each of its group's inputs alone. */
 typedef struct clv__groups {
     int first; // the input that the first group begins with; those before it belong to all groups

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Values that devices share instead of copying them (plan/shared/share.c): which ones, how long they live, who waits for them
-// and where (plan/await.c), and that steps compute the same bits as with copies, many of them at once under way. The rules are
+// and where (plan/shared/await.c), and that steps compute the same bits as with copies, many of them at once under way. The rules are
 // looked at on null devices that are told to share the host's memory; runs use every pair of devices that really do.
 #include "exec/worker.h"
 #include "unit/shared.h"
