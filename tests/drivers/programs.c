@@ -70,9 +70,18 @@ static void write_program(const program_kernel *kernels, size_t n, const char *f
     clv__text_reset(&text);
 }
 
+/** The first kernel of another file. */
+static size_t end_of_file(const programs *all, size_t i) {
+    size_t end = i + 1;
+    while (end < all->n && all->items[end].at.source == all->items[i].at.source) end++;
+    return end;
+}
+
 void programs_write(const programs *all, const char *folder) {
+    enum { FEW = 24 }; // kernels: a compiler's start takes longer than a kernel
     for (size_t i = 0, end; i < all->n; i = end) {
-        for (end = i + 1; end < all->n && all->items[end].at.source == all->items[i].at.source;) end++;
+        end = end_of_file(all, i);
+        for (size_t next; end < all->n && (next = end_of_file(all, end)) - i <= FEW;) end = next;
         write_program(all->items + i, end - i, folder);
     }
 }

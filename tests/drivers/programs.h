@@ -32,7 +32,7 @@ void programs_add(programs *all, const program_kernel *kernel);
 /** In the order of files and entries. */
 void programs_sort(programs *all);
 FILE *programs_file(const char *folder, const char *name, const char *suffix);
-/** FOLDER/STEM.cl for each file of kernels_cl/; sorted before. */
+/** FOLDER/STEM.cl for each file of kernels_cl/, or for the first of several that have few kernels; sorted before. */
 void programs_write(const programs *all, const char *folder);
 
 #endif

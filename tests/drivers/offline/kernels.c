@@ -4,7 +4,7 @@
 // by an epilogue; and each node of the plans of all models, in training and inference, with the epilogues that only a model makes.
 // Elementwise kernels are one text around an expression: each expression is there, and each pair of other macros. Products and their
 // epilogues alike; of programs over rows each pair of macros is there, the program being one.
-// One program a file of kernels_cl/, FOLDER/STEM.cl, and FOLDER/kernels.tsv, a line for each kernel:
+// Programs are FOLDER/STEM.cl, as programs.h says, and there is FOLDER/kernels.tsv, a line for each kernel:
 //
 //     name in the program   stem   entry   key   op   variant   work-items of a group   local bytes   what it was met in, and where
 //
