@@ -17,7 +17,7 @@ enum { CLV__SHARING_PLAIN, CLV__SHARING_VECTOR, CLV__SHARING_GROUPS, CLV__SHARIN
     {                                                                                                        \
         [CLV__SHARING_PLAIN] = {"plain", .lower = lower_},                                                   \
         [CLV__SHARING_VECTOR] = {"vector", clv__sharing_vector, .lower = lower_, .relative = 0.2},           \
-        [CLV__SHARING_GROUPS] = {"groups", clv__sharing_groups, clv__sharing_rank, lower_},                  \
+        [CLV__SHARING_GROUPS] = {"groups", clv__sharing_groups, clv__sharing_rank, .lower = lower_},         \
         [CLV__SHARINGS] = {0},                                                                               \
     }
 

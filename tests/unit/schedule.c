@@ -129,18 +129,18 @@ static void test_one_forward_one_backward(void **state) {
 }
 
 /** What a null device was told in a step: F for the slice that each forward pass begins with, B for each gradient of a bias,
- *  < received, > sent or read back. */
-static void tell_trace(const char *device, char *text, size_t bytes) {
+ *  which the kernel `sum` makes, < received, > sent or read back. */
+static void tell_trace(const char *device, const char *sum, char *text, size_t bytes) {
     size_t used = 0;
     char *trace = clv__null_trace(find(device)->open), *rest = trace;
     assert_non_null(trace);
     *text = 0;
     for (char *line; (line = strsep(&rest, "\n")) != NULL;) {
-        const char *what = strncmp(line, "write b", 7) == 0           ? "<"
-                           : strncmp(line, "read b", 6) == 0          ? ">"
-                           : strncmp(line, "launch copy_", 12) == 0   ? "F"
-                           : strncmp(line, "launch reduce_", 14) == 0 ? "B"
-                                                                      : "";
+        const char *what = strncmp(line, "write b", 7) == 0         ? "<"
+                           : strncmp(line, "read b", 6) == 0        ? ">"
+                           : strncmp(line, "launch copy_", 12) == 0 ? "F"
+                           : strncmp(line, sum, strlen(sum)) == 0   ? "B"
+                                                                    : "";
         used += (size_t)snprintf(text + used, bytes - used, "%s", what);
     }
     free(trace);
@@ -173,9 +173,10 @@ static void test_devices_are_told_so(void **state) {
     feed(run, &s, 0);
     assert_status(clv_run_step(run, NULL), CLV_OK, runtime);
     assert_status(clv_run_finish(run), CLV_OK, runtime);
-    tell_trace("null:0", text, sizeof text); // at the end it gives back four gradients
+    tell_trace("null:0", "launch row ", text, sizeof text); // at the end it gives back four gradients
     assert_string_equal(text, "F>F><BBF><BBF><BB<BB>>>>");
-    tell_trace("null:1", text, sizeof text); // sent before the bias of c is added up; at the end the loss too
+    tell_trace("null:1", "launch reduce_", text,
+               sizeof text); // sent before the bias of c is added up; at the end the loss too
     assert_string_equal(text, "F<B>BF<B>BF<B>BF<B>B>>>>>");
     clv_run_destroy(run);
     clv_session_destroy(session);
