@@ -94,7 +94,7 @@ static void build_conv_back(const clv__bench_case *c, clv__bench_graph *g) {
     }
     clv_tensor *result = NULL;
     if (node)
-        result = clv__node_add_to(g->graph, node->io.op, node->attrs, in, node->io.n_in, ~0u);
+        result = clv__node_add_to(g->graph, node->io.op, node->attrs, in, node->io.n_in, ~UINT64_C(0));
     else
         clv__graph_fail(g->graph, whole->error.status, "%s", whole->error.text);
     count(g, 0, g->graph->n_nodes);

@@ -156,7 +156,7 @@ clv_status clv__subject_init(clv__subject *subject, clv_runtime *runtime, const 
     for (int i = 0; op->grad && with_gradient && i < sample->n_in; i++)
         if (subject->in[i] && subject->in[i]->kind == CLV__INPUT && clv__is_float(subject->in[i]->desc.dtype))
             clv_requires_grad(subject->in[i], true);
-    clv__node_add_to(subject->graph, op, subject->sample.attrs, subject->in, sample->n_in, ~0u);
+    clv__node_add_to(subject->graph, op, subject->sample.attrs, subject->in, sample->n_in, ~UINT64_C(0));
     if (subject->graph->error.status ==
         CLV_OK) { // an op that only updates in place has no output: ask for the node
         clv__node *node = subject->node = subject->graph->nodes[subject->graph->n_nodes - 1];

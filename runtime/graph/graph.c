@@ -415,7 +415,7 @@ static clv_tensor *node_fail(clv_graph *graph, const clv__op_io *io, const char 
 }
 
 clv_tensor *clv__node_add(const clv__op *op, const void *attrs, clv_tensor *const *inputs, int n_in,
-                          uint32_t optional) {
+                          uint64_t optional) {
     clv_graph *graph = NULL;
     for (int i = 0; i < n_in && !graph; i++) graph = clv__tensor_graph(inputs[i]);
     return clv__node_add_to(graph, op, attrs, inputs, n_in, optional);
@@ -436,7 +436,7 @@ static clv_status infer(clv__node *node, clv__error *mistake) {
 }
 
 clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *attrs,
-                             clv_tensor *const *inputs, int n_in, uint32_t optional) {
+                             clv_tensor *const *inputs, int n_in, uint64_t optional) {
     if (!graph || graph->error.status != CLV_OK) return NULL; // an earlier mistake, kept in the graph
     if (n_in > CLV__MAX_IN) {
         return clv__graph_fail(graph, CLV_E_VALUE, "%s has %d inputs, the most is %d", op->name, n_in,
@@ -463,7 +463,7 @@ clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *at
     for (int i = 0; i < n_in; i++) {
         clv_tensor *in = inputs[i];
         if (!in) {
-            if (optional & (1u << i)) continue;
+            if (optional & (UINT64_C(1) << i)) continue;
             return clv__graph_fail(graph, CLV_E_VALUE, "%s: input %d is NULL",
                                    clv__title(op, layer, graph->n_nodes, &title), i);
         }

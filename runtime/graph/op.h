@@ -263,10 +263,10 @@ void clv__op_cost(const clv__op_io *io, clv__cost *cost);
  * attrs is copied. Returns output 0 (others: clv__sibling), or NULL with the graph's error set.
  */
 clv_tensor *clv__node_add(const clv__op *op, const void *attrs, clv_tensor *const *inputs, int n_in,
-                          uint32_t optional);
+                          uint64_t optional);
 /** The same for an op that may have no inputs; graph NULL: nothing is done. */
 clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *attrs,
-                             clv_tensor *const *inputs, int n_in, uint32_t optional);
+                             clv_tensor *const *inputs, int n_in, uint64_t optional);
 /** The i-th output of the node that made `tensor`; NULL for NULL. */
 clv_tensor *clv__sibling(clv_tensor *tensor, int i);
 

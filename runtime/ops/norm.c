@@ -727,7 +727,7 @@ const clv__op clv__op_batch_norm_eval = {
 const clv__op clv__op_batch_norm_update = {
     .name = "batch_norm_update",
     .attrs_bytes = sizeof(norm_attrs),
-    .groups = {0, U_GROUP, U_MOST, 0},
+    .groups = {.size = U_GROUP, .most = U_MOST},
     .mutates = (1u << U_MEAN | 1u << U_VAR) * UINT64_C(0x11111111111111), // of fourteen groups
     .infer = update_infer,
     .variants = update_variants,

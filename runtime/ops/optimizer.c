@@ -278,7 +278,7 @@ static bool update_split(const clv__op_io *io, int i, clv__split *out) {
 const clv__op clv__op_sgd_update = {
     .name = "sgd_update",
     .attrs_bytes = sizeof(sgd_attrs),
-    .groups = {FIRST, SGD_GROUP, SGD_MOST, GRAD},
+    .groups = {FIRST, SGD_GROUP, SGD_MOST, .sum = GRAD},
     .mutates = IN_EACH_GROUP(1u << PARAM | 1u << BUFFER, SGD_GROUP, SGD_MOST),
     .infer = sgd_infer,
     .variants = sgd_variants,
@@ -352,7 +352,7 @@ static const clv__variant adam_variants[] = CLV__SHARING_VARIANTS(adam_lower);
 const clv__op clv__op_adam_update = {
     .name = "adam_update",
     .attrs_bytes = sizeof(adam_attrs),
-    .groups = {FIRST, ADAM_GROUP, ADAM_MOST, GRAD},
+    .groups = {FIRST, ADAM_GROUP, ADAM_MOST, .sum = GRAD},
     .mutates = IN_EACH_GROUP(1u << PARAM | 1u << AVG | 1u << AVG_SQ, ADAM_GROUP, ADAM_MOST),
     .infer = adam_infer,
     .variants = adam_variants,

@@ -11,7 +11,8 @@
 /** Some elements of input 0: the node's `within` says from where on. */
 static const clv__op part_op = {.name = "part", .view = true, .half_in = 1, .half_out = 1};
 /** All inputs one after the other. */
-static const clv__op joined_op = {.name = "joined", .view = true, .joins = true, .half_in = ~0u, .half_out = 1};
+static const clv__op joined_op = {
+    .name = "joined", .view = true, .joins = true, .half_in = ~UINT64_C(0), .half_out = 1};
 
 bool clv__pieces_too_large(const clv__pieces *p, const clv__desc *desc) {
     return clv__desc_bytes(desc) > p->limit;
@@ -83,8 +84,8 @@ static size_t aligned(const clv__pieces *p, size_t bytes) {
 // ---- taking parts -------------------------------------------------------------------------------------------------------
 
 /** Elements [begin, end) of a value's dimension, as a value; sets *copied if that is memory of its own. */
-static clv_status slice(clv__pieces *p, const clv_tensor *like, int value, int d, int64_t begin, int64_t end, int *out,
-                        bool *copied) {
+static clv_status slice(clv__pieces *p, const clv_tensor *like, int value, int d, int64_t begin, int64_t end,
+                        int *out, bool *copied) {
     clv__desc desc = *desc_of(p, value);
     if (begin == 0 && end == desc.shape.dims[d]) {
         *out = value;
@@ -104,7 +105,8 @@ static clv_status slice(clv__pieces *p, const clv_tensor *like, int value, int d
     return CLV_OK;
 }
 
-clv_status clv__region_make(clv__pieces *p, const clv__desc *desc, const clv_tensor *like, int n, clv__region *out) {
+clv_status clv__region_make(clv__pieces *p, const clv__desc *desc, const clv_tensor *like, int n,
+                            clv__region *out) {
     *out = (clv__region){.desc = *desc, .like = like, .n = n};
     out->items = clv__arena_alloc(&p->scratch, (size_t)n, sizeof *out->items);
     return out->items ? CLV_OK : clv__plan_no_memory(p->plan);
@@ -155,8 +157,8 @@ static bool can_lie_together(const clv__pieces *p, const int *values, int n, int
 
 /** Values behind each other along dimension d, as one: `target`, or a new one if that is -1. More than a node takes are joined in
  *  groups first. */
-static clv_status concat(clv__pieces *p, const clv_tensor *like, const clv__desc *desc, int *values, int n, int d,
-                         int target, int *out) {
+static clv_status concat(clv__pieces *p, const clv_tensor *like, const clv__desc *desc, int *values, int n,
+                         int d, int target, int *out) {
     *out = n == 1 && target < 0 ? values[0] : target;
     if (n == 1 && target < 0) return CLV_OK;
     while (n > CLV__MAX_IN) {
@@ -189,7 +191,8 @@ clv_status clv__region_whole(clv__pieces *p, const clv__region *from, int target
     return concat(p, from->like, &from->desc, values, from->n, 0, target, out);
 }
 
-static clv_status one_value(clv__pieces *p, const clv__desc *desc, const clv_tensor *like, int value, clv__region *out) {
+static clv_status one_value(clv__pieces *p, const clv__desc *desc, const clv_tensor *like, int value,
+                            clv__region *out) {
     CLV_TRY(clv__region_make(p, desc, like, 1, out));
     out->items[0] = (clv__rows){clv__split_length(&desc->shape, 0), value};
     return CLV_OK;
@@ -222,8 +225,8 @@ static clv_status join_below(clv__pieces *p, const clv__region *parts, int n, co
     return CLV_OK;
 }
 
-clv_status clv__region_join(clv__pieces *p, const clv__region *parts, int n, int d, const clv__desc *desc, int target,
-                            clv__region *out) {
+clv_status clv__region_join(clv__pieces *p, const clv__region *parts, int n, int d, const clv__desc *desc,
+                            int target, clv__region *out) {
     const bool fits = !clv__pieces_too_large(p, desc);
     int value;
     if (d == 0) {
@@ -241,7 +244,8 @@ clv_status clv__region_join(clv__pieces *p, const clv__region *parts, int n, int
     CLV_TRY(clv__region_make(p, desc, parts[0].like, items, out));
     for (int i = 0; i < items; i++) {
         out->items[i].n = clv__split_piece(desc, rows, i);
-        CLV_TRY(join_beside(p, parts, n, d, desc, i * rows, i * rows + out->items[i].n, -1, &out->items[i].value));
+        CLV_TRY(join_beside(p, parts, n, d, desc, i * rows, i * rows + out->items[i].n, -1,
+                            &out->items[i].value));
     }
     return CLV_OK;
 }
