@@ -455,6 +455,12 @@ static const clv__sample_row argmax_samples[] = {
 };
 #undef CASE
 
+/** The largest elements lie near 0, where f16 tells neighbours apart: where it makes ties of them, a gradient is
+ *  divided and rounded once more than the tolerance is for. */
+static void near_zero(clv__sample *sample) {
+    sample->fill[0] = (clv__fill){CLV__FILL_DISTINCT, -2.5, 0};
+}
+
 // ---- gradients --------------------------------------------------------------------------------------------
 
 /** A reduced tensor with the reduced axes back as 1, so that it broadcasts against x. */
@@ -516,7 +522,7 @@ static bool argmax_split(const clv__op_io *io, int i, clv__split *out) {
 
 static const reduce_kind sum_kind = REDUCE_SUM, mean_kind = REDUCE_MEAN, max_kind = REDUCE_MAX;
 
-#define REDUCTION(id, cast)                                                                                  \
+#define REDUCTION(id, cast, adapt_)                                                                          \
     const clv__op clv__op_##id = {                                                                           \
         .name = #id,                                                                                         \
         .attrs_bytes = sizeof(reduce_attrs),                                                                 \
@@ -529,13 +535,14 @@ static const reduce_kind sum_kind = REDUCE_SUM, mean_kind = REDUCE_MEAN, max_kin
         .variants = reduce_variants,                                                                         \
         .reference = reduce_reference,                                                                       \
         .samples = CLV__TRAINS(reduce_samples),                                                              \
+        .adapt = adapt_,                                                                                     \
         .cost = reduce_cost,                                                                                 \
         .reduction = reduce_length,                                                                          \
         .split = reduce_split,                                                                               \
     };
-REDUCTION(sum, CLV__CAST_FLOAT)
-REDUCTION(mean, CLV__CAST_FOLLOW)
-REDUCTION(max, CLV__CAST_FOLLOW)
+REDUCTION(sum, CLV__CAST_FLOAT, NULL)
+REDUCTION(mean, CLV__CAST_FOLLOW, NULL)
+REDUCTION(max, CLV__CAST_FOLLOW, near_zero)
 
 const clv__op clv__op_argmax = {
     .name = "argmax",
