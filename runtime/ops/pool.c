@@ -137,7 +137,7 @@ void clv__pool_each(clv__launches *list, const clv__op_io *io, const char *entry
 }
 
 int64_t clv__pool_window_turns(const clv__pool_sizes *s) {
-    return s->kernel_h * (s->kernel_w + 1) + 1;
+    return s->kernel_h * (s->kernel_w + 1) + 2; // the turn over windows is one of them
 }
 
 bool clv__pool_rows_support(const clv_device_info *device, const clv__op_io *io) {

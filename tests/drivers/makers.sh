@@ -4,8 +4,9 @@
 # shared out to both, a checkpoint of each that the other goes on from: the losses are those of one device. And tools/gpu-day.sh on Intel's.
 #
 # usage: makers.sh CLEAVE HELPER        left out, with a note and exit 77, where one of the two cannot be had
-. "$(dirname "$0")/../e2e/common.sh"
-intel=$("$(dirname "$0")/fetch.sh" intel) || exit 77
+here=$(cd "$(dirname "$0")" && pwd)
+. "$here/../e2e/common.sh"
+intel=$("$here/fetch.sh" intel) || exit 77
 mkdir vendors
 cp /etc/OpenCL/vendors/pocl.icd vendors/ 2>/dev/null || { echo "makers: left out: PoCL is not installed" >&2; exit 77; }
 cp "$intel/vendors/intel.icd" vendors/
@@ -45,7 +46,7 @@ for turn in '0 1' '1 0'; do
     near half 5e-3
 done
 # A user's day with a card, on the driver that is no package: every part that it has.
-day=$(cd "$(dirname "$0")/../../tools" && pwd)/gpu-day.sh
+day=$(cd "$here/../../tools" && pwd)/gpu-day.sh
 OCL_ICD_VENDORS="$intel/vendors" "$day" --small --device cpu --cleave "$cleave" day >out 2>err || fail "gpu-day on Intel's runtime: $(cat out err)"
 for part in machine check gemm conv ops models curve train; do
     grep -q "^| $part | passed" day/summary.md || fail "gpu-day on Intel's runtime: $(grep "^| $part " day/summary.md)"

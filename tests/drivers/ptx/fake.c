@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST = 4096, MOST_PARAMS = 64 };
+enum { MOST = 4096, MOST_PARAMS = 128 };
 static struct {
     char name[128];
     int n, wide[MOST_PARAMS]; // 1: of 64 bits, an address

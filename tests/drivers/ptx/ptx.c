@@ -172,11 +172,13 @@ static void release(const meter_node *node) {
 }
 
 static void launch(const meter_launch *l) {
+    enum { MOST_ARGS = 128 };
     union {
         address at;
         uint32_t bits;
-    } values[64];
-    void *pointers[64];
+    } values[MOST_ARGS];
+    void *pointers[MOST_ARGS];
+    must(l->n_args > MOST_ARGS, "more arguments than there is room for", l->name);
     if (l->kind == METER_COPY) {
         must(cu.copy(buffers[l->to] + l->to_at, buffers[l->from] + l->from_at, l->bytes), "a copy", "a node");
     } else if (l->kind == METER_FILL) {
