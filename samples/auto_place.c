@@ -10,9 +10,9 @@ static void build(clv_runtime *runtime, clv_graph **graph) {
     clv_model model = clv_model_for(clv_model_find("resnet18"), 3, 32, 32, 10);
     TRY(runtime, clv_graph_create(runtime, graph));
     clv_graph_set_training(*graph, true);
-    clv_tensor *x = clv_input(*graph, "x", CLV_DTYPE_F32, clv_model_input_shape(&model, 4));
+    clv_tensor *x = clv_model_input(*graph, &model, 4);
     clv_tensor *labels = clv_input(*graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(4));
-    clv_tensor *loss = clv_cross_entropy(model.build(*graph, x, model.classes), labels);
+    clv_tensor *loss = clv_cross_entropy(clv_model_build(&model, x), labels);
     clv_output(loss, "loss");
     clv_backward(loss);
     clv_optimizer_add(*graph, &(clv_optimizer_config){.kind = CLV_SGD});

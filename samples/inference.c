@@ -15,9 +15,9 @@ int main(void) {
 
     TRY(runtime, clv_graph_create(runtime, &graph));
     clv_graph_set_training(graph, true);
-    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, clv_model_input_shape(cnn, BATCH));
+    clv_tensor *x = clv_model_input(graph, cnn, BATCH);
     clv_tensor *labels = clv_input(graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(BATCH));
-    clv_tensor *loss = clv_cross_entropy(cnn->build(graph, x, cnn->classes), labels);
+    clv_tensor *loss = clv_cross_entropy(clv_model_build(cnn, x), labels);
     clv_output(loss, "loss");
     clv_backward(loss);
     clv_optimizer_add(graph, &(clv_optimizer_config){.kind = CLV_ADAM});

@@ -9,7 +9,8 @@
 enum { BATCH = 4 };
 
 /** VGG's pattern in small: 3x3 convolutions and pooling, then linear layers. */
-static clv_tensor *narrow_vgg(clv_graph *graph, clv_tensor *x, int64_t classes) {
+static clv_tensor *narrow_vgg(clv_tensor *x, const clv_model *model) {
+    clv_graph *graph = clv_tensor_graph(x);
     const clv_nn_conv2d_config conv = {.kernel = {3}, .padding = {1, 1}};
     clv_scope_push(graph, "features");
     x = clv_relu(clv_nn_conv2d(x, "0", 8, &conv));
@@ -18,7 +19,7 @@ static clv_tensor *narrow_vgg(clv_graph *graph, clv_tensor *x, int64_t classes) 
     x = clv_flatten(clv_max_pool2d(x, &(clv_pool2d_config){.kernel = {2}}), 1);
     clv_scope_pop(graph);
     clv_scope_push(graph, "classifier");
-    x = clv_nn_linear(clv_relu(clv_nn_linear(x, "0", 32, NULL)), "3", classes, NULL);
+    x = clv_nn_linear(clv_relu(clv_nn_linear(x, "0", 32, NULL)), "3", model->classes, NULL);
     clv_scope_pop(graph);
     return x;
 }
@@ -26,9 +27,9 @@ static clv_tensor *narrow_vgg(clv_graph *graph, clv_tensor *x, int64_t classes) 
 /** A training step of the model. */
 static clv_tensor *build(clv_graph *graph, const clv_model *model, clv_tensor **x, clv_tensor **labels) {
     clv_graph_set_training(graph, true);
-    *x = clv_input(graph, "x", CLV_DTYPE_F32, clv_model_input_shape(model, BATCH));
+    *x = clv_model_input(graph, model, BATCH);
     *labels = clv_input(graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(BATCH));
-    clv_tensor *loss = clv_cross_entropy(model->build(graph, *x, model->classes), *labels);
+    clv_tensor *loss = clv_cross_entropy(clv_model_build(model, *x), *labels);
     clv_output(loss, "loss");
     clv_backward(loss);
     return loss;

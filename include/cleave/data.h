@@ -4,7 +4,7 @@
 //     clv_dataset_fashion_mnist(runtime, NULL, CLV_SPLIT_TRAIN, NULL, &dataset);
 //     clv_loader_create(runtime, dataset, &(clv_loader_config){.batch = 64, .shuffle = true, .seed = 1}, &loader);
 //     while (clv_loader_next(loader, &batch) == CLV_OK) {
-//         ... batch.images, batch.labels, batch.n ...
+//         ... batch.samples, batch.targets, batch.n ...
 //         clv_loader_release(loader, &batch);
 //         if (batch.last) break;                  // the end of an epoch; the next one begins by itself
 //     }
@@ -18,8 +18,8 @@
 extern "C" {
 #endif
 
-/** Samples (images, or any array) with a class each, in host memory. Does not change once made: any thread
- * may read it. */
+/** Samples (images, rows of numbers, stretches of a text) with a target each: a class, several, or numbers. Does not change once
+ *  made: any thread may read it. */
 typedef struct clv_dataset clv_dataset;
 
 typedef enum clv_split { CLV_SPLIT_TRAIN, CLV_SPLIT_TEST } clv_split;
@@ -30,7 +30,7 @@ typedef struct clv_dataset_config {
     /** What batches hold is (sample - mean) / std, where bytes count as 0..1. Both 0: what is usual for the
      * dataset. */
     float mean, std;
-    int classes; /**< labels are 0 to classes - 1; 0: the dataset's own number, or the largest label + 1 */
+    int classes; /**< labels are 0 to classes - 1; 0: the dataset's own number, or the largest label + 1. Numbers have none */
 } clv_dataset_config;
 
 /**
@@ -54,7 +54,7 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_fashion_mnist(clv_runtime *runtime
  *
  * images  [N, ...] f32 or u8; taken over when this succeeds (*images becomes zero), unless it is borrowed:
  *         then it must outlive the dataset
- * labels  [N] i32, i64 or u8; copied
+ * labels  [N] i32, i64 or u8: classes; or [N, ...] f32: numbers to be learnt, for a loss such as `mse`; copied
  * config  NULL means all defaults; without mean and std f32 samples stay as they are, and bytes become 0..1
  *
  * Errors  CLV_E_DTYPE;  CLV_E_SHAPE  no samples, ranks, or different N;
@@ -68,18 +68,82 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_from_arrays(clv_runtime *runtime, 
 CLV_API CLV_MUST_CHECK clv_status clv_dataset_npy(clv_runtime *runtime, const char *images_path,
                                                   const char *labels_path, const clv_dataset_config *config,
                                                   clv_dataset **out);
+// ---- text -----------------------------------------------------------------------------------------------------
+
+/** Which token stands for what in a text. Does not change once made: any thread may use it. */
+typedef struct clv_vocabulary clv_vocabulary;
+
+/** A token for each byte, 256 of them: for any file. */
+CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_bytes(clv_runtime *runtime, clv_vocabulary **out);
+/**
+ * A token for each character that is in a text, in the order of their code points.
+ *
+ * text  UTF-8, of so many bytes
+ *
+ * Errors  CLV_E_FORMAT  not UTF-8: which byte;  CLV_E_VALUE  an empty text
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_characters(clv_runtime *runtime, const char *text,
+                                                            size_t bytes, clv_vocabulary **out);
+/** NULL is fine. */
+CLV_API void clv_vocabulary_destroy(clv_vocabulary *vocabulary);
+/** How many tokens there are. */
+CLV_API int clv_vocabulary_count(const clv_vocabulary *vocabulary);
+/** All characters one after the other, from which clv_vocabulary_characters makes the same again; NULL of bytes. Borrowed. */
+CLV_API const char *clv_vocabulary_text(const clv_vocabulary *vocabulary);
+/**
+ * A text as tokens.
+ *
+ * tokens  written; with room for as many as the text has bytes
+ * n       how many they are
+ *
+ * Errors  CLV_E_FORMAT  not UTF-8;  CLV_E_NOT_FOUND  a character that has no token: which, and where
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_encode(const clv_vocabulary *vocabulary, const char *text,
+                                                        size_t bytes, int32_t *tokens, size_t *n);
+/** What a token stands for, and its bytes; no byte ends it. NULL and 0 where there is no such token. Borrowed. */
+CLV_API const char *clv_vocabulary_token(const clv_vocabulary *vocabulary, int32_t token, size_t *bytes);
+
+/** Zero means the default. */
+typedef struct clv_text_config {
+    const clv_vocabulary *vocabulary; /**< must be given; used while the dataset is made */
+    int64_t context;                  /**< tokens of a sample; 0: 128 */
+    int64_t stride;                   /**< tokens from the beginning of a sample to that of the next; 0: the context */
+    double begin, end;                /**< the part of the text, 0.0 to 0.9; both 0: all of it */
+    int64_t limit;                    /**< keep the first samples only; 0: all */
+} clv_text_config;
+
+/**
+ * A dataset from a text: samples are `context` tokens, i32, and the target of each token is the one that follows, so a target has
+ * `context` classes.
+ *
+ * text  of so many bytes; copied
+ *
+ * Errors  as clv_vocabulary_encode;  CLV_E_VALUE  the config, or a text that is shorter than a sample
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_dataset_text(clv_runtime *runtime, const char *text, size_t bytes,
+                                                   const clv_text_config *config, clv_dataset **out);
+/** Read a whole file as bytes, u8. Errors: CLV_E_IO; CLV_E_FORMAT it is empty; CLV_E_HOST_MEMORY */
+CLV_API CLV_MUST_CHECK clv_status clv_text_read(clv_runtime *runtime, const char *path, clv_array *out);
+
+// ---- of every dataset -----------------------------------------------------------------------------------------
+
 /** Its loaders must be gone. NULL is fine. */
 CLV_API void clv_dataset_destroy(clv_dataset *dataset);
 
 /** Number of samples. */
 CLV_API int64_t clv_dataset_count(const clv_dataset *dataset);
+/** How many classes there are; 0: targets are numbers. */
 CLV_API int clv_dataset_classes(const clv_dataset *dataset);
-/** The shape of one sample: [1,28,28]. */
+/** The shape of one sample, [1,28,28], and its type: f32, or i32 of tokens. */
 CLV_API clv_shape clv_dataset_sample_shape(const clv_dataset *dataset);
-/** The class of sample i, 0 <= i < count. */
+CLV_API clv_dtype clv_dataset_sample_dtype(const clv_dataset *dataset);
+/** The shape of one target: [] of one class. Classes are i32, numbers f32. */
+CLV_API clv_shape clv_dataset_target_shape(const clv_dataset *dataset);
+/** The class of sample i, 0 <= i < count; -1 where a target is not one class. */
 CLV_API int32_t clv_dataset_label(const clv_dataset *dataset, int64_t i);
-/** Write sample i, normalised, as floats: numel(sample shape) of them. */
-CLV_API void clv_dataset_sample(const clv_dataset *dataset, int64_t i, float *out);
+/** Write sample i, normalised: numel(sample shape) elements; or its target. */
+CLV_API void clv_dataset_sample(const clv_dataset *dataset, int64_t i, void *out);
+CLV_API void clv_dataset_target(const clv_dataset *dataset, int64_t i, void *out);
 
 // ---------------------------------------------------------------------------------------------------------------
 
@@ -100,8 +164,8 @@ typedef struct clv_loader_config {
 
 /** One batch. The pointers are borrowed until clv_loader_release. */
 typedef struct clv_batch {
-    const float *images;   /**< [n, sample shape], normalised */
-    const int32_t *labels; /**< [n] */
+    const void *samples; /**< [n, sample shape], normalised */
+    const void *targets; /**< [n, target shape] */
     int64_t n;             /**< samples in it: the last may have fewer */
     int64_t epoch, index;  /**< from 0; index within the epoch */
     bool last;             /**< of its epoch */

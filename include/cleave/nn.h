@@ -112,35 +112,51 @@ CLV_API clv_tensor *clv_nn_dropout(clv_tensor *x, float p);
 
 /**
  * A model is a function that can be called again, for another batch size or for training and evaluation. It looks at the
- * shape of x and at nothing else, so it builds for any input that its pooling leaves something of. To train one of ours on
+ * shape of x and at its own fields, so it builds for any input that its layers leave something of. To train one of ours on
  * other images, copy it and say which:
  *
  *     clv_model model = clv_model_for(clv_model_find("resnet18"), 3, 64, 64, 10);
+ *
+ * One of your own is a struct with its function. Zero means the default everywhere but in `build` and `input`.
  */
 typedef struct clv_model {
     const char *name;
     const char *text; /**< one line: what it is made of */
-    /** Append the model to the graph. x: [N, input...]; result: logits [N, classes]. */
-    clv_tensor *(*build)(clv_graph *graph, clv_tensor *x, int64_t classes);
-    int64_t input[3]; /**< channels, height, width of a sample, unless a copy says otherwise */
-    int64_t classes;  /**< likewise */
+    /** Append the layers to the graph of x, [N, input...]. Returns the result, [N, ...]: of a model for classes logits, [N, classes],
+     *  or [N, target..., classes] where a sample has several. NULL, after a mistake, is fine. */
+    clv_tensor *(*build)(clv_tensor *x, const struct clv_model *model);
+    /** dimensions of a sample, up to the first 0: {3, 224, 224} are channels, height and width, {128} is a row of 128 */
+    int64_t input[CLV_MAX_RANK - 1];
+    int64_t classes;   /**< 0: it does not tell classes apart, but gives numbers */
+    clv_dtype dtype;   /**< of samples: f32, or i32 for tokens; NONE: f32 */
+    /** dimensions of a sample's target, up to the first 0; none at all: one class, or one number, for each sample */
+    int64_t target[CLV_MAX_RANK - 1];
+    const void *user;  /**< for `build`: sizes and the like */
 } clv_model;
 
+/** Append a model's layers to the graph of x. NULL for NULL. */
+CLV_API clv_tensor *clv_model_build(const clv_model *model, clv_tensor *x);
+
 /** The models that Cleave brings (runtime/nn/models.def): `linear`, `mlp`, `cnn`, and with torchvision's names, shapes
- *  and first values `alexnet`, `vgg11`, `vgg16`, `resnet18`, `resnet50`, `mobilenet_v2`. */
+ *  and first values `alexnet`, `vgg11`, `vgg16`, `resnet18`, `resnet50`, `mobilenet_v2`; of texts `gpt` (clv_gpt). */
 CLV_API int clv_model_count(void);
 /** The i-th model, NULL past the end. Static. */
 CLV_API const clv_model *clv_model_get(int index);
 /** The model of that name, NULL if there is none. Static. */
 CLV_API const clv_model *clv_model_find(const char *name);
-/** A copy of a model for samples [channels, height, width] and so many classes; 0 of any keeps the model's. */
+/** A copy of a model of images for samples [channels, height, width] and so many classes; 0 of any keeps the model's. */
 CLV_API clv_model clv_model_for(const clv_model *model, int64_t channels, int64_t height, int64_t width,
                                 int64_t classes);
-/** The shape of a batch of n samples: [n, channels, height, width]. */
+/** The shape of a batch of n samples: [n, input...]. */
 CLV_API clv_shape clv_model_input_shape(const clv_model *model, int64_t n);
+/** The shape of the targets of n samples: [n, target...]. */
+CLV_API clv_shape clv_model_target_shape(const clv_model *model, int64_t n);
+/** The input `x` of a batch of n samples, and the input `labels` of their targets, i32 for classes and f32 for numbers, in a graph. */
+CLV_API clv_tensor *clv_model_input(clv_graph *graph, const clv_model *model, int64_t n);
+CLV_API clv_tensor *clv_model_target(clv_graph *graph, const clv_model *model, int64_t n);
 
 /**
- * Are samples of the model's shape: [channels, height, width], or [height, width] of one channel?
+ * Are samples of the model's shape? For [1, height, width] they may be [height, width], for a row of any rank the numbers alone.
  *
  * what    names them in the sentence, `images 'x.npy'`; NULL: `samples`
  *
@@ -176,6 +192,8 @@ typedef struct clv_gpt_config {
  * Source  Radford et al. 2019, "Language Models are Unsupervised Multitask Learners"; karpathy/minGPT
  */
 CLV_API clv_tensor *clv_gpt(clv_tensor *tokens, const clv_gpt_config *config);
+/** The same as a model, for a trainer: samples and targets are `context` tokens. config must outlive it; NULL means all defaults. */
+CLV_API clv_model clv_gpt_model(const clv_gpt_config *config);
 
 /** A model and its loss as a function: from x and labels to one f32 element, the mean over their rows. */
 typedef clv_tensor *(*clv_loss_layers)(clv_tensor *x, clv_tensor *labels, void *user);

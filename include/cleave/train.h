@@ -69,6 +69,38 @@ typedef struct clv_placement {
     bool measure_shares;
 } clv_placement;
 
+// ---- what a training makes smaller ----------------------------------------------------------------------------------
+
+/** What lies in the memory that clv_loss.sum looks at: n samples, and elements of a result and of a target of each. */
+typedef struct clv_loss_sizes {
+    int64_t n, output, target;
+} clv_loss_sizes;
+
+/** A loss. Cleave brings some (clv_loss_find); one of your own is a struct with its functions, which must outlive its uses. */
+typedef struct clv_loss {
+    const char *name; /**< told in checkpoints: a training goes on with the loss it was begun with */
+    /** Append it to the graph: from a model's result [N, ...] and the targets [N, ...] to one f32 element, a mean over the samples */
+    clv_tensor *(*build)(clv_tensor *output, clv_tensor *target, const struct clv_loss *loss);
+    /** The same on the host, for evaluation: its sum over the samples. NULL: evaluation tells NaN */
+    double (*sum)(const float *output, const void *target, const clv_loss_sizes *sizes,
+                  const struct clv_loss *loss);
+    const void *user; /**< for both */
+} clv_loss;
+
+/**
+ * The losses that Cleave brings.
+ *
+ *     cross_entropy   of logits [N, C] or [N, ..., C] and classes [N, ...]: clv_cross_entropy over all rows
+ *     mse             of results and numbers of as many elements: clv_mse_loss
+ *
+ * clv_loss_get gives NULL past the end, clv_loss_find where there is none of that name. Static.
+ */
+CLV_API int clv_loss_count(void);
+CLV_API const clv_loss *clv_loss_get(int index);
+CLV_API const clv_loss *clv_loss_find(const char *name);
+/** What is usual for a model: `cross_entropy` where it tells classes apart, else `mse`. Static. */
+CLV_API const clv_loss *clv_loss_for(const clv_model *model);
+
 // ---- prediction and evaluation ------------------------------------------------------------------------------------
 
 /** A model planned without gradients: memory for one layer's values at a time, not for all. */
@@ -77,8 +109,9 @@ typedef struct clv_predictor clv_predictor;
 typedef struct clv_predictor_config {
     clv_device *device;      /**< NULL: the best device */
     const clv_model *model;  /**< must be given */
+    const clv_loss *loss;    /**< that evaluation tells; NULL: as clv_train_config */
     int64_t batch;           /**< samples at a time; 0: 256 */
-    clv_precision precision; /**< as clv_graph_set_precision; logits are f32 */
+    clv_precision precision; /**< as clv_graph_set_precision; results are f32 */
     const char *variants;    /**< as clv_plan_config */
     bool no_fuse;            /**< as clv_plan_config */
     /** layers on devices, or replicas that share each batch: logits are joined on the first. Shares that are measured are so once, by
@@ -102,18 +135,21 @@ CLV_API const clv_place_choice *clv_predictor_place(const clv_predictor *predict
 CLV_API const double *clv_predictor_shares(const clv_predictor *predictor);
 
 /**
- * Compute logits.
+ * Compute a model's results, logits for example.
  *
- * images  [n, input...]
- * logits  [n, classes], written
+ * samples  [n, input...] of the model's type
+ * results  [n, ...], written; clv_predictor_result_shape tells the rest of the shape
  */
-CLV_API CLV_MUST_CHECK clv_status clv_predictor_forward(clv_predictor *predictor, const float *images,
-                                                        int64_t n, float *logits);
+CLV_API CLV_MUST_CHECK clv_status clv_predictor_forward(clv_predictor *predictor, const void *samples,
+                                                        int64_t n, float *results);
+/** The shape of one sample's result: [classes], of a model for classes. */
+CLV_API clv_shape clv_predictor_result_shape(const clv_predictor *predictor);
 
 typedef struct clv_metrics {
-    int64_t count, correct;
-    double accuracy; /**< correct / count */
-    double loss;     /**< mean cross entropy, from the logits in double */
+    int64_t count;   /**< samples */
+    int64_t correct; /**< classes that were told right; 0 of a model without */
+    double accuracy; /**< correct / how many there were; NaN of a model without classes */
+    double loss;     /**< mean of the loss over the samples, in double */
     double seconds;
 } clv_metrics;
 
@@ -207,6 +243,7 @@ typedef struct clv_train_config {
     clv_device *device; /**< NULL: the best device, or the first of the placement */
     clv_placement placement;
     const clv_model *model;   /**< must be given */
+    const clv_loss *loss;     /**< NULL: clv_loss_for(model) */
     const clv_dataset *train; /**< must be given */
     const clv_dataset *test;  /**< NULL: no evaluation */
     int64_t batch;            /**< samples in a step; 0: 64. The last batch of an epoch may be smaller. */
@@ -260,8 +297,8 @@ typedef struct clv_train_config {
 CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_train_graph(clv_runtime *runtime, const clv_train_config *config,
                                                         int64_t batch, clv_graph **out);
 
-/** The graph of a forward pass of such a model, over the replicas if there are any: input `x`, output `logits`, in f32. As
- *  clv_train_graph else. */
+/** The graph of a forward pass of such a model, over the replicas if there are any: input `x`, output `logits`, in f32, also where
+ *  they are other numbers. As clv_train_graph else. */
 CLV_API CLV_MUST_CHECK clv_status clv_predict_graph(clv_runtime *runtime, const clv_train_config *config,
                                                     int64_t batch, clv_graph **out);
 

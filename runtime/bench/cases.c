@@ -12,11 +12,10 @@
 #include "cleave/nn.h"
 #include "cleave/ops.h"
 #include "cleave/optim.h"
+#include "cleave/train.h"
 #include "device/device.h"
 
 typedef clv_tensor *(*op_builder)(clv_tensor *x);
-
-static const char gpt[] = "gpt"; // the model that is not of images
 
 static clv_tensor *operand(clv_graph *graph, const char *name, clv_shape shape) {
     return clv_parameter(graph, name, shape, (clv_init){CLV_INIT_UNIFORM, -1, 1});
@@ -172,11 +171,11 @@ static void build_op(const clv__bench_case *c, clv__bench_graph *g) {
 
 // ---- models -------------------------------------------------------------------------------------------------------------
 
-/** A training step with momentum on the rows of logits; or the logits. */
-static void finish_model(clv__bench_graph *g, clv_tensor *logits, int64_t rows) {
+/** A training step with momentum on the logits; or the logits. */
+static void finish_model(clv__bench_graph *g, const clv_model *model, clv_tensor *logits, int64_t batch) {
     if (clv_graph_training(g->graph)) {
-        clv_tensor *loss =
-            clv_cross_entropy(logits, clv_input(g->graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(rows)));
+        const clv_loss *given = clv_loss_for(model);
+        clv_tensor *loss = given->build(logits, clv_model_target(g->graph, model, batch), given);
         clv_output(loss, "loss");
         clv_backward(loss);
         clv_optimizer_add(g->graph, &(clv_optimizer_config){.kind = CLV_SGD, .momentum = 0.9f});
@@ -189,20 +188,8 @@ static void finish_model(clv__bench_graph *g, clv_tensor *logits, int64_t rows) 
 static void build_model(const clv__bench_case *c, clv__bench_graph *g) {
     const clv_model *model = c->what;
     clv_graph_set_training(g->graph, !strcmp(c->mode, "train"));
-    clv_tensor *x = clv_input(g->graph, "x", CLV_DTYPE_F32, clv_model_input_shape(model, c->numbers[0]));
-    finish_model(g, model->build(g->graph, x, model->classes), c->numbers[0]);
-}
-
-/** The small GPT of nn.h, which is not a model of images: texts of its whole context. */
-enum { GPT_TOKENS = 128, GPT_VOCABULARY = 65 };
-
-static void build_gpt(const clv__bench_case *c, clv__bench_graph *g) {
-    int64_t rows = c->numbers[0] * GPT_TOKENS;
-    clv_graph_set_training(g->graph, !strcmp(c->mode, "train"));
-    clv_tensor *tokens = clv_input(g->graph, "x", CLV_DTYPE_I32, CLV_SHAPE(c->numbers[0], GPT_TOKENS));
-    clv_tensor *logits =
-        clv_gpt(tokens, &(clv_gpt_config){.context = GPT_TOKENS, .vocabulary = GPT_VOCABULARY});
-    finish_model(g, clv_reshape(logits, CLV_SHAPE(rows, GPT_VOCABULARY)), rows);
+    clv_tensor *x = clv_model_input(g->graph, model, c->numbers[0]);
+    finish_model(g, model, clv_model_build(model, x), c->numbers[0]);
 }
 
 clv_status clv__bench_build(clv_runtime *runtime, const clv__bench_case *c, clv__bench_graph *out) {
@@ -268,35 +255,33 @@ static void add_op(listing *l, const op_row *row) {
     add(l, &c, "ops", "forward", build_op);
 }
 
-static void add_model(listing *l, const clv_model *model, const char *name, int64_t batch,
-                      void (*build)(const clv__bench_case *, clv__bench_graph *)) {
+static void add_model(listing *l, const clv_model *model, int64_t batch) {
     clv__bench_case c = {.what = model};
-    if (!wants(l->config->model, name)) return;
+    if (!wants(l->config->model, model->name)) return;
     c.numbers[0] = l->config->batch ? l->config->batch : batch;
-    snprintf(c.name, sizeof c.name, "%s b%" PRId64, name, c.numbers[0]);
-    add(l, &c, "models", "train", build);
-    add(l, &c, "models", "infer", build);
+    snprintf(c.name, sizeof c.name, "%s b%" PRId64, model->name, c.numbers[0]);
+    add(l, &c, "models", "train", build_model);
+    add(l, &c, "models", "infer", build_model);
 }
 
 static void add_models(listing *l) {
     for (int i = 0; i < clv_model_count(); i++) {
         const clv_model *model = clv_model_get(i);
-        bool large = model->input[0] * model->input[1] * model->input[2] > 10000;
-        add_model(l, model, model->name, large ? 8 : 64, build_model);
+        const clv_shape one = clv_model_input_shape(model, 1);
+        const int64_t images = clv_shape_numel(&one) > 10000 ? 8 : 64;
+        add_model(l, model, model->dtype == CLV_DTYPE_I32 ? 16 : images);
     }
-    add_model(l, NULL, gpt, 16, build_gpt);
 }
 
 static clv_status unknown_model(const char *name, clv__error *error) {
     char names[512] = "";
     clv_nearest nearest = {.word = name};
-    clv_nearest_offer(&nearest, gpt);
     for (int i = 0; i < clv_model_count(); i++) {
         size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s, ", clv_model_get(i)->name);
+        snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", clv_model_get(i)->name);
         clv_nearest_offer(&nearest, clv_model_get(i)->name);
     }
-    CLV_FAIL(error, CLV_E_NOT_FOUND, "unknown model '%s'; there are %s%s%s", name, names, gpt,
+    CLV_FAIL(error, CLV_E_NOT_FOUND, "unknown model '%s'; there are %s%s", name, names,
              clv_nearest_text(&nearest));
 }
 
@@ -311,8 +296,7 @@ static clv_status check_config(const clv_bench_config *config, clv__error *error
     if (!known)
         CLV_FAIL(error, CLV_E_NOT_FOUND, "no suite '%s'; there are gemm, conv, ops, models%s", config->suite,
                  clv_nearest_text(&nearest));
-    if (config->model && !clv_model_find(config->model) && strcmp(config->model, gpt))
-        return unknown_model(config->model, error);
+    if (config->model && !clv_model_find(config->model)) return unknown_model(config->model, error);
     const int64_t *s = config->size;
     if ((s[0] || s[1] || s[2]) && (s[0] < 1 || s[1] < 1 || s[2] < 1))
         CLV_FAIL(error, CLV_E_VALUE, "a product of size %" PRId64 "x%" PRId64 "x%" PRId64, s[0], s[1], s[2]);

@@ -24,9 +24,10 @@ static clv_status no_memory(const clv_graph *graph) {
 static clv_status build(clv__scene *scene, const clv_model *model, int64_t batch) {
     clv_graph *graph = scene->graph;
     clv_graph_set_training(graph, true);
-    scene->x = clv_input(graph, "x", CLV_DTYPE_F32, clv_model_input_shape(model, batch));
-    scene->labels = clv_input(graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(batch));
-    clv_tensor *loss = clv_cross_entropy(model->build(graph, scene->x, model->classes), scene->labels);
+    scene->x = clv_model_input(graph, model, batch);
+    scene->labels = clv_model_target(graph, model, batch);
+    const clv_loss *given = clv_loss_for(model);
+    clv_tensor *loss = given->build(clv_model_build(model, scene->x), scene->labels, given);
     clv_backward(loss);
     clv_optimizer_add(graph, &optimizer);
     scene->hyper = clv_optimizer_hyper(graph);
@@ -36,20 +37,29 @@ static clv_status build(clv__scene *scene, const clv_model *model, int64_t batch
     return clv_graph_status(graph);
 }
 
-/** The samples that are given, or made up: normal images, labels at random. */
-static clv_status fill(clv__scene *scene, const clv_compare_config *config, int64_t batch) {
-    int64_t n = clv_tensor_numel(scene->x);
-    scene->images = clv__alloc((size_t)n + 1, sizeof *scene->images);
-    scene->classes = clv__alloc((size_t)batch + 1, sizeof *scene->classes);
-    if (!scene->images || !scene->classes) return no_memory(scene->graph);
+/** Values of an input: those that are given, or made up: normal numbers; tokens and classes at random. */
+static void *values_of(const clv_tensor *input, const void *given, int64_t classes, clv__random *random) {
+    const int64_t n = clv_tensor_numel(input);
+    const bool whole = clv_tensor_dtype(input) == CLV_DTYPE_I32;
+    void *values = clv__alloc((size_t)n + 1, sizeof(float));
+    if (!values) return NULL;
+    for (int64_t i = 0; i < n && !given; i++) {
+        if (whole)
+            ((int32_t *)values)[i] = (int32_t)clv__random_below(random, (uint32_t)classes);
+        else
+            ((float *)values)[i] = (float)clv__random_normal(random);
+    }
+    if (given) memcpy(values, given, clv_tensor_bytes(input));
+    return values;
+}
+
+static clv_status fill(clv__scene *scene, const clv_compare_config *config) {
+    const int64_t classes = config->model->classes;
     clv__random random;
     clv__random_init(&random, config->seed, CLV__STREAM_TEST, 0);
-    for (int64_t i = 0; i < n; i++)
-        scene->images[i] = config->images ? config->images[i] : (float)clv__random_normal(&random);
-    for (int64_t i = 0; i < batch; i++)
-        scene->classes[i] = config->images
-                                ? config->labels[i]
-                                : (int32_t)clv__random_below(&random, (uint32_t)config->model->classes);
+    scene->images = values_of(scene->x, config->images, classes, &random);
+    scene->classes = values_of(scene->labels, config->labels, classes, &random);
+    if (!scene->images || !scene->classes) return no_memory(scene->graph);
     clv_optimizer_hyper_values(&optimizer, 1, rate, scene->hyper_values);
     return CLV_OK;
 }
@@ -59,7 +69,7 @@ clv_status clv__scene_init(clv__scene *scene, clv_runtime *runtime, const clv_co
     *scene = (clv__scene){.seed = config->seed, .weights = config->weights, .variants = config->variants};
     clv_status status = clv_graph_create(runtime, &scene->graph);
     if (status == CLV_OK) status = build(scene, config->model, batch);
-    if (status == CLV_OK) status = fill(scene, config, batch);
+    if (status == CLV_OK) status = fill(scene, config);
     if (status != CLV_OK) clv__scene_reset(scene);
     return status;
 }
@@ -77,8 +87,8 @@ void clv__scene_reset(clv__scene *scene) {
 static clv_status keep_input(clv__side *side, const clv__scene *scene, const clv_tensor *input) {
     size_t bytes = clv_tensor_bytes(input);
     const uint32_t state[4] = {(uint32_t)scene->seed, (uint32_t)(scene->seed >> 32), 0, 0};
-    const void *from = input == scene->x        ? (const void *)scene->images
-                       : input == scene->labels ? (const void *)scene->classes
+    const void *from = input == scene->x        ? scene->images
+                       : input == scene->labels ? scene->classes
                        : input == scene->hyper  ? (const void *)scene->hyper_values
                                                 : (const void *)state;
     side->before[input->id] = clv__alloc(1, bytes + 1);

@@ -11,8 +11,8 @@
 typedef struct clv__scene {
     clv_graph *graph; // every value of it is an output
     clv_tensor *x, *labels, *hyper;
-    float *images;
-    int32_t *classes;
+    void *images;
+    void *classes;
     float hyper_values[CLV_HYPER_VALUES];
     uint64_t seed;
     const char *weights, *variants;

@@ -11,6 +11,17 @@
 #include "base/memory.h"
 #include "io/array.h"
 
+/** Samples and targets that lie in memory as arrays. */
+typedef struct arrays {
+    clv_dataset common;
+    clv_array images; // [N, ...] f32 or u8; N may be more than count
+    int32_t *labels;  // [count]; NULL: targets are numbers:
+    float *targets;   // [count, ...]
+    bool plain;       // f32 samples that stay as they are
+    float mean, std;
+    float byte[256]; // what a byte becomes
+} arrays;
+
 static clv_status check_config(clv__error *error, const clv_dataset_config *config) {
     if (config->limit < 0)
         CLV_FAIL(error, CLV_E_VALUE, "a limit of %" PRId64 " samples: it must be >= 0", config->limit);
@@ -34,19 +45,19 @@ static clv_status check_arrays(clv__error *error, const clv_array *images, const
         CLV_FAIL(error, CLV_E_DTYPE, "%s: the type is %s; f32 or u8 is wanted", names->images,
                  clv_array_type_name(images->type));
     }
-    if (labels->type != CLV_ARRAY_I32 && labels->type != CLV_ARRAY_I64 && labels->type != CLV_ARRAY_U8) {
-        CLV_FAIL(error, CLV_E_DTYPE, "%s: the type is %s; i32, i64 or u8 is wanted", names->labels,
-                 clv_array_type_name(labels->type));
-    }
     if (images->shape.rank < 1)
         CLV_FAIL(error, CLV_E_SHAPE, "%s: one number; [N,...] is wanted", names->images);
     if (clv_array_bytes(images) == 0)
         CLV_FAIL(error, CLV_E_SHAPE, "%s: %s holds no samples", names->images, a);
-    if (labels->shape.rank != 1 || labels->shape.dims[0] != images->shape.dims[0]) {
+    bool numbers = labels->type == CLV_ARRAY_F32,
+         row = numbers ? labels->shape.rank >= 1 : labels->shape.rank == 1;
+    if (!row || labels->shape.dims[0] != images->shape.dims[0]) {
         CLV_FAIL(error, CLV_E_SHAPE,
-                 "%s: the shape is %s, but [%" PRId64 "] is wanted, a label for each of %s %s%s",
-                 names->labels, b, images->shape.dims[0], names->images, a,
-                 labels->shape.rank == 2 ? "; of one-hot rows numpy makes labels with y.argmax(1)" : "");
+                 "%s: the shape is %s, but [%" PRId64 "%s] is wanted, a %s for each of %s %s%s",
+                 names->labels, b, images->shape.dims[0], numbers ? ",..." : "", numbers ? "target" : "label",
+                 names->images, a,
+                 labels->shape.rank == 2 && !numbers ? "; of one-hot rows numpy makes labels with y.argmax(1)"
+                                                     : "");
     }
     return CLV_OK;
 }
@@ -71,11 +82,12 @@ static const char *begins_at_one(const clv_array *labels, int64_t classes) {
 }
 
 static clv_status copy_labels(clv__error *error, const clv_array *labels, const clv__dataset_defaults *names,
-                              clv_dataset *dataset) {
+                              arrays *own) {
     enum { MOST = 1 << 24 }; // where nobody says how many classes there are
+    clv_dataset *dataset = &own->common;
     int64_t limit = dataset->classes ? dataset->classes : MOST;
-    dataset->labels = clv__alloc((size_t)dataset->count, sizeof *dataset->labels);
-    if (!dataset->labels)
+    own->labels = clv__alloc((size_t)dataset->count, sizeof *own->labels);
+    if (!own->labels)
         CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for %" PRId64 " labels", dataset->count);
     int64_t largest = 0;
     for (int64_t i = 0; i < dataset->count; i++) {
@@ -85,11 +97,60 @@ static clv_status copy_labels(clv__error *error, const clv_array *labels, const 
                      "%s: row %" PRId64 " is %" PRId64 ", but labels are 0 to %" PRId64 "%s", names->labels,
                      i, label, limit - 1, begins_at_one(labels, limit));
         }
-        dataset->labels[i] = (int32_t)label;
+        own->labels[i] = (int32_t)label;
         if (label > largest) largest = label;
     }
     if (dataset->classes == 0) dataset->classes = (int)largest + 1;
+    dataset->target_dtype = CLV_DTYPE_I32;
+    dataset->target_numel = 1;
     return CLV_OK;
+}
+
+/** Targets that are numbers, not classes. */
+static clv_status copy_targets(clv__error *error, const clv_array *targets, arrays *own) {
+    clv_dataset *dataset = &own->common;
+    dataset->classes = 0;
+    dataset->target_dtype = CLV_DTYPE_F32;
+    dataset->target = clv_shape_make(targets->shape.rank - 1, targets->shape.dims + 1);
+    dataset->target_numel = clv_shape_numel(&dataset->target);
+    size_t n = (size_t)(dataset->count * dataset->target_numel);
+    own->targets = clv__alloc(n, sizeof *own->targets);
+    if (!own->targets)
+        CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for the targets of %" PRId64 " samples",
+                 dataset->count);
+    memcpy(own->targets, targets->data, n * sizeof *own->targets);
+    return CLV_OK;
+}
+
+static void read_sample(const arrays *own, int64_t i, float *out) {
+    int64_t n = own->common.numel;
+    if (own->images.type == CLV_ARRAY_U8) {
+        const uint8_t *from = (const uint8_t *)own->images.data + i * n;
+        for (int64_t k = 0; k < n; k++) out[k] = own->byte[from[k]];
+        return;
+    }
+    const float *from = (const float *)own->images.data + i * n;
+    if (own->plain) {
+        memcpy(out, from, (size_t)n * sizeof *out);
+    } else {
+        for (int64_t k = 0; k < n; k++) out[k] = (from[k] - own->mean) / own->std;
+    }
+}
+
+static void read_arrays(const clv_dataset *dataset, int64_t i, void *sample, void *target) {
+    const arrays *own = (const arrays *)dataset;
+    const size_t bytes = (size_t)dataset->target_numel * sizeof(float);
+    if (sample) read_sample(own, i, sample);
+    if (target && own->labels) memcpy(target, own->labels + i, sizeof *own->labels);
+    if (target && own->targets) memcpy(target, own->targets + i * dataset->target_numel, bytes);
+}
+
+static void destroy_arrays(clv_dataset *dataset) {
+    arrays *own = (arrays *)dataset;
+    clv_array_reset(&own->images);
+    free(own->labels);
+    free(own->targets);
+    free(own);
 }
 
 clv_status clv__dataset_create(clv__error *error, clv_array *images, const clv_array *labels,
@@ -100,28 +161,33 @@ clv_status clv__dataset_create(clv__error *error, clv_array *images, const clv_a
     if (!config) config = &none;
     CLV_TRY(check_config(error, config));
     CLV_TRY(check_arrays(error, images, labels, defaults));
-    clv_dataset *dataset = clv__alloc(1, sizeof *dataset);
-    if (!dataset) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a dataset");
+    arrays *own = clv__alloc(1, sizeof *own);
+    if (!own) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a dataset");
+    clv_dataset *dataset = &own->common;
     int64_t n = images->shape.dims[0];
+    dataset->read = read_arrays;
+    dataset->destroy = destroy_arrays;
+    dataset->dtype = CLV_DTYPE_F32;
     dataset->count = config->limit && config->limit < n ? config->limit : n;
     dataset->sample = clv_shape_make(images->shape.rank - 1, images->shape.dims + 1);
     dataset->numel = clv_shape_numel(&dataset->sample);
     dataset->classes = config->classes ? config->classes : defaults->classes;
     bool given = config->mean != 0 || config->std != 0;
-    dataset->mean = given ? config->mean : defaults->mean;
-    dataset->std = given ? config->std : defaults->std;
-    dataset->plain = images->type == CLV_ARRAY_F32 && dataset->mean == 0 && dataset->std == 1;
+    own->mean = given ? config->mean : defaults->mean;
+    own->std = given ? config->std : defaults->std;
+    own->plain = images->type == CLV_ARRAY_F32 && own->mean == 0 && own->std == 1;
     for (int i = 0; i < 256; i++) { // in float and in this order, as torchvision's ToTensor and Normalize
-        dataset->byte[i] = ((float)i / 255.0f - dataset->mean) / dataset->std;
+        own->byte[i] = ((float)i / 255.0f - own->mean) / own->std;
     }
-    clv_status status = copy_labels(error, labels, defaults, dataset);
+    clv_status status = labels->type == CLV_ARRAY_F32 ? copy_targets(error, labels, own)
+                                                      : copy_labels(error, labels, defaults, own);
     if (status != CLV_OK) {
         clv_dataset_destroy(dataset);
         return status;
     }
-    dataset->images = *images;
+    own->images = *images;
     if (images->borrowed) {
-        dataset->images.name = NULL; // the name stays the caller's
+        own->images.name = NULL; // the name stays the caller's
     } else {
         *images = (clv_array){0};
     }
@@ -169,11 +235,10 @@ clv_status clv_dataset_npy(clv_runtime *runtime, const char *images_path, const 
     return status;
 }
 
+// ---- of every dataset -------------------------------------------------------------------------------------
+
 void clv_dataset_destroy(clv_dataset *dataset) {
-    if (!dataset) return;
-    clv_array_reset(&dataset->images);
-    free(dataset->labels);
-    free(dataset);
+    if (dataset) dataset->destroy(dataset);
 }
 
 int64_t clv_dataset_count(const clv_dataset *dataset) {
@@ -188,21 +253,24 @@ clv_shape clv_dataset_sample_shape(const clv_dataset *dataset) {
     return dataset->sample;
 }
 
-int32_t clv_dataset_label(const clv_dataset *dataset, int64_t i) {
-    return dataset->labels[i];
+clv_dtype clv_dataset_sample_dtype(const clv_dataset *dataset) {
+    return dataset->dtype;
 }
 
-void clv_dataset_sample(const clv_dataset *dataset, int64_t i, float *out) {
-    int64_t n = dataset->numel;
-    if (dataset->images.type == CLV_ARRAY_U8) {
-        const uint8_t *from = (const uint8_t *)dataset->images.data + i * n;
-        for (int64_t k = 0; k < n; k++) out[k] = dataset->byte[from[k]];
-        return;
-    }
-    const float *from = (const float *)dataset->images.data + i * n;
-    if (dataset->plain) {
-        memcpy(out, from, (size_t)n * sizeof *out);
-    } else {
-        for (int64_t k = 0; k < n; k++) out[k] = (from[k] - dataset->mean) / dataset->std;
-    }
+clv_shape clv_dataset_target_shape(const clv_dataset *dataset) {
+    return dataset->target;
+}
+
+int32_t clv_dataset_label(const clv_dataset *dataset, int64_t i) {
+    int32_t label = -1;
+    if (dataset->classes && dataset->target_numel == 1) dataset->read(dataset, i, NULL, &label);
+    return label;
+}
+
+void clv_dataset_sample(const clv_dataset *dataset, int64_t i, void *out) {
+    dataset->read(dataset, i, out, NULL);
+}
+
+void clv_dataset_target(const clv_dataset *dataset, int64_t i, void *out) {
+    dataset->read(dataset, i, NULL, out);
 }

@@ -6,15 +6,15 @@
 #include "base/error.h"
 #include "cleave/data.h"
 
+/** What every dataset has; what it reads from lies behind it, and is known to the file that made it. */
 struct clv_dataset {
-    clv_array images; // [N, ...] f32 or u8; N may be more than count
-    int32_t *labels;  // [count]
-    clv_shape sample;
-    int64_t count, numel; // numel: elements of a sample
-    int classes;
-    bool plain; // f32 samples that stay as they are
-    float mean, std;
-    float byte[256]; // what a byte becomes
+    clv_shape sample, target; // of one
+    clv_dtype dtype, target_dtype;
+    int64_t count, numel, target_numel; // elements of a sample, and of its target
+    int classes;                        // 0: targets are numbers
+    /** Write sample i and its target; NULL: that is not wanted. Loaders' threads call it. */
+    void (*read)(const clv_dataset *dataset, int64_t i, void *sample, void *target);
+    void (*destroy)(clv_dataset *dataset);
 };
 
 /** What a dataset is by itself, where the caller's config leaves it open. */

@@ -22,8 +22,7 @@ typedef enum buffer_state { FREE, FILLING, READY, HELD } buffer_state;
 typedef struct buffer {
     buffer_state state;
     clv_batch batch; // of READY and HELD ones
-    float *images;
-    int32_t *labels;
+    char *samples, *targets;
 } buffer;
 
 /** Where in the sequence of batches. */
@@ -78,18 +77,24 @@ static void make_order(clv_loader *loader, int64_t epoch) {
     loader->order_epoch = epoch;
 }
 
+static size_t bytes_of(int64_t numel, clv_dtype dtype) {
+    return (size_t)numel * clv_dtype_bytes(dtype);
+}
+
 static void fill(clv_loader *loader, buffer *b, position at) {
     const clv_dataset *dataset = loader->dataset;
     int64_t first = at.index * loader->config.batch, left = dataset->count - first;
     int64_t n = left < loader->config.batch ? left : loader->config.batch;
+    const size_t sample_bytes = bytes_of(dataset->numel, dataset->dtype);
+    const size_t target_bytes = bytes_of(dataset->target_numel, dataset->target_dtype);
     make_order(loader, at.epoch);
     for (int64_t i = 0; i < n; i++) {
         int64_t sample = loader->order ? loader->order[first + i] : first + i;
-        clv_dataset_sample(dataset, sample, b->images + i * dataset->numel);
-        b->labels[i] = dataset->labels[sample];
+        dataset->read(dataset, sample, b->samples + (size_t)i * sample_bytes,
+                      b->targets + (size_t)i * target_bytes);
     }
-    b->batch = (clv_batch){.images = b->images,
-                           .labels = b->labels,
+    b->batch = (clv_batch){.samples = b->samples,
+                           .targets = b->targets,
                            .n = n,
                            .epoch = at.epoch,
                            .index = at.index,
@@ -134,26 +139,27 @@ static int buffers_of(const clv_loader_config *config) {
     return config->buffers ? config->buffers : 3;
 }
 
-/** Bytes of one buffer and of its images, each rounded up so that what follows is aligned; false: not legal.
- */
-static bool buffer_bytes(const clv_dataset *dataset, const clv_loader_config *config, size_t *images,
+/** Bytes of one buffer and of its samples, each rounded up so that what follows is aligned; false: not legal. */
+static bool buffer_bytes(const clv_dataset *dataset, const clv_loader_config *config, size_t *samples,
                          size_t *all) {
     if (config->batch < 1 || buffers_of(config) < 2 || buffers_of(config) > MAX_BUFFERS) return false;
     // A batch is never larger than the dataset.
-    size_t n = (size_t)(config->batch < dataset->count ? config->batch : dataset->count), labels;
-    if (!clv__size_mul(n, (size_t)dataset->numel, images) || !clv__size_mul(*images, sizeof(float), images) ||
-        !clv__size_mul(n, sizeof(int32_t), &labels) || *images > PTRDIFF_MAX / 2 ||
-        labels > PTRDIFF_MAX / 4) {
+    size_t n = (size_t)(config->batch < dataset->count ? config->batch : dataset->count), targets;
+    if (!clv__size_mul(n, (size_t)dataset->numel, samples) ||
+        !clv__size_mul(*samples, clv_dtype_bytes(dataset->dtype), samples) ||
+        !clv__size_mul(n, (size_t)dataset->target_numel, &targets) ||
+        !clv__size_mul(targets, clv_dtype_bytes(dataset->target_dtype), &targets) ||
+        *samples > PTRDIFF_MAX / 2 || targets > PTRDIFF_MAX / 4) {
         return false;
     }
-    *images = clv__size_align(*images, ALIGNMENT);
-    *all = *images + clv__size_align(labels, ALIGNMENT);
+    *samples = clv__size_align(*samples, ALIGNMENT);
+    *all = *samples + clv__size_align(targets, ALIGNMENT);
     return *all <= PTRDIFF_MAX / MAX_BUFFERS;
 }
 
 size_t clv_loader_memory_bytes(const clv_dataset *dataset, const clv_loader_config *config) {
-    size_t images, all;
-    return buffer_bytes(dataset, config, &images, &all) ? all * (size_t)buffers_of(config) : 0;
+    size_t samples, all;
+    return buffer_bytes(dataset, config, &samples, &all) ? all * (size_t)buffers_of(config) : 0;
 }
 
 static clv_status check_position(clv__error *error, int64_t n_batches, int64_t epoch, int64_t index) {
@@ -191,10 +197,10 @@ static clv_status check_config(clv__error *error, const clv_dataset *dataset,
 }
 
 static clv_status take_memory(clv_loader *loader) {
-    size_t images, all;
+    size_t samples, all;
     const clv_loader_config *config = &loader->config;
     loader->n_buffers = buffers_of(config);
-    if (!buffer_bytes(loader->dataset, config, &images, &all)) {
+    if (!buffer_bytes(loader->dataset, config, &samples, &all)) {
         CLV_FAIL(loader->error, CLV_E_VALUE, "a batch of %" PRId64 " samples is too large to count",
                  config->batch);
     }
@@ -213,8 +219,8 @@ static clv_status take_memory(clv_loader *loader) {
     }
     char *at = config->memory ? config->memory : loader->memory;
     for (int i = 0; i < loader->n_buffers; i++, at += all) {
-        loader->buffers[i].images = (float *)at;
-        loader->buffers[i].labels = (int32_t *)(at + images);
+        loader->buffers[i].samples = at;
+        loader->buffers[i].targets = at + samples;
     }
     return CLV_OK;
 }
@@ -324,13 +330,14 @@ clv_status clv_loader_next(clv_loader *loader, clv_batch *out) {
 }
 
 void clv_loader_release(clv_loader *loader, clv_batch *batch) {
-    if (!batch->images || !clv__error_at_home(loader->error)) return; // released already, or in another process
+    if (!batch->samples || !clv__error_at_home(loader->error))
+        return; // released already, or in another process
     pthread_mutex_lock(&loader->lock);
     loader->buffers[batch->buffer].state = FREE;
     pthread_cond_broadcast(&loader->changed);
     pthread_mutex_unlock(&loader->lock);
-    batch->images = NULL;
-    batch->labels = NULL;
+    batch->samples = NULL;
+    batch->targets = NULL;
 }
 
 void clv_loader_position(const clv_loader *loader, int64_t *epoch, int64_t *index) {

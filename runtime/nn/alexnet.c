@@ -10,7 +10,8 @@ static clv_tensor *conv(clv_tensor *x, const char *name, int64_t out_channels, i
         &(clv_nn_conv2d_config){.kernel = {kernel}, .stride = {stride}, .padding = {padding, padding}}));
 }
 
-clv_tensor *clv__build_alexnet(clv_graph *graph, clv_tensor *x, int64_t classes) {
+clv_tensor *clv__build_alexnet(clv_tensor *x, const clv_model *model) {
+    clv_graph *graph = clv_tensor_graph(x);
     const clv_pool2d_config pool = {.kernel = {3, 3}, .stride = {2, 2}};
     clv_scope_push(graph, "features");
     x = clv_max_pool2d(conv(x, "0", 64, 11, 4, 2), &pool);
@@ -23,7 +24,7 @@ clv_tensor *clv__build_alexnet(clv_graph *graph, clv_tensor *x, int64_t classes)
     clv_scope_push(graph, "classifier");
     x = clv_relu(clv_nn_linear(clv_nn_dropout(x, 0.5f), "1", 4096, NULL));
     x = clv_relu(clv_nn_linear(clv_nn_dropout(x, 0.5f), "4", 4096, NULL));
-    x = clv_nn_linear(x, "6", classes, NULL);
+    x = clv_nn_linear(x, "6", model->classes, NULL);
     clv_scope_pop(graph);
     return x;
 }

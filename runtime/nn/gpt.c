@@ -75,3 +75,18 @@ clv_tensor *clv_gpt(clv_tensor *tokens, const clv_gpt_config *config) {
     clv_scope_pop(graph);
     return linear(x, "lm_head", c.vocabulary, 0.02f, false);
 }
+
+clv_tensor *clv__build_gpt(clv_tensor *x, const clv_model *model) {
+    clv_gpt_config config = model->user ? *(const clv_gpt_config *)model->user : (clv_gpt_config){0};
+    config.vocabulary = model->classes;
+    config.context = model->input[0];
+    return clv_gpt(x, &config);
+}
+
+clv_model clv_gpt_model(const clv_gpt_config *config) {
+    clv_model model = *clv_model_find("gpt");
+    model.user = config;
+    if (config && config->vocabulary) model.classes = config->vocabulary;
+    if (config && config->context) model.input[0] = model.target[0] = config->context;
+    return model;
+}

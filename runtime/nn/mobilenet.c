@@ -30,7 +30,8 @@ static clv_tensor *inverted_residual(clv_graph *graph, clv_tensor *x, int64_t ou
     return stride == 1 && channels == out_channels ? clv_add(x, y) : y;
 }
 
-clv_tensor *clv__build_mobilenet_v2(clv_graph *graph, clv_tensor *x, int64_t classes) {
+clv_tensor *clv__build_mobilenet_v2(clv_tensor *x, const clv_model *model) {
+    clv_graph *graph = clv_tensor_graph(x);
     static const struct {
         int expand, out_channels, repeat, stride;
     } stages[] = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
@@ -50,7 +51,7 @@ clv_tensor *clv__build_mobilenet_v2(clv_graph *graph, clv_tensor *x, int64_t cla
     clv_scope_pop(graph);
     x = clv_nn_dropout(clv_flatten(clv_adaptive_avg_pool2d(x, 1, 1), 1), 0.2f);
     clv_scope_push(graph, "classifier");
-    x = clv__linear_small(x, "1", classes);
+    x = clv__linear_small(x, "1", model->classes);
     clv_scope_pop(graph);
     return x;
 }

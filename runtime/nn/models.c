@@ -34,33 +34,33 @@ void clv__scope_push_index(clv_graph *graph, int index) {
     clv_scope_push(graph, name);
 }
 
-clv_tensor *clv__build_linear(clv_graph *graph, clv_tensor *x, int64_t classes) {
-    (void)graph;
-    return clv_nn_linear(clv_flatten(x, 1), "fc", classes, NULL);
+clv_tensor *clv__build_linear(clv_tensor *x, const clv_model *model) {
+    return clv_nn_linear(clv_flatten(x, 1), "fc", model->classes, NULL);
 }
 
-clv_tensor *clv__build_mlp(clv_graph *graph, clv_tensor *x, int64_t classes) {
-    (void)graph;
+clv_tensor *clv__build_mlp(clv_tensor *x, const clv_model *model) {
     x = clv_relu(clv_nn_linear(clv_flatten(x, 1), "fc1", 128, NULL));
-    return clv_nn_linear(x, "fc2", classes, NULL);
+    return clv_nn_linear(x, "fc2", model->classes, NULL);
 }
 
 // The network of PyTorch's MNIST example (pytorch/examples, mnist/main.py), which gives logits here.
-clv_tensor *clv__build_cnn(clv_graph *graph, clv_tensor *x, int64_t classes) {
-    (void)graph;
+clv_tensor *clv__build_cnn(clv_tensor *x, const clv_model *model) {
     const clv_nn_conv2d_config conv3x3 = {.kernel = {3, 3}};
     const clv_pool2d_config pool2 = {.kernel = {2, 2}};
     x = clv_relu(clv_nn_conv2d(x, "conv1", 32, &conv3x3));
     x = clv_relu(clv_nn_conv2d(x, "conv2", 64, &conv3x3));
     x = clv_nn_dropout(clv_max_pool2d(x, &pool2), 0.25f);
     x = clv_relu(clv_nn_linear(clv_flatten(x, 1), "fc1", 128, NULL));
-    return clv_nn_linear(clv_nn_dropout(x, 0.5f), "fc2", classes, NULL);
+    return clv_nn_linear(clv_nn_dropout(x, 0.5f), "fc2", model->classes, NULL);
 }
 
 static const clv_model models[] = {
 #define X(name, build, channels, height, width, classes, text)                                               \
-    {#name, text, clv__##build, {channels, height, width}, classes},
+    {#name, text, clv__##build, {channels, height, width}, classes, CLV_DTYPE_F32, {0}, NULL},
+#define T(name, build, tokens, vocabulary, text)                                                             \
+    {#name, text, clv__##build, {tokens}, vocabulary, CLV_DTYPE_I32, {tokens}, NULL},
 #include "models.def"
+#undef T
 #undef X
 };
 
@@ -78,8 +78,33 @@ const clv_model *clv_model_find(const char *name) {
     return NULL;
 }
 
+clv_tensor *clv_model_build(const clv_model *model, clv_tensor *x) {
+    return x ? model->build(x, model) : NULL;
+}
+
+/** [n, and what is given up to the first 0]. */
+static clv_shape batch_of(const int64_t *dims, int64_t n) {
+    clv_shape shape = {1, {n}};
+    for (int i = 0; i < CLV_MAX_RANK - 1 && dims[i]; i++) shape.dims[shape.rank++] = dims[i];
+    return shape;
+}
+
 clv_shape clv_model_input_shape(const clv_model *model, int64_t n) {
-    return CLV_SHAPE(n, model->input[0], model->input[1], model->input[2]);
+    return batch_of(model->input, n);
+}
+
+clv_shape clv_model_target_shape(const clv_model *model, int64_t n) {
+    return batch_of(model->target, n);
+}
+
+clv_tensor *clv_model_input(clv_graph *graph, const clv_model *model, int64_t n) {
+    return clv_input(graph, "x", model->dtype ? model->dtype : CLV_DTYPE_F32,
+                     clv_model_input_shape(model, n));
+}
+
+clv_tensor *clv_model_target(clv_graph *graph, const clv_model *model, int64_t n) {
+    return clv_input(graph, "labels", model->classes ? CLV_DTYPE_I32 : CLV_DTYPE_F32,
+                     clv_model_target_shape(model, n));
 }
 
 clv_model clv_model_for(const clv_model *model, int64_t channels, int64_t height, int64_t width,

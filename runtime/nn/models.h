@@ -5,8 +5,10 @@
 
 #include "cleave/nn.h"
 
-#define X(name, build, ...) clv_tensor *clv__##build(clv_graph *graph, clv_tensor *x, int64_t classes);
+#define X(name, build, ...) clv_tensor *clv__##build(clv_tensor *x, const clv_model *model);
+#define T X
 #include "nn/models.def"
+#undef T
 #undef X
 
 /**

@@ -38,8 +38,9 @@ static clv_tensor *block(clv_graph *graph, clv_tensor *x, branch layers, int64_t
     return clv_relu(clv_add(y, x));
 }
 
-static clv_tensor *build(clv_graph *graph, clv_tensor *x, int64_t classes, branch layers, int expansion,
+static clv_tensor *build(clv_tensor *x, const clv_model *model, branch layers, int expansion,
                          const int blocks[4]) {
+    clv_graph *graph = clv_tensor_graph(x);
     x = clv__conv_fan_out(x, "conv1", 64, 7, 2, 3, 1, false);
     x = clv_relu(clv_nn_batch_norm(x, "bn1", NULL));
     x = clv_max_pool2d(x, &(clv_pool2d_config){.kernel = {3, 3}, .stride = {2, 2}, .padding = {1, 1}});
@@ -55,13 +56,13 @@ static clv_tensor *build(clv_graph *graph, clv_tensor *x, int64_t classes, branc
         }
         clv_scope_pop(graph);
     }
-    return clv_nn_linear(clv_flatten(clv_adaptive_avg_pool2d(x, 1, 1), 1), "fc", classes, NULL);
+    return clv_nn_linear(clv_flatten(clv_adaptive_avg_pool2d(x, 1, 1), 1), "fc", model->classes, NULL);
 }
 
-clv_tensor *clv__build_resnet18(clv_graph *graph, clv_tensor *x, int64_t classes) {
-    return build(graph, x, classes, basic, 1, (const int[4]){2, 2, 2, 2});
+clv_tensor *clv__build_resnet18(clv_tensor *x, const clv_model *model) {
+    return build(x, model, basic, 1, (const int[4]){2, 2, 2, 2});
 }
 
-clv_tensor *clv__build_resnet50(clv_graph *graph, clv_tensor *x, int64_t classes) {
-    return build(graph, x, classes, bottleneck, 4, (const int[4]){3, 4, 6, 3});
+clv_tensor *clv__build_resnet50(clv_tensor *x, const clv_model *model) {
+    return build(x, model, bottleneck, 4, (const int[4]){3, 4, 6, 3});
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Are samples of a model's shape? And what they seem to be instead.
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "base/error.h"
 #include "cleave/nn.h"
@@ -10,7 +11,7 @@ enum { MOST_CHANNELS = 4 }; // of an image file: one for grey, three for colours
 
 bool clv_model_channels_last(const clv_model *model, const clv_shape *sample) {
     const int64_t *dims = sample->dims, channels = model->input[0];
-    if (sample->rank != 3) return false;
+    if (sample->rank != 3 || clv_model_input_shape(model, 1).rank != 4) return false;
     bool own = dims[0] == channels && dims[1] == model->input[1] && dims[2] == model->input[2];
     bool like_models = dims[2] == channels && dims[0] != channels && dims[1] != channels;
     bool like_images = (dims[2] == 1 || dims[2] == 3 || dims[2] == MOST_CHANNELS) &&
@@ -18,13 +19,23 @@ bool clv_model_channels_last(const clv_model *model, const clv_shape *sample) {
     return !own && (like_models || like_images);
 }
 
-/** [channels, height, width]; [height, width] of one channel; [features] of a model that takes features in a row. */
-static bool fits(const clv_model *model, const clv_shape *sample) {
-    const int64_t *dims = sample->dims, *want = model->input;
-    bool row = (want[0] == 1) + (want[1] == 1) + (want[2] == 1) >= 2;
-    if (sample->rank == 3) return dims[0] == want[0] && dims[1] == want[1] && dims[2] == want[2];
-    if (sample->rank == 2) return want[0] == 1 && dims[0] == want[1] && dims[1] == want[2];
-    return sample->rank == 1 && row && dims[0] == want[0] * want[1] * want[2];
+/** The shape as it is; without dimensions of 1 that lead it; or, of a model that takes a row, as many numbers in a row. */
+static bool fits(const clv_shape *sample, const clv_shape *want) {
+    int ones = 0, long_ones = 0;
+    for (int d = 0; d < want->rank; d++) long_ones += want->dims[d] != 1;
+    if (sample->rank == 1 && long_ones <= 1) return sample->dims[0] == clv_shape_numel(want);
+    while (ones < want->rank && want->dims[ones] == 1 && want->rank - ones > sample->rank) ones++;
+    const clv_shape rest = clv_shape_make(want->rank - ones, want->dims + ones);
+    return clv_shape_equal(sample, &rest);
+}
+
+/** How numpy gives samples this shape: `x.reshape(-1, 3, 32, 32)`. */
+static const char *reshape_text(const clv_shape *want, char *text, size_t bytes) {
+    size_t n = (size_t)snprintf(text, bytes, "x.reshape(-1");
+    for (int d = 0; d < want->rank && n < bytes; d++)
+        n += (size_t)snprintf(text + n, bytes - n, ", %" PRId64, want->dims[d]);
+    if (n < bytes) snprintf(text + n, bytes - n, ")");
+    return text;
 }
 
 clv_status clv_model_check_samples(clv_runtime *runtime, const clv_model *model, const char *what,
@@ -32,24 +43,23 @@ clv_status clv_model_check_samples(clv_runtime *runtime, const clv_model *model,
     clv__error *error = clv__runtime_error_of(runtime);
     CLV_TRY(CLV__GIVEN(error, model));
     CLV_TRY(CLV__GIVEN(error, sample));
-    const int64_t *want = model->input;
-    char text[128];
+    const clv_shape batch = clv_model_input_shape(model, 1),
+                    want = clv_shape_make(batch.rank - 1, batch.dims + 1);
+    char text[128], wanted[128], reshape[200];
     clv_shape_text(sample, text, sizeof text);
+    clv_shape_text(&want, wanted, sizeof wanted);
     if (!what) what = "samples";
-    if (fits(model, sample)) return CLV_OK;
+    if (fits(sample, &want)) return CLV_OK;
     if (clv_model_channels_last(model, sample))
         CLV_FAIL(error, CLV_E_SHAPE,
-                 "%s of shape %s do not fit model '%s', which wants [%" PRId64 ",%" PRId64 ",%" PRId64
-                 "]: their channels are last (NHWC) and must be first (NCHW); numpy mends it with "
-                 "x.transpose(0, 3, 1, 2)",
-                 what, text, model->name, want[0], want[1], want[2]);
-    if (clv_shape_numel(sample) == want[0] * want[1] * want[2])
+                 "%s of shape %s do not fit model '%s', which wants %s: their channels are last (NHWC) and "
+                 "must be first (NCHW); numpy mends it with x.transpose(0, 3, 1, 2)",
+                 what, text, model->name, wanted);
+    if (clv_shape_numel(sample) == clv_shape_numel(&want))
         CLV_FAIL(error, CLV_E_SHAPE,
-                 "%s of shape %s do not fit model '%s', which wants [%" PRId64 ",%" PRId64 ",%" PRId64
-                 "]; if the numbers are in that order, numpy mends it with x.reshape(-1, %" PRId64
-                 ", %" PRId64 ", %" PRId64 ")",
-                 what, text, model->name, want[0], want[1], want[2], want[0], want[1], want[2]);
-    CLV_FAIL(error, CLV_E_SHAPE,
-             "%s of shape %s do not fit model '%s', which wants [%" PRId64 ",%" PRId64 ",%" PRId64 "]", what,
-             text, model->name, want[0], want[1], want[2]);
+                 "%s of shape %s do not fit model '%s', which wants %s; if the numbers are in that order, "
+                 "numpy mends it with %s",
+                 what, text, model->name, wanted, reshape_text(&want, reshape, sizeof reshape));
+    CLV_FAIL(error, CLV_E_SHAPE, "%s of shape %s do not fit model '%s', which wants %s", what, text,
+             model->name, wanted);
 }

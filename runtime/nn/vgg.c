@@ -26,24 +26,25 @@ static clv_tensor *features(clv_graph *graph, clv_tensor *x, const int *layers) 
     return x;
 }
 
-static clv_tensor *build(clv_graph *graph, clv_tensor *x, int64_t classes, const int *layers) {
+static clv_tensor *build(clv_tensor *x, const clv_model *model, const int *layers) {
+    clv_graph *graph = clv_tensor_graph(x);
     x = clv_adaptive_avg_pool2d(features(graph, x, layers), 7, 7);
     x = clv_flatten(x, 1);
     clv_scope_push(graph, "classifier");
     x = clv_nn_dropout(clv_relu(clv__linear_small(x, "0", 4096)), 0.5f);
     x = clv_nn_dropout(clv_relu(clv__linear_small(x, "3", 4096)), 0.5f);
-    x = clv__linear_small(x, "6", classes);
+    x = clv__linear_small(x, "6", model->classes);
     clv_scope_pop(graph);
     return x;
 }
 
-clv_tensor *clv__build_vgg11(clv_graph *graph, clv_tensor *x, int64_t classes) {
+clv_tensor *clv__build_vgg11(clv_tensor *x, const clv_model *model) {
     static const int layers[] = {64, POOL, 128, POOL, 256, 256, POOL, 512, 512, POOL, 512, 512, POOL, END};
-    return build(graph, x, classes, layers);
+    return build(x, model, layers);
 }
 
-clv_tensor *clv__build_vgg16(clv_graph *graph, clv_tensor *x, int64_t classes) {
+clv_tensor *clv__build_vgg16(clv_tensor *x, const clv_model *model) {
     static const int layers[] = {64,  64,  POOL, 128,  128, POOL, 256, 256,  256, POOL,
                                  512, 512, 512,  POOL, 512, 512,  512, POOL, END};
-    return build(graph, x, classes, layers);
+    return build(x, model, layers);
 }

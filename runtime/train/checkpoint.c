@@ -30,7 +30,13 @@
     REAL("optimizer.beta2", config->optimizer.beta2)                                                         \
     REAL("optimizer.eps", config->optimizer.eps)                                                             \
     REAL("optimizer.clip_norm", config->optimizer.clip_norm)                                                 \
-    TEXT("freeze", config->freeze)
+    TEXT("freeze", config->freeze)                                                                           \
+    TEXT("loss", loss_name(config))
+
+/** Of the usual loss nothing is kept: checkpoints from before others were there have none. */
+static const char *loss_name(const clv_train_config *config) {
+    return config->loss && config->loss != clv_loss_for(config->model) ? config->loss->name : NULL;
+}
 
 static const char *const precisions[] = {"f32", "mixed", "mixed-bf16", NULL};
 static const char *const optimizers[] = {"sgd", "adam", "adamw", NULL};

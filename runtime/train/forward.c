@@ -5,8 +5,7 @@
 #include "train/trainer.h"
 
 static clv_tensor *model_logits(clv_tensor *x, void *user) {
-    const clv_model *model = user;
-    clv_tensor *logits = model->build(clv_tensor_graph(x), x, model->classes);
+    clv_tensor *logits = clv_model_build(user, x);
     return clv_tensor_dtype(logits) == CLV_DTYPE_F32 ? logits : clv_cast(logits, CLV_DTYPE_F32);
 }
 
@@ -17,7 +16,7 @@ clv_status clv__forward_graph(clv_runtime *runtime, const clv_train_config *conf
     step->batch = batch;
     CLV_TRY(clv_graph_create(runtime, &step->graph));
     clv_graph_set_precision(step->graph, config->precision);
-    step->x = clv_input(step->graph, "x", CLV_DTYPE_F32, clv_model_input_shape(config->model, batch));
+    step->x = clv_model_input(step->graph, config->model, batch);
     clv_output(placement->n_replicas ? clv_data_parallel(step->x, placement->replicas, shares,
                                                          placement->n_replicas, model_logits, model)
                                      : model_logits(step->x, model),

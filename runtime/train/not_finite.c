@@ -122,8 +122,9 @@ static clv_status look_at_step(looking *l, int64_t ticket) {
 }
 
 static clv_status look_at_samples(looking *l, const clv_batch *batch) {
+    if (!holds_floats(clv_tensor_dtype(l->step.x))) return CLV_OK;
     double value = 0;
-    int64_t at = look(CLV_DTYPE_F32, batch->images, clv_tensor_numel(l->step.x), &value);
+    int64_t at = look(CLV_DTYPE_F32, batch->samples, clv_tensor_numel(l->step.x), &value);
     if (at >= 0)
         snprintf(l->text, l->bytes,
                  "the samples of step %" PRId64 " themselves are not finite: element %" PRId64
@@ -141,8 +142,8 @@ static clv_status do_step(looking *l, const clv_batch *batch) {
                                clv_schedule_lr(&config->schedule, config->lr, epoch, l->number - 1), hyper);
     CLV_TRY(look_at_samples(l, batch));
     if (*l->text) return CLV_OK;
-    CLV_TRY(clv_run_feed(step->run, step->x, batch->images, clv_tensor_bytes(step->x)));
-    CLV_TRY(clv_run_feed(step->run, step->labels, batch->labels, clv_tensor_bytes(step->labels)));
+    CLV_TRY(clv_run_feed(step->run, step->x, batch->samples, clv_tensor_bytes(step->x)));
+    CLV_TRY(clv_run_feed(step->run, step->labels, batch->targets, clv_tensor_bytes(step->labels)));
     CLV_TRY(clv_run_feed(step->run, step->hyper, hyper, sizeof hyper));
     CLV_TRY(clv_run_step(step->run, &ticket));
     CLV_TRY(clv_run_finish(step->run));

@@ -13,6 +13,7 @@
 struct clv_predictor {
     clv_runtime *runtime;
     const clv_model *model;
+    const clv_loss *loss;
     int64_t batch;
     clv_session *session;
     bool owns_session;
@@ -22,13 +23,12 @@ struct clv_predictor {
     clv_place_choice *place; // NULL: none was to be chosen
     double *shares;          // of the replicas; NULL without
     clv_run *run;            // made when first used: by then the session is reserved
-    float *part;             // a batch that is not full
+    void *part;              // a batch that is not full
     float *out;              // logits of a batch
 };
 
 static clv_tensor *logits_of(clv_tensor *x, void *user) {
-    const clv_model *model = user;
-    clv_tensor *logits = model->build(clv_tensor_graph(x), x, model->classes);
+    clv_tensor *logits = clv_model_build(user, x);
     return clv_tensor_dtype(logits) == CLV_DTYPE_F32 ? logits : clv_cast(logits, CLV_DTYPE_F32);
 }
 
@@ -65,8 +65,7 @@ static clv_status choose_replicas(clv_predictor *predictor, clv_predictor_config
 static clv_status build(clv_predictor *predictor, const clv_predictor_config *config) {
     CLV_TRY(clv_graph_create(predictor->runtime, &predictor->graph));
     clv_graph_set_precision(predictor->graph, config->precision);
-    clv_shape shape = clv_model_input_shape(predictor->model, predictor->batch);
-    predictor->x = clv_input(predictor->graph, "x", CLV_DTYPE_F32, shape);
+    predictor->x = clv_model_input(predictor->graph, predictor->model, predictor->batch);
     clv_placement placement = config->placement;
     void *model = (void *)(uintptr_t)predictor->model;
     predictor->logits = placement.n_replicas
@@ -114,6 +113,7 @@ clv_status clv_predictor_create(clv_runtime *runtime, const clv_predictor_config
     clv_predictor *predictor = clv__alloc(1, sizeof *predictor);
     if (!predictor) CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_HOST_MEMORY, "no memory for a predictor");
     *predictor = (clv_predictor){.runtime = runtime, .model = config->model, .session = config->session};
+    if (config->model) predictor->loss = config->loss ? config->loss : clv_loss_for(config->model);
     clv_status status = prepare(predictor, config);
     if (status == CLV_OK)
         *out = predictor;
@@ -158,15 +158,15 @@ const double *clv_predictor_shares(const clv_predictor *predictor) {
 }
 
 /** Feed n <= batch samples and hand the step to the device. */
-static clv_status enqueue(clv_predictor *predictor, const float *images, int64_t n, int64_t *ticket) {
+static clv_status enqueue(clv_predictor *predictor, const void *samples, int64_t n, int64_t *ticket) {
     size_t bytes = clv_tensor_bytes(predictor->x), sample = bytes / (size_t)predictor->batch;
     if (!predictor->run) CLV_TRY(clv_run_create(predictor->session, predictor->plan, &predictor->run));
     if (n < predictor->batch) {
         memset(predictor->part, 0, bytes);
-        memcpy(predictor->part, images, (size_t)n * sample);
-        images = predictor->part;
+        memcpy(predictor->part, samples, (size_t)n * sample);
+        samples = predictor->part;
     }
-    CLV_TRY(clv_run_feed(predictor->run, predictor->x, images, bytes));
+    CLV_TRY(clv_run_feed(predictor->run, predictor->x, samples, bytes));
     return clv_run_step(predictor->run, ticket);
 }
 
@@ -175,25 +175,35 @@ static clv_status fetch(clv_predictor *predictor, int64_t ticket) {
     return clv_run_fetch(predictor->run, ticket, predictor->logits, predictor->out, bytes);
 }
 
-clv_status clv__predictor_time(clv_predictor *predictor, const float *images) {
+clv_status clv__predictor_time(clv_predictor *predictor, const void *samples) {
     int64_t ticket;
-    CLV_TRY(enqueue(predictor, images, predictor->batch, &ticket));
+    CLV_TRY(enqueue(predictor, samples, predictor->batch, &ticket));
     return fetch(predictor, ticket);
 }
 
-clv_status clv_predictor_forward(clv_predictor *predictor, const float *images, int64_t n, float *logits) {
+/** Elements of one sample's result. */
+static int64_t result_numel(const clv_predictor *predictor) {
+    return clv_tensor_numel(predictor->logits) / predictor->batch;
+}
+
+clv_shape clv_predictor_result_shape(const clv_predictor *predictor) {
+    const clv_shape all = clv_tensor_shape(predictor->logits);
+    return clv_shape_make(all.rank - 1, all.dims + 1);
+}
+
+clv_status clv_predictor_forward(clv_predictor *predictor, const void *samples, int64_t n, float *results) {
     CLV_TRY(CLV__GIVEN(NULL, predictor));
-    CLV_TRY(CLV__USABLE(clv__runtime_error_of(predictor->runtime), images));
-    CLV_TRY(CLV__USABLE(clv__runtime_error_of(predictor->runtime), logits));
-    const int64_t batch = predictor->batch, classes = predictor->model->classes;
-    const int64_t sample = clv_tensor_numel(predictor->x) / batch;
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(predictor->runtime), samples));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(predictor->runtime), results));
+    const int64_t batch = predictor->batch, each = result_numel(predictor);
+    const size_t sample = clv_tensor_bytes(predictor->x) / (size_t)batch;
     int64_t ticket = 0, waiting = 0, at = 0; // the step before is fetched while the next one runs
     for (int64_t start = 0; start < n || waiting; start += batch) {
         int64_t before = ticket, now = start < n ? (n - start < batch ? n - start : batch) : 0;
-        if (now) CLV_TRY(enqueue(predictor, images + start * sample, now, &ticket));
+        if (now) CLV_TRY(enqueue(predictor, (const char *)samples + (size_t)start * sample, now, &ticket));
         if (waiting) {
             CLV_TRY(fetch(predictor, before));
-            memcpy(logits + at * classes, predictor->out, (size_t)(waiting * classes) * sizeof *logits);
+            memcpy(results + at * each, predictor->out, (size_t)(waiting * each) * sizeof *results);
             at += waiting;
         }
         waiting = now;
@@ -203,36 +213,27 @@ clv_status clv_predictor_forward(clv_predictor *predictor, const float *images, 
 
 // ---- evaluation -------------------------------------------------------------------------------------------
 
-/** Sum of the cross entropies of n rows, in double. */
-static double cross_entropy_sum(const float *logits, const int32_t *labels, int64_t n, int64_t classes) {
-    double sum = 0;
-    for (int64_t i = 0; i < n; i++, logits += classes) {
-        double max = logits[0], total = 0;
-        for (int64_t c = 1; c < classes; c++) // not fmax: gcc 12 for aarch64 breaks off over it
-            if (logits[c] > max) max = logits[c];
-        for (int64_t c = 0; c < classes; c++) total += exp(logits[c] - max);
-        sum += log(total) + max - logits[labels[i]];
-    }
-    return sum;
-}
-
 /** What an evaluation carries from batch to batch. */
 typedef struct evaluation {
     clv_predictor *predictor;
     clv_loader *loader;
     clv_batch waiting; // handed to the device, its logits not read; n == 0: none
-    int64_t ticket;
+    int64_t ticket, target_numel;
     double loss_sum;
     clv_metrics metrics;
 } evaluation;
 
 static clv_status count_waiting(evaluation *run) {
-    const int64_t classes = run->predictor->model->classes;
+    const clv_predictor *predictor = run->predictor;
     if (!run->waiting.n) return CLV_OK;
     CLV_TRY(fetch(run->predictor, run->ticket));
-    const float *logits = run->predictor->out;
-    run->metrics.correct += clv_count_correct(logits, run->waiting.labels, run->waiting.n, classes);
-    run->loss_sum += cross_entropy_sum(logits, run->waiting.labels, run->waiting.n, classes);
+    const clv_loss_sizes sizes = {run->waiting.n, result_numel(predictor), run->target_numel};
+    const clv_loss *loss = predictor->loss;
+    const int64_t classes = predictor->model->classes;
+    const void *targets = run->waiting.targets;
+    if (classes)
+        run->metrics.correct += clv_count_correct(predictor->out, targets, sizes.n * sizes.target, classes);
+    run->loss_sum += loss->sum ? loss->sum(predictor->out, targets, &sizes, loss) : (double)NAN;
     run->metrics.count += run->waiting.n;
     clv_loader_release(run->loader, &run->waiting);
     run->waiting.n = 0;
@@ -246,7 +247,7 @@ static clv_status evaluate(evaluation *run, int64_t total, bool (*progress)(void
         clv_batch batch;
         int64_t ticket;
         CLV_TRY(clv_loader_next(run->loader, &batch));
-        CLV_TRY(enqueue(run->predictor, batch.images, batch.n, &ticket));
+        CLV_TRY(enqueue(run->predictor, batch.samples, batch.n, &ticket));
         CLV_TRY(count_waiting(run));
         run->waiting = batch;
         run->ticket = ticket;
@@ -265,19 +266,18 @@ clv_status clv_evaluate(clv_predictor *predictor, const clv_dataset *dataset,
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(predictor->runtime), dataset));
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(predictor->runtime), out));
     clv__error *error = clv__runtime_error_of(predictor->runtime);
-    clv_shape sample = clv_dataset_sample_shape(dataset);
-    CLV_TRY(clv_model_check_samples(predictor->runtime, predictor->model, NULL, &sample));
-    if (clv_dataset_classes(dataset) > predictor->model->classes)
-        CLV_FAIL(error, CLV_E_VALUE, "labels of %d classes do not fit model '%s', which has %lld",
-                 clv_dataset_classes(dataset), predictor->model->name, (long long)predictor->model->classes);
+    CLV_TRY(clv__check_data(predictor->runtime, predictor->model, dataset));
     double start = clv__seconds();
-    evaluation run = {.predictor = predictor};
+    const clv_shape target = clv_dataset_target_shape(dataset);
+    evaluation run = {.predictor = predictor, .target_numel = clv_shape_numel(&target)};
     clv_loader_config config = {.batch = predictor->batch};
     clv_status status = clv_loader_create(predictor->runtime, dataset, &config, &run.loader);
     if (status == CLV_OK) status = evaluate(&run, clv_dataset_count(dataset), progress, user, error);
     clv_loader_destroy(run.loader);
     if (status != CLV_OK) return status;
-    run.metrics.accuracy = (double)run.metrics.correct / (double)run.metrics.count;
+    run.metrics.accuracy = predictor->model->classes
+                               ? (double)run.metrics.correct / (double)(run.metrics.count * run.target_numel)
+                               : (double)NAN;
     run.metrics.loss = run.loss_sum / (double)run.metrics.count;
     run.metrics.seconds = clv__seconds() - start;
     *out = run.metrics;

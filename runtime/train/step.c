@@ -11,12 +11,13 @@
 /** What the layers of a step are built from. */
 typedef struct building {
     const clv_model *model;
+    const clv_loss *loss;
     int64_t micro_batches; // of each replica's share
 } building;
 
 static clv_tensor *model_loss(clv_tensor *x, clv_tensor *labels, void *user) {
-    const clv_model *model = ((const building *)user)->model;
-    return clv_cross_entropy(model->build(clv_tensor_graph(x), x, model->classes), labels);
+    const building *of = user;
+    return of->loss->build(clv_model_build(of->model, x), labels, of->loss);
 }
 
 /** A replica's share in parts, one after another: each holds the activations of one. */
@@ -34,7 +35,8 @@ static int64_t micro_batches_of(const clv_train_config *config, int64_t batch) {
 
 static clv_tensor *loss_of(const clv_train_config *config, const double *shares, clv__step *step) {
     const clv_placement *placement = &config->placement;
-    building of = {config->model, micro_batches_of(config, step->batch)};
+    building of = {config->model, config->loss ? config->loss : clv_loss_for(config->model),
+                   micro_batches_of(config, step->batch)};
     if (!placement->n_replicas)
         return clv_micro_batches(step->x, step->labels, of.micro_batches, model_loss, &of);
     if (placement->n_replicas > CLV__MOST_REPLICAS) // refused with a sentence
@@ -73,8 +75,8 @@ clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config,
     CLV_TRY(clv_graph_create(runtime, &step->graph));
     clv_graph_set_training(step->graph, true);
     clv_graph_set_precision(step->graph, config->precision);
-    step->x = clv_input(step->graph, "x", CLV_DTYPE_F32, clv_model_input_shape(config->model, batch));
-    step->labels = clv_input(step->graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(batch));
+    step->x = clv_model_input(step->graph, config->model, batch);
+    step->labels = clv_model_target(step->graph, config->model, batch);
     step->loss = loss_of(config, shares, step);
     clv_freeze(step->graph, config->freeze);
     clv_output(step->loss, "loss");

@@ -22,13 +22,7 @@ static clv_status check_config(const clv_trainer *trainer, clv__error *error) {
     if (!(config->lr > 0)) CLV_FAIL(error, CLV_E_VALUE, "a learning rate of %g", config->lr);
     if (config->steps < 0 || config->checkpoint_every < 0 || config->schedule.period < 0)
         CLV_FAIL(error, CLV_E_VALUE, "steps, checkpoint_every and the schedule's period cannot be negative");
-    const clv_model *model = config->model;
-    clv_shape sample = clv_dataset_sample_shape(config->train);
-    CLV_TRY(clv_model_check_samples(trainer->runtime, model, NULL, &sample));
-    if (clv_dataset_classes(config->train) > model->classes)
-        CLV_FAIL(error, CLV_E_VALUE, "labels of %d classes do not fit model '%s', which has %" PRId64,
-                 clv_dataset_classes(config->train), model->name, model->classes);
-    return CLV_OK;
+    return clv__check_data(trainer->runtime, config->model, config->train);
 }
 
 static clv_status no_memory(const clv_trainer *trainer) {
@@ -116,6 +110,7 @@ static clv_status build_predictor(clv_trainer *trainer) {
     clv_predictor_config predictor = {.device = config->device,
                                       .placement = placement,
                                       .model = config->model,
+                                      .loss = config->loss,
                                       .batch = 1,
                                       .variants = config->variants,
                                       .precision = config->precision,

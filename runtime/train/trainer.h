@@ -56,6 +56,9 @@ typedef clv_status clv__graph_maker(clv_runtime *runtime, const clv_train_config
 clv__graph_maker clv__step_graph;
 /** Of a forward pass: model, logits. */
 clv__graph_maker clv__forward_graph;
+/** Does the model take the dataset's samples, and do targets fit its results? CLV_E_SHAPE, CLV_E_DTYPE,
+ *  CLV_E_VALUE. */
+clv_status clv__check_data(clv_runtime *runtime, const clv_model *model, const clv_dataset *dataset);
 /** How it is planned. */
 clv_plan_config clv__step_plan_config(const clv_train_config *config, clv__graph_maker *make);
 /** The graph and its plan. same_session: as clv_plan_config. */
@@ -101,7 +104,7 @@ clv_status clv__measure_shares(clv_runtime *runtime, const clv_train_config *con
 clv_status clv__measure_forward_shares(clv_runtime *runtime, const clv_predictor_config *config,
                                        int64_t batch, double *shares);
 /** One forward pass of a whole batch, until it is done; its logits are dropped. */
-clv_status clv__predictor_time(clv_predictor *predictor, const float *images);
+clv_status clv__predictor_time(clv_predictor *predictor, const void *samples);
 
 /** Are place and replicas as they can be: not both, devices that are there, each once, each with a sample of
  *  the batch at least? */

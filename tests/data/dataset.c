@@ -105,6 +105,26 @@ static clv_status from(clv_array images, clv_array labels, clv_dataset_config co
     return status;
 }
 
+/** Numbers instead of classes, several for each sample. */
+static void targets_that_are_numbers(void **state) {
+    (void)state;
+    float values[8] = {0, -1, 2.5f, 3, 4, 5, 6, 1e30f}, read[2];
+    clv_array images = images_of(CLV_SHAPE(4, 3)),
+              targets = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(4, 2), .data = values, .borrowed = true};
+    clv_dataset *dataset = NULL;
+    expect_ok(clv_dataset_from_arrays(support_runtime, &images, &targets, &(clv_dataset_config){.limit = 3},
+                                      &dataset));
+    values[2] = 0; // they were copied
+    assert_int_equal(clv_dataset_classes(dataset), 0);
+    assert_int_equal(clv_dataset_label(dataset, 1), -1);
+    assert_int_equal(clv_dataset_count(dataset), 3);
+    const clv_shape shape = clv_dataset_target_shape(dataset), two = CLV_SHAPE(2);
+    assert_true(clv_shape_equal(&shape, &two));
+    clv_dataset_target(dataset, 1, read);
+    assert_true(read[0] == 2.5f && read[1] == 3);
+    clv_dataset_destroy(dataset);
+}
+
 static void refuses_what_is_no_dataset(void **state) {
     (void)state;
     const clv_dataset_config none = {0};
@@ -115,7 +135,8 @@ static void refuses_what_is_no_dataset(void **state) {
     expect_failure(from(other, labels, none), CLV_E_DTYPE, "images: the type is i32");
     other = labels;
     other.type = CLV_ARRAY_F32;
-    expect_failure(from(images, other, none), CLV_E_DTYPE, "labels: the type is f32");
+    other.shape = CLV_SHAPE(3);
+    expect_failure(from(images, other, none), CLV_E_SHAPE, "[4,...] is wanted, a target for each");
     expect_failure(from((clv_array){0}, labels, none), CLV_E_DTYPE, "none");
     other = images;
     other.shape = (clv_shape){0};
@@ -291,6 +312,7 @@ int main(void) {
         cmocka_unit_test(configs_are_kept),
         cmocka_unit_test(ownership_is_as_told),
         cmocka_unit_test(bytes_become_what_torchvision_makes),
+        cmocka_unit_test(targets_that_are_numbers),
         cmocka_unit_test(refuses_what_is_no_dataset),
         cmocka_unit_test(labels_out_of_range_are_named),
         cmocka_unit_test(npy_files_become_datasets),

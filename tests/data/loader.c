@@ -37,13 +37,13 @@ static clv_batch take(clv_loader *loader, int *seen) {
     clv_batch batch;
     expect_ok(clv_loader_next(loader, &batch));
     for (int64_t i = 0; i < batch.n; i++) {
-        int sample = (int)batch.images[2 * i];
-        assert_true(batch.images[2 * i + 1] == (float)-sample);
-        assert_int_equal(batch.labels[i], sample % 7);
+        int sample = (int)((const float *)batch.samples)[2 * i];
+        assert_true(((const float *)batch.samples)[2 * i + 1] == (float)-sample);
+        assert_int_equal(((const int32_t *)batch.targets)[i], sample % 7);
         if (seen) seen[i] = sample;
     }
     clv_loader_release(loader, &batch);
-    assert_null(batch.images);
+    assert_null(batch.samples);
     clv_loader_release(loader, &batch); // again: nothing happens
     return batch;
 }
@@ -171,12 +171,13 @@ static void buffers_are_held_and_given_back(void **state) {
     expect_ok(clv_loader_next(loader, &a));
     expect_ok(clv_loader_next(loader, &b));
     expect_failure(clv_loader_next(loader, &c), CLV_E_STATE, "all 2 buffers", "release");
-    assert_null(c.images);
+    assert_null(c.samples);
     expect_failure(clv_loader_seek(loader, 0, 0), CLV_E_STATE, "release it first");
-    assert_true(a.images[0] == 0 && b.images[0] == 10 && a.buffer != b.buffer);
+    assert_true(((const float *)a.samples)[0] == 0 && ((const float *)b.samples)[0] == 10 &&
+                a.buffer != b.buffer);
     clv_loader_release(loader, &b); // not the first one first
     expect_ok(clv_loader_next(loader, &c));
-    assert_true(c.images[0] == 20 && a.images[0] == 0);
+    assert_true(((const float *)c.samples)[0] == 20 && ((const float *)a.samples)[0] == 0);
     clv_loader_destroy(loader); // with batches held
     clv_loader_destroy(NULL);
     clv_dataset_destroy(dataset);
@@ -196,8 +197,8 @@ static void memory_may_be_the_caller_s(void **state) {
     clv_batch batch;
     for (int i = 0; i < 40; i++) {
         expect_ok(clv_loader_next(loader, &batch));
-        assert_true((uintptr_t)batch.images % 64 == 0 && (uintptr_t)batch.labels % 64 == 0);
-        assert_ptr_equal(batch.images, memory + batch.buffer * 128);
+        assert_true((uintptr_t)batch.samples % 64 == 0 && (uintptr_t)batch.targets % 64 == 0);
+        assert_ptr_equal(batch.samples, memory + batch.buffer * 128);
         clv_loader_release(loader, &batch);
     }
     clv_loader_destroy(loader);
@@ -250,7 +251,8 @@ static void *read_epochs(void *argument) {
     for (int i = 0; i < 400; i++) {
         clv_batch batch;
         if (clv_loader_next(loader, &batch) != CLV_OK) return NULL;
-        for (int64_t k = 0; k < batch.n; k++) sum = sum * 31 + (uintptr_t)batch.images[2 * k];
+        for (int64_t k = 0; k < batch.n; k++)
+            sum = sum * 31 + (uintptr_t)((const float *)batch.samples)[2 * k];
         clv_loader_release(loader, &batch);
         if (i % 50 == 49 && clv_loader_seek(loader, i, i % 13) != CLV_OK) return NULL;
     }

@@ -17,9 +17,8 @@ static char folder[] = "/dev/shm/cleave-fuzz-XXXXXX", right_path[256], path[256]
 static uint8_t right[MOST_BYTES]; // a checkpoint as it should be, after step 4 of 6
 static size_t n_right;
 
-static clv_tensor *build(clv_graph *graph, clv_tensor *x, int64_t classes) {
-    (void)graph;
-    return clv_nn_linear(clv_flatten(x, 1), "fc", classes, NULL);
+static clv_tensor *build(clv_tensor *x, const clv_model *model) {
+    return clv_nn_linear(clv_flatten(x, 1), "fc", model->classes, NULL);
 }
 
 static const clv_model model = {.name = "fuzzed", .build = build, .input = {1, 2, 2}, .classes = 2};

@@ -17,7 +17,8 @@ static float weight_at(int k, int64_t i, double scale) {
 static void whole_model(void **state, const char *name, const double *scales) {
     golden *g = golden_begin(state, name);
     clv_tensor *x = golden_input(g, "x"), *labels = golden_input(g, "labels");
-    clv_tensor *logits = clv_model_find(name)->build(g->graph, x, 10);
+    const clv_model ten = clv_model_for(clv_model_find(name), 0, 0, 0, 10);
+    clv_tensor *logits = clv_model_build(&ten, x);
     golden_expect(g, clv_cross_entropy(logits, labels), "loss");
     golden_expect(g, logits, "logits");
     for (int k = 0; k < clv_parameter_count(g->graph); k++) {

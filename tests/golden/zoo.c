@@ -23,7 +23,8 @@ static float value_at(int k, int64_t i, const clv_tensor *tensor) {
 static void like_torchvision(void **state, const char *name, bool gradients, bool devices) {
     golden *g = golden_begin(state, name);
     clv_tensor *x = golden_input(g, "x");
-    clv_tensor *logits = clv_model_find(name)->build(g->graph, x, 10);
+    const clv_model ten = clv_model_for(clv_model_find(name), 0, 0, 0, 10);
+    clv_tensor *logits = clv_model_build(&ten, x);
     if (gradients) golden_expect(g, clv_cross_entropy(logits, golden_input(g, "labels")), "loss");
     golden_expect(g, logits, "logits");
     golden_prepare(g);
@@ -83,8 +84,8 @@ static void names_and_shapes(void **state) {
             if (graph) assert_null(next_saved(graph, &at));
             clv_graph_destroy(graph);
             assert_int_equal(clv_graph_create(g->runtime, &graph), CLV_OK);
-            clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, clv_model_input_shape(found, 1));
-            if (!found->build(graph, x, found->classes)) {
+            clv_tensor *x = clv_model_input(graph, found, 1);
+            if (!clv_model_build(found, x)) {
                 (void)!clv_graph_status(graph);
                 fail_msg("%s: %s", of, clv_runtime_error(g->runtime));
             }

@@ -24,10 +24,9 @@ typedef struct world {
     clv_profile *profile;
 } world;
 
-static clv_tensor *net(clv_graph *graph, clv_tensor *x, int64_t classes) {
-    (void)graph;
+static clv_tensor *net(clv_tensor *x, const clv_model *model) {
     x = clv_relu(clv_nn_linear(clv_flatten(x, 1), "fc1", 8, NULL));
-    return clv_nn_linear(clv_dropout(x, 0.1f), "fc2", classes, NULL);
+    return clv_nn_linear(clv_dropout(x, 0.1f), "fc2", model->classes, NULL);
 }
 
 static const clv_model model = {.name = "net", .build = net, .input = {1, 2, 3}, .classes = 3};
@@ -38,7 +37,7 @@ static inline void world_train(world *w) {
     clv_graph_set_training(w->graph, true);
     w->x = clv_input(w->graph, "x", CLV_DTYPE_F32, CLV_SHAPE(ROWS, 1, 2, 3));
     w->labels = clv_input(w->graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(ROWS));
-    w->loss = clv_cross_entropy(net(w->graph, w->x, 3), w->labels);
+    w->loss = clv_cross_entropy(net(w->x, &model), w->labels);
     clv_output(w->loss, "loss");
     clv_backward(w->loss);
     clv_optimizer_add(w->graph, &(clv_optimizer_config){.momentum = 0.9f});

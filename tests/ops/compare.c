@@ -59,25 +59,26 @@ static const clv__op wrong_backward = {.name = "right",
                                        .variants = variants,
                                        .reference = reference};
 
-static clv_tensor *model_with(const clv__op *op, clv_graph *graph, clv_tensor *x, int64_t classes) {
+static clv_tensor *model_with(const clv__op *op, clv_tensor *x, const clv_model *model) {
+    clv_graph *graph = clv_tensor_graph(x);
     x = clv_relu(clv_nn_linear(clv_flatten(x, 1), "fc1", 24, NULL));
     clv_scope_push(graph, "middle");
     x = clv__node_add(op, NULL, &x, 1, 0);
     clv_scope_pop(graph);
     x = clv_nn_dropout(clv_relu(clv_nn_linear(x, "fc2", 16, NULL)), 0.25f);
-    return clv_nn_linear(x, "fc3", classes, NULL);
+    return clv_nn_linear(x, "fc3", model->classes, NULL);
 }
 
-static clv_tensor *build_right(clv_graph *graph, clv_tensor *x, int64_t classes) {
-    return model_with(&right, graph, x, classes);
+static clv_tensor *build_right(clv_tensor *x, const clv_model *model) {
+    return model_with(&right, x, model);
 }
 
-static clv_tensor *build_wrong(clv_graph *graph, clv_tensor *x, int64_t classes) {
-    return model_with(&wrong, graph, x, classes);
+static clv_tensor *build_wrong(clv_tensor *x, const clv_model *model) {
+    return model_with(&wrong, x, model);
 }
 
-static clv_tensor *build_wrong_backward(clv_graph *graph, clv_tensor *x, int64_t classes) {
-    return model_with(&wrong_backward, graph, x, classes);
+static clv_tensor *build_wrong_backward(clv_tensor *x, const clv_model *model) {
+    return model_with(&wrong_backward, x, model);
 }
 
 static const clv_model models[] = {

@@ -5,6 +5,7 @@
 #include "cleave/nn.h"
 #include "cleave/optim.h"
 #include "cleave/plan.h"
+#include "cleave/train.h"
 #include "harness/harness.h"
 
 static clv_runtime *runtime;
@@ -120,8 +121,8 @@ static void test_first_values(void **state) {
     clv_graph *graph = new_graph();
     clv_plan *plan;
     clv_session *session;
-    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, clv_model_input_shape(cnn, 1));
-    clv_output(cnn->build(graph, x, cnn->classes), "logits");
+    clv_tensor *x = clv_model_input(graph, cnn, 1);
+    clv_output(clv_model_build(cnn, x), "logits");
     assert_status(clv_plan_create(graph, &(clv_plan_config){.device = host}, &plan), CLV_OK, runtime);
     assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 3}, &session), CLV_OK, runtime);
     assert_status(clv_session_reserve(session, &plan, 1), CLV_OK, runtime);
@@ -149,8 +150,11 @@ static void test_models(void **state) {
         for (int training = 0; training < 2; training++) {
             clv_graph *graph = new_graph();
             clv_graph_set_training(graph, training);
-            clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, clv_model_input_shape(model, 3));
-            expect_shape(model->build(graph, x, 11), CLV_SHAPE(3, 11));
+            clv_tensor *x = clv_model_input(graph, model, 3);
+            const clv_model eleven = clv_model_for(model, 0, 0, 0, 11);
+            clv_shape logits = clv_model_target_shape(model, 3);
+            logits.dims[logits.rank++] = 11;
+            expect_shape(clv_model_build(&eleven, x), logits);
             assert_status(clv_graph_status(graph), CLV_OK, runtime);
             clv_graph_destroy(graph);
         }
@@ -172,9 +176,9 @@ static void test_models_plan(void **state) {
         clv_plan *plan;
         assert_status(clv_graph_create(other, &graph), CLV_OK, other);
         clv_graph_set_training(graph, true);
-        clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, clv_model_input_shape(model, 8));
-        clv_tensor *labels = clv_input(graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(8));
-        clv_tensor *loss = clv_cross_entropy(model->build(graph, x, model->classes), labels);
+        clv_tensor *x = clv_model_input(graph, model, 8);
+        const clv_loss *given = clv_loss_find("cross_entropy");
+        clv_tensor *loss = given->build(clv_model_build(model, x), clv_model_target(graph, model, 8), given);
         clv_output(loss, "loss");
         clv_backward(loss);
         clv_optimizer_add(graph, &(clv_optimizer_config){.kind = CLV_SGD});
@@ -199,8 +203,8 @@ static void test_model_for(void **state) {
     assert_int_equal(small.classes, 10);
     assert_int_equal(clv_model_for(resnet18, 1, 0, 0, 0).classes, 1000);
     clv_graph *graph = new_graph();
-    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, clv_model_input_shape(&small, 2));
-    expect_shape(small.build(graph, x, small.classes), CLV_SHAPE(2, 10));
+    clv_tensor *x = clv_model_input(graph, &small, 2);
+    expect_shape(clv_model_build(&small, x), CLV_SHAPE(2, 10));
     clv_graph_destroy(graph);
 }
 
@@ -211,8 +215,8 @@ static void test_first_values_of_torchvision(void **state) {
     clv_graph *graph = new_graph();
     clv_plan *plan;
     clv_session *session;
-    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, clv_model_input_shape(&model, 1));
-    clv_output(model.build(graph, x, model.classes), "logits");
+    clv_tensor *x = clv_model_input(graph, &model, 1);
+    clv_output(clv_model_build(&model, x), "logits");
     assert_status(clv_plan_create(graph, &(clv_plan_config){.device = host}, &plan), CLV_OK, runtime);
     assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 3}, &session), CLV_OK, runtime);
     assert_status(clv_session_reserve(session, &plan, 1), CLV_OK, runtime);

@@ -36,17 +36,15 @@ static inline clv_dataset *small_dataset(clv_runtime *runtime, int64_t n) {
     return small_samples(runtime, n, 4, 6, SMALL_CLASSES);
 }
 
-static inline clv_tensor *small_build(clv_graph *graph, clv_tensor *x, int64_t classes) {
-    (void)graph;
+static inline clv_tensor *small_build(clv_tensor *x, const clv_model *model) {
     x = clv_nn_conv2d(x, "conv", 3, &(clv_nn_conv2d_config){.kernel = {2, 3}});
     x = clv_relu(clv_nn_batch_norm(x, "norm", NULL));
-    return clv_nn_linear(clv_dropout(clv_flatten(x, 1), 0.2f), "fc", classes, NULL);
+    return clv_nn_linear(clv_dropout(clv_flatten(x, 1), 0.2f), "fc", model->classes, NULL);
 }
 
-static inline clv_tensor *small_build_plain(clv_graph *graph, clv_tensor *x, int64_t classes) {
-    (void)graph;
+static inline clv_tensor *small_build_plain(clv_tensor *x, const clv_model *model) {
     x = clv_relu(clv_nn_conv2d(x, "conv", 3, &(clv_nn_conv2d_config){.kernel = {2, 3}}));
-    return clv_nn_linear(clv_flatten(x, 1), "fc", classes, NULL);
+    return clv_nn_linear(clv_flatten(x, 1), "fc", model->classes, NULL);
 }
 
 /** With statistics of the batch, and random numbers. */

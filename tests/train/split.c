@@ -12,10 +12,9 @@ enum { SAMPLES = 50, ROW = 12 * 12, CLASSES = 5, LARGEST = 32 << 10 };
 static clv_runtime *runtime;
 static clv_dataset *dataset;
 
-static clv_tensor *build(clv_graph *graph, clv_tensor *x, int64_t classes) {
-    (void)graph;
+static clv_tensor *build(clv_tensor *x, const clv_model *model) {
     x = clv_relu(clv_nn_linear(clv_flatten(x, 1), "fc1", 200, NULL));
-    return clv_nn_linear(clv_nn_dropout(x, 0.2f), "fc2", classes, NULL);
+    return clv_nn_linear(clv_nn_dropout(x, 0.2f), "fc2", model->classes, NULL);
 }
 
 static const clv_model model = {.name = "wide", .build = build, .input = {1, 12, 12}, .classes = CLASSES};

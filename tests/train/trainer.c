@@ -11,12 +11,11 @@ static clv_runtime *runtime;
 static clv_archive *golden;
 static clv_dataset *dataset;
 
-static clv_tensor *build(clv_graph *graph, clv_tensor *x, int64_t classes) {
-    (void)graph;
+static clv_tensor *build(clv_tensor *x, const clv_model *model) {
     x = clv_nn_conv2d(x, "conv1", 3,
                       &(clv_nn_conv2d_config){.kernel = {2, 3}, .padding = {1, -1}, .no_bias = true});
     x = clv_relu(clv_nn_batch_norm(x, "norm", NULL));
-    return clv_nn_linear(clv_flatten(x, 1), "fc", classes, NULL);
+    return clv_nn_linear(clv_flatten(x, 1), "fc", model->classes, NULL);
 }
 
 static const clv_model model = {.name = "small", .build = build, .input = {1, 4, 6}, .classes = 3};

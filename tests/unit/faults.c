@@ -173,9 +173,8 @@ done:
     return status;
 }
 
-static clv_tensor *two_layers(clv_graph *graph, clv_tensor *x, int64_t classes) {
-    (void)graph;
-    return clv_nn_linear(clv_nn_linear(clv_flatten(x, 1), "a", 6, NULL), "b", classes, NULL);
+static clv_tensor *two_layers(clv_tensor *x, const clv_model *model) {
+    return clv_nn_linear(clv_nn_linear(clv_flatten(x, 1), "a", 6, NULL), "b", model->classes, NULL);
 }
 
 /** What would make a training fit: as it is, or that host memory is out, but nothing else. */

@@ -208,8 +208,8 @@ static void test_a_residual_network_to_the_byte(void **state) {
     clv__layers layers = {0};
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
     clv_graph_set_training(graph, true);
-    clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, clv_model_input_shape(&model, 16));
-    clv_tensor *loss = clv_mean(clv_square(model.build(graph, x, model.classes)), NULL, 0, false);
+    clv_tensor *x = clv_model_input(graph, &model, 16);
+    clv_tensor *loss = clv_mean(clv_square(clv_model_build(&model, x)), NULL, 0, false);
     clv_output(loss, "loss");
     clv_backward(loss);
     assert_status(clv_plan_create(graph, &(clv_plan_config){.device = devices[0]}, &plan), CLV_OK, runtime);

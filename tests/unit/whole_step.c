@@ -23,7 +23,7 @@ static training begin_training(const clv_optimizer_config *optimizer) {
     clv_graph_set_training(t.graph, true);
     t.x = clv_input(t.graph, "x", CLV_DTYPE_F32, CLV_SHAPE(ROWS, 1, 2, 3));
     t.labels = clv_input(t.graph, "labels", CLV_DTYPE_I32, CLV_SHAPE(ROWS));
-    t.loss = clv_cross_entropy(net(t.graph, t.x, 3), t.labels);
+    t.loss = clv_cross_entropy(net(t.x, &model), t.labels);
     clv_output(t.loss, "loss");
     if (optimizer) {
         clv_backward(t.loss);

@@ -154,8 +154,8 @@ static int check_replicas(clv_runtime *runtime, const clv_placement *placement) 
 static clv_status make_graph(clv_runtime *runtime, const clv_model *model, clv_graph **out) {
     clv_status status = clv_graph_create(runtime, out);
     if (status != CLV_OK) return status;
-    clv_tensor *x = clv_input(*out, "x", CLV_DTYPE_F32, clv_model_input_shape(model, 1));
-    clv_output(model->build(*out, x, model->classes), "logits");
+    clv_tensor *x = clv_model_input(*out, model, 1);
+    clv_output(clv_model_build(model, x), "logits");
     return clv_graph_status(*out);
 }
 
