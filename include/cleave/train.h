@@ -147,8 +147,9 @@ CLV_API clv_shape clv_predictor_result_shape(const clv_predictor *predictor);
 
 typedef struct clv_metrics {
     int64_t count;   /**< samples */
-    int64_t correct; /**< classes that were told right; 0 of a model without */
-    double accuracy; /**< correct / how many there were; NaN of a model without classes */
+    int64_t targets; /**< of these samples: as many, or more where a sample has several */
+    int64_t correct; /**< targets that were told right; 0 of a model without classes */
+    double accuracy; /**< correct / targets; NaN of a model without classes */
     double loss;     /**< mean of the loss over the samples, in double */
     double seconds;
 } clv_metrics;

@@ -33,7 +33,7 @@ static uint32_t code_of(const uint8_t *at, size_t n) {
 
 static clv_status not_text(clv__error *error, size_t at) {
     CLV_FAIL(error, CLV_E_FORMAT,
-             "the text is not UTF-8 (byte %zu); tokens that are bytes (--tokens bytes) take any file", at);
+             "the text is not UTF-8 (byte %zu); tokens that are bytes (--vocabulary bytes) take any file", at);
 }
 
 static clv_status no_memory(clv__error *error) {

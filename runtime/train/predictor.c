@@ -275,8 +275,9 @@ clv_status clv_evaluate(clv_predictor *predictor, const clv_dataset *dataset,
     if (status == CLV_OK) status = evaluate(&run, clv_dataset_count(dataset), progress, user, error);
     clv_loader_destroy(run.loader);
     if (status != CLV_OK) return status;
+    run.metrics.targets = run.metrics.count * run.target_numel;
     run.metrics.accuracy = predictor->model->classes
-                               ? (double)run.metrics.correct / (double)(run.metrics.count * run.target_numel)
+                               ? (double)run.metrics.correct / (double)run.metrics.targets
                                : (double)NAN;
     run.metrics.loss = run.loss_sum / (double)run.metrics.count;
     run.metrics.seconds = clv__seconds() - start;

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trainings of other things than images and classes: numbers with `mse`, a loss of one's own, and texts; with micro-batches and
+// replicas, resumed, evaluated.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cleave/ops.h"
+#include "train/small.h"
+
+static clv_runtime *runtime;
+static clv_device *host;
+
+static int setup(void **state) {
+    (void)state;
+    runtime = clv__test_runtime(
+        &(clv_runtime_config){.no_opencl = true, .null_devices = false, .partition = "host=2"});
+    return clv_device_find(runtime, "host:0", &host) == CLV_OK ||
+                   clv_device_find(runtime, "host", &host) == CLV_OK
+               ? 0
+               : -1;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    clv_runtime_destroy(runtime);
+    return 0;
+}
+
+// ---- numbers ----------------------------------------------------------------------------------------------------
+
+enum { ROWS = 12, IN = 3, OUT = 2 };
+
+/** y = A x + b for a matrix that a linear layer can learn. */
+static clv_dataset *numbers(void) {
+    static float x[ROWS * IN], y[ROWS * OUT];
+    clv_dataset *dataset = NULL;
+    for (int i = 0; i < ROWS; i++) {
+        for (int k = 0; k < IN; k++) x[i * IN + k] = (float)((i * 5 + k * 7) % 11) / 5 - 1;
+        for (int o = 0; o < OUT; o++)
+            y[i * OUT + o] =
+                x[i * IN] * (float)(o + 1) - x[i * IN + 1] * 0.5f + x[i * IN + 2] * 0.25f + (float)o;
+    }
+    clv_array images = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(ROWS, IN), .data = x, .borrowed = true};
+    clv_array targets = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(ROWS, OUT), .data = y, .borrowed = true};
+    assert_status(clv_dataset_from_arrays(runtime, &images, &targets, NULL, &dataset), CLV_OK, runtime);
+    return dataset;
+}
+
+static clv_tensor *line(clv_tensor *x, const clv_model *model) {
+    return clv_nn_linear(x, "fc", model->target[0] ? model->target[0] : 1, NULL);
+}
+
+static const clv_model regression = {.name = "line", .build = line, .input = {IN}, .target = {OUT}};
+
+static clv_train_config config_of(const clv_model *model, const clv_dataset *dataset) {
+    return (clv_train_config){.model = model,
+                              .train = dataset,
+                              .test = dataset,
+                              .batch = 5,
+                              .epochs = 3,
+                              .seed = 7,
+                              .device = host,
+                              .optimizer = {.kind = CLV_SGD, .momentum = 0.5f},
+                              .lr = 0.05};
+}
+
+/** Train, and read what the session keeps. */
+static clv_train_result train(const clv_train_config *config, float *kept, int most, int *n) {
+    clv_trainer *trainer = NULL;
+    assert_status(clv_trainer_create(runtime, config, &trainer), CLV_OK, runtime);
+    assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
+    const clv_train_result result = clv_trainer_result(trainer);
+    if (kept) assert_status(small_read(clv_trainer_session(trainer), kept, most, n), CLV_OK, runtime);
+    clv_trainer_destroy(trainer);
+    return result;
+}
+
+static void numbers_are_learnt(void **state) {
+    (void)state;
+    clv_dataset *dataset = numbers();
+    clv_train_config config = config_of(&regression, dataset);
+    config.epochs = 200;
+    float kept[64];
+    int n;
+    const clv_train_result result = train(&config, kept, 64, &n);
+    assert_true(result.train_loss < 1e-4 && result.test.loss < 1e-4);
+    assert_true(isnan(result.test.accuracy));
+    assert_int_equal(result.test.count, ROWS);
+    assert_int_equal(result.test.targets, ROWS * OUT);
+    assert_int_equal(result.test.correct, 0);
+    // weight [2,3] and bias are the matrix that made the targets
+    const float want[] = {1, -0.5f, 0.25f, 2, -0.5f, 0.25f};
+    for (int i = 0; i < 6; i++) assert_true(fabsf(kept[i] - want[i]) < 0.05f);
+    clv_dataset_destroy(dataset);
+}
+
+/** The mean of what evaluation tells is the mean of the squares, by the weights that are there. */
+static void evaluation_tells_the_loss(void **state) {
+    (void)state;
+    clv_dataset *dataset = numbers();
+    clv_train_config config = config_of(&regression, dataset);
+    float kept[64], x[IN], y[OUT];
+    int n;
+    const clv_train_result result = train(&config, kept, 64, &n);
+    double sum = 0;
+    for (int i = 0; i < ROWS; i++) {
+        clv_dataset_sample(dataset, i, x);
+        clv_dataset_target(dataset, i, y);
+        for (int o = 0; o < OUT; o++) {
+            double at = (double)kept[OUT * IN + o];
+            for (int k = 0; k < IN; k++) at += (double)kept[o * IN + k] * (double)x[k];
+            sum += (at - (double)y[o]) * (at - (double)y[o]);
+        }
+    }
+    assert_true(fabs(result.test.loss - sum / (ROWS * OUT)) < 1e-6 * sum);
+    clv_dataset_destroy(dataset);
+}
+
+// ---- a loss of one's own ------------------------------------------------------------------------------------------
+
+static clv_tensor *squares(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
+    (void)loss;
+    return clv_mse_loss(output, target);
+}
+
+/** Absolute differences, times a factor that stands behind `user`. */
+static clv_tensor *absolute(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
+    clv_tensor *mean = clv_mean(clv_abs(clv_sub(output, target)), NULL, 0, false);
+    return clv_mul_scalar(mean, *(const float *)loss->user);
+}
+
+static void a_loss_of_ones_own(void **state) {
+    (void)state;
+    clv_dataset *dataset = numbers();
+    float a[64], b[64];
+    int n, m;
+    const clv_loss own = {.name = "squares", .build = squares};
+    clv_train_config config = config_of(&regression, dataset);
+    const clv_train_result built_in = train(&config, a, 64, &n);
+    config.loss = &own;
+    const clv_train_result result = train(&config, b, 64, &m);
+    assert_int_equal(n, m);
+    assert_memory_equal(a, b, (size_t)n * sizeof *a); // the same bits
+    assert_true(result.train_loss == built_in.train_loss);
+    assert_true(isnan(result.test.loss)); // nobody said how it is told on the host
+    const float two = 2;
+    const clv_loss doubled = {.name = "absolute", .build = absolute, .user = &two};
+    config.loss = &doubled;
+    const double far = train(&config, NULL, 0, NULL).train_loss;
+    config.epochs = 100;
+    assert_true(train(&config, NULL, 0, NULL).train_loss < far / 4);
+    clv_dataset_destroy(dataset);
+}
+
+/** A checkpoint goes on with the loss it was begun with, and no other. */
+static void the_loss_is_a_setting(void **state) {
+    (void)state;
+    clv_dataset *dataset = numbers();
+    const clv_loss own = {.name = "squares", .build = squares};
+    clv_train_config config = config_of(&regression, dataset);
+    config.loss = &own;
+    config.epochs = 1;
+    config.checkpoint = "train_losses.checkpoint";
+    train(&config, NULL, 0, NULL);
+    config.checkpoint = NULL;
+    config.resume = "train_losses.checkpoint";
+    config.epochs = 2;
+    train(&config, NULL, 0, NULL);
+    config.loss = NULL;
+    clv_trainer *trainer = NULL;
+    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    assert_status(clv_trainer_run(trainer), CLV_E_VALUE, runtime);
+    assert_holds(clv_runtime_error(runtime), "was written with loss 'squares', now it is ''");
+    clv_trainer_destroy(trainer);
+    remove("train_losses.checkpoint");
+    clv_dataset_destroy(dataset);
+}
+
+static void losses_by_name(void **state) {
+    (void)state;
+    assert_null(clv_loss_get(-1));
+    assert_null(clv_loss_get(clv_loss_count()));
+    assert_null(clv_loss_find("none"));
+    assert_null(clv_loss_find(NULL));
+    for (int i = 0; i < clv_loss_count(); i++)
+        assert_ptr_equal(clv_loss_find(clv_loss_get(i)->name), clv_loss_get(i));
+    assert_string_equal(clv_loss_for(&regression)->name, "mse");
+    assert_string_equal(clv_loss_for(clv_model_find("gpt"))->name, "cross_entropy");
+}
+
+// ---- texts ----------------------------------------------------------------------------------------------------------
+
+static clv_dataset *text(int64_t context) {
+    static const char letters[] =
+        "to be or not to be, that is the question: whether it is nobler in the mind to be";
+    clv_vocabulary *vocabulary = NULL;
+    clv_dataset *dataset = NULL;
+    assert_status(clv_vocabulary_characters(runtime, letters, sizeof letters - 1, &vocabulary), CLV_OK,
+                  runtime);
+    const clv_text_config config = {.vocabulary = vocabulary, .context = context, .stride = 3};
+    assert_status(clv_dataset_text(runtime, letters, sizeof letters - 1, &config, &dataset), CLV_OK, runtime);
+    clv_vocabulary_destroy(vocabulary);
+    return dataset;
+}
+
+/** A text is learnt by heart; in parts and over two devices it is the same training up to rounding. */
+static void texts_are_learnt(void **state) {
+    (void)state;
+    enum { MOST = 40000 };
+    static float whole[MOST], parts[MOST];
+    clv_dataset *dataset = text(8);
+    const clv_gpt_config sizes = {
+        .vocabulary = clv_dataset_classes(dataset), .context = 8, .width = 12, .heads = 3, .layers = 2};
+    const clv_model model = clv_gpt_model(&sizes);
+    clv_train_config config = config_of(&model, dataset);
+    config.optimizer = (clv_optimizer_config){.kind = CLV_SGD};
+    config.batch = 6;
+    config.epochs = 1;
+    int n, m;
+    const clv_train_result first = train(&config, whole, MOST, &n);
+    assert_int_equal(first.test.targets, first.test.count * 8);
+    assert_true(first.test.accuracy > 0 && first.test.accuracy < 0.6);
+    config.micro_batches = 3;
+    train(&config, parts, MOST, &m);
+    assert_int_equal(n, m);
+    for (int i = 0; i < n; i++) assert_true(fabsf(whole[i] - parts[i]) < 1e-5f);
+    config.micro_batches = 0;
+    config.optimizer = (clv_optimizer_config){.kind = CLV_ADAMW};
+    config.lr = 0.01;
+    config.epochs = 60;
+    const clv_train_result last = train(&config, NULL, 0, NULL);
+    assert_true(last.test.accuracy > 0.9 && last.test.loss < 0.5 && last.test.loss < first.test.loss);
+    clv_dataset_destroy(dataset);
+}
+
+// ---- what does not fit --------------------------------------------------------------------------------------------
+
+static void expect_refused(const clv_model *model, const clv_dataset *dataset, clv_status status,
+                           const char *sentence) {
+    clv_train_config config = config_of(model, dataset);
+    clv_trainer *trainer = NULL;
+    assert_status(clv_trainer_create(runtime, &config, &trainer), status, runtime);
+    assert_holds(clv_runtime_error(runtime), sentence);
+    assert_null(trainer);
+}
+
+static void what_does_not_fit(void **state) {
+    (void)state;
+    clv_dataset *of_numbers = numbers(), *of_images = small_dataset(runtime, 6), *of_text = text(8);
+    const clv_gpt_config sizes = {.vocabulary = 5, .context = 8, .width = 12, .heads = 3, .layers = 1};
+    const clv_model few = clv_gpt_model(&sizes), gpt = *clv_model_find("gpt");
+    clv_model one = regression, wide = regression, image = small_model;
+    one.target[0] = 0;
+    wide.input[0] = 4;
+    image.classes = 0;
+    expect_refused(&one, of_numbers, CLV_E_SHAPE,
+                   "targets of shape [2] do not fit model 'line', which wants []");
+    expect_refused(&wide, of_numbers, CLV_E_SHAPE,
+                   "samples of shape [3] do not fit model 'line', which wants [4]");
+    expect_refused(&small_model, of_text, CLV_E_DTYPE,
+                   "samples of i32 do not fit model 'small', which wants f32");
+    expect_refused(&gpt, of_images, CLV_E_DTYPE, "samples of f32 do not fit model 'gpt', which wants i32");
+    expect_refused(&gpt, of_text, CLV_E_SHAPE,
+                   "samples of shape [8] do not fit model 'gpt', which wants [128]");
+    expect_refused(&few, of_text, CLV_E_VALUE, "classes do not fit model 'gpt', which has 5");
+    expect_refused(&image, of_images, CLV_E_VALUE,
+                   "labels of 3 classes do not fit model 'small', which gives numbers");
+    clv_dataset_destroy(of_numbers);
+    clv_dataset_destroy(of_images);
+    clv_dataset_destroy(of_text);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_are_learnt), cmocka_unit_test(evaluation_tells_the_loss),
+        cmocka_unit_test(a_loss_of_ones_own), cmocka_unit_test(the_loss_is_a_setting),
+        cmocka_unit_test(losses_by_name),     cmocka_unit_test(texts_are_learnt),
+        cmocka_unit_test(what_does_not_fit),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
