@@ -70,6 +70,7 @@
 #include "io.h"
 #include "data.h"
 #include "train.h"
+#include "generate.h"
 #include "check.h"
 #include "bench.h"
 #include "tune.h"

@@ -68,6 +68,31 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_from_arrays(clv_runtime *runtime, 
 CLV_API CLV_MUST_CHECK clv_status clv_dataset_npy(clv_runtime *runtime, const char *images_path,
                                                   const char *labels_path, const clv_dataset_config *config,
                                                   clv_dataset **out);
+// ---- tables ---------------------------------------------------------------------------------------------------
+
+/** Zero means the default. Strings are copied. */
+typedef struct clv_table_config {
+    const char *targets; /**< columns to be learnt, with commas: must be given */
+    const char *ignore;  /**< columns that are not looked at; NULL: none. All others are the samples */
+    /** targets are classes, each value of the column one of them, in the order of the texts; so it is too where the first is no number */
+    bool classes;
+    bool standardize;    /**< make the mean of each of the others 0 and its deviation 1, by the rows from 0 to `begin`, or to `end` */
+    double begin, end;   /**< the part of the rows, 0.0 to 0.9; both 0: all of them */
+    int64_t limit;       /**< keep the first samples only; 0: all */
+} clv_table_config;
+
+/**
+ * A dataset from a file of separated values: a row is a sample, [columns] f32, and its targets are numbers, [targets] f32, or one class.
+ * The first line names the columns; values are separated by commas, semicolons or tabs, whichever it has; those in double quotes
+ * may hold any text.
+ *
+ * Errors  CLV_E_IO; CLV_E_FORMAT  what is wrong, in which line: a value that is missing, or is no number, rows of other lengths;
+ *         CLV_E_NOT_FOUND  no such column;  CLV_E_VALUE  the config
+ * Source  RFC 4180
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_dataset_table(clv_runtime *runtime, const char *path,
+                                                    const clv_table_config *config, clv_dataset **out);
+
 // ---- text -----------------------------------------------------------------------------------------------------
 
 /** Which token stands for what in a text. Does not change once made: any thread may use it. */

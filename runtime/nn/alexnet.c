@@ -24,7 +24,7 @@ clv_tensor *clv__build_alexnet(clv_tensor *x, const clv_model *model) {
     clv_scope_push(graph, "classifier");
     x = clv_relu(clv_nn_linear(clv_nn_dropout(x, 0.5f), "1", 4096, NULL));
     x = clv_relu(clv_nn_linear(clv_nn_dropout(x, 0.5f), "4", 4096, NULL));
-    x = clv_nn_linear(x, "6", model->classes, NULL);
+    x = clv_nn_linear(x, "6", clv__model_outputs(model), NULL);
     clv_scope_pop(graph);
     return x;
 }

@@ -38,16 +38,20 @@ static clv_tensor *block(clv_graph *graph, clv_tensor *x, const clv_gpt_config *
     return clv_add(x, y);
 }
 
+void clv__gpt_defaults(clv_gpt_config *config) {
+    if (!config->vocabulary) config->vocabulary = 65;
+    if (!config->context) config->context = 128;
+    if (!config->width) config->width = 192;
+    if (!config->heads) config->heads = 6;
+    if (!config->layers) config->layers = 4;
+}
+
 clv_tensor *clv_gpt(clv_tensor *tokens, const clv_gpt_config *config) {
     static const clv_gpt_config defaults = {0};
     clv_gpt_config c = config ? *config : defaults;
     clv_graph *graph = clv_tensor_graph(tokens);
     if (!graph) return NULL;
-    if (!c.vocabulary) c.vocabulary = 65;
-    if (!c.context) c.context = 128;
-    if (!c.width) c.width = 192;
-    if (!c.heads) c.heads = 6;
-    if (!c.layers) c.layers = 4;
+    clv__gpt_defaults(&c);
     clv_shape shape = clv_tensor_shape(tokens);
     if (shape.rank != 2 || shape.dims[1] > c.context)
         return clv__graph_fail(graph, CLV_E_SHAPE,

@@ -51,7 +51,7 @@ clv_tensor *clv__build_mobilenet_v2(clv_tensor *x, const clv_model *model) {
     clv_scope_pop(graph);
     x = clv_nn_dropout(clv_flatten(clv_adaptive_avg_pool2d(x, 1, 1), 1), 0.2f);
     clv_scope_push(graph, "classifier");
-    x = clv__linear_small(x, "1", model->classes);
+    x = clv__linear_small(x, "1", clv__model_outputs(model));
     clv_scope_pop(graph);
     return x;
 }

@@ -28,6 +28,11 @@ clv_tensor *clv__linear_small(clv_tensor *x, const char *name, int64_t out_featu
                          &(clv_nn_linear_config){.weight_init = &weight_init, .bias_init = &bias_init});
 }
 
+int64_t clv__model_outputs(const clv_model *model) {
+    const clv_shape targets = clv_model_target_shape(model, 1);
+    return model->classes ? model->classes : clv_shape_numel(&targets);
+}
+
 void clv__scope_push_index(clv_graph *graph, int index) {
     char name[16];
     snprintf(name, sizeof name, "%d", index);
@@ -35,12 +40,12 @@ void clv__scope_push_index(clv_graph *graph, int index) {
 }
 
 clv_tensor *clv__build_linear(clv_tensor *x, const clv_model *model) {
-    return clv_nn_linear(clv_flatten(x, 1), "fc", model->classes, NULL);
+    return clv_nn_linear(clv_flatten(x, 1), "fc", clv__model_outputs(model), NULL);
 }
 
 clv_tensor *clv__build_mlp(clv_tensor *x, const clv_model *model) {
     x = clv_relu(clv_nn_linear(clv_flatten(x, 1), "fc1", 128, NULL));
-    return clv_nn_linear(x, "fc2", model->classes, NULL);
+    return clv_nn_linear(x, "fc2", clv__model_outputs(model), NULL);
 }
 
 // The network of PyTorch's MNIST example (pytorch/examples, mnist/main.py), which gives logits here.
@@ -51,7 +56,7 @@ clv_tensor *clv__build_cnn(clv_tensor *x, const clv_model *model) {
     x = clv_relu(clv_nn_conv2d(x, "conv2", 64, &conv3x3));
     x = clv_nn_dropout(clv_max_pool2d(x, &pool2), 0.25f);
     x = clv_relu(clv_nn_linear(clv_flatten(x, 1), "fc1", 128, NULL));
-    return clv_nn_linear(clv_nn_dropout(x, 0.5f), "fc2", model->classes, NULL);
+    return clv_nn_linear(clv_nn_dropout(x, 0.5f), "fc2", clv__model_outputs(model), NULL);
 }
 
 static const clv_model models[] = {

@@ -22,6 +22,12 @@ clv_tensor *clv__conv_fan_out(clv_tensor *x, const char *name, int64_t out_chann
 /** A linear layer that begins with small normal weights (standard deviation 0.01) and bias 0. */
 clv_tensor *clv__linear_small(clv_tensor *x, const char *name, int64_t out_features);
 
+/** Numbers that a model gives for each sample: scores of its classes, or what its targets are. */
+int64_t clv__model_outputs(const clv_model *model);
+
+/** Sizes instead of zeros. */
+void clv__gpt_defaults(clv_gpt_config *config);
+
 /** clv_scope_push with a number. */
 void clv__scope_push_index(clv_graph *graph, int index);
 

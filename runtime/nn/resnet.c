@@ -56,7 +56,7 @@ static clv_tensor *build(clv_tensor *x, const clv_model *model, branch layers, i
         }
         clv_scope_pop(graph);
     }
-    return clv_nn_linear(clv_flatten(clv_adaptive_avg_pool2d(x, 1, 1), 1), "fc", model->classes, NULL);
+    return clv_nn_linear(clv_flatten(clv_adaptive_avg_pool2d(x, 1, 1), 1), "fc", clv__model_outputs(model), NULL);
 }
 
 clv_tensor *clv__build_resnet18(clv_tensor *x, const clv_model *model) {

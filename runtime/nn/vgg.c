@@ -33,7 +33,7 @@ static clv_tensor *build(clv_tensor *x, const clv_model *model, const int *layer
     clv_scope_push(graph, "classifier");
     x = clv_nn_dropout(clv_relu(clv__linear_small(x, "0", 4096)), 0.5f);
     x = clv_nn_dropout(clv_relu(clv__linear_small(x, "3", 4096)), 0.5f);
-    x = clv__linear_small(x, "6", model->classes);
+    x = clv__linear_small(x, "6", clv__model_outputs(model));
     clv_scope_pop(graph);
     return x;
 }

@@ -19,6 +19,7 @@
 #include <cleave/status.h>
 #include <cleave/tensor.h>
 #include <cleave/train.h>
+#include <cleave/generate.h>
 #include <cleave/tune.h>
 
 #include <stdio.h>

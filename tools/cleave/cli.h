@@ -67,7 +67,7 @@ typedef struct cli_args {
 #define X(commands, group, name, kind, field, ...) CLI_##kind field;
 #include "options.def"
 #undef X
-    bool given_momentum, given_weight_decay; // zero is a value there
+    bool given_momentum, given_weight_decay, given_validation; // zero is a value there
     char **command_line;                     // all words, as main got them
 } cli_args;
 
@@ -190,9 +190,9 @@ void cli_quarantine_print(FILE *out, clv_device *device, int indent);
  *  told as ~. */
 json_t *cli_env_json(const cli_session *session);
 
-// ---- source.c: images and labels from a dataset or from arrays --------------------------------------------
+// ---- source.c: samples and targets from a dataset, from arrays, from a text -------------------------------
 
-/** Images and labels, read by a thread while drivers are probed and the runtime starts. */
+/** Samples and targets, read by a thread while drivers are probed and the runtime starts. */
 typedef struct cli_source {
     const cli_args *args;
     const clv_model *model;
@@ -203,6 +203,9 @@ typedef struct cli_source {
     bool running;
     clv_dataset *train,
         *test; // arrays are trained on, or tested without `with_train`; the other stays NULL then
+    clv_vocabulary *vocabulary; // of a text; else NULL
+    clv_gpt_config gpt;         // of a text: the model's sizes
+    clv_array text;             // while it is read
 } cli_source;
 
 /** Begin to read what the options ask for, for a model; with_train: also what is trained on. */
@@ -219,11 +222,36 @@ clv_model cli_model_for(const cli_args *args, const clv_model *model);
  *  the model's own. Prints and returns EXIT_FAILED for others, channels last for example. */
 int cli_size_model(clv_runtime *runtime, const cli_args *args, const clv_model *model,
                    const clv_shape *sample, clv_model *out);
+/** The model for what was read: of a text of its vocabulary and context, else as cli_size_model. */
+int cli_model_of_source(clv_runtime *runtime, const cli_source *source, clv_model *out);
+/** What a model's samples are called, `images` or `samples`. */
+const char *cli_samples_name(const clv_model *model);
 /** The sentence of what failed; where weights do not fit a model that was built for samples of another size
  *  than its own, that too. */
 int cli_fail_sized(clv_runtime *runtime, clv_status status, const clv_model *sized);
 /** The model of that name; prints and returns NULL if there is none. */
 const clv_model *cli_model(const char *name);
+
+// ---- text.c: a text as dataset ----------------------------------------------------------------------------
+
+/** Is the dataset `text FILE`? */
+bool cli_is_text(const cli_args *args);
+/** Does the model take what is given, and do options of texts have one? Prints and returns EXIT_USAGE
+ *  if not. */
+int cli_check_text(const cli_args *args, const clv_model *model);
+/** Read it, in the source's thread. */
+clv_status cli_read_text(cli_source *source);
+
+// ---- csv.c: a table as dataset ----------------------------------------------------------------------------
+
+/** Is the dataset `csv FILE`? */
+bool cli_is_csv(const cli_args *args);
+/** Does the model take rows, and do options of tables have one? Prints and returns EXIT_USAGE if not. */
+int cli_check_csv(const cli_args *args, const clv_model *model);
+/** Read it, in the source's thread. */
+clv_status cli_read_csv(cli_source *source);
+/** The model for a table's columns and targets. */
+void cli_model_of_rows(const clv_model *model, const clv_dataset *dataset, clv_model *out);
 
 // ---- placement.c: layers and batches on several devices ---------------------------------------------------
 

@@ -31,8 +31,10 @@ static int report(const eval_job *job, const clv_model *model, clv_predictor *pr
             cli_real(rate), "memory", cli_plan_memory_json(plan), "shares",
             cli_shares_json(job->placement, clv_predictor_shares(predictor)), "placement",
             cli_place_json(clv_predictor_place(predictor)), "profile", cli_profile_json(&job->profile)));
-    printf("test accuracy %.4f (%lld of %lld)\ntest loss %.4f\n%.0f images/s\n", metrics->accuracy,
-           (long long)metrics->correct, (long long)metrics->count, metrics->loss, rate);
+    if (model->classes)
+        printf("test accuracy %.4f (%lld of %lld)\n", metrics->accuracy, (long long)metrics->correct,
+               (long long)metrics->targets);
+    printf("test loss %.4f\n%.0f %s/s\n", metrics->loss, rate, cli_samples_name(model));
     cli_shares_print(job->placement, clv_predictor_shares(predictor));
     cli_plan_memory_tables(stdout, plan);
     cli_profile_print(stdout, &job->profile);
@@ -62,14 +64,12 @@ static int measure(eval_job *job, const clv_model *model, clv_predictor *predict
     return code != EXIT_DONE ? code : traced;
 }
 
-static int evaluate(cli_session *session, const clv_model *model, cli_source *source,
-                    const clv_placement *placement) {
+static int evaluate(cli_session *session, cli_source *source, const clv_placement *placement) {
     const cli_args *args = session->args;
     int code = cli_source_wait(source);
     if (code != EXIT_DONE) return code;
-    clv_shape sample = clv_dataset_sample_shape(source->test);
     clv_model sized;
-    code = cli_size_model(session->runtime, args, model, &sample, &sized);
+    code = cli_model_of_source(session->runtime, source, &sized);
     if (code == EXIT_DONE) code = cli_check_place(session->runtime, &sized, placement);
     if (code != EXIT_DONE) return code;
     clv_predictor_config config = {.device = placement->place ? NULL : session->device,
@@ -92,8 +92,11 @@ static int evaluate(cli_session *session, const clv_model *model, cli_source *so
 int cmd_eval(const cli_args *args) {
     int code = cli_check_source(args);
     if (code != EXIT_DONE) return code;
-    const clv_model *model = cli_model(args->model);
+    const clv_model *model = cli_model(args->model || !cli_is_text(args) ? args->model : "gpt");
     if (!model) return EXIT_USAGE;
+    code = cli_check_text(args, model);
+    if (code == EXIT_DONE) code = cli_check_csv(args, model);
+    if (code != EXIT_DONE) return code;
     if (!args->weights) return cli_fail(EXIT_USAGE, "which weights? --weights wants a .safetensors file");
     code = cli_check_target(args->trace);
     if (code != EXIT_DONE) return code;
@@ -106,7 +109,7 @@ int cmd_eval(const cli_args *args) {
     cli_source_begin(&source, args, model, false);
     code = cli_start(&session);
     if (code == EXIT_DONE) {
-        code = evaluate(&session, model, &source, &placement.placement);
+        code = evaluate(&session, &source, &placement.placement);
         cli_stop(&session);
     }
     cli_source_end(&source);

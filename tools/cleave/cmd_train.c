@@ -7,6 +7,7 @@
 /** What the callbacks of a training need. */
 typedef struct train_job {
     cli_session *session;
+    const cli_source *source;
     const clv_train_config *config;
     watch_eye watch;
     cli_profile profile;
@@ -27,8 +28,9 @@ static bool on_step(void *user, const clv_train_step *step) {
              (long long)((step->steps + step->batches - 1) / step->batches));
     double left =
         (double)(step->batches - step->batch) * (double)job->config->batch / step->images_per_second;
-    snprintf(text, sizeof text, "%lld/%lld  loss %.4f  %.0f s left  %.0f images/s", (long long)step->batch,
-             (long long)step->batches, step->loss, left, step->images_per_second);
+    snprintf(text, sizeof text, "%lld/%lld  loss %.4f  %.0f s left  %.0f %s/s", (long long)step->batch,
+             (long long)step->batches, step->loss, left, step->images_per_second,
+             cli_samples_name(job->config->model));
     cli_progress_draw(&job->session->progress, label, (double)step->batch, (double)step->batches, text);
     return true;
 }
@@ -56,7 +58,8 @@ static bool on_epoch(void *user, const clv_train_epoch *epoch) {
                     (long long)epoch->epochs, epoch->train_loss);
     if (epoch->evaluated) {
         screen_line_add(&line, 70, NULL, "  test loss %.4f", epoch->test.loss);
-        screen_line_add(&line, 90, NULL, "  accuracy %.4f", epoch->test.accuracy);
+        if (job->config->model->classes)
+            screen_line_add(&line, 90, NULL, "  accuracy %.4f", epoch->test.accuracy);
     }
     screen_line_add(&line, 80, NULL, "  %.1f s", epoch->seconds);
     for (int i = 0; epoch->shares && i < job->config->placement.n_replicas; i++)
@@ -152,8 +155,8 @@ static void print_result(const train_job *job, const clv_trainer *trainer, bool 
     cli_profile_print(stdout, &job->profile);
     if (job->profile.profile && job->session->args->profile) putchar('\n');
     if (result.step_ms > 0) // the first step of a process is not timed
-        screen_say(stdout, "%.0f images/s, %.2f ms a step (median)", result.images_per_second,
-                   result.step_ms);
+        screen_say(stdout, "%.0f %s/s, %.2f ms a step (median)", result.images_per_second,
+                   cli_samples_name(job->config->model), result.step_ms);
     screen_say(stdout, "%.2f s to the first step (programs: %d in %.2f s, %d from the cache)", job->startup,
                programs.programs, programs.seconds, programs.cache_hits);
     cli_shares_print(&job->config->placement, clv_trainer_shares(trainer));
@@ -195,7 +198,10 @@ static int finish(const train_job *job, clv_trainer *trainer, clv_status status)
         return cli_fail_sized(job->session->runtime, status, job->config->model);
     int code = interrupted ? cli_fail_status(job->session->runtime, status) : EXIT_DONE;
     if (args->save) {
-        status = clv_weights_save(clv_trainer_session(trainer), args->save);
+        clv_session *trained = clv_trainer_session(trainer);
+        status = job->source->vocabulary
+                     ? clv_gpt_weights_save(trained, &job->source->gpt, job->source->vocabulary, args->save)
+                     : clv_weights_save(trained, args->save);
         if (status != CLV_OK) return cli_fail_status(job->session->runtime, status);
         if (!args->quiet && args->json) fprintf(stderr, "weights are in %s\n", args->save);
     }
@@ -259,13 +265,12 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
     const cli_args *args = session->args;
     int code = cli_source_wait(source);
     if (code != EXIT_DONE) return code;
-    clv_shape sample = clv_dataset_sample_shape(source->train);
     clv_model sized;
-    code = cli_size_model(session->runtime, args, model, &sample, &sized);
+    code = cli_model_of_source(session->runtime, source, &sized);
     if (code == EXIT_DONE) code = cli_check_place(session->runtime, &sized, placement);
     if (code == EXIT_DONE) code = cli_check_freeze(session->runtime, &sized, args->freeze);
     if (code != EXIT_DONE) return code;
-    train_job job = {.session = session, .epochs = json_array()};
+    train_job job = {.session = session, .source = source, .epochs = json_array()};
     clv_train_config config = {
         .device = placement->place ? NULL : session->device,
         .placement = *placement,
@@ -325,8 +330,12 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
 int cmd_train(const cli_args *args) {
     int code = cli_check_source(args);
     if (code != EXIT_DONE) return code;
-    const clv_model *model = cli_model(args->model ? args->model : "cnn");
+    const char *usual = cli_is_text(args) ? "gpt" : cli_is_csv(args) ? "mlp" : "cnn";
+    const clv_model *model = cli_model(args->model ? args->model : usual);
     if (!model) return EXIT_USAGE;
+    code = cli_check_text(args, model);
+    if (code == EXIT_DONE) code = cli_check_csv(args, model);
+    if (code != EXIT_DONE) return code;
     if (args->weights && args->resume)
         return cli_fail(EXIT_USAGE, "--weights and --resume both say where to begin; give one of them");
     if (args->except && !args->weights)

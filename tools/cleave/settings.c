@@ -49,7 +49,10 @@ json_t *watch_settings(const cli_args *args, const clv_train_config *config) {
                                              [CLV_PRECISION_MIXED] = "mixed",
                                              [CLV_PRECISION_MIXED_BF16] = "mixed-bf16"};
     json_object_set_new(object, "model", json_string(config->model->name));
-    set_text(object, "data", args->images ? args->images : args->n_words ? args->words[0] : NULL);
+    set_text(object, "data",
+             args->images    ? args->images
+             : args->n_words ? args->words[args->n_words - 1]
+                             : NULL);
     json_object_set_new(object, "samples", json_integer((json_int_t)clv_dataset_count(config->train)));
     if (config->test)
         json_object_set_new(object, "test_samples",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where images and labels come from: a dataset by name, or two .npy files.
+// Where samples and targets come from: a dataset by name, two .npy files, a text (text.c) or a table (csv.c).
 #include "cli.h"
 
 #include <string.h>
@@ -27,8 +27,19 @@ int cli_check_source(const cli_args *args) {
         return cli_fail(EXIT_USAGE, "--images and --labels belong together; --%s is missing",
                         args->images ? "labels" : "images");
     if (!args->n_words && !arrays)
-        return cli_fail(EXIT_USAGE, "on what? Give a dataset (fashion-mnist), or --images and --labels");
+        return cli_fail(
+            EXIT_USAGE,
+            "on what? Give a dataset (fashion-mnist, text FILE, csv FILE), or --images and --labels");
     if (arrays && args->data) return cli_fail(EXIT_USAGE, "--data is the folder of a dataset, not of arrays");
+    if (args->validation >= 1)
+        return cli_fail(EXIT_USAGE, "--validation is the part that is not trained on, below 1, not %g",
+                        args->validation);
+    if (cli_is_text(args) || cli_is_csv(args)) return EXIT_DONE;
+    if (args->given_validation)
+        return cli_fail(EXIT_USAGE, "--validation is of texts and tables: `text FILE`, `csv FILE`");
+    if (args->n_words > 1)
+        return cli_fail(EXIT_USAGE, "'%s' is one word too many; see 'cleave %s --help'", args->words[1],
+                        args->command == CLI_EVAL ? "eval" : "train");
     if (args->n_words && find_dataset(args->words[0]) < 0) {
         char names[128] = "";
         clv_nearest nearest = {.word = args->words[0]};
@@ -37,8 +48,10 @@ int cli_check_source(const cli_args *args) {
                      datasets[i].name);
             clv_nearest_offer(&nearest, datasets[i].name);
         }
-        return cli_fail(EXIT_USAGE, "unknown dataset '%s'; there is %s%s", args->words[0], names,
-                        clv_nearest_text(&nearest));
+        clv_nearest_offer(&nearest, "text");
+        clv_nearest_offer(&nearest, "csv");
+        return cli_fail(EXIT_USAGE, "unknown dataset '%s'; there are %s, text FILE and csv FILE%s",
+                        args->words[0], names, clv_nearest_text(&nearest));
     }
     return EXIT_DONE;
 }
@@ -81,6 +94,22 @@ int cli_size_model(clv_runtime *runtime, const cli_args *args, const clv_model *
     return EXIT_DONE;
 }
 
+int cli_model_of_source(clv_runtime *runtime, const cli_source *source, clv_model *out) {
+    const clv_dataset *dataset = source->train ? source->train : source->test;
+    const clv_shape sample = clv_dataset_sample_shape(dataset);
+    if (source->vocabulary)
+        *out = clv_gpt_model(&source->gpt);
+    else if (cli_is_csv(source->args))
+        cli_model_of_rows(source->model, dataset, out);
+    else
+        return cli_size_model(runtime, source->args, source->model, &sample, out);
+    return EXIT_DONE;
+}
+
+const char *cli_samples_name(const clv_model *model) {
+    return model->dtype == CLV_DTYPE_I32 ? "samples" : "images";
+}
+
 int cli_fail_sized(clv_runtime *runtime, clv_status status, const clv_model *sized) {
     const clv_model *model = clv_model_find(sized->name);
     bool other = model && memcmp(model->input, sized->input, sizeof model->input) != 0;
@@ -103,6 +132,10 @@ static void *read_source(void *user) {
     if (args->images) {
         source->status = clv_dataset_npy(source->runtime, args->images, args->labels, &config,
                                          source->with_train ? train : test);
+        return NULL;
+    }
+    if (cli_is_text(args) || cli_is_csv(args)) {
+        source->status = cli_is_text(args) ? cli_read_text(source) : cli_read_csv(source);
         return NULL;
     }
     int i = find_dataset(args->words[0]);
@@ -136,5 +169,7 @@ void cli_source_end(cli_source *source) {
     join(source);
     clv_dataset_destroy(source->train);
     clv_dataset_destroy(source->test);
+    clv_vocabulary_destroy(source->vocabulary);
+    clv_array_reset(&source->text);
     clv_runtime_destroy(source->runtime);
 }

@@ -78,7 +78,7 @@ static void samples_text(const cli_args *args, const clv_train_config *config, n
         add(out, ", %s to test on", plan_count(clv_dataset_count(config->test)));
     else
         add(out, ", none to test on");
-    add(out, ": %s, each %s, %s classes%s", args->images ? args->images : args->words[0],
+    add(out, ": %s, each %s, %s classes%s", args->images ? args->images : args->words[args->n_words - 1],
         clv_shape_text(&sample, text, sizeof text), plan_count(config->model->classes),
         config->no_shuffle ? ", in their order" : ", shuffled");
 }
@@ -164,9 +164,11 @@ void cli_tell_training(const cli_args *args, const clv_train_config *config, con
 
 void cli_tell_result(FILE *out, const cli_args *args, const clv_train_result *result, bool interrupted) {
     char time[32];
-    if (result->evaluated)
+    if (result->evaluated && !isnan(result->test.accuracy))
         screen_say(out, "test accuracy %.4f (%lld of %lld), test loss %.4f", result->test.accuracy,
-                   (long long)result->test.correct, (long long)result->test.count, result->test.loss);
+                   (long long)result->test.correct, (long long)result->test.targets, result->test.loss);
+    else if (result->evaluated)
+        screen_say(out, "test loss %.4f", result->test.loss);
     screen_say(out, "train loss %.4f after %lld step%s%s", result->train_loss, (long long)result->steps,
                result->steps == 1 ? "" : "s", interrupted ? ", interrupted" : "");
     if (cli_seconds() < 100)

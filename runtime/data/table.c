@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// A dataset from a table of separated values: numbers of some columns are the samples, other columns the targets: numbers, or words
+// or whole numbers that tell classes apart.
+#define _GNU_SOURCE // strtod_l: a point is a point in any locale
+#include <inttypes.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "cleave/nearest.h"
+#include "data/dataset.h"
+#include "io/array.h"
+#include "io/csv.h"
+#include "io/shown.h"
+
+/** What is made of a table. */
+typedef struct making {
+    clv__error *error;
+    const char *path;
+    const clv_table_config *config;
+    const clv__csv *csv;
+    locale_t locale;
+    int *targets, *features; // columns
+    size_t n_targets, n_features;
+} making;
+
+static clv_status no_memory(const making *m) {
+    CLV_FAIL(m->error, CLV_E_HOST_MEMORY, "'%s': no host memory for its table", m->path);
+}
+
+// ---- which columns ----------------------------------------------------------------------------------------
+
+static clv_status no_column(const making *m, const char *name, size_t length) {
+    char word[128];
+    snprintf(word, sizeof word, "%.*s", (int)(length < 100 ? length : 100), name);
+    clv_nearest nearest = {.word = word};
+    for (size_t i = 0; i < m->csv->columns; i++) clv_nearest_offer(&nearest, clv__csv_field(m->csv, -1, i));
+    clv__shown_text shown;
+    CLV_FAIL(m->error, CLV_E_NOT_FOUND, "'%s' has no column '%s'%s", m->path, clv__shown(word, &shown),
+             clv_nearest_text(&nearest));
+}
+
+/** Names with commas between them, as columns, each once. */
+static clv_status find_columns(const making *m, const char *names, int *out, size_t *n) {
+    clv__shown_text shown;
+    *n = 0;
+    for (const char *at = names; at;) {
+        const size_t length = strcspn(at, ",");
+        const int column = clv__csv_column(m->csv, at, length);
+        if (column < 0) return no_column(m, at, length);
+        for (size_t i = 0; i < *n; i++)
+            if (out[i] == column)
+                CLV_FAIL(m->error, CLV_E_VALUE, "the column '%s' is named twice",
+                         clv__shown(clv__csv_field(m->csv, -1, (size_t)column), &shown));
+        out[(*n)++] = column;
+        at = at[length] ? at + length + 1 : NULL;
+    }
+    return CLV_OK;
+}
+
+static clv_status choose_columns(making *m) {
+    const size_t columns = m->csv->columns;
+    m->targets = clv__alloc(columns, sizeof(int));
+    m->features = clv__alloc(columns, sizeof(int));
+    bool *taken = clv__alloc(columns, sizeof *taken);
+    int *ignored = clv__alloc(columns, sizeof *ignored);
+    size_t n_ignored = 0;
+    clv_status status = m->targets && m->features && taken && ignored ? CLV_OK : no_memory(m);
+    if (status == CLV_OK) status = find_columns(m, m->config->targets, m->targets, &m->n_targets);
+    if (status == CLV_OK) status = find_columns(m, m->config->ignore, ignored, &n_ignored);
+    for (size_t i = 0; status == CLV_OK && i < m->n_targets; i++) taken[m->targets[i]] = true;
+    for (size_t i = 0; status == CLV_OK && i < n_ignored; i++) taken[ignored[i]] = true;
+    for (size_t i = 0; status == CLV_OK && i < columns; i++)
+        if (!taken[i]) m->features[m->n_features++] = (int)i;
+    if (status == CLV_OK && !m->n_features)
+        status = clv__error_set(m->error, CLV_E_VALUE, "'%s': no column is left to learn from", m->path);
+    free(taken);
+    free(ignored);
+    return status;
+}
+
+// ---- numbers and words --------------------------------------------------------------------------------------
+
+static clv_status read_number(const making *m, size_t row, int column, float *out) {
+    const char *field = clv__csv_field(m->csv, (int64_t)row, (size_t)column);
+    const char *name = clv__csv_field(m->csv, -1, (size_t)column);
+    clv__shown_text a, b;
+    char *end;
+    const double value = strtod_l(field, &end, m->locale);
+    while (*end == ' ') end++;
+    if (!*field)
+        CLV_FAIL(m->error, CLV_E_FORMAT, "'%s', line %" PRIu64 ": nothing stands in column '%s'", m->path,
+                 m->csv->lines[row + 1], clv__shown(name, &a));
+    if (end == field || *end || !isfinite(value) || fabs(value) > 3.4028234e38)
+        CLV_FAIL(m->error, CLV_E_FORMAT, "'%s', line %" PRIu64 ": '%s' in column '%s' is not a number of f32",
+                 m->path, m->csv->lines[row + 1], clv__shown(field, &b), clv__shown(name, &a));
+    *out = (float)value;
+    return CLV_OK;
+}
+
+/** Rows first to first + n of some columns. */
+static clv_status read_numbers(const making *m, const int *columns, size_t n_columns, size_t first, size_t n,
+                               float *out) {
+    for (size_t row = 0; row < n; row++)
+        for (size_t c = 0; c < n_columns; c++)
+            CLV_TRY(read_number(m, first + row, columns[c], &out[row * n_columns + c]));
+    return CLV_OK;
+}
+
+/** Make each feature's mean 0 and its deviation 1, by the rows that are trained on. */
+static void standardize(size_t n_columns, size_t rows, const float *by, size_t n, float *values) {
+    for (size_t c = 0; c < n_columns; c++) {
+        double mean = 0, squares = 0;
+        for (size_t r = 0; r < rows; r++) mean += (double)by[r * n_columns + c];
+        mean /= (double)rows;
+        for (size_t r = 0; r < rows; r++) {
+            const double off = (double)by[r * n_columns + c] - mean;
+            squares += off * off;
+        }
+        const double deviation = sqrt(squares / (double)rows);
+        for (size_t r = 0; r < n; r++)
+            values[r * n_columns + c] =
+                (float)(((double)values[r * n_columns + c] - mean) / (deviation > 0 ? deviation : 1));
+    }
+}
+
+static int compare_words(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/** The words of a column, each once, in order; the caller frees the list. */
+static clv_status list_words(const making *m, int column, const char ***out, size_t *n) {
+    const size_t rows = m->csv->rows;
+    const char **words = clv__alloc(rows, sizeof *words);
+    if (!words) return no_memory(m);
+    for (size_t r = 0; r < rows; r++) words[r] = clv__csv_field(m->csv, (int64_t)r, (size_t)column);
+    qsort(words, rows, sizeof *words, compare_words);
+    *n = 0;
+    for (size_t r = 0; r < rows; r++)
+        if (!*n || strcmp(words[*n - 1], words[r]) != 0) words[(*n)++] = words[r];
+    *out = words;
+    return CLV_OK;
+}
+
+/** A class for each row: the position of its word among all there are. */
+static clv_status read_classes(const making *m, size_t first, size_t n, int32_t *out, int *classes) {
+    const char **words = NULL;
+    size_t n_words = 0;
+    CLV_TRY(list_words(m, m->targets[0], &words, &n_words));
+    for (size_t r = 0; r < n; r++) {
+        const char *word = clv__csv_field(m->csv, (int64_t)(first + r), (size_t)m->targets[0]);
+        const char **at = bsearch(&word, words, n_words, sizeof *words, compare_words);
+        out[r] = (int32_t)(at - words);
+    }
+    *classes = (int)n_words;
+    free(words);
+    return CLV_OK;
+}
+
+// ---- the dataset --------------------------------------------------------------------------------------------
+
+/** Are the targets classes: asked for, or words instead of numbers in the first row? */
+static bool tells_classes(const making *m) {
+    const char *field = clv__csv_field(m->csv, 0, (size_t)m->targets[0]);
+    char *end;
+    strtod_l(field, &end, m->locale);
+    return m->config->classes || (m->n_targets == 1 && *field && (end == field || *end));
+}
+
+/** The rows from `begin` to `end` of the whole. */
+static clv_status make(const making *m, clv_dataset **out) {
+    const clv_table_config *config = m->config;
+    const size_t rows = m->csv->rows, last = (size_t)((config->end > 0 ? config->end : 1) * (double)rows);
+    const size_t first = (size_t)(config->begin * (double)rows), n = last - first;
+    const size_t known = config->begin > 0 ? first : last; // trained on: what the others are measured by
+    const bool classes = tells_classes(m);
+    clv_array x = {0}, y = {0};
+    clv_dataset_config how = {.limit = config->limit};
+    if (n < 1)
+        CLV_FAIL(m->error, CLV_E_VALUE, "'%s': of %zu rows none lies from %g to %g of the whole", m->path,
+                 rows, config->begin, config->end);
+    float *measure = clv__alloc(known * m->n_features, sizeof *measure);
+    const clv_shape of_x = CLV_SHAPE((int64_t)n, (int64_t)m->n_features);
+    const clv_shape of_y = classes ? CLV_SHAPE((int64_t)n) : CLV_SHAPE((int64_t)n, (int64_t)m->n_targets);
+    clv_status status = measure ? CLV_OK : no_memory(m);
+    if (status == CLV_OK) status = clv__array_init(m->error, CLV_ARRAY_F32, &of_x, &x);
+    if (status == CLV_OK)
+        status = clv__array_init(m->error, classes ? CLV_ARRAY_I32 : CLV_ARRAY_F32, &of_y, &y);
+    if (status == CLV_OK) status = read_numbers(m, m->features, m->n_features, first, n, x.data);
+    if (status == CLV_OK && config->standardize) {
+        status = read_numbers(m, m->features, m->n_features, 0, known, measure);
+        if (status == CLV_OK) standardize(m->n_features, known, measure, n, x.data);
+    }
+    if (status == CLV_OK)
+        status = classes ? read_classes(m, first, n, y.data, &how.classes)
+                         : read_numbers(m, m->targets, m->n_targets, first, n, y.data);
+    const clv__dataset_defaults defaults = {.std = 1, .images = "the table", .labels = "its targets"};
+    if (status == CLV_OK) status = clv__dataset_create(m->error, &x, &y, &how, &defaults, out);
+    free(measure);
+    clv_array_reset(&x);
+    clv_array_reset(&y);
+    return status;
+}
+
+static clv_status check_config(clv__error *error, const clv_table_config *config) {
+    if (!config->targets || !*config->targets)
+        CLV_FAIL(error, CLV_E_VALUE, "which columns of the table are to be learnt? `targets` names them");
+    if (!(config->begin >= 0 && config->begin < 1 &&
+          (config->end == 0 || (config->end > config->begin && config->end <= 1))))
+        CLV_FAIL(error, CLV_E_VALUE, "the part of a table from %g to %g: it must lie within 0 and 1",
+                 config->begin, config->end);
+    if (config->limit < 0) CLV_FAIL(error, CLV_E_VALUE, "a limit of %" PRId64 " rows", config->limit);
+    return CLV_OK;
+}
+
+clv_status clv_dataset_table(clv_runtime *runtime, const char *path, const clv_table_config *config,
+                             clv_dataset **out) {
+    clv__error *error = clv__io_error(runtime);
+    CLV_TRY(CLV__GIVEN(error, path));
+    CLV_TRY(CLV__GIVEN(error, config));
+    CLV_TRY(CLV__GIVEN(error, out));
+    *out = NULL;
+    CLV_TRY(check_config(error, config));
+    clv__input input;
+    CLV_TRY(clv__input_open(error, path, &input));
+    clv__csv csv = {0};
+    making m = {.error = error,
+                .path = path,
+                .config = config,
+                .csv = &csv,
+                .locale = newlocale(LC_ALL_MASK, "C", 0)};
+    clv_status status = m.locale ? clv__csv_read(&input, &csv) : no_memory(&m);
+    clv__input_close(&input);
+    if (status == CLV_OK) status = choose_columns(&m);
+    if (status == CLV_OK) status = make(&m, out);
+    free(m.targets);
+    free(m.features);
+    clv__csv_reset(&csv);
+    if (m.locale) freelocale(m.locale);
+    return status;
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables of separated values: which columns become samples and targets, quotes and separators, and what is refused: which line, why.
+#include <math.h>
+#include <string.h>
+
+#include "cleave/data.h"
+#include "io/support.h"
+
+static clv_status table(const char *text, clv_table_config config, clv_dataset **out) {
+    write_file("t.csv", text, strlen(text));
+    return clv_dataset_table(support_runtime, "t.csv", &config, out);
+}
+
+/** Samples and targets of all rows, in their order. */
+static void expect_rows(const clv_dataset *dataset, int rows, int columns, const float *samples, int targets,
+                        const float *wanted) {
+    float x[8], y[8];
+    assert_int_equal(clv_dataset_count(dataset), rows);
+    for (int r = 0; r < rows; r++) {
+        clv_dataset_sample(dataset, r, x);
+        clv_dataset_target(dataset, r, y);
+        for (int c = 0; c < columns; c++) assert_true(fabsf(x[c] - samples[r * columns + c]) < 1e-6f);
+        for (int c = 0; c < targets; c++) assert_true(fabsf(y[c] - wanted[r * targets + c]) < 1e-6f);
+    }
+}
+
+static void columns_by_name(void **state) {
+    (void)state;
+    static const char text[] = "id,width,price,height\n7,1,10,-2.5\n8,2,20,3e1\n\n9,3,30, 0.25 \n";
+    const float x[] = {1, -2.5f, 2, 30, 3, 0.25f}, y[] = {10, 20, 30}, two[] = {-2.5f, 10, 30, 20, 0.25f, 30};
+    clv_dataset *dataset = NULL;
+    expect_ok(table(text, (clv_table_config){.targets = "price", .ignore = "id"}, &dataset));
+    assert_int_equal(clv_dataset_classes(dataset), 0);
+    expect_rows(dataset, 3, 2, x, 1, y);
+    clv_dataset_destroy(dataset);
+    // two targets, in the order they are named
+    expect_ok(table(text, (clv_table_config){.targets = "height,price", .ignore = "id"}, &dataset));
+    const clv_shape target = clv_dataset_target_shape(dataset), pair = CLV_SHAPE(2);
+    assert_true(clv_shape_equal(&target, &pair));
+    expect_rows(dataset, 3, 1, (const float[]){1, 2, 3}, 2, two);
+    clv_dataset_destroy(dataset);
+}
+
+static void words_are_classes(void **state) {
+    (void)state;
+    static const char text[] = "a;kind\n1;pear\n2;apple\n3;\"fig; dried\"\n4;apple\n";
+    const int32_t classes[] = {2, 0, 1, 0};
+    clv_dataset *dataset = NULL;
+    expect_ok(table(text, (clv_table_config){.targets = "kind"}, &dataset));
+    assert_int_equal(clv_dataset_classes(dataset), 3);
+    for (int i = 0; i < 4; i++) assert_int_equal(clv_dataset_label(dataset, i), classes[i]);
+    clv_dataset_destroy(dataset);
+    // numbers, when that is asked for; the same classes in every part of the table
+    expect_ok(table("a\tb\n1\t3\n2\t5\n3\t4\n4\t3\n",
+                    (clv_table_config){.targets = "b", .classes = true, .begin = 0.5, .end = 1}, &dataset));
+    assert_int_equal(clv_dataset_classes(dataset), 3);
+    assert_int_equal(clv_dataset_count(dataset), 2);
+    assert_int_equal(clv_dataset_label(dataset, 0), 1);
+    assert_int_equal(clv_dataset_label(dataset, 1), 0);
+    clv_dataset_destroy(dataset);
+}
+
+static void quotes_and_line_ends(void **state) {
+    (void)state;
+    clv_dataset *dataset = NULL;
+    // a mark of UTF-8, names in quotes with all that may stand there, lines that end in other ways, none behind the last
+    static const char text[] = "\xef\xbb\xbf\"x, \"\"y\"\"\n\",t\r\n\"1\",2\r3,\"4\"\r\n\r\n5,6";
+    expect_ok(table(text, (clv_table_config){.targets = "t"}, &dataset));
+    expect_rows(dataset, 3, 1, (const float[]){1, 3, 5}, 1, (const float[]){2, 4, 6});
+    clv_dataset_destroy(dataset);
+}
+
+/** By the rows that are trained on, also where others are made; a column that is constant becomes 0. */
+static void columns_are_standardized(void **state) {
+    (void)state;
+    static const char text[] = "a,b,t\n1,5,0\n3,5,0\n5,5,0\n101,6,0\n";
+    const float deviation = sqrtf(8.0f / 3);
+    clv_dataset *dataset = NULL;
+    clv_table_config config = {.targets = "t", .standardize = true, .end = 0.75};
+    expect_ok(table(text, config, &dataset));
+    expect_rows(dataset, 3, 2, (const float[]){-2 / deviation, 0, 0, 0, 2 / deviation, 0}, 1,
+                (const float[3]){0});
+    clv_dataset_destroy(dataset);
+    config.begin = 0.75;
+    config.end = 1;
+    expect_ok(table(text, config, &dataset));
+    expect_rows(dataset, 1, 2, (const float[]){98 / deviation, 1}, 1, (const float[1]){0});
+    clv_dataset_destroy(dataset);
+}
+
+static void what_is_refused(void **state) {
+    (void)state;
+    const clv_table_config t = {.targets = "t"};
+    const struct {
+        const char *text;
+        clv_table_config config;
+        clv_status status;
+        const char *sentence;
+    } cases[] = {
+        {"a,t\n1,2\n3,\n", t, CLV_E_FORMAT, "'t.csv', line 3: nothing stands in column 't'"},
+        {"a,t\n1,2\n,3\n", t, CLV_E_FORMAT, "'t.csv', line 3: nothing stands in column 'a'"},
+        {"a,t\n1,2\nfour,3\n", t, CLV_E_FORMAT, "line 3: 'four' in column 'a' is not a number"},
+        {"a,t\n1,2\n1.5x,3\n", t, CLV_E_FORMAT, "line 3: '1.5x' in column 'a'"},
+        {"a,t\n1,2\nnan,3\n", t, CLV_E_FORMAT, "'nan' in column 'a'"},
+        {"a,t\n1,2\n1e39,3\n", t, CLV_E_FORMAT, "'1e39' in column 'a' is not a number of f32"},
+        {"a,t\n1,2\n\n3,4,5\n", t, CLV_E_FORMAT, "line 4: 3 values, and the first line names 2 columns"},
+        {"a,t\n\"1\n2\",3\n4\n", t, CLV_E_FORMAT, "line 4: 1 values"},
+        {"a,t\n1,\"2\n", t, CLV_E_FORMAT, "line 2: a quote is not closed"},
+        {"a,t\n1,\"2\"3\n", t, CLV_E_FORMAT, "line 2: a value goes on behind its closing quote"},
+        {"a,t\n\xff,3\n", t, CLV_E_FORMAT, "line 2: a value that is not UTF-8"},
+        {"a,t\n", t, CLV_E_FORMAT, "names of its columns and rows behind it"},
+        {"", t, CLV_E_FORMAT, "rows behind it"},
+        {"a,,t\n1,2,3\n", t, CLV_E_FORMAT, "a column has no name"},
+        {"a,t,a\n1,2,3\n", t, CLV_E_FORMAT, "two columns are called 'a'"},
+        {"price,t\n1,2\n", {.targets = "prise"}, CLV_E_NOT_FOUND, "no column 'prise'; did you mean 'price'?"},
+        {"a,t\n1,2\n", {.targets = "t,t"}, CLV_E_VALUE, "'t' is named twice"},
+        {"a,t\n1,2\n", {.targets = "t,"}, CLV_E_NOT_FOUND, "no column ''"},
+        {"a,t\n1,2\n", {.targets = "a,t"}, CLV_E_VALUE, "no column is left to learn from"},
+        {"a,t\n1,2\n", {.targets = NULL}, CLV_E_VALUE, "which columns"},
+        {"a,t\n1,2\n", {.targets = "t", .begin = 0.5, .end = 0.2}, CLV_E_VALUE, "from 0.5 to 0.2"},
+        {"a,t\n1,2\n", {.targets = "t", .end = 0.2}, CLV_E_VALUE, "of 1 rows none lies from 0 to 0.2"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        clv_dataset *dataset = (clv_dataset *)1;
+        expect_failure(table(cases[i].text, cases[i].config, &dataset), cases[i].status, cases[i].sentence);
+        assert_null(dataset);
+    }
+    clv_dataset *dataset = NULL;
+    write_file("t.csv", "a,t\n1\0,2\n", 9);
+    expect_failure(clv_dataset_table(support_runtime, "t.csv", &t, &dataset), CLV_E_FORMAT, "a zero byte");
+    expect_failure(clv_dataset_table(support_runtime, "none.csv", &t, &dataset), CLV_E_IO, "'none.csv'");
+    remove("t.csv");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(columns_by_name),      cmocka_unit_test(words_are_classes),
+        cmocka_unit_test(quotes_and_line_ends), cmocka_unit_test(columns_are_standardized),
+        cmocka_unit_test(what_is_refused),
+    };
+    return cmocka_run_group_tests(tests, support_begin, support_end);
+}

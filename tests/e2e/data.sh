@@ -1,0 +1,61 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Texts and tables on the command line: a GPT learns a text and is measured with its weights, a table of numbers and one of words are
+# learnt; what does not fit is told in one sentence.
+. "$(dirname "$0")/common.sh"
+
+awk 'BEGIN { for (i = 0; i < 250; i++) print "the quick brown fox jumps over the lazy dog " i % 7 }' >text.txt
+gpt="--context 16 --width 24 --heads 3 --layers 2 --batch 8 --device $device --quiet"
+
+# A text: learnt, kept with its vocabulary, measured again on the same last part.
+works "$cleave" train text text.txt $gpt --lr 0.01 --epochs 2 --save gpt.safetensors --json
+accuracy=$(at test_accuracy) loss=$(at test_loss)
+awk "BEGIN { exit !($accuracy > 0.8 && $loss < 0.8) }" || fail "a text that repeats itself is not learnt: accuracy $accuracy, loss $loss"
+works "$cleave" eval text text.txt --weights gpt.safetensors --device "$device" --json
+awk "BEGIN { exit !($(at test_loss) - $loss < 1e-6 && $loss - $(at test_loss) < 1e-6) }" || fail "evaluated again the loss is $(at test_loss), not $loss"
+grep -q '"cleave.tokens":"characters"' gpt.safetensors || fail "the weights do not tell their vocabulary"
+# going on with them takes their sizes and vocabulary
+works "$cleave" train text text.txt --batch 8 --device "$device" --quiet --weights gpt.safetensors --epochs 1 --json
+awk "BEGIN { exit !($(at train_loss) < $loss + 0.2) }" || fail "weights to begin with do not help: $(at train_loss)"
+# bytes, without a part to test on
+works "$cleave" train text text.txt $gpt --vocabulary bytes --validation 0 --steps 3 --json
+[ "$(at test_loss)" = null ] || fail "tested on nothing, and told $(at test_loss)"
+# micro-batches and a checkpoint: as any other training
+works "$cleave" train text text.txt $gpt --micro-batches 2 --schedule constant --epochs 1 --checkpoint t.ckpt --json
+works "$cleave" train text text.txt $gpt --micro-batches 2 --schedule constant --epochs 2 --resume t.ckpt --json
+
+# A table of numbers: y = 3 a - 2 b + 1.
+awk 'BEGIN { print "a,b,name,y"; for (i = 0; i < 200; i++) { a = i % 13 / 6 - 1; b = i % 7 / 3 - 1; print a "," b ",n" i "," 3 * a - 2 * b + 1 } }' >line.csv
+table="--target y --ignore name --model linear --device $device --quiet --batch 10"
+works "$cleave" train csv line.csv $table --optimizer sgd --lr 0.1 --schedule constant --epochs 40 --save line.safetensors --json
+awk "BEGIN { exit !($(at test_loss) < 1e-4) }" || fail "a line is not learnt: $(at test_loss)"
+[ "$(at test_accuracy)" = null ] || fail "numbers have no accuracy, and $(at test_accuracy) is told"
+works "$cleave" eval csv line.csv --target y --ignore name --model linear --weights line.safetensors --device "$device"
+grep -q 'test loss 0.0000' out || fail "eval of a table tells: $(cat out)"
+# of words: two classes, standardized
+awk 'BEGIN { print "x;y;side"; for (i = 0; i < 200; i++) { x = i * 37 % 101; y = i * 53 % 97; print x ";" y ";" (x > y ? "above" : "below") } }' >side.csv
+works "$cleave" train csv side.csv --target side --standardize --device "$device" --quiet --epochs 40 --json
+awk "BEGIN { exit !($(at test_accuracy) > 0.9) }" || fail "two classes of rows are not learnt: $(at test_accuracy)"
+
+# One sentence each.
+expect 2 'gpt is a model of texts' "$cleave" train fashion-mnist --model gpt
+expect 2 'cnn is a model of images; of texts there is gpt' "$cleave" train text text.txt --model cnn
+expect 2 '`text FILE` wants the name of a file' "$cleave" train text
+expect 2 '--context is of texts' "$cleave" train fashion-mnist --context 5
+expect 2 '--validation is of texts and tables' "$cleave" train fashion-mnist --validation 0.5
+expect 2 'below 1, not 1' "$cleave" train text text.txt --validation 1
+expect 2 'the vocabulary has so many tokens' "$cleave" train text text.txt --classes 5
+expect 2 'which column is to be learnt' "$cleave" train csv line.csv
+expect 2 '--target is of tables' "$cleave" train text text.txt --target y
+expect 2 'cnn is no model of rows' "$cleave" train csv line.csv --target y --model cnn
+expect 2 'one word too many' "$cleave" train fashion-mnist line.csv
+expect 1 "'none.txt'" "$cleave" train text none.txt
+expect 1 "no column 'z'" "$cleave" train csv line.csv --target z --device "$device"
+expect 1 "line 2: 'n0' in column 'name' is not a number" "$cleave" train csv line.csv --target y --device "$device"
+expect 1 'take a longer text, or a shorter context' "$cleave" train text text.txt --context 100000 --device "$device"
+expect 1 'do not say which GPT they are of' "$cleave" train text text.txt --weights line.safetensors --device "$device"
+printf 'abc\377def' >bad.txt
+expect 1 'not UTF-8 (byte 3)' "$cleave" train text bad.txt --context 2 --device "$device"
+printf 'a,y\n1,2\n3,\n' >hole.csv
+expect 1 "line 3: nothing stands in column 'y'" "$cleave" train csv hole.csv --target y --device "$device"
+finish

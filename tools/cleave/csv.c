@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tables: the data set `csv FILE`, and a model of the right size for its columns.
+#include "cli.h"
+
+#include <string.h>
+
+bool cli_is_csv(const cli_args *args) {
+    return args->n_words > 0 && !strcmp(args->words[0], "csv");
+}
+
+int cli_check_csv(const cli_args *args, const clv_model *model) {
+    const char *option = args->target        ? "target"
+                         : args->ignore      ? "ignore"
+                         : args->standardize ? "standardize"
+                                             : NULL;
+    if (!cli_is_csv(args))
+        return option ? cli_fail(EXIT_USAGE, "--%s is of tables: `csv FILE`", option) : EXIT_DONE;
+    if (args->n_words < 2) return cli_fail(EXIT_USAGE, "which table? `csv FILE` wants the name of a file");
+    if (!args->target)
+        return cli_fail(EXIT_USAGE,
+                        "which column is to be learnt? --target wants its name, or several with commas");
+    if (strcmp(model->name, "mlp") && strcmp(model->name, "linear"))
+        return cli_fail(EXIT_USAGE, "%s is no model of rows of numbers; mlp and linear are", model->name);
+    return EXIT_DONE;
+}
+
+clv_status cli_read_csv(cli_source *source) {
+    const cli_args *args = source->args;
+    const double kept = 1 - (args->given_validation ? args->validation : 0.1);
+    clv_table_config config = {.targets = args->target,
+                               .ignore = args->ignore,
+                               .classes = args->classes > 0,
+                               .standardize = args->standardize,
+                               .end = kept,
+                               .limit = args->limit};
+    clv_status status = CLV_OK;
+    if (source->with_train)
+        status = clv_dataset_table(source->runtime, args->words[1], &config, &source->train);
+    config.begin = kept;
+    config.end = 1;
+    if (status == CLV_OK && kept < 1)
+        status = clv_dataset_table(source->runtime, args->words[1], &config, &source->test);
+    return status;
+}
+
+void cli_model_of_rows(const clv_model *model, const clv_dataset *dataset, clv_model *out) {
+    const clv_shape sample = clv_dataset_sample_shape(dataset), target = clv_dataset_target_shape(dataset);
+    *out = *model;
+    memset(out->input, 0, sizeof out->input);
+    out->input[0] = sample.dims[0];
+    out->target[0] = target.rank ? target.dims[0] : 0;
+    out->classes = clv_dataset_classes(dataset);
+}

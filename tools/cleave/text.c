@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// Texts: the data set `text FILE`, its vocabulary, and the model of the right size for it.
+#include "cli.h"
+
+#include <string.h>
+
+bool cli_is_text(const cli_args *args) {
+    return args->n_words > 0 && !strcmp(args->words[0], "text");
+}
+
+/** The option of a text that is given, NULL if none is. */
+static const char *text_option(const cli_args *args) {
+    return args->vocabulary ? "vocabulary"
+           : args->context  ? "context"
+           : args->stride   ? "stride"
+           : args->width    ? "width"
+           : args->heads    ? "heads"
+           : args->layers   ? "layers"
+                            : NULL;
+}
+
+int cli_check_text(const cli_args *args, const clv_model *model) {
+    const bool text = cli_is_text(args), of_texts = model->dtype == CLV_DTYPE_I32;
+    if (text && !of_texts)
+        return cli_fail(EXIT_USAGE, "%s is a model of images; of texts there is gpt (--model gpt)",
+                        model->name);
+    if (!text && of_texts)
+        return cli_fail(EXIT_USAGE, "%s is a model of texts: give it one, `text FILE`", model->name);
+    if (!text && text_option(args))
+        return cli_fail(EXIT_USAGE, "--%s is of texts: `text FILE`", text_option(args));
+    if (!text) return EXIT_DONE;
+    if (args->n_words < 2) return cli_fail(EXIT_USAGE, "which text? `text FILE` wants the name of a file");
+    if (args->classes)
+        return cli_fail(EXIT_USAGE, "--classes is not of texts: the vocabulary has so many tokens");
+    return EXIT_DONE;
+}
+
+/** The vocabulary: that of weights to begin with, else the bytes, or the characters of the text. */
+static clv_status make_vocabulary(cli_source *source) {
+    const cli_args *args = source->args;
+    const clv_array *text = &source->text;
+    if (args->weights)
+        return clv_gpt_weights_read(source->runtime, args->weights, &source->gpt, &source->vocabulary);
+    source->gpt = (clv_gpt_config){.context = args->context,
+                                   .width = args->width,
+                                   .heads = args->heads,
+                                   .layers = args->layers,
+                                   .dropout = (float)args->dropout};
+    if (args->vocabulary && !strcmp(args->vocabulary, "bytes"))
+        return clv_vocabulary_bytes(source->runtime, &source->vocabulary);
+    return clv_vocabulary_characters(source->runtime, text->data, clv_array_bytes(text), &source->vocabulary);
+}
+
+clv_status cli_read_text(cli_source *source) {
+    const cli_args *args = source->args;
+    clv_status status = clv_text_read(source->runtime, args->words[1], &source->text);
+    if (status == CLV_OK) status = make_vocabulary(source);
+    if (status != CLV_OK) return status;
+    source->gpt.vocabulary = clv_vocabulary_count(source->vocabulary);
+    const double kept = 1 - (args->given_validation ? args->validation : 0.1);
+    clv_text_config config = {.vocabulary = source->vocabulary,
+                              .context = source->gpt.context,
+                              .stride = args->stride,
+                              .begin = kept,
+                              .end = 1,
+                              .limit = args->limit};
+    const char *text = source->text.data;
+    const size_t bytes = clv_array_bytes(&source->text);
+    if (kept < 1) status = clv_dataset_text(source->runtime, text, bytes, &config, &source->test);
+    config.begin = 0;
+    config.end = kept;
+    if (status == CLV_OK && source->with_train)
+        status = clv_dataset_text(source->runtime, text, bytes, &config, &source->train);
+    clv_array_reset(&source->text); // the tokens are kept
+    return status;
+}
