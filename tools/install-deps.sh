@@ -22,7 +22,7 @@ test_packages="libcmocka-dev g++ libxml2-utils"
 # CI: another compiler and its sanitizers, two more drivers, compilers for GPUs that are not here, compilers and an emulator for
 # other processors.
 ci_packages="python3-venv clang libclang-rt-14-dev mesa-opencl-icd oclgrind
-    clang-15 libclc-15 libclc-15-dev llvm-spirv-15 spirv-tools
+    abigail-tools clang-15 libclc-15 libclc-15-dev llvm-spirv-15 spirv-tools
     gcc-aarch64-linux-gnu gcc-arm-linux-gnueabihf gcc-i686-linux-gnu qemu-user musl-tools"
 
 list=

@@ -30,8 +30,17 @@ extern "C" {
 #define CLV_TRAIN_API
 #endif
 
+/** The version of these headers; clv_version() is that of the library a program runs with. Until 1.0 a new minor version may change the
+ *  interface, from then on only a new major one; what is added keeps older programs as they are. */
+#define CLV_VERSION_MAJOR 0
+#define CLV_VERSION_MINOR 1
+#define CLV_VERSION_PATCH 0
+/** For comparisons: `#if CLV_VERSION >= CLV_VERSION_OF(0, 2, 0)`. */
+#define CLV_VERSION_OF(major, minor, patch) ((major) * 1000000 + (minor) * 1000 + (patch))
+#define CLV_VERSION CLV_VERSION_OF(CLV_VERSION_MAJOR, CLV_VERSION_MINOR, CLV_VERSION_PATCH)
+
 typedef enum clv_status {
-#define X(name, text) CLV_##name,
+#define X(name, number, text) CLV_##name = (number),
 #include "status.def"
 #undef X
 } clv_status;

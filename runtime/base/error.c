@@ -12,7 +12,7 @@
 static const struct {
     const char *name, *text;
 } statuses[] = {
-#define X(name, text) {#name, text},
+#define X(name, number, text) [number] = {#name, text},
 #include "cleave/status.def"
 #undef X
 };

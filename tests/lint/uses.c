@@ -25,6 +25,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#if CLV_VERSION < CLV_VERSION_OF(0, 1, 0) || CLV_VERSION != CLV_VERSION_OF(CLV_VERSION_MAJOR, CLV_VERSION_MINOR, CLV_VERSION_PATCH)
+#error "the version's macros do not agree"
+#endif
+
 /* A user's own function, marked as ours are. */
 extern CLV_API CLV_MUST_CHECK clv_status made(clv_shape shape, int rank, int64_t numel);
 
