@@ -107,8 +107,8 @@ CLV_API void clv_runtime_destroy(clv_runtime *runtime);
  * the runtime is destroyed. Drivers may wait for them when the process exits: better end it with _exit. */
 CLV_API bool clv_runtime_is_stuck(const clv_runtime *runtime);
 
-/** The sentence of this runtime's newest failure, in whatever thread: what, where, what to do. "" if none. A copy that later
- * failures leave alone; borrowed, until the next call of this. Threads that read take turns. */
+/** The sentence of the newest failure in the calling thread: what, where, what to do. "" if there was none. Failures of other threads leave
+ * it alone, but a thread that had none is told the newest of all. Borrowed, until the thread asks again or ends. */
 CLV_API const char *clv_runtime_error(const clv_runtime *runtime);
 
 /** Flags of clv_format_shown. */

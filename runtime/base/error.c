@@ -4,6 +4,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -29,14 +30,69 @@ const char *clv_status_text(clv_status status) {
     return known(status) ? statuses[status].text : "not a Cleave status";
 }
 
+/** What one thread knows of failures. */
+struct clv__thread_error {
+    clv__error *error;
+    struct clv__thread_error *next;
+    clv_status status; // OK: it had none
+    char text[CLV__ERROR_BYTES];
+    char told[CLV__ERROR_BYTES]; // what was handed out
+};
+
 void clv__error_init(clv__error *error) {
     memset(error, 0, sizeof *error);
     pthread_mutex_init(&error->lock, NULL);
     error->process = error->lock_made = getpid();
 }
 
+static void take_lock(clv__error *error);
+
+/** A thread ends. */
+static void drop(void *ending) {
+    struct clv__thread_error *own = ending, **at = &own->error->sentences;
+    take_lock(own->error);
+    while (*at && *at != own) at = &(*at)->next;
+    if (*at) *at = own->next;
+    pthread_mutex_unlock(&own->error->lock);
+    free(own);
+}
+
+void clv__error_init_by_thread(clv__error *error) {
+    clv__error_init(error);
+    error->by_thread = pthread_key_create(&error->key, drop) == 0;
+}
+
 void clv__error_destroy(clv__error *error) {
-    if (error) pthread_mutex_destroy(&error->lock);
+    if (!error) return;
+    if (error->by_thread) pthread_key_delete(error->key);
+    for (struct clv__thread_error *own = error->sentences, *next; own; own = next) {
+        next = own->next;
+        free(own);
+    }
+    pthread_mutex_destroy(&error->lock);
+}
+
+/** This thread's own, made when it is first wanted; NULL: there is none, or no memory for it. The lock is
+ *  held. */
+static struct clv__thread_error *own_of(clv__error *error) {
+    if (!error->by_thread) return NULL;
+    struct clv__thread_error *own = pthread_getspecific(error->key);
+    if (own) return own;
+    own = calloc(1, sizeof *own);
+    if (!own) return NULL;
+    own->error = error;
+    if (pthread_setspecific(error->key, own) != 0) {
+        free(own);
+        return NULL;
+    }
+    own->next = error->sentences;
+    error->sentences = own;
+    return own;
+}
+
+/** The sentence that this thread is to be told. The lock is held. */
+static const char *text_for(const clv__error *error, const struct clv__thread_error *own) {
+    return own && own->status != CLV_OK ? own->text : error->text;
 }
 
 static void take_lock(clv__error *error) {
@@ -66,6 +122,16 @@ clv_status clv__usable(clv__error *error, const char *function, const char *name
         function, (long)error->process, (long)getpid());
 }
 
+/** The lock is held. */
+static void keep(clv__error *error, clv_status status, const char *text) {
+    struct clv__thread_error *own = own_of(error);
+    error->status = status;
+    snprintf(error->text, sizeof error->text, "%s", text);
+    if (!own) return;
+    own->status = status;
+    memcpy(own->text, error->text, sizeof own->text);
+}
+
 clv_status clv__error_set(clv__error *error, clv_status status, const char *format, ...) {
     if (!error) return status;
     char text[CLV__ERROR_BYTES]; // the arguments may point into error->text
@@ -74,15 +140,28 @@ clv_status clv__error_set(clv__error *error, clv_status status, const char *form
     clv_format_shown(text, sizeof text, CLV_SHOWN_NAMES, format, args);
     va_end(args);
     take_lock(error);
-    error->status = status;
-    memcpy(error->text, text, sizeof text);
+    keep(error, status, text);
     pthread_mutex_unlock(&error->lock);
     return status;
 }
 
 void clv__error_read(clv__error *error, char out[CLV__ERROR_BYTES]) {
     take_lock(error);
-    memcpy(out, error->text, sizeof error->text);
+    memcpy(out, text_for(error, own_of(error)), CLV__ERROR_BYTES);
+    pthread_mutex_unlock(&error->lock);
+}
+
+const char *clv__error_text(clv__error *error) {
+    take_lock(error);
+    struct clv__thread_error *own = own_of(error);
+    if (own) memcpy(own->told, text_for(error, own), sizeof own->told);
+    pthread_mutex_unlock(&error->lock);
+    return own ? own->told : error->text;
+}
+
+void clv__error_forget(clv__error *error) {
+    take_lock(error);
+    keep(error, CLV_OK, "");
     pthread_mutex_unlock(&error->lock);
 }
 
@@ -94,9 +173,11 @@ clv_status clv__error_prefix(clv__error *error, const char *format, ...) {
     int n = clv_format_shown(text, sizeof text, CLV_SHOWN_NAMES, format, args);
     va_end(args);
     take_lock(error);
-    if (n >= 0 && (size_t)n < sizeof text) snprintf(text + n, sizeof text - (size_t)n, "%s", error->text);
-    memcpy(error->text, text, sizeof text);
-    clv_status status = error->status;
+    const struct clv__thread_error *own = own_of(error);
+    if (n >= 0 && (size_t)n < sizeof text)
+        snprintf(text + n, sizeof text - (size_t)n, "%s", text_for(error, own));
+    clv_status status = own && own->status != CLV_OK ? own->status : error->status;
+    keep(error, status, text);
     pthread_mutex_unlock(&error->lock);
     return status;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sentence behind a status. One clv__error lives in each runtime; whoever fails writes into it.
-// Thread-safe: workers and loaders fail too. The reader gets the newest sentence.
+// The sentence behind a status. One clv__error lives in each runtime; whoever fails writes into it. There each
+// thread has a sentence of its own, which failures of other threads leave alone; a thread that works for another
+// hands its sentence over (exec/worker.c).
 #ifndef CLV_BASE_ERROR_H
 #define CLV_BASE_ERROR_H
 
@@ -16,11 +17,16 @@ typedef struct clv__error {
     pthread_mutex_t lock;
     pid_t process;   // that made it; a fork of that has neither its threads nor its drivers
     pid_t lock_made; // in which process: a fork's copy may be held by a thread that is not there
-    clv_status status;
+    clv_status status; // of the newest failure
     char text[CLV__ERROR_BYTES];
+    bool by_thread;
+    pthread_key_t key; // by_thread: a thread's own sentence
+    struct clv__thread_error *sentences; // all of those
 } clv__error;
 
 void clv__error_init(clv__error *error);
+/** One that keeps a sentence for each thread; without room for that as the other. */
+void clv__error_init_by_thread(clv__error *error);
 void clv__error_destroy(clv__error *error);
 
 /** Keep a printf-made sentence and return `status`. `error` may be NULL: then only the status is returned. */
@@ -43,8 +49,12 @@ bool clv__error_at_home(const clv__error *error);
 clv_status clv__given(clv__error *error, const char *function, const char *name, const void *pointer);
 clv_status clv__usable(clv__error *error, const char *function, const char *name, const void *pointer);
 
-/** Copy the newest sentence, whole. */
+/** Copy the sentence of this thread's newest failure, whole; of a thread without one, the newest of all. */
 void clv__error_read(clv__error *error, char out[CLV__ERROR_BYTES]);
+/** The same, borrowed until this thread fails or asks again. */
+const char *clv__error_text(clv__error *error);
+/** Nothing has failed. */
+void clv__error_forget(clv__error *error);
 
 /** Return from the function with a status and a sentence. */
 #define CLV_FAIL(error, status, ...) return clv__error_set((error), (status), __VA_ARGS__)

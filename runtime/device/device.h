@@ -61,7 +61,6 @@ struct clv_device {
 
 struct clv_runtime {
     clv__error error;                   // see clv__runtime_error_of
-    char shown_error[CLV__ERROR_BYTES]; // the reader's copy: clv_runtime_error
     clv__arena arena;                   // strings of devices
     clv_runtime_config config;
     clv_device **devices;

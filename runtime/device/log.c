@@ -13,8 +13,7 @@ clv__error *clv__runtime_error_of(clv_runtime *runtime) {
 const char *clv_runtime_error(const clv_runtime *runtime) {
     if (!runtime) return "";
     clv_runtime *r = (clv_runtime *)(uintptr_t)runtime; // asking changes nothing that anybody sees
-    clv__error_read(&r->error, r->shown_error);
-    return r->shown_error;
+    return clv__error_text(&r->error);
 }
 
 void clv__log(clv_runtime *runtime, clv_log_level level, const char *format, ...) {

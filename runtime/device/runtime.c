@@ -73,7 +73,7 @@ static clv_status start_backend(clv_runtime *runtime, const clv__backend *backen
     if (status == CLV_E_HOST_MEMORY || status == CLV_E_VALUE) return status;
     if (status != CLV_OK) {
         clv__log(runtime, CLV_LOG_WARNING, "the %s backend is left out: %s", backend->name,
-                 runtime->error.text);
+                 clv__error_text(&runtime->error));
         return CLV_OK;
     }
     runtime->backends[runtime->n_backends].backend = backend;
@@ -95,7 +95,7 @@ clv_status clv_runtime_create(const clv_runtime_config *config, clv_runtime **ou
     *out = NULL;
     clv_runtime *runtime = clv__alloc(1, sizeof *runtime);
     if (!runtime) return CLV_E_HOST_MEMORY;
-    clv__error_init(&runtime->error);
+    clv__error_init_by_thread(&runtime->error);
     pthread_mutex_init(&runtime->report_lock, NULL);
     pthread_mutex_init(&runtime->post_lock, NULL);
     clv_status status = CLV_E_HOST_MEMORY;
@@ -105,10 +105,7 @@ clv_status clv_runtime_create(const clv_runtime_config *config, clv_runtime **ou
         clv_runtime_destroy(runtime);
         return status;
     }
-    if (status == CLV_OK) {
-        runtime->error.status = CLV_OK; // a backend that was left out is no failure of the runtime
-        runtime->error.text[0] = 0;
-    }
+    if (status == CLV_OK) clv__error_forget(&runtime->error); // a backend that was left out is no failure
     *out = runtime;
     return status;
 }

@@ -77,7 +77,7 @@ static clv_status quarantine_broken(clv_plan *plan, int *n_broken) {
             if (status == CLV_OK) continue;
             if (status != CLV_E_BUILD) return status;
             char why[CLV__ERROR_BYTES];
-            memcpy(why, error->text, sizeof why);
+            clv__error_read(error, why);
             CLV_TRY(clv__quarantine_add(device, at->node->io.op, at->variant->name, why));
             clv__notes_avoid(device, at->node->io.op->name, at->variant->name, why);
             (*n_broken)++;

@@ -228,7 +228,7 @@ static clv_status bind_or_replan(clv_run *run) {
         if (status != CLV_E_UNSUPPORTED || !failed || !failed->variant || run->plan->pins) return status;
         clv__run_unbind(run);
         CLV_TRY(clv__quarantine_add(run->plan->places[failed->place].device, failed->node->io.op,
-                                    failed->variant->name, error_of(run)->text));
+                                    failed->variant->name, clv__error_text(error_of(run))));
         CLV_TRY(clv__plan_again(run->plan));
     }
 }

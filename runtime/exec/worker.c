@@ -99,6 +99,7 @@ typedef struct call_job {
     clv_status (*function)(void *context);
     void *context;
     clv_status status;
+    char sentence[CLV__ERROR_BYTES]; // of a failure: the caller's from then on
     bool done;
     pthread_mutex_t lock;
     pthread_cond_t finished;
@@ -107,6 +108,8 @@ typedef struct call_job {
 static void run_call(clv__job *job) {
     call_job *call = (call_job *)job;
     clv_status status = call->function(call->context);
+    if (status != CLV_OK)
+        clv__error_read(clv__runtime_error_of(call->device->runtime), call->sentence);
     pthread_mutex_lock(&call->lock);
     call->status = status;
     call->done = true;
@@ -152,6 +155,7 @@ clv_status clv__worker_call(clv_device *device, clv_status (*function)(void *con
         return clv__device_silent(device, error);
     }
     clv_status status = call->status;
+    if (status != CLV_OK) clv__error_set(error, status, "%s", call->sentence);
     pthread_cond_destroy(&call->finished);
     pthread_mutex_destroy(&call->lock);
     free(call);

@@ -129,8 +129,8 @@ clv_status clv_checkpoint_read(clv_runtime *runtime, const char *path, clv_archi
     clv_archive *archive = NULL;
     if (previous && read_file(NULL, previous, &archive) == CLV_OK) {
         if (error) {
-            clv__error_set(error, status, "%s. The one before it is whole: resume from '%s'", error->text,
-                           previous);
+            clv__error_set(error, status, "%s. The one before it is whole: resume from '%s'",
+                           clv__error_text(error), previous);
         }
     }
     clv_archive_destroy(archive);
