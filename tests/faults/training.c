@@ -19,6 +19,7 @@
 //   WRONG, LEAK, WORDS, LOST, HANG   other weights although it could be seen; objects that live on; a sentence without call or code; a
 //              checkpoint that does not go on; no end
 #include <dlfcn.h>
+#include <errno.h>
 #include <math.h>
 #include <signal.h>
 #include <unistd.h>
@@ -358,14 +359,18 @@ static bool find_calls(const char *path) {
             names[n_names].call = calls[n_names];
             n_names++;
         }
-        return fclose(file) == 0 && n_names > 0;
+        fclose(file);
+        if (n_names == 0) fprintf(stderr, "'%s' names no call: remove it, and it is written again\n", path);
+        return n_names > 0;
     }
     for (long n; n_names < MOST_NAMES && (names[n_names].call = fault_name(n_names, &n)); n_names++)
         names[n_names].n = n;
     if (!path) return true;
     file = fopen(path, "w");
     for (int i = 0; file && i < n_names; i++) fprintf(file, "%s %ld\n", names[i].call, names[i].n);
-    return file && fclose(file) == 0;
+    if (file && fclose(file) == 0) return true;
+    fprintf(stderr, "the calls cannot be written to '%s': %s\n", path, strerror(errno));
+    return false;
 }
 
 static long count_cases(void) {
