@@ -4,7 +4,8 @@
 #include "ops/epilogue.h"
 #include "ops/lower.h"
 
-enum { ROWS = 4, ITEMS = 128, FLOATS = 3072, MOST_TAPS = 64 }; // the first three of the kernel file
+enum { ROWS = 4, ITEMS = 128, FLOATS = 3072 }; // as in the kernel file
+enum { MOST_TAPS = 64, MANY_TAPS = 16 };
 
 static bool possible(const clv_device_info *device, const clv__conv2d *c) {
     return c->in_channels == 1 && c->out_channels == 1 && clv__conv2d_sums(c) &&
@@ -74,7 +75,9 @@ void clv__conv2d_channels_forward(clv__launches *list, const clv__op_io *io) {
 void clv__conv2d_channels_input(clv__launches *list, const clv__op_io *io) {
     if (clv__numel(&io->out[0]) == 0) return;
     clv__conv2d c = clv__conv2d_of(io);
-    const int64_t rows = ROWS / c.stride[0] * c.stride[0];
+    // Compilers fetch what all taps of all rows want before they add, and of many taps that is more than there are registers.
+    const int64_t most = c.kernel[0] * c.kernel[1] > MANY_TAPS ? clv__max64(ROWS / 2, c.stride[0]) : ROWS;
+    const int64_t rows = most / c.stride[0] * c.stride[0];
     clv__launch *launch = launch_of(list, &c, "channels_input");
     define(list, launch, "ROWS", rows, ROWS);
     clv__arg_out_as(list, launch, io, 0, "T_OUT");

@@ -5,7 +5,7 @@
 
 // An item's part is short enough for devices that end long loops (kernels_cl/README.md).
 enum { ITEM_PER = 4, ITEM_CHUNK = 2048, ITEM_JOIN = 256 };
-enum { SMALL_GROUP = 64, LARGE_GROUP = 256, MOST_PER = 16, FEW_PER = 4, WIDE = 32, SECTOR = 8 };
+enum { SMALL_GROUP = 64, LARGE_GROUP = 256, MOST_PER = 16, SUMS_PER = 8, FEW_PER = 4, WIDE = 32, SECTOR = 8 };
 enum { FEW_PARTS = 16 }; // that one item joins
 enum { FEW_GROUPS = 32, MANY_GROUPS = 64, MOST_TURNS = 32 };
 
@@ -33,6 +33,11 @@ static schedule by_items(bool given, bool columns) {
                       .columns = columns};
 }
 
+/** Elements that an item keeps in registers. Programs that also sum over rows keep six floats of each. */
+static int64_t most_per(const clv__row_program *program) {
+    return program->after ? SUMS_PER : MOST_PER;
+}
+
 static schedule by_groups(const clv_device_info *device, const clv__rows *use, bool columns) {
     const clv__row_walk *w = &use->walk;
     const int64_t most = device->max_work_group >= LARGE_GROUP ? LARGE_GROUP : SMALL_GROUP;
@@ -40,11 +45,11 @@ static schedule by_groups(const clv_device_info *device, const clv__rows *use, b
     schedule s = {.columns = columns, .group = SMALL_GROUP, .turns = 1};
     if (columns) {
         int64_t wide = power_of_two(w->inner, WIDE);
-        if (stores && wide > SECTOR && w->count > most / wide * MOST_PER) wide = SECTOR;
+        if (stores && wide > SECTOR && w->count > most / wide * most_per(use->program)) wide = SECTOR;
         s.lanes = power_of_two(w->count, most / wide);
         if (s.lanes * wide > SMALL_GROUP) s.group = most;
     } else {
-        const int64_t large = w->count <= SMALL_GROUP * MOST_PER ? SMALL_GROUP : most;
+        const int64_t large = w->count <= SMALL_GROUP * most_per(use->program) ? SMALL_GROUP : most;
         // Fewer lanes that have more elements each, where their reads begin with a sector.
         const int64_t few = clv__max64(WIDE / 2, clv__div_up(w->count, FEW_PER));
         s.lanes = power_of_two(w->count % SECTOR ? w->count : clv__min64(few, w->count), large);
@@ -54,7 +59,7 @@ static schedule by_groups(const clv_device_info *device, const clv__rows *use, b
         if (large == most || w->rows * s.lanes >= s.turns * most * MANY_GROUPS) s.group = most;
     }
     const int64_t need = clv__div_up(w->count, s.lanes);
-    s.per = need <= 1 ? 1 : need <= FEW_PER || !use->program->planes ? FEW_PER : MOST_PER;
+    s.per = need <= 1 ? 1 : need <= FEW_PER || !use->program->planes ? FEW_PER : most_per(use->program);
     s.chunk = s.lanes * s.per;
     s.rows = s.group / s.lanes;
     return s;

@@ -3,7 +3,8 @@
 // device: each variant of each op that a null card with lanes supports, on every sample with its gradient, in f32, in f16 and followed
 // by an epilogue; and each node of the plans of all models, in training and inference, with the epilogues that only a model makes.
 // Elementwise kernels are one text around an expression: each expression is there, and each pair of other macros. Products and their
-// epilogues alike; of programs over rows each pair of macros is there, the program being one.
+// epilogues alike; of programs over rows each pair of macros is there, the program being one. Of elementwise kernels and programs
+// over rows those are left out again whose every pair another has, too.
 // Programs are FOLDER/STEM.cl, as programs.h says, and there is FOLDER/kernels.tsv, a line for each kernel:
 //
 //     name in the program   stem   entry   key   op   variant   work-items of a group   local bytes   what it was met in, and where
@@ -30,15 +31,19 @@ static void fail(const char *why) {
     programs_fail("offline_kernels", why);
 }
 
-static uint64_t *met; // hashes of what elementwise kernels were seen with
-static size_t n_met, met_room;
+typedef struct feature {
+    uint64_t hash; // of a macro, or of a pair of them
+    size_t n;      // kernels that have it
+} feature;
+static feature *features;
+static size_t n_features, features_room;
 
-static bool is_met(uint64_t hash) {
-    for (size_t i = 0; i < n_met; i++)
-        if (met[i] == hash) return true;
-    if (!clv__grow(&met, &met_room, n_met + 1, sizeof *met)) fail("no memory");
-    met[n_met++] = hash;
-    return false;
+static feature *feature_of(uint64_t hash) {
+    for (size_t i = 0; i < n_features; i++)
+        if (features[i].hash == hash) return &features[i];
+    if (!clv__grow(&features, &features_room, n_features + 1, sizeof *features)) fail("no memory");
+    features[n_features] = (feature){hash, 0};
+    return &features[n_features++];
 }
 
 /** Kernels that are one text around another, which comes in macros that begin alike: elementwise kernels around an expression,
@@ -47,16 +52,25 @@ static const struct {
     const char *stem, *inner; // NULL: any other
     bool looped; // the loops hold the inner text: it is wanted with each other macro; else it is wanted once
     bool pairs;  // of the other macros each pair is wanted; else all that come together
-} texts[] = {{"elementwise", "EW_EXPR ", false, true},
-             {"gemm", "EPI_", false, true},
-             {"rows", "ROW_", true, true},
-             {NULL, "EPI_", false, false}};
+    bool thin;   // a kernel is left out again if others have all of its pairs
+} texts[] = {{"elementwise", "EW_EXPR ", false, true, true},
+             {"gemm", "EPI_", false, true, false},
+             {"rows", "ROW_", true, true, true},
+             {NULL, "EPI_", false, false, false}};
 
-static bool nothing_new(const program_kernel *found) {
-    enum { MOST_MACROS = 64 };
+static size_t text_of(const char *stem) {
+    size_t t = 0;
+    while (texts[t].stem && strcmp(texts[t].stem, stem) != 0) t++;
+    return t;
+}
+
+enum { MOST_MACROS = 64, MOST_FEATURES = MOST_MACROS * (MOST_MACROS + 1) / 2 + 1 };
+
+/** Hashes of all that is wanted of a kernel: of its inner text, and of its other macros, each alone and with each other. */
+static size_t hashes_of(const program_kernel *found, uint64_t hashes[MOST_FEATURES]) {
     uint64_t units[MOST_MACROS], inner;
-    size_t n = 1, t = 0;
-    while (texts[t].stem && strcmp(texts[t].stem, found->at.stem) != 0) t++;
+    const size_t t = text_of(found->at.stem);
+    size_t n = 1, made = 0;
     inner = XXH3_64bits(found->at.stem,
                         strlen(found->at.stem)); // whatever the entry: that with vectors is met first
     units[0] = XXH3_64bits(found->at.entry, strlen(found->at.entry));
@@ -72,12 +86,36 @@ static bool nothing_new(const program_kernel *found) {
             fail("a kernel has too many macros");
         at += length + (at[length] == '\n');
     }
-    bool all_met = is_met(inner);
+    hashes[made++] = inner;
     if (texts[t].looped) units[n++] = inner;
     for (size_t i = 0; i < n; i++)
         for (size_t k = 0; k <= i; k++)
-            if (!is_met(XXH3_64bits_withSeed(&units[i], sizeof *units, units[k]))) all_met = false;
-    return all_met;
+            hashes[made++] = XXH3_64bits_withSeed(&units[i], sizeof *units, units[k]);
+    return made;
+}
+
+/** Whether kernels that were met have all that this one has; if not, it is counted among them. */
+static bool nothing_new(const program_kernel *found) {
+    uint64_t hashes[MOST_FEATURES];
+    const size_t n = hashes_of(found, hashes);
+    bool new = false;
+    for (size_t i = 0; i < n; i++) new |= !feature_of(hashes[i])->n;
+    for (size_t i = 0; new &&i < n; i++) feature_of(hashes[i])->n++;
+    return !new;
+}
+
+/** Leave out each kernel of which others have everything: it was met before those that have more. */
+static void thin_out(void) {
+    size_t kept = 0;
+    for (size_t k = 0; k < all.n; k++) {
+        uint64_t hashes[MOST_FEATURES];
+        const size_t n = hashes_of(&all.items[k], hashes);
+        bool needed = !texts[text_of(all.items[k].at.stem)].thin;
+        for (size_t i = 0; i < n; i++) needed |= feature_of(hashes[i])->n == 1;
+        for (size_t i = 0; !needed && i < n; i++) feature_of(hashes[i])->n--;
+        if (needed) all.items[kept++] = all.items[k];
+    }
+    all.n = kept;
 }
 
 static void meet(const clv__launch *launch, const char *op, const char *variant) {
@@ -184,6 +222,7 @@ int main(int argc, char **argv) {
             look_at_models(runtime, card);
     }
     if (!all.n) fail("there is no device with lanes");
+    thin_out();
     programs_sort(&all);
     write_table(argv[1]);
     programs_write(&all, argv[1]);

@@ -58,7 +58,10 @@ def compile_all(folder, wanted, have):
                 mistakes.append(f"{target}: {stem}.cl: {failed}")
                 return target, {}
 
-    jobs = [(target, stem) for stem in stems for target in wanted]
+    # First one target of each maker: the others take over a part of what is made for it.
+    firsts = [target for i, target in enumerate(wanted) if targets.TARGETS[target] not in [targets.TARGETS[t] for t in wanted[:i]]]
+    jobs = [(target, stem) for stem in stems for target in firsts]
+    jobs += [(target, stem) for stem in stems for target in wanted if target not in firsts]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         for target, kernels in pool.map(one, jobs):
             for name, figures in kernels.items():

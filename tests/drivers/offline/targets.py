@@ -34,6 +34,21 @@ def run(command, env=None):
     return done.stdout
 
 
+MADE, MADE_LOCK = {}, threading.Lock()  # what several targets want alike, by the program's text
+
+
+def once(make, source, *arguments):
+    """make(source, ...), for the first that asks; the others get the same."""
+    with open(source) as file:
+        key = make, file.read()
+    with MADE_LOCK:
+        lock, made = MADE.setdefault(key, (threading.Lock(), []))
+    with lock:
+        if not made:
+            made.append(make(source, *arguments))
+        return made[0]
+
+
 # ---- loops -----------------------------------------------------------------------------------------------------------
 
 def innermost(lines, label, branch, weigh):
@@ -85,7 +100,8 @@ def amd_weigh(line):
 def amd(target, source, folder, _tools):
     out = os.path.join(folder, f"{target}.s")
     run([CLANG, *CL, "-O3", "-target", "amdgcn--amdhsa", f"-mcpu={target}", "-nogpulib", "-Xclang", "-mlink-builtin-bitcode",
-         "-Xclang", f"{CLC}/amdgcn--amdhsa.bc", "-S", source, "-o", out])
+         "-Xclang", f"{CLC}/amdgcn--amdhsa.bc", "-mllvm", "-amdgpu-internalize-symbols",  # no code for what kernels inline
+         "-S", source, "-o", out])
     kernels = {}
     with open(out) as file:
         text = file.read()
@@ -121,28 +137,18 @@ def ptx_weigh(line):
     return fmas, width if word.startswith("ld.shared") else 0, width if word.startswith("ld.global") else 0, 1
 
 
-PTX, PTX_LOCK = {}, threading.Lock()  # by the program's text: three targets want the same
-
-
 def ptx_of(source):
     """The program for the oldest of the targets, which ptxas takes for all of them."""
-    with open(source) as file:
-        text = file.read()
-    with PTX_LOCK:
-        lock, made = PTX.setdefault(text, (threading.Lock(), []))
-    with lock:
-        if not made:
-            with tempfile.NamedTemporaryFile(suffix=".ptx") as out:
-                run([CLANG, *CL, "-O3", "-target", "nvptx64-nvidia-cuda", "-Xclang", "-target-cpu", "-Xclang", "sm_70", "-Xclang",
-                     "-target-feature", "-Xclang", "+ptx63", "-Xclang", "-mlink-builtin-bitcode", "-Xclang",
-                     f"{CLC}/nvptx64--nvidiacl.bc", "-S", source, "-o", out.name])
-                with open(out.name) as file:
-                    made.append(file.read())
-        return made[0]
+    with tempfile.NamedTemporaryFile(suffix=".ptx") as out:
+        run([CLANG, *CL, "-O3", "-target", "nvptx64-nvidia-cuda", "-Xclang", "-target-cpu", "-Xclang", "sm_70", "-Xclang",
+             "-target-feature", "-Xclang", "+ptx63", "-Xclang", "-mlink-builtin-bitcode", "-Xclang",
+             f"{CLC}/nvptx64--nvidiacl.bc", "-S", source, "-o", out.name])
+        with open(out.name) as file:
+            return file.read()
 
 
 def nvidia(target, source, folder, tools):
-    text = ptx_of(source)
+    text = once(ptx_of, source)
     ptx = os.path.join(folder, f"{target}.ptx")
     with open(ptx, "w") as file:
         file.write(text)
@@ -195,15 +201,36 @@ def patch_tokens(text):
 SCRATCH_SPACE, EXECUTION = 18, 23  # tokens: memory of a thread for what is in no register; how a kernel is run
 
 
+def ocloc(tools, *arguments):
+    return run([tools["ocloc"], *arguments], dict(os.environ, LD_LIBRARY_PATH=tools["intel_libraries"]))
+
+
+INTEL_OPTIONS = ["-options", "-cl-std=CL1.2"]
+
+
+def intel_source(source, tools, target, folder):
+    """Compiles into the folder. Gives what the compiler's first half left: the same for all devices, and the same code comes of it."""
+    ocloc(tools, "compile", "-file", source, "-device", target, *INTEL_OPTIONS, "-out_dir", folder)
+    name = next(name for name in os.listdir(folder) if name.endswith(".spv"))
+    with open(os.path.join(folder, name), "rb") as file:
+        return file.read()
+
+
+def binaries(folder):
+    return [os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".bin")]
+
+
 def intel(target, source, folder, tools):
     """Compiled as the driver does it, then taken apart: the compiler's own dumps take longer than its compiling."""
     dump = os.path.join(folder, f"dump-{target}")
     shutil.rmtree(dump, ignore_errors=True)
     os.mkdir(dump)
-    env = dict(os.environ, LD_LIBRARY_PATH=tools["intel_libraries"])
-    run([tools["ocloc"], "compile", "-file", source, "-device", target, "-options", "-cl-std=CL1.2", "-out_dir", dump], env)
-    binary = next(name for name in os.listdir(dump) if name.endswith(".bin"))
-    run([tools["ocloc"], "disasm", "-file", os.path.join(dump, binary), "-device", target, "-dump", os.path.join(dump, "parts")], env)
+    half = once(intel_source, source, tools, target, dump)
+    if not binaries(dump):
+        with open(os.path.join(dump, "program.spv"), "wb") as file:
+            file.write(half)
+        ocloc(tools, "compile", "-spirv_input", "-file", file.name, "-device", target, *INTEL_OPTIONS, "-out_dir", dump)
+    ocloc(tools, "disasm", "-file", binaries(dump)[0], "-device", target, "-dump", os.path.join(dump, "parts"))
     with open(os.path.join(dump, "parts", "PTM.txt")) as file:
         tokens = patch_tokens(file.read())
     kernels = {}
