@@ -8,15 +8,8 @@
 //
 //   adaptive_pool_axis            one work-item per output
 //   adaptive_pool_axis_backward   one per input
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef T_IN
 #define T_IN float
-#endif
-#ifndef T_OUT
 #define T_OUT float
-#endif
 
 // a * b / c, rounded down or up, where b < c < 2^30: the product may have more than 32 bits.
 int KERNEL(adaptive_pool_part)(int a, int b, int c, int up) {

@@ -14,21 +14,10 @@
 //
 // GROUP, EACH   powers of two; default 64, 1
 // T_X, T_DX  how x and dx are stored: float (default), f16 or bf16; y and dy are floats
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef T_X
 #define T_X float
-#endif
-#ifndef T_DX
 #define T_DX float
-#endif
-#ifndef GROUP
 #define GROUP 64
-#endif
-#ifndef EACH
 #define EACH 1
-#endif
 
 #define SEEN(r) clamp((r) % T + 1 + S - T, 0, S)
 

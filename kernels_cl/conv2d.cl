@@ -48,7 +48,6 @@
 //   conv2d_backward_weight_sum    task t: dw[i] = sum_split part[split][i] for i in [t*per, (t+1)*per), i < D, in order
 //
 // Macros
-//   KERNEL(name)    how entries and helpers are named; default name
 //   T_IN, T_OUT     how tensors are stored, float, f16 or bf16; default float. IN: x, or dy of the gradient by the
 //                   input; OUT: y, or its dx. The gradient by the weights reads x as IN and dy as OUT. Weights, bias, parts
 //                   of sums and the weights' gradient are floats
@@ -63,50 +62,25 @@
 //   XL, YL, AL, KL  local arrays, in elements of 4 bytes: window; result, or transposed dy; sums of weights;
 //                   lists of offsets, of pixels, and of conv2d_pack's taps (KH*KW <= KL). Default 40960, 40960, 20480, 2048.
 
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef T_IN
 #define T_IN float
-#endif
-#ifndef T_OUT
 #define T_OUT float
-#endif
-#ifndef TILE
 #define TILE 1
-#endif
-#ifndef VW
 #define VW 16
-#endif
-#ifndef MR
 #if VW == 16
 #define MR 8
 #else
 #define MR 4
 #endif
-#endif
-#ifndef NV
 #define NV 3
-#endif
-#ifndef WR
 #if VW == 16
 #define WR 10
 #else
 #define WR 4
 #endif
-#endif
-#ifndef XL
 #define XL 40960
-#endif
-#ifndef YL
 #define YL 40960
-#endif
-#ifndef AL
 #define AL 20480
-#endif
-#ifndef KL
 #define KL 2048
-#endif
 
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)

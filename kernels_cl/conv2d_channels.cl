@@ -17,7 +17,6 @@
 //                     adds the items' sums. Of x there are `height` rows and `width` columns; planes*(height*width + rows*OW) <= FLOATS
 //
 // Macros
-//   KERNEL(name)       how entries and helpers are named; default name
 //   T_IN, T_OUT        how tensors are stored, float, f16 or bf16; default float. IN: x, or dy of the gradient by the input; OUT: y, or
 //                      its dx. The gradient by the weights reads x as IN and dy as OUT
 //   EPI_*              the epilogue, common/epilogue.cl; default none
@@ -26,48 +25,19 @@
 //   ITEMS              of a group of channels_weight, a power of two; default 128. Local memory: 4*(ITEMS + FLOATS) bytes
 //   FLOATS             pixels in its local memory; default 3072
 
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef T_IN
 #define T_IN float
-#endif
-#ifndef T_OUT
 #define T_OUT float
-#endif
-#ifndef KH
 #define KH 3
-#endif
-#ifndef KW
 #define KW 3
-#endif
-#ifndef SH
 #define SH 1
-#endif
-#ifndef SW
 #define SW 1
-#endif
-#ifndef DH
 #define DH 1
-#endif
-#ifndef DW
 #define DW 1
-#endif
-#ifndef PH
 #define PH 1
-#endif
-#ifndef PW
 #define PW 1
-#endif
-#ifndef ROWS
 #define ROWS 4
-#endif
-#ifndef ITEMS
 #define ITEMS 128
-#endif
-#ifndef FLOATS
 #define FLOATS 3072
-#endif
 
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 #define UNROLLED _Pragma("unroll")

@@ -25,7 +25,6 @@
 //                            within a block, then block by block, then lanes in order.
 //
 // Macros
-//   KERNEL(name)  how entries and helpers are named; default name
 //   T_IN, T_OUT   how tensors are stored, float, f16 or bf16; default float. IN: x, or dy of the gradient by the input; OUT:
 //                 y, or its dx. The gradient by the weights reads x as IN and dy as OUT
 //   EPI_*         the epilogue of conv2d_depthwise, common/epilogue.cl; default none
@@ -33,27 +32,12 @@
 //   XL, YL        local arrays in floats: sh*sw*plane + 4*VW <= XL, and ab*PW + 4*VW <= YL; default 6144, 4096
 //   KL            most taps, default 128
 
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef T_IN
 #define T_IN float
-#endif
-#ifndef T_OUT
 #define T_OUT float
-#endif
-#ifndef VW
 #define VW 16
-#endif
-#ifndef XL
 #define XL 6144
-#endif
-#ifndef YL
 #define YL 4096
-#endif
-#ifndef KL
 #define KL 128
-#endif
 
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)

@@ -32,7 +32,6 @@
 // there are neither lists nor short loops. Each weight is read once, from where it lies, and each image once for a panel.
 //
 // Macros
-//   KERNEL(name)  how entries and helpers are named; default name
 //   T_IN, T_OUT   how in and out are stored, float, f16 or bf16; default float
 //   EPI_*         the epilogue of what stores, common/epilogue.cl; default none
 //   VW            lanes of a vector: 4, 8 or 16; default 16
@@ -46,77 +45,32 @@
 //   WSH, WSW, WPH, WPW, WDH, WDW  strides, padding, dilation; default 1
 //   WBACK         back; default 0
 
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef T_IN
 #define T_IN float
-#endif
-#ifndef T_OUT
 #define T_OUT float
-#endif
-#ifndef VW
 #define VW 16
-#endif
-#ifndef MR
 #if VW == 16
 #define MR 8
 #else
 #define MR 4
 #endif
-#endif
-#ifndef OL
 #define OL 16
-#endif
-#ifndef KL
 #define KL 64
-#endif
-#ifndef WL
 #define WL 6144
-#endif
 
-#ifndef WR
 #define WR 4
-#endif
-#ifndef WIH
 #define WIH 2
-#endif
-#ifndef WIW
 #define WIW 2
-#endif
-#ifndef WOH
 #define WOH 2
-#endif
-#ifndef WOW
 #define WOW 2
-#endif
-#ifndef WKH
 #define WKH 3
-#endif
-#ifndef WKW
 #define WKW 3
-#endif
-#ifndef WSH
 #define WSH 1
-#endif
-#ifndef WSW
 #define WSW 1
-#endif
-#ifndef WPH
 #define WPH 1
-#endif
-#ifndef WPW
 #define WPW 1
-#endif
-#ifndef WDH
 #define WDH 1
-#endif
-#ifndef WDW
 #define WDW 1
-#endif
-#ifndef WBACK
 #define WBACK 0
-#endif
 
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)

@@ -18,39 +18,21 @@
 //                    until they can be stored side by side: K <= KL
 //
 // Macros
-//   KERNEL(name)   how entries and helpers are named; default name
 //   T_X, T_DY      how x and dy are stored, float, f16 or bf16; default float
 //   VW             lanes of a vector: 4, 8 or 16; default 16
 //   MR             rows of the register tile, two vectors wide: 4 or 8; default 8 for VW 16, else 4
 //   AL, KL, PAIRS  local arrays: elements of dy, taps, pairs; default 20480, 25, 2048
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef T_X
 #define T_X float
-#endif
-#ifndef T_DY
 #define T_DY float
-#endif
-#ifndef VW
 #define VW 16
-#endif
-#ifndef MR
 #if VW == 16
 #define MR 8
 #else
 #define MR 4
 #endif
-#endif
-#ifndef AL
 #define AL 20480
-#endif
-#ifndef KL
 #define KL 25
-#endif
-#ifndef PAIRS
 #define PAIRS 2048
-#endif
 
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)

@@ -47,35 +47,21 @@
 // fall on one line of a cache. Products take v_block C*nr and v_channel nr.
 //
 // Macros
-//   KERNEL(name)  how entries and helpers are named; default name
 //   T_IN, T_OUT   how in (or x, or dy) and out are stored, float, f16 or bf16; default float
 //   EPI_*         the epilogue of winograd_output, common/epilogue.cl; default none
 //   VW            lanes of a vector: 4, 8 or 16; default 16
 //   MR            rows of the products' register tile, up to two vectors wide: 4 or 8; default 8 for VW 16, else 4
 //   KC            channels of a panel in local memory at once, even; default 128: 184 KB
 
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef T_IN
 #define T_IN float
-#endif
-#ifndef T_OUT
 #define T_OUT float
-#endif
-#ifndef VW
 #define VW 16
-#endif
-#ifndef MR
 #if VW == 16
 #define MR 8
 #else
 #define MR 4
 #endif
-#endif
-#ifndef KC
 #define KC 128
-#endif
 
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)

@@ -20,28 +20,16 @@
 //                               out = epilogue( A' R A + bias[m] )
 //
 // Macros
-//   KERNEL(name)   how entries and helpers are named; default name
 //   T_IN, T_OUT    how in and out are stored, float, f16 or bf16; default float
 //   EPI_*          the epilogue of winograd_lanes_output, common/epilogue.cl; default none
 //   ITEMS          of a group, a power of two; default 128
 //   AREA           16*AREA floats, at least 9*ITEMS, are in local memory; an odd multiple of 8, default 232.
 //                  planes*(strips + 1)*(TW + 1), of winograd_lanes_output strips*TW, are at most that
 
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef T_IN
 #define T_IN float
-#endif
-#ifndef T_OUT
 #define T_OUT float
-#endif
-#ifndef ITEMS
 #define ITEMS 128
-#endif
-#ifndef AREA
 #define AREA 232
-#endif
 
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 #define UNROLLED _Pragma("unroll")

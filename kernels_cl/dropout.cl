@@ -12,15 +12,8 @@
 // state  seed low, seed high, step, 0 (the graph's random state)
 // scale  1 / (1 - p), 0 for p = 1
 // T_X, T_Y  how x and y are stored: float (default), f16, bf16
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef T_X
 #define T_X float
-#endif
-#ifndef T_Y
 #define T_Y float
-#endif
 
 /** The elements i to i + 3, as far as they are in 0 to n - 1. */
 void KERNEL(dropout_four)(__global T_Y *y, __global const T_X *x, uint k0, uint k1, uint step, uint counter,

@@ -18,54 +18,21 @@
 //
 // The output may be the same memory as an input of the same size: no restrict, and each element is read
 // before it is written, by the same item.
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef EW_N
 #define EW_N 1
-#endif
-#ifndef EW_TO
 #define EW_TO float
-#endif
-#ifndef EW_T0
 #define EW_T0 float
-#endif
-#ifndef EW_T1
 #define EW_T1 float
-#endif
-#ifndef EW_T2
 #define EW_T2 float
-#endif
-#ifndef EW_X0
 #define EW_X0 x
-#endif
-#ifndef EW_X1
 #define EW_X1 b
-#endif
-#ifndef EW_X2
 #define EW_X2 c
-#endif
-#ifndef EW_EXPR
 #define EW_EXPR x
-#endif
-#ifndef EW_RANK
 #define EW_RANK 1
-#endif
-#ifndef EW_VW
 #define EW_VW 16
-#endif
-#ifndef EW_ACCESS
 #define EW_ACCESS V
-#endif
-#ifndef EW_U0
 #define EW_U0 0
-#endif
-#ifndef EW_U1
 #define EW_U1 0
-#endif
-#ifndef EW_U2
 #define EW_U2 0
-#endif
 
 #define EW_PASTE2(a, b) a##b
 #define EW_PASTE(a, b) EW_PASTE2(a, b)

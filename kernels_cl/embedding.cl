@@ -11,12 +11,7 @@
 //                             of all of them, in their order; rows of dweight without an index are left as they are
 //
 // T   of embedding and embedding_ordered: what tensors have D of, float (default) or float4
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef T
 #define T float
-#endif
 
 __kernel void KERNEL(embedding)(__global T *restrict y, __global const T *restrict weight,
                                 __global const int *restrict index, int n, int V, int D) {

@@ -6,9 +6,6 @@
 //                     as it should be. Any NaN is as good as another
 //
 // There is nothing to ask where F16_NATIVE is 0.
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
 #if F16_NATIVE
 
 // What is added to a float's bits: between two normal f16 lie 0x2000 of them. Between two denormals lies 2^-24.

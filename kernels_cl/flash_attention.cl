@@ -20,7 +20,6 @@
 //   attend_flash_keys     dk and dv, with what attend_flash_queries left in stats
 //
 // Macros
-//   KERNEL(name)    how entries and helpers are named; default name
 //   T_X, T_DY, T_Y  how x, dy and the result (y or dx) are stored: float, f16 or bf16; default float
 //   EP              head size, rounded up: a multiple of 4*WX; default 32
 //   WX, WY          items of a group along columns and along rows, powers of two; default 8, 16
@@ -30,30 +29,13 @@
 //
 // Source: Dao et al. 2022, "FlashAttention", arXiv:2205.14135, algorithms 1 and 4.
 
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef T_X
 #define T_X float
-#endif
-#ifndef T_DY
 #define T_DY float
-#endif
-#ifndef T_Y
 #define T_Y float
-#endif
-#ifndef EP
 #define EP 32
-#endif
-#ifndef WX
 #define WX 8
-#endif
-#ifndef WY
 #define WY 16
-#endif
-#ifndef KN
 #define KN 2
-#endif
 
 #define ITEMS (WX * WY)
 #define BQ (4 * WY)

@@ -23,7 +23,6 @@
 //             the channel is i / inner % channels.
 //
 // Macros
-//   KERNEL(name)    how entries and helpers are named; default name
 //   T_A, T_B, T_C   how a, b and c are stored: float, f16 or bf16; default float
 //   EPI_*           the epilogue, common/epilogue.cl; default none
 //   WX, WY          items of a group along columns and along rows, powers of two; default 16, 16
@@ -39,48 +38,19 @@
 //                   multiplied: the same bits from half the traffic. 0: as floats; default 0
 // Local memory: 8*TK*(WY*TM + WX*TN + 8) bytes, 4*WY*TM and 16*WX*TN (without TAPS 4*WX*TN); with TAPS 32*TK more.
 
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef T_A
 #define T_A float
-#endif
-#ifndef T_B
 #define T_B float
-#endif
-#ifndef T_C
 #define T_C float
-#endif
-#ifndef WX
 #define WX 16
-#endif
-#ifndef WY
 #define WY 16
-#endif
-#ifndef TM
 #define TM 4
-#endif
-#ifndef TN
 #define TN 8
-#endif
-#ifndef TK
 #define TK 8
-#endif
-#ifndef A_ROWS
 #define A_ROWS 1
-#endif
-#ifndef B_ROWS
 #define B_ROWS 0
-#endif
-#ifndef TAPS
 #define TAPS 0
-#endif
-#ifndef STORED
 #define STORED 0
-#endif
-#ifndef PHASES
 #define PHASES 0
-#endif
 
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 

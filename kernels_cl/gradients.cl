@@ -19,21 +19,10 @@
 // previous  [1], the sum so far; has_previous 0: not there
 // scale     [1], what gradients are too large by; has_scale 0: not there, 1
 // hyper     as in optimizer.cl; 4 the step, from 1
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef SLICES
 #define SLICES 1
-#endif
-#ifndef ITEMS
 #define ITEMS 1
-#endif
-#ifndef COUNT
 #define COUNT 1024
-#endif
-#ifndef WIDE
 #define WIDE 1
-#endif
 
 // By their bits: compilers that reckon without infinities leave these alone.
 #define SQUARE(v, T, I) ((v) * (v))

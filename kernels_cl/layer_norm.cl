@@ -12,18 +12,9 @@
 //
 // has_*   0: the pointer before is not there
 // The variance takes a second pass about the mean.
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef T_X
 #define T_X float
-#endif
-#ifndef T_Y
 #define T_Y float
-#endif
-#ifndef T_DX
 #define T_DX float
-#endif
 
 __kernel void KERNEL(layer_norm_join)(__global float *restrict dweight, __global float *restrict dbias,
                                       __global const float *restrict parts, int n_blocks, int D) {

@@ -9,18 +9,9 @@
 //   mse_sum_vector                one work-item per `chunk` elements, a multiple of 16: sum((x - t)^2)
 // For all:
 //   mse_backward                  one work-item per sixteen elements: 2 (x - t) * dy / n
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef T_X
 #define T_X float
-#endif
-#ifndef T_T
 #define T_T float
-#endif
-#ifndef T_DX
 #define T_DX float
-#endif
 
 __kernel void KERNEL(cross_entropy_rows)(__global float *restrict stats, __global const T_X *restrict x,
                                          __global const int *restrict labels, __global float *restrict losses,

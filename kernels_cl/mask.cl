@@ -2,15 +2,8 @@
 // causal_mask: matrices [T, S] keep what is not above the diagonal that ends in the lower right corner; the rest becomes
 // `fill`. One work-item per element. May be done in place, so no restrict. T_X, T_Y: how x and y are
 // stored, float (default), f16 or bf16.
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef T_X
 #define T_X float
-#endif
-#ifndef T_Y
 #define T_Y float
-#endif
 
 __kernel void KERNEL(causal_mask)(__global T_Y *y, __global const T_X *x, int n, int T, int S, float fill) {
     int i = (int)get_global_id(0);

@@ -26,7 +26,6 @@
 //   matmul_sum    one work-item VW elements, s in order: C[b][m][n] = epilogue(sum_s part[b][s][m][n] + bias[n]).
 //
 // Macros
-//   KERNEL(name)   how entries and helpers are named; default name
 //   T_A, T_B, T_C  how a, b and c are stored: float, f16 or bf16; default float. Bias and parts of sums are floats
 //   APART          1: a and b are stored differently; default 0
 //   SUMS           1: matmul_tile keeps sums in local memory until they are whole, because T_C would round them
@@ -46,55 +45,24 @@
 // Source: the block structure is that of Goto, van de Geijn 2008, "Anatomy of high-performance matrix
 // multiplication", ACM Transactions on Mathematical Software 34(3).
 
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef T_A
 #define T_A float
-#endif
-#ifndef T_B
 #define T_B float
-#endif
-#ifndef T_C
 #define T_C float
-#endif
-#ifndef APART
 #define APART 0
-#endif
-#ifndef SUMS
 #define SUMS 0
-#endif
-#ifndef TILE
 #define TILE 1
-#endif
-#ifndef VW
 #define VW 16
-#endif
-#ifndef MR
 #if VW == 16
 #define MR 14
 #else
 #define MR 6
 #endif
-#endif
-#ifndef NV
 #define NV 2
-#endif
-#ifndef MC
 #define MC (4 * MR)
-#endif
-#ifndef KC
 #define KC 256
-#endif
-#ifndef BC
 #define BC 114240
-#endif
-#ifndef MT
 #define MT (16 * MR)
-#endif
-#ifndef NC
 #define NC 256
-#endif
 
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)

@@ -36,28 +36,13 @@
 // Sums run over planes, then over N, and the variance takes a second pass about the mean, corrected by the sum that
 // rounding left there (Chan, Golub, LeVeque 1983, "Algorithms for computing the sample variance", the corrected two-pass
 // formula).
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef T_X
 #define T_X float
-#endif
-#ifndef T_Y
 #define T_Y float
-#endif
-#ifndef T_DX
 #define T_DX float
-#endif
 
-#ifndef ITEMS
 #define ITEMS 256
-#endif
-#ifndef KEPT
 #define KEPT 16
-#endif
-#ifndef SLICES
 #define SLICES 1
-#endif
 
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 EPILOGUE_FUNCTION(KERNEL(epilogue16), float16)

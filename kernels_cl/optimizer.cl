@@ -13,21 +13,10 @@
 // hyper     0 learning rate, 1 one in the first step and else zero, 2 learning rate / (1 - beta1^t), 3 sqrt(1 - beta2^t)
 // clip      [1], the gradients' factor, negative: nothing is updated; has_clip 0: not there
 // grad<j>   the gradient; with has_terms its first term, and the gradient is grad<j> + term<j>
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef SLICES
 #define SLICES 1
-#endif
-#ifndef ITEMS
 #define ITEMS 1
-#endif
-#ifndef COUNT
 #define COUNT 1
-#endif
-#ifndef WIDE
 #define WIDE 1
-#endif
 
 // The formulas, for a float and vectors alike. Source: torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW.
 #define SGD(p, b, g)                                                                                         \

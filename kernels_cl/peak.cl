@@ -7,12 +7,7 @@
 //   peak_copy   out[v] = in[v] for the vectors v = i * first + t * step, t < turns, v < n
 //
 // PEAK_VW   vector width: 1, 2, 4, 8 or 16 (default 16)
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef PEAK_VW
 #define PEAK_VW 16
-#endif
 
 #define PEAK_PASTE2(a, b) a##b
 #define PEAK_PASTE(a, b) PEAK_PASTE2(a, b)

@@ -27,24 +27,11 @@
 // ROOM: elements of 4 bytes in each local array of max_pool2d_planes_backward, a multiple of 16, default 4096; see
 // there. Of a tile's one array too.
 // MEAN: 1: the kernels of tiles average; default 0, they take the largest
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef T_X
 #define T_X float
-#endif
-#ifndef T_Y
 #define T_Y float
-#endif
-#ifndef T_DX
 #define T_DX float
-#endif
-#ifndef ROOM
 #define ROOM 4096
-#endif
-#ifndef MEAN
 #define MEAN 0
-#endif
 
 // The first maximum of a window as h*W + w, -1 for a window that lies outside.
 int KERNEL(pool_winner)(__global const T_X *plane, int H, int W, int h0, int w0, int kernel_h, int kernel_w,

@@ -13,21 +13,10 @@
 //
 // Rounding: a float sum of n numbers one by one is off by about sqrt(n) roundings, n at worst. Plain adds
 // blocks of 64, rows 4 * RED_VW lanes, all in chunks; the order depends on sizes only.
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef T_IN
 #define T_IN float
-#endif
-#ifndef T_OUT
 #define T_OUT float
-#endif
-#ifndef RED_MAX
 #define RED_MAX 0
-#endif
-#ifndef RED_VW
 #define RED_VW 16
-#endif
 
 #define RED_PASTE2(a, b) a##b
 #define RED_PASTE(a, b) RED_PASTE2(a, b)

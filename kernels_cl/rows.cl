@@ -38,9 +38,6 @@
 // COLUMNS                   1: neighbouring items take neighbouring rows; 0: neighbouring elements of a row (default)
 // FLAT                      1: length is at least count (default 0)
 // LAST                      default 1
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
 #ifndef ROW_PARAMS
 #define ROW_PARAMS global T_Y *restrict y, global const T_X *restrict x
 #define ROW_LOAD a[k] = LOAD(T_X, x + at);
@@ -48,78 +45,36 @@
 #define ROW_JOIN s0 += t0;
 #define ROW_RESULT STORE(T_Y, s0, y + r);
 #endif
-#ifndef ROW_BEGIN
 #define ROW_BEGIN
-#endif
 #ifndef ROW_GATHER
 #define ROW_GATHER
 #endif
 #ifndef ROW_JOIN
 #define ROW_JOIN
 #endif
-#ifndef ROW_START0
 #define ROW_START0 0.0f
-#endif
-#ifndef ROW_START1
 #define ROW_START1 0.0f
-#endif
-#ifndef ROW_T1
 #define ROW_T1 float
-#endif
-#ifndef ROW_PLANES
 #define ROW_PLANES 1
-#endif
-#ifndef ROW_FINISH
 #define ROW_FINISH
-#endif
 #ifndef ROW_RESULT
 #define ROW_RESULT
 #endif
-#ifndef ROW_STORE
 #define ROW_STORE
-#endif
-#ifndef ROW_STORES
 #define ROW_STORES 0
-#endif
-#ifndef ROW_ONCE
 #define ROW_ONCE
-#endif
-#ifndef ROW_AGAIN
 #define ROW_AGAIN 0
-#endif
-#ifndef ROW_AFTER
 #define ROW_AFTER
-#endif
-#ifndef T_X
 #define T_X float
-#endif
-#ifndef T_Y
 #define T_Y float
-#endif
-#ifndef T_T
 #define T_T float
-#endif
-#ifndef T_DX
 #define T_DX float
-#endif
-#ifndef PHASE
 #define PHASE 0
-#endif
-#ifndef GROUP
 #define GROUP 1
-#endif
-#ifndef PER
 #define PER 16
-#endif
-#ifndef COLUMNS
 #define COLUMNS 0
-#endif
-#ifndef FLAT
 #define FLAT 0
-#endif
-#ifndef LAST
 #define LAST 1
-#endif
 
 #define WHOLE 0
 #define PART 1

@@ -26,7 +26,6 @@
 //   matrices have EP or TP columns, those transposed EP rows, the others TP; what is beyond T and E is zero.
 //
 // Macros
-//   KERNEL(name)   how entries and helpers are named; default name
 //   T_A, T_B, T_C  attend_product: how a, b and c are stored: float, f16 or bf16; default float
 //   T_X, T_DY, T_Y tile: how x, dy and the result (y or dx) are stored; default float
 //   VW             lanes of a vector: 4, 8 or 16; default 16. A register tile is MR rows, 8 for VW 16, else 4, by 2 vectors
@@ -34,33 +33,14 @@
 //
 // Source: the recomputation of p backward is that of Dao et al. 2022, "FlashAttention", arXiv:2205.14135, section 3.1.
 
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef T_A
 #define T_A float
-#endif
-#ifndef T_B
 #define T_B float
-#endif
-#ifndef T_C
 #define T_C float
-#endif
-#ifndef T_X
 #define T_X float
-#endif
-#ifndef T_DY
 #define T_DY float
-#endif
-#ifndef T_Y
 #define T_Y float
-#endif
-#ifndef VW
 #define VW 16
-#endif
-#ifndef TILE
 #define TILE 1
-#endif
 
 #define LEAVES_RESULTS 1
 #define LEAVES_LATER 2

@@ -15,27 +15,12 @@
 // COPY_VW     vector width and side of a tile: 2, 4, 8 or 16 (default 16)
 // COPY_U      rows: 1 if the input repeats one element along a row (default 0)
 // COPY_ACCESS rows: A where every vector lies at a multiple of COPY_VW elements, else V (default; common/storage.cl)
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef T_IN
 #define T_IN int
-#endif
-#ifndef T_OUT
 #define T_OUT int
-#endif
-#ifndef COPY_RANK
 #define COPY_RANK 1
-#endif
-#ifndef COPY_VW
 #define COPY_VW 16
-#endif
-#ifndef COPY_ACCESS
 #define COPY_ACCESS V
-#endif
-#ifndef COPY_U
 #define COPY_U 0
-#endif
 
 #define COPY_PASTE2(a, b) a##b
 #define COPY_PASTE(a, b) COPY_PASTE2(a, b)

@@ -9,15 +9,8 @@
 //
 // log_form  0 softmax, 1 log_softmax
 // T_X, T_DX how x and dx are stored: float (default), f16 or bf16; y and dy are floats
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef T_X
 #define T_X float
-#endif
-#ifndef T_DX
 #define T_DX float
-#endif
 
 float KERNEL(softmax_sum)(float16 v) {
     float8 a = v.lo + v.hi;

@@ -62,7 +62,7 @@ int main(int argc, char **argv) {
         int64_t ticket;
         make_images((uint32_t)step, BATCH, images, classes);
         if (step == SPOILT) images[0] = 1e30f; // gradients that no f16 can hold
-        clv_optimizer_hyper_values(&sgd, step, 0.02, values);
+        clv_optimizer_hyper_values(g.graph, step, 0.02, values);
         TRY(runtime, clv_run_feed(run, g.x, images, sizeof images));
         TRY(runtime, clv_run_feed(run, g.labels, classes, sizeof classes));
         TRY(runtime, clv_run_feed(run, clv_optimizer_hyper(g.graph), values, sizeof values));

@@ -88,11 +88,11 @@ CLV_TRAIN_API clv_tensor *clv_optimizer_hyper(const clv_graph *graph);
  *     values[0]  lr                         values[2]  lr / (1 - beta1^step)
  *     values[1]  1 in the first step, or 0  values[3]  sqrt(1 - beta2^step)      values[4]  step
  *
- * config  as given to clv_optimizer_add
+ * graph   whose optimizer the values are for; NULL, or one without an optimizer: the betas' defaults
  * step    counts from 1
  * lr      learning rate of this step
  */
-CLV_TRAIN_API void clv_optimizer_hyper_values(const clv_optimizer_config *config, int64_t step, double lr,
+CLV_TRAIN_API void clv_optimizer_hyper_values(const clv_graph *graph, int64_t step, double lr,
                                               float values[CLV_HYPER_VALUES]);
 
 #ifdef __cplusplus

@@ -41,8 +41,7 @@ static clv_status make_feed(subject *s, const clv_tensor *tensor, const clv_tens
     if (!f->data) CLV_FAIL(s->error, CLV_E_HOST_MEMORY, "no memory for an input of %zu bytes", f->bytes);
     s->n_feeds++;
     if (tensor == hyper) {
-        clv_optimizer_hyper_values(&(clv_optimizer_config){.kind = CLV_SGD, .momentum = 0.9f}, 2, 0.001,
-                                   f->data);
+        clv_optimizer_hyper_values(clv__tensor_graph(hyper), 2, 0.001, f->data);
         return CLV_OK;
     }
     clv__random random;

@@ -60,7 +60,7 @@ static clv_status fill(clv__scene *scene, const clv_compare_config *config) {
     scene->images = values_of(scene->x, config->images, classes, &random);
     scene->classes = values_of(scene->labels, config->labels, classes, &random);
     if (!scene->images || !scene->classes) return no_memory(scene->graph);
-    clv_optimizer_hyper_values(&optimizer, 1, rate, scene->hyper_values);
+    clv_optimizer_hyper_values(scene->graph, 1, rate, scene->hyper_values);
     return CLV_OK;
 }
 

@@ -170,26 +170,51 @@ void clv__source_begin(clv__text *out, bool f16_native, bool no_int64) {
     }
 }
 
+/** The macro that a line defines; NULL: the line is no #define. */
+static const char *defined_by(const char *line) {
+    const char *directive = directive_of(line);
+    if (!directive || (!begins(directive, "define ") && !begins(directive, "define\t"))) return NULL;
+    return directive + strlen("define") + strspn(directive + strlen("define"), " \t");
+}
+
+/** Is the line a macro's default where the instance has a value of its own? */
+static bool is_unused_default(const clv__instance *instance, const char *line) {
+    const char *name = defined_by(line);
+    const size_t n = name ? name_length(name) : 0;
+    for (const char *own = name ? instance->defines : ""; *own; own = next_line(own))
+        if (name_length(own) == n && strncmp(own, name, n) == 0) return true;
+    return false;
+}
+
+/** Lines of a file, those of defaults that are not used left empty. A default has one line. */
+static void add_lines(clv__text *out, const clv__instance *instance, const char *begin, const char *end) {
+    for (const char *line = begin, *next; line < end; line = next) {
+        next = next_line(line);
+        if (is_unused_default(instance, line))
+            clv__text_add(out, "\n");
+        else
+            clv__text_add_bytes(out, line, (size_t)(next - line));
+    }
+}
+
 /** The file, with as many lines as it has: what a compiler says of a line is true. */
 static void add_file(clv__text *out, const clv__instance *instance) {
     const char *at = instance->source->text;
     int number = 0;
     block b;
     for (; next_unwanted(instance, at, &number, &b); at = b.end) {
-        clv__text_add_bytes(out, at, (size_t)(b.begin - at));
+        add_lines(out, instance, at, b.begin);
         for (const char *line = b.begin; line < b.end; line = next_line(line)) clv__text_add(out, "\n");
     }
-    clv__text_add(out, "%s\n", at);
+    add_lines(out, instance, at, at + strlen(at));
+    clv__text_add(out, "\n");
 }
 
 /** `#undef` every macro that a source defines itself: its next instance begins clean. */
 static void add_undefs(clv__text *out, const char *text) {
     for (const char *line = text; *line; line = next_line(line)) {
-        const char *directive = directive_of(line);
-        if (!directive || (!begins(directive, "define ") && !begins(directive, "define\t"))) continue;
-        const char *name = directive + strlen("define");
-        name += strspn(name, " \t");
-        clv__text_add(out, "#undef %.*s\n", (int)name_length(name), name);
+        const char *name = defined_by(line);
+        if (name) clv__text_add(out, "#undef %.*s\n", (int)name_length(name), name);
     }
 }
 

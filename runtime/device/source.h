@@ -5,11 +5,12 @@
 //     #define KERNEL(name) name##_<hash of source and defines>
 //     #define <each define>
 //     #line 1 "<stem>.cl"
-//     <text of the file, lines of kernels that nobody asks for left empty>
+//     <text of the file: lines of kernels that nobody asks for are empty, and so are #defines of macros that
+//      the instance defines>
 //     #undef of all of these, and of every macro that the file itself defines
-// so that one program can hold the same file many times. A file therefore names every function and type of
-// its own with KERNEL(...), not only its entry points. The files of kernels_cl/common/ stand once at the
-// start of each program; what they define is there for all.
+// so that one program can hold the same file many times. A macro's default is a #define of one line in the
+// file. A file names every function and type of its own with KERNEL(...), not only its entry points. The
+// files of kernels_cl/common/ stand once at the start of each program; what they define is there for all.
 //
 // A kernel can be left out if it stands at the start of a line: from a line that begins with `__kernel` or
 // `kernel` to the next one that begins with `}`, with every #if of it closed. What a macro makes is always

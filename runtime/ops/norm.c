@@ -10,8 +10,8 @@
 #include "cleave/ops.h"
 #include "graph/graph.h"
 #include "ops/epilogue.h"
-#include "ops/long_axis.h"
 #include "ops/lower.h"
+#include "ops/rows.h"
 
 extern const clv__op clv__op_batch_norm;
 
@@ -160,13 +160,34 @@ static void train_join(clv__launches *list, const clv__op_io *io, clv__part part
     clv__arg_f32(list, launch, attrs_of(io)->eps);
 }
 
+// What one work-item walks in the plain variant, at most. Longer channels are programs over rows, in parts.
+enum { LONGEST = 16000 };
+
+static const clv__row_program moments_row = {.params = "global const T_X *restrict x",
+                                             .tensors = "i0=T_X",
+                                             CLV__ROW_MOMENTS,
+                                             .load = "a[k] = LOAD(T_X, x + at);"};
+/** sum(dy), sum(dy * (x - mean)). */
+static const clv__row_program sums_row = {
+    .params =
+        "global const T_Y *restrict dy, global const T_X *restrict x, global const float *restrict means",
+    .tensors = "i0=T_Y i1=T_X i3",
+    .begin = "const float mean = means[r];",
+    CLV__ROW_SUMS,
+    .load = "a[k] = LOAD(T_Y, dy + at); b[k] = a[k] * (LOAD(T_X, x + at) - mean);"};
+
+/** The state of each channel, plane after plane of one float for each. */
+static clv__part long_channels(clv__launches *list, const clv__op_io *io, const clv__row_program *program) {
+    const norm_sizes s = sizes_of(&io->in[0].shape);
+    const clv__rows use = {.program = program, .walk = clv__row_channels(s.N, s.C, s.S)};
+    return clv__rows_states(list, io, &use, false);
+}
+
 static void train_plain(clv__launches *list, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[X].shape);
     if (s.C == 0) return;
-    if (s.N * s.S > CLV__LONG_AXIS) { // as of one plane of N*S elements for each channel
-        const clv__long_walk walk = clv__long_channels(s.N, s.C, s.S);
-        const clv__long_rows moments = clv__long_moments(list, io, &walk);
-        train_join(list, io, (clv__part){moments.offset, moments.bytes}, 1, s.N * s.S);
+    if (s.N * s.S > LONGEST) { // as of one plane of N*S elements for each channel
+        train_join(list, io, long_channels(list, io, &moments_row), 1, s.N * s.S);
     } else {
         clv__launch *launch = clv__launch_items(list, "norm", "batch_norm_stats", CLV__TASKS, s.C);
         clv__arg_tensors(list, launch, io, "o1 o2 o3 i0=T_X");
@@ -300,10 +321,8 @@ static void backward_join(clv__launches *list, const clv__op_io *io, clv__part p
 static void backward_plain(clv__launches *list, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[B_X].shape);
     if (s.C == 0) return;
-    if (s.N * s.S > CLV__LONG_AXIS) {
-        const clv__long_walk walk = clv__long_channels(s.N, s.C, s.S);
-        const clv__long_rows sums = clv__long_sums(list, io, &walk, B_MEAN);
-        backward_join(list, io, (clv__part){sums.offset, sums.bytes}, 1);
+    if (s.N * s.S > LONGEST) {
+        backward_join(list, io, long_channels(list, io, &sums_row), 1);
     } else {
         clv__launch *launch = clv__launch_items(list, "norm", "batch_norm_backward_sums", CLV__TASKS, s.C);
         clv__arg_tensors(list, launch, io, "o1 o2 i0=T_Y i1=T_X i3 i4");

@@ -45,8 +45,9 @@ static double beta2_of(const clv_optimizer_config *config) {
     return config->beta2 == 0 ? 0.999 : decimal(config->beta2);
 }
 
-void clv_optimizer_hyper_values(const clv_optimizer_config *config, int64_t step, double lr,
+void clv_optimizer_hyper_values(const clv_graph *graph, int64_t step, double lr,
                                 float values[CLV_HYPER_VALUES]) {
+    const clv_optimizer_config none = {0}, *config = graph ? &graph->optimizer : &none;
     values[0] = (float)lr;
     values[1] = step <= 1 ? 1.0f : 0.0f;
     values[2] = (float)(lr / (1 - pow(beta1_of(config), (double)step)));

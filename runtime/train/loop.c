@@ -33,7 +33,7 @@ static clv_status do_step(clv__training *loop, const clv_batch *batch) {
     const int64_t before = clv_session_step(trainer->session);
     next.lr = clv_schedule_lr(&config->schedule, config->lr, trainer->position.epoch, before);
     float hyper[CLV_HYPER_VALUES];
-    clv_optimizer_hyper_values(&step->graph->optimizer, before + 1, next.lr, hyper);
+    clv_optimizer_hyper_values(step->graph, before + 1, next.lr, hyper);
     if (loop->n_handed && loop->handed[0].step != step)
         CLV_TRY(read_down_to(loop, 0)); // another run begins: they share memory, so this one has to end
     if (!step->run) CLV_TRY(clv_run_create(trainer->session, step->plan, &step->run));

@@ -138,7 +138,7 @@ static clv_status do_step(looking *l, const clv_batch *batch) {
     clv__step *step = &l->step;
     int64_t epoch = (l->number - 1) / l->replay->batches, ticket;
     float hyper[CLV_HYPER_VALUES];
-    clv_optimizer_hyper_values(&step->graph->optimizer, l->number,
+    clv_optimizer_hyper_values(step->graph, l->number,
                                clv_schedule_lr(&config->schedule, config->lr, epoch, l->number - 1), hyper);
     CLV_TRY(look_at_samples(l, batch));
     if (*l->text) return CLV_OK;

@@ -16,9 +16,7 @@
 static const char shared_text[] =
     "#define SHARED 1000\nint shared_twice(int x);\nint shared_twice(int x) { return 2 * x; }\n";
 static const char number_text[] =
-    "#ifndef NUMBER\n"
     "  #  define NUMBER 5\n"
-    "#endif\n"
     "#define PLUS(a) ((a) + SHARED)\n"
     "int KERNEL(helper)(int x);\n"
     "int KERNEL(helper)(int x) { return PLUS(x) + NUMBER; }\n"

@@ -98,7 +98,7 @@ static uint64_t train(clv_runtime *runtime, clv_device *device) {
         int32_t classes[N];
         for (int i = 0; i < N * 25; i++) values[i] = (float)((i * 7 + step * 3) % 11) / 5 - 1;
         for (int i = 0; i < N; i++) classes[i] = (i + step) % 3;
-        clv_optimizer_hyper_values(&momentum, step + 1, 0.05, hyper);
+        clv_optimizer_hyper_values(graph, step + 1, 0.05, hyper);
         assert_status(clv_run_feed(run, x, values, sizeof values), CLV_OK, runtime);
         assert_status(clv_run_feed(run, labels, classes, sizeof classes), CLV_OK, runtime);
         assert_status(clv_run_feed(run, clv_optimizer_hyper(graph), hyper, sizeof hyper), CLV_OK, runtime);

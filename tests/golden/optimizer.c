@@ -81,9 +81,9 @@ static clv_graph *build(golden *g, const struct trajectory *t, float clip_norm) 
 }
 
 /** What a step is fed with: gradients and hyper values, by name. */
-static const float *fed(const golden *g, const struct trajectory *t, int step, const char *name,
-                        float *hyper) {
-    clv_optimizer_hyper_values(&t->config, step + 1, 0.1 / (1 + step), hyper);
+static const float *fed(const golden *g, const clv_graph *graph, const struct trajectory *t, int step,
+                        const char *name, float *hyper) {
+    clv_optimizer_hyper_values(graph, step + 1, 0.1 / (1 + step), hyper);
     if (strcmp(name, "hyper") == 0) return hyper;
     const clv_array *grads = array_of(g, t->name, strcmp(name, "gb") == 0 ? "b" : "a", ".grads");
     return (const float *)grads->data + (size_t)step * clv_array_bytes(grads) / 4 / STEPS;
@@ -132,7 +132,7 @@ static void references(void **state) {
             for (size_t i = 0; i < now->graph->n_tensors; i++) {
                 const clv_tensor *tensor = now->graph->tensors[i];
                 if (tensor->kind == CLV__INPUT)
-                    clv__values_set(now, tensor, fed(g, t, step, tensor->name, hyper));
+                    clv__values_set(now, tensor, fed(g, now->graph, t, step, tensor->name, hyper));
             }
             assert_int_equal(clv__interpret(now, NULL, NULL), CLV_OK);
             // Attributes and hyper values are floats: 6e-8 of a step of 0.1, ten times.
@@ -176,7 +176,8 @@ static void on_device(golden *g, clv_device *device, const struct trajectory *t)
         double values[32];
         for (int i = 0; i < 3; i++) {
             const clv_tensor *input = clv_graph_find(graph, inputs[i]);
-            succeed(g, clv_run_feed(run, input, fed(g, t, step, inputs[i], hyper), clv_tensor_bytes(input)));
+            succeed(g, clv_run_feed(run, input, fed(g, clv__tensor_graph(input), t, step, inputs[i], hyper),
+                                    clv_tensor_bytes(input)));
         }
         succeed(g, clv_run_step(run, NULL));
         for (int k = 0; k < 2; k++) {

@@ -13,7 +13,7 @@ for file in kernels_cl/common/*.cl; do
 done >"$scratch/common.cl"
 for file in kernels_cl/*.cl; do
     [ -e "$file" ] || continue
-    { cat "$scratch/common.cl"; echo "#line 1 \"$file\""; cat "$file"; } >"$scratch/once.cl"
+    { cat "$scratch/common.cl"; echo '#define KERNEL(name) name'; echo "#line 1 \"$file\""; cat "$file"; } >"$scratch/once.cl"
     { cat "$scratch/common.cl"; echo '#define KERNEL(name) first_##name'; cat "$file"; echo '#undef KERNEL'
       echo '#define KERNEL(name) second_##name'; cat "$file"; } >"$scratch/twice.cl"
     for how in once twice; do

@@ -47,7 +47,7 @@ static void do_step(training *t, int data, float poison) {
     for (int i = 0; i < ROWS * IN; i++) x[i] = (float)((i * 7 + data * 5) % 13) / 4 - 1.5f;
     for (int i = 0; i < ROWS; i++) labels[i] = (i + data) % OUT;
     if (poison != 0) x[3] = poison;
-    clv_optimizer_hyper_values(&t->optimizer, ++t->step, 0.1, hyper);
+    clv_optimizer_hyper_values(t->graph, ++t->step, 0.1, hyper);
     assert_status(clv_run_feed(t->run, t->x, x, sizeof x), CLV_OK, t->runtime);
     assert_status(clv_run_feed(t->run, t->labels, labels, sizeof labels), CLV_OK, t->runtime);
     assert_status(clv_run_feed(t->run, clv_optimizer_hyper(t->graph), hyper, sizeof hyper), CLV_OK,

@@ -57,7 +57,7 @@ static void batch(int step, float *x, int32_t *labels) {
 }
 
 static void hyper(const network *n, int step, float values[CLV_HYPER_VALUES]) {
-    clv_optimizer_hyper_values(&n->optimizer, step + 1, 0.01, values);
+    clv_optimizer_hyper_values(n->graph, step + 1, 0.01, values);
 }
 
 /** Train on a device; the session that is left. */

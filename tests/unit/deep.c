@@ -76,7 +76,7 @@ static void test_train(void **state) {
     assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
     assert_status(clv_session_create(runtime, NULL, &session), CLV_OK, runtime);
     assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
-    clv_optimizer_hyper_values(&sgd, 1, 0.1, hyper);
+    clv_optimizer_hyper_values(graph, 1, 0.1, hyper);
     for (int step = 0; step < 2; step++) {
         assert_status(clv_run_feed(run, x, values, sizeof values), CLV_OK, runtime);
         assert_status(clv_run_feed(run, clv_optimizer_hyper(graph), hyper, sizeof hyper), CLV_OK, runtime);

@@ -168,7 +168,6 @@ static void test_what_keeps_them_last(void **state) {
 /** All that a session keeps after a few steps, for the caller to free; and of the last step what the options ask for. */
 static float *train(const options *o, float *gradient, float *size, size_t *n) {
     static float x[ROWS * WIDE];
-    const clv_optimizer_config optimizer = {.kind = CLV_SGD, .momentum = 0.9f};
     float hyper[CLV_HYPER_VALUES], loss;
     int32_t labels[ROWS];
     int64_t ticket = 0;
@@ -184,7 +183,7 @@ static float *train(const options *o, float *gradient, float *size, size_t *n) {
         for (size_t i = 0; i < sizeof x / sizeof *x; i++)
             x[i] = (float)((i * 13 + (size_t)step * 5) % 29) / 14 - 1;
         for (int i = 0; i < ROWS; i++) labels[i] = (i + step) % CLASSES;
-        clv_optimizer_hyper_values(&optimizer, step + 1, 0.05, hyper);
+        clv_optimizer_hyper_values(m.graph, step + 1, 0.05, hyper);
         assert_status(clv_run_feed(run, m.x, x, sizeof x), CLV_OK, runtime);
         assert_status(clv_run_feed(run, m.labels, labels, sizeof labels), CLV_OK, runtime);
         assert_status(clv_run_feed(run, m.hyper, hyper, sizeof hyper), CLV_OK, runtime);

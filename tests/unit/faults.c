@@ -71,7 +71,7 @@ static clv_status train_two_steps(clv_runtime *runtime) {
     TRY(clv_run_feed(run, in, x, sizeof x));
     TRY(clv_run_feed(run, classes, labels, sizeof labels));
     for (int step = 1; step <= 2; step++) {
-        clv_optimizer_hyper_values(&adam, step, 0.1, hyper);
+        clv_optimizer_hyper_values(graph, step, 0.1, hyper);
         TRY(clv_run_feed(run, clv_optimizer_hyper(graph), hyper, sizeof hyper));
         TRY(clv_run_step(run, &ticket));
     }

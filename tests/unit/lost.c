@@ -74,7 +74,7 @@ static clv_status post(const training *t, int step, int64_t *ticket) {
     int32_t labels[N];
     for (int i = 0; i < N * 25; i++) x[i] = (float)((i * 7 + step * 3) % 11) / 5 - 1;
     for (int i = 0; i < N; i++) labels[i] = (i + step) % 3;
-    clv_optimizer_hyper_values(&momentum, step + 1, 0.05, hyper);
+    clv_optimizer_hyper_values(t->graph, step + 1, 0.05, hyper);
     clv_status status = clv_run_feed(t->run, t->x, x, sizeof x);
     if (status == CLV_OK) status = clv_run_feed(t->run, t->labels, labels, sizeof labels);
     if (status == CLV_OK) status = clv_run_feed(t->run, t->hyper, hyper, sizeof hyper);

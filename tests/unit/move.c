@@ -62,7 +62,7 @@ static void step(clv_session *session, const model *m, const clv_tensor *wanted,
     int64_t ticket;
     float x[15], hyper[CLV_HYPER_VALUES];
     for (int i = 0; i < 15; i++) x[i] = (float)(i % 7) - 3;
-    clv_optimizer_hyper_values(&(clv_optimizer_config){.kind = CLV_SGD, .momentum = 0.9f}, 1, 0.1, hyper);
+    clv_optimizer_hyper_values(m->graph, 1, 0.1, hyper);
     assert_status(clv_run_create(session, m->plan, &run), CLV_OK, runtime);
     assert_status(clv_run_feed(run, m->x, x, sizeof x), CLV_OK, runtime);
     const clv_tensor *rate = clv_optimizer_hyper(m->graph);

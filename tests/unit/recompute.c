@@ -111,7 +111,7 @@ static float *train(const clv_plan_config *config, uint64_t fates, size_t *n_flo
         for (size_t i = 0; i < sizeof x / sizeof *x; i++)
             x[i] = (float)((i * 13 + (size_t)step * 5) % 29) / 14 - 1;
         for (int i = 0; i < ROWS; i++) labels[i] = (i + step) % 5;
-        clv_optimizer_hyper_values(&sgd, step + 1, 0.05, hyper);
+        clv_optimizer_hyper_values(m.graph, step + 1, 0.05, hyper);
         assert_status(clv_run_feed(run, m.x, x, sizeof x), CLV_OK, runtime);
         assert_status(clv_run_feed(run, m.labels, labels, sizeof labels), CLV_OK, runtime);
         assert_status(clv_run_feed(run, m.hyper, hyper, sizeof hyper), CLV_OK, runtime);

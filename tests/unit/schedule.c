@@ -334,7 +334,7 @@ static int compute(const char *place, int64_t n, features with, int steps, float
         feed(run, &s, i);
         if (with.adam) {
             float hyper[CLV_HYPER_VALUES];
-            clv_optimizer_hyper_values(&(clv_optimizer_config){.kind = CLV_ADAM}, i + 1, 0.003, hyper);
+            clv_optimizer_hyper_values(s.graph, i + 1, 0.003, hyper);
             assert_status(clv_run_feed(run, clv_optimizer_hyper(s.graph), hyper, sizeof hyper), CLV_OK,
                           runtime);
         }

@@ -125,7 +125,7 @@ static void feed(clv_run *run, const model *m, const setting *s, int step) {
             x[i] = (float)v / 14 - 1;
     }
     for (int64_t i = 0; i < s->input.dims[0]; i++) labels[i] = (int32_t)((i + step) % CLASSES);
-    clv_optimizer_hyper_values(&s->optimizer, step + 1, 0.05, hyper);
+    clv_optimizer_hyper_values(m->graph, step + 1, 0.05, hyper);
     assert_status(clv_run_feed(run, m->x, x, (size_t)n * 4), CLV_OK, runtime);
     assert_status(clv_run_feed(run, m->labels, labels, (size_t)s->input.dims[0] * 4), CLV_OK, runtime);
     assert_status(clv_run_feed(run, m->hyper, hyper, sizeof hyper), CLV_OK, runtime);

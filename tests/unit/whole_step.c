@@ -61,7 +61,7 @@ static void the_same_as_its_parts(void **state) {
             clv_fetch fetches[] = {{a.loss, &at_once, sizeof at_once}};
             int n = step == 1 ? 2 : 0; // inputs keep their values
             assert_status(clv_run_do(a.run, &(clv_step){feeds, n, lr_of(step), fetches, 1}), CLV_OK, runtime);
-            clv_optimizer_hyper_values(&optimizers[k], step, lr_of(step), values);
+            clv_optimizer_hyper_values(b.graph, step, lr_of(step), values);
             assert_status(clv_run_feed(b.run, b.x, images, sizeof images), CLV_OK, runtime);
             assert_status(clv_run_feed(b.run, b.labels, classes, sizeof classes), CLV_OK, runtime);
             assert_status(clv_run_feed(b.run, clv_optimizer_hyper(b.graph), values, sizeof values), CLV_OK, runtime);
