@@ -169,8 +169,7 @@ static void queues_keep_order(void **state) {
         in[r] = counting(N, (unsigned)(31 * r));
         out[r] = counting(N, 200);
         clv__bevent *before = copied;
-        OK(s,
-           s->backend->write(s->open, CLV__QUEUE_TRANSFER, staged, 0, N, in[r], before, &written, s->error));
+        OK(s, s->backend->write(s->open, CLV__QUEUE_UPLOAD, staged, 0, N, in[r], before, &written, s->error));
         s->backend->event_destroy(before);
         OK(s, s->backend->wait_on_queue(s->open, CLV__QUEUE_COMPUTE, written, s->error));
         OK(s, s->backend->copy(s->open, staged, 0, used, 0, N, s->error));
@@ -670,16 +669,16 @@ static void null_records_commands(void **state) {
                               {.kind = CLV__BARG_LOCAL, .bytes = 64}};
     clv__bkernel *kernel = make_kernel(s, program, "relu_0123456789abcdef", args, 5,
                                        (clv__grid){.dims = 2, .global = {8, 4}, .local = {4, 4}});
-    OK(s, s->backend->write(s->open, CLV__QUEUE_TRANSFER, part, 4, 8, "12345678", NULL, NULL, s->error));
+    OK(s, s->backend->write(s->open, CLV__QUEUE_UPLOAD, part, 4, 8, "12345678", NULL, NULL, s->error));
     OK(s, s->backend->launch(s->open, kernel, NULL, s->error));
     OK(s, s->backend->fill(s->open, a, 0, 16, 7, s->error));
     OK(s, s->backend->copy(s->open, part, 0, a, 128, 16, s->error));
     char *trace = clv__null_trace(s->open), want[512];
     assert_non_null(trace);
     unsigned b = 0;
-    sscanf(trace, "write transfer b%u", &b);
+    sscanf(trace, "write upload b%u", &b);
     snprintf(want, sizeof want,
-             "write transfer b%u+260:8\n"
+             "write upload b%u+260:8\n"
              "launch relu [8,4]/[4,4] b%u+256:512 null i32:-3 f32:0.5 local:64\n"
              "fill b%u+0:16 0x00000007\n"
              "copy b%u+128:16 b%u+256:16\n",

@@ -153,13 +153,13 @@ static clv_status use_device(held *h) {
     CLV_TRY(b->kernel_create(ref.program, ref.name, args, 5, &grid, error, &h->kernel));
     for (int i = 0; i < N; i++) h->in[i] = (float)i;
     CLV_TRY(b->fill(device->open, h->y.buffer, 0, sizeof h->out, 0, error));
-    CLV_TRY(b->write(device->open, CLV__QUEUE_TRANSFER, h->part, 0, sizeof h->in, h->in, NULL, &h->written,
-                     error));
+    CLV_TRY(
+        b->write(device->open, CLV__QUEUE_UPLOAD, h->part, 0, sizeof h->in, h->in, NULL, &h->written, error));
     CLV_TRY(b->wait_on_queue(device->open, CLV__QUEUE_COMPUTE, h->written, error));
     CLV_TRY(b->launch(device->open, h->kernel, &h->launched, error));
     CLV_TRY(b->copy(device->open, h->y.buffer, 0, h->y.buffer, sizeof h->out / 2, 4, error));
     CLV_TRY(b->record(device->open, CLV__QUEUE_COMPUTE, &h->recorded, error));
-    CLV_TRY(b->read(device->open, CLV__QUEUE_TRANSFER, h->y.buffer, 0, sizeof h->out, h->out, h->recorded,
+    CLV_TRY(b->read(device->open, CLV__QUEUE_DOWNLOAD, h->y.buffer, 0, sizeof h->out, h->out, h->recorded,
                     &h->read, error));
     CLV_TRY(b->flush(device->open, error));
     CLV_TRY(b->event_wait(h->read, error));
