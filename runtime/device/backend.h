@@ -129,6 +129,14 @@ struct clv__backend {
     clv_status (*buffer_over)(clv__bdevice *device, clv__pages *block, void *pointer, size_t bytes,
                               clv__error *error, clv__bbuffer **out);
 
+    /** (optional) Memory of the host for write and read, at *pointer for as long as it lives, which the device
+     *  reaches by itself: no copy of the driver's own lies between. At most info.max_alloc_bytes. Commands that
+     *  use it are done before it is destroyed. Blocks, for no longer than clv_runtime_config.device_timeout. Any
+     *  thread. */
+    clv_status (*staging_create)(clv__bdevice *device, size_t bytes, clv__error *error, clv__bbuffer **out,
+                                 void **pointer);
+    void (*staging_destroy)(clv__bbuffer *staging); // (with staging_create) NULL is fine
+
     /** Copy host -> device. Enqueues; `source` must stay until *event. The device first waits for `after`
      *  (NULL: nothing). `after` is an event of the same device, of any queue; bytes 0 moves nothing. event
      *  NULL: not wanted. Worker. */

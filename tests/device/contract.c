@@ -225,6 +225,38 @@ static void *write_elsewhere(void *context) {
     return same ? s : NULL;
 }
 
+/** Staging of the driver's: bytes go through it both ways, twice, while another lives. */
+static void staging_carries(void **state) {
+    subject *s = subject_of(state);
+    enum { BYTES = 100003 };
+    if (!s->backend->staging_create) return;
+    clv__bbuffer *buffer = make_buffer(s, BYTES), *staging[2];
+    unsigned char *in = counting(BYTES, 3);
+    void *pointer[2];
+    for (int i = 0; i < 2; i++) {
+        OK(s, s->backend->staging_create(s->open, BYTES, s->error, &staging[i], &pointer[i]));
+        assert_true(staging[i] && pointer[i]);
+    }
+    for (int round = 0; round < 2; round++) {
+        clv__bevent *written = NULL, *read = NULL;
+        memcpy(pointer[0], in, BYTES);
+        memset(pointer[1], 0, BYTES);
+        OK(s, s->backend->write(s->open, CLV__QUEUE_UPLOAD, buffer, 0, BYTES, pointer[0], NULL, &written,
+                                s->error));
+        OK(s, s->backend->read(s->open, CLV__QUEUE_DOWNLOAD, buffer, 0, BYTES, pointer[1], written, &read,
+                               s->error));
+        OK(s, s->backend->event_wait(read, s->error));
+        assert_same(s, in, pointer[1], BYTES);
+        s->backend->event_destroy(written);
+        s->backend->event_destroy(read);
+        in[round * 7] ^= 1;
+    }
+    for (int i = 0; i < 2; i++) s->backend->staging_destroy(staging[i]);
+    s->backend->staging_destroy(NULL);
+    s->backend->buffer_destroy(buffer);
+    free(in);
+}
+
 static void another_thread_may_work(void **state) {
     subject *s = subject_of(state);
     if (getenv("CLV_TEST_ONE_THREAD")) skip(); // Oclgrind's --uninitialized dies on any thread but the first
@@ -715,6 +747,7 @@ static const struct {
     CASE(copy_and_fill, ALL),
     CASE(queues_keep_order, ALL),
     CASE(synchronize_waits_for_what_was_flushed, ALL),
+    CASE(staging_carries, ALL),
     CASE(another_thread_may_work, ALL),
     CASE(events_know_the_time, ALL),
     CASE(kernels_keep_their_arguments, KERNELS),

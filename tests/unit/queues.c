@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a training step is handed to a device, as a null device saw it: no call that waits for the device, batches on the queue of
 // uploads, results on that of downloads, and no command of the compute queue over bytes that another queue still writes or reads.
+// And staging that the driver allocates, on devices that are here.
 #include "backends/null/null.h"
 #include "cleave/nn.h"
 #include "cleave/optim.h"
 #include "cleave/train.h"
 #include "exec/run.h"
+#include "exec/session.h"
 #include "harness/harness.h"
 
 enum { BATCH = 8, MOST = 512, STEPS = 3 };
@@ -141,14 +143,23 @@ static clv_graph *graph_of(const char *model, const way *w) {
 }
 
 static void feed_all(clv_run *run) {
-    static char zeros[1 << 20];
+    static union {
+        float f[1 << 18];
+        int32_t i[1 << 18];
+    } data;
     const clv_plan *plan = run->plan;
     for (int p = 0; p < plan->n_places; p++) {
         for (int i = 0; i < plan->places[p].n_inputs; i++) {
             const clv_tensor *input = plan->values[plan->places[p].inputs[i]].tensor;
             if (input == plan->graph->random) continue;
-            assert_true(clv_tensor_bytes(input) <= sizeof zeros);
-            assert_status(clv_run_feed(run, input, zeros, clv_tensor_bytes(input)), CLV_OK, runtime);
+            assert_true(clv_tensor_bytes(input) <= sizeof data);
+            for (int k = 0; k < (int)(clv_tensor_bytes(input) / 4); k++) {
+                if (clv_tensor_dtype(input) == CLV_DTYPE_F32)
+                    data.f[k] = 0.05f * (float)(k % 7 + 1);
+                else
+                    data.i[k] = k % 10;
+            }
+            assert_status(clv_run_feed(run, input, &data, clv_tensor_bytes(input)), CLV_OK, runtime);
         }
     }
 }
@@ -198,7 +209,65 @@ static void test_a_step_waits_for_nothing(void **state) {
     }
 }
 
+// ---- staging ----------------------------------------------------------------------------------------------------------
+
+/** Losses of a few steps, with staging of the driver's or ours. */
+static void train(clv_device *device, bool drivers, float *losses) {
+    clv_graph *graph;
+    clv_plan *plan;
+    clv_session *session;
+    clv_run *run;
+    const bool host_memory = device->traits.host_memory;
+    device->traits.host_memory = !drivers;
+    const clv_train_config config = {
+        .model = clv_model_find("mlp"), .batch = BATCH, .optimizer = {.kind = CLV_SGD}};
+    assert_status(clv_train_graph(runtime, &config, BATCH, &graph), CLV_OK, runtime);
+    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
+    assert_status(clv_session_create(runtime, NULL, &session), CLV_OK, runtime);
+    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    const clv__memory *staging = &session->arenas[0]->staging;
+    assert_true((staging->buffer != NULL) == drivers && staging->pointer);
+    const clv_tensor *loss = plan->values[plan->places[0].outputs[0]].tensor;
+    assert_int_equal(clv_tensor_bytes(loss), sizeof *losses);
+    for (int i = 0; i < STEPS; i++) {
+        int64_t ticket;
+        feed_all(run);
+        assert_status(clv_run_step(run, &ticket), CLV_OK, runtime);
+        assert_status(clv_run_fetch(run, ticket, loss, &losses[i], sizeof *losses), CLV_OK, runtime);
+    }
+    assert_int_equal(clv_device_memory(device).category[CLV_STAGING].current, staging->bytes);
+    assert_int_equal(clv_device_memory(device).all.current,
+                     clv_plans_memory_on(&plan, 1, device).predicted_peak_bytes);
+    clv_run_destroy(run);
+    clv_session_destroy(session);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+    assert_int_equal(clv_device_memory(device).all.current, 0);
+    device->traits.host_memory = host_memory;
+}
+
+/** Where the device reaches it by itself: the same bits through it, each of its bytes in the account. */
+static void test_staging_of_the_drivers(void **state) {
+    (void)state;
+    clv_runtime *real = clv__test_runtime(&(clv_runtime_config){.tuning = "none"}), *null = runtime;
+    float ours[STEPS], theirs[STEPS];
+    runtime = real;
+    for (int i = 0; i < clv_device_count(real); i++) {
+        clv_device *device = clv_device_get(real, i);
+        if (!device->info.usable || !device->backend->staging_create) continue;
+        train(device, false, ours);
+        train(device, true, theirs);
+        print_message("%s: losses %g, %g, %g\n", device->info.name, (double)ours[0], (double)ours[1],
+                      (double)ours[2]);
+        assert_true(ours[0] > 0 && ours[0] != ours[2]);
+        assert_memory_equal(ours, theirs, sizeof ours);
+    }
+    runtime = null;
+    clv_runtime_destroy(real);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_step_waits_for_nothing)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_step_waits_for_nothing),
+                                       cmocka_unit_test(test_staging_of_the_drivers)};
     return cmocka_run_group_tests_name("queues", tests, setup, teardown);
 }
