@@ -13,8 +13,8 @@
  *     launch relu [1024]/[256] b2 b1 i32:1024 f32:0.5
  *
  * The suffix that tells instances of a kernel apart is left out, so that a comment in its source changes no
- * trace. `wait compute for upload`: the compute queue waits for an event of the queue of uploads. `blocks`: the
- * thread that gives the device its commands waited for one of its events.
+ * trace. `wait compute for upload`: the compute queue waits for an event of the queue of uploads.
+ * `blocks`: the thread that gives the device its commands waited for one of its events.
  */
 char *clv__null_trace(clv__bdevice *device);
 /** Forget what was recorded. */

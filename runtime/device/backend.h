@@ -25,8 +25,8 @@ typedef struct clv__bprogram clv__bprogram; // a compiled program
 typedef struct clv__bkernel clv__bkernel;   // a kernel with its arguments; one per command
 typedef struct clv__bevent clv__bevent;     // a point on a queue
 
-/** The queues of a device, each in order. Transfers may overlap computing, and each other: they have a queue for
- *  each direction, so that the next batch does not wait behind results. A backend may map all to one. */
+/** The queues of a device, each in order. Transfers may overlap computing, and each other: they have a queue
+ *  for each direction, so that the next batch does not wait behind results. A backend may map all to one. */
 typedef enum clv__queue {
     CLV__QUEUE_COMPUTE,
     CLV__QUEUE_UPLOAD,
@@ -129,10 +129,10 @@ struct clv__backend {
     clv_status (*buffer_over)(clv__bdevice *device, clv__pages *block, void *pointer, size_t bytes,
                               clv__error *error, clv__bbuffer **out);
 
-    /** (optional) Memory of the host for write and read, at *pointer for as long as it lives, which the device
-     *  reaches by itself: no copy of the driver's own lies between. At most info.max_alloc_bytes. Commands that
-     *  use it are done before it is destroyed. Blocks, for no longer than clv_runtime_config.device_timeout. Any
-     *  thread. */
+    /** (optional) Memory of the host for write and read, at *pointer for as long as it lives, which the
+     *  device reaches by itself: no copy of the driver's own lies between. At most info.max_alloc_bytes.
+     *  Commands that use it are done before it is destroyed. Blocks, for no longer than
+     *  clv_runtime_config.device_timeout. Any thread. */
     clv_status (*staging_create)(clv__bdevice *device, size_t bytes, clv__error *error, clv__bbuffer **out,
                                  void **pointer);
     void (*staging_destroy)(clv__bbuffer *staging); // (with staging_create) NULL is fine

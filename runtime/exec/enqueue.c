@@ -403,7 +403,8 @@ static clv_status read_outputs(clv__executor *executor, int slot, clv__bevent *c
     return CLV_OK;
 }
 
-/** All commands are enqueued: read outputs, and hand the step over. *done is reached when all of it is done. */
+/** All commands are enqueued: read outputs, and hand the step over. *done is reached when all of it is
+ *  done. */
 static clv_status end_step(clv__executor *executor, int slot, clv__bevent **done) {
     const clv__backend *backend = executor->device->backend;
     clv__bdevice *open = executor->device->open;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which commands of the compute queue have to wait for what the queue of downloads still reads. Results and
-// values for other devices are read while the device computes on. The memory they lie in is used again, at the
-// latest by the next step: there, and not earlier, the compute queue waits. Found once, when a run is bound.
+// values for other devices are read while the device computes on. The memory they lie in is used again, at
+// the latest by the next step: there, and not earlier, the compute queue waits. Found once, when a run is
+// bound.
 #include "exec/run.h"
 
 /** Bytes of an arena. */
@@ -18,7 +19,8 @@ static bool overlap(range a, range b) {
     return a.segment == b.segment && a.from < b.from + b.bytes && b.from < a.from + a.bytes;
 }
 
-/** Does the command write there, or may it? What it only reads counts as well: that waits too early at worst. */
+/** Does the command write there, or may it? What it only reads counts as well: that waits too early at
+ *  worst. */
 static bool touches(const clv_run *run, const clv__command *command, range read) {
     const clv_plan *plan = run->plan;
     const clv__plan_node *at = &plan->nodes[command->at];
@@ -39,13 +41,13 @@ static bool touches(const clv_run *run, const clv__command *command, range read)
     return false;
 }
 
-/** A value is read when the commands before `next` are done, and must not change before: mark the command that
- *  waits. The commands of the next step follow those of this one. */
+/** A value is read when the commands before `next` are done, and must not change before: mark the command
+ *  that waits. The commands of the next step follow those of this one. */
 static void protect(clv__executor *executor, const clv__value *value, size_t next) {
     const size_t n = executor->n_commands;
     if (value->bytes == 0 || value->segment == CLV__IN_INPUTS || n == 0) return; // its slot is waited for
     size_t found = next % n;
-    // other devices may write what the session keeps, and own what is shared: there the very next command waits
+    // other devices may write what the session keeps, and own what is shared: there the next command waits
     if (value->segment != CLV__IN_SESSION && value->segment != CLV__IN_SHARED) {
         size_t i = 0;
         while (i < n && !touches(executor->run, &executor->commands[0][(next + i) % n], range_of(value))) i++;
