@@ -5,6 +5,7 @@
 #include "null.h"
 
 #include <ctype.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +48,8 @@ struct clv__bdevice {
     clv__text trace;
     unsigned n_buffers;
     bool cut;
+    bool driven; // somebody has enqueued:
+    pthread_t driver;
 };
 
 struct clv__bbuffer {
@@ -67,7 +70,10 @@ struct clv__bkernel {
 
 struct clv__bevent {
     clv__bdevice *device;
+    clv__queue queue;
 };
+
+static const char *const queue_names[CLV__QUEUES] = {"compute", "upload", "download"};
 
 static void note(clv__bdevice *device, const char *line) {
     pthread_mutex_lock(&device->lock);
@@ -139,11 +145,16 @@ static bool close_device(clv__bdevice *device) {
     return true;
 }
 
-static clv_status give_event(clv__bdevice *device, clv__bevent **event, clv__error *error) {
+/** A command was enqueued. event NULL: not wanted. */
+static clv_status give_event(clv__bdevice *device, clv__queue queue, clv__bevent **event, clv__error *error) {
+    pthread_mutex_lock(&device->lock);
+    device->driven = true;
+    device->driver = pthread_self();
+    pthread_mutex_unlock(&device->lock);
     if (!event) return CLV_OK;
     *event = clv__alloc(1, sizeof **event);
     if (!*event) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for an event");
-    (*event)->device = device;
+    **event = (clv__bevent){device, queue};
     return CLV_OK;
 }
 
@@ -190,12 +201,14 @@ static void add_range(clv__text *line, const clv__bbuffer *buffer, size_t offset
     clv__text_add(line, " b%u+%zu:%zu", buffer->number, buffer->offset + offset, bytes);
 }
 
-static clv_status note_range(clv__bdevice *device, const char *verb, const clv__bbuffer *buffer,
-                             size_t offset, size_t bytes, clv__error *error) {
+/** On other queues than that of kernels its name is noted. */
+static clv_status note_range(clv__bdevice *device, const char *verb, clv__queue queue,
+                             const clv__bbuffer *buffer, size_t offset, size_t bytes, clv__error *error) {
     CLV_TRY(check_range(buffer, offset, bytes, error));
     if (bytes == 0) return CLV_OK;
     clv__text line = {0};
     clv__text_add(&line, "%s", verb);
+    if (queue != CLV__QUEUE_COMPUTE) clv__text_add(&line, " %s", queue_names[queue]);
     add_range(&line, buffer, offset, bytes);
     note(device, clv__text_get(&line));
     clv__text_reset(&line);
@@ -207,9 +220,8 @@ static clv_status write_buffer(clv__bdevice *device, clv__queue queue, clv__bbuf
                                clv__error *error) {
     (void)source, (void)after;
     if (event) *event = NULL;
-    CLV_TRY(note_range(device, queue == CLV__QUEUE_TRANSFER ? "write transfer" : "write", to, offset, bytes,
-                       error));
-    return give_event(device, event, error);
+    CLV_TRY(note_range(device, "write", queue, to, offset, bytes, error));
+    return give_event(device, queue, event, error);
 }
 
 static clv_status read_buffer(clv__bdevice *device, clv__queue queue, clv__bbuffer *from, size_t offset,
@@ -217,10 +229,9 @@ static clv_status read_buffer(clv__bdevice *device, clv__queue queue, clv__bbuff
                               clv__error *error) {
     (void)after;
     if (event) *event = NULL;
-    CLV_TRY(note_range(device, queue == CLV__QUEUE_TRANSFER ? "read transfer" : "read", from, offset, bytes,
-                       error));
+    CLV_TRY(note_range(device, "read", queue, from, offset, bytes, error));
     if (bytes) memset(target, 0, bytes);
-    return give_event(device, event, error);
+    return give_event(device, queue, event, error);
 }
 
 static clv_status copy_buffer(clv__bdevice *device, clv__bbuffer *from, size_t from_offset, clv__bbuffer *to,
@@ -347,26 +358,34 @@ static void kernel_destroy(clv__bkernel *kernel) {
 static clv_status launch(clv__bdevice *device, clv__bkernel *kernel, clv__bevent **event, clv__error *error) {
     if (event) *event = NULL;
     if (!kernel->empty) note(device, clv__text_get(&kernel->line));
-    return give_event(device, event, error);
+    return give_event(device, CLV__QUEUE_COMPUTE, event, error);
 }
 
 // ---- Order ------------------------------------------------------------------------------------------------
 
 static clv_status wait_on_queue(clv__bdevice *device, clv__queue queue, clv__bevent *event,
                                 clv__error *error) {
-    (void)event, (void)error;
-    note(device, queue == CLV__QUEUE_TRANSFER ? "wait transfer" : "wait compute");
-    return CLV_OK;
+    char line[64];
+    snprintf(line, sizeof line, "wait %s for %s", queue_names[queue], queue_names[event->queue]);
+    note(device, line);
+    return give_event(device, queue, NULL, error);
 }
 
 static clv_status record(clv__bdevice *device, clv__queue queue, clv__bevent **event, clv__error *error) {
     *event = NULL;
-    note(device, queue == CLV__QUEUE_TRANSFER ? "record transfer" : "record compute");
-    return give_event(device, event, error);
+    char line[64];
+    snprintf(line, sizeof line, "record %s", queue_names[queue]);
+    note(device, line);
+    return give_event(device, queue, event, error);
 }
 
 static clv_status event_wait(clv__bevent *event, clv__error *error) {
-    (void)event, (void)error;
+    (void)error;
+    clv__bdevice *device = event->device;
+    pthread_mutex_lock(&device->lock);
+    bool blocks = device->driven && pthread_equal(device->driver, pthread_self());
+    pthread_mutex_unlock(&device->lock);
+    if (blocks) note(device, "blocks");
     return CLV_OK;
 }
 

@@ -9,11 +9,12 @@
  * The commands recorded so far, a line each, malloc'd; NULL if memory is out or the record was cut. Any
  * thread. Buffers are numbered as they were made; offset and bytes are of the whole buffer.
  *
- *     write transfer b1+0:256
+ *     write upload b1+0:256
  *     launch relu [1024]/[256] b2 b1 i32:1024 f32:0.5
  *
  * The suffix that tells instances of a kernel apart is left out, so that a comment in its source changes no
- * trace.
+ * trace. `wait compute for upload`: the compute queue waits for an event of the queue of uploads.
+ * `blocks`: the thread that gives the device its commands waited for one of its events.
  */
 char *clv__null_trace(clv__bdevice *device);
 /** Forget what was recorded. */

@@ -3,6 +3,8 @@
 // that computes in the host's memory gets buffers over memory of ours (CL_MEM_USE_HOST_PTR), so that another
 // such device can be given a buffer over the same bytes. The pages are freed when the driver is done with the
 // last buffer over them, so commands of a device that does not answer cannot write over memory of others.
+// Staging is a buffer that the driver allocates where the device reaches it (CL_MEM_ALLOC_HOST_PTR), mapped
+// once: the vendors' guides name no other way to memory that is pinned.
 #include <stdlib.h>
 
 #include "opencl.h"
@@ -90,4 +92,51 @@ void clv__ocl_buffer_destroy(clv__bbuffer *buffer) {
     if (!buffer) return;
     if (clv__ocl_answers(buffer->device)) clReleaseMemObject(buffer->memory);
     free(buffer);
+}
+
+// ---- Staging ----------------------------------------------------------------------------------------------
+
+/** Where the driver put the buffer. The wait is one of ours, which ends where a device is silent. */
+static clv_status map(clv__bdevice *device, cl_mem memory, size_t bytes, clv__error *error, void **pointer) {
+    clv__bevent *mapped;
+    CLV_TRY(clv__ocl_command_begin(device, CLV__QUEUE_UPLOAD, error, &mapped));
+    cl_int code = CL_SUCCESS;
+    *pointer = clEnqueueMapBuffer(device->queue[CLV__QUEUE_UPLOAD], memory, CL_FALSE,
+                                  CL_MAP_READ | CL_MAP_WRITE, 0, bytes, 0, NULL, &mapped->event, &code);
+    CLV_TRY(clv__ocl_command_end(mapped, "clEnqueueMapBuffer", code, &mapped, error));
+    clv_status status = clv__ocl_event_wait(mapped, error);
+    clv__ocl_event_destroy(mapped);
+    if (status == CLV_OK && !*pointer)
+        status =
+            clv__error_set(error, CLV_E_DEVICE, "clEnqueueMapBuffer on '%s' gave no memory", device->label);
+    return status;
+}
+
+clv_status clv__ocl_staging_create(clv__bdevice *device, size_t bytes, clv__error *error, clv__bbuffer **out,
+                                   void **pointer) {
+    *out = NULL;
+    *pointer = NULL;
+    cl_int code = CL_SUCCESS;
+    cl_mem memory =
+        clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, NULL, &code);
+    CLV__OCL_TRY(error, device->label, "clCreateBuffer", code);
+    clv_status status = map(device, memory, bytes, error, pointer);
+    if (status != CLV_OK) {
+        *pointer = NULL;
+        if (clv__ocl_answers(device)) clReleaseMemObject(memory);
+        return status;
+    }
+    return wrap(device, memory, bytes, NULL, *pointer, error, out);
+}
+
+void clv__ocl_staging_destroy(clv__bbuffer *staging) {
+    if (!staging) return;
+    const clv__bdevice *device = staging->device;
+    if (clv__ocl_answers(device)) { // the driver frees it when it is done with the unmapping
+        clEnqueueUnmapMemObject(device->queue[CLV__QUEUE_UPLOAD], staging->memory, staging->pointer, 0, NULL,
+                                NULL);
+        clFlush(device->queue[CLV__QUEUE_UPLOAD]);
+        clReleaseMemObject(staging->memory);
+    }
+    free(staging);
 }

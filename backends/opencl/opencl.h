@@ -168,6 +168,10 @@ clv__pages *clv__ocl_buffer_block(clv__bbuffer *buffer);
 clv_status clv__ocl_buffer_over(clv__bdevice *device, clv__pages *block, void *pointer, size_t bytes,
                                 clv__error *error, clv__bbuffer **out);
 
+clv_status clv__ocl_staging_create(clv__bdevice *device, size_t bytes, clv__error *error, clv__bbuffer **out,
+                                   void **pointer);
+void clv__ocl_staging_destroy(clv__bbuffer *staging);
+
 // program.c
 clv_status clv__ocl_program_build(clv__bdevice *device, const char *source, const char *options,
                                   clv__error *error, clv__bprogram **out);

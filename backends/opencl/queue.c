@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Two in-order queues of a device: compute and transfer. Only event_wait and synchronize wait, and both ask
-// every command how it went. An event of one queue is flushed before the other queue waits for it, because
-// OpenCL promises progress only then.
+// The in-order queues of a device: compute, upload and download. Only event_wait and synchronize wait, and
+// both ask every command how it went. An event of one queue is flushed before another queue waits for it,
+// because OpenCL promises progress only then.
 #include <stdlib.h>
 #include <unistd.h>
 

@@ -25,8 +25,14 @@ typedef struct clv__bprogram clv__bprogram; // a compiled program
 typedef struct clv__bkernel clv__bkernel;   // a kernel with its arguments; one per command
 typedef struct clv__bevent clv__bevent;     // a point on a queue
 
-/** Order of queues on a device: transfers may overlap computing. A backend may map both to one. */
-typedef enum clv__queue { CLV__QUEUE_COMPUTE, CLV__QUEUE_TRANSFER, CLV__QUEUES } clv__queue;
+/** The queues of a device, each in order. Transfers may overlap computing, and each other: they have a queue
+ *  for each direction, so that the next batch does not wait behind results. A backend may map all to one. */
+typedef enum clv__queue {
+    CLV__QUEUE_COMPUTE,
+    CLV__QUEUE_UPLOAD,
+    CLV__QUEUE_DOWNLOAD,
+    CLV__QUEUES
+} clv__queue;
 
 /** An argument of a kernel. LOCAL asks for that many bytes of local memory. */
 typedef struct clv__barg {
@@ -123,8 +129,16 @@ struct clv__backend {
     clv_status (*buffer_over)(clv__bdevice *device, clv__pages *block, void *pointer, size_t bytes,
                               clv__error *error, clv__bbuffer **out);
 
+    /** (optional) Memory of the host for write and read, at *pointer for as long as it lives, which the
+     *  device reaches by itself: no copy of the driver's own lies between. At most info.max_alloc_bytes.
+     *  Commands that use it are done before it is destroyed. Blocks, for no longer than
+     *  clv_runtime_config.device_timeout. Any thread. */
+    clv_status (*staging_create)(clv__bdevice *device, size_t bytes, clv__error *error, clv__bbuffer **out,
+                                 void **pointer);
+    void (*staging_destroy)(clv__bbuffer *staging); // (with staging_create) NULL is fine
+
     /** Copy host -> device. Enqueues; `source` must stay until *event. The device first waits for `after`
-     *  (NULL: nothing). `after` is an event of the same device, of either queue; bytes 0 moves nothing. event
+     *  (NULL: nothing). `after` is an event of the same device, of any queue; bytes 0 moves nothing. event
      *  NULL: not wanted. Worker. */
     clv_status (*write)(clv__bdevice *device, clv__queue queue, clv__bbuffer *to, size_t offset, size_t bytes,
                         const void *source, clv__bevent *after, clv__bevent **event, clv__error *error);
@@ -174,7 +188,7 @@ struct clv__backend {
                        int64_t stride_b, float beta, clv__bbuffer *c, int ldc, int64_t stride_c, int n_batch,
                        clv__error *error);
 
-    /** Make the other queue's later work wait until this event. Enqueues. Worker. */
+    /** Make a queue's later work wait until this event of another queue. Enqueues. Worker. */
     clv_status (*wait_on_queue)(clv__bdevice *device, clv__queue queue, clv__bevent *event,
                                 clv__error *error);
     /** An event that is reached when all enqueued so far on the queue is done. Enqueues. Worker. */
@@ -188,7 +202,7 @@ struct clv__backend {
     void (*event_destroy)(clv__bevent *event); // NULL is fine
     /** Hand what is enqueued to the device. Returns at once. Worker. */
     clv_status (*flush)(clv__bdevice *device, clv__error *error);
-    /** Block until all enqueued on both queues is done. An error of any command before it is told here, once.
+    /** Block until all enqueued on every queue is done. An error of any command before it is told here, once.
      *  Worker. */
     clv_status (*synchronize)(clv__bdevice *device, clv__error *error);
     /** (optional) Was it waited for in vain, for as long as clv_runtime_config.device_timeout? Any thread. */

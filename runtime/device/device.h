@@ -105,6 +105,8 @@ clv_status clv__device_wait(clv_device *device, clv__bevent *event, clv__error *
 /** Free memory that commands of the device read or wrote; of one that is lost it is kept until the device is
  *  closed, and left for ever if it may run on even then. NULL is fine. */
 void clv__device_free(clv_device *device, void *memory);
+/** The same for staging of the driver's; of a lost device it is left for ever. */
+void clv__device_free_staging(clv_device *device, clv__bbuffer *staging);
 /** Write device memory from `source`, or read it into `target` (the other is NULL), and wait. Neither is used
  *  by the device after that, even if it is lost. Worker. */
 clv_status clv__device_copy(clv_device *device, clv__bbuffer *buffer, size_t bytes, const void *source,
@@ -119,7 +121,7 @@ typedef struct clv__memory {
     size_t bytes;
     clv_category category;
     const char *layer; // borrowed from the ledger
-    bool host;         // staging: `pointer` is host memory, there is no buffer
+    bool host; // staging: `pointer` is host memory; `buffer` is the driver's hold on it, NULL: it is ours
     void *pointer;
 } clv__memory;
 
@@ -127,7 +129,8 @@ typedef struct clv__memory {
  * Allocate on a device and book it. Checks budget, device memory and largest allocation before asking the
  * driver; the refusal's sentence says what was wanted for which layer, what holds the most, and what would
  * make it fit.
- * bytes 0 is fine and takes nothing. CLV_STAGING allocates host memory.
+ * bytes 0 is fine and takes nothing. CLV_STAGING allocates host memory, the driver's where the
+ * device reaches that better.
  * Errors  CLV_E_BUDGET, CLV_E_DEVICE_MEMORY, CLV_E_HOST_MEMORY, CLV_E_DEVICE
  */
 clv_status clv__memory_create(clv_device *device, size_t bytes, clv_category category, const char *layer,

@@ -202,11 +202,21 @@ clv_status clv__memory_check(clv_device *device, size_t bytes, size_t largest, c
 
 // ---- Allocating -------------------------------------------------------------------------------------------
 
+/** Should staging be the driver's, so that the device reaches it by itself? Where kernels work in the host's
+ *  memory a transfer is a copy in any case; and a driver allocates no more at once than it says. */
+static bool driver_stages(const clv_device *device, size_t bytes) {
+    return device->backend->staging_create && !device->traits.host_memory &&
+           (!device->info.max_alloc_bytes || bytes <= device->info.max_alloc_bytes);
+}
+
 /** The memory itself, from the driver or from the host. */
 static clv_status take(clv_device *device, clv__memory *memory) {
     clv__error *error = &device->runtime->error;
     if (memory->category == CLV_STAGING) {
         memory->host = true;
+        if (driver_stages(device, memory->bytes))
+            return device->backend->staging_create(device->open, memory->bytes, error, &memory->buffer,
+                                                   &memory->pointer);
         size_t bytes = clv__size_align(memory->bytes, STAGING_ALIGNMENT);
         if (bytes < memory->bytes || !(memory->pointer = aligned_alloc(STAGING_ALIGNMENT, bytes)))
             CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for %zu bytes of staging", memory->bytes);
@@ -260,7 +270,9 @@ void clv__memory_destroy(clv__memory *memory) {
         return;
     }
     clv_device *device = memory->device;
-    if (memory->host)
+    if (memory->host && memory->buffer)
+        clv__device_free_staging(device, memory->buffer);
+    else if (memory->host)
         clv__device_free(device, memory->pointer);
     else
         device->backend->buffer_destroy(memory->buffer);

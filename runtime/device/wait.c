@@ -77,6 +77,16 @@ void clv__device_free(clv_device *device, void *memory) {
         clv__leave(memory); // better than too early
 }
 
+void clv__device_free_staging(clv_device *device, clv__bbuffer *staging) {
+    pthread_mutex_lock(&device->ledger.lock);
+    bool lost = device->lost;
+    pthread_mutex_unlock(&device->ledger.lock);
+    if (lost)
+        clv__leave(staging);
+    else
+        device->backend->staging_destroy(staging);
+}
+
 // ---- Copies that are waited for ---------------------------------------------------------------------------
 
 enum { COPY_BYTES = 16 << 20 }; // at once: they go through memory of our own

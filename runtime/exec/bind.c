@@ -267,6 +267,7 @@ clv_status clv__run_bind(clv_run *run, const clv__plan_node **failed) {
         *failed = &plan->nodes[i];
         return status;
     }
+    for (int s = 0; s < run->n_executors; s++) clv__executor_order(&run->executors[s]);
     return CLV_OK;
 }
 

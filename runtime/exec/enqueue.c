@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The worker's side of a step: upload the slot's inputs in one write, enqueue the commands, read outputs
-// back. A value for another device is read to staging memory, or stays where it is when both devices share a
+// back. Each of the three has a queue of its own, so that a result is read while the next step computes. A
+// value for another device is read to staging memory, or stays where it is when both devices share a
 // buffer (plan/shared/). Its receiver waits until it is there. All devices go through the plan's nodes in one
 // order, so the sender of the oldest transfer that is still missing never waits for a later one.
 #include "exec/reference.h"
@@ -36,16 +37,33 @@ static clv_status event_for(clv__executor *executor, int slot, int row, clv__bev
 
 /** Before and after commands that give no event of their own, for the profile; without one these do
  *  nothing. */
-static clv_status open_mark(clv__executor *executor, int slot, int row) {
+static clv_status open_mark(clv__executor *executor, int slot, clv__queue queue, int row) {
     clv__recording *recording = &executor->recording[slot];
     if (!clv__recording_on(recording)) return CLV_OK;
-    return clv__recording_open(recording, row, executor->device, error_of(executor));
+    return clv__recording_open(recording, row, executor->device, queue, error_of(executor));
 }
 
-static clv_status close_mark(clv__executor *executor, int slot) {
+static clv_status close_mark(clv__executor *executor, int slot, clv__queue queue) {
     clv__recording *recording = &executor->recording[slot];
     if (!clv__recording_on(recording)) return CLV_OK;
-    return clv__recording_close(recording, executor->device, error_of(executor));
+    return clv__recording_close(recording, executor->device, queue, error_of(executor));
+}
+
+/** What is enqueued on `later` from now on waits for all that is on `queue` by now. */
+static clv_status wait_for_queue(clv__executor *executor, clv__queue later, clv__queue queue) {
+    const clv__backend *backend = executor->device->backend;
+    clv__bevent *event;
+    CLV_TRY(backend->record(executor->device->open, queue, &event, error_of(executor)));
+    clv_status status = backend->wait_on_queue(executor->device->open, later, event, error_of(executor));
+    backend->event_destroy(event);
+    return status;
+}
+
+/** What is computed from now on may use memory that was read (order.c). */
+static clv_status wait_for_downloads(clv__executor *executor) {
+    if (!executor->reads) return CLV_OK;
+    executor->reads = false;
+    return wait_for_queue(executor, CLV__QUEUE_COMPUTE, CLV__QUEUE_DOWNLOAD);
 }
 
 static clv_status enqueue_kernel(clv__executor *executor, int slot, const clv__command *command) {
@@ -82,9 +100,9 @@ static clv_status enqueue_other(clv__executor *executor, const clv__command *com
 static clv_status enqueue_launch(clv__executor *executor, int slot, const clv__command *command) {
     if (command->launch->kind == CLV__LAUNCH_KERNEL) return enqueue_kernel(executor, slot, command);
     CLV_TRY(clv__activity_mark(&executor->activity[slot], executor->device, error_of(executor)));
-    CLV_TRY(open_mark(executor, slot, command->at));
+    CLV_TRY(open_mark(executor, slot, CLV__QUEUE_COMPUTE, command->at));
     CLV_TRY(enqueue_other(executor, command));
-    return close_mark(executor, slot);
+    return close_mark(executor, slot, CLV__QUEUE_COMPUTE);
 }
 
 // ---- between devices --------------------------------------------------------------------------------------
@@ -137,11 +155,13 @@ static clv_status send(clv__executor *executor, int slot, const clv__command *co
     clv__bdevice *open = executor->device->open;
     clv__bevent *event = NULL;
     if (transfer->bytes) {
-        CLV_TRY(open_mark(executor, slot, command->at));
-        CLV_TRY(backend->read(open, CLV__QUEUE_COMPUTE, executor->run->parts[slot][transfer->from].buffer, 0,
+        CLV_TRY(wait_for_queue(executor, CLV__QUEUE_DOWNLOAD, CLV__QUEUE_COMPUTE));
+        CLV_TRY(open_mark(executor, slot, CLV__QUEUE_DOWNLOAD, command->at));
+        executor->reads = true;
+        CLV_TRY(backend->read(open, CLV__QUEUE_DOWNLOAD, executor->run->parts[slot][transfer->from].buffer, 0,
                               transfer->bytes, clv__staged_outputs(executor, slot) + transfer->staged_at,
                               NULL, &event, error_of(executor)));
-        clv_status status = close_mark(executor, slot);
+        clv_status status = close_mark(executor, slot, CLV__QUEUE_DOWNLOAD);
         if (status == CLV_OK) status = backend->flush(open, error_of(executor));
         if (status != CLV_OK) {
             backend->event_destroy(event);
@@ -291,8 +311,9 @@ static void begin_step(clv__executor *executor, int slot) {
 static clv_status finish_step(clv__executor *executor, int slot) {
     clv_run *run = executor->run;
     clv__bevent *event;
-    CLV_TRY(executor->device->backend->record(executor->device->open, CLV__QUEUE_COMPUTE, &event,
-                                              error_of(executor)));
+    CLV_TRY(executor->device->backend->record(executor->device->open,
+                                              executor->downloads ? CLV__QUEUE_DOWNLOAD : CLV__QUEUE_COMPUTE,
+                                              &event, error_of(executor)));
     clv_status status = executor->device->backend->flush(executor->device->open, error_of(executor));
     if (status != CLV_OK) {
         executor->device->backend->event_destroy(event);
@@ -325,7 +346,7 @@ static clv_status upload_each(clv__executor *executor, int slot, clv__bevent **a
             if (value->bytes == 0 || value->segment != CLV__IN_INPUTS) continue;
             backend->event_destroy(*arrived);
             *arrived = NULL;
-            CLV_TRY(backend->write(executor->device->open, CLV__QUEUE_TRANSFER,
+            CLV_TRY(backend->write(executor->device->open, CLV__QUEUE_UPLOAD,
                                    run->parts[slot][pieces[k]].buffer, 0, value->bytes,
                                    clv__staged_inputs(executor, slot) + value->staged, NULL, arrived,
                                    error_of(executor)));
@@ -342,7 +363,7 @@ static clv_status upload(clv__executor *executor, int slot) {
     if (bytes == 0) return CLV_OK;
     clv__bevent *arrived = NULL;
     if (io->bytes <= io->chunk)
-        CLV_TRY(backend->write(open, CLV__QUEUE_TRANSFER, executor->arenas->io.items[0].buffer,
+        CLV_TRY(backend->write(open, CLV__QUEUE_UPLOAD, executor->arenas->io.items[0].buffer,
                                (size_t)slot * bytes, bytes, clv__staged_inputs(executor, slot), NULL,
                                &arrived, error_of(executor)));
     else
@@ -355,28 +376,60 @@ static clv_status upload(clv__executor *executor, int slot) {
     return status;
 }
 
-static clv_status read_outputs(clv__executor *executor, int slot) {
+/** Read outputs when `computed` is reached. *last: the event of the last read, NULL where there is none, or a
+ *  profile has it. */
+static clv_status read_outputs(clv__executor *executor, int slot, clv__bevent *computed, clv__bevent **last) {
+    const clv__backend *backend = executor->device->backend;
     const clv_run *run = executor->run;
+    clv__recording *recording = &executor->recording[slot];
+    clv__bevent *after = computed; // of the first; the queue is in order
     for (int i = 0; i < executor->place->n_outputs; i++) {
         const int *pieces, n = clv__value_pieces(run->plan, &executor->place->outputs[i], &pieces);
         char *target = clv__staged_outputs(executor, slot) + executor->staged_at[i];
-        clv__recording *recording = &executor->recording[slot];
         for (int k = 0; k < n; k++) {
             size_t bytes = run->plan->values[pieces[k]].bytes;
             if (bytes == 0) continue;
-            clv__bevent **event =
-                clv__recording_on(recording) ? clv__recording_event(recording, io_row(executor) + 1) : NULL;
-            CLV_TRY(executor->device->backend->read(executor->device->open, CLV__QUEUE_COMPUTE,
-                                                    run->parts[slot][pieces[k]].buffer, 0, bytes, target,
-                                                    NULL, event, error_of(executor)));
+            clv__bevent **event = last;
+            backend->event_destroy(*last);
+            *last = NULL;
+            if (clv__recording_on(recording)) event = clv__recording_event(recording, io_row(executor) + 1);
+            CLV_TRY(backend->read(executor->device->open, CLV__QUEUE_DOWNLOAD,
+                                  run->parts[slot][pieces[k]].buffer, 0, bytes, target, after, event,
+                                  error_of(executor)));
+            after = NULL;
             target += bytes;
         }
     }
     return CLV_OK;
 }
 
-clv_status clv__executor_enqueue(clv__executor *executor, int slot, clv__bevent **done) {
+/** All commands are enqueued: read outputs, and hand the step over. *done is reached when all of it is
+ *  done. */
+static clv_status end_step(clv__executor *executor, int slot, clv__bevent **done) {
     const clv__backend *backend = executor->device->backend;
+    clv__bdevice *open = executor->device->open;
+    clv__error *error = error_of(executor);
+    clv__bevent *computed, *last = NULL;
+    CLV_TRY(backend->record(open, CLV__QUEUE_COMPUTE, &computed, error));
+    clv_status status = CLV_OK;
+    if (executor->downloads) {
+        executor->reads = true;
+        status = read_outputs(executor, slot, computed, &last);
+        if (status == CLV_OK && !last)
+            status = backend->wait_on_queue(open, CLV__QUEUE_DOWNLOAD, computed, error);
+        if (status == CLV_OK && !last) status = backend->record(open, CLV__QUEUE_DOWNLOAD, &last, error);
+        backend->event_destroy(computed);
+        computed = last;
+    }
+    if (status == CLV_OK) status = backend->flush(open, error);
+    if (status == CLV_OK)
+        *done = computed;
+    else
+        backend->event_destroy(computed);
+    return status;
+}
+
+clv_status clv__executor_enqueue(clv__executor *executor, int slot, clv__bevent **done) {
     begin_step(executor, slot);
     CLV_TRY(upload(executor, slot));
     const clv__command *end = executor->commands[slot] + executor->n_commands;
@@ -385,6 +438,7 @@ clv_status clv__executor_enqueue(clv__executor *executor, int slot, clv__bevent 
          command += together ? together : 1) {
         together = shared_together(executor, command, end);
         atomic_fetch_add_explicit(&executor->device->beats, 1, memory_order_relaxed);
+        if (command->after_downloads) CLV_TRY(wait_for_downloads(executor));
         if (command->awaits) CLV_TRY(await_last_step(executor, slot, command->awaits));
         if (command->work == CLV__COMPUTE && command->node->phase == CLV__UPDATE)
             executor->steps[slot].updating = true;
@@ -400,8 +454,6 @@ clv_status clv__executor_enqueue(clv__executor *executor, int slot, clv__bevent 
         }
         return status;
     }
-    CLV_TRY(read_outputs(executor, slot));
-    CLV_TRY(backend->record(executor->device->open, CLV__QUEUE_COMPUTE, done, error_of(executor)));
-    CLV_TRY(backend->flush(executor->device->open, error_of(executor)));
+    CLV_TRY(end_step(executor, slot, done));
     return is_awaited(executor) ? finish_step(executor, slot) : CLV_OK;
 }

@@ -27,9 +27,11 @@ static inline bool clv__recording_on(const clv__recording *recording) {
 }
 /** Where the command's own event goes. */
 clv__bevent **clv__recording_event(clv__recording *recording, int row);
-/** Before and after what gives no event: markers on the compute queue. */
-clv_status clv__recording_open(clv__recording *recording, int row, clv_device *device, clv__error *error);
-clv_status clv__recording_close(clv__recording *recording, clv_device *device, clv__error *error);
+/** Before and after what gives no event: markers on its queue. */
+clv_status clv__recording_open(clv__recording *recording, int row, clv_device *device, clv__queue queue,
+                               clv__error *error);
+clv_status clv__recording_close(clv__recording *recording, clv_device *device, clv__queue queue,
+                                clv__error *error);
 /** Forget what was recorded. */
 void clv__recording_reset(clv__recording *recording, const clv_device *device);
 

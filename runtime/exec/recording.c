@@ -12,13 +12,14 @@ clv__bevent **clv__recording_event(clv__recording *recording, int row) {
     return &begin(recording, row)->begin;
 }
 
-clv_status clv__recording_open(clv__recording *recording, int row, clv_device *device, clv__error *error) {
-    return device->backend->record(device->open, CLV__QUEUE_COMPUTE, &begin(recording, row)->begin, error);
+clv_status clv__recording_open(clv__recording *recording, int row, clv_device *device, clv__queue queue,
+                               clv__error *error) {
+    return device->backend->record(device->open, queue, &begin(recording, row)->begin, error);
 }
 
-clv_status clv__recording_close(clv__recording *recording, clv_device *device, clv__error *error) {
-    return device->backend->record(device->open, CLV__QUEUE_COMPUTE, &recording->marks[recording->n - 1].end,
-                                   error);
+clv_status clv__recording_close(clv__recording *recording, clv_device *device, clv__queue queue,
+                                clv__error *error) {
+    return device->backend->record(device->open, queue, &recording->marks[recording->n - 1].end, error);
 }
 
 void clv__recording_reset(clv__recording *recording, const clv_device *device) {

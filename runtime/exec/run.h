@@ -26,7 +26,8 @@ typedef struct clv__command {
     bool own_kernel;        // made for this slot (not shared with slot 0's command)
     clv__bbuffer **buffers; // of other launches: of every argument
     int transfer;
-    uint64_t awaits; // places that must have finished the last step before
+    uint64_t awaits;      // places that must have finished the last step before
+    bool after_downloads; // it uses memory that the queue of downloads may still read
 } clv__command;
 
 typedef enum clv__slot_state { CLV__SLOT_FREE, CLV__SLOT_POSTED, CLV__SLOT_ENQUEUED } clv__slot_state;
@@ -68,6 +69,8 @@ typedef struct clv__executor {
     clv__command *commands[CLV__SLOTS];
     size_t n_commands;
     uint64_t awaits; // while commands are bound: of nodes that have none of their own
+    bool downloads;  // each step ends on the queue of downloads
+    bool reads;      // something was enqueued there since the compute queue was made to wait for it
     bool *fed;       // by index in place->inputs: fed since the last step
     bool *ever_fed;
     size_t *staged_at; // by index in place->outputs: offset in a slot's staged outputs
@@ -137,6 +140,8 @@ void clv__run_settle(clv_run *run);
  *  plan node whose command could not be made, NULL if it was none's fault. */
 clv_status clv__run_bind(clv_run *run, const clv__plan_node **at);
 void clv__run_unbind(clv_run *run);
+/** Mark which commands wait for the queue of downloads: order.c. */
+void clv__executor_order(clv__executor *executor);
 
 /** On the device's worker: upload, every command, read back, and an event at the end. */
 clv_status clv__executor_enqueue(clv__executor *executor, int slot, clv__bevent **done);

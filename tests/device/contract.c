@@ -169,8 +169,7 @@ static void queues_keep_order(void **state) {
         in[r] = counting(N, (unsigned)(31 * r));
         out[r] = counting(N, 200);
         clv__bevent *before = copied;
-        OK(s,
-           s->backend->write(s->open, CLV__QUEUE_TRANSFER, staged, 0, N, in[r], before, &written, s->error));
+        OK(s, s->backend->write(s->open, CLV__QUEUE_UPLOAD, staged, 0, N, in[r], before, &written, s->error));
         s->backend->event_destroy(before);
         OK(s, s->backend->wait_on_queue(s->open, CLV__QUEUE_COMPUTE, written, s->error));
         OK(s, s->backend->copy(s->open, staged, 0, used, 0, N, s->error));
@@ -224,6 +223,38 @@ static void *write_elsewhere(void *context) {
     bool same = !s->computes || memcmp(in, out, sizeof in) == 0;
     s->backend->buffer_destroy(buffer);
     return same ? s : NULL;
+}
+
+/** Staging of the driver's: bytes go through it both ways, twice, while another lives. */
+static void staging_carries(void **state) {
+    subject *s = subject_of(state);
+    enum { BYTES = 100003 };
+    if (!s->backend->staging_create) return;
+    clv__bbuffer *buffer = make_buffer(s, BYTES), *staging[2];
+    unsigned char *in = counting(BYTES, 3);
+    void *pointer[2];
+    for (int i = 0; i < 2; i++) {
+        OK(s, s->backend->staging_create(s->open, BYTES, s->error, &staging[i], &pointer[i]));
+        assert_true(staging[i] && pointer[i]);
+    }
+    for (int round = 0; round < 2; round++) {
+        clv__bevent *written = NULL, *read = NULL;
+        memcpy(pointer[0], in, BYTES);
+        memset(pointer[1], 0, BYTES);
+        OK(s, s->backend->write(s->open, CLV__QUEUE_UPLOAD, buffer, 0, BYTES, pointer[0], NULL, &written,
+                                s->error));
+        OK(s, s->backend->read(s->open, CLV__QUEUE_DOWNLOAD, buffer, 0, BYTES, pointer[1], written, &read,
+                               s->error));
+        OK(s, s->backend->event_wait(read, s->error));
+        assert_same(s, in, pointer[1], BYTES);
+        s->backend->event_destroy(written);
+        s->backend->event_destroy(read);
+        in[round * 7] ^= 1;
+    }
+    for (int i = 0; i < 2; i++) s->backend->staging_destroy(staging[i]);
+    s->backend->staging_destroy(NULL);
+    s->backend->buffer_destroy(buffer);
+    free(in);
 }
 
 static void another_thread_may_work(void **state) {
@@ -670,16 +701,16 @@ static void null_records_commands(void **state) {
                               {.kind = CLV__BARG_LOCAL, .bytes = 64}};
     clv__bkernel *kernel = make_kernel(s, program, "relu_0123456789abcdef", args, 5,
                                        (clv__grid){.dims = 2, .global = {8, 4}, .local = {4, 4}});
-    OK(s, s->backend->write(s->open, CLV__QUEUE_TRANSFER, part, 4, 8, "12345678", NULL, NULL, s->error));
+    OK(s, s->backend->write(s->open, CLV__QUEUE_UPLOAD, part, 4, 8, "12345678", NULL, NULL, s->error));
     OK(s, s->backend->launch(s->open, kernel, NULL, s->error));
     OK(s, s->backend->fill(s->open, a, 0, 16, 7, s->error));
     OK(s, s->backend->copy(s->open, part, 0, a, 128, 16, s->error));
     char *trace = clv__null_trace(s->open), want[512];
     assert_non_null(trace);
     unsigned b = 0;
-    sscanf(trace, "write transfer b%u", &b);
+    sscanf(trace, "write upload b%u", &b);
     snprintf(want, sizeof want,
-             "write transfer b%u+260:8\n"
+             "write upload b%u+260:8\n"
              "launch relu [8,4]/[4,4] b%u+256:512 null i32:-3 f32:0.5 local:64\n"
              "fill b%u+0:16 0x00000007\n"
              "copy b%u+128:16 b%u+256:16\n",
@@ -716,6 +747,7 @@ static const struct {
     CASE(copy_and_fill, ALL),
     CASE(queues_keep_order, ALL),
     CASE(synchronize_waits_for_what_was_flushed, ALL),
+    CASE(staging_carries, ALL),
     CASE(another_thread_may_work, ALL),
     CASE(events_know_the_time, ALL),
     CASE(kernels_keep_their_arguments, KERNELS),

@@ -246,6 +246,17 @@ ENQUEUE(clEnqueueNDRangeKernel,
          const size_t *local, cl_uint n_list, const cl_event *list, cl_event *event),
         (q, k, dims, offset, global, local, n_list, list, event))
 
+/** An event lives, no object does. */
+static void *CL_API_CALL my_clEnqueueMapBuffer(cl_command_queue q, cl_mem m, cl_bool wait, cl_map_flags flags,
+                                               size_t at, size_t n, cl_uint n_list, const cl_event *list,
+                                               cl_event *event, cl_int *code) {
+    *code = fails("clEnqueueMapBuffer", 0);
+    if (*code != CL_SUCCESS) return NULL;
+    void *pointer = below.clEnqueueMapBuffer(q, m, wait, flags, at, n, n_list, list, event, code);
+    if (*code == CL_SUCCESS && event) atomic_fetch_add(&live, 1);
+    return pointer;
+}
+
 LAYER_CREATES(CREATE)
 CREATE(cl_context, clCreateContext, NULL,
        (const cl_context_properties *properties, cl_uint n, const cl_device_id *ids,
@@ -323,6 +334,7 @@ CL_API_ENTRY API cl_int CL_API_CALL clInitLayer(cl_uint n, const struct _cl_icd_
     LAYER_TAKE(clGetEventInfo)
     LAYER_TAKE(clGetEventProfilingInfo)
     LAYER_TAKE(clEnqueueNDRangeKernel)
+    LAYER_TAKE(clEnqueueMapBuffer)
     LAYER_TAKE(clCreateContext)
     LAYER_TAKE(clCreateCommandQueue)
     LAYER_TAKE(clCreateProgramWithBinary)

@@ -120,7 +120,7 @@ void __wrap_free(void *memory) {
 typedef struct held {
     clv_runtime *runtime;
     clv_device *device;
-    clv__memory x, y, staging;
+    clv__memory x, y, staging, pinned;
     clv__bbuffer *part, *lent;
     clv__bkernel *kernel;
     clv__bevent *written, *launched, *recorded, *read;
@@ -135,6 +135,12 @@ static clv_status use_device(held *h) {
     CLV_TRY(clv__memory_create(device, sizeof h->in + align, CLV_PARAMETERS, "x", &h->x));
     CLV_TRY(clv__memory_create(device, sizeof h->out, CLV_ACTIVATIONS, "y", &h->y));
     CLV_TRY(clv__memory_create(device, 100, CLV_STAGING, "staging", &h->staging));
+    const bool host_memory =
+        device->traits.host_memory; // what a device with memory of its own stages in, on any
+    device->traits.host_memory = false;
+    const clv_status pinned = clv__memory_create(device, sizeof h->out, CLV_STAGING, "pinned", &h->pinned);
+    device->traits.host_memory = host_memory;
+    CLV_TRY(pinned);
     CLV_TRY(b->buffer_part(h->x.buffer, align, sizeof h->in, error, &h->part));
     if (device->traits.host_memory)
         CLV_TRY(b->buffer_over(device->open, b->buffer_block(h->part), b->buffer_pointer(h->part),
@@ -153,19 +159,20 @@ static clv_status use_device(held *h) {
     CLV_TRY(b->kernel_create(ref.program, ref.name, args, 5, &grid, error, &h->kernel));
     for (int i = 0; i < N; i++) h->in[i] = (float)i;
     CLV_TRY(b->fill(device->open, h->y.buffer, 0, sizeof h->out, 0, error));
-    CLV_TRY(b->write(device->open, CLV__QUEUE_TRANSFER, h->part, 0, sizeof h->in, h->in, NULL, &h->written,
-                     error));
+    CLV_TRY(
+        b->write(device->open, CLV__QUEUE_UPLOAD, h->part, 0, sizeof h->in, h->in, NULL, &h->written, error));
     CLV_TRY(b->wait_on_queue(device->open, CLV__QUEUE_COMPUTE, h->written, error));
     CLV_TRY(b->launch(device->open, h->kernel, &h->launched, error));
     CLV_TRY(b->copy(device->open, h->y.buffer, 0, h->y.buffer, sizeof h->out / 2, 4, error));
     CLV_TRY(b->record(device->open, CLV__QUEUE_COMPUTE, &h->recorded, error));
-    CLV_TRY(b->read(device->open, CLV__QUEUE_TRANSFER, h->y.buffer, 0, sizeof h->out, h->out, h->recorded,
-                    &h->read, error));
+    CLV_TRY(b->read(device->open, CLV__QUEUE_DOWNLOAD, h->y.buffer, 0, sizeof h->out, h->pinned.pointer,
+                    h->recorded, &h->read, error));
     CLV_TRY(b->flush(device->open, error));
     CLV_TRY(b->event_wait(h->read, error));
     uint64_t start, end;
     CLV_TRY(b->elapsed(h->launched, &start, &end, error));
     CLV_TRY(b->synchronize(device->open, error));
+    memcpy(h->out, h->pinned.pointer, sizeof h->out);
     for (int i = 0; i < N; i++) assert_true(h->out[i] == (i == N / 2 ? 0.0f : 2.0f * (float)i));
     return CLV_OK;
 }
@@ -183,6 +190,7 @@ static void free_all(held *h) {
         b->kernel_destroy(h->kernel);
         b->buffer_destroy(h->lent);
         b->buffer_destroy(h->part);
+        clv__memory_destroy(&h->pinned);
         clv__memory_destroy(&h->staging);
         clv__memory_destroy(&h->y);
         clv__memory_destroy(&h->x);

@@ -136,11 +136,11 @@ static void tell_trace(const char *device, const char *sum, char *text, size_t b
     assert_non_null(trace);
     *text = 0;
     for (char *line; (line = strsep(&rest, "\n")) != NULL;) {
-        const char *what = strncmp(line, "write b", 7) == 0         ? "<"
-                           : strncmp(line, "read b", 6) == 0        ? ">"
-                           : strncmp(line, "launch copy_", 12) == 0 ? "F"
-                           : strncmp(line, sum, strlen(sum)) == 0   ? "B"
-                                                                    : "";
+        const char *what = strncmp(line, "write b", 7) == 0          ? "<"
+                           : strncmp(line, "read download", 13) == 0 ? ">"
+                           : strncmp(line, "launch copy_", 12) == 0  ? "F"
+                           : strncmp(line, sum, strlen(sum)) == 0    ? "B"
+                                                                     : "";
         used += (size_t)snprintf(text + used, bytes - used, "%s", what);
     }
     free(trace);
