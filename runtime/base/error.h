@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The sentence behind a status. One clv__error lives in each runtime; whoever fails writes into it. There each
-// thread has a sentence of its own, which failures of other threads leave alone; a thread that works for another
-// hands its sentence over (exec/worker.c).
+// The sentence behind a status. One clv__error lives in each runtime; whoever fails writes into it. There
+// each thread has a sentence of its own, which failures of other threads leave alone; a thread that works for
+// another hands its sentence over (exec/worker.c).
 #ifndef CLV_BASE_ERROR_H
 #define CLV_BASE_ERROR_H
 

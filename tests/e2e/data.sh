@@ -7,6 +7,9 @@
 awk 'BEGIN { for (i = 0; i < 250; i++) print "the quick brown fox jumps over the lazy dog " i % 7 }' >text.txt
 gpt="--context 16 --width 24 --heads 3 --layers 2 --batch 8 --device $device --quiet"
 
+# at_shape FILE : the tokens that weights know.
+at_shape() { "$helper" shapes "$1" | sed -n 's/^lm_head.weight \[\([0-9]*\),.*/\1/p'; }
+
 # A text: learnt, kept with its vocabulary, measured again on the same last part.
 works "$cleave" train text text.txt $gpt --lr 0.01 --epochs 2 --save gpt.safetensors --json
 accuracy=$(at test_accuracy) loss=$(at test_loss)
@@ -14,6 +17,15 @@ awk "BEGIN { exit !($accuracy > 0.8 && $loss < 0.8) }" || fail "a text that repe
 works "$cleave" eval text text.txt --weights gpt.safetensors --device "$device" --json
 awk "BEGIN { exit !($(at test_loss) - $loss < 1e-6 && $loss - $(at test_loss) < 1e-6) }" || fail "evaluated again the loss is $(at test_loss), not $loss"
 grep -q '"cleave.tokens":"characters"' gpt.safetensors || fail "the weights do not tell their vocabulary"
+# logits of tokens, of the model that the weights tell of
+"$helper" tokens 3 16 t.npy || fail "no tokens"
+works "$cleave" run --model gpt --weights gpt.safetensors --input t.npy --output l.npy --device "$device" --json
+same "shape of logits" "$(at shape.0 shape.1 shape.2 | tr '\n' ' ')" "3 16 $(at_shape gpt.safetensors) "
+"$helper" tokens 3 5 short.npy
+expect 1 "of shape [5] do not fit model 'gpt', which wants [16]" "$cleave" run --model gpt --weights gpt.safetensors --input short.npy --output l.npy --device "$device"
+"$helper" images 2 x.npy
+expect 1 "tokens must be int32" "$cleave" run --model gpt --weights gpt.safetensors --input x.npy --output l.npy --device "$device"
+expect 2 '--input-size is of models of images' "$cleave" plan gpt --input-size 3x4x5 --device "$device"
 # going on with them takes their sizes and vocabulary
 works "$cleave" train text text.txt --batch 8 --device "$device" --quiet --weights gpt.safetensors --epochs 1 --json
 awk "BEGIN { exit !($(at train_loss) < $loss + 0.2) }" || fail "weights to begin with do not help: $(at train_loss)"

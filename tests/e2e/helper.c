@@ -3,6 +3,7 @@
 //   helper images N FILE [DIM...]  float32 [N,1,28,28] as .npy, made up of classes that can be learned; or [N,DIM...]
 //   helper labels N FILE [ROW=V]   int64 [N] as .npy; the label of one row replaced
 //   helper labels N FILE %C+A      the labels modulo C, plus A
+//   helper tokens N T FILE         int32 [N,T] as .npy, of those from 0 to 9
 //   helper idx FOLDER N ROW=V      Fashion-MNIST's four files with N images each, one training label replaced
 //   helper tensors A B             each tensor of A: `NAME same` if B has it with the same bits, else `NAME other`
 //   helper json PATH...            stdin must be exactly one JSON value; prints what stands at each a.b.0.c
@@ -63,6 +64,17 @@ static int labels(int64_t n, const char *path, const char *change) {
     if (change) sscanf(change, "%%%ld+%ld", &classes, &first);
     for (int64_t i = 0; i < n; i++) ((int64_t *)array.data)[i] = label_of(i) % classes + first;
     if (change && sscanf(change, "%ld=%ld", &row, &value) == 2) ((int64_t *)array.data)[row] = value;
+    must(clv_npy_write(runtime, &array, path));
+    clv_array_reset(&array);
+    return 0;
+}
+
+/** n rows of tokens, of those from 0 to 9. */
+static int tokens(int64_t n, int64_t each, const char *path) {
+    clv_array array;
+    clv_shape shape = CLV_SHAPE(n, each);
+    must(clv_array_init(runtime, CLV_ARRAY_I32, &shape, &array));
+    for (int64_t i = 0; i < n * each; i++) ((int32_t *)array.data)[i] = (int32_t)(i * 7 % 10);
     must(clv_npy_write(runtime, &array, path));
     clv_array_reset(&array);
     return 0;
@@ -318,6 +330,8 @@ int main(int argc, char **argv) {
         failed = images(atol(argv[2]), argv[3], argc - 4, argv + 4);
     else if (!strcmp(what, "labels") && argc >= 4)
         failed = labels(atol(argv[2]), argv[3], argv[4]);
+    else if (!strcmp(what, "tokens") && argc == 5)
+        failed = tokens(atol(argv[2]), atol(argv[3]), argv[4]);
     else if (!strcmp(what, "idx") && argc >= 4)
         failed = idx(argv[2], atol(argv[3]), argv[4]);
     else if (!strcmp(what, "json"))

@@ -3,29 +3,39 @@
 // normalisation.
 #include "cli.h"
 
-static int check_images(const cli_args *args, const clv_array *images) {
-    if (images->type != CLV_ARRAY_F32)
+#include <string.h>
+
+static int check_images(const cli_args *args, const clv_model *model, const clv_array *images) {
+    const bool tokens = model->dtype == CLV_DTYPE_I32;
+    if (tokens && images->type != CLV_ARRAY_I32)
+        return cli_fail(EXIT_FAILED,
+                        "'%s' holds %s, and tokens must be int32; numpy mends it with x.astype('int32')",
+                        args->input, clv_array_type_name(images->type));
+    if (!tokens && images->type != CLV_ARRAY_F32)
         return cli_fail(
             EXIT_FAILED,
             "'%s' holds %s, and images must be float32; numpy mends it with x.astype('float32')%s",
             args->input, clv_array_type_name(images->type),
             images->type == CLV_ARRAY_U8 ? " / 255, as train and eval take bytes" : "");
     if (images->shape.rank < 1 || images->shape.dims[0] == 0)
-        return cli_fail(EXIT_FAILED, "'%s' holds no images", args->input);
+        return cli_fail(EXIT_FAILED, "'%s' holds no %s", args->input, cli_samples_name(model));
     return EXIT_DONE;
 }
 
 static int report(cli_session *session, const clv_model *model, clv_predictor *predictor,
                   const clv_placement *placement, const clv_array *logits, const cli_profile *profile) {
     clv_plan *plan = clv_predictor_plan(predictor);
-    if (session->args->json)
+    if (session->args->json) {
+        json_t *shape = json_array();
+        for (int d = 0; d < logits->shape.rank; d++)
+            json_array_append_new(shape, json_integer((json_int_t)logits->shape.dims[d]));
         return cli_print_json(
-            json_pack("{s:s, s:s, s:s, s:[I, I], s:o, s:o, s:o, s:o}", "model", model->name, "device",
+            json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "model", model->name, "device",
                       clv_device_get_info(clv_plan_device_get(plan, 0))->name, "output",
-                      session->args->output, "shape", (json_int_t)logits->shape.dims[0],
-                      (json_int_t)logits->shape.dims[1], "memory", cli_plan_memory_json(plan), "shares",
+                      session->args->output, "shape", shape, "memory", cli_plan_memory_json(plan), "shares",
                       cli_shares_json(placement, clv_predictor_shares(predictor)), "placement",
                       cli_place_json(clv_predictor_place(predictor)), "profile", cli_profile_json(profile)));
+    }
     char text[96];
     printf("logits %s are in %s\n", clv_shape_text(&logits->shape, text, sizeof text), session->args->output);
     cli_shares_print(placement, clv_predictor_shares(predictor));
@@ -46,7 +56,9 @@ static int compute(cli_session *session, const clv_model *model, clv_predictor *
     clv_runtime *runtime = session->runtime;
     clv_session *weights = clv_predictor_session(predictor);
     int64_t n = images->shape.dims[0];
-    clv_shape shape = clv_shape_make(2, (int64_t[]){n, model->classes});
+    const clv_shape one = clv_predictor_result_shape(predictor);
+    clv_shape shape = {one.rank + 1, {n}};
+    memcpy(shape.dims + 1, one.dims, (size_t)one.rank * sizeof *one.dims);
     int code = cli_profile_begin(session, weights, device_of, predictor, profile);
     if (code != EXIT_DONE) return code;
     cli_print_place(args, clv_predictor_place(predictor));
@@ -62,16 +74,30 @@ static int compute(cli_session *session, const clv_model *model, clv_predictor *
     return code != EXIT_DONE ? code : traced;
 }
 
+/** The model for the samples; of texts as its weights say. */
+static int size_model(cli_session *session, const clv_model *model, const clv_array *images,
+                      clv_gpt_config *gpt, clv_model *out) {
+    const clv_shape sample = clv_shape_make(images->shape.rank - 1, images->shape.dims + 1);
+    clv_vocabulary *vocabulary = NULL;
+    if (model->dtype != CLV_DTYPE_I32)
+        return cli_size_model(session->runtime, session->args, model, &sample, out);
+    clv_status status = clv_gpt_weights_read(session->runtime, session->args->weights, gpt, &vocabulary);
+    clv_vocabulary_destroy(vocabulary);
+    if (status != CLV_OK) return cli_fail_status(session->runtime, status);
+    *out = clv_gpt_model(gpt);
+    return cli_size_model(session->runtime, session->args, out, &sample, out);
+}
+
 static int run(cli_session *session, const clv_model *model, const clv_placement *placement,
                clv_array *images, clv_array *logits) {
     const cli_args *args = session->args;
     clv_status status = clv_npy_read(session->runtime, args->input, images);
     if (status != CLV_OK) return cli_fail_status(session->runtime, status);
-    int code = check_images(args, images);
+    int code = check_images(args, model, images);
     if (code != EXIT_DONE) return code;
-    clv_shape sample = clv_shape_make(images->shape.rank - 1, images->shape.dims + 1);
+    clv_gpt_config gpt;
     clv_model sized;
-    code = cli_size_model(session->runtime, args, model, &sample, &sized);
+    code = size_model(session, model, images, &gpt, &sized);
     if (code == EXIT_DONE) code = cli_check_place(session->runtime, &sized, placement);
     if (code != EXIT_DONE) return code;
     int64_t n = images->shape.dims[0];

@@ -86,6 +86,7 @@ int cli_size_model(clv_runtime *runtime, const cli_args *args, const clv_model *
     *out = cli_model_for(args, model);
     clv_status status = clv_model_check_samples(runtime, out, what, sample);
     if (status == CLV_OK) return EXIT_DONE;
+    if (model->dtype == CLV_DTYPE_I32) return cli_fail_status(runtime, status);
     bool same = clv_shape_numel(sample) == model->input[0] * model->input[1] * model->input[2];
     if (same || sample->rank < 2 || sample->rank > 3 || clv_model_channels_last(out, sample))
         return cli_fail_status(runtime, status);
