@@ -32,6 +32,59 @@ CLV_API CLV_MUST_CHECK clv_status clv_gpt_weights_save(clv_session *session, con
 CLV_API CLV_MUST_CHECK clv_status clv_gpt_weights_read(clv_runtime *runtime, const char *path,
                                                        clv_gpt_config *config, clv_vocabulary **vocabulary);
 
+/** A GPT that writes one token after the other. */
+typedef struct clv_generator clv_generator;
+
+typedef struct clv_generator_config {
+    clv_device *device;        /**< NULL: the best device */
+    const clv_gpt_config *gpt; /**< must be given; copied */
+    clv_precision precision;   /**< as clv_graph_set_precision */
+    const char *variants;      /**< as clv_plan_config */
+    /** compute the whole context for each token, instead of keeping keys and values of those before it */
+    bool no_cache;
+} clv_generator_config;
+
+/**
+ * Plan the model and take its memory. Its weights are first values until clv_weights_load reads others into clv_generator_session.
+ *
+ * Notes   keys and values of earlier tokens lie in the host's memory, 2 * layers * context * width * 4 bytes, and are fed with each
+ *         token.
+ * Errors  CLV_E_VALUE; as clv_plan_create and clv_session_reserve
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_generator_create(clv_runtime *runtime, const clv_generator_config *config,
+                                                       clv_generator **out);
+CLV_API void clv_generator_destroy(clv_generator *generator);
+CLV_API clv_session *clv_generator_session(const clv_generator *generator);
+CLV_API clv_plan *clv_generator_plan(const clv_generator *generator);
+
+/** How the next token is chosen. All zero: the one with the largest logit, the first of equals. */
+typedef struct clv_sampling {
+    /** > 0: draw it, with probabilities softmax(logits / temperature): 1 are the model's own, less is bolder */
+    double temperature;
+    int64_t top_k; /**< > 0: among the so many most probable alone */
+    double top_p;  /**< > 0: among the fewest most probable whose probabilities sum to at least this; at most 1 */
+    uint64_t seed; /**< the same gives the same tokens */
+} clv_sampling;
+
+/** Choose a token by its logits. number: how many were drawn before with this seed. Errors: CLV_E_VALUE */
+CLV_API CLV_MUST_CHECK clv_status clv_sample(clv_runtime *runtime, const float *logits, int64_t n,
+                                             const clv_sampling *sampling, uint64_t number, int32_t *token);
+
+/**
+ * Go on with a text.
+ *
+ * prompt    n tokens, at least 1
+ * sampling  NULL: all zero
+ * most      so many tokens are made, unless `tell` ends it
+ * tell      called with each as soon as it is known; false: enough
+ *
+ * Notes     a text longer than the context is cut: when it is full its last half is kept. Each call begins anew.
+ * Errors    CLV_E_VALUE  no prompt, a token that the model does not know, numbers outside their range; as clv_run_fetch
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_generate(clv_generator *generator, const int32_t *prompt, int64_t n,
+                                               const clv_sampling *sampling, int64_t most,
+                                               bool (*tell)(void *user, int32_t token), void *user);
+
 #ifdef __cplusplus
 }
 #endif

@@ -13,7 +13,8 @@ typedef enum clv__stream {
     CLV__STREAM_INIT = 1,
     CLV__STREAM_SHUFFLE,
     CLV__STREAM_DROPOUT,
-    CLV__STREAM_TEST
+    CLV__STREAM_TEST,
+    CLV__STREAM_GENERATE
 } clv__stream;
 
 typedef struct clv__philox {

@@ -17,6 +17,22 @@ awk "BEGIN { exit !($accuracy > 0.8 && $loss < 0.8) }" || fail "a text that repe
 works "$cleave" eval text text.txt --weights gpt.safetensors --device "$device" --json
 awk "BEGIN { exit !($(at test_loss) - $loss < 1e-6 && $loss - $(at test_loss) < 1e-6) }" || fail "evaluated again the loss is $(at test_loss), not $loss"
 grep -q '"cleave.tokens":"characters"' gpt.safetensors || fail "the weights do not tell their vocabulary"
+# written by it: what it has read again and again; the same with every way to compute it
+works "$cleave" generate --weights gpt.safetensors --prompt 'the quick brown' --length 29 --temperature 0 --device "$device" --json
+same "text" "$(at text)" "the quick brown fox jumps over the lazy dog "
+cp out json
+works "$cleave" generate --weights gpt.safetensors --prompt 'the quick brown' --length 29 --temperature 0 --device "$device" --no-kv-cache
+same "text without a cache" "$(cat out)" "the quick brown fox jumps over the lazy dog "
+cp json out
+same "memory of generate" "$(at memory.0.peak_bytes)" "$(at memory.0.predicted_peak_bytes)"
+works "$cleave" generate --weights gpt.safetensors --prompt 'dog' --length 50 --seed 3 --top-k 5 --device "$device"
+cp out first
+works "$cleave" generate --weights gpt.safetensors --prompt 'dog' --length 50 --seed 3 --top-k 5 --device "$device"
+cmp -s first out || fail "the same seed writes another text"
+expect 2 '--weights wants a file' "$cleave" generate --prompt x
+expect 2 '--prompt wants some of it' "$cleave" generate --weights gpt.safetensors
+expect 2 '--top-p is a probability' "$cleave" generate --weights gpt.safetensors --prompt x --top-p 2
+expect 1 "the character 'Q' (byte 4 of the text) is not in the vocabulary" "$cleave" generate --weights gpt.safetensors --prompt 'the Queen' --device "$device"
 # logits of tokens, of the model that the weights tell of
 "$helper" tokens 3 16 t.npy || fail "no tokens"
 works "$cleave" run --model gpt --weights gpt.safetensors --input t.npy --output l.npy --device "$device" --json

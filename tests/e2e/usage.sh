@@ -6,7 +6,7 @@
 works "$cleave" --help
 grep -q 'cleave COMMAND --help' out || fail "--help tells nothing"
 works "$cleave" --version
-for command in devices train eval run plan check compare bench tune top env report cache; do
+for command in devices train eval run generate plan check compare bench tune top env report cache; do
     works "$cleave" "$command" --help
     grep -q -- '--json' out || fail "$command --help does not tell --json"
     [ -s err ] && fail "$command --help writes to stderr"

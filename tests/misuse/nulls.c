@@ -134,6 +134,17 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_gpt_weights_save(w.session, NULL, NULL, "x"));
     REFUSED(clv_gpt_weights_save(w.session, NULL, vocabulary, NULL));
     clv_vocabulary_destroy(vocabulary);
+    clv_generator *generator = NULL;
+    clv_generator_config writes = {.gpt = &sizes};
+    int32_t one = 0;
+    float logit = 0;
+    REFUSED(clv_generator_create(NULL, &writes, &generator));
+    REFUSED(clv_generator_create(rt, NULL, &generator));
+    REFUSED(clv_generator_create(rt, &writes, NULL));
+    REFUSED(clv_generator_create(rt, &(clv_generator_config){0}, &generator));
+    REFUSED(clv_generate(NULL, &one, 1, NULL, 1, NULL, NULL));
+    REFUSED(clv_sample(rt, NULL, 1, NULL, 0, &one));
+    REFUSED(clv_sample(rt, &logit, 1, NULL, 0, NULL));
     REFUSED(clv_gpt_weights_read(NULL, "x", &sizes, &vocabulary));
     REFUSED(clv_gpt_weights_read(rt, NULL, &sizes, &vocabulary));
     REFUSED(clv_gpt_weights_read(rt, "x", NULL, &vocabulary));

@@ -258,6 +258,7 @@ static int parse_value(const option_row *option, const char *text, cli_args *arg
         if (field == &args->momentum) args->given_momentum = true;
         if (field == &args->weight_decay) args->given_weight_decay = true;
         if (field == &args->validation) args->given_validation = true;
+        if (field == &args->temperature) args->given_temperature = true;
         break;
     case BUDGET: return parse_budget(text, field);
     case TEXTS: return add_text(option, text, field);
