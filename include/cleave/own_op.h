@@ -114,6 +114,42 @@ CLV_API clv_tensor *clv_op_output(clv_tensor *tensor, int i);
 CLV_API int clv_own_op_count(void);
 CLV_API const clv_own_op *clv_own_op_get(int i);
 
+// ---- every op by its name -------------------------------------------------------------------------------------------
+
+/**
+ * How an op is called, for bindings: the builders of ops.h without their `clv_`, and ops that were registered.
+ *
+ * inputs      names with blanks between; `bias?` may be missing, `inputs...` are one or more
+ * attributes  `name:kind=default` with blanks between; without `=default` it must be given. Kinds: number; int; bool, 0 or 1;
+ *             dtype, a clv_dtype; pair, one or two whole numbers; list, up to CLV_MAX_RANK of them; text
+ */
+typedef struct clv_op_signature {
+    const char *name, *inputs, *attributes;
+} clv_op_signature;
+
+/** A value for an attribute, in the member that its kind asks for. A pair may be one `number`. */
+typedef struct clv_op_argument {
+    const char *name;
+    double number;
+    const int64_t *list;
+    int n; /**< in the list */
+    const char *text;
+} clv_op_argument;
+
+/** The signatures: those of ops.h in its order, then registered ones. NULL outside, and for a name that is of none. */
+CLV_API int clv_op_count(void);
+CLV_API const clv_op_signature *clv_op_get(int i);
+CLV_API const clv_op_signature *clv_op_find(const char *name);
+
+/**
+ * Build an op by its name: the same graph as the call of its builder. graph: the one of the inputs; NULL gives NULL.
+ *
+ * Errors  (sticky) CLV_E_NOT_FOUND  no such op, or an attribute that it has not;  CLV_E_VALUE  inputs or attributes are missing, too
+ *         many, or of another kind;  as the builder
+ */
+CLV_API clv_tensor *clv_op_call(clv_graph *graph, const char *name, clv_tensor *const *inputs, int n,
+                                const clv_op_argument *arguments, int n_arguments);
+
 /** What `cleave check --ops FILE` calls in a shared library: it registers the library's ops. */
 typedef clv_status (*clv_ops_init_function)(clv_runtime *runtime);
 #define CLV_OPS_INIT "clv_ops_init"

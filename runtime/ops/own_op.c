@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "device/device.h"
 #include "device/source.h"
 #include "ops/lower.h"
+#include "ops/own_op.h"
 
 enum { NAME_BYTES = 64, MAX_OPS = 1024 };
 
@@ -20,6 +22,9 @@ typedef struct own_op {
     clv_own_op given;
     int n_attributes;
     char name[NAME_BYTES], stem[NAME_BYTES + 8];
+    clv_op_signature signature;
+    clv__text attributes_text;
+    char inputs_text[CLV_OWN_OP_INPUTS * 8];
     clv__variant variants[2];
     clv__sample_row *rows;
     double *sample_attributes; // of all rows
@@ -173,6 +178,18 @@ static int attribute_of(const own_op *own, const char *name) {
     return -1;
 }
 
+/** Is it an op's name, or a builder's of ops.h? */
+static bool is_taken(const char *name) {
+    static const char *const builders[] = {
+#define BUILDER(builder, ...) #builder,
+#include "ops/by_name.def"
+#undef BUILDER
+    };
+    for (size_t i = 0; i < sizeof builders / sizeof *builders; i++)
+        if (!strcmp(builders[i], name)) return true;
+    return clv__op_find(name) != NULL;
+}
+
 static bool name_is_fine(const char *name) {
     const char *letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
     return *name && strlen(name) < NAME_BYTES - 24 && strspn(name, letters) == strlen(name) &&
@@ -270,9 +287,27 @@ static clv_status describe(own_op *own, clv__error *error) {
 
 static void destroy(own_op *own) {
     if (!own) return;
+    clv__text_reset(&own->attributes_text);
     free(own->rows);
     free(own->sample_attributes);
     free(own);
+}
+
+/** How it is called by name. */
+static clv_status sign(own_op *own, clv__error *error) {
+    size_t used = 0;
+    for (int i = 0; i < own->given.n_inputs; i++)
+        used += (size_t)snprintf(own->inputs_text + used, sizeof own->inputs_text - used, "%sin%d%s",
+                                 i ? " " : "", i, own->given.optional_inputs >> i & 1 ? "?" : "");
+    clv__text_add(&own->attributes_text, "%s", "");
+    for (int i = 0; i < own->n_attributes; i++)
+        clv__text_add(&own->attributes_text, "%s%s:number=%.17g", i ? " " : "", own->given.attributes[i].name,
+                      own->given.attributes[i].value);
+    if (own->attributes_text.failed)
+        CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for op '%s'", own->name);
+    own->signature = (clv_op_signature){own->name, own->inputs_text,
+                                        own->attributes_text.data ? own->attributes_text.data : ""};
+    return CLV_OK;
 }
 
 static clv_status fill(own_op *own, clv__error *error) {
@@ -281,6 +316,7 @@ static clv_status fill(own_op *own, clv__error *error) {
         CLV_FAIL(error, CLV_E_VALUE, "op '%s' has %d inputs, and 1 to %d are possible", own->name,
                  op->n_inputs, CLV_OWN_OP_INPUTS);
     CLV_TRY(check_attributes(own, error));
+    CLV_TRY(sign(own, error));
     if (!op->build) CLV_TRY(describe(own, error));
     return CLV_OK;
 }
@@ -317,8 +353,7 @@ clv_status clv_op_register(clv_runtime *runtime, const clv_own_op *op) {
                  op->name);
     const own_op *before = find(op->name);
     if (before && is_same(&before->given, op)) return CLV_OK;
-    if (before || clv__op_find(op->name))
-        CLV_FAIL(error, CLV_E_STATE, "there is an op '%s' already", op->name);
+    if (before || is_taken(op->name)) CLV_FAIL(error, CLV_E_STATE, "there is an op '%s' already", op->name);
     own_op *own = clv__alloc(1, sizeof *own);
     if (!own) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for op '%s'", op->name);
     own->given = *op;
@@ -349,6 +384,13 @@ const clv_own_op *clv_own_op_get(int i) {
     const clv_own_op *op = i >= 0 && i < n_registered ? &registered[i]->given : NULL;
     pthread_mutex_unlock(&lock);
     return op;
+}
+
+const clv_op_signature *clv__own_op_signature(int i) {
+    pthread_mutex_lock(&lock);
+    const clv_op_signature *signature = i >= 0 && i < n_registered ? &registered[i]->signature : NULL;
+    pthread_mutex_unlock(&lock);
+    return signature;
 }
 
 // ---- using ----------------------------------------------------------------------------------------------------------

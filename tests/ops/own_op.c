@@ -182,6 +182,8 @@ static void bad_descriptors(void **state) {
         {.label = "x", .in = {{CLV_DTYPE_F32, {1, {1}}}}, .attributes = {{"b", 1}}}, {0}};
     clv_own_op op = square("relu");
     refused(runtime, &op, CLV_E_STATE, "there is an op 'relu' already");
+    op = square("flatten"); // a builder, and no op
+    refused(runtime, &op, CLV_E_STATE, "there is an op 'flatten' already");
     op = square("two words");
     refused(runtime, &op, CLV_E_VALUE, "cannot be called 'two words'");
     op = square("bad"), op.bytes = 8;
