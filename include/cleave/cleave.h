@@ -74,5 +74,6 @@
 #include "check.h"
 #include "bench.h"
 #include "tune.h"
+#include "own_op.h"
 
 #endif

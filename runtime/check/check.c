@@ -531,6 +531,15 @@ static void job_reset(job *j) {
     clv__wanted_reset(&j->wanted);
 }
 
+/** The library's ops, and those of programs; ends with NULL. Owned. */
+static const clv__op **all_ops(void) {
+    size_t n = 0;
+    while (clv__op_at((int)n)) n++;
+    const clv__op **all = clv__alloc(n + 1, sizeof *all);
+    for (size_t i = 0; all && i < n; i++) all[i] = clv__op_at((int)i);
+    return all;
+}
+
 static clv_status write_down_ops(job *j, const clv__op *const *ops) {
     for (const char *const *name = j->config->ops; name && *name; name++) {
         bool found = false;
@@ -626,7 +635,11 @@ static clv_status reproduce(job *j, const char *name, clv__text *text) {
     if (!by_kernels(j))
         CLV_FAIL(error_of(j), CLV_E_UNSUPPORTED, "%s runs no kernels: name an OpenCL device",
                  j->device->info.name);
-    CLV_TRY(write_down_ops(j, clv__ops));
+    const clv__op **ops = all_ops();
+    if (!ops) CLV_FAIL(error_of(j), CLV_E_HOST_MEMORY, "no memory for the case");
+    clv_status written = write_down_ops(j, ops);
+    free(ops);
+    CLV_TRY(written);
     CLV_TRY(find_case(j, name, &t, &variant));
     if (t->broken && (variant < 0 || !t->subject.graph))
         CLV_FAIL(error_of(j), CLV_E_UNSUPPORTED, "'%s' has no launches: %.1000s", name, t->broken);
@@ -681,5 +694,9 @@ clv_status clv_check(clv_runtime *runtime, clv_device *device, const clv_check_c
     CLV_TRY(CLV__GIVEN(NULL, runtime));
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), device));
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
-    return clv__check_ops(runtime, device, clv__ops, config, out);
+    const clv__op **ops = all_ops();
+    if (!ops) CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_HOST_MEMORY, "no memory for the report");
+    clv_status status = clv__check_ops(runtime, device, ops, config, out);
+    free(ops);
+    return status;
 }

@@ -5,6 +5,7 @@
 #include "device/source.h"
 
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
@@ -16,11 +17,35 @@
  *  design). */
 const char clv__program_options[] = "-cl-std=CL1.2";
 
+/** A source that is not the library's. Never given back: plans of any runtime may name it. */
+typedef struct brought {
+    clv__kernel_source source;
+    struct brought *next;
+} brought;
+static brought *all_brought;
+static pthread_mutex_t brought_lock = PTHREAD_MUTEX_INITIALIZER;
+
 const clv__kernel_source *clv__source_find(const char *stem) {
     for (const clv__kernel_source *source = clv__kernel_sources; source->stem; source++) {
         if (strcmp(source->stem, stem) == 0) return source;
     }
-    return NULL;
+    const clv__kernel_source *found = NULL;
+    pthread_mutex_lock(&brought_lock);
+    for (const brought *b = all_brought; b && !found; b = b->next)
+        if (strcmp(b->source.stem, stem) == 0) found = &b->source;
+    pthread_mutex_unlock(&brought_lock);
+    return found;
+}
+
+bool clv__source_bring(const char *stem, const char *text) {
+    brought *b = clv__alloc(1, sizeof *b);
+    if (!b) return false;
+    b->source = (clv__kernel_source){.stem = stem, .text = text, .bytes = strlen(text)};
+    pthread_mutex_lock(&brought_lock);
+    b->next = all_brought;
+    all_brought = b;
+    pthread_mutex_unlock(&brought_lock);
+    return true;
 }
 
 uint64_t clv__source_hash(uint64_t text_hash, const char *defines) {

@@ -29,8 +29,12 @@ typedef struct clv__instance {
     uint64_t kernels;    // which of the file's are asked for, bits of clv__source_kernel
 } clv__instance;
 
-/** The library's source of that stem; NULL if there is none. */
+/** The source of that stem, the library's or one that was brought; NULL if there is none. */
 const clv__kernel_source *clv__source_find(const char *stem);
+
+/** Add a text that an op of a program's own brings, for the rest of the process. Its stem is of no other
+ *  source; both texts stay where they are. False: no host memory. */
+bool clv__source_bring(const char *stem, const char *text);
 
 /** Names an instance of a text with that hash: the suffix of its kernels. */
 uint64_t clv__source_hash(uint64_t text_hash, const char *defines);

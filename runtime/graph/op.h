@@ -247,6 +247,12 @@ struct clv__op {
 
 /** Every op, in ops.def's order; ends with NULL. Defined in runtime/ops/ops.c. */
 extern const clv__op *const clv__ops[];
+/** The i-th op: of clv__ops first, then those that programs brought (ops/own_op.c); NULL past the last. */
+const clv__op *clv__op_at(int i);
+enum { CLV__MAX_ENLISTED = 1024 };
+/** Put an op of a program's own behind the others, for the rest of the process; false if there are too many. One thread at a
+ *  time. */
+bool clv__op_enlist(const clv__op *op);
 /** The op of that name, NULL if there is none. */
 const clv__op *clv__op_find(const char *name);
 /** `; did you mean 'NAME'?` for a name that is of no op; `nearest` is the caller's. */

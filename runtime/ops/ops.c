@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The registry: ops.def as a table of descriptors. No op is known by name anywhere else.
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -16,16 +17,36 @@ const clv__op *const clv__ops[] = {
     NULL,
 };
 
+// Of programs: entries stay, so readers need no lock.
+static const clv__op *enlisted[CLV__MAX_ENLISTED];
+static atomic_int n_enlisted;
+
+bool clv__op_enlist(const clv__op *op) {
+    const int n = atomic_load(&n_enlisted);
+    if (n == CLV__MAX_ENLISTED) return false;
+    enlisted[n] = op;
+    atomic_store(&n_enlisted, n + 1);
+    return true;
+}
+
+const clv__op *clv__op_at(int i) {
+    enum { BUILT_IN = sizeof clv__ops / sizeof *clv__ops - 1 };
+    if (i < BUILT_IN) return clv__ops[i];
+    return i - BUILT_IN < atomic_load(&n_enlisted) ? enlisted[i - BUILT_IN] : NULL;
+}
+
 const clv__op *clv__op_find(const char *name) {
-    for (int i = 0; name && clv__ops[i]; i++) {
-        if (strcmp(clv__ops[i]->name, name) == 0) return clv__ops[i];
+    const clv__op *op;
+    for (int i = 0; name && (op = clv__op_at(i)); i++) {
+        if (strcmp(op->name, name) == 0) return op;
     }
     return NULL;
 }
 
 const char *clv__op_nearest(const char *name, clv_nearest *nearest) {
     *nearest = (clv_nearest){.word = name};
-    for (int i = 0; clv__ops[i]; i++) clv_nearest_offer(nearest, clv__ops[i]->name);
+    const clv__op *op;
+    for (int i = 0; (op = clv__op_at(i)); i++) clv_nearest_offer(nearest, op->name);
     return clv_nearest_text(nearest);
 }
 

@@ -12,6 +12,7 @@
 #include <cleave/nn.h>
 #include <cleave/ops.h>
 #include <cleave/optim.h>
+#include <cleave/own_op.h>
 #include <cleave/place.h>
 #include <cleave/plan.h>
 #include <cleave/profile.h>
@@ -51,6 +52,7 @@ static clv_tensor *build(clv_graph *graph) {
 int main(void) {
     clv_runtime *runtime = NULL;
     clv_graph *graph = NULL;
+    const char *init = CLV_OPS_INIT;
     clv_shape shape = CLV_SHAPE(64, 784), list[2];
     char text[64];
     int64_t dims[CLV_MAX_RANK] = {5, 7};
@@ -61,6 +63,7 @@ int main(void) {
         made(shape, 2, 64 * 784) || made(CLV_SHAPE(9), 1, 9) || made(CLV_SHAPE(dims[0], dims[1]), 2, 35);
     failed |=
         made(CLV_SHAPE(1, 2, 3, 4, 5, 6, 7, 8), 8, 40320) || made(CLV_SHAPE(small, 2u, 2ul, 2ll), 4, 24);
+    failed |= strcmp(init, "clv_ops_init") != 0;
     list[0] = CLV_SHAPE(1 + 1, dims[0] > 0 ? 3 : 4);
     list[1] = CLV_SHAPE(2, 3);
     failed |= !clv_shape_equal(&list[0], &list[1]);

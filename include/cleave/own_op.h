@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops of a program's own: registered at run time, and from then on planned, placed, recomputed, profiled and checked as those
+// of ops.h are.
+//
+//     static const clv_own_op scaled_tanh = {.bytes = sizeof(clv_own_op), .name = "scaled_tanh", .n_inputs = 1, ...};
+//     clv_op_register(runtime, &scaled_tanh);
+//     y = clv_op_add("scaled_tanh", &x, 1, &(clv_attribute){"scale", 1.5}, 1);
+//
+// samples/own_op.c is a whole one. `cleave check --ops FILE` checks those of a shared library on a device.
+#ifndef CLEAVE_OWN_OP_H
+#define CLEAVE_OWN_OP_H
+
+#include "graph.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { CLV_OWN_OP_INPUTS = 4, CLV_OWN_OP_OUTPUTS = 4, CLV_OWN_OP_ATTRIBUTES = 16 };
+
+/** A number by name. Kernels get it as a float. */
+typedef struct clv_attribute {
+    const char *name;
+    double value;
+} clv_attribute;
+
+/** Type and shape of an input or output. NONE: an optional input that is not there. */
+typedef struct clv_op_tensor {
+    clv_dtype dtype;
+    clv_shape shape;
+} clv_op_tensor;
+
+/** One use of an op: what its functions see. */
+typedef struct clv_op_use {
+    int n_in, n_out;
+    clv_op_tensor in[CLV_OWN_OP_INPUTS], out[CLV_OWN_OP_OUTPUTS];
+    double attributes[CLV_OWN_OP_ATTRIBUTES]; /**< in the descriptor's order */
+} clv_op_use;
+
+/** A case for the check. A list of them ends with a label that is NULL. */
+typedef struct clv_op_sample {
+    const char *label;
+    clv_op_tensor in[CLV_OWN_OP_INPUTS];
+    /** From lo to hi, for each input; both 0: from -1 to 1. Of i32: whole numbers, hi included. */
+    double lo[CLV_OWN_OP_INPUTS], hi[CLV_OWN_OP_INPUTS];
+    clv_attribute
+        attributes[CLV_OWN_OP_ATTRIBUTES]; /**< those that are not the defaults; the others' names are NULL */
+    bool quick;                            /**< one of the few of `check --quick` */
+    bool no_gradient; /**< the gradient is not compared with differences (steps, kinks) */
+} clv_op_sample;
+
+/**
+ * An op. It is either a function of existing ops (`build`) or a kernel (`kernel` with `reference`, perhaps `infer` and `gradient`).
+ * What is pointed to stays as it is until the process ends: the descriptor itself is copied.
+ */
+typedef struct clv_own_op {
+    size_t bytes;                    /**< sizeof(clv_own_op): a descriptor may have more in a later version */
+    const char *name;                /**< letters, digits and `_`; not that of an op that there is */
+    int n_inputs;                    /**< 1 to CLV_OWN_OP_INPUTS */
+    uint32_t optional_inputs;        /**< bit i: input i may be NULL */
+    const clv_attribute *attributes; /**< names and defaults; ends with a name that is NULL. NULL: none */
+
+    /** Make the op of others. Its gradient is theirs. All that follows is not looked at. */
+    clv_tensor *(*build)(clv_tensor *const *in, int n_in, const double *attributes);
+
+    /**
+     * Fill n_out and out from in and attributes: NULL, or a sentence that begins with the mistake ("x wants rank 2"), static. To
+     * it every float is an f32. NULL: there is one output, as input 0 is.
+     */
+    const char *(*infer)(clv_op_use *use);
+    /**
+     * OpenCL C 1.2. Every function and kernel is named KERNEL(name). The kernel's arguments are all outputs, all inputs (one that is
+     * not there is a null pointer), the number of work-items as an int, and each attribute as a float. Work-items beyond
+     * the number must do nothing. Floats are in f32.
+     */
+    const char *kernel;
+    const char *entry; /**< NULL: the op's name */
+    int64_t (*items)(
+        const clv_op_use *use); /**< how many work-items; NULL: one for each element of output 0 */
+    int group;                  /**< work-items in a group; 0: as suits the device */
+    /** The specification, in double: fill every element of every output. */
+    void (*reference)(const clv_op_use *use, const double *const *in, double *const *out);
+    /** Build the gradients dx of inputs from dy (NULL where none comes), with any ops. NULL: not differentiable. */
+    void (*gradient)(const clv_op_use *use, clv_tensor *const *in, clv_tensor *const *out,
+                     clv_tensor *const *dy, clv_tensor **dx);
+    void (*cost)(const clv_op_use *use, double *flops, double *bytes); /**< NULL: a flop for each element */
+    int64_t (*sum_length)(const clv_op_use *use); /**< terms behind an element, for tolerances; NULL: 1 */
+    const clv_op_sample *samples;                 /**< at least one */
+} clv_own_op;
+
+/**
+ * Register an op for the whole process. The same one again is fine.
+ *
+ * Errors  CLV_E_VALUE  something that it needs is missing or out of range;  CLV_E_STATE  the name is taken, or there are too many;
+ *         CLV_E_HOST_MEMORY
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_op_register(clv_runtime *runtime, const clv_own_op *op);
+
+/**
+ * Append an op that was registered. Returns its first output.
+ *
+ * inputs      n of them; optional ones at the end may be left out, others are NULL
+ * attributes  those that are not to have their defaults
+ *
+ * Errors  (sticky) CLV_E_NOT_FOUND  no such op or attribute;  CLV_E_VALUE  inputs are missing or too many, an attribute is not
+ *         finite;  CLV_E_SHAPE  what the op's infer says
+ */
+CLV_API clv_tensor *clv_op_add(const char *name, clv_tensor *const *inputs, int n,
+                               const clv_attribute *attributes, int n_attributes);
+/** The i-th output of the op whose output `tensor` is; NULL if there is none. */
+CLV_API clv_tensor *clv_op_output(clv_tensor *tensor, int i);
+
+/** How many ops are registered, and the i-th of them, in order; NULL outside. */
+CLV_API int clv_own_op_count(void);
+CLV_API const clv_own_op *clv_own_op_get(int i);
+
+// ---- every op by its name -------------------------------------------------------------------------------------------
+
+/**
+ * How an op is called, for bindings: the builders of ops.h without their `clv_`, and ops that were registered.
+ *
+ * inputs      names with blanks between; `bias?` may be missing, `inputs...` are one or more
+ * attributes  `name:kind=default` with blanks between; without `=default` it must be given. Kinds: number; int; bool, 0 or 1;
+ *             dtype, a clv_dtype; pair, one or two whole numbers; list, up to CLV_MAX_RANK of them; text
+ */
+typedef struct clv_op_signature {
+    const char *name, *inputs, *attributes;
+} clv_op_signature;
+
+/** A value for an attribute, in the member that its kind asks for. A pair may be one `number`. */
+typedef struct clv_op_argument {
+    const char *name;
+    double number;
+    const int64_t *list;
+    int n; /**< in the list */
+    const char *text;
+} clv_op_argument;
+
+/** The signatures: those of ops.h in its order, then registered ones. NULL outside, and for a name that is of none. */
+CLV_API int clv_op_count(void);
+CLV_API const clv_op_signature *clv_op_get(int i);
+CLV_API const clv_op_signature *clv_op_find(const char *name);
+
+/**
+ * Build an op by its name: the same graph as the call of its builder. graph: the one of the inputs; NULL gives NULL.
+ *
+ * Errors  (sticky) CLV_E_NOT_FOUND  no such op, or an attribute that it has not;  CLV_E_VALUE  inputs or attributes are missing, too
+ *         many, or of another kind;  as the builder
+ */
+CLV_API clv_tensor *clv_op_call(clv_graph *graph, const char *name, clv_tensor *const *inputs, int n,
+                                const clv_op_argument *arguments, int n_arguments);
+
+/** What `cleave check --ops FILE` calls in a shared library: it registers the library's ops. */
+typedef clv_status (*clv_ops_init_function)(clv_runtime *runtime);
+#define CLV_OPS_INIT "clv_ops_init"
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,436 @@
+// SPDX-License-Identifier: Apache-2.0
+// Ops of a program's own (include/cleave/own_op.h) as descriptors like all others: functions that translate what the graph, plan and
+// check ask. What the program's functions say is held against what can be, before anything runs.
+#include "cleave/own_op.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "device/device.h"
+#include "device/source.h"
+#include "ops/lower.h"
+#include "ops/own_op.h"
+
+enum { NAME_BYTES = 64, MAX_OPS = 1024 };
+
+typedef struct own_op {
+    clv__op op;
+    clv_own_op given;
+    int n_attributes;
+    char name[NAME_BYTES], stem[NAME_BYTES + 8];
+    clv_op_signature signature;
+    clv__text attributes_text;
+    char inputs_text[CLV_OWN_OP_INPUTS * 8];
+    clv__variant variants[2];
+    clv__sample_row *rows;
+    double *sample_attributes; // of all rows
+} own_op;
+
+// Entries stay until the process ends: graphs and plans of any runtime point to them.
+static own_op *registered[MAX_OPS];
+static int n_registered;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+static const own_op *own_of(const clv__op_io *io) {
+    return io->op->data;
+}
+
+static clv_op_use use_of(const clv__op_io *io) {
+    clv_op_use use = {.n_in = io->n_in, .n_out = io->n_out};
+    for (int i = 0; i < io->n_in; i++) use.in[i] = (clv_op_tensor){io->in[i].dtype, io->in[i].shape};
+    for (int i = 0; i < io->n_out; i++) use.out[i] = (clv_op_tensor){io->out[i].dtype, io->out[i].shape};
+    if (io->attrs)
+        memcpy(use.attributes, io->attrs, (size_t)own_of(io)->n_attributes * sizeof *use.attributes);
+    return use;
+}
+
+// ---- what the graph asks --------------------------------------------------------------------------------------------
+
+static clv_status infer(clv__op_io *io, clv__error *error) {
+    const own_op *own = own_of(io);
+    clv_op_use use = use_of(io);
+    use.n_out = 1;
+    use.out[0] = use.in[0];
+    const char *why = own->given.infer ? own->given.infer(&use) : NULL;
+    if (why) CLV_FAIL(error, CLV_E_SHAPE, "%s", why);
+    if (use.n_out < 1 || use.n_out > CLV_OWN_OP_OUTPUTS)
+        CLV_FAIL(error, CLV_E_VALUE, "its infer says that it has %d outputs, and 1 to %d are possible",
+                 use.n_out, CLV_OWN_OP_OUTPUTS);
+    for (int i = 0; i < use.n_out; i++) {
+        if (use.out[i].dtype != CLV_DTYPE_F32 && use.out[i].dtype != CLV_DTYPE_I32)
+            CLV_FAIL(error, CLV_E_DTYPE, "its infer says that output %d is neither f32 nor i32", i);
+        if (clv_shape_numel(&use.out[i].shape) < 0)
+            CLV_FAIL(error, CLV_E_SHAPE, "its infer gives output %d a shape that cannot be (rank %d)", i,
+                     use.out[i].shape.rank);
+        io->out[i] = (clv__desc){use.out[i].dtype, use.out[i].shape};
+    }
+    io->n_out = use.n_out;
+    return CLV_OK;
+}
+
+static void gradient(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    const clv__op_io *io = clv__node_io(node);
+    const clv_op_use use = use_of(io);
+    clv_tensor *in[CLV_OWN_OP_INPUTS], *out[CLV_OWN_OP_OUTPUTS];
+    for (int i = 0; i < use.n_in; i++) in[i] = clv__node_in(node, i);
+    for (int i = 0; i < use.n_out; i++) out[i] = clv__node_out(node, i);
+    own_of(io)->given.gradient(&use, in, out, dy, dx);
+    for (int i = 0; i < use.n_in; i++) {
+        if (!clv__wants_grad(node, i)) dx[i] = NULL;
+        if (!dx[i]) continue;
+        const clv_shape got = clv_tensor_shape(dx[i]);
+        char is[128], wanted[128];
+        if (clv_shape_equal(&got, &use.in[i].shape) && clv_tensor_dtype(dx[i]) != CLV_DTYPE_I32 &&
+            clv_tensor_graph(dx[i]) == clv_tensor_graph(out[0]))
+            continue;
+        clv__graph_fail(clv_tensor_graph(out[0]), CLV_E_SHAPE,
+                        "the gradient of '%s' makes a tensor %s %s of this or another graph for input %d, "
+                        "whose gradient is a float %s",
+                        io->op->name, clv_dtype_name(clv_tensor_dtype(dx[i])),
+                        clv_shape_text(&got, is, sizeof is), i,
+                        clv_shape_text(&use.in[i].shape, wanted, sizeof wanted));
+        dx[i] = NULL;
+    }
+}
+
+// ---- what the plan asks ---------------------------------------------------------------------------------------------
+
+static bool supports(const clv_device_info *device, const clv__op_io *io) {
+    const int group = own_of(io)->given.group;
+    return group <= 0 || device->max_work_group == 0 || (size_t)group <= device->max_work_group;
+}
+
+static void lower(clv__launches *list, const clv__op_io *io) {
+    const own_op *own = own_of(io);
+    const clv_op_use use = use_of(io);
+    const int64_t items = own->given.items ? own->given.items(&use) : clv__numel(&io->out[0]);
+    if (items <= 0) return;
+    clv__launch *launch = clv__launch_kernel(list, own->stem, own->given.entry);
+    for (int i = 0; i < io->n_out; i++) clv__arg_out(list, launch, i);
+    for (int i = 0; i < io->n_in; i++) clv__arg_in(list, launch, i);
+    clv__arg_i32(list, launch, items);
+    for (int i = 0; i < own->n_attributes; i++) clv__arg_f32(list, launch, (float)use.attributes[i]);
+    if (own->given.group > 0)
+        clv__launch_grid(launch, (size_t)items, (size_t)own->given.group);
+    else
+        clv__launch_over(list, launch, CLV__ELEMENTS, items);
+}
+
+static void cost(const clv__op_io *io, clv__cost *out) {
+    const clv_op_use use = use_of(io);
+    own_of(io)->given.cost(&use, &out->flops, &out->bytes);
+}
+
+static int64_t reduction(const clv__op_io *io) {
+    const clv_op_use use = use_of(io);
+    const int64_t length = own_of(io)->given.sum_length(&use);
+    return length < 1 ? 1 : length;
+}
+
+// ---- the reference --------------------------------------------------------------------------------------------------
+
+enum { GUARD = 64 }; // doubles behind each output
+static const double guard_value = -1.2345678901234567e301;
+
+/** The program's function gets memory of its own with a guard behind it. If it writes there, what it says counts for nothing: every
+ *  element is then a NaN, as one is that it does not write. */
+static void reference(const clv__ref *ref) {
+    const own_op *own = own_of(ref->io);
+    const clv_op_use use = use_of(ref->io);
+    double *out[CLV_OWN_OP_OUTPUTS] = {0};
+    bool whole = true;
+    for (int k = 0; k < use.n_out; k++) {
+        const size_t n = (size_t)clv__numel(&ref->io->out[k]);
+        if (!(out[k] = clv__alloc(n + GUARD, sizeof(double)))) whole = false;
+        for (size_t i = 0; out[k] && i < n + GUARD; i++) out[k][i] = i < n ? (double)NAN : guard_value;
+    }
+    if (whole) own->given.reference(&use, (const double *const *)ref->in, out);
+    for (int k = 0; k < use.n_out; k++) {
+        const size_t n = (size_t)clv__numel(&ref->io->out[k]);
+        for (size_t i = n; out[k] && i < n + GUARD; i++) whole &= out[k][i] == guard_value;
+    }
+    for (int k = 0; k < use.n_out; k++) {
+        const size_t n = (size_t)clv__numel(&ref->io->out[k]);
+        for (size_t i = 0; i < n; i++) ref->out[k][i] = whole ? out[k][i] : (double)NAN;
+        free(out[k]);
+    }
+}
+
+// ---- registering ----------------------------------------------------------------------------------------------------
+
+static const own_op *find(const char *name) {
+    const own_op *found = NULL;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; name && i < n_registered && !found; i++)
+        if (!strcmp(registered[i]->name, name)) found = registered[i];
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+/** Which of the attributes has that name; -1: none. */
+static int attribute_of(const own_op *own, const char *name) {
+    for (int i = 0; name && i < own->n_attributes; i++)
+        if (!strcmp(own->given.attributes[i].name, name)) return i;
+    return -1;
+}
+
+/** Is it an op's name, or a builder's of ops.h? */
+static bool is_taken(const char *name) {
+    static const char *const builders[] = {
+#define BUILDER(builder, ...) #builder,
+#include "ops/by_name.def"
+#undef BUILDER
+    };
+    for (size_t i = 0; i < sizeof builders / sizeof *builders; i++)
+        if (!strcmp(builders[i], name)) return true;
+    return clv__op_find(name) != NULL;
+}
+
+static bool name_is_fine(const char *name) {
+    const char *letters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789";
+    return *name && strlen(name) < NAME_BYTES - 24 && strspn(name, letters) == strlen(name) &&
+           !(*name >= '0' && *name <= '9');
+}
+
+static clv_status check_attributes(own_op *own, clv__error *error) {
+    const clv_attribute *list = own->given.attributes;
+    for (int i = 0; list && list[i].name; i++) {
+        if (i == CLV_OWN_OP_ATTRIBUTES)
+            CLV_FAIL(error, CLV_E_VALUE, "op '%s' has more than %d attributes", own->name,
+                     CLV_OWN_OP_ATTRIBUTES);
+        if (attribute_of(own, list[i].name) >= 0)
+            CLV_FAIL(error, CLV_E_VALUE, "op '%s' has two attributes '%.100s'", own->name, list[i].name);
+        own->n_attributes = i + 1;
+    }
+    return CLV_OK;
+}
+
+static clv_status check_kernel(const own_op *own, clv__error *error) {
+    const clv_own_op *op = &own->given;
+    char entry[NAME_BYTES + 16];
+    if (!op->kernel)
+        CLV_FAIL(error, CLV_E_VALUE, "op '%s' has neither a build function nor a kernel", own->name);
+    if (!op->reference)
+        CLV_FAIL(error, CLV_E_VALUE, "op '%s' has a kernel and no reference to hold it against", own->name);
+    if (!op->samples || !op->samples[0].label)
+        CLV_FAIL(error, CLV_E_VALUE, "op '%s' has no samples: nothing could check it", own->name);
+    if (op->group < 0) CLV_FAIL(error, CLV_E_VALUE, "op '%s' has groups of %d", own->name, op->group);
+    if (!name_is_fine(op->entry))
+        CLV_FAIL(error, CLV_E_VALUE, "op '%s': a kernel cannot be called '%.100s'", own->name, op->entry);
+    snprintf(entry, sizeof entry, "KERNEL(%s)", op->entry);
+    if (!strstr(op->kernel, entry))
+        CLV_FAIL(error, CLV_E_VALUE, "op '%s': its source has no kernel named %s", own->name, entry);
+    return CLV_OK;
+}
+
+/** The samples as the table that every op has. */
+static clv_status make_rows(own_op *own, clv__error *error) {
+    const clv_op_sample *samples = own->given.samples;
+    size_t n = 0;
+    while (samples[n].label) n++;
+    own->rows = clv__alloc(n + 1, sizeof *own->rows);
+    own->sample_attributes = clv__alloc(n * CLV_OWN_OP_ATTRIBUTES, sizeof(double));
+    if (!own->rows || !own->sample_attributes)
+        CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for op '%s'", own->name);
+    for (size_t s = 0; s < n; s++) {
+        clv__sample_row *row = &own->rows[s];
+        double *values = own->sample_attributes + s * CLV_OWN_OP_ATTRIBUTES;
+        *row = (clv__sample_row){.label = samples[s].label,
+                                 .n_in = own->given.n_inputs,
+                                 .attrs = values,
+                                 .quick = samples[s].quick,
+                                 .no_gradient = samples[s].no_gradient || !own->given.gradient};
+        for (int i = 0; i < own->given.n_inputs; i++) {
+            const bool whole = samples[s].in[i].dtype == CLV_DTYPE_I32;
+            row->in[i] = samples[s].in[i].shape;
+            row->fill[i] = (clv__fill){whole ? CLV__FILL_INTEGER : CLV__FILL_UNIFORM, samples[s].lo[i],
+                                       samples[s].hi[i]};
+            if (whole) row->i32 |= 1u << i;
+            if (samples[s].in[i].dtype == CLV_DTYPE_NONE) row->left_out |= 1u << i;
+        }
+        for (int i = 0; i < own->n_attributes; i++) values[i] = own->given.attributes[i].value;
+        for (int i = 0; i < CLV_OWN_OP_ATTRIBUTES && samples[s].attributes[i].name; i++) {
+            const int at = attribute_of(own, samples[s].attributes[i].name);
+            if (at < 0)
+                CLV_FAIL(error, CLV_E_VALUE, "op '%s', sample '%.100s': there is no attribute '%.100s'",
+                         own->name, samples[s].label, samples[s].attributes[i].name);
+            values[at] = samples[s].attributes[i].value;
+        }
+    }
+    return CLV_OK;
+}
+
+static clv_status describe(own_op *own, clv__error *error) {
+    const clv_own_op *op = &own->given;
+    CLV_TRY(check_kernel(own, error));
+    CLV_TRY(make_rows(own, error));
+    snprintf(own->stem, sizeof own->stem, "own/%s", own->name);
+    own->variants[0] = (clv__variant){.name = "plain", .supports = supports, .lower = lower};
+    own->op = (clv__op){.name = own->name,
+                        .attrs_bytes = (size_t)own->n_attributes * sizeof(double),
+                        .data = own,
+                        .infer = infer,
+                        .grad = op->gradient ? CLV__TRAINS(gradient) : NULL,
+                        .variants = own->variants,
+                        .reference = reference,
+                        .samples = CLV__TRAINS(own->rows),
+                        .cost = op->cost ? cost : NULL,
+                        .reduction = op->sum_length ? reduction : NULL};
+    if (!clv__source_bring(own->stem, op->kernel))
+        CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for op '%s'", own->name);
+    return CLV_OK;
+}
+
+static void destroy(own_op *own) {
+    if (!own) return;
+    clv__text_reset(&own->attributes_text);
+    free(own->rows);
+    free(own->sample_attributes);
+    free(own);
+}
+
+/** How it is called by name. */
+static clv_status sign(own_op *own, clv__error *error) {
+    size_t used = 0;
+    for (int i = 0; i < own->given.n_inputs; i++)
+        used += (size_t)snprintf(own->inputs_text + used, sizeof own->inputs_text - used, "%sin%d%s",
+                                 i ? " " : "", i, own->given.optional_inputs >> i & 1 ? "?" : "");
+    clv__text_add(&own->attributes_text, "%s", "");
+    for (int i = 0; i < own->n_attributes; i++)
+        clv__text_add(&own->attributes_text, "%s%s:number=%.17g", i ? " " : "", own->given.attributes[i].name,
+                      own->given.attributes[i].value);
+    if (own->attributes_text.failed)
+        CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for op '%s'", own->name);
+    own->signature = (clv_op_signature){own->name, own->inputs_text,
+                                        own->attributes_text.data ? own->attributes_text.data : ""};
+    return CLV_OK;
+}
+
+static clv_status fill(own_op *own, clv__error *error) {
+    const clv_own_op *op = &own->given;
+    if (op->n_inputs < 1 || op->n_inputs > CLV_OWN_OP_INPUTS)
+        CLV_FAIL(error, CLV_E_VALUE, "op '%s' has %d inputs, and 1 to %d are possible", own->name,
+                 op->n_inputs, CLV_OWN_OP_INPUTS);
+    CLV_TRY(check_attributes(own, error));
+    CLV_TRY(sign(own, error));
+    if (!op->build) CLV_TRY(describe(own, error));
+    return CLV_OK;
+}
+
+/** Under the lock. */
+static clv_status enlist(own_op *own, clv__error *error) {
+    for (int i = 0; i < n_registered; i++)
+        if (!strcmp(registered[i]->name, own->name)) // by another thread, meanwhile
+            CLV_FAIL(error, CLV_E_STATE, "there is an op '%s' already", own->name);
+    if (n_registered == MAX_OPS || (!own->given.build && !clv__op_enlist(&own->op)))
+        CLV_FAIL(error, CLV_E_STATE, "there are %d ops already, and no room for '%s'", n_registered,
+                 own->name);
+    registered[n_registered++] = own;
+    return CLV_OK;
+}
+
+/** The same functions and texts under that name. */
+static bool is_same(const clv_own_op *a, const clv_own_op *b) {
+    return a->build == b->build && a->kernel == b->kernel && a->reference == b->reference &&
+           a->gradient == b->gradient && a->infer == b->infer && a->samples == b->samples;
+}
+
+clv_status clv_op_register(clv_runtime *runtime, const clv_own_op *op) {
+    CLV_TRY(CLV__GIVEN(NULL, runtime));
+    clv__error *error = clv__runtime_error_of(runtime);
+    CLV_TRY(CLV__GIVEN(error, op));
+    if (op->bytes < sizeof *op)
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "an op's descriptor says that it has %zu bytes, and this version's has %zu", op->bytes,
+                 sizeof *op);
+    CLV_TRY(CLV__GIVEN(error, op->name));
+    if (!name_is_fine(op->name))
+        CLV_FAIL(error, CLV_E_VALUE, "an op cannot be called '%.100s': letters, digits and _, 39 at most",
+                 op->name);
+    const own_op *before = find(op->name);
+    if (before && is_same(&before->given, op)) return CLV_OK;
+    if (before || is_taken(op->name)) CLV_FAIL(error, CLV_E_STATE, "there is an op '%s' already", op->name);
+    own_op *own = clv__alloc(1, sizeof *own);
+    if (!own) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for op '%s'", op->name);
+    own->given = *op;
+    own->given.bytes = sizeof *op;
+    snprintf(own->name, sizeof own->name, "%s", op->name);
+    own->given.name = own->name;
+    if (!own->given.entry) own->given.entry = own->name;
+    clv_status status = fill(own, error);
+    if (status == CLV_OK) {
+        pthread_mutex_lock(&lock);
+        status = enlist(own, error);
+        pthread_mutex_unlock(&lock);
+        if (status != CLV_OK) return status; // its source stays too
+    }
+    if (status != CLV_OK) destroy(own);
+    return status;
+}
+
+int clv_own_op_count(void) {
+    pthread_mutex_lock(&lock);
+    const int n = n_registered;
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+const clv_own_op *clv_own_op_get(int i) {
+    pthread_mutex_lock(&lock);
+    const clv_own_op *op = i >= 0 && i < n_registered ? &registered[i]->given : NULL;
+    pthread_mutex_unlock(&lock);
+    return op;
+}
+
+const clv_op_signature *clv__own_op_signature(int i) {
+    pthread_mutex_lock(&lock);
+    const clv_op_signature *signature = i >= 0 && i < n_registered ? &registered[i]->signature : NULL;
+    pthread_mutex_unlock(&lock);
+    return signature;
+}
+
+// ---- using ----------------------------------------------------------------------------------------------------------
+
+clv_tensor *clv_op_add(const char *name, clv_tensor *const *inputs, int n, const clv_attribute *attributes,
+                       int n_attributes) {
+    clv_graph *graph = NULL;
+    for (int i = 0; inputs && i < n && !graph; i++) graph = clv_tensor_graph(inputs[i]);
+    if (!graph) return NULL;
+    const own_op *own = find(name);
+    clv_nearest nearest;
+    if (!own)
+        return clv__graph_fail(graph, CLV_E_NOT_FOUND, "no op '%.100s' was registered%s", name ? name : "",
+                               name ? clv__op_nearest(name, &nearest) : "");
+    if (n > own->given.n_inputs)
+        return clv__graph_fail(graph, CLV_E_VALUE, "%s has %d inputs, and %d are given", own->name,
+                               own->given.n_inputs, n);
+    double values[CLV_OWN_OP_ATTRIBUTES] = {0};
+    for (int i = 0; i < own->n_attributes; i++) values[i] = own->given.attributes[i].value;
+    for (int i = 0; attributes && i < n_attributes; i++) {
+        const int at = attribute_of(own, attributes[i].name);
+        if (at < 0)
+            return clv__graph_fail(graph, CLV_E_NOT_FOUND, "%s has no attribute '%.100s'", own->name,
+                                   attributes[i].name ? attributes[i].name : "");
+        if (!isfinite((float)attributes[i].value))
+            return clv__graph_fail(graph, CLV_E_VALUE, "%s: '%.100s' is not a finite f32", own->name,
+                                   attributes[i].name);
+        values[at] = attributes[i].value;
+    }
+    clv_tensor *in[CLV_OWN_OP_INPUTS] = {0};
+    for (int i = 0; i < n; i++) in[i] = inputs[i];
+    if (!own->given.build)
+        return clv__node_add_to(graph, &own->op, values, in, own->given.n_inputs, own->given.optional_inputs);
+    for (int i = 0; i < own->given.n_inputs; i++)
+        if (!in[i] && !(own->given.optional_inputs >> i & 1))
+            return clv__graph_fail(graph, CLV_E_VALUE, "%s: input %d is NULL", own->name, i);
+    clv_tensor *made = own->given.build(in, own->given.n_inputs, values);
+    return made ? made : clv__graph_fail(graph, CLV_E_VALUE, "%s: its build made nothing", own->name);
+}
+
+clv_tensor *clv_op_output(clv_tensor *tensor, int i) {
+    return i >= 0 && i < CLV_OWN_OP_OUTPUTS ? clv__sibling(tensor, i) : NULL;
+}
