@@ -3,6 +3,7 @@
 #include "cleave/generate.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -45,6 +46,9 @@ clv_status clv_gpt_weights_save(clv_session *session, const clv_gpt_config *conf
     CLV_TRY(CLV__USABLE(error, vocabulary));
     CLV_TRY(CLV__USABLE(error, path));
     static const clv_gpt_config defaults = {0};
+    const char *characters = clv_vocabulary_text(vocabulary);
+    if (characters && !*characters) // the first in the order of codes; a text of a file cannot hold it
+        CLV_FAIL(error, CLV_E_VALUE, "the text has characters of code 0: train on bytes (--tokens bytes)");
     clv_archive *archive = NULL;
     clv_status status = clv_archive_create(runtime, &archive);
     if (status == CLV_OK) status = clv__state_put(session, CLV_PARAMETERS, "", archive);
@@ -82,6 +86,26 @@ static clv_status read_sizes(clv_runtime *runtime, const clv_archive *archive, c
     return CLV_OK;
 }
 
+/** Do the tensors agree? After that no size is larger than what the file holds. */
+static clv_status check_tensors(clv_runtime *runtime, const clv_archive *archive, const char *path,
+                                const clv_gpt_config *config) {
+    const clv_array *array;
+    const clv_shape tokens = CLV_SHAPE(config->vocabulary, config->width);
+    const clv_shape positions = CLV_SHAPE(config->context, config->width);
+    char last[96];
+    CLV_TRY(clv_archive_require(archive, "transformer.wte.weight", CLV_ARRAY_F32, &tokens, &array));
+    CLV_TRY(clv_archive_require(archive, "transformer.wpe.weight", CLV_ARRAY_F32, &positions, &array));
+    snprintf(last, sizeof last, "transformer.h.%" PRId64 ".ln_1.weight", config->layers - 1);
+    if (!clv_archive_find(archive, last))
+        CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_FORMAT,
+                 "'%s': cleave.layers is %" PRId64 ", and there is no '%s'", path, config->layers, last);
+    if (config->width % config->heads)
+        CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_FORMAT,
+                 "'%s': a width of %" PRId64 " does not part into %" PRId64 " heads", path, config->width,
+                 config->heads);
+    return CLV_OK;
+}
+
 clv_status clv_gpt_weights_read(clv_runtime *runtime, const char *path, clv_gpt_config *config,
                                 clv_vocabulary **vocabulary) {
     CLV_TRY(CLV__GIVEN(NULL, runtime));
@@ -95,9 +119,16 @@ clv_status clv_gpt_weights_read(clv_runtime *runtime, const char *path, clv_gpt_
     clv_status status = clv_safetensors_read(runtime, path, &archive);
     if (status == CLV_OK) status = read_sizes(runtime, archive, path, &found);
     if (status == CLV_OK) status = read_vocabulary(runtime, archive, path, vocabulary);
+    if (status == CLV_OK) {
+        found.vocabulary = clv_vocabulary_count(*vocabulary);
+        status = check_tensors(runtime, archive, path, &found);
+    }
     clv_archive_destroy(archive);
-    if (status != CLV_OK) return status;
-    found.vocabulary = clv_vocabulary_count(*vocabulary);
-    *config = found;
-    return CLV_OK;
+    if (status == CLV_OK) {
+        *config = found;
+    } else {
+        clv_vocabulary_destroy(*vocabulary);
+        *vocabulary = NULL;
+    }
+    return status;
 }
