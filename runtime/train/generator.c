@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A GPT that writes. With a cache a small plan computes one token at a time: keys and values of those before
-// it lie in the host's memory, are fed with it, and get its own. Without, the whole context is computed for each.
+// it lie in the host's memory, are fed with it, and get its own. Else the whole context is computed for each.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

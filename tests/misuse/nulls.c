@@ -106,6 +106,9 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_checkpoint_read(rt, "x", NULL));
     REFUSED(clv_checkpoint_write(NULL, "x"));
     REFUSED(clv_checkpoint_write(w.archive, NULL));
+    const clv_own_op op = {0};
+    REFUSED(clv_op_register(NULL, &op));
+    REFUSED(clv_op_register(rt, NULL));
     clv_table_config columns = {.targets = "t"};
     clv_text_config letters = {0};
     clv_vocabulary *vocabulary = NULL;

@@ -221,11 +221,66 @@ static void what_is_refused(void **state) {
     clv_generator_destroy(NULL);
 }
 
+// ---- what weights say of themselves -----------------------------------------------------------------------------
+
+static const char path[] = "train_generate.safetensors";
+
+/** The file with one text changed is read with this status and sentence. */
+static void expect_told(const char *key, const char *value, clv_status status, const char *sentence) {
+    clv_archive *archive = NULL;
+    clv_vocabulary *vocabulary = (clv_vocabulary *)1;
+    clv_gpt_config found;
+    assert_status(clv_safetensors_read(runtime, path, &archive), CLV_OK, runtime);
+    assert_status(clv_archive_set_text(archive, key, value), CLV_OK, runtime);
+    assert_status(clv_safetensors_write(archive, "train_generate_other.safetensors"), CLV_OK, runtime);
+    clv_archive_destroy(archive);
+    assert_status(clv_gpt_weights_read(runtime, "train_generate_other.safetensors", &found, &vocabulary),
+                  status, runtime);
+    if (status != CLV_OK) assert_null(vocabulary);
+    if (status != CLV_OK) assert_holds(clv_runtime_error(runtime), sentence);
+    clv_vocabulary_destroy(vocabulary);
+    remove("train_generate_other.safetensors");
+}
+
+static void weights_tell_their_model(void **state) {
+    (void)state;
+    clv_vocabulary *vocabulary = NULL, *with_zero = NULL;
+    clv_gpt_config found;
+    clv_generator *generator = generator_on(devices[0], false);
+    clv_session *session = clv_generator_session(generator);
+    assert_status(clv_vocabulary_characters(runtime, "abcdefghijk", 11, &vocabulary), CLV_OK, runtime);
+    assert_status(clv_gpt_weights_save(session, &sizes, vocabulary, path), CLV_OK, runtime);
+    clv_vocabulary_destroy(vocabulary);
+    assert_status(clv_gpt_weights_read(runtime, path, &found, &vocabulary), CLV_OK, runtime);
+    assert_memory_equal(&found, &sizes, sizeof found);
+    assert_string_equal(clv_vocabulary_text(vocabulary), "abcdefghijk");
+    clv_vocabulary_destroy(vocabulary);
+    expect_told("cleave.heads", "4", CLV_OK, "");
+    expect_told("cleave.heads", "7", CLV_E_FORMAT, "a width of 24 does not part into 7 heads");
+    expect_told("cleave.heads", "0", CLV_E_FORMAT, "cleave.heads is 0, and must be 1 to");
+    expect_told("cleave.layers", "4", CLV_E_FORMAT, "there is no 'transformer.h.3.ln_1.weight'");
+    expect_told("cleave.layers", "16000000", CLV_E_FORMAT, "there is no");
+    expect_told("cleave.width", "48", CLV_E_SHAPE, "transformer.wte.weight");
+    expect_told("cleave.context", "14", CLV_E_SHAPE, "transformer.wpe.weight");
+    expect_told("cleave.context", "many", CLV_E_FORMAT, "cleave.context");
+    expect_told("cleave.model", "cnn", CLV_E_NOT_FOUND, "do not say which GPT they are of");
+    expect_told("cleave.tokens", "words", CLV_E_FORMAT, "does not tell its vocabulary");
+    expect_told("cleave.tokens", "bytes", CLV_E_SHAPE, "transformer.wte.weight");
+    expect_told("cleave.characters", "", CLV_E_FORMAT, "does not tell its vocabulary");
+    expect_told("cleave.characters", "abc", CLV_E_SHAPE, "transformer.wte.weight");
+    assert_status(clv_vocabulary_characters(runtime, "a\0b", 3, &with_zero), CLV_OK, runtime);
+    assert_status(clv_gpt_weights_save(session, &sizes, with_zero, path), CLV_E_VALUE, runtime);
+    clv_vocabulary_destroy(with_zero);
+    clv_generator_destroy(generator);
+    remove(path);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_cache_changes_nothing), cmocka_unit_test(memory_is_as_predicted),
         cmocka_unit_test(told_until_it_is_enough),   cmocka_unit_test(tokens_are_drawn_by_their_probability),
         cmocka_unit_test(the_most_probable),         cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(weights_tell_their_model),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
