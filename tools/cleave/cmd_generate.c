@@ -8,20 +8,35 @@ typedef struct writing {
     const clv_vocabulary *vocabulary;
     FILE *out; // NULL: with --json, all at the end
     char *text;
-    size_t n, room;
+    size_t n, room, shown;
     int64_t tokens;
     double since;
     const volatile int *interrupt;
 } writing;
 
-/** A character as people may see it: lines and tabs stay, other control characters become '?'. */
-static void put(writing *job, const char *bytes, size_t n) {
-    for (size_t i = 0; i < n && job->n + 1 < job->room; i++) {
-        const unsigned char c = (unsigned char)bytes[i];
-        job->text[job->n++] = (char)((c < 0x20 && c != '\n' && c != '\t') || c == 0x7f ? '?' : c);
-        if (job->out) fwrite(&job->text[job->n - 1], 1, 1, job->out);
+/** How many bytes a character has that begins so; 1 where none does. */
+static size_t length_of(unsigned char lead) {
+    return lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : lead >= 0xc2 ? 2 : 1;
+}
+
+/** Show what is whole of the characters that are not shown yet; printf lets no control characters pass. */
+static void show(writing *job, bool all) {
+    while (job->out && job->shown < job->n) {
+        const size_t left = job->n - job->shown;
+        size_t length = length_of((unsigned char)job->text[job->shown]);
+        if (length > left && !all) break; // its other bytes are tokens to come
+        if (length > left) length = left;
+        fprintf(job->out, "%.*s", (int)length, job->text + job->shown);
+        job->shown += length;
     }
     if (job->out) fflush(job->out);
+}
+
+static void put(writing *job, const char *bytes, size_t n) {
+    if (n > job->room - 1 - job->n) n = job->room - 1 - job->n;
+    memcpy(job->text + job->n, bytes, n);
+    job->n += n;
+    show(job, false);
 }
 
 static bool on_token(void *user, int32_t token) {
@@ -50,6 +65,7 @@ static int report(const cli_session *session, writing *job, clv_plan *plan) {
                                         rate > 0 ? cli_real(rate) : json_null(), "device", device, "memory",
                                         cli_plan_memory_json(plan)));
     }
+    show(job, true);
     putchar('\n');
     if (!session->args->quiet)
         fprintf(stderr, "%lld tokens, %.0f a second on %s\n", (long long)job->tokens, rate, device);
