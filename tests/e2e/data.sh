@@ -77,7 +77,7 @@ expect 2 'which column is to be learnt' "$cleave" train csv line.csv
 expect 2 '--target is of tables' "$cleave" train text text.txt --target y
 expect 2 'cnn is no model of rows' "$cleave" train csv line.csv --target y --model cnn
 expect 2 'one word too many' "$cleave" train fashion-mnist line.csv
-expect 1 "'none.txt'" "$cleave" train text none.txt
+expect 1 "'none.txt'" "$cleave" train text none.txt --device "$device"
 expect 1 "no column 'z'" "$cleave" train csv line.csv --target z --device "$device"
 expect 1 "line 2: 'n0' in column 'name' is not a number" "$cleave" train csv line.csv --target y --device "$device"
 expect 1 'take a longer text, or a shorter context' "$cleave" train text text.txt --context 100000 --device "$device"
