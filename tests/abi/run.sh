@@ -22,15 +22,20 @@ cat >"$scratch/private.suppr" <<'END'
   source_location_not_regexp = include/
   drop = yes
 END
-# dump LIBRARY : its public types and functions.
+# dump LIBRARY : its public types and functions, without what it is linked with and the folder it was built in.
 dump() {
     abidw --suppressions "$scratch/private.suppr" --exported-interfaces-only --no-corpus-path --no-comp-dir-path --no-show-locs "$1" |
-        sed "/<dependency name=/d"
+        sed -E "/<dependency name=/d; s# path='[^']*/((runtime|backends)/[^']*)'# path='\\1'#; s# path='/[^']*/([^'/]*)'# path='\\1'#"
 }
 # same KEPT NEW : only what may be added is different: functions, fields behind the last one of a structure (programs that were built before
 # do not know them, and give zeros), constants of an enumeration. What else is different, on stdout.
 same() {
     abidiff --no-added-syms --harmless "$1" "$2" >"$scratch/differences"
+    told=$?
+    if [ $((told & 3)) != 0 ] || [ $told -ge 128 ]; then # it could not compare
+        echo "abidiff ends with $told"
+        return 1
+    fi
     grep -E '[1-9][0-9]* Removed|data member change|deletion|enumerator change| changed:|return type changed| removed' \
         "$scratch/differences" >"$scratch/bad" || return 0
     cat "$scratch/differences"
