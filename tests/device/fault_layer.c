@@ -418,7 +418,7 @@ int fault_live(void) {
     return atomic_load(&live);
 }
 
-/** From now on a source is read by the driver once, see kept_programs.h. */
+/** From now on the driver makes a device, a context, a program once, see kept_programs.h. */
 void fault_keep_programs(void) {
     kept.wanted = true;
 }
