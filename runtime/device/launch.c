@@ -119,11 +119,25 @@ static size_t lanes_group(const clv_device_info *device, size_t n) {
     return group <= most && n >= units * GROUPS_A_UNIT * group ? group : multiple;
 }
 
+/** Elements in a group on threads: the driver's choice (0), or of few sizes where it could only choose an odd
+ *  one, which it compiles for that count alone. */
+static size_t threads_group(const clv_device_info *device, size_t n) {
+    static const size_t sizes[] = {1024, 64, 16};
+    enum { EVEN = 64, GROUPS_A_UNIT = 4, LEAST = 2 };
+    const size_t units = device->compute_units ? device->compute_units : 1;
+    if (n % EVEN == 0) return 0;
+    for (size_t i = 0; i < LEAST; i++)
+        if (sizes[i] <= device->max_work_group && n >= units * GROUPS_A_UNIT * sizes[i]) return sizes[i];
+    return sizes[LEAST] <= device->max_work_group ? sizes[LEAST] : 0;
+}
+
 void clv__launch_over(const clv__launches *list, clv__launch *launch, clv__items kind, int64_t n) {
     enum { SIXTEEN = 16 };
     const clv_device_info *device = list->device;
     size_t local = 0;
-    if (device->execution == CLV_EXECUTION_LANES)
+    if (device->execution == CLV_EXECUTION_THREADS && kind == CLV__ELEMENTS)
+        local = threads_group(device, (size_t)n);
+    else if (device->execution == CLV_EXECUTION_LANES)
         local = lanes_group(device, (size_t)n);
     else if (kind == CLV__TASKS)
         local = 1;

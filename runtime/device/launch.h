@@ -100,7 +100,8 @@ typedef enum clv__items {
  * chosen. A kernel launched so passes over what is beyond n, and knows nothing of its group.
  *
  * Threads  groups of one for tasks: so the driver spreads them, and compiles one size of group. It chooses
- *          for elements, and no item is beyond n, but of short ones.
+ *          for elements whose number is a multiple of 64, and no item is beyond n. Of other numbers it could
+ *          choose odd groups only, each a size to compile: they get 16, 64 or 1,024.
  * Lanes    the preferred multiple (64 where it is not told: a multiple of all that are known); 128 or more
  *          where there are enough for several groups on each unit.
  */

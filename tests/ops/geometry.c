@@ -49,7 +49,8 @@ static const char *fault_on_threads(const clv_device_info *device, const clv__gr
     (void)device;
     for (int d = 0; d < grid->dims; d++)
         if (grid->local[d] && grid->global[d] % grid->local[d] != 0) return "the last group is not whole";
-    if (grid->any_local && grid->local[0] > 16) return "groups larger than sixteen";
+    const size_t local = grid->any_local ? grid->local[0] : 0;
+    if (local > 1 && local != 16 && local != 64 && local != 1024) return "groups of another size";
     return NULL;
 }
 
@@ -152,8 +153,12 @@ static void groups_grow_with_the_work(void **state) {
         assert_int_equal(grid_of(&gpu, kinds[k], 0).global[0], 0);
     }
     gpu.execution = CLV_EXECUTION_THREADS;
-    assert_int_equal(grid_of(&gpu, CLV__ELEMENTS, 10007).local[0], 0);
-    assert_int_equal(grid_of(&gpu, CLV__ELEMENTS, 10007).global[0], 10007);
+    assert_int_equal(grid_of(&gpu, CLV__ELEMENTS, 10048).local[0], 0);
+    assert_int_equal(grid_of(&gpu, CLV__ELEMENTS, 10048).global[0], 10048);
+    assert_int_equal(grid_of(&gpu, CLV__ELEMENTS, 10007).local[0], 16); // 132 units have several of them each
+    assert_int_equal(grid_of(&gpu, CLV__ELEMENTS, 10007).global[0], 10016);
+    assert_int_equal(grid_of(&gpu, CLV__ELEMENTS, 100007).local[0], 64);
+    assert_int_equal(grid_of(&gpu, CLV__ELEMENTS, 1000003).local[0], 1024);
     assert_int_equal(grid_of(&gpu, CLV__SHORT, 10007).local[0], 16);
     assert_int_equal(grid_of(&gpu, CLV__TASKS, 10007).local[0], 1);
     gpu.max_work_group = 1;
