@@ -109,11 +109,28 @@ CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_bytes(clv_runtime *runtime, clv
  */
 CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_characters(clv_runtime *runtime, const char *text,
                                                             size_t bytes, clv_vocabulary **out);
+/**
+ * The tokens of byte-pair encoding over bytes, from the text of a tokenizer.json, the form of Hugging Face's tokenizers: GPT-2's, Llama 3's
+ * and their like. A text becomes the tokens that its `encode(text, add_special_tokens=False)` gives: added tokens are found first, then the
+ * words of pre_tokenizer, whose bytes are merged.
+ *
+ * json  UTF-8, of so many bytes, 64 MiB at most; copied
+ *
+ * Errors  CLV_E_FORMAT       no such text: what is wrong
+ *         CLV_E_UNSUPPORTED  another form: model.type that is not BPE, a normalizer, a pre_tokenizer but ByteLevel after Split by a
+ *                            Regex that is Isolated, add_prefix_space, byte_fallback, dropout, added tokens with lstrip, rstrip or
+ *                            single_word; a build without PCRE2 (-DCLEAVE_TOKENIZERS=OFF)
+ * Source  Sennrich, Haddow, Birch: Neural Machine Translation of Rare Words with Subword Units, 2016
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_tokenizer(clv_runtime *runtime, const char *json, size_t bytes,
+                                                           clv_vocabulary **out);
 /** NULL is fine. */
 CLV_API void clv_vocabulary_destroy(clv_vocabulary *vocabulary);
 /** How many tokens there are. */
 CLV_API int clv_vocabulary_count(const clv_vocabulary *vocabulary);
-/** All characters one after the other, from which clv_vocabulary_characters makes the same again; NULL of bytes. Borrowed. */
+/** "bytes", "characters" or "tokenizer". */
+CLV_API const char *clv_vocabulary_kind(const clv_vocabulary *vocabulary);
+/** From which the same is made again: all characters one after the other, or a tokenizer's JSON; NULL of bytes. Borrowed. */
 CLV_API const char *clv_vocabulary_text(const clv_vocabulary *vocabulary);
 /**
  * A text as tokens.
@@ -121,7 +138,8 @@ CLV_API const char *clv_vocabulary_text(const clv_vocabulary *vocabulary);
  * tokens  written; with room for as many as the text has bytes
  * n       how many they are
  *
- * Errors  CLV_E_FORMAT  not UTF-8;  CLV_E_NOT_FOUND  a character that has no token: which, and where
+ * Errors  CLV_E_FORMAT  not UTF-8, or a tokenizer's expression that takes too long;  CLV_E_NOT_FOUND  a character that has no
+ *         token: which, and where;  CLV_E_HOST_MEMORY
  */
 CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_encode(const clv_vocabulary *vocabulary, const char *text,
                                                         size_t bytes, int32_t *tokens, size_t *n);

@@ -5,23 +5,22 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/error.h"
 #include "base/memory.h"
 #include "base/shown.h"
-#include "cleave/data.h"
+#include "data/vocabulary.h"
 #include "io/array.h"
 #include "io/shown.h"
 
 enum { BYTES = 256, CODES = 0x110000 };
 
-struct clv_vocabulary {
-    clv__error *error;
+/** Bytes, or characters. */
+typedef struct symbols {
+    clv_vocabulary common;
     char *characters;  // all of them, one after the other, UTF-8; NULL: bytes
-    int count;         // tokens
     uint32_t *begin;   // [count + 1]: where each lies in `characters`
     uint32_t *codes;   // [count]: of each, ascending
     char bytes[BYTES]; // what tokens of bytes stand for
-};
+} symbols;
 
 /** The code point of a character of n bytes, which is UTF-8. */
 static uint32_t code_of(const uint8_t *at, size_t n) {
@@ -31,29 +30,93 @@ static uint32_t code_of(const uint8_t *at, size_t n) {
     return code;
 }
 
-static clv_status not_text(clv__error *error, size_t at) {
+clv_status clv__vocabulary_not_text(clv__error *error, size_t at) {
     CLV_FAIL(error, CLV_E_FORMAT,
-             "the text is not UTF-8 (byte %zu); tokens that are bytes (--vocabulary bytes) take any file", at);
+             "the text is not UTF-8 (byte %zu); tokens that are bytes (--vocabulary bytes) take any file",
+             at);
 }
 
 static clv_status no_memory(clv__error *error) {
     CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a vocabulary");
 }
 
-static clv_vocabulary *new_vocabulary(clv__error *error) {
-    clv_vocabulary *vocabulary = clv__alloc(1, sizeof *vocabulary);
-    if (!vocabulary) return NULL;
-    vocabulary->error = error;
-    for (int i = 0; i < BYTES; i++) vocabulary->bytes[i] = (char)i;
-    return vocabulary;
+static void destroy_symbols(clv_vocabulary *vocabulary) {
+    symbols *own = (symbols *)vocabulary;
+    free(own->characters);
+    free(own->begin);
+    free(own->codes);
+    free(own);
+}
+
+/** The token of a code point; -1: there is none. */
+static int32_t token_of(const symbols *own, uint32_t code) {
+    int low = 0, high = own->common.count - 1;
+    while (low <= high) {
+        const int middle = (low + high) / 2;
+        if (own->codes[middle] == code) return middle;
+        if (own->codes[middle] < code)
+            low = middle + 1;
+        else
+            high = middle - 1;
+    }
+    return -1;
+}
+
+static clv_status encode_bytes(const clv_vocabulary *vocabulary, const char *text, size_t bytes,
+                               int32_t *tokens, size_t *n) {
+    (void)vocabulary;
+    for (size_t i = 0; i < bytes; i++) tokens[i] = (uint8_t)text[i];
+    *n = bytes;
+    return CLV_OK;
+}
+
+static clv_status encode_characters(const clv_vocabulary *vocabulary, const char *text, size_t bytes,
+                                    int32_t *tokens, size_t *n) {
+    const uint8_t *at = (const uint8_t *)text;
+    for (size_t i = 0, length; i < bytes; i += length) {
+        length = clv__utf8_length(at + i, bytes - i);
+        if (!length) return clv__vocabulary_not_text(vocabulary->error, i);
+        const int32_t token = token_of((const symbols *)vocabulary, code_of(at + i, length));
+        clv__shown_text shown;
+        if (token < 0)
+            CLV_FAIL(vocabulary->error, CLV_E_NOT_FOUND,
+                     "the character '%s' (byte %zu of the text) is not in the vocabulary, which has %d",
+                     clv__shown_bytes(text + i, length, &shown), i, vocabulary->count);
+        tokens[(*n)++] = token;
+    }
+    return CLV_OK;
+}
+
+static const char *byte_of(const clv_vocabulary *vocabulary, int32_t token, size_t *bytes) {
+    *bytes = 1;
+    return ((const symbols *)vocabulary)->bytes + token;
+}
+
+static const char *character_of(const clv_vocabulary *vocabulary, int32_t token, size_t *bytes) {
+    const symbols *own = (const symbols *)vocabulary;
+    *bytes = own->begin[token + 1] - own->begin[token];
+    return own->characters + own->begin[token];
+}
+
+static symbols *new_symbols(clv__error *error, bool characters) {
+    symbols *own = clv__alloc(1, sizeof *own);
+    if (!own) return NULL;
+    own->common = (clv_vocabulary){.error = error,
+                                   .kind = characters ? "characters" : "bytes",
+                                   .encode = characters ? encode_characters : encode_bytes,
+                                   .token = characters ? character_of : byte_of,
+                                   .destroy = destroy_symbols};
+    for (int i = 0; i < BYTES; i++) own->bytes[i] = (char)i;
+    return own;
 }
 
 clv_status clv_vocabulary_bytes(clv_runtime *runtime, clv_vocabulary **out) {
     clv__error *error = clv__io_error(runtime);
     CLV_TRY(CLV__GIVEN(error, out));
-    *out = new_vocabulary(error);
-    if (!*out) return no_memory(error);
-    (*out)->count = BYTES;
+    symbols *own = new_symbols(error, false);
+    *out = own ? &own->common : NULL;
+    if (!own) return no_memory(error);
+    own->common.count = BYTES;
     return CLV_OK;
 }
 
@@ -63,7 +126,7 @@ static clv_status mark(clv__error *error, const char *text, size_t n, uint8_t *m
     const uint8_t *at = (const uint8_t *)text;
     for (size_t i = 0; i < n;) {
         const size_t length = clv__utf8_length(at + i, n - i);
-        if (!length) return not_text(error, i);
+        if (!length) return clv__vocabulary_not_text(error, i);
         const uint32_t code = code_of(at + i, length);
         if (!(marks[code / 8] >> code % 8 & 1)) {
             marks[code / 8] |= (uint8_t)(1 << code % 8);
@@ -84,20 +147,20 @@ static size_t put(uint32_t code, char *to) {
     return (size_t)more + 1;
 }
 
-static clv_status fill(clv_vocabulary *vocabulary, const uint8_t *marks, size_t bytes) {
-    vocabulary->characters = clv__alloc(bytes + 1, 1);
-    vocabulary->begin = clv__alloc((size_t)vocabulary->count + 1, sizeof *vocabulary->begin);
-    vocabulary->codes = clv__alloc((size_t)vocabulary->count, sizeof *vocabulary->codes);
-    if (!vocabulary->characters || !vocabulary->begin || !vocabulary->codes)
-        return no_memory(vocabulary->error);
+static clv_status fill(symbols *own, const uint8_t *marks, size_t bytes) {
+    const size_t count = (size_t)own->common.count;
+    own->common.text = own->characters = clv__alloc(bytes + 1, 1);
+    own->begin = clv__alloc(count + 1, sizeof *own->begin);
+    own->codes = clv__alloc(count, sizeof *own->codes);
+    if (!own->characters || !own->begin || !own->codes) return no_memory(own->common.error);
     uint32_t n = 0, token = 0;
     for (uint32_t code = 0; code < CODES; code++) {
         if (!(marks[code / 8] >> code % 8 & 1)) continue;
-        vocabulary->codes[token] = code;
-        vocabulary->begin[token++] = n;
-        n += (uint32_t)put(code, vocabulary->characters + n);
+        own->codes[token] = code;
+        own->begin[token++] = n;
+        n += (uint32_t)put(code, own->characters + n);
     }
-    vocabulary->begin[token] = n;
+    own->begin[token] = n;
     return CLV_OK;
 }
 
@@ -108,49 +171,37 @@ clv_status clv_vocabulary_characters(clv_runtime *runtime, const char *text, siz
     CLV_TRY(CLV__GIVEN(error, out));
     *out = NULL;
     uint8_t *marks = clv__alloc(CODES / 8, 1);
-    clv_vocabulary *vocabulary = new_vocabulary(error);
+    symbols *own = new_symbols(error, true);
     size_t used = 0;
-    clv_status status = marks && vocabulary ? CLV_OK : no_memory(error);
-    if (status == CLV_OK) status = mark(error, text, bytes, marks, &used, &vocabulary->count);
-    if (status == CLV_OK && !vocabulary->count)
+    clv_status status = marks && own ? CLV_OK : no_memory(error);
+    if (status == CLV_OK) status = mark(error, text, bytes, marks, &used, &own->common.count);
+    if (status == CLV_OK && !own->common.count)
         status = clv__error_set(error, CLV_E_VALUE, "a vocabulary of an empty text");
-    if (status == CLV_OK) status = fill(vocabulary, marks, used);
+    if (status == CLV_OK) status = fill(own, marks, used);
     free(marks);
     if (status == CLV_OK)
-        *out = vocabulary;
-    else
-        clv_vocabulary_destroy(vocabulary);
+        *out = &own->common;
+    else if (own)
+        destroy_symbols(&own->common);
     return status;
 }
 
+// ---- of every kind --------------------------------------------------------------------------------------------
+
 void clv_vocabulary_destroy(clv_vocabulary *vocabulary) {
-    if (!vocabulary) return;
-    free(vocabulary->characters);
-    free(vocabulary->begin);
-    free(vocabulary->codes);
-    free(vocabulary);
+    if (vocabulary) vocabulary->destroy(vocabulary);
 }
 
 int clv_vocabulary_count(const clv_vocabulary *vocabulary) {
     return vocabulary->count;
 }
 
-const char *clv_vocabulary_text(const clv_vocabulary *vocabulary) {
-    return vocabulary->characters;
+const char *clv_vocabulary_kind(const clv_vocabulary *vocabulary) {
+    return vocabulary->kind;
 }
 
-/** The token of a code point; -1: there is none. */
-static int32_t token_of(const clv_vocabulary *vocabulary, uint32_t code) {
-    int low = 0, high = vocabulary->count - 1;
-    while (low <= high) {
-        const int middle = (low + high) / 2;
-        if (vocabulary->codes[middle] == code) return middle;
-        if (vocabulary->codes[middle] < code)
-            low = middle + 1;
-        else
-            high = middle - 1;
-    }
-    return -1;
+const char *clv_vocabulary_text(const clv_vocabulary *vocabulary) {
+    return vocabulary->text;
 }
 
 clv_status clv_vocabulary_encode(const clv_vocabulary *vocabulary, const char *text, size_t bytes,
@@ -159,33 +210,11 @@ clv_status clv_vocabulary_encode(const clv_vocabulary *vocabulary, const char *t
     CLV_TRY(CLV__GIVEN(vocabulary->error, text));
     CLV_TRY(CLV__GIVEN(vocabulary->error, tokens));
     CLV_TRY(CLV__GIVEN(vocabulary->error, n));
-    const uint8_t *at = (const uint8_t *)text;
     *n = 0;
-    for (size_t i = 0, length = 1; i < bytes; i += length) {
-        if (!vocabulary->characters) {
-            tokens[(*n)++] = at[i];
-            continue;
-        }
-        length = clv__utf8_length(at + i, bytes - i);
-        if (!length) return not_text(vocabulary->error, i);
-        const int32_t token = token_of(vocabulary, code_of(at + i, length));
-        clv__shown_text shown;
-        if (token < 0)
-            CLV_FAIL(vocabulary->error, CLV_E_NOT_FOUND,
-                     "the character '%s' (byte %zu of the text) is not in the vocabulary, which has %d",
-                     clv__shown_bytes(text + i, length, &shown), i, vocabulary->count);
-        tokens[(*n)++] = token;
-    }
-    return CLV_OK;
+    return vocabulary->encode(vocabulary, text, bytes, tokens, n);
 }
 
 const char *clv_vocabulary_token(const clv_vocabulary *vocabulary, int32_t token, size_t *bytes) {
     *bytes = 0;
-    if (token < 0 || token >= vocabulary->count) return NULL;
-    if (!vocabulary->characters) {
-        *bytes = 1;
-        return vocabulary->bytes + token;
-    }
-    *bytes = vocabulary->begin[token + 1] - vocabulary->begin[token];
-    return vocabulary->characters + vocabulary->begin[token];
+    return token < 0 || token >= vocabulary->count ? NULL : vocabulary->token(vocabulary, token, bytes);
 }

@@ -33,9 +33,11 @@ static clv_status describe(clv_archive *archive, clv_gpt_config config, const cl
     CLV_TRY(clv_archive_set_text(archive, "cleave.model", "gpt"));
     for (int i = 0; i < N_SIZES; i++)
         CLV_TRY(clv_archive_set_int(archive, sizes[i].key, *size_of(&config, i)));
-    const char *characters = clv_vocabulary_text(vocabulary);
-    CLV_TRY(clv_archive_set_text(archive, "cleave.tokens", characters ? "characters" : "bytes"));
-    return characters ? clv_archive_set_text(archive, "cleave.characters", characters) : CLV_OK;
+    const char *kind = clv_vocabulary_kind(vocabulary), *text = clv_vocabulary_text(vocabulary);
+    char key[64];
+    snprintf(key, sizeof key, "cleave.%s", kind);
+    CLV_TRY(clv_archive_set_text(archive, "cleave.tokens", kind));
+    return text ? clv_archive_set_text(archive, key, text) : CLV_OK;
 }
 
 clv_status clv_gpt_weights_save(clv_session *session, const clv_gpt_config *config,
@@ -65,6 +67,9 @@ static clv_status read_vocabulary(clv_runtime *runtime, const clv_archive *archi
     if (tokens && !strcmp(tokens, "bytes")) return clv_vocabulary_bytes(runtime, out);
     if (tokens && !strcmp(tokens, "characters") && characters && *characters)
         return clv_vocabulary_characters(runtime, characters, strlen(characters), out);
+    const char *tokenizer = clv_archive_text(archive, "cleave.tokenizer");
+    if (tokens && !strcmp(tokens, "tokenizer") && tokenizer)
+        return clv_vocabulary_tokenizer(runtime, tokenizer, strlen(tokenizer), out);
     CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_FORMAT, "'%s' does not tell its vocabulary", path);
 }
 

@@ -50,7 +50,7 @@ no_cmocka() {
 # Without OpenCL no kernel's text is in the library, and no driver's loader is asked for.
 no_opencl() {
     [ "$(texts "$tool")" -gt 50 ] || fail "no-opencl: only $(texts "$tool") texts in a build with OpenCL: they are not found any more"
-    configured no-opencl -DCLEAVE_OPENCL=OFF -DCLEAVE_TESTS=OFF && built cleave_tool backends/libcleave.so backends/libcleave.a || return
+    configured no-opencl -DCLEAVE_OPENCL=OFF -DCLEAVE_TOKENIZERS=OFF -DCLEAVE_TESTS=OFF && built cleave_tool backends/libcleave.so backends/libcleave.a || return
     for file in "$folder/cleave" "$folder/backends/libcleave.so" "$folder/backends/libcleave.a"; do
         same "no-opencl: kernels' texts in ${file##*/}" "$(texts "$file")" 0
     done

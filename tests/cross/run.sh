@@ -52,7 +52,7 @@ libraries() {
 }
 # build OPTION... : the command line for this target, in build/cross/TARGET.
 build() {
-    cmake -G Ninja -S "$tree" -B "build/cross/$target" $launcher -DCLEAVE_OPENCL=OFF -DCLEAVE_TESTS=OFF -DCLEAVE_WERROR=ON \
+    cmake -G Ninja -S "$tree" -B "build/cross/$target" $launcher -DCLEAVE_OPENCL=OFF -DCLEAVE_TOKENIZERS=OFF -DCLEAVE_TESTS=OFF -DCLEAVE_WERROR=ON \
         -DCMAKE_BUILD_TYPE=Release "$@" >"$scratch/log" 2>&1 &&
         cmake --build "build/cross/$target" --target cleave_tool >>"$scratch/log" 2>&1
 }

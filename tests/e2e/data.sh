@@ -72,6 +72,14 @@ expect 2 '`text FILE` wants the name of a file' "$cleave" train text
 expect 2 '--context is of texts' "$cleave" train fashion-mnist --context 5
 expect 2 '--validation is of texts and tables' "$cleave" train fashion-mnist --validation 0.5
 expect 2 'below 1, not 1' "$cleave" train text text.txt --validation 1
+# tokens of a tokenizer.json: the weights carry it
+if "$cleave" train text text.txt $gpt --tokenizer "${0%/*}/../golden/tokenizers/words.json" --validation 0 --steps 3 --save bpe.safetensors --device "$device" >said 2>&1; then
+    works "$cleave" generate --weights bpe.safetensors --prompt 'the quick 日本' --length 5 --device "$device"
+    expect 1 'the text is not UTF-8 (byte 1)' "$cleave" generate --weights bpe.safetensors --prompt "$(printf 'a\377')" --device "$device"
+else
+    grep -q 'this build reads no tokenizers' said || fail "a tokenizer: $(cat said)"
+fi
+expect 2 'both say what a token is' "$cleave" train text text.txt --tokenizer x.json --vocabulary bytes
 expect 2 'the vocabulary has so many tokens' "$cleave" train text text.txt --classes 5
 expect 2 'which column is to be learnt' "$cleave" train csv line.csv
 expect 2 '--target is of tables' "$cleave" train text text.txt --target y

@@ -128,6 +128,8 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_vocabulary_bytes(rt, NULL));
     REFUSED(clv_vocabulary_characters(rt, NULL, 1, &vocabulary));
     REFUSED(clv_vocabulary_characters(rt, "x", 1, NULL));
+    REFUSED(clv_vocabulary_tokenizer(rt, NULL, 1, &vocabulary));
+    REFUSED(clv_vocabulary_tokenizer(rt, "x", 1, NULL));
     REFUSED(clv_vocabulary_encode(NULL, "x", 1, tokens, &n_tokens));
     assert_status(clv_vocabulary_bytes(rt, &vocabulary), CLV_OK, rt);
     REFUSED(clv_vocabulary_encode(vocabulary, NULL, 1, tokens, &n_tokens));

@@ -10,13 +10,14 @@ bool cli_is_text(const cli_args *args) {
 
 /** The option of a text that is given, NULL if none is. */
 static const char *text_option(const cli_args *args) {
-    return args->vocabulary ? "vocabulary"
-           : args->context  ? "context"
-           : args->stride   ? "stride"
-           : args->width    ? "width"
-           : args->heads    ? "heads"
-           : args->layers   ? "layers"
-                            : NULL;
+    return args->vocabulary  ? "vocabulary"
+           : args->tokenizer ? "tokenizer"
+           : args->context   ? "context"
+           : args->stride    ? "stride"
+           : args->width     ? "width"
+           : args->heads     ? "heads"
+           : args->layers    ? "layers"
+                             : NULL;
 }
 
 int cli_check_text(const cli_args *args, const clv_model *model) {
@@ -30,9 +31,23 @@ int cli_check_text(const cli_args *args, const clv_model *model) {
         return cli_fail(EXIT_USAGE, "--%s is of texts: `text FILE`", text_option(args));
     if (!text) return EXIT_DONE;
     if (args->n_words < 2) return cli_fail(EXIT_USAGE, "which text? `text FILE` wants the name of a file");
+    if (args->tokenizer && args->vocabulary)
+        return cli_fail(EXIT_USAGE, "--tokenizer and --vocabulary both say what a token is: give one");
+    if (args->tokenizer && args->weights)
+        return cli_fail(EXIT_USAGE, "--tokenizer: what a token is, the weights say");
     if (args->classes)
         return cli_fail(EXIT_USAGE, "--classes is not of texts: the vocabulary has so many tokens");
     return EXIT_DONE;
+}
+
+static clv_status read_tokenizer(cli_source *source) {
+    clv_array json = {0};
+    clv_status status = clv_text_read(source->runtime, source->args->tokenizer, &json);
+    if (status == CLV_OK)
+        status =
+            clv_vocabulary_tokenizer(source->runtime, json.data, clv_array_bytes(&json), &source->vocabulary);
+    clv_array_reset(&json);
+    return status;
 }
 
 /** The vocabulary: that of weights to begin with, else the bytes, or the characters of the text. */
@@ -46,6 +61,7 @@ static clv_status make_vocabulary(cli_source *source) {
                                    .heads = args->heads,
                                    .layers = args->layers,
                                    .dropout = (float)args->dropout};
+    if (args->tokenizer) return read_tokenizer(source);
     if (args->vocabulary && !strcmp(args->vocabulary, "bytes"))
         return clv_vocabulary_bytes(source->runtime, &source->vocabulary);
     return clv_vocabulary_characters(source->runtime, text->data, clv_array_bytes(text), &source->vocabulary);
