@@ -22,6 +22,9 @@ install(FILES ${PROJECT_BINARY_DIR}/cleaveConfig.cmake ${PROJECT_BINARY_DIR}/cle
 
 # For pkg-config --static: what the static library needs.
 set(CLEAVE_PC_REQUIRES "jansson zlib libxxhash")
+if(CLEAVE_WITH_IMAGES)
+    string(APPEND CLEAVE_PC_REQUIRES " libjpeg libpng")
+endif()
 if(CLEAVE_OPENCL)
     string(APPEND CLEAVE_PC_REQUIRES " OpenCL")
     if(CLEAVE_CLBLAST)
