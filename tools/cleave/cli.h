@@ -190,7 +190,7 @@ void cli_quarantine_print(FILE *out, clv_device *device, int indent);
  *  told as ~. */
 json_t *cli_env_json(const cli_session *session);
 
-// ---- source.c: samples and targets from a dataset, arrays, a text, a folder ---------------------------------
+// ---- source.c: samples and targets from a dataset, arrays, a text, a folder -----------------------------
 
 /** Samples and targets, read by a thread while drivers are probed and the runtime starts. */
 typedef struct cli_source {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Folders of pictures: the data set `images DIR`, how its pictures are changed for training, and what is said of broken ones.
+// Folders of pictures: the data set `images DIR`, how its pictures are changed for training, and what is said
+// of broken ones.
 #include "cli.h"
 
 #include <string.h>
