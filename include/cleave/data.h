@@ -76,9 +76,10 @@ typedef struct clv_table_config {
     const char *ignore;  /**< columns that are not looked at; NULL: none. All others are the samples */
     /** targets are classes, each value of the column one of them, in the order of the texts; so it is too where the first is no number */
     bool classes;
-    bool standardize;    /**< make the mean of each of the others 0 and its deviation 1, by the rows from 0 to `begin`, or to `end` */
-    double begin, end;   /**< the part of the rows, 0.0 to 0.9; both 0: all of them */
-    int64_t limit;       /**< keep the first samples only; 0: all */
+    bool
+        standardize; /**< make the mean of each of the others 0 and its deviation 1, by the rows from 0 to `begin`, or to `end` */
+    double begin, end; /**< the part of the rows, 0.0 to 0.9; both 0: all of them */
+    int64_t limit;     /**< keep the first samples only; 0: all */
 } clv_table_config;
 
 /**
@@ -150,9 +151,9 @@ CLV_API const char *clv_vocabulary_token(const clv_vocabulary *vocabulary, int32
 typedef struct clv_text_config {
     const clv_vocabulary *vocabulary; /**< must be given; used while the dataset is made */
     int64_t context;                  /**< tokens of a sample; 0: 128 */
-    int64_t stride;                   /**< tokens from the beginning of a sample to that of the next; 0: the context */
-    double begin, end;                /**< the part of the text, 0.0 to 0.9; both 0: all of it */
-    int64_t limit;                    /**< keep the first samples only; 0: all */
+    int64_t stride;    /**< tokens from the beginning of a sample to that of the next; 0: the context */
+    double begin, end; /**< the part of the text, 0.0 to 0.9; both 0: all of it */
+    int64_t limit;     /**< keep the first samples only; 0: all */
 } clv_text_config;
 
 /**
@@ -167,6 +168,64 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_text(clv_runtime *runtime, const c
                                                    const clv_text_config *config, clv_dataset **out);
 /** Read a whole file as bytes, u8. Errors: CLV_E_IO; CLV_E_FORMAT it is empty; CLV_E_HOST_MEMORY */
 CLV_API CLV_MUST_CHECK clv_status clv_text_read(clv_runtime *runtime, const char *path, clv_array *out);
+
+// ---- folders of pictures --------------------------------------------------------------------------------------
+
+/** What is drawn anew for each picture in each epoch: torchvision's transforms, by their names. All zero: nothing. */
+typedef struct clv_image_augment {
+    bool crop;       /**< RandomResizedCrop(size, scale, ratio), instead of Resize and CenterCrop */
+    double scale[2]; /**< parts of the picture's area; both 0: 0.08 and 1 */
+    double ratio[2]; /**< of width to height; both 0: 3/4 and 4/3 */
+    double flip;     /**< RandomHorizontalFlip(p): how often, 0 to 1 */
+    double brightness, contrast, saturation; /**< ColorJitter: each by a factor from 1 - x, or 0, to 1 + x */
+} clv_image_augment;
+
+/** All zero means the defaults. Strings are copied. */
+typedef struct clv_image_folder_config {
+    int64_t size;   /**< of what a model gets, [3, size, size]; 0: 224 */
+    int64_t resize; /**< the shorter side's size before the middle is cut out; 0: size / 0.875 */
+    clv_image_augment augment;
+    float mean[3], std[3]; /**< of each channel, where bytes count as 0..1; all 0: those of ImageNet */
+    /** A table (a file as of clv_dataset_table): its first column has the names of files in the folder, each other column a 0 or a 1
+     *  for each. Then pictures have several labels, [columns] f32, and folders are no classes. NULL: one class each */
+    const char *labels;
+    const clv_dataset *
+        like; /**< classes are those of this folder of pictures; used while the dataset is made. NULL: its own */
+    int64_t limit; /**< keep so many pictures only, evenly spread over all; 0: all */
+    int workers;   /**< threads of a loader that decode; 0: as many as there are cores; 64 at most */
+    bool strict;   /**< a broken picture is an error; else it is passed over, and counted */
+} clv_image_folder_config;
+
+/**
+ * A dataset from a folder of pictures (.jpg, .jpeg, .png), as torchvision's ImageFolder: FOLDER/CLASS/PICTURE, classes in the order of
+ * their names. They are decoded when a batch wants them, by threads of the loader; what is drawn for one depends on the loader's
+ * seed, the epoch and the picture alone, never on the number of threads.
+ *
+ * A picture is broken if its header is, if it is cut off, or has more than 89,478,485 pixels. Such are left out when the dataset is
+ * made. Damage within a picture shows only when it is decoded: then the next picture of the folder that can be decoded stands in its
+ * place; with `strict` clv_loader_next fails.
+ *
+ * config  NULL means all defaults
+ *
+ * Errors  CLV_E_IO; CLV_E_FORMAT  no classes, a class without pictures, none that is whole, or with `strict` the first that is not;
+ *         a table that has no 0 or 1 where one should be;
+ *         CLV_E_NOT_FOUND  a class that `like` does not have, or a file of the table that the folder does not have;
+ *         CLV_E_UNSUPPORTED  Cleave was built without libjpeg and libpng;  CLV_E_VALUE  the config
+ * Numerics  Resize, CenterCrop and Normalize give the bits of torchvision on PIL images
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_dataset_image_folder(clv_runtime *runtime, const char *folder,
+                                                           const clv_image_folder_config *config,
+                                                           clv_dataset **out);
+/** The name of class i of a folder of pictures, or of the table's column i; NULL where there is none. Borrowed. */
+CLV_API const char *clv_image_folder_class(const clv_dataset *dataset, int i);
+/** The file of sample i, from the folder on; NULL where there is none. Borrowed. */
+CLV_API const char *clv_image_folder_file(const clv_dataset *dataset, int64_t i);
+/**
+ * How many pictures of the folder were found to be broken so far.
+ *
+ * first  NULL, or becomes what is wrong with the first of them, NULL if there is none; borrowed
+ */
+CLV_API int64_t clv_image_folder_broken(const clv_dataset *dataset, const char **first);
 
 // ---- of every dataset -----------------------------------------------------------------------------------------
 
@@ -190,7 +249,7 @@ CLV_API void clv_dataset_target(const clv_dataset *dataset, int64_t i, void *out
 
 // ---------------------------------------------------------------------------------------------------------------
 
-/** Makes batches ahead, on its own thread. One thread uses a loader; several loaders may share a dataset. */
+/** Makes batches ahead, on threads of its own: one, or as many as a folder of pictures asks for. One thread uses a loader; several loaders may share a dataset. */
 typedef struct clv_loader clv_loader;
 
 typedef struct clv_loader_config {
@@ -207,12 +266,12 @@ typedef struct clv_loader_config {
 
 /** One batch. The pointers are borrowed until clv_loader_release. */
 typedef struct clv_batch {
-    const void *samples; /**< [n, sample shape], normalised */
-    const void *targets; /**< [n, target shape] */
-    int64_t n;             /**< samples in it: the last may have fewer */
-    int64_t epoch, index;  /**< from 0; index within the epoch */
-    bool last;             /**< of its epoch */
-    int buffer;            /**< which of the loader's buffers holds it */
+    const void *samples;  /**< [n, sample shape], normalised */
+    const void *targets;  /**< [n, target shape] */
+    int64_t n;            /**< samples in it: the last may have fewer */
+    int64_t epoch, index; /**< from 0; index within the epoch */
+    bool last;            /**< of its epoch */
+    int buffer;           /**< which of the loader's buffers holds it */
 } clv_batch;
 
 /**
@@ -223,7 +282,7 @@ typedef struct clv_batch {
  */
 CLV_API CLV_MUST_CHECK clv_status clv_loader_create(clv_runtime *runtime, const clv_dataset *dataset,
                                                     const clv_loader_config *config, clv_loader **out);
-/** Stop and join the thread. Batches not yet released are invalid. NULL is fine. */
+/** Stop and join the threads. Batches not yet released are invalid. NULL is fine. */
 CLV_API void clv_loader_destroy(clv_loader *loader);
 
 /** Bytes that a loader of this config assembles batches in: all buffers. 0 if the config is not legal. */
@@ -234,7 +293,8 @@ CLV_API int64_t clv_loader_batches(const clv_loader *loader);
 /**
  * Wait for the next batch. Epochs follow one another without end.
  *
- * Errors  CLV_E_STATE  every buffer is held by the caller: release one first
+ * Errors  CLV_E_STATE  every buffer is held by the caller: release one first;
+ *         CLV_E_FORMAT, CLV_E_IO, CLV_E_HOST_MEMORY  a sample cannot be read, as a broken picture; so it is each time after
  */
 CLV_API CLV_MUST_CHECK clv_status clv_loader_next(clv_loader *loader, clv_batch *out);
 /** Give a batch's buffer back. In any order. The batch's numbers stay, its pointers become NULL. */

@@ -14,7 +14,8 @@ typedef enum clv__stream {
     CLV__STREAM_SHUFFLE,
     CLV__STREAM_DROPOUT,
     CLV__STREAM_TEST,
-    CLV__STREAM_GENERATE
+    CLV__STREAM_GENERATE,
+    CLV__STREAM_AUGMENT
 } clv__stream;
 
 typedef struct clv__philox {

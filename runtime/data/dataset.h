@@ -6,6 +6,12 @@
 #include "base/error.h"
 #include "cleave/data.h"
 
+/** What a sample's augmentation depends on, besides the sample. */
+typedef struct clv__draw {
+    uint64_t seed;
+    int64_t epoch;
+} clv__draw;
+
 /** What every dataset has; what it reads from lies behind it, and is known to the file that made it. */
 struct clv_dataset {
     clv_shape sample, target; // of one
@@ -14,6 +20,10 @@ struct clv_dataset {
     int classes;                        // 0: targets are numbers
     /** Write sample i and its target; NULL: that is not wanted. Loaders' threads call it. */
     void (*read)(const clv_dataset *dataset, int64_t i, void *sample, void *target);
+    /** The same where samples are drawn anew each time, or reading may fail; NULL: `read` is all there is. */
+    clv_status (*draw)(const clv_dataset *dataset, int64_t i, const clv__draw *draw, clv__error *error,
+                       void *sample, void *target);
+    int workers; // threads of a loader, each of which reads a sample at a time; 0: one, a batch at a time
     void (*destroy)(clv_dataset *dataset);
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loader: a ring of buffers that a thread of its own fills, one batch each, in the order of the epochs.
+// The loader: a ring of buffers that threads of its own fill, one batch each, in the order of the epochs. One thread makes a batch
+// at a time; several share the samples of the batches that are being made, so that more threads take no more memory.
 // A batch depends on (dataset, seed, epoch, index) alone, so the loader can begin anywhere with the same
 // bits. Source of the shuffle: Fisher, Yates 1938; Durstenfeld 1964 (CACM 7(7), algorithm 235).
 #include <inttypes.h>
@@ -15,14 +16,19 @@
 #include "io/array.h"
 #include "io/shown.h"
 
-enum { ALIGNMENT = 64, MAX_BUFFERS = 64 };
+enum { ALIGNMENT = 64, MAX_BUFFERS = 64, MAX_THREADS = 64 };
 
 typedef enum buffer_state { FREE, FILLING, READY, HELD } buffer_state;
 
 typedef struct buffer {
     buffer_state state;
-    clv_batch batch; // of READY and HELD ones
+    clv_batch batch; // of all but FREE ones
     char *samples, *targets;
+    uint32_t *indices;   // [batch]: which samples; NULL without shuffling: those that follow each other
+    int64_t taken, done; // of FILLING ones: samples that threads have begun, and made
+    bool stale;          // of FILLING ones: a seek came between
+    clv_status status;   // of the first sample that could not be read, and its sentence
+    char *sentence;
 } buffer;
 
 /** Where in the sequence of batches. */
@@ -36,7 +42,9 @@ struct clv_loader {
     clv_loader_config config;
     int64_t n_batches; // of an epoch
     void *memory;      // own; NULL when the caller gave it
-    pthread_t thread;
+    uint32_t *indices; // of all buffers
+    pthread_t threads[MAX_THREADS];
+    int n_threads;
 
     pthread_mutex_t lock; // guards what follows, but not what buffers in state FILLING and HELD point to
     pthread_cond_t changed;
@@ -44,9 +52,6 @@ struct clv_loader {
     buffer buffers[MAX_BUFFERS];
     int n_buffers;
     position to_make, to_give;
-    uint64_t generation; // counts seeks: a batch that was being made across one is thrown away
-
-    // The thread's own.
     uint32_t *order; // the epoch's order of samples; NULL without shuffling
     int64_t order_epoch;
 };
@@ -61,7 +66,7 @@ static void advance(const clv_loader *loader, position *at) {
 }
 
 // ---------------------------------------------------------------------------------------------------------------
-// The thread.
+// The threads.
 
 static void make_order(clv_loader *loader, int64_t epoch) {
     if (!loader->order || loader->order_epoch == epoch) return;
@@ -81,27 +86,6 @@ static size_t bytes_of(int64_t numel, clv_dtype dtype) {
     return (size_t)numel * clv_dtype_bytes(dtype);
 }
 
-static void fill(clv_loader *loader, buffer *b, position at) {
-    const clv_dataset *dataset = loader->dataset;
-    int64_t first = at.index * loader->config.batch, left = dataset->count - first;
-    int64_t n = left < loader->config.batch ? left : loader->config.batch;
-    const size_t sample_bytes = bytes_of(dataset->numel, dataset->dtype);
-    const size_t target_bytes = bytes_of(dataset->target_numel, dataset->target_dtype);
-    make_order(loader, at.epoch);
-    for (int64_t i = 0; i < n; i++) {
-        int64_t sample = loader->order ? loader->order[first + i] : first + i;
-        dataset->read(dataset, sample, b->samples + (size_t)i * sample_bytes,
-                      b->targets + (size_t)i * target_bytes);
-    }
-    b->batch = (clv_batch){.samples = b->samples,
-                           .targets = b->targets,
-                           .n = n,
-                           .epoch = at.epoch,
-                           .index = at.index,
-                           .last = at.index == loader->n_batches - 1,
-                           .buffer = (int)(b - loader->buffers)};
-}
-
 static buffer *find_buffer(clv_loader *loader, buffer_state state) {
     for (int i = 0; i < loader->n_buffers; i++) {
         if (loader->buffers[i].state == state) return &loader->buffers[i];
@@ -109,26 +93,95 @@ static buffer *find_buffer(clv_loader *loader, buffer_state state) {
     return NULL;
 }
 
+/** The next batch to make, into a free buffer. Under the lock. */
+static void begin_batch(clv_loader *loader, buffer *b) {
+    const position at = loader->to_make;
+    const int64_t first = at.index * loader->config.batch, left = loader->dataset->count - first;
+    const int64_t n = left < loader->config.batch ? left : loader->config.batch;
+    make_order(loader, at.epoch);
+    if (loader->order) memcpy(b->indices, loader->order + first, (size_t)n * sizeof *b->indices);
+    b->batch = (clv_batch){.samples = b->samples,
+                           .targets = b->targets,
+                           .n = n,
+                           .epoch = at.epoch,
+                           .index = at.index,
+                           .last = at.index == loader->n_batches - 1,
+                           .buffer = (int)(b - loader->buffers)};
+    b->state = FILLING;
+    b->taken = b->done = 0;
+    b->stale = false;
+    b->status = CLV_OK;
+    advance(loader, &loader->to_make);
+}
+
+/** Samples first to first + n of a batch. Without the lock: nobody else writes there. */
+static clv_status fill(const clv_loader *loader, const buffer *b, int64_t first, int64_t n,
+                       clv__error *error) {
+    const clv_dataset *dataset = loader->dataset;
+    const size_t sample_bytes = bytes_of(dataset->numel, dataset->dtype);
+    const size_t target_bytes = bytes_of(dataset->target_numel, dataset->target_dtype);
+    const clv__draw draw = {loader->config.seed, b->batch.epoch};
+    for (int64_t i = first; i < first + n; i++) {
+        const int64_t sample = loader->order ? b->indices[i] : b->batch.index * loader->config.batch + i;
+        char *to = b->samples + (size_t)i * sample_bytes, *target = b->targets + (size_t)i * target_bytes;
+        if (dataset->draw)
+            CLV_TRY(dataset->draw(dataset, sample, &draw, error, to, target));
+        else
+            dataset->read(dataset, sample, to, target);
+    }
+    return CLV_OK;
+}
+
+/** Of the batches that are being made, the first in which a sample is left, or the next one. NULL: there is nothing to do. */
+static buffer *find_work(clv_loader *loader) {
+    buffer *found = NULL;
+    for (int i = 0; i < loader->n_buffers; i++) {
+        buffer *b = &loader->buffers[i];
+        if (b->state != FILLING || b->taken == b->batch.n) continue;
+        if (!found || b->batch.epoch < found->batch.epoch ||
+            (b->batch.epoch == found->batch.epoch && b->batch.index < found->batch.index))
+            found = b;
+    }
+    if (!found && (found = find_buffer(loader, FREE))) begin_batch(loader, found);
+    return found;
+}
+
+/** So many samples are made, or given up. Under the lock. */
+static void end_samples(clv_loader *loader, buffer *b, int64_t n) {
+    b->done += n;
+    if (b->done < b->batch.n) return;
+    b->state = b->stale ? FREE : READY;
+    pthread_cond_broadcast(&loader->changed);
+}
+
+static void keep_failure(buffer *b, clv_status status, clv__error *error) {
+    if (status == CLV_OK || b->status != CLV_OK) return;
+    b->status = status;
+    free(b->sentence);
+    b->sentence = clv__strdup(clv__error_text(error));
+}
+
 static void *work(void *argument) {
     clv_loader *loader = argument;
+    clv__error error; // a thread's own
+    clv__error_init(&error);
     pthread_mutex_lock(&loader->lock);
     while (!loader->stop) {
-        buffer *b = find_buffer(loader, FREE);
+        buffer *b = find_work(loader);
         if (!b) {
             pthread_cond_wait(&loader->changed, &loader->lock);
             continue;
         }
-        b->state = FILLING;
-        position at = loader->to_make;
-        uint64_t generation = loader->generation;
-        advance(loader, &loader->to_make);
+        const int64_t first = b->taken, n = loader->dataset->workers ? 1 : b->batch.n;
+        b->taken += n;
         pthread_mutex_unlock(&loader->lock);
-        fill(loader, b, at);
+        const clv_status status = fill(loader, b, first, n, &error);
         pthread_mutex_lock(&loader->lock);
-        b->state = generation == loader->generation ? READY : FREE;
-        pthread_cond_broadcast(&loader->changed);
+        keep_failure(b, status, &error);
+        end_samples(loader, b, n);
     }
     pthread_mutex_unlock(&loader->lock);
+    clv__error_destroy(&error);
     return NULL;
 }
 
@@ -196,6 +249,12 @@ static clv_status check_config(clv__error *error, const clv_dataset *dataset,
     return CLV_OK;
 }
 
+/** Samples of a batch: never more than the dataset has. */
+static size_t all_samples(const clv_loader *loader) {
+    const int64_t batch = loader->config.batch, count = loader->dataset->count;
+    return (size_t)(batch < count ? batch : count);
+}
+
 static clv_status take_memory(clv_loader *loader) {
     size_t samples, all;
     const clv_loader_config *config = &loader->config;
@@ -216,6 +275,12 @@ static clv_status take_memory(clv_loader *loader) {
         loader->order = clv__alloc((size_t)loader->dataset->count, sizeof *loader->order);
         if (!loader->order) CLV_FAIL(loader->error, CLV_E_HOST_MEMORY, "no host memory to shuffle a dataset");
         loader->order_epoch = -1;
+        const size_t n = all_samples(loader);
+        loader->indices = clv__alloc(n * (size_t)loader->n_buffers, sizeof *loader->indices);
+        if (!loader->indices)
+            CLV_FAIL(loader->error, CLV_E_HOST_MEMORY, "no host memory to shuffle a dataset");
+        for (int i = 0; i < loader->n_buffers; i++)
+            loader->buffers[i].indices = loader->indices + (size_t)i * n;
     }
     char *at = config->memory ? config->memory : loader->memory;
     for (int i = 0; i < loader->n_buffers; i++, at += all) {
@@ -226,22 +291,38 @@ static clv_status take_memory(clv_loader *loader) {
 }
 
 static void release_memory(clv_loader *loader) {
+    for (int i = 0; i < loader->n_buffers; i++) free(loader->buffers[i].sentence);
+    free(loader->indices);
     free(loader->memory);
     free(loader->order);
     free(loader);
 }
 
-static clv_status start(clv_loader *loader) {
-    pthread_mutex_init(&loader->lock, NULL);
-    pthread_cond_init(&loader->changed, NULL);
-    sigset_t all, before; // signals are the program's: none is handled on this thread
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int code = pthread_create(&loader->thread, NULL, work, loader);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (code == 0) return CLV_OK;
+static void stop(clv_loader *loader) {
+    pthread_mutex_lock(&loader->lock);
+    loader->stop = true;
+    pthread_cond_broadcast(&loader->changed);
+    pthread_mutex_unlock(&loader->lock);
+    for (int i = 0; i < loader->n_threads; i++) pthread_join(loader->threads[i], NULL);
     pthread_cond_destroy(&loader->changed);
     pthread_mutex_destroy(&loader->lock);
+}
+
+static clv_status start(clv_loader *loader) {
+    const int wanted = loader->dataset->workers > 1 ? loader->dataset->workers : 1;
+    pthread_mutex_init(&loader->lock, NULL);
+    pthread_cond_init(&loader->changed, NULL);
+    sigset_t all, before; // signals are the program's: none is handled on these threads
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    int code = 0;
+    while (code == 0 && loader->n_threads < wanted && loader->n_threads < MAX_THREADS) {
+        code = pthread_create(&loader->threads[loader->n_threads], NULL, work, loader);
+        loader->n_threads += code == 0;
+    }
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (code == 0 || loader->n_threads > 0) return CLV_OK; // fewer threads do the same
+    stop(loader);
     clv__shown_text reason;
     CLV_FAIL(loader->error, CLV_E_HOST_MEMORY, "the loader's thread could not be started: %s",
              clv__system_reason(code, &reason));
@@ -277,13 +358,7 @@ clv_status clv_loader_create(clv_runtime *runtime, const clv_dataset *dataset,
 
 void clv_loader_destroy(clv_loader *loader) {
     if (!loader || !clv__error_at_home(loader->error)) return;
-    pthread_mutex_lock(&loader->lock);
-    loader->stop = true;
-    pthread_cond_broadcast(&loader->changed);
-    pthread_mutex_unlock(&loader->lock);
-    pthread_join(loader->thread, NULL);
-    pthread_cond_destroy(&loader->changed);
-    pthread_mutex_destroy(&loader->lock);
+    stop(loader);
     release_memory(loader);
 }
 
@@ -316,12 +391,14 @@ clv_status clv_loader_next(clv_loader *loader, clv_batch *out) {
     buffer *b = NULL;
     while (held < loader->n_buffers && !(b = find_next(loader)))
         pthread_cond_wait(&loader->changed, &loader->lock);
-    if (b) {
+    const clv_status status = b ? b->status : CLV_OK;
+    if (b && status == CLV_OK) {
         b->state = HELD;
         *out = b->batch;
         advance(loader, &loader->to_give);
     }
     pthread_mutex_unlock(&loader->lock);
+    if (status != CLV_OK) CLV_FAIL(loader->error, status, "%s", b->sentence ? b->sentence : "no host memory");
     if (!b) {
         CLV_FAIL(loader->error, CLV_E_STATE, "all %d buffers of the loader are held; release a batch first",
                  loader->n_buffers);
@@ -353,9 +430,14 @@ clv_status clv_loader_seek(clv_loader *loader, int64_t epoch, int64_t index) {
     bool held = find_buffer(loader, HELD) != NULL;
     if (!held) {
         for (int i = 0; i < loader->n_buffers; i++) {
-            if (loader->buffers[i].state == READY) loader->buffers[i].state = FREE;
+            buffer *b = &loader->buffers[i];
+            if (b->state == READY) b->state = FREE;
+            if (b->state != FILLING) continue;
+            b->stale = true;
+            const int64_t left = b->batch.n - b->taken; // nobody need make them
+            b->taken = b->batch.n;
+            end_samples(loader, b, left);
         }
-        loader->generation++;
         loader->to_make = loader->to_give = normal(loader->n_batches, (position){epoch, index});
         pthread_cond_broadcast(&loader->changed);
     }

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # Cleave built in other ways than usual, on this machine, and what must hold of each.
 #
-# usage: run.sh CLEAVE HELPER BUILD...     builds: no-cmocka no-opencl inference
+# usage: run.sh CLEAVE HELPER BUILD...     builds: no-cmocka no-opencl no-images inference
 #
 # CLEAVE is the command line of the dev preset, HELPER tests/e2e's. What is built lies in build/builds.
 tree=$(cd "$(dirname "$0")/../.." && pwd)
@@ -57,6 +57,20 @@ no_opencl() {
     ldd "$folder/cleave" | grep -i opencl && fail "no-opencl: it wants OpenCL's loader"
     works "$folder/cleave" plan mlp --batch 2 --device host
     echo "no-opencl: $(bytes "$folder/cleave") bytes, with OpenCL $(bytes "$tool")"
+}
+
+# Without libjpeg and libpng.
+no_images() {
+    printf '#!/bin/sh\ncase " $* " in *libjpeg*) exit 1 ;; esac\nexec %s "$@"\n' "$(command -v pkg-config)" >pkg-config
+    chmod +x pkg-config
+    rm -rf "$tree/build/builds/no-images"
+    configured no-images -DCLEAVE_OPENCL=OFF -DCLEAVE_TESTS=OFF "-DPKG_CONFIG_EXECUTABLE=$PWD/pkg-config" || return
+    grep -q 'building without folders of pictures (Debian: libjpeg-dev libpng-dev)' log || fail "no-images: no note in what CMake said"
+    built cleave_tool || return
+    ldd "$folder/cleave" | grep -E 'libjpeg|libpng' && fail "no-images: it wants a library that decodes pictures"
+    works "$folder/cleave" plan mlp --batch 2 --device host
+    expect 1 'built without libjpeg and libpng; install both' "$folder/cleave" train images "$tree/tests/golden/images" --device host
+    echo "no-images: $(bytes "$folder/cleave") bytes"
 }
 
 # equal DEVICE MODEL : predictions, accuracy and predicted memory of both tools.
@@ -117,6 +131,7 @@ for build in $wanted; do
     case $build in
     no-cmocka) no_cmocka ;;
     no-opencl) no_opencl ;;
+    no-images) no_images ;;
     inference) inference ;;
     *) fail "nobody knows this build: $build" ;;
     esac

@@ -119,6 +119,8 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_dataset_table(rt, "x", NULL, &dataset));
     REFUSED(clv_dataset_table(rt, "x", &columns, NULL));
     REFUSED(clv_dataset_table(rt, "x", &(clv_table_config){0}, &dataset));
+    REFUSED(clv_dataset_image_folder(rt, NULL, NULL, &dataset));
+    REFUSED(clv_dataset_image_folder(rt, "x", NULL, NULL));
     REFUSED(clv_dataset_text(rt, NULL, 1, &letters, &dataset));
     REFUSED(clv_dataset_text(rt, "x", 1, NULL, &dataset));
     REFUSED(clv_dataset_text(rt, "x", 1, &letters, NULL));

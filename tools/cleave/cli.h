@@ -68,7 +68,7 @@ typedef struct cli_args {
 #include "options.def"
 #undef X
     bool given_momentum, given_weight_decay, given_validation, given_temperature; // zero is a value there
-    char **command_line;                     // all words, as main got them
+    char **command_line; // all words, as main got them
 } cli_args;
 
 /** Fill args from the words after the command. On a mistake prints the sentence and returns EXIT_USAGE. */
@@ -190,7 +190,7 @@ void cli_quarantine_print(FILE *out, clv_device *device, int indent);
  *  told as ~. */
 json_t *cli_env_json(const cli_session *session);
 
-// ---- source.c: samples and targets from a dataset, from arrays, from a text -------------------------------
+// ---- source.c: samples and targets from a dataset, arrays, a text, a folder -----------------------------
 
 /** Samples and targets, read by a thread while drivers are probed and the runtime starts. */
 typedef struct cli_source {
@@ -206,6 +206,7 @@ typedef struct cli_source {
     clv_vocabulary *vocabulary; // of a text; else NULL
     clv_gpt_config gpt;         // of a text: the model's sizes
     clv_array text;             // while it is read
+    int64_t told_broken;        // pictures that are broken: so many were told of
 } cli_source;
 
 /** Begin to read what the options ask for, for a model; with_train: also what is trained on. */
@@ -252,6 +253,22 @@ int cli_check_csv(const cli_args *args, const clv_model *model);
 clv_status cli_read_csv(cli_source *source);
 /** The model for a table's columns and targets. */
 void cli_model_of_rows(const clv_model *model, const clv_dataset *dataset, clv_model *out);
+
+// ---- folder.c: a folder of pictures as dataset ------------------------------------------------------------
+
+/** Is the dataset `images DIR`? */
+bool cli_is_folder(const cli_args *args);
+/** Does the model take pictures, and do options of folders have one? Prints and returns EXIT_USAGE if not. */
+int cli_check_folder(const cli_args *args, const clv_model *model);
+/** Read it, in the source's thread. */
+clv_status cli_read_folder(cli_source *source);
+/** The model for a folder's size of pictures and its classes. */
+void cli_model_of_folder(const cli_args *args, const clv_model *model, const clv_dataset *dataset,
+                         clv_model *out);
+/** How many broken pictures were found so far, and what is wrong with the first. */
+int64_t cli_broken(const cli_source *source, const char **first);
+/** Tell of those that have not been told of, on stderr. Quiet, or another dataset: nothing. */
+void cli_tell_broken(cli_source *source);
 
 // ---- placement.c: layers and batches on several devices ---------------------------------------------------
 

@@ -68,6 +68,7 @@ static int evaluate(cli_session *session, cli_source *source, const clv_placemen
     const cli_args *args = session->args;
     int code = cli_source_wait(source);
     if (code != EXIT_DONE) return code;
+    cli_tell_broken(source);
     clv_model sized;
     code = cli_model_of_source(session->runtime, source, &sized);
     if (code == EXIT_DONE) code = cli_check_place(session->runtime, &sized, placement);
@@ -84,6 +85,7 @@ static int evaluate(cli_session *session, cli_source *source, const clv_placemen
     clv_status status = clv_predictor_create(session->runtime, &config, &predictor);
     code = status == CLV_OK ? measure(&job, &sized, predictor, source->test)
                             : cli_fail_status(session->runtime, status);
+    cli_tell_broken(source);
     clv_predictor_destroy(predictor);
     cli_profile_end(&job.profile);
     return code;
@@ -96,6 +98,7 @@ int cmd_eval(const cli_args *args) {
     if (!model) return EXIT_USAGE;
     code = cli_check_text(args, model);
     if (code == EXIT_DONE) code = cli_check_csv(args, model);
+    if (code == EXIT_DONE) code = cli_check_folder(args, model);
     if (code != EXIT_DONE) return code;
     if (!args->weights) return cli_fail(EXIT_USAGE, "which weights? --weights wants a .safetensors file");
     code = cli_check_target(args->trace);

@@ -7,7 +7,7 @@
 /** What the callbacks of a training need. */
 typedef struct train_job {
     cli_session *session;
-    const cli_source *source;
+    cli_source *source;
     const clv_train_config *config;
     watch_eye watch;
     cli_profile profile;
@@ -145,6 +145,10 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
     json_object_set_new(object, "lost_devices", lost);
     json_object_set_new(object, "placement", cli_place_json(clv_trainer_place(trainer)));
     json_object_set_new(object, "profile", cli_profile_json(&job->profile));
+    const char *first = NULL;
+    if (cli_is_folder(session->args))
+        json_object_set_new(object, "broken_pictures",
+                            json_integer((json_int_t)cli_broken(job->source, &first)));
     return object;
 }
 
@@ -192,6 +196,7 @@ static int finish(const train_job *job, clv_trainer *trainer, clv_status status)
     const cli_args *args = job->session->args;
     bool interrupted = status == CLV_E_INTERRUPTED;
     cli_progress_clear(&job->session->progress);
+    cli_tell_broken(job->source);
     if (job->watch.log.failed) return job->watch.log.failed; // it has been told
     if (job->watch.events.failed) return job->watch.events.failed;
     if (status != CLV_OK && !interrupted)
@@ -265,6 +270,7 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
     const cli_args *args = session->args;
     int code = cli_source_wait(source);
     if (code != EXIT_DONE) return code;
+    cli_tell_broken(source);
     clv_model sized;
     code = cli_model_of_source(session->runtime, source, &sized);
     if (code == EXIT_DONE) code = cli_check_place(session->runtime, &sized, placement);
@@ -330,11 +336,15 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
 int cmd_train(const cli_args *args) {
     int code = cli_check_source(args);
     if (code != EXIT_DONE) return code;
-    const char *usual = cli_is_text(args) ? "gpt" : cli_is_csv(args) ? "mlp" : "cnn";
+    const char *usual = cli_is_text(args)     ? "gpt"
+                        : cli_is_csv(args)    ? "mlp"
+                        : cli_is_folder(args) ? "resnet18"
+                                              : "cnn";
     const clv_model *model = cli_model(args->model ? args->model : usual);
     if (!model) return EXIT_USAGE;
     code = cli_check_text(args, model);
     if (code == EXIT_DONE) code = cli_check_csv(args, model);
+    if (code == EXIT_DONE) code = cli_check_folder(args, model);
     if (code != EXIT_DONE) return code;
     if (args->weights && args->resume)
         return cli_fail(EXIT_USAGE, "--weights and --resume both say where to begin; give one of them");

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where samples and targets come from: a dataset by name, two .npy files, a text (text.c) or a table (csv.c).
+// Where samples and targets come from: a dataset by name, two .npy files, a text (text.c), a table (csv.c) or a
+// folder of pictures (folder.c).
 #include "cli.h"
 
 #include <string.h>
@@ -27,9 +28,8 @@ int cli_check_source(const cli_args *args) {
         return cli_fail(EXIT_USAGE, "--images and --labels belong together; --%s is missing",
                         args->images ? "labels" : "images");
     if (!args->n_words && !arrays)
-        return cli_fail(
-            EXIT_USAGE,
-            "on what? Give a dataset (fashion-mnist, text FILE, csv FILE), or --images and --labels");
+        return cli_fail(EXIT_USAGE, "on what? Give a dataset (fashion-mnist, images DIR, text FILE, csv "
+                                    "FILE), or --images and --labels");
     if (arrays && args->data) return cli_fail(EXIT_USAGE, "--data is the folder of a dataset, not of arrays");
     if (args->validation >= 1)
         return cli_fail(EXIT_USAGE, "--validation is the part that is not trained on, below 1, not %g",
@@ -37,6 +37,7 @@ int cli_check_source(const cli_args *args) {
     if (cli_is_text(args) || cli_is_csv(args)) return EXIT_DONE;
     if (args->given_validation)
         return cli_fail(EXIT_USAGE, "--validation is of texts and tables: `text FILE`, `csv FILE`");
+    if (cli_is_folder(args)) return EXIT_DONE;
     if (args->n_words > 1)
         return cli_fail(EXIT_USAGE, "'%s' is one word too many; see 'cleave %s --help'", args->words[1],
                         args->command == CLI_EVAL ? "eval" : "train");
@@ -50,7 +51,9 @@ int cli_check_source(const cli_args *args) {
         }
         clv_nearest_offer(&nearest, "text");
         clv_nearest_offer(&nearest, "csv");
-        return cli_fail(EXIT_USAGE, "unknown dataset '%s'; there are %s, text FILE and csv FILE%s",
+        clv_nearest_offer(&nearest, "images");
+        return cli_fail(EXIT_USAGE,
+                        "unknown dataset '%s'; there are %s, images DIR, text FILE and csv FILE%s",
                         args->words[0], names, clv_nearest_text(&nearest));
     }
     return EXIT_DONE;
@@ -102,6 +105,8 @@ int cli_model_of_source(clv_runtime *runtime, const cli_source *source, clv_mode
         *out = clv_gpt_model(&source->gpt);
     else if (cli_is_csv(source->args))
         cli_model_of_rows(source->model, dataset, out);
+    else if (cli_is_folder(source->args))
+        cli_model_of_folder(source->args, source->model, dataset, out);
     else
         return cli_size_model(runtime, source->args, source->model, &sample, out);
     return EXIT_DONE;
@@ -137,6 +142,10 @@ static void *read_source(void *user) {
     }
     if (cli_is_text(args) || cli_is_csv(args)) {
         source->status = cli_is_text(args) ? cli_read_text(source) : cli_read_csv(source);
+        return NULL;
+    }
+    if (cli_is_folder(args)) {
+        source->status = cli_read_folder(source);
         return NULL;
     }
     int i = find_dataset(args->words[0]);

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "data/image_list.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+
+#include "io/csv.h"
+#include "io/shown.h"
+
+static clv_status no_memory(clv__error *error, const char *folder) {
+    CLV_FAIL(error, CLV_E_HOST_MEMORY, "'%s': no host memory for the names of its pictures", folder);
+}
+
+static char *joined(clv__arena *arena, const char *a, const char *b) {
+    const size_t bytes = strlen(a) + strlen(b) + 2;
+    char *text = clv__arena_alloc(arena, bytes, 1);
+    if (text) snprintf(text, bytes, "%s/%s", a, b);
+    return text;
+}
+
+static int compare_names(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/** Names in a folder that do not begin with a point, in order. The list is the caller's, the names are the arena's. */
+static clv_status list_folder(clv__error *error, clv__arena *arena, const char *path, const char ***out,
+                              size_t *n) {
+    DIR *folder = opendir(path);
+    const char **names = NULL;
+    size_t room = 0;
+    clv__shown_text reason;
+    *n = 0;
+    if (!folder)
+        CLV_FAIL(error, CLV_E_IO, "cannot read the folder '%s': %s", path,
+                 clv__system_reason(errno, &reason));
+    clv_status status = CLV_OK;
+    const struct dirent *entry;
+    while (status == CLV_OK && (entry = readdir(folder))) {
+        if (entry->d_name[0] == '.') continue;
+        char *name = clv__arena_strdup(arena, entry->d_name);
+        if (!name || !clv__grow(&names, &room, *n + 1, sizeof *names))
+            status = no_memory(error, path);
+        else
+            names[(*n)++] = name;
+    }
+    closedir(folder);
+    if (*n) qsort(names, *n, sizeof *names, compare_names);
+    *out = names;
+    return status;
+}
+
+static bool is_folder(const char *path) {
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISDIR(info.st_mode);
+}
+
+static bool is_picture(const char *name) {
+    static const char *const endings[] = {".jpg", ".jpeg", ".png"};
+    const char *ending = strrchr(name, '.');
+    for (size_t i = 0; ending && i < sizeof endings / sizeof *endings; i++)
+        if (!strcasecmp(ending, endings[i])) return true;
+    return false;
+}
+
+static clv_status add_file(clv__error *error, clv__image_list *list, const char *file) {
+    if (!file || !clv__grow(&list->files, &list->files_room, list->count + 1, sizeof *list->files))
+        return no_memory(error, list->folder);
+    list->files[list->count++] = file;
+    return CLV_OK;
+}
+
+// ---- folders of classes -----------------------------------------------------------------------------------
+
+/** The pictures of one class. */
+static clv_status add_class(clv__error *error, clv__image_list *list, const char *name, int32_t label) {
+    const char **names = NULL;
+    size_t n = 0;
+    const size_t before = list->count;
+    clv__shown_text shown;
+    const char *path = joined(&list->arena, list->folder, name);
+    if (!path) return no_memory(error, list->folder);
+    clv_status status = list_folder(error, &list->arena, path, &names, &n);
+    for (size_t i = 0; status == CLV_OK && i < n; i++) {
+        if (!is_picture(names[i])) continue;
+        if (!clv__grow(&list->labels, &list->labels_room, list->count + 1, sizeof *list->labels)) {
+            status = no_memory(error, list->folder);
+            break;
+        }
+        list->labels[list->count] = label;
+        status = add_file(error, list, joined(&list->arena, name, names[i]));
+    }
+    free(names);
+    if (status == CLV_OK && list->count == before)
+        status =
+            clv__error_set(error, CLV_E_FORMAT,
+                           "the class '%s' of '%s' has no pictures: a file of it ends in .jpg, .jpeg or .png",
+                           clv__shown(name, &shown), list->folder);
+    return status;
+}
+
+/** The class of that name among those of another folder; -1: it has none. */
+static int32_t find_class(const clv__image_list *like, const char *name) {
+    for (size_t i = 0; i < like->n_classes; i++)
+        if (!strcmp(like->classes[i], name)) return (int32_t)i;
+    return -1;
+}
+
+static clv_status add_class_name(clv__error *error, clv__image_list *list, const char *name) {
+    const char *own = clv__arena_strdup(&list->arena, name);
+    if (!own || !clv__grow(&list->classes, &list->classes_room, list->n_classes + 1, sizeof *list->classes))
+        return no_memory(error, list->folder);
+    list->classes[list->n_classes++] = own;
+    return CLV_OK;
+}
+
+static clv_status add_classes(clv__error *error, clv__image_list *list, const clv__image_list *like,
+                              const char *const *names, size_t n) {
+    clv__shown_text shown;
+    clv_status status = CLV_OK;
+    for (size_t i = 0; like && status == CLV_OK && i < like->n_classes; i++)
+        status = add_class_name(error, list, like->classes[i]);
+    for (size_t i = 0; status == CLV_OK && i < n; i++) {
+        const char *path = joined(&list->arena, list->folder, names[i]);
+        if (!path) return no_memory(error, list->folder);
+        if (!is_folder(path)) continue;
+        int32_t label = (int32_t)list->n_classes;
+        if (like)
+            label = find_class(like, names[i]);
+        else
+            status = add_class_name(error, list, names[i]);
+        if (label < 0)
+            CLV_FAIL(error, CLV_E_NOT_FOUND, "'%s' has a class '%s', which '%s' does not have", list->folder,
+                     clv__shown(names[i], &shown), like->folder);
+        if (status == CLV_OK) status = add_class(error, list, names[i], label);
+    }
+    return status;
+}
+
+clv_status clv__image_list_classes(clv__error *error, const char *folder, const clv__image_list *like,
+                                   clv__image_list *out) {
+    *out = (clv__image_list){.folder = clv__strdup(folder)};
+    if (!out->folder) return no_memory(error, folder);
+    const char **names = NULL;
+    size_t n = 0;
+    clv_status status = list_folder(error, &out->arena, folder, &names, &n);
+    if (status == CLV_OK) status = add_classes(error, out, like, names, n);
+    free(names);
+    if (status == CLV_OK && !out->count)
+        status = clv__error_set(error, CLV_E_FORMAT,
+                                "'%s' has no folders of classes: a picture's place is %s/CLASS/PICTURE.jpg",
+                                folder, folder);
+    if (status != CLV_OK) clv__image_list_reset(out);
+    return status;
+}
+
+// ---- a table of labels ------------------------------------------------------------------------------------
+
+static clv_status read_row(clv__error *error, const clv__csv *csv, const char *table, size_t row,
+                           clv__image_list *list) {
+    clv__shown_text a, b;
+    const char *name = clv__csv_field(csv, (int64_t)row, 0);
+    const char *path = joined(&list->arena, list->folder, name);
+    struct stat info;
+    if (!path) return no_memory(error, list->folder);
+    if (!*name || stat(path, &info) != 0)
+        CLV_FAIL(error, CLV_E_NOT_FOUND, "'%s', line %" PRIu64 ": there is no file '%s' in '%s'", table,
+                 csv->lines[row + 1], clv__shown(name, &a), list->folder);
+    for (size_t c = 1; c < csv->columns; c++) {
+        const char *field = clv__csv_field(csv, (int64_t)row, c);
+        if (strcmp(field, "0") && strcmp(field, "1"))
+            CLV_FAIL(error, CLV_E_FORMAT, "'%s', line %" PRIu64 ": '%s' in column '%s'; 0 or 1 is wanted",
+                     table, csv->lines[row + 1], clv__shown(field, &a),
+                     clv__shown(clv__csv_field(csv, -1, c), &b));
+        list->targets[row * list->n_classes + c - 1] = *field == '1';
+    }
+    return add_file(error, list, clv__arena_strdup(&list->arena, name));
+}
+
+static clv_status read_rows(clv__error *error, const clv__csv *csv, const char *table,
+                            clv__image_list *list) {
+    if (csv->columns < 2)
+        CLV_FAIL(error, CLV_E_FORMAT, "'%s' has names of pictures, but no column with a label", table);
+    for (size_t c = 1; c < csv->columns; c++)
+        CLV_TRY(add_class_name(error, list, clv__csv_field(csv, -1, c)));
+    list->targets = clv__alloc(csv->rows * list->n_classes, sizeof *list->targets);
+    if (!list->targets) return no_memory(error, list->folder);
+    for (size_t row = 0; row < csv->rows; row++) CLV_TRY(read_row(error, csv, table, row, list));
+    return CLV_OK;
+}
+
+clv_status clv__image_list_table(clv__error *error, const char *folder, const char *table,
+                                 clv__image_list *out) {
+    *out = (clv__image_list){.folder = clv__strdup(folder)};
+    if (!out->folder) return no_memory(error, folder);
+    clv__input input;
+    clv__csv csv = {0};
+    clv_status status = clv__input_open(error, table, &input);
+    if (status == CLV_OK) {
+        status = clv__csv_read(&input, &csv);
+        clv__input_close(&input);
+    }
+    if (status == CLV_OK) status = read_rows(error, &csv, table, out);
+    clv__csv_reset(&csv);
+    if (status != CLV_OK) clv__image_list_reset(out);
+    return status;
+}
+
+// ---------------------------------------------------------------------------------------------------------------
+
+void clv__image_list_move(clv__image_list *list, size_t from, size_t to) {
+    list->files[to] = list->files[from];
+    if (list->labels) list->labels[to] = list->labels[from];
+    if (list->targets)
+        memmove(list->targets + to * list->n_classes, list->targets + from * list->n_classes,
+                list->n_classes * sizeof *list->targets);
+}
+
+void clv__image_list_reset(clv__image_list *list) {
+    clv__arena_reset(&list->arena);
+    free(list->folder);
+    free(list->files);
+    free(list->labels);
+    free(list->targets);
+    free(list->classes);
+    *list = (clv__image_list){0};
+}

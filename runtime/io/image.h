@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+// Pictures: JPEG and PNG files as rows of RGB bytes. What is made of them is the reader's affair.
+#ifndef CLV_IO_IMAGE_H
+#define CLV_IO_IMAGE_H
+
+#include "io/file.h"
+
+enum {
+    CLV__IMAGE_PIXELS = 89478485,      // of a picture at most: 256 MiB as RGB; beyond it PIL warns of a bomb
+    CLV__IMAGE_FILE_BYTES = 256 << 20, // of a file at most
+};
+
+typedef enum clv__image_format { CLV__JPEG, CLV__PNG } clv__image_format;
+
+/** What a file's header says. */
+typedef struct clv__image_info {
+    clv__image_format format;
+    int64_t width, height;
+    bool interlaced; // rows are not one after the other
+    bool closed;     // the file ends as its format wants it; if not, it may be cut off
+} clv__image_info;
+
+/** What is wanted of a picture. All zero: all of it. */
+typedef struct clv__image_wish {
+    int64_t rows; // from the top: those below need not be read; 0: all
+    int scale;    // 2, 4, 8: a JPEG of a half, a quarter, an eighth of its sides, rounded up; 0: as it is
+} clv__image_wish;
+
+/** A picture. All zero is none. */
+typedef struct clv__image {
+    int64_t width, height; // that are there
+    uint8_t *pixels;       // [height, width, 3]
+} clv__image;
+
+/**
+ * What kind of picture, and how large, without decoding it: some small reads.
+ *
+ * Errors  CLV_E_FORMAT  no JPEG or PNG, damaged, without pixels, or more of them than the limit
+ */
+clv_status clv__image_probe(const clv__input *input, clv__image_info *out);
+/**
+ * Decode a picture. Grey ones and those with a palette become RGB, 16 bits the upper 8, and transparency is dropped, as PIL's
+ * `convert("RGB")` does; CMYK becomes RGB in PIL's way.
+ *
+ * input  in memory
+ *
+ * Errors  CLV_E_FORMAT  damaged or cut off: what the decoder says of it;  CLV_E_HOST_MEMORY;
+ *         CLV_E_UNSUPPORTED  this library was built without libjpeg and libpng
+ */
+clv_status clv__image_read(const clv__input *input, const clv__image_info *info, const clv__image_wish *wish,
+                           clv__image *out);
+void clv__image_reset(clv__image *image);
+
+/** CLV_E_UNSUPPORTED where pictures cannot be decoded. */
+clv_status clv__image_built(clv__error *error);
+
+// The decoders; `out` has the size that is wanted, and room for it. false: what is wrong stands in `room`.
+enum { CLV__IMAGE_REASON = 256 };
+bool clv__jpeg_read(const clv__input *input, int scale, clv__image *out, char room[CLV__IMAGE_REASON]);
+bool clv__png_read(const clv__input *input, const clv__image_info *info, clv__image *out,
+                   char room[CLV__IMAGE_REASON]);
+
+#endif

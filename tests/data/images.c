@@ -1,0 +1,543 @@
+// SPDX-License-Identifier: Apache-2.0
+// Folders of pictures: what torchvision makes of the same files (tests/golden/make_images.py), the same batches from any number of
+// threads, and pictures that are none.
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cleave/data.h"
+#include "data/transforms.h"
+#include "io/support.h"
+
+#define GOLDEN CLV_TEST_SOURCE_DIR "/tests/golden/"
+enum { SIZE = 24, RESIZE = 28, N = 3 * SIZE * SIZE, JPEGS = 5, PNGS = 8 };
+
+static clv_archive *expected;
+
+static int begin(void **state) {
+    int code = support_begin(state);
+    if (code == 0) code = clv_safetensors_read(support_runtime, GOLDEN "images.safetensors", &expected);
+    return code;
+}
+
+static int end(void **state) {
+    clv_archive_destroy(expected);
+    return support_end(state);
+}
+
+static const void *values(const char *name) {
+    const clv_array *array = clv_archive_find(expected, name);
+    assert_non_null(array);
+    return array->data;
+}
+
+static clv_dataset *open_folder(const char *path, clv_image_folder_config config) {
+    clv_dataset *dataset = NULL;
+    if (!config.size) config.size = SIZE;
+    if (!config.resize) config.resize = RESIZE;
+    expect_ok(clv_dataset_image_folder(support_runtime, path, &config, &dataset));
+    return dataset;
+}
+
+static clv_status refused(const char *path, clv_image_folder_config config) {
+    clv_dataset *dataset = (clv_dataset *)&config;
+    const clv_status status = clv_dataset_image_folder(support_runtime, path, &config, &dataset);
+    assert_null(dataset);
+    return status;
+}
+
+static const clv_image_folder_config plain = {.std = {1, 1, 1}};
+
+// ---- against torchvision ------------------------------------------------------------------------------------
+
+static void as_torchvision_resizes(void **state) {
+    (void)state;
+    clv_dataset *dataset = open_folder(GOLDEN "images", plain);
+    const uint8_t *want = values("resize");
+    float sample[N];
+    int largest = 0;
+    assert_int_equal(clv_dataset_count(dataset), JPEGS + PNGS);
+    assert_int_equal(clv_dataset_classes(dataset), 2);
+    assert_string_equal(clv_image_folder_class(dataset, 0), "jpeg");
+    assert_string_equal(clv_image_folder_class(dataset, 1), "png");
+    assert_null(clv_image_folder_class(dataset, 2));
+    assert_string_equal(clv_image_folder_file(dataset, 0), "jpeg/color.jpg");
+    assert_string_equal(clv_image_folder_file(dataset, JPEGS), "png/color.png");
+    assert_null(clv_image_folder_file(dataset, JPEGS + PNGS));
+    for (int i = 0; i < JPEGS + PNGS; i++) {
+        clv_dataset_sample(dataset, i, sample);
+        assert_int_equal(clv_dataset_label(dataset, i), i >= JPEGS);
+        for (int k = 0; k < N; k++) {
+            const int off = abs((int)lrintf(sample[k] * 255) - want[i * N + k]);
+            if (off > (i < JPEGS ? 2 : 0)) // other versions of libjpeg may round otherwise
+                fail_msg("%s: element %d is %g, not %d", clv_image_folder_file(dataset, i), k,
+                         (double)sample[k] * 255, want[i * N + k]);
+            if (off > largest) largest = off;
+        }
+    }
+    printf("JPEGs differ by %d at most, PNGs not at all\n", largest);
+    clv_dataset_destroy(dataset);
+}
+
+static void as_torchvision_normalizes(void **state) {
+    (void)state;
+    clv_dataset *dataset = open_folder(GOLDEN "images", (clv_image_folder_config){0});
+    const float *want = values("normalize");
+    float sample[N];
+    for (int i = 0; i < PNGS; i++) {
+        clv_dataset_sample(dataset, JPEGS + i, sample);
+        assert_memory_equal(sample, want + i * N, sizeof sample);
+    }
+    clv_dataset_destroy(dataset);
+}
+
+/** A golden picture of tests/golden/images, decoded. */
+static clv__image read_picture(const char *path) {
+    clv__error error;
+    clv__error_init(&error);
+    size_t size;
+    uint8_t *bytes = read_file(path, &size);
+    clv__input input;
+    clv__image_info info;
+    clv__image image;
+    clv__input_memory(&error, path, bytes, size, &input);
+    assert_int_equal(clv__image_probe(&input, &info), CLV_OK);
+    assert_int_equal(clv__image_read(&input, &info, &(clv__image_wish){0}, &image), CLV_OK);
+    assert_true(info.width == image.width && info.height == image.height);
+    free(bytes);
+    clv__error_destroy(&error);
+    return image;
+}
+
+static clv__transforms make_transforms(clv_image_augment augment) {
+    clv__transforms t;
+    const float mean[3] = {0}, std[3] = {1, 1, 1};
+    clv__transforms_init(&t, SIZE, RESIZE, &augment, mean, std);
+    return t;
+}
+
+/** What becomes of a picture with these draws is the golden one. */
+static void expect_drawn(const clv__image *image, const clv__drawn *drawn, const uint8_t *want,
+                         const char *what) {
+    const clv__transforms t = make_transforms((clv_image_augment){0});
+    uint8_t window[N];
+    float out[N];
+    assert_true(clv__transforms_window(&t, drawn, image, window));
+    clv__transforms_finish(&t, drawn, window, out);
+    for (int k = 0; k < N; k++)
+        if (lrintf(out[k] * 255) != want[k])
+            fail_msg("%s: element %d is %g, not %d", what, k, (double)out[k] * 255, want[k]);
+}
+
+static clv__drawn draw_nothing(const clv__image *image) {
+    const clv__transforms t = make_transforms((clv_image_augment){0});
+    clv__random random;
+    clv__drawn drawn;
+    clv__random_init(&random, 1, CLV__STREAM_AUGMENT, 0);
+    clv__transforms_draw(&t, &random, image->width, image->height, &drawn);
+    return drawn;
+}
+
+static void as_torchvision_crops_and_flips(void **state) {
+    (void)state;
+    clv__image image = read_picture(GOLDEN "images/png/color.png");
+    const clv_array *boxes = clv_archive_find(expected, "boxes");
+    const uint8_t *want = values("crops");
+    for (int64_t i = 0; i < boxes->shape.dims[0]; i++) {
+        const int32_t *box = (const int32_t *)boxes->data + 4 * i;
+        const clv__drawn drawn = {.top = box[0],
+                                  .left = box[1],
+                                  .height = box[2],
+                                  .width = box[3],
+                                  .resized_height = SIZE,
+                                  .resized_width = SIZE,
+                                  .factors = {1, 1, 1}};
+        expect_drawn(&image, &drawn, want + i * N, "a box");
+        assert_int_equal(clv__transforms_rows(&drawn), box[0] + box[2]);
+    }
+    clv__drawn flipped = draw_nothing(&image);
+    flipped.flip = true;
+    expect_drawn(&image, &flipped, values("flipped"), "the flipped one");
+    clv__image_reset(&image);
+}
+
+static void as_torchvision_changes_colors(void **state) {
+    (void)state;
+    clv__image image = read_picture(GOLDEN "images/png/color.png");
+    const clv_array *factors = clv_archive_find(expected, "factors"),
+                    *orders = clv_archive_find(expected, "orders");
+    const uint8_t *want = values("jitters");
+    for (int64_t i = 0; i < factors->shape.dims[0]; i++) {
+        clv__drawn drawn = draw_nothing(&image);
+        char what[64];
+        for (int k = 0; k < 3; k++) {
+            drawn.factors[k] = ((const float *)factors->data)[3 * i + k];
+            drawn.jitters[k] = ((const int32_t *)orders->data)[3 * i + k];
+        }
+        snprintf(what, sizeof what, "jitter %d", (int)i);
+        expect_drawn(&image, &drawn, want + i * N, what);
+    }
+    clv__image_reset(&image);
+}
+
+// ---- what is drawn ------------------------------------------------------------------------------------------
+
+static void draws_within_the_ranges(void **state) {
+    (void)state;
+    const clv__transforms t = make_transforms((clv_image_augment){.crop = true,
+                                                                  .scale = {0.25, 0.5},
+                                                                  .ratio = {0.5, 2},
+                                                                  .flip = 0.25,
+                                                                  .brightness = 0.5,
+                                                                  .saturation = 2});
+    enum { TIMES = 4000, W = 400, H = 300 };
+    int flips = 0, first[3] = {0};
+    for (int i = 0; i < TIMES; i++) {
+        clv__random random;
+        clv__drawn d;
+        clv__random_init(&random, 7, CLV__STREAM_AUGMENT, (uint64_t)i);
+        clv__transforms_draw(&t, &random, W, H, &d);
+        const double area = (double)(d.width * d.height) / (W * H),
+                     ratio = (double)d.width / (double)d.height;
+        assert_true(d.top >= 0 && d.left >= 0 && d.top + d.height <= H && d.left + d.width <= W);
+        assert_true(area > 0.24 && area < 0.51 && ratio > 0.49 && ratio < 2.02);
+        assert_true(d.factors[0] >= 0.5f && d.factors[0] <= 1.5f && d.factors[1] == 1);
+        assert_true(d.factors[2] >= 0 && d.factors[2] <= 3);
+        flips += d.flip;
+        first[d.jitters[0]]++;
+    }
+    assert_true(abs(flips - TIMES / 4) < 130); // 5 sigma
+    for (int k = 0; k < 3; k++) assert_true(abs(first[k] - TIMES / 3) < 150);
+    // No box of that kind fits in a strip: the middle of it, whose ratio is allowed.
+    clv__random random;
+    clv__drawn d;
+    clv__random_init(&random, 7, CLV__STREAM_AUGMENT, 0);
+    clv__transforms_draw(&t, &random, 1000, 10, &d);
+    assert_true(d.height == 10 && d.width == 20 && d.left == 490 && d.top == 0);
+}
+
+/** A checksum of the batches of two epochs, in their order. */
+static uint64_t sum_of_batches(const clv_dataset *dataset, uint64_t seed, int64_t epoch, int batches,
+                               clv_status *status) {
+    clv_loader *loader = NULL;
+    clv_loader_config config = {.batch = 4, .shuffle = true, .seed = seed, .epoch = epoch};
+    uint64_t sum = 14695981039346656037u;
+    expect_ok(clv_loader_create(support_runtime, dataset, &config, &loader));
+    *status = CLV_OK;
+    for (int i = 0; i < batches && *status == CLV_OK; i++) {
+        clv_batch batch;
+        *status = clv_loader_next(loader, &batch);
+        if (*status != CLV_OK) break;
+        const uint8_t *bytes[] = {batch.samples, batch.targets};
+        const size_t n[] = {(size_t)batch.n * N * sizeof(float), (size_t)batch.n * sizeof(int32_t)};
+        for (int part = 0; part < 2; part++)
+            for (size_t k = 0; k < n[part]; k++) sum = (sum ^ bytes[part][k]) * 1099511628211u;
+        clv_loader_release(loader, &batch);
+    }
+    clv_loader_destroy(loader);
+    return sum;
+}
+
+static void the_same_from_any_number_of_threads(void **state) {
+    (void)state;
+    static const int workers[] = {1, 2, 3, 16, 64};
+    uint64_t first = 0;
+    clv_status status;
+    for (size_t i = 0; i < sizeof workers / sizeof *workers; i++) {
+        clv_dataset *dataset =
+            open_folder(GOLDEN "images",
+                        (clv_image_folder_config){.workers = workers[i],
+                                                  .augment = {.crop = true, .flip = 0.5, .contrast = 0.4}});
+        const uint64_t sum = sum_of_batches(dataset, 5, 3, 9, &status);
+        assert_int_equal(status, CLV_OK);
+        if (i == 0) first = sum;
+        assert_true(sum == first);
+        assert_true(sum_of_batches(dataset, 6, 3, 9, &status) != first);
+        assert_true(sum_of_batches(dataset, 5, 4, 9, &status) != first);
+        clv_dataset_destroy(dataset);
+    }
+}
+
+static void a_seek_gives_the_same_again(void **state) {
+    (void)state;
+    clv_dataset *dataset =
+        open_folder(GOLDEN "images", (clv_image_folder_config){.workers = 4, .augment = {.crop = true}});
+    clv_loader *loader = NULL;
+    expect_ok(clv_loader_create(support_runtime, dataset, &(clv_loader_config){.batch = 5, .shuffle = true},
+                                &loader));
+    float first[5 * N];
+    for (int i = 0; i < 30; i++) {
+        clv_batch batch;
+        expect_ok(clv_loader_next(loader, &batch));
+        assert_true(batch.epoch == 0 && batch.index == 0 && batch.n == 5);
+        if (i == 0) memcpy(first, batch.samples, sizeof first);
+        assert_memory_equal(batch.samples, first, sizeof first);
+        clv_loader_release(loader, &batch);
+        expect_ok(clv_loader_seek(loader, 0, 0)); // while others are being made
+    }
+    clv_loader_destroy(loader);
+    clv_dataset_destroy(dataset);
+}
+
+// ---- folders ------------------------------------------------------------------------------------------------
+
+static void copy_picture(const char *from, const char *to, size_t without) {
+    char path[512];
+    size_t size;
+    snprintf(path, sizeof path, GOLDEN "images/%s", from);
+    uint8_t *bytes = read_file(path, &size);
+    write_file(to, bytes, size - without);
+    free(bytes);
+}
+
+static void remove_files(const char *const *names, size_t n) {
+    for (size_t i = 0; i < n; i++) remove(names[i]);
+}
+
+static void folders_that_are_none(void **state) {
+    (void)state;
+    expect_failure(refused("nowhere", plain), CLV_E_IO, "cannot read the folder 'nowhere': No such file");
+    mkdir("f", 0777);
+    expect_failure(refused("f", plain), CLV_E_FORMAT,
+                   "'f' has no folders of classes: a picture's place is f/CLASS/PICTURE.jpg");
+    write_file("f/a.jpg", "x", 1); // beside the classes: it is none
+    expect_failure(refused("f", plain), CLV_E_FORMAT, "'f' has no folders of classes");
+    mkdir("f/cat", 0777);
+    mkdir("f/.git", 0777);
+    expect_failure(refused("f", plain), CLV_E_FORMAT,
+                   "the class 'cat' of 'f' has no pictures: a file of it ends in .jpg, .jpeg or .png");
+    write_file("f/cat/notes.txt", "x", 1);
+    expect_failure(refused("f", plain), CLV_E_FORMAT, "the class 'cat' of 'f' has no pictures");
+    write_file("f/cat/a.jpg", "some text", 9);
+    expect_failure(
+        refused("f", plain), CLV_E_FORMAT,
+        "none of the 1 pictures of 'f' can be read; the first: 'f/cat/a.jpg' is neither a JPEG nor a PNG");
+    static const char *const names[] = {"f/cat/a.jpg", "f/cat/notes.txt", "f/cat", "f/.git", "f/a.jpg", "f"};
+    remove_files(names, sizeof names / sizeof *names);
+}
+
+static void classes_of_another_folder(void **state) {
+    (void)state;
+    mkdir("v", 0777);
+    mkdir("v/png", 0777);
+    copy_picture("png/tiny.png", "v/png/a.png", 0);
+    clv_dataset *train = open_folder(GOLDEN "images", plain), *alone = open_folder("v", plain);
+    assert_int_equal(clv_dataset_label(alone, 0), 0);
+    assert_int_equal(clv_dataset_classes(alone), 1);
+    clv_image_folder_config like = plain;
+    like.like = train;
+    clv_dataset *test = open_folder("v", like);
+    assert_int_equal(clv_dataset_label(test, 0), 1);
+    assert_int_equal(clv_dataset_classes(test), 2);
+    like.like = alone;
+    expect_failure(refused(GOLDEN "images", like), CLV_E_NOT_FOUND,
+                   "has a class 'jpeg', which 'v' does not have");
+    clv_dataset_destroy(test);
+    clv_dataset_destroy(alone);
+    clv_dataset_destroy(train);
+    static const char *const names[] = {"v/png/a.png", "v/png", "v"};
+    remove_files(names, 3);
+}
+
+static void several_labels_each(void **state) {
+    (void)state;
+    static const char table[] = "file,red,round,big\npng/tiny.png,0,1,1\njpeg/color.jpg,1,0,0\n";
+    const float want[2][3] = {{0, 1, 1}, {1, 0, 0}};
+    float target[3];
+    clv_image_folder_config config = plain;
+    config.labels = "t.csv";
+    write_file("t.csv", table, sizeof table - 1);
+    clv_dataset *dataset = open_folder(GOLDEN "images", config);
+    const clv_shape shape = clv_dataset_target_shape(dataset), three = CLV_SHAPE(3);
+    assert_true(clv_shape_equal(&shape, &three));
+    assert_int_equal(clv_dataset_classes(dataset), 0);
+    assert_int_equal(clv_dataset_label(dataset, 0), -1);
+    assert_string_equal(clv_image_folder_class(dataset, 2), "big");
+    for (int i = 0; i < 2; i++) {
+        clv_dataset_target(dataset, i, target);
+        assert_memory_equal(target, want[i], sizeof target);
+    }
+    clv_dataset_destroy(dataset);
+    write_file("t.csv", "file,red\npng/tiny.png,0.5\n", 26);
+    expect_failure(refused(GOLDEN "images", config), CLV_E_FORMAT,
+                   "'t.csv', line 2: '0.5' in column 'red'; 0 or 1 is wanted");
+    write_file("t.csv", "file,red\npng/none.png,1\n", 24);
+    expect_failure(refused(GOLDEN "images", config), CLV_E_NOT_FOUND,
+                   "'t.csv', line 2: there is no file 'png/none.png' in '");
+    write_file("t.csv", "file\npng/tiny.png\n", 18);
+    expect_failure(refused(GOLDEN "images", config), CLV_E_FORMAT,
+                   "'t.csv' has names of pictures, but no column with a label");
+    remove("t.csv");
+}
+
+static void a_limit_spreads(void **state) {
+    (void)state;
+    clv_image_folder_config config = plain;
+    config.limit = 4;
+    clv_dataset *dataset = open_folder(GOLDEN "images", config);
+    assert_int_equal(clv_dataset_count(dataset), 4);
+    assert_string_equal(clv_image_folder_file(dataset, 0), "jpeg/color.jpg");
+    assert_string_equal(clv_image_folder_file(dataset, 3), "png/mask_grey.PNG");
+    clv_dataset_destroy(dataset);
+    config.limit = 1000;
+    dataset = open_folder(GOLDEN "images", config);
+    assert_int_equal(clv_dataset_count(dataset), JPEGS + PNGS);
+    clv_dataset_destroy(dataset);
+}
+
+static void what_is_refused(void **state) {
+    (void)state;
+    static const struct {
+        clv_image_folder_config config;
+        const char *sentence;
+    } cases[] = {
+        {{.size = -1}, "pictures of -1 pixels a side: 1 to 4096 are possible"},
+        {{.size = 5000}, "pictures of 5000 pixels a side: 1 to 4096 are possible"},
+        {{.size = 224, .resize = 200}, "cannot be cut out of ones whose shorter side is resized to 200"},
+        {{.limit = -1}, "a limit of -1 pictures"},
+        {{.workers = 65}, "65 threads to decode pictures: 1 to 64 are possible, or 0 for all cores"},
+        {{.mean = {0.5f, 0, 0}}, "normalisation with mean 0.5 and std 0: std must be above 0, both finite"},
+        {{.augment = {.scale = {0.5, 0.25}}}, "RandomResizedCrop with scale from 0.5 to 0.25"},
+        {{.augment = {.scale = {0.5, 1.25}}}, "RandomResizedCrop with scale from 0.5 to 1.25"},
+        {{.augment = {.ratio = {0, 1}}}, "RandomResizedCrop with ratio from 0 to 1"},
+        {{.augment = {.flip = 1.5}}, "RandomHorizontalFlip with p 1.5: it must lie within 0 and 1"},
+        {{.augment = {.contrast = -1}}, "ColorJitter by -1: it must lie within 0 and 100"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        expect_failure(refused(GOLDEN "images", cases[i].config), CLV_E_VALUE, cases[i].sentence);
+    clv_image_folder_config like = {.like = (const clv_dataset *)NULL, .labels = "none.csv"};
+    expect_failure(refused(GOLDEN "images", like), CLV_E_IO, "none.csv");
+}
+
+// ---- broken pictures ------------------------------------------------------------------------------------------
+
+/** A PNG of 100,000 x 100,000 pixels in 60 bytes, as its header says. */
+static void write_bomb(const char *path) {
+    static const uint8_t bytes[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n', 0,   0, 0,    13,
+                                    'I',  'H', 'D', 'R', 0,    1,    0x86, 0xa0, 0,   1, 0x86, 0xa0,
+                                    8,    2,   0,   0,   0,    0,    0,    0,    0,   0, 0,    0,
+                                    0,    'I', 'E', 'N', 'D',  0xae, 0x42, 0x60, 0x82};
+    write_file(path, bytes, sizeof bytes);
+}
+
+static void broken_pictures_are_left_out(void **state) {
+    (void)state;
+    static const struct {
+        const char *file, *sentence;
+        clv_status status;
+    } cases[] = {
+        {"b/one/bomb.png",
+         "'b/one/bomb.png' is too large: 100000 x 100000 pixels; a picture has 89478485 at most",
+         CLV_E_FORMAT},
+        {"b/one/cut.jpg", "'b/one/cut.jpg' is a broken JPEG: it is cut off", CLV_E_FORMAT},
+        {"b/one/cut.png", "'b/one/cut.png' is a broken PNG: it is cut off", CLV_E_FORMAT},
+        {"b/one/empty.jpg", "'b/one/empty.jpg' is empty", CLV_E_FORMAT},
+        {"b/one/folder.jpg", "cannot read 'b/one/folder.jpg': it is a folder, and a file is wanted",
+         CLV_E_IO},
+        {"b/one/head.jpg", "'b/one/head.jpg' is a broken JPEG: its header tells no size", CLV_E_FORMAT},
+        {"b/one/pipe.jpg", "cannot read 'b/one/pipe.jpg': it is a device or pipe, and a file is wanted",
+         CLV_E_IO},
+        {"b/one/text.jpg", "'b/one/text.jpg' is neither a JPEG nor a PNG", CLV_E_FORMAT},
+    };
+    enum { CASES = sizeof cases / sizeof *cases };
+    mkdir("b", 0777);
+    mkdir("b/one", 0777);
+    copy_picture("png/tiny.png", "b/one/whole.png", 0);
+    write_bomb(cases[0].file);
+    copy_picture("jpeg/color.jpg", cases[1].file, 300);
+    copy_picture("png/color.png", cases[2].file, 300);
+    write_file(cases[3].file, "", 0);
+    mkdir(cases[4].file, 0777);
+    write_file(cases[5].file, "\xff\xd8\xff\xe0\0\x10JFIF\0 and no more", 25);
+    assert_int_equal(mkfifo(cases[6].file, 0666), 0);
+    write_file(cases[7].file, "this is no picture", 18);
+    const char *first = NULL;
+    clv_dataset *dataset = open_folder("b", plain);
+    assert_int_equal(clv_dataset_count(dataset), 1);
+    assert_string_equal(clv_image_folder_file(dataset, 0), "one/whole.png");
+    assert_int_equal(clv_image_folder_broken(dataset, &first), CASES);
+    assert_string_equal(first, cases[0].sentence);
+    clv_dataset_destroy(dataset);
+    clv_image_folder_config strict = plain;
+    strict.strict = true;
+    for (int i = 0; i < CASES; i++) { // each is the first in turn
+        expect_failure(refused("b", strict), cases[i].status, cases[i].sentence);
+        remove(cases[i].file);
+    }
+    dataset = open_folder("b", strict);
+    assert_int_equal(clv_image_folder_broken(dataset, &first), 0);
+    assert_null(first);
+    clv_dataset_destroy(dataset);
+    static const char *const names[] = {"b/one/whole.png", "b/one", "b"};
+    remove_files(names, 3);
+}
+
+/** Damage within a picture, which its ends do not show. */
+static void damage_within_is_replaced(void **state) {
+    (void)state;
+    mkdir("d", 0777);
+    mkdir("d/one", 0777);
+    mkdir("d/two", 0777);
+    size_t size;
+    uint8_t *bytes = read_file(GOLDEN "images/png/color.png", &size);
+    bytes[size / 2] ^= 0xff;
+    write_file("d/one/a.png", bytes, size);
+    free(bytes);
+    copy_picture("png/tiny.png", "d/two/b.png", 0);
+    float samples[2][N];
+    const char *first = NULL;
+    clv_status status;
+    clv_dataset *dataset = open_folder("d", plain);
+    assert_int_equal(clv_dataset_count(dataset), 2);
+    assert_int_equal(clv_image_folder_broken(dataset, NULL), 0);
+    clv_dataset_sample(dataset, 0, samples[0]);
+    clv_dataset_sample(dataset, 1, samples[1]);
+    assert_memory_equal(samples[0], samples[1], sizeof samples[0]);
+    assert_int_equal(clv_image_folder_broken(dataset, &first), 1);
+    assert_non_null(strstr(first, "'d/one/a.png' is a broken PNG: "));
+    sum_of_batches(dataset, 1, 0, 4, &status);
+    assert_int_equal(status, CLV_OK);
+    assert_int_equal(clv_image_folder_broken(dataset, &first), 1); // it counts once
+    clv_dataset_destroy(dataset);
+    clv_image_folder_config strict = plain;
+    strict.strict = true;
+    strict.workers = 3;
+    dataset = open_folder("d", strict);
+    sum_of_batches(dataset, 1, 0, 4, &status);
+    expect_failure(status, CLV_E_FORMAT, "'d/one/a.png' is a broken PNG: ");
+    clv_dataset_destroy(dataset);
+    static const char *const names[] = {"d/one/a.png", "d/two/b.png", "d/one", "d/two", "d"};
+    remove_files(names, 5);
+}
+
+/** Where nothing decodes pictures there is one sentence. */
+static void without_decoders(void **state) {
+    (void)state;
+    expect_failure(refused(GOLDEN "images", plain), CLV_E_UNSUPPORTED,
+                   "Cleave was built without libjpeg and libpng; install both");
+}
+
+int main(void) {
+    const struct CMUnitTest without[] = {cmocka_unit_test(without_decoders)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(as_torchvision_resizes),
+        cmocka_unit_test(as_torchvision_normalizes),
+        cmocka_unit_test(as_torchvision_crops_and_flips),
+        cmocka_unit_test(as_torchvision_changes_colors),
+        cmocka_unit_test(draws_within_the_ranges),
+        cmocka_unit_test(the_same_from_any_number_of_threads),
+        cmocka_unit_test(a_seek_gives_the_same_again),
+        cmocka_unit_test(folders_that_are_none),
+        cmocka_unit_test(classes_of_another_folder),
+        cmocka_unit_test(several_labels_each),
+        cmocka_unit_test(a_limit_spreads),
+        cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(broken_pictures_are_left_out),
+        cmocka_unit_test(damage_within_is_replaced),
+    };
+    if (clv__image_built(NULL) != CLV_OK) return cmocka_run_group_tests(without, support_begin, support_end);
+    return cmocka_run_group_tests(tests, begin, end);
+}
