@@ -11,6 +11,7 @@
 // WIDE      floats that are loaded at once: 16, 4 (tensors are aligned to more) or 1 (default)
 //
 // hyper     0 learning rate, 1 one in the first step and else zero, 2 learning rate / (1 - beta1^t), 3 sqrt(1 - beta2^t)
+// lr_factor of the learning rate, for the parameters of this launch
 // clip      [1], the gradients' factor, negative: nothing is updated; has_clip 0: not there
 // grad<j>   the gradient; with has_terms its first term, and the gradient is grad<j> + term<j>
 #define SLICES 1
@@ -89,12 +90,12 @@
 __kernel GROUP void KERNEL(sgd_update)(EACH_SLICE(SGD_SLICE) __global const float *restrict hyper,
                                        __global const float *restrict clip, EACH_SLICE(SIZE) int has_clip,
                                        int has_terms, int has_buffer, int nesterov, float momentum,
-                                       float undamped, float weight_decay) {
+                                       float undamped, float weight_decay, float lr_factor) {
     BEGIN;
     __global float *param = 0, *buffer = 0;
     __global const float *grad = 0, *term = 0;
     EACH_SLICE(SGD_FIND)
-    const float lr = hyper[0], factor = has_clip ? clip[0] : 1.0f;
+    const float lr = hyper[0] * lr_factor, factor = has_clip ? clip[0] : 1.0f;
     const int first = hyper[1] > 0.5f;
     if (factor < 0.0f) return;
     WALK(SGD_STEP)
@@ -121,12 +122,13 @@ __kernel GROUP void KERNEL(sgd_update)(EACH_SLICE(SGD_SLICE) __global const floa
 __kernel GROUP void KERNEL(adam_update)(EACH_SLICE(ADAM_SLICE) __global const float *restrict hyper,
                                         __global const float *restrict clip, EACH_SLICE(SIZE) int has_clip,
                                         int has_terms, float beta1, float rest1, float beta2, float rest2,
-                                        float eps, float coupled_decay, float decoupled_decay) {
+                                        float eps, float coupled_decay, float decoupled_decay,
+                                        float lr_factor) {
     BEGIN;
     __global float *param = 0, *exp_avg = 0, *exp_avg_sq = 0;
     __global const float *grad = 0, *term = 0;
     EACH_SLICE(ADAM_FIND)
-    const float keep = 1.0f - hyper[0] * decoupled_decay, step_size = hyper[2], correction = hyper[3];
+    const float keep = 1.0f - hyper[0] * lr_factor * decoupled_decay, step_size = hyper[2] * lr_factor, correction = hyper[3];
     const float factor = has_clip ? clip[0] : 1.0f;
     if (factor < 0.0f) return;
     WALK(ADAM_STEP)

@@ -11,6 +11,21 @@ extern "C" {
 
 typedef enum clv_optimizer_kind { CLV_SGD, CLV_ADAM, CLV_ADAMW } clv_optimizer_kind;
 
+/**
+ * Parameters that are updated in another way than the others. A parameter belongs to the first group that covers it.
+ *
+ *     {.max_rank = 1, .weight_decay = -1}              no weight decay on biases and norms
+ *     {.patterns = "conv1,layer1.*", .lr = 0.1f}       a tenth of the learning rate
+ */
+typedef struct clv_param_group {
+    const char *
+        patterns; /**< over names of parameters and of the modules that they lie in, as clv_freeze; NULL: all */
+    int max_rank;       /**< > 0: only parameters of so many dimensions at most */
+    float lr;           /**< factor of the learning rate; 0: 1 */
+    float weight_decay; /**< 0: as all others; negative: none */
+    bool frozen;        /**< not updated. Without a gradient too where clv_optimizer_freeze was called */
+} clv_param_group;
+
 /** Zero means PyTorch's default where one is named. Learning rate is not here: it is fed each step (clv_optimizer_hyper). */
 typedef struct clv_optimizer_config {
     clv_optimizer_kind kind;
@@ -22,7 +37,17 @@ typedef struct clv_optimizer_config {
     float eps;          /**< ADAM, ADAMW; default 1e-8 */
     /** > 0: scale all gradients so that their global L2 norm is at most this (PyTorch: clip_grad_norm_) */
     float clip_norm;
+    const clv_param_group *groups; /**< n_groups of them; what is in none is updated as said above */
+    int n_groups;
 } clv_optimizer_config;
+
+/**
+ * Freeze the parameters of frozen groups, as clv_freeze does: no gradient is computed for them. Call it before clv_backward. Trainers
+ * do it.
+ *
+ * Errors  (sticky) as clv_optimizer_add of groups;  CLV_E_VALUE  nothing is left to train;  CLV_E_STATE  clv_backward was called
+ */
+CLV_TRAIN_API void clv_optimizer_freeze(clv_graph *graph, const clv_optimizer_config *config);
 
 /** Zero means PyTorch's default. */
 typedef struct clv_scaler_config {
@@ -72,7 +97,8 @@ CLV_TRAIN_API void clv_scaler_add(clv_graph *graph, const clv_scaler_config *con
  *
  * Notes     warns through the runtime's log if the graph is not set to training (clv_graph_set_training).
  * Errors    (sticky) CLV_E_STATE  no parameter has a gradient, or the graph has an optimizer already;
- *           CLV_E_VALUE  a value outside its range, config NULL
+ *           CLV_E_VALUE  a value outside its range, config NULL;  CLV_E_NOT_FOUND  a group, or one of its patterns, covers no
+ *           parameter, or groups before it take all of them
  * Numerics  f32; the norm is a tree of fixed shape. A gradient that is NaN makes its elements NaN, and with
  *           clip_norm all parameters: nothing hides it.
  * Source    torch.optim.SGD, Adam, AdamW; torch.nn.utils.clip_grad_norm_.

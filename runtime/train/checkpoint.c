@@ -6,6 +6,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "ops/param_groups.h"
+
 /** A setting that decides the bits of what follows: WHOLE, REAL or TEXT, its key, its value; WORD: one of an
  *  enum, with their names. */
 #define SETTINGS(WHOLE, REAL, WORD, TEXT)                                                                    \
@@ -31,7 +33,8 @@
     REAL("optimizer.eps", config->optimizer.eps)                                                             \
     REAL("optimizer.clip_norm", config->optimizer.clip_norm)                                                 \
     TEXT("freeze", config->freeze)                                                                           \
-    TEXT("loss", loss_name(config))
+    TEXT("loss", loss_name(config))                                                                          \
+    TEXT("optimizer.groups", groups)
 
 /** Of the usual loss nothing is kept: checkpoints from before others were there have none. */
 static const char *loss_name(const clv_train_config *config) {
@@ -42,7 +45,8 @@ static const char *const precisions[] = {"f32", "mixed", "mixed-bf16", NULL};
 static const char *const optimizers[] = {"sgd", "adam", "adamw", NULL};
 static const char *const schedules[] = {"constant", "step", "cosine", NULL};
 
-static clv_status put_settings(const clv_train_config *config, clv_archive *archive) {
+/** `groups`: the parameter groups as a text. */
+static clv_status put_settings(const clv_train_config *config, const char *groups, clv_archive *archive) {
     CLV_TRY(clv_archive_set_text(archive, "model", config->model->name));
 #define WHOLE(key, value) CLV_TRY(clv_archive_set_int(archive, key, value));
 #define REAL(key, value) CLV_TRY(clv_archive_set_real(archive, key, value));
@@ -110,8 +114,8 @@ static clv_status same_text(const clv_archive *archive, const char *path, const 
     return CLV_OK;
 }
 
-static clv_status compare_settings(const clv_train_config *config, const clv_archive *archive,
-                                   clv__error *error) {
+static clv_status compare_settings(const clv_train_config *config, const char *groups,
+                                   const clv_archive *archive, clv__error *error) {
     const char *path = config->resume, *model = clv_archive_text(archive, "model");
     if (!model || strcmp(model, config->model->name))
         CLV_FAIL(error, CLV_E_VALUE, "checkpoint '%s' is of model '%s', not of '%s'", path,
@@ -130,7 +134,11 @@ static clv_status compare_settings(const clv_train_config *config, const clv_arc
 
 static clv_status fill(const clv_train_config *config, clv_session *session, const clv__position *position,
                        clv_archive *archive) {
-    CLV_TRY(put_settings(config, archive));
+    clv__text groups = {0};
+    clv__param_groups_text(&config->optimizer, &groups);
+    const clv_status put = put_settings(config, clv__text_get(&groups), archive);
+    clv__text_reset(&groups);
+    CLV_TRY(put);
     CLV_TRY(clv_archive_set_int(archive, "position.step", position->step));
     CLV_TRY(clv_archive_set_int(archive, "position.epoch", position->epoch));
     CLV_TRY(clv_archive_set_int(archive, "position.index", position->index));
@@ -153,7 +161,11 @@ clv_status clv__checkpoint_save(const clv_train_config *config, clv_session *ses
 
 static clv_status take(const clv_train_config *config, const clv_archive *archive, clv_session *session,
                        clv__position *position, clv__error *error) {
-    CLV_TRY(compare_settings(config, archive, error));
+    clv__text groups = {0};
+    clv__param_groups_text(&config->optimizer, &groups);
+    const clv_status same = compare_settings(config, clv__text_get(&groups), archive, error);
+    clv__text_reset(&groups);
+    CLV_TRY(same);
     CLV_TRY(clv_archive_get_int(archive, "position.step", &position->step));
     CLV_TRY(clv_archive_get_int(archive, "position.epoch", &position->epoch));
     CLV_TRY(clv_archive_get_int(archive, "position.index", &position->index));

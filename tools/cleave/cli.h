@@ -68,7 +68,7 @@ typedef struct cli_args {
 #include "options.def"
 #undef X
     bool given_momentum, given_weight_decay, given_validation, given_temperature; // zero is a value there
-    char **command_line;                     // all words, as main got them
+    char **command_line; // all words, as main got them
 } cli_args;
 
 /** Fill args from the words after the command. On a mistake prints the sentence and returns EXIT_USAGE. */
@@ -299,6 +299,19 @@ void cli_tell_result(FILE *out, const cli_args *args, const clv_train_result *re
 int cli_check_recipe(const cli_args *args, const clv_model *model);
 /** Optimizer, learning rate and schedule from options and recipe. */
 void cli_recipe(const cli_args *args, const clv_model *model, clv_train_config *config);
+
+// ---- param_groups.c: --param-group and --weight-decay-skip ------------------------------------------------
+
+enum { CLI_GROUP_BYTES = 512 };
+typedef struct cli_groups {
+    clv_param_group group[CLI_MAX_TEXTS];
+    char text[CLI_MAX_TEXTS][CLI_GROUP_BYTES]; // that the groups' patterns lie in
+    int n;
+} cli_groups;
+/** Prints what is wrong and returns EXIT_USAGE. */
+int cli_read_groups(const cli_args *args, cli_groups *out);
+/** Do names of --freeze and of groups fit the model? Prints and returns EXIT_USAGE if not. */
+int cli_check_groups(clv_runtime *runtime, const clv_model *model, const cli_groups *groups);
 
 // ---- precision.c: --precision -----------------------------------------------------------------------------
 
