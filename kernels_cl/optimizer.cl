@@ -5,7 +5,10 @@
 //                              what is left at the slice's end one by one. Slice j has n<j> elements, and its groups follow those
 //                              of the slices before it
 //
-// SLICES    1 to 14, default 1
+//   assign_update              the same for values v that targets t take: t = v, or with keep above 0 and not in the first step
+//                              t = keep * t + rest * v
+//
+// SLICES    1 to 16, default 1
 // ITEMS     work-items that share COUNT elements: those of a group, or 1 (default): in groups of any size
 // COUNT     a power of two, a multiple of ITEMS * WIDE; default 1
 // WIDE      floats that are loaded at once: 16, 4 (tensors are aligned to more) or 1 (default)
@@ -132,4 +135,26 @@ __kernel GROUP void KERNEL(adam_update)(EACH_SLICE(ADAM_SLICE) __global const fl
     const float factor = has_clip ? clip[0] : 1.0f;
     if (factor < 0.0f) return;
     WALK(ADAM_STEP)
+}
+
+#define ASSIGN_SLICE(j) __global float *restrict target##j, __global const float *restrict value##j,
+#define ASSIGN_FIND(j) FIND(j, target = target##j; value = value##j;)
+#define ASSIGN_STEP(width)                                                                                   \
+    ASSIGN_OF(STORAGE_CAT(FLOATS_, width), STORAGE_CAT(GET_, width), STORAGE_CAT(PUT_, width))
+#define ASSIGN_OF(T, GET, PUT)                                                                               \
+    {                                                                                                        \
+        T v = GET(value + i);                                                                                \
+        if (mixes) v = keep * GET(target + i) + rest * v;                                                    \
+        PUT(v, target + i);                                                                                  \
+    }
+__kernel GROUP void KERNEL(assign_update)(EACH_SLICE(ASSIGN_SLICE) __global const float *restrict hyper,
+                                          __global const float *restrict clip, EACH_SLICE(SIZE) int has_clip,
+                                          float keep, float rest) {
+    BEGIN;
+    __global float *target = 0;
+    __global const float *value = 0;
+    EACH_SLICE(ASSIGN_FIND)
+    const int mixes = keep > 0.0f && hyper[1] <= 0.5f;
+    if (has_clip && clip[0] < 0.0f) return;
+    WALK(ASSIGN_STEP)
 }
