@@ -5,12 +5,16 @@
 //                              what is left at the slice's end one by one. Slice j has n<j> elements, and its groups follow those
 //                              of the slices before it
 //
-// SLICES    1 to 14, default 1
+//   assign_update              the same for values v that targets t take: t = v, or with keep above 0 and not in the first step
+//                              t = keep * t + rest * v
+//
+// SLICES    1 to 16, default 1
 // ITEMS     work-items that share COUNT elements: those of a group, or 1 (default): in groups of any size
 // COUNT     a power of two, a multiple of ITEMS * WIDE; default 1
 // WIDE      floats that are loaded at once: 16, 4 (tensors are aligned to more) or 1 (default)
 //
 // hyper     0 learning rate, 1 one in the first step and else zero, 2 learning rate / (1 - beta1^t), 3 sqrt(1 - beta2^t)
+// lr_factor of the learning rate, for the parameters of this launch
 // clip      [1], the gradients' factor, negative: nothing is updated; has_clip 0: not there
 // grad<j>   the gradient; with has_terms its first term, and the gradient is grad<j> + term<j>
 #define SLICES 1
@@ -89,12 +93,12 @@
 __kernel GROUP void KERNEL(sgd_update)(EACH_SLICE(SGD_SLICE) __global const float *restrict hyper,
                                        __global const float *restrict clip, EACH_SLICE(SIZE) int has_clip,
                                        int has_terms, int has_buffer, int nesterov, float momentum,
-                                       float undamped, float weight_decay) {
+                                       float undamped, float weight_decay, float lr_factor) {
     BEGIN;
     __global float *param = 0, *buffer = 0;
     __global const float *grad = 0, *term = 0;
     EACH_SLICE(SGD_FIND)
-    const float lr = hyper[0], factor = has_clip ? clip[0] : 1.0f;
+    const float lr = hyper[0] * lr_factor, factor = has_clip ? clip[0] : 1.0f;
     const int first = hyper[1] > 0.5f;
     if (factor < 0.0f) return;
     WALK(SGD_STEP)
@@ -121,13 +125,36 @@ __kernel GROUP void KERNEL(sgd_update)(EACH_SLICE(SGD_SLICE) __global const floa
 __kernel GROUP void KERNEL(adam_update)(EACH_SLICE(ADAM_SLICE) __global const float *restrict hyper,
                                         __global const float *restrict clip, EACH_SLICE(SIZE) int has_clip,
                                         int has_terms, float beta1, float rest1, float beta2, float rest2,
-                                        float eps, float coupled_decay, float decoupled_decay) {
+                                        float eps, float coupled_decay, float decoupled_decay,
+                                        float lr_factor) {
     BEGIN;
     __global float *param = 0, *exp_avg = 0, *exp_avg_sq = 0;
     __global const float *grad = 0, *term = 0;
     EACH_SLICE(ADAM_FIND)
-    const float keep = 1.0f - hyper[0] * decoupled_decay, step_size = hyper[2], correction = hyper[3];
+    const float keep = 1.0f - hyper[0] * lr_factor * decoupled_decay, step_size = hyper[2] * lr_factor, correction = hyper[3];
     const float factor = has_clip ? clip[0] : 1.0f;
     if (factor < 0.0f) return;
     WALK(ADAM_STEP)
+}
+
+#define ASSIGN_SLICE(j) __global float *restrict target##j, __global const float *restrict value##j,
+#define ASSIGN_FIND(j) FIND(j, target = target##j; value = value##j;)
+#define ASSIGN_STEP(width)                                                                                   \
+    ASSIGN_OF(STORAGE_CAT(FLOATS_, width), STORAGE_CAT(GET_, width), STORAGE_CAT(PUT_, width))
+#define ASSIGN_OF(T, GET, PUT)                                                                               \
+    {                                                                                                        \
+        T v = GET(value + i);                                                                                \
+        if (mixes) v = keep * GET(target + i) + rest * v;                                                    \
+        PUT(v, target + i);                                                                                  \
+    }
+__kernel GROUP void KERNEL(assign_update)(EACH_SLICE(ASSIGN_SLICE) __global const float *restrict hyper,
+                                          __global const float *restrict clip, EACH_SLICE(SIZE) int has_clip,
+                                          float keep, float rest) {
+    BEGIN;
+    __global float *target = 0;
+    __global const float *value = 0;
+    EACH_SLICE(ASSIGN_FIND)
+    const int mixes = keep > 0.0f && hyper[1] <= 0.5f;
+    if (has_clip && clip[0] < 0.0f) return;
+    WALK(ASSIGN_STEP)
 }

@@ -3,13 +3,62 @@
 #ifndef CLEAVE_OPTIM_H
 #define CLEAVE_OPTIM_H
 
-#include "graph.h"
+#include "own_op.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 typedef enum clv_optimizer_kind { CLV_SGD, CLV_ADAM, CLV_ADAMW } clv_optimizer_kind;
+
+/**
+ * Parameters that are updated in another way than the others. A parameter belongs to the first group that covers it.
+ *
+ *     {.max_rank = 1, .weight_decay = -1}              no weight decay on biases and norms
+ *     {.patterns = "conv1,layer1.*", .lr = 0.1f}       a tenth of the learning rate
+ */
+typedef struct clv_param_group {
+    const char *
+        patterns; /**< over names of parameters and of the modules that they lie in, as clv_freeze; NULL: all */
+    int max_rank;       /**< > 0: only parameters of so many dimensions at most */
+    float lr;           /**< factor of the learning rate; 0: 1 */
+    float weight_decay; /**< 0: as all others; negative: none */
+    bool frozen;        /**< not updated. Without a gradient too where clv_optimizer_freeze was called */
+} clv_param_group;
+
+enum { CLV_OWN_OPTIMIZER_STATES = 4 };
+
+/** What is kept for each parameter, in its shape: as `<parameter>.<name>` in the session. */
+typedef struct clv_optimizer_state {
+    const char *name;
+    float first; /**< each element's first value */
+} clv_optimizer_state;
+
+/** One parameter's update: what its function builds from. All tensors are f32. */
+typedef struct clv_update_use {
+    clv_tensor *parameter, *gradient; /**< the gradient unscaled, and clipped if that is asked for */
+    clv_tensor *states[CLV_OWN_OPTIMIZER_STATES];
+    clv_tensor *lr;                           /**< [1] the learning rate of this step and this group */
+    clv_tensor *first;                        /**< [1] 1 in the first step, or 0 */
+    clv_tensor *step;                         /**< [1] from 1 */
+    double weight_decay;                      /**< of this group; what it means is the optimizer's affair */
+    double attributes[CLV_OWN_OP_ATTRIBUTES]; /**< in the descriptor's order */
+} clv_update_use;
+
+/** An optimizer of a program's own: samples/own_optimizer.c is one. It must outlive the graphs and trainers that use it. */
+typedef struct clv_own_optimizer {
+    size_t bytes;     /**< sizeof(clv_own_optimizer): a descriptor may have more in a later version */
+    const char *name; /**< told in checkpoints */
+    int n_states;     /**< 0 to CLV_OWN_OPTIMIZER_STATES */
+    clv_optimizer_state states[CLV_OWN_OPTIMIZER_STATES];
+    const clv_attribute
+        *attributes; /**< hyperparameters: names and defaults; ends with a name that is NULL. NULL: none */
+    /**
+     * Append the nodes that compute the parameter's new value and those of its states, of the same shapes, with any ops (ops.h,
+     * clv_op_add). What it writes to `parameter` and `states` is stored when all of them are made.
+     */
+    void (*update)(const clv_update_use *use, clv_tensor **parameter, clv_tensor **states);
+} clv_own_optimizer;
 
 /** Zero means PyTorch's default where one is named. Learning rate is not here: it is fed each step (clv_optimizer_hyper). */
 typedef struct clv_optimizer_config {
@@ -22,7 +71,21 @@ typedef struct clv_optimizer_config {
     float eps;          /**< ADAM, ADAMW; default 1e-8 */
     /** > 0: scale all gradients so that their global L2 norm is at most this (PyTorch: clip_grad_norm_) */
     float clip_norm;
+    const clv_param_group *groups; /**< n_groups of them; what is in none is updated as said above */
+    int n_groups;
+    /** One of your own: of the settings above weight_decay, clip_norm and groups are its; the others must be 0. NULL: none */
+    const clv_own_optimizer *own;
+    const clv_attribute *attributes; /**< of it: those that are not to have their defaults */
+    int n_attributes;
 } clv_optimizer_config;
+
+/**
+ * Freeze the parameters of frozen groups, as clv_freeze does: no gradient is computed for them. Call it before clv_backward. Trainers
+ * do it.
+ *
+ * Errors  (sticky) as clv_optimizer_add of groups;  CLV_E_VALUE  nothing is left to train;  CLV_E_STATE  clv_backward was called
+ */
+CLV_TRAIN_API void clv_optimizer_freeze(clv_graph *graph, const clv_optimizer_config *config);
 
 /** Zero means PyTorch's default. */
 typedef struct clv_scaler_config {
@@ -63,6 +126,8 @@ CLV_TRAIN_API void clv_scaler_add(clv_graph *graph, const clv_scaler_config *con
  *              p -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
  *     ADAMW    p *= 1 - lr * weight_decay, then as ADAM without the weight_decay
  *
+ *     own      what its function builds
+ *
  * The state is kept in the session, zero at first, under PyTorch's names: b as `<parameter>.momentum_buffer`, m as
  * `<parameter>.exp_avg`, v as `<parameter>.exp_avg_sq`.
  *
@@ -72,7 +137,9 @@ CLV_TRAIN_API void clv_scaler_add(clv_graph *graph, const clv_scaler_config *con
  *
  * Notes     warns through the runtime's log if the graph is not set to training (clv_graph_set_training).
  * Errors    (sticky) CLV_E_STATE  no parameter has a gradient, or the graph has an optimizer already;
- *           CLV_E_VALUE  a value outside its range, config NULL
+ *           CLV_E_VALUE  a value outside its range, config NULL;  CLV_E_NOT_FOUND  a group, or one of its patterns, covers no
+ *           parameter, or groups before it take all of them; an own optimizer has no such attribute;  CLV_E_SHAPE  its update makes
+ *           what has not the shape of the parameter
  * Numerics  f32; the norm is a tree of fixed shape. A gradient that is NaN makes its elements NaN, and with
  *           clip_norm all parameters: nothing hides it.
  * Source    torch.optim.SGD, Adam, AdamW; torch.nn.utils.clip_grad_norm_.

@@ -48,22 +48,44 @@ static bool is_backward(const clv_graph *graph) {
     return false;
 }
 
-void clv_freeze(clv_graph *graph, const char *patterns) {
-    char pattern[CLV__PATTERN_BYTES];
-    if (!graph || graph->error.status != CLV_OK || !patterns) return;
+/** Memory for a mark on each tensor; NULL: the graph has failed. `what` is for the sentence. */
+static bool *begin(clv_graph *graph, const char *what) {
     if (is_backward(graph)) {
-        clv__graph_fail(graph, CLV_E_STATE, "freeze '%s': clv_backward was called before", patterns);
-        return;
+        clv__graph_fail(graph, CLV_E_STATE, "freeze '%s': clv_backward was called before", what);
+        return NULL;
     }
     bool *frozen = clv__arena_alloc(&graph->arena, graph->n_tensors + 1, sizeof *frozen);
-    if (!frozen) {
-        clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no host memory for the graph");
-        return;
-    }
-    for (const char *rest = patterns; clv__patterns_take(&rest, pattern);)
-        if (!freeze_one(graph, pattern, frozen)) return;
+    if (!frozen) clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no host memory for the graph");
+    return frozen;
+}
+
+static void end(clv_graph *graph, const char *what, bool *frozen) {
     spread(graph, frozen);
     for (size_t i = 0; i < graph->n_tensors; i++)
         if (graph->tensors[i]->kind != CLV__VALUE && graph->tensors[i]->requires_grad) return;
-    clv__graph_fail(graph, CLV_E_VALUE, "freeze '%s': nothing is left to train", patterns);
+    clv__graph_fail(graph, CLV_E_VALUE, "freeze '%s': nothing is left to train", what);
+}
+
+void clv_freeze(clv_graph *graph, const char *patterns) {
+    char pattern[CLV__PATTERN_BYTES];
+    if (!graph || graph->error.status != CLV_OK || !patterns) return;
+    bool *frozen = begin(graph, patterns);
+    if (!frozen) return;
+    for (const char *rest = patterns; clv__patterns_take(&rest, pattern);)
+        if (!freeze_one(graph, pattern, frozen)) return;
+    end(graph, patterns, frozen);
+}
+
+void clv__freeze_if(clv_graph *graph, bool (*covers)(const void *user, const clv_tensor *parameter),
+                    const void *user) {
+    static const char what[] = "parameter groups";
+    bool *frozen = begin(graph, what);
+    if (!frozen) return;
+    for (size_t i = 0; i < graph->n_tensors; i++) {
+        clv_tensor *tensor = graph->tensors[i];
+        if (!tensor->trainable || !covers(user, tensor)) continue;
+        frozen[tensor->id] |= tensor->requires_grad;
+        tensor->requires_grad = false;
+    }
+    end(graph, what, frozen);
 }

@@ -123,6 +123,10 @@ static inline const char *clv__title_of(const clv__node *node, clv__node_title *
 /** clv_graph_status of a graph that is built: no scope may be open. */
 clv_status clv__graph_built(const clv_graph *graph);
 
+/** Freeze the parameters that `covers` says, as clv_freeze. */
+void clv__freeze_if(clv_graph *graph, bool (*covers)(const void *user, const clv_tensor *parameter),
+                    const void *user);
+
 /** A session tensor of that full name (scope is not put before it), made when new. `category` PARAMETERS or OPTIMIZER. */
 clv_tensor *clv__persistent(clv_graph *graph, const char *full_name, clv__desc desc, clv_init init,
                             clv_category category, bool trainable);

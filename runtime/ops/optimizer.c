@@ -23,6 +23,8 @@
 #include "device/device.h"
 #include "graph/graph.h"
 #include "ops/gradients.h"
+#include "ops/own_optimizer.h"
+#include "ops/param_groups.h"
 #include "ops/slices.h"
 
 extern const clv__op clv__op_sgd_update, clv__op_adam_update;
@@ -145,6 +147,7 @@ static clv__launch *update_launch(clv__launches *list, const clv__op_io *io, con
 typedef struct sgd_attrs {
     float momentum, undamped, weight_decay; // undamped: 1 - dampening
     int nesterov;
+    float lr_factor; // of hyper's learning rate
 } sgd_attrs;
 
 enum { BUFFER = STATE, SGD_GROUP, SGD_MOST = 13 };
@@ -163,14 +166,15 @@ static void sgd_lower(clv__launches *list, const clv__op_io *io) {
     const sgd_attrs *a = io->attrs;
     clv__launch *launch = update_launch(list, io, "sgd_update", (const int[]){PARAM, BUFFER, GRAD, TERM, -1});
     CLV__ARGS_I32(list, launch, clv__has_in(io, at(io, 0, BUFFER)), a->nesterov);
-    CLV__ARGS_F32(list, launch, a->momentum, a->undamped, a->weight_decay);
+    CLV__ARGS_F32(list, launch, a->momentum, a->undamped, a->weight_decay, a->lr_factor);
 }
 
 static void sgd_slice(const clv__ref *ref, int group, double factor) {
     const sgd_attrs *a = ref->io->attrs;
     const int64_t n = numel_of(ref->io, group);
     double *const *in = &ref->in[at(ref->io, group, 0)];
-    double *p = in[PARAM], *b = in[BUFFER], lr = ref->in[HYPER][0], momentum = (double)a->momentum;
+    double *p = in[PARAM], *b = in[BUFFER], lr = ref->in[HYPER][0] * (double)a->lr_factor,
+           momentum = (double)a->momentum;
     bool first = ref->in[HYPER][1] > 0.5;
     for (int64_t i = 0; i < n; i++) {
         double g = gradient_at(ref, group, i) * factor + (double)a->weight_decay * p[i];
@@ -253,8 +257,8 @@ static bool update_sample(const clv__op *op, const update_case *cases, int n_cas
 }
 
 static bool sgd_sample(int i, clv__sample *out) {
-    static const sgd_attrs plain = {0, 1, 0, 0}, decay = {0, 1, 0.1f, 0}, damped = {0.9f, 0.5f, 0.01f, 0},
-                           nesterov = {0.9f, 1, 0.01f, 1};
+    static const sgd_attrs plain = {0, 1, 0, 0, 1}, decay = {0, 1, 0.1f, 0, 0.5f},
+                           damped = {0.9f, 0.5f, 0.01f, 0, 1}, nesterov = {0.9f, 1, 0.01f, 1, 1};
     static const update_case cases[] = {
         {"plain", &plain, false, false, false, false},
         {"weight decay, clipped", &decay, false, false, true, false},
@@ -295,6 +299,7 @@ typedef struct adam_attrs {
     float beta1, rest1, beta2, rest2, eps; // rest: 1 - beta
     float coupled_decay,
         decoupled_decay; // Adam adds decay * p to the gradient, AdamW takes lr * decay * p from p
+    float lr_factor;     // of both of hyper's rates
 } adam_attrs;
 
 enum { AVG = STATE, AVG_SQ, ADAM_GROUP, ADAM_MOST = 11 };
@@ -313,21 +318,21 @@ static void adam_lower(clv__launches *list, const clv__op_io *io) {
     clv__launch *launch =
         update_launch(list, io, "adam_update", (const int[]){PARAM, AVG, AVG_SQ, GRAD, TERM, -1});
     CLV__ARGS_F32(list, launch, a->beta1, a->rest1, a->beta2, a->rest2, a->eps, a->coupled_decay,
-                  a->decoupled_decay);
+                  a->decoupled_decay, a->lr_factor);
 }
 
 static void adam_slice(const clv__ref *ref, int group, double factor) {
     const adam_attrs *a = ref->io->attrs;
     const int64_t n = numel_of(ref->io, group);
     double *const *in = &ref->in[at(ref->io, group, 0)];
-    const double *hyper = ref->in[HYPER];
+    const double *hyper = ref->in[HYPER], lr_factor = (double)a->lr_factor;
     double *p = in[PARAM], *m = in[AVG], *v = in[AVG_SQ];
     for (int64_t i = 0; i < n; i++) {
         double g = gradient_at(ref, group, i) * factor + (double)a->coupled_decay * p[i];
-        p[i] *= 1 - hyper[0] * (double)a->decoupled_decay;
+        p[i] *= 1 - hyper[0] * lr_factor * (double)a->decoupled_decay;
         m[i] = (double)a->beta1 * m[i] + (double)a->rest1 * g;
         v[i] = (double)a->beta2 * v[i] + (double)a->rest2 * g * g;
-        p[i] -= hyper[2] * m[i] / (sqrt(v[i]) / hyper[3] + (double)a->eps);
+        p[i] -= hyper[2] * lr_factor * m[i] / (sqrt(v[i]) / hyper[3] + (double)a->eps);
     }
 }
 
@@ -337,9 +342,9 @@ static void adam_reference(const clv__ref *ref) {
 }
 
 static bool adam_sample(int i, clv__sample *out) {
-    static const adam_attrs adam = {0.9f, 0.1f, 0.999f, 0.001f, 1e-8f, 0, 0},
-                            decay = {0.9f, 0.1f, 0.99f, 0.01f, 1e-3f, 0.1f, 0},
-                            adamw = {0.9f, 0.1f, 0.999f, 0.001f, 1e-8f, 0, 0.1f};
+    static const adam_attrs adam = {0.9f, 0.1f, 0.999f, 0.001f, 1e-8f, 0, 0, 1},
+                            decay = {0.9f, 0.1f, 0.99f, 0.01f, 1e-3f, 0.1f, 0, 1},
+                            adamw = {0.9f, 0.1f, 0.999f, 0.001f, 1e-8f, 0, 0.1f, 0.5f};
     static const update_case cases[] = {
         {"Adam", &adam, false, true, false, false},
         {"Adam, weight decay, clipped", &decay, false, true, true, false},
@@ -403,11 +408,13 @@ static clv_tensor *state_of(clv_graph *graph, const clv_tensor *parameter, const
                            false);
 }
 
-static void add_sgd(const clv_optimizer_config *c, clv_tensor *parameter, const clv__gradients *all) {
+static void add_sgd(const clv_optimizer_config *c, float lr_factor, clv_tensor *parameter,
+                    const clv__gradients *all) {
     sgd_attrs attrs = {.momentum = c->momentum,
                        .undamped = (float)(1 - decimal(c->dampening)),
                        .weight_decay = c->weight_decay,
-                       .nesterov = c->nesterov};
+                       .nesterov = c->nesterov,
+                       .lr_factor = lr_factor};
     clv_graph *graph = parameter->graph;
     clv_tensor *buffer = c->momentum > 0 ? state_of(graph, parameter, "momentum_buffer") : NULL;
     clv_tensor *inputs[] = {all->hyper, all->factor, parameter, parameter->gradient, NULL, buffer};
@@ -415,13 +422,15 @@ static void add_sgd(const clv_optimizer_config *c, clv_tensor *parameter, const 
                   1u << CLIP | 1u << (FIRST + TERM) | 1u << (FIRST + BUFFER));
 }
 
-static void add_adam(const clv_optimizer_config *c, clv_tensor *parameter, const clv__gradients *all) {
+static void add_adam(const clv_optimizer_config *c, float lr_factor, clv_tensor *parameter,
+                     const clv__gradients *all) {
     double beta1 = beta1_of(c), beta2 = beta2_of(c);
     adam_attrs attrs = {.beta1 = (float)beta1,
                         .rest1 = (float)(1 - beta1),
                         .beta2 = (float)beta2,
                         .rest2 = (float)(1 - beta2),
-                        .eps = c->eps == 0 ? 1e-8f : c->eps};
+                        .eps = c->eps == 0 ? 1e-8f : c->eps,
+                        .lr_factor = lr_factor};
     if (c->kind == CLV_ADAM)
         attrs.coupled_decay = c->weight_decay;
     else
@@ -438,37 +447,49 @@ static void add_adam(const clv_optimizer_config *c, clv_tensor *parameter, const
                   1u << CLIP | 1u << (FIRST + TERM));
 }
 
-void clv_optimizer_add(clv_graph *graph, const clv_optimizer_config *config) {
-    const char *what;
-    double value;
-    if (!graph || graph->error.status != CLV_OK) return;
-    if (!config) {
-        clv__graph_fail(graph, CLV_E_VALUE, "clv_optimizer_add: config is NULL");
-        return;
-    }
-    if (check(config, &what, &value) != CLV_OK) {
-        clv__graph_fail(graph, CLV_E_VALUE, "clv_optimizer_add: %s (it is %g)", what, value);
-        return;
-    }
-    if (graph->hyper) {
-        clv__graph_fail(graph, CLV_E_STATE, "clv_optimizer_add: the graph has an optimizer already");
-        return;
-    }
-    size_t n = 0;
+/** Parameters that are updated, those of one group one after the other: the plan joins neighbours. Those of no group come first.
+ *  NULL: the graph has failed. */
+static clv_tensor **updated(clv_graph *graph, const clv_optimizer_config *config, size_t *n) {
     clv_tensor **parameters = clv__arena_alloc(&graph->arena, graph->n_tensors + 1, sizeof(clv_tensor *));
-    if (!parameters) {
-        clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no host memory for the optimizer");
-        return;
+    *n = 0;
+    if (!parameters)
+        return clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no host memory for the optimizer"), NULL;
+    for (int group = -1; group < config->n_groups; group++) {
+        if (group >= 0 && config->groups[group].frozen) continue;
+        for (size_t i = 0; i < graph->n_tensors; i++) {
+            clv_tensor *tensor = graph->tensors[i];
+            if (tensor->trainable && tensor->gradient && clv__param_group_of(config, tensor) == group)
+                parameters[(*n)++] = tensor;
+        }
     }
-    for (size_t i = 0; i < graph->n_tensors; i++) {
-        if (graph->tensors[i]->trainable && graph->tensors[i]->gradient) parameters[n++] = graph->tensors[i];
-    }
-    if (n == 0) {
+    if (*n == 0)
         clv__graph_fail(
             graph, CLV_E_STATE,
             "clv_optimizer_add: no parameter has a gradient; call clv_backward with the loss first");
-        return;
-    }
+    return *n ? parameters : NULL;
+}
+
+/** May the graph have such an optimizer? False: it has failed. */
+static bool may_add(clv_graph *graph, const clv_optimizer_config *config) {
+    const char *what;
+    double value;
+    if (!graph || graph->error.status != CLV_OK) return false;
+    if (!config)
+        clv__graph_fail(graph, CLV_E_VALUE, "clv_optimizer_add: config is NULL");
+    else if (check(config, &what, &value) != CLV_OK)
+        clv__graph_fail(graph, CLV_E_VALUE, "clv_optimizer_add: %s (it is %g)", what, value);
+    else if (graph->hyper)
+        clv__graph_fail(graph, CLV_E_STATE, "clv_optimizer_add: the graph has an optimizer already");
+    else if (!config->own || clv__own_optimizer_check(graph, config))
+        return clv__param_groups_check(graph, config, "clv_optimizer_add");
+    return false;
+}
+
+void clv_optimizer_add(clv_graph *graph, const clv_optimizer_config *config) {
+    size_t n;
+    if (!may_add(graph, config)) return;
+    clv_tensor **parameters = updated(graph, config, &n);
+    if (!parameters) return;
     if (!graph->training)
         clv__log(graph->runtime, CLV_LOG_WARNING,
                  "the graph is not set to training: dropout and batch_norm behave as in evaluation; call "
@@ -476,17 +497,22 @@ void clv_optimizer_add(clv_graph *graph, const clv_optimizer_config *config) {
     graph->phase = CLV__UPDATE;
     graph->layer_override = "";
     graph->optimizer = *config;
+    graph->optimizer.groups = NULL; // the caller's
+    graph->optimizer.n_groups = graph->optimizer.n_attributes = 0;
+    graph->optimizer.own = NULL;
+    graph->optimizer.attributes = NULL;
     graph->hyper = clv_input(graph, "hyper", CLV_DTYPE_F32, CLV_SHAPE(CLV_HYPER_VALUES));
     bool adam = config->kind != CLV_SGD;
     const clv__gradients all =
         clv__gradients_add(graph, parameters, n, config->clip_norm, adam ? log(beta1_of(config)) : 0,
                            adam ? log(beta2_of(config)) : 0);
     for (size_t i = 0; i < n; i++) {
+        const int group = clv__param_group_of(config, parameters[i]);
+        const clv_optimizer_config own = clv__param_group_config(config, group);
         graph->layer_override = parameters[i]->layer;
-        if (config->kind == CLV_SGD)
-            add_sgd(config, parameters[i], &all);
-        else
-            add_adam(config, parameters[i], &all);
+        (config->own ? clv__own_optimizer_add
+         : adam      ? add_adam
+                     : add_sgd)(&own, clv__param_group_lr(config, group), parameters[i], &all);
     }
     graph->layer_override = NULL;
     graph->phase = CLV__FORWARD;

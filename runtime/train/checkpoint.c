@@ -6,6 +6,9 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "ops/own_optimizer.h"
+#include "ops/param_groups.h"
+
 /** A setting that decides the bits of what follows: WHOLE, REAL or TEXT, its key, its value; WORD: one of an
  *  enum, with their names. */
 #define SETTINGS(WHOLE, REAL, WORD, TEXT)                                                                    \
@@ -31,7 +34,9 @@
     REAL("optimizer.eps", config->optimizer.eps)                                                             \
     REAL("optimizer.clip_norm", config->optimizer.clip_norm)                                                 \
     TEXT("freeze", config->freeze)                                                                           \
-    TEXT("loss", loss_name(config))
+    TEXT("loss", loss_name(config))                                                                          \
+    TEXT("optimizer.groups", clv__text_get(&texts->groups))                                                  \
+    TEXT("optimizer.own", clv__text_get(&texts->own))
 
 /** Of the usual loss nothing is kept: checkpoints from before others were there have none. */
 static const char *loss_name(const clv_train_config *config) {
@@ -42,7 +47,25 @@ static const char *const precisions[] = {"f32", "mixed", "mixed-bf16", NULL};
 static const char *const optimizers[] = {"sgd", "adam", "adamw", NULL};
 static const char *const schedules[] = {"constant", "step", "cosine", NULL};
 
-static clv_status put_settings(const clv_train_config *config, clv_archive *archive) {
+/** Settings that are put together as texts. */
+typedef struct setting_texts {
+    clv__text groups, own;
+} setting_texts;
+
+static setting_texts make_texts(const clv_train_config *config) {
+    setting_texts texts = {0};
+    clv__param_groups_text(&config->optimizer, &texts.groups);
+    clv__own_optimizer_text(&config->optimizer, &texts.own);
+    return texts;
+}
+
+static void reset_texts(setting_texts *texts) {
+    clv__text_reset(&texts->groups);
+    clv__text_reset(&texts->own);
+}
+
+static clv_status put_settings(const clv_train_config *config, const setting_texts *texts,
+                               clv_archive *archive) {
     CLV_TRY(clv_archive_set_text(archive, "model", config->model->name));
 #define WHOLE(key, value) CLV_TRY(clv_archive_set_int(archive, key, value));
 #define REAL(key, value) CLV_TRY(clv_archive_set_real(archive, key, value));
@@ -110,8 +133,8 @@ static clv_status same_text(const clv_archive *archive, const char *path, const 
     return CLV_OK;
 }
 
-static clv_status compare_settings(const clv_train_config *config, const clv_archive *archive,
-                                   clv__error *error) {
+static clv_status compare_settings(const clv_train_config *config, const setting_texts *texts,
+                                   const clv_archive *archive, clv__error *error) {
     const char *path = config->resume, *model = clv_archive_text(archive, "model");
     if (!model || strcmp(model, config->model->name))
         CLV_FAIL(error, CLV_E_VALUE, "checkpoint '%s' is of model '%s', not of '%s'", path,
@@ -130,7 +153,10 @@ static clv_status compare_settings(const clv_train_config *config, const clv_arc
 
 static clv_status fill(const clv_train_config *config, clv_session *session, const clv__position *position,
                        clv_archive *archive) {
-    CLV_TRY(put_settings(config, archive));
+    setting_texts texts = make_texts(config);
+    const clv_status put = put_settings(config, &texts, archive);
+    reset_texts(&texts);
+    CLV_TRY(put);
     CLV_TRY(clv_archive_set_int(archive, "position.step", position->step));
     CLV_TRY(clv_archive_set_int(archive, "position.epoch", position->epoch));
     CLV_TRY(clv_archive_set_int(archive, "position.index", position->index));
@@ -153,7 +179,10 @@ clv_status clv__checkpoint_save(const clv_train_config *config, clv_session *ses
 
 static clv_status take(const clv_train_config *config, const clv_archive *archive, clv_session *session,
                        clv__position *position, clv__error *error) {
-    CLV_TRY(compare_settings(config, archive, error));
+    setting_texts texts = make_texts(config);
+    const clv_status same = compare_settings(config, &texts, archive, error);
+    reset_texts(&texts);
+    CLV_TRY(same);
     CLV_TRY(clv_archive_get_int(archive, "position.step", &position->step));
     CLV_TRY(clv_archive_get_int(archive, "position.epoch", &position->epoch));
     CLV_TRY(clv_archive_get_int(archive, "position.index", &position->index));

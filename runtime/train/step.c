@@ -79,6 +79,7 @@ clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config,
     step->labels = clv_model_target(step->graph, config->model, batch);
     step->loss = loss_of(config, shares, step);
     clv_freeze(step->graph, config->freeze);
+    clv_optimizer_freeze(step->graph, &config->optimizer);
     clv_output(step->loss, "loss");
     if (config->precision == CLV_PRECISION_MIXED) clv_scaler_add(step->graph, NULL);
     clv_backward(step->loss);

@@ -81,4 +81,18 @@ expect 2 "freeze: no parameter matches 'cf1'; did you mean 'fc1'?" tuned --freez
 expect 2 "nothing is left to train" tuned --freeze '*'
 expect 2 "--freeze is about what is trained" "$cleave" plan mlp --freeze fc1 --device "$device"
 expect 2 "did you mean 'fc1'?" "$cleave" plan mlp --train --freeze fc --device "$device"
+
+# parameter groups: predicted, resumed, refused
+works "$cleave" plan mlp --classes 5 --batch 20 --train --param-group 'fc1:frozen' --device "$device" --json
+expect 2 "no parameter matches 'cf1'; did you mean 'fc1'?" tuned --param-group 'cf1:lr=0.1'
+expect 2 "'rate=1' is none of lr=X, weight_decay=X and frozen" tuned --param-group 'fc1:rate=1'
+expect 2 "lr wants a number above 0" tuned --param-group 'fc1:lr=0'
+expect 2 "--param-group wants names and settings" tuned --param-group 'fc1'
+expect 2 "--weight-decay-skip is a group as well" tuned --weight-decay-skip vectors --param-group 'fc2:lr=2'
+expect 2 "--weight-decay-skip is about what is trained" "$cleave" plan mlp --weight-decay-skip vectors --device "$device"
+# shellcheck disable=SC2086
+works "$cleave" train $arrays --device "$device" --quiet --optimizer adamw --weight-decay-skip vectors --epochs 1 --checkpoint groups.ckpt
+# shellcheck disable=SC2086
+expect 1 "was written with optimizer.groups '*: max_rank 1 weight_decay none', now it is ''" "$cleave" train $arrays \
+    --device "$device" --optimizer adamw --resume groups.ckpt --epochs 2
 finish

@@ -397,6 +397,7 @@ static void builders_pass_null_on(void **state) {
     clv_requires_grad(NULL, true);
     clv_backward(NULL);
     clv_optimizer_add(NULL, NULL);
+    clv_optimizer_freeze(NULL, NULL);
     clv_scaler_add(NULL, NULL);
     clv_scope_push(NULL, NULL);
     clv_scope_pop(NULL);

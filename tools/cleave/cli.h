@@ -317,6 +317,19 @@ int cli_check_recipe(const cli_args *args, const clv_model *model);
 /** Optimizer, learning rate and schedule from options and recipe. */
 void cli_recipe(const cli_args *args, const clv_model *model, clv_train_config *config);
 
+// ---- param_groups.c: --param-group and --weight-decay-skip ------------------------------------------------
+
+enum { CLI_GROUP_BYTES = 512 };
+typedef struct cli_groups {
+    clv_param_group group[CLI_MAX_TEXTS];
+    char text[CLI_MAX_TEXTS][CLI_GROUP_BYTES]; // that the groups' patterns lie in
+    int n;
+} cli_groups;
+/** Prints what is wrong and returns EXIT_USAGE. */
+int cli_read_groups(const cli_args *args, cli_groups *out);
+/** Do names of --freeze and of groups fit the model? Prints and returns EXIT_USAGE if not. */
+int cli_check_groups(clv_runtime *runtime, const clv_model *model, const cli_groups *groups);
+
 // ---- precision.c: --precision -----------------------------------------------------------------------------
 
 clv_precision cli_precision(const cli_args *args);

@@ -13,6 +13,7 @@ typedef struct plan_job {
     cli_session *session;
     const clv_model *model;
     clv_train_config recipe;
+    cli_groups groups;
     clv_placement placement;
     clv_place_choice *choice; // NULL: none was to be made
     clv_precision precision;
@@ -51,6 +52,8 @@ static clv_train_config training_of(const plan_job *job, int64_t batch) {
     config.no_fuse = cli_no_fuse(args);
     config.recompute = args->recompute;
     config.freeze = args->freeze;
+    config.optimizer.groups = job->groups.group;
+    config.optimizer.n_groups = job->groups.n;
     return config;
 }
 
@@ -130,6 +133,10 @@ static int choose_devices(plan_job *job, int64_t batch) {
                         batch, placement->n_replicas);
     int code = cli_check_place(runtime, job->model, placement);
     if (code == EXIT_DONE) code = cli_check_freeze(runtime, job->model, job->session->args->freeze);
+#ifndef CLEAVE_INFERENCE
+    if (code == EXIT_DONE) code = cli_read_groups(job->session->args, &job->groups);
+    if (code == EXIT_DONE) code = cli_check_groups(runtime, job->model, &job->groups);
+#endif
     if (code == EXIT_DONE && placement->n_replicas) {
         clv_status status = clv_device_find(runtime, placement->replicas[0], &job->session->device);
         clv_train_config config = training_of(job, batch);
@@ -453,6 +460,9 @@ int cmd_plan(const cli_args *args) {
     if (!model) return EXIT_USAGE;
     if (args->freeze && !args->train)
         return cli_fail(EXIT_USAGE, "--freeze is about what is trained: it needs --train");
+    if ((args->weight_decay_skip || args->param_groups.n) && !args->train)
+        return cli_fail(EXIT_USAGE, "--%s is about what is trained: it needs --train",
+                        args->weight_decay_skip ? "weight-decay-skip" : "param-group");
     if (args->recompute && !args->train)
         return cli_fail(EXIT_USAGE, "--recompute is about the backward pass: it needs --train");
     clv_shape size;

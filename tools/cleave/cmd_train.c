@@ -275,6 +275,9 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
     code = cli_model_of_source(session->runtime, source, &sized);
     if (code == EXIT_DONE) code = cli_check_place(session->runtime, &sized, placement);
     if (code == EXIT_DONE) code = cli_check_freeze(session->runtime, &sized, args->freeze);
+    cli_groups groups;
+    if (code == EXIT_DONE) code = cli_read_groups(args, &groups);
+    if (code == EXIT_DONE) code = cli_check_groups(session->runtime, &sized, &groups);
     if (code != EXIT_DONE) return code;
     train_job job = {.session = session, .source = source, .epochs = json_array()};
     clv_train_config config = {
@@ -311,6 +314,8 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
         .on_evaluate = on_evaluate,
     };
     cli_recipe(args, model, &config);
+    config.optimizer.groups = groups.group;
+    config.optimizer.n_groups = groups.n;
     if (!args->quiet)
         cli_answer_interrupts(args->checkpoint ? "\ninterrupted: the step is finished and the checkpoint "
                                                  "written first; again to end at once\n"

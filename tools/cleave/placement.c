@@ -179,6 +179,20 @@ int cli_check_freeze(clv_runtime *runtime, const clv_model *model, const char *f
     return status == CLV_OK ? EXIT_DONE : fail_names(runtime, status);
 }
 
+int cli_check_groups(clv_runtime *runtime, const clv_model *model, const cli_groups *groups) {
+    clv_graph *graph;
+    if (!groups->n) return EXIT_DONE;
+    clv_status status = make_graph(runtime, model, &graph);
+    if (status == CLV_OK) {
+#ifndef CLEAVE_INFERENCE // which has no --param-group
+        clv_optimizer_freeze(graph, &(clv_optimizer_config){.groups = groups->group, .n_groups = groups->n});
+#endif
+        status = clv_graph_status(graph);
+    }
+    clv_graph_destroy(graph);
+    return status == CLV_OK ? EXIT_DONE : fail_names(runtime, status);
+}
+
 /** A placement that names what is not there is a wrong word on the command line; that it does not fit is a
  *  failure. */
 int cli_check_place(clv_runtime *runtime, const clv_model *model, const clv_placement *placement) {

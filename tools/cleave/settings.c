@@ -69,6 +69,12 @@ json_t *watch_settings(const cli_args *args, const clv_train_config *config) {
     set_text(object, "weights", config->weights);
     set_text(object, "except", args->except);
     set_text(object, "freeze", args->freeze);
+    set_text(object, "weight_decay_skip", args->weight_decay_skip);
+    for (int i = 0; i < args->param_groups.n; i++) {
+        char key[40];
+        snprintf(key, sizeof key, i ? "param_group %d" : "param_group", i + 1);
+        set_text(object, key, args->param_groups.item[i]);
+    }
     set_text(object, "resume", config->resume);
     set_text(object, "place", args->place);
     set_text(object, "replicas", args->replicas);

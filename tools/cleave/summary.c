@@ -104,6 +104,14 @@ static void optimizer_text(const clv_train_config *config, note *out) {
     if (optimizer->momentum > 0)
         add(out, ", %smomentum %g", optimizer->nesterov ? "Nesterov " : "", (double)optimizer->momentum);
     if (decay > 0) add(out, ", weight decay %g", (double)decay);
+    for (int i = 0; i < optimizer->n_groups; i++) {
+        const clv_param_group *group = &optimizer->groups[i];
+        add(out, "; %s:", group->max_rank ? "vectors" : group->patterns);
+        if (group->lr > 0) add(out, " %g of the rate", (double)group->lr);
+        if (group->weight_decay > 0) add(out, " weight decay %g", (double)group->weight_decay);
+        if (group->weight_decay < 0) add(out, " no weight decay");
+        if (group->frozen) add(out, " frozen");
+    }
     if (optimizer->clip_norm > 0) add(out, ", gradients clipped to norm %g", (double)optimizer->clip_norm);
 }
 

@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+// Optimizers of a program's own: SGD with momentum written as one gives the bits of the built-in one, Lion the numbers of a reference in
+// double; with groups, clipping, mixed precision, resumed, on several devices, in the memory that was planned; and what is refused.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cleave/ops.h"
+#include "cleave/train.h"
+#include "train/small.h"
+
+enum { MOST = 2048 };
+
+static clv_runtime *runtime;
+static clv_dataset *dataset;
+static clv_device *host;
+
+// ---- SGD with momentum ----------------------------------------------------------------------------------------------------
+
+// In the order of the built-in one, so that a compiler contracts the same products and sums.
+static const char kernel[] =
+    "__kernel void KERNEL(momentum_step)(__global float *q, __global float *c, __global const float *p,\n"
+    "                                    __global const float *g, __global const float *b,\n"
+    "                                    __global const float *lr, int n, float momentum, float decay,\n"
+    "                                    float one) {\n"
+    "    const int i = get_global_id(0);\n"
+    "    if (i >= n) return;\n"
+    "    const float d = g[i] * one + decay * p[i];\n"
+    "    c[i] = momentum * b[i] + one * d;\n"
+    "    q[i] = p[i] - lr[0] * c[i];\n"
+    "}\n";
+
+static const char *two_outputs(clv_op_use *use) {
+    use->n_out = 2;
+    use->out[0] = use->out[1] = use->in[0];
+    return NULL;
+}
+
+static void reference(const clv_op_use *use, const double *const *in, double *const *out) {
+    for (int64_t i = 0; i < clv_shape_numel(&use->in[0].shape); i++) {
+        const double d = in[1][i] + use->attributes[1] * in[0][i];
+        out[1][i] = use->attributes[0] * in[2][i] + d;
+        out[0][i] = in[0][i] - in[3][0] * out[1][i];
+    }
+}
+
+static const clv_attribute settings[] = {{"momentum", 0}, {"decay", 0}, {"one", 1}, {NULL, 0}};
+static const clv_op_sample samples[] = {{.label = "vector",
+                                         .in = {{CLV_DTYPE_F32, {1, {9}}},
+                                                {CLV_DTYPE_F32, {1, {9}}},
+                                                {CLV_DTYPE_F32, {1, {9}}},
+                                                {CLV_DTYPE_F32, {1, {1}}}},
+                                         .quick = true},
+                                        {.label = NULL}};
+static const clv_own_op momentum_step = {.bytes = sizeof momentum_step,
+                                         .name = "momentum_step",
+                                         .n_inputs = 4,
+                                         .attributes = settings,
+                                         .infer = two_outputs,
+                                         .kernel = kernel,
+                                         .reference = reference,
+                                         .samples = samples};
+
+static void momentum_update(const clv_update_use *use, clv_tensor **parameter, clv_tensor **states) {
+    clv_tensor *in[] = {use->parameter, use->gradient, use->states[0], use->lr};
+    // as the built-in one means them: the float nearest to what was written
+    const clv_attribute given[] = {{"momentum", (double)(float)use->attributes[0]},
+                                   {"decay", use->weight_decay}};
+    *parameter = clv_op_add("momentum_step", in, 4, given, 2);
+    states[0] = clv_op_output(*parameter, 1);
+}
+
+static const clv_attribute momentum_attributes[] = {{"momentum", 0.5}, {NULL, 0}};
+static const clv_own_optimizer own_momentum = {.bytes = sizeof own_momentum,
+                                               .name = "own_momentum",
+                                               .n_states = 1,
+                                               .states = {{"momentum_buffer", 0}},
+                                               .attributes = momentum_attributes,
+                                               .update = momentum_update};
+static const clv_attribute nine[] = {{"momentum", 0.9}};
+static const clv_param_group groups[] = {{.max_rank = 1, .lr = 0.5f, .weight_decay = -1}};
+
+// ---- Lion -------------------------------------------------------------------------------------------------------------
+
+static clv_tensor *mix(clv_tensor *a, clv_tensor *b, double part) {
+    return clv_add(clv_mul_scalar(a, (float)part), clv_mul_scalar(b, (float)(1 - part)));
+}
+
+static void lion_update(const clv_update_use *use, clv_tensor **parameter, clv_tensor **states) {
+    clv_tensor *way = mix(use->states[0], use->gradient, use->attributes[0]), *zero = clv_mul_scalar(way, 0);
+    clv_tensor *back = clv_mul_scalar(use->lr, -1);
+    clv_tensor *step =
+        clv_where(clv_gt(way, zero), use->lr, clv_where(clv_gt(zero, way), back, clv_mul_scalar(use->lr, 0)));
+    *parameter = clv_sub(use->parameter, step);
+    states[0] = mix(use->states[0], use->gradient, use->attributes[1]);
+}
+
+static const clv_attribute betas[] = {{"beta1", 0.9}, {"beta2", 0.99}, {NULL, 0}};
+static const clv_own_optimizer lion = {.bytes = sizeof lion,
+                                       .name = "lion",
+                                       .n_states = 1,
+                                       .states = {{"exp_avg", 0}},
+                                       .attributes = betas,
+                                       .update = lion_update};
+
+// ---- trainings --------------------------------------------------------------------------------------------------------
+
+static int setup(void **state) {
+    (void)state;
+    runtime = clv__test_runtime(NULL);
+    assert_status(clv_op_register(runtime, &momentum_step), CLV_OK, runtime);
+    dataset = small_dataset(runtime, 10);
+    return clv_device_find(runtime, "host", &host) == CLV_OK ? 0 : -1;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    clv_dataset_destroy(dataset);
+    clv_runtime_destroy(runtime);
+    return 0;
+}
+
+static clv_train_config config_of(clv_device *device, const clv_optimizer_config *optimizer) {
+    clv_train_config config = small_config(&small_model, dataset, 4, 3);
+    config.device = device;
+    config.optimizer = *optimizer;
+    return config;
+}
+
+/** Train, see that the devices held what was predicted, and read all that is kept. */
+static int train(const clv_train_config *config, float kept[MOST]) {
+    clv_trainer *trainer = NULL;
+    int n;
+    assert_status(clv_trainer_create(runtime, config, &trainer), CLV_OK, runtime);
+    for (int i = 0; i < clv_trainer_device_count(trainer); i++)
+        clv_device_memory_reset_peak(clv_trainer_device_get(trainer, i));
+    assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
+    for (int i = 0; i < clv_trainer_device_count(trainer); i++) {
+        clv_device *device = clv_trainer_device_get(trainer, i);
+        assert_int_equal(clv_device_memory(device).all.peak,
+                         clv_trainer_memory_on(trainer, device).predicted_peak_bytes);
+    }
+    assert_status(small_read(clv_trainer_session(trainer), kept, MOST, &n), CLV_OK, runtime);
+    clv_trainer_destroy(trainer);
+    return n;
+}
+
+static const clv_optimizer_config built_in = {
+    .momentum = 0.9f, .weight_decay = 0.01f, .groups = groups, .n_groups = 1};
+static const clv_optimizer_config as_own = {.weight_decay = 0.01f,
+                                            .groups = groups,
+                                            .n_groups = 1,
+                                            .own = &own_momentum,
+                                            .attributes = nine,
+                                            .n_attributes = 1};
+
+static void same_bits(clv_device *device) {
+    float a[MOST] = {0}, b[MOST] = {0};
+    clv_train_config one = config_of(device, &built_in), two = config_of(device, &as_own);
+    const int n = train(&one, a);
+    assert_true(n > 50);
+    assert_int_equal(train(&two, b), n);
+    for (int i = 0; i < n; i++) // a zero may have either sign
+        if (!(a[i] == b[i]))
+            fail_msg("number %d is %.9g, the built-in one has %.9g", i, (double)b[i], (double)a[i]);
+    for (int clipped = 0; clipped < 2; clipped++) {
+        one.precision = two.precision = clipped ? CLV_PRECISION_F32 : CLV_PRECISION_MIXED;
+        one.optimizer.clip_norm = two.optimizer.clip_norm = clipped ? 0.5f : 0;
+        train(&one, a), train(&two, b);
+        // the gradient is rounded once more, after it was scaled
+        for (int i = 0; i < n; i++) assert_true(fabsf(a[i] - b[i]) <= 2e-5f * fmaxf(1, fabsf(a[i])));
+    }
+}
+
+static void momentum_on_host(void **state) {
+    (void)state;
+    same_bits(host);
+}
+
+static void momentum_on_opencl(void **state) {
+    (void)state;
+    clv_device *device;
+    if (clv_device_find(runtime, "gpu|accelerator|cpu", &device) != CLV_OK) skip();
+    same_bits(device);
+}
+
+/** Layers on two devices: the same numbers. */
+static void on_two_devices(void **state) {
+    (void)state;
+    clv_device *device;
+    char place[128];
+    if (clv_device_find(runtime, "gpu|accelerator|cpu", &device) != CLV_OK) skip();
+    snprintf(place, sizeof place, "*=host,fc=%s", clv_device_get_info(device)->name);
+    clv_train_config config = config_of(host, &as_own);
+    config.model = &small_plain;
+    static const char *const names[] = {"conv.weight", "fc.weight", "fc.bias", "fc.weight.momentum_buffer"};
+    float values[2][4][256] = {0};
+    for (int placed = 0; placed < 2; placed++) {
+        clv_trainer *trainer;
+        if (placed) config.device = NULL, config.placement.place = place;
+        assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+        assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
+        clv_session *session = clv_trainer_session(trainer);
+        for (int k = 0; k < 4; k++) {
+            const int at = clv_session_find(session, names[k]);
+            const size_t bytes = clv_session_get(session, at).bytes;
+            assert_true(bytes <= sizeof values[placed][k]);
+            assert_status(clv_session_read(session, at, values[placed][k], bytes), CLV_OK, runtime);
+        }
+        clv_trainer_destroy(trainer);
+    }
+    for (int k = 0; k < 4; k++)
+        for (int i = 0; i < 256; i++) assert_true(fabsf(values[0][k][i] - values[1][k][i]) <= 2e-5f);
+}
+
+/** Five steps of Lion on p, whose loss is the mean of (p - i)^2, against the formulas in double. */
+static void lion_as_written(void **state) {
+    (void)state;
+    enum { N = 7, STEPS = 5 };
+    clv_graph *graph;
+    clv_plan *plan;
+    clv_session *session;
+    clv_run *run;
+    float wanted[N], got[N], momentum[N];
+    double p[N] = {0}, m[N] = {0};
+    for (int i = 0; i < N; i++) wanted[i] = (float)(i - 3);
+    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_graph_set_training(graph, true);
+    clv_tensor *to = clv_input(graph, "to", CLV_DTYPE_F32, CLV_SHAPE(N));
+    clv_tensor *x = clv_parameter(graph, "p", CLV_SHAPE(N), (clv_init){.kind = CLV_INIT_ZEROS});
+    clv_backward(clv_mse_loss(x, to));
+    clv_optimizer_add(graph, &(clv_optimizer_config){.own = &lion});
+    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = host}, &plan), CLV_OK, runtime);
+    assert_status(clv_session_create(runtime, NULL, &session), CLV_OK, runtime);
+    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    for (int step = 0; step < STEPS; step++) {
+        clv_feed feed = {to, wanted, sizeof wanted};
+        assert_status(clv_run_do(run, &(clv_step){&feed, 1, 0.1, NULL, 0}), CLV_OK, runtime);
+        for (int i = 0; i < N; i++) {
+            const double g = 2 * (p[i] - (double)wanted[i]) / N, way = 0.9 * m[i] + 0.1 * g;
+            p[i] -= 0.1 * ((way > 0) - (way < 0));
+            m[i] = 0.99 * m[i] + 0.01 * g;
+        }
+    }
+    assert_status(clv_session_read(session, clv_session_find(session, "p"), got, sizeof got), CLV_OK,
+                  runtime);
+    assert_status(
+        clv_session_read(session, clv_session_find(session, "p.exp_avg"), momentum, sizeof momentum), CLV_OK,
+        runtime);
+    for (int i = 0; i < N; i++) {
+        assert_true(fabs((double)got[i] - p[i]) < 1e-6);
+        assert_true(fabs((double)momentum[i] - m[i]) < 1e-7);
+    }
+    clv_run_destroy(run), clv_session_destroy(session), clv_plan_destroy(plan), clv_graph_destroy(graph);
+}
+
+/** Interrupted and resumed: the same bits. With another optimizer, or other attributes, it is refused. */
+static void resumed(void **state) {
+    (void)state;
+    const char *path = CLV_TEST_BINARY_DIR "/train_own_optimizer.ckpt";
+    float a[MOST] = {0}, b[MOST] = {0};
+    clv_trainer *trainer;
+    clv_train_config config = config_of(host, &as_own);
+    const int n = train(&config, a);
+    config.epochs = 1;
+    config.checkpoint = path;
+    train(&config, b);
+    config = config_of(host, &as_own);
+    config.resume = path;
+    assert_int_equal(train(&config, b), n);
+    assert_memory_equal(a, b, (size_t)n * sizeof *a);
+    config.optimizer.n_attributes = 0;
+    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    assert_status(clv_trainer_run(trainer), CLV_E_VALUE, runtime);
+    assert_holds(clv_runtime_error(runtime), "was written with optimizer.own 'own_momentum momentum=0.9");
+    assert_holds(clv_runtime_error(runtime), "now it is 'own_momentum momentum=0.5'");
+    clv_trainer_destroy(trainer);
+    unlink(path);
+}
+
+// ---- swapped states and refusals ------------------------------------------------------------------------------------------
+
+/** The state takes the old parameter, and the parameter the old state: neither is overwritten before it is read. */
+static void swap_update(const clv_update_use *use, clv_tensor **parameter, clv_tensor **states) {
+    *parameter = use->states[0];
+    states[0] = use->parameter;
+    states[1] = clv_reshape(use->parameter, clv_tensor_shape(use->parameter));
+}
+
+static void values_change_places(void **state) {
+    (void)state;
+    const clv_own_optimizer swap = {.bytes = sizeof swap,
+                                    .name = "swap",
+                                    .n_states = 2,
+                                    .states = {{"other", 7}, {"before", 3}},
+                                    .update = swap_update};
+    clv_train_config config = config_of(host, &(clv_optimizer_config){.own = &swap});
+    clv_trainer *trainer;
+    float was[3], is[3], before[3];
+    config.model = &small_plain;
+    config.steps = 1;
+    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
+    clv_session *session = clv_trainer_session(trainer);
+    assert_status(clv_session_read(session, clv_session_find(session, "fc.bias"), is, sizeof is), CLV_OK,
+                  runtime);
+    assert_status(clv_session_read(session, clv_session_find(session, "fc.bias.other"), was, sizeof was),
+                  CLV_OK, runtime);
+    assert_status(
+        clv_session_read(session, clv_session_find(session, "fc.bias.before"), before, sizeof before), CLV_OK,
+        runtime);
+    for (int i = 0; i < 3; i++) assert_true(is[i] == 7 && was[i] != 7 && before[i] == was[i]);
+    clv_trainer_destroy(trainer);
+}
+
+static void flat_update(const clv_update_use *use, clv_tensor **parameter, clv_tensor **states) {
+    (void)states;
+    *parameter = clv_sum(use->parameter, NULL, 0, false);
+}
+
+static void no_state_update(const clv_update_use *use, clv_tensor **parameter, clv_tensor **states) {
+    (void)states;
+    *parameter = use->parameter;
+}
+
+static void refusals(void **state) {
+    (void)state;
+    clv_own_optimizer flat = {.bytes = sizeof flat, .name = "flat", .update = flat_update};
+    clv_own_optimizer less = {
+        .bytes = sizeof less, .name = "less", .n_states = 1, .states = {{"m", 0}}, .update = no_state_update};
+    clv_own_optimizer none = {.bytes = sizeof none, .name = "none"}, older = lion, twice = lion;
+    older.bytes = 8;
+    twice.n_states = 2, twice.states[1] = twice.states[0];
+    const clv_attribute unknown = {"beta3", 1}, endless = {"beta1", NAN};
+    const struct {
+        clv_optimizer_config config;
+        clv_status status;
+        const char *said;
+    } cases[] = {
+        {{.own = &flat},
+         CLV_E_SHAPE,
+         "optimizer 'flat': its update makes f32 [] as the new value of 'conv.weight', which is f32 "
+         "[3,1,2,3]"},
+        {{.own = &less}, CLV_E_VALUE, "optimizer 'less': its update makes no m of 'conv.weight'"},
+        {{.own = &none},
+         CLV_E_VALUE,
+         "clv_optimizer_add: optimizer 'none' of your own: it needs an update function"},
+        {{.own = &older},
+         CLV_E_VALUE,
+         "clv_optimizer_add: optimizer '' of your own: bytes is not sizeof(clv_own_optimizer)"},
+        {{.own = &twice},
+         CLV_E_VALUE,
+         "clv_optimizer_add: optimizer 'lion' of your own: two states have the same name"},
+        {{.own = &lion, .attributes = &unknown, .n_attributes = 1},
+         CLV_E_NOT_FOUND,
+         "clv_optimizer_add: optimizer 'lion' has no attribute 'beta3'"},
+        {{.own = &lion, .attributes = &endless, .n_attributes = 1},
+         CLV_E_VALUE,
+         "clv_optimizer_add: optimizer 'lion': 'beta1' is not finite"},
+        {{.own = &lion, .momentum = 0.9f},
+         CLV_E_VALUE,
+         "clv_optimizer_add: kind, momentum, dampening, nesterov, beta1, beta2 and eps are not of optimizer "
+         "'lion': "
+         "give it attributes"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        clv_train_config config = config_of(host, &cases[i].config);
+        clv_trainer *trainer;
+        assert_status(clv_trainer_create(runtime, &config, &trainer), cases[i].status, runtime);
+        assert_string_equal(clv_runtime_error(runtime), cases[i].said);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(lion_as_written),
+        cmocka_unit_test(momentum_on_host),
+        cmocka_unit_test(momentum_on_opencl),
+        cmocka_unit_test(on_two_devices),
+        cmocka_unit_test(values_change_places),
+        cmocka_unit_test(resumed),
+        cmocka_unit_test(refusals),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
