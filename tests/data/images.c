@@ -183,6 +183,36 @@ static void as_torchvision_changes_colors(void **state) {
     clv__image_reset(&image);
 }
 
+/** JPEGs decoded smaller: near to the whole ones; what is no JPEG, or not large enough, stays as it is. */
+static void drafts_are_near(void **state) {
+    (void)state;
+    enum { SMALL = 8, M = 3 * SMALL * SMALL };
+    clv_image_folder_config config = plain;
+    float whole[M], draft[M];
+    config.size = SMALL;
+    config.resize = SMALL + 1;
+    clv_dataset *as_is = open_folder(GOLDEN "images", config);
+    config.draft = true;
+    clv_dataset *smaller = open_folder(GOLDEN "images", config);
+    for (int i = 0; i < JPEGS + PNGS; i++) {
+        clv_dataset_sample(as_is, i, whole);
+        clv_dataset_sample(smaller, i, draft);
+        double off = 0;
+        for (int k = 0; k < M; k++) off += fabs((double)(whole[k] - draft[k])) * 255 / M;
+        if (i < JPEGS ? off == 0 || off > 10 : off != 0)
+            fail_msg("%s is off by %g", clv_image_folder_file(as_is, i), off);
+    }
+    clv_dataset_destroy(as_is);
+    clv_dataset_destroy(smaller);
+    clv__drawn drawn = {
+        .top = 17, .left = 3, .height = 400, .width = 797, .resized_height = 100, .resized_width = 100};
+    assert_int_equal(clv__transforms_draft(&drawn, 800, 417), 4);
+    assert_true(drawn.top == 4 && drawn.height == 100 && drawn.left == 0 && drawn.width == 199);
+    drawn = (clv__drawn){.height = 199, .width = 400, .resized_height = 100, .resized_width = 100};
+    assert_int_equal(clv__transforms_draft(&drawn, 400, 199), 1);
+    assert_true(drawn.height == 199 && drawn.width == 400);
+}
+
 // ---- what is drawn ------------------------------------------------------------------------------------------
 
 static void draws_within_the_ranges(void **state) {
@@ -524,6 +554,7 @@ int main(void) {
     const struct CMUnitTest without[] = {cmocka_unit_test(without_decoders)};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_torchvision_resizes),
+        cmocka_unit_test(drafts_are_near),
         cmocka_unit_test(as_torchvision_normalizes),
         cmocka_unit_test(as_torchvision_crops_and_flips),
         cmocka_unit_test(as_torchvision_changes_colors),
