@@ -22,7 +22,7 @@ typedef struct pictures {
     clv_dataset common;
     clv__image_list list;
     clv__transforms transforms;
-    bool strict;
+    bool strict, draft;
     pthread_mutex_t lock; // guards what follows
     bool *broken;         // [count]: found when it was decoded
     int64_t n_broken;     // those that were left out too
@@ -62,7 +62,10 @@ static clv_status transform(const pictures *own, const clv__input *input, clv__r
     clv__image image;
     CLV_TRY(clv__image_probe(input, &info));
     clv__transforms_draw(t, random, info.width, info.height, &drawn);
-    const clv__image_wish wish = {.rows = clv__transforms_rows(&drawn)};
+    clv__image_wish wish = {0};
+    if (own->draft && info.format == CLV__JPEG)
+        wish.scale = clv__transforms_draft(&drawn, info.width, info.height);
+    wish.rows = clv__transforms_rows(&drawn);
     CLV_TRY(clv__image_read(input, &info, &wish, &image));
     uint8_t *window = malloc((size_t)(t->size * t->size) * 3);
     const bool done = window && clv__transforms_window(t, &drawn, &image, window);
@@ -303,6 +306,7 @@ static clv_status create(clv__error *error, const char *folder, const clv_image_
     if (!own) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a dataset");
     pthread_mutex_init(&own->lock, NULL);
     own->strict = config->strict;
+    own->draft = config->draft;
     own->common.read = read_pictures;
     own->common.draw = draw_picture;
     own->common.workers = config->workers;

@@ -87,6 +87,26 @@ void clv__transforms_draw(const clv__transforms *t, clv__random *random, int64_t
     }
 }
 
+/** A stretch of a side, divided: at least a pixel, and within the side. */
+static void divide(int64_t *begin, int64_t *length, int64_t side, int by) {
+    const int64_t most = (side + by - 1) / by;
+    int64_t first = *begin / by, n = (*length + by / 2) / by;
+    if (first + n > most) n = most - first;
+    *begin = first;
+    *length = n;
+}
+
+int clv__transforms_draft(clv__drawn *drawn, int64_t width, int64_t height) {
+    int by = 8;
+    while (by > 1 && (drawn->height / by < drawn->resized_height || drawn->width / by < drawn->resized_width))
+        by /= 2;
+    if (by > 1) {
+        divide(&drawn->top, &drawn->height, height, by);
+        divide(&drawn->left, &drawn->width, width, by);
+    }
+    return by;
+}
+
 int64_t clv__transforms_rows(const clv__drawn *drawn) {
     return drawn->top + drawn->height;
 }

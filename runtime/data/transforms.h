@@ -31,6 +31,9 @@ void clv__transforms_init(clv__transforms *t, int64_t size, int64_t resize, cons
 /** Draw for a picture of this size. The same numbers are drawn whatever is augmented. */
 void clv__transforms_draw(const clv__transforms *t, clv__random *random, int64_t width, int64_t height,
                           clv__drawn *out);
+/** By what the sides of a JPEG may be divided when it is decoded, so that the box is no smaller than what becomes of it: 1, 2, 4, 8. The
+ *  box becomes that of the smaller picture. */
+int clv__transforms_draft(clv__drawn *drawn, int64_t width, int64_t height);
 /** The rows of the picture, from the top, that are looked at. */
 int64_t clv__transforms_rows(const clv__drawn *drawn);
 /** Take the window out of the picture: [size, size, 3] bytes. false: no host memory. */

@@ -94,8 +94,8 @@ static void as_torchvision_normalizes(void **state) {
     clv_dataset_destroy(dataset);
 }
 
-/** A golden picture of tests/golden/images, decoded. */
-static clv__image read_picture(const char *path) {
+/** A picture, decoded: so many rows from the top, or all. */
+static clv__image read_picture(const char *path, int64_t rows) {
     clv__error error;
     clv__error_init(&error);
     size_t size;
@@ -105,8 +105,8 @@ static clv__image read_picture(const char *path) {
     clv__image image;
     clv__input_memory(&error, path, bytes, size, &input);
     assert_int_equal(clv__image_probe(&input, &info), CLV_OK);
-    assert_int_equal(clv__image_read(&input, &info, &(clv__image_wish){0}, &image), CLV_OK);
-    assert_true(info.width == image.width && info.height == image.height);
+    assert_int_equal(clv__image_read(&input, &info, &(clv__image_wish){.rows = rows}, &image), CLV_OK);
+    assert_true(info.width == image.width && (rows || info.height == image.height));
     free(bytes);
     clv__error_destroy(&error);
     return image;
@@ -143,7 +143,7 @@ static clv__drawn draw_nothing(const clv__image *image) {
 
 static void as_torchvision_crops_and_flips(void **state) {
     (void)state;
-    clv__image image = read_picture(GOLDEN "images/png/color.png");
+    clv__image image = read_picture(GOLDEN "images/png/color.png", 0);
     const clv_array *boxes = clv_archive_find(expected, "boxes");
     const uint8_t *want = values("crops");
     for (int64_t i = 0; i < boxes->shape.dims[0]; i++) {
@@ -166,7 +166,7 @@ static void as_torchvision_crops_and_flips(void **state) {
 
 static void as_torchvision_changes_colors(void **state) {
     (void)state;
-    clv__image image = read_picture(GOLDEN "images/png/color.png");
+    clv__image image = read_picture(GOLDEN "images/png/color.png", 0);
     const clv_array *factors = clv_archive_find(expected, "factors"),
                     *orders = clv_archive_find(expected, "orders");
     const uint8_t *want = values("jitters");
@@ -181,6 +181,36 @@ static void as_torchvision_changes_colors(void **state) {
         expect_drawn(&image, &drawn, want + i * N, what);
     }
     clv__image_reset(&image);
+}
+
+/** JPEGs decoded smaller: near to the whole ones; what is no JPEG, or not large enough, stays as it is. */
+static void drafts_are_near(void **state) {
+    (void)state;
+    enum { SMALL = 8, M = 3 * SMALL * SMALL };
+    clv_image_folder_config config = plain;
+    float whole[M], draft[M];
+    config.size = SMALL;
+    config.resize = SMALL + 1;
+    clv_dataset *as_is = open_folder(GOLDEN "images", config);
+    config.draft = true;
+    clv_dataset *smaller = open_folder(GOLDEN "images", config);
+    for (int i = 0; i < JPEGS + PNGS; i++) {
+        clv_dataset_sample(as_is, i, whole);
+        clv_dataset_sample(smaller, i, draft);
+        double off = 0;
+        for (int k = 0; k < M; k++) off += fabs((double)(whole[k] - draft[k])) * 255 / M;
+        if (i < JPEGS ? off == 0 || off > 10 : off != 0)
+            fail_msg("%s is off by %g", clv_image_folder_file(as_is, i), off);
+    }
+    clv_dataset_destroy(as_is);
+    clv_dataset_destroy(smaller);
+    clv__drawn drawn = {
+        .top = 17, .left = 3, .height = 400, .width = 797, .resized_height = 100, .resized_width = 100};
+    assert_int_equal(clv__transforms_draft(&drawn, 800, 417), 4);
+    assert_true(drawn.top == 4 && drawn.height == 100 && drawn.left == 0 && drawn.width == 199);
+    drawn = (clv__drawn){.height = 199, .width = 400, .resized_height = 100, .resized_width = 100};
+    assert_int_equal(clv__transforms_draft(&drawn, 400, 199), 1);
+    assert_true(drawn.height == 199 && drawn.width == 400);
 }
 
 // ---- what is drawn ------------------------------------------------------------------------------------------
@@ -239,6 +269,49 @@ static uint64_t sum_of_batches(const clv_dataset *dataset, uint64_t seed, int64_
     }
     clv_loader_destroy(loader);
     return sum;
+}
+
+/** Without shuffling, what differs between two epochs, seeds or copies of a picture is what is drawn. */
+static void draws_depend_on_seed_epoch_and_sample(void **state) {
+    (void)state;
+    static const struct {
+        uint64_t seed;
+        int64_t epoch;
+    } cases[] = {{1, 0}, {1, 0}, {1, 1}, {2, 0}};
+    float seen[4][2 * N];
+    clv_dataset *dataset =
+        open_folder(GOLDEN "images", (clv_image_folder_config){.limit = 2, .augment = {.crop = true}});
+    for (int i = 0; i < 4; i++) {
+        clv_loader *loader = NULL;
+        clv_batch batch;
+        const clv_loader_config config = {.batch = 2, .seed = cases[i].seed, .epoch = cases[i].epoch};
+        expect_ok(clv_loader_create(support_runtime, dataset, &config, &loader));
+        expect_ok(clv_loader_next(loader, &batch));
+        memcpy(seen[i], batch.samples, sizeof seen[i]);
+        clv_loader_release(loader, &batch);
+        clv_loader_destroy(loader);
+    }
+    clv_dataset_destroy(dataset);
+    assert_memory_equal(seen[0], seen[1], sizeof seen[0]);
+    for (int sample = 0; sample < 2; sample++)
+        for (int i = 2; i < 4; i++)
+            assert_memory_not_equal(seen[0] + sample * N, seen[i] + sample * N, N * sizeof(float));
+}
+
+/** Rows that are not wanted need not be read; the others stay what they are, of interlaced pictures too. */
+static void rows_from_the_top(void **state) {
+    (void)state;
+    static const char *const paths[] = {"golden/images/jpeg/color.jpg", "golden/images/jpeg/steps.jpeg",
+                                        "golden/images/png/color.png", "fuzz/corpus/image/interlaced.png"};
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        char path[512];
+        snprintf(path, sizeof path, CLV_TEST_SOURCE_DIR "/tests/%s", paths[i]);
+        clv__image whole = read_picture(path, 0), top = read_picture(path, 3);
+        assert_true(top.height >= 3 && top.height <= whole.height && top.width == whole.width);
+        assert_memory_equal(top.pixels, whole.pixels, (size_t)(3 * 3 * top.width));
+        clv__image_reset(&whole);
+        clv__image_reset(&top);
+    }
 }
 
 static void the_same_from_any_number_of_threads(void **state) {
@@ -451,7 +524,7 @@ static void broken_pictures_are_left_out(void **state) {
     copy_picture("png/color.png", cases[2].file, 300);
     write_file(cases[3].file, "", 0);
     mkdir(cases[4].file, 0777);
-    write_file(cases[5].file, "\xff\xd8\xff\xe0\0\x10JFIF\0 and no more", 25);
+    write_file(cases[5].file, "\xff\xd8\xff\xe0\0\x10JFIF\0 and no more", 23);
     assert_int_equal(mkfifo(cases[6].file, 0666), 0);
     write_file(cases[7].file, "this is no picture", 18);
     const char *first = NULL;
@@ -524,10 +597,13 @@ int main(void) {
     const struct CMUnitTest without[] = {cmocka_unit_test(without_decoders)};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_torchvision_resizes),
+        cmocka_unit_test(drafts_are_near),
         cmocka_unit_test(as_torchvision_normalizes),
         cmocka_unit_test(as_torchvision_crops_and_flips),
         cmocka_unit_test(as_torchvision_changes_colors),
         cmocka_unit_test(draws_within_the_ranges),
+        cmocka_unit_test(draws_depend_on_seed_epoch_and_sample),
+        cmocka_unit_test(rows_from_the_top),
         cmocka_unit_test(the_same_from_any_number_of_threads),
         cmocka_unit_test(a_seek_gives_the_same_again),
         cmocka_unit_test(folders_that_are_none),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where samples and targets come from: a dataset by name, two .npy files, a text (text.c), a table (csv.c)
-// or a folder of pictures (folder.c).
+// Where samples and targets come from: a dataset by name, two .npy files, a text (text.c), a table (csv.c) or
+// a folder of pictures (folder.c).
 #include "cli.h"
 
 #include <string.h>
