@@ -123,7 +123,8 @@ static inline const char *clv__title_of(const clv__node *node, clv__node_title *
 /** clv_graph_status of a graph that is built: no scope may be open. */
 clv_status clv__graph_built(const clv_graph *graph);
 
-/** A session tensor of that full name (scope is not put before it), made when new. `category` PARAMETERS or OPTIMIZER. */
+/** A session tensor of that full name (scope is not put before it), made when new. `category` PARAMETERS, OPTIMIZER, or
+ *  ACTIVATIONS (clv__cache). */
 clv_tensor *clv__persistent(clv_graph *graph, const char *full_name, clv__desc desc, clv_init init,
                             clv_category category, bool trainable);
 
