@@ -171,6 +171,13 @@ static int64_t reduction(const clv__op_io *io) {
     return s.T > s.E ? s.T : s.E;
 }
 
+/** By sequences: a head's columns of x lie apart. */
+static bool split(const clv__op_io *io, int i, clv__split *out) {
+    out->in[X] = out->in[KEYS] = out->in[VALUES] = out->out[0] = 0;
+    out->length = io->in[X].shape.dims[0];
+    return i == 0;
+}
+
 // ---- samples --------------------------------------------------------------------------------------------------------
 
 #define ROW(what, N, T, H, E, at, reach, quick_)                                                             \
@@ -217,6 +224,7 @@ const clv__op clv__op_attention_step = {
     .samples = CLV__TRAINS(samples),
     .cost = cost,
     .reduction = reduction,
+    .split = split,
 };
 
 clv_tensor *clv__attention_step(clv_tensor *x, clv_tensor *keys, clv_tensor *values, clv_tensor *position,

@@ -13,7 +13,7 @@
  *     y[n] = softmax(scale * q . keys[n, t]) values[n, t]   over t <= position, for each head
  *
  * x         [N, 3D]   f32 | f16 | bf16
- * keys      [N, T, D] f32, changed     a persistent of CLV_STATE that nothing else reads; values alike
+ * keys      [N, T, D] f32, changed     a clv__cache that nothing else reads; values alike
  * position  [1]       i32              outside of 0 ... T - 1 the result is NaN, and nothing is changed
  * heads     that divide D              scale is 1 / sqrt(D / heads)
  * result    [N, D]    f32
