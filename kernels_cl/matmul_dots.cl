@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Few rows by a matrix that lies transposed, on CPU-class devices: a row at a time, as a model is run token by token. Nothing is
-// packed; each row of B is read once for each row of A, along its elements.
+// A row by a matrix that lies transposed, on CPU-class devices, as a model is run token by token. Nothing is packed; each row of B is
+// read once, along its elements.
 //
-//     C[m][n] = epilogue( sum_k A[m][k] * B[n][k]  + bias[n] )       m < M, n < N, k < K; all contiguous
+//     C[n] = epilogue( sum_k A[k] * B[n][k]  + bias[n] )       n < N, k < K; all contiguous
 //
 // has_bias = 0 leaves the bias out (any valid buffer may then stand for it). The order of a sum depends on K and VW only.
 //
@@ -30,7 +30,7 @@
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 EPILOGUE_FUNCTION(KERNEL(epilogue_vector), RV)
 
-// Columns n ... n + R - 1 of a row, those from N on copies of the last. a: the row of A.
+// Results n ... n + R - 1, those from N on copies of the last.
 static RV KERNEL(matmul_dots_of)(__global const T_A *a, __global const T_B *b, int n, int N, int K) {
     FV r[R], t[R];
     __global const T_B *rows[R];
@@ -62,27 +62,23 @@ static RV KERNEL(matmul_dots_of)(__global const T_A *a, __global const T_B *b, i
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(matmul_dots)(__global T_C *restrict c, __global const T_A *restrict a, __global const T_B *restrict b,
-                    __global const float *restrict bias, int M, int N, int K, int has_bias,
-                    int nc EPILOGUE_PARAMS) {
+                    __global const float *restrict bias, int N, int K, int has_bias, int nc EPILOGUE_PARAMS) {
     const int begin = (int)get_group_id(0) * nc, end = min(N, begin + nc);
     for (int n = begin; n < end; n += R) {
-        for (int m = 0; m < M; m++) {
-            const int at = m * N + n;
-            RV v = KERNEL(matmul_dots_of)(a + m * K, b, n, N, K);
-            if (n + R <= N) {
-                if (has_bias) v += VLOAD(float, R, bias + n);
-                EPILOGUE_VECTOR_CHANNEL(R, n);
-                VSTORE(T_C, R, KERNEL(epilogue_vector)(v EPILOGUE_VECTOR_AT(R, at)), c + at);
-                continue;
-            }
-            float sums[R];
-            VSTORE(float, R, v, sums);
-            for (int l = 0; l < N - n; l++) {
-                float s = sums[l];
-                if (has_bias) s += bias[n + l];
-                EPILOGUE_CHANNEL(n + l);
-                STORE(T_C, KERNEL(epilogue)(s EPILOGUE_AT(at + l)), c + at + l);
-            }
+        RV v = KERNEL(matmul_dots_of)(a, b, n, N, K);
+        if (n + R <= N) {
+            if (has_bias) v += VLOAD(float, R, bias + n);
+            EPILOGUE_VECTOR_CHANNEL(R, n);
+            VSTORE(T_C, R, KERNEL(epilogue_vector)(v EPILOGUE_VECTOR_AT(R, n)), c + n);
+            continue;
+        }
+        float sums[R];
+        VSTORE(float, R, v, sums);
+        for (int l = 0; l < N - n; l++) {
+            float s = sums[l];
+            if (has_bias) s += bias[n + l];
+            EPILOGUE_CHANNEL(n + l);
+            STORE(T_C, KERNEL(epilogue)(s EPILOGUE_AT(n + l)), c + n + l);
         }
     }
 }
