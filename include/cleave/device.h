@@ -104,7 +104,7 @@ typedef enum clv_category {
     CLV_PARAMETERS,  /**< weights, biases, and buffers such as running statistics */
     CLV_GRADIENTS,   /**< gradients of parameters */
     CLV_OPTIMIZER,   /**< momentum and the like */
-    CLV_ACTIVATIONS, /**< values between layers and their gradients */
+    CLV_ACTIVATIONS, /**< values between layers and their gradients; keys and values that a generator keeps */
     CLV_WORKSPACE,   /**< scratch memory of kernels */
     CLV_IO,          /**< inputs and fetched outputs */
     CLV_STAGING,     /**< host memory that feeds this device */

@@ -47,8 +47,7 @@ typedef struct clv_generator_config {
 /**
  * Plan the model and take its memory. Its weights are first values until clv_weights_load reads others into clv_generator_session.
  *
- * Notes   keys and values of earlier tokens lie in the host's memory, 2 * layers * context * width * 4 bytes, and are fed with each
- *         token.
+ * Notes   keys and values of earlier tokens stay on the device, as activations: 2 * layers * context * width * 4 bytes.
  * Errors  CLV_E_VALUE; as clv_plan_create and clv_session_reserve
  */
 CLV_API CLV_MUST_CHECK clv_status clv_generator_create(clv_runtime *runtime, const clv_generator_config *config,

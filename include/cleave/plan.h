@@ -156,7 +156,7 @@ CLV_API double clv_plan_least_seconds(const clv_plan *plan, const clv_device *de
 /** A tensor that a plan's session keeps between steps: a parameter, a buffer, or optimizer state. Strings are borrowed from the graph. */
 typedef struct clv_plan_kept {
     const char *name;
-    clv_category category; /**< CLV_PARAMETERS or CLV_OPTIMIZER */
+    clv_category category; /**< CLV_PARAMETERS, CLV_OPTIMIZER, or CLV_ACTIVATIONS: a cache */
     clv_shape shape;
     uint64_t bytes;
     bool parameter; /**< it may be trained; else a buffer (running statistics), or optimizer state */
@@ -220,7 +220,7 @@ typedef struct clv_session_tensor {
     const char *name;
     clv_dtype dtype;
     clv_shape shape;
-    clv_category category; /**< CLV_PARAMETERS or CLV_OPTIMIZER */
+    clv_category category; /**< CLV_PARAMETERS, CLV_OPTIMIZER, or CLV_ACTIVATIONS: a cache */
     bool trainable;
     clv_device *device;
     size_t bytes;

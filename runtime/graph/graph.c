@@ -274,22 +274,27 @@ clv_tensor *clv__persistent(clv_graph *graph, const char *full_name, clv__desc d
 }
 
 static clv_tensor *scoped_persistent(clv_graph *graph, const char *name, clv__desc desc, clv_init init,
-                                     bool trainable) {
+                                     clv_category category, bool trainable) {
     if (!graph || !named(graph, trainable ? "a parameter" : "a buffer", name)) return NULL;
     char full[1024];
     int n = snprintf(full, sizeof full, "%s%s", graph->scope, name);
     if (n < 0 || (size_t)n >= sizeof full) {
         return clv__graph_fail(graph, CLV_E_VALUE, "the name '%s%s' is too long", graph->scope, name);
     }
-    return clv__persistent(graph, full, desc, init, CLV_PARAMETERS, trainable);
+    return clv__persistent(graph, full, desc, init, category, trainable);
 }
 
 clv_tensor *clv_parameter(clv_graph *graph, const char *name, clv_shape shape, clv_init init) {
-    return scoped_persistent(graph, name, clv__f32(shape), init, true);
+    return scoped_persistent(graph, name, clv__f32(shape), init, CLV_PARAMETERS, true);
 }
 
 clv_tensor *clv_buffer(clv_graph *graph, const char *name, clv_dtype dtype, clv_shape shape, clv_init init) {
-    return scoped_persistent(graph, name, (clv__desc){dtype, shape}, init, false);
+    return scoped_persistent(graph, name, (clv__desc){dtype, shape}, init, CLV_PARAMETERS, false);
+}
+
+clv_tensor *clv__cache(clv_graph *graph, const char *name, clv_shape shape) {
+    return scoped_persistent(graph, name, clv__f32(shape), (clv_init){.kind = CLV_INIT_ZEROS},
+                             CLV_ACTIVATIONS, false);
 }
 
 void clv_output(clv_tensor *tensor, const char *name) {

@@ -127,7 +127,8 @@ clv_status clv__graph_built(const clv_graph *graph);
 void clv__freeze_if(clv_graph *graph, bool (*covers)(const void *user, const clv_tensor *parameter),
                     const void *user);
 
-/** A session tensor of that full name (scope is not put before it), made when new. `category` PARAMETERS or OPTIMIZER. */
+/** A session tensor of that full name (scope is not put before it), made when new. `category` PARAMETERS, OPTIMIZER, or
+ *  ACTIVATIONS (clv__cache). */
 clv_tensor *clv__persistent(clv_graph *graph, const char *full_name, clv__desc desc, clv_init init,
                             clv_category category, bool trainable);
 

@@ -191,7 +191,7 @@ struct clv__op {
     size_t
         attrs_bytes; // of the attribute structure, at most CLV__ATTRS_BYTES; its bytes stand in keys of tuning files
     const void *data; // table row or the like for descriptors that share functions
-    uint64_t mutates; // bit i: input i is written in place (parameters, buffers, optimizer state)
+    uint64_t mutates; // bit i: input i is written in place (parameters, buffers, optimizer state, caches)
     bool view;        // output 0 is input 0's bytes under another shape: no launch, no memory
     bool
         joins; // a view too: output 0 is the inputs' bytes one after the other. Of the plan's own (plan/pieces.c)
@@ -301,6 +301,10 @@ clv_tensor *clv__graph_random(clv_graph *graph);
 int32_t clv__graph_random_id(clv_graph *graph);
 /** The position of a tensor's first element in what it would be if the batch were not cut; 0 for what has no rows. */
 int64_t clv__graph_first_element(const clv_graph *graph, const clv_tensor *tensor);
+
+/** Values that outlast a step, for an op that changes them in place (`mutates`): zeros at first, f32, under the scope as a buffer is. They
+ *  are activations to the account, and no part of weights or checkpoints. */
+clv_tensor *clv__cache(clv_graph *graph, const char *name, clv_shape shape);
 
 // ---- for infer and sample functions ---------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@
 
 #include "graph/op.h"
 #include "nn/models.h"
+#include "ops/attention_step.h"
 
 static const clv_init zeros = {.kind = CLV_INIT_ZEROS};
 
@@ -17,47 +18,29 @@ static clv_tensor *linear(clv_tensor *x, const char *name, int64_t out_features,
         &(clv_nn_linear_config){.no_bias = !bias, .weight_init = &weight_init, .bias_init = &zeros});
 }
 
-/** Queries, keys or values of one token, by head. */
-static clv_tensor *heads_of(clv_tensor *x, int part, const clv_gpt_config *config) {
-    const int64_t width = config->width;
-    return clv_reshape(clv_slice(x, 2, part * width, width),
-                       CLV_SHAPE(config->heads, 1, width / config->heads));
+/** Attention of one token to itself and those before it, whose keys and values are kept between steps. */
+static clv_tensor *attend_past(clv_tensor *x, const clv_gpt_config *config, clv_tensor *position) {
+    clv_graph *graph = clv__tensor_graph(x);
+    const clv_shape kept = CLV_SHAPE(1, config->context, config->width);
+    return clv__attention_step(x, clv__cache(graph, "keys", kept), clv__cache(graph, "values", kept),
+                               position, config->heads);
 }
 
-/** Attention of one token to those before it, whose keys and values are known, and to itself. */
-static clv_tensor *attend_past(clv_tensor *x, const clv_gpt_config *config, const clv__gpt_past *past,
-                               int i) {
-    clv_tensor *query = heads_of(x, 0, config), *key = heads_of(x, 1, config),
-               *value = heads_of(x, 2, config);
-    clv_tensor *keys = past->keys[i], *values = past->values[i];
-    const int64_t T = config->context;
-    const float scale = (float)(1 / sqrt((double)config->width / (double)config->heads));
-    clv_tensor *none = clv_full(clv_tensor_graph(x), CLV_DTYPE_F32, CLV_SHAPE(1), -INFINITY);
-    clv_tensor *before = clv_where(past->before, clv_matmul_t(query, false, keys, true), none);
-    clv_tensor *scores[2] = {before, clv_matmul_t(query, false, key, true)}; // [H,1,T] and [H,1,1]
-    clv_tensor *weights = clv_softmax(clv_mul_scalar(clv_concat(scores, 2, 2), scale), 2);
-    clv_tensor *y =
-        clv_add(clv_matmul(clv_slice(weights, 2, 0, T), values), clv_mul(clv_slice(weights, 2, T, 1), value));
-    past->made[i] = x;
-    return clv_reshape(y, CLV_SHAPE(1, 1, config->width));
-}
-
-/** past: of one token; NULL: x is the whole sequence. */
-static clv_tensor *attention(clv_tensor *x, const clv_gpt_config *config, float std,
-                             const clv__gpt_past *past, int i) {
+/** position: of the one token that x is; NULL: x is the whole sequence. */
+static clv_tensor *attention(clv_tensor *x, const clv_gpt_config *config, float std, clv_tensor *position) {
     x = linear(x, "c_attn", 3 * config->width, 0.02f, true);
-    x = past ? attend_past(x, config, past, i)
-             : clv_self_attention(x, config->heads,
-                                  &(clv_attention_config){.causal = true, .dropout = config->dropout});
+    x = position ? attend_past(x, config, position)
+                 : clv_self_attention(x, config->heads,
+                                      &(clv_attention_config){.causal = true, .dropout = config->dropout});
     return clv_nn_dropout(linear(x, "c_proj", config->width, std, true), config->dropout);
 }
 
 static clv_tensor *block(clv_graph *graph, clv_tensor *x, const clv_gpt_config *config,
-                         const clv__gpt_past *past, int i) {
+                         clv_tensor *position) {
     float std = (float)(0.02 / sqrt(2.0 * (double)config->layers)); // of what is added to the residual stream
     clv_tensor *y = clv_nn_layer_norm(x, "ln_1", 0);
     clv_scope_push(graph, "attn");
-    x = clv_add(x, attention(y, config, std, past, i));
+    x = clv_add(x, attention(y, config, std, position));
     clv_scope_pop(graph);
     y = clv_nn_layer_norm(x, "ln_2", 0);
     clv_scope_push(graph, "mlp");
@@ -77,12 +60,12 @@ void clv__gpt_defaults(clv_gpt_config *config) {
 
 /** What stands behind the embeddings of tokens and positions. */
 static clv_tensor *blocks(clv_graph *graph, clv_tensor *x, const clv_gpt_config *config,
-                          const clv__gpt_past *past) {
+                          clv_tensor *position) {
     x = clv_nn_dropout(x, config->dropout);
     clv_scope_push(graph, "h");
     for (int i = 0; i < (int)config->layers; i++) {
         clv__scope_push_index(graph, i);
-        x = block(graph, x, config, past, i);
+        x = block(graph, x, config, position);
         clv_scope_pop(graph);
     }
     clv_scope_pop(graph);
@@ -93,12 +76,8 @@ static clv_tensor *blocks(clv_graph *graph, clv_tensor *x, const clv_gpt_config 
 
 static const clv_init small = {CLV_INIT_NORMAL, 0, 0.02f};
 
-static bool check(clv_graph *graph, const clv_tensor *tokens, const clv_gpt_config *c) {
-    const clv_shape shape = clv_tensor_shape(tokens);
-    if (shape.rank != 2 || shape.dims[1] > c->context)
-        clv__graph_fail(graph, CLV_E_SHAPE, "gpt: tokens must be [N,T] with T up to the context of %lld",
-                        (long long)c->context);
-    else if (c->heads < 1 || c->width % c->heads || c->layers < 1)
+static bool check(clv_graph *graph, const clv_gpt_config *c) {
+    if (c->heads < 1 || c->width % c->heads || c->layers < 1)
         clv__graph_fail(graph, CLV_E_VALUE,
                         "gpt: a width of %lld does not part into %lld heads, or no layers",
                         (long long)c->width, (long long)c->heads);
@@ -113,23 +92,27 @@ clv_tensor *clv_gpt(clv_tensor *tokens, const clv_gpt_config *config) {
     clv_graph *graph = clv_tensor_graph(tokens);
     if (!graph) return NULL;
     clv__gpt_defaults(&c);
-    if (!check(graph, tokens, &c)) return NULL;
+    const clv_shape shape = clv_tensor_shape(tokens);
+    if (shape.rank != 2 || shape.dims[1] > c.context)
+        return clv__graph_fail(graph, CLV_E_SHAPE,
+                               "gpt: tokens must be [N,T] with T up to the context of %lld",
+                               (long long)c.context);
+    if (!check(graph, &c)) return NULL;
     clv_scope_push(graph, "transformer");
     clv_tensor *x = clv_nn_embedding(tokens, "wte", c.vocabulary, c.width, &small);
     clv_scope_push(graph, "wpe");
     clv_tensor *positions = clv_parameter(graph, "weight", CLV_SHAPE(c.context, c.width), small);
     clv_scope_pop(graph);
-    return blocks(graph, clv_add(x, clv_slice(positions, 0, 0, clv_tensor_shape(tokens).dims[1])), &c, NULL);
+    return blocks(graph, clv_add(x, clv_slice(positions, 0, 0, shape.dims[1])), &c, NULL);
 }
 
-clv_tensor *clv__gpt_next(clv_tensor *token, clv_tensor *position, const clv_gpt_config *config,
-                          const clv__gpt_past *past) {
+clv_tensor *clv__gpt_next(clv_tensor *token, clv_tensor *position, const clv_gpt_config *config) {
     clv_graph *graph = clv_tensor_graph(token);
-    if (!graph || !check(graph, token, config)) return NULL;
+    if (!graph || !check(graph, config)) return NULL;
     clv_scope_push(graph, "transformer");
     clv_tensor *x = clv_nn_embedding(token, "wte", config->vocabulary, config->width, &small);
     x = clv_add(x, clv_nn_embedding(position, "wpe", config->context, config->width, &small));
-    return blocks(graph, x, config, past);
+    return blocks(graph, x, config, position);
 }
 
 clv_tensor *clv__build_gpt(clv_tensor *x, const clv_model *model) {

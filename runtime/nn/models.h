@@ -28,20 +28,14 @@ int64_t clv__model_outputs(const clv_model *model);
 /** Sizes instead of zeros. */
 void clv__gpt_defaults(clv_gpt_config *config);
 
-/** What is known of the tokens before one, for clv__gpt_next: lists of so many as the model has layers. */
-typedef struct clv__gpt_past {
-    clv_tensor *before;          // [1,1,context] i32: is there one at this position, before the one at hand?
-    clv_tensor **keys, **values; // [heads,context,width/heads]
-    clv_tensor **made;           // written, [1,1,3*width]: queries, keys and values of the one at hand
-} clv__gpt_past;
 /**
- * A GPT's logits, [1,1,vocabulary], behind one token: clv_gpt's of a whole sequence, at its last position.
+ * A GPT's logits, [1,vocabulary], behind one token: clv_gpt's of a whole sequence, at its last position. Keys and values of the tokens
+ * before it are what earlier steps left in `keys` and `values` of each layer's attention, where the token's own are added.
  *
- * token, position  [1,1] i32
+ * token, position  [1] i32
  * config           without zeros
  */
-clv_tensor *clv__gpt_next(clv_tensor *token, clv_tensor *position, const clv_gpt_config *config,
-                          const clv__gpt_past *past);
+clv_tensor *clv__gpt_next(clv_tensor *token, clv_tensor *position, const clv_gpt_config *config);
 
 /** clv_scope_push with a number. */
 void clv__scope_push_index(clv_graph *graph, int index);

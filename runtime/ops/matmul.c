@@ -233,6 +233,7 @@ static const clv__variant product_variants[] = {
      .supports = clv__product_tile_supports,
      .rank = clv__product_tile_rank,
      .lower = clv__product_tile},
+    {.name = "dots", .supports = clv__product_dots_supports, .lower = clv__product_dots, .relative = 0.01},
     {0},
 };
 

@@ -24,4 +24,8 @@ bool clv__product_tile_supports(const clv_device_info *device, const clv__op_io 
 double clv__product_tile_rank(const clv_device_info *device, const clv__op_io *io);
 void clv__product_tile(clv__launches *list, const clv__op_io *io);
 
+// runtime/ops/matmul_dots.c
+bool clv__product_dots_supports(const clv_device_info *device, const clv__op_io *io);
+void clv__product_dots(clv__launches *list, const clv__op_io *io);
+
 #endif

@@ -45,7 +45,7 @@ static void find_needed(placing *p) {
         if (node->io.op->mutates) p->needed[id] = true;
         for (int i = 0; i < node->io.n_out; i++) p->needed[id] |= node->out[i]->is_output;
         if (!p->needed[id]) continue;
-        p->plan->trains |= node->io.op->mutates != 0;
+        p->plan->trains |= node->io.op->mutates && node->phase == CLV__UPDATE;
         for (int i = 0; i < node->io.n_in; i++) {
             if (node->in[i] && node->in[i]->node) p->needed[node->in[i]->node->id] = true;
         }
@@ -351,7 +351,8 @@ static clv_status describe_places(clv_plan *plan) {
     align(plan);
     for (int i = 0; i < plan->n_places; i++) {
         clv__place *at = &plan->places[i];
-        const clv__place *there = plan->same_session ? clv__plan_place_of(plan->same_session, at->device) : NULL;
+        const clv__place *there =
+            plan->same_session ? clv__plan_place_of(plan->same_session, at->device) : NULL;
         if (there) at->same_session_bytes = there->activations.bytes; // what the session has anyway
         CLV_TRY(collect(plan, i, CLV__INPUT, &at->inputs, &at->n_inputs));
         CLV_TRY(collect(plan, i, CLV__VALUE, &at->outputs, &at->n_outputs));

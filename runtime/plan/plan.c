@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 int clv_plan_device_count(const clv_plan *plan) {
     return plan->n_places;
 }
@@ -53,13 +52,14 @@ static void at_least(uint64_t *most, uint64_t bytes) {
 
 clv_plan_memory clv_plans_memory_on(clv_plan *const *plans, int n, clv_device *device) {
     clv_plan_memory memory = {.device = device};
+    uint64_t kept[CLV_CATEGORIES] = {
+        0}; // beside arenas: a step's own activations, and those kept between steps
     for (int p = 0; p < n; p++) {
         const clv__place *place = clv__plan_place_of(plans[p], device);
         if (!place) continue;
         for (int i = 0; i < place->n_persistents; i++) {
             const clv_tensor *tensor = plans[p]->values[place->persistents[i]].tensor;
-            if (!counted(plans, p, device, tensor->name))
-                memory.category[tensor->category] += clv_tensor_bytes(tensor);
+            if (!counted(plans, p, device, tensor->name)) kept[tensor->category] += clv_tensor_bytes(tensor);
         }
         at_least(&memory.category[CLV_GRADIENTS], place->gradients.bytes);
         at_least(&memory.category[CLV_ACTIVATIONS], place->activations.bytes);
@@ -67,7 +67,10 @@ clv_plan_memory clv_plans_memory_on(clv_plan *const *plans, int n, clv_device *d
         at_least(&memory.category[CLV_IO], clv__io_bytes(place));
         at_least(&memory.category[CLV_STAGING], clv__staging_bytes(place));
     }
-    for (int c = 0; c < CLV_CATEGORIES; c++) memory.predicted_peak_bytes += memory.category[c];
+    for (int c = 0; c < CLV_CATEGORIES; c++) {
+        memory.category[c] += kept[c];
+        memory.predicted_peak_bytes += memory.category[c];
+    }
     return memory;
 }
 
@@ -100,7 +103,8 @@ clv_status clv__plans_check(clv_plan *const *plans, int n, clv_device *device, s
         smaller_batch = clv__piece_text(of, &largest, &about);
     else
         clv__plans_holders(plans, n, device, &about);
-    status = clv__memory_check(device, bytes, largest.bytes, "the plan", clv__text_get(&about), smaller_batch);
+    status =
+        clv__memory_check(device, bytes, largest.bytes, "the plan", clv__text_get(&about), smaller_batch);
     clv__text_reset(&about);
     return status;
 }

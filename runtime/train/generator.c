@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A GPT that writes. With a cache a small plan computes one token at a time: keys and values of those before
-// it lie in the host's memory, are fed with it, and get its own. Else the whole context is computed for each.
-#include <stdio.h>
+// it stay on the device, and each step adds its own. Else the whole context is computed for each token.
 #include <stdlib.h>
 #include <string.h>
 
@@ -19,14 +18,12 @@ struct clv_generator {
     clv_session *session;
     clv_graph *graph;
     clv_plan *plan;
-    clv_run *run;                  // made when first used: the weights are read then
-    clv_tensor *tokens, *logits;   // [1,1] and [1,1,V]; without a cache [1,T] and [1,T,V]
-    clv_tensor *position;          // of the token
-    clv__gpt_past past;            // inputs and results of each layer
-    float **keys, **values, *made; // their elements
-    int32_t *window, *before;      // the context's tokens; whether there is one
-    int64_t n;                     // tokens in the window
-    float *out;                    // all logits of a step
+    clv_run *run;                // made when first used: the weights are read then
+    clv_tensor *tokens, *logits; // [1] and [1,V]; without a cache [1,T] and [1,T,V]
+    clv_tensor *position;        // of the token, [1]; NULL without a cache
+    int32_t *window;             // the context's tokens
+    int64_t n;                   // tokens in the window
+    float *out;                  // all logits of a step
 };
 
 // ---- making one -------------------------------------------------------------------------------------------
@@ -35,62 +32,24 @@ static clv_status no_memory(const clv_generator *g) {
     CLV_FAIL(clv__runtime_error_of(g->runtime), CLV_E_HOST_MEMORY, "no host memory for a generator");
 }
 
-/** Elements of a layer's keys, or of its values. */
-static size_t cached(const clv_generator *g) {
-    return (size_t)(g->sizes.context * g->sizes.width);
-}
-
 static clv_status take_memory(clv_generator *g) {
-    const size_t layers = (size_t)g->sizes.layers, T = (size_t)g->sizes.context;
-    const size_t rows = g->no_cache ? T : 1;
+    const size_t T = (size_t)g->sizes.context, rows = g->no_cache ? T : 1;
     g->window = clv__alloc(T, sizeof *g->window);
     g->out = clv__alloc(rows * (size_t)g->sizes.vocabulary, sizeof *g->out);
-    if (!g->window || !g->out) return no_memory(g);
-    if (g->no_cache) return CLV_OK;
-    g->before = clv__alloc(T, sizeof *g->before);
-    g->made = clv__alloc(3 * (size_t)g->sizes.width, sizeof *g->made);
-    g->keys = clv__alloc(layers, sizeof *g->keys);
-    g->values = clv__alloc(layers, sizeof *g->values);
-    g->past.keys = clv__alloc(layers, sizeof *g->past.keys);
-    g->past.values = clv__alloc(layers, sizeof *g->past.values);
-    g->past.made = clv__alloc(layers, sizeof *g->past.made);
-    if (!g->before || !g->made || !g->keys || !g->values || !g->past.keys || !g->past.values || !g->past.made)
-        return no_memory(g);
-    for (size_t i = 0; i < layers; i++) {
-        g->keys[i] = clv__alloc(cached(g), sizeof(float));
-        g->values[i] = clv__alloc(cached(g), sizeof(float));
-        if (!g->keys[i] || !g->values[i]) return no_memory(g);
-    }
-    return CLV_OK;
-}
-
-static void build_next(clv_generator *g) {
-    const clv_gpt_config *c = &g->sizes;
-    const clv_shape of_layer = CLV_SHAPE(c->heads, c->context, c->heads ? c->width / c->heads : 0);
-    g->tokens = clv_input(g->graph, "token", CLV_DTYPE_I32, CLV_SHAPE(1, 1));
-    g->position = clv_input(g->graph, "position", CLV_DTYPE_I32, CLV_SHAPE(1, 1));
-    g->past.before = clv_input(g->graph, "before", CLV_DTYPE_I32, CLV_SHAPE(1, 1, c->context));
-    for (int i = 0; i < (int)c->layers; i++) {
-        char name[32];
-        snprintf(name, sizeof name, "keys.%d", i);
-        g->past.keys[i] = clv_input(g->graph, name, CLV_DTYPE_F32, of_layer);
-        snprintf(name, sizeof name, "values.%d", i);
-        g->past.values[i] = clv_input(g->graph, name, CLV_DTYPE_F32, of_layer);
-    }
-    g->logits = clv__gpt_next(g->tokens, g->position, c, &g->past);
-    for (int i = 0; i < (int)c->layers; i++) clv_output(g->past.made[i], NULL);
+    return g->window && g->out ? CLV_OK : no_memory(g);
 }
 
 static clv_status prepare(clv_generator *g, const clv_generator_config *config) {
     CLV_TRY(take_memory(g));
     CLV_TRY(clv_graph_create(g->runtime, &g->graph));
-    // queries, keys and values of a token are kept as they are, so the cache wants them in f32
-    clv_graph_set_precision(g->graph, g->no_cache ? config->precision : CLV_PRECISION_F32);
+    clv_graph_set_precision(g->graph, config->precision);
     if (g->no_cache) {
         g->tokens = clv_input(g->graph, "tokens", CLV_DTYPE_I32, CLV_SHAPE(1, g->sizes.context));
         g->logits = clv_gpt(g->tokens, &g->sizes);
     } else {
-        build_next(g);
+        g->tokens = clv_input(g->graph, "token", CLV_DTYPE_I32, CLV_SHAPE(1));
+        g->position = clv_input(g->graph, "position", CLV_DTYPE_I32, CLV_SHAPE(1));
+        g->logits = clv__gpt_next(g->tokens, g->position, &g->sizes);
     }
     if (g->logits && clv_tensor_dtype(g->logits) != CLV_DTYPE_F32)
         g->logits = clv_cast(g->logits, CLV_DTYPE_F32);
@@ -132,17 +91,6 @@ void clv_generator_destroy(clv_generator *g) {
     clv_session_destroy(g->session);
     clv_plan_destroy(g->plan);
     clv_graph_destroy(g->graph);
-    for (int i = 0; i < (int)g->sizes.layers; i++) {
-        if (g->keys) free(g->keys[i]);
-        if (g->values) free(g->values[i]);
-    }
-    free(g->keys);
-    free(g->values);
-    free(g->past.keys);
-    free(g->past.values);
-    free(g->past.made);
-    free(g->made);
-    free(g->before);
     free(g->window);
     free(g->out);
     free(g);
@@ -162,35 +110,14 @@ static clv_status feed(clv_generator *g, const clv_tensor *input, const void *va
     return clv_run_feed(g->run, input, values, clv_tensor_bytes(input));
 }
 
-/** Put a token's keys and values to those of its layer, at position p of each head. */
-static void keep(clv_generator *g, int layer, int64_t p) {
-    const int64_t heads = g->sizes.heads, each = g->sizes.width / heads, T = g->sizes.context;
-    for (int64_t h = 0; h < heads; h++) {
-        const float *key = g->made + g->sizes.width + h * each, *value = key + g->sizes.width;
-        memcpy(g->keys[layer] + (h * T + p) * each, key, (size_t)each * sizeof *key);
-        memcpy(g->values[layer] + (h * T + p) * each, value, (size_t)each * sizeof *value);
-    }
-}
-
-/** The token at position p, behind those that were kept. */
-static clv_status compute_next(clv_generator *g, int64_t p) {
+/** The token at position p, behind those that were computed; its logits only where they are wanted. */
+static clv_status compute_next(clv_generator *g, int64_t p, bool wanted) {
     const int32_t position = (int32_t)p;
     int64_t ticket;
-    for (int64_t i = 0; i < g->sizes.context; i++) g->before[i] = i < p;
     CLV_TRY(feed(g, g->tokens, &g->window[p]));
     CLV_TRY(feed(g, g->position, &position));
-    CLV_TRY(feed(g, g->past.before, g->before));
-    for (int i = 0; i < (int)g->sizes.layers; i++) {
-        CLV_TRY(feed(g, g->past.keys[i], g->keys[i]));
-        CLV_TRY(feed(g, g->past.values[i], g->values[i]));
-    }
     CLV_TRY(clv_run_step(g->run, &ticket));
-    CLV_TRY(clv_run_fetch(g->run, ticket, g->logits, g->out, clv_tensor_bytes(g->logits)));
-    for (int i = 0; i < (int)g->sizes.layers; i++) {
-        CLV_TRY(clv_run_fetch(g->run, ticket, g->past.made[i], g->made, clv_tensor_bytes(g->past.made[i])));
-        keep(g, i, p);
-    }
-    return CLV_OK;
+    return wanted ? clv_run_fetch(g->run, ticket, g->logits, g->out, clv_tensor_bytes(g->logits)) : CLV_OK;
 }
 
 static clv_status compute_all(clv_generator *g) {
@@ -206,10 +133,10 @@ static clv_status push(clv_generator *g, int32_t token, bool wanted) {
         const int64_t kept = g->n / 2;
         memmove(g->window, g->window + g->n - kept, (size_t)kept * sizeof *g->window);
         g->n = kept;
-        for (int64_t p = 0; !g->no_cache && p < kept; p++) CLV_TRY(compute_next(g, p));
+        for (int64_t p = 0; !g->no_cache && p < kept; p++) CLV_TRY(compute_next(g, p, false));
     }
     g->window[g->n++] = token;
-    if (!g->no_cache) return compute_next(g, g->n - 1);
+    if (!g->no_cache) return compute_next(g, g->n - 1, wanted);
     return wanted ? compute_all(g) : CLV_OK;
 }
 

@@ -78,4 +78,15 @@ for name, (shape, scale) in {"causal_softmax": ((2, 3, 5, 5), 0.5), "causal_soft
         y = (scale * x).masked_fill(~seen, -math.inf)[..., seen.any(-1), :].softmax(-1)
         c.expect("y", torch.cat([torch.zeros(*shape[:-2], shape[-2] - y.shape[-2], shape[-1]), y], -2))
 
+# One more token: three heads of four columns, at position 3 of 5. The caches get its key and value.
+with cases.case("attention_step") as c:
+    n, t, d, heads, at = 2, 5, 12, 3, 3
+    x = c.input("x", torch.randn(n, 3 * d), grad=False)
+    keys, values = c.buffer("keys", torch.randn(n, t, d)), c.buffer("values", torch.randn(n, t, d))
+    c.put("position", torch.tensor([at]))
+    query, keys[:, at], values[:, at] = x.split(d, 1)
+    q, k, v = (part.view(n, -1, heads, d // heads).transpose(1, 2)
+               for part in (query.unsqueeze(1), keys[:, : at + 1], values[:, : at + 1]))
+    c.expect("y", (q @ k.transpose(2, 3) / (d // heads) ** 0.5).softmax(-1).matmul(v).transpose(1, 2).reshape(n, d))
+
 cases.write()

@@ -5,6 +5,7 @@
 
 #include "cleave/nn.h"
 #include "golden/golden.h"
+#include "ops/attention_step.h"
 
 GOLDEN_OPEN(text)
 
@@ -73,6 +74,14 @@ static void self_attention(void **state) {
     }
 }
 
+static void attention_step(void **state) {
+    golden *g = golden_begin(state, "attention_step");
+    clv_tensor *x = golden_input(g, "x"), *position = golden_input(g, "position");
+    clv_tensor *keys = golden_buffer(g, "keys"), *values = golden_buffer(g, "values");
+    golden_expect(g, clv__attention_step(x, keys, values, position, 3), "y");
+    finish(g);
+}
+
 static void causal_softmax(void **state) {
     static const struct {
         const char *name;
@@ -125,6 +134,7 @@ int main(void) {
         cmocka_unit_test(gpt),
         cmocka_unit_test(attention),
         cmocka_unit_test(self_attention),
+        cmocka_unit_test(attention_step),
         cmocka_unit_test(causal_softmax),
     };
     return cmocka_run_group_tests(tests, golden_open_text, golden_close);

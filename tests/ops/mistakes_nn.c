@@ -4,6 +4,7 @@
 
 #include "cleave/ops.h"
 #include "harness/harness.h"
+#include "ops/attention_step.h"
 
 /** Inputs at hand: f32 x [2,3,4,5], m [4,6], v [3], s [], none [2,0]; i32 labels [4], i [4,6]. */
 typedef struct inputs {
@@ -50,6 +51,25 @@ MISTAKE(self_attention_heads, clv_self_attention(clv_reshape(in->m, CLV_SHAPE(1,
 MISTAKE(self_attention_no_heads, clv_self_attention(clv_reshape(in->m, CLV_SHAPE(1, 2, 12)), 0, NULL))
 MISTAKE(self_attention_dropout, clv_self_attention(clv_reshape(in->m, CLV_SHAPE(1, 2, 12)), 2,
                                                    &(clv_attention_config){.dropout = 1.5f}))
+/** rows: of values, where they are not those of keys; position NULL: the first label. */
+static clv_tensor *step(const inputs *in, clv_tensor *x, clv_shape keys, int64_t rows, clv_tensor *position,
+                        int64_t heads) {
+    clv_tensor *k = clv_buffer(in->graph, "keys", CLV_DTYPE_F32, keys, (clv_init){0});
+    if (rows) keys.dims[1] = rows;
+    clv_tensor *v = clv_buffer(in->graph, "values", CLV_DTYPE_F32, keys, (clv_init){0});
+    return clv__attention_step(x, k, v, position ? position : clv_slice(in->labels, 0, 0, 1), heads);
+}
+MISTAKE(step_dtype, step(in, in->i, CLV_SHAPE(4, 5, 2), 0, NULL, 2))
+MISTAKE(step_rank, step(in, in->v, CLV_SHAPE(4, 5, 2), 0, NULL, 2))
+MISTAKE(step_keys, step(in, in->m, CLV_SHAPE(4, 2), 0, NULL, 2))
+MISTAKE(step_values, step(in, in->m, CLV_SHAPE(4, 5, 2), 6, NULL, 2))
+MISTAKE(step_columns, step(in, in->m, CLV_SHAPE(4, 5, 3), 0, NULL, 3))
+MISTAKE(step_sequences, step(in, in->m, CLV_SHAPE(3, 5, 2), 0, NULL, 2))
+MISTAKE(step_no_row, step(in, in->m, CLV_SHAPE(4, 0, 2), 0, NULL, 2))
+MISTAKE(step_positions, step(in, in->m, CLV_SHAPE(4, 5, 2), 0, in->labels, 2))
+MISTAKE(step_position_dtype, step(in, in->m, CLV_SHAPE(4, 5, 2), 0, in->v, 2))
+MISTAKE(step_heads, step(in, in->m, CLV_SHAPE(4, 5, 2), 0, NULL, 3))
+MISTAKE(step_no_heads, step(in, in->m, CLV_SHAPE(4, 5, 2), 0, NULL, 0))
 MISTAKE(softmax_axis, clv_softmax(in->m, 2))
 MISTAKE(softmax_scalar, clv_softmax(in->s, 0))
 MISTAKE(log_softmax_axis, clv_log_softmax(in->m, -3))
@@ -112,6 +132,17 @@ static const struct {
     {self_attention_heads, CLV_E_VALUE, "12 columns do not part into queries, keys and values of 3 heads"},
     {self_attention_no_heads, CLV_E_VALUE, "12 columns do not part into queries, keys and values of 0 heads"},
     {self_attention_dropout, CLV_E_VALUE, "p must be from 0 to 1, it is 1.5"},
+    {step_dtype, CLV_E_DTYPE, "x is i32, it must be f32"},
+    {step_rank, CLV_E_SHAPE, "x has 1 dimensions, it must have 2"},
+    {step_keys, CLV_E_SHAPE, "keys has 2 dimensions, it must have 3"},
+    {step_values, CLV_E_SHAPE, "values must have the shape of keys"},
+    {step_columns, CLV_E_SHAPE, "x must be [N,3D] for keys of [N,T,D]"},
+    {step_sequences, CLV_E_SHAPE, "x must be [N,3D] for keys of [N,T,D]"},
+    {step_no_row, CLV_E_SHAPE, "keys have no row to write to"},
+    {step_positions, CLV_E_SHAPE, "position must be [1]"},
+    {step_position_dtype, CLV_E_DTYPE, "position is f32, it must be i32"},
+    {step_heads, CLV_E_VALUE, "2 columns do not part into 3 heads"},
+    {step_no_heads, CLV_E_VALUE, "2 columns do not part into 0 heads"},
     {softmax_axis, CLV_E_VALUE, "axis 2"},
     {softmax_scalar, CLV_E_VALUE, "axis 0"},
     {log_softmax_axis, CLV_E_VALUE, "axis -3"},

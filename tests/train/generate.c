@@ -111,6 +111,11 @@ static void memory_is_as_predicted(void **state) {
             const uint64_t before = clv_device_memory(devices[d]).all.current;
             clv_generator *generator = generator_on(devices[d], no_cache);
             clv_plan *plan = clv_generator_plan(generator);
+            // keys and values of all layers are on the device, as activations
+            const uint64_t caches = 2u * 3 * 13 * 24 * sizeof(float);
+            const uint64_t activations = clv_device_memory(devices[d]).category[CLV_ACTIVATIONS].current;
+            assert_true(no_cache || activations >= caches);
+            assert_int_equal(clv_plans_memory(&plan, 1).category[CLV_ACTIVATIONS], activations);
             clv_device_memory_reset_peak(devices[d]);
             write_text(generator, NULL, 20);
             assert_int_equal(clv_device_memory(devices[d]).all.peak - before,
