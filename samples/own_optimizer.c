@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // An optimizer of your own: Lion (Chen et al. 2023, arXiv:2302.06675), one state and a sign, made of ops that there are. The argument: a
 // device.
-#include <math.h>
-
 #include "common.h"
 
 enum { N = 64, IN = 4, STEPS = 500 };
@@ -36,12 +34,7 @@ static clv_tensor *line(clv_tensor *x, const clv_model *model) {
 int main(int argc, char **argv) {
     static float x[N * IN], y[N];
     const clv_model model = {.name = "line", .build = line, .input = {IN}, .target = {1}};
-    clv_train_config config = {.model = &model,
-                               .batch = N,
-                               .epochs = STEPS,
-                               .lr = 0.02,
-                               .schedule = {.kind = CLV_SCHEDULE_COSINE, .per_step = true},
-                               .optimizer = {.own = &lion}};
+    clv_train_config config = {.model = &model, .batch = N, .epochs = STEPS, .lr = 0.02};
     clv_runtime *runtime = NULL;
     clv_dataset *dataset = NULL;
     clv_trainer *trainer = NULL;
@@ -53,6 +46,8 @@ int main(int argc, char **argv) {
     TRY(runtime, clv_device_find(runtime, argc > 1 ? argv[1] : NULL, &config.device));
     TRY(runtime, clv_dataset_from_arrays(runtime, &in, &out, NULL, &dataset));
     config.train = dataset;
+    config.schedule = (clv_schedule){.kind = CLV_SCHEDULE_COSINE, .per_step = true};
+    config.optimizer.own = &lion;
     TRY(runtime, clv_trainer_create(runtime, &config, &trainer));
     TRY(runtime, clv_trainer_run(trainer));
     printf("lion: loss %.6f after %d steps\n", clv_trainer_result(trainer).train_loss, STEPS);
