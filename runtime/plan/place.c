@@ -38,6 +38,14 @@ static int value_at(const placing *p, const clv_tensor *tensor, int place) {
 
 // ---- what is needed -----------------------------------------------------------------------------------------------------
 
+/** Does a node write in place what is kept of a training? A cache is of what is computed only. */
+static bool updates(const clv__node *node) {
+    for (int i = 0; i < node->io.n_in; i++)
+        if (node->io.op->mutates >> i & 1 && node->in[i] && node->in[i]->category != CLV_ACTIVATIONS)
+            return true;
+    return false;
+}
+
 static void find_needed(placing *p) {
     const clv_graph *graph = p->plan->graph;
     for (int id = (int)graph->n_nodes - 1; id >= 0; id--) {
@@ -45,7 +53,7 @@ static void find_needed(placing *p) {
         if (node->io.op->mutates) p->needed[id] = true;
         for (int i = 0; i < node->io.n_out; i++) p->needed[id] |= node->out[i]->is_output;
         if (!p->needed[id]) continue;
-        p->plan->trains |= node->io.op->mutates && node->phase == CLV__UPDATE;
+        p->plan->trains |= updates(node);
         for (int i = 0; i < node->io.n_in; i++) {
             if (node->in[i] && node->in[i]->node) p->needed[node->in[i]->node->id] = true;
         }
