@@ -94,7 +94,7 @@ works "$cleave" eval --images x.npy --labels y.npy --model linear --device host 
 
 # checkpoints
 expect 1 "missing.ckpt" train --resume missing.ckpt
-cp goodc flipped && printf 'X' | dd of=flipped bs=1 seek=9000 conv=notrunc 2>/dev/null
+cp goodc flipped && printf 'XYXY' | dd of=flipped bs=1 seek=9000 conv=notrunc 2>/dev/null
 expect 1 "flipped" train --resume flipped
 expect 1 "" train --resume good
 expect 1 "model 'linear', not of 'mlp'" train --model mlp --resume goodc
