@@ -131,7 +131,7 @@ static const clv__variant variants[] = CLV__SHARING_VARIANTS(lower);
 const clv__op clv__op_assign_update = {
     .name = "assign_update",
     .attrs_bytes = sizeof(assign_attrs),
-    .groups = {FIRST, GROUP, MOST},
+    .groups = {.first = FIRST, .size = GROUP, .most = MOST},
     .mutates = (((UINT64_C(1) << GROUP * MOST) - 1) / 3) << FIRST, // each group's target
     .infer = infer,
     .variants = variants,
