@@ -65,7 +65,8 @@ static void read_as_entry(const void *data, size_t size, const void *more, size_
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     begin();
-    read_as_entry(data, size, "", 0, size % 3 == 0); // listing reads again: one of the three files for each input
+    read_as_entry(data, size, "", 0,
+                  size % 3 == 0);              // listing reads again: one of the three files for each input
     size_t cut = size ? data[0] % n_whole : 0; // the beginning of a right one, then these bytes
     read_as_entry(whole, cut, data, size, size % 3 == 1);
     for (size_t i = 0; i + 1 < size && i < 8; i += 2) whole[data[i] % n_whole] ^= data[i + 1];

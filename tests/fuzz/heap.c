@@ -57,7 +57,8 @@ static void *give(void *base, size_t gap, size_t bytes) {
 static front *checked(void *pointer) {
     front *f = (front *)pointer - 1;
     if (f->mark == (DEAD ^ (uintptr_t)pointer)) fail("memory is used or freed after it was freed");
-    if (f->mark != (ALIVE ^ (uintptr_t)pointer)) fail("no memory that was given out, or written to before its beginning");
+    if (f->mark != (ALIVE ^ (uintptr_t)pointer))
+        fail("no memory that was given out, or written to before its beginning");
     if (memcmp((char *)pointer + f->bytes, &END, TAIL) != 0) fail("written past the end of an allocation");
     return f;
 }
@@ -118,7 +119,8 @@ static uint8_t *end_of_input(void) {
     static uint8_t *end;
     if (end) return end;
     uint8_t *pages = mmap(NULL, INPUT_BYTES + 65536, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (pages == MAP_FAILED || mprotect(pages, INPUT_BYTES, PROT_READ | PROT_WRITE)) fail("no memory for the input");
+    if (pages == MAP_FAILED || mprotect(pages, INPUT_BYTES, PROT_READ | PROT_WRITE))
+        fail("no memory for the input");
     mallopt(M_MMAP_THRESHOLD, 16 << 20); // pages that were had are kept: having them again was half the time
     mallopt(M_TRIM_THRESHOLD, 256 << 20);
     return end = pages + INPUT_BYTES;

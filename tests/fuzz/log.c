@@ -8,7 +8,8 @@
 #include "tools/cleave/watch.h"
 
 static void require_shown(const char *text) {
-    for (const unsigned char *at = (const unsigned char *)text; *at; at++) REQUIRE(*at >= 0x20 && *at != 0x7f);
+    for (const unsigned char *at = (const unsigned char *)text; *at; at++)
+        REQUIRE(*at >= 0x20 && *at != 0x7f);
 }
 
 static void on_moment(void *user, const watch_moment *now) {

@@ -24,7 +24,11 @@ static void require_shown(const char *text, size_t n) {
 
 static void compare(const char *path) {
     static clv_check_case cases[] = {
-        {.name = "relu/plain/17 elements", .op = "relu", .variant = "plain", .verdict = CLV_CHECK_PASSED, .ulp = 3},
+        {.name = "relu/plain/17 elements",
+         .op = "relu",
+         .variant = "plain",
+         .verdict = CLV_CHECK_PASSED,
+         .ulp = 3},
         {.name = "add/plain/a", .op = "add", .variant = "plain", .verdict = CLV_CHECK_FAILED}};
     const clv_check_report report = {.list = cases, .n_list = 2, .seed = 1};
     baseline then;

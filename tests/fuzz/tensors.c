@@ -18,11 +18,13 @@ static unsigned next(choices *c) {
 
 static const char *const dtypes[] = {"F32", "I32", "F16", "BF16", "F64", "I64", "U8", "BOOL", "F8_E4M3", ""};
 static const unsigned widths[] = {4, 4, 2, 2, 8, 8, 1, 1, 1, 0};
-static const char *const names[] = {"a", "b.weight", "b.bias", "\\u00e9", "__metadata__", "x\\n", "model.w", "optimizer.w", "\\\"", ""};
+static const char *const names[] = {"a",    "b.weight", "b.bias",      "\\u00e9", "__metadata__",
+                                    "x\\n", "model.w",  "optimizer.w", "\\\"",    ""};
 
 static void add_tensor(choices *c, clv__text *out, unsigned long long *end) {
     unsigned what = next(c), dtype = what % 10, rank = next(c) % 10, bytes = widths[dtype];
-    clv__text_add(out, "\"%s%u\":{\"dtype\":\"%s\",\"shape\":[", names[next(c) % 10], next(c) % 3, dtypes[dtype]);
+    clv__text_add(out, "\"%s%u\":{\"dtype\":\"%s\",\"shape\":[", names[next(c) % 10], next(c) % 3,
+                  dtypes[dtype]);
     unsigned long long numel = 1;
     for (unsigned d = 0; d < rank; d++) {
         unsigned size = next(c);
