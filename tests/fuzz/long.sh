@@ -59,6 +59,7 @@ runs=${1:-100000000} code=0
 [ $# -eq 0 ] || shift
 tools/build.sh fuzz-fast
 tools/build.sh fuzz
+# shellcheck disable=SC2046 # names are words
 [ $# -gt 0 ] || set -- $(cd build/fuzz-fast/tests/fuzz && find . -name 'fuzz_*' -type f -perm -u+x | sed 's|./fuzz_||' | sort)
 [ "$runs" -eq 0 ] || printf '%s\n' "$@" | xargs -P "${JOBS:-2}" -n 1 sh "$0" --one "$runs" || code=1
 printf '%-12s %12s %9s %9s\n' name inputs seconds findings | tee "$OUT/table"
