@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints whose checksum is right and whose content is chosen by any bytes: positions, settings, shapes and values of tensors.
-// A training goes on from it to the end that was asked for, or says in one sentence what is wrong.
+// fuzz_checkpoint: a session takes it, or says in one sentence what is wrong. fuzz_resume (FUZZ_TRAINING), which is slow: a whole
+// training goes on from it to the end that was asked for, or says so.
 #define _GNU_SOURCE
 #include "fuzz/fuzz.h"
 
+#include <inttypes.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <xxhash.h>
 
 #include "cleave/train.h"
+#include "fuzz/memory_file.h"
+#include "train/state.h"
+#include "train/trainer.h"
 
 enum { SAMPLES = 5, BATCH = 2, BEFORE = 4, STEPS = 6, MOST_BYTES = 1 << 16 };
 
@@ -16,6 +22,9 @@ static clv_dataset *dataset;
 static char folder[] = "/dev/shm/cleave-fuzz-XXXXXX", right_path[256], path[256];
 static uint8_t right[MOST_BYTES]; // a checkpoint as it should be, after step 4 of 6
 static size_t n_right;
+#ifndef FUZZ_TRAINING
+static clv_trainer *kept;
+#endif
 
 static clv_tensor *build(clv_tensor *x, const clv_model *model) {
     return clv_nn_linear(clv_flatten(x, 1), "fc", model->classes, NULL);
@@ -48,6 +57,12 @@ static clv_status train(const char *resume, const char *checkpoint, int64_t step
     if (status == CLV_OK) status = clv_trainer_create(runtime, &config, &trainer);
     if (status == CLV_OK) status = clv_trainer_run(trainer);
     if (trainer) *result = clv_trainer_result(trainer);
+#ifndef FUZZ_TRAINING
+    if (checkpoint && status == CLV_OK) {
+        kept = trainer; // the session that takes what is fuzzed
+        return CLV_OK;
+    }
+#endif
     clv_trainer_destroy(trainer);
     return status;
 }
@@ -64,7 +79,8 @@ static void begin(void) {
     REQUIRE(clv_runtime_create(&config, &runtime) == CLV_OK);
     for (int i = 0; i < SAMPLES * 4; i++) images[i] = (float)(i % 7) / 7;
     for (int i = 0; i < SAMPLES; i++) labels[i] = i % 2;
-    clv_array x = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(SAMPLES, 1, 2, 2), .data = images, .borrowed = true};
+    clv_array x = {
+        .type = CLV_ARRAY_F32, .shape = CLV_SHAPE(SAMPLES, 1, 2, 2), .data = images, .borrowed = true};
     clv_array y = {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(SAMPLES), .data = labels, .borrowed = true};
     REQUIRE(clv_dataset_from_arrays(runtime, &x, &y, NULL, &dataset) == CLV_OK);
     clv_train_result result;
@@ -85,10 +101,30 @@ static unsigned next(choices *c) {
     return c->at < c->size ? c->data[c->at++] : 0;
 }
 
-static const char *const values[] = {
-    "0",   "1",    "2",    "3",   "4",          "5",     "6",      "-1",
-    "nan", "inf",  "-inf", "",    "1e400",      "0x7",   "1 ",     "9223372036854775807",
-    "-0",  "1e-9", "04",   "\33", "2147483648", "-9223372036854775808", "9223372036854775808", "\"\\u0000"};
+static const char *const values[] = {"0",
+                                     "1",
+                                     "2",
+                                     "3",
+                                     "4",
+                                     "5",
+                                     "6",
+                                     "-1",
+                                     "nan",
+                                     "inf",
+                                     "-inf",
+                                     "",
+                                     "1e400",
+                                     "0x7",
+                                     "1 ",
+                                     "9223372036854775807",
+                                     "-0",
+                                     "1e-9",
+                                     "04",
+                                     "\33",
+                                     "2147483648",
+                                     "-9223372036854775808",
+                                     "9223372036854775808",
+                                     "\"\\u0000"};
 
 static void spoil_text(choices *c, clv_archive *archive) {
     size_t n = 0;
@@ -100,11 +136,13 @@ static void spoil_text(choices *c, clv_archive *archive) {
     char own[16] = "";
     if (what >= 128) // what stands there, or something near
         snprintf(own, sizeof own, "%lld", strtoll(text, NULL, 10) % 1000000000000 + (int)(what % 16) - 8);
-    REQUIRE(clv_archive_set_text(archive, key, *own ? own : values[what % (sizeof values / sizeof *values)]) == CLV_OK);
+    REQUIRE(clv_archive_set_text(archive, key,
+                                 *own ? own : values[what % (sizeof values / sizeof *values)]) == CLV_OK);
 }
 
 static void spoil_tensor(choices *c, clv_archive *archive) {
-    static const uint32_t bits[] = {0x7fc00000, 0x7f800000, 0xff800000, 0x7f7fffff, 1, 0x80000000, 0x3f800000};
+    static const uint32_t bits[] = {0x7fc00000, 0x7f800000, 0xff800000, 0x7f7fffff,
+                                    1,          0x80000000, 0x3f800000};
     clv_array *array = clv_archive_get(archive, next(c) % clv_archive_count(archive));
     unsigned what = next(c);
     const size_t n = clv_array_bytes(array) / 4;
@@ -128,6 +166,82 @@ static void spoil_tensor(choices *c, clv_archive *archive) {
     }
 }
 
+static void require_told(clv_status status) {
+    const char *sentence = clv_runtime_error(runtime);
+    const bool expected = status == CLV_E_FORMAT || status == CLV_E_VALUE || status == CLV_E_SHAPE ||
+                          status == CLV_E_UNSUPPORTED || status == CLV_E_NOT_FINITE ||
+                          status == CLV_E_NOT_FOUND || status == CLV_E_DTYPE;
+    if (!expected) fprintf(stderr, "status %d: %s\n", (int)status, sentence);
+    REQUIRE(expected);
+    REQUIRE(status == CLV_E_NOT_FINITE || strstr(sentence, path) != NULL);
+    for (const char *at = sentence; *at; at++) REQUIRE((unsigned char)*at >= 0x20 && *at != 0x7f);
+}
+
+#ifdef FUZZ_TRAINING
+static void read_or_train(const clv_archive *archive, bool is_right, bool load) {
+    (void)load;
+    if (clv_checkpoint_write(archive, path) != CLV_OK) return; // a text that is not UTF-8 is refused
+    clv_train_result result = {0};
+    const clv_status status = train(path, NULL, STEPS, &result);
+    if (is_right) REQUIRE(status == CLV_OK);
+    if (status == CLV_OK)
+        REQUIRE(result.steps == STEPS && result.epochs >= 0);
+    else
+        require_told(status);
+}
+#else
+/** What clv_checkpoint_write makes, in memory; false: it cannot be written. */
+static bool write_to_memory(const clv_archive *archive, uint8_t *file, size_t *size) {
+    static const char zeros[] = "xxh64:0000000000000000";
+    clv__safetensors_layout layout;
+    if (clv__safetensors_layout_init(archive, path, zeros, &layout) != CLV_OK) return false;
+    size_t at = layout.header_bytes;
+    REQUIRE(at < MOST_BYTES);
+    memcpy(file, layout.header, at);
+    for (size_t i = 0; i < layout.n_arrays; i++) {
+        const size_t n = clv_array_bytes(layout.arrays[i]);
+        REQUIRE(n <= MOST_BYTES - at);
+        if (n) memcpy(file + at, layout.arrays[i]->data, n);
+        at += n;
+    }
+    char digits[17], *place = memmem(file, layout.header_bytes, zeros, sizeof zeros - 1);
+    REQUIRE(place != NULL);
+    snprintf(digits, sizeof digits, "%016" PRIx64, (uint64_t)XXH64(file, at, 0));
+    memcpy(place + strlen("xxh64:"), digits, 16);
+    clv__safetensors_layout_reset(&layout);
+    *size = at;
+    return true;
+}
+
+/** The file is read; with `load` the session takes it too, which wakes its threads and takes five times as long. */
+static void read_or_train(const clv_archive *archive, bool is_right, bool load) {
+    static uint8_t file[MOST_BYTES];
+    size_t size;
+    if (!write_to_memory(archive, file, &size)) return; // a text that is not UTF-8 is refused
+    clv__input input;
+    clv_archive *again = NULL;
+    clv__input_memory(clv__io_error(runtime), path, file, size, &input);
+    const clv_status is_read = clv__checkpoint_read(&input, &again);
+    REQUIRE((is_read == CLV_OK) == (again != NULL));
+    clv_archive_destroy(again);
+    if (is_read != CLV_OK) require_told(is_read);
+    if (!is_right && !load) return;
+    memory_file_set(path, file, size);
+    clv_train_config config = *kept->config;
+    config.resume = path;
+    clv__position position = {.step = -7};
+    const clv_status status = clv__checkpoint_load(&config, runtime, kept->session, &position);
+    if (is_right) REQUIRE(status == CLV_OK && position.step == BEFORE);
+    if (status == CLV_OK) {
+        REQUIRE(position.step >= 0 && position.epoch >= 0 && position.index >= 0 && position.loss_count >= 0);
+    } else {
+        REQUIRE(position.step == -7); // unchanged
+        require_told(status);
+        REQUIRE(strstr(clv_runtime_error(runtime), "checksum") == NULL); // it was right
+    }
+}
+#endif
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     begin();
     choices c = {data, size, 0};
@@ -137,24 +251,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     REQUIRE(clv__checkpoint_read(&input, &archive) == CLV_OK);
     const unsigned n = next(&c) % 6;
     for (unsigned i = 0; i < n; i++) next(&c) % 3 ? spoil_text(&c, archive) : spoil_tensor(&c, archive);
-    const clv_status written = clv_checkpoint_write(archive, path);
+    unsigned sum = 0;
+    for (size_t i = 0; i < size; i++) sum += data[i];
+    read_or_train(archive, n == 0, sum % 8 == 0);
     clv_archive_destroy(archive);
-    if (written != CLV_OK) return 0; // a text that is not UTF-8 is refused
-
-    clv_train_result result = {0};
-    const clv_status status = train(path, NULL, STEPS, &result);
-    if (n == 0) REQUIRE(status == CLV_OK);
-    if (status == CLV_OK) {
-        REQUIRE(result.steps == STEPS && result.epochs >= 0);
-        return 0;
-    }
-    const char *sentence = clv_runtime_error(runtime);
-    const bool expected = status == CLV_E_FORMAT || status == CLV_E_VALUE || status == CLV_E_SHAPE ||
-                          status == CLV_E_UNSUPPORTED || status == CLV_E_NOT_FINITE ||
-                          status == CLV_E_NOT_FOUND || status == CLV_E_DTYPE;
-    if (!expected) fprintf(stderr, "status %d: %s\n", (int)status, sentence);
-    REQUIRE(expected);
-    REQUIRE(status == CLV_E_NOT_FINITE || strstr(sentence, path) != NULL);
-    for (const char *at = sentence; *at; at++) REQUIRE((unsigned char)*at >= 0x20 && *at != 0x7f);
     return 0;
 }

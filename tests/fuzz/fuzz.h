@@ -16,7 +16,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define REQUIRE(condition)                                                                                   \
     do {                                                                                                     \
         if (!(condition)) {                                                                                  \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                          \
+            dprintf(2, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition);                               \
             abort();                                                                                         \
         }                                                                                                    \
     } while (0)

@@ -3,11 +3,13 @@
 #define _GNU_SOURCE
 #include "fuzz/fuzz.h"
 
+#include "fuzz/memory_file.h"
 #include "fuzz/quiet.h"
 #include "tools/cleave/watch.h"
 
 static void require_shown(const char *text) {
-    for (const unsigned char *at = (const unsigned char *)text; *at; at++) REQUIRE(*at >= 0x20 && *at != 0x7f);
+    for (const unsigned char *at = (const unsigned char *)text; *at; at++)
+        REQUIRE(*at >= 0x20 && *at != 0x7f);
 }
 
 static void on_moment(void *user, const watch_moment *now) {
@@ -23,8 +25,8 @@ static void on_moment(void *user, const watch_moment *now) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     FILE *nowhere = quiet_begin();
-    char path[64];
-    quiet_file(data, size, path, sizeof path);
+    const char *path = "x";
+    memory_file_set(path, data, size);
     int moments = 0;
     watch_reader reader = {.on_step = on_moment, .on_epoch = on_moment, .user = &moments};
     if (watch_reader_open(&reader, path) == EXIT_DONE && watch_reader_poll(&reader) == EXIT_DONE) {

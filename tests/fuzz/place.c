@@ -11,7 +11,8 @@ static clv_graph *graph;
 
 static void begin(void) {
     if (runtime) return;
-    clv_runtime_config config = {.null_devices = true, .no_opencl = true, .visible_devices = "", .partition = ""};
+    clv_runtime_config config = {
+        .null_devices = true, .no_opencl = true, .visible_devices = "", .partition = ""};
     REQUIRE(clv_runtime_create(&config, &runtime) == CLV_OK);
     REQUIRE(clv_graph_create(runtime, &graph) == CLV_OK);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 4));

@@ -204,7 +204,11 @@ static void clean(char *text) {
 
 static void text_at(const json_t *object, const char *key, char *text, size_t bytes) {
     const char *value = json_string_value(json_object_get(object, key));
-    snprintf(text, bytes, "%s", value ? value : "");
+    size_t n = value ? strlen(value) : 0;
+    if (n >= bytes) // cut before a letter, not within: half of one is not UTF-8, and no JSON can hold it
+        for (n = bytes - 1; n && ((unsigned char)value[n] & 0xC0) == 0x80;) n--;
+    if (n) memcpy(text, value, n);
+    text[n] = 0;
     clean(text);
 }
 
