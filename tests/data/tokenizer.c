@@ -110,6 +110,24 @@ static char *changed(const char *path, const char *value) {
     return text;
 }
 
+/** Of added tokens that begin alike the longest one is found. */
+static void longest_added_token(void **state) {
+    (void)state;
+    char *json =
+        changed("added_tokens", "[{\"id\":500,\"content\":\"<e>\"},{\"id\":501,\"content\":\"<e>!\"},"
+                                "{\"id\":502,\"content\":\"<e\"}]");
+    clv_vocabulary *vocabulary = NULL;
+    int32_t tokens[16];
+    size_t n = 0;
+    expect_ok(clv_vocabulary_tokenizer(support_runtime, json, strlen(json), &vocabulary));
+    expect_ok(clv_vocabulary_encode(vocabulary, "<e>!<e><e<e>", 12, tokens, &n));
+    const int32_t want[] = {501, 500, 502, 500};
+    assert_int_equal(n, 4);
+    assert_memory_equal(tokens, want, sizeof want);
+    clv_vocabulary_destroy(vocabulary);
+    free(json);
+}
+
 static void refuses(void **state) {
     (void)state;
     static const struct {
@@ -169,9 +187,9 @@ static void refuses(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_of_gpt2), cmocka_unit_test(words_by_an_expression),
-        cmocka_unit_test(says_its_text), cmocka_unit_test(text_must_be_utf8),
-        cmocka_unit_test(refuses),
+        cmocka_unit_test(words_of_gpt2),       cmocka_unit_test(words_by_an_expression),
+        cmocka_unit_test(says_its_text),       cmocka_unit_test(text_must_be_utf8),
+        cmocka_unit_test(longest_added_token), cmocka_unit_test(refuses),
     };
     return cmocka_run_group_tests(tests, support_begin, support_end);
 }

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "cleave/nearest.h"
-#include "cleave/train.h"
-#include "harness/harness.h"
+#include "train/pytorch.h"
+#include "train/small.h"
 
 enum { STEPS = 9, TENSORS = 7 }; // conv1.weight, norm's two and its two statistics, fc's two
 
@@ -14,45 +14,17 @@ static clv_runtime *runtime;
 static clv_archive *golden;
 static clv_dataset *dataset;
 
-static clv_tensor *build(clv_tensor *x, const clv_model *model) {
-    x = clv_nn_conv2d(x, "conv1", 3,
-                      &(clv_nn_conv2d_config){.kernel = {2, 3}, .padding = {1, -1}, .no_bias = true});
-    x = clv_relu(clv_nn_batch_norm(x, "norm", NULL));
-    return clv_nn_linear(clv_flatten(x, 1), "fc", model->classes, NULL);
-}
-
-static const clv_model model = {.name = "small", .build = build, .input = {1, 4, 6}, .classes = 5};
+static const clv_model model = {.name = "small", .build = pytorch_build, .input = {1, 4, 6}, .classes = 5};
 
 static const char *before(void) {
     return CLV_TEST_BINARY_DIR "/train_finetune_before.safetensors";
 }
 
-/** Write the golden file's first weights as a file of their own. */
-static void write_first_weights(void) {
-    clv_archive *archive;
-    assert_status(clv_archive_create(runtime, &archive), CLV_OK, runtime);
-    for (size_t i = 0; i < clv_archive_count(golden); i++) {
-        const clv_array *array = clv_archive_get(golden, i);
-        if (strncmp(array->name, "before/", 7)) continue;
-        clv_status status =
-            clv_archive_add_borrowed(archive, array->name + 7, array->type, &array->shape, array->data);
-        assert_status(status, CLV_OK, runtime);
-    }
-    assert_status(clv_safetensors_write(archive, before()), CLV_OK, runtime);
-    clv_archive_destroy(archive);
-}
-
 static int setup(void **state) {
     (void)state;
     runtime = clv__test_runtime(NULL);
-    clv_status status =
-        clv_safetensors_read(runtime, CLV_TEST_SOURCE_DIR "/tests/golden/finetune.safetensors", &golden);
-    assert_status(status, CLV_OK, runtime);
-    clv_array images = *clv_archive_find(golden, "images");
-    images.borrowed = true;
-    status = clv_dataset_from_arrays(runtime, &images, clv_archive_find(golden, "labels"), NULL, &dataset);
-    assert_status(status, CLV_OK, runtime);
-    write_first_weights();
+    pytorch_read(runtime, CLV_TEST_SOURCE_DIR "/tests/golden/finetune.safetensors", before(), &golden,
+                 &dataset);
     return 0;
 }
 
@@ -121,14 +93,7 @@ static clv_train_config config_of(const golden_case *c, clv_device *device) {
 static clv_trainer *run(const clv_train_config *config) {
     clv_trainer *trainer;
     assert_status(clv_trainer_create(runtime, config, &trainer), CLV_OK, runtime);
-    for (int i = 0; i < clv_trainer_device_count(trainer); i++)
-        clv_device_memory_reset_peak(clv_trainer_device_get(trainer, i));
-    assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
-    for (int i = 0; i < clv_trainer_device_count(trainer); i++) {
-        clv_device *device = clv_trainer_device_get(trainer, i);
-        assert_int_equal(clv_device_memory(device).all.peak,
-                         clv_trainer_memory_on(trainer, device).predicted_peak_bytes);
-    }
+    small_run(runtime, trainer);
     return trainer;
 }
 
@@ -475,7 +440,7 @@ static void test_refusals(void **state) {
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(2, 1, 4, 6));
     clv_requires_grad(x, true);
-    clv_tensor *loss = clv_sum(build(x, &model), NULL, 0, false);
+    clv_tensor *loss = clv_sum(pytorch_build(x, &model), NULL, 0, false);
     clv_freeze(graph, "*"); // the input's gradient is left
     clv_backward(loss);
     assert_status(clv_graph_status(graph), CLV_OK, runtime);

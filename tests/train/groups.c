@@ -6,22 +6,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cleave/train.h"
-#include "harness/harness.h"
+#include "train/pytorch.h"
+#include "train/small.h"
 
 static clv_runtime *runtime;
 static clv_archive *golden;
 static clv_dataset *dataset;
 static clv_device *host;
 
-static clv_tensor *build(clv_tensor *x, const clv_model *model) {
-    x = clv_nn_conv2d(x, "conv1", 3,
-                      &(clv_nn_conv2d_config){.kernel = {2, 3}, .padding = {1, -1}, .no_bias = true});
-    x = clv_relu(clv_nn_batch_norm(x, "norm", NULL));
-    return clv_nn_linear(clv_flatten(x, 1), "fc", model->classes, NULL);
-}
-
-static const clv_model model = {.name = "small", .build = build, .input = {1, 4, 6}, .classes = 3};
+static const clv_model model = {.name = "small", .build = pytorch_build, .input = {1, 4, 6}, .classes = 3};
 
 static const char *before(void) {
     return CLV_TEST_BINARY_DIR "/train_groups_before.safetensors";
@@ -30,24 +23,8 @@ static const char *before(void) {
 static int setup(void **state) {
     (void)state;
     runtime = clv__test_runtime(NULL);
-    const char *path = CLV_TEST_SOURCE_DIR "/tests/golden/groups.safetensors";
-    assert_status(clv_safetensors_read(runtime, path, &golden), CLV_OK, runtime);
-    clv_array images = *clv_archive_find(golden, "images");
-    images.borrowed = true;
-    assert_status(
-        clv_dataset_from_arrays(runtime, &images, clv_archive_find(golden, "labels"), NULL, &dataset), CLV_OK,
-        runtime);
-    clv_archive *first;
-    assert_status(clv_archive_create(runtime, &first), CLV_OK, runtime);
-    for (size_t i = 0; i < clv_archive_count(golden); i++) {
-        const clv_array *array = clv_archive_get(golden, i);
-        if (strncmp(array->name, "before/", 7)) continue;
-        assert_status(
-            clv_archive_add_borrowed(first, array->name + 7, array->type, &array->shape, array->data), CLV_OK,
-            runtime);
-    }
-    assert_status(clv_safetensors_write(first, before()), CLV_OK, runtime);
-    clv_archive_destroy(first);
+    pytorch_read(runtime, CLV_TEST_SOURCE_DIR "/tests/golden/groups.safetensors", before(), &golden,
+                 &dataset);
     return clv_device_find(runtime, "host", &host) == CLV_OK ? 0 : -1;
 }
 

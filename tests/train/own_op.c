@@ -81,12 +81,7 @@ static int train(const way *how, float *floats, bool *profiled) {
     clv_profile *profile = NULL;
     assert_status(clv_profile_create(runtime, NULL, &profile), CLV_OK, runtime);
     clv_session_set_profile(clv_trainer_session(trainer), profile);
-    assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
-    for (int i = 0; i < clv_trainer_device_count(trainer); i++) {
-        clv_device *device = clv_trainer_device_get(trainer, i);
-        assert_int_equal(clv_device_memory(device).all.peak,
-                         clv_trainer_memory_on(trainer, device).predicted_peak_bytes);
-    }
+    small_run(runtime, trainer);
     for (int r = 0; r < clv_profile_run_count(profile); r++)
         for (int i = 0; i < clv_profile_node_count(profile, r); i++)
             *profiled |= !strcmp(clv_profile_node_get(profile, r, i).node.op, "own_square");
@@ -119,6 +114,7 @@ static void same_bits_in_every_way(void **state) {
         {.name = "replicas", .replicas = true},
         {.name = "placed, in parts", .place = "conv=cpu:0,act=cpu:1,fc=cpu:1", .parts = 2}};
     const bool two = two_halves();
+    if (!two) print_message("no device in two halves: replicas and placements are left out\n");
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         static float floats[2][MOST_FLOATS];
         bool profiled[2] = {false, false};

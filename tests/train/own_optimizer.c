@@ -133,14 +133,7 @@ static int train(const clv_train_config *config, float kept[MOST]) {
     clv_trainer *trainer = NULL;
     int n;
     assert_status(clv_trainer_create(runtime, config, &trainer), CLV_OK, runtime);
-    for (int i = 0; i < clv_trainer_device_count(trainer); i++)
-        clv_device_memory_reset_peak(clv_trainer_device_get(trainer, i));
-    assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
-    for (int i = 0; i < clv_trainer_device_count(trainer); i++) {
-        clv_device *device = clv_trainer_device_get(trainer, i);
-        assert_int_equal(clv_device_memory(device).all.peak,
-                         clv_trainer_memory_on(trainer, device).predicted_peak_bytes);
-    }
+    small_run(runtime, trainer);
     assert_status(small_read(clv_trainer_session(trainer), kept, MOST, &n), CLV_OK, runtime);
     clv_trainer_destroy(trainer);
     return n;

@@ -67,6 +67,18 @@ static inline clv_train_config small_config(const clv_model *model, const clv_da
                               .lr = 0.05};
 }
 
+/** Train to the end, and see that every device held what was predicted. */
+static inline void small_run(clv_runtime *runtime, clv_trainer *trainer) {
+    for (int i = 0; i < clv_trainer_device_count(trainer); i++)
+        clv_device_memory_reset_peak(clv_trainer_device_get(trainer, i));
+    assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
+    for (int i = 0; i < clv_trainer_device_count(trainer); i++) {
+        clv_device *device = clv_trainer_device_get(trainer, i);
+        assert_int_equal(clv_device_memory(device).all.peak,
+                         clv_trainer_memory_on(trainer, device).predicted_peak_bytes);
+    }
+}
+
 /** All that a session keeps, in its order; *n: how many numbers, `most` at most. */
 static inline clv_status small_read(clv_session *session, float *out, int most, int *n) {
     *n = 0;

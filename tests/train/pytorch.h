@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trainings that PyTorch made first (tests/golden/make_finetune.py, make_groups.py): the model they have in common, their samples, and
+// their first weights as a file of their own.
+#ifndef CLV_TESTS_TRAIN_PYTORCH_H
+#define CLV_TESTS_TRAIN_PYTORCH_H
+
+#include "cleave/train.h"
+#include "harness/harness.h"
+
+static inline clv_tensor *pytorch_build(clv_tensor *x, const clv_model *model) {
+    x = clv_nn_conv2d(x, "conv1", 3,
+                      &(clv_nn_conv2d_config){.kernel = {2, 3}, .padding = {1, -1}, .no_bias = true});
+    x = clv_relu(clv_nn_batch_norm(x, "norm", NULL));
+    return clv_nn_linear(clv_flatten(x, 1), "fc", model->classes, NULL);
+}
+
+/** Read a golden file: its arrays and its samples, the caller's; its first weights (`before/`) go to the file `before`. */
+static inline void pytorch_read(clv_runtime *runtime, const char *path, const char *before,
+                                clv_archive **golden, clv_dataset **dataset) {
+    assert_status(clv_safetensors_read(runtime, path, golden), CLV_OK, runtime);
+    clv_array images = *clv_archive_find(*golden, "images");
+    images.borrowed = true;
+    const clv_array *labels = clv_archive_find(*golden, "labels");
+    assert_status(clv_dataset_from_arrays(runtime, &images, labels, NULL, dataset), CLV_OK, runtime);
+    clv_archive *first;
+    assert_status(clv_archive_create(runtime, &first), CLV_OK, runtime);
+    for (size_t i = 0; i < clv_archive_count(*golden); i++) {
+        const clv_array *array = clv_archive_get(*golden, i);
+        if (strncmp(array->name, "before/", 7)) continue;
+        clv_status status =
+            clv_archive_add_borrowed(first, array->name + 7, array->type, &array->shape, array->data);
+        assert_status(status, CLV_OK, runtime);
+    }
+    assert_status(clv_safetensors_write(first, before), CLV_OK, runtime);
+    clv_archive_destroy(first);
+}
+
+#endif
