@@ -64,7 +64,10 @@ static bool plain_supports(const clv_device_info *device, const clv__op_io *io) 
     return clv__loops_fit(device, s.T + 2 * s.E * (s.T + 1));
 }
 
-enum { MOST_VECTORS = 16 }; // of a head, so that its sums and its query are in registers
+enum {
+    MOST_VECTORS = 16,
+    MOST_WHERE_NEEDED = 32
+}; // of a head, so that its sums and its query are in registers
 
 /** The widest vectors that heads consist of. */
 static int width_of(const clv_device_info *device, int64_t E) {
@@ -86,10 +89,12 @@ static void vectors(clv__launches *list, const clv__op_io *io) {
     clv__arg_f32(list, launch, s.scale);
 }
 
+/** For threads, and wherever a head takes more turns one by one than the device allows: then with more of a head at once. */
 static bool vectors_support(const clv_device_info *device, const clv__op_io *io) {
     const sizes s = sizes_of(io);
-    const int width = width_of(device, s.E);
-    return clv__threads(device) && s.E % width == 0 && s.E / width <= MOST_VECTORS &&
+    const bool needed = !plain_supports(device, io);
+    const int width = width_of(device, s.E), most = needed ? MOST_WHERE_NEEDED : MOST_VECTORS;
+    return (clv__threads(device) || needed) && s.E % width == 0 && s.E / width <= most &&
            clv__loops_fit(device, s.T + 2 * (s.T + 1) * (s.E / width));
 }
 
