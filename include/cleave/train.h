@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training and using a whole model: weights, evaluation, schedules, and the trainer that ties them together.
-// All of it is written with the headers before this one; where it does not fit, write the loop yourself (cleave.h).
+// All of it is written with the headers that it includes; where it does not fit, write the loop yourself (cleave.h).
 #ifndef CLEAVE_TRAIN_H
 #define CLEAVE_TRAIN_H
 
