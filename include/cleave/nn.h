@@ -93,6 +93,18 @@ CLV_API clv_tensor *clv_nn_batch_norm(clv_tensor *x, const char *name,
 CLV_API clv_tensor *clv_nn_layer_norm(clv_tensor *x, const char *name, float eps);
 
 /**
+ * Divide by the root of the mean square over the last dimension.
+ *
+ * x       [..., D]
+ * name    makes `name.weight` [D] (ones)
+ * eps     0 means 2^-23, as None does there
+ * result  as x
+ *
+ * Source  torch.nn.RMSNorm
+ */
+CLV_API clv_tensor *clv_nn_rms_norm(clv_tensor *x, const char *name, float eps);
+
+/**
  * A trained row for each index.
  *
  * indices   [...]  i32

@@ -572,6 +572,22 @@ CLV_API clv_tensor *clv_batch_norm(clv_tensor *x, clv_tensor *weight, clv_tensor
  * Source     Ba, Kiros, Hinton 2016, arXiv:1607.06450, section 3; torch.nn.LayerNorm.
  */
 CLV_API clv_tensor *clv_layer_norm(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, float eps);
+/**
+ * Divide by the root of the mean square over the last dimension, then scale.
+ *
+ *     y = x / sqrt(mean(x^2) + eps) * weight
+ *
+ * x       [..., D]  f32
+ * weight  [D]       f32     NULL means ones
+ * eps     >= 0
+ * result  [..., D]  f32
+ *
+ * Gradient   x, weight. Keeps x, and with a weight the quotient.
+ * Errors     CLV_E_SHAPE  x has rank 0, or weight does not fit it;  CLV_E_VALUE  eps < 0;  CLV_E_DTYPE
+ * Numerics   sums in f32, in a fixed order; a row of zeros with eps 0 becomes NaN.
+ * Source     Zhang, Sennrich 2019, arXiv:1910.07467; torch.nn.functional.rms_norm.
+ */
+CLV_API clv_tensor *clv_rms_norm(clv_tensor *x, clv_tensor *weight, float eps);
 
 /**
  * Rows of a table by index.

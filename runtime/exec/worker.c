@@ -118,8 +118,8 @@ static void run_call(clv__job *job) {
     pthread_mutex_unlock(&call->lock);
 }
 
-/** No beat since. The caller goes, unless the worker comes back this very moment: of a beat after the mark and a mark after the beat one
- *  is seen. */
+/** No beat since. The caller goes, unless the worker comes back this very moment: of a beat after the
+ *  mark and a mark after the beat one is seen. */
 static bool leave(clv_device *device, unsigned long beats) {
     atomic_store(&device->call_left, true);
     const bool still = atomic_load(&device->beats) == beats;

@@ -379,6 +379,7 @@ static void builders_pass_null_on(void **state) {
     assert_null(clv_mse_loss(NULL, NULL));
     assert_null(clv_batch_norm(NULL, NULL, NULL, NULL, NULL, true, 0.1f, 1e-5f));
     assert_null(clv_layer_norm(NULL, NULL, NULL, 1e-5f));
+    assert_null(clv_rms_norm(NULL, NULL, 1e-5f));
     assert_null(clv_embedding(NULL, NULL));
     assert_null(clv_scaled_dot_product_attention(NULL, NULL, NULL, NULL));
     assert_null(clv_self_attention(NULL, 1, NULL));
@@ -387,6 +388,7 @@ static void builders_pass_null_on(void **state) {
     assert_null(clv_nn_conv2d(NULL, NULL, 1, NULL));
     assert_null(clv_nn_batch_norm(NULL, NULL, NULL));
     assert_null(clv_nn_layer_norm(NULL, NULL, 0));
+    assert_null(clv_nn_rms_norm(NULL, NULL, 0));
     assert_null(clv_nn_embedding(NULL, NULL, 1, 1, NULL));
     assert_null(clv_gradient(NULL));
     assert_null(clv_graph_find(NULL, "x"));
@@ -429,6 +431,10 @@ static clv_tensor *unnamed_norm(clv_graph *graph, clv_tensor *x) {
     (void)graph;
     return clv_nn_layer_norm(x, NULL, 0);
 }
+static clv_tensor *unnamed_rms_norm(clv_graph *graph, clv_tensor *x) {
+    (void)graph;
+    return clv_nn_rms_norm(x, NULL, 0);
+}
 static clv_tensor *null_axes(clv_graph *graph, clv_tensor *x) {
     (void)graph;
     return clv_permute(x, NULL, 2);
@@ -444,9 +450,9 @@ static clv_tensor *null_place(clv_graph *graph, clv_tensor *x) {
 
 static void names_and_axes_that_are_null_stick(void **state) {
     (void)state;
-    static const maker makers[] = {unnamed_input, unnamed_parameter, unnamed_buffer,
-                                   unnamed_scope, unnamed_layer,     unnamed_norm,
-                                   null_axes,     null_sum_axes,     null_place};
+    static const maker makers[] = {unnamed_input, unnamed_parameter, unnamed_buffer,   unnamed_scope,
+                                   unnamed_layer, unnamed_norm,      unnamed_rms_norm, null_axes,
+                                   null_sum_axes, null_place};
     for (size_t i = 0; i < sizeof makers / sizeof *makers; i++) {
         clv_graph *graph;
         assert_status(clv_graph_create(w.runtime, &graph), CLV_OK, w.runtime);

@@ -261,6 +261,10 @@ static clv_tensor *call_layer_norm(clv_graph *graph, clv_tensor **in) {
     (void)graph, (void)in;
     return clv_layer_norm(in[0], NULL, NULL, 0.5f);
 }
+static clv_tensor *call_rms_norm(clv_graph *graph, clv_tensor **in) {
+    (void)graph, (void)in;
+    return clv_rms_norm(in[0], NULL, 0.5f);
+}
 static clv_tensor *call_embedding(clv_graph *graph, clv_tensor **in) {
     (void)graph, (void)in;
     return clv_embedding(in[0], in[1]);
@@ -347,6 +351,7 @@ static const example examples[] = {
     {"mse_loss", {X, Y}, {{0}}, call_mse_loss},
     {"batch_norm", {IMAGES, CHANNELS, CHANNELS, CHANNELS, CHANNELS}, {NUM(eps, 0.5f)}, call_batch_norm},
     {"layer_norm", {X}, {NUM(eps, 0.5f)}, call_layer_norm},
+    {"rms_norm", {X}, {NUM(eps, 0.5f)}, call_rms_norm},
     {"embedding", {X, LABELS}, {{0}}, call_embedding},
     {"causal_mask", {SQUARE_}, {NUM(fill, -3)}, call_causal_mask},
     {"causal_softmax", {SQUARE_}, {NUM(scale, 0.5f)}, call_causal_softmax},
