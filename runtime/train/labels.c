@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a training makes of its targets: labels smoothed by the loss, samples and targets mixed by the loader. Mixed classes are
-// probabilities, so the step's input `labels` is [N, C] then, in f32.
+// What a training makes of its targets: labels smoothed by the loss, samples and targets mixed by the loader.
+// Mixed classes are probabilities, so the step's input `labels` is [N, C] then, in f32.
 #include <math.h>
 
 #include "train/losses.h"

@@ -99,8 +99,8 @@ static double mse_sum(const float *output, const void *target, const clv_loss_si
 
 // ---- binary cross entropy ---------------------------------------------------------------------------------
 
-/** Several labels for each sample, 0 or 1: the mean of -y log(p) - (1-y) log(1-p), p = sigmoid(x). Since log(1-p) is log(p) - x, that
- *  is the mean of x - x y - log(p), which no large x makes infinite. */
+/** Several labels for each sample, 0 or 1: the mean of -y log(p) - (1-y) log(1-p), p = sigmoid(x). Since
+ *  log(1-p) is log(p) - x, that is the mean of x - x y - log(p), which no large x makes infinite. */
 static clv_tensor *bce_with_logits(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
     const double smoothing = smoothing_of(loss);
     if (!output || !target) return NULL;
