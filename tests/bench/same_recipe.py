@@ -4,9 +4,9 @@
 
     same_recipe.py CLEAVE text FILE [STEPS]             the GPT of characters, batch 16, AdamW 0.001, cosine
     same_recipe.py CLEAVE csv FILE TARGET [EPOCHS]      regression: the mlp on a table of numbers, standardized, batch 64, Adam 0.001
-    same_recipe.py CLEAVE fine-tune TRAIN VAL [STEPS]         resnet18 on folders of pictures with a folder for each class: 64 x 64, batch 16,
-                                                              SGD 0.01 with momentum; a new head, all frozen but the last block
-    same_recipe.py CLEAVE multi-label DIR TABLE VAL [STEPS]   the same on a folder and two tables of labels, all of it trained
+    same_recipe.py CLEAVE fine-tune TRAIN VAL [STEPS]         resnet18 on folders with a folder for each class: 64 x 64, batch 16, SGD 0.01
+                                                              with momentum; a new head, all frozen but the last block
+    same_recipe.py CLEAVE multi-label DIR TABLE VAL [STEPS]   the same on a folder and two tables of labels
 
 By hand: PyTorch is needed, torchvision for pictures, and minutes. The first weights are what Cleave writes after a step with a learning
 rate of 1e-30. `make_pictures.py` makes folders.
@@ -190,40 +190,34 @@ def pytorch(model, train, test, loss_of, right, steps):
         return loss_of(logits, test[1]).item(), right(logits, test[1]).float().mean().item()
 
 
-def tell_pictures(ours, theirs):
+def pictures(tool, words, train, test, loss_of, outputs, right, steps):
+    """Weights that are there, for want of better ones of ten steps; a new head; all frozen but the last block."""
+    from torchvision.models import resnet18
+    place = tempfile.mkdtemp()
+    cleave(tool, words + RECIPE + ["--steps", "10", "--seed", "2", "--save", place + "/base"], True)
+    words = words + RECIPE + ["--weights", place + "/base", "--except", "fc.*", "--freeze", ",".join(FROZEN)]
+    cleave(tool, words + ["--steps", "1", "--lr", "1e-30", "--save", place + "/first"], True)
+    ours = cleave(tool, words + ["--steps", str(steps)], True)
+    model = resnet18(num_classes=outputs)
+    base, first = read_weights(place + "/base"), read_weights(place + "/first")
+    model.load_state_dict({**base, **{name: first[name] for name in ("fc.weight", "fc.bias")}}, strict=False)
+    for name, parameter in model.named_parameters():
+        parameter.requires_grad_(not name.startswith(tuple(f + "." for f in FROZEN)))
+    theirs = pytorch(model, train, test, loss_of, right, steps)
     tell(ours["test_loss"], theirs[0])
     print(f"accuracy: Cleave {ours['test_accuracy']:.4f}, PyTorch {theirs[1]:.4f}")
 
 
 def fine_tune(tool, folder, val, steps=40):
-    from torchvision.models import resnet18
-    steps, place = int(steps), tempfile.mkdtemp()
-    words = ["images", folder, "--val", val, *RECIPE]
-    cleave(tool, words + ["--classes", "1000", "--steps", "10", "--save", place + "/base"], True)  # for want of better ones
-    words += ["--weights", place + "/base", "--except", "fc.*", "--freeze", ",".join(FROZEN)]
-    cleave(tool, words + ["--steps", "1", "--lr", "1e-30", "--save", place + "/first"], True)
-    ours = cleave(tool, words + ["--steps", str(steps)], True)
     train, test = of_classes(folder), of_classes(val)
-    model = resnet18(num_classes=int(train[1].max()) + 1)
-    base, first = read_weights(place + "/base"), read_weights(place + "/first")
-    model.load_state_dict({**base, **{name: first[name] for name in ("fc.weight", "fc.bias")}}, strict=False)
-    for name, parameter in model.named_parameters():
-        parameter.requires_grad_(not name.startswith(tuple(f + "." for f in FROZEN)))
-    tell_pictures(ours, pytorch(model, train, test, F.cross_entropy, lambda x, y: x.argmax(1) == y, steps))
+    pictures(tool, ["images", folder, "--val", val], train, test, F.cross_entropy, int(train[1].max()) + 1,
+             lambda x, y: x.argmax(1) == y, int(steps))
 
 
 def multi_label(tool, folder, table, val, steps=40):
-    from torchvision.models import resnet18
-    steps, place = int(steps), tempfile.mkdtemp()
-    words = ["images", folder, "--labels", table, "--val-labels", val, *RECIPE]
-    cleave(tool, words + ["--steps", "1", "--lr", "1e-30", "--save", place + "/first"], True)
-    ours = cleave(tool, words + ["--steps", str(steps)], True)
     train, test = of_table(folder, table), of_table(folder, val)
-    model = resnet18(num_classes=train[1].shape[1])
-    first = read_weights(place + "/first")
-    model.load_state_dict({name: value for name, value in first.items() if "running" not in name}, strict=False)
-    loss = F.binary_cross_entropy_with_logits
-    tell_pictures(ours, pytorch(model, train, test, loss, lambda x, y: (x > 0) == (y > 0), steps))
+    pictures(tool, ["images", folder, "--labels", table, "--val-labels", val], train, test, F.binary_cross_entropy_with_logits,
+             train[1].shape[1], lambda x, y: (x > 0) == (y > 0), int(steps))
 
 
 def tell(ours, theirs):
