@@ -71,6 +71,21 @@ printf 'file,colored,jpeg\npng/line.png,,0\n' >hole.csv
 expect 1 "'hole.csv', line 2: nothing stands in column 'colored'; 0 or 1 is wanted" "$cleave" train images "$pictures" \
     --labels hole.csv --device "$device"
 
+# Fine-tuning in one command: a new head, of the rest the last block. Running statistics of what is frozen go on, as in PyTorch.
+if [ "$device" != host ]; then
+    resnet="images f --model resnet18 --image-size 32 --batch 13 --augment none --optimizer momentum --lr 0.01 --device $device --quiet"
+    works "$cleave" train $resnet --classes 10 --steps 1 --save base.safetensors
+    works "$cleave" train $resnet --val f --weights base.safetensors --except 'fc.*' \
+        --freeze 'conv1,bn1,layer1.*,layer2.*,layer3.*,layer4.0.*' --steps 30 --save tuned.safetensors --json
+    same "memory" "$(at memory.0.predicted_peak_bytes)" "$(at memory.0.peak_bytes)"
+    awk "BEGIN { exit !($(at train_loss) < 0.5) }" || fail "two classes are not learnt: $(at train_loss)"
+    "$helper" tensors tuned.safetensors base.safetensors >which || fail "no comparison"
+    for line in 'conv1.weight same' 'bn1.weight same' 'bn1.running_mean other' 'layer4.0.conv2.weight same' \
+        'layer4.0.bn2.running_var other' 'layer4.1.conv1.weight other' 'layer4.1.bn2.bias other' 'fc.weight other'; do
+        grep -qx "$line" which || fail "not '$line', but '$(grep "^${line% *} " which)'"
+    done
+fi
+
 # Broken ones.
 head -c 500 f/one/color.jpg >f/one/a.jpg
 cp f/two/tiny.png f/one/no.txt
