@@ -261,6 +261,22 @@ static void in_parts_and_on_replicas(void **state) {
     }
 }
 
+/** Near to the training in f32: logits are in f16, the loss is not. */
+static void in_mixed_precision(void **state) {
+    (void)state;
+    for (int i = 0; i < CASES; i++) {
+        clv_train_config config = plain_config(&cases[i], cases[i].several ? &plain_labels : &plain_classes);
+        clv_trainer *trainer = run(&config);
+        const double loss = clv_trainer_result(trainer).train_loss;
+        clv_trainer_destroy(trainer);
+        config.precision = CLV_PRECISION_MIXED;
+        trainer = run(&config);
+        assert_true(fabs(clv_trainer_result(trainer).train_loss - loss) < 0.01);
+        assert_int_equal(clv_trainer_result(trainer).skipped_steps, 0);
+        clv_trainer_destroy(trainer);
+    }
+}
+
 /** Stopped within an epoch and resumed: the same bits. */
 static bool stop_after_four(void *user, const clv_train_step *step) {
     (void)user;
@@ -524,6 +540,7 @@ int main(void) {
         cmocka_unit_test(on_the_host),
         cmocka_unit_test(on_opencl),
         cmocka_unit_test(in_parts_and_on_replicas),
+        cmocka_unit_test(in_mixed_precision),
         cmocka_unit_test(resumed_to_the_same_bits),
         cmocka_unit_test(they_are_settings),
         cmocka_unit_test(older_checkpoints_go_on),
