@@ -125,29 +125,36 @@ static void lambdas_depend_on_seed_epoch_and_batch(void **state) {
     assert_true(clv__mixup_lambda(&draws[0], 1, 0.4) != first);
 }
 
-/** From any position the same bits, also while batches are being mixed; and no buffer is lost. */
+/** From any position the same bits, also while batches are being mixed, which takes a while here; and no buffer is lost. */
 static void goes_on_anywhere(void **state) {
     (void)state;
-    enum { BATCHES = 3 };
-    static float whole[2 * BATCHES][4 * NUMEL];
-    clv_dataset *dataset = make_dataset(false);
+    enum { LARGE = 100000, BATCHES = 2, SIZE = 3, EPOCHS = 2 };
+    static float whole[EPOCHS * BATCHES][SIZE * LARGE];
+    clv_array images, of_images;
+    clv_dataset *dataset = NULL;
+    expect_ok(clv_array_init(support_runtime, CLV_ARRAY_U8, SHAPE(BATCHES * SIZE, LARGE), &images));
+    expect_ok(clv_array_init(support_runtime, CLV_ARRAY_U8, SHAPE(BATCHES * SIZE), &of_images));
+    for (int i = 0; i < BATCHES * SIZE * LARGE; i++)
+        ((uint8_t *)images.data)[i] = (uint8_t)(i * 31 + i / LARGE);
+    expect_ok(clv_dataset_from_arrays(support_runtime, &images, &of_images, NULL, &dataset));
+    clv_array_reset(&of_images);
     clv_loader *loader = make_loader(
-        dataset, (clv_loader_config){.batch = 4, .shuffle = true, .seed = 9, .mixup = 0.3, .buffers = 2});
+        dataset, (clv_loader_config){.batch = SIZE, .shuffle = true, .seed = 9, .mixup = 0.3, .buffers = 2});
     clv_batch batch, other;
-    for (int i = 0; i < 2 * BATCHES; i++) {
+    for (int i = 0; i < EPOCHS * BATCHES; i++) {
         expect_ok(clv_loader_next(loader, &batch));
-        memcpy(whole[i], batch.samples, (size_t)batch.n * NUMEL * sizeof(float));
+        memcpy(whole[i], batch.samples, sizeof whole[i]);
         clv_loader_release(loader, &batch);
     }
-    for (int i = 0; i < 400; i++) {
-        const int at = i * 5 % (2 * BATCHES - 1);
-        nanosleep(&(struct timespec){.tv_nsec = 1000 * (i % 20)}, NULL);
+    for (int i = 0; i < 200; i++) {
+        const int at = i % (EPOCHS * BATCHES - 1);
+        nanosleep(&(struct timespec){.tv_nsec = 37000 * (i % 20)}, NULL);
         expect_ok(clv_loader_seek(loader, at / BATCHES, at % BATCHES));
         if (i % 3) continue;
         expect_ok(clv_loader_next(loader, &batch));
         expect_ok(clv_loader_next(loader, &other)); // both buffers are there
-        assert_memory_equal(batch.samples, whole[at], (size_t)batch.n * NUMEL * sizeof(float));
-        assert_memory_equal(other.samples, whole[at + 1], (size_t)other.n * NUMEL * sizeof(float));
+        assert_memory_equal(batch.samples, whole[at], sizeof whole[at]);
+        assert_memory_equal(other.samples, whole[at + 1], sizeof whole[at]);
         clv_loader_release(loader, &batch);
         clv_loader_release(loader, &other);
     }

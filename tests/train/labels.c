@@ -261,6 +261,17 @@ static void in_parts_and_on_replicas(void **state) {
     }
 }
 
+/** Probabilities are of the model's classes, which may be more than the dataset's. */
+static void a_model_of_more_classes(void **state) {
+    (void)state;
+    clv_model more = plain_classes;
+    more.classes = CLASSES + 2;
+    clv_train_config config = plain_config(&cases[2], &more);
+    clv_trainer *trainer = run(&config);
+    assert_true(isfinite(clv_trainer_result(trainer).train_loss));
+    clv_trainer_destroy(trainer);
+}
+
 /** Near to the training in f32: logits are in f16, the loss is not. */
 static void in_mixed_precision(void **state) {
     (void)state;
@@ -540,6 +551,7 @@ int main(void) {
         cmocka_unit_test(on_the_host),
         cmocka_unit_test(on_opencl),
         cmocka_unit_test(in_parts_and_on_replicas),
+        cmocka_unit_test(a_model_of_more_classes),
         cmocka_unit_test(in_mixed_precision),
         cmocka_unit_test(resumed_to_the_same_bits),
         cmocka_unit_test(they_are_settings),
