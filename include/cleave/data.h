@@ -260,6 +260,11 @@ typedef struct clv_loader_config {
     bool shuffle;  /**< a new order each epoch, which depends on seed and epoch only */
     uint64_t seed;
     bool drop_last; /**< leave out the smaller batch at the end of an epoch */
+    int buffers; /**< batches in memory at once, being made, ready, or held by the user; 0: 3; at least 2 */
+    /** Where batches are assembled: clv_loader_memory_bytes, aligned to 64 bytes, which outlive the loader.
+     * NULL: its own memory. */
+    void *memory;
+    int64_t epoch, index; /**< the first batch to give; as clv_loader_seek */
     /**
      * > 0: mix each sample with the one before it in the batch, the first with the last:
      *
@@ -271,11 +276,6 @@ typedef struct clv_loader_config {
      */
     double mixup;
     int classes; /**< of such probabilities; 0: the dataset's */
-    int buffers; /**< batches in memory at once, being made, ready, or held by the user; 0: 3; at least 2 */
-    /** Where batches are assembled: clv_loader_memory_bytes, aligned to 64 bytes, which outlive the loader.
-     * NULL: its own memory. */
-    void *memory;
-    int64_t epoch, index; /**< the first batch to give; as clv_loader_seek */
 } clv_loader_config;
 
 /** One batch. The pointers are borrowed until clv_loader_release. */

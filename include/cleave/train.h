@@ -252,11 +252,6 @@ typedef struct clv_train_config {
     clv_placement placement;
     const clv_model *model;   /**< must be given */
     const clv_loss *loss;     /**< NULL: clv_loss_for(model) */
-    double label_smoothing;   /**< of cross_entropy and bce_with_logits, 0 to below 1; evaluation has none */
-    /** > 0: mix each sample, and its target, with the one before it in the batch: lambda of it and 1 - lambda of the other, where lambda is
-     *  drawn for each batch from Beta(mixup, mixup), as clv_loader_config says. Classes become probabilities, [N, classes] in f32,
-     *  for the loss. Evaluation mixes nothing */
-    double mixup;
     const clv_dataset *train; /**< must be given */
     const clv_dataset *test;  /**< NULL: no evaluation */
     int64_t batch;            /**< samples in a step; 0: 64. The last batch of an epoch may be smaller. */
@@ -295,6 +290,11 @@ typedef struct clv_train_config {
     bool (*on_step)(void *user, const clv_train_step *step);
     bool (*on_epoch)(void *user, const clv_train_epoch *epoch);
     bool (*on_evaluate)(void *user, int64_t done, int64_t total);
+    double label_smoothing;   /**< of cross_entropy and bce_with_logits, 0 to below 1; evaluation has none */
+    /** > 0: mix each sample, and its target, with the one before it in the batch: lambda of it and 1 - lambda of the other, where lambda is
+     *  drawn for each batch from Beta(mixup, mixup), as clv_loader_config says. Classes become probabilities, [N, classes] in f32,
+     *  for the loss. Evaluation mixes nothing */
+    double mixup;
 } clv_train_config;
 
 /**

@@ -33,8 +33,8 @@ static clv_tensor *cross_entropy(clv_tensor *output, clv_tensor *target, const c
     const clv_shape shape = clv_tensor_shape(output);
     if (shape.rank > 2 && !soft) {
         const int64_t rows = clv_tensor_numel(target);
-        output = clv_reshape(output, CLV_SHAPE(rows, shape.dims[shape.rank - 1]));
         target = clv_reshape(target, CLV_SHAPE(rows));
+        output = clv_reshape(output, CLV_SHAPE(rows, shape.dims[shape.rank - 1]));
     }
     if (!soft && !(smoothing > 0)) return clv_cross_entropy(output, target);
     clv_tensor *log_p = clv_log_softmax(output, -1);
