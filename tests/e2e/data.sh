@@ -68,6 +68,7 @@ awk "BEGIN { exit !($(at test_accuracy) > 0.9) }" || fail "two classes of rows a
 # Mixed rows; tokens are not.
 works "$cleave" train csv side.csv --target side --standardize --mixup 0.2 --label-smoothing 0.1 --device "$device" --quiet --epochs 40 --json
 awk "BEGIN { exit !($(at test_accuracy) > 0.9) }" || fail "two classes of mixed rows are not learnt: $(at test_accuracy)"
+expect 1 "label smoothing is of the losses cross_entropy and bce_with_logits, not of 'mse'" "$cleave" train csv line.csv $table --label-smoothing 0.1
 expect 1 "those of model 'gpt' are tokens" "$cleave" train text text.txt $gpt --mixup 0.2
 
 # One sentence each.
