@@ -10,7 +10,7 @@
 #include "ops/param_groups.h"
 
 /** A setting that decides the bits of what follows: WHOLE, REAL or TEXT, its key, its value; LATER: a REAL
- *  that checkpoints from before have not, and so 0; WORD: one of an enum, with their names. */
+ *  that checkpoints have only where it is not 0; WORD: one of an enum, with their names. */
 #define SETTINGS(WHOLE, REAL, LATER, WORD, TEXT)                                                             \
     WHOLE("batch", config->batch)                                                                            \
     WHOLE("micro_batches", config->micro_batches)                                                            \
@@ -71,7 +71,8 @@ static clv_status put_settings(const clv_train_config *config, const setting_tex
     CLV_TRY(clv_archive_set_text(archive, "model", config->model->name));
 #define WHOLE(key, value) CLV_TRY(clv_archive_set_int(archive, key, value));
 #define REAL(key, value) CLV_TRY(clv_archive_set_real(archive, key, value));
-#define LATER REAL
+#define LATER(key, value)                                                                                    \
+    if ((value) != 0) REAL(key, value)
 #define WORD(key, value, names) WHOLE(key, value)
 #define TEXT(key, value) CLV_TRY(clv_archive_set_text(archive, key, (value) ? (value) : ""));
     SETTINGS(WHOLE, REAL, LATER, WORD, TEXT)
