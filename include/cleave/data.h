@@ -190,7 +190,7 @@ typedef struct clv_image_folder_config {
      *  for each. Then pictures have several labels, [columns] f32, and folders are no classes. NULL: one class each */
     const char *labels;
     const clv_dataset *
-        like; /**< classes are those of this folder of pictures; used while the dataset is made. NULL: its own */
+        like; /**< classes, or the table's columns, are those of this folder of pictures; used while the dataset is made. NULL: its own */
     int64_t limit; /**< keep so many pictures only, evenly spread over all; 0: all */
     int workers;   /**< threads of a loader that decode; 0: as many as there are cores; 64 at most */
     /** Decode a JPEG at a half, a quarter or an eighth of its sides where no more is wanted of it: faster, and near to what the whole
@@ -211,7 +211,7 @@ typedef struct clv_image_folder_config {
  * config  NULL means all defaults
  *
  * Errors  CLV_E_IO; CLV_E_FORMAT  no classes, a class without pictures, none that is whole, or with `strict` the first that is not;
- *         a table that has no 0 or 1 where one should be;
+ *         a table that has no 0 or 1 where one should be, or other columns than the one of `like`;
  *         CLV_E_NOT_FOUND  a class that `like` does not have, or a file of the table that the folder does not have;
  *         CLV_E_UNSUPPORTED  Cleave was built without libjpeg and libpng;  CLV_E_VALUE  the config
  * Numerics  Resize, CenterCrop and Normalize give the bits of torchvision on PIL images
@@ -265,12 +265,23 @@ typedef struct clv_loader_config {
      * NULL: its own memory. */
     void *memory;
     int64_t epoch, index; /**< the first batch to give; as clv_loader_seek */
+    /**
+     * > 0: mix each sample with the one before it in the batch, the first with the last:
+     *
+     *     x[i] = lambda * x[i] + (1 - lambda) * x[i - 1], and the targets so      lambda from Beta(mixup, mixup)
+     *
+     * A lambda is drawn for each batch, from seed, epoch and index. Classes become probabilities: targets of batches are
+     * [n, classes] then, f32. As torchvision's mixup (references/classification, p = 1).
+     * Source  Zhang, Cisse, Dauphin, Lopez-Paz 2017, arXiv:1710.09412
+     */
+    double mixup;
+    int classes; /**< of such probabilities; 0: the dataset's */
 } clv_loader_config;
 
 /** One batch. The pointers are borrowed until clv_loader_release. */
 typedef struct clv_batch {
     const void *samples;  /**< [n, sample shape], normalised */
-    const void *targets;  /**< [n, target shape] */
+    const void *targets;  /**< [n, target shape]; of mixed classes [n, classes], f32 */
     int64_t n;            /**< samples in it: the last may have fewer */
     int64_t epoch, index; /**< from 0; index within the epoch */
     bool last;            /**< of its epoch */
@@ -280,7 +291,8 @@ typedef struct clv_batch {
 /**
  * Make a loader and start its thread.
  *
- * Errors  CLV_E_VALUE  batch < 1, buffers < 2, a negative position, or drop_last leaves no batch;
+ * Errors  CLV_E_VALUE  batch < 1, buffers < 2, a negative position, drop_last leaves no batch, or mixup: below 0, of tokens, of targets
+ *                      with several classes each, of more classes than `classes`;
  *         CLV_E_HOST_MEMORY
  */
 CLV_API CLV_MUST_CHECK clv_status clv_loader_create(clv_runtime *runtime, const clv_dataset *dataset,

@@ -70,6 +70,9 @@ CLV_API clv_tensor *clv_relu6(clv_tensor *x);
 CLV_API clv_tensor *clv_leaky_relu(clv_tensor *x, float negative_slope);
 /** 1 / (1 + e^-x). Gradient x; keeps the result. */
 CLV_API clv_tensor *clv_sigmoid(clv_tensor *x);
+/** The logarithm of sigmoid, without its loss of digits: `min(x, 0) - log(1 + e^-|x|)`. Gradient x: dy / (1 + e^x); keeps x.
+ *  Source: torch.nn.functional.logsigmoid. */
+CLV_API clv_tensor *clv_logsigmoid(clv_tensor *x);
 /** Hyperbolic tangent. Gradient x; keeps the result. */
 CLV_API clv_tensor *clv_tanh(clv_tensor *x);
 

@@ -84,14 +84,21 @@ typedef struct clv_loss {
     /** The same on the host, for evaluation: its sum over the samples. NULL: evaluation tells NaN */
     double (*sum)(const float *output, const void *target, const clv_loss_sizes *sizes,
                   const struct clv_loss *loss);
-    const void *user; /**< for both */
+    const void *user; /**< for both; of cross_entropy and bce_with_logits NULL, or a double: label smoothing */
 } clv_loss;
 
 /**
  * The losses that Cleave brings.
  *
- *     cross_entropy   of logits [N, C] or [N, ..., C] and classes [N, ...]: clv_cross_entropy over all rows
- *     mse             of results and numbers of as many elements: clv_mse_loss
+ *     cross_entropy    of logits [N, C] or [N, ..., C] and classes [N, ...]: clv_cross_entropy over all rows; or of logits [N, C] and
+ *                      probabilities of the classes, [N, C] in f32: the mean of -sum(y * log_softmax(x)). Smoothing: torch's
+ *                      CrossEntropyLoss(label_smoothing=s), which takes s of each label and gives all classes an equal part of it
+ *     mse              of results and numbers of as many elements: clv_mse_loss
+ *     bce_with_logits  of logits and as many labels in f32, 0 or 1, several for each sample: the mean of -y log(p) - (1-y) log(1-p),
+ *                      p = sigmoid(x), as torch's BCEWithLogitsLoss; finite for all logits. Smoothing: y becomes (1-s) y + s/2.
+ *                      Evaluation counts a label as right where the logit is above 0 and it is 1, or not and it is 0
+ *
+ * Smoothing is of trainings: what evaluation tells is without.
  *
  * clv_loss_get gives NULL past the end, clv_loss_find where there is none of that name. Static.
  */
@@ -148,8 +155,8 @@ CLV_API clv_shape clv_predictor_result_shape(const clv_predictor *predictor);
 typedef struct clv_metrics {
     int64_t count;   /**< samples */
     int64_t targets; /**< of these samples: as many, or more where a sample has several */
-    int64_t correct; /**< targets that were told right; 0 of a model without classes */
-    double accuracy; /**< correct / targets; NaN of a model without classes */
+    int64_t correct; /**< targets that were told right; 0 where that cannot be said: */
+    double accuracy; /**< correct / targets; NaN of a model without classes, unless the loss is bce_with_logits */
     double loss;     /**< mean of the loss over the samples, in double */
     double seconds;
 } clv_metrics;
@@ -283,6 +290,11 @@ typedef struct clv_train_config {
     bool (*on_step)(void *user, const clv_train_step *step);
     bool (*on_epoch)(void *user, const clv_train_epoch *epoch);
     bool (*on_evaluate)(void *user, int64_t done, int64_t total);
+    double label_smoothing;   /**< of cross_entropy and bce_with_logits, 0 to below 1; evaluation has none */
+    /** > 0: mix each sample, and its target, with the one before it in the batch: lambda of it and 1 - lambda of the other, where lambda is
+     *  drawn for each batch from Beta(mixup, mixup), as clv_loader_config says. Classes become probabilities, [N, classes] in f32,
+     *  for the loss. Evaluation mixes nothing */
+    double mixup;
 } clv_train_config;
 
 /**

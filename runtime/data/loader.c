@@ -13,12 +13,13 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "data/dataset.h"
+#include "data/mixup.h"
 #include "io/array.h"
 #include "io/shown.h"
 
 enum { ALIGNMENT = 64, MAX_BUFFERS = 64, MAX_THREADS = 64 };
 
-typedef enum buffer_state { FREE, FILLING, READY, HELD } buffer_state;
+typedef enum buffer_state { FREE, FILLING, MIXING, READY, HELD } buffer_state;
 
 typedef struct buffer {
     buffer_state state;
@@ -26,7 +27,7 @@ typedef struct buffer {
     char *samples, *targets;
     uint32_t *indices;   // [batch]: which samples; NULL without shuffling: those that follow each other
     int64_t taken, done; // of FILLING ones: samples that threads have begun, and made
-    bool stale;          // of FILLING ones: a seek came between
+    bool stale;          // of FILLING and MIXING ones: a seek came between
     clv_status status;   // of the first sample that could not be read, and its sentence
     char *sentence;
 } buffer;
@@ -41,12 +42,13 @@ struct clv_loader {
     const clv_dataset *dataset;
     clv_loader_config config;
     int64_t n_batches; // of an epoch
+    clv__mixed mixed;  // targets of batches
     void *memory;      // own; NULL when the caller gave it
     uint32_t *indices; // of all buffers
     pthread_t threads[MAX_THREADS];
     int n_threads;
 
-    pthread_mutex_t lock; // guards what follows, but not what buffers in state FILLING and HELD point to
+    pthread_mutex_t lock; // guards what follows, but not what FILLING, MIXING and HELD buffers point to
     pthread_cond_t changed;
     bool stop;
     buffer buffers[MAX_BUFFERS];
@@ -119,7 +121,7 @@ static clv_status fill(const clv_loader *loader, const buffer *b, int64_t first,
                        clv__error *error) {
     const clv_dataset *dataset = loader->dataset;
     const size_t sample_bytes = bytes_of(dataset->numel, dataset->dtype);
-    const size_t target_bytes = bytes_of(dataset->target_numel, dataset->target_dtype);
+    const size_t target_bytes = bytes_of(loader->mixed.target_numel, loader->mixed.target_dtype);
     const clv__draw draw = {loader->config.seed, b->batch.epoch};
     for (int64_t i = first; i < first + n; i++) {
         const int64_t sample = loader->order ? b->indices[i] : b->batch.index * loader->config.batch + i;
@@ -146,10 +148,21 @@ static buffer *find_work(clv_loader *loader) {
     return found;
 }
 
+/** Mix a batch whose samples are made. Under the lock, but while it is mixed. */
+static void mix(clv_loader *loader, buffer *b) {
+    const clv__draw draw = {loader->config.seed, b->batch.epoch};
+    b->state = MIXING;
+    pthread_mutex_unlock(&loader->lock);
+    const double lambda = clv__mixup_lambda(&draw, b->batch.index, loader->config.mixup);
+    clv__mixup(&loader->mixed, lambda, b->batch.n, (float *)b->samples, b->targets);
+    pthread_mutex_lock(&loader->lock);
+}
+
 /** So many samples are made, or given up. Under the lock. */
 static void end_samples(clv_loader *loader, buffer *b, int64_t n) {
     b->done += n;
     if (b->done < b->batch.n) return;
+    if (loader->config.mixup > 0 && !b->stale && b->status == CLV_OK) mix(loader, b);
     b->state = b->stale ? FREE : READY;
     pthread_cond_broadcast(&loader->changed);
 }
@@ -198,10 +211,11 @@ static bool buffer_bytes(const clv_dataset *dataset, const clv_loader_config *co
     if (config->batch < 1 || buffers_of(config) < 2 || buffers_of(config) > MAX_BUFFERS) return false;
     // A batch is never larger than the dataset.
     size_t n = (size_t)(config->batch < dataset->count ? config->batch : dataset->count), targets;
+    const clv__mixed mixed = clv__mixed_of(dataset, config);
     if (!clv__size_mul(n, (size_t)dataset->numel, samples) ||
         !clv__size_mul(*samples, clv_dtype_bytes(dataset->dtype), samples) ||
-        !clv__size_mul(n, (size_t)dataset->target_numel, &targets) ||
-        !clv__size_mul(targets, clv_dtype_bytes(dataset->target_dtype), &targets) ||
+        !clv__size_mul(n, (size_t)mixed.target_numel, &targets) ||
+        !clv__size_mul(targets, clv_dtype_bytes(mixed.target_dtype), &targets) ||
         *samples > PTRDIFF_MAX / 2 || targets > PTRDIFF_MAX / 4) {
         return false;
     }
@@ -246,7 +260,7 @@ static clv_status check_config(clv__error *error, const clv_dataset *dataset,
     if ((uintptr_t)config->memory % ALIGNMENT) {
         CLV_FAIL(error, CLV_E_VALUE, "a loader's memory must be aligned to %d bytes", ALIGNMENT);
     }
-    return CLV_OK;
+    return clv__mixup_check(error, dataset, config);
 }
 
 /** Samples of a batch: never more than the dataset has. */
@@ -344,6 +358,7 @@ clv_status clv_loader_create(clv_runtime *runtime, const clv_dataset *dataset,
     loader->error = error;
     loader->dataset = dataset;
     loader->config = *config;
+    loader->mixed = clv__mixed_of(dataset, config);
     loader->n_batches = n_batches;
     loader->to_make = loader->to_give = normal(n_batches, (position){config->epoch, config->index});
     clv_status status = take_memory(loader);
@@ -432,6 +447,7 @@ clv_status clv_loader_seek(clv_loader *loader, int64_t epoch, int64_t index) {
         for (int i = 0; i < loader->n_buffers; i++) {
             buffer *b = &loader->buffers[i];
             if (b->state == READY) b->state = FREE;
+            if (b->state == MIXING) b->stale = true; // its thread ends it
             if (b->state != FILLING) continue;
             b->stale = true;
             const int64_t left = b->batch.n - b->taken; // nobody need make them

@@ -9,9 +9,9 @@
 #include "ops/own_optimizer.h"
 #include "ops/param_groups.h"
 
-/** A setting that decides the bits of what follows: WHOLE, REAL or TEXT, its key, its value; WORD: one of an
- *  enum, with their names. */
-#define SETTINGS(WHOLE, REAL, WORD, TEXT)                                                                    \
+/** A setting that decides the bits of what follows: WHOLE, REAL or TEXT, its key, its value; LATER: a REAL
+ *  that checkpoints have only where it is not 0; WORD: one of an enum, with their names. */
+#define SETTINGS(WHOLE, REAL, LATER, WORD, TEXT)                                                             \
     WHOLE("batch", config->batch)                                                                            \
     WHOLE("micro_batches", config->micro_batches)                                                            \
     WORD("precision", config->precision, precisions)                                                         \
@@ -33,6 +33,8 @@
     REAL("optimizer.beta2", config->optimizer.beta2)                                                         \
     REAL("optimizer.eps", config->optimizer.eps)                                                             \
     REAL("optimizer.clip_norm", config->optimizer.clip_norm)                                                 \
+    LATER("label_smoothing", config->label_smoothing)                                                        \
+    LATER("mixup", config->mixup)                                                                            \
     TEXT("freeze", config->freeze)                                                                           \
     TEXT("loss", loss_name(config))                                                                          \
     TEXT("optimizer.groups", clv__text_get(&texts->groups))                                                  \
@@ -69,11 +71,14 @@ static clv_status put_settings(const clv_train_config *config, const setting_tex
     CLV_TRY(clv_archive_set_text(archive, "model", config->model->name));
 #define WHOLE(key, value) CLV_TRY(clv_archive_set_int(archive, key, value));
 #define REAL(key, value) CLV_TRY(clv_archive_set_real(archive, key, value));
+#define LATER(key, value)                                                                                    \
+    if ((value) != 0) REAL(key, value)
 #define WORD(key, value, names) WHOLE(key, value)
 #define TEXT(key, value) CLV_TRY(clv_archive_set_text(archive, key, (value) ? (value) : ""));
-    SETTINGS(WHOLE, REAL, WORD, TEXT)
+    SETTINGS(WHOLE, REAL, LATER, WORD, TEXT)
 #undef WHOLE
 #undef REAL
+#undef LATER
 #undef WORD
 #undef TEXT
     return CLV_OK;
@@ -109,10 +114,10 @@ static clv_status same_word(const clv_archive *archive, const char *path, const 
     return CLV_OK;
 }
 
-static clv_status same_real(const clv_archive *archive, const char *path, const char *key, double now,
-                            clv__error *error) {
-    double then;
-    CLV_TRY(clv_archive_get_real(archive, key, &then));
+static clv_status same_real(const clv_archive *archive, const char *path, const char *key, bool later,
+                            double now, clv__error *error) {
+    double then = 0;
+    if (!later || clv_archive_text(archive, key)) CLV_TRY(clv_archive_get_real(archive, key, &then));
     if (then != now)
         CLV_FAIL(error, CLV_E_VALUE,
                  "checkpoint '%s' was written with %s %g, now it is %g; go on with the settings it "
@@ -140,12 +145,14 @@ static clv_status compare_settings(const clv_train_config *config, const setting
         CLV_FAIL(error, CLV_E_VALUE, "checkpoint '%s' is of model '%s', not of '%s'", path,
                  model ? model : "", config->model->name);
 #define WHOLE(key, value) CLV_TRY(same_whole(archive, path, key, value, error));
-#define REAL(key, value) CLV_TRY(same_real(archive, path, key, value, error));
+#define REAL(key, value) CLV_TRY(same_real(archive, path, key, false, value, error));
+#define LATER(key, value) CLV_TRY(same_real(archive, path, key, true, value, error));
 #define WORD(key, value, names) CLV_TRY(same_word(archive, path, key, value, names, error));
 #define TEXT(key, value) CLV_TRY(same_text(archive, path, key, value, error));
-    SETTINGS(WHOLE, REAL, WORD, TEXT)
+    SETTINGS(WHOLE, REAL, LATER, WORD, TEXT)
 #undef WHOLE
 #undef REAL
+#undef LATER
 #undef WORD
 #undef TEXT
     return CLV_OK;

@@ -251,13 +251,8 @@ static clv_status start(clv__training *loop) {
         loop->saved_path = config->resume;
     }
     clv_session_set_step(trainer->session, trainer->position.step);
-    clv_loader_config loader = {
-        .batch = config->batch,
-        .shuffle = !config->no_shuffle,
-        .seed = config->seed,
-        .epoch = trainer->position.epoch,
-        .index = trainer->position.index,
-    };
+    const clv__position *position = &trainer->position;
+    const clv_loader_config loader = clv__labels_loader(config, position->epoch, position->index);
     return clv_loader_create(trainer->runtime, config->train, &loader, &loop->loader);
 }
 

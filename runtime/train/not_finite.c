@@ -155,11 +155,7 @@ static clv_status prepare_step(looking *l) {
     const clv_train_config *config = replay->config;
     int64_t index = (l->number - 1) % replay->batches,
             left = clv_dataset_count(config->train) - index * config->batch;
-    clv_loader_config loader = {.batch = config->batch,
-                                .shuffle = !config->no_shuffle,
-                                .seed = config->seed,
-                                .epoch = (l->number - 1) / replay->batches,
-                                .index = index};
+    const clv_loader_config loader = clv__labels_loader(config, (l->number - 1) / replay->batches, index);
     CLV_TRY(clv_loader_create(replay->runtime, config->train, &loader, &l->loader));
     CLV_TRY(clv__step_graph(replay->runtime, config, replay->shares,
                             left < config->batch ? left : config->batch, &l->step));

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "device/device.h"
+#include "train/losses.h"
 #include "train/trainer.h"
 
 #include <math.h>
@@ -229,10 +230,8 @@ static clv_status count_waiting(evaluation *run) {
     CLV_TRY(fetch(run->predictor, run->ticket));
     const clv_loss_sizes sizes = {run->waiting.n, result_numel(predictor), run->target_numel};
     const clv_loss *loss = predictor->loss;
-    const int64_t classes = predictor->model->classes;
     const void *targets = run->waiting.targets;
-    if (classes)
-        run->metrics.correct += clv_count_correct(predictor->out, targets, sizes.n * sizes.target, classes);
+    run->metrics.correct += clv__loss_count_right(loss, predictor->model, predictor->out, targets, &sizes);
     run->loss_sum += loss->sum ? loss->sum(predictor->out, targets, &sizes, loss) : (double)NAN;
     run->metrics.count += run->waiting.n;
     clv_loader_release(run->loader, &run->waiting);
@@ -276,7 +275,7 @@ clv_status clv_evaluate(clv_predictor *predictor, const clv_dataset *dataset,
     clv_loader_destroy(run.loader);
     if (status != CLV_OK) return status;
     run.metrics.targets = run.metrics.count * run.target_numel;
-    run.metrics.accuracy = predictor->model->classes
+    run.metrics.accuracy = clv__loss_tells_right(predictor->loss, predictor->model)
                                ? (double)run.metrics.correct / (double)run.metrics.targets
                                : (double)NAN;
     run.metrics.loss = run.loss_sum / (double)run.metrics.count;

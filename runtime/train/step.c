@@ -35,8 +35,8 @@ static int64_t micro_batches_of(const clv_train_config *config, int64_t batch) {
 
 static clv_tensor *loss_of(const clv_train_config *config, const double *shares, clv__step *step) {
     const clv_placement *placement = &config->placement;
-    building of = {config->model, config->loss ? config->loss : clv_loss_for(config->model),
-                   micro_batches_of(config, step->batch)};
+    clv_loss smoothed;
+    building of = {config->model, clv__labels_loss(config, &smoothed), micro_batches_of(config, step->batch)};
     if (!placement->n_replicas)
         return clv_micro_batches(step->x, step->labels, of.micro_batches, model_loss, &of);
     if (placement->n_replicas > CLV__MOST_REPLICAS) // refused with a sentence
@@ -72,11 +72,12 @@ static clv_tensor *unscaled(clv_graph *graph, clv_tensor *gradient) {
 clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config, const double *shares,
                            int64_t batch, clv__step *step) {
     step->batch = batch;
+    CLV_TRY(clv__labels_check(runtime, config));
     CLV_TRY(clv_graph_create(runtime, &step->graph));
     clv_graph_set_training(step->graph, true);
     clv_graph_set_precision(step->graph, config->precision);
     step->x = clv_model_input(step->graph, config->model, batch);
-    step->labels = clv_model_target(step->graph, config->model, batch);
+    step->labels = clv__labels_input(step->graph, config, batch);
     step->loss = loss_of(config, shares, step);
     clv_freeze(step->graph, config->freeze);
     clv_optimizer_freeze(step->graph, &config->optimizer);

@@ -22,6 +22,7 @@ static clv_status check_config(const clv_trainer *trainer, clv__error *error) {
     if (!(config->lr > 0)) CLV_FAIL(error, CLV_E_VALUE, "a learning rate of %g", config->lr);
     if (config->steps < 0 || config->checkpoint_every < 0 || config->schedule.period < 0)
         CLV_FAIL(error, CLV_E_VALUE, "steps, checkpoint_every and the schedule's period cannot be negative");
+    CLV_TRY(clv__labels_check(trainer->runtime, config));
     return clv__check_data(trainer->runtime, config->model, config->train);
 }
 

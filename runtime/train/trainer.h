@@ -59,6 +59,14 @@ clv__graph_maker clv__forward_graph;
 /** Does the model take the dataset's samples, and do targets fit its results? CLV_E_SHAPE, CLV_E_DTYPE,
  *  CLV_E_VALUE. */
 clv_status clv__check_data(clv_runtime *runtime, const clv_model *model, const clv_dataset *dataset);
+/** Do label smoothing and mixup make sense for the model and its loss? CLV_E_VALUE. */
+clv_status clv__labels_check(clv_runtime *runtime, const clv_train_config *config);
+/** The training's loss; in `room` where it smooths labels. */
+const clv_loss *clv__labels_loss(const clv_train_config *config, clv_loss *room);
+/** The input `labels` of a step: targets as the loader gives them. */
+clv_tensor *clv__labels_input(clv_graph *graph, const clv_train_config *config, int64_t batch);
+/** What a training reads its samples with, from a position on. */
+clv_loader_config clv__labels_loader(const clv_train_config *config, int64_t epoch, int64_t index);
 /** How it is planned. */
 clv_plan_config clv__step_plan_config(const clv_train_config *config, clv__graph_maker *make);
 /** The graph and its plan. same_session: as clv_plan_config. */

@@ -80,6 +80,10 @@ static clv_tensor *call_sigmoid(clv_graph *graph, clv_tensor **in) {
     (void)graph, (void)in;
     return clv_sigmoid(in[0]);
 }
+static clv_tensor *call_logsigmoid(clv_graph *graph, clv_tensor **in) {
+    (void)graph, (void)in;
+    return clv_logsigmoid(in[0]);
+}
 static clv_tensor *call_tanh(clv_graph *graph, clv_tensor **in) {
     (void)graph, (void)in;
     return clv_tanh(in[0]);
@@ -306,6 +310,7 @@ static const example examples[] = {
     {"relu6", {X}, {{0}}, call_relu6},
     {"leaky_relu", {X}, {NUM(negative_slope, 0.3f)}, call_leaky_relu},
     {"sigmoid", {X}, {{0}}, call_sigmoid},
+    {"logsigmoid", {X}, {{0}}, call_logsigmoid},
     {"tanh", {X}, {{0}}, call_tanh},
     {"gelu", {X}, {{0}}, call_gelu},
     {"gelu_tanh", {X}, {{0}}, call_gelu_tanh},
