@@ -5,6 +5,7 @@
 #include "cleave/ops.h"
 #include "ops/lower.h"
 #include "ops/rows.h"
+#include "ops/softmax.h"
 
 typedef struct rms_attrs {
     float eps;
@@ -113,16 +114,6 @@ static const clv__sample_row samples[] = {
 };
 #undef ROW
 
-static void adapt_backward(clv__sample *sample) { // dy and x
-    sample->in[1] = sample->in[0];
-    sample->fill[1] = sample->fill[0];
-    sample->n_in = 2;
-}
-
-static int64_t reduction(const clv__op_io *io) {
-    return count_of(io);
-}
-
 /** Along every dimension but the last. */
 static bool split(const clv__op_io *io, int i, clv__split *out) {
     const int rank = io->in[0].shape.rank;
@@ -132,12 +123,12 @@ static bool split(const clv__op_io *io, int i, clv__split *out) {
 
 #define COMMON                                                                                               \
     .attrs_bytes = sizeof(rms_attrs), .infer = infer, .variants = variants, .reference = reference,          \
-    .samples = CLV__TRAINS(samples), .cost = cost, .reduction = reduction, .split = split
+    .samples = CLV__TRAINS(samples), .cost = cost, .reduction = count_of, .split = split
 const clv__op clv__op_rms_norm_backward = {.name = "rms_norm_backward",
                                            .half_in = 3,
                                            .half_out = 1,
                                            .data = &backward_form,
-                                           .adapt = adapt_backward,
+                                           .adapt = clv__softmax_sample_backward,
                                            COMMON};
 
 static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
