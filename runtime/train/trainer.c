@@ -22,7 +22,7 @@ static clv_status check_config(const clv_trainer *trainer, clv__error *error) {
     if (!(config->lr > 0)) CLV_FAIL(error, CLV_E_VALUE, "a learning rate of %g", config->lr);
     if (config->steps < 0 || config->checkpoint_every < 0 || config->schedule.period < 0)
         CLV_FAIL(error, CLV_E_VALUE, "steps, checkpoint_every and the schedule's period cannot be negative");
-    return clv__check_data(trainer->runtime, config->model, config->train);
+    return CLV_OK;
 }
 
 static clv_status no_memory(const clv_trainer *trainer) {
@@ -111,6 +111,8 @@ static clv_status build_predictor(clv_trainer *trainer) {
                                       .placement = placement,
                                       .model = config->model,
                                       .loss = config->loss,
+                                      .losses = config->losses,
+                                      .n_losses = config->n_losses,
                                       .batch = 1,
                                       .variants = config->variants,
                                       .precision = config->precision,
@@ -151,6 +153,11 @@ static void complete_config(const clv_trainer *trainer, clv_train_config *config
 /** config: the trainer's own, which nobody changes after this. */
 static clv_status build(clv_trainer *trainer, clv_train_config *config) {
     CLV_TRY(check_config(trainer, clv__runtime_error_of(trainer->runtime)));
+    CLV_TRY(clv__match_data(trainer->runtime, config->model, config->train, &trainer->match));
+    if (config->test) {
+        clv__match of_test;
+        CLV_TRY(clv__match_data(trainer->runtime, config->model, config->test, &of_test));
+    }
     int64_t count = clv_dataset_count(config->train), rest = count % config->batch;
     trainer->batches = (count + config->batch - 1) / config->batch;
     trainer->steps = config->steps ? config->steps : config->epochs * trainer->batches;
