@@ -96,7 +96,7 @@ typedef struct clv_field {
 CLV_API CLV_MUST_CHECK clv_status clv_dataset_from_fields(clv_runtime *runtime, const clv_field *fields,
                                                           int n, const clv_dataset_config *config,
                                                           clv_dataset **out);
-/** A dataset of arrays of an archive, as of a safetensors file: those of the fields' names; their own arrays must be NULL. The archive
+/** A dataset of arrays of an archive, as of clv_npz_read or clv_safetensors_read: those of the fields' names; their own arrays must be NULL. The archive
  *  must outlive the dataset. Errors as clv_dataset_from_fields; CLV_E_NOT_FOUND an array that the archive does not have */
 CLV_API CLV_MUST_CHECK clv_status clv_dataset_from_archive(clv_runtime *runtime, const clv_archive *archive,
                                                            const clv_field *fields, int n,
