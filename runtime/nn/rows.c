@@ -2,8 +2,6 @@
 // Tensors whose rows are samples of one batch; see rows.h.
 #include "nn/rows.h"
 
-#include <stdio.h>
-
 #include "graph/graph.h"
 
 const char *const clv__x_and_labels[2] = {"x", "labels"};
@@ -25,29 +23,23 @@ clv_graph *clv__rows_graph(const clv__rows *of, const char *call) {
     return graph;
 }
 
-/** `labels`, or `tensor 2` where it has no name. */
-static const char *name_of(const clv__rows *of, int i, char *text, size_t bytes) {
-    if (of->names) return of->names[i];
-    const char *name = clv_tensor_name(of->tensors[i]);
-    if (name && *name) return name;
-    snprintf(text, bytes, "tensor %d", i);
-    return text;
+static const char *name_of(const clv__rows *of, int i) {
+    return of->names ? of->names[i] : clv_tensor_name(of->tensors[i]);
 }
 
 bool clv__rows_check(clv_graph *graph, const clv__rows *of, const char *call) {
     const clv_shape a = clv_tensor_shape(of->tensors[0]);
-    char first[32], other[32], of_first[128], of_other[128];
+    char of_first[128], of_other[128];
     if (of->n == 1 && a.rank == 0) {
-        clv__graph_fail(graph, CLV_E_SHAPE, "%s: %s has no batch dimension", call,
-                        name_of(of, 0, first, sizeof first));
+        clv__graph_fail(graph, CLV_E_SHAPE, "%s: %s has no batch dimension", call, name_of(of, 0));
         return false;
     }
     for (int i = 1; i < of->n; i++) {
         const clv_shape b = clv_tensor_shape(of->tensors[i]);
         if (a.rank > 0 && b.rank > 0 && a.dims[0] == b.dims[0]) continue;
         clv__graph_fail(graph, CLV_E_SHAPE, "%s: %s %s and %s %s must have the same number of rows", call,
-                        name_of(of, 0, first, sizeof first), clv_shape_text(&a, of_first, sizeof of_first),
-                        name_of(of, i, other, sizeof other), clv_shape_text(&b, of_other, sizeof of_other));
+                        name_of(of, 0), clv_shape_text(&a, of_first, sizeof of_first), name_of(of, i),
+                        clv_shape_text(&b, of_other, sizeof of_other));
         return false;
     }
     return true;

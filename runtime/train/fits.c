@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a model take a dataset's samples, and do the targets fit its results? Which of the dataset's arrays is which of the model's.
+// Does a model take a dataset's samples, and do the targets fit its results? Which of the dataset's arrays is
+// which of the model's.
 #include <inttypes.h>
 #include <string.h>
 
@@ -64,7 +65,7 @@ static clv_status check_target(clv__error *error, const clv_model *model, const 
     return CLV_OK;
 }
 
-// ---- by name ----------------------------------------------------------------------------------------------------------
+// ---- by name ----------------------------------------------------------------------------------------------
 
 /** Inputs, or targets, of a model and of a dataset. */
 typedef struct side {

@@ -73,8 +73,8 @@ typedef clv_status clv__graph_maker(clv_runtime *runtime, const clv_train_config
 clv__graph_maker clv__step_graph;
 /** Of a forward pass: model, logits. */
 clv__graph_maker clv__forward_graph;
-/** Does the model take the dataset's samples, and do targets fit its results? By their names, or the only ones where
- *  the dataset has none. CLV_E_SHAPE, CLV_E_DTYPE, CLV_E_VALUE. */
+/** Does the model take the dataset's samples, and do targets fit its results? By their names, or the only
+ *  ones where the dataset has no names. CLV_E_NOT_FOUND, CLV_E_SHAPE, CLV_E_DTYPE, CLV_E_VALUE. */
 clv_status clv__match_data(clv_runtime *runtime, const clv_model *model, const clv_dataset *dataset,
                            clv__match *match);
 /** The loss and the weight of each of the model's targets. CLV_E_VALUE, CLV_E_NOT_FOUND */
