@@ -158,7 +158,7 @@ CLV_API int clv_model_input_count(const clv_model *model);
 CLV_API clv_port clv_model_input_get(const clv_model *model, int index);
 CLV_API int clv_model_target_count(const clv_model *model);
 CLV_API clv_port clv_model_target_get(const clv_model *model, int index);
-/** Inputs of a graph for all of them, under their names, for a batch of n samples: CLV_MAX_PORTS at most are written. */
+/** Inputs of a graph for all of them, under their names, for a batch of n samples. */
 CLV_API void clv_model_inputs(clv_graph *graph, const clv_model *model, int64_t n, clv_tensor **out);
 CLV_API void clv_model_targets(clv_graph *graph, const clv_model *model, int64_t n, clv_tensor **out);
 

@@ -23,8 +23,13 @@ static clv_port only_target(const clv_model *model) {
     return port;
 }
 
+/** Of those that a model names; one that names none, or too many, is refused where it is used (clv__model_check). */
+static int count_of(const clv_port *ports, int n) {
+    return !ports || n < 0 ? 0 : n < CLV_MAX_PORTS ? n : CLV_MAX_PORTS;
+}
+
 int clv_model_input_count(const clv_model *model) {
-    return model->build_all ? model->n_inputs : 1;
+    return model->build_all ? count_of(model->inputs, model->n_inputs) : 1;
 }
 
 clv_port clv_model_input_get(const clv_model *model, int index) {
@@ -36,7 +41,7 @@ clv_port clv_model_input_get(const clv_model *model, int index) {
 }
 
 int clv_model_target_count(const clv_model *model) {
-    return model->build_all ? model->n_targets : 1;
+    return model->build_all ? count_of(model->targets, model->n_targets) : 1;
 }
 
 clv_port clv_model_target_get(const clv_model *model, int index) {
@@ -114,14 +119,12 @@ static clv_tensor *input_of(clv_graph *graph, clv_port port, int64_t n) {
 
 void clv_model_inputs(clv_graph *graph, const clv_model *model, int64_t n, clv_tensor **out) {
     const int count = clv_model_input_count(model);
-    for (int i = 0; i < count && i < CLV_MAX_PORTS; i++)
-        out[i] = input_of(graph, clv_model_input_get(model, i), n);
+    for (int i = 0; i < count; i++) out[i] = input_of(graph, clv_model_input_get(model, i), n);
 }
 
 void clv_model_targets(clv_graph *graph, const clv_model *model, int64_t n, clv_tensor **out) {
     const int count = clv_model_target_count(model);
-    for (int i = 0; i < count && i < CLV_MAX_PORTS; i++)
-        out[i] = input_of(graph, clv_model_target_get(model, i), n);
+    for (int i = 0; i < count; i++) out[i] = input_of(graph, clv_model_target_get(model, i), n);
 }
 
 clv_shape clv_model_input_shape(const clv_model *model, int64_t n) {
@@ -144,7 +147,7 @@ clv_tensor *clv_model_target(clv_graph *graph, const clv_model *model, int64_t n
 
 /** An output for each target, with a row for each sample: where the model forgot one, nobody else could say which. */
 static bool are_there(clv_graph *graph, const clv_model *model, int64_t rows, clv_tensor *const *outputs) {
-    for (int i = 0; i < model->n_targets && graph->error.status == CLV_OK; i++) {
+    for (int i = 0; i < clv_model_target_count(model) && graph->error.status == CLV_OK; i++) {
         const char *name = model->targets[i].name;
         const clv_shape shape = clv_tensor_shape(outputs[i]);
         char text[128];
