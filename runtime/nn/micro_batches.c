@@ -38,6 +38,7 @@ static clv_tensor *build_parts(clv_graph *graph, const clv__rows *of, int64_t n,
         int64_t length = rows / n + (i < rows % n), first = end - length;
         clv_tensor *own[CLV__MOST_CUT];
         clv__parts_next(graph, &parts, (clv__cut){first, length, graph->cut.replica, (int)i});
+        // Targets before inputs: any order is right, and this one is that of the plans in tests/golden.
         for (int t = of->n - 1; t >= 0; t--) own[t] = clv_slice(of->tensors[t], 0, first, length);
         losses[i] = clv_mul_scalar(body(own, user), (float)((double)length / (double)rows));
         end = first;

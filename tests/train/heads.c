@@ -191,7 +191,7 @@ static void test_opencl(void **state) {
 
 static void test_two_devices(void **state) {
     (void)state;
-    static const char *const devices[] = {"gpu|accelerator|cpu", "host"};
+    static const char *const devices[] = {"gpu|accelerator|cpu", "cpu:1|host"};
     const double shares[] = {0.75, 0.25};
     clv_device *device;
     if (clv_device_find(runtime, devices[0], &device) != CLV_OK) skip();
@@ -251,7 +251,7 @@ static void forward_as_pytorch(const struct golden_case *c, clv_session *session
 
 static void test_predictor(void **state) {
     (void)state;
-    static const char *const devices[] = {"gpu|accelerator|cpu", "host"};
+    static const char *const devices[] = {"gpu|accelerator|cpu", "cpu:1|host"};
     const clv_placement two = {.replicas = devices, .n_replicas = 2};
     clv_device *device;
     clv_trainer *trainer;
