@@ -68,6 +68,41 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_from_arrays(clv_runtime *runtime, 
 CLV_API CLV_MUST_CHECK clv_status clv_dataset_npy(clv_runtime *runtime, const char *images_path,
                                                   const char *labels_path, const clv_dataset_config *config,
                                                   clv_dataset **out);
+// ---- several inputs and targets -------------------------------------------------------------------------------
+
+typedef enum clv_field_role { CLV_FIELD_INPUT, CLV_FIELD_TARGET } clv_field_role;
+
+/** A named array: one of a model's inputs, or one of its targets. Zero means the default. */
+typedef struct clv_field {
+    const char *name; /**< of the model's port; copied */
+    clv_field_role role;
+    /** [N, ...]: f32 are numbers; i32 and i64 are indices, and of a target classes; u8 of an input are bytes, which become 0..1, and of a
+     *  target classes */
+    clv_array *array;
+    float mean, std; /**< of an input that is numbers or bytes, as in clv_dataset_config */
+    int classes;     /**< indices and classes are 0 to classes - 1; 0: the largest + 1 */
+} clv_field;
+
+/**
+ * A dataset of several inputs or several targets, for a model with clv_model.build_all: matched with its ports by name, in any order.
+ *
+ * fields  n of them, of the same N. Their arrays are taken over when this succeeds (they become zero), unless one is borrowed: then it
+ *         must outlive the dataset
+ * config  limit alone; NULL means all defaults
+ *
+ * Errors  CLV_E_VALUE  no input, no target, a name that is missing or there twice, a class out of range;
+ *         CLV_E_DTYPE;  CLV_E_SHAPE  no samples, or different N
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_dataset_from_fields(clv_runtime *runtime, const clv_field *fields,
+                                                          int n, const clv_dataset_config *config,
+                                                          clv_dataset **out);
+/** A dataset of arrays of an archive, as of clv_npz_read or clv_safetensors_read: those of the fields' names; their own arrays must be NULL. The archive
+ *  must outlive the dataset. Errors as clv_dataset_from_fields; CLV_E_NOT_FOUND an array that the archive does not have */
+CLV_API CLV_MUST_CHECK clv_status clv_dataset_from_archive(clv_runtime *runtime, const clv_archive *archive,
+                                                           const clv_field *fields, int n,
+                                                           const clv_dataset_config *config,
+                                                           clv_dataset **out);
+
 // ---- tables ---------------------------------------------------------------------------------------------------
 
 /** Zero means the default. Strings are copied. */
@@ -123,8 +158,8 @@ CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_characters(clv_runtime *runtime
  *                            single_word; a build without PCRE2 (-DCLEAVE_TOKENIZERS=OFF)
  * Source  Sennrich, Haddow, Birch: Neural Machine Translation of Rare Words with Subword Units, 2016
  */
-CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_tokenizer(clv_runtime *runtime, const char *json, size_t bytes,
-                                                           clv_vocabulary **out);
+CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_tokenizer(clv_runtime *runtime, const char *json,
+                                                           size_t bytes, clv_vocabulary **out);
 /** NULL is fine. */
 CLV_API void clv_vocabulary_destroy(clv_vocabulary *vocabulary);
 /** How many tokens there are. */
@@ -249,6 +284,14 @@ CLV_API int32_t clv_dataset_label(const clv_dataset *dataset, int64_t i);
 /** Write sample i, normalised: numel(sample shape) elements; or its target. */
 CLV_API void clv_dataset_sample(const clv_dataset *dataset, int64_t i, void *out);
 CLV_API void clv_dataset_target(const clv_dataset *dataset, int64_t i, void *out);
+/** What a dataset has of each sample; of one without fields that is one input, `x`, and one target, `labels`, and what is asked above is
+ *  asked of the first of each. All zero past the end. Names are the dataset's. */
+CLV_API int clv_dataset_input_count(const clv_dataset *dataset);
+CLV_API clv_port clv_dataset_input_get(const clv_dataset *dataset, int index);
+CLV_API int clv_dataset_target_count(const clv_dataset *dataset);
+CLV_API clv_port clv_dataset_target_get(const clv_dataset *dataset, int index);
+/** Write all of sample i: `to` has a pointer for each input, then one for each target; NULL: that is not wanted. */
+CLV_API void clv_dataset_read(const clv_dataset *dataset, int64_t i, void *const *to);
 
 // ---------------------------------------------------------------------------------------------------------------
 
@@ -286,6 +329,9 @@ typedef struct clv_batch {
     int64_t epoch, index; /**< from 0; index within the epoch */
     bool last;            /**< of its epoch */
     int buffer;           /**< which of the loader's buffers holds it */
+    const void *const
+        *each_input; /**< [n, ...] of each input, in the dataset's order: the first is `samples` */
+    const void *const *each_target; /**< and of each target: the first is `targets` */
 } clv_batch;
 
 /**

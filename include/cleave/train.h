@@ -105,8 +105,15 @@ typedef struct clv_loss {
 CLV_API int clv_loss_count(void);
 CLV_API const clv_loss *clv_loss_get(int index);
 CLV_API const clv_loss *clv_loss_find(const char *name);
-/** What is usual for a model: `cross_entropy` where it tells classes apart, else `mse`. Static. */
+/** What is usual for a model's (first) target: `cross_entropy` where it tells classes apart, else `mse`. Static. */
 CLV_API const clv_loss *clv_loss_for(const clv_model *model);
+
+/** The loss of one of a model's targets, and its part of the whole. */
+typedef struct clv_train_loss {
+    const char *target;   /**< its name; must be given */
+    const clv_loss *loss; /**< NULL: `cross_entropy` of classes, `mse` of numbers */
+    double weight;        /**< 0: 1 */
+} clv_train_loss;
 
 // ---- prediction and evaluation ------------------------------------------------------------------------------------
 
@@ -114,9 +121,11 @@ CLV_API const clv_loss *clv_loss_for(const clv_model *model);
 typedef struct clv_predictor clv_predictor;
 
 typedef struct clv_predictor_config {
-    clv_device *device;      /**< NULL: the best device */
-    const clv_model *model;  /**< must be given */
-    const clv_loss *loss;    /**< that evaluation tells; NULL: as clv_train_config */
+    clv_device *device;           /**< NULL: the best device */
+    const clv_model *model;       /**< must be given */
+    const clv_loss *loss;         /**< that evaluation tells; NULL: as clv_train_config */
+    const clv_train_loss *losses; /**< n_losses of them, as clv_train_config */
+    int n_losses;
     int64_t batch;           /**< samples at a time; 0: 256 */
     clv_precision precision; /**< as clv_graph_set_precision; results are f32 */
     const char *variants;    /**< as clv_plan_config */
@@ -124,8 +133,8 @@ typedef struct clv_predictor_config {
     /** layers on devices, or replicas that share each batch: logits are joined on the first. Shares that are measured are so once, by
      *  the forward pass of each replica alone */
     clv_placement placement;
-    clv_session *session;    /**< whose parameters to use; NULL: a session of its own */
-    const clv_plan *same_session;  /**< as clv_plan_config; a training's, if that uses the session */
+    clv_session *session;         /**< whose parameters to use; NULL: a session of its own */
+    const clv_plan *same_session; /**< as clv_plan_config; a training's, if that uses the session */
 } clv_predictor_config;
 
 /** Plan the model. With a session of its own its memory is taken too; else the session must be reserved with
@@ -146,11 +155,27 @@ CLV_API const double *clv_predictor_shares(const clv_predictor *predictor);
  *
  * samples  [n, input...] of the model's type
  * results  [n, ...], written; clv_predictor_result_shape tells the rest of the shape
+ *
+ * Errors   CLV_E_VALUE  the model has several inputs or outputs
  */
 CLV_API CLV_MUST_CHECK clv_status clv_predictor_forward(clv_predictor *predictor, const void *samples,
                                                         int64_t n, float *results);
+/** The same of any model: an array for each of its inputs, and one for the output of each target, in their order; NULL: that output
+ *  is not wanted. */
+CLV_API CLV_MUST_CHECK clv_status clv_predictor_forward_all(clv_predictor *predictor,
+                                                            const void *const *inputs, int64_t n,
+                                                            float *const *results);
 /** The shape of one sample's result: [classes], of a model for classes. */
 CLV_API clv_shape clv_predictor_result_shape(const clv_predictor *predictor);
+/** The same of the output of the i-th target; of rank -1 past the end, which no function takes. */
+CLV_API clv_shape clv_predictor_result_shape_get(const clv_predictor *predictor, int index);
+
+/** Of one of a model's targets. */
+typedef struct clv_target_metrics {
+    const char *name;         /**< the model's */
+    int64_t targets, correct; /**< as in clv_metrics */
+    double accuracy, loss;    /**< the loss without its weight */
+} clv_target_metrics;
 
 typedef struct clv_metrics {
     int64_t count;   /**< samples */
@@ -159,6 +184,10 @@ typedef struct clv_metrics {
     double accuracy; /**< correct / targets; NaN of a model without classes, unless the loss is bce_with_logits */
     double loss;     /**< mean of the loss over the samples, in double */
     double seconds;
+    /** Of each target, in the model's order. What is said above of targets is their sum: of those with classes, if there are any;
+     *  the loss is their weighted sum. */
+    clv_target_metrics each[CLV_MAX_PORTS];
+    int n_each;
 } clv_metrics;
 
 /**
@@ -250,8 +279,12 @@ typedef enum clv_on_nan {
 typedef struct clv_train_config {
     clv_device *device; /**< NULL: the best device, or the first of the placement */
     clv_placement placement;
-    const clv_model *model;   /**< must be given */
-    const clv_loss *loss;     /**< NULL: clv_loss_for(model) */
+    const clv_model *model; /**< must be given */
+    const clv_loss *loss;   /**< of a model of one target; NULL: clv_loss_for(model) */
+    /** n_losses of them, in any order: the loss is their weighted sum. NULL, and for a target that none names: the loss that
+     *  is usual for it, weight 1 */
+    const clv_train_loss *losses;
+    int n_losses;
     const clv_dataset *train; /**< must be given */
     const clv_dataset *test;  /**< NULL: no evaluation */
     int64_t batch;            /**< samples in a step; 0: 64. The last batch of an epoch may be smaller. */
@@ -311,7 +344,8 @@ CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_train_graph(clv_runtime *runtime, co
                                                         int64_t batch, clv_graph **out);
 
 /** The graph of a forward pass of such a model, over the replicas if there are any: input `x`, output `logits`, in f32, also where
- *  they are other numbers. As clv_train_graph else. */
+ *  they are other numbers. Of a model with `build_all` inputs and outputs have the names of its inputs and targets. As clv_train_graph
+ *  else. */
 CLV_API CLV_MUST_CHECK clv_status clv_predict_graph(clv_runtime *runtime, const clv_train_config *config,
                                                     int64_t batch, clv_graph **out);
 
@@ -321,8 +355,8 @@ CLV_API CLV_MUST_CHECK clv_status clv_predict_graph(clv_runtime *runtime, const 
  *
  * Errors  CLV_E_VALUE; CLV_E_SHAPE samples do not fit the model; as clv_plan_create
  */
-CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_trainer_create(clv_runtime *runtime, const clv_train_config *config,
-                                                           clv_trainer **out);
+CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_trainer_create(clv_runtime *runtime,
+                                                           const clv_train_config *config, clv_trainer **out);
 CLV_TRAIN_API void clv_trainer_destroy(clv_trainer *trainer);
 
 /** A device that failed, and was done without from then on. */

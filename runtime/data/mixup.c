@@ -25,6 +25,8 @@ clv_status clv__mixup_check(clv__error *error, const clv_dataset *dataset, const
         CLV_FAIL(error, CLV_E_VALUE,
                  "mixup with alpha %g: it must be above 0, and finite; 0 stands for no mixup", config->mixup);
     if (config->mixup == 0) return CLV_OK;
+    if (dataset->ports)
+        CLV_FAIL(error, CLV_E_VALUE, "mixup is of datasets with one input and one target, without names");
     if (dataset->dtype != CLV_DTYPE_F32)
         CLV_FAIL(error, CLV_E_VALUE, "mixup is of samples that are numbers; these are tokens");
     if (dataset->target_dtype != CLV_DTYPE_I32) return CLV_OK;

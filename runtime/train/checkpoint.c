@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints: tensors, the position, and the settings that must be the same to go on. There is no random
 // state beside seed, step and position, because every random number is a function of these (base/random.h).
-#include "train/state.h"
+#include "train/trainer.h"
 
 #include <inttypes.h>
 #include <string.h>
@@ -37,6 +37,7 @@
     LATER("mixup", config->mixup)                                                                            \
     TEXT("freeze", config->freeze)                                                                           \
     TEXT("loss", loss_name(config))                                                                          \
+    TEXT("losses", clv__text_get(&texts->losses))                                                            \
     TEXT("optimizer.groups", clv__text_get(&texts->groups))                                                  \
     TEXT("optimizer.own", clv__text_get(&texts->own))
 
@@ -51,11 +52,27 @@ static const char *const schedules[] = {"constant", "step", "cosine", NULL};
 
 /** Settings that are put together as texts. */
 typedef struct setting_texts {
-    clv__text groups, own;
+    clv__text groups, own, losses;
 } setting_texts;
 
-static setting_texts make_texts(const clv_train_config *config) {
+/** `kind: cross_entropy, price: mse * 0.5`; nothing where all of it is as usual, and of a single `loss`. */
+static void losses_text(const clv_train_config *config, clv_runtime *runtime, clv__text *text) {
+    clv__target_loss losses[CLV_MAX_PORTS];
+    bool usual = true;
+    if (clv__losses_find(runtime, config, losses) != CLV_OK) return; // it was checked before
+    for (int i = 0; i < clv_model_target_count(config->model); i++) {
+        const clv_port port = clv_model_target_get(config->model, i);
+        const clv__target_loss *one = &losses[i];
+        usual = usual && one->weight == 1 && one->loss == clv__loss_usual(port);
+        clv__text_add(text, "%s%s: %s", i ? ", " : "", port.name, one->loss->name ? one->loss->name : "");
+        if (one->weight != 1) clv__text_add(text, " * %.17g", one->weight);
+    }
+    if (usual || config->loss) clv__text_reset(text);
+}
+
+static setting_texts make_texts(const clv_train_config *config, clv_runtime *runtime) {
     setting_texts texts = {0};
+    losses_text(config, runtime, &texts.losses);
     clv__param_groups_text(&config->optimizer, &texts.groups);
     clv__own_optimizer_text(&config->optimizer, &texts.own);
     return texts;
@@ -64,6 +81,7 @@ static setting_texts make_texts(const clv_train_config *config) {
 static void reset_texts(setting_texts *texts) {
     clv__text_reset(&texts->groups);
     clv__text_reset(&texts->own);
+    clv__text_reset(&texts->losses);
 }
 
 static clv_status put_settings(const clv_train_config *config, const setting_texts *texts,
@@ -160,7 +178,7 @@ static clv_status compare_settings(const clv_train_config *config, const setting
 
 static clv_status fill(const clv_train_config *config, clv_session *session, const clv__position *position,
                        clv_archive *archive) {
-    setting_texts texts = make_texts(config);
+    setting_texts texts = make_texts(config, clv_session_runtime(session));
     const clv_status put = put_settings(config, &texts, archive);
     reset_texts(&texts);
     CLV_TRY(put);
@@ -186,7 +204,7 @@ clv_status clv__checkpoint_save(const clv_train_config *config, clv_session *ses
 
 static clv_status take(const clv_train_config *config, const clv_archive *archive, clv_session *session,
                        clv__position *position, clv__error *error) {
-    setting_texts texts = make_texts(config);
+    setting_texts texts = make_texts(config, clv_session_runtime(session));
     const clv_status same = compare_settings(config, &texts, archive, error);
     reset_texts(&texts);
     CLV_TRY(same);

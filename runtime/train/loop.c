@@ -37,8 +37,7 @@ static clv_status do_step(clv__training *loop, const clv_batch *batch) {
     if (loop->n_handed && loop->handed[0].step != step)
         CLV_TRY(read_down_to(loop, 0)); // another run begins: they share memory, so this one has to end
     if (!step->run) CLV_TRY(clv_run_create(trainer->session, step->plan, &step->run));
-    CLV_TRY(clv_run_feed(step->run, step->x, batch->samples, clv_tensor_bytes(step->x)));
-    CLV_TRY(clv_run_feed(step->run, step->labels, batch->targets, clv_tensor_bytes(step->labels)));
+    CLV_TRY(clv__step_feed(step, &trainer->match, batch));
     CLV_TRY(clv_run_feed(step->run, step->hyper, hyper, sizeof hyper));
     CLV_TRY(clv_run_step(step->run, &next.ticket));
     loop->handed[loop->n_handed++] = next;

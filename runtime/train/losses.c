@@ -6,6 +6,8 @@
 #include "cleave/ops.h"
 #include "graph/op.h"
 #include "train/losses.h"
+#include "train/names.h"
+#include "train/trainer.h"
 
 /** Label smoothing, of the losses that know of it. */
 static double smoothing_of(const clv_loss *loss) {
@@ -161,21 +163,77 @@ const clv_loss *clv_loss_find(const char *name) {
     return NULL;
 }
 
+const clv_loss *clv__loss_usual(clv_port target) {
+    return clv_loss_find(target.classes ? "cross_entropy" : "mse");
+}
+
 const clv_loss *clv_loss_for(const clv_model *model) {
-    return clv_loss_find(model->classes ? "cross_entropy" : "mse");
+    return clv__loss_usual(clv_model_target_get(model, 0));
+}
+
+// ---- of a model's targets ---------------------------------------------------------------------------------
+
+/** Which of the model's targets it is of. */
+static clv_status find_target(clv__error *error, const clv_model *model, const char *name, int *found) {
+    clv__names names = {0};
+    if (!name || !*name) CLV_FAIL(error, CLV_E_VALUE, "losses: one of them names no target");
+    for (*found = 0; *found < clv_model_target_count(model); ++*found) {
+        const char *there = clv_model_target_get(model, *found).name;
+        if (!strcmp(there, name)) return CLV_OK;
+        clv__names_add(&names, there);
+    }
+    CLV_FAIL(error, CLV_E_NOT_FOUND, "losses: model '%s' has no target '%s'; it has %s", model->name, name,
+             names.text);
+}
+
+static clv_status check_losses(clv__error *error, const clv_train_config *config) {
+    const int n = clv_model_target_count(config->model);
+    if (config->n_losses < 0 || (config->n_losses && !config->losses))
+        CLV_FAIL(error, CLV_E_VALUE, "losses: %s, and n_losses is %d", config->losses ? "given" : "NULL",
+                 config->n_losses);
+    if (config->loss && config->n_losses)
+        CLV_FAIL(error, CLV_E_VALUE, "loss and losses are given; one of them is enough");
+    if (config->loss && n > 1)
+        CLV_FAIL(error, CLV_E_VALUE, "loss is of one target, and model '%s' has %d: losses names them",
+                 config->model->name, n);
+    return CLV_OK;
+}
+
+clv_status clv__losses_find(clv_runtime *runtime, const clv_train_config *config,
+                            clv__target_loss out[CLV_MAX_PORTS]) {
+    clv__error *error = clv__runtime_error_of(runtime);
+    const clv_model *model = config->model;
+    bool given[CLV_MAX_PORTS] = {false};
+    CLV_TRY(check_losses(error, config));
+    for (int i = 0; i < clv_model_target_count(model); i++)
+        out[i] = (clv__target_loss){
+            config->loss ? config->loss : clv__loss_usual(clv_model_target_get(model, i)), 1};
+    for (int i = 0; i < config->n_losses; i++) {
+        const clv_train_loss *one = &config->losses[i];
+        int at;
+        CLV_TRY(find_target(error, model, one->target, &at));
+        if (given[at]) CLV_FAIL(error, CLV_E_VALUE, "losses: target '%s' is named twice", one->target);
+        if (!isfinite(one->weight))
+            CLV_FAIL(error, CLV_E_VALUE, "losses: the weight of target '%s' is %g, it must be finite",
+                     one->target, one->weight);
+        given[at] = true;
+        if (one->loss) out[at].loss = one->loss;
+        if (one->weight != 0) out[at].weight = one->weight;
+    }
+    return CLV_OK;
 }
 
 bool clv__loss_smooths(const clv_loss *loss) {
     return loss->sum == cross_entropy_sum || loss->sum == bce_with_logits_sum;
 }
 
-bool clv__loss_tells_right(const clv_loss *loss, const clv_model *model) {
-    return model->classes || loss->sum == bce_with_logits_sum;
+bool clv__loss_tells_right(const clv_loss *loss, clv_port target) {
+    return target.classes || loss->sum == bce_with_logits_sum;
 }
 
-int64_t clv__loss_count_right(const clv_loss *loss, const clv_model *model, const float *output,
-                              const void *targets, const clv_loss_sizes *sizes) {
+int64_t clv__loss_count_right(const clv_loss *loss, clv_port target, const float *output, const void *targets,
+                              const clv_loss_sizes *sizes) {
     const int64_t n = sizes->n * sizes->target;
-    if (model->classes) return clv_count_correct(output, targets, n, model->classes);
-    return clv__loss_tells_right(loss, model) ? count_labels(output, targets, n) : 0;
+    if (target.classes) return clv_count_correct(output, targets, n, target.classes);
+    return clv__loss_tells_right(loss, target) ? count_labels(output, targets, n) : 0;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The trainer: what it plans, before any device memory is taken. Its loop is in loop.c.
+#include "nn/ports.h"
 #include "train/trainer.h"
 
 #include <inttypes.h>
@@ -22,8 +23,8 @@ static clv_status check_config(const clv_trainer *trainer, clv__error *error) {
     if (!(config->lr > 0)) CLV_FAIL(error, CLV_E_VALUE, "a learning rate of %g", config->lr);
     if (config->steps < 0 || config->checkpoint_every < 0 || config->schedule.period < 0)
         CLV_FAIL(error, CLV_E_VALUE, "steps, checkpoint_every and the schedule's period cannot be negative");
-    CLV_TRY(clv__labels_check(trainer->runtime, config));
-    return clv__check_data(trainer->runtime, config->model, config->train);
+    CLV_TRY(clv__model_check(error, config->model));
+    return clv__labels_check(trainer->runtime, config);
 }
 
 static clv_status no_memory(const clv_trainer *trainer) {
@@ -112,6 +113,8 @@ static clv_status build_predictor(clv_trainer *trainer) {
                                       .placement = placement,
                                       .model = config->model,
                                       .loss = config->loss,
+                                      .losses = config->losses,
+                                      .n_losses = config->n_losses,
                                       .batch = 1,
                                       .variants = config->variants,
                                       .precision = config->precision,
@@ -152,6 +155,11 @@ static void complete_config(const clv_trainer *trainer, clv_train_config *config
 /** config: the trainer's own, which nobody changes after this. */
 static clv_status build(clv_trainer *trainer, clv_train_config *config) {
     CLV_TRY(check_config(trainer, clv__runtime_error_of(trainer->runtime)));
+    CLV_TRY(clv__match_data(trainer->runtime, config->model, config->train, &trainer->match));
+    if (config->test) {
+        clv__match of_test;
+        CLV_TRY(clv__match_data(trainer->runtime, config->model, config->test, &of_test));
+    }
     int64_t count = clv_dataset_count(config->train), rest = count % config->batch;
     trainer->batches = (count + config->batch - 1) / config->batch;
     trainer->steps = config->steps ? config->steps : config->epochs * trainer->batches;

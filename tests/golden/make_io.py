@@ -50,6 +50,7 @@ def foreign():
     torch.save(weights, OUT / "torch.pth")
     torch.save({"state_dict": weights}, OUT / "torch_before_1_6.pt", _use_new_zipfile_serialization=False)
     np.savez(OUT / "arrays.npz", **{name: t.numpy() for name, t in weights.items()})
+    np.savez_compressed(OUT / "packed.npz", row=np.zeros((50, 6), np.float32), word=np.arange(50) % 5, größe=np.float64(1.5))
 
 
 def rotl(x, r):
