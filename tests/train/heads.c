@@ -272,6 +272,43 @@ static clv_tensor *find_tensor(clv_graph *graph, const char *name) {
     return found;
 }
 
+/** PyTorch's formula, of the classes' target alone. */
+static clv_tensor *smoothed(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
+    (void)loss;
+    clv_tensor *all = clv_mean(clv_log_softmax(output, 1), NULL, 0, false);
+    return clv_sub(clv_mul_scalar(clv_cross_entropy(output, target), 0.8f), clv_mul_scalar(all, 0.2f));
+}
+
+static double train_loss(clv_train_config config) {
+    clv_trainer *trainer = NULL;
+    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
+    const double loss = clv_trainer_result(trainer).train_loss;
+    clv_trainer_destroy(trainer);
+    return loss;
+}
+
+/** Label smoothing is of the targets whose losses know of it; mixing is of one input and one target. */
+static void test_labels(void **state) {
+    (void)state;
+    static const clv_loss by_hand = {.name = "smoothed", .build = smoothed};
+    const clv_train_loss with[] = {losses[0], {.target = "kind", .loss = &by_hand}};
+    clv_device *host;
+    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    clv_train_config config = config_of(&cases[0], host), other = config;
+    const double hard = train_loss(config);
+    config.label_smoothing = 0.2;
+    other.losses = with;
+    other.n_losses = 2;
+    near("smoothed", train_loss(config), train_loss(other), 1e-6);
+    assert_true(fabs(train_loss(config) - hard) > 1e-3);
+    config.mixup = 0.2;
+    clv_trainer *trainer = NULL;
+    assert_int_equal(clv_trainer_create(runtime, &config, &trainer), CLV_E_VALUE);
+    assert_holds(clv_runtime_error(runtime),
+                 "mixup is of one input and one target: model 'heads' has 2 and 2");
+}
+
 /** Graphs have the ports' names; advice and a comparison of devices know of all of them. */
 static void test_beside_the_trainer(void **state) {
     (void)state;
@@ -662,6 +699,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_host),         cmocka_unit_test(test_opencl),
         cmocka_unit_test(test_two_devices),  cmocka_unit_test(test_predictor),
+        cmocka_unit_test(test_resume),       cmocka_unit_test(test_labels),
         cmocka_unit_test(test_resume),       cmocka_unit_test(test_beside_the_trainer),
         cmocka_unit_test(test_simple),       cmocka_unit_test(test_other_fields),
         cmocka_unit_test(test_other_names),  cmocka_unit_test(test_other_losses),
