@@ -67,6 +67,7 @@ typedef struct clv_placement {
     /** share by measured speed: on a few steps of each replica alone first, then, between epochs, by how long each had
      *  work in the steps before. So two trainings need not have the same bits; with given or equal shares they do. */
     bool measure_shares;
+    CLV_RESERVED(8);
 } clv_placement;
 
 // ---- what a training makes smaller ----------------------------------------------------------------------------------
@@ -85,6 +86,7 @@ typedef struct clv_loss {
     double (*sum)(const float *output, const void *target, const clv_loss_sizes *sizes,
                   const struct clv_loss *loss);
     const void *user; /**< for both; of cross_entropy and bce_with_logits NULL, or a double: label smoothing */
+    CLV_RESERVED(4);
 } clv_loss;
 
 /**
@@ -113,6 +115,7 @@ typedef struct clv_train_loss {
     const char *target;   /**< its name; must be given */
     const clv_loss *loss; /**< NULL: `cross_entropy` of classes, `mse` of numbers */
     double weight;        /**< 0: 1 */
+    CLV_RESERVED(4);
 } clv_train_loss;
 
 // ---- prediction and evaluation ------------------------------------------------------------------------------------
@@ -135,6 +138,7 @@ typedef struct clv_predictor_config {
     clv_placement placement;
     clv_session *session;         /**< whose parameters to use; NULL: a session of its own */
     const clv_plan *same_session; /**< as clv_plan_config; a training's, if that uses the session */
+    CLV_RESERVED(8);
 } clv_predictor_config;
 
 /** Plan the model. With a session of its own its memory is taken too; else the session must be reserved with
@@ -175,6 +179,7 @@ typedef struct clv_target_metrics {
     const char *name;         /**< the model's */
     int64_t targets, correct; /**< as in clv_metrics */
     double accuracy, loss;    /**< the loss without its weight */
+    CLV_RESERVED(4);
 } clv_target_metrics;
 
 typedef struct clv_metrics {
@@ -188,6 +193,7 @@ typedef struct clv_metrics {
      *  the loss is their weighted sum. */
     clv_target_metrics each[CLV_MAX_PORTS];
     int n_each;
+    CLV_RESERVED(8);
 } clv_metrics;
 
 /**
@@ -216,6 +222,7 @@ typedef struct clv_schedule {
     int64_t period; /**< STEP: between two drops; COSINE: until min_lr; 0: the whole training */
     double gamma;   /**< STEP: factor of a drop; 0: 0.1 */
     double min_lr;  /**< COSINE */
+    CLV_RESERVED(4);
 } clv_schedule;
 
 /**
@@ -244,6 +251,7 @@ typedef struct clv_train_step {
     double loss, lr;
     double images_per_second;
     uint64_t used_bytes, peak_bytes; /**< on the device */
+    CLV_RESERVED(4);
 } clv_train_step;
 
 /** An epoch that is done, or the rest of one when the training ends within it. */
@@ -257,6 +265,7 @@ typedef struct clv_train_epoch {
     double lr;      /**< of its last step */
     /** of the replicas, when the epoch ended; NULL without replicas */
     const double *shares;
+    CLV_RESERVED(4);
 } clv_train_epoch;
 
 /** What to do when a device fails in a step. */
@@ -328,6 +337,7 @@ typedef struct clv_train_config {
      *  drawn for each batch from Beta(mixup, mixup), as clv_loader_config says. Classes become probabilities, [N, classes] in f32,
      *  for the loss. Evaluation mixes nothing */
     double mixup;
+    CLV_RESERVED(16);
 } clv_train_config;
 
 /**
@@ -364,6 +374,7 @@ typedef struct clv_lost_device {
     clv_device *device;
     int64_t step;       /**< that it failed in; the others did it again */
     const char *reason; /**< what its driver said; borrowed, until the trainer goes */
+    CLV_RESERVED(4);
 } clv_lost_device;
 
 CLV_TRAIN_API int clv_trainer_lost_count(const clv_trainer *trainer);
@@ -404,6 +415,7 @@ typedef struct clv_train_advice {
     char device[64]; /**< another device, on which it fits as it is; "": none found */
     /** of parameters; of parameters, gradients and optimizer state: no batch fits in less. 0 with several devices */
     uint64_t parameter_bytes, lasting_bytes;
+    CLV_RESERVED(4);
 } clv_train_advice;
 
 /** Plan the steps of a training in other ways. Needs the model, a batch and what else decides about memory; no data set.
@@ -439,6 +451,7 @@ typedef struct clv_train_result {
     double step_ms;        /**< median */
     double loss_scale;     /**< of mixed precision in f16, now; 0 without */
     int64_t skipped_steps; /**< whose gradients overflowed: they are among `steps` and updated nothing */
+    CLV_RESERVED(8);
 } clv_train_result;
 
 /** What came out of it so far. */
