@@ -26,7 +26,7 @@ int main(void) {
     clv_device *first = NULL;
     TRY(runtime, clv_runtime_create(NULL, &runtime));
     TRY(runtime, clv_device_find(runtime, "gpu|cpu|host", &first));
-    const char *devices[2] = {clv_device_get_info(first)->name, "host"};
+    const char *devices[2] = {clv_device_info_get(first)->name, "host"};
     clv_place_config config = {.devices = devices, .n_devices = strcmp(devices[0], "host") ? 2 : 1};
 
     build(runtime, &graph);
@@ -42,7 +42,7 @@ int main(void) {
             for (int k = 0; k < choice->n_stages; k++) {
                 const clv_place_stage *stage = &choice->stages[k];
                 printf("  %-8s %3d layers %10llu bytes, %.2f ms a step, as predicted\n",
-                       clv_device_get_info(stage->device)->name, stage->layers,
+                       clv_device_info_get(stage->device)->name, stage->layers,
                        (unsigned long long)stage->bytes, 1e3 * stage->seconds);
                 CHECK(clv_plans_memory_on(&plan, 1, stage->device).predicted_peak_bytes == stage->bytes);
                 CHECK(!budgeted || stage->device != first || stage->bytes <= 60 << 20);

@@ -43,7 +43,7 @@ static int gradient_of(clv_runtime *runtime, const char *const *devices, const d
     for (int i = 0; i < clv_plan_device_count(plan);
          i++) { // the first keeps the parameters, the others only rows
         clv_device *device = clv_plan_device_get(plan, i);
-        printf("%s holds %llu bytes of parameters\n", clv_device_get_info(device)->name,
+        printf("%s holds %llu bytes of parameters\n", clv_device_info_get(device)->name,
                (unsigned long long)clv_device_memory(device).category[CLV_PARAMETERS].current);
     }
     clv_run_destroy(run);
@@ -58,7 +58,7 @@ int main(int argc, char **argv) {
     clv_device *best = NULL;
     TRY(runtime, clv_runtime_create(NULL, &runtime));
     TRY(runtime, clv_device_find(runtime, "gpu|cpu|host", &best));
-    const char *devices[2] = {argc > 2 ? argv[1] : clv_device_get_info(best)->name,
+    const char *devices[2] = {argc > 2 ? argv[1] : clv_device_info_get(best)->name,
                               argc > 2 ? argv[2] : "host"};
     const double shares[2] = {0.7, 0.3};
     static float one[WEIGHTS], two[WEIGHTS];

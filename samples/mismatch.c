@@ -33,7 +33,7 @@ int main(int argc, char **argv) {
     TRY(runtime, clv_runtime_create(NULL, &runtime));
     TRY(runtime, clv_device_find(runtime, argc > 2 ? argv[1] : "gpu|cpu|host", &found[0]));
     TRY(runtime, clv_device_find(runtime, argc > 2 ? argv[2] : "host", &found[1]));
-    const char *devices[2] = {clv_device_get_info(found[0])->name, clv_device_get_info(found[1])->name};
+    const char *devices[2] = {clv_device_info_get(found[0])->name, clv_device_info_get(found[1])->name};
     if (found[0] == found[1]) { // nothing but the host here: no mismatch to be had
         clv_runtime_destroy(runtime);
         return 0;

@@ -33,7 +33,7 @@ static void logits_on(clv_runtime *runtime, clv_session *session, clv_device *de
 
 static unsigned long long parameters_on(const clv_device *device) {
     unsigned long long bytes = clv_device_memory(device).category[CLV_PARAMETERS].current;
-    printf("%-8s holds %llu bytes of parameters\n", clv_device_get_info(device)->name, bytes);
+    printf("%-8s holds %llu bytes of parameters\n", clv_device_info_get(device)->name, bytes);
     return bytes;
 }
 

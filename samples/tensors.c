@@ -30,7 +30,7 @@ int main(void) {
         clv_session_tensor tensor = clv_session_get(session, i);
         printf("%-14s %-14s %s, %zu bytes on %s\n", tensor.name,
                clv_shape_text(&tensor.shape, text, sizeof text), clv_dtype_name(tensor.dtype), tensor.bytes,
-               clv_device_get_info(tensor.device)->name);
+               clv_device_info_get(tensor.device)->name);
         CHECK(tensor.device == device);
         parameters += tensor.bytes;
     }

@@ -43,7 +43,7 @@ int main(int argc, char **argv) {
         TRY(runtime, clv_run_do(run, &(clv_step){feeds, 2, 0.02, fetches, shown})); // waits only to fetch
         if (!shown) continue;
         if (step == 1) first = last;
-        printf("step %2d on %s: loss %.4f\n", step, clv_device_get_info(device)->name, last);
+        printf("step %2d on %s: loss %.4f\n", step, clv_device_info_get(device)->name, last);
     }
     CHECK(first > 2.0f && first < 3.5f); // ten classes by chance: ln 10 = 2.3
     CHECK(last < 0.5f * first);

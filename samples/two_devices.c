@@ -48,7 +48,7 @@ int main(int argc, char **argv) {
     TRY(runtime, clv_runtime_create(NULL, &runtime));
     TRY(runtime, clv_device_find(runtime, first, &devices[0]));
     TRY(runtime, clv_device_find(runtime, second, &devices[1]));
-    const char *a = clv_device_get_info(devices[0])->name, *b = clv_device_get_info(devices[1])->name;
+    const char *a = clv_device_info_get(devices[0])->name, *b = clv_device_info_get(devices[1])->name;
 
     model m = {0};
     clv_plan *plan = NULL;
@@ -64,8 +64,8 @@ int main(int argc, char **argv) {
     printf("%s: loss %.6f on one device, %.6f on two\n", place, whole, split);
     for (int i = 0; i < clv_plan_transfer_count(plan); i++) {
         clv_plan_transfer t = clv_plan_transfer_get(plan, i);
-        printf("  %s -> %s: %s, %llu bytes a step\n", clv_device_get_info(t.from)->name,
-               clv_device_get_info(t.to)->name, t.tensor, (unsigned long long)t.bytes);
+        printf("  %s -> %s: %s, %llu bytes a step\n", clv_device_info_get(t.from)->name,
+               clv_device_info_get(t.to)->name, t.tensor, (unsigned long long)t.bytes);
     }
     CHECK(split > whole * 0.9999f && split < whole * 1.0001f);
     CHECK(devices[0] == devices[1] ||

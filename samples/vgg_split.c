@@ -52,7 +52,7 @@ static void step(clv_runtime *runtime, const clv_model *model, const char *place
     for (int i = 0; i < clv_plan_device_count(plan); i++) {
         clv_plan_memory memory = clv_plans_memory_on(&plan, 1, clv_plan_device_get(plan, i));
         printf("  %-8s %12llu bytes, of which %llu are parameters\n",
-               clv_device_get_info(memory.device)->name, (unsigned long long)memory.predicted_peak_bytes,
+               clv_device_info_get(memory.device)->name, (unsigned long long)memory.predicted_peak_bytes,
                (unsigned long long)memory.category[CLV_PARAMETERS]);
         clv_device_memory_reset_peak(memory.device);
     }
@@ -82,7 +82,7 @@ int main(int argc, char **argv) {
     TRY(runtime, clv_runtime_create(NULL, &runtime));
     TRY(runtime, clv_device_find(runtime, argc > 2 ? argv[1] : "gpu|cpu|host", &devices[0]));
     TRY(runtime, clv_device_find(runtime, argc > 2 ? argv[2] : "host", &devices[1]));
-    const char *a = clv_device_get_info(devices[0])->name, *b = clv_device_get_info(devices[1])->name;
+    const char *a = clv_device_info_get(devices[0])->name, *b = clv_device_info_get(devices[1])->name;
     char one[64], two[160];
     snprintf(one, sizeof one, "*=%s", a);
     snprintf(two, sizeof two, "features.*=%s,classifier.*=%s", a, b);

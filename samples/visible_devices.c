@@ -7,7 +7,7 @@
 
 static void list(clv_runtime *runtime) {
     for (int i = 0; i < clv_device_count(runtime); i++) {
-        const clv_device_info *info = clv_device_get_info(clv_device_get(runtime, i));
+        const clv_device_info *info = clv_device_info_get(clv_device_get(runtime, i));
         printf("  %-8s %s\n", info->name, info->label);
     }
 }
@@ -18,7 +18,7 @@ int main(void) {
     int n = clv_device_count(all) - 1; // without the host
     printf("all devices\n");
     list(all);
-    CHECK(strcmp(clv_device_get_info(clv_device_get(all, n))->name, "host") == 0);
+    CHECK(strcmp(clv_device_info_get(clv_device_get(all, n))->name, "host") == 0);
 
     if (n > 0) { // only the last one: it has number 0 now
         char variable[16];
@@ -28,8 +28,8 @@ int main(void) {
         printf("CLEAVE_VISIBLE_DEVICES=%s\n", variable);
         list(some);
         CHECK(clv_device_count(some) == 2);
-        const clv_device_info *only = clv_device_get_info(clv_device_get(some, 0));
-        CHECK(strcmp(only->label, clv_device_get_info(clv_device_get(all, n - 1))->label) == 0);
+        const clv_device_info *only = clv_device_info_get(clv_device_get(some, 0));
+        CHECK(strcmp(only->label, clv_device_info_get(clv_device_get(all, n - 1))->label) == 0);
         CHECK(strcmp(only->name + strlen(only->name) - 2, ":0") == 0);
         clv_runtime_destroy(some);
     }

@@ -93,7 +93,7 @@ CLV_API clv_device *clv_device_get(clv_runtime *runtime, int index);
  */
 CLV_API CLV_MUST_CHECK clv_status clv_device_find(clv_runtime *runtime, const char *spec, clv_device **out);
 
-CLV_API const clv_device_info *clv_device_get_info(const clv_device *device);
+CLV_API const clv_device_info *clv_device_info_get(const clv_device *device);
 /** What is known of a device's driver beyond what it says of itself, in words with commas; "" if nothing is. Returns `text`. */
 CLV_API const char *clv_device_quirks(const clv_device *device, char *text, size_t bytes);
 CLV_API const char *clv_device_type_name(clv_device_type type);

@@ -269,11 +269,11 @@ typedef struct clv_train_epoch {
 } clv_train_epoch;
 
 /** What to do when a device fails in a step. */
-typedef enum clv_device_loss {
-    CLV_LOSS_STOP, /**< write the checkpoint, if one was asked for, and stop with CLV_E_DEVICE_LOST */
-    CLV_LOSS_CONTINUE /**< a replica: share its part out among the others, and do the step again with the same samples.
+typedef enum clv_device_failure {
+    CLV_DEVICE_FAILURE_STOP, /**< write the checkpoint, if one was asked for, and stop with CLV_E_DEVICE_LOST */
+    CLV_DEVICE_FAILURE_CONTINUE /**< a replica: share its part out among the others, and do the step again with the same samples.
                            Without the first, which keeps the parameters, there is no going on */
-} clv_device_loss;
+} clv_device_failure;
 
 /** What to do when the loss is infinite or not a number. */
 typedef enum clv_on_nan {
@@ -325,7 +325,7 @@ typedef struct clv_train_config {
     const char *gradients;
     const volatile int
         *interrupt; /**< becomes nonzero: finish the step, write the checkpoint, CLV_E_INTERRUPTED */
-    clv_device_loss on_device_loss;
+    clv_device_failure on_device_failure;
     clv_on_nan on_nan;
     /** Callbacks; NULL: nobody listens. Returning false stops as an interruption does. */
     void *user;

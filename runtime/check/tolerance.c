@@ -68,7 +68,7 @@ static void add_trial(double *sway, const double *want, const double *one, const
 
 /** Does the device round to nearest, as one does that does not tell? */
 static bool rounds_one_way(const clv_device *device) {
-    const uint32_t floats = device ? clv_device_get_info(device)->floats : 0;
+    const uint32_t floats = device ? clv_device_info_get(device)->floats : 0;
     return floats && !(floats & CLV_FLOATS_ROUND_NEAREST);
 }
 

@@ -529,7 +529,7 @@ const char *clv_device_quirks(const clv_device *device, char *text, size_t bytes
     return text;
 }
 
-const clv_device_info *clv_device_get_info(const clv_device *device) {
+const clv_device_info *clv_device_info_get(const clv_device *device) {
     return &device->info;
 }
 

@@ -34,7 +34,7 @@ clv_status clv__replicas_check(clv_runtime *runtime, const char *const *devices,
         clv_status status = clv_device_find(runtime, devices[i], &found[i]); // NULL if it is not there
         for (int j = 0; j < i && status == CLV_OK; j++) {
             if (found[i] != found[j]) continue;
-            const char *name = clv_device_get_info(found[i])->name;
+            const char *name = clv_device_info_get(found[i])->name;
             if (strcmp(devices[i], devices[j]) == 0)
                 CLV_FAIL(error, CLV_E_VALUE, "data parallel: %s is named twice", name);
             CLV_FAIL(error, CLV_E_VALUE, "data parallel: %s is named twice, as '%s' and as '%s'", name,

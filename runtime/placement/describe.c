@@ -51,7 +51,7 @@ void clv__division_describe(const clv__division *division, const clv__layers *la
                             clv_device *const *devices, clv__text *text) {
     for (int k = 0; k < division->n; k++) {
         int first = clv__division_first(division, k), end = division->end[k];
-        const char *device = clv_device_get_info(devices[division->device[k]])->name;
+        const char *device = clv_device_info_get(devices[division->device[k]])->name;
         if (first == 0 && end == layers->n) {
             clv__text_add(text, "*=%s", device);
         } else {

@@ -51,7 +51,7 @@ static void tell_of_loss(clv__training *loop, const clv__seen *seen) {
     loop->told_of_loss = true;
     clv__log(trainer->runtime, CLV_LOG_WARNING,
              "a step takes %.1f ms with these replicas, and %s alone would take about %.1f ms",
-             1e3 * seen->step, clv_device_get_info(trainer->replicas[0])->name, 1e3 * trainer->single);
+             1e3 * seen->step, clv_device_info_get(trainer->replicas[0])->name, 1e3 * trainer->single);
 }
 
 void clv__watch_end(clv__training *loop) {
@@ -74,7 +74,7 @@ static void tell_rows(const clv__training *loop, const int64_t *before) {
     for (int i = 0; i < trainer->config->placement.n_replicas && used < sizeof text; i++) {
         int n =
             snprintf(text + used, sizeof text - used, "%s%s %" PRId64 " instead of %" PRId64, i ? ", " : "",
-                     clv_device_get_info(trainer->replicas[i])->name, loop->rows[i], before[i]);
+                     clv_device_info_get(trainer->replicas[i])->name, loop->rows[i], before[i]);
         used += n > 0 ? (size_t)n : 0;
     }
     clv__log(trainer->runtime, CLV_LOG_INFO,

@@ -93,11 +93,11 @@ typedef struct split {
 
 /** `*=cpu:0,fc1.*=cpu:1`: everything is on the first device but what is said to be elsewhere. */
 static void split_text(const modules *all, const split *s, clv__text *text) {
-    clv__text_add(text, "*=%s", clv_device_get_info(s->devices[0])->name);
+    clv__text_add(text, "*=%s", clv_device_info_get(s->devices[0])->name);
     for (int i = 1; i < s->n; i++) {
         int end = i + 1 < s->n ? s->first[i + 1] : all->n;
         for (int k = s->first[i]; k < end; k++)
-            clv__text_add(text, ",%s.*=%s", all->names[k], clv_device_get_info(s->devices[i])->name);
+            clv__text_add(text, ",%s.*=%s", all->names[k], clv_device_info_get(s->devices[i])->name);
     }
 }
 
@@ -159,21 +159,21 @@ static clv_status try_device(const wanted *w, clv_device *device, clv_train_advi
     wanted there = *w;
     there.config.device = device;
     clv_status status = fits_with(&there, there.config.batch);
-    if (status == CLV_OK) snprintf(out->device, sizeof out->device, "%s", clv_device_get_info(device)->name);
+    if (status == CLV_OK) snprintf(out->device, sizeof out->device, "%s", clv_device_info_get(device)->name);
     return breaks(status) ? status : CLV_OK;
 }
 
 /** Another device; or as few other devices as do it: one of them, whichever; else all, in their order. */
 static clv_status advise_elsewhere(const wanted *w, clv_train_advice *out) {
     clv_device *first = w->config.device;
-    const clv_device_info *info = clv_device_get_info(first);
+    const clv_device_info *info = clv_device_info_get(first);
     split every = {.devices = {first}, .n = 1};
     modules all;
     CLV_TRY(find_modules(w, &all));
     for (int i = 0; i < clv_device_count(w->runtime); i++) {
         clv_device *other = clv_device_get(w->runtime, i);
-        if (other == first || !clv_device_get_info(other)->usable ||
-            strcmp(clv_device_get_info(other)->backend, info->backend) != 0)
+        if (other == first || !clv_device_info_get(other)->usable ||
+            strcmp(clv_device_info_get(other)->backend, info->backend) != 0)
             continue;
         if (every.n < CLV__MOST_REPLICAS) every.devices[every.n++] = other;
         if (!*out->device) CLV_TRY(try_device(w, other, out));

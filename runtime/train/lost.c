@@ -67,7 +67,8 @@ static clv_status remember(clv_trainer *trainer, clv_device *device, int64_t ste
 static bool can_go_on(const clv_trainer *trainer, const clv_run_failure *failure, char *why, size_t bytes) {
     const clv_placement *placement = &trainer->config->placement;
     *why = 0;
-    if (trainer->config->on_device_loss != CLV_LOSS_CONTINUE || !placement->n_replicas) return false;
+    if (trainer->config->on_device_failure != CLV_DEVICE_FAILURE_CONTINUE || !placement->n_replicas)
+        return false;
     int n_left = 0;
     for (int i = 0; i < placement->n_replicas; i++)
         n_left += trainer->shares[i] > 0 && !is_gone(failure, trainer->replicas[i]);
@@ -78,7 +79,7 @@ static bool can_go_on(const clv_trainer *trainer, const clv_run_failure *failure
         snprintf(why, bytes, "; the others cannot go on without the parameters it kept");
     else if (keeper)
         snprintf(why, bytes, "; %s failed too, and the others cannot go on without the parameters it kept",
-                 clv_device_get_info(keeper)->name);
+                 clv_device_info_get(keeper)->name);
     else if (failure->partial)
         snprintf(why, bytes, "; it left the parameters half updated");
     return !*why;
@@ -116,7 +117,7 @@ static clv_status stop(clv__training *loop, const clv_run_failure *failure, cons
     tell_fate(loop, intact ? clv__training_save(loop) : CLV_OK, fate, sizeof fate);
     loop->told = true;
     CLV_FAIL(loop->error, CLV_E_DEVICE_LOST, "%s failed in step %" PRId64 " of %" PRId64 ": %s%s; %s",
-             clv_device_get_info(failure->device)->name, trainer->position.step + 1, trainer->steps, said,
+             clv_device_info_get(failure->device)->name, trainer->position.step + 1, trainer->steps, said,
              why, fate);
 }
 
@@ -150,7 +151,7 @@ static clv_status go_on(clv__training *loop, const clv_run_failure *failure, con
     if (!shares) CLV_FAIL(loop->error, CLV_E_HOST_MEMORY, "no memory to go on without a device");
     clv__log(trainer->runtime, CLV_LOG_WARNING,
              "%s failed in step %" PRId64 " of %" PRId64 ": %s; going on without it",
-             clv_device_get_info(failure->device)->name, position->step + 1, trainer->steps, said);
+             clv_device_info_get(failure->device)->name, position->step + 1, trainer->steps, said);
     clv_status status = CLV_OK;
     for (int i = 0; i < trainer->config->placement.n_replicas && status == CLV_OK; i++) {
         if (shares[i] > 0 || trainer->shares[i] == 0) continue;

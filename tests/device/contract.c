@@ -101,7 +101,7 @@ static void write_inside_guards(void **state) {
 
 static void parts_are_the_buffer(void **state) {
     subject *s = subject_of(state);
-    size_t align = clv_device_get_info(s->device)->alignment_bytes, n = 8 * align;
+    size_t align = clv_device_info_get(s->device)->alignment_bytes, n = 8 * align;
     assert_true(align >= 4 && (align & (align - 1)) == 0);
     unsigned char *in = counting(n, 3), *out = counting(n, 8);
     clv__bbuffer *whole = make_buffer(s, n), *a = NULL, *b = NULL;
@@ -433,7 +433,7 @@ static void null_pointers_reach_kernels(void **state) {
 
 static void local_memory_and_its_limits(void **state) {
     subject *s = subject_of(state);
-    const clv_device_info *info = clv_device_get_info(s->device);
+    const clv_device_info *info = clv_device_info_get(s->device);
     size_t group = info->max_work_group < 16 ? 1 : 16, n = 4 * group;
     float x[64], y[64];
     for (size_t i = 0; i < n; i++) x[i] = (float)i;
@@ -623,7 +623,7 @@ static void require_host_memory(subject *s) {
 static void host_sees_buffers(void **state) {
     subject *s = subject_of(state);
     require_host_memory(s);
-    size_t align = clv_device_get_info(s->device)->alignment_bytes, n = 8 * align;
+    size_t align = clv_device_info_get(s->device)->alignment_bytes, n = 8 * align;
     unsigned char *in = counting(n, 3), *out = counting(n, 8);
     clv__bbuffer *whole = make_buffer(s, n), *part = NULL;
     OK(s, s->backend->buffer_part(whole, 2 * align, 3 * align, s->error, &part));
@@ -782,7 +782,7 @@ int main(void) {
     size_t n_tests = 0, n_subjects = 0;
     for (int i = 0; i < clv_device_count(runtime) && n_subjects < DEVICES; i++) {
         clv_device *device = clv_device_get(runtime, i);
-        const clv_device_info *info = clv_device_get_info(device);
+        const clv_device_info *info = clv_device_info_get(device);
         printf("%s: %s, %s%s\n", info->name, info->label,
                info->usable ? "usable" : "not usable: ", info->reason);
         if (!info->usable) continue;

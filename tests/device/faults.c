@@ -131,7 +131,7 @@ static clv_status use_device(held *h) {
     clv_device *device = h->device;
     const clv__backend *b = device->backend;
     clv__error *error = clv__runtime_error_of(h->runtime);
-    size_t align = clv_device_get_info(device)->alignment_bytes;
+    size_t align = clv_device_info_get(device)->alignment_bytes;
     CLV_TRY(clv__memory_create(device, sizeof h->in + align, CLV_PARAMETERS, "x", &h->x));
     CLV_TRY(clv__memory_create(device, sizeof h->out, CLV_ACTIVATIONS, "y", &h->y));
     CLV_TRY(clv__memory_create(device, 100, CLV_STAGING, "staging", &h->staging));
@@ -207,7 +207,7 @@ static clv_status run(const clv_runtime_config *config, char *sentence, size_t b
     clv_status status = clv_runtime_create(config, &h->runtime);
     for (int i = 0; status == CLV_OK && i < clv_device_count(h->runtime); i++) {
         clv_device *device = clv_device_get(h->runtime, i);
-        const clv_device_info *info = clv_device_get_info(device);
+        const clv_device_info *info = clv_device_info_get(device);
         if (!info->usable) { // a row with its reason: this too is an answer
             assert_true(*info->reason);
             snprintf(sentence, bytes, "%s", info->reason);
@@ -335,7 +335,7 @@ int main(void) {
     static char partition[64];
     bool there = false;
     for (int i = -1; (device = clv__test_next_device(runtime, &i));) {
-        const clv_device_info *info = clv_device_get_info(device);
+        const clv_device_info *info = clv_device_info_get(device);
         if (strcmp(info->backend, "opencl") != 0) continue;
         there = true;
         if (getenv("CLV_TEST_PARTITION")) { // splitting makes calls of its own

@@ -112,7 +112,7 @@ static clv_runtime *make(const char *folder, listener *heard, clv_device **devic
     clv_runtime *runtime = clv__test_runtime(&config);
     *device = NULL;
     for (int i = -1; (*device = clv__test_next_device(runtime, &i));) {
-        if (strcmp(clv_device_get_info(*device)->backend, "opencl") == 0) break;
+        if (strcmp(clv_device_info_get(*device)->backend, "opencl") == 0) break;
     }
     if (!*device) {
         clv_runtime_destroy(runtime);

@@ -89,7 +89,7 @@ static const char *names_of(clv_runtime *runtime, char *text, size_t bytes) {
     size_t n = 0;
     text[0] = 0;
     for (int i = 0; i < clv_device_count(runtime); i++) {
-        const clv_device_info *info = clv_device_get_info(clv_device_get(runtime, i));
+        const clv_device_info *info = clv_device_info_get(clv_device_get(runtime, i));
         assert_int_equal(info->index, i);
         n += (size_t)snprintf(text + n, bytes - n, "%s%s", i ? " " : "", info->name);
     }
@@ -113,7 +113,7 @@ static void names_count_by_type(void **state) {
     assert_null(clv_device_get(runtime, 8));
     assert_null(clv_device_get(NULL, 0));
     assert_int_equal(clv_device_count(NULL), 0);
-    const clv_device_info *broken = clv_device_get_info(clv_device_get(runtime, 2));
+    const clv_device_info *broken = clv_device_info_get(clv_device_get(runtime, 2));
     assert_false(broken->usable);
     assert_string_equal(broken->reason, "its driver has no compiler");
     assert_string_equal(broken->label, "Broken GPU");
@@ -191,7 +191,7 @@ static void specs_find_devices(void **state) {
         if (status != want) print_error("spec '%s'\n", specs[i].spec ? specs[i].spec : "(null)");
         assert_status(status, want, runtime);
         if (want == CLV_OK) {
-            assert_string_equal(clv_device_get_info(device)->name, specs[i].want);
+            assert_string_equal(clv_device_info_get(device)->name, specs[i].want);
         } else {
             assert_null(device);
             assert_true(*clv_runtime_error(runtime));
@@ -211,12 +211,12 @@ static void null_devices_are_only_found_by_name(void **state) {
     assert_status(make("host", "", true, &runtime), CLV_OK, runtime); // no other device is visible
     assert_names(runtime, "host null:0 null:1");
     assert_status(clv_device_find(runtime, NULL, &device), CLV_OK, runtime);
-    assert_string_equal(clv_device_get_info(device)->name, "host");
+    assert_string_equal(clv_device_info_get(device)->name, "host");
     assert_status(clv_device_find(runtime, "gpu", &device), CLV_E_NOT_FOUND, runtime);
     assert_status(clv_device_find(runtime, "null:1", &device), CLV_OK, runtime);
-    assert_int_equal(clv_device_get_info(device)->type, CLV_DEVICE_CPU);
+    assert_int_equal(clv_device_info_get(device)->type, CLV_DEVICE_CPU);
     assert_status(clv_device_find(runtime, "null", &device), CLV_OK, runtime);
-    assert_int_equal(clv_device_get_info(device)->type, CLV_DEVICE_GPU);
+    assert_int_equal(clv_device_info_get(device)->type, CLV_DEVICE_GPU);
     clv_runtime_destroy(runtime);
 }
 
@@ -273,7 +273,7 @@ static void visible_devices_are_renumbered(void **state) {
         assert_status(make(settings[i].visible, "", false, &runtime), CLV_OK, runtime);
         assert_names(runtime, settings[i].names);
         if (settings[i].second)
-            assert_string_equal(clv_device_get_info(clv_device_get(runtime, 1))->label, settings[i].second);
+            assert_string_equal(clv_device_info_get(clv_device_get(runtime, 1))->label, settings[i].second);
         clv_runtime_destroy(runtime);
     }
 }
@@ -307,12 +307,12 @@ static void parts_replace_their_device(void **state) {
     clv_runtime *runtime;
     assert_status(make("", "cpu:0=2", false, &runtime), CLV_OK, runtime);
     assert_names(runtime, "gpu:0 gpu:1 gpu:2 cpu:0 cpu:1 cpu:2 accelerator:0 other:0 host");
-    const clv_device_info *part = clv_device_get_info(clv_device_get(runtime, 4));
+    const clv_device_info *part = clv_device_info_get(clv_device_get(runtime, 4));
     assert_int_equal(part->platform, 3);
     assert_int_equal(part->device, 0);
     clv_device *device;
     assert_status(clv_device_find(runtime, "cpu:2", &device), CLV_OK, runtime);
-    assert_string_equal(clv_device_get_info(device)->label, "llvmpipe (8 bits)");
+    assert_string_equal(clv_device_info_get(device)->label, "llvmpipe (8 bits)");
     clv_runtime_destroy(runtime);
     // Parts come first, then what is visible of them.
     assert_status(make("4,3", "portable=4", false, &runtime), CLV_OK, runtime);
@@ -402,16 +402,16 @@ static void a_setting_overrules_the_class(void **state) {
     assert_status(make_executed("cpu:0=lanes, gpu:1=THREADS,null:0=threads,cpu:1=threads", &runtime), CLV_OK,
                   runtime);
     assert_status(clv_device_find(runtime, "cpu:0", &cpu), CLV_OK, runtime);
-    assert_int_equal(clv_device_get_info(cpu)->execution, CLV_EXECUTION_LANES);
-    assert_string_equal(clv_device_get_info(cpu)->label, "core-sky with GPU in its name as lanes");
+    assert_int_equal(clv_device_info_get(cpu)->execution, CLV_EXECUTION_LANES);
+    assert_string_equal(clv_device_info_get(cpu)->label, "core-sky with GPU in its name as lanes");
     assert_status(clv_device_find(runtime, "cpu:1", &cpu), CLV_OK, runtime); // as it is: its name stays
-    assert_string_equal(clv_device_get_info(cpu)->label, "llvmpipe (8 bits)");
+    assert_string_equal(clv_device_info_get(cpu)->label, "llvmpipe (8 bits)");
     assert_status(clv_device_find(runtime, "gpu:1", &gpu), CLV_OK, runtime);
-    assert_int_equal(clv_device_get_info(gpu)->execution, CLV_EXECUTION_THREADS);
+    assert_int_equal(clv_device_info_get(gpu)->execution, CLV_EXECUTION_THREADS);
     assert_status(clv_device_find(runtime, "gpu:0", &gpu), CLV_OK, runtime);
-    assert_int_equal(clv_device_get_info(gpu)->execution, CLV_EXECUTION_LANES);
+    assert_int_equal(clv_device_info_get(gpu)->execution, CLV_EXECUTION_LANES);
     assert_status(clv_device_find(runtime, "null:0", &null), CLV_OK, runtime);
-    assert_int_equal(clv_device_get_info(null)->execution, CLV_EXECUTION_THREADS);
+    assert_int_equal(clv_device_info_get(null)->execution, CLV_EXECUTION_THREADS);
     clv_runtime_destroy(runtime);
     static const struct {
         const char *execution;
@@ -436,7 +436,7 @@ static void host_is_always_there(void **state) {
     clv_runtime_config config = {.no_opencl = true, .visible_devices = "", .partition = ""};
     clv_runtime *runtime = clv__test_runtime(&config);
     assert_names(runtime, "host");
-    assert_true(clv_device_get_info(clv_device_get(runtime, 0))->memory_bytes > 0);
+    assert_true(clv_device_info_get(clv_device_get(runtime, 0))->memory_bytes > 0);
     clv_runtime_destroy(runtime);
     clv_runtime_destroy(NULL);
     config = (clv_runtime_config){.visible_devices = "host"};
@@ -465,7 +465,7 @@ static void platforms_can_be_left_out(void **state) {
     config = (clv_runtime_config){.left_out = "*=the driver died of signal 6"};
     runtime = clv__test_runtime(&config);
     assert_names(runtime, "other:0 host");
-    assert_string_equal(clv_device_get_info(clv_device_get(runtime, 0))->reason,
+    assert_string_equal(clv_device_info_get(clv_device_get(runtime, 0))->reason,
                         "the driver died of signal 6");
     clv_runtime_destroy(runtime);
     if (platforms > 0) {

@@ -123,7 +123,7 @@ static void each_kernel_builds_without_the_others(void **state) {
     clv_runtime *runtime = clv__test_runtime(NULL);
     clv_device *device = NULL;
     for (int i = -1; (device = clv__test_next_device(runtime, &i));) {
-        if (strcmp(clv_device_get_info(device)->backend, "opencl") == 0) break;
+        if (strcmp(clv_device_info_get(device)->backend, "opencl") == 0) break;
     }
     if (!device) {
         clv_runtime_destroy(runtime);

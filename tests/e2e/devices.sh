@@ -141,16 +141,16 @@ if [ -n "${CLV_TEST_LOST_LAYER:-}" ]; then
         fail "what is lost: $(cat err)"
     expect 1 "in checkpoint 'c': go on with --resume c" lose 1:150:-2 --quiet --checkpoint c
     works "$cleave" train fashion-mnist --data idx --model mlp --batch 32 --epochs 4 --device cpu:0 --resume c --quiet
-    works lose 1:150:-9999 --on-device-loss continue --json
+    works lose 1:150:-9999 --on-device-failure continue --json
     same "the lost device" "$(at lost_devices.0.device)" cpu:1
     at lost_devices.0.step lost_devices.0.reason >/dev/null
     same "steps" "$(at steps)" 28
     same "shares" "$(at shares.cpu:0) $(at shares.cpu:1)" "1 0"
     check_memory
     grep -q 'cleave: cpu:1 failed in step [0-9]* of 28: .*; going on without it' err || fail "no word of it: $(cat err)"
-    expect 1 "the others cannot go on without the parameters it kept" lose 0:150:-9999 --on-device-loss continue --quiet
+    expect 1 "the others cannot go on without the parameters it kept" lose 0:150:-9999 --on-device-failure continue --quiet
 fi
-expect 2 "--on-device-loss is for --replicas" train --on-device-loss continue
+expect 2 "--on-device-failure is for --replicas" train --on-device-failure continue
 expect 2 "no pattern covers 'fc2'" train --place fc1=cpu:0
 expect 2 "no layer matches 'fc3'" train --place '*=cpu:0,fc3=cpu:1'
 expect 2 "'fc2' is not of the form pattern=device" train --place fc1=cpu:0,fc2

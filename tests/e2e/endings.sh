@@ -58,7 +58,7 @@ for how in silent stuck; do
     lost=0
     for n in 91 92 93 94 95 96; do # on one of the two
         CLV_TEST_FAULT=clEnqueueNDRangeKernel:$n:0:$how
-        train --replicas cpu:0,cpu:1 --shares equal --epochs 2 --device-timeout 3 --on-device-loss continue --json >out 2>err
+        train --replicas cpu:0,cpu:1 --shares equal --epochs 2 --device-timeout 3 --on-device-failure continue --json >out 2>err
         [ $? = 0 ] || continue
         same "lost" "$(at lost_devices.0.device)" cpu:1
         same "steps" "$(at steps)" 16

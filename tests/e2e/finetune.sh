@@ -53,7 +53,7 @@ if [ "$device" != host ]; then
     tune placed 2 --place 'fc1=cpu:0,fc2=cpu:1'
     cmp -s plain.safetensors placed.safetensors || fail "placed: other bits"
     tune pipeline 2 --place 'fc1=cpu:1,fc2=cpu:0' --micro-batches 2
-    tune lossy 2 --replicas cpu:0,cpu:1 --shares equal --on-device-loss continue
+    tune lossy 2 --replicas cpu:0,cpu:1 --shares equal --on-device-failure continue
 fi
 
 # stopped and resumed: the same bits; other parameters frozen: refused

@@ -200,7 +200,7 @@ void golden_end(golden *g) {
 
 static void on_device(golden *g, clv_device *device, const clv__expected *expected) {
     clv__subject *subject = &g->subject;
-    const char *name = clv_device_get_info(device)->name;
+    const char *name = clv_device_info_get(device)->name;
     void *results[CLV__MAX_TARGETS];
     clv_plan *plan;
     for (int i = 0; i < subject->n_targets; i++)
@@ -228,7 +228,7 @@ void golden_on_devices(golden *g) {
             "tolerances");
     for (int i = 0; i < clv_device_count(g->runtime); i++) {
         clv_device *device = clv_device_get(g->runtime, i);
-        if (clv_device_get_info(device)->usable) on_device(g, device, &expected);
+        if (clv_device_info_get(device)->usable) on_device(g, device, &expected);
     }
     clv__expected_reset(&expected);
 }

@@ -201,7 +201,7 @@ static void devices(void **state) {
     golden *g = *state;
     for (int i = 0; i < clv_device_count(g->runtime); i++) {
         clv_device *device = clv_device_get(g->runtime, i);
-        if (!clv_device_get_info(device)->usable) continue;
+        if (!clv_device_info_get(device)->usable) continue;
         for (size_t c = 0; c < sizeof trajectories / sizeof *trajectories; c++)
             if (!trajectories[c].other_clip) on_device(g, device, &trajectories[c]);
     }

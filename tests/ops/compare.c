@@ -164,7 +164,7 @@ static void name_the_wrong(const clv_model *model, bool a_is_host, const char *o
     char said[128];
     snprintf(said, sizeof said,
              "%s 'middle' (%s), output 0: %s is wrong for what it was given: element 17 is ", op, phase,
-             clv_device_get_info(kernels)->name);
+             clv_device_info_get(kernels)->name);
     assert_int_equal(strncmp(report->sentence, said, strlen(said)), 0);
     clv_compare_report_destroy(report);
 }

@@ -156,7 +156,7 @@ static void checked(void **state) {
     clv_device *device;
     char sentence[512];
     for (int k = -1; (device = clv__test_next_device(runtime, &k)) != NULL;) {
-        const bool kernels = strcmp(clv_device_get_info(device)->backend, "host") != 0;
+        const bool kernels = strcmp(clv_device_info_get(device)->backend, "host") != 0;
         assert_int_equal(failures_of(runtime, device, "right_square", sentence, sizeof sentence), 0);
         assert_true(failures_of(runtime, device, "wrong_gradient", sentence, sizeof sentence) > 0);
         if (!kernels) continue;

@@ -46,7 +46,7 @@ static void long_sums_are_exact(void **state) {
     for (int i = 0; i < N; i++) want += values[i] = clv__random_uniform(&random);
     for (int i = -1; clv__test_next_device(runtime, &i);) {
         clv_device *device = clv_device_get(runtime, i);
-        const clv_device_info *info = clv_device_get_info(device);
+        const clv_device_info *info = clv_device_info_get(device);
         for (int k = 0; k < (info->type == CLV_DEVICE_HOST ? 0 : 2); k++) {
             float got;
             sum_on(runtime, device, variants[k], CLV_SHAPE(N), values, 1, &got);

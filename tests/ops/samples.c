@@ -25,7 +25,7 @@ static void every_sample_on_every_device(void **state) {
     int checked = 0, failed = 0;
     for (int i = -1; clv__test_next_device(runtime, &i);) {
         clv_device *device = clv_device_get(runtime, i);
-        const clv_device_info *info = clv_device_get_info(device);
+        const clv_device_info *info = clv_device_info_get(device);
         bool references = host && info->type == CLV_DEVICE_HOST;
         clv_check_config config = {.ops = (const char *const[]){getenv("CLV_CHECK_OP"), NULL},
                                    .quick = !full && !references,

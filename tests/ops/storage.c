@@ -64,7 +64,7 @@ static void compare(clv_dtype dtype, clv_runtime *runtime, clv_device *device, c
         float want = widen(dtype, (uint16_t)h);
         bool flushed = fabsf(want) < 0x1p-126f && got[h] == 0; // a small bf16 may be a denormal float
         if (isnan(want) ? !isnan(got[h]) : !flushed && memcmp(&want, &got[h], sizeof want) != 0)
-            fail_msg("%s: %s 0x%04x is loaded as %a, not %a", clv_device_get_info(device)->name,
+            fail_msg("%s: %s 0x%04x is loaded as %a, not %a", clv_device_info_get(device)->name,
                      clv_dtype_name(dtype), (unsigned)h, (double)got[h], (double)want);
         values[h] = around(dtype, h);
     }
@@ -73,7 +73,7 @@ static void compare(clv_dtype dtype, clv_runtime *runtime, clv_device *device, c
         uint16_t want = narrow(dtype, values[h]);
         bool flushed = fabsf(values[h]) < 0x1p-126f && widen(dtype, back[h]) == 0;
         if (isnan(values[h]) ? !isnan(widen(dtype, back[h])) : !flushed && want != back[h])
-            fail_msg("%s: %a is stored as %s 0x%04x, not 0x%04x", clv_device_get_info(device)->name,
+            fail_msg("%s: %a is stored as %s 0x%04x, not 0x%04x", clv_device_info_get(device)->name,
                      (double)values[h], clv_dtype_name(dtype), (unsigned)back[h], (unsigned)want);
     }
 }
@@ -83,7 +83,7 @@ static void conversions_are_exact(void **state) {
     clv_runtime *runtime = clv__test_runtime(NULL);
     for (int i = -1; clv__test_next_device(runtime, &i);) {
         clv_device *device = clv_device_get(runtime, i);
-        bool host = clv_device_get_info(device)->type == CLV_DEVICE_HOST;
+        bool host = clv_device_info_get(device)->type == CLV_DEVICE_HOST;
         for (int k = 0; k < (host ? 1 : 2); k++) {
             const char *variants = host ? NULL : k ? "cast=rows" : "cast=plain";
             compare(CLV_DTYPE_F16, runtime, device, variants);

@@ -168,7 +168,7 @@ static void follow(clv_optimizer_config optimizer) {
     assert_true(want[STEPS - 1] < 0.8 * want[0]); // it learns: updates are not lost in the noise
     for (int i = -1; clv__test_next_device(n.runtime, &i);) {
         clv_device *device = clv_device_get(n.runtime, i);
-        const char *name = clv_device_get_info(device)->name;
+        const char *name = clv_device_info_get(device)->name;
         float got[STEPS], again[STEPS];
         double worst = 0;
         clv_session *session = train(&n, device, got), *second = train(&n, device, again);

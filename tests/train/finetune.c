@@ -182,7 +182,7 @@ static void test_opencl(void **state) {
 static const char *other_device(void) {
     clv_device *device = NULL;
     if (clv_device_find(runtime, "gpu|accelerator|cpu", &device) != CLV_OK) skip();
-    return clv_device_get_info(device)->name;
+    return clv_device_info_get(device)->name;
 }
 
 /** Layers on two unlike devices, with what is frozen on either: the same numbers. */

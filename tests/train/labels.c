@@ -246,7 +246,7 @@ static void in_parts_and_on_replicas(void **state) {
     const char *replicas[] = {"host", NULL};
     clv_device *other = NULL;
     if (clv_device_find(runtime, "gpu|accelerator|cpu", &other) == CLV_OK)
-        replicas[1] = clv_device_get_info(other)->name;
+        replicas[1] = clv_device_info_get(other)->name;
     for (int i = 0; i < CASES; i++) {
         clv_train_config config = plain_config(&cases[i], cases[i].several ? &plain_labels : &plain_classes);
         const int n = kept_of(&config, whole);

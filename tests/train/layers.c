@@ -167,7 +167,7 @@ static void test_models_plan(void **state) {
     clv_runtime *other = clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .null_devices = true});
     clv_device *null = NULL;
     for (int i = 0; i < clv_device_count(other); i++)
-        if (!strcmp(clv_device_get_info(clv_device_get(other, i))->backend, "null"))
+        if (!strcmp(clv_device_info_get(clv_device_get(other, i))->backend, "null"))
             null = clv_device_get(other, i);
     assert_non_null(null);
     for (int i = 0; i < clv_model_count(); i++) {

@@ -98,7 +98,7 @@ static const char *checkpoint_path(void) {
 /** A training with all devices for `steps`, and without one of them from then on. */
 static outcome train_in_two(clv_train_config config, int64_t steps, const char *const *rest,
                             const double *shares, int n) {
-    config.on_device_loss = CLV_LOSS_STOP;
+    config.on_device_failure = CLV_DEVICE_FAILURE_STOP;
     if (steps > 0) {
         clv_train_config first = config;
         first.steps = steps;
@@ -123,7 +123,7 @@ static void same_bits(const outcome *a, const outcome *b) {
 /** Lose the second of two at many an enqueue, and compare with a training that did without it from that step on. */
 static void going_on(int code, bool late, int parts) {
     clv_train_config config = config_of(pair, shares_of_pair, 2);
-    config.on_device_loss = CLV_LOSS_CONTINUE;
+    config.on_device_failure = CLV_DEVICE_FAILURE_CONTINUE;
     outcome whole = train(&config, 1, 0, 0, false);
     assert_status(whole.status, CLV_OK, runtime);
     assert_int_equal(whole.n_lost, 0);
@@ -159,7 +159,7 @@ static void test_going_on_with_two_of_three(void **state) {
     (void)state;
     static const char *const two[] = {"cpu:0", "host"};
     clv_train_config config = config_of(three, shares_of_three, 3);
-    config.on_device_loss = CLV_LOSS_CONTINUE;
+    config.on_device_failure = CLV_DEVICE_FAILURE_CONTINUE;
     outcome lost = train(&config, 1, 150, -2, false);
     assert_status(lost.status, CLV_OK, runtime);
     assert_int_equal(lost.n_lost, 1);
@@ -215,7 +215,7 @@ static void test_the_first_is_lost(void **state) {
     (void)state;
     char want[1024];
     clv_train_config config = config_of(pair, shares_of_pair, 2);
-    config.on_device_loss = CLV_LOSS_CONTINUE;
+    config.on_device_failure = CLV_DEVICE_FAILURE_CONTINUE;
     outcome whole = train(&config, 0, 0, 0, false);
     int in_steps = 0, in_evaluation = 0;
     for (int i = 4; i < 12; i++) {
@@ -258,7 +258,7 @@ static void test_a_placed_device_is_lost(void **state) {
     (void)state;
     clv_train_config config = config_of(NULL, NULL, 0);
     config.placement.place = "conv=cpu:0,norm=cpu:0,fc=cpu:1";
-    config.on_device_loss = CLV_LOSS_CONTINUE;
+    config.on_device_failure = CLV_DEVICE_FAILURE_CONTINUE;
     clv_trainer *trainer;
     assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
     lost_arm(1, 100, -5, 0);
@@ -273,7 +273,7 @@ static void test_a_placed_device_is_lost(void **state) {
 static void test_no_device_is_left(void **state) {
     (void)state;
     clv_train_config config = config_of(pair, shares_of_pair, 2);
-    config.on_device_loss = CLV_LOSS_CONTINUE;
+    config.on_device_failure = CLV_DEVICE_FAILURE_CONTINUE;
     config.checkpoint = checkpoint_path();
     clv_trainer *trainer;
     assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);

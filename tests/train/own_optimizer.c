@@ -184,7 +184,7 @@ static void on_two_devices(void **state) {
     clv_device *device;
     char place[128];
     if (clv_device_find(runtime, "gpu|accelerator|cpu", &device) != CLV_OK) skip();
-    snprintf(place, sizeof place, "*=host,fc=%s", clv_device_get_info(device)->name);
+    snprintf(place, sizeof place, "*=host,fc=%s", clv_device_info_get(device)->name);
     clv_train_config config = config_of(host, &as_own);
     config.model = &small_plain;
     static const char *const names[] = {"conv.weight", "fc.weight", "fc.bias", "fc.weight.momentum_buffer"};

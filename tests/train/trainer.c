@@ -416,8 +416,8 @@ static void test_no_fuse_is_for_evaluation_too(void **state) {
     (void)state;
     for (int i = 0; i < clv_device_count(runtime); i++) {
         clv_device *device = clv_device_get(runtime, i);
-        if (strcmp(clv_device_get_info(device)->backend, "opencl") != 0 ||
-            !clv_device_get_info(device)->usable)
+        if (strcmp(clv_device_info_get(device)->backend, "opencl") != 0 ||
+            !clv_device_info_get(device)->usable)
             continue;
         for (int no_fuse = 0; no_fuse < 2; no_fuse++) {
             clv_train_config config = {.device = device,

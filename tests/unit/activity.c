@@ -70,7 +70,7 @@ static void test_waiting_for_another_device_is_not_busy(void **state) {
     clv_device *device = clv__test_next_device(runtime, &i), *devices[2] = {device, host};
     if (device == host) skip(); // nothing but the host here
     char place[128];
-    const char *name = clv_device_get_info(device)->name;
+    const char *name = clv_device_info_get(device)->name;
     snprintf(place, sizeof place, "before=%s,middle=host,after=%s", name, name);
     model m = build(place, NULL);
     clv_activity added[2];

@@ -232,7 +232,7 @@ static void least_times_follow_the_figures(void **state) {
             flops += clv_plan_node_get(plan, n).flops;
             bytes += clv_plan_node_get(plan, n).traffic;
         }
-        const clv_device_info *info = clv_device_get_info(card(two[i]));
+        const clv_device_info *info = clv_device_info_get(card(two[i]));
         assert_true(seconds[i] >= flops / info->peak_flops);
         assert_true(seconds[i] >= bytes / info->peak_bytes_per_second);
         assert_true(seconds[i] <= flops / info->peak_flops + bytes / info->peak_bytes_per_second);
@@ -246,7 +246,7 @@ static void classes_are_of_their_traits(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof all_cards / sizeof *all_cards; i++) {
         const bool threads = !strcmp(all_cards[i], "videocore-iv") || !strcmp(all_cards[i], "ti-c66x");
-        assert_int_equal(clv_device_get_info(card(all_cards[i]))->execution,
+        assert_int_equal(clv_device_info_get(card(all_cards[i]))->execution,
                          threads ? CLV_EXECUTION_THREADS : CLV_EXECUTION_LANES);
     }
     assert_int_equal(clv_device_count(runtime), 3 + (int)(sizeof all_cards / sizeof *all_cards));

@@ -212,7 +212,7 @@ static void test_training_is_the_same(void **state) {
     assert_true(last && early);
     clv_device *device;
     for (int d = -1; (device = clv__test_next_device(runtime, &d));) {
-        const char *name = clv_device_get_info(device)->name;
+        const char *name = clv_device_info_get(device)->name;
         const options cases[] = {{.device = name},
                                  {.device = name, .fetch = true},
                                  {.device = name, .recompute = "fc*"},

@@ -332,7 +332,7 @@ static float train(clv_device *device, bool no_fuse, const clv_optimizer_config 
 }
 
 static bool is_opencl(const clv_device *device) {
-    return strcmp(clv_device_get_info((clv_device *)device)->backend, "opencl") == 0;
+    return strcmp(clv_device_info_get((clv_device *)device)->backend, "opencl") == 0;
 }
 
 /** Each op is a statement of its own in the kernel: no compiler here makes other bits of it. (A driver's tanh may: it may round otherwise

@@ -182,7 +182,7 @@ static void test_values_replace_what_is_there(void **state) {
     char wanted[160];
     snprintf(wanted, sizeof wanted,
              "'fc2.weight' is kept on host and on %s: which values are to move to null:0?",
-             clv_device_get_info(other)->name);
+             clv_device_info_get(other)->name);
     assert_string_equal(clv_runtime_error(runtime), wanted);
     clv_session_destroy(session);
     destroy(&m);

@@ -47,7 +47,7 @@ static void test_layers_go_where_patterns_say(void **state) {
     int carried = 0;
     for (int i = 0; i < clv_plan_node_count(plan); i++) {
         clv_plan_node node = clv_plan_node_get(plan, i);
-        const char *device = clv_device_get_info(node.device)->name;
+        const char *device = clv_device_info_get(node.device)->name;
         if (strcmp(node.variant, "transfer") == 0) {
             carried++;
         } else if (strcmp(node.layer, "a") == 0) {
@@ -61,8 +61,8 @@ static void test_layers_go_where_patterns_say(void **state) {
     assert_int_equal(clv_plan_transfer_count(plan), 2); // relu's result, and its gradient
     assert_int_equal(carried, 4);
     clv_plan_transfer transfer = clv_plan_transfer_get(plan, 0);
-    assert_string_equal(clv_device_get_info(transfer.from)->name, "host");
-    assert_string_equal(clv_device_get_info(transfer.to)->name, "null:0");
+    assert_string_equal(clv_device_info_get(transfer.from)->name, "host");
+    assert_string_equal(clv_device_info_get(transfer.to)->name, "null:0");
     assert_int_equal(transfer.bytes, 8 * 16 * 4);
     clv_plan_destroy(plan);
     clv_graph_destroy(m.graph);
@@ -96,7 +96,7 @@ static void test_sums_stay_with_the_work(void **state) {
     for (int i = 0; i < clv_plan_node_count(plan); i++) {
         clv_plan_node node = clv_plan_node_get(plan, i);
         if (strcmp(node.op, "add") == 0)
-            assert_string_equal(clv_device_get_info(node.device)->name, "null:0");
+            assert_string_equal(clv_device_info_get(node.device)->name, "null:0");
     }
     assert_int_equal(clv_plan_transfer_count(plan), 1); // a's result, once, for both the layer and the sum
     clv_plan_destroy(plan);
@@ -181,15 +181,15 @@ static void test_split_over_devices_computes_the_same(void **state) {
     (void)state;
     int i = -1;
     clv_device *device = clv__test_next_device(runtime, &i);
-    if (strcmp(clv_device_get_info(device)->name, "host") == 0) skip(); // nothing but the host here
+    if (strcmp(clv_device_info_get(device)->name, "host") == 0) skip(); // nothing but the host here
     char place[128];
     float whole[513], split[513];
     run_one("*=host", whole, true);
-    snprintf(place, sizeof place, "a=host,b=%s", clv_device_get_info(device)->name);
+    snprintf(place, sizeof place, "a=host,b=%s", clv_device_info_get(device)->name);
     run_one(place, split, true);
     for (int k = 0; k < 513; k++)
         assert_float_equal(split[k], whole[k], 1e-5f * (1 + (whole[k] < 0 ? -whole[k] : whole[k])));
-    snprintf(place, sizeof place, "b=host,a=%s", clv_device_get_info(device)->name);
+    snprintf(place, sizeof place, "b=host,a=%s", clv_device_info_get(device)->name);
     run_one(place, split, true);
     for (int k = 0; k < 513; k++)
         assert_float_equal(split[k], whole[k], 1e-5f * (1 + (whole[k] < 0 ? -whole[k] : whole[k])));
@@ -246,7 +246,7 @@ static void run_parallel(const char *const *devices, const double *shares, int n
 static void test_replicas_compute_the_same(void **state) {
     (void)state;
     int i = -1;
-    const char *name = clv_device_get_info(clv__test_next_device(runtime, &i))->name;
+    const char *name = clv_device_info_get(clv__test_next_device(runtime, &i))->name;
     if (strcmp(name, "host") == 0) skip();
     float one[257], two[257];
     run_parallel((const char *[]){"host"}, NULL, 1, one);
@@ -348,7 +348,7 @@ static void test_updates_come_last(void **state) {
             if (strcmp(node.op, "batch_norm_update") == 0) {
                 statistics++;
                 assert_string_equal(node.phase, "update");
-                assert_string_equal(clv_device_get_info(node.device)->name, replicas ? "host" : "null:0");
+                assert_string_equal(clv_device_info_get(node.device)->name, replicas ? "host" : "null:0");
             }
             if (strcmp(node.phase, "update") == 0) updates += node.fused ? node.fused : 1;
             if (updates) assert_string_equal(node.phase, "update");

@@ -121,7 +121,7 @@ static void test_waiting_for_another_device_is_idle(void **state) {
     clv_device *device = clv__test_next_device(runtime, &i);
     if (device == host) skip(); // nothing but the host here
     char place[128];
-    const char *name = clv_device_get_info(device)->name;
+    const char *name = clv_device_info_get(device)->name;
     snprintf(place, sizeof place, "before=%s,middle=host,after=%s", name, name);
     clv_profile *profile = make_profile(0, 10000);
     model m = build(place, profile);

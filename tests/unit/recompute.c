@@ -283,7 +283,7 @@ static void test_plans_of_one_session(void **state) {
 static void test_on_two_devices(void **state) {
     (void)state;
     char place[128];
-    const char *name = clv_device_get_info(device)->name;
+    const char *name = clv_device_info_get(device)->name;
     if (strcmp(name, "host") == 0) skip(); // nothing but the host here
     snprintf(place, sizeof place, "*=%s,block2.*=host", name);
     clv_plan_config plain = {.place = place}, some = {.place = place, .recompute = "block?.*"};

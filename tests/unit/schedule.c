@@ -376,7 +376,7 @@ static const char *device_name(int index) {
     int i = -1;
     clv_device *device = clv__test_next_device(runtime, &i);
     for (; index > 0 && device; index--) device = clv__test_next_device(runtime, &i);
-    return device ? clv_device_get_info(device)->name : "host";
+    return device ? clv_device_info_get(device)->name : "host";
 }
 
 static void test_gradients_are_those_of_the_whole_batch(void **state) {

@@ -101,7 +101,7 @@ static void beaten_peaks_are_measured_again(void **state) {
     clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){0});
     clv_device *device;
     for (int i = -1; (device = clv__test_next_device(runtime, &i));) {
-        if (strcmp(clv_device_get_info(device)->backend, "opencl") != 0) continue;
+        if (strcmp(clv_device_info_get(device)->backend, "opencl") != 0) continue;
         clv_bench_peak peak = {.gflops = 1e-6, .gbps = 1e-6, .cache_gbps = 1e9}, kept;
         assert_status(clv_bench_peak_raise(device, &peak), CLV_OK, runtime);
         assert_true(peak.gflops > 1e-6 && peak.gbps > 1e-6 && peak.cache_gbps == 1e9);

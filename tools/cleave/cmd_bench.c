@@ -51,7 +51,7 @@ static json_t *positive(double value) {
 }
 
 static int print_json(const cli_session *session, const clv_bench_report *report) {
-    const clv_device_info *info = clv_device_get_info(session->device);
+    const clv_device_info *info = clv_device_info_get(session->device);
     json_t *results = json_array(), *failures = json_array(), *cases = json_array();
     for (int i = 0; i < report->n_results; i++) {
         const clv_bench_result *r = &report->results[i];
@@ -107,7 +107,7 @@ static int print_table(const cli_session *session, const clv_bench_report *repor
         {"runs", TABLE_NUMBER, 10, 0, NULL}, {"GFLOP/s", TABLE_NUMBER, 70, 0, NULL},
         {"GB/s", TABLE_NUMBER, 60, 0, NULL}, {"peak", TABLE_NUMBER, 80, 0, NULL},
     };
-    const clv_device_info *info = clv_device_get_info(session->device);
+    const clv_device_info *info = clv_device_info_get(session->device);
     char peak[96] = "";
     if (report->peak.gflops > 0)
         snprintf(peak, sizeof peak, ": at most %.1f GFLOP/s, %.1f GB/s, as measured", report->peak.gflops,

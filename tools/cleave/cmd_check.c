@@ -57,7 +57,7 @@ static json_t *case_json(const clv_check_case *one) {
 
 static int print_json(check_job *job, const clv_check_report *report) {
     const cli_session *session = job->session;
-    const clv_device_info *info = clv_device_get_info(session->device);
+    const clv_device_info *info = clv_device_info_get(session->device);
     json_t *skipped = json_array(), *worst = json_array(), *failures = json_array(), *results = json_array();
     for (int i = 0; i < report->n_skipped; i++)
         json_array_append_new(skipped,
@@ -219,7 +219,7 @@ static void print_known(FILE *out, const check_job *job, const clv_check_report 
 }
 
 static int print_table(check_job *job, const clv_check_report *report) {
-    const clv_device_info *info = clv_device_get_info(job->session->device);
+    const clv_device_info *info = clv_device_info_get(job->session->device);
     print_worst(report);
     int code = print_skips(report);
     putchar('\n');
@@ -256,7 +256,7 @@ static int print_list(const check_job *job, const clv_check_report *report) {
     }
     if (!list) return cli_finish_output();
     return cli_print_json(
-        json_pack("{s:s, s:o}", "device", clv_device_get_info(job->session->device)->name, "cases", list));
+        json_pack("{s:s, s:o}", "device", clv_device_info_get(job->session->device)->name, "cases", list));
 }
 
 // ---- the command ------------------------------------------------------------------------------------------
@@ -319,7 +319,7 @@ static int reproduce(cli_session *session, const clv_check_config *config) {
 
 /** What the exit code says, in words. */
 static int conclude(const check_job *job, const clv_check_report *report, int code) {
-    const char *device = clv_device_get_info(job->session->device)->name;
+    const char *device = clv_device_info_get(job->session->device)->name;
     if (report->failed)
         return cli_fail(EXIT_FAILED,
                         "%d of %d cases failed on %s; `cleave check --reproduce CASE` makes a program of one",
@@ -334,7 +334,7 @@ static int conclude(const check_job *job, const clv_check_report *report, int co
 
 static int tell(check_job *job, const clv_check_report *report) {
     const cli_args *args = job->session->args;
-    const clv_device_info *info = clv_device_get_info(job->session->device);
+    const clv_device_info *info = clv_device_info_get(job->session->device);
     int code = EXIT_DONE;
     bool filtered =
         args->ops.n || args->cases.n || args->exclude.n || args->shard || args->dtype || args->quick;

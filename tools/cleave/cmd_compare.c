@@ -52,8 +52,8 @@ static int print_json(const clv_compare_config *config, const clv_compare_report
         report->first >= 0 ? value_json(&report->values[report->first], config->tolerance) : json_null();
     return cli_print_json(json_pack(
         "{s:s, s:s, s:s, s:I, s:f, s:b, s:i, s:i, s:i, s:i, s:o, s:o, s:s, s:o}", "model",
-        config->model->name, "a", clv_device_get_info(config->a)->name, "b",
-        clv_device_get_info(config->b)->name, "batch", (json_int_t)config->batch, "tolerance",
+        config->model->name, "a", clv_device_info_get(config->a)->name, "b",
+        clv_device_info_get(config->b)->name, "batch", (json_int_t)config->batch, "tolerance",
         config->tolerance, "agree", report->first < 0, "equal_values", report->n_equal, "judged_values",
         report->n_judged, "wrong_values", report->n_wrong, "drifted_values", report->n_drifted,
         "largest_drift", report->worst >= 0 ? cli_real(report->values[report->worst].drift) : json_null(),
@@ -69,8 +69,8 @@ static int print_table(const clv_compare_config *config, const clv_compare_repor
         {"op", TABLE_NAME, 95, 8, NULL},
         {"value", TABLE_NAME, 50, 12, NULL},
         {"drift", TABLE_NUMBER, 90, 0, NULL},
-        {clv_device_get_info(config->a)->name, TABLE_NUMBER, 80, 0, NULL},
-        {clv_device_get_info(config->b)->name, TABLE_NUMBER, 80, 0, NULL},
+        {clv_device_info_get(config->a)->name, TABLE_NUMBER, 80, 0, NULL},
+        {clv_device_info_get(config->b)->name, TABLE_NUMBER, 80, 0, NULL},
         {"verdict", TABLE_TEXT, TABLE_KEEP, 10, NULL},
     };
     int rows = 0, odd = 0;

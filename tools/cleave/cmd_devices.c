@@ -14,7 +14,7 @@ static void print_table(clv_runtime *runtime) {
     };
     table *t = table_create(columns, sizeof columns / sizeof *columns);
     for (int i = 0; i < clv_device_count(runtime); i++) {
-        const clv_device_info *info = clv_device_get_info(clv_device_get(runtime, i));
+        const clv_device_info *info = clv_device_info_get(clv_device_get(runtime, i));
         table_add(t, "%s", info->name);
         if (info->platform >= 0 && info->device >= 0)
             table_add(t, "%d:%d", info->platform, info->device);
@@ -96,7 +96,7 @@ int cmd_devices(const cli_args *args) {
         json_t *devices = json_array();
         for (int i = 0; i < clv_device_count(session.runtime); i++) {
             clv_device *device = clv_device_get(session.runtime, i);
-            json_t *object = cli_device_json(clv_device_get_info(device));
+            json_t *object = cli_device_json(clv_device_info_get(device));
             json_object_set_new(object, "quarantine", cli_quarantine_json(device));
             json_array_append_new(devices, object);
         }
@@ -104,7 +104,7 @@ int cmd_devices(const cli_args *args) {
     } else {
         print_table(session.runtime);
         for (int i = 0; i < clv_device_count(session.runtime); i++)
-            print_traits(clv_device_get_info(clv_device_get(session.runtime, i)));
+            print_traits(clv_device_info_get(clv_device_get(session.runtime, i)));
         for (int i = 0; i < clv_device_count(session.runtime); i++)
             cli_quarantine_print(stdout, clv_device_get(session.runtime, i), 0);
         code = cli_finish_output();

@@ -23,7 +23,7 @@ static int report(const eval_job *job, const clv_model *model, clv_predictor *pr
                   const clv_metrics *metrics) {
     const cli_session *session = job->session;
     clv_plan *plan = clv_predictor_plan(predictor);
-    const char *device = clv_device_get_info(clv_plan_device_get(plan, 0))->name;
+    const char *device = clv_device_info_get(clv_plan_device_get(plan, 0))->name;
     double rate = (double)metrics->count / metrics->seconds;
     if (session->args->json)
         return cli_print_json(json_pack(

@@ -55,7 +55,7 @@ static double rate_of(const writing *job) {
 }
 
 static int report(const cli_session *session, writing *job, clv_plan *plan) {
-    const char *device = clv_device_get_info(clv_plan_device_get(plan, 0))->name;
+    const char *device = clv_device_info_get(clv_plan_device_get(plan, 0))->name;
     const double rate = rate_of(job);
     job->text[job->n] = 0;
     if (session->args->json) {

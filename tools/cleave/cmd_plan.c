@@ -221,7 +221,7 @@ static json_t *devices_json(clv_plan *plan) {
                                 json_integer((json_int_t)memory.category[i]));
         json_array_append_new(devices,
                               json_pack("{s:s, s:I, s:f, s:o, s:o}", "device",
-                                        clv_device_get_info(memory.device)->name, "predicted_peak_bytes",
+                                        clv_device_info_get(memory.device)->name, "predicted_peak_bytes",
                                         (json_int_t)memory.predicted_peak_bytes, "predicted_busy",
                                         clv_plan_busy(plan, memory.device), "least_ms",
                                         least_json(plan, memory.device), "categories", categories));
@@ -235,8 +235,8 @@ static json_t *transfers_json(const clv_plan *plan) {
         clv_plan_transfer transfer = clv_plan_transfer_get(plan, i);
         json_array_append_new(transfers,
                               json_pack("{s:s, s:s, s:s, s:I, s:b}", "from",
-                                        clv_device_get_info(transfer.from)->name, "to",
-                                        clv_device_get_info(transfer.to)->name, "tensor", transfer.tensor,
+                                        clv_device_info_get(transfer.from)->name, "to",
+                                        clv_device_info_get(transfer.to)->name, "tensor", transfer.tensor,
                                         "bytes", (json_int_t)transfer.bytes, "shared", (int)transfer.shared));
     }
     return transfers;
@@ -251,7 +251,7 @@ static json_t *choices_json(const clv_plan *plan) {
             json_array_append_new(
                 choices, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:i}", "layer", node.layer, "op",
                                    node.op, "phase", node.phase, "variant", node.variant, "chosen",
-                                   node.chosen, "device", clv_device_get_info(node.device)->name, "flops",
+                                   node.chosen, "device", clv_device_info_get(node.device)->name, "flops",
                                    node.flops, "bytes", node.traffic, "launches", node.launches));
     }
     return choices;
@@ -266,7 +266,7 @@ static json_t *fused_json(const clv_plan *plan) {
             json_array_append_new(fused,
                                   json_pack("{s:s, s:s, s:s, s:s, s:i, s:s}", "layer", node.layer, "op",
                                             node.op, "also", node.also, "phase", node.phase, "nodes",
-                                            node.fused, "device", clv_device_get_info(node.device)->name));
+                                            node.fused, "device", clv_device_info_get(node.device)->name));
     }
     return fused;
 }
@@ -341,7 +341,7 @@ static void print_memory(clv_plan *plan) {
     table *t = table_create(columns, sizeof columns / sizeof *columns);
     for (int d = 0; d < n; d++) {
         clv_plan_memory memory = clv_plans_memory_on(&plan, 1, clv_plan_device_get(plan, d));
-        const char *device = clv_device_get_info(memory.device)->name;
+        const char *device = clv_device_info_get(memory.device)->name;
         for (int i = 0; i <= CLV_CATEGORIES; i++) {
             const bool peak = i == CLV_CATEGORIES;
             uint64_t bytes = peak ? memory.predicted_peak_bytes : memory.category[i];
@@ -371,7 +371,7 @@ static int print_table(const plan_job *job, clv_plan *plan, clv_plan *plain, con
     char devices[256] = "";
     for (int i = 0; i < clv_plan_device_count(plan); i++)
         snprintf(devices + strlen(devices), sizeof devices - strlen(devices), "%s %s", i ? " and" : "",
-                 clv_device_get_info(clv_plan_device_get(plan, i))->name);
+                 clv_device_info_get(clv_plan_device_get(plan, i))->name);
     screen_say(stdout, "%s of '%s', batch %" PRId64 ", on%s",
                args->train ? "a training step" : "a forward pass", job->model->name, batch, devices);
     putchar('\n');
@@ -387,7 +387,7 @@ static int print_table(const plan_job *job, clv_plan *plan, clv_plan *plain, con
     for (int i = 0; i < clv_plan_transfer_count(plan); i++) {
         clv_plan_transfer transfer = clv_plan_transfer_get(plan, i);
         screen_say(stdout, "%s goes from %s to %s, %s a step%s", transfer.tensor,
-                   clv_device_get_info(transfer.from)->name, clv_device_get_info(transfer.to)->name,
+                   clv_device_info_get(transfer.from)->name, clv_device_info_get(transfer.to)->name,
                    cli_bytes(transfer.bytes), transfer.shared ? ", used where it is" : "");
     }
     for (int i = 0; i < clv_plan_device_count(plan); i++) {
@@ -395,8 +395,8 @@ static int print_table(const plan_job *job, clv_plan *plan, clv_plan *plain, con
         const double seconds = clv_plan_least_seconds(plan, device);
         if (seconds > 0)
             screen_say(stdout, "time on %s: %.3g ms a step at least, by the maker's figures%s",
-                       clv_device_get_info(device)->label, 1e3 * seconds,
-                       clv_device_get_info(device)->peak_flops > 0 ? "" : " for memory alone");
+                       clv_device_info_get(device)->label, 1e3 * seconds,
+                       clv_device_info_get(device)->peak_flops > 0 ? "" : " for memory alone");
     }
     print_choices(plan);
     print_fused(plan);

@@ -45,7 +45,7 @@ static int measure(report *r) {
     clv_check_config check = {.quick = !args->full, .progress = on_progress, .user = r};
     r->doing = "checking";
     clv_status status = clv_check(r->session->runtime, r->session->device, &check, &r->check);
-    bool host = clv_device_get_info(r->session->device)->type == CLV_DEVICE_HOST;
+    bool host = clv_device_info_get(r->session->device)->type == CLV_DEVICE_HOST;
     if (args->full) {
         if (status == CLV_OK) status = bench(r, (clv_bench_config){.suite = NULL});
     } else if (status == CLV_OK) {
@@ -93,7 +93,7 @@ static clv_bench_peak peak_of(const report *r) {
 }
 
 static void put_head(cli_page *page, const report *r) {
-    const clv_device_info *info = clv_device_get_info(r->session->device);
+    const clv_device_info *info = clv_device_info_get(r->session->device);
     char date[64], text[64], what[96];
     time_t now = time(NULL);
     struct tm utc;
@@ -290,7 +290,7 @@ static void put_env(cli_page *page, json_t *env) {
 static int write_page(const report *r, const char *path) {
     cli_page page;
     char title[128];
-    snprintf(title, sizeof title, "Cleave on %s", clv_device_get_info(r->session->device)->label);
+    snprintf(title, sizeof title, "Cleave on %s", clv_device_info_get(r->session->device)->label);
     json_t *env = cli_env_json(r->session);
     int code = env ? page_begin(&page, title) : cli_fail(EXIT_FAILED, "no memory for the page");
     if (code == EXIT_DONE) {
@@ -314,11 +314,11 @@ static int tell(const report *r, const char *path) {
     }
     if (r->session->args->json)
         return cli_print_json(json_pack("{s:s, s:s, s:i, s:i, s:i, s:i, s:i}", "file", path, "device",
-                                        clv_device_get_info(r->session->device)->name, "cases",
+                                        clv_device_info_get(r->session->device)->name, "cases",
                                         r->check->cases, "failed", r->check->failed, "measured", measured,
                                         "not_measured", not_measured, "logs", r->trainings.n));
     printf("%s: %d of %d cases on %s are right, %d figures, %d training%s\n", path, r->check->passed,
-           r->check->cases, clv_device_get_info(r->session->device)->name, measured - not_measured,
+           r->check->cases, clv_device_info_get(r->session->device)->name, measured - not_measured,
            r->trainings.n, r->trainings.n == 1 ? "" : "s");
     return cli_finish_output();
 }

@@ -31,7 +31,7 @@ static int report(cli_session *session, const clv_model *model, clv_predictor *p
             json_array_append_new(shape, json_integer((json_int_t)logits->shape.dims[d]));
         return cli_print_json(
             json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "model", model->name, "device",
-                      clv_device_get_info(clv_plan_device_get(plan, 0))->name, "output",
+                      clv_device_info_get(clv_plan_device_get(plan, 0))->name, "output",
                       session->args->output, "shape", shape, "memory", cli_plan_memory_json(plan), "shares",
                       cli_shares_json(placement, clv_predictor_shares(predictor)), "placement",
                       cli_place_json(clv_predictor_place(predictor)), "profile", cli_profile_json(profile)));

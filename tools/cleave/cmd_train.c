@@ -80,7 +80,7 @@ static json_t *activity_json(const clv_trainer *trainer) {
         const clv_device *device = clv_trainer_device_get(trainer, i);
         double busy = clv_trainer_busy(trainer, device);
         json_array_append_new(activity,
-                              json_pack("{s:s, s:o, s:f}", "device", clv_device_get_info(device)->name,
+                              json_pack("{s:s, s:o, s:f}", "device", clv_device_info_get(device)->name,
                                         "busy", busy < 0 ? json_null() : json_real(busy), "predicted_busy",
                                         clv_trainer_predicted_busy(trainer, device)));
     }
@@ -97,7 +97,7 @@ static void print_activity(const clv_trainer *trainer) {
             screen_say(
                 stdout,
                 "%s was busy for %.0f %% of a step (predicted for equal devices: %.0f %%), idle for %.0f %%",
-                clv_device_get_info(device)->name, 100 * busy,
+                clv_device_info_get(device)->name, 100 * busy,
                 100 * clv_trainer_predicted_busy(trainer, device), 100 * (1 - busy));
     }
 }
@@ -110,7 +110,7 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
     bool timed = result.step_ms > 0; // the first step of a process is not timed
     json_t *object =
         json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:I, s:I, s:b, s:f}", "model", config->model->name,
-                  "device", clv_device_get_info(clv_trainer_device_get(trainer, 0))->name, "test_accuracy",
+                  "device", clv_device_info_get(clv_trainer_device_get(trainer, 0))->name, "test_accuracy",
                   result.evaluated ? cli_real(result.test.accuracy) : json_null(), "test_loss",
                   result.evaluated ? cli_real(result.test.loss) : json_null(), "train_loss",
                   cli_real(result.train_loss), "images_per_second",
@@ -140,7 +140,7 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
     for (int i = 0; i < clv_trainer_lost_count(trainer); i++) {
         clv_lost_device device = clv_trainer_lost_get(trainer, i);
         json_array_append_new(lost,
-                              json_pack("{s:s, s:I, s:s}", "device", clv_device_get_info(device.device)->name,
+                              json_pack("{s:s, s:I, s:s}", "device", clv_device_info_get(device.device)->name,
                                         "step", (json_int_t)device.step, "reason", device.reason));
     }
     json_object_set_new(object, "lost_devices", lost);
@@ -167,7 +167,7 @@ static void print_result(const train_job *job, const clv_trainer *trainer, bool 
     cli_shares_print(&job->config->placement, clv_trainer_shares(trainer));
     for (int i = 0; i < clv_trainer_lost_count(trainer); i++) {
         clv_lost_device lost = clv_trainer_lost_get(trainer, i);
-        screen_say(stdout, "%s was lost in step %lld: %s", clv_device_get_info(lost.device)->name,
+        screen_say(stdout, "%s was lost in step %lld: %s", clv_device_info_get(lost.device)->name,
                    (long long)lost.step, lost.reason);
     }
     if (result.loss_scale > 0)
@@ -305,9 +305,9 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
         .checkpoint = args->checkpoint,
         .checkpoint_every = args->checkpoint_every,
         .gradients = args->dump_gradients,
-        .on_device_loss = args->on_device_loss && !strcmp(args->on_device_loss, "continue")
-                              ? CLV_LOSS_CONTINUE
-                              : CLV_LOSS_STOP,
+        .on_device_failure = args->on_device_failure && !strcmp(args->on_device_failure, "continue")
+                              ? CLV_DEVICE_FAILURE_CONTINUE
+                              : CLV_DEVICE_FAILURE_STOP,
         .on_nan = args->on_nan && !strcmp(args->on_nan, "continue") ? CLV_NAN_CONTINUE : CLV_NAN_STOP,
         .interrupt = cli_catch_interrupts(),
         .user = &job,

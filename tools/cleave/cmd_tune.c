@@ -34,7 +34,7 @@ static int configure(const cli_args *args, clv_tune_config *config) {
 }
 
 static int print_json(const cli_session *session, const clv_tune_report *report) {
-    const clv_device_info *info = clv_device_get_info(session->device);
+    const clv_device_info *info = clv_device_info_get(session->device);
     json_t *results = json_array(), *failures = json_array();
     for (int i = 0; i < report->n_results; i++) {
         const clv_tune_result *r = &report->results[i];
@@ -61,7 +61,7 @@ static int print_json(const cli_session *session, const clv_tune_report *report)
 }
 
 static int print_table(const cli_session *session, const clv_tune_report *report) {
-    const clv_device_info *info = clv_device_get_info(session->device);
+    const clv_device_info *info = clv_device_info_get(session->device);
     static const table_column columns[] = {
         {"op", TABLE_TEXT, TABLE_KEEP, 12, NULL}, {"variant", TABLE_TEXT, TABLE_KEEP, 0, NULL},
         {"median us", TABLE_NUMBER, 95, 0, NULL}, {"by rank", TABLE_TEXT, 60, 0, NULL},

@@ -192,11 +192,11 @@ static json_t *devices_json(clv_runtime *runtime) {
     json_t *devices = json_array();
     for (int i = 0; i < clv_device_count(runtime); i++) {
         clv_device *device = clv_device_get(runtime, i);
-        json_t *object = cli_device_json(clv_device_get_info(device));
+        json_t *object = cli_device_json(clv_device_info_get(device));
         char quirks[256];
         json_object_set_new(object, "quirks", json_string(clv_device_quirks(device, quirks, sizeof quirks)));
-        json_object_set_new(object, "gemm", json_boolean(clv_device_get_info(device)->gemm));
-        json_object_set_new(object, "local_memory", json_boolean(clv_device_get_info(device)->local_memory));
+        json_object_set_new(object, "gemm", json_boolean(clv_device_info_get(device)->gemm));
+        json_object_set_new(object, "local_memory", json_boolean(clv_device_info_get(device)->local_memory));
         json_object_set_new(object, "quarantine", cli_quarantine_json(device));
         json_array_append_new(devices, object);
     }

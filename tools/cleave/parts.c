@@ -12,14 +12,14 @@ json_t *cli_parts_json(const clv_plan *plan) {
         if (kept.pieces > 1)
             json_array_append_new(tensors, json_pack("{s:s, s:I, s:i, s:s}", "name", kept.name, "bytes",
                                                      (json_int_t)kept.bytes, "pieces", kept.pieces, "device",
-                                                     clv_device_get_info(kept.device)->name));
+                                                     clv_device_info_get(kept.device)->name));
     }
     for (int i = 0; i < clv_plan_node_count(plan); i++) {
         clv_plan_node node = clv_plan_node_get(plan, i);
         if (node.parts && node.part == 0)
             json_array_append_new(nodes, json_pack("{s:s, s:s, s:s, s:i, s:s}", "layer", node.layer, "op",
                                                    node.op, "phase", node.phase, "parts", node.parts,
-                                                   "device", clv_device_get_info(node.device)->name));
+                                                   "device", clv_device_info_get(node.device)->name));
     }
     return json_pack("{s:o, s:o}", "tensors", tensors, "nodes", nodes);
 }

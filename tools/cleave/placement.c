@@ -116,8 +116,8 @@ int cli_read_placement(const cli_args *args, cli_placement *out) {
     if (args->place && args->replicas)
         return cli_fail(EXIT_USAGE, "--place and --replicas both say where to compute; give one of them");
     if (args->shares && !args->replicas) return cli_fail(EXIT_USAGE, "--shares is for --replicas");
-    if (args->on_device_loss && !args->replicas)
-        return cli_fail(EXIT_USAGE, "--on-device-loss is for --replicas");
+    if (args->on_device_failure && !args->replicas)
+        return cli_fail(EXIT_USAGE, "--on-device-failure is for --replicas");
     if (args->device && args->replicas)
         return cli_fail(EXIT_USAGE, "--device and --replicas both say where to compute; give one of them");
     code = read_place(args, out);
@@ -139,7 +139,7 @@ static int check_replicas(clv_runtime *runtime, const clv_placement *placement) 
         }
         for (int j = 0; j < i; j++) {
             if (found[i] != found[j]) continue;
-            const char *name = clv_device_get_info(found[i])->name, *first = placement->replicas[j],
+            const char *name = clv_device_info_get(found[i])->name, *first = placement->replicas[j],
                        *second = placement->replicas[i];
             if (strcmp(first, second) == 0)
                 return cli_fail(EXIT_USAGE, "--replicas: %s is named twice", name);
@@ -219,7 +219,7 @@ void cli_tell_idle(const cli_session *session, const clv_plan *plan) {
         if (!works)
             fprintf(stderr,
                     "cleave: --place names %s, and leaves it nothing: a later pattern takes all its layers\n",
-                    clv_device_get_info(device)->name);
+                    clv_device_info_get(device)->name);
     }
 }
 
@@ -235,7 +235,7 @@ void cli_print_place(const cli_args *args, const clv_place_choice *choice) {
     table *t = table_create(columns, sizeof columns / sizeof *columns);
     for (int i = 0; i < choice->n_stages; i++) {
         const clv_place_stage *stage = &choice->stages[i];
-        table_add(t, "%s", clv_device_get_info(stage->device)->name);
+        table_add(t, "%s", clv_device_info_get(stage->device)->name);
         table_add(t, "%d", stage->layers);
         table_add(t, "%s", cli_bytes(stage->bytes));
         table_add(t, "%.2f", 1e3 * stage->seconds);
@@ -281,7 +281,7 @@ json_t *cli_place_json(const clv_place_choice *choice) {
     for (int i = 0; i < choice->n_stages; i++) {
         const clv_place_stage *stage = &choice->stages[i];
         json_array_append_new(stages, json_pack("{s:s, s:i, s:I, s:f}", "device",
-                                                clv_device_get_info(stage->device)->name, "layers",
+                                                clv_device_info_get(stage->device)->name, "layers",
                                                 stage->layers, "bytes", (json_int_t)stage->bytes,
                                                 "predicted_ms", 1e3 * stage->seconds));
     }

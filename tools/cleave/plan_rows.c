@@ -68,7 +68,7 @@ bool cli_plan_rows(const clv_plan *plan, plan_rows *rows) {
             row->chosen = forward ? node.chosen : "";
             row->most_flops = node.flops;
         }
-        const char *device = clv_device_get_info(node.device)->name;
+        const char *device = clv_device_info_get(node.device)->name;
         if (!row->device) row->device = device;
         row->elsewhere |= strcmp(row->device, device) != 0;
         row->parameters += forward ? node.parameters : 0;

@@ -204,7 +204,7 @@ static void print_layers(FILE *out, const cli_profile *profile, const figures *f
         const clv_profile_row *row = &f->layers[i];
         clv_bench_peak peak = peak_of(profile, row->device);
         table_add(t, "%s", row->name);
-        table_add(t, "%s", clv_device_get_info(row->device)->name);
+        table_add(t, "%s", clv_device_info_get(row->device)->name);
         add_work(t, &row->forward, peak);
         add_work(t, &row->backward, peak);
         add_work(t, &row->update, peak);
@@ -228,7 +228,7 @@ static void print_ops(FILE *out, const cli_profile *profile, const figures *f) {
         const clv_profile_row *row = &f->ops[i];
         table_add(t, "%s", row->name);
         table_add(t, "%s", row->variant);
-        table_add(t, "%s", clv_device_get_info(row->device)->name);
+        table_add(t, "%s", clv_device_info_get(row->device)->name);
         table_add(t, "%d", row->all.nodes);
         add_work(t, &row->all, peak_of(profile, row->device));
         table_add(t, "%.1f %%", part_of_step(f, &row->all));
@@ -239,7 +239,7 @@ static void print_ops(FILE *out, const cli_profile *profile, const figures *f) {
 
 static void print_device(FILE *out, const cli_profile *profile, const clv_profile_device *device) {
     clv_bench_peak peak = peak_of(profile, device->device);
-    const char *name = clv_device_get_info(device->device)->name;
+    const char *name = clv_device_info_get(device->device)->name;
     char most[160] = "";
     if (!device->known) {
         screen_say(out, "%s: its driver tells no times", name);
@@ -322,7 +322,7 @@ static json_t *rows_json(const cli_profile *profile, const clv_profile_row *rows
         json_array_append_new(
             array,
             json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", name, rows[i].name, "variant",
-                      rows[i].variant, "device", clv_device_get_info(rows[i].device)->name, "forward",
+                      rows[i].variant, "device", clv_device_info_get(rows[i].device)->name, "forward",
                       work_json(&rows[i].forward, peak), "backward", work_json(&rows[i].backward, peak),
                       "optimizer", work_json(&rows[i].update, peak), "transfer",
                       work_json(&rows[i].transfer, peak), "all", work_json(&rows[i].all, peak)));
@@ -338,7 +338,7 @@ static json_t *nodes_json(const figures *f) {
         json_array_append_new(
             array, json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f, s:f, s:f, s:i, s:i}", "layer", node->layer,
                              "op", node->op, "variant", node->variant, "phase", node->phase, "device",
-                             clv_device_get_info(node->device)->name, "output",
+                             clv_device_info_get(node->device)->name, "output",
                              clv_shape_text(&node->output_shape, shape, sizeof shape), "ms",
                              f->nodes[i].ns / 1e6, "flops", node->flops, "bytes", node->traffic, "launches",
                              node->launches, "micro_batch", node->micro_batch));
@@ -365,7 +365,7 @@ static json_t *devices_json(const cli_profile *profile, int run, int n) {
         clv_profile_device device = clv_profile_device_get(profile->profile, run, i);
         json_array_append_new(
             devices,
-            json_pack("{s:s, s:o, s:o, s:o, s:o}", "device", clv_device_get_info(device.device)->name,
+            json_pack("{s:s, s:o, s:o, s:o, s:o}", "device", clv_device_info_get(device.device)->name,
                       "busy_ms", device.known ? json_real(device.busy_ns / 1e6) : json_null(), "transfer_ms",
                       device.known ? json_real(device.transfer_ns / 1e6) : json_null(), "idle_ms",
                       device.known ? json_real(device.idle_ns / 1e6) : json_null(), "peak",
@@ -410,7 +410,7 @@ void cli_profile_plan_print(FILE *out, const cli_profile *profile, const clv_pla
                f.step_ns / 1e6);
     for (int i = 0; i < profile->n_peaks; i++) {
         const cli_peak *peak = &profile->peaks[i];
-        fprintf(out, "%s: at most %.1f GFLOP/s, %.1f GB/s\n", clv_device_get_info(peak->device)->name,
+        fprintf(out, "%s: at most %.1f GFLOP/s, %.1f GB/s\n", clv_device_info_get(peak->device)->name,
                 peak->peak.gflops, peak->peak.gbps);
     }
     print_layers(out, profile, &f);

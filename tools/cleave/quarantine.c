@@ -22,7 +22,7 @@ void cli_quarantine_print(FILE *out, clv_device *device, int indent) {
     size_t i;
     json_t *list = cli_quarantine_json(device), *one;
     json_array_foreach(list, i, one) fprintf(
-        out, "%*s%s: in quarantine: variant '%s' of %s: %s\n", indent, "", clv_device_get_info(device)->name,
+        out, "%*s%s: in quarantine: variant '%s' of %s: %s\n", indent, "", clv_device_info_get(device)->name,
         json_string_value(json_object_get(one, "variant")), json_string_value(json_object_get(one, "op")),
         json_string_value(json_object_get(one, "why")));
     json_decref(list);

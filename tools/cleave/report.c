@@ -158,14 +158,14 @@ json_t *cli_memory_json(const clv_device *device, uint64_t predicted) {
     for (int i = 0; i < CLV_CATEGORIES; i++)
         json_object_set_new(categories, clv_category_name((clv_category)i),
                             json_integer((json_int_t)memory.category[i].peak));
-    return json_pack("{s:s, s:I, s:I, s:I, s:o}", "device", clv_device_get_info(device)->name,
+    return json_pack("{s:s, s:I, s:I, s:I, s:o}", "device", clv_device_info_get(device)->name,
                      "predicted_peak_bytes", (json_int_t)predicted, "peak_bytes", (json_int_t)memory.all.peak,
                      "budget_bytes", (json_int_t)memory.budget, "categories", categories);
 }
 
 void cli_memory_table(FILE *out, const clv_device *device, uint64_t predicted) {
     clv_memory_info memory = clv_device_memory(device);
-    fprintf(out, "memory on %s\n", clv_device_get_info(device)->name);
+    fprintf(out, "memory on %s\n", clv_device_info_get(device)->name);
     for (int i = 0; i < CLV_CATEGORIES; i++)
         if (memory.category[i].peak)
             fprintf(out, "  %-12s %12s\n", clv_category_name((clv_category)i),

@@ -61,7 +61,7 @@ static void model_text(const clv_train_config *config, const clv_trainer *traine
 static void devices_text(const clv_train_config *config, const clv_trainer *trainer, note *out) {
     const clv_placement *placement = &config->placement;
     for (int i = 0; i < clv_trainer_device_count(trainer); i++) {
-        const clv_device_info *info = clv_device_get_info(clv_trainer_device_get(trainer, i));
+        const clv_device_info *info = clv_device_info_get(clv_trainer_device_get(trainer, i));
         add(out, "%s%s, %s", i ? "; " : "", info->name, info->label);
     }
     if (placement->n_replicas)
@@ -140,7 +140,7 @@ static void memory_text(const clv_trainer *trainer, note *out) {
         uint64_t budget = clv_device_memory(device).budget;
         add(out, "%s%s on %s", i ? ", " : "",
             cli_bytes(clv_trainer_memory_on(trainer, device).predicted_peak_bytes),
-            clv_device_get_info(device)->name);
+            clv_device_info_get(device)->name);
         if (budget) add(out, " of %s", cli_bytes(budget));
     }
 }

@@ -47,7 +47,7 @@ void watch_begin(watch_eye *watch, cli_session *session, const clv_train_config 
     snprintf(now->model, sizeof now->model, "%s", config->model->name);
     for (int i = 0; i < clv_trainer_device_count(trainer) && i < WATCH_DEVICES; i++) {
         watch_device *device = &now->devices[now->n_devices++];
-        const clv_device_info *info = clv_device_get_info(device_of(watch, i));
+        const clv_device_info *info = clv_device_info_get(device_of(watch, i));
         *device = (watch_device){.busy = NAN, .share = NAN, .images_per_second = NAN, .layers = -1};
         snprintf(device->name, sizeof device->name, "%s", info->name);
         snprintf(device->label, sizeof device->label, "%s", info->label);
@@ -120,7 +120,7 @@ static void take_devices(watch_eye *watch) {
         device->used_bytes = memory.all.current;
         device->peak_bytes = memory.all.peak;
         device->budget_bytes = memory.budget;
-        device->memory_bytes = clv_device_get_info(device_of(watch, i))->memory_bytes;
+        device->memory_bytes = clv_device_info_get(device_of(watch, i))->memory_bytes;
         device->share = share_of(watch, device_of(watch, i));
         device->lost = is_lost(watch, device_of(watch, i));
     }

@@ -363,7 +363,7 @@ int main(int argc, char **argv) {
         .null_devices = true, .null_cards = true, .no_opencl = true, .visible_devices = "", .tuning = "none"};
     if (clv_runtime_create(&config, &runtime) != CLV_OK) fail("no runtime");
     must_be(clv_device_find(runtime, argv[2], &card));
-    device = clv_device_get_info(card);
+    device = clv_device_info_get(card);
     data = programs_file(argv[1], "data", ".bin");
     static const char *const models[] = {"resnet18", "mobilenet_v2", "gpt"};
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) look_at_model(models[i]);

@@ -211,13 +211,13 @@ int main(int argc, char **argv) {
             &runtime))
         fail("no runtime");
     for (int i = 0; i < clv_device_count(runtime); i++) {
-        device = clv_device_get_info(clv_device_get(runtime, i));
+        device = clv_device_info_get(clv_device_get(runtime, i));
         if (!strncmp(device->name, "null", 4) && device->execution == CLV_EXECUTION_LANES)
             look_at_samples(runtime);
     }
     for (int i = 0; i < clv_device_count(runtime); i++) {
         clv_device *card = clv_device_get(runtime, i);
-        device = clv_device_get_info(card);
+        device = clv_device_info_get(card);
         if (!strncmp(device->name, "null", 4) && device->execution == CLV_EXECUTION_LANES)
             look_at_models(runtime, card);
     }
