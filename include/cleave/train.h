@@ -18,7 +18,7 @@ extern "C" {
 
 /**
  * Write a session's parameters and buffers as a safetensors file, under their names. Atomic: a fault leaves the file
- * that was there.
+ * that was there. Of a training with ema_decay (clv_train_config): the running averages, under the parameters' names.
  *
  * Errors  CLV_E_IO; CLV_E_DEVICE
  */
@@ -101,24 +101,66 @@ CLV_API const clv_loss *clv_loss_find(const char *name);
 /** What is usual for a model: `cross_entropy` where it tells classes apart, else `mse`. Static. */
 CLV_API const clv_loss *clv_loss_for(const clv_model *model);
 
+// ---- what an evaluation tells besides -------------------------------------------------------------------------------
+
+/** What a metric's targets are. */
+typedef enum clv_metric_targets {
+    CLV_METRIC_ANY,
+    CLV_METRIC_CLASSES, /**< i32; results are a score for each class and target */
+    CLV_METRIC_NUMBERS  /**< f32; results are as many numbers */
+} clv_metric_targets;
+
+/** A metric. Cleave brings some (clv_metric_find); one of your own is a struct with its functions, which must outlive its uses. */
+typedef struct clv_metric {
+    const char *name; /**< not "loss" */
+    /** Its sum over the samples of a batch, on the host. Each sample counts alike, so of several targets a sample has their mean */
+    double (*sum)(const float *output, const void *target, const clv_loss_sizes *sizes,
+                  const struct clv_metric *metric);
+    /** What is told, from the mean over all samples: a root, for example. NULL: the mean itself */
+    double (*finish)(double mean, const struct clv_metric *metric);
+    bool larger_is_better;
+    clv_metric_targets targets;
+    const void *user; /**< for both */
+} clv_metric;
+
+/**
+ * The metrics that Cleave brings.
+ *
+ *     accuracy   of classes: the part of targets whose class has the largest score, the first of equal ones
+ *     top5       of classes: the part whose class is among the five largest; 1 where there are no more
+ *     mae        of numbers: mean of |result - target|
+ *     rmse       of numbers: root of the mean of (result - target)^2 over all samples
+ *
+ * Scores with a NaN among them tell no class right. clv_metric_get gives NULL past the end, clv_metric_find where there is none of
+ * that name. Static.
+ */
+CLV_API int clv_metric_count(void);
+CLV_API const clv_metric *clv_metric_get(int index);
+CLV_API const clv_metric *clv_metric_find(const char *name);
+
+enum { CLV_MOST_METRICS = 8 };
+
 // ---- prediction and evaluation ------------------------------------------------------------------------------------
 
 /** A model planned without gradients: memory for one layer's values at a time, not for all. */
 typedef struct clv_predictor clv_predictor;
 
 typedef struct clv_predictor_config {
-    clv_device *device;      /**< NULL: the best device */
-    const clv_model *model;  /**< must be given */
-    const clv_loss *loss;    /**< that evaluation tells; NULL: as clv_train_config */
-    int64_t batch;           /**< samples at a time; 0: 256 */
-    clv_precision precision; /**< as clv_graph_set_precision; results are f32 */
-    const char *variants;    /**< as clv_plan_config */
-    bool no_fuse;            /**< as clv_plan_config */
+    clv_device *device;               /**< NULL: the best device */
+    const clv_model *model;           /**< must be given */
+    const clv_loss *loss;             /**< that evaluation tells; NULL: as clv_train_config */
+    const clv_metric *const *metrics; /**< that it tells besides, n_metrics of them */
+    int n_metrics;                    /**< at most CLV_MOST_METRICS */
+    int64_t batch;                    /**< samples at a time; 0: 256 */
+    clv_precision precision;          /**< as clv_graph_set_precision; results are f32 */
+    const char *variants;             /**< as clv_plan_config */
+    bool no_fuse;                     /**< as clv_plan_config */
     /** layers on devices, or replicas that share each batch: logits are joined on the first. Shares that are measured are so once, by
      *  the forward pass of each replica alone */
     clv_placement placement;
-    clv_session *session;    /**< whose parameters to use; NULL: a session of its own */
-    const clv_plan *same_session;  /**< as clv_plan_config; a training's, if that uses the session */
+    /** whose parameters to use, of a training with ema_decay their averages; NULL: a session of its own */
+    clv_session *session;
+    const clv_plan *same_session; /**< as clv_plan_config; a training's, if that uses the session */
 } clv_predictor_config;
 
 /** Plan the model. With a session of its own its memory is taken too; else the session must be reserved with
@@ -145,6 +187,12 @@ CLV_API CLV_MUST_CHECK clv_status clv_predictor_forward(clv_predictor *predictor
 /** The shape of one sample's result: [classes], of a model for classes. */
 CLV_API clv_shape clv_predictor_result_shape(const clv_predictor *predictor);
 
+/** A metric as it came out. */
+typedef struct clv_metric_value {
+    const char *name; /**< as the metric's */
+    double value;
+} clv_metric_value;
+
 typedef struct clv_metrics {
     int64_t count;   /**< samples */
     int64_t targets; /**< of these samples: as many, or more where a sample has several */
@@ -152,6 +200,8 @@ typedef struct clv_metrics {
     double accuracy; /**< correct / targets; NaN of a model without classes */
     double loss;     /**< mean of the loss over the samples, in double */
     double seconds;
+    int n_values; /**< of the metrics that were asked for: */
+    clv_metric_value values[CLV_MOST_METRICS];
 } clv_metrics;
 
 /**
@@ -217,6 +267,7 @@ typedef struct clv_train_epoch {
     double train_loss;
     bool evaluated; /**< is there a test set? then: */
     clv_metrics test;
+    bool best;      /**< the best so far (clv_train_config.monitor); false where nobody asks for it */
     double seconds; /**< of training, without evaluation */
     double lr;      /**< of its last step */
     /** of the replicas, when the epoch ended; NULL without replicas */
@@ -274,6 +325,27 @@ typedef struct clv_train_config {
     int64_t checkpoint_every; /**< > 0: also every so many steps */
     /** write the last step's gradients here, safetensors, under the parameters' names */
     const char *gradients;
+    /** what the test set tells besides the loss, n_metrics of them, at most CLV_MOST_METRICS */
+    const clv_metric *const *metrics;
+    int n_metrics;
+    /** > 0: end after so many epochs in a row that were no better than the best one before them. Of the test set */
+    int64_t patience;
+    double min_delta;    /**< better means by more than this; at least 0 */
+    const char *monitor; /**< better in what: the name of one of the metrics, or `loss`; NULL: loss */
+    /** write the weights of the best epoch so far here, as clv_weights_save does */
+    const char *best;
+    /** how it is written, where clv_weights_save is not what is wanted; NULL: with that */
+    clv_status (*save_best)(void *user, clv_session *session, const char *path);
+    /**
+     * 0 < ema_decay < 1: keep a running average of each parameter that is trained, as `<parameter>.average` in the session.
+     *
+     *     average = parameter after the first step, then  average = ema_decay * average + (1 - ema_decay) * parameter
+     *
+     * The test set, `best`, clv_weights_save and predictors of the session use the averages; buffers (running statistics) are those
+     * of the training. A step that the loss scaler skips moves none.
+     * Source  torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn
+     */
+    double ema_decay;
     const volatile int
         *interrupt; /**< becomes nonzero: finish the step, write the checkpoint, CLV_E_INTERRUPTED */
     clv_device_loss on_device_loss;
@@ -309,8 +381,8 @@ CLV_API CLV_MUST_CHECK clv_status clv_predict_graph(clv_runtime *runtime, const 
  *
  * Errors  CLV_E_VALUE; CLV_E_SHAPE samples do not fit the model; as clv_plan_create
  */
-CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_trainer_create(clv_runtime *runtime, const clv_train_config *config,
-                                                           clv_trainer **out);
+CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_trainer_create(clv_runtime *runtime,
+                                                           const clv_train_config *config, clv_trainer **out);
 CLV_TRAIN_API void clv_trainer_destroy(clv_trainer *trainer);
 
 /** A device that failed, and was done without from then on. */
@@ -383,6 +455,13 @@ CLV_API void clv_train_advice_text(const clv_train_config *config, const clv_tra
  */
 CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_trainer_run(clv_trainer *trainer);
 
+/** Why a training ended. */
+typedef enum clv_train_end {
+    CLV_END_NOT,     /**< it has not: not begun, interrupted, or failed */
+    CLV_END_STEPS,   /**< all steps are done */
+    CLV_END_PATIENCE /**< it grew no better for so many epochs */
+} clv_train_end;
+
 typedef struct clv_train_result {
     int64_t steps, epochs; /**< done, those before a resume included */
     double train_loss;     /**< of the last epoch */
@@ -393,6 +472,9 @@ typedef struct clv_train_result {
     double step_ms;        /**< median */
     double loss_scale;     /**< of mixed precision in f16, now; 0 without */
     int64_t skipped_steps; /**< whose gradients overflowed: they are among `steps` and updated nothing */
+    clv_train_end end;
+    int64_t best_epoch; /**< from 1, with `patience` or `best`; 0: none is known */
+    double best_value;  /**< of what is monitored, in that epoch; NaN: none is known */
 } clv_train_result;
 
 /** What came out of it so far. */

@@ -4,14 +4,17 @@
 #include "train/state.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "ops/own_optimizer.h"
 #include "ops/param_groups.h"
+#include "train/stopping.h"
 
-/** A setting that decides the bits of what follows: WHOLE, REAL or TEXT, its key, its value; WORD: one of an
- *  enum, with their names. */
-#define SETTINGS(WHOLE, REAL, WORD, TEXT)                                                                    \
+/** A setting that decides the bits of what follows, or when it ends: WHOLE, REAL or TEXT, its key, its
+ *  value; WORD: one of an enum, with their names; LATER: a number of which 0 means what was done before
+ *  there was such a setting, and is not written. */
+#define SETTINGS(WHOLE, REAL, WORD, TEXT, LATER)                                                             \
     WHOLE("batch", config->batch)                                                                            \
     WHOLE("micro_batches", config->micro_batches)                                                            \
     WORD("precision", config->precision, precisions)                                                         \
@@ -36,7 +39,11 @@
     TEXT("freeze", config->freeze)                                                                           \
     TEXT("loss", loss_name(config))                                                                          \
     TEXT("optimizer.groups", clv__text_get(&texts->groups))                                                  \
-    TEXT("optimizer.own", clv__text_get(&texts->own))
+    TEXT("optimizer.own", clv__text_get(&texts->own))                                                        \
+    LATER("ema_decay", config->ema_decay)                                                                    \
+    LATER("patience", (double)config->patience)                                                              \
+    LATER("min_delta", config->min_delta)                                                                    \
+    TEXT("monitor", clv__monitor_name(config))
 
 /** Of the usual loss nothing is kept: checkpoints from before others were there have none. */
 static const char *loss_name(const clv_train_config *config) {
@@ -71,11 +78,14 @@ static clv_status put_settings(const clv_train_config *config, const setting_tex
 #define REAL(key, value) CLV_TRY(clv_archive_set_real(archive, key, value));
 #define WORD(key, value, names) WHOLE(key, value)
 #define TEXT(key, value) CLV_TRY(clv_archive_set_text(archive, key, (value) ? (value) : ""));
-    SETTINGS(WHOLE, REAL, WORD, TEXT)
+#define LATER(key, value)                                                                                    \
+    if ((value) != 0) CLV_TRY(clv_archive_set_real(archive, key, value));
+    SETTINGS(WHOLE, REAL, WORD, TEXT, LATER)
 #undef WHOLE
 #undef REAL
 #undef WORD
 #undef TEXT
+#undef LATER
     return CLV_OK;
 }
 
@@ -109,16 +119,27 @@ static clv_status same_word(const clv_archive *archive, const char *path, const 
     return CLV_OK;
 }
 
-static clv_status same_real(const clv_archive *archive, const char *path, const char *key, double now,
-                            clv__error *error) {
-    double then;
-    CLV_TRY(clv_archive_get_real(archive, key, &then));
+static clv_status tell_real(const char *path, const char *key, double then, double now, clv__error *error) {
     if (then != now)
         CLV_FAIL(error, CLV_E_VALUE,
                  "checkpoint '%s' was written with %s %g, now it is %g; go on with the settings it "
                  "was written with",
                  path, key, then, now);
     return CLV_OK;
+}
+
+static clv_status same_real(const clv_archive *archive, const char *path, const char *key, double now,
+                            clv__error *error) {
+    double then;
+    CLV_TRY(clv_archive_get_real(archive, key, &then));
+    return tell_real(path, key, then, now, error);
+}
+
+static clv_status same_later(const clv_archive *archive, const char *path, const char *key, double now,
+                             clv__error *error) {
+    double then = 0;
+    if (clv_archive_text(archive, key)) CLV_TRY(clv_archive_get_real(archive, key, &then));
+    return tell_real(path, key, then, now, error);
 }
 
 /** Checkpoints from before there was such a setting have none, and so mean nothing by it. */
@@ -143,12 +164,30 @@ static clv_status compare_settings(const clv_train_config *config, const setting
 #define REAL(key, value) CLV_TRY(same_real(archive, path, key, value, error));
 #define WORD(key, value, names) CLV_TRY(same_word(archive, path, key, value, names, error));
 #define TEXT(key, value) CLV_TRY(same_text(archive, path, key, value, error));
-    SETTINGS(WHOLE, REAL, WORD, TEXT)
+#define LATER(key, value) CLV_TRY(same_later(archive, path, key, value, error));
+    SETTINGS(WHOLE, REAL, WORD, TEXT, LATER)
 #undef WHOLE
 #undef REAL
 #undef WORD
 #undef TEXT
+#undef LATER
     return CLV_OK;
+}
+
+static clv_status put_best(const clv__best *best, clv_archive *archive) {
+    CLV_TRY(clv_archive_set_real(archive, "best.value", best->value));
+    CLV_TRY(clv_archive_set_int(archive, "best.epoch", best->epoch));
+    CLV_TRY(clv_archive_set_int(archive, "best.since", best->since));
+    return clv_archive_set_int(archive, "best.step", best->step);
+}
+
+/** Nothing is known where it was not looked for. */
+static clv_status take_best(const clv_archive *archive, clv__best *best) {
+    if (!clv_archive_text(archive, "best.epoch")) return CLV_OK;
+    CLV_TRY(clv_archive_get_real(archive, "best.value", &best->value));
+    CLV_TRY(clv_archive_get_int(archive, "best.epoch", &best->epoch));
+    CLV_TRY(clv_archive_get_int(archive, "best.since", &best->since));
+    return clv_archive_get_int(archive, "best.step", &best->step);
 }
 
 static clv_status fill(const clv_train_config *config, clv_session *session, const clv__position *position,
@@ -163,6 +202,7 @@ static clv_status fill(const clv_train_config *config, clv_session *session, con
     CLV_TRY(clv_archive_set_real(archive, "position.loss_sum", position->loss_sum));
     CLV_TRY(clv_archive_set_int(archive, "position.loss_count", position->loss_count));
     CLV_TRY(clv_archive_set_real(archive, "position.train_loss", position->train_loss));
+    if (clv__wants_best(config)) CLV_TRY(put_best(&position->best, archive));
     CLV_TRY(clv__state_put(session, CLV_PARAMETERS, CLV__MODEL_SECTION, archive));
     return clv__state_put(session, CLV_OPTIMIZER, "optimizer.", archive);
 }
@@ -191,6 +231,13 @@ static clv_status take(const clv_train_config *config, const clv_archive *archiv
     CLV_TRY(clv_archive_get_real(archive, "position.train_loss", &position->train_loss));
     if (position->step < 0 || position->epoch < 0 || position->index < 0 || position->loss_count < 0)
         CLV_FAIL(error, CLV_E_FORMAT, "checkpoint '%s' has a negative position", config->resume);
+    const clv__best *best = &position->best;
+    CLV_TRY(take_best(archive, &position->best));
+    if (best->epoch < 0 || best->epoch > position->epoch || best->since < 0 ||
+        best->since > position->epoch || best->step < 0 || best->step > position->step ||
+        !isfinite(best->value))
+        CLV_FAIL(error, CLV_E_FORMAT, "checkpoint '%s' has a best epoch that its position cannot have",
+                 config->resume);
     const clv__section model = {.category = CLV_PARAMETERS, .prefix = CLV__MODEL_SECTION, .whole = true};
     const clv__section optimizer = {.category = CLV_OPTIMIZER, .prefix = "optimizer.", .whole = true};
     CLV_TRY(clv__state_take(session, &model, archive, config->resume, error));

@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "device/device.h"
+#include "train/averages.h"
+#include "train/metric.h"
 #include "train/trainer.h"
 
 #include <math.h>
@@ -14,6 +16,8 @@ struct clv_predictor {
     clv_runtime *runtime;
     const clv_model *model;
     const clv_loss *loss;
+    const clv_metric *metrics[CLV_MOST_METRICS];
+    int n_metrics;
     int64_t batch;
     clv_session *session;
     bool owns_session;
@@ -73,6 +77,7 @@ static clv_status build(clv_predictor *predictor, const clv_predictor_config *co
                                                 placement.n_replicas, logits_of, model)
                             : logits_of(predictor->x, model);
     clv_output(predictor->logits, "logits");
+    CLV_TRY(clv__averages_use(predictor->graph, config->session, config->same_session));
     clv_plan_config plan = {.device = config->device,
                             .explicit_transfers = placement.explicit_transfers,
                             .variants = config->variants,
@@ -84,6 +89,20 @@ static clv_status build(clv_predictor *predictor, const clv_predictor_config *co
     return clv_plan_create(predictor->graph, &plan, &predictor->plan);
 }
 
+/** Elements of one sample's result. */
+static int64_t result_numel(const clv_predictor *predictor) {
+    return clv_tensor_numel(predictor->logits) / predictor->batch;
+}
+
+/** They are looked at when it is known what the model gives. */
+static clv_status keep_metrics(clv_predictor *predictor, const clv_predictor_config *config) {
+    CLV_TRY(clv__metrics_fit(predictor->model, config->metrics, config->n_metrics, result_numel(predictor),
+                             clv__runtime_error_of(predictor->runtime)));
+    predictor->n_metrics = config->n_metrics;
+    for (int i = 0; i < predictor->n_metrics; i++) predictor->metrics[i] = config->metrics[i];
+    return CLV_OK;
+}
+
 static clv_status prepare(clv_predictor *predictor, const clv_predictor_config *given) {
     clv_predictor_config own = *given, *config = &own;
     clv__error *error = clv__runtime_error_of(predictor->runtime);
@@ -92,6 +111,7 @@ static clv_status prepare(clv_predictor *predictor, const clv_predictor_config *
     predictor->batch = config->batch ? config->batch : 256;
     CLV_TRY(choose_replicas(predictor, config));
     CLV_TRY(build(predictor, config));
+    CLV_TRY(keep_metrics(predictor, config));
     predictor->part = clv__alloc(1, clv_tensor_bytes(predictor->x));
     predictor->out = clv__alloc(1, clv_tensor_bytes(predictor->logits));
     if (!predictor->part || !predictor->out)
@@ -181,11 +201,6 @@ clv_status clv__predictor_time(clv_predictor *predictor, const void *samples) {
     return fetch(predictor, ticket);
 }
 
-/** Elements of one sample's result. */
-static int64_t result_numel(const clv_predictor *predictor) {
-    return clv_tensor_numel(predictor->logits) / predictor->batch;
-}
-
 clv_shape clv_predictor_result_shape(const clv_predictor *predictor) {
     const clv_shape all = clv_tensor_shape(predictor->logits);
     return clv_shape_make(all.rank - 1, all.dims + 1);
@@ -233,6 +248,8 @@ static clv_status count_waiting(evaluation *run) {
     const void *targets = run->waiting.targets;
     if (classes)
         run->metrics.correct += clv_count_correct(predictor->out, targets, sizes.n * sizes.target, classes);
+    clv__metrics_add(predictor->metrics, predictor->n_metrics, predictor->out, targets, &sizes,
+                     run->metrics.values);
     run->loss_sum += loss->sum ? loss->sum(predictor->out, targets, &sizes, loss) : (double)NAN;
     run->metrics.count += run->waiting.n;
     clv_loader_release(run->loader, &run->waiting);
@@ -276,10 +293,11 @@ clv_status clv_evaluate(clv_predictor *predictor, const clv_dataset *dataset,
     clv_loader_destroy(run.loader);
     if (status != CLV_OK) return status;
     run.metrics.targets = run.metrics.count * run.target_numel;
-    run.metrics.accuracy = predictor->model->classes
-                               ? (double)run.metrics.correct / (double)run.metrics.targets
-                               : (double)NAN;
+    run.metrics.accuracy =
+        predictor->model->classes ? (double)run.metrics.correct / (double)run.metrics.targets : (double)NAN;
     run.metrics.loss = run.loss_sum / (double)run.metrics.count;
+    run.metrics.n_values = predictor->n_metrics;
+    clv__metrics_end(predictor->metrics, predictor->n_metrics, run.metrics.count, run.metrics.values);
     run.metrics.seconds = clv__seconds() - start;
     *out = run.metrics;
     return CLV_OK;
