@@ -68,6 +68,41 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_from_arrays(clv_runtime *runtime, 
 CLV_API CLV_MUST_CHECK clv_status clv_dataset_npy(clv_runtime *runtime, const char *images_path,
                                                   const char *labels_path, const clv_dataset_config *config,
                                                   clv_dataset **out);
+// ---- several inputs and targets -------------------------------------------------------------------------------
+
+typedef enum clv_field_role { CLV_FIELD_INPUT, CLV_FIELD_TARGET } clv_field_role;
+
+/** A named array: one of a model's inputs, or one of its targets. Zero means the default. */
+typedef struct clv_field {
+    const char *name; /**< of the model's port; copied */
+    clv_field_role role;
+    /** [N, ...]: f32 are numbers; i32 and i64 are indices, and of a target classes; u8 of an input are bytes, which become 0..1, and of a
+     *  target classes */
+    clv_array *array;
+    float mean, std; /**< of an input that is numbers or bytes, as in clv_dataset_config */
+    int classes;     /**< indices and classes are 0 to classes - 1; 0: the largest + 1 */
+} clv_field;
+
+/**
+ * A dataset of several inputs or several targets, for a model with clv_model.build_all: matched with its ports by name, in any order.
+ *
+ * fields  n of them, of the same N. Their arrays are taken over when this succeeds (they become zero), unless one is borrowed: then it
+ *         must outlive the dataset
+ * config  limit alone; NULL means all defaults
+ *
+ * Errors  CLV_E_VALUE  no input, no target, a name that is missing or there twice, a class out of range;
+ *         CLV_E_DTYPE;  CLV_E_SHAPE  no samples, or different N
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_dataset_from_fields(clv_runtime *runtime, const clv_field *fields,
+                                                          int n, const clv_dataset_config *config,
+                                                          clv_dataset **out);
+/** A dataset of arrays of an archive, as of clv_npz_read or clv_safetensors_read: those of the fields' names; their own arrays must be NULL. The archive
+ *  must outlive the dataset. Errors as clv_dataset_from_fields; CLV_E_NOT_FOUND an array that the archive does not have */
+CLV_API CLV_MUST_CHECK clv_status clv_dataset_from_archive(clv_runtime *runtime, const clv_archive *archive,
+                                                           const clv_field *fields, int n,
+                                                           const clv_dataset_config *config,
+                                                           clv_dataset **out);
+
 // ---- tables ---------------------------------------------------------------------------------------------------
 
 /** Zero means the default. Strings are copied. */
@@ -123,8 +158,8 @@ CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_characters(clv_runtime *runtime
  *                            single_word; a build without PCRE2 (-DCLEAVE_TOKENIZERS=OFF)
  * Source  Sennrich, Haddow, Birch: Neural Machine Translation of Rare Words with Subword Units, 2016
  */
-CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_tokenizer(clv_runtime *runtime, const char *json, size_t bytes,
-                                                           clv_vocabulary **out);
+CLV_API CLV_MUST_CHECK clv_status clv_vocabulary_tokenizer(clv_runtime *runtime, const char *json,
+                                                           size_t bytes, clv_vocabulary **out);
 /** NULL is fine. */
 CLV_API void clv_vocabulary_destroy(clv_vocabulary *vocabulary);
 /** How many tokens there are. */
@@ -190,7 +225,7 @@ typedef struct clv_image_folder_config {
      *  for each. Then pictures have several labels, [columns] f32, and folders are no classes. NULL: one class each */
     const char *labels;
     const clv_dataset *
-        like; /**< classes are those of this folder of pictures; used while the dataset is made. NULL: its own */
+        like; /**< classes, or the table's columns, are those of this folder of pictures; used while the dataset is made. NULL: its own */
     int64_t limit; /**< keep so many pictures only, evenly spread over all; 0: all */
     int workers;   /**< threads of a loader that decode; 0: as many as there are cores; 64 at most */
     /** Decode a JPEG at a half, a quarter or an eighth of its sides where no more is wanted of it: faster, and near to what the whole
@@ -211,7 +246,7 @@ typedef struct clv_image_folder_config {
  * config  NULL means all defaults
  *
  * Errors  CLV_E_IO; CLV_E_FORMAT  no classes, a class without pictures, none that is whole, or with `strict` the first that is not;
- *         a table that has no 0 or 1 where one should be;
+ *         a table that has no 0 or 1 where one should be, or other columns than the one of `like`;
  *         CLV_E_NOT_FOUND  a class that `like` does not have, or a file of the table that the folder does not have;
  *         CLV_E_UNSUPPORTED  Cleave was built without libjpeg and libpng;  CLV_E_VALUE  the config
  * Numerics  Resize, CenterCrop and Normalize give the bits of torchvision on PIL images
@@ -249,6 +284,14 @@ CLV_API int32_t clv_dataset_label(const clv_dataset *dataset, int64_t i);
 /** Write sample i, normalised: numel(sample shape) elements; or its target. */
 CLV_API void clv_dataset_sample(const clv_dataset *dataset, int64_t i, void *out);
 CLV_API void clv_dataset_target(const clv_dataset *dataset, int64_t i, void *out);
+/** What a dataset has of each sample; of one without fields that is one input, `x`, and one target, `labels`, and what is asked above is
+ *  asked of the first of each. All zero past the end. Names are the dataset's. */
+CLV_API int clv_dataset_input_count(const clv_dataset *dataset);
+CLV_API clv_port clv_dataset_input_get(const clv_dataset *dataset, int index);
+CLV_API int clv_dataset_target_count(const clv_dataset *dataset);
+CLV_API clv_port clv_dataset_target_get(const clv_dataset *dataset, int index);
+/** Write all of sample i: `to` has a pointer for each input, then one for each target; NULL: that is not wanted. */
+CLV_API void clv_dataset_read(const clv_dataset *dataset, int64_t i, void *const *to);
 
 // ---------------------------------------------------------------------------------------------------------------
 
@@ -265,22 +308,37 @@ typedef struct clv_loader_config {
      * NULL: its own memory. */
     void *memory;
     int64_t epoch, index; /**< the first batch to give; as clv_loader_seek */
+    /**
+     * > 0: mix each sample with the one before it in the batch, the first with the last:
+     *
+     *     x[i] = lambda * x[i] + (1 - lambda) * x[i - 1], and the targets so      lambda from Beta(mixup, mixup)
+     *
+     * A lambda is drawn for each batch, from seed, epoch and index. Classes become probabilities: targets of batches are
+     * [n, classes] then, f32. As torchvision's mixup (references/classification, p = 1).
+     * Source  Zhang, Cisse, Dauphin, Lopez-Paz 2017, arXiv:1710.09412
+     */
+    double mixup;
+    int classes; /**< of such probabilities; 0: the dataset's */
 } clv_loader_config;
 
 /** One batch. The pointers are borrowed until clv_loader_release. */
 typedef struct clv_batch {
     const void *samples;  /**< [n, sample shape], normalised */
-    const void *targets;  /**< [n, target shape] */
+    const void *targets;  /**< [n, target shape]; of mixed classes [n, classes], f32 */
     int64_t n;            /**< samples in it: the last may have fewer */
     int64_t epoch, index; /**< from 0; index within the epoch */
     bool last;            /**< of its epoch */
     int buffer;           /**< which of the loader's buffers holds it */
+    const void *const
+        *each_input; /**< [n, ...] of each input, in the dataset's order: the first is `samples` */
+    const void *const *each_target; /**< and of each target: the first is `targets` */
 } clv_batch;
 
 /**
  * Make a loader and start its thread.
  *
- * Errors  CLV_E_VALUE  batch < 1, buffers < 2, a negative position, or drop_last leaves no batch;
+ * Errors  CLV_E_VALUE  batch < 1, buffers < 2, a negative position, drop_last leaves no batch, or mixup: below 0, of tokens, of targets
+ *                      with several classes each, of more classes than `classes`;
  *         CLV_E_HOST_MEMORY
  */
 CLV_API CLV_MUST_CHECK clv_status clv_loader_create(clv_runtime *runtime, const clv_dataset *dataset,

@@ -159,6 +159,16 @@ CLV_API CLV_MUST_CHECK clv_status clv_checkpoint_read(clv_runtime *runtime, cons
  * Source  NEP 1, "A simple file format for NumPy arrays"
  */
 CLV_API CLV_MUST_CHECK clv_status clv_npy_read(clv_runtime *runtime, const char *path, clv_array *out);
+/**
+ * Read an archive of numpy's: what numpy.savez and savez_compressed write, arrays as of clv_npy_read under their names. Below 4 GiB.
+ *
+ * out     owned by the caller; NULL on failure
+ *
+ * Errors  as clv_npy_read; CLV_E_FORMAT  also: no ZIP archive of .npy files, or a damaged one;
+ *         CLV_E_UNSUPPORTED  also: encrypted, larger, packed in another way
+ * Source  APPNOTE.TXT of the ZIP format; RFC 1951
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_npz_read(clv_runtime *runtime, const char *path, clv_archive **out);
 /** Write an array in numpy's format, version 1.0. Errors as clv_safetensors_write. */
 CLV_API CLV_MUST_CHECK clv_status clv_npy_write(clv_runtime *runtime, const clv_array *array,
                                                 const char *path);

@@ -93,6 +93,18 @@ CLV_API clv_tensor *clv_nn_batch_norm(clv_tensor *x, const char *name,
 CLV_API clv_tensor *clv_nn_layer_norm(clv_tensor *x, const char *name, float eps);
 
 /**
+ * Divide by the root of the mean square over the last dimension.
+ *
+ * x       [..., D]
+ * name    makes `name.weight` [D] (ones)
+ * eps     0 means 2^-23, as None does there
+ * result  as x
+ *
+ * Source  torch.nn.RMSNorm
+ */
+CLV_API clv_tensor *clv_nn_rms_norm(clv_tensor *x, const char *name, float eps);
+
+/**
  * A trained row for each index.
  *
  * indices   [...]  i32
@@ -118,6 +130,12 @@ CLV_API clv_tensor *clv_nn_dropout(clv_tensor *x, float p);
  *     clv_model model = clv_model_for(clv_model_find("resnet18"), 3, 64, 64, 10);
  *
  * One of your own is a struct with its function. Zero means the default everywhere but in `build` and `input`.
+ *
+ * A model of several inputs or several outputs gives `build_all` instead, and names them: its data are matched by these names.
+ *
+ *     static const clv_port inputs[] = {{.name = "image", .dims = {1, 28, 28}}, {.name = "age"}};
+ *     static const clv_port targets[] = {{.name = "kind", .classes = 10}, {.name = "price"}};
+ *     clv_model model = {.name = "two heads", .build_all = build, .inputs = inputs, .n_inputs = 2, .targets = targets, .n_targets = 2};
  */
 typedef struct clv_model {
     const char *name;
@@ -127,15 +145,34 @@ typedef struct clv_model {
     clv_tensor *(*build)(clv_tensor *x, const struct clv_model *model);
     /** dimensions of a sample, up to the first 0: {3, 224, 224} are channels, height and width, {128} is a row of 128 */
     int64_t input[CLV_MAX_RANK - 1];
-    int64_t classes;   /**< 0: it does not tell classes apart, but gives numbers */
-    clv_dtype dtype;   /**< of samples: f32, or i32 for tokens; NONE: f32 */
+    int64_t classes; /**< 0: it does not tell classes apart, but gives numbers */
+    clv_dtype dtype; /**< of samples: f32, or i32 for tokens; NONE: f32 */
     /** dimensions of a sample's target, up to the first 0; none at all: one class, or one number, for each sample */
     int64_t target[CLV_MAX_RANK - 1];
-    const void *user;  /**< for `build`: sizes and the like */
+    const void *user; /**< for `build`: sizes and the like */
+    /** `build` for any number of inputs: write a result for each target, in their order. All fields but name, text and user then
+     *  come from these; up to CLV_MAX_PORTS of each, no two of one name */
+    void (*build_all)(clv_tensor *const *inputs, clv_tensor **outputs, const struct clv_model *model);
+    const clv_port *inputs;
+    int n_inputs;
+    const clv_port *targets;
+    int n_targets;
 } clv_model;
 
-/** Append a model's layers to the graph of x. NULL for NULL. */
+/** Append a model's layers to the graph of x, of a model with one input and one output. NULL for NULL. */
 CLV_API clv_tensor *clv_model_build(const clv_model *model, clv_tensor *x);
+/** The same for any model: from a tensor for each input to one for each target. All NULL after a mistake. */
+CLV_API void clv_model_build_all(const clv_model *model, clv_tensor *const *inputs, clv_tensor **outputs);
+
+/** What any model takes, and what its results are compared with: a model with `build` has the input `x` and the target `labels`. The
+ *  i-th, with its dtype; all zero past the end. Names are the model's. */
+CLV_API int clv_model_input_count(const clv_model *model);
+CLV_API clv_port clv_model_input_get(const clv_model *model, int index);
+CLV_API int clv_model_target_count(const clv_model *model);
+CLV_API clv_port clv_model_target_get(const clv_model *model, int index);
+/** Inputs of a graph for all of them, under their names, for a batch of n samples. */
+CLV_API void clv_model_inputs(clv_graph *graph, const clv_model *model, int64_t n, clv_tensor **out);
+CLV_API void clv_model_targets(clv_graph *graph, const clv_model *model, int64_t n, clv_tensor **out);
 
 /** The models that Cleave brings (runtime/nn/models.def): `linear`, `mlp`, `cnn`, and with torchvision's names, shapes
  *  and first values `alexnet`, `vgg11`, `vgg16`, `resnet18`, `resnet50`, `mobilenet_v2`; of texts `gpt` (clv_gpt). */
@@ -147,7 +184,7 @@ CLV_API const clv_model *clv_model_find(const char *name);
 /** A copy of a model of images for samples [channels, height, width] and so many classes; 0 of any keeps the model's. */
 CLV_API clv_model clv_model_for(const clv_model *model, int64_t channels, int64_t height, int64_t width,
                                 int64_t classes);
-/** The shape of a batch of n samples: [n, input...]. */
+/** The shape of a batch of n samples: [n, input...]. This and what follows asks for a model's first input and first target. */
 CLV_API clv_shape clv_model_input_shape(const clv_model *model, int64_t n);
 /** The shape of the targets of n samples: [n, target...]. */
 CLV_API clv_shape clv_model_target_shape(const clv_model *model, int64_t n);
@@ -221,8 +258,14 @@ typedef clv_tensor *(*clv_loss_layers)(clv_tensor *x, clv_tensor *labels, void *
  * Errors    CLV_E_VALUE  n below 1 or above N;  CLV_E_SHAPE  no batch dimension, or x and labels differ in it
  * Source    Huang et al. 2019, arXiv:1811.06965 (GPipe); Narayanan et al. 2021, arXiv:2104.04473, section 2.2 (1F1B)
  */
-CLV_TRAIN_API clv_tensor *clv_micro_batches(clv_tensor *x, clv_tensor *labels, int64_t n, clv_loss_layers body,
-                                            void *user);
+CLV_TRAIN_API clv_tensor *clv_micro_batches(clv_tensor *x, clv_tensor *labels, int64_t n,
+                                            clv_loss_layers body, void *user);
+
+/** The same of any number of tensors of a row for each sample: inputs, targets. */
+typedef clv_tensor *(*clv_loss_layers_all)(clv_tensor *const *tensors, void *user);
+/** clv_micro_batches of so many tensors, 2 * CLV_MAX_PORTS at most; all of them have the same number of rows. */
+CLV_TRAIN_API clv_tensor *clv_micro_batches_all(clv_tensor *const *tensors, int n_tensors, int64_t n,
+                                                clv_loss_layers_all body, void *user);
 
 /** Some layers as a function: from x to their result. */
 typedef clv_tensor *(*clv_layers)(clv_tensor *x, void *user);
@@ -264,6 +307,18 @@ CLV_API clv_tensor *clv_data_parallel(clv_tensor *x, const char *const *devices,
  */
 CLV_API clv_tensor *clv_data_parallel_loss(clv_tensor *x, clv_tensor *labels, const char *const *devices,
                                            const double *shares, int n, clv_loss_layers body, void *user);
+
+/** Some layers as a function: from inputs to results, which it writes. */
+typedef void (*clv_layers_all)(clv_tensor *const *inputs, clv_tensor **results, void *user);
+/** clv_data_parallel of so many inputs and results, CLV_MAX_PORTS of each at most; the inputs have the same number of rows. All
+ *  results are NULL after a mistake. */
+CLV_API void clv_data_parallel_all(clv_tensor *const *inputs, int n_inputs, const char *const *devices,
+                                   const double *shares, int n, clv_layers_all body, void *user,
+                                   clv_tensor **results, int n_results);
+/** clv_data_parallel_loss of so many tensors, 2 * CLV_MAX_PORTS at most; all of them have the same number of rows. */
+CLV_API clv_tensor *clv_data_parallel_loss_all(clv_tensor *const *tensors, int n_tensors,
+                                               const char *const *devices, const double *shares, int n,
+                                               clv_loss_layers_all body, void *user);
 
 #ifdef __cplusplus
 }

@@ -70,6 +70,9 @@ CLV_API clv_tensor *clv_relu6(clv_tensor *x);
 CLV_API clv_tensor *clv_leaky_relu(clv_tensor *x, float negative_slope);
 /** 1 / (1 + e^-x). Gradient x; keeps the result. */
 CLV_API clv_tensor *clv_sigmoid(clv_tensor *x);
+/** The logarithm of sigmoid, without its loss of digits: `min(x, 0) - log(1 + e^-|x|)`. Gradient x: dy / (1 + e^x); keeps x.
+ *  Source: torch.nn.functional.logsigmoid. */
+CLV_API clv_tensor *clv_logsigmoid(clv_tensor *x);
 /** Hyperbolic tangent. Gradient x; keeps the result. */
 CLV_API clv_tensor *clv_tanh(clv_tensor *x);
 
@@ -572,6 +575,22 @@ CLV_API clv_tensor *clv_batch_norm(clv_tensor *x, clv_tensor *weight, clv_tensor
  * Source     Ba, Kiros, Hinton 2016, arXiv:1607.06450, section 3; torch.nn.LayerNorm.
  */
 CLV_API clv_tensor *clv_layer_norm(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, float eps);
+/**
+ * Divide by the root of the mean square over the last dimension, then scale.
+ *
+ *     y = x / sqrt(mean(x^2) + eps) * weight
+ *
+ * x       [..., D]  f32
+ * weight  [D]       f32     NULL means ones
+ * eps     >= 0
+ * result  [..., D]  f32
+ *
+ * Gradient   x, weight. Keeps x, and with a weight the quotient.
+ * Errors     CLV_E_SHAPE  x has rank 0, or weight does not fit it;  CLV_E_VALUE  eps < 0;  CLV_E_DTYPE
+ * Numerics   sums in f32, in a fixed order; a row of zeros with eps 0 becomes NaN.
+ * Source     Zhang, Sennrich 2019, arXiv:1910.07467; torch.nn.functional.rms_norm.
+ */
+CLV_API clv_tensor *clv_rms_norm(clv_tensor *x, clv_tensor *weight, float eps);
 
 /**
  * Rows of a table by index.

@@ -59,6 +59,22 @@ CLV_API bool clv_shape_equal(const clv_shape *a, const clv_shape *b);
 /** Writes `[64,784]` into text (at most `bytes` with the end). Returns text. */
 CLV_API char *clv_shape_text(const clv_shape *shape, char *text, size_t bytes);
 
+/** One input of a model or one target, and one of a dataset's arrays: its name, and what a sample has of it. */
+typedef struct clv_port {
+    const char *name;
+    clv_dtype dtype; /**< NONE: f32, and i32 of a target with classes */
+    int64_t
+        dims[CLV_MAX_RANK - 1]; /**< of a sample, up to the first 0; none at all: one number, or one class */
+    int64_t
+        classes; /**< of a target, 0: it is numbers; of an input of i32: values are 0 to classes - 1, 0: any */
+} clv_port;
+
+/** Inputs that a model or a dataset has at most, and targets. */
+enum { CLV_MAX_PORTS = 16 };
+
+/** The shape of it in a batch of n samples: [n, dims...]. */
+CLV_API clv_shape clv_port_shape(const clv_port *port, int64_t n);
+
 /** Bytes of one element; 0 for NONE. */
 CLV_API size_t clv_dtype_bytes(clv_dtype dtype);
 /** `f32`, `i32`, `f16`, `bf16`, `none`. */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Training and using a whole model: weights, evaluation, schedules, and the trainer that ties them together.
-// All of it is written with the headers before this one; where it does not fit, write the loop yourself (cleave.h).
+// All of it is written with the headers that it includes; where it does not fit, write the loop yourself (cleave.h).
 #ifndef CLEAVE_TRAIN_H
 #define CLEAVE_TRAIN_H
 
@@ -84,22 +84,37 @@ typedef struct clv_loss {
     /** The same on the host, for evaluation: its sum over the samples. NULL: evaluation tells NaN */
     double (*sum)(const float *output, const void *target, const clv_loss_sizes *sizes,
                   const struct clv_loss *loss);
-    const void *user; /**< for both */
+    const void
+        *user; /**< for both; of cross_entropy and bce_with_logits NULL, or a double: label smoothing */
 } clv_loss;
 
 /**
  * The losses that Cleave brings.
  *
- *     cross_entropy   of logits [N, C] or [N, ..., C] and classes [N, ...]: clv_cross_entropy over all rows
- *     mse             of results and numbers of as many elements: clv_mse_loss
+ *     cross_entropy    of logits [N, C] or [N, ..., C] and classes [N, ...]: clv_cross_entropy over all rows; or of logits [N, C] and
+ *                      probabilities of the classes, [N, C] in f32: the mean of -sum(y * log_softmax(x)). Smoothing: torch's
+ *                      CrossEntropyLoss(label_smoothing=s), which takes s of each label and gives all classes an equal part of it
+ *     mse              of results and numbers of as many elements: clv_mse_loss
+ *     bce_with_logits  of logits and as many labels in f32, 0 or 1, several for each sample: the mean of -y log(p) - (1-y) log(1-p),
+ *                      p = sigmoid(x), as torch's BCEWithLogitsLoss; finite for all logits. Smoothing: y becomes (1-s) y + s/2.
+ *                      Evaluation counts a label as right where the logit is above 0 and it is 1, or not and it is 0
+ *
+ * Smoothing is of trainings: what evaluation tells is without.
  *
  * clv_loss_get gives NULL past the end, clv_loss_find where there is none of that name. Static.
  */
 CLV_API int clv_loss_count(void);
 CLV_API const clv_loss *clv_loss_get(int index);
 CLV_API const clv_loss *clv_loss_find(const char *name);
-/** What is usual for a model: `cross_entropy` where it tells classes apart, else `mse`. Static. */
+/** What is usual for a model's (first) target: `cross_entropy` where it tells classes apart, else `mse`. Static. */
 CLV_API const clv_loss *clv_loss_for(const clv_model *model);
+
+/** The loss of one of a model's targets, and its part of the whole. */
+typedef struct clv_train_loss {
+    const char *target;   /**< its name; must be given */
+    const clv_loss *loss; /**< NULL: `cross_entropy` of classes, `mse` of numbers */
+    double weight;        /**< 0: 1 */
+} clv_train_loss;
 
 // ---- what an evaluation tells besides -------------------------------------------------------------------------------
 
@@ -146,15 +161,18 @@ enum { CLV_MOST_METRICS = 8 };
 typedef struct clv_predictor clv_predictor;
 
 typedef struct clv_predictor_config {
-    clv_device *device;               /**< NULL: the best device */
-    const clv_model *model;           /**< must be given */
-    const clv_loss *loss;             /**< that evaluation tells; NULL: as clv_train_config */
-    const clv_metric *const *metrics; /**< that it tells besides, n_metrics of them */
-    int n_metrics;                    /**< at most CLV_MOST_METRICS */
-    int64_t batch;                    /**< samples at a time; 0: 256 */
-    clv_precision precision;          /**< as clv_graph_set_precision; results are f32 */
-    const char *variants;             /**< as clv_plan_config */
-    bool no_fuse;                     /**< as clv_plan_config */
+    clv_device *device;           /**< NULL: the best device */
+    const clv_model *model;       /**< must be given */
+    const clv_loss *loss;         /**< that evaluation tells; NULL: as clv_train_config */
+    const clv_train_loss *losses; /**< n_losses of them, as clv_train_config */
+    int n_losses;
+    const clv_metric *const
+        *metrics;            /**< that it tells besides, n_metrics of them; of the model's first target */
+    int n_metrics;           /**< at most CLV_MOST_METRICS */
+    int64_t batch;           /**< samples at a time; 0: 256 */
+    clv_precision precision; /**< as clv_graph_set_precision; results are f32 */
+    const char *variants;    /**< as clv_plan_config */
+    bool no_fuse;            /**< as clv_plan_config */
     /** layers on devices, or replicas that share each batch: logits are joined on the first. Shares that are measured are so once, by
      *  the forward pass of each replica alone */
     clv_placement placement;
@@ -181,11 +199,27 @@ CLV_API const double *clv_predictor_shares(const clv_predictor *predictor);
  *
  * samples  [n, input...] of the model's type
  * results  [n, ...], written; clv_predictor_result_shape tells the rest of the shape
+ *
+ * Errors   CLV_E_VALUE  the model has several inputs or outputs
  */
 CLV_API CLV_MUST_CHECK clv_status clv_predictor_forward(clv_predictor *predictor, const void *samples,
                                                         int64_t n, float *results);
+/** The same of any model: an array for each of its inputs, and one for the output of each target, in their order; NULL: that output
+ *  is not wanted. */
+CLV_API CLV_MUST_CHECK clv_status clv_predictor_forward_all(clv_predictor *predictor,
+                                                            const void *const *inputs, int64_t n,
+                                                            float *const *results);
 /** The shape of one sample's result: [classes], of a model for classes. */
 CLV_API clv_shape clv_predictor_result_shape(const clv_predictor *predictor);
+/** The same of the output of the i-th target; of rank -1 past the end, which no function takes. */
+CLV_API clv_shape clv_predictor_result_shape_get(const clv_predictor *predictor, int index);
+
+/** Of one of a model's targets. */
+typedef struct clv_target_metrics {
+    const char *name;         /**< the model's */
+    int64_t targets, correct; /**< as in clv_metrics */
+    double accuracy, loss;    /**< the loss without its weight */
+} clv_target_metrics;
 
 /** A metric as it came out. */
 typedef struct clv_metric_value {
@@ -196,10 +230,15 @@ typedef struct clv_metric_value {
 typedef struct clv_metrics {
     int64_t count;   /**< samples */
     int64_t targets; /**< of these samples: as many, or more where a sample has several */
-    int64_t correct; /**< targets that were told right; 0 of a model without classes */
-    double accuracy; /**< correct / targets; NaN of a model without classes */
-    double loss;     /**< mean of the loss over the samples, in double */
+    int64_t correct; /**< targets that were told right; 0 where that cannot be said: */
+    double
+        accuracy; /**< correct / targets; NaN of a model without classes, unless the loss is bce_with_logits */
+    double loss;  /**< mean of the loss over the samples, in double */
     double seconds;
+    /** Of each target, in the model's order. What is said above of targets is their sum: of those with classes, if there are any;
+     *  the loss is their weighted sum. */
+    clv_target_metrics each[CLV_MAX_PORTS];
+    int n_each;
     int n_values; /**< of the metrics that were asked for: */
     clv_metric_value values[CLV_MOST_METRICS];
 } clv_metrics;
@@ -294,8 +333,12 @@ typedef enum clv_on_nan {
 typedef struct clv_train_config {
     clv_device *device; /**< NULL: the best device, or the first of the placement */
     clv_placement placement;
-    const clv_model *model;   /**< must be given */
-    const clv_loss *loss;     /**< NULL: clv_loss_for(model) */
+    const clv_model *model; /**< must be given */
+    const clv_loss *loss;   /**< of a model of one target; NULL: clv_loss_for(model) */
+    /** n_losses of them, in any order: the loss is their weighted sum. NULL, and for a target that none names: the loss that
+     *  is usual for it, weight 1 */
+    const clv_train_loss *losses;
+    int n_losses;
     const clv_dataset *train; /**< must be given */
     const clv_dataset *test;  /**< NULL: no evaluation */
     int64_t batch;            /**< samples in a step; 0: 64. The last batch of an epoch may be smaller. */
@@ -325,7 +368,7 @@ typedef struct clv_train_config {
     int64_t checkpoint_every; /**< > 0: also every so many steps */
     /** write the last step's gradients here, safetensors, under the parameters' names */
     const char *gradients;
-    /** what the test set tells besides the loss, n_metrics of them, at most CLV_MOST_METRICS */
+    /** what the test set tells besides of the (first) target, n_metrics of them, at most CLV_MOST_METRICS */
     const clv_metric *const *metrics;
     int n_metrics;
     /** > 0: end after so many epochs in a row that were no better than the best one before them. Of the test set */
@@ -355,6 +398,11 @@ typedef struct clv_train_config {
     bool (*on_step)(void *user, const clv_train_step *step);
     bool (*on_epoch)(void *user, const clv_train_epoch *epoch);
     bool (*on_evaluate)(void *user, int64_t done, int64_t total);
+    double label_smoothing; /**< of cross_entropy and bce_with_logits, 0 to below 1; evaluation has none */
+    /** > 0: mix each sample, and its target, with the one before it in the batch: lambda of it and 1 - lambda of the other, where lambda is
+     *  drawn for each batch from Beta(mixup, mixup), as clv_loader_config says. Classes become probabilities, [N, classes] in f32,
+     *  for the loss. Evaluation mixes nothing */
+    double mixup;
 } clv_train_config;
 
 /**
@@ -371,7 +419,8 @@ CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_train_graph(clv_runtime *runtime, co
                                                         int64_t batch, clv_graph **out);
 
 /** The graph of a forward pass of such a model, over the replicas if there are any: input `x`, output `logits`, in f32, also where
- *  they are other numbers. As clv_train_graph else. */
+ *  they are other numbers. Of a model with `build_all` inputs and outputs have the names of its inputs and targets. As clv_train_graph
+ *  else. */
 CLV_API CLV_MUST_CHECK clv_status clv_predict_graph(clv_runtime *runtime, const clv_train_config *config,
                                                     int64_t batch, clv_graph **out);
 

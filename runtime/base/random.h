@@ -15,7 +15,8 @@ typedef enum clv__stream {
     CLV__STREAM_DROPOUT,
     CLV__STREAM_TEST,
     CLV__STREAM_GENERATE,
-    CLV__STREAM_AUGMENT
+    CLV__STREAM_AUGMENT,
+    CLV__STREAM_MIXUP
 } clv__stream;
 
 typedef struct clv__philox {

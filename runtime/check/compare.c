@@ -15,6 +15,7 @@
 #include "check/subject.h"
 #include "check/tolerance.h"
 #include "device/device.h"
+#include "nn/ports.h"
 #include "graph/graph.h"
 
 // A value is looked at closely if its largest difference, relative to its largest element, is beyond this many roundings of a sum of
@@ -78,7 +79,8 @@ static clv_status expect(clv__subject *subject, const clv__node *node, const clv
         if (subject->in[i])
             clv__values_set(&subject->start, subject->in[i], clv__side_given(side, node->in[i]));
     }
-    return clv__expected_init(expected, &subject->start, subject->targets, subject->n_targets, side->device, error);
+    return clv__expected_init(expected, &subject->start, subject->targets, subject->n_targets, side->device,
+                              error);
 }
 
 /** Is what the side has in `tensor` right for what its node was given there? target: of the subject. */
@@ -251,6 +253,13 @@ static clv_status check_config(const clv_compare_config *config, clv__error *err
         CLV_FAIL(error, CLV_E_VALUE, "compare: tolerance is %g, it must be at least 0", config->tolerance);
     if (!config->images != !config->labels)
         CLV_FAIL(error, CLV_E_VALUE, "compare: images and labels belong together");
+    CLV_TRY(clv__model_check(error, config->model));
+    if (config->images &&
+        (clv_model_input_count(config->model) > 1 || clv_model_target_count(config->model) > 1))
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "compare: images and labels are of one input and one target, model '%s' has %d and %d",
+                 config->model->name, clv_model_input_count(config->model),
+                 clv_model_target_count(config->model));
     return CLV_OK;
 }
 

@@ -24,10 +24,19 @@ static clv_status no_memory(const clv_graph *graph) {
 static clv_status build(clv__scene *scene, const clv_model *model, int64_t batch) {
     clv_graph *graph = scene->graph;
     clv_graph_set_training(graph, true);
-    scene->x = clv_model_input(graph, model, batch);
-    scene->labels = clv_model_target(graph, model, batch);
-    const clv_loss *given = clv_loss_for(model);
-    clv_tensor *loss = given->build(clv_model_build(model, scene->x), scene->labels, given);
+    clv_tensor *loss = NULL;
+    clv_tensor *outputs[CLV_MAX_PORTS];
+    const int n_inputs = clv_model_input_count(model), n_targets = clv_model_target_count(model);
+    clv_model_inputs(graph, model, batch, scene->fed);
+    clv_model_targets(graph, model, batch, scene->fed + n_inputs);
+    scene->n_fed = n_inputs + n_targets;
+    clv_model_build_all(model, scene->fed, outputs);
+    for (int i = 0; i < n_targets; i++) {
+        const clv_loss *given =
+            clv_loss_find(clv_model_target_get(model, i).classes ? "cross_entropy" : "mse");
+        clv_tensor *one = given->build(outputs[i], scene->fed[n_inputs + i], given);
+        loss = i ? clv_add(loss, one) : one;
+    }
     clv_backward(loss);
     clv_optimizer_add(graph, &optimizer);
     scene->hyper = clv_optimizer_hyper(graph);
@@ -45,7 +54,7 @@ static void *values_of(const clv_tensor *input, const void *given, int64_t class
     if (!values) return NULL;
     for (int64_t i = 0; i < n && !given; i++) {
         if (whole)
-            ((int32_t *)values)[i] = (int32_t)clv__random_below(random, (uint32_t)classes);
+            ((int32_t *)values)[i] = classes ? (int32_t)clv__random_below(random, (uint32_t)classes) : 0;
         else
             ((float *)values)[i] = (float)clv__random_normal(random);
     }
@@ -54,12 +63,18 @@ static void *values_of(const clv_tensor *input, const void *given, int64_t class
 }
 
 static clv_status fill(clv__scene *scene, const clv_compare_config *config) {
-    const int64_t classes = config->model->classes;
+    const clv_model *model = config->model;
+    const int n_inputs = clv_model_input_count(model);
     clv__random random;
     clv__random_init(&random, config->seed, CLV__STREAM_TEST, 0);
-    scene->images = values_of(scene->x, config->images, classes, &random);
-    scene->classes = values_of(scene->labels, config->labels, classes, &random);
-    if (!scene->images || !scene->classes) return no_memory(scene->graph);
+    for (int i = 0; i < scene->n_fed; i++) {
+        const bool input = i < n_inputs;
+        const clv_port port =
+            input ? clv_model_input_get(model, i) : clv_model_target_get(model, i - n_inputs);
+        const void *given = input ? (const void *)config->images : (const void *)config->labels;
+        scene->values[i] = values_of(scene->fed[i], given, port.classes, &random);
+        if (!scene->values[i]) return no_memory(scene->graph);
+    }
     clv_optimizer_hyper_values(scene->graph, 1, rate, scene->hyper_values);
     return CLV_OK;
 }
@@ -75,8 +90,7 @@ clv_status clv__scene_init(clv__scene *scene, clv_runtime *runtime, const clv_co
 }
 
 void clv__scene_reset(clv__scene *scene) {
-    free(scene->images);
-    free(scene->classes);
+    for (int i = 0; i < scene->n_fed; i++) free(scene->values[i]);
     clv_graph_destroy(scene->graph);
     *scene = (clv__scene){0};
 }
@@ -87,10 +101,9 @@ void clv__scene_reset(clv__scene *scene) {
 static clv_status keep_input(clv__side *side, const clv__scene *scene, const clv_tensor *input) {
     size_t bytes = clv_tensor_bytes(input);
     const uint32_t state[4] = {(uint32_t)scene->seed, (uint32_t)(scene->seed >> 32), 0, 0};
-    const void *from = input == scene->x        ? scene->images
-                       : input == scene->labels ? scene->classes
-                       : input == scene->hyper  ? (const void *)scene->hyper_values
-                                                : (const void *)state;
+    const void *from = input == scene->hyper ? (const void *)scene->hyper_values : (const void *)state;
+    for (int i = 0; i < scene->n_fed; i++)
+        if (input == scene->fed[i]) from = scene->values[i];
     side->before[input->id] = clv__alloc(1, bytes + 1);
     if (!side->before[input->id]) return no_memory(scene->graph);
     memcpy(side->before[input->id], from, bytes);

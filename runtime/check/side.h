@@ -9,10 +9,10 @@
 
 /** The step that both sides do. */
 typedef struct clv__scene {
-    clv_graph *graph; // every value of it is an output
-    clv_tensor *x, *labels, *hyper;
-    void *images;
-    void *classes;
+    clv_graph *graph;                           // every value of it is an output
+    clv_tensor *fed[2 * CLV_MAX_PORTS], *hyper; // the model's inputs, then its targets
+    int n_fed;
+    void *values[2 * CLV_MAX_PORTS]; // of each
     float hyper_values[CLV_HYPER_VALUES];
     uint64_t seed;
     const char *weights, *variants;

@@ -17,23 +17,47 @@ typedef struct arrays {
     clv_array images; // [N, ...] f32 or u8; N may be more than count
     int32_t *labels;  // [count]; NULL: targets are numbers:
     float *targets;   // [count, ...]
-    bool plain;       // f32 samples that stay as they are
-    float mean, std;
-    float byte[256]; // what a byte becomes
+    clv__scale scale;
 } arrays;
+
+clv_status clv__scale_check(clv__error *error, float mean, float std) {
+    bool given = mean != 0 || std != 0;
+    if (given && (!(std > 0) || !isfinite(std) || !isfinite(mean)))
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "normalisation with mean %g and std %g: std must be above 0, both finite", (double)mean,
+                 (double)std);
+    return CLV_OK;
+}
+
+void clv__scale_init(clv__scale *scale, clv_array_type type, float mean, float std) {
+    scale->mean = mean;
+    scale->std = std;
+    scale->plain = type == CLV_ARRAY_F32 && mean == 0 && std == 1;
+    for (int i = 0; i < 256; i++) { // in float and in this order, as torchvision's ToTensor and Normalize
+        scale->byte[i] = ((float)i / 255.0f - mean) / std;
+    }
+}
+
+void clv__scale_read(const clv__scale *scale, const clv_array *array, int64_t first, int64_t n, float *out) {
+    if (array->type == CLV_ARRAY_U8) {
+        const uint8_t *from = (const uint8_t *)array->data + first;
+        for (int64_t k = 0; k < n; k++) out[k] = scale->byte[from[k]];
+        return;
+    }
+    const float *from = (const float *)array->data + first;
+    if (scale->plain) {
+        memcpy(out, from, (size_t)n * sizeof *out);
+    } else {
+        for (int64_t k = 0; k < n; k++) out[k] = (from[k] - scale->mean) / scale->std;
+    }
+}
 
 static clv_status check_config(clv__error *error, const clv_dataset_config *config) {
     if (config->limit < 0)
         CLV_FAIL(error, CLV_E_VALUE, "a limit of %" PRId64 " samples: it must be >= 0", config->limit);
     if (config->classes < 0)
         CLV_FAIL(error, CLV_E_VALUE, "%d classes: there must be at least one", config->classes);
-    bool given = config->mean != 0 || config->std != 0;
-    if (given && (!(config->std > 0) || !isfinite(config->std) || !isfinite(config->mean))) {
-        CLV_FAIL(error, CLV_E_VALUE,
-                 "normalisation with mean %g and std %g: std must be above 0, both finite",
-                 (double)config->mean, (double)config->std);
-    }
-    return CLV_OK;
+    return clv__scale_check(error, config->mean, config->std);
 }
 
 static clv_status check_arrays(clv__error *error, const clv_array *images, const clv_array *labels,
@@ -62,11 +86,11 @@ static clv_status check_arrays(clv__error *error, const clv_array *images, const
     return CLV_OK;
 }
 
-static int64_t label_at(const clv_array *labels, int64_t i) {
-    switch (labels->type) {
-    case CLV_ARRAY_I64: return ((const int64_t *)labels->data)[i];
-    case CLV_ARRAY_I32: return ((const int32_t *)labels->data)[i];
-    default: return ((const uint8_t *)labels->data)[i];
+int64_t clv__whole_at(const clv_array *array, int64_t i) {
+    switch (array->type) {
+    case CLV_ARRAY_I64: return ((const int64_t *)array->data)[i];
+    case CLV_ARRAY_I32: return ((const int32_t *)array->data)[i];
+    default: return ((const uint8_t *)array->data)[i];
     }
 }
 
@@ -74,7 +98,7 @@ static int64_t label_at(const clv_array *labels, int64_t i) {
 static const char *begins_at_one(const clv_array *labels, int64_t classes) {
     int64_t least = INT64_MAX, most = INT64_MIN;
     for (int64_t i = 0; i < labels->shape.dims[0]; i++) {
-        int64_t label = label_at(labels, i);
+        int64_t label = clv__whole_at(labels, i);
         if (label < least) least = label;
         if (label > most) most = label;
     }
@@ -91,7 +115,7 @@ static clv_status copy_labels(clv__error *error, const clv_array *labels, const 
         CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for %" PRId64 " labels", dataset->count);
     int64_t largest = 0;
     for (int64_t i = 0; i < dataset->count; i++) {
-        int64_t label = label_at(labels, i);
+        int64_t label = clv__whole_at(labels, i);
         if (label < 0 || label >= limit) {
             CLV_FAIL(error, CLV_E_VALUE,
                      "%s: row %" PRId64 " is %" PRId64 ", but labels are 0 to %" PRId64 "%s", names->labels,
@@ -122,25 +146,10 @@ static clv_status copy_targets(clv__error *error, const clv_array *targets, arra
     return CLV_OK;
 }
 
-static void read_sample(const arrays *own, int64_t i, float *out) {
-    int64_t n = own->common.numel;
-    if (own->images.type == CLV_ARRAY_U8) {
-        const uint8_t *from = (const uint8_t *)own->images.data + i * n;
-        for (int64_t k = 0; k < n; k++) out[k] = own->byte[from[k]];
-        return;
-    }
-    const float *from = (const float *)own->images.data + i * n;
-    if (own->plain) {
-        memcpy(out, from, (size_t)n * sizeof *out);
-    } else {
-        for (int64_t k = 0; k < n; k++) out[k] = (from[k] - own->mean) / own->std;
-    }
-}
-
 static void read_arrays(const clv_dataset *dataset, int64_t i, void *sample, void *target) {
     const arrays *own = (const arrays *)dataset;
     const size_t bytes = (size_t)dataset->target_numel * sizeof(float);
-    if (sample) read_sample(own, i, sample);
+    if (sample) clv__scale_read(&own->scale, &own->images, i * dataset->numel, dataset->numel, sample);
     if (target && own->labels) memcpy(target, own->labels + i, sizeof *own->labels);
     if (target && own->targets) memcpy(target, own->targets + i * dataset->target_numel, bytes);
 }
@@ -173,12 +182,8 @@ clv_status clv__dataset_create(clv__error *error, clv_array *images, const clv_a
     dataset->numel = clv_shape_numel(&dataset->sample);
     dataset->classes = config->classes ? config->classes : defaults->classes;
     bool given = config->mean != 0 || config->std != 0;
-    own->mean = given ? config->mean : defaults->mean;
-    own->std = given ? config->std : defaults->std;
-    own->plain = images->type == CLV_ARRAY_F32 && own->mean == 0 && own->std == 1;
-    for (int i = 0; i < 256; i++) { // in float and in this order, as torchvision's ToTensor and Normalize
-        own->byte[i] = ((float)i / 255.0f - own->mean) / own->std;
-    }
+    clv__scale_init(&own->scale, images->type, given ? config->mean : defaults->mean,
+                    given ? config->std : defaults->std);
     clv_status status = labels->type == CLV_ARRAY_F32 ? copy_targets(error, labels, own)
                                                       : copy_labels(error, labels, defaults, own);
     if (status != CLV_OK) {
@@ -273,4 +278,43 @@ void clv_dataset_sample(const clv_dataset *dataset, int64_t i, void *out) {
 
 void clv_dataset_target(const clv_dataset *dataset, int64_t i, void *out) {
     dataset->read(dataset, i, NULL, out);
+}
+
+int clv_dataset_input_count(const clv_dataset *dataset) {
+    return dataset->ports ? dataset->n_inputs : 1;
+}
+
+int clv_dataset_target_count(const clv_dataset *dataset) {
+    return dataset->ports ? dataset->n_targets : 1;
+}
+
+int clv__dataset_fields(const clv_dataset *dataset) {
+    return clv_dataset_input_count(dataset) + clv_dataset_target_count(dataset);
+}
+
+clv_port clv__dataset_field(const clv_dataset *dataset, int k) {
+    if (dataset->ports) return dataset->ports[k];
+    const clv_shape *shape = k ? &dataset->target : &dataset->sample;
+    clv_port port = {.name = k ? "labels" : "x",
+                     .dtype = k ? dataset->target_dtype : dataset->dtype,
+                     .classes = k ? dataset->classes : 0};
+    for (int d = 0; d < shape->rank && d < CLV_MAX_RANK - 1; d++) port.dims[d] = shape->dims[d];
+    return port;
+}
+
+clv_port clv_dataset_input_get(const clv_dataset *dataset, int index) {
+    const bool there = index >= 0 && index < clv_dataset_input_count(dataset);
+    return there ? clv__dataset_field(dataset, index) : (clv_port){0};
+}
+
+clv_port clv_dataset_target_get(const clv_dataset *dataset, int index) {
+    const bool there = index >= 0 && index < clv_dataset_target_count(dataset);
+    return there ? clv__dataset_field(dataset, clv_dataset_input_count(dataset) + index) : (clv_port){0};
+}
+
+void clv_dataset_read(const clv_dataset *dataset, int64_t i, void *const *to) {
+    if (dataset->ports)
+        dataset->read_all(dataset, i, to);
+    else
+        dataset->read(dataset, i, to[0], to[1]);
 }

@@ -23,9 +23,36 @@ struct clv_dataset {
     /** The same where samples are drawn anew each time, or reading may fail; NULL: `read` is all there is. */
     clv_status (*draw)(const clv_dataset *dataset, int64_t i, const clv__draw *draw, clv__error *error,
                        void *sample, void *target);
+    /** Of named fields: inputs, then targets, and the above is of the first of each; NULL: one of each, without names. */
+    const clv_port *ports;
+    int n_inputs, n_targets;
+    /** `read` of all fields: a pointer for each, NULL: that is not wanted. With ports. */
+    void (*read_all)(const clv_dataset *dataset, int64_t i, void *const *to);
     int workers; // threads of a loader, each of which reads a sample at a time; 0: one, a batch at a time
     void (*destroy)(clv_dataset *dataset);
 };
+
+enum { CLV__MOST_FIELDS = 2 * CLV_MAX_PORTS };
+
+/** Inputs and targets together, and what the k-th of them is. */
+int clv__dataset_fields(const clv_dataset *dataset);
+clv_port clv__dataset_field(const clv_dataset *dataset, int k);
+
+/** How numbers and bytes are normalised. */
+typedef struct clv__scale {
+    bool plain; // f32 that stay as they are
+    float mean, std;
+    float byte[256]; // what a byte becomes
+} clv__scale;
+
+/** Are they good, or both 0? CLV_E_VALUE */
+clv_status clv__scale_check(clv__error *error, float mean, float std);
+void clv__scale_init(clv__scale *scale, clv_array_type type, float mean, float std);
+/** n elements of an array, from the first on, as f32. */
+void clv__scale_read(const clv__scale *scale, const clv_array *array, int64_t first, int64_t n, float *out);
+
+/** Element i of whole numbers: u8, i32, i64. */
+int64_t clv__whole_at(const clv_array *array, int64_t i);
 
 /** What a dataset is by itself, where the caller's config leaves it open. */
 typedef struct clv__dataset_defaults {

@@ -300,8 +300,12 @@ static const pictures *pictures_of(const clv_dataset *dataset) {
 static clv_status create(clv__error *error, const char *folder, const clv_image_folder_config *config,
                          clv_dataset **out) {
     const pictures *like = pictures_of(config->like);
-    if (config->like && (!like || !like->list.labels || config->labels))
-        CLV_FAIL(error, CLV_E_VALUE, "`like` is a folder of pictures with classes, for another such folder");
+    const clv__image_list *list = like ? &like->list : NULL;
+    if (config->like && (!like || !list->targets != !config->labels))
+        CLV_FAIL(
+            error, CLV_E_VALUE,
+            "`like` is a folder of pictures: with classes for another such folder, or with a table of labels "
+            "for another table");
     pictures *own = clv__alloc(1, sizeof *own);
     if (!own) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a dataset");
     pthread_mutex_init(&own->lock, NULL);
@@ -314,8 +318,8 @@ static clv_status create(clv__error *error, const char *folder, const clv_image_
     clv__transforms_init(&own->transforms, config->size, config->resize, &config->augment, config->mean,
                          config->std);
     clv_status status = config->labels
-                            ? clv__image_list_table(error, folder, config->labels, &own->list)
-                            : clv__image_list_classes(error, folder, like ? &like->list : NULL, &own->list);
+                            ? clv__image_list_table(error, folder, config->labels, list, &own->list)
+                            : clv__image_list_classes(error, folder, list, &own->list);
     if (status == CLV_OK) status = finish(own, error, config);
     if (status == CLV_OK)
         *out = &own->common;

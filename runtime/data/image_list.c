@@ -173,6 +173,10 @@ static clv_status read_row(clv__error *error, const clv__csv *csv, const char *t
                  csv->lines[row + 1], clv__shown(name, &a), list->folder);
     for (size_t c = 1; c < csv->columns; c++) {
         const char *field = clv__csv_field(csv, (int64_t)row, c);
+        if (!*field)
+            CLV_FAIL(error, CLV_E_FORMAT,
+                     "'%s', line %" PRIu64 ": nothing stands in column '%s'; 0 or 1 is wanted", table,
+                     csv->lines[row + 1], clv__shown(clv__csv_field(csv, -1, c), &b));
         if (strcmp(field, "0") && strcmp(field, "1"))
             CLV_FAIL(error, CLV_E_FORMAT, "'%s', line %" PRIu64 ": '%s' in column '%s'; 0 or 1 is wanted",
                      table, csv->lines[row + 1], clv__shown(field, &a),
@@ -182,10 +186,25 @@ static clv_status read_row(clv__error *error, const clv__csv *csv, const char *t
     return add_file(error, list, clv__arena_strdup(&list->arena, name));
 }
 
+/** A table's columns must be those of another one, in its order: they are what a model's results stand for. */
+static clv_status check_columns(clv__error *error, const clv__csv *csv, const char *table,
+                                const clv__image_list *like) {
+    clv__shown_text a, b;
+    if (csv->columns - 1 != like->n_classes)
+        CLV_FAIL(error, CLV_E_FORMAT, "'%s' has %zu labels for each picture, and %zu are wanted", table,
+                 csv->columns - 1, like->n_classes);
+    for (size_t c = 1; c < csv->columns; c++)
+        if (strcmp(clv__csv_field(csv, -1, c), like->classes[c - 1]) != 0)
+            CLV_FAIL(error, CLV_E_FORMAT, "'%s' has a column '%s' where '%s' is wanted", table,
+                     clv__shown(clv__csv_field(csv, -1, c), &a), clv__shown(like->classes[c - 1], &b));
+    return CLV_OK;
+}
+
 static clv_status read_rows(clv__error *error, const clv__csv *csv, const char *table,
-                            clv__image_list *list) {
+                            const clv__image_list *like, clv__image_list *list) {
     if (csv->columns < 2)
         CLV_FAIL(error, CLV_E_FORMAT, "'%s' has names of pictures, but no column with a label", table);
+    if (like) CLV_TRY(check_columns(error, csv, table, like));
     for (size_t c = 1; c < csv->columns; c++)
         CLV_TRY(add_class_name(error, list, clv__csv_field(csv, -1, c)));
     list->targets = clv__alloc(csv->rows * list->n_classes, sizeof *list->targets);
@@ -195,7 +214,7 @@ static clv_status read_rows(clv__error *error, const clv__csv *csv, const char *
 }
 
 clv_status clv__image_list_table(clv__error *error, const char *folder, const char *table,
-                                 clv__image_list *out) {
+                                 const clv__image_list *like, clv__image_list *out) {
     *out = (clv__image_list){.folder = clv__strdup(folder)};
     if (!out->folder) return no_memory(error, folder);
     clv__input input;
@@ -205,7 +224,7 @@ clv_status clv__image_list_table(clv__error *error, const char *folder, const ch
         status = clv__csv_read(&input, &csv);
         clv__input_close(&input);
     }
-    if (status == CLV_OK) status = read_rows(error, &csv, table, out);
+    if (status == CLV_OK) status = read_rows(error, &csv, table, like, out);
     clv__csv_reset(&csv);
     if (status != CLV_OK) clv__image_list_reset(out);
     return status;

@@ -22,9 +22,9 @@ typedef struct clv__image_list {
 /** FOLDER/CLASS/PICTURE. `like` NULL, or whose classes these are. */
 clv_status clv__image_list_classes(clv__error *error, const char *folder, const clv__image_list *like,
                                    clv__image_list *out);
-/** FOLDER/PICTURE, as a table names them. */
+/** FOLDER/PICTURE, as a table names them. `like` NULL, or whose columns these must be. */
 clv_status clv__image_list_table(clv__error *error, const char *folder, const char *table,
-                                 clv__image_list *out);
+                                 const clv__image_list *like, clv__image_list *out);
 /** Keep picture `from` in the place of `to`, `to` <= `from`. */
 void clv__image_list_move(clv__image_list *list, size_t from, size_t to);
 void clv__image_list_reset(clv__image_list *list);

@@ -13,20 +13,21 @@
 #include "base/memory.h"
 #include "base/random.h"
 #include "data/dataset.h"
+#include "data/mixup.h"
 #include "io/array.h"
 #include "io/shown.h"
 
 enum { ALIGNMENT = 64, MAX_BUFFERS = 64, MAX_THREADS = 64 };
 
-typedef enum buffer_state { FREE, FILLING, READY, HELD } buffer_state;
+typedef enum buffer_state { FREE, FILLING, MIXING, READY, HELD } buffer_state;
 
 typedef struct buffer {
     buffer_state state;
-    clv_batch batch; // of all but FREE ones
-    char *samples, *targets;
+    clv_batch batch;                      // of all but FREE ones
+    const void *fields[CLV__MOST_FIELDS]; // in its memory: inputs, then targets
     uint32_t *indices;   // [batch]: which samples; NULL without shuffling: those that follow each other
     int64_t taken, done; // of FILLING ones: samples that threads have begun, and made
-    bool stale;          // of FILLING ones: a seek came between
+    bool stale;          // of FILLING and MIXING ones: a seek came between
     clv_status status;   // of the first sample that could not be read, and its sentence
     char *sentence;
 } buffer;
@@ -41,12 +42,15 @@ struct clv_loader {
     const clv_dataset *dataset;
     clv_loader_config config;
     int64_t n_batches; // of an epoch
+    clv__mixed mixed;  // targets of batches
     void *memory;      // own; NULL when the caller gave it
     uint32_t *indices; // of all buffers
+    int n_fields;
+    size_t each[CLV__MOST_FIELDS]; // bytes of a sample's
     pthread_t threads[MAX_THREADS];
     int n_threads;
 
-    pthread_mutex_t lock; // guards what follows, but not what buffers in state FILLING and HELD point to
+    pthread_mutex_t lock; // guards what follows, but not what FILLING, MIXING and HELD buffers point to
     pthread_cond_t changed;
     bool stop;
     buffer buffers[MAX_BUFFERS];
@@ -82,10 +86,6 @@ static void make_order(clv_loader *loader, int64_t epoch) {
     loader->order_epoch = epoch;
 }
 
-static size_t bytes_of(int64_t numel, clv_dtype dtype) {
-    return (size_t)numel * clv_dtype_bytes(dtype);
-}
-
 static buffer *find_buffer(clv_loader *loader, buffer_state state) {
     for (int i = 0; i < loader->n_buffers; i++) {
         if (loader->buffers[i].state == state) return &loader->buffers[i];
@@ -100,8 +100,11 @@ static void begin_batch(clv_loader *loader, buffer *b) {
     const int64_t n = left < loader->config.batch ? left : loader->config.batch;
     make_order(loader, at.epoch);
     if (loader->order) memcpy(b->indices, loader->order + first, (size_t)n * sizeof *b->indices);
-    b->batch = (clv_batch){.samples = b->samples,
-                           .targets = b->targets,
+    const int n_inputs = clv_dataset_input_count(loader->dataset);
+    b->batch = (clv_batch){.samples = b->fields[0],
+                           .targets = b->fields[n_inputs],
+                           .each_input = b->fields,
+                           .each_target = b->fields + n_inputs,
                            .n = n,
                            .epoch = at.epoch,
                            .index = at.index,
@@ -118,16 +121,16 @@ static void begin_batch(clv_loader *loader, buffer *b) {
 static clv_status fill(const clv_loader *loader, const buffer *b, int64_t first, int64_t n,
                        clv__error *error) {
     const clv_dataset *dataset = loader->dataset;
-    const size_t sample_bytes = bytes_of(dataset->numel, dataset->dtype);
-    const size_t target_bytes = bytes_of(dataset->target_numel, dataset->target_dtype);
     const clv__draw draw = {loader->config.seed, b->batch.epoch};
     for (int64_t i = first; i < first + n; i++) {
         const int64_t sample = loader->order ? b->indices[i] : b->batch.index * loader->config.batch + i;
-        char *to = b->samples + (size_t)i * sample_bytes, *target = b->targets + (size_t)i * target_bytes;
+        void *to[CLV__MOST_FIELDS];
+        for (int k = 0; k < loader->n_fields; k++)
+            to[k] = (char *)(uintptr_t)b->fields[k] + (size_t)i * loader->each[k];
         if (dataset->draw)
-            CLV_TRY(dataset->draw(dataset, sample, &draw, error, to, target));
+            CLV_TRY(dataset->draw(dataset, sample, &draw, error, to[0], to[1]));
         else
-            dataset->read(dataset, sample, to, target);
+            clv_dataset_read(dataset, sample, to);
     }
     return CLV_OK;
 }
@@ -146,10 +149,22 @@ static buffer *find_work(clv_loader *loader) {
     return found;
 }
 
+/** Mix a batch whose samples are made. Under the lock, but while it is mixed. */
+static void mix(clv_loader *loader, buffer *b) {
+    const clv__draw draw = {loader->config.seed, b->batch.epoch};
+    b->state = MIXING;
+    pthread_mutex_unlock(&loader->lock);
+    const double lambda = clv__mixup_lambda(&draw, b->batch.index, loader->config.mixup);
+    clv__mixup(&loader->mixed, lambda, b->batch.n, (float *)(uintptr_t)b->fields[0],
+               (void *)(uintptr_t)b->fields[1]);
+    pthread_mutex_lock(&loader->lock);
+}
+
 /** So many samples are made, or given up. Under the lock. */
 static void end_samples(clv_loader *loader, buffer *b, int64_t n) {
     b->done += n;
     if (b->done < b->batch.n) return;
+    if (loader->config.mixup > 0 && !b->stale && b->status == CLV_OK) mix(loader, b);
     b->state = b->stale ? FREE : READY;
     pthread_cond_broadcast(&loader->changed);
 }
@@ -192,27 +207,40 @@ static int buffers_of(const clv_loader_config *config) {
     return config->buffers ? config->buffers : 3;
 }
 
-/** Bytes of one buffer and of its samples, each rounded up so that what follows is aligned; false: not legal. */
-static bool buffer_bytes(const clv_dataset *dataset, const clv_loader_config *config, size_t *samples,
-                         size_t *all) {
+/** Bytes of a sample's k-th field, mixed or not; of that field of a buffer, rounded up so that what follows is aligned. false: too
+ *  many. */
+static bool field_bytes(const clv_dataset *dataset, const clv_loader_config *config, int k, size_t n,
+                        size_t *each, size_t *all) {
+    const clv_port port = clv__dataset_field(dataset, k);
+    const clv_shape shape = clv_port_shape(&port, 1);
+    const bool changed = k && config->mixup > 0; // classes become probabilities
+    const clv__mixed mixed = clv__mixed_of(dataset, config);
+    const int64_t numel = changed ? mixed.target_numel : clv_shape_numel(&shape);
+    const clv_dtype dtype = changed ? mixed.target_dtype : port.dtype;
+    if (numel < 0 || !clv__size_mul((size_t)numel, clv_dtype_bytes(dtype), each) ||
+        !clv__size_mul(n, *each, all) || *all > PTRDIFF_MAX / 2)
+        return false;
+    *all = clv__size_align(*all, ALIGNMENT);
+    return true;
+}
+
+/** Bytes of one buffer; false: not legal. */
+static bool buffer_bytes(const clv_dataset *dataset, const clv_loader_config *config, size_t *all) {
     if (config->batch < 1 || buffers_of(config) < 2 || buffers_of(config) > MAX_BUFFERS) return false;
     // A batch is never larger than the dataset.
-    size_t n = (size_t)(config->batch < dataset->count ? config->batch : dataset->count), targets;
-    if (!clv__size_mul(n, (size_t)dataset->numel, samples) ||
-        !clv__size_mul(*samples, clv_dtype_bytes(dataset->dtype), samples) ||
-        !clv__size_mul(n, (size_t)dataset->target_numel, &targets) ||
-        !clv__size_mul(targets, clv_dtype_bytes(dataset->target_dtype), &targets) ||
-        *samples > PTRDIFF_MAX / 2 || targets > PTRDIFF_MAX / 4) {
-        return false;
+    size_t n = (size_t)(config->batch < dataset->count ? config->batch : dataset->count), each, bytes;
+    *all = 0;
+    for (int k = 0; k < clv__dataset_fields(dataset); k++) {
+        if (!field_bytes(dataset, config, k, n, &each, &bytes)) return false;
+        *all += bytes;
+        if (*all > PTRDIFF_MAX / MAX_BUFFERS) return false;
     }
-    *samples = clv__size_align(*samples, ALIGNMENT);
-    *all = *samples + clv__size_align(targets, ALIGNMENT);
-    return *all <= PTRDIFF_MAX / MAX_BUFFERS;
+    return true;
 }
 
 size_t clv_loader_memory_bytes(const clv_dataset *dataset, const clv_loader_config *config) {
-    size_t samples, all;
-    return buffer_bytes(dataset, config, &samples, &all) ? all * (size_t)buffers_of(config) : 0;
+    size_t all;
+    return buffer_bytes(dataset, config, &all) ? all * (size_t)buffers_of(config) : 0;
 }
 
 static clv_status check_position(clv__error *error, int64_t n_batches, int64_t epoch, int64_t index) {
@@ -246,7 +274,7 @@ static clv_status check_config(clv__error *error, const clv_dataset *dataset,
     if ((uintptr_t)config->memory % ALIGNMENT) {
         CLV_FAIL(error, CLV_E_VALUE, "a loader's memory must be aligned to %d bytes", ALIGNMENT);
     }
-    return CLV_OK;
+    return clv__mixup_check(error, dataset, config);
 }
 
 /** Samples of a batch: never more than the dataset has. */
@@ -255,11 +283,25 @@ static size_t all_samples(const clv_loader *loader) {
     return (size_t)(batch < count ? batch : count);
 }
 
+/** Each buffer's fields one after the other. */
+static void place_fields(clv_loader *loader) {
+    char *at = loader->config.memory ? loader->config.memory : loader->memory;
+    loader->n_fields = clv__dataset_fields(loader->dataset);
+    for (int i = 0; i < loader->n_buffers; i++) {
+        for (int k = 0; k < loader->n_fields; k++) {
+            size_t bytes = 0;
+            loader->buffers[i].fields[k] = at;
+            field_bytes(loader->dataset, &loader->config, k, all_samples(loader), &loader->each[k], &bytes);
+            at += bytes;
+        }
+    }
+}
+
 static clv_status take_memory(clv_loader *loader) {
-    size_t samples, all;
+    size_t all;
     const clv_loader_config *config = &loader->config;
     loader->n_buffers = buffers_of(config);
-    if (!buffer_bytes(loader->dataset, config, &samples, &all)) {
+    if (!buffer_bytes(loader->dataset, config, &all)) {
         CLV_FAIL(loader->error, CLV_E_VALUE, "a batch of %" PRId64 " samples is too large to count",
                  config->batch);
     }
@@ -282,11 +324,7 @@ static clv_status take_memory(clv_loader *loader) {
         for (int i = 0; i < loader->n_buffers; i++)
             loader->buffers[i].indices = loader->indices + (size_t)i * n;
     }
-    char *at = config->memory ? config->memory : loader->memory;
-    for (int i = 0; i < loader->n_buffers; i++, at += all) {
-        loader->buffers[i].samples = at;
-        loader->buffers[i].targets = at + samples;
-    }
+    place_fields(loader);
     return CLV_OK;
 }
 
@@ -344,6 +382,7 @@ clv_status clv_loader_create(clv_runtime *runtime, const clv_dataset *dataset,
     loader->error = error;
     loader->dataset = dataset;
     loader->config = *config;
+    loader->mixed = clv__mixed_of(dataset, config);
     loader->n_batches = n_batches;
     loader->to_make = loader->to_give = normal(n_batches, (position){config->epoch, config->index});
     clv_status status = take_memory(loader);
@@ -415,6 +454,8 @@ void clv_loader_release(clv_loader *loader, clv_batch *batch) {
     pthread_mutex_unlock(&loader->lock);
     batch->samples = NULL;
     batch->targets = NULL;
+    batch->each_input = NULL;
+    batch->each_target = NULL;
 }
 
 void clv_loader_position(const clv_loader *loader, int64_t *epoch, int64_t *index) {
@@ -432,6 +473,7 @@ clv_status clv_loader_seek(clv_loader *loader, int64_t epoch, int64_t index) {
         for (int i = 0; i < loader->n_buffers; i++) {
             buffer *b = &loader->buffers[i];
             if (b->state == READY) b->state = FREE;
+            if (b->state == MIXING) b->stale = true; // its thread ends it
             if (b->state != FILLING) continue;
             b->stale = true;
             const int64_t left = b->batch.n - b->taken; // nobody need make them

@@ -21,7 +21,7 @@
 #include "base/shown.h"
 #include "base/text.h"
 
-enum { FORMAT_VERSION = 1, NAME_BYTES = 32 + 6 };
+enum { FORMAT_VERSION = 2, NAME_BYTES = 32 + 6 };
 static const char magic[8] = "CLVPROG";
 static const char suffix[] = ".prog";
 static const char temporary[] = "tmp-";
@@ -33,7 +33,7 @@ typedef struct header {
     uint32_t version, text_bytes;
     uint64_t key[2];
     uint64_t binary_bytes;
-    uint64_t hash; // of text and binary
+    uint64_t hash; // of text and binary, and of where one ends and the other begins
 } header;
 
 clv__cache_key clv__cache_key_of(const clv_device *device, const char *source, const char *options) {
@@ -134,7 +134,7 @@ static char *load(int folder, const char *name, header *head) {
                 (uint64_t)stat.st_size == sizeof *head + head->text_bytes + head->binary_bytes;
     size_t bytes = good ? head->text_bytes + (size_t)head->binary_bytes : 0;
     good = good && (data = malloc(bytes + 1)) && read_all(file, data, bytes) &&
-           XXH3_64bits(data, bytes) == head->hash;
+           XXH3_64bits_withSeed(data, bytes, head->text_bytes) == head->hash;
     close(file);
     if (good) return data;
     free(data);
@@ -185,7 +185,7 @@ void clv__cache_write(clv_device *device, clv__cache_key key, const void *binary
                    .text_bytes = (uint32_t)text_bytes,
                    .key = {key.word[0], key.word[1]},
                    .binary_bytes = bytes,
-                   .hash = XXH3_64bits(clv__text_get(&text), text.n)};
+                   .hash = XXH3_64bits_withSeed(clv__text_get(&text), text.n, text_bytes)};
     memcpy(head.magic, magic, sizeof magic);
     char name[NAME_BYTES], made[NAME_BYTES + 64];
     file_name(key, name);

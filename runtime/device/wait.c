@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Waiting for a device, and what becomes of one that fails or does not answer: its driver may still use
 // memory of the host, which is kept until the device is closed, or for ever.
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,6 +30,19 @@ clv_status clv__device_silent(const clv_device *device, clv__error *error) {
              device->info.label, device->runtime->config.device_timeout);
 }
 
+static _Thread_local const clv_device *served;
+
+void clv__device_serve(const clv_device *device) {
+    served = device;
+}
+
+void clv__device_come_back(clv_device *device) {
+    enum { LOOK_MS = 50 };
+    if (served != device) return;
+    atomic_fetch_add(&device->beats, 1);
+    while (atomic_load(&device->call_left)) poll(NULL, 0, LOOK_MS); // taken back if the beat was seen
+}
+
 /** A wait failed: was it in vain? */
 static void look_if_silent(clv_device *device) {
     const clv__backend *backend = device->backend;
@@ -37,6 +51,7 @@ static void look_if_silent(clv_device *device) {
 
 clv_status clv__device_wait(clv_device *device, clv__bevent *event, clv__error *error) {
     clv_status status = device->backend->event_wait(event, error);
+    clv__device_come_back(device);
     if (status != CLV_OK) look_if_silent(device);
     return status;
 }
@@ -44,6 +59,7 @@ clv_status clv__device_wait(clv_device *device, clv__bevent *event, clv__error *
 clv_status clv__device_settle(clv_device *device, clv__error *error) {
     const clv__backend *backend = device->backend;
     clv_status status = backend->synchronize(device->open, error);
+    clv__device_come_back(device);
     if (status == CLV_OK) return CLV_OK;
     if (backend->still_runs && backend->still_runs(device->open)) clv__device_lose(device);
     look_if_silent(device);

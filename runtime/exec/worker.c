@@ -16,6 +16,7 @@ typedef struct clv__worker {
 
 static void *work(void *user) {
     clv__worker *worker = user;
+    clv__device_serve(worker->device);
     pthread_mutex_lock(&worker->lock);
     for (;;) {
         while (!worker->first && !worker->stop) pthread_cond_wait(&worker->work, &worker->lock);
@@ -107,14 +108,23 @@ typedef struct call_job {
 
 static void run_call(clv__job *job) {
     call_job *call = (call_job *)job;
+    clv__device_come_back(call->device);
     clv_status status = call->function(call->context);
-    if (status != CLV_OK)
-        clv__error_read(clv__runtime_error_of(call->device->runtime), call->sentence);
+    if (status != CLV_OK) clv__error_read(clv__runtime_error_of(call->device->runtime), call->sentence);
     pthread_mutex_lock(&call->lock);
     call->status = status;
     call->done = true;
     pthread_cond_signal(&call->finished);
     pthread_mutex_unlock(&call->lock);
+}
+
+/** No beat since. The caller goes, unless the worker comes back this very moment: of a beat after the
+ *  mark and a mark after the beat one is seen. */
+static bool leave(clv_device *device, unsigned long beats) {
+    atomic_store(&device->call_left, true);
+    const bool still = atomic_load(&device->beats) == beats;
+    if (!still) atomic_store(&device->call_left, false);
+    return still;
 }
 
 /** Wait for a job while the worker gets on with anything; false: it did not for as long as a device may be
@@ -126,9 +136,8 @@ static bool wait_for_call(call_job *call) {
     pthread_mutex_lock(&call->lock);
     while (!call->done) {
         if (clv__patience_wait(&patience, &call->finished, &call->lock)) continue;
-        unsigned long now = atomic_load(&device->beats);
-        if (now == beats) break;
-        beats = now;
+        if (leave(device, beats)) break;
+        beats = atomic_load(&device->beats);
         patience.spent = 0;
     }
     bool done = call->done;

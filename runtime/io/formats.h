@@ -34,6 +34,7 @@ clv_status clv__safetensors_write(const clv_archive *archive, const clv__safeten
 
 clv_status clv__checkpoint_read(clv__input *input, clv_archive **out);
 clv_status clv__npy_read(clv__input *input, clv_array *out);
+clv_status clv__npz_read(clv__input *input, clv_archive **out);
 clv_status clv__idx_read(clv__input *input, clv_array *out);
 
 #endif

@@ -6,15 +6,25 @@
 #include "cleave/ops.h"
 #include "graph/graph.h"
 #include "nn/replicas.h"
+#include "nn/rows.h"
+
+static const char CALL[] = "data parallel";
 
 /** Devices, their rows, and what they compute. */
 typedef struct replicas {
     const char *const *devices;
     int n;
     int64_t rows[CLV__MOST_REPLICAS]; // 0: a last batch smaller than the number of devices
-    clv_tensor *results[CLV__MOST_REPLICAS];
-    int n_results;
+    clv_tensor *results[CLV__MOST_REPLICAS][CLV_MAX_PORTS];
+    int n_used, n_results; // replicas that have rows; results of each
 } replicas;
+
+/** What each of them builds: layers, or a loss, which is weighted by its rows. */
+typedef struct building {
+    clv_layers_all layers;
+    clv_loss_layers_all loss; // NULL: layers
+    void *user;
+} building;
 
 /** The rows of each; false: the graph has failed. */
 static bool share_out(clv_graph *graph, const clv_tensor *x, const double *shares, replicas *r) {
@@ -27,73 +37,111 @@ static bool share_out(clv_graph *graph, const clv_tensor *x, const double *share
     return true;
 }
 
-/** Rows of x, or of labels, on the device that computes with them. */
-static clv_tensor *part_of(clv_tensor *x, int64_t first, int64_t rows, const char *device) {
-    return clv_to(clv_slice(x, 0, first, rows), device);
-}
-
-/** Build each replica with `layers`, or with `loss` if that is not NULL, weighted by its rows. */
-static void build(clv_tensor *x, clv_tensor *labels, clv_layers layers, clv_loss_layers loss, void *user,
-                  replicas *r) {
-    clv_graph *graph = clv_tensor_graph(x);
+/** Build each replica, and carry its results to the first. */
+static void build(clv_graph *graph, const clv__rows *of, const building *what, replicas *r) {
     const char *before = clv_graph_place(graph);
-    const int64_t all = clv_tensor_shape(x).dims[0];
+    const int64_t all = clv_tensor_shape(of->tensors[0]).dims[0];
     int64_t first = 0;
     clv__parts parts = clv__parts_begin(graph);
     for (int i = 0; i < r->n; i++) {
         const int64_t rows = r->rows[i];
         if (rows == 0) continue;
+        clv_tensor *own[CLV__MOST_CUT], **results = r->results[r->n_used];
         clv_graph_set_place(graph, r->devices[i]);
-        clv__parts_next(graph, &parts, (clv__cut){first, rows, r->n_results, graph->cut.micro_batch});
-        clv_tensor *own = part_of(x, first, rows, r->devices[i]), *result;
-        if (loss) {
-            result = loss(own, part_of(labels, first, rows, r->devices[i]), user);
-            if (rows < all) result = clv_mul_scalar(result, (float)((double)rows / (double)all));
+        clv__parts_next(graph, &parts, (clv__cut){first, rows, r->n_used, graph->cut.micro_batch});
+        for (int t = 0; t < of->n; t++)
+            own[t] = clv_to(clv_slice(of->tensors[t], 0, first, rows), r->devices[i]);
+        if (what->loss) {
+            results[0] = what->loss(own, what->user);
+            if (rows < all) results[0] = clv_mul_scalar(results[0], (float)((double)rows / (double)all));
         } else {
-            result = layers(own, user);
+            what->layers(own, results, what->user);
         }
-        r->results[r->n_results++] = result;
+        r->n_used++;
         first += rows;
     }
     clv__parts_end(graph, &parts);
     clv_graph_set_place(graph, r->devices[0]);
-    for (int i = 0; i < r->n_results; i++) r->results[i] = clv_to(r->results[i], r->devices[0]);
+    for (int i = 0; i < r->n_used; i++)
+        for (int k = 0; k < r->n_results; k++) r->results[i][k] = clv_to(r->results[i][k], r->devices[0]);
     clv_graph_set_place(graph, before);
+}
+
+/** The k-th result of all replicas as one. */
+static clv_tensor *join(const replicas *r, int k) {
+    clv_tensor *parts[CLV__MOST_REPLICAS];
+    for (int i = 0; i < r->n_used; i++) parts[i] = r->results[i][k];
+    return r->n_used == 1 ? parts[0] : clv_concat(parts, r->n_used, 0);
+}
+
+void clv_data_parallel_all(clv_tensor *const *inputs, int n_inputs, const char *const *devices,
+                           const double *shares, int n, clv_layers_all body, void *user, clv_tensor **results,
+                           int n_results) {
+    const clv__rows of = {inputs, n_inputs, NULL};
+    const building what = {.layers = body, .user = user};
+    clv_graph *graph = clv__rows_graph(&of, CALL);
+    replicas r = {.devices = devices, .n = n, .n_results = n_results};
+    for (int k = 0; k < n_results; k++) results[k] = NULL;
+    if (graph && (n_results < 1 || n_results > CLV_MAX_PORTS)) {
+        clv__graph_fail(graph, CLV_E_VALUE, "data parallel: %d results, from 1 to %d are possible", n_results,
+                        CLV_MAX_PORTS);
+        return;
+    }
+    if (!graph || !share_out(graph, inputs[0], shares, &r) || !clv__rows_check(graph, &of, CALL)) return;
+    build(graph, &of, &what, &r);
+    const char *before = clv_graph_place(graph);
+    clv_graph_set_place(graph, devices[0]);
+    for (int k = 0; k < n_results; k++) results[k] = join(&r, k);
+    clv_graph_set_place(graph, before);
+}
+
+static clv_tensor *loss_of(const clv__rows *of, const double *shares, const building *what, replicas *r) {
+    clv_graph *graph = clv__rows_graph(of, CALL);
+    if (!graph || !share_out(graph, of->tensors[0], shares, r) || !clv__rows_check(graph, of, CALL))
+        return NULL;
+    build(graph, of, what, r);
+    const char *before = clv_graph_place(graph);
+    clv_graph_set_place(graph, r->devices[0]);
+    clv_tensor *total = r->results[0][0];
+    for (int i = 1; i < r->n_used; i++) total = clv_add(total, r->results[i][0]);
+    clv_graph_set_place(graph, before);
+    return total;
+}
+
+clv_tensor *clv_data_parallel_loss_all(clv_tensor *const *tensors, int n_tensors, const char *const *devices,
+                                       const double *shares, int n, clv_loss_layers_all body, void *user) {
+    const clv__rows of = {tensors, n_tensors, NULL};
+    const building what = {.loss = body, .user = user};
+    replicas r = {.devices = devices, .n = n, .n_results = 1};
+    return loss_of(&of, shares, &what, &r);
+}
+
+// ---- one input and one result -----------------------------------------------------------------------------------------
+
+typedef struct single {
+    clv_layers body;
+    void *user;
+} single;
+
+static void build_single(clv_tensor *const *inputs, clv_tensor **results, void *user) {
+    const single *of = user;
+    results[0] = of->body(inputs[0], of->user);
 }
 
 clv_tensor *clv_data_parallel(clv_tensor *x, const char *const *devices, const double *shares, int n,
                               clv_layers body, void *user) {
-    clv_graph *graph = clv_tensor_graph(x);
-    replicas r = {.devices = devices, .n = n};
-    if (!graph || graph->error.status != CLV_OK || !share_out(graph, x, shares, &r)) return NULL;
-    build(x, NULL, body, NULL, user, &r);
-    const char *before = clv_graph_place(graph);
-    clv_graph_set_place(graph, devices[0]);
-    clv_tensor *joined = r.n_results == 1 ? r.results[0] : clv_concat(r.results, r.n_results, 0);
-    clv_graph_set_place(graph, before);
-    return joined;
-}
-
-static bool check_labels(clv_graph *graph, const clv_tensor *x, const clv_tensor *labels) {
-    clv_shape a = clv_tensor_shape(x), b = clv_tensor_shape(labels);
-    if (b.rank > 0 && a.dims[0] == b.dims[0]) return true;
-    char of_x[128], of_labels[128];
-    clv__graph_fail(graph, CLV_E_SHAPE, "data parallel: x %s and labels %s must have the same number of rows",
-                    clv_shape_text(&a, of_x, sizeof of_x), clv_shape_text(&b, of_labels, sizeof of_labels));
-    return false;
+    single of = {body, user};
+    clv_tensor *result;
+    clv_data_parallel_all(&x, 1, devices, shares, n, build_single, &of, &result, 1);
+    return result;
 }
 
 clv_tensor *clv_data_parallel_loss(clv_tensor *x, clv_tensor *labels, const char *const *devices,
                                    const double *shares, int n, clv_loss_layers body, void *user) {
-    clv_graph *graph = clv_tensor_graph(x);
-    replicas r = {.devices = devices, .n = n};
-    if (!graph || !labels || graph->error.status != CLV_OK || !share_out(graph, x, shares, &r)) return NULL;
-    if (!check_labels(graph, x, labels)) return NULL;
-    build(x, labels, NULL, body, user, &r);
-    const char *before = clv_graph_place(graph);
-    clv_graph_set_place(graph, devices[0]);
-    clv_tensor *total = r.results[0];
-    for (int i = 1; i < r.n_results; i++) total = clv_add(total, r.results[i]);
-    clv_graph_set_place(graph, before);
-    return total;
+    clv_tensor *const both[] = {x, labels};
+    clv__pair pair = {body, user};
+    const clv__rows of = {both, 2, clv__x_and_labels};
+    const building what = {.loss = clv__pair_loss, .user = &pair};
+    replicas r = {.devices = devices, .n = n, .n_results = 1};
+    return loss_of(&of, shares, &what, &r);
 }

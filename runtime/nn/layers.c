@@ -104,6 +104,18 @@ clv_tensor *clv_nn_layer_norm(clv_tensor *x, const char *name, float eps) {
     return y;
 }
 
+clv_tensor *clv_nn_rms_norm(clv_tensor *x, const char *name, float eps) {
+    clv_graph *graph = clv_tensor_graph(x);
+    if (!graph) return NULL;
+    clv_shape shape = clv_tensor_shape(x);
+    clv_shape features = CLV_SHAPE(dim_or_1(&shape, shape.rank - 1));
+    if (!clv__layer_push(graph, name, "weight")) return NULL;
+    clv_tensor *weight = clv_parameter(graph, "weight", features, (clv_init){.kind = CLV_INIT_ONES});
+    clv_tensor *y = clv_rms_norm(x, weight, eps != 0 ? eps : 0x1p-23f);
+    clv_scope_pop(graph);
+    return y;
+}
+
 clv_tensor *clv_nn_embedding(clv_tensor *indices, const char *name, int64_t rows, int64_t features,
                              const clv_init *init) {
     clv_graph *graph = clv_tensor_graph(indices);

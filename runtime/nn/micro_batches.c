@@ -10,21 +10,16 @@
 #include "cleave/nn.h"
 #include "cleave/ops.h"
 #include "graph/graph.h"
+#include "nn/rows.h"
 
-static bool check(clv_graph *graph, const clv_tensor *x, const clv_tensor *labels, int64_t n) {
-    clv_shape a = clv_tensor_shape(x), b = clv_tensor_shape(labels);
-    if (a.rank == 0 || b.rank == 0 || a.dims[0] != b.dims[0]) {
-        char of_x[128], of_labels[128];
-        clv__graph_fail(
-            graph, CLV_E_SHAPE, "micro-batches: x %s and labels %s must have the same number of rows",
-            clv_shape_text(&a, of_x, sizeof of_x), clv_shape_text(&b, of_labels, sizeof of_labels));
-        return false;
-    }
-    if (n < 1 || n > a.dims[0]) {
+static bool check(clv_graph *graph, const clv__rows *of, int64_t n) {
+    if (!clv__rows_check(graph, of, "micro-batches")) return false;
+    const int64_t rows = clv_tensor_shape(of->tensors[0]).dims[0];
+    if (n < 1 || n > rows) {
         clv__graph_fail(graph, CLV_E_VALUE,
                         "micro-batches: a batch of %" PRId64 " samples cannot be cut into %" PRId64
                         " parts, each needs at least one",
-                        a.dims[0], n);
+                        rows, n);
         return false;
     }
     if (graph->cut.micro_batch >= 0) {
@@ -35,16 +30,17 @@ static bool check(clv_graph *graph, const clv_tensor *x, const clv_tensor *label
 }
 
 /** The losses of the parts, weighted, and their sum. */
-static clv_tensor *build_parts(clv_tensor *x, clv_tensor *labels, int64_t n, clv_loss_layers body, void *user,
-                               clv_tensor **losses) {
-    clv_graph *graph = clv_tensor_graph(x);
-    int64_t rows = clv_tensor_shape(x).dims[0], end = rows;
+static clv_tensor *build_parts(clv_graph *graph, const clv__rows *of, int64_t n, clv_loss_layers_all body,
+                               void *user, clv_tensor **losses) {
+    int64_t rows = clv_tensor_shape(of->tensors[0]).dims[0], end = rows;
     clv__parts parts = clv__parts_begin(graph);
     for (int64_t i = n - 1; i >= 0; i--) {
         int64_t length = rows / n + (i < rows % n), first = end - length;
+        clv_tensor *own[CLV__MOST_CUT];
         clv__parts_next(graph, &parts, (clv__cut){first, length, graph->cut.replica, (int)i});
-        clv_tensor *loss = body(clv_slice(x, 0, first, length), clv_slice(labels, 0, first, length), user);
-        losses[i] = clv_mul_scalar(loss, (float)((double)length / (double)rows));
+        // Targets before inputs: any order is right, and this one is that of the plans in tests/golden.
+        for (int t = of->n - 1; t >= 0; t--) own[t] = clv_slice(of->tensors[t], 0, first, length);
+        losses[i] = clv_mul_scalar(body(own, user), (float)((double)length / (double)rows));
         end = first;
     }
     clv_tensor *total = losses[0];
@@ -56,13 +52,25 @@ static clv_tensor *build_parts(clv_tensor *x, clv_tensor *labels, int64_t n, clv
     return total;
 }
 
-clv_tensor *clv_micro_batches(clv_tensor *x, clv_tensor *labels, int64_t n, clv_loss_layers body,
-                              void *user) {
-    clv_graph *graph = clv_tensor_graph(x);
-    if (!graph || !labels || graph->error.status != CLV_OK) return NULL;
-    if (!check(graph, x, labels, n)) return NULL;
-    if (n == 1) return body(x, labels, user);
+static clv_tensor *cut(const clv__rows *of, int64_t n, clv_loss_layers_all body, void *user) {
+    clv_graph *graph = clv__rows_graph(of, "micro-batches");
+    if (!graph || !check(graph, of, n)) return NULL;
+    if (n == 1) return body(of->tensors, user);
     clv_tensor **losses = clv__arena_alloc(&graph->arena, (size_t)n, sizeof *losses);
     if (!losses) return clv__graph_fail(graph, CLV_E_HOST_MEMORY, "no host memory for the graph");
-    return build_parts(x, labels, n, body, user, losses);
+    return build_parts(graph, of, n, body, user, losses);
+}
+
+clv_tensor *clv_micro_batches_all(clv_tensor *const *tensors, int n_tensors, int64_t n,
+                                  clv_loss_layers_all body, void *user) {
+    const clv__rows of = {tensors, n_tensors, NULL};
+    return cut(&of, n, body, user);
+}
+
+clv_tensor *clv_micro_batches(clv_tensor *x, clv_tensor *labels, int64_t n, clv_loss_layers body,
+                              void *user) {
+    clv_tensor *const both[] = {x, labels};
+    clv__pair pair = {body, user};
+    const clv__rows of = {both, 2, clv__x_and_labels};
+    return cut(&of, n, clv__pair_loss, &pair);
 }

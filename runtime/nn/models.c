@@ -60,10 +60,20 @@ clv_tensor *clv__build_cnn(clv_tensor *x, const clv_model *model) {
 }
 
 static const clv_model models[] = {
-#define X(name, build, channels, height, width, classes, text)                                               \
-    {#name, text, clv__##build, {channels, height, width}, classes, CLV_DTYPE_F32, {0}, NULL},
-#define T(name, build, tokens, vocabulary, text)                                                             \
-    {#name, text, clv__##build, {tokens}, vocabulary, CLV_DTYPE_I32, {tokens}, NULL},
+#define X(id, function, channels, height, width, n_classes, about)                                           \
+    {.name = #id,                                                                                            \
+     .text = about,                                                                                          \
+     .build = clv__##function,                                                                               \
+     .input = {channels, height, width},                                                                     \
+     .classes = n_classes},
+#define T(id, function, tokens, vocabulary, about)                                                           \
+    {.name = #id,                                                                                            \
+     .text = about,                                                                                          \
+     .build = clv__##function,                                                                               \
+     .input = {tokens},                                                                                      \
+     .classes = vocabulary,                                                                                  \
+     .dtype = CLV_DTYPE_I32,                                                                                 \
+     .target = {tokens}},
 #include "models.def"
 #undef T
 #undef X
@@ -81,35 +91,6 @@ const clv_model *clv_model_find(const char *name) {
     for (int i = 0; name && i < clv_model_count(); i++)
         if (!strcmp(models[i].name, name)) return &models[i];
     return NULL;
-}
-
-clv_tensor *clv_model_build(const clv_model *model, clv_tensor *x) {
-    return x ? model->build(x, model) : NULL;
-}
-
-/** [n, and what is given up to the first 0]. */
-static clv_shape batch_of(const int64_t *dims, int64_t n) {
-    clv_shape shape = {1, {n}};
-    for (int i = 0; i < CLV_MAX_RANK - 1 && dims[i]; i++) shape.dims[shape.rank++] = dims[i];
-    return shape;
-}
-
-clv_shape clv_model_input_shape(const clv_model *model, int64_t n) {
-    return batch_of(model->input, n);
-}
-
-clv_shape clv_model_target_shape(const clv_model *model, int64_t n) {
-    return batch_of(model->target, n);
-}
-
-clv_tensor *clv_model_input(clv_graph *graph, const clv_model *model, int64_t n) {
-    return clv_input(graph, "x", model->dtype ? model->dtype : CLV_DTYPE_F32,
-                     clv_model_input_shape(model, n));
-}
-
-clv_tensor *clv_model_target(clv_graph *graph, const clv_model *model, int64_t n) {
-    return clv_input(graph, "labels", model->classes ? CLV_DTYPE_I32 : CLV_DTYPE_F32,
-                     clv_model_target_shape(model, n));
 }
 
 clv_model clv_model_for(const clv_model *model, int64_t channels, int64_t height, int64_t width,

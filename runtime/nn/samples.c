@@ -3,20 +3,24 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "base/error.h"
-#include "cleave/nn.h"
 #include "device/device.h"
+#include "nn/ports.h"
 
 enum { MOST_CHANNELS = 4 }; // of an image file: one for grey, three for colours, four with alpha
 
-bool clv_model_channels_last(const clv_model *model, const clv_shape *sample) {
-    const int64_t *dims = sample->dims, channels = model->input[0];
-    if (sample->rank != 3 || clv_model_input_shape(model, 1).rank != 4) return false;
-    bool own = dims[0] == channels && dims[1] == model->input[1] && dims[2] == model->input[2];
+static bool channels_last(const clv_port *port, const clv_shape *sample) {
+    const int64_t *dims = sample->dims, channels = port->dims[0];
+    if (sample->rank != 3 || clv_port_shape(port, 1).rank != 4) return false;
+    bool own = dims[0] == channels && dims[1] == port->dims[1] && dims[2] == port->dims[2];
     bool like_models = dims[2] == channels && dims[0] != channels && dims[1] != channels;
     bool like_images = (dims[2] == 1 || dims[2] == 3 || dims[2] == MOST_CHANNELS) &&
                        dims[0] > MOST_CHANNELS && dims[1] > MOST_CHANNELS;
     return !own && (like_models || like_images);
+}
+
+bool clv_model_channels_last(const clv_model *model, const clv_shape *sample) {
+    const clv_port port = clv_model_input_get(model, 0);
+    return channels_last(&port, sample);
 }
 
 /** The shape as it is; without dimensions of 1 that lead it; or, of a model that takes a row, as many numbers in a row. */
@@ -38,19 +42,15 @@ static const char *reshape_text(const clv_shape *want, char *text, size_t bytes)
     return text;
 }
 
-clv_status clv_model_check_samples(clv_runtime *runtime, const clv_model *model, const char *what,
-                                   const clv_shape *sample) {
-    clv__error *error = clv__runtime_error_of(runtime);
-    CLV_TRY(CLV__GIVEN(error, model));
-    CLV_TRY(CLV__GIVEN(error, sample));
-    const clv_shape batch = clv_model_input_shape(model, 1),
-                    want = clv_shape_make(batch.rank - 1, batch.dims + 1);
+clv_status clv__port_check_samples(clv__error *error, const clv_model *model, const clv_port *port,
+                                   const char *what, const clv_shape *sample) {
+    const clv_shape batch = clv_port_shape(port, 1), want = clv_shape_make(batch.rank - 1, batch.dims + 1);
     char text[128], wanted[128], reshape[200];
     clv_shape_text(sample, text, sizeof text);
     clv_shape_text(&want, wanted, sizeof wanted);
     if (!what) what = "samples";
     if (fits(sample, &want)) return CLV_OK;
-    if (clv_model_channels_last(model, sample))
+    if (channels_last(port, sample))
         CLV_FAIL(error, CLV_E_SHAPE,
                  "%s of shape %s do not fit model '%s', which wants %s: their channels are last (NHWC) and "
                  "must be first (NCHW); numpy mends it with x.transpose(0, 3, 1, 2)",
@@ -62,4 +62,13 @@ clv_status clv_model_check_samples(clv_runtime *runtime, const clv_model *model,
                  what, text, model->name, wanted, reshape_text(&want, reshape, sizeof reshape));
     CLV_FAIL(error, CLV_E_SHAPE, "%s of shape %s do not fit model '%s', which wants %s", what, text,
              model->name, wanted);
+}
+
+clv_status clv_model_check_samples(clv_runtime *runtime, const clv_model *model, const char *what,
+                                   const clv_shape *sample) {
+    clv__error *error = clv__runtime_error_of(runtime);
+    CLV_TRY(CLV__GIVEN(error, model));
+    CLV_TRY(CLV__GIVEN(error, sample));
+    const clv_port port = clv_model_input_get(model, 0);
+    return clv__port_check_samples(error, model, &port, what, sample);
 }

@@ -11,6 +11,12 @@ clv_shape clv_shape_make(int rank, const int64_t *dims) {
     return shape;
 }
 
+clv_shape clv_port_shape(const clv_port *port, int64_t n) {
+    clv_shape shape = {1, {n}};
+    for (int i = 0; i < CLV_MAX_RANK - 1 && port->dims[i]; i++) shape.dims[shape.rank++] = port->dims[i];
+    return shape;
+}
+
 static bool has_rank(const clv_shape *shape) {
     return shape && shape->rank >= 0 && shape->rank <= CLV_MAX_RANK;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints: tensors, the position, and the settings that must be the same to go on. There is no random
 // state beside seed, step and position, because every random number is a function of these (base/random.h).
-#include "train/state.h"
+#include "train/trainer.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -12,9 +12,9 @@
 #include "train/stopping.h"
 
 /** A setting that decides the bits of what follows, or when it ends: WHOLE, REAL or TEXT, its key, its
- *  value; WORD: one of an enum, with their names; LATER: a number of which 0 means what was done before
- *  there was such a setting, and is not written. */
-#define SETTINGS(WHOLE, REAL, WORD, TEXT, LATER)                                                             \
+ *  value; LATER: a REAL that checkpoints have only where it is not 0; WORD: one of an enum, with their
+ *  names. */
+#define SETTINGS(WHOLE, REAL, LATER, WORD, TEXT)                                                             \
     WHOLE("batch", config->batch)                                                                            \
     WHOLE("micro_batches", config->micro_batches)                                                            \
     WORD("precision", config->precision, precisions)                                                         \
@@ -36,8 +36,11 @@
     REAL("optimizer.beta2", config->optimizer.beta2)                                                         \
     REAL("optimizer.eps", config->optimizer.eps)                                                             \
     REAL("optimizer.clip_norm", config->optimizer.clip_norm)                                                 \
+    LATER("label_smoothing", config->label_smoothing)                                                        \
+    LATER("mixup", config->mixup)                                                                            \
     TEXT("freeze", config->freeze)                                                                           \
     TEXT("loss", loss_name(config))                                                                          \
+    TEXT("losses", clv__text_get(&texts->losses))                                                            \
     TEXT("optimizer.groups", clv__text_get(&texts->groups))                                                  \
     TEXT("optimizer.own", clv__text_get(&texts->own))                                                        \
     LATER("ema_decay", config->ema_decay)                                                                    \
@@ -56,11 +59,27 @@ static const char *const schedules[] = {"constant", "step", "cosine", NULL};
 
 /** Settings that are put together as texts. */
 typedef struct setting_texts {
-    clv__text groups, own;
+    clv__text groups, own, losses;
 } setting_texts;
 
-static setting_texts make_texts(const clv_train_config *config) {
+/** `kind: cross_entropy, price: mse * 0.5`; nothing where all of it is as usual, and of a single `loss`. */
+static void losses_text(const clv_train_config *config, clv_runtime *runtime, clv__text *text) {
+    clv__target_loss losses[CLV_MAX_PORTS];
+    bool usual = true;
+    if (clv__losses_find(runtime, config, losses) != CLV_OK) return; // it was checked before
+    for (int i = 0; i < clv_model_target_count(config->model); i++) {
+        const clv_port port = clv_model_target_get(config->model, i);
+        const clv__target_loss *one = &losses[i];
+        usual = usual && one->weight == 1 && one->loss == clv__loss_usual(port);
+        clv__text_add(text, "%s%s: %s", i ? ", " : "", port.name, one->loss->name ? one->loss->name : "");
+        if (one->weight != 1) clv__text_add(text, " * %.17g", one->weight);
+    }
+    if (usual || config->loss) clv__text_reset(text);
+}
+
+static setting_texts make_texts(const clv_train_config *config, clv_runtime *runtime) {
     setting_texts texts = {0};
+    losses_text(config, runtime, &texts.losses);
     clv__param_groups_text(&config->optimizer, &texts.groups);
     clv__own_optimizer_text(&config->optimizer, &texts.own);
     return texts;
@@ -69,6 +88,7 @@ static setting_texts make_texts(const clv_train_config *config) {
 static void reset_texts(setting_texts *texts) {
     clv__text_reset(&texts->groups);
     clv__text_reset(&texts->own);
+    clv__text_reset(&texts->losses);
 }
 
 static clv_status put_settings(const clv_train_config *config, const setting_texts *texts,
@@ -76,16 +96,16 @@ static clv_status put_settings(const clv_train_config *config, const setting_tex
     CLV_TRY(clv_archive_set_text(archive, "model", config->model->name));
 #define WHOLE(key, value) CLV_TRY(clv_archive_set_int(archive, key, value));
 #define REAL(key, value) CLV_TRY(clv_archive_set_real(archive, key, value));
+#define LATER(key, value)                                                                                    \
+    if ((value) != 0) REAL(key, value)
 #define WORD(key, value, names) WHOLE(key, value)
 #define TEXT(key, value) CLV_TRY(clv_archive_set_text(archive, key, (value) ? (value) : ""));
-#define LATER(key, value)                                                                                    \
-    if ((value) != 0) CLV_TRY(clv_archive_set_real(archive, key, value));
-    SETTINGS(WHOLE, REAL, WORD, TEXT, LATER)
+    SETTINGS(WHOLE, REAL, LATER, WORD, TEXT)
 #undef WHOLE
 #undef REAL
+#undef LATER
 #undef WORD
 #undef TEXT
-#undef LATER
     return CLV_OK;
 }
 
@@ -119,27 +139,16 @@ static clv_status same_word(const clv_archive *archive, const char *path, const 
     return CLV_OK;
 }
 
-static clv_status tell_real(const char *path, const char *key, double then, double now, clv__error *error) {
+static clv_status same_real(const clv_archive *archive, const char *path, const char *key, bool later,
+                            double now, clv__error *error) {
+    double then = 0;
+    if (!later || clv_archive_text(archive, key)) CLV_TRY(clv_archive_get_real(archive, key, &then));
     if (then != now)
         CLV_FAIL(error, CLV_E_VALUE,
                  "checkpoint '%s' was written with %s %g, now it is %g; go on with the settings it "
                  "was written with",
                  path, key, then, now);
     return CLV_OK;
-}
-
-static clv_status same_real(const clv_archive *archive, const char *path, const char *key, double now,
-                            clv__error *error) {
-    double then;
-    CLV_TRY(clv_archive_get_real(archive, key, &then));
-    return tell_real(path, key, then, now, error);
-}
-
-static clv_status same_later(const clv_archive *archive, const char *path, const char *key, double now,
-                             clv__error *error) {
-    double then = 0;
-    if (clv_archive_text(archive, key)) CLV_TRY(clv_archive_get_real(archive, key, &then));
-    return tell_real(path, key, then, now, error);
 }
 
 /** Checkpoints from before there was such a setting have none, and so mean nothing by it. */
@@ -161,16 +170,16 @@ static clv_status compare_settings(const clv_train_config *config, const setting
         CLV_FAIL(error, CLV_E_VALUE, "checkpoint '%s' is of model '%s', not of '%s'", path,
                  model ? model : "", config->model->name);
 #define WHOLE(key, value) CLV_TRY(same_whole(archive, path, key, value, error));
-#define REAL(key, value) CLV_TRY(same_real(archive, path, key, value, error));
+#define REAL(key, value) CLV_TRY(same_real(archive, path, key, false, value, error));
+#define LATER(key, value) CLV_TRY(same_real(archive, path, key, true, value, error));
 #define WORD(key, value, names) CLV_TRY(same_word(archive, path, key, value, names, error));
 #define TEXT(key, value) CLV_TRY(same_text(archive, path, key, value, error));
-#define LATER(key, value) CLV_TRY(same_later(archive, path, key, value, error));
-    SETTINGS(WHOLE, REAL, WORD, TEXT, LATER)
+    SETTINGS(WHOLE, REAL, LATER, WORD, TEXT)
 #undef WHOLE
 #undef REAL
+#undef LATER
 #undef WORD
 #undef TEXT
-#undef LATER
     return CLV_OK;
 }
 
@@ -192,7 +201,7 @@ static clv_status take_best(const clv_archive *archive, clv__best *best) {
 
 static clv_status fill(const clv_train_config *config, clv_session *session, const clv__position *position,
                        clv_archive *archive) {
-    setting_texts texts = make_texts(config);
+    setting_texts texts = make_texts(config, clv_session_runtime(session));
     const clv_status put = put_settings(config, &texts, archive);
     reset_texts(&texts);
     CLV_TRY(put);
@@ -219,7 +228,7 @@ clv_status clv__checkpoint_save(const clv_train_config *config, clv_session *ses
 
 static clv_status take(const clv_train_config *config, const clv_archive *archive, clv_session *session,
                        clv__position *position, clv__error *error) {
-    setting_texts texts = make_texts(config);
+    setting_texts texts = make_texts(config, clv_session_runtime(session));
     const clv_status same = compare_settings(config, &texts, archive, error);
     reset_texts(&texts);
     CLV_TRY(same);

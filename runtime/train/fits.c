@@ -1,42 +1,163 @@
 // SPDX-License-Identifier: Apache-2.0
-// Does a model take a dataset's samples, and do the targets fit its results?
+// Does a model take a dataset's samples, and do the targets fit its results? Which of the dataset's arrays is
+// which of the model's.
 #include <inttypes.h>
+#include <string.h>
 
+#include "data/dataset.h"
+#include "nn/ports.h"
+#include "train/names.h"
 #include "train/trainer.h"
 
+static clv_shape sample_shape(const clv_port *port) {
+    const clv_shape batch = clv_port_shape(port, 1);
+    return clv_shape_make(batch.rank - 1, batch.dims + 1);
+}
+
+static clv_status check_input(clv__error *error, const clv_model *model, const clv_port *port,
+                              const clv_port *given) {
+    const clv_shape sample = sample_shape(given);
+    if (given->dtype != port->dtype)
+        CLV_FAIL(error, CLV_E_DTYPE, "samples of %s do not fit model '%s', which wants %s",
+                 clv_dtype_name(given->dtype), model->name, clv_dtype_name(port->dtype));
+    return clv__port_check_samples(error, model, port, NULL, &sample);
+}
+
+/** Indices of a named field were all looked at. */
+static clv_status check_indices(clv__error *error, const clv_model *model, const clv_port *port,
+                                const clv_port *given) {
+    if (port->dtype != CLV_DTYPE_I32 || !port->classes) return CLV_OK;
+    if (!given->classes)
+        CLV_FAIL(error, CLV_E_VALUE, "some indices are below 0, model '%s' takes 0 to %" PRId64, model->name,
+                 port->classes - 1);
+    if (given->classes > port->classes)
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "indices up to %" PRId64 " do not fit model '%s', which takes 0 to %" PRId64,
+                 given->classes - 1, model->name, port->classes - 1);
+    return CLV_OK;
+}
+
 /** Targets are what the model's results are compared with. */
-static clv_status check_targets(clv__error *error, const clv_model *model, const clv_dataset *dataset) {
-    const int classes = clv_dataset_classes(dataset);
+static clv_status check_target(clv__error *error, const clv_model *model, const clv_port *port,
+                               const clv_port *given) {
+    const int64_t classes = given->classes;
     char a[128], b[128];
-    if (!classes && model->classes)
+    if (!classes && port->classes)
         CLV_FAIL(
             error, CLV_E_VALUE,
             "targets that are numbers do not fit model '%s', which tells classes apart: labels are whole "
             "numbers; numpy mends it with y.astype('int64')",
             model->name);
-    if (classes && !model->classes)
+    if (classes && !port->classes)
         CLV_FAIL(error, CLV_E_VALUE,
-                 "labels of %d classes do not fit model '%s', which gives numbers: numpy mends it with "
+                 "labels of %" PRId64
+                 " classes do not fit model '%s', which gives numbers: numpy mends it with "
                  "y.astype('float32')",
                  classes, model->name);
-    if (classes > model->classes)
-        CLV_FAIL(error, CLV_E_VALUE, "labels of %d classes do not fit model '%s', which has %" PRId64,
-                 classes, model->name, model->classes);
-    const clv_shape target = clv_dataset_target_shape(dataset), batch = clv_model_target_shape(model, 1);
-    const clv_shape want = clv_shape_make(batch.rank - 1, batch.dims + 1);
+    if (classes > port->classes)
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "labels of %" PRId64 " classes do not fit model '%s', which has %" PRId64, classes,
+                 model->name, port->classes);
+    const clv_shape target = sample_shape(given), want = sample_shape(port);
     if (!clv_shape_equal(&target, &want))
         CLV_FAIL(error, CLV_E_SHAPE, "targets of shape %s do not fit model '%s', which wants %s",
                  clv_shape_text(&target, a, sizeof a), model->name, clv_shape_text(&want, b, sizeof b));
     return CLV_OK;
 }
 
-clv_status clv__check_data(clv_runtime *runtime, const clv_model *model, const clv_dataset *dataset) {
+// ---- by name ----------------------------------------------------------------------------------------------
+
+/** Inputs, or targets, of a model and of a dataset. */
+typedef struct side {
+    const char *what, *other;
+    int n_model, n_data;
+    clv_port (*of_model)(const clv_model *model, int index);
+    clv_port (*of_data)(const clv_dataset *dataset, int index);
+    clv_port (*others)(const clv_dataset *dataset, int index); // the dataset's other side
+    int n_others;
+} side;
+
+static int find(const clv_dataset *dataset, clv_port (*get)(const clv_dataset *, int), int n,
+                const char *name) {
+    for (int i = 0; i < n; i++)
+        if (!strcmp(get(dataset, i).name, name)) return i;
+    return -1;
+}
+
+/** Each of the model's in the dataset, and none of the dataset's left. */
+static clv_status match_side(clv__error *error, const clv_model *model, const clv_dataset *dataset,
+                             const side *s, int *match) {
+    clv__names names = {0};
+    bool used[CLV_MAX_PORTS] = {false};
+    for (int i = 0; i < s->n_data; i++) clv__names_add(&names, s->of_data(dataset, i).name);
+    for (int i = 0; i < s->n_model; i++) {
+        const clv_port port = s->of_model(model, i);
+        match[i] = find(dataset, s->of_data, s->n_data, port.name);
+        if (match[i] < 0 && find(dataset, s->others, s->n_others, port.name) >= 0)
+            CLV_FAIL(error, CLV_E_VALUE, "model '%s' wants %s '%s', and the dataset has it as %s",
+                     model->name, s->what, port.name, s->other);
+        if (match[i] < 0)
+            CLV_FAIL(error, CLV_E_NOT_FOUND, "model '%s' wants %s '%s', and the dataset has %s", model->name,
+                     s->what, port.name, names.text);
+        used[match[i]] = true;
+    }
+    names = (clv__names){0};
+    for (int i = 0; i < s->n_model; i++) clv__names_add(&names, s->of_model(model, i).name);
+    for (int i = 0; i < s->n_data; i++)
+        if (!used[i])
+            CLV_FAIL(error, CLV_E_VALUE, "the dataset has %s '%s', and model '%s' takes %s", s->what,
+                     s->of_data(dataset, i).name, model->name, names.text);
+    return CLV_OK;
+}
+
+/** The sentence says of which port it is, where there are several. */
+static clv_status told(clv__error *error, clv_status status, const clv_model *model, const char *what,
+                       const clv_port *port) {
+    if (status == CLV_OK || !model->build_all) return status;
+    return clv__error_prefix(error, "%s '%s': ", what, port->name);
+}
+
+clv_status clv__match_data(clv_runtime *runtime, const clv_model *model, const clv_dataset *dataset,
+                           clv__match *match) {
     clv__error *error = clv__runtime_error_of(runtime);
-    const clv_dtype dtype = model->dtype ? model->dtype : CLV_DTYPE_F32;
-    const clv_shape sample = clv_dataset_sample_shape(dataset);
-    if (clv_dataset_sample_dtype(dataset) != dtype)
-        CLV_FAIL(error, CLV_E_DTYPE, "samples of %s do not fit model '%s', which wants %s",
-                 clv_dtype_name(clv_dataset_sample_dtype(dataset)), model->name, clv_dtype_name(dtype));
-    CLV_TRY(clv_model_check_samples(runtime, model, NULL, &sample));
-    return check_targets(error, model, dataset);
+    *match = (clv__match){0};
+    CLV_TRY(clv__model_check(error, model));
+    const side inputs = {"input",
+                         "a target",
+                         clv_model_input_count(model),
+                         clv_dataset_input_count(dataset),
+                         clv_model_input_get,
+                         clv_dataset_input_get,
+                         clv_dataset_target_get,
+                         clv_dataset_target_count(dataset)};
+    const side targets = {"target",
+                          "an input",
+                          clv_model_target_count(model),
+                          clv_dataset_target_count(dataset),
+                          clv_model_target_get,
+                          clv_dataset_target_get,
+                          clv_dataset_input_get,
+                          clv_dataset_input_count(dataset)};
+    const bool named = dataset->ports != NULL;
+    if (!named && (inputs.n_model > 1 || targets.n_model > 1))
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "model '%s' has %d inputs and %d targets, and the dataset one of each; "
+                 "clv_dataset_from_fields makes "
+                 "one of several",
+                 model->name, inputs.n_model, targets.n_model);
+    if (named) CLV_TRY(match_side(error, model, dataset, &inputs, match->input));
+    if (named) CLV_TRY(match_side(error, model, dataset, &targets, match->target));
+    for (int i = 0; i < inputs.n_model; i++) {
+        const clv_port port = clv_model_input_get(model, i),
+                       given = clv_dataset_input_get(dataset, match->input[i]);
+        clv_status status = check_input(error, model, &port, &given);
+        if (status == CLV_OK && named) status = check_indices(error, model, &port, &given);
+        CLV_TRY(told(error, status, model, inputs.what, &port));
+    }
+    for (int i = 0; i < targets.n_model; i++) {
+        const clv_port port = clv_model_target_get(model, i),
+                       given = clv_dataset_target_get(dataset, match->target[i]);
+        CLV_TRY(told(error, check_target(error, model, &port, &given), model, targets.what, &port));
+    }
+    return CLV_OK;
 }

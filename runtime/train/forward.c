@@ -2,25 +2,35 @@
 // The graph of a forward pass, and how it, or a step (step.c), is planned. Without training
 // (CLEAVE_INFERENCE) there is only this.
 #include "cleave/ops.h"
+#include "nn/ports.h"
 #include "train/trainer.h"
 
-static clv_tensor *model_logits(clv_tensor *x, void *user) {
-    clv_tensor *logits = clv_model_build(user, x);
-    return clv_tensor_dtype(logits) == CLV_DTYPE_F32 ? logits : clv_cast(logits, CLV_DTYPE_F32);
+static void model_outputs(clv_tensor *const *inputs, clv_tensor **outputs, void *user) {
+    const clv_model *model = user;
+    clv_model_build_all(model, inputs, outputs);
+    for (int i = 0; i < clv_model_target_count(model); i++)
+        if (clv_tensor_dtype(outputs[i]) != CLV_DTYPE_F32) outputs[i] = clv_cast(outputs[i], CLV_DTYPE_F32);
 }
 
 clv_status clv__forward_graph(clv_runtime *runtime, const clv_train_config *config, const double *shares,
                               int64_t batch, clv__step *step) {
     const clv_placement *placement = &config->placement;
     void *model = (void *)(uintptr_t)config->model;
+    const int n_outputs = clv_model_target_count(config->model);
     step->batch = batch;
+    CLV_TRY(clv__model_check(clv__runtime_error_of(runtime), config->model));
+    step->n_inputs = clv_model_input_count(config->model);
     CLV_TRY(clv_graph_create(runtime, &step->graph));
     clv_graph_set_precision(step->graph, config->precision);
-    step->x = clv_model_input(step->graph, config->model, batch);
-    clv_output(placement->n_replicas ? clv_data_parallel(step->x, placement->replicas, shares,
-                                                         placement->n_replicas, model_logits, model)
-                                     : model_logits(step->x, model),
-               "logits");
+    clv_model_inputs(step->graph, config->model, batch, step->fed);
+    if (placement->n_replicas)
+        clv_data_parallel_all(step->fed, step->n_inputs, placement->replicas, shares, placement->n_replicas,
+                              model_outputs, model, step->outputs, n_outputs);
+    else
+        model_outputs(step->fed, step->outputs, model);
+    for (int i = 0; i < n_outputs; i++)
+        clv_output(step->outputs[i],
+                   config->model->build_all ? clv_model_target_get(config->model, i).name : "logits");
     return clv_graph_status(step->graph);
 }
 
@@ -56,6 +66,26 @@ clv_status clv__step_build(clv_runtime *runtime, const clv_train_config *config,
     clv_plan_config plan = clv__step_plan_config(config, make);
     plan.same_session = same_session;
     return clv_plan_create(step->graph, &plan, &step->plan);
+}
+
+clv_status clv__step_feed_arrays(const clv__step *step, const void *const *fed) {
+    for (int i = 0; i < step->n_inputs + step->n_targets; i++)
+        CLV_TRY(clv_run_feed(step->run, step->fed[i], fed[i], clv_tensor_bytes(step->fed[i])));
+    return CLV_OK;
+}
+
+clv_status clv__step_feed(const clv__step *step, const clv__match *match, const clv_batch *batch) {
+    const void *fed[CLV__MOST_FED];
+    for (int i = 0; i < step->n_inputs; i++) fed[i] = batch->each_input[match->input[i]];
+    for (int i = 0; i < step->n_targets; i++) fed[step->n_inputs + i] = batch->each_target[match->target[i]];
+    return clv__step_feed_arrays(step, fed);
+}
+
+size_t clv__step_fed_bytes(const clv__step *step) {
+    size_t most = 0;
+    for (int i = 0; i < step->n_inputs + step->n_targets; i++)
+        if (clv_tensor_bytes(step->fed[i]) > most) most = clv_tensor_bytes(step->fed[i]);
+    return most;
 }
 
 void clv__step_destroy(clv__step *step) {

@@ -38,8 +38,7 @@ static clv_status do_step(clv__training *loop, const clv_batch *batch) {
     if (loop->n_handed && loop->handed[0].step != step)
         CLV_TRY(read_down_to(loop, 0)); // another run begins: they share memory, so this one has to end
     if (!step->run) CLV_TRY(clv_run_create(trainer->session, step->plan, &step->run));
-    CLV_TRY(clv_run_feed(step->run, step->x, batch->samples, clv_tensor_bytes(step->x)));
-    CLV_TRY(clv_run_feed(step->run, step->labels, batch->targets, clv_tensor_bytes(step->labels)));
+    CLV_TRY(clv__step_feed(step, &trainer->match, batch));
     CLV_TRY(clv_run_feed(step->run, step->hyper, hyper, sizeof hyper));
     CLV_TRY(clv_run_step(step->run, &next.ticket));
     loop->handed[loop->n_handed++] = next;
@@ -280,13 +279,8 @@ static clv_status start(clv__training *loop) {
         loop->saved_path = config->resume;
     }
     clv_session_set_step(trainer->session, trainer->position.step);
-    clv_loader_config loader = {
-        .batch = config->batch,
-        .shuffle = !config->no_shuffle,
-        .seed = config->seed,
-        .epoch = trainer->position.epoch,
-        .index = trainer->position.index,
-    };
+    const clv__position *position = &trainer->position;
+    const clv_loader_config loader = clv__labels_loader(config, position->epoch, position->index);
     return clv_loader_create(trainer->runtime, config->train, &loader, &loop->loader);
 }
 

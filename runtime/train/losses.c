@@ -4,34 +4,76 @@
 #include <string.h>
 
 #include "cleave/ops.h"
-#include "cleave/train.h"
 #include "graph/op.h"
+#include "train/losses.h"
+#include "train/names.h"
+#include "train/trainer.h"
+
+/** Label smoothing, of the losses that know of it. */
+static double smoothing_of(const clv_loss *loss) {
+    return loss->user ? *(const double *)loss->user : 0;
+}
 
 // ---- cross entropy ----------------------------------------------------------------------------------------
 
-/** Logits [N, ..., C] of labels [N, ...]: one row for each label. */
+/** Of rows of logits, with probabilities instead of classes. */
+static clv_tensor *soft_cross_entropy(clv_tensor *logits, clv_tensor *log_p, clv_tensor *target) {
+    const clv_shape shape = clv_tensor_shape(logits), wanted = clv_tensor_shape(target);
+    char a[128], b[128];
+    if (shape.rank != 2 || !clv_shape_equal(&shape, &wanted))
+        return clv__graph_fail(clv_tensor_graph(logits), CLV_E_SHAPE,
+                               "cross_entropy: probabilities %s do not fit logits %s; both must be [N,C]",
+                               clv_shape_text(&wanted, a, sizeof a), clv_shape_text(&shape, b, sizeof b));
+    return clv_mul_scalar(clv_mean(clv_mul(log_p, target), NULL, 0, false), -(float)shape.dims[1]);
+}
+
+/** Logits [N, ..., C] of labels [N, ...]: one row for each label. Or [N, C] of probabilities [N, C]. */
 static clv_tensor *cross_entropy(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
-    (void)loss;
+    const double smoothing = smoothing_of(loss);
+    if (!output || !target) return clv_cross_entropy(output, target);
+    const bool soft = clv_tensor_dtype(target) != CLV_DTYPE_I32;
     const clv_shape shape = clv_tensor_shape(output);
-    if (!output || !target || shape.rank <= 2) return clv_cross_entropy(output, target);
-    const int64_t rows = clv_tensor_numel(target);
-    return clv_cross_entropy(clv_reshape(output, CLV_SHAPE(rows, shape.dims[shape.rank - 1])),
-                             clv_reshape(target, CLV_SHAPE(rows)));
+    if (shape.rank > 2 && !soft) {
+        const int64_t rows = clv_tensor_numel(target);
+        target = clv_reshape(target, CLV_SHAPE(rows));
+        output = clv_reshape(output, CLV_SHAPE(rows, shape.dims[shape.rank - 1]));
+    }
+    if (!soft && !(smoothing > 0)) return clv_cross_entropy(output, target);
+    clv_tensor *log_p = clv_log_softmax(output, -1);
+    clv_tensor *right = soft ? soft_cross_entropy(output, log_p, target) : clv_cross_entropy(output, target);
+    if (!(smoothing > 0)) return right;
+    // The smoothed target is (1 - s) of it and s / C of each class, so the loss is a mean of two.
+    clv_tensor *all = clv_mean(log_p, NULL, 0, false);
+    return clv_sub(clv_mul_scalar(right, (float)(1 - smoothing)), clv_mul_scalar(all, (float)smoothing));
+}
+
+/** log(sum(exp)) of a row. */
+static double log_sum_exp(const float *row, int64_t n) {
+    double max = row[0], total = 0;
+    for (int64_t c = 1; c < n; c++) // not fmax: gcc 12 for aarch64 breaks off over it
+        if (row[c] > max) max = row[c];
+    for (int64_t c = 0; c < n; c++) total += exp(row[c] - max);
+    return log(total) + max;
+}
+
+static double soft_cross_entropy_sum(const float *output, const float *target, const clv_loss_sizes *sizes) {
+    double sum = 0;
+    for (int64_t i = 0; i < sizes->n; i++, output += sizes->output, target += sizes->output) {
+        const double all = log_sum_exp(output, sizes->output);
+        for (int64_t c = 0; c < sizes->output; c++) sum += (double)target[c] * (all - (double)output[c]);
+    }
+    return sum;
 }
 
 static double cross_entropy_sum(const float *output, const void *target, const clv_loss_sizes *sizes,
                                 const clv_loss *loss) {
     (void)loss;
+    if (sizes->target == sizes->output) return soft_cross_entropy_sum(output, target, sizes);
     const int64_t rows = sizes->n * sizes->target, classes = sizes->output / sizes->target;
     const int32_t *labels = target;
     double sum = 0;
-    for (int64_t i = 0; i < rows; i++, output += classes) {
-        double max = output[0], total = 0;
-        for (int64_t c = 1; c < classes; c++) // not fmax: gcc 12 for aarch64 breaks off over it
-            if (output[c] > max) max = output[c];
-        for (int64_t c = 0; c < classes; c++) total += exp(output[c] - max);
-        sum += log(total) + max - output[labels[i]];
-    }
+    for (int64_t i = 0; i < rows; i++, output += classes)
+        sum += log_sum_exp(output, classes) - (double)output[labels[i]];
     return sum / (double)sizes->target;
 }
 
@@ -57,11 +99,52 @@ static double mse_sum(const float *output, const void *target, const clv_loss_si
     return sum / (double)sizes->target;
 }
 
+// ---- binary cross entropy ---------------------------------------------------------------------------------
+
+/** Several labels for each sample, 0 or 1: the mean of -y log(p) - (1-y) log(1-p), p = sigmoid(x). Since
+ *  log(1-p) is log(p) - x, that is the mean of x - x y - log(p), which no large x makes infinite. */
+static clv_tensor *bce_with_logits(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
+    const double smoothing = smoothing_of(loss);
+    if (!output || !target) return NULL;
+    const clv_shape wanted = clv_tensor_shape(target), shape = clv_tensor_shape(output);
+    char a[128], b[128];
+    if (clv_tensor_dtype(target) == CLV_DTYPE_I32 || clv_shape_numel(&shape) != clv_shape_numel(&wanted))
+        return clv__graph_fail(
+            clv_tensor_graph(output), CLV_E_SHAPE,
+            "bce_with_logits: targets %s of %s do not fit logits %s; a number, 0 or 1, is wanted for each",
+            clv_shape_text(&wanted, a, sizeof a), clv_dtype_name(clv_tensor_dtype(target)),
+            clv_shape_text(&shape, b, sizeof b));
+    clv_tensor *x = clv_reshape(clv_cast(output, CLV_DTYPE_F32), wanted);
+    if (smoothing > 0)
+        target = clv_add_scalar(clv_mul_scalar(target, (float)(1 - smoothing)), (float)(smoothing / 2));
+    return clv_mean(clv_sub(clv_sub(x, clv_mul(x, target)), clv_logsigmoid(x)), NULL, 0, false);
+}
+
+static double bce_with_logits_sum(const float *output, const void *target, const clv_loss_sizes *sizes,
+                                  const clv_loss *loss) {
+    (void)loss;
+    const float *y = target;
+    double sum = 0;
+    for (int64_t i = 0; i < sizes->n * sizes->target; i++) {
+        const double x = (double)output[i];
+        sum += (x > 0 ? x : 0) - x * (double)y[i] + log1p(exp(x > 0 ? -x : x));
+    }
+    return sum / (double)sizes->target;
+}
+
+/** How many labels are told right: above 0 where it is 1, not where it is 0. */
+static int64_t count_labels(const float *output, const float *labels, int64_t n) {
+    int64_t right = 0;
+    for (int64_t i = 0; i < n; i++) right += !isnan(output[i]) && (output[i] > 0) == (labels[i] > 0.5f);
+    return right;
+}
+
 // ---- all of them ------------------------------------------------------------------------------------------
 
 static const clv_loss losses[] = {
     {"cross_entropy", CLV__TRAINS(cross_entropy), cross_entropy_sum, NULL},
     {"mse", CLV__TRAINS(mse), mse_sum, NULL},
+    {"bce_with_logits", CLV__TRAINS(bce_with_logits), bce_with_logits_sum, NULL},
 };
 
 enum { N_LOSSES = sizeof losses / sizeof *losses };
@@ -80,6 +163,77 @@ const clv_loss *clv_loss_find(const char *name) {
     return NULL;
 }
 
+const clv_loss *clv__loss_usual(clv_port target) {
+    return clv_loss_find(target.classes ? "cross_entropy" : "mse");
+}
+
 const clv_loss *clv_loss_for(const clv_model *model) {
-    return clv_loss_find(model->classes ? "cross_entropy" : "mse");
+    return clv__loss_usual(clv_model_target_get(model, 0));
+}
+
+// ---- of a model's targets ---------------------------------------------------------------------------------
+
+/** Which of the model's targets it is of. */
+static clv_status find_target(clv__error *error, const clv_model *model, const char *name, int *found) {
+    clv__names names = {0};
+    if (!name || !*name) CLV_FAIL(error, CLV_E_VALUE, "losses: one of them names no target");
+    for (*found = 0; *found < clv_model_target_count(model); ++*found) {
+        const char *there = clv_model_target_get(model, *found).name;
+        if (!strcmp(there, name)) return CLV_OK;
+        clv__names_add(&names, there);
+    }
+    CLV_FAIL(error, CLV_E_NOT_FOUND, "losses: model '%s' has no target '%s'; it has %s", model->name, name,
+             names.text);
+}
+
+static clv_status check_losses(clv__error *error, const clv_train_config *config) {
+    const int n = clv_model_target_count(config->model);
+    if (config->n_losses < 0 || (config->n_losses && !config->losses))
+        CLV_FAIL(error, CLV_E_VALUE, "losses: %s, and n_losses is %d", config->losses ? "given" : "NULL",
+                 config->n_losses);
+    if (config->loss && config->n_losses)
+        CLV_FAIL(error, CLV_E_VALUE, "loss and losses are given; one of them is enough");
+    if (config->loss && n > 1)
+        CLV_FAIL(error, CLV_E_VALUE, "loss is of one target, and model '%s' has %d: losses names them",
+                 config->model->name, n);
+    return CLV_OK;
+}
+
+clv_status clv__losses_find(clv_runtime *runtime, const clv_train_config *config,
+                            clv__target_loss out[CLV_MAX_PORTS]) {
+    clv__error *error = clv__runtime_error_of(runtime);
+    const clv_model *model = config->model;
+    bool given[CLV_MAX_PORTS] = {false};
+    CLV_TRY(check_losses(error, config));
+    for (int i = 0; i < clv_model_target_count(model); i++)
+        out[i] = (clv__target_loss){
+            config->loss ? config->loss : clv__loss_usual(clv_model_target_get(model, i)), 1};
+    for (int i = 0; i < config->n_losses; i++) {
+        const clv_train_loss *one = &config->losses[i];
+        int at;
+        CLV_TRY(find_target(error, model, one->target, &at));
+        if (given[at]) CLV_FAIL(error, CLV_E_VALUE, "losses: target '%s' is named twice", one->target);
+        if (!isfinite(one->weight))
+            CLV_FAIL(error, CLV_E_VALUE, "losses: the weight of target '%s' is %g, it must be finite",
+                     one->target, one->weight);
+        given[at] = true;
+        if (one->loss) out[at].loss = one->loss;
+        if (one->weight != 0) out[at].weight = one->weight;
+    }
+    return CLV_OK;
+}
+
+bool clv__loss_smooths(const clv_loss *loss) {
+    return loss->sum == cross_entropy_sum || loss->sum == bce_with_logits_sum;
+}
+
+bool clv__loss_tells_right(const clv_loss *loss, clv_port target) {
+    return target.classes || loss->sum == bce_with_logits_sum;
+}
+
+int64_t clv__loss_count_right(const clv_loss *loss, clv_port target, const float *output, const void *targets,
+                              const clv_loss_sizes *sizes) {
+    const int64_t n = sizes->n * sizes->target;
+    if (target.classes) return clv_count_correct(output, targets, n, target.classes);
+    return clv__loss_tells_right(loss, target) ? count_labels(output, targets, n) : 0;
 }

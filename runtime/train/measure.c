@@ -47,10 +47,9 @@ static clv_status time_forward(const clv__timing *t, const char *spec, int64_t b
     one.batch = batch;
     clv_status status = clv_device_find(t->runtime, spec, &one.device);
     if (status == CLV_OK) status = clv_predictor_create(t->runtime, &one, &predictor);
-    clv_shape shape = clv_model_input_shape(one.model, batch);
     if (status == CLV_OK)
         status = clv__time_rounds(t->runtime, (clv__rounds){.run = do_forward, .what = predictor},
-                                  (size_t)clv_shape_numel(&shape) * sizeof(float), seconds);
+                                  clv__predictor_fed_bytes(predictor), seconds);
     clv_predictor_destroy(predictor);
     if (status == CLV_OK) clv_device_memory_reset_peak(one.device);
     return status;

@@ -6,11 +6,11 @@
 
 static clv_status do_steps(const clv__rounds *todo, int n) {
     const clv__step *step = todo->what;
-    const float *zeros = todo->zeros;
+    const void *zeros[CLV__MOST_FED];
+    for (int i = 0; i < CLV__MOST_FED; i++) zeros[i] = todo->zeros;
     const float hyper[CLV_HYPER_VALUES] = {0};
     for (int i = 0; i < n; i++) {
-        CLV_TRY(clv_run_feed(step->run, step->x, zeros, clv_tensor_bytes(step->x)));
-        CLV_TRY(clv_run_feed(step->run, step->labels, zeros, clv_tensor_bytes(step->labels)));
+        CLV_TRY(clv__step_feed_arrays(step, zeros));
         CLV_TRY(clv_run_feed(step->run, step->hyper, hyper, sizeof hyper));
         CLV_TRY(clv_run_step(step->run, NULL));
     }
@@ -18,9 +18,8 @@ static clv_status do_steps(const clv__rounds *todo, int n) {
 }
 
 static clv_status time_steps(clv_runtime *runtime, const clv__step *step, double *seconds) {
-    size_t images = clv_tensor_bytes(step->x), labels = clv_tensor_bytes(step->labels);
-    return clv__time_rounds(runtime, (clv__rounds){.run = do_steps, .what = step},
-                            images > labels ? images : labels, seconds);
+    return clv__time_rounds(runtime, (clv__rounds){.run = do_steps, .what = step}, clv__step_fed_bytes(step),
+                            seconds);
 }
 
 /** Seconds of a step of `batch` samples on one device alone. */

@@ -7,6 +7,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "nn/ports.h"
+
 // ---- of classes -------------------------------------------------------------------------------------------
 
 /** Is the label's score among the `most` largest, the first of equal ones being the larger? */
@@ -98,6 +100,7 @@ const clv_metric *clv_metric_find(const char *name) {
 static clv_status check_one(const clv_model *model, const clv_metric *const *metrics, int i,
                             clv__error *error) {
     const clv_metric *metric = metrics[i];
+    const clv_port target = clv_model_target_get(model, 0);
     if (!metric || !metric->name || !*metric->name || !metric->sum)
         CLV_FAIL(error, CLV_E_VALUE, "metric %d of those asked for needs a name and a function `sum`", i + 1);
     if (!strcmp(metric->name, "loss"))
@@ -105,13 +108,13 @@ static clv_status check_one(const clv_model *model, const clv_metric *const *met
     for (int k = 0; k < i; k++)
         if (!strcmp(metric->name, metrics[k]->name))
             CLV_FAIL(error, CLV_E_VALUE, "metric '%.100s' is asked for twice", metric->name);
-    if (metric->targets == CLV_METRIC_CLASSES && !model->classes)
+    if (metric->targets == CLV_METRIC_CLASSES && !target.classes)
         CLV_FAIL(
             error, CLV_E_VALUE,
             "metric '%.100s' is of models that tell classes apart, and '%.100s' gives numbers: take mae or "
             "rmse",
             metric->name, model->name);
-    if (metric->targets == CLV_METRIC_NUMBERS && model->classes)
+    if (metric->targets == CLV_METRIC_NUMBERS && target.classes)
         CLV_FAIL(error, CLV_E_VALUE,
                  "metric '%.100s' is of models that give numbers, and '%.100s' tells classes apart: take "
                  "accuracy or top5",
@@ -130,9 +133,9 @@ clv_status clv__metrics_check(const clv_model *model, const clv_metric *const *m
 clv_status clv__metrics_fit(const clv_model *model, const clv_metric *const *metrics, int n, int64_t output,
                             clv__error *error) {
     CLV_TRY(clv__metrics_check(model, metrics, n, error));
-    const clv_shape shape = clv_model_target_shape(model, 1);
-    const int64_t target = clv_shape_numel(&shape);
-    const int64_t wanted = model->classes ? target * model->classes : target;
+    const clv_port port = clv_model_target_get(model, 0);
+    const clv_shape shape = clv_port_shape(&port, 1);
+    const int64_t target = clv_shape_numel(&shape), wanted = port.classes ? target * port.classes : target;
     for (int i = 0; i < n; i++) {
         if (metrics[i]->targets == CLV_METRIC_ANY || output == wanted) continue;
         CLV_FAIL(error, CLV_E_SHAPE,

@@ -19,6 +19,8 @@ int clv__monitored(const clv_train_config *config) {
 static clv_status check_monitor(const clv_train_config *config, clv__error *error) {
     const clv_loss *loss = config->loss ? config->loss : clv_loss_for(config->model);
     const int which = clv__monitored(config);
+    for (int i = 0; i < config->n_losses; i++)
+        if (config->losses[i].loss && !config->losses[i].loss->sum) loss = config->losses[i].loss;
     if (which < 0 && !loss->sum)
         CLV_FAIL(error, CLV_E_VALUE,
                  "loss '%.100s' has no function `sum`, so no test set tells it: monitor one of the metrics",

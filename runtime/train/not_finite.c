@@ -122,14 +122,21 @@ static clv_status look_at_step(looking *l, int64_t ticket) {
 }
 
 static clv_status look_at_samples(looking *l, const clv_batch *batch) {
-    if (!holds_floats(clv_tensor_dtype(l->step.x))) return CLV_OK;
-    double value = 0;
-    int64_t at = look(CLV_DTYPE_F32, batch->samples, clv_tensor_numel(l->step.x), &value);
-    if (at >= 0)
+    const bool several = l->replay->config->model->build_all != NULL;
+    for (int i = 0; i < l->step.n_inputs; i++) {
+        const clv_tensor *input = l->step.fed[i];
+        if (!holds_floats(clv_tensor_dtype(input))) continue;
+        double value = 0;
+        const void *samples = batch->each_input[l->replay->match.input[i]];
+        int64_t at = look(CLV_DTYPE_F32, samples, clv_tensor_numel(input), &value);
+        if (at < 0) continue;
         snprintf(l->text, l->bytes,
                  "the samples of step %" PRId64 " themselves are not finite: element %" PRId64
-                 " of the batch is %g",
-                 l->number, at, value);
+                 " of the batch%s%s%s is %g",
+                 l->number, at, several ? "'s input '" : "", several ? clv_tensor_name(input) : "",
+                 several ? "'" : "", value);
+        return CLV_OK;
+    }
     return CLV_OK;
 }
 
@@ -142,8 +149,7 @@ static clv_status do_step(looking *l, const clv_batch *batch) {
                                clv_schedule_lr(&config->schedule, config->lr, epoch, l->number - 1), hyper);
     CLV_TRY(look_at_samples(l, batch));
     if (*l->text) return CLV_OK;
-    CLV_TRY(clv_run_feed(step->run, step->x, batch->samples, clv_tensor_bytes(step->x)));
-    CLV_TRY(clv_run_feed(step->run, step->labels, batch->targets, clv_tensor_bytes(step->labels)));
+    CLV_TRY(clv__step_feed(step, &l->replay->match, batch));
     CLV_TRY(clv_run_feed(step->run, step->hyper, hyper, sizeof hyper));
     CLV_TRY(clv_run_step(step->run, &ticket));
     CLV_TRY(clv_run_finish(step->run));
@@ -155,11 +161,7 @@ static clv_status prepare_step(looking *l) {
     const clv_train_config *config = replay->config;
     int64_t index = (l->number - 1) % replay->batches,
             left = clv_dataset_count(config->train) - index * config->batch;
-    clv_loader_config loader = {.batch = config->batch,
-                                .shuffle = !config->no_shuffle,
-                                .seed = config->seed,
-                                .epoch = (l->number - 1) / replay->batches,
-                                .index = index};
+    const clv_loader_config loader = clv__labels_loader(config, (l->number - 1) / replay->batches, index);
     CLV_TRY(clv_loader_create(replay->runtime, config->train, &loader, &l->loader));
     CLV_TRY(clv__step_graph(replay->runtime, config, replay->shares,
                             left < config->batch ? left : config->batch, &l->step));

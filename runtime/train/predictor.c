@@ -6,6 +6,8 @@
 #include "device/device.h"
 #include "train/averages.h"
 #include "train/metric.h"
+#include "nn/ports.h"
+#include "train/losses.h"
 #include "train/trainer.h"
 
 #include <math.h>
@@ -15,30 +17,26 @@
 struct clv_predictor {
     clv_runtime *runtime;
     const clv_model *model;
-    const clv_loss *loss;
-    const clv_metric *metrics[CLV_MOST_METRICS];
+    clv__target_loss losses[CLV_MAX_PORTS];
+    const clv_metric *metrics[CLV_MOST_METRICS]; // of the first target
     int n_metrics;
+    int n_outputs; // as many as targets
     int64_t batch;
     clv_session *session;
     bool owns_session;
-    clv_graph *graph;
-    clv_tensor *x, *logits;
-    clv_plan *plan;
-    clv_place_choice *place; // NULL: none was to be chosen
-    double *shares;          // of the replicas; NULL without
-    clv_run *run;            // made when first used: by then the session is reserved
-    void *part;              // a batch that is not full
-    float *out;              // logits of a batch
+    clv__step step;            // its run is made when first used: by then the session is reserved
+    clv_place_choice *place;   // NULL: none was to be chosen
+    double *shares;            // of the replicas; NULL without
+    void *part[CLV_MAX_PORTS]; // of each input, a batch that is not full
+    float *out[CLV_MAX_PORTS]; // of each output, the results of a batch
 };
-
-static clv_tensor *logits_of(clv_tensor *x, void *user) {
-    clv_tensor *logits = clv_model_build(user, x);
-    return clv_tensor_dtype(logits) == CLV_DTYPE_F32 ? logits : clv_cast(logits, CLV_DTYPE_F32);
-}
 
 /** What is asked for, as far as planning knows it. */
 static clv_train_config config_of(const clv_predictor *predictor, const clv_predictor_config *config) {
     clv_train_config wanted = {.model = config->model,
+                               .loss = config->loss,
+                               .losses = config->losses,
+                               .n_losses = config->n_losses,
                                .device = config->device,
                                .placement = config->placement,
                                .batch = predictor->batch,
@@ -67,36 +65,43 @@ static clv_status choose_replicas(clv_predictor *predictor, clv_predictor_config
 }
 
 static clv_status build(clv_predictor *predictor, const clv_predictor_config *config) {
-    CLV_TRY(clv_graph_create(predictor->runtime, &predictor->graph));
-    clv_graph_set_precision(predictor->graph, config->precision);
-    predictor->x = clv_model_input(predictor->graph, predictor->model, predictor->batch);
+    const clv_train_config wanted = config_of(predictor, config);
     clv_placement placement = config->placement;
-    void *model = (void *)(uintptr_t)predictor->model;
-    predictor->logits = placement.n_replicas
-                            ? clv_data_parallel(predictor->x, placement.replicas, predictor->shares,
-                                                placement.n_replicas, logits_of, model)
-                            : logits_of(predictor->x, model);
-    clv_output(predictor->logits, "logits");
-    CLV_TRY(clv__averages_use(predictor->graph, config->session, config->same_session));
+    clv__step *step = &predictor->step;
+    CLV_TRY(clv__forward_graph(predictor->runtime, &wanted, predictor->shares, predictor->batch, step));
+    CLV_TRY(clv__averages_use(step->graph, config->session, config->same_session));
     clv_plan_config plan = {.device = config->device,
                             .explicit_transfers = placement.explicit_transfers,
                             .variants = config->variants,
                             .no_fuse = config->no_fuse,
                             .same_session = config->same_session,
                             .own_session = !config->session};
-    CLV_TRY(clv__placement_choose(&placement, predictor->graph, &plan, &predictor->place));
+    CLV_TRY(clv__placement_choose(&placement, step->graph, &plan, &predictor->place));
     plan.place = placement.place;
-    return clv_plan_create(predictor->graph, &plan, &predictor->plan);
+    return clv_plan_create(step->graph, &plan, &step->plan);
 }
 
-/** Elements of one sample's result. */
-static int64_t result_numel(const clv_predictor *predictor) {
-    return clv_tensor_numel(predictor->logits) / predictor->batch;
+static clv_status take_memory(clv_predictor *predictor) {
+    const clv__step *step = &predictor->step;
+    bool there = true;
+    for (int i = 0; i < step->n_inputs; i++)
+        there &= (predictor->part[i] = clv__alloc(1, clv_tensor_bytes(step->fed[i]))) != NULL;
+    for (int i = 0; i < predictor->n_outputs; i++)
+        there &= (predictor->out[i] = clv__alloc(1, clv_tensor_bytes(step->outputs[i]))) != NULL;
+    if (!there)
+        CLV_FAIL(clv__runtime_error_of(predictor->runtime), CLV_E_HOST_MEMORY,
+                 "no memory for a batch of samples");
+    return CLV_OK;
+}
+
+/** Elements of one sample's i-th result. */
+static int64_t result_numel(const clv_predictor *predictor, int i) {
+    return clv_tensor_numel(predictor->step.outputs[i]) / predictor->batch;
 }
 
 /** They are looked at when it is known what the model gives. */
 static clv_status keep_metrics(clv_predictor *predictor, const clv_predictor_config *config) {
-    CLV_TRY(clv__metrics_fit(predictor->model, config->metrics, config->n_metrics, result_numel(predictor),
+    CLV_TRY(clv__metrics_fit(predictor->model, config->metrics, config->n_metrics, result_numel(predictor, 0),
                              clv__runtime_error_of(predictor->runtime)));
     predictor->n_metrics = config->n_metrics;
     for (int i = 0; i < predictor->n_metrics; i++) predictor->metrics[i] = config->metrics[i];
@@ -109,18 +114,19 @@ static clv_status prepare(clv_predictor *predictor, const clv_predictor_config *
     if (!config->model) CLV_FAIL(error, CLV_E_VALUE, "a predictor needs a model");
     if (config->batch < 0) CLV_FAIL(error, CLV_E_VALUE, "a batch of %lld samples", (long long)config->batch);
     predictor->batch = config->batch ? config->batch : 256;
+    clv_train_config wanted = config_of(predictor, config);
+    CLV_TRY(clv__model_check(error, config->model));
+    CLV_TRY(clv__losses_find(predictor->runtime, &wanted, predictor->losses));
+    predictor->n_outputs = clv_model_target_count(config->model);
     CLV_TRY(choose_replicas(predictor, config));
     CLV_TRY(build(predictor, config));
     CLV_TRY(keep_metrics(predictor, config));
-    predictor->part = clv__alloc(1, clv_tensor_bytes(predictor->x));
-    predictor->out = clv__alloc(1, clv_tensor_bytes(predictor->logits));
-    if (!predictor->part || !predictor->out)
-        CLV_FAIL(error, CLV_E_HOST_MEMORY, "no memory for a batch of samples");
+    CLV_TRY(take_memory(predictor));
     if (config->session) return CLV_OK;
     predictor->owns_session = true;
     CLV_TRY(clv_session_create(predictor->runtime, NULL, &predictor->session));
-    clv_status status = clv_session_reserve(predictor->session, &predictor->plan, 1);
-    clv_train_config wanted = config_of(predictor, config);
+    clv_status status = clv_session_reserve(predictor->session, &predictor->step.plan, 1);
+    wanted = config_of(predictor, config);
     return clv__refused(predictor->runtime, &wanted, clv__forward_graph, status);
 }
 
@@ -133,7 +139,6 @@ clv_status clv_predictor_create(clv_runtime *runtime, const clv_predictor_config
     clv_predictor *predictor = clv__alloc(1, sizeof *predictor);
     if (!predictor) CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_HOST_MEMORY, "no memory for a predictor");
     *predictor = (clv_predictor){.runtime = runtime, .model = config->model, .session = config->session};
-    if (config->model) predictor->loss = config->loss ? config->loss : clv_loss_for(config->model);
     clv_status status = prepare(predictor, config);
     if (status == CLV_OK)
         *out = predictor;
@@ -144,25 +149,23 @@ clv_status clv_predictor_create(clv_runtime *runtime, const clv_predictor_config
 
 void clv_predictor_destroy(clv_predictor *predictor) {
     if (!predictor) return;
-    clv_run_destroy(predictor->run);
+    clv__predictor_rest(predictor);
     if (predictor->owns_session) clv_session_destroy(predictor->session);
-    clv_plan_destroy(predictor->plan);
-    clv_graph_destroy(predictor->graph);
+    clv__step_destroy(&predictor->step);
     clv_place_choice_destroy(predictor->place);
     free(predictor->shares);
-    free(predictor->part);
-    free(predictor->out);
+    for (int i = 0; i < CLV_MAX_PORTS; i++) free(predictor->part[i]), free(predictor->out[i]);
     free(predictor);
 }
 
 void clv__predictor_rest(clv_predictor *predictor) {
     if (!predictor) return;
-    clv_run_destroy(predictor->run);
-    predictor->run = NULL;
+    clv_run_destroy(predictor->step.run);
+    predictor->step.run = NULL;
 }
 
 clv_plan *clv_predictor_plan(const clv_predictor *predictor) {
-    return predictor->plan;
+    return predictor->step.plan;
 }
 
 clv_session *clv_predictor_session(const clv_predictor *predictor) {
@@ -177,53 +180,108 @@ const double *clv_predictor_shares(const clv_predictor *predictor) {
     return predictor->shares;
 }
 
-/** Feed n <= batch samples and hand the step to the device. */
-static clv_status enqueue(clv_predictor *predictor, const void *samples, int64_t n, int64_t *ticket) {
-    size_t bytes = clv_tensor_bytes(predictor->x), sample = bytes / (size_t)predictor->batch;
-    if (!predictor->run) CLV_TRY(clv_run_create(predictor->session, predictor->plan, &predictor->run));
-    if (n < predictor->batch) {
-        memset(predictor->part, 0, bytes);
-        memcpy(predictor->part, samples, (size_t)n * sample);
-        samples = predictor->part;
+/** Bytes of a sample of the i-th input. */
+static size_t sample_bytes(const clv_predictor *predictor, int i) {
+    return clv_tensor_bytes(predictor->step.fed[i]) / (size_t)predictor->batch;
+}
+
+/** Feed n <= batch samples, from `first` on, and hand the step to the device. */
+static clv_status enqueue(clv_predictor *predictor, const void *const *inputs, int64_t first, int64_t n,
+                          int64_t *ticket) {
+    clv__step *step = &predictor->step;
+    const void *fed[CLV__MOST_FED] = {NULL};
+    if (!step->run) CLV_TRY(clv_run_create(predictor->session, step->plan, &step->run));
+    for (int i = 0; i < step->n_inputs; i++) {
+        const size_t bytes = clv_tensor_bytes(step->fed[i]), sample = sample_bytes(predictor, i);
+        fed[i] = (const char *)inputs[i] + (size_t)first * sample;
+        if (n == predictor->batch) continue;
+        memset(predictor->part[i], 0, bytes);
+        memcpy(predictor->part[i], fed[i], (size_t)n * sample);
+        fed[i] = predictor->part[i];
     }
-    CLV_TRY(clv_run_feed(predictor->run, predictor->x, samples, bytes));
-    return clv_run_step(predictor->run, ticket);
+    CLV_TRY(clv__step_feed_arrays(step, fed));
+    return clv_run_step(step->run, ticket);
 }
 
 static clv_status fetch(clv_predictor *predictor, int64_t ticket) {
-    size_t bytes = clv_tensor_bytes(predictor->logits);
-    return clv_run_fetch(predictor->run, ticket, predictor->logits, predictor->out, bytes);
+    const clv__step *step = &predictor->step;
+    for (int i = 0; i < predictor->n_outputs; i++)
+        CLV_TRY(clv_run_fetch(step->run, ticket, step->outputs[i], predictor->out[i],
+                              clv_tensor_bytes(step->outputs[i])));
+    return CLV_OK;
 }
 
-clv_status clv__predictor_time(clv_predictor *predictor, const void *samples) {
+clv_status clv__predictor_time(clv_predictor *predictor, const void *zeros) {
+    const void *inputs[CLV_MAX_PORTS];
     int64_t ticket;
-    CLV_TRY(enqueue(predictor, samples, predictor->batch, &ticket));
+    for (int i = 0; i < CLV_MAX_PORTS; i++) inputs[i] = zeros;
+    CLV_TRY(enqueue(predictor, inputs, 0, predictor->batch, &ticket));
     return fetch(predictor, ticket);
 }
 
-clv_shape clv_predictor_result_shape(const clv_predictor *predictor) {
-    const clv_shape all = clv_tensor_shape(predictor->logits);
+size_t clv__predictor_fed_bytes(const clv_predictor *predictor) {
+    return clv__step_fed_bytes(&predictor->step);
+}
+
+clv_shape clv_predictor_result_shape_get(const clv_predictor *predictor, int index) {
+    if (index < 0 || index >= predictor->n_outputs) return clv_shape_make(-1, NULL);
+    const clv_shape all = clv_tensor_shape(predictor->step.outputs[index]);
     return clv_shape_make(all.rank - 1, all.dims + 1);
 }
 
-clv_status clv_predictor_forward(clv_predictor *predictor, const void *samples, int64_t n, float *results) {
-    CLV_TRY(CLV__GIVEN(NULL, predictor));
-    CLV_TRY(CLV__USABLE(clv__runtime_error_of(predictor->runtime), samples));
-    CLV_TRY(CLV__USABLE(clv__runtime_error_of(predictor->runtime), results));
-    const int64_t batch = predictor->batch, each = result_numel(predictor);
-    const size_t sample = clv_tensor_bytes(predictor->x) / (size_t)batch;
+clv_shape clv_predictor_result_shape(const clv_predictor *predictor) {
+    return clv_predictor_result_shape_get(predictor, 0);
+}
+
+/** What was fetched of n samples, behind the first `at`. */
+static void give(const clv_predictor *predictor, int64_t at, int64_t n, float *const *results) {
+    for (int i = 0; i < predictor->n_outputs; i++) {
+        const int64_t each = result_numel(predictor, i);
+        if (results[i])
+            memcpy(results[i] + at * each, predictor->out[i], (size_t)(n * each) * sizeof *results[i]);
+    }
+}
+
+static clv_status forward(clv_predictor *predictor, const void *const *inputs, int64_t n,
+                          float *const *results) {
+    const int64_t batch = predictor->batch;
     int64_t ticket = 0, waiting = 0, at = 0; // the step before is fetched while the next one runs
     for (int64_t start = 0; start < n || waiting; start += batch) {
         int64_t before = ticket, now = start < n ? (n - start < batch ? n - start : batch) : 0;
-        if (now) CLV_TRY(enqueue(predictor, (const char *)samples + (size_t)start * sample, now, &ticket));
+        if (now) CLV_TRY(enqueue(predictor, inputs, start, now, &ticket));
         if (waiting) {
             CLV_TRY(fetch(predictor, before));
-            memcpy(results + at * each, predictor->out, (size_t)(waiting * each) * sizeof *results);
+            give(predictor, at, waiting, results);
             at += waiting;
         }
         waiting = now;
     }
     return CLV_OK;
+}
+
+clv_status clv_predictor_forward_all(clv_predictor *predictor, const void *const *inputs, int64_t n,
+                                     float *const *results) {
+    CLV_TRY(CLV__GIVEN(NULL, predictor));
+    clv__error *error = clv__runtime_error_of(predictor->runtime);
+    CLV_TRY(CLV__USABLE(error, inputs));
+    CLV_TRY(CLV__USABLE(error, results));
+    for (int i = 0; i < predictor->step.n_inputs; i++)
+        if (!inputs[i])
+            CLV_FAIL(error, CLV_E_VALUE, "clv_predictor_forward_all: no samples for input '%s' of model '%s'",
+                     clv_model_input_get(predictor->model, i).name, predictor->model->name);
+    return forward(predictor, inputs, n, results);
+}
+
+clv_status clv_predictor_forward(clv_predictor *predictor, const void *samples, int64_t n, float *results) {
+    CLV_TRY(CLV__GIVEN(NULL, predictor));
+    clv__error *error = clv__runtime_error_of(predictor->runtime);
+    CLV_TRY(CLV__USABLE(error, samples));
+    CLV_TRY(CLV__USABLE(error, results));
+    if (predictor->step.n_inputs > 1 || predictor->n_outputs > 1)
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "model '%s' has %d inputs and %d outputs; clv_predictor_forward_all computes such",
+                 predictor->model->name, predictor->step.n_inputs, predictor->n_outputs);
+    return forward(predictor, &samples, n, &results);
 }
 
 // ---- evaluation -------------------------------------------------------------------------------------------
@@ -233,24 +291,33 @@ typedef struct evaluation {
     clv_predictor *predictor;
     clv_loader *loader;
     clv_batch waiting; // handed to the device, its logits not read; n == 0: none
-    int64_t ticket, target_numel;
-    double loss_sum;
+    int64_t ticket;
+    clv__match match;
+    double loss_sum[CLV_MAX_PORTS]; // of each target
     clv_metrics metrics;
 } evaluation;
 
-static clv_status count_waiting(evaluation *run) {
+/** A target of n samples, as the results that were fetched tell it. */
+static void count_target(evaluation *run, int i, int64_t n, const void *targets) {
     const clv_predictor *predictor = run->predictor;
+    const clv_port port = clv_model_target_get(predictor->model, i);
+    const clv_shape shape = clv_port_shape(&port, n);
+    const clv_loss_sizes sizes = {n, result_numel(predictor, i), clv_shape_numel(&shape) / n};
+    const clv_loss *loss = predictor->losses[i].loss;
+    clv_target_metrics *to = &run->metrics.each[i];
+    to->targets += n * sizes.target;
+    to->correct += clv__loss_count_right(loss, port, predictor->out[i], targets, &sizes);
+    if (i == 0)
+        clv__metrics_add(predictor->metrics, predictor->n_metrics, predictor->out[i], targets, &sizes,
+                         run->metrics.values);
+    run->loss_sum[i] += loss->sum ? loss->sum(predictor->out[i], targets, &sizes, loss) : (double)NAN;
+}
+
+static clv_status count_waiting(evaluation *run) {
     if (!run->waiting.n) return CLV_OK;
     CLV_TRY(fetch(run->predictor, run->ticket));
-    const clv_loss_sizes sizes = {run->waiting.n, result_numel(predictor), run->target_numel};
-    const clv_loss *loss = predictor->loss;
-    const int64_t classes = predictor->model->classes;
-    const void *targets = run->waiting.targets;
-    if (classes)
-        run->metrics.correct += clv_count_correct(predictor->out, targets, sizes.n * sizes.target, classes);
-    clv__metrics_add(predictor->metrics, predictor->n_metrics, predictor->out, targets, &sizes,
-                     run->metrics.values);
-    run->loss_sum += loss->sum ? loss->sum(predictor->out, targets, &sizes, loss) : (double)NAN;
+    for (int i = 0; i < run->predictor->n_outputs; i++)
+        count_target(run, i, run->waiting.n, run->waiting.each_target[run->match.target[i]]);
     run->metrics.count += run->waiting.n;
     clv_loader_release(run->loader, &run->waiting);
     run->waiting.n = 0;
@@ -264,7 +331,10 @@ static clv_status evaluate(evaluation *run, int64_t total, bool (*progress)(void
         clv_batch batch;
         int64_t ticket;
         CLV_TRY(clv_loader_next(run->loader, &batch));
-        CLV_TRY(enqueue(run->predictor, batch.samples, batch.n, &ticket));
+        const void *inputs[CLV_MAX_PORTS];
+        for (int i = 0; i < run->predictor->step.n_inputs; i++)
+            inputs[i] = batch.each_input[run->match.input[i]];
+        CLV_TRY(enqueue(run->predictor, inputs, 0, batch.n, &ticket));
         CLV_TRY(count_waiting(run));
         run->waiting = batch;
         run->ticket = ticket;
@@ -276,6 +346,27 @@ static clv_status evaluate(evaluation *run, int64_t total, bool (*progress)(void
     return CLV_OK;
 }
 
+/** What was counted of each target, and of all of them. */
+static void sum_up(evaluation *run) {
+    const clv_predictor *predictor = run->predictor;
+    clv_metrics *all = &run->metrics;
+    int64_t told_right = 0, without = 0;
+    all->n_each = predictor->n_outputs;
+    for (int i = 0; i < all->n_each; i++) {
+        const clv_port port = clv_model_target_get(predictor->model, i);
+        clv_target_metrics *one = &all->each[i];
+        one->name = port.name;
+        const bool told = clv__loss_tells_right(predictor->losses[i].loss, port);
+        one->accuracy = told ? (double)one->correct / (double)one->targets : (double)NAN;
+        one->loss = run->loss_sum[i] / (double)all->count;
+        *(told ? &told_right : &without) += one->targets;
+        all->correct += one->correct;
+        all->loss += predictor->losses[i].weight * one->loss;
+    }
+    all->targets = told_right ? told_right : without;
+    all->accuracy = told_right ? (double)all->correct / (double)told_right : (double)NAN;
+}
+
 clv_status clv_evaluate(clv_predictor *predictor, const clv_dataset *dataset,
                         bool (*progress)(void *user, int64_t done, int64_t total), void *user,
                         clv_metrics *out) {
@@ -283,19 +374,15 @@ clv_status clv_evaluate(clv_predictor *predictor, const clv_dataset *dataset,
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(predictor->runtime), dataset));
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(predictor->runtime), out));
     clv__error *error = clv__runtime_error_of(predictor->runtime);
-    CLV_TRY(clv__check_data(predictor->runtime, predictor->model, dataset));
+    evaluation run = {.predictor = predictor};
+    CLV_TRY(clv__match_data(predictor->runtime, predictor->model, dataset, &run.match));
     double start = clv__seconds();
-    const clv_shape target = clv_dataset_target_shape(dataset);
-    evaluation run = {.predictor = predictor, .target_numel = clv_shape_numel(&target)};
     clv_loader_config config = {.batch = predictor->batch};
     clv_status status = clv_loader_create(predictor->runtime, dataset, &config, &run.loader);
     if (status == CLV_OK) status = evaluate(&run, clv_dataset_count(dataset), progress, user, error);
     clv_loader_destroy(run.loader);
     if (status != CLV_OK) return status;
-    run.metrics.targets = run.metrics.count * run.target_numel;
-    run.metrics.accuracy =
-        predictor->model->classes ? (double)run.metrics.correct / (double)run.metrics.targets : (double)NAN;
-    run.metrics.loss = run.loss_sum / (double)run.metrics.count;
+    sum_up(&run);
     run.metrics.n_values = predictor->n_metrics;
     clv__metrics_end(predictor->metrics, predictor->n_metrics, run.metrics.count, run.metrics.values);
     run.metrics.seconds = clv__seconds() - start;

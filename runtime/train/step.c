@@ -5,6 +5,7 @@
 
 #include "cleave/ops.h"
 #include "graph/graph.h"
+#include "nn/ports.h"
 #include "nn/replicas.h"
 #include "ops/averages.h"
 #include "train/trainer.h"
@@ -12,19 +13,31 @@
 /** What the layers of a step are built from. */
 typedef struct building {
     const clv_model *model;
-    const clv_loss *loss;
+    clv__target_loss losses[CLV_MAX_PORTS];
+    clv_loss smoothed[CLV_MAX_PORTS]; // of them, where labels are
+    int n_inputs, n_fed;
     int64_t micro_batches; // of each replica's share
 } building;
 
-static clv_tensor *model_loss(clv_tensor *x, clv_tensor *labels, void *user) {
+/** The weighted sum over the targets. */
+static clv_tensor *model_loss(clv_tensor *const *fed, void *user) {
     const building *of = user;
-    return of->loss->build(clv_model_build(of->model, x), labels, of->loss);
+    clv_tensor *outputs[CLV_MAX_PORTS], *sum = NULL;
+    clv_model_build_all(of->model, fed, outputs);
+    for (int i = 0; i < of->n_fed - of->n_inputs; i++) {
+        const clv__target_loss *target = &of->losses[i];
+        clv_tensor *loss = target->loss->build(outputs[i], fed[of->n_inputs + i], target->loss);
+        if (target->weight != 1) loss = clv_mul_scalar(loss, (float)target->weight);
+        sum = i ? clv_add(sum, loss) : loss;
+    }
+    return sum;
 }
 
 /** A replica's share in parts, one after another: each holds the activations of one. */
-static clv_tensor *replica_loss(clv_tensor *x, clv_tensor *labels, void *user) {
-    const int64_t rows = clv_tensor_shape(x).dims[0], n = ((const building *)user)->micro_batches;
-    return clv_micro_batches(x, labels, rows < n ? rows : n, model_loss, user);
+static clv_tensor *replica_loss(clv_tensor *const *fed, void *user) {
+    const building *of = user;
+    const int64_t rows = clv_tensor_shape(fed[0]).dims[0], n = of->micro_batches;
+    return clv_micro_batches_all(fed, of->n_fed, rows < n ? rows : n, model_loss, user);
 }
 
 /** Micro-batches of a batch: as many as make them no larger than those of a full one. */
@@ -34,15 +47,14 @@ static int64_t micro_batches_of(const clv_train_config *config, int64_t batch) {
     return batch == config->batch ? n : (batch + largest - 1) / largest;
 }
 
-static clv_tensor *loss_of(const clv_train_config *config, const double *shares, clv__step *step) {
+static clv_tensor *loss_of(const clv_train_config *config, const double *shares, building *of,
+                           const clv__step *step) {
     const clv_placement *placement = &config->placement;
-    building of = {config->model, config->loss ? config->loss : clv_loss_for(config->model),
-                   micro_batches_of(config, step->batch)};
     if (!placement->n_replicas)
-        return clv_micro_batches(step->x, step->labels, of.micro_batches, model_loss, &of);
+        return clv_micro_batches_all(step->fed, of->n_fed, of->micro_batches, model_loss, of);
     if (placement->n_replicas > CLV__MOST_REPLICAS) // refused with a sentence
-        return clv_data_parallel_loss(step->x, step->labels, placement->replicas, NULL, placement->n_replicas,
-                                      replica_loss, &of);
+        return clv_data_parallel_loss_all(step->fed, of->n_fed, placement->replicas, NULL,
+                                          placement->n_replicas, replica_loss, of);
     const char *replicas[CLV__MOST_REPLICAS]; // those that take part
     double parts[CLV__MOST_REPLICAS];
     int n = 0;
@@ -52,7 +64,7 @@ static clv_tensor *loss_of(const clv_train_config *config, const double *shares,
         replicas[n] = placement->replicas[i];
         parts[n++] = share;
     }
-    return clv_data_parallel_loss(step->x, step->labels, replicas, parts, n, replica_loss, &of);
+    return clv_data_parallel_loss_all(step->fed, of->n_fed, replicas, parts, n, replica_loss, of);
 }
 
 static void gradient_name(const clv_tensor *parameter, char *name, size_t bytes) {
@@ -72,13 +84,20 @@ static clv_tensor *unscaled(clv_graph *graph, clv_tensor *gradient) {
 
 clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config, const double *shares,
                            int64_t batch, clv__step *step) {
+    building of = {.model = config->model, .micro_batches = micro_batches_of(config, batch)};
     step->batch = batch;
+    CLV_TRY(clv__model_check(clv__runtime_error_of(runtime), config->model));
+    CLV_TRY(clv__labels_check(runtime, config));
+    CLV_TRY(clv__labels_losses(runtime, config, of.losses, of.smoothed));
+    step->n_inputs = of.n_inputs = clv_model_input_count(config->model);
+    step->n_targets = clv_model_target_count(config->model);
+    of.n_fed = step->n_inputs + step->n_targets;
     CLV_TRY(clv_graph_create(runtime, &step->graph));
     clv_graph_set_training(step->graph, true);
     clv_graph_set_precision(step->graph, config->precision);
-    step->x = clv_model_input(step->graph, config->model, batch);
-    step->labels = clv_model_target(step->graph, config->model, batch);
-    step->loss = loss_of(config, shares, step);
+    clv_model_inputs(step->graph, config->model, batch, step->fed);
+    clv__labels_inputs(step->graph, config, batch, step->fed + step->n_inputs);
+    step->loss = loss_of(config, shares, &of, step);
     clv_freeze(step->graph, config->freeze);
     clv_optimizer_freeze(step->graph, &config->optimizer);
     clv_output(step->loss, "loss");

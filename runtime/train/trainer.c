@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The trainer: what it plans, before any device memory is taken. Its loop is in loop.c.
+#include "nn/ports.h"
 #include "train/trainer.h"
 
 #include <inttypes.h>
@@ -25,8 +26,9 @@ static clv_status check_config(const clv_trainer *trainer, clv__error *error) {
     if (!(config->lr > 0)) CLV_FAIL(error, CLV_E_VALUE, "a learning rate of %g", config->lr);
     if (config->steps < 0 || config->checkpoint_every < 0 || config->schedule.period < 0)
         CLV_FAIL(error, CLV_E_VALUE, "steps, checkpoint_every and the schedule's period cannot be negative");
+    CLV_TRY(clv__model_check(error, config->model));
     if (!trainer->replay) CLV_TRY(clv__stopping_check(config, error));
-    return clv__check_data(trainer->runtime, config->model, config->train);
+    return clv__labels_check(trainer->runtime, config);
 }
 
 static clv_status no_memory(const clv_trainer *trainer) {
@@ -115,6 +117,8 @@ static clv_status build_predictor(clv_trainer *trainer) {
                                       .placement = placement,
                                       .model = config->model,
                                       .loss = config->loss,
+                                      .losses = config->losses,
+                                      .n_losses = config->n_losses,
                                       .metrics = config->metrics,
                                       .n_metrics = config->n_metrics,
                                       .batch = 1,
@@ -157,6 +161,11 @@ static void complete_config(const clv_trainer *trainer, clv_train_config *config
 /** config: the trainer's own, which nobody changes after this. */
 static clv_status build(clv_trainer *trainer, clv_train_config *config) {
     CLV_TRY(check_config(trainer, clv__runtime_error_of(trainer->runtime)));
+    CLV_TRY(clv__match_data(trainer->runtime, config->model, config->train, &trainer->match));
+    if (config->test) {
+        clv__match of_test;
+        CLV_TRY(clv__match_data(trainer->runtime, config->model, config->test, &of_test));
+    }
     int64_t count = clv_dataset_count(config->train), rest = count % config->batch;
     trainer->batches = (count + config->batch - 1) / config->batch;
     trainer->steps = config->steps ? config->steps : config->epochs * trainer->batches;

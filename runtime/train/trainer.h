@@ -5,11 +5,27 @@
 
 #include "train/state.h"
 
-/** A training step for one batch size. */
+enum { CLV__MOST_FED = 2 * CLV_MAX_PORTS };
+
+/** Which of a dataset's inputs and targets each of a model's is. */
+typedef struct clv__match {
+    int input[CLV_MAX_PORTS], target[CLV_MAX_PORTS];
+} clv__match;
+
+/** The loss of one of a model's targets. */
+typedef struct clv__target_loss {
+    const clv_loss *loss;
+    double weight;
+} clv__target_loss;
+
+/** A training step, or a forward pass, for one batch size. */
 typedef struct clv__step {
     int64_t batch;
     clv_graph *graph;
-    clv_tensor *x, *labels, *loss, *hyper;
+    clv_tensor *fed[CLV__MOST_FED];     // the model's inputs, then, of a training step, its targets
+    int n_inputs, n_targets;            // n_targets: of those that are fed
+    clv_tensor *outputs[CLV_MAX_PORTS]; // of a forward pass
+    clv_tensor *loss, *hyper;           // of a training step
     clv_plan *plan;
     clv_run *run; // NULL until clv_trainer_run
 } clv__step;
@@ -26,6 +42,7 @@ struct clv_trainer {
     clv_runtime *runtime;
     const clv_train_config
         *config;            // defaults filled in, layers placed; owned, and fixed once the trainer is made
+    clv__match match;       // of the model's ports with the samples to train on
     int64_t batches, steps; // of an epoch; of the whole training
     clv__step step[CLV__STEPS];
     clv_predictor *predictor; // NULL without a test set
@@ -57,9 +74,30 @@ typedef clv_status clv__graph_maker(clv_runtime *runtime, const clv_train_config
 clv__graph_maker clv__step_graph;
 /** Of a forward pass: model, logits. */
 clv__graph_maker clv__forward_graph;
-/** Does the model take the dataset's samples, and do targets fit its results? CLV_E_SHAPE, CLV_E_DTYPE,
- *  CLV_E_VALUE. */
-clv_status clv__check_data(clv_runtime *runtime, const clv_model *model, const clv_dataset *dataset);
+/** Does the model take the dataset's samples, and do targets fit its results? By their names, or the only
+ *  ones where the dataset has no names. CLV_E_NOT_FOUND, CLV_E_SHAPE, CLV_E_DTYPE, CLV_E_VALUE. */
+clv_status clv__match_data(clv_runtime *runtime, const clv_model *model, const clv_dataset *dataset,
+                           clv__match *match);
+/** The loss and the weight of each of the model's targets. CLV_E_VALUE, CLV_E_NOT_FOUND */
+clv_status clv__losses_find(clv_runtime *runtime, const clv_train_config *config,
+                            clv__target_loss out[CLV_MAX_PORTS]);
+/** The loss of a target that none is given for. */
+const clv_loss *clv__loss_usual(clv_port target);
+/** Give a run a batch for all the model's inputs and, where they are fed, targets. */
+clv_status clv__step_feed(const clv__step *step, const clv__match *match, const clv_batch *batch);
+/** The same from an array for each. */
+clv_status clv__step_feed_arrays(const clv__step *step, const void *const *fed);
+/** Bytes of the largest of them. */
+size_t clv__step_fed_bytes(const clv__step *step);
+/** Do label smoothing and mixup make sense for the model and its losses? CLV_E_VALUE. */
+clv_status clv__labels_check(clv_runtime *runtime, const clv_train_config *config);
+/** The loss of each target as clv__losses_find has it, in `room` where it smooths labels. */
+clv_status clv__labels_losses(clv_runtime *runtime, const clv_train_config *config,
+                              clv__target_loss out[CLV_MAX_PORTS], clv_loss room[CLV_MAX_PORTS]);
+/** The targets that are fed to a step, as the loader gives them. */
+void clv__labels_inputs(clv_graph *graph, const clv_train_config *config, int64_t batch, clv_tensor **out);
+/** What a training reads its samples with, from a position on. */
+clv_loader_config clv__labels_loader(const clv_train_config *config, int64_t epoch, int64_t index);
 /** How it is planned. */
 clv_plan_config clv__step_plan_config(const clv_train_config *config, clv__graph_maker *make);
 /** The graph and its plan. same_session: as clv_plan_config. */
@@ -104,8 +142,10 @@ clv_status clv__measure_shares(clv_runtime *runtime, const clv_train_config *con
 /** The same for forward passes of a predictor in such batches. */
 clv_status clv__measure_forward_shares(clv_runtime *runtime, const clv_predictor_config *config,
                                        int64_t batch, double *shares);
-/** One forward pass of a whole batch, until it is done; its logits are dropped. */
-clv_status clv__predictor_time(clv_predictor *predictor, const void *samples);
+/** One forward pass of a whole batch of zeros, until it is done; its results are dropped. */
+clv_status clv__predictor_time(clv_predictor *predictor, const void *zeros);
+/** Bytes of a batch of its largest input. */
+size_t clv__predictor_fed_bytes(const clv_predictor *predictor);
 
 /** Are place and replicas as they can be: not both, devices that are there, each once, each with a sample of
  *  the batch at least? */

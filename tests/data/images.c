@@ -334,6 +334,36 @@ static void the_same_from_any_number_of_threads(void **state) {
     }
 }
 
+/** Mixed pictures are mixed by whoever makes the last of a batch. */
+static void mixed_the_same_from_any_number_of_threads(void **state) {
+    (void)state;
+    static const int workers[] = {1, 4};
+    static float first[3][4 * (N + 2)];
+    for (size_t i = 0; i < sizeof workers / sizeof *workers; i++) {
+        clv_dataset *dataset = open_folder(
+            GOLDEN "images", (clv_image_folder_config){.workers = workers[i], .augment = {.crop = true}});
+        clv_loader *loader = NULL;
+        clv_loader_config config = {.batch = 4, .shuffle = true, .seed = 8, .mixup = 0.5};
+        expect_ok(clv_loader_create(support_runtime, dataset, &config, &loader));
+        for (int k = 0; k < 3; k++) {
+            clv_batch batch;
+            expect_ok(clv_loader_next(loader, &batch));
+            const float *targets = batch.targets;
+            for (int row = 0; row < 4; row++)
+                assert_true(fabsf(targets[2 * row] + targets[2 * row + 1] - 1) < 1e-6f);
+            if (i == 0) {
+                memcpy(first[k], batch.samples, sizeof(float) * 4 * N);
+                memcpy(first[k] + 4 * N, targets, sizeof(float) * 4 * 2);
+            }
+            assert_memory_equal(batch.samples, first[k], sizeof(float) * 4 * N);
+            assert_memory_equal(targets, first[k] + 4 * N, sizeof(float) * 4 * 2);
+            clv_loader_release(loader, &batch);
+        }
+        clv_loader_destroy(loader);
+        clv_dataset_destroy(dataset);
+    }
+}
+
 static void a_seek_gives_the_same_again(void **state) {
     (void)state;
     clv_dataset *dataset =
@@ -443,6 +473,36 @@ static void several_labels_each(void **state) {
     write_file("t.csv", "file\npng/tiny.png\n", 18);
     expect_failure(refused(GOLDEN "images", config), CLV_E_FORMAT,
                    "'t.csv' has names of pictures, but no column with a label");
+    write_file("t.csv", "file,red,big\npng/tiny.png,1,\n", 29);
+    expect_failure(refused(GOLDEN "images", config), CLV_E_FORMAT,
+                   "'t.csv', line 2: nothing stands in column 'big'; 0 or 1 is wanted");
+    remove("t.csv");
+}
+
+/** The columns of a table are those of another: what a model's results stand for. */
+static void labels_of_another_table(void **state) {
+    (void)state;
+    clv_image_folder_config config = plain;
+    config.labels = "t.csv";
+    write_file("t.csv", "file,red,big\npng/tiny.png,1,0\n", 30);
+    clv_dataset *train = open_folder(GOLDEN "images", config), *classes = open_folder(GOLDEN "images", plain);
+    config.like = train;
+    clv_dataset_destroy(open_folder(GOLDEN "images", config));
+    write_file("t.csv", "file,big,red\npng/tiny.png,1,0\n", 30);
+    expect_failure(refused(GOLDEN "images", config), CLV_E_FORMAT,
+                   "'t.csv' has a column 'big' where 'red' is wanted");
+    write_file("t.csv", "file,red\npng/tiny.png,1\n", 24);
+    expect_failure(refused(GOLDEN "images", config), CLV_E_FORMAT,
+                   "'t.csv' has 1 labels for each picture, and 2 are wanted");
+    static const char sentence[] = "`like` is a folder of pictures: with classes for another such folder, or "
+                                   "with a table of labels for another table";
+    config.like = classes;
+    expect_failure(refused(GOLDEN "images", config), CLV_E_VALUE, sentence);
+    config.like = train;
+    config.labels = NULL;
+    expect_failure(refused(GOLDEN "images", config), CLV_E_VALUE, sentence);
+    clv_dataset_destroy(train);
+    clv_dataset_destroy(classes);
     remove("t.csv");
 }
 
@@ -605,10 +665,12 @@ int main(void) {
         cmocka_unit_test(draws_depend_on_seed_epoch_and_sample),
         cmocka_unit_test(rows_from_the_top),
         cmocka_unit_test(the_same_from_any_number_of_threads),
+        cmocka_unit_test(mixed_the_same_from_any_number_of_threads),
         cmocka_unit_test(a_seek_gives_the_same_again),
         cmocka_unit_test(folders_that_are_none),
         cmocka_unit_test(classes_of_another_folder),
         cmocka_unit_test(several_labels_each),
+        cmocka_unit_test(labels_of_another_table),
         cmocka_unit_test(a_limit_spreads),
         cmocka_unit_test(what_is_refused),
         cmocka_unit_test(broken_pictures_are_left_out),

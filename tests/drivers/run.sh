@@ -7,6 +7,9 @@
 #
 # Intel's runtime is brought by fetch.sh; where it cannot be had, it is left out with a note.
 #
+# With a number in CLEAVE_TURN the longest checks run a share of their samples, which share the number tells: .ci/run counts on with
+# each commit, so that all have their turn. Without, everything is run.
+#
 # The losses of the host are computed once and kept in $CLEAVE_HOST_CURVE if that is set. Two drivers at a time: each keeps
 # about one core busy, with compiling kernels most of the time.
 set -eu
@@ -81,9 +84,13 @@ check() {
     # `lanes` has these), and plans of convolutions, whose three ops are cases by themselves.
     oclgrind) on_device "$1" --quick --exclude 'conv2d*/gemm*/depthwise' --exclude 'conv2d*/plan/*' ;;
     lanes | embedded | basic | memory-1GiB | intel) on_device "$1" --quick ;;
-    work-group-1 | rusticl) on_device "$1" --dtype f32 && on_device "$1" --quick --dtype f16 ;;
-    pocl) on_device pocl --dtype f32 && on_device pocl --dtype f16 --shard 1/2 && on_device pocl --dtype bf16 ;;
+    work-group-1 | rusticl) on_device "$1" --dtype f32 --shard "$(share 2)" && on_device "$1" --quick --dtype f16 ;;
+    pocl) on_device pocl --dtype f32 --shard "$(share 2)" && on_device pocl --dtype f16 --shard "$(share 4 2)" && on_device pocl --dtype bf16 --shard "$(share 2)" ;;
     esac
+}
+# share N [WHOLE] : whose turn it is of N parts; without turns the first of WHOLE parts, by default all.
+share() {
+    if [ -n "${CLEAVE_TURN:-}" ]; then echo "$((CLEAVE_TURN % $1 + 1))/$1"; else echo "1/${2:-1}"; fi
 }
 on_device() { check_cases "$@" --exclude '*/differences/*'; }
 

@@ -65,6 +65,15 @@ awk 'BEGIN { print "x;y;side"; for (i = 0; i < 200; i++) { x = i * 37 % 101; y =
 works "$cleave" train csv side.csv --target side --standardize --device "$device" --quiet --epochs 40 --json
 awk "BEGIN { exit !($(at test_accuracy) > 0.9) }" || fail "two classes of rows are not learnt: $(at test_accuracy)"
 
+# Labels of tokens smoothed; mixed rows; tokens are not.
+works "$cleave" train text text.txt $gpt --lr 0.01 --label-smoothing 0.1 --epochs 2 --json
+same "memory with smoothing" "$(at memory.0.peak_bytes)" "$(at memory.0.predicted_peak_bytes)"
+awk "BEGIN { exit !($(at test_accuracy) > 0.8 && $(at train_loss) > $(at test_loss)) }" || fail "smoothed: loss $(at train_loss), tested $(at test_loss)"
+works "$cleave" train csv side.csv --target side --standardize --mixup 0.2 --label-smoothing 0.1 --device "$device" --quiet --epochs 40 --json
+awk "BEGIN { exit !($(at test_accuracy) > 0.9) }" || fail "two classes of mixed rows are not learnt: $(at test_accuracy)"
+expect 1 "label smoothing is of the losses cross_entropy and bce_with_logits, not of 'mse'" "$cleave" train csv line.csv $table --label-smoothing 0.1
+expect 1 "those of model 'gpt' are tokens" "$cleave" train text text.txt $gpt --mixup 0.2
+
 # One sentence each.
 expect 2 'gpt is a model of texts' "$cleave" train fashion-mnist --model gpt
 expect 2 'cnn is a model of images; of texts there is gpt' "$cleave" train text text.txt --model cnn

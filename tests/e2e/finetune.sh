@@ -82,6 +82,23 @@ expect 2 "nothing is left to train" tuned --freeze '*'
 expect 2 "--freeze is about what is trained" "$cleave" plan mlp --freeze fc1 --device "$device"
 expect 2 "did you mean 'fc1'?" "$cleave" plan mlp --train --freeze fc --device "$device"
 
+if [ "$device" != host ]; then # targets of layers on two devices
+    mixed="--images x.npy --labels y5.npy --model mlp --classes 5 --batch 20 --epochs 2 --lr 0.05 --optimizer momentum --mixup 0.4 --label-smoothing 0.1 --quiet"
+    # shellcheck disable=SC2086
+    works "$cleave" train $mixed --device "$device" --save whole.safetensors
+    # shellcheck disable=SC2086
+    works "$cleave" train $mixed --place 'fc1=cpu:0,fc2=cpu:1' --save placed.safetensors --json
+    memory 2
+    cmp -s whole.safetensors placed.safetensors || fail "mixed and placed: other bits"
+fi
+expect 2 "--mixup is about what is trained" "$cleave" plan mlp --mixup 0.2 --device "$device"
+expect 2 "--label-smoothing is about what is trained" "$cleave" plan mlp --label-smoothing 0.1 --device "$device"
+# shellcheck disable=SC2086
+works "$cleave" train $arrays --device "$device" --quiet --mixup 0.4 --label-smoothing 0.1 --epochs 1 --json
+peak=$(at memory.0.peak_bytes)
+works "$cleave" plan mlp --classes 5 --batch 20 --train --optimizer momentum --mixup 0.4 --label-smoothing 0.1 --device "$device" --json
+same "planned with mixup" "$(at devices.0.predicted_peak_bytes)" "$peak"
+
 # parameter groups: predicted, resumed, refused
 works "$cleave" plan mlp --classes 5 --batch 20 --train --param-group 'fc1:frozen' --device "$device" --json
 expect 2 "no parameter matches 'cf1'; did you mean 'fc1'?" tuned --param-group 'cf1:lr=0.1'

@@ -29,6 +29,63 @@ cmp w1.safetensors w3.safetensors || fail "other weights from other numbers of t
 works "$cleave" train images f $small --augment flip --epochs 2 --save flip.safetensors
 cmp -s w1.safetensors flip.safetensors && fail "--augment changes nothing"
 
+# Mixed, smoothed, resumed; and drafts.
+mixed="--mixup 0.4 --label-smoothing 0.1 --color-jitter 0.2"
+works "$cleave" train images f $small $mixed --epochs 2 --workers 1 --save mixed.safetensors --json
+same "memory" "$(at memory.0.predicted_peak_bytes)" "$(at memory.0.peak_bytes)"
+works "$cleave" train images f $small $mixed --epochs 1 --workers 4 --checkpoint mixed.ckpt
+works "$cleave" train images f $small $mixed --epochs 2 --workers 4 --resume mixed.ckpt --save again.safetensors
+cmp mixed.safetensors again.safetensors || fail "mixed, from other threads and resumed: other weights"
+expect 1 "was written with mixup 0.4, now it is 0" "$cleave" train images f $small --label-smoothing 0.1 \
+    --color-jitter 0.2 --epochs 2 --resume mixed.ckpt
+works "$cleave" train images f $small --draft --augment none --steps 2
+expect 2 '--mixup wants a number greater than 0' "$cleave" train images f $small --mixup 0
+expect 2 '--label-smoothing is at least 0 and below 1, not 1' "$cleave" train images f $small --label-smoothing 1
+expect 2 '--draft is of folders of pictures' "$cleave" train fashion-mnist --draft
+
+# Several labels each, from a table; those to test on from another one.
+{
+    echo file,colored,jpeg
+    for picture in jpeg/color.jpg jpeg/steps.jpeg jpeg/ink.jpg; do echo "$picture,1,1"; done
+    printf 'jpeg/grey.jpg,0,1\npng/color.png,1,0\npng/wide.png,1,0\npng/grey.png,0,0\n'
+} >table.csv
+printf 'file,colored,jpeg\npng/line.png,0,0\njpeg/color.jpg,1,1\n' >val.csv
+several="images $pictures --labels table.csv --model mlp --image-size 12 --batch 4 --device $device"
+works "$cleave" train $several --quiet --augment none --epochs 60 --lr 0.002 --save several.safetensors --json
+[ "$(at test_loss)" = null ] || fail "tested on nothing, and told $(at test_loss)"
+works "$cleave" eval $several --quiet --weights several.safetensors --json
+awk "BEGIN { exit !($(at test_accuracy) > 0.9 && $(at test_loss) < 0.3) }" || fail "two labels are not learnt: $(at test_accuracy)"
+same "pictures tested on" "$(at count)" 7
+works "$cleave" train $several --val-labels val.csv --steps 4
+grep -qF 'test accuracy' out || fail "labels have no accuracy: $(cat out)"
+grep -qF '2 labels' err || fail "it is not told how many labels there are: $(cat err)"
+works "$cleave" train $several --val "$pictures" --val-labels val.csv --mixup 1 --label-smoothing 0.1 --steps 2 --quiet
+"$helper" shapes several.safetensors | grep -qF 'fc2.bias [2]' || fail "the model has other results than two labels"
+expect 2 'which table has the labels of --val? --val-labels wants its name' "$cleave" train $several --val "$pictures"
+expect 2 '--val-labels is of --labels' "$cleave" train images f --val-labels val.csv
+expect 2 '--val-labels is of folders of pictures' "$cleave" train fashion-mnist --val-labels val.csv
+expect 2 'leave --classes out' "$cleave" train $several --classes 2
+printf 'file,jpeg,colored\npng/line.png,0,0\n' >other.csv
+expect 1 "'other.csv' has a column 'jpeg' where 'colored' is wanted" "$cleave" train $several --val-labels other.csv
+printf 'file,colored,jpeg\npng/line.png,,0\n' >hole.csv
+expect 1 "'hole.csv', line 2: nothing stands in column 'colored'; 0 or 1 is wanted" "$cleave" train images "$pictures" \
+    --labels hole.csv --device "$device"
+
+# Fine-tuning in one command: a new head, of the rest the last block. Running statistics of what is frozen go on, as in PyTorch.
+if [ "$device" != host ]; then
+    resnet="images f --model resnet18 --image-size 32 --batch 13 --augment none --optimizer momentum --lr 0.01 --device $device --quiet"
+    works "$cleave" train $resnet --classes 10 --steps 1 --save base.safetensors
+    works "$cleave" train $resnet --val f --weights base.safetensors --except 'fc.*' \
+        --freeze 'conv1,bn1,layer1.*,layer2.*,layer3.*,layer4.0.*' --steps 30 --save tuned.safetensors --json
+    same "memory" "$(at memory.0.predicted_peak_bytes)" "$(at memory.0.peak_bytes)"
+    awk "BEGIN { exit !($(at train_loss) < 0.5) }" || fail "two classes are not learnt: $(at train_loss)"
+    "$helper" tensors tuned.safetensors base.safetensors >which || fail "no comparison"
+    for line in 'conv1.weight same' 'bn1.weight same' 'bn1.running_mean other' 'layer4.0.conv2.weight same' \
+        'layer4.0.bn2.running_var other' 'layer4.1.conv1.weight other' 'layer4.1.bn2.bias other' 'fc.weight other'; do
+        grep -qx "$line" which || fail "not '$line', but '$(grep "^${line% *} " which)'"
+    done
+fi
+
 # Broken ones.
 head -c 500 f/one/color.jpg >f/one/a.jpg
 cp f/two/tiny.png f/one/no.txt

@@ -34,6 +34,7 @@ CALL(relu, clv_relu(x[0]))
 CALL(relu6, clv_relu6(x[0]))
 CALL(leaky_relu, clv_leaky_relu(x[0], 0.01f))
 CALL(sigmoid, clv_sigmoid(x[0]))
+CALL(logsigmoid, clv_logsigmoid(x[0]))
 CALL(tanh_, clv_tanh(x[0]))
 CALL(silu, clv_silu(x[0]))
 CALL(gelu, clv_gelu(x[0]))
@@ -103,6 +104,7 @@ static const struct autocast_case {
     {"relu6", relu6, ONE, 1},
     {"leaky_relu", leaky_relu, ONE, 1},
     {"sigmoid", sigmoid, ONE, 1},
+    {"logsigmoid", logsigmoid, ONE, 1},
     {"tanh", tanh_, ONE, 1},
     {"silu", silu, ONE, 1},
     {"gelu", gelu, ONE, 1},

@@ -59,6 +59,8 @@ static void unary(void **state) {
         {"relu", clv_relu},
         {"leaky_relu", leaky},
         {"sigmoid", clv_sigmoid},
+        {"logsigmoid", clv_logsigmoid},
+        {"logsigmoid_edges", clv_logsigmoid},
         {"tanh", clv_tanh},
         {"gelu", clv_gelu},
         {"gelu_tanh", clv_gelu_tanh},

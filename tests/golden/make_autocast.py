@@ -44,6 +44,7 @@ OPS = {
     "relu6": ([(2, 3)], F.relu6),
     "leaky_relu": ([(2, 3)], F.leaky_relu),
     "sigmoid": ([(2, 3)], torch.sigmoid),
+    "logsigmoid": ([(2, 3)], F.logsigmoid),
     "tanh": ([(2, 3)], torch.tanh),
     "silu": ([(2, 3)], F.silu),
     "gelu": ([(2, 3)], F.gelu),

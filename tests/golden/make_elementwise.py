@@ -96,4 +96,7 @@ with cases.case("relu6_nan") as c:
     c.expect("y", F.relu6(c.input("x", edges[:2], grad=False)))
 with cases.case("full") as c:
     c.expect("y", torch.full((2, 3), -1.25))
+for name, values in {"logsigmoid": ordinary, "logsigmoid_edges": edges}.items():
+    with cases.case(name) as c:
+        c.expect("y", F.logsigmoid(c.input("x", values)))
 cases.write()

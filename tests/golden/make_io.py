@@ -15,9 +15,10 @@ import safetensors.numpy
 import safetensors.torch
 import torch
 
+from order import order, philox
+
 OUT = pathlib.Path(__file__).parent / "io"
 M64 = (1 << 64) - 1
-M32 = (1 << 32) - 1
 
 
 def tensors():
@@ -49,6 +50,7 @@ def foreign():
     torch.save(weights, OUT / "torch.pth")
     torch.save({"state_dict": weights}, OUT / "torch_before_1_6.pt", _use_new_zipfile_serialization=False)
     np.savez(OUT / "arrays.npz", **{name: t.numpy() for name, t in weights.items()})
+    np.savez_compressed(OUT / "packed.npz", row=np.zeros((50, 6), np.float32), word=np.arange(50) % 5, größe=np.float64(1.5))
 
 
 def rotl(x, r):
@@ -140,41 +142,6 @@ def idx_files():
     (OUT / "u8.idx.gz").write_bytes(gzip.compress(idx(0x08, images), mtime=0))
     (OUT / "i32.idx").write_bytes(idx(0x0C, np.array([-2, 5, 2147483647]).astype(">i4")))
     (OUT / "f32.idx").write_bytes(idx(0x0D, np.array([[0.5], [-3e38]]).astype(">f4")))
-
-
-def philox(key, counter):
-    """Philox4x32-10: Salmon, Moraes, Dror, Shaw 2011, section 3.3."""
-    k0, k1 = key
-    c0, c1, c2, c3 = counter
-    for _ in range(10):
-        p, q = 0xD2511F53 * c0, 0xCD9E8D57 * c2
-        c0, c1, c2, c3 = (q >> 32) ^ c1 ^ k0, q & M32, (p >> 32) ^ c3 ^ k1, p & M32
-        k0, k1 = (k0 + 0x9E3779B9) & M32, (k1 + 0xBB67AE85) & M32
-    return [c0, c1, c2, c3]
-
-
-def order(seed, epoch, n):
-    """The order of n samples in an epoch: Fisher-Yates from the end, words from stream 2 of the seed."""
-    def words():
-        block = 0
-        while True:
-            yield from philox((seed & M32, (seed >> 32) ^ 2), (block, 0, epoch & M32, epoch >> 32))
-            block += 1
-
-    source = words()
-
-    def below(m):
-        limit = M32 - (1 << 32) % m
-        while True:
-            word = next(source)
-            if word <= limit:
-                return word % m
-
-    samples = list(range(n))
-    for i in range(n - 1, 0, -1):
-        k = below(i + 1)
-        samples[i], samples[k] = samples[k], samples[i]
-    return samples
 
 
 def loader():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""norm.safetensors: batch_norm in training (which variance goes where) and in evaluation, with and without weights."""
+"""norm.safetensors: batch_norm in training (which variance goes where) and in evaluation, with and without weights; rms_norm."""
 import torch
 import torch.nn.functional as F
 from golden import Golden
@@ -19,4 +19,10 @@ with cases.case("batch_norm_momentum") as c:
     c.expect("y", F.batch_norm(x, mean, var, None, None, True, 0.75, 0.5))
 with cases.case("batch_norm_no_running") as c:
     c.expect("y", F.batch_norm(c.input("x", torch.randn(2, 3, 4, 4)), None, None, None, None, True, 0.1, 1e-5))
+with cases.case("rms_norm") as c:
+    x, w = c.input("x", 2 * torch.randn(2, 3, 19) + 1), c.input("weight", torch.randn(19))
+    c.expect("y", x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-5) * w)  # torch.nn.functional.rms_norm, since 2.4
+with cases.case("rms_norm_alone") as c:
+    x = c.input("x", torch.randn(4, 7))
+    c.expect("y", x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 0.25))
 cases.write()

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Batch normalisation against PyTorch; the cases stand in make_norm.py in the same order.
+// Batch and root mean square normalisation against PyTorch; the cases stand in make_norm.py in the same order.
 #include <stdio.h>
 
 #include "cleave/ops.h"
@@ -39,11 +39,24 @@ static void no_running_statistics(void **state) {
     golden_end(g);
 }
 
+static void rms_norm(void **state) {
+    golden *g = golden_begin(state, "rms_norm");
+    clv_tensor *x = golden_input(g, "x"), *weight = golden_input(g, "weight");
+    golden_expect(g, clv_rms_norm(x, weight, 1e-5f), "y");
+    golden_on_devices(g);
+    golden_end(g);
+    g = golden_begin(state, "rms_norm_alone");
+    golden_expect(g, clv_rms_norm(golden_input(g, "x"), NULL, 0.25f), "y");
+    golden_on_devices(g);
+    golden_end(g);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(batch_norm),
         cmocka_unit_test(momentum),
         cmocka_unit_test(no_running_statistics),
+        cmocka_unit_test(rms_norm),
     };
     return cmocka_run_group_tests(tests, golden_open_norm, golden_close);
 }

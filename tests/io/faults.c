@@ -142,6 +142,26 @@ static clv_status load_batches(void) {
     return status;
 }
 
+/** A dataset of an archive's fields, and a batch of it. */
+static clv_status load_fields(void) {
+    const clv_field fields[] = {{.name = "word", .role = CLV_FIELD_TARGET}, {.name = "row"}};
+    clv_archive *archive = NULL;
+    clv_dataset *dataset = NULL;
+    clv_loader *loader = NULL;
+    clv_batch batch;
+    clv_status status = clv_npz_read(support_runtime, "in.npz", &archive);
+    clv_loader_config config = {.batch = 2, .shuffle = true};
+    assert_true((status == CLV_OK) == (archive != NULL));
+    if (status == CLV_OK)
+        status = clv_dataset_from_archive(support_runtime, archive, fields, 2, NULL, &dataset);
+    if (status == CLV_OK) status = clv_loader_create(support_runtime, dataset, &config, &loader);
+    if (status == CLV_OK) status = clv_loader_next(loader, &batch);
+    clv_loader_destroy(loader);
+    clv_dataset_destroy(dataset);
+    clv_archive_destroy(archive);
+    return status;
+}
+
 static clv_status write_safetensors(void) {
     return clv_safetensors_write(weights, "out");
 }
@@ -193,6 +213,7 @@ static void reading_survives(void **state) {
     copy_file(golden("state.checkpoint"), "in.checkpoint");
     copy_file(golden("f4.npy"), "in.npy");
     copy_file(golden("u8.idx.gz"), "in.idx.gz");
+    copy_file(golden("packed.npz"), "in.npz");
     clv_array labels = {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(2), .data = (int32_t[]){1, 0}};
     expect_ok(clv_npy_write(support_runtime, &labels, "labels.npy"));
     assert_true(fail_each(read_safetensors, EIO, NULL) > 20);
@@ -201,6 +222,7 @@ static void reading_survives(void **state) {
     assert_true(fail_each(read_idx, EIO, NULL) >= 4);
     assert_true(fail_each(fill_archive, ENOMEM, NULL) > 8);
     assert_true(fail_each(load_batches, ENOMEM, NULL) > 10);
+    assert_true(fail_each(load_fields, EIO, NULL) > 40);
 }
 
 /** Whatever happened: `out` is whole, old or new, and nothing lies about. */

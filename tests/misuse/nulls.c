@@ -167,6 +167,16 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_dataset_from_arrays(rt, NULL, &array, NULL, &dataset));
     REFUSED(clv_dataset_from_arrays(rt, &array, NULL, NULL, &dataset));
     REFUSED(clv_dataset_from_arrays(rt, &array, &array, NULL, NULL));
+    const clv_field field = {.name = "x", .array = &array};
+    REFUSED(clv_dataset_from_fields(rt, NULL, 1, NULL, &dataset));
+    REFUSED(clv_dataset_from_fields(rt, &field, 1, NULL, NULL));
+    REFUSED(clv_dataset_from_fields(rt, &(clv_field){0}, 1, NULL, &dataset));
+    REFUSED(clv_dataset_from_archive(rt, NULL, &field, 1, NULL, &dataset));
+    REFUSED(clv_dataset_from_archive(rt, w.archive, NULL, 1, NULL, &dataset));
+    REFUSED(clv_dataset_from_archive(rt, w.archive, &field, 1, NULL, NULL));
+    REFUSED(clv_dataset_from_archive(rt, w.archive, &(clv_field){0}, 1, NULL, &dataset));
+    REFUSED(clv_npz_read(rt, NULL, &archive));
+    REFUSED(clv_npz_read(rt, "x", NULL));
     REFUSED(clv_dataset_npy(rt, NULL, "y", NULL, &dataset));
     REFUSED(clv_dataset_npy(rt, "x", NULL, NULL, &dataset));
     REFUSED(clv_dataset_npy(rt, "x", "y", NULL, NULL));
@@ -242,6 +252,12 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_predictor_forward(NULL, data, 1, data));
     REFUSED(clv_predictor_forward(w.predictor, NULL, 1, data));
     REFUSED(clv_predictor_forward(w.predictor, data, 1, NULL));
+    const void *no_samples = NULL;
+    float *result = data;
+    REFUSED(clv_predictor_forward_all(NULL, &no_samples, 1, &result));
+    REFUSED(clv_predictor_forward_all(w.predictor, NULL, 1, &result));
+    REFUSED(clv_predictor_forward_all(w.predictor, &no_samples, 1, &result));
+    REFUSED(clv_predictor_forward_all(w.predictor, (const void *[]){data}, 1, NULL));
     REFUSED(clv_evaluate(NULL, w.dataset, NULL, NULL, &metrics));
     REFUSED(clv_evaluate(w.predictor, NULL, NULL, NULL, &metrics));
     REFUSED(clv_evaluate(w.predictor, w.dataset, NULL, NULL, NULL));
@@ -379,6 +395,7 @@ static void builders_pass_null_on(void **state) {
     assert_null(clv_mse_loss(NULL, NULL));
     assert_null(clv_batch_norm(NULL, NULL, NULL, NULL, NULL, true, 0.1f, 1e-5f));
     assert_null(clv_layer_norm(NULL, NULL, NULL, 1e-5f));
+    assert_null(clv_rms_norm(NULL, NULL, 1e-5f));
     assert_null(clv_embedding(NULL, NULL));
     assert_null(clv_scaled_dot_product_attention(NULL, NULL, NULL, NULL));
     assert_null(clv_self_attention(NULL, 1, NULL));
@@ -387,6 +404,7 @@ static void builders_pass_null_on(void **state) {
     assert_null(clv_nn_conv2d(NULL, NULL, 1, NULL));
     assert_null(clv_nn_batch_norm(NULL, NULL, NULL));
     assert_null(clv_nn_layer_norm(NULL, NULL, 0));
+    assert_null(clv_nn_rms_norm(NULL, NULL, 0));
     assert_null(clv_nn_embedding(NULL, NULL, 1, 1, NULL));
     assert_null(clv_gradient(NULL));
     assert_null(clv_graph_find(NULL, "x"));
@@ -429,6 +447,10 @@ static clv_tensor *unnamed_norm(clv_graph *graph, clv_tensor *x) {
     (void)graph;
     return clv_nn_layer_norm(x, NULL, 0);
 }
+static clv_tensor *unnamed_rms_norm(clv_graph *graph, clv_tensor *x) {
+    (void)graph;
+    return clv_nn_rms_norm(x, NULL, 0);
+}
 static clv_tensor *null_axes(clv_graph *graph, clv_tensor *x) {
     (void)graph;
     return clv_permute(x, NULL, 2);
@@ -444,9 +466,9 @@ static clv_tensor *null_place(clv_graph *graph, clv_tensor *x) {
 
 static void names_and_axes_that_are_null_stick(void **state) {
     (void)state;
-    static const maker makers[] = {unnamed_input, unnamed_parameter, unnamed_buffer,
-                                   unnamed_scope, unnamed_layer,     unnamed_norm,
-                                   null_axes,     null_sum_axes,     null_place};
+    static const maker makers[] = {unnamed_input, unnamed_parameter, unnamed_buffer,   unnamed_scope,
+                                   unnamed_layer, unnamed_norm,      unnamed_rms_norm, null_axes,
+                                   null_sum_axes, null_place};
     for (size_t i = 0; i < sizeof makers / sizeof *makers; i++) {
         clv_graph *graph;
         assert_status(clv_graph_create(w.runtime, &graph), CLV_OK, w.runtime);

@@ -80,6 +80,10 @@ static clv_tensor *call_sigmoid(clv_graph *graph, clv_tensor **in) {
     (void)graph, (void)in;
     return clv_sigmoid(in[0]);
 }
+static clv_tensor *call_logsigmoid(clv_graph *graph, clv_tensor **in) {
+    (void)graph, (void)in;
+    return clv_logsigmoid(in[0]);
+}
 static clv_tensor *call_tanh(clv_graph *graph, clv_tensor **in) {
     (void)graph, (void)in;
     return clv_tanh(in[0]);
@@ -261,6 +265,10 @@ static clv_tensor *call_layer_norm(clv_graph *graph, clv_tensor **in) {
     (void)graph, (void)in;
     return clv_layer_norm(in[0], NULL, NULL, 0.5f);
 }
+static clv_tensor *call_rms_norm(clv_graph *graph, clv_tensor **in) {
+    (void)graph, (void)in;
+    return clv_rms_norm(in[0], NULL, 0.5f);
+}
 static clv_tensor *call_embedding(clv_graph *graph, clv_tensor **in) {
     (void)graph, (void)in;
     return clv_embedding(in[0], in[1]);
@@ -302,6 +310,7 @@ static const example examples[] = {
     {"relu6", {X}, {{0}}, call_relu6},
     {"leaky_relu", {X}, {NUM(negative_slope, 0.3f)}, call_leaky_relu},
     {"sigmoid", {X}, {{0}}, call_sigmoid},
+    {"logsigmoid", {X}, {{0}}, call_logsigmoid},
     {"tanh", {X}, {{0}}, call_tanh},
     {"gelu", {X}, {{0}}, call_gelu},
     {"gelu_tanh", {X}, {{0}}, call_gelu_tanh},
@@ -347,6 +356,7 @@ static const example examples[] = {
     {"mse_loss", {X, Y}, {{0}}, call_mse_loss},
     {"batch_norm", {IMAGES, CHANNELS, CHANNELS, CHANNELS, CHANNELS}, {NUM(eps, 0.5f)}, call_batch_norm},
     {"layer_norm", {X}, {NUM(eps, 0.5f)}, call_layer_norm},
+    {"rms_norm", {X}, {NUM(eps, 0.5f)}, call_rms_norm},
     {"embedding", {X, LABELS}, {{0}}, call_embedding},
     {"causal_mask", {SQUARE_}, {NUM(fill, -3)}, call_causal_mask},
     {"causal_softmax", {SQUARE_}, {NUM(scale, 0.5f)}, call_causal_softmax},

@@ -40,6 +40,8 @@ MISTAKE(adaptive_size, clv_adaptive_avg_pool2d(in->x, 3, 0))
 MISTAKE(adaptive_empty, clv_adaptive_avg_pool2d(clv_slice(in->x, 2, 0, 0), 3, 3))
 MISTAKE(layer_norm_rank, clv_layer_norm(in->s, NULL, NULL, 1e-5f))
 MISTAKE(layer_norm_weight, clv_layer_norm(in->x, in->m, NULL, 1e-5f))
+MISTAKE(rms_norm_rank, clv_rms_norm(in->s, NULL, 1e-5f))
+MISTAKE(rms_norm_eps, clv_rms_norm(in->x, NULL, -1))
 MISTAKE(layer_norm_eps, clv_layer_norm(in->x, NULL, NULL, 0))
 MISTAKE(embedding_table, clv_embedding(in->x, in->i))
 MISTAKE(embedding_dtype, clv_embedding(in->m, in->m))
@@ -122,6 +124,8 @@ static const struct {
     {adaptive_empty, CLV_E_SHAPE, "x must have at least one row and column"},
     {layer_norm_rank, CLV_E_SHAPE, "x has no dimension to normalise"},
     {layer_norm_weight, CLV_E_SHAPE, "weight must be ["},
+    {rms_norm_rank, CLV_E_SHAPE, "x has no dimension to normalise"},
+    {rms_norm_eps, CLV_E_VALUE, "eps must be at least 0, it is -1"},
     {layer_norm_eps, CLV_E_VALUE, "eps must be above 0, it is 0"},
     {embedding_table, CLV_E_SHAPE, "weight has 4 dimensions, it must have 2"},
     {embedding_dtype, CLV_E_DTYPE, "indices is f32, it must be i32"},

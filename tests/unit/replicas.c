@@ -113,6 +113,72 @@ static void test_labels_that_do_not_fit(void **state) {
     clv_graph_destroy(graph);
 }
 
+static clv_tensor *sum_of_all(clv_tensor *const *tensors, void *user) {
+    (void)user;
+    return clv_mean(clv_add(tensors[0], clv_add(tensors[1], tensors[2])), NULL, 0, false);
+}
+
+static void two_results(clv_tensor *const *inputs, clv_tensor **results, void *user) {
+    (void)user;
+    results[0] = clv_relu(inputs[0]);
+    results[1] = clv_square(inputs[1]);
+}
+
+/** Calls on three tensors, of which one has other rows or is a number: what a graph says. */
+static void refuse_tensors(clv_shape third, bool unnamed, clv_status status, const char *said) {
+    const char *const replicas[] = {"host", "null:0"};
+    for (int call = 0; call < 3; call++) {
+        clv_graph *graph = new_graph();
+        clv_tensor *tensors[] = {clv_input(graph, "a", CLV_DTYPE_F32, CLV_SHAPE(4, 2)),
+                                 clv_input(graph, "b", CLV_DTYPE_F32, CLV_SHAPE(4, 2)),
+                                 clv_input(graph, "c", CLV_DTYPE_F32, third)},
+                   *results[2] = {tensors[0], tensors[0]};
+        if (unnamed) tensors[2] = clv_relu(tensors[2]);
+        if (call == 0) assert_null(clv_micro_batches_all(tensors, 3, 2, sum_of_all, NULL));
+        if (call == 1)
+            assert_null(clv_data_parallel_loss_all(tensors, 3, replicas, NULL, 2, sum_of_all, NULL));
+        if (call == 2) clv_data_parallel_all(tensors, 3, replicas, NULL, 2, two_results, NULL, results, 2);
+        if (call == 2) assert_true(!results[0] && !results[1]);
+        assert_status(clv_graph_status(graph), status, runtime);
+        char sentence[256];
+        snprintf(sentence, sizeof sentence, "%s: %s", call ? "data parallel" : "micro-batches", said);
+        assert_string_equal(clv_runtime_error(runtime), sentence);
+        clv_graph_destroy(graph);
+    }
+}
+
+static void test_several_tensors(void **state) {
+    (void)state;
+    const char *const replicas[] = {"host", "null:0"};
+    refuse_tensors(CLV_SHAPE(3, 2), false, CLV_E_SHAPE,
+                   "a [4,2] and c [3,2] must have the same number of rows");
+    refuse_tensors(CLV_SHAPE(3), true, CLV_E_SHAPE,
+                   "a [4,2] and relu#0 [3] must have the same number of rows");
+    refuse_tensors(clv_shape_make(0, NULL), false, CLV_E_SHAPE,
+                   "a [4,2] and c [] must have the same number of rows");
+    clv_graph *graph = new_graph();
+    clv_tensor *many[2 * CLV_MAX_PORTS + 1], *results[CLV_MAX_PORTS + 1];
+    for (int i = 0; i < 2 * CLV_MAX_PORTS + 1; i++)
+        many[i] = i ? many[0] : clv_input(graph, "a", CLV_DTYPE_F32, CLV_SHAPE(4, 2));
+    assert_null(clv_micro_batches_all(many, 0, 2, sum_of_all, NULL));
+    assert_null(clv_micro_batches_all(NULL, 2, 2, sum_of_all, NULL));
+    assert_null(clv_micro_batches_all((clv_tensor *[]){many[0], NULL}, 2, 2, sum_of_all, NULL));
+    assert_null(clv_data_parallel_loss_all((clv_tensor *[]){NULL}, 1, replicas, NULL, 2, sum_of_all, NULL));
+    clv_data_parallel_all(many, 2, replicas, NULL, 2, two_results, NULL, results, 2);
+    assert_status(clv_graph_status(graph), CLV_OK, runtime);
+    assert_int_equal(clv_tensor_shape(results[1]).dims[0], 4);
+    assert_null(clv_micro_batches_all(many, 2 * CLV_MAX_PORTS + 1, 2, sum_of_all, NULL));
+    assert_status(clv_graph_status(graph), CLV_E_VALUE, runtime);
+    assert_string_equal(clv_runtime_error(runtime), "micro-batches: 33 tensors, 32 are possible");
+    clv_graph_destroy(graph);
+    graph = new_graph();
+    many[0] = clv_input(graph, "a", CLV_DTYPE_F32, CLV_SHAPE(4, 2));
+    clv_data_parallel_all(many, 1, replicas, NULL, 2, two_results, NULL, results, CLV_MAX_PORTS + 1);
+    assert_status(clv_graph_status(graph), CLV_E_VALUE, runtime);
+    assert_string_equal(clv_runtime_error(runtime), "data parallel: 17 results, from 1 to 16 are possible");
+    clv_graph_destroy(graph);
+}
+
 // ---- the same bits ------------------------------------------------------------------------------------------------
 
 static void expect_close(const float *a, const float *b, int n, float tolerance) {
@@ -162,6 +228,7 @@ int main(void) {
         cmocka_unit_test(test_updates_add_up_what_is_lent),
         cmocka_unit_test(test_replicas_with_their_losses_do_not_wait),
         cmocka_unit_test(test_labels_that_do_not_fit),
+        cmocka_unit_test(test_several_tensors),
         cmocka_unit_test(test_own_losses_train_alike),
         cmocka_unit_test(test_updates_with_lent_terms_compute_the_same_bits),
     };

@@ -262,7 +262,9 @@ bool cli_is_folder(const cli_args *args);
 int cli_check_folder(const cli_args *args, const clv_model *model);
 /** Read it, in the source's thread. */
 clv_status cli_read_folder(cli_source *source);
-/** The model for a folder's size of pictures and its classes. */
+/** The loss of what is to be learnt, NULL for the model's usual one: several labels each have another. */
+const clv_loss *cli_loss(const cli_args *args);
+/** The model for a folder's size of pictures, its classes or its labels. */
 void cli_model_of_folder(const cli_args *args, const clv_model *model, const clv_dataset *dataset,
                          clv_model *out);
 /** How many broken pictures were found so far, and what is wrong with the first. */

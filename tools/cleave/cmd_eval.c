@@ -2,6 +2,8 @@
 // cleave eval: measure a model with given weights on a dataset or on arrays.
 #include "cli.h"
 
+#include <math.h>
+
 typedef struct eval_job {
     cli_session *session;
     const volatile int *interrupt;
@@ -32,7 +34,7 @@ static int report(const eval_job *job, const clv_model *model, clv_predictor *pr
             cli_plan_memory_json(plan), "shares",
             cli_shares_json(job->placement, clv_predictor_shares(predictor)), "placement",
             cli_place_json(clv_predictor_place(predictor)), "profile", cli_profile_json(&job->profile)));
-    if (model->classes)
+    if (!isnan(metrics->accuracy))
         printf("test accuracy %.4f (%lld of %lld)\n", metrics->accuracy, (long long)metrics->correct,
                (long long)metrics->targets);
     printf("test loss %.4f\n", metrics->loss);
@@ -84,6 +86,7 @@ static int evaluate(cli_session *session, cli_source *source, const clv_placemen
                                    .model = &sized,
                                    .metrics = metrics.metric,
                                    .n_metrics = metrics.n,
+                                   .loss = cli_loss(args),
                                    .batch = args->batch,
                                    .variants = args->variants,
                                    .no_fuse = cli_no_fuse(args),

@@ -464,6 +464,9 @@ int cmd_plan(const cli_args *args) {
     if ((args->weight_decay_skip || args->param_groups.n) && !args->train)
         return cli_fail(EXIT_USAGE, "--%s is about what is trained: it needs --train",
                         args->weight_decay_skip ? "weight-decay-skip" : "param-group");
+    if ((args->mixup > 0 || args->label_smoothing > 0) && !args->train)
+        return cli_fail(EXIT_USAGE, "--%s is about what is trained: it needs --train",
+                        args->mixup > 0 ? "mixup" : "label-smoothing");
     if (args->recompute && !args->train)
         return cli_fail(EXIT_USAGE, "--recompute is about the backward pass: it needs --train");
     clv_shape size;

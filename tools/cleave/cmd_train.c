@@ -2,6 +2,7 @@
 // cleave train: train a model on a dataset or on arrays, and say how it went.
 #include "events.h"
 
+#include <math.h>
 #include <string.h>
 
 /** What the callbacks of a training need. */
@@ -58,7 +59,7 @@ static bool on_epoch(void *user, const clv_train_epoch *epoch) {
                     (long long)epoch->epochs, epoch->train_loss);
     if (epoch->evaluated) {
         screen_line_add(&line, 70, NULL, "  test loss %.4f", epoch->test.loss);
-        if (job->config->model->classes)
+        if (!isnan(epoch->test.accuracy))
             screen_line_add(&line, 90, NULL, "  accuracy %.4f", epoch->test.accuracy);
         cli_metrics_line(&line, &epoch->test);
     }
@@ -299,6 +300,7 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
         .device = placement->place ? NULL : session->device,
         .placement = *placement,
         .model = &sized,
+        .loss = cli_loss(args),
         .train = source->train,
         .test = source->test,
         .batch = args->batch ? args->batch : 64,

@@ -9,11 +9,29 @@ bool cli_is_folder(const cli_args *args) {
     return args->n_words > 0 && !strcmp(args->words[0], "images");
 }
 
+/** Have pictures several labels each, by a table? */
+static bool has_table(const cli_args *args) {
+    return cli_is_folder(args) && args->labels;
+}
+
+/** Do the options of tables of labels belong together? */
+static int check_table(const cli_args *args) {
+    if (args->val_labels && !args->labels)
+        return cli_fail(EXIT_USAGE, "--val-labels is of --labels: which table has those to train on?");
+    if (args->labels && args->val && !args->val_labels)
+        return cli_fail(EXIT_USAGE, "which table has the labels of --val? --val-labels wants its name");
+    if (args->labels && args->classes)
+        return cli_fail(EXIT_USAGE, "--labels says how many labels there are: leave --classes out");
+    return EXIT_DONE;
+}
+
 int cli_check_folder(const cli_args *args, const clv_model *model) {
     const char *option = args->image_size         ? "image-size"
                          : args->workers          ? "workers"
                          : args->strict           ? "strict"
                          : args->val              ? "val"
+                         : args->val_labels       ? "val-labels"
+                         : args->draft            ? "draft"
                          : args->augment          ? "augment"
                          : args->color_jitter > 0 ? "color-jitter"
                                                   : NULL;
@@ -22,9 +40,12 @@ int cli_check_folder(const cli_args *args, const clv_model *model) {
                       : EXIT_DONE;
     if (args->n_words < 2)
         return cli_fail(EXIT_USAGE,
-                        "which folder? `images DIR` wants one with a folder of pictures for each class");
+                        "which folder? `images DIR` wants one with a folder of pictures for each class, "
+                        "or of pictures with --labels TABLE");
     if (args->data)
         return cli_fail(EXIT_USAGE, "--data is the folder of a dataset; `images DIR` names its own");
+    const int code = check_table(args);
+    if (code != EXIT_DONE) return code;
     if (args->workers > 64)
         return cli_fail(EXIT_USAGE, "--workers is 1 to 64, not %lld", (long long)args->workers);
     if (args->image_size > 4096)
@@ -39,7 +60,9 @@ clv_status cli_read_folder(cli_source *source) {
     const char *augment = args->augment ? args->augment : "crop";
     clv_image_folder_config plain = {.size = args->image_size ? args->image_size : 224,
                                      .limit = args->limit,
+                                     .labels = args->labels,
                                      .workers = (int)args->workers,
+                                     .draft = args->draft,
                                      .strict = args->strict};
     clv_image_folder_config drawn = plain;
     drawn.augment = (clv_image_augment){.crop = !strcmp(augment, "crop"),
@@ -51,8 +74,10 @@ clv_status cli_read_folder(cli_source *source) {
         return clv_dataset_image_folder(source->runtime, args->words[1], &plain, &source->test);
     clv_status status = clv_dataset_image_folder(source->runtime, args->words[1], &drawn, &source->train);
     plain.like = source->train;
-    if (status == CLV_OK && args->val)
-        status = clv_dataset_image_folder(source->runtime, args->val, &plain, &source->test);
+    plain.labels = args->val_labels;
+    const char *val = args->val ? args->val : args->val_labels ? args->words[1] : NULL;
+    if (status == CLV_OK && val)
+        status = clv_dataset_image_folder(source->runtime, val, &plain, &source->test);
     return status;
 }
 
@@ -61,6 +86,13 @@ void cli_model_of_folder(const cli_args *args, const clv_model *model, const clv
     const clv_shape sample = clv_dataset_sample_shape(dataset);
     const int64_t classes = args->classes ? args->classes : clv_dataset_classes(dataset);
     *out = clv_model_for(model, 3, sample.dims[1], sample.dims[2], classes);
+    if (!has_table(args)) return;
+    out->classes = 0;
+    out->target[0] = clv_dataset_target_shape(dataset).dims[0];
+}
+
+const clv_loss *cli_loss(const cli_args *args) {
+    return has_table(args) ? clv_loss_find("bce_with_logits") : NULL;
 }
 
 int64_t cli_broken(const cli_source *source, const char **first) {

@@ -152,11 +152,7 @@ static int check_replicas(clv_runtime *runtime, const clv_placement *placement) 
 
 /** The model's forward pass, to hold names against. The caller destroys the graph, after a failure too. */
 static clv_status make_graph(clv_runtime *runtime, const clv_model *model, clv_graph **out) {
-    clv_status status = clv_graph_create(runtime, out);
-    if (status != CLV_OK) return status;
-    clv_tensor *x = clv_model_input(*out, model, 1);
-    clv_output(clv_model_build(model, x), "logits");
-    return clv_graph_status(*out);
+    return clv_predict_graph(runtime, &(clv_train_config){.model = model}, 1, out);
 }
 
 /** A name of what is not there is a wrong word on the command line. */

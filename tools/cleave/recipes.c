@@ -64,6 +64,9 @@ int cli_check_recipe(const cli_args *args, const clv_model *model) {
     if (strcmp(schedule, "step") && (args->step_size || args->gamma > 0))
         return cli_fail(EXIT_USAGE, "--%s is of the schedule step, and this is %s; add --schedule step",
                         args->step_size ? "step-size" : "gamma", schedule);
+    if (args->label_smoothing >= 1)
+        return cli_fail(EXIT_USAGE, "--label-smoothing is at least 0 and below 1, not %g",
+                        args->label_smoothing);
     return EXIT_DONE;
 }
 
@@ -71,6 +74,8 @@ void cli_recipe(const cli_args *args, const clv_model *model, clv_train_config *
     recipe_row recipe = recipe_of(model);
     const char *optimizer = args->optimizer ? args->optimizer : recipe.optimizer;
     set_optimizer(args, optimizer, config);
+    config->label_smoothing = args->label_smoothing;
+    config->mixup = args->mixup;
     if (!strcmp(optimizer, recipe.optimizer)) config->lr = recipe.lr;
     if (args->lr > 0) config->lr = args->lr;
     const char *schedule = args->schedule ? args->schedule : recipe.schedule;

@@ -70,6 +70,9 @@ json_t *watch_settings(const cli_args *args, const clv_train_config *config) {
     json_object_set_new(object, "precision", json_string(precisions[config->precision]));
     json_object_set_new(object, "seed", json_integer((json_int_t)config->seed));
     json_object_set_new(object, "shuffle", json_boolean(!config->no_shuffle));
+    set_real(object, "label_smoothing", config->label_smoothing);
+    set_real(object, "mixup", config->mixup);
+    set_text(object, "labels", args->labels);
     set_text(object, "weights", config->weights);
     set_text(object, "except", args->except);
     set_text(object, "freeze", args->freeze);

@@ -21,7 +21,7 @@ static int find_dataset(const char *name) {
 }
 
 int cli_check_source(const cli_args *args) {
-    bool arrays = args->images || args->labels;
+    bool arrays = args->images || (args->labels && !cli_is_folder(args));
     if (args->n_words && arrays)
         return cli_fail(EXIT_USAGE, "give a dataset or --images and --labels, not both");
     if (arrays && !(args->images && args->labels))

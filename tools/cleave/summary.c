@@ -78,9 +78,16 @@ static void samples_text(const cli_args *args, const clv_train_config *config, n
         add(out, ", %s to test on", plan_count(clv_dataset_count(config->test)));
     else
         add(out, ", none to test on");
-    add(out, ": %s, each %s, %s classes%s", args->images ? args->images : args->words[args->n_words - 1],
-        clv_shape_text(&sample, text, sizeof text), plan_count(config->model->classes),
+    const clv_shape target = clv_dataset_target_shape(config->train);
+    const int64_t classes = config->model->classes;
+    add(out, ": %s, each %s, %s %s%s", args->images ? args->images : args->words[args->n_words - 1],
+        clv_shape_text(&sample, text, sizeof text), plan_count(classes ? classes : clv_shape_numel(&target)),
+        classes          ? "classes"
+        : cli_loss(args) ? "labels"
+                         : "numbers to tell",
         config->no_shuffle ? ", in their order" : ", shuffled");
+    if (config->mixup > 0) add(out, ", mixed by Beta(%g, %g)", config->mixup, config->mixup);
+    if (config->label_smoothing > 0) add(out, ", labels smoothed by %g", config->label_smoothing);
 }
 
 static void batch_text(const clv_train_config *config, note *out) {

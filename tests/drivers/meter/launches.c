@@ -166,7 +166,8 @@ static void add_node(const char *model, const char *use, const clv__op_io *io, c
     for (int i = 0; i < CLV__MAX_IN; i++) {
         const bool there = i < io->n_in && clv__has_in(io, i);
         add_buffer(&head, &io->in[i], there, there && known ? known->given[i] : -1, -1);
-        if (there) new.must += clv__desc_bytes(&io->in[i]);
+        if (there)
+            new.must += clv__desc_bytes(&io->in[i]) * (io->op->mutates >> i & 1 ? 2 : 1); // read and written
     }
     for (int i = 0; i < CLV__MAX_OUT; i++) {
         add_buffer(&head, &io->out[i], i < io->n_out, -1, i < io->n_out && known ? known->wanted[i] : -1);

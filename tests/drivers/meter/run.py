@@ -28,7 +28,7 @@ CLANG = "clang-15"
 SCRATCH = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 # Of each row: sectors of 32 bytes a request of 32 neighbouring items, and the fewest that could hold what they ask for; the same for
 # stores; both together for 64 and for 16 items; how many accesses of local memory wait for each other; all sectors of a step; how
-# many times the bytes of the node's tensors that is (in the node's first row).
+# many times what its nodes must read and write all launches of a use move (in its first row).
 FIGURES = ["loads", "ideal", "stores", "ideal", "by64", "by16", "ways", "worst", "sectors", "moved"]
 WORSE = {0: "sectors a load", 2: "sectors a store", 6: "ways in local memory", 8: "sectors in all"}
 
@@ -92,16 +92,20 @@ def measure(folder):
         have = sums.setdefault(key, [0.0] * len(numbers))
         for i, x in enumerate(numbers):
             have[i] = max(have[i], x) if i == 20 else have[i] + x
-    rows = {}
+    rows, whole = {}, {}  # whole: sectors of a use, and the bytes that it must move
+    for key, n in sums.items():
+        use = whole.setdefault(key.rsplit("\t", 2)[0], [0, 0])
+        use[0] += n[1] + n[10]
+        use[1] += n[21] if len(n) > 21 else 0
     for key, n in sums.items():
         side = lambda s, w: n[9 * s + 3 * w:9 * s + 3 * w + 3]  # requests, sectors, ideal
         ratio = lambda a, b: a / b if b else None
         both = lambda w: [x + y for x, y in zip(side(0, w), side(1, w))]
-        must = n[21] if len(n) > 21 else 0
         all_sectors = both(0)[1]
+        all_of_use, must = whole.pop(key.rsplit("\t", 2)[0], (0, 0))  # told once, in its first row
         rows[key] = [ratio(side(0, 0)[1], side(0, 0)[0]), ratio(side(0, 0)[2], side(0, 0)[0]), ratio(side(1, 0)[1], side(1, 0)[0]),
                      ratio(side(1, 0)[2], side(1, 0)[0]), ratio(both(1)[1], both(1)[0]), ratio(both(2)[1], both(2)[0]),
-                     ratio(n[19], n[18]), n[20], all_sectors, ratio(32 * all_sectors, must)]
+                     ratio(n[19], n[18]), n[20], all_sectors, ratio(32 * all_of_use, must)]
     return rows
 
 

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// Root mean square normalisation along the last axis, and its gradient. The weight is a product of its own, which follows.
+#include <math.h>
+
+#include "cleave/ops.h"
+#include "ops/lower.h"
+#include "ops/rows.h"
+#include "ops/softmax.h"
+
+typedef struct rms_attrs {
+    float eps;
+} rms_attrs;
+
+static const int backward_form; // .data of the gradient points here: inputs dy, x; else x
+
+static int64_t count_of(const clv__op_io *io) { // elements of a row
+    return io->out[0].shape.dims[io->out[0].shape.rank - 1];
+}
+
+static float eps_of(const clv__op_io *io) {
+    return ((const rms_attrs *)io->attrs)->eps;
+}
+
+static clv_status infer(clv__op_io *io, clv__error *error) {
+    CLV_TRY(clv__want_dtype(io, io->n_in - 1, "x", CLV_DTYPE_F32, error));
+    if (io->in[0].shape.rank == 0) CLV_FAIL(error, CLV_E_SHAPE, "x has no dimension to normalise");
+    if (!(eps_of(io) >= 0))
+        CLV_FAIL(error, CLV_E_VALUE, "eps must be at least 0, it is %g", (double)eps_of(io));
+    io->n_out = 1;
+    io->out[0] = io->in[io->n_in - 1];
+    return CLV_OK;
+}
+
+// ---- kernels ----------------------------------------------------------------------------------------------
+
+#define SCALE "const float scale = 1.0f / sqrt(s0 * share + eps);"
+static const clv__row_program forward_row = {
+    .params = "global T_Y *restrict y, global const T_X *restrict x, float share, float eps",
+    .tensors = "o0=T_Y i0=T_X",
+    .planes = 1,
+    .load = "a[k] = LOAD(T_X, x + at);",
+    .gather = "EACH(s0 += a[k] * a[k];)",
+    .join = "s0 += t0;",
+    .finish = SCALE,
+    .store = "STORE(T_Y, a[k] * scale, y + at);"};
+static const clv__row_program backward_row = {
+    .params = "global T_DX *restrict dx, global const T_T *restrict dy, global const T_X *restrict x, float "
+              "share, float eps",
+    .tensors = "o0=T_DX i0=T_T i1=T_X",
+    .planes = 2,
+    .load = "a[k] = LOAD(T_X, x + at); b[k] = LOAD(T_T, dy + at);",
+    .gather = "EACH(s0 += a[k] * a[k]; s1 += a[k] * b[k];)",
+    .join = "s0 += t0; s1 += t1;",
+    .finish = SCALE "const float slope = s1 * share * scale * scale;",
+    .store = "STORE(T_DX, (b[k] - a[k] * slope) * scale, dx + at);"};
+
+static void lower(clv__launches *list, const clv__op_io *io, bool groups) {
+    const int64_t D = count_of(io);
+    const clv__rows use = {.program = io->op->data ? &backward_row : &forward_row,
+                           .walk = clv__row_middle(clv__numel(&io->out[0]) / clv__max64(D, 1), D, 1),
+                           .n_floats = 2,
+                           .floats = {1.0f / (float)D, eps_of(io)}};
+    clv__rows_lower(list, io, &use, groups);
+}
+
+static void plain(clv__launches *list, const clv__op_io *io) {
+    lower(list, io, false);
+}
+static void groups(clv__launches *list, const clv__op_io *io) {
+    lower(list, io, true);
+}
+static bool groups_support(const clv_device_info *device, const clv__op_io *io) {
+    return count_of(io) > 1 && clv__rows_groups(device);
+}
+
+static const clv__variant variants[] = {
+    {"plain", .lower = plain}, {"groups", groups_support, clv__rows_rank, .lower = groups}, {0}};
+
+// ---- reference and samples --------------------------------------------------------------------------------
+
+static void reference(const clv__ref *ref) {
+    const int64_t D = count_of(ref->io), n = clv__numel(&ref->io->out[0]);
+    for (int64_t at = 0; at < n; at += D) {
+        const double *x = ref->in[ref->io->n_in - 1] + at, *dy = ref->in[0] + at;
+        double squares = 0, products = 0;
+        for (int64_t d = 0; d < D; d++) {
+            squares += x[d] * x[d];
+            products += x[d] * dy[d];
+        }
+        const double scale = 1 / sqrt(squares / (double)D + (double)eps_of(ref->io));
+        const double slope = ref->io->op->data ? products / (double)D * scale * scale : 0;
+        for (int64_t d = 0; d < D; d++) ref->out[0][at + d] = (dy[d] - x[d] * slope) * scale;
+    }
+}
+
+static void cost(const clv__op_io *io, clv__cost *cost) {
+    const double n = (double)clv__numel(&io->out[0]);
+    *cost = (clv__cost){4 * n * io->n_in, 4 * n * (io->n_in + 1)};
+}
+
+#define ROW(what, eps, ...)                                                                                  \
+    .label = what, .in = {CLV__DIMS(__VA_ARGS__)}, .attrs = &(rms_attrs){eps},                               \
+    .fill = {{CLV__FILL_UNIFORM, -3, 3}}
+static const clv__sample_row samples[] = {
+    {ROW("rows of 33", 1e-5f, 7, 33), .quick = true},
+    {ROW("one element", 1e-3f, 1), .quick = true},
+    {ROW("rows of 192", 1e-6f, 2, 5, 192)},
+    {ROW("rows of 257, a large eps", 4, 3, 257)},
+    {ROW("many rows", 1e-5f, 1031, 20)},
+    {ROW("a row of 2049", 1e-5f, 1, 2049)},
+    {ROW("no rows", 1e-5f, 0, 5)},
+    {ROW("a very long row", 1e-5f, 1, 66001)},
+    {0},
+};
+#undef ROW
+
+/** Along every dimension but the last. */
+static bool split(const clv__op_io *io, int i, clv__split *out) {
+    const int rank = io->in[0].shape.rank;
+    if (i + 1 < rank) clv__split_all(io, i, out);
+    return i < rank;
+}
+
+#define COMMON                                                                                               \
+    .attrs_bytes = sizeof(rms_attrs), .infer = infer, .variants = variants, .reference = reference,          \
+    .samples = CLV__TRAINS(samples), .cost = cost, .reduction = count_of, .split = split
+const clv__op clv__op_rms_norm_backward = {.name = "rms_norm_backward",
+                                           .half_in = 3,
+                                           .half_out = 1,
+                                           .data = &backward_form,
+                                           .adapt = clv__softmax_sample_backward,
+                                           COMMON};
+
+static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    dx[0] = clv__node_add(&clv__op_rms_norm_backward, clv__node_attrs(node),
+                          (clv_tensor *[]){dy[0], clv__node_in(node, 0)}, 2, 0);
+}
+
+const clv__op clv__op_rms_norm = {.name = "rms_norm",
+                                  .half_in = 1,
+                                  .half_out = 1,
+                                  .autocast = CLV__CAST_HALF,
+                                  .grad = CLV__TRAINS(grad),
+                                  COMMON};
+
+clv_tensor *clv_rms_norm(clv_tensor *x, clv_tensor *weight, float eps) {
+    clv_tensor *y = clv__node_add(&clv__op_rms_norm, &(rms_attrs){eps}, &x, 1, 0);
+    return weight ? clv_mul(y, weight) : y;
+}

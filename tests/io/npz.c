@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+// .npz: what numpy writes is read, stored and deflated; whatever is wrong has its status and sentence.
+#include "io/support.h"
+
+static void reads_what_numpy_writes(void **state) {
+    (void)state;
+    clv_archive *archive;
+    const clv_array *array;
+    expect_ok(clv_npz_read(support_runtime, golden("arrays.npz"), &archive));
+    assert_int_equal(clv_archive_count(archive), 2);
+    expect_ok(clv_archive_require(archive, "fc.weight", CLV_ARRAY_F32, SHAPE(2, 3), &array));
+    for (int i = 0; i < 6; i++) assert_true(((float *)array->data)[i] == (float)i);
+    expect_ok(clv_archive_require(archive, "fc.bias", CLV_ARRAY_F32, SHAPE(2), &array));
+    clv_archive_destroy(archive);
+    expect_ok(clv_npz_read(support_runtime, golden("packed.npz"), &archive));
+    assert_int_equal(clv_archive_count(archive), 3);
+    expect_ok(clv_archive_require(archive, "row", CLV_ARRAY_F32, SHAPE(50, 6), &array));
+    expect_ok(clv_archive_require(archive, "word", CLV_ARRAY_I64, SHAPE(50), &array));
+    for (int i = 0; i < 50; i++) assert_int_equal(((int64_t *)array->data)[i], i % 5);
+    assert_true(*(float *)clv_archive_find(archive, "größe")->data == 1.5f);
+    clv_archive_destroy(archive);
+}
+
+/** Where in the golden archives something stands; `which` counts from 0, below 0: from the end. */
+static size_t find(const uint8_t *bytes, size_t size, const char *what, size_t n, int which) {
+    size_t found[16], count = 0;
+    for (size_t i = 0; i + n <= size; i++)
+        if (!memcmp(bytes + i, what, n)) found[count++] = i;
+    assert_true(count > 0);
+    return which < 0 ? found[count - 1] : found[which];
+}
+
+enum { LOCAL, ENTRY, END, NAME }; // what is changed, `at` bytes behind its beginning
+
+static const struct {
+    const char *file;
+    int what, at;
+    const char *bytes; // written there
+    int n;
+    clv_status status;
+    const char *said;
+} faults[] = {
+    {"arrays.npz", END, 0, "XX", 2, CLV_E_FORMAT, "is no .npz file: no directory of a ZIP archive ends it"},
+    {"arrays.npz", END, 20, "\1", 1, CLV_E_FORMAT, "is no .npz file: no directory of a ZIP archive ends it"},
+    {"arrays.npz", END, 4, "\1", 1, CLV_E_UNSUPPORTED, "is one part of a ZIP archive"},
+    {"arrays.npz", END, 16, "\xff\xff\xff\xff", 4, CLV_E_UNSUPPORTED, "more than 4 GiB or 65534 arrays"},
+    {"arrays.npz", END, 16, "\0\0\0\x10", 4, CLV_E_FORMAT, "is damaged: its directory would be"},
+    {"arrays.npz", END, 12, "\0\0\0\x10", 4, CLV_E_FORMAT, "is damaged: its directory would be"},
+    {"arrays.npz", END, 8, "\7\0\7\0", 4, CLV_E_FORMAT, "is damaged: its directory is cut short"},
+    {"arrays.npz", ENTRY, 0, "XX", 2, CLV_E_FORMAT, "is damaged: its directory has no entry at byte"},
+    {"arrays.npz", ENTRY, 30, "\xff\xff", 2, CLV_E_FORMAT, "is damaged: its directory has no entry at byte"},
+    {"arrays.npz", ENTRY, 8, "\1", 1, CLV_E_UNSUPPORTED, "array 'fc.weight': "},
+    {"arrays.npz", ENTRY, 8, "\1", 1, CLV_E_UNSUPPORTED, "is encrypted"},
+    {"arrays.npz", ENTRY, 10, "\14", 1, CLV_E_UNSUPPORTED, "is packed by method 12; 0 and 8 can be read"},
+    {"arrays.npz", ENTRY, 24, "\xff\xff\xff\xff", 4, CLV_E_UNSUPPORTED, "an array of 4 GiB or more"},
+    {"arrays.npz", ENTRY, 24, "\1\0\0\0", 4, CLV_E_FORMAT, "is damaged: 152 bytes cannot become 1"},
+    {"arrays.npz", ENTRY, 16, "abcd", 4, CLV_E_FORMAT, "is damaged: the checksum does not match"},
+    {"arrays.npz", ENTRY, 42, "\1\0\0\0", 4, CLV_E_FORMAT, "is damaged: no member begins at byte 1"},
+    {"arrays.npz", ENTRY, 42, "\0\0\0\1", 4, CLV_E_FORMAT,
+     "is damaged: a member would begin at byte 16777216"},
+    {"arrays.npz", LOCAL, 28, "\xff\xff", 2, CLV_E_FORMAT,
+     "bytes of a member do not lie before its directory"},
+    {"arrays.npz", NAME, 10, "x", 1, CLV_E_FORMAT,
+     "is no .npz file: its member 'fc.weight.xpy' is no .npy file"},
+    {"arrays.npz", NAME, 3, "\0", 1, CLV_E_FORMAT, "is no .npy file"},
+    {"arrays.npz", NAME, 3, "\xff", 1, CLV_E_FORMAT, "is no .npy file"},
+    {"packed.npz", ENTRY, 24, "\0\0\0\x10", 4, CLV_E_FORMAT, "cannot become 268435456"},
+    {"packed.npz", ENTRY, 24, "\1", 1, CLV_E_FORMAT, "its deflated bytes are not as they should be"},
+    {"packed.npz", ENTRY, 20, "\x40\x7f", 2, CLV_E_FORMAT, "is damaged"},
+};
+
+static void refuses_what_is_damaged(void **state) {
+    (void)state;
+    for (size_t i = 0; i < sizeof faults / sizeof *faults; i++) {
+        size_t size;
+        uint8_t *bytes = read_file(golden(faults[i].file), &size);
+        const size_t places[] = {[LOCAL] = 0,
+                                 [ENTRY] = find(bytes, size, "PK\1\2", 4, 0),
+                                 [END] = find(bytes, size, "PK\5\6", 4, -1),
+                                 [NAME] = find(bytes, size, "PK\1\2", 4, 0) + 46};
+        memcpy(bytes + places[faults[i].what] + faults[i].at, faults[i].bytes, (size_t)faults[i].n);
+        write_file("x.npz", bytes, size);
+        free(bytes);
+        clv_archive *archive = (clv_archive *)1;
+        expect_failure(clv_npz_read(support_runtime, "x.npz", &archive), faults[i].status, "'x.npz'",
+                       faults[i].said);
+        assert_null(archive);
+    }
+}
+
+/** One name twice, bytes that two share, and a member that is no array. */
+static void refuses_other_archives(void **state) {
+    (void)state;
+    size_t size;
+    uint8_t *bytes = read_file(golden("arrays.npz"), &size);
+    clv_archive *archive;
+    const size_t first = find(bytes, size, "PK\1\2", 4, 0), second = find(bytes, size, "PK\1\2", 4, 1);
+    uint8_t *twice = malloc(2 * size);
+    assert_non_null(twice);
+    memcpy(twice, bytes, size); // the first entry once more, and so again for bytes that are there twice
+    const size_t entry = second - first, end = find(bytes, size, "PK\5\6", 4, -1);
+    memmove(twice + second + entry, twice + end, size - end);
+    memcpy(twice + second, bytes + first, entry);
+    const size_t at = second + entry, directory = 2 * entry;
+    memcpy(twice + at + 12, &(uint32_t){(uint32_t)directory}, 4);
+    write_file("x.npz", twice, at + size - end);
+    expect_failure(clv_npz_read(support_runtime, "x.npz", &archive), CLV_E_FORMAT,
+                   "'x.npz' has array 'fc.weight' twice");
+    twice[second + 46] = 'g'; // another name: the same bytes
+    memcpy(twice + first + 20, &(uint32_t){400}, 4);
+    write_file("x.npz", twice, at + size - end);
+    expect_failure(clv_npz_read(support_runtime, "x.npz", &archive), CLV_E_FORMAT, "'x.npz'", "is damaged");
+    free(twice);
+    free(bytes);
+    write_file("x.npz", "", 0);
+    expect_failure(clv_npz_read(support_runtime, "x.npz", &archive), CLV_E_FORMAT, "'x.npz' is no .npz file");
+    expect_failure(clv_npz_read(support_runtime, golden("torch.pth"), &archive), CLV_E_FORMAT,
+                   "is no .npz file");
+    expect_failure(clv_npz_read(support_runtime, "none.npz", &archive), CLV_E_IO, "'none.npz'");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(reads_what_numpy_writes),
+        cmocka_unit_test(refuses_what_is_damaged),
+        cmocka_unit_test(refuses_other_archives),
+    };
+    return cmocka_run_group_tests(tests, support_begin, support_end);
+}

@@ -1,0 +1,709 @@
+// SPDX-License-Identifier: Apache-2.0
+// Several inputs and several outputs: the numbers of PyTorch's training (tests/golden/make_heads.py), on one device, in micro-batches,
+// over replicas, placed, in mixed precision; what a checkpoint keeps of the losses; and what is refused.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cleave/check.h"
+#include "train/pytorch.h"
+#include "train/small.h"
+
+enum { STEPS = 20, N = 11, WORDS = 5, KINDS = 3, PLACES = 2, MOST = 512 };
+
+static clv_runtime *runtime;
+static clv_archive *golden;
+static clv_dataset *dataset;
+
+static void build(clv_tensor *const *inputs, clv_tensor **outputs, const clv_model *model) {
+    clv_tensor *both[] = {inputs[0], clv_nn_embedding(inputs[1], "words", WORDS, 3, NULL)};
+    clv_tensor *x = clv_relu(clv_nn_linear(clv_concat(both, 2, 1), "body", 8, NULL));
+    outputs[0] = clv_nn_linear(x, "kind", model->targets[0].classes, NULL);
+    outputs[1] = clv_nn_linear(x, "place", PLACES, NULL);
+}
+
+static const clv_port inputs[] = {{.name = "row", .dims = {6}},
+                                  {.name = "word", .dtype = CLV_DTYPE_I32, .classes = WORDS}};
+static const clv_port targets[] = {{.name = "kind", .classes = KINDS}, {.name = "place", .dims = {PLACES}}};
+static const clv_model model = {
+    .name = "heads", .build_all = build, .inputs = inputs, .n_inputs = 2, .targets = targets, .n_targets = 2};
+
+/** In another order than the model's. */
+static const clv_field fields[] = {{.name = "place", .role = CLV_FIELD_TARGET},
+                                   {.name = "word"},
+                                   {.name = "kind", .role = CLV_FIELD_TARGET},
+                                   {.name = "row"}};
+static const clv_train_loss losses[] = {{.target = "place", .weight = 0.5}};
+
+static const char *before(void) {
+    return CLV_TEST_BINARY_DIR "/train_heads_before.safetensors";
+}
+
+static int setup(void **state) {
+    (void)state;
+    runtime = clv__test_runtime(NULL);
+    pytorch_read_arrays(runtime, CLV_TEST_SOURCE_DIR "/tests/golden/heads.safetensors", before(), &golden);
+    assert_status(clv_dataset_from_archive(runtime, golden, fields, 4, NULL, &dataset), CLV_OK, runtime);
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    clv_dataset_destroy(dataset);
+    clv_archive_destroy(golden);
+    clv_runtime_destroy(runtime);
+    return 0;
+}
+
+static const struct golden_case {
+    const char *name;
+    clv_optimizer_config optimizer;
+    double lr;
+} cases[] = {
+    {"sgd", {.momentum = 0.9f}, 0.1},
+    {"adamw", {.kind = CLV_ADAMW, .weight_decay = 0.1f}, 0.02},
+};
+enum { N_CASES = sizeof cases / sizeof *cases };
+
+static clv_train_config config_of(const struct golden_case *c, clv_device *device) {
+    return (clv_train_config){.device = device,
+                              .model = &model,
+                              .losses = losses,
+                              .n_losses = 1,
+                              .train = dataset,
+                              .test = dataset,
+                              .batch = 4,
+                              .steps = STEPS,
+                              .no_shuffle = true,
+                              .optimizer = c->optimizer,
+                              .lr = c->lr,
+                              .weights = before()};
+}
+
+static const float *find(const struct golden_case *c, const char *what) {
+    char key[256];
+    snprintf(key, sizeof key, "%s/%.100s", c->name, what);
+    const clv_array *found = clv_archive_find(golden, key);
+    assert_non_null(found);
+    return found->data;
+}
+
+static void near(const char *what, double got, double want, double within) {
+    if (!(fabs(got - want) <= within * fmax(0.1, fabs(want))))
+        fail_msg("%s is %.9g, not %.9g", what, got, want);
+}
+
+typedef struct watching {
+    const float *losses;
+    int64_t steps;
+    double within;
+} watching;
+
+static bool on_step(void *user, const clv_train_step *step) {
+    watching *w = user;
+    assert_int_equal(step->step, ++w->steps);
+    near("loss", step->loss, w->losses[step->step - 1], w->within);
+    return true;
+}
+
+static void weights_as_pytorch(const struct golden_case *c, clv_session *session, double within) {
+    int compared = 0;
+    for (int i = 0; i < clv_session_count(session); i++) {
+        const clv_session_tensor tensor = clv_session_get(session, i);
+        float values[MOST];
+        char key[128];
+        if (tensor.category != CLV_PARAMETERS) continue;
+        snprintf(key, sizeof key, "after/%s", tensor.name);
+        const float *want = find(c, key);
+        assert_status(clv_session_read(session, i, values, tensor.bytes), CLV_OK, runtime);
+        for (size_t j = 0; j < tensor.bytes / sizeof *values; j++)
+            near(tensor.name, (double)values[j], (double)want[j], within);
+        compared++;
+    }
+    assert_int_equal(compared, 7);
+}
+
+static void metrics_as_pytorch(const struct golden_case *c, const clv_metrics *got, double within) {
+    const float *want = find(c, "evaluated");
+    const int32_t correct = *(const int32_t *)(const void *)find(c, "correct");
+    assert_int_equal(got->n_each, 2);
+    assert_string_equal(got->each[0].name, "kind");
+    assert_string_equal(got->each[1].name, "place");
+    near("evaluated loss", got->loss, (double)want[0], within);
+    near("evaluated kind", got->each[0].loss, (double)want[1], within);
+    near("evaluated place", got->each[1].loss, (double)want[2], within);
+    assert_int_equal(got->count, N);
+    assert_int_equal(got->each[0].targets, N);
+    assert_int_equal(got->each[1].targets, N * PLACES);
+    assert_int_equal(got->targets, N); // those with classes
+    assert_int_equal(got->correct, correct);
+    assert_int_equal(got->each[0].correct, correct);
+    assert_int_equal(got->each[1].correct, 0);
+    assert_true(got->accuracy == (double)correct / N && isnan(got->each[1].accuracy));
+}
+
+static const struct of_training {
+    double losses, weights; // how near they are to PyTorch's: twenty steps in float
+} usual = {2e-5, 5e-5}, mixed = {2e-2, 5e-2};
+
+/** Train as PyTorch did, and see that every device held what was predicted. */
+static void train(const struct golden_case *c, clv_train_config config, const struct of_training *within) {
+    watching seen = {find(c, "losses"), 0, within->losses};
+    clv_trainer *trainer;
+    config.user = &seen;
+    config.on_step = on_step;
+    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    small_run(runtime, trainer);
+    assert_int_equal(seen.steps, STEPS);
+    weights_as_pytorch(c, clv_trainer_session(trainer), within->weights);
+    const clv_train_result result = clv_trainer_result(trainer);
+    metrics_as_pytorch(c, &result.test, within->weights);
+    clv_trainer_destroy(trainer);
+}
+
+static void on_device(const char *spec) {
+    clv_device *device;
+    if (clv_device_find(runtime, spec, &device) != CLV_OK) skip();
+    for (int i = 0; i < N_CASES; i++) {
+        clv_train_config config = config_of(&cases[i], device);
+        train(&cases[i], config, &usual);
+        config.micro_batches = 2;
+        train(&cases[i], config, &usual);
+    }
+    clv_train_config config = config_of(&cases[0], device);
+    config.precision = CLV_PRECISION_MIXED;
+    train(&cases[0], config, &mixed);
+    config.precision = CLV_PRECISION_MIXED_BF16;
+    config.micro_batches = 2;
+    train(&cases[0], config, &mixed);
+}
+
+static void test_host(void **state) {
+    (void)state;
+    on_device("host");
+}
+
+static void test_opencl(void **state) {
+    (void)state;
+    on_device("gpu|accelerator|cpu");
+}
+
+static void test_two_devices(void **state) {
+    (void)state;
+    static const char *const devices[] = {"gpu|accelerator|cpu", "cpu:1|host"};
+    const double shares[] = {0.75, 0.25};
+    clv_device *device;
+    if (clv_device_find(runtime, devices[0], &device) != CLV_OK) skip();
+    for (int i = 0; i < N_CASES; i++) {
+        clv_train_config config = config_of(&cases[i], NULL);
+        config.placement = (clv_placement){.replicas = devices, .n_replicas = 2};
+        train(&cases[i], config, &usual);
+        config.placement.shares = shares;
+        config.micro_batches = 2;
+        train(&cases[i], config, &usual);
+        config.placement = (clv_placement){.place = "kind=host,place=host,*=gpu|accelerator|cpu"};
+        train(&cases[i], config, &usual);
+    }
+    clv_train_config config = config_of(&cases[0], NULL);
+    config.placement = (clv_placement){.replicas = devices, .n_replicas = 2, .measure_shares = true};
+    train(&cases[0], config, &usual);
+}
+
+// ---- without a trainer ------------------------------------------------------------------------------------------------
+
+static void forward_as_pytorch(const struct golden_case *c, clv_session *session,
+                               const clv_placement *placement, const char *path) {
+    float logits[N * KINDS], where[N * PLACES];
+    const void *samples[] = {clv_archive_find(golden, "row")->data, clv_archive_find(golden, "word")->data};
+    clv_predictor_config config = {.model = &model, .batch = 4, .losses = losses, .n_losses = 1};
+    clv_predictor *predictor;
+    clv_metrics metrics;
+    if (placement) config.placement = *placement;
+    assert_status(clv_weights_save(session, path), CLV_OK, runtime);
+    assert_status(clv_predictor_create(runtime, &config, &predictor), CLV_OK, runtime);
+    assert_status(clv_weights_load(clv_predictor_session(predictor), path), CLV_OK, runtime);
+    assert_status(clv_predictor_forward_all(predictor, samples, N, (float *[]){logits, where}), CLV_OK,
+                  runtime);
+    for (int i = 0; i < N * KINDS; i++) near("logit", (double)logits[i], (double)find(c, "logits")[i], 1e-4);
+    for (int i = 0; i < N * PLACES; i++) near("place", (double)where[i], (double)find(c, "places")[i], 1e-4);
+    memset(where, 0, sizeof where);
+    assert_status(clv_predictor_forward_all(predictor, samples, 3, (float *[]){NULL, where}), CLV_OK,
+                  runtime);
+    near("place", (double)where[5], (double)find(c, "places")[5], 1e-4);
+    assert_true(where[6] == 0); // of no sample that was asked for
+    assert_int_equal(clv_predictor_result_shape_get(predictor, 0).dims[0], KINDS);
+    assert_int_equal(clv_predictor_result_shape_get(predictor, 1).dims[0], PLACES);
+    assert_int_equal(clv_predictor_result_shape_get(predictor, 2).rank, -1);
+    assert_status(clv_evaluate(predictor, dataset, NULL, NULL, &metrics), CLV_OK, runtime);
+    metrics_as_pytorch(c, &metrics, 1e-4);
+    assert_status(clv_predictor_forward(predictor, samples[0], N, logits), CLV_E_VALUE, runtime);
+    assert_string_equal(clv_runtime_error(runtime),
+                        "model 'heads' has 2 inputs and 2 outputs; clv_predictor_forward_all computes such");
+    assert_status(clv_predictor_forward_all(predictor, (const void *[]){samples[0], NULL}, N,
+                                            (float *[]){logits, where}),
+                  CLV_E_VALUE, runtime);
+    assert_string_equal(clv_runtime_error(runtime),
+                        "clv_predictor_forward_all: no samples for input 'word' of model 'heads'");
+    clv_predictor_destroy(predictor);
+    unlink(path);
+}
+
+static void test_predictor(void **state) {
+    (void)state;
+    static const char *const devices[] = {"gpu|accelerator|cpu", "cpu:1|host"};
+    const clv_placement two = {.replicas = devices, .n_replicas = 2};
+    clv_device *device;
+    clv_trainer *trainer;
+    assert_status(clv_device_find(runtime, "host", &device), CLV_OK, runtime);
+    const clv_train_config config = config_of(&cases[0], device);
+    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
+    const char *path = CLV_TEST_BINARY_DIR "/train_heads_after.safetensors";
+    forward_as_pytorch(&cases[0], clv_trainer_session(trainer), NULL, path);
+    if (clv_device_find(runtime, devices[0], &device) == CLV_OK)
+        forward_as_pytorch(&cases[0], clv_trainer_session(trainer), &two, path);
+    clv_trainer_destroy(trainer);
+}
+
+static clv_tensor *find_tensor(clv_graph *graph, const char *name) {
+    clv_tensor *found = clv_graph_find(graph, name);
+    if (!found) fail_msg("no '%s' in the graph", name);
+    return found;
+}
+
+/** PyTorch's formula, of the classes' target alone. */
+static clv_tensor *smoothed(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
+    (void)loss;
+    clv_tensor *all = clv_mean(clv_log_softmax(output, 1), NULL, 0, false);
+    return clv_sub(clv_mul_scalar(clv_cross_entropy(output, target), 0.8f), clv_mul_scalar(all, 0.2f));
+}
+
+static double train_loss(clv_train_config config) {
+    clv_trainer *trainer = NULL;
+    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
+    const double loss = clv_trainer_result(trainer).train_loss;
+    clv_trainer_destroy(trainer);
+    return loss;
+}
+
+/** Label smoothing is of the targets whose losses know of it; mixing is of one input and one target. */
+static void test_labels(void **state) {
+    (void)state;
+    static const clv_loss by_hand = {.name = "smoothed", .build = smoothed};
+    const clv_train_loss with[] = {losses[0], {.target = "kind", .loss = &by_hand}};
+    clv_device *host;
+    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    clv_train_config config = config_of(&cases[0], host), other = config;
+    const double hard = train_loss(config);
+    config.label_smoothing = 0.2;
+    other.losses = with;
+    other.n_losses = 2;
+    near("smoothed", train_loss(config), train_loss(other), 1e-6);
+    assert_true(fabs(train_loss(config) - hard) > 1e-3);
+    config.mixup = 0.2;
+    clv_trainer *trainer = NULL;
+    assert_int_equal(clv_trainer_create(runtime, &config, &trainer), CLV_E_VALUE);
+    assert_holds(clv_runtime_error(runtime),
+                 "mixup is of one input and one target: model 'heads' has 2 and 2");
+}
+
+/** Graphs have the ports' names; advice and a comparison of devices know of all of them. */
+static void test_beside_the_trainer(void **state) {
+    (void)state;
+    clv_device *host, *other;
+    clv_graph *graph;
+    clv_train_advice advice;
+    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    const clv_train_config config = config_of(&cases[0], host);
+    assert_status(clv_train_graph(runtime, &config, 4, &graph), CLV_OK, runtime);
+    assert_int_equal(clv_tensor_dtype(find_tensor(graph, "word")), CLV_DTYPE_I32);
+    assert_int_equal(clv_tensor_dtype(find_tensor(graph, "kind")), CLV_DTYPE_I32);
+    assert_int_equal(clv_tensor_numel(find_tensor(graph, "place")), 4 * PLACES);
+    clv_graph_destroy(graph);
+    assert_status(clv_predict_graph(runtime, &config, 4, &graph), CLV_OK, runtime);
+    assert_int_equal(clv_tensor_numel(find_tensor(graph, "kind")), 4 * KINDS); // its result
+    assert_null(clv_graph_find(graph, "logits"));
+    clv_graph_destroy(graph);
+    assert_status(clv_train_advise(runtime, &config, &advice), CLV_OK, runtime);
+    assert_int_equal(advice.largest_batch, 4);
+    if (clv_device_find(runtime, "gpu|accelerator|cpu", &other) != CLV_OK) return;
+    clv_compare_report *report;
+    const clv_compare_config compared = {.model = &model, .a = host, .b = other};
+    assert_status(clv_compare(runtime, &compared, &report), CLV_OK, runtime);
+    assert_int_equal(report->first, -1);
+    clv_compare_report_destroy(report);
+}
+
+// ---- checkpoints ------------------------------------------------------------------------------------------------------
+
+static clv_tensor *absolute(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
+    (void)loss;
+    return clv_mean(clv_abs(clv_sub(output, target)), NULL, 0, false);
+}
+static const clv_loss own = {.name = "absolute", .build = absolute};
+
+static void test_resume(void **state) {
+    (void)state;
+    const char *path = CLV_TEST_BINARY_DIR "/train_heads.checkpoint";
+    float whole[MOST], parts[MOST];
+    int n = 0, m = 0;
+    clv_device *host;
+    clv_trainer *trainer;
+    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    clv_train_config config = config_of(&cases[1], host);
+    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
+    assert_status(small_read(clv_trainer_session(trainer), whole, MOST, &n), CLV_OK, runtime);
+    clv_trainer_destroy(trainer);
+    config.steps = 7;
+    config.checkpoint = path;
+    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
+    clv_trainer_destroy(trainer);
+    config.steps = STEPS;
+    config.checkpoint = config.weights = NULL;
+    config.resume = path;
+    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
+    assert_status(small_read(clv_trainer_session(trainer), parts, MOST, &m), CLV_OK, runtime);
+    clv_trainer_destroy(trainer);
+    assert_int_equal(n, m);
+    assert_memory_equal(whole, parts, (size_t)n * sizeof *whole);
+    static const struct {
+        clv_train_loss loss;
+        const char *now;
+    } others[] = {
+        {{.target = "place", .weight = 0.25}, "kind: cross_entropy, place: mse * 0.25"},
+        {{.target = "place", .loss = &own, .weight = 0.5}, "kind: cross_entropy, place: absolute * 0.5"},
+        {{.target = "kind", .weight = 1}, ""},
+    };
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        char said[512];
+        config.losses = &others[i].loss;
+        assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+        assert_status(clv_trainer_run(trainer), CLV_E_VALUE, runtime);
+        snprintf(said, sizeof said,
+                 "checkpoint '%s' was written with losses 'kind: cross_entropy, place: mse * 0.5', now it is "
+                 "'%s'; "
+                 "go on with the settings it was written with",
+                 path, others[i].now);
+        assert_string_equal(clv_runtime_error(runtime), said);
+        clv_trainer_destroy(trainer);
+    }
+    unlink(path);
+}
+
+// ---- what one model and one dataset have to do with each other ---------------------------------------------------------
+
+/** Fields for a model of one input and one output, and the other way round. */
+static void test_simple(void **state) {
+    (void)state;
+    float numbers[8 * 24], bits[2][MOST];
+    int32_t labels[8];
+    int n[2];
+    clv_device *host;
+    clv_dataset *plain = small_dataset(runtime, 8), *named;
+    assert_status(clv_device_find(runtime, "host", &host), CLV_OK, runtime);
+    for (int i = 0; i < 8; i++) {
+        clv_dataset_sample(plain, i, numbers + (ptrdiff_t)i * 24);
+        labels[i] = clv_dataset_label(plain, i);
+    }
+    clv_array x = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(8, 1, 4, 6), .data = numbers, .borrowed = true},
+              y = {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(8), .data = labels, .borrowed = true};
+    const clv_field both[] = {{.name = "labels", .role = CLV_FIELD_TARGET, .array = &y},
+                              {.name = "x", .array = &x}};
+    assert_status(clv_dataset_from_fields(runtime, both, 2, NULL, &named), CLV_OK, runtime);
+    for (int i = 0; i < 2; i++) {
+        clv_train_config config = small_config(&small_plain, i ? named : plain, 3, 2);
+        clv_trainer *trainer;
+        config.device = host;
+        assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+        small_run(runtime, trainer);
+        assert_status(small_read(clv_trainer_session(trainer), bits[i], MOST, &n[i]), CLV_OK, runtime);
+        clv_trainer_destroy(trainer);
+    }
+    assert_int_equal(n[0], n[1]);
+    assert_memory_equal(bits[0], bits[1], (size_t)n[0] * sizeof **bits);
+    clv_dataset_destroy(named);
+    clv_dataset_destroy(plain);
+}
+
+/** A trainer that is refused, and says why. */
+static void refused(const clv_train_config *config, clv_status status, const char *said) {
+    clv_trainer *trainer = NULL;
+    assert_status(clv_trainer_create(runtime, config, &trainer), status, runtime);
+    assert_null(trainer);
+    assert_string_equal(clv_runtime_error(runtime), said);
+}
+
+static void test_other_fields(void **state) {
+    (void)state;
+    static float numbers[64];
+    static int32_t whole[64] = {[3] = 6}, below[64] = {-1};
+    const struct {
+        const char *name;
+        clv_field_role role;
+        clv_array array;
+        clv_status status;
+        const char *said;
+    } bad[] = {
+        {"word",
+         CLV_FIELD_INPUT,
+         {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(N), .data = numbers},
+         CLV_E_DTYPE,
+         "input 'word': samples of f32 do not fit model 'heads', which wants i32"},
+        {"word",
+         CLV_FIELD_INPUT,
+         {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(N), .data = whole},
+         CLV_E_VALUE,
+         "input 'word': indices up to 6 do not fit model 'heads', which takes 0 to 4"},
+        {"word",
+         CLV_FIELD_INPUT,
+         {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(N), .data = below},
+         CLV_E_VALUE,
+         "input 'word': some indices are below 0, model 'heads' takes 0 to 4"},
+        {"row",
+         CLV_FIELD_INPUT,
+         {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(N, 5), .data = numbers},
+         CLV_E_SHAPE,
+         "input 'row': samples of shape [5] do not fit model 'heads', which wants [6]"},
+        {"place",
+         CLV_FIELD_TARGET,
+         {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(N), .data = numbers},
+         CLV_E_SHAPE,
+         "target 'place': targets of shape [] do not fit model 'heads', which wants [2]"},
+        {"place",
+         CLV_FIELD_TARGET,
+         {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(N, 2), .data = whole},
+         CLV_E_VALUE,
+         "target 'place': labels of 7 classes do not fit model 'heads', which gives numbers: numpy mends it "
+         "with "
+         "y.astype('float32')"},
+        {"kind",
+         CLV_FIELD_TARGET,
+         {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(N), .data = numbers},
+         CLV_E_VALUE,
+         "target 'kind': targets that are numbers do not fit model 'heads', which tells classes apart: "
+         "labels are "
+         "whole numbers; numpy mends it with y.astype('int64')"},
+        {"kind",
+         CLV_FIELD_TARGET,
+         {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(N), .data = whole},
+         CLV_E_VALUE,
+         "target 'kind': labels of 7 classes do not fit model 'heads', which has 3"},
+        {"word",
+         CLV_FIELD_TARGET,
+         {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(N), .data = whole},
+         CLV_E_VALUE,
+         "model 'heads' wants input 'word', and the dataset has it as a target"},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        clv_field changed[4];
+        clv_array arrays[4];
+        for (int k = 0; k < 4; k++) {
+            arrays[k] = *clv_archive_find(golden, fields[k].name);
+            changed[k] = fields[k];
+            if (!strcmp(bad[i].name, fields[k].name)) {
+                arrays[k] = bad[i].array;
+                changed[k].role = bad[i].role;
+            }
+            arrays[k].borrowed = true;
+            changed[k].array = &arrays[k];
+        }
+        clv_dataset *other;
+        assert_status(clv_dataset_from_fields(runtime, changed, 4, NULL, &other), CLV_OK, runtime);
+        clv_train_config config = config_of(&cases[0], NULL);
+        config.train = other;
+        refused(&config, bad[i].status, bad[i].said);
+        config.train = dataset;
+        config.test = other;
+        refused(&config, bad[i].status, bad[i].said);
+        clv_dataset_destroy(other);
+    }
+}
+
+/** Fields too few, and too many. */
+static void test_other_names(void **state) {
+    (void)state;
+    clv_dataset *other;
+    clv_field more[] = {fields[0], fields[1], fields[2], fields[3], {.name = "sgd/logits"}};
+    clv_train_config config = config_of(&cases[0], NULL);
+    assert_status(clv_dataset_from_archive(runtime, golden, fields, 3, NULL, &other), CLV_OK, runtime);
+    config.train = other;
+    refused(&config, CLV_E_NOT_FOUND, "model 'heads' wants input 'row', and the dataset has 'word'");
+    clv_dataset_destroy(other);
+    assert_status(clv_dataset_from_archive(runtime, golden, fields + 1, 3, NULL, &other), CLV_OK, runtime);
+    config.train = other;
+    refused(&config, CLV_E_NOT_FOUND, "model 'heads' wants target 'place', and the dataset has 'kind'");
+    clv_dataset_destroy(other);
+    assert_status(clv_dataset_from_archive(runtime, golden, more, 5, NULL, &other), CLV_OK, runtime);
+    config.train = other;
+    refused(&config, CLV_E_VALUE,
+            "the dataset has input 'sgd/logits', and model 'heads' takes 'row', 'word'");
+    clv_dataset_destroy(other);
+    other = small_dataset(runtime, 8);
+    config.train = other;
+    refused(&config, CLV_E_VALUE,
+            "model 'heads' has 2 inputs and 2 targets, and the dataset one of each; clv_dataset_from_fields "
+            "makes one "
+            "of several");
+    clv_dataset_destroy(other);
+    config = small_config(&small_plain, dataset, 4, 1);
+    refused(&config, CLV_E_NOT_FOUND, "model 'small' wants input 'x', and the dataset has 'word', 'row'");
+}
+
+static void test_other_losses(void **state) {
+    (void)state;
+    const struct {
+        clv_train_loss losses[2];
+        int n;
+        clv_status status;
+        const char *said;
+    } bad[] = {
+        {{{.target = "plaice"}},
+         1,
+         CLV_E_NOT_FOUND,
+         "losses: model 'heads' has no target 'plaice'; it has 'kind', 'place'"},
+        {{{.weight = 2}}, 1, CLV_E_VALUE, "losses: one of them names no target"},
+        {{{.target = "kind"}, {.target = "kind"}}, 2, CLV_E_VALUE, "losses: target 'kind' is named twice"},
+        {{{.target = "kind", .weight = INFINITY}},
+         1,
+         CLV_E_VALUE,
+         "losses: the weight of target 'kind' is inf, it must be finite"},
+        {{{0}}, -1, CLV_E_VALUE, "losses: given, and n_losses is -1"},
+    };
+    clv_train_config config = config_of(&cases[0], NULL);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        config.losses = bad[i].losses;
+        config.n_losses = bad[i].n;
+        refused(&config, bad[i].status, bad[i].said);
+    }
+    config.losses = NULL;
+    config.n_losses = 2;
+    refused(&config, CLV_E_VALUE, "losses: NULL, and n_losses is 2");
+    config.n_losses = 0;
+    config.loss = &own;
+    refused(&config, CLV_E_VALUE, "loss is of one target, and model 'heads' has 2: losses names them");
+    config.losses = losses;
+    config.n_losses = 1;
+    refused(&config, CLV_E_VALUE, "loss and losses are given; one of them is enough");
+}
+
+static void build_half(clv_tensor *const *in, clv_tensor **outputs, const clv_model *of) {
+    build(in, outputs, of);
+    outputs[1] = NULL;
+}
+
+static void build_turned(clv_tensor *const *in, clv_tensor **outputs, const clv_model *of) {
+    build(in, outputs, of);
+    outputs[0] = clv_mean(outputs[0], (int[]){0}, 1, false);
+}
+
+static clv_tensor *build_one(clv_tensor *x, const clv_model *of) {
+    (void)of;
+    return x;
+}
+
+/** Models that are none. */
+static void test_other_models(void **state) {
+    (void)state;
+    static const clv_port twice[] = {{.name = "row", .dims = {6}}, {.name = "row", .dims = {6}}}, nameless[2],
+                          half[] = {{.name = "row", .dtype = CLV_DTYPE_F16, .dims = {6}}, {.name = "word"}},
+                          turned[] = {{.name = "row", .dims = {-6}}, {.name = "word"}},
+                          few[] = {{.name = "kind", .classes = -1}, {.name = "place", .dims = {2}}},
+                          numbers[] = {{.name = "kind", .dtype = CLV_DTYPE_I32},
+                                       {.name = "place", .dims = {2}}};
+    clv_model bad[12];
+    static const char *const said[] = {
+        "model 'heads' built no output for target 'place'",
+        "model 'heads' built [3] for target 'kind'; it must have a row for each of 4 samples",
+        "model 'heads' has both build and build_all; give one of them",
+        "model 'heads' has neither build nor build_all; give one of them",
+        "model 'heads' has build and named ports; these go with build_all",
+        "a model with build_all has no name",
+        "model 'heads' has two ports of the name 'row'",
+        "model 'heads': an input has no name",
+        "model 'heads': input 'row' is of f16; f32 or i32 is wanted",
+        "model 'heads': a dimension of input 'row' is -6",
+        "model 'heads': target 'kind' has -1 classes",
+        "model 'heads': target 'kind' has 0 classes and is of i32; classes are i32, numbers f32",
+    };
+    for (int i = 0; i < 12; i++) bad[i] = model;
+    bad[0].build_all = build_half;
+    bad[1].build_all = build_turned;
+    bad[2].build = build_one;
+    bad[3].build_all = NULL;
+    bad[4].build_all = NULL;
+    bad[4].build = build_one;
+    bad[5].name = NULL;
+    bad[6].inputs = twice;
+    bad[7].inputs = nameless;
+    bad[8].inputs = half;
+    bad[9].inputs = turned;
+    bad[10].targets = few;
+    bad[11].targets = numbers;
+    for (int i = 0; i < 12; i++) {
+        clv_train_config config = config_of(&cases[0], NULL);
+        clv_predictor *predictor = NULL;
+        clv_trainer *trainer = NULL;
+        config.model = &bad[i];
+        assert_true(clv_trainer_create(runtime, &config, &trainer) != CLV_OK);
+        assert_null(trainer);
+        assert_string_equal(clv_runtime_error(runtime), said[i]);
+        assert_true(clv_predictor_create(runtime, &(clv_predictor_config){.model = &bad[i], .batch = 4},
+                                         &predictor) != CLV_OK);
+        assert_null(predictor);
+        assert_string_equal(clv_runtime_error(runtime), said[i]);
+    }
+    clv_model none = model;
+    none.n_targets = 0;
+    clv_train_config config = config_of(&cases[0], NULL);
+    config.model = &none;
+    refused(&config, CLV_E_VALUE, "model 'heads' has build_all and 0 targets; 1 to 16 are wanted");
+}
+
+/** Samples that are not finite: of which input. */
+static void test_not_finite(void **state) {
+    (void)state;
+    clv_field changed[4];
+    clv_array arrays[4];
+    float *numbers = NULL;
+    for (int k = 0; k < 4; k++) {
+        arrays[k] = *clv_archive_find(golden, fields[k].name);
+        arrays[k].borrowed = true;
+        changed[k] = fields[k];
+        changed[k].array = &arrays[k];
+    }
+    numbers = arrays[3].data;
+    const float was = numbers[6];
+    clv_dataset *other;
+    clv_trainer *trainer;
+    numbers[6] = NAN; // the second sample's first
+    assert_status(clv_dataset_from_fields(runtime, changed, 4, NULL, &other), CLV_OK, runtime);
+    clv_train_config config = config_of(&cases[0], NULL);
+    config.train = other;
+    config.test = NULL;
+    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    assert_status(clv_trainer_run(trainer), CLV_E_NOT_FINITE, runtime);
+    assert_holds(
+        clv_runtime_error(runtime),
+        "the samples of step 1 themselves are not finite: element 6 of the batch's input 'row' is nan");
+    clv_trainer_destroy(trainer);
+    clv_dataset_destroy(other);
+    numbers[6] = was;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_host),         cmocka_unit_test(test_opencl),
+        cmocka_unit_test(test_two_devices),  cmocka_unit_test(test_predictor),
+        cmocka_unit_test(test_resume),       cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_resume),       cmocka_unit_test(test_beside_the_trainer),
+        cmocka_unit_test(test_simple),       cmocka_unit_test(test_other_fields),
+        cmocka_unit_test(test_other_names),  cmocka_unit_test(test_other_losses),
+        cmocka_unit_test(test_other_models), cmocka_unit_test(test_not_finite),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,566 @@
+// SPDX-License-Identifier: Apache-2.0
+// What trainings make of labels: smoothed, mixed, several for each sample. As PyTorch did it step by step (make_labels.py), stopped and
+// resumed, in parts and on replicas, evaluated; and what makes no sense.
+#include <math.h>
+#include <unistd.h>
+
+#include "cleave/ops.h"
+#include "data/mixup.h"
+#include "train/pytorch.h"
+#include "train/small.h"
+
+enum { STEPS = 9, ROWS = 12, CLASSES = 5, BATCHES = 3, MOST = 600 };
+
+static clv_runtime *runtime;
+static clv_archive *golden;
+static clv_dataset *of_classes, *of_labels, *of_numbers;
+
+static clv_tensor *build_labels(clv_tensor *x, const clv_model *model) {
+    clv_model classes = *model;
+    classes.classes = model->target[0];
+    return pytorch_build(x, &classes);
+}
+
+static const clv_model classes_model = {
+    .name = "small", .build = pytorch_build, .input = {1, 4, 6}, .classes = CLASSES};
+static const clv_model labels_model = {
+    .name = "labels", .build = build_labels, .input = {1, 4, 6}, .target = {CLASSES}};
+
+static const char *before(void) {
+    return CLV_TEST_BINARY_DIR "/train_labels_before.safetensors";
+}
+
+static clv_dataset *dataset_of(const char *targets) {
+    clv_array images = *clv_archive_find(golden, "images");
+    clv_dataset *dataset = NULL;
+    images.borrowed = true;
+    assert_status(
+        clv_dataset_from_arrays(runtime, &images, clv_archive_find(golden, targets), NULL, &dataset), CLV_OK,
+        runtime);
+    return dataset;
+}
+
+static int setup(void **state) {
+    (void)state;
+    runtime = clv__test_runtime(NULL);
+    pytorch_read(runtime, CLV_TEST_SOURCE_DIR "/tests/golden/labels.safetensors", before(), &golden,
+                 &of_classes);
+    of_labels = dataset_of("several");
+    of_numbers = dataset_of("numbers");
+    return 0;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    clv_dataset_destroy(of_classes);
+    clv_dataset_destroy(of_labels);
+    clv_dataset_destroy(of_numbers);
+    clv_archive_destroy(golden);
+    clv_runtime_destroy(runtime);
+    unlink(before());
+    return 0;
+}
+
+// ---- as PyTorch -------------------------------------------------------------------------------------------------
+
+typedef struct golden_case {
+    const char *name, *loss; // NULL: the model's usual one
+    bool several;            // targets are rows of numbers
+    double smoothing, mixup, lr;
+} golden_case;
+
+static const golden_case cases[] = {
+    {"smooth", NULL, false, 0.1, 0, 0.1},
+    {"mixup", NULL, false, 0, 0.4, 0.1},
+    {"mixup_smooth", NULL, false, 0.1, 0.4, 0.1},
+    {"bce", "bce_with_logits", true, 0, 0, 0.1},
+    {"bce_mixup_smooth", "bce_with_logits", true, 0.25, 0.4, 0.1},
+    {"mse_mixup", NULL, true, 0, 0.4, 0.05},
+};
+enum { CASES = sizeof cases / sizeof *cases };
+
+static const clv_array *find(const char *name, const char *part, const char *tensor) {
+    char key[256];
+    snprintf(key, sizeof key, "%s/%s%s%s", name, part, *tensor ? "/" : "", tensor);
+    const clv_array *array = clv_archive_find(golden, key);
+    assert_non_null(array);
+    return array;
+}
+
+static void near(const char *name, const char *what, double got, double want, double scale) {
+    // Nine steps in float against double.
+    if (!(fabs(got - want) <= 5e-5 * fmax(scale, fabs(want))))
+        fail_msg("%s: %s is %.9g, not %.9g", name, what, got, want);
+}
+
+static clv_train_config config_of(const golden_case *c, clv_device *device) {
+    return (clv_train_config){.device = device,
+                              .model = c->several ? &labels_model : &classes_model,
+                              .loss = clv_loss_find(c->loss),
+                              .train = !c->several ? of_classes
+                                       : c->loss   ? of_labels
+                                                   : of_numbers,
+                              .label_smoothing = c->smoothing,
+                              .mixup = c->mixup,
+                              .batch = 4,
+                              .epochs = 3,
+                              .seed = 7,
+                              .no_shuffle = true,
+                              .optimizer = {.kind = CLV_SGD, .momentum = 0.9f},
+                              .lr = c->lr,
+                              .weights = before()};
+}
+
+typedef struct watching {
+    const golden_case *c;
+    int64_t steps;
+} watching;
+
+static bool on_step(void *user, const clv_train_step *step) {
+    watching *w = user;
+    assert_int_equal(step->step, ++w->steps);
+    const float *losses = find(w->c->name, "losses", "")->data;
+    near(w->c->name, "a loss", step->loss, (double)losses[step->step - 1], 0.01);
+    return true;
+}
+
+static clv_trainer *run(const clv_train_config *config) {
+    clv_trainer *trainer = NULL;
+    assert_status(clv_trainer_create(runtime, config, &trainer), CLV_OK, runtime);
+    small_run(runtime, trainer);
+    return trainer;
+}
+
+static void compare_weights(const golden_case *c, clv_session *session) {
+    for (int i = 0; i < clv_session_count(session); i++) {
+        const clv_session_tensor tensor = clv_session_get(session, i);
+        float values[512];
+        if (tensor.category != CLV_PARAMETERS) continue;
+        assert_status(clv_session_read(session, i, values, tensor.bytes), CLV_OK, runtime);
+        const float *after = find(c->name, "after", tensor.name)->data;
+        for (size_t j = 0; j < tensor.bytes / sizeof(float); j++)
+            near(c->name, tensor.name, (double)values[j], (double)after[j], 0.1);
+    }
+}
+
+static void compare_gradients(const golden_case *c, const char *path) {
+    clv_archive *gradients;
+    assert_status(clv_safetensors_read(runtime, path, &gradients), CLV_OK, runtime);
+    assert_int_equal(clv_archive_count(gradients), 5);
+    for (size_t i = 0; i < clv_archive_count(gradients); i++) {
+        const clv_array *got = clv_archive_get(gradients, i), *want = find(c->name, "gradient", got->name);
+        assert_int_equal(clv_array_bytes(got), clv_array_bytes(want));
+        for (size_t j = 0; j < clv_array_bytes(got) / sizeof(float); j++)
+            near(c->name, got->name, (double)((const float *)got->data)[j],
+                 (double)((const float *)want->data)[j], 0.01);
+    }
+    clv_archive_destroy(gradients);
+}
+
+static void as_pytorch(clv_device *device, const golden_case *c) {
+    const char *path = CLV_TEST_BINARY_DIR "/train_labels_gradients.safetensors";
+    watching seen = {c, 0};
+    clv_train_config config = config_of(c, device);
+    config.user = &seen;
+    config.on_step = on_step;
+    clv_trainer *trainer = run(&config);
+    assert_int_equal(seen.steps, STEPS);
+    compare_weights(c, clv_trainer_session(trainer));
+    clv_trainer_destroy(trainer);
+    seen.steps = 0;
+    config.steps = 1;
+    config.gradients = path;
+    clv_trainer_destroy(run(&config));
+    compare_gradients(c, path);
+    unlink(path);
+}
+
+static void on_device(const char *spec) {
+    clv_device *device;
+    if (clv_device_find(runtime, spec, &device) != CLV_OK) {
+        print_message("no device %s: %s\n", spec, clv_runtime_error(runtime));
+        skip();
+    }
+    for (int i = 0; i < CASES; i++) as_pytorch(device, &cases[i]);
+}
+
+static void the_script_has_the_lambdas(void **state) {
+    (void)state;
+    const float *lambdas = clv_archive_find(golden, "lambdas")->data;
+    for (int i = 0; i < STEPS; i++) {
+        const clv__draw draw = {7, i / BATCHES};
+        const double lambda = clv__mixup_lambda(&draw, i % BATCHES, 0.4);
+        if (!(fabs(lambda - (double)lambdas[i]) < 1e-7))
+            fail_msg("lambda %d is %.17g, not %.9g", i, lambda, (double)lambdas[i]);
+    }
+}
+
+static void on_the_host(void **state) {
+    (void)state;
+    on_device("host");
+}
+
+static void on_opencl(void **state) {
+    (void)state;
+    on_device("gpu|accelerator|cpu");
+}
+
+// ---- in other ways ----------------------------------------------------------------------------------------------
+
+static clv_device *host(void) {
+    clv_device *device;
+    assert_status(clv_device_find(runtime, "host", &device), CLV_OK, runtime);
+    return device;
+}
+
+/** The small models without statistics of the batch: in whatever parts, the same training. */
+static clv_train_config plain_config(const golden_case *c, const clv_model *model) {
+    clv_train_config config = config_of(c, host());
+    config.model = model;
+    config.weights = NULL;
+    config.no_shuffle = false;
+    return config;
+}
+
+static clv_tensor *build_plain_labels(clv_tensor *x, const clv_model *model) {
+    return clv_nn_linear(clv_relu(clv_nn_linear(clv_flatten(x, 1), "fc1", 6, NULL)), "fc2",
+                         model->classes ? model->classes : model->target[0], NULL);
+}
+
+static const clv_model plain_classes = {
+    .name = "plain", .build = build_plain_labels, .input = {1, 4, 6}, .classes = CLASSES};
+static const clv_model plain_labels = {
+    .name = "plain", .build = build_plain_labels, .input = {1, 4, 6}, .target = {CLASSES}};
+
+static int kept_of(const clv_train_config *config, float *kept) {
+    int n;
+    clv_trainer *trainer = run(config);
+    assert_status(small_read(clv_trainer_session(trainer), kept, MOST, &n), CLV_OK, runtime);
+    clv_trainer_destroy(trainer);
+    return n;
+}
+
+static void in_parts_and_on_replicas(void **state) {
+    (void)state;
+    static float whole[MOST], parts[MOST];
+    const char *replicas[] = {"host", NULL};
+    clv_device *other = NULL;
+    if (clv_device_find(runtime, "gpu|accelerator|cpu", &other) == CLV_OK)
+        replicas[1] = clv_device_get_info(other)->name;
+    for (int i = 0; i < CASES; i++) {
+        clv_train_config config = plain_config(&cases[i], cases[i].several ? &plain_labels : &plain_classes);
+        const int n = kept_of(&config, whole);
+        config.micro_batches = 2;
+        assert_int_equal(kept_of(&config, parts), n);
+        for (int k = 0; k < n; k++) assert_true(fabsf(whole[k] - parts[k]) < 1e-5f);
+        if (!replicas[1]) continue;
+        config.micro_batches = 0;
+        config.placement = (clv_placement){.replicas = replicas, .n_replicas = 2};
+        assert_int_equal(kept_of(&config, parts), n);
+        for (int k = 0; k < n; k++) assert_true(fabsf(whole[k] - parts[k]) < 1e-5f);
+    }
+}
+
+/** Probabilities are of the model's classes, which may be more than the dataset's. */
+static void a_model_of_more_classes(void **state) {
+    (void)state;
+    clv_model more = plain_classes;
+    more.classes = CLASSES + 2;
+    clv_train_config config = plain_config(&cases[2], &more);
+    clv_trainer *trainer = run(&config);
+    assert_true(isfinite(clv_trainer_result(trainer).train_loss));
+    clv_trainer_destroy(trainer);
+}
+
+/** Near to the training in f32: logits are in f16, the loss is not. */
+static void in_mixed_precision(void **state) {
+    (void)state;
+    for (int i = 0; i < CASES; i++) {
+        clv_train_config config = plain_config(&cases[i], cases[i].several ? &plain_labels : &plain_classes);
+        clv_trainer *trainer = run(&config);
+        const double loss = clv_trainer_result(trainer).train_loss;
+        clv_trainer_destroy(trainer);
+        config.precision = CLV_PRECISION_MIXED;
+        trainer = run(&config);
+        assert_true(fabs(clv_trainer_result(trainer).train_loss - loss) < 0.01);
+        assert_int_equal(clv_trainer_result(trainer).skipped_steps, 0);
+        clv_trainer_destroy(trainer);
+    }
+}
+
+/** Stopped within an epoch and resumed: the same bits. */
+static bool stop_after_four(void *user, const clv_train_step *step) {
+    (void)user;
+    return step->step < 4; // the next one is under way
+}
+
+static void resumed_to_the_same_bits(void **state) {
+    (void)state;
+    static float whole[MOST], resumed[MOST];
+    const char *path = CLV_TEST_BINARY_DIR "/train_labels.ckpt";
+    for (int i = 0; i < CASES; i++) {
+        clv_train_config config = plain_config(&cases[i], cases[i].several ? &plain_labels : &plain_classes);
+        const int n = kept_of(&config, whole);
+        clv_trainer *trainer = NULL;
+        config.checkpoint = path;
+        config.on_step = stop_after_four;
+        assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+        assert_status(clv_trainer_run(trainer), CLV_E_INTERRUPTED, runtime);
+        assert_int_equal(clv_trainer_result(trainer).steps % BATCHES, 2); // in the middle of an epoch
+        clv_trainer_destroy(trainer);
+        config.on_step = NULL;
+        config.checkpoint = NULL;
+        config.resume = path;
+        assert_int_equal(kept_of(&config, resumed), n);
+        assert_memory_equal(whole, resumed, (size_t)n * sizeof *whole);
+        unlink(path);
+    }
+}
+
+static void expect_not_resumed(clv_train_config config, const char *sentence) {
+    clv_trainer *trainer = NULL;
+    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    assert_status(clv_trainer_run(trainer), CLV_E_VALUE, runtime);
+    assert_holds(clv_runtime_error(runtime), sentence);
+    clv_trainer_destroy(trainer);
+}
+
+/** A checkpoint goes on with what it was begun with. */
+static void they_are_settings(void **state) {
+    (void)state;
+    const char *path = CLV_TEST_BINARY_DIR "/train_labels_settings.ckpt";
+    clv_train_config config = plain_config(&cases[2], &plain_classes);
+    config.epochs = 1;
+    config.checkpoint = path;
+    clv_trainer_destroy(run(&config));
+    config = plain_config(&cases[2], &plain_classes);
+    config.resume = path;
+    config.mixup = 0.2;
+    expect_not_resumed(config, "was written with mixup 0.4, now it is 0.2");
+    config.mixup = 0.4;
+    config.label_smoothing = 0;
+    expect_not_resumed(config, "was written with label_smoothing 0.1, now it is 0");
+    config = plain_config(&cases[3], &plain_labels); // of labels
+    config.epochs = 1;
+    config.checkpoint = path;
+    clv_trainer_destroy(run(&config));
+    config.checkpoint = NULL;
+    config.resume = path;
+    config.epochs = 2;
+    config.loss = NULL;
+    expect_not_resumed(config, "was written with loss 'bce_with_logits', now it is ''");
+    unlink(path);
+}
+
+/** Checkpoints from before there were such settings mean none of them. */
+static void older_checkpoints_go_on(void **state) {
+    (void)state;
+    const char *path = CLV_TEST_BINARY_DIR "/train_labels_older.ckpt";
+    clv_archive *archive = NULL, *older = NULL;
+    clv_train_config config = plain_config(&(golden_case){.lr = 0.1}, &plain_classes);
+    config.epochs = 1;
+    config.checkpoint = path;
+    clv_trainer_destroy(run(&config));
+    assert_status(clv_checkpoint_read(runtime, path, &archive), CLV_OK, runtime);
+    assert_status(clv_archive_create(runtime, &older), CLV_OK, runtime);
+    for (size_t i = 0; i < clv_archive_count(archive); i++) {
+        const clv_array *a = clv_archive_get(archive, i);
+        assert_status(clv_archive_add_borrowed(older, a->name, a->type, &a->shape, a->data), CLV_OK, runtime);
+    }
+    const char *key, *text;
+    for (size_t i = 0; (key = clv_archive_text_at(archive, i, &text)); i++)
+        if (strcmp(key, "mixup") && strcmp(key, "label_smoothing"))
+            assert_status(clv_archive_set_text(older, key, text), CLV_OK, runtime);
+    assert_status(clv_checkpoint_write(older, path), CLV_OK, runtime);
+    clv_archive_destroy(archive);
+    clv_archive_destroy(older);
+    config.checkpoint = NULL;
+    config.resume = path;
+    config.epochs = 2;
+    clv_trainer_destroy(run(&config));
+    config.mixup = 0.5;
+    expect_not_resumed(config, "was written with mixup 0, now it is 0.5");
+    unlink(path);
+}
+
+// ---- evaluation ---------------------------------------------------------------------------------------------------
+
+/** The share of right labels and the mean loss, by hand, for the weights that are there; without smoothing and mixup. */
+static void labels_are_told_right(void **state) {
+    (void)state;
+    clv_train_config config = plain_config(&cases[4], &plain_labels);
+    config.test = of_labels;
+    config.epochs = 30;
+    clv_trainer *trainer = run(&config);
+    const clv_metrics test = clv_trainer_result(trainer).test;
+    clv_predictor_config how = {.device = host(), .model = &plain_labels, .loss = config.loss, .batch = ROWS};
+    clv_predictor *predictor = NULL;
+    assert_status(clv_weights_save(clv_trainer_session(trainer), "labels.safetensors"), CLV_OK, runtime);
+    clv_trainer_destroy(trainer);
+    assert_status(clv_predictor_create(runtime, &how, &predictor), CLV_OK, runtime);
+    assert_status(clv_weights_load(clv_predictor_session(predictor), "labels.safetensors"), CLV_OK, runtime);
+    unlink("labels.safetensors");
+    float x[ROWS * 24], y[ROWS * CLASSES], logits[ROWS * CLASSES];
+    for (int i = 0; i < ROWS; i++) {
+        clv_dataset_sample(of_labels, i, x + (ptrdiff_t)i * 24);
+        clv_dataset_target(of_labels, i, y + (ptrdiff_t)i * CLASSES);
+    }
+    assert_status(clv_predictor_forward(predictor, x, ROWS, logits), CLV_OK, runtime);
+    int right = 0;
+    double sum = 0;
+    for (int i = 0; i < ROWS * CLASSES; i++) {
+        const double p = 1 / (1 + exp(-(double)logits[i]));
+        right += (p > 0.5) == (y[i] == 1);
+        sum -= log(y[i] == 1 ? p : 1 - p);
+    }
+    assert_int_equal(test.count, ROWS);
+    assert_int_equal(test.targets, ROWS * CLASSES);
+    assert_int_equal(test.correct, right);
+    assert_true(test.accuracy == (double)right / (ROWS * CLASSES) && test.accuracy > 0.7);
+    assert_true(fabs(test.loss - sum / (ROWS * CLASSES)) < 1e-6);
+    clv_metrics again;
+    assert_status(clv_evaluate(predictor, of_labels, NULL, NULL, &again), CLV_OK, runtime);
+    assert_true(again.correct == right && fabs(again.loss - test.loss) < 1e-6);
+    clv_predictor_destroy(predictor);
+}
+
+/** Logits so large that a naive formula gives infinities, and those that are not numbers: never right. */
+static void sums_of_large_logits(void **state) {
+    (void)state;
+    const clv_loss *loss = clv_loss_find("bce_with_logits");
+    const float logits[] = {1000, -1000, 1000, -1000}, labels[] = {1, 0, 0, 1};
+    const clv_loss_sizes sizes = {.n = 2, .output = 2, .target = 2};
+    assert_true(loss->sum(logits, labels, &sizes, loss) ==
+                1000); // two right, two wrong by 1000, means of two
+    // cross entropy of probabilities is that of a class where they are one
+    const clv_loss *entropy = clv_loss_find("cross_entropy");
+    const float row[] = {0.5f, 2, -1}, one[] = {0, 1, 0}, mixed[] = {0.25f, 0.75f, 0};
+    const int32_t first = 1, zero = 0;
+    const clv_loss_sizes soft = {1, 3, 3}, hard = {1, 3, 1};
+    const double a = entropy->sum(row, &zero, &hard, entropy), b = entropy->sum(row, &first, &hard, entropy);
+    assert_true(fabs(entropy->sum(row, one, &soft, entropy) - b) < 1e-12);
+    assert_true(fabs(entropy->sum(row, mixed, &soft, entropy) - (a / 4 + 3 * b / 4)) < 1e-12);
+}
+
+/** Targets may be probabilities from the beginning, as another model tells them. */
+static void probabilities_as_targets(void **state) {
+    (void)state;
+    static float rows[ROWS * CLASSES];
+    for (int i = 0; i < ROWS * CLASSES; i++) rows[i] = i % CLASSES == i / CLASSES % CLASSES ? 0.6f : 0.1f;
+    clv_array images = *clv_archive_find(golden, "images");
+    clv_array y = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(ROWS, CLASSES), .data = rows, .borrowed = true};
+    clv_dataset *dataset = NULL;
+    images.borrowed = true;
+    assert_status(clv_dataset_from_arrays(runtime, &images, &y, NULL, &dataset), CLV_OK, runtime);
+    clv_train_config config = plain_config(&cases[5], &plain_labels);
+    config.train = config.test = dataset;
+    config.mixup = 0;
+    config.loss = clv_loss_find("cross_entropy");
+    config.lr = 0.2;
+    config.epochs = 200;
+    clv_trainer *trainer = run(&config);
+    const clv_train_result result = clv_trainer_result(trainer);
+    const double entropy = -0.6 * log(0.6) - 0.4 * log(0.1); // no model is better
+    assert_true(result.test.loss > entropy - 1e-6 && result.test.loss < entropy + 0.2);
+    assert_true(fabs(result.test.loss - result.train_loss) < 0.05 && isnan(result.test.accuracy));
+    clv_trainer_destroy(trainer);
+    clv_dataset_destroy(dataset);
+}
+
+// ---- what makes no sense ------------------------------------------------------------------------------------------
+
+static void expect_refused(const clv_train_config *config, clv_status status, const char *sentence) {
+    clv_trainer *trainer = NULL;
+    clv_graph *graph = NULL;
+    assert_status(clv_trainer_create(runtime, config, &trainer), status, runtime);
+    assert_holds(clv_runtime_error(runtime), sentence);
+    assert_null(trainer);
+    assert_status(clv_train_graph(runtime, config, 4, &graph), status, runtime);
+    assert_holds(clv_runtime_error(runtime), sentence);
+    clv_graph_destroy(graph);
+}
+
+static void what_is_refused(void **state) {
+    (void)state;
+    const double wrong[] = {-0.1, 1, 1.5, (double)NAN};
+    clv_train_config config = plain_config(&cases[0], &plain_classes);
+    for (int i = 0; i < 4; i++) {
+        char sentence[128];
+        snprintf(sentence, sizeof sentence, "label smoothing of %g: it must be at least 0, and below 1",
+                 wrong[i]);
+        config.label_smoothing = wrong[i];
+        expect_refused(&config, CLV_E_VALUE, sentence);
+    }
+    config.label_smoothing = 0;
+    config.mixup = -0.2;
+    expect_refused(&config, CLV_E_VALUE,
+                   "mixup with alpha -0.2: it must be above 0, and finite; 0 stands for no mixup");
+    config.mixup = (double)INFINITY;
+    expect_refused(&config, CLV_E_VALUE, "mixup with alpha inf: it must be above 0");
+    config = plain_config(&cases[5], &plain_labels);
+    config.label_smoothing = 0.1;
+    expect_refused(&config, CLV_E_VALUE,
+                   "label smoothing is of the losses cross_entropy and bce_with_logits, not of 'mse'");
+    const clv_gpt_config sizes = {.vocabulary = 5, .context = 4, .width = 12, .heads = 3, .layers = 1};
+    const clv_model gpt = clv_gpt_model(&sizes);
+    config = plain_config(&cases[1], &gpt);
+    expect_refused(
+        &config, CLV_E_VALUE,
+        "mixup is of samples that are numbers, with one class each or with numbers: those of model "
+        "'gpt' are tokens");
+    clv_model rows = plain_classes;
+    rows.target[0] = 3;
+    config.model = &rows;
+    expect_refused(&config, CLV_E_VALUE, "those of model 'plain' are of several classes each");
+}
+
+/** Labels beside other logits. */
+static void losses_that_do_not_fit(void **state) {
+    (void)state;
+    static const struct {
+        const char *loss, *sentence;
+        int64_t classes;
+        clv_dtype dtype;
+        clv_status status;
+    } wrong[] = {
+        {"bce_with_logits",
+         "bce_with_logits: targets [4,3] of f32 do not fit logits [4,5]; a number, 0 or 1, is "
+         "wanted for each",
+         3, CLV_DTYPE_F32, CLV_E_SHAPE},
+        {"bce_with_logits", "bce_with_logits: targets [4,5] of i32 do not fit logits [4,5]", 5, CLV_DTYPE_I32,
+         CLV_E_SHAPE},
+        {"cross_entropy", "cross_entropy: probabilities [4,3] do not fit logits [4,5]; both must be [N,C]", 3,
+         CLV_DTYPE_F32, CLV_E_SHAPE},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        clv_graph *graph = NULL;
+        const clv_loss *loss = clv_loss_find(wrong[i].loss);
+        assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+        clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(4, 5)),
+                   *y = clv_input(graph, "y", wrong[i].dtype, CLV_SHAPE(4, wrong[i].classes));
+        assert_null(loss->build(x, y, loss));
+        assert_status(clv_graph_status(graph), wrong[i].status, runtime);
+        assert_holds(clv_runtime_error(runtime), wrong[i].sentence);
+        clv_graph_destroy(graph);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_script_has_the_lambdas),
+        cmocka_unit_test(on_the_host),
+        cmocka_unit_test(on_opencl),
+        cmocka_unit_test(in_parts_and_on_replicas),
+        cmocka_unit_test(a_model_of_more_classes),
+        cmocka_unit_test(in_mixed_precision),
+        cmocka_unit_test(resumed_to_the_same_bits),
+        cmocka_unit_test(they_are_settings),
+        cmocka_unit_test(older_checkpoints_go_on),
+        cmocka_unit_test(labels_are_told_right),
+        cmocka_unit_test(sums_of_large_logits),
+        cmocka_unit_test(probabilities_as_targets),
+        cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(losses_that_do_not_fit),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}
