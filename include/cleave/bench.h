@@ -32,6 +32,7 @@ typedef struct clv_bench_config {
     /** Called before each case: `done` of `total`. Return false to stop with CLV_E_INTERRUPTED. NULL: nobody listens. */
     bool (*progress)(void *user, int done, int total, const char *name);
     void *user;
+    CLV_RESERVED(8);
 } clv_bench_config;
 
 /** What the device can do at most, as measured: by a loop of fused multiply-adds, and by a copy (read and written bytes
@@ -39,6 +40,7 @@ typedef struct clv_bench_config {
 typedef struct clv_bench_peak {
     double gflops, gbps;
     double cache_gbps; /**< of data that stays in caches */
+    CLV_RESERVED(4);
 } clv_bench_peak;
 
 /**
@@ -79,6 +81,7 @@ typedef struct clv_bench_result {
     /** of the peak that binds: the larger of the two parts; 0 if the peak is not known */
     double peak_fraction;
     char failure[512]; /**< why it did not run; "" if it did */
+    CLV_RESERVED(4);
 } clv_bench_result;
 
 typedef struct clv_bench_report {

@@ -71,6 +71,7 @@ typedef struct clv_check_config {
     /** Called with each case as soon as it is known, skipped ones too. NULL: nobody listens. */
     void (*on_case)(void *user, const clv_check_case *one);
     void *user;
+    CLV_RESERVED(8);
 } clv_check_config;
 
 /** Cases that were not run, gathered by reason. They count neither as passed nor as failed. */
@@ -177,6 +178,7 @@ typedef struct clv_compare_config {
     /** Called for each value. Return false to stop with CLV_E_INTERRUPTED. NULL: nobody listens. */
     bool (*progress)(void *user, int done, int total, const char *op);
     void *user;
+    CLV_RESERVED(8);
 } clv_compare_config;
 
 /** One value of the step, on both devices. Strings without a size are static. */

@@ -31,6 +31,7 @@ typedef struct clv_dataset_config {
      * dataset. */
     float mean, std;
     int classes; /**< labels are 0 to classes - 1; 0: the dataset's own number, or the largest label + 1. Numbers have none */
+    CLV_RESERVED(8);
 } clv_dataset_config;
 
 /**
@@ -81,6 +82,7 @@ typedef struct clv_field {
     clv_array *array;
     float mean, std; /**< of an input that is numbers or bytes, as in clv_dataset_config */
     int classes;     /**< indices and classes are 0 to classes - 1; 0: the largest + 1 */
+    CLV_RESERVED(4);
 } clv_field;
 
 /**
@@ -115,6 +117,7 @@ typedef struct clv_table_config {
         standardize; /**< make the mean of each of the others 0 and its deviation 1, by the rows from 0 to `begin`, or to `end` */
     double begin, end; /**< the part of the rows, 0.0 to 0.9; both 0: all of them */
     int64_t limit;     /**< keep the first samples only; 0: all */
+    CLV_RESERVED(8);
 } clv_table_config;
 
 /**
@@ -189,6 +192,7 @@ typedef struct clv_text_config {
     int64_t stride;    /**< tokens from the beginning of a sample to that of the next; 0: the context */
     double begin, end; /**< the part of the text, 0.0 to 0.9; both 0: all of it */
     int64_t limit;     /**< keep the first samples only; 0: all */
+    CLV_RESERVED(8);
 } clv_text_config;
 
 /**
@@ -213,6 +217,7 @@ typedef struct clv_image_augment {
     double ratio[2]; /**< of width to height; both 0: 3/4 and 4/3 */
     double flip;     /**< RandomHorizontalFlip(p): how often, 0 to 1 */
     double brightness, contrast, saturation; /**< ColorJitter: each by a factor from 1 - x, or 0, to 1 + x */
+    CLV_RESERVED(4);
 } clv_image_augment;
 
 /** All zero means the defaults. Strings are copied. */
@@ -232,6 +237,7 @@ typedef struct clv_image_folder_config {
      *  gives, not the same bits. As PIL's draft mode, which torchvision does not use */
     bool draft;
     bool strict; /**< a broken picture is an error; else it is passed over, and counted */
+    CLV_RESERVED(8);
 } clv_image_folder_config;
 
 /**
@@ -319,6 +325,7 @@ typedef struct clv_loader_config {
      */
     double mixup;
     int classes; /**< of such probabilities; 0: the dataset's */
+    CLV_RESERVED(8);
 } clv_loader_config;
 
 /** One batch. The pointers are borrowed until clv_loader_release. */
@@ -332,6 +339,7 @@ typedef struct clv_batch {
     const void *const
         *each_input; /**< [n, ...] of each input, in the dataset's order: the first is `samples` */
     const void *const *each_target; /**< and of each target: the first is `targets` */
+    CLV_RESERVED(4);
 } clv_batch;
 
 /**

@@ -74,6 +74,7 @@ typedef struct clv_device_info {
     bool gemm;           /**< has a library for matrix products */
     bool local_memory;   /**< local memory is fast memory of its own, not a part of global memory */
     bool unified_memory; /**< shares memory with the host */
+    CLV_RESERVED(8);
 } clv_device_info;
 
 /** Number of devices in the runtime's list, unusable ones included. `host` is always there, last. */
@@ -123,6 +124,7 @@ typedef struct clv_memory_info {
     clv_memory_count all; /**< every category together; its peak is of the sum */
     clv_memory_count category[CLV_CATEGORIES];
     uint64_t budget; /**< 0: none, the device's memory is the limit */
+    CLV_RESERVED(4);
 } clv_memory_info;
 
 /**
@@ -140,6 +142,7 @@ typedef struct clv_activity {
     uint64_t
         busy_ns; /**< from a step's first command to its last, without waiting for other devices; uploads overlap it */
     uint64_t steps; /**< whose times are in busy_ns; 0 after steps were done: the driver tells no times */
+    CLV_RESERVED(4);
 } clv_activity;
 
 /** Steps are counted when they are waited for: when a result is fetched, or two steps later. Any thread. */

@@ -42,6 +42,7 @@ typedef struct clv_generator_config {
     const char *variants;      /**< as clv_plan_config */
     /** compute the whole context for each token, instead of keeping keys and values of those before it */
     bool no_cache;
+    CLV_RESERVED(8);
 } clv_generator_config;
 
 /**
@@ -63,6 +64,7 @@ typedef struct clv_sampling {
     int64_t top_k; /**< > 0: among the so many most probable alone */
     double top_p;  /**< > 0: among the fewest most probable whose probabilities sum to at least this; at most 1 */
     uint64_t seed; /**< the same gives the same tokens */
+    CLV_RESERVED(4);
 } clv_sampling;
 
 /** Choose a token by its logits. number: how many were drawn before with this seed. Errors: CLV_E_VALUE */

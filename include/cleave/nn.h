@@ -18,6 +18,7 @@ extern "C" {
 typedef struct clv_nn_linear_config {
     bool no_bias;
     const clv_init *weight_init, *bias_init; /**< first values; NULL: PyTorch's */
+    CLV_RESERVED(4);
 } clv_nn_linear_config;
 
 /**
@@ -45,6 +46,7 @@ typedef struct clv_nn_conv2d_config {
     int groups;                 /**< 0 means 1 */
     bool no_bias;
     const clv_init *weight_init, *bias_init; /**< first values; NULL: PyTorch's */
+    CLV_RESERVED(8);
 } clv_nn_conv2d_config;
 
 /**
@@ -66,6 +68,7 @@ CLV_API clv_tensor *clv_nn_conv2d(clv_tensor *x, const char *name, int64_t out_c
 typedef struct clv_nn_batch_norm_config {
     float momentum, eps;
     bool no_affine; /**< no weight and bias */
+    CLV_RESERVED(4);
 } clv_nn_batch_norm_config;
 
 /**
@@ -157,6 +160,7 @@ typedef struct clv_model {
     int n_inputs;
     const clv_port *targets;
     int n_targets;
+    CLV_RESERVED(4);
 } clv_model;
 
 /** Append a model's layers to the graph of x, of a model with one input and one output. NULL for NULL. */
@@ -212,6 +216,7 @@ typedef struct clv_gpt_config {
     int64_t heads;      /**< 6 */
     int64_t layers;     /**< 4 */
     float dropout;      /**< 0 */
+    CLV_RESERVED(8);
 } clv_gpt_config;
 
 /**

@@ -376,6 +376,7 @@ CLV_API clv_tensor *clv_linear(clv_tensor *x, clv_tensor *weight, clv_tensor *bi
 /** Zero means the default: stride 1, padding 0, dilation 1, groups 1. */
 typedef struct clv_conv2d_config {
     int stride[2], padding[2], dilation[2], groups;
+    CLV_RESERVED(4);
 } clv_conv2d_config;
 
 /** Zero means the default: stride = kernel, padding 0, dilation 1. */
@@ -384,6 +385,7 @@ typedef struct clv_pool2d_config {
     bool ceil_mode;
     /** avg_pool2d: divide by the elements inside only (PyTorch: count_include_pad=False) */
     bool exclude_padding;
+    CLV_RESERVED(4);
 } clv_pool2d_config;
 
 /**
@@ -646,6 +648,7 @@ typedef struct clv_attention_config {
     bool causal;   /**< query t sees the first t + 1 + S - T keys */
     float scale;   /**< of the scores; 0: 1 / sqrt(E) */
     float dropout; /**< of the weights, in a training graph: see clv_dropout */
+    CLV_RESERVED(8);
 } clv_attention_config;
 
 /**

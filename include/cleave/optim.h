@@ -24,6 +24,7 @@ typedef struct clv_param_group {
     float lr;           /**< factor of the learning rate; 0: 1 */
     float weight_decay; /**< 0: as all others; negative: none */
     bool frozen;        /**< not updated. Without a gradient too where clv_optimizer_freeze was called */
+    CLV_RESERVED(4);
 } clv_param_group;
 
 enum { CLV_OWN_OPTIMIZER_STATES = 4 };
@@ -77,6 +78,7 @@ typedef struct clv_optimizer_config {
     const clv_own_optimizer *own;
     const clv_attribute *attributes; /**< of it: those that are not to have their defaults */
     int n_attributes;
+    CLV_RESERVED(8);
 } clv_optimizer_config;
 
 /**
@@ -92,6 +94,7 @@ typedef struct clv_scaler_config {
     float scale;             /**< at the beginning; default 65536 */
     float growth, backoff;   /**< factors of the scale; default 2 and 0.5 */
     int64_t growth_interval; /**< steps without an overflow after which the scale grows; default 2000 */
+    CLV_RESERVED(4);
 } clv_scaler_config;
 
 /**

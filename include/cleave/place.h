@@ -29,6 +29,7 @@ typedef struct clv_place_config {
     const char *const *devices; /**< device specs; a budget is the device's own (clv_device_set_budget) */
     int n_devices;
     clv_plan_config plan; /**< how the graph will be planned; its `device` and `place` are not read */
+    CLV_RESERVED(8);
 } clv_place_config;
 
 /** A device's part of a placement. */
@@ -38,6 +39,7 @@ typedef struct clv_place_stage {
     uint64_t bytes; /**< that a session with this plan alone holds there: exact */
     /** of a step, as predicted: computing, and transfers in and out. 0 if a text was given */
     double seconds;
+    CLV_RESERVED(4);
 } clv_place_stage;
 
 typedef struct clv_place_choice {

@@ -44,6 +44,7 @@ typedef struct clv_plan_config {
     /** no other plan uses its session: workspaces then lie among the activations where that takes less, and count as such.
      *  Plans that share a session share the memory of both, each kind as large as one of them needs */
     bool own_session;
+    CLV_RESERVED(8);
 } clv_plan_config;
 
 /**
@@ -81,6 +82,7 @@ typedef struct clv_plan_memory {
     clv_device *device;
     uint64_t predicted_peak_bytes;
     uint64_t category[CLV_CATEGORIES];
+    CLV_RESERVED(4);
 } clv_plan_memory;
 
 /** What a session that serves these plans will hold on a device, before any of it is taken. */
@@ -114,6 +116,7 @@ typedef struct clv_plan_recomputed {
     uint64_t
         saved_bytes; /**< of activations and workspace, on all devices together; some by a tighter layout, so even with 0 nodes */
     double extra_time; /**< expected, from the ops' costs: a part of the step without it (0.3: 30 % longer) */
+    CLV_RESERVED(4);
 } clv_plan_recomputed;
 
 CLV_API clv_plan_recomputed clv_plan_recomputed_get(const clv_plan *plan);
@@ -140,6 +143,7 @@ typedef struct clv_plan_node {
     /** bytes of memory of its own that it writes results to, and of its workspace: nothing for a view, or for what is written over an
      *  input. Nodes whose results do not live at the same time share memory, so sums are more than a plan holds */
     uint64_t made[CLV_CATEGORIES];
+    CLV_RESERVED(4);
 } clv_plan_node;
 
 CLV_API int clv_plan_node_count(const clv_plan *plan);
@@ -163,6 +167,7 @@ typedef struct clv_plan_kept {
     bool frozen;    /**< a parameter that takes no gradient (clv_freeze) */
     int pieces;     /**< allocations that it lies in: 1, but where it is larger than the device's largest */
     clv_device *device;
+    CLV_RESERVED(4);
 } clv_plan_kept;
 
 CLV_API int clv_plan_kept_count(const clv_plan *plan);
@@ -175,6 +180,7 @@ typedef struct clv_plan_transfer {
     const char *tensor;
     uint64_t bytes;
     bool shared; /**< no byte moves: both compute in the host's memory, `to` reads the value where it is */
+    CLV_RESERVED(4);
 } clv_plan_transfer;
 
 CLV_API int clv_plan_transfer_count(const clv_plan *plan);
@@ -193,6 +199,7 @@ CLV_API double clv_plan_busy(const clv_plan *plan, const clv_device *device);
 
 typedef struct clv_session_config {
     uint64_t seed; /**< first values of parameters, and dropout */
+    CLV_RESERVED(8);
 } clv_session_config;
 
 CLV_API CLV_MUST_CHECK clv_status clv_session_create(clv_runtime *runtime, const clv_session_config *config,
@@ -224,6 +231,7 @@ typedef struct clv_session_tensor {
     bool trainable;
     clv_device *device;
     size_t bytes;
+    CLV_RESERVED(4);
 } clv_session_tensor;
 
 /** Tensors the session holds, in the order they were made; all zero past the end. */
@@ -314,6 +322,7 @@ typedef struct clv_run_failure {
     /** parameters are partially updated: some updates of step `done` are made and others not. Only where tensors of the session are
      *  kept, or updated, on several devices, or on the one that failed */
     bool partial;
+    CLV_RESERVED(4);
 } clv_run_failure;
 
 /**

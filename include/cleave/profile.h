@@ -27,6 +27,7 @@ typedef struct clv_profile clv_profile;
 typedef struct clv_profile_config {
     int64_t warm_up; /**< first steps of each run that the averages leave out, if there are more; 0: 2 */
     int64_t slices;  /**< kept for a trace, 48 bytes each: later steps are left out; 0: none */
+    CLV_RESERVED(8);
 } clv_profile_config;
 
 /** Errors  CLV_E_VALUE a negative number; CLV_E_HOST_MEMORY */
@@ -53,6 +54,7 @@ typedef struct clv_profile_run {
     double host_ns; /**< besides: from the end of a step until the host hands over the next one */
     /** part of step_ns in which devices have nothing to do, on the average of all of them: what a pipeline's bubble is */
     double bubble;
+    CLV_RESERVED(4);
 } clv_profile_run;
 
 /** What a device had to do in a step of a run. */
@@ -62,6 +64,7 @@ typedef struct clv_profile_device {
     double transfer_ns; /**< uploads, reads, values sent and received; an upload may overlap the computing */
     double idle_ns;     /**< the rest of step_ns: launches, waits for other devices */
     bool known;         /**< false: the driver tells no times */
+    CLV_RESERVED(4);
 } clv_profile_device;
 
 /** One node of the plan, or what was carried to or from the host: `upload`, `read` of phase `transfer`. Strings are the
@@ -69,6 +72,7 @@ typedef struct clv_profile_device {
 typedef struct clv_profile_node {
     clv_plan_node node; /**< `phase` of what is carried is `transfer` */
     double ns;
+    CLV_RESERVED(4);
 } clv_profile_node;
 
 /** Runs in the order they were made; they stay when a run is gone. All zero past the end. */

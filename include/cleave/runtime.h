@@ -81,6 +81,7 @@ typedef struct clv_runtime_config {
     /** Called while programs build: `done` of `total` built. NULL: nobody listens. */
     void (*build_progress)(void *user, int done, int total);
     void *build_progress_user;
+    CLV_RESERVED(8);
 } clv_runtime_config;
 
 /**
@@ -134,6 +135,7 @@ typedef struct clv_program_report {
     int cache_misses; /**< built from source (by a driver that may have had it in a cache of its own) */
     int helpers; /**< processes that were started to compile kernels ahead; whether they did shows in the time alone */
     double seconds; /**< wall time of loading and building */
+    CLV_RESERVED(4);
 } clv_program_report;
 
 CLV_API clv_program_report clv_runtime_programs(const clv_runtime *runtime);

@@ -3,6 +3,8 @@
 #ifndef CLEAVE_STATUS_H
 #define CLEAVE_STATUS_H
 
+#include <stdint.h>
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -38,6 +40,11 @@ extern "C" {
 /** For comparisons: `#if CLV_VERSION >= CLV_VERSION_OF(0, 2, 0)`. */
 #define CLV_VERSION_OF(major, minor, patch) ((major) * 1000000 + (minor) * 1000 + (patch))
 #define CLV_VERSION CLV_VERSION_OF(CLV_VERSION_MAJOR, CLV_VERSION_MINOR, CLV_VERSION_PATCH)
+
+/** The end of a struct that may grow. From 1.0 on no public struct changes its size within a major version: a new field takes its room from
+ *  `reserved`, and 0 in it means what was before. So a program and a library of unlike minor versions fit together. Leave it zero, as
+ *  `{0}` and initializers that name their fields do. Descriptors that begin with `bytes` say their size instead. */
+#define CLV_RESERVED(n) uint64_t reserved[n]
 
 typedef enum clv_status {
 #define X(name, number, text) CLV_##name = (number),

@@ -67,6 +67,7 @@ typedef struct clv_port {
         dims[CLV_MAX_RANK - 1]; /**< of a sample, up to the first 0; none at all: one number, or one class */
     int64_t
         classes; /**< of a target, 0: it is numbers; of an input of i32: values are 0 to classes - 1, 0: any */
+    CLV_RESERVED(4);
 } clv_port;
 
 /** Inputs that a model or a dataset has at most, and targets. */

@@ -67,6 +67,7 @@ typedef struct clv_placement {
     /** share by measured speed: on a few steps of each replica alone first, then, between epochs, by how long each had
      *  work in the steps before. So two trainings need not have the same bits; with given or equal shares they do. */
     bool measure_shares;
+    CLV_RESERVED(8);
 } clv_placement;
 
 // ---- what a training makes smaller ----------------------------------------------------------------------------------
@@ -84,8 +85,8 @@ typedef struct clv_loss {
     /** The same on the host, for evaluation: its sum over the samples. NULL: evaluation tells NaN */
     double (*sum)(const float *output, const void *target, const clv_loss_sizes *sizes,
                   const struct clv_loss *loss);
-    const void
-        *user; /**< for both; of cross_entropy and bce_with_logits NULL, or a double: label smoothing */
+    const void *user; /**< for both; of cross_entropy and bce_with_logits NULL, or a double: label smoothing */
+    CLV_RESERVED(4);
 } clv_loss;
 
 /**
@@ -114,6 +115,7 @@ typedef struct clv_train_loss {
     const char *target;   /**< its name; must be given */
     const clv_loss *loss; /**< NULL: `cross_entropy` of classes, `mse` of numbers */
     double weight;        /**< 0: 1 */
+    CLV_RESERVED(4);
 } clv_train_loss;
 
 // ---- what an evaluation tells besides -------------------------------------------------------------------------------
@@ -136,6 +138,7 @@ typedef struct clv_metric {
     bool larger_is_better;
     clv_metric_targets targets;
     const void *user; /**< for both */
+    CLV_RESERVED(4);
 } clv_metric;
 
 /**
@@ -179,6 +182,7 @@ typedef struct clv_predictor_config {
     /** whose parameters to use, of a training with ema_decay their averages; NULL: a session of its own */
     clv_session *session;
     const clv_plan *same_session; /**< as clv_plan_config; a training's, if that uses the session */
+    CLV_RESERVED(8);
 } clv_predictor_config;
 
 /** Plan the model. With a session of its own its memory is taken too; else the session must be reserved with
@@ -219,12 +223,14 @@ typedef struct clv_target_metrics {
     const char *name;         /**< the model's */
     int64_t targets, correct; /**< as in clv_metrics */
     double accuracy, loss;    /**< the loss without its weight */
+    CLV_RESERVED(4);
 } clv_target_metrics;
 
 /** A metric as it came out. */
 typedef struct clv_metric_value {
     const char *name; /**< as the metric's */
     double value;
+    CLV_RESERVED(2);
 } clv_metric_value;
 
 typedef struct clv_metrics {
@@ -241,6 +247,7 @@ typedef struct clv_metrics {
     int n_each;
     int n_values; /**< of the metrics that were asked for: */
     clv_metric_value values[CLV_MOST_METRICS];
+    CLV_RESERVED(8);
 } clv_metrics;
 
 /**
@@ -269,6 +276,7 @@ typedef struct clv_schedule {
     int64_t period; /**< STEP: between two drops; COSINE: until min_lr; 0: the whole training */
     double gamma;   /**< STEP: factor of a drop; 0: 0.1 */
     double min_lr;  /**< COSINE */
+    CLV_RESERVED(4);
 } clv_schedule;
 
 /**
@@ -297,6 +305,7 @@ typedef struct clv_train_step {
     double loss, lr;
     double images_per_second;
     uint64_t used_bytes, peak_bytes; /**< on the device */
+    CLV_RESERVED(4);
 } clv_train_step;
 
 /** An epoch that is done, or the rest of one when the training ends within it. */
@@ -311,6 +320,7 @@ typedef struct clv_train_epoch {
     double lr;      /**< of its last step */
     /** of the replicas, when the epoch ended; NULL without replicas */
     const double *shares;
+    CLV_RESERVED(4);
 } clv_train_epoch;
 
 /** What to do when a device fails in a step. */
@@ -403,6 +413,7 @@ typedef struct clv_train_config {
      *  drawn for each batch from Beta(mixup, mixup), as clv_loader_config says. Classes become probabilities, [N, classes] in f32,
      *  for the loss. Evaluation mixes nothing */
     double mixup;
+    CLV_RESERVED(16);
 } clv_train_config;
 
 /**
@@ -439,6 +450,7 @@ typedef struct clv_lost_device {
     clv_device *device;
     int64_t step;       /**< that it failed in; the others did it again */
     const char *reason; /**< what its driver said; borrowed, until the trainer goes */
+    CLV_RESERVED(4);
 } clv_lost_device;
 
 CLV_TRAIN_API int clv_trainer_lost_count(const clv_trainer *trainer);
@@ -479,6 +491,7 @@ typedef struct clv_train_advice {
     char device[64]; /**< another device, on which it fits as it is; "": none found */
     /** of parameters; of parameters, gradients and optimizer state: no batch fits in less. 0 with several devices */
     uint64_t parameter_bytes, lasting_bytes;
+    CLV_RESERVED(4);
 } clv_train_advice;
 
 /** Plan the steps of a training in other ways. Needs the model, a batch and what else decides about memory; no data set.
@@ -524,6 +537,7 @@ typedef struct clv_train_result {
     clv_train_end end;
     int64_t best_epoch; /**< from 1, with `patience` or `best`; 0: none is known */
     double best_value;  /**< of what is monitored, in that epoch; NaN: none is known */
+    CLV_RESERVED(8);
 } clv_train_result;
 
 /** What came out of it so far. */

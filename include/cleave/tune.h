@@ -27,6 +27,7 @@ typedef struct clv_tune_config {
      *  listens. */
     bool (*progress)(void *user, int done, int total, const char *what);
     void *user;
+    CLV_RESERVED(8);
 } clv_tune_config;
 
 enum { CLV_TUNE_CANDIDATES = 16 };
@@ -46,6 +47,7 @@ typedef struct clv_tune_result {
     double median_us, ranked_us;  /**< of both */
     clv_tune_candidate candidates[CLV_TUNE_CANDIDATES]; /**< the one with the best rank first */
     int n_candidates;
+    CLV_RESERVED(4);
 } clv_tune_result;
 
 /** A variant that does not build on the device, or is wrong there: the file tells plans to avoid it. */

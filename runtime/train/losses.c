@@ -142,9 +142,9 @@ static int64_t count_labels(const float *output, const float *labels, int64_t n)
 // ---- all of them ------------------------------------------------------------------------------------------
 
 static const clv_loss losses[] = {
-    {"cross_entropy", CLV__TRAINS(cross_entropy), cross_entropy_sum, NULL},
-    {"mse", CLV__TRAINS(mse), mse_sum, NULL},
-    {"bce_with_logits", CLV__TRAINS(bce_with_logits), bce_with_logits_sum, NULL},
+    {.name = "cross_entropy", .build = CLV__TRAINS(cross_entropy), .sum = cross_entropy_sum},
+    {.name = "mse", .build = CLV__TRAINS(mse), .sum = mse_sum},
+    {.name = "bce_with_logits", .build = CLV__TRAINS(bce_with_logits), .sum = bce_with_logits_sum},
 };
 
 enum { N_LOSSES = sizeof losses / sizeof *losses };
@@ -210,7 +210,7 @@ clv_status clv__losses_find(clv_runtime *runtime, const clv_train_config *config
             config->loss ? config->loss : clv__loss_usual(clv_model_target_get(model, i)), 1};
     for (int i = 0; i < config->n_losses; i++) {
         const clv_train_loss *one = &config->losses[i];
-        int at;
+        int at = 0;
         CLV_TRY(find_target(error, model, one->target, &at));
         if (given[at]) CLV_FAIL(error, CLV_E_VALUE, "losses: target '%s' is named twice", one->target);
         if (!isfinite(one->weight))

@@ -16,7 +16,7 @@ enum { STEPS = 10 };
 static const char *const parameters[2] = {"a", "b"};
 
 #define NO_SCALER                                                                                            \
-    { 0, 0, 0, 0 }
+    { .scale = 0 }
 #define SCALER                                                                                               \
     { .scale = 64, .growth_interval = 3 }
 

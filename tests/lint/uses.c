@@ -33,11 +33,17 @@
 /* A user's own function, marked as ours are. */
 extern CLV_API CLV_MUST_CHECK clv_status made(clv_shape shape, int rank, int64_t numel);
 
+/* A user's own struct that may grow, as ours do. */
+struct growing {
+    int size;
+    CLV_RESERVED(2);
+};
+
 /* Another one, and as those are that a Cleave for inference is without. */
 extern CLV_TRAIN_API void trained(void);
 
 CLV_API CLV_MUST_CHECK clv_status made(clv_shape shape, int rank, int64_t numel) {
-    return shape.rank == rank && clv_shape_numel(&shape) == numel ? CLV_OK : CLV_E_SHAPE;
+    return sizeof(struct growing) == 24 && shape.rank == rank && clv_shape_numel(&shape) == numel ? CLV_OK : CLV_E_SHAPE;
 }
 
 static clv_tensor *build(clv_graph *graph) {

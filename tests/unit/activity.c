@@ -28,7 +28,8 @@ static double measure(model *m, int n, long rest_ms, clv_device **devices, int n
     clock_gettime(CLOCK_MONOTONIC, &to);
     for (int i = 0; i < n_devices; i++) {
         clv_activity now = clv_device_activity(devices[i]);
-        added[i] = (clv_activity){now.busy_ns - added[i].busy_ns, now.steps - added[i].steps};
+        added[i] =
+            (clv_activity){.busy_ns = now.busy_ns - added[i].busy_ns, .steps = now.steps - added[i].steps};
     }
     return (double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec);
 }

@@ -22,8 +22,9 @@ static void steps(model *m, int n) {
 
 static clv_profile *make_profile(int64_t warm_up, int64_t slices) {
     clv_profile *profile;
-    assert_status(clv_profile_create(runtime, &(clv_profile_config){warm_up, slices}, &profile), CLV_OK,
-                  runtime);
+    assert_status(
+        clv_profile_create(runtime, &(clv_profile_config){.warm_up = warm_up, .slices = slices}, &profile),
+        CLV_OK, runtime);
     return profile;
 }
 
@@ -166,13 +167,17 @@ static void test_a_driver_without_a_clock(void **state) {
 static void test_sums_by_layer_and_by_op(void **state) {
     (void)state;
     const clv_profile_node nodes[] = {
-        {{.layer = "a", .op = "conv", .variant = "tile", .phase = "forward", .flops = 10, .traffic = 1}, 5},
-        {{.layer = "", .op = "relu", .variant = "plain", .phase = "forward", .flops = 1}, 1},
-        {{.layer = "a", .op = "conv", .variant = "tile", .phase = "recompute", .flops = 10}, 4},
-        {{.layer = "a", .op = "conv_dx", .variant = "tile", .phase = "backward", .flops = 20}, 8},
-        {{.layer = "a", .op = "sgd", .variant = "plain", .phase = "update"}, 2},
-        {{.layer = "a", .op = "send", .variant = "transfer", .phase = "transfer", .traffic = 7}, 3},
-        {{.layer = "b", .op = "conv", .variant = "plain", .phase = "forward", .flops = 10}, 50},
+        {.node =
+             {.layer = "a", .op = "conv", .variant = "tile", .phase = "forward", .flops = 10, .traffic = 1},
+         .ns = 5},
+        {.node = {.layer = "", .op = "relu", .variant = "plain", .phase = "forward", .flops = 1}, .ns = 1},
+        {.node = {.layer = "a", .op = "conv", .variant = "tile", .phase = "recompute", .flops = 10}, .ns = 4},
+        {.node = {.layer = "a", .op = "conv_dx", .variant = "tile", .phase = "backward", .flops = 20},
+         .ns = 8},
+        {.node = {.layer = "a", .op = "sgd", .variant = "plain", .phase = "update"}, .ns = 2},
+        {.node = {.layer = "a", .op = "send", .variant = "transfer", .phase = "transfer", .traffic = 7},
+         .ns = 3},
+        {.node = {.layer = "b", .op = "conv", .variant = "plain", .phase = "forward", .flops = 10}, .ns = 50},
     };
     enum { N = sizeof nodes / sizeof *nodes };
     clv_profile_row rows[N];

@@ -154,7 +154,7 @@ static bool figures_of_plan(const cli_profile *profile, const clv_plan *plan, bo
         clv_bench_peak peak = peak_of(profile, node.device);
         double compute = peak.gflops > 0 ? node.flops / peak.gflops : 0,
                move = peak.gbps > 0 ? node.traffic / peak.gbps : 0;
-        f->nodes[f->n++] = (clv_profile_node){node, compute > move ? compute : move};
+        f->nodes[f->n++] = (clv_profile_node){.node = node, .ns = compute > move ? compute : move};
         f->step_ns += compute > move ? compute : move;
     }
     figures_sum(f);
