@@ -18,7 +18,7 @@ extern "C" {
 
 /**
  * Write a session's parameters and buffers as a safetensors file, under their names. Atomic: a fault leaves the file
- * that was there.
+ * that was there. Of a training with ema_decay (clv_train_config): the running averages, under the parameters' names.
  *
  * Errors  CLV_E_IO; CLV_E_DEVICE
  */
@@ -118,6 +118,46 @@ typedef struct clv_train_loss {
     CLV_RESERVED(4);
 } clv_train_loss;
 
+// ---- what an evaluation tells besides -------------------------------------------------------------------------------
+
+/** What a metric's targets are. */
+typedef enum clv_metric_targets {
+    CLV_METRIC_ANY,
+    CLV_METRIC_CLASSES, /**< i32; results are a score for each class and target */
+    CLV_METRIC_NUMBERS  /**< f32; results are as many numbers */
+} clv_metric_targets;
+
+/** A metric. Cleave brings some (clv_metric_find); one of your own is a struct with its functions, which must outlive its uses. */
+typedef struct clv_metric {
+    const char *name; /**< not "loss" */
+    /** Its sum over the samples of a batch, on the host. Each sample counts alike, so of several targets a sample has their mean */
+    double (*sum)(const float *output, const void *target, const clv_loss_sizes *sizes,
+                  const struct clv_metric *metric);
+    /** What is told, from the mean over all samples: a root, for example. NULL: the mean itself */
+    double (*finish)(double mean, const struct clv_metric *metric);
+    bool larger_is_better;
+    clv_metric_targets targets;
+    const void *user; /**< for both */
+    CLV_RESERVED(4);
+} clv_metric;
+
+/**
+ * The metrics that Cleave brings.
+ *
+ *     accuracy   of classes: the part of targets whose class has the largest score, the first of equal ones
+ *     top5       of classes: the part whose class is among the five largest; 1 where there are no more
+ *     mae        of numbers: mean of |result - target|
+ *     rmse       of numbers: root of the mean of (result - target)^2 over all samples
+ *
+ * Scores with a NaN among them tell no class right. clv_metric_get gives NULL past the end, clv_metric_find where there is none of
+ * that name. Static.
+ */
+CLV_API int clv_metric_count(void);
+CLV_API const clv_metric *clv_metric_get(int index);
+CLV_API const clv_metric *clv_metric_find(const char *name);
+
+enum { CLV_MOST_METRICS = 8 };
+
 // ---- prediction and evaluation ------------------------------------------------------------------------------------
 
 /** A model planned without gradients: memory for one layer's values at a time, not for all. */
@@ -129,6 +169,9 @@ typedef struct clv_predictor_config {
     const clv_loss *loss;         /**< that evaluation tells; NULL: as clv_train_config */
     const clv_train_loss *losses; /**< n_losses of them, as clv_train_config */
     int n_losses;
+    const clv_metric *const
+        *metrics;            /**< that it tells besides, n_metrics of them; of the model's first target */
+    int n_metrics;           /**< at most CLV_MOST_METRICS */
     int64_t batch;           /**< samples at a time; 0: 256 */
     clv_precision precision; /**< as clv_graph_set_precision; results are f32 */
     const char *variants;    /**< as clv_plan_config */
@@ -136,7 +179,8 @@ typedef struct clv_predictor_config {
     /** layers on devices, or replicas that share each batch: logits are joined on the first. Shares that are measured are so once, by
      *  the forward pass of each replica alone */
     clv_placement placement;
-    clv_session *session;         /**< whose parameters to use; NULL: a session of its own */
+    /** whose parameters to use, of a training with ema_decay their averages; NULL: a session of its own */
+    clv_session *session;
     const clv_plan *same_session; /**< as clv_plan_config; a training's, if that uses the session */
     CLV_RESERVED(8);
 } clv_predictor_config;
@@ -182,17 +226,27 @@ typedef struct clv_target_metrics {
     CLV_RESERVED(4);
 } clv_target_metrics;
 
+/** A metric as it came out. */
+typedef struct clv_metric_value {
+    const char *name; /**< as the metric's */
+    double value;
+    CLV_RESERVED(2);
+} clv_metric_value;
+
 typedef struct clv_metrics {
     int64_t count;   /**< samples */
     int64_t targets; /**< of these samples: as many, or more where a sample has several */
     int64_t correct; /**< targets that were told right; 0 where that cannot be said: */
-    double accuracy; /**< correct / targets; NaN of a model without classes, unless the loss is bce_with_logits */
-    double loss;     /**< mean of the loss over the samples, in double */
+    double
+        accuracy; /**< correct / targets; NaN of a model without classes, unless the loss is bce_with_logits */
+    double loss;  /**< mean of the loss over the samples, in double */
     double seconds;
     /** Of each target, in the model's order. What is said above of targets is their sum: of those with classes, if there are any;
      *  the loss is their weighted sum. */
     clv_target_metrics each[CLV_MAX_PORTS];
     int n_each;
+    int n_values; /**< of the metrics that were asked for: */
+    clv_metric_value values[CLV_MOST_METRICS];
     CLV_RESERVED(8);
 } clv_metrics;
 
@@ -261,6 +315,7 @@ typedef struct clv_train_epoch {
     double train_loss;
     bool evaluated; /**< is there a test set? then: */
     clv_metrics test;
+    bool best;      /**< the best so far (clv_train_config.monitor); false where nobody asks for it */
     double seconds; /**< of training, without evaluation */
     double lr;      /**< of its last step */
     /** of the replicas, when the epoch ended; NULL without replicas */
@@ -323,6 +378,27 @@ typedef struct clv_train_config {
     int64_t checkpoint_every; /**< > 0: also every so many steps */
     /** write the last step's gradients here, safetensors, under the parameters' names */
     const char *gradients;
+    /** what the test set tells besides of the (first) target, n_metrics of them, at most CLV_MOST_METRICS */
+    const clv_metric *const *metrics;
+    int n_metrics;
+    /** > 0: end after so many epochs in a row that were no better than the best one before them. Of the test set */
+    int64_t patience;
+    double min_delta;    /**< better means by more than this; at least 0 */
+    const char *monitor; /**< better in what: the name of one of the metrics, or `loss`; NULL: loss */
+    /** write the weights of the best epoch so far here, as clv_weights_save does */
+    const char *best;
+    /** how it is written, where clv_weights_save is not what is wanted; NULL: with that */
+    clv_status (*save_best)(void *user, clv_session *session, const char *path);
+    /**
+     * 0 < ema_decay < 1: keep a running average of each parameter that is trained, as `<parameter>.average` in the session.
+     *
+     *     average = parameter after the first step, then  average = ema_decay * average + (1 - ema_decay) * parameter
+     *
+     * The test set, `best`, clv_weights_save and predictors of the session use the averages; buffers (running statistics) are those
+     * of the training. A step that the loss scaler skips moves none.
+     * Source  torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn
+     */
+    double ema_decay;
     const volatile int
         *interrupt; /**< becomes nonzero: finish the step, write the checkpoint, CLV_E_INTERRUPTED */
     clv_device_failure on_device_failure;
@@ -332,7 +408,7 @@ typedef struct clv_train_config {
     bool (*on_step)(void *user, const clv_train_step *step);
     bool (*on_epoch)(void *user, const clv_train_epoch *epoch);
     bool (*on_evaluate)(void *user, int64_t done, int64_t total);
-    double label_smoothing;   /**< of cross_entropy and bce_with_logits, 0 to below 1; evaluation has none */
+    double label_smoothing; /**< of cross_entropy and bce_with_logits, 0 to below 1; evaluation has none */
     /** > 0: mix each sample, and its target, with the one before it in the batch: lambda of it and 1 - lambda of the other, where lambda is
      *  drawn for each batch from Beta(mixup, mixup), as clv_loader_config says. Classes become probabilities, [N, classes] in f32,
      *  for the loss. Evaluation mixes nothing */
@@ -441,6 +517,13 @@ CLV_API void clv_train_advice_text(const clv_train_config *config, const clv_tra
  */
 CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_trainer_run(clv_trainer *trainer);
 
+/** Why a training ended. */
+typedef enum clv_train_end {
+    CLV_END_NOT,     /**< it has not: not begun, interrupted, or failed */
+    CLV_END_STEPS,   /**< all steps are done */
+    CLV_END_PATIENCE /**< it grew no better for so many epochs */
+} clv_train_end;
+
 typedef struct clv_train_result {
     int64_t steps, epochs; /**< done, those before a resume included */
     double train_loss;     /**< of the last epoch */
@@ -451,6 +534,9 @@ typedef struct clv_train_result {
     double step_ms;        /**< median */
     double loss_scale;     /**< of mixed precision in f16, now; 0 without */
     int64_t skipped_steps; /**< whose gradients overflowed: they are among `steps` and updated nothing */
+    clv_train_end end;
+    int64_t best_epoch; /**< from 1, with `patience` or `best`; 0: none is known */
+    double best_value;  /**< of what is monitored, in that epoch; NaN: none is known */
     CLV_RESERVED(8);
 } clv_train_result;
 

@@ -79,8 +79,9 @@ struct clv_graph {
     size_t layers_since;
     clv_tensor *random;
     int32_t next_random_id;
-    clv_tensor *hyper; // the optimizer's step values (optim.h), NULL before
-    clv_optimizer_config optimizer; // as it was added; with `hyper`
+    clv_tensor *hyper;                        // the optimizer's step values (optim.h), NULL before
+    clv_optimizer_config optimizer;           // as it was added; with `hyper`
+    clv_tensor *update_hyper, *update_factor; // as updates read them: clv__gradients (ops/gradients.h)
     clv_scaler_config scaler;
     clv_tensor *scale, *growth_tracker, *skipped; // the scaler's state, NULL without
 };

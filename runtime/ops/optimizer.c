@@ -506,6 +506,8 @@ void clv_optimizer_add(clv_graph *graph, const clv_optimizer_config *config) {
     const clv__gradients all =
         clv__gradients_add(graph, parameters, n, config->clip_norm, adam ? log(beta1_of(config)) : 0,
                            adam ? log(beta2_of(config)) : 0);
+    graph->update_hyper = all.hyper;
+    graph->update_factor = all.factor;
     for (size_t i = 0; i < n; i++) {
         const int group = clv__param_group_of(config, parameters[i]);
         const clv_optimizer_config own = clv__param_group_config(config, group);

@@ -83,6 +83,10 @@ static int layer_of_update(const belonging *b, const clv__node *node) {
         if (node->in[i] && node->io.op->mutates >> i & 1 && b->of_tensor[node->in[i]->id] >= 0)
             return b->of_tensor[node->in[i]->id];
     }
+    for (int i = 0; i < node->io.n_in && node->io.op->mutates; i++) { // state that nothing has used yet
+        if (node->in[i] && node->in[i]->trainable && b->of_tensor[node->in[i]->id] >= 0)
+            return b->of_tensor[node->in[i]->id];
+    }
     return -1;
 }
 

@@ -86,6 +86,15 @@ static int follow_inputs(const placing *p, const clv__node *node) {
     return -1;
 }
 
+/** State that nothing has used yet is where the parameter is that it is made from; -1: it is made from none. */
+static int beside_parameter(const placing *p, const clv__node *node) {
+    for (int i = 0; i < node->io.n_in; i++) {
+        const clv_tensor *in = node->in[i];
+        if (in && in->trainable && p->made_at[in->id] >= 0) return p->made_at[in->id];
+    }
+    return -1;
+}
+
 /** The place the builder asked for; the devices have been found before. */
 static int hinted_place(const clv_plan *plan, const char *hint) {
     clv_device *device;
@@ -104,7 +113,8 @@ static int choose_place(const placing *p, const clv__node *node) {
             if (node->in[i] && node->io.op->mutates >> i & 1 && p->made_at[node->in[i]->id] >= 0)
                 return p->made_at[node->in[i]->id];
         }
-        return follow_inputs(p, node);
+        const int at = node->io.op->mutates ? beside_parameter(p, node) : -1;
+        return at >= 0 ? at : follow_inputs(p, node);
     }
     int place = clv__patterns_place(p->patterns, node->layer);
     if (place < 0) place = follow_newest(p, node);

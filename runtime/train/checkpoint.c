@@ -4,13 +4,16 @@
 #include "train/trainer.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 #include "ops/own_optimizer.h"
 #include "ops/param_groups.h"
+#include "train/stopping.h"
 
-/** A setting that decides the bits of what follows: WHOLE, REAL or TEXT, its key, its value; LATER: a REAL
- *  that checkpoints have only where it is not 0; WORD: one of an enum, with their names. */
+/** A setting that decides the bits of what follows, or when it ends: WHOLE, REAL or TEXT, its key, its
+ *  value; LATER: a REAL that checkpoints have only where it is not 0; WORD: one of an enum, with their
+ *  names. */
 #define SETTINGS(WHOLE, REAL, LATER, WORD, TEXT)                                                             \
     WHOLE("batch", config->batch)                                                                            \
     WHOLE("micro_batches", config->micro_batches)                                                            \
@@ -39,7 +42,11 @@
     TEXT("loss", loss_name(config))                                                                          \
     TEXT("losses", clv__text_get(&texts->losses))                                                            \
     TEXT("optimizer.groups", clv__text_get(&texts->groups))                                                  \
-    TEXT("optimizer.own", clv__text_get(&texts->own))
+    TEXT("optimizer.own", clv__text_get(&texts->own))                                                        \
+    LATER("ema_decay", config->ema_decay)                                                                    \
+    LATER("patience", (double)config->patience)                                                              \
+    LATER("min_delta", config->min_delta)                                                                    \
+    TEXT("monitor", clv__monitor_name(config))
 
 /** Of the usual loss nothing is kept: checkpoints from before others were there have none. */
 static const char *loss_name(const clv_train_config *config) {
@@ -176,6 +183,22 @@ static clv_status compare_settings(const clv_train_config *config, const setting
     return CLV_OK;
 }
 
+static clv_status put_best(const clv__best *best, clv_archive *archive) {
+    CLV_TRY(clv_archive_set_real(archive, "best.value", best->value));
+    CLV_TRY(clv_archive_set_int(archive, "best.epoch", best->epoch));
+    CLV_TRY(clv_archive_set_int(archive, "best.since", best->since));
+    return clv_archive_set_int(archive, "best.step", best->step);
+}
+
+/** Nothing is known where it was not looked for. */
+static clv_status take_best(const clv_archive *archive, clv__best *best) {
+    if (!clv_archive_text(archive, "best.epoch")) return CLV_OK;
+    CLV_TRY(clv_archive_get_real(archive, "best.value", &best->value));
+    CLV_TRY(clv_archive_get_int(archive, "best.epoch", &best->epoch));
+    CLV_TRY(clv_archive_get_int(archive, "best.since", &best->since));
+    return clv_archive_get_int(archive, "best.step", &best->step);
+}
+
 static clv_status fill(const clv_train_config *config, clv_session *session, const clv__position *position,
                        clv_archive *archive) {
     setting_texts texts = make_texts(config, clv_session_runtime(session));
@@ -188,6 +211,7 @@ static clv_status fill(const clv_train_config *config, clv_session *session, con
     CLV_TRY(clv_archive_set_real(archive, "position.loss_sum", position->loss_sum));
     CLV_TRY(clv_archive_set_int(archive, "position.loss_count", position->loss_count));
     CLV_TRY(clv_archive_set_real(archive, "position.train_loss", position->train_loss));
+    if (clv__wants_best(config)) CLV_TRY(put_best(&position->best, archive));
     CLV_TRY(clv__state_put(session, CLV_PARAMETERS, CLV__MODEL_SECTION, archive));
     return clv__state_put(session, CLV_OPTIMIZER, "optimizer.", archive);
 }
@@ -216,6 +240,13 @@ static clv_status take(const clv_train_config *config, const clv_archive *archiv
     CLV_TRY(clv_archive_get_real(archive, "position.train_loss", &position->train_loss));
     if (position->step < 0 || position->epoch < 0 || position->index < 0 || position->loss_count < 0)
         CLV_FAIL(error, CLV_E_FORMAT, "checkpoint '%s' has a negative position", config->resume);
+    const clv__best *best = &position->best;
+    CLV_TRY(take_best(archive, &position->best));
+    if (best->epoch < 0 || best->epoch > position->epoch || best->since < 0 ||
+        best->since > position->epoch || best->step < 0 || best->step > position->step ||
+        !isfinite(best->value))
+        CLV_FAIL(error, CLV_E_FORMAT, "checkpoint '%s' has a best epoch that its position cannot have",
+                 config->resume);
     const clv__section model = {.category = CLV_PARAMETERS, .prefix = CLV__MODEL_SECTION, .whole = true};
     const clv__section optimizer = {.category = CLV_OPTIMIZER, .prefix = "optimizer.", .whole = true};
     CLV_TRY(clv__state_take(session, &model, archive, config->resume, error));

@@ -53,7 +53,7 @@ clv_status clv_gpt_weights_save(clv_session *session, const clv_gpt_config *conf
         CLV_FAIL(error, CLV_E_VALUE, "the text has characters of code 0: train on bytes (--tokens bytes)");
     clv_archive *archive = NULL;
     clv_status status = clv_archive_create(runtime, &archive);
-    if (status == CLV_OK) status = clv__state_put(session, CLV_PARAMETERS, "", archive);
+    if (status == CLV_OK) status = clv__weights_put(session, archive);
     if (status == CLV_OK) status = describe(archive, config ? *config : defaults, vocabulary);
     if (status == CLV_OK) status = clv_safetensors_write(archive, path);
     clv_archive_destroy(archive);

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "graph/graph.h"
+#include "train/averages.h"
 
 static bool interrupted(const clv__training *loop) {
     const volatile int *flag = loop->trainer->config->interrupt;
@@ -139,22 +140,26 @@ static clv_status read_scaler(clv_trainer *trainer) {
     return CLV_OK;
 }
 
-/** Evaluate, and call on_epoch, which gets `lr`. */
+/** Evaluate, see whether it is the best so far, and call on_epoch, which gets `lr`. */
 static clv_status end_epoch(clv__training *loop, double lr) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = trainer->config;
+    const int64_t epoch = trainer->position.epoch + (trainer->position.index > 0);
+    bool best = false;
     CLV_TRY(read_scaler(trainer));
     if (trainer->predictor) {
         CLV_TRY(clv_evaluate(trainer->predictor, config->test, on_evaluate, loop, &trainer->result.test));
         trainer->result.evaluated = true;
+        CLV_TRY(clv__training_judge(loop, &trainer->result.test, epoch, &best));
     }
     if (!config->on_epoch) return CLV_OK;
     clv_train_epoch told = {
-        .epoch = trainer->position.epoch + (trainer->position.index > 0),
+        .epoch = epoch,
         .epochs = config->epochs,
         .train_loss = trainer->position.train_loss,
         .evaluated = trainer->result.evaluated,
         .test = trainer->result.test,
+        .best = best,
         .seconds = loop->epoch_seconds,
         .lr = lr,
         .shares = trainer->shares,
@@ -174,19 +179,44 @@ static clv_status stop_here(clv__training *loop) {
              config->checkpoint ? config->checkpoint : "");
 }
 
+/** Is nothing left to train? */
+static bool is_done(const clv__training *loop) {
+    return loop->trainer->position.step >= loop->trainer->steps || clv__training_exhausted(loop, 0);
+}
+
+/** The end of an epoch, which may be the end of the training. */
+static clv_status end_or_stop(clv__training *loop, double lr) {
+    clv_status status = end_epoch(loop, lr);
+    if (status == CLV_E_INTERRUPTED || (status == CLV_OK && interrupted(loop) && !is_done(loop)))
+        return stop_here(loop);
+    return status;
+}
+
+/** A checkpoint of the end of an epoch was written before that was tested. */
+static clv_status test_first(clv__training *loop) {
+    const clv_train_config *config = loop->trainer->config;
+    const clv__position *position = &loop->trainer->position;
+    if (!clv__training_untested(loop)) return CLV_OK;
+    return end_or_stop(
+        loop, clv_schedule_lr(&config->schedule, config->lr, position->epoch - 1, position->step - 1));
+}
+
 /** The whole training, from the position. The last step's gradients are read before evaluation or anything
- *  else uses the memory they lie in. `over`: the epoch is done; `done`: the training is. */
+ *  else uses the memory they lie in. `over`: the epoch is done; `done`: the training is, or may be when the
+ *  epoch was tested. */
 static clv_status train(clv__training *loop) {
     clv_trainer *trainer = loop->trainer;
     const clv_train_config *config = trainer->config;
     clv__position *position = &trainer->position;
-    while (position->step < trainer->steps) {
+    CLV_TRY(test_first(loop));
+    while (!is_done(loop)) {
         loop->epoch_seconds = 0;
         double lr = clv_schedule_lr(&config->schedule, config->lr, position->epoch, position->step);
         clv__watch_begin(loop);
         CLV_TRY(do_epoch(loop));
         clv__watch_end(loop);
-        bool over = position->index == trainer->batches, done = position->step == trainer->steps;
+        const bool over = position->index == trainer->batches;
+        const bool done = position->step == trainer->steps || (over && clv__training_exhausted(loop, 1));
         if (over) {
             position->epoch++;
             position->index = position->loss_count = 0;
@@ -196,14 +226,12 @@ static clv_status train(clv__training *loop) {
         if (!over && !done) return stop_here(loop);
         if (done) CLV_TRY(clv__training_check(loop));
         CLV_TRY(clv__training_save(loop));
-        clv_status status = end_epoch(loop, lr);
-        if (status == CLV_E_INTERRUPTED || (status == CLV_OK && interrupted(loop) && !done))
-            return stop_here(loop);
-        CLV_TRY(status);
-        if (!done) CLV_TRY(clv__training_adapt(loop));
+        CLV_TRY(end_or_stop(loop, lr));
+        if (!is_done(loop)) CLV_TRY(clv__training_adapt(loop));
     }
     // Resumed at the very end: nothing is left to train, but the result is wanted.
-    if (trainer->predictor && !trainer->result.evaluated) return end_epoch(loop, config->lr);
+    if (trainer->predictor && !trainer->result.evaluated) CLV_TRY(end_epoch(loop, config->lr));
+    trainer->result.end = position->step < trainer->steps ? CLV_END_PATIENCE : CLV_END_STEPS;
     return CLV_OK;
 }
 
@@ -243,6 +271,7 @@ static clv_status start(clv__training *loop) {
     if (status != CLV_OK) return clv__trainer_refused(trainer, status);
     if (config->weights)
         CLV_TRY(clv_weights_load_except(trainer->session, config->weights, config->weights_except));
+    if (config->ema_decay != 0 && trainer->position.step == 0) CLV_TRY(clv__averages_begin(trainer->session));
     if (config->resume) {
         CLV_TRY(clv__checkpoint_load(config, trainer->runtime, trainer->session, &trainer->position));
         CLV_TRY(check_position(loop));

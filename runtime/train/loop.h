@@ -59,6 +59,13 @@ clv_status clv__training_check(clv__training *loop);
 /** Write the checkpoint, if one is wanted and this position is not on disk. */
 clv_status clv__training_save(clv__training *loop);
 
+/** Does a checkpoint stand at the end of an epoch whose test is not counted? */
+bool clv__training_untested(const clv__training *loop);
+/** Has there been no better epoch for too long, once `more` of them are no better? */
+bool clv__training_exhausted(const clv__training *loop, int64_t more);
+/** An epoch was tested: is it the best so far? Then its weights are written, if that is asked for. */
+clv_status clv__training_judge(clv__training *loop, const clv_metrics *test, int64_t epoch, bool *best);
+
 /**
  * A step failed: `status`, with its sentence. Count what was done all the same; then either go on without the
  * device (CLV_OK: continue from the position), or save what there is and fail with a sentence that says what

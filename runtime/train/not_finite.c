@@ -198,7 +198,7 @@ static clv_status go_back(const clv__training *loop, int64_t target, int64_t bad
     clv_trainer *trainer = loop->trainer;
     clv_train_config config = *trainer->config;
     config.test = NULL;
-    config.checkpoint = config.gradients = NULL;
+    config.checkpoint = config.gradients = config.best = NULL;
     config.on_step = NULL;
     config.on_epoch = NULL;
     config.on_nan = CLV_NAN_CONTINUE;
@@ -211,7 +211,7 @@ static clv_status go_back(const clv__training *loop, int64_t target, int64_t bad
     }
     clv__trainer_rest(trainer); // there may be no room for both
     clv__session_empty(trainer->session);
-    CLV_TRY(clv_trainer_create(trainer->runtime, &config, out));
+    CLV_TRY(clv__trainer_replay(trainer, &config, out));
     (*out)->steps = target;
     CLV_TRY(clv_trainer_run(*out));
     clv__trainer_rest(*out);

@@ -4,6 +4,8 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "device/device.h"
+#include "train/averages.h"
+#include "train/metric.h"
 #include "nn/ports.h"
 #include "train/losses.h"
 #include "train/trainer.h"
@@ -16,6 +18,8 @@ struct clv_predictor {
     clv_runtime *runtime;
     const clv_model *model;
     clv__target_loss losses[CLV_MAX_PORTS];
+    const clv_metric *metrics[CLV_MOST_METRICS]; // of the first target
+    int n_metrics;
     int n_outputs; // as many as targets
     int64_t batch;
     clv_session *session;
@@ -65,6 +69,7 @@ static clv_status build(clv_predictor *predictor, const clv_predictor_config *co
     clv_placement placement = config->placement;
     clv__step *step = &predictor->step;
     CLV_TRY(clv__forward_graph(predictor->runtime, &wanted, predictor->shares, predictor->batch, step));
+    CLV_TRY(clv__averages_use(step->graph, config->session, config->same_session));
     clv_plan_config plan = {.device = config->device,
                             .explicit_transfers = placement.explicit_transfers,
                             .variants = config->variants,
@@ -89,6 +94,20 @@ static clv_status take_memory(clv_predictor *predictor) {
     return CLV_OK;
 }
 
+/** Elements of one sample's i-th result. */
+static int64_t result_numel(const clv_predictor *predictor, int i) {
+    return clv_tensor_numel(predictor->step.outputs[i]) / predictor->batch;
+}
+
+/** They are looked at when it is known what the model gives. */
+static clv_status keep_metrics(clv_predictor *predictor, const clv_predictor_config *config) {
+    CLV_TRY(clv__metrics_fit(predictor->model, config->metrics, config->n_metrics, result_numel(predictor, 0),
+                             clv__runtime_error_of(predictor->runtime)));
+    predictor->n_metrics = config->n_metrics;
+    for (int i = 0; i < predictor->n_metrics; i++) predictor->metrics[i] = config->metrics[i];
+    return CLV_OK;
+}
+
 static clv_status prepare(clv_predictor *predictor, const clv_predictor_config *given) {
     clv_predictor_config own = *given, *config = &own;
     clv__error *error = clv__runtime_error_of(predictor->runtime);
@@ -101,6 +120,7 @@ static clv_status prepare(clv_predictor *predictor, const clv_predictor_config *
     predictor->n_outputs = clv_model_target_count(config->model);
     CLV_TRY(choose_replicas(predictor, config));
     CLV_TRY(build(predictor, config));
+    CLV_TRY(keep_metrics(predictor, config));
     CLV_TRY(take_memory(predictor));
     if (config->session) return CLV_OK;
     predictor->owns_session = true;
@@ -203,11 +223,6 @@ size_t clv__predictor_fed_bytes(const clv_predictor *predictor) {
     return clv__step_fed_bytes(&predictor->step);
 }
 
-/** Elements of one sample's i-th result. */
-static int64_t result_numel(const clv_predictor *predictor, int i) {
-    return clv_tensor_numel(predictor->step.outputs[i]) / predictor->batch;
-}
-
 clv_shape clv_predictor_result_shape_get(const clv_predictor *predictor, int index) {
     if (index < 0 || index >= predictor->n_outputs) return clv_shape_make(-1, NULL);
     const clv_shape all = clv_tensor_shape(predictor->step.outputs[index]);
@@ -292,6 +307,9 @@ static void count_target(evaluation *run, int i, int64_t n, const void *targets)
     clv_target_metrics *to = &run->metrics.each[i];
     to->targets += n * sizes.target;
     to->correct += clv__loss_count_right(loss, port, predictor->out[i], targets, &sizes);
+    if (i == 0)
+        clv__metrics_add(predictor->metrics, predictor->n_metrics, predictor->out[i], targets, &sizes,
+                         run->metrics.values);
     run->loss_sum[i] += loss->sum ? loss->sum(predictor->out[i], targets, &sizes, loss) : (double)NAN;
 }
 
@@ -365,6 +383,8 @@ clv_status clv_evaluate(clv_predictor *predictor, const clv_dataset *dataset,
     clv_loader_destroy(run.loader);
     if (status != CLV_OK) return status;
     sum_up(&run);
+    run.metrics.n_values = predictor->n_metrics;
+    clv__metrics_end(predictor->metrics, predictor->n_metrics, run.metrics.count, run.metrics.values);
     run.metrics.seconds = clv__seconds() - start;
     *out = run.metrics;
     return CLV_OK;

@@ -10,6 +10,9 @@
 /** Add the session's tensors of a category to an archive, their names after the prefix. */
 clv_status clv__state_put(clv_session *session, clv_category category, const char *prefix,
                           clv_archive *archive);
+/** Add what is used of the parameters and buffers, under their names: running averages where the session has
+ *  them and uses them. */
+clv_status clv__weights_put(clv_session *session, clv_archive *archive);
 /** Which tensors of a session stand in an archive, and under which names. */
 typedef struct clv__section {
     clv_category category;
@@ -23,6 +26,13 @@ typedef struct clv__section {
 clv_status clv__state_take(clv_session *session, const clv__section *section, const clv_archive *archive,
                            const char *path, clv__error *error);
 
+/** The best epoch so far, where it is looked for. */
+typedef struct clv__best {
+    double value;
+    int64_t epoch;       // from 1; 0: none
+    int64_t since, step; // epochs since; the position's step when a test was counted last, 0: none was
+} clv__best;
+
 /**
  * What is done of a training: a step is done when its loss was read. With the session's tensors and the
  * settings it says all that follows. The session counts the steps that were handed to the devices
@@ -33,6 +43,7 @@ typedef struct clv__position {
     double loss_sum;            // of the epoch's samples so far
     int64_t loss_count;
     double train_loss; // the last mean that was told
+    clv__best best;
 } clv__position;
 
 /** What names of parameters and buffers begin with in a checkpoint. */

@@ -7,6 +7,7 @@
 #include "graph/graph.h"
 #include "nn/ports.h"
 #include "nn/replicas.h"
+#include "ops/averages.h"
 #include "train/trainer.h"
 
 /** What the layers of a step are built from. */
@@ -109,6 +110,7 @@ clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config,
         if (gradient) clv_output(unscaled(step->graph, gradient), name);
     }
     clv_optimizer_add(step->graph, &config->optimizer);
+    if (config->ema_decay != 0) clv__averages_add(step->graph, config->ema_decay);
     step->hyper = clv_optimizer_hyper(step->graph);
     return clv_graph_status(step->graph);
 }

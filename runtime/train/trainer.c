@@ -4,10 +4,13 @@
 #include "train/trainer.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "exec/session.h"
 #include "nn/replicas.h"
+#include "train/stopping.h"
 
 static clv_status check_config(const clv_trainer *trainer, clv__error *error) {
     const clv_train_config *config = trainer->config;
@@ -24,6 +27,7 @@ static clv_status check_config(const clv_trainer *trainer, clv__error *error) {
     if (config->steps < 0 || config->checkpoint_every < 0 || config->schedule.period < 0)
         CLV_FAIL(error, CLV_E_VALUE, "steps, checkpoint_every and the schedule's period cannot be negative");
     CLV_TRY(clv__model_check(error, config->model));
+    if (!trainer->replay) CLV_TRY(clv__stopping_check(config, error));
     return clv__labels_check(trainer->runtime, config);
 }
 
@@ -115,6 +119,8 @@ static clv_status build_predictor(clv_trainer *trainer) {
                                       .loss = config->loss,
                                       .losses = config->losses,
                                       .n_losses = config->n_losses,
+                                      .metrics = config->metrics,
+                                      .n_metrics = config->n_metrics,
                                       .batch = 1,
                                       .variants = config->variants,
                                       .precision = config->precision,
@@ -168,6 +174,7 @@ static clv_status build(clv_trainer *trainer, clv_train_config *config) {
     CLV_TRY(choose_place(trainer, config));
     CLV_TRY(
         clv_session_create(trainer->runtime, &(clv_session_config){.seed = config->seed}, &trainer->session));
+    trainer->session->averages = config->ema_decay != 0;
     if (count >= config->batch) {
         CLV_TRY(clv__step_build(trainer->runtime, config, clv__step_graph, trainer->shares, config->batch,
                                 NULL, &trainer->step[CLV__FULL]));
@@ -181,10 +188,8 @@ static clv_status build(clv_trainer *trainer, clv_train_config *config) {
     return config->test ? build_predictor(trainer) : CLV_OK;
 }
 
-clv_status clv_trainer_create(clv_runtime *runtime, const clv_train_config *config, clv_trainer **out) {
-    CLV_TRY(CLV__GIVEN(NULL, runtime));
-    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
-    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), config));
+static clv_status create(clv_runtime *runtime, const clv_train_config *config, bool replay,
+                         clv_trainer **out) {
     *out = NULL;
     clv_trainer *trainer = clv__alloc(1, sizeof *trainer);
     clv_train_config *own = clv__alloc(1, sizeof *own);
@@ -198,6 +203,7 @@ clv_status clv_trainer_create(clv_runtime *runtime, const clv_train_config *conf
     if (!own->epochs) own->epochs = 1;
     if (!own->micro_batches) own->micro_batches = 1;
     trainer->runtime = runtime;
+    trainer->replay = replay;
     trainer->config = own;
     clv_status status = build(trainer, own);
     if (status == CLV_OK)
@@ -205,6 +211,18 @@ clv_status clv_trainer_create(clv_runtime *runtime, const clv_train_config *conf
     else
         clv_trainer_destroy(trainer);
     return status;
+}
+
+clv_status clv_trainer_create(clv_runtime *runtime, const clv_train_config *config, clv_trainer **out) {
+    CLV_TRY(CLV__GIVEN(NULL, runtime));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), out));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(runtime), config));
+    return create(runtime, config, false, out);
+}
+
+clv_status clv__trainer_replay(const clv_trainer *trainer, const clv_train_config *config,
+                               clv_trainer **out) {
+    return create(trainer->runtime, config, true, out);
 }
 
 void clv_trainer_destroy(clv_trainer *trainer) {
@@ -358,6 +376,9 @@ clv_train_result clv_trainer_result(const clv_trainer *trainer) {
     result.steps = trainer->position.step;
     result.epochs = trainer->position.epoch;
     result.train_loss = trainer->position.train_loss;
+    const clv__best *best = &trainer->position.best;
+    result.best_epoch = best->epoch;
+    result.best_value = best->epoch ? best->value : (double)NAN;
     double *sorted = trainer->n_times ? malloc(trainer->n_times * sizeof *sorted) : NULL;
     if (sorted) {
         for (size_t i = 0; i < trainer->n_times; i++) sorted[i] = trainer->times[i];

@@ -46,11 +46,12 @@ struct clv_trainer {
     int64_t batches, steps; // of an epoch; of the whole training
     clv__step step[CLV__STEPS];
     clv_predictor *predictor; // NULL without a test set
-    clv_device **replicas;    // NULL without
-    double *shares;           // of the replicas, 0 for one that is lost; NULL without
-    double single;            // seconds of a step without the other replicas, at most; 0: not measured
-    clv_device **devices;     // of the training, the first is the first; those that are lost too
-    clv_plan_memory *held;    // by device: by plans that were made for other shares before
+    bool replay; // of another's steps: nothing is tested, nothing is looked for that a test set tells
+    clv_device **replicas; // NULL without
+    double *shares;        // of the replicas, 0 for one that is lost; NULL without
+    double single;         // seconds of a step without the other replicas, at most; 0: not measured
+    clv_device **devices;  // of the training, the first is the first; those that are lost too
+    clv_plan_memory *held; // by device: by plans that were made for other shares before
     int n_devices;
     clv_lost_device *lost; // their reasons are owned
     size_t n_lost, lost_room;
@@ -158,6 +159,9 @@ clv_status clv__shares_fit(clv_runtime *runtime, const clv_train_config *config,
  *  sentences. */
 clv_status clv__shares_planned(clv_runtime *runtime, const clv_train_config *config, clv__graph_maker *make,
                                const char *call, double *shares);
+
+/** A trainer that does another's steps again, without its test set. */
+clv_status clv__trainer_replay(const clv_trainer *trainer, const clv_train_config *config, clv_trainer **out);
 
 /** Give up the runs; their plans and the session stay. */
 void clv__trainer_rest(clv_trainer *trainer);

@@ -7,6 +7,7 @@
 
 #include "base/modules.h"
 #include "base/text.h"
+#include "train/averages.h"
 #include "train/names.h"
 
 clv_status clv__state_put(clv_session *session, clv_category category, const char *prefix,
@@ -19,6 +20,19 @@ clv_status clv__state_put(clv_session *session, clv_category category, const cha
         clv_array *array;
         CLV_TRY(clv_archive_add(archive, name, clv_array_type_of(tensor.dtype), &tensor.shape, &array));
         CLV_TRY(clv_session_read(session, i, array->data, tensor.bytes));
+    }
+    return CLV_OK;
+}
+
+clv_status clv__weights_put(clv_session *session, clv_archive *archive) {
+    for (int i = 0; i < clv_session_count(session); i++) {
+        clv_session_tensor tensor = clv_session_get(session, i);
+        if (tensor.category != CLV_PARAMETERS) continue;
+        const int average = clv__average_find(session, &tensor);
+        clv_array *array;
+        CLV_TRY(
+            clv_archive_add(archive, tensor.name, clv_array_type_of(tensor.dtype), &tensor.shape, &array));
+        CLV_TRY(clv_session_read(session, average < 0 ? i : average, array->data, tensor.bytes));
     }
     return CLV_OK;
 }
@@ -193,7 +207,7 @@ clv_status clv_weights_save(clv_session *session, const char *path) {
     CLV_TRY(CLV__USABLE(clv__runtime_error_of(clv_session_runtime(session)), path));
     clv_archive *archive = NULL;
     clv_status status = clv_archive_create(clv_session_runtime(session), &archive);
-    if (status == CLV_OK) status = clv__state_put(session, CLV_PARAMETERS, "", archive);
+    if (status == CLV_OK) status = clv__weights_put(session, archive);
     if (status == CLV_OK) status = clv_safetensors_write(archive, path);
     clv_archive_destroy(archive);
     return status;

@@ -695,15 +695,55 @@ static void test_not_finite(void **state) {
     numbers[6] = was;
 }
 
+/** Metrics are of the first target, what is monitored is the loss of all; averages are read by every output. */
+static void test_metrics_and_averages(void **state) {
+    (void)state;
+    const char *best = CLV_TEST_BINARY_DIR "/train_heads_best.safetensors";
+    const clv_metric *accuracy = clv_metric_find("accuracy"), *mae = clv_metric_find("mae");
+    clv_train_config config = config_of(&cases[0], NULL);
+    clv_trainer *trainer = NULL;
+    clv_predictor *predictor;
+    clv_metrics told;
+    config.metrics = &accuracy;
+    config.n_metrics = 1;
+    config.patience = STEPS;
+    config.best = best;
+    config.ema_decay = 0.5;
+    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    small_run(runtime, trainer);
+    const clv_train_result result = clv_trainer_result(trainer);
+    clv_trainer_destroy(trainer);
+    assert_true(result.test.values[0].value == result.test.each[0].accuracy);
+    const clv_predictor_config of_best = {.model = &model, .losses = losses, .n_losses = 1};
+    assert_status(clv_predictor_create(runtime, &of_best, &predictor), CLV_OK, runtime);
+    assert_status(clv_weights_load(clv_predictor_session(predictor), best), CLV_OK, runtime);
+    assert_status(clv_evaluate(predictor, dataset, NULL, NULL, &told), CLV_OK, runtime);
+    near("the best weights' loss", told.loss, result.best_value, 1e-5);
+    clv_predictor_destroy(predictor);
+    config.metrics = &mae;
+    refused(&config, CLV_E_VALUE,
+            "metric 'mae' is of models that give numbers, and 'heads' tells classes apart: take accuracy or "
+            "top5");
+    unlink(best);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_host),         cmocka_unit_test(test_opencl),
-        cmocka_unit_test(test_two_devices),  cmocka_unit_test(test_predictor),
-        cmocka_unit_test(test_resume),       cmocka_unit_test(test_labels),
-        cmocka_unit_test(test_resume),       cmocka_unit_test(test_beside_the_trainer),
-        cmocka_unit_test(test_simple),       cmocka_unit_test(test_other_fields),
-        cmocka_unit_test(test_other_names),  cmocka_unit_test(test_other_losses),
-        cmocka_unit_test(test_other_models), cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_host),
+        cmocka_unit_test(test_opencl),
+        cmocka_unit_test(test_two_devices),
+        cmocka_unit_test(test_predictor),
+        cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_labels),
+        cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_beside_the_trainer),
+        cmocka_unit_test(test_simple),
+        cmocka_unit_test(test_other_fields),
+        cmocka_unit_test(test_other_names),
+        cmocka_unit_test(test_other_losses),
+        cmocka_unit_test(test_other_models),
+        cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_metrics_and_averages),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -332,6 +332,23 @@ int cli_read_groups(const cli_args *args, cli_groups *out);
 /** Do names of --freeze and of groups fit the model? Prints and returns EXIT_USAGE if not. */
 int cli_check_groups(clv_runtime *runtime, const clv_model *model, const cli_groups *groups);
 
+// ---- metrics.c: --metric, --monitor -----------------------------------------------------------------------
+
+typedef struct cli_metrics {
+    const clv_metric *metric[CLV_MOST_METRICS];
+    int n;
+} cli_metrics;
+/** Those of --metric, and the one of --monitor. Prints what is wrong and returns EXIT_USAGE. */
+int cli_read_metrics(const cli_args *args, cli_metrics *out);
+/** Is what goes with --patience and --save-best given without them? Prints and returns EXIT_USAGE. */
+int cli_check_stopping(const cli_args *args);
+/** What a test set is to tell of a training, and what comes of it. */
+void cli_set_stopping(const cli_args *args, const cli_metrics *metrics, clv_train_config *config);
+/** What an evaluation told: as an object by name; in an epoch's line; a line each. */
+json_t *cli_metrics_json(const clv_metrics *metrics);
+void cli_metrics_line(screen_line *line, const clv_metrics *metrics);
+void cli_metrics_say(FILE *out, const clv_metrics *metrics);
+
 // ---- precision.c: --precision -----------------------------------------------------------------------------
 
 clv_precision cli_precision(const cli_args *args);

@@ -27,16 +27,19 @@ static int report(const eval_job *job, const clv_model *model, clv_predictor *pr
     double rate = (double)metrics->count / metrics->seconds;
     if (session->args->json)
         return cli_print_json(json_pack(
-            "{s:s, s:s, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "model", model->name, "device", device,
-            "test_accuracy", cli_real(metrics->accuracy), "test_loss", cli_real(metrics->loss), "count",
-            (json_int_t)metrics->count, "correct", (json_int_t)metrics->correct, "images_per_second",
-            cli_real(rate), "memory", cli_plan_memory_json(plan), "shares",
+            "{s:s, s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o, s:o, s:o}", "model", model->name, "device",
+            device, "test_accuracy", cli_real(metrics->accuracy), "test_loss", cli_real(metrics->loss),
+            "metrics", cli_metrics_json(metrics), "count", (json_int_t)metrics->count, "correct",
+            (json_int_t)metrics->correct, "images_per_second", cli_real(rate), "memory",
+            cli_plan_memory_json(plan), "shares",
             cli_shares_json(job->placement, clv_predictor_shares(predictor)), "placement",
             cli_place_json(clv_predictor_place(predictor)), "profile", cli_profile_json(&job->profile)));
     if (!isnan(metrics->accuracy))
         printf("test accuracy %.4f (%lld of %lld)\n", metrics->accuracy, (long long)metrics->correct,
                (long long)metrics->targets);
-    printf("test loss %.4f\n%.0f %s/s\n", metrics->loss, rate, cli_samples_name(model));
+    printf("test loss %.4f\n", metrics->loss);
+    cli_metrics_say(stdout, metrics);
+    printf("%.0f %s/s\n", rate, cli_samples_name(model));
     cli_shares_print(job->placement, clv_predictor_shares(predictor));
     cli_plan_memory_tables(stdout, plan);
     cli_profile_print(stdout, &job->profile);
@@ -75,9 +78,14 @@ static int evaluate(cli_session *session, cli_source *source, const clv_placemen
     code = cli_model_of_source(session->runtime, source, &sized);
     if (code == EXIT_DONE) code = cli_check_place(session->runtime, &sized, placement);
     if (code != EXIT_DONE) return code;
+    cli_metrics metrics;
+    code = cli_read_metrics(args, &metrics);
+    if (code != EXIT_DONE) return code;
     clv_predictor_config config = {.device = placement->place ? NULL : session->device,
                                    .placement = *placement,
                                    .model = &sized,
+                                   .metrics = metrics.metric,
+                                   .n_metrics = metrics.n,
                                    .loss = cli_loss(args),
                                    .batch = args->batch,
                                    .variants = args->variants,
@@ -104,7 +112,9 @@ int cmd_eval(const cli_args *args) {
     if (code == EXIT_DONE) code = cli_check_folder(args, model);
     if (code != EXIT_DONE) return code;
     if (!args->weights) return cli_fail(EXIT_USAGE, "which weights? --weights wants a .safetensors file");
-    code = cli_check_target(args->trace);
+    cli_metrics metrics; // a mistake is told before samples are read
+    code = cli_read_metrics(args, &metrics);
+    if (code == EXIT_DONE) code = cli_check_target(args->trace);
     if (code != EXIT_DONE) return code;
     cli_placement placement;
     code = cli_read_placement(args, &placement);

@@ -52,6 +52,7 @@ static clv_train_config training_of(const plan_job *job, int64_t batch) {
     config.no_fuse = cli_no_fuse(args);
     config.recompute = args->recompute;
     config.freeze = args->freeze;
+    config.ema_decay = args->ema;
     config.optimizer.groups = job->groups.group;
     config.optimizer.n_groups = job->groups.n;
     return config;

@@ -61,11 +61,13 @@ static bool on_epoch(void *user, const clv_train_epoch *epoch) {
         screen_line_add(&line, 70, NULL, "  test loss %.4f", epoch->test.loss);
         if (!isnan(epoch->test.accuracy))
             screen_line_add(&line, 90, NULL, "  accuracy %.4f", epoch->test.accuracy);
+        cli_metrics_line(&line, &epoch->test);
     }
     screen_line_add(&line, 80, NULL, "  %.1f s", epoch->seconds);
     for (int i = 0; epoch->shares && i < job->config->placement.n_replicas; i++)
         screen_line_add(&line, 60, NULL, "%s%s %.1f %%", i ? ", " : "  ", job->config->placement.replicas[i],
                         100 * epoch->shares[i]);
+    if (epoch->best) screen_line_add(&line, 75, NULL, "  best");
     screen_line_text(&line, screen_width(stderr), text, sizeof text);
     fprintf(stderr, "%s\n", text);
     return true;
@@ -122,6 +124,13 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
                   programs.seconds, "programs", programs.programs, "cache_hits", programs.cache_hits,
                   "cache_misses", programs.cache_misses, "helpers", programs.helpers);
     json_object_set_new(object, "startup", startup);
+    json_object_set_new(object, "metrics", result.evaluated ? cli_metrics_json(&result.test) : json_null());
+    json_object_set_new(object, "best_epoch",
+                        result.best_epoch ? json_integer((json_int_t)result.best_epoch) : json_null());
+    json_object_set_new(object, "best_value", cli_real(result.best_value));
+    static const char *const ends[] = {
+        [CLV_END_NOT] = NULL, [CLV_END_STEPS] = "steps", [CLV_END_PATIENCE] = "patience"};
+    json_object_set_new(object, "end", ends[result.end] ? json_string(ends[result.end]) : json_null());
     json_t *memory = json_array();
     for (int i = 0; i < clv_trainer_device_count(trainer); i++) {
         clv_device *device = clv_trainer_device_get(trainer, i);
@@ -193,6 +202,13 @@ static void end_watch(train_job *job, clv_status status) {
 
 // ---- the command ------------------------------------------------------------------------------------------
 
+/** With what `generate` needs, where it can use them. */
+static clv_status save_weights(void *user, clv_session *trained, const char *path) {
+    const cli_source *source = ((const train_job *)user)->source;
+    return source->vocabulary ? clv_gpt_weights_save(trained, &source->gpt, source->vocabulary, path)
+                              : clv_weights_save(trained, path);
+}
+
 static int finish(const train_job *job, clv_trainer *trainer, clv_status status) {
     const cli_args *args = job->session->args;
     bool interrupted = status == CLV_E_INTERRUPTED;
@@ -204,10 +220,7 @@ static int finish(const train_job *job, clv_trainer *trainer, clv_status status)
         return cli_fail_sized(job->session->runtime, status, job->config->model);
     int code = interrupted ? cli_fail_status(job->session->runtime, status) : EXIT_DONE;
     if (args->save) {
-        clv_session *trained = clv_trainer_session(trainer);
-        status = job->source->vocabulary
-                     ? clv_gpt_weights_save(trained, &job->source->gpt, job->source->vocabulary, args->save)
-                     : clv_weights_save(trained, args->save);
+        status = save_weights((void *)(uintptr_t)job, clv_trainer_session(trainer), args->save);
         if (status != CLV_OK) return cli_fail_status(job->session->runtime, status);
         if (!args->quiet && args->json) fprintf(stderr, "weights are in %s\n", args->save);
     }
@@ -277,6 +290,8 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
     if (code == EXIT_DONE) code = cli_check_place(session->runtime, &sized, placement);
     if (code == EXIT_DONE) code = cli_check_freeze(session->runtime, &sized, args->freeze);
     cli_groups groups;
+    cli_metrics metrics;
+    if (code == EXIT_DONE) code = cli_read_metrics(args, &metrics);
     if (code == EXIT_DONE) code = cli_read_groups(args, &groups);
     if (code == EXIT_DONE) code = cli_check_groups(session->runtime, &sized, &groups);
     if (code != EXIT_DONE) return code;
@@ -305,6 +320,8 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
         .checkpoint = args->checkpoint,
         .checkpoint_every = args->checkpoint_every,
         .gradients = args->dump_gradients,
+        .save_best = save_weights,
+        .ema_decay = args->ema,
         .on_device_failure = args->on_device_failure && !strcmp(args->on_device_failure, "continue")
                               ? CLV_DEVICE_FAILURE_CONTINUE
                               : CLV_DEVICE_FAILURE_STOP,
@@ -316,6 +333,7 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
         .on_evaluate = on_evaluate,
     };
     cli_recipe(args, model, &config);
+    cli_set_stopping(args, &metrics, &config);
     config.optimizer.groups = groups.group;
     config.optimizer.n_groups = groups.n;
     if (!args->quiet)
@@ -361,8 +379,12 @@ int cmd_train(const cli_args *args) {
         return cli_fail(EXIT_USAGE, "--checkpoint-every needs --checkpoint FILE");
     if (args->histograms && !args->tensorboard)
         return cli_fail(EXIT_USAGE, "--histograms needs --tensorboard DIR");
-    code = cli_check_recipe(args, model);
-    const char *targets[] = {args->save, args->checkpoint, args->dump_gradients, args->trace};
+    code = cli_check_stopping(args);
+    cli_metrics metrics; // read again when samples are there; a mistake is told before they are
+    if (code == EXIT_DONE) code = cli_read_metrics(args, &metrics);
+    if (code == EXIT_DONE) code = cli_check_recipe(args, model);
+    const char *targets[] = {args->save, args->save_best, args->checkpoint, args->dump_gradients,
+                             args->trace};
     for (size_t i = 0; code == EXIT_DONE && i < sizeof targets / sizeof *targets; i++)
         code = cli_check_target(targets[i]);
     if (code != EXIT_DONE) return code;

@@ -156,10 +156,13 @@ bool watch_log_epoch(watch_log *log, const clv_train_epoch *epoch) {
     if (!log->file) return true;
     double loss = epoch->evaluated ? epoch->test.loss : NAN,
            accuracy = epoch->evaluated ? epoch->test.accuracy : NAN;
-    return write_line(log, json_pack("{s:s, s:I, s:o, s:o, s:o, s:f}", "event", "epoch", "epoch",
-                                     (json_int_t)epoch->epoch, "train_loss", cli_real(epoch->train_loss),
-                                     "test_loss", cli_real(loss), "test_accuracy", cli_real(accuracy),
-                                     "seconds", epoch->seconds));
+    json_t *line = json_pack("{s:s, s:I, s:o, s:o, s:o, s:f}", "event", "epoch", "epoch",
+                             (json_int_t)epoch->epoch, "train_loss", cli_real(epoch->train_loss), "test_loss",
+                             cli_real(loss), "test_accuracy", cli_real(accuracy), "seconds", epoch->seconds);
+    if (line && epoch->evaluated && epoch->test.n_values)
+        json_object_set_new(line, "metrics", cli_metrics_json(&epoch->test));
+    if (line && epoch->best) json_object_set_new(line, "best", json_true());
+    return write_line(log, line);
 }
 
 bool watch_log_end(watch_log *log, const watch_moment *now) {
@@ -202,14 +205,18 @@ static void clean(char *text) {
     }
 }
 
-static void text_at(const json_t *object, const char *key, char *text, size_t bytes) {
-    const char *value = json_string_value(json_object_get(object, key));
+/** NULL: an empty text. */
+static void copy_text(const char *value, char *text, size_t bytes) {
     size_t n = value ? strlen(value) : 0;
     if (n >= bytes) // cut before a letter, not within: half of one is not UTF-8, and no JSON can hold it
         for (n = bytes - 1; n && ((unsigned char)value[n] & 0xC0) == 0x80;) n--;
     if (n) memcpy(text, value, n);
     text[n] = 0;
     clean(text);
+}
+
+static void text_at(const json_t *object, const char *key, char *text, size_t bytes) {
+    copy_text(json_string_value(json_object_get(object, key)), text, bytes);
 }
 
 static watch_device *device_named(watch_moment *now, const char *name) {
@@ -264,6 +271,18 @@ static void read_begin(watch_moment *now, const json_t *line) {
     read_devices(now, json_object_get(line, "devices"), true);
 }
 
+static void read_metrics(watch_moment *now, json_t *metrics) {
+    const char *name;
+    json_t *value;
+    now->n_metrics = 0;
+    json_object_foreach(metrics, name, value) {
+        if (now->n_metrics == CLV_MOST_METRICS) break;
+        watch_metric *metric = &now->metrics[now->n_metrics++];
+        copy_text(name, metric->name, sizeof metric->name);
+        metric->value = json_is_number(value) ? json_number_value(value) : NAN;
+    }
+}
+
 static void read_step(watch_moment *now, const json_t *line) {
     now->state = WATCH_RUNS;
     now->step = whole_at(line, "step", 0);
@@ -303,6 +322,7 @@ static void read_line(watch_reader *reader, const char *text, size_t bytes) {
         now->epoch = whole_at(line, "epoch", now->epoch);
         now->test_loss = real_at(line, "test_loss");
         now->test_accuracy = real_at(line, "test_accuracy");
+        read_metrics(now, json_object_get(line, "metrics"));
         if (reader->on_epoch) reader->on_epoch(reader->user, now);
     } else if (event && !strcmp(event, "end")) {
         read_end(now, line);
@@ -413,6 +433,11 @@ json_t *watch_moment_json(const watch_reader *reader, double age_seconds) {
         cli_real(now->left_seconds), "test_loss", cli_real(now->test_loss), "test_accuracy",
         cli_real(now->test_accuracy), "age_seconds", age_seconds, "sentence", now->sentence, "process",
         (json_int_t)now->process, "damaged_lines", (json_int_t)reader->damaged, "devices", devices_json(now));
+    json_t *metrics = json_object();
+    for (int i = 0; i < now->n_metrics; i++)
+        json_object_set_new(metrics, now->metrics[i].name, cli_real(now->metrics[i].value));
+    if (rest) json_object_set(rest, "metrics", metrics);
+    json_decref(metrics);
     if (object && rest) json_object_update(object, rest);
     json_decref(rest);
     return object;

@@ -63,6 +63,10 @@ json_t *watch_settings(const cli_args *args, const clv_train_config *config) {
     json_object_set_new(object, "epochs", json_integer((json_int_t)config->epochs));
     set_whole(object, "most_steps", config->steps);
     set_optimizer(object, config);
+    set_real(object, "ema_decay", config->ema_decay);
+    set_whole(object, "patience", config->patience);
+    set_real(object, "min_delta", config->min_delta);
+    set_text(object, "monitor", config->monitor);
     json_object_set_new(object, "precision", json_string(precisions[config->precision]));
     json_object_set_new(object, "seed", json_integer((json_int_t)config->seed));
     json_object_set_new(object, "shuffle", json_boolean(!config->no_shuffle));

@@ -100,6 +100,9 @@ static void batch_text(const clv_train_config *config, note *out) {
     else
         add(out, ", %s epoch%s of %s step%s, %s in all", plan_count(config->epochs),
             config->epochs == 1 ? "" : "s", plan_count(batches), batches == 1 ? "" : "s", plan_count(steps));
+    if (config->patience)
+        add(out, ", fewer when %s is no better for %s epoch%s", config->monitor ? config->monitor : "loss",
+            plan_count(config->patience), config->patience == 1 ? "" : "s");
 }
 
 static void optimizer_text(const clv_train_config *config, note *out) {
@@ -120,6 +123,7 @@ static void optimizer_text(const clv_train_config *config, note *out) {
         if (group->frozen) add(out, " frozen");
     }
     if (optimizer->clip_norm > 0) add(out, ", gradients clipped to norm %g", (double)optimizer->clip_norm);
+    if (config->ema_decay > 0) add(out, "; running averages of the parameters, decay %g", config->ema_decay);
 }
 
 static void schedule_text(const clv_train_config *config, note *out) {
@@ -184,6 +188,14 @@ void cli_tell_result(FILE *out, const cli_args *args, const clv_train_result *re
                    (long long)result->test.correct, (long long)result->test.targets, result->test.loss);
     else if (result->evaluated)
         screen_say(out, "test loss %.4f", result->test.loss);
+    if (result->evaluated) cli_metrics_say(out, &result->test);
+    if (result->best_epoch)
+        screen_say(out, "best epoch %lld, with %s %.4f%s%s", (long long)result->best_epoch,
+                   args->monitor ? args->monitor : "loss", result->best_value,
+                   args->save_best ? "; its weights are in " : "", args->save_best ? args->save_best : "");
+    if (result->end == CLV_END_PATIENCE)
+        screen_say(out, "ended after epoch %lld: none was better for %lld epoch%s", (long long)result->epochs,
+                   (long long)args->patience, args->patience == 1 ? "" : "s");
     screen_say(out, "train loss %.4f after %lld step%s%s", result->train_loss, (long long)result->steps,
                result->steps == 1 ? "" : "s", interrupted ? ", interrupted" : "");
     if (cli_seconds() < 100)
@@ -191,9 +203,10 @@ void cli_tell_result(FILE *out, const cli_args *args, const clv_train_result *re
     else
         screen_say(out, "time %s", watch_time_text(cli_seconds(), time));
     if (args->save)
-        screen_say(out, "weights in %s", args->save);
-    else
+        screen_say(out, "weights in %s%s", args->save, args->ema > 0 ? ": running averages" : "");
+    else if (!args->save_best)
         screen_say(out, "weights not kept: --save FILE does%s%s", args->checkpoint ? "; checkpoint in " : "",
                    args->checkpoint ? args->checkpoint : "");
-    if (args->save && args->checkpoint) screen_say(out, "checkpoint in %s", args->checkpoint);
+    if ((args->save || args->save_best) && args->checkpoint)
+        screen_say(out, "checkpoint in %s", args->checkpoint);
 }

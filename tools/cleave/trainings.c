@@ -11,49 +11,67 @@ enum { MOST_POINTS = 600 }; // of a curve: the page is for the eye
 // ---- reading ----------------------------------------------------------------------------------------------
 
 /** Forget what is not before this step: it is told again. */
-static void forget_from(training *t, curve_kind kind, double step) {
-    while (t->curves[kind].n && t->curves[kind].points[t->curves[kind].n - 1].x >= step) t->curves[kind].n--;
+static void forget_from(training_curve *curve, double step) {
+    while (curve->n && curve->points[curve->n - 1].x >= step) curve->n--;
 }
 
-static void keep(training *t, curve_kind kind, double step, double value) {
-    forget_from(t, kind, step);
-    size_t n = t->curves[kind].n;
-    if (n == t->curves[kind].room) {
+static void keep(training *t, training_curve *curve, double step, double value) {
+    forget_from(curve, step);
+    size_t n = curve->n;
+    if (n == curve->room) {
         size_t room = n ? 2 * n : 1024;
-        plot_point *points = realloc(t->curves[kind].points, room * sizeof *points);
+        plot_point *points = realloc(curve->points, room * sizeof *points);
         if (!points) {
             t->failed = true;
             return;
         }
-        t->curves[kind].points = points;
-        t->curves[kind].room = room;
+        curve->points = points;
+        curve->room = room;
     }
-    t->curves[kind].points[t->curves[kind].n++] = (plot_point){step, value};
+    curve->points[curve->n++] = (plot_point){step, value};
+}
+
+/** Which of the metrics that is; n_metrics: none of them. */
+static int metric_at(const training *t, const char *name) {
+    int i = 0;
+    while (i < t->n_metrics && strcmp(t->metrics[i].name, name)) i++;
+    return i;
+}
+
+static void keep_metric(training *t, double step, const watch_metric *metric) {
+    if (!isfinite(metric->value) || !strcmp(metric->name, "accuracy")) return; // which has a curve
+    const int at = metric_at(t, metric->name);
+    if (at == CLV_MOST_METRICS) return;
+    if (at == t->n_metrics) memcpy(t->metrics[t->n_metrics++].name, metric->name, sizeof metric->name);
+    keep(t, &t->metrics[at].curve, step, metric->value);
 }
 
 static void on_step(void *user, const watch_moment *now) {
     training *t = user;
     double memory = 0, step = (double)now->step;
     for (int i = 0; i < now->n_devices; i++) memory += (double)now->devices[i].used_bytes / (1 << 20);
-    forget_from(t, CURVE_TEST_LOSS, step);
-    forget_from(t, CURVE_ACCURACY, step);
-    keep(t, CURVE_LOSS, step, now->loss);
-    keep(t, CURVE_LR, step, now->lr);
-    keep(t, CURVE_RATE, step, now->images_per_second);
-    if (memory > 0) keep(t, CURVE_MEMORY, step, memory);
+    forget_from(&t->curves[CURVE_TEST_LOSS], step);
+    forget_from(&t->curves[CURVE_ACCURACY], step);
+    for (int i = 0; i < t->n_metrics; i++) forget_from(&t->metrics[i].curve, step);
+    keep(t, &t->curves[CURVE_LOSS], step, now->loss);
+    keep(t, &t->curves[CURVE_LR], step, now->lr);
+    keep(t, &t->curves[CURVE_RATE], step, now->images_per_second);
+    if (memory > 0) keep(t, &t->curves[CURVE_MEMORY], step, memory);
 }
 
 static void on_epoch(void *user, const watch_moment *now) {
     training *t = user;
     if (!now->step) return; // resumed when nothing was left
-    if (isfinite(now->test_loss)) keep(t, CURVE_TEST_LOSS, (double)now->step, now->test_loss);
-    if (isfinite(now->test_accuracy)) keep(t, CURVE_ACCURACY, (double)now->step, now->test_accuracy);
+    const double step = (double)now->step;
+    if (isfinite(now->test_loss)) keep(t, &t->curves[CURVE_TEST_LOSS], step, now->test_loss);
+    if (isfinite(now->test_accuracy)) keep(t, &t->curves[CURVE_ACCURACY], step, now->test_accuracy);
+    for (int i = 0; i < now->n_metrics; i++) keep_metric(t, step, &now->metrics[i]);
 }
 
 /** Means of neighbours, so that a long training draws a curve and not a stain. */
-static void thin(training *t, curve_kind kind) {
-    plot_point *points = t->curves[kind].points;
-    size_t n = t->curves[kind].n, group = (n + MOST_POINTS - 1) / MOST_POINTS, kept = 0;
+static void thin(training_curve *curve) {
+    plot_point *points = curve->points;
+    size_t n = curve->n, group = (n + MOST_POINTS - 1) / MOST_POINTS, kept = 0;
     if (group < 2) return;
     for (size_t i = 0; i < n; i += group) {
         plot_point sum = {0, 0};
@@ -61,7 +79,7 @@ static void thin(training *t, curve_kind kind) {
         for (size_t j = i; j < i + members; j++) sum.x += points[j].x, sum.y += points[j].y;
         points[kept++] = (plot_point){sum.x / (double)members, sum.y / (double)members};
     }
-    t->curves[kind].n = kept;
+    curve->n = kept;
 }
 
 static int read_log(training *t) {
@@ -73,7 +91,8 @@ static int read_log(training *t) {
     watch_reader_close(&reader);
     if (code == EXIT_DONE && t->failed)
         code = cli_fail(EXIT_FAILED, "no memory for the steps of '%s'", t->name);
-    for (int k = 0; k < CURVE_KINDS; k++) thin(t, (curve_kind)k);
+    for (int k = 0; k < CURVE_KINDS; k++) thin(&t->curves[k]);
+    for (int i = 0; i < t->n_metrics; i++) thin(&t->metrics[i].curve);
     return code;
 }
 
@@ -89,6 +108,7 @@ int trainings_read(trainings *all, const cli_texts *logs) {
 void trainings_drop(trainings *all) {
     for (int i = 0; i < all->n; i++) {
         for (int k = 0; k < CURVE_KINDS; k++) free(all->item[i].curves[k].points);
+        for (int k = 0; k < all->item[i].n_metrics; k++) free(all->item[i].metrics[k].curve.points);
         json_decref(all->item[i].settings);
     }
     all->n = 0;
@@ -119,18 +139,67 @@ static void put_curves(cli_page *page, const trainings *all, curve_kind kind) {
     plot_curves(page, looks[kind].title, curves, n, "step", looks[kind].format);
 }
 
+/** The metrics of all trainings, each once, in the order in which they are told first. */
+static int names_of_metrics(const trainings *all, const char *names[CLV_MOST_METRICS]) {
+    int n = 0;
+    for (int i = 0; i < all->n; i++) {
+        for (int k = 0; k < all->item[i].n_metrics; k++) {
+            int known = 0; // so many names are not this one
+            while (known < n && strcmp(names[known], all->item[i].metrics[k].name)) known++;
+            if (known == n && n < CLV_MOST_METRICS) names[n++] = all->item[i].metrics[k].name;
+        }
+    }
+    return n;
+}
+
+static void put_metric(cli_page *page, const trainings *all, const char *name) {
+    plot_curve curves[CLI_MAX_TEXTS];
+    char title[48];
+    int n = 0;
+    for (int i = 0; i < all->n; i++) {
+        const training *t = &all->item[i];
+        const int at = metric_at(t, name);
+        if (at < t->n_metrics && t->metrics[at].curve.n)
+            curves[n++] =
+                (plot_curve){t->name, t->metrics[at].curve.points, t->metrics[at].curve.n, i, true, false};
+    }
+    snprintf(title, sizeof title, "test %s", name);
+    plot_curves(page, title, curves, n, "step", "%.4g");
+}
+
+/** A cell for each metric: as the newest test told it. */
+static void put_metric_cells(cli_page *page, const watch_moment *last, const char *const *names, int n) {
+    for (int i = 0; i < n; i++) {
+        double value = NAN;
+        for (int k = 0; k < last->n_metrics; k++)
+            if (!strcmp(last->metrics[k].name, names[i])) value = last->metrics[k].value;
+        page_cell_number(page, value);
+    }
+}
+
 static void put_ends(cli_page *page, const trainings *all) {
-    static const page_head heads[] = {{.text = "log"},
+    static const page_head first[] = {{.text = "log"},
                                       {.text = "model"},
                                       {.text = "state"},
                                       {.text = "steps", .number = true},
                                       {.text = "loss", .number = true},
                                       {.text = "test loss", .number = true},
-                                      {.text = "test accuracy", .number = true},
-                                      {.text = "images/s", .number = true},
-                                      {.text = "seconds", .number = true},
-                                      {.text = "devices"},
-                                      {0}};
+                                      {.text = "test accuracy", .number = true}},
+                           rest[] = {{.text = "images/s", .number = true},
+                                     {.text = "seconds", .number = true},
+                                     {.text = "devices"},
+                                     {0}};
+    enum { FIRST = sizeof first / sizeof *first, REST = sizeof rest / sizeof *rest };
+    page_head heads[FIRST + CLV_MOST_METRICS + REST];
+    const char *names[CLV_MOST_METRICS];
+    char titles[CLV_MOST_METRICS][48];
+    const int n = names_of_metrics(all, names);
+    memcpy(heads, first, sizeof first);
+    for (int i = 0; i < n; i++) {
+        snprintf(titles[i], sizeof titles[i], "test %s", names[i]);
+        heads[FIRST + i] = (page_head){.text = titles[i], .number = true};
+    }
+    memcpy(heads + FIRST + n, rest, sizeof rest);
     page_add(page, "<div class=\"card\" style=\"margin-top:.7rem\">");
     page_table(page, heads);
     for (int i = 0; i < all->n; i++) {
@@ -148,6 +217,7 @@ static void put_ends(cli_page *page, const trainings *all) {
         page_cell_number(page, last->loss);
         page_cell_number(page, last->test_loss);
         page_cell_number(page, last->test_accuracy);
+        put_metric_cells(page, last, names, n);
         page_cell_number(page, last->images_per_second);
         page_cell_number(page, last->seconds);
         page_cell(page, "", devices);
@@ -217,7 +287,12 @@ void trainings_put(cli_page *page, const trainings *all) {
     page_add(page, "<h2>Trainings</h2>\n<div>");
     plot_switch(page);
     page_add(page, "<div class=\"plots\">\n");
-    for (int kind = 0; kind < CURVE_KINDS; kind++) put_curves(page, all, (curve_kind)kind);
+    const char *metrics[CLV_MOST_METRICS];
+    const int n = names_of_metrics(all, metrics);
+    for (int kind = 0; kind < CURVE_KINDS; kind++) {
+        put_curves(page, all, (curve_kind)kind);
+        for (int i = 0; kind == CURVE_ACCURACY && i < n; i++) put_metric(page, all, metrics[i]);
+    }
     page_add(page, "</div>\n");
     for (int i = 0; i < all->n; i++) names[i] = (plot_curve){.name = all->item[i].name, .colour = i};
     plot_legend(page, names, all->n);

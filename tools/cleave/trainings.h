@@ -18,12 +18,19 @@ typedef enum curve_kind {
     CURVE_KINDS
 } curve_kind;
 
+typedef struct training_curve {
+    plot_point *points;
+    size_t n, room;
+} training_curve;
+
 typedef struct training {
     const char *name;
+    training_curve curves[CURVE_KINDS];
+    int n_metrics; // told besides, in the order in which they came
     struct {
-        plot_point *points;
-        size_t n, room;
-    } curves[CURVE_KINDS];
+        char name[32];
+        training_curve curve;
+    } metrics[CLV_MOST_METRICS];
     bool failed; // no memory
     watch_moment last;
     json_t *settings; // an object; NULL: the log has none

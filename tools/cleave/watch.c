@@ -180,6 +180,12 @@ bool watch_epoch(watch_eye *watch, const clv_train_epoch *epoch) {
     if (epoch->evaluated) {
         watch->now.test_loss = epoch->test.loss;
         watch->now.test_accuracy = epoch->test.accuracy;
+        watch->now.n_metrics = epoch->test.n_values;
+        for (int i = 0; i < epoch->test.n_values; i++) {
+            watch_metric *metric = &watch->now.metrics[i];
+            snprintf(metric->name, sizeof metric->name, "%s", epoch->test.values[i].name);
+            metric->value = epoch->test.values[i].value;
+        }
     }
     begin_window(watch, cli_seconds()); // a test is no part of a window
     return watch_log_epoch(&watch->log, epoch) &&

@@ -29,6 +29,12 @@ typedef enum watch_state {
     WATCH_GONE // the process is not there any more, and did not say why
 } watch_state;
 
+/** What a test set told besides. */
+typedef struct watch_metric {
+    char name[32];
+    double value;
+} watch_metric;
+
 /** A training at one moment. */
 typedef struct watch_moment {
     char version[24], model[64];
@@ -40,6 +46,8 @@ typedef struct watch_moment {
     double images_per_second; // of the last second
     double seconds, left_seconds;
     double test_loss, test_accuracy; // of the newest epoch that was tested; NAN
+    int n_metrics;                   // of it too
+    watch_metric metrics[CLV_MOST_METRICS];
     int n_devices;
     watch_device devices[WATCH_DEVICES];
 } watch_moment;

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// Metrics: what an evaluation tells besides the loss. A metric is a sum over samples, on the host in double,
+// and what its mean is made into. Those that Cleave brings, and all of them added up batch by batch.
+#include "train/metric.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "nn/ports.h"
+
+// ---- of classes -------------------------------------------------------------------------------------------
+
+/** Is the label's score among the `most` largest, the first of equal ones being the larger? */
+static bool is_among(const float *scores, int64_t classes, int32_t label, int64_t most) {
+    int64_t before = 0;
+    for (int64_t c = 0; c < classes; c++) {
+        if (isnan(scores[c])) return false;
+        before += scores[c] > scores[label] || (scores[c] == scores[label] && c < label);
+    }
+    return before < most;
+}
+
+static double count_among(const float *output, const void *target, const clv_loss_sizes *sizes,
+                          int64_t most) {
+    const int64_t rows = sizes->n * sizes->target, classes = sizes->output / sizes->target;
+    const int32_t *labels = target;
+    int64_t right = 0;
+    for (int64_t i = 0; i < rows; i++) right += is_among(output + i * classes, classes, labels[i], most);
+    return (double)right / (double)sizes->target;
+}
+
+static double accuracy_sum(const float *output, const void *target, const clv_loss_sizes *sizes,
+                           const clv_metric *metric) {
+    (void)metric;
+    return count_among(output, target, sizes, 1);
+}
+
+static double top5_sum(const float *output, const void *target, const clv_loss_sizes *sizes,
+                       const clv_metric *metric) {
+    (void)metric;
+    return count_among(output, target, sizes, 5);
+}
+
+// ---- of numbers -------------------------------------------------------------------------------------------
+
+static double mae_sum(const float *output, const void *target, const clv_loss_sizes *sizes,
+                      const clv_metric *metric) {
+    (void)metric;
+    const float *wanted = target;
+    double sum = 0;
+    for (int64_t i = 0; i < sizes->n * sizes->target; i++) sum += fabs((double)output[i] - (double)wanted[i]);
+    return sum / (double)sizes->target;
+}
+
+static double square_sum(const float *output, const void *target, const clv_loss_sizes *sizes,
+                         const clv_metric *metric) {
+    (void)metric;
+    const float *wanted = target;
+    double sum = 0;
+    for (int64_t i = 0; i < sizes->n * sizes->target; i++) {
+        const double off = (double)output[i] - (double)wanted[i];
+        sum += off * off;
+    }
+    return sum / (double)sizes->target;
+}
+
+static double root(double mean, const clv_metric *metric) {
+    (void)metric;
+    return sqrt(mean);
+}
+
+// ---- all of them ------------------------------------------------------------------------------------------
+
+static const clv_metric metrics_brought[] = {
+    {.name = "accuracy", .sum = accuracy_sum, .larger_is_better = true, .targets = CLV_METRIC_CLASSES},
+    {.name = "top5", .sum = top5_sum, .larger_is_better = true, .targets = CLV_METRIC_CLASSES},
+    {.name = "mae", .sum = mae_sum, .targets = CLV_METRIC_NUMBERS},
+    {.name = "rmse", .sum = square_sum, .finish = root, .targets = CLV_METRIC_NUMBERS},
+};
+
+enum { N_BROUGHT = sizeof metrics_brought / sizeof *metrics_brought };
+
+int clv_metric_count(void) {
+    return N_BROUGHT;
+}
+
+const clv_metric *clv_metric_get(int index) {
+    return index >= 0 && index < N_BROUGHT ? &metrics_brought[index] : NULL;
+}
+
+const clv_metric *clv_metric_find(const char *name) {
+    for (int i = 0; name && i < N_BROUGHT; i++)
+        if (!strcmp(metrics_brought[i].name, name)) return &metrics_brought[i];
+    return NULL;
+}
+
+// ---- in an evaluation -------------------------------------------------------------------------------------
+
+static clv_status check_one(const clv_model *model, const clv_metric *const *metrics, int i,
+                            clv__error *error) {
+    const clv_metric *metric = metrics[i];
+    const clv_port target = clv_model_target_get(model, 0);
+    if (!metric || !metric->name || !*metric->name || !metric->sum)
+        CLV_FAIL(error, CLV_E_VALUE, "metric %d of those asked for needs a name and a function `sum`", i + 1);
+    if (!strcmp(metric->name, "loss"))
+        CLV_FAIL(error, CLV_E_VALUE, "a metric cannot be called 'loss', which evaluation tells in any case");
+    for (int k = 0; k < i; k++)
+        if (!strcmp(metric->name, metrics[k]->name))
+            CLV_FAIL(error, CLV_E_VALUE, "metric '%.100s' is asked for twice", metric->name);
+    if (metric->targets == CLV_METRIC_CLASSES && !target.classes)
+        CLV_FAIL(
+            error, CLV_E_VALUE,
+            "metric '%.100s' is of models that tell classes apart, and '%.100s' gives numbers: take mae or "
+            "rmse",
+            metric->name, model->name);
+    if (metric->targets == CLV_METRIC_NUMBERS && target.classes)
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "metric '%.100s' is of models that give numbers, and '%.100s' tells classes apart: take "
+                 "accuracy or top5",
+                 metric->name, model->name);
+    return CLV_OK;
+}
+
+clv_status clv__metrics_check(const clv_model *model, const clv_metric *const *metrics, int n,
+                              clv__error *error) {
+    if (n < 0 || n > CLV_MOST_METRICS || (n && !metrics))
+        CLV_FAIL(error, CLV_E_VALUE, "%d metrics: there can be 0 to %d", n, CLV_MOST_METRICS);
+    for (int i = 0; i < n; i++) CLV_TRY(check_one(model, metrics, i, error));
+    return CLV_OK;
+}
+
+clv_status clv__metrics_fit(const clv_model *model, const clv_metric *const *metrics, int n, int64_t output,
+                            clv__error *error) {
+    CLV_TRY(clv__metrics_check(model, metrics, n, error));
+    const clv_port port = clv_model_target_get(model, 0);
+    const clv_shape shape = clv_port_shape(&port, 1);
+    const int64_t target = clv_shape_numel(&shape), wanted = port.classes ? target * port.classes : target;
+    for (int i = 0; i < n; i++) {
+        if (metrics[i]->targets == CLV_METRIC_ANY || output == wanted) continue;
+        CLV_FAIL(error, CLV_E_SHAPE,
+                 "metric '%.100s' wants %" PRId64
+                 " numbers of each sample, and model '%.100s' gives %" PRId64,
+                 metrics[i]->name, wanted, model->name, output);
+    }
+    return CLV_OK;
+}
+
+void clv__metrics_add(const clv_metric *const *metrics, int n, const float *output, const void *target,
+                      const clv_loss_sizes *sizes, clv_metric_value values[CLV_MOST_METRICS]) {
+    for (int i = 0; i < n; i++) values[i].value += metrics[i]->sum(output, target, sizes, metrics[i]);
+}
+
+void clv__metrics_end(const clv_metric *const *metrics, int n, int64_t samples,
+                      clv_metric_value values[CLV_MOST_METRICS]) {
+    for (int i = 0; i < n; i++) {
+        const double mean = values[i].value / (double)samples;
+        values[i] =
+            (clv_metric_value){.name = metrics[i]->name,
+                               .value = metrics[i]->finish ? metrics[i]->finish(mean, metrics[i]) : mean};
+    }
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which of the values that a test set tells says whether an epoch was better; and whether what is asked
+// for around that can be. What is done with it in a training is in stopping.c.
+#include <inttypes.h>
+#include <math.h>
+
+#include "cleave/nearest.h"
+#include "train/metric.h"
+#include "train/stopping.h"
+
+int clv__monitored(const clv_train_config *config) {
+    const char *name = clv__monitor_name(config);
+    int i = 0;
+    if (!name) return -1;
+    while (i < config->n_metrics && strcmp(config->metrics[i]->name, name)) i++;
+    return i;
+}
+
+static clv_status check_monitor(const clv_train_config *config, clv__error *error) {
+    const clv_loss *loss = config->loss ? config->loss : clv_loss_for(config->model);
+    const int which = clv__monitored(config);
+    for (int i = 0; i < config->n_losses; i++)
+        if (config->losses[i].loss && !config->losses[i].loss->sum) loss = config->losses[i].loss;
+    if (which < 0 && !loss->sum)
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "loss '%.100s' has no function `sum`, so no test set tells it: monitor one of the metrics",
+                 loss->name);
+    if (which < config->n_metrics) return CLV_OK;
+    clv_nearest nearest = {.word = config->monitor};
+    clv_nearest_offer(&nearest, "loss");
+    for (int i = 0; i < config->n_metrics; i++) clv_nearest_offer(&nearest, config->metrics[i]->name);
+    CLV_FAIL(error, CLV_E_NOT_FOUND,
+             "there is no '%.100s' to monitor: it is 'loss' or one of the metrics asked for%s",
+             config->monitor, clv_nearest_text(&nearest));
+}
+
+clv_status clv__stopping_check(const clv_train_config *config, clv__error *error) {
+    CLV_TRY(clv__metrics_check(config->model, config->metrics, config->n_metrics, error));
+    if (config->patience < 0)
+        CLV_FAIL(error, CLV_E_VALUE, "a patience of %" PRId64 " epochs", config->patience);
+    if (!(config->min_delta >= 0 && isfinite(config->min_delta)))
+        CLV_FAIL(error, CLV_E_VALUE, "a min_delta of %g: it must be at least 0 and finite",
+                 config->min_delta);
+    if (!clv__wants_best(config) && (config->monitor || config->min_delta > 0))
+        CLV_FAIL(error, CLV_E_VALUE, "%s is of patience and best, and neither is given",
+                 config->monitor ? "monitor" : "min_delta");
+    if (!config->test && (clv__wants_best(config) || config->n_metrics))
+        CLV_FAIL(error, CLV_E_VALUE, "%s: it is a test set that tells, and there is none",
+                 config->patience ? "patience"
+                 : config->best   ? "best"
+                                  : "metrics");
+    return clv__wants_best(config) ? check_monitor(config, error) : CLV_OK;
+}

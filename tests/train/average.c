@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running averages of parameters: the numbers of PyTorch's AveragedModel, on one device and on two, with micro-batches, replicas and
+// frozen parts; a skipped step that moves none; resumed; tested and saved in the place of the parameters; and what is refused.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "train/pytorch.h"
+#include "train/small.h"
+
+static clv_runtime *runtime;
+static clv_archive *golden, *older;
+static clv_dataset *dataset;
+static clv_device *host;
+
+static const clv_model model = {.name = "small", .build = pytorch_build, .input = {1, 4, 6}, .classes = 3};
+
+static const char *before(void) {
+    return CLV_TEST_BINARY_DIR "/train_average_before.safetensors";
+}
+
+static int setup(void **state) {
+    (void)state;
+    clv_dataset *same;
+    runtime = clv__test_runtime(NULL);
+    pytorch_read(runtime, CLV_TEST_SOURCE_DIR "/tests/golden/groups.safetensors", before(), &older, &same);
+    clv_dataset_destroy(same);
+    pytorch_read(runtime, CLV_TEST_SOURCE_DIR "/tests/golden/average.safetensors", before(), &golden,
+                 &dataset);
+    return clv_device_find(runtime, "host", &host) == CLV_OK ? 0 : -1;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    clv_dataset_destroy(dataset);
+    clv_archive_destroy(golden);
+    clv_archive_destroy(older);
+    clv_runtime_destroy(runtime);
+    return 0;
+}
+
+typedef struct golden_case {
+    const char *name;
+    double decay, lr;
+    clv_optimizer_config optimizer;
+} golden_case;
+
+static const golden_case cases[] = {
+    {"sgd", 0.9, 0.05, {.momentum = 0.9f, .weight_decay = 0.1f}},
+    {"adam", 0.4, 0.02, {.kind = CLV_ADAM}},
+};
+
+static clv_train_config config_of(const golden_case *c, clv_device *device) {
+    return (clv_train_config){.device = device,
+                              .model = &model,
+                              .train = dataset,
+                              .test = dataset,
+                              .batch = 4,
+                              .epochs = 7,
+                              .steps = 20,
+                              .no_shuffle = true,
+                              .optimizer = c->optimizer,
+                              .lr = c->lr,
+                              .ema_decay = c->decay,
+                              .weights = before()};
+}
+
+static clv_trainer *run(const clv_train_config *config) {
+    clv_trainer *trainer = NULL;
+    assert_status(clv_trainer_create(runtime, config, &trainer), CLV_OK, runtime);
+    small_run(runtime, trainer);
+    return trainer;
+}
+
+static void near(const char *what, float got, float wanted, double least) {
+    if (!(fabs((double)got - (double)wanted) <= 1e-4 * fmax(least, fabs((double)wanted))))
+        fail_msg("%s is %.9g, not %.9g", what, (double)got, (double)wanted);
+}
+
+static void all_near(const char *what, const float *got, const clv_array *wanted) {
+    assert_non_null(wanted);
+    for (int64_t i = 0; i < clv_shape_numel(&wanted->shape); i++)
+        near(what, got[i], ((float *)wanted->data)[i], 0.1);
+}
+
+enum { MOST = 1024 };
+
+static int read_named(clv_session *session, const char *name, float out[MOST]) {
+    const int at = clv_session_find(session, name);
+    if (at < 0) fail_msg("there is no '%s'", name);
+    const clv_session_tensor tensor = clv_session_get(session, at);
+    assert_true(tensor.bytes <= MOST * sizeof *out);
+    assert_status(clv_session_read(session, at, out, tensor.bytes), CLV_OK, runtime);
+    return (int)(tensor.bytes / sizeof *out);
+}
+
+/** The session's parameters are those of PyTorch's model, its averages those of the averaged one. */
+static void as_pytorch(clv_session *session, const clv_archive *file, const char *name) {
+    float values[MOST];
+    int averages = 0;
+    for (int i = 0; i < clv_session_count(session); i++) {
+        const clv_session_tensor tensor = clv_session_get(session, i);
+        char key[160];
+        if (tensor.category != CLV_PARAMETERS) continue;
+        snprintf(key, sizeof key, "%s/after/%s", name, tensor.name);
+        read_named(session, tensor.name, values);
+        all_near(key, values, clv_archive_find(file, key));
+        if (!tensor.trainable) continue;
+        snprintf(key, sizeof key, "%s.average", tensor.name);
+        read_named(session, key, values);
+        snprintf(key, sizeof key, "%s/average/%s", name, tensor.name);
+        all_near(key, values, clv_archive_find(file, key));
+        averages++;
+    }
+    assert_int_equal(averages, 5);
+}
+
+/** What was saved are the averages, and buffers, under PyTorch's names. */
+static void saved_as_pytorch(clv_session *session, const char *name) {
+    const char *path = CLV_TEST_BINARY_DIR "/train_average_saved.safetensors";
+    clv_archive *saved;
+    assert_status(clv_weights_save(session, path), CLV_OK, runtime);
+    assert_status(clv_safetensors_read(runtime, path, &saved), CLV_OK, runtime);
+    assert_int_equal(clv_archive_count(saved), 7);
+    for (size_t i = 0; i < clv_archive_count(saved); i++) {
+        const clv_array *array = clv_archive_get(saved, i);
+        char key[160];
+        snprintf(key, sizeof key, "%s/average/%s", name, array->name);
+        all_near(key, array->data, clv_archive_find(golden, key));
+    }
+    clv_archive_destroy(saved);
+    unlink(path);
+}
+
+static void on_device(const char *spec) {
+    clv_device *device;
+    if (clv_device_find(runtime, spec, &device) != CLV_OK) skip();
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const clv_train_config config = config_of(&cases[i], device);
+        clv_trainer *trainer = run(&config);
+        as_pytorch(clv_trainer_session(trainer), golden, cases[i].name);
+        saved_as_pytorch(clv_trainer_session(trainer), cases[i].name);
+        char key[64];
+        snprintf(key, sizeof key, "%s/average/test", cases[i].name);
+        const float *test = clv_archive_find(golden, key)->data;
+        near(key, (float)clv_trainer_result(trainer).test.loss, test[0], 0.1);
+        assert_true(clv_trainer_result(trainer).test.accuracy == (double)test[1]);
+        clv_trainer_destroy(trainer);
+    }
+}
+
+static void as_pytorch_on_host(void **state) {
+    (void)state;
+    on_device("host");
+}
+
+static void as_pytorch_on_opencl(void **state) {
+    (void)state;
+    on_device("gpu|accelerator|cpu");
+}
+
+/** Nine steps of AveragedModel itself (make_groups.py), for groups of parameters that are updated apart. */
+static void as_averaged_model(void **state) {
+    (void)state;
+    static const clv_param_group vectors[] = {{.max_rank = 1, .weight_decay = -1}};
+    golden_case c = {"sgd_vectors", 0.8, 0.05, {.momentum = 0.9f, .weight_decay = 0.1f}};
+    c.optimizer.groups = vectors;
+    c.optimizer.n_groups = 1;
+    clv_train_config config = config_of(&c, host);
+    config.steps = 0;
+    config.epochs = 3;
+    clv_trainer *trainer = run(&config);
+    as_pytorch(clv_trainer_session(trainer), older, c.name);
+    clv_trainer_destroy(trainer);
+}
+
+/** Layers on two devices: an average lies beside its parameter, and the numbers are the same. */
+static void on_two_devices(void **state) {
+    (void)state;
+    clv_device *device;
+    char place[128];
+    if (clv_device_find(runtime, "gpu|accelerator|cpu", &device) != CLV_OK) skip();
+    snprintf(place, sizeof place, "*=host,fc=%s", clv_device_info_get(device)->name);
+    for (int clipped = 0; clipped < 2; clipped++) {
+        clv_train_config config = config_of(&cases[0], NULL);
+        config.placement.place = place;
+        if (clipped) config.optimizer.clip_norm = 1e6f; // a factor of all gradients, from one of the devices
+        clv_trainer *trainer = run(&config);
+        clv_session *session = clv_trainer_session(trainer);
+        as_pytorch(session, golden, "sgd");
+        saved_as_pytorch(session, "sgd");
+        static const char *const names[] = {"conv1.weight", "norm.bias", "fc.weight", "fc.bias"};
+        for (int i = 0; i < 4; i++) {
+            char average[64];
+            snprintf(average, sizeof average, "%s.average", names[i]);
+            assert_ptr_equal(clv_session_get(session, clv_session_find(session, average)).device,
+                             clv_session_get(session, clv_session_find(session, names[i])).device);
+        }
+        clv_trainer_destroy(trainer);
+    }
+}
+
+/** Of replicas and of parts of a batch, with a part frozen: the averages are of what is trained, and evaluation uses them. */
+static void cut_and_frozen(void **state) {
+    (void)state;
+    static const char *const replicas[] = {"cpu:0", "cpu:1"};
+    clv_runtime *two = clv__test_runtime(&(clv_runtime_config){.partition = "cpu:0=2"});
+    clv_device *second;
+    if (clv_device_find(two, "cpu:1", &second) != CLV_OK) {
+        clv_runtime_destroy(two);
+        skip();
+    }
+    clv_dataset *samples = small_dataset(two, 10);
+    float kept[3][MOST];
+    double losses[3];
+    int n[3];
+    for (int way = 0; way < 3; way++) {
+        clv_train_config config = small_config(&small_plain, samples, 5, 3);
+        clv_trainer *trainer = NULL;
+        config.ema_decay = 0.7;
+        config.freeze = "conv.bias";
+        if (way == 1) config.micro_batches = 2;
+        if (way == 2) config.placement.replicas = replicas, config.placement.n_replicas = 2;
+        if (way != 2) assert_status(clv_device_find(two, "cpu:0", &config.device), CLV_OK, two);
+        assert_status(clv_trainer_create(two, &config, &trainer), CLV_OK, two);
+        small_run(two, trainer);
+        clv_session *session = clv_trainer_session(trainer);
+        assert_true(clv_session_find(session, "conv.weight.average") >= 0);
+        assert_int_equal(clv_session_find(session, "conv.bias.average"), -1);
+        assert_status(small_read(session, kept[way], MOST, &n[way]), CLV_OK, two);
+        losses[way] = clv_trainer_result(trainer).test.loss;
+        clv_trainer_destroy(trainer);
+        assert_int_equal(n[way], n[0]);
+        for (int i = 0; i < n[0]; i++) assert_true(fabsf(kept[way][i] - kept[0][i]) <= 2e-5f);
+        assert_true(fabs(losses[way] - losses[0]) < 1e-5);
+    }
+    clv_dataset_destroy(samples);
+    clv_runtime_destroy(two);
+}
+
+// ---- steps that are skipped -----------------------------------------------------------------------------------------------
+
+/** The averages, or the parameters, after so many steps of a training whose first and fourth are skipped. */
+static int after_steps(clv_device *device, const clv_dataset *samples, int64_t steps, bool averages,
+                       float out[MOST]) {
+    static const char *const names[] = {"conv.weight", "conv.bias", "fc.weight", "fc.bias"};
+    clv_train_config config = small_config(&small_plain, samples, 4, 1);
+    clv_trainer *trainer = NULL;
+    int n = 0;
+    config.device = device;
+    config.precision = CLV_PRECISION_MIXED;
+    config.test = NULL;
+    config.no_shuffle = true;
+    config.steps = steps;
+    config.ema_decay = 0.5;
+    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    small_run(runtime, trainer);
+    assert_int_equal(clv_trainer_result(trainer).skipped_steps, 1 + (steps >= 4));
+    for (int i = 0; i < 4; i++) {
+        char name[64];
+        snprintf(name, sizeof name, "%s%s", names[i], averages ? ".average" : "");
+        n += read_named(clv_trainer_session(trainer), name, out + n);
+    }
+    clv_trainer_destroy(trainer);
+    return n;
+}
+
+static void skipped_steps_move_none(void **state) {
+    (void)state;
+    enum { N = 20, STEPS = 5 };
+    static float images[N * SMALL_NUMEL];
+    static int32_t labels[N];
+    for (int i = 0; i < N * SMALL_NUMEL; i++) images[i] = (float)(i * 7 % 11) / 11;
+    for (int i = 0; i < N; i++) labels[i] = i % 3;
+    images[0] = images[12 * SMALL_NUMEL] = 1e30f; // past what f16 holds
+    clv_array x = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(N, 1, 4, 6), .data = images, .borrowed = true};
+    clv_array y = {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(N), .data = labels, .borrowed = true};
+    clv_dataset *samples;
+    assert_status(clv_dataset_from_arrays(runtime, &x, &y, NULL, &samples), CLV_OK, runtime);
+    static const char *const specs[] = {"host", "gpu|accelerator|cpu"};
+    for (int s = 0; s < 2; s++) {
+        float averages[STEPS + 1][MOST], parameters[STEPS + 1][MOST];
+        clv_device *device;
+        int n = 0;
+        if (clv_device_find(runtime, specs[s], &device) != CLV_OK) continue;
+        for (int steps = 1; steps <= STEPS; steps++) {
+            n = after_steps(device, samples, steps, true, averages[steps]);
+            assert_int_equal(after_steps(device, samples, steps, false, parameters[steps]), n);
+        }
+        const size_t bytes = (size_t)n * sizeof(float);
+        assert_memory_equal(averages[1], parameters[1], bytes); // nothing is updated: the first values
+        assert_memory_not_equal(parameters[2], parameters[1], bytes);
+        assert_memory_equal(averages[2], parameters[2], bytes); // the first step that counts copies
+        assert_memory_not_equal(averages[3], parameters[3], bytes);
+        assert_memory_equal(averages[4], averages[3], bytes);
+        for (int step = 3; step <= STEPS; step += 2)
+            for (int i = 0; i < n; i++)
+                assert_true(averages[step][i] == 0.5f * averages[step - 1][i] + 0.5f * parameters[step][i]);
+    }
+    clv_dataset_destroy(samples);
+}
+
+// ---- resumed, and refused -------------------------------------------------------------------------------------------------
+
+static int all_kept(const clv_train_config *config, float out[MOST]) {
+    clv_trainer *trainer = run(config);
+    int n;
+    assert_status(small_read(clv_trainer_session(trainer), out, MOST, &n), CLV_OK, runtime);
+    clv_trainer_destroy(trainer);
+    return n;
+}
+
+static void resumed(void **state) {
+    (void)state;
+    const char *path = CLV_TEST_BINARY_DIR "/train_average.ckpt";
+    float whole[MOST] = {0}, parts[MOST] = {0};
+    clv_train_config config = config_of(&cases[1], host);
+    config.test = NULL;
+    const int n = all_kept(&config, whole);
+    for (int64_t steps = 5; steps <= 6; steps++) { // within an epoch, and at its end
+        config = config_of(&cases[1], host);
+        config.test = NULL;
+        config.steps = steps;
+        config.checkpoint = path;
+        all_kept(&config, parts);
+        config = config_of(&cases[1], host);
+        config.test = NULL;
+        config.weights = NULL;
+        config.resume = path;
+        assert_int_equal(all_kept(&config, parts), n);
+        assert_memory_equal(whole, parts, (size_t)n * sizeof *whole);
+    }
+    clv_trainer *trainer;
+    char said[512];
+    config.resume = path;
+    config.ema_decay = 0;
+    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    assert_status(clv_trainer_run(trainer), CLV_E_VALUE, runtime);
+    snprintf(said, sizeof said,
+             "checkpoint '%s' was written with ema_decay 0.4, now it is 0; go on with the settings it was "
+             "written with",
+             path);
+    assert_string_equal(clv_runtime_error(runtime), said);
+    clv_trainer_destroy(trainer);
+    unlink(path);
+}
+
+static void keeps_average(const clv_update_use *use, clv_tensor **parameter, clv_tensor **states) {
+    *parameter = use->parameter;
+    states[0] = use->gradient;
+}
+
+static void refusals(void **state) {
+    (void)state;
+    static const clv_own_optimizer own = {.bytes = sizeof own,
+                                          .name = "own",
+                                          .n_states = 1,
+                                          .states = {{"average", 0}},
+                                          .update = keeps_average};
+    static const struct {
+        double decay;
+        const clv_own_optimizer *own;
+        const char *said;
+    } refused[] = {
+        {1, NULL, "an ema_decay of 1: it must be between 0 and 1 (0: no averages)"},
+        {-0.5, NULL, "an ema_decay of -0.5: it must be between 0 and 1 (0: no averages)"},
+        {(double)NAN, NULL, "an ema_decay of nan: it must be between 0 and 1 (0: no averages)"},
+        {0.5, &own,
+         "ema_decay: there is a 'conv1.weight.average' already, and the average of 'conv1.weight' would be "
+         "kept "
+         "under that name"},
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        clv_train_config config = config_of(&cases[0], host);
+        clv_trainer *trainer;
+        config.ema_decay = refused[i].decay;
+        if (refused[i].own) config.optimizer = (clv_optimizer_config){.own = refused[i].own};
+        assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_E_VALUE, runtime);
+        assert_string_equal(clv_runtime_error(runtime), refused[i].said);
+    }
+}
+
+/** All averages in few launches, large ones by themselves. */
+static void few_launches(void **state) {
+    (void)state;
+    clv_runtime *others = clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .null_devices = true});
+    clv_train_config config = {.model = clv_model_find("cnn"), .ema_decay = 0.9, .lr = 0.1};
+    clv_graph *graph;
+    clv_plan *plan;
+    int launches = 0;
+    assert_status(clv_device_find(others, "null", &config.device), CLV_OK, others);
+    assert_status(clv_train_graph(others, &config, 4, &graph), CLV_OK, others);
+    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = config.device}, &plan), CLV_OK, others);
+    for (int i = 0; i < clv_plan_node_count(plan); i++)
+        launches += !strcmp(clv_plan_node_get(plan, i).op, "assign_update");
+    assert_int_equal(clv_parameter_count(graph), 8);
+    assert_int_equal(launches, 2); // fc1.weight, and all others
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
+    clv_runtime_destroy(others);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(as_pytorch_on_host),
+        cmocka_unit_test(as_pytorch_on_opencl),
+        cmocka_unit_test(as_averaged_model),
+        cmocka_unit_test(on_two_devices),
+        cmocka_unit_test(cut_and_frozen),
+        cmocka_unit_test(skipped_steps_move_none),
+        cmocka_unit_test(resumed),
+        cmocka_unit_test(refusals),
+        cmocka_unit_test(few_launches),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

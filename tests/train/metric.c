@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0
+// Metrics of an evaluation: against values by hand, over several batches, ties and scores that are not numbers among them; one of a
+// program's own; and what is refused. The model gives back its samples, so results are known.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "train/small.h"
+
+static clv_runtime *runtime;
+static clv_device *host;
+
+static int setup(void **state) {
+    (void)state;
+    runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
+    return clv_device_find(runtime, "host", &host) == CLV_OK ? 0 : -1;
+}
+
+static int teardown(void **state) {
+    (void)state;
+    clv_runtime_destroy(runtime);
+    return 0;
+}
+
+static clv_tensor *as_it_is(clv_tensor *x, const clv_model *model) {
+    (void)model;
+    return clv_mul_scalar(x, 1);
+}
+
+/** Evaluate samples as their own results. */
+static clv_status evaluate(const clv_model *model, const clv_dataset *dataset, int64_t batch,
+                           const clv_metric *const *metrics, int n, clv_metrics *out) {
+    const clv_predictor_config config = {
+        .device = host, .model = model, .batch = batch, .metrics = metrics, .n_metrics = n};
+    clv_predictor *predictor = NULL;
+    clv_status status = clv_predictor_create(runtime, &config, &predictor);
+    if (status == CLV_OK) status = clv_evaluate(predictor, dataset, NULL, NULL, out);
+    clv_predictor_destroy(predictor);
+    return status;
+}
+
+static clv_dataset *dataset_of(clv_shape x_shape, float *x, clv_array_type type, clv_shape y_shape, void *y) {
+    clv_array samples = {.type = CLV_ARRAY_F32, .shape = x_shape, .data = x, .borrowed = true};
+    clv_array targets = {.type = type, .shape = y_shape, .data = y, .borrowed = true};
+    clv_dataset *dataset = NULL;
+    assert_status(clv_dataset_from_arrays(runtime, &samples, &targets, NULL, &dataset), CLV_OK, runtime);
+    return dataset;
+}
+
+static void close_to(double got, double wanted) {
+    if (!(fabs(got - wanted) <= 1e-7 * fmax(1, fabs(wanted)))) fail_msg("%.12g, not %.12g", got, wanted);
+}
+
+// ---- classes ----------------------------------------------------------------------------------------------------
+
+enum { CLASSES = 7, ROWS = 8 };
+
+static void of_classes(void **state) {
+    (void)state;
+    static float scores[ROWS][CLASSES] = {
+        {9, 8, 7, 6, 5, 4, 3},    // 0 right, and among the five
+        {9, 8, 7, 6, 5, 4, 3},    // 4 the fifth
+        {9, 8, 7, 6, 5, 4, 3},    // 5 the sixth
+        {1, 1, 1, 1, 1, 1, 1},    // 4: of equal ones the first are larger
+        {1, 1, 1, 1, 1, 1, 1},    // 5
+        {-1, -2, -3, 4, 5, 6, 7}, // 6 right
+        {1, 2, 3, 4, 5, 6, 0},    // 1 is the fifth
+        {1, 2, 3, 4, 5, 6, 0},    // 0 is not
+    };
+    static int32_t labels[ROWS] = {0, 4, 5, 4, 5, 6, 1, 0};
+    const clv_model model = {.name = "same", .build = as_it_is, .input = {CLASSES}, .classes = CLASSES};
+    clv_dataset *dataset =
+        dataset_of(CLV_SHAPE(ROWS, CLASSES), &scores[0][0], CLV_ARRAY_I32, CLV_SHAPE(ROWS), labels);
+    const clv_metric *metrics[] = {clv_metric_find("top5"), clv_metric_find("accuracy")};
+    clv_metrics told;
+    for (int64_t batch = 1; batch <= ROWS + 1; batch++) {
+        assert_status(evaluate(&model, dataset, batch, metrics, 2, &told), CLV_OK, runtime);
+        assert_int_equal(told.n_values, 2);
+        assert_string_equal(told.values[0].name, "top5");
+        assert_string_equal(told.values[1].name, "accuracy");
+        close_to(told.values[0].value, 5.0 / ROWS);
+        close_to(told.values[1].value, 2.0 / ROWS);
+        assert_true(told.values[1].value == told.accuracy);
+    }
+    scores[0][6] = NAN; // no class of such scores is told right
+    assert_status(evaluate(&model, dataset, 3, metrics, 2, &told), CLV_OK, runtime);
+    close_to(told.values[0].value, 4.0 / ROWS);
+    close_to(told.values[1].value, 1.0 / ROWS);
+    assert_true(told.values[1].value == told.accuracy);
+    clv_dataset_destroy(dataset);
+}
+
+/** Of several labels a sample each counts alike. */
+static void of_several_labels(void **state) {
+    (void)state;
+    static float scores[3][2][6] = {{{1, 2, 3, 4, 5, 6}, {1, 2, 3, 4, 5, 6}},
+                                    {{1, 2, 3, 4, 5, 6}, {1, 2, 3, 4, 5, 6}},
+                                    {{1, 2, 3, 4, 5, 6}, {6, 5, 4, 3, 2, 1}}};
+    static int32_t labels[3][2] = {{5, 0}, {1, 0}, {5, 0}}; // right, not; fifth, not; right, right
+    const clv_loss_sizes sizes = {.n = 3, .output = 12, .target = 2};
+    const clv_metric *accuracy = clv_metric_find("accuracy"), *top5 = clv_metric_find("top5");
+    close_to(accuracy->sum(&scores[0][0][0], labels, &sizes, accuracy), 3.0 / 2);
+    close_to(top5->sum(&scores[0][0][0], labels, &sizes, top5), 4.0 / 2);
+    assert_true(!accuracy->finish && !top5->finish); // the means are told as they are
+}
+
+// ---- numbers ----------------------------------------------------------------------------------------------------
+
+static double half_the_largest(const float *output, const void *target, const clv_loss_sizes *sizes,
+                               const clv_metric *metric) {
+    double sum = 0;
+    (void)target;
+    for (int64_t i = 0; i < sizes->n; i++) {
+        float largest = output[i * sizes->output];
+        for (int64_t k = 1; k < sizes->output; k++) largest = fmaxf(largest, output[i * sizes->output + k]);
+        sum += (double)largest;
+    }
+    return sum * *(const double *)metric->user;
+}
+
+static double negative(double mean, const clv_metric *metric) {
+    return -mean - *(const double *)metric->user;
+}
+
+static void of_numbers(void **state) {
+    (void)state;
+    enum { N = 5, OUT = 3 };
+    static float results[N * OUT], targets[N * OUT];
+    static const double half = 0.5;
+    double absolute = 0, squares = 0, largest = 0;
+    for (int i = 0; i < N * OUT; i++) {
+        results[i] = (float)(i * 5 % 7) - 3;
+        targets[i] = (float)(i * 3 % 4) / 2;
+        const double off = (double)results[i] - (double)targets[i];
+        absolute += fabs(off);
+        squares += off * off;
+    }
+    for (int i = 0; i < N; i++)
+        largest += (double)fmaxf(results[i * OUT], fmaxf(results[i * OUT + 1], results[i * OUT + 2]));
+    const clv_model model = {.name = "same", .build = as_it_is, .input = {OUT}, .target = {OUT}};
+    clv_dataset *dataset = dataset_of(CLV_SHAPE(N, OUT), results, CLV_ARRAY_F32, CLV_SHAPE(N, OUT), targets);
+    const clv_metric own = {.name = "own", .sum = half_the_largest, .finish = negative, .user = &half};
+    const clv_metric *metrics[] = {clv_metric_find("rmse"), &own, clv_metric_find("mae")};
+    clv_metrics told;
+    for (int64_t batch = 1; batch <= N; batch++) {
+        assert_status(evaluate(&model, dataset, batch, metrics, 3, &told), CLV_OK, runtime);
+        close_to(told.values[0].value, sqrt(squares / (N * OUT)));
+        close_to(told.values[1].value, -0.5 * largest / N - 0.5);
+        close_to(told.values[2].value, absolute / (N * OUT));
+        close_to(told.loss, squares / (N * OUT));
+    }
+    assert_status(evaluate(&model, dataset, 2, NULL, 0, &told), CLV_OK, runtime);
+    assert_int_equal(told.n_values, 0);
+    clv_dataset_destroy(dataset);
+}
+
+static void by_name(void **state) {
+    (void)state;
+    assert_int_equal(clv_metric_count(), 4);
+    for (int i = 0; i < clv_metric_count(); i++)
+        assert_ptr_equal(clv_metric_find(clv_metric_get(i)->name), clv_metric_get(i));
+    assert_null(clv_metric_get(4));
+    assert_null(clv_metric_get(-1));
+    assert_null(clv_metric_find("loss"));
+    assert_null(clv_metric_find(NULL));
+    assert_true(clv_metric_find("top5")->larger_is_better && !clv_metric_find("rmse")->larger_is_better);
+}
+
+static void refusals(void **state) {
+    (void)state;
+    static float x[4] = {0};
+    static int32_t y[2] = {0};
+    const clv_model classes = {.name = "classes", .build = as_it_is, .input = {2}, .classes = 2};
+    const clv_model numbers = {.name = "numbers", .build = as_it_is, .input = {2}, .target = {2}};
+    const clv_model less = {.name = "less", .build = as_it_is, .input = {2}, .target = {1}};
+    clv_dataset *dataset = dataset_of(CLV_SHAPE(2, 2), x, CLV_ARRAY_I32, CLV_SHAPE(2), y);
+    const clv_metric *mae = clv_metric_find("mae"), *top5 = clv_metric_find("top5"),
+                     *accuracy = clv_metric_find("accuracy");
+    clv_metric nameless = *mae, loss = *mae, empty = *mae;
+    nameless.name = NULL, loss.name = "loss", empty.sum = NULL;
+    const struct {
+        const clv_model *model;
+        const clv_metric *metrics[3];
+        int n;
+        clv_status status;
+        const char *said;
+    } refused[] = {
+        {&numbers,
+         {top5},
+         1,
+         CLV_E_VALUE,
+         "metric 'top5' is of models that tell classes apart, and 'numbers' gives numbers: take mae or rmse"},
+        {&classes,
+         {accuracy, mae},
+         2,
+         CLV_E_VALUE,
+         "metric 'mae' is of models that give numbers, and 'classes' tells classes apart: take accuracy or "
+         "top5"},
+        {&classes, {accuracy, top5, accuracy}, 3, CLV_E_VALUE, "metric 'accuracy' is asked for twice"},
+        {&classes,
+         {accuracy, NULL},
+         2,
+         CLV_E_VALUE,
+         "metric 2 of those asked for needs a name and a function `sum`"},
+        {&numbers,
+         {&nameless},
+         1,
+         CLV_E_VALUE,
+         "metric 1 of those asked for needs a name and a function `sum`"},
+        {&numbers, {&empty}, 1, CLV_E_VALUE, "metric 1 of those asked for needs a name and a function `sum`"},
+        {&numbers,
+         {&loss},
+         1,
+         CLV_E_VALUE,
+         "a metric cannot be called 'loss', which evaluation tells in any case"},
+        {&numbers, {mae}, -1, CLV_E_VALUE, "-1 metrics: there can be 0 to 8"},
+        {&numbers, {mae}, 9, CLV_E_VALUE, "9 metrics: there can be 0 to 8"},
+        {&less,
+         {mae},
+         1,
+         CLV_E_SHAPE,
+         "metric 'mae' wants 1 numbers of each sample, and model 'less' gives 2"},
+    };
+    clv_metrics told;
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        assert_status(evaluate(refused[i].model, dataset, 2, refused[i].metrics, refused[i].n, &told),
+                      refused[i].status, runtime);
+        assert_string_equal(clv_runtime_error(runtime), refused[i].said);
+    }
+    assert_status(evaluate(&numbers, dataset, 2, NULL, 1, &told), CLV_E_VALUE, runtime);
+    clv_dataset_destroy(dataset);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(of_classes), cmocka_unit_test(of_several_labels), cmocka_unit_test(of_numbers),
+        cmocka_unit_test(by_name),    cmocka_unit_test(refusals),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// --metric, --monitor and what goes with them: read, and told.
+#include "cli.h"
+
+#include <math.h>
+
+static bool is_there(const cli_metrics *metrics, const clv_metric *metric) {
+    for (int i = 0; i < metrics->n; i++)
+        if (metrics->metric[i] == metric) return true;
+    return false;
+}
+
+/** One name of an option. */
+static int add_metric(const char *option, const char *name, bool also_loss, cli_metrics *out) {
+    const clv_metric *metric = clv_metric_find(name);
+    char names[128] = "";
+    clv_nearest nearest = {.word = name};
+    if (metric && is_there(out, metric)) return EXIT_DONE;
+    if (metric && out->n < CLV_MOST_METRICS) {
+        out->metric[out->n++] = metric;
+        return EXIT_DONE;
+    }
+    if (also_loss) clv_nearest_offer(&nearest, "loss");
+    for (int i = 0; i < clv_metric_count(); i++) {
+        clv_nearest_offer(&nearest, clv_metric_get(i)->name);
+        snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", i || also_loss ? ", " : "",
+                 clv_metric_get(i)->name);
+    }
+    return cli_fail(EXIT_USAGE, "--%s: there is no metric '%s', there are %s%s%s", option, name,
+                    also_loss ? "loss" : "", names, clv_nearest_text(&nearest));
+}
+
+int cli_read_metrics(const cli_args *args, cli_metrics *out) {
+    *out = (cli_metrics){0};
+    for (const char *at = args->metric; at && *at;) {
+        char name[64];
+        const size_t n = strcspn(at, ",");
+        snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), at);
+        const int code = add_metric("metric", name, false, out);
+        if (code != EXIT_DONE) return code;
+        at += n + (at[n] == ',');
+    }
+    if (!args->monitor || !strcmp(args->monitor, "loss")) return EXIT_DONE;
+    return add_metric("monitor", args->monitor, true, out);
+}
+
+int cli_check_stopping(const cli_args *args) {
+    if (args->patience || args->save_best) return EXIT_DONE;
+    if (args->monitor || args->min_delta > 0)
+        return cli_fail(EXIT_USAGE, "--%s is of --patience and --save-best; give one of them",
+                        args->monitor ? "monitor" : "min-delta");
+    return EXIT_DONE;
+}
+
+void cli_set_stopping(const cli_args *args, const cli_metrics *metrics, clv_train_config *config) {
+    config->metrics = metrics->metric;
+    config->n_metrics = metrics->n;
+    config->patience = args->patience;
+    config->min_delta = args->min_delta;
+    config->monitor = args->monitor;
+    config->best = args->save_best;
+}
+
+// ---- told -------------------------------------------------------------------------------------------------
+
+/** The accuracy of a model for classes is told in any case. */
+static bool is_told_anyway(const clv_metrics *metrics, int i) {
+    return !isnan(metrics->accuracy) && !strcmp(metrics->values[i].name, "accuracy");
+}
+
+json_t *cli_metrics_json(const clv_metrics *metrics) {
+    json_t *object = json_object();
+    for (int i = 0; i < metrics->n_values; i++)
+        json_object_set_new(object, metrics->values[i].name, cli_real(metrics->values[i].value));
+    return object;
+}
+
+void cli_metrics_line(screen_line *line, const clv_metrics *metrics) {
+    for (int i = 0; i < metrics->n_values; i++)
+        if (!is_told_anyway(metrics, i))
+            screen_line_add(line, 85, NULL, "  %s %.4f", metrics->values[i].name, metrics->values[i].value);
+}
+
+void cli_metrics_say(FILE *out, const clv_metrics *metrics) {
+    for (int i = 0; i < metrics->n_values; i++)
+        if (!is_told_anyway(metrics, i))
+            screen_say(out, "test %s %.4f", metrics->values[i].name, metrics->values[i].value);
+}
