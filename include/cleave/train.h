@@ -237,9 +237,8 @@ typedef struct clv_metrics {
     int64_t count;   /**< samples */
     int64_t targets; /**< of these samples: as many, or more where a sample has several */
     int64_t correct; /**< targets that were told right; 0 where that cannot be said: */
-    double
-        accuracy; /**< correct / targets; NaN of a model without classes, unless the loss is bce_with_logits */
-    double loss;  /**< mean of the loss over the samples, in double */
+    double accuracy; /**< correct / targets; NaN of numbers, unless the loss is bce_with_logits */
+    double loss;     /**< mean of the loss over the samples, in double */
     double seconds;
     /** Of each target, in the model's order. What is said above of targets is their sum: of those with classes, if there are any;
      *  the loss is their weighted sum. */

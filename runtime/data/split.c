@@ -54,7 +54,9 @@ static clv_status walk_from(walk *w, int level, const char *text, size_t bytes) 
                      "an expression of the tokenizer takes too long on this text (PCRE2 code %d)", found);
         const PCRE2_SIZE *span = pcre2_get_ovector_pointer(w->match);
         const size_t begin = span[0], end = span[1];
-        if (end <= begin) { // nothing was matched: look behind the next character
+        if (end <= begin) { // an empty text was matched: split there, and look behind the next character
+            CLV_TRY(walk_from(w, level + 1, text + done, begin - done));
+            done = begin;
             from = begin > from ? begin : from;
             do from++;
             while (from < bytes && ((unsigned char)text[from] & 0xc0) == 0x80);

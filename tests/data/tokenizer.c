@@ -110,6 +110,28 @@ static char *changed(const char *path, const char *value) {
     return text;
 }
 
+/** An expression that matches an empty text splits there, between all characters here. */
+static void an_empty_match_splits(void **state) {
+    (void)state;
+    char *json =
+        changed("pre_tokenizer", "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Split\",\"pattern\":"
+                                 "{\"Regex\":\"x*\"},\"behavior\":\"Isolated\",\"invert\":false},{\"type\":"
+                                 "\"ByteLevel\",\"add_prefix_space\":false,\"use_regex\":false}]}");
+    clv_vocabulary *vocabulary = NULL;
+    int32_t tokens[8], whole[8];
+    size_t n, n_whole, bytes;
+    expect_ok(clv_vocabulary_tokenizer(support_runtime, json, strlen(json), &vocabulary));
+    expect_ok(clv_vocabulary_encode(vocabulary, "the", 3, tokens, &n));
+    assert_int_equal(n, 3); // a token for each byte, although "the" is one
+    assert_memory_equal(clv_vocabulary_token(vocabulary, tokens[1], &bytes), "h", 1);
+    clv_vocabulary_destroy(vocabulary);
+    free(json);
+    vocabulary = vocabulary_of(FOLDER "words.json");
+    expect_ok(clv_vocabulary_encode(vocabulary, "the", 3, whole, &n_whole));
+    assert_true(n_whole < 3);
+    clv_vocabulary_destroy(vocabulary);
+}
+
 /** Of added tokens that begin alike the longest one is found. */
 static void longest_added_token(void **state) {
     (void)state;
@@ -187,9 +209,13 @@ static void refuses(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(words_of_gpt2),       cmocka_unit_test(words_by_an_expression),
-        cmocka_unit_test(says_its_text),       cmocka_unit_test(text_must_be_utf8),
-        cmocka_unit_test(longest_added_token), cmocka_unit_test(refuses),
+        cmocka_unit_test(words_of_gpt2),
+        cmocka_unit_test(words_by_an_expression),
+        cmocka_unit_test(says_its_text),
+        cmocka_unit_test(text_must_be_utf8),
+        cmocka_unit_test(an_empty_match_splits),
+        cmocka_unit_test(longest_added_token),
+        cmocka_unit_test(refuses),
     };
     return cmocka_run_group_tests(tests, support_begin, support_end);
 }
