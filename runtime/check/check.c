@@ -31,7 +31,7 @@ typedef struct trial {
     char *broken;             // why there is no graph or no plan; NULL if there are
     clv_status broken_status; // of that
     clv__launches launches[MAX_VARIANTS];
-    bool wanted[MAX_VARIANTS], failed[MAX_VARIANTS];
+    bool wanted[MAX_VARIANTS], ran[MAX_VARIANTS], failed[MAX_VARIANTS];
     bool plan_wanted, differences_wanted;
     int cases;
 } trial;
@@ -134,9 +134,11 @@ static clv_status write_down(job *j, trial *t, const clv__sample *sample) {
     clv_status status = clv__subject_init(&t->subject, j->runtime, t->op, sample, !sample->followed);
     if (status != CLV_OK) {
         CLV_TRY(keep_broken(j, t, status));
-        t->cases = t->plan_wanted;
         if (!is_out_of_memory(status))
             status = clv__subject_init(&t->subject, j->runtime, t->op, sample, false);
+        if (status != CLV_OK && t->plan_wanted)
+            t->differences_wanted = false; // `plan` says that there is no graph
+        t->cases = t->plan_wanted + (t->differences_wanted && !sample->no_gradient);
         if (status != CLV_OK) return CLV_OK;
         t->use = &t->subject.node->io;
         return lower_variants(j, t);
@@ -380,8 +382,10 @@ static clv_status run_variant(job *j, trial *t, int k, const clv__expected *expe
         clv__tally_skip(&j->tally, where, "variant '%s': %s", where.variant, error_of(j)->text);
     } else if (status != CLV_OK) {
         t->failed[k] = tally_status(j, where, status);
+        t->ran[k] = true;
     } else {
         t->failed[k] = !compare(j, t, where, expected, e, target);
+        t->ran[k] = true;
     }
     return told(j, t->op->name);
 }
@@ -446,16 +450,21 @@ static clv_status none_could_run(job *j, const trial *t, const char *why) {
     return told(j, t->op->name);
 }
 
-static clv_status tell_broken(job *j, const trial *t) {
+static clv_status tell_broken(job *j, const trial *t, const char *which) {
     if (is_out_of_memory(t->broken_status))
-        clv__tally_not_run(&j->tally, case_of(t, "plan"), t->broken);
+        clv__tally_not_run(&j->tally, case_of(t, which), t->broken);
     else
-        clv__tally_broken(&j->tally, case_of(t, "plan"), t->broken);
+        clv__tally_broken(&j->tally, case_of(t, which), t->broken);
     return told(j, t->op->name);
 }
 
 static clv_status run_trial(job *j, trial *t) {
-    if (t->broken && t->plan_wanted) CLV_TRY(tell_broken(j, t));
+    if (t->broken && t->plan_wanted) CLV_TRY(tell_broken(j, t, "plan"));
+    if (t->broken && !t->subject.loss &&
+        t->differences_wanted) { // there is no gradient to hold against anything
+        t->differences_wanted = false;
+        if (!t->subject.sample.no_gradient) CLV_TRY(tell_broken(j, t, "differences"));
+    }
     bool not_known = t->broken && is_out_of_memory(t->broken_status);
     if (!t->subject.graph || (not_known && t->subject.sample.followed))
         return not_known ? none_could_run(j, t, t->broken) : CLV_OK;
@@ -499,7 +508,7 @@ static clv_status record(job *j) {
     for (size_t i = 0; status == CLV_OK && i < j->n; i++) {
         const trial *t = &j->trials[i];
         for (int k = 0; status == CLV_OK && k < MAX_VARIANTS; k++)
-            if (t->wanted[k])
+            if (t->ran[k]) // of what did not run nothing is known
                 status = clv__findings_add(&findings, t->op, &t->op->variants[k], t->failed[k], error_of(j));
     }
     for (int i = 0; i < j->tally.report->n_list; i++) {

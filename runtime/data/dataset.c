@@ -80,8 +80,9 @@ static clv_status check_arrays(clv__error *error, const clv_array *images, const
                  "%s: the shape is %s, but [%" PRId64 "%s] is wanted, a %s for each of %s %s%s",
                  names->labels, b, images->shape.dims[0], numbers ? ",..." : "", numbers ? "target" : "label",
                  names->images, a,
-                 labels->shape.rank == 2 && !numbers ? "; of one-hot rows numpy makes labels with y.argmax(1)"
-                                                     : "");
+                 labels->shape.rank != 2 || numbers ? ""
+                 : labels->shape.dims[1] == 1       ? "; numpy mends it with y[:,0]"
+                                              : "; of one-hot rows numpy makes labels with y.argmax(1)");
     }
     return CLV_OK;
 }

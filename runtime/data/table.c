@@ -136,7 +136,14 @@ static clv_status list_words(const making *m, int column, const char ***out, siz
     const size_t rows = m->csv->rows;
     const char **words = clv__alloc(rows, sizeof *words);
     if (!words) return no_memory(m);
-    for (size_t r = 0; r < rows; r++) words[r] = clv__csv_field(m->csv, (int64_t)r, (size_t)column);
+    for (size_t r = 0; r < rows; r++) {
+        clv__shown_text a;
+        words[r] = clv__csv_field(m->csv, (int64_t)r, (size_t)column);
+        if (*words[r]) continue;
+        free(words);
+        CLV_FAIL(m->error, CLV_E_FORMAT, "'%s', line %" PRIu64 ": nothing stands in column '%s'", m->path,
+                 m->csv->lines[r + 1], clv__shown(clv__csv_field(m->csv, -1, (size_t)column), &a));
+    }
     qsort(words, rows, sizeof *words, compare_words);
     *n = 0;
     for (size_t r = 0; r < rows; r++)

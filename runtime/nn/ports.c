@@ -145,6 +145,19 @@ clv_tensor *clv_model_target(clv_graph *graph, const clv_model *model, int64_t n
     return input_of(graph, clv_model_target_get(model, 0), n);
 }
 
+/** Does an output that tells classes apart have a score for each? No output, after a mistake, is fine. */
+static bool has_classes(const clv_model *model, int i, clv_tensor *output) {
+    const int64_t classes = clv_model_target_get(model, i).classes;
+    const clv_shape shape = clv_tensor_shape(output);
+    char text[128];
+    if (!output || !classes || (shape.rank > 0 && shape.dims[shape.rank - 1] == classes)) return true;
+    clv__graph_fail(clv_tensor_graph(output), CLV_E_SHAPE,
+                    "model '%s' has %" PRId64
+                    " classes and built %s: the last dimension must have a score for each",
+                    model->name ? model->name : "", classes, clv_shape_text(&shape, text, sizeof text));
+    return false;
+}
+
 /** An output for each target, with a row for each sample: where the model forgot one, nobody else could say which. */
 static bool are_there(clv_graph *graph, const clv_model *model, int64_t rows, clv_tensor *const *outputs) {
     for (int i = 0; i < clv_model_target_count(model) && graph->error.status == CLV_OK; i++) {
@@ -159,6 +172,8 @@ static bool are_there(clv_graph *graph, const clv_model *model, int64_t rows, cl
                             "model '%s' built %s for target '%s'; it must have a row for each of %" PRId64
                             " samples",
                             model->name, clv_shape_text(&shape, text, sizeof text), name, rows);
+        else
+            has_classes(model, i, outputs[i]);
     }
     return graph->error.status == CLV_OK;
 }
@@ -170,6 +185,7 @@ void clv_model_build_all(const clv_model *model, clv_tensor *const *inputs, clv_
         if (!inputs[i]) return;
     if (!model->build_all) {
         outputs[0] = model->build(inputs[0], model);
+        if (!has_classes(model, 0, outputs[0])) outputs[0] = NULL;
         return;
     }
     const clv_shape batch = clv_tensor_shape(inputs[0]);

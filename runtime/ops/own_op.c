@@ -333,10 +333,11 @@ static clv_status enlist(own_op *own, clv__error *error) {
     return CLV_OK;
 }
 
-/** The same functions and texts under that name. */
+/** The same functions, texts and numbers under that name. */
 static bool is_same(const clv_own_op *a, const clv_own_op *b) {
-    return a->build == b->build && a->kernel == b->kernel && a->reference == b->reference &&
-           a->gradient == b->gradient && a->infer == b->infer && a->samples == b->samples;
+    return a->n_inputs == b->n_inputs && a->group == b->group && a->build == b->build &&
+           a->kernel == b->kernel && a->reference == b->reference && a->gradient == b->gradient &&
+           a->infer == b->infer && a->samples == b->samples;
 }
 
 clv_status clv_op_register(clv_runtime *runtime, const clv_own_op *op) {

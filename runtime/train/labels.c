@@ -35,8 +35,12 @@ clv_status clv__labels_check(clv_runtime *runtime, const clv_train_config *confi
     if (!(smoothing >= 0 && smoothing < 1))
         CLV_FAIL(error, CLV_E_VALUE, "label smoothing of %g: it must be at least 0, and below 1", smoothing);
     CLV_TRY(clv__losses_find(runtime, config, losses));
-    for (int i = 0; i < clv_model_target_count(config->model); i++)
+    for (int i = 0; i < clv_model_target_count(config->model); i++) {
+        if (!losses[i].loss->build)
+            CLV_FAIL(error, CLV_E_VALUE, "loss '%s' has no function 'build'",
+                     losses[i].loss->name ? losses[i].loss->name : "");
         smooths |= clv__loss_smooths(losses[i].loss);
+    }
     if (smoothing > 0 && !smooths)
         CLV_FAIL(error, CLV_E_VALUE,
                  "label smoothing is of the losses cross_entropy and bce_with_logits, not of '%s'",

@@ -175,6 +175,26 @@ static void a_gradient_that_does_not_arrive(void **state) {
     expect_red(state, &op, "differences", "derivative along direction");
 }
 
+static void grad_that_cannot_be(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+    (void)node;
+    dx[0] = clv_matmul(dy[0], dy[0]); // [5,7] by [5,7]
+}
+
+/** There is no graph with this gradient: neither a plan nor differences can be had, and both say why; the op itself is checked. */
+static void a_gradient_that_is_a_mistake(void **state) {
+    world *w = *state;
+    if (!w->kernels) skip();
+    clv__op op = base;
+    op.grad = grad_that_cannot_be;
+    clv_check_report *report = check(w, w->kernels, &op);
+    assert_int_equal(report->cases, 3);
+    assert_int_equal(report->failed, 2);
+    assert_string_equal(report->failures[0].variant, "plan");
+    assert_string_equal(report->failures[1].variant, "differences");
+    for (int i = 0; i < 2; i++) assert_holds(report->failures[i].sentence, "matmul");
+    clv_check_report_destroy(report);
+}
+
 static clv_status infer_refuses(clv__op_io *io, clv__error *error) {
     (void)io;
     CLV_FAIL(error, CLV_E_SHAPE, "x is not liked");
@@ -300,6 +320,7 @@ int main(void) {
         cmocka_unit_test(a_kernel_that_does_not_build),
         cmocka_unit_test(a_wrong_gradient),
         cmocka_unit_test(a_gradient_that_does_not_arrive),
+        cmocka_unit_test(a_gradient_that_is_a_mistake),
         cmocka_unit_test(a_sample_that_is_refused),
         cmocka_unit_test(a_skipped_case_is_counted_and_has_not_passed),
         cmocka_unit_test(an_op_without_samples_is_skipped),

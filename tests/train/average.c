@@ -205,9 +205,10 @@ static void on_two_devices(void **state) {
 static void cut_and_frozen(void **state) {
     (void)state;
     static const char *const replicas[] = {"cpu:0", "cpu:1"};
-    clv_runtime *two = clv__test_runtime(&(clv_runtime_config){.partition = "cpu:0=2"});
+    clv_runtime *two = NULL;
     clv_device *second;
-    if (clv_device_find(two, "cpu:1", &second) != CLV_OK) {
+    if (clv_runtime_create(&(clv_runtime_config){.partition = "cpu:0=2"}, &two) != CLV_OK ||
+        clv_device_find(two, "cpu:1", &second) != CLV_OK) {
         clv_runtime_destroy(two);
         skip();
     }
