@@ -98,6 +98,7 @@ static void what_is_refused(void **state) {
         const char *sentence;
     } cases[] = {
         {"a,t\n1,2\n3,\n", t, CLV_E_FORMAT, "'t.csv', line 3: nothing stands in column 't'"},
+        {"a,t\n1,cat\n3,\n", t, CLV_E_FORMAT, "'t.csv', line 3: nothing stands in column 't'"},
         {"a,t\n1,2\n,3\n", t, CLV_E_FORMAT, "'t.csv', line 3: nothing stands in column 'a'"},
         {"a,t\n1,2\nfour,3\n", t, CLV_E_FORMAT, "line 3: 'four' in column 'a' is not a number"},
         {"a,t\n1,2\n1.5x,3\n", t, CLV_E_FORMAT, "line 3: '1.5x' in column 'a'"},

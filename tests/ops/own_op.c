@@ -206,6 +206,11 @@ static void bad_descriptors(void **state) {
     const clv_own_op good = square("own_square");
     assert_status(clv_op_register(runtime, &good), CLV_OK, runtime);
     refused(runtime, &op, CLV_E_STATE, "there is an op 'own_square' already");
+    op = good, op.n_inputs = 2;
+    refused(runtime, &op, CLV_E_STATE, "there is an op 'own_square' already");
+    op = good, op.group = 64;
+    refused(runtime, &op, CLV_E_STATE, "there is an op 'own_square' already");
+    assert_status(clv_op_register(runtime, &good), CLV_OK, runtime);
     clv_runtime_destroy(runtime);
 }
 

@@ -245,6 +245,11 @@ static void expect_refused(const clv_model *model, const clv_dataset *dataset, c
     assert_null(trainer);
 }
 
+static clv_tensor *four_scores(clv_tensor *x, const clv_model *model) {
+    (void)model;
+    return clv_nn_linear(clv_flatten(x, 1), "fc", 4, NULL);
+}
+
 static void what_does_not_fit(void **state) {
     (void)state;
     clv_dataset *of_numbers = numbers(), *of_images = small_dataset(runtime, 6), *of_text = text(8);
@@ -266,6 +271,22 @@ static void what_does_not_fit(void **state) {
     expect_refused(&few, of_text, CLV_E_VALUE, "classes do not fit model 'gpt', which has 5");
     expect_refused(&image, of_images, CLV_E_VALUE,
                    "labels of 3 classes do not fit model 'small', which gives numbers");
+    const clv_model other = {.name = "other", .build = four_scores, .input = {1, 4, 4}, .classes = 3};
+    clv_model four = small_model;
+    four.name = "four", four.build = four_scores;
+    expect_refused(
+        &four, of_images, CLV_E_SHAPE,
+        "model 'four' has 3 classes and built [5,4]: the last dimension must have a score for each");
+    clv_predictor *predictor = NULL;
+    const clv_predictor_config how = {.device = host, .model = &other};
+    assert_status(clv_predictor_create(runtime, &how, &predictor), CLV_E_SHAPE, runtime);
+    assert_null(predictor);
+    const clv_loss without = {.name = "empty"};
+    clv_train_config config = config_of(&regression, of_numbers);
+    clv_trainer *trainer = NULL;
+    config.loss = &without;
+    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_E_VALUE, runtime);
+    assert_holds(clv_runtime_error(runtime), "loss 'empty' has no function 'build'");
     clv_dataset_destroy(of_numbers);
     clv_dataset_destroy(of_images);
     clv_dataset_destroy(of_text);
