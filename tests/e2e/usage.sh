@@ -116,6 +116,11 @@ done
 expect 2 "nowhere" "$cleave" plan mlp --device nowhere
 expect 2 "nowhere" "$cleave" plan mlp --device host --budget nowhere=1MiB
 expect 2 "gpu:99" "$cleave" train fashion-mnist --device gpu:99
+# files that would overwrite each other, or what is read
+expect 2 "--save and --checkpoint are both 'a.st'" "$cleave" train fashion-mnist --device host --save a.st --checkpoint a.st
+expect 2 "--save and --log are both './a.st'" "$cleave" train fashion-mnist --device host --save a.st --log ./a.st
+expect 2 "--images and --save are both 'x.npy'" "$cleave" train --images x.npy --labels y.npy --model mlp --device host --save x.npy
+expect 2 "the data and --trace are both 't.txt'" "$cleave" train text t.txt --device host --trace t.txt
 expect 2 "" env CLEAVE_VISIBLE_DEVICES=77 "$cleave" devices
 expect 2 "" env CLEAVE_PARTITION=what "$cleave" devices
 finish

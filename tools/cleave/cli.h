@@ -109,6 +109,8 @@ int cli_print_json(json_t *object);
 /** Better before the work than after it: is there a folder where the file can be made? Prints and returns
  *  EXIT_FAILED if not. NULL is fine. */
 int cli_check_target(const char *path);
+/** The same for all files of a training, none of which may be another, or one that is read. */
+int cli_check_train_files(const cli_args *args);
 /** Flush stdout; EXIT_FAILED and a sentence if it cannot be written. */
 int cli_finish_output(void);
 /** A JSON number, or null for what JSON has no number for. */

@@ -383,10 +383,7 @@ int cmd_train(const cli_args *args) {
     cli_metrics metrics; // read again when samples are there; a mistake is told before they are
     if (code == EXIT_DONE) code = cli_read_metrics(args, &metrics);
     if (code == EXIT_DONE) code = cli_check_recipe(args, model);
-    const char *targets[] = {args->save, args->save_best, args->checkpoint, args->dump_gradients,
-                             args->trace};
-    for (size_t i = 0; code == EXIT_DONE && i < sizeof targets / sizeof *targets; i++)
-        code = cli_check_target(targets[i]);
+    if (code == EXIT_DONE) code = cli_check_train_files(args);
     if (code != EXIT_DONE) return code;
     cli_placement placement;
     code = cli_read_placement(args, &placement);
