@@ -64,7 +64,7 @@ typedef struct clv_check_config {
     uint64_t seed;   /**< of the inputs: the same seed gives the same values everywhere */
     bool list;       /**< name the cases, run none */
     /** Keep variants that failed out of later plans: write them to the device's tuning file, as ones to avoid, and take back
-     *  those that an earlier check wrote there and that pass all their cases now. */
+     *  those that an earlier check wrote there and that pass all their cases now. Not of ops of a program's own. */
     bool record;
     /** Called after each case: `done` of `total`. Return false to stop with CLV_E_INTERRUPTED. NULL: nobody listens. */
     bool (*progress)(void *user, int done, int total, const char *op);

@@ -501,14 +501,15 @@ static clv_status list_trial(job *j, const trial *t) {
 
 // ---- what follows from it -------------------------------------------------------------------------------------------
 
-/** What became of the variants of ops, for those who plan. */
+/** What became of the variants of ops, for those who plan. Of a program's own op nothing is kept: it has a name that others may give
+ *  theirs, and whoever checks it mends it. */
 static clv_status record(job *j) {
     clv__findings findings = {.whole = clv__wanted_whole(&j->wanted)};
     clv_status status = CLV_OK;
     for (size_t i = 0; status == CLV_OK && i < j->n; i++) {
         const trial *t = &j->trials[i];
         for (int k = 0; status == CLV_OK && k < MAX_VARIANTS; k++)
-            if (t->ran[k]) // of what did not run nothing is known
+            if (t->ran[k] && !clv__op_is_enlisted(t->op)) // of what did not run nothing is known
                 status = clv__findings_add(&findings, t->op, &t->op->variants[k], t->failed[k], error_of(j));
     }
     for (int i = 0; i < j->tally.report->n_list; i++) {

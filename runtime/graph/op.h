@@ -253,6 +253,8 @@ enum { CLV__MAX_ENLISTED = 1024 };
 /** Put an op of a program's own behind the others, for the rest of the process; false if there are too many. One thread at a
  *  time. */
 bool clv__op_enlist(const clv__op *op);
+/** Is it one of those? */
+bool clv__op_is_enlisted(const clv__op *op);
 /** The op of that name, NULL if there is none. */
 const clv__op *clv__op_find(const char *name);
 /** `; did you mean 'NAME'?` for a name that is of no op; `nearest` is the caller's. */

@@ -29,6 +29,13 @@ bool clv__op_enlist(const clv__op *op) {
     return true;
 }
 
+bool clv__op_is_enlisted(const clv__op *op) {
+    const int n = atomic_load(&n_enlisted);
+    for (int i = 0; i < n; i++)
+        if (enlisted[i] == op) return true;
+    return false;
+}
+
 const clv__op *clv__op_at(int i) {
     enum { BUILT_IN = sizeof clv__ops / sizeof *clv__ops - 1 };
     if (i < BUILT_IN) return clv__ops[i];
