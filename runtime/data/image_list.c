@@ -161,6 +161,14 @@ clv_status clv__image_list_classes(clv__error *error, const char *folder, const 
 
 // ---- a table of labels ------------------------------------------------------------------------------------
 
+/** Would the name lead out of the folder? */
+static bool leads_out(const char *name) {
+    if (*name == '/') return true;
+    for (const char *at = name; at; at = strchr(at, '/'), at += at ? 1 : 0)
+        if (!strncmp(at, "..", 2) && (at[2] == '/' || !at[2])) return true;
+    return false;
+}
+
 static clv_status read_row(clv__error *error, const clv__csv *csv, const char *table, size_t row,
                            clv__image_list *list) {
     clv__shown_text a, b;
@@ -168,6 +176,9 @@ static clv_status read_row(clv__error *error, const clv__csv *csv, const char *t
     const char *path = joined(&list->arena, list->folder, name);
     struct stat info;
     if (!path) return no_memory(error, list->folder);
+    if (leads_out(name))
+        CLV_FAIL(error, CLV_E_FORMAT, "'%s', line %" PRIu64 ": '%s' is not within '%s'", table,
+                 csv->lines[row + 1], clv__shown(name, &a), list->folder);
     if (!*name || stat(path, &info) != 0)
         CLV_FAIL(error, CLV_E_NOT_FOUND, "'%s', line %" PRIu64 ": there is no file '%s' in '%s'", table,
                  csv->lines[row + 1], clv__shown(name, &a), list->folder);

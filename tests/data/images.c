@@ -470,6 +470,12 @@ static void several_labels_each(void **state) {
     write_file("t.csv", "file,red\npng/none.png,1\n", 24);
     expect_failure(refused(GOLDEN "images", config), CLV_E_NOT_FOUND,
                    "'t.csv', line 2: there is no file 'png/none.png' in '");
+    write_file("t.csv", "file,red\npng/../../x.png,1\n", 27);
+    expect_failure(refused(GOLDEN "images", config), CLV_E_FORMAT,
+                   "'t.csv', line 2: 'png/../../x.png' is not within '");
+    write_file("t.csv", "file,red\n/x.png,1\n", 18);
+    expect_failure(refused(GOLDEN "images", config), CLV_E_FORMAT,
+                   "'t.csv', line 2: '/x.png' is not within '");
     write_file("t.csv", "file\npng/tiny.png\n", 18);
     expect_failure(refused(GOLDEN "images", config), CLV_E_FORMAT,
                    "'t.csv' has names of pictures, but no column with a label");
