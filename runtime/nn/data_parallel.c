@@ -6,7 +6,7 @@
 #include "cleave/ops.h"
 #include "graph/graph.h"
 #include "nn/replicas.h"
-#include "nn/rows.h"
+#include "nn/batch_rows.h"
 
 static const char CALL[] = "data parallel";
 
@@ -38,7 +38,7 @@ static bool share_out(clv_graph *graph, const clv_tensor *x, const double *share
 }
 
 /** Build each replica, and carry its results to the first. */
-static void build(clv_graph *graph, const clv__rows *of, const building *what, replicas *r) {
+static void build(clv_graph *graph, const clv__batch_rows *of, const building *what, replicas *r) {
     const char *before = clv_graph_place(graph);
     const int64_t all = clv_tensor_shape(of->tensors[0]).dims[0];
     int64_t first = 0;
@@ -77,9 +77,9 @@ static clv_tensor *join(const replicas *r, int k) {
 void clv_data_parallel_all(clv_tensor *const *inputs, int n_inputs, const char *const *devices,
                            const double *shares, int n, clv_layers_all body, void *user, clv_tensor **results,
                            int n_results) {
-    const clv__rows of = {inputs, n_inputs, NULL};
+    const clv__batch_rows of = {inputs, n_inputs, NULL};
     const building what = {.layers = body, .user = user};
-    clv_graph *graph = clv__rows_graph(&of, CALL);
+    clv_graph *graph = clv__batch_rows_graph(&of, CALL);
     replicas r = {.devices = devices, .n = n, .n_results = n_results};
     for (int k = 0; k < n_results; k++) results[k] = NULL;
     if (graph && (n_results < 1 || n_results > CLV_MAX_PORTS)) {
@@ -87,7 +87,8 @@ void clv_data_parallel_all(clv_tensor *const *inputs, int n_inputs, const char *
                         CLV_MAX_PORTS);
         return;
     }
-    if (!graph || !share_out(graph, inputs[0], shares, &r) || !clv__rows_check(graph, &of, CALL)) return;
+    if (!graph || !share_out(graph, inputs[0], shares, &r) || !clv__batch_rows_check(graph, &of, CALL))
+        return;
     build(graph, &of, &what, &r);
     const char *before = clv_graph_place(graph);
     clv_graph_set_place(graph, devices[0]);
@@ -95,9 +96,10 @@ void clv_data_parallel_all(clv_tensor *const *inputs, int n_inputs, const char *
     clv_graph_set_place(graph, before);
 }
 
-static clv_tensor *loss_of(const clv__rows *of, const double *shares, const building *what, replicas *r) {
-    clv_graph *graph = clv__rows_graph(of, CALL);
-    if (!graph || !share_out(graph, of->tensors[0], shares, r) || !clv__rows_check(graph, of, CALL))
+static clv_tensor *loss_of(const clv__batch_rows *of, const double *shares, const building *what,
+                           replicas *r) {
+    clv_graph *graph = clv__batch_rows_graph(of, CALL);
+    if (!graph || !share_out(graph, of->tensors[0], shares, r) || !clv__batch_rows_check(graph, of, CALL))
         return NULL;
     build(graph, of, what, r);
     const char *before = clv_graph_place(graph);
@@ -110,7 +112,7 @@ static clv_tensor *loss_of(const clv__rows *of, const double *shares, const buil
 
 clv_tensor *clv_data_parallel_loss_all(clv_tensor *const *tensors, int n_tensors, const char *const *devices,
                                        const double *shares, int n, clv_loss_layers_all body, void *user) {
-    const clv__rows of = {tensors, n_tensors, NULL};
+    const clv__batch_rows of = {tensors, n_tensors, NULL};
     const building what = {.loss = body, .user = user};
     replicas r = {.devices = devices, .n = n, .n_results = 1};
     return loss_of(&of, shares, &what, &r);
@@ -140,7 +142,7 @@ clv_tensor *clv_data_parallel_loss(clv_tensor *x, clv_tensor *labels, const char
                                    const double *shares, int n, clv_loss_layers body, void *user) {
     clv_tensor *const both[] = {x, labels};
     clv__pair pair = {body, user};
-    const clv__rows of = {both, 2, clv__x_and_labels};
+    const clv__batch_rows of = {both, 2, clv__x_and_labels};
     const building what = {.loss = clv__pair_loss, .user = &pair};
     replicas r = {.devices = devices, .n = n, .n_results = 1};
     return loss_of(&of, shares, &what, &r);

@@ -10,10 +10,10 @@
 #include "cleave/nn.h"
 #include "cleave/ops.h"
 #include "graph/graph.h"
-#include "nn/rows.h"
+#include "nn/batch_rows.h"
 
-static bool check(clv_graph *graph, const clv__rows *of, int64_t n) {
-    if (!clv__rows_check(graph, of, "micro-batches")) return false;
+static bool check(clv_graph *graph, const clv__batch_rows *of, int64_t n) {
+    if (!clv__batch_rows_check(graph, of, "micro-batches")) return false;
     const int64_t rows = clv_tensor_shape(of->tensors[0]).dims[0];
     if (n < 1 || n > rows) {
         clv__graph_fail(graph, CLV_E_VALUE,
@@ -30,8 +30,8 @@ static bool check(clv_graph *graph, const clv__rows *of, int64_t n) {
 }
 
 /** The losses of the parts, weighted, and their sum. */
-static clv_tensor *build_parts(clv_graph *graph, const clv__rows *of, int64_t n, clv_loss_layers_all body,
-                               void *user, clv_tensor **losses) {
+static clv_tensor *build_parts(clv_graph *graph, const clv__batch_rows *of, int64_t n,
+                               clv_loss_layers_all body, void *user, clv_tensor **losses) {
     int64_t rows = clv_tensor_shape(of->tensors[0]).dims[0], end = rows;
     clv__parts parts = clv__parts_begin(graph);
     for (int64_t i = n - 1; i >= 0; i--) {
@@ -52,8 +52,8 @@ static clv_tensor *build_parts(clv_graph *graph, const clv__rows *of, int64_t n,
     return total;
 }
 
-static clv_tensor *cut(const clv__rows *of, int64_t n, clv_loss_layers_all body, void *user) {
-    clv_graph *graph = clv__rows_graph(of, "micro-batches");
+static clv_tensor *cut(const clv__batch_rows *of, int64_t n, clv_loss_layers_all body, void *user) {
+    clv_graph *graph = clv__batch_rows_graph(of, "micro-batches");
     if (!graph || !check(graph, of, n)) return NULL;
     if (n == 1) return body(of->tensors, user);
     clv_tensor **losses = clv__arena_alloc(&graph->arena, (size_t)n, sizeof *losses);
@@ -63,7 +63,7 @@ static clv_tensor *cut(const clv__rows *of, int64_t n, clv_loss_layers_all body,
 
 clv_tensor *clv_micro_batches_all(clv_tensor *const *tensors, int n_tensors, int64_t n,
                                   clv_loss_layers_all body, void *user) {
-    const clv__rows of = {tensors, n_tensors, NULL};
+    const clv__batch_rows of = {tensors, n_tensors, NULL};
     return cut(&of, n, body, user);
 }
 
@@ -71,6 +71,6 @@ clv_tensor *clv_micro_batches(clv_tensor *x, clv_tensor *labels, int64_t n, clv_
                               void *user) {
     clv_tensor *const both[] = {x, labels};
     clv__pair pair = {body, user};
-    const clv__rows of = {both, 2, clv__x_and_labels};
+    const clv__batch_rows of = {both, 2, clv__x_and_labels};
     return cut(&of, n, clv__pair_loss, &pair);
 }

@@ -1,25 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tensors with a row for each sample of a batch, which is cut: what micro-batches and data parallel ask of them first.
-#ifndef CLV_NN_ROWS_H
-#define CLV_NN_ROWS_H
+#ifndef CLV_NN_BATCH_ROWS_H
+#define CLV_NN_BATCH_ROWS_H
 
 #include "cleave/nn.h"
 
 enum { CLV__MOST_CUT = 2 * CLV_MAX_PORTS }; // inputs and targets
 
-typedef struct clv__rows {
+typedef struct clv__batch_rows {
     clv_tensor *const *tensors;
     int n;
     const char *const *names; // what sentences call them; NULL: their own names
-} clv__rows;
+} clv__batch_rows;
 
 /** Of the calls that take these two. */
 extern const char *const clv__x_and_labels[2];
 
 /** The graph of all of them, as long as it has no mistake and none is NULL; else NULL. */
-clv_graph *clv__rows_graph(const clv__rows *of, const char *call);
+clv_graph *clv__batch_rows_graph(const clv__batch_rows *of, const char *call);
 /** Have they the same number of rows? false: the graph has failed. `call` begins the sentence. */
-bool clv__rows_check(clv_graph *graph, const clv__rows *of, const char *call);
+bool clv__batch_rows_check(clv_graph *graph, const clv__batch_rows *of, const char *call);
 
 /** A function of x and labels as one of two tensors. */
 typedef struct clv__pair {

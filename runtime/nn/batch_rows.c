@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensors whose rows are samples of one batch; see rows.h.
-#include "nn/rows.h"
+// Tensors whose rows are samples of one batch; see batch_rows.h.
+#include "nn/batch_rows.h"
 
 #include "graph/graph.h"
 
@@ -11,7 +11,7 @@ clv_tensor *clv__pair_loss(clv_tensor *const *tensors, void *pair) {
     return of->body(tensors[0], tensors[1], of->user);
 }
 
-clv_graph *clv__rows_graph(const clv__rows *of, const char *call) {
+clv_graph *clv__batch_rows_graph(const clv__batch_rows *of, const char *call) {
     clv_graph *graph = of->n > 0 && of->tensors ? clv_tensor_graph(of->tensors[0]) : NULL;
     if (!graph || graph->error.status != CLV_OK) return NULL;
     if (of->n > CLV__MOST_CUT) {
@@ -23,11 +23,11 @@ clv_graph *clv__rows_graph(const clv__rows *of, const char *call) {
     return graph;
 }
 
-static const char *name_of(const clv__rows *of, int i) {
+static const char *name_of(const clv__batch_rows *of, int i) {
     return of->names ? of->names[i] : clv_tensor_name(of->tensors[i]);
 }
 
-bool clv__rows_check(clv_graph *graph, const clv__rows *of, const char *call) {
+bool clv__batch_rows_check(clv_graph *graph, const clv__batch_rows *of, const char *call) {
     const clv_shape a = clv_tensor_shape(of->tensors[0]);
     char of_first[128], of_other[128];
     if (of->n == 1 && a.rank == 0) {
