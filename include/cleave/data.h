@@ -132,6 +132,53 @@ typedef struct clv_table_config {
 CLV_API CLV_MUST_CHECK clv_status clv_dataset_table(clv_runtime *runtime, const char *path,
                                                     const clv_table_config *config, clv_dataset **out);
 
+/**
+ * What a model that learns this table must know to read more rows: names of columns, what is learnt, classes, and how columns were
+ * standardized. A text, JSON, to be kept with its weights (clv_weights_save_texts); the calls below take it.
+ *
+ *     {"columns":["a","b"],"targets":["side"],"ignored":["name"],"classes":["above","below"],"means":[0.5,3],"scales":[1,2]}
+ *
+ * NULL of a dataset that is no table's. Borrowed, until the dataset goes.
+ */
+CLV_API const char *clv_table_record(const clv_dataset *dataset);
+
+/** What a record tells of a model: numbers in, and numbers out, or classes. */
+typedef struct clv_table_info {
+    int64_t columns, targets;
+    int classes; /**< 0: targets are numbers */
+    CLV_RESERVED(4);
+} clv_table_info;
+
+/** Errors: CLV_E_FORMAT  no record */
+CLV_API CLV_MUST_CHECK clv_status clv_table_info_get(clv_runtime *runtime, const char *record,
+                                                     clv_table_info *out);
+/**
+ * Read the rows of a file (as of clv_dataset_table) for a model that learnt a table: its columns by their names, in any order,
+ * standardized as they were. Columns that were targets or ignored are passed over.
+ *
+ * record  of clv_table_record
+ * ignore  further columns that are not looked at, with commas; NULL: none
+ * out     [rows, columns] f32; the caller's
+ *
+ * Errors  as clv_dataset_table;  CLV_E_NOT_FOUND  a column is missing, CLV_E_VALUE  one is there that the model does not know: which;
+ *         CLV_E_FORMAT  no record
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_table_rows(clv_runtime *runtime, const char *path, const char *record,
+                                                 const char *ignore, clv_array *out);
+/**
+ * Write what such a model told as a file of values with commas: a column for each target; or the class, and its probability for each.
+ *
+ *     price            side,p(above),p(below)        p = softmax(results)
+ *     12.5             above,0.75,0.25
+ *
+ * results  [n, targets] or [n, classes]; a row with a NaN has no class
+ *
+ * Errors   CLV_E_FORMAT  no record;  CLV_E_IO  cannot be written; the file that was there is untouched
+ * Source   RFC 4180
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_table_results_write(clv_runtime *runtime, const char *record,
+                                                          const float *results, int64_t n, const char *path);
+
 // ---- text -----------------------------------------------------------------------------------------------------
 
 /** Which token stands for what in a text. Does not change once made: any thread may use it. */

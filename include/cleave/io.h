@@ -169,6 +169,13 @@ CLV_API CLV_MUST_CHECK clv_status clv_npy_read(clv_runtime *runtime, const char 
  * Source  APPNOTE.TXT of the ZIP format; RFC 1951
  */
 CLV_API CLV_MUST_CHECK clv_status clv_npz_read(clv_runtime *runtime, const char *path, clv_archive **out);
+/**
+ * Write an archive's arrays as numpy.savez does, for numpy.load: stored, without its texts. The same archive gives the same bytes. Below
+ * 4 GiB.
+ *
+ * Errors  CLV_E_IO  cannot be written; the file that was there is untouched;  CLV_E_UNSUPPORTED  larger, or more than 65534 arrays
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_npz_write(const clv_archive *archive, const char *path);
 /** Write an array in numpy's format, version 1.0. Errors as clv_safetensors_write. */
 CLV_API CLV_MUST_CHECK clv_status clv_npy_write(clv_runtime *runtime, const clv_array *array,
                                                 const char *path);

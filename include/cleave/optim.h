@@ -149,6 +149,23 @@ CLV_TRAIN_API void clv_scaler_add(clv_graph *graph, const clv_scaler_config *con
  */
 CLV_TRAIN_API void clv_optimizer_add(clv_graph *graph, const clv_optimizer_config *config);
 
+/**
+ * Append an update of a running average for each parameter that has a gradient, behind the optimizer's (clv_optimizer_add). What a
+ * trainer does with `ema_decay`, with the same bits, for loops of your own; what is done with averages is in train.h
+ * (clv_averages_swap).
+ *
+ *     a = p after the first step that updates anything, later  a = decay * a + (1 - decay) * p
+ *
+ * The session keeps a as `<parameter>.average`, as optimizer state. A step that a scaler skips moves none. Frozen parameters and
+ * buffers have none.
+ *
+ * decay    between 0 and 1
+ *
+ * Errors   (sticky) CLV_E_VALUE  decay is not between 0 and 1; there is such a tensor already;  CLV_E_STATE  no optimizer
+ * Source   torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn
+ */
+CLV_TRAIN_API void clv_averages_add(clv_graph *graph, double decay);
+
 enum { CLV_HYPER_VALUES = 5 };
 /** The graph's input of step values (`hyper`, f32[CLV_HYPER_VALUES]); NULL if it has no optimizer. */
 CLV_TRAIN_API clv_tensor *clv_optimizer_hyper(const clv_graph *graph);

@@ -24,6 +24,15 @@ extern "C" {
  */
 CLV_API CLV_MUST_CHECK clv_status clv_weights_save(clv_session *session, const char *path);
 
+/** A text of a file of weights: whatever should be known of them. */
+typedef struct clv_weights_text {
+    const char *key, *text; /**< UTF-8; keys that begin with `cleave.` are Cleave's own */
+} clv_weights_text;
+
+/** clv_weights_save with texts in the file's metadata, n of them; clv_safetensors_read gives them back (clv_archive_text). */
+CLV_API CLV_MUST_CHECK clv_status clv_weights_save_texts(clv_session *session, const clv_weights_text *texts,
+                                                         int n, const char *path);
+
 /**
  * Read a safetensors file, or the parameters of a checkpoint, into a session's parameters and buffers. The names must be the
  * same on both sides, and the shapes; nothing is changed otherwise. PyTorch's counters `*.num_batches_tracked` are passed over, and so
@@ -49,6 +58,36 @@ CLV_API CLV_MUST_CHECK clv_status clv_weights_load(clv_session *session, const c
  */
 CLV_API CLV_MUST_CHECK clv_status clv_weights_load_except(clv_session *session, const char *path,
                                                           const char *patterns);
+
+// ---- averages of parameters -----------------------------------------------------------------------------------------
+
+/**
+ * Running averages (clv_averages_add) in a loop of your own:
+ *
+ *     clv_averages_add(graph, 0.999);              // each step moves them
+ *     clv_averages_begin(session);                 // after weights were loaded, before the first step
+ *     ... steps ...
+ *     clv_averages_swap(session);                  // in: parameters are the averages
+ *     ... test with any plan of the session ...
+ *     clv_averages_swap(session);                  // and out again: the same bits as before
+ *     clv_averages_save(session, "ema.safetensors");
+ *
+ * clv_averages_begin  copies parameters into their averages: what these are until the first step that updates something
+ * clv_averages_swap   exchanges the values of parameters and averages, through host memory. While they are exchanged no step of the
+ *                     session may train (CLV_E_STATE), and weights that are saved are the averages. It waits for running steps
+ * clv_averages_save   writes weights as clv_weights_save does, with the averages under the parameters' names; exchanged or not
+ *
+ * Notes   buffers, running statistics of batch_norm for example, are those of the training. A trainer's session is used so by the
+ *         trainer itself (clv_train_config.ema_decay); there is nothing to exchange.
+ * Errors  CLV_E_STATE  the session keeps no averages; clv_averages_begin while they are exchanged; clv_averages_swap of a trainer's
+ *         session;  CLV_E_HOST_MEMORY;  CLV_E_DEVICE  after it some values may be exchanged and others not;  as clv_weights_save
+ * Source  torch.optim.swa_utils.AveragedModel
+ */
+CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_averages_begin(clv_session *session);
+CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_averages_swap(clv_session *session);
+CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_averages_save(clv_session *session, const char *path);
+/** Are they exchanged? false for NULL. */
+CLV_TRAIN_API bool clv_averages_swapped(const clv_session *session);
 
 // ---- where layers are computed --------------------------------------------------------------------------------------
 
@@ -85,7 +124,8 @@ typedef struct clv_loss {
     /** The same on the host, for evaluation: its sum over the samples. NULL: evaluation tells NaN */
     double (*sum)(const float *output, const void *target, const clv_loss_sizes *sizes,
                   const struct clv_loss *loss);
-    const void *user; /**< for both; of cross_entropy and bce_with_logits NULL, or a double: label smoothing */
+    const void
+        *user; /**< for both; of cross_entropy and bce_with_logits NULL, or a double: label smoothing */
     CLV_RESERVED(4);
 } clv_loss;
 
@@ -138,7 +178,9 @@ typedef struct clv_metric {
     bool larger_is_better;
     clv_metric_targets targets;
     const void *user; /**< for both */
-    CLV_RESERVED(4);
+    /** Which of the model's targets it is of: a copy of a metric with this set is of any. NULL: the first */
+    const char *target;
+    CLV_RESERVED(3);
 } clv_metric;
 
 /**
@@ -148,6 +190,9 @@ typedef struct clv_metric {
  *     top5       of classes: the part whose class is among the five largest; 1 where there are no more
  *     mae        of numbers: mean of |result - target|
  *     rmse       of numbers: root of the mean of (result - target)^2 over all samples
+ *
+ * Each is of a model's first target. To ask for it of another one, copy it and name that: `clv_metric mae = *clv_metric_find("mae");
+ * mae.target = "price";`.
  *
  * Scores with a NaN among them tell no class right. clv_metric_get gives NULL past the end, clv_metric_find where there is none of
  * that name. Static.
@@ -169,13 +214,12 @@ typedef struct clv_predictor_config {
     const clv_loss *loss;         /**< that evaluation tells; NULL: as clv_train_config */
     const clv_train_loss *losses; /**< n_losses of them, as clv_train_config */
     int n_losses;
-    const clv_metric *const
-        *metrics;            /**< that it tells besides, n_metrics of them; of the model's first target */
-    int n_metrics;           /**< at most CLV_MOST_METRICS */
-    int64_t batch;           /**< samples at a time; 0: 256 */
-    clv_precision precision; /**< as clv_graph_set_precision; results are f32 */
-    const char *variants;    /**< as clv_plan_config */
-    bool no_fuse;            /**< as clv_plan_config */
+    const clv_metric *const *metrics; /**< that it tells besides, n_metrics of them */
+    int n_metrics;                    /**< at most CLV_MOST_METRICS */
+    int64_t batch;                    /**< samples at a time; 0: 256 */
+    clv_precision precision;          /**< as clv_graph_set_precision; results are f32 */
+    const char *variants;             /**< as clv_plan_config */
+    bool no_fuse;                     /**< as clv_plan_config */
     /** layers on devices, or replicas that share each batch: logits are joined on the first. Shares that are measured are so once, by
      *  the forward pass of each replica alone */
     clv_placement placement;
@@ -230,7 +274,8 @@ typedef struct clv_target_metrics {
 typedef struct clv_metric_value {
     const char *name; /**< as the metric's */
     double value;
-    CLV_RESERVED(2);
+    const char *target; /**< the model's name of it; NULL where the metric names none */
+    CLV_RESERVED(1);
 } clv_metric_value;
 
 typedef struct clv_metrics {
@@ -377,13 +422,14 @@ typedef struct clv_train_config {
     int64_t checkpoint_every; /**< > 0: also every so many steps */
     /** write the last step's gradients here, safetensors, under the parameters' names */
     const char *gradients;
-    /** what the test set tells besides of the (first) target, n_metrics of them, at most CLV_MOST_METRICS */
+    /** what the test set tells besides, n_metrics of them, at most CLV_MOST_METRICS */
     const clv_metric *const *metrics;
     int n_metrics;
     /** > 0: end after so many epochs in a row that were no better than the best one before them. Of the test set */
     int64_t patience;
-    double min_delta;    /**< better means by more than this; at least 0 */
-    const char *monitor; /**< better in what: the name of one of the metrics, or `loss`; NULL: loss */
+    double min_delta; /**< better means by more than this; at least 0 */
+    /** better in what: the name of one of the metrics, `target:name` where it names its target, or `loss`; NULL: loss */
+    const char *monitor;
     /** write the weights of the best epoch so far here, as clv_weights_save does */
     const char *best;
     /** how it is written, where clv_weights_save is not what is wanted; NULL: with that */

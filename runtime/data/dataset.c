@@ -244,7 +244,9 @@ clv_status clv_dataset_npy(clv_runtime *runtime, const char *images_path, const 
 // ---- of every dataset -------------------------------------------------------------------------------------
 
 void clv_dataset_destroy(clv_dataset *dataset) {
-    if (dataset) dataset->destroy(dataset);
+    if (!dataset) return;
+    free(dataset->table);
+    dataset->destroy(dataset);
 }
 
 int64_t clv_dataset_count(const clv_dataset *dataset) {

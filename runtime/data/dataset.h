@@ -28,6 +28,7 @@ struct clv_dataset {
     int n_inputs, n_targets;
     /** `read` of all fields: a pointer for each, NULL: that is not wanted. With ports. */
     void (*read_all)(const clv_dataset *dataset, int64_t i, void *const *to);
+    char *table; // of a table: what its rows need to be, a text (table_record.c); owned. NULL: of none
     int workers; // threads of a loader, each of which reads a sample at a time; 0: one, a batch at a time
     void (*destroy)(clv_dataset *dataset);
 };

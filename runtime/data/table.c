@@ -3,7 +3,6 @@
 // or whole numbers that tell classes apart.
 #define _GNU_SOURCE // strtod_l: a point is a point in any locale
 #include <inttypes.h>
-#include <locale.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,9 +10,8 @@
 
 #include "base/memory.h"
 #include "cleave/nearest.h"
-#include "data/dataset.h"
+#include "data/table.h"
 #include "io/array.h"
-#include "io/csv.h"
 #include "io/shown.h"
 
 /** What is made of a table. */
@@ -22,13 +20,18 @@ typedef struct making {
     const char *path;
     const clv_table_config *config;
     const clv__csv *csv;
-    locale_t locale;
-    int *targets, *features; // columns
-    size_t n_targets, n_features;
+    clv__table_file file;              // the same, for what is shared
+    int *targets, *features, *ignored; // columns
+    size_t n_targets, n_features, n_ignored;
+    clv__table_scale *scales; // of the features; NULL: they stay as they stand
 } making;
 
+clv_status clv__table_no_memory(const clv__table_file *file) {
+    CLV_FAIL(file->error, CLV_E_HOST_MEMORY, "'%s': no host memory for its table", file->path);
+}
+
 static clv_status no_memory(const making *m) {
-    CLV_FAIL(m->error, CLV_E_HOST_MEMORY, "'%s': no host memory for its table", m->path);
+    return clv__table_no_memory(&m->file);
 }
 
 // ---- which columns ----------------------------------------------------------------------------------------
@@ -65,26 +68,24 @@ static clv_status choose_columns(making *m) {
     const size_t columns = m->csv->columns;
     m->targets = clv__alloc(columns, sizeof(int));
     m->features = clv__alloc(columns, sizeof(int));
+    m->ignored = clv__alloc(columns, sizeof(int));
     bool *taken = clv__alloc(columns, sizeof *taken);
-    int *ignored = clv__alloc(columns, sizeof *ignored);
-    size_t n_ignored = 0;
-    clv_status status = m->targets && m->features && taken && ignored ? CLV_OK : no_memory(m);
+    clv_status status = m->targets && m->features && m->ignored && taken ? CLV_OK : no_memory(m);
     if (status == CLV_OK) status = find_columns(m, m->config->targets, m->targets, &m->n_targets);
-    if (status == CLV_OK) status = find_columns(m, m->config->ignore, ignored, &n_ignored);
+    if (status == CLV_OK) status = find_columns(m, m->config->ignore, m->ignored, &m->n_ignored);
     for (size_t i = 0; status == CLV_OK && i < m->n_targets; i++) taken[m->targets[i]] = true;
-    for (size_t i = 0; status == CLV_OK && i < n_ignored; i++) taken[ignored[i]] = true;
+    for (size_t i = 0; status == CLV_OK && i < m->n_ignored; i++) taken[m->ignored[i]] = true;
     for (size_t i = 0; status == CLV_OK && i < columns; i++)
         if (!taken[i]) m->features[m->n_features++] = (int)i;
     if (status == CLV_OK && !m->n_features)
         status = clv__error_set(m->error, CLV_E_VALUE, "'%s': no column is left to learn from", m->path);
     free(taken);
-    free(ignored);
     return status;
 }
 
 // ---- numbers and words --------------------------------------------------------------------------------------
 
-static clv_status read_number(const making *m, size_t row, int column, float *out) {
+clv_status clv__table_number(const clv__table_file *m, size_t row, int column, float *out) {
     const char *field = clv__csv_field(m->csv, (int64_t)row, (size_t)column);
     const char *name = clv__csv_field(m->csv, -1, (size_t)column);
     clv__shown_text a, b;
@@ -106,12 +107,12 @@ static clv_status read_numbers(const making *m, const int *columns, size_t n_col
                                float *out) {
     for (size_t row = 0; row < n; row++)
         for (size_t c = 0; c < n_columns; c++)
-            CLV_TRY(read_number(m, first + row, columns[c], &out[row * n_columns + c]));
+            CLV_TRY(clv__table_number(&m->file, first + row, columns[c], &out[row * n_columns + c]));
     return CLV_OK;
 }
 
-/** Make each feature's mean 0 and its deviation 1, by the rows that are trained on. */
-static void standardize(size_t n_columns, size_t rows, const float *by, size_t n, float *values) {
+/** What makes each feature's mean 0 and its deviation 1, by the rows that are trained on. */
+static void measure(size_t n_columns, size_t rows, const float *by, clv__table_scale *out) {
     for (size_t c = 0; c < n_columns; c++) {
         double mean = 0, squares = 0;
         for (size_t r = 0; r < rows; r++) mean += (double)by[r * n_columns + c];
@@ -121,10 +122,30 @@ static void standardize(size_t n_columns, size_t rows, const float *by, size_t n
             squares += off * off;
         }
         const double deviation = sqrt(squares / (double)rows);
-        for (size_t r = 0; r < n; r++)
-            values[r * n_columns + c] =
-                (float)(((double)values[r * n_columns + c] - mean) / (deviation > 0 ? deviation : 1));
+        out[c] = (clv__table_scale){mean, deviation > 0 ? deviation : 1};
     }
+}
+
+void clv__table_standardize(const clv__table_scale *scales, size_t n_columns, size_t rows, float *values) {
+    for (size_t r = 0; r < rows; r++)
+        for (size_t c = 0; c < n_columns; c++) {
+            float *value = &values[r * n_columns + c];
+            *value = (float)(((double)*value - scales[c].mean) / scales[c].scale);
+        }
+}
+
+/** By the rows that are known when it is trained. */
+static clv_status standardize(making *m, size_t known, size_t n, float *values) {
+    float *rows = clv__alloc(known * m->n_features, sizeof *rows);
+    m->scales = clv__alloc(m->n_features, sizeof *m->scales);
+    clv_status status =
+        rows && m->scales ? read_numbers(m, m->features, m->n_features, 0, known, rows) : no_memory(m);
+    if (status == CLV_OK) {
+        measure(m->n_features, known, rows, m->scales);
+        clv__table_standardize(m->scales, m->n_features, n, values);
+    }
+    free(rows);
+    return status;
 }
 
 static int compare_words(const void *a, const void *b) {
@@ -173,12 +194,36 @@ static clv_status read_classes(const making *m, size_t first, size_t n, int32_t 
 static bool tells_classes(const making *m) {
     const char *field = clv__csv_field(m->csv, 0, (size_t)m->targets[0]);
     char *end;
-    strtod_l(field, &end, m->locale);
+    strtod_l(field, &end, m->file.locale);
     return m->config->classes || (m->n_targets == 1 && *field && (end == field || *end));
 }
 
+/** Names of columns; the caller frees the list. NULL: no memory. */
+static const char **names_of(const making *m, const int *columns, size_t n) {
+    const char **names = clv__alloc(n + 1, sizeof *names);
+    for (size_t i = 0; names && i < n; i++) names[i] = clv__csv_field(m->csv, -1, (size_t)columns[i]);
+    return names;
+}
+
+/** What the dataset knows of its columns, for those who read more rows (table_record.c). */
+static clv_status keep_record(const making *m, bool classes, clv_dataset *dataset) {
+    const char **columns = names_of(m, m->features, m->n_features),
+               **targets = names_of(m, m->targets, m->n_targets),
+               **ignored = names_of(m, m->ignored, m->n_ignored), **words = NULL;
+    clv__table_names names = {columns, targets, ignored, NULL, m->n_features, m->n_targets, m->n_ignored, 0};
+    clv_status status = columns && targets && ignored ? CLV_OK : no_memory(m);
+    if (status == CLV_OK && classes) status = list_words(m, m->targets[0], &words, &names.n_classes);
+    names.classes = words;
+    if (status == CLV_OK && !(dataset->table = clv__table_record(&names, m->scales))) status = no_memory(m);
+    free(columns);
+    free(targets);
+    free(ignored);
+    free(words);
+    return status;
+}
+
 /** The rows from `begin` to `end` of the whole. */
-static clv_status make(const making *m, clv_dataset **out) {
+static clv_status make(making *m, clv_dataset **out) {
     const clv_table_config *config = m->config;
     const size_t rows = m->csv->rows, last = (size_t)((config->end > 0 ? config->end : 1) * (double)rows);
     const size_t first = (size_t)(config->begin * (double)rows), n = last - first;
@@ -189,24 +234,22 @@ static clv_status make(const making *m, clv_dataset **out) {
     if (n < 1)
         CLV_FAIL(m->error, CLV_E_VALUE, "'%s': of %zu rows none lies from %g to %g of the whole", m->path,
                  rows, config->begin, config->end);
-    float *measure = clv__alloc(known * m->n_features, sizeof *measure);
     const clv_shape of_x = CLV_SHAPE((int64_t)n, (int64_t)m->n_features);
     const clv_shape of_y = classes ? CLV_SHAPE((int64_t)n) : CLV_SHAPE((int64_t)n, (int64_t)m->n_targets);
-    clv_status status = measure ? CLV_OK : no_memory(m);
-    if (status == CLV_OK) status = clv__array_init(m->error, CLV_ARRAY_F32, &of_x, &x);
+    clv_status status = clv__array_init(m->error, CLV_ARRAY_F32, &of_x, &x);
     if (status == CLV_OK)
         status = clv__array_init(m->error, classes ? CLV_ARRAY_I32 : CLV_ARRAY_F32, &of_y, &y);
     if (status == CLV_OK) status = read_numbers(m, m->features, m->n_features, first, n, x.data);
-    if (status == CLV_OK && config->standardize) {
-        status = read_numbers(m, m->features, m->n_features, 0, known, measure);
-        if (status == CLV_OK) standardize(m->n_features, known, measure, n, x.data);
-    }
+    if (status == CLV_OK && config->standardize) status = standardize(m, known, n, x.data);
     if (status == CLV_OK)
         status = classes ? read_classes(m, first, n, y.data, &how.classes)
                          : read_numbers(m, m->targets, m->n_targets, first, n, y.data);
     const clv__dataset_defaults defaults = {.std = 1, .images = "the table", .labels = "its targets"};
     if (status == CLV_OK) status = clv__dataset_create(m->error, &x, &y, &how, &defaults, out);
-    free(measure);
+    if (status == CLV_OK && (status = keep_record(m, classes, *out)) != CLV_OK) {
+        clv_dataset_destroy(*out);
+        *out = NULL;
+    }
     clv_array_reset(&x);
     clv_array_reset(&y);
     return status;
@@ -238,14 +281,16 @@ clv_status clv_dataset_table(clv_runtime *runtime, const char *path, const clv_t
                 .path = path,
                 .config = config,
                 .csv = &csv,
-                .locale = newlocale(LC_ALL_MASK, "C", 0)};
-    clv_status status = m.locale ? clv__csv_read(&input, &csv) : no_memory(&m);
+                .file = {error, path, &csv, newlocale(LC_ALL_MASK, "C", 0)}};
+    clv_status status = m.file.locale ? clv__csv_read(&input, &csv) : no_memory(&m);
     clv__input_close(&input);
     if (status == CLV_OK) status = choose_columns(&m);
     if (status == CLV_OK) status = make(&m, out);
     free(m.targets);
     free(m.features);
+    free(m.ignored);
+    free(m.scales);
     clv__csv_reset(&csv);
-    if (m.locale) freelocale(m.locale);
+    if (m.file.locale) freelocale(m.file.locale);
     return status;
 }

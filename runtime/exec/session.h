@@ -22,7 +22,8 @@ struct clv_session {
     clv_runtime *runtime;
     uint64_t seed;
     int64_t step;
-    bool averages; // who uses the parameters gets their running averages (train/averages.c)
+    bool averages;        // who uses the parameters gets their running averages (train/averages.c)
+    bool swapped;         // parameters and averages are exchanged (train/swap.c): nothing may train
     clv__arenas **arenas; // one for each device, in the order they came
     size_t n_arenas, arenas_room;
     clv__kept *kept;

@@ -34,6 +34,10 @@ clv_status clv__safetensors_write(const clv_archive *archive, const clv__safeten
 
 clv_status clv__checkpoint_read(clv__input *input, clv_archive **out);
 clv_status clv__npy_read(clv__input *input, clv_array *out);
+enum { CLV__NPY_HEADER_BYTES = 384 }; // of a header that is written, at most
+/** The header of an array's .npy file, and how many bytes of data follow it. CLV_E_VALUE */
+clv_status clv__npy_header(clv__error *error, const clv_array *array, const char *path,
+                           char header[CLV__NPY_HEADER_BYTES], size_t *header_bytes, size_t *data_bytes);
 clv_status clv__npz_read(clv__input *input, clv_archive **out);
 clv_status clv__idx_read(clv__input *input, clv_array *out);
 

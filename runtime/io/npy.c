@@ -216,7 +216,8 @@ static clv_status read_elements(clv__input *input, const parser *p, uint64_t off
     clv_array_type type = descrs[p->descr].type;
     size_t size = clv__element_bytes(element, type), bytes, kept; // in the file, in memory
     clv_shape_text(&p->shape, text, sizeof text);
-    if (!clv__shape_bytes(&p->shape, size, &bytes) || !clv__shape_bytes(&p->shape, clv_array_type_bytes(type), &kept)) {
+    if (!clv__shape_bytes(&p->shape, size, &bytes) ||
+        !clv__shape_bytes(&p->shape, clv_array_type_bytes(type), &kept)) {
         BAD("'%s': the shape %s is too large to count", input->path, text);
     }
     uint64_t there = input->bytes - offset;
@@ -267,10 +268,8 @@ clv_status clv_npy_read(clv_runtime *runtime, const char *path, clv_array *out) 
     return status;
 }
 
-clv_status clv_npy_write(clv_runtime *runtime, const clv_array *array, const char *path) {
-    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), array));
-    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), path));
-    clv__error *error = clv__io_error(runtime);
+clv_status clv__npy_header(clv__error *error, const clv_array *array, const char *path,
+                           char header[CLV__NPY_HEADER_BYTES], size_t *header_bytes, size_t *data_bytes) {
     size_t descr = 0, bytes;
     while (descr < N_DESCRS &&
            (descrs[descr].type != array->type || descrs[descr].element != CLV__ELEMENT_SAME)) {
@@ -282,21 +281,33 @@ clv_status clv_npy_write(clv_runtime *runtime, const clv_array *array, const cha
     }
     // Ten bytes, the dict, spaces, a newline: a multiple of 64, as numpy has it. Eight dimensions fit in 256
     // - 64.
-    char header[384] = {0};
+    memset(header, 0, CLV__NPY_HEADER_BYTES);
     memcpy(header, MAGIC, sizeof MAGIC);
     header[6] = 1;
-    int n = 10 + snprintf(header + 10, sizeof header - 10,
+    int n = 10 + snprintf(header + 10, CLV__NPY_HEADER_BYTES - 10,
                           "{'descr': '%s', 'fortran_order': False, 'shape': (", descrs[descr].descr);
     for (int i = 0; i < array->shape.rank; i++) {
-        n += snprintf(header + n, sizeof header - (size_t)n, "%s%" PRId64, i ? ", " : "",
+        n += snprintf(header + n, CLV__NPY_HEADER_BYTES - (size_t)n, "%s%" PRId64, i ? ", " : "",
                       array->shape.dims[i]);
     }
-    n += snprintf(header + n, sizeof header - (size_t)n, "%s), }", array->shape.rank == 1 ? "," : "");
+    n += snprintf(header + n, CLV__NPY_HEADER_BYTES - (size_t)n, "%s), }", array->shape.rank == 1 ? "," : "");
     size_t total = clv__size_align((size_t)n + 1, 64);
     memset(header + n, ' ', total - (size_t)n);
     header[total - 1] = '\n';
     header[8] = (char)((total - 10) & 0xff);
     header[9] = (char)((total - 10) >> 8);
+    *header_bytes = total;
+    *data_bytes = bytes;
+    return CLV_OK;
+}
+
+clv_status clv_npy_write(clv_runtime *runtime, const clv_array *array, const char *path) {
+    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), array));
+    CLV_TRY(CLV__GIVEN(clv__io_error(runtime), path));
+    clv__error *error = clv__io_error(runtime);
+    char header[CLV__NPY_HEADER_BYTES];
+    size_t total, bytes;
+    CLV_TRY(clv__npy_header(error, array, path, header, &total, &bytes));
     clv__output output;
     CLV_TRY(clv__output_open(error, path, &output));
     CLV_TRY(clv__output_write(&output, header, total));

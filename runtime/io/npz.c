@@ -238,3 +238,125 @@ clv_status clv_npz_read(clv_runtime *runtime, const char *path, clv_archive **ou
     clv__input_close(&input);
     return status;
 }
+
+// ---- writing ----------------------------------------------------------------------------------------------------------
+
+enum { VERSION = 20, NAMES_ARE_UTF8 = 1 << 11, NO_DATE = 1 << 5 | 1 }; // the first of January 1980
+
+static void put16(uint8_t *at, uint32_t value) {
+    at[0] = (uint8_t)value;
+    at[1] = (uint8_t)(value >> 8);
+}
+
+static void put32(uint8_t *at, uint32_t value) {
+    put16(at, value);
+    put16(at + 2, value >> 16);
+}
+
+/** An archive that is being written: each member's bytes, then the directory. */
+typedef struct writing {
+    clv__output output;
+    const clv_archive *archive;
+    uint64_t at;       // bytes written
+    uint32_t *crcs;    // of each member
+    uint64_t *offsets; // where each begins
+} writing;
+
+static clv_status put(writing *w, const void *bytes, size_t n) {
+    w->at += n;
+    if (w->at >= UINT32_MAX) {
+        clv__output_abort(&w->output);
+        CLV_FAIL(w->output.error, CLV_E_UNSUPPORTED,
+                 "cannot write '%s': an .npz file of 4 GiB or more; write large arrays as .npy files",
+                 w->output.path);
+    }
+    return n ? clv__output_write(&w->output, bytes, n) : CLV_OK;
+}
+
+/** What stands before a member's bytes and in the directory: 26 bytes from the version on. */
+static void put_description(uint8_t *at, uint32_t crc, size_t bytes, size_t name) {
+    put16(at, VERSION);
+    put16(at + 2, NAMES_ARE_UTF8);
+    put16(at + 4, STORED);
+    put16(at + 8, NO_DATE);
+    put32(at + 10, crc);
+    put32(at + 14, (uint32_t)bytes);
+    put32(at + 18, (uint32_t)bytes);
+    put16(at + 22, (uint32_t)name);
+}
+
+static clv_status put_member(writing *w, size_t i) {
+    const clv_array *array = clv_archive_get(w->archive, i);
+    char header[CLV__NPY_HEADER_BYTES];
+    uint8_t head[LOCAL_BYTES] = "PK\3\4";
+    size_t header_bytes, data_bytes;
+    const size_t name = strlen(array->name);
+    clv_status status =
+        clv__npy_header(w->output.error, array, w->output.path, header, &header_bytes, &data_bytes);
+    if (status == CLV_OK && (name > UINT16_MAX - 4 || data_bytes >= UINT32_MAX - sizeof header))
+        status =
+            clv__error_set(w->output.error, CLV_E_UNSUPPORTED,
+                           "cannot write '%s': array '%.100s' is too large for an .npz file, or its name",
+                           w->output.path, array->name);
+    if (status != CLV_OK) {
+        clv__output_abort(&w->output);
+        return status;
+    }
+    const uLong crc = crc32(0, (const Bytef *)header, (uInt)header_bytes);
+    w->crcs[i] = (uint32_t)(data_bytes ? crc32(crc, array->data, (uInt)data_bytes) : crc);
+    w->offsets[i] = w->at;
+    put_description(head + 4, w->crcs[i], header_bytes + data_bytes, name + 4);
+    CLV_TRY(put(w, head, sizeof head));
+    CLV_TRY(put(w, array->name, name));
+    CLV_TRY(put(w, ".npy", 4));
+    CLV_TRY(put(w, header, header_bytes));
+    return put(w, array->data, data_bytes);
+}
+
+static clv_status put_entry(writing *w, size_t i) {
+    const clv_array *array = clv_archive_get(w->archive, i);
+    char header[CLV__NPY_HEADER_BYTES];
+    uint8_t entry[ENTRY_BYTES] = "PK\1\2";
+    size_t header_bytes, data_bytes;
+    CLV_TRY(clv__npy_header(w->output.error, array, w->output.path, header, &header_bytes, &data_bytes));
+    put16(entry + 4, VERSION);
+    put_description(entry + 6, w->crcs[i], header_bytes + data_bytes, strlen(array->name) + 4);
+    put32(entry + 42, (uint32_t)w->offsets[i]);
+    CLV_TRY(put(w, entry, sizeof entry));
+    CLV_TRY(put(w, array->name, strlen(array->name)));
+    return put(w, ".npy", 4);
+}
+
+static clv_status put_all(writing *w) {
+    const size_t n = clv_archive_count(w->archive);
+    uint8_t end[END_BYTES] = "PK\5\6";
+    for (size_t i = 0; i < n; i++) CLV_TRY(put_member(w, i));
+    const uint64_t directory_at = w->at;
+    for (size_t i = 0; i < n; i++) CLV_TRY(put_entry(w, i));
+    put16(end + 8, (uint32_t)n);
+    put16(end + 10, (uint32_t)n);
+    put32(end + 12, (uint32_t)(w->at - directory_at));
+    put32(end + 16, (uint32_t)directory_at);
+    CLV_TRY(put(w, end, sizeof end));
+    return clv__output_commit(&w->output, false);
+}
+
+clv_status clv_npz_write(const clv_archive *archive, const char *path) {
+    CLV_TRY(CLV__GIVEN(NULL, archive));
+    clv__error *error = archive->error;
+    const size_t n = clv_archive_count(archive);
+    writing w = {.archive = archive};
+    CLV_TRY(CLV__GIVEN(error, path));
+    if (n >= UINT16_MAX)
+        CLV_FAIL(error, CLV_E_UNSUPPORTED, "cannot write '%s': %zu arrays; an .npz file has 65534 at most",
+                 path, n);
+    w.crcs = clv__alloc(n + 1, sizeof *w.crcs);
+    w.offsets = clv__alloc(n + 1, sizeof *w.offsets);
+    clv_status status = w.crcs && w.offsets ? clv__output_open(error, path, &w.output)
+                                            : clv__error_set(error, CLV_E_HOST_MEMORY,
+                                                             "cannot write '%s': no host memory", path);
+    if (status == CLV_OK) status = put_all(&w);
+    free(w.crcs);
+    free(w.offsets);
+    return status;
+}

@@ -20,7 +20,7 @@ static clv_tensor *average_of(clv_tensor *parameter) {
                            false);
 }
 
-void clv__averages_add(clv_graph *graph, double decay) {
+void clv_averages_add(clv_graph *graph, double decay) {
     if (!graph || graph->error.status != CLV_OK) return;
     if (!(decay > 0 && decay < 1)) {
         clv__graph_fail(graph, CLV_E_VALUE, "an ema_decay of %g: it must be between 0 and 1 (0: no averages)",

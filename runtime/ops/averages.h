@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "cleave/optim.h"
 #include "graph/graph.h"
 
 /** What the session keeps beside a parameter: `<parameter>.average`. False: the name is too long. */
@@ -12,17 +13,5 @@ static inline bool clv__average_name(const char *parameter, char *name, size_t b
     const int n = snprintf(name, bytes, "%s.average", parameter);
     return n >= 0 && (size_t)n < bytes;
 }
-
-/**
- * Append an update of a running average for each parameter that has a gradient, after the optimizer's (clv_optimizer_add):
- *
- *     a = p after the first step that updates anything, later  a = decay * a + (1 - decay) * p
- *
- * A step that updates nothing moves no average.
- *
- * Errors  (sticky) CLV_E_VALUE  decay is not between 0 and 1; there is such a tensor already;  CLV_E_STATE  no optimizer
- * Source  torch.optim.swa_utils.AveragedModel with get_ema_multi_avg_fn
- */
-void clv__averages_add(clv_graph *graph, double decay);
 
 #endif

@@ -10,11 +10,14 @@
 #include "ops/averages.h"
 #include "plan/plan.h"
 
-int clv__average_find(const clv_session *session, const clv_session_tensor *parameter) {
+int clv__average_of(const clv_session *session, const clv_session_tensor *parameter) {
     char name[1200];
-    if (!session->averages || !parameter->trainable || !clv__average_name(parameter->name, name, sizeof name))
-        return -1;
+    if (!parameter->trainable || !clv__average_name(parameter->name, name, sizeof name)) return -1;
     return clv_session_find(session, name);
+}
+
+int clv__average_find(const clv_session *session, const clv_session_tensor *parameter) {
+    return session->averages ? clv__average_of(session, parameter) : -1;
 }
 
 /** Is it kept by the session, or will it be by a plan's graph? */
@@ -42,7 +45,7 @@ clv_status clv__averages_begin(clv_session *session) {
     clv_status status = CLV_OK;
     for (int i = 0; i < clv_session_count(session) && status == CLV_OK; i++) {
         const clv_session_tensor tensor = clv_session_get(session, i);
-        const int average = clv__average_find(session, &tensor);
+        const int average = clv__average_of(session, &tensor);
         if (average < 0) continue;
         void *values = clv__alloc(1, tensor.bytes);
         if (!values)

@@ -5,7 +5,9 @@
 
 #include "cleave/train.h"
 
-/** The number of the session's average of a parameter, where averages are used; -1: there is none. */
+/** The number of the session's average of a parameter; -1: there is none. */
+int clv__average_of(const clv_session *session, const clv_session_tensor *parameter);
+/** The same where averages are used. */
 int clv__average_find(const clv_session *session, const clv_session_tensor *parameter);
 /** Make a forward pass read averages where the session's parameters have them, or will have them by a plan
  *  of the same session (NULL: by none). Before it is planned. Nothing where the session uses none. */

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "nn/ports.h"
+#include "train/names.h"
 
 // ---- of classes -------------------------------------------------------------------------------------------
 
@@ -97,29 +98,56 @@ const clv_metric *clv_metric_find(const char *name) {
 
 // ---- in an evaluation -------------------------------------------------------------------------------------
 
+int clv__metric_target(const clv_model *model, const clv_metric *metric) {
+    if (!metric->target) return 0;
+    for (int i = 0; i < clv_model_target_count(model); i++)
+        if (!strcmp(clv_model_target_get(model, i).name, metric->target)) return i;
+    return -1;
+}
+
+bool clv__metric_is(const clv_metric *metric, const char *name) {
+    const size_t n = metric->target ? strlen(metric->target) : 0;
+    if (!metric->target) return !strcmp(metric->name, name);
+    return !strncmp(metric->target, name, n) && name[n] == ':' && !strcmp(metric->name, name + n + 1);
+}
+
+static clv_status no_target(const clv_model *model, const clv_metric *metric, clv__error *error) {
+    clv__names names = {0};
+    for (int i = 0; i < clv_model_target_count(model); i++)
+        clv__names_add(&names, clv_model_target_get(model, i).name);
+    CLV_FAIL(error, CLV_E_NOT_FOUND, "metric '%.100s': model '%.100s' has no target '%.100s'; it has %s",
+             metric->name, model->name, metric->target, names.text);
+}
+
+/** Are the targets of the kind that it is of? */
+static clv_status check_kind(const clv_model *model, const clv_metric *metric, const clv_port *target,
+                             clv__error *error) {
+    const bool of_classes = metric->targets == CLV_METRIC_CLASSES;
+    if (metric->targets == CLV_METRIC_ANY || of_classes == (target->classes > 0)) return CLV_OK;
+    const char *instead = of_classes ? "take mae or rmse" : "take accuracy or top5";
+    if (metric->target)
+        CLV_FAIL(error, CLV_E_VALUE, "metric '%.100s' is of %s, and target '%.100s' is of %s: %s",
+                 metric->name, of_classes ? "classes" : "numbers", metric->target,
+                 of_classes ? "numbers" : "classes", instead);
+    CLV_FAIL(error, CLV_E_VALUE, "metric '%.100s' is of models that %s, and '%.100s' %s: %s", metric->name,
+             of_classes ? "tell classes apart" : "give numbers", model->name,
+             of_classes ? "gives numbers" : "tells classes apart", instead);
+}
+
 static clv_status check_one(const clv_model *model, const clv_metric *const *metrics, int i,
                             clv__error *error) {
     const clv_metric *metric = metrics[i];
-    const clv_port target = clv_model_target_get(model, 0);
     if (!metric || !metric->name || !*metric->name || !metric->sum)
         CLV_FAIL(error, CLV_E_VALUE, "metric %d of those asked for needs a name and a function `sum`", i + 1);
     if (!strcmp(metric->name, "loss"))
         CLV_FAIL(error, CLV_E_VALUE, "a metric cannot be called 'loss', which evaluation tells in any case");
+    const int at = clv__metric_target(model, metric);
+    if (at < 0) return no_target(model, metric, error);
     for (int k = 0; k < i; k++)
-        if (!strcmp(metric->name, metrics[k]->name))
+        if (!strcmp(metric->name, metrics[k]->name) && at == clv__metric_target(model, metrics[k]))
             CLV_FAIL(error, CLV_E_VALUE, "metric '%.100s' is asked for twice", metric->name);
-    if (metric->targets == CLV_METRIC_CLASSES && !target.classes)
-        CLV_FAIL(
-            error, CLV_E_VALUE,
-            "metric '%.100s' is of models that tell classes apart, and '%.100s' gives numbers: take mae or "
-            "rmse",
-            metric->name, model->name);
-    if (metric->targets == CLV_METRIC_NUMBERS && target.classes)
-        CLV_FAIL(error, CLV_E_VALUE,
-                 "metric '%.100s' is of models that give numbers, and '%.100s' tells classes apart: take "
-                 "accuracy or top5",
-                 metric->name, model->name);
-    return CLV_OK;
+    const clv_port target = clv_model_target_get(model, at);
+    return check_kind(model, metric, &target, error);
 }
 
 clv_status clv__metrics_check(const clv_model *model, const clv_metric *const *metrics, int n,
@@ -130,33 +158,40 @@ clv_status clv__metrics_check(const clv_model *model, const clv_metric *const *m
     return CLV_OK;
 }
 
-clv_status clv__metrics_fit(const clv_model *model, const clv_metric *const *metrics, int n, int64_t output,
-                            clv__error *error) {
+clv_status clv__metrics_fit(const clv_model *model, const clv_metric *const *metrics, int n,
+                            const int64_t outputs[CLV_MAX_PORTS], clv__error *error) {
     CLV_TRY(clv__metrics_check(model, metrics, n, error));
-    const clv_port port = clv_model_target_get(model, 0);
-    const clv_shape shape = clv_port_shape(&port, 1);
-    const int64_t target = clv_shape_numel(&shape), wanted = port.classes ? target * port.classes : target;
     for (int i = 0; i < n; i++) {
-        if (metrics[i]->targets == CLV_METRIC_ANY || output == wanted) continue;
+        const int at = clv__metric_target(model, metrics[i]);
+        const clv_port port = clv_model_target_get(model, at);
+        const clv_shape shape = clv_port_shape(&port, 1);
+        const int64_t target = clv_shape_numel(&shape),
+                      wanted = port.classes ? target * port.classes : target;
+        if (metrics[i]->targets == CLV_METRIC_ANY || outputs[at] == wanted) continue;
         CLV_FAIL(error, CLV_E_SHAPE,
                  "metric '%.100s' wants %" PRId64
                  " numbers of each sample, and model '%.100s' gives %" PRId64,
-                 metrics[i]->name, wanted, model->name, output);
+                 metrics[i]->name, wanted, model->name, outputs[at]);
     }
     return CLV_OK;
 }
 
-void clv__metrics_add(const clv_metric *const *metrics, int n, const float *output, const void *target,
-                      const clv_loss_sizes *sizes, clv_metric_value values[CLV_MOST_METRICS]) {
-    for (int i = 0; i < n; i++) values[i].value += metrics[i]->sum(output, target, sizes, metrics[i]);
+void clv__metrics_add(const clv_model *model, int i, const clv_metric *const *metrics, int n,
+                      const float *output, const void *target, const clv_loss_sizes *sizes,
+                      clv_metric_value values[CLV_MOST_METRICS]) {
+    for (int k = 0; k < n; k++)
+        if (clv__metric_target(model, metrics[k]) == i)
+            values[k].value += metrics[k]->sum(output, target, sizes, metrics[k]);
 }
 
-void clv__metrics_end(const clv_metric *const *metrics, int n, int64_t samples,
+void clv__metrics_end(const clv_model *model, const clv_metric *const *metrics, int n, int64_t samples,
                       clv_metric_value values[CLV_MOST_METRICS]) {
     for (int i = 0; i < n; i++) {
+        const clv_metric *metric = metrics[i];
         const double mean = values[i].value / (double)samples;
-        values[i] =
-            (clv_metric_value){.name = metrics[i]->name,
-                               .value = metrics[i]->finish ? metrics[i]->finish(mean, metrics[i]) : mean};
+        values[i] = (clv_metric_value){.name = metric->name,
+                                       .value = metric->finish ? metric->finish(mean, metric) : mean};
+        if (metric->target)
+            values[i].target = clv_model_target_get(model, clv__metric_target(model, metric)).name;
     }
 }

@@ -3,6 +3,7 @@
 // for around that can be. What is done with it in a training is in stopping.c.
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 
 #include "cleave/nearest.h"
 #include "train/metric.h"
@@ -12,7 +13,7 @@ int clv__monitored(const clv_train_config *config) {
     const char *name = clv__monitor_name(config);
     int i = 0;
     if (!name) return -1;
-    while (i < config->n_metrics && strcmp(config->metrics[i]->name, name)) i++;
+    while (i < config->n_metrics && !clv__metric_is(config->metrics[i], name)) i++;
     return i;
 }
 
@@ -28,7 +29,13 @@ static clv_status check_monitor(const clv_train_config *config, clv__error *erro
     if (which < config->n_metrics) return CLV_OK;
     clv_nearest nearest = {.word = config->monitor};
     clv_nearest_offer(&nearest, "loss");
-    for (int i = 0; i < config->n_metrics; i++) clv_nearest_offer(&nearest, config->metrics[i]->name);
+    for (int i = 0; i < config->n_metrics; i++) {
+        const clv_metric *metric = config->metrics[i];
+        char name[256];
+        snprintf(name, sizeof name, "%.100s%s%.100s", metric->target ? metric->target : "",
+                 metric->target ? ":" : "", metric->name);
+        clv_nearest_offer(&nearest, name);
+    }
     CLV_FAIL(error, CLV_E_NOT_FOUND,
              "there is no '%.100s' to monitor: it is 'loss' or one of the metrics asked for%s",
              config->monitor, clv_nearest_text(&nearest));

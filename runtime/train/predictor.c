@@ -18,7 +18,7 @@ struct clv_predictor {
     clv_runtime *runtime;
     const clv_model *model;
     clv__target_loss losses[CLV_MAX_PORTS];
-    const clv_metric *metrics[CLV_MOST_METRICS]; // of the first target
+    const clv_metric *metrics[CLV_MOST_METRICS];
     int n_metrics;
     int n_outputs; // as many as targets
     int64_t batch;
@@ -101,7 +101,9 @@ static int64_t result_numel(const clv_predictor *predictor, int i) {
 
 /** They are looked at when it is known what the model gives. */
 static clv_status keep_metrics(clv_predictor *predictor, const clv_predictor_config *config) {
-    CLV_TRY(clv__metrics_fit(predictor->model, config->metrics, config->n_metrics, result_numel(predictor, 0),
+    int64_t outputs[CLV_MAX_PORTS];
+    for (int i = 0; i < predictor->n_outputs; i++) outputs[i] = result_numel(predictor, i);
+    CLV_TRY(clv__metrics_fit(predictor->model, config->metrics, config->n_metrics, outputs,
                              clv__runtime_error_of(predictor->runtime)));
     predictor->n_metrics = config->n_metrics;
     for (int i = 0; i < predictor->n_metrics; i++) predictor->metrics[i] = config->metrics[i];
@@ -307,9 +309,8 @@ static void count_target(evaluation *run, int i, int64_t n, const void *targets)
     clv_target_metrics *to = &run->metrics.each[i];
     to->targets += n * sizes.target;
     to->correct += clv__loss_count_right(loss, port, predictor->out[i], targets, &sizes);
-    if (i == 0)
-        clv__metrics_add(predictor->metrics, predictor->n_metrics, predictor->out[i], targets, &sizes,
-                         run->metrics.values);
+    clv__metrics_add(predictor->model, i, predictor->metrics, predictor->n_metrics, predictor->out[i],
+                     targets, &sizes, run->metrics.values);
     run->loss_sum[i] += loss->sum ? loss->sum(predictor->out[i], targets, &sizes, loss) : (double)NAN;
 }
 
@@ -384,7 +385,8 @@ clv_status clv_evaluate(clv_predictor *predictor, const clv_dataset *dataset,
     if (status != CLV_OK) return status;
     sum_up(&run);
     run.metrics.n_values = predictor->n_metrics;
-    clv__metrics_end(predictor->metrics, predictor->n_metrics, run.metrics.count, run.metrics.values);
+    clv__metrics_end(predictor->model, predictor->metrics, predictor->n_metrics, run.metrics.count,
+                     run.metrics.values);
     run.metrics.seconds = clv__seconds() - start;
     *out = run.metrics;
     return CLV_OK;

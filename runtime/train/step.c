@@ -110,7 +110,7 @@ clv_status clv__step_graph(clv_runtime *runtime, const clv_train_config *config,
         if (gradient) clv_output(unscaled(step->graph, gradient), name);
     }
     clv_optimizer_add(step->graph, &config->optimizer);
-    if (config->ema_decay != 0) clv__averages_add(step->graph, config->ema_decay);
+    if (config->ema_decay != 0) clv_averages_add(step->graph, config->ema_decay);
     step->hyper = clv_optimizer_hyper(step->graph);
     return clv_graph_status(step->graph);
 }

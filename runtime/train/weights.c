@@ -202,15 +202,31 @@ clv_status clv__state_take(clv_session *session, const clv__section *section, co
     return CLV_OK;
 }
 
-clv_status clv_weights_save(clv_session *session, const char *path) {
-    CLV_TRY(CLV__GIVEN(NULL, session));
-    CLV_TRY(CLV__USABLE(clv__runtime_error_of(clv_session_runtime(session)), path));
+static clv_status save(clv_session *session, const clv_weights_text *texts, int n, const char *path) {
     clv_archive *archive = NULL;
     clv_status status = clv_archive_create(clv_session_runtime(session), &archive);
     if (status == CLV_OK) status = clv__weights_put(session, archive);
+    for (int i = 0; status == CLV_OK && i < n; i++)
+        status = clv_archive_set_text(archive, texts[i].key, texts[i].text);
     if (status == CLV_OK) status = clv_safetensors_write(archive, path);
     clv_archive_destroy(archive);
     return status;
+}
+
+clv_status clv_weights_save(clv_session *session, const char *path) {
+    CLV_TRY(CLV__GIVEN(NULL, session));
+    CLV_TRY(CLV__USABLE(clv__runtime_error_of(clv_session_runtime(session)), path));
+    return save(session, NULL, 0, path);
+}
+
+clv_status clv_weights_save_texts(clv_session *session, const clv_weights_text *texts, int n,
+                                  const char *path) {
+    CLV_TRY(CLV__GIVEN(NULL, session));
+    clv__error *error = clv__runtime_error_of(clv_session_runtime(session));
+    CLV_TRY(CLV__USABLE(error, path));
+    if (n < 0) CLV_FAIL(error, CLV_E_VALUE, "clv_weights_save_texts: %d texts", n);
+    if (n > 0) CLV_TRY(CLV__USABLE(error, texts));
+    return save(session, texts, n, path);
 }
 
 /** Do all names of the archive begin so? */

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Tables of separated values: which columns become samples and targets, quotes and separators, and what is refused: which line, why.
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "cleave/data.h"
@@ -133,11 +134,101 @@ static void what_is_refused(void **state) {
     remove("t.csv");
 }
 
+// ---- more rows of the same columns ------------------------------------------------------------------------------
+
+/** Rows read by the record have the bits that the dataset has, whatever the order of the columns. */
+static void rows_by_the_record(void **state) {
+    (void)state;
+    static const char text[] = "id,a,b,side\n7,1,5,low\n8,2,7,\"up, high\"\n9,4,11,low\n";
+    clv_dataset *dataset = NULL;
+    clv_array rows;
+    clv_table_info info;
+    float sample[2];
+    expect_ok(
+        table(text, (clv_table_config){.targets = "side", .ignore = "id", .standardize = true}, &dataset));
+    const char *record = clv_table_record(dataset);
+    assert_non_null(record);
+    expect_ok(clv_table_info_get(support_runtime, record, &info));
+    assert_int_equal(info.columns, 2);
+    assert_int_equal(info.targets, 1);
+    assert_int_equal(info.classes, 2);
+    static const char *const files[] = {text, "b;a\n5;1\n7;2\n11;4\n",
+                                        "side,b,note,a\n,5,x,1\n,7,y,2\n,11,z,4\n"};
+    for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
+        write_file("r.csv", files[f], strlen(files[f]));
+        expect_ok(clv_table_rows(support_runtime, "r.csv", record, "note", &rows));
+        assert_int_equal(rows.shape.rank, 2);
+        assert_int_equal(rows.shape.dims[0], 3);
+        assert_int_equal(rows.shape.dims[1], 2);
+        for (int i = 0; i < 3; i++) {
+            clv_dataset_sample(dataset, i, sample);
+            assert_memory_equal(sample, (float *)rows.data + 2 * i, sizeof sample);
+        }
+        clv_array_reset(&rows);
+    }
+    clv_dataset_destroy(dataset);
+    assert_null(clv_table_record(NULL));
+}
+
+static void expect_text(const char *path, const char *wanted) {
+    char text[512] = "";
+    FILE *file = fopen(path, "rb");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = 0;
+    fclose(file);
+    assert_string_equal(text, wanted);
+}
+
+static void predictions(void **state) {
+    (void)state;
+    static const char numbers[] = "{\"columns\":[\"a\"],\"targets\":[\"y\",\"say \\\"z\\\"\"]}";
+    static const char words[] = "{\"columns\":[\"a\"],\"targets\":[\"t\"],\"classes\":[\"no\",\"up, high\"]}";
+    const float values[] = {1.5f, -2, 1e-3f, 3}, scores[] = {0, 0, 1, 2, NAN, 1};
+    expect_ok(clv_table_results_write(support_runtime, numbers, values, 2, "p.csv"));
+    expect_text("p.csv", "y,\"say \"\"z\"\"\"\n1.5,-2\n0.00100000005,3\n");
+    expect_ok(clv_table_results_write(support_runtime, words, scores, 3, "p.csv"));
+    expect_text("p.csv",
+                "t,p(no),\"p(up, high)\"\nno,0.5,0.5\n\"up, high\",0.268941421,0.731058579\n,nan,nan\n");
+}
+
+static void rows_that_are_refused(void **state) {
+    (void)state;
+    static const char good[] = "{\"columns\":[\"a\",\"b\"],\"targets\":[\"t\"]}";
+    const struct {
+        const char *record, *rows;
+        clv_status status;
+        const char *said;
+    } refused[] = {
+        {good, "a,t\n1,2\n", CLV_E_NOT_FOUND, "'r.csv' has no column 'b', which the model was trained on"},
+        {good, "a,b,c\n1,2,3\n", CLV_E_VALUE,
+         "'r.csv' has a column 'c', which the model was not trained on: leave it out, or ignore it "
+         "(--ignore)"},
+        {good, "a,b\n1,x\n", CLV_E_FORMAT, "'r.csv', line 2: 'x' in column 'b' is not a number of f32"},
+        {"{\"columns\":[\"a\"]}", "a\n1\n", CLV_E_FORMAT,
+         "the record of a table's columns is damaged: 'targets' is no list of names"},
+        {"{\"columns\":[\"a\"],\"targets\":[\"t\"],\"means\":[1],\"scales\":[0]}", "a\n1\n", CLV_E_FORMAT,
+         "the record of a table's columns is damaged: 'scales' has not a number above 0 for each column"},
+        {"{\"columns\":[\"a\"],\"targets\":[\"t\"],\"means\":[1]}", "a\n1\n", CLV_E_FORMAT,
+         "the record of a table's columns is damaged: of 'means' and 'scales' one is missing"},
+    };
+    for (size_t i = 0; i < sizeof refused / sizeof *refused; i++) {
+        clv_array rows;
+        write_file("r.csv", refused[i].rows, strlen(refused[i].rows));
+        assert_status(clv_table_rows(support_runtime, "r.csv", refused[i].record, NULL, &rows),
+                      refused[i].status, support_runtime);
+        assert_string_equal(clv_runtime_error(support_runtime), refused[i].said);
+        assert_null(rows.data);
+    }
+    clv_table_info info;
+    assert_status(clv_table_info_get(support_runtime, "x", &info), CLV_E_FORMAT, support_runtime);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(columns_by_name),      cmocka_unit_test(words_are_classes),
-        cmocka_unit_test(quotes_and_line_ends), cmocka_unit_test(columns_are_standardized),
-        cmocka_unit_test(what_is_refused),
+        cmocka_unit_test(rows_by_the_record),       cmocka_unit_test(predictions),
+        cmocka_unit_test(rows_that_are_refused),    cmocka_unit_test(columns_by_name),
+        cmocka_unit_test(words_are_classes),        cmocka_unit_test(quotes_and_line_ends),
+        cmocka_unit_test(columns_are_standardized), cmocka_unit_test(what_is_refused),
     };
     return cmocka_run_group_tests(tests, support_begin, support_end);
 }

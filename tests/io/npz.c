@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// .npz: what numpy writes is read, stored and deflated; whatever is wrong has its status and sentence.
+// .npz: what numpy writes is read, stored and deflated; what is written is read again; whatever is wrong has its status and sentence.
 #include "io/support.h"
 
 static void reads_what_numpy_writes(void **state) {
@@ -119,9 +119,46 @@ static void refuses_other_archives(void **state) {
     expect_failure(clv_npz_read(support_runtime, "none.npz", &archive), CLV_E_IO, "'none.npz'");
 }
 
+/** What is written is read again, and the same archive gives the same bytes. */
+static void writes_what_it_reads(void **state) {
+    (void)state;
+    clv_archive *archive, *again;
+    size_t n, m;
+    for (int packed = 0; packed < 2; packed++) {
+        expect_ok(clv_npz_read(support_runtime, golden(packed ? "packed.npz" : "arrays.npz"), &archive));
+        expect_ok(clv_npz_write(archive, "w.npz"));
+        expect_ok(clv_npz_read(support_runtime, "w.npz", &again));
+        assert_int_equal(clv_archive_count(again), clv_archive_count(archive));
+        for (size_t i = 0; i < clv_archive_count(archive); i++) {
+            const clv_array *a = clv_archive_get(archive, i), *b = clv_archive_get(again, i);
+            assert_string_equal(a->name, b->name);
+            assert_int_equal(a->type, b->type);
+            assert_true(clv_shape_equal(&a->shape, &b->shape));
+            assert_memory_equal(a->data, b->data, clv_array_bytes(a));
+        }
+        expect_ok(clv_npz_write(again, "v.npz"));
+        uint8_t *first = read_file("w.npz", &n), *second = read_file("v.npz", &m);
+        assert_int_equal(n, m);
+        assert_memory_equal(first, second, n);
+        free(first);
+        free(second);
+        clv_archive_destroy(again);
+        clv_archive_destroy(archive);
+    }
+    clv_archive *none;
+    expect_ok(clv_archive_create(support_runtime, &none));
+    expect_ok(clv_npz_write(none, "w.npz"));
+    expect_ok(clv_npz_read(support_runtime, "w.npz", &again));
+    assert_int_equal(clv_archive_count(again), 0);
+    clv_archive_destroy(again);
+    expect_failure(clv_npz_write(none, "none/w.npz"), CLV_E_IO, "cannot write 'none/w.npz'");
+    clv_archive_destroy(none);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_what_numpy_writes),
+        cmocka_unit_test(writes_what_it_reads),
         cmocka_unit_test(refuses_what_is_damaged),
         cmocka_unit_test(refuses_other_archives),
     };

@@ -119,6 +119,16 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_dataset_table(rt, "x", NULL, &dataset));
     REFUSED(clv_dataset_table(rt, "x", &columns, NULL));
     REFUSED(clv_dataset_table(rt, "x", &(clv_table_config){0}, &dataset));
+    clv_table_info info;
+    const char *record = "{\"columns\":[\"a\"],\"targets\":[\"b\"]}";
+    REFUSED(clv_table_info_get(rt, NULL, &info));
+    REFUSED(clv_table_info_get(rt, record, NULL));
+    REFUSED(clv_table_rows(rt, NULL, record, NULL, &array));
+    REFUSED(clv_table_rows(rt, "x", NULL, NULL, &array));
+    REFUSED(clv_table_rows(rt, "x", record, NULL, NULL));
+    REFUSED(clv_table_results_write(rt, NULL, data, 1, "x"));
+    REFUSED(clv_table_results_write(rt, record, NULL, 1, "x"));
+    REFUSED(clv_table_results_write(rt, record, data, 1, NULL));
     REFUSED(clv_dataset_image_folder(rt, NULL, NULL, &dataset));
     REFUSED(clv_dataset_image_folder(rt, "x", NULL, NULL));
     REFUSED(clv_dataset_text(rt, NULL, 1, &letters, &dataset));
@@ -177,6 +187,8 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_dataset_from_archive(rt, w.archive, &(clv_field){0}, 1, NULL, &dataset));
     REFUSED(clv_npz_read(rt, NULL, &archive));
     REFUSED(clv_npz_read(rt, "x", NULL));
+    REFUSED(clv_npz_write(NULL, "x"));
+    REFUSED(clv_npz_write(w.archive, NULL));
     REFUSED(clv_dataset_npy(rt, NULL, "y", NULL, &dataset));
     REFUSED(clv_dataset_npy(rt, "x", NULL, NULL, &dataset));
     REFUSED(clv_dataset_npy(rt, "x", "y", NULL, NULL));
@@ -239,10 +251,19 @@ static void statuses_answer_null(void **state) {
     // training
     REFUSED(clv_weights_save(NULL, "x"));
     REFUSED(clv_weights_save(w.session, NULL));
+    const clv_weights_text nothing = {NULL, "t"};
+    REFUSED(clv_weights_save_texts(NULL, NULL, 0, "x"));
+    REFUSED(clv_weights_save_texts(w.session, NULL, 1, "x"));
+    REFUSED(clv_weights_save_texts(w.session, &nothing, 1, "x"));
+    REFUSED(clv_weights_save_texts(w.session, NULL, 0, NULL));
     REFUSED(clv_weights_load(NULL, "x"));
     REFUSED(clv_weights_load(w.session, NULL));
     REFUSED(clv_weights_load_except(NULL, "x", NULL));
     REFUSED(clv_weights_load_except(w.session, NULL, NULL));
+    REFUSED(clv_averages_begin(NULL));
+    REFUSED(clv_averages_swap(NULL));
+    REFUSED(clv_averages_save(NULL, "x"));
+    REFUSED(clv_averages_save(w.session, NULL));
     REFUSED(clv_model_check_samples(rt, NULL, NULL, &shape));
     REFUSED(clv_model_check_samples(rt, &model, NULL, NULL));
     REFUSED(clv_predictor_create(NULL, &(clv_predictor_config){0}, &predictor));
@@ -416,6 +437,7 @@ static void builders_pass_null_on(void **state) {
     clv_backward(NULL);
     clv_optimizer_add(NULL, NULL);
     clv_optimizer_freeze(NULL, NULL);
+    clv_averages_add(NULL, 0.5);
     clv_scaler_add(NULL, NULL);
     clv_scope_push(NULL, NULL);
     clv_scope_pop(NULL);

@@ -402,11 +402,169 @@ static void few_launches(void **state) {
     clv_runtime_destroy(others);
 }
 
+// ---- in a loop of one's own ---------------------------------------------------------------------------------------
+
+enum { OWN_BATCH = 5 }; // of ten samples: all batches are whole
+
+/** Graph, plan, session and run of one step, with averages as the trainer keeps them. */
+typedef struct own_loop {
+    clv_graph *graph;
+    clv_plan *plan;
+    clv_session *session;
+    clv_run *run;
+    clv_tensor *x, *y;
+} own_loop;
+
+static void own_begin(own_loop *loop, const golden_case *c) {
+    *loop = (own_loop){0};
+    assert_status(clv_graph_create(runtime, &loop->graph), CLV_OK, runtime);
+    clv_graph_set_training(loop->graph, true);
+    loop->x = clv_model_input(loop->graph, &model, OWN_BATCH);
+    loop->y = clv_model_target(loop->graph, &model, OWN_BATCH);
+    clv_tensor *loss = clv_cross_entropy(clv_model_build(&model, loop->x), loop->y);
+    clv_output(loss, "loss");
+    clv_backward(loss);
+    clv_optimizer_add(loop->graph, &c->optimizer);
+    clv_averages_add(loop->graph, c->decay);
+    assert_status(clv_plan_create(loop->graph, &(clv_plan_config){.device = host}, &loop->plan), CLV_OK,
+                  runtime);
+    assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 1}, &loop->session), CLV_OK,
+                  runtime);
+    assert_status(clv_session_reserve(loop->session, &loop->plan, 1), CLV_OK, runtime);
+    assert_status(clv_weights_load(loop->session, before()), CLV_OK, runtime);
+    assert_status(clv_averages_begin(loop->session), CLV_OK, runtime);
+    assert_status(clv_run_create(loop->session, loop->plan, &loop->run), CLV_OK, runtime);
+}
+
+static clv_status own_step(own_loop *loop, const clv_batch *batch, double lr) {
+    clv_feed feeds[] = {{loop->x, batch->samples, clv_tensor_bytes(loop->x)},
+                        {loop->y, batch->targets, clv_tensor_bytes(loop->y)}};
+    return clv_run_do(loop->run, &(clv_step){feeds, 2, lr, NULL, 0});
+}
+
+static void own_end(own_loop *loop) {
+    clv_run_destroy(loop->run);
+    clv_session_destroy(loop->session);
+    clv_plan_destroy(loop->plan);
+    clv_graph_destroy(loop->graph);
+}
+
+/** Do the tensors of that name have the same bits in both sessions? */
+static void same_bits(clv_session *a, clv_session *b, const char *name, const char *of_b) {
+    float x[MOST], y[MOST];
+    const int n = read_named(a, name, x);
+    assert_int_equal(read_named(b, of_b, y), n);
+    if (memcmp(x, y, (size_t)n * sizeof *x) != 0) fail_msg("'%s' is not '%s'", name, of_b);
+}
+
+/** Each parameter and each average of the loop is as the trainer's; swapped: the one is the other. */
+static void same_as(clv_session *own, clv_session *trained, bool swapped) {
+    for (int i = 0; i < clv_session_count(trained); i++) {
+        const clv_session_tensor tensor = clv_session_get(trained, i);
+        char average[200];
+        snprintf(average, sizeof average, "%s.average", tensor.name);
+        if (tensor.category != CLV_PARAMETERS) continue;
+        const bool kept = clv_session_find(trained, average) >= 0;
+        same_bits(own, trained, tensor.name, kept && swapped ? average : tensor.name);
+        if (kept) same_bits(own, trained, average, swapped ? tensor.name : average);
+    }
+}
+
+static void same_files(const char *a, const char *b) {
+    char x[1 << 16], y[1 << 16];
+    FILE *of_a = fopen(a, "rb"), *of_b = fopen(b, "rb");
+    assert_non_null(of_a);
+    assert_non_null(of_b);
+    const size_t n = fread(x, 1, sizeof x, of_a);
+    assert_true(n > 0 && n < sizeof x);
+    assert_int_equal(fread(y, 1, sizeof y, of_b), n);
+    assert_memory_equal(x, y, n);
+    fclose(of_a);
+    fclose(of_b);
+    unlink(a);
+    unlink(b);
+}
+
+/** The same steps by hand: parameters and averages have the trainer's bits, in place and exchanged. */
+static void in_own_loop(void **state) {
+    (void)state;
+    enum { STEPS = 20 };
+    const char *by_hand = CLV_TEST_BINARY_DIR "/train_average_hand.safetensors",
+               *by_trainer = CLV_TEST_BINARY_DIR "/train_average_trainer.safetensors";
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        clv_train_config config = config_of(&cases[i], host);
+        config.batch = OWN_BATCH;
+        config.epochs = STEPS / 2;
+        clv_trainer *trainer = run(&config);
+        clv_session *trained = clv_trainer_session(trainer);
+        clv_loader *loader;
+        clv_batch batch;
+        own_loop own;
+        float first[MOST], after[MOST];
+        own_begin(&own, &cases[i]);
+        const int n = read_named(own.session, "conv1.weight", first); // begun as the parameters are
+        read_named(own.session, "conv1.weight.average", after);
+        assert_memory_equal(first, after, (size_t)n * sizeof *first);
+        assert_status(clv_loader_create(runtime, dataset, &(clv_loader_config){.batch = OWN_BATCH}, &loader),
+                      CLV_OK, runtime);
+        for (int step = 0; step < STEPS; step++) {
+            assert_status(clv_loader_next(loader, &batch), CLV_OK, runtime);
+            assert_int_equal(batch.n, OWN_BATCH);
+            assert_status(own_step(&own, &batch, cases[i].lr), CLV_OK, runtime);
+            clv_loader_release(loader, &batch);
+        }
+        same_as(own.session, trained, false);
+        assert_status(clv_averages_swap(own.session), CLV_OK, runtime);
+        assert_true(clv_averages_swapped(own.session));
+        same_as(own.session, trained, true);
+        assert_status(clv_loader_next(loader, &batch), CLV_OK, runtime);
+        assert_status(own_step(&own, &batch, cases[i].lr), CLV_E_STATE, runtime);
+        assert_string_equal(clv_runtime_error(runtime),
+                            "clv_run_step: averages stand in the parameters' place, and the step would "
+                            "train them; exchange them back first (clv_averages_swap)");
+        assert_status(clv_averages_begin(own.session), CLV_E_STATE, runtime);
+        assert_status(clv_averages_save(own.session, by_hand), CLV_OK, runtime);
+        assert_status(clv_weights_save(trained, by_trainer), CLV_OK, runtime);
+        same_files(by_hand, by_trainer);
+        assert_status(clv_averages_swap(own.session), CLV_OK, runtime);
+        assert_false(clv_averages_swapped(own.session));
+        same_as(own.session, trained, false);
+        assert_status(clv_averages_save(own.session, by_hand), CLV_OK, runtime);
+        assert_status(clv_averages_save(trained, by_trainer), CLV_OK, runtime);
+        same_files(by_hand, by_trainer);
+        assert_status(own_step(&own, &batch, cases[i].lr), CLV_OK, runtime); // and on it goes
+        clv_loader_destroy(loader);
+        own_end(&own);
+        assert_status(clv_averages_swap(trained), CLV_E_STATE, runtime);
+        assert_holds(clv_runtime_error(runtime), "the session is a trainer's");
+        clv_trainer_destroy(trainer);
+    }
+}
+
+static void without_averages(void **state) {
+    (void)state;
+    clv_train_config config = config_of(&cases[0], host);
+    config.ema_decay = 0;
+    clv_trainer *trainer = run(&config);
+    clv_session *session = clv_trainer_session(trainer);
+    assert_status(clv_averages_begin(session), CLV_E_STATE, runtime);
+    assert_status(clv_averages_save(session, "x"), CLV_E_STATE, runtime);
+    assert_status(clv_averages_swap(session), CLV_E_STATE, runtime);
+    assert_string_equal(clv_runtime_error(runtime),
+                        "clv_averages_swap: the session keeps no averages: clv_averages_add appends them to "
+                        "the graph of its steps, before clv_session_reserve or clv_run_create");
+    assert_false(clv_averages_swapped(session));
+    assert_false(clv_averages_swapped(NULL));
+    clv_trainer_destroy(trainer);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(as_pytorch_on_host),
         cmocka_unit_test(as_pytorch_on_opencl),
         cmocka_unit_test(as_averaged_model),
+        cmocka_unit_test(in_own_loop),
+        cmocka_unit_test(without_averages),
         cmocka_unit_test(on_two_devices),
         cmocka_unit_test(cut_and_frozen),
         cmocka_unit_test(skipped_steps_move_none),

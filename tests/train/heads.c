@@ -727,6 +727,51 @@ static void test_metrics_and_averages(void **state) {
     unlink(best);
 }
 
+/** What is monitored may be of any target: the best epoch's weights give its value again. */
+static void test_monitor_of_a_target(void **state) {
+    (void)state;
+    const char *best = CLV_TEST_BINARY_DIR "/train_heads_best.safetensors";
+    clv_metric mae = *clv_metric_find("mae");
+    const clv_metric *metrics[] = {clv_metric_find("accuracy"), &mae};
+    clv_train_config config = config_of(&cases[0], NULL);
+    clv_trainer *trainer = NULL;
+    clv_predictor *predictor;
+    clv_metrics told;
+    mae.target = "place";
+    config.metrics = metrics;
+    config.n_metrics = 2;
+    config.patience = STEPS;
+    config.monitor = "place:mae";
+    config.best = best;
+    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    small_run(runtime, trainer);
+    const clv_train_result result = clv_trainer_result(trainer);
+    clv_trainer_destroy(trainer);
+    assert_true(result.best_epoch > 0);
+    const clv_predictor_config of_best = {
+        .model = &model, .losses = losses, .n_losses = 1, .metrics = metrics, .n_metrics = 2};
+    assert_status(clv_predictor_create(runtime, &of_best, &predictor), CLV_OK, runtime);
+    assert_status(clv_weights_load(clv_predictor_session(predictor), best), CLV_OK, runtime);
+    assert_status(clv_evaluate(predictor, dataset, NULL, NULL, &told), CLV_OK, runtime);
+    assert_string_equal(told.values[1].target, "place");
+    near("the best weights' mae", told.values[1].value, result.best_value, 1e-5);
+    double sum = 0; // by hand
+    float out[PLACES * N];
+    const void *in[] = {clv_archive_find(golden, "row")->data, clv_archive_find(golden, "word")->data};
+    const float *wanted = clv_archive_find(golden, "place")->data;
+    if (clv_archive_find(golden, "word")->type == CLV_ARRAY_I32) {
+        assert_status(clv_predictor_forward_all(predictor, in, N, (float *[]){NULL, out}), CLV_OK, runtime);
+        for (int i = 0; i < PLACES * N; i++) sum += fabs((double)out[i] - (double)wanted[i]);
+        near("mae by hand", told.values[1].value, sum / (PLACES * N), 1e-5);
+    }
+    clv_predictor_destroy(predictor);
+    config.monitor = "place:mea";
+    refused(&config, CLV_E_NOT_FOUND,
+            "there is no 'place:mea' to monitor: it is 'loss' or one of the metrics asked for; did you mean "
+            "'place:mae'?");
+    unlink(best);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_host),
@@ -744,6 +789,7 @@ int main(void) {
         cmocka_unit_test(test_other_models),
         cmocka_unit_test(test_not_finite),
         cmocka_unit_test(test_metrics_and_averages),
+        cmocka_unit_test(test_monitor_of_a_target),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

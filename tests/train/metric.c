@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Metrics of an evaluation: against values by hand, over several batches, ties and scores that are not numbers among them; one of a
-// program's own; and what is refused. The model gives back its samples, so results are known.
+// program's own; of any target; and what is refused. The model gives back its samples, so results are known.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -154,6 +154,82 @@ static void of_numbers(void **state) {
     clv_dataset_destroy(dataset);
 }
 
+// ---- of any target ----------------------------------------------------------------------------------------------
+
+/** Results are the inputs. */
+static void both_as_they_are(clv_tensor *const *in, clv_tensor **out, const clv_model *model) {
+    (void)model;
+    for (int i = 0; i < 2; i++) out[i] = clv_mul_scalar(in[i], 1);
+}
+
+static const clv_port two_inputs[] = {{.name = "scores", .dims = {CLASSES}},
+                                      {.name = "numbers", .dims = {2}}};
+static const clv_port two_targets[] = {{.name = "kind", .classes = CLASSES}, {.name = "price", .dims = {2}}};
+static const clv_model two = {.name = "two",
+                              .build_all = both_as_they_are,
+                              .inputs = two_inputs,
+                              .n_inputs = 2,
+                              .targets = two_targets,
+                              .n_targets = 2};
+
+/** Metrics of the second target, beside the first one's, against sums by hand. */
+static void of_any_target(void **state) {
+    (void)state;
+    static float scores[ROWS * CLASSES], numbers[ROWS * 2], prices[ROWS * 2];
+    static int32_t kinds[ROWS];
+    double absolute = 0, squares = 0;
+    int right = 0;
+    for (int i = 0; i < ROWS; i++) {
+        kinds[i] = i % CLASSES;
+        scores[i * CLASSES + (i < 5 ? kinds[i] : 6)] = 1;
+        right += i < 5 || kinds[i] == 6;
+        for (int k = 2 * i; k < 2 * i + 2; k++) {
+            numbers[k] = (float)(k * 5 % 7) - 3, prices[k] = (float)(k * 3 % 4) / 2;
+            absolute += fabs((double)numbers[k] - (double)prices[k]);
+            squares += ((double)numbers[k] - (double)prices[k]) * ((double)numbers[k] - (double)prices[k]);
+        }
+    }
+    clv_array arrays[] = {{NULL, CLV_ARRAY_F32, CLV_SHAPE(ROWS, CLASSES), scores, true},
+                          {NULL, CLV_ARRAY_F32, CLV_SHAPE(ROWS, 2), numbers, true},
+                          {NULL, CLV_ARRAY_F32, CLV_SHAPE(ROWS, 2), prices, true},
+                          {NULL, CLV_ARRAY_I32, CLV_SHAPE(ROWS), kinds, true}};
+    const clv_field fields[] = {
+        {.name = "scores", .array = &arrays[0]},
+        {.name = "numbers", .array = &arrays[1]},
+        {.name = "price", .role = CLV_FIELD_TARGET, .array = &arrays[2]},
+        {.name = "kind", .role = CLV_FIELD_TARGET, .array = &arrays[3], .classes = CLASSES}};
+    clv_dataset *dataset = NULL;
+    assert_status(clv_dataset_from_fields(runtime, fields, 4, NULL, &dataset), CLV_OK, runtime);
+    clv_metric mae = *clv_metric_find("mae"), rmse = *clv_metric_find("rmse"),
+               kind = *clv_metric_find("accuracy");
+    mae.target = rmse.target = "price", kind.target = "kind";
+    const clv_metric *metrics[] = {&mae, clv_metric_find("top5"), &rmse, &kind};
+    clv_metrics told;
+    for (int64_t batch = 1; batch <= ROWS; batch += 2) {
+        assert_status(evaluate(&two, dataset, batch, metrics, 4, &told), CLV_OK, runtime);
+        assert_int_equal(told.n_values, 4);
+        assert_string_equal(told.values[0].target, "price");
+        assert_null(told.values[1].target);
+        assert_string_equal(told.values[3].target, "kind");
+        close_to(told.values[0].value, absolute / (ROWS * 2));
+        close_to(told.values[2].value, sqrt(squares / (ROWS * 2)));
+        close_to(told.values[3].value, (double)right / ROWS);
+        assert_true(told.values[3].value == told.each[0].accuracy);
+    }
+    mae.target = "weight";
+    assert_status(evaluate(&two, dataset, 4, metrics, 1, &told), CLV_E_NOT_FOUND, runtime);
+    assert_string_equal(clv_runtime_error(runtime),
+                        "metric 'mae': model 'two' has no target 'weight'; it has 'kind', 'price'");
+    mae.target = "kind";
+    assert_status(evaluate(&two, dataset, 4, metrics, 1, &told), CLV_E_VALUE, runtime);
+    assert_string_equal(clv_runtime_error(runtime),
+                        "metric 'mae' is of numbers, and target 'kind' is of classes: take accuracy or top5");
+    metrics[0] = clv_metric_find("accuracy"); // of the first target, which `kind` names too
+    assert_status(evaluate(&two, dataset, 4, metrics, 4, &told), CLV_E_VALUE, runtime);
+    assert_string_equal(clv_runtime_error(runtime), "metric 'accuracy' is asked for twice");
+    clv_dataset_destroy(dataset);
+}
+
 static void by_name(void **state) {
     (void)state;
     assert_int_equal(clv_metric_count(), 4);
@@ -233,8 +309,8 @@ static void refusals(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(of_classes), cmocka_unit_test(of_several_labels), cmocka_unit_test(of_numbers),
-        cmocka_unit_test(by_name),    cmocka_unit_test(refusals),
+        cmocka_unit_test(of_classes),    cmocka_unit_test(of_several_labels), cmocka_unit_test(of_numbers),
+        cmocka_unit_test(of_any_target), cmocka_unit_test(by_name),           cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

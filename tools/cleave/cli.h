@@ -337,9 +337,14 @@ int cli_check_groups(clv_runtime *runtime, const clv_model *model, const cli_gro
 // ---- metrics.c: --metric, --monitor -----------------------------------------------------------------------
 
 typedef struct cli_metrics {
-    const clv_metric *metric[CLV_MOST_METRICS];
+    const clv_metric *metric[CLV_MOST_METRICS]; // point to `own`
+    clv_metric own[CLV_MOST_METRICS];
+    char target[CLV_MOST_METRICS][64]; // of `target:metric`
     int n;
 } cli_metrics;
+enum { CLI_METRIC_BYTES = 96 }; // of `target:metric`
+/** `metric`, or `target:metric` where it names its target. */
+const char *cli_metric_name(const clv_metric_value *value, char name[CLI_METRIC_BYTES]);
 /** Those of --metric, and the one of --monitor. Prints what is wrong and returns EXIT_USAGE. */
 int cli_read_metrics(const cli_args *args, cli_metrics *out);
 /** Is what goes with --patience and --save-best given without them? Prints and returns EXIT_USAGE. */

@@ -294,10 +294,10 @@ bool events_epoch(events_file *events, const watch_moment *now, const clv_train_
         add_scalar(&summary, "loss/test", epoch->test.loss);
         add_scalar(&summary, "accuracy/test", epoch->test.accuracy);
         for (int i = 0; i < epoch->test.n_values; i++) {
-            char tag[80];
+            char name[CLI_METRIC_BYTES], tag[CLI_METRIC_BYTES + 8];
             const clv_metric_value *metric = &epoch->test.values[i];
-            snprintf(tag, sizeof tag, "%.60s/test", metric->name);
-            if (strcmp(metric->name, "accuracy")) add_scalar(&summary, tag, metric->value);
+            snprintf(tag, sizeof tag, "%s/test", cli_metric_name(metric, name));
+            if (strcmp(name, "accuracy")) add_scalar(&summary, tag, metric->value);
         }
     }
     if (events->histograms) add_parameters(events, &summary, session);

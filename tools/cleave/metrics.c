@@ -4,20 +4,36 @@
 
 #include <math.h>
 
-static bool is_there(const cli_metrics *metrics, const clv_metric *metric) {
+static bool is_there(const cli_metrics *metrics, const clv_metric *metric, const char *target) {
     for (int i = 0; i < metrics->n; i++)
-        if (metrics->metric[i] == metric) return true;
+        if (!strcmp(metrics->own[i].name, metric->name) && !strcmp(metrics->target[i], target)) return true;
     return false;
 }
 
-/** One name of an option. */
-static int add_metric(const char *option, const char *name, bool also_loss, cli_metrics *out) {
+static void keep_metric(const clv_metric *metric, const char *target, cli_metrics *out) {
+    const int at = out->n++;
+    out->own[at] = *metric;
+    snprintf(out->target[at], sizeof out->target[at], "%s", target);
+    if (*target) out->own[at].target = out->target[at];
+    out->metric[at] = &out->own[at];
+}
+
+/** One name of an option: `metric`, or `target:metric`. */
+static int add_metric(const char *option, const char *word, bool also_loss, cli_metrics *out) {
+    const char *colon = strrchr(word, ':'), *name = colon ? colon + 1 : word;
     const clv_metric *metric = clv_metric_find(name);
-    char names[128] = "";
+    char names[128] = "", target[sizeof out->target[0]] = "";
     clv_nearest nearest = {.word = name};
-    if (metric && is_there(out, metric)) return EXIT_DONE;
-    if (metric && out->n < CLV_MOST_METRICS) {
-        out->metric[out->n++] = metric;
+    if (colon && (colon == word || (size_t)(colon - word) >= sizeof target))
+        return cli_fail(EXIT_USAGE, "--%s: '%s' is not TARGET:METRIC, with a name of 1 to %zu letters",
+                        option, word, sizeof target - 1);
+    if (colon) snprintf(target, sizeof target, "%.*s", (int)(colon - word), word);
+    if (metric && is_there(out, metric, target)) return EXIT_DONE;
+    if (metric && out->n == CLV_MOST_METRICS)
+        return cli_fail(EXIT_USAGE, "--%s: '%s' is one metric too many; there can be %d", option, word,
+                        CLV_MOST_METRICS);
+    if (metric) {
+        keep_metric(metric, target, out);
         return EXIT_DONE;
     }
     if (also_loss) clv_nearest_offer(&nearest, "loss");
@@ -33,7 +49,7 @@ static int add_metric(const char *option, const char *name, bool also_loss, cli_
 int cli_read_metrics(const cli_args *args, cli_metrics *out) {
     *out = (cli_metrics){0};
     for (const char *at = args->metric; at && *at;) {
-        char name[64];
+        char name[CLI_METRIC_BYTES];
         const size_t n = strcspn(at, ",");
         snprintf(name, sizeof name, "%.*s", (int)(n < sizeof name ? n : sizeof name - 1), at);
         const int code = add_metric("metric", name, false, out);
@@ -63,26 +79,39 @@ void cli_set_stopping(const cli_args *args, const cli_metrics *metrics, clv_trai
 
 // ---- told -------------------------------------------------------------------------------------------------
 
+const char *cli_metric_name(const clv_metric_value *value, char name[CLI_METRIC_BYTES]) {
+    snprintf(name, CLI_METRIC_BYTES, "%s%s%s", value->target ? value->target : "", value->target ? ":" : "",
+             value->name);
+    return name;
+}
+
 /** The accuracy of a model for classes is told in any case. */
 static bool is_told_anyway(const clv_metrics *metrics, int i) {
-    return !isnan(metrics->accuracy) && !strcmp(metrics->values[i].name, "accuracy");
+    return !isnan(metrics->accuracy) && !metrics->values[i].target &&
+           !strcmp(metrics->values[i].name, "accuracy");
 }
 
 json_t *cli_metrics_json(const clv_metrics *metrics) {
     json_t *object = json_object();
+    char name[CLI_METRIC_BYTES];
     for (int i = 0; i < metrics->n_values; i++)
-        json_object_set_new(object, metrics->values[i].name, cli_real(metrics->values[i].value));
+        json_object_set_new(object, cli_metric_name(&metrics->values[i], name),
+                            cli_real(metrics->values[i].value));
     return object;
 }
 
 void cli_metrics_line(screen_line *line, const clv_metrics *metrics) {
+    char name[CLI_METRIC_BYTES];
     for (int i = 0; i < metrics->n_values; i++)
         if (!is_told_anyway(metrics, i))
-            screen_line_add(line, 85, NULL, "  %s %.4f", metrics->values[i].name, metrics->values[i].value);
+            screen_line_add(line, 85, NULL, "  %s %.4f", cli_metric_name(&metrics->values[i], name),
+                            metrics->values[i].value);
 }
 
 void cli_metrics_say(FILE *out, const clv_metrics *metrics) {
+    char name[CLI_METRIC_BYTES];
     for (int i = 0; i < metrics->n_values; i++)
         if (!is_told_anyway(metrics, i))
-            screen_say(out, "test %s %.4f", metrics->values[i].name, metrics->values[i].value);
+            screen_say(out, "test %s %.4f", cli_metric_name(&metrics->values[i], name),
+                       metrics->values[i].value);
 }

@@ -28,7 +28,7 @@ typedef struct training {
     training_curve curves[CURVE_KINDS];
     int n_metrics; // told besides, in the order in which they came
     struct {
-        char name[32];
+        char name[CLI_METRIC_BYTES];
         training_curve curve;
     } metrics[CLV_MOST_METRICS];
     bool failed; // no memory

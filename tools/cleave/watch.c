@@ -183,7 +183,7 @@ bool watch_epoch(watch_eye *watch, const clv_train_epoch *epoch) {
         watch->now.n_metrics = epoch->test.n_values;
         for (int i = 0; i < epoch->test.n_values; i++) {
             watch_metric *metric = &watch->now.metrics[i];
-            snprintf(metric->name, sizeof metric->name, "%s", epoch->test.values[i].name);
+            cli_metric_name(&epoch->test.values[i], metric->name);
             metric->value = epoch->test.values[i].value;
         }
     }

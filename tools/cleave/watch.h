@@ -31,7 +31,7 @@ typedef enum watch_state {
 
 /** What a test set told besides. */
 typedef struct watch_metric {
-    char name[32];
+    char name[CLI_METRIC_BYTES];
     double value;
 } watch_metric;
 
