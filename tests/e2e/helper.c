@@ -9,7 +9,10 @@
 //   helper json PATH...            stdin must be exactly one JSON value; prints what stands at each a.b.0.c
 //   helper lines PATH              stdin must be one JSON object a line; prints what stands at the path of each step
 //   helper trace FILE              a Chrome trace that is whole: prints who|category|layer|op of each slice, who|memory of each count
-//   helper shapes FILE             names and shapes of a safetensors file
+//   helper fields N FILE [NAME]    `a` [N,2], `b` [N], and to be learnt of them `price` [N] and `kind` [N], of three
+//                                  classes, as .npz; or that one alone as .npy
+//   helper told A.npz B.npz NAME   results A beside targets B: the part of classes that is right, or the mean |difference|
+//   helper shapes FILE             names and shapes of a safetensors or an .npz file
 //   helper near A.npy B.npy X      the largest difference is at most X
 //   helper close A B X             the same for all tensors of two safetensors files
 //   helper forge A B KEY=TEXT...   checkpoint A as B, with other texts and a checksum that is right
@@ -240,9 +243,58 @@ static int trace(const char *path) {
     return failed;
 }
 
-static int shapes(const char *path) {
+static clv_archive *read_any(const char *path) {
     clv_archive *archive;
-    must(clv_safetensors_read(runtime, path, &archive));
+    const size_t n = strlen(path);
+    if (n > 4 && !strcmp(path + n - 4, ".npz"))
+        must(clv_npz_read(runtime, path, &archive));
+    else
+        must(clv_safetensors_read(runtime, path, &archive));
+    return archive;
+}
+
+static int fields(int64_t n, const char *path, const char *only) {
+    clv_archive *archive;
+    clv_array *a, *b, *kind, *price;
+    clv_shape pairs = CLV_SHAPE(n, 2), one = CLV_SHAPE(n);
+    must(clv_archive_create(runtime, &archive));
+    must(clv_archive_add(archive, "a", CLV_ARRAY_F32, &pairs, &a));
+    must(clv_archive_add(archive, "b", CLV_ARRAY_F32, &one, &b));
+    must(clv_archive_add(archive, "kind", CLV_ARRAY_I64, &one, &kind));
+    must(clv_archive_add(archive, "price", CLV_ARRAY_F32, &one, &price));
+    for (int64_t i = 0; i < n; i++) {
+        const float x = (float)(i * 37 % 101) / 50 - 1, y = (float)(i * 53 % 97) / 48 - 1,
+                    z = (float)(i * 29 % 89) / 44 - 1, told = x - 2 * y + z;
+        ((float *)a->data)[2 * i] = x, ((float *)a->data)[2 * i + 1] = y, ((float *)b->data)[i] = z;
+        ((float *)price->data)[i] = told;
+        ((int64_t *)kind->data)[i] = told < -1 ? 0 : told < 1 ? 1 : 2;
+    }
+    must(only ? clv_npy_write(runtime, clv_archive_find(archive, only), path) : clv_npz_write(archive, path));
+    clv_archive_destroy(archive);
+    return 0;
+}
+
+static int told(const char *results, const char *targets, const char *name) {
+    clv_archive *a = read_any(results), *b = read_any(targets);
+    const clv_array *got = clv_archive_find(a, name), *want = clv_archive_find(b, name);
+    if (!got || !want) return die("no such array in both files");
+    const int64_t n = clv_shape_numel(&want->shape), each = clv_shape_numel(&got->shape) / n;
+    const float *values = got->data;
+    double sum = 0;
+    for (int64_t i = 0; i < n; i++, values += each) {
+        int64_t best = 0;
+        for (int64_t c = 1; c < each; c++) best = values[c] > values[best] ? c : best;
+        sum += want->type == CLV_ARRAY_I64 ? best == ((const int64_t *)want->data)[i]
+                                           : fabs((double)*values - (double)((const float *)want->data)[i]);
+    }
+    printf("%.6f\n", sum / (double)n);
+    clv_archive_destroy(a);
+    clv_archive_destroy(b);
+    return 0;
+}
+
+static int shapes(const char *path) {
+    clv_archive *archive = read_any(path);
     for (size_t i = 0; i < clv_archive_count(archive); i++) {
         const clv_array *array = clv_archive_get(archive, i);
         char text[96];
@@ -340,6 +392,10 @@ int main(int argc, char **argv) {
         failed = lines(argv[2]);
     else if (!strcmp(what, "trace") && argc == 3)
         failed = trace(argv[2]);
+    else if (!strcmp(what, "fields") && argc >= 4)
+        failed = fields(atol(argv[2]), argv[3], argv[4]);
+    else if (!strcmp(what, "told") && argc == 5)
+        failed = told(argv[2], argv[3], argv[4]);
     else if (!strcmp(what, "shapes") && argc == 3)
         failed = shapes(argv[2]);
     else if (!strcmp(what, "tensors") && argc == 4)

@@ -192,6 +192,33 @@ void cli_quarantine_print(FILE *out, clv_device *device, int indent);
  *  told as ~. */
 json_t *cli_env_json(const cli_session *session);
 
+// ---- arrays.c: named arrays as dataset -------------------------------------------------------------------
+
+/** Inputs and targets by name, and a model that has such ports. Points into itself: not to be copied. */
+typedef struct cli_fields {
+    int n_inputs, n_targets;
+    char name[2 * CLV_MAX_PORTS][64];   // of inputs, then of targets
+    clv_port port[2 * CLV_MAX_PORTS];   // the same
+    clv_train_loss loss[CLV_MAX_PORTS]; // of each target
+    clv_model inner;                    // of one input and one output, which the named ones are made with
+} cli_fields;
+
+/** Is the dataset `arrays FILE`? */
+bool cli_is_arrays(const cli_args *args);
+/** Are --inputs and --target as they can be? Prints and returns EXIT_USAGE if not. */
+int cli_check_arrays(const cli_args *args, const clv_model *model);
+/** --inputs and --target read. Prints what is wrong. */
+int cli_read_fields(const cli_args *args, cli_fields *out);
+/** An .npz, or a folder of .npy. */
+clv_status cli_read_arrays(clv_runtime *runtime, const char *path, clv_archive **out);
+/** The model for such fields: one that names ports itself as it is. Prints what does not fit. */
+int cli_model_of_fields(clv_runtime *runtime, const cli_args *args, const clv_model *model,
+                        cli_fields *fields, clv_model *out);
+/** What weights keep of them, to be freed; NULL: no memory. */
+char *cli_fields_record(const cli_fields *fields);
+/** The way back, and *model, unless it is NULL or set already. Prints what is wrong. */
+int cli_fields_of_weights(clv_runtime *runtime, const char *path, cli_fields *out, const clv_model **model);
+
 // ---- source.c: samples and targets from a dataset, arrays, a text, a folder -----------------------------
 
 /** Samples and targets, read by a thread while drivers are probed and the runtime starts. */
@@ -208,9 +235,13 @@ typedef struct cli_source {
     clv_vocabulary *vocabulary; // of a text; else NULL
     clv_gpt_config gpt;         // of a text: the model's sizes
     clv_array text;             // while it is read
+    clv_archive *archive;       // of named arrays; the datasets read from it
+    cli_fields fields;          // of it
     int64_t told_broken;        // pictures that are broken: so many were told of
 } cli_source;
 
+/** Named arrays are read: datasets of them. Prints what is wrong. */
+int cli_make_arrays(cli_source *source);
 /** Begin to read what the options ask for, for a model; with_train: also what is trained on. */
 void cli_source_begin(cli_source *source, const cli_args *args, const clv_model *model, bool with_train);
 /** Wait for it; prints what failed. */
@@ -226,7 +257,7 @@ clv_model cli_model_for(const cli_args *args, const clv_model *model);
 int cli_size_model(clv_runtime *runtime, const cli_args *args, const clv_model *model,
                    const clv_shape *sample, clv_model *out);
 /** The model for what was read: of a text of its vocabulary and context, else as cli_size_model. */
-int cli_model_of_source(clv_runtime *runtime, const cli_source *source, clv_model *out);
+int cli_model_of_source(clv_runtime *runtime, cli_source *source, clv_model *out);
 /** What a model's samples are called, `images` or `samples`. */
 const char *cli_samples_name(const clv_model *model);
 /** The sentence of what failed; where weights do not fit a model that was built for samples of another size
@@ -253,6 +284,8 @@ bool cli_is_csv(const cli_args *args);
 int cli_check_csv(const cli_args *args, const clv_model *model);
 /** Read it, in the source's thread. */
 clv_status cli_read_csv(cli_source *source);
+/** The record of a table that weights hold, to be freed, and *model of them unless it is set. Prints what is wrong. */
+int cli_table_of_weights(clv_runtime *runtime, const char *path, char **record, const clv_model **model);
 /** The model for a table's columns and targets. */
 void cli_model_of_rows(const clv_model *model, const clv_dataset *dataset, clv_model *out);
 

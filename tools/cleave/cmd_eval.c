@@ -87,6 +87,8 @@ static int evaluate(cli_session *session, cli_source *source, const clv_placemen
                                    .metrics = metrics.metric,
                                    .n_metrics = metrics.n,
                                    .loss = cli_loss(args),
+                                   .losses = source->fields.loss,
+                                   .n_losses = source->fields.n_targets,
                                    .batch = args->batch,
                                    .variants = args->variants,
                                    .no_fuse = cli_no_fuse(args),
@@ -105,10 +107,12 @@ static int evaluate(cli_session *session, cli_source *source, const clv_placemen
 int cmd_eval(const cli_args *args) {
     int code = cli_check_source(args);
     if (code != EXIT_DONE) return code;
-    const clv_model *model = cli_model(args->model || !cli_is_text(args) ? args->model : "gpt");
+    const char *usual = cli_is_text(args) ? "gpt" : cli_is_arrays(args) ? "mlp" : NULL;
+    const clv_model *model = cli_model(args->model ? args->model : usual);
     if (!model) return EXIT_USAGE;
     code = cli_check_text(args, model);
     if (code == EXIT_DONE) code = cli_check_csv(args, model);
+    if (code == EXIT_DONE) code = cli_check_arrays(args, model);
     if (code == EXIT_DONE) code = cli_check_folder(args, model);
     if (code != EXIT_DONE) return code;
     if (!args->weights) return cli_fail(EXIT_USAGE, "which weights? --weights wants a .safetensors file");

@@ -1,9 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
-// cleave run: a model's logits for an array of images. The images are taken as they are, without
-// normalisation.
+// cleave run: a model's results for an array of images, taken as they are, without normalisation; for rows of
+// a table, predictions; for named arrays, an array for each target. What a table or named arrays must be, the
+// weights tell.
 #include "cli.h"
 
+#include <stdlib.h>
 #include <string.h>
+
+/** What is run on what. */
+typedef struct run_job {
+    cli_session *session;
+    const clv_placement *placement;
+    const clv_model *model; // by its name; NULL until the weights tell it
+    clv_model sized;
+    clv_gpt_config gpt;
+    clv_array input;      // --input, or the rows of a table
+    char *record;         // of a table; else NULL
+    clv_archive *archive; // named arrays; else NULL
+    cli_fields fields;
+    const void *inputs[CLV_MAX_PORTS];
+    int64_t n;
+    clv_array results[CLV_MAX_PORTS];
+    cli_profile profile;
+} run_job;
+
+// ---- an array ---------------------------------------------------------------------------------------------
 
 static int check_images(const cli_args *args, const clv_model *model, const clv_array *images) {
     const bool tokens = model->dtype == CLV_DTYPE_I32;
@@ -22,25 +43,146 @@ static int check_images(const cli_args *args, const clv_model *model, const clv_
     return EXIT_DONE;
 }
 
-static int report(cli_session *session, const clv_model *model, clv_predictor *predictor,
-                  const clv_placement *placement, const clv_array *logits, const cli_profile *profile) {
-    clv_plan *plan = clv_predictor_plan(predictor);
-    if (session->args->json) {
-        json_t *shape = json_array();
-        for (int d = 0; d < logits->shape.rank; d++)
-            json_array_append_new(shape, json_integer((json_int_t)logits->shape.dims[d]));
-        return cli_print_json(
-            json_pack("{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o}", "model", model->name, "device",
-                      clv_device_info_get(clv_plan_device_get(plan, 0))->name, "output",
-                      session->args->output, "shape", shape, "memory", cli_plan_memory_json(plan), "shares",
-                      cli_shares_json(placement, clv_predictor_shares(predictor)), "placement",
-                      cli_place_json(clv_predictor_place(predictor)), "profile", cli_profile_json(profile)));
+/** The model for the samples; of texts as its weights say. */
+static int size_model(run_job *job) {
+    const cli_session *session = job->session;
+    const clv_shape *shape = &job->input.shape;
+    const clv_shape sample = clv_shape_make(shape->rank - 1, shape->dims + 1);
+    clv_vocabulary *vocabulary = NULL;
+    if (job->model->dtype != CLV_DTYPE_I32)
+        return cli_size_model(session->runtime, session->args, job->model, &sample, &job->sized);
+    clv_status status =
+        clv_gpt_weights_read(session->runtime, session->args->weights, &job->gpt, &vocabulary);
+    clv_vocabulary_destroy(vocabulary);
+    if (status != CLV_OK) return cli_fail_status(session->runtime, status);
+    job->sized = clv_gpt_model(&job->gpt);
+    return cli_size_model(session->runtime, session->args, &job->sized, &sample, &job->sized);
+}
+
+static int take_array(run_job *job) {
+    const cli_args *args = job->session->args;
+    clv_status status = clv_npy_read(job->session->runtime, args->input, &job->input);
+    if (status != CLV_OK) return cli_fail_status(job->session->runtime, status);
+    const int code = check_images(args, job->model, &job->input);
+    if (code != EXIT_DONE) return code;
+    job->inputs[0] = job->input.data;
+    job->n = job->input.shape.dims[0];
+    return size_model(job);
+}
+
+// ---- rows of a table, named arrays ------------------------------------------------------------------------
+
+static int take_table(run_job *job) {
+    const cli_args *args = job->session->args;
+    clv_runtime *runtime = job->session->runtime;
+    clv_table_info info;
+    const int code = cli_table_of_weights(runtime, args->weights, &job->record, &job->model);
+    if (code != EXIT_DONE) return code;
+    if (strcmp(job->model->name, "mlp") && strcmp(job->model->name, "linear"))
+        return cli_fail(EXIT_USAGE, "%s is no model of rows of numbers; mlp and linear are",
+                        job->model->name);
+    clv_status status = clv_table_info_get(runtime, job->record, &info);
+    if (status == CLV_OK)
+        status = clv_table_rows(runtime, args->words[1], job->record, args->ignore, &job->input);
+    if (status != CLV_OK) return cli_fail_status(runtime, status);
+    job->sized = *job->model;
+    memset(job->sized.input, 0, sizeof job->sized.input);
+    job->sized.input[0] = info.columns;
+    job->sized.target[0] = info.classes ? 0 : info.targets;
+    job->sized.classes = info.classes;
+    job->inputs[0] = job->input.data;
+    job->n = job->input.shape.dims[0];
+    return EXIT_DONE;
+}
+
+/** Are its samples of the port's shape? Leading dimensions of 1 may be left out. */
+static bool is_of_port(const clv_array *array, const clv_port *port) {
+    const clv_shape batch = clv_port_shape(port, 1), want = clv_shape_make(batch.rank - 1, batch.dims + 1),
+                    have = clv_shape_make(array->shape.rank - 1, array->shape.dims + 1);
+    int ones = 0;
+    while (ones < want.rank && want.dims[ones] == 1 && want.rank - ones > have.rank) ones++;
+    const clv_shape rest = clv_shape_make(want.rank - ones, want.dims + ones);
+    return clv_shape_equal(&rest, &have);
+}
+
+static int take_input(run_job *job, int i) {
+    const char *path = job->session->args->words[1], *name = job->fields.name[i];
+    const clv_array *array = clv_archive_find(job->archive, name);
+    char have[96], want[96];
+    if (!array) return cli_fail(EXIT_FAILED, "'%s' has no array '%s', which the model takes", path, name);
+    if (array->type != CLV_ARRAY_F32)
+        return cli_fail(EXIT_FAILED,
+                        "'%s': '%s' holds %s, and the model takes float32; numpy mends it with "
+                        "%s.astype('float32')%s",
+                        path, name, clv_array_type_name(array->type), name,
+                        array->type == CLV_ARRAY_U8 ? " / 255, as train and eval take bytes" : "");
+    if (array->shape.rank < 1 || !is_of_port(array, &job->fields.port[i])) {
+        const clv_shape shape =
+            clv_port_shape(&job->fields.port[i], array->shape.rank ? array->shape.dims[0] : 1);
+        return cli_fail(EXIT_FAILED, "'%s': '%s' is %s, and the model takes %s", path, name,
+                        clv_shape_text(&array->shape, have, sizeof have),
+                        clv_shape_text(&shape, want, sizeof want));
     }
+    if (i && array->shape.dims[0] != job->n)
+        return cli_fail(EXIT_FAILED, "'%s': '%s' has %lld samples, and '%s' has %lld", path, name,
+                        (long long)array->shape.dims[0], job->fields.name[0], (long long)job->n);
+    job->n = array->shape.dims[0];
+    job->inputs[i] = array->data;
+    return job->n ? EXIT_DONE : cli_fail(EXIT_FAILED, "'%s': '%s' holds no samples", path, name);
+}
+
+static int take_arrays(run_job *job) {
+    const cli_args *args = job->session->args;
+    clv_runtime *runtime = job->session->runtime;
+    int code = cli_fields_of_weights(runtime, args->weights, &job->fields, &job->model);
+    if (code != EXIT_DONE) return code;
+    clv_status status = cli_read_arrays(runtime, args->words[1], &job->archive);
+    if (status != CLV_OK) return cli_fail_status(runtime, status);
+    for (int i = 0; code == EXIT_DONE && i < job->fields.n_inputs; i++) code = take_input(job, i);
+    return code == EXIT_DONE ? cli_model_of_fields(runtime, args, job->model, &job->fields, &job->sized)
+                             : code;
+}
+
+// ---- the results ------------------------------------------------------------------------------------------
+
+static json_t *shape_json(const clv_shape *shape) {
+    json_t *list = json_array();
+    for (int d = 0; d < shape->rank; d++)
+        json_array_append_new(list, json_integer((json_int_t)shape->dims[d]));
+    return list;
+}
+
+/** The shape of each named result; null where they have no names. */
+static json_t *outputs_json(const run_job *job) {
+    if (!job->archive) return json_null();
+    json_t *object = json_object();
+    for (int i = 0; i < job->sized.n_targets; i++)
+        json_object_set_new(object, job->sized.targets[i].name, shape_json(&job->results[i].shape));
+    return object;
+}
+
+static int report(const run_job *job, clv_predictor *predictor) {
+    const cli_args *args = job->session->args;
+    const double *shares = clv_predictor_shares(predictor);
+    clv_plan *plan = clv_predictor_plan(predictor);
+    if (args->json)
+        return cli_print_json(json_pack(
+            "{s:s, s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o}", "model", job->sized.name, "device",
+            clv_device_info_get(clv_plan_device_get(plan, 0))->name, "output", args->output, "shape",
+            shape_json(&job->results[0].shape), "outputs", outputs_json(job), "memory",
+            cli_plan_memory_json(plan), "shares", cli_shares_json(job->placement, shares), "placement",
+            cli_place_json(clv_predictor_place(predictor)), "profile", cli_profile_json(&job->profile)));
     char text[96];
-    printf("logits %s are in %s\n", clv_shape_text(&logits->shape, text, sizeof text), session->args->output);
-    cli_shares_print(placement, clv_predictor_shares(predictor));
+    if (job->record) printf("predictions of %lld rows are in %s\n", (long long)job->n, args->output);
+    for (int i = 0; job->archive && i < job->sized.n_targets; i++)
+        printf("%s %s is in %s\n", job->sized.targets[i].name,
+               clv_shape_text(&job->results[i].shape, text, sizeof text), args->output);
+    if (!job->record && !job->archive)
+        printf("logits %s are in %s\n", clv_shape_text(&job->results[0].shape, text, sizeof text),
+               args->output);
+    cli_shares_print(job->placement, shares);
     cli_plan_memory_tables(stdout, plan);
-    cli_profile_print(stdout, profile);
+    cli_profile_print(stdout, &job->profile);
     return cli_finish_output();
 }
 
@@ -48,96 +190,137 @@ static clv_device *device_of(const void *predictor, int index) {
     return clv_plan_device_get(clv_predictor_plan(predictor), index);
 }
 
+/** Named results in one file. */
+static clv_status write_named(const run_job *job) {
+    clv_archive *archive = NULL;
+    clv_status status = clv_archive_create(job->session->runtime, &archive);
+    for (int i = 0; status == CLV_OK && i < job->sized.n_targets; i++)
+        status = clv_archive_add_borrowed(archive, job->sized.targets[i].name, CLV_ARRAY_F32,
+                                          &job->results[i].shape, job->results[i].data);
+    if (status == CLV_OK) status = clv_npz_write(archive, job->session->args->output);
+    clv_archive_destroy(archive);
+    return status;
+}
+
+static clv_status compute_all(run_job *job, clv_predictor *predictor) {
+    clv_runtime *runtime = job->session->runtime;
+    const char *output = job->session->args->output;
+    const int n = clv_model_target_count(&job->sized);
+    float *results[CLV_MAX_PORTS];
+    for (int i = 0; i < n; i++) {
+        const clv_shape one = clv_predictor_result_shape_get(predictor, i);
+        clv_shape shape = {one.rank + 1, {job->n}};
+        memcpy(shape.dims + 1, one.dims, (size_t)one.rank * sizeof *one.dims);
+        clv_status status = clv_array_init(runtime, CLV_ARRAY_F32, &shape, &job->results[i]);
+        if (status != CLV_OK) return status;
+        results[i] = job->results[i].data;
+    }
+    clv_status status = clv_predictor_forward_all(predictor, job->inputs, job->n, results);
+    if (status != CLV_OK) return status;
+    if (job->record) return clv_table_results_write(runtime, job->record, results[0], job->n, output);
+    return job->archive ? write_named(job) : clv_npy_write(runtime, &job->results[0], output);
+}
+
 /** The predictor is made: load, compute, write, tell. */
-static int compute(cli_session *session, const clv_model *model, clv_predictor *predictor,
-                   const clv_placement *placement, const clv_array *images, clv_array *logits,
-                   cli_profile *profile) {
-    const cli_args *args = session->args;
-    clv_runtime *runtime = session->runtime;
+static int compute(run_job *job, clv_predictor *predictor) {
+    cli_session *session = job->session;
     clv_session *weights = clv_predictor_session(predictor);
-    int64_t n = images->shape.dims[0];
-    const clv_shape one = clv_predictor_result_shape(predictor);
-    clv_shape shape = {one.rank + 1, {n}};
-    memcpy(shape.dims + 1, one.dims, (size_t)one.rank * sizeof *one.dims);
-    int code = cli_profile_begin(session, weights, device_of, predictor, profile);
+    int code = cli_profile_begin(session, weights, device_of, predictor, &job->profile);
     if (code != EXIT_DONE) return code;
-    cli_print_place(args, clv_predictor_place(predictor));
+    cli_print_place(session->args, clv_predictor_place(predictor));
     cli_tell_idle(session, clv_predictor_plan(predictor));
-    clv_status status = clv_weights_load(weights, args->weights);
-    if (status != CLV_OK) return cli_fail_sized(runtime, status, model);
-    if (status == CLV_OK) status = clv_array_init(runtime, CLV_ARRAY_F32, &shape, logits);
-    if (status == CLV_OK) status = clv_predictor_forward(predictor, images->data, n, logits->data);
-    if (status == CLV_OK) status = clv_npy_write(runtime, logits, args->output);
-    if (status != CLV_OK) return cli_fail_status(runtime, status);
-    code = report(session, model, predictor, placement, logits, profile);
-    int traced = cli_profile_trace(profile);
+    clv_status status = clv_weights_load(weights, session->args->weights);
+    if (status != CLV_OK) return cli_fail_sized(session->runtime, status, &job->sized);
+    status = compute_all(job, predictor);
+    if (status != CLV_OK) return cli_fail_status(session->runtime, status);
+    code = report(job, predictor);
+    int traced = cli_profile_trace(&job->profile);
     return code != EXIT_DONE ? code : traced;
 }
 
-/** The model for the samples; of texts as its weights say. */
-static int size_model(cli_session *session, const clv_model *model, const clv_array *images,
-                      clv_gpt_config *gpt, clv_model *out) {
-    const clv_shape sample = clv_shape_make(images->shape.rank - 1, images->shape.dims + 1);
-    clv_vocabulary *vocabulary = NULL;
-    if (model->dtype != CLV_DTYPE_I32)
-        return cli_size_model(session->runtime, session->args, model, &sample, out);
-    clv_status status = clv_gpt_weights_read(session->runtime, session->args->weights, gpt, &vocabulary);
-    clv_vocabulary_destroy(vocabulary);
-    if (status != CLV_OK) return cli_fail_status(session->runtime, status);
-    *out = clv_gpt_model(gpt);
-    return cli_size_model(session->runtime, session->args, out, &sample, out);
-}
-
-static int run(cli_session *session, const clv_model *model, const clv_placement *placement,
-               clv_array *images, clv_array *logits) {
-    const cli_args *args = session->args;
-    clv_status status = clv_npy_read(session->runtime, args->input, images);
-    if (status != CLV_OK) return cli_fail_status(session->runtime, status);
-    int code = check_images(args, model, images);
+static int run(run_job *job) {
+    const cli_args *args = job->session->args;
+    clv_runtime *runtime = job->session->runtime;
+    const clv_placement *placement = job->placement;
+    int code = cli_is_csv(args) ? take_table(job) : cli_is_arrays(args) ? take_arrays(job) : take_array(job);
+    if (code == EXIT_DONE) code = cli_check_place(runtime, &job->sized, placement);
     if (code != EXIT_DONE) return code;
-    clv_gpt_config gpt;
-    clv_model sized;
-    code = size_model(session, model, images, &gpt, &sized);
-    if (code == EXIT_DONE) code = cli_check_place(session->runtime, &sized, placement);
-    if (code != EXIT_DONE) return code;
-    int64_t n = images->shape.dims[0];
-    clv_predictor_config config = {.device = placement->place ? NULL : session->device,
+    clv_predictor_config config = {.device = placement->place ? NULL : job->session->device,
                                    .placement = *placement,
-                                   .model = &sized,
+                                   .model = &job->sized,
                                    .batch = args->batch,
                                    .variants = args->variants,
                                    .no_fuse = cli_no_fuse(args),
                                    .precision = cli_precision(args)};
-    if (!config.batch && n < 256) config.batch = n > placement->n_replicas ? n : placement->n_replicas;
+    if (!config.batch && job->n < 256)
+        config.batch = job->n > placement->n_replicas ? job->n : placement->n_replicas;
     clv_predictor *predictor;
-    cli_profile profile = {0};
-    status = clv_predictor_create(session->runtime, &config, &predictor);
-    code = status == CLV_OK ? compute(session, &sized, predictor, placement, images, logits, &profile)
-                            : cli_fail_status(session->runtime, status);
+    clv_status status = clv_predictor_create(runtime, &config, &predictor);
+    code = status == CLV_OK ? compute(job, predictor) : cli_fail_status(runtime, status);
     clv_predictor_destroy(predictor);
-    cli_profile_end(&profile);
+    cli_profile_end(&job->profile);
     return code;
 }
 
-int cmd_run(const cli_args *args) {
-    const clv_model *model = cli_model(args->model);
-    if (!model) return EXIT_USAGE;
+/** Is it something to run on? */
+static int check_kind(const cli_args *args) {
+    const bool named = cli_is_csv(args) || cli_is_arrays(args);
+    if (args->n_words && !named)
+        return cli_fail(EXIT_USAGE,
+                        "'%s' is nothing to run on; there are csv FILE, arrays FILE, and --input FILE",
+                        args->words[0]);
+    return EXIT_DONE;
+}
+
+/** Is it said on what, and where to? */
+static int check_words(const cli_args *args) {
+    const bool named = cli_is_csv(args) || cli_is_arrays(args);
+    if (named && args->n_words < 2)
+        return cli_fail(EXIT_USAGE, "which file? `%s FILE` wants its name", args->words[0]);
+    if (named && args->input)
+        return cli_fail(EXIT_USAGE, "--input and `%s FILE` both say what to run on; give one of them",
+                        args->words[0]);
+    if (named && args->classes)
+        return cli_fail(EXIT_USAGE, "--classes: how many there are, the weights tell");
+    if (args->ignore && !cli_is_csv(args)) return cli_fail(EXIT_USAGE, "--ignore is of tables: `csv FILE`");
     if (!args->weights) return cli_fail(EXIT_USAGE, "which weights? --weights wants a .safetensors file");
-    if (!args->input) return cli_fail(EXIT_USAGE, "on what? --input wants an .npy file");
-    if (!args->output) return cli_fail(EXIT_USAGE, "where to? --output wants the name of an .npy file");
-    int code = cli_check_target(args->output);
+    if (!named && !args->input)
+        return cli_fail(EXIT_USAGE, "on what? --input wants an .npy file; or give csv FILE or arrays FILE");
+    if (!args->output)
+        return cli_fail(EXIT_USAGE, "where to? --output wants the name of %s file",
+                        cli_is_csv(args)      ? "a .csv"
+                        : cli_is_arrays(args) ? "an .npz"
+                                              : "an .npy");
+    return EXIT_DONE;
+}
+
+static void reset(run_job *job) {
+    clv_array_reset(&job->input);
+    for (int i = 0; i < CLV_MAX_PORTS; i++) clv_array_reset(&job->results[i]);
+    clv_archive_destroy(job->archive);
+    free(job->record);
+}
+
+int cmd_run(const cli_args *args) {
+    run_job job = {.model = NULL};
+    const bool named = cli_is_csv(args) || cli_is_arrays(args);
+    int code = check_kind(args);
+    if (code != EXIT_DONE) return code;
+    if ((args->model || !named) && !(job.model = cli_model(args->model))) return EXIT_USAGE;
+    code = check_words(args);
+    if (code == EXIT_DONE) code = cli_check_target(args->output);
     if (code == EXIT_DONE) code = cli_check_target(args->trace);
     cli_placement placement;
     if (code == EXIT_DONE) code = cli_read_placement(args, &placement);
     if (code != EXIT_DONE) return code;
     cli_session session;
+    job.session = &session;
+    job.placement = &placement.placement;
     cli_start_early(args, true, &session);
     code = cli_start(&session);
     if (code != EXIT_DONE) return code;
-    clv_array images = {0}, logits = {0};
-    code = run(&session, model, &placement.placement, &images, &logits);
-    clv_array_reset(&images);
-    clv_array_reset(&logits);
+    code = run(&job);
+    reset(&job);
     cli_stop(&session);
     return code;
 }

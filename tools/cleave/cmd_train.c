@@ -3,6 +3,7 @@
 #include "events.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 /** What the callbacks of a training need. */
@@ -202,11 +203,17 @@ static void end_watch(train_job *job, clv_status status) {
 
 // ---- the command ------------------------------------------------------------------------------------------
 
-/** With what `generate` needs, where it can use them. */
+/** With what `generate` and `run` need, where they can use them. */
 static clv_status save_weights(void *user, clv_session *trained, const char *path) {
     const cli_source *source = ((const train_job *)user)->source;
-    return source->vocabulary ? clv_gpt_weights_save(trained, &source->gpt, source->vocabulary, path)
-                              : clv_weights_save(trained, path);
+    if (source->vocabulary) return clv_gpt_weights_save(trained, &source->gpt, source->vocabulary, path);
+    char *fields = source->archive ? cli_fields_record(&source->fields) : NULL;
+    const char *table = clv_table_record(source->train);
+    const clv_weights_text texts[] = {{"cleave.model", source->model->name},
+                                      {table ? "cleave.table" : "cleave.fields", table ? table : fields}};
+    const clv_status status = clv_weights_save_texts(trained, texts, table || fields ? 2 : 0, path);
+    free(fields);
+    return status;
 }
 
 static int finish(const train_job *job, clv_trainer *trainer, clv_status status) {
@@ -301,6 +308,8 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
         .placement = *placement,
         .model = &sized,
         .loss = cli_loss(args),
+        .losses = source->fields.loss,
+        .n_losses = source->fields.n_targets,
         .train = source->train,
         .test = source->test,
         .batch = args->batch ? args->batch : 64,
@@ -323,8 +332,8 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
         .save_best = save_weights,
         .ema_decay = args->ema,
         .on_device_failure = args->on_device_failure && !strcmp(args->on_device_failure, "continue")
-                              ? CLV_DEVICE_FAILURE_CONTINUE
-                              : CLV_DEVICE_FAILURE_STOP,
+                                 ? CLV_DEVICE_FAILURE_CONTINUE
+                                 : CLV_DEVICE_FAILURE_STOP,
         .on_nan = args->on_nan && !strcmp(args->on_nan, "continue") ? CLV_NAN_CONTINUE : CLV_NAN_STOP,
         .interrupt = cli_catch_interrupts(),
         .user = &job,
@@ -363,12 +372,14 @@ int cmd_train(const cli_args *args) {
     if (code != EXIT_DONE) return code;
     const char *usual = cli_is_text(args)     ? "gpt"
                         : cli_is_csv(args)    ? "mlp"
+                        : cli_is_arrays(args) ? "mlp"
                         : cli_is_folder(args) ? "resnet18"
                                               : "cnn";
     const clv_model *model = cli_model(args->model ? args->model : usual);
     if (!model) return EXIT_USAGE;
     code = cli_check_text(args, model);
     if (code == EXIT_DONE) code = cli_check_csv(args, model);
+    if (code == EXIT_DONE) code = cli_check_arrays(args, model);
     if (code == EXIT_DONE) code = cli_check_folder(args, model);
     if (code != EXIT_DONE) return code;
     if (args->weights && args->resume)

@@ -73,6 +73,8 @@ json_t *watch_settings(const cli_args *args, const clv_train_config *config) {
     set_real(object, "label_smoothing", config->label_smoothing);
     set_real(object, "mixup", config->mixup);
     set_text(object, "labels", args->labels);
+    set_text(object, "inputs", args->inputs);
+    set_text(object, "target", args->target);
     set_text(object, "weights", config->weights);
     set_text(object, "except", args->except);
     set_text(object, "freeze", args->freeze);

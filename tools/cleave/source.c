@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Where samples and targets come from: a dataset by name, two .npy files, a text (text.c), a table (csv.c) or
-// a folder of pictures (folder.c).
+// Where samples and targets come from: a dataset by name, two .npy files, named arrays (arrays.c), a text
+// (text.c), a table (csv.c) or a folder of pictures (folder.c).
 #include "cli.h"
 
 #include <string.h>
@@ -29,14 +29,16 @@ int cli_check_source(const cli_args *args) {
                         args->images ? "labels" : "images");
     if (!args->n_words && !arrays)
         return cli_fail(EXIT_USAGE, "on what? Give a dataset (fashion-mnist, images DIR, text FILE, csv "
-                                    "FILE), or --images and --labels");
+                                    "FILE, arrays FILE), or --images and --labels");
     if (arrays && args->data) return cli_fail(EXIT_USAGE, "--data is the folder of a dataset, not of arrays");
     if (args->validation >= 1)
         return cli_fail(EXIT_USAGE, "--validation is the part that is not trained on, below 1, not %g",
                         args->validation);
-    if (cli_is_text(args) || cli_is_csv(args)) return EXIT_DONE;
+    if (cli_is_text(args) || cli_is_csv(args) || cli_is_arrays(args)) return EXIT_DONE;
     if (args->given_validation)
-        return cli_fail(EXIT_USAGE, "--validation is of texts and tables: `text FILE`, `csv FILE`");
+        return cli_fail(EXIT_USAGE,
+                        "--validation is of texts and tables, and named arrays: `text FILE`, `csv FILE`, "
+                        "`arrays FILE`");
     if (cli_is_folder(args)) return EXIT_DONE;
     if (args->n_words > 1)
         return cli_fail(EXIT_USAGE, "'%s' is one word too many; see 'cleave %s --help'", args->words[1],
@@ -52,9 +54,11 @@ int cli_check_source(const cli_args *args) {
         clv_nearest_offer(&nearest, "text");
         clv_nearest_offer(&nearest, "csv");
         clv_nearest_offer(&nearest, "images");
-        return cli_fail(EXIT_USAGE,
-                        "unknown dataset '%s'; there are %s, images DIR, text FILE and csv FILE%s",
-                        args->words[0], names, clv_nearest_text(&nearest));
+        clv_nearest_offer(&nearest, "arrays");
+        return cli_fail(
+            EXIT_USAGE,
+            "unknown dataset '%s'; there are %s, images DIR, text FILE, csv FILE and arrays FILE%s",
+            args->words[0], names, clv_nearest_text(&nearest));
     }
     return EXIT_DONE;
 }
@@ -98,13 +102,15 @@ int cli_size_model(clv_runtime *runtime, const cli_args *args, const clv_model *
     return EXIT_DONE;
 }
 
-int cli_model_of_source(clv_runtime *runtime, const cli_source *source, clv_model *out) {
+int cli_model_of_source(clv_runtime *runtime, cli_source *source, clv_model *out) {
     const clv_dataset *dataset = source->train ? source->train : source->test;
     const clv_shape sample = clv_dataset_sample_shape(dataset);
     if (source->vocabulary)
         *out = clv_gpt_model(&source->gpt);
     else if (cli_is_csv(source->args))
         cli_model_of_rows(source->model, dataset, out);
+    else if (cli_is_arrays(source->args))
+        return cli_model_of_fields(runtime, source->args, source->model, &source->fields, out);
     else if (cli_is_folder(source->args))
         cli_model_of_folder(source->args, source->model, dataset, out);
     else
@@ -144,6 +150,10 @@ static void *read_source(void *user) {
         source->status = cli_is_text(args) ? cli_read_text(source) : cli_read_csv(source);
         return NULL;
     }
+    if (cli_is_arrays(args)) {
+        source->status = cli_read_arrays(source->runtime, args->words[1], &source->archive);
+        return NULL;
+    }
     if (cli_is_folder(args)) {
         source->status = cli_read_folder(source);
         return NULL;
@@ -172,7 +182,8 @@ static void join(cli_source *source) {
 
 int cli_source_wait(cli_source *source) {
     join(source);
-    return source->status == CLV_OK ? EXIT_DONE : cli_fail_status(source->runtime, source->status);
+    if (source->status != CLV_OK) return cli_fail_status(source->runtime, source->status);
+    return cli_is_arrays(source->args) ? cli_make_arrays(source) : EXIT_DONE;
 }
 
 void cli_source_end(cli_source *source) {
@@ -181,5 +192,6 @@ void cli_source_end(cli_source *source) {
     clv_dataset_destroy(source->test);
     clv_vocabulary_destroy(source->vocabulary);
     clv_array_reset(&source->text);
+    clv_archive_destroy(source->archive);
     clv_runtime_destroy(source->runtime);
 }

@@ -70,9 +70,32 @@ static void devices_text(const clv_train_config *config, const clv_trainer *trai
         add(out, "; layers by --place");
 }
 
+/** Named inputs and targets, each with its shape or its classes. */
+static void ports_text(const cli_args *args, const clv_train_config *config, note *out) {
+    const clv_model *model = config->model;
+    char text[96];
+    add(out, ": %s, from", args->words[args->n_words - 1]);
+    for (int i = 0; i < model->n_inputs + model->n_targets; i++) {
+        const bool input = i < model->n_inputs;
+        const clv_port *port = input ? &model->inputs[i] : &model->targets[i - model->n_inputs];
+        const clv_shape batch = clv_port_shape(port, 1), one = clv_shape_make(batch.rank - 1, batch.dims + 1);
+        add(out, "%s %s %s",
+            i == model->n_inputs ? " to"
+            : i                  ? ","
+                                 : "",
+            port->name, clv_shape_text(&one, text, sizeof text));
+        if (!input && port->classes) add(out, " of %s classes", plan_count(port->classes));
+    }
+    if (config->no_shuffle)
+        add(out, ", in their order");
+    else
+        add(out, ", shuffled");
+}
+
 static void samples_text(const cli_args *args, const clv_train_config *config, note *out) {
     char text[96];
     clv_shape sample = clv_dataset_sample_shape(config->train);
+    const bool named = config->model->build_all != NULL;
     add(out, "%s to train on", plan_count(clv_dataset_count(config->train)));
     if (config->test)
         add(out, ", %s to test on", plan_count(clv_dataset_count(config->test)));
@@ -80,12 +103,16 @@ static void samples_text(const cli_args *args, const clv_train_config *config, n
         add(out, ", none to test on");
     const clv_shape target = clv_dataset_target_shape(config->train);
     const int64_t classes = config->model->classes;
-    add(out, ": %s, each %s, %s %s%s", args->images ? args->images : args->words[args->n_words - 1],
-        clv_shape_text(&sample, text, sizeof text), plan_count(classes ? classes : clv_shape_numel(&target)),
-        classes          ? "classes"
-        : cli_loss(args) ? "labels"
-                         : "numbers to tell",
-        config->no_shuffle ? ", in their order" : ", shuffled");
+    if (named)
+        ports_text(args, config, out);
+    else
+        add(out, ": %s, each %s, %s %s%s", args->images ? args->images : args->words[args->n_words - 1],
+            clv_shape_text(&sample, text, sizeof text),
+            plan_count(classes ? classes : clv_shape_numel(&target)),
+            classes          ? "classes"
+            : cli_loss(args) ? "labels"
+                             : "numbers to tell",
+            config->no_shuffle ? ", in their order" : ", shuffled");
     if (config->mixup > 0) add(out, ", mixed by Beta(%g, %g)", config->mixup, config->mixup);
     if (config->label_smoothing > 0) add(out, ", labels smoothed by %g", config->label_smoothing);
 }

@@ -1,0 +1,126 @@
+#!/bin/sh
+# SPDX-License-Identifier: Apache-2.0
+# Named arrays on the command line, and rows of a table: several inputs and targets with their losses and metrics, learnt, saved, resumed,
+# measured again and run by what the weights tell; what does not fit is told in one sentence.
+. "$(dirname "$0")/common.sh"
+
+"$helper" fields 200 d.npz
+how="--model linear --device $device --quiet --batch 20 --optimizer adam --lr 0.02 --schedule constant"
+
+# Two inputs, two targets: the loss of one by its name and weight, the other's as usual; metrics of both, and one of them says what is better.
+works "$cleave" train arrays d.npz --target 'kind,price=mse*0.5' $how --epochs 40 --metric price:mae,accuracy,price:rmse \
+    --monitor price:mae --save-best best.safetensors --save w.safetensors --log run.jsonl --checkpoint c.ckpt --json
+cp out json
+same "memory" "$(at memory.0.peak_bytes)" "$(at memory.0.predicted_peak_bytes)"
+mae=$(at metrics.price:mae) loss=$(at test_loss)
+awk "BEGIN { exit !($mae < 0.02 && $(at metrics.accuracy) > 0.7) }" || fail "not learnt: mae $mae, accuracy $(at metrics.accuracy)"
+same "accuracy of the first target" "$(at metrics.accuracy)" "$(at test_accuracy)"
+same "the last epoch in the log" "$(grep '"event":"epoch"' run.jsonl | tail -n 1 | "$helper" json metrics.price:mae)" "$mae"
+same "settings in the log" "$(head -n 1 run.jsonl | "$helper" json settings.target settings.monitor | tr '\n' ' ')" 'kind,price=mse*0.5 price:mae '
+best=$(at best_value) n=$(at best_epoch)
+same "the best epoch in the log" "$(grep "\"event\":\"epoch\",\"epoch\":$n," run.jsonl | "$helper" json metrics.price:mae)" "$best"
+
+# The weights tell all that eval and run need. Eval tells the same of the same part; run's results are those that eval measures.
+works "$cleave" eval arrays d.npz --weights w.safetensors --validation 0.1 --metric price:mae,kind:accuracy --device "$device" --json
+near() { awk "BEGIN { d = $2 - $3; exit !(d < 1e-5 && d > -1e-5) }" || fail "$1: $2 is not $3"; }
+near "mae again" "$(at metrics.price:mae)" "$mae"
+near "loss again" "$(at test_loss)" "$loss"
+works "$cleave" eval arrays d.npz --weights best.safetensors --validation 0.1 --metric price:mae --device "$device" --json
+near "the best mae again" "$(at metrics.price:mae)" "$best"
+works "$cleave" eval arrays d.npz --weights w.safetensors --metric price:mae,kind:accuracy --device "$device" --json
+mae=$(at metrics.price:mae) accuracy=$(at metrics.kind:accuracy)
+same "all samples" "$(at count)" 200
+works "$cleave" run arrays d.npz --weights w.safetensors --output out.npz --device "$device" --json
+same "memory of run" "$(at memory.0.peak_bytes)" "$(at memory.0.predicted_peak_bytes)"
+same "shapes told" "$(at outputs.kind.0 outputs.kind.1 outputs.price.0 | tr '\n' ' ')" "200 3 200 "
+same "shapes written" "$("$helper" shapes out.npz | tr '\n' ' ')" "kind [200,3] price [200] "
+near "mae of what was written" "$("$helper" told out.npz d.npz price)" "$mae"
+near "accuracy of what was written" "$("$helper" told out.npz d.npz kind)" "$accuracy"
+works "$cleave" run arrays d.npz --weights w.safetensors --output out.npz --device "$device" --batch 7
+grep -qF 'kind [200,3] is in out.npz' out || fail "run tells: $(cat out)"
+near "mae in other batches" "$("$helper" told out.npz d.npz price)" "$mae"
+
+# Interrupted and resumed: the same bits. Other losses are another training.
+works "$cleave" train arrays d.npz --target 'kind,price=mse*0.5' $how --epochs 20 --checkpoint half.ckpt
+works "$cleave" train arrays d.npz --target 'kind,price=mse*0.5' $how --epochs 40 --resume half.ckpt --save again.safetensors
+cmp -s w.safetensors again.safetensors || fail "resumed weights are others"
+expect 1 "was written with losses 'kind: cross_entropy, price: mse * 0.5', now it is" \
+    "$cleave" train arrays d.npz --target 'kind,price=mse*0.25' $how --epochs 40 --resume half.ckpt
+
+# One input of many, one target of many; a folder of .npy files; weights to begin with.
+works "$cleave" train arrays d.npz --inputs a --target price $how --epochs 2 --save one.safetensors
+works "$cleave" run arrays d.npz --weights one.safetensors --output one.npz --device "$device"
+same "one target" "$("$helper" shapes one.npz)" "price [200]"
+mkdir parts
+for name in a b price kind; do "$helper" fields 200 parts/$name.npy $name; done
+works "$cleave" train arrays parts --inputs a,b --target 'kind,price=mse*0.5' $how --epochs 40 --save folder.safetensors
+cmp -s w.safetensors folder.safetensors || fail "a folder of .npy trains to other weights than the .npz"
+rm parts/kind.npy parts/price.npy
+works "$cleave" run arrays parts --weights w.safetensors --output parts.npz --device "$device"
+near "mae of a folder" "$("$helper" told parts.npz d.npz price)" "$mae"
+works "$cleave" train arrays d.npz --target 'kind,price=mse*0.5' $how --epochs 1 --weights w.safetensors --json
+awk "BEGIN { exit !($(at train_loss) < $loss + 0.1) }" || fail "weights to begin with do not help: $(at train_loss)"
+# a model of images
+mkdir images
+"$helper" images 40 images/picture.npy 28 28
+"$helper" labels 40 images/label.npy
+works "$cleave" train arrays images --target label --model cnn --device "$device" --quiet --epochs 1 --save cnn.safetensors
+works "$cleave" run arrays images --weights cnn.safetensors --output label.npz --device "$device"
+same "logits of images" "$("$helper" shapes label.npz)" "label [40,10]"
+
+# Rows of a table: predictions by what the weights tell of columns, classes and standardization.
+awk 'BEGIN { print "x;y;id;side"; for (i = 0; i < 200; i++) { x = i * 37 % 101; y = i * 53 % 97; print x ";" y ";n" i ";" (x > y ? "above" : "below, or so") } }' >side.csv
+works "$cleave" train csv side.csv --target side --ignore id --standardize --device "$device" --quiet --epochs 40 --validation 0 --save side.safetensors
+works "$cleave" run csv side.csv --weights side.safetensors --output told.csv --device "$device" --json
+same "memory of rows" "$(at memory.0.peak_bytes)" "$(at memory.0.predicted_peak_bytes)"
+same "the head of predictions" "$(head -n 1 told.csv)" 'side,p(above),"p(below, or so)"'
+same "rows of predictions" "$(wc -l <told.csv | tr -d ' ')" 201
+sed 1d told.csv | sed 's/^"\([^"]*\)".*/\1/; s/^above,.*/above/' >classes
+sed 1d side.csv | cut -d';' -f4 >wanted
+right=$(paste -d'|' classes wanted | awk -F'|' '$1 == $2' | wc -l)
+awk "BEGIN { exit !($right > 180) }" || fail "of 200 rows $right are told right"
+# other order, no target, nothing ignored: the same bits
+awk -F';' '{ print $2 "," $1 }' side.csv >rows.csv
+works "$cleave" run csv rows.csv --weights side.safetensors --output again.csv --device "$device"
+cmp -s told.csv again.csv || fail "columns in another order give other predictions"
+awk '{ print $0 (NR == 1 ? ",z" : ",1") }' rows.csv >more.csv
+expect 1 "has a column 'z', which the model was not trained on" "$cleave" run csv more.csv --weights side.safetensors --output x.csv --device "$device"
+works "$cleave" run csv more.csv --weights side.safetensors --ignore z --output again.csv --device "$device"
+cmp -s told.csv again.csv || fail "an ignored column changes predictions"
+cut -d, -f1 rows.csv >less.csv
+expect 1 "has no column 'x', which the model was trained on" "$cleave" run csv less.csv --weights side.safetensors --output x.csv --device "$device"
+[ ! -e x.csv ] || fail "predictions were written of rows that are refused"
+# weights without that record: as before, and no use for rows
+works "$cleave" eval csv side.csv --target side --ignore id --standardize --model mlp --weights side.safetensors --device "$device"
+awk 'BEGIN { print "a,y"; for (i = 0; i < 50; i++) print i % 7 "," 3 * (i % 7) + 1 }' >line.csv
+works "$cleave" train csv line.csv --target y --model linear --device "$device" --quiet --lr 0.1 --schedule constant --epochs 100 --validation 0 --save line.safetensors
+works "$cleave" run csv line.csv --weights line.safetensors --output line.out --device "$device"
+awk -F, 'NR == FNR { y[FNR] = $2; next } FNR > 1 { d = $1 - y[FNR]; if (d > 0.2 || d < -0.2) bad = 1 } END { exit bad }' line.csv line.out || fail "a line is not told: $(head -n 3 line.out)"
+works "$cleave" train --images images/picture.npy --labels images/label.npy --model mlp --device "$device" --quiet --epochs 1 --save plain.safetensors
+! grep -q 'cleave\.' plain.safetensors || fail "weights of plain arrays tell of columns"
+expect 1 'does not tell the columns of its table' "$cleave" run csv rows.csv --weights plain.safetensors --output x.csv --device "$device"
+
+# One sentence each.
+expect 1 'does not tell its inputs and targets' "$cleave" run arrays d.npz --weights side.safetensors --output x.npz --device "$device"
+expect 2 'which arrays are to be learnt' "$cleave" train arrays d.npz
+expect 2 '`arrays FILE` wants an .npz file' "$cleave" train arrays
+expect 2 "there is no loss 'mes', there are cross_entropy, mse, bce_with_logits; did you mean 'mse'?" "$cleave" train arrays d.npz --target price=mes
+expect 2 'with a weight above 0' "$cleave" train arrays d.npz --target price=mse*0
+expect 2 'with a weight above 0' "$cleave" train arrays d.npz --target 'price=mse*'
+expect 2 "'price' is named twice" "$cleave" train arrays d.npz --target price,price
+expect 2 '--inputs is of named arrays' "$cleave" train fashion-mnist --inputs a
+expect 2 '--standardize is of tables' "$cleave" train arrays d.npz --target price --standardize
+expect 2 'cnn takes one input, and there are 2' "$cleave" train arrays d.npz --inputs a,b --target price --model cnn --device "$device"
+expect 2 "'foo' is nothing to run on" "$cleave" run foo --output x.npz
+expect 2 'both say what to run on' "$cleave" run csv rows.csv --input x.npy --output x.csv
+expect 2 'how many there are, the weights tell' "$cleave" run csv rows.csv --classes 3 --output x.csv
+expect 2 "--metric: there is no metric 'mea'" "$cleave" train arrays d.npz --target price --metric price:mea
+expect 1 "no array 'prise', it has a, b, kind, price; did you mean 'price'?" "$cleave" train arrays d.npz --target prise --device "$device"
+expect 1 "input 'kind' holds i64" "$cleave" train arrays d.npz --target price --device "$device"
+expect 1 'and mse wants numbers' "$cleave" train arrays d.npz --target kind=mse --inputs a --device "$device"
+expect 1 "model 'mlp' has no target 'weight'; it has 'price'" "$cleave" train arrays d.npz --target price --inputs a --metric weight:mae --device "$device"
+"$helper" fields 50 parts/b.npy b
+expect 1 "'b' has 50 samples, and 'a' has 200" "$cleave" run arrays parts --weights w.safetensors --output x.npz --device "$device"
+"$helper" images 200 parts/b.npy 3
+expect 1 "'b' is [200,3], and the model takes [200]" "$cleave" run arrays parts --weights w.safetensors --output x.npz --device "$device"
+finish

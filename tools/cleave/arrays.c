@@ -1,0 +1,487 @@
+// SPDX-License-Identifier: Apache-2.0
+// Named arrays: the data set `arrays FILE`, an .npz or a folder of .npy. Which of its arrays are inputs, which
+// targets, which loss goes with which; a model with ports of these names; and what weights tell of them, so
+// that `run` and `eval` need no such options.
+#include "cli.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+bool cli_is_arrays(const cli_args *args) {
+    return args->n_words > 0 && !strcmp(args->words[0], "arrays");
+}
+
+// ---- the options ------------------------------------------------------------------------------------------
+
+/** A name of a list with commas, without what is behind `=`. */
+static int keep_name(const char *option, const char *at, size_t n, cli_fields *out) {
+    const int i = out->n_inputs + out->n_targets;
+    if (n < 1 || n >= sizeof out->name[i])
+        return cli_fail(EXIT_USAGE, "--%s: '%.*s' is no name of an array, of 1 to %zu letters", option,
+                        (int)n, at, sizeof out->name[i] - 1);
+    snprintf(out->name[i], sizeof out->name[i], "%.*s", (int)n, at);
+    out->port[i] = (clv_port){.name = out->name[i]};
+    for (int k = 0; k < i; k++)
+        if (!strcmp(out->name[k], out->name[i]))
+            return cli_fail(EXIT_USAGE, "--%s: '%s' is named twice", option, out->name[i]);
+    return EXIT_DONE;
+}
+
+/** `mse`, `mse*0.5` or `*0.5` of the target that was named last. */
+static int keep_loss(const char *text, size_t n, cli_fields *out) {
+    char word[64];
+    const int i = out->n_inputs + out->n_targets;
+    snprintf(word, sizeof word, "%.*s", (int)n, text);
+    char *star = strchr(word, '*'), *end = NULL;
+    clv_train_loss *loss = &out->loss[out->n_targets];
+    *loss = (clv_train_loss){.target = out->name[i]};
+    if (star) *star = 0;
+    if (*word && !(loss->loss = clv_loss_find(word))) {
+        char names[128] = "";
+        clv_nearest nearest = {.word = word};
+        for (int k = 0; k < clv_loss_count(); k++) {
+            clv_nearest_offer(&nearest, clv_loss_get(k)->name);
+            snprintf(names + strlen(names), sizeof names - strlen(names), "%s%s", k ? ", " : "",
+                     clv_loss_get(k)->name);
+        }
+        return cli_fail(EXIT_USAGE, "--target: there is no loss '%s', there are %s%s", word, names,
+                        clv_nearest_text(&nearest));
+    }
+    if (star) loss->weight = strtod(star + 1, &end);
+    if (n >= sizeof word || (star && (!star[1] || *end || !(loss->weight > 0))))
+        return cli_fail(EXIT_USAGE, "--target: '%.*s' wants NAME=LOSS*WEIGHT, with a weight above 0", (int)n,
+                        text);
+    return EXIT_DONE;
+}
+
+static int read_inputs(const char *list, cli_fields *out) {
+    for (const char *at = list; at && *at;) {
+        const size_t n = strcspn(at, ",");
+        if (out->n_inputs == CLV_MAX_PORTS)
+            return cli_fail(EXIT_USAGE, "--inputs: more than %d names", CLV_MAX_PORTS);
+        const int code = keep_name("inputs", at, n, out);
+        if (code != EXIT_DONE) return code;
+        out->n_inputs++;
+        at += n + (at[n] == ',');
+    }
+    return EXIT_DONE;
+}
+
+/** Behind the inputs. */
+static int read_targets(const char *list, cli_fields *out) {
+    for (const char *at = list; at && *at;) {
+        const size_t n = strcspn(at, ","), name = strcspn(at, ",=");
+        if (out->n_targets == CLV_MAX_PORTS)
+            return cli_fail(EXIT_USAGE, "--target: more than %d names", CLV_MAX_PORTS);
+        int code = keep_name("target", at, name, out);
+        if (code == EXIT_DONE) code = keep_loss(at + name + (name < n), n - name - (name < n), out);
+        if (code != EXIT_DONE) return code;
+        out->n_targets++;
+        at += n + (at[n] == ',');
+    }
+    return EXIT_DONE;
+}
+
+int cli_read_fields(const cli_args *args, cli_fields *out) {
+    *out = (cli_fields){.n_inputs = 0};
+    const int code = read_inputs(args->inputs, out);
+    return code == EXIT_DONE ? read_targets(args->target, out) : code;
+}
+
+int cli_check_arrays(const cli_args *args, const clv_model *model) {
+    cli_fields fields; // looked at again when arrays are there
+    if (!cli_is_arrays(args))
+        return args->inputs ? cli_fail(EXIT_USAGE, "--inputs is of named arrays: `arrays FILE`") : EXIT_DONE;
+    if (args->n_words < 2)
+        return cli_fail(EXIT_USAGE,
+                        "which arrays? `arrays FILE` wants an .npz file, or a folder of .npy files");
+    if (args->ignore || args->standardize)
+        return cli_fail(EXIT_USAGE, "--%s is of tables: `csv FILE`", args->ignore ? "ignore" : "standardize");
+    if (!model->build_all && model->dtype == CLV_DTYPE_I32)
+        return cli_fail(EXIT_USAGE, "%s is a model of texts: give it one, `text FILE`", model->name);
+    if (args->command == CLI_TRAIN && !model->build_all && !args->target)
+        return cli_fail(EXIT_USAGE, "which arrays are to be learnt? --target wants their names, as in "
+                                    "--target price=mse*0.5,kind");
+    return cli_read_fields(args, &fields);
+}
+
+// ---- the arrays -------------------------------------------------------------------------------------------
+
+/** A .npy file of the folder as an array of the archive. */
+static clv_status add_file(clv_runtime *runtime, const char *folder, const char *file, clv_archive *archive) {
+    char path[4096], name[256];
+    clv_array read = {0}, *kept = NULL;
+    snprintf(path, sizeof path, "%s/%s", folder, file);
+    snprintf(name, sizeof name, "%.*s", (int)(strlen(file) - 4), file);
+    clv_status status = clv_npy_read(runtime, path, &read);
+    if (status == CLV_OK) status = clv_archive_add(archive, name, read.type, &read.shape, &kept);
+    if (status == CLV_OK && clv_array_bytes(&read)) memcpy(kept->data, read.data, clv_array_bytes(&read));
+    clv_array_reset(&read);
+    return status;
+}
+
+static clv_status read_folder(clv_runtime *runtime, DIR *folder, const char *path, clv_archive **out) {
+    clv_status status = clv_archive_create(runtime, out);
+    for (struct dirent *entry; status == CLV_OK && (entry = readdir(folder));) {
+        const size_t n = strlen(entry->d_name);
+        if (n > 4 && *entry->d_name != '.' && !strcmp(entry->d_name + n - 4, ".npy"))
+            status = add_file(runtime, path, entry->d_name, *out);
+    }
+    return status;
+}
+
+clv_status cli_read_arrays(clv_runtime *runtime, const char *path, clv_archive **out) {
+    DIR *folder = opendir(path);
+    if (!folder) return clv_npz_read(runtime, path, out);
+    const clv_status status = read_folder(runtime, folder, path, out);
+    closedir(folder);
+    return status;
+}
+
+static int no_array(const clv_archive *archive, const char *path, const char *name) {
+    char names[300] = "";
+    clv_nearest nearest = {.word = name};
+    for (size_t i = 0; i < clv_archive_count(archive); i++) {
+        const char *one = clv_archive_get(archive, i)->name;
+        const size_t used = strlen(names);
+        clv_nearest_offer(&nearest, one);
+        if (used < sizeof names - 8)
+            snprintf(names + used, sizeof names - used, "%s%.100s", i ? ", " : "", one);
+    }
+    return cli_fail(EXIT_FAILED, "'%s' has no array '%s', it has %s%s", path, name, *names ? names : "none",
+                    clv_nearest_text(&nearest));
+}
+
+/** Is it one of the targets? */
+static bool is_target(const cli_fields *fields, const char *name) {
+    for (int i = fields->n_inputs; i < fields->n_inputs + fields->n_targets; i++)
+        if (!strcmp(fields->name[i], name)) return true;
+    return false;
+}
+
+/** No inputs were named: all arrays that are no targets, before the targets. */
+static int take_others(const clv_archive *archive, const char *path, cli_fields *fields) {
+    cli_fields *with = calloc(1, sizeof *with);
+    if (!with) return cli_fail(EXIT_FAILED, "no memory for the names of '%s'", path);
+    int code = EXIT_DONE, n = 0;
+    for (size_t i = 0; code == EXIT_DONE && i < clv_archive_count(archive); i++) {
+        const char *name = clv_archive_get(archive, i)->name;
+        if (is_target(fields, name)) continue;
+        if (n++ == CLV_MAX_PORTS)
+            code = cli_fail(EXIT_USAGE, "'%s' has too many arrays to be inputs: --inputs names them", path);
+        else
+            code = keep_name("inputs", name, strlen(name), with);
+        with->n_inputs += code == EXIT_DONE;
+    }
+    if (code == EXIT_DONE && !n)
+        code =
+            cli_fail(EXIT_FAILED, "'%s' has no array but the targets: what should they be told from?", path);
+    for (int i = 0; code == EXIT_DONE && i < fields->n_targets; i++) {
+        const int to = with->n_inputs + i;
+        memcpy(with->name[to], fields->name[fields->n_inputs + i], sizeof with->name[to]);
+        with->port[to] = (clv_port){.name = with->name[to]};
+        with->loss[i] = fields->loss[i];
+        with->loss[i].target = with->name[to];
+    }
+    with->n_targets = fields->n_targets;
+    if (code == EXIT_DONE) {
+        *fields = *with;
+        for (int i = 0; i < fields->n_inputs + fields->n_targets; i++) fields->port[i].name = fields->name[i];
+        for (int i = 0; i < fields->n_targets; i++)
+            fields->loss[i].target = fields->name[fields->n_inputs + i];
+    }
+    free(with);
+    return code;
+}
+
+/** The largest whole number of an array, -1 if there is one below 0. */
+static int64_t largest(const clv_array *array) {
+    int64_t most = 0;
+    const int64_t n = clv_shape_numel(&array->shape);
+    for (int64_t i = 0; i < n; i++) {
+        const int64_t value = array->type == CLV_ARRAY_U8    ? ((const uint8_t *)array->data)[i]
+                              : array->type == CLV_ARRAY_I32 ? ((const int32_t *)array->data)[i]
+                                                             : ((const int64_t *)array->data)[i];
+        if (value < 0) return -1;
+        if (value > most) most = value;
+    }
+    return most;
+}
+
+/** What an array is as an input or a target. */
+static int describe(const clv_archive *archive, const cli_args *args, int i, cli_fields *fields) {
+    const char *path = args->words[1], *name = fields->name[i];
+    const clv_array *array = clv_archive_find(archive, name);
+    const bool target = i >= fields->n_inputs;
+    clv_port *port = &fields->port[i];
+    if (!array) return no_array(archive, path, name);
+    if (array->shape.rank < 1 || clv_array_bytes(array) == 0)
+        return cli_fail(EXIT_FAILED, "'%s': array '%s' holds no samples", path, name);
+    memset(port->dims, 0, sizeof port->dims);
+    for (int d = 1; d < array->shape.rank; d++) port->dims[d - 1] = array->shape.dims[d];
+    const bool whole = array->type != CLV_ARRAY_F32;
+    const clv_loss *loss = target ? fields->loss[i - fields->n_inputs].loss : NULL;
+    if (target && whole && loss && strcmp(loss->name, "cross_entropy"))
+        return cli_fail(EXIT_FAILED,
+                        "'%s': target '%s' holds %s, which tells classes apart, and %s wants numbers; numpy "
+                        "mends it with %s.astype('float32')",
+                        path, name, clv_array_type_name(array->type), loss->name, name);
+    if (!target && whole && array->type != CLV_ARRAY_U8)
+        return cli_fail(EXIT_FAILED,
+                        "'%s': input '%s' holds %s, and the model takes numbers; numpy mends it with "
+                        "%s.astype('float32')%s",
+                        path, name, clv_array_type_name(array->type), name,
+                        args->inputs ? "" : ", or name the inputs with --inputs");
+    if (!target || !whole || port->classes) return EXIT_DONE;
+    const int64_t most = largest(array);
+    if (most < 0) return cli_fail(EXIT_FAILED, "'%s': target '%s' has classes below 0", path, name);
+    port->classes = args->classes && fields->n_targets == 1 ? args->classes : most + 1;
+    return EXIT_DONE;
+}
+
+/** Rows first to first + n of an array, borrowed. */
+static clv_array rows_of(const clv_array *array, int64_t first, int64_t n) {
+    clv_array part = *array;
+    const size_t row = clv_array_bytes(array) / (size_t)array->shape.dims[0];
+    part.shape.dims[0] = n;
+    part.data = (char *)array->data + (size_t)first * row;
+    part.borrowed = true;
+    part.name = NULL;
+    return part;
+}
+
+static clv_status make_part(cli_source *source, int64_t first, int64_t n, clv_dataset **out) {
+    const cli_fields *fields = &source->fields;
+    clv_array part[2 * CLV_MAX_PORTS];
+    clv_field field[2 * CLV_MAX_PORTS];
+    const int count = fields->n_inputs + fields->n_targets;
+    for (int i = 0; i < count; i++) {
+        const bool target = i >= fields->n_inputs;
+        part[i] = rows_of(clv_archive_find(source->archive, fields->name[i]), first, n);
+        field[i] = (clv_field){.name = fields->name[i],
+                               .role = target ? CLV_FIELD_TARGET : CLV_FIELD_INPUT,
+                               .array = &part[i],
+                               .classes = target ? (int)fields->port[i].classes : 0};
+    }
+    return clv_dataset_from_fields(source->runtime, field, count,
+                                   &(clv_dataset_config){.limit = source->args->limit}, out);
+}
+
+/** Samples to train on and to test on: the last part, of `eval` all unless --validation says how many. */
+static int make_parts(cli_source *source) {
+    const cli_args *args = source->args;
+    const clv_array *first = clv_archive_find(source->archive, source->fields.name[0]);
+    const int64_t n = first->shape.dims[0];
+    const double part = args->given_validation ? args->validation : source->with_train ? 0.1 : 1;
+    const int64_t kept = (int64_t)((double)n * (1 - part));
+    clv_status status = CLV_OK;
+    for (int i = 1; i < source->fields.n_inputs + source->fields.n_targets; i++) {
+        const clv_array *array = clv_archive_find(source->archive, source->fields.name[i]);
+        if (array->shape.dims[0] != n)
+            return cli_fail(EXIT_FAILED, "'%s': array '%s' has %lld samples, and '%s' has %lld",
+                            args->words[1], source->fields.name[i], (long long)array->shape.dims[0],
+                            source->fields.name[0], (long long)n);
+    }
+    if (source->with_train && kept < 1)
+        return cli_fail(EXIT_FAILED, "'%s': of %lld samples none is left to train on", args->words[1],
+                        (long long)n);
+    if (source->with_train) status = make_part(source, 0, kept, &source->train);
+    if (status == CLV_OK && kept < n) status = make_part(source, kept, n - kept, &source->test);
+    return status == CLV_OK ? EXIT_DONE : cli_fail_status(source->runtime, status);
+}
+
+// ---- the model --------------------------------------------------------------------------------------------
+
+static int64_t numbers_of(const clv_port *port) {
+    const clv_shape one = clv_port_shape(port, 1);
+    return clv_shape_numel(&one) * (port->classes ? port->classes : 1);
+}
+
+/** A model of one input and one output, given several: inputs side by side in a row, outputs cut from one. */
+static void build_named(clv_tensor *const *inputs, clv_tensor **outputs, const clv_model *model) {
+    const cli_fields *fields = model->user;
+    clv_tensor *rows[CLV_MAX_PORTS], *x = inputs[0];
+    const int64_t n = clv_tensor_shape(x).dims[0];
+    for (int i = 0; fields->n_inputs > 1 && i < fields->n_inputs; i++) {
+        const int64_t each = numbers_of(&fields->port[i]);
+        rows[i] = clv_reshape(inputs[i], CLV_SHAPE(n, each));
+    }
+    if (fields->n_inputs > 1) x = clv_concat(rows, fields->n_inputs, 1);
+    clv_tensor *y = fields->inner.build(x, &fields->inner);
+    int64_t at = 0;
+    for (int i = 0; i < fields->n_targets; i++) {
+        const clv_port *port = &fields->port[fields->n_inputs + i];
+        const int64_t each = numbers_of(port);
+        clv_shape shape = clv_port_shape(port, n);
+        if (port->classes) shape.dims[shape.rank++] = port->classes;
+        outputs[i] = fields->n_targets > 1 ? clv_slice(y, 1, at, each) : y;
+        outputs[i] = clv_reshape(outputs[i], shape);
+        at += each;
+    }
+}
+
+int cli_model_of_fields(clv_runtime *runtime, const cli_args *args, const clv_model *model,
+                        cli_fields *fields, clv_model *out) {
+    if (model->build_all) {
+        *out = *model;
+        return EXIT_DONE;
+    }
+    const bool rows = !strcmp(model->name, "mlp") || !strcmp(model->name, "linear");
+    if (!rows && fields->n_inputs > 1)
+        return cli_fail(EXIT_USAGE, "%s takes one input, and there are %d; mlp and linear take several",
+                        model->name, fields->n_inputs);
+    fields->inner = *model;
+    fields->inner.classes = 0;
+    memset(fields->inner.input, 0, sizeof fields->inner.input);
+    memset(fields->inner.target, 0, sizeof fields->inner.target);
+    clv_port *first = &fields->port[0];
+    if (rows) {
+        for (int i = 0; i < fields->n_inputs; i++) fields->inner.input[0] += numbers_of(&fields->port[i]);
+    } else {
+        clv_model sized;
+        const clv_shape batch = clv_port_shape(first, 1),
+                        sample = clv_shape_make(batch.rank - 1, batch.dims + 1);
+        const int code = cli_size_model(runtime, args, model, &sample, &sized);
+        if (code != EXIT_DONE) return code;
+        memcpy(fields->inner.input, sized.input, sizeof sized.input);
+        memcpy(first->dims, sized.input, sizeof sized.input);
+    }
+    for (int i = 0; i < fields->n_targets; i++)
+        fields->inner.target[0] += numbers_of(&fields->port[fields->n_inputs + i]);
+    *out = (clv_model){.name = model->name,
+                       .text = model->text,
+                       .build_all = build_named,
+                       .inputs = fields->port,
+                       .n_inputs = fields->n_inputs,
+                       .targets = fields->port + fields->n_inputs,
+                       .n_targets = fields->n_targets,
+                       .user = fields};
+    return EXIT_DONE;
+}
+
+/** A model with ports of its own: what it names, where the options do not. */
+static int take_ports(const clv_model *model, cli_fields *fields) {
+    char list[2][CLV_MAX_PORTS * 66] = {"", ""};
+    for (int i = 0; i < model->n_inputs; i++)
+        snprintf(list[0] + strlen(list[0]), sizeof list[0] - strlen(list[0]), "%s%.64s", i ? "," : "",
+                 model->inputs[i].name);
+    for (int i = 0; i < model->n_targets; i++)
+        snprintf(list[1] + strlen(list[1]), sizeof list[1] - strlen(list[1]), "%s%.64s", i ? "," : "",
+                 model->targets[i].name);
+    if (fields->n_inputs || fields->n_targets) return EXIT_DONE;
+    const int code = read_inputs(list[0], fields);
+    return code == EXIT_DONE ? read_targets(list[1], fields) : code;
+}
+
+int cli_make_arrays(cli_source *source) {
+    cli_fields *fields = &source->fields;
+    const cli_args *args = source->args;
+    const clv_model *told = args->model ? source->model : NULL;
+    int code = cli_read_fields(args, fields);
+    if (code == EXIT_DONE && source->model->build_all) code = take_ports(source->model, fields);
+    if (code == EXIT_DONE && !fields->n_targets && args->weights && !source->with_train)
+        code = cli_fields_of_weights(source->runtime, args->weights, fields, &told);
+    if (told) source->model = told;
+    if (code == EXIT_DONE && !fields->n_targets)
+        code = cli_fail(EXIT_USAGE, "which arrays are to be learnt? --target wants their names");
+    for (int i = 0; code == EXIT_DONE && i < fields->n_targets; i++) {
+        const char *name = fields->name[fields->n_inputs + i];
+        if (!clv_archive_find(source->archive, name)) code = no_array(source->archive, args->words[1], name);
+    }
+    if (code == EXIT_DONE && !fields->n_inputs) code = take_others(source->archive, args->words[1], fields);
+    for (int i = 0; code == EXIT_DONE && i < fields->n_inputs + fields->n_targets; i++)
+        code = describe(source->archive, args, i, fields);
+    return code == EXIT_DONE ? make_parts(source) : code;
+}
+
+// ---- what weights tell ------------------------------------------------------------------------------------
+
+static json_t *ports_json(const cli_fields *fields, int first, int n) {
+    json_t *list = json_array();
+    for (int i = first; i < first + n; i++) {
+        const clv_port *port = &fields->port[i];
+        json_t *dims = json_array();
+        for (int d = 0; d < CLV_MAX_RANK - 1 && port->dims[d]; d++)
+            json_array_append_new(dims, json_integer((json_int_t)port->dims[d]));
+        json_t *one = json_pack("{s:s, s:o}", "name", fields->name[i], "dims", dims);
+        if (port->classes) json_object_set_new(one, "classes", json_integer((json_int_t)port->classes));
+        const clv_train_loss *loss = first ? &fields->loss[i - first] : NULL;
+        if (loss && loss->loss) json_object_set_new(one, "loss", json_string(loss->loss->name));
+        if (loss && loss->weight > 0) json_object_set_new(one, "weight", json_real(loss->weight));
+        json_array_append_new(list, one);
+    }
+    return list;
+}
+
+char *cli_fields_record(const cli_fields *fields) {
+    json_t *root = json_pack("{s:o, s:o}", "inputs", ports_json(fields, 0, fields->n_inputs), "targets",
+                             ports_json(fields, fields->n_inputs, fields->n_targets));
+    char *text = NULL;
+    size_t n;
+    FILE *memory = root ? open_memstream(&text, &n) : NULL;
+    bool good = memory && json_dumpf(root, memory, JSON_COMPACT | JSON_PRESERVE_ORDER) == 0;
+    if (memory && fclose(memory) != 0) good = false;
+    json_decref(root);
+    if (good) return text;
+    free(text);
+    return NULL;
+}
+
+static bool read_port(const json_t *one, bool target, cli_fields *out) {
+    const int i = out->n_inputs + out->n_targets;
+    const char *name = json_string_value(json_object_get(one, "name")),
+               *loss = json_string_value(json_object_get(one, "loss"));
+    const json_t *dims = json_object_get(one, "dims");
+    clv_port *port = &out->port[i];
+    if (!name || !*name || strlen(name) >= sizeof out->name[i] || json_array_size(dims) >= CLV_MAX_RANK - 1)
+        return false;
+    if ((target ? out->n_targets : out->n_inputs) == CLV_MAX_PORTS) return false;
+    snprintf(out->name[i], sizeof out->name[i], "%s", name);
+    *port = (clv_port){.name = out->name[i],
+                       .classes = target ? json_integer_value(json_object_get(one, "classes")) : 0};
+    for (size_t d = 0; d < json_array_size(dims); d++) {
+        port->dims[d] = json_integer_value(json_array_get(dims, d));
+        if (port->dims[d] < 1 || port->dims[d] > INT32_MAX) return false;
+    }
+    if (port->classes < 0 || port->classes > INT32_MAX) return false;
+    if (!target) return out->n_inputs++, true;
+    const json_t *weight = json_object_get(one, "weight");
+    out->loss[out->n_targets++] =
+        (clv_train_loss){.target = out->name[i],
+                         .loss = loss ? clv_loss_find(loss) : NULL,
+                         .weight = json_is_number(weight) ? json_number_value(weight) : 0};
+    return true;
+}
+
+int cli_fields_of_weights(clv_runtime *runtime, const char *path, cli_fields *out, const clv_model **model) {
+    clv_archive *archive = NULL;
+    clv_status status = clv_safetensors_read(runtime, path, &archive);
+    if (status != CLV_OK) return cli_fail_status(runtime, status);
+    const char *text = clv_archive_text(archive, "cleave.fields"),
+               *name = clv_archive_text(archive, "cleave.model");
+    json_t *root = text ? cli_json_read(text, strlen(text)) : NULL;
+    const json_t *inputs = json_object_get(root, "inputs"), *targets = json_object_get(root, "targets");
+    bool good = json_array_size(inputs) && json_array_size(targets);
+    *out = (cli_fields){.n_inputs = 0};
+    for (size_t i = 0; good && i < json_array_size(inputs); i++)
+        good = read_port(json_array_get(inputs, i), false, out);
+    for (size_t i = 0; good && i < json_array_size(targets); i++)
+        good = read_port(json_array_get(targets, i), true, out);
+    int code = EXIT_DONE;
+    if (!text)
+        code = cli_fail(EXIT_FAILED,
+                        "'%s' does not tell its inputs and targets; `cleave train arrays FILE --save` writes "
+                        "weights that do",
+                        path);
+    else if (!good)
+        code = cli_fail(EXIT_FAILED,
+                        "'%s' is damaged: what it tells of inputs and targets is no list of them", path);
+    else if (model && !*model && !(*model = cli_model(name)))
+        code = EXIT_USAGE;
+    json_decref(root);
+    clv_archive_destroy(archive);
+    return code;
+}
