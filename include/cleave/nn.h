@@ -183,8 +183,16 @@ CLV_API void clv_model_targets(clv_graph *graph, const clv_model *model, int64_t
 CLV_API int clv_model_count(void);
 /** The i-th model, NULL past the end. Static. */
 CLV_API const clv_model *clv_model_get(int index);
-/** The model of that name, NULL if there is none. Static. */
+/** The model of that name, one that was registered too; NULL if there is none. Static. */
 CLV_API const clv_model *clv_model_find(const char *name);
+/**
+ * Register a model of your own for the whole process, under its name: for clv_model_find, and so `cleave train --ops FILE --model NAME`.
+ * The same one again is fine. It must outlive its uses.
+ *
+ * Errors  CLV_E_VALUE, CLV_E_DTYPE, CLV_E_SHAPE  it is no model; the sentence says why;  CLV_E_STATE  the name is taken, or 64 are
+ *         registered
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_model_register(clv_runtime *runtime, const clv_model *model);
 /** A copy of a model of images for samples [channels, height, width] and so many classes; 0 of any keeps the model's. */
 CLV_API clv_model clv_model_for(const clv_model *model, int64_t channels, int64_t height, int64_t width,
                                 int64_t classes);

@@ -61,6 +61,18 @@ typedef struct clv_own_optimizer {
     void (*update)(const clv_update_use *use, clv_tensor **parameter, clv_tensor **states);
 } clv_own_optimizer;
 
+/**
+ * Register an optimizer for the whole process, under its name: for `cleave train --ops FILE --optimizer NAME` and whoever asks
+ * clv_own_optimizer_find. The same one again is fine. It must outlive the process's trainings.
+ *
+ * Errors  CLV_E_VALUE  the descriptor; the sentence says what;  CLV_E_STATE  the name is taken, `sgd`, `momentum`, `adam` and `adamw`
+ *         too, or 64 are registered
+ */
+CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_optimizer_register(clv_runtime *runtime,
+                                                               const clv_own_optimizer *optimizer);
+/** The one that was registered under that name; NULL if there is none. */
+CLV_TRAIN_API const clv_own_optimizer *clv_own_optimizer_find(const char *name);
+
 /** Zero means PyTorch's default where one is named. Learning rate is not here: it is fed each step (clv_optimizer_hyper). */
 typedef struct clv_optimizer_config {
     clv_optimizer_kind kind;

@@ -142,11 +142,18 @@ typedef struct clv_loss {
  *
  * Smoothing is of trainings: what evaluation tells is without.
  *
- * clv_loss_get gives NULL past the end, clv_loss_find where there is none of that name. Static.
+ * clv_loss_get gives NULL past the end, clv_loss_find where there is none of that name, brought or registered. Static.
  */
 CLV_API int clv_loss_count(void);
 CLV_API const clv_loss *clv_loss_get(int index);
 CLV_API const clv_loss *clv_loss_find(const char *name);
+/**
+ * Register a loss of your own for the whole process, under its name: for clv_loss_find, and so `cleave train arrays FILE --ops FILE
+ * --target y=NAME`. The same one again is fine. It must outlive its uses.
+ *
+ * Errors  CLV_E_VALUE  no name, or no function `build`;  CLV_E_STATE  the name is taken, or 64 are registered
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_loss_register(clv_runtime *runtime, const clv_loss *loss);
 /** What is usual for a model's (first) target: `cross_entropy` where it tells classes apart, else `mse`. Static. */
 CLV_API const clv_loss *clv_loss_for(const clv_model *model);
 

@@ -3,6 +3,10 @@
 // Larger families have files of their own.
 #include "nn/models.h"
 
+#include "base/registry.h"
+#include "device/device.h"
+#include "nn/ports.h"
+
 #include <math.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -87,10 +91,23 @@ const clv_model *clv_model_get(int index) {
     return index >= 0 && index < clv_model_count() ? &models[index] : NULL;
 }
 
+static clv__registry registered = CLV__REGISTRY("model");
+
 const clv_model *clv_model_find(const char *name) {
     for (int i = 0; name && i < clv_model_count(); i++)
         if (!strcmp(models[i].name, name)) return &models[i];
-    return NULL;
+    return clv__registry_find(&registered, name);
+}
+
+clv_status clv_model_register(clv_runtime *runtime, const clv_model *model) {
+    bool brought = false;
+    CLV_TRY(CLV__GIVEN(NULL, runtime));
+    clv__error *error = clv__runtime_error_of(runtime);
+    CLV_TRY(CLV__GIVEN(error, model));
+    CLV_TRY(clv__model_check(error, model));
+    for (int i = 0; model->name && i < clv_model_count(); i++)
+        brought |= !strcmp(models[i].name, model->name);
+    return clv__registry_add(&registered, error, model->name, brought, model);
 }
 
 clv_model clv_model_for(const clv_model *model, int64_t channels, int64_t height, int64_t width,

@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/registry.h"
 #include "cleave/ops.h"
+#include "device/device.h"
 
 /** How many attributes the descriptor has; more than CLV_OWN_OP_ATTRIBUTES: too many. */
 static int count_attributes(const clv_own_optimizer *own) {
@@ -46,6 +48,26 @@ static const char *mistake_of(const clv_own_optimizer *own) {
             if (!strcmp(own->states[i].name, own->states[k].name)) return "two states have the same name";
     }
     return NULL;
+}
+
+static clv__registry registered = CLV__REGISTRY("optimizer");
+
+clv_status clv_optimizer_register(clv_runtime *runtime, const clv_own_optimizer *own) {
+    static const char *const brought[] = {"sgd", "momentum", "adam", "adamw"};
+    CLV_TRY(CLV__GIVEN(NULL, runtime));
+    clv__error *error = clv__runtime_error_of(runtime);
+    CLV_TRY(CLV__GIVEN(error, own));
+    const char *wrong = mistake_of(own);
+    bool taken = false;
+    if (wrong)
+        CLV_FAIL(error, CLV_E_VALUE, "optimizer '%.100s' of your own: %s",
+                 own->bytes == sizeof *own && own->name ? own->name : "", wrong);
+    for (size_t i = 0; i < sizeof brought / sizeof *brought; i++) taken |= !strcmp(brought[i], own->name);
+    return clv__registry_add(&registered, error, own->name, taken, own);
+}
+
+const clv_own_optimizer *clv_own_optimizer_find(const char *name) {
+    return clv__registry_find(&registered, name);
 }
 
 bool clv__own_optimizer_check(clv_graph *graph, const clv_optimizer_config *config) {

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/registry.h"
 #include "cleave/ops.h"
 #include "graph/op.h"
 #include "train/losses.h"
@@ -157,10 +158,23 @@ const clv_loss *clv_loss_get(int index) {
     return index >= 0 && index < N_LOSSES ? &losses[index] : NULL;
 }
 
+static clv__registry registered = CLV__REGISTRY("loss");
+
 const clv_loss *clv_loss_find(const char *name) {
     for (int i = 0; name && i < N_LOSSES; i++)
         if (!strcmp(losses[i].name, name)) return &losses[i];
-    return NULL;
+    return clv__registry_find(&registered, name);
+}
+
+clv_status clv_loss_register(clv_runtime *runtime, const clv_loss *loss) {
+    bool brought = false;
+    CLV_TRY(CLV__GIVEN(NULL, runtime));
+    clv__error *error = clv__runtime_error_of(runtime);
+    CLV_TRY(CLV__GIVEN(error, loss));
+    if (!loss->build)
+        CLV_FAIL(error, CLV_E_VALUE, "loss '%.100s' has no function `build`", loss->name ? loss->name : "");
+    for (int i = 0; loss->name && i < N_LOSSES; i++) brought |= !strcmp(losses[i].name, loss->name);
+    return clv__registry_add(&registered, error, loss->name, brought, loss);
 }
 
 const clv_loss *clv__loss_usual(clv_port target) {

@@ -93,14 +93,40 @@ expect 1 "has no column 'x', which the model was trained on" "$cleave" run csv l
 # weights without that record: as before, and no use for rows
 works "$cleave" eval csv side.csv --target side --ignore id --standardize --model mlp --weights side.safetensors --device "$device"
 awk 'BEGIN { print "a,y"; for (i = 0; i < 50; i++) print i % 7 "," 3 * (i % 7) + 1 }' >line.csv
-works "$cleave" train csv line.csv --target y --model linear --device "$device" --quiet --lr 0.1 --schedule constant --epochs 100 --validation 0 --save line.safetensors
+works "$cleave" train csv line.csv --target y --model linear --device "$device" --quiet --lr 0.1 --schedule constant --batch 10 --epochs 100 --validation 0 --save line.safetensors
 works "$cleave" run csv line.csv --weights line.safetensors --output line.out --device "$device"
 awk -F, 'NR == FNR { y[FNR] = $2; next } FNR > 1 { d = $1 - y[FNR]; if (d > 0.2 || d < -0.2) bad = 1 } END { exit bad }' line.csv line.out || fail "a line is not told: $(head -n 3 line.out)"
 works "$cleave" train --images images/picture.npy --labels images/label.npy --model mlp --device "$device" --quiet --epochs 1 --save plain.safetensors
 ! grep -q 'cleave\.' plain.safetensors || fail "weights of plain arrays tell of columns"
 expect 1 'does not tell the columns of its table' "$cleave" run csv rows.csv --weights plain.safetensors --output x.csv --device "$device"
 
+# Models, losses and optimizers of a library's own: two heads with an index among the inputs.
+if [ -n "${CLV_TEST_OWN:-}" ]; then
+    own="--ops $CLV_TEST_OWN --device $device"
+    "$helper" fields 200 fish.npz fish
+    works "$cleave" train arrays fish.npz $own --model fish --optimizer lion --lr 0.01 --schedule cosine --epochs 40 --batch 20 --quiet \
+        --target 'kind,price=absolute*0.5' --inputs a,b,word --metric price:mae,accuracy --save fish.safetensors --log fish.jsonl --json
+    awk "BEGIN { exit !($(at metrics.price:mae) < 0.1 && $(at metrics.accuracy) > 0.8) }" || fail "fish: $(at metrics.price:mae), $(at metrics.accuracy)"
+    same "the optimizer in the log" "$(head -n 1 fish.jsonl | "$helper" json settings.optimizer)" lion
+    works "$cleave" eval arrays fish.npz $own --weights fish.safetensors --metric price:mae,kind:accuracy --json
+    mae=$(at metrics.price:mae) accuracy=$(at metrics.kind:accuracy)
+    works "$cleave" run arrays fish.npz $own --weights fish.safetensors --output fish.out.npz --json
+    same "memory of fish" "$(at memory.0.peak_bytes)" "$(at memory.0.predicted_peak_bytes)"
+    near "mae of fish" "$("$helper" told fish.out.npz fish.npz price)" "$mae"
+    near "accuracy of fish" "$("$helper" told fish.out.npz fish.npz kind)" "$accuracy"
+    works "$cleave" train arrays fish.npz $own --model fish --epochs 1 --quiet # its ports, the usual losses
+    expect 2 "unknown model 'fish'" "$cleave" train arrays fish.npz --model fish --target kind
+    expect 2 "unknown model 'fish'" "$cleave" run arrays fish.npz --weights fish.safetensors --output x.npz --device "$device"
+    expect 2 "--optimizer wants one of sgd|momentum|adam|adamw, or one that --ops registers, not 'tiger'" \
+        "$cleave" train fashion-mnist $own --optimizer tiger
+    expect 2 '--momentum is of the optimizers sgd and momentum, and this is lion' "$cleave" train fashion-mnist $own --optimizer lion --momentum 0.5
+    expect 2 'cannot load the ops' "$cleave" train fashion-mnist --ops ./none.so
+    works "$cleave" train csv side.csv $own --target side --ignore id --standardize --optimizer lion --epochs 2 --quiet --checkpoint lion.ckpt
+    expect 1 'was written with optimizer' "$cleave" train csv side.csv --target side --ignore id --standardize --optimizer sgd --lr 0.001 --epochs 3 --resume lion.ckpt --device "$device"
+fi
+
 # One sentence each.
+expect 2 "--optimizer wants one of sgd|momentum|adam|adamw, not 'adan'; did you mean 'adam'?" "$cleave" train fashion-mnist --optimizer adan
 expect 1 'does not tell its inputs and targets' "$cleave" run arrays d.npz --weights side.safetensors --output x.npz --device "$device"
 expect 2 'which arrays are to be learnt' "$cleave" train arrays d.npz
 expect 2 '`arrays FILE` wants an .npz file' "$cleave" train arrays

@@ -10,7 +10,7 @@
 //   helper lines PATH              stdin must be one JSON object a line; prints what stands at the path of each step
 //   helper trace FILE              a Chrome trace that is whole: prints who|category|layer|op of each slice, who|memory of each count
 //   helper fields N FILE [NAME]    `a` [N,2], `b` [N], and to be learnt of them `price` [N] and `kind` [N], of three
-//                                  classes, as .npz; or that one alone as .npy
+//                                  classes, as .npz; or that one alone as .npy; `fish`: all, and an index `word`
 //   helper told A.npz B.npz NAME   results A beside targets B: the part of classes that is right, or the mean |difference|
 //   helper shapes FILE             names and shapes of a safetensors or an .npz file
 //   helper near A.npy B.npy X      the largest difference is at most X
@@ -262,6 +262,12 @@ static int fields(int64_t n, const char *path, const char *only) {
     must(clv_archive_add(archive, "b", CLV_ARRAY_F32, &one, &b));
     must(clv_archive_add(archive, "kind", CLV_ARRAY_I64, &one, &kind));
     must(clv_archive_add(archive, "price", CLV_ARRAY_F32, &one, &price));
+    if (only && !strcmp(only, "fish")) { // all of them, and an index
+        clv_array *word;
+        must(clv_archive_add(archive, "word", CLV_ARRAY_I32, &one, &word));
+        for (int64_t i = 0; i < n; i++) ((int32_t *)word->data)[i] = (int32_t)(i % 5);
+        only = NULL;
+    }
     for (int64_t i = 0; i < n; i++) {
         const float x = (float)(i * 37 % 101) / 50 - 1, y = (float)(i * 53 % 97) / 48 - 1,
                     z = (float)(i * 29 % 89) / 44 - 1, told = x - 2 * y + z;

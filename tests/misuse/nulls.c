@@ -106,6 +106,16 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_checkpoint_read(rt, "x", NULL));
     REFUSED(clv_checkpoint_write(NULL, "x"));
     REFUSED(clv_checkpoint_write(w.archive, NULL));
+    REFUSED(clv_optimizer_register(NULL, &(clv_own_optimizer){0}));
+    REFUSED(clv_optimizer_register(rt, NULL));
+    REFUSED(clv_optimizer_register(rt, &(clv_own_optimizer){0}));
+    REFUSED(clv_model_register(NULL, &model));
+    REFUSED(clv_model_register(rt, NULL));
+    REFUSED(clv_model_register(rt, &(clv_model){0}));
+    REFUSED(clv_loss_register(NULL, &(clv_loss){.name = "l"}));
+    REFUSED(clv_loss_register(rt, NULL));
+    REFUSED(clv_loss_register(rt, &(clv_loss){.name = "l"}));
+    assert_null(clv_own_optimizer_find(NULL));
     const clv_own_op op = {0};
     REFUSED(clv_op_register(NULL, &op));
     REFUSED(clv_op_register(rt, NULL));

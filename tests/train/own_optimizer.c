@@ -365,6 +365,55 @@ static void refusals(void **state) {
     }
 }
 
+// ---- registered -----------------------------------------------------------------------------------------------------------
+
+static clv_tensor *nothing(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
+    (void)target, (void)loss;
+    return output;
+}
+
+static clv_tensor *itself(clv_tensor *x, const clv_model *model) {
+    (void)model;
+    return x;
+}
+
+/** Optimizers, models and losses are found by name, once each; what Cleave brings keeps its names. */
+static void registered(void **state) {
+    (void)state;
+    static clv_own_optimizer mine, other;
+    static const clv_loss loss = {.name = "mine", .build = nothing},
+                          same = {.name = "mine", .build = nothing}, mse = {.name = "mse", .build = nothing};
+    static const clv_model model = {.name = "mine", .build = itself, .input = {1}},
+                           cnn = {.name = "cnn", .build = itself, .input = {1}},
+                           anonymous = {.build = itself};
+    mine = other = own_momentum;
+    assert_null(clv_own_optimizer_find("mine"));
+    mine.name = other.name = "mine";
+    assert_status(clv_optimizer_register(runtime, &mine), CLV_OK, runtime);
+    assert_status(clv_optimizer_register(runtime, &mine), CLV_OK, runtime);
+    assert_ptr_equal(clv_own_optimizer_find("mine"), &mine);
+    assert_status(clv_optimizer_register(runtime, &other), CLV_E_STATE, runtime);
+    assert_string_equal(clv_runtime_error(runtime), "another optimizer is called 'mine' already");
+    other.name = "momentum";
+    assert_status(clv_optimizer_register(runtime, &other), CLV_E_STATE, runtime);
+    other.name = "wrong", other.update = NULL;
+    assert_status(clv_optimizer_register(runtime, &other), CLV_E_VALUE, runtime);
+    assert_string_equal(clv_runtime_error(runtime),
+                        "optimizer 'wrong' of your own: it needs an update function");
+    assert_null(clv_loss_find("mine"));
+    assert_status(clv_loss_register(runtime, &loss), CLV_OK, runtime);
+    assert_ptr_equal(clv_loss_find("mine"), &loss);
+    assert_status(clv_loss_register(runtime, &same), CLV_E_STATE, runtime);
+    assert_status(clv_loss_register(runtime, &mse), CLV_E_STATE, runtime);
+    assert_string_equal(clv_runtime_error(runtime), "another loss is called 'mse' already");
+    assert_null(clv_model_find("mine"));
+    assert_status(clv_model_register(runtime, &model), CLV_OK, runtime);
+    assert_ptr_equal(clv_model_find("mine"), &model);
+    assert_status(clv_model_register(runtime, &cnn), CLV_E_STATE, runtime);
+    assert_status(clv_model_register(runtime, &anonymous), CLV_E_VALUE, runtime);
+    assert_string_equal(clv_runtime_error(runtime), "the model that is to be registered has no name");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lion_as_written),
@@ -374,6 +423,7 @@ int main(void) {
         cmocka_unit_test(values_change_places),
         cmocka_unit_test(resumed),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(registered),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Named arrays: the data set `arrays FILE`, an .npz or a folder of .npy. Which of its arrays are inputs, which
-// targets, which loss goes with which; a model with ports of these names; and what weights tell of them, so
-// that `run` and `eval` need no such options.
+// Named arrays: the data set `arrays FILE`, an .npz or a folder of .npy. Which of its arrays are inputs,
+// which targets, which loss goes with which; a model with ports of these names; and what weights tell of
+// them, so that `run` and `eval` need no such options.
 #include "cli.h"
 
 #include <dirent.h>
@@ -211,8 +211,8 @@ static int64_t largest(const clv_array *array) {
     return most;
 }
 
-/** What an array is as an input or a target. */
-static int describe(const clv_archive *archive, const cli_args *args, int i, cli_fields *fields) {
+/** What an array is as an input or a target; own: the model says what it takes. */
+static int describe(const clv_archive *archive, const cli_args *args, bool own, int i, cli_fields *fields) {
     const char *path = args->words[1], *name = fields->name[i];
     const clv_array *array = clv_archive_find(archive, name);
     const bool target = i >= fields->n_inputs;
@@ -229,7 +229,7 @@ static int describe(const clv_archive *archive, const cli_args *args, int i, cli
                         "'%s': target '%s' holds %s, which tells classes apart, and %s wants numbers; numpy "
                         "mends it with %s.astype('float32')",
                         path, name, clv_array_type_name(array->type), loss->name, name);
-    if (!target && whole && array->type != CLV_ARRAY_U8)
+    if (!target && whole && array->type != CLV_ARRAY_U8 && !own)
         return cli_fail(EXIT_FAILED,
                         "'%s': input '%s' holds %s, and the model takes numbers; numpy mends it with "
                         "%s.astype('float32')%s",
@@ -334,7 +334,6 @@ int cli_model_of_fields(clv_runtime *runtime, const cli_args *args, const clv_mo
         return cli_fail(EXIT_USAGE, "%s takes one input, and there are %d; mlp and linear take several",
                         model->name, fields->n_inputs);
     fields->inner = *model;
-    fields->inner.classes = 0;
     memset(fields->inner.input, 0, sizeof fields->inner.input);
     memset(fields->inner.target, 0, sizeof fields->inner.target);
     clv_port *first = &fields->port[0];
@@ -351,6 +350,9 @@ int cli_model_of_fields(clv_runtime *runtime, const cli_args *args, const clv_mo
     }
     for (int i = 0; i < fields->n_targets; i++)
         fields->inner.target[0] += numbers_of(&fields->port[fields->n_inputs + i]);
+    const clv_port *only = fields->n_targets == 1 ? &fields->port[fields->n_inputs] : NULL;
+    fields->inner.classes = only && !only->dims[0] ? only->classes : 0;
+    if (fields->inner.classes) fields->inner.target[0] = 0; // one class: as the model has it
     *out = (clv_model){.name = model->name,
                        .text = model->text,
                        .build_all = build_named,
@@ -362,18 +364,19 @@ int cli_model_of_fields(clv_runtime *runtime, const cli_args *args, const clv_mo
     return EXIT_DONE;
 }
 
-/** A model with ports of its own: what it names, where the options do not. */
-static int take_ports(const clv_model *model, cli_fields *fields) {
-    char list[2][CLV_MAX_PORTS * 66] = {"", ""};
-    for (int i = 0; i < model->n_inputs; i++)
-        snprintf(list[0] + strlen(list[0]), sizeof list[0] - strlen(list[0]), "%s%.64s", i ? "," : "",
-                 model->inputs[i].name);
-    for (int i = 0; i < model->n_targets; i++)
-        snprintf(list[1] + strlen(list[1]), sizeof list[1] - strlen(list[1]), "%s%.64s", i ? "," : "",
-                 model->targets[i].name);
-    if (fields->n_inputs || fields->n_targets) return EXIT_DONE;
-    const int code = read_inputs(list[0], fields);
-    return code == EXIT_DONE ? read_targets(list[1], fields) : code;
+int cli_ports_of_model(const clv_model *model, cli_fields *fields) {
+    *fields = (cli_fields){.n_inputs = 0};
+    for (int i = 0; i < model->n_inputs + model->n_targets; i++) {
+        const bool input = i < model->n_inputs;
+        const clv_port *port = input ? &model->inputs[i] : &model->targets[i - model->n_inputs];
+        const int code = keep_name(input ? "inputs" : "target", port->name, strlen(port->name), fields);
+        if (code != EXIT_DONE) return code;
+        fields->port[i] = *port;
+        fields->port[i].name = fields->name[i];
+        if (!input) fields->loss[fields->n_targets] = (clv_train_loss){.target = fields->name[i]};
+        *(input ? &fields->n_inputs : &fields->n_targets) += 1;
+    }
+    return EXIT_DONE;
 }
 
 int cli_make_arrays(cli_source *source) {
@@ -381,7 +384,8 @@ int cli_make_arrays(cli_source *source) {
     const cli_args *args = source->args;
     const clv_model *told = args->model ? source->model : NULL;
     int code = cli_read_fields(args, fields);
-    if (code == EXIT_DONE && source->model->build_all) code = take_ports(source->model, fields);
+    if (code == EXIT_DONE && source->model->build_all && !fields->n_inputs && !fields->n_targets)
+        code = cli_ports_of_model(source->model, fields);
     if (code == EXIT_DONE && !fields->n_targets && args->weights && !source->with_train)
         code = cli_fields_of_weights(source->runtime, args->weights, fields, &told);
     if (told) source->model = told;
@@ -393,7 +397,7 @@ int cli_make_arrays(cli_source *source) {
     }
     if (code == EXIT_DONE && !fields->n_inputs) code = take_others(source->archive, args->words[1], fields);
     for (int i = 0; code == EXIT_DONE && i < fields->n_inputs + fields->n_targets; i++)
-        code = describe(source->archive, args, i, fields);
+        code = describe(source->archive, args, source->model->build_all != NULL, i, fields);
     return code == EXIT_DONE ? make_parts(source) : code;
 }
 

@@ -214,6 +214,8 @@ clv_status cli_read_arrays(clv_runtime *runtime, const char *path, clv_archive *
 /** The model for such fields: one that names ports itself as it is. Prints what does not fit. */
 int cli_model_of_fields(clv_runtime *runtime, const cli_args *args, const clv_model *model,
                         cli_fields *fields, clv_model *out);
+/** The ports of a model that names them. Prints what is wrong with their names. */
+int cli_ports_of_model(const clv_model *model, cli_fields *fields);
 /** What weights keep of them, to be freed; NULL: no memory. */
 char *cli_fields_record(const cli_fields *fields);
 /** The way back, and *model, unless it is NULL or set already. Prints what is wrong. */
@@ -240,7 +242,7 @@ typedef struct cli_source {
     int64_t told_broken;        // pictures that are broken: so many were told of
 } cli_source;
 
-/** Named arrays are read: datasets of them. Prints what is wrong. */
+/** Named arrays are read: datasets of them. */
 int cli_make_arrays(cli_source *source);
 /** Begin to read what the options ask for, for a model; with_train: also what is trained on. */
 void cli_source_begin(cli_source *source, const cli_args *args, const clv_model *model, bool with_train);
@@ -250,14 +252,17 @@ int cli_source_wait(cli_source *source);
 void cli_source_end(cli_source *source);
 /** Are dataset and arrays given as they can be? Prints and returns EXIT_USAGE if not. Reads no file. */
 int cli_check_source(const cli_args *args);
+/** The model for what was read: of a text of its vocabulary and context, else as cli_size_model. */
+int cli_model_of_source(clv_runtime *runtime, cli_source *source, clv_model *out);
+
+// ---- models.c: models by name ----------------------------------------------------------------------------
+
 /** The model for these options (--classes), of its own size. */
 clv_model cli_model_for(const cli_args *args, const clv_model *model);
 /** The model for these options and samples, [C,H,W] or [H,W] of one channel: arrays may have other sizes than
  *  the model's own. Prints and returns EXIT_FAILED for others, channels last for example. */
 int cli_size_model(clv_runtime *runtime, const cli_args *args, const clv_model *model,
                    const clv_shape *sample, clv_model *out);
-/** The model for what was read: of a text of its vocabulary and context, else as cli_size_model. */
-int cli_model_of_source(clv_runtime *runtime, cli_source *source, clv_model *out);
 /** What a model's samples are called, `images` or `samples`. */
 const char *cli_samples_name(const clv_model *model);
 /** The sentence of what failed; where weights do not fit a model that was built for samples of another size
@@ -284,8 +289,6 @@ bool cli_is_csv(const cli_args *args);
 int cli_check_csv(const cli_args *args, const clv_model *model);
 /** Read it, in the source's thread. */
 clv_status cli_read_csv(cli_source *source);
-/** The record of a table that weights hold, to be freed, and *model of them unless it is set. Prints what is wrong. */
-int cli_table_of_weights(clv_runtime *runtime, const char *path, char **record, const clv_model **model);
 /** The model for a table's columns and targets. */
 void cli_model_of_rows(const clv_model *model, const clv_dataset *dataset, clv_model *out);
 
@@ -346,8 +349,17 @@ void cli_tell_training(const cli_args *args, const clv_train_config *config, con
 /** What came of it: accuracy, time, where the weights are. */
 void cli_tell_result(FILE *out, const cli_args *args, const clv_train_result *result, bool interrupted);
 
+// ---- own.c: ops, optimizers, models and losses of a shared library ----------------------------------------
+
+/** Load it and let it register what it has. Prints what fails. */
+int cli_load_library(clv_runtime *runtime, const char *file);
+/** The one of --ops, before models and losses are looked for; nothing if none is given. */
+int cli_load_own(const cli_args *args);
+
 // ---- recipes.c: how a model is trained unless the options say otherwise -----------------------------------
 
+/** Is there such an optimizer? Prints and returns EXIT_USAGE if not. */
+int cli_check_optimizer(const cli_args *args);
 /** Do the options for optimizer and schedule belong to those that are used? Prints and returns EXIT_USAGE if
  *  not. */
 int cli_check_recipe(const cli_args *args, const clv_model *model);

@@ -2,7 +2,6 @@
 // cleave check: is this device right? Every op's cases, every variant, against the references. What other
 // programs read of it is in verdicts.c and baseline.c.
 #ifndef CLEAVE_STATIC
-#include <dlfcn.h>
 #endif
 #include <math.h>
 #include <stdlib.h>
@@ -375,33 +374,16 @@ static int run(check_job *job, clv_check_config *config) {
     return code;
 }
 
-/** Ops from a shared library, which stays loaded: the registered descriptors lie in it. */
+/** Names of the ops with a kernel that a shared library registers. */
 static int load_ops(cli_session *session, const char *file, const char **found, int room) {
-#ifdef CLEAVE_STATIC
-    (void)session, (void)found, (void)room;
-    return cli_fail(EXIT_USAGE, "this command was linked statically and cannot load '%s'", file);
-#else
-    union { // as POSIX has it: a pointer of dlsym is one of a function
-        void *symbol;
-        clv_ops_init_function call;
-    } init;
     int before = clv_own_op_count(), n = 0;
-    void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
-    if (!library) return cli_fail(EXIT_USAGE, "cannot load the ops: %s", dlerror());
-    init.symbol = dlsym(library, CLV_OPS_INIT);
-    if (!init.symbol)
-        return cli_fail(EXIT_USAGE, "'%s' has no function %s, which registers its ops", file, CLV_OPS_INIT);
-    clv_status status = init.call(session->runtime);
-    if (status != CLV_OK) {
-        cli_fail_status(session->runtime, status);
-        return EXIT_USAGE;
-    }
+    const int code = cli_load_library(session->runtime, file);
+    if (code != EXIT_DONE) return code;
     for (int i = before; i < clv_own_op_count() && n < room; i++)
         if (!clv_own_op_get(i)->build) found[n++] = clv_own_op_get(i)->name;
     if (n == 0)
         return cli_fail(EXIT_USAGE, "'%s' registers no op with a kernel: there is nothing to check", file);
     return EXIT_DONE;
-#endif
 }
 
 static int run_session(check_job *job) {

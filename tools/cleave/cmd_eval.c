@@ -107,6 +107,8 @@ static int evaluate(cli_session *session, cli_source *source, const clv_placemen
 int cmd_eval(const cli_args *args) {
     int code = cli_check_source(args);
     if (code != EXIT_DONE) return code;
+    code = cli_load_own(args);
+    if (code != EXIT_DONE) return code;
     const char *usual = cli_is_text(args) ? "gpt" : cli_is_arrays(args) ? "mlp" : NULL;
     const clv_model *model = cli_model(args->model ? args->model : usual);
     if (!model) return EXIT_USAGE;

@@ -480,7 +480,8 @@ int cmd_plan(const cli_args *args) {
     if (args->input_size) sized = clv_model_for(&sized, size.dims[0], size.dims[1], size.dims[2], 0);
     model = &sized;
     cli_placement placement;
-    int code = cli_read_placement(args, &placement);
+    int code = cli_check_optimizer(args);
+    if (code == EXIT_DONE) code = cli_read_placement(args, &placement);
     if (code != EXIT_DONE) return code;
     cli_session session;
     cli_start_early(args, true, &session);

@@ -72,11 +72,32 @@ static int take_array(run_job *job) {
 
 // ---- rows of a table, named arrays ------------------------------------------------------------------------
 
+/** The record of a table that weights hold, to be freed, and *model of them unless it is set. */
+static int table_of_weights(clv_runtime *runtime, const char *path, char **record, const clv_model **model) {
+    clv_archive *archive = NULL;
+    clv_status status = clv_safetensors_read(runtime, path, &archive);
+    if (status != CLV_OK) return cli_fail_status(runtime, status);
+    const char *text = clv_archive_text(archive, "cleave.table"),
+               *name = clv_archive_text(archive, "cleave.model");
+    int code = EXIT_DONE;
+    if (!text)
+        code = cli_fail(EXIT_FAILED,
+                        "'%s' does not tell the columns of its table; `cleave train csv FILE --save` writes "
+                        "weights that do",
+                        path);
+    else if (!*model && !(*model = cli_model(name)))
+        code = EXIT_USAGE;
+    else if (!(*record = strdup(text)))
+        code = cli_fail(EXIT_FAILED, "no memory for the columns of '%s'", path);
+    clv_archive_destroy(archive);
+    return code;
+}
+
 static int take_table(run_job *job) {
     const cli_args *args = job->session->args;
     clv_runtime *runtime = job->session->runtime;
     clv_table_info info;
-    const int code = cli_table_of_weights(runtime, args->weights, &job->record, &job->model);
+    const int code = table_of_weights(runtime, args->weights, &job->record, &job->model);
     if (code != EXIT_DONE) return code;
     if (strcmp(job->model->name, "mlp") && strcmp(job->model->name, "linear"))
         return cli_fail(EXIT_USAGE, "%s is no model of rows of numbers; mlp and linear are",
@@ -110,12 +131,13 @@ static int take_input(run_job *job, int i) {
     const clv_array *array = clv_archive_find(job->archive, name);
     char have[96], want[96];
     if (!array) return cli_fail(EXIT_FAILED, "'%s' has no array '%s', which the model takes", path, name);
-    if (array->type != CLV_ARRAY_F32)
+    const bool whole = job->fields.port[i].dtype == CLV_DTYPE_I32;
+    if (array->type != (whole ? CLV_ARRAY_I32 : CLV_ARRAY_F32))
         return cli_fail(EXIT_FAILED,
-                        "'%s': '%s' holds %s, and the model takes float32; numpy mends it with "
-                        "%s.astype('float32')%s",
-                        path, name, clv_array_type_name(array->type), name,
-                        array->type == CLV_ARRAY_U8 ? " / 255, as train and eval take bytes" : "");
+                        "'%s': '%s' holds %s, and the model takes %s; numpy mends it with %s.astype('%s')%s",
+                        path, name, clv_array_type_name(array->type), whole ? "int32" : "float32", name,
+                        whole ? "int32" : "float32",
+                        !whole && array->type == CLV_ARRAY_U8 ? " / 255, as train and eval take bytes" : "");
     if (array->shape.rank < 1 || !is_of_port(array, &job->fields.port[i])) {
         const clv_shape shape =
             clv_port_shape(&job->fields.port[i], array->shape.rank ? array->shape.dims[0] : 1);
@@ -135,6 +157,7 @@ static int take_arrays(run_job *job) {
     const cli_args *args = job->session->args;
     clv_runtime *runtime = job->session->runtime;
     int code = cli_fields_of_weights(runtime, args->weights, &job->fields, &job->model);
+    if (code == EXIT_DONE && job->model->build_all) code = cli_ports_of_model(job->model, &job->fields);
     if (code != EXIT_DONE) return code;
     clv_status status = cli_read_arrays(runtime, args->words[1], &job->archive);
     if (status != CLV_OK) return cli_fail_status(runtime, status);
@@ -305,6 +328,7 @@ int cmd_run(const cli_args *args) {
     run_job job = {.model = NULL};
     const bool named = cli_is_csv(args) || cli_is_arrays(args);
     int code = check_kind(args);
+    if (code == EXIT_DONE) code = cli_load_own(args);
     if (code != EXIT_DONE) return code;
     if ((args->model || !named) && !(job.model = cli_model(args->model))) return EXIT_USAGE;
     code = check_words(args);

@@ -370,6 +370,8 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
 int cmd_train(const cli_args *args) {
     int code = cli_check_source(args);
     if (code != EXIT_DONE) return code;
+    code = cli_load_own(args);
+    if (code != EXIT_DONE) return code;
     const char *usual = cli_is_text(args)     ? "gpt"
                         : cli_is_csv(args)    ? "mlp"
                         : cli_is_arrays(args) ? "mlp"

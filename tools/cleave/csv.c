@@ -54,23 +54,3 @@ void cli_model_of_rows(const clv_model *model, const clv_dataset *dataset, clv_m
     out->target[0] = target.rank ? target.dims[0] : 0;
     out->classes = clv_dataset_classes(dataset);
 }
-
-int cli_table_of_weights(clv_runtime *runtime, const char *path, char **record, const clv_model **model) {
-    clv_archive *archive = NULL;
-    clv_status status = clv_safetensors_read(runtime, path, &archive);
-    if (status != CLV_OK) return cli_fail_status(runtime, status);
-    const char *text = clv_archive_text(archive, "cleave.table"),
-               *name = clv_archive_text(archive, "cleave.model");
-    int code = EXIT_DONE;
-    if (!text)
-        code = cli_fail(EXIT_FAILED,
-                        "'%s' does not tell the columns of its table; `cleave train csv FILE --save` writes "
-                        "weights that do",
-                        path);
-    else if (!*model && !(*model = cli_model(name)))
-        code = EXIT_USAGE;
-    else if (!(*record = strdup(text)))
-        code = cli_fail(EXIT_FAILED, "no memory for the columns of '%s'", path);
-    clv_archive_destroy(archive);
-    return code;
-}

@@ -21,7 +21,8 @@ static bool is_same(const char *a, const char *b) {
 }
 
 int cli_check_train_files(const cli_args *args) {
-    const char *data = (cli_is_text(args) || cli_is_csv(args) || cli_is_arrays(args)) && args->n_words > 1 ? args->words[1] : NULL;
+    const bool named = cli_is_text(args) || cli_is_csv(args) || cli_is_arrays(args);
+    const char *data = named && args->n_words > 1 ? args->words[1] : NULL;
     const named_file written[] = {{"--save", args->save},
                                   {"--save-best", args->save_best},
                                   {"--checkpoint", args->checkpoint},

@@ -28,9 +28,26 @@ static const struct {
                   {"adam", CLV_ADAM, 0, 0.001},
                   {"adamw", CLV_ADAMW, 0, 0.001}};
 
+/** One that a library of --ops registered; NULL: none. */
+static const clv_own_optimizer *own_of(const char *name) {
+#ifdef CLEAVE_INFERENCE
+    (void)name;
+    return NULL;
+#else
+    return clv_own_optimizer_find(name);
+#endif
+}
+
 static void set_optimizer(const cli_args *args, const char *name, clv_train_config *config) {
-    int i = 0;
-    while (strcmp(optimizers[i].name, name)) i++; // the parser lets only these names pass
+    size_t i = 0;
+    config->optimizer.own = own_of(name);
+    if (config->optimizer.own) {
+        config->optimizer.weight_decay = (float)args->weight_decay;
+        config->optimizer.clip_norm = (float)args->clip_norm;
+        config->lr = 0.001;
+        return;
+    }
+    while (strcmp(optimizers[i].name, name)) i++; // cli_check_recipe lets only these names pass
     config->optimizer.kind = optimizers[i].kind;
     config->optimizer.momentum = args->given_momentum ? (float)args->momentum : optimizers[i].momentum;
     config->optimizer.nesterov = args->nesterov;
@@ -49,7 +66,21 @@ static recipe_row recipe_of(const clv_model *model) {
     return (recipe_row){.optimizer = "adam", .lr = 0.001, .schedule = "constant"};
 }
 
+int cli_check_optimizer(const cli_args *args) {
+    clv_nearest nearest = {.word = args->optimizer ? args->optimizer : ""};
+    if (!args->optimizer || own_of(args->optimizer)) return EXIT_DONE;
+    for (size_t i = 0; i < sizeof optimizers / sizeof *optimizers; i++) {
+        if (!strcmp(optimizers[i].name, args->optimizer)) return EXIT_DONE;
+        clv_nearest_offer(&nearest, optimizers[i].name);
+    }
+    return cli_fail(EXIT_USAGE, "--optimizer wants one of sgd|momentum|adam|adamw%s, not '%s'%s",
+                    args->own_ops ? ", or one that --ops registers" : "", args->optimizer,
+                    clv_nearest_text(&nearest));
+}
+
 int cli_check_recipe(const cli_args *args, const clv_model *model) {
+    const int known = cli_check_optimizer(args);
+    if (known != EXIT_DONE) return known;
     recipe_row recipe = recipe_of(model);
     const char *optimizer = args->optimizer ? args->optimizer : recipe.optimizer;
     const char *schedule = args->schedule ? args->schedule : recipe.schedule;

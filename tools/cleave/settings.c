@@ -22,7 +22,7 @@ static void set_optimizer(json_t *object, const clv_train_config *config) {
     static const char *const kinds[] = {[CLV_SGD] = "sgd", [CLV_ADAM] = "adam", [CLV_ADAMW] = "adamw"};
     static const char *const schedules[] = {
         [CLV_SCHEDULE_CONSTANT] = "constant", [CLV_SCHEDULE_STEP] = "step", [CLV_SCHEDULE_COSINE] = "cosine"};
-    json_object_set_new(object, "optimizer", json_string(kinds[o->kind]));
+    json_object_set_new(object, "optimizer", json_string(o->own ? o->own->name : kinds[o->kind]));
     json_object_set_new(object, "lr", cli_real(config->lr));
     // a float means the decimal number that was written
     const struct {

@@ -63,45 +63,6 @@ int cli_check_source(const cli_args *args) {
     return EXIT_DONE;
 }
 
-const clv_model *cli_model(const char *name) {
-    const clv_model *model = clv_model_find(name);
-    if (model) return model;
-    char names[256] = "";
-    clv_nearest nearest = {.word = name ? name : ""};
-    for (int i = 0; i < clv_model_count(); i++) {
-        size_t used = strlen(names);
-        snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "", clv_model_get(i)->name);
-        clv_nearest_offer(&nearest, clv_model_get(i)->name);
-    }
-    if (name)
-        cli_fail(EXIT_USAGE, "unknown model '%s'; there are %s%s", name, names, clv_nearest_text(&nearest));
-    else
-        cli_fail(EXIT_USAGE, "which model? --model wants one of %s", names);
-    return NULL;
-}
-
-clv_model cli_model_for(const cli_args *args, const clv_model *model) {
-    return clv_model_for(model, 0, 0, 0, args->classes);
-}
-
-int cli_size_model(clv_runtime *runtime, const cli_args *args, const clv_model *model,
-                   const clv_shape *sample, clv_model *out) {
-    const int64_t *dims = sample->dims;
-    const char *file = args->images ? args->images : args->input;
-    char what[512] = "samples";
-    if (file) snprintf(what, sizeof what, "images '%.400s'", file);
-    *out = cli_model_for(args, model);
-    clv_status status = clv_model_check_samples(runtime, out, what, sample);
-    if (status == CLV_OK) return EXIT_DONE;
-    if (model->dtype == CLV_DTYPE_I32) return cli_fail_status(runtime, status);
-    bool same = clv_shape_numel(sample) == model->input[0] * model->input[1] * model->input[2];
-    if (same || sample->rank < 2 || sample->rank > 3 || clv_model_channels_last(out, sample))
-        return cli_fail_status(runtime, status);
-    *out = sample->rank == 2 ? clv_model_for(out, 1, dims[0], dims[1], 0)
-                             : clv_model_for(out, dims[0], dims[1], dims[2], 0);
-    return EXIT_DONE;
-}
-
 int cli_model_of_source(clv_runtime *runtime, cli_source *source, clv_model *out) {
     const clv_dataset *dataset = source->train ? source->train : source->test;
     const clv_shape sample = clv_dataset_sample_shape(dataset);
@@ -116,23 +77,6 @@ int cli_model_of_source(clv_runtime *runtime, cli_source *source, clv_model *out
     else
         return cli_size_model(runtime, source->args, source->model, &sample, out);
     return EXIT_DONE;
-}
-
-const char *cli_samples_name(const clv_model *model) {
-    return model->dtype == CLV_DTYPE_I32 ? "samples" : "images";
-}
-
-int cli_fail_sized(clv_runtime *runtime, clv_status status, const clv_model *sized) {
-    const clv_model *model = clv_model_find(sized->name);
-    bool other = model && memcmp(model->input, sized->input, sizeof model->input) != 0;
-    if (status != CLV_E_SHAPE || !other) return cli_fail_status(runtime, status);
-    return cli_fail(
-        EXIT_FAILED,
-        "%s; the model was built for the samples, [%lld,%lld,%lld]: were the weights made for others? "
-        "The model's own are [%lld,%lld,%lld]",
-        clv_runtime_error(runtime), (long long)sized->input[0], (long long)sized->input[1],
-        (long long)sized->input[2], (long long)model->input[0], (long long)model->input[1],
-        (long long)model->input[2]);
 }
 
 static void *read_source(void *user) {

@@ -137,7 +137,7 @@ static void optimizer_text(const clv_train_config *config, note *out) {
     const clv_optimizer_config *optimizer = &config->optimizer;
     float decay = optimizer->weight_decay;
     if (optimizer->kind == CLV_ADAMW) decay = decay < 0 ? 0 : decay > 0 ? decay : 0.01f; // cleave/optim.h
-    add(out, "%s", names[optimizer->kind]);
+    add(out, "%s", optimizer->own ? optimizer->own->name : names[optimizer->kind]);
     if (optimizer->momentum > 0)
         add(out, ", %smomentum %g", optimizer->nesterov ? "Nesterov " : "", (double)optimizer->momentum);
     if (decay > 0) add(out, ", weight decay %g", (double)decay);

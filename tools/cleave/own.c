@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+// --ops: a shared library with ops, optimizers, models and losses of its own, which it registers.
+#include "cli.h"
+
+#include <dlfcn.h>
+
+/** It stays loaded: what is registered lies in it. */
+int cli_load_library(clv_runtime *runtime, const char *file) {
+#if defined(CLEAVE_STATIC) || defined(CLEAVE_INFERENCE)
+    (void)runtime;
+    return cli_fail(EXIT_USAGE, "this command was %s and cannot load '%s'",
+#ifdef CLEAVE_STATIC
+                    "linked statically",
+#else
+                    "built for inference alone (CLEAVE_INFERENCE)",
+#endif
+                    file);
+#else
+    union { // as POSIX has it: a pointer of dlsym is one of a function
+        void *symbol;
+        clv_ops_init_function call;
+    } init;
+    void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
+    if (!library) return cli_fail(EXIT_USAGE, "cannot load the ops: %s", dlerror());
+    init.symbol = dlsym(library, CLV_OPS_INIT);
+    if (!init.symbol)
+        return cli_fail(EXIT_USAGE, "'%s' has no function %s, which registers its ops", file, CLV_OPS_INIT);
+    clv_status status = init.call(runtime);
+    if (status == CLV_OK) return EXIT_DONE;
+    cli_fail_status(runtime, status);
+    return EXIT_USAGE;
+#endif
+}
+
+int cli_load_own(const cli_args *args) {
+    const clv_runtime_config config = {.no_opencl = true, .visible_devices = "", .partition = ""};
+    clv_runtime *runtime;
+    if (!args->own_ops) return EXIT_DONE;
+    clv_status status = clv_runtime_create(&config, &runtime);
+    if (status != CLV_OK) return cli_fail(EXIT_FAILED, "no runtime to load '%s' with", args->own_ops);
+    const int code = cli_load_library(runtime, args->own_ops);
+    clv_runtime_destroy(runtime);
+    return code;
+}
