@@ -125,6 +125,14 @@ if [ -n "${CLV_TEST_OWN:-}" ]; then
     expect 1 'was written with optimizer' "$cleave" train csv side.csv --target side --ignore id --standardize --optimizer sgd --lr 0.001 --epochs 3 --resume lion.ckpt --device "$device"
 fi
 
+# Weights whose record is damaged, by as many bytes.
+sed 's/\\"name\\":\\"a\\"/\\"nume\\":\\"a\\"/' w.safetensors >damaged.safetensors
+cmp -s w.safetensors damaged.safetensors && fail "nothing was damaged"
+expect 1 'is damaged: what it tells of inputs and targets' "$cleave" run arrays d.npz --weights damaged.safetensors --output x.npz --device "$device"
+sed 's/\\"columns\\"/\\"colomns\\"/' side.safetensors >damaged.safetensors
+expect 1 "the record of a table's columns is damaged: 'columns' is no list of names" \
+    "$cleave" run csv rows.csv --weights damaged.safetensors --output x.csv --device "$device"
+
 # One sentence each.
 expect 2 "--optimizer wants one of sgd|momentum|adam|adamw, not 'adan'; did you mean 'adam'?" "$cleave" train fashion-mnist --optimizer adan
 expect 1 'does not tell its inputs and targets' "$cleave" run arrays d.npz --weights side.safetensors --output x.npz --device "$device"
@@ -135,6 +143,7 @@ expect 2 'with a weight above 0' "$cleave" train arrays d.npz --target price=mse
 expect 2 'with a weight above 0' "$cleave" train arrays d.npz --target 'price=mse*'
 expect 2 "'price' is named twice" "$cleave" train arrays d.npz --target price,price
 expect 2 '--inputs is of named arrays' "$cleave" train fashion-mnist --inputs a
+expect 2 '--classes is of one target, and --target names 2' "$cleave" train arrays d.npz --target price,kind --classes 3
 expect 2 '--standardize is of tables' "$cleave" train arrays d.npz --target price --standardize
 expect 2 'cnn takes one input, and there are 2' "$cleave" train arrays d.npz --inputs a,b --target price --model cnn --device "$device"
 expect 2 "'foo' is nothing to run on" "$cleave" run foo --output x.npz

@@ -105,7 +105,10 @@ int cli_check_arrays(const cli_args *args, const clv_model *model) {
     if (args->command == CLI_TRAIN && !model->build_all && !args->target)
         return cli_fail(EXIT_USAGE, "which arrays are to be learnt? --target wants their names, as in "
                                     "--target price=mse*0.5,kind");
-    return cli_read_fields(args, &fields);
+    const int code = cli_read_fields(args, &fields);
+    if (code == EXIT_DONE && args->classes && fields.n_targets > 1)
+        return cli_fail(EXIT_USAGE, "--classes is of one target, and --target names %d", fields.n_targets);
+    return code;
 }
 
 // ---- the arrays -------------------------------------------------------------------------------------------
@@ -197,6 +200,8 @@ static int take_others(const clv_archive *archive, const char *path, cli_fields 
     return code;
 }
 
+enum { MOST_CLASSES = 1 << 24 }; // as datasets have it
+
 /** The largest whole number of an array, -1 if there is one below 0. */
 static int64_t largest(const clv_array *array) {
     int64_t most = 0;
@@ -238,6 +243,9 @@ static int describe(const clv_archive *archive, const cli_args *args, bool own, 
     if (!target || !whole || port->classes) return EXIT_DONE;
     const int64_t most = largest(array);
     if (most < 0) return cli_fail(EXIT_FAILED, "'%s': target '%s' has classes below 0", path, name);
+    if (most >= MOST_CLASSES)
+        return cli_fail(EXIT_FAILED, "'%s': target '%s' has class %lld; there can be %d", path, name,
+                        (long long)most, MOST_CLASSES);
     port->classes = args->classes && fields->n_targets == 1 ? args->classes : most + 1;
     return EXIT_DONE;
 }
@@ -450,7 +458,10 @@ static bool read_port(const json_t *one, bool target, cli_fields *out) {
         port->dims[d] = json_integer_value(json_array_get(dims, d));
         if (port->dims[d] < 1 || port->dims[d] > INT32_MAX) return false;
     }
-    if (port->classes < 0 || port->classes > INT32_MAX) return false;
+    if (port->classes < 0 || port->classes > MOST_CLASSES) return false;
+    int64_t numbers = port->classes ? port->classes : 1; // of a sample: a tensor has 2^31 at most
+    for (int d = 0; d < CLV_MAX_RANK - 1 && port->dims[d]; d++)
+        if ((numbers *= port->dims[d]) > INT32_MAX) return false;
     if (!target) return out->n_inputs++, true;
     const json_t *weight = json_object_get(one, "weight");
     out->loss[out->n_targets++] =
