@@ -3,6 +3,7 @@
 // normalisation.
 #include "cli.h"
 
+#include <math.h>
 #include <string.h>
 
 static int check_images(const cli_args *args, const clv_model *model, const clv_array *images) {
@@ -44,6 +45,36 @@ static int report(cli_session *session, const clv_model *model, clv_predictor *p
     return cli_finish_output();
 }
 
+/** Rows with a value that is not finite; `first`: which is the first, from 0. */
+static int64_t count_not_finite(const clv_array *array, int64_t *first) {
+    const int64_t n = array->shape.dims[0];
+    const size_t row = clv_array_bytes(array) / sizeof(float) / (size_t)n;
+    int64_t count = 0;
+    if (array->type != CLV_ARRAY_F32) return 0;
+    for (int64_t r = 0; r < n; r++) {
+        const float *values = (const float *)array->data + (size_t)r * row;
+        size_t i = 0;
+        while (i < row && isfinite(values[i])) i++;
+        if (i == row) continue;
+        if (!count++) *first = r;
+    }
+    return count;
+}
+
+/** Results that are not finite are written, and told. */
+static int check_results(const cli_args *args, const clv_array *images, const clv_array *logits) {
+    int64_t first = 0, first_in = 0;
+    const int64_t bad = count_not_finite(logits, &first), bad_in = count_not_finite(images, &first_in);
+    if (!bad) return EXIT_DONE;
+    char why[128] = "the input is finite: look at the weights";
+    if (bad_in)
+        snprintf(why, sizeof why, "so are %lld rows of the input, the first is row %lld", (long long)bad_in,
+                 (long long)first_in);
+    return cli_fail(EXIT_FAILED,
+                    "%lld of %lld rows in '%s' are not finite (NaN or infinity), the first is row %lld; %s",
+                    (long long)bad, (long long)logits->shape.dims[0], args->output, (long long)first, why);
+}
+
 static clv_device *device_of(const void *predictor, int index) {
     return clv_plan_device_get(clv_predictor_plan(predictor), index);
 }
@@ -71,7 +102,8 @@ static int compute(cli_session *session, const clv_model *model, clv_predictor *
     if (status != CLV_OK) return cli_fail_status(runtime, status);
     code = report(session, model, predictor, placement, logits, profile);
     int traced = cli_profile_trace(profile);
-    return code != EXIT_DONE ? code : traced;
+    if (code == EXIT_DONE) code = traced;
+    return code == EXIT_DONE ? check_results(args, images, logits) : code;
 }
 
 /** The model for the samples; of texts as its weights say. */

@@ -124,7 +124,7 @@ int cli_fail_sized(clv_runtime *runtime, clv_status status, const clv_model *siz
         EXIT_FAILED,
         "%s; the model was built for the samples, [%lld,%lld,%lld]: were the weights made for others? "
         "The model's own are [%lld,%lld,%lld]",
-        clv_runtime_error(runtime), (long long)sized->input[0], (long long)sized->input[1],
+        cli_sentence(runtime), (long long)sized->input[0], (long long)sized->input[1],
         (long long)sized->input[2], (long long)model->input[0], (long long)model->input[1],
         (long long)model->input[2]);
 }
@@ -171,8 +171,17 @@ static void join(cli_source *source) {
 }
 
 int cli_source_wait(cli_source *source) {
+    const cli_args *args = source->args;
     join(source);
-    return source->status == CLV_OK ? EXIT_DONE : cli_fail_status(source->runtime, source->status);
+    if (source->status != CLV_OK) return cli_fail_status(source->runtime, source->status);
+    if (source->train && (cli_is_folder(args) || cli_is_csv(args)) && clv_dataset_classes(source->train) == 1)
+        return cli_fail(EXIT_FAILED,
+                        cli_is_folder(args)
+                            ? "'%s' has pictures of one class; to tell classes apart takes two or more, each "
+                              "a folder of its own in it"
+                            : "the targets of '%s' are of one class; to tell classes apart takes two or more",
+                        args->words[1]);
+    return EXIT_DONE;
 }
 
 void cli_source_end(cli_source *source) {
