@@ -113,7 +113,7 @@ works "$cleave" train --images x.npy --labels y.npy $linear --steps 1 --save lin
 printf '\000\000\300\177' | dd of=x.npy bs=1 seek=$(($(wc -c <x.npy) - 4)) conv=notrunc 2>/dev/null
 expect 1 "images 'x.npy': element [5,0,27,27] is nan in f32, and data must be finite" \
     "$cleave" train --images x.npy --labels y.npy $linear --steps 1
-expect 1 "1 of 6 rows in 'logits.npy' are not finite (NaN or infinity), the first is row 5; so are 1 rows of the input, the first is row 5" \
+expect 1 "rows of 'logits.npy' that are not finite (NaN or infinity): 1 of 6, the first is row 5; of the input: 1, the first is row 5" \
     "$cleave" run --input x.npy --weights linear.safetensors $linear --output logits.npy
 [ -s logits.npy ] || fail "results that are not finite were not written"
 finish

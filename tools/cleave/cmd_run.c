@@ -68,11 +68,12 @@ static int check_results(const cli_args *args, const clv_array *images, const cl
     if (!bad) return EXIT_DONE;
     char why[128] = "the input is finite: look at the weights";
     if (bad_in)
-        snprintf(why, sizeof why, "so are %lld rows of the input, the first is row %lld", (long long)bad_in,
+        snprintf(why, sizeof why, "of the input: %lld, the first is row %lld", (long long)bad_in,
                  (long long)first_in);
-    return cli_fail(EXIT_FAILED,
-                    "%lld of %lld rows in '%s' are not finite (NaN or infinity), the first is row %lld; %s",
-                    (long long)bad, (long long)logits->shape.dims[0], args->output, (long long)first, why);
+    return cli_fail(
+        EXIT_FAILED,
+        "rows of '%s' that are not finite (NaN or infinity): %lld of %lld, the first is row %lld; %s",
+        args->output, (long long)bad, (long long)logits->shape.dims[0], (long long)first, why);
 }
 
 static clv_device *device_of(const void *predictor, int index) {

@@ -38,8 +38,9 @@ static const char *option_at(const char *at, size_t *length) {
 }
 
 const char *cli_option_words(const char *sentence) {
-    static _Thread_local char text[4096]; // the library's are half as long at most
+    static _Thread_local char text[4096];
     size_t n = 0;
+    if (strlen(sentence) > sizeof text / 2) return sentence; // a log of a compiler, or a kernel: no sentence
     while (*sentence && n + 1 < sizeof text) {
         size_t length = 0;
         const char *option = option_at(sentence, &length);
