@@ -9,4 +9,6 @@ set -eu
 cd "$(dirname "$0")/.."
 tools/install-deps.sh
 tools/build.sh release
-exec build/release/cleave train fashion-mnist --model cnn --save fashion-mnist-cnn.safetensors "$@"
+case " $* " in *' --model'*) ;; *) set -- --model cnn "$@" ;; esac
+case " $* " in *' --save '* | *' --save='*) ;; *) set -- --save fashion-mnist-cnn.safetensors "$@" ;; esac
+exec build/release/cleave train fashion-mnist "$@"

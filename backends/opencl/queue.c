@@ -313,8 +313,8 @@ static cl_int wait_until_reached(clv__bevent *event, const char **call) {
 
 static clv_status fail_to_wait(const clv__bdevice *device, const char *call, cl_int code, clv__error *error) {
     if (call) return clv__ocl_fail(error, device->label, call, code);
-    CLV_FAIL(error, CLV_E_DEVICE_LOST, "'%s' has not answered for %g s (--device-timeout)", device->label,
-             timeout_of(device));
+    CLV_FAIL(error, CLV_E_DEVICE_LOST, "'%s' has not answered for %g s (clv_runtime_config.device_timeout)",
+             device->label, timeout_of(device));
 }
 
 /** What went wrong up to a command, as a sentence; the lock is held. */

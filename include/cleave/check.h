@@ -183,7 +183,7 @@ typedef struct clv_compare_config {
 
 /** One value of the step, on both devices. Strings without a size are static. */
 typedef struct clv_compare_value {
-    char layer[128];
+    char layer[128];        /**< `#12`, the node's number, where it is in none */
     const char *op, *phase; /**< that made it; `forward`, `backward`, `update` */
     char what[160];         /**< `output 0`, `'fc1.weight' after it` */
     const char *variant_a, *variant_b;

@@ -65,7 +65,8 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_from_arrays(clv_runtime *runtime, 
                                                           const clv_array *labels,
                                                           const clv_dataset_config *config,
                                                           clv_dataset **out);
-/** A dataset from two .npy files. Errors as clv_npy_read and clv_dataset_from_arrays, with the files' names. */
+/** A dataset from two .npy files. Errors as clv_npy_read and clv_dataset_from_arrays, with the files' names; CLV_E_VALUE also: a value
+ *  that is NaN or infinite, and where. Arrays of a program's own may have such: masks are made of them. */
 CLV_API CLV_MUST_CHECK clv_status clv_dataset_npy(clv_runtime *runtime, const char *images_path,
                                                   const char *labels_path, const clv_dataset_config *config,
                                                   clv_dataset **out);
@@ -99,7 +100,8 @@ CLV_API CLV_MUST_CHECK clv_status clv_dataset_from_fields(clv_runtime *runtime, 
                                                           int n, const clv_dataset_config *config,
                                                           clv_dataset **out);
 /** A dataset of arrays of an archive, as of clv_npz_read or clv_safetensors_read: those of the fields' names; their own arrays must be NULL. The archive
- *  must outlive the dataset. Errors as clv_dataset_from_fields; CLV_E_NOT_FOUND an array that the archive does not have */
+ *  must outlive the dataset. Errors as clv_dataset_from_fields; CLV_E_NOT_FOUND an array that the archive does not have; CLV_E_VALUE also: a value
+ *  that is NaN or infinite, and where */
 CLV_API CLV_MUST_CHECK clv_status clv_dataset_from_archive(clv_runtime *runtime, const clv_archive *archive,
                                                            const clv_field *fields, int n,
                                                            const clv_dataset_config *config,

@@ -4,7 +4,8 @@
 //
 //     static const clv_own_op scaled_tanh = {.bytes = sizeof(clv_own_op), .name = "scaled_tanh", .n_inputs = 1, ...};
 //     clv_op_register(runtime, &scaled_tanh);
-//     y = clv_op_add("scaled_tanh", &x, 1, &(clv_attribute){"scale", 1.5}, 1);
+//     static const clv_attribute scale = {"scale", 1.5};
+//     y = clv_op_add("scaled_tanh", &x, 1, &scale, 1);
 //
 // samples/own_op.c is a whole one. `cleave check --ops FILE` checks those of a shared library on a device.
 #ifndef CLEAVE_OWN_OP_H

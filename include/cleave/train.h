@@ -161,7 +161,7 @@ CLV_API const clv_loss *clv_loss_for(const clv_model *model);
 typedef struct clv_train_loss {
     const char *target;   /**< its name; must be given */
     const clv_loss *loss; /**< NULL: `cross_entropy` of classes, `mse` of numbers */
-    double weight;        /**< 0: 1 */
+    double weight;        /**< 0: 1; never below 0 */
     CLV_RESERVED(4);
 } clv_train_loss;
 
@@ -423,7 +423,7 @@ typedef struct clv_train_config {
     /** but not with these of them: patterns as of clv_weights_load_except, `fc.*` for a new head. NULL: all */
     const char *weights_except;
     const char *freeze; /**< patterns of parameters that are not trained, as clv_freeze. NULL: none */
-    /** go on from this checkpoint; the other settings must be those it was written with */
+    /** go on from this checkpoint; the data and the other settings must be those it was written with */
     const char *resume;
     const char *checkpoint;   /**< write one here after each epoch, and when interrupted */
     int64_t checkpoint_every; /**< > 0: also every so many steps */
@@ -554,7 +554,7 @@ CLV_TRAIN_API CLV_MUST_CHECK clv_status clv_train_advise(clv_runtime *runtime, c
 /** The same of a forward pass alone (clv_predict_graph). */
 CLV_API CLV_MUST_CHECK clv_status clv_predict_advise(clv_runtime *runtime, const clv_train_config *config,
                                                      clv_train_advice *out);
-/** The same as a sentence with options to paste, cut to `bytes`; "" if nothing was found. */
+/** The same as a sentence with fields of the config, `.batch = 32, or .recompute = auto`, cut to `bytes`; "" if nothing was found. */
 CLV_API void clv_train_advice_text(const clv_train_config *config, const clv_train_advice *advice, char *text,
                                    size_t bytes);
 

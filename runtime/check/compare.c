@@ -144,7 +144,10 @@ static clv_status compare_tensor(comparison *c, const clv__node *node, int targe
                                  .phase = phase_name(node->phase),
                                  .variant_a = clv__side_variant(&c->a, node),
                                  .variant_b = clv__side_variant(&c->b, node)};
-    snprintf(value->layer, sizeof value->layer, "%s", node->layer);
+    if (*node->layer)
+        snprintf(value->layer, sizeof value->layer, "%s", node->layer);
+    else
+        snprintf(value->layer, sizeof value->layer, "#%d", node->id);
     if (updated)
         snprintf(value->what, sizeof value->what, "'%.120s' after it", tensor->name);
     else

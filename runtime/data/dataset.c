@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/memory.h"
+#include "data/finite.h"
 #include "io/array.h"
 
 /** Samples and targets that lie in memory as arrays. */
@@ -171,14 +172,18 @@ clv_status clv__dataset_create(clv__error *error, clv_array *images, const clv_a
     if (!config) config = &none;
     CLV_TRY(check_config(error, config));
     CLV_TRY(check_arrays(error, images, labels, defaults));
+    const int64_t n = images->shape.dims[0], count = config->limit && config->limit < n ? config->limit : n;
+    if (defaults->finite) {
+        CLV_TRY(clv__array_finite(error, defaults->images, images, count));
+        CLV_TRY(clv__array_finite(error, defaults->labels, labels, count));
+    }
     arrays *own = clv__alloc(1, sizeof *own);
     if (!own) CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for a dataset");
     clv_dataset *dataset = &own->common;
-    int64_t n = images->shape.dims[0];
     dataset->read = read_arrays;
     dataset->destroy = destroy_arrays;
     dataset->dtype = CLV_DTYPE_F32;
-    dataset->count = config->limit && config->limit < n ? config->limit : n;
+    dataset->count = count;
     dataset->sample = clv_shape_make(images->shape.rank - 1, images->shape.dims + 1);
     dataset->numel = clv_shape_numel(&dataset->sample);
     dataset->classes = config->classes ? config->classes : defaults->classes;
@@ -231,7 +236,8 @@ clv_status clv_dataset_npy(clv_runtime *runtime, const char *images_path, const 
         labels_name = quoted("labels", labels_path);
         clv__dataset_defaults defaults = {.std = 1,
                                           .images = images_name ? images_name : "images",
-                                          .labels = labels_name ? labels_name : "labels"};
+                                          .labels = labels_name ? labels_name : "labels",
+                                          .finite = true};
         status = clv__dataset_create(clv__io_error(runtime), &images, &labels, config, &defaults, out);
     }
     clv_array_reset(&images);

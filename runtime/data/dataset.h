@@ -29,6 +29,8 @@ struct clv_dataset {
     /** `read` of all fields: a pointer for each, NULL: that is not wanted. With ports. */
     void (*read_all)(const clv_dataset *dataset, int64_t i, void *const *to);
     char *table; // of a table: what its rows need to be, a text (table_record.c); owned. NULL: of none
+    /** Go on with a digest (rows.h) by what tells the data apart; NULL: rows are read for it */
+    uint64_t (*digest)(const clv_dataset *dataset, uint64_t digest);
     int workers; // threads of a loader, each of which reads a sample at a time; 0: one, a batch at a time
     void (*destroy)(clv_dataset *dataset);
 };
@@ -60,6 +62,7 @@ typedef struct clv__dataset_defaults {
     float mean, std;
     int classes;                 // 0: the largest label + 1
     const char *images, *labels; // what sentences call them
+    bool finite;                 // refuse values that are not
 } clv__dataset_defaults;
 
 clv_status clv__dataset_create(clv__error *error, clv_array *images, const clv_array *labels,

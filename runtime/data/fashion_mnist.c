@@ -48,7 +48,7 @@ static clv_status read_file(clv_runtime *runtime, const char *folder, const char
         CLV_FAIL(error, CLV_E_IO,
                  "Fashion-MNIST is not in '%s': there is no file '%s.gz'. Install the package " PACKAGE
                  " (apt-get install " PACKAGE
-                 "), or name the folder that has it: --data DIR, or the variable "
+                 "), or name the folder that has it: `folder` of clv_dataset_fashion_mnist, or the variable "
                  "CLEAVE_DATA_DIR",
                  folder, name);
     }

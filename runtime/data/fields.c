@@ -2,11 +2,13 @@
 // A dataset of named fields, for models of several inputs and several targets. As in dataset.c everything is checked here once, so that
 // assembling a batch cannot fail.
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/memory.h"
 #include "data/dataset.h"
+#include "data/finite.h"
 #include "io/array.h"
 
 /** One field: what its elements are, and where they lie. */
@@ -269,5 +271,16 @@ clv_status clv_dataset_from_archive(clv_runtime *runtime, const clv_archive *arc
         arrays[i].borrowed = true;
         found[i].array = &arrays[i];
     }
-    return clv_dataset_from_fields(runtime, found, n, config, out);
+    CLV_TRY(clv_dataset_from_fields(runtime, found, n, config, out));
+    for (int i = 0; i < n; i++) {
+        char what[512];
+        snprintf(what, sizeof what, "'%.300s', array '%.100s'", archive->path ? archive->path : "the archive",
+                 found[i].name);
+        const clv_status status = clv__array_finite(error, what, &arrays[i], (*out)->count);
+        if (status == CLV_OK) continue;
+        clv_dataset_destroy(*out);
+        *out = NULL;
+        return status;
+    }
+    return CLV_OK;
 }

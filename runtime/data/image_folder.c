@@ -13,6 +13,7 @@
 
 #include "data/dataset.h"
 #include "data/image_list.h"
+#include "data/rows.h"
 #include "data/transforms.h"
 #include "io/array.h"
 
@@ -113,6 +114,16 @@ static void note_broken(pictures *own, int64_t i, clv__error *error) {
     own->n_broken += !known;
     if (!own->first) own->first = clv__strdup(clv__error_text(error));
     pthread_mutex_unlock(&own->lock);
+}
+
+/** By the names of the files and what is to be learnt of them: pixels depend on the version of a decoder. */
+static uint64_t digest_pictures(const clv_dataset *dataset, uint64_t digest) {
+    const pictures *own = (const pictures *)dataset;
+    for (int64_t i = 0; i < dataset->count; i++) digest = clv__digest_text(digest, own->list.files[i]);
+    for (size_t i = 0; i < own->list.n_classes; i++) digest = clv__digest_text(digest, own->list.classes[i]);
+    for (size_t i = 0; own->list.targets && i < (size_t)dataset->count * own->list.n_classes; i++)
+        digest = clv__digest_number(digest, own->list.targets[i] > 0);
+    return digest;
 }
 
 static void read_target(const pictures *own, int64_t i, void *target) {
@@ -313,6 +324,7 @@ static clv_status create(clv__error *error, const char *folder, const clv_image_
     own->draft = config->draft;
     own->common.read = read_pictures;
     own->common.draw = draw_picture;
+    own->common.digest = digest_pictures;
     own->common.workers = config->workers;
     own->common.destroy = destroy_pictures;
     clv__transforms_init(&own->transforms, config->size, config->resize, &config->augment, config->mean,

@@ -60,6 +60,18 @@ static clv_status find_columns(const making *m, const char *names, int *out, siz
     return CLV_OK;
 }
 
+/** What is learnt cannot be left out. */
+static clv_status check_ignored(const making *m, const bool *taken) {
+    clv__shown_text shown;
+    for (size_t i = 0; i < m->n_ignored; i++)
+        if (taken[m->ignored[i]])
+            CLV_FAIL(m->error, CLV_E_VALUE,
+                     "the column '%s' is named among the targets and among those to ignore; name it in one "
+                     "of the lists",
+                     clv__shown(clv__csv_field(m->csv, -1, (size_t)m->ignored[i]), &shown));
+    return CLV_OK;
+}
+
 static clv_status choose_columns(making *m) {
     const size_t columns = m->csv->columns;
     m->targets = clv__alloc(columns, sizeof(int));
@@ -70,6 +82,7 @@ static clv_status choose_columns(making *m) {
     if (status == CLV_OK) status = find_columns(m, m->config->targets, m->targets, &m->n_targets);
     if (status == CLV_OK) status = find_columns(m, m->config->ignore, m->ignored, &m->n_ignored);
     for (size_t i = 0; status == CLV_OK && i < m->n_targets; i++) taken[m->targets[i]] = true;
+    if (status == CLV_OK) status = check_ignored(m, taken);
     for (size_t i = 0; status == CLV_OK && i < m->n_ignored; i++) taken[m->ignored[i]] = true;
     for (size_t i = 0; status == CLV_OK && i < columns; i++)
         if (!taken[i]) m->features[m->n_features++] = (int)i;

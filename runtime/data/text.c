@@ -50,7 +50,7 @@ static clv_status cut(clv__error *error, const clv_text_config *config, stretche
     if (length < context + 1)
         CLV_FAIL(error, CLV_E_VALUE,
                  "a text of %" PRId64 " tokens has no sample of %" PRId64 " and the one that follows; take a "
-                 "longer text, or a shorter context (--context)",
+                 "longer text, or a shorter context (clv_text_config.context)",
                  length, context);
     memmove(own->tokens, own->tokens + begin, (size_t)length * sizeof *own->tokens);
     const int64_t count = (length - 1 - context) / config->stride + 1;

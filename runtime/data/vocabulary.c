@@ -32,7 +32,7 @@ static uint32_t code_of(const uint8_t *at, size_t n) {
 
 clv_status clv__vocabulary_not_text(clv__error *error, size_t at) {
     CLV_FAIL(error, CLV_E_FORMAT,
-             "the text is not UTF-8 (byte %zu); tokens that are bytes (--vocabulary bytes) take any file",
+             "the text is not UTF-8 (byte %zu); tokens that are bytes (clv_vocabulary_bytes) take any file",
              at);
 }
 

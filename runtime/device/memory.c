@@ -177,8 +177,8 @@ static clv_status refuse(const clv_device *device, clv_status status, size_t byt
     clv__text_add(&text, "%s; it would fit ", about);
     if (smaller_batch) clv__text_add(&text, "with a smaller batch, or ");
     if (status == CLV_E_BUDGET && (!memory || held + bytes <= memory))
-        clv__text_add(&text, "with a larger budget (--budget %s=%" PRIu64 "KiB), or ", device->name,
-                      (held + bytes + 1023) / 1024);
+        clv__text_add(&text, "with a larger budget (clv_device_set_budget: %s=%" PRIu64 "KiB), or ",
+                      device->name, (held + bytes + 1023) / 1024);
     const clv_device *other = roomier(device, held + bytes, largest);
     if (other)
         clv__text_add(&text, "on %s (%s)", other->name, clv__bytes_text(other->info.memory_bytes).text);

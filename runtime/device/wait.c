@@ -26,7 +26,7 @@ void clv__device_silence(clv_device *device) {
 }
 
 clv_status clv__device_silent(const clv_device *device, clv__error *error) {
-    CLV_FAIL(error, CLV_E_DEVICE_LOST, "'%s' has not answered for %g s (--device-timeout)",
+    CLV_FAIL(error, CLV_E_DEVICE_LOST, "'%s' has not answered for %g s (clv_runtime_config.device_timeout)",
              device->info.label, device->runtime->config.device_timeout);
 }
 

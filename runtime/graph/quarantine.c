@@ -60,8 +60,10 @@ void clv__quarantine_remove(clv_device *device, const clv__op *op, const char *v
 
 clv_status clv__quarantine_add(clv_device *device, const clv__op *op, const char *variant, const char *why) {
     CLV_TRY(clv__quarantine_put(device, op, variant, why));
-    clv__log(device->runtime, CLV_LOG_WARNING,
-             "%s: variant '%s' of %s is not used on this device any more: %s", device->info.name, variant,
-             op->name, why);
+    clv__log(
+        device->runtime, CLV_LOG_WARNING,
+        "%s: variant '%s' of %s is not used on this device any more (`cleave devices` tells how to use it "
+        "again): %s",
+        device->info.name, variant, op->name, why);
     return CLV_OK;
 }

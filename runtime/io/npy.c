@@ -112,6 +112,26 @@ static clv_status parse_shape(parser *p) {
     return CLV_OK;
 }
 
+/** What in numpy makes an array of that type one that can be read. */
+static const char *numpy_mends(const char *descr, size_t bytes) {
+    const char kind = bytes > 1 ? descr[1] : 0;
+    switch (kind) {
+    case 'b':
+        return "truth values: save them with array.astype('int32') as labels, array.astype('<f4') as numbers";
+    case 'U':
+    case 'S': return "text: of words numpy makes labels with numpy.unique(array, return_inverse=True)[1]";
+    case 'O': return "Python objects: make numbers of them first, numpy.array(list, dtype='<f4')";
+    case 'i':
+    case 'u': return "save it with array.astype('<i8')";
+    case 'c':
+        return "complex numbers: save their parts with numpy.stack([array.real, array.imag], "
+               "-1).astype('<f4')";
+    case 'M':
+    case 'm': return "times: save them as numbers with array.astype('<i8')";
+    default: return "save it with array.astype('<f4') or the like";
+    }
+}
+
 static clv_status parse_descr(parser *p) {
     const char *text;
     size_t bytes;
@@ -127,8 +147,8 @@ static clv_status parse_descr(parser *p) {
     }
     CLV_FAIL(p->input->error, CLV_E_UNSUPPORTED,
              "'%s': the array has type '%s'; little-endian f2, f4, f8, i4, i8 and "
-             "u1 can be read. Save it with array.astype('<f4') or the like",
-             p->input->path, clv__shown_bytes(text, bytes, &shown));
+             "u1 can be read; %s",
+             p->input->path, clv__shown_bytes(text, bytes, &shown), numpy_mends(text, bytes));
 }
 
 static clv_status parse_entry(parser *p) {

@@ -158,6 +158,16 @@ static bool has_classes(const clv_model *model, int i, clv_tensor *output) {
     return false;
 }
 
+/** A model may be the caller's: is what it built a tensor of the graph? Else the graph has failed. */
+static bool is_of_graph(clv_graph *graph, const clv_model *model, const clv_tensor *output) {
+    if (output && clv_tensor_graph(output) == graph) return true;
+    clv__graph_fail(
+        graph, CLV_E_VALUE,
+        "model '%s' built %s; its function must return a tensor of the graph that its input is of",
+        model->name ? model->name : "", output ? "a tensor of another graph" : "NULL");
+    return false;
+}
+
 /** An output for each target, with a row for each sample: where the model forgot one, nobody else could say which. */
 static bool are_there(clv_graph *graph, const clv_model *model, int64_t rows, clv_tensor *const *outputs) {
     for (int i = 0; i < clv_model_target_count(model) && graph->error.status == CLV_OK; i++) {
@@ -167,6 +177,8 @@ static bool are_there(clv_graph *graph, const clv_model *model, int64_t rows, cl
         if (!outputs[i])
             clv__graph_fail(graph, CLV_E_VALUE, "model '%s' built no output for target '%s'", model->name,
                             name);
+        else if (clv_tensor_graph(outputs[i]) != graph)
+            is_of_graph(graph, model, outputs[i]);
         else if (shape.rank < 1 || shape.dims[0] != rows)
             clv__graph_fail(graph, CLV_E_SHAPE,
                             "model '%s' built %s for target '%s'; it must have a row for each of %" PRId64
@@ -185,7 +197,9 @@ void clv_model_build_all(const clv_model *model, clv_tensor *const *inputs, clv_
         if (!inputs[i]) return;
     if (!model->build_all) {
         outputs[0] = model->build(inputs[0], model);
-        if (!has_classes(model, 0, outputs[0])) outputs[0] = NULL;
+        if (!is_of_graph(clv_tensor_graph(inputs[0]), model, outputs[0]) ||
+            !has_classes(model, 0, outputs[0]))
+            outputs[0] = NULL;
         return;
     }
     const clv_shape batch = clv_tensor_shape(inputs[0]);

@@ -84,10 +84,10 @@ static clv_status check_graph(const chooser *c) {
     for (size_t i = 0; i < c->graph->n_nodes; i++) {
         const clv__node *node = c->graph->nodes[i];
         if (!node->place_hint) continue;
-        CLV_FAIL(
-            c->error, CLV_E_VALUE,
-            "placement: %s '%s' was put on '%s' when the graph was built: say where the other layers are",
-            node->io.op->name, node->layer, node->place_hint);
+        clv__node_title title;
+        CLV_FAIL(c->error, CLV_E_VALUE,
+                 "placement: %s was put on '%s' when the graph was built: say where the other layers are",
+                 clv__title_of(node, &title), node->place_hint);
     }
     return CLV_OK;
 }

@@ -102,9 +102,12 @@ static void name_most(holder *all, int n, clv__text *text) {
         for (int i = 1; i < n; i++)
             if (all[i].bytes > all[most].bytes) most = i;
         if (!all[most].bytes) return;
-        clv__text_add(text, "%s'%.*s' %s", k ? ", " : "; the layers that hold most of it: ",
-                      all[most].length < 80 ? all[most].length : 80, all[most].layer,
-                      clv__bytes_text(all[most].bytes).text);
+        const char *before = k ? ", " : "; the layers that hold most of it: ";
+        if (all[most].length)
+            clv__text_add(text, "%s'%.*s' %s", before, all[most].length < 80 ? all[most].length : 80,
+                          all[most].layer, clv__bytes_text(all[most].bytes).text);
+        else
+            clv__text_add(text, "%sops outside of layers %s", before, clv__bytes_text(all[most].bytes).text);
         all[most].bytes = 0;
     }
 }
@@ -164,7 +167,8 @@ static bool follows_batch(const clv_tensor *tensor) {
     if (tensor->kind == CLV__PERSISTENT || tensor->category == CLV_GRADIENTS) return false;
     for (size_t i = 0; tensor->node && tensor->node->phase != CLV__FORWARD && i < graph->n_tensors; i++) {
         const clv_tensor *other = graph->tensors[i]; // perhaps a term of its gradient
-        if (other->kind == CLV__PERSISTENT && clv_shape_equal(&other->desc.shape, &tensor->desc.shape)) return false;
+        if (other->kind == CLV__PERSISTENT && clv_shape_equal(&other->desc.shape, &tensor->desc.shape))
+            return false;
     }
     bool *fed = clv__alloc(graph->n_tensors, sizeof *fed);
     if (!fed) return false;
@@ -193,6 +197,7 @@ bool clv__piece_text(const clv_plan *plan, const clv__piece *piece, clv__text *t
     const clv__plan_node *user = user_of(plan, piece->value);
     clv__text_add(text, "; the largest piece is %s%.120s%s%s", *tensor->name ? "'" : "a tensor", tensor->name,
                   *tensor->name ? "' " : " ", clv_shape_text(&tensor->desc.shape, shape, sizeof shape));
-    if (user) clv__text_add(text, " of %s '%.80s'", user->node->io.op->name, user->node->layer);
+    clv__node_title title;
+    if (user) clv__text_add(text, " of %.120s", clv__title_of(user->node, &title));
     return follows_batch(tensor);
 }

@@ -142,9 +142,11 @@ clv_status clv__variant_choose(const clv_plan *plan, clv__plan_node *at) {
             avoided |= clv__quarantined(device, op, v->name) && clv__variant_supports(v, info, &node->io);
         char why[512] = "";
         if (avoided) clv__quarantine_why(device, op, why, sizeof why);
-        CLV_FAIL(clv__plan_error(plan), CLV_E_UNSUPPORTED, "%s '%s': no variant runs on %s%s%s", op->name,
-                 node->layer, info->name,
-                 avoided ? "; what would run failed there and is in quarantine (`cleave devices`)" : "", why);
+        clv__node_title title;
+        CLV_FAIL(clv__plan_error(plan), CLV_E_UNSUPPORTED, "%s: no variant runs on %s%s%s%s",
+                 clv__title_of(node, &title), info->name,
+                 avoided ? "; what would run failed there and is in quarantine (`cleave devices`)" : "", why,
+                 avoided ? "; `cleave check` takes out what passes again" : "");
     }
     return CLV_OK;
 }
@@ -192,9 +194,9 @@ clv_status clv__variant_write(const clv_plan *plan, clv__plan_node *at) {
         return CLV_OK;
     }
     bool memory = at->launches.out_of_memory;
+    clv__node_title title;
     CLV_FAIL(clv__plan_error(plan), memory ? CLV_E_HOST_MEMORY : CLV_E_UNSUPPORTED,
-             "%s '%s': variant '%s' could not write down its launches: %s", node->io.op->name, node->layer,
+             "%s: variant '%s' could not write down its launches: %s", clv__title_of(node, &title),
              at->variant ? at->variant->name : "reference",
              memory ? "no host memory" : "a size is past int, or there are too many arguments");
 }
-

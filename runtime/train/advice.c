@@ -249,21 +249,21 @@ void clv_train_advice_text(const clv_train_config *config, const clv_train_advic
     }
     const char *before = all.n ? "; planned and found to fit: " : "planned and found to fit: ";
     if (advice->largest_batch) {
-        clv__text_add(&all, "%s--batch %" PRId64, before, advice->largest_batch);
+        clv__text_add(&all, "%s.batch = %" PRId64, before, advice->largest_batch);
         before = ", or ";
     }
     if (advice->largest_recomputed && advice->largest_recomputed >= config->batch) {
-        clv__text_add(&all, "%s--recompute auto", before);
+        clv__text_add(&all, "%s.recompute = auto", before);
         before = ", or ";
     } else if (advice->largest_recomputed > advice->largest_batch) {
-        clv__text_add(&all, "%s--batch %" PRId64 " --recompute auto", before, advice->largest_recomputed);
+        clv__text_add(&all, "%s.batch = %" PRId64 " .recompute = auto", before, advice->largest_recomputed);
         before = ", or ";
     }
     if (*advice->device) {
-        clv__text_add(&all, "%s--device %s", before, advice->device);
+        clv__text_add(&all, "%s.device = %s", before, advice->device);
         before = ", or ";
     }
-    if (*advice->place) clv__text_add(&all, "%s--place '%s'", before, advice->place);
+    if (*advice->place) clv__text_add(&all, "%s.place = '%s'", before, advice->place);
     snprintf(text, bytes, "%s", clv__text_get(&all));
     clv__text_reset(&all);
 }

@@ -5,8 +5,10 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "data/rows.h"
 #include "ops/own_optimizer.h"
 #include "ops/param_groups.h"
 #include "train/stopping.h"
@@ -183,6 +185,26 @@ static clv_status compare_settings(const clv_train_config *config, const setting
     return CLV_OK;
 }
 
+/** Which data these are, as a text; "": there is no memory to say. */
+static void data_text(const clv_train_config *config, char out[17]) {
+    uint64_t digest;
+    *out = 0;
+    if (clv__dataset_digest(config->train, &digest)) snprintf(out, 17, "%016" PRIx64, digest);
+}
+
+/** Checkpoints from before data were told apart go on with any that have as many samples. */
+static clv_status same_data(const clv_train_config *config, const clv_archive *archive, clv__error *error) {
+    const char *then = clv_archive_text(archive, "data");
+    char now[17];
+    data_text(config, now);
+    if (then && *then && *now && strcmp(then, now) != 0)
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "checkpoint '%s' was written by a training on other data of %" PRId64
+                 " samples; go on with those, or begin with its parameters (clv_train_config.weights)",
+                 config->resume, clv_dataset_count(config->train));
+    return CLV_OK;
+}
+
 static clv_status put_best(const clv__best *best, clv_archive *archive) {
     CLV_TRY(clv_archive_set_real(archive, "best.value", best->value));
     CLV_TRY(clv_archive_set_int(archive, "best.epoch", best->epoch));
@@ -205,6 +227,9 @@ static clv_status fill(const clv_train_config *config, clv_session *session, con
     const clv_status put = put_settings(config, &texts, archive);
     reset_texts(&texts);
     CLV_TRY(put);
+    char data[17];
+    data_text(config, data);
+    CLV_TRY(clv_archive_set_text(archive, "data", data));
     CLV_TRY(clv_archive_set_int(archive, "position.step", position->step));
     CLV_TRY(clv_archive_set_int(archive, "position.epoch", position->epoch));
     CLV_TRY(clv_archive_set_int(archive, "position.index", position->index));
@@ -232,6 +257,7 @@ static clv_status take(const clv_train_config *config, const clv_archive *archiv
     const clv_status same = compare_settings(config, &texts, archive, error);
     reset_texts(&texts);
     CLV_TRY(same);
+    CLV_TRY(same_data(config, archive, error));
     CLV_TRY(clv_archive_get_int(archive, "position.step", &position->step));
     CLV_TRY(clv_archive_get_int(archive, "position.epoch", &position->epoch));
     CLV_TRY(clv_archive_get_int(archive, "position.index", &position->index));

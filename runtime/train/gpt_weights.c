@@ -50,7 +50,8 @@ clv_status clv_gpt_weights_save(clv_session *session, const clv_gpt_config *conf
     static const clv_gpt_config defaults = {0};
     const char *characters = clv_vocabulary_text(vocabulary);
     if (characters && !*characters) // the first in the order of codes; a text of a file cannot hold it
-        CLV_FAIL(error, CLV_E_VALUE, "the text has characters of code 0: train on bytes (--tokens bytes)");
+        CLV_FAIL(error, CLV_E_VALUE,
+                 "the text has characters of code 0: train on bytes (clv_vocabulary_bytes)");
     clv_archive *archive = NULL;
     clv_status status = clv_archive_create(runtime, &archive);
     if (status == CLV_OK) status = clv__weights_put(session, archive);
@@ -78,8 +79,7 @@ static clv_status read_sizes(clv_runtime *runtime, const clv_archive *archive, c
     const char *model = clv_archive_text(archive, "cleave.model");
     if (!model || strcmp(model, "gpt"))
         CLV_FAIL(clv__runtime_error_of(runtime), CLV_E_NOT_FOUND,
-                 "'%s' holds weights that do not say which GPT they are of; `cleave train text FILE --save` "
-                 "writes such",
+                 "'%s' holds weights that do not say which GPT they are of; clv_gpt_weights_save writes such",
                  path);
     for (int i = 0; i < N_SIZES; i++) {
         int64_t *size = size_of(config, i);

@@ -175,7 +175,7 @@ static clv_status stop_here(clv__training *loop) {
     const clv_train_config *config = loop->trainer->config;
     CLV_FAIL(loop->error, CLV_E_INTERRUPTED, "interrupted after step %lld of %lld%s%s",
              (long long)loop->trainer->position.step, (long long)loop->trainer->steps,
-             config->checkpoint ? "; go on with --resume " : "; no checkpoint was asked for",
+             config->checkpoint ? "; go on with clv_train_config.resume " : "; no checkpoint was asked for",
              config->checkpoint ? config->checkpoint : "");
 }
 
@@ -257,7 +257,7 @@ static clv_status check_position(const clv__training *loop) {
     if (position->step > trainer->steps)
         CLV_FAIL(loop->error, CLV_E_VALUE,
                  "checkpoint '%s' stands after step %lld, but only %lld steps are asked for: ask for more "
-                 "(--epochs, --steps), "
+                 "(clv_train_config.epochs, clv_train_config.steps), "
                  "or take an earlier one",
                  path, (long long)position->step, (long long)trainer->steps);
     return CLV_OK;

@@ -227,9 +227,9 @@ clv_status clv__losses_find(clv_runtime *runtime, const clv_train_config *config
         int at = 0;
         CLV_TRY(find_target(error, model, one->target, &at));
         if (given[at]) CLV_FAIL(error, CLV_E_VALUE, "losses: target '%s' is named twice", one->target);
-        if (!isfinite(one->weight))
-            CLV_FAIL(error, CLV_E_VALUE, "losses: the weight of target '%s' is %g, it must be finite",
-                     one->target, one->weight);
+        if (!isfinite(one->weight) || one->weight < 0)
+            CLV_FAIL(error, CLV_E_VALUE, "losses: the weight of target '%s' is %g, it must be %s",
+                     one->target, one->weight, isfinite(one->weight) ? "at least 0" : "finite");
         given[at] = true;
         if (one->loss) out[at].loss = one->loss;
         if (one->weight != 0) out[at].weight = one->weight;

@@ -92,12 +92,14 @@ static void tell_fate(const clv__training *loop, clv_status saved, char *out, si
         snprintf(out, bytes, "the checkpoint could not be written either: %s",
                  clv_runtime_error(loop->trainer->runtime));
     else if (loop->saved_path && loop->saved_step == done)
-        snprintf(out, bytes, "all %" PRId64 " steps before it are in checkpoint '%s': go on with --resume %s",
+        snprintf(out, bytes,
+                 "all %" PRId64
+                 " steps before it are in checkpoint '%s': go on with clv_train_config.resume %s",
                  done, loop->saved_path, loop->saved_path);
     else if (loop->saved_path)
         snprintf(out, bytes,
                  "%" PRId64 " steps before it are lost, the last checkpoint is '%s' of step %" PRId64
-                 ": go on with --resume %s",
+                 ": go on with clv_train_config.resume %s",
                  done - loop->saved_step, loop->saved_path, loop->saved_step, loop->saved_path);
     else if (loop->trainer->config->checkpoint)
         snprintf(out, bytes,
@@ -105,7 +107,8 @@ static void tell_fate(const clv__training *loop, clv_status saved, char *out, si
                  loop->trainer->config->checkpoint, done);
     else
         snprintf(out, bytes,
-                 "there is no checkpoint (--checkpoint FILE): all %" PRId64 " steps before it are lost",
+                 "there is no checkpoint (clv_train_config.checkpoint): all %" PRId64
+                 " steps before it are lost",
                  done);
 }
 

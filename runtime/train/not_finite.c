@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "data/rows.h"
 #include "exec/session.h"
 #include "graph/graph.h"
 #include "train/loop.h"
@@ -87,12 +88,12 @@ static clv_status look_at_value(looking *l, const clv_tensor *tensor, int64_t ti
     double value = 0;
     int64_t at = status == CLV_OK ? look(tensor->desc.dtype, elements, clv_tensor_numel(tensor), &value) : -1;
     free(elements);
+    clv__node_title title;
     if (at >= 0)
         snprintf(l->text, l->bytes,
-                 "the first values that are not finite are those of %s '%.100s' (%s) in step %" PRId64
+                 "the first values that are not finite are those of %.140s (%s) in step %" PRId64
                  ": element %" PRId64 " of its result is %g",
-                 tensor->node->io.op->name, tensor->node->layer, phase_name(tensor->node->phase), l->number,
-                 at, value);
+                 clv__title_of(tensor->node, &title), phase_name(tensor->node->phase), l->number, at, value);
     return status;
 }
 
@@ -121,23 +122,34 @@ static clv_status look_at_step(looking *l, int64_t ticket) {
     return CLV_OK;
 }
 
-static clv_status look_at_samples(looking *l, const clv_batch *batch) {
+/** One of the arrays that a step is fed: samples, or targets. */
+static void look_at_fed(looking *l, const clv_tensor *fed, const void *values, bool sample) {
     const bool several = l->replay->config->model->build_all != NULL;
-    for (int i = 0; i < l->step.n_inputs; i++) {
-        const clv_tensor *input = l->step.fed[i];
-        if (!holds_floats(clv_tensor_dtype(input))) continue;
-        double value = 0;
-        const void *samples = batch->each_input[l->replay->match.input[i]];
-        int64_t at = look(CLV_DTYPE_F32, samples, clv_tensor_numel(input), &value);
-        if (at < 0) continue;
-        snprintf(l->text, l->bytes,
-                 "the samples of step %" PRId64 " themselves are not finite: element %" PRId64
-                 " of the batch%s%s%s is %g",
-                 l->number, at, several ? "'s input '" : "", several ? clv_tensor_name(input) : "",
-                 several ? "'" : "", value);
-        return CLV_OK;
-    }
-    return CLV_OK;
+    double value = 0;
+    char row[96] = "";
+    if (!holds_floats(clv_tensor_dtype(fed))) return;
+    const int64_t at = look(CLV_DTYPE_F32, values, clv_tensor_numel(fed), &value);
+    if (at < 0) return;
+    const int64_t first = clv__dataset_not_finite(l->replay->config->train);
+    if (first >= 0)
+        snprintf(row, sizeof row, "; row %" PRId64 " of the data is the first with such a value", first);
+    snprintf(l->text, l->bytes,
+             "the %s of step %" PRId64 " themselves are not finite: element %" PRId64
+             " of the batch%s%.100s%s is %g%s",
+             sample ? "samples" : "targets", l->number, at,
+             !several ? ""
+             : sample ? "'s input '"
+                      : "'s target '",
+             several ? clv_tensor_name(fed) : "", several ? "'" : "", value, row);
+}
+
+static void look_at_batch(looking *l, const clv_batch *batch) {
+    const clv__match *match = &l->replay->match;
+    const clv__step *step = &l->step;
+    for (int i = 0; i < step->n_inputs && !*l->text; i++)
+        look_at_fed(l, step->fed[i], batch->each_input[match->input[i]], true);
+    for (int i = 0; i < step->n_targets && !*l->text; i++)
+        look_at_fed(l, step->fed[step->n_inputs + i], batch->each_target[match->target[i]], false);
 }
 
 static clv_status do_step(looking *l, const clv_batch *batch) {
@@ -147,7 +159,7 @@ static clv_status do_step(looking *l, const clv_batch *batch) {
     float hyper[CLV_HYPER_VALUES];
     clv_optimizer_hyper_values(step->graph, l->number,
                                clv_schedule_lr(&config->schedule, config->lr, epoch, l->number - 1), hyper);
-    CLV_TRY(look_at_samples(l, batch));
+    look_at_batch(l, batch);
     if (*l->text) return CLV_OK;
     CLV_TRY(clv__step_feed(step, &l->replay->match, batch));
     CLV_TRY(clv_run_feed(step->run, step->hyper, hyper, sizeof hyper));
@@ -246,11 +258,12 @@ static clv_status stop(clv__training *loop, int64_t bad, const char *what) {
     if (loop->saved_path)
         snprintf(saved, sizeof saved, "; checkpoint '%.300s' of step %" PRId64 " is as it was",
                  loop->saved_path, loop->saved_step);
-    CLV_FAIL(loop->error, CLV_E_NOT_FINITE,
-             "%s in step %" PRId64 " of %" PRId64
-             "%s%s%s; a smaller learning rate (--lr), --clip-norm or other data may "
-             "help, and --on-nan continue trains on",
-             what, bad, trainer->steps, *first ? ": " : "", first, saved);
+    CLV_FAIL(
+        loop->error, CLV_E_NOT_FINITE,
+        "%s in step %" PRId64 " of %" PRId64
+        "%s%s%s; a smaller learning rate (clv_train_config.lr), clv_optimizer_config.clip_norm or other data "
+        "may help, and clv_train_config.on_nan = CLV_NAN_CONTINUE trains on",
+        what, bad, trainer->steps, *first ? ": " : "", first, saved);
 }
 
 clv_status clv__training_see_loss(clv__training *loop, double loss) {

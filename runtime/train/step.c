@@ -19,6 +19,19 @@ typedef struct building {
     int64_t micro_batches; // of each replica's share
 } building;
 
+/** A loss function may be the caller's: is what it gave a tensor of the graph? Else the graph fails. */
+static clv_tensor *build_loss(const clv_loss *loss, clv_tensor *output, clv_tensor *target) {
+    if (!output || !target) return NULL; // the graph has failed
+    clv_graph *graph = clv_tensor_graph(target);
+    clv_tensor *built = loss->build(output, target, loss);
+    if (built && clv_tensor_graph(built) == graph) return built;
+    return clv__graph_fail(
+        graph, CLV_E_VALUE,
+        "loss '%s': its function 'build' returned %s; it must return a tensor of the graph "
+        "that output and target are of",
+        loss->name ? loss->name : "", built ? "a tensor of another graph" : "NULL");
+}
+
 /** The weighted sum over the targets. */
 static clv_tensor *model_loss(clv_tensor *const *fed, void *user) {
     const building *of = user;
@@ -26,7 +39,7 @@ static clv_tensor *model_loss(clv_tensor *const *fed, void *user) {
     clv_model_build_all(of->model, fed, outputs);
     for (int i = 0; i < of->n_fed - of->n_inputs; i++) {
         const clv__target_loss *target = &of->losses[i];
-        clv_tensor *loss = target->loss->build(outputs[i], fed[of->n_inputs + i], target->loss);
+        clv_tensor *loss = build_loss(target->loss, outputs[i], fed[of->n_inputs + i]);
         if (target->weight != 1) loss = clv_mul_scalar(loss, (float)target->weight);
         sum = i ? clv_add(sum, loss) : loss;
     }

@@ -26,6 +26,10 @@ static clv_status check_config(const clv_trainer *trainer, clv__error *error) {
     if (!(config->lr > 0)) CLV_FAIL(error, CLV_E_VALUE, "a learning rate of %g", config->lr);
     if (config->steps < 0 || config->checkpoint_every < 0 || config->schedule.period < 0)
         CLV_FAIL(error, CLV_E_VALUE, "steps, checkpoint_every and the schedule's period cannot be negative");
+    const int kind = (int)config->schedule.kind;
+    if (kind < 0 || kind > CLV_SCHEDULE_COSINE)
+        CLV_FAIL(error, CLV_E_VALUE, "schedule.kind is %d; it is one of clv_schedule_kind, 0 to %d", kind,
+                 CLV_SCHEDULE_COSINE);
     CLV_TRY(clv__model_check(error, config->model));
     if (!trainer->replay) CLV_TRY(clv__stopping_check(config, error));
     return clv__labels_check(trainer->runtime, config);

@@ -11,6 +11,11 @@ trap 'rm -rf "$work"' EXIT
 cmake --install "$build" --prefix "$work/prefix" >"$work/log" 2>&1 || { cat "$work/log"; exit 1; }
 libraries=$(dirname "$(find "$work/prefix" -name libcleave.so)")
 export PKG_CONFIG_PATH="$libraries/pkgconfig"
+# Its headers include no other library's.
+for flag in $(pkg-config --cflags cleave); do
+    case $flag in -I*) [ -d "${flag#-I}/cleave" ] || { echo "pkg-config --cflags names a folder that is not ours: $flag"; exit 1; } ;; esac
+done
+pkg-config --static --libs cleave | grep -q -e -ljansson || { echo "pkg-config --static --libs lacks what the library needs"; exit 1; }
 for use in package static pkgconfig; do
     # The static library's own needs may bring along C++ libraries, shared ones; nothing else is asked of the consumer.
     cmake -G Ninja -S "$here" -B "$work/$use" -DCONSUMER_USE=$use -DCMAKE_PREFIX_PATH="$work/prefix" \

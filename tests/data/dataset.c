@@ -202,6 +202,23 @@ static void npy_files_become_datasets(void **state) {
         CLV_E_VALUE, "labels 'y.npy': row 0 is 4, but labels are 0 to 2");
     expect_failure(clv_dataset_npy(support_runtime, "y.npy", "x.npy", NULL, &dataset), CLV_E_DTYPE,
                    "images 'y.npy'", "i32");
+    // values that are not finite, among the samples that are kept
+    float rows[] = {1, 2, 3, 4, 5, INFINITY}, targets[] = {1, 2, NAN};
+    clv_array x = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(3, 2), .data = rows},
+              y = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(3), .data = targets};
+    expect_ok(clv_npy_write(support_runtime, &x, "x.npy"));
+    expect_ok(clv_npy_write(support_runtime, &y, "y.npy"));
+    expect_failure(clv_dataset_npy(support_runtime, "x.npy", "y.npy", NULL, &dataset), CLV_E_VALUE,
+                   "images 'x.npy': element [2,1] is inf in f32, and data must be finite; numpy leaves such "
+                   "rows out with x[numpy.isfinite(x.reshape(len(x), -1)).all(1)]");
+    assert_null(dataset);
+    rows[5] = 6;
+    expect_ok(clv_npy_write(support_runtime, &x, "x.npy"));
+    expect_failure(clv_dataset_npy(support_runtime, "x.npy", "y.npy", NULL, &dataset), CLV_E_VALUE,
+                   "labels 'y.npy': element [2] is nan in f32");
+    expect_ok(
+        clv_dataset_npy(support_runtime, "x.npy", "y.npy", &(clv_dataset_config){.limit = 2}, &dataset));
+    clv_dataset_destroy(dataset);
     remove("x.npy");
     remove("y.npy");
 }
@@ -225,7 +242,7 @@ static void fashion_mnist_is_found_and_checked(void **state) {
     const char *data = "CLEAVE_DATA_DIR";
     expect_failure(clv_dataset_fashion_mnist(support_runtime, "nowhere", CLV_SPLIT_TRAIN, NULL, &dataset),
                    CLV_E_IO, "not in 'nowhere'", "train-labels-idx1-ubyte.gz",
-                   "apt-get install dataset-fashion-mnist", "--data DIR", data);
+                   "apt-get install dataset-fashion-mnist", "`folder` of clv_dataset_fashion_mnist", data);
     assert_int_equal(mkdir("fashion-mnist", 0777), 0);
     write_idx("fashion-mnist/t10k-labels-idx1-ubyte.gz", 1, LABELS_2, 2, 9);
     expect_failure(clv_dataset_fashion_mnist(support_runtime, ".", CLV_SPLIT_TEST, NULL, &dataset), CLV_E_IO,

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Datasets of named fields: what becomes of each type, whose arrays they are, batches of all of them, and what is refused.
+#include <math.h>
+
 #include "io/support.h"
 
 #include "cleave/data.h"
@@ -193,6 +195,15 @@ static void an_archive_has_fields(void **state) {
                    "field 'row' has an array of its own; this one reads it from the archive");
     expect_failure(clv_dataset_from_archive(support_runtime, archive, fields, 40, NULL, &dataset),
                    CLV_E_VALUE, "40 fields; 32 are possible");
+    fields[1] = (clv_field){.name = "row"};
+    const clv_array *row = clv_archive_find(archive, "row");
+    ((float *)row->data)[clv_shape_numel(&row->shape) / row->shape.dims[0] * 2 + 1] = NAN; // in the third row
+    expect_failure(clv_dataset_from_archive(support_runtime, archive, fields, 2, NULL, &dataset), CLV_E_VALUE,
+                   "packed.npz', array 'row': element [2,1] is nan in f32, and data must be finite");
+    assert_null(dataset);
+    const clv_dataset_config first = {.limit = 2}; // the rows before it
+    expect_ok(clv_dataset_from_archive(support_runtime, archive, fields, 2, &first, &dataset));
+    clv_dataset_destroy(dataset);
     clv_archive_destroy(archive);
 }
 

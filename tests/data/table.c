@@ -119,6 +119,10 @@ static void what_is_refused(void **state) {
         {"a,t\n1,2\n", {.targets = "t,"}, CLV_E_NOT_FOUND, "no column ''"},
         {"a,t\n1,2\n", {.targets = "a,t"}, CLV_E_VALUE, "no column is left to learn from"},
         {"a,t\n1,2\n", {.targets = NULL}, CLV_E_VALUE, "which columns"},
+        {"a,b,t\n1,2,3\n",
+         {.targets = "t", .ignore = "b,t"},
+         CLV_E_VALUE,
+         "the column 't' is named among the targets and among those to ignore; name it in one of the lists"},
         {"a,t\n1,2\n", {.targets = "t", .begin = 0.5, .end = 0.2}, CLV_E_VALUE, "from 0.5 to 0.2"},
         {"a,t\n1,2\n", {.targets = "t", .end = 0.2}, CLV_E_VALUE, "of 1 rows none lies from 0 to 0.2"},
     };

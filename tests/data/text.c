@@ -59,7 +59,7 @@ static void characters_in_order(void **state) {
     clv_vocabulary_destroy(again);
     expect_failure(clv_vocabulary_characters(support_runtime, "", 0, &vocabulary), CLV_E_VALUE, "empty");
     expect_failure(clv_vocabulary_characters(support_runtime, "x\x80y", 3, &vocabulary), CLV_E_FORMAT,
-                   "byte 1", "--vocabulary bytes");
+                   "byte 1", "(clv_vocabulary_bytes)");
     assert_null(vocabulary);
     clv_vocabulary_destroy(NULL);
 }
@@ -121,7 +121,7 @@ static void stretches_of_a_text(void **state) {
     }
     config = (clv_text_config){.vocabulary = vocabulary, .context = 26};
     expect_failure(clv_dataset_text(support_runtime, text, 26, &config, &dataset), CLV_E_VALUE,
-                   "26 tokens has no sample of 26", "--context");
+                   "26 tokens has no sample of 26", "(clv_text_config.context)");
     config.context = 25;
     expect_ok(clv_dataset_text(support_runtime, text, 26, &config, &dataset));
     assert_int_equal(clv_dataset_count(dataset), 1);

@@ -165,7 +165,7 @@ static void budgets_refuse_and_say_why(void **state) {
         "the largest held: 'conv1' 293.0 KiB for parameters, ",
         "'conv2' 195.3 KiB for optimizer, 'fc' 97.7 KiB for optimizer",
         "smaller batch",
-        "--budget null:0=1078KiB",
+        "clv_device_set_budget: null:0=1078KiB",
         "null:1 (16.0 GiB)"};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) assert_holds(sentence, parts[i]);
     assert_null(strstr(sentence, "tiny"));
@@ -204,8 +204,8 @@ static void devices_refuse_and_say_why(void **state) {
     assert_status(clv__memory_check(device, 1, 1, "plan", "", true), CLV_E_DEVICE_MEMORY, runtime);
     for (int i = 0; i < 4; i++) clv__memory_destroy(&held[i]);
     assert_status(clv__memory_check(device, 8ull << 30, 2ull << 30, "plan", "", true), CLV_OK, runtime);
-    assert_status(clv__memory_check(device, 8ull << 30, (2ull << 30) + 1, "plan", "", true), CLV_E_DEVICE_MEMORY,
-                  runtime);
+    assert_status(clv__memory_check(device, 8ull << 30, (2ull << 30) + 1, "plan", "", true),
+                  CLV_E_DEVICE_MEMORY, runtime);
     clv_device_set_budget(device, 5000);
     assert_status(clv__memory_check(device, 5000, 5000, "plan", "", true), CLV_OK, runtime);
     assert_status(clv__memory_check(device, 5001, 1, "plan", "", true), CLV_E_BUDGET, runtime);

@@ -92,9 +92,9 @@ expect 2 "there is no metric 'tpo5'" "$cleave" eval fashion-mnist --model mlp --
 expect 1 "metric 'mae' is of models that give numbers, and 'mlp' tells classes apart: take accuracy or top5" train --metric mae
 expect 1 "metric 'rmse' is of models that give numbers" "$cleave" eval fashion-mnist --data idx --model mlp --weights w.safetensors \
     --device "$device" --metric rmse
-expect 1 "patience: it is a test set that tells, and there is none" "$cleave" train --images x.npy --labels y.npy --model mlp \
+expect 2 "--patience wants data to test on, and there are none: --images and --labels are all trained on" "$cleave" train --images x.npy --labels y.npy --model mlp \
     --device "$device" --patience 2
-expect 1 "metrics: it is a test set that tells, and there is none" "$cleave" train --images x.npy --labels y.npy --model mlp \
+expect 2 "--metric wants data to test on, and there are none" "$cleave" train --images x.npy --labels y.npy --model mlp \
     --device "$device" --metric top5
 expect 1 "an ema_decay of 1: it must be between 0 and 1" train --ema 1
 expect 1 "nowhere" train --save-best nowhere/best.safetensors

@@ -44,6 +44,7 @@ grep -q 'relu.*plain' out err || fail "train does not use plain: $(cat out)"
 same "quarantine" "$(in_quarantine)" "array of 1"
 works "$cleave" devices
 grep -q "^cpu:0: in quarantine: variant 'rows' of relu: check: relu, rows" out || fail "devices does not tell: $(cat out)"
+grep -qF -- 'to use it again: `cleave check --device cpu:0 --op relu`, once all its cases pass' out || fail "no way out: $(cat out)"
 works "$cleave" env
 grep -q "in quarantine .*variant 'rows' of relu: check: " out || fail "env does not tell: $(cat out)"
 works "$cleave" env --json

@@ -91,6 +91,7 @@ fi
 expect 2 'both say what a token is' "$cleave" train text text.txt --tokenizer x.json --vocabulary bytes
 expect 2 'the vocabulary has so many tokens' "$cleave" train text text.txt --classes 5
 expect 2 'which column is to be learnt' "$cleave" train csv line.csv
+expect 2 "--target and --ignore both name the column 'y'" "$cleave" train csv line.csv --target a,y --ignore name,y
 expect 2 '--target is of tables' "$cleave" train text text.txt --target y
 expect 2 'cnn is no model of rows' "$cleave" train csv line.csv --target y --model cnn
 expect 2 'one word too many' "$cleave" train fashion-mnist line.csv
@@ -103,4 +104,16 @@ printf 'abc\377def' >bad.txt
 expect 1 'not UTF-8 (byte 3)' "$cleave" train text bad.txt --context 2 --device "$device"
 printf 'a,y\n1,2\n3,\n' >hole.csv
 expect 1 "line 3: nothing stands in column 'y'" "$cleave" train csv hole.csv --target y --device "$device"
+printf 'a,y\n1,red\n3,red\n5,red\n' >one.csv
+expect 1 "the targets of 'one.csv' are of one class" "$cleave" train csv one.csv --target y --validation 0 --device "$device"
+# Values that are not finite: told where they stand; results that are not are written, and told.
+"$helper" images 6 x.npy && "$helper" labels 6 y.npy || fail "no arrays"
+linear="--model linear --device $device --quiet"
+works "$cleave" train --images x.npy --labels y.npy $linear --steps 1 --save linear.safetensors
+printf '\000\000\300\177' | dd of=x.npy bs=1 seek=$(($(wc -c <x.npy) - 4)) conv=notrunc 2>/dev/null
+expect 1 "images 'x.npy': element [5,0,27,27] is nan in f32, and data must be finite" \
+    "$cleave" train --images x.npy --labels y.npy $linear --steps 1
+expect 1 "rows of 'logits.npy' that are not finite (NaN or infinity): 1 of 6, the first is row 5; of the input: 1, the first is row 5" \
+    "$cleave" run --input x.npy --weights linear.safetensors $linear --output logits.npy
+[ -s logits.npy ] || fail "results that are not finite were not written"
 finish

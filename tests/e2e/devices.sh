@@ -5,7 +5,7 @@
 . "$(dirname "$0")/common.sh"
 mkdir idx && "$helper" idx idx 200 || fail "no data"
 export CLEAVE_PARTITION=cpu:0=2
-train() { "$cleave" train fashion-mnist --data idx --model mlp --epochs 2 --batch 32 --json "$@"; }
+train() { "$helper" last "$cleave" train fashion-mnist --data idx --model mlp --epochs 2 --batch 32 --json "$@"; }
 
 check_memory() {
     for i in 0 1; do

@@ -7,7 +7,7 @@
 "$helper" images 32 x.npy && "$helper" labels 32 y.npy && "$helper" labels 32 y11.npy 5=11 &&
     "$helper" labels 32 yneg.npy 3=-1 && "$helper" labels 31 y31.npy || fail "no arrays"
 mkdir idx idx11 && "$helper" idx idx 40 && "$helper" idx idx11 40 7=10 || fail "no IDX files"
-train() { "$cleave" train --images x.npy --labels y.npy --model linear --device host --batch 16 --epochs 1 --quiet "$@"; }
+train() { "$helper" last "$cleave" train --images x.npy --labels y.npy --model linear --device host --batch 16 --epochs 1 --quiet "$@"; }
 works train --save w.safetensors --checkpoint c
 cp w.safetensors good && cp c goodc
 

@@ -19,7 +19,7 @@ tune() {
     name=$1 devices=$2
     shift 2
     # shellcheck disable=SC2086
-    works "$cleave" train $arrays --weights w.safetensors --except 'fc2.*' --freeze fc1 --save "$name.safetensors" --json "$@"
+    works "$helper" last "$cleave" train $arrays --weights w.safetensors --except 'fc2.*' --freeze fc1 --save "$name.safetensors" --json "$@"
     memory "$devices"
     "$helper" tensors "$name.safetensors" w.safetensors >which || fail "no comparison"
     same "$name: frozen bits" "$(cat which)" "fc1.bias same
@@ -33,7 +33,7 @@ tune plain 1 --device "$device"
 frozen=$(at memory.0.peak_bytes)
 same "optimizer state of the head alone" "$(at memory.0.categories.optimizer)" $((4 * (5 * 128 + 5)))
 # shellcheck disable=SC2086
-works "$cleave" train $arrays --weights w.safetensors --except fc2 --device "$device" --json
+works "$helper" last "$cleave" train $arrays --weights w.safetensors --except fc2 --device "$device" --json
 [ "$frozen" -lt "$(at memory.0.peak_bytes)" ] || fail "freezing saves nothing: $frozen, $(at memory.0.peak_bytes)"
 [ "$(at memory.0.categories.optimizer)" -ge 400000 ] || fail "all parameters have state without --freeze"
 
@@ -58,12 +58,12 @@ fi
 
 # stopped and resumed: the same bits; other parameters frozen: refused
 part() { # shellcheck disable=SC2086
-    "$cleave" train $arrays --freeze fc1 --device "$device" --quiet "$@"; }
+    "$helper" last "$cleave" train $arrays --freeze fc1 --device "$device" --quiet "$@"; }
 works part --weights w.safetensors --except 'fc2.*' --epochs 2 --checkpoint run.ckpt
 works part --resume run.ckpt --save resumed.safetensors
 cmp -s plain.safetensors resumed.safetensors || fail "resumed: other bits"
 # shellcheck disable=SC2086
-expect 1 "was written with freeze 'fc1', now it is ''" "$cleave" train $arrays --device "$device" --resume run.ckpt
+expect 1 "was written with freeze 'fc1', now it is ''" "$helper" last "$cleave" train $arrays --device "$device" --resume run.ckpt
 
 # what comes out evaluates, and runs
 works "$cleave" eval --images x.npy --labels y5.npy --model mlp --classes 5 --weights plain.safetensors --device "$device" --json
@@ -71,7 +71,7 @@ awk "BEGIN { exit !($(at test_accuracy) > 0.6) }" || fail "accuracy $(at test_ac
 
 # mistakes
 # shellcheck disable=SC2086
-tuned() { "$cleave" train $arrays --device "$device" "$@"; }
+tuned() { "$helper" last "$cleave" train $arrays --device "$device" "$@"; }
 expect 1 "--except 'fc2.*'" tuned --weights w.safetensors
 expect 1 "did you mean 'fc2'?" tuned --weights w.safetensors --except 'fcc2.*'
 expect 1 "'fc2.bias' is [10] and must be [5]" tuned --weights w.safetensors --except 'fc2.weight'
@@ -94,7 +94,7 @@ fi
 expect 2 "--mixup is about what is trained" "$cleave" plan mlp --mixup 0.2 --device "$device"
 expect 2 "--label-smoothing is about what is trained" "$cleave" plan mlp --label-smoothing 0.1 --device "$device"
 # shellcheck disable=SC2086
-works "$cleave" train $arrays --device "$device" --quiet --mixup 0.4 --label-smoothing 0.1 --epochs 1 --json
+works "$helper" last "$cleave" train $arrays --device "$device" --quiet --mixup 0.4 --label-smoothing 0.1 --epochs 1 --json
 peak=$(at memory.0.peak_bytes)
 works "$cleave" plan mlp --classes 5 --batch 20 --train --optimizer momentum --mixup 0.4 --label-smoothing 0.1 --device "$device" --json
 same "planned with mixup" "$(at devices.0.predicted_peak_bytes)" "$peak"
@@ -108,8 +108,8 @@ expect 2 "--param-group wants names and settings" tuned --param-group 'fc1'
 expect 2 "--weight-decay-skip is a group as well" tuned --weight-decay-skip vectors --param-group 'fc2:lr=2'
 expect 2 "--weight-decay-skip is about what is trained" "$cleave" plan mlp --weight-decay-skip vectors --device "$device"
 # shellcheck disable=SC2086
-works "$cleave" train $arrays --device "$device" --quiet --optimizer adamw --weight-decay-skip vectors --epochs 1 --checkpoint groups.ckpt
+works "$helper" last "$cleave" train $arrays --device "$device" --quiet --optimizer adamw --weight-decay-skip vectors --epochs 1 --checkpoint groups.ckpt
 # shellcheck disable=SC2086
-expect 1 "was written with optimizer.groups '*: max_rank 1 weight_decay none', now it is ''" "$cleave" train $arrays \
+expect 1 "was written with optimizer.groups '*: max_rank 1 weight_decay none', now it is ''" "$helper" last "$cleave" train $arrays \
     --device "$device" --optimizer adamw --resume groups.ckpt --epochs 2
 finish

@@ -16,12 +16,14 @@
 //   helper near A.npy B.npy X      the largest difference is at most X
 //   helper close A B X             the same for all tensors of two safetensors files
 //   helper forge A B KEY=TEXT...   checkpoint A as B, with other texts and a checksum that is right
+//   helper last COMMAND...         runs it, and of an option that is there twice, with a value, only the last
 #include <cleave/cleave.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static clv_runtime *runtime;
 
@@ -379,8 +381,31 @@ static int forge(const char *from, const char *to, int n, char **changes) {
     return 0;
 }
 
+/** Is there a value behind the word, so that the two are an option? */
+static int has_value(char *const *words, int i, int n) {
+    return !strncmp(words[i], "--", 2) && i + 1 < n && strncmp(words[i + 1], "--", 2) != 0;
+}
+
+static int last(int n, char **words) {
+    int kept = 0;
+    for (int i = 0; i < n; i++) {
+        int again = 0;
+        for (int j = i + 1; has_value(words, i, n) && j < n; j++)
+            again |=
+                has_value(words, j, n) && !strcmp(words[i], words[j]) && strcmp(words[i], "--budget") != 0;
+        if (again)
+            i++;
+        else
+            words[kept++] = words[i];
+    }
+    words[kept] = NULL;
+    execvp(words[0], words);
+    return die("the command cannot be run");
+}
+
 int main(int argc, char **argv) {
     const char *what = argc > 1 ? argv[1] : "";
+    if (!strcmp(what, "last") && argc > 2) return last(argc - 2, argv + 2);
     clv_runtime_config config = {.no_opencl = true, .visible_devices = "", .partition = ""};
     must(clv_runtime_create(&config, &runtime));
     int failed;

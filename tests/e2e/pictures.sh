@@ -96,6 +96,8 @@ same "broken pictures" "$(at broken_pictures)" 2
 expect 1 "'f/one/a.jpg' is a broken JPEG: it is cut off" "$cleave" train images f $small --strict
 rm f/one/a.jpg
 expect 1 "cannot read 'f/two/pipe.png': it is a device or pipe" "$cleave" train images f $small --strict
+mkdir -p alone && cp -r f/one alone/
+expect 1 "'alone' has pictures of one class; to tell classes apart takes two or more" "$cleave" train images alone $small
 expect 1 'has no folders of classes' "$cleave" train images f/one $small
 mkdir f/three
 expect 1 "the class 'three' of 'f' has no pictures" "$cleave" train images f $small

@@ -5,7 +5,7 @@
 . "$(dirname "$0")/common.sh"
 "$helper" images 24 x.npy 3 24 24 && "$helper" labels 24 y.npy || fail "no data"
 size="--classes 10 --device $device --json"
-train() { "$cleave" train --images x.npy --labels y.npy --model resnet18 --batch 12 --steps 2 $size "$@"; }
+train() { "$helper" last "$cleave" train --images x.npy --labels y.npy --model resnet18 --batch 12 --steps 2 $size "$@"; }
 plan() { "$cleave" plan resnet18 --train --input-size 3x24x24 $size "$@"; }
 
 # half of the activations, and workspace, io and staging beside the other half

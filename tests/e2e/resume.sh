@@ -7,7 +7,7 @@
 options="train --images x.npy --labels y.npy --device $device --batch 16 --optimizer adam --schedule step --step-size 1
     --gamma 0.5 --quiet"
 # shellcheck disable=SC2086  # words on purpose
-train() { "$cleave" $options --model "$model" "$@"; }
+train() { "$helper" last "$cleave" $options --model "$model" "$@"; }
 for model in ${CLEAVE_TEST_MODELS:-linear mlp}; do
     rm -f c c.prev
     works train --epochs 4 --save whole --json --log whole.log
@@ -69,4 +69,19 @@ for signal in INT TERM; do
     works train --epochs 150 --resume c --save parts
     cmp -s whole parts || fail "resumed after SIG$signal, other bits"
 done
+# a signal while kernels are built, before there is anything to lose: the end, at once
+if [ "$device" != host ]; then
+    "$helper" images 4 large.npy 3 64 64 && "$helper" labels 4 y4.npy || fail "no data"
+    env CLEAVE_CACHE_DIR="$scratch/cold" POCL_CACHE_DIR="$scratch/cold-pocl" "$cleave" train --images large.npy --labels y4.npy \
+        --model resnet50 --device "$device" --steps 1 >out 2>err &
+    process=$!
+    tries=0
+    until grep -q '^training' err || [ $tries -gt 600 ]; do sleep 0.05; tries=$((tries + 1)); done
+    kill -INT $process
+    begun=$(date +%s)
+    wait $process
+    same "exit code of a signal before the first step" $? 130
+    [ $(($(date +%s) - begun)) -le 5 ] || fail "a signal before the first step was answered after $(($(date +%s) - begun)) s"
+    grep -q 'cleave: interrupted before the first step was done' err || fail "not told: $(cat err)"
+fi
 finish

@@ -95,5 +95,5 @@ same "unknown names" "$(choice --tuning unknown.tuning)" "$ranked"
 grep -q "'unknown.tuning': line .* has no variant 'tilde'; lines passed over: 2" err || fail "$(cat err)"
 { sed '/^end/d' "$file" && echo 'avoid linear tile # it was wrong once' && echo end; } >avoid.tuning
 choice --tuning avoid.tuning | grep -q '^linear tile' && fail "what is to be avoided is chosen"
-grep -q "variant 'tile' of linear is not used on this device any more: it was wrong once" err || fail "$(cat err)"
+grep -q "variant 'tile' of linear is not used on this device any more (.cleave devices. tells how to use it again): it was wrong once" err || fail "$(cat err)"
 finish

@@ -47,6 +47,12 @@ expect 2 "--seed wants a whole number of at least 0" "$cleave" train fashion-mni
 expect 2 "one of sgd|momentum|adam|adamw, not 'ada'" "$cleave" train fashion-mnist --optimizer ada
 expect 2 "one of sgd|momentum|adam|adamw, not 'sgd|momentum'" "$cleave" train fashion-mnist --optimizer 'sgd|momentum'
 expect 2 "one of constant|step|cosine" "$cleave" train fashion-mnist --schedule ''
+expect 2 "--epochs is given twice, with '8' and with '16'; leave one of them out" "$cleave" train fashion-mnist --epochs 8 --epochs=16
+expect 2 "--seed is given twice" "$cleave" train fashion-mnist --seed 1 --seed 2
+works "$cleave" plan mlp --precision f32 --precision f32 --device host --device host
+[ ! -s err ] || fail "the same value twice: $(cat err)"
+works "$cleave" plan mlp --batch 8 --device host --batch=16 # remedies are pasted behind a command
+grep -qF -- "--batch is given more than once: '16', the last, counts" err || fail "not told: $(cat err)"
 expect 2 "--batch wants a value" "$cleave" train fashion-mnist --batch
 expect 2 "--json takes no value" "$cleave" devices --json=yes
 expect 2 "one word too many" "$cleave" devices now

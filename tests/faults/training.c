@@ -113,7 +113,8 @@ static clv_status train(clv_runtime *runtime, clv_dataset *dataset, const part *
         config.placement = (clv_placement){
             .replicas = replicas, .shares = of->alone ? whole : shares, .n_replicas = of->alone ? 1 : 2};
     config.placement.place = how->place;
-    config.on_device_failure = how->goes_on && !of->alone ? CLV_DEVICE_FAILURE_CONTINUE : CLV_DEVICE_FAILURE_STOP;
+    config.on_device_failure =
+        how->goes_on && !of->alone ? CLV_DEVICE_FAILURE_CONTINUE : CLV_DEVICE_FAILURE_STOP;
     clv_trainer *trainer;
     status = clv_trainer_create(runtime, &config, &trainer);
     if (status != CLV_OK) return status;
@@ -236,7 +237,7 @@ static const char *sort(const fault *f, outcome *out) {
                    ? "told"
                    : "WORDS";
     }
-    if (how->checkpoints && strstr(out->sentence, "go on with --resume") && !goes_on(out))
+    if (how->checkpoints && strstr(out->sentence, "go on with clv_train_config.resume") && !goes_on(out))
         return seen ? "LOST" : "unseen";
     return seen ? "told" : "unseen";
 }

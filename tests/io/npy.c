@@ -80,6 +80,29 @@ static void refuses_what_it_cannot_hold(void **state) {
                    "fortran.npy", "Fortran order", "ascontiguousarray");
     expect_failure(clv_npy_read(support_runtime, golden("big_endian.npy"), &array), CLV_E_UNSUPPORTED,
                    "'>f4'", "astype");
+    static const struct {
+        const char *descr, *advice;
+    } types[] = {
+        {"|b1", "astype('int32') as labels"},
+        {"<U5", "numpy.unique(array, return_inverse=True)[1]"},
+        {"|S3", "numpy.unique(array, return_inverse=True)[1]"},
+        {"|O", "Python objects"},
+        {"<u4", "astype('<i8')"},
+        {"|i1", "astype('<i8')"},
+        {"<M8[s]", "times: save them as numbers"},
+    };
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        char file[64 + 10] = "\x93NUMPY\1\0\x40", wanted[64];
+        memset(file + 10, ' ', 64);
+        const int n = snprintf(wanted, sizeof wanted,
+                               "{'descr': '%s', 'fortran_order': False, 'shape': (1,)}", types[i].descr);
+        memcpy(file + 10, wanted, (size_t)n);
+        write_file("t.npy", file, sizeof file);
+        snprintf(wanted, sizeof wanted, "the array has type '%s'", types[i].descr);
+        expect_failure(clv_npy_read(support_runtime, "t.npy", &array), CLV_E_UNSUPPORTED, wanted,
+                       types[i].advice);
+    }
+    remove("t.npy");
     expect_failure(clv_npy_read(support_runtime, golden("fields.npy"), &array), CLV_E_UNSUPPORTED,
                    "named fields");
     expect_failure(clv_npy_read(support_runtime, golden("rank9.npy"), &array), CLV_E_UNSUPPORTED,

@@ -1,23 +1,60 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# The program that the root's README.md shows compiles as it stands there without a warning, with each compiler here, and runs.
+# The program that the root's README.md shows compiles as it stands there without a warning, with each compiler here, and runs. So do
+# its other blocks of C, each with what it leaves out in front of it; all of them as C++ too.
 # usage: sample.sh ROOT LIBRARY [C compiler]
 . "$(dirname "$0")/common.sh"
 library=$2
 cc=${3:-cc}
 scratch=$(mktemp -d)
 trap 'rm -rf "$scratch"' EXIT
-awk '/^```c$/ { n++; if (n == 1) inside = 1; next } /^```/ { inside = 0 } inside' README.md >"$scratch/readme.c"
-[ -s "$scratch/readme.c" ] || { echo "README.md shows no program in C"; exit 1; }
+# block N : the N-th block of C in README.md.
+block() { awk -v wanted="$1" '/^```c$/ { n++; inside = n == wanted; next } /^```/ { inside = 0 } inside' README.md; }
+block 1 >"$scratch/block1.c"
+[ -s "$scratch/block1.c" ] || { echo "README.md shows no program in C"; exit 1; }
+
+# around N DECLARATION... : that block as a file: declarations, its functions, and what stands behind them in one more function.
+around() {
+    around_block=$1
+    shift
+    {
+        echo '#include <cleave/cleave.h>'
+        printf '%s\n' "$@" 'void shown(void);'
+        block "$around_block" | sed '/^}$/q' | grep -q '^}$' && block "$around_block" | sed '/^}$/q'
+        echo 'void shown(void) {'
+        block "$around_block" | awk '{ line[NR] = $0 } /^}$/ { last = NR } END { for (i = last + 1; i <= NR; i++) print line[i] }'
+        echo '}'
+    } >"$scratch/block$around_block.c"
+}
+around 2 'clv_tensor *line(clv_tensor *x, const clv_model *model);' 'extern clv_dataset *table;'
+around 3 'void build(clv_tensor *const *inputs, clv_tensor **outputs, const clv_model *model);' 'extern clv_runtime *runtime;' \
+    'extern clv_archive *archive;' 'extern clv_dataset *data;'
+around 4 'extern const clv_attribute attributes[];' 'extern const char kernel[];' 'extern const clv_op_sample cases[];' \
+    'void reference(const clv_op_use *use, const double *const *in, double *const *out);' \
+    'void gradient(const clv_op_use *, clv_tensor *const *, clv_tensor *const *, clv_tensor *const *, clv_tensor **);' \
+    'extern clv_runtime *runtime;' 'extern clv_tensor *h;'
+[ -z "$(block 5)" ] || finding "README.md has a block of C that nobody compiles: sample.sh names what stands around each"
+
+# compiles COMPILER... : all blocks; of those that are no whole program values are unused, and statuses.
+compiles() {
+    "$@" -Wall -Wextra -Werror -Iinclude "$scratch/block1.c" -fsyntax-only || finding "README.md's program does not compile with $*"
+    for i in 2 3 4; do
+        "$@" -Wall -Wextra -Werror -Wno-unused -Wno-unused-result -Iinclude "$scratch/block$i.c" -fsyntax-only ||
+            finding "README.md's block $i of C does not compile with $*"
+    done
+}
 tried=' '
 for compiler in "$cc" gcc clang; do
     case $tried in *" $(command -v "$compiler") "*) continue ;; esac
     command -v "$compiler" >/dev/null || continue
     tried="$tried$(command -v "$compiler") "
-    for standard in c99 c11 c17; do
-        $compiler -std=$standard -Wall -Wextra -pedantic -Werror -Iinclude "$scratch/readme.c" -o "$scratch/readme" "$library" \
-            -Wl,-rpath,"$(dirname "$library")" || finding "README.md's program does not compile as $standard with $compiler"
-    done
+    for standard in c99 c11 c17; do compiles "$compiler" -std=$standard -pedantic; done
 done
+for compiler in g++ clang++; do
+    command -v "$compiler" >/dev/null || continue
+    for standard in c++11 c++17; do compiles "$compiler" -x c++ -std=$standard -Wno-missing-field-initializers; done
+done
+$cc -std=c99 -Iinclude "$scratch/block1.c" -o "$scratch/readme" "$library" -Wl,-rpath,"$(dirname "$library")" ||
+    finding "README.md's program does not link"
 [ "$findings" = 0 ] || finish
 cd "$scratch" && ./readme

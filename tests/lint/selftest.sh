@@ -10,7 +10,7 @@ mkdir -p include/cleave runtime/base runtime/ops runtime/plan backends/opencl ke
 echo 'set(CLEAVE_LAYERS base ops plan)' >runtime/CMakeLists.txt
 printf '#include "base/ok.h"\n' >include/cleave/up.h
 printf '#include "plan/plan.h"\n#include "base/ok.h"\n// exit(1) and printf("%%d") in a comment are fine\n' >runtime/base/up.c
-printf 'void f(void) { exit(1); }\nint g(void) { return fprintf(stderr, "x"); }\ncl_mem m;\n' >runtime/base/words.c
+printf 'void f(void) { exit(1); }\nint g(void) { return fprintf(stderr, "x"); }\ncl_mem m;\nconst char *s = "less (--lr)";\n' >runtime/base/words.c
 printf 'void f(char *t) { snprintf(t, 1, "exit(1)"); /* abort(\n abort() */ }\n' >runtime/base/fine.c
 printf 'int f(int o) { switch (o) { case CLV_OP_ADD: return 1; } }\nint g(n *x) { return x->op == &clv_op_add; }\n' >runtime/plan/ops.c
 printf '#include "device/helpers/internal.h"\n' >runtime/plan/inside.c
@@ -78,7 +78,7 @@ echo two >tests/bench/RESULTS.md
 expect results.sh 'RESULTS.md: not what page.sh prints: < one'
 rm -r tests
 expect width.sh 'runtime/base/wide.c:1: 123 columns'
-expect words.sh 'base/words.c:1:.*exits' 'base/words.c:2:.*exits' 'base/words.c:3:.*seam' 'plan/ops.c:1:.*descriptor' \
+expect words.sh 'base/words.c:1:.*exits' 'base/words.c:2:.*exits' 'base/words.c:3:.*seam' 'base/words.c:4:.*options' 'plan/ops.c:1:.*descriptor' \
     'plan/ops.c:2:.*descriptor' 'plan/vendor.c:1:.*vendors' 'opencl/device.c:2:.*vendors' 'kernels_cl/k.cl:1:.*same bits'
 expect readmes.sh 'runtime/base:' 'kernels_cl:' 'runtime/ops/forgotten.c:'
 tool=$tree/cleave

@@ -47,6 +47,9 @@ sort -u "$scratch" >"$scratch.sorted"
 tell_all "vendors are named in the tables of quirks and of cards that are not here only" <"$scratch.sorted"
 rm -f "$scratch.sorted"
 
+search "$library" '"[^"]*[( `]--[a-z][a-z-]*[^"]*"' | grep -v '`cleave ' >"$scratch" || true
+tell_all "sentences of the library name fields and functions; options are the command's" <"$scratch"
+
 search "$kernels" '(^|[^A-Za-z0-9_])(native_[a-z0-9]+|atomic_[a-z_]+|atom_[a-z_]+)[[:space:]]*\(' >"$scratch"
 tell_all "no native_ functions, no atomics: same bits twice" <"$scratch"
 finish

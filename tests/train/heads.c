@@ -344,6 +344,27 @@ static clv_tensor *absolute(clv_tensor *output, clv_tensor *target, const clv_lo
 }
 static const clv_loss own = {.name = "absolute", .build = absolute};
 
+/** Data of the same shapes, with another value in one row. */
+static void expect_other_data(clv_train_config *config, const char *path) {
+    char said[512];
+    clv_trainer *trainer;
+    const clv_array *place = clv_archive_find(golden, "place");
+    float *value = place->data, was = *value;
+    *value = was + 1; // the dataset reads the archive's own
+    assert_status(clv_trainer_create(runtime, config, &trainer), CLV_OK, runtime);
+    assert_status(clv_trainer_run(trainer), CLV_E_VALUE, runtime);
+    snprintf(said, sizeof said,
+             "checkpoint '%s' was written by a training on other data of %d samples; go on with those, or "
+             "begin with its parameters (clv_train_config.weights)",
+             path, N);
+    assert_string_equal(clv_runtime_error(runtime), said);
+    clv_trainer_destroy(trainer);
+    *value = was;
+    assert_status(clv_trainer_create(runtime, config, &trainer), CLV_OK, runtime);
+    assert_status(clv_trainer_run(trainer), CLV_OK, runtime);
+    clv_trainer_destroy(trainer);
+}
+
 static void test_resume(void **state) {
     (void)state;
     const char *path = CLV_TEST_BINARY_DIR "/train_heads.checkpoint";
@@ -392,6 +413,8 @@ static void test_resume(void **state) {
         assert_string_equal(clv_runtime_error(runtime), said);
         clv_trainer_destroy(trainer);
     }
+    config.losses = losses;
+    expect_other_data(&config, path);
     unlink(path);
 }
 
@@ -572,6 +595,10 @@ static void test_other_losses(void **state) {
          1,
          CLV_E_VALUE,
          "losses: the weight of target 'kind' is inf, it must be finite"},
+        {{{.target = "kind", .weight = -0.5}},
+         1,
+         CLV_E_VALUE,
+         "losses: the weight of target 'kind' is -0.5, it must be at least 0"},
         {{{0}}, -1, CLV_E_VALUE, "losses: given, and n_losses is -1"},
     };
     clv_train_config config = config_of(&cases[0], NULL);
@@ -687,12 +714,22 @@ static void test_not_finite(void **state) {
     config.test = NULL;
     assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
     assert_status(clv_trainer_run(trainer), CLV_E_NOT_FINITE, runtime);
-    assert_holds(
-        clv_runtime_error(runtime),
-        "the samples of step 1 themselves are not finite: element 6 of the batch's input 'row' is nan");
+    assert_holds(clv_runtime_error(runtime),
+                 "the samples of step 1 themselves are not finite: element 6 of the batch's input 'row' is "
+                 "nan; row 1 of the data is the first with such a value");
+    clv_trainer_destroy(trainer);
+    numbers[6] = was;
+    float *places = arrays[0].data;
+    const float place = places[3];
+    places[3] = INFINITY;
+    assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_OK, runtime);
+    assert_status(clv_trainer_run(trainer), CLV_E_NOT_FINITE, runtime);
+    assert_holds(clv_runtime_error(runtime),
+                 "the targets of step 1 themselves are not finite: element 3 of the batch's target 'place' "
+                 "is inf; row ");
+    places[3] = place;
     clv_trainer_destroy(trainer);
     clv_dataset_destroy(other);
-    numbers[6] = was;
 }
 
 /** Metrics are of the first target, what is monitored is the loss of all; averages are read by every output. */

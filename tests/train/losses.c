@@ -153,6 +153,56 @@ static void a_loss_of_ones_own(void **state) {
     clv_dataset_destroy(dataset);
 }
 
+static clv_tensor *forgotten(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
+    (void)output, (void)target, (void)loss;
+    return NULL;
+}
+
+static clv_tensor *of_another_graph(clv_tensor *output, clv_tensor *target, const clv_loss *loss) {
+    (void)output, (void)target;
+    return (clv_tensor *)(uintptr_t)loss->user;
+}
+
+static clv_tensor *no_result(clv_tensor *x, const clv_model *model) {
+    (void)x;
+    return (clv_tensor *)(uintptr_t)model->user;
+}
+
+/** A function of the caller's that returns what is no tensor of the graph is told as such. */
+static void what_functions_return(void **state) {
+    (void)state;
+    clv_dataset *dataset = numbers();
+    clv_graph *graph = NULL;
+    clv_trainer *trainer = NULL;
+    assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
+    clv_tensor *foreign = clv_input(graph, "foreign", CLV_DTYPE_F32, CLV_SHAPE(1));
+    const clv_loss losses[] = {{.name = "own", .build = forgotten},
+                               {.name = "own", .build = of_another_graph, .user = foreign}};
+    static const char *const what[] = {"NULL", "a tensor of another graph"};
+    char said[256];
+    for (int i = 0; i < 2; i++) {
+        clv_train_config config = config_of(&regression, dataset);
+        config.loss = &losses[i];
+        assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_E_VALUE, runtime);
+        snprintf(said, sizeof said,
+                 "loss 'own': its function 'build' returned %s; it must return a tensor of the graph that "
+                 "output and target are of",
+                 what[i]);
+        assert_string_equal(clv_runtime_error(runtime), said);
+        clv_model model = regression;
+        model.build = no_result;
+        model.user = i ? foreign : NULL;
+        config = config_of(&model, dataset);
+        assert_status(clv_trainer_create(runtime, &config, &trainer), CLV_E_VALUE, runtime);
+        snprintf(said, sizeof said,
+                 "model 'line' built %s; its function must return a tensor of the graph that its input is of",
+                 what[i]);
+        assert_string_equal(clv_runtime_error(runtime), said);
+    }
+    clv_graph_destroy(graph);
+    clv_dataset_destroy(dataset);
+}
+
 /** A checkpoint goes on with the loss it was begun with, and no other. */
 static void the_loss_is_a_setting(void **state) {
     (void)state;
@@ -294,10 +344,10 @@ static void what_does_not_fit(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(numbers_are_learnt), cmocka_unit_test(evaluation_tells_the_loss),
-        cmocka_unit_test(a_loss_of_ones_own), cmocka_unit_test(the_loss_is_a_setting),
-        cmocka_unit_test(losses_by_name),     cmocka_unit_test(texts_are_learnt),
-        cmocka_unit_test(what_does_not_fit),
+        cmocka_unit_test(numbers_are_learnt),    cmocka_unit_test(evaluation_tells_the_loss),
+        cmocka_unit_test(a_loss_of_ones_own),    cmocka_unit_test(what_functions_return),
+        cmocka_unit_test(the_loss_is_a_setting), cmocka_unit_test(losses_by_name),
+        cmocka_unit_test(texts_are_learnt),      cmocka_unit_test(what_does_not_fit),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -184,8 +184,9 @@ static void test_stopping(void **state) {
     snprintf(want, sizeof want, "cpu:1 failed in step %ld of %d: ", done + 1, STEPS);
     assert_true(strstr(clv_runtime_error(runtime), want) == clv_runtime_error(runtime));
     assert_holds(clv_runtime_error(runtime), "CL_OUT_OF_RESOURCES (-5)");
-    snprintf(want, sizeof want, "; all %ld steps before it are in checkpoint '%s': go on with --resume %s",
-             done, config.checkpoint, config.checkpoint);
+    snprintf(want, sizeof want,
+             "; all %ld steps before it are in checkpoint '%s': go on with clv_train_config.resume %s", done,
+             config.checkpoint, config.checkpoint);
     assert_holds(clv_runtime_error(runtime), want);
 
     clv_train_config resumed = config_of(pair, (const double[]){1}, 1);
@@ -199,7 +200,7 @@ static void test_stopping(void **state) {
     lost = train(&config, 1, 150, -5, false);
     assert_int_equal(lost.status, CLV_E_DEVICE_LOST);
     snprintf(want, sizeof want,
-             "; there is no checkpoint (--checkpoint FILE): all %ld steps before it are lost",
+             "; there is no checkpoint (clv_train_config.checkpoint): all %ld steps before it are lost",
              (long)lost.result.steps);
     assert_holds(clv_runtime_error(runtime), want);
 
@@ -234,13 +235,14 @@ static void test_the_first_is_lost(void **state) {
         in_steps++;
         assert_holds(sentence, "; the others cannot go on without the parameters it kept; ");
         if (done == saved)
-            snprintf(want, sizeof want,
-                     "; all %ld steps before it are in checkpoint '%s': go on with --resume %s", done,
-                     config.checkpoint, config.checkpoint);
+            snprintf(
+                want, sizeof want,
+                "; all %ld steps before it are in checkpoint '%s': go on with clv_train_config.resume %s",
+                done, config.checkpoint, config.checkpoint);
         else
             snprintf(want, sizeof want,
                      "; %ld steps before it are lost, the last checkpoint is '%s' of step %ld: go on with "
-                     "--resume %s",
+                     "clv_train_config.resume %s",
                      done - saved, config.checkpoint, saved, config.checkpoint);
         assert_holds(sentence, want);
         assert_int_equal(access(config.checkpoint, R_OK), 0);
@@ -250,7 +252,7 @@ static void test_the_first_is_lost(void **state) {
     config.checkpoint = NULL;
     outcome lost = train(&config, 0, 60, -9999, false);
     assert_int_equal(lost.status, CLV_E_DEVICE_LOST);
-    assert_holds(clv_runtime_error(runtime), "; there is no checkpoint (--checkpoint FILE): all ");
+    assert_holds(clv_runtime_error(runtime), "; there is no checkpoint (clv_train_config.checkpoint): all ");
 }
 
 /** Layers on two devices: each keeps some parameters, neither can be done without. */
@@ -265,7 +267,7 @@ static void test_a_placed_device_is_lost(void **state) {
     assert_int_equal(clv_trainer_run(trainer), CLV_E_DEVICE_LOST);
     lost_arm(-1, 0, 0, 0);
     assert_holds(clv_runtime_error(runtime), "cpu:1 failed in step ");
-    assert_holds(clv_runtime_error(runtime), "; there is no checkpoint (--checkpoint FILE): all ");
+    assert_holds(clv_runtime_error(runtime), "; there is no checkpoint (clv_train_config.checkpoint): all ");
     clv_trainer_destroy(trainer);
 }
 

@@ -281,8 +281,9 @@ static void quarantine_goes_before_times(void **state) {
     start(w, "");
     expect_choice(w, w->device, NULL, "plain", "ranked");
     assert_int_equal(w->warnings, 1);
-    assert_string_equal(w->log, "null:1: variant 'tile' of matmul is not used on this device any more: "
-                                "element 3 was wrong");
+    assert_string_equal(w->log,
+                        "null:1: variant 'tile' of matmul is not used on this device any more (`cleave "
+                        "devices` tells how to use it again): element 3 was wrong");
 }
 
 static void a_choice_that_does_not_fit_is_passed_over(void **state) {

@@ -100,7 +100,12 @@ int cli_fprintf(FILE *out, const char *format, ...) __attribute__((format(printf
 #define printf(...) cli_fprintf(stdout, __VA_ARGS__)
 /** Print `cleave: sentence` to stderr and return `code`. */
 int cli_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/** The sentence of the runtime's last failure, and its exit code. */
+/** A sentence of the library with options where it names fields of its interface; good until this thread's
+ *  next call. */
+const char *cli_option_words(const char *sentence);
+/** The sentence of the runtime's last failure, in these words. */
+const char *cli_sentence(const clv_runtime *runtime);
+/** Print it, and return its exit code. */
 int cli_fail_status(clv_runtime *runtime, clv_status status);
 /** Bytes as `1.5 MiB`; static text of this thread, good for eight calls. */
 const char *cli_bytes(uint64_t bytes);
@@ -168,6 +173,8 @@ json_t *cli_json_read_file(FILE *file);
 const volatile int *cli_catch_interrupts(void);
 /** What is written to stderr at the first of them; NULL: nothing. Static text with a line's end. */
 void cli_answer_interrupts(const char *words);
+/** While nothing is done that could be lost, the first signal ends the process, with EXIT_INTERRUPTED. */
+void cli_nothing_done(bool yes);
 /** The process's exit code; where a driver hangs the process ends here, without what drivers do at its
  *  end. */
 int cli_end(int code);
@@ -394,6 +401,8 @@ const char *cli_metric_name(const clv_metric_value *value, char name[CLI_METRIC_
 int cli_read_metrics(const cli_args *args, cli_metrics *out);
 /** Is what goes with --patience and --save-best given without them? Prints and returns EXIT_USAGE. */
 int cli_check_stopping(const cli_args *args);
+/** Are there data to test on, where an option needs some? Prints and returns EXIT_USAGE if not. */
+int cli_check_tested(const cli_args *args, bool tested);
 /** What a test set is to tell of a training, and what comes of it. */
 void cli_set_stopping(const cli_args *args, const cli_metrics *metrics, clv_train_config *config);
 /** What an evaluation told: as an object by name; in an epoch's line; a line each. */

@@ -363,7 +363,7 @@ static int run(check_job *job, clv_check_config *config) {
     if (status == CLV_OK) {
         code = tell(job, report);
     } else {
-        if (session->args->tap) printf("Bail out! %s\n", clv_runtime_error(session->runtime));
+        if (session->args->tap) printf("Bail out! %s\n", cli_sentence(session->runtime));
         code = cli_fail_status(session->runtime, status);
         if (status == CLV_E_NOT_FOUND || status == CLV_E_VALUE)
             code = EXIT_USAGE; // no op or case of that name

@@ -111,15 +111,17 @@ static clv_status advise_by(const plan_job *job, int64_t batch, clv_train_advice
                             size_t bytes) {
     clv_train_config config = training_of(job, batch);
     clv_status status = calls_of(job).advise(job->session->runtime, &config, found);
-    if (status == CLV_OK) clv_train_advice_text(&config, found, text, bytes);
-    return status;
+    if (status != CLV_OK) return status;
+    clv_train_advice_text(&config, found, text, bytes);
+    snprintf(text, bytes, "%s", cli_option_words(text)); // which lie elsewhere
+    return CLV_OK;
 }
 
 /** No choice fits: print why, and what would. */
 static int nothing_fits(const plan_job *job, int64_t batch) {
     char sentence[2048], text[1024] = "";
     clv_train_advice advice;
-    snprintf(sentence, sizeof sentence, "%s", clv_runtime_error(job->session->runtime));
+    snprintf(sentence, sizeof sentence, "%s", cli_sentence(job->session->runtime));
     clv_status status = advise_by(job, batch, &advice, text, sizeof text);
     if (status != CLV_OK) return cli_fail_status(job->session->runtime, status);
     return cli_fail(EXIT_FAILED, "%s%s%s", sentence, *text ? "; " : "", text);
@@ -184,7 +186,7 @@ typedef struct plan_advice {
 
 static clv_status advise(plan_job *job, clv_plan *plan, int64_t batch, plan_advice *out) {
     *out = (plan_advice){.fits = clv_plans_fit(&plan, 1) == CLV_OK};
-    if (!out->fits) snprintf(out->reason, sizeof out->reason, "%s", clv_runtime_error(job->session->runtime));
+    if (!out->fits) snprintf(out->reason, sizeof out->reason, "%s", cli_sentence(job->session->runtime));
     clv_status status = clv_batch_search(batch, INT64_C(1) << 31, fits_with, job, &out->largest);
     if (status != CLV_OK || out->fits) return status;
     return advise_by(job, batch, &out->found, out->text, sizeof out->text);

@@ -4,6 +4,7 @@
 // weights tell.
 #include "cli.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -209,6 +210,40 @@ static int report(const run_job *job, clv_predictor *predictor) {
     return cli_finish_output();
 }
 
+/** Rows with a value that is not finite; `first`: which is the first, from 0. */
+static int64_t count_not_finite(const clv_array *array, int64_t *first) {
+    const int64_t n = array->shape.dims[0];
+    const size_t row = clv_array_bytes(array) / sizeof(float) / (size_t)n;
+    int64_t count = 0;
+    if (array->type != CLV_ARRAY_F32) return 0;
+    for (int64_t r = 0; r < n; r++) {
+        const float *values = (const float *)array->data + (size_t)r * row;
+        size_t i = 0;
+        while (i < row && isfinite(values[i])) i++;
+        if (i == row) continue;
+        if (!count++) *first = r;
+    }
+    return count;
+}
+
+/** Results that are not finite are written, and told. */
+static int check_results(const run_job *job) {
+    const int n = clv_model_target_count(&job->sized);
+    int64_t first = 0, first_in = 0, bad = 0;
+    for (int i = 0; i < n && !bad; i++) bad = count_not_finite(&job->results[i], &first);
+    if (!bad) return EXIT_DONE;
+    const int64_t bad_in = job->input.data ? count_not_finite(&job->input, &first_in) : 0;
+    char why[128] = "the input is finite: look at the weights";
+    if (!job->input.data) snprintf(why, sizeof why, "look at the inputs and the weights");
+    if (bad_in)
+        snprintf(why, sizeof why, "of the input: %lld, the first is row %lld", (long long)bad_in,
+                 (long long)first_in);
+    return cli_fail(
+        EXIT_FAILED,
+        "rows of '%s' that are not finite (NaN or infinity): %lld of %lld, the first is row %lld; %s",
+        job->session->args->output, (long long)bad, (long long)job->n, (long long)first, why);
+}
+
 static clv_device *device_of(const void *predictor, int index) {
     return clv_plan_device_get(clv_predictor_plan(predictor), index);
 }
@@ -258,7 +293,8 @@ static int compute(run_job *job, clv_predictor *predictor) {
     if (status != CLV_OK) return cli_fail_status(session->runtime, status);
     code = report(job, predictor);
     int traced = cli_profile_trace(&job->profile);
-    return code != EXIT_DONE ? code : traced;
+    if (code == EXIT_DONE) code = traced;
+    return code == EXIT_DONE ? check_results(job) : code;
 }
 
 static int run(run_job *job) {

@@ -21,6 +21,7 @@ typedef struct train_job {
 
 static bool on_step(void *user, const clv_train_step *step) {
     train_job *job = user;
+    cli_nothing_done(false);
     if (job->startup == 0) job->startup = cli_seconds();
     job->epoch = step->epoch;
     if (!watch_step(&job->watch, step)) return false;
@@ -149,9 +150,9 @@ static json_t *result_json(const train_job *job, const clv_trainer *trainer, boo
     json_t *lost = json_array();
     for (int i = 0; i < clv_trainer_lost_count(trainer); i++) {
         clv_lost_device device = clv_trainer_lost_get(trainer, i);
-        json_array_append_new(lost,
-                              json_pack("{s:s, s:I, s:s}", "device", clv_device_info_get(device.device)->name,
-                                        "step", (json_int_t)device.step, "reason", device.reason));
+        json_array_append_new(
+            lost, json_pack("{s:s, s:I, s:s}", "device", clv_device_info_get(device.device)->name, "step",
+                            (json_int_t)device.step, "reason", cli_option_words(device.reason)));
     }
     json_object_set_new(object, "lost_devices", lost);
     json_object_set_new(object, "placement", cli_place_json(clv_trainer_place(trainer)));
@@ -178,7 +179,7 @@ static void print_result(const train_job *job, const clv_trainer *trainer, bool 
     for (int i = 0; i < clv_trainer_lost_count(trainer); i++) {
         clv_lost_device lost = clv_trainer_lost_get(trainer, i);
         screen_say(stdout, "%s was lost in step %lld: %s", clv_device_info_get(lost.device)->name,
-                   (long long)lost.step, lost.reason);
+                   (long long)lost.step, cli_option_words(lost.reason));
     }
     if (result.loss_scale > 0)
         screen_say(stdout, "loss scale %g; %lld step%s skipped because gradients overflowed",
@@ -198,7 +199,7 @@ static void end_watch(train_job *job, clv_status status) {
     watch_state state = status == CLV_OK              ? WATCH_DONE
                         : status == CLV_E_INTERRUPTED ? WATCH_INTERRUPTED
                                                       : WATCH_FAILED;
-    watch_end(&job->watch, state, status == CLV_OK ? NULL : clv_runtime_error(job->session->runtime));
+    watch_end(&job->watch, state, status == CLV_OK ? NULL : cli_sentence(job->session->runtime));
 }
 
 // ---- the command ------------------------------------------------------------------------------------------
@@ -282,6 +283,7 @@ static int run(train_job *job, clv_trainer *trainer) {
     tell_without(job, trainer);
     watch_begin(&job->watch, job->session, job->config, trainer);
     clv_status status = clv_trainer_run(trainer);
+    cli_nothing_done(false);
     end_watch(job, status);
     return finish(job, trainer, status);
 }
@@ -293,7 +295,8 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
     if (code != EXIT_DONE) return code;
     cli_tell_broken(source);
     clv_model sized;
-    code = cli_model_of_source(session->runtime, source, &sized);
+    code = cli_check_tested(args, source->test != NULL);
+    if (code == EXIT_DONE) code = cli_model_of_source(session->runtime, source, &sized);
     if (code == EXIT_DONE) code = cli_check_place(session->runtime, &sized, placement);
     if (code == EXIT_DONE) code = cli_check_freeze(session->runtime, &sized, args->freeze);
     cli_groups groups;
@@ -355,6 +358,7 @@ static int train(cli_session *session, const clv_model *model, cli_source *sourc
     if (code == EXIT_DONE) code = events_open(&job.watch.events, args->tensorboard, args->histograms);
     if (code != EXIT_DONE) return code;
     clv_trainer *trainer;
+    cli_nothing_done(true);
     clv_status status = clv_trainer_create(session->runtime, &config, &trainer);
     code = status == CLV_OK ? run(&job, trainer) : cli_fail_status(session->runtime, status);
     clv_trainer_destroy(trainer);

@@ -8,6 +8,19 @@ bool cli_is_csv(const cli_args *args) {
     return args->n_words > 0 && !strcmp(args->words[0], "csv");
 }
 
+/** A name that stands in two lists with commas: where it begins, and its length; NULL: none does. */
+static const char *name_in_both(const char *a, const char *b, size_t *length) {
+    for (; a; a = a[*length] ? a + *length + 1 : NULL) {
+        *length = strcspn(a, ",");
+        for (const char *at = b; at;) {
+            const size_t n = strcspn(at, ",");
+            if (n == *length && !memcmp(a, at, n)) return a;
+            at = at[n] ? at + n + 1 : NULL;
+        }
+    }
+    return NULL;
+}
+
 int cli_check_csv(const cli_args *args, const clv_model *model) {
     const char *option = args->target        ? "target"
                          : args->ignore      ? "ignore"
@@ -22,6 +35,12 @@ int cli_check_csv(const cli_args *args, const clv_model *model) {
     if (!args->target)
         return cli_fail(EXIT_USAGE,
                         "which column is to be learnt? --target wants its name, or several with commas");
+    size_t length = 0;
+    const char *both = name_in_both(args->target, args->ignore, &length);
+    if (both)
+        return cli_fail(EXIT_USAGE,
+                        "--target and --ignore both name the column '%.*s'; name it in one of them",
+                        (int)length, both);
     if (strcmp(model->name, "mlp") && strcmp(model->name, "linear"))
         return cli_fail(EXIT_USAGE, "%s is no model of rows of numbers; mlp and linear are", model->name);
     return EXIT_DONE;

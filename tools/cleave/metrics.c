@@ -68,6 +68,19 @@ int cli_check_stopping(const cli_args *args) {
     return EXIT_DONE;
 }
 
+int cli_check_tested(const cli_args *args, bool tested) {
+    const char *option = args->patience    ? "patience"
+                         : args->save_best ? "save-best"
+                         : args->metric    ? "metric"
+                                           : NULL;
+    if (tested || !option) return EXIT_DONE;
+    return cli_fail(EXIT_USAGE, "--%s wants data to test on, and there are none: %s", option,
+                    cli_is_folder(args) ? "--val names a folder of them"
+                    : cli_is_csv(args) || cli_is_text(args)
+                        ? "--validation says which part of the file that is"
+                        : "--images and --labels are all trained on");
+}
+
 void cli_set_stopping(const cli_args *args, const cli_metrics *metrics, clv_train_config *config) {
     config->metrics = metrics->metric;
     config->n_metrics = metrics->n;

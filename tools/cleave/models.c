@@ -55,7 +55,7 @@ int cli_fail_sized(clv_runtime *runtime, clv_status status, const clv_model *siz
         EXIT_FAILED,
         "%s; the model was built for the samples, [%lld,%lld,%lld]: were the weights made for others? "
         "The model's own are [%lld,%lld,%lld]",
-        clv_runtime_error(runtime), (long long)sized->input[0], (long long)sized->input[1],
+        cli_sentence(runtime), (long long)sized->input[0], (long long)sized->input[1],
         (long long)sized->input[2], (long long)model->input[0], (long long)model->input[1],
         (long long)model->input[2]);
 }

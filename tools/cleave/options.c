@@ -203,9 +203,9 @@ static int parse_budget(const char *text, cli_budgets *budgets) {
                         "--budget wants DEVICE=BYTES, as in cpu:0=512MiB (KiB, MiB, GiB, KB, MB, GB), "
                         "not '%s'",
                         text);
+    memcpy(budget.device, text, (size_t)(equals - text));
     if (budgets->n == CLI_MAX_BUDGETS)
         return cli_fail(EXIT_USAGE, "--budget can be given at most %d times", CLI_MAX_BUDGETS);
-    memcpy(budget.device, text, (size_t)(equals - text));
     budgets->item[budgets->n++] = budget;
     return EXIT_DONE;
 }
@@ -299,8 +299,40 @@ static int unknown_option(const char *word, size_t length, cli_command command) 
                     commands[command].name);
 }
 
+/** May it be given again with another value? What remedies name may: they are pasted behind a command as it
+ *  stands. */
+static bool counts_last(const option_row *option) {
+    static const char *const pasted[] = {"batch", "recompute", "device", "place", "budget"};
+    for (size_t i = 0; i < sizeof pasted / sizeof *pasted; i++)
+        if (!strcmp(option->name, pasted[i])) return true;
+    return false;
+}
+
+/** An option that is meant once has one value; given again with another, nobody knows which was meant. */
+static int check_again(const option_row *option, const char *value, const char *before) {
+    if (option->kind == FLAG || option->kind == BUDGET || option->kind == TEXTS || !before ||
+        !strcmp(before, value) || counts_last(option))
+        return EXIT_DONE;
+    return cli_fail(EXIT_USAGE, "--%s is given twice, with '%s' and with '%s'; leave one of them out",
+                    option->name, before, value);
+}
+
+/** What was given, by option; `again`: with another value than before. */
+typedef struct given_option {
+    const char *value;
+    bool again;
+} given_option;
+
+static void note_again(const cli_args *args, const given_option *given) {
+    for (int i = 0; i < N_OPTIONS && !args->quiet; i++)
+        if (given[i].again)
+            fprintf(stderr, "--%s is given more than once: '%s', the last, counts\n", options[i].name,
+                    given[i].value);
+}
+
 int cli_parse(int argc, char **argv, cli_command command, cli_args *args) {
     *args = (cli_args){.command = command};
+    given_option given[N_OPTIONS] = {0};
     bool only_words = false;
     for (int i = 0; i < argc; i++) {
         const char *word = argv[i];
@@ -328,10 +360,16 @@ int cli_parse(int argc, char **argv, cli_command command, cli_args *args) {
                 return cli_fail(EXIT_USAGE, "--%s wants a value: %s", option->name, option->value);
             value = argv[i];
         }
-        int code = parse_value(option, value, args);
+        given_option *before = &given[option - options];
+        int code = check_again(option, value, before->value);
+        if (code == EXIT_DONE) code = parse_value(option, value, args);
         if (code != EXIT_DONE) return code;
         if (args->help) return EXIT_DONE; // help wins over whatever else is wrong
+        before->again |= option->kind != FLAG && option->kind != TEXTS && option->kind != BUDGET &&
+                         before->value && strcmp(before->value, value) != 0;
+        before->value = value;
     }
+    note_again(args, given);
     return EXIT_DONE;
 }
 

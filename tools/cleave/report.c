@@ -45,7 +45,7 @@ int cli_fail(int code, const char *format, ...) {
 }
 
 int cli_fail_status(clv_runtime *runtime, clv_status status) {
-    const char *sentence = runtime ? clv_runtime_error(runtime) : "";
+    const char *sentence = runtime ? cli_sentence(runtime) : "";
     return cli_fail(status == CLV_E_INTERRUPTED ? EXIT_INTERRUPTED : EXIT_FAILED, "%s",
                     *sentence ? sentence : clv_status_text(status));
 }

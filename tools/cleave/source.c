@@ -125,9 +125,17 @@ static void join(cli_source *source) {
 }
 
 int cli_source_wait(cli_source *source) {
+    const cli_args *args = source->args;
     join(source);
     if (source->status != CLV_OK) return cli_fail_status(source->runtime, source->status);
-    return cli_is_arrays(source->args) ? cli_make_arrays(source) : EXIT_DONE;
+    if (source->train && (cli_is_folder(args) || cli_is_csv(args)) && clv_dataset_classes(source->train) == 1)
+        return cli_fail(EXIT_FAILED,
+                        cli_is_folder(args)
+                            ? "'%s' has pictures of one class; to tell classes apart takes two or more, each "
+                              "a folder of its own in it"
+                            : "the targets of '%s' are of one class; to tell classes apart takes two or more",
+                        args->words[1]);
+    return cli_is_arrays(args) ? cli_make_arrays(source) : EXIT_DONE;
 }
 
 void cli_source_end(cli_source *source) {

@@ -13,16 +13,28 @@
 static volatile int interrupted; // a signal handler can reach nothing but file scope
 
 static const char *interrupt_words;
+static volatile int nothing_done; // so nothing is lost by ending at once
+
+static void say_at_once(const char *words) {
+    ssize_t written = write(STDERR_FILENO, words, strlen(words));
+    (void)written;
+}
 
 static void on_signal(int number) {
     if (interrupted) {
         signal(number, SIG_DFL);
         raise(number);
     }
+    if (nothing_done) { // kernels may be built for many seconds yet
+        say_at_once("\ncleave: interrupted before the first step was done\n");
+        _exit(EXIT_INTERRUPTED);
+    }
     interrupted = 1;
-    if (!interrupt_words) return;
-    ssize_t written = write(STDERR_FILENO, interrupt_words, strlen(interrupt_words));
-    (void)written;
+    if (interrupt_words) say_at_once(interrupt_words);
+}
+
+void cli_nothing_done(bool yes) {
+    nothing_done = yes;
 }
 
 void cli_answer_interrupts(const char *words) {
@@ -43,7 +55,7 @@ static void on_log(void *user, clv_log_level level, const char *sentence) {
     cli_session *session = user;
     if (level == CLV_LOG_INFO || (level == CLV_LOG_WARNING && session->args->quiet)) return;
     cli_progress_clear(&session->progress);
-    screen_say(stderr, "cleave: %s", sentence);
+    screen_say(stderr, "cleave: %s", cli_option_words(sentence));
 }
 
 static void on_build(void *user, int done, int total) {

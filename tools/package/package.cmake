@@ -20,20 +20,20 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/cleaveConfigVersion.cmake
 install(FILES ${PROJECT_BINARY_DIR}/cleaveConfig.cmake ${PROJECT_BINARY_DIR}/cleaveConfigVersion.cmake
         DESTINATION ${package_folder})
 
-# For pkg-config --static: what the static library needs.
-set(CLEAVE_PC_REQUIRES "jansson zlib libxxhash")
-if(CLEAVE_TOKENIZERS)
-    string(APPEND CLEAVE_PC_REQUIRES " libpcre2-8")
-endif()
-if(CLEAVE_WITH_IMAGES)
-    string(APPEND CLEAVE_PC_REQUIRES " libjpeg libpng")
-endif()
-if(CLEAVE_OPENCL)
-    string(APPEND CLEAVE_PC_REQUIRES " OpenCL")
-    if(CLEAVE_CLBLAST)
-        string(APPEND CLEAVE_PC_REQUIRES " clblast")
+# For pkg-config --static: what the static library needs. Written out, as Requires.private would bring include folders of these to
+# whoever compiles against Cleave, whose headers include none of them, and ask that all of them are installed.
+set(needs)
+foreach(need JANSSON ZLIB XXHASH PCRE2 JPEG PNG OPENCL CLBLAST)
+    if((need STREQUAL "PCRE2" AND NOT CLEAVE_TOKENIZERS) OR (need MATCHES "JPEG|PNG" AND NOT CLEAVE_WITH_IMAGES) OR
+       (need MATCHES "OPENCL|CLBLAST" AND NOT CLEAVE_OPENCL) OR (need STREQUAL "CLBLAST" AND NOT CLEAVE_CLBLAST))
+        continue()
     endif()
-endif()
+    list(PREPEND needs ${${need}_STATIC_LDFLAGS}) # a library stands before those that it needs
+endforeach()
+list(REVERSE needs)
+list(REMOVE_DUPLICATES needs) # the last of equal ones stays
+list(REVERSE needs)
+list(JOIN needs " " CLEAVE_PC_NEEDS)
 set(CLEAVE_PC_CFLAGS "")
 set(CLEAVE_PC_LIBS "")
 if(CLEAVE_INFERENCE)
