@@ -247,6 +247,14 @@ static clv_status write_down_samples(job *j, const clv__op *op, labels *seen) {
     return CLV_OK;
 }
 
+/** How many samples there are of it to be dealt out, of one dtype. */
+static int samples_of(const job *j, const clv__op *op) {
+    clv__sample sample = {0};
+    int n = 0;
+    for (int i = 0; clv__op_sample(op, i, &sample); i++) n += !j->config->quick || sample.quick;
+    return n;
+}
+
 static clv_status write_down_op(job *j, const clv__op *op) {
     labels seen = {0};
     clv_status status = write_down_samples(j, op, &seen);
@@ -560,8 +568,14 @@ static clv_status write_down_ops(job *j, const clv__op *const *ops) {
             CLV_FAIL(error_of(j), CLV_E_NOT_FOUND, "there is no op '%s'%s", *name,
                      clv__op_nearest(*name, &nearest));
     }
-    for (; *ops; ops++)
-        if (clv__wanted_op(&j->wanted, (*ops)->name)) CLV_TRY(write_down_op(j, *ops));
+    int all = 0;
+    for (const clv__op *const *op = ops; *op && j->config->n_shards > 1; op++)
+        if (clv__wanted_op(&j->wanted, (*op)->name)) all += samples_of(j, *op);
+    for (; *ops; ops++) {
+        if (!clv__wanted_op(&j->wanted, (*ops)->name)) continue;
+        clv__wanted_begin(&j->wanted, all ? samples_of(j, *ops) : 0, all);
+        CLV_TRY(write_down_op(j, *ops));
+    }
     const char *missing = clv__wanted_missing(&j->wanted);
     if (missing)
         CLV_FAIL(error_of(j), CLV_E_NOT_FOUND, "%s has no case '%s'; `cleave check --list` names them",

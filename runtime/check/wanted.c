@@ -15,7 +15,7 @@ static size_t count(const char *const *names) {
 }
 
 clv_status clv__wanted_init(clv__wanted *wanted, const clv_check_config *config, clv__error *error) {
-    *wanted = (clv__wanted){.config = config};
+    *wanted = (clv__wanted){.config = config, .whole = -1};
     clv_dtype only = config->dtype;
     if (only != CLV_DTYPE_NONE && only != CLV_DTYPE_F32 && !clv__is_half(only))
         CLV_FAIL(error, CLV_E_VALUE, "check: floats are stored in f32, f16 or bf16, not in %s",
@@ -65,10 +65,22 @@ bool clv__wanted_case(clv__wanted *wanted, const char *op, const char *variant, 
     return found && !excluded;
 }
 
+void clv__wanted_begin(clv__wanted *wanted, int samples, int all) {
+    int shards = wanted->config->n_shards, least = 0;
+    wanted->whole = -1;
+    if (shards < 2 || shards > CLV__WHOLE_SHARDS || samples > all / shards) return;
+    for (int i = 1; i < shards; i++)
+        if (wanted->dealt[i] < wanted->dealt[least]) least = i;
+    wanted->whole = least;
+}
+
 bool clv__wanted_here(clv__wanted *wanted) {
     int shards = wanted->config->n_shards;
     int number = wanted->samples++;
-    return shards == 0 || number % shards == wanted->config->shard - 1;
+    if (shards == 0) return true;
+    int shard = wanted->whole >= 0 ? wanted->whole : number % shards;
+    if (shard < CLV__WHOLE_SHARDS) wanted->dealt[shard]++;
+    return shard == wanted->config->shard - 1;
 }
 
 bool clv__wanted_whole(const clv__wanted *wanted) {

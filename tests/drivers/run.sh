@@ -7,8 +7,8 @@
 #
 # Intel's runtime is brought by fetch.sh; where it cannot be had, it is left out with a note.
 #
-# With a number in CLEAVE_TURN the longest checks run a share of their samples, which share the number tells: .ci/run counts on with
-# each commit, so that all have their turn. Without, everything is run.
+# With a number in CLEAVE_TURN each check is of a quarter of the ops, which the number tells: .ci/run counts on with each commit,
+# so that all have their turn. Without, everything is run.
 #
 # The losses of the host are computed once and kept in $CLEAVE_HOST_CURVE if that is set. Two drivers at a time: each keeps
 # about one core busy, with compiling kernels most of the time.
@@ -74,23 +74,31 @@ check_cases() {
     tail -n 1 "$work/check.out" | sed 's/ on .*:/:/; s/;.*/; /' | tr -d '\n'
 }
 
-# Whole on the host's references. Types of two bytes differ by how they are stored and by nothing else: on PoCL every other sample of halves
-# is run, and where that takes long a few of each op. Gradients are held against differences on the host alone:
-# both are computed there, whatever the device.
+# Whole on the host's references and on PoCL. Types of two bytes differ by how they are stored and by nothing else: elsewhere
+# a few samples of each op are run in halves. Gradients are held against differences on the host alone:
+# both are computed there, whatever the device. In turns each driver checks a quarter of the ops, others than the next one.
 check() {
     case $1 in
-    host) check_cases "$1" ;;
+    host) check_cases host --shard "$(turn 2)" ;;
     # A third of Oclgrind's time, and no other kernels: 17 groups of one channel by tiles (three groups are a sample of their own, and
     # `lanes` has these), and plans of convolutions, whose three ops are cases by themselves.
-    oclgrind) on_device "$1" --quick --exclude 'conv2d*/gemm*/depthwise' --exclude 'conv2d*/plan/*' ;;
-    lanes | embedded | basic | memory-1GiB | intel) on_device "$1" --quick ;;
-    work-group-1 | rusticl) on_device "$1" --dtype f32 --shard "$(share 2)" && on_device "$1" --quick --dtype f16 ;;
-    pocl) on_device pocl --dtype f32 --shard "$(share 2)" && on_device pocl --dtype f16 --shard "$(share 4 2)" && on_device pocl --dtype bf16 --shard "$(share 2)" ;;
+    oclgrind) on_device oclgrind --shard "$(turn 3)" --quick --exclude 'conv2d*/gemm*/depthwise' --exclude 'conv2d*/plan/*' ;;
+    lanes) on_device lanes --shard "$(turn 1)" --quick ;;
+    embedded) on_device embedded --shard "$(turn 2)" --quick ;;
+    basic) on_device basic --shard "$(turn 3)" --quick ;;
+    memory-1GiB) on_device memory-1GiB --shard "$(turn 0)" --quick ;; # as tests/e2e/check.sh, so that PoCL has these programs
+    intel) on_device intel --shard "$(turn 1)" --quick ;;
+    work-group-1) on_device work-group-1 --shard "$(turn 1)" --dtype f32 && on_device work-group-1 --shard "$(turn 3)" --quick --dtype f16 ;;
+    rusticl) on_device rusticl --shard "$(turn 2)" --dtype f32 && on_device rusticl --shard "$(turn 0)" --quick --dtype f16 ;;
+    pocl)
+        on_device pocl --shard "$(turn 0)" --dtype f32 && on_device pocl --shard "$(turn 1)" --dtype f16 &&
+            on_device pocl --shard "$(turn 2)" --dtype bf16
+        ;;
     esac
 }
-# share N [WHOLE] : whose turn it is of N parts; without turns the first of WHOLE parts, by default all.
-share() {
-    if [ -n "${CLEAVE_TURN:-}" ]; then echo "$((CLEAVE_TURN % $1 + 1))/$1"; else echo "1/${2:-1}"; fi
+# turn AHEAD : whose turn it is of four shards, which have an op whole each; without turns all.
+turn() {
+    if [ -n "${CLEAVE_TURN:-}" ]; then echo "$(((CLEAVE_TURN + $1) % 4 + 1))/4"; else echo 1/1; fi
 }
 on_device() { check_cases "$@" --exclude '*/differences/*'; }
 
@@ -131,7 +139,8 @@ driver() {
         fi
         ;;
     esac
-    echo "$(($(date +%s) - start)) s"
+    times >"$work/times"
+    echo "$(($(date +%s) - start)) s, $(awk 'NR == 2 { split($1, u, /[ms]/); split($2, s, /[ms]/); printf "%d", 60 * (u[1] + s[1]) + u[2] + s[2] }' "$work/times") s of processors"
     return $failed
 }
 

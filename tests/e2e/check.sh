@@ -25,6 +25,14 @@ sort out >all
 same "cases of the same name" "$(uniq -d all | wc -l)" 0
 for i in 1 2 3; do check --list --shard $i/3; done | sort >shards
 cmp -s all shards || fail "three shards are not all the cases, or hold one twice"
+# an op's samples share kernels, so it goes whole to one shard; by itself it is dealt out, and shards are of like size
+check --list --shard 1/4 | cut -d/ -f1 | sort -u >first
+check --list --shard 2/4 | cut -d/ -f1 | sort -u >second
+same "ops in two shards" "$(comm -12 first second | wc -l) $(grep -c . first | grep -c '^0$')" "0 0"
+for i in 1 2 3 4; do check --list --shard $i/4 | wc -l; done | sort -n >sizes
+[ "$(tail -n 1 sizes)" -lt $(($(head -n 1 sizes) * 2)) ] || fail "shards of $(tr '\n' ' ' <sizes)cases"
+for i in 1 2; do check --list --op relu --shard $i/2 >"relu$i"; done
+[ -s relu1 ] && [ -s relu2 ] || fail "the cases of one op are all in one of two shards"
 expect 2 "there is no op 'ax*'" check --list --op 'relu' --op 'ax*'
 expect 2 "has no case 'relu/plan/none'" check --case relu/plan/scalar --case relu/plan/none
 for shard in 0/3 4/3 1 1/ /3 1/3x -1/3 1/0; do expect 2 "--shard wants I/N" check "--shard=$shard"; done

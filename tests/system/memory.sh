@@ -9,7 +9,7 @@ stride=${1:-1}
 shift
 for kind in "$@"; do
     for rest in "" 1; do
-        n=1
+        n=$((1 + begin_at * stride)) told=
         while :; do
             begin
             # shellcheck disable=SC2046  # words on purpose
@@ -17,10 +17,11 @@ for kind in "$@"; do
                 LD_PRELOAD="$tool" "$(program "$kind")" $(commands "$kind") >out 2>err
             code=$?
             [ -e mark ] || break
+            told=1
             judge "$kind, allocation $n${rest:+ and all after it}" $code
-            n=$((n + stride))
+            n=$((n + every * stride))
         done
-        [ $n -gt 1 ] || fail "$kind: no allocation was seen"
+        [ -n "$told" ] || fail "$kind: no allocation was seen"
     done
 done
 finish
