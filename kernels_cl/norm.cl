@@ -158,12 +158,6 @@ __kernel void KERNEL(batch_norm_backward_apply)(__global T_DX *dx, __global cons
 
 // ---- planes ----
 
-float KERNEL(batch_norm_sum)(float16 v) {
-    float8 a = v.lo + v.hi;
-    float4 b = a.lo + a.hi;
-    return (b.x + b.y) + (b.z + b.w);
-}
-
 __kernel void KERNEL(batch_norm_planes)(__global float *restrict parts, __global const T_X *restrict x,
                                         int n_planes, int rows, int S) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_planes);
@@ -174,7 +168,7 @@ __kernel void KERNEL(batch_norm_planes)(__global float *restrict parts, __global
         float sum = 0.0f, left = 0.0f, square = 0.0f;
         for (s = 0; s + 16 <= S; s += 16) sums += VLOAD(T_X, 16, from + s);
         for (; s < S; s++) sum += LOAD(T_X, from + s);
-        float mean = (sum + KERNEL(batch_norm_sum)(sums)) / (float)S;
+        float mean = (sum + clv_sum16_pairs(sums)) / (float)S;
         for (s = 0; s + 16 <= S; s += 16) {
             float16 d = VLOAD(T_X, 16, from + s) - mean;
             lefts += d;
@@ -185,8 +179,8 @@ __kernel void KERNEL(batch_norm_planes)(__global float *restrict parts, __global
             left += d;
             square += d * d;
         }
-        left += KERNEL(batch_norm_sum)(lefts);
-        square += KERNEL(batch_norm_sum)(squares);
+        left += clv_sum16_pairs(lefts);
+        square += clv_sum16_pairs(squares);
         parts[p] = mean + left / (float)S;
         parts[n_planes + p] = fmax(square - left * (left / (float)S), 0.0f);
     }
@@ -258,8 +252,8 @@ __kernel void KERNEL(batch_norm_planes_backward)(__global float *restrict parts,
             sum += LOAD(T_Y, g + s);
             product += LOAD(T_Y, g + s) * (LOAD(T_X, from + s) - m);
         }
-        parts[p] = sum + KERNEL(batch_norm_sum)(sums);
-        parts[n_planes + p] = product + KERNEL(batch_norm_sum)(products);
+        parts[p] = sum + clv_sum16_pairs(sums);
+        parts[n_planes + p] = product + clv_sum16_pairs(products);
     }
 }
 
@@ -305,18 +299,6 @@ __kernel void KERNEL(batch_norm_planes_backward_apply)(
 
 // ---- columns, S == 1 ----
 
-// Sixteen neighbours from `at`, or the `lanes` that there are (the rest 0).
-#define COLUMNS(name, T)                                                                                     \
-    float16 KERNEL(name)(__global const T *at, int lanes) {                                                  \
-        if (lanes == 16) return VLOAD(T, 16, at);                                                            \
-        float few[16];                                                                                       \
-        for (int l = 0; l < 16; l++) few[l] = l < lanes ? LOAD(T, at + l) : 0.0f;                            \
-        return vload16(0, few);                                                                              \
-    }
-COLUMNS(batch_norm_load, float)
-COLUMNS(batch_norm_load_x, T_X)
-COLUMNS(batch_norm_load_dy, T_Y)
-
 __kernel void KERNEL(batch_norm_columns)(__global float *restrict means, __global float *restrict rstds,
                                          __global float *restrict vars, __global const T_X *restrict x, int N,
                                          int C, float eps) {
@@ -324,10 +306,10 @@ __kernel void KERNEL(batch_norm_columns)(__global float *restrict means, __globa
     if (lanes <= 0) return;
     float count = (float)N;
     float16 sum = (float16)(0.0f), left = (float16)(0.0f), square = (float16)(0.0f);
-    for (int n = 0; n < N; n++) sum += KERNEL(batch_norm_load_x)(x + n * C + c, lanes);
+    for (int n = 0; n < N; n++) sum += LOAD_FEW(T_X, x + n * C + c, lanes);
     float16 mean = sum / count;
     for (int n = 0; n < N; n++) {
-        float16 d = KERNEL(batch_norm_load_x)(x + n * C + c, lanes) - mean;
+        float16 d = LOAD_FEW(T_X, x + n * C + c, lanes) - mean;
         left += d;
         square += d * d;
     }
@@ -348,11 +330,11 @@ __kernel void KERNEL(batch_norm_columns_backward)(
     __global const float *restrict spread, int N, int C, int is_var, float eps) {
     int c = (int)get_global_id(0) * 16, lanes = min(16, C - c);
     if (lanes <= 0) return;
-    float16 m = KERNEL(batch_norm_load)(mean + c, lanes), sum = (float16)(0.0f), product = (float16)(0.0f);
+    float16 m = LOAD_FEW(float, mean + c, lanes), sum = (float16)(0.0f), product = (float16)(0.0f);
     for (int n = 0; n < N; n++) {
-        float16 g = KERNEL(batch_norm_load_dy)(dy + n * C + c, lanes);
+        float16 g = LOAD_FEW(T_Y, dy + n * C + c, lanes);
         sum += g;
-        product += g * (KERNEL(batch_norm_load_x)(x + n * C + c, lanes) - m);
+        product += g * (LOAD_FEW(T_X, x + n * C + c, lanes) - m);
     }
     float one_sum[16], one_product[16];
     vstore16(sum, 0, one_sum);

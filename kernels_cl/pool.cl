@@ -320,38 +320,19 @@ __kernel void KERNEL(max_pool2d_rows)(__global T_Y *restrict y, __global const T
 // (w + pad_w) / stride_w of phase (w + pad_w) % stride_w, so that neighbouring windows look at neighbours. What surrounds a row
 // of x is -INFINITY. Rows that the next windows want too stay where they are, in rings.
 
-// Vectors at any multiple of 4 bytes of local memory. Where the compiler is known to keep a typedef's lower alignment, plain
-// accesses: PoCL takes vloadN and vstoreN apart, and what is stored in parts waits before it is loaded whole.
-#ifdef __clang__
-typedef float8 __attribute__((aligned(4))) KERNEL(pool_float8);
-typedef float16 __attribute__((aligned(4))) KERNEL(pool_float16);
-typedef int16 __attribute__((aligned(4))) KERNEL(pool_int16);
-#define PLOAD(T, p) (*(__local const KERNEL(pool_##T) *)(p))
-#define PSTORE(T, v, p) (*(__local KERNEL(pool_##T) *)(p) = (v))
-#else
-#define PLOAD(T, p) pload_##T(p)
-#define PSTORE(T, v, p) pstore_##T(v, p)
-#define pload_float8(p) vload8(0, p)
-#define pload_float16(p) vload16(0, p)
-#define pload_int16(p) vload16(0, p)
-#define pstore_float8(v, p) vstore8(v, 0, p)
-#define pstore_float16(v, p) vstore16(v, 0, p)
-#define pstore_int16(v, p) vstore16(v, 0, p)
-#endif
-
 // A row of x, its phases `pitch` apart.
 void KERNEL(pool_spread)(__local float *to, __global const T_X *from, int W, int pitch, int stride_w,
                          int pad_w) {
     int w = 0;
     if (stride_w == 1) {
-        for (; w + 16 <= W; w += 16) PSTORE(float16, VLOAD(T_X, 16, from + w), to + pad_w + w);
+        for (; w + 16 <= W; w += 16) LSTORE_AS(float16, VLOAD(T_X, 16, from + w), to + pad_w + w);
     } else if (stride_w == 2) {
         __local float *even = to + pad_w % 2 * pitch + pad_w / 2,
                       *odd = to + (pad_w + 1) % 2 * pitch + (pad_w + 1) / 2;
         for (; w + 16 <= W; w += 16) {
             float16 v = VLOAD(T_X, 16, from + w);
-            PSTORE(float8, v.even, even + w / 2);
-            PSTORE(float8, v.odd, odd + w / 2);
+            LSTORE_AS(float8, v.even, even + w / 2);
+            LSTORE_AS(float8, v.odd, odd + w / 2);
         }
     }
     for (int c = (w + pad_w) % stride_w, q = (w + pad_w) / stride_w; w < W; w++) {
@@ -365,14 +346,14 @@ void KERNEL(pool_join)(__global T_DX *to, __local const float *from, int W, int 
                        int pad_w) {
     int w = 0;
     if (stride_w == 1) {
-        for (; w + 16 <= W; w += 16) VSTORE(T_DX, 16, PLOAD(float16, from + pad_w + w), to + w);
+        for (; w + 16 <= W; w += 16) VSTORE(T_DX, 16, LLOAD_AS(float16, from + pad_w + w), to + w);
     } else if (stride_w == 2) {
         __local const float *even = from + pad_w % 2 * pitch + pad_w / 2,
                             *odd = from + (pad_w + 1) % 2 * pitch + (pad_w + 1) / 2;
         for (; w + 16 <= W; w += 16) {
             float16 v;
-            v.even = PLOAD(float8, even + w / 2);
-            v.odd = PLOAD(float8, odd + w / 2);
+            v.even = LLOAD_AS(float8, even + w / 2);
+            v.odd = LLOAD_AS(float8, odd + w / 2);
             VSTORE(T_DX, 16, v, to + w);
         }
     }
@@ -389,7 +370,6 @@ KERNEL(max_pool2d_planes_backward)(__global T_DX *restrict dx, __global const T_
                                    int pad_h, int pad_w, int dilation_h, int dilation_w) {
     __local float lx[ROOM], ldx[ROOM], ldy[ROOM];
     __local int winner[ROOM], opening[ROOM], phase[ROOM / 16], shift[ROOM / 16];
-    const int16 lanes = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     int span = (kernel_h - 1) * dilation_h + 1, reach = (kernel_w - 1) * dilation_w / stride_w;
     int columns = (W - 1 + pad_w) / stride_w + 1, pitch = (max(OW, columns) + 15) / 16 * 16 + reach;
     int row = stride_w * pitch;              // of x or dx
@@ -416,28 +396,28 @@ KERNEL(max_pool2d_planes_backward)(__global T_DX *restrict dx, __global const T_
             int slot_first = (h0 + i_first * dilation_h) % span;
             for (int ow = 0; ow < OW; ow += 16) {
                 float16 best = (float16)(-INFINITY);
-                int16 at = PLOAD(int16, opening + ow) + i_first * kernel_w;
+                int16 at = LLOAD_AS(int16, opening + ow) + i_first * kernel_w;
                 for (int i = i_first, slot = slot_first; i < i_end; i++) {
                     __local const float *from = lx + slot * row + ow;
                     slot += dilation_h;
                     if (slot >= span) slot -= span;
                     for (int j = 0; j < kernel_w; j++) {
-                        float16 v = PLOAD(float16, from + phase[j] + shift[j]);
+                        float16 v = LLOAD_AS(float16, from + phase[j] + shift[j]);
                         int16 wins = (v > best) | (v != v);
                         best = select(best, v, wins);
                         at = select(at, (int16)(i * kernel_w + j), wins);
                     }
                 }
-                PSTORE(int16, select((int16)(-1), at, lanes < OW - ow), won + ow);
+                LSTORE_AS(int16, select((int16)(-1), at, LANES_16 < OW - ow), won + ow);
             }
             __global const T_Y *from = dy + (p * OH + oh) * OW;
             int ow = 0;
-            for (; ow + 16 <= OW; ow += 16) PSTORE(float16, VLOAD(T_Y, 16, from + ow), share + ow);
+            for (; ow + 16 <= OW; ow += 16) LSTORE_AS(float16, VLOAD(T_Y, 16, from + ow), share + ow);
             for (; ow < OW; ow++) share[ow] = LOAD(T_Y, from + ow);
             for (int end = oh == OH - 1 ? H : min(H, h0 + stride_h); done < end; done++) {
                 int o_first, o_last;
                 KERNEL(pool_windows)(done, OH, kernel_h, stride_h, pad_h, dilation_h, &o_first, &o_last);
-                for (int i = 0; i < row; i += 16) PSTORE(float16, (float16)(0.0f), ldx + i);
+                for (int i = 0; i < row; i += 16) LSTORE_AS(float16, (float16)(0.0f), ldx + i);
                 for (int o = o_first; o <= o_last; o++) {
                     int i = done + pad_h - o * stride_h;
                     if (i % dilation_h) continue;
@@ -447,10 +427,10 @@ KERNEL(max_pool2d_planes_backward)(__global T_DX *restrict dx, __global const T_
                         int16 tap = (int16)(i / dilation_h * kernel_w + j);
                         for (int q = 0; q < columns; q += 16) {
                             __local float *sum = ldx + phase[j] + q;
-                            int16 here = PLOAD(int16, won + q - shift[j]) == tap;
+                            int16 here = LLOAD_AS(int16, won + q - shift[j]) == tap;
                             float16 part =
-                                select((float16)(0.0f), PLOAD(float16, share + q - shift[j]), here);
-                            PSTORE(float16, PLOAD(float16, sum) + part, sum);
+                                select((float16)(0.0f), LLOAD_AS(float16, share + q - shift[j]), here);
+                            LSTORE_AS(float16, LLOAD_AS(float16, sum) + part, sum);
                         }
                     }
                 }

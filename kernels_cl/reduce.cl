@@ -18,9 +18,7 @@
 #define RED_MAX 0
 #define RED_VW 16
 
-#define RED_PASTE2(a, b) a##b
-#define RED_PASTE(a, b) RED_PASTE2(a, b)
-#define RED_V RED_PASTE(float, RED_VW)
+#define RED_V PASTE(float, RED_VW)
 #define RED_LOAD(p) VLOAD(T_IN, RED_VW, p)
 #define RED_STORE(v, p) VSTORE(T_OUT, RED_VW, v, p)
 #define RED_WIDE (4 * RED_VW)
