@@ -51,13 +51,7 @@ __kernel void KERNEL(causal_softmax_backward)(__global T_DX *restrict dx, __glob
 #define PLUS(a, b) ((a) + (b))
 // `value` of all items by op, as a tree.
 #define TOGETHER(value, op)                                                                                  \
-    parts[id] = value;                                                                                       \
-    for (int half_ = GROUP / 2; half_ > 0; half_ /= 2) {                                                     \
-        barrier(CLK_LOCAL_MEM_FENCE);                                                                        \
-        if (id < half_) parts[id] = op(parts[id], parts[id + half_]);                                        \
-    }                                                                                                        \
-    barrier(CLK_LOCAL_MEM_FENCE);                                                                            \
-    value = parts[0];
+    GROUP_TREE(id, GROUP, parts[id] = value, parts[id] = op(parts[id], parts[id + apart])) value = parts[0];
 #define EACH_ELEMENT _Pragma("unroll") for (int j = 0, s = id; j < EACH; j++, s += GROUP)
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void

@@ -88,11 +88,13 @@ EPILOGUE_FUNCTION(KERNEL(epilogue_vector), FV)
 
 // ---------------------------------------------------------------- plain
 
+#define SIZES                                                                                                \
+    int N, int G, int C, int H, int W, int O, int OH, int OW, int KH, int KW, int sh, int sw, int ph,        \
+        int pw, int dh, int dw
+
 __kernel void KERNEL(conv2d_plain)(__global T_OUT *restrict y, __global const T_IN *restrict x,
                                    __global const float *restrict weight, __global const float *restrict bias,
-                                   int N, int G, int C, int H, int W, int O, int OH, int OW, int KH, int KW,
-                                   int sh, int sw, int ph, int pw, int dh, int dw,
-                                   int has_bias EPILOGUE_PARAMS) {
+                                   SIZES, int has_bias EPILOGUE_PARAMS) {
     int i = (int)get_global_id(0);
     if (i >= N * G * O * OH * OW) return;
     int ox = i % OW, oy = i / OW % OH, go = i / (OW * OH) % (G * O), n = i / (OW * OH) / (G * O);
@@ -116,9 +118,8 @@ __kernel void KERNEL(conv2d_plain)(__global T_OUT *restrict y, __global const T_
 
 __kernel void KERNEL(conv2d_backward_input_plain)(__global T_OUT *restrict dx,
                                                   __global const T_IN *restrict dy,
-                                                  __global const float *restrict weight, int N, int G, int C,
-                                                  int H, int W, int O, int OH, int OW, int KH, int KW, int sh,
-                                                  int sw, int ph, int pw, int dh, int dw EPILOGUE_PARAMS) {
+                                                  __global const float *restrict weight,
+                                                  SIZES EPILOGUE_PARAMS) {
     int i = (int)get_global_id(0);
     if (i >= N * G * C * H * W) return;
     int ix = i % W, iy = i / W % H, gc = i / (W * H) % (G * C), n = i / (W * H) / (G * C), g = gc / C,
@@ -143,9 +144,7 @@ __kernel void KERNEL(conv2d_backward_input_plain)(__global T_OUT *restrict dx,
 
 __kernel void KERNEL(conv2d_backward_weight_plain)(__global float *restrict part,
                                                    __global const T_OUT *restrict dy,
-                                                   __global const T_IN *restrict x, int N, int G, int C,
-                                                   int H, int W, int O, int OH, int OW, int KH, int KW,
-                                                   int sh, int sw, int ph, int pw, int dh, int dw, int chunks,
+                                                   __global const T_IN *restrict x, SIZES, int chunks,
                                                    int rows) {
     int i = (int)get_global_id(0), D = G * O * C * KH * KW, row = i / D * rows, end = min(row + rows, N * OH);
     if (i >= chunks * D) return;
@@ -520,10 +519,10 @@ static int KERNEL(conv2d_weight_pixels)(__local int *pd_at, __local int *px_at, 
     return j;
 }
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void KERNEL(conv2d_backward_weight_tile)(
-    __global float *restrict part, __global const T_OUT *restrict dy, __global const T_IN *restrict x, int N,
-    int G, int C, int H, int W, int O, int OH, int OW, int KH, int KW, int sh, int sw, int ph, int pw, int dh,
-    int dw, int splits, int ns, int nb, int halo, int ab, int bb, int cb, int ob) {
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+KERNEL(conv2d_backward_weight_tile)(__global float *restrict part, __global const T_OUT *restrict dy,
+                                    __global const T_IN *restrict x, SIZES, int splits, int ns, int nb,
+                                    int halo, int ab, int bb, int cb, int ob) {
     __local float lx[XL];
     __local float ld[YL];
     __local float lt[AL];

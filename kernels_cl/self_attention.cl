@@ -143,13 +143,7 @@ KERNEL(attend_product_local)(__global T_C *restrict c, __global const T_A *restr
 #define ITEMS 64 // of a row
 // `value` of all items of a row's group, taken together by op in an order of its own; parts has a place for each.
 #define TOGETHER(value, op)                                                                                  \
-    parts[x] = value;                                                                                        \
-    for (int half_ = ITEMS / 2; half_ > 0; half_ /= 2) {                                                     \
-        barrier(CLK_LOCAL_MEM_FENCE);                                                                        \
-        if (x < half_) parts[x] = op(parts[x], parts[x + half_]);                                            \
-    }                                                                                                        \
-    barrier(CLK_LOCAL_MEM_FENCE);                                                                            \
-    value = parts[0];                                                                                        \
+    GROUP_TREE(x, ITEMS, parts[x] = value, parts[x] = op(parts[x], parts[x + apart])) value = parts[0];      \
     barrier(CLK_LOCAL_MEM_FENCE);
 #define ADD(a, b) ((a) + (b))
 
