@@ -135,7 +135,7 @@ static const clv__row_program join_row = {
     .load = "a[k] = sums[at]; b[k] = sums[at + near / 2];",
     .result = "dbias[r] = s0; dweight[r] = s1;"};
 
-static void forward(clv__launches *list, const clv__op_io *io, bool groups) {
+static void forward(clv__launches *list, const clv__op_io *io) {
     const layer_sizes s = sizes_of(&io->in[X].shape);
     const clv__rows use = {.program = &forward_row,
                            .walk = clv__row_middle(s.rows, s.D, 1),
@@ -143,7 +143,7 @@ static void forward(clv__launches *list, const clv__op_io *io, bool groups) {
                            .ints = {clv__has_in(io, WEIGHT), clv__has_in(io, BIAS)},
                            .n_floats = 1,
                            .floats = {((const layer_attrs *)io->attrs)->eps}};
-    clv__rows_lower(list, io, &use, groups);
+    clv__rows_lower(list, io, &use);
 }
 
 static void rows(clv__launches *list, const clv__op_io *io) {
@@ -163,7 +163,7 @@ static bool no_rows(clv__launches *list, const layer_sizes *s) {
     return s->rows == 0 || s->D == 0;
 }
 
-static void backward(clv__launches *list, const clv__op_io *io, bool groups) {
+static void backward(clv__launches *list, const clv__op_io *io) {
     const layer_sizes s = sizes_of(&io->in[B_X].shape);
     clv__rows use = {.program = &backward_row,
                      .walk = clv__row_middle(s.rows, s.D, 1),
@@ -171,7 +171,7 @@ static void backward(clv__launches *list, const clv__op_io *io, bool groups) {
                      .ints = {clv__has_in(io, B_WEIGHT)}};
     clv__rows sums = {.program = &sums_row, .walk = clv__row_middle(1, s.rows, s.D)};
     if (no_rows(list, &s)) return;
-    const int64_t partials = groups ? clv__rows_partials(list, &use) : 0;
+    const int64_t partials = clv__rows_partials(list, io, &use);
     if (partials) {
         use.program = &backward_with_sums_row;
         use.scratch.bytes = (size_t)(2 * partials * s.D) * sizeof(float);
@@ -180,8 +180,8 @@ static void backward(clv__launches *list, const clv__op_io *io, bool groups) {
             .program = &join_row, .walk = clv__row_middle(1, partials, s.D), .scratch = use.scratch};
         sums.walk.near = 2 * s.D;
     }
-    clv__rows_lower(list, io, &use, groups);
-    clv__rows_lower(list, io, &sums, groups);
+    clv__rows_lower(list, io, &use);
+    clv__rows_lower(list, io, &sums);
 }
 
 static void backward_rows(clv__launches *list, const clv__op_io *io) {
@@ -208,37 +208,19 @@ static void backward_rows(clv__launches *list, const clv__op_io *io) {
     CLV__ARGS_I32(list, launch, blocks, s.D);
 }
 
-static void plain(clv__launches *list, const clv__op_io *io) {
-    forward(list, io, false);
-}
-static void groups(clv__launches *list, const clv__op_io *io) {
-    forward(list, io, true);
-}
-static void backward_plain(clv__launches *list, const clv__op_io *io) {
-    backward(list, io, false);
-}
-static void backward_groups(clv__launches *list, const clv__op_io *io) {
-    backward(list, io, true);
-}
-
 static bool rows_support(const clv_device_info *device, const clv__op_io *io) {
     const int64_t D = sizes_of(&io->in[0].shape).D;
     return clv__threads(device) && D >= 16 && clv__loops_fit(device, 3 * clv__rows_for(D) * (D / 16 + 16));
 }
 
-static bool groups_support(const clv_device_info *device, const clv__op_io *io) {
-    (void)io;
-    return clv__rows_groups(device);
-}
-
-static const clv__variant variants[] = {{"plain", .lower = plain},
+static const clv__variant variants[] = {{"plain", .lower = forward},
                                         {"rows", rows_support, .lower = rows, .relative = 0.2},
-                                        {"groups", groups_support, clv__rows_rank, .lower = groups},
+                                        CLV__ROWS_GROUPS(clv__rows_groups, forward),
                                         {0}};
 static const clv__variant backward_variants[] = {
-    {"plain", .lower = backward_plain},
+    {"plain", .lower = backward},
     {"rows", rows_support, .lower = backward_rows, .relative = 0.2},
-    {"groups", groups_support, clv__rows_rank, .lower = backward_groups},
+    CLV__ROWS_GROUPS(clv__rows_groups, backward),
     {0}};
 
 // ---- references -----------------------------------------------------------------------------------------------------

@@ -91,32 +91,15 @@ static const clv__row_program ce_backward_row = {
     .load = "a[k] = LOAD(T_X, x + at);",
     .store = "STORE(T_DX, (exp(a[k] - largest - log_sum) - (j == label ? 1.0f : 0.0f)) * share, dx + at);"};
 
-static clv__part ce_losses(clv__launches *list, int64_t rows) {
-    clv__part losses = {.bytes = (size_t)clv__max64(rows, 1) * sizeof(float)};
-    losses.offset = clv__launch_workspace(list, losses.bytes);
-    return losses;
-}
-
-static void ce_lower(clv__launches *list, const clv__op_io *io, bool groups) {
+static void ce_lower(clv__launches *list, const clv__op_io *io) {
     const class_sizes s = ce_sizes(io);
     clv__rows use = {.program = &ce_backward_row, .walk = clv__row_middle(s.outer, s.C, s.inner)};
     if (io->n_in == 2) {
         use.program = &ce_row;
-        use.scratch = ce_losses(list, s.rows);
+        use.scratch = clv__floats(list, clv__max64(s.rows, 1));
     }
-    clv__rows_lower(list, io, &use, groups);
-    if (io->n_in == 2) clv__rows_total(list, io, use.scratch, s.rows, (float)s.rows, groups);
-}
-
-static void ce_plain(clv__launches *list, const clv__op_io *io) {
-    ce_lower(list, io, false);
-}
-static void ce_groups(clv__launches *list, const clv__op_io *io) {
-    ce_lower(list, io, true);
-}
-static bool groups_support(const clv_device_info *device, const clv__op_io *io) {
-    (void)io;
-    return clv__rows_groups(device);
+    clv__rows_lower(list, io, &use);
+    if (io->n_in == 2) clv__rows_total(list, io, use.scratch, s.rows, (float)s.rows);
 }
 
 static void ce_rows(clv__launches *list, const clv__op_io *io) {
@@ -127,15 +110,15 @@ static void ce_rows(clv__launches *list, const clv__op_io *io) {
         clv__launch_items(list, "loss", forward ? "cross_entropy_rows" : "cross_entropy_backward_rows",
                           CLV__TASKS, clv__div_up(s.rows, rows));
     clv__arg_tensors(list, launch, io, forward ? ce_row.tensors : ce_backward_row.tensors);
-    const clv__part losses = forward ? ce_losses(list, s.rows) : (clv__part){0};
+    const clv__part losses = forward ? clv__floats(list, clv__max64(s.rows, 1)) : (clv__part){0};
     if (forward) clv__arg_workspace(list, launch, losses.offset, losses.bytes);
     CLV__ARGS_I32(list, launch, s.rows, rows, s.C);
-    if (forward) clv__rows_total(list, io, losses, s.rows, (float)s.rows, false);
+    if (forward) clv__rows_total(list, io, losses, s.rows, (float)s.rows);
 }
 
-static const clv__variant ce_variants[] = {{"plain", .lower = ce_plain},
+static const clv__variant ce_variants[] = {{"plain", .lower = ce_lower},
                                            {"rows", rows_support, .lower = ce_rows, .relative = 0.2},
-                                           {"groups", groups_support, clv__rows_rank, .lower = ce_groups},
+                                           CLV__ROWS_GROUPS(clv__rows_groups, ce_lower),
                                            {0}};
 
 static void ce_reference(const clv__ref *ref) {
@@ -326,28 +309,21 @@ static const clv__row_program mse_row = {.params = "global float *restrict out, 
                                              "a[k] = LOAD(T_X, x + at) - LOAD(T_T, t + at); a[k] *= a[k];",
                                          .result = "out[r] = s0 / divisor;"};
 
-static void mse_lower(clv__launches *list, const clv__op_io *io, bool groups) {
+static void mse_lower(clv__launches *list, const clv__op_io *io) {
     const int64_t n = clv__numel(&io->in[0]);
     const clv__rows use = {
         .program = &mse_row, .walk = clv__row_middle(1, n, 1), .n_floats = 1, .floats = {(float)n}};
-    clv__rows_lower(list, io, &use, groups);
+    clv__rows_lower(list, io, &use);
 }
 
-static void mse_plain(clv__launches *list, const clv__op_io *io) {
-    mse_lower(list, io, false);
-}
-static void mse_groups(clv__launches *list, const clv__op_io *io) {
-    mse_lower(list, io, true);
-}
 static void mse_vector(clv__launches *list, const clv__op_io *io) {
     const int64_t n = clv__numel(&io->in[0]), items = clv__div_up(n, WIDE_CHUNK);
-    clv__part sums = {.bytes = (size_t)items * sizeof(float)};
-    sums.offset = clv__launch_workspace(list, sums.bytes);
+    const clv__part sums = clv__floats(list, items);
     clv__launch *launch = clv__launch_items(list, "loss", "mse_sum_vector", CLV__TASKS, items);
     clv__arg_workspace(list, launch, sums.offset, sums.bytes);
     clv__arg_tensors(list, launch, io, "i0=T_X i1=T_T");
     CLV__ARGS_I32(list, launch, n, WIDE_CHUNK);
-    clv__rows_total(list, io, sums, items, (float)n, false);
+    clv__rows_total(list, io, sums, items, (float)n);
 }
 
 static bool mse_vector_supports(const clv_device_info *device, const clv__op_io *io) {
@@ -370,17 +346,17 @@ static void mse_backward_groups(clv__launches *list, const clv__op_io *io) {
         .load = "a[k] = LOAD(T_X, x + at) - LOAD(T_T, t + at);",
         .store = "STORE(T_DX, a[k] * scale, dx + at);"};
     const clv__rows use = {.program = &program, .walk = clv__row_middle(1, clv__numel(&io->out[0]), 1)};
-    clv__rows_lower(list, io, &use, true);
+    clv__rows_lower(list, io, &use);
 }
 
 static const clv__variant mse_variants[] = {
-    {"plain", .lower = mse_plain},
+    {"plain", .lower = mse_lower},
     {"vector", mse_vector_supports, .lower = mse_vector, .relative = 0.2},
-    {"groups", groups_support, clv__rows_rank, .lower = mse_groups},
+    CLV__ROWS_GROUPS(clv__rows_groups, mse_lower),
     {0}};
 static const clv__variant mse_backward_variants[] = {
     {"plain", .lower = mse_backward_plain},
-    {"groups", groups_support, clv__rows_rank, .lower = mse_backward_groups},
+    CLV__ROWS_GROUPS(clv__rows_groups, mse_backward_groups),
     {0}};
 
 static void mse_reference(const clv__ref *ref) {

@@ -180,7 +180,7 @@ static const clv__row_program sums_row = {
 static clv__part long_channels(clv__launches *list, const clv__op_io *io, const clv__row_program *program) {
     const norm_sizes s = sizes_of(&io->in[0].shape);
     const clv__rows use = {.program = program, .walk = clv__row_channels(s.N, s.C, s.S)};
-    return clv__rows_states(list, io, &use, false);
+    return clv__rows_states(list, io, &use);
 }
 
 static void train_plain(clv__launches *list, const clv__op_io *io) {

@@ -277,13 +277,13 @@ static void groups_lower(clv__launches *list, const clv__op_io *io) {
     const bool max = kind_of(io) == REDUCE_MAX;
     clv__rows use = {.program = max ? &max_row : &sum_row, .n_floats = 1, .floats = {divisor_of(io)}};
     if (lower_trivial(list, io) || !rows_of(io, &use.walk)) return;
-    clv__rows_lower(list, io, &use, true);
+    clv__rows_lower(list, io, &use);
 }
 
 static bool groups_support(const clv_device_info *device, const clv__op_io *io) {
     clv__row_walk walk;
     return reduced_count(io) > 1 && clv__numel(&io->out[0]) > 0 && rows_of(io, &walk) &&
-           clv__rows_groups(device);
+           clv__rows_groups(device, io);
 }
 
 static bool staged_supports(const clv_device_info *device, const clv__op_io *io) {
@@ -304,7 +304,7 @@ static double staged_rank(const clv_device_info *device, const clv__op_io *io) {
 static const clv__variant reduce_variants[] = {
     {.name = "plain", .lower = plain_lower},
     {"staged", staged_supports, staged_rank, .lower = staged_lower},
-    {"groups", groups_support, clv__rows_rank, .lower = groups_lower},
+    CLV__ROWS_GROUPS(groups_support, groups_lower),
     {0},
 };
 
@@ -335,28 +335,15 @@ static const clv__row_program argmax_row = {.params =
                                             .join = FIRST_LARGEST("t0", "t1"),
                                             .result = "out[r] = s1;"};
 
-static void argmax_lower(clv__launches *list, const clv__op_io *io, bool groups) {
+static void argmax_lower(clv__launches *list, const clv__op_io *io) {
     int64_t outer, length, inner;
     argmax_sizes(io, &outer, &length, &inner);
     const clv__rows use = {.program = &argmax_row, .walk = clv__row_middle(outer, length, inner)};
-    clv__rows_lower(list, io, &use, groups);
-}
-
-static void argmax_plain(clv__launches *list, const clv__op_io *io) {
-    argmax_lower(list, io, false);
-}
-static void argmax_groups(clv__launches *list, const clv__op_io *io) {
-    argmax_lower(list, io, true);
-}
-static bool argmax_groups_support(const clv_device_info *device, const clv__op_io *io) {
-    (void)io;
-    return clv__rows_groups(device);
+    clv__rows_lower(list, io, &use);
 }
 
 static const clv__variant argmax_variants[] = {
-    {"plain", .lower = argmax_plain},
-    {"groups", argmax_groups_support, clv__rows_rank, .lower = argmax_groups},
-    {0}};
+    {"plain", .lower = argmax_lower}, CLV__ROWS_GROUPS(clv__rows_groups, argmax_lower), {0}};
 
 // ---- references -------------------------------------------------------------------------------------------
 

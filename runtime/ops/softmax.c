@@ -62,20 +62,13 @@ static const clv__row_program softmax_backward_row = {BACKWARD, .gather = "EACH(
 static const clv__row_program log_softmax_backward_row = {
     BACKWARD, .gather = "EACH(s0 += a[k];)", .store = "STORE(T_DX, a[k] - exp(b[k]) * s0, dx + at);"};
 
-static void lower(clv__launches *list, const clv__op_io *io, bool groups) {
+static void lower(clv__launches *list, const clv__op_io *io) {
     const softmax_sizes s = sizes_of(io);
     const clv__row_program *const forward = is_log(io) ? &log_softmax_row : &softmax_row;
     const clv__row_program *const backward = is_log(io) ? &log_softmax_backward_row : &softmax_backward_row;
     const clv__rows use = {.program = clv__softmax_is_backward(io) ? backward : forward,
                            .walk = clv__row_middle(s.outer, s.D, s.inner)};
-    clv__rows_lower(list, io, &use, groups);
-}
-
-static void plain(clv__launches *list, const clv__op_io *io) {
-    lower(list, io, false);
-}
-static void groups(clv__launches *list, const clv__op_io *io) {
-    lower(list, io, true);
+    clv__rows_lower(list, io, &use);
 }
 
 static void vector(clv__launches *list, const clv__op_io *io) {
@@ -100,7 +93,7 @@ static void vector(clv__launches *list, const clv__op_io *io) {
 }
 
 static bool groups_support(const clv_device_info *device, const clv__op_io *io) {
-    return sizes_of(io).D > 1 && clv__rows_groups(device);
+    return sizes_of(io).D > 1 && clv__rows_groups(device, io);
 }
 
 /** Rows, or neighbouring columns, long enough to fill vectors. */
@@ -111,9 +104,9 @@ static bool vector_supports(const clv_device_info *device, const clv__op_io *io)
     return clv__threads(device) && (s.inner == 1 ? s.D >= 16 : s.inner >= 8) && clv__loops_fit(device, turns);
 }
 
-static const clv__variant variants[] = {{"plain", .lower = plain},
+static const clv__variant variants[] = {{"plain", .lower = lower},
                                         {"vector", vector_supports, .lower = vector, .relative = 0.2},
-                                        {"groups", groups_support, clv__rows_rank, .lower = groups},
+                                        CLV__ROWS_GROUPS(groups_support, lower),
                                         {0}};
 
 // ---- references -------------------------------------------------------------------------------------------
