@@ -98,15 +98,11 @@ static bool group_supports(const clv_device_info *device, const clv__op_io *io) 
            device->max_work_group >= GROUP && clv__tile_local_bytes(device) >= GROUP * sizeof(float);
 }
 
-static double group_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)io;
-    return clv__threads(device) ? 2 : 0.1;
-}
-
-static const clv__variant variants[] = {{"plain", plain_supports, .lower = plain},
-                                        {"group", group_supports, group_rank, .lower = group},
-                                        {"rows", rows_supports, .lower = rows, .relative = 0.2},
-                                        {0}};
+static const clv__variant variants[] = {
+    {"plain", plain_supports, .lower = plain},
+    {"group", group_supports, .lower = group, .relative = 0.1, .lanes = true},
+    {"rows", rows_supports, .lower = rows, .relative = 0.2},
+    {0}};
 
 // ---- references -------------------------------------------------------------------------------------------
 
@@ -181,39 +177,29 @@ static bool split(const clv__op_io *io, int i, clv__split *out) {
     return i + 2 < io->in[0].shape.rank;
 }
 
-const clv__op clv__op_causal_softmax_backward = {
-    .name = "causal_softmax_backward",
-    .half_out = 1,
-    .attrs_bytes = sizeof(attention_attrs),
-    .infer = backward_infer,
-    .variants = variants,
-    .reference = backward_reference,
-    .samples = CLV__TRAINS(samples),
-    .adapt = CLV__TRAINS(clv__softmax_sample_backward),
-    .cost = cost,
-    .reduction = reduction,
-    .split = split,
-};
+#define COMMON                                                                                               \
+    .attrs_bytes = sizeof(attention_attrs), .variants = variants, .samples = CLV__TRAINS(samples),           \
+    .cost = cost, .reduction = reduction, .split = split
+const clv__op clv__op_causal_softmax_backward = {.name = "causal_softmax_backward",
+                                                 .half_out = 1,
+                                                 .infer = backward_infer,
+                                                 .reference = backward_reference,
+                                                 .adapt = CLV__TRAINS(clv__softmax_sample_backward),
+                                                 COMMON};
 
 static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     dx[0] = clv__node_add(&clv__op_causal_softmax_backward, clv__node_attrs(node),
                           (clv_tensor *[]){dy[0], clv__node_out(node, 0)}, 2, 0);
 }
 
-const clv__op clv__op_causal_softmax = {
-    .name = "causal_softmax",
-    .half_in = 1, // the result is f32 in mixed precision, as that of softmax
-    .autocast = CLV__CAST_FLOAT,
-    .attrs_bytes = sizeof(attention_attrs),
-    .infer = infer,
-    .grad = CLV__TRAINS(grad),
-    .variants = variants,
-    .reference = reference,
-    .samples = CLV__TRAINS(samples),
-    .cost = cost,
-    .reduction = reduction,
-    .split = split,
-};
+const clv__op clv__op_causal_softmax = {.name = "causal_softmax",
+                                        .half_in =
+                                            1, // the result is f32 in mixed precision, as that of softmax
+                                        .autocast = CLV__CAST_FLOAT,
+                                        .infer = infer,
+                                        .grad = CLV__TRAINS(grad),
+                                        .reference = reference,
+                                        COMMON};
 
 clv_tensor *clv_causal_softmax(clv_tensor *x, float scale) {
     return clv__node_add(&clv__op_causal_softmax, &(attention_attrs){scale}, &x, 1, 0);

@@ -80,7 +80,7 @@ static void avg_reference(const clv__ref *ref) {
 
 static void avg_backward_reference(const clv__ref *ref) {
     clv__pool_sizes s = clv__pool_sizes_of(ref->io);
-    for (int64_t i = 0; i < s.planes * s.H * s.W; i++) ref->out[0][i] = 0;
+    clv__ref_zero(ref);
     avg_walk(&s, clv__pool_excludes(ref->io), ref->out[0], ref->in[0], true);
 }
 
@@ -95,21 +95,16 @@ static void sample_backward(clv__sample *sample) {
     memcpy(sample->attrs, &attrs, sizeof attrs);
 }
 
-const clv__op clv__op_avg_pool2d_backward = {
-    .name = "avg_pool2d_backward",
-    .attrs_bytes = sizeof(clv__pool),
-    .data = &(const clv__pool_kind){.mean = true, .backward = true},
-    .half_in = 1,
-    .half_out = 1,
-    .infer = avg_backward_infer,
-    .variants = avg_backward_variants,
-    .reference = avg_backward_reference,
-    .samples = CLV__TRAINS(clv__pool_samples + CLV__POOL_UNDILATED),
-    .adapt = CLV__TRAINS(sample_backward),
-    .cost = clv__pool_cost,
-    .reduction = clv__pool_window_elements,
-    .split = clv__pool_split,
-};
+#define COMMON                                                                                               \
+    .half_in = 1, .samples = CLV__TRAINS(clv__pool_samples + CLV__POOL_UNDILATED),                           \
+    .reduction = clv__pool_window_elements, CLV__POOL_OP
+const clv__op clv__op_avg_pool2d_backward = {.name = "avg_pool2d_backward",
+                                             .data = &(const clv__pool_kind){.mean = true, .backward = true},
+                                             .infer = avg_backward_infer,
+                                             .variants = avg_backward_variants,
+                                             .reference = avg_backward_reference,
+                                             .adapt = CLV__TRAINS(sample_backward),
+                                             COMMON};
 
 static void avg_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     clv__pool attrs = *(const clv__pool *)clv__node_attrs(node);
@@ -119,21 +114,13 @@ static void avg_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **
     dx[0] = clv__node_add(&clv__op_avg_pool2d_backward, &attrs, dy, 1, 0);
 }
 
-const clv__op clv__op_avg_pool2d = {
-    .name = "avg_pool2d",
-    .attrs_bytes = sizeof(clv__pool),
-    .data = &(const clv__pool_kind){.mean = true},
-    .half_in = 1,
-    .half_out = 1,
-    .infer = clv__pool_infer,
-    .grad = CLV__TRAINS(avg_grad),
-    .variants = avg_variants,
-    .reference = avg_reference,
-    .samples = CLV__TRAINS(clv__pool_samples + CLV__POOL_UNDILATED),
-    .cost = clv__pool_cost,
-    .reduction = clv__pool_window_elements,
-    .split = clv__pool_split,
-};
+const clv__op clv__op_avg_pool2d = {.name = "avg_pool2d",
+                                    .data = &(const clv__pool_kind){.mean = true},
+                                    .infer = clv__pool_infer,
+                                    .grad = CLV__TRAINS(avg_grad),
+                                    .variants = avg_variants,
+                                    .reference = avg_reference,
+                                    COMMON};
 
 clv_tensor *clv_avg_pool2d(clv_tensor *x, const clv_pool2d_config *config) {
     return clv__pool_build(&clv__op_avg_pool2d, x, config);

@@ -33,7 +33,6 @@ void clv__conv2d_add_parts(clv__launches *list, size_t part, size_t part_bytes, 
 bool clv__conv2d_tile_supports(const clv_device_info *device, const clv__op_io *io);
 bool clv__conv2d_tile_supports_input(const clv_device_info *device, const clv__op_io *io);
 bool clv__conv2d_tile_supports_weight(const clv_device_info *device, const clv__op_io *io);
-double clv__conv2d_tile_rank(const clv_device_info *device, const clv__op_io *io);
 void clv__conv2d_tile_forward(clv__launches *list, const clv__op_io *io);
 void clv__conv2d_tile_input(clv__launches *list, const clv__op_io *io);
 void clv__conv2d_tile_weight(clv__launches *list, const clv__op_io *io);
@@ -50,7 +49,6 @@ void clv__conv2d_gemm_weight(clv__launches *list, const clv__op_io *io);
 // runtime/ops/conv2d_channels.c
 bool clv__conv2d_channels_supports(const clv_device_info *device, const clv__op_io *io);
 bool clv__conv2d_channels_supports_weight(const clv_device_info *device, const clv__op_io *io);
-double clv__conv2d_channels_rank(const clv_device_info *device, const clv__op_io *io);
 void clv__conv2d_channels_forward(clv__launches *list, const clv__op_io *io);
 void clv__conv2d_channels_input(clv__launches *list, const clv__op_io *io);
 void clv__conv2d_channels_weight(clv__launches *list, const clv__op_io *io);
@@ -58,7 +56,6 @@ void clv__conv2d_channels_weight(clv__launches *list, const clv__op_io *io);
 // runtime/ops/conv2d_depthwise.c
 bool clv__conv2d_depthwise_supports(const clv_device_info *device, const clv__op_io *io);
 bool clv__conv2d_depthwise_supports_input(const clv_device_info *device, const clv__op_io *io);
-double clv__conv2d_depthwise_rank(const clv_device_info *device, const clv__op_io *io);
 void clv__conv2d_depthwise_forward(clv__launches *list, const clv__op_io *io);
 void clv__conv2d_depthwise_input(clv__launches *list, const clv__op_io *io);
 void clv__conv2d_depthwise_weight(clv__launches *list, const clv__op_io *io);

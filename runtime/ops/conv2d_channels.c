@@ -36,12 +36,6 @@ bool clv__conv2d_channels_supports_weight(const clv_device_info *device, const c
            clv__tile_local_bytes(device) >= (ITEMS + FLOATS) * sizeof(float);
 }
 
-/** Plain divides by sizes for each tap, and reads far apart for the weights. Threads have a variant of their own. */
-double clv__conv2d_channels_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)io;
-    return clv__threads(device) ? 2 : 0.2;
-}
-
 static void define(clv__launches *list, clv__launch *launch, const char *name, int64_t value, int64_t usual) {
     if (value != usual) clv__launch_define(list, launch, name, "%d", (int)value);
 }

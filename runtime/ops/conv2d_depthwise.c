@@ -164,8 +164,3 @@ bool clv__conv2d_depthwise_supports_input(const clv_device_info *device, const c
     planes p = backward_of(&c);
     return possible(device, &l, &c, &p);
 }
-
-double clv__conv2d_depthwise_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)device, (void)io;
-    return 0.01; // before tile, which computes a register tile of channels for the one there is
-}

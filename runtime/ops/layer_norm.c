@@ -34,13 +34,8 @@ static clv_status want_x(const clv__op_io *io, int i, clv__error *error) {
     return CLV_OK;
 }
 
-/** weight and bias: [D] if there. */
 static clv_status want_features(const clv__op_io *io, int i, const char *what, int64_t D, clv__error *error) {
-    if (!clv__has_in(io, i)) return CLV_OK;
-    CLV_TRY(clv__want_dtype(io, i, what, CLV_DTYPE_F32, error));
-    if (io->in[i].shape.rank != 1 || io->in[i].shape.dims[0] != D)
-        CLV_FAIL(error, CLV_E_SHAPE, "%s must be [%lld], the last dimension of x", what, (long long)D);
-    return CLV_OK;
+    return clv__want_vector(io, i, what, D, "the last dimension of x", error);
 }
 
 static clv_shape rows_shape(const clv_shape *x) {
@@ -244,7 +239,7 @@ static void reference(const clv__ref *ref) {
 
 static void backward_reference(const clv__ref *ref) {
     layer_sizes s = sizes_of(&ref->io->in[B_X].shape);
-    for (int64_t d = 0; d < s.D; d++) ref->out[B_DWEIGHT][d] = ref->out[B_DBIAS][d] = 0;
+    clv__ref_zero(ref);
     for (int64_t r = 0; r < s.rows; r++) {
         const double *x = ref->in[B_X] + r * s.D, *dy = ref->in[B_DY] + r * s.D;
         double mean = ref->in[B_MEAN][r], rstd = ref->in[B_RSTD][r], sum = 0, product = 0;
@@ -329,20 +324,17 @@ static bool backward_split(const clv__op_io *io, int i, clv__split *out) {
     return i + 1 < x->rank;
 }
 
-const clv__op clv__op_layer_norm_backward = {
-    .name = "layer_norm_backward",
-    .half_in = 1u << B_DY | 1u << B_X,
-    .half_out = 1u << B_DX,
-    .attrs_bytes = sizeof(layer_attrs),
-    .infer = backward_infer,
-    .variants = backward_variants,
-    .reference = backward_reference,
-    .samples = CLV__TRAINS(samples),
-    .adapt = adapt_backward,
-    .cost = cost,
-    .reduction = reduction,
-    .split = backward_split,
-};
+#define COMMON                                                                                               \
+    .attrs_bytes = sizeof(layer_attrs), .samples = CLV__TRAINS(samples), .cost = cost, .reduction = reduction
+const clv__op clv__op_layer_norm_backward = {.name = "layer_norm_backward",
+                                             .half_in = 1u << B_DY | 1u << B_X,
+                                             .half_out = 1u << B_DX,
+                                             .infer = backward_infer,
+                                             .variants = backward_variants,
+                                             .reference = backward_reference,
+                                             .adapt = adapt_backward,
+                                             .split = backward_split,
+                                             COMMON};
 
 static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     if (!dy[Y]) return; // mean and rstd are the gradient's own
@@ -355,21 +347,16 @@ static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) 
         if (clv__wants_grad(node, i)) dx[i] = clv__sibling(made, i);
 }
 
-const clv__op clv__op_layer_norm = {
-    .name = "layer_norm",
-    .half_in = 1u << X,
-    .half_out = 1u << Y,
-    .autocast = CLV__CAST_HALF, // graph.h says why
-    .attrs_bytes = sizeof(layer_attrs),
-    .infer = infer,
-    .grad = CLV__TRAINS(grad),
-    .variants = variants,
-    .reference = reference,
-    .samples = CLV__TRAINS(samples),
-    .cost = cost,
-    .reduction = reduction,
-    .split = split,
-};
+const clv__op clv__op_layer_norm = {.name = "layer_norm",
+                                    .half_in = 1u << X,
+                                    .half_out = 1u << Y,
+                                    .autocast = CLV__CAST_HALF, // graph.h says why
+                                    .infer = infer,
+                                    .grad = CLV__TRAINS(grad),
+                                    .variants = variants,
+                                    .reference = reference,
+                                    .split = split,
+                                    COMMON};
 
 clv_tensor *clv_layer_norm(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, float eps) {
     return clv__node_add(&clv__op_layer_norm, &(layer_attrs){eps}, (clv_tensor *[]){x, weight, bias}, 3,

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Losses, mean over all: cross entropy with class indices, mean squared error.
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "cleave/ops.h"
@@ -162,62 +161,39 @@ static int64_t ce_reduction(const clv__op_io *io) {
     return s.C + s.rows;
 }
 
-static const struct ce_case {
-    const char *label;
-    int rank;
-    int64_t logits[4];
-    double reach;
-    int64_t least_label; // -1: some labels are outside, up to C too
-    bool quick;
-} ce_cases[] = {
-    {"batch 64, 10 classes", 2, {64, 10}, 3, 0, true},
-    {"41 classes", 2, {7, 41}, 3, 0, true},
-    {"classes of pixels", 3, {2, 5, 6}, 3, 0, true},
-    {"one row, one class", 2, {1, 1}, 3, 0, false},
-    {"one row, two classes", 2, {1, 2}, 3, 0, false},
-    {"32 classes", 2, {3, 32}, 3, 0, false},
-    {"large logits", 2, {5, 33}, 300, 0, false},
-    {"1000 classes", 2, {3, 1000}, 3, 0, false},
-    {"2053 rows", 2, {2053, 3}, 3, 0, false},
-    {"images", 4, {2, 3, 5, 7}, 3, 0, false},
-    {"a label outside the classes, long rows", 2, {4, 37}, 3, -1, false},
-    {"a label outside the classes", 2, {40, 3}, 3, -1, false},
-    {"no rows", 2, {0, 4}, 3, 0, false},
-    {"very many classes", 2, {1, 66001}, 3, 0, false}, // more than loops may turn
-    {"very many classes of pixels", 3, {1, 33331, 2}, 3, 0, false},
+// What it is about, how far logits reach, the least and the largest label, the dimensions of both.
+#define ROW(what, reach, least, most, logits, labels)                                                        \
+    .label = what, .in = {CLV__DIMS logits, CLV__DIMS labels}, .n_in = 2, .i32 = 2,                          \
+    .fill = {{CLV__FILL_UNIFORM, -(reach), reach}, {CLV__FILL_INTEGER, least, most}}
+static const clv__sample_row ce_samples[] = {
+    {ROW("batch 64, 10 classes", 3, 0, 9, (64, 10), (64)), .quick = true},
+    {ROW("41 classes", 3, 0, 40, (7, 41), (7)), .quick = true},
+    {ROW("classes of pixels", 3, 0, 4, (2, 5, 6), (2, 6)), .quick = true},
+    {ROW("one row, one class", 3, -0.25, 0.25, (1, 1), (1))}, // of 0 and 0 would come -1 to 1
+    {ROW("one row, two classes", 3, 0, 1, (1, 2), (1))},
+    {ROW("32 classes", 3, 0, 31, (3, 32), (3))},
+    {ROW("large logits", 300, 0, 32, (5, 33), (5))},
+    {ROW("1000 classes", 3, 0, 999, (3, 1000), (3))},
+    {ROW("2053 rows", 3, 0, 2, (2053, 3), (2053))},
+    {ROW("images", 3, 0, 2, (2, 3, 5, 7), (2, 5, 7))},
+    {ROW("a label outside the classes, long rows", 3, -1, 37, (4, 37), (4)), .no_gradient = true},
+    {ROW("a label outside the classes", 3, -1, 3, (40, 3), (40)), .no_gradient = true},
+    {ROW("no rows", 3, 0, 3, (0, 4), (0)), .no_gradient = true}, // NaN, as of those
+    {ROW("very many classes", 3, 0, 66000, (1, 66001), (1))},    // more than loops may turn
+    {ROW("very many classes of pixels", 3, 0, 33330, (1, 33331, 2), (1, 2))},
+    {0},
 };
+#undef ROW
 
-static bool ce_sample(int i, clv__sample *out) {
-    if (i < 0 || (size_t)i >= sizeof ce_cases / sizeof *ce_cases) return false;
-    const struct ce_case *c = &ce_cases[i];
-    clv_shape x = clv_shape_make(c->rank, c->logits), labels = {.rank = c->rank - 1, .dims = {c->logits[0]}};
-    for (int d = 2; d < c->rank; d++) labels.dims[d - 1] = c->logits[d];
-    snprintf(out->label, sizeof out->label, "%s", c->label);
-    out->n_in = 2;
-    out->in[0] = clv__f32(x);
-    out->fill[0] = (clv__fill){CLV__FILL_UNIFORM, -c->reach, c->reach};
-    out->in[1] = clv__i32(labels);
-    // Bounds 0 and 0 would mean the default; a single class has only label 0.
-    double most = (double)(c->logits[1] - (c->least_label < 0 ? 0 : 1));
-    out->fill[1] =
-        (clv__fill){CLV__FILL_INTEGER, most > 0 ? (double)c->least_label : -0.25, most > 0 ? most : 0.25};
-    out->no_gradient = c->least_label < 0 || c->logits[0] == 0; // NaN
-    out->quick = c->quick;
-    return true;
-}
-
-static bool ce_backward_sample(int i, clv__sample *out) {
-    if (!ce_sample(i, out)) return false;
+static void ce_adapt_backward(clv__sample *out) {
     memmove(&out->in[1], &out->in[0], 2 * sizeof *out->in);
     memmove(&out->fill[1], &out->fill[0], 2 * sizeof *out->fill);
-    clv__fill logits = out->fill[1];
+    const double reach = out->fill[1].hi;
     out->n_in = 4;
     out->in[0] = clv__f32((clv_shape){0});
     out->fill[0] = (clv__fill){CLV__FILL_UNIFORM, 0.5, 2};
     out->in[3] = clv__f32(CLV_SHAPE(2, sizes_of(&out->in[1].shape).rows));
-    out->fill[3] =
-        (clv__fill){CLV__FILL_UNIFORM, logits.hi, logits.hi + 1}; // any values do that keep exp small
-    return true;
+    out->fill[3] = (clv__fill){CLV__FILL_UNIFORM, reach, reach + 1}; // any values do that keep exp small
 }
 
 /** Along the rows. The loss is the mean of the parts' losses, and the gradient a part's share of dy. */
@@ -244,7 +220,8 @@ const clv__op clv__op_cross_entropy_backward = {
     .infer = ce_backward_infer,
     .variants = ce_variants,
     .reference = ce_backward_reference,
-    .sample = CLV__TRAINS(ce_backward_sample),
+    .samples = CLV__TRAINS(ce_samples),
+    .adapt = CLV__TRAINS(ce_adapt_backward),
     .cost = ce_cost,
     .split = ce_backward_split,
 };
@@ -264,7 +241,7 @@ const clv__op clv__op_cross_entropy = {
     .grad = CLV__TRAINS(ce_grad),
     .variants = ce_variants,
     .reference = ce_reference,
-    .sample = CLV__TRAINS(ce_sample),
+    .samples = CLV__TRAINS(ce_samples),
     .cost = ce_cost,
     .reduction = ce_reduction,
     .split = ce_split,
@@ -381,34 +358,30 @@ static int64_t mse_reduction(const clv__op_io *io) {
     return clv__numel(&io->in[0]);
 }
 
-static const struct mse_case {
-    int rank;
-    int64_t x[3];
-    bool quick;
-} mse_cases[] = {
-    {2, {64, 10}, true},  {1, {17}, true},    {0, {0}, true},     {1, {1}, false},
-    {1, {2}, false},      {1, {256}, false},  {1, {1023}, false}, {1, {1025}, false},
-    {2, {31, 33}, false}, {1, {8191}, false}, {1, {8193}, false}, {3, {3, 37, 89}, false},
-    {1, {20011}, false},  {2, {0, 3}, false},
+#define ROW(what, ...) .label = what, .in = {__VA_ARGS__, __VA_ARGS__}, .n_in = 2
+static const clv__sample_row mse_samples[] = {
+    {ROW("640 elements", CLV__DIMS(64, 10)), .quick = true},
+    {ROW("17 elements", CLV__DIMS(17)), .quick = true},
+    {ROW("1 elements", {0}), .quick = true},
+    {ROW("1 elements", CLV__DIMS(1))},
+    {ROW("2 elements", CLV__DIMS(2))},
+    {ROW("256 elements", CLV__DIMS(256))},
+    {ROW("1023 elements", CLV__DIMS(1023))},
+    {ROW("1025 elements", CLV__DIMS(1025))},
+    {ROW("1023 elements", CLV__DIMS(31, 33))},
+    {ROW("8191 elements", CLV__DIMS(8191))},
+    {ROW("8193 elements", CLV__DIMS(8193))},
+    {ROW("9879 elements", CLV__DIMS(3, 37, 89))},
+    {ROW("20011 elements", CLV__DIMS(20011))},
+    {ROW("0 elements", CLV__DIMS(0, 3)), .no_gradient = true}, // NaN
+    {0},
 };
+#undef ROW
 
-static bool mse_sample(int i, clv__sample *out) {
-    if (i < 0 || (size_t)i >= sizeof mse_cases / sizeof *mse_cases) return false;
-    clv_shape x = clv_shape_make(mse_cases[i].rank, mse_cases[i].x);
-    snprintf(out->label, sizeof out->label, "%lld elements", (long long)clv_shape_numel(&x));
-    out->n_in = 2;
-    out->in[0] = out->in[1] = clv__f32(x);
-    out->no_gradient = clv_shape_numel(&x) == 0; // NaN
-    out->quick = mse_cases[i].quick;
-    return true;
-}
-
-static bool mse_backward_sample(int i, clv__sample *out) {
-    if (!mse_sample(i, out)) return false;
+static void mse_adapt_backward(clv__sample *out) {
     out->n_in = 3;
     out->in[2] = out->in[0];
     out->in[0] = clv__f32((clv_shape){0});
-    return true;
 }
 
 static bool mse_split(const clv__op_io *io, int i, clv__split *out) {
@@ -431,7 +404,8 @@ const clv__op clv__op_mse_loss_backward = {
     .infer = mse_backward_infer,
     .variants = mse_backward_variants,
     .reference = mse_backward_reference,
-    .sample = CLV__TRAINS(mse_backward_sample),
+    .samples = CLV__TRAINS(mse_samples),
+    .adapt = CLV__TRAINS(mse_adapt_backward),
     .cost = mse_cost,
     .split = mse_backward_split,
 };
@@ -452,7 +426,7 @@ const clv__op clv__op_mse_loss = {
     .grad = CLV__TRAINS(mse_grad),
     .variants = mse_variants,
     .reference = mse_reference,
-    .sample = CLV__TRAINS(mse_sample),
+    .samples = CLV__TRAINS(mse_samples),
     .cost = mse_cost,
     .reduction = mse_reduction,
     .split = mse_split,

@@ -8,8 +8,7 @@
 #include "ops/tiles.h"
 
 static clv_status max_backward_infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(clv__want_dtype(io, 1, "x", CLV_DTYPE_F32, error));
-    CLV_TRY(clv__want_rank(io, 1, "x", 4, error));
+    CLV_TRY(clv__want_f32(io, 1, "x", 4, error));
     return clv__pool_backward_infer(io, &io->in[1].shape, error);
 }
 
@@ -172,7 +171,7 @@ static void max_reference(const clv__ref *ref) {
 static void max_backward_reference(const clv__ref *ref) {
     clv__pool_sizes s = clv__pool_sizes_of(ref->io);
     const double *dy = ref->in[0];
-    for (int64_t i = 0; i < s.planes * s.H * s.W; i++) ref->out[0][i] = 0;
+    clv__ref_zero(ref);
     for (int64_t p = 0; p < s.planes; p++) {
         const double *plane = ref->in[1] + p * s.H * s.W;
         double *to = ref->out[0] + p * s.H * s.W;
@@ -193,41 +192,31 @@ static void sample_backward(clv__sample *sample) {
     sample->fill[1] = (clv__fill){CLV__FILL_INTEGER, -2, 2}; // ties: the first maximum takes all
 }
 
-const clv__op clv__op_max_pool2d_backward = {
-    .name = "max_pool2d_backward",
-    .attrs_bytes = sizeof(clv__pool),
-    .data = &(const clv__pool_kind){.backward = true},
-    .half_in = 3,
-    .half_out = 1,
-    .infer = max_backward_infer,
-    .variants = max_backward_variants,
-    .reference = max_backward_reference,
-    .samples = CLV__TRAINS(clv__pool_samples),
-    .adapt = CLV__TRAINS(sample_backward),
-    .cost = clv__pool_cost,
-    .reduction = clv__pool_window_elements,
-    .split = clv__pool_split,
-};
+const clv__op clv__op_max_pool2d_backward = {.name = "max_pool2d_backward",
+                                             .data = &(const clv__pool_kind){.backward = true},
+                                             .half_in = 3,
+                                             .infer = max_backward_infer,
+                                             .variants = max_backward_variants,
+                                             .reference = max_backward_reference,
+                                             .samples = CLV__TRAINS(clv__pool_samples),
+                                             .adapt = CLV__TRAINS(sample_backward),
+                                             .reduction = clv__pool_window_elements,
+                                             CLV__POOL_OP};
 
 static void max_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     dx[0] = clv__node_add(&clv__op_max_pool2d_backward, clv__node_attrs(node),
                           (clv_tensor *[]){dy[0], clv__node_in(node, 0)}, 2, 0);
 }
 
-const clv__op clv__op_max_pool2d = {
-    .name = "max_pool2d",
-    .attrs_bytes = sizeof(clv__pool),
-    .data = &(const clv__pool_kind){0},
-    .half_in = 1,
-    .half_out = 1,
-    .infer = clv__pool_infer,
-    .grad = CLV__TRAINS(max_grad),
-    .variants = max_variants,
-    .reference = max_reference,
-    .samples = CLV__TRAINS(clv__pool_samples),
-    .cost = clv__pool_cost,
-    .split = clv__pool_split,
-};
+const clv__op clv__op_max_pool2d = {.name = "max_pool2d",
+                                    .data = &(const clv__pool_kind){0},
+                                    .half_in = 1,
+                                    .infer = clv__pool_infer,
+                                    .grad = CLV__TRAINS(max_grad),
+                                    .variants = max_variants,
+                                    .reference = max_reference,
+                                    .samples = CLV__TRAINS(clv__pool_samples),
+                                    CLV__POOL_OP};
 
 clv_tensor *clv_max_pool2d(clv_tensor *x, const clv_pool2d_config *config) {
     return clv__pool_build(&clv__op_max_pool2d, x, config);

@@ -78,6 +78,9 @@ extern const clv__sample_row clv__pool_samples[];
 enum { CLV__POOL_UNDILATED = 6 };
 /** For the gradient: dy in the place of x. */
 clv_shape clv__pool_sample_backward(clv__sample *sample, bool mean);
+/** What the descriptors have in common. */
+#define CLV__POOL_OP                                                                                         \
+    .attrs_bytes = sizeof(clv__pool), .half_out = 1, .cost = clv__pool_cost, .split = clv__pool_split
 clv_tensor *clv__pool_build(const clv__op *op, clv_tensor *x, const clv_pool2d_config *config);
 
 #endif

@@ -40,8 +40,7 @@ static bool part_evenly(int64_t width, int64_t heads) {
 
 static clv_status want_x(const clv__op_io *io, int i, clv__error *error) {
     const self_attention_attrs *attrs = io->attrs;
-    CLV_TRY(clv__want_dtype(io, i, "x", CLV_DTYPE_F32, error));
-    CLV_TRY(clv__want_rank(io, i, "x", 3, error));
+    CLV_TRY(clv__want_f32(io, i, "x", 3, error));
     int64_t width = io->in[i].shape.dims[2];
     if (!part_evenly(width, attrs->heads))
         CLV_FAIL(error, CLV_E_VALUE, "%lld columns do not part into queries, keys and values of %lld heads",
@@ -223,12 +222,6 @@ static bool local_supports(const clv_device_info *device, const clv__op_io *io) 
            clv__tile_local_bytes(device) >= 2 * EDGE * (EDGE + 1) * sizeof(float);
 }
 
-/** As that of products. */
-static double local_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)io;
-    return clv__threads(device) ? 2 : 0.1;
-}
-
 // ---- tile: CPU-class ------------------------------------------------------------------------------------------------
 
 /** How a head lies in local memory: see the kernel file. */
@@ -277,7 +270,7 @@ static void tile(clv__launches *list, const clv__op_io *io) {
 
 static const clv__variant variants[] = {
     {"plain", plain_supports, .lower = products},
-    {"local", local_supports, local_rank, .lower = products},
+    {"local", local_supports, .lower = products, .relative = 0.1, .lanes = true},
     {"flash", clv__flash_attention_supports, clv__flash_attention_rank, .lower = clv__flash_attention},
     {"tile", tile_supports, .lower = tile, .relative = 0.02},
     {0}};
@@ -408,41 +401,27 @@ static bool split(const clv__op_io *io, int i, clv__split *out) {
     return i == 0;
 }
 
-const clv__op clv__op_self_attention_backward = {
-    .name = "self_attention_backward",
-    .attrs_bytes = sizeof(self_attention_attrs),
-    .half_in = 1u << B_DY | 1u << B_X,
-    .half_out = 1,
-    .infer = backward_infer,
-    .variants = variants,
-    .reference = reference,
-    .samples = CLV__TRAINS(samples),
-    .adapt = CLV__TRAINS(add_dy),
-    .cost = cost,
-    .reduction = reduction,
-    .split = split,
-};
+#define COMMON                                                                                               \
+    .attrs_bytes = sizeof(self_attention_attrs), .half_out = 1, .variants = variants,                        \
+    .reference = reference, .samples = CLV__TRAINS(samples), .cost = cost, .reduction = reduction,           \
+    .split = split
+const clv__op clv__op_self_attention_backward = {.name = "self_attention_backward",
+                                                 .half_in = 1u << B_DY | 1u << B_X,
+                                                 .infer = backward_infer,
+                                                 .adapt = CLV__TRAINS(add_dy),
+                                                 COMMON};
 
 static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     dx[0] = clv__node_add(&clv__op_self_attention_backward, clv__node_attrs(node),
                           (clv_tensor *[]){dy[0], clv__node_in(node, X)}, 2, 0);
 }
 
-const clv__op clv__op_self_attention = {
-    .name = "self_attention",
-    .attrs_bytes = sizeof(self_attention_attrs),
-    .half_in = 1u << X,
-    .half_out = 1,
-    .autocast = CLV__CAST_HALF,
-    .infer = infer,
-    .grad = CLV__TRAINS(grad),
-    .variants = variants,
-    .reference = reference,
-    .samples = CLV__TRAINS(samples),
-    .cost = cost,
-    .reduction = reduction,
-    .split = split,
-};
+const clv__op clv__op_self_attention = {.name = "self_attention",
+                                        .half_in = 1u << X,
+                                        .autocast = CLV__CAST_HALF,
+                                        .infer = infer,
+                                        .grad = CLV__TRAINS(grad),
+                                        COMMON};
 
 // ---- builder --------------------------------------------------------------------------------------------------------
 

@@ -196,34 +196,14 @@ static bool split(const clv__op_io *io, int i, clv__split *out) {
     return i < rank;
 }
 
-const clv__op clv__op_softmax_backward = {
-    .name = "softmax_backward",
-    .half_out = 1,
-    .attrs_bytes = sizeof(softmax_attrs),
-    .infer = backward_infer,
-    .variants = variants,
-    .reference = backward_reference,
-    .samples = CLV__TRAINS(samples),
-    .adapt = clv__softmax_sample_backward,
-    .cost = cost,
-    .reduction = reduction,
-    .split = split,
-};
-
-const clv__op clv__op_log_softmax_backward = {
-    .name = "log_softmax_backward",
-    .half_out = 1,
-    .attrs_bytes = sizeof(softmax_attrs),
-    .data = &log_form,
-    .infer = backward_infer,
-    .variants = variants,
-    .reference = backward_reference,
-    .samples = CLV__TRAINS(samples),
-    .adapt = clv__softmax_sample_backward,
-    .cost = cost,
-    .reduction = reduction,
-    .split = split,
-};
+#define COMMON                                                                                               \
+    .attrs_bytes = sizeof(softmax_attrs), .variants = variants, .samples = CLV__TRAINS(samples),             \
+    .cost = cost, .reduction = reduction, .split = split
+#define GRADIENT                                                                                             \
+    .half_out = 1, .infer = backward_infer, .reference = backward_reference,                                 \
+    .adapt = clv__softmax_sample_backward, COMMON
+const clv__op clv__op_softmax_backward = {.name = "softmax_backward", GRADIENT};
+const clv__op clv__op_log_softmax_backward = {.name = "log_softmax_backward", .data = &log_form, GRADIENT};
 
 static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     dx[0] =
@@ -231,36 +211,12 @@ static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) 
                       clv__node_attrs(node), (clv_tensor *[]){dy[0], clv__node_out(node, 0)}, 2, 0);
 }
 
-const clv__op clv__op_softmax = {
-    .name = "softmax",
-    .half_in = 1, // the result is f32 in mixed precision, and written twice
-    .autocast = CLV__CAST_FLOAT,
-    .attrs_bytes = sizeof(softmax_attrs),
-    .infer = infer,
-    .grad = CLV__TRAINS(grad),
-    .variants = variants,
-    .reference = reference,
-    .samples = CLV__TRAINS(samples),
-    .cost = cost,
-    .reduction = reduction,
-    .split = split,
-};
-
-const clv__op clv__op_log_softmax = {
-    .name = "log_softmax",
-    .half_in = 1,
-    .autocast = CLV__CAST_FLOAT,
-    .attrs_bytes = sizeof(softmax_attrs),
-    .data = &log_form,
-    .infer = infer,
-    .grad = CLV__TRAINS(grad),
-    .variants = variants,
-    .reference = reference,
-    .samples = CLV__TRAINS(samples),
-    .cost = cost,
-    .reduction = reduction,
-    .split = split,
-};
+// The result is f32 in mixed precision, and written twice.
+#define FORWARD_OP                                                                                           \
+    .half_in = 1, .autocast = CLV__CAST_FLOAT, .infer = infer, .grad = CLV__TRAINS(grad),                    \
+    .reference = reference, COMMON
+const clv__op clv__op_softmax = {.name = "softmax", FORWARD_OP};
+const clv__op clv__op_log_softmax = {.name = "log_softmax", .data = &log_form, FORWARD_OP};
 
 clv_tensor *clv_softmax(clv_tensor *x, int axis) {
     return clv__node_add(&clv__op_softmax, &(softmax_attrs){axis}, &x, 1, 0);
