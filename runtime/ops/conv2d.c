@@ -332,15 +332,22 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
     clv__launch_over(list, launch, CLV__ELEMENTS, clv__numel(&io->out[0]));
 }
 
-void clv__conv2d_add_parts(clv__launches *list, size_t part, size_t part_bytes, int64_t size,
-                           int64_t n_parts) {
+void clv__conv2d_add_parts(clv__launches *list, clv__part parts, int64_t size, int64_t n) {
     clv__launch *launch = clv__launch_kernel(list, "conv2d", "conv2d_backward_weight_add");
     clv__tile_define(list, launch);
     clv__arg_out(list, launch, 0);
-    clv__arg_workspace(list, launch, part, part_bytes);
-    clv__arg_i32(list, launch, size);
-    clv__arg_i32(list, launch, n_parts);
+    clv__arg_part(list, launch, parts);
+    CLV__ARGS_I32(list, launch, size, n);
     clv__launch_over(list, launch, CLV__ELEMENTS, size);
+}
+
+void clv__conv2d_weight_tensors(clv__launches *list, clv__launch *launch, const clv__op_io *io,
+                                clv__part parts) {
+    if (parts.bytes)
+        clv__arg_part(list, launch, parts);
+    else
+        clv__arg_out(list, launch, 0);
+    clv__arg_tensors(list, launch, io, "i0=T_OUT i1=T_IN");
 }
 
 /** Weights are few, their sums long: rows of dy are dealt to chunks, for more work-items and shorter loops. */
@@ -353,22 +360,14 @@ static void plain_lower_weight(clv__launches *list, const clv__op_io *io) {
     chunks = clv__max64(clv__max64(chunks, 1), clv__div_up(all * (c.out[1] + 1), TURNS));
     int64_t rows = clv__max64(clv__div_up(all, chunks), 1);
     chunks = clv__max64(clv__div_up(all, rows), 1);
-    size_t bytes = chunks > 1 ? (size_t)(chunks * size) * sizeof(float) : 0;
-    size_t part = bytes ? clv__launch_workspace(list, bytes) : 0;
-
+    const clv__part parts = clv__floats(list, chunks > 1 ? chunks * size : 0);
     clv__launch *launch = clv__launch_kernel(list, "conv2d", "conv2d_backward_weight_plain");
     clv__tile_define(list, launch);
-    if (bytes)
-        clv__arg_workspace(list, launch, part, bytes);
-    else
-        clv__arg_out(list, launch, 0);
-    clv__arg_in_as(list, launch, io, 0, "T_OUT");
-    clv__arg_in_as(list, launch, io, 1, "T_IN");
+    clv__conv2d_weight_tensors(list, launch, io, parts);
     clv__conv2d_sizes(list, launch, &c);
-    clv__arg_i32(list, launch, chunks);
-    clv__arg_i32(list, launch, rows);
+    CLV__ARGS_I32(list, launch, chunks, rows);
     clv__launch_over(list, launch, CLV__ELEMENTS, chunks * size);
-    if (bytes) clv__conv2d_add_parts(list, part, bytes, size, chunks);
+    if (parts.bytes) clv__conv2d_add_parts(list, parts, size, chunks);
 }
 
 // ---- samples ----------------------------------------------------------------------------------------------
@@ -501,27 +500,16 @@ static bool backward_weight_sample(int i, clv__sample *sample) {
 #define TILE .relative = 0.02
 #define DEPTHWISE .relative = 0.01
 #define CHANNELS .relative = 0.2, .lanes = true
-#define RANK(stem) .rank = clv__conv2d_##stem
-static const clv__variant forward_variants[] = {
+#define RANK(function) .rank = clv__conv2d_##function
+static const clv__variant variants[] = {
     {.name = "plain", .lower = plain_lower},
-    VARIANT(tile, _supports, _forward, TILE),
-    VARIANT(depthwise, _supports, _forward, DEPTHWISE),
-    VARIANT(winograd, _supports, _forward, RANK(winograd_rank)),
-    VARIANT(images, _supports, _forward, RANK(images_rank)),
-    VARIANT(channels, _supports, _forward, CHANNELS),
+    VARIANT(tile, _supports, _lower, TILE),
+    VARIANT(depthwise, _supports, _lower, DEPTHWISE),
+    VARIANT(winograd, _supports, _lower, RANK(winograd_rank)),
+    VARIANT(images, _supports, _lower, RANK(images_rank)),
+    VARIANT(channels, _supports, _lower, CHANNELS),
     VARIANT(winograd_lanes, _supports, _lower, RANK(winograd_lanes_rank)),
-    CLV__GEMM_VARIANTS(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank_forward, clv__conv2d_gemm_forward),
-    {0},
-};
-static const clv__variant input_variants[] = {
-    {.name = "plain", .lower = plain_lower},
-    VARIANT(tile, _supports_input, _input, TILE),
-    VARIANT(depthwise, _supports_input, _input, DEPTHWISE),
-    VARIANT(winograd, _supports, _input, RANK(winograd_rank)),
-    VARIANT(images, _supports_input, _input, RANK(images_rank_input)),
-    VARIANT(channels, _supports, _input, CHANNELS),
-    VARIANT(winograd_lanes, _supports, _lower, RANK(winograd_lanes_rank)),
-    CLV__GEMM_VARIANTS(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank_input, clv__conv2d_gemm_input),
+    CLV__GEMM_VARIANTS(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank, clv__conv2d_gemm_lower),
     {0},
 };
 static const clv__variant weight_variants[] = {
@@ -531,7 +519,7 @@ static const clv__variant weight_variants[] = {
     VARIANT(winograd, _supports_weight, _weight, RANK(winograd_rank_weight)),
     VARIANT(images, _supports_weight, _weight, RANK(images_rank_weight)),
     VARIANT(channels, _supports_weight, _weight, CHANNELS),
-    CLV__GEMM_VARIANTS(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank_weight, clv__conv2d_gemm_weight),
+    CLV__GEMM_VARIANTS(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank, clv__conv2d_gemm_lower),
     {0},
 };
 
@@ -568,12 +556,13 @@ static bool backward_weight_split(const clv__op_io *io, int i, clv__split *out) 
 }
 
 #define COMMON .attrs_bytes = sizeof(conv2d_attrs), .cost = conv2d_cost, .reduction = reduction
-#define OF_IMAGES .epilogue = true, .channels = 1, .half_in = 1, .half_out = 1, .split = conv2d_split, COMMON
+#define OF_IMAGES                                                                                            \
+    .epilogue = true, .channels = 1, .half_in = 1, .half_out = 1, .variants = variants,                      \
+    .split = conv2d_split, COMMON
 const clv__op clv__op_conv2d = {.name = "conv2d", // weight and bias are parameters: f32
                                 .autocast = CLV__CAST_HALF,
                                 .infer = conv2d_infer,
                                 .grad = CLV__TRAINS(conv2d_grad),
-                                .variants = forward_variants,
                                 .reference = conv2d_reference,
                                 .sample = CLV__TRAINS(conv2d_sample),
                                 OF_IMAGES};
@@ -581,7 +570,6 @@ const clv__op clv__op_conv2d = {.name = "conv2d", // weight and bias are paramet
 const clv__op clv__op_conv2d_backward_input = {.name = "conv2d_backward_input",
                                                .infer = backward_input_infer,
                                                .grad = CLV__TRAINS(backward_input_grad),
-                                               .variants = input_variants,
                                                .reference = backward_input_reference,
                                                .sample = CLV__TRAINS(backward_input_sample),
                                                OF_IMAGES};

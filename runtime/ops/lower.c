@@ -29,6 +29,12 @@ void clv__arg_tensors(clv__launches *list, clv__launch *launch, const clv__op_io
     }
 }
 
+clv__part clv__floats(clv__launches *list, int64_t n) {
+    clv__part part = {.bytes = (size_t)n * sizeof(float)};
+    if (n) part.offset = clv__launch_workspace(list, part.bytes);
+    return part;
+}
+
 clv_status clv__want_vector(const clv__op_io *io, int i, const char *what, int64_t n, const char *why,
                             clv__error *error) {
     if (!clv__has_in(io, i)) return CLV_OK;

@@ -59,6 +59,17 @@ static inline int64_t clv__dims_product(const clv_shape *shape, int from, int to
     return product;
 }
 
+/** Workspace for n floats; of none there is none. */
+clv__part clv__floats(clv__launches *list, int64_t n);
+static inline void clv__arg_part(clv__launches *list, clv__launch *launch, clv__part part) {
+    clv__arg_workspace(list, launch, part.offset, part.bytes);
+}
+/** Tell a kernel a number by a macro, unless it is the kernel file's default. */
+static inline void clv__define_number(clv__launches *list, clv__launch *launch, const char *macro,
+                                      int64_t value, int64_t usual) {
+    if (value != usual) clv__launch_define(list, launch, macro, "%d", (int)value);
+}
+
 /** Bytes of what there is of a use's tensors, as floats. */
 static inline double clv__float_bytes(const clv__op_io *io) {
     double n = (double)clv__numel(&io->out[0]);

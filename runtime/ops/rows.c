@@ -67,19 +67,8 @@ static schedule by_groups(const clv_device_info *device, const clv__rows *use, b
     return s;
 }
 
-clv__part clv__floats(clv__launches *list, int64_t n) {
-    clv__part part = {.bytes = (size_t)n * sizeof(float)};
-    part.offset = clv__launch_workspace(list, part.bytes);
-    return part;
-}
-
 static clv__part new_states(clv__launches *list, const clv__rows *use, int64_t n) {
     return clv__floats(list, use->program->planes * use->walk.rows * n);
-}
-
-static void define_number(clv__launches *list, clv__launch *launch, const char *name, int64_t value,
-                          int64_t usual) {
-    if (value != usual) clv__launch_define(list, launch, name, "%d", (int)value);
 }
 
 static void define_text(clv__launches *list, clv__launch *launch, const char *name, const char *text) {
@@ -104,11 +93,11 @@ static clv__launch *begin(clv__launches *list, const clv__op_io *io, const char 
     define_text(list, launch, "ROW_RESULT", p->result);
     define_text(list, launch, "ROW_STORE", p->store);
     define_text(list, launch, "ROW_AFTER", p->after);
-    define_number(list, launch, "ROW_PLANES", p->planes, 1);
-    define_number(list, launch, "ROW_STORES", p->store != NULL, 0);
-    define_number(list, launch, "ROW_AGAIN", p->once != NULL, 0);
-    define_number(list, launch, "GROUP", s->group, 1);
-    define_number(list, launch, "FLAT", use->walk.length >= use->walk.count, 0);
+    clv__define_number(list, launch, "ROW_PLANES", p->planes, 1);
+    clv__define_number(list, launch, "ROW_STORES", p->store != NULL, 0);
+    clv__define_number(list, launch, "ROW_AGAIN", p->once != NULL, 0);
+    clv__define_number(list, launch, "GROUP", s->group, 1);
+    clv__define_number(list, launch, "FLAT", use->walk.length >= use->walk.count, 0);
     clv__arg_tensors(list, launch, io, p->tensors);
     if (use->scratch.bytes) clv__arg_workspace(list, launch, use->scratch.offset, use->scratch.bytes);
     clv__args_i32(list, launch, use->n_ints, use->ints);
@@ -129,9 +118,9 @@ static void lower_row(clv__launches *list, const clv__op_io *io, const clv__rows
                       row_phase phase, clv__part states) {
     const int64_t chunks = clv__max64(1, clv__div_up(use->walk.count, s->chunk));
     clv__launch *launch = begin(list, io, "row", use, s);
-    define_number(list, launch, "PHASE", phase, WHOLE);
-    define_number(list, launch, "PER", s->per, MOST_PER);
-    define_number(list, launch, "COLUMNS", s->columns, 0);
+    clv__define_number(list, launch, "PHASE", phase, WHOLE);
+    clv__define_number(list, launch, "PER", s->per, MOST_PER);
+    clv__define_number(list, launch, "COLUMNS", s->columns, 0);
     if (phase != WHOLE && use->program->planes) clv__arg_workspace(list, launch, states.offset, states.bytes);
     CLV__ARGS_I32(list, launch, use->walk.rows, s->lanes, s->turns, s->chunk, chunks);
     end(list, launch, &use->walk, s, clv__div_up(use->walk.rows, s->rows * s->turns) * chunks);

@@ -75,8 +75,6 @@ clv__part clv__rows_states(clv__launches *list, const clv__op_io *io, const clv_
 int64_t clv__rows_partials(const clv__launches *list, const clv__op_io *io, const clv__rows *use);
 /** Output 0, the sum of n floats of the workspace over the divisor. */
 void clv__rows_total(clv__launches *list, const clv__op_io *io, clv__part from, int64_t n, float divisor);
-/** Workspace for n floats, one at least. */
-clv__part clv__floats(clv__launches *list, int64_t n);
 
 /** Can groups of items do rows here? */
 bool clv__rows_groups(const clv_device_info *device, const clv__op_io *io);
