@@ -151,7 +151,7 @@ static void train_join(clv__launches *list, const clv__op_io *io, clv__part part
     const int64_t C = io->in[X].shape.dims[1];
     clv__launch *launch = clv__launch_items(list, "norm", "batch_norm_join", CLV__TASKS, C);
     clv__arg_tensors(list, launch, io, "o1 o2 o3");
-    clv__arg_workspace(list, launch, parts.offset, parts.bytes);
+    clv__arg_part(list, launch, parts);
     CLV__ARGS_I32(list, launch, N, C, S);
     clv__arg_f32(list, launch, attrs_of(io)->eps);
 }
@@ -199,7 +199,7 @@ static void train_planes(clv__launches *list, const clv__op_io *io) {
     const clv__part parts = clv__floats(list, 2 * n_planes);
     clv__launch *launch =
         clv__launch_items(list, "norm", "batch_norm_planes", CLV__TASKS, clv__div_up(n_planes, rows));
-    clv__arg_workspace(list, launch, parts.offset, parts.bytes);
+    clv__arg_part(list, launch, parts);
     clv__arg_tensors(list, launch, io, "i0=T_X");
     CLV__ARGS_I32(list, launch, n_planes, rows, s.S);
     train_join(list, io, parts, s.N, s.S);
@@ -250,12 +250,12 @@ static void train_slabs(clv__launches *list, const clv__op_io *io) {
     const int64_t n = slabs_of(list->device, &s), elements = SLAB * slab_items(list->device);
     const clv__part parts = clv__floats(list, 2 * n * s.C);
     clv__launch *launch = group_launch(list, "batch_norm_slabs", n * s.C, false);
-    clv__arg_workspace(list, launch, parts.offset, parts.bytes);
+    clv__arg_part(list, launch, parts);
     clv__arg_tensors(list, launch, io, "i0=T_X");
     CLV__ARGS_I32(list, launch, s.N, s.C, s.S, n);
     launch = clv__launch_items(list, "norm", "batch_norm_slabs_join", CLV__TASKS, s.C);
     clv__arg_tensors(list, launch, io, "o1 o2 o3");
-    clv__arg_workspace(list, launch, parts.offset, parts.bytes);
+    clv__arg_part(list, launch, parts);
     CLV__ARGS_I32(list, launch, s.C, n, elements, s.N * s.S - (n - 1) * elements);
     clv__arg_f32(list, launch, attrs_of(io)->eps);
     apply(list, io);
@@ -295,7 +295,7 @@ static void backward_join(clv__launches *list, const clv__op_io *io, clv__part p
     const int64_t C = io->in[B_X].shape.dims[1];
     clv__launch *launch = clv__launch_items(list, "norm", "batch_norm_backward_join", CLV__TASKS, C);
     clv__arg_tensors(list, launch, io, "o1 o2");
-    clv__arg_workspace(list, launch, parts.offset, parts.bytes);
+    clv__arg_part(list, launch, parts);
     clv__arg_in(list, launch, B_SPREAD);
     CLV__ARGS_I32(list, launch, N, C, attrs_of(io)->is_var);
     clv__arg_f32(list, launch, attrs_of(io)->eps);
@@ -321,7 +321,7 @@ static void backward_planes(clv__launches *list, const clv__op_io *io) {
     const clv__part parts = clv__floats(list, 2 * n_planes);
     clv__launch *launch = clv__launch_items(list, "norm", "batch_norm_planes_backward", CLV__TASKS,
                                             clv__div_up(n_planes, rows));
-    clv__arg_workspace(list, launch, parts.offset, parts.bytes);
+    clv__arg_part(list, launch, parts);
     clv__arg_tensors(list, launch, io, "i0=T_Y i1=T_X i3");
     CLV__ARGS_I32(list, launch, n_planes, rows, s.C, s.S);
     backward_join(list, io, parts, s.N);
@@ -352,7 +352,7 @@ static void backward_slabs(clv__launches *list, const clv__op_io *io) {
     const int64_t n = slabs_of(list->device, &s);
     const clv__part parts = clv__floats(list, 2 * n * s.C);
     clv__launch *launch = group_launch(list, "batch_norm_slabs_backward", n * s.C, false);
-    clv__arg_workspace(list, launch, parts.offset, parts.bytes);
+    clv__arg_part(list, launch, parts);
     clv__arg_tensors(list, launch, io, "i0=T_Y i1=T_X i3");
     CLV__ARGS_I32(list, launch, s.N, s.C, s.S, n);
     backward_join(list, io, parts, n);
@@ -414,32 +414,32 @@ static const clv__variant backward_variants[] = {
 
 // ---- references -------------------------------------------------------------------------------------------
 
+/** Element i of the N*S of channel c. */
+static int64_t element(const norm_sizes *s, int64_t c, int64_t i) {
+    return (i / s->S * s->C + c) * s->S + i % s->S;
+}
+
 static void normalise(const clv__ref *ref, int64_t c, double mean, double rstd) {
-    norm_sizes s = sizes_of(&ref->io->in[X].shape);
-    double weight = ref->in[WEIGHT] ? ref->in[WEIGHT][c] : 1, bias = ref->in[BIAS] ? ref->in[BIAS][c] : 0;
-    for (int64_t n = 0; n < s.N; n++) {
-        for (int64_t i = 0; i < s.S; i++) {
-            int64_t at = (n * s.C + c) * s.S + i;
-            ref->out[Y][at] = (ref->in[X][at] - mean) * rstd * weight + bias;
-        }
-    }
+    const norm_sizes s = sizes_of(&ref->io->in[X].shape);
+    const double weight = ref->in[WEIGHT] ? ref->in[WEIGHT][c] : 1,
+                 bias = ref->in[BIAS] ? ref->in[BIAS][c] : 0;
+    for (int64_t i = 0; i < s.N * s.S; i++)
+        ref->out[Y][element(&s, c, i)] = (ref->in[X][element(&s, c, i)] - mean) * rstd * weight + bias;
 }
 
 static void train_reference(const clv__ref *ref) {
-    norm_sizes s = sizes_of(&ref->io->in[X].shape);
-    double eps = (double)attrs_of(ref->io)->eps, M = (double)(s.N * s.S);
+    const norm_sizes s = sizes_of(&ref->io->in[X].shape);
+    const int64_t M = s.N * s.S;
     for (int64_t c = 0; c < s.C; c++) {
-        double sum = 0, square = 0;
-        for (int64_t n = 0; n < s.N; n++)
-            for (int64_t i = 0; i < s.S; i++) sum += ref->in[X][(n * s.C + c) * s.S + i];
-        double mean = sum / M;
-        for (int64_t n = 0; n < s.N; n++)
-            for (int64_t i = 0; i < s.S; i++) square += pow(ref->in[X][(n * s.C + c) * s.S + i] - mean, 2);
-        double rstd = 1 / sqrt(square / M + eps);
+        double mean = 0, square = 0;
+        for (int64_t i = 0; i < M; i++) mean += ref->in[X][element(&s, c, i)];
+        mean /= (double)M;
+        for (int64_t i = 0; i < M; i++) square += pow(ref->in[X][element(&s, c, i)] - mean, 2);
+        const double rstd = 1 / sqrt(square / (double)M + (double)attrs_of(ref->io)->eps);
         normalise(ref, c, mean, rstd);
         ref->out[MEAN][c] = mean;
         ref->out[RSTD][c] = rstd;
-        ref->out[VAR][c] = square / (M - 1);
+        ref->out[VAR][c] = square / (double)(M - 1);
     }
 }
 
@@ -468,22 +468,18 @@ static void backward_reference(const clv__ref *ref) {
         double mean = ref->in[B_MEAN][c], spread = ref->in[B_SPREAD][c], sum = 0, product = 0;
         double rstd = is_var ? 1 / sqrt(spread + (double)attrs_of(ref->io)->eps) : spread;
         double weight = ref->in[B_WEIGHT] ? ref->in[B_WEIGHT][c] : 1;
-        for (int64_t n = 0; n < s.N; n++) {
-            for (int64_t i = 0; i < s.S; i++) {
-                int64_t at = (n * s.C + c) * s.S + i;
-                sum += ref->in[B_DY][at];
-                product += ref->in[B_DY][at] * (ref->in[B_X][at] - mean) * rstd;
-            }
+        for (int64_t i = 0; i < s.N * s.S; i++) {
+            const int64_t at = element(&s, c, i);
+            sum += ref->in[B_DY][at];
+            product += ref->in[B_DY][at] * (ref->in[B_X][at] - mean) * rstd;
         }
         ref->out[B_DBIAS][c] = sum;
         ref->out[B_DWEIGHT][c] = product;
-        for (int64_t n = 0; n < s.N; n++) {
-            for (int64_t i = 0; i < s.S; i++) {
-                int64_t at = (n * s.C + c) * s.S + i;
-                double g = ref->in[B_DY][at];
-                if (!is_var) g -= (sum + (ref->in[B_X][at] - mean) * rstd * product) / M;
-                ref->out[B_DX][at] = weight * rstd * g;
-            }
+        for (int64_t i = 0; i < s.N * s.S; i++) {
+            const int64_t at = element(&s, c, i);
+            double g = ref->in[B_DY][at];
+            if (!is_var) g -= (sum + (ref->in[B_X][at] - mean) * rstd * product) / M;
+            ref->out[B_DX][at] = weight * rstd * g;
         }
     }
 }

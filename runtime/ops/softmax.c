@@ -71,25 +71,23 @@ static void lower(clv__launches *list, const clv__op_io *io) {
     clv__rows_lower(list, io, &use);
 }
 
+/** Rows, or columns that lie side by side. */
 static void vector(clv__launches *list, const clv__op_io *io) {
-    softmax_sizes s = sizes_of(io);
-    bool backward = clv__softmax_is_backward(io);
-    clv__launch *launch;
+    const softmax_sizes s = sizes_of(io);
+    const bool backward = clv__softmax_is_backward(io), rows = s.inner == 1;
+    const int64_t per = clv__rows_for(s.D),
+                  items = rows ? clv__div_up(s.outer, per) : s.outer * clv__div_up(s.inner, 16);
     if (s.outer * s.inner * s.D == 0) return;
-    if (s.inner == 1) {
-        int64_t rows = clv__rows_for(s.D);
-        launch = clv__launch_kernel(list, "softmax", backward ? "softmax_rows_backward" : "softmax_rows");
-        clv__softmax_tensors(list, launch, io);
-        CLV__ARGS_I32(list, launch, s.outer, rows, s.D, is_log(io));
-        clv__launch_over(list, launch, CLV__TASKS, clv__div_up(s.outer, rows));
-    } else {
-        int64_t items = s.outer * clv__div_up(s.inner, 16);
-        launch =
-            clv__launch_kernel(list, "softmax", backward ? "softmax_columns_backward" : "softmax_columns");
-        clv__softmax_tensors(list, launch, io);
+    clv__launch *launch = clv__launch_kernel(list, "softmax",
+                                             rows       ? backward ? "softmax_rows_backward" : "softmax_rows"
+                                             : backward ? "softmax_columns_backward"
+                                                        : "softmax_columns");
+    clv__softmax_tensors(list, launch, io);
+    if (rows)
+        CLV__ARGS_I32(list, launch, s.outer, per, s.D, is_log(io));
+    else
         CLV__ARGS_I32(list, launch, items, s.D, s.inner, is_log(io));
-        clv__launch_over(list, launch, CLV__TASKS, items);
-    }
+    clv__launch_over(list, launch, CLV__TASKS, items);
 }
 
 static bool groups_support(const clv_device_info *device, const clv__op_io *io) {
@@ -112,37 +110,30 @@ static const clv__variant variants[] = {{"plain", .lower = lower},
 // ---- references -------------------------------------------------------------------------------------------
 
 static void reference(const clv__ref *ref) {
-    softmax_sizes s = sizes_of(ref->io);
-    for (int64_t o = 0; o < s.outer; o++) {
-        for (int64_t i = 0; i < s.inner; i++) {
-            const double *x = ref->in[0] + o * s.D * s.inner + i;
-            double *y = ref->out[0] + o * s.D * s.inner + i;
-            double largest = -INFINITY, sum = 0;
-            for (int64_t d = 0; d < s.D; d++) largest = fmax(largest, x[d * s.inner]);
-            for (int64_t d = 0; d < s.D; d++) sum += exp(x[d * s.inner] - largest);
-            for (int64_t d = 0; d < s.D; d++) {
-                double v = x[d * s.inner] - largest;
-                y[d * s.inner] = is_log(ref->io) ? v - log(sum) : exp(v) / sum;
-            }
+    const softmax_sizes s = sizes_of(ref->io);
+    for (int64_t r = 0; r < s.outer * s.inner; r++) {
+        const int64_t base = r / s.inner * s.D * s.inner + r % s.inner;
+        const double *x = ref->in[0] + base;
+        double *y = ref->out[0] + base, largest = -INFINITY, sum = 0;
+        for (int64_t d = 0; d < s.D; d++) largest = fmax(largest, x[d * s.inner]);
+        for (int64_t d = 0; d < s.D; d++) sum += exp(x[d * s.inner] - largest);
+        for (int64_t d = 0; d < s.D; d++) {
+            const double v = x[d * s.inner] - largest;
+            y[d * s.inner] = is_log(ref->io) ? v - log(sum) : exp(v) / sum;
         }
     }
 }
 
 static void backward_reference(const clv__ref *ref) {
-    softmax_sizes s = sizes_of(ref->io);
-    bool log_form = is_log(ref->io);
-    for (int64_t o = 0; o < s.outer; o++) {
-        for (int64_t i = 0; i < s.inner; i++) {
-            int64_t base = o * s.D * s.inner + i;
-            const double *dy = ref->in[0] + base, *y = ref->in[1] + base;
-            double *dx = ref->out[0] + base, sum = 0;
-            for (int64_t d = 0; d < s.D; d++)
-                sum += log_form ? dy[d * s.inner] : dy[d * s.inner] * y[d * s.inner];
-            for (int64_t d = 0; d < s.D; d++) {
-                int64_t at = d * s.inner;
-                dx[at] = log_form ? dy[at] - exp(y[at]) * sum : y[at] * (dy[at] - sum);
-            }
-        }
+    const softmax_sizes s = sizes_of(ref->io);
+    const bool log_form = is_log(ref->io);
+    for (int64_t r = 0; r < s.outer * s.inner; r++) {
+        const int64_t base = r / s.inner * s.D * s.inner + r % s.inner;
+        const double *dy = ref->in[0] + base, *y = ref->in[1] + base;
+        double *dx = ref->out[0] + base, sum = 0;
+        for (int64_t at = 0; at < s.D * s.inner; at += s.inner) sum += log_form ? dy[at] : dy[at] * y[at];
+        for (int64_t at = 0; at < s.D * s.inner; at += s.inner)
+            dx[at] = log_form ? dy[at] - exp(y[at]) * sum : y[at] * (dy[at] - sum);
     }
 }
 
