@@ -58,6 +58,17 @@ void KERNEL(batch_norm_keep)(int c, float mean, float square, float count, __glo
     vars[c] = square / (count - 1.0f);
 }
 
+// Arguments of several kernels.
+#define STATISTICS                                                                                           \
+    __global float *restrict means, __global float *restrict rstds, __global float *restrict vars
+#define AFFINE                                                                                               \
+    __global const float *restrict weight, __global const float *restrict bias,                              \
+        __global const float *restrict mean, __global const float *restrict spread
+#define GRADIENTS                                                                                            \
+    __global T_DX *dx, __global const T_Y *dy, __global const T_X *x, __global const float *restrict weight, \
+        __global const float *restrict mean, __global const float *restrict spread,                          \
+        __global const float *restrict dweight, __global const float *restrict dbias
+
 #define LAYER(j)                                                                                             \
     __global float *restrict running_mean##j, __global float *restrict running_var##j,                       \
         __global const float *restrict mean##j, __global const float *restrict var##j,
@@ -73,9 +84,8 @@ __kernel void KERNEL(batch_norm_update)(EACH_SLICE(LAYER) EACH_SLICE(CHANNELS) i
     EACH_SLICE(UPDATE)
 }
 
-__kernel void KERNEL(batch_norm_stats)(__global float *restrict means, __global float *restrict rstds,
-                                       __global float *restrict vars, __global const T_X *restrict x, int N,
-                                       int C, int S, float eps) {
+__kernel void KERNEL(batch_norm_stats)(STATISTICS, __global const T_X *restrict x, int N, int C, int S,
+                                       float eps) {
     int c = (int)get_global_id(0);
     if (c >= C) return;
     float count = (float)N * (float)S, sum = 0.0f, left = 0.0f, square = 0.0f;
@@ -100,12 +110,9 @@ __kernel void KERNEL(batch_norm_stats)(__global float *restrict means, __global 
     (c, mean + left / count, square, count, means, rstds, vars, eps);
 }
 
-__kernel void KERNEL(batch_norm_apply)(__global T_Y *restrict y, __global const T_X *restrict x,
-                                       __global const float *restrict weight,
-                                       __global const float *restrict bias,
-                                       __global const float *restrict mean,
-                                       __global const float *restrict spread, int n, int C, int S,
-                                       int has_weight, int has_bias, int is_var, float eps EPILOGUE_PARAMS) {
+__kernel void KERNEL(batch_norm_apply)(__global T_Y *restrict y, __global const T_X *restrict x, AFFINE,
+                                       int n, int C, int S, int has_weight, int has_bias, int is_var,
+                                       float eps EPILOGUE_PARAMS) {
     int i = (int)get_global_id(0);
     if (i >= n) return;
     int c = i / S % C;
@@ -139,13 +146,8 @@ KERNEL(batch_norm_backward_sums)(__global float *restrict dweight, __global floa
 
 // dx may lie over dy or x.
 // count  N*S in training: the batch's mean and variance depend on x. 0 in evaluation: they are constants
-__kernel void KERNEL(batch_norm_backward_apply)(__global T_DX *dx, __global const T_Y *dy,
-                                                __global const T_X *x, __global const float *restrict weight,
-                                                __global const float *restrict mean,
-                                                __global const float *restrict spread,
-                                                __global const float *restrict dweight,
-                                                __global const float *restrict dbias, int n, int C, int S,
-                                                int has_weight, int is_var, float eps, float count) {
+__kernel void KERNEL(batch_norm_backward_apply)(GRADIENTS, int n, int C, int S, int has_weight, int is_var,
+                                                float eps, float count) {
     int i = (int)get_global_id(0);
     if (i >= n) return;
     int c = i / S % C;
@@ -186,9 +188,8 @@ __kernel void KERNEL(batch_norm_planes)(__global float *restrict parts, __global
     }
 }
 
-__kernel void KERNEL(batch_norm_join)(__global float *restrict means, __global float *restrict rstds,
-                                      __global float *restrict vars, __global const float *restrict parts,
-                                      int N, int C, int S, float eps) {
+__kernel void KERNEL(batch_norm_join)(STATISTICS, __global const float *restrict parts, int N, int C, int S,
+                                      float eps) {
     int c = (int)get_global_id(0);
     if (c >= C) return;
     float sum = 0.0f, left = 0.0f, apart = 0.0f, square = 0.0f, count = (float)N * (float)S;
@@ -206,12 +207,8 @@ __kernel void KERNEL(batch_norm_join)(__global float *restrict means, __global f
 }
 
 __kernel void KERNEL(batch_norm_planes_apply)(__global T_Y *restrict y, __global const T_X *restrict x,
-                                              __global const float *restrict weight,
-                                              __global const float *restrict bias,
-                                              __global const float *restrict mean,
-                                              __global const float *restrict spread, int n_planes, int rows,
-                                              int C, int S, int has_weight, int has_bias, int is_var,
-                                              float eps EPILOGUE_PARAMS) {
+                                              AFFINE, int n_planes, int rows, int C, int S, int has_weight,
+                                              int has_bias, int is_var, float eps EPILOGUE_PARAMS) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_planes);
     for (int p = first; p < last; p++) {
         int c = p % C, s;
@@ -273,11 +270,8 @@ __kernel void KERNEL(batch_norm_backward_join)(__global float *restrict dweight,
     dweight[c] = product * KERNEL(batch_norm_rstd)(spread[c], is_var, eps);
 }
 
-__kernel void KERNEL(batch_norm_planes_backward_apply)(
-    __global T_DX *dx, __global const T_Y *dy, __global const T_X *x, __global const float *restrict weight,
-    __global const float *restrict mean, __global const float *restrict spread,
-    __global const float *restrict dweight, __global const float *restrict dbias, int n_planes, int rows,
-    int C, int S, int has_weight, int is_var, float eps, float count) {
+__kernel void KERNEL(batch_norm_planes_backward_apply)(GRADIENTS, int n_planes, int rows, int C, int S,
+                                                       int has_weight, int is_var, float eps, float count) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_planes);
     for (int p = first; p < last; p++) {
         int c = p % C, s;
@@ -299,9 +293,8 @@ __kernel void KERNEL(batch_norm_planes_backward_apply)(
 
 // ---- columns, S == 1 ----
 
-__kernel void KERNEL(batch_norm_columns)(__global float *restrict means, __global float *restrict rstds,
-                                         __global float *restrict vars, __global const T_X *restrict x, int N,
-                                         int C, float eps) {
+__kernel void KERNEL(batch_norm_columns)(STATISTICS, __global const T_X *restrict x, int N, int C,
+                                         float eps) {
     int c = (int)get_global_id(0) * 16, lanes = min(16, C - c);
     if (lanes <= 0) return;
     float count = (float)N;
@@ -383,10 +376,9 @@ float2 KERNEL(batch_norm_tree)(__local float2 *tree, int id, float2 v) {
     }
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
-KERNEL(batch_norm_group)(__global T_Y *restrict y, __global float *restrict means, __global float *restrict rstds,
-                         __global float *restrict vars, __global const T_X *restrict x,
-                         __global const float *restrict weight, __global const float *restrict bias, int N, int C,
-                         int S, int has_weight, int has_bias, float eps EPILOGUE_PARAMS) {
+KERNEL(batch_norm_group)(__global T_Y *restrict y, STATISTICS, __global const T_X *restrict x,
+                         __global const float *restrict weight, __global const float *restrict bias, int N,
+                         int C, int S, int has_weight, int has_bias, float eps EPILOGUE_PARAMS) {
     __local float2 tree[ITEMS];
     const int id = (int)get_local_id(0), c = (int)get_group_id(0), first = 0;
     float values[KEPT], sum = 0.0f, left = 0.0f, square = 0.0f;
@@ -485,9 +477,8 @@ KERNEL(batch_norm_slabs)(__global float *restrict parts, __global const T_X *res
     parts[(n_slabs + slab) * C + c] = fmax(all.y - all.x * (all.x / count), 0.0f);
 }
 
-__kernel void KERNEL(batch_norm_slabs_join)(__global float *restrict means, __global float *restrict rstds,
-                                            __global float *restrict vars, __global const float *restrict parts,
-                                            int C, int n_slabs, int slab, int last, float eps) {
+__kernel void KERNEL(batch_norm_slabs_join)(STATISTICS, __global const float *restrict parts, int C,
+                                            int n_slabs, int slab, int last, float eps) {
     const int c = (int)get_global_id(0);
     if (c >= C) return;
     const float count = (float)(n_slabs - 1) * (float)slab + (float)last; // `last` elements in the last slab

@@ -46,9 +46,9 @@ static void plain(clv__launches *list, const clv__op_io *io) {
             OW = y->dims[3];
     if (planes == 0) return;
     const char *entry = backward ? "adaptive_pool_axis_backward" : "adaptive_pool_axis";
-    size_t bytes = (size_t)(planes * OH * W) * sizeof(float), between = clv__launch_workspace(list, bytes);
+    const clv__part between = clv__floats(list, planes * OH * W);
     clv__launch *launch = clv__launch_kernel(list, "adaptive_pool", entry);
-    clv__arg_workspace(list, launch, between, bytes);
+    clv__arg_part(list, launch, between);
     clv__arg_in_as(list, launch, io, 0, "T_IN");
     if (backward)
         axis(list, launch, planes * OH, W, OW, 1, true);
@@ -57,7 +57,7 @@ static void plain(clv__launches *list, const clv__op_io *io) {
 
     launch = clv__launch_kernel(list, "adaptive_pool", entry);
     clv__arg_out_as(list, launch, io, 0, "T_OUT");
-    clv__arg_workspace(list, launch, between, bytes);
+    clv__arg_part(list, launch, between);
     if (backward)
         axis(list, launch, planes, H, OH, W, true);
     else

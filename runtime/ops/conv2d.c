@@ -308,11 +308,9 @@ int64_t clv__conv2d_meetings(const clv__conv2d *c, int d) {
 // ---- plain ------------------------------------------------------------------------------------------------
 
 void clv__conv2d_sizes(clv__launches *list, clv__launch *launch, const clv__conv2d *c) {
-    const int64_t sizes[] = {c->n,          c->groups,       c->in_channels, c->in[0],
-                             c->in[1],      c->out_channels, c->out[0],      c->out[1],
-                             c->kernel[0],  c->kernel[1],    c->stride[0],   c->stride[1],
-                             c->padding[0], c->padding[1],   c->dilation[0], c->dilation[1]};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) clv__arg_i32(list, launch, sizes[i]);
+    CLV__ARGS_I32(list, launch, c->n, c->groups, c->in_channels, c->in[0], c->in[1], c->out_channels,
+                  c->out[0], c->out[1], c->kernel[0], c->kernel[1], c->stride[0], c->stride[1], c->padding[0],
+                  c->padding[1], c->dilation[0], c->dilation[1]);
 }
 
 static void plain_lower(clv__launches *list, const clv__op_io *io) {
@@ -322,9 +320,7 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
     clv__launch *launch =
         clv__launch_kernel(list, "conv2d", forward ? "conv2d_plain" : "conv2d_backward_input_plain");
     clv__tile_define(list, launch);
-    clv__arg_out_as(list, launch, io, 0, "T_OUT");
-    clv__arg_in_as(list, launch, io, 0, "T_IN");
-    clv__arg_in(list, launch, 1);
+    clv__arg_tensors(list, launch, io, "o0=T_OUT i0=T_IN i1");
     if (forward) clv__arg_in(list, launch, c.bias ? 2 : 0); // without a bias, anything
     clv__conv2d_sizes(list, launch, &c);
     if (forward) clv__arg_i32(list, launch, c.bias);

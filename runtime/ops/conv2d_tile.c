@@ -41,8 +41,7 @@ static limits limits_of(const clv_device_info *device) {
     return l;
 }
 
-/** Only what differs from the kernel file's own defaults, so that all variants share one compiled instance.
- * */
+/** Only what differs from the kernel file's own defaults, so that all variants share one compiled instance. */
 static void add_defines(clv__launches *list, clv__launch *launch, const limits *l) {
     if (l->lanes != 16) clv__launch_define(list, launch, "VW", "%d", l->lanes);
     if (l->window == WINDOW) return;

@@ -130,6 +130,18 @@ static void lower_product(clv__launches *list, const work *w, int64_t run, clv__
     clv__launch_over(list, launch, CLV__TASKS, POINTS * clv__div_up(run, per));
 }
 
+/** Input `index` transformed, of `run` blocks from `first` on, to v, in which points, blocks and channels are so far apart. */
+static void lower_input(clv__launches *list, const clv__op_io *io, int index, const work *w, clv__part v,
+                        int64_t first, int64_t run, int64_t step, int64_t block, int64_t channel) {
+    const int64_t per = per_task(w->in_channels, run);
+    clv__launch *launch = launch_of(list, w, "winograd_input");
+    clv__arg_part(list, launch, v);
+    clv__arg_in_as(list, launch, io, index, "T_IN");
+    CLV__ARGS_I32(list, launch, w->n, w->in_channels, w->in[0], w->in[1], w->tiles[0], w->tiles[1],
+                  w->first[0], w->first[1], w->block, first, run, step, block, channel, per);
+    clv__launch_over(list, launch, CLV__TASKS, run * clv__div_up(w->in_channels, per));
+}
+
 void clv__conv2d_winograd_lower(clv__launches *list, const clv__op_io *io) {
     if (clv__numel(&io->out[0]) == 0) return;
     const clv__conv2d c = clv__conv2d_of(io);
@@ -144,22 +156,14 @@ void clv__conv2d_winograd_lower(clv__launches *list, const clv__op_io *io) {
     }
     for (int64_t first = 0; first < w->blocks; first += w->run) {
         int64_t run = clv__min64(w->run, w->blocks - first);
-        int64_t per = per_task(w->in_channels, run);
-        clv__launch *launch = launch_of(list, w, "winograd_input");
-        clv__arg_part(list, launch, v);
-        clv__arg_in_as(list, launch, io, 0, "T_IN");
-        CLV__ARGS_I32(list, launch, w->n, w->in_channels, w->in[0], w->in[1], w->tiles[0], w->tiles[1],
-                      w->first[0], w->first[1], w->block, first, run, w->input_step,
-                      w->in_channels * w->block, w->block, per);
-        clv__launch_over(list, launch, CLV__TASKS, run * clv__div_up(w->in_channels, per));
-
+        const int64_t per = per_task(w->out_channels, run);
+        lower_input(list, io, 0, w, v, first, run, w->input_step, w->in_channels * w->block, w->block);
         if (w->fused)
             lower_fused(list, w, r, v);
         else
             lower_product(list, w, run, r, u, v);
 
-        per = per_task(w->out_channels, run);
-        launch = launch_of(list, w, "winograd_output");
+        clv__launch *launch = launch_of(list, w, "winograd_output");
         clv__arg_out_as(list, launch, io, 0, "T_OUT");
         clv__arg_part(list, launch, r);
         clv__arg_in(list, launch, w->bias ? 2 : 1); // without a bias, anything
@@ -181,16 +185,9 @@ void clv__conv2d_winograd_weight(clv__launches *list, const clv__op_io *io) {
               sums = clv__floats(list, POINTS * w.out_channels * w.in_channels);
     for (int64_t first = 0; first < w.blocks; first += w.run) {
         int64_t run = clv__min64(w.run, w.blocks - first);
-        int64_t per = per_task(w.in_channels, run);
-        clv__launch *launch = launch_of(list, &w, "winograd_input");
-        clv__arg_part(list, launch, input);
-        clv__arg_in_as(list, launch, io, 1, "T_IN");
-        CLV__ARGS_I32(list, launch, w.n, w.in_channels, w.in[0], w.in[1], w.tiles[0], w.tiles[1], w.first[0],
-                      w.first[1], w.block, first, run, input_step, w.block, row, per);
-        clv__launch_over(list, launch, CLV__TASKS, run * clv__div_up(w.in_channels, per));
-
-        per = per_task(w.out_channels, run);
-        launch = launch_of(list, &w, "winograd_gradient");
+        lower_input(list, io, 1, &w, input, first, run, input_step, w.block, row);
+        const int64_t per = per_task(w.out_channels, run);
+        clv__launch *launch = launch_of(list, &w, "winograd_gradient");
         clv__arg_part(list, launch, dy);
         clv__arg_in_as(list, launch, io, 0, "T_IN");
         CLV__ARGS_I32(list, launch, w.n, w.out_channels, w.out[0], w.out[1], w.tiles[0], w.tiles[1], w.block,

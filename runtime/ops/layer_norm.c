@@ -169,8 +169,7 @@ static void backward(clv__launches *list, const clv__op_io *io) {
     const int64_t partials = clv__rows_partials(list, io, &use);
     if (partials) {
         use.program = &backward_with_sums_row;
-        use.scratch.bytes = (size_t)(2 * partials * s.D) * sizeof(float);
-        use.scratch.offset = clv__launch_workspace(list, use.scratch.bytes);
+        use.scratch = clv__floats(list, 2 * partials * s.D);
         sums = (clv__rows){
             .program = &join_row, .walk = clv__row_middle(1, partials, s.D), .scratch = use.scratch};
         sums.walk.near = 2 * s.D;
@@ -188,18 +187,16 @@ static void backward_rows(clv__launches *list, const clv__op_io *io) {
     clv__arg_tensors(list, launch, io, backward_row.tensors);
     CLV__ARGS_I32(list, launch, s.rows, rows, s.D, clv__has_in(io, B_WEIGHT));
 
-    const size_t bytes = (size_t)(blocks * 2 * s.D) * sizeof(float);
-    const size_t parts = clv__launch_workspace(list, bytes);
+    const clv__part parts = clv__floats(list, blocks * 2 * s.D);
     launch = clv__launch_items(list, "layer_norm", "layer_norm_columns", CLV__TASKS,
                                blocks * clv__div_up(s.D, 16));
-    clv__arg_workspace(list, launch, parts, bytes);
+    clv__arg_part(list, launch, parts);
     clv__arg_tensors(list, launch, io, "i0=T_Y i1=T_X i3 i4");
     CLV__ARGS_I32(list, launch, s.rows, BLOCK, s.D);
 
     launch = clv__launch_items(list, "layer_norm", "layer_norm_join", CLV__ELEMENTS, s.D);
-    clv__arg_out(list, launch, B_DWEIGHT);
-    clv__arg_out(list, launch, B_DBIAS);
-    clv__arg_workspace(list, launch, parts, bytes);
+    clv__arg_tensors(list, launch, io, "o1 o2");
+    clv__arg_part(list, launch, parts);
     CLV__ARGS_I32(list, launch, blocks, s.D);
 }
 

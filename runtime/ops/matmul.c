@@ -111,9 +111,8 @@ void clv__product_arguments(clv__launches *list, clv__launch *launch, const clv_
     clv__arg_in_as(list, launch, io, 1, "T_B");
     if (io->in[0].dtype != io->in[1].dtype) clv__launch_define(list, launch, "APART", "1");
     clv__arg_in(list, launch, p->bias ? 2 : 0); // without a bias, anything
-    const int64_t sizes[] = {p->batch, p->m,       p->n,   p->k,   p->a_batch, p->a_m,
-                             p->a_k,   p->b_batch, p->b_k, p->b_n, p->bias,    0 /* accumulate */};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) clv__arg_i32(list, launch, sizes[i]);
+    CLV__ARGS_I32(list, launch, p->batch, p->m, p->n, p->k, p->a_batch, p->a_m, p->a_k, p->b_batch, p->b_k,
+                  p->b_n, p->bias, 0 /* accumulate */);
 }
 
 static void plain_lower(clv__launches *list, const clv__op_io *io) {
@@ -213,8 +212,7 @@ static void library_lower(clv__launches *list, const clv__op_io *io) {
     clv__tile_define(list, launch);
     clv__arg_out(list, launch, 0);
     clv__arg_in(list, launch, 2);
-    clv__arg_i32(list, launch, p.batch * p.m * p.n);
-    clv__arg_i32(list, launch, p.n);
+    CLV__ARGS_I32(list, launch, p.batch * p.m * p.n, p.n);
     clv__launch_over(list, launch, CLV__ELEMENTS, p.batch * p.m * p.n);
 }
 

@@ -22,14 +22,14 @@ static void max_backward_winner(clv__launches *list, const clv__op_io *io) {
     const clv__pool_sizes s = clv__pool_sizes_of(io);
     const int64_t outputs = s.planes * s.OH * s.OW, inputs = s.planes * s.H * s.W;
     if (inputs == 0) return;
-    const size_t bytes = (size_t)outputs * sizeof(int32_t), winner = clv__launch_workspace(list, bytes);
+    const clv__part winner = clv__floats(list, outputs); // or ints
     clv__launch *launch = clv__launch_items(list, "pool", "max_pool2d_winner", CLV__ELEMENTS, outputs);
-    clv__arg_workspace(list, launch, winner, bytes);
+    clv__arg_part(list, launch, winner);
     clv__arg_tensors(list, launch, io, "i1=T_X");
     clv__pool_window_args(list, launch, io, outputs);
     launch = clv__launch_items(list, "pool", "max_pool2d_gather", CLV__ELEMENTS, inputs);
     clv__arg_tensors(list, launch, io, "o0=T_DX i0=T_Y");
-    clv__arg_workspace(list, launch, winner, bytes);
+    clv__arg_part(list, launch, winner);
     clv__pool_window_args(list, launch, io, inputs);
 }
 
@@ -154,34 +154,25 @@ static int64_t winner_of(const double *plane, const clv__pool_sizes *s, int64_t 
     return at;
 }
 
-static void max_reference(const clv__ref *ref) {
-    clv__pool_sizes s = clv__pool_sizes_of(ref->io);
-    double *y = ref->out[0];
-    for (int64_t p = 0; p < s.planes; p++) {
-        const double *plane = ref->in[0] + p * s.H * s.W;
-        for (int64_t oh = 0; oh < s.OH; oh++) {
-            for (int64_t ow = 0; ow < s.OW; ow++) {
-                int64_t at = winner_of(plane, &s, oh, ow);
-                *y++ = at < 0 ? -INFINITY : plane[at];
-            }
-        }
+/** y from x, or dx from dy: the same windows. */
+static void max_walk(const clv__pool_sizes *s, const double *x, double *y, double *dx, const double *dy) {
+    for (int64_t o = 0; o < s->planes * s->OH * s->OW; o++) {
+        const int64_t plane = o / (s->OH * s->OW) * s->H * s->W;
+        const int64_t at = winner_of(x + plane, s, o / s->OW % s->OH, o % s->OW);
+        if (y) y[o] = at < 0 ? -INFINITY : x[plane + at];
+        if (dx && at >= 0) dx[plane + at] += dy[o];
     }
 }
 
+static void max_reference(const clv__ref *ref) {
+    const clv__pool_sizes s = clv__pool_sizes_of(ref->io);
+    max_walk(&s, ref->in[0], ref->out[0], NULL, NULL);
+}
+
 static void max_backward_reference(const clv__ref *ref) {
-    clv__pool_sizes s = clv__pool_sizes_of(ref->io);
-    const double *dy = ref->in[0];
+    const clv__pool_sizes s = clv__pool_sizes_of(ref->io);
     clv__ref_zero(ref);
-    for (int64_t p = 0; p < s.planes; p++) {
-        const double *plane = ref->in[1] + p * s.H * s.W;
-        double *to = ref->out[0] + p * s.H * s.W;
-        for (int64_t oh = 0; oh < s.OH; oh++) {
-            for (int64_t ow = 0; ow < s.OW; ow++, dy++) {
-                int64_t at = winner_of(plane, &s, oh, ow);
-                if (at >= 0) to[at] += *dy;
-            }
-        }
-    }
+    max_walk(&s, ref->in[1], NULL, ref->out[0], ref->in[0]);
 }
 
 // ---- descriptors ----------------------------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ static clv__launch *launch_of(clv__launches *list, const stretch *run, const cha
 static void matrices_arg(clv__launches *list, clv__launch *launch, const clv__op_io *io, const matrices *m,
                          const char *macro) {
     if (m->place == OF_WORKSPACE)
-        clv__arg_workspace(list, launch, m->scores.offset, m->scores.bytes);
+        clv__arg_part(list, launch, m->scores);
     else if (m->place == OF_RESULT)
         clv__arg_out_as(list, launch, io, 0, macro);
     else
@@ -196,9 +196,8 @@ static void products(clv__launches *list, const clv__op_io *io) {
     clv__sequences s = clv__sequences_of(io);
     if (s.N * s.T == 0) return;
     const int64_t each = s.H * s.T * s.T, most = clv__even_block(s.N, 1, clv__max64(1, MOST_SCORES / each));
-    clv__part scores = {.bytes = (size_t)(most * each) * sizeof(float)}, gradients = scores;
-    scores.offset = clv__launch_workspace(list, scores.bytes);
-    if (s.backward) gradients.offset = clv__launch_workspace(list, gradients.bytes);
+    const clv__part scores = clv__floats(list, most * each);
+    const clv__part gradients = s.backward ? clv__floats(list, most * each) : scores;
     stretch run = {.io = io, .s = s, .local = strcmp(io->variant->name, "local") == 0};
     for (; run.first < s.N; run.first += run.s.N) {
         run.s.N = clv__min64(most, s.N - run.first);
