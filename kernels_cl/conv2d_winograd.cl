@@ -160,11 +160,15 @@ KERNEL(winograd_weight)(__global float *restrict u, __global const float *restri
     }
 }
 
+// Powers of the points.
+#define POWERS                                                                                               \
+    const FV p_ = (FV)(POINT), q_ = (FV)(1.0f / POINT), p2_ = (FV)(POINT * POINT),                           \
+             q2_ = (FV)(1.0f / (POINT * POINT));
+
 // y = B' x: six of six.
 #define TRANSFORM_B(y0, y1, y2, y3, y4, y5, x0, x1, x2, x3, x4, x5)                                          \
     {                                                                                                        \
-        const FV p_ = (FV)(POINT), q_ = (FV)(1.0f / POINT), p2_ = (FV)(POINT * POINT),                       \
-                 q2_ = (FV)(1.0f / (POINT * POINT));                                                         \
+        POWERS                                                                                               \
         const FV s_ = p2_ + q2_;                                                                             \
         FV a_ = fma(-q2_, x2, x4), b_ = fma(p_, x3, -q_ * x1);                                               \
         FV c_ = fma(-p2_, x2, x4), d_ = fma(q_, x3, -p_ * x1);                                               \
@@ -179,8 +183,7 @@ KERNEL(winograd_weight)(__global float *restrict u, __global const float *restri
 // y = A x: six of four.
 #define TRANSFORM_ADJOINT_A(y0, y1, y2, y3, y4, y5, x0, x1, x2, x3)                                          \
     {                                                                                                        \
-        const FV p_ = (FV)(POINT), q_ = (FV)(1.0f / POINT), p2_ = (FV)(POINT * POINT),                       \
-                 q2_ = (FV)(1.0f / (POINT * POINT));                                                         \
+        POWERS                                                                                               \
         FV a_ = fma(p2_, x2, x0), b_ = fma(p_ * p2_, x3, p_ * x1);                                           \
         FV c_ = fma(q2_, x2, x0), d_ = fma(q_ * q2_, x3, q_ * x1);                                           \
         y0 = x0;                                                                                             \
@@ -255,6 +258,11 @@ static void KERNEL(winograd_gather)(__local float *near, __local float *far, __l
     }
 }
 
+// The task's block, and which `per` of n channels.
+#define TASK(n)                                                                                              \
+    int tasks = (n + per - 1) / per, block = (int)get_group_id(0) / tasks, s = (int)get_group_id(0) % tasks; \
+    if (block >= bn) return;
+
 // d0 to d3 of VW tiles, from four elements of each.
 #define SPREAD(d0, d1, d2, d3, from)                                                                         \
     EVEN_ODD(PASTE(d0, e), PASTE(d0, o), LLOAD(from), LLOAD((from) + VW))                                    \
@@ -267,9 +275,7 @@ KERNEL(winograd_input)(__global float *restrict v, __global const T_IN *restrict
                        int W, int TH, int TW, int y0, int x0, int nr, int b0, int bn, int vs, int v_block,
                        int v_channel, int per) {
     __local float near[6 * PITCH], far[6 * PITCH], scratch[VW];
-    int c_tasks = (C + per - 1) / per, block = (int)get_group_id(0) / c_tasks,
-        s = (int)get_group_id(0) % c_tasks;
-    if (block >= bn) return;
+    TASK(C)
     for (int c = s * per; c < min(C, (s + 1) * per); c++) {
         KERNEL(winograd_gather)(near, far, scratch, in, N, C, H, W, TH, TW, y0, x0, c, b0 + block, nr, 6);
         __global float *dst = v + block * v_block + c * v_channel;
@@ -292,9 +298,7 @@ KERNEL(winograd_gradient)(__global float *restrict y, __global const T_IN *restr
                           int OW, int TH, int TW, int nr, int b0, int bn, int ys, int y_block, int y_channel,
                           int per) {
     __local float near[6 * PITCH], scratch[VW];
-    int m_tasks = (M + per - 1) / per, block = (int)get_group_id(0) / m_tasks,
-        s = (int)get_group_id(0) % m_tasks;
-    if (block >= bn) return;
+    TASK(M)
     for (int m = s * per; m < min(M, (s + 1) * per); m++) {
         KERNEL(winograd_gather)(near, 0, scratch, dy, N, M, OH, OW, TH, TW, 0, 0, m, b0 + block, nr, 4);
         __global float *dst = y + block * y_block + m * y_channel;
@@ -436,8 +440,7 @@ KERNEL(winograd_panel)(__global float *restrict r, __global const float *restric
 // y = A' x: four of six.
 #define TRANSFORM_A(y0, y1, y2, y3, x0, x1, x2, x3, x4, x5)                                                  \
     {                                                                                                        \
-        const FV p_ = (FV)(POINT), q_ = (FV)(1.0f / POINT), p2_ = (FV)(POINT * POINT),                       \
-                 q2_ = (FV)(1.0f / (POINT * POINT));                                                         \
+        POWERS                                                                                               \
         FV a_ = x1 + x2, b_ = x1 - x2, c_ = x3 + x4, d_ = x3 - x4;                                           \
         y0 = x0 + a_ + c_;                                                                                   \
         y1 = fma(p_, b_, q_ * d_);                                                                           \
@@ -458,9 +461,7 @@ KERNEL(winograd_output)(__global T_OUT *restrict out, __global const float *rest
                         __global const float *restrict bias, int N, int M, int OH, int OW, int TH, int TW,
                         int nr, int b0, int bn, int MP, int rs, int has_bias, int per EPILOGUE_PARAMS) {
     __local float rows[4 * 4 * NR]; // rows of the tiles' results, beside each other
-    int m_tasks = (M + per - 1) / per, block = (int)get_group_id(0) / m_tasks,
-        s = (int)get_group_id(0) % m_tasks;
-    if (block >= bn) return;
+    TASK(M)
     for (int m = s * per; m < min(M, (s + 1) * per); m++) {
         __global const float *src = r + (block * MP * MR + m) * nr;
         float add = has_bias ? bias[m] : 0.0f;

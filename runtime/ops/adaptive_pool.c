@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cleave/ops.h"
-#include "ops/lower.h"
+#include "ops/pool.h"
 
 typedef struct adaptive_attrs {
     int64_t size[2]; // of y; of the backward op: of dx
@@ -72,23 +72,12 @@ static const clv__variant variants[] = {{"plain", .lower = plain}, {0}};
 static void walk(const clv_shape *x_shape, const clv_shape *y_shape, double *x, double *y, bool backward) {
     int64_t planes = x_shape->dims[0] * x_shape->dims[1], H = x_shape->dims[2], W = x_shape->dims[3];
     int64_t OH = y_shape->dims[2], OW = y_shape->dims[3];
-    for (int64_t p = 0; p < planes; p++, x += H * W) {
-        for (int64_t oh = 0; oh < OH; oh++) {
-            for (int64_t ow = 0; ow < OW; ow++, y++) {
-                int64_t h0 = oh * H / OH, h1 = ((oh + 1) * H + OH - 1) / OH;
-                int64_t w0 = ow * W / OW, w1 = ((ow + 1) * W + OW - 1) / OW;
-                double count = (double)((h1 - h0) * (w1 - w0)), sum = 0;
-                for (int64_t h = h0; h < h1; h++) {
-                    for (int64_t w = w0; w < w1; w++) {
-                        if (backward)
-                            x[h * W + w] += *y / count;
-                        else
-                            sum += x[h * W + w];
-                    }
-                }
-                if (!backward) *y = sum / count;
-            }
-        }
+    for (int64_t o = 0; o < planes * OH * OW; o++) {
+        const int64_t oh = o / OW % OH, ow = o % OW;
+        const int64_t h[2] = {oh * H / OH, clv__div_up((oh + 1) * H, OH)};
+        const int64_t w[2] = {ow * W / OW, clv__div_up((ow + 1) * W, OW)};
+        clv__pool_mean(x + o / (OH * OW) * H * W, W, h, w, (double)((h[1] - h[0]) * (w[1] - w[0])), y + o,
+                       backward);
     }
 }
 

@@ -111,14 +111,12 @@ static void max_backward_planes(clv__launches *list, const clv__op_io *io) {
 /** Plain looks at kernel^2 elements for every window an input is in; this one twice at every input in all. */
 static double winner_rank(const clv_device_info *device, const clv__op_io *io) {
     (void)device;
-    const clv__pool *a = io->attrs;
-    return 2.0 / ((double)a->kernel[0] * a->kernel[1]) + 0.1;
+    return 2.0 / (double)clv__pool_window_elements(io) + 0.1;
 }
 
 static double apart_rank(const clv_device_info *device, const clv__op_io *io) {
     (void)device;
-    const clv__pool *a = io->attrs;
-    return 1.0 / ((double)a->kernel[0] * a->kernel[1]);
+    return 1.0 / (double)clv__pool_window_elements(io);
 }
 
 static const clv__variant max_variants[] = {
