@@ -51,13 +51,7 @@ __kernel void KERNEL(causal_softmax_backward)(__global T_DX *restrict dx, __glob
 #define PLUS(a, b) ((a) + (b))
 // `value` of all items by op, as a tree.
 #define TOGETHER(value, op)                                                                                  \
-    parts[id] = value;                                                                                       \
-    for (int half_ = GROUP / 2; half_ > 0; half_ /= 2) {                                                     \
-        barrier(CLK_LOCAL_MEM_FENCE);                                                                        \
-        if (id < half_) parts[id] = op(parts[id], parts[id + half_]);                                        \
-    }                                                                                                        \
-    barrier(CLK_LOCAL_MEM_FENCE);                                                                            \
-    value = parts[0];
+    GROUP_TREE(id, GROUP, parts[id] = value, parts[id] = op(parts[id], parts[id + apart])) value = parts[0];
 #define EACH_ELEMENT _Pragma("unroll") for (int j = 0, s = id; j < EACH; j++, s += GROUP)
 
 __kernel __attribute__((reqd_work_group_size(GROUP, 1, 1))) void
@@ -98,17 +92,9 @@ KERNEL(causal_softmax_group_backward)(__global T_DX *restrict dx, __global const
 
 // ---- for devices with wide vectors ----
 
-float KERNEL(attention_sum)(float16 v) {
-    float8 a = v.lo + v.hi;
-    float4 b = a.lo + a.hi;
-    float2 c = b.lo + b.hi;
-    return c.x + c.y;
-}
-
 // Lanes whose key is below `seen` keep v, the others get `other`.
 float16 KERNEL(attention_keep)(float16 v, int first, int seen, float other) {
-    int16 key = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) + first;
-    return select((float16)(other), v, key < (int16)(seen));
+    return select((float16)(other), v, LANES_16 + first < (int16)(seen));
 }
 
 __kernel void KERNEL(causal_softmax_rows)(__global float *restrict y, __global const T_X *restrict x,
@@ -121,9 +107,7 @@ __kernel void KERNEL(causal_softmax_rows)(__global float *restrict y, __global c
         float16 most = (float16)(-INFINITY), sums = (float16)(0.0f);
         for (s = 0; s < seen && s + 16 <= S; s += 16)
             most = fmax(most, KERNEL(attention_keep)(VLOAD(T_X, 16, from + s) * scale, s, seen, -INFINITY));
-        float8 m8 = fmax(most.lo, most.hi);
-        float4 m4 = fmax(m8.lo, m8.hi);
-        float largest = fmax(fmax(m4.x, m4.y), fmax(m4.z, m4.w)), sum = 0.0f;
+        float largest = clv_largest16(most), sum = 0.0f;
         for (; s < seen; s++) largest = fmax(largest, LOAD(T_X, from + s) * scale);
         for (s = 0; s < seen && s + 16 <= S; s += 16) {
             float16 e =
@@ -136,7 +120,7 @@ __kernel void KERNEL(causal_softmax_rows)(__global float *restrict y, __global c
             to[s] = e;
             sum += e;
         }
-        float part = 1.0f / (sum + KERNEL(attention_sum)(sums));
+        float part = 1.0f / (sum + clv_sum16(sums));
         for (s = 0; s < seen && s + 16 <= S; s += 16) vstore16(vload16(0, to + s) * part, 0, to + s);
         for (; s < seen; s++) to[s] *= part;
         for (; s + 16 <= S; s += 16) vstore16((float16)(0.0f), 0, to + s);
@@ -158,7 +142,7 @@ __kernel void KERNEL(causal_softmax_rows_backward)(__global T_DX *restrict dx,
         for (s = 0; s < seen && s + 16 <= S; s += 16)
             sums += KERNEL(attention_keep)(vload16(0, g + s) * vload16(0, from + s), s, seen, 0.0f);
         for (; s < seen; s++) sum += g[s] * from[s];
-        sum += KERNEL(attention_sum)(sums);
+        sum += clv_sum16(sums);
         for (s = 0; s < seen && s + 16 <= S; s += 16) {
             float16 v = scale * vload16(0, from + s) * (vload16(0, g + s) - sum);
             VSTORE(T_DX, 16, KERNEL(attention_keep)(v, s, seen, 0.0f), to + s);

@@ -82,45 +82,19 @@
 #define AL 20480
 #define KL 2048
 
-#define CAT_(a, b) a##b
-#define CAT(a, b) CAT_(a, b)
-#define FV CAT(float, VW)
-// Vectors at any multiple of 4 bytes. Where the compiler is known to keep a typedef's lower alignment, plain
-// accesses: a long body of vloadN and vstoreN doubles PoCL's compile time.
-#ifdef __clang__
-typedef FV __attribute__((aligned(4))) KERNEL(conv2d_vector);
-#define GLOAD(p) (*(__global const KERNEL(conv2d_vector) *)(p))
-#define LLOAD(p) (*(__local const KERNEL(conv2d_vector) *)(p))
-#define GSTORE(v, p) (*(__global KERNEL(conv2d_vector) *)(p) = (v))
-#define LSTORE(v, p) (*(__local KERNEL(conv2d_vector) *)(p) = (v))
-#else
-#define GLOAD(p) CAT(vload, VW)(0, p)
-#define LLOAD(p) CAT(vload, VW)(0, p)
-#define GSTORE(v, p) CAT(vstore, VW)(v, 0, p)
-#define LSTORE(v, p) CAT(vstore, VW)(v, 0, p)
-#endif
-// Vectors of a tensor that is stored as T.
-#define TLOAD(T, p) CAT(tload_, T)(p)
-#define tload_float(p) GLOAD(p)
-#define tload_f16(p) VLOAD(f16, VW, p)
-#define tload_bf16(p) VLOAD(bf16, VW, p)
-#define TSTORE(T, v, p) CAT(tstore_, T)(v, p)
-#define tstore_float(v, p) GSTORE(v, p)
-#define tstore_f16(v, p) VSTORE(f16, VW, v, p)
-#define tstore_bf16(v, p) VSTORE(bf16, VW, v, p)
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 EPILOGUE_FUNCTION(KERNEL(epilogue_vector), FV)
 #define NR (NV * VW)
-// On a loop that runs seldom or over tails: an optimiser's unrolled copies would only cost compile time.
-#define LOOP _Pragma("clang loop vectorize(disable) unroll(disable)")
 
 // ---------------------------------------------------------------- plain
 
+#define SIZES                                                                                                \
+    int N, int G, int C, int H, int W, int O, int OH, int OW, int KH, int KW, int sh, int sw, int ph,        \
+        int pw, int dh, int dw
+
 __kernel void KERNEL(conv2d_plain)(__global T_OUT *restrict y, __global const T_IN *restrict x,
                                    __global const float *restrict weight, __global const float *restrict bias,
-                                   int N, int G, int C, int H, int W, int O, int OH, int OW, int KH, int KW,
-                                   int sh, int sw, int ph, int pw, int dh, int dw,
-                                   int has_bias EPILOGUE_PARAMS) {
+                                   SIZES, int has_bias EPILOGUE_PARAMS) {
     int i = (int)get_global_id(0);
     if (i >= N * G * O * OH * OW) return;
     int ox = i % OW, oy = i / OW % OH, go = i / (OW * OH) % (G * O), n = i / (OW * OH) / (G * O);
@@ -144,9 +118,8 @@ __kernel void KERNEL(conv2d_plain)(__global T_OUT *restrict y, __global const T_
 
 __kernel void KERNEL(conv2d_backward_input_plain)(__global T_OUT *restrict dx,
                                                   __global const T_IN *restrict dy,
-                                                  __global const float *restrict weight, int N, int G, int C,
-                                                  int H, int W, int O, int OH, int OW, int KH, int KW, int sh,
-                                                  int sw, int ph, int pw, int dh, int dw EPILOGUE_PARAMS) {
+                                                  __global const float *restrict weight,
+                                                  SIZES EPILOGUE_PARAMS) {
     int i = (int)get_global_id(0);
     if (i >= N * G * C * H * W) return;
     int ix = i % W, iy = i / W % H, gc = i / (W * H) % (G * C), n = i / (W * H) / (G * C), g = gc / C,
@@ -171,9 +144,7 @@ __kernel void KERNEL(conv2d_backward_input_plain)(__global T_OUT *restrict dx,
 
 __kernel void KERNEL(conv2d_backward_weight_plain)(__global float *restrict part,
                                                    __global const T_OUT *restrict dy,
-                                                   __global const T_IN *restrict x, int N, int G, int C,
-                                                   int H, int W, int O, int OH, int OW, int KH, int KW,
-                                                   int sh, int sw, int ph, int pw, int dh, int dw, int chunks,
+                                                   __global const T_IN *restrict x, SIZES, int chunks,
                                                    int rows) {
     int i = (int)get_global_id(0), D = G * O * C * KH * KW, row = i / D * rows, end = min(row + rows, N * OH);
     if (i >= chunks * D) return;
@@ -266,7 +237,7 @@ KERNEL(conv2d_pack)(__global float *restrict packed, __global const float *restr
             __global const float *src = weight + c * c_stride + from[i];
             __global float *dst = packed + to[i] + c * by[i];
             if (whole && m_stride == 1)
-                CAT(vstore, MR)(CAT(vload, MR)(0, src), 0, dst);
+                PASTE(vstore, MR)(PASTE(vload, MR)(0, src), 0, dst);
             else if (whole)
                 UNROLL for (int l = 0; l < MR; l++) dst[l] = src[l * m_stride];
             else
@@ -307,11 +278,8 @@ static void KERNEL(conv2d_row_apart)(__local float *dst, __global const T_IN *sr
     if (steps != 2 || first + 2 * VW > end) first = end = n;
     for (int i = first; i < end; i += 2 * VW) {
         i = min(i, end - 2 * VW);
-        FV a = TLOAD(T_IN, src + i), b = TLOAD(T_IN, src + i + VW), even, odd;
-        even.lo = a.even;
-        even.hi = b.even;
-        odd.lo = a.odd;
-        odd.hi = b.odd;
+        FV a = TLOAD(T_IN, src + i), b = TLOAD(T_IN, src + i + VW);
+        EVEN_ODD(even, odd, a, b)
         LSTORE(even, dst + i / 2);
         if (phases == 2) LSTORE(odd, dst + phase + i / 2);
     }
@@ -322,10 +290,6 @@ static void KERNEL(conv2d_row_apart)(__local float *dst, __global const T_IN *sr
             i >= lo && i < hi ? LOAD(T_IN, src + i) : 0.0f;
     }
 }
-
-#define ROWS4(X) X(0) X(1) X(2) X(3)
-#define ROWS8(X) ROWS4(X) X(4) X(5) X(6) X(7)
-#define ROWS10(X) ROWS8(X) X(8) X(9)
 
 #define DECL(i) FV x##i = (FV)(0.0f), y##i = (FV)(0.0f), z##i = (FV)(0.0f);
 #define KEEP(i)                                                                                              \
@@ -347,17 +311,17 @@ static void KERNEL(conv2d_row_apart)(__local float *dst, __global const T_IN *sr
 // t[MR][pitch] (+)= sum_k pa[k][MR] * px[off[k] + 0..NR)
 static void KERNEL(conv2d_micro)(__local float *t, int pitch, __global const float *pa,
                                  __local const float *px, __local const int *off, int kn, int add) {
-    CAT(ROWS, MR)(DECL);
+    TILE_ROWS(MR, DECL);
     if (add) {
-        CAT(ROWS, MR)(KEEP);
+        TILE_ROWS(MR, KEEP);
     }
     for (int k = 0; k < kn; k++) {
         __local const float *pb = px + off[k];
         FV b0 = LLOAD(pb), b1 = LLOAD(pb + VW), b2 = LLOAD(pb + 2 * VW);
-        CAT(ROWS, MR)(STEP);
+        TILE_ROWS(MR, STEP);
         pa += MR;
     }
-    CAT(ROWS, MR)(PUT);
+    TILE_ROWS(MR, PUT);
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
@@ -509,13 +473,13 @@ static void KERNEL(conv2d_transpose)(__local float *dst, int pitch, __global con
 static void KERNEL(conv2d_weight_micro)(__local float *t, int ob, __local const float *pd,
                                         __local const float *px, __local const int *off,
                                         __local const int *pd_at, __local const int *px_at, int n) {
-    CAT(ROWS, WR)(WDECL);
+    TILE_ROWS(WR, WDECL);
     for (int j = 0; j < n; j++) {
         int at = px_at[j];
         FV d0 = LLOAD(pd + pd_at[j]), d1 = LLOAD(pd + pd_at[j] + VW);
-        CAT(ROWS, WR)(WSTEP);
+        TILE_ROWS(WR, WSTEP);
     }
-    CAT(ROWS, WR)(WPUT);
+    TILE_ROWS(WR, WPUT);
 }
 
 // The pixels [y0, y0 + rows) x [x0, x0 + columns) of cn channels, zeros around the image, in planes of SH x SW.
@@ -555,10 +519,10 @@ static int KERNEL(conv2d_weight_pixels)(__local int *pd_at, __local int *px_at, 
     return j;
 }
 
-__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void KERNEL(conv2d_backward_weight_tile)(
-    __global float *restrict part, __global const T_OUT *restrict dy, __global const T_IN *restrict x, int N,
-    int G, int C, int H, int W, int O, int OH, int OW, int KH, int KW, int sh, int sw, int ph, int pw, int dh,
-    int dw, int splits, int ns, int nb, int halo, int ab, int bb, int cb, int ob) {
+__kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
+KERNEL(conv2d_backward_weight_tile)(__global float *restrict part, __global const T_OUT *restrict dy,
+                                    __global const T_IN *restrict x, SIZES, int splits, int ns, int nb,
+                                    int halo, int ab, int bb, int cb, int ob) {
     __local float lx[XL];
     __local float ld[YL];
     __local float lt[AL];

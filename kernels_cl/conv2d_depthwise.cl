@@ -39,33 +39,8 @@
 #define YL 4096
 #define KL 128
 
-#define CAT_(a, b) a##b
-#define CAT(a, b) CAT_(a, b)
-#define FV CAT(float, VW)
-// Vectors at any multiple of 4 bytes; as in conv2d.cl.
-#ifdef __clang__
-typedef FV __attribute__((aligned(4))) KERNEL(depthwise_vector);
-#define GLOAD(p) (*(__global const KERNEL(depthwise_vector) *)(p))
-#define LLOAD(p) (*(__local const KERNEL(depthwise_vector) *)(p))
-#define GSTORE(v, p) (*(__global KERNEL(depthwise_vector) *)(p) = (v))
-#define LSTORE(v, p) (*(__local KERNEL(depthwise_vector) *)(p) = (v))
-#else
-#define GLOAD(p) CAT(vload, VW)(0, p)
-#define LLOAD(p) CAT(vload, VW)(0, p)
-#define GSTORE(v, p) CAT(vstore, VW)(v, 0, p)
-#define LSTORE(v, p) CAT(vstore, VW)(v, 0, p)
-#endif
-#define TLOAD(T, p) CAT(tload_, T)(p)
-#define tload_float(p) GLOAD(p)
-#define tload_f16(p) VLOAD(f16, VW, p)
-#define tload_bf16(p) VLOAD(bf16, VW, p)
-#define TSTORE(T, v, p) CAT(tstore_, T)(v, p)
-#define tstore_float(v, p) GSTORE(v, p)
-#define tstore_f16(v, p) VSTORE(f16, VW, v, p)
-#define tstore_bf16(v, p) VSTORE(bf16, VW, v, p)
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 EPILOGUE_FUNCTION(KERNEL(epilogue_vector), FV)
-#define LOOP _Pragma("clang loop vectorize(disable) unroll(disable)")
 
 static void KERNEL(depthwise_zero)(__local float *dst, int n) {
     int i = 0;
@@ -93,11 +68,8 @@ static void KERNEL(depthwise_row)(__local float *dst, int plane, int sw, __globa
             u++;
         }
         for (; u + 2 * VW <= hi; u += 2 * VW) {
-            FV a = TLOAD(T_IN, src + u), b = TLOAD(T_IN, src + u + VW), even, odd;
-            even.lo = a.even;
-            even.hi = b.even;
-            odd.lo = a.odd;
-            odd.hi = b.odd;
+            FV a = TLOAD(T_IN, src + u), b = TLOAD(T_IN, src + u + VW);
+            EVEN_ODD(even, odd, a, b)
             LSTORE(even, dst + u / 2);
             LSTORE(odd, dst + plane + u / 2);
         }
@@ -192,7 +164,6 @@ KERNEL(conv2d_depthwise)(__global T_OUT *restrict out, __global const T_IN *rest
     }
 }
 
-#define ROWS9(X) X(0) X(1) X(2) X(3) X(4) X(5) X(6) X(7) X(8)
 #define DECL(i)                                                                                              \
     FV x##i = (FV)(0.0f);                                                                                    \
     __local const float *p##i = lx + off[min(k + i, taps - 1)];
@@ -236,12 +207,12 @@ KERNEL(conv2d_depthwise_weight)(__global float *restrict part, __global const T_
                 }
                 KERNEL(depthwise_zero)(ld + Q, VW);
                 for (int k = 0; k < taps; k += 9) {
-                    ROWS9(DECL)
+                    TILE_ROWS(9, DECL)
                     for (int q = 0; q < Q; q += VW) {
                         FV d = LLOAD(ld + q);
-                        ROWS9(STEP)
+                        TILE_ROWS(9, STEP)
                     }
-                    ROWS9(KEEP)
+                    TILE_ROWS(9, KEEP)
                 }
             }
         LOOP for (int k = 0; k < taps; k++) {

@@ -72,25 +72,7 @@
 #define WDW 1
 #define WBACK 0
 
-#define CAT_(a, b) a##b
-#define CAT(a, b) CAT_(a, b)
-#define FV CAT(float, VW)
-// Vectors at any multiple of 4 bytes; as in conv2d.cl.
-#ifdef __clang__
-typedef FV __attribute__((aligned(4))) KERNEL(images_vector);
-#define GLOAD(p) (*(__global const KERNEL(images_vector) *)(p))
-#define LLOAD(p) (*(__local const KERNEL(images_vector) *)(p))
-#define LSTORE(v, p) (*(__local KERNEL(images_vector) *)(p) = (v))
-// PoCL's prefetch does nothing.
-#define SOON(p) __builtin_prefetch((const void *)(size_t)(p))
-#else
-#define SOON(p) prefetch(p, 1)
-#define GLOAD(p) CAT(vload, VW)(0, p)
-#define LLOAD(p) CAT(vload, VW)(0, p)
-#define LSTORE(v, p) CAT(vstore, VW)(v, 0, p)
-#endif
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
-#define LOOP _Pragma("clang loop vectorize(disable) unroll(disable)")
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(images_input)(__global float *restrict t, __global const T_IN *restrict in, int N, int C, int P,
@@ -110,7 +92,7 @@ KERNEL(images_input)(__global float *restrict t, __global const T_IN *restrict i
 static void KERNEL(images_copy)(__local float *dst, __global const float *src, int n, int next) {
     int i = 0;
     LOOP for (; i + VW <= n; i += VW) {
-        SOON(src + i + next);
+        PREFETCH(src + i + next);
         LSTORE(GLOAD(src + i), dst + i);
     }
     if (i < n && n >= VW)
@@ -139,8 +121,6 @@ static int KERNEL(images_pixel)(int at, int r, int stride, int padding, int dila
     return i >= 0 && i < size ? i : -1;
 }
 
-#define ROWS4(X) X(0) X(1) X(2) X(3)
-#define ROWS8(X) ROWS4(X) X(4) X(5) X(6) X(7)
 #define GET(i)                                                                                               \
     FV x##i = first ? (FV)(0.0f) : LLOAD(sums + 2 * i * VW),                                                 \
        y##i = first ? (FV)(0.0f) : LLOAD(sums + (2 * i + 1) * VW);
@@ -163,32 +143,32 @@ static int KERNEL(images_pixel)(int at, int r, int stride, int padding, int dila
 static void KERNEL(images_sums)(__local float *sums, __local const float *w, __global const float *t,
                                 __local const int *taps, __local const int *n, int C, clv_offset m_stride,
                                 clv_offset c_stride, clv_offset t_step, int first) {
-    CAT(ROWS, MR)(GET) for (int j = 0; j < n[0]; j++) {
+    TILE_ROWS(MR, GET) for (int j = 0; j < n[0]; j++) {
         int tap = taps[3 * j];
         __global const float *t0 = t + taps[3 * j + 1], *t1 = t + taps[3 * j + 2];
-        CAT(ROWS, MR)(FROM) LOOP for (int c = 0; c < C; c++) {
+        TILE_ROWS(MR, FROM) LOOP for (int c = 0; c < C; c++) {
             FV v0 = GLOAD(t0), v1 = GLOAD(t1);
-            CAT(ROWS, MR)(BOTH) CAT(ROWS, MR)(NEXT) t0 += t_step;
+            TILE_ROWS(MR, BOTH) TILE_ROWS(MR, NEXT) t0 += t_step;
             t1 += t_step;
         }
     }
     for (int j = 0; j < n[1]; j++) {
         int tap = taps[3 * (KL + j)];
         __global const float *t0 = t + taps[3 * (KL + j) + 1];
-        CAT(ROWS, MR)(FROM) LOOP for (int c = 0; c < C; c++) {
+        TILE_ROWS(MR, FROM) LOOP for (int c = 0; c < C; c++) {
             FV v0 = GLOAD(t0);
-            CAT(ROWS, MR)(ONE_X) CAT(ROWS, MR)(NEXT) t0 += t_step;
+            TILE_ROWS(MR, ONE_X) TILE_ROWS(MR, NEXT) t0 += t_step;
         }
     }
     for (int j = 0; j < n[2]; j++) {
         int tap = taps[3 * (2 * KL + j)];
         __global const float *t0 = t + taps[3 * (2 * KL + j) + 2];
-        CAT(ROWS, MR)(FROM) LOOP for (int c = 0; c < C; c++) {
+        TILE_ROWS(MR, FROM) LOOP for (int c = 0; c < C; c++) {
             FV v0 = GLOAD(t0);
-            CAT(ROWS, MR)(ONE_Y) CAT(ROWS, MR)(NEXT) t0 += t_step;
+            TILE_ROWS(MR, ONE_Y) TILE_ROWS(MR, NEXT) t0 += t_step;
         }
     }
-    CAT(ROWS, MR)(PUT)
+    TILE_ROWS(MR, PUT)
 }
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
@@ -285,10 +265,10 @@ KERNEL(images_whole)(__global T_OUT *restrict out, __global const float *restric
         clv_offset later = (clv_offset)(c + AHEAD) * c_stride;
         if (c + AHEAD >= C) later += WR * m_stride - (clv_offset)C * c_stride;
         if (WBACK) {
-            UNROLL for (int i = 0; i < WR * TAPS - 1; i += 16) SOON(w[0] + later + i);
-            SOON(w[0] + later + WR * TAPS - 1);
+            UNROLL for (int i = 0; i < WR * TAPS - 1; i += 16) PREFETCH(w[0] + later + i);
+            PREFETCH(w[0] + later + WR * TAPS - 1);
         } else {
-            UNROLL for (int m = 0; m < WR; m++) SOON(w[m] + later);
+            UNROLL for (int m = 0; m < WR; m++) PREFETCH(w[m] + later);
         }
         UNROLL for (int k = 0; k < TAPS; k++) {
             FV v[WR];

@@ -34,24 +34,6 @@
 #define KL 25
 #define PAIRS 2048
 
-#define CAT_(a, b) a##b
-#define CAT(a, b) CAT_(a, b)
-#define FV CAT(float, VW)
-// Vectors at any multiple of 4 bytes; as in conv2d.cl.
-#ifdef __clang__
-typedef FV __attribute__((aligned(4))) KERNEL(images_weight_vector);
-#define GLOAD(p) (*(__global const KERNEL(images_weight_vector) *)(p))
-#define LLOAD(p) (*(__local const KERNEL(images_weight_vector) *)(p))
-#define LSTORE(v, p) (*(__local KERNEL(images_weight_vector) *)(p) = (v))
-// To be written. PoCL's prefetch does nothing.
-#define WANT(p) __builtin_prefetch((const void *)(size_t)(p), 1)
-#else
-#define WANT(p)
-#define GLOAD(p) CAT(vload, VW)(0, p)
-#define LLOAD(p) CAT(vload, VW)(0, p)
-#define LSTORE(v, p) CAT(vstore, VW)(v, 0, p)
-#endif
-#define LOOP _Pragma("clang loop vectorize(disable) unroll(disable)")
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(images_channels)(__global float *restrict xt, __global const T_X *restrict x, int N, int C, int P,
@@ -76,8 +58,6 @@ KERNEL(images_channels)(__global float *restrict xt, __global const T_X *restric
     }
 }
 
-#define ROWS4(X) X(0) X(1) X(2) X(3)
-#define ROWS8(X) ROWS4(X) X(4) X(5) X(6) X(7)
 #define DECL(i) FV u##i = (FV)(0.0f), v##i = (FV)(0.0f);
 #define STEP(i)                                                                                              \
     {                                                                                                        \
@@ -98,27 +78,27 @@ static void KERNEL(images_weight_sums)(__local float *sums, int row, __local con
                                        __global const float *xt, __local const int *ps, int n_pairs, int N,
                                        int a_step, int x_step, int nr) {
     if (nr == VW) {
-        CAT(ROWS, MR)(DECL_NARROW) for (int n = 0; n < N; n++) {
+        TILE_ROWS(MR, DECL_NARROW) for (int n = 0; n < N; n++) {
             for (int j = 0; j < n_pairs; j++) {
                 __local const float *pa = a + ps[2 * j];
                 FV x0 = GLOAD(xt + ps[2 * j + 1]);
-                CAT(ROWS, MR)(STEP_NARROW)
+                TILE_ROWS(MR, STEP_NARROW)
             }
             a += a_step;
             xt += x_step;
         }
-        CAT(ROWS, MR)(PUT_NARROW) return;
+        TILE_ROWS(MR, PUT_NARROW) return;
     }
-    CAT(ROWS, MR)(DECL) for (int n = 0; n < N; n++) {
+    TILE_ROWS(MR, DECL) for (int n = 0; n < N; n++) {
         for (int j = 0; j < n_pairs; j++) {
             __local const float *pa = a + ps[2 * j];
             FV x0 = GLOAD(xt + ps[2 * j + 1]), x1 = GLOAD(xt + ps[2 * j + 1] + VW);
-            CAT(ROWS, MR)(STEP)
+            TILE_ROWS(MR, STEP)
         }
         a += a_step;
         xt += x_step;
     }
-    CAT(ROWS, MR)(PUT)
+    TILE_ROWS(MR, PUT)
 }
 
 // The nine taps of two channels.
@@ -130,7 +110,7 @@ static void KERNEL(images_weight_sums)(__local float *sums, int row, __local con
 static void KERNEL(images_weight_store)(__global float *dst, __local const float *sums, int K, int nr,
                                         int channels) {
     int c = 0;
-    for (; K == 1 && c + VW <= channels; c += VW) CAT(vstore, VW)(LLOAD(sums + c), 0, dst + c);
+    for (; K == 1 && c + VW <= channels; c += VW) PASTE(vstore, VW)(LLOAD(sums + c), 0, dst + c);
 #if VW == 16
     for (; K == 9 && c + VW <= channels; c += VW) { // eight of nine taps as a square, and the last
         FV r[8], t[8], last = LLOAD(sums + 8 * nr + c);
@@ -176,7 +156,8 @@ KERNEL(images_weight)(__global float *restrict dw, __global const T_DY *restrict
         for (int k = 0; k < K; k++) {
             // While sums are made, lines come that they will be stored to: a K-th of each row's.
             for (int l = 0; l < rows; l++)
-                for (int i = 0; i < nr; i += 16) WANT(dw + ((m0 + l) * C + b * nr) * K + k * nr + i);
+                for (int i = 0; i < nr; i += 16)
+                    PREFETCH_STORE(dw + ((m0 + l) * C + b * nr) * K + k * nr + i);
             KERNEL(images_weight_sums)
             (sums + k * nr, K * nr, a, xt + b * N * H * W * nr, pairs + 2 * first[k], first[k + 1] - first[k],
              N, P * MR, H * W * nr, nr);

@@ -63,47 +63,16 @@
 #endif
 #define KC 128
 
-#define CAT_(a, b) a##b
-#define CAT(a, b) CAT_(a, b)
-#define FV CAT(float, VW)
-#if VW == 4
-#define HALF 2
-#define LANES (int4)(0, 1, 2, 3)
-#elif VW == 8
-#define HALF 4
-#define LANES (int8)(0, 1, 2, 3, 4, 5, 6, 7)
-#else
-#define HALF 8
-#define LANES (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
-#endif
-#define HV CAT(float, HALF)
-// Vectors at any multiple of 4 bytes; as in conv2d.cl.
-#ifdef __clang__
-typedef FV __attribute__((aligned(4))) KERNEL(winograd_vector);
-#define GLOAD(p) (*(__global const KERNEL(winograd_vector) *)(p))
-#define LLOAD(p) (*(__local const KERNEL(winograd_vector) *)(p))
-#define GSTORE(v, p) (*(__global KERNEL(winograd_vector) *)(p) = (v))
-#define LSTORE(v, p) (*(__local KERNEL(winograd_vector) *)(p) = (v))
-#else
-#define GLOAD(p) CAT(vload, VW)(0, p)
-#define LLOAD(p) CAT(vload, VW)(0, p)
-#define GSTORE(v, p) CAT(vstore, VW)(v, 0, p)
-#define LSTORE(v, p) CAT(vstore, VW)(v, 0, p)
-#endif
-#define TLOAD(T, p) CAT(tload_, T)(p)
-#define tload_float(p) GLOAD(p)
-#define tload_f16(p) VLOAD(f16, VW, p)
-#define tload_bf16(p) VLOAD(bf16, VW, p)
-#define TSTORE(T, v, p) CAT(tstore_, T)(v, p)
-#define tstore_float(v, p) GSTORE(v, p)
-#define tstore_f16(v, p) VSTORE(f16, VW, v, p)
-#define tstore_bf16(v, p) VSTORE(bf16, VW, v, p)
+#define HALF PASTE(HALF_, VW)
+#define HALF_4 2
+#define HALF_8 4
+#define HALF_16 8
+#define HV PASTE(float, HALF)
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 EPILOGUE_FUNCTION(KERNEL(epilogue_vector), FV)
 EPILOGUE_FUNCTION(KERNEL(epilogue_half), HV)
 #define NR (2 * VW) // the most tiles of a block
 #define POINT (2.0f / 3.0f)
-#define LOOP _Pragma("clang loop vectorize(disable) unroll(disable)")
 
 // y = G x: six of three.
 #define TRANSFORM_G(y0, y1, y2, y3, y4, y5, x0, x1, x2)                                                      \
@@ -191,19 +160,15 @@ KERNEL(winograd_weight)(__global float *restrict u, __global const float *restri
     }
 }
 
-// The even and the odd elements of two vectors.
-#define SPLIT(even_, odd_, a, b)                                                                             \
-    FV even_, odd_;                                                                                          \
-    even_.lo = a.even;                                                                                       \
-    even_.hi = b.even;                                                                                       \
-    odd_.lo = a.odd;                                                                                         \
-    odd_.hi = b.odd;
+// Powers of the points.
+#define POWERS                                                                                               \
+    const FV p_ = (FV)(POINT), q_ = (FV)(1.0f / POINT), p2_ = (FV)(POINT * POINT),                           \
+             q2_ = (FV)(1.0f / (POINT * POINT));
 
 // y = B' x: six of six.
 #define TRANSFORM_B(y0, y1, y2, y3, y4, y5, x0, x1, x2, x3, x4, x5)                                          \
     {                                                                                                        \
-        const FV p_ = (FV)(POINT), q_ = (FV)(1.0f / POINT), p2_ = (FV)(POINT * POINT),                       \
-                 q2_ = (FV)(1.0f / (POINT * POINT));                                                         \
+        POWERS                                                                                               \
         const FV s_ = p2_ + q2_;                                                                             \
         FV a_ = fma(-q2_, x2, x4), b_ = fma(p_, x3, -q_ * x1);                                               \
         FV c_ = fma(-p2_, x2, x4), d_ = fma(q_, x3, -p_ * x1);                                               \
@@ -218,8 +183,7 @@ KERNEL(winograd_weight)(__global float *restrict u, __global const float *restri
 // y = A x: six of four.
 #define TRANSFORM_ADJOINT_A(y0, y1, y2, y3, y4, y5, x0, x1, x2, x3)                                          \
     {                                                                                                        \
-        const FV p_ = (FV)(POINT), q_ = (FV)(1.0f / POINT), p2_ = (FV)(POINT * POINT),                       \
-                 q2_ = (FV)(1.0f / (POINT * POINT));                                                         \
+        POWERS                                                                                               \
         FV a_ = fma(p2_, x2, x0), b_ = fma(p_ * p2_, x3, p_ * x1);                                           \
         FV c_ = fma(q2_, x2, x0), d_ = fma(q_ * q2_, x3, q_ * x1);                                           \
         y0 = x0;                                                                                             \
@@ -294,21 +258,24 @@ static void KERNEL(winograd_gather)(__local float *near, __local float *far, __l
     }
 }
 
+// The task's block, and which `per` of n channels.
+#define TASK(n)                                                                                              \
+    int tasks = (n + per - 1) / per, block = (int)get_group_id(0) / tasks, s = (int)get_group_id(0) % tasks; \
+    if (block >= bn) return;
+
 // d0 to d3 of VW tiles, from four elements of each.
 #define SPREAD(d0, d1, d2, d3, from)                                                                         \
-    SPLIT(CAT(d0, e), CAT(d0, o), LLOAD(from), LLOAD((from) + VW))                                           \
-    SPLIT(CAT(d2, e), CAT(d2, o), LLOAD((from) + 2 * VW), LLOAD((from) + 3 * VW))                            \
-    SPLIT(d0, d2, CAT(d0, e), CAT(d2, e))                                                                    \
-    SPLIT(d1, d3, CAT(d0, o), CAT(d2, o))
+    EVEN_ODD(PASTE(d0, e), PASTE(d0, o), LLOAD(from), LLOAD((from) + VW))                                    \
+    EVEN_ODD(PASTE(d2, e), PASTE(d2, o), LLOAD((from) + 2 * VW), LLOAD((from) + 3 * VW))                     \
+    EVEN_ODD(d0, d2, PASTE(d0, e), PASTE(d2, e))                                                             \
+    EVEN_ODD(d1, d3, PASTE(d0, o), PASTE(d2, o))
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(winograd_input)(__global float *restrict v, __global const T_IN *restrict in, int N, int C, int H,
                        int W, int TH, int TW, int y0, int x0, int nr, int b0, int bn, int vs, int v_block,
                        int v_channel, int per) {
     __local float near[6 * PITCH], far[6 * PITCH], scratch[VW];
-    int c_tasks = (C + per - 1) / per, block = (int)get_group_id(0) / c_tasks,
-        s = (int)get_group_id(0) % c_tasks;
-    if (block >= bn) return;
+    TASK(C)
     for (int c = s * per; c < min(C, (s + 1) * per); c++) {
         KERNEL(winograd_gather)(near, far, scratch, in, N, C, H, W, TH, TW, y0, x0, c, b0 + block, nr, 6);
         __global float *dst = v + block * v_block + c * v_channel;
@@ -331,9 +298,7 @@ KERNEL(winograd_gradient)(__global float *restrict y, __global const T_IN *restr
                           int OW, int TH, int TW, int nr, int b0, int bn, int ys, int y_block, int y_channel,
                           int per) {
     __local float near[6 * PITCH], scratch[VW];
-    int m_tasks = (M + per - 1) / per, block = (int)get_group_id(0) / m_tasks,
-        s = (int)get_group_id(0) % m_tasks;
-    if (block >= bn) return;
+    TASK(M)
     for (int m = s * per; m < min(M, (s + 1) * per); m++) {
         KERNEL(winograd_gather)(near, 0, scratch, dy, N, M, OH, OW, TH, TW, 0, 0, m, b0 + block, nr, 4);
         __global float *dst = y + block * y_block + m * y_channel;
@@ -396,8 +361,6 @@ KERNEL(winograd_dweight)(__global float *restrict dw, __global const float *rest
     }
 }
 
-#define ROWS4(X) X(0) X(1) X(2) X(3)
-#define ROWS8(X) ROWS4(X) X(4) X(5) X(6) X(7)
 #define DECL(i) FV x##i = (FV)(0.0f), y##i = (FV)(0.0f);
 #define GET(i)                                                                                               \
     x##i = GLOAD(dst_ + i * NR);                                                                             \
@@ -423,23 +386,23 @@ KERNEL(winograd_dweight)(__global float *restrict dw, __global const float *rest
         U const float *pu_ = pu;                                                                             \
         __global const float *pv_ = pv;                                                                      \
         if (nr == VW) {                                                                                      \
-            CAT(ROWS, MR)(DECL_NARROW) if (more) {                                                           \
-                CAT(ROWS, MR)(GET_NARROW)                                                                    \
+            TILE_ROWS(MR, DECL_NARROW) if (more) {                                                           \
+                TILE_ROWS(MR, GET_NARROW)                                                                    \
             }                                                                                                \
             for (int c = 0; c < n; c++, pu_ += MR, pv_ += VW) {                                              \
                 FV v0 = GLOAD(pv_);                                                                          \
-                CAT(ROWS, MR)(STEP_NARROW)                                                                   \
+                TILE_ROWS(MR, STEP_NARROW)                                                                   \
             }                                                                                                \
-            CAT(ROWS, MR)(PUT_NARROW)                                                                        \
+            TILE_ROWS(MR, PUT_NARROW)                                                                        \
         } else {                                                                                             \
-            CAT(ROWS, MR)(DECL) if (more) {                                                                  \
-                CAT(ROWS, MR)(GET)                                                                           \
+            TILE_ROWS(MR, DECL) if (more) {                                                                  \
+                TILE_ROWS(MR, GET)                                                                           \
             }                                                                                                \
             for (int c = 0; c < n; c++, pu_ += MR, pv_ += NR) {                                              \
                 FV v0 = GLOAD(pv_), v1 = GLOAD(pv_ + VW);                                                    \
-                CAT(ROWS, MR)(STEP)                                                                          \
+                TILE_ROWS(MR, STEP)                                                                          \
             }                                                                                                \
-            CAT(ROWS, MR)(PUT)                                                                               \
+            TILE_ROWS(MR, PUT)                                                                               \
         }                                                                                                    \
     }
 
@@ -477,8 +440,7 @@ KERNEL(winograd_panel)(__global float *restrict r, __global const float *restric
 // y = A' x: four of six.
 #define TRANSFORM_A(y0, y1, y2, y3, x0, x1, x2, x3, x4, x5)                                                  \
     {                                                                                                        \
-        const FV p_ = (FV)(POINT), q_ = (FV)(1.0f / POINT), p2_ = (FV)(POINT * POINT),                       \
-                 q2_ = (FV)(1.0f / (POINT * POINT));                                                         \
+        POWERS                                                                                               \
         FV a_ = x1 + x2, b_ = x1 - x2, c_ = x3 + x4, d_ = x3 - x4;                                           \
         y0 = x0 + a_ + c_;                                                                                   \
         y1 = fma(p_, b_, q_ * d_);                                                                           \
@@ -499,9 +461,7 @@ KERNEL(winograd_output)(__global T_OUT *restrict out, __global const float *rest
                         __global const float *restrict bias, int N, int M, int OH, int OW, int TH, int TW,
                         int nr, int b0, int bn, int MP, int rs, int has_bias, int per EPILOGUE_PARAMS) {
     __local float rows[4 * 4 * NR]; // rows of the tiles' results, beside each other
-    int m_tasks = (M + per - 1) / per, block = (int)get_group_id(0) / m_tasks,
-        s = (int)get_group_id(0) % m_tasks;
-    if (block >= bn) return;
+    TASK(M)
     for (int m = s * per; m < min(M, (s + 1) * per); m++) {
         __global const float *src = r + (block * MP * MR + m) * nr;
         float add = has_bias ? bias[m] : 0.0f;
@@ -549,7 +509,7 @@ KERNEL(winograd_output)(__global T_OUT *restrict out, __global const float *rest
                            dst + b);
                 }
                 for (; b + HALF <= width; b += HALF) {
-                    HV value = CAT(vload, HALF)(0, row + b) + add;
+                    HV value = PASTE(vload, HALF)(0, row + b) + add;
                     VSTORE(T_OUT, HALF, KERNEL(epilogue_half)(value EPILOGUE_VECTOR_AT(HALF, dst - out + b)),
                            dst + b);
                 }

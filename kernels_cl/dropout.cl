@@ -19,13 +19,10 @@
 void KERNEL(dropout_four)(__global T_Y *y, __global const T_X *x, uint k0, uint k1, uint step, uint counter,
                           int i, int n, int id, float p, float scale) {
     uint4 words = clv_philox(k0, k1, (uint4)(counter, step, (uint)id, 0u));
-    if (i >= 0 && i < n) STORE(T_Y, clv_uniform(words.x) >= p ? LOAD(T_X, x + i) * scale : 0.0f, y + i);
-    if (i + 1 >= 0 && i + 1 < n)
-        STORE(T_Y, clv_uniform(words.y) >= p ? LOAD(T_X, x + i + 1) * scale : 0.0f, y + i + 1);
-    if (i + 2 >= 0 && i + 2 < n)
-        STORE(T_Y, clv_uniform(words.z) >= p ? LOAD(T_X, x + i + 2) * scale : 0.0f, y + i + 2);
-    if (i + 3 >= 0 && i + 3 < n)
-        STORE(T_Y, clv_uniform(words.w) >= p ? LOAD(T_X, x + i + 3) * scale : 0.0f, y + i + 3);
+#define ONE(k, word)                                                                                         \
+    if (i + k >= 0 && i + k < n)                                                                             \
+        STORE(T_Y, clv_uniform(word) >= p ? LOAD(T_X, x + i + k) * scale : 0.0f, y + i + k);
+    ONE(0, words.x) ONE(1, words.y) ONE(2, words.z) ONE(3, words.w)
 }
 
 __kernel void KERNEL(dropout)(__global T_Y *y, __global const T_X *x, __global const int *restrict state,
@@ -80,17 +77,13 @@ __kernel void KERNEL(dropout_vector)(__global T_Y *y, __global const T_X *x,
         even_high.odd = word[2].hi;
         odd_high.even = word[1].hi;
         odd_high.odd = word[3].hi;
-        out.even = even_low.lo;
-        out.odd = odd_low.lo;
-        VSTORE(T_Y, 16, KERNEL(dropout_choose)(out, VLOAD(T_X, 16, x + i), p, scale), y + i);
-        out.even = even_low.hi;
-        out.odd = odd_low.hi;
-        VSTORE(T_Y, 16, KERNEL(dropout_choose)(out, VLOAD(T_X, 16, x + i + 16), p, scale), y + i + 16);
-        out.even = even_high.lo;
-        out.odd = odd_high.lo;
-        VSTORE(T_Y, 16, KERNEL(dropout_choose)(out, VLOAD(T_X, 16, x + i + 32), p, scale), y + i + 32);
-        out.even = even_high.hi;
-        out.odd = odd_high.hi;
-        VSTORE(T_Y, 16, KERNEL(dropout_choose)(out, VLOAD(T_X, 16, x + i + 48), p, scale), y + i + 48);
+#define PUT(at, even_, odd_)                                                                                 \
+    out.even = even_;                                                                                        \
+    out.odd = odd_;                                                                                          \
+    VSTORE(T_Y, 16, KERNEL(dropout_choose)(out, VLOAD(T_X, 16, x + i + at), p, scale), y + i + at);
+        PUT(0, even_low.lo, odd_low.lo)
+        PUT(16, even_low.hi, odd_low.hi)
+        PUT(32, even_high.lo, odd_high.lo)
+        PUT(48, even_high.hi, odd_high.hi)
     }
 }

@@ -34,19 +34,15 @@
 #define EW_U1 0
 #define EW_U2 0
 
-#define EW_PASTE2(a, b) a##b
-#define EW_PASTE(a, b) EW_PASTE2(a, b)
-#define EW_PASTE3(a, b, c) EW_PASTE(EW_PASTE(a, b), c)
-
 EPILOGUE_FUNCTION(KERNEL(epilogue), VALUE(EW_TO))
-EPILOGUE_FUNCTION(KERNEL(epilogue_vector), EW_PASTE(VALUE(EW_TO), EW_VW))
+EPILOGUE_FUNCTION(KERNEL(epilogue_vector), PASTE(VALUE(EW_TO), EW_VW))
 
 // The words of the expressions that are not in common/epilogue.cl. EW_W is the width at hand: nothing for scalars, or EW_VW.
-#define F EW_PASTE(float, EW_W)
-#define I EW_PASTE(int, EW_W)
+#define F PASTE(float, EW_W)
+#define I PASTE(int, EW_W)
 #define BOOL(c) select((I)(0), (I)(1), (c))
-#define TO_F(v) EW_PASTE(convert_float, EW_W)(v)
-#define TO_I(v) EW_PASTE3(convert_int, EW_W, _sat_rtz)(v)
+#define TO_F(v) PASTE(convert_float, EW_W)(v)
+#define TO_I(v) PASTE(PASTE(convert_int, EW_W), _sat_rtz)(v)
 
 // Lists over the inputs that are there.
 #if EW_N == 0
@@ -58,7 +54,7 @@ EPILOGUE_FUNCTION(KERNEL(epilogue_vector), EW_PASTE(VALUE(EW_TO), EW_VW))
 #else
 #define EW_INPUTS(M) M(0) M(1) M(2)
 #endif
-#define EW_VALUE(k) EW_PASTE(VALUE(EW_T##k), EW_W) EW_X##k,
+#define EW_VALUE(k) PASTE(VALUE(EW_T##k), EW_W) EW_X##k,
 #define EW_POINTER(k) const global EW_T##k *in##k,
 
 #define EW_W
@@ -67,7 +63,7 @@ VALUE(EW_TO) KERNEL(elementwise_one)(EW_INPUTS(EW_VALUE) float p0, float p1) {
 }
 #undef EW_W
 #define EW_W EW_VW
-EW_PASTE(VALUE(EW_TO), EW_VW) KERNEL(elementwise_vector)(EW_INPUTS(EW_VALUE) float p0, float p1) {
+PASTE(VALUE(EW_TO), EW_VW) KERNEL(elementwise_vector)(EW_INPUTS(EW_VALUE) float p0, float p1) {
     return EW_EXPR;
 }
 #undef EW_W
@@ -81,7 +77,7 @@ EW_PASTE(VALUE(EW_TO), EW_VW) KERNEL(elementwise_vector)(EW_INPUTS(EW_VALUE) flo
 #define EW_DIMS_6(M) M(5) EW_DIMS_5(M)
 #define EW_DIMS_7(M) M(6) EW_DIMS_6(M)
 #define EW_DIMS_8(M) M(7) EW_DIMS_7(M)
-#define EW_DIMS(M) EW_PASTE(EW_DIMS_, EW_RANK)(M)
+#define EW_DIMS(M) PASTE(EW_DIMS_, EW_RANK)(M)
 #define EW_DIM_PARAM(k) int d##k,
 #define EW_STRIDE_PARAM0(d) int s0_##d,
 #define EW_STRIDE_PARAM1(d) int s1_##d,
@@ -111,9 +107,9 @@ kernel void KERNEL(elementwise_plain)(global EW_TO *out, EW_INPUTS(EW_POINTER) i
 // ---- rows
 #define EW_ROW_PARAMS(k) int s##k##_0, int s##k##_1,
 #define EW_ROW_BASE(k) const global EW_T##k *row##k = in##k + (r / d1) * s##k##_0 + (r % d1) * s##k##_1;
-#define EW_UNIFORM_1(k, j) (EW_PASTE(VALUE(EW_T##k), EW_VW))(LOAD(EW_T##k, row##k)),
-#define EW_UNIFORM_0(k, j) EW_PASTE(EW_ACCESS, LOAD)(EW_T##k, EW_VW, row##k + j),
-#define EW_ROW_VECTOR(k) EW_PASTE(EW_UNIFORM_, EW_U##k)(k, j)
+#define EW_UNIFORM_1(k, j) (PASTE(VALUE(EW_T##k), EW_VW))(LOAD(EW_T##k, row##k)),
+#define EW_UNIFORM_0(k, j) PASTE(EW_ACCESS, LOAD)(EW_T##k, EW_VW, row##k + j),
+#define EW_ROW_VECTOR(k) PASTE(EW_UNIFORM_, EW_U##k)(k, j)
 #define EW_ROW_ONE(k) LOAD(EW_T##k, row##k + (EW_U##k ? 0 : j)),
 
 kernel void KERNEL(elementwise_rows)(global EW_TO *out, EW_INPUTS(EW_POINTER) int rows, int rows_per_item,
@@ -130,9 +126,8 @@ kernel void KERNEL(elementwise_rows)(global EW_TO *out, EW_INPUTS(EW_POINTER) in
         global EW_TO *to = out + r * inner;
         int j = begin;
         for (; end - j >= EW_VW; j += EW_VW) {
-            const EW_PASTE(VALUE(EW_TO), EW_VW) v =
-                KERNEL(elementwise_vector)(EW_INPUTS(EW_ROW_VECTOR) p0, p1);
-            EW_PASTE(EW_ACCESS, STORE)
+            const PASTE(VALUE(EW_TO), EW_VW) v = KERNEL(elementwise_vector)(EW_INPUTS(EW_ROW_VECTOR) p0, p1);
+            PASTE(EW_ACCESS, STORE)
             (EW_TO, EW_VW, KERNEL(epilogue_vector)(v EPILOGUE_VECTOR_AT(EW_VW, r * inner + j)), to + j);
         }
         for (; j < end; j++) {

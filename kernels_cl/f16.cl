@@ -12,25 +12,23 @@
 constant uint KERNEL(f16_steps)[6] = {0, 1, 0x0fff, 0x1000, 0x1001, 0x1fff};
 constant ushort KERNEL(f16_lanes)[16] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 
-#define F16_PASTE2(a, b) a##b
-#define F16_PASTE(a, b) F16_PASTE2(a, b)
 #define F16_NAN(h) (((h) & 0x7fffu) > 0x7c00u)
 #define F16_WIDTH(n)                                                                                         \
-    int KERNEL(f16_stored_alike##n)(F16_PASTE(float, n) v) {                                                 \
-        const F16_PASTE(uint, n) a = F16_PASTE(convert_uint, n)(f16_of_float##n(v));                         \
-        const F16_PASTE(uint, n) b = F16_PASTE(convert_uint, n)(half_of_float##n(v));                        \
+    int KERNEL(f16_stored_alike##n)(PASTE(float, n) v) {                                                     \
+        const PASTE(uint, n) a = PASTE(convert_uint, n)(f16_of_float##n(v));                                 \
+        const PASTE(uint, n) b = PASTE(convert_uint, n)(half_of_float##n(v));                                \
         return all((a == b) | (F16_NAN(a) & F16_NAN(b)));                                                    \
     }                                                                                                        \
-    int KERNEL(f16_alike##n)(F16_PASTE(ushort, n) h) {                                                       \
-        const F16_PASTE(float, n) a = float_of_f16##n(h), b = float_of_half##n(h);                           \
-        const F16_PASTE(float, n) middle = a + 0x1p-25f;                                                     \
-        int alike = all((F16_PASTE(as_uint, n)(a) == F16_PASTE(as_uint, n)(b)) | ((a != a) & (b != b)));     \
+    int KERNEL(f16_alike##n)(PASTE(ushort, n) h) {                                                           \
+        const PASTE(float, n) a = float_of_f16##n(h), b = float_of_half##n(h);                               \
+        const PASTE(float, n) middle = a + 0x1p-25f;                                                         \
+        int alike = all((PASTE(as_uint, n)(a) == PASTE(as_uint, n)(b)) | ((a != a) & (b != b)));             \
         for (int k = 0; k < 6; k++)                                                                          \
             alike &= KERNEL(f16_stored_alike##n)(                                                            \
-                F16_PASTE(as_float, n)(F16_PASTE(as_uint, n)(a) + KERNEL(f16_steps)[k]));                    \
+                PASTE(as_float, n)(PASTE(as_uint, n)(a) + KERNEL(f16_steps)[k]));                            \
         for (int k = 0; k < 3; k++)                                                                          \
-            alike &= KERNEL(f16_stored_alike##n)(                                                            \
-                F16_PASTE(as_float, n)(F16_PASTE(as_uint, n)(middle) + (uint)(k - 1)));                      \
+            alike &=                                                                                         \
+                KERNEL(f16_stored_alike##n)(PASTE(as_float, n)(PASTE(as_uint, n)(middle) + (uint)(k - 1)));  \
         return alike;                                                                                        \
     }
 F16_WIDTH(2)
@@ -52,7 +50,7 @@ int KERNEL(f16_alike1)(ushort h) {
 
 #define F16_ALL(n)                                                                                           \
     for (int h = first; h < first + 1024; h += n)                                                            \
-        alike &= KERNEL(f16_alike##n)((F16_PASTE(ushort, n))((ushort)h) + F16_PASTE(vload, n)(0, KERNEL(f16_lanes)));
+        alike &= KERNEL(f16_alike##n)((PASTE(ushort, n))((ushort)h) + PASTE(vload, n)(0, KERNEL(f16_lanes)));
 
 kernel void KERNEL(f16_differences)(global int *restrict out) {
     const int i = get_global_id(0), first = i * 1024;

@@ -71,12 +71,12 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 #define KEPT4_f16 ushort4
 #define KEPT4_bf16 ushort4
 #define FLOATS_float(v) (v)
-#define FLOATS_f16(v) STORAGE_CAT(STORAGE_OF_F16, 4)(v)
+#define FLOATS_f16(v) PASTE(STORAGE_OF_F16, 4)(v)
 #define FLOATS_bf16(v) float_of_bf164(v)
-#define KEPT(T) STORAGE_CAT(KEPT_, T)
-#define KEPT4(T) STORAGE_CAT(KEPT4_, T)
+#define KEPT(T) PASTE(KEPT_, T)
+#define KEPT4(T) PASTE(KEPT4_, T)
 #define READ(T, p) (*(p))
-#define FLOATS(T, v) STORAGE_CAT(FLOATS_, T)(v)
+#define FLOATS(T, v) PASTE(FLOATS_, T)(v)
 #else
 #define KEPT(T) float
 #define KEPT4(T) float4

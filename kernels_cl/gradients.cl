@@ -26,8 +26,7 @@
 
 // By their bits: compilers that reckon without infinities leave these alone.
 #define SQUARE(v, T, I) ((v) * (v))
-#define NONFINITE(v, T, I)                                                                                   \
-    select((T)(0.0f), (T)(1.0f), (STORAGE_CAT(as_, I)(v) & 0x7f800000) == (I)(0x7f800000))
+#define NONFINITE(v, T, I) select((T)(0.0f), (T)(1.0f), (PASTE(as_, I)(v) & 0x7f800000) == (I)(0x7f800000))
 
 // The sum of a vector's floats.
 #define SUM_1(v) (v)
@@ -43,10 +42,10 @@
 #define INTS_1 int
 #define INTS_4 int4
 #define INTS_16 int16
-#define SUM STORAGE_CAT(SUM_, WIDE)
-#define GET STORAGE_CAT(GET_, WIDE)
-#define FLOATS STORAGE_CAT(FLOATS_, WIDE)
-#define INTS STORAGE_CAT(INTS_, WIDE)
+#define SUM PASTE(SUM_, WIDE)
+#define GET PASTE(GET_, WIDE)
+#define FLOATS PASTE(FLOATS_, WIDE)
+#define INTS PASTE(INTS_, WIDE)
 
 #if ITEMS == 1
 #define GROUP

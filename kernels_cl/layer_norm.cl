@@ -29,13 +29,6 @@ __kernel void KERNEL(layer_norm_join)(__global float *restrict dweight, __global
     dbias[d] = sum;
 }
 
-float KERNEL(layer_norm_total)(float16 v) {
-    float8 a = v.lo + v.hi;
-    float4 b = a.lo + a.hi;
-    float2 c = b.lo + b.hi;
-    return c.x + c.y;
-}
-
 __kernel void KERNEL(layer_norm_rows)(__global T_Y *restrict y, __global float *restrict means,
                                       __global float *restrict rstds, __global const T_X *restrict x,
                                       __global const float *restrict weight, __global const float *restrict bias,
@@ -49,13 +42,13 @@ __kernel void KERNEL(layer_norm_rows)(__global T_Y *restrict y, __global float *
         int d;
         for (d = 0; d + 16 <= D; d += 16) sums += VLOAD(T_X, 16, from + d);
         for (; d < D; d++) sum += LOAD(T_X, from + d);
-        float mean = (sum + KERNEL(layer_norm_total)(sums)) / (float)D;
+        float mean = (sum + clv_sum16(sums)) / (float)D;
         for (d = 0; d + 16 <= D; d += 16) {
             float16 v = VLOAD(T_X, 16, from + d) - mean;
             squares += v * v;
         }
         for (; d < D; d++) square += (LOAD(T_X, from + d) - mean) * (LOAD(T_X, from + d) - mean);
-        float rstd = 1.0f / sqrt((square + KERNEL(layer_norm_total)(squares)) / (float)D + eps);
+        float rstd = 1.0f / sqrt((square + clv_sum16(squares)) / (float)D + eps);
         means[r] = mean;
         rstds[r] = rstd;
         for (d = 0; d + 16 <= D; d += 16) {
@@ -97,8 +90,8 @@ __kernel void KERNEL(layer_norm_rows_backward)(__global T_DX *restrict dx, __glo
             sum += g;
             product += g * ((LOAD(T_X, from + d) - mean) * rstd);
         }
-        sum = (sum + KERNEL(layer_norm_total)(sums)) / (float)D;
-        product = (product + KERNEL(layer_norm_total)(products)) / (float)D;
+        sum = (sum + clv_sum16(sums)) / (float)D;
+        product = (product + clv_sum16(products)) / (float)D;
         for (d = 0; d + 16 <= D; d += 16) {
             float16 g = VLOAD(T_Y, 16, up + d);
             if (has_weight) g *= vload16(0, weight + d);

@@ -22,16 +22,12 @@ __kernel void KERNEL(cross_entropy_rows)(__global float *restrict stats, __globa
         int c;
         float16 most = (float16)(-INFINITY), sums = (float16)(0.0f);
         for (c = 0; c + 16 <= C; c += 16) most = fmax(most, VLOAD(T_X, 16, from + c));
-        float8 m8 = fmax(most.lo, most.hi);
-        float4 m4 = fmax(m8.lo, m8.hi);
-        float largest = fmax(fmax(m4.x, m4.y), fmax(m4.z, m4.w)), sum = 0.0f;
+        float largest = clv_largest16(most), sum = 0.0f;
         for (; c < C; c++) largest = fmax(largest, LOAD(T_X, from + c));
         for (c = 0; c + 16 <= C; c += 16) sums += exp(VLOAD(T_X, 16, from + c) - largest);
         for (; c < C; c++) sum += exp(LOAD(T_X, from + c) - largest);
-        float8 s8 = sums.lo + sums.hi;
-        float4 s4 = s8.lo + s8.hi;
         stats[r] = largest;
-        const float log_sum = log(sum + ((s4.x + s4.y) + (s4.z + s4.w)));
+        const float log_sum = log(sum + clv_sum16_pairs(sums));
         const int label = labels[r];
         stats[n_rows + r] = log_sum;
         losses[r] = label < 0 || label >= C ? NAN : log_sum - (LOAD(T_X, from + label) - largest);
@@ -66,9 +62,7 @@ __kernel void KERNEL(mse_sum_vector)(__global float *restrict out, __global cons
         float16 d = VLOAD(T_X, 16, x + i) - VLOAD(T_T, 16, t + i);
         sums += d * d;
     }
-    float8 a = sums.lo + sums.hi;
-    float4 b = a.lo + a.hi;
-    float sum = (b.x + b.y) + (b.z + b.w);
+    float sum = clv_sum16_pairs(sums);
     for (; i < last; i++)
         sum += (LOAD(T_X, x + i) - LOAD(T_T, t + i)) * (LOAD(T_X, x + i) - LOAD(T_T, t + i));
     out[item] = sum;

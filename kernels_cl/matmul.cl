@@ -64,32 +64,6 @@
 #define MT (16 * MR)
 #define NC 256
 
-#define CAT_(a, b) a##b
-#define CAT(a, b) CAT_(a, b)
-#define FV CAT(float, VW)
-// Vectors at any multiple of 4 bytes. Where the compiler is known to keep a typedef's lower alignment, plain
-// accesses: a long body of vloadN and vstoreN doubles PoCL's compile time.
-#ifdef __clang__
-typedef FV __attribute__((aligned(4))) KERNEL(matmul_vector);
-#define GLOAD(p) (*(__global const KERNEL(matmul_vector) *)(p))
-#define LLOAD(p) (*(__local const KERNEL(matmul_vector) *)(p))
-#define GSTORE(v, p) (*(__global KERNEL(matmul_vector) *)(p) = (v))
-#define LSTORE(v, p) (*(__local KERNEL(matmul_vector) *)(p) = (v))
-#else
-#define GLOAD(p) CAT(vload, VW)(0, p)
-#define LLOAD(p) CAT(vload, VW)(0, p)
-#define GSTORE(v, p) CAT(vstore, VW)(v, 0, p)
-#define LSTORE(v, p) CAT(vstore, VW)(v, 0, p)
-#endif
-// Vectors of a tensor that is stored as T.
-#define TLOAD(T, p) CAT(tload_, T)(p)
-#define tload_float(p) GLOAD(p)
-#define tload_f16(p) VLOAD(f16, VW, p)
-#define tload_bf16(p) VLOAD(bf16, VW, p)
-#define TSTORE(T, v, p) CAT(tstore_, T)(v, p)
-#define tstore_float(v, p) GSTORE(v, p)
-#define tstore_f16(v, p) VSTORE(f16, VW, v, p)
-#define tstore_bf16(v, p) VSTORE(bf16, VW, v, p)
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 EPILOGUE_FUNCTION(KERNEL(epilogue_vector), FV)
 #define NR (NV * VW)
@@ -138,7 +112,6 @@ __kernel void KERNEL(matmul_bias)(__global T_C *restrict c, __global const float
 
 #if TILE
 
-#define LOOP _Pragma("clang loop vectorize(disable) unroll(disable)")
 // The register tile reads vectors of B: its columns become lanes of panels of NR, whichever way B lies. Of A it reads
 // single elements, so A is copied as it lies: a_m = 1, into panels of MR lanes; a_k = 1, row by row.
 // Behind the last lanes and rows come zeros or copies of the last one. Their results are never stored.
@@ -198,14 +171,6 @@ PACK_LANES(matmul_pack_a, T_A)
 PACK_LANES(matmul_pack_b, T_B)
 PACK_COLUMNS(matmul_pack_columns, T_B)
 
-#define ROWS4(X) X(0) X(1) X(2) X(3)
-#define ROWS6(X) ROWS4(X) X(4) X(5)
-#define ROWS8(X) ROWS6(X) X(6) X(7)
-#define ROWS12(X) ROWS8(X) X(8) X(9) X(10) X(11)
-#define ROWS14(X) ROWS12(X) X(12) X(13)
-#define TILE_ROWS CAT(ROWS, MR)
-#define LESS_ROWS CAT(ROWS, LR)
-
 // A[MR][kn] * pb[kn][NR], where A[m][k] is pa[k*PA + m] (lanes) or pa[m*AP + k] (rows); `less` has LR rows instead, for
 // what is left of a matrix. The product goes to c, whose rows are N apart, straight from the registers: by a way through
 // memory it would take a twentieth of all time. add: keep what C holds; all of it is asked for before any is stored, as
@@ -235,30 +200,30 @@ PACK_COLUMNS(matmul_pack_columns, T_B)
 #define MICRO(name, rows, step, next)                                                                        \
     static void KERNEL(name)(__local float *t, __local const float *pa, __local const float *pb, int kn,     \
                              __global T_C *c, int N, int add, int has_bias, __global const float *bias) {    \
-        rows(DECL);                                                                                          \
+        TILE_ROWS(rows, DECL);                                                                               \
         for (int k = 0; k < kn; k++) {                                                                       \
             FV b0 = LLOAD(pb), b1 = LLOAD(pb + VW);                                                          \
-            rows(step);                                                                                      \
+            TILE_ROWS(rows, step);                                                                           \
             pa += next;                                                                                      \
             pb += NR;                                                                                        \
         }                                                                                                    \
         if (!c) {                                                                                            \
-            rows(PUT);                                                                                       \
+            TILE_ROWS(rows, PUT);                                                                            \
             return;                                                                                          \
         }                                                                                                    \
         if (add) {                                                                                           \
-            rows(FORMER);                                                                                    \
+            TILE_ROWS(rows, FORMER);                                                                         \
         }                                                                                                    \
         if (has_bias) {                                                                                      \
             FV bias0 = GLOAD(bias), bias1 = GLOAD(bias + VW);                                                \
-            rows(BIAS);                                                                                      \
+            TILE_ROWS(rows, BIAS);                                                                           \
         }                                                                                                    \
-        rows(RESULT);                                                                                        \
+        TILE_ROWS(rows, RESULT);                                                                             \
     }
-MICRO(matmul_micro_lanes, TILE_ROWS, STEP_LANES, PA)
-MICRO(matmul_micro_rows, TILE_ROWS, STEP_ROWS, 1)
-MICRO(matmul_less_lanes, LESS_ROWS, STEP_LANES, PA)
-MICRO(matmul_less_rows, LESS_ROWS, STEP_ROWS, 1)
+MICRO(matmul_micro_lanes, MR, STEP_LANES, PA)
+MICRO(matmul_micro_rows, MR, STEP_ROWS, 1)
+MICRO(matmul_less_lanes, LR, STEP_LANES, PA)
+MICRO(matmul_less_rows, LR, STEP_ROWS, 1)
 
 // A tile's results, from t: C[at + r*N + n], r < rows, n < cols, those of columns column + n. add: keep what C holds.
 // last: bias and the epilogue. With SUMS, sums[r*NC + n] holds earlier ones, if any, and keeps these unless they are last.

@@ -25,8 +25,7 @@
 #else
 #define R 8
 #endif
-#define FV STORAGE_CAT(float, VW)
-#define RV STORAGE_CAT(float, R)
+#define RV PASTE(float, R)
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 EPILOGUE_FUNCTION(KERNEL(epilogue_vector), RV)
 

@@ -58,6 +58,17 @@ void KERNEL(batch_norm_keep)(int c, float mean, float square, float count, __glo
     vars[c] = square / (count - 1.0f);
 }
 
+// Arguments of several kernels.
+#define STATISTICS                                                                                           \
+    __global float *restrict means, __global float *restrict rstds, __global float *restrict vars
+#define AFFINE                                                                                               \
+    __global const float *restrict weight, __global const float *restrict bias,                              \
+        __global const float *restrict mean, __global const float *restrict spread
+#define GRADIENTS                                                                                            \
+    __global T_DX *dx, __global const T_Y *dy, __global const T_X *x, __global const float *restrict weight, \
+        __global const float *restrict mean, __global const float *restrict spread,                          \
+        __global const float *restrict dweight, __global const float *restrict dbias
+
 #define LAYER(j)                                                                                             \
     __global float *restrict running_mean##j, __global float *restrict running_var##j,                       \
         __global const float *restrict mean##j, __global const float *restrict var##j,
@@ -73,9 +84,8 @@ __kernel void KERNEL(batch_norm_update)(EACH_SLICE(LAYER) EACH_SLICE(CHANNELS) i
     EACH_SLICE(UPDATE)
 }
 
-__kernel void KERNEL(batch_norm_stats)(__global float *restrict means, __global float *restrict rstds,
-                                       __global float *restrict vars, __global const T_X *restrict x, int N,
-                                       int C, int S, float eps) {
+__kernel void KERNEL(batch_norm_stats)(STATISTICS, __global const T_X *restrict x, int N, int C, int S,
+                                       float eps) {
     int c = (int)get_global_id(0);
     if (c >= C) return;
     float count = (float)N * (float)S, sum = 0.0f, left = 0.0f, square = 0.0f;
@@ -100,12 +110,9 @@ __kernel void KERNEL(batch_norm_stats)(__global float *restrict means, __global 
     (c, mean + left / count, square, count, means, rstds, vars, eps);
 }
 
-__kernel void KERNEL(batch_norm_apply)(__global T_Y *restrict y, __global const T_X *restrict x,
-                                       __global const float *restrict weight,
-                                       __global const float *restrict bias,
-                                       __global const float *restrict mean,
-                                       __global const float *restrict spread, int n, int C, int S,
-                                       int has_weight, int has_bias, int is_var, float eps EPILOGUE_PARAMS) {
+__kernel void KERNEL(batch_norm_apply)(__global T_Y *restrict y, __global const T_X *restrict x, AFFINE,
+                                       int n, int C, int S, int has_weight, int has_bias, int is_var,
+                                       float eps EPILOGUE_PARAMS) {
     int i = (int)get_global_id(0);
     if (i >= n) return;
     int c = i / S % C;
@@ -139,13 +146,8 @@ KERNEL(batch_norm_backward_sums)(__global float *restrict dweight, __global floa
 
 // dx may lie over dy or x.
 // count  N*S in training: the batch's mean and variance depend on x. 0 in evaluation: they are constants
-__kernel void KERNEL(batch_norm_backward_apply)(__global T_DX *dx, __global const T_Y *dy,
-                                                __global const T_X *x, __global const float *restrict weight,
-                                                __global const float *restrict mean,
-                                                __global const float *restrict spread,
-                                                __global const float *restrict dweight,
-                                                __global const float *restrict dbias, int n, int C, int S,
-                                                int has_weight, int is_var, float eps, float count) {
+__kernel void KERNEL(batch_norm_backward_apply)(GRADIENTS, int n, int C, int S, int has_weight, int is_var,
+                                                float eps, float count) {
     int i = (int)get_global_id(0);
     if (i >= n) return;
     int c = i / S % C;
@@ -158,12 +160,6 @@ __kernel void KERNEL(batch_norm_backward_apply)(__global T_DX *dx, __global cons
 
 // ---- planes ----
 
-float KERNEL(batch_norm_sum)(float16 v) {
-    float8 a = v.lo + v.hi;
-    float4 b = a.lo + a.hi;
-    return (b.x + b.y) + (b.z + b.w);
-}
-
 __kernel void KERNEL(batch_norm_planes)(__global float *restrict parts, __global const T_X *restrict x,
                                         int n_planes, int rows, int S) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_planes);
@@ -174,7 +170,7 @@ __kernel void KERNEL(batch_norm_planes)(__global float *restrict parts, __global
         float sum = 0.0f, left = 0.0f, square = 0.0f;
         for (s = 0; s + 16 <= S; s += 16) sums += VLOAD(T_X, 16, from + s);
         for (; s < S; s++) sum += LOAD(T_X, from + s);
-        float mean = (sum + KERNEL(batch_norm_sum)(sums)) / (float)S;
+        float mean = (sum + clv_sum16_pairs(sums)) / (float)S;
         for (s = 0; s + 16 <= S; s += 16) {
             float16 d = VLOAD(T_X, 16, from + s) - mean;
             lefts += d;
@@ -185,16 +181,15 @@ __kernel void KERNEL(batch_norm_planes)(__global float *restrict parts, __global
             left += d;
             square += d * d;
         }
-        left += KERNEL(batch_norm_sum)(lefts);
-        square += KERNEL(batch_norm_sum)(squares);
+        left += clv_sum16_pairs(lefts);
+        square += clv_sum16_pairs(squares);
         parts[p] = mean + left / (float)S;
         parts[n_planes + p] = fmax(square - left * (left / (float)S), 0.0f);
     }
 }
 
-__kernel void KERNEL(batch_norm_join)(__global float *restrict means, __global float *restrict rstds,
-                                      __global float *restrict vars, __global const float *restrict parts,
-                                      int N, int C, int S, float eps) {
+__kernel void KERNEL(batch_norm_join)(STATISTICS, __global const float *restrict parts, int N, int C, int S,
+                                      float eps) {
     int c = (int)get_global_id(0);
     if (c >= C) return;
     float sum = 0.0f, left = 0.0f, apart = 0.0f, square = 0.0f, count = (float)N * (float)S;
@@ -212,12 +207,8 @@ __kernel void KERNEL(batch_norm_join)(__global float *restrict means, __global f
 }
 
 __kernel void KERNEL(batch_norm_planes_apply)(__global T_Y *restrict y, __global const T_X *restrict x,
-                                              __global const float *restrict weight,
-                                              __global const float *restrict bias,
-                                              __global const float *restrict mean,
-                                              __global const float *restrict spread, int n_planes, int rows,
-                                              int C, int S, int has_weight, int has_bias, int is_var,
-                                              float eps EPILOGUE_PARAMS) {
+                                              AFFINE, int n_planes, int rows, int C, int S, int has_weight,
+                                              int has_bias, int is_var, float eps EPILOGUE_PARAMS) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_planes);
     for (int p = first; p < last; p++) {
         int c = p % C, s;
@@ -258,8 +249,8 @@ __kernel void KERNEL(batch_norm_planes_backward)(__global float *restrict parts,
             sum += LOAD(T_Y, g + s);
             product += LOAD(T_Y, g + s) * (LOAD(T_X, from + s) - m);
         }
-        parts[p] = sum + KERNEL(batch_norm_sum)(sums);
-        parts[n_planes + p] = product + KERNEL(batch_norm_sum)(products);
+        parts[p] = sum + clv_sum16_pairs(sums);
+        parts[n_planes + p] = product + clv_sum16_pairs(products);
     }
 }
 
@@ -279,11 +270,8 @@ __kernel void KERNEL(batch_norm_backward_join)(__global float *restrict dweight,
     dweight[c] = product * KERNEL(batch_norm_rstd)(spread[c], is_var, eps);
 }
 
-__kernel void KERNEL(batch_norm_planes_backward_apply)(
-    __global T_DX *dx, __global const T_Y *dy, __global const T_X *x, __global const float *restrict weight,
-    __global const float *restrict mean, __global const float *restrict spread,
-    __global const float *restrict dweight, __global const float *restrict dbias, int n_planes, int rows,
-    int C, int S, int has_weight, int is_var, float eps, float count) {
+__kernel void KERNEL(batch_norm_planes_backward_apply)(GRADIENTS, int n_planes, int rows, int C, int S,
+                                                       int has_weight, int is_var, float eps, float count) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_planes);
     for (int p = first; p < last; p++) {
         int c = p % C, s;
@@ -305,29 +293,16 @@ __kernel void KERNEL(batch_norm_planes_backward_apply)(
 
 // ---- columns, S == 1 ----
 
-// Sixteen neighbours from `at`, or the `lanes` that there are (the rest 0).
-#define COLUMNS(name, T)                                                                                     \
-    float16 KERNEL(name)(__global const T *at, int lanes) {                                                  \
-        if (lanes == 16) return VLOAD(T, 16, at);                                                            \
-        float few[16];                                                                                       \
-        for (int l = 0; l < 16; l++) few[l] = l < lanes ? LOAD(T, at + l) : 0.0f;                            \
-        return vload16(0, few);                                                                              \
-    }
-COLUMNS(batch_norm_load, float)
-COLUMNS(batch_norm_load_x, T_X)
-COLUMNS(batch_norm_load_dy, T_Y)
-
-__kernel void KERNEL(batch_norm_columns)(__global float *restrict means, __global float *restrict rstds,
-                                         __global float *restrict vars, __global const T_X *restrict x, int N,
-                                         int C, float eps) {
+__kernel void KERNEL(batch_norm_columns)(STATISTICS, __global const T_X *restrict x, int N, int C,
+                                         float eps) {
     int c = (int)get_global_id(0) * 16, lanes = min(16, C - c);
     if (lanes <= 0) return;
     float count = (float)N;
     float16 sum = (float16)(0.0f), left = (float16)(0.0f), square = (float16)(0.0f);
-    for (int n = 0; n < N; n++) sum += KERNEL(batch_norm_load_x)(x + n * C + c, lanes);
+    for (int n = 0; n < N; n++) sum += LOAD_FEW(T_X, x + n * C + c, lanes);
     float16 mean = sum / count;
     for (int n = 0; n < N; n++) {
-        float16 d = KERNEL(batch_norm_load_x)(x + n * C + c, lanes) - mean;
+        float16 d = LOAD_FEW(T_X, x + n * C + c, lanes) - mean;
         left += d;
         square += d * d;
     }
@@ -348,11 +323,11 @@ __kernel void KERNEL(batch_norm_columns_backward)(
     __global const float *restrict spread, int N, int C, int is_var, float eps) {
     int c = (int)get_global_id(0) * 16, lanes = min(16, C - c);
     if (lanes <= 0) return;
-    float16 m = KERNEL(batch_norm_load)(mean + c, lanes), sum = (float16)(0.0f), product = (float16)(0.0f);
+    float16 m = LOAD_FEW(float, mean + c, lanes), sum = (float16)(0.0f), product = (float16)(0.0f);
     for (int n = 0; n < N; n++) {
-        float16 g = KERNEL(batch_norm_load_dy)(dy + n * C + c, lanes);
+        float16 g = LOAD_FEW(T_Y, dy + n * C + c, lanes);
         sum += g;
-        product += g * (KERNEL(batch_norm_load_x)(x + n * C + c, lanes) - m);
+        product += g * (LOAD_FEW(T_X, x + n * C + c, lanes) - m);
     }
     float one_sum[16], one_product[16];
     vstore16(sum, 0, one_sum);
@@ -367,12 +342,7 @@ __kernel void KERNEL(batch_norm_columns_backward)(
 
 // The sums of what all items of a group have, by a tree.
 float2 KERNEL(batch_norm_tree)(__local float2 *tree, int id, float2 v) {
-    tree[id] = v;
-    for (int apart = ITEMS / 2; apart > 0; apart /= 2) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (id < apart) tree[id] += tree[id + apart];
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    GROUP_TREE(id, ITEMS, tree[id] = v, tree[id] += tree[id + apart])
     v = tree[0];
     barrier(CLK_LOCAL_MEM_FENCE);
     return v;
@@ -406,10 +376,9 @@ float2 KERNEL(batch_norm_tree)(__local float2 *tree, int id, float2 v) {
     }
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
-KERNEL(batch_norm_group)(__global T_Y *restrict y, __global float *restrict means, __global float *restrict rstds,
-                         __global float *restrict vars, __global const T_X *restrict x,
-                         __global const float *restrict weight, __global const float *restrict bias, int N, int C,
-                         int S, int has_weight, int has_bias, float eps EPILOGUE_PARAMS) {
+KERNEL(batch_norm_group)(__global T_Y *restrict y, STATISTICS, __global const T_X *restrict x,
+                         __global const float *restrict weight, __global const float *restrict bias, int N,
+                         int C, int S, int has_weight, int has_bias, float eps EPILOGUE_PARAMS) {
     __local float2 tree[ITEMS];
     const int id = (int)get_local_id(0), c = (int)get_group_id(0), first = 0;
     float values[KEPT], sum = 0.0f, left = 0.0f, square = 0.0f;
@@ -508,9 +477,8 @@ KERNEL(batch_norm_slabs)(__global float *restrict parts, __global const T_X *res
     parts[(n_slabs + slab) * C + c] = fmax(all.y - all.x * (all.x / count), 0.0f);
 }
 
-__kernel void KERNEL(batch_norm_slabs_join)(__global float *restrict means, __global float *restrict rstds,
-                                            __global float *restrict vars, __global const float *restrict parts,
-                                            int C, int n_slabs, int slab, int last, float eps) {
+__kernel void KERNEL(batch_norm_slabs_join)(STATISTICS, __global const float *restrict parts, int C,
+                                            int n_slabs, int slab, int last, float eps) {
     const int c = (int)get_global_id(0);
     if (c >= C) return;
     const float count = (float)(n_slabs - 1) * (float)slab + (float)last; // `last` elements in the last slab

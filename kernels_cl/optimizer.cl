@@ -80,7 +80,7 @@
     __global float *restrict param##j, __global float *restrict buffer##j,                                   \
         __global const float *restrict grad##j, __global const float *restrict term##j,
 #define SGD_FIND(j) FIND(j, param = param##j; buffer = buffer##j; grad = grad##j; term = term##j;)
-#define SGD_STEP(width) SGD_OF(STORAGE_CAT(FLOATS_, width), STORAGE_CAT(GET_, width), STORAGE_CAT(PUT_, width))
+#define SGD_STEP(width) SGD_OF(PASTE(FLOATS_, width), PASTE(GET_, width), PASTE(PUT_, width))
 #define SGD_OF(T, GET, PUT)                                                                                  \
     {                                                                                                        \
         T p = GET(param + i), g = GET(grad + i), b = (T)(0.0f);                                              \
@@ -111,8 +111,7 @@ __kernel GROUP void KERNEL(sgd_update)(EACH_SLICE(SGD_SLICE) __global const floa
 #define ADAM_FIND(j)                                                                                         \
     FIND(j, param = param##j; exp_avg = exp_avg##j; exp_avg_sq = exp_avg_sq##j; grad = grad##j;              \
          term = term##j;)
-#define ADAM_STEP(width)                                                                                     \
-    ADAM_OF(STORAGE_CAT(FLOATS_, width), STORAGE_CAT(GET_, width), STORAGE_CAT(PUT_, width))
+#define ADAM_STEP(width) ADAM_OF(PASTE(FLOATS_, width), PASTE(GET_, width), PASTE(PUT_, width))
 #define ADAM_OF(T, GET, PUT)                                                                                 \
     {                                                                                                        \
         T p = GET(param + i), g = GET(grad + i), m = GET(exp_avg + i), v = GET(exp_avg_sq + i);              \
@@ -139,8 +138,7 @@ __kernel GROUP void KERNEL(adam_update)(EACH_SLICE(ADAM_SLICE) __global const fl
 
 #define ASSIGN_SLICE(j) __global float *restrict target##j, __global const float *restrict value##j,
 #define ASSIGN_FIND(j) FIND(j, target = target##j; value = value##j;)
-#define ASSIGN_STEP(width)                                                                                   \
-    ASSIGN_OF(STORAGE_CAT(FLOATS_, width), STORAGE_CAT(GET_, width), STORAGE_CAT(PUT_, width))
+#define ASSIGN_STEP(width) ASSIGN_OF(PASTE(FLOATS_, width), PASTE(GET_, width), PASTE(PUT_, width))
 #define ASSIGN_OF(T, GET, PUT)                                                                               \
     {                                                                                                        \
         T v = GET(value + i);                                                                                \

@@ -9,12 +9,10 @@
 // PEAK_VW   vector width: 1, 2, 4, 8 or 16 (default 16)
 #define PEAK_VW 16
 
-#define PEAK_PASTE2(a, b) a##b
-#define PEAK_PASTE(a, b) PEAK_PASTE2(a, b)
 #if PEAK_VW == 1
 #define PEAK_V float
 #else
-#define PEAK_V PEAK_PASTE(float, PEAK_VW)
+#define PEAK_V PASTE(float, PEAK_VW)
 #endif
 
 #define PEAK_CHAINS(M) M(0) M(1) M(2) M(3) M(4) M(5) M(6) M(7) M(8) M(9) M(10) M(11)

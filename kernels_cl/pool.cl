@@ -33,6 +33,11 @@
 #define ROOM 4096
 #define MEAN 0
 
+// Arguments of all kernels.
+#define WINDOWS                                                                                              \
+    int H, int W, int OH, int OW, int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h, int pad_w
+#define DILATION int dilation_h, int dilation_w
+
 // The first maximum of a window as h*W + w, -1 for a window that lies outside.
 int KERNEL(pool_winner)(__global const T_X *plane, int H, int W, int h0, int w0, int kernel_h, int kernel_w,
                         int dilation_h, int dilation_w) {
@@ -53,16 +58,16 @@ int KERNEL(pool_winner)(__global const T_X *plane, int H, int W, int h0, int w0,
     }
     return at;
 }
+#define WINNER(plane, h0, w0)                                                                                \
+    KERNEL(pool_winner)(plane, H, W, h0, w0, kernel_h, kernel_w, dilation_h, dilation_w)
 
-__kernel void KERNEL(max_pool2d)(__global T_Y *restrict y, __global const T_X *restrict x, int n, int H,
-                                 int W, int OH, int OW, int kernel_h, int kernel_w, int stride_h,
-                                 int stride_w, int pad_h, int pad_w, int dilation_h, int dilation_w) {
+__kernel void KERNEL(max_pool2d)(__global T_Y *restrict y, __global const T_X *restrict x, int n, WINDOWS,
+                                 DILATION) {
     int o = (int)get_global_id(0);
     if (o >= n) return;
     int ow = o % OW, oh = o / OW % OH;
     __global const T_X *plane = x + o / OW / OH * H * W;
-    int at = KERNEL(pool_winner)(plane, H, W, oh * stride_h - pad_h, ow * stride_w - pad_w, kernel_h,
-                                 kernel_w, dilation_h, dilation_w);
+    int at = WINNER(plane, oh * stride_h - pad_h, ow * stride_w - pad_w);
     STORE(T_Y, at < 0 ? -INFINITY : LOAD(T_X, plane + at), y + o);
 }
 
@@ -74,22 +79,22 @@ void KERNEL(pool_windows)(int at, int outputs, int kernel_size, int stride, int 
     *first = lowest <= 0 ? 0 : (lowest + stride - 1) / stride;
     *last = min((at + pad) / stride, outputs - 1);
 }
+#define LOOKING_AT(h, w, dilation_h, dilation_w)                                                             \
+    int h_first, h_last, w_first, w_last;                                                                    \
+    KERNEL(pool_windows)(h, OH, kernel_h, stride_h, pad_h, dilation_h, &h_first, &h_last);                   \
+    KERNEL(pool_windows)(w, OW, kernel_w, stride_w, pad_w, dilation_w, &w_first, &w_last);
 
 __kernel void KERNEL(max_pool2d_backward)(__global T_DX *restrict dx, __global const T_Y *restrict dy,
-                                          __global const T_X *restrict x, int n, int H, int W, int OH, int OW,
-                                          int kernel_h, int kernel_w, int stride_h, int stride_w, int pad_h,
-                                          int pad_w, int dilation_h, int dilation_w) {
+                                          __global const T_X *restrict x, int n, WINDOWS, DILATION) {
     int i = (int)get_global_id(0);
     if (i >= n) return;
-    int w = i % W, h = i / W % H, p = i / W / H, h_first, h_last, w_first, w_last;
-    KERNEL(pool_windows)(h, OH, kernel_h, stride_h, pad_h, dilation_h, &h_first, &h_last);
-    KERNEL(pool_windows)(w, OW, kernel_w, stride_w, pad_w, dilation_w, &w_first, &w_last);
+    int w = i % W, h = i / W % H, p = i / W / H;
+    LOOKING_AT(h, w, dilation_h, dilation_w)
     __global const T_X *plane = x + p * H * W;
     float sum = 0.0f;
     for (int oh = h_first; oh <= h_last; oh++) {
         for (int ow = w_first; ow <= w_last; ow++) {
-            int at = KERNEL(pool_winner)(plane, H, W, oh * stride_h - pad_h, ow * stride_w - pad_w, kernel_h,
-                                         kernel_w, dilation_h, dilation_w);
+            int at = WINNER(plane, oh * stride_h - pad_h, ow * stride_w - pad_w);
             if (at == h * W + w) sum += LOAD(T_Y, dy + (p * OH + oh) * OW + ow);
         }
     }
@@ -97,25 +102,19 @@ __kernel void KERNEL(max_pool2d_backward)(__global T_DX *restrict dx, __global c
 }
 
 __kernel void KERNEL(max_pool2d_winner)(__global int *restrict winner, __global const T_X *restrict x, int n,
-                                        int H, int W, int OH, int OW, int kernel_h, int kernel_w,
-                                        int stride_h, int stride_w, int pad_h, int pad_w, int dilation_h,
-                                        int dilation_w) {
+                                        WINDOWS, DILATION) {
     int o = (int)get_global_id(0);
     if (o >= n) return;
     int ow = o % OW, oh = o / OW % OH;
-    winner[o] = KERNEL(pool_winner)(x + o / OW / OH * H * W, H, W, oh * stride_h - pad_h,
-                                    ow * stride_w - pad_w, kernel_h, kernel_w, dilation_h, dilation_w);
+    winner[o] = WINNER(x + o / OW / OH * H * W, oh * stride_h - pad_h, ow * stride_w - pad_w);
 }
 
 __kernel void KERNEL(max_pool2d_gather)(__global T_DX *restrict dx, __global const T_Y *restrict dy,
-                                        __global const int *restrict winner, int n, int H, int W, int OH,
-                                        int OW, int kernel_h, int kernel_w, int stride_h, int stride_w,
-                                        int pad_h, int pad_w, int dilation_h, int dilation_w) {
+                                        __global const int *restrict winner, int n, WINDOWS, DILATION) {
     int i = (int)get_global_id(0);
     if (i >= n) return;
-    int w = i % W, h = i / W % H, p = i / W / H, h_first, h_last, w_first, w_last;
-    KERNEL(pool_windows)(h, OH, kernel_h, stride_h, pad_h, dilation_h, &h_first, &h_last);
-    KERNEL(pool_windows)(w, OW, kernel_w, stride_w, pad_w, dilation_w, &w_first, &w_last);
+    int w = i % W, h = i / W % H, p = i / W / H;
+    LOOKING_AT(h, w, dilation_h, dilation_w)
     float sum = 0.0f;
     for (int oh = h_first; oh <= h_last; oh++) {
         for (int ow = w_first; ow <= w_last; ow++) {
@@ -151,6 +150,14 @@ __kernel void KERNEL(max_pool2d_backward_apart)(__global T_DX *restrict dx, __gl
 // does a few outputs a second time. The largest value is the same in any order.
 
 #define LARGER(a, b) select(a, b, (b > a) | (b != b))
+#define LARGEST_OF_FOUR(wide, n)                                                                             \
+    for (int o = 0;; o = min(o + n, OW - n)) {                                                               \
+        float##wide a = VLOAD(T_X, wide, top + 2 * o), b = VLOAD(T_X, wide, bottom + 2 * o);                 \
+        float##wide m = LARGER(a, b);                                                                        \
+        float##n even = m.even, odd = m.odd;                                                                 \
+        VSTORE(T_Y, n, LARGER(even, odd), to + o);                                                           \
+        if (o == OW - n) break;                                                                              \
+    }
 
 __kernel void KERNEL(max_pool2d_2x2)(__global T_Y *restrict y, __global const T_X *restrict x, int n_rows,
                                      int rows, int H, int W, int OH, int OW) {
@@ -159,21 +166,9 @@ __kernel void KERNEL(max_pool2d_2x2)(__global T_Y *restrict y, __global const T_
         __global const T_X *top = x + (r / OH * H + r % OH * 2) * W, *bottom = top + W;
         __global T_Y *to = y + r * OW;
         if (OW >= 8) {
-            for (int o = 0;; o = min(o + 8, OW - 8)) {
-                float16 a = VLOAD(T_X, 16, top + 2 * o), b = VLOAD(T_X, 16, bottom + 2 * o);
-                float16 m = LARGER(a, b);
-                float8 even = m.even, odd = m.odd;
-                VSTORE(T_Y, 8, LARGER(even, odd), to + o);
-                if (o == OW - 8) break;
-            }
+            LARGEST_OF_FOUR(16, 8)
         } else if (OW >= 4) {
-            for (int o = 0;; o = OW - 4) {
-                float8 a = VLOAD(T_X, 8, top + 2 * o), b = VLOAD(T_X, 8, bottom + 2 * o);
-                float8 m = LARGER(a, b);
-                float4 even = m.even, odd = m.odd;
-                VSTORE(T_Y, 4, LARGER(even, odd), to + o);
-                if (o == OW - 4) break;
-            }
+            LARGEST_OF_FOUR(8, 4)
         } else {
             for (int o = 0; o < OW; o++) {
                 float2 a = VLOAD(T_X, 2, top + 2 * o), b = VLOAD(T_X, 2, bottom + 2 * o);
@@ -184,19 +179,24 @@ __kernel void KERNEL(max_pool2d_2x2)(__global T_Y *restrict y, __global const T_
     }
 }
 
-// The position that PyTorch's scan (a b / c d) ends on gets dy, the others zero.
-#define SHARE(a, b, c, d, dy, da, db, dc, dd, zero)                                                          \
-    {                                                                                                        \
-        best = a;                                                                                            \
-        is_b = (b > best) | (b != b);                                                                        \
+// The position that PyTorch's scan (a b / c d) ends on gets the window's gradient, the others zero.
+#define SHARE_ROW(wide, n)                                                                                   \
+    for (int o = 0;; o = min(o + n, OW - n)) {                                                               \
+        float##wide up = VLOAD(T_X, wide, top + 2 * o), down = VLOAD(T_X, wide, bottom + 2 * o);             \
+        float##n a = up.even, b = up.odd, c = down.even, d = down.odd, best = a, zero = (float##n)(0.0f);    \
+        float##n g = VLOAD(T_Y, n, from + o);                                                                \
+        int##n is_b = (b > best) | (b != b);                                                                 \
         best = select(best, b, is_b);                                                                        \
-        is_c = (c > best) | (c != c);                                                                        \
+        int##n is_c = (c > best) | (c != c);                                                                 \
         best = select(best, c, is_c);                                                                        \
-        is_d = (d > best) | (d != d);                                                                        \
-        da = select(dy, zero, is_b | is_c | is_d);                                                           \
-        db = select(zero, dy, is_b & ~(is_c | is_d));                                                        \
-        dc = select(zero, dy, is_c & ~is_d);                                                                 \
-        dd = select(zero, dy, is_d);                                                                         \
+        int##n is_d = (d > best) | (d != d);                                                                 \
+        up.even = select(g, zero, is_b | is_c | is_d);                                                       \
+        up.odd = select(zero, g, is_b & ~(is_c | is_d));                                                     \
+        down.even = select(zero, g, is_c & ~is_d);                                                           \
+        down.odd = select(zero, g, is_d);                                                                    \
+        VSTORE(T_DX, wide, up, to_top + 2 * o);                                                              \
+        VSTORE(T_DX, wide, down, to_bottom + 2 * o);                                                         \
+        if (o == OW - n) break;                                                                              \
     }
 
 __kernel void KERNEL(max_pool2d_2x2_backward)(__global T_DX *restrict dx, __global const T_Y *restrict dy,
@@ -214,33 +214,9 @@ __kernel void KERNEL(max_pool2d_2x2_backward)(__global T_DX *restrict dx, __glob
         __global const T_X *top = x + (p * H + oh * 2) * W, *bottom = top + W;
         __global const T_Y *from = dy + (p * OH + oh) * OW;
         if (OW >= 8) {
-            for (int o = 0;; o = min(o + 8, OW - 8)) {
-                float16 up = VLOAD(T_X, 16, top + 2 * o), down = VLOAD(T_X, 16, bottom + 2 * o);
-                float8 g = VLOAD(T_Y, 8, from + o), best, da, db, dc, dd;
-                int8 is_b, is_c, is_d;
-                SHARE(up.even, up.odd, down.even, down.odd, g, da, db, dc, dd, (float8)(0.0f));
-                up.even = da;
-                up.odd = db;
-                down.even = dc;
-                down.odd = dd;
-                VSTORE(T_DX, 16, up, to_top + 2 * o);
-                VSTORE(T_DX, 16, down, to_bottom + 2 * o);
-                if (o == OW - 8) break;
-            }
+            SHARE_ROW(16, 8)
         } else if (OW >= 4) {
-            for (int o = 0;; o = OW - 4) {
-                float8 up = VLOAD(T_X, 8, top + 2 * o), down = VLOAD(T_X, 8, bottom + 2 * o);
-                float4 g = VLOAD(T_Y, 4, from + o), best, da, db, dc, dd;
-                int4 is_b, is_c, is_d;
-                SHARE(up.even, up.odd, down.even, down.odd, g, da, db, dc, dd, (float4)(0.0f));
-                up.even = da;
-                up.odd = db;
-                down.even = dc;
-                down.odd = dd;
-                VSTORE(T_DX, 8, up, to_top + 2 * o);
-                VSTORE(T_DX, 8, down, to_bottom + 2 * o);
-                if (o == OW - 4) break;
-            }
+            SHARE_ROW(8, 4)
         } else {
             for (int o = 0; o < OW; o++) {
                 float2 up = VLOAD(T_X, 2, top + 2 * o), down = VLOAD(T_X, 2, bottom + 2 * o);
@@ -284,9 +260,7 @@ float8 KERNEL(pool_load)(__global const T_X *from, int stride) {
 }
 
 __kernel void KERNEL(max_pool2d_rows)(__global T_Y *restrict y, __global const T_X *restrict x, int n_rows,
-                                      int rows, int H, int W, int OH, int OW, int kernel_h, int kernel_w,
-                                      int stride_h, int stride_w, int pad_h, int pad_w, int dilation_h,
-                                      int dilation_w) {
+                                      int rows, WINDOWS, DILATION) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_rows), left, right;
     KERNEL(pool_middle)(W, OW, kernel_w, stride_w, pad_w, dilation_w, stride_w == 2, &left, &right);
     for (int r = first; r < last; r++) {
@@ -307,8 +281,7 @@ __kernel void KERNEL(max_pool2d_rows)(__global T_Y *restrict y, __global const T
         for (int ow = 0; ow < OW; ow++) {
             if (ow == left) ow = right;
             if (ow >= OW) break;
-            int at = KERNEL(pool_winner)(plane, H, W, h0, ow * stride_w - pad_w, kernel_h, kernel_w,
-                                         dilation_h, dilation_w);
+            int at = WINNER(plane, h0, ow * stride_w - pad_w);
             STORE(T_Y, at < 0 ? -INFINITY : LOAD(T_X, plane + at), to + ow);
         }
     }
@@ -320,38 +293,19 @@ __kernel void KERNEL(max_pool2d_rows)(__global T_Y *restrict y, __global const T
 // (w + pad_w) / stride_w of phase (w + pad_w) % stride_w, so that neighbouring windows look at neighbours. What surrounds a row
 // of x is -INFINITY. Rows that the next windows want too stay where they are, in rings.
 
-// Vectors at any multiple of 4 bytes of local memory. Where the compiler is known to keep a typedef's lower alignment, plain
-// accesses: PoCL takes vloadN and vstoreN apart, and what is stored in parts waits before it is loaded whole.
-#ifdef __clang__
-typedef float8 __attribute__((aligned(4))) KERNEL(pool_float8);
-typedef float16 __attribute__((aligned(4))) KERNEL(pool_float16);
-typedef int16 __attribute__((aligned(4))) KERNEL(pool_int16);
-#define PLOAD(T, p) (*(__local const KERNEL(pool_##T) *)(p))
-#define PSTORE(T, v, p) (*(__local KERNEL(pool_##T) *)(p) = (v))
-#else
-#define PLOAD(T, p) pload_##T(p)
-#define PSTORE(T, v, p) pstore_##T(v, p)
-#define pload_float8(p) vload8(0, p)
-#define pload_float16(p) vload16(0, p)
-#define pload_int16(p) vload16(0, p)
-#define pstore_float8(v, p) vstore8(v, 0, p)
-#define pstore_float16(v, p) vstore16(v, 0, p)
-#define pstore_int16(v, p) vstore16(v, 0, p)
-#endif
-
 // A row of x, its phases `pitch` apart.
 void KERNEL(pool_spread)(__local float *to, __global const T_X *from, int W, int pitch, int stride_w,
                          int pad_w) {
     int w = 0;
     if (stride_w == 1) {
-        for (; w + 16 <= W; w += 16) PSTORE(float16, VLOAD(T_X, 16, from + w), to + pad_w + w);
+        for (; w + 16 <= W; w += 16) LSTORE_AS(float16, VLOAD(T_X, 16, from + w), to + pad_w + w);
     } else if (stride_w == 2) {
         __local float *even = to + pad_w % 2 * pitch + pad_w / 2,
                       *odd = to + (pad_w + 1) % 2 * pitch + (pad_w + 1) / 2;
         for (; w + 16 <= W; w += 16) {
             float16 v = VLOAD(T_X, 16, from + w);
-            PSTORE(float8, v.even, even + w / 2);
-            PSTORE(float8, v.odd, odd + w / 2);
+            LSTORE_AS(float8, v.even, even + w / 2);
+            LSTORE_AS(float8, v.odd, odd + w / 2);
         }
     }
     for (int c = (w + pad_w) % stride_w, q = (w + pad_w) / stride_w; w < W; w++) {
@@ -365,14 +319,14 @@ void KERNEL(pool_join)(__global T_DX *to, __local const float *from, int W, int 
                        int pad_w) {
     int w = 0;
     if (stride_w == 1) {
-        for (; w + 16 <= W; w += 16) VSTORE(T_DX, 16, PLOAD(float16, from + pad_w + w), to + w);
+        for (; w + 16 <= W; w += 16) VSTORE(T_DX, 16, LLOAD_AS(float16, from + pad_w + w), to + w);
     } else if (stride_w == 2) {
         __local const float *even = from + pad_w % 2 * pitch + pad_w / 2,
                             *odd = from + (pad_w + 1) % 2 * pitch + (pad_w + 1) / 2;
         for (; w + 16 <= W; w += 16) {
             float16 v;
-            v.even = PLOAD(float8, even + w / 2);
-            v.odd = PLOAD(float8, odd + w / 2);
+            v.even = LLOAD_AS(float8, even + w / 2);
+            v.odd = LLOAD_AS(float8, odd + w / 2);
             VSTORE(T_DX, 16, v, to + w);
         }
     }
@@ -384,12 +338,10 @@ void KERNEL(pool_join)(__global T_DX *to, __local const float *from, int W, int 
 
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(max_pool2d_planes_backward)(__global T_DX *restrict dx, __global const T_Y *restrict dy,
-                                   __global const T_X *restrict x, int n_planes, int planes, int H, int W,
-                                   int OH, int OW, int kernel_h, int kernel_w, int stride_h, int stride_w,
-                                   int pad_h, int pad_w, int dilation_h, int dilation_w) {
+                                   __global const T_X *restrict x, int n_planes, int planes, WINDOWS,
+                                   DILATION) {
     __local float lx[ROOM], ldx[ROOM], ldy[ROOM];
     __local int winner[ROOM], opening[ROOM], phase[ROOM / 16], shift[ROOM / 16];
-    const int16 lanes = (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     int span = (kernel_h - 1) * dilation_h + 1, reach = (kernel_w - 1) * dilation_w / stride_w;
     int columns = (W - 1 + pad_w) / stride_w + 1, pitch = (max(OW, columns) + 15) / 16 * 16 + reach;
     int row = stride_w * pitch;              // of x or dx
@@ -416,28 +368,28 @@ KERNEL(max_pool2d_planes_backward)(__global T_DX *restrict dx, __global const T_
             int slot_first = (h0 + i_first * dilation_h) % span;
             for (int ow = 0; ow < OW; ow += 16) {
                 float16 best = (float16)(-INFINITY);
-                int16 at = PLOAD(int16, opening + ow) + i_first * kernel_w;
+                int16 at = LLOAD_AS(int16, opening + ow) + i_first * kernel_w;
                 for (int i = i_first, slot = slot_first; i < i_end; i++) {
                     __local const float *from = lx + slot * row + ow;
                     slot += dilation_h;
                     if (slot >= span) slot -= span;
                     for (int j = 0; j < kernel_w; j++) {
-                        float16 v = PLOAD(float16, from + phase[j] + shift[j]);
+                        float16 v = LLOAD_AS(float16, from + phase[j] + shift[j]);
                         int16 wins = (v > best) | (v != v);
                         best = select(best, v, wins);
                         at = select(at, (int16)(i * kernel_w + j), wins);
                     }
                 }
-                PSTORE(int16, select((int16)(-1), at, lanes < OW - ow), won + ow);
+                LSTORE_AS(int16, select((int16)(-1), at, LANES_16 < OW - ow), won + ow);
             }
             __global const T_Y *from = dy + (p * OH + oh) * OW;
             int ow = 0;
-            for (; ow + 16 <= OW; ow += 16) PSTORE(float16, VLOAD(T_Y, 16, from + ow), share + ow);
+            for (; ow + 16 <= OW; ow += 16) LSTORE_AS(float16, VLOAD(T_Y, 16, from + ow), share + ow);
             for (; ow < OW; ow++) share[ow] = LOAD(T_Y, from + ow);
             for (int end = oh == OH - 1 ? H : min(H, h0 + stride_h); done < end; done++) {
                 int o_first, o_last;
                 KERNEL(pool_windows)(done, OH, kernel_h, stride_h, pad_h, dilation_h, &o_first, &o_last);
-                for (int i = 0; i < row; i += 16) PSTORE(float16, (float16)(0.0f), ldx + i);
+                for (int i = 0; i < row; i += 16) LSTORE_AS(float16, (float16)(0.0f), ldx + i);
                 for (int o = o_first; o <= o_last; o++) {
                     int i = done + pad_h - o * stride_h;
                     if (i % dilation_h) continue;
@@ -447,10 +399,10 @@ KERNEL(max_pool2d_planes_backward)(__global T_DX *restrict dx, __global const T_
                         int16 tap = (int16)(i / dilation_h * kernel_w + j);
                         for (int q = 0; q < columns; q += 16) {
                             __local float *sum = ldx + phase[j] + q;
-                            int16 here = PLOAD(int16, won + q - shift[j]) == tap;
+                            int16 here = LLOAD_AS(int16, won + q - shift[j]) == tap;
                             float16 part =
-                                select((float16)(0.0f), PLOAD(float16, share + q - shift[j]), here);
-                            PSTORE(float16, PLOAD(float16, sum) + part, sum);
+                                select((float16)(0.0f), LLOAD_AS(float16, share + q - shift[j]), here);
+                            LSTORE_AS(float16, LLOAD_AS(float16, sum) + part, sum);
                         }
                     }
                 }
@@ -472,10 +424,10 @@ float KERNEL(pool_share)(int h0, int w0, int H, int W, int kernel_h, int kernel_
     }
     return 1.0f / (float)((h1 - h0) * (w1 - w0));
 }
+#define SHARE_OF(h0, w0) KERNEL(pool_share)(h0, w0, H, W, kernel_h, kernel_w, pad_h, pad_w, exclude)
 
-__kernel void KERNEL(avg_pool2d)(__global T_Y *restrict y, __global const T_X *restrict x, int n, int H,
-                                 int W, int OH, int OW, int kernel_h, int kernel_w, int stride_h,
-                                 int stride_w, int pad_h, int pad_w, int exclude) {
+__kernel void KERNEL(avg_pool2d)(__global T_Y *restrict y, __global const T_X *restrict x, int n, WINDOWS,
+                                 int exclude) {
     int o = (int)get_global_id(0);
     if (o >= n) return;
     int ow = o % OW, oh = o / OW % OH;
@@ -487,22 +439,19 @@ __kernel void KERNEL(avg_pool2d)(__global T_Y *restrict y, __global const T_X *r
         for (int w = max(w0, 0); w < min(w0 + kernel_w, W); w++) row += LOAD(T_X, plane + h * W + w);
         sum += row;
     }
-    STORE(T_Y, sum * KERNEL(pool_share)(h0, w0, H, W, kernel_h, kernel_w, pad_h, pad_w, exclude), y + o);
+    STORE(T_Y, sum * SHARE_OF(h0, w0), y + o);
 }
 
 __kernel void KERNEL(avg_pool2d_backward)(__global T_DX *restrict dx, __global const T_Y *restrict dy, int n,
-                                          int H, int W, int OH, int OW, int kernel_h, int kernel_w,
-                                          int stride_h, int stride_w, int pad_h, int pad_w, int exclude) {
+                                          WINDOWS, int exclude) {
     int i = (int)get_global_id(0);
     if (i >= n) return;
-    int w = i % W, h = i / W % H, p = i / W / H, h_first, h_last, w_first, w_last;
-    KERNEL(pool_windows)(h, OH, kernel_h, stride_h, pad_h, 1, &h_first, &h_last);
-    KERNEL(pool_windows)(w, OW, kernel_w, stride_w, pad_w, 1, &w_first, &w_last);
+    int w = i % W, h = i / W % H, p = i / W / H;
+    LOOKING_AT(h, w, 1, 1)
     float sum = 0.0f;
     for (int oh = h_first; oh <= h_last; oh++) {
         for (int ow = w_first; ow <= w_last; ow++) {
-            float share = KERNEL(pool_share)(oh * stride_h - pad_h, ow * stride_w - pad_w, H, W, kernel_h,
-                                             kernel_w, pad_h, pad_w, exclude);
+            float share = SHARE_OF(oh * stride_h - pad_h, ow * stride_w - pad_w);
             sum += LOAD(T_Y, dy + (p * OH + oh) * OW + ow) * share;
         }
     }
@@ -510,8 +459,7 @@ __kernel void KERNEL(avg_pool2d_backward)(__global T_DX *restrict dx, __global c
 }
 
 __kernel void KERNEL(avg_pool2d_rows)(__global T_Y *restrict y, __global const T_X *restrict x, int n_rows,
-                                      int rows, int H, int W, int OH, int OW, int kernel_h, int kernel_w,
-                                      int stride_h, int stride_w, int pad_h, int pad_w, int exclude) {
+                                      int rows, WINDOWS, int exclude) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_rows), left, right;
     KERNEL(pool_middle)(W, OW, kernel_w, stride_w, pad_w, 1, stride_w == 2, &left, &right);
     for (int r = first; r < last; r++) {
@@ -526,7 +474,7 @@ __kernel void KERNEL(avg_pool2d_rows)(__global T_Y *restrict y, __global const T
                 for (int j = 0; j < kernel_w; j++) row += KERNEL(pool_load)(plane + h * W + w0 + j, stride_w);
                 sum += row;
             }
-            float share = KERNEL(pool_share)(h0, w0, H, W, kernel_h, kernel_w, pad_h, pad_w, exclude);
+            float share = SHARE_OF(h0, w0);
             VSTORE(T_Y, 8, sum * share, to + ow);
         }
         for (int ow = 0; ow < OW; ow++) {
@@ -539,16 +487,13 @@ __kernel void KERNEL(avg_pool2d_rows)(__global T_Y *restrict y, __global const T
                 for (int w = max(w0, 0); w < min(w0 + kernel_w, W); w++) row += LOAD(T_X, plane + h * W + w);
                 sum += row;
             }
-            STORE(T_Y, sum * KERNEL(pool_share)(h0, w0, H, W, kernel_h, kernel_w, pad_h, pad_w, exclude),
-                  to + ow);
+            STORE(T_Y, sum * SHARE_OF(h0, w0), to + ow);
         }
     }
 }
 
 __kernel void KERNEL(avg_pool2d_planes_backward)(__global float *restrict dx, __global const T_Y *restrict dy,
-                                                 int n_planes, int rows, int H, int W, int OH, int OW,
-                                                 int kernel_h, int kernel_w, int stride_h, int stride_w,
-                                                 int pad_h, int pad_w, int exclude) {
+                                                 int n_planes, int rows, WINDOWS, int exclude) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_planes);
     for (int p = first; p < last; p++) {
         __global float *to = dx + p * H * W;
@@ -557,8 +502,7 @@ __kernel void KERNEL(avg_pool2d_planes_backward)(__global float *restrict dx, __
             int h0 = oh * stride_h - pad_h, h_end = min(h0 + kernel_h, H);
             for (int ow = 0; ow < OW; ow++) {
                 int w0 = ow * stride_w - pad_w, w_end = min(w0 + kernel_w, W);
-                float part = LOAD(T_Y, dy + (p * OH + oh) * OW + ow) *
-                             KERNEL(pool_share)(h0, w0, H, W, kernel_h, kernel_w, pad_h, pad_w, exclude);
+                float part = LOAD(T_Y, dy + (p * OH + oh) * OW + ow) * SHARE_OF(h0, w0);
                 for (int h = max(h0, 0); h < h_end; h++)
                     for (int w = max(w0, 0); w < w_end; w++) to[h * W + w] += part;
             }
@@ -583,10 +527,9 @@ void KERNEL(pool_fetch)(__local float *to, __global const T_X *x, int planes, in
     }
 }
 
-__kernel void KERNEL(pool2d_tile)(__global T_Y *restrict y, __global const T_X *restrict x, int n_planes, int H,
-                                  int W, int OH, int OW, int kernel_h, int kernel_w, int stride_h, int stride_w,
-                                  int pad_h, int pad_w, int dilation_h, int dilation_w, int exclude, int planes,
-                                  int rows, int columns, int lanes) {
+__kernel void KERNEL(pool2d_tile)(__global T_Y *restrict y, __global const T_X *restrict x, int n_planes,
+                                  WINDOWS, DILATION, int exclude, int planes, int rows, int columns,
+                                  int lanes) {
     __local float tile[ROOM];
     int across = (OW + columns - 1) / columns, down = (OH + rows - 1) / rows, g = (int)get_group_id(0);
     int ow0 = g % across * columns, oh0 = g / across % down * rows, p0 = g / across / down * planes;
@@ -612,9 +555,7 @@ __kernel void KERNEL(pool2d_tile)(__global T_Y *restrict y, __global const T_X *
             }
             if (MEAN) result += row;
         }
-        if (MEAN)
-            result *= KERNEL(pool_share)(h0 + oh * stride_h, w0 + ow * stride_w, H, W, kernel_h, kernel_w, pad_h,
-                                         pad_w, exclude);
+        if (MEAN) result *= SHARE_OF(h0 + oh * stride_h, w0 + ow * stride_w);
         STORE(T_Y, result, y + ((p0 + p) * OH + oh0 + oh) * OW + ow0 + ow);
     }
 }
@@ -624,10 +565,8 @@ __kernel void KERNEL(pool2d_tile_backward)(__global T_DX *restrict dx, __global 
 #if !MEAN
                                            __global const T_X *restrict x,
 #endif
-                                           int n_planes, int H, int W, int OH, int OW, int kernel_h, int kernel_w,
-                                           int stride_h, int stride_w, int pad_h, int pad_w, int dilation_h,
-                                           int dilation_w, int exclude, int planes, int rows, int columns,
-                                           int lanes) {
+                                           int n_planes, WINDOWS, DILATION, int exclude, int planes, int rows,
+                                           int columns, int lanes) {
     __local int memory[ROOM];
     int across = (W + columns - 1) / columns, down = (H + rows - 1) / rows, g = (int)get_group_id(0);
     int left = g % across * columns, top = g / across % down * rows, p0 = g / across / down * planes;
@@ -654,7 +593,7 @@ __kernel void KERNEL(pool2d_tile_backward)(__global T_DX *restrict dx, __global 
         float part = LOAD(T_Y, dy + ((p0 + p) * OH + oh0 + oh) * OW + ow0 + ow);
         int h = h0 + oh * stride_h, w = w0 + ow * stride_w;
 #if MEAN
-        part *= KERNEL(pool_share)(h, w, H, W, kernel_h, kernel_w, pad_h, pad_w, exclude);
+        part *= SHARE_OF(h, w);
 #else
         // The first tap inside wins where nothing is larger than -INFINITY; where there is none, nobody is asked for it.
         int i0 = (max(-h, 0) + dilation_h - 1) / dilation_h, j0 = (max(-w, 0) + dilation_w - 1) / dilation_w;
@@ -679,9 +618,7 @@ __kernel void KERNEL(pool2d_tile_backward)(__global T_DX *restrict dx, __global 
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int e = id; e < n * H_here * W_here; e += items) {
         int w = left + e % W_here, h = top + e / W_here % H_here, p = e / W_here / H_here;
-        int h_first, h_last, w_first, w_last;
-        KERNEL(pool_windows)(h, OH, kernel_h, stride_h, pad_h, dilation_h, &h_first, &h_last);
-        KERNEL(pool_windows)(w, OW, kernel_w, stride_w, pad_w, dilation_w, &w_first, &w_last);
+        LOOKING_AT(h, w, dilation_h, dilation_w)
         float sum = 0.0f;
         for (int oh = h_first; oh <= h_last; oh++) {
             for (int ow = w_first; ow <= w_last; ow++) {

@@ -18,9 +18,7 @@
 #define RED_MAX 0
 #define RED_VW 16
 
-#define RED_PASTE2(a, b) a##b
-#define RED_PASTE(a, b) RED_PASTE2(a, b)
-#define RED_V RED_PASTE(float, RED_VW)
+#define RED_V PASTE(float, RED_VW)
 #define RED_LOAD(p) VLOAD(T_IN, RED_VW, p)
 #define RED_STORE(v, p) VSTORE(T_OUT, RED_VW, v, p)
 #define RED_WIDE (4 * RED_VW)
@@ -94,16 +92,19 @@ float KERNEL(red_lanes)(RED_V v) {
     return RED_JOIN(v2.x, v2.y);
 }
 
+// Four vectors from p on to s0, s1, s2 and s3.
+#define JOIN_FOUR(p)                                                                                         \
+    const RED_V a = RED_LOAD(p), b = RED_LOAD(p + RED_VW);                                                   \
+    const RED_V c = RED_LOAD(p + 2 * RED_VW), d = RED_LOAD(p + 3 * RED_VW);                                  \
+    s0 = RED_JOIN(s0, a);                                                                                    \
+    s1 = RED_JOIN(s1, b);                                                                                    \
+    s2 = RED_JOIN(s2, c);                                                                                    \
+    s3 = RED_JOIN(s3, d);
 float KERNEL(red_run)(const global T_IN *from, int n) {
     RED_V s0 = (RED_V)(RED_START), s1 = s0, s2 = s0, s3 = s0;
     int j = 0;
     for (; n - j >= RED_WIDE; j += RED_WIDE) {
-        const RED_V a = RED_LOAD(from + j), b = RED_LOAD(from + j + RED_VW);
-        const RED_V c = RED_LOAD(from + j + 2 * RED_VW), d = RED_LOAD(from + j + 3 * RED_VW);
-        s0 = RED_JOIN(s0, a);
-        s1 = RED_JOIN(s1, b);
-        s2 = RED_JOIN(s2, c);
-        s3 = RED_JOIN(s3, d);
+        JOIN_FOUR(from + j)
     }
     for (; n - j >= RED_VW; j += RED_VW) {
         const RED_V a = RED_LOAD(from + j);
@@ -147,12 +148,7 @@ kernel void KERNEL(reduce_cols)(global T_OUT *restrict out, const global T_IN *r
         RED_V s0 = (RED_V)(RED_START), s1 = s0, s2 = s0, s3 = s0;
         for (int r = 0; r < n; r++) {
             const global T_IN *row = from + r * inner + i;
-            const RED_V a = RED_LOAD(row), b = RED_LOAD(row + RED_VW);
-            const RED_V c = RED_LOAD(row + 2 * RED_VW), d = RED_LOAD(row + 3 * RED_VW);
-            s0 = RED_JOIN(s0, a);
-            s1 = RED_JOIN(s1, b);
-            s2 = RED_JOIN(s2, c);
-            s3 = RED_JOIN(s3, d);
+            JOIN_FOUR(row)
         }
         RED_STORE(RED_END(s0), to + i);
         RED_STORE(RED_END(s1), to + i + RED_VW);

@@ -143,13 +143,7 @@ KERNEL(attend_product_local)(__global T_C *restrict c, __global const T_A *restr
 #define ITEMS 64 // of a row
 // `value` of all items of a row's group, taken together by op in an order of its own; parts has a place for each.
 #define TOGETHER(value, op)                                                                                  \
-    parts[x] = value;                                                                                        \
-    for (int half_ = ITEMS / 2; half_ > 0; half_ /= 2) {                                                     \
-        barrier(CLK_LOCAL_MEM_FENCE);                                                                        \
-        if (x < half_) parts[x] = op(parts[x], parts[x + half_]);                                            \
-    }                                                                                                        \
-    barrier(CLK_LOCAL_MEM_FENCE);                                                                            \
-    value = parts[0];                                                                                        \
+    GROUP_TREE(x, ITEMS, parts[x] = value, parts[x] = op(parts[x], parts[x + apart])) value = parts[0];      \
     barrier(CLK_LOCAL_MEM_FENCE);
 #define ADD(a, b) ((a) + (b))
 
@@ -186,39 +180,20 @@ KERNEL(attend_softmax_backward_local)(__global float *d, __global const float *p
 
 #if TILE
 
-#define CAT_(a, b) a##b
-#define CAT(a, b) CAT_(a, b)
-#define FV CAT(float, VW)
-#define IV CAT(int, VW)
-// Vectors at any multiple of 4 bytes, as in matmul.cl.
-#ifdef __clang__
-typedef FV __attribute__((aligned(4))) KERNEL(attend_vector);
-#define LLOAD(p) (*(__local const KERNEL(attend_vector) *)(p))
-#define LSTORE(v, p) (*(__local KERNEL(attend_vector) *)(p) = (v))
-#else
-#define LLOAD(p) CAT(vload, VW)(0, p)
-#define LSTORE(v, p) CAT(vstore, VW)(v, 0, p)
-#endif
+#define IV PASTE(int, VW)
 
-#define ROWS4(X) X(0) X(1) X(2) X(3)
-#define ROWS8(X) ROWS4(X) X(4) X(5) X(6) X(7)
 #if VW == 16
 #define MR 8
-#define ROWS ROWS8
 #else
 #define MR 4
-#define ROWS ROWS4
 #endif
 #define NR (2 * VW)
 
 #if VW == 16
-#define LANES (int16)(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15)
 #define FOLD4(v, op) op(op((v).lo.lo, (v).lo.hi), op((v).hi.lo, (v).hi.hi))
 #elif VW == 8
-#define LANES (int8)(0, 1, 2, 3, 4, 5, 6, 7)
 #define FOLD4(v, op) op((v).lo, (v).hi)
 #else
-#define LANES (int4)(0, 1, 2, 3)
 #define FOLD4(v, op) (v)
 #endif
 #define PLUS(a, b) ((a) + (b))
@@ -285,15 +260,15 @@ static void KERNEL(attend_transpose)(__local float *to, __local const float *fro
 #define PUT(r) LSTORE(x##r, c + r * c_r), LSTORE(y##r, c + r * c_r + VW);
 static void KERNEL(attend_micro)(__local float *c, int c_r, __local const float *a, int a_r, int a_k,
                                  __local const float *b, int b_k, int n, int add) {
-    ROWS(DECL)
+    TILE_ROWS(MR, DECL)
     if (add) {
-        ROWS(GET)
+        TILE_ROWS(MR, GET)
     }
     for (int k = 0; k < n; k++, a += a_k, b += b_k) {
         FV b0 = LLOAD(b), b1 = LLOAD(b + VW);
-        ROWS(STEP)
+        TILE_ROWS(MR, STEP)
     }
-    ROWS(PUT)
+    TILE_ROWS(MR, PUT)
 }
 
 // p[0..seen) becomes its softmax, p[seen..end) zero; end is a multiple of VW.

@@ -22,11 +22,9 @@
 #define COPY_ACCESS V
 #define COPY_U 0
 
-#define COPY_PASTE2(a, b) a##b
-#define COPY_PASTE(a, b) COPY_PASTE2(a, b)
-#define COPY_V COPY_PASTE(VALUE(T_IN), COPY_VW)
-#define COPY_LOAD(p) COPY_PASTE(COPY_ACCESS, LOAD)(T_IN, COPY_VW, p)
-#define COPY_STORE(v, p) COPY_PASTE(COPY_ACCESS, STORE)(T_OUT, COPY_VW, v, p)
+#define COPY_V PASTE(VALUE(T_IN), COPY_VW)
+#define COPY_LOAD(p) PASTE(COPY_ACCESS, LOAD)(T_IN, COPY_VW, p)
+#define COPY_STORE(v, p) PASTE(COPY_ACCESS, STORE)(T_OUT, COPY_VW, v, p)
 
 // All dimensions but the outermost, from the innermost out.
 #define COPY_DIMS_1(M)
@@ -37,7 +35,7 @@
 #define COPY_DIMS_6(M) M(5) COPY_DIMS_5(M)
 #define COPY_DIMS_7(M) M(6) COPY_DIMS_6(M)
 #define COPY_DIMS_8(M) M(7) COPY_DIMS_7(M)
-#define COPY_DIMS(M) COPY_PASTE(COPY_DIMS_, COPY_RANK)(M)
+#define COPY_DIMS(M) PASTE(COPY_DIMS_, COPY_RANK)(M)
 #define COPY_PARAM_DIM(k) int d##k,
 #define COPY_PARAM_TO(d) int to##d,
 #define COPY_PARAM_FROM(d) int from##d,
@@ -108,10 +106,10 @@ kernel void KERNEL(copy_tile)(global T_OUT *restrict out, const global T_IN *res
         VALUE(T_IN) block[COPY_VW * COPY_VW], row[COPY_VW];
         for (; end - c >= COPY_VW; c += COPY_VW) {
             for (int k = 0; k < COPY_VW; k++)
-                COPY_PASTE(vstore, COPY_VW)(COPY_LOAD(from + (c + k) * from_column), k, block);
+                PASTE(vstore, COPY_VW)(COPY_LOAD(from + (c + k) * from_column), k, block);
             for (int r = 0; r < COPY_VW; r++) {
                 for (int k = 0; k < COPY_VW; k++) row[k] = block[k * COPY_VW + r];
-                COPY_STORE(COPY_PASTE(vload, COPY_VW)(0, row), to + r * to_row + c);
+                COPY_STORE(PASTE(vload, COPY_VW)(0, row), to + r * to_row + c);
             }
         }
     }

@@ -12,13 +12,6 @@
 #define T_X float
 #define T_DX float
 
-float KERNEL(softmax_sum)(float16 v) {
-    float8 a = v.lo + v.hi;
-    float4 b = a.lo + a.hi;
-    float2 c = b.lo + b.hi;
-    return c.x + c.y;
-}
-
 __kernel void KERNEL(softmax_rows)(__global float *restrict y, __global const T_X *restrict x, int n_rows,
                                    int rows, int D, int log_form) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_rows);
@@ -28,14 +21,12 @@ __kernel void KERNEL(softmax_rows)(__global float *restrict y, __global const T_
         int d;
         float16 most = (float16)(-INFINITY), sums = (float16)(0.0f);
         for (d = 0; d + 16 <= D; d += 16) most = fmax(most, VLOAD(T_X, 16, from + d));
-        float8 m8 = fmax(most.lo, most.hi);
-        float4 m4 = fmax(m8.lo, m8.hi);
-        float largest = fmax(fmax(m4.x, m4.y), fmax(m4.z, m4.w)), sum = 0.0f;
+        float largest = clv_largest16(most), sum = 0.0f;
         for (; d < D; d++) largest = fmax(largest, LOAD(T_X, from + d));
         if (log_form) {
             for (d = 0; d + 16 <= D; d += 16) sums += exp(VLOAD(T_X, 16, from + d) - largest);
             for (; d < D; d++) sum += exp(LOAD(T_X, from + d) - largest);
-            float log_sum = log(sum + KERNEL(softmax_sum)(sums));
+            float log_sum = log(sum + clv_sum16(sums));
             for (d = 0; d + 16 <= D; d += 16)
                 vstore16(VLOAD(T_X, 16, from + d) - largest - log_sum, 0, to + d);
             for (; d < D; d++) to[d] = LOAD(T_X, from + d) - largest - log_sum;
@@ -50,7 +41,7 @@ __kernel void KERNEL(softmax_rows)(__global float *restrict y, __global const T_
                 to[d] = e;
                 sum += e;
             }
-            float scale = 1.0f / (sum + KERNEL(softmax_sum)(sums));
+            float scale = 1.0f / (sum + clv_sum16(sums));
             for (d = 0; d + 16 <= D; d += 16) vstore16(vload16(0, to + d) * scale, 0, to + d);
             for (; d < D; d++) to[d] *= scale;
         }
@@ -70,14 +61,14 @@ __kernel void KERNEL(softmax_rows_backward)(__global T_DX *restrict dx, __global
         if (log_form) {
             for (d = 0; d + 16 <= D; d += 16) sums += vload16(0, g + d);
             for (; d < D; d++) sum += g[d];
-            sum += KERNEL(softmax_sum)(sums);
+            sum += clv_sum16(sums);
             for (d = 0; d + 16 <= D; d += 16)
                 VSTORE(T_DX, 16, vload16(0, g + d) - exp(vload16(0, from + d)) * sum, to + d);
             for (; d < D; d++) STORE(T_DX, g[d] - exp(from[d]) * sum, to + d);
         } else {
             for (d = 0; d + 16 <= D; d += 16) sums += vload16(0, g + d) * vload16(0, from + d);
             for (; d < D; d++) sum += g[d] * from[d];
-            sum += KERNEL(softmax_sum)(sums);
+            sum += clv_sum16(sums);
             for (d = 0; d + 16 <= D; d += 16)
                 VSTORE(T_DX, 16, vload16(0, from + d) * (vload16(0, g + d) - sum), to + d);
             for (; d < D; d++) STORE(T_DX, from[d] * (g[d] - sum), to + d);
@@ -85,14 +76,7 @@ __kernel void KERNEL(softmax_rows_backward)(__global T_DX *restrict dx, __global
     }
 }
 
-// Sixteen neighbours from `at`, or the `lanes` that there are (the rest 0), and back.
-float16 KERNEL(softmax_load)(__global const T_X *at, int lanes) {
-    if (lanes == 16) return VLOAD(T_X, 16, at);
-    float few[16];
-    for (int l = 0; l < 16; l++) few[l] = l < lanes ? LOAD(T_X, at + l) : 0.0f;
-    return vload16(0, few);
-}
-
+// v to sixteen neighbours from `at`, or the `lanes` that there are.
 void KERNEL(softmax_store)(float16 v, __global T_DX *at, int lanes) {
     if (lanes == 16) {
         VSTORE(T_DX, 16, v, at);
@@ -110,11 +94,11 @@ __kernel void KERNEL(softmax_columns)(__global float *restrict y, __global const
     int blocks = (inner + 15) / 16, column = item % blocks * 16, base = item / blocks * D * inner + column;
     int lanes = min(16, inner - column);
     float16 largest = (float16)(-INFINITY), sum = (float16)(0.0f);
-    for (int d = 0; d < D; d++) largest = fmax(largest, KERNEL(softmax_load)(x + base + d * inner, lanes));
-    for (int d = 0; d < D; d++) sum += exp(KERNEL(softmax_load)(x + base + d * inner, lanes) - largest);
+    for (int d = 0; d < D; d++) largest = fmax(largest, LOAD_FEW(T_X, x + base + d * inner, lanes));
+    for (int d = 0; d < D; d++) sum += exp(LOAD_FEW(T_X, x + base + d * inner, lanes) - largest);
     float16 log_sum = log(sum), scale = 1.0f / sum;
     for (int d = 0; d < D; d++) {
-        float16 v = KERNEL(softmax_load)(x + base + d * inner, lanes) - largest;
+        float16 v = LOAD_FEW(T_X, x + base + d * inner, lanes) - largest;
         KERNEL(softmax_store)(log_form ? v - log_sum : exp(v) * scale, y + base + d * inner, lanes);
     }
 }
@@ -128,12 +112,12 @@ __kernel void KERNEL(softmax_columns_backward)(__global T_DX *restrict dx, __glo
     int lanes = min(16, inner - column);
     float16 sum = (float16)(0.0f);
     for (int d = 0; d < D; d++) {
-        float16 g = KERNEL(softmax_load)(dy + base + d * inner, lanes);
-        sum += log_form ? g : g * KERNEL(softmax_load)(y + base + d * inner, lanes);
+        float16 g = LOAD_FEW(float, dy + base + d * inner, lanes);
+        sum += log_form ? g : g * LOAD_FEW(float, y + base + d * inner, lanes);
     }
     for (int d = 0; d < D; d++) {
-        float16 g = KERNEL(softmax_load)(dy + base + d * inner, lanes),
-                v = KERNEL(softmax_load)(y + base + d * inner, lanes);
+        float16 g = LOAD_FEW(float, dy + base + d * inner, lanes),
+                v = LOAD_FEW(float, y + base + d * inner, lanes);
         KERNEL(softmax_store)(log_form ? g - exp(v) * sum : v * (g - sum), dx + base + d * inner, lanes);
     }
 }

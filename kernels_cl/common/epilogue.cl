@@ -32,29 +32,25 @@
 #define P1 ((F)(p1))
 #define SELECT(c, a, b) select((b), (a), (c))
 
-#define EPILOGUE_CAT_(a, b) a##b
-#define EPILOGUE_CAT(a, b) EPILOGUE_CAT_(a, b)
-
 #define EPILOGUE_FUNCTION(name, type)                                                                        \
-    type name(type v EPILOGUE_CAT(EPILOGUE_VALUES_, EPI_N)(type)                                             \
-                  EPILOGUE_CAT(EPILOGUE_GIVEN_, EPI_C)(type)) {                                              \
+    type name(type v PASTE(EPILOGUE_VALUES_, EPI_N)(type) PASTE(EPILOGUE_GIVEN_, EPI_C)(type)) {             \
         typedef type F;                                                                                      \
         v = (F)(v);                                                                                          \
-        EPILOGUE_CAT(EPILOGUE_BODY_, EPI_N)                                                                  \
+        PASTE(EPILOGUE_BODY_, EPI_N)                                                                         \
         return v;                                                                                            \
     }
-#define EPILOGUE_PARAMS EPILOGUE_CAT(EPILOGUE_PARAMS_, EPI_N) EPILOGUE_CAT(EPILOGUE_FLOATS_, EPI_C)
-#define EPILOGUE_ARGS EPILOGUE_CAT(EPILOGUE_ARGS_, EPI_N) EPILOGUE_CAT(EPILOGUE_PASS_, EPI_C)
-#define EPILOGUE_AT(i) EPILOGUE_CAT(EPILOGUE_AT_, EPI_N)(i) EPILOGUE_CAT(EPILOGUE_GIVE_, EPI_C)
+#define EPILOGUE_PARAMS PASTE(EPILOGUE_PARAMS_, EPI_N) PASTE(EPILOGUE_FLOATS_, EPI_C)
+#define EPILOGUE_ARGS PASTE(EPILOGUE_ARGS_, EPI_N) PASTE(EPILOGUE_PASS_, EPI_C)
+#define EPILOGUE_AT(i) PASTE(EPILOGUE_AT_, EPI_N)(i) PASTE(EPILOGUE_GIVE_, EPI_C)
 #define EPILOGUE_VECTOR_AT(n, i)                                                                             \
-    EPILOGUE_CAT(EPILOGUE_VECTOR_AT_, EPI_N)(n, i) EPILOGUE_CAT(EPILOGUE_VECTOR_GIVE_, EPI_C)(n)
-#define EPILOGUE_PREFETCH(i) EPILOGUE_CAT(EPILOGUE_PREFETCH_, EPI_N)(i)
-#define EPILOGUE_CHANNEL(c) EPILOGUE_CAT(EPILOGUE_CHANNEL_, EPI_C)(c)
-#define EPILOGUE_VECTOR_CHANNEL(n, c) EPILOGUE_CAT(EPILOGUE_VECTOR_CHANNEL_, EPI_C)(n, c)
+    PASTE(EPILOGUE_VECTOR_AT_, EPI_N)(n, i) PASTE(EPILOGUE_VECTOR_GIVE_, EPI_C)(n)
+#define EPILOGUE_PREFETCH(i) PASTE(EPILOGUE_PREFETCH_, EPI_N)(i)
+#define EPILOGUE_CHANNEL(c) PASTE(EPILOGUE_CHANNEL_, EPI_C)(c)
+#define EPILOGUE_VECTOR_CHANNEL(n, c) PASTE(EPILOGUE_VECTOR_CHANNEL_, EPI_C)(n, c)
 // 1: anything is done.
-#define EPILOGUE_STEPS EPILOGUE_CAT(EPILOGUE_STEPS_, EPI_N)
+#define EPILOGUE_STEPS PASTE(EPILOGUE_STEPS_, EPI_N)
 // 1: there are such inputs.
-#define EPILOGUE_CHANNELS EPILOGUE_CAT(EPILOGUE_CHANNELS_, EPI_C)
+#define EPILOGUE_CHANNELS PASTE(EPILOGUE_CHANNELS_, EPI_C)
 
 // By EPI_N; where it is not defined, the name that is made ends in it.
 #define EPILOGUE_BODY_EPI_N
@@ -107,8 +103,7 @@
 #define EPILOGUE_GIVE_1 , g0, g1, g2, g3
 #define EPILOGUE_VECTOR_GIVE_EPI_C(n)
 #define EPILOGUE_VECTOR_GIVE_1(n)                                                                            \
-    , (STORAGE_CAT(float, n))(g0), (STORAGE_CAT(float, n))(g1), (STORAGE_CAT(float, n))(g2),                 \
-        (STORAGE_CAT(float, n))(g3)
+    , (PASTE(float, n))(g0), (PASTE(float, n))(g1), (PASTE(float, n))(g2), (PASTE(float, n))(g3)
 #define EPILOGUE_CHANNEL_EPI_C(c)
 #define EPILOGUE_CHANNEL_1(c)                                                                                \
     float g0 = 0.0f, g1 = 0.0f, g2 = 0.0f, g3 = 0.0f;                                                        \
@@ -119,9 +114,9 @@
     }
 #define EPILOGUE_VECTOR_CHANNEL_EPI_C(n, c)
 #define EPILOGUE_VECTOR_CHANNEL_1(n, c)                                                                      \
-    STORAGE_CAT(float, n) g0 = (STORAGE_CAT(float, n))(0.0f), g1 = g0, g2 = g0, g3 = g0;                     \
+    PASTE(float, n) g0 = (PASTE(float, n))(0.0f), g1 = g0, g2 = g0, g3 = g0;                                 \
     {                                                                                                        \
-        typedef STORAGE_CAT(float, n) F;                                                                     \
+        typedef PASTE(float, n) F;                                                                           \
         const F h0 = VLOAD(float, n, channel0 + (c)), h1 = VLOAD(float, n, channel1 + (c)),                  \
                 h2 = VLOAD(float, n, channel2 + (c)), h3 = VLOAD(float, n, channel3 + (c));                  \
         EPI_CHANNEL                                                                                          \

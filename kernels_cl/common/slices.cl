@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // One launch over several tensors: the arguments of each, and the search for the one that a work-item belongs to, are written once as
 // a macro M(j), and SLICES times by EACH_SLICE(M). SLICES is 1 to 35, a parameter of the file.
-#define EACH_SLICE(M) STORAGE_CAT(EACH_SLICE_, SLICES)(M)
+#define EACH_SLICE(M) PASTE(EACH_SLICE_, SLICES)(M)
 #define EACH_SLICE_1(M) M(0)
 #define EACH_SLICE_2(M) EACH_SLICE_1(M) M(1)
 #define EACH_SLICE_3(M) EACH_SLICE_2(M) M(2)

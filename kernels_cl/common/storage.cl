@@ -30,40 +30,38 @@ typedef long clv_offset;
 typedef ushort f16;
 typedef ushort bf16;
 
-#define STORAGE_CAT_(a, b) a##b
-#define STORAGE_CAT(a, b) STORAGE_CAT_(a, b)
-#define STORAGE_TYPE(t, n) STORAGE_CAT(t, n)
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
 
 // 0x38000000 is 112 in float's exponent: the difference of the two biases. A denormal is made as 2^-14 + fraction * 2^-24 and
 // then less 2^-14; back, adding 0.5 lets the float addition round at 2^-24.
 #define STORAGE_CONVERSIONS(suffix, n)                                                                       \
-    STORAGE_TYPE(float, n) float_of_f16##suffix(STORAGE_TYPE(ushort, n) stored) {                            \
-        const STORAGE_TYPE(uint, n) h = STORAGE_TYPE(convert_uint, n)(stored), m = h & 0x7fffu;              \
-        const STORAGE_TYPE(uint, n) normal = (m << 13) + 0x38000000u;                                        \
-        const STORAGE_TYPE(float, n) small =                                                                 \
-            STORAGE_TYPE(as_float, n)(normal + 0x00800000u) - (STORAGE_TYPE(float, n))(0x1p-14f);            \
-        STORAGE_TYPE(uint, n) bits = select(normal, normal + 0x38000000u, m >= 0x7c00u);                     \
-        bits = select(bits, STORAGE_TYPE(as_uint, n)(small), m < 0x0400u);                                   \
-        return STORAGE_TYPE(as_float, n)(bits | (h & 0x8000u) << 16);                                        \
+    PASTE(float, n) float_of_f16##suffix(PASTE(ushort, n) stored) {                                          \
+        const PASTE(uint, n) h = PASTE(convert_uint, n)(stored), m = h & 0x7fffu;                            \
+        const PASTE(uint, n) normal = (m << 13) + 0x38000000u;                                               \
+        const PASTE(float, n) small =                                                                        \
+            PASTE(as_float, n)(normal + 0x00800000u) - (PASTE(float, n))(0x1p-14f);                          \
+        PASTE(uint, n) bits = select(normal, normal + 0x38000000u, m >= 0x7c00u);                            \
+        bits = select(bits, PASTE(as_uint, n)(small), m < 0x0400u);                                          \
+        return PASTE(as_float, n)(bits | (h & 0x8000u) << 16);                                               \
     }                                                                                                        \
-    STORAGE_TYPE(ushort, n) f16_of_float##suffix(STORAGE_TYPE(float, n) v) {                                 \
-        const STORAGE_TYPE(uint, n) x = STORAGE_TYPE(as_uint, n)(v), m = x & 0x7fffffffu;                    \
-        const STORAGE_TYPE(uint, n) large = (m - 0x38000000u + 0x0fffu + ((m >> 13) & 1u)) >> 13;            \
-        const STORAGE_TYPE(uint, n) small =                                                                  \
-            STORAGE_TYPE(as_uint, n)(STORAGE_TYPE(as_float, n)(m) + 0.5f) - 0x3f000000u;                     \
-        STORAGE_TYPE(uint, n)                                                                                \
-        h = select(min(large, (STORAGE_TYPE(uint, n))(0x7c00u)), small, m < 0x38800000u);                    \
-        h = select(h, (STORAGE_TYPE(uint, n))(0x7e00u), m > 0x7f800000u);                                    \
-        return STORAGE_TYPE(convert_ushort, n)(h | ((x >> 16) & 0x8000u));                                   \
+    PASTE(ushort, n) f16_of_float##suffix(PASTE(float, n) v) {                                               \
+        const PASTE(uint, n) x = PASTE(as_uint, n)(v), m = x & 0x7fffffffu;                                  \
+        const PASTE(uint, n) large = (m - 0x38000000u + 0x0fffu + ((m >> 13) & 1u)) >> 13;                   \
+        const PASTE(uint, n) small = PASTE(as_uint, n)(PASTE(as_float, n)(m) + 0.5f) - 0x3f000000u;          \
+        PASTE(uint, n)                                                                                       \
+        h = select(min(large, (PASTE(uint, n))(0x7c00u)), small, m < 0x38800000u);                           \
+        h = select(h, (PASTE(uint, n))(0x7e00u), m > 0x7f800000u);                                           \
+        return PASTE(convert_ushort, n)(h | ((x >> 16) & 0x8000u));                                          \
     }                                                                                                        \
-    STORAGE_TYPE(float, n) float_of_bf16##suffix(STORAGE_TYPE(ushort, n) stored) {                           \
-        return STORAGE_TYPE(as_float, n)(STORAGE_TYPE(convert_uint, n)(stored) << 16);                       \
+    PASTE(float, n) float_of_bf16##suffix(PASTE(ushort, n) stored) {                                         \
+        return PASTE(as_float, n)(PASTE(convert_uint, n)(stored) << 16);                                     \
     }                                                                                                        \
-    STORAGE_TYPE(ushort, n) bf16_of_float##suffix(STORAGE_TYPE(float, n) v) {                                \
-        const STORAGE_TYPE(uint, n) x = STORAGE_TYPE(as_uint, n)(v);                                         \
-        const STORAGE_TYPE(uint, n) rounded = x + 0x7fffu + ((x >> 16) & 1u);                                \
-        return STORAGE_TYPE(convert_ushort,                                                                  \
-                            n)(select(rounded, x | 0x00400000u, (x & 0x7fffffffu) > 0x7f800000u) >> 16);     \
+    PASTE(ushort, n) bf16_of_float##suffix(PASTE(float, n) v) {                                              \
+        const PASTE(uint, n) x = PASTE(as_uint, n)(v);                                                       \
+        const PASTE(uint, n) rounded = x + 0x7fffu + ((x >> 16) & 1u);                                       \
+        return PASTE(convert_ushort,                                                                         \
+                     n)(select(rounded, x | 0x00400000u, (x & 0x7fffffffu) > 0x7f800000u) >> 16);            \
     }
 
 STORAGE_CONVERSIONS(, )
@@ -75,11 +73,11 @@ STORAGE_CONVERSIONS(16, 16)
 #if F16_NATIVE
 #pragma OPENCL EXTENSION cl_khr_fp16 : enable
 #define STORAGE_NATIVE(suffix, n)                                                                            \
-    STORAGE_TYPE(float, n) float_of_half##suffix(STORAGE_TYPE(ushort, n) stored) {                           \
-        return STORAGE_TYPE(convert_float, n)(STORAGE_TYPE(as_half, n)(stored));                             \
+    PASTE(float, n) float_of_half##suffix(PASTE(ushort, n) stored) {                                         \
+        return PASTE(convert_float, n)(PASTE(as_half, n)(stored));                                           \
     }                                                                                                        \
-    STORAGE_TYPE(ushort, n) half_of_float##suffix(STORAGE_TYPE(float, n) v) {                                \
-        return STORAGE_TYPE(as_ushort, n)(STORAGE_CAT(STORAGE_TYPE(convert_half, n), _rte)(v));              \
+    PASTE(ushort, n) half_of_float##suffix(PASTE(float, n) v) {                                              \
+        return PASTE(as_ushort, n)(PASTE(PASTE(convert_half, n), _rte)(v));                                  \
     }
 STORAGE_NATIVE(, )
 STORAGE_NATIVE(2, 2)
@@ -94,54 +92,53 @@ STORAGE_NATIVE(16, 16)
 #define STORAGE_TO_F16 f16_of_float
 #endif
 
-#define VALUE(T) STORAGE_CAT(value_, T)
+#define VALUE(T) PASTE(value_, T)
 #define value_float float
 #define value_int int
 #define value_ushort ushort
 #define value_f16 float
 #define value_bf16 float
 
-#define LOAD(T, p) STORAGE_CAT(load_, T)(p)
+#define LOAD(T, p) PASTE(load_, T)(p)
 #define load_float(p) (*(p))
 #define load_int(p) (*(p))
 #define load_ushort(p) (*(p))
 #define load_f16(p) STORAGE_OF_F16(*(p))
 #define load_bf16(p) float_of_bf16(*(p))
 
-#define STORE(T, v, p) STORAGE_CAT(store_, T)(v, p)
+#define STORE(T, v, p) PASTE(store_, T)(v, p)
 #define store_float(v, p) (*(p) = (v))
 #define store_int(v, p) (*(p) = (v))
 #define store_ushort(v, p) (*(p) = (v))
 #define store_f16(v, p) (*(p) = STORAGE_TO_F16(v))
 #define store_bf16(v, p) (*(p) = bf16_of_float(v))
 
-#define VLOAD(T, n, p) STORAGE_CAT(vload_, T)(n, p)
-#define vload_float(n, p) STORAGE_CAT(vload, n)(0, p)
-#define vload_int(n, p) STORAGE_CAT(vload, n)(0, p)
-#define vload_ushort(n, p) STORAGE_CAT(vload, n)(0, p)
-#define vload_f16(n, p) STORAGE_CAT(STORAGE_OF_F16, n)(STORAGE_CAT(vload, n)(0, p))
-#define vload_bf16(n, p) STORAGE_CAT(float_of_bf16, n)(STORAGE_CAT(vload, n)(0, p))
+#define VLOAD(T, n, p) PASTE(vload_, T)(n, p)
+#define vload_float(n, p) PASTE(vload, n)(0, p)
+#define vload_int(n, p) PASTE(vload, n)(0, p)
+#define vload_ushort(n, p) PASTE(vload, n)(0, p)
+#define vload_f16(n, p) PASTE(STORAGE_OF_F16, n)(PASTE(vload, n)(0, p))
+#define vload_bf16(n, p) PASTE(float_of_bf16, n)(PASTE(vload, n)(0, p))
 
-#define VSTORE(T, n, v, p) STORAGE_CAT(vstore_, T)(n, v, p)
-#define vstore_float(n, v, p) STORAGE_CAT(vstore, n)(v, 0, p)
-#define vstore_int(n, v, p) STORAGE_CAT(vstore, n)(v, 0, p)
-#define vstore_ushort(n, v, p) STORAGE_CAT(vstore, n)(v, 0, p)
-#define vstore_f16(n, v, p) STORAGE_CAT(vstore, n)(STORAGE_CAT(STORAGE_TO_F16, n)(v), 0, p)
-#define vstore_bf16(n, v, p) STORAGE_CAT(vstore, n)(STORAGE_CAT(bf16_of_float, n)(v), 0, p)
+#define VSTORE(T, n, v, p) PASTE(vstore_, T)(n, v, p)
+#define vstore_float(n, v, p) PASTE(vstore, n)(v, 0, p)
+#define vstore_int(n, v, p) PASTE(vstore, n)(v, 0, p)
+#define vstore_ushort(n, v, p) PASTE(vstore, n)(v, 0, p)
+#define vstore_f16(n, v, p) PASTE(vstore, n)(PASTE(STORAGE_TO_F16, n)(v), 0, p)
+#define vstore_bf16(n, v, p) PASTE(vstore, n)(PASTE(bf16_of_float, n)(v), 0, p)
 
-#define ALOAD(T, n, p) STORAGE_CAT(aload_, T)(n, p)
-#define aload_float(n, p) (*(__global const STORAGE_CAT(float, n) *)(p))
-#define aload_int(n, p) (*(__global const STORAGE_CAT(int, n) *)(p))
-#define aload_ushort(n, p) (*(__global const STORAGE_CAT(ushort, n) *)(p))
-#define aload_f16(n, p) STORAGE_CAT(STORAGE_OF_F16, n)(aload_ushort(n, p))
-#define aload_bf16(n, p) STORAGE_CAT(float_of_bf16, n)(aload_ushort(n, p))
+#define ALOAD(T, n, p) PASTE(aload_, T)(n, p)
+#define aload_float(n, p) (*(__global const PASTE(float, n) *)(p))
+#define aload_int(n, p) (*(__global const PASTE(int, n) *)(p))
+#define aload_ushort(n, p) (*(__global const PASTE(ushort, n) *)(p))
+#define aload_f16(n, p) PASTE(STORAGE_OF_F16, n)(aload_ushort(n, p))
+#define aload_bf16(n, p) PASTE(float_of_bf16, n)(aload_ushort(n, p))
 
-#define ASTORE(T, n, v, p) STORAGE_CAT(astore_, T)(n, v, p)
-#define astore_float(n, v, p) (*(__global STORAGE_CAT(float, n) *)(p) = (v))
-#define astore_int(n, v, p) (*(__global STORAGE_CAT(int, n) *)(p) = (v))
-#define astore_ushort(n, v, p) (*(__global STORAGE_CAT(ushort, n) *)(p) = (v))
-#define astore_f16(n, v, p) astore_ushort(n, STORAGE_CAT(STORAGE_TO_F16, n)(v), p)
-#define astore_bf16(n, v, p) astore_ushort(n, STORAGE_CAT(bf16_of_float, n)(v), p)
+#define ASTORE(T, n, v, p) PASTE(astore_, T)(n, v, p)
+#define astore_float(n, v, p) (*(__global PASTE(float, n) *)(p) = (v))
+#define astore_int(n, v, p) (*(__global PASTE(int, n) *)(p) = (v))
+#define astore_ushort(n, v, p) (*(__global PASTE(ushort, n) *)(p) = (v))
+#define astore_f16(n, v, p) astore_ushort(n, PASTE(STORAGE_TO_F16, n)(v), p)
+#define astore_bf16(n, v, p) astore_ushort(n, PASTE(bf16_of_float, n)(v), p)
 
 #undef STORAGE_CONVERSIONS
-#undef STORAGE_TYPE

@@ -589,6 +589,11 @@ clv_status clv__want_rank(const clv__op_io *io, int i, const char *what, int ran
     return CLV_OK;
 }
 
+clv_status clv__want_f32(const clv__op_io *io, int i, const char *what, int rank, clv__error *error) {
+    CLV_TRY(clv__want_dtype(io, i, what, CLV_DTYPE_F32, error));
+    return clv__want_rank(io, i, what, rank, error);
+}
+
 clv_status clv__want_axis(int axis, int rank, int *out, clv__error *error) {
     *out = axis < 0 ? axis + rank : axis;
     if (*out < 0 || *out >= rank) {

@@ -69,6 +69,7 @@ typedef struct clv__variant {
     /** Append the launches. list->device is the device. */
     void (*lower)(clv__launches *list, const clv__op_io *io);
     double relative; // the same as a number, where it does not depend on the use; 0: 1.0
+    bool lanes;      // `relative` is of devices with lanes; of threads it is 2: no local memory to gain from, barriers to lose by
 } clv__variant;
 
 // What a variant says of a use.
@@ -83,6 +84,7 @@ static inline double clv__variant_rank(const clv__variant *variant, const clv_de
     clv__op_io io = *use;
     io.variant = variant;
     if (variant->rank) return variant->rank(device, &io);
+    if (variant->lanes && device->execution == CLV_EXECUTION_THREADS) return 2;
     return variant->relative > 0 ? variant->relative : 1.0;
 }
 static inline void clv__variant_lower(const clv__variant *variant, clv__launches *list,
@@ -351,6 +353,11 @@ static inline void clv__split_all(const clv__op_io *io, int d, clv__split *out) 
         if (clv__has_in(io, k)) out->in[k] = (int8_t)d;
     for (int k = 0; k < io->n_out; k++) out->out[k] = (int8_t)d;
 }
+/** Zeros in every output, for references that add up in them. */
+static inline void clv__ref_zero(const clv__ref *ref) {
+    for (int k = 0; k < ref->io->n_out; k++)
+        for (int64_t i = 0; i < clv__numel(&ref->io->out[k]); i++) ref->out[k][i] = 0;
+}
 static inline size_t clv__desc_bytes(const clv__desc *desc) {
     return (size_t)clv__numel(desc) * clv_dtype_bytes(desc->dtype);
 }
@@ -358,6 +365,8 @@ static inline size_t clv__desc_bytes(const clv__desc *desc) {
 clv_status clv__want_dtype(const clv__op_io *io, int i, const char *what, clv_dtype dtype, clv__error *error);
 /** Fail unless input i has this rank. */
 clv_status clv__want_rank(const clv__op_io *io, int i, const char *what, int rank, clv__error *error);
+/** Fail unless input i is there in f32 and has this rank. */
+clv_status clv__want_f32(const clv__op_io *io, int i, const char *what, int rank, clv__error *error);
 /** An axis counted from the end if negative; fails outside the rank. */
 clv_status clv__want_axis(int axis, int rank, int *out, clv__error *error);
 /** A device whose work-items are tasks, one after the other on each unit: wide vectors, few work-items. The others have lanes. */

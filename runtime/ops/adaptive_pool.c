@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cleave/ops.h"
-#include "ops/lower.h"
+#include "ops/pool.h"
 
 typedef struct adaptive_attrs {
     int64_t size[2]; // of y; of the backward op: of dx
@@ -13,8 +13,7 @@ typedef struct adaptive_attrs {
 static clv_status infer(clv__op_io *io, clv__error *error) {
     const adaptive_attrs *a = io->attrs;
     const char *what = io->op->data ? "dy" : "x";
-    CLV_TRY(clv__want_dtype(io, 0, what, CLV_DTYPE_F32, error));
-    CLV_TRY(clv__want_rank(io, 0, what, 4, error));
+    CLV_TRY(clv__want_f32(io, 0, what, 4, error));
     clv_shape shape = io->in[0].shape;
     if (a->size[0] < 1 || a->size[1] < 1)
         CLV_FAIL(error, CLV_E_VALUE, "the result must have at least one row and column, not %lld x %lld",
@@ -47,9 +46,9 @@ static void plain(clv__launches *list, const clv__op_io *io) {
             OW = y->dims[3];
     if (planes == 0) return;
     const char *entry = backward ? "adaptive_pool_axis_backward" : "adaptive_pool_axis";
-    size_t bytes = (size_t)(planes * OH * W) * sizeof(float), between = clv__launch_workspace(list, bytes);
+    const clv__part between = clv__floats(list, planes * OH * W);
     clv__launch *launch = clv__launch_kernel(list, "adaptive_pool", entry);
-    clv__arg_workspace(list, launch, between, bytes);
+    clv__arg_part(list, launch, between);
     clv__arg_in_as(list, launch, io, 0, "T_IN");
     if (backward)
         axis(list, launch, planes * OH, W, OW, 1, true);
@@ -58,7 +57,7 @@ static void plain(clv__launches *list, const clv__op_io *io) {
 
     launch = clv__launch_kernel(list, "adaptive_pool", entry);
     clv__arg_out_as(list, launch, io, 0, "T_OUT");
-    clv__arg_workspace(list, launch, between, bytes);
+    clv__arg_part(list, launch, between);
     if (backward)
         axis(list, launch, planes, H, OH, W, true);
     else
@@ -73,23 +72,12 @@ static const clv__variant variants[] = {{"plain", .lower = plain}, {0}};
 static void walk(const clv_shape *x_shape, const clv_shape *y_shape, double *x, double *y, bool backward) {
     int64_t planes = x_shape->dims[0] * x_shape->dims[1], H = x_shape->dims[2], W = x_shape->dims[3];
     int64_t OH = y_shape->dims[2], OW = y_shape->dims[3];
-    for (int64_t p = 0; p < planes; p++, x += H * W) {
-        for (int64_t oh = 0; oh < OH; oh++) {
-            for (int64_t ow = 0; ow < OW; ow++, y++) {
-                int64_t h0 = oh * H / OH, h1 = ((oh + 1) * H + OH - 1) / OH;
-                int64_t w0 = ow * W / OW, w1 = ((ow + 1) * W + OW - 1) / OW;
-                double count = (double)((h1 - h0) * (w1 - w0)), sum = 0;
-                for (int64_t h = h0; h < h1; h++) {
-                    for (int64_t w = w0; w < w1; w++) {
-                        if (backward)
-                            x[h * W + w] += *y / count;
-                        else
-                            sum += x[h * W + w];
-                    }
-                }
-                if (!backward) *y = sum / count;
-            }
-        }
+    for (int64_t o = 0; o < planes * OH * OW; o++) {
+        const int64_t oh = o / OW % OH, ow = o % OW;
+        const int64_t h[2] = {oh * H / OH, clv__div_up((oh + 1) * H, OH)};
+        const int64_t w[2] = {ow * W / OW, clv__div_up((ow + 1) * W, OW)};
+        clv__pool_mean(x + o / (OH * OW) * H * W, W, h, w, (double)((h[1] - h[0]) * (w[1] - w[0])), y + o,
+                       backward);
     }
 }
 
@@ -98,8 +86,7 @@ static void reference(const clv__ref *ref) {
 }
 
 static void backward_reference(const clv__ref *ref) {
-    int64_t n = clv__numel(&ref->io->out[0]);
-    for (int64_t i = 0; i < n; i++) ref->out[0][i] = 0;
+    clv__ref_zero(ref);
     walk(&ref->io->out[0].shape, &ref->io->in[0].shape, ref->out[0], ref->in[0], true);
 }
 
@@ -115,24 +102,23 @@ static int64_t reduction(const clv__op_io *io) {
 
 // ---- samples --------------------------------------------------------------------------------------------------------
 
+#define ROW(what, OH, OW, ...)                                                                               \
+    .label = what, .in = {CLV__DIMS(__VA_ARGS__)}, .attrs = &(adaptive_attrs) {                              \
+        { OH, OW }                                                                                           \
+    }
 static const clv__sample_row samples[] = {
-    {"9x10 to 7x7, windows overlap",
-     {CLV__DIMS(2, 3, 9, 10)},
-     .attrs = &(adaptive_attrs){{7, 7}},
-     .quick = true},
-    {"1x1 to 7x7, one value repeated",
-     {CLV__DIMS(2, 3, 1, 1)},
-     .attrs = &(adaptive_attrs){{7, 7}},
-     .quick = true},
-    {"5x17 to 2x3", {CLV__DIMS(1, 2, 5, 17)}, .attrs = &(adaptive_attrs){{2, 3}}, .quick = true},
-    {"8x8 to 4x2, even windows", {CLV__DIMS(1, 2, 8, 8)}, .attrs = &(adaptive_attrs){{4, 2}}},
-    {"one element", {CLV__DIMS(1, 1, 1, 1)}, .attrs = &(adaptive_attrs){{1, 1}}},
-    {"3x5 to 3x5", {CLV__DIMS(1, 2, 3, 5)}, .attrs = &(adaptive_attrs){{3, 5}}},
-    {"4x3 to 6x31", {CLV__DIMS(2, 1, 4, 3)}, .attrs = &(adaptive_attrs){{6, 31}}},
-    {"33x1 to 1x2", {CLV__DIMS(1, 3, 33, 1)}, .attrs = &(adaptive_attrs){{1, 2}}},
-    {"many planes, 3x3 to 2x2", {CLV__DIMS(7, 41, 3, 3)}, .attrs = &(adaptive_attrs){{2, 2}}},
-    {"no images", {CLV__DIMS(0, 3, 5, 5)}, .attrs = &(adaptive_attrs){{2, 2}}},
+    {ROW("9x10 to 7x7, windows overlap", 7, 7, 2, 3, 9, 10), .quick = true},
+    {ROW("1x1 to 7x7, one value repeated", 7, 7, 2, 3, 1, 1), .quick = true},
+    {ROW("5x17 to 2x3", 2, 3, 1, 2, 5, 17), .quick = true},
+    {ROW("8x8 to 4x2, even windows", 4, 2, 1, 2, 8, 8)},
+    {ROW("one element", 1, 1, 1, 1, 1, 1)},
+    {ROW("3x5 to 3x5", 3, 5, 1, 2, 3, 5)},
+    {ROW("4x3 to 6x31", 6, 31, 2, 1, 4, 3)},
+    {ROW("33x1 to 1x2", 1, 2, 1, 3, 33, 1)},
+    {ROW("many planes, 3x3 to 2x2", 2, 2, 7, 41, 3, 3)},
+    {ROW("no images", 2, 2, 0, 3, 5, 5)},
     {0}};
+#undef ROW
 
 /** The sizes change places. */
 static void sample_backward(clv__sample *sample) {
@@ -152,21 +138,15 @@ static bool split(const clv__op_io *io, int i, clv__split *out) {
     return i < 2;
 }
 
-const clv__op clv__op_adaptive_avg_pool2d_backward = {
-    .name = "adaptive_avg_pool2d_backward",
-    .attrs_bytes = sizeof(adaptive_attrs),
-    .half_in = 1,
-    .half_out = 1,
-    .data = &is_backward,
-    .infer = infer,
-    .variants = variants,
-    .reference = backward_reference,
-    .samples = CLV__TRAINS(samples),
-    .adapt = CLV__TRAINS(sample_backward),
-    .cost = cost,
-    .reduction = reduction,
-    .split = split,
-};
+#define COMMON                                                                                               \
+    .attrs_bytes = sizeof(adaptive_attrs), .half_in = 1, .half_out = 1, .infer = infer,                      \
+    .variants = variants, .samples = CLV__TRAINS(samples), .cost = cost, .reduction = reduction,             \
+    .split = split
+const clv__op clv__op_adaptive_avg_pool2d_backward = {.name = "adaptive_avg_pool2d_backward",
+                                                      .data = &is_backward,
+                                                      .reference = backward_reference,
+                                                      .adapt = CLV__TRAINS(sample_backward),
+                                                      COMMON};
 
 static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     const clv_shape *x = &clv__node_io(node)->in[0].shape;
@@ -175,19 +155,7 @@ static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) 
 }
 
 const clv__op clv__op_adaptive_avg_pool2d = {
-    .name = "adaptive_avg_pool2d",
-    .attrs_bytes = sizeof(adaptive_attrs),
-    .half_in = 1,
-    .half_out = 1,
-    .infer = infer,
-    .grad = CLV__TRAINS(grad),
-    .variants = variants,
-    .reference = reference,
-    .samples = CLV__TRAINS(samples),
-    .cost = cost,
-    .reduction = reduction,
-    .split = split,
-};
+    .name = "adaptive_avg_pool2d", .grad = CLV__TRAINS(grad), .reference = reference, COMMON};
 
 clv_tensor *clv_adaptive_avg_pool2d(clv_tensor *x, int64_t OH, int64_t OW) {
     clv_shape shape = clv_tensor_shape(x);

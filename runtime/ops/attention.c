@@ -42,32 +42,37 @@ static clv_status backward_infer(clv__op_io *io, clv__error *error) {
 
 // ---- kernels ----------------------------------------------------------------------------------------------
 
-static void plain(clv__launches *list, const clv__op_io *io) {
-    scores s = scores_of(io);
+enum { PLAIN, BY_GROUP, ROWS };      // variants
+enum { GROUP = 64, MOST_EACH = 16 }; // of the kernel file; elements that an item has registers for
+
+static void lower(clv__launches *list, const clv__op_io *io) {
+    static const char *const entries[][2] = {
+        [PLAIN] = {"causal_softmax", "causal_softmax_backward"},
+        [BY_GROUP] = {"causal_softmax_group", "causal_softmax_group_backward"},
+        [ROWS] = {"causal_softmax_rows", "causal_softmax_rows_backward"}};
+    const int variant = (int)(io->variant - io->op->variants);
+    const scores s = scores_of(io);
+    const int64_t per_item = variant == ROWS ? clv__rows_for(s.S) : 1;
+    int64_t each = 1;
     if (s.n_rows * s.S == 0) return;
-    clv__launch *launch = clv__launch_kernel(
-        list, "attention", clv__softmax_is_backward(io) ? "causal_softmax_backward" : "causal_softmax");
+    while (variant == BY_GROUP && each * GROUP < s.S) each *= 2;
+    clv__launch *launch =
+        clv__launch_kernel(list, "attention", entries[variant][clv__softmax_is_backward(io)]);
+    clv__define_number(list, launch, "EACH", each, 1);
     clv__softmax_tensors(list, launch, io);
-    CLV__ARGS_I32(list, launch, s.n_rows, s.T, s.S);
+    if (variant != BY_GROUP) clv__arg_i32(list, launch, s.n_rows);
+    if (variant == ROWS) clv__arg_i32(list, launch, per_item);
+    CLV__ARGS_I32(list, launch, s.T, s.S);
     clv__arg_f32(list, launch, scale_of(io));
-    clv__launch_over(list, launch, CLV__ELEMENTS, s.n_rows);
+    if (variant == BY_GROUP)
+        clv__launch_grid(launch, (size_t)s.n_rows * GROUP, GROUP);
+    else
+        clv__launch_over(list, launch, variant == ROWS ? CLV__TASKS : CLV__ELEMENTS,
+                         clv__div_up(s.n_rows, per_item));
 }
 
 static bool plain_supports(const clv_device_info *device, const clv__op_io *io) {
     return clv__loops_fit(device, 3 * scores_of(io).S);
-}
-
-static void rows(clv__launches *list, const clv__op_io *io) {
-    scores s = scores_of(io);
-    int64_t per_item = clv__rows_for(s.S);
-    if (s.n_rows * s.S == 0) return;
-    clv__launch *launch = clv__launch_kernel(list, "attention",
-                                             clv__softmax_is_backward(io) ? "causal_softmax_rows_backward"
-                                                                          : "causal_softmax_rows");
-    clv__softmax_tensors(list, launch, io);
-    CLV__ARGS_I32(list, launch, s.n_rows, per_item, s.T, s.S);
-    clv__arg_f32(list, launch, scale_of(io));
-    clv__launch_over(list, launch, CLV__TASKS, clv__div_up(s.n_rows, per_item));
 }
 
 static bool rows_supports(const clv_device_info *device, const clv__op_io *io) {
@@ -76,37 +81,16 @@ static bool rows_supports(const clv_device_info *device, const clv__op_io *io) {
            clv__loops_fit(device, (s.S / 16 * 4 + 64) * clv__rows_for(s.S));
 }
 
-enum { GROUP = 64, MOST_EACH = 16 }; // of the kernel file; elements that an item has registers for
-
-static void group(clv__launches *list, const clv__op_io *io) {
-    scores s = scores_of(io);
-    int64_t each = 1;
-    if (s.n_rows * s.S == 0) return;
-    while (each * GROUP < s.S) each *= 2;
-    clv__launch *launch = clv__launch_kernel(list, "attention",
-                                             clv__softmax_is_backward(io) ? "causal_softmax_group_backward"
-                                                                          : "causal_softmax_group");
-    if (each > 1) clv__launch_define(list, launch, "EACH", "%d", (int)each);
-    clv__softmax_tensors(list, launch, io);
-    CLV__ARGS_I32(list, launch, s.T, s.S);
-    clv__arg_f32(list, launch, scale_of(io));
-    clv__launch_grid(launch, (size_t)s.n_rows * GROUP, GROUP);
-}
-
 static bool group_supports(const clv_device_info *device, const clv__op_io *io) {
     return scores_of(io).S <= GROUP * MOST_EACH && clv__loops_fit(device, GROUP + 3 * MOST_EACH) &&
            device->max_work_group >= GROUP && clv__tile_local_bytes(device) >= GROUP * sizeof(float);
 }
 
-static double group_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)io;
-    return clv__threads(device) ? 2 : 0.1;
-}
-
-static const clv__variant variants[] = {{"plain", plain_supports, .lower = plain},
-                                        {"group", group_supports, group_rank, .lower = group},
-                                        {"rows", rows_supports, .lower = rows, .relative = 0.2},
-                                        {0}};
+static const clv__variant variants[] = {
+    [PLAIN] = {"plain", plain_supports, .lower = lower},
+    [BY_GROUP] = {"group", group_supports, .lower = lower, .relative = 0.1, .lanes = true},
+    [ROWS] = {"rows", rows_supports, .lower = lower, .relative = 0.2},
+    {0}};
 
 // ---- references -------------------------------------------------------------------------------------------
 
@@ -181,39 +165,29 @@ static bool split(const clv__op_io *io, int i, clv__split *out) {
     return i + 2 < io->in[0].shape.rank;
 }
 
-const clv__op clv__op_causal_softmax_backward = {
-    .name = "causal_softmax_backward",
-    .half_out = 1,
-    .attrs_bytes = sizeof(attention_attrs),
-    .infer = backward_infer,
-    .variants = variants,
-    .reference = backward_reference,
-    .samples = CLV__TRAINS(samples),
-    .adapt = CLV__TRAINS(clv__softmax_sample_backward),
-    .cost = cost,
-    .reduction = reduction,
-    .split = split,
-};
+#define COMMON                                                                                               \
+    .attrs_bytes = sizeof(attention_attrs), .variants = variants, .samples = CLV__TRAINS(samples),           \
+    .cost = cost, .reduction = reduction, .split = split
+const clv__op clv__op_causal_softmax_backward = {.name = "causal_softmax_backward",
+                                                 .half_out = 1,
+                                                 .infer = backward_infer,
+                                                 .reference = backward_reference,
+                                                 .adapt = CLV__TRAINS(clv__softmax_sample_backward),
+                                                 COMMON};
 
 static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     dx[0] = clv__node_add(&clv__op_causal_softmax_backward, clv__node_attrs(node),
                           (clv_tensor *[]){dy[0], clv__node_out(node, 0)}, 2, 0);
 }
 
-const clv__op clv__op_causal_softmax = {
-    .name = "causal_softmax",
-    .half_in = 1, // the result is f32 in mixed precision, as that of softmax
-    .autocast = CLV__CAST_FLOAT,
-    .attrs_bytes = sizeof(attention_attrs),
-    .infer = infer,
-    .grad = CLV__TRAINS(grad),
-    .variants = variants,
-    .reference = reference,
-    .samples = CLV__TRAINS(samples),
-    .cost = cost,
-    .reduction = reduction,
-    .split = split,
-};
+const clv__op clv__op_causal_softmax = {.name = "causal_softmax",
+                                        .half_in =
+                                            1, // the result is f32 in mixed precision, as that of softmax
+                                        .autocast = CLV__CAST_FLOAT,
+                                        .infer = infer,
+                                        .grad = CLV__TRAINS(grad),
+                                        .reference = reference,
+                                        COMMON};
 
 clv_tensor *clv_causal_softmax(clv_tensor *x, float scale) {
     return clv__node_add(&clv__op_causal_softmax, &(attention_attrs){scale}, &x, 1, 0);

@@ -120,15 +120,11 @@ static bool group_supports(const clv_device_info *device, const clv__op_io *io) 
            clv__loops_fit(device, 2 * each + blocks * (16 + s.E + each * (1 + GROUP)));
 }
 
-static double group_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)io;
-    return clv__threads(device) ? 2 : 0.1;
-}
-
-static const clv__variant variants[] = {{"plain", plain_supports, .lower = plain},
-                                        {"vectors", vectors_support, .lower = vectors, .relative = 0.2},
-                                        {"group", group_supports, group_rank, .lower = group},
-                                        {0}};
+static const clv__variant variants[] = {
+    {"plain", plain_supports, .lower = plain},
+    {"vectors", vectors_support, .lower = vectors, .relative = 0.2},
+    {"group", group_supports, .lower = group, .relative = 0.1, .lanes = true},
+    {0}};
 
 // ---- reference ------------------------------------------------------------------------------------------------------
 

@@ -37,39 +37,23 @@ static const clv__variant avg_backward_variants[] = {
 
 // ---- references -----------------------------------------------------------------------------------------------------
 
-/** What an average window covers along one axis, and how long it counts. */
-typedef struct pool_span {
-    int64_t first, end, length;
-} pool_span;
-
-static pool_span span_of(int64_t o, int64_t stride, int64_t pad, int64_t kernel, int64_t size, bool exclude) {
-    int64_t first = o * stride - pad, end = first + kernel;
-    if (end > size + pad) end = size + pad;
-    pool_span span = {first < 0 ? 0 : first, end > size ? size : end, end - first};
-    if (exclude) span.length = span.end - span.first;
-    return span;
+/** What an average window covers along one axis, from span[0] to before span[1]; returns how long it counts. */
+static int64_t span_of(int64_t o, int64_t stride, int64_t pad, int64_t kernel, int64_t size, bool exclude,
+                       int64_t span[2]) {
+    const int64_t first = o * stride - pad, end = clv__min64(first + kernel, size + pad);
+    span[0] = clv__max64(first, 0);
+    span[1] = clv__min64(end, size);
+    return exclude ? span[1] - span[0] : end - first;
 }
 
 /** y from x, or dx from dy: the same windows, each element with weight 1 / (elements counted). */
 static void avg_walk(const clv__pool_sizes *s, bool exclude, double *x, double *y, bool backward) {
-    for (int64_t p = 0; p < s->planes; p++) {
-        double *plane = x + p * s->H * s->W;
-        for (int64_t oh = 0; oh < s->OH; oh++) {
-            for (int64_t ow = 0; ow < s->OW; ow++, y++) {
-                pool_span h = span_of(oh, s->stride_h, s->pad_h, s->kernel_h, s->H, exclude);
-                pool_span w = span_of(ow, s->stride_w, s->pad_w, s->kernel_w, s->W, exclude);
-                double count = (double)(h.length * w.length), sum = 0;
-                for (int64_t i = h.first; i < h.end; i++) {
-                    for (int64_t j = w.first; j < w.end; j++) {
-                        if (backward)
-                            plane[i * s->W + j] += *y / count;
-                        else
-                            sum += plane[i * s->W + j];
-                    }
-                }
-                if (!backward) *y = sum / count;
-            }
-        }
+    for (int64_t o = 0; o < s->planes * s->OH * s->OW; o++) {
+        int64_t h[2], w[2];
+        const int64_t high = span_of(o / s->OW % s->OH, s->stride_h, s->pad_h, s->kernel_h, s->H, exclude, h);
+        const int64_t wide = span_of(o % s->OW, s->stride_w, s->pad_w, s->kernel_w, s->W, exclude, w);
+        clv__pool_mean(x + o / (s->OH * s->OW) * s->H * s->W, s->W, h, w, (double)(high * wide), y + o,
+                       backward);
     }
 }
 
@@ -80,7 +64,7 @@ static void avg_reference(const clv__ref *ref) {
 
 static void avg_backward_reference(const clv__ref *ref) {
     clv__pool_sizes s = clv__pool_sizes_of(ref->io);
-    for (int64_t i = 0; i < s.planes * s.H * s.W; i++) ref->out[0][i] = 0;
+    clv__ref_zero(ref);
     avg_walk(&s, clv__pool_excludes(ref->io), ref->out[0], ref->in[0], true);
 }
 
@@ -95,21 +79,16 @@ static void sample_backward(clv__sample *sample) {
     memcpy(sample->attrs, &attrs, sizeof attrs);
 }
 
-const clv__op clv__op_avg_pool2d_backward = {
-    .name = "avg_pool2d_backward",
-    .attrs_bytes = sizeof(clv__pool),
-    .data = &(const clv__pool_kind){.mean = true, .backward = true},
-    .half_in = 1,
-    .half_out = 1,
-    .infer = avg_backward_infer,
-    .variants = avg_backward_variants,
-    .reference = avg_backward_reference,
-    .samples = CLV__TRAINS(clv__pool_samples + CLV__POOL_UNDILATED),
-    .adapt = CLV__TRAINS(sample_backward),
-    .cost = clv__pool_cost,
-    .reduction = clv__pool_window_elements,
-    .split = clv__pool_split,
-};
+#define COMMON                                                                                               \
+    .half_in = 1, .samples = CLV__TRAINS(clv__pool_samples + CLV__POOL_UNDILATED),                           \
+    .reduction = clv__pool_window_elements, CLV__POOL_OP
+const clv__op clv__op_avg_pool2d_backward = {.name = "avg_pool2d_backward",
+                                             .data = &(const clv__pool_kind){.mean = true, .backward = true},
+                                             .infer = avg_backward_infer,
+                                             .variants = avg_backward_variants,
+                                             .reference = avg_backward_reference,
+                                             .adapt = CLV__TRAINS(sample_backward),
+                                             COMMON};
 
 static void avg_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     clv__pool attrs = *(const clv__pool *)clv__node_attrs(node);
@@ -119,21 +98,13 @@ static void avg_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **
     dx[0] = clv__node_add(&clv__op_avg_pool2d_backward, &attrs, dy, 1, 0);
 }
 
-const clv__op clv__op_avg_pool2d = {
-    .name = "avg_pool2d",
-    .attrs_bytes = sizeof(clv__pool),
-    .data = &(const clv__pool_kind){.mean = true},
-    .half_in = 1,
-    .half_out = 1,
-    .infer = clv__pool_infer,
-    .grad = CLV__TRAINS(avg_grad),
-    .variants = avg_variants,
-    .reference = avg_reference,
-    .samples = CLV__TRAINS(clv__pool_samples + CLV__POOL_UNDILATED),
-    .cost = clv__pool_cost,
-    .reduction = clv__pool_window_elements,
-    .split = clv__pool_split,
-};
+const clv__op clv__op_avg_pool2d = {.name = "avg_pool2d",
+                                    .data = &(const clv__pool_kind){.mean = true},
+                                    .infer = clv__pool_infer,
+                                    .grad = CLV__TRAINS(avg_grad),
+                                    .variants = avg_variants,
+                                    .reference = avg_reference,
+                                    COMMON};
 
 clv_tensor *clv_avg_pool2d(clv_tensor *x, const clv_pool2d_config *config) {
     return clv__pool_build(&clv__op_avg_pool2d, x, config);

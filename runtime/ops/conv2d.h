@@ -25,51 +25,44 @@ int64_t clv__conv2d_meetings(const clv__conv2d *c, int d);
 /** Append the sixteen sizes that the plain kernels and the weight kernel take in the same order. */
 void clv__conv2d_sizes(clv__launches *list, clv__launch *launch, const clv__conv2d *c);
 
-/** Append the launch that adds the parts [n_parts][size] in the workspace, in order, to output 0: the weights' gradient. */
-void clv__conv2d_add_parts(clv__launches *list, size_t part, size_t part_bytes, int64_t size,
-                           int64_t n_parts);
+/** Append the launch that adds the n parts in the workspace, in order, to output 0: the weights' gradient. */
+void clv__conv2d_add_parts(clv__launches *list, clv__part parts, int64_t size, int64_t n);
+/** The same of what makes output 0 from dy and x, inputs 0 and 1: the parts, or output 0 where it is whole (no bytes), and both. */
+void clv__conv2d_weight_tensors(clv__launches *list, clv__launch *launch, const clv__op_io *io,
+                                clv__part parts);
+
+// Of each file the variants: `supports`, `rank` and `lower` are of conv2d and of its gradient by the input, the same correlation with x
+// and y exchanged. What ends in `weight` is of the gradient by the weights.
+static inline bool clv__conv2d_back(const clv__op_io *io) {
+    return io->op == &clv__op_conv2d_backward_input;
+}
 
 // runtime/ops/conv2d_tile.c
 bool clv__conv2d_tile_supports(const clv_device_info *device, const clv__op_io *io);
-bool clv__conv2d_tile_supports_input(const clv_device_info *device, const clv__op_io *io);
 bool clv__conv2d_tile_supports_weight(const clv_device_info *device, const clv__op_io *io);
-double clv__conv2d_tile_rank(const clv_device_info *device, const clv__op_io *io);
-void clv__conv2d_tile_forward(clv__launches *list, const clv__op_io *io);
-void clv__conv2d_tile_input(clv__launches *list, const clv__op_io *io);
+void clv__conv2d_tile_lower(clv__launches *list, const clv__op_io *io);
 void clv__conv2d_tile_weight(clv__launches *list, const clv__op_io *io);
 
-// runtime/ops/conv2d_gemm.c
+// runtime/ops/conv2d_gemm.c, of all three ops
 bool clv__conv2d_gemm_supports(const clv_device_info *device, const clv__op_io *io);
-double clv__conv2d_gemm_rank_forward(const clv_device_info *device, const clv__op_io *io);
-double clv__conv2d_gemm_rank_input(const clv_device_info *device, const clv__op_io *io);
-double clv__conv2d_gemm_rank_weight(const clv_device_info *device, const clv__op_io *io);
-void clv__conv2d_gemm_forward(clv__launches *list, const clv__op_io *io);
-void clv__conv2d_gemm_input(clv__launches *list, const clv__op_io *io);
-void clv__conv2d_gemm_weight(clv__launches *list, const clv__op_io *io);
+double clv__conv2d_gemm_rank(const clv_device_info *device, const clv__op_io *io);
+void clv__conv2d_gemm_lower(clv__launches *list, const clv__op_io *io);
 
 // runtime/ops/conv2d_channels.c
 bool clv__conv2d_channels_supports(const clv_device_info *device, const clv__op_io *io);
 bool clv__conv2d_channels_supports_weight(const clv_device_info *device, const clv__op_io *io);
-double clv__conv2d_channels_rank(const clv_device_info *device, const clv__op_io *io);
-void clv__conv2d_channels_forward(clv__launches *list, const clv__op_io *io);
-void clv__conv2d_channels_input(clv__launches *list, const clv__op_io *io);
+void clv__conv2d_channels_lower(clv__launches *list, const clv__op_io *io);
 void clv__conv2d_channels_weight(clv__launches *list, const clv__op_io *io);
 
-// runtime/ops/conv2d_depthwise.c
+// runtime/ops/conv2d_depthwise.c; it supports all three ops
 bool clv__conv2d_depthwise_supports(const clv_device_info *device, const clv__op_io *io);
-bool clv__conv2d_depthwise_supports_input(const clv_device_info *device, const clv__op_io *io);
-double clv__conv2d_depthwise_rank(const clv_device_info *device, const clv__op_io *io);
-void clv__conv2d_depthwise_forward(clv__launches *list, const clv__op_io *io);
-void clv__conv2d_depthwise_input(clv__launches *list, const clv__op_io *io);
+void clv__conv2d_depthwise_lower(clv__launches *list, const clv__op_io *io);
 void clv__conv2d_depthwise_weight(clv__launches *list, const clv__op_io *io);
 
 // runtime/ops/conv2d_images.c
 bool clv__conv2d_images_supports(const clv_device_info *device, const clv__op_io *io);
-bool clv__conv2d_images_supports_input(const clv_device_info *device, const clv__op_io *io);
 double clv__conv2d_images_rank(const clv_device_info *device, const clv__op_io *io);
-double clv__conv2d_images_rank_input(const clv_device_info *device, const clv__op_io *io);
-void clv__conv2d_images_forward(clv__launches *list, const clv__op_io *io);
-void clv__conv2d_images_input(clv__launches *list, const clv__op_io *io);
+void clv__conv2d_images_lower(clv__launches *list, const clv__op_io *io);
 
 // runtime/ops/conv2d_images_weight.c
 bool clv__conv2d_images_supports_weight(const clv_device_info *device, const clv__op_io *io);
@@ -78,11 +71,10 @@ void clv__conv2d_images_weight(clv__launches *list, const clv__op_io *io);
 
 // runtime/ops/conv2d_winograd.c
 bool clv__conv2d_winograd_supports(const clv_device_info *device, const clv__op_io *io);
+bool clv__conv2d_winograd_supports_weight(const clv_device_info *device, const clv__op_io *io);
 double clv__conv2d_winograd_rank(const clv_device_info *device, const clv__op_io *io);
 double clv__conv2d_winograd_rank_weight(const clv_device_info *device, const clv__op_io *io);
-void clv__conv2d_winograd_forward(clv__launches *list, const clv__op_io *io);
-void clv__conv2d_winograd_input(clv__launches *list, const clv__op_io *io);
-bool clv__conv2d_winograd_supports_weight(const clv_device_info *device, const clv__op_io *io);
+void clv__conv2d_winograd_lower(clv__launches *list, const clv__op_io *io);
 void clv__conv2d_winograd_weight(clv__launches *list, const clv__op_io *io);
 
 // runtime/ops/conv2d_winograd_lanes.c

@@ -36,56 +36,36 @@ bool clv__conv2d_channels_supports_weight(const clv_device_info *device, const c
            clv__tile_local_bytes(device) >= (ITEMS + FLOATS) * sizeof(float);
 }
 
-/** Plain divides by sizes for each tap, and reads far apart for the weights. Threads have a variant of their own. */
-double clv__conv2d_channels_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)io;
-    return clv__threads(device) ? 2 : 0.2;
-}
-
-static void define(clv__launches *list, clv__launch *launch, const char *name, int64_t value, int64_t usual) {
-    if (value != usual) clv__launch_define(list, launch, name, "%d", (int)value);
-}
-
 static clv__launch *launch_of(clv__launches *list, const clv__conv2d *c, const char *entry) {
     clv__launch *launch = clv__launch_kernel(list, "conv2d_channels", entry);
-    define(list, launch, "KH", c->kernel[0], 3);
-    define(list, launch, "KW", c->kernel[1], 3);
-    define(list, launch, "SH", c->stride[0], 1);
-    define(list, launch, "SW", c->stride[1], 1);
-    define(list, launch, "DH", c->dilation[0], 1);
-    define(list, launch, "DW", c->dilation[1], 1);
-    define(list, launch, "PH", c->padding[0], 1);
-    define(list, launch, "PW", c->padding[1], 1);
+    clv__define_number(list, launch, "KH", c->kernel[0], 3);
+    clv__define_number(list, launch, "KW", c->kernel[1], 3);
+    clv__define_number(list, launch, "SH", c->stride[0], 1);
+    clv__define_number(list, launch, "SW", c->stride[1], 1);
+    clv__define_number(list, launch, "DH", c->dilation[0], 1);
+    clv__define_number(list, launch, "DW", c->dilation[1], 1);
+    clv__define_number(list, launch, "PH", c->padding[0], 1);
+    clv__define_number(list, launch, "PW", c->padding[1], 1);
     return launch;
 }
 
-void clv__conv2d_channels_forward(clv__launches *list, const clv__op_io *io) {
+void clv__conv2d_channels_lower(clv__launches *list, const clv__op_io *io) {
     if (clv__numel(&io->out[0]) == 0) return;
-    clv__conv2d c = clv__conv2d_of(io);
-    clv__launch *launch = launch_of(list, &c, "channels_forward");
-    clv__arg_out_as(list, launch, io, 0, "T_OUT");
-    clv__arg_in_as(list, launch, io, 0, "T_IN");
-    clv__arg_in(list, launch, 1);
-    clv__arg_in(list, launch, c.bias ? 2 : 1); // without a bias, anything
-    CLV__ARGS_I32(list, launch, c.n * c.groups, c.groups, c.in[0], c.in[1], c.out[0], c.out[1], c.bias);
-    clv__arg_epilogue(list, launch, io);
-    clv__launch_over(list, launch, CLV__ELEMENTS, c.n * c.groups * clv__div_up(c.out[0], ROWS) * c.out[1]);
-}
-
-void clv__conv2d_channels_input(clv__launches *list, const clv__op_io *io) {
-    if (clv__numel(&io->out[0]) == 0) return;
-    clv__conv2d c = clv__conv2d_of(io);
+    const bool back = clv__conv2d_back(io);
+    const clv__conv2d c = clv__conv2d_of(io);
+    const int64_t *made = back ? c.in : c.out;
+    int64_t rows = ROWS;
     // Compilers fetch what all taps of all rows want before they add, and of many taps that is more than there are registers.
-    const int64_t most = c.kernel[0] * c.kernel[1] > MANY_TAPS ? clv__max64(ROWS / 2, c.stride[0]) : ROWS;
-    const int64_t rows = most / c.stride[0] * c.stride[0];
-    clv__launch *launch = launch_of(list, &c, "channels_input");
-    define(list, launch, "ROWS", rows, ROWS);
-    clv__arg_out_as(list, launch, io, 0, "T_OUT");
-    clv__arg_in_as(list, launch, io, 0, "T_IN");
-    clv__arg_in(list, launch, 1);
+    if (back && c.kernel[0] * c.kernel[1] > MANY_TAPS) rows = clv__max64(ROWS / 2, c.stride[0]);
+    if (back) rows = rows / c.stride[0] * c.stride[0];
+    clv__launch *launch = launch_of(list, &c, back ? "channels_input" : "channels_forward");
+    clv__define_number(list, launch, "ROWS", rows, ROWS);
+    clv__arg_tensors(list, launch, io, "o0=T_OUT i0=T_IN i1");
+    if (!back) clv__arg_in(list, launch, c.bias ? 2 : 1); // without a bias, anything
     CLV__ARGS_I32(list, launch, c.n * c.groups, c.groups, c.in[0], c.in[1], c.out[0], c.out[1]);
+    if (!back) clv__arg_i32(list, launch, c.bias);
     clv__arg_epilogue(list, launch, io);
-    clv__launch_over(list, launch, CLV__ELEMENTS, c.n * c.groups * clv__div_up(c.in[0], rows) * c.in[1]);
+    clv__launch_over(list, launch, CLV__ELEMENTS, c.n * c.groups * clv__div_up(made[0], rows) * made[1]);
 }
 
 /** A group for each channel, and for parts of the images where channels are few. How many there are follows from the sizes alone. */
@@ -96,20 +76,14 @@ void clv__conv2d_channels_weight(clv__launches *list, const clv__op_io *io) {
     clv__conv2d c = clv__conv2d_of(io);
     const int64_t images = clv__div_up(c.n, clv__min64(c.n, clv__div_up(GROUPS, c.groups)));
     const int64_t splits = clv__div_up(c.n, images);
-    const size_t bytes = splits > 1 ? (size_t)(splits * size) * sizeof(float) : 0;
-    const size_t part = bytes ? clv__launch_workspace(list, bytes) : 0;
+    const clv__part parts = clv__floats(list, splits > 1 ? splits * size : 0);
     clv__launch *launch = launch_of(list, &c, "channels_weight");
-    if (bytes)
-        clv__arg_workspace(list, launch, part, bytes);
-    else
-        clv__arg_out(list, launch, 0);
-    clv__arg_in_as(list, launch, io, 0, "T_OUT");
-    clv__arg_in_as(list, launch, io, 1, "T_IN");
+    clv__conv2d_weight_tensors(list, launch, io, parts);
     int64_t rows = clv__round_up(c.out[0], ROWS); // at a time: whole images, or as many rows as fit
     while (floats_of(&c, rows) > FLOATS) rows = clv__round_up(clv__div_up(rows, 2), ROWS);
     const int64_t planes = rows >= c.out[0] ? clv__min64(images, FLOATS / floats_of(&c, rows)) : 1;
     CLV__ARGS_I32(list, launch, c.n, c.groups, c.in[0], c.in[1], c.out[0], c.out[1], images, planes, rows,
                   height_of(&c, rows), width_of(&c));
     clv__launch_grid(launch, (size_t)(splits * c.groups * ITEMS), ITEMS);
-    if (bytes) clv__conv2d_add_parts(list, part, bytes, size, splits);
+    if (parts.bytes) clv__conv2d_add_parts(list, parts, size, splits);
 }

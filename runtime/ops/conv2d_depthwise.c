@@ -14,10 +14,13 @@ typedef struct limits {
 
 enum { WINDOW = 6144, RESULT = 4096, TAPS = 128 }; // the kernel file's defaults
 
+static uint64_t local_bytes(const limits *l) {
+    return (uint64_t)(l->window + l->result + l->taps * (l->lanes + 1)) * 4;
+}
+
 static limits limits_of(const clv_device_info *device) {
     limits l = {clv__tile_lanes(device), WINDOW, RESULT, TAPS};
-    while ((uint64_t)(l.window + l.result + l.taps * (l.lanes + 1)) * 4 > clv__tile_local_bytes(device) &&
-           l.taps > 16) {
+    while (local_bytes(&l) > clv__tile_local_bytes(device) && l.taps > 16) {
         l.window /= 2;
         l.result /= 2;
         l.taps /= 2;
@@ -39,26 +42,14 @@ typedef struct planes {
     int64_t in[2], out[2], step[2], first[2], spread[2];
 } planes;
 
-static planes forward_of(const clv__conv2d *c) {
+static planes planes_of(const clv__conv2d *c, bool back) {
     planes p;
     for (int d = 0; d < 2; d++) {
-        p.in[d] = c->in[d];
-        p.out[d] = c->out[d];
-        p.step[d] = c->stride[d];
-        p.first[d] = -c->padding[d];
-        p.spread[d] = 1;
-    }
-    return p;
-}
-
-static planes backward_of(const clv__conv2d *c) {
-    planes p;
-    for (int d = 0; d < 2; d++) {
-        p.in[d] = c->out[d];
-        p.out[d] = c->in[d];
-        p.step[d] = 1;
-        p.first[d] = c->padding[d] - (c->kernel[d] - 1) * c->dilation[d];
-        p.spread[d] = c->stride[d];
+        p.in[d] = back ? c->out[d] : c->in[d];
+        p.out[d] = back ? c->in[d] : c->out[d];
+        p.step[d] = back ? 1 : c->stride[d];
+        p.first[d] = back ? c->padding[d] - (c->kernel[d] - 1) * c->dilation[d] : -c->padding[d];
+        p.spread[d] = back ? c->stride[d] : 1;
     }
     return p;
 }
@@ -84,16 +75,16 @@ static int64_t per_task(int64_t n, int64_t size) {
     return clv__max64(1, clv__min64(ELEMENTS / clv__max64(1, size), clv__div_up(n, TASKS)));
 }
 
-static void correlate(clv__launches *list, const clv__op_io *io, const clv__conv2d *c, const planes *p,
-                      bool flip) {
+void clv__conv2d_depthwise_lower(clv__launches *list, const clv__op_io *io) {
     if (clv__numel(&io->out[0]) == 0) return;
+    const bool flip = clv__conv2d_back(io);
+    const clv__conv2d conv = clv__conv2d_of(io), *c = &conv;
+    const planes of = planes_of(c, flip), *p = &of;
     limits l = limits_of(list->device);
     int64_t images = c->n * c->groups, per = per_task(images, p->out[0] * p->out[1]);
     clv__launch *launch = clv__launch_kernel(list, "conv2d_depthwise", "conv2d_depthwise");
     add_defines(list, launch, &l);
-    clv__arg_out_as(list, launch, io, 0, "T_OUT");
-    clv__arg_in_as(list, launch, io, 0, "T_IN");
-    clv__arg_in(list, launch, 1);
+    clv__arg_tensors(list, launch, io, "o0=T_OUT i0=T_IN i1");
     clv__arg_in(list, launch, c->bias ? 2 : 1); // without a bias, anything
     CLV__ARGS_I32(list, launch, images, c->groups, p->in[0], p->in[1], p->out[0], p->out[1], c->kernel[0],
                   c->kernel[1], p->step[0], p->step[1], p->first[0], p->first[1], c->dilation[0],
@@ -102,70 +93,33 @@ static void correlate(clv__launches *list, const clv__op_io *io, const clv__conv
     clv__launch_over(list, launch, CLV__TASKS, clv__div_up(images, per));
 }
 
-void clv__conv2d_depthwise_forward(clv__launches *list, const clv__op_io *io) {
-    clv__conv2d c = clv__conv2d_of(io);
-    planes p = forward_of(&c);
-    correlate(list, io, &c, &p, false);
-}
-
-void clv__conv2d_depthwise_input(clv__launches *list, const clv__op_io *io) {
-    clv__conv2d c = clv__conv2d_of(io);
-    planes p = backward_of(&c);
-    correlate(list, io, &c, &p, true);
-}
-
 void clv__conv2d_depthwise_weight(clv__launches *list, const clv__op_io *io) {
     enum { TASKS = 32 };
     int64_t size = clv__numel(&io->out[0]);
     if (size == 0) return;
     clv__conv2d c = clv__conv2d_of(io);
     limits l = limits_of(list->device);
-    planes p = forward_of(&c);
+    planes p = planes_of(&c, false);
     int64_t images = clv__div_up(c.n, clv__min64(c.n, clv__div_up(TASKS, c.groups))),
             splits = clv__div_up(c.n, images), per = per_task(c.groups, images * c.out[0] * c.out[1]);
-    size_t bytes = splits > 1 ? (size_t)(splits * size) * sizeof(float) : 0;
-    size_t part = bytes ? clv__launch_workspace(list, bytes) : 0;
-
+    const clv__part parts = clv__floats(list, splits > 1 ? splits * size : 0);
     clv__launch *launch = clv__launch_kernel(list, "conv2d_depthwise", "conv2d_depthwise_weight");
     add_defines(list, launch, &l);
-    if (bytes)
-        clv__arg_workspace(list, launch, part, bytes);
-    else
-        clv__arg_out(list, launch, 0);
-    clv__arg_in_as(list, launch, io, 0, "T_OUT");
-    clv__arg_in_as(list, launch, io, 1, "T_IN");
+    clv__conv2d_weight_tensors(list, launch, io, parts);
     CLV__ARGS_I32(list, launch, c.n, c.groups, c.in[0], c.in[1], c.out[0], c.out[1], c.kernel[0], c.kernel[1],
                   c.stride[0], c.stride[1], p.first[0], p.first[1], c.dilation[0], c.dilation[1], splits,
                   images, per, block_of(&l, &c, &p));
     clv__launch_over(list, launch, CLV__TASKS, splits * clv__div_up(c.groups, per));
-    if (bytes) clv__conv2d_add_parts(list, part, bytes, size, splits);
+    if (parts.bytes) clv__conv2d_add_parts(list, parts, size, splits);
 }
 
 // ---- where they can run -----------------------------------------------------------------------------------
 
-static bool possible(const clv_device_info *device, const limits *l, const clv__conv2d *c, const planes *p) {
-    return clv__threads(device) && device->loop_turns == 0 && c->in_channels == 1 && c->out_channels == 1 &&
-           clv__conv2d_sums(c) &&
-           (uint64_t)(l->window + l->result + l->taps * (l->lanes + 1)) * 4 <=
-               clv__tile_local_bytes(device) &&
-           block_of(l, c, p) > 0;
-}
-
 bool clv__conv2d_depthwise_supports(const clv_device_info *device, const clv__op_io *io) {
-    clv__conv2d c = clv__conv2d_of(io);
-    limits l = limits_of(device);
-    planes p = forward_of(&c);
-    return possible(device, &l, &c, &p);
-}
-
-bool clv__conv2d_depthwise_supports_input(const clv_device_info *device, const clv__op_io *io) {
-    clv__conv2d c = clv__conv2d_of(io);
-    limits l = limits_of(device);
-    planes p = backward_of(&c);
-    return possible(device, &l, &c, &p);
-}
-
-double clv__conv2d_depthwise_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)device, (void)io;
-    return 0.01; // before tile, which computes a register tile of channels for the one there is
+    const clv__conv2d c = clv__conv2d_of(io);
+    const limits l = limits_of(device);
+    const planes p = planes_of(&c, clv__conv2d_back(io));
+    return clv__threads(device) && device->loop_turns == 0 && c.in_channels == 1 && c.out_channels == 1 &&
+           clv__conv2d_sums(&c) && local_bytes(&l) <= clv__tile_local_bytes(device) &&
+           block_of(&l, &c, &p) > 0;
 }

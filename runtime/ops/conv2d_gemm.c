@@ -73,23 +73,26 @@ bool clv__conv2d_gemm_supports(const clv_device_info *device, const clv__op_io *
     return clv__conv2d_sums(&c) && !spills && clv__gemm_supports(device, io);
 }
 
-#define GEMM_FUNCTIONS(name, a_, b_, bias_)                                                                  \
-    static clv__gemms name##_gemms(const clv__conv2d *c, clv__gemm *g) {                                     \
-        *g = name##_of(c);                                                                                   \
-        return (clv__gemms){a_, b_, bias_, .inner = g->c_m, .n_channels = g->batches * g->m, .product = g};  \
-    }                                                                                                        \
-    double clv__conv2d_gemm_rank_##name(const clv_device_info *device, const clv__op_io *io) {               \
-        clv__gemm g;                                                                                         \
-        const clv__conv2d c = clv__conv2d_of(io);                                                            \
-        const clv__gemms gemms = name##_gemms(&c, &g);                                                       \
-        return clv__gemm_rank(device, io, &gemms);                                                           \
-    }                                                                                                        \
-    void clv__conv2d_gemm_##name(clv__launches *list, const clv__op_io *io) {                                \
-        clv__gemm g;                                                                                         \
-        const clv__conv2d c = clv__conv2d_of(io);                                                            \
-        const clv__gemms gemms = name##_gemms(&c, &g);                                                       \
-        clv__gemm_lower(list, io, &gemms);                                                                   \
-    }
-GEMM_FUNCTIONS(forward, 1, 0, c->bias ? 2 : -1)
-GEMM_FUNCTIONS(input, 1, 0, -1)
-GEMM_FUNCTIONS(weight, 0, 1, -1)
+static clv__gemms gemms_of(const clv__op_io *io, clv__gemm *g) {
+    const bool weight = io->op == &clv__op_conv2d_backward_weight;
+    const clv__conv2d c = clv__conv2d_of(io);
+    *g = weight ? weight_of(&c) : clv__conv2d_back(io) ? input_of(&c) : forward_of(&c);
+    return (clv__gemms){.a = !weight,
+                        .b = weight,
+                        .bias = c.bias ? 2 : -1,
+                        .inner = g->c_m,
+                        .n_channels = g->batches * g->m,
+                        .product = g};
+}
+
+double clv__conv2d_gemm_rank(const clv_device_info *device, const clv__op_io *io) {
+    clv__gemm g;
+    const clv__gemms gemms = gemms_of(io, &g);
+    return clv__gemm_rank(device, io, &gemms);
+}
+
+void clv__conv2d_gemm_lower(clv__launches *list, const clv__op_io *io) {
+    clv__gemm g;
+    const clv__gemms gemms = gemms_of(io, &g);
+    clv__gemm_lower(list, io, &gemms);
+}

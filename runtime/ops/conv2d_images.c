@@ -60,7 +60,7 @@ static int64_t input_floats(const work *w) {
 
 /** Sizes are constants there, as the register tile is the image. */
 static void product_whole(clv__launches *list, const clv__op_io *io, const clv__conv2d *c, const work *w,
-                          size_t input) {
+                          clv__part input) {
     clv__launch *launch = clv__launch_kernel(list, "conv2d_images", "images_whole");
     if (w->lanes != 16) clv__launch_define(list, launch, "VW", "%d", (int)w->lanes);
     const struct {
@@ -75,7 +75,7 @@ static void product_whole(clv__launches *list, const clv__op_io *io, const clv__
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         clv__launch_define(list, launch, sizes[i].name, "%d", (int)sizes[i].value);
     clv__arg_out_as(list, launch, io, 0, "T_OUT");
-    clv__arg_workspace(list, launch, input, (size_t)input_floats(w) * sizeof(float));
+    clv__arg_part(list, launch, input);
     clv__arg_in(list, launch, 1);
     clv__arg_in(list, launch, c->bias ? 2 : 1); // without a bias, anything
     CLV__ARGS_I32(list, launch, w->n, w->in_channels, w->out_channels,
@@ -85,16 +85,17 @@ static void product_whole(clv__launches *list, const clv__op_io *io, const clv__
     clv__launch_over(list, launch, CLV__TASKS, w->groups * clv__div_up(w->out_channels, w->rows));
 }
 
-static void lower(clv__launches *list, const clv__op_io *io, bool back) {
+void clv__conv2d_images_lower(clv__launches *list, const clv__op_io *io) {
     if (clv__numel(&io->out[0]) == 0) return;
+    const bool back = clv__conv2d_back(io);
     clv__conv2d c = clv__conv2d_of(io);
     work w = work_of(list->device, &c, back);
-    size_t bytes = (size_t)input_floats(&w) * sizeof(float), input = clv__launch_workspace(list, bytes);
+    const clv__part input = clv__floats(list, input_floats(&w));
     const int64_t per = clv__div_up(w.in_channels, 16);
 
     clv__launch *launch = clv__launch_kernel(list, "conv2d_images", "images_input");
     if (w.lanes != 16) clv__launch_define(list, launch, "VW", "%d", (int)w.lanes);
-    clv__arg_workspace(list, launch, input, bytes);
+    clv__arg_part(list, launch, input);
     clv__arg_in_as(list, launch, io, 0, "T_IN");
     CLV__ARGS_I32(list, launch, w.n, w.in_channels, w.in[0] * w.in[1], w.group, per);
     clv__launch_over(list, launch, CLV__TASKS, w.groups * clv__div_up(w.in_channels, per));
@@ -106,7 +107,7 @@ static void lower(clv__launches *list, const clv__op_io *io, bool back) {
     launch = clv__launch_kernel(list, "conv2d_images", "images_product");
     if (w.lanes != 16) clv__launch_define(list, launch, "VW", "%d", (int)w.lanes);
     clv__arg_out_as(list, launch, io, 0, "T_OUT");
-    clv__arg_workspace(list, launch, input, bytes);
+    clv__arg_part(list, launch, input);
     clv__arg_in(list, launch, 1);
     clv__arg_in(list, launch, c.bias ? 2 : 1); // without a bias, anything
     CLV__ARGS_I32(list, launch, w.n, w.in_channels, w.in[0], w.in[1], w.out_channels, w.out[0], w.out[1],
@@ -117,43 +118,27 @@ static void lower(clv__launches *list, const clv__op_io *io, bool back) {
     clv__launch_over(list, launch, CLV__TASKS, w.groups * clv__div_up(w.out_channels, w.rows));
 }
 
-void clv__conv2d_images_forward(clv__launches *list, const clv__op_io *io) {
-    lower(list, io, false);
-}
-
-void clv__conv2d_images_input(clv__launches *list, const clv__op_io *io) {
-    lower(list, io, true);
-}
-
 // ---- where it can run, and where it should ----------------------------------------------------------------------------
 
-static bool supports(const clv_device_info *device, const clv__op_io *io, bool back) {
+bool clv__conv2d_images_supports(const clv_device_info *device, const clv__op_io *io) {
     clv__conv2d c = clv__conv2d_of(io);
     if (!clv__conv2d_sums(&c) || c.kernel[0] * c.kernel[1] > TAPS) return false; // no block of weights to cut
-    work w = work_of(device, &c, back);
+    work w = work_of(device, &c, clv__conv2d_back(io));
     uint64_t local = (uint64_t)(WEIGHTS + TILES * (5 + 9 * TAPS + 2 * w.rows * w.lanes)) * 4;
     return clv__threads(device) && device->loop_turns == 0 && local <= clv__tile_local_bytes(device) &&
            c.groups == 1 && input_floats(&w) < INT32_MAX;
 }
 
-bool clv__conv2d_images_supports(const clv_device_info *device, const clv__op_io *io) {
-    return supports(device, io, false);
-}
-
-bool clv__conv2d_images_supports_input(const clv_device_info *device, const clv__op_io *io) {
-    return supports(device, io, true);
-}
-
 /** Of tile's time, per channel in and out, in the time of a product of vectors, measured with AVX-512: products, a group's
  *  weights, and images on their way in and out. Of two vectors of images fewer blocks stay in the nearest cache. */
-static double rank(const clv_device_info *device, const clv__op_io *io, bool back) {
+double clv__conv2d_images_rank(const clv_device_info *device, const clv__op_io *io) {
     const double one = 1.05, two = 1.18, far = 1.3, panel = 1.65, panel_whole = 0.3, copy = 65, direct = 1.17;
     enum {
         CACHE = 1 << 20,
         NEAR = 512 << 10
     }; // of a group: beyond, images come from further away for each panel again
     clv__conv2d c = clv__conv2d_of(io);
-    work w = work_of(device, &c, back);
+    work w = work_of(device, &c, clv__conv2d_back(io));
     // Where rows of pixels are short, tile takes longer than its rank says, and winograd, if it is there, somewhat.
     const double edge = clv__conv2d_winograd_supports(device, io) ? 1.6 : 6;
     int64_t bytes = input_floats(&w) / w.groups * (int64_t)sizeof(float);
@@ -170,12 +155,4 @@ static double rank(const clv_device_info *device, const clv__op_io *io, bool bac
     double all = (double)(c.out[0] * c.out[1] * w.taps * c.n) / (double)w.lanes * direct *
                  (1 + edge / (double)c.out[1]);
     return 0.02 * cycles / all;
-}
-
-double clv__conv2d_images_rank(const clv_device_info *device, const clv__op_io *io) {
-    return rank(device, io, false);
-}
-
-double clv__conv2d_images_rank_input(const clv_device_info *device, const clv__op_io *io) {
-    return rank(device, io, true);
 }

@@ -19,6 +19,10 @@ typedef struct limits {
 
 enum { WINDOW = 40960, RESULT = 40960, SUMS = 20480, OFFSETS = 2048 }; // the kernel file's defaults
 
+static uint64_t local_bytes(const limits *l) {
+    return (uint64_t)(l->window + l->result + l->sums + 3 * l->offsets) * 4;
+}
+
 static limits limits_of(const clv_device_info *device) {
     limits l = {.lanes = clv__tile_lanes(device),
                 .window = WINDOW,
@@ -28,8 +32,7 @@ static limits limits_of(const clv_device_info *device) {
     l.mr = l.lanes == 16 ? 8 : 4;
     l.nr = 3 * l.lanes;
     l.wr = l.lanes == 16 ? 10 : 4;
-    while ((uint64_t)(l.window + l.result + l.sums + 3 * l.offsets) * 4 > clv__tile_local_bytes(device) &&
-           l.offsets > 64) {
+    while (local_bytes(&l) > clv__tile_local_bytes(device) && l.offsets > 64) {
         l.window /= 2;
         l.result /= 2;
         l.sums /= 2;
@@ -38,8 +41,7 @@ static limits limits_of(const clv_device_info *device) {
     return l;
 }
 
-/** Only what differs from the kernel file's own defaults, so that all variants share one compiled instance.
- * */
+/** Only what differs from the kernel file's own defaults, so that all variants share one compiled instance. */
 static void add_defines(clv__launches *list, clv__launch *launch, const limits *l) {
     if (l->lanes != 16) clv__launch_define(list, launch, "VW", "%d", l->lanes);
     if (l->window == WINDOW) return;
@@ -174,53 +176,41 @@ static correlation complete(correlation r) {
     return r;
 }
 
-static correlation forward_of(const clv__conv2d *c) {
+static correlation correlation_of(const clv__conv2d *c, bool back) {
     correlation r = {.n = c->n,
                      .groups = c->groups,
-                     .in_channels = c->in_channels,
-                     .out_channels = c->out_channels,
-                     .flip = true};
+                     .in_channels = back ? c->out_channels : c->in_channels,
+                     .out_channels = back ? c->in_channels : c->out_channels,
+                     .flip = !back};
     for (int d = 0; d < 2; d++) {
-        r.in[d] = c->in[d];
-        r.out[d] = c->out[d];
+        r.in[d] = back ? c->out[d] : c->in[d];
+        r.out[d] = back ? c->in[d] : c->out[d];
         r.kernel[d] = c->kernel[d];
         r.dilation[d] = c->dilation[d];
-        r.out_step[d] = 1;
-        r.in_step[d] = c->stride[d];
-        r.shift[d] = (c->kernel[d] - 1) * c->dilation[d] - c->padding[d];
+        r.out_step[d] = back ? c->stride[d] : 1;
+        r.in_step[d] = back ? 1 : c->stride[d];
+        r.shift[d] = back ? c->padding[d] : (c->kernel[d] - 1) * c->dilation[d] - c->padding[d];
     }
     return complete(r);
 }
 
-static correlation backward_of(const clv__conv2d *c) {
-    correlation r = {
-        .n = c->n, .groups = c->groups, .in_channels = c->out_channels, .out_channels = c->in_channels};
-    for (int d = 0; d < 2; d++) {
-        r.in[d] = c->out[d];
-        r.out[d] = c->in[d];
-        r.kernel[d] = c->kernel[d];
-        r.dilation[d] = c->dilation[d];
-        r.out_step[d] = c->stride[d];
-        r.in_step[d] = 1;
-        r.shift[d] = c->padding[d];
-    }
-    return complete(r);
-}
-
-/** Pack the weights, then convolve. `strides`: of a group, an output and an input channel in weight. */
-static void lower_correlation(clv__launches *list, const clv__op_io *io, const correlation *r,
-                              const int64_t strides[3], bool bias) {
-    limits l = limits_of(list->device);
-    int64_t panels = r->groups * clv__div_up(r->out_channels, l.mr);
-    size_t bytes = (size_t)(panels * l.mr * r->in_channels * r->kernel[0] * r->kernel[1]) * sizeof(float);
-    size_t packed = clv__launch_workspace(list, bytes);
+/** Pack the weights, then convolve. */
+void clv__conv2d_tile_lower(clv__launches *list, const clv__op_io *io) {
+    if (clv__numel(&io->out[0]) == 0) return;
+    const bool back = clv__conv2d_back(io);
+    const clv__conv2d conv = clv__conv2d_of(io);
+    const correlation of = correlation_of(&conv, back), *r = &of;
+    const int64_t kernel = conv.kernel[0] * conv.kernel[1], row = conv.in_channels * kernel; // of weight
+    const limits l = limits_of(list->device);
+    const int64_t panels = r->groups * clv__div_up(r->out_channels, l.mr);
+    const clv__part packed = clv__floats(list, panels * l.mr * r->in_channels * kernel);
     clv__launch *pack = clv__launch_kernel(list, "conv2d", "conv2d_pack");
     add_defines(list, pack, &l);
-    clv__arg_workspace(list, pack, packed, bytes);
+    clv__arg_part(list, pack, packed);
     clv__arg_in(list, pack, 1);
     CLV__ARGS_I32(list, pack, r->groups, r->out_channels, r->in_channels, r->out[0], r->out[1], r->kernel[0],
                   r->kernel[1], r->out_step[0], r->out_step[1], r->shift[0], r->shift[1], r->dilation[0],
-                  r->dilation[1], strides[0], strides[1], strides[2], r->flip);
+                  r->dilation[1], conv.out_channels * row, back ? kernel : row, back ? row : kernel, r->flip);
     clv__launch_over(list, pack, CLV__TASKS, panels);
 
     output_cut c = cut_of(&l, r);
@@ -228,32 +218,14 @@ static void lower_correlation(clv__launches *list, const clv__op_io *io, const c
     add_defines(list, launch, &l);
     clv__arg_out_as(list, launch, io, 0, "T_OUT");
     clv__arg_in_as(list, launch, io, 0, "T_IN");
-    clv__arg_workspace(list, launch, packed, bytes);
-    clv__arg_in(list, launch, bias ? 2 : 1); // without a bias, anything
+    clv__arg_part(list, launch, packed);
+    clv__arg_in(list, launch, conv.bias ? 2 : 1); // without a bias, anything
     CLV__ARGS_I32(list, launch, r->n, r->groups, r->in_channels, r->in[0], r->in[1], r->out_channels,
                   r->out[0], r->out[1], r->kernel[0], r->kernel[1], r->out_step[0], r->out_step[1],
                   r->shift[0], r->shift[1], r->dilation[0], r->dilation[1], r->in_step[0], r->in_step[1]);
-    CLV__ARGS_I32(list, launch, c.images, c.block[0], c.block[1], c.in_channels, c.out_channels, bias);
+    CLV__ARGS_I32(list, launch, c.images, c.block[0], c.block[1], c.in_channels, c.out_channels, conv.bias);
     clv__arg_epilogue(list, launch, io);
     clv__launch_over(list, launch, CLV__TASKS, c.tasks);
-}
-
-void clv__conv2d_tile_forward(clv__launches *list, const clv__op_io *io) {
-    if (clv__numel(&io->out[0]) == 0) return;
-    clv__conv2d c = clv__conv2d_of(io);
-    correlation r = forward_of(&c);
-    int64_t kernel = c.kernel[0] * c.kernel[1];
-    const int64_t strides[3] = {c.out_channels * c.in_channels * kernel, c.in_channels * kernel, kernel};
-    lower_correlation(list, io, &r, strides, c.bias);
-}
-
-void clv__conv2d_tile_input(clv__launches *list, const clv__op_io *io) {
-    if (clv__numel(&io->out[0]) == 0) return;
-    clv__conv2d c = clv__conv2d_of(io);
-    correlation r = backward_of(&c);
-    int64_t kernel = c.kernel[0] * c.kernel[1];
-    const int64_t strides[3] = {c.out_channels * c.in_channels * kernel, kernel, c.in_channels * kernel};
-    lower_correlation(list, io, &r, strides, false);
 }
 
 // ---- backward by the weights ------------------------------------------------------------------------------
@@ -373,28 +345,21 @@ void clv__conv2d_tile_weight(clv__launches *list, const clv__op_io *io) {
     clv__conv2d c = clv__conv2d_of(io);
     limits l = limits_of(list->device);
     weight_cut cut = weight_cut_of(&l, &c);
-    size_t bytes = cut.splits > 1 ? (size_t)(cut.parts * size) * sizeof(float) : 0;
-    size_t part = bytes ? clv__launch_workspace(list, bytes) : 0;
-
+    const clv__part parts = clv__floats(list, cut.splits > 1 ? cut.parts * size : 0);
     clv__launch *launch = clv__launch_kernel(list, "conv2d", "conv2d_backward_weight_tile");
     add_defines(list, launch, &l);
-    if (bytes)
-        clv__arg_workspace(list, launch, part, bytes);
-    else
-        clv__arg_out(list, launch, 0);
-    clv__arg_in_as(list, launch, io, 0, "T_OUT");
-    clv__arg_in_as(list, launch, io, 1, "T_IN");
+    clv__conv2d_weight_tensors(list, launch, io, parts);
     clv__conv2d_sizes(list, launch, &c);
     CLV__ARGS_I32(list, launch, cut.splits, cut.images, cut.block_images, cut.halo, cut.block[0],
                   cut.block[1], cut.in_channels, cut.out_channels);
     clv__launch_over(list, launch, CLV__TASKS, cut.tasks);
-    if (!bytes) return;
+    if (!parts.bytes) return;
 
     const int64_t per = clv__round_up(clv__max64(LEAST / cut.splits, clv__div_up(size, TASKS)), l.lanes);
     launch = clv__launch_kernel(list, "conv2d", "conv2d_backward_weight_sum");
     add_defines(list, launch, &l);
     clv__arg_out(list, launch, 0);
-    clv__arg_workspace(list, launch, part, bytes);
+    clv__arg_part(list, launch, parts);
     CLV__ARGS_I32(list, launch, size, cut.splits, per);
     clv__launch_over(list, launch, CLV__TASKS, clv__div_up(size, per));
 }
@@ -404,26 +369,18 @@ void clv__conv2d_tile_weight(clv__launches *list, const clv__op_io *io) {
 /** Local memory for the smallest arrays that make sense, and something to sum. */
 static bool possible(const clv_device_info *device, const limits *l, const clv__conv2d *c) {
     return clv__threads(device) && device->loop_turns == 0 &&
-           (uint64_t)(l->window + l->result + l->sums + 3 * l->offsets) * 4 <=
-               clv__tile_local_bytes(device) &&
-           clv__conv2d_sums(c);
+           local_bytes(l) <= clv__tile_local_bytes(device) && clv__conv2d_sums(c);
 }
 
 bool clv__conv2d_tile_supports(const clv_device_info *device, const clv__op_io *io) {
-    clv__conv2d c = clv__conv2d_of(io);
-    limits l = limits_of(device);
-    if (!possible(device, &l, &c)) return false;
-    correlation r = forward_of(&c);
-    return cut_of(&l, &r).cycles >= 0;
-}
-
-bool clv__conv2d_tile_supports_input(const clv_device_info *device, const clv__op_io *io) {
-    clv__conv2d c = clv__conv2d_of(io);
-    limits l = limits_of(device);
     enum { MOST_PHASES = 64 }; // each has a block of its own in local memory
-    int64_t phases = clv__min64(c.stride[0], c.in[0]) * clv__min64(c.stride[1], c.in[1]);
-    if (!possible(device, &l, &c) || phases > MOST_PHASES) return false;
-    correlation r = backward_of(&c);
+    const clv__conv2d c = clv__conv2d_of(io);
+    const limits l = limits_of(device);
+    const bool back = clv__conv2d_back(io);
+    if (!possible(device, &l, &c) ||
+        (back && clv__min64(c.stride[0], c.in[0]) * clv__min64(c.stride[1], c.in[1]) > MOST_PHASES))
+        return false;
+    const correlation r = correlation_of(&c, back);
     return cut_of(&l, &r).cycles >= 0;
 }
 
@@ -434,9 +391,4 @@ bool clv__conv2d_tile_supports_weight(const clv_device_info *device, const clv__
     weight_cut cut = weight_cut_of(&l, &c);
     double part = (double)cut.parts * (double)clv__numel(&io->out[0]);
     return cut.cycles >= 0 && part < INT32_MAX;
-}
-
-double clv__conv2d_tile_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)device, (void)io;
-    return 0.02; // measured 1/50 to 1/200 of plain with 16 lanes
 }

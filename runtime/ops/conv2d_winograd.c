@@ -60,33 +60,18 @@ static void cut_products(work *w) {
     w->result_step = w->run * w->panels * w->rows * w->block + w->lanes;
 }
 
-static work forward_of(const clv_device_info *device, const clv__conv2d *c) {
+static work work_of(const clv_device_info *device, const clv__conv2d *c, bool back) {
     work w = {.n = c->n,
-              .in_channels = c->in_channels,
-              .out_channels = c->out_channels,
-              .out_stride = c->in_channels * 9,
-              .in_stride = 9,
+              .in_channels = back ? c->out_channels : c->in_channels,
+              .out_channels = back ? c->in_channels : c->out_channels,
+              .out_stride = back ? 9 : c->in_channels * 9,
+              .in_stride = back ? c->in_channels * 9 : 9,
+              .flip = back,
               .bias = c->bias};
     for (int d = 0; d < 2; d++) {
-        w.in[d] = c->in[d];
-        w.out[d] = c->out[d];
-        w.first[d] = -c->padding[d];
-    }
-    cut(&w, device);
-    return w;
-}
-
-static work backward_of(const clv_device_info *device, const clv__conv2d *c) {
-    work w = {.n = c->n,
-              .in_channels = c->out_channels,
-              .out_channels = c->in_channels,
-              .out_stride = 9,
-              .in_stride = c->in_channels * 9,
-              .flip = true};
-    for (int d = 0; d < 2; d++) {
-        w.in[d] = c->out[d];
-        w.out[d] = c->in[d];
-        w.first[d] = c->padding[d] - 2;
+        w.in[d] = back ? c->out[d] : c->in[d];
+        w.out[d] = back ? c->in[d] : c->out[d];
+        w.first[d] = back ? c->padding[d] - 2 : -c->padding[d];
     }
     cut(&w, device);
     return w;
@@ -108,16 +93,10 @@ static int64_t per_task(int64_t n, int64_t others) {
     return clv__max64(1, clv__min64(MOST, n * others / TASKS));
 }
 
-static clv__part part_of(clv__launches *list, int64_t step) {
-    clv__part part = {.bytes = (size_t)(POINTS * step) * sizeof(float)};
-    part.offset = clv__launch_workspace(list, part.bytes);
-    return part;
-}
-
 static void lower_weights(clv__launches *list, const work *w, clv__part u) {
     clv__launch *launch = launch_of(list, w, "winograd_weight");
     define_chunk(list, launch, w);
-    clv__arg_workspace(list, launch, u.offset, u.bytes);
+    clv__arg_part(list, launch, u);
     clv__arg_in(list, launch, 1);
     CLV__ARGS_I32(list, launch, w->out_channels, w->in_channels, w->out_stride, w->in_stride, w->flip,
                   w->weight_step);
@@ -129,9 +108,9 @@ static void lower_fused(clv__launches *list, const work *w, clv__part r, clv__pa
     const int64_t per = clv__div_up(w->blocks, clv__min64(w->blocks, clv__div_up(TASKS, w->panels)));
     clv__launch *launch = launch_of(list, w, "winograd_panel");
     define_chunk(list, launch, w);
-    clv__arg_workspace(list, launch, r.offset, r.bytes);
+    clv__arg_part(list, launch, r);
     clv__arg_in(list, launch, 1);
-    clv__arg_workspace(list, launch, v.offset, v.bytes);
+    clv__arg_part(list, launch, v);
     CLV__ARGS_I32(list, launch, w->out_channels, w->in_channels, w->out_stride, w->in_stride, w->flip,
                   w->input_step, w->result_step, w->block, w->blocks, per);
     clv__launch_over(list, launch, CLV__TASKS, w->panels * clv__div_up(w->blocks, per));
@@ -143,40 +122,50 @@ static void lower_product(clv__launches *list, const work *w, int64_t run, clv__
     const int64_t fit = clv__max64(1, MOST_BYTES / (w->in_channels * w->block * 4)),
                   per = clv__min64(clv__div_up(run, 2), fit);
     clv__launch *launch = launch_of(list, w, "winograd_product");
-    clv__arg_workspace(list, launch, r.offset, r.bytes);
-    clv__arg_workspace(list, launch, u.offset, u.bytes);
-    clv__arg_workspace(list, launch, v.offset, v.bytes);
+    clv__arg_part(list, launch, r);
+    clv__arg_part(list, launch, u);
+    clv__arg_part(list, launch, v);
     CLV__ARGS_I32(list, launch, w->in_channels, w->panels, w->weight_step, w->input_step, w->result_step,
                   w->block, run, per);
     clv__launch_over(list, launch, CLV__TASKS, POINTS * clv__div_up(run, per));
 }
 
-static void lower(clv__launches *list, const clv__op_io *io, const work *w) {
-    clv__part v = part_of(list, w->input_step), r = part_of(list, w->result_step), u = {0};
+/** Input `index` transformed, of `run` blocks from `first` on, to v, in which points, blocks and channels are so far apart. */
+static void lower_input(clv__launches *list, const clv__op_io *io, int index, const work *w, clv__part v,
+                        int64_t first, int64_t run, int64_t step, int64_t block, int64_t channel) {
+    const int64_t per = per_task(w->in_channels, run);
+    clv__launch *launch = launch_of(list, w, "winograd_input");
+    clv__arg_part(list, launch, v);
+    clv__arg_in_as(list, launch, io, index, "T_IN");
+    CLV__ARGS_I32(list, launch, w->n, w->in_channels, w->in[0], w->in[1], w->tiles[0], w->tiles[1],
+                  w->first[0], w->first[1], w->block, first, run, step, block, channel, per);
+    clv__launch_over(list, launch, CLV__TASKS, run * clv__div_up(w->in_channels, per));
+}
+
+void clv__conv2d_winograd_lower(clv__launches *list, const clv__op_io *io) {
+    if (clv__numel(&io->out[0]) == 0) return;
+    const clv__conv2d c = clv__conv2d_of(io);
+    work of = work_of(list->device, &c, clv__conv2d_back(io));
+    const work *w = &of;
+    cut_products(&of);
+    clv__part v = clv__floats(list, POINTS * w->input_step), r = clv__floats(list, POINTS * w->result_step),
+              u = {0};
     if (!w->fused) {
-        u = part_of(list, w->weight_step);
+        u = clv__floats(list, POINTS * w->weight_step);
         lower_weights(list, w, u);
     }
     for (int64_t first = 0; first < w->blocks; first += w->run) {
         int64_t run = clv__min64(w->run, w->blocks - first);
-        int64_t per = per_task(w->in_channels, run);
-        clv__launch *launch = launch_of(list, w, "winograd_input");
-        clv__arg_workspace(list, launch, v.offset, v.bytes);
-        clv__arg_in_as(list, launch, io, 0, "T_IN");
-        CLV__ARGS_I32(list, launch, w->n, w->in_channels, w->in[0], w->in[1], w->tiles[0], w->tiles[1],
-                      w->first[0], w->first[1], w->block, first, run, w->input_step,
-                      w->in_channels * w->block, w->block, per);
-        clv__launch_over(list, launch, CLV__TASKS, run * clv__div_up(w->in_channels, per));
-
+        const int64_t per = per_task(w->out_channels, run);
+        lower_input(list, io, 0, w, v, first, run, w->input_step, w->in_channels * w->block, w->block);
         if (w->fused)
             lower_fused(list, w, r, v);
         else
             lower_product(list, w, run, r, u, v);
 
-        per = per_task(w->out_channels, run);
-        launch = launch_of(list, w, "winograd_output");
+        clv__launch *launch = launch_of(list, w, "winograd_output");
         clv__arg_out_as(list, launch, io, 0, "T_OUT");
-        clv__arg_workspace(list, launch, r.offset, r.bytes);
+        clv__arg_part(list, launch, r);
         clv__arg_in(list, launch, w->bias ? 2 : 1); // without a bias, anything
         CLV__ARGS_I32(list, launch, w->n, w->out_channels, w->out[0], w->out[1], w->tiles[0], w->tiles[1],
                       w->block, first, run, w->panels, w->result_step, w->bias, per);
@@ -185,44 +174,21 @@ static void lower(clv__launches *list, const clv__op_io *io, const work *w) {
     }
 }
 
-void clv__conv2d_winograd_forward(clv__launches *list, const clv__op_io *io) {
-    if (clv__numel(&io->out[0]) == 0) return;
-    clv__conv2d c = clv__conv2d_of(io);
-    work w = forward_of(list->device, &c);
-    cut_products(&w);
-    lower(list, io, &w);
-}
-
-void clv__conv2d_winograd_input(clv__launches *list, const clv__op_io *io) {
-    if (clv__numel(&io->out[0]) == 0) return;
-    clv__conv2d c = clv__conv2d_of(io);
-    work w = backward_of(list->device, &c);
-    cut_products(&w);
-    lower(list, io, &w);
-}
-
 /** The weights' gradient: x and dy transformed, channels outermost in each point, a product for each point, turned back. */
 void clv__conv2d_winograd_weight(clv__launches *list, const clv__op_io *io) {
     if (clv__numel(&io->out[0]) == 0) return;
     clv__conv2d c = clv__conv2d_of(io);
-    work w = forward_of(list->device, &c);
+    work w = work_of(list->device, &c, false);
     int64_t row = w.run * w.block, input_step = w.in_channels * row + w.lanes,
             dy_step = w.out_channels * row + w.lanes;
-    clv__part input = part_of(list, input_step), dy = part_of(list, dy_step),
-              sums = part_of(list, w.out_channels * w.in_channels);
+    clv__part input = clv__floats(list, POINTS * input_step), dy = clv__floats(list, POINTS * dy_step),
+              sums = clv__floats(list, POINTS * w.out_channels * w.in_channels);
     for (int64_t first = 0; first < w.blocks; first += w.run) {
         int64_t run = clv__min64(w.run, w.blocks - first);
-        int64_t per = per_task(w.in_channels, run);
-        clv__launch *launch = launch_of(list, &w, "winograd_input");
-        clv__arg_workspace(list, launch, input.offset, input.bytes);
-        clv__arg_in_as(list, launch, io, 1, "T_IN");
-        CLV__ARGS_I32(list, launch, w.n, w.in_channels, w.in[0], w.in[1], w.tiles[0], w.tiles[1], w.first[0],
-                      w.first[1], w.block, first, run, input_step, w.block, row, per);
-        clv__launch_over(list, launch, CLV__TASKS, run * clv__div_up(w.in_channels, per));
-
-        per = per_task(w.out_channels, run);
-        launch = launch_of(list, &w, "winograd_gradient");
-        clv__arg_workspace(list, launch, dy.offset, dy.bytes);
+        lower_input(list, io, 1, &w, input, first, run, input_step, w.block, row);
+        const int64_t per = per_task(w.out_channels, run);
+        clv__launch *launch = launch_of(list, &w, "winograd_gradient");
+        clv__arg_part(list, launch, dy);
         clv__arg_in_as(list, launch, io, 0, "T_IN");
         CLV__ARGS_I32(list, launch, w.n, w.out_channels, w.out[0], w.out[1], w.tiles[0], w.tiles[1], w.block,
                       first, run, dy_step, w.block, row, per);
@@ -242,7 +208,7 @@ void clv__conv2d_winograd_weight(clv__launches *list, const clv__op_io *io) {
     }
     clv__launch *launch = launch_of(list, &w, "winograd_dweight");
     clv__arg_out(list, launch, 0);
-    clv__arg_workspace(list, launch, sums.offset, sums.bytes);
+    clv__arg_part(list, launch, sums);
     CLV__ARGS_I32(list, launch, w.out_channels, w.in_channels);
     clv__launch_over(list, launch, CLV__TASKS, w.out_channels);
 }
@@ -288,7 +254,7 @@ static double rank(const clv__conv2d *c, const work *w, double input, double out
 double clv__conv2d_winograd_rank(const clv_device_info *device, const clv__op_io *io) {
     const double input = 90, output = 80, fused = 20, in_memory = 60;
     clv__conv2d c = clv__conv2d_of(io);
-    work w = forward_of(device, &c);
+    work w = work_of(device, &c, false);
     cut_products(&w);
     return rank(&c, &w, input, output, w.fused ? fused : in_memory);
 }
@@ -296,6 +262,6 @@ double clv__conv2d_winograd_rank(const clv_device_info *device, const clv__op_io
 double clv__conv2d_winograd_rank_weight(const clv_device_info *device, const clv__op_io *io) {
     const double input = 120, gradient = 75, sums = 175;
     clv__conv2d c = clv__conv2d_of(io);
-    work w = forward_of(device, &c);
+    work w = work_of(device, &c, false);
     return rank(&c, &w, input, gradient, sums);
 }

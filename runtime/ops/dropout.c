@@ -68,15 +68,11 @@ static bool vector_supports(const clv_device_info *device, const clv__op_io *io)
     return clv__threads(device) && clv__numel(&io->out[0]) >= 64 && aligned_supports(device, io);
 }
 
-static double aligned_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)io;
-    return clv__threads(device) ? 2 : 0.3;
-}
-
-static const clv__variant variants[] = {{"plain", .lower = lower},
-                                        {"vector", vector_supports, .lower = lower, .relative = 0.3},
-                                        {"aligned", aligned_supports, aligned_rank, .lower = lower},
-                                        {0}};
+static const clv__variant variants[] = {
+    {"plain", .lower = lower},
+    {"vector", vector_supports, .lower = lower, .relative = 0.3},
+    {"aligned", aligned_supports, .lower = lower, .relative = 0.3, .lanes = true},
+    {0}};
 
 static void reference(const clv__ref *ref) {
     const dropout_attrs *a = ref->io->attrs;

@@ -403,13 +403,8 @@ static void neg_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **
     dx[0] = clv_neg(dy[0]);
 }
 
-static void add_scalar_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
-    (void)node;
-    dx[0] = dy[0];
-}
-
-/** Gradients are stored as their tensors: that is the cast back. */
-static void cast_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
+/** Of what adds a constant; and of casts, as gradients are stored as their tensors: that is the cast back. */
+static void same_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     (void)node;
     dx[0] = dy[0];
 }

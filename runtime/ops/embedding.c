@@ -15,8 +15,7 @@ enum { ORDER_ITEMS = 256 }; // in a group of embedding_order
 enum { CHUNK = 16384 }; // indices that one launch of the gradient looks at: a work-item's loops stay short
 
 static clv_status infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(clv__want_dtype(io, 0, "weight", CLV_DTYPE_F32, error));
-    CLV_TRY(clv__want_rank(io, 0, "weight", 2, error));
+    CLV_TRY(clv__want_f32(io, 0, "weight", 2, error));
     CLV_TRY(clv__want_dtype(io, 1, "indices", CLV_DTYPE_I32, error));
     clv_shape shape = io->in[1].shape;
     if (shape.rank >= CLV_MAX_RANK)
@@ -122,19 +121,16 @@ static bool ordered_supports(const clv_device_info *device, const clv__op_io *io
            clv__loops_fit(device, CHUNK + CHUNK / ORDER_ITEMS);
 }
 
-static double lanes_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)io;
-    return clv__threads(device) ? 2 : 0.2;
-}
-
-static const clv__variant variants[] = {{"plain", .lower = forward},
-                                        {"rows", rows_support, .lower = forward, .relative = 0.2},
-                                        {"vector", vector_supports, lanes_rank, .lower = forward},
-                                        {0}};
-static const clv__variant backward_variants[] = {{"plain", .lower = backward},
-                                                 {"rows", rows_support, .lower = backward, .relative = 0.2},
-                                                 {"ordered", ordered_supports, lanes_rank, .lower = backward},
-                                                 {0}};
+static const clv__variant variants[] = {
+    {"plain", .lower = forward},
+    {"rows", rows_support, .lower = forward, .relative = 0.2},
+    {"vector", vector_supports, .lower = forward, .relative = 0.2, .lanes = true},
+    {0}};
+static const clv__variant backward_variants[] = {
+    {"plain", .lower = backward},
+    {"rows", rows_support, .lower = backward, .relative = 0.2},
+    {"ordered", ordered_supports, .lower = backward, .relative = 0.2, .lanes = true},
+    {0}};
 
 // ---- references -----------------------------------------------------------------------------------------------------
 
@@ -151,7 +147,7 @@ static void reference(const clv__ref *ref) {
 static void backward_reference(const clv__ref *ref) {
     int64_t V = ref->io->out[0].shape.dims[0], D = ref->io->out[0].shape.dims[1],
             n = clv__numel(&ref->io->in[1]);
-    for (int64_t i = 0; i < V * D; i++) ref->out[0][i] = 0;
+    clv__ref_zero(ref);
     for (int64_t r = 0; r < n; r++) {
         int64_t v = (int64_t)ref->in[1][r];
         for (int64_t d = 0; d < D && v >= 0 && v < V; d++) ref->out[0][v * D + d] += ref->in[0][r * D + d];
@@ -171,63 +167,20 @@ static int64_t reduction(const clv__op_io *io) {
 // ---- samples --------------------------------------------------------------------------------------------------------
 
 // Integers from 0 to 0 would be from -1 to 1: hence 0.5.
-static const clv__sample_row samples[] = {{"13 rows of 48, sentences",
-                                           {CLV__DIMS(13, 48), CLV__DIMS(4, 9)},
-                                           NULL,
-                                           {{0}, {CLV__FILL_INTEGER, 0, 12}},
-                                           true,
-                                           .n_in = 2,
-                                           .i32 = 2},
-                                          {"5 rows of 7",
-                                           {CLV__DIMS(5, 7), CLV__DIMS(33)},
-                                           NULL,
-                                           {{0}, {CLV__FILL_INTEGER, 0, 4}},
-                                           true,
-                                           .n_in = 2,
-                                           .i32 = 2},
-                                          {"65 rows of 19",
-                                           {CLV__DIMS(65, 19), CLV__DIMS(3, 40)},
-                                           NULL,
-                                           {{0}, {CLV__FILL_INTEGER, 0, 64}},
-                                           false,
-                                           .n_in = 2,
-                                           .i32 = 2},
-                                          {"one row of one",
-                                           {CLV__DIMS(1, 1), CLV__DIMS(1)},
-                                           NULL,
-                                           {{0}, {CLV__FILL_INTEGER, 0, 0.5}},
-                                           false,
-                                           .n_in = 2,
-                                           .i32 = 2},
-                                          {"one index, rank 0",
-                                           {CLV__DIMS(6, 17), {0}},
-                                           NULL,
-                                           {{0}, {CLV__FILL_INTEGER, 0, 5}},
-                                           false,
-                                           .n_in = 2,
-                                           .i32 = 2},
-                                          {"more rows than indices",
-                                           {CLV__DIMS(300, 16), CLV__DIMS(5)},
-                                           NULL,
-                                           {{0}, {CLV__FILL_INTEGER, 0, 299}},
-                                           false,
-                                           .n_in = 2,
-                                           .i32 = 2},
-                                          {"more indices than a chunk",
-                                           {CLV__DIMS(3, 2), CLV__DIMS(CHUNK + 7)},
-                                           NULL,
-                                           {{0}, {CLV__FILL_INTEGER, 0, 2}},
-                                           false,
-                                           .n_in = 2,
-                                           .i32 = 2},
-                                          {"no indices",
-                                           {CLV__DIMS(4, 8), CLV__DIMS(0, 3)},
-                                           NULL,
-                                           {{0}, {CLV__FILL_INTEGER, 0, 3}},
-                                           false,
-                                           .n_in = 2,
-                                           .i32 = 2},
-                                          {0}};
+#define ROW(what, V, D, indices, last)                                                                       \
+    .label = what, .in = {CLV__DIMS(V, D), indices}, .fill = {{0}, {CLV__FILL_INTEGER, 0, last}}, .n_in = 2, \
+    .i32 = 2
+static const clv__sample_row samples[] = {
+    {ROW("13 rows of 48, sentences", 13, 48, CLV__DIMS(4, 9), 12), .quick = true},
+    {ROW("5 rows of 7", 5, 7, CLV__DIMS(33), 4), .quick = true},
+    {ROW("65 rows of 19", 65, 19, CLV__DIMS(3, 40), 64)},
+    {ROW("one row of one", 1, 1, CLV__DIMS(1), 0.5)},
+    {ROW("one index, rank 0", 6, 17, {0}, 5)},
+    {ROW("more rows than indices", 300, 16, CLV__DIMS(5), 299)},
+    {ROW("more indices than a chunk", 3, 2, CLV__DIMS(CHUNK + 7), 2)},
+    {ROW("no indices", 4, 8, CLV__DIMS(0, 3), 3)},
+    {0}};
+#undef ROW
 
 static void sample_backward(clv__sample *sample) {
     const clv_shape weight = sample->in[0].shape;
@@ -262,19 +215,16 @@ static bool backward_split(const clv__op_io *io, int i, clv__split *out) {
     return i <= rank;
 }
 
-const clv__op clv__op_embedding_backward = {
-    .name = "embedding_backward",
-    .attrs_bytes = sizeof(embedding_attrs),
-    .data = &is_backward,
-    .infer = backward_infer,
-    .variants = backward_variants,
-    .reference = backward_reference,
-    .samples = CLV__TRAINS(samples),
-    .adapt = CLV__TRAINS(sample_backward),
-    .cost = cost,
-    .reduction = reduction,
-    .split = backward_split,
-};
+#define COMMON .samples = CLV__TRAINS(samples), .cost = cost, .reduction = reduction
+const clv__op clv__op_embedding_backward = {.name = "embedding_backward",
+                                            .attrs_bytes = sizeof(embedding_attrs),
+                                            .data = &is_backward,
+                                            .infer = backward_infer,
+                                            .variants = backward_variants,
+                                            .reference = backward_reference,
+                                            .adapt = CLV__TRAINS(sample_backward),
+                                            .split = backward_split,
+                                            COMMON};
 
 static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     if (!clv__wants_grad(node, 0)) return;
@@ -283,17 +233,13 @@ static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) 
                           (clv_tensor *[]){dy[0], clv__node_in(node, 1)}, 2, 0);
 }
 
-const clv__op clv__op_embedding = {
-    .name = "embedding",
-    .infer = infer,
-    .grad = CLV__TRAINS(grad),
-    .variants = variants,
-    .reference = reference,
-    .samples = CLV__TRAINS(samples),
-    .cost = cost,
-    .reduction = reduction,
-    .split = split,
-};
+const clv__op clv__op_embedding = {.name = "embedding",
+                                   .infer = infer,
+                                   .grad = CLV__TRAINS(grad),
+                                   .variants = variants,
+                                   .reference = reference,
+                                   .split = split,
+                                   COMMON};
 
 clv_tensor *clv_embedding(clv_tensor *weight, clv_tensor *indices) {
     return clv__node_add(&clv__op_embedding, NULL, (clv_tensor *[]){weight, indices}, 2, 0);

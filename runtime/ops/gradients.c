@@ -134,16 +134,11 @@ static bool squares_split(const clv__op_io *io, int i, clv__split *out) {
     return i == 0;
 }
 
+#define COMMON                                                                                               \
+    .groups = {FIRST, 1, MOST, .chain = true}, .infer = squares_infer, .variants = squares_variants,         \
+    .reference = squares_reference, .split = squares_split
 const clv__op clv__op_sum_squares = {
-    .name = "sum_squares",
-    .groups = {FIRST, 1, MOST, .chain = true},
-    .infer = squares_infer,
-    .variants = squares_variants,
-    .reference = squares_reference,
-    .sample = squares_sample,
-    .reduction = squares_reduction,
-    .split = squares_split,
-};
+    .name = "sum_squares", .sample = squares_sample, .reduction = squares_reduction, COMMON};
 
 static bool nonfinite_sample(int i, clv__sample *out) {
     if (!squares_sample(i / 2, out)) return false;
@@ -152,15 +147,7 @@ static bool nonfinite_sample(int i, clv__sample *out) {
     return true;
 }
 
-const clv__op clv__op_count_nonfinite = {
-    .name = "count_nonfinite",
-    .groups = {FIRST, 1, MOST, .chain = true},
-    .infer = squares_infer,
-    .variants = squares_variants,
-    .reference = squares_reference,
-    .sample = nonfinite_sample,
-    .split = squares_split,
-};
+const clv__op clv__op_count_nonfinite = {.name = "count_nonfinite", .sample = nonfinite_sample, COMMON};
 
 // ---- clipping ---------------------------------------------------------------------------------------------
 

@@ -34,13 +34,8 @@ static clv_status want_x(const clv__op_io *io, int i, clv__error *error) {
     return CLV_OK;
 }
 
-/** weight and bias: [D] if there. */
 static clv_status want_features(const clv__op_io *io, int i, const char *what, int64_t D, clv__error *error) {
-    if (!clv__has_in(io, i)) return CLV_OK;
-    CLV_TRY(clv__want_dtype(io, i, what, CLV_DTYPE_F32, error));
-    if (io->in[i].shape.rank != 1 || io->in[i].shape.dims[0] != D)
-        CLV_FAIL(error, CLV_E_SHAPE, "%s must be [%lld], the last dimension of x", what, (long long)D);
-    return CLV_OK;
+    return clv__want_vector(io, i, what, D, "the last dimension of x", error);
 }
 
 static clv_shape rows_shape(const clv_shape *x) {
@@ -135,7 +130,7 @@ static const clv__row_program join_row = {
     .load = "a[k] = sums[at]; b[k] = sums[at + near / 2];",
     .result = "dbias[r] = s0; dweight[r] = s1;"};
 
-static void forward(clv__launches *list, const clv__op_io *io, bool groups) {
+static void forward(clv__launches *list, const clv__op_io *io) {
     const layer_sizes s = sizes_of(&io->in[X].shape);
     const clv__rows use = {.program = &forward_row,
                            .walk = clv__row_middle(s.rows, s.D, 1),
@@ -143,7 +138,7 @@ static void forward(clv__launches *list, const clv__op_io *io, bool groups) {
                            .ints = {clv__has_in(io, WEIGHT), clv__has_in(io, BIAS)},
                            .n_floats = 1,
                            .floats = {((const layer_attrs *)io->attrs)->eps}};
-    clv__rows_lower(list, io, &use, groups);
+    clv__rows_lower(list, io, &use);
 }
 
 static void rows(clv__launches *list, const clv__op_io *io) {
@@ -163,7 +158,7 @@ static bool no_rows(clv__launches *list, const layer_sizes *s) {
     return s->rows == 0 || s->D == 0;
 }
 
-static void backward(clv__launches *list, const clv__op_io *io, bool groups) {
+static void backward(clv__launches *list, const clv__op_io *io) {
     const layer_sizes s = sizes_of(&io->in[B_X].shape);
     clv__rows use = {.program = &backward_row,
                      .walk = clv__row_middle(s.rows, s.D, 1),
@@ -171,17 +166,16 @@ static void backward(clv__launches *list, const clv__op_io *io, bool groups) {
                      .ints = {clv__has_in(io, B_WEIGHT)}};
     clv__rows sums = {.program = &sums_row, .walk = clv__row_middle(1, s.rows, s.D)};
     if (no_rows(list, &s)) return;
-    const int64_t partials = groups ? clv__rows_partials(list, &use) : 0;
+    const int64_t partials = clv__rows_partials(list, io, &use);
     if (partials) {
         use.program = &backward_with_sums_row;
-        use.scratch.bytes = (size_t)(2 * partials * s.D) * sizeof(float);
-        use.scratch.offset = clv__launch_workspace(list, use.scratch.bytes);
+        use.scratch = clv__floats(list, 2 * partials * s.D);
         sums = (clv__rows){
             .program = &join_row, .walk = clv__row_middle(1, partials, s.D), .scratch = use.scratch};
         sums.walk.near = 2 * s.D;
     }
-    clv__rows_lower(list, io, &use, groups);
-    clv__rows_lower(list, io, &sums, groups);
+    clv__rows_lower(list, io, &use);
+    clv__rows_lower(list, io, &sums);
 }
 
 static void backward_rows(clv__launches *list, const clv__op_io *io) {
@@ -193,32 +187,17 @@ static void backward_rows(clv__launches *list, const clv__op_io *io) {
     clv__arg_tensors(list, launch, io, backward_row.tensors);
     CLV__ARGS_I32(list, launch, s.rows, rows, s.D, clv__has_in(io, B_WEIGHT));
 
-    const size_t bytes = (size_t)(blocks * 2 * s.D) * sizeof(float);
-    const size_t parts = clv__launch_workspace(list, bytes);
+    const clv__part parts = clv__floats(list, blocks * 2 * s.D);
     launch = clv__launch_items(list, "layer_norm", "layer_norm_columns", CLV__TASKS,
                                blocks * clv__div_up(s.D, 16));
-    clv__arg_workspace(list, launch, parts, bytes);
+    clv__arg_part(list, launch, parts);
     clv__arg_tensors(list, launch, io, "i0=T_Y i1=T_X i3 i4");
     CLV__ARGS_I32(list, launch, s.rows, BLOCK, s.D);
 
     launch = clv__launch_items(list, "layer_norm", "layer_norm_join", CLV__ELEMENTS, s.D);
-    clv__arg_out(list, launch, B_DWEIGHT);
-    clv__arg_out(list, launch, B_DBIAS);
-    clv__arg_workspace(list, launch, parts, bytes);
+    clv__arg_tensors(list, launch, io, "o1 o2");
+    clv__arg_part(list, launch, parts);
     CLV__ARGS_I32(list, launch, blocks, s.D);
-}
-
-static void plain(clv__launches *list, const clv__op_io *io) {
-    forward(list, io, false);
-}
-static void groups(clv__launches *list, const clv__op_io *io) {
-    forward(list, io, true);
-}
-static void backward_plain(clv__launches *list, const clv__op_io *io) {
-    backward(list, io, false);
-}
-static void backward_groups(clv__launches *list, const clv__op_io *io) {
-    backward(list, io, true);
 }
 
 static bool rows_support(const clv_device_info *device, const clv__op_io *io) {
@@ -226,19 +205,14 @@ static bool rows_support(const clv_device_info *device, const clv__op_io *io) {
     return clv__threads(device) && D >= 16 && clv__loops_fit(device, 3 * clv__rows_for(D) * (D / 16 + 16));
 }
 
-static bool groups_support(const clv_device_info *device, const clv__op_io *io) {
-    (void)io;
-    return clv__rows_groups(device);
-}
-
-static const clv__variant variants[] = {{"plain", .lower = plain},
+static const clv__variant variants[] = {{"plain", .lower = forward},
                                         {"rows", rows_support, .lower = rows, .relative = 0.2},
-                                        {"groups", groups_support, clv__rows_rank, .lower = groups},
+                                        CLV__ROWS_GROUPS(clv__rows_groups, forward),
                                         {0}};
 static const clv__variant backward_variants[] = {
-    {"plain", .lower = backward_plain},
+    {"plain", .lower = backward},
     {"rows", rows_support, .lower = backward_rows, .relative = 0.2},
-    {"groups", groups_support, clv__rows_rank, .lower = backward_groups},
+    CLV__ROWS_GROUPS(clv__rows_groups, backward),
     {0}};
 
 // ---- references -----------------------------------------------------------------------------------------------------
@@ -262,7 +236,7 @@ static void reference(const clv__ref *ref) {
 
 static void backward_reference(const clv__ref *ref) {
     layer_sizes s = sizes_of(&ref->io->in[B_X].shape);
-    for (int64_t d = 0; d < s.D; d++) ref->out[B_DWEIGHT][d] = ref->out[B_DBIAS][d] = 0;
+    clv__ref_zero(ref);
     for (int64_t r = 0; r < s.rows; r++) {
         const double *x = ref->in[B_X] + r * s.D, *dy = ref->in[B_DY] + r * s.D;
         double mean = ref->in[B_MEAN][r], rstd = ref->in[B_RSTD][r], sum = 0, product = 0;
@@ -347,20 +321,17 @@ static bool backward_split(const clv__op_io *io, int i, clv__split *out) {
     return i + 1 < x->rank;
 }
 
-const clv__op clv__op_layer_norm_backward = {
-    .name = "layer_norm_backward",
-    .half_in = 1u << B_DY | 1u << B_X,
-    .half_out = 1u << B_DX,
-    .attrs_bytes = sizeof(layer_attrs),
-    .infer = backward_infer,
-    .variants = backward_variants,
-    .reference = backward_reference,
-    .samples = CLV__TRAINS(samples),
-    .adapt = adapt_backward,
-    .cost = cost,
-    .reduction = reduction,
-    .split = backward_split,
-};
+#define COMMON                                                                                               \
+    .attrs_bytes = sizeof(layer_attrs), .samples = CLV__TRAINS(samples), .cost = cost, .reduction = reduction
+const clv__op clv__op_layer_norm_backward = {.name = "layer_norm_backward",
+                                             .half_in = 1u << B_DY | 1u << B_X,
+                                             .half_out = 1u << B_DX,
+                                             .infer = backward_infer,
+                                             .variants = backward_variants,
+                                             .reference = backward_reference,
+                                             .adapt = adapt_backward,
+                                             .split = backward_split,
+                                             COMMON};
 
 static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     if (!dy[Y]) return; // mean and rstd are the gradient's own
@@ -373,21 +344,16 @@ static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) 
         if (clv__wants_grad(node, i)) dx[i] = clv__sibling(made, i);
 }
 
-const clv__op clv__op_layer_norm = {
-    .name = "layer_norm",
-    .half_in = 1u << X,
-    .half_out = 1u << Y,
-    .autocast = CLV__CAST_HALF, // graph.h says why
-    .attrs_bytes = sizeof(layer_attrs),
-    .infer = infer,
-    .grad = CLV__TRAINS(grad),
-    .variants = variants,
-    .reference = reference,
-    .samples = CLV__TRAINS(samples),
-    .cost = cost,
-    .reduction = reduction,
-    .split = split,
-};
+const clv__op clv__op_layer_norm = {.name = "layer_norm",
+                                    .half_in = 1u << X,
+                                    .half_out = 1u << Y,
+                                    .autocast = CLV__CAST_HALF, // graph.h says why
+                                    .infer = infer,
+                                    .grad = CLV__TRAINS(grad),
+                                    .variants = variants,
+                                    .reference = reference,
+                                    .split = split,
+                                    COMMON};
 
 clv_tensor *clv_layer_norm(clv_tensor *x, clv_tensor *weight, clv_tensor *bias, float eps) {
     return clv__node_add(&clv__op_layer_norm, &(layer_attrs){eps}, (clv_tensor *[]){x, weight, bias}, 3,

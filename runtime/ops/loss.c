@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Losses, mean over all: cross entropy with class indices, mean squared error.
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "cleave/ops.h"
@@ -91,32 +90,15 @@ static const clv__row_program ce_backward_row = {
     .load = "a[k] = LOAD(T_X, x + at);",
     .store = "STORE(T_DX, (exp(a[k] - largest - log_sum) - (j == label ? 1.0f : 0.0f)) * share, dx + at);"};
 
-static clv__part ce_losses(clv__launches *list, int64_t rows) {
-    clv__part losses = {.bytes = (size_t)clv__max64(rows, 1) * sizeof(float)};
-    losses.offset = clv__launch_workspace(list, losses.bytes);
-    return losses;
-}
-
-static void ce_lower(clv__launches *list, const clv__op_io *io, bool groups) {
+static void ce_lower(clv__launches *list, const clv__op_io *io) {
     const class_sizes s = ce_sizes(io);
     clv__rows use = {.program = &ce_backward_row, .walk = clv__row_middle(s.outer, s.C, s.inner)};
     if (io->n_in == 2) {
         use.program = &ce_row;
-        use.scratch = ce_losses(list, s.rows);
+        use.scratch = clv__floats(list, clv__max64(s.rows, 1));
     }
-    clv__rows_lower(list, io, &use, groups);
-    if (io->n_in == 2) clv__rows_total(list, io, use.scratch, s.rows, (float)s.rows, groups);
-}
-
-static void ce_plain(clv__launches *list, const clv__op_io *io) {
-    ce_lower(list, io, false);
-}
-static void ce_groups(clv__launches *list, const clv__op_io *io) {
-    ce_lower(list, io, true);
-}
-static bool groups_support(const clv_device_info *device, const clv__op_io *io) {
-    (void)io;
-    return clv__rows_groups(device);
+    clv__rows_lower(list, io, &use);
+    if (io->n_in == 2) clv__rows_total(list, io, use.scratch, s.rows, (float)s.rows);
 }
 
 static void ce_rows(clv__launches *list, const clv__op_io *io) {
@@ -127,15 +109,15 @@ static void ce_rows(clv__launches *list, const clv__op_io *io) {
         clv__launch_items(list, "loss", forward ? "cross_entropy_rows" : "cross_entropy_backward_rows",
                           CLV__TASKS, clv__div_up(s.rows, rows));
     clv__arg_tensors(list, launch, io, forward ? ce_row.tensors : ce_backward_row.tensors);
-    const clv__part losses = forward ? ce_losses(list, s.rows) : (clv__part){0};
+    const clv__part losses = forward ? clv__floats(list, clv__max64(s.rows, 1)) : (clv__part){0};
     if (forward) clv__arg_workspace(list, launch, losses.offset, losses.bytes);
     CLV__ARGS_I32(list, launch, s.rows, rows, s.C);
-    if (forward) clv__rows_total(list, io, losses, s.rows, (float)s.rows, false);
+    if (forward) clv__rows_total(list, io, losses, s.rows, (float)s.rows);
 }
 
-static const clv__variant ce_variants[] = {{"plain", .lower = ce_plain},
+static const clv__variant ce_variants[] = {{"plain", .lower = ce_lower},
                                            {"rows", rows_support, .lower = ce_rows, .relative = 0.2},
-                                           {"groups", groups_support, clv__rows_rank, .lower = ce_groups},
+                                           CLV__ROWS_GROUPS(clv__rows_groups, ce_lower),
                                            {0}};
 
 static void ce_reference(const clv__ref *ref) {
@@ -179,62 +161,39 @@ static int64_t ce_reduction(const clv__op_io *io) {
     return s.C + s.rows;
 }
 
-static const struct ce_case {
-    const char *label;
-    int rank;
-    int64_t logits[4];
-    double reach;
-    int64_t least_label; // -1: some labels are outside, up to C too
-    bool quick;
-} ce_cases[] = {
-    {"batch 64, 10 classes", 2, {64, 10}, 3, 0, true},
-    {"41 classes", 2, {7, 41}, 3, 0, true},
-    {"classes of pixels", 3, {2, 5, 6}, 3, 0, true},
-    {"one row, one class", 2, {1, 1}, 3, 0, false},
-    {"one row, two classes", 2, {1, 2}, 3, 0, false},
-    {"32 classes", 2, {3, 32}, 3, 0, false},
-    {"large logits", 2, {5, 33}, 300, 0, false},
-    {"1000 classes", 2, {3, 1000}, 3, 0, false},
-    {"2053 rows", 2, {2053, 3}, 3, 0, false},
-    {"images", 4, {2, 3, 5, 7}, 3, 0, false},
-    {"a label outside the classes, long rows", 2, {4, 37}, 3, -1, false},
-    {"a label outside the classes", 2, {40, 3}, 3, -1, false},
-    {"no rows", 2, {0, 4}, 3, 0, false},
-    {"very many classes", 2, {1, 66001}, 3, 0, false}, // more than loops may turn
-    {"very many classes of pixels", 3, {1, 33331, 2}, 3, 0, false},
+// What it is about, how far logits reach, the least and the largest label, the dimensions of both.
+#define ROW(what, reach, least, most, logits, labels)                                                        \
+    .label = what, .in = {CLV__DIMS logits, CLV__DIMS labels}, .n_in = 2, .i32 = 2,                          \
+    .fill = {{CLV__FILL_UNIFORM, -(reach), reach}, {CLV__FILL_INTEGER, least, most}}
+static const clv__sample_row ce_samples[] = {
+    {ROW("batch 64, 10 classes", 3, 0, 9, (64, 10), (64)), .quick = true},
+    {ROW("41 classes", 3, 0, 40, (7, 41), (7)), .quick = true},
+    {ROW("classes of pixels", 3, 0, 4, (2, 5, 6), (2, 6)), .quick = true},
+    {ROW("one row, one class", 3, -0.25, 0.25, (1, 1), (1))}, // of 0 and 0 would come -1 to 1
+    {ROW("one row, two classes", 3, 0, 1, (1, 2), (1))},
+    {ROW("32 classes", 3, 0, 31, (3, 32), (3))},
+    {ROW("large logits", 300, 0, 32, (5, 33), (5))},
+    {ROW("1000 classes", 3, 0, 999, (3, 1000), (3))},
+    {ROW("2053 rows", 3, 0, 2, (2053, 3), (2053))},
+    {ROW("images", 3, 0, 2, (2, 3, 5, 7), (2, 5, 7))},
+    {ROW("a label outside the classes, long rows", 3, -1, 37, (4, 37), (4)), .no_gradient = true},
+    {ROW("a label outside the classes", 3, -1, 3, (40, 3), (40)), .no_gradient = true},
+    {ROW("no rows", 3, 0, 3, (0, 4), (0)), .no_gradient = true}, // NaN, as of those
+    {ROW("very many classes", 3, 0, 66000, (1, 66001), (1))},    // more than loops may turn
+    {ROW("very many classes of pixels", 3, 0, 33330, (1, 33331, 2), (1, 2))},
+    {0},
 };
+#undef ROW
 
-static bool ce_sample(int i, clv__sample *out) {
-    if (i < 0 || (size_t)i >= sizeof ce_cases / sizeof *ce_cases) return false;
-    const struct ce_case *c = &ce_cases[i];
-    clv_shape x = clv_shape_make(c->rank, c->logits), labels = {.rank = c->rank - 1, .dims = {c->logits[0]}};
-    for (int d = 2; d < c->rank; d++) labels.dims[d - 1] = c->logits[d];
-    snprintf(out->label, sizeof out->label, "%s", c->label);
-    out->n_in = 2;
-    out->in[0] = clv__f32(x);
-    out->fill[0] = (clv__fill){CLV__FILL_UNIFORM, -c->reach, c->reach};
-    out->in[1] = clv__i32(labels);
-    // Bounds 0 and 0 would mean the default; a single class has only label 0.
-    double most = (double)(c->logits[1] - (c->least_label < 0 ? 0 : 1));
-    out->fill[1] =
-        (clv__fill){CLV__FILL_INTEGER, most > 0 ? (double)c->least_label : -0.25, most > 0 ? most : 0.25};
-    out->no_gradient = c->least_label < 0 || c->logits[0] == 0; // NaN
-    out->quick = c->quick;
-    return true;
-}
-
-static bool ce_backward_sample(int i, clv__sample *out) {
-    if (!ce_sample(i, out)) return false;
+static void ce_adapt_backward(clv__sample *out) {
     memmove(&out->in[1], &out->in[0], 2 * sizeof *out->in);
     memmove(&out->fill[1], &out->fill[0], 2 * sizeof *out->fill);
-    clv__fill logits = out->fill[1];
+    const double reach = out->fill[1].hi;
     out->n_in = 4;
     out->in[0] = clv__f32((clv_shape){0});
     out->fill[0] = (clv__fill){CLV__FILL_UNIFORM, 0.5, 2};
     out->in[3] = clv__f32(CLV_SHAPE(2, sizes_of(&out->in[1].shape).rows));
-    out->fill[3] =
-        (clv__fill){CLV__FILL_UNIFORM, logits.hi, logits.hi + 1}; // any values do that keep exp small
-    return true;
+    out->fill[3] = (clv__fill){CLV__FILL_UNIFORM, reach, reach + 1}; // any values do that keep exp small
 }
 
 /** Along the rows. The loss is the mean of the parts' losses, and the gradient a part's share of dy. */
@@ -261,7 +220,8 @@ const clv__op clv__op_cross_entropy_backward = {
     .infer = ce_backward_infer,
     .variants = ce_variants,
     .reference = ce_backward_reference,
-    .sample = CLV__TRAINS(ce_backward_sample),
+    .samples = CLV__TRAINS(ce_samples),
+    .adapt = CLV__TRAINS(ce_adapt_backward),
     .cost = ce_cost,
     .split = ce_backward_split,
 };
@@ -281,7 +241,7 @@ const clv__op clv__op_cross_entropy = {
     .grad = CLV__TRAINS(ce_grad),
     .variants = ce_variants,
     .reference = ce_reference,
-    .sample = CLV__TRAINS(ce_sample),
+    .samples = CLV__TRAINS(ce_samples),
     .cost = ce_cost,
     .reduction = ce_reduction,
     .split = ce_split,
@@ -326,28 +286,21 @@ static const clv__row_program mse_row = {.params = "global float *restrict out, 
                                              "a[k] = LOAD(T_X, x + at) - LOAD(T_T, t + at); a[k] *= a[k];",
                                          .result = "out[r] = s0 / divisor;"};
 
-static void mse_lower(clv__launches *list, const clv__op_io *io, bool groups) {
+static void mse_lower(clv__launches *list, const clv__op_io *io) {
     const int64_t n = clv__numel(&io->in[0]);
     const clv__rows use = {
         .program = &mse_row, .walk = clv__row_middle(1, n, 1), .n_floats = 1, .floats = {(float)n}};
-    clv__rows_lower(list, io, &use, groups);
+    clv__rows_lower(list, io, &use);
 }
 
-static void mse_plain(clv__launches *list, const clv__op_io *io) {
-    mse_lower(list, io, false);
-}
-static void mse_groups(clv__launches *list, const clv__op_io *io) {
-    mse_lower(list, io, true);
-}
 static void mse_vector(clv__launches *list, const clv__op_io *io) {
     const int64_t n = clv__numel(&io->in[0]), items = clv__div_up(n, WIDE_CHUNK);
-    clv__part sums = {.bytes = (size_t)items * sizeof(float)};
-    sums.offset = clv__launch_workspace(list, sums.bytes);
+    const clv__part sums = clv__floats(list, items);
     clv__launch *launch = clv__launch_items(list, "loss", "mse_sum_vector", CLV__TASKS, items);
     clv__arg_workspace(list, launch, sums.offset, sums.bytes);
     clv__arg_tensors(list, launch, io, "i0=T_X i1=T_T");
     CLV__ARGS_I32(list, launch, n, WIDE_CHUNK);
-    clv__rows_total(list, io, sums, items, (float)n, false);
+    clv__rows_total(list, io, sums, items, (float)n);
 }
 
 static bool mse_vector_supports(const clv_device_info *device, const clv__op_io *io) {
@@ -370,17 +323,17 @@ static void mse_backward_groups(clv__launches *list, const clv__op_io *io) {
         .load = "a[k] = LOAD(T_X, x + at) - LOAD(T_T, t + at);",
         .store = "STORE(T_DX, a[k] * scale, dx + at);"};
     const clv__rows use = {.program = &program, .walk = clv__row_middle(1, clv__numel(&io->out[0]), 1)};
-    clv__rows_lower(list, io, &use, true);
+    clv__rows_lower(list, io, &use);
 }
 
 static const clv__variant mse_variants[] = {
-    {"plain", .lower = mse_plain},
+    {"plain", .lower = mse_lower},
     {"vector", mse_vector_supports, .lower = mse_vector, .relative = 0.2},
-    {"groups", groups_support, clv__rows_rank, .lower = mse_groups},
+    CLV__ROWS_GROUPS(clv__rows_groups, mse_lower),
     {0}};
 static const clv__variant mse_backward_variants[] = {
     {"plain", .lower = mse_backward_plain},
-    {"groups", groups_support, clv__rows_rank, .lower = mse_backward_groups},
+    CLV__ROWS_GROUPS(clv__rows_groups, mse_backward_groups),
     {0}};
 
 static void mse_reference(const clv__ref *ref) {
@@ -405,34 +358,30 @@ static int64_t mse_reduction(const clv__op_io *io) {
     return clv__numel(&io->in[0]);
 }
 
-static const struct mse_case {
-    int rank;
-    int64_t x[3];
-    bool quick;
-} mse_cases[] = {
-    {2, {64, 10}, true},  {1, {17}, true},    {0, {0}, true},     {1, {1}, false},
-    {1, {2}, false},      {1, {256}, false},  {1, {1023}, false}, {1, {1025}, false},
-    {2, {31, 33}, false}, {1, {8191}, false}, {1, {8193}, false}, {3, {3, 37, 89}, false},
-    {1, {20011}, false},  {2, {0, 3}, false},
+#define ROW(what, ...) .label = what, .in = {__VA_ARGS__, __VA_ARGS__}, .n_in = 2
+static const clv__sample_row mse_samples[] = {
+    {ROW("640 elements", CLV__DIMS(64, 10)), .quick = true},
+    {ROW("17 elements", CLV__DIMS(17)), .quick = true},
+    {ROW("1 elements", {0}), .quick = true},
+    {ROW("1 elements", CLV__DIMS(1))},
+    {ROW("2 elements", CLV__DIMS(2))},
+    {ROW("256 elements", CLV__DIMS(256))},
+    {ROW("1023 elements", CLV__DIMS(1023))},
+    {ROW("1025 elements", CLV__DIMS(1025))},
+    {ROW("1023 elements", CLV__DIMS(31, 33))},
+    {ROW("8191 elements", CLV__DIMS(8191))},
+    {ROW("8193 elements", CLV__DIMS(8193))},
+    {ROW("9879 elements", CLV__DIMS(3, 37, 89))},
+    {ROW("20011 elements", CLV__DIMS(20011))},
+    {ROW("0 elements", CLV__DIMS(0, 3)), .no_gradient = true}, // NaN
+    {0},
 };
+#undef ROW
 
-static bool mse_sample(int i, clv__sample *out) {
-    if (i < 0 || (size_t)i >= sizeof mse_cases / sizeof *mse_cases) return false;
-    clv_shape x = clv_shape_make(mse_cases[i].rank, mse_cases[i].x);
-    snprintf(out->label, sizeof out->label, "%lld elements", (long long)clv_shape_numel(&x));
-    out->n_in = 2;
-    out->in[0] = out->in[1] = clv__f32(x);
-    out->no_gradient = clv_shape_numel(&x) == 0; // NaN
-    out->quick = mse_cases[i].quick;
-    return true;
-}
-
-static bool mse_backward_sample(int i, clv__sample *out) {
-    if (!mse_sample(i, out)) return false;
+static void mse_adapt_backward(clv__sample *out) {
     out->n_in = 3;
     out->in[2] = out->in[0];
     out->in[0] = clv__f32((clv_shape){0});
-    return true;
 }
 
 static bool mse_split(const clv__op_io *io, int i, clv__split *out) {
@@ -455,7 +404,8 @@ const clv__op clv__op_mse_loss_backward = {
     .infer = mse_backward_infer,
     .variants = mse_backward_variants,
     .reference = mse_backward_reference,
-    .sample = CLV__TRAINS(mse_backward_sample),
+    .samples = CLV__TRAINS(mse_samples),
+    .adapt = CLV__TRAINS(mse_adapt_backward),
     .cost = mse_cost,
     .split = mse_backward_split,
 };
@@ -476,7 +426,7 @@ const clv__op clv__op_mse_loss = {
     .grad = CLV__TRAINS(mse_grad),
     .variants = mse_variants,
     .reference = mse_reference,
-    .sample = CLV__TRAINS(mse_sample),
+    .samples = CLV__TRAINS(mse_samples),
     .cost = mse_cost,
     .reduction = mse_reduction,
     .split = mse_split,

@@ -59,6 +59,28 @@ static inline int64_t clv__dims_product(const clv_shape *shape, int from, int to
     return product;
 }
 
+/** Workspace for n floats; of none there is none. */
+clv__part clv__floats(clv__launches *list, int64_t n);
+static inline void clv__arg_part(clv__launches *list, clv__launch *launch, clv__part part) {
+    clv__arg_workspace(list, launch, part.offset, part.bytes);
+}
+/** Tell a kernel a number by a macro, unless it is the kernel file's default. */
+static inline void clv__define_number(clv__launches *list, clv__launch *launch, const char *macro,
+                                      int64_t value, int64_t usual) {
+    if (value != usual) clv__launch_define(list, launch, macro, "%d", (int)value);
+}
+
+/** Bytes of what there is of a use's tensors, as floats. */
+static inline double clv__float_bytes(const clv__op_io *io) {
+    double n = (double)clv__numel(&io->out[0]);
+    for (int i = 0; i < io->n_in; i++) n += clv__has_in(io, i) ? (double)clv__numel(&io->in[i]) : 0;
+    return 4 * n;
+}
+
+/** Fail unless input i is [n], if it is there; `what` names it, and `why` says what n is. */
+clv_status clv__want_vector(const clv__op_io *io, int i, const char *what, int64_t n, const char *why,
+                            clv__error *error);
+
 /** The name of a dtype in kernels, as kernels_cl/common/storage.cl has it. */
 static inline const char *clv__storage(clv_dtype dtype) {
     return dtype == CLV_DTYPE_I32    ? "int"

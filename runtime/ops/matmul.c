@@ -19,9 +19,7 @@ extern const clv__op clv__op_matmul, clv__op_linear;
 // ---- the problem behind both ops --------------------------------------------------------------------------
 
 static int64_t leading(const clv_shape *shape, int keep) {
-    int64_t n = 1;
-    for (int i = 0; i < shape->rank - keep; i++) n *= shape->dims[i];
-    return n;
+    return clv__dims_product(shape, 0, shape->rank - keep);
 }
 
 clv__product clv__product_of(const clv__op_io *io) {
@@ -98,9 +96,7 @@ static void product_reference(const clv__ref *ref) {
 static void product_cost(const clv__op_io *io, clv__cost *cost) {
     clv__product p = clv__product_of(io);
     cost->flops = 2.0 * (double)p.batch * (double)p.m * (double)p.n * (double)p.k;
-    for (int i = 0; i < io->n_in; i++)
-        if (clv__has_in(io, i)) cost->bytes += 4.0 * (double)clv__numel(&io->in[i]);
-    cost->bytes += 4.0 * (double)clv__numel(&io->out[0]);
+    cost->bytes = clv__float_bytes(io);
 }
 
 static int64_t product_reduction(const clv__op_io *io) {
@@ -115,9 +111,8 @@ void clv__product_arguments(clv__launches *list, clv__launch *launch, const clv_
     clv__arg_in_as(list, launch, io, 1, "T_B");
     if (io->in[0].dtype != io->in[1].dtype) clv__launch_define(list, launch, "APART", "1");
     clv__arg_in(list, launch, p->bias ? 2 : 0); // without a bias, anything
-    const int64_t sizes[] = {p->batch, p->m,       p->n,   p->k,   p->a_batch, p->a_m,
-                             p->a_k,   p->b_batch, p->b_k, p->b_n, p->bias,    0 /* accumulate */};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) clv__arg_i32(list, launch, sizes[i]);
+    CLV__ARGS_I32(list, launch, p->batch, p->m, p->n, p->k, p->a_batch, p->a_m, p->a_k, p->b_batch, p->b_k,
+                  p->b_n, p->bias, 0 /* accumulate */);
 }
 
 static void plain_lower(clv__launches *list, const clv__op_io *io) {
@@ -217,23 +212,19 @@ static void library_lower(clv__launches *list, const clv__op_io *io) {
     clv__tile_define(list, launch);
     clv__arg_out(list, launch, 0);
     clv__arg_in(list, launch, 2);
-    clv__arg_i32(list, launch, p.batch * p.m * p.n);
-    clv__arg_i32(list, launch, p.n);
+    CLV__ARGS_I32(list, launch, p.batch * p.m * p.n, p.n);
     clv__launch_over(list, launch, CLV__ELEMENTS, p.batch * p.m * p.n);
 }
 
 static const clv__variant product_variants[] = {
     {.name = "plain", .lower = plain_lower},
     CLV__GEMM_VARIANTS(clv__gemm_supports, gemm_rank, gemm_lower),
-    {.name = "gemm:64x16", .supports = clv__gemm_supports, .rank = gemm_rank, .lower = gemm_lower},
-    {.name = "half", .supports = clv__gemm_supports, .rank = gemm_rank, .lower = gemm_lower},
-    {.name = "half:32x64", .supports = clv__gemm_supports, .rank = gemm_rank, .lower = gemm_lower},
-    {.name = "library", .supports = library_supports, .rank = library_rank, .lower = library_lower},
-    {.name = "tile",
-     .supports = clv__product_tile_supports,
-     .rank = clv__product_tile_rank,
-     .lower = clv__product_tile},
-    {.name = "dots", .supports = clv__product_dots_supports, .lower = clv__product_dots, .relative = 0.01},
+    {"gemm:64x16", clv__gemm_supports, gemm_rank, .lower = gemm_lower},
+    {"half", clv__gemm_supports, gemm_rank, .lower = gemm_lower},
+    {"half:32x64", clv__gemm_supports, gemm_rank, .lower = gemm_lower},
+    {"library", library_supports, library_rank, .lower = library_lower},
+    {"tile", clv__product_tile_supports, clv__product_tile_rank, .lower = clv__product_tile},
+    {"dots", clv__product_dots_supports, .lower = clv__product_dots, .relative = 0.01},
     {0},
 };
 
@@ -374,26 +365,20 @@ static bool matmul_split(const clv__op_io *io, int i, clv__split *out) {
     }
 }
 
-const clv__op clv__op_matmul = {
-    .name = "matmul",
-    .epilogue = true,
-    .channels = -1,
-    .attrs_bytes = sizeof(matmul_attrs),
-    .half_in = 3,
-    .half_out = 1,
-    .autocast = CLV__CAST_HALF,
-    .infer = matmul_infer,
-    .grad = CLV__TRAINS(matmul_grad),
-    .variants = product_variants,
-    .reference = product_reference,
-    .samples = CLV__TRAINS(matmul_samples),
-    .cost = product_cost,
-    .reduction = product_reduction,
-    .split = matmul_split,
-};
+#define COMMON                                                                                               \
+    .epilogue = true, .channels = -1, .half_out = 1, .autocast = CLV__CAST_HALF,                             \
+    .variants = product_variants, .reference = product_reference, .cost = product_cost,                      \
+    .reduction = product_reduction
+const clv__op clv__op_matmul = {.name = "matmul",
+                                .attrs_bytes = sizeof(matmul_attrs),
+                                .half_in = 3,
+                                .infer = matmul_infer,
+                                .grad = CLV__TRAINS(matmul_grad),
+                                .samples = CLV__TRAINS(matmul_samples),
+                                .split = matmul_split,
+                                COMMON};
 
-/** Give both the batch dimensions of NumPy's broadcasting, where they are not what infer takes as they are.
- * */
+/** Give both the batch dimensions of NumPy's broadcasting, where they are not what infer takes as they are. */
 static void broadcast_batches(clv_tensor **a, clv_tensor **b) {
     clv_shape sa = clv_tensor_shape(*a), sb = clv_tensor_shape(*b);
     if (sa.rank <= 2 || sb.rank <= 2) return;
@@ -441,8 +426,7 @@ clv_tensor *clv_matmul(clv_tensor *a, clv_tensor *b) {
 
 static clv_status linear_infer(clv__op_io *io, clv__error *error) {
     CLV_TRY(clv__want_dtype(io, 0, "x", CLV_DTYPE_F32, error));
-    CLV_TRY(clv__want_dtype(io, 1, "weight", CLV_DTYPE_F32, error));
-    CLV_TRY(clv__want_rank(io, 1, "weight", 2, error));
+    CLV_TRY(clv__want_f32(io, 1, "weight", 2, error));
     const clv_shape *x = &io->in[0].shape, *weight = &io->in[1].shape;
     if (x->rank < 1) CLV_FAIL(error, CLV_E_SHAPE, "x has no dimension of features");
     int64_t features = x->dims[x->rank - 1];
@@ -451,8 +435,7 @@ static clv_status linear_infer(clv__op_io *io, clv__error *error) {
                  (long long)weight->dims[1], (long long)features);
     }
     if (clv__has_in(io, 2)) {
-        CLV_TRY(clv__want_dtype(io, 2, "bias", CLV_DTYPE_F32, error));
-        CLV_TRY(clv__want_rank(io, 2, "bias", 1, error));
+        CLV_TRY(clv__want_f32(io, 2, "bias", 1, error));
         if (io->in[2].shape.dims[0] != weight->dims[0]) {
             CLV_FAIL(error, CLV_E_SHAPE, "bias has %lld elements, weight has %lld output features",
                      (long long)io->in[2].shape.dims[0], (long long)weight->dims[0]);
@@ -517,22 +500,13 @@ static bool linear_split(const clv__op_io *io, int i, clv__split *out) {
     return i < 3;
 }
 
-const clv__op clv__op_linear = {
-    .name = "linear",
-    .epilogue = true,
-    .channels = -1,
-    .half_in = 1, // weight and bias are parameters: f32
-    .half_out = 1,
-    .autocast = CLV__CAST_HALF,
-    .infer = linear_infer,
-    .grad = CLV__TRAINS(linear_grad),
-    .variants = product_variants,
-    .reference = product_reference,
-    .samples = CLV__TRAINS(linear_samples),
-    .cost = product_cost,
-    .reduction = product_reduction,
-    .split = linear_split,
-};
+const clv__op clv__op_linear = {.name = "linear",
+                                .half_in = 1, // weight and bias are parameters: f32
+                                .infer = linear_infer,
+                                .grad = CLV__TRAINS(linear_grad),
+                                .samples = CLV__TRAINS(linear_samples),
+                                .split = linear_split,
+                                COMMON};
 
 clv_tensor *clv_linear(clv_tensor *x, clv_tensor *weight, clv_tensor *bias) {
     return clv__node_add(&clv__op_linear, NULL, (clv_tensor *[]){x, weight, bias}, 3, 1u << 2);

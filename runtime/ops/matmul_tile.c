@@ -142,12 +142,12 @@ double clv__product_tile_rank(const clv_device_info *device, const clv__op_io *i
 
 /** Only what differs from the kernel file's own defaults, so that all variants share one compiled instance. */
 static void tile_defines(clv__launches *list, clv__launch *launch, const tile_limits *t) {
-    if (t->lanes != 16) clv__launch_define(list, launch, "VW", "%d", t->lanes);
-    if (t->mc != A_TILES * t->mr) clv__launch_define(list, launch, "MC", "%d", (int)t->mc);
-    if (t->kc != MOST_DEPTH) clv__launch_define(list, launch, "KC", "%d", (int)t->kc);
-    if (t->bc != B_FLOATS) clv__launch_define(list, launch, "BC", "%d", (int)t->bc);
-    if (t->sums && t->mt != SUM_TILES * t->mr) clv__launch_define(list, launch, "MT", "%d", (int)t->mt);
-    if (t->sums && t->nc != SUM_COLUMNS) clv__launch_define(list, launch, "NC", "%d", (int)t->nc);
+    clv__define_number(list, launch, "VW", t->lanes, 16);
+    clv__define_number(list, launch, "MC", t->mc, A_TILES * t->mr);
+    clv__define_number(list, launch, "KC", t->kc, MOST_DEPTH);
+    clv__define_number(list, launch, "BC", t->bc, B_FLOATS);
+    if (t->sums) clv__define_number(list, launch, "MT", t->mt, SUM_TILES * t->mr);
+    if (t->sums) clv__define_number(list, launch, "NC", t->nc, SUM_COLUMNS);
 }
 
 void clv__product_tile(clv__launches *list, const clv__op_io *io) {
@@ -155,31 +155,27 @@ void clv__product_tile(clv__launches *list, const clv__op_io *io) {
     if (clv__product_is_empty(&p)) return;
     tile_limits t = tile_limits_of(list->device, clv__is_half(io->out[0].dtype));
     tile_cut c = tile_cut_of(&t, &p, tile_splits_of(&t, &p));
-    size_t part_bytes = c.splits > 1 ? (size_t)(c.splits * p.batch * p.m * p.n) * sizeof(float) : 0;
-    size_t part = part_bytes ? clv__launch_workspace(list, part_bytes) : 0;
-
+    const clv__part parts = clv__floats(list, c.splits > 1 ? c.splits * p.batch * p.m * p.n : 0);
     clv__launch *launch = clv__launch_kernel(list, "matmul", "matmul_tile");
     tile_defines(list, launch, &t);
-    if (part_bytes) {
-        clv__arg_workspace(list, launch, part, part_bytes);
+    if (parts.bytes) {
+        clv__arg_part(list, launch, parts);
     } else {
         if (t.sums) clv__launch_define(list, launch, "SUMS", "1");
         clv__arg_out_as(list, launch, io, 0, "T_C");
     }
     clv__product_arguments(list, launch, io, &p);
-    const int64_t cut[] = {c.mt, c.mc, c.nc, c.kc, c.splits, c.ks};
-    for (size_t i = 0; i < sizeof cut / sizeof *cut; i++) clv__arg_i32(list, launch, cut[i]);
-    if (!part_bytes) clv__arg_epilogue(list, launch, io);
+    CLV__ARGS_I32(list, launch, c.mt, c.mc, c.nc, c.kc, c.splits, c.ks);
+    if (!parts.bytes) clv__arg_epilogue(list, launch, io);
     clv__launch_over(list, launch, CLV__TASKS, c.tasks);
-    if (!part_bytes) return;
+    if (!parts.bytes) return;
 
     launch = clv__launch_kernel(list, "matmul", "matmul_sum");
     tile_defines(list, launch, &t);
     clv__arg_out_as(list, launch, io, 0, "T_C");
-    clv__arg_workspace(list, launch, part, part_bytes);
+    clv__arg_part(list, launch, parts);
     clv__arg_in(list, launch, p.bias ? 2 : 0);
-    const int64_t sizes[] = {p.batch, p.m, p.n, c.splits, p.bias, 0 /* accumulate */};
-    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) clv__arg_i32(list, launch, sizes[i]);
+    CLV__ARGS_I32(list, launch, p.batch, p.m, p.n, c.splits, p.bias, 0 /* accumulate */);
     clv__arg_epilogue(list, launch, io);
     clv__launch_over(list, launch, CLV__SHORT, p.batch * clv__div_up(p.m * p.n, t.lanes));
 }

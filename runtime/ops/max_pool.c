@@ -8,8 +8,7 @@
 #include "ops/tiles.h"
 
 static clv_status max_backward_infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(clv__want_dtype(io, 1, "x", CLV_DTYPE_F32, error));
-    CLV_TRY(clv__want_rank(io, 1, "x", 4, error));
+    CLV_TRY(clv__want_f32(io, 1, "x", 4, error));
     return clv__pool_backward_infer(io, &io->in[1].shape, error);
 }
 
@@ -23,14 +22,14 @@ static void max_backward_winner(clv__launches *list, const clv__op_io *io) {
     const clv__pool_sizes s = clv__pool_sizes_of(io);
     const int64_t outputs = s.planes * s.OH * s.OW, inputs = s.planes * s.H * s.W;
     if (inputs == 0) return;
-    const size_t bytes = (size_t)outputs * sizeof(int32_t), winner = clv__launch_workspace(list, bytes);
+    const clv__part winner = clv__floats(list, outputs); // or ints
     clv__launch *launch = clv__launch_items(list, "pool", "max_pool2d_winner", CLV__ELEMENTS, outputs);
-    clv__arg_workspace(list, launch, winner, bytes);
+    clv__arg_part(list, launch, winner);
     clv__arg_tensors(list, launch, io, "i1=T_X");
     clv__pool_window_args(list, launch, io, outputs);
     launch = clv__launch_items(list, "pool", "max_pool2d_gather", CLV__ELEMENTS, inputs);
     clv__arg_tensors(list, launch, io, "o0=T_DX i0=T_Y");
-    clv__arg_workspace(list, launch, winner, bytes);
+    clv__arg_part(list, launch, winner);
     clv__pool_window_args(list, launch, io, inputs);
 }
 
@@ -112,14 +111,12 @@ static void max_backward_planes(clv__launches *list, const clv__op_io *io) {
 /** Plain looks at kernel^2 elements for every window an input is in; this one twice at every input in all. */
 static double winner_rank(const clv_device_info *device, const clv__op_io *io) {
     (void)device;
-    const clv__pool *a = io->attrs;
-    return 2.0 / ((double)a->kernel[0] * a->kernel[1]) + 0.1;
+    return 2.0 / (double)clv__pool_window_elements(io) + 0.1;
 }
 
 static double apart_rank(const clv_device_info *device, const clv__op_io *io) {
     (void)device;
-    const clv__pool *a = io->attrs;
-    return 1.0 / ((double)a->kernel[0] * a->kernel[1]);
+    return 1.0 / (double)clv__pool_window_elements(io);
 }
 
 static const clv__variant max_variants[] = {
@@ -155,34 +152,25 @@ static int64_t winner_of(const double *plane, const clv__pool_sizes *s, int64_t 
     return at;
 }
 
-static void max_reference(const clv__ref *ref) {
-    clv__pool_sizes s = clv__pool_sizes_of(ref->io);
-    double *y = ref->out[0];
-    for (int64_t p = 0; p < s.planes; p++) {
-        const double *plane = ref->in[0] + p * s.H * s.W;
-        for (int64_t oh = 0; oh < s.OH; oh++) {
-            for (int64_t ow = 0; ow < s.OW; ow++) {
-                int64_t at = winner_of(plane, &s, oh, ow);
-                *y++ = at < 0 ? -INFINITY : plane[at];
-            }
-        }
+/** y from x, or dx from dy: the same windows. */
+static void max_walk(const clv__pool_sizes *s, const double *x, double *y, double *dx, const double *dy) {
+    for (int64_t o = 0; o < s->planes * s->OH * s->OW; o++) {
+        const int64_t plane = o / (s->OH * s->OW) * s->H * s->W;
+        const int64_t at = winner_of(x + plane, s, o / s->OW % s->OH, o % s->OW);
+        if (y) y[o] = at < 0 ? -INFINITY : x[plane + at];
+        if (dx && at >= 0) dx[plane + at] += dy[o];
     }
 }
 
+static void max_reference(const clv__ref *ref) {
+    const clv__pool_sizes s = clv__pool_sizes_of(ref->io);
+    max_walk(&s, ref->in[0], ref->out[0], NULL, NULL);
+}
+
 static void max_backward_reference(const clv__ref *ref) {
-    clv__pool_sizes s = clv__pool_sizes_of(ref->io);
-    const double *dy = ref->in[0];
-    for (int64_t i = 0; i < s.planes * s.H * s.W; i++) ref->out[0][i] = 0;
-    for (int64_t p = 0; p < s.planes; p++) {
-        const double *plane = ref->in[1] + p * s.H * s.W;
-        double *to = ref->out[0] + p * s.H * s.W;
-        for (int64_t oh = 0; oh < s.OH; oh++) {
-            for (int64_t ow = 0; ow < s.OW; ow++, dy++) {
-                int64_t at = winner_of(plane, &s, oh, ow);
-                if (at >= 0) to[at] += *dy;
-            }
-        }
-    }
+    const clv__pool_sizes s = clv__pool_sizes_of(ref->io);
+    clv__ref_zero(ref);
+    max_walk(&s, ref->in[1], NULL, ref->out[0], ref->in[0]);
 }
 
 // ---- descriptors ----------------------------------------------------------------------------------------------------
@@ -193,41 +181,31 @@ static void sample_backward(clv__sample *sample) {
     sample->fill[1] = (clv__fill){CLV__FILL_INTEGER, -2, 2}; // ties: the first maximum takes all
 }
 
-const clv__op clv__op_max_pool2d_backward = {
-    .name = "max_pool2d_backward",
-    .attrs_bytes = sizeof(clv__pool),
-    .data = &(const clv__pool_kind){.backward = true},
-    .half_in = 3,
-    .half_out = 1,
-    .infer = max_backward_infer,
-    .variants = max_backward_variants,
-    .reference = max_backward_reference,
-    .samples = CLV__TRAINS(clv__pool_samples),
-    .adapt = CLV__TRAINS(sample_backward),
-    .cost = clv__pool_cost,
-    .reduction = clv__pool_window_elements,
-    .split = clv__pool_split,
-};
+const clv__op clv__op_max_pool2d_backward = {.name = "max_pool2d_backward",
+                                             .data = &(const clv__pool_kind){.backward = true},
+                                             .half_in = 3,
+                                             .infer = max_backward_infer,
+                                             .variants = max_backward_variants,
+                                             .reference = max_backward_reference,
+                                             .samples = CLV__TRAINS(clv__pool_samples),
+                                             .adapt = CLV__TRAINS(sample_backward),
+                                             .reduction = clv__pool_window_elements,
+                                             CLV__POOL_OP};
 
 static void max_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     dx[0] = clv__node_add(&clv__op_max_pool2d_backward, clv__node_attrs(node),
                           (clv_tensor *[]){dy[0], clv__node_in(node, 0)}, 2, 0);
 }
 
-const clv__op clv__op_max_pool2d = {
-    .name = "max_pool2d",
-    .attrs_bytes = sizeof(clv__pool),
-    .data = &(const clv__pool_kind){0},
-    .half_in = 1,
-    .half_out = 1,
-    .infer = clv__pool_infer,
-    .grad = CLV__TRAINS(max_grad),
-    .variants = max_variants,
-    .reference = max_reference,
-    .samples = CLV__TRAINS(clv__pool_samples),
-    .cost = clv__pool_cost,
-    .split = clv__pool_split,
-};
+const clv__op clv__op_max_pool2d = {.name = "max_pool2d",
+                                    .data = &(const clv__pool_kind){0},
+                                    .half_in = 1,
+                                    .infer = clv__pool_infer,
+                                    .grad = CLV__TRAINS(max_grad),
+                                    .variants = max_variants,
+                                    .reference = max_reference,
+                                    .samples = CLV__TRAINS(clv__pool_samples),
+                                    CLV__POOL_OP};
 
 clv_tensor *clv_max_pool2d(clv_tensor *x, const clv_pool2d_config *config) {
     return clv__pool_build(&clv__op_max_pool2d, x, config);

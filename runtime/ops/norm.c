@@ -13,7 +13,7 @@
 #include "ops/lower.h"
 #include "ops/rows.h"
 
-extern const clv__op clv__op_batch_norm;
+extern const clv__op clv__op_batch_norm, clv__op_batch_norm_backward;
 
 typedef struct norm_attrs {
     float momentum, eps;
@@ -48,14 +48,11 @@ static const norm_attrs *attrs_of(const clv__op_io *io) {
 
 // ---- shape rule -------------------------------------------------------------------------------------------
 
+/** The input is there, or may be left out, and has one for each channel. */
 static clv_status want_channels(const clv__op_io *io, int i, const char *what, bool optional, int64_t C,
                                 clv__error *error) {
-    if (optional && !clv__has_in(io, i)) return CLV_OK;
-    CLV_TRY(clv__want_dtype(io, i, what, CLV_DTYPE_F32, error));
-    if (io->in[i].shape.rank != 1 || io->in[i].shape.dims[0] != C) {
-        CLV_FAIL(error, CLV_E_SHAPE, "%s must be [%lld], one for each channel of x", what, (long long)C);
-    }
-    return CLV_OK;
+    if (!optional) CLV_TRY(clv__want_dtype(io, i, what, CLV_DTYPE_F32, error));
+    return clv__want_vector(io, i, what, C, "one for each channel of x", error);
 }
 
 static clv_status want_x(const clv__op_io *io, int i, clv__error *error) {
@@ -67,8 +64,10 @@ static clv_status want_x(const clv__op_io *io, int i, clv__error *error) {
     return CLV_OK;
 }
 
-static clv_status infer(clv__op_io *io, bool training, clv__error *error) {
+/** Of batch_norm and batch_norm_eval. */
+static clv_status infer(clv__op_io *io, clv__error *error) {
     const norm_attrs *a = attrs_of(io);
+    const bool training = io->op == &clv__op_batch_norm;
     CLV_TRY(want_x(io, X, error));
     norm_sizes s = sizes_of(&io->in[X].shape);
     CLV_TRY(want_channels(io, WEIGHT, "weight", true, s.C, error));
@@ -91,13 +90,6 @@ static clv_status infer(clv__op_io *io, bool training, clv__error *error) {
     io->n_out = 4;
     io->out[MEAN] = io->out[RSTD] = io->out[VAR] = clv__f32(CLV_SHAPE(s.C));
     return CLV_OK;
-}
-
-static clv_status train_infer(clv__op_io *io, clv__error *error) {
-    return infer(io, true, error);
-}
-static clv_status eval_infer(clv__op_io *io, clv__error *error) {
-    return infer(io, false, error);
 }
 
 static clv_status update_infer(clv__op_io *io, clv__error *error) {
@@ -132,10 +124,14 @@ static clv_status backward_infer(clv__op_io *io, clv__error *error) {
 
 // ---- kernels ----------------------------------------------------------------------------------------------
 
+static bool by_planes(const clv__op_io *io) {
+    return strcmp(io->variant->name, "planes") == 0;
+}
+
 /** Normalise: per element, or by planes. */
-static void apply(clv__launches *list, const clv__op_io *io, bool planes) {
+static void apply(clv__launches *list, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[X].shape);
-    const bool training = io->n_out > 1;
+    const bool training = io->n_out > 1, planes = by_planes(io);
     const int64_t n = s.N * s.C * s.S, rows = clv__rows_for(s.S);
     clv__launch *launch = planes ? clv__launch_items(list, "norm", "batch_norm_planes_apply", CLV__TASKS,
                                                      clv__div_up(s.N * s.C, rows))
@@ -155,7 +151,7 @@ static void train_join(clv__launches *list, const clv__op_io *io, clv__part part
     const int64_t C = io->in[X].shape.dims[1];
     clv__launch *launch = clv__launch_items(list, "norm", "batch_norm_join", CLV__TASKS, C);
     clv__arg_tensors(list, launch, io, "o1 o2 o3");
-    clv__arg_workspace(list, launch, parts.offset, parts.bytes);
+    clv__arg_part(list, launch, parts);
     CLV__ARGS_I32(list, launch, N, C, S);
     clv__arg_f32(list, launch, attrs_of(io)->eps);
 }
@@ -180,7 +176,7 @@ static const clv__row_program sums_row = {
 static clv__part long_channels(clv__launches *list, const clv__op_io *io, const clv__row_program *program) {
     const norm_sizes s = sizes_of(&io->in[0].shape);
     const clv__rows use = {.program = program, .walk = clv__row_channels(s.N, s.C, s.S)};
-    return clv__rows_states(list, io, &use, false);
+    return clv__rows_states(list, io, &use);
 }
 
 static void train_plain(clv__launches *list, const clv__op_io *io) {
@@ -194,26 +190,20 @@ static void train_plain(clv__launches *list, const clv__op_io *io) {
         CLV__ARGS_I32(list, launch, s.N, s.C, s.S);
         clv__arg_f32(list, launch, attrs_of(io)->eps);
     }
-    apply(list, io, false);
-}
-
-/** Workspace for two floats of each of so many parts. */
-static clv__part two_sums(clv__launches *list, int64_t n) {
-    const size_t bytes = (size_t)(2 * n) * sizeof(float);
-    return (clv__part){clv__launch_workspace(list, bytes), bytes};
+    apply(list, io);
 }
 
 static void train_planes(clv__launches *list, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[X].shape);
     const int64_t n_planes = s.N * s.C, rows = clv__rows_for(s.S);
-    const clv__part parts = two_sums(list, n_planes);
+    const clv__part parts = clv__floats(list, 2 * n_planes);
     clv__launch *launch =
         clv__launch_items(list, "norm", "batch_norm_planes", CLV__TASKS, clv__div_up(n_planes, rows));
-    clv__arg_workspace(list, launch, parts.offset, parts.bytes);
+    clv__arg_part(list, launch, parts);
     clv__arg_tensors(list, launch, io, "i0=T_X");
     CLV__ARGS_I32(list, launch, n_planes, rows, s.S);
     train_join(list, io, parts, s.N, s.S);
-    apply(list, io, true);
+    apply(list, io);
 }
 
 static void train_columns(clv__launches *list, const clv__op_io *io) {
@@ -223,7 +213,7 @@ static void train_columns(clv__launches *list, const clv__op_io *io) {
     clv__arg_tensors(list, launch, io, "o1 o2 o3 i0=T_X");
     CLV__ARGS_I32(list, launch, s.N, s.C);
     clv__arg_f32(list, launch, attrs_of(io)->eps);
-    apply(list, io, false);
+    apply(list, io);
 }
 
 // A group of work-items does a channel, of which each of them keeps some elements in registers; or a slab of it.
@@ -258,17 +248,17 @@ static void train_groups(clv__launches *list, const clv__op_io *io) {
 static void train_slabs(clv__launches *list, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[X].shape);
     const int64_t n = slabs_of(list->device, &s), elements = SLAB * slab_items(list->device);
-    const clv__part parts = two_sums(list, n * s.C);
+    const clv__part parts = clv__floats(list, 2 * n * s.C);
     clv__launch *launch = group_launch(list, "batch_norm_slabs", n * s.C, false);
-    clv__arg_workspace(list, launch, parts.offset, parts.bytes);
+    clv__arg_part(list, launch, parts);
     clv__arg_tensors(list, launch, io, "i0=T_X");
     CLV__ARGS_I32(list, launch, s.N, s.C, s.S, n);
     launch = clv__launch_items(list, "norm", "batch_norm_slabs_join", CLV__TASKS, s.C);
     clv__arg_tensors(list, launch, io, "o1 o2 o3");
-    clv__arg_workspace(list, launch, parts.offset, parts.bytes);
+    clv__arg_part(list, launch, parts);
     CLV__ARGS_I32(list, launch, s.C, n, elements, s.N * s.S - (n - 1) * elements);
     clv__arg_f32(list, launch, attrs_of(io)->eps);
-    apply(list, io, false);
+    apply(list, io);
 }
 
 static void update_plain(clv__launches *list, const clv__op_io *io) {
@@ -283,17 +273,10 @@ static void update_plain(clv__launches *list, const clv__op_io *io) {
     clv__arg_f32(list, launch, attrs_of(io)->momentum);
 }
 
-static void eval_plain(clv__launches *list, const clv__op_io *io) {
-    apply(list, io, false);
-}
-static void eval_planes(clv__launches *list, const clv__op_io *io) {
-    apply(list, io, true);
-}
-
-static void backward_apply(clv__launches *list, const clv__op_io *io, bool planes) {
+static void backward_apply(clv__launches *list, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[B_X].shape);
     const int64_t n = s.N * s.C * s.S, rows = clv__rows_for(s.S);
-    const bool is_var = attrs_of(io)->is_var;
+    const bool is_var = attrs_of(io)->is_var, planes = by_planes(io);
     clv__launch *launch =
         planes ? clv__launch_items(list, "norm", "batch_norm_planes_backward_apply", CLV__TASKS,
                                    clv__div_up(s.N * s.C, rows))
@@ -312,7 +295,7 @@ static void backward_join(clv__launches *list, const clv__op_io *io, clv__part p
     const int64_t C = io->in[B_X].shape.dims[1];
     clv__launch *launch = clv__launch_items(list, "norm", "batch_norm_backward_join", CLV__TASKS, C);
     clv__arg_tensors(list, launch, io, "o1 o2");
-    clv__arg_workspace(list, launch, parts.offset, parts.bytes);
+    clv__arg_part(list, launch, parts);
     clv__arg_in(list, launch, B_SPREAD);
     CLV__ARGS_I32(list, launch, N, C, attrs_of(io)->is_var);
     clv__arg_f32(list, launch, attrs_of(io)->eps);
@@ -329,20 +312,20 @@ static void backward_plain(clv__launches *list, const clv__op_io *io) {
         CLV__ARGS_I32(list, launch, s.N, s.C, s.S, attrs_of(io)->is_var);
         clv__arg_f32(list, launch, attrs_of(io)->eps);
     }
-    backward_apply(list, io, false);
+    backward_apply(list, io);
 }
 
 static void backward_planes(clv__launches *list, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[B_X].shape);
     const int64_t n_planes = s.N * s.C, rows = clv__rows_for(s.S);
-    const clv__part parts = two_sums(list, n_planes);
+    const clv__part parts = clv__floats(list, 2 * n_planes);
     clv__launch *launch = clv__launch_items(list, "norm", "batch_norm_planes_backward", CLV__TASKS,
                                             clv__div_up(n_planes, rows));
-    clv__arg_workspace(list, launch, parts.offset, parts.bytes);
+    clv__arg_part(list, launch, parts);
     clv__arg_tensors(list, launch, io, "i0=T_Y i1=T_X i3");
     CLV__ARGS_I32(list, launch, n_planes, rows, s.C, s.S);
     backward_join(list, io, parts, s.N);
-    backward_apply(list, io, true);
+    backward_apply(list, io);
 }
 
 static void backward_columns(clv__launches *list, const clv__op_io *io) {
@@ -352,7 +335,7 @@ static void backward_columns(clv__launches *list, const clv__op_io *io) {
     clv__arg_tensors(list, launch, io, "o1 o2 i0=T_Y i1=T_X i3 i4");
     CLV__ARGS_I32(list, launch, s.N, s.C, attrs_of(io)->is_var);
     clv__arg_f32(list, launch, attrs_of(io)->eps);
-    backward_apply(list, io, false);
+    backward_apply(list, io);
 }
 
 static void backward_groups(clv__launches *list, const clv__op_io *io) {
@@ -367,13 +350,13 @@ static void backward_groups(clv__launches *list, const clv__op_io *io) {
 static void backward_slabs(clv__launches *list, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[B_X].shape);
     const int64_t n = slabs_of(list->device, &s);
-    const clv__part parts = two_sums(list, n * s.C);
+    const clv__part parts = clv__floats(list, 2 * n * s.C);
     clv__launch *launch = group_launch(list, "batch_norm_slabs_backward", n * s.C, false);
-    clv__arg_workspace(list, launch, parts.offset, parts.bytes);
+    clv__arg_part(list, launch, parts);
     clv__arg_tensors(list, launch, io, "i0=T_Y i1=T_X i3");
     CLV__ARGS_I32(list, launch, s.N, s.C, s.S, n);
     backward_join(list, io, parts, n);
-    backward_apply(list, io, false);
+    backward_apply(list, io);
 }
 
 // Input 0 of each of the ops has the shape of x.
@@ -398,11 +381,6 @@ static bool slabs_support(const clv_device_info *device, const clv__op_io *io) {
     return groups_support(device, io) && slabs_of(device, &s) > 1;
 }
 
-static double slabs_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)io;
-    return clv__threads(device) ? 2 : 0.1;
-}
-
 static bool planes_support(const clv_device_info *device, const clv__op_io *io) {
     norm_sizes s = sizes_of(&io->in[0].shape);
     return clv__threads(device) && s.S >= 16 && s.N * s.C > 0 && clv__loops_fit(device, 2 * s.N) &&
@@ -421,47 +399,47 @@ static const clv__variant train_variants[] = {
     {"planes", planes_support, .lower = train_planes, .relative = 0.1},
     {"columns", columns_support, .lower = train_columns, .relative = 0.1},
     {"groups", groups_support, groups_rank, .lower = train_groups},
-    {"slabs", slabs_support, slabs_rank, .lower = train_slabs},
+    {"slabs", slabs_support, .lower = train_slabs, .relative = 0.1, .lanes = true},
     {0}};
 static const clv__variant update_variants[] = {{"plain", .lower = update_plain}, {0}};
 static const clv__variant eval_variants[] = {
-    {"plain", .lower = eval_plain}, {"planes", planes_support, .lower = eval_planes, .relative = 0.1}, {0}};
+    {"plain", .lower = apply}, {"planes", planes_support, .lower = apply, .relative = 0.1}, {0}};
 static const clv__variant backward_variants[] = {
     {"plain", .lower = backward_plain},
     {"planes", planes_support, .lower = backward_planes, .relative = 0.1},
     {"columns", columns_support, .lower = backward_columns, .relative = 0.1},
     {"groups", groups_support, groups_rank, .lower = backward_groups},
-    {"slabs", slabs_support, slabs_rank, .lower = backward_slabs},
+    {"slabs", slabs_support, .lower = backward_slabs, .relative = 0.1, .lanes = true},
     {0}};
 
 // ---- references -------------------------------------------------------------------------------------------
 
+/** Element i of the N*S of channel c. */
+static int64_t element(const norm_sizes *s, int64_t c, int64_t i) {
+    return (i / s->S * s->C + c) * s->S + i % s->S;
+}
+
 static void normalise(const clv__ref *ref, int64_t c, double mean, double rstd) {
-    norm_sizes s = sizes_of(&ref->io->in[X].shape);
-    double weight = ref->in[WEIGHT] ? ref->in[WEIGHT][c] : 1, bias = ref->in[BIAS] ? ref->in[BIAS][c] : 0;
-    for (int64_t n = 0; n < s.N; n++) {
-        for (int64_t i = 0; i < s.S; i++) {
-            int64_t at = (n * s.C + c) * s.S + i;
-            ref->out[Y][at] = (ref->in[X][at] - mean) * rstd * weight + bias;
-        }
-    }
+    const norm_sizes s = sizes_of(&ref->io->in[X].shape);
+    const double weight = ref->in[WEIGHT] ? ref->in[WEIGHT][c] : 1,
+                 bias = ref->in[BIAS] ? ref->in[BIAS][c] : 0;
+    for (int64_t i = 0; i < s.N * s.S; i++)
+        ref->out[Y][element(&s, c, i)] = (ref->in[X][element(&s, c, i)] - mean) * rstd * weight + bias;
 }
 
 static void train_reference(const clv__ref *ref) {
-    norm_sizes s = sizes_of(&ref->io->in[X].shape);
-    double eps = (double)attrs_of(ref->io)->eps, M = (double)(s.N * s.S);
+    const norm_sizes s = sizes_of(&ref->io->in[X].shape);
+    const int64_t M = s.N * s.S;
     for (int64_t c = 0; c < s.C; c++) {
-        double sum = 0, square = 0;
-        for (int64_t n = 0; n < s.N; n++)
-            for (int64_t i = 0; i < s.S; i++) sum += ref->in[X][(n * s.C + c) * s.S + i];
-        double mean = sum / M;
-        for (int64_t n = 0; n < s.N; n++)
-            for (int64_t i = 0; i < s.S; i++) square += pow(ref->in[X][(n * s.C + c) * s.S + i] - mean, 2);
-        double rstd = 1 / sqrt(square / M + eps);
+        double mean = 0, square = 0;
+        for (int64_t i = 0; i < M; i++) mean += ref->in[X][element(&s, c, i)];
+        mean /= (double)M;
+        for (int64_t i = 0; i < M; i++) square += pow(ref->in[X][element(&s, c, i)] - mean, 2);
+        const double rstd = 1 / sqrt(square / (double)M + (double)attrs_of(ref->io)->eps);
         normalise(ref, c, mean, rstd);
         ref->out[MEAN][c] = mean;
         ref->out[RSTD][c] = rstd;
-        ref->out[VAR][c] = square / (M - 1);
+        ref->out[VAR][c] = square / (double)(M - 1);
     }
 }
 
@@ -490,39 +468,27 @@ static void backward_reference(const clv__ref *ref) {
         double mean = ref->in[B_MEAN][c], spread = ref->in[B_SPREAD][c], sum = 0, product = 0;
         double rstd = is_var ? 1 / sqrt(spread + (double)attrs_of(ref->io)->eps) : spread;
         double weight = ref->in[B_WEIGHT] ? ref->in[B_WEIGHT][c] : 1;
-        for (int64_t n = 0; n < s.N; n++) {
-            for (int64_t i = 0; i < s.S; i++) {
-                int64_t at = (n * s.C + c) * s.S + i;
-                sum += ref->in[B_DY][at];
-                product += ref->in[B_DY][at] * (ref->in[B_X][at] - mean) * rstd;
-            }
+        for (int64_t i = 0; i < s.N * s.S; i++) {
+            const int64_t at = element(&s, c, i);
+            sum += ref->in[B_DY][at];
+            product += ref->in[B_DY][at] * (ref->in[B_X][at] - mean) * rstd;
         }
         ref->out[B_DBIAS][c] = sum;
         ref->out[B_DWEIGHT][c] = product;
-        for (int64_t n = 0; n < s.N; n++) {
-            for (int64_t i = 0; i < s.S; i++) {
-                int64_t at = (n * s.C + c) * s.S + i;
-                double g = ref->in[B_DY][at];
-                if (!is_var) g -= (sum + (ref->in[B_X][at] - mean) * rstd * product) / M;
-                ref->out[B_DX][at] = weight * rstd * g;
-            }
+        for (int64_t i = 0; i < s.N * s.S; i++) {
+            const int64_t at = element(&s, c, i);
+            double g = ref->in[B_DY][at];
+            if (!is_var) g -= (sum + (ref->in[B_X][at] - mean) * rstd * product) / M;
+            ref->out[B_DX][at] = weight * rstd * g;
         }
     }
 }
 
-static void train_cost(const clv__op_io *io, clv__cost *cost) {
-    double n = (double)clv__numel(&io->in[X]);
-    *cost = (clv__cost){7 * n, 12 * n};
-}
-
-static void eval_cost(const clv__op_io *io, clv__cost *cost) {
-    double n = (double)clv__numel(&io->in[X]);
-    *cost = (clv__cost){2 * n, 8 * n};
-}
-
-static void backward_cost(const clv__op_io *io, clv__cost *cost) {
-    double n = (double)clv__numel(&io->in[B_X]);
-    *cost = (clv__cost){8 * n, 20 * n};
+static void cost(const clv__op_io *io, clv__cost *cost) {
+    const double n = (double)clv__numel(&io->in[0]);
+    *cost = io->op == &clv__op_batch_norm            ? (clv__cost){7 * n, 12 * n}
+            : io->op == &clv__op_batch_norm_backward ? (clv__cost){8 * n, 20 * n}
+                                                     : (clv__cost){2 * n, 8 * n};
 }
 
 static int64_t per_channel(const clv__op_io *io) {
@@ -659,7 +625,7 @@ const clv__op clv__op_batch_norm_backward = {
     .variants = backward_variants,
     .reference = backward_reference,
     .sample = CLV__TRAINS(backward_sample),
-    .cost = backward_cost,
+    .cost = cost,
     .reduction = per_channel,
     .split = backward_split,
 };
@@ -695,21 +661,16 @@ static void eval_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor *
     }
 }
 
-const clv__op clv__op_batch_norm = {
-    .name = "batch_norm",
-    .epilogue = true,
-    .half_in = 1u << X,
-    .half_out = 1u << Y,
-    .attrs_bytes = sizeof(norm_attrs),
-    .infer = train_infer,
-    .grad = CLV__TRAINS(train_grad),
-    .variants = train_variants,
-    .reference = train_reference,
-    .samples = CLV__TRAINS(samples),
-    .cost = train_cost,
-    .reduction = per_channel,
-    .split = train_split,
-};
+#define FORWARD_OP                                                                                           \
+    .epilogue = true, .half_in = 1u << X, .half_out = 1u << Y, .attrs_bytes = sizeof(norm_attrs),            \
+    .infer = infer, .samples = CLV__TRAINS(samples), .cost = cost
+const clv__op clv__op_batch_norm = {.name = "batch_norm",
+                                    .grad = CLV__TRAINS(train_grad),
+                                    .variants = train_variants,
+                                    .reference = train_reference,
+                                    .reduction = per_channel,
+                                    .split = train_split,
+                                    FORWARD_OP};
 
 static float eval_eps(const void *attrs) {
     return ((const norm_attrs *)attrs)->eps;
@@ -725,23 +686,15 @@ static const clv__channel_row eval_row = {
     .p0 = eval_eps,
 };
 
-const clv__op clv__op_batch_norm_eval = {
-    .name = "batch_norm_eval",
-    .data = &eval_row,
-    .channelwise = true,
-    .epilogue = true,
-    .half_in = 1u << X,
-    .half_out = 1u << Y,
-    .attrs_bytes = sizeof(norm_attrs),
-    .infer = eval_infer,
-    .grad = CLV__TRAINS(eval_grad),
-    .variants = eval_variants,
-    .reference = eval_reference,
-    .samples = CLV__TRAINS(samples),
-    .adapt = CLV__TRAINS(eval_adapt),
-    .cost = eval_cost,
-    .split = eval_split,
-};
+const clv__op clv__op_batch_norm_eval = {.name = "batch_norm_eval",
+                                         .data = &eval_row,
+                                         .channelwise = true,
+                                         .grad = CLV__TRAINS(eval_grad),
+                                         .variants = eval_variants,
+                                         .reference = eval_reference,
+                                         .adapt = CLV__TRAINS(eval_adapt),
+                                         .split = eval_split,
+                                         FORWARD_OP};
 
 const clv__op clv__op_batch_norm_update = {
     .name = "batch_norm_update",

@@ -83,8 +83,7 @@ static clv_status output_shape(const clv__pool *a, bool dilates, const clv_shape
 }
 
 clv_status clv__pool_infer(clv__op_io *io, clv__error *error) {
-    CLV_TRY(clv__want_dtype(io, 0, "x", CLV_DTYPE_F32, error));
-    CLV_TRY(clv__want_rank(io, 0, "x", 4, error));
+    CLV_TRY(clv__want_f32(io, 0, "x", 4, error));
     io->n_out = 1;
     io->out[0].dtype = CLV_DTYPE_F32;
     return output_shape(io->attrs, !clv__pool_kind_of(io)->mean, &io->in[0].shape, &io->out[0].shape, error);
@@ -259,15 +258,9 @@ void clv__pool_tile_lower(clv__launches *list, const clv__op_io *io) {
 
 // ---- cost -----------------------------------------------------------------------------------------------------------
 
-static double io_bytes(const clv__op_io *io) {
-    double n = (double)clv__numel(&io->out[0]);
-    for (int i = 0; i < io->n_in; i++) n += (double)clv__numel(&io->in[i]);
-    return 4 * n;
-}
-
 void clv__pool_cost(const clv__op_io *io, clv__cost *out) {
     const clv__desc *y = clv__pool_kind_of(io)->backward ? &io->in[0] : &io->out[0];
-    *out = (clv__cost){(double)clv__numel(y) * (double)clv__pool_window_elements(io), io_bytes(io)};
+    *out = (clv__cost){(double)clv__numel(y) * (double)clv__pool_window_elements(io), clv__float_bytes(io)};
 }
 
 int64_t clv__pool_window_elements(const clv__op_io *io) {

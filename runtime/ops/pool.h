@@ -70,6 +70,18 @@ void clv__pool_tile_lower(clv__launches *list, const clv__op_io *io);
 #define CLV__POOL_TILE                                                                                       \
     { "tile", clv__pool_tile_supports, clv__pool_tile_rank, .lower = clv__pool_tile_lower }
 
+/** For references: the mean of a window [h0, h1) x [w0, w1) of a plane, of `count` elements; or its gradient, the other way. */
+static inline void clv__pool_mean(double *plane, int64_t W, const int64_t h[2], const int64_t w[2],
+                                  double count, double *y, bool backward) {
+    double sum = 0;
+    for (int64_t i = h[0]; i < h[1]; i++)
+        for (int64_t j = w[0]; j < w[1]; j++) {
+            sum += plane[i * W + j];
+            if (backward) plane[i * W + j] += *y / count;
+        }
+    if (!backward) *y = sum / count;
+}
+
 void clv__pool_cost(const clv__op_io *io, clv__cost *out);
 /** Elements of a window, for `reduction`. */
 int64_t clv__pool_window_elements(const clv__op_io *io);
@@ -78,6 +90,9 @@ extern const clv__sample_row clv__pool_samples[];
 enum { CLV__POOL_UNDILATED = 6 };
 /** For the gradient: dy in the place of x. */
 clv_shape clv__pool_sample_backward(clv__sample *sample, bool mean);
+/** What the descriptors have in common. */
+#define CLV__POOL_OP                                                                                         \
+    .attrs_bytes = sizeof(clv__pool), .half_out = 1, .cost = clv__pool_cost, .split = clv__pool_split
 clv_tensor *clv__pool_build(const clv__op *op, clv_tensor *x, const clv_pool2d_config *config);
 
 #endif

@@ -111,25 +111,13 @@ static float divisor_of(const clv__op_io *io) {
     return kind_of(io) == REDUCE_MEAN ? (float)reduced_count(io) : 1.0f;
 }
 
-/** Where a stage reads or writes: the op's tensor, or a part of the workspace. */
-typedef struct place {
-    bool workspace;
-    size_t offset, bytes;
-} place;
-
-static place new_place(clv__launches *list, int64_t elements) {
-    size_t bytes = (size_t)elements * sizeof(float);
-    return (place){true, clv__launch_workspace(list, bytes), bytes};
-}
-
-static void arg_place(clv__launches *list, clv__launch *launch, const clv__op_io *io, const place *at,
+/** Where a stage reads or writes: a part of the workspace, or, where there is none, the op's tensor. */
+static void arg_place(clv__launches *list, clv__launch *launch, const clv__op_io *io, clv__part at,
                       bool out) {
-    if (at->workspace)
-        clv__arg_workspace(list, launch, at->offset, at->bytes);
-    else if (out)
-        clv__arg_out_as(list, launch, io, 0, "T_OUT");
+    if (at.bytes)
+        clv__arg_part(list, launch, at);
     else
-        clv__arg_in_as(list, launch, io, 0, "T_IN");
+        clv__arg_tensors(list, launch, io, out ? "o0=T_OUT" : "i0=T_IN");
 }
 
 /** Kept dimensions in [0], reduced ones in [1], set to the right. They take turns, so there are at most four
@@ -157,15 +145,15 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
     const clv__walk walk = walk_of(io);
     split s = split_of(&walk);
     int64_t n = clv__numel(&io->out[0]), count = reduced_count(io);
-    place from = {0};
+    clv__part from = {0};
     for (bool last = false; !last;) {
         int64_t chunks = clv__div_up(count, CHUNK);
         last = chunks == 1;
-        place to = last ? (place){0} : new_place(list, n * chunks);
+        clv__part to = last ? (clv__part){0} : clv__floats(list, n * chunks);
         clv__launch *launch = clv__launch_kernel(list, "reduce", "reduce_plain");
         clv__launch_define(list, launch, "RED_MAX", "%d", kind_of(io) == REDUCE_MAX);
-        arg_place(list, launch, io, &to, true);
-        arg_place(list, launch, io, &from, false);
+        arg_place(list, launch, io, to, true);
+        arg_place(list, launch, io, from, false);
         CLV__ARGS_I32(list, launch, n * chunks, count, CHUNK, chunks);
         for (int k = 0; k < 2; k++) {
             for (int d = 1; d < 4; d++) clv__arg_i32(list, launch, s.dims[k][d]);
@@ -184,7 +172,7 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
 /** One stage: [outer, length, inner] to [outer, chunks, inner]. */
 typedef struct stage {
     int64_t outer, length, inner, chunk, chunks;
-    place from, to;
+    clv__part from, to;
     float divisor;
     bool max;
 } stage;
@@ -196,8 +184,8 @@ static void lower_stage(clv__launches *list, const clv__op_io *io, const stage *
     clv__launch *launch = clv__launch_kernel(list, "reduce", rows ? "reduce_rows" : "reduce_cols");
     clv__launch_define(list, launch, "RED_MAX", "%d", s->max);
     clv__launch_define(list, launch, "RED_VW", "%d", width);
-    arg_place(list, launch, io, &s->to, true);
-    arg_place(list, launch, io, &s->from, false);
+    arg_place(list, launch, io, s->to, true);
+    arg_place(list, launch, io, s->from, false);
     int64_t items;
     if (rows) {
         int64_t per_item = s->chunks > 1 || s->length > s->chunk ? 1 : clv__div_up(s->chunk, s->length);
@@ -224,7 +212,7 @@ static void staged_lower(clv__launches *list, const clv__op_io *io) {
         return;
     }
     clv__walk walk = walk_of(io);
-    place from = {0};
+    clv__part from = {0};
     int left = 0;
     for (int d = 0; d < walk.rank; d++) left += is_reduced(&walk, d);
     for (int d = walk.rank - 1; d >= 0; d--) {
@@ -238,7 +226,7 @@ static void staged_lower(clv__launches *list, const clv__op_io *io) {
             s.chunks = clv__div_up(s.length, s.chunk);
             bool last = left == 0 && s.chunks == 1;
             s.from = from;
-            s.to = last ? (place){0} : new_place(list, s.outer * s.chunks * s.inner);
+            s.to = last ? (clv__part){0} : clv__floats(list, s.outer * s.chunks * s.inner);
             s.divisor = last ? divisor_of(io) : 1.0f;
             lower_stage(list, io, &s);
             from = s.to;
@@ -277,13 +265,13 @@ static void groups_lower(clv__launches *list, const clv__op_io *io) {
     const bool max = kind_of(io) == REDUCE_MAX;
     clv__rows use = {.program = max ? &max_row : &sum_row, .n_floats = 1, .floats = {divisor_of(io)}};
     if (lower_trivial(list, io) || !rows_of(io, &use.walk)) return;
-    clv__rows_lower(list, io, &use, true);
+    clv__rows_lower(list, io, &use);
 }
 
 static bool groups_support(const clv_device_info *device, const clv__op_io *io) {
     clv__row_walk walk;
     return reduced_count(io) > 1 && clv__numel(&io->out[0]) > 0 && rows_of(io, &walk) &&
-           clv__rows_groups(device);
+           clv__rows_groups(device, io);
 }
 
 static bool staged_supports(const clv_device_info *device, const clv__op_io *io) {
@@ -304,7 +292,7 @@ static double staged_rank(const clv_device_info *device, const clv__op_io *io) {
 static const clv__variant reduce_variants[] = {
     {.name = "plain", .lower = plain_lower},
     {"staged", staged_supports, staged_rank, .lower = staged_lower},
-    {"groups", groups_support, clv__rows_rank, .lower = groups_lower},
+    CLV__ROWS_GROUPS(groups_support, groups_lower),
     {0},
 };
 
@@ -313,9 +301,8 @@ static void argmax_sizes(const clv__op_io *io, int64_t *outer, int64_t *length, 
     const clv_shape *shape = &io->in[0].shape;
     const argmax_attrs *attrs = io->attrs;
     int axis = attrs->axis < 0 ? attrs->axis + shape->rank : attrs->axis;
-    *outer = *inner = 1;
-    for (int d = 0; d < axis; d++) *outer *= shape->dims[d];
-    for (int d = axis + 1; d < shape->rank; d++) *inner *= shape->dims[d];
+    *outer = clv__dims_product(shape, 0, axis);
+    *inner = clv__dims_product(shape, axis + 1, shape->rank);
     *length = shape->dims[axis];
 }
 
@@ -335,28 +322,15 @@ static const clv__row_program argmax_row = {.params =
                                             .join = FIRST_LARGEST("t0", "t1"),
                                             .result = "out[r] = s1;"};
 
-static void argmax_lower(clv__launches *list, const clv__op_io *io, bool groups) {
+static void argmax_lower(clv__launches *list, const clv__op_io *io) {
     int64_t outer, length, inner;
     argmax_sizes(io, &outer, &length, &inner);
     const clv__rows use = {.program = &argmax_row, .walk = clv__row_middle(outer, length, inner)};
-    clv__rows_lower(list, io, &use, groups);
-}
-
-static void argmax_plain(clv__launches *list, const clv__op_io *io) {
-    argmax_lower(list, io, false);
-}
-static void argmax_groups(clv__launches *list, const clv__op_io *io) {
-    argmax_lower(list, io, true);
-}
-static bool argmax_groups_support(const clv_device_info *device, const clv__op_io *io) {
-    (void)io;
-    return clv__rows_groups(device);
+    clv__rows_lower(list, io, &use);
 }
 
 static const clv__variant argmax_variants[] = {
-    {"plain", .lower = argmax_plain},
-    {"groups", argmax_groups_support, clv__rows_rank, .lower = argmax_groups},
-    {0}};
+    {"plain", .lower = argmax_lower}, CLV__ROWS_GROUPS(clv__rows_groups, argmax_lower), {0}};
 
 // ---- references -------------------------------------------------------------------------------------------
 

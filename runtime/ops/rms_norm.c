@@ -54,27 +54,21 @@ static const clv__row_program backward_row = {
     .finish = SCALE "const float slope = s1 * share * scale * scale;",
     .store = "STORE(T_DX, (b[k] - a[k] * slope) * scale, dx + at);"};
 
-static void lower(clv__launches *list, const clv__op_io *io, bool groups) {
+static void lower(clv__launches *list, const clv__op_io *io) {
     const int64_t D = count_of(io);
     const clv__rows use = {.program = io->op->data ? &backward_row : &forward_row,
                            .walk = clv__row_middle(clv__numel(&io->out[0]) / clv__max64(D, 1), D, 1),
                            .n_floats = 2,
                            .floats = {1.0f / (float)D, eps_of(io)}};
-    clv__rows_lower(list, io, &use, groups);
+    clv__rows_lower(list, io, &use);
 }
 
-static void plain(clv__launches *list, const clv__op_io *io) {
-    lower(list, io, false);
-}
-static void groups(clv__launches *list, const clv__op_io *io) {
-    lower(list, io, true);
-}
 static bool groups_support(const clv_device_info *device, const clv__op_io *io) {
-    return count_of(io) > 1 && clv__rows_groups(device);
+    return count_of(io) > 1 && clv__rows_groups(device, io);
 }
 
 static const clv__variant variants[] = {
-    {"plain", .lower = plain}, {"groups", groups_support, clv__rows_rank, .lower = groups}, {0}};
+    {"plain", .lower = lower}, CLV__ROWS_GROUPS(groups_support, lower), {0}};
 
 // ---- reference and samples --------------------------------------------------------------------------------
 

@@ -3,6 +3,8 @@
 // sizes and the largest group of the device, so that sums have one order.
 #include "ops/rows.h"
 
+#include <string.h>
+
 // An item's part is short enough for devices that end long loops (kernels_cl/README.md).
 enum { ITEM_PER = 4, ITEM_CHUNK = 2048, ITEM_JOIN = 256 };
 enum { SMALL_GROUP = 64, LARGE_GROUP = 256, MOST_PER = 16, SUMS_PER = 8, FEW_PER = 4, WIDE = 32, SECTOR = 8 };
@@ -66,14 +68,7 @@ static schedule by_groups(const clv_device_info *device, const clv__rows *use, b
 }
 
 static clv__part new_states(clv__launches *list, const clv__rows *use, int64_t n) {
-    clv__part part = {.bytes = (size_t)(use->program->planes * use->walk.rows * n) * sizeof(float)};
-    part.offset = clv__launch_workspace(list, part.bytes);
-    return part;
-}
-
-static void define_number(clv__launches *list, clv__launch *launch, const char *name, int64_t value,
-                          int64_t usual) {
-    if (value != usual) clv__launch_define(list, launch, name, "%d", (int)value);
+    return clv__floats(list, use->program->planes * use->walk.rows * n);
 }
 
 static void define_text(clv__launches *list, clv__launch *launch, const char *name, const char *text) {
@@ -98,11 +93,11 @@ static clv__launch *begin(clv__launches *list, const clv__op_io *io, const char 
     define_text(list, launch, "ROW_RESULT", p->result);
     define_text(list, launch, "ROW_STORE", p->store);
     define_text(list, launch, "ROW_AFTER", p->after);
-    define_number(list, launch, "ROW_PLANES", p->planes, 1);
-    define_number(list, launch, "ROW_STORES", p->store != NULL, 0);
-    define_number(list, launch, "ROW_AGAIN", p->once != NULL, 0);
-    define_number(list, launch, "GROUP", s->group, 1);
-    define_number(list, launch, "FLAT", use->walk.length >= use->walk.count, 0);
+    clv__define_number(list, launch, "ROW_PLANES", p->planes, 1);
+    clv__define_number(list, launch, "ROW_STORES", p->store != NULL, 0);
+    clv__define_number(list, launch, "ROW_AGAIN", p->once != NULL, 0);
+    clv__define_number(list, launch, "GROUP", s->group, 1);
+    clv__define_number(list, launch, "FLAT", use->walk.length >= use->walk.count, 0);
     clv__arg_tensors(list, launch, io, p->tensors);
     if (use->scratch.bytes) clv__arg_workspace(list, launch, use->scratch.offset, use->scratch.bytes);
     clv__args_i32(list, launch, use->n_ints, use->ints);
@@ -123,19 +118,23 @@ static void lower_row(clv__launches *list, const clv__op_io *io, const clv__rows
                       row_phase phase, clv__part states) {
     const int64_t chunks = clv__max64(1, clv__div_up(use->walk.count, s->chunk));
     clv__launch *launch = begin(list, io, "row", use, s);
-    define_number(list, launch, "PHASE", phase, WHOLE);
-    define_number(list, launch, "PER", s->per, MOST_PER);
-    define_number(list, launch, "COLUMNS", s->columns, 0);
+    clv__define_number(list, launch, "PHASE", phase, WHOLE);
+    clv__define_number(list, launch, "PER", s->per, MOST_PER);
+    clv__define_number(list, launch, "COLUMNS", s->columns, 0);
     if (phase != WHOLE && use->program->planes) clv__arg_workspace(list, launch, states.offset, states.bytes);
     CLV__ARGS_I32(list, launch, use->walk.rows, s->lanes, s->turns, s->chunk, chunks);
     end(list, launch, &use->walk, s, clv__div_up(use->walk.rows, s->rows * s->turns) * chunks);
 }
 
+static bool in_groups(const clv__op_io *io) {
+    return strcmp(io->variant->name, "groups") == 0;
+}
+
 /** Some states of each row to one, or, if `last`, to its result. */
-static clv__part join(clv__launches *list, const clv__op_io *io, const clv__rows *use, bool groups,
-                      clv__part from, int64_t n, bool finish) {
+static clv__part join(clv__launches *list, const clv__op_io *io, const clv__rows *use, clv__part from, int64_t n,
+                      bool finish) {
     for (bool last = false; !last;) {
-        const int64_t lanes = groups && n > FEW_PARTS ? SMALL_GROUP : 1;
+        const int64_t lanes = in_groups(io) && n > FEW_PARTS ? SMALL_GROUP : 1;
         const schedule s = {.group = lanes, .lanes = lanes, .rows = 1};
         const int64_t per = s.lanes > 1 ? n : ITEM_JOIN, n_out = clv__div_up(n, per);
         clv__part to = {0};
@@ -155,47 +154,45 @@ static clv__part join(clv__launches *list, const clv__op_io *io, const clv__rows
     return from;
 }
 
-static schedule schedule_of(const clv__launches *list, const clv__rows *use, bool groups, bool given) {
+static schedule schedule_of(const clv__launches *list, const clv__op_io *io, const clv__rows *use, bool given) {
     const bool columns = use->walk.minor == 1 && use->walk.near != 1;
-    return groups ? by_groups(list->device, use, columns) : by_items(given, columns);
+    return in_groups(io) ? by_groups(list->device, use, columns) : by_items(given, columns);
 }
 
-static clv__part states_of(clv__launches *list, const clv__op_io *io, const clv__rows *use, bool groups,
-                           bool finish) {
-    const schedule s = schedule_of(list, use, groups, false);
+static clv__part states_of(clv__launches *list, const clv__op_io *io, const clv__rows *use, bool finish) {
+    const schedule s = schedule_of(list, io, use, false);
     const int64_t chunks = clv__max64(1, clv__div_up(use->walk.count, s.chunk));
     const clv__part parts = new_states(list, use, chunks);
     lower_row(list, io, use, &s, PART, parts);
-    return chunks > 1 || finish ? join(list, io, use, groups, parts, chunks, finish) : parts;
+    return chunks > 1 || finish ? join(list, io, use, parts, chunks, finish) : parts;
 }
 
-clv__part clv__rows_states(clv__launches *list, const clv__op_io *io, const clv__rows *use, bool groups) {
-    return states_of(list, io, use, groups, false);
+clv__part clv__rows_states(clv__launches *list, const clv__op_io *io, const clv__rows *use) {
+    return states_of(list, io, use, false);
 }
 
-void clv__rows_lower(clv__launches *list, const clv__op_io *io, const clv__rows *use, bool groups) {
+void clv__rows_lower(clv__launches *list, const clv__op_io *io, const clv__rows *use) {
     const bool stores = use->program->store != NULL;
     if (use->walk.rows == 0 || (stores && use->walk.count == 0)) return;
-    const schedule s = schedule_of(list, use, groups, false);
+    const schedule s = schedule_of(list, io, use, false);
     if (use->program->planes && use->walk.count <= s.chunk) {
         lower_row(list, io, use, &s, WHOLE, (clv__part){0});
         return;
     }
     clv__part states = {0};
-    if (use->program->planes) states = states_of(list, io, use, groups, !stores);
+    if (use->program->planes) states = states_of(list, io, use, !stores);
     if (stores) {
-        const schedule store = schedule_of(list, use, groups, true);
+        const schedule store = schedule_of(list, io, use, true);
         lower_row(list, io, use, &store, GIVEN, states);
     }
 }
 
-int64_t clv__rows_partials(const clv__launches *list, const clv__rows *use) {
-    const schedule s = schedule_of(list, use, true, false);
-    return use->walk.count > s.chunk ? 0 : clv__div_up(use->walk.rows, s.rows * s.turns) * s.rows;
+int64_t clv__rows_partials(const clv__launches *list, const clv__op_io *io, const clv__rows *use) {
+    const schedule s = schedule_of(list, io, use, false);
+    return !in_groups(io) || use->walk.count > s.chunk ? 0 : clv__div_up(use->walk.rows, s.rows * s.turns) * s.rows;
 }
 
-void clv__rows_total(clv__launches *list, const clv__op_io *io, clv__part from, int64_t n, float divisor,
-                     bool groups) {
+void clv__rows_total(clv__launches *list, const clv__op_io *io, clv__part from, int64_t n, float divisor) {
     static const clv__row_program total = {
         .params = "global float *restrict y, global const float *restrict x, float divisor",
         .tensors = "o0",
@@ -207,16 +204,12 @@ void clv__rows_total(clv__launches *list, const clv__op_io *io, clv__part from, 
                            .scratch = from,
                            .n_floats = 1,
                            .floats = {divisor}};
-    clv__rows_lower(list, io, &use, groups);
+    clv__rows_lower(list, io, &use);
 }
 
-bool clv__rows_groups(const clv_device_info *device) {
+bool clv__rows_groups(const clv_device_info *device, const clv__op_io *io) {
+    (void)io;
     enum { LOCAL_BYTES = 3 * LARGE_GROUP * sizeof(float), TURNS = 4096 };
     return device->max_work_group >= SMALL_GROUP && clv__tile_local_bytes(device) >= LOCAL_BYTES &&
            clv__loops_fit(device, TURNS);
-}
-
-double clv__rows_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)io;
-    return clv__threads(device) ? 2 : 0.1;
 }

@@ -64,19 +64,22 @@ typedef struct clv__rows {
     float floats[2];
 } clv__rows;
 
-/** Append the launches. `groups`: groups of items do a row, or several rows, together; else an item does a row. */
-void clv__rows_lower(clv__launches *list, const clv__op_io *io, const clv__rows *use, bool groups);
+// The variant at hand, `groups` or another one, says by whom rows are done: groups of items do a row, or several rows, together; else an
+// item does a row.
+
+/** Append the launches. */
+void clv__rows_lower(clv__launches *list, const clv__op_io *io, const clv__rows *use);
 /** The states alone, a plane of one float for each row after the other. */
-clv__part clv__rows_states(clv__launches *list, const clv__op_io *io, const clv__rows *use, bool groups);
-/** How many partial sums over rows `after` has to write, if groups do the rows; 0: the rows are too long for it. */
-int64_t clv__rows_partials(const clv__launches *list, const clv__rows *use);
+clv__part clv__rows_states(clv__launches *list, const clv__op_io *io, const clv__rows *use);
+/** How many partial sums over rows `after` has to write, if groups do the rows; 0: they do not, or the rows are too long for it. */
+int64_t clv__rows_partials(const clv__launches *list, const clv__op_io *io, const clv__rows *use);
 /** Output 0, the sum of n floats of the workspace over the divisor. */
-void clv__rows_total(clv__launches *list, const clv__op_io *io, clv__part from, int64_t n, float divisor,
-                     bool groups);
+void clv__rows_total(clv__launches *list, const clv__op_io *io, clv__part from, int64_t n, float divisor);
 
 /** Can groups of items do rows here? */
-bool clv__rows_groups(const clv_device_info *device);
-/** The rank of a variant that lets them. */
-double clv__rows_rank(const clv_device_info *device, const clv__op_io *io);
+bool clv__rows_groups(const clv_device_info *device, const clv__op_io *io);
+/** The variant that lets them, of an op whose use is the same for all. */
+#define CLV__ROWS_GROUPS(supports_, lower_)                                                                  \
+    { "groups", supports_, .lower = lower_, .relative = 0.1, .lanes = true }
 
 #endif

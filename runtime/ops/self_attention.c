@@ -40,8 +40,7 @@ static bool part_evenly(int64_t width, int64_t heads) {
 
 static clv_status want_x(const clv__op_io *io, int i, clv__error *error) {
     const self_attention_attrs *attrs = io->attrs;
-    CLV_TRY(clv__want_dtype(io, i, "x", CLV_DTYPE_F32, error));
-    CLV_TRY(clv__want_rank(io, i, "x", 3, error));
+    CLV_TRY(clv__want_f32(io, i, "x", 3, error));
     int64_t width = io->in[i].shape.dims[2];
     if (!part_evenly(width, attrs->heads))
         CLV_FAIL(error, CLV_E_VALUE, "%lld columns do not part into queries, keys and values of %lld heads",
@@ -108,7 +107,7 @@ static clv__launch *launch_of(clv__launches *list, const stretch *run, const cha
 static void matrices_arg(clv__launches *list, clv__launch *launch, const clv__op_io *io, const matrices *m,
                          const char *macro) {
     if (m->place == OF_WORKSPACE)
-        clv__arg_workspace(list, launch, m->scores.offset, m->scores.bytes);
+        clv__arg_part(list, launch, m->scores);
     else if (m->place == OF_RESULT)
         clv__arg_out_as(list, launch, io, 0, macro);
     else
@@ -197,9 +196,8 @@ static void products(clv__launches *list, const clv__op_io *io) {
     clv__sequences s = clv__sequences_of(io);
     if (s.N * s.T == 0) return;
     const int64_t each = s.H * s.T * s.T, most = clv__even_block(s.N, 1, clv__max64(1, MOST_SCORES / each));
-    clv__part scores = {.bytes = (size_t)(most * each) * sizeof(float)}, gradients = scores;
-    scores.offset = clv__launch_workspace(list, scores.bytes);
-    if (s.backward) gradients.offset = clv__launch_workspace(list, gradients.bytes);
+    const clv__part scores = clv__floats(list, most * each);
+    const clv__part gradients = s.backward ? clv__floats(list, most * each) : scores;
     stretch run = {.io = io, .s = s, .local = strcmp(io->variant->name, "local") == 0};
     for (; run.first < s.N; run.first += run.s.N) {
         run.s.N = clv__min64(most, s.N - run.first);
@@ -221,12 +219,6 @@ static bool local_supports(const clv_device_info *device, const clv__op_io *io) 
     clv__sequences s = clv__sequences_of(io);
     return device->loop_turns == 0 && device->max_work_group >= ITEMS && scores_fit(&s) &&
            clv__tile_local_bytes(device) >= 2 * EDGE * (EDGE + 1) * sizeof(float);
-}
-
-/** As that of products. */
-static double local_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)io;
-    return clv__threads(device) ? 2 : 0.1;
 }
 
 // ---- tile: CPU-class ------------------------------------------------------------------------------------------------
@@ -277,7 +269,7 @@ static void tile(clv__launches *list, const clv__op_io *io) {
 
 static const clv__variant variants[] = {
     {"plain", plain_supports, .lower = products},
-    {"local", local_supports, local_rank, .lower = products},
+    {"local", local_supports, .lower = products, .relative = 0.1, .lanes = true},
     {"flash", clv__flash_attention_supports, clv__flash_attention_rank, .lower = clv__flash_attention},
     {"tile", tile_supports, .lower = tile, .relative = 0.02},
     {0}};
@@ -408,41 +400,27 @@ static bool split(const clv__op_io *io, int i, clv__split *out) {
     return i == 0;
 }
 
-const clv__op clv__op_self_attention_backward = {
-    .name = "self_attention_backward",
-    .attrs_bytes = sizeof(self_attention_attrs),
-    .half_in = 1u << B_DY | 1u << B_X,
-    .half_out = 1,
-    .infer = backward_infer,
-    .variants = variants,
-    .reference = reference,
-    .samples = CLV__TRAINS(samples),
-    .adapt = CLV__TRAINS(add_dy),
-    .cost = cost,
-    .reduction = reduction,
-    .split = split,
-};
+#define COMMON                                                                                               \
+    .attrs_bytes = sizeof(self_attention_attrs), .half_out = 1, .variants = variants,                        \
+    .reference = reference, .samples = CLV__TRAINS(samples), .cost = cost, .reduction = reduction,           \
+    .split = split
+const clv__op clv__op_self_attention_backward = {.name = "self_attention_backward",
+                                                 .half_in = 1u << B_DY | 1u << B_X,
+                                                 .infer = backward_infer,
+                                                 .adapt = CLV__TRAINS(add_dy),
+                                                 COMMON};
 
 static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     dx[0] = clv__node_add(&clv__op_self_attention_backward, clv__node_attrs(node),
                           (clv_tensor *[]){dy[0], clv__node_in(node, X)}, 2, 0);
 }
 
-const clv__op clv__op_self_attention = {
-    .name = "self_attention",
-    .attrs_bytes = sizeof(self_attention_attrs),
-    .half_in = 1u << X,
-    .half_out = 1,
-    .autocast = CLV__CAST_HALF,
-    .infer = infer,
-    .grad = CLV__TRAINS(grad),
-    .variants = variants,
-    .reference = reference,
-    .samples = CLV__TRAINS(samples),
-    .cost = cost,
-    .reduction = reduction,
-    .split = split,
-};
+const clv__op clv__op_self_attention = {.name = "self_attention",
+                                        .half_in = 1u << X,
+                                        .autocast = CLV__CAST_HALF,
+                                        .infer = infer,
+                                        .grad = CLV__TRAINS(grad),
+                                        COMMON};
 
 // ---- builder --------------------------------------------------------------------------------------------------------
 

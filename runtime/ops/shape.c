@@ -129,14 +129,12 @@ clv_tensor *clv_reshape(clv_tensor *x, clv_shape shape) {
     const clv_shape from = clv_tensor_shape(x);
     fill_in(&from, &shape);
     if (clv_shape_equal(&from, &shape)) return x;
-    shape_attrs attrs = {shape};
-    return clv__node_add(&clv__op_reshape, &attrs, &x, 1, 0);
+    return clv__node_add(&clv__op_reshape, &(shape_attrs){shape}, &x, 1, 0);
 }
 
 clv_tensor *clv_detach(clv_tensor *x) {
     if (!x) return NULL;
-    shape_attrs attrs = {clv_tensor_shape(x)};
-    clv_tensor *detached = clv__node_add(&clv__op_reshape, &attrs, &x, 1, 0);
+    clv_tensor *detached = clv__node_add(&clv__op_reshape, &(shape_attrs){clv_tensor_shape(x)}, &x, 1, 0);
     clv_requires_grad(detached, false);
     return detached;
 }
@@ -197,34 +195,29 @@ static void permute_grad(const clv__node *node, clv_tensor *const *dy, clv_tenso
     dx[0] = clv_permute(dy[0], back, attrs->n);
 }
 
+#define WHOLE_NUMBERS .fill = {{CLV__FILL_INTEGER, -100, 100}}, .i32 = 1, .no_gradient = true
+#define ROW(what, x, n_axes, ...)                                                                            \
+    .label = what, .in = {x}, .attrs = &(permute_attrs) {                                                    \
+        .n = n_axes, .axes = { __VA_ARGS__ }                                                                 \
+    }
 static const clv__sample_row permute_samples[] = {
-    {"[3,5] axes 1 0", {CLV__DIMS(3, 5)}, .attrs = &(permute_attrs){2, {1, 0}}, .quick = true},
-    {"[2,3,4,5] axes 0 2 3 1",
-     {CLV__DIMS(2, 3, 4, 5)},
-     .attrs = &(permute_attrs){4, {0, 2, 3, 1}},
-     .fill = {{CLV__FILL_INTEGER, -100, 100}},
-     .i32 = 1,
-     .no_gradient = true,
-     .quick = true},
-    {"[], no axes", {{0}}, .attrs = &(permute_attrs){0}, .quick = true},
-    {"[3,0] axes 1 0", {CLV__DIMS(3, 0)}, .attrs = &(permute_attrs){2, {1, 0}}, .quick = true},
-    {"[17] axes 0", {CLV__DIMS(17)}, .attrs = &(permute_attrs){1, {0}}},
-    {"[33,65] axes 1 0", {CLV__DIMS(33, 65)}, .attrs = &(permute_attrs){2, {1, 0}}},
-    {"[3,31,47] axes 0 2 1", {CLV__DIMS(3, 31, 47)}, .attrs = &(permute_attrs){3, {0, 2, 1}}},
-    {"[2100,18] axes 1 0", {CLV__DIMS(2100, 18)}, .attrs = &(permute_attrs){2, {1, 0}}},
-    {"[3,31,47] axes 2 1 0", {CLV__DIMS(3, 31, 47)}, .attrs = &(permute_attrs){3, {2, 1, 0}}},
-    {"[2,3,17,32] axes 0 2 3 1", {CLV__DIMS(2, 3, 17, 32)}, .attrs = &(permute_attrs){4, {0, 2, 3, 1}}},
-    {"[5,6,35] axes 1 0 -1", {CLV__DIMS(5, 6, 35)}, .attrs = &(permute_attrs){3, {1, 0, -1}}},
-    {"[2,3,4,1,5,2] axes 5 3 1 0 2 4",
-     {CLV__DIMS(2, 3, 4, 1, 5, 2)},
-     .attrs = &(permute_attrs){6, {5, 3, 1, 0, 2, 4}}},
-    {"[2,3,2,3,2,3,2,3] axes 7 6 5 4 3 2 1 0",
-     {CLV__DIMS(2, 3, 2, 3, 2, 3, 2, 3)},
-     .attrs = &(permute_attrs){8, {7, 6, 5, 4, 3, 2, 1, 0}}},
-    {"[2,3,4,5,40] axes 3 2 1 0 4",
-     {CLV__DIMS(2, 3, 4, 5, 40)},
-     .attrs = &(permute_attrs){5, {3, 2, 1, 0, 4}}},
+    {ROW("[3,5] axes 1 0", CLV__DIMS(3, 5), 2, 1, 0), .quick = true},
+    {ROW("[2,3,4,5] axes 0 2 3 1", CLV__DIMS(2, 3, 4, 5), 4, 0, 2, 3, 1), WHOLE_NUMBERS, .quick = true},
+    {ROW("[], no axes", {0}, 0, 0), .quick = true},
+    {ROW("[3,0] axes 1 0", CLV__DIMS(3, 0), 2, 1, 0), .quick = true},
+    {ROW("[17] axes 0", CLV__DIMS(17), 1, 0)},
+    {ROW("[33,65] axes 1 0", CLV__DIMS(33, 65), 2, 1, 0)},
+    {ROW("[3,31,47] axes 0 2 1", CLV__DIMS(3, 31, 47), 3, 0, 2, 1)},
+    {ROW("[2100,18] axes 1 0", CLV__DIMS(2100, 18), 2, 1, 0)},
+    {ROW("[3,31,47] axes 2 1 0", CLV__DIMS(3, 31, 47), 3, 2, 1, 0)},
+    {ROW("[2,3,17,32] axes 0 2 3 1", CLV__DIMS(2, 3, 17, 32), 4, 0, 2, 3, 1)},
+    {ROW("[5,6,35] axes 1 0 -1", CLV__DIMS(5, 6, 35), 3, 1, 0, -1)},
+    {ROW("[2,3,4,1,5,2] axes 5 3 1 0 2 4", CLV__DIMS(2, 3, 4, 1, 5, 2), 6, 5, 3, 1, 0, 2, 4)},
+    {ROW("[2,3,2,3,2,3,2,3] axes 7 6 5 4 3 2 1 0", CLV__DIMS(2, 3, 2, 3, 2, 3, 2, 3), 8, 7, 6, 5, 4, 3, 2, 1,
+         0)},
+    {ROW("[2,3,4,5,40] axes 3 2 1 0 4", CLV__DIMS(2, 3, 4, 5, 40), 5, 3, 2, 1, 0, 4)},
     {0}};
+#undef ROW
 
 /** Along dimension i of the result. */
 static bool permute_split(const clv__op_io *io, int i, clv__split *out) {
@@ -298,24 +291,23 @@ static void broadcast_to_grad(const clv__node *node, clv_tensor *const *dy, clv_
     dx[0] = clv_sum_to(dy[0], clv__node_io(node)->in[0].shape);
 }
 
+#define ROW(what, x, to)                                                                                     \
+    .label = what, .in = {x}, .attrs = &(shape_attrs) {                                                      \
+        to                                                                                                   \
+    }
 static const clv__sample_row broadcast_to_samples[] = {
-    {"[3,1] to [3,17]", {CLV__DIMS(3, 1)}, .attrs = &(shape_attrs){CLV__DIMS(3, 17)}, .quick = true},
-    {"[] to [5]", {{0}}, .attrs = &(shape_attrs){CLV__DIMS(5)}, .quick = true},
-    {"[3,1,1] to [2,3,4,5]",
-     {CLV__DIMS(3, 1, 1)},
-     .attrs = &(shape_attrs){CLV__DIMS(2, 3, 4, 5)},
-     .quick = true},
-    {"[1,3] to [0,3]", {CLV__DIMS(1, 3)}, .attrs = &(shape_attrs){CLV__DIMS(0, 3)}, .quick = true},
-    {"[33] to [9,33]", {CLV__DIMS(33)}, .attrs = &(shape_attrs){CLV__DIMS(9, 33)}},
-    {"[1] to [16385]", {CLV__DIMS(1)}, .attrs = &(shape_attrs){CLV__DIMS(16385)}},
-    {"[2,1,3,1,2] to [2,5,3,7,2]",
-     {CLV__DIMS(2, 1, 3, 1, 2)},
-     .attrs = &(shape_attrs){CLV__DIMS(2, 5, 3, 7, 2)}},
-    {"[1,2,1,2,1,2,1,1] to [3,2,3,2,3,2,3,1]",
-     {CLV__DIMS(1, 2, 1, 2, 1, 2, 1, 1)},
-     .attrs = &(shape_attrs){CLV__DIMS(3, 2, 3, 2, 3, 2, 3, 1)}},
-    {"[3,1] to [3,36]", {CLV__DIMS(3, 1)}, .attrs = &(shape_attrs){CLV__DIMS(3, 36)}},
+    {ROW("[3,1] to [3,17]", CLV__DIMS(3, 1), CLV__DIMS(3, 17)), .quick = true},
+    {ROW("[] to [5]", {0}, CLV__DIMS(5)), .quick = true},
+    {ROW("[3,1,1] to [2,3,4,5]", CLV__DIMS(3, 1, 1), CLV__DIMS(2, 3, 4, 5)), .quick = true},
+    {ROW("[1,3] to [0,3]", CLV__DIMS(1, 3), CLV__DIMS(0, 3)), .quick = true},
+    {ROW("[33] to [9,33]", CLV__DIMS(33), CLV__DIMS(9, 33))},
+    {ROW("[1] to [16385]", CLV__DIMS(1), CLV__DIMS(16385))},
+    {ROW("[2,1,3,1,2] to [2,5,3,7,2]", CLV__DIMS(2, 1, 3, 1, 2), CLV__DIMS(2, 5, 3, 7, 2))},
+    {ROW("[1,2,1,2,1,2,1,1] to [3,2,3,2,3,2,3,1]", CLV__DIMS(1, 2, 1, 2, 1, 2, 1, 1),
+         CLV__DIMS(3, 2, 3, 2, 3, 2, 3, 1))},
+    {ROW("[3,1] to [3,36]", CLV__DIMS(3, 1), CLV__DIMS(3, 36))},
     {0}};
+#undef ROW
 
 /** Along dimension i of the result; what repeats along it is read whole. */
 static bool broadcast_to_split(const clv__op_io *io, int i, clv__split *out) {
@@ -341,8 +333,7 @@ clv_tensor *clv_broadcast_to(clv_tensor *x, clv_shape shape) {
     if (!x) return NULL;
     const clv_shape from = clv_tensor_shape(x);
     if (clv_shape_equal(&from, &shape)) return x;
-    shape_attrs attrs = {shape};
-    return clv__node_add(&clv__op_broadcast_to, &attrs, &x, 1, 0);
+    return clv__node_add(&clv__op_broadcast_to, &(shape_attrs){shape}, &x, 1, 0);
 }
 
 // ---- slice ------------------------------------------------------------------------------------------------
@@ -419,27 +410,24 @@ static void slice_backward_grad(const clv__node *node, clv_tensor *const *dy, cl
     dx[0] = clv_slice(dy[0], attrs->axis, attrs->start, attrs->length);
 }
 
+#define ROW(what, x, ...)                                                                                    \
+    .label = what, .in = {x}, .attrs = &(slice_attrs) {                                                      \
+        __VA_ARGS__                                                                                          \
+    }
 static const clv__sample_row slice_samples[] = {
-    {"3 of [7,5] from 2 along axis 0", {CLV__DIMS(7, 5)}, .attrs = &(slice_attrs){0, 2, 3, 7}, .quick = true},
-    {"3 of [7,5] from 1 along axis -1",
-     {CLV__DIMS(7, 5)},
-     .attrs = &(slice_attrs){-1, 1, 3, 5},
-     .fill = {{CLV__FILL_INTEGER, -100, 100}},
-     .i32 = 1,
-     .no_gradient = true,
-     .quick = true},
-    {"0 of [4] from 4 along axis 0", {CLV__DIMS(4)}, .attrs = &(slice_attrs){0, 4, 0, 4}, .quick = true},
-    {"2 of [0,5] from 1 along axis 1", {CLV__DIMS(0, 5)}, .attrs = &(slice_attrs){1, 1, 2, 5}, .quick = true},
-    {"65 of [2,3,67,5] from 1 along axis 2", {CLV__DIMS(2, 3, 67, 5)}, .attrs = &(slice_attrs){2, 1, 65, 67}},
-    {"33 of [3,70] from 3 along axis 1", {CLV__DIMS(3, 70)}, .attrs = &(slice_attrs){1, 3, 33, 70}},
-    {"16385 of [16400] from 7 along axis 0", {CLV__DIMS(16400)}, .attrs = &(slice_attrs){0, 7, 16385, 16400}},
-    {"1 of [2,3,4,3,2,5] from 1 along axis 3",
-     {CLV__DIMS(2, 3, 4, 3, 2, 5)},
-     .attrs = &(slice_attrs){3, 1, 1, 3}},
-    {"1 of [1,1] from 0 along axis 0", {CLV__DIMS(1, 1)}, .attrs = &(slice_attrs){0, 0, 1, 1}},
-    {"3 of [6,5] from 0 along axis 0", {CLV__DIMS(6, 5)}, .attrs = &(slice_attrs){0, 0, 3, 6}},
-    {"3 of [3,6,5,8] from 2 along axis 1", {CLV__DIMS(3, 6, 5, 8)}, .attrs = &(slice_attrs){1, 2, 3, 6}},
+    {ROW("3 of [7,5] from 2 along axis 0", CLV__DIMS(7, 5), 0, 2, 3, 7), .quick = true},
+    {ROW("3 of [7,5] from 1 along axis -1", CLV__DIMS(7, 5), -1, 1, 3, 5), WHOLE_NUMBERS, .quick = true},
+    {ROW("0 of [4] from 4 along axis 0", CLV__DIMS(4), 0, 4, 0, 4), .quick = true},
+    {ROW("2 of [0,5] from 1 along axis 1", CLV__DIMS(0, 5), 1, 1, 2, 5), .quick = true},
+    {ROW("65 of [2,3,67,5] from 1 along axis 2", CLV__DIMS(2, 3, 67, 5), 2, 1, 65, 67)},
+    {ROW("33 of [3,70] from 3 along axis 1", CLV__DIMS(3, 70), 1, 3, 33, 70)},
+    {ROW("16385 of [16400] from 7 along axis 0", CLV__DIMS(16400), 0, 7, 16385, 16400)},
+    {ROW("1 of [2,3,4,3,2,5] from 1 along axis 3", CLV__DIMS(2, 3, 4, 3, 2, 5), 3, 1, 1, 3)},
+    {ROW("1 of [1,1] from 0 along axis 0", CLV__DIMS(1, 1), 0, 0, 1, 1)},
+    {ROW("3 of [6,5] from 0 along axis 0", CLV__DIMS(6, 5), 0, 0, 3, 6)},
+    {ROW("3 of [3,6,5,8] from 2 along axis 1", CLV__DIMS(3, 6, 5, 8), 1, 2, 3, 6)},
     {0}};
+#undef ROW
 
 /** The part in the place of the whole. */
 static void slice_sample_backward(clv__sample *sample) {
@@ -470,14 +458,16 @@ static void slice_split_attrs(const clv__op_io *io, const clv__split *split, int
     part->length = end - begin;
 }
 
-/** Along the other dimensions. */
+/** Along every dimension of the result but the axis. */
+static bool split_beside(const clv__op_io *io, int axis, int i, clv__split *out) {
+    const int rank = io->out[0].shape.rank;
+    if (i < rank) clv__split_all(io, i, out);
+    if (i < rank) out->length = i == axis_of(axis, rank) ? 0 : io->out[0].shape.dims[i];
+    return i < rank;
+}
+
 static bool slice_backward_split(const clv__op_io *io, int i, clv__split *out) {
-    const slice_attrs *attrs = io->attrs;
-    const clv_shape *shape = &io->out[0].shape;
-    if (i >= shape->rank) return false;
-    out->length = i == axis_of(attrs->axis, shape->rank) ? 0 : shape->dims[i];
-    out->in[0] = out->out[0] = (int8_t)i;
-    return true;
+    return split_beside(io, ((const slice_attrs *)io->attrs)->axis, i, out);
 }
 
 MOVER(slice, slice_grad, slice_attrs, slice_move, false, false, slice_split_attrs, slice_samples, NULL)
@@ -550,58 +540,27 @@ static void concat_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor
     }
 }
 
+#define ROW(what, along, n, ...)                                                                             \
+    .label = what, .in = {__VA_ARGS__}, .attrs = &(concat_attrs){along}, .n_in = n
 static const clv__sample_row concat_samples[] = {
-    {"2 inputs, axis 0, the first [2,5]",
-     {CLV__DIMS(2, 5), CLV__DIMS(3, 5)},
-     .attrs = &(concat_attrs){0},
-     .n_in = 2,
+    {ROW("2 inputs, axis 0, the first [2,5]", 0, 2, CLV__DIMS(2, 5), CLV__DIMS(3, 5)), .quick = true},
+    {ROW("3 inputs, axis 1, the first [3,2]", 1, 3, CLV__DIMS(3, 2), CLV__DIMS(3, 17), CLV__DIMS(3, 1)),
      .quick = true},
-    {"3 inputs, axis 1, the first [3,2]",
-     {CLV__DIMS(3, 2), CLV__DIMS(3, 17), CLV__DIMS(3, 1)},
-     .attrs = &(concat_attrs){1},
-     .n_in = 3,
+    {ROW("1 inputs, axis -1, the first [7]", -1, 1, CLV__DIMS(7)), .quick = true},
+    {ROW("3 inputs, axis 0, the first [0,3]", 0, 3, CLV__DIMS(0, 3), CLV__DIMS(2, 3), CLV__DIMS(0, 3)),
      .quick = true},
-    {"1 inputs, axis -1, the first [7]",
-     {CLV__DIMS(7)},
-     .attrs = &(concat_attrs){-1},
-     .n_in = 1,
-     .quick = true},
-    {"3 inputs, axis 0, the first [0,3]",
-     {CLV__DIMS(0, 3), CLV__DIMS(2, 3), CLV__DIMS(0, 3)},
-     .attrs = &(concat_attrs){0},
-     .n_in = 3,
-     .quick = true},
-    {"4 inputs, axis 1, the first [2,3,4,5]",
-     {CLV__DIMS(2, 3, 4, 5), CLV__DIMS(2, 1, 4, 5), CLV__DIMS(2, 16, 4, 5), CLV__DIMS(2, 2, 4, 5)},
-     .attrs = &(concat_attrs){1},
-     .n_in = 4},
-    {"2 inputs, axis 2, the first [2,3,33,2]",
-     {CLV__DIMS(2, 3, 33, 2), CLV__DIMS(2, 3, 31, 2)},
-     .attrs = &(concat_attrs){2},
-     .n_in = 2},
-    {"2 inputs, axis 0, the first [8193]",
-     {CLV__DIMS(8193), CLV__DIMS(16384)},
-     .attrs = &(concat_attrs){0},
-     .n_in = 2},
-    {"2 inputs, axis 3, the first [2,1,2,3,2,2]",
-     {CLV__DIMS(2, 1, 2, 3, 2, 2), CLV__DIMS(2, 1, 2, 2, 2, 2)},
-     .attrs = &(concat_attrs){3},
-     .n_in = 2},
-    {"2 inputs, axis 1, the first [3,8,6]",
-     {CLV__DIMS(3, 8, 6), CLV__DIMS(3, 4, 6)},
-     .attrs = &(concat_attrs){1},
-     .n_in = 2},
+    {ROW("4 inputs, axis 1, the first [2,3,4,5]", 1, 4, CLV__DIMS(2, 3, 4, 5), CLV__DIMS(2, 1, 4, 5),
+         CLV__DIMS(2, 16, 4, 5), CLV__DIMS(2, 2, 4, 5))},
+    {ROW("2 inputs, axis 2, the first [2,3,33,2]", 2, 2, CLV__DIMS(2, 3, 33, 2), CLV__DIMS(2, 3, 31, 2))},
+    {ROW("2 inputs, axis 0, the first [8193]", 0, 2, CLV__DIMS(8193), CLV__DIMS(16384))},
+    {ROW("2 inputs, axis 3, the first [2,1,2,3,2,2]", 3, 2, CLV__DIMS(2, 1, 2, 3, 2, 2),
+         CLV__DIMS(2, 1, 2, 2, 2, 2))},
+    {ROW("2 inputs, axis 1, the first [3,8,6]", 1, 2, CLV__DIMS(3, 8, 6), CLV__DIMS(3, 4, 6))},
     {0}};
+#undef ROW
 
-/** Along the other dimensions. */
 static bool concat_split(const clv__op_io *io, int i, clv__split *out) {
-    const concat_attrs *attrs = io->attrs;
-    const clv_shape *shape = &io->out[0].shape;
-    if (i >= shape->rank) return false;
-    out->length = i == axis_of(attrs->axis, shape->rank) ? 0 : shape->dims[i];
-    out->out[0] = (int8_t)i;
-    for (int k = 0; k < io->n_in; k++) out->in[k] = (int8_t)i;
-    return true;
+    return split_beside(io, ((const concat_attrs *)io->attrs)->axis, i, out);
 }
 
 MOVER(concat, concat_grad, concat_attrs, concat_move, true, false, NULL, concat_samples, NULL)

@@ -17,7 +17,8 @@ enum { CLV__SHARING_PLAIN, CLV__SHARING_VECTOR, CLV__SHARING_GROUPS, CLV__SHARIN
     {                                                                                                        \
         [CLV__SHARING_PLAIN] = {"plain", .lower = lower_},                                                   \
         [CLV__SHARING_VECTOR] = {"vector", clv__sharing_vector, .lower = lower_, .relative = 0.2},           \
-        [CLV__SHARING_GROUPS] = {"groups", clv__sharing_groups, clv__sharing_rank, .lower = lower_},         \
+        [CLV__SHARING_GROUPS] = {"groups", clv__sharing_groups, .lower = lower_, .relative = 0.2,            \
+                                 .lanes = true},                                                             \
         [CLV__SHARINGS] = {0},                                                                               \
     }
 
@@ -36,11 +37,6 @@ static inline bool clv__sharing_groups(const clv_device_info *device, const clv_
     (void)io;
     return device->max_work_group >= CLV__SHARING_ITEMS && clv__loops_fit(device, TURNS);
 }
-static inline double clv__sharing_rank(const clv_device_info *device, const clv__op_io *io) {
-    (void)io;
-    return clv__threads(device) ? 2 : 0.2;
-}
-
 /** A launch over so many groups, with the macros that say so; NULL if there are none. */
 static inline clv__launch *clv__sharing_launch(clv__launches *list, const clv__op_io *io, const char *source,
                                                const char *entry, const clv__sharing *share, int64_t groups) {

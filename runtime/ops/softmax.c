@@ -62,45 +62,36 @@ static const clv__row_program softmax_backward_row = {BACKWARD, .gather = "EACH(
 static const clv__row_program log_softmax_backward_row = {
     BACKWARD, .gather = "EACH(s0 += a[k];)", .store = "STORE(T_DX, a[k] - exp(b[k]) * s0, dx + at);"};
 
-static void lower(clv__launches *list, const clv__op_io *io, bool groups) {
+static void lower(clv__launches *list, const clv__op_io *io) {
     const softmax_sizes s = sizes_of(io);
     const clv__row_program *const forward = is_log(io) ? &log_softmax_row : &softmax_row;
     const clv__row_program *const backward = is_log(io) ? &log_softmax_backward_row : &softmax_backward_row;
     const clv__rows use = {.program = clv__softmax_is_backward(io) ? backward : forward,
                            .walk = clv__row_middle(s.outer, s.D, s.inner)};
-    clv__rows_lower(list, io, &use, groups);
+    clv__rows_lower(list, io, &use);
 }
 
-static void plain(clv__launches *list, const clv__op_io *io) {
-    lower(list, io, false);
-}
-static void groups(clv__launches *list, const clv__op_io *io) {
-    lower(list, io, true);
-}
-
+/** Rows, or columns that lie side by side. */
 static void vector(clv__launches *list, const clv__op_io *io) {
-    softmax_sizes s = sizes_of(io);
-    bool backward = clv__softmax_is_backward(io);
-    clv__launch *launch;
+    const softmax_sizes s = sizes_of(io);
+    const bool backward = clv__softmax_is_backward(io), rows = s.inner == 1;
+    const int64_t per = clv__rows_for(s.D),
+                  items = rows ? clv__div_up(s.outer, per) : s.outer * clv__div_up(s.inner, 16);
     if (s.outer * s.inner * s.D == 0) return;
-    if (s.inner == 1) {
-        int64_t rows = clv__rows_for(s.D);
-        launch = clv__launch_kernel(list, "softmax", backward ? "softmax_rows_backward" : "softmax_rows");
-        clv__softmax_tensors(list, launch, io);
-        CLV__ARGS_I32(list, launch, s.outer, rows, s.D, is_log(io));
-        clv__launch_over(list, launch, CLV__TASKS, clv__div_up(s.outer, rows));
-    } else {
-        int64_t items = s.outer * clv__div_up(s.inner, 16);
-        launch =
-            clv__launch_kernel(list, "softmax", backward ? "softmax_columns_backward" : "softmax_columns");
-        clv__softmax_tensors(list, launch, io);
+    clv__launch *launch = clv__launch_kernel(list, "softmax",
+                                             rows       ? backward ? "softmax_rows_backward" : "softmax_rows"
+                                             : backward ? "softmax_columns_backward"
+                                                        : "softmax_columns");
+    clv__softmax_tensors(list, launch, io);
+    if (rows)
+        CLV__ARGS_I32(list, launch, s.outer, per, s.D, is_log(io));
+    else
         CLV__ARGS_I32(list, launch, items, s.D, s.inner, is_log(io));
-        clv__launch_over(list, launch, CLV__TASKS, items);
-    }
+    clv__launch_over(list, launch, CLV__TASKS, items);
 }
 
 static bool groups_support(const clv_device_info *device, const clv__op_io *io) {
-    return sizes_of(io).D > 1 && clv__rows_groups(device);
+    return sizes_of(io).D > 1 && clv__rows_groups(device, io);
 }
 
 /** Rows, or neighbouring columns, long enough to fill vectors. */
@@ -111,45 +102,38 @@ static bool vector_supports(const clv_device_info *device, const clv__op_io *io)
     return clv__threads(device) && (s.inner == 1 ? s.D >= 16 : s.inner >= 8) && clv__loops_fit(device, turns);
 }
 
-static const clv__variant variants[] = {{"plain", .lower = plain},
+static const clv__variant variants[] = {{"plain", .lower = lower},
                                         {"vector", vector_supports, .lower = vector, .relative = 0.2},
-                                        {"groups", groups_support, clv__rows_rank, .lower = groups},
+                                        CLV__ROWS_GROUPS(groups_support, lower),
                                         {0}};
 
 // ---- references -------------------------------------------------------------------------------------------
 
 static void reference(const clv__ref *ref) {
-    softmax_sizes s = sizes_of(ref->io);
-    for (int64_t o = 0; o < s.outer; o++) {
-        for (int64_t i = 0; i < s.inner; i++) {
-            const double *x = ref->in[0] + o * s.D * s.inner + i;
-            double *y = ref->out[0] + o * s.D * s.inner + i;
-            double largest = -INFINITY, sum = 0;
-            for (int64_t d = 0; d < s.D; d++) largest = fmax(largest, x[d * s.inner]);
-            for (int64_t d = 0; d < s.D; d++) sum += exp(x[d * s.inner] - largest);
-            for (int64_t d = 0; d < s.D; d++) {
-                double v = x[d * s.inner] - largest;
-                y[d * s.inner] = is_log(ref->io) ? v - log(sum) : exp(v) / sum;
-            }
+    const softmax_sizes s = sizes_of(ref->io);
+    for (int64_t r = 0; r < s.outer * s.inner; r++) {
+        const int64_t base = r / s.inner * s.D * s.inner + r % s.inner;
+        const double *x = ref->in[0] + base;
+        double *y = ref->out[0] + base, largest = -INFINITY, sum = 0;
+        for (int64_t d = 0; d < s.D; d++) largest = fmax(largest, x[d * s.inner]);
+        for (int64_t d = 0; d < s.D; d++) sum += exp(x[d * s.inner] - largest);
+        for (int64_t d = 0; d < s.D; d++) {
+            const double v = x[d * s.inner] - largest;
+            y[d * s.inner] = is_log(ref->io) ? v - log(sum) : exp(v) / sum;
         }
     }
 }
 
 static void backward_reference(const clv__ref *ref) {
-    softmax_sizes s = sizes_of(ref->io);
-    bool log_form = is_log(ref->io);
-    for (int64_t o = 0; o < s.outer; o++) {
-        for (int64_t i = 0; i < s.inner; i++) {
-            int64_t base = o * s.D * s.inner + i;
-            const double *dy = ref->in[0] + base, *y = ref->in[1] + base;
-            double *dx = ref->out[0] + base, sum = 0;
-            for (int64_t d = 0; d < s.D; d++)
-                sum += log_form ? dy[d * s.inner] : dy[d * s.inner] * y[d * s.inner];
-            for (int64_t d = 0; d < s.D; d++) {
-                int64_t at = d * s.inner;
-                dx[at] = log_form ? dy[at] - exp(y[at]) * sum : y[at] * (dy[at] - sum);
-            }
-        }
+    const softmax_sizes s = sizes_of(ref->io);
+    const bool log_form = is_log(ref->io);
+    for (int64_t r = 0; r < s.outer * s.inner; r++) {
+        const int64_t base = r / s.inner * s.D * s.inner + r % s.inner;
+        const double *dy = ref->in[0] + base, *y = ref->in[1] + base;
+        double *dx = ref->out[0] + base, sum = 0;
+        for (int64_t at = 0; at < s.D * s.inner; at += s.inner) sum += log_form ? dy[at] : dy[at] * y[at];
+        for (int64_t at = 0; at < s.D * s.inner; at += s.inner)
+            dx[at] = log_form ? dy[at] - exp(y[at]) * sum : y[at] * (dy[at] - sum);
     }
 }
 
@@ -203,34 +187,14 @@ static bool split(const clv__op_io *io, int i, clv__split *out) {
     return i < rank;
 }
 
-const clv__op clv__op_softmax_backward = {
-    .name = "softmax_backward",
-    .half_out = 1,
-    .attrs_bytes = sizeof(softmax_attrs),
-    .infer = backward_infer,
-    .variants = variants,
-    .reference = backward_reference,
-    .samples = CLV__TRAINS(samples),
-    .adapt = clv__softmax_sample_backward,
-    .cost = cost,
-    .reduction = reduction,
-    .split = split,
-};
-
-const clv__op clv__op_log_softmax_backward = {
-    .name = "log_softmax_backward",
-    .half_out = 1,
-    .attrs_bytes = sizeof(softmax_attrs),
-    .data = &log_form,
-    .infer = backward_infer,
-    .variants = variants,
-    .reference = backward_reference,
-    .samples = CLV__TRAINS(samples),
-    .adapt = clv__softmax_sample_backward,
-    .cost = cost,
-    .reduction = reduction,
-    .split = split,
-};
+#define COMMON                                                                                               \
+    .attrs_bytes = sizeof(softmax_attrs), .variants = variants, .samples = CLV__TRAINS(samples),             \
+    .cost = cost, .reduction = reduction, .split = split
+#define GRADIENT                                                                                             \
+    .half_out = 1, .infer = backward_infer, .reference = backward_reference,                                 \
+    .adapt = clv__softmax_sample_backward, COMMON
+const clv__op clv__op_softmax_backward = {.name = "softmax_backward", GRADIENT};
+const clv__op clv__op_log_softmax_backward = {.name = "log_softmax_backward", .data = &log_form, GRADIENT};
 
 static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
     dx[0] =
@@ -238,36 +202,12 @@ static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) 
                       clv__node_attrs(node), (clv_tensor *[]){dy[0], clv__node_out(node, 0)}, 2, 0);
 }
 
-const clv__op clv__op_softmax = {
-    .name = "softmax",
-    .half_in = 1, // the result is f32 in mixed precision, and written twice
-    .autocast = CLV__CAST_FLOAT,
-    .attrs_bytes = sizeof(softmax_attrs),
-    .infer = infer,
-    .grad = CLV__TRAINS(grad),
-    .variants = variants,
-    .reference = reference,
-    .samples = CLV__TRAINS(samples),
-    .cost = cost,
-    .reduction = reduction,
-    .split = split,
-};
-
-const clv__op clv__op_log_softmax = {
-    .name = "log_softmax",
-    .half_in = 1,
-    .autocast = CLV__CAST_FLOAT,
-    .attrs_bytes = sizeof(softmax_attrs),
-    .data = &log_form,
-    .infer = infer,
-    .grad = CLV__TRAINS(grad),
-    .variants = variants,
-    .reference = reference,
-    .samples = CLV__TRAINS(samples),
-    .cost = cost,
-    .reduction = reduction,
-    .split = split,
-};
+// The result is f32 in mixed precision, and written twice.
+#define FORWARD_OP                                                                                           \
+    .half_in = 1, .autocast = CLV__CAST_FLOAT, .infer = infer, .grad = CLV__TRAINS(grad),                    \
+    .reference = reference, COMMON
+const clv__op clv__op_softmax = {.name = "softmax", FORWARD_OP};
+const clv__op clv__op_log_softmax = {.name = "log_softmax", .data = &log_form, FORWARD_OP};
 
 clv_tensor *clv_softmax(clv_tensor *x, int axis) {
     return clv__node_add(&clv__op_softmax, &(softmax_attrs){axis}, &x, 1, 0);

@@ -21,11 +21,7 @@ static inline clv_status clv__softmax_want_y(const clv__op_io *io, clv__error *e
 
 /** The first arguments: the result and the inputs; T_X or T_DX is how x or dx is stored. */
 static inline void clv__softmax_tensors(clv__launches *list, clv__launch *launch, const clv__op_io *io) {
-    bool backward = clv__softmax_is_backward(io);
-    clv__define_storage(list, launch, backward ? "T_DX" : "T_X",
-                        backward ? io->out[0].dtype : io->in[0].dtype);
-    clv__arg_out(list, launch, 0);
-    for (int i = 0; i < io->n_in; i++) clv__arg_in(list, launch, i);
+    clv__arg_tensors(list, launch, io, clv__softmax_is_backward(io) ? "o0=T_DX i0 i1" : "o0 i0=T_X");
 }
 
 /** Make a forward op's sample one of its backward op. */

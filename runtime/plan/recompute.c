@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which results are dropped and computed again (gradient checkpointing: Chen et al. 2016,
-// arXiv:1604.06174).
+// Which results are dropped and computed again (gradient checkpointing: Chen et al. 2016, arXiv:1604.06174).
 //
 // By name: each pattern of `layer1.*,layer2.0` names modules, and each module is treated as one wrapped in
 // torch.utils.checkpoint: what its layers compute is dropped after the forward pass, except what leaves the module; the first

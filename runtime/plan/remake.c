@@ -47,32 +47,23 @@ bool clv__remake_can(const clv__remake *remake, int base) {
 // ---- begin and end ----------------------------------------------------------------------------------------------------
 
 static void release(clv__remake *remake) {
-    free(remake->base);
-    free(remake->fate);
-    free(remake->resolved);
-    free(remake->maker);
-    free(remake->latest);
-    free(remake->asked);
-    free(remake->made);
-    free(remake->pending);
-    free(remake->work);
+    clv__arena_reset(&remake->arena);
     *remake = (clv__remake){0};
 }
 
 clv_status clv__remake_init(clv__remake *remake, clv_plan *plan) {
-    size_t n = plan->n_nodes;
-    *remake = (clv__remake){.plan = plan,
-                            .base = clv__alloc(n, sizeof *remake->base),
-                            .n_base = n,
-                            .n_values = plan->n_values,
-                            .fate = clv__alloc(n, sizeof *remake->fate),
-                            .resolved = clv__alloc(n, sizeof *remake->resolved),
-                            .maker = clv__alloc(plan->n_values, sizeof *remake->maker),
-                            .latest = clv__alloc(plan->n_values, sizeof *remake->latest),
-                            .asked = clv__alloc(n, sizeof *remake->asked),
-                            .made = clv__alloc(n, sizeof *remake->made),
-                            .pending = clv__alloc(n, sizeof *remake->pending),
-                            .work = clv__alloc(n, sizeof *remake->work)};
+    const size_t n = plan->n_nodes, n_values = plan->n_values;
+    *remake = (clv__remake){.plan = plan, .n_base = n, .n_values = n_values};
+    clv__arena *arena = &remake->arena;
+    remake->base = clv__arena_alloc(arena, n, sizeof *remake->base);
+    remake->fate = clv__arena_alloc(arena, n, sizeof *remake->fate);
+    remake->resolved = clv__arena_alloc(arena, n, sizeof *remake->resolved);
+    remake->maker = clv__arena_alloc(arena, n_values, sizeof *remake->maker);
+    remake->latest = clv__arena_alloc(arena, n_values, sizeof *remake->latest);
+    remake->asked = clv__arena_alloc(arena, n, sizeof *remake->asked);
+    remake->made = clv__arena_alloc(arena, n, sizeof *remake->made);
+    remake->pending = clv__arena_alloc(arena, n, sizeof *remake->pending);
+    remake->work = clv__arena_alloc(arena, n, sizeof *remake->work);
     if (!remake->base || !remake->fate || !remake->resolved || !remake->maker || !remake->latest ||
         !remake->asked || !remake->made || !remake->pending || !remake->work) {
         clv_status status = clv__plan_no_memory(remake->plan);

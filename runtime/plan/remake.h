@@ -26,7 +26,8 @@ typedef struct clv__remake {
     int *pending;        // scratch: base nodes to be computed again
     double *work;        // by base node: see clv__node_seconds
     double base_work, extra_work;
-    bool too_many; // the fates ask for more than is sensible: plan->nodes is not whole
+    bool too_many;    // the fates ask for more than is sensible: plan->nodes is not whole
+    clv__arena arena; // of all this
 } clv__remake;
 
 /** Begin: plan->nodes becomes the base. plan has no nodes that compute again. */

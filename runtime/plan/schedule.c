@@ -50,6 +50,7 @@ typedef struct scheduling {
     int *lowest;     // by node id: the lowest level of those that read it, plus one; 0: nobody does
     size_t n_waiting;
     clv__schedule *out;
+    clv__arena scratch; // of all that is by node or task
 } scheduling;
 
 void clv__schedule_reset(clv__schedule *schedule) {
@@ -145,7 +146,7 @@ static bool is_read(const clv__node *node, const bool *read) {
 static clv_status find_postponed(scheduling *s) {
     const clv_graph *graph = s->graph;
     bool *read =
-        clv__alloc(graph->n_tensors, sizeof *read); // by tensor: a node that is not postponed reads it
+        clv__arena_alloc(&s->scratch, graph->n_tensors, sizeof *read); // by a node that is not postponed
     if (!read) return clv__plan_no_memory(s->plan);
     for (int id = (int)graph->n_nodes - 1; id >= 0; id--) {
         const clv__node *node = graph->nodes[id];
@@ -156,7 +157,6 @@ static clv_status find_postponed(scheduling *s) {
     }
     for (size_t id = 0; id < graph->n_nodes; id++) // in the graph's order: their inputs were decided before
         if (s->postponed[id]) s->postponed[id] = waits(s, graph->nodes[id]);
-    free(read);
     return CLV_OK;
 }
 
@@ -182,9 +182,9 @@ static int task_of_node(const scheduling *s, int id) {
 static clv_status gather_tasks(scheduling *s) {
     size_t n_stages = (size_t)s->n_levels * (size_t)s->plan->n_places,
            n_tasks = n_stages * 2 * (size_t)s->n_micro_batches;
-    s->stages = clv__alloc(n_stages, sizeof *s->stages);
-    s->tasks = clv__alloc(n_tasks + 2, sizeof *s->tasks);
-    s->members = clv__alloc(s->graph->n_nodes, sizeof *s->members);
+    s->stages = clv__arena_alloc(&s->scratch, n_stages, sizeof *s->stages);
+    s->tasks = clv__arena_alloc(&s->scratch, n_tasks + 2, sizeof *s->tasks);
+    s->members = clv__arena_alloc(&s->scratch, s->graph->n_nodes, sizeof *s->members);
     if (!s->stages || !s->tasks || !s->members) return clv__plan_no_memory(s->plan);
     for (int id = 0; id < (int)s->graph->n_nodes;
          id++) { // count; a task's number stands two entries further on
@@ -318,13 +318,13 @@ static void put_all(scheduling *s) {
 static clv_status make(scheduling *s) {
     size_t n = s->graph->n_nodes;
     s->out->nodes = clv__alloc(n, sizeof(int));
-    s->micro_batch = clv__alloc(n, sizeof(int));
-    s->level = clv__alloc(n, sizeof(int));
-    s->independent = clv__alloc(n, sizeof(bool));
-    s->postponed = clv__alloc(n, sizeof(bool));
-    s->written = clv__alloc(n, sizeof(bool));
-    s->waiting = clv__alloc(n, sizeof(int));
-    s->lowest = clv__alloc(n, sizeof(int));
+    s->micro_batch = clv__arena_alloc(&s->scratch, n, sizeof(int));
+    s->level = clv__arena_alloc(&s->scratch, n, sizeof(int));
+    s->independent = clv__arena_alloc(&s->scratch, n, sizeof(bool));
+    s->postponed = clv__arena_alloc(&s->scratch, n, sizeof(bool));
+    s->written = clv__arena_alloc(&s->scratch, n, sizeof(bool));
+    s->waiting = clv__arena_alloc(&s->scratch, n, sizeof(int));
+    s->lowest = clv__arena_alloc(&s->scratch, n, sizeof(int));
     if (!s->out->nodes || !s->micro_batch || !s->level || !s->independent || !s->postponed || !s->written ||
         !s->waiting || !s->lowest)
         return clv__plan_no_memory(s->plan);
@@ -346,16 +346,7 @@ clv_status clv__schedule_make(const clv_plan *plan, const bool *needed, const in
     scheduling s = {.plan = plan, .graph = plan->graph, .needed = needed, .place = node_place, .out = out};
     *out = (clv__schedule){0};
     clv_status status = make(&s);
-    free(s.micro_batch);
-    free(s.level);
-    free(s.independent);
-    free(s.stages);
-    free(s.tasks);
-    free(s.members);
-    free(s.postponed);
-    free(s.written);
-    free(s.waiting);
-    free(s.lowest);
+    clv__arena_reset(&s.scratch);
     if (status != CLV_OK) clv__schedule_reset(out);
     return status;
 }
