@@ -44,7 +44,7 @@ static int64_t columns_of(const gemm_tile *tile) {
 /** Bytes of local memory, as the kernel file says. */
 static uint64_t local_bytes(const gemm_tile *tile) {
     return (uint64_t)(8 * tile->tk * (rows_of(tile) + columns_of(tile) + 8) + 4 * rows_of(tile) +
-                      16 * columns_of(tile) + 32 * tile->tk);
+                      12 * columns_of(tile) + 32 * tile->tk);
 }
 
 static bool fits(const clv_device_info *device, const gemm_tile *tile) {
