@@ -125,7 +125,8 @@ void clv__conv2d_channels_weight(clv__launches *list, const clv__op_io *io) {
     while (planes > 1 && floats_of(&c, planes, rows) > FLOATS)
         planes = clv__min64(planes - 1, planes * FLOATS / floats_of(&c, planes, rows) + 1);
     CLV__ARGS_I32(list, launch, c.n, c.groups, c.in[0], c.in[1], c.out[0], c.out[1], images, planes, rows,
-                  height_of(&c, rows), width_of(&c), x_pitch_of(&c, planes, rows), dy_pitch_of(&c, planes, rows));
+                  height_of(&c, rows), width_of(&c), x_pitch_of(&c, planes, rows),
+                  dy_pitch_of(&c, planes, rows));
     clv__launch_grid(launch, (size_t)(splits * c.groups * ITEMS), ITEMS);
     if (bytes) clv__conv2d_add_parts(list, part, bytes, size, splits);
 }

@@ -77,7 +77,8 @@ static const clv__row_program ce_row = {
         "global float *restrict losses",
     .tensors = "o1 i0=T_X i1",
     CLV__ROW_LOG_SUM_EXP,
-    .load = "a[k] = ROW_X(at);", .run = true,
+    .load = "a[k] = ROW_X(at);",
+    .run = true,
     .result = "const float log_sum = s0 == -INFINITY ? NAN : log(s1); const int label = labels[r]; "
               "stats[r] = s0; stats[n_rows + r] = log_sum; losses[r] = label < 0 || label >= count ? NAN "
               ": log_sum - (ROW_X(ROW_PLACE(label)) - s0);"};
@@ -88,7 +89,8 @@ static const clv__row_program ce_backward_row = {
     .begin = "const int label = labels[r]; const float largest = stats[r]; const float log_sum = "
              "stats[n_rows + r]; "
              "const float share = label < 0 || label >= count ? NAN : dy[0] / (float)n_rows;",
-    .load = "a[k] = ROW_X(at);", .run = true,
+    .load = "a[k] = ROW_X(at);",
+    .run = true,
     .store = "ROW_Y((exp(a[k] - largest - log_sum) - (j == label ? 1.0f : 0.0f)) * share, at);"};
 
 static clv__part ce_losses(clv__launches *list, int64_t rows) {
