@@ -282,6 +282,9 @@ kernel ROW_SIZE void KERNEL(row)(ROW_PARAMS,
         if (!RUN && wanted >= n_rows) continue;
         ROW_FINISH
 #if ROW_STORES && RUN
+#if ROW_PLANES == 0
+        barrier(CLK_LOCAL_MEM_FENCE); // items of a row too many have read the last row
+#endif
         EACH(ROW_STORE)
         barrier(CLK_LOCAL_MEM_FENCE);
         for (int i = id; i < in_run; i += GROUP) STORE(T_Y, run[i], y + run_at + i);
