@@ -14,7 +14,10 @@
 //                       part[split][c][i*KW + j] = sum_{n,oy,ox} dy[n][c][oy][ox] * x[n][c][oy*SH - PH + i*DH][ox*SW - PW + j*DW]
 //                     In turns, `planes` images at a time, or one and `rows` rows of dy, a multiple of ROWS: the pixels of x and dy
 //                     come to local memory, with zeros where there are none, and an item sums columns of ROWS pixels. Last a tree
-//                     adds the items' sums. Of x there are `height` rows and `width` columns; planes*(height*width + rows*OW) <= FLOATS
+//                     adds the items' sums. Of x there are `height` rows and `width` columns. Pixels that
+//                     neighbouring items want lie side by side: in each of ROWS runs those of every ROWS-th row of dy, from block to
+//                     block and plane to plane; in each of ROWS*SH*SW those of every ROWS*SH-th row and SW-th column of x. Runs are
+//                     dy_pitch and x_pitch apart. ROWS*(SH*SW*x_pitch + dy_pitch) <= FLOATS
 //
 // Macros
 //   T_IN, T_OUT        how tensors are stored, float, f16 or bf16; default float. IN: x, or dy of the gradient by the input; OUT: y, or
@@ -105,40 +108,46 @@ __kernel void KERNEL(channels_input)(__global T_OUT *restrict out, __global cons
     STORE_ROWS(H, W)
 }
 
-// The rows from row0 on and the columns from column0 on of some planes, `apart` elements from each other, to local memory.
-#define GATHER(T, to, from, apart, height, width, row0, column0, H, W)                                       \
+// The rows from row0 on and the columns from column0 on of some planes, `apart` elements from each other, to local memory, as
+// runs of every high-th row and step-th column.
+#define GATHER(T, to, from, apart, high, step, pitch, height, width, row0, column0, H, W)                          \
     for (int i = id; i < now * (height) * (width); i += ITEMS) {                                             \
-        const int v = i / (width), w = i % (width) + (column0), h = v % (height) + (row0);                   \
+        const int v = i / (width), w = i % (width) + (column0), row = v % (height), h = row + (row0);        \
         const float value = LOAD(T, from + (clv_offset)(v / (height)) * (apart) + clamp(h, 0, H - 1) * (W) + \
                                         clamp(w, 0, W - 1));                                                 \
-        to[i] = INSIDE(h, w, H, W) ? value : 0.0f;                                                           \
+        const int block = v / (height) * (((height) + (high)-1) / (high)) + row / (high);                    \
+        const int column = i % (width), run = row % (high) * (step) + column % (step);                       \
+        to[run * (pitch) + block * (((width) + (step)-1) / (step)) + column / (step)] =                      \
+            INSIDE(h, w, H, W) ? value : 0.0f;                                                               \
     }
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 KERNEL(channels_weight)(__global float *restrict part, __global const T_OUT *restrict dy,
                         __global const T_IN *restrict x, int N, int C, int H, int W, int OH, int OW, int images,
-                        int planes, int rows, int height, int width) {
+                        int planes, int rows, int height, int width, int x_pitch, int dy_pitch) {
     __local float tree[ITEMS], tile[FLOATS];
     const int id = (int)get_local_id(0), group = (int)get_group_id(0), c = group % C;
     const int end = min(N, group / C * images + images);
+    const int x_blocks = (height + ROWS * SH - 1) / (ROWS * SH), x_wide = (width + SW - 1) / SW;
     float sums[KH * KW];
     UNROLLED for (int i = 0; i < KH * KW; i++) sums[i] = 0.0f;
     for (int n = group / C * images; n < end; n += planes) {
         const int now = min(planes, end - n), columns = now * rows / ROWS * OW;
-        __local float *to = tile + now * height * width;
+        __local float *to = tile + ROWS * SH * SW * x_pitch;
         for (int first = 0; first < OH; first += rows) {
-            GATHER(T_IN, tile, x + (clv_offset)(n * C + c) * H * W, C * H * W, height, width, first * SH - PH, -PW, H, W)
-            GATHER(T_OUT, to, dy + (clv_offset)(n * C + c) * OH * OW, C * OH * OW, rows, OW, first, 0, OH, OW)
+            GATHER(T_IN, tile, x + (clv_offset)(n * C + c) * H * W, C * H * W, ROWS * SH, SW, x_pitch, height, width, first * SH - PH, -PW, H, W)
+            GATHER(T_OUT, to, dy + (clv_offset)(n * C + c) * OH * OW, C * OH * OW, ROWS, 1, dy_pitch, rows, OW, first, 0, OH, OW)
             barrier(CLK_LOCAL_MEM_FENCE);
             for (int at = id, ox = id % OW, block = id / OW; at < columns; at += ITEMS) {
-                const int plane = block / (rows / ROWS), row = (block - plane * (rows / ROWS)) * ROWS;
-                __local const float *from = tile + (plane * height + row * SH) * width + ox * SW;
+                const int of_x = block + block / (rows / ROWS) * (x_blocks - rows / ROWS);
+                __local const float *from = tile + of_x * x_wide + ox;
                 float v[ROWS];
-                UNROLLED for (int r = 0; r < ROWS; r++) v[r] = to[(plane * rows + row + r) * OW + ox];
+                UNROLLED for (int r = 0; r < ROWS; r++) v[r] = to[r * dy_pitch + at];
                 // Row by row of x: the taps of all rows of dy that meet it.
                 UNROLLED for (int u = 0; u < (ROWS - 1) * SH + (KH - 1) * DH + 1; u++) {
                     UNROLLED for (int j = 0; j < KW; j++) {
-                        const float value = from[u * width + j * DW];
+                        const int run = u % (ROWS * SH) * SW + j * DW % SW;
+                        const float value = from[run * x_pitch + u / (ROWS * SH) * x_wide + j * DW / SW];
                         UNROLLED for (int r = 0; r < ROWS; r++)
                             UNROLLED for (int i = 0; i < KH; i++)
                                 if (r * SH + i * DH == u) sums[i * KW + j] = fma(v[r], value, sums[i * KW + j]);

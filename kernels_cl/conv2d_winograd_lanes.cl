@@ -23,7 +23,7 @@
 //   T_IN, T_OUT    how in and out are stored, float, f16 or bf16; default float
 //   EPI_*          the epilogue of winograd_lanes_output, common/epilogue.cl; default none
 //   ITEMS          of a group, a power of two; default 128
-//   AREA           16*AREA floats, at least 9*ITEMS, are in local memory; an odd multiple of 8, default 232.
+//   AREA           16*(AREA + 4) floats, at least 9*ITEMS, are in local memory; an odd multiple of 8, default 232.
 //                  planes*(strips + 1)*(TW + 1), of winograd_lanes_output strips*TW, are at most that
 
 #define T_IN float
@@ -63,14 +63,15 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
         (y)[3 * ys] = fma(P * P * P, b_, fma(Q * Q * Q, d_, (x)[5 * xs]));                                   \
     }
 // Where a pixel lies in local memory, of tiles in rows of `pitch`.
-#define PLACE(h, w, pitch) (((h) % 4 * 4 + (w) % 4) * AREA + (h) / 4 * (pitch) + (w) / 4)
+#define ROW (4 * AREA + 15) // rows below each other lie in different banks
+#define PLACE(h, w, pitch) ((h) % 4 * ROW + (w) % 4 * AREA + (h) / 4 * (pitch) + (w) / 4)
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 KERNEL(winograd_lanes_transform)(__global float *restrict u, __global float *restrict v,
                                  __global const float *restrict weight, __global const T_IN *restrict in, int kernels,
                                  int OI, int flip, int N, int C, int H, int W, int TH, int TW, int TP, int y0, int x0,
                                  int planes, int strips) {
-    __local float tile[16 * AREA];
+    __local float tile[4 * ROW];
     const int id = (int)get_local_id(0), group = (int)get_group_id(0);
     float y[36], z[36];
     if (group < kernels) {
@@ -113,7 +114,7 @@ __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 KERNEL(winograd_lanes_output)(__global T_OUT *restrict out, __global const float *restrict r,
                               __global const float *restrict bias, int N, int M, int OH, int OW, int TH, int TW, int TP,
                               int strips, int has_bias EPILOGUE_PARAMS) {
-    __local float tile[16 * AREA];
+    __local float tile[4 * ROW];
     const int id = (int)get_local_id(0), m = (int)get_group_id(0) % M;
     const int strip0 = (int)get_group_id(0) / M * strips, now = min(strips, N * TH - strip0);
     const float add = has_bias ? bias[m] : 0.0f;
@@ -123,13 +124,16 @@ KERNEL(winograd_lanes_output)(__global T_OUT *restrict out, __global const float
         UNROLLED for (int e = 0; e < 36; e++) x[e] = r[e * M * TP + i];
         UNROLLED for (int j = 0; j < 6; j++) TRANSFORM_A(y + j, 6, x + j, 6)
         UNROLLED for (int k = 0; k < 4; k++) TRANSFORM_A(z + 4 * k, 1, y + 6 * k, 1)
-        UNROLLED for (int k = 0; k < 16; k++) tile[k * AREA + i] = z[k];
+        UNROLLED for (int k = 0; k < 16; k++) tile[PLACE(k / 4, k % 4, 0) + i] = z[k];
     }
     barrier(CLK_LOCAL_MEM_FENCE);
     EPILOGUE_CHANNEL(m);
-    for (int i = id; i < now * 4 * OW; i += ITEMS) {
-        const int w = i % OW, row = i / OW, strip = strip0 + row / 4, h = strip % TH * 4 + row % 4;
-        const int at = ((strip / TH * M + m) * OH + h) * OW + w;
-        if (h < OH) STORE(T_OUT, KERNEL(epilogue)(tile[PLACE(row, w, TW)] + add EPILOGUE_AT(at)), out + at);
+    // Rows of out, counted n*OH + h: all that these strips have.
+    const int end = strip0 + now, row0 = strip0 / TH * OH + strip0 % TH * 4, rows = end / TH * OH + end % TH * 4 - row0;
+    for (int i = id; i < rows * OW; i += ITEMS) {
+        const int w = i % OW, n = (row0 + i / OW) / OH, h = (row0 + i / OW) % OH, strip = n * TH + h / 4 - strip0;
+        const int at = ((n * M + m) * OH + h) * OW + w;
+        const float v = tile[PLACE(strip * 4 + h % 4, w, TW)] + add;
+        STORE(T_OUT, KERNEL(epilogue)(v EPILOGUE_AT(at)), out + at);
     }
 }

@@ -36,7 +36,7 @@
 //   TAPS            1: k has three digits, B has an edge. 0: k is k2; default 0
 //   STORED          1: tiles lie in local memory as T_A and T_B are stored, and become floats where they are
 //                   multiplied: the same bits from half the traffic. 0: as floats; default 0
-// Local memory: 8*TK*(WY*TM + WX*TN + 8) bytes, 4*WY*TM and 16*WX*TN (without TAPS 4*WX*TN); with TAPS 32*TK more.
+// Local memory: 8*TK*(WY*TM + WX*TN + 8) bytes, 4*WY*TM and 12*WX*TN (without TAPS 4*WX*TN); with TAPS 32*TK more.
 
 #define T_A float
 #define T_B float
@@ -113,10 +113,18 @@ int4 KERNEL(gemm_column)(int n, int n_1, int n_0, int b_n2, int h_0, int h_n1, i
 }
 #if TAPS
 #define COLUMN_PART int4
+#define COLUMN_WORDS 3 // each BN apart: if a column's lay together, neighbours would meet in a bank of every fourth
+#define PUT_COLUMN(n)                                                                                        \
+    const int4 part = COLUMN_OF(n);                                                                          \
+    columns[n] = part.s0, columns[BN + (n)] = part.s1, columns[2 * BN + (n)] = part.s2;
+#define GET_COLUMN(n) (int4)(columns[n], columns[BN + (n)], columns[2 * BN + (n)], 0)
 #define COLUMN_OF(n)                                                                                         \
     KERNEL(gemm_column)(min(n0 + (n), N - 1), n_1, n_0, b_n2, h_0, h_n1, w_0, w_n0, w_size)
 #else
-#define COLUMN_PART int // one word: neighbours would meet in a bank of every fourth
+#define COLUMN_PART int
+#define COLUMN_WORDS 1
+#define PUT_COLUMN(n) columns[n] = COLUMN_OF(n);
+#define GET_COLUMN(n) columns[n]
 #define COLUMN_OF(n)                                                                                         \
     KERNEL(gemm_column)(min(n0 + (n), N - 1), n_1, n_0, b_n2, h_0, h_n1, w_0, w_n0, w_size).s0
 #endif
@@ -166,7 +174,7 @@ int4 KERNEL(gemm_term)(int k, int k_1, int k_0, int a_k2, int a_k1, int a_k0, in
             ra[i] = from + A_TERM(i) <= last ? v : (KEPT(T_A))0;                                             \
         }                                                                                                    \
         UNROLLED for (int i = 0; i < B_LOADS; i++) {                                                           \
-            const COLUMN_PART column = columns[B_COLUMN(i)];                                                         \
+            const COLUMN_PART column = GET_COLUMN(B_COLUMN(i));                                                         \
             FETCH_B(B_TERM(i))                                                                               \
             rb[i] = v;                                                                                       \
         }                                                                                                    \
@@ -186,7 +194,7 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void KERNEL(gemm)(
     __local KEPT4(T_A) la[2][TK][BM / 4 + 1];
     __local KEPT4(T_B) lb[8 / sizeof(KEPT(T_B))][TK][BN / 4 + 1]; // two tiles, and at last as many floats
     __local int rows[BM];
-    __local COLUMN_PART columns[BN];
+    __local int columns[COLUMN_WORDS * BN];
     const int id = (int)get_local_id(0), x = id % WX, y = id / WX;
     const int m0 = (int)get_group_id(1) * BM, n0 = (int)get_group_id(0) * BN;
     const int z = (int)get_group_id(2) % batches;
@@ -223,7 +231,9 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void KERNEL(gemm)(
     a += a_0 + z * a_z;
     b += z * b_z;
     for (int i = id; i < BM; i += ITEMS) rows[i] = min(m0 + i, M - 1) * a_m;
-    for (int i = id; i < BN; i += ITEMS) columns[i] = COLUMN_OF(i);
+    for (int i = id; i < BN; i += ITEMS) {
+        PUT_COLUMN(i)
+    }
 #if TAPS
     b_last -= z * b_z;
     __local int4 terms[2][TK];

@@ -19,7 +19,7 @@
 // ROW_BEGIN                 what all elements of a row need (default: nothing)
 // ROW_ONCE                  c[k], d[k], which follow from j alone and serve all rows of an item (default: nothing); ROW_AGAIN 1: there are
 //                           some, and turns may be more than 1 (default 0)
-// ROW_LOAD                  a[k], b[k] of an element
+// ROW_LOAD                  a[k], b[k] of an element. ROW_X(at) is element `at` of x
 // ROW_GATHER                the state of all elements that an item has, from the start
 // ROW_JOIN                  the state t0, t1, t2 joined to s0, s1, s2, in any order
 // ROW_START0, ROW_START1    the state of nothing; s2 starts at 0 (default 0)
@@ -27,7 +27,7 @@
 // ROW_PLANES                how many of s0, s1, s2 there are, 0 to 3 (default 1)
 // ROW_FINISH                what store and result need (default: nothing)
 // ROW_RESULT                once for each row (default: nothing)
-// ROW_STORE                 once for each element; ROW_STORES 1: there is one (default 0)
+// ROW_STORE                 once for each element; ROW_STORES 1: there is one (default 0). ROW_Y(v, at) stores v to y
 // ROW_AFTER                 at the end, with what ROW_STORE added to e[k], f[k], in groups; `partial` says whose sums
 //                           over rows these are (default: nothing)
 // T_X, T_Y, T_T, T_DX       how tensors are stored: float (default), f16 or bf16
@@ -37,10 +37,13 @@
 //                           chunk = lanes * PER
 // COLUMNS                   1: neighbouring items take neighbouring rows; 0: neighbouring elements of a row (default)
 // FLAT                      1: length is at least count (default 0)
+// RUN                       how many elements of x a group brings to local memory, as one run from its first row to its last, for ROW_X
+//                           and ROW_Y: rows of a length that is no multiple of a sector begin anywhere. They lie one after
+//                           the other, in one part. 0: each row by itself; default
 // LAST                      default 1
 #ifndef ROW_PARAMS
 #define ROW_PARAMS global T_Y *restrict y, global const T_X *restrict x
-#define ROW_LOAD a[k] = LOAD(T_X, x + at);
+#define ROW_LOAD a[k] = ROW_X(at);
 #define ROW_GATHER EACH(s0 += a[k];)
 #define ROW_JOIN s0 += t0;
 #define ROW_RESULT STORE(T_Y, s0, y + r);
@@ -74,6 +77,7 @@
 #define PER 16
 #define COLUMNS 0
 #define FLAT 0
+#define RUN 0
 #define LAST 1
 
 #define WHOLE 0
@@ -84,6 +88,15 @@
 #define ROW_PLACE(j) (base + (j)*near)
 #else
 #define ROW_PLACE(j) (base + (j) / length * far + (j) % length * near)
+#endif
+
+#if RUN
+#define ROW_X(at) run[(at)-run_at]
+#define ROW_Y(v, at)                                                                                         \
+    if (wanted < n_rows) run[(at)-run_at] = (v)
+#else
+#define ROW_X(at) LOAD(T_X, x + (at))
+#define ROW_Y(v, at) STORE(T_Y, v, y + (at))
 #endif
 
 // Item k of PER of an item's elements from `first` on.
@@ -109,7 +122,8 @@
 #define ROW_IDS const int unit = (int)get_global_id(0), side = 1, lane = 0, row = 0;
 #endif
 
-// The state of a row, from those of its lanes.
+// The state of a row, from those of its lanes. Items' places are apart, so that the first lanes of rows lie in different banks.
+#define ROW_APART(i) ((i) + (i) / 32)
 #if ROW_PLANES > 2
 #define ROW_THIRD(statement) statement
 #else
@@ -122,16 +136,16 @@
 #endif
 #if GROUP > 1 && ROW_PLANES > 0
 #define ROW_LOCAL                                                                                            \
-    local float tree0[GROUP];                                                                                \
-    ROW_SECOND(local ROW_T1 tree1[GROUP];)                                                                   \
-    ROW_THIRD(local float tree2[GROUP];)                                                                     \
-    const int first_lane = id - lane * ROW_STEP;
+    local float tree0[ROW_APART(GROUP)];                                                                                \
+    ROW_SECOND(local ROW_T1 tree1[ROW_APART(GROUP)];)                                                                   \
+    ROW_THIRD(local float tree2[ROW_APART(GROUP)];)                                                                     \
+    const int place = ROW_APART(id), first_lane = ROW_APART(id - lane * ROW_STEP);
 #define ROW_PUT                                                                                              \
-    tree0[id] = s0;                                                                                          \
-    ROW_SECOND(tree1[id] = s1;)                                                                              \
-    ROW_THIRD(tree2[id] = s2;)
+    tree0[place] = s0;                                                                                          \
+    ROW_SECOND(tree1[place] = s1;)                                                                              \
+    ROW_THIRD(tree2[place] = s2;)
 #define ROW_TAKE                                                                                             \
-    const int other = id + apart * ROW_STEP;                                                                 \
+    const int other = ROW_APART(id + apart * ROW_STEP);                                                                 \
     const float t0 = tree0[other];                                                                           \
     ROW_SECOND(const ROW_T1 t1 = tree1[other];)                                                              \
     ROW_THIRD(const float t2 = tree2[other];)                                                                \
@@ -149,7 +163,7 @@
 // Results are stored by neighbouring items, one for each row of the group.
 #if GROUP > 1 && ROW_PLANES > 0 && PHASE != GIVEN
 #define ROW_STATE_OF(n)                                                                                      \
-    const int its = COLUMNS ? (n) : (n)*lanes;                                                           \
+    const int its = ROW_APART(COLUMNS ? (n) : (n)*lanes);                                                           \
     const float s0 = tree0[its];                                                                             \
     ROW_SECOND(const ROW_T1 s1 = tree1[its];)                                                                \
     ROW_THIRD(const float s2 = tree2[its];)
@@ -212,12 +226,20 @@ kernel ROW_SIZE void KERNEL(row)(ROW_PARAMS,
     float a[PER], b[PER], c[PER], d[PER], e[PER], f[PER];
     for (int k = 0; k < PER; k++) b[k] = c[k] = d[k] = e[k] = f[k] = 0.0f;
     ROW_LOCAL
+#if RUN
+    local float run[RUN];
+#endif
     ROW_ONCE_AN_ITEM
     for (int turn = 0; turn < (ROW_AGAIN ? turns : 1); turn++) {
         ROW_NEXT
         const int wanted = (block * turns + turn) * side + row;
         const int r = min(wanted, n_rows - 1); // items of a row too many come to the barriers, and store nothing
         base = r / inner * major + r % inner * minor;
+#if RUN
+        const int run_at = (block * turns + turn) * side * count, in_run = min(side, n_rows - (block * turns + turn) * side) * count;
+        for (int i = id; i < in_run; i += GROUP) run[i] = LOAD(T_X, x + run_at + i);
+        barrier(CLK_LOCAL_MEM_FENCE);
+#endif
         float s0 = ROW_START0, s2 = 0.0f;
         ROW_T1 s1 = ROW_START1;
         (void)s1;
@@ -257,9 +279,16 @@ kernel ROW_SIZE void KERNEL(row)(ROW_PARAMS,
         }
 #else
         ROW_RESULT_BY(part == 0, (block * turns + turn) * side)
-        if (wanted >= n_rows) continue;
+        if (!RUN && wanted >= n_rows) continue;
         ROW_FINISH
-#if ROW_STORES && (GROUP > 1 || PHASE == GIVEN)
+#if ROW_STORES && RUN
+#if ROW_PLANES == 0
+        barrier(CLK_LOCAL_MEM_FENCE); // items of a row too many have read the last row
+#endif
+        EACH(ROW_STORE)
+        barrier(CLK_LOCAL_MEM_FENCE);
+        for (int i = id; i < in_run; i += GROUP) STORE(T_Y, run[i], y + run_at + i);
+#elif ROW_STORES && (GROUP > 1 || PHASE == GIVEN)
         EACH(ROW_STORE)
 #elif ROW_STORES
         for (first = begin; first < end; first += PER) {

@@ -25,14 +25,28 @@ static int64_t width_of(const clv__conv2d *c) {
     return (c->out[1] - 1) * c->stride[1] + (c->kernel[1] - 1) * c->dilation[1] + 1;
 }
 
-/** Floats in local memory for `rows` rows of dy of an image. */
-static int64_t floats_of(const clv__conv2d *c, int64_t rows) {
-    return height_of(c, rows) * width_of(c) + rows * c->out[1];
+/** How far runs are apart in local memory. What items bring there is of two or more of them at once: with this rest few meet in a
+ *  bank, of images of 7 to 112 columns at most two. */
+static int64_t pitch_of(int64_t floats) {
+    enum { BANKS = 32, ON = 20 };
+    return clv__round_up(clv__max64(floats - ON, 0), BANKS) + ON;
+}
+static int64_t x_pitch_of(const clv__conv2d *c, int64_t planes, int64_t rows) {
+    return pitch_of(planes * clv__div_up(height_of(c, rows), ROWS * c->stride[0]) *
+                    clv__div_up(width_of(c), c->stride[1]));
+}
+static int64_t dy_pitch_of(const clv__conv2d *c, int64_t planes, int64_t rows) {
+    return pitch_of(planes * rows / ROWS * c->out[1]);
+}
+
+/** Floats in local memory for `rows` rows of dy of so many images. */
+static int64_t floats_of(const clv__conv2d *c, int64_t planes, int64_t rows) {
+    return ROWS * (c->stride[0] * c->stride[1] * x_pitch_of(c, planes, rows) + dy_pitch_of(c, planes, rows));
 }
 
 bool clv__conv2d_channels_supports_weight(const clv_device_info *device, const clv__op_io *io) {
     clv__conv2d c = clv__conv2d_of(io);
-    return possible(device, &c) && device->max_work_group >= ITEMS && floats_of(&c, ROWS) <= FLOATS &&
+    return possible(device, &c) && device->max_work_group >= ITEMS && floats_of(&c, 1, ROWS) <= FLOATS &&
            clv__tile_local_bytes(device) >= (ITEMS + FLOATS) * sizeof(float);
 }
 
@@ -80,10 +94,13 @@ void clv__conv2d_channels_weight(clv__launches *list, const clv__op_io *io) {
     clv__launch *launch = launch_of(list, &c, "channels_weight");
     clv__conv2d_weight_tensors(list, launch, io, parts);
     int64_t rows = clv__round_up(c.out[0], ROWS); // at a time: whole images, or as many rows as fit
-    while (floats_of(&c, rows) > FLOATS) rows = clv__round_up(clv__div_up(rows, 2), ROWS);
-    const int64_t planes = rows >= c.out[0] ? clv__min64(images, FLOATS / floats_of(&c, rows)) : 1;
+    while (floats_of(&c, 1, rows) > FLOATS) rows = clv__round_up(clv__div_up(rows, 2), ROWS);
+    int64_t planes = rows >= c.out[0] ? images : 1;
+    while (planes > 1 && floats_of(&c, planes, rows) > FLOATS)
+        planes = clv__min64(planes - 1, planes * FLOATS / floats_of(&c, planes, rows) + 1);
     CLV__ARGS_I32(list, launch, c.n, c.groups, c.in[0], c.in[1], c.out[0], c.out[1], images, planes, rows,
-                  height_of(&c, rows), width_of(&c));
+                  height_of(&c, rows), width_of(&c), x_pitch_of(&c, planes, rows),
+                  dy_pitch_of(&c, planes, rows));
     clv__launch_grid(launch, (size_t)(splits * c.groups * ITEMS), ITEMS);
     if (parts.bytes) clv__conv2d_add_parts(list, parts, size, splits);
 }

@@ -49,7 +49,8 @@ bool clv__conv2d_winograd_lanes_supports(const clv_device_info *device, const cl
         return false;
     const work w = work_of(io, &c);
     return 2 * (w.tiles[1] + 1) <= AREA && device->max_work_group >= ITEMS &&
-           clv__tile_local_bytes(device) >= 16 * AREA * sizeof(float) && clv__gemm_supports(device, io) &&
+           clv__tile_local_bytes(device) >= 16 * (AREA + 4) * sizeof(float) &&
+           clv__gemm_supports(device, io) &&
            POINTS * clv__max64(c.in_channels, c.out_channels) * w.row < INT32_MAX &&
            POINTS * c.in_channels * c.out_channels < INT32_MAX;
 }

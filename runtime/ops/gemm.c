@@ -44,7 +44,7 @@ static int64_t columns_of(const gemm_tile *tile) {
 /** Bytes of local memory, as the kernel file says. */
 static uint64_t local_bytes(const gemm_tile *tile) {
     return (uint64_t)(8 * tile->tk * (rows_of(tile) + columns_of(tile) + 8) + 4 * rows_of(tile) +
-                      16 * columns_of(tile) + 32 * tile->tk);
+                      12 * columns_of(tile) + 32 * tile->tk);
 }
 
 static bool fits(const clv_device_info *device, const gemm_tile *tile) {
@@ -111,7 +111,7 @@ double clv__lanes_launches_cost(double n) {
 }
 
 /** What few items beside each other leave open, a unit waits for. */
-static double waits(double items) {
+double clv__lanes_waits(double items) {
     enum { HIDES = 512 };
     return 1 + HIDES / items;
 }
@@ -120,7 +120,7 @@ double clv__lanes_rank(const clv_device_info *device, double cost, double result
     const double share = 0.03, most = 2048, begin = 8; // FMAs among instructions; items of a unit; terms
     const double units = device->compute_units > 0 ? device->compute_units : 1, items = results / units;
     if (clv__threads(device) || results <= 0) return 2;
-    return cost / (items * (terms + begin) / share * waits(items < most ? items : most));
+    return cost / (items * (terms + begin) / share * clv__lanes_waits(items < most ? items : most));
 }
 
 /** Groups are dealt to units in rounds. A group's turn is its FMAs, with the instructions around them, and the sectors that it
@@ -141,7 +141,8 @@ static double cost_with(const clv_device_info *device, const gemm_tile *tile, co
                           (double)(columns * (run_b + SECTOR - 1)) / (double)run_b);
     const double beside = rounds * items_of(tile), room = (double)REGISTERS / tile->registers;
     double cost = rounds * (double)(depth_of(tile, g, splits) + BEGIN) *
-                  ((double)(rows * columns) / tile->share + bytes) * waits(beside < room ? beside : room);
+                  ((double)(rows * columns) / tile->share + bytes) *
+                  clv__lanes_waits(beside < room ? beside : room);
     if (splits > 1) {
         const double results = (double)g->batches * (double)g->m * (double)g->n;
         cost += clv__lanes_launches_cost(1) +

@@ -76,19 +76,21 @@ static const clv__row_program ce_row = {
         "global float *restrict losses",
     .tensors = "o1 i0=T_X i1",
     CLV__ROW_LOG_SUM_EXP,
-    .load = "a[k] = LOAD(T_X, x + at);",
+    .load = "a[k] = ROW_X(at);",
+    .run = true,
     .result = "const float log_sum = s0 == -INFINITY ? NAN : log(s1); const int label = labels[r]; "
               "stats[r] = s0; stats[n_rows + r] = log_sum; losses[r] = label < 0 || label >= count ? NAN "
-              ": log_sum - (LOAD(T_X, x + ROW_PLACE(label)) - s0);"};
+              ": log_sum - (ROW_X(ROW_PLACE(label)) - s0);"};
 static const clv__row_program ce_backward_row = {
-    .params = "global T_DX *restrict dx, global const float *restrict dy, global const T_X *restrict x, "
+    .params = "global T_Y *restrict y, global const float *restrict dy, global const T_X *restrict x, "
               "global const int *restrict labels, global const float *restrict stats",
-    .tensors = "o0=T_DX i0 i1=T_X i2 i3",
+    .tensors = "o0=T_Y i0 i1=T_X i2 i3",
     .begin = "const int label = labels[r]; const float largest = stats[r]; const float log_sum = "
              "stats[n_rows + r]; "
              "const float share = label < 0 || label >= count ? NAN : dy[0] / (float)n_rows;",
-    .load = "a[k] = LOAD(T_X, x + at);",
-    .store = "STORE(T_DX, (exp(a[k] - largest - log_sum) - (j == label ? 1.0f : 0.0f)) * share, dx + at);"};
+    .load = "a[k] = ROW_X(at);",
+    .run = true,
+    .store = "ROW_Y((exp(a[k] - largest - log_sum) - (j == label ? 1.0f : 0.0f)) * share, at);"};
 
 static void ce_lower(clv__launches *list, const clv__op_io *io) {
     const class_sizes s = ce_sizes(io);
@@ -108,7 +110,7 @@ static void ce_rows(clv__launches *list, const clv__op_io *io) {
     clv__launch *launch =
         clv__launch_items(list, "loss", forward ? "cross_entropy_rows" : "cross_entropy_backward_rows",
                           CLV__TASKS, clv__div_up(s.rows, rows));
-    clv__arg_tensors(list, launch, io, forward ? ce_row.tensors : ce_backward_row.tensors);
+    clv__arg_tensors(list, launch, io, forward ? ce_row.tensors : "o0=T_DX i0 i1=T_X i2 i3");
     const clv__part losses = forward ? clv__floats(list, clv__max64(s.rows, 1)) : (clv__part){0};
     if (forward) clv__arg_workspace(list, launch, losses.offset, losses.bytes);
     CLV__ARGS_I32(list, launch, s.rows, rows, s.C);

@@ -151,8 +151,7 @@ static clv__gemm gemm_of(const clv__product *p) {
 }
 
 static clv__gemms gemms_of(const clv__product *p, const clv__gemm *gemm) {
-    return (clv__gemms){
-        .b = 1, .bias = p->bias ? 2 : -1, .inner = 1, .n_channels = gemm->n, .product = gemm};
+    return (clv__gemms){.b = 1, .bias = p->bias ? 2 : -1, .inner = 1, .n_channels = gemm->n, .product = gemm};
 }
 
 static double gemm_rank(const clv_device_info *device, const clv__op_io *io) {
@@ -222,6 +221,7 @@ static const clv__variant product_variants[] = {
     {"gemm:64x16", clv__gemm_supports, gemm_rank, .lower = gemm_lower},
     {"half", clv__gemm_supports, gemm_rank, .lower = gemm_lower},
     {"half:32x64", clv__gemm_supports, gemm_rank, .lower = gemm_lower},
+    {"small", clv__product_small_supports, clv__product_small_rank, .lower = clv__product_small},
     {"library", library_supports, library_rank, .lower = library_lower},
     {"tile", clv__product_tile_supports, clv__product_tile_rank, .lower = clv__product_tile},
     {"dots", clv__product_dots_supports, .lower = clv__product_dots, .relative = 0.01},

@@ -28,4 +28,9 @@ void clv__product_tile(clv__launches *list, const clv__op_io *io);
 bool clv__product_dots_supports(const clv_device_info *device, const clv__op_io *io);
 void clv__product_dots(clv__launches *list, const clv__op_io *io);
 
+// runtime/ops/matmul_small.c
+bool clv__product_small_supports(const clv_device_info *device, const clv__op_io *io);
+double clv__product_small_rank(const clv_device_info *device, const clv__op_io *io);
+void clv__product_small(clv__launches *list, const clv__op_io *io);
+
 #endif

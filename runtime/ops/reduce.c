@@ -239,7 +239,7 @@ static void staged_lower(clv__launches *list, const clv__op_io *io) {
 
 #define REDUCE                                                                                               \
     .params = "global T_Y *restrict out, global const T_X *restrict x, float divisor", .planes = 1,          \
-    .tensors = "o0=T_Y i0=T_X", .load = "a[k] = LOAD(T_X, x + at);",                                         \
+    .tensors = "o0=T_Y i0=T_X", .load = "a[k] = ROW_X(at);", .run = true,                                    \
     .result = "STORE(T_Y, s0 / divisor, out + r);"
 #define LARGER(b) "s0 = " b " > s0 || " b " != " b " ? " b " : s0;" // a NaN is kept
 static const clv__row_program sum_row = {REDUCE, .gather = "EACH(s0 += a[k];)", .join = "s0 += t0;"};
@@ -317,7 +317,8 @@ static const clv__row_program argmax_row = {.params =
                                             .type1 = "int",
                                             .start0 = "-INFINITY",
                                             .start1 = "INT_MAX",
-                                            .load = "a[k] = LOAD(T_X, x + at);",
+                                            .load = "a[k] = ROW_X(at);",
+                                            .run = true,
                                             .gather = "EACH(" FIRST_LARGEST("a[k]", "j") ")",
                                             .join = FIRST_LARGEST("t0", "t1"),
                                             .result = "out[r] = s1;"};

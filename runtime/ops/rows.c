@@ -16,7 +16,7 @@ typedef enum row_phase { WHOLE, PART, GIVEN } row_phase; // as in rows.cl
 /** The macros of that name, and how long a part is. */
 typedef struct schedule {
     int64_t group, lanes, rows, turns, per, chunk; // group = lanes * rows
-    bool columns;
+    bool columns, run;
 } schedule;
 
 static int64_t power_of_two(int64_t n, int64_t most) {
@@ -40,11 +40,21 @@ static int64_t most_per(const clv__row_program *program) {
     return program->after ? SUMS_PER : MOST_PER;
 }
 
+/** Short rows that lie one after the other and begin anywhere: a group reads its own as one run. */
+static bool as_run(const clv__rows *use) {
+    enum { MOST_RUN = 256 }; // elements; of longer rows a sector more is nothing
+    const clv__row_walk *w = &use->walk;
+    const bool inner = w->inner == 1 || w->minor == w->count;
+    const bool outer = w->inner >= w->rows || w->major == w->inner * w->count;
+    return use->program->run && inner && outer && w->near == 1 && w->length >= w->count &&
+           w->count % SECTOR != 0 && w->count > 1 && w->count <= MOST_RUN;
+}
+
 static schedule by_groups(const clv_device_info *device, const clv__rows *use, bool columns) {
     const clv__row_walk *w = &use->walk;
     const int64_t most = device->max_work_group >= LARGE_GROUP ? LARGE_GROUP : SMALL_GROUP;
     const bool stores = use->program->store != NULL;
-    schedule s = {.columns = columns, .group = SMALL_GROUP, .turns = 1};
+    schedule s = {.columns = columns, .run = as_run(use), .group = SMALL_GROUP, .turns = 1};
     if (columns) {
         int64_t wide = power_of_two(w->inner, WIDE);
         if (stores && wide > SECTOR && w->count > most / wide * most_per(use->program)) wide = SECTOR;
@@ -54,7 +64,7 @@ static schedule by_groups(const clv_device_info *device, const clv__rows *use, b
         const int64_t large = w->count <= SMALL_GROUP * most_per(use->program) ? SMALL_GROUP : most;
         // Fewer lanes that have more elements each, where their reads begin with a sector.
         const int64_t few = clv__max64(WIDE / 2, clv__div_up(w->count, FEW_PER));
-        s.lanes = power_of_two(w->count % SECTOR ? w->count : clv__min64(few, w->count), large);
+        s.lanes = power_of_two(w->count % SECTOR && !s.run ? w->count : clv__min64(few, w->count), large);
         if (use->program->once)
             s.turns = clv__min64(w->rows * s.lanes / (SMALL_GROUP * FEW_GROUPS), MOST_TURNS);
         s.turns = clv__max64(1, s.turns);
@@ -121,6 +131,7 @@ static void lower_row(clv__launches *list, const clv__op_io *io, const clv__rows
     clv__define_number(list, launch, "PHASE", phase, WHOLE);
     clv__define_number(list, launch, "PER", s->per, MOST_PER);
     clv__define_number(list, launch, "COLUMNS", s->columns, 0);
+    clv__define_number(list, launch, "RUN", s->run ? s->group * s->per : 0, 0);
     if (phase != WHOLE && use->program->planes) clv__arg_workspace(list, launch, states.offset, states.bytes);
     CLV__ARGS_I32(list, launch, use->walk.rows, s->lanes, s->turns, s->chunk, chunks);
     end(list, launch, &use->walk, s, clv__div_up(use->walk.rows, s->rows * s->turns) * chunks);
@@ -209,7 +220,8 @@ void clv__rows_total(clv__launches *list, const clv__op_io *io, clv__part from, 
 
 bool clv__rows_groups(const clv_device_info *device, const clv__op_io *io) {
     (void)io;
-    enum { LOCAL_BYTES = 3 * LARGE_GROUP * sizeof(float), TURNS = 4096 };
-    return device->max_work_group >= SMALL_GROUP && clv__tile_local_bytes(device) >= LOCAL_BYTES &&
+    enum { RUN = LARGE_GROUP * FEW_PER, TREES = 3 * (LARGE_GROUP + LARGE_GROUP / 32), TURNS = 4096 };
+    const uint64_t local_bytes = (RUN + TREES) * sizeof(float);
+    return device->max_work_group >= SMALL_GROUP && clv__tile_local_bytes(device) >= local_bytes &&
            clv__loops_fit(device, TURNS);
 }

@@ -35,6 +35,7 @@ typedef struct clv__row_program {
     const char *gather, *join, *start0, *start1, *type1;
     int planes;
     const char *finish, *result, *store, *after;
+    bool run; // x is read by ROW_X alone, and y stored by ROW_Y
 } clv__row_program;
 
 /** The state of a softmax: the largest element, and sum(exp(x - largest)). */

@@ -46,17 +46,17 @@ static clv_status backward_infer(clv__op_io *io, clv__error *error) {
 
 #define FORWARD                                                                                              \
     .params = "global float *restrict y, global const T_X *restrict x", .tensors = "o0 i0=T_X",              \
-    CLV__ROW_LOG_SUM_EXP, .load = "a[k] = LOAD(T_X, x + at);"
+    CLV__ROW_LOG_SUM_EXP, .load = "a[k] = ROW_X(at);", .run = true
 #define BACKWARD                                                                                             \
     .params = "global T_DX *restrict dx, global const float *restrict dy, global const float *restrict y",   \
     .tensors = "o0=T_DX i0 i1", .planes = 1, .join = "s0 += t0;", .load = "a[k] = dy[at]; b[k] = y[at];"
 // NaN for rows of nothing but -infinity, as of rows with a NaN.
 static const clv__row_program softmax_row = {
     FORWARD, .finish = "const float scale = s0 == -INFINITY ? NAN : 1.0f / s1;",
-    .store = "y[at] = exp(a[k] - s0) * scale;"};
+    .store = "ROW_Y(exp(a[k] - s0) * scale, at);"};
 static const clv__row_program log_softmax_row = {
     FORWARD, .finish = "const float log_sum = s0 == -INFINITY ? NAN : log(s1);",
-    .store = "y[at] = a[k] - s0 - log_sum;"};
+    .store = "ROW_Y(a[k] - s0 - log_sum, at);"};
 static const clv__row_program softmax_backward_row = {BACKWARD, .gather = "EACH(s0 += a[k] * b[k];)",
                                                       .store = "STORE(T_DX, b[k] * (a[k] - s0), dx + at);"};
 static const clv__row_program log_softmax_backward_row = {

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products of few results on devices with lanes: small tiles, whose groups share the terms of a sum as well. What it costs is counted
+// as gemm.c counts. Kernel: kernels_cl/matmul_small.cl.
+#include "ops/epilogue.h"
+#include "ops/gemm.h"
+#include "ops/lower.h"
+#include "ops/matmul.h"
+
+/** What the kernel is compiled for. */
+typedef struct small_tile {
+    int side, slices, items;
+} small_tile;
+
+/** The largest that the device has groups for; false if there is none. */
+static bool tile_of(const clv_device_info *device, small_tile *out) {
+    static const small_tile tiles[] = {{8, 4, 64}, {8, 2, 32}, {4, 2, 8}};
+    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
+        const int side = tiles[i].side;
+        const uint64_t bytes =
+            (uint64_t)tiles[i].slices * (uint64_t)(64 * (side + 2) + 4 * (side * side + 8));
+        *out = tiles[i];
+        if (device->max_work_group >= (uint32_t)out->items && clv__tile_local_bytes(device) >= bytes)
+            return true;
+    }
+    return false;
+}
+
+bool clv__product_small_supports(const clv_device_info *device, const clv__op_io *io) {
+    small_tile tile;
+    const clv__product p = clv__product_of(io);
+    return !clv__threads(device) && tile_of(device, &tile) && clv__loops_fit(device, p.k * 2 + 64);
+}
+
+/** An item fetches as many elements as it does products: instructions of a term, and sectors. */
+double clv__product_small_rank(const clv_device_info *device, const clv__op_io *io) {
+    enum {
+        LEAST = 8192,
+        RESULTS = 256
+    }; // in all, of a unit: of more, tiles of gemm.c have enough for all units
+    enum { BEGIN = 32, FETCH = 12, BYTE = 2, RUN = 8, SECTOR = 8 };
+    const double share = 0.45, units = device->compute_units > 0 ? device->compute_units : 1;
+    const clv__product p = clv__product_of(io);
+    small_tile t;
+    const double results = (double)(p.batch * p.m * p.n);
+    if (!tile_of(device, &t) || results < 1 || results > (double)clv__max64(LEAST, (int64_t)units * RESULTS))
+        return 2;
+    const int64_t groups = p.batch * clv__div_up(p.m, t.side) * clv__div_up(p.n, t.side);
+    const double rounds = (double)clv__div_up(groups, (int64_t)units);
+    const double bytes = 4.0 * BYTE * (2 * t.side) * (RUN + SECTOR - 1) / RUN;
+    const double term = t.side * t.side / share + 2 * t.side * FETCH + bytes;
+    return clv__lanes_rank(device, rounds * (double)(p.k + BEGIN) * term * clv__lanes_waits(rounds * t.items),
+                           results, (double)p.k);
+}
+
+void clv__product_small(clv__launches *list, const clv__op_io *io) {
+    const clv__product p = clv__product_of(io);
+    small_tile t;
+    if (clv__product_is_empty(&p) || !tile_of(list->device, &t)) return;
+    clv__launch *launch = clv__launch_kernel(list, "matmul_small", "matmul_small");
+    if (t.side != 8) clv__launch_define(list, launch, "SIDE", "%d", t.side);
+    if (t.slices != 4) clv__launch_define(list, launch, "SLICES", "%d", t.slices);
+    if (p.a_k != 1) clv__launch_define(list, launch, "A_ROWS", "0");
+    if (p.b_n != 1) clv__launch_define(list, launch, "B_ROWS", "1");
+    clv__arg_out_as(list, launch, io, 0, "T_C");
+    clv__arg_in_as(list, launch, io, 0, "T_A");
+    clv__arg_in_as(list, launch, io, 1, "T_B");
+    clv__arg_in(list, launch, p.bias ? 2 : 0); // without a bias, anything
+    CLV__ARGS_I32(list, launch, p.m, p.n, p.k, p.a_batch, p.a_m, p.a_k, p.b_batch, p.b_k, p.b_n, p.bias);
+    clv__arg_epilogue(list, launch, io);
+    clv__launch_grid3(launch, (size_t)(clv__div_up(p.n, t.side) * t.items), (size_t)clv__div_up(p.m, t.side),
+                      (size_t)p.batch, (size_t)t.items, 1, 1);
+}
