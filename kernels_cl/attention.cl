@@ -53,7 +53,7 @@ __kernel void KERNEL(causal_softmax_backward)(__global T_DX *restrict dx, __glob
 #define TOGETHER(value, op)                                                                                  \
     parts[id] = value;                                                                                       \
     for (int half_ = GROUP / 2; half_ > 0; half_ /= 2) {                                                     \
-        barrier(CLK_LOCAL_MEM_FENCE);                                                                        \
+        TREE_MEET(2 * half_)                                                                                 \
         if (id < half_) parts[id] = op(parts[id], parts[id + half_]);                                        \
     }                                                                                                        \
     barrier(CLK_LOCAL_MEM_FENCE);                                                                            \

@@ -64,7 +64,7 @@
 #define TREE(sum)                                                                                            \
     tree[id] = sum;                                                                                          \
     for (int apart = ITEMS / 2; apart > 0; apart /= 2) {                                                     \
-        barrier(CLK_LOCAL_MEM_FENCE);                                                                        \
+        TREE_MEET(2 * apart)                                                                                 \
         if (id < apart) tree[id] += tree[id + apart];                                                        \
     }                                                                                                        \
     sum = tree[0];

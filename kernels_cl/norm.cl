@@ -367,12 +367,7 @@ __kernel void KERNEL(batch_norm_columns_backward)(
 
 // The sums of what all items of a group have, by a tree.
 float2 KERNEL(batch_norm_tree)(__local float2 *tree, int id, float2 v) {
-    tree[id] = v;
-    for (int apart = ITEMS / 2; apart > 0; apart /= 2) {
-        barrier(CLK_LOCAL_MEM_FENCE);
-        if (id < apart) tree[id] += tree[id + apart];
-    }
-    barrier(CLK_LOCAL_MEM_FENCE);
+    GROUP_TREE(id, ITEMS, tree[id] = v, tree[id] += tree[id + apart])
     v = tree[0];
     barrier(CLK_LOCAL_MEM_FENCE);
     return v;

@@ -205,7 +205,8 @@ def ocloc(tools, *arguments):
     return run([tools["ocloc"], *arguments], dict(os.environ, LD_LIBRARY_PATH=tools["intel_libraries"]))
 
 
-INTEL_OPTIONS = ["-options", "-cl-std=CL1.2"]
+# Intel's devices have sub-groups in OpenCL C 1.2: programs begin as runtime/device/sub_groups.h says.
+INTEL_OPTIONS = ["-options", "-cl-std=CL1.2 -DSUB_GROUPS=1"]
 
 
 def intel_source(source, tools, target, folder):
