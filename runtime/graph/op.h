@@ -69,6 +69,9 @@ typedef struct clv__variant {
     /** Append the launches. list->device is the device. */
     void (*lower)(clv__launches *list, const clv__op_io *io);
     double relative; // the same as a number, where it does not depend on the use; 0: 1.0
+    /** Its sums are rounded so, relative to each, where others round to f32: 2^-11 for f16. Such a variant is taken for inference alone, and
+     *  only where it is pinned, as what is summed may be past the type's largest. The check allows for it. 0: as f32. */
+    double roundoff;
 } clv__variant;
 
 // What a variant says of a use.

@@ -156,8 +156,7 @@ static clv__gemm gemm_of(const clv__product *p) {
 }
 
 static clv__gemms gemms_of(const clv__product *p, const clv__gemm *gemm) {
-    return (clv__gemms){
-        .b = 1, .bias = p->bias ? 2 : -1, .inner = 1, .n_channels = gemm->n, .product = gemm};
+    return (clv__gemms){.b = 1, .bias = p->bias ? 2 : -1, .inner = 1, .n_channels = gemm->n, .product = gemm};
 }
 
 static double gemm_rank(const clv_device_info *device, const clv__op_io *io) {
@@ -228,6 +227,11 @@ static const clv__variant product_variants[] = {
     {.name = "gemm:64x16", .supports = clv__gemm_supports, .rank = gemm_rank, .lower = gemm_lower},
     {.name = "half", .supports = clv__gemm_supports, .rank = gemm_rank, .lower = gemm_lower},
     {.name = "half:32x64", .supports = clv__gemm_supports, .rank = gemm_rank, .lower = gemm_lower},
+    {.name = "half_sums",
+     .supports = clv__gemm_supports,
+     .rank = gemm_rank,
+     .lower = gemm_lower,
+     .roundoff = 0x1p-11},
     {.name = "library", .supports = library_supports, .rank = library_rank, .lower = library_lower},
     {.name = "tile",
      .supports = clv__product_tile_supports,
