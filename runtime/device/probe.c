@@ -11,8 +11,8 @@
 #include "device/kernel_sources.h"
 #include "device/program.h"
 
-/** What is common, and the kernel that asks, whose macros have the defaults that `begin` leaves. False: not in
- *  this library. */
+/** What is common, and the kernel that asks, whose macros have the defaults that `begin` leaves. False: it is
+ *  not in this library. */
 static bool write_source(const clv__probe *probe, clv__text *out) {
     bool found = false;
     clv__text_add(out, "#define KERNEL(name) name\n%s", probe->begin);

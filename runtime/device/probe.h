@@ -5,7 +5,8 @@
 
 #include "device/device.h"
 
-/** A question: the file `stem` of kernels_cl/ has a kernel that leaves an int for each item, 0 where all is right. */
+/** A question: the file `stem` of kernels_cl/ has a kernel that leaves an int for each item, 0 where all is
+ *  right. */
 typedef struct clv__probe {
     const char *begin; // of the program: defines
     const char *stem, *entry;
@@ -14,7 +15,7 @@ typedef struct clv__probe {
 } clv__probe;
 
 /**
- * Does it pass? Asked once for a device and driver: the answer is kept in the program cache's folder. A device
+ * Does it pass? Asked once for a device and driver: the answer is kept in the program cache's folder. One
  * that computes nothing does not pass. The device is open, and nothing else uses it yet.
  */
 bool clv__probe_passes(clv_device *device, const clv__probe *probe);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finds out whether sub-groups can be used (kernels_cl/sub_groups.cl). A driver that says it has them may have
-// them in a later language only, and the specification leaves open which items are in one. Any fault means no.
+// Finds out whether sub-groups can be used (kernels_cl/sub_groups.cl). A driver that says it has them may
+// have them in a later language only, and the specification leaves open which items are in one. Any fault
+// means no.
 #include "device/sub_groups.h"
 
 #include "device/probe.h"

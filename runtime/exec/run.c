@@ -132,7 +132,8 @@ static void write_table(const clv__executor *executor, const clv__value *table, 
     }
 }
 
-/** Inputs that were not fed for this step keep the last step's values; the random state and tables are written here. */
+/** Inputs that were not fed for this step keep the last step's values; the random state and tables are
+ *  written here. */
 static void complete_inputs(clv__executor *executor, int slot) {
     const clv_plan *plan = executor->run->plan;
     const clv_session *session = executor->run->session;
