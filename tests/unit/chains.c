@@ -110,7 +110,7 @@ static void test_small_allocations(void **state) {
     clv_graph_destroy(m.graph);
 }
 
-/** What a few steps leave in the session, for the caller to free. */
+/** What a few steps leave in the session, for the caller to free; NULL: the device cannot. */
 static float *train(clv_device *device, bool no_fuse, bool scales, int *launches, size_t *n) {
     model m = build(0.01f, scales);
     clv_plan *plan =
@@ -123,7 +123,14 @@ static float *train(clv_device *device, bool no_fuse, bool scales, int *launches
     float hyper[CLV_HYPER_VALUES];
     clv_device_memory_reset_peak(device);
     assert_status(clv_session_create(runtime, &(clv_session_config){.seed = 7}, &session), CLV_OK, runtime);
-    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    const clv_status status = clv_run_create(session, plan, &run);
+    if (status == CLV_E_UNSUPPORTED) { // a kernel that is allowed smaller groups than the device says
+        clv_session_destroy(session);
+        clv_plan_destroy(plan);
+        clv_graph_destroy(m.graph);
+        return NULL;
+    }
+    assert_status(status, CLV_OK, runtime);
     for (int step = 0; step < STEPS; step++) {
         for (size_t i = 0; i < sizeof x / sizeof *x; i++)
             x[i] = (float)((i * 13 + (size_t)step * 5) % 29) / 14 - 1;
@@ -163,8 +170,12 @@ static void test_training_is_the_same(void **state) {
             size_t n, n_fused;
             if (mode == 2) info->max_alloc_bytes = 160 << 10;
             float *apart = train(device, true, mode == 1, &many, &n);
-            float *fused = train(device, false, mode == 1, &few, &n_fused);
+            float *fused = apart ? train(device, false, mode == 1, &few, &n_fused) : NULL;
             info->max_alloc_bytes = largest;
+            if (!apart) {
+                printf("%s: left out: %s\n", info->name, clv_runtime_error(runtime));
+                break;
+            }
             assert_int_equal(n, n_fused);
             assert_memory_equal(apart, fused, n * sizeof *apart);
             assert_int_equal(few, 2);
