@@ -166,7 +166,7 @@ KERNEL(channels_weight)(__global float *restrict part, __global const T_OUT *res
     UNROLLED for (int i = 0; i < KH * KW; i++) {
         tree[id] = sums[i];
         for (int apart = ITEMS / 2; apart > 0; apart /= 2) {
-            barrier(CLK_LOCAL_MEM_FENCE);
+            TREE_MEET(2 * apart)
             if (id < apart) tree[id] += tree[id + apart];
         }
         if (id == 0) part[group * KH * KW + i] = tree[0];

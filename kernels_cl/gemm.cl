@@ -36,6 +36,9 @@
 //   TAPS            1: k has three digits, B has an edge. 0: k is k2; default 0
 //   STORED          1: tiles lie in local memory as T_A and T_B are stored, and become floats where they are
 //                   multiplied: the same bits from half the traffic. 0: as floats; default 0
+//   HALF_SUMS       1: f16 arithmetic, for inference. Both tiles lie in local memory as f16, floats rounded to it; TK terms are summed
+//                   in f16, two columns at a time, and that is added to a sum in f32. TK terms that come to more than 65,504 are
+//                   infinite. Where F16_NATIVE is 0 the tiles are such, and sums f32; default 0
 // Local memory: 8*TK*(WY*TM + WX*TN + 8) bytes, 4*WY*TM and 12*WX*TN (without TAPS 4*WX*TN); with TAPS 32*TK more.
 
 #define T_A float
@@ -51,6 +54,7 @@
 #define TAPS 0
 #define STORED 0
 #define PHASES 0
+#define HALF_SUMS 0
 
 EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 
@@ -63,7 +67,15 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 #define STEP 4 // terms in a turn of the innermost loop; if it held a whole tile, compilers would take twice the registers
 
 // How tiles are kept: an element, four of them, an element from global memory, four as floats.
-#if STORED
+#if HALF_SUMS
+#define KEPT(T) ushort
+#define KEPT4(T) ushort4
+#define READ_float(p) STORAGE_TO_F16(*(p))
+#define READ_f16(p) (*(p))
+#define READ_bf16(p) STORAGE_TO_F16(float_of_bf16(*(p)))
+#define READ(T, p) PASTE(READ_, T)(p)
+#define FLOATS(T, v) PASTE(STORAGE_OF_F16, 4)(v)
+#elif STORED
 #define KEPT_float float
 #define KEPT_f16 ushort
 #define KEPT_bf16 ushort
@@ -71,7 +83,12 @@ EPILOGUE_FUNCTION(KERNEL(epilogue), float)
 #define KEPT4_f16 ushort4
 #define KEPT4_bf16 ushort4
 #define FLOATS_float(v) (v)
+#if F16_NATIVE // by casts, which compilers make a part of the FMA where a device can
+#define FLOATS_f16(v) \
+    (float4)((float)as_half((v).x), (float)as_half((v).y), (float)as_half((v).z), (float)as_half((v).w))
+#else
 #define FLOATS_f16(v) PASTE(STORAGE_OF_F16, 4)(v)
+#endif
 #define FLOATS_bf16(v) float_of_bf164(v)
 #define KEPT(T) PASTE(KEPT_, T)
 #define KEPT4(T) PASTE(KEPT4_, T)
@@ -164,6 +181,11 @@ int4 KERNEL(gemm_term)(int k, int k_1, int k_0, int a_k2, int a_k1, int a_k0, in
     v = from + k <= last ? v : (KEPT(T_B))0;
 #endif
 
+// Row m times columns 4 * j .. 4 * j + 3, in f16.
+#define RUN(m, a_, j, b_)                                                                                    \
+    run[m][2 * (j)] = fma((half2)(a_), (b_).lo, run[m][2 * (j)]);                                            \
+    run[m][2 * (j) + 1] = fma((half2)(a_), (b_).hi, run[m][2 * (j) + 1]);
+
 // Tile `turn` of both matrices into the registers ra and rb; from there into local memory.
 #define FETCH                                                                                                \
     {                                                                                                        \
@@ -250,17 +272,41 @@ __kernel __attribute__((reqd_work_group_size(WX * WY, 1, 1))) void KERNEL(gemm)(
         if (turn < turns) FETCH
         __local const KEPT4(T_A) *pa = la[(turn - 1) & 1][0] + y;
         __local const KEPT4(T_B) *pb = lb[(turn - 1) & 1][0] + x;
+#if HALF_SUMS && F16_NATIVE
+        half2 run[TM][TN / 2];
+        UNROLLED for (int i = 0; i < TM; i++) UNROLLED for (int j = 0; j < TN / 2; j++) run[i][j] = (half2)((half)0);
+#endif
         _Pragma("nounroll") for (int k = 0; k < TK; k += STEP) {
             UNROLLED for (int s = 0; s < STEP; s++) {
+#if HALF_SUMS && F16_NATIVE
+                half4 va[TM / 4], vb[TN / 4];
+                UNROLLED for (int i = 0; i < TM / 4; i++) va[i] = as_half4(pa[s * (BM / 4 + 1) + i * WY]);
+                UNROLLED for (int j = 0; j < TN / 4; j++) vb[j] = as_half4(pb[s * (BN / 4 + 1) + j * WX]);
+                UNROLLED for (int i = 0; i < TM / 4; i++)
+                    UNROLLED for (int j = 0; j < TN / 4; j++) {
+                        RUN(4 * i, va[i].x, j, vb[j])
+                        RUN(4 * i + 1, va[i].y, j, vb[j])
+                        RUN(4 * i + 2, va[i].z, j, vb[j])
+                        RUN(4 * i + 3, va[i].w, j, vb[j])
+                    }
+#else
                 float va[TM], vb[TN];
                 UNROLLED for (int i = 0; i < TM / 4; i++) vstore4(FLOATS(T_A, pa[s * (BM / 4 + 1) + i * WY]), i, va);
                 UNROLLED for (int j = 0; j < TN / 4; j++) vstore4(FLOATS(T_B, pb[s * (BN / 4 + 1) + j * WX]), j, vb);
                 UNROLLED for (int i = 0; i < TM; i++)
                     UNROLLED for (int j = 0; j < TN; j++) sums[i][j] = fma(va[i], vb[j], sums[i][j]);
+#endif
             }
             pa += STEP * (BM / 4 + 1);
             pb += STEP * (BN / 4 + 1);
         }
+#if HALF_SUMS && F16_NATIVE
+        UNROLLED for (int i = 0; i < TM; i++)
+            UNROLLED for (int j = 0; j < TN / 2; j++) {
+                sums[i][2 * j] += (float)run[i][j].x;
+                sums[i][2 * j + 1] += (float)run[i][j].y;
+            }
+#endif
         if (turn < turns) KEEP
 #if TAPS
         if (id < TK) terms[(turn + 1) & 1][id] = TERM_OF(first + (turn + 1) * TK + id);

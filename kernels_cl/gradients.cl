@@ -8,6 +8,10 @@
 //   sum_parts         the same once more, an item for COUNT parts: gradient j has n<j> of them in `in`, behind those before it
 //   sum_slices        one work-item: the sum so far and `n` sums, in order
 //   sum_all           one group: sum_parts, an item for all n<j> parts of a gradient, and sum_slices
+//   sum_squares_table, count_nonfinite_table
+//                     as sum_squares and count_nonfinite, of gradients that lie at any place in one of four buffers. A row of the
+//                     table for each: which buffer, where in it in units of 16 bytes, elements, groups of the gradients before it
+//   sum_table         sum_all of theirs: one group, an item for each gradient's parts
 //   clip_scale        one work-item: min(1, max_norm / (sqrt(total) / scale + 1e-6))
 //   scaler_step       one work-item: the factor of all gradients, the step values without skipped steps, and the next scale
 //
@@ -59,7 +63,7 @@
 #define TREE(sum)                                                                                            \
     tree[id] = sum;                                                                                          \
     for (int apart = ITEMS / 2; apart > 0; apart /= 2) {                                                     \
-        barrier(CLK_LOCAL_MEM_FENCE);                                                                        \
+        TREE_MEET(2 * apart)                                                                                 \
         if (id < apart) tree[id] += tree[id + apart];                                                        \
     }                                                                                                        \
     sum = tree[0];
@@ -96,6 +100,9 @@ float KERNEL(sum_blocks)(__global const float *from, int n) {
     if (k >= n_parts) return;                                                                                \
     __global const float *g = 0;                                                                             \
     EACH_SLICE(FIND_GRADIENT)                                                                                \
+    SUM_PART(TERM)
+// Group k's sum: of elements i up to i + COUNT of the n at g.
+#define SUM_PART(TERM)                                                                                       \
     const int end = n - i > COUNT ? i + COUNT : n, single = end - (end - i) % WIDE;                          \
     FLOATS sums = (FLOATS)(0.0f);                                                                            \
     for (i += id * WIDE; i < single;) {                                                                      \
@@ -115,6 +122,50 @@ __kernel GROUP void KERNEL(sum_squares)(__global float *restrict parts, EACH_SLI
 }
 __kernel GROUP void KERNEL(count_nonfinite)(__global float *restrict parts, EACH_SLICE(GRADIENT) EACH_SLICE(SIZE) int n_parts) {
     SUMS(NONFINITE)
+}
+
+// The last row that has no more than k groups before it: rows without groups have as many as the next.
+#define SUMS_OF_TABLE(TERM)                                                                                  \
+    BEGIN;                                                                                                   \
+    if (k >= n_parts) return;                                                                                \
+    int first = 0, last = rows - 1;                                                                          \
+    while (first < last) {                                                                                   \
+        const int middle = (first + last + 1) / 2;                                                           \
+        if (table[middle].w <= k)                                                                            \
+            first = middle;                                                                                  \
+        else                                                                                                 \
+            last = middle - 1;                                                                               \
+    }                                                                                                        \
+    const int4 row = table[first];                                                                           \
+    __global const float *g = (row.x == 0 ? g0 : row.x == 1 ? g1 : row.x == 2 ? g2 : g3) + (clv_offset)row.y * 4; \
+    const int n = row.z;                                                                                     \
+    int i = (k - row.w) * COUNT;                                                                             \
+    SUM_PART(TERM)
+#define TABLE_PARAMS                                                                                         \
+    __global float *restrict parts, __global const float *restrict g0, __global const float *restrict g1,    \
+        __global const float *restrict g2, __global const float *restrict g3,                                \
+        __global const int4 *restrict table, int rows, int n_parts
+__kernel GROUP void KERNEL(sum_squares_table)(TABLE_PARAMS) {
+    SUMS_OF_TABLE(SQUARE)
+}
+__kernel GROUP void KERNEL(count_nonfinite_table)(TABLE_PARAMS) {
+    SUMS_OF_TABLE(NONFINITE)
+}
+__kernel GROUP void KERNEL(sum_table)(__global float *restrict out, __global const float *restrict in,
+                                      __global const int4 *restrict table, int rows, int n_parts) {
+    __local float sums[ITEMS];
+    const int id = (int)get_local_id(0);
+    float sum = 0.0f;
+    for (int first = 0; first < rows; first += ITEMS) {
+        const int row = first + id, from = row < rows ? table[row].w : n_parts;
+        sums[id] = KERNEL(sum_blocks)(in + from, (row + 1 < rows ? table[row + 1].w : n_parts) - from);
+        barrier(CLK_LOCAL_MEM_FENCE);
+        if (id == 0) {
+            for (int j = 0; j < ITEMS; j++) sum += sums[j];
+        }
+        barrier(CLK_LOCAL_MEM_FENCE);
+    }
+    if (id == 0) out[0] = sum;
 }
 
 __kernel void KERNEL(sum_parts)(__global float *restrict parts, __global const float *restrict in,

@@ -152,7 +152,7 @@
     ROW_JOIN                                                                                                 \
     ROW_PUT
 #define ROW_TREE                                                                                             \
-    GROUP_TREE(lane, lanes, ROW_PUT, ROW_TAKE)                                                               \
+    GROUP_TREE_OF(lane, lanes, ROW_STEP, ROW_PUT, ROW_TAKE)                                                  \
     s0 = tree0[first_lane];                                                                                  \
     ROW_SECOND(s1 = tree1[first_lane];)                                                                      \
     ROW_THIRD(s2 = tree2[first_lane];)

@@ -392,7 +392,9 @@ static clv_status run_variant(job *j, trial *t, int k, const clv__expected *expe
         t->failed[k] = tally_status(j, where, status);
         t->ran[k] = true;
     } else {
-        t->failed[k] = !compare(j, t, where, expected, e, target);
+        clv__expected own = *expected; // borrows
+        own.roundoff = t->op->variants[k].roundoff;
+        t->failed[k] = !compare(j, t, where, &own, e, target);
         t->ran[k] = true;
     }
     return told(j, t->op->name);
@@ -674,6 +676,7 @@ static clv_status reproduce(job *j, const char *name, clv__text *text) {
     clv__expected expected = {0};
     CLV_TRY(clv__expected_init(&expected, &t->subject.start, t->subject.targets, t->subject.n_targets,
                                j->device, error_of(j)));
+    if (variant >= 0) expected.roundoff = t->op->variants[variant].roundoff;
     clv__reproduction of = {.name = name,
                             .seed = j->config->seed,
                             .device = j->device,

@@ -104,8 +104,10 @@ clv_status clv__expected_init(clv__expected *expected, const clv__values *start,
     for (uint64_t trial = 0; status == CLV_OK && trial < TRIALS; trial++) {
         status = values_copy(&one, start, error);
         if (status == CLV_OK) status = values_copy(&two, start, error);
-        if (status == CLV_OK) status = clv__interpret(&one, &(clv__noise){1, trial, expected->one_way}, error);
-        if (status == CLV_OK) status = clv__interpret(&two, &(clv__noise){2, trial, expected->one_way}, error);
+        if (status == CLV_OK)
+            status = clv__interpret(&one, &(clv__noise){1, trial, expected->one_way}, error);
+        if (status == CLV_OK)
+            status = clv__interpret(&two, &(clv__noise){2, trial, expected->one_way}, error);
         for (size_t id = 0; status == CLV_OK && id < start->n; id++)
             if (expected->sway[id])
                 add_trial(expected->sway[id], expected->want.data[id], one.data[id], two.data[id],
@@ -131,6 +133,16 @@ void clv__expected_reset(clv__expected *expected) {
     *expected = (clv__expected){0};
 }
 
+/** What sums of products may be off whose terms are rounded otherwise than to f32: of `terms` roundings that are independent, four
+ *  standard deviations with the largest of both factors, so many more with usual ones. Where other ops follow: what f32's roundings
+ *  come to, so many times. */
+static double rounded_sums(const clv__expected *expected, const clv__node *node, int64_t terms, double sway) {
+    const double coarser = expected->roundoff / FLT_EPSILON * sway;
+    if (!node || !node->io.op->reduction || !node->in[0] || !node->in[1]) return coarser;
+    return fmin(coarser, sway + 4 * expected->roundoff * sqrt((double)terms) *
+                                    expected->scale[node->in[0]->id] * expected->scale[node->in[1]->id]);
+}
+
 double clv__tolerance(const clv__expected *expected, const clv_tensor *target, int64_t index) {
     clv_dtype dtype = target->desc.dtype;
     if (!clv__is_float(dtype)) return 0;
@@ -143,11 +155,12 @@ double clv__tolerance(const clv__expected *expected, const clv_tensor *target, i
         if (clv__is_float(io->in[i].dtype)) inside = fmin(inside, expected->scale[target->node->in[i]->id]);
     double stored =
         clv__is_half(dtype) ? clv__dtype_epsilon(dtype) / 2 * fmax(want, clv__dtype_smallest(dtype)) : 0;
+    double sway = CLV__SWAY_FACTOR * expected->sway[target->id][index];
+    if (expected->roundoff > 0) sway = rounded_sums(expected, target->node, terms, sway);
     return stored +
            FLT_EPSILON *
                ((FUNCTION_ULP + sum_ulp) * want + FUNCTION_ULP * scale + (io ? INSIDE_ULP * inside : 0)) +
-           CLV__SWAY_FACTOR * expected->sway[target->id][index] +
-           FLT_MIN; // FLT_MIN: denormals may be flushed to zero
+           sway + FLT_MIN; // FLT_MIN: denormals may be flushed to zero
 }
 
 /** As OpenCL 1.2, section 7.4, has it: the distance of the two floats around a value. */
@@ -206,7 +219,8 @@ bool clv__tolerance_agree(const clv_tensor *target, const clv_device *device, co
     double allowed =
         target->desc.dtype == CLV_DTYPE_I32
             ? 0
-            : CLV__SWAY_FACTOR * FLT_EPSILON * (FUNCTION_ULP + (io ? clv__rounding_reach(io, rounds_one_way(device)) : 1)) * scale +
+            : CLV__SWAY_FACTOR * FLT_EPSILON *
+                      (FUNCTION_ULP + (io ? clv__rounding_reach(io, rounds_one_way(device)) : 1)) * scale +
                   FLT_MIN;
     for (int64_t i = 0; i < n; i++) {
         double x = element(target, a, i), y = element(target, b, i);

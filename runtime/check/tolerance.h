@@ -11,6 +11,7 @@ typedef struct clv__expected {
     double **sway;    // by tensor id, for the targets only: NULL elsewhere
     double *scale;    // by tensor id, of all: largest finite |want|
     bool one_way;     // the device rounds one way: toward zero
+    double roundoff;  // clv__variant.roundoff of what is held against it; 0: f32's
 } clv__expected;
 
 /** Evaluate the graph from `start` (inputs and persistents; unchanged), exactly and with small disturbances.

@@ -41,6 +41,7 @@ struct clv_device {
     pthread_mutex_t open_lock;
     clv__bdevice *open; // NULL until clv__device_open
     bool f16_native;    // it converts f16 to the same bits as our kernels; set when it is opened, see f16.h
+    bool sub_groups;    // and it has sub-groups that trees may use: sub_groups.h
     struct clv__program_store *programs;
     struct {
         struct clv__ahead *ahead;       // NULL: no kernels are compiled ahead; under open_lock

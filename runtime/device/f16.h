@@ -7,9 +7,8 @@
 
 /**
  * True if the device has cl_khr_fp16 and its conversions give the bits of those in
- * kernels_cl/common/storage.cl, for every f16 and around every rounding. A kernel of its own asks, once for a
- * device and driver: the answer is kept in the program cache's folder. The device is open, and nothing else
- * uses it yet.
+ * kernels_cl/common/storage.cl, for every f16 and around every rounding. A kernel of its own asks
+ * (probe.h): the device is open, and nothing else uses it yet.
  */
 bool clv__f16_native(clv_device *device);
 

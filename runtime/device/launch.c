@@ -71,6 +71,10 @@ void clv__arg_workspace(clv__launches *list, clv__launch *launch, size_t offset,
     add_slot(list, launch, (clv__slot){.kind = CLV__SLOT_WORKSPACE, .offset = offset, .bytes = bytes});
 }
 
+void clv__arg_gradients(clv__launches *list, clv__launch *launch, int chunk) {
+    add_slot(list, launch, (clv__slot){.kind = CLV__SLOT_GRADIENTS, .index = chunk});
+}
+
 void clv__arg_i32(clv__launches *list, clv__launch *launch, int64_t value) {
     if (value < INT32_MIN || value > INT32_MAX) list->failed = true;
     add_slot(list, launch, (clv__slot){.kind = CLV__SLOT_I32, .i32 = (int32_t)value});

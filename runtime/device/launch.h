@@ -19,7 +19,8 @@ typedef enum clv__slot_kind {
     CLV__SLOT_WORKSPACE, // `offset` bytes into the op's workspace
     CLV__SLOT_I32,
     CLV__SLOT_F32,
-    CLV__SLOT_LOCAL // `offset` bytes of local memory
+    CLV__SLOT_LOCAL,    // `offset` bytes of local memory
+    CLV__SLOT_GRADIENTS // the device's gradients, all of their chunk `index`; read only
 } clv__slot_kind;
 
 typedef struct clv__slot {
@@ -83,6 +84,7 @@ void clv__launch_define(clv__launches *list, clv__launch *launch, const char *na
 void clv__arg_out(clv__launches *list, clv__launch *launch, int index);
 void clv__arg_in(clv__launches *list, clv__launch *launch, int index);
 void clv__arg_workspace(clv__launches *list, clv__launch *launch, size_t offset, size_t bytes);
+void clv__arg_gradients(clv__launches *list, clv__launch *launch, int chunk);
 void clv__arg_i32(clv__launches *list, clv__launch *launch,
                   int64_t value); // sets `failed` if it does not fit
 void clv__arg_f32(clv__launches *list, clv__launch *launch, float value);

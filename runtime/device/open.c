@@ -3,6 +3,7 @@
 // device.
 #include "device/device.h"
 #include "device/f16.h"
+#include "device/sub_groups.h"
 #include "device/select.h"
 
 void *clv__backend_state(clv_runtime *runtime, const clv__backend *backend) {
@@ -28,9 +29,10 @@ clv_status clv__device_open(clv_device *device) {
                 clv__error_prefix(&runtime->error, "device %s cannot be opened: ", device->name);
             } else {
                 device->f16_native = clv__f16_native(device);
+                device->sub_groups = clv__sub_groups_work(device);
                 if (runtime->debug >= 1)
-                    clv__log(runtime, CLV_LOG_DEBUG, "device %s opened (%s)%s", device->name,
-                             device->info.label,
+                    clv__log(runtime, CLV_LOG_DEBUG, "device %s opened (%s)%s%s", device->name,
+                             device->info.label, device->sub_groups ? "; its sub-groups are used" : "",
                              device->f16_native  ? "; it converts f16 itself"
                              : device->info.fp16 ? "; its fp16 does not convert as it should"
                                                  : "");

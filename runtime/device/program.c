@@ -98,7 +98,10 @@ static clv_status gather(struct clv__program_store *store, const clv__launch *co
 
 /** The whole source of a program. */
 static void assemble(clv__text *out, const clv_device *device, const clv__gathering *all) {
-    clv__source_begin(out, device && device->f16_native, device && device->info.no_int64);
+    clv__source_begin(out, device ? &(clv__source_device){.f16_native = device->f16_native,
+                                                          .sub_groups = device->sub_groups,
+                                                          .no_int64 = device->info.no_int64}
+                                  : NULL);
     for (size_t i = 0; i < all->n; i++) clv__source_add(out, &all->items[i]);
 }
 

@@ -72,8 +72,14 @@ void clv__source_index_reset(clv__source_index *index);
 /** How much text an instance gives a compiler to read. */
 size_t clv__source_bytes(const clv__instance *instance);
 
-/** The start of a program: what is common to all instances; with the device's own half type or without. */
-void clv__source_begin(clv__text *out, bool f16_native, bool no_int64);
+/** What a device adds to what programs are made of. */
+typedef struct clv__source_device {
+    bool f16_native; // it converts f16 itself: f16.h
+    bool sub_groups; // trees use its sub-groups: sub_groups.h
+    bool no_int64;   // it has no 64-bit integers
+} clv__source_device;
+/** The start of a program: what is common to all instances; NULL: as any device compiles it. */
+void clv__source_begin(clv__text *out, const clv__source_device *device);
 /** Append an instance. */
 void clv__source_add(clv__text *out, const clv__instance *instance);
 

@@ -123,6 +123,11 @@ static int value_of(const binding *b, const clv__slot *slot) {
 static clv_status buffer_of(const binding *b, const clv__slot *slot, clv__bbuffer **out) {
     *out = NULL;
     if (slot->kind == CLV__SLOT_WORKSPACE) return bind_workspace(b->executor, b->at, slot, out);
+    if (slot->kind == CLV__SLOT_GRADIENTS) {
+        const clv__chunks *gradients = &b->executor->arenas->gradients;
+        if (slot->index < gradients->n) *out = gradients->items[slot->index].buffer;
+        return CLV_OK;
+    }
     int value = value_of(b, slot);
     if (value >= 0) *out = b->executor->run->parts[b->slot][value].buffer;
     return CLV_OK;

@@ -96,21 +96,44 @@ clv_status clv_run_feed(clv_run *run, const clv_tensor *input, const void *data,
     return CLV_OK;
 }
 
+/** Is it written here, and not fed? */
+static bool is_own_input(const clv_plan *plan, const clv__value *value) {
+    return value->table || value->tensor == plan->graph->random;
+}
+
 /** Has every input been fed? Asked of all of them before anything is taken as fed for the step: a step that
  *  is refused may be tried again with what was missing. */
 static clv_status check_fed(const clv_run *run) {
     for (int s = 0; s < run->n_executors; s++) {
         const clv__executor *executor = &run->executors[s];
         for (int i = 0; i < executor->place->n_inputs; i++) {
-            const clv_tensor *input = run->plan->values[executor->place->inputs[i]].tensor;
-            if (!executor->ever_fed[i] && input != run->plan->graph->random)
-                CLV_FAIL(error_of(run), CLV_E_STATE, "input '%s' was not fed before the step", input->name);
+            const clv__value *input = &run->plan->values[executor->place->inputs[i]];
+            if (!executor->ever_fed[i] && !is_own_input(run->plan, input))
+                CLV_FAIL(error_of(run), CLV_E_STATE, "input '%s' was not fed before the step",
+                         input->tensor->name);
         }
     }
     return CLV_OK;
 }
 
-/** Inputs that were not fed for this step keep the last step's values; the random state is fed here. */
+/** Where the values of a table lie. */
+static void write_table(const clv__executor *executor, const clv__value *table, void *to) {
+    const clv_plan *plan = executor->run->plan;
+    const size_t chunk = executor->arenas->gradients.layout.chunk;
+    clv__table_row row = {0};
+    for (int i = 0; i < table->n_table; i++) {
+        const clv__value *value = &plan->values[table->table[i]];
+        const int64_t n = (int64_t)(value->bytes / sizeof(float));
+        row.chunk = (int32_t)(value->offset / chunk);
+        row.offset = (int32_t)(value->offset % chunk / CLV__TABLE_UNIT);
+        row.elements = (int32_t)n;
+        memcpy((char *)to + (size_t)i * sizeof row, &row, sizeof row);
+        row.parts += (int32_t)((n + table->table_cut - 1) / table->table_cut);
+    }
+}
+
+/** Inputs that were not fed for this step keep the last step's values; the random state and tables are
+ *  written here. */
 static void complete_inputs(clv__executor *executor, int slot) {
     const clv_plan *plan = executor->run->plan;
     const clv_session *session = executor->run->session;
@@ -122,7 +145,9 @@ static void complete_inputs(clv__executor *executor, int slot) {
                                  (uint32_t)session->step, 0};
             memcpy(clv__staged_inputs(executor, slot) + value->staged, words, sizeof words);
         }
-        for (int k = 0; k < n && !executor->fed[i] && value->tensor != plan->graph->random; k++) {
+        if (value->table && value->segment == CLV__IN_INPUTS)
+            write_table(executor, value, clv__staged_inputs(executor, slot) + value->staged);
+        for (int k = 0; k < n && !executor->fed[i] && !is_own_input(plan, value); k++) {
             const clv__value *piece = &plan->values[pieces[k]];
             if (piece->bytes && piece->segment == CLV__IN_INPUTS)
                 memcpy(clv__staged_inputs(executor, slot) + piece->staged,

@@ -70,6 +70,9 @@ typedef struct clv__variant {
     void (*lower)(clv__launches *list, const clv__op_io *io);
     double relative; // the same as a number, where it does not depend on the use; 0: 1.0
     bool lanes;      // `relative` is of devices with lanes; of threads it is 2: no local memory to gain from, barriers to lose by
+    /** Its sums are rounded so, relative to each, where others round to f32: 2^-11 for f16. Such a variant is taken for inference alone, and
+     *  only where it is pinned, as what is summed may be past the type's largest. The check allows for it. 0: as f32. */
+    double roundoff;
 } clv__variant;
 
 // What a variant says of a use.
@@ -188,6 +191,14 @@ typedef enum clv__autocast {
     CLV__CAST_FLOAT,  // in f32
 } clv__autocast;
 
+/** Several uses of a chain, done at once. What they read lies anywhere among the device's gradients; a table says where, which is
+ *  an input behind those of the last use (plan/chains.c; its rows are clv__table_row). */
+typedef struct clv__chained {
+    const int64_t *n; // elements of each row
+    int rows;
+    int chunks; // of gradients, at most: so many arguments
+} clv__chained;
+
 struct clv__op {
     const char *name;
     size_t
@@ -208,6 +219,10 @@ struct clv__op {
         epilogue; // its variants do io->epilogue (ops/epilogue.h), but those whose `supports` refuses a use that has one
     int channels; // the dimension of output 0 that has its channels for an epilogue, from the end if negative; 0: it has none
     clv__groups groups;
+    /** Of a chain, by io->variant: append the launches of all its uses, in place of their own; io is that of the last. False: nothing is
+     *  appended, and each has launches of its own. NULL: so it is always. chain_cut: elements of a part, which the table counts. */
+    bool (*lower_chain)(clv__launches *list, const clv__op_io *io, const clv__chained *chained);
+    int64_t chain_cut;
     bool random; // depends on the step's random state, input (n_in - 1), i32[4]: seed low, seed high, step, 0
 
     /** Input shapes, dtypes, attributes -> io->n_out, io->out; or a sentence. Pure. The caller has put op, attrs, in; f16 and

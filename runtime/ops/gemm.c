@@ -16,17 +16,22 @@ typedef struct gemm_tile {
     double share;  // FMAs among the instructions of the innermost loop (tests/drivers/offline/kernels.tsv)
     int registers; // of an item, the most of the targets there
     bool stored;   // halves stay halves in local memory
+    bool sums;     // and are summed as such: clv__variant.roundoff
 } gemm_tile;
 
 /** The first has as many registers as leave room for four groups beside each other on older GPUs. The second
  *  reads less and wants more registers. The third is for results of few tiles: it has more terms at a time, so
  *  runs of them fill sectors better where terms lie side by side. The others are for small groups, results of few
  *  rows or columns, and halves. */
-static const gemm_tile tiles[] = {
-    {"gemm", 16, 16, 4, 8, 8, 0.84, 64, false},        {"gemm:128x128", 16, 16, 8, 8, 8, 0.89, 128, false},
-    {"gemm:64x64", 16, 16, 4, 4, 16, 0.79, 48, false}, {"gemm:32x64", 8, 8, 4, 8, 8, 0.84, 88, false},
-    {"gemm:16x64", 16, 4, 4, 4, 8, 0.79, 59, false},   {"gemm:64x16", 4, 16, 4, 4, 8, 0.79, 50, false},
-    {"half", 16, 16, 4, 8, 8, 0.83, 64, true},         {"half:32x64", 8, 8, 4, 8, 8, 0.83, 88, true}};
+static const gemm_tile tiles[] = {{"gemm", 16, 16, 4, 8, 8, 0.84, 64, false, false},
+                                  {"gemm:128x128", 16, 16, 8, 8, 8, 0.89, 128, false, false},
+                                  {"gemm:64x64", 16, 16, 4, 4, 16, 0.79, 48, false, false},
+                                  {"gemm:32x64", 8, 8, 4, 8, 8, 0.84, 88, false, false},
+                                  {"gemm:16x64", 16, 4, 4, 4, 8, 0.79, 59, false, false},
+                                  {"gemm:64x16", 4, 16, 4, 4, 8, 0.79, 50, false, false},
+                                  {"half", 16, 16, 4, 8, 8, 0.83, 64, true, false},
+                                  {"half:32x64", 8, 8, 4, 8, 8, 0.83, 88, true, false},
+                                  {"half_sums", 16, 16, 4, 8, 8, 1.2, 80, true, true}};
 enum { N_TILES = sizeof tiles / sizeof *tiles };
 
 static int items_of(const gemm_tile *tile) {
@@ -64,8 +69,12 @@ bool clv__gemm_supports(const clv_device_info *device, const clv__op_io *io) {
     for (int i = 0; i < N_TILES && !tile; i++)
         if (fits(device, &tiles[i]) && !tiles[i].stored) tile = &tiles[i];
     if (!tile || !fits(device, tile)) return false;
-    return !tile->stored ||
-           (device->fp16 && (clv__is_half(io->in[0].dtype) || clv__is_half(io->in[1].dtype)));
+    const clv_dtype a = io->in[0].dtype, b = io->in[1].dtype, c = io->out[0].dtype;
+    if (tile->sums) { // floats beside halves, as weights are, are rounded to them
+        const bool halves = a == CLV_DTYPE_F16 || b == CLV_DTYPE_F16 || c == CLV_DTYPE_F16;
+        return device->fp16 && halves && a != CLV_DTYPE_BF16 && b != CLV_DTYPE_BF16;
+    }
+    return !tile->stored || (device->fp16 && (clv__is_half(a) || clv__is_half(b)));
 }
 
 int clv__gemm_registers(const clv__op_io *io) {
@@ -181,10 +190,12 @@ static void tile_defines(clv__launches *list, clv__launch *launch, const gemm_ti
     const struct {
         const char *name;
         int value, usual;
-    } macros[] = {{"WX", tile->wx, 16},       {"WY", tile->wy, 16},     {"TM", tile->tm, 4},
-                  {"TN", tile->tn, 8},        {"TK", tile->tk, 8},      {"A_ROWS", g->a_rows, 1},
-                  {"TAPS", g->taps, 0},       {"B_ROWS", g->b_rows, 0}, {"PHASES", g->phases > 1, 0},
-                  {"STORED", tile->stored, 0}};
+    } macros[] = {{"WX", tile->wx, 16},         {"WY", tile->wy, 16},
+                  {"TM", tile->tm, 4},          {"TN", tile->tn, 8},
+                  {"TK", tile->tk, 8},          {"A_ROWS", g->a_rows, 1},
+                  {"TAPS", g->taps, 0},         {"B_ROWS", g->b_rows, 0},
+                  {"PHASES", g->phases > 1, 0}, {"STORED", tile->stored && !tile->sums, 0},
+                  {"HALF_SUMS", tile->sums, 0}};
     for (size_t i = 0; i < sizeof macros / sizeof *macros; i++)
         if (macros[i].value != macros[i].usual)
             clv__launch_define(list, launch, macros[i].name, "%d", macros[i].value);

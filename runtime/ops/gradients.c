@@ -28,11 +28,11 @@ static clv_status want_scalar(const clv__op_io *io, int i, const char *what, clv
 
 // Inputs: the sum so far, then gradients. What is added to it is each gradient's sum, in order, and that depends on the gradient's
 // size alone: so many uses of one gradient, each with the sum of the one before, give the bits of one use of many.
-enum { SO_FAR, FIRST, MOST = 35, PARTS = 1024 };
+enum { SO_FAR, FIRST, MOST = 35, PARTS = 1024, CHAIN_CUT = 8192 };
 
 static const clv__sharing sharings[CLV__SHARINGS] = {{1, 1024, 1},
                                                      {1, 16384, 16},
-                                                     {CLV__SHARING_ITEMS, 8192, 4}},
+                                                     {CLV__SHARING_ITEMS, CHAIN_CUT, 4}},
                           of_parts = {1, PARTS, 1}, of_all = {CLV__SHARING_ITEMS, PARTS, 1};
 
 static clv_status squares_infer(clv__op_io *io, clv__error *error) {
@@ -91,6 +91,42 @@ static void squares_lower(clv__launches *list, const clv__op_io *io) {
     CLV__ARGS_I32(list, launch, all, clv__has_in(io, SO_FAR));
 }
 
+/** The same of all uses of a chain, in two launches, with the same bits: the parts of all gradients, and one group for the rest. */
+static bool squares_chain(clv__launches *list, const clv__op_io *io, const clv__chained *chained) {
+    enum { TURNS = 2048 };
+    const clv__sharing *share = clv__sharing_of(io, sharings);
+    const bool count = io->op == &clv__op_count_nonfinite;
+    int64_t parts = 0;
+    if (share->count != CHAIN_CUT ||
+        !clv__loops_fit(list->device, TURNS * clv__div_up(chained->rows, share->items)))
+        return false;
+    for (int j = 0; j < chained->rows; j++) {
+        const int64_t n = clv__div_up(chained->n[j], share->count);
+        if (n > PARTS) return false;
+        parts += n;
+    }
+    if (parts == 0) return false;
+    const size_t bytes = (size_t)parts * sizeof(float), at = clv__launch_workspace(list, bytes);
+    clv__launch *launch =
+        clv__launch_kernel(list, "gradients", count ? "count_nonfinite_table" : "sum_squares_table");
+    clv__launch_define(list, launch, "ITEMS", "%d", share->items);
+    clv__launch_define(list, launch, "COUNT", "%d", share->count);
+    clv__launch_define(list, launch, "WIDE", "%d", share->wide);
+    clv__launch_grid(launch, (size_t)(parts * share->items), (size_t)share->items);
+    clv__arg_workspace(list, launch, at, bytes);
+    for (int i = 0; i < chained->chunks; i++) clv__arg_gradients(list, launch, i);
+    clv__arg_in(list, launch, io->n_in);
+    CLV__ARGS_I32(list, launch, chained->rows, parts);
+    launch = clv__launch_kernel(list, "gradients", "sum_table");
+    clv__launch_define(list, launch, "ITEMS", "%d", share->items);
+    clv__launch_grid(launch, (size_t)share->items, (size_t)share->items);
+    clv__arg_out(list, launch, 0);
+    clv__arg_workspace(list, launch, at, bytes);
+    clv__arg_in(list, launch, io->n_in);
+    CLV__ARGS_I32(list, launch, chained->rows, parts);
+    return true;
+}
+
 static void squares_reference(const clv__ref *ref) {
     const bool count = ref->io->op == &clv__op_count_nonfinite;
     double sum = ref->in[SO_FAR] ? ref->in[SO_FAR][0] : 0;
@@ -135,7 +171,8 @@ static bool squares_split(const clv__op_io *io, int i, clv__split *out) {
 }
 
 #define COMMON                                                                                               \
-    .groups = {FIRST, 1, MOST, .chain = true}, .infer = squares_infer, .variants = squares_variants,         \
+    .groups = {FIRST, 1, MOST, .chain = true}, .lower_chain = squares_chain, .chain_cut = CHAIN_CUT,         \
+    .infer = squares_infer, .variants = squares_variants,                                                    \
     .reference = squares_reference, .split = squares_split
 const clv__op clv__op_sum_squares = {
     .name = "sum_squares", .sample = squares_sample, .reduction = squares_reduction, COMMON};

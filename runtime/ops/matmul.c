@@ -221,6 +221,7 @@ static const clv__variant product_variants[] = {
     {"gemm:64x16", clv__gemm_supports, gemm_rank, .lower = gemm_lower},
     {"half", clv__gemm_supports, gemm_rank, .lower = gemm_lower},
     {"half:32x64", clv__gemm_supports, gemm_rank, .lower = gemm_lower},
+    {"half_sums", clv__gemm_supports, gemm_rank, .lower = gemm_lower, .roundoff = 0x1p-11},
     {"small", clv__product_small_supports, clv__product_small_rank, .lower = clv__product_small},
     {"library", library_supports, library_rank, .lower = library_lower},
     {"tile", clv__product_tile_supports, clv__product_tile_rank, .lower = clv__product_tile},

@@ -43,7 +43,18 @@ typedef struct clv__value {
     const int *pieces;
     int n_pieces;
     int piece; // of a persistent: which of its pieces this is
+    // chains.c: a table of where these values lie; exec writes it, and who reads the table reads them. NULL: it is none
+    const int *table;
+    int n_table;
+    int64_t table_cut; // elements of a part: the table counts parts
 } clv__value;
+
+/** A row of such a table. */
+typedef struct clv__table_row {
+    int32_t chunk, offset; // of the place's gradients; in units of CLV__TABLE_UNIT bytes from the chunk's begin
+    int32_t elements, parts; // how many; parts of those in the rows before
+} clv__table_row;
+enum { CLV__TABLE_UNIT = 16, CLV__TABLE_CHUNKS = 4 };
 
 typedef enum clv__work { CLV__COMPUTE, CLV__SEND, CLV__RECEIVE } clv__work;
 
@@ -109,6 +120,7 @@ typedef struct clv__place {
     size_t alignment;        // of tensors: what the strictest device of the plan wants
     uint64_t awaits;         // a bit for each place whose end of the last step some node here waits for
     int *inputs, n_inputs;   // values that are fed
+    int n_tables;            // so many of them, the last ones, are tables: chains.c
     int *outputs, n_outputs; // values that are fetched
     int *persistents, n_persistents; // values that live in the session
     bool updates;                    // changes some, of its own or of another place

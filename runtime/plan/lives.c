@@ -4,6 +4,13 @@
 
 #include "plan/passes.h"
 
+/** A root lives at a node. */
+static void live_at(clv_plan *plan, int value, int at) {
+    clv__value *root = &plan->values[plan->values[value].root];
+    if (root->first > at) root->first = at;
+    if (root->last < at) root->last = at;
+}
+
 static void find_lives(clv_plan *plan) {
     for (size_t i = 0; i < plan->n_values; i++) {
         clv__value *value = &plan->values[i];
@@ -17,9 +24,9 @@ static void find_lives(clv_plan *plan) {
         for (int i = 0; i < CLV__MAX_IN + CLV__MAX_OUT; i++) {
             const int value = i < CLV__MAX_IN ? node->in[i] : node->out[i - CLV__MAX_IN];
             if (value < 0) continue;
-            clv__value *root = &plan->values[plan->values[value].root];
-            if (root->first > at) root->first = at;
-            root->last = at;
+            live_at(plan, value, at);
+            const clv__value *read = &plan->values[value];
+            for (int k = 0; k < read->n_table; k++) live_at(plan, read->table[k], at);
         }
     }
 }

@@ -56,6 +56,10 @@ static void forget_choices(clv_plan *plan) {
     for (size_t i = 0; i < plan->n_nodes; i++) clv__launches_reset(&plan->nodes[i].launches);
     plan->n_nodes = 0;
     plan->n_values = plan->n_placed_values;
+    for (int i = 0; i < plan->n_places; i++) {
+        plan->places[i].n_inputs -= plan->places[i].n_tables;
+        plan->places[i].n_tables = 0;
+    }
     clv__arena_reset(&plan->chosen);
     plan->prepared = false;
 }

@@ -115,19 +115,26 @@ clv_status clv__variant_choose(const clv_plan *plan, clv__plan_node *at) {
     for (const clv__variant *v = op->variants; v && v->name; v++) {
         bool fits = clv__variant_supports(v, info, &node->io);
         if (pin && strlen(v->name) == length && memcmp(v->name, pin, length) == 0) {
-            if (fits) {
+            const bool trains = v->roundoff > 0 && node->graph->training;
+            if (fits && !trains) {
                 at->variant = v;
                 at->chosen = CLV__PINNED;
                 return CLV_OK;
             }
             if (by_name) {
                 clv__node_title title;
+                if (trains)
+                    CLV_FAIL(clv__plan_error(plan), CLV_E_UNSUPPORTED,
+                             "%s: the pinned variant '%s' is for inference, its sums are not in f32; pin "
+                             "another one",
+                             clv__title_of(node, &title), v->name);
                 CLV_FAIL(clv__plan_error(plan), CLV_E_UNSUPPORTED,
                          "%s: the pinned variant '%s' cannot run on %s with these shapes",
                          clv__title_of(node, &title), v->name, info->name);
             }
         }
-        if (!fits || at->chosen == CLV__TUNED || clv__quarantined(device, op, v->name)) continue;
+        if (!fits || v->roundoff > 0 || at->chosen == CLV__TUNED || clv__quarantined(device, op, v->name))
+            continue;
         if (at->roomy >> (v - op->variants) & 1) continue;
         double rank = clv__variant_rank(v, info, known);
         if (v == measured) at->chosen = CLV__TUNED;

@@ -53,7 +53,7 @@ FILE *programs_file(const char *folder, const char *name, const char *suffix) {
 /** One program: the instances of a file behind each other, each with the kernels that were met. */
 static void write_program(const program_kernel *kernels, size_t n, const char *folder) {
     clv__text text = {0};
-    clv__source_begin(&text, false, false);
+    clv__source_begin(&text, NULL);
     for (size_t first = 0; first < n; first++) {
         clv__instance instance = {kernels[first].hash, kernels[first].at.source, kernels[first].defines, 0};
         bool done = false;

@@ -289,6 +289,47 @@ static void test_pins_are_checked(void **state) {
     clv_graph_destroy(graph);
 }
 
+/** A variant whose sums are coarser than f32's: pinned, for inference, and in no other case. */
+static void test_coarse_sums_are_asked_for(void **state) {
+    (void)state;
+    const struct {
+        const char *variants;
+        clv_precision precision;
+        bool training;
+        const char *variant, *refused;
+    } cases[] = {
+        {NULL, CLV_PRECISION_MIXED, false, NULL, NULL},
+        {"linear=half_sums", CLV_PRECISION_MIXED, false, "half_sums", NULL},
+        {"*=half_sums", CLV_PRECISION_MIXED, true, NULL, NULL},
+        {"*=half_sums", CLV_PRECISION_F32, false, NULL, NULL},
+        {"linear=half_sums", CLV_PRECISION_MIXED, true, NULL,
+         "linear 'fc': the pinned variant 'half_sums' is for inference, its sums are not in f32; pin another one"},
+        {"linear=half_sums", CLV_PRECISION_MIXED_BF16, false, NULL, "cannot run on null:0 with these shapes"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        clv_graph *graph;
+        clv_plan *plan;
+        assert_int_equal(clv_graph_create(runtime, &graph), CLV_OK);
+        clv_graph_set_precision(graph, cases[i].precision);
+        clv_graph_set_training(graph, cases[i].training);
+        clv_output(clv_nn_linear(clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(512, 512)), "fc", 512, NULL), "y");
+        const clv_plan_config config = {.device = device_named("null"), .variants = cases[i].variants};
+        const clv_status status = clv_plan_create(graph, &config, &plan);
+        if (cases[i].refused) {
+            assert_int_equal(status, CLV_E_UNSUPPORTED);
+            assert_holds(clv_runtime_error(runtime), cases[i].refused);
+        } else {
+            assert_int_equal(status, CLV_OK);
+            bool found = false;
+            for (int k = 0; k < clv_plan_node_count(plan); k++)
+                found |= strcmp(clv_plan_node_get(plan, k).variant, "half_sums") == 0;
+            assert_int_equal(found, cases[i].variant != NULL);
+        }
+        clv_plan_destroy(plan);
+        clv_graph_destroy(graph);
+    }
+}
+
 static void test_prediction_is_what_is_taken(void **state) {
     (void)state;
     clv_device *device = device_named("host");
@@ -394,6 +435,7 @@ int main(void) {
         cmocka_unit_test(test_what_nobody_needs_is_not_planned),
         cmocka_unit_test(test_a_graph_without_results_is_refused),
         cmocka_unit_test(test_pins_are_checked),
+        cmocka_unit_test(test_coarse_sums_are_asked_for),
         cmocka_unit_test(test_prediction_is_what_is_taken),
         cmocka_unit_test(test_what_is_kept_and_made),
         cmocka_unit_test(test_a_budget_is_never_exceeded),

@@ -79,6 +79,7 @@ static void add_call(clv__text *calls, const clv__launch *launch, const program_
         case CLV__SLOT_WORKSPACE: clv__text_add(calls, "b[%d] + %zu", WORKSPACE, slot->offset); break;
         case CLV__SLOT_I32: clv__text_add(calls, "%" PRId32, slot->i32); break;
         case CLV__SLOT_F32: clv__text_add(calls, "f(0x%08" PRIx32 "u)", bits); break;
+        case CLV__SLOT_GRADIENTS: programs_fail(launch->entry, "gradients of a whole plan are not metered"); break;
         case CLV__SLOT_LOCAL:
             clv__text_add(calls, "local + %zu", local);
             local += (slot->bytes + 255) / 256 * 256;

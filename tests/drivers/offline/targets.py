@@ -85,7 +85,7 @@ def amd_weigh(line):
     word = line.split()[0] if line.split() else ""
     if not re.match(r"[a-z]", word) or word.endswith(":"):
         return 0, 0, 0, 0
-    fmas = len(re.findall(r"\bv_(?:dual_)?(?:fma|fmac|mac|mad|fmaak|fmamk|madak|madmk)(?:_legacy)?(?:_f32|ak_f32|mk_f32)", line))
+    fmas = len(re.findall(r"\bv_(?:dual_)?(?:fma|fma_mix|mad_mix|fmac|mac|mad|fmaak|fmamk|madak|madmk)(?:_legacy)?(?:_f32|ak_f32|mk_f32)", line))
     fmas += 2 * len(re.findall(r"\bv_pk_fma_f(?:32|16)", line))
     local = far = 0
     found = re.match(r"(ds_(?:read|load)(2?)(?:st64)?|ds_load_2addr(?:_stride64)?)_(b\d+|u\w+|i\w+)", word)
@@ -97,9 +97,15 @@ def amd_weigh(line):
     return fmas, local, far, 2 if word.startswith("v_dual_") else 1
 
 
+# They have f16. The driver's library inlines conversions, libclc has none: here the language's own stand for them.
+HALVES = ["-DF16_NATIVE=1", "-Dconvert_float(v)=((float)(v))", "-Dconvert_half_rte(v)=((half)(v))",
+          *(f"-Dconvert_float{n}(v)=__builtin_convertvector(v, float{n})" for n in (2, 4, 8, 16)),
+          *(f"-Dconvert_half{n}_rte(v)=__builtin_convertvector(v, half{n})" for n in (2, 4, 8, 16))]
+
+
 def amd(target, source, folder, _tools):
     out = os.path.join(folder, f"{target}.s")
-    run([CLANG, *CL, "-O3", "-target", "amdgcn--amdhsa", f"-mcpu={target}", "-nogpulib", "-Xclang", "-mlink-builtin-bitcode",
+    run([CLANG, *CL, *HALVES, "-O3", "-target", "amdgcn--amdhsa", f"-mcpu={target}", "-nogpulib", "-Xclang", "-mlink-builtin-bitcode",
          "-Xclang", f"{CLC}/amdgcn--amdhsa.bc", "-mllvm", "-amdgpu-internalize-symbols",  # no code for what kernels inline
          "-S", source, "-o", out])
     kernels = {}
@@ -177,7 +183,7 @@ def gen_weigh(line):
     if not found:
         return 0, 0, 0, 0
     word = found.group(1)
-    fmas = 1 if word in ("mad", "mac", "madm") and ":f" in line else 0
+    fmas = 1 if word in ("mad", "mac", "madm") and re.search(r":h?f\b", line) else 0
     told = re.search(r"// wr:[^,]*, rd:(\d+);", line)  # registers of 32 bytes that come back
     if not told or not int(told.group(1)) or "fence" in line:
         return fmas, 0, 0, 1
@@ -205,7 +211,8 @@ def ocloc(tools, *arguments):
     return run([tools["ocloc"], *arguments], dict(os.environ, LD_LIBRARY_PATH=tools["intel_libraries"]))
 
 
-INTEL_OPTIONS = ["-options", "-cl-std=CL1.2"]
+# Intel's devices have sub-groups in OpenCL C 1.2, and f16: programs begin as device/sub_groups.h and device/f16.h say.
+INTEL_OPTIONS = ["-options", "-cl-std=CL1.2 -DSUB_GROUPS=1 -DF16_NATIVE=1"]
 
 
 def intel_source(source, tools, target, folder):

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sums over many gradients, those of clipping and of loss scaling: uses of one op, each of which takes up what the one before leaves
+// (groups.c has made as few of them as a launch's arguments allow). The launches of all of them become the last one's. It has no
+// argument for each gradient: gradients lie in an arena of their own, and a table says where in it. The table follows from the layout, so
+// exec writes it, into an input of the place, and it is uploaded with the others.
+//
+// Not with several devices, where uses are spread over them, nor where plans are tried for `recompute`.
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/index.h"
+#include "plan/passes.h"
+
+/** Is it a gradient that lies among the gradients whatever else the plan does? A view of one is, if it is all of it. */
+static bool lies_there(const clv_plan *plan, int value) {
+    if (value < 0 || plan->values[value].n_pieces) return false;
+    const clv_tensor *tensor = plan->values[value].tensor, *maker = tensor;
+    while (maker->node && maker->node->io.op->view && maker->node->in[0] &&
+           clv_tensor_bytes(maker->node->in[0]) == clv_tensor_bytes(tensor))
+        maker = maker->node->in[0];
+    return tensor->category == CLV_GRADIENTS && maker->kind == CLV__VALUE && maker->node &&
+           !maker->node->io.op->view;
+}
+
+/** The gradients of a use, behind those that are there; false: one does not lie among them, or is not there. */
+static bool add_gradients(const clv_plan *plan, const clv__plan_node *at, int *values, int64_t *n,
+                          int *count) {
+    const clv__op_io *io = &at->node->io;
+    for (int i = io->op->groups.first; i < io->n_in; i++) {
+        if (!clv__has_in(io, i) || !lies_there(plan, at->in[i])) return false;
+        values[*count] = at->in[i];
+        n[(*count)++] = clv__numel(&io->in[i]);
+    }
+    return true;
+}
+
+/** Does b take up what a leaves, and nobody else? */
+static bool follows(const clv_plan *plan, const clv__index *index, const clv__plan_node *a,
+                    const clv__plan_node *b) {
+    const int value = a->out[0];
+    return b->work == CLV__COMPUTE && b->node->io.op == a->node->io.op && b->variant == a->variant &&
+           value >= 0 && b->in[0] == value && index->readers[value] == 1 &&
+           !plan->values[value].tensor->is_output;
+}
+
+/** Room for all gradients of the place in as many chunks as a launch takes. */
+static bool chunks_suffice(const clv_plan *plan, const clv__place *place) {
+    const size_t chunk = clv__split_largest(place->device);
+    size_t all = 0, largest = 0;
+    for (size_t i = 0; i < plan->n_values; i++) {
+        const clv_tensor *tensor = plan->values[i].tensor;
+        if (tensor->category != CLV_GRADIENTS) continue;
+        const size_t bytes = clv__size_align(clv_tensor_bytes(tensor), place->alignment);
+        all += bytes;
+        if (bytes > largest) largest = bytes;
+    }
+    return all <= chunk || (largest <= chunk / 2 && all <= chunk / 2 * CLV__TABLE_CHUNKS);
+}
+
+/** The table as an input of the place. */
+static clv_status add_table(clv_plan *plan, clv__place *place, const clv__op *op, const int *values, int n,
+                            int *out) {
+    clv_tensor *tensor = clv__arena_alloc(&plan->arena, 1, sizeof *tensor);
+    int *table = clv__arena_alloc(&plan->arena, (size_t)n, sizeof *table);
+    int *inputs = clv__arena_alloc(&plan->arena, (size_t)place->n_inputs + 1, sizeof *inputs);
+    if (!tensor || !table || !inputs) return clv__plan_no_memory(plan);
+    memcpy(table, values, (size_t)n * sizeof *table);
+    *tensor = (clv_tensor){.graph = plan->graph,
+                           .id = -1,
+                           .name = "table",
+                           .layer = "",
+                           .kind = CLV__INPUT,
+                           .category = CLV_IO,
+                           .desc = {.dtype = CLV_DTYPE_I32, .shape = CLV_SHAPE(n, 4)}};
+    const clv__value value = {
+        .tensor = tensor, .of = -1, .table = table, .n_table = n, .table_cut = op->chain_cut};
+    CLV_TRY(clv__plan_append_value(plan, &value, out));
+    for (int i = 0; i < place->n_inputs; i++) inputs[i] = place->inputs[i];
+    inputs[place->n_inputs++] = *out;
+    place->inputs = inputs;
+    place->n_tables++;
+    return CLV_OK;
+}
+
+/** Uses first .. last, `count` gradients in all, as the last one's launches, if its op can. */
+static clv_status join(clv_plan *plan, clv__plan_node *const *uses, int n_uses, const int *values,
+                       const int64_t *n, int count) {
+    clv__plan_node *last = uses[n_uses - 1];
+    const clv__op_io *io = &last->node->io;
+    clv__launches list = {.device = last->launches.device};
+    clv__launch spare;
+    clv__op_io use = *io;
+    use.variant = last->variant;
+    list.spare = &spare;
+    const bool done = io->op->lower_chain(&list, &use, &(clv__chained){n, count, CLV__TABLE_CHUNKS});
+    list.spare = NULL;
+    if (!done || list.failed) {
+        clv__launches_reset(&list);
+        return CLV_OK;
+    }
+    clv_status status =
+        add_table(plan, &plan->places[last->place], io->op, values, count, &last->in[io->n_in]);
+    if (status != CLV_OK) {
+        clv__launches_reset(&list);
+        return status;
+    }
+    for (size_t l = 0; l < list.n; l++) {
+        for (int s = 0; s < list.items[l].n_slots; s++) {
+            clv__slot *slot = &list.items[l].slots[s];
+            if (slot->kind == CLV__SLOT_OUT) slot->bytes = clv__desc_bytes(&io->out[slot->index]);
+            if (slot->kind == CLV__SLOT_IN) slot->bytes = (size_t)count * sizeof(clv__table_row);
+        }
+    }
+    for (int i = 0; i < n_uses; i++) clv__launches_reset(&uses[i]->launches);
+    clv__launches_trim(&list);
+    last->launches = list;
+    return CLV_OK;
+}
+
+/** The chain that begins at a node, if its launches can be few. */
+static clv_status look_at(clv_plan *plan, const clv__index *index, size_t first, clv__plan_node **uses,
+                          int *values, int64_t *n) {
+    clv__plan_node *at = &plan->nodes[first];
+    int n_uses = 0, count = 0;
+    if (!clv__by_kernels(plan, at) || !at->variant || !at->node->io.op->lower_chain || at->in[0] >= 0)
+        return CLV_OK;
+    for (size_t i = first; i < plan->n_nodes; i++) {
+        if (i > first && !follows(plan, index, uses[n_uses - 1], &plan->nodes[i])) continue;
+        uses[n_uses++] = &plan->nodes[i];
+        if (!add_gradients(plan, &plan->nodes[i], values, n, &count)) return CLV_OK;
+    }
+    const clv__op_io *last = &uses[n_uses - 1]->node->io;
+    return n_uses > 1 && last->n_in < CLV__MAX_IN ? join(plan, uses, n_uses, values, n, count) : CLV_OK;
+}
+
+clv_status clv__pass_chains(clv_plan *plan) {
+    clv__index index;
+    if (plan->n_places != 1 || plan->no_fuse || plan->recompute || !chunks_suffice(plan, plan->places))
+        return CLV_OK;
+    const size_t n_nodes = plan->n_nodes;
+    clv__plan_node **uses = clv__alloc(n_nodes, sizeof *uses);
+    int *values = clv__alloc(n_nodes * CLV__MAX_IN, sizeof *values);
+    int64_t *n = clv__alloc(n_nodes * CLV__MAX_IN, sizeof *n);
+    clv_status status =
+        uses && values && n ? clv__index_make(plan, CLV__BY_VALUE, &index) : clv__plan_no_memory(plan);
+    if (uses && values && n) {
+        for (size_t i = 0; status == CLV_OK && i < n_nodes; i++)
+            status = look_at(plan, &index, i, uses, values, n);
+        clv__index_reset(&index);
+    }
+    free(uses);
+    free(values);
+    free(n);
+    return status;
+}
