@@ -244,11 +244,19 @@ static clv_status find_memory(clv_run *run) {
     return CLV_OK;
 }
 
+/** The plan that was made again without what a device refused cannot be had either: both are told. */
+static clv_status fail_without(const clv_run *run, const char *refused, clv_status status) {
+    if (*refused) clv__error_prefix(error_of(run), "%.240s; without that kernel: ", refused);
+    return status;
+}
+
 /** Bind the commands. A variant whose kernel the device will not run as planned goes into quarantine, and the
  *  plan is made again without it; pinned choices are not replaced. */
 static clv_status bind_or_replan(clv_run *run) {
+    char refused[CLV__ERROR_BYTES] = "";
     for (;;) {
-        CLV_TRY(clv_session_reserve(run->session, &run->plan, 1));
+        clv_status room = clv_session_reserve(run->session, &run->plan, 1);
+        if (room != CLV_OK) return fail_without(run, refused, room);
         const clv__plan_node *failed = NULL;
         clv_status status = find_memory(run);
         if (status == CLV_OK) status = clv__run_bind(run, &failed);
@@ -256,9 +264,11 @@ static clv_status bind_or_replan(clv_run *run) {
         run->holdings = NULL;
         if (status != CLV_E_UNSUPPORTED || !failed || !failed->variant || run->plan->pins) return status;
         clv__run_unbind(run);
+        clv__error_read(error_of(run), refused);
         CLV_TRY(clv__quarantine_add(run->plan->places[failed->place].device, failed->node->io.op,
-                                    failed->variant->name, clv__error_text(error_of(run))));
-        CLV_TRY(clv__plan_again(run->plan));
+                                    failed->variant->name, refused));
+        status = clv__plan_again(run->plan);
+        if (status != CLV_OK) return fail_without(run, refused, status);
     }
 }
 
