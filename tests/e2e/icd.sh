@@ -92,7 +92,7 @@ if [ -e v/pocl.icd ]; then
     works train --save full.safetensors
     "$helper" close embedded.safetensors full.safetensors 1e-4 >/dev/null || fail "an embedded profile gives other weights"
     # rounded toward zero, groups of 12, 4 KiB of local memory, 4 MiB in a piece: other bits, the same network
-    train_mlp() { "$cleave" train --model mlp --images x.npy --labels y.npy --steps 10 --batch 8 --device cpu:0 --quiet "$@"; }
+    train_mlp() { "$helper" last "$cleave" train --model mlp --images x.npy --labels y.npy --steps 10 --batch 8 --device cpu:0 --quiet "$@"; }
     train_cnn() { train_mlp --model cnn --steps 3 --batch 4 --optimizer sgd "$@"; } # Adam's moments are more than 16 MiB
     works train_mlp --save nearest.safetensors
     works train_cnn --save nearest-cnn.safetensors
