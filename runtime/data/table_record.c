@@ -210,7 +210,7 @@ static clv_status check_others(const reading *r, const char *ignore) {
             continue;
         CLV_FAIL(r->file.error, CLV_E_VALUE,
                  "'%s' has a column '%s', which the model was not trained on: leave it out, or ignore it "
-                 "(--ignore)",
+                 "(`ignore` of clv_table_rows)",
                  r->file.path, clv__shown(name, &shown));
     }
     return CLV_OK;

@@ -6,23 +6,20 @@
 #include "ops/lower.h"
 #include "ops/matmul.h"
 
+enum { SIDE = 8 }; // of a tile
+
 /** What the kernel is compiled for. */
 typedef struct small_tile {
-    int side, slices, items;
+    int slices, items;
 } small_tile;
 
-/** The largest that the device has groups for; false if there is none. */
+/** The one for the device's groups; false if there is none. */
 static bool tile_of(const clv_device_info *device, small_tile *out) {
-    static const small_tile tiles[] = {{8, 4, 64}, {8, 2, 32}, {4, 2, 8}};
-    for (size_t i = 0; i < sizeof tiles / sizeof *tiles; i++) {
-        const int side = tiles[i].side;
-        const uint64_t bytes =
-            (uint64_t)tiles[i].slices * (uint64_t)(64 * (side + 2) + 4 * (side * side + 8));
-        *out = tiles[i];
-        if (device->max_work_group >= (uint32_t)out->items && clv__tile_local_bytes(device) >= bytes)
-            return true;
-    }
-    return false;
+    if (device->max_work_group < 32) return false;
+    out->slices = device->max_work_group < 64 ? 2 : 4;
+    out->items = 16 * out->slices;
+    const uint64_t bytes = (uint64_t)out->slices * (64 * (SIDE + 2) + 4 * (SIDE * SIDE + 8));
+    return clv__tile_local_bytes(device) >= bytes;
 }
 
 bool clv__product_small_supports(const clv_device_info *device, const clv__op_io *io) {
@@ -44,10 +41,10 @@ double clv__product_small_rank(const clv_device_info *device, const clv__op_io *
     const double results = (double)(p.batch * p.m * p.n);
     if (!tile_of(device, &t) || results < 1 || results > (double)clv__max64(LEAST, (int64_t)units * RESULTS))
         return 2;
-    const int64_t groups = p.batch * clv__div_up(p.m, t.side) * clv__div_up(p.n, t.side);
+    const int64_t groups = p.batch * clv__div_up(p.m, SIDE) * clv__div_up(p.n, SIDE);
     const double rounds = (double)clv__div_up(groups, (int64_t)units);
-    const double bytes = 4.0 * BYTE * (2 * t.side) * (RUN + SECTOR - 1) / RUN;
-    const double term = t.side * t.side / share + 2 * t.side * FETCH + bytes;
+    const double bytes = 4.0 * BYTE * (2 * SIDE) * (RUN + SECTOR - 1) / RUN;
+    const double term = SIDE * SIDE / share + 2 * SIDE * FETCH + bytes;
     return clv__lanes_rank(device, rounds * (double)(p.k + BEGIN) * term * clv__lanes_waits(rounds * t.items),
                            results, (double)p.k);
 }
@@ -57,7 +54,6 @@ void clv__product_small(clv__launches *list, const clv__op_io *io) {
     small_tile t;
     if (clv__product_is_empty(&p) || !tile_of(list->device, &t)) return;
     clv__launch *launch = clv__launch_kernel(list, "matmul_small", "matmul_small");
-    if (t.side != 8) clv__launch_define(list, launch, "SIDE", "%d", t.side);
     if (t.slices != 4) clv__launch_define(list, launch, "SLICES", "%d", t.slices);
     if (p.a_k != 1) clv__launch_define(list, launch, "A_ROWS", "0");
     if (p.b_n != 1) clv__launch_define(list, launch, "B_ROWS", "1");
@@ -67,6 +63,6 @@ void clv__product_small(clv__launches *list, const clv__op_io *io) {
     clv__arg_in(list, launch, p.bias ? 2 : 0); // without a bias, anything
     CLV__ARGS_I32(list, launch, p.m, p.n, p.k, p.a_batch, p.a_m, p.a_k, p.b_batch, p.b_k, p.b_n, p.bias);
     clv__arg_epilogue(list, launch, io);
-    clv__launch_grid3(launch, (size_t)(clv__div_up(p.n, t.side) * t.items), (size_t)clv__div_up(p.m, t.side),
+    clv__launch_grid3(launch, (size_t)(clv__div_up(p.n, SIDE) * t.items), (size_t)clv__div_up(p.m, SIDE),
                       (size_t)p.batch, (size_t)t.items, 1, 1);
 }

@@ -206,7 +206,7 @@ static void rows_that_are_refused(void **state) {
         {good, "a,t\n1,2\n", CLV_E_NOT_FOUND, "'r.csv' has no column 'b', which the model was trained on"},
         {good, "a,b,c\n1,2,3\n", CLV_E_VALUE,
          "'r.csv' has a column 'c', which the model was not trained on: leave it out, or ignore it "
-         "(--ignore)"},
+         "(`ignore` of clv_table_rows)"},
         {good, "a,b\n1,x\n", CLV_E_FORMAT, "'r.csv', line 2: 'x' in column 'b' is not a number of f32"},
         {"{\"columns\":[\"a\"]}", "a\n1\n", CLV_E_FORMAT,
          "the record of a table's columns is damaged: 'targets' is no list of names"},

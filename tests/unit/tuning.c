@@ -255,7 +255,7 @@ static void pins_go_before_times_and_times_before_ranks(void **state) {
     }
     clv_device *other;
     assert_status(clv_device_find(w->runtime, "null:0", &other), CLV_OK, w->runtime);
-    expect_choice(w, other, NULL, "plain", "ranked"); // has a file name of its own
+    expect_choice(w, other, NULL, "small", "ranked"); // has a file name of its own
     start(w, "none");
     expect_choice(w, w->device, NULL, "tile", "ranked");
     setenv("CLEAVE_TUNING", "none", 1);
@@ -316,7 +316,7 @@ static void unusable_files_are_told_once(void **state) {
     clv_device *other;
     start(w, path);
     assert_status(clv_device_find(w->runtime, "null:0", &other), CLV_OK, w->runtime);
-    expect_choice(w, other, NULL, "plain", "ranked");
+    expect_choice(w, other, NULL, "small", "ranked");
     expect_choice(w, w->device, NULL, "tile", "ranked");
     assert_int_equal(w->warnings, 1); // the second file's fault is not told any more
     assert_holds(w->log,

@@ -24,6 +24,7 @@ static const struct {
     {"(clv_vocabulary_bytes)", "(--vocabulary bytes)"},
     {"(clv_text_config.context)", "(--context)"},
     {"`folder` of clv_dataset_fashion_mnist", "--data DIR"},
+    {"(`ignore` of clv_table_rows)", "(--ignore)"},
     {"(clv_runtime_config.device_timeout)", "(--device-timeout)"},
     {"(clv_device_set_budget: ", "(--budget "},
 };
