@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/memory.h"
 
@@ -48,10 +49,8 @@ int64_t clv__dataset_not_finite(const clv_dataset *dataset) {
 
 // ---- known again --------------------------------------------------------------------------------------------
 
-/** FNV-1a. Fowler, Noll, Vo: "The FNV Non-Cryptographic Hash Algorithm". */
 uint64_t clv__digest_add(uint64_t digest, const void *bytes, size_t n) {
-    for (size_t i = 0; i < n; i++) digest = (digest ^ ((const uint8_t *)bytes)[i]) * UINT64_C(0x100000001b3);
-    return digest;
+    return XXH64(bytes, n, digest);
 }
 
 uint64_t clv__digest_number(uint64_t digest, int64_t number) {
@@ -74,7 +73,7 @@ bool clv__dataset_digest(const clv_dataset *dataset, uint64_t *out) {
     void *rows[CLV__MOST_FIELDS];
     int64_t numel[CLV__MOST_FIELDS];
     const int n = clv__dataset_fields(dataset);
-    uint64_t digest = clv__digest_number(UINT64_C(0xcbf29ce484222325), dataset->count);
+    uint64_t digest = clv__digest_number(0, dataset->count);
     for (int k = 0; k < n; k++) {
         const clv_port port = clv__dataset_field(dataset, k);
         digest = clv__digest_text(digest, port.name);

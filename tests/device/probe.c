@@ -4,21 +4,7 @@
 
 #include <stdlib.h>
 
-#include "harness/harness.h"
-
-static clv_runtime *runtime;
-
-static int setup(void **state) {
-    (void)state;
-    runtime = clv__test_runtime(&(clv_runtime_config){.null_devices = true});
-    return 0;
-}
-
-static int teardown(void **state) {
-    (void)state;
-    clv_runtime_destroy(runtime);
-    return 0;
-}
+#include "unit/world.h"
 
 /** The trees of common/tree.cl, on devices with sub-groups and without. */
 static void test_trees(void **state) {

@@ -2,9 +2,9 @@
 // Trainings under faults (tests/device/fault_layer.c): each call of each OpenCL function fails, in each way, with each code, and what
 // comes of it is sorted. A case is a number, so a part of them can be run, and one again by itself:
 //
-//   training MODE [--every K] [--from I] [--only I] [--kinds LETTERS] [--positions P] [--calls FILE]
+//   training MODE [--every K] [--from I] [--only I] [--kinds LETTERS] [--call NAME] [--code N] [--positions P] [--calls FILE]
 //
-// P: no more than so many calls of each function, from the first to the last. FILE: how often each function is called, by which cases are
+// NAME, N: only faults of that function, with that code. P: no more than so many calls of each function, from the first to the last. FILE: how often each function is called, by which cases are
 // numbered. It is written if it is not there: a few calls depend on time, so a sweep in several processes would count differently in each.
 //
 // A line for each case: number, call, n, code, how it failed, outcome, sentence. If all were run: the cases with an outcome that must
@@ -400,8 +400,8 @@ static void find_budget(void) {
 }
 
 int main(int argc, char **argv) {
-    long every = 1, from = 0, only = -1;
-    const char *kinds = kind_letters, *calls = NULL;
+    long every = 1, from = 0, only = -1, code = 0;
+    const char *kinds = kind_letters, *calls = NULL, *call = NULL;
     for (size_t i = 0; argc > 1 && i < sizeof modes / sizeof *modes; i++)
         if (!strcmp(modes[i].name, argv[1])) how = &modes[i];
     for (int i = 2; i + 1 < argc; i += 2) {
@@ -410,6 +410,8 @@ int main(int argc, char **argv) {
         if (!strcmp(argv[i], "--only")) only = atol(argv[i + 1]);
         if (!strcmp(argv[i], "--positions")) most_positions = atol(argv[i + 1]);
         if (!strcmp(argv[i], "--kinds")) kinds = argv[i + 1];
+        if (!strcmp(argv[i], "--call")) call = argv[i + 1];
+        if (!strcmp(argv[i], "--code")) code = atol(argv[i + 1]);
         if (!strcmp(argv[i], "--calls")) calls = argv[i + 1];
     }
     if (!how || every < 1) return 2;
@@ -444,7 +446,8 @@ int main(int argc, char **argv) {
     long number = only >= 0 ? only : from;
     fault f;
     for (; case_of(number, &f); number += every) {
-        if (strchr(kinds, kind_letters[f.kind])) try_case(number, &f);
+        const bool wanted = (!call || !strcmp(f.call, call)) && (!code || f.code == code);
+        if (wanted && strchr(kinds, kind_letters[f.kind])) try_case(number, &f);
         if (only >= 0) break;
     }
     clear_checkpoints();

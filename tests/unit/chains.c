@@ -142,14 +142,7 @@ static float *train(clv_device *device, bool no_fuse, bool scales, int *launches
     assert_status(clv_run_finish(run), CLV_OK, runtime);
     assert_int_equal(clv_device_memory(device).all.peak, clv_plans_memory(&plan, 1).predicted_peak_bytes);
     *launches = launches_of(plan, "sum_squares");
-    *n = 0;
-    for (int i = 0; i < clv_session_count(session); i++) *n += clv_session_get(session, i).bytes / 4;
-    float *all = calloc(*n, sizeof *all), *to = all;
-    for (int i = 0; i < clv_session_count(session); i++) {
-        size_t bytes = clv_session_get(session, i).bytes;
-        assert_status(clv_session_read(session, i, to, bytes), CLV_OK, runtime);
-        to += bytes / 4;
-    }
+    float *all = session_values(session, n);
     clv_run_destroy(run);
     clv_session_destroy(session);
     clv_plan_destroy(plan);

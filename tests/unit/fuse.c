@@ -315,15 +315,7 @@ static float train(clv_device *device, bool no_fuse, const clv_optimizer_config 
     assert_int_equal(clv_device_memory(device).all.peak, clv_plans_memory(&plan, 1).predicted_peak_bytes);
     *launches = 0;
     for (int i = 0; i < clv_plan_node_count(plan); i++) *launches += clv_plan_node_get(plan, i).launches;
-    *n = 0;
-    for (int i = 0; i < clv_session_count(session); i++) *n += clv_session_get(session, i).bytes / 4;
-    *all = calloc(*n, sizeof **all);
-    float *to = *all;
-    for (int i = 0; i < clv_session_count(session); i++) {
-        size_t bytes = clv_session_get(session, i).bytes;
-        assert_status(clv_session_read(session, i, to, bytes), CLV_OK, runtime);
-        to += bytes / 4;
-    }
+    *all = session_values(session, n);
     clv_run_destroy(run);
     clv_session_destroy(session);
     clv_plan_destroy(plan);
@@ -341,7 +333,7 @@ static bool is_opencl(const clv_device *device) {
 static void test_training_is_the_same(void **state) {
     (void)state;
     const clv_optimizer_config optimizers[] = {{.kind = CLV_SGD, .momentum = 0.9f},
-                                              {.kind = CLV_ADAMW, .clip_norm = 0.5f}};
+                                               {.kind = CLV_ADAMW, .clip_norm = 0.5f}};
     clv_device *device;
     for (int d = -1; (device = clv__test_next_device(runtime, &d));) {
         for (int o = 0; o < 2; o++) {

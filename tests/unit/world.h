@@ -3,6 +3,9 @@
 #ifndef CLV_TESTS_UNIT_WORLD_H
 #define CLV_TESTS_UNIT_WORLD_H
 
+#include <stdlib.h>
+
+#include "cleave/plan.h"
 #include "harness/harness.h"
 
 static clv_runtime *runtime;
@@ -29,6 +32,19 @@ static inline clv_graph *new_graph(void) {
     clv_graph *graph;
     assert_status(clv_graph_create(runtime, &graph), CLV_OK, runtime);
     return graph;
+}
+
+/** All that a session keeps, one after the other; to be freed. n: floats. */
+static inline float *session_values(clv_session *session, size_t *n) {
+    *n = 0;
+    for (int i = 0; i < clv_session_count(session); i++) *n += clv_session_get(session, i).bytes / sizeof(float);
+    float *all = calloc(*n, sizeof *all), *to = all;
+    for (int i = 0; i < clv_session_count(session); i++) {
+        const size_t bytes = clv_session_get(session, i).bytes;
+        assert_status(clv_session_read(session, i, to, bytes), CLV_OK, runtime);
+        to += bytes / sizeof(float);
+    }
+    return all;
 }
 
 #endif
