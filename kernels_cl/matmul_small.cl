@@ -16,7 +16,7 @@
 //   T_A, T_B, T_C   how a, b and c are stored: float, f16 or bf16; default float. Bias is floats
 //   EPI_*           the epilogue, common/epilogue.cl; default none
 //   SIDE            rows and columns of a tile; 8
-//   SLICES          a power of two; default 4. A group has SIDE*SIDE/4*SLICES items
+//   SLICES          4. A group has SIDE*SIDE/4*SLICES items
 //   A_ROWS, B_ROWS  1: neighbouring items fetch neighbouring terms of A, of B; 0: neighbouring rows, columns; default 1, 0
 // Local memory: 64*SLICES*(SIDE + 2) + 4*SLICES*(SIDE*SIDE + 8) bytes
 

@@ -6,26 +6,13 @@
 #include "ops/lower.h"
 #include "ops/matmul.h"
 
-enum { SIDE = 8 }; // of a tile
-
-/** What the kernel is compiled for. */
-typedef struct small_tile {
-    int slices, items;
-} small_tile;
-
-/** The one for the device's groups; false if there is none. */
-static bool tile_of(const clv_device_info *device, small_tile *out) {
-    if (device->max_work_group < 32) return false;
-    out->slices = device->max_work_group < 64 ? 2 : 4;
-    out->items = 16 * out->slices;
-    const uint64_t bytes = (uint64_t)out->slices * (64 * (SIDE + 2) + 4 * (SIDE * SIDE + 8));
-    return clv__tile_local_bytes(device) >= bytes;
-}
+enum { SIDE = 8, SLICES = 4, ITEMS = 64 }; // of a tile, of a sum's terms; of a group
 
 bool clv__product_small_supports(const clv_device_info *device, const clv__op_io *io) {
-    small_tile tile;
-    const clv__product p = clv__product_of(io);
-    return !clv__threads(device) && tile_of(device, &tile) && clv__loops_fit(device, p.k * 2 + 64);
+    const uint64_t local_bytes = SLICES * (64 * (SIDE + 2) + 4 * (SIDE * SIDE + 8));
+    return !clv__threads(device) && device->max_work_group >= ITEMS &&
+           clv__tile_local_bytes(device) >= local_bytes &&
+           clv__loops_fit(device, clv__product_of(io).k * 2 + 64);
 }
 
 /** An item fetches as many elements as it does products: instructions of a term, and sectors. */
@@ -37,24 +24,20 @@ double clv__product_small_rank(const clv_device_info *device, const clv__op_io *
     enum { BEGIN = 32, FETCH = 12, BYTE = 2, RUN = 8, SECTOR = 8 };
     const double share = 0.45, units = device->compute_units > 0 ? device->compute_units : 1;
     const clv__product p = clv__product_of(io);
-    small_tile t;
     const double results = (double)(p.batch * p.m * p.n);
-    if (!tile_of(device, &t) || results < 1 || results > (double)clv__max64(LEAST, (int64_t)units * RESULTS))
-        return 2;
+    if (results < 1 || results > (double)clv__max64(LEAST, (int64_t)units * RESULTS)) return 2;
     const int64_t groups = p.batch * clv__div_up(p.m, SIDE) * clv__div_up(p.n, SIDE);
     const double rounds = (double)clv__div_up(groups, (int64_t)units);
     const double bytes = 4.0 * BYTE * (2 * SIDE) * (RUN + SECTOR - 1) / RUN;
     const double term = SIDE * SIDE / share + 2 * SIDE * FETCH + bytes;
-    return clv__lanes_rank(device, rounds * (double)(p.k + BEGIN) * term * clv__lanes_waits(rounds * t.items),
+    return clv__lanes_rank(device, rounds * (double)(p.k + BEGIN) * term * clv__lanes_waits(rounds * ITEMS),
                            results, (double)p.k);
 }
 
 void clv__product_small(clv__launches *list, const clv__op_io *io) {
     const clv__product p = clv__product_of(io);
-    small_tile t;
-    if (clv__product_is_empty(&p) || !tile_of(list->device, &t)) return;
+    if (clv__product_is_empty(&p)) return;
     clv__launch *launch = clv__launch_kernel(list, "matmul_small", "matmul_small");
-    if (t.slices != 4) clv__launch_define(list, launch, "SLICES", "%d", t.slices);
     if (p.a_k != 1) clv__launch_define(list, launch, "A_ROWS", "0");
     if (p.b_n != 1) clv__launch_define(list, launch, "B_ROWS", "1");
     clv__arg_out_as(list, launch, io, 0, "T_C");
@@ -63,6 +46,6 @@ void clv__product_small(clv__launches *list, const clv__op_io *io) {
     clv__arg_in(list, launch, p.bias ? 2 : 0); // without a bias, anything
     CLV__ARGS_I32(list, launch, p.m, p.n, p.k, p.a_batch, p.a_m, p.a_k, p.b_batch, p.b_k, p.b_n, p.bias);
     clv__arg_epilogue(list, launch, io);
-    clv__launch_grid3(launch, (size_t)(clv__div_up(p.n, SIDE) * t.items), (size_t)clv__div_up(p.m, SIDE),
-                      (size_t)p.batch, (size_t)t.items, 1, 1);
+    clv__launch_grid3(launch, (size_t)(clv__div_up(p.n, SIDE) * ITEMS), (size_t)clv__div_up(p.m, SIDE),
+                      (size_t)p.batch, ITEMS, 1, 1);
 }
