@@ -389,6 +389,12 @@ static clv_status event_wait(clv__bevent *event, clv__error *error) {
     return CLV_OK;
 }
 
+static clv_status keep_times(clv__bdevice *device, clv__error *error) {
+    (void)error;
+    note(device, "keep times");
+    return CLV_OK;
+}
+
 static clv_status elapsed(clv__bevent *event, uint64_t *start_ns, uint64_t *end_ns, clv__error *error) {
     (void)event, (void)error;
     *start_ns = *end_ns = 0;
@@ -432,6 +438,7 @@ const clv__backend clv__backend_null = {
     .wait_on_queue = wait_on_queue,
     .record = record,
     .event_wait = event_wait,
+    .keep_times = keep_times,
     .elapsed = elapsed,
     .event_destroy = event_destroy,
     .flush = flush,

@@ -35,6 +35,7 @@ const clv__backend clv__backend_opencl = {
     .wait_on_queue = clv__ocl_wait_on_queue,
     .record = clv__ocl_record,
     .event_wait = clv__ocl_event_wait,
+    .keep_times = clv__ocl_keep_times,
     .elapsed = clv__ocl_elapsed,
     .event_destroy = clv__ocl_event_destroy,
     .flush = clv__ocl_flush,

@@ -483,14 +483,32 @@ clv_status clv__ocl_open(void *state, void *opaque, clv__error *error, clv__bdev
     }
     for (int q = 0; code == CL_SUCCESS && q < CLV__QUEUES; q++) {
         call = "clCreateCommandQueue";
-        device->queue[q] =
-            clCreateCommandQueue(device->context, handle->id, CL_QUEUE_PROFILING_ENABLE, &code);
+        device->queue[q] = clCreateCommandQueue(device->context, handle->id, 0, &code);
     }
     if (code != CL_SUCCESS) {
         clv__ocl_close(device);
         return clv__ocl_fail(error, handle->label, call, code);
     }
     *out = device;
+    return CLV_OK;
+}
+
+clv_status clv__ocl_keep_times(clv__bdevice *device, clv__error *error) {
+    if (device->timed) return CLV_OK;
+    cl_command_queue queue[CLV__QUEUES];
+    CLV_TRY(clv__ocl_synchronize(device, error));
+    for (int q = 0; q < CLV__QUEUES; q++) {
+        cl_int code = CL_SUCCESS;
+        queue[q] = clCreateCommandQueue(device->context, device->id, CL_QUEUE_PROFILING_ENABLE, &code);
+        if (code == CL_SUCCESS) continue;
+        while (q-- > 0) clReleaseCommandQueue(queue[q]);
+        return clv__ocl_fail(error, device->label, "clCreateCommandQueue", code);
+    }
+    for (int q = 0; q < CLV__QUEUES; q++) {
+        device->untimed[q] = device->queue[q];
+        device->queue[q] = queue[q];
+    }
+    device->timed = true;
     return CLV_OK;
 }
 
@@ -501,8 +519,10 @@ bool clv__ocl_close(clv__bdevice *device) {
     bool opened = device->queue[CLV__QUEUES - 1] != NULL;
     clv_status status = opened ? clv__ocl_synchronize(device, NULL) : CLV_OK;
     bool still_runs = status != CLV_OK && device->still_runs;
-    for (int q = 0; q < CLV__QUEUES; q++)
+    for (int q = 0; q < CLV__QUEUES; q++) {
         if (device->queue[q]) clReleaseCommandQueue(device->queue[q]);
+        if (device->untimed[q]) clReleaseCommandQueue(device->untimed[q]);
+    }
     if (device->context) clReleaseContext(device->context);
     while (device->pending) clv__ocl_pending_drop(device);
     clv__patience patience = {.limit = 1};

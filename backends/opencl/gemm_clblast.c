@@ -11,7 +11,7 @@ static CLBlastStatusCode call_library(clv__bdevice *device, CLBlastTranspose ta,
                                       size_t stride_a, cl_mem b, size_t ldb, size_t stride_b, float beta,
                                       cl_mem c, size_t ldc, size_t stride_c, size_t n_batch,
                                       cl_event *event) {
-    cl_command_queue *queue = &device->queue[CLV__QUEUE_COMPUTE];
+    cl_command_queue compute = device->queue[CLV__QUEUE_COMPUTE], *queue = &compute;
     if (n_batch == 1)
         return CLBlastSgemm(CLBlastLayoutRowMajor, ta, tb, m, n, k, alpha, a, 0, lda, b, 0, ldb, beta, c, 0,
                             ldc, queue, event);

@@ -53,7 +53,9 @@ struct clv__bdevice {
     clv__ocl_state *state;
     cl_device_id id;
     cl_context context;
-    cl_command_queue queue[CLV__QUEUES];
+    _Atomic(cl_command_queue) queue[CLV__QUEUES];
+    cl_command_queue untimed[CLV__QUEUES]; // those before keep_times: other threads may still flush them
+    bool timed;                            // the worker's
     const char *label;
     bool host_memory;
     cl_ulong local_bytes;
@@ -200,6 +202,7 @@ clv_status clv__ocl_wait_on_queue(clv__bdevice *device, clv__queue queue, clv__b
                                   clv__error *error);
 clv_status clv__ocl_record(clv__bdevice *device, clv__queue queue, clv__bevent **event, clv__error *error);
 clv_status clv__ocl_event_wait(clv__bevent *event, clv__error *error);
+clv_status clv__ocl_keep_times(clv__bdevice *device, clv__error *error);
 clv_status clv__ocl_elapsed(clv__bevent *event, uint64_t *start_ns, uint64_t *end_ns, clv__error *error);
 void clv__ocl_event_destroy(clv__bevent *event);
 clv_status clv__ocl_flush(clv__bdevice *device, clv__error *error);

@@ -137,13 +137,21 @@ CLV_API void clv_device_memory_reset_peak(clv_device *device);
 /** Let the runtime hold at most `bytes` on the device; 0 lifts the limit. What is held already stays. */
 CLV_API void clv_device_set_budget(clv_device *device, uint64_t bytes);
 
-/** How much a device had to do since the runtime was made. Take it twice: the difference over the time between is how busy it was. */
+/** How much a device had to do since clv_device_activity_start. Take it twice: the difference over the time between is how busy it was. */
 typedef struct clv_activity {
     uint64_t
         busy_ns; /**< from a step's first command to its last, without waiting for other devices; uploads overlap it */
-    uint64_t steps; /**< whose times are in busy_ns; 0 after steps were done: the driver tells no times */
+    uint64_t steps; /**< whose times are in busy_ns; 0 after steps were done: nobody asked, or the driver tells no times */
     CLV_RESERVED(4);
 } clv_activity;
+
+/**
+ * Count from now on what the device has to do. Its queues keep times for that, which costs time on some drivers, so none do unasked.
+ * Profiles ask for it, and so does a trainer with several devices. Again is fine. Waits for what the device has been given.
+ *
+ * Errors  CLV_E_VALUE NULL; CLV_E_UNSUPPORTED the device cannot be used; CLV_E_DEVICE its driver
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_device_activity_start(clv_device *device);
 
 /** Steps are counted when they are waited for: when a result is fetched, or two steps later. Any thread. */
 CLV_API clv_activity clv_device_activity(const clv_device *device);

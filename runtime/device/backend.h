@@ -197,7 +197,11 @@ struct clv__backend {
      *  with an event or without, is told here, by name and code, until a synchronize has told it.
      *  CLV_E_DEVICE_LOST, once clv_runtime_config.device_timeout is over: it was not reached. Any thread. */
     clv_status (*event_wait)(clv__bevent *event, clv__error *error);
-    /** Start and end of the event's work on the device's clock, nanoseconds; after event_wait. */
+    /** (optional; NULL: events always have times, or never) From now on events know when their work began and
+     *  ended, which costs time on some drivers. Blocks until all enqueued is done. Worker. */
+    clv_status (*keep_times)(clv__bdevice *device, clv__error *error);
+    /** Start and end of the event's work on the device's clock, nanoseconds; after event_wait, and only of
+     *  events since keep_times. */
     clv_status (*elapsed)(clv__bevent *event, uint64_t *start_ns, uint64_t *end_ns, clv__error *error);
     void (*event_destroy)(clv__bevent *event); // NULL is fine
     /** Hand what is enqueued to the device. Returns at once. Worker. */

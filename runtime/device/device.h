@@ -59,6 +59,7 @@ struct clv_device {
     bool lost;                            // see clv__device_lose; under the ledger's lock
     struct clv__kept_host *kept;          // the same
     _Atomic uint64_t busy_ns, busy_steps; // see clv_activity; booked by exec
+    atomic_bool timed;                    // clv_device_activity_start: steps are counted there
 };
 
 struct clv_runtime {

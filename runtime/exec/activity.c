@@ -1,8 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "exec/activity.h"
 
-clv__bevent **clv__activity_begin(clv__activity *activity) {
-    if (activity->working) return NULL;
+#include "exec/worker.h"
+
+static clv_status keep_times(void *context) {
+    clv_device *device = context;
+    return device->backend->keep_times(device->open, clv__runtime_error_of(device->runtime));
+}
+
+clv_status clv_device_activity_start(clv_device *device) {
+    CLV_TRY(CLV__GIVEN(NULL, device));
+    if (atomic_load(&device->timed)) return CLV_OK;
+    CLV_TRY(clv__device_open(device));
+    if (device->backend->keep_times) CLV_TRY(clv__worker_call(device, keep_times, device));
+    atomic_store(&device->timed, true);
+    return CLV_OK;
+}
+
+clv__bevent **clv__activity_begin(clv__activity *activity, const clv_device *device) {
+    if (activity->working || !atomic_load(&device->timed)) return NULL;
     activity->working = true;
     clv__stretch *stretch = &activity->stretches[activity->n++];
     *stretch = (clv__stretch){0};
@@ -10,7 +26,7 @@ clv__bevent **clv__activity_begin(clv__activity *activity) {
 }
 
 clv_status clv__activity_mark(clv__activity *activity, clv_device *device, clv__error *error) {
-    clv__bevent **begin = clv__activity_begin(activity);
+    clv__bevent **begin = clv__activity_begin(activity, device);
     return begin ? device->backend->record(device->open, CLV__QUEUE_COMPUTE, begin, error) : CLV_OK;
 }
 
@@ -36,7 +52,7 @@ static bool between(const clv__backend *backend, clv__bevent *begin, clv__bevent
 void clv__activity_settle(clv__activity *activity, clv_device *device, clv__bevent *done) {
     const clv__backend *backend = device->backend;
     uint64_t busy = 0;
-    bool known = done != NULL;
+    bool known = done && activity->n > 0;
     for (int i = 0; i < activity->n; i++) {
         clv__stretch *stretch = &activity->stretches[i];
         uint64_t ns = 0;

@@ -2,7 +2,8 @@
 // How long a device had work. The time is counted in stretches: a stretch begins with a command and ends
 // where the device has done everything that was enqueued and waits, for a value of another device or for the
 // next step. The begin is the start of a command that is enqueued anyway, and the end is a marker, so a step
-// on a single device has no additional command.
+// on a single device has no additional command. Only devices that clv_device_activity_start was called for
+// have stretches: queues that keep times cost time on some drivers.
 #ifndef CLV_EXEC_ACTIVITY_H
 #define CLV_EXEC_ACTIVITY_H
 
@@ -20,8 +21,9 @@ typedef struct clv__activity {
     bool working;            // the last one has not ended
 } clv__activity;
 
-/** Before a command: where to put its event, as the begin of a stretch; NULL if one is under way. */
-clv__bevent **clv__activity_begin(clv__activity *activity);
+/** Before a command: where to put its event, as the begin of a stretch; NULL if one is under way, or the
+ *  device keeps no times. */
+clv__bevent **clv__activity_begin(clv__activity *activity, const clv_device *device);
 /** The same where the command gives no event: a marker before it. */
 clv_status clv__activity_mark(clv__activity *activity, clv_device *device, clv__error *error);
 /** Before a wait for another device: the stretch ends with what is enqueued so far. */

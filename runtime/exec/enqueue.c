@@ -27,7 +27,7 @@ static clv_status event_for(clv__executor *executor, int slot, int row, clv__bev
     clv__activity *activity = &executor->activity[slot];
     clv__recording *recording = &executor->recording[slot];
     if (!clv__recording_on(recording)) {
-        *event = clv__activity_begin(activity);
+        *event = clv__activity_begin(activity, executor->device);
         return CLV_OK;
     }
     CLV_TRY(clv__activity_mark(activity, executor->device, error_of(executor)));

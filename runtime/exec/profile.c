@@ -140,6 +140,7 @@ static clv_status look_at_places(clv__profiled *profiled, const clv_plan *plan) 
         place->device = plan->places[p].device;
         clv_memory_info memory = clv_device_memory(place->device);
         for (int c = 0; c < CLV_CATEGORIES; c++) place->held[c] = memory.category[c].current;
+        CLV_TRY(clv_device_activity_start(place->device));
         CLV_TRY(clv__worker_call(place->device, compare_clocks, place));
     }
     return CLV_OK;

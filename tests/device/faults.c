@@ -158,6 +158,7 @@ static clv_status use_device(held *h) {
     const clv__grid grid = {.dims = 1, .global = {N}, .local = {1}};
     CLV_TRY(b->kernel_create(ref.program, ref.name, args, 5, &grid, error, &h->kernel));
     for (int i = 0; i < N; i++) h->in[i] = (float)i;
+    if (b->keep_times) CLV_TRY(b->keep_times(device->open, error));
     CLV_TRY(b->fill(device->open, h->y.buffer, 0, sizeof h->out, 0, error));
     CLV_TRY(
         b->write(device->open, CLV__QUEUE_UPLOAD, h->part, 0, sizeof h->in, h->in, NULL, &h->written, error));

@@ -18,6 +18,29 @@ static void steps(model *m, int n, long rest_ms) {
     }
 }
 
+/** Devices that nobody has asked for times are not counted; this test comes first. */
+static void test_nothing_is_counted_unasked(void **state) {
+    (void)state;
+    int i = -1;
+    clv_device *device = clv__test_next_device(runtime, &i);
+    char place[128];
+    const char *name = clv_device_info_get(device)->name;
+    snprintf(place, sizeof place, "before=%s,middle=host,after=%s", name, name);
+    model m = build(place, NULL);
+    steps(&m, STEPS, 0);
+    assert_int_equal(clv_device_activity(device).steps, 0);
+    assert_int_equal(clv_device_activity(device).busy_ns, 0);
+    assert_int_equal(clv_device_activity(host).steps, 0); // the host knows times all the same
+    for (i = 0; i < clv_device_count(runtime); i++) {
+        device = clv_device_get(runtime, i);
+        if (clv_device_info_get(device)->usable)
+            assert_status(clv_device_activity_start(device), CLV_OK, runtime);
+    }
+    steps(&m, STEPS, 0); // the run's queues are others now
+    assert_status(clv_run_finish(m.run), CLV_OK, runtime);
+    destroy(&m);
+}
+
 /** Do the steps, and tell what they added to the accounts and how long they took. */
 static double measure(model *m, int n, long rest_ms, clv_device **devices, int n_devices,
                       clv_activity *added) {
@@ -105,6 +128,7 @@ static void test_a_null_device_has_no_clock(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_is_counted_unasked),
         cmocka_unit_test(test_a_device_without_a_step_is_not_busy),
         cmocka_unit_test(test_steps_count_when_they_are_waited_for),
         cmocka_unit_test(test_waiting_for_another_device_is_not_busy),

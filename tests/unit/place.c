@@ -153,6 +153,8 @@ static void run_one(const char *place, float *out, bool check_memory) {
         clv_device_memory_reset_peak(clv_plan_device_get(plan, i));
     assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
     for (int i = 0; i < clv_plan_device_count(plan); i++)
+        assert_status(clv_device_activity_start(clv_plan_device_get(plan, i)), CLV_OK, runtime);
+    for (int i = 0; i < clv_plan_device_count(plan); i++)
         before[i] = clv_device_activity(clv_plan_device_get(plan, i));
     double start = seconds_now();
     for (int step = 0; step < 5; step++) {

@@ -5,6 +5,7 @@
 #include "backends/null/null.h"
 #include "cleave/nn.h"
 #include "cleave/optim.h"
+#include "cleave/profile.h"
 #include "cleave/train.h"
 #include "exec/run.h"
 #include "exec/session.h"
@@ -99,9 +100,19 @@ static void look_at(reader *r, const char *line) {
                begins(line, "write b")) {
         check_free(r, line);
         r->launches++;
-    } else if (begins(line, "read b") || begins(line, "synchronize") || begins(line, "blocks")) {
+    } else if (begins(line, "read b") || begins(line, "synchronize") || begins(line, "blocks") ||
+               begins(line, "keep times")) {
         fail_msg("a step has '%s'", line);
     }
+}
+
+static int count_lines(clv_device *device, const char *wanted) {
+    char *trace = clv__null_trace(device->open), *rest = trace;
+    int n = 0;
+    assert_non_null(trace);
+    for (char *line; (line = strsep(&rest, "\n")) != NULL;) n += strcmp(line, wanted) == 0;
+    free(trace);
+    return n;
 }
 
 /** What a device was told, from the first line to the last. */
@@ -174,7 +185,10 @@ static void check_way(const char *model, const way *w) {
         CLV_OK, runtime);
     assert_status(clv_session_create(runtime, NULL, &session), CLV_OK, runtime);
     assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
-    for (int p = 0; p < plan->n_places; p++) clv__null_trace_reset(plan->places[p].device->open);
+    for (int p = 0; p < plan->n_places; p++) {
+        assert_int_equal(count_lines(plan->places[p].device, "keep times"), 0); // nobody has asked
+        clv__null_trace_reset(plan->places[p].device->open);
+    }
     for (int i = 0; i < STEPS; i++) {
         feed_all(run);
         assert_status(clv_run_step(run, NULL), CLV_OK, runtime);
@@ -207,6 +221,34 @@ static void test_a_step_waits_for_nothing(void **state) {
         check_way("mlp", &ways[i]);
         check_way("cnn", &ways[i]);
     }
+}
+
+/** Queues keep times from the first who asks on: a program, or a profile's run. */
+static void test_times_are_kept_when_asked_for(void **state) {
+    (void)state;
+    clv_device *device = find("null:0");
+    assert_status(clv_device_activity_start(device), CLV_OK, runtime);
+    assert_int_equal(count_lines(device, "keep times"), 1);
+    assert_status(clv_device_activity_start(device), CLV_OK, runtime);
+    assert_int_equal(count_lines(device, "keep times"), 1);
+    clv_graph *graph = graph_of("mlp", &(way){.name = "profiled"});
+    clv_plan *plan;
+    clv_session *session;
+    clv_run *run;
+    clv_profile *profile;
+    device = find("null:1");
+    assert_status(clv_plan_create(graph, &(clv_plan_config){.device = device}, &plan), CLV_OK, runtime);
+    assert_status(clv_session_create(runtime, NULL, &session), CLV_OK, runtime);
+    assert_status(clv_profile_create(runtime, NULL, &profile), CLV_OK, runtime);
+    clv_session_set_profile(session, profile);
+    clv__null_trace_reset(device->open);
+    assert_status(clv_run_create(session, plan, &run), CLV_OK, runtime);
+    assert_int_equal(count_lines(device, "keep times"), 1);
+    clv_run_destroy(run);
+    clv_session_destroy(session);
+    clv_profile_destroy(profile);
+    clv_plan_destroy(plan);
+    clv_graph_destroy(graph);
 }
 
 // ---- staging ----------------------------------------------------------------------------------------------------------
@@ -268,6 +310,7 @@ static void test_staging_of_the_drivers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_step_waits_for_nothing),
+                                       cmocka_unit_test(test_times_are_kept_when_asked_for),
                                        cmocka_unit_test(test_staging_of_the_drivers)};
     return cmocka_run_group_tests_name("queues", tests, setup, teardown);
 }

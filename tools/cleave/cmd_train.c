@@ -281,8 +281,8 @@ static int run(train_job *job, clv_trainer *trainer) {
     cli_print_place(job->session->args, clv_trainer_place(trainer));
     cli_tell_idle(job->session, clv_trainer_plan(trainer));
     tell_without(job, trainer);
-    watch_begin(&job->watch, job->session, job->config, trainer);
-    clv_status status = clv_trainer_run(trainer);
+    clv_status status = watch_begin(&job->watch, job->session, job->config, trainer);
+    if (status == CLV_OK) status = clv_trainer_run(trainer);
     cli_nothing_done(false);
     end_watch(job, status);
     return finish(job, trainer, status);

@@ -33,8 +33,8 @@ static int count_layers(const clv_plan *plan, const clv_device *device) {
     return count;
 }
 
-void watch_begin(watch_eye *watch, cli_session *session, const clv_train_config *config,
-                 clv_trainer *trainer) {
+clv_status watch_begin(watch_eye *watch, cli_session *session, const clv_train_config *config,
+                       clv_trainer *trainer) {
     watch->session = session;
     watch->config = config;
     watch->trainer = trainer;
@@ -54,7 +54,12 @@ void watch_begin(watch_eye *watch, cli_session *session, const clv_train_config 
         device->predicted_bytes = clv_trainer_memory_on(trainer, device_of(watch, i)).predicted_peak_bytes;
         if (config->placement.place)
             device->layers = count_layers(clv_trainer_plan(trainer), device_of(watch, i));
+        if (watch->shown || watch->log.file || session->args->tensorboard) {
+            clv_status status = clv_device_activity_start(device_of(watch, i));
+            if (status != CLV_OK) return status;
+        }
     }
+    return CLV_OK;
 }
 
 /** The share of a device: replicas name devices in their own order, and as specs. */

@@ -146,9 +146,10 @@ typedef struct watch_eye {
     uint64_t busy_at[WATCH_DEVICES], steps_at[WATCH_DEVICES];
 } watch_eye;
 
-/** Begin to watch; the trainer is made. */
-void watch_begin(watch_eye *watch, cli_session *session, const clv_train_config *config,
-                 clv_trainer *trainer);
+/** Begin to watch; the trainer is made. Devices keep times from here on if anyone will see how busy they
+ *  are. */
+CLV_MUST_CHECK clv_status watch_begin(watch_eye *watch, cli_session *session, const clv_train_config *config,
+                                      clv_trainer *trainer);
 /** A step is done: take its moment, log and show it. False if the log could not be written. */
 bool watch_step(watch_eye *watch, const clv_train_step *step);
 bool watch_epoch(watch_eye *watch, const clv_train_epoch *epoch);
