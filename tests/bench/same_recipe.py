@@ -147,7 +147,8 @@ def table(tool, path, target, epochs=20):
 
 SIDE, PICTURES = 64, 16
 RECIPE = ["--model", "resnet18", "--image-size", str(SIDE), "--batch", str(PICTURES), "--augment", "none", "--optimizer", "momentum",
-          "--lr", "0.01", "--schedule", "constant"]
+          "--schedule", "constant"]
+RATE = ["--lr", "0.01"]
 FROZEN = ("conv1", "bn1", "layer1", "layer2", "layer3", "layer4.0")
 
 
@@ -194,10 +195,10 @@ def pictures(tool, words, train, test, loss_of, outputs, right, steps):
     """Weights that are there, for want of better ones of ten steps; a new head; all frozen but the last block."""
     from torchvision.models import resnet18
     place = tempfile.mkdtemp()
-    cleave(tool, words + RECIPE + ["--steps", "10", "--seed", "2", "--save", place + "/base"], True)
+    cleave(tool, words + RECIPE + RATE + ["--steps", "10", "--seed", "2", "--save", place + "/base"], True)
     words = words + RECIPE + ["--weights", place + "/base", "--except", "fc.*", "--freeze", ",".join(FROZEN)]
     cleave(tool, words + ["--steps", "1", "--lr", "1e-30", "--save", place + "/first"], True)
-    ours = cleave(tool, words + ["--steps", str(steps)], True)
+    ours = cleave(tool, words + RATE + ["--steps", str(steps)], True)
     model = resnet18(num_classes=outputs)
     base, first = read_weights(place + "/base"), read_weights(place + "/first")
     model.load_state_dict({**base, **{name: first[name] for name in ("fc.weight", "fc.bias")}}, strict=False)

@@ -40,18 +40,19 @@ recompute() {
 recompute --replicas cpu:0,cpu:1 --shares equal --precision mixed
 recompute --micro-batches 2 --place 'conv1=cpu:0,bn1=cpu:0,layer1.*=cpu:0,layer2.*=cpu:0,layer3.*=cpu:1,layer4.*=cpu:1,fc=cpu:1'
 
-# ---- mixed precision with everything else: rounding is each sample's own, so only sums of gradients may differ
+# ---- mixed precision with everything else: rounding is each sample's own, so only sums of gradients may differ, and what a product of
+# other rows sums in another order: that may round an activation to its neighbour (2^-11 of it, here up to 2e-6 of a gradient)
 model=cnn
 "$helper" images 8 x.npy || fail "no data"
 gradients mixed.safetensors --device cpu:0 --precision mixed
 gradients parts.safetensors --device cpu:0 --precision mixed --micro-batches 3
-close_to mixed.safetensors parts.safetensors 1e-6 "mixed, in three parts"
+close_to mixed.safetensors parts.safetensors 1e-5 "mixed, in three parts"
 gradients placed.safetensors --place 'conv*=cpu:0,fc*=cpu:1' --precision mixed
 cmp -s mixed.safetensors placed.safetensors || fail "mixed, placed: other gradients"
 gradients pipeline.safetensors --place 'conv*=cpu:0,fc*=cpu:1' --precision mixed --micro-batches 3
 cmp -s parts.safetensors pipeline.safetensors || fail "mixed, a pipeline: other gradients"
 gradients replicas.safetensors --replicas cpu:0,cpu:1 --shares 0.75,0.25 --precision mixed
-close_to mixed.safetensors replicas.safetensors 1e-6 "mixed, on replicas"
+close_to mixed.safetensors replicas.safetensors 1e-5 "mixed, on replicas"
 
 # ---- drivers of two makers in one pipeline, if there are two
 if RUSTICL_ENABLE=llvmpipe "$cleave" devices 2>/dev/null | grep -q llvmpipe; then

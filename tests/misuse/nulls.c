@@ -215,6 +215,7 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_plan_create(NULL, NULL, &plan));
     REFUSED(clv_plan_create(w.graph, NULL, NULL));
     REFUSED(clv_variants_check(NULL, NULL));
+    REFUSED(clv_device_activity_start(NULL));
     REFUSED(clv_device_quarantine(NULL, NULL, NULL));
     REFUSED(clv_device_quarantine(w.host, NULL, NULL));
     REFUSED(clv_plans_fit(NULL, 1));
