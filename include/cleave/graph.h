@@ -82,6 +82,20 @@ CLV_API clv_tensor *clv_parameter(clv_graph *graph, const char *name, clv_shape 
 CLV_API clv_tensor *clv_buffer(clv_graph *graph, const char *name, clv_dtype dtype, clv_shape shape,
                                clv_init init);
 
+/**
+ * An array that is part of the graph: a table, a mask, a filter that is not trained. The values are copied. A session keeps them on
+ * the device as long as it lives; memory reports count them among activations, and weights and checkpoints are without them. The same
+ * array twice in a graph is one tensor. One number for all elements: clv_full, which takes no memory for good.
+ *
+ * dtype   f32 or i32
+ * data    the elements in C order; NULL only for a shape without elements
+ *
+ * Gradient  none
+ * Errors  (sticky) CLV_E_DTYPE  another type;  CLV_E_SHAPE  the shape is not possible;  CLV_E_VALUE  data is NULL
+ * Source  onnx: Constant
+ */
+CLV_API clv_tensor *clv_constant(clv_graph *graph, clv_dtype dtype, clv_shape shape, const void *data);
+
 /** Mark a tensor as a result: it can be fetched after each step. Give it a name to find it by; NULL keeps its own. */
 CLV_API void clv_output(clv_tensor *tensor, const char *name);
 
@@ -131,6 +145,30 @@ CLV_TRAIN_API void clv_backward(clv_tensor *loss);
 /** The gradient that clv_backward made for a tensor, same shape; NULL if none flows to it. To fetch it, mark it with
  *  clv_output. */
 CLV_TRAIN_API clv_tensor *clv_gradient(const clv_tensor *tensor);
+
+/**
+ * Write a graph to a file: inputs, parameters and buffers with their first values' rule, constants with their values, ops by
+ * name with attributes (clv_op_call), outputs. Weights are not part of it: clv_weights_save has those. The file is of the safetensors
+ * format, with the constants as its tensors and the graph as JSON in its metadata, under `cleave.graph`.
+ *
+ * What clv_backward, optimizers and scalers append is left out: call them again on the graph that is read. Ops of one's own are
+ * written by name and must be registered where the file is read.
+ *
+ * Errors  CLV_E_UNSUPPORTED  a node that no builder of ops.h appends (a key-value cache's), or of a part of the batch (replicas,
+ *         micro-batches); the sentence names it;  CLV_E_STATE  a scope is open;  CLV_E_IO;  as clv_graph_status
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_graph_write(const clv_graph *graph, const char *path);
+
+/**
+ * Build the graph that clv_graph_write wrote: the same nodes with the same names, training or not, in the same precision. Tensors are
+ * found by name (clv_graph_find). A file is not trusted: each of its calls is looked at as a caller's is.
+ *
+ * graph   an empty one; after an error it cannot be built on
+ *
+ * Errors  CLV_E_STATE  the graph is not empty;  CLV_E_FORMAT  it is no graph; the sentence names file and node;
+ *         CLV_E_UNSUPPORTED  another version;  CLV_E_NOT_FOUND  an op that there is not;  as the builders, clv_safetensors_read
+ */
+CLV_API CLV_MUST_CHECK clv_status clv_graph_read(clv_graph *graph, const char *path);
 
 /** Parameters (trained tensors) of the graph, in the order they were made. */
 CLV_API int clv_parameter_count(const clv_graph *graph);

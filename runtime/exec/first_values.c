@@ -22,14 +22,15 @@ enum {
  *  meanwhile. */
 typedef struct clv__first_part {
     clv_init init;
-    bool whole; // numbers: 32-bit integers
+    const float *given; // the values themselves, of a graph's arena; NULL: they are drawn
+    bool whole;         // numbers: 32-bit integers
     uint64_t seed, id;
     float *values; // of elements from number `from` on: all, or those of a piece
     int64_t from, first, end;
 } clv__first_part;
 
-static bool is_constant(const clv_init *init) {
-    return init->kind == CLV_INIT_ZEROS || init->kind == CLV_INIT_ONES;
+static bool is_constant(const clv_tensor *tensor) {
+    return !tensor->values && (tensor->init.kind == CLV_INIT_ZEROS || tensor->init.kind == CLV_INIT_ONES);
 }
 
 static void draw_normals(const clv__first_part *p, clv__random *random) {
@@ -80,6 +81,11 @@ static void draw_aligned(const clv__first_part *p) {
 static void draw(const clv__first_part *p) {
     const int64_t before = p->first % CHUNK;
     clv__first_part rest = *p;
+    if (p->given) {
+        memcpy(p->values + (p->first - p->from), p->given + p->first,
+               (size_t)(p->end - p->first) * sizeof *p->given);
+        return;
+    }
     if (before) {
         float chunk[CHUNK];
         clv__first_part head = *p;
@@ -116,6 +122,7 @@ static clv_status add_parts(clv__first_values *values, const clv_tensor *tensor,
     if (!clv__grow(&values->parts, &values->room, values->n + n_parts, sizeof *values->parts))
         CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for '%s'", tensor->name);
     clv__first_part part = {.init = tensor->init,
+                            .given = tensor->values,
                             .whole = tensor->desc.dtype == CLV_DTYPE_I32,
                             .seed = seed,
                             .id = XXH64(tensor->name, strlen(tensor->name), 0),
@@ -177,8 +184,7 @@ static clv_status add_piece(clv__first_values *values, const clv_tensor *tensor,
         return add_parts(values, tensor, seed, from, (int64_t)(memory->bytes / sizeof(float)),
                          device->backend->buffer_pointer(memory->buffer),
                          clv__runtime_error_of(device->runtime));
-    return is_constant(&tensor->init) ? fill_constant(tensor, memory)
-                                      : draw_and_copy(tensor, seed, from, memory);
+    return is_constant(tensor) ? fill_constant(tensor, memory) : draw_and_copy(tensor, seed, from, memory);
 }
 
 clv_status clv__first_values_add(clv__first_values *values, const clv_tensor *tensor, uint64_t seed,

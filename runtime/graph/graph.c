@@ -2,10 +2,12 @@
 // Building: tensors and nodes are appended, never removed; the first mistake sticks.
 #include "graph/graph.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #include "base/modules.h"
 #include "device/device.h"
@@ -297,6 +299,29 @@ clv_tensor *clv__cache(clv_graph *graph, const char *name, clv_shape shape) {
                              CLV_ACTIVATIONS, false);
 }
 
+clv_tensor *clv_constant(clv_graph *graph, clv_dtype dtype, clv_shape shape, const void *data) {
+    if (!graph || graph->error.status != CLV_OK) return NULL;
+    const clv__desc desc = {dtype, shape};
+    if (dtype != CLV_DTYPE_F32 && dtype != CLV_DTYPE_I32)
+        return clv__graph_fail(graph, CLV_E_DTYPE, "a constant is f32 or i32, not %s", clv_dtype_name(dtype));
+    if (!sizes_fit(graph, "a constant", &desc)) return NULL;
+    const size_t bytes = clv__desc_bytes(&desc);
+    if (bytes && !data) return clv__graph_fail(graph, CLV_E_VALUE, "a constant needs its values");
+    // A session finds tensors by name, whatever graph they are of: so the name is that of these values.
+    char name[160];
+    clv_shape_text(&shape, name, sizeof name);
+    const uint64_t kind = XXH3_64bits_withSeed(name, strlen(name), (uint64_t)dtype);
+    snprintf(name, sizeof name, "constant_%016" PRIx64, XXH3_64bits_withSeed(data, bytes, kind));
+    clv_tensor *tensor =
+        clv__persistent(graph, name, desc, (clv_init){.kind = CLV_INIT_ZEROS}, CLV_ACTIVATIONS, false);
+    if (!tensor || tensor->values) return tensor;
+    void *values = clv__arena_alloc(&graph->arena, bytes + 1, 1); // none is a value, too
+    if (!values) return out_of_memory(graph);
+    if (bytes) memcpy(values, data, bytes);
+    tensor->values = values;
+    return tensor;
+}
+
 void clv_output(clv_tensor *tensor, const char *name) {
     if (!tensor) return;
     clv_graph *graph = tensor->graph;
@@ -455,6 +480,7 @@ clv_tensor *clv__node_add_to(clv_graph *graph, const clv__op *op, const void *at
     node->layer = layer;
     node->phase = graph->phase;
     node->of = graph->gradient_of;
+    node->cut = graph->cut.rows != 0;
     node->micro_batch = node->of ? node->of->micro_batch : graph->cut.micro_batch;
     node->place_hint = graph->phase == CLV__FORWARD ? graph->place_hint : NULL;
     if (op->attrs_bytes) {

@@ -31,6 +31,7 @@ struct clv_tensor {
     // VALUE: ACTIVATIONS, GRADIENTS (of a parameter) or IO (an output); PERSISTENT: PARAMETERS or OPTIMIZER
     clv_category category;
     clv_init init;        // PERSISTENT
+    const void *values;   // PERSISTENT: the first values themselves, of clv_constant; NULL: `init` says
     bool trainable;       // PERSISTENT: a parameter
     clv_tensor *as_float; // an f32 copy, for ops that take no half; NULL if none was needed
     size_t read_by;       // one more than the number of the last node that reads it; 0: none does
@@ -55,6 +56,7 @@ struct clv__node {
     const char *place_hint; // device that the builder asked for; NULL: as the plan says
     const clv__node *of;    // BACKWARD: the forward node whose gradient this is part of; else NULL
     int micro_batch;        // -1: of no micro-batch
+    bool cut;               // of a part of the batch (clv__cut)
 };
 
 struct clv_graph {

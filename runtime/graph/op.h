@@ -199,8 +199,36 @@ typedef struct clv__chained {
     int chunks; // of gradients, at most: so many arguments
 } clv__chained;
 
+/** Where an attribute of the op's builder is in the op's structure of attributes, for graphs in files (nn/graph_write.c). */
+typedef enum clv__field_kind {
+    CLV__FIELDS_END,
+    CLV__FIELD_FLOAT,
+    CLV__FIELD_INT,     // int, int32_t, or a clv_dtype
+    CLV__FIELD_LONG,    // int64_t
+    CLV__FIELD_PAIR,    // int[2]
+    CLV__FIELD_PADDING, // int[2], whose second is of the builder -1 where it is 0 (clv__hw_padding)
+    CLV__FIELD_SHAPE,   // clv_shape
+    CLV__FIELD_INTS,    // an int, and so many ints behind it
+    CLV__FIELD_MASK,    // uint32_t: bit d is axis d
+    CLV__FIELD_ZERO,    // in none: the builder was called with 0
+    CLV__FIELD_ONE,     // with 1
+    CLV__FIELD_DEVICE   // with the device that the node is to be computed on
+} clv__field_kind;
+typedef struct clv__field {
+    clv__field_kind kind;
+    size_t at;
+} clv__field;
+#define CLV__FIELDS(...)                                                                                     \
+    (const clv__field[]) {                                                                                   \
+        __VA_ARGS__, {                                                                                       \
+            0                                                                                                \
+        }                                                                                                    \
+    }
+
 struct clv__op {
     const char *name;
+    const char *builder;      // in by_name.def, of nodes that builders append; NULL: the op's name
+    const clv__field *fields; // by place among that builder's attributes; NULL: it has none
     size_t
         attrs_bytes; // of the attribute structure, at most CLV__ATTRS_BYTES; its bytes stand in keys of tuning files
     const void *data; // table row or the like for descriptors that share functions

@@ -155,7 +155,10 @@ static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) 
 }
 
 const clv__op clv__op_adaptive_avg_pool2d = {
-    .name = "adaptive_avg_pool2d", .grad = CLV__TRAINS(grad), .reference = reference, COMMON};
+    .name = "adaptive_avg_pool2d",
+    .fields = CLV__FIELDS({CLV__FIELD_LONG, offsetof(adaptive_attrs, size)},
+                          {CLV__FIELD_LONG, offsetof(adaptive_attrs, size) + sizeof(int64_t)}),
+    .grad = CLV__TRAINS(grad), .reference = reference, COMMON};
 
 clv_tensor *clv_adaptive_avg_pool2d(clv_tensor *x, int64_t OH, int64_t OW) {
     clv_shape shape = clv_tensor_shape(x);

@@ -181,6 +181,7 @@ static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) 
 }
 
 const clv__op clv__op_causal_softmax = {.name = "causal_softmax",
+                                        .fields = CLV__FIELDS({CLV__FIELD_FLOAT, offsetof(attention_attrs, scale)}),
                                         .half_in =
                                             1, // the result is f32 in mixed precision, as that of softmax
                                         .autocast = CLV__CAST_FLOAT,

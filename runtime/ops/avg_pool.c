@@ -99,6 +99,11 @@ static void avg_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **
 }
 
 const clv__op clv__op_avg_pool2d = {.name = "avg_pool2d",
+                                    .fields = CLV__FIELDS({CLV__FIELD_PAIR, offsetof(clv__pool, kernel)},
+                                                          {CLV__FIELD_PAIR, offsetof(clv__pool, stride)},
+                                                          {CLV__FIELD_PADDING, offsetof(clv__pool, padding)},
+                                                          {CLV__FIELD_INT, offsetof(clv__pool, ceil_mode)},
+                                                          {CLV__FIELD_INT, offsetof(clv__pool, exclude_padding)}),
                                     .data = &(const clv__pool_kind){.mean = true},
                                     .infer = clv__pool_infer,
                                     .grad = CLV__TRAINS(avg_grad),

@@ -8,9 +8,8 @@
 #include "cleave/ops.h"
 #include "cleave/own_op.h"
 #include "graph/op.h"
+#include "ops/by_name.h"
 #include "ops/own_op.h"
-
-enum { MAX_ATTRIBUTES = 8, WORD_BYTES = 48 };
 
 typedef struct value {
     double number;
@@ -24,7 +23,7 @@ typedef struct call {
     clv_graph *graph;
     clv_tensor *const *in;
     int n_in;
-    value at[MAX_ATTRIBUTES];
+    value at[CLV__MOST_ATTRIBUTES];
 } call;
 
 #define GRAPH c->graph
@@ -75,19 +74,12 @@ const clv_op_signature *clv_op_find(const char *name) {
 
 // ---- attributes -----------------------------------------------------------------------------------------------------
 
-/** One of a signature's attributes: `name:kind=default`. */
-typedef struct attribute {
-    char name[WORD_BYTES], kind[WORD_BYTES], fallback[WORD_BYTES];
-    bool has_fallback;
-} attribute;
-
-/** The next one, or false at the end. */
-static bool next_attribute(const char **at, attribute *out) {
+bool clv__attribute_next(const char **at, clv__attribute *out) {
     *at += strspn(*at, " ");
     const size_t n = strcspn(*at, " "), name = strcspn(*at, ":"), kind = strcspn(*at, "=");
     if (!n) return false;
     const size_t end = kind < n ? kind : n;
-    *out = (attribute){.has_fallback = kind < n};
+    *out = (clv__attribute){.has_fallback = kind < n};
     snprintf(out->name, sizeof out->name, "%.*s", (int)name, *at);
     snprintf(out->kind, sizeof out->kind, "%.*s", (int)(end - name - 1), *at + name + 1);
     if (kind < n) snprintf(out->fallback, sizeof out->fallback, "%.*s", (int)(n - kind - 1), *at + kind + 1);
@@ -95,21 +87,21 @@ static bool next_attribute(const char **at, attribute *out) {
     return true;
 }
 
-static bool is(const attribute *a, const char *kind) {
-    return !strcmp(a->kind, kind);
+bool clv__attribute_is(const clv__attribute *attribute, const char *kind) {
+    return !strcmp(attribute->kind, kind);
 }
 
 /** NULL, or what is wrong with it. */
-static const char *read_value(const attribute *a, const clv_op_argument *given, value *out) {
+static const char *read_value(const clv__attribute *a, const clv_op_argument *given, value *out) {
     *out = (value){.number = given ? given->number : strtod(a->fallback, NULL)};
-    if (is(a, "text")) {
+    if (clv__attribute_is(a, "text")) {
         out->text = given ? given->text : NULL;
         return out->text ? NULL : "wants a text";
     }
-    if (is(a, "number")) return isnan(out->number) ? "is not a number" : NULL;
-    if (is(a, "list") || (is(a, "pair") && given && given->n)) {
+    if (clv__attribute_is(a, "number")) return isnan(out->number) ? "is not a number" : NULL;
+    if (clv__attribute_is(a, "list") || (clv__attribute_is(a, "pair") && given && given->n)) {
         out->n = given ? given->n : 0;
-        if (out->n < 0 || out->n > (is(a, "pair") ? 2 : CLV_MAX_RANK) || (out->n && !given->list))
+        if (out->n < 0 || out->n > (clv__attribute_is(a, "pair") ? 2 : CLV_MAX_RANK) || (out->n && !given->list))
             return "is a list that is too long, or NULL";
         for (int i = 0; i < out->n; i++) {
             out->list[i] = given->list[i];
@@ -120,7 +112,7 @@ static const char *read_value(const attribute *a, const clv_op_argument *given, 
     }
     if (!(fabs(out->number) <= 9007199254740992.0) || out->number != floor(out->number))
         return "wants a whole number";
-    if (is(a, "bool")) return out->number == 0 || out->number == 1 ? NULL : "is 0 or 1";
+    if (clv__attribute_is(a, "bool")) return out->number == 0 || out->number == 1 ? NULL : "is 0 or 1";
     if (fabs(out->number) > INT32_MAX) return "is too large";
     out->ints[0] = (int)out->number;
     return NULL;
@@ -129,10 +121,10 @@ static const char *read_value(const attribute *a, const clv_op_argument *given, 
 static clv_tensor *read_attributes(call *c, const clv_op_signature *signature,
                                    const clv_op_argument *arguments, int n, bool *good) {
     const char *at = signature->attributes;
-    attribute a;
+    clv__attribute a;
     int known = 0;
     *good = false;
-    for (int k = 0; k < MAX_ATTRIBUTES && next_attribute(&at, &a); k++) {
+    for (int k = 0; k < CLV__MOST_ATTRIBUTES && clv__attribute_next(&at, &a); k++) {
         const clv_op_argument *given = NULL;
         for (int i = 0; i < n; i++)
             if (arguments[i].name && !strcmp(arguments[i].name, a.name)) given = &arguments[i], known++;

@@ -556,6 +556,10 @@ static bool backward_weight_split(const clv__op_io *io, int i, clv__split *out) 
     .epilogue = true, .channels = 1, .half_in = 1, .half_out = 1, .variants = variants,                      \
     .split = conv2d_split, COMMON
 const clv__op clv__op_conv2d = {.name = "conv2d", // weight and bias are parameters: f32
+                                .fields = CLV__FIELDS({CLV__FIELD_PAIR, offsetof(conv2d_attrs, stride)},
+                                                      {CLV__FIELD_PADDING, offsetof(conv2d_attrs, padding)},
+                                                      {CLV__FIELD_PAIR, offsetof(conv2d_attrs, dilation)},
+                                                      {CLV__FIELD_INT, offsetof(conv2d_attrs, groups)}),
                                 .autocast = CLV__CAST_HALF,
                                 .infer = conv2d_infer,
                                 .grad = CLV__TRAINS(conv2d_grad),

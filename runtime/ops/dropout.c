@@ -136,6 +136,7 @@ static void split_attrs(const clv__op_io *io, const clv__split *split, int64_t b
 
 const clv__op clv__op_dropout = {
     .name = "dropout",
+    .fields = CLV__FIELDS({CLV__FIELD_FLOAT, offsetof(dropout_attrs, p)}),
     .attrs_bytes = sizeof(dropout_attrs),
     .inplace = 1,
     .half_in = 1,

@@ -83,6 +83,8 @@ static const clv__variant full_variants[] = {{.name = "plain", .lower = full_low
 const clv__op clv__op_full = {
     .name = "full",
     .attrs_bytes = sizeof(full_attrs),
+    .fields = CLV__FIELDS({CLV__FIELD_INT, offsetof(full_attrs, dtype)}, {CLV__FIELD_SHAPE, offsetof(full_attrs, shape)},
+                          {CLV__FIELD_FLOAT, offsetof(full_attrs, value)}),
     .infer = full_infer,
     .variants = full_variants,
     .reference = full_reference,

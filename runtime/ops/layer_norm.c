@@ -345,6 +345,7 @@ static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) 
 }
 
 const clv__op clv__op_layer_norm = {.name = "layer_norm",
+                                    .fields = CLV__FIELDS({CLV__FIELD_FLOAT, offsetof(layer_attrs, eps)}),
                                     .half_in = 1u << X,
                                     .half_out = 1u << Y,
                                     .autocast = CLV__CAST_HALF, // graph.h says why

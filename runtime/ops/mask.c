@@ -60,6 +60,7 @@ static bool split(const clv__op_io *io, int i, clv__split *out) {
 
 const clv__op clv__op_causal_mask = {
     .name = "causal_mask",
+    .fields = CLV__FIELDS({CLV__FIELD_FLOAT, offsetof(mask_attrs, fill)}),
     .attrs_bytes = sizeof(mask_attrs),
     .inplace = 1,
     .half_in = 1,

@@ -371,6 +371,9 @@ static bool matmul_split(const clv__op_io *io, int i, clv__split *out) {
     .variants = product_variants, .reference = product_reference, .cost = product_cost,                      \
     .reduction = product_reduction
 const clv__op clv__op_matmul = {.name = "matmul",
+                                .builder = "matmul_t",
+                                .fields = CLV__FIELDS({CLV__FIELD_INT, offsetof(matmul_attrs, transpose_a)},
+                                                      {CLV__FIELD_INT, offsetof(matmul_attrs, transpose_b)}),
                                 .attrs_bytes = sizeof(matmul_attrs),
                                 .half_in = 3,
                                 .infer = matmul_infer,

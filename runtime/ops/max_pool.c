@@ -198,6 +198,11 @@ static void max_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **
 }
 
 const clv__op clv__op_max_pool2d = {.name = "max_pool2d",
+                                    .fields = CLV__FIELDS({CLV__FIELD_PAIR, offsetof(clv__pool, kernel)},
+                                                          {CLV__FIELD_PAIR, offsetof(clv__pool, stride)},
+                                                          {CLV__FIELD_PADDING, offsetof(clv__pool, padding)},
+                                                          {CLV__FIELD_PAIR, offsetof(clv__pool, dilation)},
+                                                          {CLV__FIELD_INT, offsetof(clv__pool, ceil_mode)}),
                                     .data = &(const clv__pool_kind){0},
                                     .half_in = 1,
                                     .infer = clv__pool_infer,

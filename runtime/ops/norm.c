@@ -664,7 +664,11 @@ static void eval_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor *
 #define FORWARD_OP                                                                                           \
     .epilogue = true, .half_in = 1u << X, .half_out = 1u << Y, .attrs_bytes = sizeof(norm_attrs),            \
     .infer = infer, .samples = CLV__TRAINS(samples), .cost = cost
+#define NORM_FIELDS(training)                                                                                \
+    CLV__FIELDS({training, 0}, {CLV__FIELD_FLOAT, offsetof(norm_attrs, momentum)},                              \
+                {CLV__FIELD_FLOAT, offsetof(norm_attrs, eps)})
 const clv__op clv__op_batch_norm = {.name = "batch_norm",
+                                    .fields = NORM_FIELDS(CLV__FIELD_ONE),
                                     .grad = CLV__TRAINS(train_grad),
                                     .variants = train_variants,
                                     .reference = train_reference,
@@ -687,6 +691,8 @@ static const clv__channel_row eval_row = {
 };
 
 const clv__op clv__op_batch_norm_eval = {.name = "batch_norm_eval",
+                                         .builder = "batch_norm",
+                                         .fields = NORM_FIELDS(CLV__FIELD_ZERO),
                                          .data = &eval_row,
                                          .channelwise = true,
                                          .grad = CLV__TRAINS(eval_grad),

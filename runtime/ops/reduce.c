@@ -501,6 +501,8 @@ static const reduce_kind sum_kind = REDUCE_SUM, mean_kind = REDUCE_MEAN, max_kin
     const clv__op clv__op_##id = {                                                                           \
         .name = #id,                                                                                         \
         .attrs_bytes = sizeof(reduce_attrs),                                                                 \
+        .fields = CLV__FIELDS({CLV__FIELD_MASK, offsetof(reduce_attrs, axes)},                               \
+                              {CLV__FIELD_INT, offsetof(reduce_attrs, keepdim)}),                            \
         .data = &id##_kind,                                                                                  \
         .half_in = 1,                                                                                        \
         .half_out = 1,                                                                                       \
@@ -523,6 +525,7 @@ const clv__op clv__op_argmax = {
     .name = "argmax",
     .half_in = 1,
     .attrs_bytes = sizeof(argmax_attrs),
+    .fields = CLV__FIELDS({CLV__FIELD_INT, offsetof(argmax_attrs, axis)}, {CLV__FIELD_INT, offsetof(argmax_attrs, keepdim)}),
     .infer = argmax_infer,
     .variants = argmax_variants,
     .reference = argmax_reference,

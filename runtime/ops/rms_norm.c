@@ -131,6 +131,7 @@ static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) 
 }
 
 const clv__op clv__op_rms_norm = {.name = "rms_norm",
+                                  .fields = CLV__FIELDS({CLV__FIELD_FLOAT, offsetof(rms_attrs, eps)}),
                                   .half_in = 1,
                                   .half_out = 1,
                                   .autocast = CLV__CAST_HALF,

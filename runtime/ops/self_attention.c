@@ -416,6 +416,9 @@ static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) 
 }
 
 const clv__op clv__op_self_attention = {.name = "self_attention",
+                                        .fields = CLV__FIELDS({CLV__FIELD_LONG, offsetof(self_attention_attrs, heads)},
+                                                              {CLV__FIELD_INT, offsetof(self_attention_attrs, causal)},
+                                                              {CLV__FIELD_FLOAT, offsetof(self_attention_attrs, scale)}),
                                         .half_in = 1u << X,
                                         .autocast = CLV__CAST_HALF,
                                         .infer = infer,

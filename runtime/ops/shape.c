@@ -31,11 +31,20 @@ static void walk_over(clv__move *m, const clv_shape *shape) {
     memcpy(m->walk.dims, shape->dims, sizeof m->walk.dims);
 }
 
+static const clv__field permute_fields[] = {{CLV__FIELD_INTS, 0}, {0}},
+                        broadcast_to_fields[] = {{CLV__FIELD_SHAPE, 0}, {0}},
+                        slice_fields[] = {{CLV__FIELD_INT, offsetof(slice_attrs, axis)},
+                                          {CLV__FIELD_LONG, offsetof(slice_attrs, start)},
+                                          {CLV__FIELD_LONG, offsetof(slice_attrs, length)},
+                                          {0}},
+                        concat_fields[] = {{CLV__FIELD_INT, 0}, {0}}, slice_backward_fields[] = {{0}};
+
 #define MOVER(id, grad_function, attrs_type, moves, each, zero, attrs_function, rows, adapt_function)        \
     static const clv__mover id##_mover = {moves, each, zero};                                                \
     const clv__op clv__op_##id = {                                                                           \
         .name = #id,                                                                                         \
         .attrs_bytes = sizeof(attrs_type),                                                                   \
+        .fields = id##_fields,                                                                               \
         .data = &id##_mover,                                                                                 \
         .half_in = UINT64_MAX,                                                                                 \
         .half_out = 1,                                                                                       \
@@ -99,6 +108,7 @@ static void reshape_split_attrs(const clv__op_io *io, const clv__split *split, i
 const clv__op clv__op_reshape = {
     .name = "reshape",
     .attrs_bytes = sizeof(shape_attrs),
+    .fields = CLV__FIELDS({CLV__FIELD_SHAPE, offsetof(shape_attrs, shape)}),
     .view = true,
     .half_in = 1,
     .half_out = 1,

@@ -204,6 +204,7 @@ static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) 
 
 // The result is f32 in mixed precision, and written twice.
 #define FORWARD_OP                                                                                           \
+    .fields = CLV__FIELDS({CLV__FIELD_INT, offsetof(softmax_attrs, axis)}),                                  \
     .half_in = 1, .autocast = CLV__CAST_FLOAT, .infer = infer, .grad = CLV__TRAINS(grad),                    \
     .reference = reference, COMMON
 const clv__op clv__op_softmax = {.name = "softmax", FORWARD_OP};

@@ -29,6 +29,7 @@ static bool to_split(const clv__op_io *io, int i, clv__split *out) {
 }
 
 const clv__op clv__op_to = {.name = "to",
+                            .fields = CLV__FIELDS({CLV__FIELD_DEVICE, 0}),
                             .view = true,
                             .moves = true,
                             .half_in = 1,

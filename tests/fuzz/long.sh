@@ -10,6 +10,7 @@ fuzz_all() { # of one driver: RUNS NAME
     name=$2 runs=$1 at=$OUT/$2 length=512
     case $name in
     csv | options | tensors) length=256 ;;
+    graph) length=2048 ;;
     log | results | safetensors) length=1024 ;;
     checkpoint) length=64 ;;
     resume) length=64 runs=$((runs / 100)) ;;

@@ -212,6 +212,10 @@ static void statuses_answer_null(void **state) {
     REFUSED(clv_graph_create(NULL, &graph));
     REFUSED(clv_graph_create(rt, NULL));
     REFUSED(clv_graph_status(NULL));
+    REFUSED(clv_graph_write(NULL, "x"));
+    REFUSED(clv_graph_write(w.graph, NULL));
+    REFUSED(clv_graph_read(NULL, "x"));
+    REFUSED(clv_graph_read(w.graph, NULL));
     REFUSED(clv_plan_create(NULL, NULL, &plan));
     REFUSED(clv_plan_create(w.graph, NULL, NULL));
     REFUSED(clv_variants_check(NULL, NULL));
@@ -396,6 +400,7 @@ static void builders_pass_null_on(void **state) {
     assert_null(clv_input(NULL, "x", CLV_DTYPE_F32, CLV_SHAPE(1)));
     assert_null(clv_parameter(NULL, "x", CLV_SHAPE(1), init));
     assert_null(clv_buffer(NULL, "x", CLV_DTYPE_F32, CLV_SHAPE(1), init));
+    assert_null(clv_constant(NULL, CLV_DTYPE_F32, CLV_SHAPE(1), &init));
     assert_null(clv_full(NULL, CLV_DTYPE_F32, CLV_SHAPE(1), 0));
     assert_null(clv_add(NULL, NULL));
     assert_null(clv_relu(NULL));

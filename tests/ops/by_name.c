@@ -6,6 +6,7 @@
 #include "cleave/cleave.h"
 #include "graph/graph.h"
 #include "harness/harness.h"
+#include "harness/same_node.h"
 
 enum { NONE, X, Y, XT, CONDITION, LABELS, IMAGES, KERNEL_, CHANNELS, SEQUENCE, SQUARE_, N_TENSORS, MOST = 6 };
 
@@ -403,31 +404,18 @@ static clv_graph *graph_of(clv_runtime *runtime, const example *e, bool by_name,
     return graph;
 }
 
-/** Between an int and an int64_t: nobody says what is there. */
-static bool is_padding(const clv__op *op, size_t byte) {
-    static const char *const int_first[] = {"slice", "reshape", "broadcast_to"};
-    for (size_t i = 0; i < sizeof int_first / sizeof *int_first; i++)
-        if (!strcmp(op->name, int_first[i])) return byte >= sizeof(int) && byte < sizeof(int64_t);
-    return false;
-}
-
-static void same_node(const clv__node *a, const clv__node *b) {
-    assert_ptr_equal(a->io.op, b->io.op);
-    assert_int_equal(a->io.n_in, b->io.n_in);
-    assert_int_equal(a->io.n_out, b->io.n_out);
-    for (size_t i = 0; i < a->io.op->attrs_bytes; i++)
-        if (!is_padding(a->io.op, i) && a->attrs[i] != b->attrs[i])
-            fail_msg("attributes of %s differ at byte %zu", a->io.op->name, i);
-    for (int i = 0; i < a->io.n_in; i++) {
-        assert_true(!a->in[i] == !b->in[i]);
-        if (a->in[i]) assert_string_equal(clv_tensor_name(a->in[i]), clv_tensor_name(b->in[i]));
-    }
-    for (int i = 0; i < a->io.n_out; i++) {
-        const clv_shape p = clv_tensor_shape(a->out[i]), q = clv_tensor_shape(b->out[i]);
-        assert_true(clv_shape_equal(&p, &q));
-        assert_int_equal(clv_tensor_dtype(a->out[i]), clv_tensor_dtype(b->out[i]));
-        assert_string_equal(clv_tensor_name(a->out[i]), clv_tensor_name(b->out[i]));
-    }
+/** The graph of each example in a file. */
+static void comes_back(clv_runtime *runtime, const clv_graph *graph) {
+    char *folder = clv__test_folder(), path[512];
+    clv_graph *read;
+    snprintf(path, sizeof path, "%s/graph.safetensors", folder);
+    assert_status(clv_graph_create(runtime, &read), CLV_OK, runtime);
+    assert_status(clv_graph_write(graph, path), CLV_OK, runtime);
+    assert_status(clv_graph_read(read, path), CLV_OK, runtime);
+    assert_int_equal(read->n_nodes, graph->n_nodes);
+    for (size_t k = 0; k < read->n_nodes; k++) clv__test_same_node(graph->nodes[k], read->nodes[k]);
+    clv_graph_destroy(read);
+    free(folder);
 }
 
 static void same_graphs(void **state) {
@@ -439,9 +427,10 @@ static void same_graphs(void **state) {
         clv_graph *b = graph_of(runtime, &examples[i], true, &q);
         assert_string_equal(p, q);
         assert_int_equal(a->n_nodes, b->n_nodes);
-        for (size_t k = 0; k < a->n_nodes; k++) same_node(a->nodes[k], b->nodes[k]);
-        clv_graph_destroy(a);
+        for (size_t k = 0; k < a->n_nodes; k++) clv__test_same_node(a->nodes[k], b->nodes[k]);
         clv_graph_destroy(b);
+        comes_back(runtime, a);
+        clv_graph_destroy(a);
     }
     clv_runtime_destroy(runtime);
 }
