@@ -119,7 +119,10 @@ typedef struct clv_table_config {
         standardize; /**< make the mean of each of the others 0 and its deviation 1, by the rows from 0 to `begin`, or to `end` */
     double begin, end; /**< the part of the rows, 0.0 to 0.9; both 0: all of them */
     int64_t limit;     /**< keep the first samples only; 0: all */
-    CLV_RESERVED(8);
+    /** clv_table_record of what a model learnt, to test it: columns are found by their names, in any order, standardized as they were,
+     *  and classes have the numbers that they had; `classes` and `standardize` have no say. NULL: this table is the first */
+    const char *record;
+    CLV_RESERVED(7);
 } clv_table_config;
 
 /**
@@ -128,7 +131,7 @@ typedef struct clv_table_config {
  * may hold any text.
  *
  * Errors  CLV_E_IO; CLV_E_FORMAT  what is wrong, in which line: a value that is missing, or is no number, rows of other lengths;
- *         CLV_E_NOT_FOUND  no such column;  CLV_E_VALUE  the config
+ *         CLV_E_NOT_FOUND  no such column;  CLV_E_VALUE  the config, or a class that `record` has not;  as clv_table_rows
  * Source  RFC 4180
  */
 CLV_API CLV_MUST_CHECK clv_status clv_dataset_table(clv_runtime *runtime, const char *path,

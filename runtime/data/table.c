@@ -23,7 +23,8 @@ typedef struct making {
     clv__table_file file;              // the same, for what is shared
     int *targets, *features, *ignored; // columns
     size_t n_targets, n_features, n_ignored;
-    clv__table_scale *scales; // of the features; NULL: they stay as they stand
+    clv__table_scale *scales;  // of the features; NULL: they stay as they stand
+    clv__table_classes learnt; // of config->record
 } making;
 
 static clv_status no_memory(const making *m) {
@@ -172,6 +173,45 @@ static clv_status read_classes(const making *m, size_t first, size_t n, int32_t 
     return CLV_OK;
 }
 
+// ---- for a model that learnt another table ------------------------------------------------------------------
+
+/** Rows first to first + n. */
+static clv_status read_learnt_rows(const making *m, size_t first, size_t n, clv_array *x) {
+    clv_array all;
+    CLV_TRY(clv__table_rows(m->error, m->path, m->config->record, m->config->ignore, &all));
+    const clv_shape shape = CLV_SHAPE((int64_t)n, all.shape.dims[1]);
+    const size_t row = (size_t)shape.dims[1] * sizeof(float);
+    clv_status status = clv__array_init(m->error, CLV_ARRAY_F32, &shape, x);
+    if (status == CLV_OK && (size_t)all.shape.dims[0] < first + n)
+        status = clv__error_set(m->error, CLV_E_IO, "'%s' became shorter while it was read", m->path);
+    if (status == CLV_OK) memcpy(x->data, (const char *)all.data + first * row, n * row);
+    clv_array_reset(&all);
+    return status;
+}
+
+static clv_status read_learnt_classes(const making *m, size_t first, size_t n, int32_t *out) {
+    for (size_t r = 0; r < n; r++) {
+        const char *word = clv__csv_field(m->csv, (int64_t)(first + r), (size_t)m->targets[0]);
+        clv__shown_text a;
+        out[r] = clv__table_class_number(&m->learnt, word);
+        if (out[r] < 0)
+            CLV_FAIL(m->error, CLV_E_VALUE,
+                     "'%s', line %" PRIu64 ": '%s' is no class that the model was trained on", m->path,
+                     m->csv->lines[first + r + 1], clv__shown(word, &a));
+    }
+    return CLV_OK;
+}
+
+static clv_status find_learnt(making *m) {
+    clv__shown_text a;
+    CLV_TRY(clv__table_classes_of(m->error, m->config->record, &m->learnt));
+    if (m->learnt.n && m->n_targets != 1)
+        CLV_FAIL(m->error, CLV_E_VALUE,
+                 "%zu targets of '%s', and the model was trained on classes of one column", m->n_targets,
+                 clv__shown(m->path, &a));
+    return CLV_OK;
+}
+
 // ---- the dataset --------------------------------------------------------------------------------------------
 
 /** Are the targets classes: asked for, or words instead of numbers in the first row? */
@@ -179,6 +219,7 @@ static bool tells_classes(const making *m) {
     const char *field = clv__csv_field(m->csv, 0, (size_t)m->targets[0]);
     char *end;
     strtod_l(field, &end, m->file.locale);
+    if (m->config->record) return m->learnt.n > 0;
     return m->config->classes || (m->n_targets == 1 && *field && (end == field || *end));
 }
 
@@ -191,6 +232,7 @@ static const char **names_of(const making *m, const int *columns, size_t n) {
 
 /** What the dataset knows of its columns, for those who read more rows (table_record.c). */
 static clv_status keep_record(const making *m, bool classes, clv_dataset *dataset) {
+    if (m->config->record) return (dataset->table = strdup(m->config->record)) ? CLV_OK : no_memory(m);
     const char **columns = names_of(m, m->features, m->n_features),
                **targets = names_of(m, m->targets, m->n_targets),
                **ignored = names_of(m, m->ignored, m->n_ignored), **words = NULL;
@@ -206,12 +248,22 @@ static clv_status keep_record(const making *m, bool classes, clv_dataset *datase
     return status;
 }
 
+static clv_status read_targets(const making *m, bool classes, size_t first, size_t n, clv_array *y,
+                               int *n_classes) {
+    if (!classes) return read_numbers(m, m->targets, m->n_targets, first, n, y->data);
+    if (!m->config->record) return read_classes(m, first, n, y->data, n_classes);
+    *n_classes = (int)m->learnt.n;
+    return read_learnt_classes(m, first, n, y->data);
+}
+
 /** The rows from `begin` to `end` of the whole. */
 static clv_status make(making *m, clv_dataset **out) {
     const clv_table_config *config = m->config;
     const size_t rows = m->csv->rows, last = (size_t)((config->end > 0 ? config->end : 1) * (double)rows);
     const size_t first = (size_t)(config->begin * (double)rows), n = last - first;
     const size_t known = config->begin > 0 ? first : last; // trained on: what the others are measured by
+    const char *record = config->record;
+    if (record) CLV_TRY(find_learnt(m));
     const bool classes = tells_classes(m);
     clv_array x = {0}, y = {0};
     clv_dataset_config how = {.limit = config->limit};
@@ -220,14 +272,13 @@ static clv_status make(making *m, clv_dataset **out) {
                  rows, config->begin, config->end);
     const clv_shape of_x = CLV_SHAPE((int64_t)n, (int64_t)m->n_features);
     const clv_shape of_y = classes ? CLV_SHAPE((int64_t)n) : CLV_SHAPE((int64_t)n, (int64_t)m->n_targets);
-    clv_status status = clv__array_init(m->error, CLV_ARRAY_F32, &of_x, &x);
+    clv_status status =
+        record ? read_learnt_rows(m, first, n, &x) : clv__array_init(m->error, CLV_ARRAY_F32, &of_x, &x);
     if (status == CLV_OK)
         status = clv__array_init(m->error, classes ? CLV_ARRAY_I32 : CLV_ARRAY_F32, &of_y, &y);
-    if (status == CLV_OK) status = read_numbers(m, m->features, m->n_features, first, n, x.data);
-    if (status == CLV_OK && config->standardize) status = standardize(m, known, n, x.data);
-    if (status == CLV_OK)
-        status = classes ? read_classes(m, first, n, y.data, &how.classes)
-                         : read_numbers(m, m->targets, m->n_targets, first, n, y.data);
+    if (status == CLV_OK && !record) status = read_numbers(m, m->features, m->n_features, first, n, x.data);
+    if (status == CLV_OK && !record && config->standardize) status = standardize(m, known, n, x.data);
+    if (status == CLV_OK) status = read_targets(m, classes, first, n, &y, &how.classes);
     const clv__dataset_defaults defaults = {.std = 1, .images = "the table", .labels = "its targets"};
     if (status == CLV_OK) status = clv__dataset_create(m->error, &x, &y, &how, &defaults, out);
     if (status == CLV_OK && (status = keep_record(m, classes, *out)) != CLV_OK) {
@@ -274,6 +325,7 @@ clv_status clv_dataset_table(clv_runtime *runtime, const char *path, const clv_t
     free(m.features);
     free(m.ignored);
     free(m.scales);
+    clv__table_classes_free(&m.learnt);
     clv__csv_reset(&csv);
     if (m.file.locale) freelocale(m.file.locale);
     return status;

@@ -37,4 +37,23 @@ typedef struct clv__table_names {
 /** The record of them, to be freed; scales NULL: columns are as they stand. NULL: no memory. */
 char *clv__table_record(const clv__table_names *names, const clv__table_scale *scales);
 
+/** clv_table_rows, with the error of a file that is read. */
+clv_status clv__table_rows(clv__error *error, const char *path, const char *record, const char *ignore,
+                           clv_array *out);
+
+/** The classes of a record, in the order of their words, with their numbers. None: the targets are numbers. */
+typedef struct clv__table_class {
+    const char *word;
+    int32_t number;
+} clv__table_class;
+typedef struct clv__table_classes {
+    clv__table_class *all;
+    size_t n;
+    void *owner; // of the words
+} clv__table_classes;
+clv_status clv__table_classes_of(clv__error *error, const char *record, clv__table_classes *out);
+void clv__table_classes_free(clv__table_classes *classes);
+/** The number of a word, -1: there is no such class. */
+int32_t clv__table_class_number(const clv__table_classes *classes, const char *word);
+
 #endif

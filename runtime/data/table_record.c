@@ -252,6 +252,11 @@ clv_status clv_table_rows(clv_runtime *runtime, const char *path, const char *te
     CLV_TRY(CLV__GIVEN(error, path));
     CLV_TRY(CLV__GIVEN(error, text));
     CLV_TRY(CLV__GIVEN(error, out));
+    return clv__table_rows(error, path, text, ignore, out);
+}
+
+clv_status clv__table_rows(clv__error *error, const char *path, const char *text, const char *ignore,
+                           clv_array *out) {
     *out = (clv_array){0};
     clv__input input;
     clv__csv csv = {0};
@@ -271,6 +276,40 @@ clv_status clv_table_rows(clv_runtime *runtime, const char *path, const char *te
     clv__csv_reset(&csv);
     if (r.file.locale) freelocale(r.file.locale);
     return status;
+}
+
+// ---- classes ------------------------------------------------------------------------------------------------
+
+static int compare_classes(const void *a, const void *b) {
+    return strcmp(((const clv__table_class *)a)->word, ((const clv__table_class *)b)->word);
+}
+
+clv_status clv__table_classes_of(clv__error *error, const char *text, clv__table_classes *out) {
+    record r;
+    *out = (clv__table_classes){0};
+    CLV_TRY(read_record(error, text, &r));
+    const size_t n = json_array_size(r.classes);
+    *out = (clv__table_classes){clv__alloc(n + 1, sizeof *out->all), n, r.root};
+    if (!out->all) {
+        clv__table_classes_free(out);
+        CLV_FAIL(error, CLV_E_HOST_MEMORY, "no host memory for the classes of a table");
+    }
+    for (size_t i = 0; i < n; i++) out->all[i] = (clv__table_class){name_at(r.classes, i), (int32_t)i};
+    qsort(out->all, n, sizeof *out->all, compare_classes);
+    return CLV_OK;
+}
+
+void clv__table_classes_free(clv__table_classes *classes) {
+    free(classes->all);
+    json_decref(classes->owner);
+    *classes = (clv__table_classes){0};
+}
+
+int32_t clv__table_class_number(const clv__table_classes *classes, const char *word) {
+    const clv__table_class wanted = {.word = word};
+    const clv__table_class *at =
+        bsearch(&wanted, classes->all, classes->n, sizeof *classes->all, compare_classes);
+    return at ? at->number : -1;
 }
 
 // ---- predictions ----------------------------------------------------------------------------------------------

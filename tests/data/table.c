@@ -170,6 +170,29 @@ static void rows_by_the_record(void **state) {
         }
         clv_array_reset(&rows);
     }
+    // a data set to test on: the same bits, and classes have their numbers where not all of them are there
+    clv_dataset *tested = NULL;
+    expect_ok(table("b;side;a\n7;up, high;2\n11;low;4\n",
+                    (clv_table_config){.targets = "side", .record = record}, &tested));
+    assert_int_equal(clv_dataset_classes(tested), 2);
+    assert_string_equal(clv_table_record(tested), record);
+    for (int i = 0; i < 2; i++) {
+        float wanted[2];
+        clv_dataset_sample(tested, i, sample);
+        clv_dataset_sample(dataset, i + 1, wanted);
+        assert_memory_equal(sample, wanted, sizeof sample);
+        assert_int_equal(clv_dataset_label(tested, i), 1 - i);
+    }
+    clv_dataset_destroy(tested);
+    expect_failure(table("a,b,side\n1,2,low\n1,2,mid\n",
+                         (clv_table_config){.targets = "side", .record = record}, &tested),
+                   CLV_E_VALUE, "line 3: 'mid' is no class that the model was trained on");
+    expect_failure(
+        table("a,c,side\n1,2,low\n", (clv_table_config){.targets = "side", .record = record}, &tested),
+        CLV_E_NOT_FOUND, "no column 'b', which the model was trained on");
+    expect_failure(
+        table("a,b,side\n1,2,low\n", (clv_table_config){.targets = "side", .record = "{}"}, &tested),
+        CLV_E_FORMAT, "damaged");
     clv_dataset_destroy(dataset);
     assert_null(clv_table_record(NULL));
 }

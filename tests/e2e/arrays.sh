@@ -68,6 +68,11 @@ works "$cleave" train arrays images --target label --model cnn --device "$device
 works "$cleave" run arrays images --weights cnn.safetensors --output label.npz --device "$device"
 same "logits of images" "$("$helper" shapes label.npz)" "label [40,10]"
 
+# a value that is no number is told when it is read, by its place in the file
+mkdir nan && "$helper" images 8 nan/x.npy && "$helper" labels 8 nan/y.npy || fail "no data"
+printf '\000\000\300\177' | dd of=nan/x.npy bs=1 seek=$((128 + 4 * (3 * 784 + 28 + 2))) conv=notrunc 2>/dev/null
+expect 1 "'x': element [3,0,1,2] is nan" "$cleave" train arrays nan --target y --model mlp --device "$device" --quiet
+
 # Rows of a table: predictions by what the weights tell of columns, classes and standardization.
 awk 'BEGIN { print "x;y;id;side"; for (i = 0; i < 200; i++) { x = i * 37 % 101; y = i * 53 % 97; print x ";" y ";n" i ";" (x > y ? "above" : "below, or so") } }' >side.csv
 works "$cleave" train csv side.csv --target side --ignore id --standardize --device "$device" --quiet --epochs 40 --validation 0 --save side.safetensors
@@ -90,8 +95,17 @@ cmp -s told.csv again.csv || fail "an ignored column changes predictions"
 cut -d, -f1 rows.csv >less.csv
 expect 1 "has no column 'x', which the model was trained on" "$cleave" run csv less.csv --weights side.safetensors --output x.csv --device "$device"
 [ ! -e x.csv ] || fail "predictions were written of rows that are refused"
+# a test table is read by the record too: columns in another order, one class of the two, standardized as they were
+works "$cleave" eval csv side.csv --target side --ignore id --model mlp --weights side.safetensors --validation 1 --device "$device" --json
+near "accuracy by the record" "$(at test_accuracy)" "$(awk "BEGIN { print $right / 200 }")"
+awk -F';' '{ print $4 ";" $2 ";" $1 }' side.csv | grep -v above >below.csv
+below=$(paste -d'|' classes wanted | awk -F'|' '$2 != "above" { n++; if ($1 == $2) right++ } END { print right / n }')
+works "$cleave" eval csv below.csv --target side --model mlp --weights side.safetensors --validation 1 --device "$device" --json
+near "accuracy of one class" "$(at test_accuracy)" "$below"
+sed '2s/^[^;]*/other/' below.csv >other.csv
+expect 1 "line 2: 'other' is no class that the model was trained on" "$cleave" eval csv other.csv --target side --model mlp \
+    --weights side.safetensors --validation 1 --device "$device"
 # weights without that record: as before, and no use for rows
-works "$cleave" eval csv side.csv --target side --ignore id --standardize --model mlp --weights side.safetensors --device "$device"
 awk 'BEGIN { print "a,y"; for (i = 0; i < 50; i++) print i % 7 "," 3 * (i % 7) + 1 }' >line.csv
 works "$cleave" train csv line.csv --target y --model linear --device "$device" --quiet --lr 0.1 --schedule constant --batch 10 --epochs 100 --validation 0 --save line.safetensors
 works "$cleave" run csv line.csv --weights line.safetensors --output line.out --device "$device"

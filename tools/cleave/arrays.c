@@ -278,6 +278,24 @@ static clv_status make_part(cli_source *source, int64_t first, int64_t n, clv_da
                                    &(clv_dataset_config){.limit = source->args->limit}, out);
 }
 
+/** The file's arrays as a data set, which tells what is wrong with them by their places in the file. */
+static clv_status look_through(const cli_source *source) {
+    const cli_fields *fields = &source->fields;
+    clv_field field[2 * CLV_MAX_PORTS];
+    const int count = fields->n_inputs + fields->n_targets;
+    clv_dataset *whole;
+    for (int i = 0; i < count; i++) {
+        const bool target = i >= fields->n_inputs;
+        field[i] = (clv_field){.name = fields->name[i],
+                               .role = target ? CLV_FIELD_TARGET : CLV_FIELD_INPUT,
+                               .classes = target ? (int)fields->port[i].classes : 0};
+    }
+    const clv_status status =
+        clv_dataset_from_archive(source->runtime, source->archive, field, count, NULL, &whole);
+    if (status == CLV_OK) clv_dataset_destroy(whole);
+    return status;
+}
+
 /** Samples to train on and to test on: the last part, of `eval` all unless --validation says how many. */
 static int make_parts(cli_source *source) {
     const cli_args *args = source->args;
@@ -285,7 +303,6 @@ static int make_parts(cli_source *source) {
     const int64_t n = first->shape.dims[0];
     const double part = args->given_validation ? args->validation : source->with_train ? 0.1 : 1;
     const int64_t kept = (int64_t)((double)n * (1 - part));
-    clv_status status = CLV_OK;
     for (int i = 1; i < source->fields.n_inputs + source->fields.n_targets; i++) {
         const clv_array *array = clv_archive_find(source->archive, source->fields.name[i]);
         if (array->shape.dims[0] != n)
@@ -296,7 +313,8 @@ static int make_parts(cli_source *source) {
     if (source->with_train && kept < 1)
         return cli_fail(EXIT_FAILED, "'%s': of %lld samples none is left to train on", args->words[1],
                         (long long)n);
-    if (source->with_train) status = make_part(source, 0, kept, &source->train);
+    clv_status status = look_through(source);
+    if (status == CLV_OK && source->with_train) status = make_part(source, 0, kept, &source->train);
     if (status == CLV_OK && kept < n) status = make_part(source, kept, n - kept, &source->test);
     return status == CLV_OK ? EXIT_DONE : cli_fail_status(source->runtime, status);
 }

@@ -296,6 +296,9 @@ bool cli_is_csv(const cli_args *args);
 int cli_check_csv(const cli_args *args, const clv_model *model);
 /** Read it, in the source's thread. */
 clv_status cli_read_csv(cli_source *source);
+/** The record of a table that weights hold, to be freed, and *model of them unless it is set. Fails if they
+ *  hold none. */
+int cli_table_of_weights(clv_runtime *runtime, const char *path, char **record, const clv_model **model);
 /** The model for a table's columns and targets. */
 void cli_model_of_rows(const clv_model *model, const clv_dataset *dataset, clv_model *out);
 

@@ -73,32 +73,11 @@ static int take_array(run_job *job) {
 
 // ---- rows of a table, named arrays ------------------------------------------------------------------------
 
-/** The record of a table that weights hold, to be freed, and *model of them unless it is set. */
-static int table_of_weights(clv_runtime *runtime, const char *path, char **record, const clv_model **model) {
-    clv_archive *archive = NULL;
-    clv_status status = clv_safetensors_read(runtime, path, &archive);
-    if (status != CLV_OK) return cli_fail_status(runtime, status);
-    const char *text = clv_archive_text(archive, "cleave.table"),
-               *name = clv_archive_text(archive, "cleave.model");
-    int code = EXIT_DONE;
-    if (!text)
-        code = cli_fail(EXIT_FAILED,
-                        "'%s' does not tell the columns of its table; `cleave train csv FILE --save` writes "
-                        "weights that do",
-                        path);
-    else if (!*model && !(*model = cli_model(name)))
-        code = EXIT_USAGE;
-    else if (!(*record = strdup(text)))
-        code = cli_fail(EXIT_FAILED, "no memory for the columns of '%s'", path);
-    clv_archive_destroy(archive);
-    return code;
-}
-
 static int take_table(run_job *job) {
     const cli_args *args = job->session->args;
     clv_runtime *runtime = job->session->runtime;
     clv_table_info info;
-    const int code = table_of_weights(runtime, args->weights, &job->record, &job->model);
+    const int code = cli_table_of_weights(runtime, args->weights, &job->record, &job->model);
     if (code != EXIT_DONE) return code;
     if (strcmp(job->model->name, "mlp") && strcmp(job->model->name, "linear"))
         return cli_fail(EXIT_USAGE, "%s is no model of rows of numbers; mlp and linear are",

@@ -2,6 +2,7 @@
 // Tables: the data set `csv FILE`, and a model of the right size for its columns.
 #include "cli.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 bool cli_is_csv(const cli_args *args) {
@@ -46,8 +47,43 @@ int cli_check_csv(const cli_args *args, const clv_model *model) {
     return EXIT_DONE;
 }
 
+int cli_table_of_weights(clv_runtime *runtime, const char *path, char **record, const clv_model **model) {
+    clv_archive *archive = NULL;
+    clv_status status = clv_safetensors_read(runtime, path, &archive);
+    if (status != CLV_OK) return cli_fail_status(runtime, status);
+    const char *text = clv_archive_text(archive, "cleave.table"),
+               *name = clv_archive_text(archive, "cleave.model");
+    int code = EXIT_DONE;
+    if (!text)
+        code = cli_fail(EXIT_FAILED,
+                        "'%s' does not tell the columns of its table; `cleave train csv FILE --save` writes "
+                        "weights that do",
+                        path);
+    else if (!*model && !(*model = cli_model(name)))
+        code = EXIT_USAGE;
+    else if (!(*record = strdup(text)))
+        code = cli_fail(EXIT_FAILED, "no memory for the columns of '%s'", path);
+    clv_archive_destroy(archive);
+    return code;
+}
+
+/** The same for a table to test on: *record stays NULL where weights know of none, as those of other programs
+ *  do. */
+static clv_status record_to_test(cli_source *source, char **record) {
+    clv_archive *archive = NULL;
+    *record = NULL;
+    if (source->with_train || !source->args->weights) return CLV_OK;
+    const clv_status status = clv_safetensors_read(source->runtime, source->args->weights, &archive);
+    if (status != CLV_OK) return status;
+    const char *text = clv_archive_text(archive, "cleave.table");
+    *record = text ? strdup(text) : NULL;
+    clv_archive_destroy(archive);
+    return CLV_OK;
+}
+
 clv_status cli_read_csv(cli_source *source) {
     const cli_args *args = source->args;
+    char *record;
     const double kept = 1 - (args->given_validation ? args->validation : 0.1);
     clv_table_config config = {.targets = args->target,
                                .ignore = args->ignore,
@@ -55,13 +91,15 @@ clv_status cli_read_csv(cli_source *source) {
                                .standardize = args->standardize,
                                .end = kept,
                                .limit = args->limit};
-    clv_status status = CLV_OK;
-    if (source->with_train)
+    clv_status status = record_to_test(source, &record);
+    config.record = record;
+    if (status == CLV_OK && source->with_train)
         status = clv_dataset_table(source->runtime, args->words[1], &config, &source->train);
     config.begin = kept;
     config.end = 1;
     if (status == CLV_OK && kept < 1)
         status = clv_dataset_table(source->runtime, args->words[1], &config, &source->test);
+    free(record);
     return status;
 }
 
