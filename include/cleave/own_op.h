@@ -151,8 +151,9 @@ CLV_API const clv_op_signature *clv_op_find(const char *name);
 CLV_API clv_tensor *clv_op_call(clv_graph *graph, const char *name, clv_tensor *const *inputs, int n,
                                 const clv_op_argument *arguments, int n_arguments);
 
-/** What `--ops FILE` of `cleave check`, `train`, `eval` and `run` calls in a shared library: it registers the library's ops, and, for all
- *  but `check`, optimizers (clv_optimizer_register), models (clv_model_register) and losses (clv_loss_register). */
+/** What `--ops FILE` of `cleave check`, `train`, `eval`, `run`, `plan` and `compare` calls in a shared library: it registers the
+ *  library's ops, and, for all but `check`, optimizers (clv_optimizer_register), models (clv_model_register) and losses
+ *  (clv_loss_register). */
 typedef clv_status (*clv_ops_init_function)(clv_runtime *runtime);
 #define CLV_OPS_INIT "clv_ops_init"
 

@@ -129,6 +129,8 @@ if [ -n "${CLV_TEST_OWN:-}" ]; then
     near "mae of fish" "$("$helper" told fish.out.npz fish.npz price)" "$mae"
     near "accuracy of fish" "$("$helper" told fish.out.npz fish.npz kind)" "$accuracy"
     works "$cleave" train arrays fish.npz $own --model fish --epochs 1 --quiet # its ports, the usual losses
+    works "$cleave" plan fish $own --train --batch 16 --optimizer lion --json
+    at layers.10.flops devices.0.device >/dev/null
     expect 2 "unknown model 'fish'" "$cleave" train arrays fish.npz --model fish --target kind
     expect 2 "unknown model 'fish'" "$cleave" run arrays fish.npz --weights fish.safetensors --output x.npz --device "$device"
     expect 2 "--optimizer wants one of sgd|momentum|adam|adamw, or one that --ops registers, not 'tiger'" \

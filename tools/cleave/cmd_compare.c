@@ -175,6 +175,8 @@ static int with_devices(cli_session *session, cli_source *source, const clv_mode
 }
 
 int cmd_compare(const cli_args *args) {
+    const int loaded = cli_load_own(args);
+    if (loaded != EXIT_DONE) return loaded;
     const clv_model *model = cli_model(args->model);
     if (!model) return EXIT_USAGE;
     if (args->both.n != 2)

@@ -459,6 +459,8 @@ static int plan_and_print(plan_job *job, int64_t batch) {
 }
 
 int cmd_plan(const cli_args *args) {
+    int code = cli_load_own(args);
+    if (code != EXIT_DONE) return code;
     const clv_model *model = cli_model(args->n_words ? args->words[0] : NULL);
     if (!model) return EXIT_USAGE;
     if (args->freeze && !args->train)
@@ -482,7 +484,7 @@ int cmd_plan(const cli_args *args) {
     if (args->input_size) sized = clv_model_for(&sized, size.dims[0], size.dims[1], size.dims[2], 0);
     model = &sized;
     cli_placement placement;
-    int code = cli_check_optimizer(args);
+    code = cli_check_optimizer(args);
     if (code == EXIT_DONE) code = cli_read_placement(args, &placement);
     if (code != EXIT_DONE) return code;
     cli_session session;
