@@ -62,8 +62,7 @@ static void lower(clv__launches *list, const clv__op_io *io) {
     clv__softmax_tensors(list, launch, io);
     if (variant != BY_GROUP) clv__arg_i32(list, launch, s.n_rows);
     if (variant == ROWS) clv__arg_i32(list, launch, per_item);
-    CLV__ARGS_I32(list, launch, s.T, s.S);
-    clv__arg_f32(list, launch, scale_of(io));
+    CLV__ARGS(list, launch, io, NULL, CLV__INTS(s.T, s.S), CLV__FLOATS(scale_of(io)));
     if (variant == BY_GROUP)
         clv__launch_grid(launch, (size_t)s.n_rows * GROUP, GROUP);
     else

@@ -331,9 +331,7 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
 void clv__conv2d_add_parts(clv__launches *list, clv__part parts, int64_t size, int64_t n) {
     clv__launch *launch = clv__launch_kernel(list, "conv2d", "conv2d_backward_weight_add");
     clv__tile_define(list, launch);
-    clv__arg_out(list, launch, 0);
-    clv__arg_part(list, launch, parts);
-    CLV__ARGS_I32(list, launch, size, n);
+    CLV__ARGS(list, launch, NULL, "o0 w", .part = parts, CLV__INTS(size, n));
     clv__launch_over(list, launch, CLV__ELEMENTS, size);
 }
 

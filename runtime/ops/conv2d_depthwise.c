@@ -84,11 +84,10 @@ void clv__conv2d_depthwise_lower(clv__launches *list, const clv__op_io *io) {
     int64_t images = c->n * c->groups, per = per_task(images, p->out[0] * p->out[1]);
     clv__launch *launch = clv__launch_kernel(list, "conv2d_depthwise", "conv2d_depthwise");
     add_defines(list, launch, &l);
-    clv__arg_tensors(list, launch, io, "o0=T_OUT i0=T_IN i1");
-    clv__arg_in(list, launch, c->bias ? 2 : 1); // without a bias, anything
-    CLV__ARGS_I32(list, launch, images, c->groups, p->in[0], p->in[1], p->out[0], p->out[1], c->kernel[0],
-                  c->kernel[1], p->step[0], p->step[1], p->first[0], p->first[1], c->dilation[0],
-                  c->dilation[1], p->spread[0], p->spread[1], flip, c->bias, per, block_of(&l, c, p));
+    CLV__ARGS(list, launch, io, "o0=T_OUT i0=T_IN i1 b", .bias = c->bias ? 2 : 1,
+              CLV__INTS(images, c->groups, p->in[0], p->in[1], p->out[0], p->out[1], c->kernel[0],
+                        c->kernel[1], p->step[0], p->step[1], p->first[0], p->first[1], c->dilation[0],
+                        c->dilation[1], p->spread[0], p->spread[1], flip, c->bias, per, block_of(&l, c, p)));
     clv__arg_epilogue(list, launch, io);
     clv__launch_over(list, launch, CLV__TASKS, clv__div_up(images, per));
 }

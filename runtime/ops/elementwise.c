@@ -209,8 +209,8 @@ static void rows_lower(clv__launches *list, const clv__op_io *io) {
     }
     CLV__ARGS_I32(list, launch, rows, rows_per_item, d1, length, chunk, chunks);
     for (int i = 0; i < inputs_of(io); i++) { // strides of rows / d1 and of rows % d1
-        clv__arg_i32(list, launch, walk.rank == 3 ? walk.strides[i + 1][0] : 0);
-        clv__arg_i32(list, launch, walk.rank >= 2 ? walk.strides[i + 1][walk.rank - 2] : 0);
+        CLV__ARGS_I32(list, launch, walk.rank == 3 ? walk.strides[i + 1][0] : 0,
+                      walk.rank >= 2 ? walk.strides[i + 1][walk.rank - 2] : 0);
     }
     end(list, io, launch);
 }

@@ -107,12 +107,11 @@ static int64_t product_reduction(const clv__op_io *io) {
 
 void clv__product_arguments(clv__launches *list, clv__launch *launch, const clv__op_io *io,
                             const clv__product *p) {
-    clv__arg_in_as(list, launch, io, 0, "T_A");
-    clv__arg_in_as(list, launch, io, 1, "T_B");
+    clv__arg_tensors(list, launch, io, "i0=T_A i1=T_B");
     if (io->in[0].dtype != io->in[1].dtype) clv__launch_define(list, launch, "APART", "1");
-    clv__arg_in(list, launch, p->bias ? 2 : 0); // without a bias, anything
-    CLV__ARGS_I32(list, launch, p->batch, p->m, p->n, p->k, p->a_batch, p->a_m, p->a_k, p->b_batch, p->b_k,
-                  p->b_n, p->bias, 0 /* accumulate */);
+    CLV__ARGS(list, launch, io, "b", .bias = p->bias ? 2 : 0,
+              CLV__INTS(p->batch, p->m, p->n, p->k, p->a_batch, p->a_m, p->a_k, p->b_batch, p->b_k, p->b_n,
+                        p->bias, 0 /* accumulate */));
 }
 
 static void plain_lower(clv__launches *list, const clv__op_io *io) {
@@ -190,9 +189,7 @@ static void library_lower(clv__launches *list, const clv__op_io *io) {
     if (clv__product_is_empty(&p)) return;
     clv__launch *launch = clv__launch_kernel(list, "", "");
     launch->kind = CLV__LAUNCH_GEMM;
-    clv__arg_out(list, launch, 0);
-    clv__arg_in(list, launch, 0);
-    clv__arg_in(list, launch, 1);
+    clv__arg_tensors(list, launch, io, "o0 i0 i1");
     launch->gemm.transpose_a = p.transpose_a;
     launch->gemm.transpose_b = p.transpose_b;
     launch->gemm.m = (int)p.m;
@@ -209,9 +206,7 @@ static void library_lower(clv__launches *list, const clv__op_io *io) {
     if (!p.bias) return;
     launch = clv__launch_kernel(list, "matmul", "matmul_bias");
     clv__tile_define(list, launch);
-    clv__arg_out(list, launch, 0);
-    clv__arg_in(list, launch, 2);
-    CLV__ARGS_I32(list, launch, p.batch * p.m * p.n, p.n);
+    CLV__ARGS(list, launch, io, "o0 i2", CLV__INTS(p.batch * p.m * p.n, p.n));
     clv__launch_over(list, launch, CLV__ELEMENTS, p.batch * p.m * p.n);
 }
 

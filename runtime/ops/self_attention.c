@@ -158,11 +158,10 @@ static void weigh(clv__launches *list, const stretch *run, const clv__part *d, c
     const int64_t rows = s->N * s->H * s->T;
     clv__launch *launch = d ? launch_of(list, run, "attend_softmax_backward", "attend_softmax_backward_local")
                             : launch_of(list, run, "attend_softmax", "attend_softmax_local");
-    if (d) clv__arg_workspace(list, launch, d->offset, d->bytes);
-    clv__arg_workspace(list, launch, p.offset, p.bytes);
+    if (d) clv__arg_part(list, launch, *d);
+    clv__arg_part(list, launch, p);
     if (!run->local) clv__arg_i32(list, launch, rows);
-    CLV__ARGS_I32(list, launch, s->T, s->causal);
-    clv__arg_f32(list, launch, s->scale);
+    CLV__ARGS(list, launch, NULL, NULL, CLV__INTS(s->T, s->causal), CLV__FLOATS(s->scale));
     if (run->local)
         clv__launch_grid(launch, (size_t)rows * ITEMS, ITEMS);
     else
