@@ -22,9 +22,7 @@ static clv_status infer(clv__op_io *io, clv__error *error) {
         CLV_FAIL(error, CLV_E_SHAPE, "%s must have at least one row and column", what);
     shape.dims[2] = a->size[0];
     shape.dims[3] = a->size[1];
-    io->n_out = 1;
-    io->out[0] = clv__f32(shape);
-    return CLV_OK;
+    return clv__one_out(io, clv__f32(shape));
 }
 
 // ---- kernels --------------------------------------------------------------------------------------------------------

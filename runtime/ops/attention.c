@@ -30,9 +30,7 @@ static float scale_of(const clv__op_io *io) {
 static clv_status infer(clv__op_io *io, clv__error *error) {
     CLV_TRY(clv__want_dtype(io, 0, "x", CLV_DTYPE_F32, error));
     if (io->in[0].shape.rank < 2) CLV_FAIL(error, CLV_E_SHAPE, "x must be [...,T,S]");
-    io->n_out = 1;
-    io->out[0] = io->in[0];
-    return CLV_OK;
+    return clv__one_out(io, io->in[0]);
 }
 
 static clv_status backward_infer(clv__op_io *io, clv__error *error) {

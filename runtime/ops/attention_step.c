@@ -43,9 +43,7 @@ static clv_status infer(clv__op_io *io, clv__error *error) {
     if (heads < 1 || keys->dims[2] < 1 || keys->dims[2] % heads)
         CLV_FAIL(error, CLV_E_VALUE, "%lld columns do not part into %lld heads", (long long)keys->dims[2],
                  (long long)heads);
-    io->n_out = 1;
-    io->out[0] = clv__f32(CLV_SHAPE(keys->dims[0], keys->dims[2]));
-    return CLV_OK;
+    return clv__one_out(io, clv__f32(CLV_SHAPE(keys->dims[0], keys->dims[2])));
 }
 
 // ---- kernels --------------------------------------------------------------------------------------------------------

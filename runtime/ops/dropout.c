@@ -23,9 +23,7 @@ static clv_status infer(clv__op_io *io, clv__error *error) {
     CLV_TRY(clv__want_dtype(io, 1, "the random state", CLV_DTYPE_I32, error));
     if (clv__numel(&io->in[1]) != 4) CLV_FAIL(error, CLV_E_SHAPE, "the random state must have 4 elements");
     if (!(p >= 0 && p <= 1)) CLV_FAIL(error, CLV_E_VALUE, "p must be from 0 to 1, it is %g", (double)p);
-    io->n_out = 1;
-    io->out[0] = io->in[0];
-    return CLV_OK;
+    return clv__one_out(io, io->in[0]);
 }
 
 static float scale_of(float p) {

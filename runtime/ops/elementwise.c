@@ -105,9 +105,7 @@ static clv_status elementwise_infer(clv__op_io *io, clv__error *error) {
     CLV_TRY(infer_types(row, io, &dtype, error));
     clv_shape shape = {0};
     for (int i = 0; i < row->n_in; i++) CLV_TRY(broadcast(&shape, &io->in[i], error));
-    io->n_out = 1;
-    io->out[0] = (clv__desc){dtype, shape};
-    return CLV_OK;
+    return clv__one_out(io, (clv__desc){dtype, shape});
 }
 
 /** The op's own inputs; those of an epilogue come behind them. */

@@ -39,9 +39,7 @@ static clv_status squares_infer(clv__op_io *io, clv__error *error) {
     if (clv__has_in(io, SO_FAR)) CLV_TRY(want_scalar(io, SO_FAR, "the sum so far", error));
     for (int i = FIRST; i < io->n_in; i++)
         CLV_TRY(clv__want_dtype(io, i, "the gradient", CLV_DTYPE_F32, error));
-    io->n_out = 1;
-    io->out[0] = clv__f32(CLV_SHAPE(1));
-    return CLV_OK;
+    return clv__one_out(io, clv__f32(CLV_SHAPE(1)));
 }
 
 /** A launch over slices of n[] elements each, whose results are the sums of their parts: of the gradients, or of the parts that a
@@ -188,9 +186,7 @@ const clv__op clv__op_count_nonfinite = {.name = "count_nonfinite", .sample = no
 static clv_status clip_infer(clv__op_io *io, clv__error *error) {
     CLV_TRY(want_scalar(io, 0, "the sum of squares", error));
     if (clv__has_in(io, 1)) CLV_TRY(want_scalar(io, 1, "the scale", error));
-    io->n_out = 1;
-    io->out[0] = clv__f32(CLV_SHAPE(1));
-    return CLV_OK;
+    return clv__one_out(io, clv__f32(CLV_SHAPE(1)));
 }
 
 static void clip_plain(clv__launches *list, const clv__op_io *io) {

@@ -55,9 +55,7 @@ static clv_status ce_backward_infer(clv__op_io *io, clv__error *error) {
     if (clv__numel(&io->in[0]) != 1 || clv__numel(&io->in[3]) != 2 * sizes_of(&io->in[1].shape).rows) {
         CLV_FAIL(error, CLV_E_SHAPE, "dy must be one element and stats two for each row");
     }
-    io->n_out = 1;
-    io->out[0] = io->in[1];
-    return CLV_OK;
+    return clv__one_out(io, io->in[1]);
 }
 
 static class_sizes ce_sizes(const clv__op_io *io) {
@@ -265,18 +263,14 @@ static clv_status mse_pair(const clv__op_io *io, int x, clv__error *error) {
 
 static clv_status mse_infer(clv__op_io *io, clv__error *error) {
     CLV_TRY(mse_pair(io, 0, error));
-    io->n_out = 1;
-    io->out[0] = clv__f32((clv_shape){0});
-    return CLV_OK;
+    return clv__one_out(io, clv__f32((clv_shape){0}));
 }
 
 static clv_status mse_backward_infer(clv__op_io *io, clv__error *error) {
     CLV_TRY(clv__want_dtype(io, 0, "dy", CLV_DTYPE_F32, error));
     CLV_TRY(mse_pair(io, 1, error));
     if (clv__numel(&io->in[0]) != 1) CLV_FAIL(error, CLV_E_SHAPE, "dy must be one element");
-    io->n_out = 1;
-    io->out[0] = io->in[1];
-    return CLV_OK;
+    return clv__one_out(io, io->in[1]);
 }
 
 static const clv__row_program mse_row = {.params = "global float *restrict out, global const T_X *restrict "

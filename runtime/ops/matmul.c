@@ -249,9 +249,7 @@ static clv_status matmul_infer(clv__op_io *io, clv__error *error) {
     clv_shape c = *batch;
     c.dims[c.rank - 2] = a->dims[a->rank - (attrs->transpose_a ? 1 : 2)];
     c.dims[c.rank - 1] = b->dims[b->rank - (attrs->transpose_b ? 2 : 1)];
-    io->n_out = 1;
-    io->out[0] = clv__f32(c);
-    return CLV_OK;
+    return clv__one_out(io, clv__f32(c));
 }
 
 static clv_tensor *matmul_node(clv_tensor *a, bool transpose_a, clv_tensor *b, bool transpose_b) {

@@ -62,9 +62,7 @@ static clv_status backward_infer(clv__op_io *io, clv__error *error) {
     clv_shape y = io->in[B_X].shape;
     y.dims[2] /= 3;
     if (!clv_shape_equal(&io->in[B_DY].shape, &y)) CLV_FAIL(error, CLV_E_SHAPE, "dy is not a third of x");
-    io->n_out = 1;
-    io->out[0] = io->in[B_X];
-    return CLV_OK;
+    return clv__one_out(io, io->in[B_X]);
 }
 
 // ---- plain, and local: GPU-class ------------------------------------------------------------------------------------
