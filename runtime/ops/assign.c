@@ -3,7 +3,6 @@
 // parameters. It reads `hyper` and the factor of all gradients as the updates in optimizer.c do, and does nothing in a step in which
 // those do nothing.
 // Source of the average: torch.optim.swa_utils.AveragedModel, whose first update copies.
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 

@@ -2,8 +2,6 @@
 // Attention: what queries see of values, by how well the keys fit. Made of products and a softmax; the softmax that hides the
 // future is an op of its own, because half of what a mask and a whole softmax would read and write is never seen.
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "cleave/ops.h"
 #include "ops/lower.h"

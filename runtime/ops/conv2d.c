@@ -16,7 +16,6 @@
 #include "ops/gemm.h"
 #include "ops/lower.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /** Of all three ops. [0] is H, [1] is W. */
@@ -302,9 +301,9 @@ int64_t clv__conv2d_meetings(const clv__conv2d *c, int d) {
 // ---- plain ------------------------------------------------------------------------------------------------
 
 void clv__conv2d_sizes(clv__launches *list, clv__launch *launch, const clv__conv2d *c) {
-    CLV__ARGS_I32(list, launch, c->n, c->groups, c->in_channels, c->in[0], c->in[1], c->out_channels,
-                  c->out[0], c->out[1], c->kernel[0], c->kernel[1], c->stride[0], c->stride[1], c->padding[0],
-                  c->padding[1], c->dilation[0], c->dilation[1]);
+    CLV__ARGS_I32(list, launch, c->n, c->groups, c->in_channels, CLV__HW(c->in), c->out_channels,
+                  CLV__HW(c->out), CLV__HW(c->kernel), CLV__HW(c->stride), CLV__HW(c->padding),
+                  CLV__HW(c->dilation));
 }
 
 static void plain_lower(clv__launches *list, const clv__op_io *io) {

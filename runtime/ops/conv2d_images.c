@@ -102,10 +102,10 @@ void clv__conv2d_images_lower(clv__launches *list, const clv__op_io *io) {
     launch = clv__launch_kernel(list, "conv2d_images", "images_product");
     if (w.lanes != 16) clv__launch_define(list, launch, "VW", "%d", (int)w.lanes);
     CLV__ARGS(list, launch, io, "o0=T_OUT w i1 b", .bias = c.bias ? 2 : 1, .part = input,
-              CLV__INTS(w.n, w.in_channels, w.in[0], w.in[1], w.out_channels, w.out[0], w.out[1], c.kernel[0],
-                        c.kernel[1], c.stride[0], c.stride[1], c.padding[0], c.padding[1], c.dilation[0],
-                        c.dilation[1], back ? w.taps : w.in_channels * w.taps,
-                        back ? w.out_channels * w.taps : w.taps, back, w.group, w.together, w.block, c.bias));
+              CLV__INTS(w.n, w.in_channels, CLV__HW(w.in), w.out_channels, CLV__HW(w.out), CLV__HW(c.kernel),
+                        CLV__HW(c.stride), CLV__HW(c.padding), CLV__HW(c.dilation),
+                        back ? w.taps : w.in_channels * w.taps, back ? w.out_channels * w.taps : w.taps, back,
+                        w.group, w.together, w.block, c.bias));
     clv__arg_epilogue(list, launch, io);
     clv__launch_over(list, launch, CLV__TASKS, w.groups * clv__div_up(w.out_channels, w.rows));
 }

@@ -44,9 +44,8 @@ void clv__conv2d_images_weight(clv__launches *list, const clv__op_io *io) {
     launch = clv__launch_kernel(list, "conv2d_images_weight", "images_weight");
     if (w.lanes != 16) clv__launch_define(list, launch, "VW", "%d", (int)w.lanes);
     CLV__ARGS(list, launch, io, "o0 i0=T_DY w", .part = channels,
-              CLV__INTS(c.n, c.in_channels, c.in[0], c.in[1], c.out_channels, c.out[0], c.out[1], c.kernel[0],
-                        c.kernel[1], c.stride[0], c.stride[1], c.padding[0], c.padding[1], c.dilation[0],
-                        c.dilation[1], w.block, w.per));
+              CLV__INTS(c.n, c.in_channels, CLV__HW(c.in), c.out_channels, CLV__HW(c.out), CLV__HW(c.kernel),
+                        CLV__HW(c.stride), CLV__HW(c.padding), CLV__HW(c.dilation), w.block, w.per));
     clv__launch_over(list, launch, CLV__TASKS, clv__div_up(c.out_channels, w.rows) * w.splits);
 }
 

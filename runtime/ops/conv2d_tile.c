@@ -5,7 +5,6 @@
 // A cut is searched, not guessed: each legal one is priced in cycles of one core with the constants below,
 // and the cheapest is taken. It depends on the sizes and on the device's local memory, never on the number of
 // threads, so the sums are the same on any number of them.
-#include <string.h>
 
 #include "ops/conv2d.h"
 #include "ops/epilogue.h"
@@ -207,20 +206,19 @@ void clv__conv2d_tile_lower(clv__launches *list, const clv__op_io *io) {
     clv__launch *pack = clv__launch_kernel(list, "conv2d", "conv2d_pack");
     add_defines(list, pack, &l);
     CLV__ARGS(list, pack, io, "w i1", .part = packed,
-              CLV__INTS(r->groups, r->out_channels, r->in_channels, r->out[0], r->out[1], r->kernel[0],
-                        r->kernel[1], r->out_step[0], r->out_step[1], r->shift[0], r->shift[1],
-                        r->dilation[0], r->dilation[1], conv.out_channels * row, back ? kernel : row,
-                        back ? row : kernel, r->flip));
+              CLV__INTS(r->groups, r->out_channels, r->in_channels, CLV__HW(r->out), CLV__HW(r->kernel),
+                        CLV__HW(r->out_step), CLV__HW(r->shift), CLV__HW(r->dilation),
+                        conv.out_channels * row, back ? kernel : row, back ? row : kernel, r->flip));
     clv__launch_over(list, pack, CLV__TASKS, panels);
 
     output_cut c = cut_of(&l, r);
     clv__launch *launch = clv__launch_kernel(list, "conv2d", "conv2d_tile");
     add_defines(list, launch, &l);
     CLV__ARGS(list, launch, io, "o0=T_OUT i0=T_IN w b", .bias = conv.bias ? 2 : 1, .part = packed,
-              CLV__INTS(r->n, r->groups, r->in_channels, r->in[0], r->in[1], r->out_channels, r->out[0],
-                        r->out[1], r->kernel[0], r->kernel[1], r->out_step[0], r->out_step[1], r->shift[0],
-                        r->shift[1], r->dilation[0], r->dilation[1], r->in_step[0], r->in_step[1], c.images,
-                        c.block[0], c.block[1], c.in_channels, c.out_channels, conv.bias));
+              CLV__INTS(r->n, r->groups, r->in_channels, CLV__HW(r->in), r->out_channels, CLV__HW(r->out),
+                        CLV__HW(r->kernel), CLV__HW(r->out_step), CLV__HW(r->shift), CLV__HW(r->dilation),
+                        CLV__HW(r->in_step), c.images, CLV__HW(c.block), c.in_channels, c.out_channels,
+                        conv.bias));
     clv__arg_epilogue(list, launch, io);
     clv__launch_over(list, launch, CLV__TASKS, c.tasks);
 }
@@ -347,8 +345,8 @@ void clv__conv2d_tile_weight(clv__launches *list, const clv__op_io *io) {
     add_defines(list, launch, &l);
     clv__conv2d_weight_tensors(list, launch, io, parts);
     clv__conv2d_sizes(list, launch, &c);
-    CLV__ARGS_I32(list, launch, cut.splits, cut.images, cut.block_images, cut.halo, cut.block[0],
-                  cut.block[1], cut.in_channels, cut.out_channels);
+    CLV__ARGS_I32(list, launch, cut.splits, cut.images, cut.block_images, cut.halo, CLV__HW(cut.block),
+                  cut.in_channels, cut.out_channels);
     clv__launch_over(list, launch, CLV__TASKS, cut.tasks);
     if (!parts.bytes) return;
 

@@ -135,8 +135,8 @@ static void lower_input(clv__launches *list, const clv__op_io *io, int index, co
     clv__launch *launch = launch_of(list, w, "winograd_input");
     clv__arg_part(list, launch, v);
     clv__arg_in_as(list, launch, io, index, "T_IN");
-    CLV__ARGS_I32(list, launch, w->n, w->in_channels, w->in[0], w->in[1], w->tiles[0], w->tiles[1],
-                  w->first[0], w->first[1], w->block, first, run, step, block, channel, per);
+    CLV__ARGS_I32(list, launch, w->n, w->in_channels, CLV__HW(w->in), CLV__HW(w->tiles), CLV__HW(w->first),
+                  w->block, first, run, step, block, channel, per);
     clv__launch_over(list, launch, CLV__TASKS, run * clv__div_up(w->in_channels, per));
 }
 
@@ -163,8 +163,8 @@ void clv__conv2d_winograd_lower(clv__launches *list, const clv__op_io *io) {
 
         clv__launch *launch = launch_of(list, w, "winograd_output");
         CLV__ARGS(list, launch, io, "o0=T_OUT w b", .bias = w->bias ? 2 : 1, .part = r,
-                  CLV__INTS(w->n, w->out_channels, w->out[0], w->out[1], w->tiles[0], w->tiles[1], w->block,
-                            first, run, w->panels, w->result_step, w->bias, per));
+                  CLV__INTS(w->n, w->out_channels, CLV__HW(w->out), CLV__HW(w->tiles), w->block, first, run,
+                            w->panels, w->result_step, w->bias, per));
         clv__arg_epilogue(list, launch, io);
         clv__launch_over(list, launch, CLV__TASKS, run * clv__div_up(w->out_channels, per));
     }
@@ -185,8 +185,8 @@ void clv__conv2d_winograd_weight(clv__launches *list, const clv__op_io *io) {
         const int64_t per = per_task(w.out_channels, run);
         clv__launch *launch = launch_of(list, &w, "winograd_gradient");
         CLV__ARGS(list, launch, io, "w i0=T_IN", .part = dy,
-                  CLV__INTS(w.n, w.out_channels, w.out[0], w.out[1], w.tiles[0], w.tiles[1], w.block, first,
-                            run, dy_step, w.block, row, per));
+                  CLV__INTS(w.n, w.out_channels, CLV__HW(w.out), CLV__HW(w.tiles), w.block, first, run,
+                            dy_step, w.block, row, per));
         clv__launch_over(list, launch, CLV__TASKS, run * clv__div_up(w.out_channels, per));
 
         clv__product_parts(list,

@@ -35,6 +35,7 @@ typedef struct clv__args {
     .n_ints = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .ints = (int64_t[]) {                      \
         __VA_ARGS__                                                                                          \
     }
+#define CLV__HW(size) (size)[0], (size)[1] // two of them
 #define CLV__FLOATS(...)                                                                                     \
     .n_floats = sizeof((float[]){__VA_ARGS__}) / sizeof(float), .floats = (float[]) {                        \
         __VA_ARGS__                                                                                          \

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products: matmul (batched, either side transposed) and linear (x W^T + bias). Both are the same
 // kernels with other strides. Kernels: kernels_cl/matmul.cl; for CPU-class devices: matmul_tile.c.
-#include <stdio.h>
 #include <string.h>
 
 #include "cleave/ops.h"

@@ -20,13 +20,8 @@ typedef struct norm_attrs {
     int is_var; // batch_norm_backward: in evaluation, input 4 is the running variance instead of rstd
 } norm_attrs;
 
-enum {
-    X,
-    WEIGHT,
-    BIAS,
-    RUNNING_MEAN,
-    RUNNING_VAR
-};                           // inputs of batch_norm_eval; batch_norm has the first three
+// inputs of batch_norm_eval; batch_norm has the first three
+enum { X, WEIGHT, BIAS, RUNNING_MEAN, RUNNING_VAR };
 enum { Y, MEAN, RSTD, VAR }; // outputs of batch_norm (VAR is unbiased); batch_norm_eval has Y
 // inputs of batch_norm_update for each layer: running statistics, the batch's
 enum { U_MEAN, U_VAR, U_BATCH_MEAN, U_BATCH_VAR, U_GROUP, U_MOST = 14 };
@@ -124,25 +119,24 @@ static clv_status backward_infer(clv__op_io *io, clv__error *error) {
 
 // ---- kernels ----------------------------------------------------------------------------------------------
 
-static bool by_planes(const clv__op_io *io) {
-    return strcmp(io->variant->name, "planes") == 0;
+/** Over the elements, or the planes: tensors, what an item does, C, S. Input 0 of each of the ops has the shape of x. */
+static clv__launch *elements_launch(clv__launches *list, const clv__op_io *io, const char *by_element,
+                                    const char *by_plane, const char *tensors) {
+    const norm_sizes s = sizes_of(&io->in[0].shape);
+    const int64_t planes = s.N * s.C, n = planes * s.S, rows = clv__rows_for(s.S);
+    if (strcmp(io->variant->name, "planes") == 0)
+        return CLV__LAUNCH(list, io, "norm", by_plane, CLV__TASKS, clv__div_up(planes, rows), tensors,
+                           CLV__INTS(planes, rows, s.C, s.S));
+    return CLV__LAUNCH(list, io, "norm", by_element, CLV__ELEMENTS, n, tensors, CLV__INTS(n, s.C, s.S));
 }
 
-/** Normalise: per element, or by planes. */
+/** Normalise. */
 static void apply(clv__launches *list, const clv__op_io *io) {
-    const norm_sizes s = sizes_of(&io->in[X].shape);
-    const bool training = io->n_out > 1, planes = by_planes(io);
-    const int64_t n = s.N * s.C * s.S, rows = clv__rows_for(s.S);
-    clv__launch *launch = planes ? clv__launch_items(list, "norm", "batch_norm_planes_apply", CLV__TASKS,
-                                                     clv__div_up(s.N * s.C, rows))
-                                 : clv__launch_items(list, "norm", "batch_norm_apply", CLV__ELEMENTS, n);
-    clv__arg_tensors(list, launch, io, training ? "o0=T_Y i0=T_X i1 i2 o1 o2" : "o0=T_Y i0=T_X i1 i2 i3 i4");
-    if (planes)
-        CLV__ARGS_I32(list, launch, s.N * s.C, rows);
-    else
-        clv__arg_i32(list, launch, n);
-    CLV__ARGS(list, launch, io, NULL,
-              CLV__INTS(s.C, s.S, clv__has_in(io, WEIGHT), clv__has_in(io, BIAS), !training),
+    const bool training = io->n_out > 1;
+    clv__launch *launch =
+        elements_launch(list, io, "batch_norm_apply", "batch_norm_planes_apply",
+                        training ? "o0=T_Y i0=T_X i1 i2 o1 o2" : "o0=T_Y i0=T_X i1 i2 i3 i4");
+    CLV__ARGS(list, launch, io, NULL, CLV__INTS(clv__has_in(io, WEIGHT), clv__has_in(io, BIAS), !training),
               CLV__FLOATS(attrs_of(io)->eps));
     clv__arg_epilogue(list, launch, io);
 }
@@ -239,8 +233,8 @@ static void train_slabs(clv__launches *list, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[X].shape);
     const int64_t n = slabs_of(list->device, &s), elements = SLAB * slab_items(list->device);
     const clv__part parts = clv__floats(list, 2 * n * s.C);
-    clv__launch *launch = group_launch(list, "batch_norm_slabs", n * s.C, false);
-    CLV__ARGS(list, launch, io, "w i0=T_X", .part = parts, CLV__INTS(s.N, s.C, s.S, n));
+    CLV__ARGS(list, group_launch(list, "batch_norm_slabs", n * s.C, false), io, "w i0=T_X", .part = parts,
+              CLV__INTS(s.N, s.C, s.S, n));
     CLV__LAUNCH(list, io, "norm", "batch_norm_slabs_join", CLV__TASKS, s.C, "o1 o2 o3 w", .part = parts,
                 CLV__INTS(s.C, n, elements, s.N * s.S - (n - 1) * elements), CLV__FLOATS(attrs_of(io)->eps));
     apply(list, io);
@@ -258,30 +252,25 @@ static void update_plain(clv__launches *list, const clv__op_io *io) {
               CLV__FLOATS(attrs_of(io)->momentum));
 }
 
-static void backward_apply(clv__launches *list, const clv__op_io *io) {
+// For the mean of a batch: elements of a channel; 0: the statistics are constants.
+static float count_of(const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[B_X].shape);
-    const int64_t n = s.N * s.C * s.S, rows = clv__rows_for(s.S);
-    const bool is_var = attrs_of(io)->is_var, planes = by_planes(io);
+    return attrs_of(io)->is_var ? 0.0f : (float)(s.N * s.S);
+}
+
+static void backward_apply(clv__launches *list, const clv__op_io *io) {
     clv__launch *launch =
-        planes ? clv__launch_items(list, "norm", "batch_norm_planes_backward_apply", CLV__TASKS,
-                                   clv__div_up(s.N * s.C, rows))
-               : clv__launch_items(list, "norm", "batch_norm_backward_apply", CLV__ELEMENTS, n);
-    clv__arg_tensors(list, launch, io, "o0=T_DX i0=T_Y i1=T_X i2 i3 i4 o1 o2");
-    if (planes)
-        CLV__ARGS_I32(list, launch, s.N * s.C, rows);
-    else
-        clv__arg_i32(list, launch, n);
-    CLV__ARGS(list, launch, io, NULL, CLV__INTS(s.C, s.S, clv__has_in(io, B_WEIGHT), is_var),
-              CLV__FLOATS(attrs_of(io)->eps, is_var ? 0.0f : (float)(s.N * s.S)));
+        elements_launch(list, io, "batch_norm_backward_apply", "batch_norm_planes_backward_apply",
+                        "o0=T_DX i0=T_Y i1=T_X i2 i3 i4 o1 o2");
+    CLV__ARGS(list, launch, io, NULL, CLV__INTS(clv__has_in(io, B_WEIGHT), attrs_of(io)->is_var),
+              CLV__FLOATS(attrs_of(io)->eps, count_of(io)));
 }
 
 /** The sums of each channel from those of its planes; N planes for each. */
 static void backward_join(clv__launches *list, const clv__op_io *io, clv__part parts, int64_t N) {
     const int64_t C = io->in[B_X].shape.dims[1];
-    clv__launch *launch =
-        CLV__LAUNCH(list, io, "norm", "batch_norm_backward_join", CLV__TASKS, C, "o1 o2 w", .part = parts);
-    clv__arg_in(list, launch, B_SPREAD);
-    CLV__ARGS(list, launch, io, NULL, CLV__INTS(N, C, attrs_of(io)->is_var), CLV__FLOATS(attrs_of(io)->eps));
+    CLV__LAUNCH(list, io, "norm", "batch_norm_backward_join", CLV__TASKS, C, "o1 o2 w i4", .part = parts,
+                CLV__INTS(N, C, attrs_of(io)->is_var), CLV__FLOATS(attrs_of(io)->eps));
 }
 
 static void backward_plain(clv__launches *list, const clv__op_io *io) {
@@ -317,24 +306,21 @@ static void backward_columns(clv__launches *list, const clv__op_io *io) {
 
 static void backward_groups(clv__launches *list, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[B_X].shape);
-    const bool is_var = attrs_of(io)->is_var;
-    clv__launch *launch = group_launch(list, "batch_norm_group_backward", s.C, false);
-    CLV__ARGS(list, launch, io, "o0=T_DX o1 o2 i0=T_Y i1=T_X i2 i3 i4",
-              CLV__INTS(s.N, s.C, s.S, clv__has_in(io, B_WEIGHT), is_var),
-              CLV__FLOATS(attrs_of(io)->eps, is_var ? 0.0f : (float)(s.N * s.S)));
+    CLV__ARGS(list, group_launch(list, "batch_norm_group_backward", s.C, false), io,
+              "o0=T_DX o1 o2 i0=T_Y i1=T_X i2 i3 i4",
+              CLV__INTS(s.N, s.C, s.S, clv__has_in(io, B_WEIGHT), attrs_of(io)->is_var),
+              CLV__FLOATS(attrs_of(io)->eps, count_of(io)));
 }
 
 static void backward_slabs(clv__launches *list, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[B_X].shape);
     const int64_t n = slabs_of(list->device, &s);
     const clv__part parts = clv__floats(list, 2 * n * s.C);
-    clv__launch *launch = group_launch(list, "batch_norm_slabs_backward", n * s.C, false);
-    CLV__ARGS(list, launch, io, "w i0=T_Y i1=T_X i3", .part = parts, CLV__INTS(s.N, s.C, s.S, n));
+    CLV__ARGS(list, group_launch(list, "batch_norm_slabs_backward", n * s.C, false), io, "w i0=T_Y i1=T_X i3",
+              .part = parts, CLV__INTS(s.N, s.C, s.S, n));
     backward_join(list, io, parts, n);
     backward_apply(list, io);
 }
-
-// Input 0 of each of the ops has the shape of x.
 
 /** Where a channel's elements lie side by side. */
 static bool groups_support(const clv_device_info *device, const clv__op_io *io) {

@@ -3,7 +3,6 @@
 // lies, and nothing of the size of the scores is kept for the gradient, which makes them again. Kernels:
 // kernels_cl/self_attention.cl. Heads too large for that, and dropout, are made of nodes (attention.c).
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "cleave/ops.h"

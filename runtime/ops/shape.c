@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that move elements and compute nothing: reshape and flatten (views), permute, broadcast_to, slice and
 // its gradient, concat. Each but the views is a list of moves (move.h).
-#include <stdio.h>
 #include <string.h>
 
 #include "cleave/ops.h"
@@ -37,7 +36,7 @@ static void walk_over(clv__move *m, const clv_shape *shape) {
         .name = #id,                                                                                         \
         .attrs_bytes = sizeof(attrs_type),                                                                   \
         .data = &id##_mover,                                                                                 \
-        .half_in = UINT64_MAX,                                                                                 \
+        .half_in = UINT64_MAX,                                                                               \
         .half_out = 1,                                                                                       \
         .infer = id##_infer,                                                                                 \
         .grad = CLV__TRAINS(grad_function),                                                                  \
