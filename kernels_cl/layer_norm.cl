@@ -29,6 +29,19 @@ __kernel void KERNEL(layer_norm_join)(__global float *restrict dweight, __global
     dbias[d] = sum;
 }
 
+#define ADD(n) sum##n += LOAD##n(T_X, from + d);
+#define ADD_SQUARE(n)                                                                                        \
+    {                                                                                                        \
+        const float##n v = LOAD##n(T_X, from + d) - mean;                                                    \
+        square##n += v * v;                                                                                  \
+    }
+#define PUT_Y(n)                                                                                             \
+    {                                                                                                        \
+        float##n v = (LOAD##n(T_X, from + d) - mean) * rstd;                                                 \
+        if (has_weight) v *= LOAD##n(float, weight + d);                                                     \
+        if (has_bias) v += LOAD##n(float, bias + d);                                                         \
+        STORE##n(T_Y, v, to + d);                                                                            \
+    }
 __kernel void KERNEL(layer_norm_rows)(__global T_Y *restrict y, __global float *restrict means,
                                       __global float *restrict rstds, __global const T_X *restrict x,
                                       __global const float *restrict weight, __global const float *restrict bias,
@@ -38,34 +51,27 @@ __kernel void KERNEL(layer_norm_rows)(__global T_Y *restrict y, __global float *
         __global const T_X *from = x + r * D;
         __global T_Y *to = y + r * D;
         float sum = 0.0f, square = 0.0f;
-        float16 sums = (float16)(0.0f), squares = (float16)(0.0f);
+        float16 sum16 = (float16)(0.0f), square16 = (float16)(0.0f);
         int d;
-        for (d = 0; d + 16 <= D; d += 16) sums += VLOAD(T_X, 16, from + d);
-        for (; d < D; d++) sum += LOAD(T_X, from + d);
-        float mean = (sum + clv_sum16(sums)) / (float)D;
-        for (d = 0; d + 16 <= D; d += 16) {
-            float16 v = VLOAD(T_X, 16, from + d) - mean;
-            squares += v * v;
-        }
-        for (; d < D; d++) square += (LOAD(T_X, from + d) - mean) * (LOAD(T_X, from + d) - mean);
-        float rstd = 1.0f / sqrt((square + clv_sum16(squares)) / (float)D + eps);
+        BY_SIXTEEN(d, D, ADD)
+        float mean = (sum + clv_sum16(sum16)) / (float)D;
+        BY_SIXTEEN(d, D, ADD_SQUARE)
+        float rstd = 1.0f / sqrt((square + clv_sum16(square16)) / (float)D + eps);
         means[r] = mean;
         rstds[r] = rstd;
-        for (d = 0; d + 16 <= D; d += 16) {
-            float16 v = (VLOAD(T_X, 16, from + d) - mean) * rstd;
-            if (has_weight) v *= vload16(0, weight + d);
-            if (has_bias) v += vload16(0, bias + d);
-            VSTORE(T_Y, 16, v, to + d);
-        }
-        for (; d < D; d++) {
-            float v = (LOAD(T_X, from + d) - mean) * rstd;
-            if (has_weight) v *= weight[d];
-            if (has_bias) v += bias[d];
-            STORE(T_Y, v, to + d);
-        }
+        BY_SIXTEEN(d, D, PUT_Y)
     }
 }
 
+#define G(n) (has_weight ? LOAD##n(T_Y, up + d) * LOAD##n(float, weight + d) : LOAD##n(T_Y, up + d))
+#define X_HAT(n) ((LOAD##n(T_X, from + d) - mean) * rstd)
+#define ADD_BOTH(n)                                                                                          \
+    {                                                                                                        \
+        const float##n g = G(n);                                                                             \
+        sum##n += g;                                                                                         \
+        product##n += g * X_HAT(n);                                                                          \
+    }
+#define PUT_DX(n) STORE##n(T_DX, rstd * (G(n) - sum - X_HAT(n) * product), to + d);
 __kernel void KERNEL(layer_norm_rows_backward)(__global T_DX *restrict dx, __global const T_Y *restrict dy,
                                                __global const T_X *restrict x, __global const float *restrict weight,
                                                __global const float *restrict means,
@@ -77,30 +83,12 @@ __kernel void KERNEL(layer_norm_rows_backward)(__global T_DX *restrict dx, __glo
         __global const T_Y *up = dy + r * D;
         __global T_DX *to = dx + r * D;
         float mean = means[r], rstd = rstds[r], sum = 0.0f, product = 0.0f;
-        float16 sums = (float16)(0.0f), products = (float16)(0.0f);
+        float16 sum16 = (float16)(0.0f), product16 = (float16)(0.0f);
         int d;
-        for (d = 0; d + 16 <= D; d += 16) {
-            float16 g = VLOAD(T_Y, 16, up + d);
-            if (has_weight) g *= vload16(0, weight + d);
-            sums += g;
-            products += g * ((VLOAD(T_X, 16, from + d) - mean) * rstd);
-        }
-        for (; d < D; d++) {
-            float g = has_weight ? LOAD(T_Y, up + d) * weight[d] : LOAD(T_Y, up + d);
-            sum += g;
-            product += g * ((LOAD(T_X, from + d) - mean) * rstd);
-        }
-        sum = (sum + clv_sum16(sums)) / (float)D;
-        product = (product + clv_sum16(products)) / (float)D;
-        for (d = 0; d + 16 <= D; d += 16) {
-            float16 g = VLOAD(T_Y, 16, up + d);
-            if (has_weight) g *= vload16(0, weight + d);
-            VSTORE(T_DX, 16, rstd * (g - sum - (VLOAD(T_X, 16, from + d) - mean) * rstd * product), to + d);
-        }
-        for (; d < D; d++) {
-            float g = has_weight ? LOAD(T_Y, up + d) * weight[d] : LOAD(T_Y, up + d);
-            STORE(T_DX, rstd * (g - sum - (LOAD(T_X, from + d) - mean) * rstd * product), to + d);
-        }
+        BY_SIXTEEN(d, D, ADD_BOTH)
+        sum = (sum + clv_sum16(sum16)) / (float)D;
+        product = (product + clv_sum16(product16)) / (float)D;
+        BY_SIXTEEN(d, D, PUT_DX)
     }
 }
 

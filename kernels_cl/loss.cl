@@ -13,6 +13,8 @@
 #define T_T float
 #define T_DX float
 
+#define LARGEST(n) largest##n = fmax(largest##n, LOAD##n(T_X, from + c));
+#define ADD_EXP(n) sum##n += exp(LOAD##n(T_X, from + c) - largest);
 __kernel void KERNEL(cross_entropy_rows)(__global float *restrict stats, __global const T_X *restrict x,
                                          __global const int *restrict labels, __global float *restrict losses,
                                          int n_rows, int rows, int C) {
@@ -20,20 +22,20 @@ __kernel void KERNEL(cross_entropy_rows)(__global float *restrict stats, __globa
     for (int r = first; r < last; r++) {
         __global const T_X *from = x + r * C;
         int c;
-        float16 most = (float16)(-INFINITY), sums = (float16)(0.0f);
-        for (c = 0; c + 16 <= C; c += 16) most = fmax(most, VLOAD(T_X, 16, from + c));
-        float largest = clv_largest16(most), sum = 0.0f;
-        for (; c < C; c++) largest = fmax(largest, LOAD(T_X, from + c));
-        for (c = 0; c + 16 <= C; c += 16) sums += exp(VLOAD(T_X, 16, from + c) - largest);
-        for (; c < C; c++) sum += exp(LOAD(T_X, from + c) - largest);
+        float16 largest16 = (float16)(-INFINITY), sum16 = (float16)(0.0f);
+        float largest = -INFINITY, sum = 0.0f;
+        BY_SIXTEEN(c, C, LARGEST)
+        largest = fmax(clv_largest16(largest16), largest);
+        BY_SIXTEEN(c, C, ADD_EXP)
         stats[r] = largest;
-        const float log_sum = log(sum + clv_sum16_pairs(sums));
+        const float log_sum = log(sum + clv_sum16_pairs(sum16));
         const int label = labels[r];
         stats[n_rows + r] = log_sum;
         losses[r] = label < 0 || label >= C ? NAN : log_sum - (LOAD(T_X, from + label) - largest);
     }
 }
 
+#define PUT_DX(n) STORE##n(T_DX, exp(LOAD##n(T_X, from + c) - largest - log_sum) * scale, to + c);
 __kernel void
 KERNEL(cross_entropy_backward_rows)(__global T_DX *restrict dx, __global const float *restrict dy,
                                     __global const T_X *restrict x, __global const int *restrict labels,
@@ -46,9 +48,7 @@ KERNEL(cross_entropy_backward_rows)(__global T_DX *restrict dx, __global const f
         int label = labels[r], c;
         bool known = label >= 0 && label < C;
         float scale = known ? share : NAN, largest = stats[r], log_sum = stats[n_rows + r];
-        for (c = 0; c + 16 <= C; c += 16)
-            VSTORE(T_DX, 16, exp(VLOAD(T_X, 16, from + c) - largest - log_sum) * scale, to + c);
-        for (; c < C; c++) STORE(T_DX, exp(LOAD(T_X, from + c) - largest - log_sum) * scale, to + c);
+        BY_SIXTEEN(c, C, PUT_DX)
         if (known) STORE(T_DX, (exp(LOAD(T_X, from + label) - largest - log_sum) - 1.0f) * scale, to + label);
     }
 }

@@ -160,29 +160,26 @@ __kernel void KERNEL(batch_norm_backward_apply)(GRADIENTS, int n, int C, int S, 
 
 // ---- planes ----
 
+#define ADD(n) sum##n += LOAD##n(T_X, from + s);
+#define ADD_DIFFERENCE(n)                                                                                    \
+    {                                                                                                        \
+        const float##n d = LOAD##n(T_X, from + s) - mean;                                                    \
+        left##n += d;                                                                                        \
+        square##n += d * d;                                                                                  \
+    }
 __kernel void KERNEL(batch_norm_planes)(__global float *restrict parts, __global const T_X *restrict x,
                                         int n_planes, int rows, int S) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_planes);
     for (int p = first; p < last; p++) {
         __global const T_X *from = x + p * S;
         int s;
-        float16 sums = (float16)(0.0f), lefts = (float16)(0.0f), squares = (float16)(0.0f);
+        float16 sum16 = (float16)(0.0f), left16 = (float16)(0.0f), square16 = (float16)(0.0f);
         float sum = 0.0f, left = 0.0f, square = 0.0f;
-        for (s = 0; s + 16 <= S; s += 16) sums += VLOAD(T_X, 16, from + s);
-        for (; s < S; s++) sum += LOAD(T_X, from + s);
-        float mean = (sum + clv_sum16_pairs(sums)) / (float)S;
-        for (s = 0; s + 16 <= S; s += 16) {
-            float16 d = VLOAD(T_X, 16, from + s) - mean;
-            lefts += d;
-            squares += d * d;
-        }
-        for (; s < S; s++) {
-            float d = LOAD(T_X, from + s) - mean;
-            left += d;
-            square += d * d;
-        }
-        left += clv_sum16_pairs(lefts);
-        square += clv_sum16_pairs(squares);
+        BY_SIXTEEN(s, S, ADD)
+        float mean = (sum + clv_sum16_pairs(sum16)) / (float)S;
+        BY_SIXTEEN(s, S, ADD_DIFFERENCE)
+        left += clv_sum16_pairs(left16);
+        square += clv_sum16_pairs(square16);
         parts[p] = mean + left / (float)S;
         parts[n_planes + p] = fmax(square - left * (left / (float)S), 0.0f);
     }
@@ -228,6 +225,12 @@ __kernel void KERNEL(batch_norm_planes_apply)(__global T_Y *restrict y, __global
     }
 }
 
+#define ADD_BOTH(n)                                                                                          \
+    {                                                                                                        \
+        const float##n v = LOAD##n(T_Y, g + s);                                                              \
+        sum##n += v;                                                                                         \
+        product##n += v * (LOAD##n(T_X, from + s) - m);                                                      \
+    }
 __kernel void KERNEL(batch_norm_planes_backward)(__global float *restrict parts,
                                                  __global const T_Y *restrict dy,
                                                  __global const T_X *restrict x,
@@ -239,18 +242,10 @@ __kernel void KERNEL(batch_norm_planes_backward)(__global float *restrict parts,
         __global const T_Y *g = dy + p * S;
         int s;
         float m = mean[p % C], sum = 0.0f, product = 0.0f;
-        float16 sums = (float16)(0.0f), products = (float16)(0.0f);
-        for (s = 0; s + 16 <= S; s += 16) {
-            float16 v = VLOAD(T_Y, 16, g + s);
-            sums += v;
-            products += v * (VLOAD(T_X, 16, from + s) - m);
-        }
-        for (; s < S; s++) {
-            sum += LOAD(T_Y, g + s);
-            product += LOAD(T_Y, g + s) * (LOAD(T_X, from + s) - m);
-        }
-        parts[p] = sum + clv_sum16_pairs(sums);
-        parts[n_planes + p] = product + clv_sum16_pairs(products);
+        float16 sum16 = (float16)(0.0f), product16 = (float16)(0.0f);
+        BY_SIXTEEN(s, S, ADD_BOTH)
+        parts[p] = sum + clv_sum16_pairs(sum16);
+        parts[n_planes + p] = product + clv_sum16_pairs(product16);
     }
 }
 
@@ -270,6 +265,8 @@ __kernel void KERNEL(batch_norm_backward_join)(__global float *restrict dweight,
     dweight[c] = product * KERNEL(batch_norm_rstd)(spread[c], is_var, eps);
 }
 
+#define PUT_DX(n)                                                                                            \
+    STORE##n(T_DX, (LOAD##n(T_Y, g + s) - (LOAD##n(T_X, from + s) - m) * slope - level) * scale, to + s);
 __kernel void KERNEL(batch_norm_planes_backward_apply)(GRADIENTS, int n_planes, int rows, int C, int S,
                                                        int has_weight, int is_var, float eps, float count) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_planes);
@@ -282,12 +279,7 @@ __kernel void KERNEL(batch_norm_planes_backward_apply)(GRADIENTS, int n_planes, 
         __global const T_X *from = x + p * S;
         __global const T_Y *g = dy + p * S;
         __global T_DX *to = dx + p * S;
-        for (s = 0; s + 16 <= S; s += 16) {
-            VSTORE(T_DX, 16, (VLOAD(T_Y, 16, g + s) - (VLOAD(T_X, 16, from + s) - m) * slope - level) * scale,
-                   to + s);
-        }
-        for (; s < S; s++)
-            STORE(T_DX, (LOAD(T_Y, g + s) - (LOAD(T_X, from + s) - m) * slope - level) * scale, to + s);
+        BY_SIXTEEN(s, S, PUT_DX)
     }
 }
 

@@ -60,31 +60,39 @@ __kernel void KERNEL(attend_product)(__global T_C *restrict c, __global const T_
     STORE(T_C, sum, c + c_offset + n * c_n + h * c_h + i * c_i + j);
 }
 
+// Row r by items `apart` each other, of which this one is the first, x = 0, or the x-th. `together` joins what all of them have.
+#define SOFTMAX(x, apart, together)                                                                          \
+    int seen = causal ? r % T + 1 : T;                                                                       \
+    float largest = -INFINITY, sum = 0.0f;                                                                   \
+    p += r * T;                                                                                              \
+    for (int s = x; s < seen; s += apart) largest = fmax(largest, p[s] * scale);                             \
+    together(largest, fmax) for (int s = x; s < seen; s += apart) {                                          \
+        p[s] = exp(p[s] * scale - largest);                                                                  \
+        sum += p[s];                                                                                         \
+    }                                                                                                        \
+    together(sum, ADD) float part = 1.0f / sum;                                                              \
+    for (int s = x; s < seen; s += apart) p[s] *= part;
+#define SOFTMAX_BACKWARD(x, apart, together)                                                                 \
+    int seen = causal ? r % T + 1 : T;                                                                       \
+    float sum = 0.0f;                                                                                        \
+    d += r * T;                                                                                              \
+    p += r * T;                                                                                              \
+    for (int s = x; s < seen; s += apart) sum = fma(d[s], p[s], sum);                                        \
+    together(sum, ADD) for (int s = x; s < seen; s += apart) d[s] = scale * p[s] * (d[s] - sum);
+#define ALONE(value, op)
+#define ADD(a, b) ((a) + (b))
+
 __kernel void KERNEL(attend_softmax)(__global float *p, int rows, int T, int causal, float scale) {
     int r = (int)get_global_id(0);
     if (r >= rows) return;
-    int seen = causal ? r % T + 1 : T;
-    float largest = -INFINITY, sum = 0.0f;
-    p += r * T;
-    for (int s = 0; s < seen; s++) largest = fmax(largest, p[s] * scale);
-    for (int s = 0; s < seen; s++) {
-        p[s] = exp(p[s] * scale - largest);
-        sum += p[s];
-    }
-    float part = 1.0f / sum;
-    for (int s = 0; s < seen; s++) p[s] *= part;
+    SOFTMAX(0, 1, ALONE)
 }
 
 __kernel void KERNEL(attend_softmax_backward)(__global float *d, __global const float *p, int rows, int T, int causal,
                                               float scale) {
     int r = (int)get_global_id(0);
     if (r >= rows) return;
-    int seen = causal ? r % T + 1 : T;
-    float sum = 0.0f;
-    d += r * T;
-    p += r * T;
-    for (int s = 0; s < seen; s++) sum = fma(d[s], p[s], sum);
-    for (int s = 0; s < seen; s++) d[s] = scale * p[s] * (d[s] - sum);
+    SOFTMAX_BACKWARD(0, 1, ALONE)
 }
 
 // ---------------------------------------------------------------- GPU-class
@@ -145,35 +153,19 @@ KERNEL(attend_product_local)(__global T_C *restrict c, __global const T_A *restr
 #define TOGETHER(value, op)                                                                                  \
     GROUP_TREE(x, ITEMS, parts[x] = value, parts[x] = op(parts[x], parts[x + apart])) value = parts[0];      \
     barrier(CLK_LOCAL_MEM_FENCE);
-#define ADD(a, b) ((a) + (b))
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 KERNEL(attend_softmax_local)(__global float *p, int T, int causal, float scale) {
     __local float parts[ITEMS];
-    int x = (int)get_local_id(0), r = (int)get_group_id(0), seen = causal ? r % T + 1 : T;
-    float largest = -INFINITY, sum = 0.0f;
-    p += r * T;
-    for (int s = x; s < seen; s += ITEMS) largest = fmax(largest, p[s] * scale);
-    TOGETHER(largest, fmax)
-    for (int s = x; s < seen; s += ITEMS) {
-        p[s] = exp(p[s] * scale - largest);
-        sum += p[s];
-    }
-    TOGETHER(sum, ADD)
-    float part = 1.0f / sum;
-    for (int s = x; s < seen; s += ITEMS) p[s] *= part;
+    int x = (int)get_local_id(0), r = (int)get_group_id(0);
+    SOFTMAX(x, ITEMS, TOGETHER)
 }
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
 KERNEL(attend_softmax_backward_local)(__global float *d, __global const float *p, int T, int causal, float scale) {
     __local float parts[ITEMS];
-    int x = (int)get_local_id(0), r = (int)get_group_id(0), seen = causal ? r % T + 1 : T;
-    float sum = 0.0f;
-    d += r * T;
-    p += r * T;
-    for (int s = x; s < seen; s += ITEMS) sum = fma(d[s], p[s], sum);
-    TOGETHER(sum, ADD)
-    for (int s = x; s < seen; s += ITEMS) d[s] = scale * p[s] * (d[s] - sum);
+    int x = (int)get_local_id(0), r = (int)get_group_id(0);
+    SOFTMAX_BACKWARD(x, ITEMS, TOGETHER)
 }
 
 // ---------------------------------------------------------------- CPU-class
@@ -196,10 +188,9 @@ KERNEL(attend_softmax_backward_local)(__global float *d, __global const float *p
 #else
 #define FOLD4(v, op) (v)
 #endif
-#define PLUS(a, b) ((a) + (b))
 
 static float KERNEL(attend_sum)(FV v) {
-    float4 w = FOLD4(v, PLUS);
+    float4 w = FOLD4(v, ADD);
     return (w.x + w.y) + (w.z + w.w);
 }
 

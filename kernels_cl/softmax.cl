@@ -12,6 +12,16 @@
 #define T_X float
 #define T_DX float
 
+#define LARGEST(n) largest##n = fmax(largest##n, LOAD##n(T_X, from + d));
+#define ADD_EXP(n) sum##n += exp(LOAD##n(T_X, from + d) - largest);
+#define PUT_LOG(n) STORE##n(float, LOAD##n(T_X, from + d) - largest - log_sum, to + d);
+#define PUT_EXP(n)                                                                                           \
+    {                                                                                                        \
+        const float##n e = exp(LOAD##n(T_X, from + d) - largest);                                            \
+        STORE##n(float, e, to + d);                                                                          \
+        sum##n += e;                                                                                         \
+    }
+#define SCALE(n) STORE##n(float, LOAD##n(float, to + d) * scale, to + d);
 __kernel void KERNEL(softmax_rows)(__global float *restrict y, __global const T_X *restrict x, int n_rows,
                                    int rows, int D, int log_form) {
     int first = (int)get_global_id(0) * rows, last = min(first + rows, n_rows);
@@ -19,35 +29,26 @@ __kernel void KERNEL(softmax_rows)(__global float *restrict y, __global const T_
         __global const T_X *from = x + r * D;
         __global float *to = y + r * D;
         int d;
-        float16 most = (float16)(-INFINITY), sums = (float16)(0.0f);
-        for (d = 0; d + 16 <= D; d += 16) most = fmax(most, VLOAD(T_X, 16, from + d));
-        float largest = clv_largest16(most), sum = 0.0f;
-        for (; d < D; d++) largest = fmax(largest, LOAD(T_X, from + d));
+        float16 largest16 = (float16)(-INFINITY), sum16 = (float16)(0.0f);
+        float largest = -INFINITY, sum = 0.0f;
+        BY_SIXTEEN(d, D, LARGEST)
+        largest = fmax(clv_largest16(largest16), largest);
         if (log_form) {
-            for (d = 0; d + 16 <= D; d += 16) sums += exp(VLOAD(T_X, 16, from + d) - largest);
-            for (; d < D; d++) sum += exp(LOAD(T_X, from + d) - largest);
-            float log_sum = log(sum + clv_sum16(sums));
-            for (d = 0; d + 16 <= D; d += 16)
-                vstore16(VLOAD(T_X, 16, from + d) - largest - log_sum, 0, to + d);
-            for (; d < D; d++) to[d] = LOAD(T_X, from + d) - largest - log_sum;
+            BY_SIXTEEN(d, D, ADD_EXP)
+            float log_sum = log(sum + clv_sum16(sum16));
+            BY_SIXTEEN(d, D, PUT_LOG)
         } else {
-            for (d = 0; d + 16 <= D; d += 16) {
-                float16 e = exp(VLOAD(T_X, 16, from + d) - largest);
-                vstore16(e, 0, to + d);
-                sums += e;
-            }
-            for (; d < D; d++) {
-                float e = exp(LOAD(T_X, from + d) - largest);
-                to[d] = e;
-                sum += e;
-            }
-            float scale = 1.0f / (sum + clv_sum16(sums));
-            for (d = 0; d + 16 <= D; d += 16) vstore16(vload16(0, to + d) * scale, 0, to + d);
-            for (; d < D; d++) to[d] *= scale;
+            BY_SIXTEEN(d, D, PUT_EXP)
+            float scale = 1.0f / (sum + clv_sum16(sum16));
+            BY_SIXTEEN(d, D, SCALE)
         }
     }
 }
 
+#define ADD_DY(n) sum##n += LOAD##n(float, g + d);
+#define ADD_PRODUCT(n) sum##n += LOAD##n(float, g + d) * LOAD##n(float, from + d);
+#define PUT_LOG_DX(n) STORE##n(T_DX, LOAD##n(float, g + d) - exp(LOAD##n(float, from + d)) * sum, to + d);
+#define PUT_DX(n) STORE##n(T_DX, LOAD##n(float, from + d) * (LOAD##n(float, g + d) - sum), to + d);
 __kernel void KERNEL(softmax_rows_backward)(__global T_DX *restrict dx, __global const float *restrict dy,
                                             __global const float *restrict y, int n_rows, int rows, int D,
                                             int log_form) {
@@ -57,21 +58,15 @@ __kernel void KERNEL(softmax_rows_backward)(__global T_DX *restrict dx, __global
         __global T_DX *to = dx + r * D;
         int d;
         float sum = 0.0f;
-        float16 sums = (float16)(0.0f);
+        float16 sum16 = (float16)(0.0f);
         if (log_form) {
-            for (d = 0; d + 16 <= D; d += 16) sums += vload16(0, g + d);
-            for (; d < D; d++) sum += g[d];
-            sum += clv_sum16(sums);
-            for (d = 0; d + 16 <= D; d += 16)
-                VSTORE(T_DX, 16, vload16(0, g + d) - exp(vload16(0, from + d)) * sum, to + d);
-            for (; d < D; d++) STORE(T_DX, g[d] - exp(from[d]) * sum, to + d);
+            BY_SIXTEEN(d, D, ADD_DY)
+            sum += clv_sum16(sum16);
+            BY_SIXTEEN(d, D, PUT_LOG_DX)
         } else {
-            for (d = 0; d + 16 <= D; d += 16) sums += vload16(0, g + d) * vload16(0, from + d);
-            for (; d < D; d++) sum += g[d] * from[d];
-            sum += clv_sum16(sums);
-            for (d = 0; d + 16 <= D; d += 16)
-                VSTORE(T_DX, 16, vload16(0, from + d) * (vload16(0, g + d) - sum), to + d);
-            for (; d < D; d++) STORE(T_DX, from[d] * (g[d] - sum), to + d);
+            BY_SIXTEEN(d, D, ADD_PRODUCT)
+            sum += clv_sum16(sum16);
+            BY_SIXTEEN(d, D, PUT_DX)
         }
     }
 }

@@ -67,6 +67,13 @@ typedef int16 __attribute__((aligned(4))) unaligned_int16;
     odd_.lo = (a).odd;                                                                                       \
     odd_.hi = (b).odd;
 
+// body(16), then body(), for sixteen elements and for one from i on, as long as there are so many below `end`. In it LOAD##n and STORE##n
+// are accesses to all of them, and float##n is what they are.
+#define LOAD16(T, p) VLOAD(T, 16, p)
+#define STORE16(T, v, p) VSTORE(T, 16, v, p)
+#define BY_SIXTEEN(i, end, body)                                                                             \
+    for (i = 0; i + 16 <= end; i += 16) body(16) for (; i < end; i++) body()
+
 // What the lanes of sixteen have together: the largest, and the sum, by halves to the end, or by pairs of the last four.
 static float clv_largest16(float16 v) {
     const float8 a = fmax(v.lo, v.hi);

@@ -368,6 +368,12 @@ static inline clv__desc clv__f32(clv_shape shape) {
 static inline clv__desc clv__i32(clv_shape shape) {
     return (clv__desc){CLV_DTYPE_I32, shape};
 }
+/** For the end of `infer`: the use has this one output. */
+static inline clv_status clv__one_out(clv__op_io *io, clv__desc out) {
+    io->n_out = 1;
+    io->out[0] = out;
+    return CLV_OK;
+}
 static inline bool clv__has_in(const clv__op_io *io, int i) {
     return i < io->n_in && io->in[i].dtype != CLV_DTYPE_NONE;
 }

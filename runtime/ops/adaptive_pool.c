@@ -22,9 +22,7 @@ static clv_status infer(clv__op_io *io, clv__error *error) {
         CLV_FAIL(error, CLV_E_SHAPE, "%s must have at least one row and column", what);
     shape.dims[2] = a->size[0];
     shape.dims[3] = a->size[1];
-    io->n_out = 1;
-    io->out[0] = clv__f32(shape);
-    return CLV_OK;
+    return clv__one_out(io, clv__f32(shape));
 }
 
 // ---- kernels --------------------------------------------------------------------------------------------------------
@@ -48,16 +46,14 @@ static void plain(clv__launches *list, const clv__op_io *io) {
     const char *entry = backward ? "adaptive_pool_axis_backward" : "adaptive_pool_axis";
     const clv__part between = clv__floats(list, planes * OH * W);
     clv__launch *launch = clv__launch_kernel(list, "adaptive_pool", entry);
-    clv__arg_part(list, launch, between);
-    clv__arg_in_as(list, launch, io, 0, "T_IN");
+    CLV__ARGS(list, launch, io, "w i0=T_IN", .part = between);
     if (backward)
         axis(list, launch, planes * OH, W, OW, 1, true);
     else
         axis(list, launch, planes, H, OH, W, false);
 
     launch = clv__launch_kernel(list, "adaptive_pool", entry);
-    clv__arg_out_as(list, launch, io, 0, "T_OUT");
-    clv__arg_part(list, launch, between);
+    CLV__ARGS(list, launch, io, "o0=T_OUT w", .part = between);
     if (backward)
         axis(list, launch, planes, H, OH, W, true);
     else

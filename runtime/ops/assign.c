@@ -3,7 +3,6 @@
 // parameters. It reads `hyper` and the factor of all gradients as the updates in optimizer.c do, and does nothing in a step in which
 // those do nothing.
 // Source of the average: torch.optim.swa_utils.AveragedModel, whose first update copies.
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -63,8 +62,7 @@ static void lower(clv__launches *list, const clv__op_io *io) {
     clv__arg_in(list, launch, CLIP);
     for (int g = 0; g < slices; g++)
         clv__arg_i32(list, launch, g < n ? clv__numel(&io->in[at(g, TARGET)]) : 0);
-    clv__arg_i32(list, launch, clv__has_in(io, CLIP));
-    CLV__ARGS_F32(list, launch, a->keep, a->rest);
+    CLV__ARGS(list, launch, io, NULL, CLV__INTS(clv__has_in(io, CLIP)), CLV__FLOATS(a->keep, a->rest));
 }
 
 static void reference(const clv__ref *ref) {

@@ -2,8 +2,6 @@
 // Attention: what queries see of values, by how well the keys fit. Made of products and a softmax; the softmax that hides the
 // future is an op of its own, because half of what a mask and a whole softmax would read and write is never seen.
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "cleave/ops.h"
 #include "ops/lower.h"
@@ -30,9 +28,7 @@ static float scale_of(const clv__op_io *io) {
 static clv_status infer(clv__op_io *io, clv__error *error) {
     CLV_TRY(clv__want_dtype(io, 0, "x", CLV_DTYPE_F32, error));
     if (io->in[0].shape.rank < 2) CLV_FAIL(error, CLV_E_SHAPE, "x must be [...,T,S]");
-    io->n_out = 1;
-    io->out[0] = io->in[0];
-    return CLV_OK;
+    return clv__one_out(io, io->in[0]);
 }
 
 static clv_status backward_infer(clv__op_io *io, clv__error *error) {
@@ -62,8 +58,7 @@ static void lower(clv__launches *list, const clv__op_io *io) {
     clv__softmax_tensors(list, launch, io);
     if (variant != BY_GROUP) clv__arg_i32(list, launch, s.n_rows);
     if (variant == ROWS) clv__arg_i32(list, launch, per_item);
-    CLV__ARGS_I32(list, launch, s.T, s.S);
-    clv__arg_f32(list, launch, scale_of(io));
+    CLV__ARGS(list, launch, io, NULL, CLV__INTS(s.T, s.S), CLV__FLOATS(scale_of(io)));
     if (variant == BY_GROUP)
         clv__launch_grid(launch, (size_t)s.n_rows * GROUP, GROUP);
     else

@@ -43,9 +43,7 @@ static clv_status infer(clv__op_io *io, clv__error *error) {
     if (heads < 1 || keys->dims[2] < 1 || keys->dims[2] % heads)
         CLV_FAIL(error, CLV_E_VALUE, "%lld columns do not part into %lld heads", (long long)keys->dims[2],
                  (long long)heads);
-    io->n_out = 1;
-    io->out[0] = clv__f32(CLV_SHAPE(keys->dims[0], keys->dims[2]));
-    return CLV_OK;
+    return clv__one_out(io, clv__f32(CLV_SHAPE(keys->dims[0], keys->dims[2])));
 }
 
 // ---- kernels --------------------------------------------------------------------------------------------------------
@@ -54,9 +52,8 @@ static void plain(clv__launches *list, const clv__op_io *io) {
     const sizes s = sizes_of(io);
     clv__launch *launch = clv__launch_items(list, "attention_step", "attention_step", CLV__TASKS, s.N * s.H);
     if (!launch) return;
-    clv__arg_tensors(list, launch, io, "o0 i0=T_X i1 i2 i3");
-    CLV__ARGS_I32(list, launch, s.N * s.H, s.H, s.T, s.E);
-    clv__arg_f32(list, launch, s.scale);
+    CLV__ARGS(list, launch, io, "o0 i0=T_X i1 i2 i3", CLV__INTS(s.N * s.H, s.H, s.T, s.E),
+              CLV__FLOATS(s.scale));
 }
 
 static bool plain_supports(const clv_device_info *device, const clv__op_io *io) {
@@ -84,9 +81,8 @@ static void vectors(clv__launches *list, const clv__op_io *io) {
     if (!launch) return;
     clv__launch_define(list, launch, "W", "%d", width);
     clv__launch_define(list, launch, "VECTORS", "%d", (int)s.E / width);
-    clv__arg_tensors(list, launch, io, "o0 i0=T_X i1 i2 i3");
-    CLV__ARGS_I32(list, launch, s.N * s.H, s.H, s.T, s.E);
-    clv__arg_f32(list, launch, s.scale);
+    CLV__ARGS(list, launch, io, "o0 i0=T_X i1 i2 i3", CLV__INTS(s.N * s.H, s.H, s.T, s.E),
+              CLV__FLOATS(s.scale));
 }
 
 /** For threads, and wherever a head takes more turns one by one than the device allows: then with more of a head at once. */
@@ -106,9 +102,7 @@ static void group(clv__launches *list, const clv__op_io *io) {
     if (s.N == 0) return;
     clv__launch *launch = clv__launch_kernel(list, "attention_step", "attention_step_group");
     if (each > 1) clv__launch_define(list, launch, "EACH", "%d", (int)each);
-    clv__arg_tensors(list, launch, io, "o0 i0=T_X i1 i2 i3");
-    CLV__ARGS_I32(list, launch, s.H, s.T, s.E);
-    clv__arg_f32(list, launch, s.scale);
+    CLV__ARGS(list, launch, io, "o0 i0=T_X i1 i2 i3", CLV__INTS(s.H, s.T, s.E), CLV__FLOATS(s.scale));
     clv__launch_grid(launch, (size_t)(s.N * s.H) * GROUP, GROUP);
 }
 

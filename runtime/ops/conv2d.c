@@ -16,7 +16,6 @@
 #include "ops/gemm.h"
 #include "ops/lower.h"
 
-#include <stdio.h>
 #include <string.h>
 
 /** Of all three ops. [0] is H, [1] is W. */
@@ -110,9 +109,7 @@ static clv_status conv2d_infer(clv__op_io *io, clv__error *error) {
                      (long long)io->in[2].shape.dims[0], (long long)weight[0]);
         }
     }
-    io->n_out = 1;
-    io->out[0] = clv__f32(CLV_SHAPE(x[0], weight[0], out[0], out[1]));
-    return CLV_OK;
+    return clv__one_out(io, clv__f32(CLV_SHAPE(x[0], weight[0], out[0], out[1])));
 }
 
 /** dy must be what conv2d would have made of an x and a weight. */
@@ -144,9 +141,7 @@ static clv_status backward_input_infer(clv__op_io *io, clv__error *error) {
     int64_t channels = weight[1] * attrs->groups, in[2] = {attrs->size[0], attrs->size[1]};
     CLV_TRY(check_channels(attrs, channels, weight[0], weight[1], error));
     CLV_TRY(check_dy(attrs, dy, dy[0], weight[0], in, weight + 2, error));
-    io->n_out = 1;
-    io->out[0] = clv__f32(CLV_SHAPE(dy[0], channels, in[0], in[1]));
-    return CLV_OK;
+    return clv__one_out(io, clv__f32(CLV_SHAPE(dy[0], channels, in[0], in[1])));
 }
 
 static clv_status backward_weight_infer(clv__op_io *io, clv__error *error) {
@@ -158,9 +153,7 @@ static clv_status backward_weight_infer(clv__op_io *io, clv__error *error) {
     int64_t kernel[2] = {attrs->kernel[0], attrs->kernel[1]};
     CLV_TRY(check_channels(attrs, x[1], dy[1], x[1] / attrs->groups, error));
     CLV_TRY(check_dy(attrs, dy, x[0], dy[1], x + 2, kernel, error));
-    io->n_out = 1;
-    io->out[0] = clv__f32(CLV_SHAPE(dy[1], x[1] / attrs->groups, kernel[0], kernel[1]));
-    return CLV_OK;
+    return clv__one_out(io, clv__f32(CLV_SHAPE(dy[1], x[1] / attrs->groups, kernel[0], kernel[1])));
 }
 
 // ---- gradients --------------------------------------------------------------------------------------------
@@ -308,9 +301,9 @@ int64_t clv__conv2d_meetings(const clv__conv2d *c, int d) {
 // ---- plain ------------------------------------------------------------------------------------------------
 
 void clv__conv2d_sizes(clv__launches *list, clv__launch *launch, const clv__conv2d *c) {
-    CLV__ARGS_I32(list, launch, c->n, c->groups, c->in_channels, c->in[0], c->in[1], c->out_channels,
-                  c->out[0], c->out[1], c->kernel[0], c->kernel[1], c->stride[0], c->stride[1], c->padding[0],
-                  c->padding[1], c->dilation[0], c->dilation[1]);
+    CLV__ARGS_I32(list, launch, c->n, c->groups, c->in_channels, CLV__HW(c->in), c->out_channels,
+                  CLV__HW(c->out), CLV__HW(c->kernel), CLV__HW(c->stride), CLV__HW(c->padding),
+                  CLV__HW(c->dilation));
 }
 
 static void plain_lower(clv__launches *list, const clv__op_io *io) {
@@ -331,9 +324,7 @@ static void plain_lower(clv__launches *list, const clv__op_io *io) {
 void clv__conv2d_add_parts(clv__launches *list, clv__part parts, int64_t size, int64_t n) {
     clv__launch *launch = clv__launch_kernel(list, "conv2d", "conv2d_backward_weight_add");
     clv__tile_define(list, launch);
-    clv__arg_out(list, launch, 0);
-    clv__arg_part(list, launch, parts);
-    CLV__ARGS_I32(list, launch, size, n);
+    CLV__ARGS(list, launch, NULL, "o0 w", .part = parts, CLV__INTS(size, n));
     clv__launch_over(list, launch, CLV__ELEMENTS, size);
 }
 
@@ -368,16 +359,15 @@ static void plain_lower_weight(clv__launches *list, const clv__op_io *io) {
 
 // ---- samples ----------------------------------------------------------------------------------------------
 
-typedef struct conv2d_case {
-    const char *label;
-    int n, groups, in_channels, in[2], out_channels, kernel[2], stride[2], padding[2], dilation[2];
-    bool bias, quick;
-} conv2d_case;
-
 // N, groups, channels of x in a group, H, W, channels of y in a group, the kernel, stride, padding and dilation of H and of W, bias, quick
-#define CASE(label, n, g, ic, h, w, oc, kh, kw, sh, sw, ph, pw, dh, dw, bias, quick)                         \
-    { label, n, g, ic, {h, w}, oc, {kh, kw}, {sh, sw}, {ph, pw}, {dh, dw}, bias, quick }
-static const conv2d_case cases[] = {
+#define CASE(text, n, g, ic, h, w, oc, kh, kw, sh, sw, ph, pw, dh, dw, bias, is_quick)                       \
+    {                                                                                                        \
+        .label = text,                                                                                       \
+        .in = {CLV__DIMS(n, (g) * (ic), h, w), CLV__DIMS((g) * (oc), ic, kh, kw), CLV__DIMS((g) * (oc))},    \
+        .n_in = 3, .left_out = (bias) ? 0 : 1u << 2,                                                         \
+        .attrs = &(conv2d_attrs){{sh, sw}, {ph, pw}, {dh, dw}, g, {h, w}, {kh, kw}}, .quick = is_quick       \
+    }
+static const clv__sample_row samples[] = {
     CASE("one element", 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, true, true),
     CASE("3x3", 2, 1, 3, 7, 5, 4, 3, 3, 1, 1, 0, 0, 1, 1, true, true),
     CASE("3x3, padding 1, no bias", 2, 1, 2, 5, 7, 3, 3, 3, 1, 1, 1, 1, 1, 1, false, true),
@@ -442,46 +432,29 @@ static const conv2d_case cases[] = {
     CASE("a kernel as large as the image", 2, 1, 2, 29, 28, 3, 28, 28, 1, 1, 0, 0, 1, 1, true, false),
     CASE("no input channels", 2, 1, 0, 4, 4, 3, 3, 3, 1, 1, 1, 1, 1, 1, true, false),
     CASE("no output channels", 2, 1, 3, 4, 4, 0, 3, 3, 1, 1, 1, 1, 1, 1, true, false),
+    {0},
 };
+#undef CASE
 
-static bool sample_of(const clv__op *op, int i, clv__sample *sample) {
-    if (i < 0 || (size_t)i >= sizeof cases / sizeof *cases) return false;
-    const conv2d_case *c = &cases[i];
-    conv2d_attrs attrs = {.groups = c->groups};
-    int64_t out[2] = {0};
-    for (int d = 0; d < 2; d++) {
-        attrs.stride[d] = c->stride[d];
-        attrs.padding[d] = c->padding[d];
-        attrs.dilation[d] = c->dilation[d];
-        attrs.size[d] = c->in[d];
-        attrs.kernel[d] = c->kernel[d];
-        out[d] = (c->in[d] + 2 * c->padding[d] - c->dilation[d] * (c->kernel[d] - 1) - 1) / c->stride[d] + 1;
-    }
-    memcpy(sample->attrs, &attrs, sizeof attrs);
-    snprintf(sample->label, sizeof sample->label, "%s", c->label);
-    clv__desc x = clv__f32(CLV_SHAPE(c->n, c->groups * c->in_channels, c->in[0], c->in[1]));
-    clv__desc weight =
-        clv__f32(CLV_SHAPE(c->groups * c->out_channels, c->in_channels, c->kernel[0], c->kernel[1]));
-    clv__desc y = clv__f32(CLV_SHAPE(c->n, c->groups * c->out_channels, out[0], out[1]));
-    sample->in[0] = op == &clv__op_conv2d ? x : y;
-    sample->in[1] = op == &clv__op_conv2d_backward_weight ? x : weight;
+/** Inputs of a gradient: dy, which has the shape of y, and the forward op's input `other`. */
+static void put_dy(clv__sample *sample, int other) {
+    conv2d_attrs a;
+    memcpy(&a, sample->attrs, sizeof a);
+    const int64_t *x = sample->in[0].shape.dims, *weight = sample->in[1].shape.dims;
+    int64_t out[2];
+    for (int d = 0; d < 2; d++)
+        out[d] = (x[2 + d] + 2 * a.padding[d] - a.dilation[d] * (weight[2 + d] - 1) - 1) / a.stride[d] + 1;
+    const clv__desc dy = clv__f32(CLV_SHAPE(x[0], weight[0], out[0], out[1]));
+    sample->in[1] = sample->in[other];
+    sample->in[0] = dy;
+    sample->in[2] = (clv__desc){0};
     sample->n_in = 2;
-    if (op == &clv__op_conv2d) {
-        sample->n_in = 3;
-        if (c->bias) sample->in[2] = clv__f32(CLV_SHAPE(c->groups * c->out_channels));
-    }
-    sample->quick = c->quick;
-    return true;
 }
-
-static bool conv2d_sample(int i, clv__sample *sample) {
-    return sample_of(&clv__op_conv2d, i, sample);
+static void backward_input_adapt(clv__sample *sample) {
+    put_dy(sample, 1);
 }
-static bool backward_input_sample(int i, clv__sample *sample) {
-    return sample_of(&clv__op_conv2d_backward_input, i, sample);
-}
-static bool backward_weight_sample(int i, clv__sample *sample) {
-    return sample_of(&clv__op_conv2d_backward_weight, i, sample);
+static void backward_weight_adapt(clv__sample *sample) {
+    put_dy(sample, 0);
 }
 
 // ---- the descriptors --------------------------------------------------------------------------------------
@@ -551,7 +524,9 @@ static bool backward_weight_split(const clv__op_io *io, int i, clv__split *out) 
     return i < 2;
 }
 
-#define COMMON .attrs_bytes = sizeof(conv2d_attrs), .cost = conv2d_cost, .reduction = reduction
+#define COMMON                                                                                               \
+    .attrs_bytes = sizeof(conv2d_attrs), .samples = CLV__TRAINS(samples), .cost = conv2d_cost,               \
+    .reduction = reduction
 #define OF_IMAGES                                                                                            \
     .epilogue = true, .channels = 1, .half_in = 1, .half_out = 1, .variants = variants,                      \
     .split = conv2d_split, COMMON
@@ -564,14 +539,13 @@ const clv__op clv__op_conv2d = {.name = "conv2d", // weight and bias are paramet
                                 .infer = conv2d_infer,
                                 .grad = CLV__TRAINS(conv2d_grad),
                                 .reference = conv2d_reference,
-                                .sample = CLV__TRAINS(conv2d_sample),
                                 OF_IMAGES};
 
 const clv__op clv__op_conv2d_backward_input = {.name = "conv2d_backward_input",
                                                .infer = backward_input_infer,
                                                .grad = CLV__TRAINS(backward_input_grad),
                                                .reference = backward_input_reference,
-                                               .sample = CLV__TRAINS(backward_input_sample),
+                                               .adapt = CLV__TRAINS(backward_input_adapt),
                                                OF_IMAGES};
 
 const clv__op clv__op_conv2d_backward_weight = {.name = "conv2d_backward_weight",
@@ -580,7 +554,7 @@ const clv__op clv__op_conv2d_backward_weight = {.name = "conv2d_backward_weight"
                                                 .grad = CLV__TRAINS(backward_weight_grad),
                                                 .variants = weight_variants,
                                                 .reference = backward_weight_reference,
-                                                .sample = CLV__TRAINS(backward_weight_sample),
+                                                .adapt = CLV__TRAINS(backward_weight_adapt),
                                                 .split = backward_weight_split,
                                                 COMMON};
 

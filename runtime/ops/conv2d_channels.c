@@ -76,7 +76,7 @@ void clv__conv2d_channels_lower(clv__launches *list, const clv__op_io *io) {
     clv__define_number(list, launch, "ROWS", rows, ROWS);
     clv__arg_tensors(list, launch, io, "o0=T_OUT i0=T_IN i1");
     if (!back) clv__arg_in(list, launch, c.bias ? 2 : 1); // without a bias, anything
-    CLV__ARGS_I32(list, launch, c.n * c.groups, c.groups, c.in[0], c.in[1], c.out[0], c.out[1]);
+    CLV__ARGS_I32(list, launch, c.n * c.groups, c.groups, CLV__HW(c.in), CLV__HW(c.out));
     if (!back) clv__arg_i32(list, launch, c.bias);
     clv__arg_epilogue(list, launch, io);
     clv__launch_over(list, launch, CLV__ELEMENTS, c.n * c.groups * clv__div_up(made[0], rows) * made[1]);
@@ -98,7 +98,7 @@ void clv__conv2d_channels_weight(clv__launches *list, const clv__op_io *io) {
     int64_t planes = rows >= c.out[0] ? images : 1;
     while (planes > 1 && floats_of(&c, planes, rows) > FLOATS)
         planes = clv__min64(planes - 1, planes * FLOATS / floats_of(&c, planes, rows) + 1);
-    CLV__ARGS_I32(list, launch, c.n, c.groups, c.in[0], c.in[1], c.out[0], c.out[1], images, planes, rows,
+    CLV__ARGS_I32(list, launch, c.n, c.groups, CLV__HW(c.in), CLV__HW(c.out), images, planes, rows,
                   height_of(&c, rows), width_of(&c), x_pitch_of(&c, planes, rows),
                   dy_pitch_of(&c, planes, rows));
     clv__launch_grid(launch, (size_t)(splits * c.groups * ITEMS), ITEMS);

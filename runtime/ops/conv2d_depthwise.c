@@ -84,11 +84,10 @@ void clv__conv2d_depthwise_lower(clv__launches *list, const clv__op_io *io) {
     int64_t images = c->n * c->groups, per = per_task(images, p->out[0] * p->out[1]);
     clv__launch *launch = clv__launch_kernel(list, "conv2d_depthwise", "conv2d_depthwise");
     add_defines(list, launch, &l);
-    clv__arg_tensors(list, launch, io, "o0=T_OUT i0=T_IN i1");
-    clv__arg_in(list, launch, c->bias ? 2 : 1); // without a bias, anything
-    CLV__ARGS_I32(list, launch, images, c->groups, p->in[0], p->in[1], p->out[0], p->out[1], c->kernel[0],
-                  c->kernel[1], p->step[0], p->step[1], p->first[0], p->first[1], c->dilation[0],
-                  c->dilation[1], p->spread[0], p->spread[1], flip, c->bias, per, block_of(&l, c, p));
+    CLV__ARGS(list, launch, io, "o0=T_OUT i0=T_IN i1 b", .bias = c->bias ? 2 : 1,
+              CLV__INTS(images, c->groups, CLV__HW(p->in), CLV__HW(p->out), CLV__HW(c->kernel),
+                        CLV__HW(p->step), CLV__HW(p->first), CLV__HW(c->dilation), CLV__HW(p->spread), flip,
+                        c->bias, per, block_of(&l, c, p)));
     clv__arg_epilogue(list, launch, io);
     clv__launch_over(list, launch, CLV__TASKS, clv__div_up(images, per));
 }
@@ -106,9 +105,9 @@ void clv__conv2d_depthwise_weight(clv__launches *list, const clv__op_io *io) {
     clv__launch *launch = clv__launch_kernel(list, "conv2d_depthwise", "conv2d_depthwise_weight");
     add_defines(list, launch, &l);
     clv__conv2d_weight_tensors(list, launch, io, parts);
-    CLV__ARGS_I32(list, launch, c.n, c.groups, c.in[0], c.in[1], c.out[0], c.out[1], c.kernel[0], c.kernel[1],
-                  c.stride[0], c.stride[1], p.first[0], p.first[1], c.dilation[0], c.dilation[1], splits,
-                  images, per, block_of(&l, &c, &p));
+    CLV__ARGS_I32(list, launch, c.n, c.groups, CLV__HW(c.in), CLV__HW(c.out), CLV__HW(c.kernel),
+                  CLV__HW(c.stride), CLV__HW(p.first), CLV__HW(c.dilation), splits, images, per,
+                  block_of(&l, &c, &p));
     clv__launch_over(list, launch, CLV__TASKS, splits * clv__div_up(c.groups, per));
     if (parts.bytes) clv__conv2d_add_parts(list, parts, size, splits);
 }

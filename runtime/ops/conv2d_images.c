@@ -74,13 +74,9 @@ static void product_whole(clv__launches *list, const clv__op_io *io, const clv__
     };
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         clv__launch_define(list, launch, sizes[i].name, "%d", (int)sizes[i].value);
-    clv__arg_out_as(list, launch, io, 0, "T_OUT");
-    clv__arg_part(list, launch, input);
-    clv__arg_in(list, launch, 1);
-    clv__arg_in(list, launch, c->bias ? 2 : 1); // without a bias, anything
-    CLV__ARGS_I32(list, launch, w->n, w->in_channels, w->out_channels,
-                  w->back ? w->taps : w->in_channels * w->taps, w->back ? w->out_channels * w->taps : w->taps,
-                  c->bias);
+    CLV__ARGS(list, launch, io, "o0=T_OUT w i1 b", .bias = c->bias ? 2 : 1, .part = input,
+              CLV__INTS(w->n, w->in_channels, w->out_channels, w->back ? w->taps : w->in_channels * w->taps,
+                        w->back ? w->out_channels * w->taps : w->taps, c->bias));
     clv__arg_epilogue(list, launch, io);
     clv__launch_over(list, launch, CLV__TASKS, w->groups * clv__div_up(w->out_channels, w->rows));
 }
@@ -95,9 +91,8 @@ void clv__conv2d_images_lower(clv__launches *list, const clv__op_io *io) {
 
     clv__launch *launch = clv__launch_kernel(list, "conv2d_images", "images_input");
     if (w.lanes != 16) clv__launch_define(list, launch, "VW", "%d", (int)w.lanes);
-    clv__arg_part(list, launch, input);
-    clv__arg_in_as(list, launch, io, 0, "T_IN");
-    CLV__ARGS_I32(list, launch, w.n, w.in_channels, w.in[0] * w.in[1], w.group, per);
+    CLV__ARGS(list, launch, io, "w i0=T_IN", .part = input,
+              CLV__INTS(w.n, w.in_channels, w.in[0] * w.in[1], w.group, per));
     clv__launch_over(list, launch, CLV__TASKS, w.groups * clv__div_up(w.in_channels, per));
 
     if (w.whole) {
@@ -106,14 +101,11 @@ void clv__conv2d_images_lower(clv__launches *list, const clv__op_io *io) {
     }
     launch = clv__launch_kernel(list, "conv2d_images", "images_product");
     if (w.lanes != 16) clv__launch_define(list, launch, "VW", "%d", (int)w.lanes);
-    clv__arg_out_as(list, launch, io, 0, "T_OUT");
-    clv__arg_part(list, launch, input);
-    clv__arg_in(list, launch, 1);
-    clv__arg_in(list, launch, c.bias ? 2 : 1); // without a bias, anything
-    CLV__ARGS_I32(list, launch, w.n, w.in_channels, w.in[0], w.in[1], w.out_channels, w.out[0], w.out[1],
-                  c.kernel[0], c.kernel[1], c.stride[0], c.stride[1], c.padding[0], c.padding[1],
-                  c.dilation[0], c.dilation[1], back ? w.taps : w.in_channels * w.taps,
-                  back ? w.out_channels * w.taps : w.taps, back, w.group, w.together, w.block, c.bias);
+    CLV__ARGS(list, launch, io, "o0=T_OUT w i1 b", .bias = c.bias ? 2 : 1, .part = input,
+              CLV__INTS(w.n, w.in_channels, CLV__HW(w.in), w.out_channels, CLV__HW(w.out), CLV__HW(c.kernel),
+                        CLV__HW(c.stride), CLV__HW(c.padding), CLV__HW(c.dilation),
+                        back ? w.taps : w.in_channels * w.taps, back ? w.out_channels * w.taps : w.taps, back,
+                        w.group, w.together, w.block, c.bias));
     clv__arg_epilogue(list, launch, io);
     clv__launch_over(list, launch, CLV__TASKS, w.groups * clv__div_up(w.out_channels, w.rows));
 }

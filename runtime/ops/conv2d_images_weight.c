@@ -37,19 +37,15 @@ void clv__conv2d_images_weight(clv__launches *list, const clv__op_io *io) {
     const clv__part channels = clv__floats(list, channel_floats(&w, &c));
     clv__launch *launch = clv__launch_kernel(list, "conv2d_images_weight", "images_channels");
     if (w.lanes != 16) clv__launch_define(list, launch, "VW", "%d", (int)w.lanes);
-    clv__arg_part(list, launch, channels);
-    clv__arg_in_as(list, launch, io, 1, "T_X");
-    CLV__ARGS_I32(list, launch, c.n, c.in_channels, c.in[0] * c.in[1], w.block);
+    CLV__ARGS(list, launch, io, "w i1=T_X", .part = channels,
+              CLV__INTS(c.n, c.in_channels, c.in[0] * c.in[1], w.block));
     clv__launch_over(list, launch, CLV__TASKS, w.blocks * c.n);
 
     launch = clv__launch_kernel(list, "conv2d_images_weight", "images_weight");
     if (w.lanes != 16) clv__launch_define(list, launch, "VW", "%d", (int)w.lanes);
-    clv__arg_out(list, launch, 0);
-    clv__arg_in_as(list, launch, io, 0, "T_DY");
-    clv__arg_part(list, launch, channels);
-    CLV__ARGS_I32(list, launch, c.n, c.in_channels, c.in[0], c.in[1], c.out_channels, c.out[0], c.out[1],
-                  c.kernel[0], c.kernel[1], c.stride[0], c.stride[1], c.padding[0], c.padding[1],
-                  c.dilation[0], c.dilation[1], w.block, w.per);
+    CLV__ARGS(list, launch, io, "o0 i0=T_DY w", .part = channels,
+              CLV__INTS(c.n, c.in_channels, CLV__HW(c.in), c.out_channels, CLV__HW(c.out), CLV__HW(c.kernel),
+                        CLV__HW(c.stride), CLV__HW(c.padding), CLV__HW(c.dilation), w.block, w.per));
     clv__launch_over(list, launch, CLV__TASKS, clv__div_up(c.out_channels, w.rows) * w.splits);
 }
 

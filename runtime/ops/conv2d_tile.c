@@ -5,7 +5,6 @@
 // A cut is searched, not guessed: each legal one is priced in cycles of one core with the constants below,
 // and the cheapest is taken. It depends on the sizes and on the device's local memory, never on the number of
 // threads, so the sums are the same on any number of them.
-#include <string.h>
 
 #include "ops/conv2d.h"
 #include "ops/epilogue.h"
@@ -206,24 +205,20 @@ void clv__conv2d_tile_lower(clv__launches *list, const clv__op_io *io) {
     const clv__part packed = clv__floats(list, panels * l.mr * r->in_channels * kernel);
     clv__launch *pack = clv__launch_kernel(list, "conv2d", "conv2d_pack");
     add_defines(list, pack, &l);
-    clv__arg_part(list, pack, packed);
-    clv__arg_in(list, pack, 1);
-    CLV__ARGS_I32(list, pack, r->groups, r->out_channels, r->in_channels, r->out[0], r->out[1], r->kernel[0],
-                  r->kernel[1], r->out_step[0], r->out_step[1], r->shift[0], r->shift[1], r->dilation[0],
-                  r->dilation[1], conv.out_channels * row, back ? kernel : row, back ? row : kernel, r->flip);
+    CLV__ARGS(list, pack, io, "w i1", .part = packed,
+              CLV__INTS(r->groups, r->out_channels, r->in_channels, CLV__HW(r->out), CLV__HW(r->kernel),
+                        CLV__HW(r->out_step), CLV__HW(r->shift), CLV__HW(r->dilation),
+                        conv.out_channels * row, back ? kernel : row, back ? row : kernel, r->flip));
     clv__launch_over(list, pack, CLV__TASKS, panels);
 
     output_cut c = cut_of(&l, r);
     clv__launch *launch = clv__launch_kernel(list, "conv2d", "conv2d_tile");
     add_defines(list, launch, &l);
-    clv__arg_out_as(list, launch, io, 0, "T_OUT");
-    clv__arg_in_as(list, launch, io, 0, "T_IN");
-    clv__arg_part(list, launch, packed);
-    clv__arg_in(list, launch, conv.bias ? 2 : 1); // without a bias, anything
-    CLV__ARGS_I32(list, launch, r->n, r->groups, r->in_channels, r->in[0], r->in[1], r->out_channels,
-                  r->out[0], r->out[1], r->kernel[0], r->kernel[1], r->out_step[0], r->out_step[1],
-                  r->shift[0], r->shift[1], r->dilation[0], r->dilation[1], r->in_step[0], r->in_step[1]);
-    CLV__ARGS_I32(list, launch, c.images, c.block[0], c.block[1], c.in_channels, c.out_channels, conv.bias);
+    CLV__ARGS(list, launch, io, "o0=T_OUT i0=T_IN w b", .bias = conv.bias ? 2 : 1, .part = packed,
+              CLV__INTS(r->n, r->groups, r->in_channels, CLV__HW(r->in), r->out_channels, CLV__HW(r->out),
+                        CLV__HW(r->kernel), CLV__HW(r->out_step), CLV__HW(r->shift), CLV__HW(r->dilation),
+                        CLV__HW(r->in_step), c.images, CLV__HW(c.block), c.in_channels, c.out_channels,
+                        conv.bias));
     clv__arg_epilogue(list, launch, io);
     clv__launch_over(list, launch, CLV__TASKS, c.tasks);
 }
@@ -350,17 +345,15 @@ void clv__conv2d_tile_weight(clv__launches *list, const clv__op_io *io) {
     add_defines(list, launch, &l);
     clv__conv2d_weight_tensors(list, launch, io, parts);
     clv__conv2d_sizes(list, launch, &c);
-    CLV__ARGS_I32(list, launch, cut.splits, cut.images, cut.block_images, cut.halo, cut.block[0],
-                  cut.block[1], cut.in_channels, cut.out_channels);
+    CLV__ARGS_I32(list, launch, cut.splits, cut.images, cut.block_images, cut.halo, CLV__HW(cut.block),
+                  cut.in_channels, cut.out_channels);
     clv__launch_over(list, launch, CLV__TASKS, cut.tasks);
     if (!parts.bytes) return;
 
     const int64_t per = clv__round_up(clv__max64(LEAST / cut.splits, clv__div_up(size, TASKS)), l.lanes);
     launch = clv__launch_kernel(list, "conv2d", "conv2d_backward_weight_sum");
     add_defines(list, launch, &l);
-    clv__arg_out(list, launch, 0);
-    clv__arg_part(list, launch, parts);
-    CLV__ARGS_I32(list, launch, size, cut.splits, per);
+    CLV__ARGS(list, launch, io, "o0 w", .part = parts, CLV__INTS(size, cut.splits, per));
     clv__launch_over(list, launch, CLV__TASKS, clv__div_up(size, per));
 }
 

@@ -96,10 +96,9 @@ static int64_t per_task(int64_t n, int64_t others) {
 static void lower_weights(clv__launches *list, const work *w, clv__part u) {
     clv__launch *launch = launch_of(list, w, "winograd_weight");
     define_chunk(list, launch, w);
-    clv__arg_part(list, launch, u);
-    clv__arg_in(list, launch, 1);
-    CLV__ARGS_I32(list, launch, w->out_channels, w->in_channels, w->out_stride, w->in_stride, w->flip,
-                  w->weight_step);
+    CLV__ARGS(
+        list, launch, NULL, "w i1", .part = u,
+        CLV__INTS(w->out_channels, w->in_channels, w->out_stride, w->in_stride, w->flip, w->weight_step));
     clv__launch_over(list, launch, CLV__TASKS, w->panels);
 }
 
@@ -108,11 +107,10 @@ static void lower_fused(clv__launches *list, const work *w, clv__part r, clv__pa
     const int64_t per = clv__div_up(w->blocks, clv__min64(w->blocks, clv__div_up(TASKS, w->panels)));
     clv__launch *launch = launch_of(list, w, "winograd_panel");
     define_chunk(list, launch, w);
-    clv__arg_part(list, launch, r);
-    clv__arg_in(list, launch, 1);
-    clv__arg_part(list, launch, v);
-    CLV__ARGS_I32(list, launch, w->out_channels, w->in_channels, w->out_stride, w->in_stride, w->flip,
-                  w->input_step, w->result_step, w->block, w->blocks, per);
+    CLV__ARGS(list, launch, NULL, "w i1", .part = r);
+    CLV__ARGS(list, launch, NULL, "w", .part = v,
+              CLV__INTS(w->out_channels, w->in_channels, w->out_stride, w->in_stride, w->flip, w->input_step,
+                        w->result_step, w->block, w->blocks, per));
     clv__launch_over(list, launch, CLV__TASKS, w->panels * clv__div_up(w->blocks, per));
 }
 
@@ -124,9 +122,9 @@ static void lower_product(clv__launches *list, const work *w, int64_t run, clv__
     clv__launch *launch = launch_of(list, w, "winograd_product");
     clv__arg_part(list, launch, r);
     clv__arg_part(list, launch, u);
-    clv__arg_part(list, launch, v);
-    CLV__ARGS_I32(list, launch, w->in_channels, w->panels, w->weight_step, w->input_step, w->result_step,
-                  w->block, run, per);
+    CLV__ARGS(list, launch, NULL, "w", .part = v,
+              CLV__INTS(w->in_channels, w->panels, w->weight_step, w->input_step, w->result_step, w->block,
+                        run, per));
     clv__launch_over(list, launch, CLV__TASKS, POINTS * clv__div_up(run, per));
 }
 
@@ -137,8 +135,8 @@ static void lower_input(clv__launches *list, const clv__op_io *io, int index, co
     clv__launch *launch = launch_of(list, w, "winograd_input");
     clv__arg_part(list, launch, v);
     clv__arg_in_as(list, launch, io, index, "T_IN");
-    CLV__ARGS_I32(list, launch, w->n, w->in_channels, w->in[0], w->in[1], w->tiles[0], w->tiles[1],
-                  w->first[0], w->first[1], w->block, first, run, step, block, channel, per);
+    CLV__ARGS_I32(list, launch, w->n, w->in_channels, CLV__HW(w->in), CLV__HW(w->tiles), CLV__HW(w->first),
+                  w->block, first, run, step, block, channel, per);
     clv__launch_over(list, launch, CLV__TASKS, run * clv__div_up(w->in_channels, per));
 }
 
@@ -164,11 +162,9 @@ void clv__conv2d_winograd_lower(clv__launches *list, const clv__op_io *io) {
             lower_product(list, w, run, r, u, v);
 
         clv__launch *launch = launch_of(list, w, "winograd_output");
-        clv__arg_out_as(list, launch, io, 0, "T_OUT");
-        clv__arg_part(list, launch, r);
-        clv__arg_in(list, launch, w->bias ? 2 : 1); // without a bias, anything
-        CLV__ARGS_I32(list, launch, w->n, w->out_channels, w->out[0], w->out[1], w->tiles[0], w->tiles[1],
-                      w->block, first, run, w->panels, w->result_step, w->bias, per);
+        CLV__ARGS(list, launch, io, "o0=T_OUT w b", .bias = w->bias ? 2 : 1, .part = r,
+                  CLV__INTS(w->n, w->out_channels, CLV__HW(w->out), CLV__HW(w->tiles), w->block, first, run,
+                            w->panels, w->result_step, w->bias, per));
         clv__arg_epilogue(list, launch, io);
         clv__launch_over(list, launch, CLV__TASKS, run * clv__div_up(w->out_channels, per));
     }
@@ -188,10 +184,9 @@ void clv__conv2d_winograd_weight(clv__launches *list, const clv__op_io *io) {
         lower_input(list, io, 1, &w, input, first, run, input_step, w.block, row);
         const int64_t per = per_task(w.out_channels, run);
         clv__launch *launch = launch_of(list, &w, "winograd_gradient");
-        clv__arg_part(list, launch, dy);
-        clv__arg_in_as(list, launch, io, 0, "T_IN");
-        CLV__ARGS_I32(list, launch, w.n, w.out_channels, w.out[0], w.out[1], w.tiles[0], w.tiles[1], w.block,
-                      first, run, dy_step, w.block, row, per);
+        CLV__ARGS(list, launch, io, "w i0=T_IN", .part = dy,
+                  CLV__INTS(w.n, w.out_channels, CLV__HW(w.out), CLV__HW(w.tiles), w.block, first, run,
+                            dy_step, w.block, row, per));
         clv__launch_over(list, launch, CLV__TASKS, run * clv__div_up(w.out_channels, per));
 
         clv__product_parts(list,
@@ -207,9 +202,7 @@ void clv__conv2d_winograd_weight(clv__launches *list, const clv__op_io *io) {
                            sums, dy, input);
     }
     clv__launch *launch = launch_of(list, &w, "winograd_dweight");
-    clv__arg_out(list, launch, 0);
-    clv__arg_part(list, launch, sums);
-    CLV__ARGS_I32(list, launch, w.out_channels, w.in_channels);
+    CLV__ARGS(list, launch, io, "o0 w", .part = sums, CLV__INTS(w.out_channels, w.in_channels));
     clv__launch_over(list, launch, CLV__TASKS, w.out_channels);
 }
 

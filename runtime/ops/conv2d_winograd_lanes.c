@@ -84,11 +84,11 @@ void clv__conv2d_winograd_lanes_lower(clv__launches *list, const clv__op_io *io)
         parts[i].offset = clv__launch_workspace(list, parts[i].bytes);
     }
     clv__launch *launch = clv__launch_kernel(list, "conv2d_winograd_lanes", "winograd_lanes_transform");
-    clv__arg_workspace(list, launch, parts[U].offset, parts[U].bytes);
-    clv__arg_workspace(list, launch, parts[V].offset, parts[V].bytes);
-    clv__arg_tensors(list, launch, io, "i1 i0=T_IN");
-    CLV__ARGS_I32(list, launch, kernels, weights, w.flip, w.n, w.in_channels, w.in[0], w.in[1], w.tiles[0],
-                  w.tiles[1], w.row, w.first[0], w.first[1], w.planes, w.strips);
+    clv__arg_part(list, launch, parts[U]);
+    clv__arg_part(list, launch, parts[V]);
+    CLV__ARGS(list, launch, io, "i1 i0=T_IN",
+              CLV__INTS(kernels, weights, w.flip, w.n, w.in_channels, CLV__HW(w.in), CLV__HW(w.tiles), w.row,
+                        CLV__HW(w.first), w.planes, w.strips));
     clv__launch_grid(launch, (size_t)((kernels + chunks * w.in_channels) * ITEMS), ITEMS);
 
     clv__gemm_lower(
@@ -98,10 +98,9 @@ void clv__conv2d_winograd_lanes_lower(clv__launches *list, const clv__op_io *io)
 
     launch = clv__launch_kernel(list, "conv2d_winograd_lanes", "winograd_lanes_output");
     clv__arg_out_as(list, launch, io, 0, "T_OUT");
-    clv__arg_workspace(list, launch, parts[R].offset, parts[R].bytes);
-    clv__arg_in(list, launch, c.bias ? 2 : 1); // without a bias, anything
-    CLV__ARGS_I32(list, launch, w.n, w.out_channels, w.out[0], w.out[1], w.tiles[0], w.tiles[1], w.row, rows,
-                  c.bias);
+    clv__arg_part(list, launch, parts[R]);
+    CLV__ARGS(list, launch, io, "b", .bias = c.bias ? 2 : 1,
+              CLV__INTS(w.n, w.out_channels, CLV__HW(w.out), CLV__HW(w.tiles), w.row, rows, c.bias));
     clv__arg_epilogue(list, launch, io);
     clv__launch_grid(launch, (size_t)(clv__div_up(all_rows, rows) * w.out_channels * ITEMS), ITEMS);
 }

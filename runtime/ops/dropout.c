@@ -23,9 +23,7 @@ static clv_status infer(clv__op_io *io, clv__error *error) {
     CLV_TRY(clv__want_dtype(io, 1, "the random state", CLV_DTYPE_I32, error));
     if (clv__numel(&io->in[1]) != 4) CLV_FAIL(error, CLV_E_SHAPE, "the random state must have 4 elements");
     if (!(p >= 0 && p <= 1)) CLV_FAIL(error, CLV_E_VALUE, "p must be from 0 to 1, it is %g", (double)p);
-    io->n_out = 1;
-    io->out[0] = io->in[0];
-    return CLV_OK;
+    return clv__one_out(io, io->in[0]);
 }
 
 static float scale_of(float p) {
@@ -45,18 +43,16 @@ static void lower(clv__launches *list, const clv__op_io *io) {
     const bool plain = !strcmp(variant, "plain"), vector = !strcmp(variant, "vector");
     const int64_t n = clv__numel(&io->out[0]), skip = a->first % 4;
     const int64_t items = n == 0 ? 0 : vector ? clv__div_up(n, BLOCK * BLOCKS) : clv__div_up(skip + n, 4);
-    clv__launch *launch = clv__launch_items(list, "dropout",
-                                            plain    ? "dropout"
-                                            : vector ? "dropout_vector"
-                                                     : "dropout_aligned",
-                                            vector ? CLV__TASKS : CLV__ELEMENTS, items);
-    clv__arg_tensors(list, launch, io, "o0=T_Y i0=T_X i1");
-    clv__arg_i32(list, launch, n);
+    clv__launch *launch =
+        CLV__LAUNCH(list, io, "dropout",
+                    plain    ? "dropout"
+                    : vector ? "dropout_vector"
+                             : "dropout_aligned",
+                    vector ? CLV__TASKS : CLV__ELEMENTS, items, "o0=T_Y i0=T_X i1", CLV__INTS(n));
     if (vector) clv__arg_i32(list, launch, BLOCKS);
     clv__arg_i32(list, launch, first_counter(a));
     if (plain) clv__arg_i32(list, launch, skip);
-    clv__arg_i32(list, launch, a->id);
-    CLV__ARGS_F32(list, launch, a->p, scale_of(a->p));
+    CLV__ARGS(list, launch, io, NULL, CLV__INTS(a->id), CLV__FLOATS(a->p, scale_of(a->p)));
 }
 
 static bool aligned_supports(const clv_device_info *device, const clv__op_io *io) {

@@ -105,9 +105,7 @@ static clv_status elementwise_infer(clv__op_io *io, clv__error *error) {
     CLV_TRY(infer_types(row, io, &dtype, error));
     clv_shape shape = {0};
     for (int i = 0; i < row->n_in; i++) CLV_TRY(broadcast(&shape, &io->in[i], error));
-    io->n_out = 1;
-    io->out[0] = (clv__desc){dtype, shape};
-    return CLV_OK;
+    return clv__one_out(io, (clv__desc){dtype, shape});
 }
 
 /** The op's own inputs; those of an epilogue come behind them. */
@@ -209,8 +207,8 @@ static void rows_lower(clv__launches *list, const clv__op_io *io) {
     }
     CLV__ARGS_I32(list, launch, rows, rows_per_item, d1, length, chunk, chunks);
     for (int i = 0; i < inputs_of(io); i++) { // strides of rows / d1 and of rows % d1
-        clv__arg_i32(list, launch, walk.rank == 3 ? walk.strides[i + 1][0] : 0);
-        clv__arg_i32(list, launch, walk.rank >= 2 ? walk.strides[i + 1][walk.rank - 2] : 0);
+        CLV__ARGS_I32(list, launch, walk.rank == 3 ? walk.strides[i + 1][0] : 0,
+                      walk.rank >= 2 ? walk.strides[i + 1][walk.rank - 2] : 0);
     }
     end(list, io, launch);
 }

@@ -26,9 +26,7 @@ static clv_status full_infer(clv__op_io *io, clv__error *error) {
     bool whole = fabsf(attrs->value) < 0x1p31f && truncf(attrs->value) == attrs->value;
     if (attrs->dtype == CLV_DTYPE_I32 && !whole)
         CLV_FAIL(error, CLV_E_VALUE, "%g is not an i32", (double)attrs->value);
-    io->n_out = 1;
-    io->out[0] = (clv__desc){attrs->dtype, attrs->shape};
-    return CLV_OK;
+    return clv__one_out(io, (clv__desc){attrs->dtype, attrs->shape});
 }
 
 static void full_lower(clv__launches *list, const clv__op_io *io) {

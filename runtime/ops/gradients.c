@@ -39,9 +39,7 @@ static clv_status squares_infer(clv__op_io *io, clv__error *error) {
     if (clv__has_in(io, SO_FAR)) CLV_TRY(want_scalar(io, SO_FAR, "the sum so far", error));
     for (int i = FIRST; i < io->n_in; i++)
         CLV_TRY(clv__want_dtype(io, i, "the gradient", CLV_DTYPE_F32, error));
-    io->n_out = 1;
-    io->out[0] = clv__f32(CLV_SHAPE(1));
-    return CLV_OK;
+    return clv__one_out(io, clv__f32(CLV_SHAPE(1)));
 }
 
 /** A launch over slices of n[] elements each, whose results are the sums of their parts: of the gradients, or of the parts that a
@@ -56,13 +54,12 @@ static clv__part sums_launch(clv__launches *list, const clv__op_io *io, const cl
     int64_t groups = 0, sizes[MOST];
     memcpy(sizes, n, sizeof sizes);
     for (int j = 0; j < MOST; j++) groups += n[j] = clv__div_up(n[j], share->count);
-    clv__part to = {.bytes = (size_t)groups * sizeof(float)};
-    if (groups) to.offset = clv__launch_workspace(list, to.bytes);
+    const clv__part to = clv__floats(list, groups);
     clv__launch *launch = clv__sharing_launch(list, io, "gradients", entry, share, groups);
-    clv__arg_workspace(list, launch, to.offset, to.bytes);
-    if (from) clv__arg_workspace(list, launch, from->offset, from->bytes);
+    clv__arg_part(list, launch, to);
+    if (from) clv__arg_part(list, launch, *from);
     for (int j = 0; !from && j < slices; j++) clv__arg_in(list, launch, FIRST + j);
-    if (launch) clv__args_i32(list, launch, slices, sizes);
+    CLV__ARGS(list, launch, NULL, NULL, .n_ints = slices, .ints = sizes);
     clv__arg_i32(list, launch, groups);
     return to;
 }
@@ -83,10 +80,8 @@ static void squares_lower(clv__launches *list, const clv__op_io *io) {
     while (!at_once && most_of(n) > 1) parts = sums_launch(list, io, &parts, n);
     clv__launch *launch = at_once ? clv__sharing_launch(list, io, "gradients", "sum_all", &of_all, 1)
                                   : clv__launch_items(list, "gradients", "sum_slices", CLV__TASKS, 1);
-    clv__arg_out(list, launch, 0);
-    clv__arg_workspace(list, launch, parts.offset, parts.bytes);
-    clv__arg_in(list, launch, SO_FAR);
-    if (at_once) clv__args_i32(list, launch, clv__groups_most(io->op, list->device), n);
+    CLV__ARGS(list, launch, io, "o0 w i0", .part = parts,
+              .n_ints = at_once ? clv__groups_most(io->op, list->device) : 0, .ints = n);
     for (int j = 0; j < groups; j++) all += n[j];
     CLV__ARGS_I32(list, launch, all, clv__has_in(io, SO_FAR));
 }
@@ -172,8 +167,8 @@ static bool squares_split(const clv__op_io *io, int i, clv__split *out) {
 
 #define COMMON                                                                                               \
     .groups = {FIRST, 1, MOST, .chain = true}, .lower_chain = squares_chain, .chain_cut = CHAIN_CUT,         \
-    .infer = squares_infer, .variants = squares_variants,                                                    \
-    .reference = squares_reference, .split = squares_split
+    .infer = squares_infer, .variants = squares_variants, .reference = squares_reference,                    \
+    .split = squares_split
 const clv__op clv__op_sum_squares = {
     .name = "sum_squares", .sample = squares_sample, .reduction = squares_reduction, COMMON};
 
@@ -191,16 +186,12 @@ const clv__op clv__op_count_nonfinite = {.name = "count_nonfinite", .sample = no
 static clv_status clip_infer(clv__op_io *io, clv__error *error) {
     CLV_TRY(want_scalar(io, 0, "the sum of squares", error));
     if (clv__has_in(io, 1)) CLV_TRY(want_scalar(io, 1, "the scale", error));
-    io->n_out = 1;
-    io->out[0] = clv__f32(CLV_SHAPE(1));
-    return CLV_OK;
+    return clv__one_out(io, clv__f32(CLV_SHAPE(1)));
 }
 
 static void clip_plain(clv__launches *list, const clv__op_io *io) {
-    clv__launch *launch = clv__launch_items(list, "gradients", "clip_scale", CLV__TASKS, 1);
-    clv__arg_tensors(list, launch, io, "o0 i0 i1");
-    clv__arg_i32(list, launch, clv__has_in(io, 1));
-    clv__arg_f32(list, launch, *(const float *)io->attrs);
+    CLV__LAUNCH(list, io, "gradients", "clip_scale", CLV__TASKS, 1, "o0 i0 i1", CLV__INTS(clv__has_in(io, 1)),
+                CLV__FLOATS(*(const float *)io->attrs));
 }
 
 static void clip_reference(const clv__ref *ref) {
@@ -256,10 +247,9 @@ static clv_status scaler_infer(clv__op_io *io, clv__error *error) {
 
 static void scaler_plain(clv__launches *list, const clv__op_io *io) {
     const scaler_attrs *a = io->attrs;
-    clv__launch *launch = clv__launch_items(list, "gradients", "scaler_step", CLV__TASKS, 1);
-    clv__arg_tensors(list, launch, io, "o0 o1 i0 i1 i2 i3 i4 i5");
-    CLV__ARGS_I32(list, launch, clv__has_in(io, CLIP), a->interval);
-    CLV__ARGS_F32(list, launch, a->growth, a->backoff, a->log_beta1, a->log_beta2);
+    CLV__LAUNCH(list, io, "gradients", "scaler_step", CLV__TASKS, 1, "o0 o1 i0 i1 i2 i3 i4 i5",
+                CLV__INTS(clv__has_in(io, CLIP), a->interval),
+                CLV__FLOATS(a->growth, a->backoff, a->log_beta1, a->log_beta2));
 }
 
 static void scaler_reference(const clv__ref *ref) {

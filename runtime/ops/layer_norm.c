@@ -144,11 +144,10 @@ static void forward(clv__launches *list, const clv__op_io *io) {
 static void rows(clv__launches *list, const clv__op_io *io) {
     const layer_sizes s = sizes_of(&io->in[X].shape);
     const int64_t rows = clv__rows_for(s.D);
-    clv__launch *launch =
-        clv__launch_items(list, "layer_norm", "layer_norm_rows", CLV__TASKS, clv__div_up(s.rows, rows));
-    clv__arg_tensors(list, launch, io, forward_row.tensors);
-    CLV__ARGS_I32(list, launch, s.rows, rows, s.D, clv__has_in(io, WEIGHT), clv__has_in(io, BIAS));
-    clv__arg_f32(list, launch, ((const layer_attrs *)io->attrs)->eps);
+    CLV__LAUNCH(list, io, "layer_norm", "layer_norm_rows", CLV__TASKS, clv__div_up(s.rows, rows),
+                forward_row.tensors,
+                CLV__INTS(s.rows, rows, s.D, clv__has_in(io, WEIGHT), clv__has_in(io, BIAS)),
+                CLV__FLOATS(((const layer_attrs *)io->attrs)->eps));
 }
 
 /** No rows: the sums are zeros. */
@@ -182,22 +181,15 @@ static void backward_rows(clv__launches *list, const clv__op_io *io) {
     const layer_sizes s = sizes_of(&io->in[B_X].shape);
     const int64_t rows = clv__rows_for(s.D), blocks = clv__div_up(s.rows, BLOCK);
     if (no_rows(list, &s)) return;
-    clv__launch *launch = clv__launch_items(list, "layer_norm", "layer_norm_rows_backward", CLV__TASKS,
-                                            clv__div_up(s.rows, rows));
-    clv__arg_tensors(list, launch, io, backward_row.tensors);
-    CLV__ARGS_I32(list, launch, s.rows, rows, s.D, clv__has_in(io, B_WEIGHT));
+    CLV__LAUNCH(list, io, "layer_norm", "layer_norm_rows_backward", CLV__TASKS, clv__div_up(s.rows, rows),
+                backward_row.tensors, CLV__INTS(s.rows, rows, s.D, clv__has_in(io, B_WEIGHT)));
 
     const clv__part parts = clv__floats(list, blocks * 2 * s.D);
-    launch = clv__launch_items(list, "layer_norm", "layer_norm_columns", CLV__TASKS,
-                               blocks * clv__div_up(s.D, 16));
-    clv__arg_part(list, launch, parts);
-    clv__arg_tensors(list, launch, io, "i0=T_Y i1=T_X i3 i4");
-    CLV__ARGS_I32(list, launch, s.rows, BLOCK, s.D);
+    CLV__LAUNCH(list, io, "layer_norm", "layer_norm_columns", CLV__TASKS, blocks * clv__div_up(s.D, 16),
+                "w i0=T_Y i1=T_X i3 i4", .part = parts, CLV__INTS(s.rows, BLOCK, s.D));
 
-    launch = clv__launch_items(list, "layer_norm", "layer_norm_join", CLV__ELEMENTS, s.D);
-    clv__arg_tensors(list, launch, io, "o1 o2");
-    clv__arg_part(list, launch, parts);
-    CLV__ARGS_I32(list, launch, blocks, s.D);
+    CLV__LAUNCH(list, io, "layer_norm", "layer_norm_join", CLV__ELEMENTS, s.D, "o1 o2 w", .part = parts,
+                CLV__INTS(blocks, s.D));
 }
 
 static bool rows_support(const clv_device_info *device, const clv__op_io *io) {

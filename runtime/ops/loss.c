@@ -55,9 +55,7 @@ static clv_status ce_backward_infer(clv__op_io *io, clv__error *error) {
     if (clv__numel(&io->in[0]) != 1 || clv__numel(&io->in[3]) != 2 * sizes_of(&io->in[1].shape).rows) {
         CLV_FAIL(error, CLV_E_SHAPE, "dy must be one element and stats two for each row");
     }
-    io->n_out = 1;
-    io->out[0] = io->in[1];
-    return CLV_OK;
+    return clv__one_out(io, io->in[1]);
 }
 
 static class_sizes ce_sizes(const clv__op_io *io) {
@@ -107,12 +105,11 @@ static void ce_rows(clv__launches *list, const clv__op_io *io) {
     const class_sizes s = ce_sizes(io);
     const int64_t rows = clv__rows_for(s.C);
     const bool forward = io->n_in == 2;
-    clv__launch *launch =
-        clv__launch_items(list, "loss", forward ? "cross_entropy_rows" : "cross_entropy_backward_rows",
-                          CLV__TASKS, clv__div_up(s.rows, rows));
-    clv__arg_tensors(list, launch, io, forward ? ce_row.tensors : "o0=T_DX i0 i1=T_X i2 i3");
+    clv__launch *launch = CLV__LAUNCH(
+        list, io, "loss", forward ? "cross_entropy_rows" : "cross_entropy_backward_rows", CLV__TASKS,
+        clv__div_up(s.rows, rows), forward ? ce_row.tensors : "o0=T_DX i0 i1=T_X i2 i3");
     const clv__part losses = forward ? clv__floats(list, clv__max64(s.rows, 1)) : (clv__part){0};
-    if (forward) clv__arg_workspace(list, launch, losses.offset, losses.bytes);
+    if (forward) clv__arg_part(list, launch, losses);
     CLV__ARGS_I32(list, launch, s.rows, rows, s.C);
     if (forward) clv__rows_total(list, io, losses, s.rows, (float)s.rows);
 }
@@ -266,18 +263,14 @@ static clv_status mse_pair(const clv__op_io *io, int x, clv__error *error) {
 
 static clv_status mse_infer(clv__op_io *io, clv__error *error) {
     CLV_TRY(mse_pair(io, 0, error));
-    io->n_out = 1;
-    io->out[0] = clv__f32((clv_shape){0});
-    return CLV_OK;
+    return clv__one_out(io, clv__f32((clv_shape){0}));
 }
 
 static clv_status mse_backward_infer(clv__op_io *io, clv__error *error) {
     CLV_TRY(clv__want_dtype(io, 0, "dy", CLV_DTYPE_F32, error));
     CLV_TRY(mse_pair(io, 1, error));
     if (clv__numel(&io->in[0]) != 1) CLV_FAIL(error, CLV_E_SHAPE, "dy must be one element");
-    io->n_out = 1;
-    io->out[0] = io->in[1];
-    return CLV_OK;
+    return clv__one_out(io, io->in[1]);
 }
 
 static const clv__row_program mse_row = {.params = "global float *restrict out, global const T_X *restrict "
@@ -298,10 +291,8 @@ static void mse_lower(clv__launches *list, const clv__op_io *io) {
 static void mse_vector(clv__launches *list, const clv__op_io *io) {
     const int64_t n = clv__numel(&io->in[0]), items = clv__div_up(n, WIDE_CHUNK);
     const clv__part sums = clv__floats(list, items);
-    clv__launch *launch = clv__launch_items(list, "loss", "mse_sum_vector", CLV__TASKS, items);
-    clv__arg_workspace(list, launch, sums.offset, sums.bytes);
-    clv__arg_tensors(list, launch, io, "i0=T_X i1=T_T");
-    CLV__ARGS_I32(list, launch, n, WIDE_CHUNK);
+    CLV__LAUNCH(list, io, "loss", "mse_sum_vector", CLV__TASKS, items, "w i0=T_X i1=T_T", .part = sums,
+                CLV__INTS(n, WIDE_CHUNK));
     clv__rows_total(list, io, sums, items, (float)n);
 }
 
@@ -311,9 +302,8 @@ static bool mse_vector_supports(const clv_device_info *device, const clv__op_io 
 
 static void mse_backward_plain(clv__launches *list, const clv__op_io *io) {
     const int64_t n = clv__numel(&io->out[0]);
-    clv__launch *launch = clv__launch_items(list, "loss", "mse_backward", CLV__ELEMENTS, clv__div_up(n, 16));
-    clv__arg_tensors(list, launch, io, "o0=T_DX i0 i1=T_X i2=T_T");
-    clv__arg_i32(list, launch, n);
+    CLV__LAUNCH(list, io, "loss", "mse_backward", CLV__ELEMENTS, clv__div_up(n, 16),
+                "o0=T_DX i0 i1=T_X i2=T_T", CLV__INTS(n));
 }
 
 static void mse_backward_groups(clv__launches *list, const clv__op_io *io) {
@@ -334,9 +324,7 @@ static const clv__variant mse_variants[] = {
     CLV__ROWS_GROUPS(clv__rows_groups, mse_lower),
     {0}};
 static const clv__variant mse_backward_variants[] = {
-    {"plain", .lower = mse_backward_plain},
-    CLV__ROWS_GROUPS(clv__rows_groups, mse_backward_groups),
-    {0}};
+    {"plain", .lower = mse_backward_plain}, CLV__ROWS_GROUPS(clv__rows_groups, mse_backward_groups), {0}};
 
 static void mse_reference(const clv__ref *ref) {
     int64_t n = clv__numel(&ref->io->in[0]);

@@ -18,22 +18,42 @@ static inline void clv__hw_padding(int out[2], const int in[2]) {
     if (in[1] < 0) out[1] = 0;
 }
 
-/** Several sizes at once, as kernel arguments. */
-#define CLV__ARGS_I32(list, launch, ...)                                                                     \
-    clv__args_i32((list), (launch), (int)(sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t)),               \
-                  (int64_t[]){__VA_ARGS__})
-/** Several scalars at once. */
-#define CLV__ARGS_F32(list, launch, ...)                                                                     \
-    clv__args_f32((list), (launch), (int)(sizeof((float[]){__VA_ARGS__}) / sizeof(float)),                   \
-                  (float[]){__VA_ARGS__})
+/**
+ * Arguments of a launch, in this order. The tensors are a text: "o0=T_Y w i0=T_X i2 b" is output 0, stored as the kernel's macro
+ * T_Y says, `part`, input 0 as T_X says, input 2, always in f32 or i32, and `bias`. Without macros in it io may be NULL.
+ */
+typedef struct clv__args {
+    const char *tensors; // NULL: none
+    clv__part part;
+    int bias; // an input: without a bias, any
+    int n_ints;
+    const int64_t *ints;
+    int n_floats;
+    const float *floats;
+} clv__args;
+#define CLV__INTS(...)                                                                                       \
+    .n_ints = sizeof((int64_t[]){__VA_ARGS__}) / sizeof(int64_t), .ints = (int64_t[]) {                      \
+        __VA_ARGS__                                                                                          \
+    }
+#define CLV__HW(size) (size)[0], (size)[1] // two of them
+#define CLV__FLOATS(...)                                                                                     \
+    .n_floats = sizeof((float[]){__VA_ARGS__}) / sizeof(float), .floats = (float[]) {                        \
+        __VA_ARGS__                                                                                          \
+    }
 
-static inline void clv__args_i32(clv__launches *list, clv__launch *launch, int n, const int64_t *values) {
-    for (int i = 0; i < n; i++) clv__arg_i32(list, launch, values[i]);
+clv__launch *clv__args_add(clv__launches *list, clv__launch *launch, const clv__op_io *io,
+                           const clv__args *args);
+/** Append arguments; the launch. CLV__ARGS(list, launch, io, "o0 i0", CLV__INTS(n), CLV__FLOATS(eps)). */
+#define CLV__ARGS(list, launch, io, ...) clv__args_add(list, launch, io, &(clv__args){.tensors = __VA_ARGS__})
+#define CLV__ARGS_I32(list, launch, ...) CLV__ARGS(list, launch, NULL, NULL, CLV__INTS(__VA_ARGS__))
+#define CLV__ARGS_F32(list, launch, ...) CLV__ARGS(list, launch, NULL, NULL, CLV__FLOATS(__VA_ARGS__))
+static inline void clv__arg_tensors(clv__launches *list, clv__launch *launch, const clv__op_io *io,
+                                    const char *tensors) {
+    CLV__ARGS(list, launch, io, tensors);
 }
-
-static inline void clv__args_f32(clv__launches *list, clv__launch *launch, int n, const float *values) {
-    for (int i = 0; i < n; i++) clv__arg_f32(list, launch, values[i]);
-}
+/** clv__launch_items with its arguments. */
+#define CLV__LAUNCH(list, io, source, entry, kind, n, ...)                                                   \
+    CLV__ARGS(list, clv__launch_items(list, source, entry, kind, n), io, __VA_ARGS__)
 
 /** How many rows of `width` elements one work-item does on a device with few, wide cores: about 8192
  * elements. */
@@ -107,11 +127,5 @@ static inline void clv__arg_in_as(clv__launches *list, clv__launch *launch, cons
     clv__define_storage(list, launch, macro, clv__has_in(io, index) ? io->in[index].dtype : CLV_DTYPE_NONE);
     clv__arg_in(list, launch, index);
 }
-
-/**
- * The tensors of a launch as its first arguments, from a text: "o0=T_Y i0=T_X i2" is output 0, stored as the kernel's macro
- * T_Y says, input 0 as T_X says, and input 2, always in f32 or i32.
- */
-void clv__arg_tensors(clv__launches *list, clv__launch *launch, const clv__op_io *io, const char *tensors);
 
 #endif

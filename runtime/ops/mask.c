@@ -10,18 +10,15 @@ typedef struct mask_attrs {
 static clv_status infer(clv__op_io *io, clv__error *error) {
     CLV_TRY(clv__want_dtype(io, 0, "x", CLV_DTYPE_F32, error));
     if (io->in[0].shape.rank < 2) CLV_FAIL(error, CLV_E_SHAPE, "x must be [...,T,S]");
-    io->n_out = 1;
-    io->out[0] = io->in[0];
-    return CLV_OK;
+    return clv__one_out(io, io->in[0]);
 }
 
 static void plain(clv__launches *list, const clv__op_io *io) {
     const clv_shape *x = &io->in[0].shape;
     const int64_t n = clv__numel(&io->in[0]);
-    clv__launch *launch = clv__launch_items(list, "mask", "causal_mask", CLV__ELEMENTS, n);
-    clv__arg_tensors(list, launch, io, "o0=T_Y i0=T_X");
-    CLV__ARGS_I32(list, launch, n, x->dims[x->rank - 2], x->dims[x->rank - 1]);
-    clv__arg_f32(list, launch, ((const mask_attrs *)io->attrs)->fill);
+    CLV__LAUNCH(list, io, "mask", "causal_mask", CLV__ELEMENTS, n, "o0=T_Y i0=T_X",
+                CLV__INTS(n, x->dims[x->rank - 2], x->dims[x->rank - 1]),
+                CLV__FLOATS(((const mask_attrs *)io->attrs)->fill));
 }
 
 static void reference(const clv__ref *ref) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix products: matmul (batched, either side transposed) and linear (x W^T + bias). Both are the same
 // kernels with other strides. Kernels: kernels_cl/matmul.cl; for CPU-class devices: matmul_tile.c.
-#include <stdio.h>
 #include <string.h>
 
 #include "cleave/ops.h"
@@ -107,12 +106,11 @@ static int64_t product_reduction(const clv__op_io *io) {
 
 void clv__product_arguments(clv__launches *list, clv__launch *launch, const clv__op_io *io,
                             const clv__product *p) {
-    clv__arg_in_as(list, launch, io, 0, "T_A");
-    clv__arg_in_as(list, launch, io, 1, "T_B");
+    clv__arg_tensors(list, launch, io, "i0=T_A i1=T_B");
     if (io->in[0].dtype != io->in[1].dtype) clv__launch_define(list, launch, "APART", "1");
-    clv__arg_in(list, launch, p->bias ? 2 : 0); // without a bias, anything
-    CLV__ARGS_I32(list, launch, p->batch, p->m, p->n, p->k, p->a_batch, p->a_m, p->a_k, p->b_batch, p->b_k,
-                  p->b_n, p->bias, 0 /* accumulate */);
+    CLV__ARGS(list, launch, io, "b", .bias = p->bias ? 2 : 0,
+              CLV__INTS(p->batch, p->m, p->n, p->k, p->a_batch, p->a_m, p->a_k, p->b_batch, p->b_k, p->b_n,
+                        p->bias, 0 /* accumulate */));
 }
 
 static void plain_lower(clv__launches *list, const clv__op_io *io) {
@@ -190,9 +188,7 @@ static void library_lower(clv__launches *list, const clv__op_io *io) {
     if (clv__product_is_empty(&p)) return;
     clv__launch *launch = clv__launch_kernel(list, "", "");
     launch->kind = CLV__LAUNCH_GEMM;
-    clv__arg_out(list, launch, 0);
-    clv__arg_in(list, launch, 0);
-    clv__arg_in(list, launch, 1);
+    clv__arg_tensors(list, launch, io, "o0 i0 i1");
     launch->gemm.transpose_a = p.transpose_a;
     launch->gemm.transpose_b = p.transpose_b;
     launch->gemm.m = (int)p.m;
@@ -209,9 +205,7 @@ static void library_lower(clv__launches *list, const clv__op_io *io) {
     if (!p.bias) return;
     launch = clv__launch_kernel(list, "matmul", "matmul_bias");
     clv__tile_define(list, launch);
-    clv__arg_out(list, launch, 0);
-    clv__arg_in(list, launch, 2);
-    CLV__ARGS_I32(list, launch, p.batch * p.m * p.n, p.n);
+    CLV__ARGS(list, launch, io, "o0 i2", CLV__INTS(p.batch * p.m * p.n, p.n));
     clv__launch_over(list, launch, CLV__ELEMENTS, p.batch * p.m * p.n);
 }
 
@@ -254,9 +248,7 @@ static clv_status matmul_infer(clv__op_io *io, clv__error *error) {
     clv_shape c = *batch;
     c.dims[c.rank - 2] = a->dims[a->rank - (attrs->transpose_a ? 1 : 2)];
     c.dims[c.rank - 1] = b->dims[b->rank - (attrs->transpose_b ? 2 : 1)];
-    io->n_out = 1;
-    io->out[0] = clv__f32(c);
-    return CLV_OK;
+    return clv__one_out(io, clv__f32(c));
 }
 
 static clv_tensor *matmul_node(clv_tensor *a, bool transpose_a, clv_tensor *b, bool transpose_b) {

@@ -23,11 +23,8 @@ void clv__product_dots(clv__launches *list, const clv__op_io *io) {
     const int64_t columns = clv__div_up(most, tasks) * COLUMNS;
     clv__launch *launch = clv__launch_kernel(list, "matmul_dots", "matmul_dots");
     if (lanes != 16) clv__launch_define(list, launch, "VW", "%d", lanes);
-    clv__arg_out_as(list, launch, io, 0, "T_C");
-    clv__arg_in_as(list, launch, io, 0, "T_A");
-    clv__arg_in_as(list, launch, io, 1, "T_B");
-    clv__arg_in(list, launch, p.bias ? 2 : 0); // without a bias, anything
-    CLV__ARGS_I32(list, launch, p.n, p.k, p.bias, columns);
+    CLV__ARGS(list, launch, io, "o0=T_C i0=T_A i1=T_B b", .bias = p.bias ? 2 : 0,
+              CLV__INTS(p.n, p.k, p.bias, columns));
     clv__arg_epilogue(list, launch, io);
     clv__launch_over(list, launch, CLV__TASKS, clv__div_up(p.n, columns));
 }

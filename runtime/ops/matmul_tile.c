@@ -172,10 +172,8 @@ void clv__product_tile(clv__launches *list, const clv__op_io *io) {
 
     launch = clv__launch_kernel(list, "matmul", "matmul_sum");
     tile_defines(list, launch, &t);
-    clv__arg_out_as(list, launch, io, 0, "T_C");
-    clv__arg_part(list, launch, parts);
-    clv__arg_in(list, launch, p.bias ? 2 : 0);
-    CLV__ARGS_I32(list, launch, p.batch, p.m, p.n, c.splits, p.bias, 0 /* accumulate */);
+    CLV__ARGS(list, launch, io, "o0=T_C w b", .part = parts, .bias = p.bias ? 2 : 0,
+              CLV__INTS(p.batch, p.m, p.n, c.splits, p.bias, 0 /* accumulate */));
     clv__arg_epilogue(list, launch, io);
     clv__launch_over(list, launch, CLV__SHORT, p.batch * clv__div_up(p.m * p.n, t.lanes));
 }
@@ -192,11 +190,11 @@ void clv__product_parts(clv__launches *list, const clv__product_rows *p, clv__pa
     tile_cut cut = tile_cut_of(&t, &whole, 1);
     clv__launch *launch = clv__launch_kernel(list, "matmul", "matmul_tile");
     tile_defines(list, launch, &t);
-    clv__arg_workspace(list, launch, c.offset, c.bytes);
-    clv__arg_workspace(list, launch, a.offset, a.bytes);
-    clv__arg_workspace(list, launch, b.offset, b.bytes);
-    clv__arg_workspace(list, launch, a.offset, a.bytes); // without a bias, anything
-    CLV__ARGS_I32(list, launch, p->batch, p->m, p->n, p->k, p->a_batch, p->a_m, 1, p->b_batch, 1, p->b_n,
-                  0 /* bias */, p->accumulate, cut.mt, cut.mc, cut.nc, cut.kc, cut.splits, cut.ks);
+    clv__arg_part(list, launch, c);
+    clv__arg_part(list, launch, a);
+    clv__arg_part(list, launch, b);
+    CLV__ARGS(list, launch, NULL, "w", .part = a,
+              CLV__INTS(p->batch, p->m, p->n, p->k, p->a_batch, p->a_m, 1, p->b_batch, 1, p->b_n,
+                        0 /* bias */, p->accumulate, cut.mt, cut.mc, cut.nc, cut.kc, cut.splits, cut.ks));
     clv__launch_over(list, launch, CLV__TASKS, cut.tasks);
 }

@@ -20,13 +20,8 @@ typedef struct norm_attrs {
     int is_var; // batch_norm_backward: in evaluation, input 4 is the running variance instead of rstd
 } norm_attrs;
 
-enum {
-    X,
-    WEIGHT,
-    BIAS,
-    RUNNING_MEAN,
-    RUNNING_VAR
-};                           // inputs of batch_norm_eval; batch_norm has the first three
+// inputs of batch_norm_eval; batch_norm has the first three
+enum { X, WEIGHT, BIAS, RUNNING_MEAN, RUNNING_VAR };
 enum { Y, MEAN, RSTD, VAR }; // outputs of batch_norm (VAR is unbiased); batch_norm_eval has Y
 // inputs of batch_norm_update for each layer: running statistics, the batch's
 enum { U_MEAN, U_VAR, U_BATCH_MEAN, U_BATCH_VAR, U_GROUP, U_MOST = 14 };
@@ -124,36 +119,33 @@ static clv_status backward_infer(clv__op_io *io, clv__error *error) {
 
 // ---- kernels ----------------------------------------------------------------------------------------------
 
-static bool by_planes(const clv__op_io *io) {
-    return strcmp(io->variant->name, "planes") == 0;
+/** Over the elements, or the planes: tensors, what an item does, C, S. Input 0 of each of the ops has the shape of x. */
+static clv__launch *elements_launch(clv__launches *list, const clv__op_io *io, const char *by_element,
+                                    const char *by_plane, const char *tensors) {
+    const norm_sizes s = sizes_of(&io->in[0].shape);
+    const int64_t planes = s.N * s.C, n = planes * s.S, rows = clv__rows_for(s.S);
+    if (strcmp(io->variant->name, "planes") == 0)
+        return CLV__LAUNCH(list, io, "norm", by_plane, CLV__TASKS, clv__div_up(planes, rows), tensors,
+                           CLV__INTS(planes, rows, s.C, s.S));
+    return CLV__LAUNCH(list, io, "norm", by_element, CLV__ELEMENTS, n, tensors, CLV__INTS(n, s.C, s.S));
 }
 
-/** Normalise: per element, or by planes. */
+/** Normalise. */
 static void apply(clv__launches *list, const clv__op_io *io) {
-    const norm_sizes s = sizes_of(&io->in[X].shape);
-    const bool training = io->n_out > 1, planes = by_planes(io);
-    const int64_t n = s.N * s.C * s.S, rows = clv__rows_for(s.S);
-    clv__launch *launch = planes ? clv__launch_items(list, "norm", "batch_norm_planes_apply", CLV__TASKS,
-                                                     clv__div_up(s.N * s.C, rows))
-                                 : clv__launch_items(list, "norm", "batch_norm_apply", CLV__ELEMENTS, n);
-    clv__arg_tensors(list, launch, io, training ? "o0=T_Y i0=T_X i1 i2 o1 o2" : "o0=T_Y i0=T_X i1 i2 i3 i4");
-    if (planes)
-        CLV__ARGS_I32(list, launch, s.N * s.C, rows);
-    else
-        clv__arg_i32(list, launch, n);
-    CLV__ARGS_I32(list, launch, s.C, s.S, clv__has_in(io, WEIGHT), clv__has_in(io, BIAS), !training);
-    clv__arg_f32(list, launch, attrs_of(io)->eps);
+    const bool training = io->n_out > 1;
+    clv__launch *launch =
+        elements_launch(list, io, "batch_norm_apply", "batch_norm_planes_apply",
+                        training ? "o0=T_Y i0=T_X i1 i2 o1 o2" : "o0=T_Y i0=T_X i1 i2 i3 i4");
+    CLV__ARGS(list, launch, io, NULL, CLV__INTS(clv__has_in(io, WEIGHT), clv__has_in(io, BIAS), !training),
+              CLV__FLOATS(attrs_of(io)->eps));
     clv__arg_epilogue(list, launch, io);
 }
 
 /** Statistics of each channel from those of N planes of S elements. */
 static void train_join(clv__launches *list, const clv__op_io *io, clv__part parts, int64_t N, int64_t S) {
     const int64_t C = io->in[X].shape.dims[1];
-    clv__launch *launch = clv__launch_items(list, "norm", "batch_norm_join", CLV__TASKS, C);
-    clv__arg_tensors(list, launch, io, "o1 o2 o3");
-    clv__arg_part(list, launch, parts);
-    CLV__ARGS_I32(list, launch, N, C, S);
-    clv__arg_f32(list, launch, attrs_of(io)->eps);
+    CLV__LAUNCH(list, io, "norm", "batch_norm_join", CLV__TASKS, C, "o1 o2 o3 w", .part = parts,
+                CLV__INTS(N, C, S), CLV__FLOATS(attrs_of(io)->eps));
 }
 
 // What one work-item walks in the plain variant, at most. Longer channels are programs over rows, in parts.
@@ -185,10 +177,8 @@ static void train_plain(clv__launches *list, const clv__op_io *io) {
     if (s.N * s.S > LONGEST) { // as of one plane of N*S elements for each channel
         train_join(list, io, long_channels(list, io, &moments_row), 1, s.N * s.S);
     } else {
-        clv__launch *launch = clv__launch_items(list, "norm", "batch_norm_stats", CLV__TASKS, s.C);
-        clv__arg_tensors(list, launch, io, "o1 o2 o3 i0=T_X");
-        CLV__ARGS_I32(list, launch, s.N, s.C, s.S);
-        clv__arg_f32(list, launch, attrs_of(io)->eps);
+        CLV__LAUNCH(list, io, "norm", "batch_norm_stats", CLV__TASKS, s.C, "o1 o2 o3 i0=T_X",
+                    CLV__INTS(s.N, s.C, s.S), CLV__FLOATS(attrs_of(io)->eps));
     }
     apply(list, io);
 }
@@ -197,22 +187,16 @@ static void train_planes(clv__launches *list, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[X].shape);
     const int64_t n_planes = s.N * s.C, rows = clv__rows_for(s.S);
     const clv__part parts = clv__floats(list, 2 * n_planes);
-    clv__launch *launch =
-        clv__launch_items(list, "norm", "batch_norm_planes", CLV__TASKS, clv__div_up(n_planes, rows));
-    clv__arg_part(list, launch, parts);
-    clv__arg_tensors(list, launch, io, "i0=T_X");
-    CLV__ARGS_I32(list, launch, n_planes, rows, s.S);
+    CLV__LAUNCH(list, io, "norm", "batch_norm_planes", CLV__TASKS, clv__div_up(n_planes, rows), "w i0=T_X",
+                .part = parts, CLV__INTS(n_planes, rows, s.S));
     train_join(list, io, parts, s.N, s.S);
     apply(list, io);
 }
 
 static void train_columns(clv__launches *list, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[X].shape);
-    clv__launch *launch =
-        clv__launch_items(list, "norm", "batch_norm_columns", CLV__TASKS, clv__div_up(s.C, 16));
-    clv__arg_tensors(list, launch, io, "o1 o2 o3 i0=T_X");
-    CLV__ARGS_I32(list, launch, s.N, s.C);
-    clv__arg_f32(list, launch, attrs_of(io)->eps);
+    CLV__LAUNCH(list, io, "norm", "batch_norm_columns", CLV__TASKS, clv__div_up(s.C, 16), "o1 o2 o3 i0=T_X",
+                CLV__INTS(s.N, s.C), CLV__FLOATS(attrs_of(io)->eps));
     apply(list, io);
 }
 
@@ -239,9 +223,9 @@ static clv__launch *group_launch(clv__launches *list, const char *entry, int64_t
 static void train_groups(clv__launches *list, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[X].shape);
     clv__launch *launch = group_launch(list, "batch_norm_group", s.C, slabs_of(list->device, &s) > 1);
-    clv__arg_tensors(list, launch, io, "o0=T_Y o1 o2 o3 i0=T_X i1 i2");
-    CLV__ARGS_I32(list, launch, s.N, s.C, s.S, clv__has_in(io, WEIGHT), clv__has_in(io, BIAS));
-    clv__arg_f32(list, launch, attrs_of(io)->eps);
+    CLV__ARGS(list, launch, io, "o0=T_Y o1 o2 o3 i0=T_X i1 i2",
+              CLV__INTS(s.N, s.C, s.S, clv__has_in(io, WEIGHT), clv__has_in(io, BIAS)),
+              CLV__FLOATS(attrs_of(io)->eps));
     clv__arg_epilogue(list, launch, io);
 }
 
@@ -249,15 +233,10 @@ static void train_slabs(clv__launches *list, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[X].shape);
     const int64_t n = slabs_of(list->device, &s), elements = SLAB * slab_items(list->device);
     const clv__part parts = clv__floats(list, 2 * n * s.C);
-    clv__launch *launch = group_launch(list, "batch_norm_slabs", n * s.C, false);
-    clv__arg_part(list, launch, parts);
-    clv__arg_tensors(list, launch, io, "i0=T_X");
-    CLV__ARGS_I32(list, launch, s.N, s.C, s.S, n);
-    launch = clv__launch_items(list, "norm", "batch_norm_slabs_join", CLV__TASKS, s.C);
-    clv__arg_tensors(list, launch, io, "o1 o2 o3");
-    clv__arg_part(list, launch, parts);
-    CLV__ARGS_I32(list, launch, s.C, n, elements, s.N * s.S - (n - 1) * elements);
-    clv__arg_f32(list, launch, attrs_of(io)->eps);
+    CLV__ARGS(list, group_launch(list, "batch_norm_slabs", n * s.C, false), io, "w i0=T_X", .part = parts,
+              CLV__INTS(s.N, s.C, s.S, n));
+    CLV__LAUNCH(list, io, "norm", "batch_norm_slabs_join", CLV__TASKS, s.C, "o1 o2 o3 w", .part = parts,
+                CLV__INTS(s.C, n, elements, s.N * s.S - (n - 1) * elements), CLV__FLOATS(attrs_of(io)->eps));
     apply(list, io);
 }
 
@@ -268,37 +247,30 @@ static void update_plain(clv__launches *list, const clv__op_io *io) {
     clv__launch *launch = clv__launch_items(list, "norm", "batch_norm_update", CLV__TASKS, n);
     clv__launch_define(list, launch, "SLICES", "%d", layers);
     for (int i = 0; i < layers * U_GROUP; i++) clv__arg_in(list, launch, i);
-    clv__args_i32(list, launch, layers, C);
-    CLV__ARGS_I32(list, launch, clv__has_in(io, U_MEAN), clv__has_in(io, U_VAR));
-    clv__arg_f32(list, launch, attrs_of(io)->momentum);
+    CLV__ARGS(list, launch, NULL, NULL, .n_ints = layers, .ints = C);
+    CLV__ARGS(list, launch, io, NULL, CLV__INTS(clv__has_in(io, U_MEAN), clv__has_in(io, U_VAR)),
+              CLV__FLOATS(attrs_of(io)->momentum));
+}
+
+// For the mean of a batch: elements of a channel; 0: the statistics are constants.
+static float count_of(const clv__op_io *io) {
+    const norm_sizes s = sizes_of(&io->in[B_X].shape);
+    return attrs_of(io)->is_var ? 0.0f : (float)(s.N * s.S);
 }
 
 static void backward_apply(clv__launches *list, const clv__op_io *io) {
-    const norm_sizes s = sizes_of(&io->in[B_X].shape);
-    const int64_t n = s.N * s.C * s.S, rows = clv__rows_for(s.S);
-    const bool is_var = attrs_of(io)->is_var, planes = by_planes(io);
     clv__launch *launch =
-        planes ? clv__launch_items(list, "norm", "batch_norm_planes_backward_apply", CLV__TASKS,
-                                   clv__div_up(s.N * s.C, rows))
-               : clv__launch_items(list, "norm", "batch_norm_backward_apply", CLV__ELEMENTS, n);
-    clv__arg_tensors(list, launch, io, "o0=T_DX i0=T_Y i1=T_X i2 i3 i4 o1 o2");
-    if (planes)
-        CLV__ARGS_I32(list, launch, s.N * s.C, rows);
-    else
-        clv__arg_i32(list, launch, n);
-    CLV__ARGS_I32(list, launch, s.C, s.S, clv__has_in(io, B_WEIGHT), is_var);
-    CLV__ARGS_F32(list, launch, attrs_of(io)->eps, is_var ? 0.0f : (float)(s.N * s.S));
+        elements_launch(list, io, "batch_norm_backward_apply", "batch_norm_planes_backward_apply",
+                        "o0=T_DX i0=T_Y i1=T_X i2 i3 i4 o1 o2");
+    CLV__ARGS(list, launch, io, NULL, CLV__INTS(clv__has_in(io, B_WEIGHT), attrs_of(io)->is_var),
+              CLV__FLOATS(attrs_of(io)->eps, count_of(io)));
 }
 
 /** The sums of each channel from those of its planes; N planes for each. */
 static void backward_join(clv__launches *list, const clv__op_io *io, clv__part parts, int64_t N) {
     const int64_t C = io->in[B_X].shape.dims[1];
-    clv__launch *launch = clv__launch_items(list, "norm", "batch_norm_backward_join", CLV__TASKS, C);
-    clv__arg_tensors(list, launch, io, "o1 o2");
-    clv__arg_part(list, launch, parts);
-    clv__arg_in(list, launch, B_SPREAD);
-    CLV__ARGS_I32(list, launch, N, C, attrs_of(io)->is_var);
-    clv__arg_f32(list, launch, attrs_of(io)->eps);
+    CLV__LAUNCH(list, io, "norm", "batch_norm_backward_join", CLV__TASKS, C, "o1 o2 w i4", .part = parts,
+                CLV__INTS(N, C, attrs_of(io)->is_var), CLV__FLOATS(attrs_of(io)->eps));
 }
 
 static void backward_plain(clv__launches *list, const clv__op_io *io) {
@@ -307,10 +279,9 @@ static void backward_plain(clv__launches *list, const clv__op_io *io) {
     if (s.N * s.S > LONGEST) {
         backward_join(list, io, long_channels(list, io, &sums_row), 1);
     } else {
-        clv__launch *launch = clv__launch_items(list, "norm", "batch_norm_backward_sums", CLV__TASKS, s.C);
-        clv__arg_tensors(list, launch, io, "o1 o2 i0=T_Y i1=T_X i3 i4");
-        CLV__ARGS_I32(list, launch, s.N, s.C, s.S, attrs_of(io)->is_var);
-        clv__arg_f32(list, launch, attrs_of(io)->eps);
+        CLV__LAUNCH(list, io, "norm", "batch_norm_backward_sums", CLV__TASKS, s.C,
+                    "o1 o2 i0=T_Y i1=T_X i3 i4", CLV__INTS(s.N, s.C, s.S, attrs_of(io)->is_var),
+                    CLV__FLOATS(attrs_of(io)->eps));
     }
     backward_apply(list, io);
 }
@@ -319,47 +290,37 @@ static void backward_planes(clv__launches *list, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[B_X].shape);
     const int64_t n_planes = s.N * s.C, rows = clv__rows_for(s.S);
     const clv__part parts = clv__floats(list, 2 * n_planes);
-    clv__launch *launch = clv__launch_items(list, "norm", "batch_norm_planes_backward", CLV__TASKS,
-                                            clv__div_up(n_planes, rows));
-    clv__arg_part(list, launch, parts);
-    clv__arg_tensors(list, launch, io, "i0=T_Y i1=T_X i3");
-    CLV__ARGS_I32(list, launch, n_planes, rows, s.C, s.S);
+    CLV__LAUNCH(list, io, "norm", "batch_norm_planes_backward", CLV__TASKS, clv__div_up(n_planes, rows),
+                "w i0=T_Y i1=T_X i3", .part = parts, CLV__INTS(n_planes, rows, s.C, s.S));
     backward_join(list, io, parts, s.N);
     backward_apply(list, io);
 }
 
 static void backward_columns(clv__launches *list, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[B_X].shape);
-    clv__launch *launch =
-        clv__launch_items(list, "norm", "batch_norm_columns_backward", CLV__TASKS, clv__div_up(s.C, 16));
-    clv__arg_tensors(list, launch, io, "o1 o2 i0=T_Y i1=T_X i3 i4");
-    CLV__ARGS_I32(list, launch, s.N, s.C, attrs_of(io)->is_var);
-    clv__arg_f32(list, launch, attrs_of(io)->eps);
+    CLV__LAUNCH(list, io, "norm", "batch_norm_columns_backward", CLV__TASKS, clv__div_up(s.C, 16),
+                "o1 o2 i0=T_Y i1=T_X i3 i4", CLV__INTS(s.N, s.C, attrs_of(io)->is_var),
+                CLV__FLOATS(attrs_of(io)->eps));
     backward_apply(list, io);
 }
 
 static void backward_groups(clv__launches *list, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[B_X].shape);
-    const bool is_var = attrs_of(io)->is_var;
-    clv__launch *launch = group_launch(list, "batch_norm_group_backward", s.C, false);
-    clv__arg_tensors(list, launch, io, "o0=T_DX o1 o2 i0=T_Y i1=T_X i2 i3 i4");
-    CLV__ARGS_I32(list, launch, s.N, s.C, s.S, clv__has_in(io, B_WEIGHT), is_var);
-    CLV__ARGS_F32(list, launch, attrs_of(io)->eps, is_var ? 0.0f : (float)(s.N * s.S));
+    CLV__ARGS(list, group_launch(list, "batch_norm_group_backward", s.C, false), io,
+              "o0=T_DX o1 o2 i0=T_Y i1=T_X i2 i3 i4",
+              CLV__INTS(s.N, s.C, s.S, clv__has_in(io, B_WEIGHT), attrs_of(io)->is_var),
+              CLV__FLOATS(attrs_of(io)->eps, count_of(io)));
 }
 
 static void backward_slabs(clv__launches *list, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[B_X].shape);
     const int64_t n = slabs_of(list->device, &s);
     const clv__part parts = clv__floats(list, 2 * n * s.C);
-    clv__launch *launch = group_launch(list, "batch_norm_slabs_backward", n * s.C, false);
-    clv__arg_part(list, launch, parts);
-    clv__arg_tensors(list, launch, io, "i0=T_Y i1=T_X i3");
-    CLV__ARGS_I32(list, launch, s.N, s.C, s.S, n);
+    CLV__ARGS(list, group_launch(list, "batch_norm_slabs_backward", n * s.C, false), io, "w i0=T_Y i1=T_X i3",
+              .part = parts, CLV__INTS(s.N, s.C, s.S, n));
     backward_join(list, io, parts, n);
     backward_apply(list, io);
 }
-
-// Input 0 of each of the ops has the shape of x.
 
 /** Where a channel's elements lie side by side. */
 static bool groups_support(const clv_device_info *device, const clv__op_io *io) {

@@ -165,8 +165,8 @@ static clv_status sgd_infer(clv__op_io *io, clv__error *error) {
 static void sgd_lower(clv__launches *list, const clv__op_io *io) {
     const sgd_attrs *a = io->attrs;
     clv__launch *launch = update_launch(list, io, "sgd_update", (const int[]){PARAM, BUFFER, GRAD, TERM, -1});
-    CLV__ARGS_I32(list, launch, clv__has_in(io, at(io, 0, BUFFER)), a->nesterov);
-    CLV__ARGS_F32(list, launch, a->momentum, a->undamped, a->weight_decay, a->lr_factor);
+    CLV__ARGS(list, launch, io, NULL, CLV__INTS(clv__has_in(io, at(io, 0, BUFFER)), a->nesterov),
+              CLV__FLOATS(a->momentum, a->undamped, a->weight_decay, a->lr_factor));
 }
 
 static void sgd_slice(const clv__ref *ref, int group, double factor) {

@@ -380,18 +380,22 @@ int clv_own_op_count(void) {
     return n;
 }
 
-const clv_own_op *clv_own_op_get(int i) {
+/** The i-th that was registered; NULL past the last. */
+static const own_op *entry_at(int i) {
     pthread_mutex_lock(&lock);
-    const clv_own_op *op = i >= 0 && i < n_registered ? &registered[i]->given : NULL;
+    const own_op *own = i >= 0 && i < n_registered ? registered[i] : NULL;
     pthread_mutex_unlock(&lock);
-    return op;
+    return own;
+}
+
+const clv_own_op *clv_own_op_get(int i) {
+    const own_op *own = entry_at(i);
+    return own ? &own->given : NULL;
 }
 
 const clv_op_signature *clv__own_op_signature(int i) {
-    pthread_mutex_lock(&lock);
-    const clv_op_signature *signature = i >= 0 && i < n_registered ? &registered[i]->signature : NULL;
-    pthread_mutex_unlock(&lock);
-    return signature;
+    const own_op *own = entry_at(i);
+    return own ? &own->signature : NULL;
 }
 
 // ---- using ----------------------------------------------------------------------------------------------------------

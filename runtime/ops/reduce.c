@@ -195,8 +195,7 @@ static void lower_stage(clv__launches *list, const clv__op_io *io, const stage *
         items = s->outer * s->chunks * blocks;
         CLV__ARGS_I32(list, launch, items, s->length, s->inner, blocks);
     }
-    CLV__ARGS_I32(list, launch, s->chunk, s->chunks);
-    clv__arg_f32(list, launch, s->divisor);
+    CLV__ARGS(list, launch, io, NULL, CLV__INTS(s->chunk, s->chunks), CLV__FLOATS(s->divisor));
     clv__launch_over(list, launch, CLV__TASKS, items);
 }
 

@@ -26,9 +26,7 @@ static clv_status infer(clv__op_io *io, clv__error *error) {
     if (io->in[0].shape.rank == 0) CLV_FAIL(error, CLV_E_SHAPE, "x has no dimension to normalise");
     if (!(eps_of(io) >= 0))
         CLV_FAIL(error, CLV_E_VALUE, "eps must be at least 0, it is %g", (double)eps_of(io));
-    io->n_out = 1;
-    io->out[0] = io->in[io->n_in - 1];
-    return CLV_OK;
+    return clv__one_out(io, io->in[io->n_in - 1]);
 }
 
 // ---- kernels ----------------------------------------------------------------------------------------------

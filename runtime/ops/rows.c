@@ -110,9 +110,8 @@ static clv__launch *begin(clv__launches *list, const clv__op_io *io, const char 
     clv__define_number(list, launch, "FLAT", use->walk.length >= use->walk.count, 0);
     clv__arg_tensors(list, launch, io, p->tensors);
     if (use->scratch.bytes) clv__arg_workspace(list, launch, use->scratch.offset, use->scratch.bytes);
-    clv__args_i32(list, launch, use->n_ints, use->ints);
-    clv__args_f32(list, launch, use->n_floats, use->floats);
-    return launch;
+    return CLV__ARGS(list, launch, io, NULL, .n_ints = use->n_ints, .ints = use->ints,
+                     .n_floats = use->n_floats, .floats = use->floats);
 }
 
 static void end(clv__launches *list, clv__launch *launch, const clv__row_walk *w, const schedule *s,
@@ -132,7 +131,7 @@ static void lower_row(clv__launches *list, const clv__op_io *io, const clv__rows
     clv__define_number(list, launch, "PER", s->per, MOST_PER);
     clv__define_number(list, launch, "COLUMNS", s->columns, 0);
     clv__define_number(list, launch, "RUN", s->run ? s->group * s->per : 0, 0);
-    if (phase != WHOLE && use->program->planes) clv__arg_workspace(list, launch, states.offset, states.bytes);
+    if (phase != WHOLE && use->program->planes) clv__arg_part(list, launch, states);
     CLV__ARGS_I32(list, launch, use->walk.rows, s->lanes, s->turns, s->chunk, chunks);
     end(list, launch, &use->walk, s, clv__div_up(use->walk.rows, s->rows * s->turns) * chunks);
 }
@@ -142,8 +141,8 @@ static bool in_groups(const clv__op_io *io) {
 }
 
 /** Some states of each row to one, or, if `last`, to its result. */
-static clv__part join(clv__launches *list, const clv__op_io *io, const clv__rows *use, clv__part from, int64_t n,
-                      bool finish) {
+static clv__part join(clv__launches *list, const clv__op_io *io, const clv__rows *use, clv__part from,
+                      int64_t n, bool finish) {
     for (bool last = false; !last;) {
         const int64_t lanes = in_groups(io) && n > FEW_PARTS ? SMALL_GROUP : 1;
         const schedule s = {.group = lanes, .lanes = lanes, .rows = 1};
@@ -154,10 +153,9 @@ static clv__part join(clv__launches *list, const clv__op_io *io, const clv__rows
         if (!last || !finish) {
             to = new_states(list, use, n_out);
             clv__launch_define(list, launch, "LAST", "0");
-            clv__arg_workspace(list, launch, to.offset, to.bytes);
+            clv__arg_part(list, launch, to);
         }
-        clv__arg_workspace(list, launch, from.offset, from.bytes);
-        CLV__ARGS_I32(list, launch, use->walk.rows, s.lanes, n, per, n_out);
+        CLV__ARGS(list, launch, io, "w", .part = from, CLV__INTS(use->walk.rows, s.lanes, n, per, n_out));
         end(list, launch, &use->walk, &s, use->walk.rows * n_out);
         from = to;
         n = n_out;
@@ -165,7 +163,8 @@ static clv__part join(clv__launches *list, const clv__op_io *io, const clv__rows
     return from;
 }
 
-static schedule schedule_of(const clv__launches *list, const clv__op_io *io, const clv__rows *use, bool given) {
+static schedule schedule_of(const clv__launches *list, const clv__op_io *io, const clv__rows *use,
+                            bool given) {
     const bool columns = use->walk.minor == 1 && use->walk.near != 1;
     return in_groups(io) ? by_groups(list->device, use, columns) : by_items(given, columns);
 }
@@ -200,7 +199,9 @@ void clv__rows_lower(clv__launches *list, const clv__op_io *io, const clv__rows 
 
 int64_t clv__rows_partials(const clv__launches *list, const clv__op_io *io, const clv__rows *use) {
     const schedule s = schedule_of(list, io, use, false);
-    return !in_groups(io) || use->walk.count > s.chunk ? 0 : clv__div_up(use->walk.rows, s.rows * s.turns) * s.rows;
+    return !in_groups(io) || use->walk.count > s.chunk
+               ? 0
+               : clv__div_up(use->walk.rows, s.rows * s.turns) * s.rows;
 }
 
 void clv__rows_total(clv__launches *list, const clv__op_io *io, clv__part from, int64_t n, float divisor) {

@@ -30,7 +30,7 @@ static inline clv__row_walk clv__row_channels(int64_t N, int64_t C, int64_t S) {
 /** The macros of kernels_cl/rows.cl without their ROW_; NULL: the default. */
 typedef struct clv__row_program {
     const char *params; // without the scratch memory's and the scalars', if there are any, they are not whole
-    const char *tensors; // the first of them, as clv__arg_tensors has it
+    const char *tensors; // the first of them, as clv__args has them
     const char *begin, *once, *load;
     const char *gather, *join, *start0, *start1, *type1;
     int planes;

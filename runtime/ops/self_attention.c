@@ -3,7 +3,6 @@
 // lies, and nothing of the size of the scores is kept for the gradient, which makes them again. Kernels:
 // kernels_cl/self_attention.cl. Heads too large for that, and dropout, are made of nodes (attention.c).
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "cleave/ops.h"
@@ -62,9 +61,7 @@ static clv_status backward_infer(clv__op_io *io, clv__error *error) {
     clv_shape y = io->in[B_X].shape;
     y.dims[2] /= 3;
     if (!clv_shape_equal(&io->in[B_DY].shape, &y)) CLV_FAIL(error, CLV_E_SHAPE, "dy is not a third of x");
-    io->n_out = 1;
-    io->out[0] = io->in[B_X];
-    return CLV_OK;
+    return clv__one_out(io, io->in[B_X]);
 }
 
 // ---- plain, and local: GPU-class ------------------------------------------------------------------------------------
@@ -158,11 +155,10 @@ static void weigh(clv__launches *list, const stretch *run, const clv__part *d, c
     const int64_t rows = s->N * s->H * s->T;
     clv__launch *launch = d ? launch_of(list, run, "attend_softmax_backward", "attend_softmax_backward_local")
                             : launch_of(list, run, "attend_softmax", "attend_softmax_local");
-    if (d) clv__arg_workspace(list, launch, d->offset, d->bytes);
-    clv__arg_workspace(list, launch, p.offset, p.bytes);
+    if (d) clv__arg_part(list, launch, *d);
+    clv__arg_part(list, launch, p);
     if (!run->local) clv__arg_i32(list, launch, rows);
-    CLV__ARGS_I32(list, launch, s->T, s->causal);
-    clv__arg_f32(list, launch, s->scale);
+    CLV__ARGS(list, launch, NULL, NULL, CLV__INTS(s->T, s->causal), CLV__FLOATS(s->scale));
     if (run->local)
         clv__launch_grid(launch, (size_t)rows * ITEMS, ITEMS);
     else

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Ops that move elements and compute nothing: reshape and flatten (views), permute, broadcast_to, slice and
 // its gradient, concat. Each but the views is a list of moves (move.h).
-#include <stdio.h>
 #include <string.h>
 
 #include "cleave/ops.h"
@@ -46,7 +45,7 @@ static const clv__field permute_fields[] = {{CLV__FIELD_INTS, 0}, {0}},
         .attrs_bytes = sizeof(attrs_type),                                                                   \
         .fields = id##_fields,                                                                               \
         .data = &id##_mover,                                                                                 \
-        .half_in = UINT64_MAX,                                                                                 \
+        .half_in = UINT64_MAX,                                                                               \
         .half_out = 1,                                                                                       \
         .infer = id##_infer,                                                                                 \
         .grad = CLV__TRAINS(grad_function),                                                                  \
@@ -74,9 +73,7 @@ static clv_status reshape_infer(clv__op_io *io, clv__error *error) {
         CLV_FAIL(error, CLV_E_SHAPE, "shape %s has %lld elements, x has %lld",
                  clv_shape_text(&attrs->shape, text, sizeof text), (long long)wanted, (long long)n);
     }
-    io->n_out = 1;
-    io->out[0] = (clv__desc){io->in[0].dtype, attrs->shape};
-    return CLV_OK;
+    return clv__one_out(io, (clv__desc){io->in[0].dtype, attrs->shape});
 }
 
 static void reshape_grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) {
@@ -179,9 +176,7 @@ static clv_status permute_infer(clv__op_io *io, clv__error *error) {
         seen |= 1u << axis;
         out.dims[d] = shape->dims[axis];
     }
-    io->n_out = 1;
-    io->out[0] = (clv__desc){io->in[0].dtype, out};
-    return CLV_OK;
+    return clv__one_out(io, (clv__desc){io->in[0].dtype, out});
 }
 
 static int axis_of(int axis, int rank) {
@@ -285,9 +280,7 @@ static clv_status broadcast_to_infer(clv__op_io *io, clv__error *error) {
         CLV_FAIL(error, CLV_E_SHAPE, "%s does not broadcast to %s", clv_shape_text(from, a, sizeof a),
                  clv_shape_text(to, b, sizeof b));
     }
-    io->n_out = 1;
-    io->out[0] = (clv__desc){io->in[0].dtype, *to};
-    return CLV_OK;
+    return clv__one_out(io, (clv__desc){io->in[0].dtype, *to});
 }
 
 static void broadcast_to_move(const clv__op_io *io, int i, clv__move *m) {
@@ -523,9 +516,7 @@ static clv_status concat_infer(clv__op_io *io, clv__error *error) {
         if (__builtin_add_overflow(out.shape.dims[axis], in->shape.dims[axis], &out.shape.dims[axis]))
             CLV_FAIL(error, CLV_E_SHAPE, "the result is too large");
     }
-    io->n_out = 1;
-    io->out[0] = out;
-    return CLV_OK;
+    return clv__one_out(io, out);
 }
 
 static void concat_move(const clv__op_io *io, int i, clv__move *m) {

@@ -32,9 +32,7 @@ static clv_status infer(clv__op_io *io, clv__error *error) {
     int axis;
     CLV_TRY(clv__want_dtype(io, 0, "x", CLV_DTYPE_F32, error));
     CLV_TRY(clv__want_axis(((const softmax_attrs *)io->attrs)->axis, io->in[0].shape.rank, &axis, error));
-    io->n_out = 1;
-    io->out[0] = io->in[0];
-    return CLV_OK;
+    return clv__one_out(io, io->in[0]);
 }
 
 static clv_status backward_infer(clv__op_io *io, clv__error *error) {

@@ -5,9 +5,7 @@
 
 static clv_status to_infer(clv__op_io *io, clv__error *error) {
     if (!clv__has_in(io, 0)) CLV_FAIL(error, CLV_E_VALUE, "x is missing");
-    io->n_out = 1;
-    io->out[0] = io->in[0];
-    return CLV_OK;
+    return clv__one_out(io, io->in[0]);
 }
 
 /** The gradient is used by what made x, and is carried to where that is. */

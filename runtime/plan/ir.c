@@ -3,7 +3,6 @@
 #include "plan/ir.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 clv_status clv__plan_no_memory(const clv_plan *plan) {
     return clv__error_set(clv__plan_error(plan), CLV_E_HOST_MEMORY, "no host memory for the plan");
@@ -14,7 +13,8 @@ bool clv__by_kernels(const clv_plan *plan, const clv__plan_node *at) {
 }
 
 double clv__node_seconds(const clv__plan_node *at) {
-    static const double flops = 100e9, bytes = 10e9; // a second, of a nominal device: only their ratio matters
+    static const double flops = 100e9,
+                        bytes = 10e9; // a second, of a nominal device: only their ratio matters
     clv__cost cost;
     if (at->work != CLV__COMPUTE || at->node->io.op->view) return 0;
     clv__op_cost(&at->node->io, &cost);

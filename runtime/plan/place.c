@@ -11,7 +11,6 @@
 // wait for each other as little as possible; parameters that are used away from home are sent first of all. Updates come
 // last, after everything they read has arrived: a step that fails before them changes nothing that lasts.
 #include <stdlib.h>
-#include <string.h>
 
 #include "plan/passes.h"
 #include "plan/pattern.h"

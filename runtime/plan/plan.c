@@ -2,9 +2,6 @@
 // What can be asked of a plan. (How it is made: passes.c.)
 #include "plan/plan.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 int clv_plan_device_count(const clv_plan *plan) {
     return plan->n_places;
 }
