@@ -23,10 +23,11 @@
 //   batch_norm_group            does a channel: _stats and _apply. The first KEPT*ITEMS elements stay in registers, the others are
 //                               read twice
 //   batch_norm_group_backward   does a channel: _backward_sums and _backward_apply; of each tensor 16*ITEMS elements stay
-//   batch_norm_slabs            does a slab, up to 16*ITEMS elements of a channel, of n_slabs: parts[slab*C + c] = mean,
-//                               parts[(n_slabs + slab)*C + c] = sum of squared differences from it
-//   batch_norm_slabs_join       one per channel: as _stats, from its slabs
-//   batch_norm_slabs_backward   parts as batch_norm_planes_backward leaves them of planes, for batch_norm_backward_join
+//   batch_norm_slabs            does a slab, up to 16*ITEMS elements of a channel, of n_slabs: parts[c*n_slabs + slab] = mean,
+//                               parts[(C + c)*n_slabs + slab] = sum of squared differences from it
+//   batch_norm_slabs_apply      does a slab, after it joined the channel's: _stats and _apply
+//   batch_norm_slabs_backward   parts alike: sum(dy), sum(dy * (x - mean))
+//   batch_norm_slabs_backward_apply   _backward_sums and _backward_apply
 // ITEMS     of a group, a power of two; default 256. Local memory: 8*ITEMS bytes
 // KEPT      elements of a channel that an item keeps; default 16
 // SLICES    1 to 14; default 1
@@ -465,25 +466,42 @@ KERNEL(batch_norm_slabs)(__global float *restrict parts, __global const T_X *res
     DIFFERENCES(16)
     const float2 all = KERNEL(batch_norm_tree)(tree, id, (float2)(left, square));
     if (id) return;
-    parts[slab * C + c] = mean + all.x / count;
-    parts[(n_slabs + slab) * C + c] = fmax(all.y - all.x * (all.x / count), 0.0f);
+    parts[c * n_slabs + slab] = mean + all.x / count;
+    parts[(C + c) * n_slabs + slab] = fmax(all.y - all.x * (all.x / count), 0.0f);
 }
 
-__kernel void KERNEL(batch_norm_slabs_join)(STATISTICS, __global const float *restrict parts, int C,
-                                            int n_slabs, int slab, int last, float eps) {
-    const int c = (int)get_global_id(0);
-    if (c >= C) return;
-    const float count = (float)(n_slabs - 1) * (float)slab + (float)last; // `last` elements in the last slab
-    float sum = 0.0f, left = 0.0f, apart = 0.0f, square = 0.0f;
-    for (int i = 0; i < n_slabs; i++) sum += parts[i * C + c] * ((float)(i + 1 < n_slabs ? slab : last) / count);
-    for (int i = 0; i < n_slabs; i++) {
-        const float d = parts[i * C + c] - sum, n = (float)(i + 1 < n_slabs ? slab : last);
-        left += d * n;
-        apart += d * d * n;
-        square += parts[(n_slabs + i) * C + c];
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
+KERNEL(batch_norm_slabs_apply)(__global T_Y *restrict y, STATISTICS, __global const T_X *restrict x,
+                               __global const float *restrict weight, __global const float *restrict bias,
+                               __global const float *restrict parts, int N, int C, int S, int n_slabs,
+                               int has_weight, int has_bias, float eps EPILOGUE_PARAMS) {
+    __local float2 tree[ITEMS];
+    const int id = (int)get_local_id(0), c = (int)get_group_id(0) % C, slab = (int)get_group_id(0) / C;
+    const float count = (float)N * (float)S;
+    float values[16];
+    float2 v = (float2)(0.0f), apart = (float2)(0.0f);
+    int j, s, at;
+    WALK(slab * 16 * ITEMS);
+    EACH(16, values[k] = valid ? LOAD(T_X, x + at) : 0.0f)
+#define SLAB_ELEMENTS(i) (float)min(16 * ITEMS, N * S - (i) * 16 * ITEMS)
+    for (int i = id; i < n_slabs; i += ITEMS)
+        v += (float2)(parts[c * n_slabs + i] * (SLAB_ELEMENTS(i) / count), parts[(C + c) * n_slabs + i]);
+    v = KERNEL(batch_norm_tree)(tree, id, v);
+    for (int i = id; i < n_slabs; i += ITEMS) {
+        const float d = parts[c * n_slabs + i] - v.x, n = SLAB_ELEMENTS(i);
+        apart += (float2)(d * n, d * d * n);
     }
-    square += fmax(apart - left * (left / count), 0.0f);
-    KERNEL(batch_norm_keep)(c, sum + left / count, square, count, means, rstds, vars, eps);
+    apart = KERNEL(batch_norm_tree)(tree, id, apart);
+    const float mean = v.x + apart.x / count;
+    const float square = v.y + fmax(apart.y - apart.x * (apart.x / count), 0.0f);
+    if (id == 0 && slab == 0) KERNEL(batch_norm_keep)(c, mean, square, count, means, rstds, vars, eps);
+    const float scale = 1.0f / sqrt(square / count + eps) * (has_weight ? weight[c] : 1.0f);
+    const float shift = has_bias ? bias[c] : 0.0f;
+    WALK(slab * 16 * ITEMS);
+    EACH(16, if (valid) {
+        const float r = (values[k] - mean) * scale + shift;
+        STORE(T_Y, KERNEL(epilogue)(r EPILOGUE_AT(at)), y + at);
+    })
 }
 
 __kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
@@ -502,6 +520,34 @@ KERNEL(batch_norm_slabs_backward)(__global float *restrict parts, __global const
     })
     v = KERNEL(batch_norm_tree)(tree, id, v);
     if (id) return;
-    parts[slab * C + c] = v.x;
-    parts[(n_slabs + slab) * C + c] = v.y;
+    parts[c * n_slabs + slab] = v.x;
+    parts[(C + c) * n_slabs + slab] = v.y;
+}
+
+__kernel __attribute__((reqd_work_group_size(ITEMS, 1, 1))) void
+KERNEL(batch_norm_slabs_backward_apply)(__global T_DX *dx, __global float *restrict dweight, __global float *restrict dbias,
+                                        __global const T_Y *dy, __global const T_X *x, __global const float *restrict weight,
+                                        __global const float *restrict mean, __global const float *restrict spread,
+                                        __global const float *restrict parts, int N, int C, int S, int n_slabs,
+                                        int has_weight, int is_var, float eps, float count) {
+    __local float2 tree[ITEMS];
+    const int id = (int)get_local_id(0), c = (int)get_group_id(0) % C, slab = (int)get_group_id(0) / C;
+    const float m = mean[c], rstd = KERNEL(batch_norm_rstd)(spread[c], is_var, eps);
+    float g[16], d[16];
+    float2 v = (float2)(0.0f);
+    int j, s, at;
+    WALK(slab * 16 * ITEMS);
+    FETCH
+    v = (float2)(0.0f);
+    for (int i = id; i < n_slabs; i += ITEMS)
+        v += (float2)(parts[c * n_slabs + i], parts[(C + c) * n_slabs + i]);
+    v = KERNEL(batch_norm_tree)(tree, id, v);
+    if (id == 0 && slab == 0) {
+        dbias[c] = v.x;
+        dweight[c] = v.y * rstd;
+    }
+    const float scale = has_weight ? rstd * weight[c] : rstd, level = count > 0.0f ? v.x / count : 0.0f;
+    const float slope = count > 0.0f ? rstd * (v.y * rstd) / count : 0.0f;
+    WALK(slab * 16 * ITEMS);
+    SEND
 }

@@ -20,7 +20,7 @@
 //   avg_pool2d_rows              as that of max_pool2d
 //   avg_pool2d_planes_backward   any window: each work-item does `rows` planes, handing dy out window by window
 //   pool2d_tile                  any window, maxima or (MEAN 1) averages: each group makes a tile of outputs, rows x columns of one
-//                                plane, or `planes` whole planes. What it reads is in local memory, once
+//                                plane, or `planes` whole planes. What it reads is in local memory, once: see pool_fetch
 //   pool2d_tile_backward         the same of inputs
 //
 // A NaN in a window wins, as in PyTorch; of several, the last.
@@ -514,22 +514,44 @@ __kernel void KERNEL(avg_pool2d_planes_backward)(__global float *restrict dx, __
 // A group's items stand side by side along rows, `lanes` of them, a power of two.
 
 // Rows h0 .. h0 + high - 1 and columns w0 .. w0 + wide - 1 of some planes, to local memory; `beyond` where the plane ends. Loads begin at
-// multiples of eight elements.
+// multiples of eight elements. Of a row's `length` elements those come first that are multiples of the stride from w0, `pitch` places for
+// them, then their neighbours: so windows beside each other read neighbouring banks.
 void KERNEL(pool_fetch)(__local float *to, __global const T_X *x, int planes, int H, int W, int h0, int w0,
-                        int high, int wide, int lanes, float beyond) {
+                        int high, int wide, int stride_w, int lanes, int length, int pitch, float beyond) {
     int id = (int)get_local_id(0), at_once = (int)get_local_size(0) / lanes;
+    int begin = (w0 & ~7) + (id & (lanes - 1)), ahead = w0 - begin; // up to 7, or less than 0
+    int place = ahead > 0 ? -((ahead + stride_w - 1) / stride_w) : -ahead / stride_w;
+    int phase = -ahead - place * stride_w;
     for (int r = id / lanes; r < planes * high; r += at_once) {
-        int h = h0 + r % high;
+        int h = h0 + r % high, p = phase, q = place;
         __global const T_X *from = x + (r / high * H + h) * W;
-        for (int w = (w0 & ~7) + (id & (lanes - 1)); w < w0 + wide; w += lanes)
+        for (int w = begin; w < w0 + wide; w += lanes) {
             if (w >= w0)
-                to[r * wide + w - w0] = h >= 0 && h < H && w >= 0 && w < W ? LOAD(T_X, from + w) : beyond;
+                to[r * length + p * pitch + q] =
+                    h >= 0 && h < H && w >= 0 && w < W ? LOAD(T_X, from + w) : beyond;
+            p += lanes % stride_w;
+            q += lanes / stride_w + (p >= stride_w);
+            if (p >= stride_w) p -= stride_w;
+        }
     }
 }
 
+// A window's taps along a row of the tile: `from` goes to the next.
+#define TAPS(row, ow)                                                                                        \
+    __local const float *from = tile + (row) * length + (ow);                                                \
+    int phase = 0;                                                                                           \
+    for (int j = 0; j < kernel_w; j++)
+#define NEXT_TAP                                                                                             \
+    phase += dilation_w % stride_w;                                                                          \
+    from += dilation_w % stride_w * pitch + dilation_w / stride_w;                                           \
+    if (phase >= stride_w) {                                                                                 \
+        phase -= stride_w;                                                                                   \
+        from += 1 - stride_w * pitch;                                                                        \
+    }
+
 __kernel void KERNEL(pool2d_tile)(__global T_Y *restrict y, __global const T_X *restrict x, int n_planes,
                                   WINDOWS, DILATION, int exclude, int planes, int rows, int columns,
-                                  int lanes) {
+                                  int lanes, int length, int pitch) {
     __local float tile[ROOM];
     int across = (OW + columns - 1) / columns, down = (OH + rows - 1) / rows, g = (int)get_group_id(0);
     int ow0 = g % across * columns, oh0 = g / across % down * rows, p0 = g / across / down * planes;
@@ -537,21 +559,21 @@ __kernel void KERNEL(pool2d_tile)(__global T_Y *restrict y, __global const T_X *
     int h0 = oh0 * stride_h - pad_h, w0 = ow0 * stride_w - pad_w;
     int high = (OH_here - 1) * stride_h + (kernel_h - 1) * dilation_h + 1;
     int wide = (OW_here - 1) * stride_w + (kernel_w - 1) * dilation_w + 1;
-    KERNEL(pool_fetch)(tile, x + p0 * H * W, n, H, W, h0, w0, high, wide, lanes, MEAN ? 0.0f : -INFINITY);
+    KERNEL(pool_fetch)
+    (tile, x + p0 * H * W, n, H, W, h0, w0, high, wide, stride_w, lanes, length, pitch, MEAN ? 0.0f : -INFINITY);
     barrier(CLK_LOCAL_MEM_FENCE);
     for (int o = (int)get_local_id(0); o < n * OH_here * OW_here; o += (int)get_local_size(0)) {
         int ow = o % OW_here, oh = o / OW_here % OH_here, p = o / OW_here / OH_here;
         float result = MEAN ? 0.0f : -INFINITY;
         for (int i = 0; i < kernel_h; i++) {
-            __local const float *from =
-                tile + (p * high + oh * stride_h + i * dilation_h) * wide + ow * stride_w;
             float row = 0.0f; // sums of sums lose less
-            for (int j = 0; j < kernel_w; j++) {
-                float v = from[j * dilation_w];
+            TAPS(p * high + oh * stride_h + i * dilation_h, ow) {
+                float v = *from;
                 if (MEAN)
                     row += v;
                 else if (v > result || v != v)
                     result = v;
+                NEXT_TAP
             }
             if (MEAN) result += row;
         }
@@ -566,7 +588,7 @@ __kernel void KERNEL(pool2d_tile_backward)(__global T_DX *restrict dx, __global 
                                            __global const T_X *restrict x,
 #endif
                                            int n_planes, WINDOWS, DILATION, int exclude, int planes, int rows,
-                                           int columns, int lanes) {
+                                           int columns, int lanes, int length, int pitch) {
     __local int memory[ROOM];
     int across = (W + columns - 1) / columns, down = (H + rows - 1) / rows, g = (int)get_group_id(0);
     int left = g % across * columns, top = g / across % down * rows, p0 = g / across / down * planes;
@@ -585,7 +607,8 @@ __kernel void KERNEL(pool2d_tile_backward)(__global T_DX *restrict dx, __global 
     int high = (OH_here - 1) * stride_h + (kernel_h - 1) * dilation_h + 1;
     int wide = (OW_here - 1) * stride_w + (kernel_w - 1) * dilation_w + 1;
     if (OH_here > 0 && OW_here > 0)
-        KERNEL(pool_fetch)(tile, x + p0 * H * W, n, H, W, h0, w0, high, wide, lanes, -INFINITY);
+        KERNEL(pool_fetch)
+        (tile, x + p0 * H * W, n, H, W, h0, w0, high, wide, stride_w, lanes, length, pitch, -INFINITY);
     barrier(CLK_LOCAL_MEM_FENCE);
 #endif
     for (int o = id; o < windows; o += items) {
@@ -600,15 +623,14 @@ __kernel void KERNEL(pool2d_tile_backward)(__global T_DX *restrict dx, __global 
         int at = (h + i0 * dilation_h) * W + w + j0 * dilation_w;
         float best = -INFINITY;
         if (i0 >= kernel_h || j0 >= kernel_w || h + i0 * dilation_h >= H || w + j0 * dilation_w >= W) at = -1;
-        for (int i = i0; i < kernel_h; i++) {
-            __local const float *from =
-                tile + (p * high + oh * stride_h + i * dilation_h) * wide + ow * stride_w;
-            for (int j = j0; j < kernel_w; j++) {
-                float v = from[j * dilation_w];
+        for (int i = 0; i < kernel_h; i++) { // taps outside are no larger
+            TAPS(p * high + oh * stride_h + i * dilation_h, ow) {
+                float v = *from;
                 if (v > best || v != v) {
                     best = v;
                     at = (h + i * dilation_h) * W + w + j * dilation_w;
                 }
+                NEXT_TAP
             }
         }
         winner[o] = at;
@@ -616,14 +638,19 @@ __kernel void KERNEL(pool2d_tile_backward)(__global T_DX *restrict dx, __global 
         share[o] = part;
     }
     barrier(CLK_LOCAL_MEM_FENCE);
+    int tall = min((kernel_h - 1) * dilation_h / stride_h + 1, OH_here);
+    int broad = min((kernel_w - 1) * dilation_w / stride_w + 1, OW_here);
     for (int e = id; e < n * H_here * W_here; e += items) {
         int w = left + e % W_here, h = top + e / W_here % H_here, p = e / W_here / H_here;
         LOOKING_AT(h, w, dilation_h, dilation_w)
         float sum = 0.0f;
-        for (int oh = h_first; oh <= h_last; oh++) {
-            for (int ow = w_first; ow <= w_last; ow++) {
-                int o = (p * OH_here + oh - oh0) * OW_here + ow - ow0;
-                if (MEAN || winner[o] == h * W + w) sum += share[o];
+        for (int i = 0; i < tall; i++) {
+            for (int j = 0; j < broad; j++) { // all items go the same way, and look again where they have fewer windows
+                int oh = h_first + i, ow = w_first + j, r = clamp(oh - oh0, 0, OH_here - 1);
+                int o = (p * OH_here + r) * OW_here + clamp(ow - ow0, 0, OW_here - 1);
+                float part = share[o];
+                int mine = (oh <= h_last) & (ow <= w_last) & (MEAN ? 1 : winner[o] == h * W + w);
+                sum += mine ? part : 0.0f;
             }
         }
         STORE(T_DX, sum, dx + ((p0 + p) * H + h) * W + w);

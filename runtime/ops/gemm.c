@@ -114,9 +114,22 @@ double clv__lanes_bytes_cost(const clv_device_info *device, double n) {
     return n * fmas / units;
 }
 
+static const double launch_seconds = 10e-6, unit_fmas = 64 * 1.3e9; // a second
+
 double clv__lanes_launches_cost(double n) {
-    const double seconds = 10e-6, fmas_per_second = 64 * 1.3e9;
-    return n * seconds * fmas_per_second;
+    return n * launch_seconds * unit_fmas;
+}
+
+double clv__lanes_units(const clv_device_info *device) {
+    enum { NARROW = 8, USUAL = 64 };
+    const double units = device->compute_units > 0 ? device->compute_units : 1;
+    return device->sub_group_sizes[0] == NARROW ? units * NARROW / USUAL : units;
+}
+
+double clv__lanes_launch_share(const clv_device_info *device, double bytes) {
+    const double known = device->peak_bytes_per_second;
+    const double per_second = known > 0 ? known : unit_fmas / clv__lanes_bytes_cost(device, 1);
+    return launch_seconds * per_second / bytes;
 }
 
 /** What few items beside each other leave open, a unit waits for. */

@@ -49,6 +49,10 @@ double clv__gemm_cost(const clv_device_info *device, const clv__op_io *io, const
 /** The same for n bytes of global memory that are read or written once, and for n further launches. */
 double clv__lanes_bytes_cost(const clv_device_info *device, double n);
 double clv__lanes_launches_cost(double n);
+/** Units that do 64 FMAs at a time: devices with sub-groups of eight call a unit what does eight. */
+double clv__lanes_units(const clv_device_info *device);
+/** What one more launch adds to a use that moves so many bytes, as a part of its time. */
+double clv__lanes_launch_share(const clv_device_info *device, double bytes);
 /** By how many times longer so many items of a unit, beside each other, wait for memory. */
 double clv__lanes_waits(double items);
 /** What a cost is beside plain's, of so many results with so many terms each. Of threads it is 2: no local memory to gain from, and

@@ -10,6 +10,7 @@
 #include "cleave/ops.h"
 #include "graph/graph.h"
 #include "ops/epilogue.h"
+#include "ops/gemm.h"
 #include "ops/lower.h"
 #include "ops/rows.h"
 
@@ -231,13 +232,15 @@ static void train_groups(clv__launches *list, const clv__op_io *io) {
 
 static void train_slabs(clv__launches *list, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[X].shape);
-    const int64_t n = slabs_of(list->device, &s), elements = SLAB * slab_items(list->device);
+    const int64_t n = slabs_of(list->device, &s);
     const clv__part parts = clv__floats(list, 2 * n * s.C);
     CLV__ARGS(list, group_launch(list, "batch_norm_slabs", n * s.C, false), io, "w i0=T_X", .part = parts,
               CLV__INTS(s.N, s.C, s.S, n));
-    CLV__LAUNCH(list, io, "norm", "batch_norm_slabs_join", CLV__TASKS, s.C, "o1 o2 o3 w", .part = parts,
-                CLV__INTS(s.C, n, elements, s.N * s.S - (n - 1) * elements), CLV__FLOATS(attrs_of(io)->eps));
-    apply(list, io);
+    clv__launch *launch = group_launch(list, "batch_norm_slabs_apply", n * s.C, false);
+    CLV__ARGS(list, launch, io, "o0=T_Y o1 o2 o3 i0=T_X i1 i2 w", .part = parts,
+              CLV__INTS(s.N, s.C, s.S, n, clv__has_in(io, WEIGHT), clv__has_in(io, BIAS)),
+              CLV__FLOATS(attrs_of(io)->eps));
+    clv__arg_epilogue(list, launch, io);
 }
 
 static void update_plain(clv__launches *list, const clv__op_io *io) {
@@ -318,8 +321,17 @@ static void backward_slabs(clv__launches *list, const clv__op_io *io) {
     const clv__part parts = clv__floats(list, 2 * n * s.C);
     CLV__ARGS(list, group_launch(list, "batch_norm_slabs_backward", n * s.C, false), io, "w i0=T_Y i1=T_X i3",
               .part = parts, CLV__INTS(s.N, s.C, s.S, n));
-    backward_join(list, io, parts, n);
-    backward_apply(list, io);
+    CLV__ARGS(list, group_launch(list, "batch_norm_slabs_backward_apply", n * s.C, false), io,
+              "o0=T_DX o1 o2 i0=T_Y i1=T_X i2 i3 i4 w", .part = parts,
+              CLV__INTS(s.N, s.C, s.S, n, clv__has_in(io, B_WEIGHT), attrs_of(io)->is_var),
+              CLV__FLOATS(attrs_of(io)->eps, count_of(io)));
+}
+
+static void cost(const clv__op_io *io, clv__cost *cost) {
+    const double n = (double)clv__numel(&io->in[0]);
+    *cost = io->op == &clv__op_batch_norm            ? (clv__cost){7 * n, 12 * n}
+            : io->op == &clv__op_batch_norm_backward ? (clv__cost){8 * n, 20 * n}
+                                                     : (clv__cost){2 * n, 8 * n};
 }
 
 /** Where a channel's elements lie side by side. */
@@ -332,7 +344,7 @@ static bool groups_support(const clv_device_info *device, const clv__op_io *io) 
 
 /** A unit of the device without a channel has nothing to do. */
 static double groups_rank(const clv_device_info *device, const clv__op_io *io) {
-    const double C = (double)sizes_of(&io->in[0].shape).C, units = (double)device->compute_units;
+    const double C = (double)sizes_of(&io->in[0].shape).C, units = clv__lanes_units(device);
     return clv__threads(device) ? 2 : 0.06 * (units > C ? units / C : 1);
 }
 
@@ -340,6 +352,13 @@ static double groups_rank(const clv_device_info *device, const clv__op_io *io) {
 static bool slabs_support(const clv_device_info *device, const clv__op_io *io) {
     const norm_sizes s = sizes_of(&io->in[0].shape);
     return groups_support(device, io) && slabs_of(device, &s) > 1;
+}
+
+/** No unit is idle, but what is read is read twice (16 bytes an element instead of 12), and there is one more launch. */
+static double slabs_rank(const clv_device_info *device, const clv__op_io *io) {
+    clv__cost all;
+    cost(io, &all);
+    return clv__threads(device) ? 2 : 0.08 * (1 + clv__lanes_launch_share(device, all.bytes));
 }
 
 static bool planes_support(const clv_device_info *device, const clv__op_io *io) {
@@ -360,7 +379,7 @@ static const clv__variant train_variants[] = {
     {"planes", planes_support, .lower = train_planes, .relative = 0.1},
     {"columns", columns_support, .lower = train_columns, .relative = 0.1},
     {"groups", groups_support, groups_rank, .lower = train_groups},
-    {"slabs", slabs_support, .lower = train_slabs, .relative = 0.1, .lanes = true},
+    {"slabs", slabs_support, slabs_rank, .lower = train_slabs},
     {0}};
 static const clv__variant update_variants[] = {{"plain", .lower = update_plain}, {0}};
 static const clv__variant eval_variants[] = {
@@ -370,7 +389,7 @@ static const clv__variant backward_variants[] = {
     {"planes", planes_support, .lower = backward_planes, .relative = 0.1},
     {"columns", columns_support, .lower = backward_columns, .relative = 0.1},
     {"groups", groups_support, groups_rank, .lower = backward_groups},
-    {"slabs", slabs_support, .lower = backward_slabs, .relative = 0.1, .lanes = true},
+    {"slabs", slabs_support, slabs_rank, .lower = backward_slabs},
     {0}};
 
 // ---- references -------------------------------------------------------------------------------------------
@@ -443,13 +462,6 @@ static void backward_reference(const clv__ref *ref) {
             ref->out[B_DX][at] = weight * rstd * g;
         }
     }
-}
-
-static void cost(const clv__op_io *io, clv__cost *cost) {
-    const double n = (double)clv__numel(&io->in[0]);
-    *cost = io->op == &clv__op_batch_norm            ? (clv__cost){7 * n, 12 * n}
-            : io->op == &clv__op_batch_norm_backward ? (clv__cost){8 * n, 20 * n}
-                                                     : (clv__cost){2 * n, 8 * n};
 }
 
 static int64_t per_channel(const clv__op_io *io) {

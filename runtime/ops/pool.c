@@ -171,15 +171,29 @@ void clv__pool_rows(clv__launches *list, const clv__op_io *io) {
 // ---- tiles, on devices with lanes -----------------------------------------------------------------------------------
 
 /** What a group makes, outputs or in a gradient inputs, and how: `lanes` items stand along a row. In floats of local memory: what it
- *  reads of x, and what its windows hand out. */
+ *  reads of x, in rows of `length`, `pitch` for each remainder of the stride, and what its windows hand out. */
 typedef struct pool_tile {
-    int64_t planes, rows, columns, lanes, groups, items, window, shares;
+    int64_t planes, rows, columns, lanes, length, pitch, groups, items, window, shares;
 } pool_tile;
 
 /** Elements of x that `made` elements of a tile read along an axis, and how many windows they are in. */
 static int64_t reach(bool backward, int64_t made, int64_t stride, int64_t span, int64_t *windows) {
     *windows = backward ? (made + span - 2) / stride + 1 : made;
     return (*windows - 1) * stride + span;
+}
+
+/** Where rows of windows are short, several are read at once: as well as a few more places make it, one begins in the bank after the
+ *  other's last. */
+static int64_t pitch_of(const clv__pool_sizes *s, int64_t least, int64_t phases, int64_t windows) {
+    enum { BANKS = 32, MORE = 8 };
+    int64_t best = least, gap = BANKS;
+    for (int64_t pitch = least; windows < BANKS && phases <= MORE && pitch < least + MORE; pitch++) {
+        const int64_t now = (s->stride_h * phases * pitch + BANKS - windows) % BANKS;
+        if (now >= gap) continue;
+        best = pitch;
+        gap = now;
+    }
+    return best;
 }
 
 /** Local memory of a tile of one plane; all of it is returned. */
@@ -191,7 +205,10 @@ static int64_t measure(const clv__op_io *io, const clv__pool_sizes *s, int64_t r
     const int64_t wide =
         reach(kind->backward, columns, s->stride_w, (s->kernel_w - 1) * s->dilation_w + 1, &ow);
     t->rows = rows, t->columns = columns;
-    t->window = kind->mean && kind->backward ? 0 : high * wide;
+    const int64_t phases = clv__min64(s->stride_w, wide);
+    t->pitch = pitch_of(s, clv__div_up(wide, s->stride_w), phases, ow);
+    t->length = phases * t->pitch;
+    t->window = kind->mean && kind->backward ? 0 : high * t->length;
     t->shares = kind->backward ? oh * ow : 0;
     t->lanes = wide <= 8 ? 8 : wide <= 16 ? 16 : 32;
     return t->window + t->shares * (kind->mean ? 1 : 2);
@@ -252,7 +269,7 @@ void clv__pool_tile_lower(clv__launches *list, const clv__op_io *io) {
     tensors(list, launch, io);
     CLV__ARGS_I32(list, launch, s.planes, s.H, s.W, s.OH, s.OW, s.kernel_h, s.kernel_w, s.stride_h,
                   s.stride_w, s.pad_h, s.pad_w, s.dilation_h, s.dilation_w, clv__pool_excludes(io), t.planes,
-                  t.rows, t.columns, t.lanes);
+                  t.rows, t.columns, t.lanes, t.length, t.pitch);
     clv__launch_grid(launch, (size_t)(t.groups * t.items), (size_t)t.items);
 }
 

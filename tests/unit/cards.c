@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices that are not here: what four of them get, of every model, in training and inference: variants and launches, held against the
 // tables in tests/golden/cards/. So a change in what GPUs get is seen without one. CLV_UPDATE=1 writes the tables
-// anew, after which `git diff` shows the change. And: plans on all of them.
+// anew, after which `git diff` shows the change. And: plans on all of them, and how many launches a step has.
 #include <stdlib.h>
 
 #include "base/text.h"
@@ -199,6 +199,23 @@ static void cards_get_what_the_tables_say(void **state) {
 
 // ---- plans ----------------------------------------------------------------------------------------------------------
 
+/** A launch takes a device's time whatever it does: some microseconds. */
+static void a_training_step_has_few_launches(void **state) {
+    (void)state;
+    enum { FULL_SIZE = 8, MOST = 420 };
+    for (int i = 0; i < FULL_SIZE; i++) {
+        clv_graph *graph = NULL;
+        clv_plan *plan;
+        int launches = 0;
+        assert_status(make_plan(clv_model_find("resnet50"), true, card(all_cards[i]), &graph, &plan), CLV_OK,
+                      runtime);
+        for (int n = 0; n < clv_plan_node_count(plan); n++) launches += clv_plan_node_get(plan, n).launches;
+        if (launches > MOST) fail_msg("%s: %d launches, more than %d", all_cards[i], launches, MOST);
+        clv_plan_destroy(plan);
+        clv_graph_destroy(graph);
+    }
+}
+
 static void every_card_plans_every_small_model(void **state) {
     (void)state;
     static const char *const models[] = {"linear", "mlp", "cnn"};
@@ -256,6 +273,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cards_get_what_the_tables_say),
         cmocka_unit_test(every_card_plans_every_small_model),
+        cmocka_unit_test(a_training_step_has_few_launches),
         cmocka_unit_test(least_times_follow_the_figures),
         cmocka_unit_test(classes_are_of_their_traits),
     };
