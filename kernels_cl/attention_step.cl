@@ -18,30 +18,15 @@
 // W, VECTORS   4 (default), 8 or 16; E / W, default 1
 // GROUP, EACH  GROUP a power of two; default 64, 1
 // T_X          how x is stored: float (default), f16 or bf16
-#ifndef KERNEL
-#define KERNEL(name) name
-#endif
-#ifndef T_X
 #define T_X float
-#endif
-#ifndef W
 #define W 4
-#endif
-#ifndef VECTORS
 #define VECTORS 1
-#endif
-#ifndef GROUP
 #define GROUP 64
-#endif
-#ifndef EACH
 #define EACH 1
-#endif
 
-#define STEP_GLUE_(a, b) a##b
-#define STEP_GLUE(a, b) STEP_GLUE_(a, b)
-#define FLOATS STEP_GLUE(float, W)
-#define VREAD(from) STEP_GLUE(vload, W)(0, from)
-#define VWRITE(v, to) STEP_GLUE(vstore, W)(v, 0, to)
+#define FLOATS PASTE(float, W)
+#define VREAD(from) PASTE(vload, W)(0, from)
+#define VWRITE(v, to) PASTE(vstore, W)(v, 0, to)
 
 // Where head i begins in x, and in both caches.
 #define HEAD_OF_X(i) ((i) / H * 3 * H * E + (i) % H * E)

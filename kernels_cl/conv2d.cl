@@ -291,22 +291,10 @@ static void KERNEL(conv2d_row_apart)(__local float *dst, __global const T_IN *sr
     }
 }
 
-#define DECL(i) FV x##i = (FV)(0.0f), y##i = (FV)(0.0f), z##i = (FV)(0.0f);
-#define KEEP(i)                                                                                              \
-    x##i = LLOAD(t + i * pitch);                                                                             \
-    y##i = LLOAD(t + i * pitch + VW);                                                                        \
-    z##i = LLOAD(t + i * pitch + 2 * VW);
-#define STEP(i)                                                                                              \
-    {                                                                                                        \
-        FV v = (FV)(pa[i]);                                                                                  \
-        x##i = fma(v, b0, x##i);                                                                             \
-        y##i = fma(v, b1, y##i);                                                                             \
-        z##i = fma(v, b2, z##i);                                                                             \
-    }
-#define PUT(i)                                                                                               \
-    LSTORE(x##i, t + i * pitch);                                                                             \
-    LSTORE(y##i, t + i * pitch + VW);                                                                        \
-    LSTORE(z##i, t + i * pitch + 2 * VW);
+#define DECL(i) TILE2_ZERO(i) FV z##i = (FV)(0.0f);
+#define KEEP(i) TILE2_GET(i, L, t + i * pitch) z##i = LLOAD(t + i * pitch + 2 * VW);
+#define STEP(i) TILE2_ADD(i, pa[i], b0, b1) z##i = fma((FV)(pa[i]), b2, z##i);
+#define PUT(i) TILE2_PUT(i, L, t + i * pitch) LSTORE(z##i, t + i * pitch + 2 * VW);
 
 // t[MR][pitch] (+)= sum_k pa[k][MR] * px[off[k] + 0..NR)
 static void KERNEL(conv2d_micro)(__local float *t, int pitch, __global const float *pa,
@@ -459,15 +447,8 @@ static void KERNEL(conv2d_transpose)(__local float *dst, int pitch, __global con
 #define WDECL(i)                                                                                             \
     FV x##i = LLOAD(t + i * ob), y##i = LLOAD(t + i * ob + VW);                                              \
     __local const float *p##i = px + off[i];
-#define WSTEP(i)                                                                                             \
-    {                                                                                                        \
-        FV v = (FV)(p##i[at]);                                                                               \
-        x##i = fma(v, d0, x##i);                                                                             \
-        y##i = fma(v, d1, y##i);                                                                             \
-    }
-#define WPUT(i)                                                                                              \
-    LSTORE(x##i, t + i * ob);                                                                                \
-    LSTORE(y##i, t + i * ob + VW);
+#define WSTEP(i) TILE2_ADD(i, p##i[at], d0, d1)
+#define WPUT(i) TILE2_PUT(i, L, t + i * ob)
 
 // t[WR][ob] += sum_{j < n} pd[pd_at[j]][0..2*VW) * px[off[row] + px_at[j]]
 static void KERNEL(conv2d_weight_micro)(__local float *t, int ob, __local const float *pd,

@@ -124,19 +124,12 @@ static int KERNEL(images_pixel)(int at, int r, int stride, int padding, int dila
 #define GET(i)                                                                                               \
     FV x##i = first ? (FV)(0.0f) : LLOAD(sums + 2 * i * VW),                                                 \
        y##i = first ? (FV)(0.0f) : LLOAD(sums + (2 * i + 1) * VW);
-#define BOTH(i)                                                                                              \
-    {                                                                                                        \
-        FV v = (FV)(p##i[0]);                                                                                \
-        x##i = fma(v, v0, x##i);                                                                             \
-        y##i = fma(v, v1, y##i);                                                                             \
-    }
+#define BOTH(i) TILE2_ADD(i, p##i[0], v0, v1)
 #define ONE_X(i) x##i = fma((FV)(p##i[0]), v0, x##i);
 #define ONE_Y(i) y##i = fma((FV)(p##i[0]), v0, y##i);
 #define FROM(i) __local const float *p##i = w + tap + i * m_stride;
 #define NEXT(i) p##i += c_stride;
-#define PUT(i)                                                                                               \
-    LSTORE(x##i, sums + 2 * i * VW);                                                                         \
-    LSTORE(y##i, sums + (2 * i + 1) * VW);
+#define PUT(i) TILE2_PUT(i, L, sums + 2 * i * VW)
 
 // sums[MR][2][VW] over C channels: of n[0] taps both, of n[1] the first, of n[2] the second. A tap is where its weight is, past w,
 // and where the vectors are, past t.

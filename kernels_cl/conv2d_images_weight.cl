@@ -34,7 +34,6 @@
 #define KL 25
 #define PAIRS 2048
 
-
 __kernel __attribute__((reqd_work_group_size(1, 1, 1))) void
 KERNEL(images_channels)(__global float *restrict xt, __global const T_X *restrict x, int N, int C, int P,
                         int nr) {
@@ -58,19 +57,11 @@ KERNEL(images_channels)(__global float *restrict xt, __global const T_X *restric
     }
 }
 
-#define DECL(i) FV u##i = (FV)(0.0f), v##i = (FV)(0.0f);
-#define STEP(i)                                                                                              \
-    {                                                                                                        \
-        FV f = (FV)(pa[i]);                                                                                  \
-        u##i = fma(f, x0, u##i);                                                                             \
-        v##i = fma(f, x1, v##i);                                                                             \
-    }
-#define PUT(i)                                                                                               \
-    LSTORE(u##i, sums + i * row);                                                                            \
-    LSTORE(v##i, sums + i * row + VW);
-#define DECL_NARROW(i) FV u##i = (FV)(0.0f);
-#define STEP_NARROW(i) u##i = fma((FV)(pa[i]), x0, u##i);
-#define PUT_NARROW(i) LSTORE(u##i, sums + i * row);
+#define STEP(i) TILE2_ADD(i, pa[i], b0, b1)
+#define PUT(i) TILE2_PUT(i, L, sums + i * row)
+#define DECL_NARROW(i) FV x##i = (FV)(0.0f);
+#define STEP_NARROW(i) x##i = fma((FV)(pa[i]), b0, x##i);
+#define PUT_NARROW(i) LSTORE(x##i, sums + i * row);
 
 // Of one tap and a block of nr channels: the sums of row i at sums + i*row. Pair j is of dy at a + ps[2*j] and x at xt + ps[2*j + 1],
 // the next image a_step and x_step further on.
@@ -81,7 +72,7 @@ static void KERNEL(images_weight_sums)(__local float *sums, int row, __local con
         TILE_ROWS(MR, DECL_NARROW) for (int n = 0; n < N; n++) {
             for (int j = 0; j < n_pairs; j++) {
                 __local const float *pa = a + ps[2 * j];
-                FV x0 = GLOAD(xt + ps[2 * j + 1]);
+                FV b0 = GLOAD(xt + ps[2 * j + 1]);
                 TILE_ROWS(MR, STEP_NARROW)
             }
             a += a_step;
@@ -89,10 +80,10 @@ static void KERNEL(images_weight_sums)(__local float *sums, int row, __local con
         }
         TILE_ROWS(MR, PUT_NARROW) return;
     }
-    TILE_ROWS(MR, DECL) for (int n = 0; n < N; n++) {
+    TILE_ROWS(MR, TILE2_ZERO) for (int n = 0; n < N; n++) {
         for (int j = 0; j < n_pairs; j++) {
             __local const float *pa = a + ps[2 * j];
-            FV x0 = GLOAD(xt + ps[2 * j + 1]), x1 = GLOAD(xt + ps[2 * j + 1] + VW);
+            FV b0 = GLOAD(xt + ps[2 * j + 1]), b1 = GLOAD(xt + ps[2 * j + 1] + VW);
             TILE_ROWS(MR, STEP)
         }
         a += a_step;

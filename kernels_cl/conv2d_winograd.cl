@@ -361,19 +361,9 @@ KERNEL(winograd_dweight)(__global float *restrict dw, __global const float *rest
     }
 }
 
-#define DECL(i) FV x##i = (FV)(0.0f), y##i = (FV)(0.0f);
-#define GET(i)                                                                                               \
-    x##i = GLOAD(dst_ + i * NR);                                                                             \
-    y##i = GLOAD(dst_ + i * NR + VW);
-#define STEP(i)                                                                                              \
-    {                                                                                                        \
-        FV w = (FV)(pu_[i]);                                                                                 \
-        x##i = fma(w, v0, x##i);                                                                             \
-        y##i = fma(w, v1, y##i);                                                                             \
-    }
-#define PUT(i)                                                                                               \
-    GSTORE(x##i, dst_ + i * NR);                                                                             \
-    GSTORE(y##i, dst_ + i * NR + VW);
+#define GET(i) TILE2_GET(i, G, dst_ + i * NR)
+#define STEP(i) TILE2_ADD(i, pu_[i], v0, v1)
+#define PUT(i) TILE2_PUT(i, G, dst_ + i * NR)
 #define DECL_NARROW(i) FV x##i = (FV)(0.0f);
 #define GET_NARROW(i) x##i = GLOAD(dst_ + i * VW);
 #define STEP_NARROW(i) x##i = fma((FV)(pu_[i]), v0, x##i);
@@ -395,7 +385,7 @@ KERNEL(winograd_dweight)(__global float *restrict dw, __global const float *rest
             }                                                                                                \
             TILE_ROWS(MR, PUT_NARROW)                                                                        \
         } else {                                                                                             \
-            TILE_ROWS(MR, DECL) if (more) {                                                                  \
+            TILE_ROWS(MR, TILE2_ZERO) if (more) {                                                                  \
                 TILE_ROWS(MR, GET)                                                                           \
             }                                                                                                \
             for (int c = 0; c < n; c++, pu_ += MR, pv_ += NR) {                                              \

@@ -176,18 +176,9 @@ PACK_COLUMNS(matmul_pack_columns, T_B)
 // memory it would take a twentieth of all time. add: keep what C holds; all of it is asked for before any is stored, as
 // rows that lie a multiple of 4 KiB apart look alike to a core. has_bias: add bias[NR]. Without c the product goes to
 // t[MR][NR].
-#define DECL(i) FV x##i = (FV)(0.0f), y##i = (FV)(0.0f);
-#define STEP(i, at)                                                                                          \
-    {                                                                                                        \
-        FV v = (FV)(pa[at]);                                                                                 \
-        x##i = fma(v, b0, x##i);                                                                             \
-        y##i = fma(v, b1, y##i);                                                                             \
-    }
-#define STEP_LANES(i) STEP(i, i)
-#define STEP_ROWS(i) STEP(i, (i) * AP)
-#define PUT(i)                                                                                               \
-    LSTORE(x##i, t + i * NR);                                                                                \
-    LSTORE(y##i, t + i * NR + VW);
+#define STEP_LANES(i) TILE2_ADD(i, pa[i], b0, b1)
+#define STEP_ROWS(i) TILE2_ADD(i, pa[(i) * AP], b0, b1)
+#define PUT(i) TILE2_PUT(i, L, t + i * NR)
 #define FORMER(i)                                                                                            \
     x##i += TLOAD(T_C, c + i * N);                                                                           \
     y##i += TLOAD(T_C, c + i * N + VW);
@@ -200,7 +191,7 @@ PACK_COLUMNS(matmul_pack_columns, T_B)
 #define MICRO(name, rows, step, next)                                                                        \
     static void KERNEL(name)(__local float *t, __local const float *pa, __local const float *pb, int kn,     \
                              __global T_C *c, int N, int add, int has_bias, __global const float *bias) {    \
-        TILE_ROWS(rows, DECL);                                                                               \
+        TILE_ROWS(rows, TILE2_ZERO);                                                                               \
         for (int k = 0; k < kn; k++) {                                                                       \
             FV b0 = LLOAD(pb), b1 = LLOAD(pb + VW);                                                          \
             TILE_ROWS(rows, step);                                                                           \

@@ -240,18 +240,12 @@ static void KERNEL(attend_transpose)(__local float *to, __local const float *fro
 }
 
 // The register tile: c[MR][NR] (+)= sum_{k < n} a[r * a_r + k * a_k] * b[k * b_k ... + NR]. add: keep what c holds.
-#define DECL(r) FV x##r = (FV)(0.0f), y##r = (FV)(0.0f);
-#define GET(r) x##r = LLOAD(c + r * c_r), y##r = LLOAD(c + r * c_r + VW);
-#define STEP(r)                                                                                              \
-    {                                                                                                        \
-        FV v = (FV)(a[r * a_r]);                                                                             \
-        x##r = fma(v, b0, x##r);                                                                             \
-        y##r = fma(v, b1, y##r);                                                                             \
-    }
-#define PUT(r) LSTORE(x##r, c + r * c_r), LSTORE(y##r, c + r * c_r + VW);
+#define GET(r) TILE2_GET(r, L, c + r * c_r)
+#define STEP(r) TILE2_ADD(r, a[r * a_r], b0, b1)
+#define PUT(r) TILE2_PUT(r, L, c + r * c_r)
 static void KERNEL(attend_micro)(__local float *c, int c_r, __local const float *a, int a_r, int a_k,
                                  __local const float *b, int b_k, int n, int add) {
-    TILE_ROWS(MR, DECL)
+    TILE_ROWS(MR, TILE2_ZERO)
     if (add) {
         TILE_ROWS(MR, GET)
     }

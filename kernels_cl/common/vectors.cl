@@ -59,6 +59,17 @@ typedef int16 __attribute__((aligned(4))) unaligned_int16;
 #define TILE_ROWS_12(X) TILE_ROWS_10(X) X(10) X(11)
 #define TILE_ROWS_14(X) TILE_ROWS_12(X) X(12) X(13)
 
+// A row of a register tile of two vectors: zeros; from memory, local (L) or global (G); a times b0 and b1 added; to memory.
+#define TILE2_ZERO(i) FV x##i = (FV)(0.0f), y##i = (FV)(0.0f);
+#define TILE2_GET(i, L, from) x##i = L##LOAD(from), y##i = L##LOAD((from) + VW);
+#define TILE2_ADD(i, a, b0, b1)                                                                              \
+    {                                                                                                        \
+        const FV a_ = (FV)(a);                                                                               \
+        x##i = fma(a_, b0, x##i);                                                                            \
+        y##i = fma(a_, b1, y##i);                                                                            \
+    }
+#define TILE2_PUT(i, L, to) L##STORE(x##i, to), L##STORE(y##i, (to) + VW);
+
 // The even and the odd elements of two vectors.
 #define EVEN_ODD(even_, odd_, a, b)                                                                          \
     FV even_, odd_;                                                                                          \

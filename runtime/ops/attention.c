@@ -154,15 +154,9 @@ static const clv__sample_row samples[] = {
 
 // ---- descriptors ------------------------------------------------------------------------------------------
 
-/** Along every dimension but the last two. */
-static bool split(const clv__op_io *io, int i, clv__split *out) {
-    clv__split_all(io, i, out);
-    return i + 2 < io->in[0].shape.rank;
-}
-
 #define COMMON                                                                                               \
     .attrs_bytes = sizeof(attention_attrs), .variants = variants, .samples = CLV__TRAINS(samples),           \
-    .cost = cost, .reduction = reduction, .split = split
+    .cost = cost, .reduction = reduction, .split = clv__split_matrices
 const clv__op clv__op_causal_softmax_backward = {.name = "causal_softmax_backward",
                                                  .half_out = 1,
                                                  .infer = backward_infer,

@@ -50,10 +50,8 @@ static clv_status infer(clv__op_io *io, clv__error *error) {
 
 static void plain(clv__launches *list, const clv__op_io *io) {
     const sizes s = sizes_of(io);
-    clv__launch *launch = clv__launch_items(list, "attention_step", "attention_step", CLV__TASKS, s.N * s.H);
-    if (!launch) return;
-    CLV__ARGS(list, launch, io, "o0 i0=T_X i1 i2 i3", CLV__INTS(s.N * s.H, s.H, s.T, s.E),
-              CLV__FLOATS(s.scale));
+    CLV__LAUNCH(list, io, "attention_step", "attention_step", CLV__TASKS, s.N * s.H, "o0 i0=T_X i1 i2 i3",
+                CLV__INTS(s.N * s.H, s.H, s.T, s.E), CLV__FLOATS(s.scale));
 }
 
 static bool plain_supports(const clv_device_info *device, const clv__op_io *io) {
@@ -61,10 +59,8 @@ static bool plain_supports(const clv_device_info *device, const clv__op_io *io) 
     return clv__loops_fit(device, s.T + 2 * s.E * (s.T + 1));
 }
 
-enum {
-    MOST_VECTORS = 16,
-    MOST_WHERE_NEEDED = 32
-}; // of a head, so that its sums and its query are in registers
+// of a head, so that its sums and its query are in registers
+enum { MOST_VECTORS = 16, MOST_WHERE_NEEDED = 32 };
 
 /** The widest vectors that heads consist of. */
 static int width_of(const clv_device_info *device, int64_t E) {
@@ -78,7 +74,6 @@ static void vectors(clv__launches *list, const clv__op_io *io) {
     const int width = width_of(list->device, s.E);
     clv__launch *launch =
         clv__launch_items(list, "attention_step", "attention_step_vectors", CLV__TASKS, s.N * s.H);
-    if (!launch) return;
     clv__launch_define(list, launch, "W", "%d", width);
     clv__launch_define(list, launch, "VECTORS", "%d", (int)s.E / width);
     CLV__ARGS(list, launch, io, "o0 i0=T_X i1 i2 i3", CLV__INTS(s.N * s.H, s.H, s.T, s.E),

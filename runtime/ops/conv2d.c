@@ -48,10 +48,6 @@ clv__conv2d clv__conv2d_of(const clv__op_io *io) {
     return c;
 }
 
-static bool is_empty(const clv__op_io *io) {
-    return clv__numel(&io->out[0]) == 0;
-}
-
 static clv_status check_attrs(const conv2d_attrs *a, clv__error *error) {
     for (int d = 0; d < 2; d++) {
         if (a->stride[d] < 1) CLV_FAIL(error, CLV_E_VALUE, "stride %d is below 1", (int)a->stride[d]);
@@ -307,7 +303,7 @@ void clv__conv2d_sizes(clv__launches *list, clv__launch *launch, const clv__conv
 }
 
 static void plain_lower(clv__launches *list, const clv__op_io *io) {
-    if (is_empty(io)) return;
+    if (clv__numel(&io->out[0]) == 0) return;
     clv__conv2d c = clv__conv2d_of(io);
     bool forward = io->op == &clv__op_conv2d;
     clv__launch *launch =
@@ -340,7 +336,7 @@ void clv__conv2d_weight_tensors(clv__launches *list, clv__launch *launch, const 
 /** Weights are few, their sums long: rows of dy are dealt to chunks, for more work-items and shorter loops. */
 static void plain_lower_weight(clv__launches *list, const clv__op_io *io) {
     enum { TURNS = 32768, WORK_ITEMS = 16384, CHUNKS = 64 };
-    if (is_empty(io)) return;
+    if (clv__numel(&io->out[0]) == 0) return;
     clv__conv2d c = clv__conv2d_of(io);
     int64_t size = clv__numel(&io->out[0]), all = c.n * c.out[0];
     int64_t chunks = clv__min64(clv__min64(all, CHUNKS), clv__div_up(WORK_ITEMS, size));

@@ -8,10 +8,8 @@
 #include "ops/lower.h"
 
 enum { TILE = 4, POINTS = 36, RUN_BYTES = 4 << 20, MOST_BYTES = 512 << 10 };
-enum {
-    CHUNK = 128,
-    LEAST_CHUNK = 8
-}; // KC of the kernel file: its default, and the least worth its sums' way to memory
+// KC of the kernel file: its default, and the least worth its sums' way to memory
+enum { CHUNK = 128, LEAST_CHUNK = 8 };
 
 /** Forward, or backward by the input as a correlation of dy with the weights turned round. [0] is H, [1] is W. */
 typedef struct work {
@@ -83,10 +81,6 @@ static clv__launch *launch_of(clv__launches *list, const work *w, const char *en
     return launch;
 }
 
-static void define_chunk(clv__launches *list, clv__launch *launch, const work *w) {
-    if (w->chunk != CHUNK) clv__launch_define(list, launch, "KC", "%d", (int)w->chunk);
-}
-
 /** Channels in a task, where there are `others` times as many: enough to be worth one, few enough for many threads. */
 static int64_t per_task(int64_t n, int64_t others) {
     enum { TASKS = 32, MOST = 16 };
@@ -95,7 +89,7 @@ static int64_t per_task(int64_t n, int64_t others) {
 
 static void lower_weights(clv__launches *list, const work *w, clv__part u) {
     clv__launch *launch = launch_of(list, w, "winograd_weight");
-    define_chunk(list, launch, w);
+    clv__define_number(list, launch, "KC", w->chunk, CHUNK);
     CLV__ARGS(
         list, launch, NULL, "w i1", .part = u,
         CLV__INTS(w->out_channels, w->in_channels, w->out_stride, w->in_stride, w->flip, w->weight_step));
@@ -106,7 +100,7 @@ static void lower_fused(clv__launches *list, const work *w, clv__part r, clv__pa
     enum { TASKS = 16 }; // where panels are fewer, each is transformed again for some of the blocks
     const int64_t per = clv__div_up(w->blocks, clv__min64(w->blocks, clv__div_up(TASKS, w->panels)));
     clv__launch *launch = launch_of(list, w, "winograd_panel");
-    define_chunk(list, launch, w);
+    clv__define_number(list, launch, "KC", w->chunk, CHUNK);
     CLV__ARGS(list, launch, NULL, "w i1", .part = r);
     CLV__ARGS(list, launch, NULL, "w", .part = v,
               CLV__INTS(w->out_channels, w->in_channels, w->out_stride, w->in_stride, w->flip, w->input_step,

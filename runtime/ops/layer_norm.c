@@ -132,13 +132,9 @@ static const clv__row_program join_row = {
 
 static void forward(clv__launches *list, const clv__op_io *io) {
     const layer_sizes s = sizes_of(&io->in[X].shape);
-    const clv__rows use = {.program = &forward_row,
-                           .walk = clv__row_middle(s.rows, s.D, 1),
-                           .n_ints = 2,
-                           .ints = {clv__has_in(io, WEIGHT), clv__has_in(io, BIAS)},
-                           .n_floats = 1,
-                           .floats = {((const layer_attrs *)io->attrs)->eps}};
-    clv__rows_lower(list, io, &use);
+    CLV__ROWS(list, io, .program = &forward_row, .walk = clv__row_middle(s.rows, s.D, 1), .n_ints = 2,
+              .ints = {clv__has_in(io, WEIGHT), clv__has_in(io, BIAS)}, .n_floats = 1,
+              .floats = {((const layer_attrs *)io->attrs)->eps});
 }
 
 static void rows(clv__launches *list, const clv__op_io *io) {

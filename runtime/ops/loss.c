@@ -283,9 +283,8 @@ static const clv__row_program mse_row = {.params = "global float *restrict out, 
 
 static void mse_lower(clv__launches *list, const clv__op_io *io) {
     const int64_t n = clv__numel(&io->in[0]);
-    const clv__rows use = {
-        .program = &mse_row, .walk = clv__row_middle(1, n, 1), .n_floats = 1, .floats = {(float)n}};
-    clv__rows_lower(list, io, &use);
+    CLV__ROWS(list, io, .program = &mse_row, .walk = clv__row_middle(1, n, 1), .n_floats = 1,
+              .floats = {(float)n});
 }
 
 static void mse_vector(clv__launches *list, const clv__op_io *io) {
@@ -314,8 +313,7 @@ static void mse_backward_groups(clv__launches *list, const clv__op_io *io) {
         .begin = "const float scale = dy[0] * (2.0f / (float)count);",
         .load = "a[k] = LOAD(T_X, x + at) - LOAD(T_T, t + at);",
         .store = "STORE(T_DX, a[k] * scale, dx + at);"};
-    const clv__rows use = {.program = &program, .walk = clv__row_middle(1, clv__numel(&io->out[0]), 1)};
-    clv__rows_lower(list, io, &use);
+    CLV__ROWS(list, io, .program = &program, .walk = clv__row_middle(1, clv__numel(&io->out[0]), 1));
 }
 
 static const clv__variant mse_variants[] = {

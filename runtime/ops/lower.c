@@ -53,3 +53,8 @@ clv_status clv__want_vector(const clv__op_io *io, int i, const char *what, int64
         CLV_FAIL(error, CLV_E_SHAPE, "%s must be [%lld], %s", what, (long long)n, why);
     return CLV_OK;
 }
+
+bool clv__split_matrices(const clv__op_io *io, int i, clv__split *out) {
+    clv__split_all(io, i, out);
+    return i + 2 < io->in[0].shape.rank;
+}

@@ -55,6 +55,9 @@ static inline void clv__arg_tensors(clv__launches *list, clv__launch *launch, co
 #define CLV__LAUNCH(list, io, source, entry, kind, n, ...)                                                   \
     CLV__ARGS(list, clv__launch_items(list, source, entry, kind, n), io, __VA_ARGS__)
 
+/** `split` along every dimension but the last two. */
+bool clv__split_matrices(const clv__op_io *io, int i, clv__split *out);
+
 /** How many rows of `width` elements one work-item does on a device with few, wide cores: about 8192
  * elements. */
 static inline int64_t clv__rows_for(int64_t width) {

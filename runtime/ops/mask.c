@@ -49,12 +49,6 @@ static void grad(const clv__node *node, clv_tensor *const *dy, clv_tensor **dx) 
 
 static const clv__variant variants[] = {{"plain", .lower = plain}, {0}};
 
-/** Along every dimension but the last two. */
-static bool split(const clv__op_io *io, int i, clv__split *out) {
-    clv__split_all(io, i, out);
-    return i + 2 < io->in[0].shape.rank;
-}
-
 const clv__op clv__op_causal_mask = {
     .name = "causal_mask",
     .fields = CLV__FIELDS({CLV__FIELD_FLOAT, offsetof(mask_attrs, fill)}),
@@ -67,7 +61,7 @@ const clv__op clv__op_causal_mask = {
     .variants = variants,
     .reference = reference,
     .samples = CLV__TRAINS(samples),
-    .split = split,
+    .split = clv__split_matrices,
 };
 
 clv_tensor *clv_causal_mask(clv_tensor *x, float fill) {

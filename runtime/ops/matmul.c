@@ -330,32 +330,26 @@ static bool matmul_split(const clv__op_io *io, int i, clv__split *out) {
     const clv_shape *a = &io->in[0].shape, *b = &io->in[1].shape, *c = &io->out[0].shape;
     const matmul_attrs *attrs = io->attrs;
     const int a_row = a->rank - 2, b_row = b->rank - 2;
-    switch (i) {
-    case 0:
-        if (c->rank == 2) return true; // there is no batch
+    if (i == 0 && c->rank > 2) { // there is a batch
         out->length = c->dims[0];
         out->out[0] = 0;
         if (a->rank == c->rank) out->in[0] = 0;
         if (b->rank == c->rank) out->in[1] = 0;
-        return true;
-    case 1:
+    } else if (i == 1) {
         out->in[0] = (int8_t)(attrs->transpose_a ? a_row + 1 : a_row);
         out->out[0] = (int8_t)(c->rank - 2);
         out->length = c->dims[c->rank - 2];
-        return true;
-    case 2:
+    } else if (i == 2) {
         out->in[1] = (int8_t)(attrs->transpose_b ? b_row : b_row + 1);
         out->out[0] = (int8_t)(c->rank - 1);
         out->length = c->dims[c->rank - 1];
-        return true;
-    case 3:
+    } else if (i == 3) {
         out->in[0] = (int8_t)(attrs->transpose_a ? a_row : a_row + 1);
         out->in[1] = (int8_t)(attrs->transpose_b ? b_row + 1 : b_row);
         out->out[0] = CLV__SPLIT_SUM;
         out->length = a->dims[out->in[0]];
-        return true;
-    default: return false;
     }
+    return i < 4;
 }
 
 #define COMMON                                                                                               \

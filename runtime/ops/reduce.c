@@ -325,8 +325,7 @@ static const clv__row_program argmax_row = {.params =
 static void argmax_lower(clv__launches *list, const clv__op_io *io) {
     int64_t outer, length, inner;
     argmax_sizes(io, &outer, &length, &inner);
-    const clv__rows use = {.program = &argmax_row, .walk = clv__row_middle(outer, length, inner)};
-    clv__rows_lower(list, io, &use);
+    CLV__ROWS(list, io, .program = &argmax_row, .walk = clv__row_middle(outer, length, inner));
 }
 
 static const clv__variant argmax_variants[] = {

@@ -54,11 +54,9 @@ static const clv__row_program backward_row = {
 
 static void lower(clv__launches *list, const clv__op_io *io) {
     const int64_t D = count_of(io);
-    const clv__rows use = {.program = io->op->data ? &backward_row : &forward_row,
-                           .walk = clv__row_middle(clv__numel(&io->out[0]) / clv__max64(D, 1), D, 1),
-                           .n_floats = 2,
-                           .floats = {1.0f / (float)D, eps_of(io)}};
-    clv__rows_lower(list, io, &use);
+    CLV__ROWS(list, io, .program = io->op->data ? &backward_row : &forward_row,
+              .walk = clv__row_middle(clv__numel(&io->out[0]) / clv__max64(D, 1), D, 1), .n_floats = 2,
+              .floats = {1.0f / (float)D, eps_of(io)});
 }
 
 static bool groups_support(const clv_device_info *device, const clv__op_io *io) {

@@ -211,12 +211,8 @@ void clv__rows_total(clv__launches *list, const clv__op_io *io, clv__part from, 
         CLV__ROW_SUM,
         .load = "a[k] = x[at];",
         .result = "y[r] = s0 / divisor;"};
-    const clv__rows use = {.program = &total,
-                           .walk = clv__row_middle(1, n, 1),
-                           .scratch = from,
-                           .n_floats = 1,
-                           .floats = {divisor}};
-    clv__rows_lower(list, io, &use);
+    CLV__ROWS(list, io, .program = &total, .walk = clv__row_middle(1, n, 1), .scratch = from, .n_floats = 1,
+              .floats = {divisor});
 }
 
 bool clv__rows_groups(const clv_device_info *device, const clv__op_io *io) {

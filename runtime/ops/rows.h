@@ -70,6 +70,7 @@ typedef struct clv__rows {
 
 /** Append the launches. */
 void clv__rows_lower(clv__launches *list, const clv__op_io *io, const clv__rows *use);
+#define CLV__ROWS(list, io, ...) clv__rows_lower(list, io, &(clv__rows){__VA_ARGS__})
 /** The states alone, a plane of one float for each row after the other. */
 clv__part clv__rows_states(clv__launches *list, const clv__op_io *io, const clv__rows *use);
 /** How many partial sums over rows `after` has to write, if groups do the rows; 0: they do not, or the rows are too long for it. */

@@ -91,9 +91,8 @@ typedef struct stretch {
 } stretch;
 
 enum { EDGE = 32, SIDE = 8, ITEMS = 64 }; // of the kernel file
-enum {
-    MOST_SCORES = 1 << 20
-}; // floats: sequences are done in runs of no more, but of one at least, to stay in caches
+// floats: sequences are done in runs of no more, but of one at least, to stay in caches
+enum { MOST_SCORES = 1 << 20 };
 
 static clv__launch *launch_of(clv__launches *list, const stretch *run, const char *plain, const char *local) {
     clv__launch *launch = clv__launch_kernel(list, "self_attention", run->local ? local : plain);

@@ -64,9 +64,8 @@ static void lower(clv__launches *list, const clv__op_io *io) {
     const softmax_sizes s = sizes_of(io);
     const clv__row_program *const forward = is_log(io) ? &log_softmax_row : &softmax_row;
     const clv__row_program *const backward = is_log(io) ? &log_softmax_backward_row : &softmax_backward_row;
-    const clv__rows use = {.program = clv__softmax_is_backward(io) ? backward : forward,
-                           .walk = clv__row_middle(s.outer, s.D, s.inner)};
-    clv__rows_lower(list, io, &use);
+    CLV__ROWS(list, io, .program = clv__softmax_is_backward(io) ? backward : forward,
+              .walk = clv__row_middle(s.outer, s.D, s.inner));
 }
 
 /** Rows, or columns that lie side by side. */

@@ -86,12 +86,11 @@ static clv_status move(const moving *m, const clv__rewrite *before) {
 
 static clv_status find_and_move(moving *m, clv__arena *scratch) {
     clv_plan *plan = m->plan;
-    m->used_at = clv__arena_alloc(scratch, plan->n_values + 1, sizeof *m->used_at);
-    m->made_at = clv__arena_alloc(scratch, plan->n_values + 1, sizeof *m->made_at);
-    m->moved = clv__arena_alloc(scratch, plan->n_nodes + 1, sizeof *m->moved);
-    m->first = clv__arena_alloc(scratch, plan->n_nodes + 1, sizeof *m->first);
-    m->next = clv__arena_alloc(scratch, plan->n_nodes + 1, sizeof *m->next);
-    if (!m->used_at || !m->made_at || !m->moved || !m->first || !m->next) return clv__plan_no_memory(plan);
+    const size_t values = plan->n_values + 1, nodes = plan->n_nodes + 1;
+    if (!CLV__NEW(scratch, m->used_at, values) || !CLV__NEW(scratch, m->made_at, values) ||
+        !CLV__NEW(scratch, m->moved, nodes) || !CLV__NEW(scratch, m->first, nodes) ||
+        !CLV__NEW(scratch, m->next, nodes))
+        return clv__plan_no_memory(plan);
     if (!find_moves(m)) return CLV_OK;
     string_moves(m);
     clv__rewrite before;

@@ -161,9 +161,8 @@ static bool can_be_step(const clv_plan *plan, const clv__plan_node *at) {
 
 static clv_status string_all(threading *t, clv__arena *scratch) {
     clv_plan *plan = t->plan;
-    t->moved_to = clv__arena_alloc(scratch, plan->n_values + 1, sizeof *t->moved_to);
-    t->gone = clv__arena_alloc(scratch, plan->n_nodes + 1, sizeof *t->gone);
-    if (!t->moved_to || !t->gone) return clv__plan_no_memory(plan);
+    if (!CLV__NEW(scratch, t->moved_to, plan->n_values + 1) || !CLV__NEW(scratch, t->gone, plan->n_nodes + 1))
+        return clv__plan_no_memory(plan);
     for (int at = 0; at < (int)plan->n_nodes; at++) {
         if (can_be_step(plan, &plan->nodes[at])) CLV_TRY(try_step(t, at));
     }

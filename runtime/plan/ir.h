@@ -215,4 +215,7 @@ void clv__plan_leave_out(clv_plan *plan, const bool *gone);
 /** Let a node stand for more than its own: at->fused begins as a copy of the graph's, and goes when the plan is made anew. */
 clv_status clv__fuse_begin(clv_plan *plan, clv__plan_node *at);
 
+/** p = n zeros of what it points to, of an arena; NULL: no memory. */
+#define CLV__NEW(arena, p, n) ((p) = clv__arena_alloc(arena, n, sizeof *(p)))
+
 #endif

@@ -399,13 +399,10 @@ static clv_status place(placing *p, clv__patterns *patterns, clv__arena *scratch
     clv_plan *plan = p->plan;
     const clv_graph *graph = plan->graph;
     const size_t n = (size_t)plan->n_places;
-    p->needed = clv__arena_alloc(scratch, graph->n_nodes, sizeof *p->needed);
-    p->node_place = clv__arena_alloc(scratch, graph->n_nodes, sizeof *p->node_place);
-    p->made_at = clv__arena_alloc(scratch, graph->n_tensors, sizeof *p->made_at);
-    p->wanted = clv__arena_alloc(scratch, graph->n_tensors * n, sizeof *p->wanted);
-    p->on_its_way = clv__arena_alloc(scratch, graph->n_tensors * n, sizeof *p->on_its_way);
-    p->value_at = clv__arena_alloc(scratch, graph->n_tensors * n, sizeof *p->value_at);
-    if (!p->needed || !p->node_place || !p->made_at || !p->wanted || !p->on_its_way || !p->value_at)
+    const size_t nodes = graph->n_nodes, tensors = graph->n_tensors;
+    if (!CLV__NEW(scratch, p->needed, nodes) || !CLV__NEW(scratch, p->node_place, nodes) ||
+        !CLV__NEW(scratch, p->made_at, tensors) || !CLV__NEW(scratch, p->wanted, tensors * n) ||
+        !CLV__NEW(scratch, p->on_its_way, tensors * n) || !CLV__NEW(scratch, p->value_at, tensors * n))
         return clv__plan_no_memory(plan);
     for (size_t i = 0; i < graph->n_tensors; i++) p->made_at[i] = -1;
     find_needed(p);

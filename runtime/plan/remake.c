@@ -55,17 +55,11 @@ clv_status clv__remake_init(clv__remake *remake, clv_plan *plan) {
     const size_t n = plan->n_nodes, n_values = plan->n_values;
     *remake = (clv__remake){.plan = plan, .n_base = n, .n_values = n_values};
     clv__arena *arena = &remake->arena;
-    remake->base = clv__arena_alloc(arena, n, sizeof *remake->base);
-    remake->fate = clv__arena_alloc(arena, n, sizeof *remake->fate);
-    remake->resolved = clv__arena_alloc(arena, n, sizeof *remake->resolved);
-    remake->maker = clv__arena_alloc(arena, n_values, sizeof *remake->maker);
-    remake->latest = clv__arena_alloc(arena, n_values, sizeof *remake->latest);
-    remake->asked = clv__arena_alloc(arena, n, sizeof *remake->asked);
-    remake->made = clv__arena_alloc(arena, n, sizeof *remake->made);
-    remake->pending = clv__arena_alloc(arena, n, sizeof *remake->pending);
-    remake->work = clv__arena_alloc(arena, n, sizeof *remake->work);
-    if (!remake->base || !remake->fate || !remake->resolved || !remake->maker || !remake->latest ||
-        !remake->asked || !remake->made || !remake->pending || !remake->work) {
+    if (!CLV__NEW(arena, remake->base, n) || !CLV__NEW(arena, remake->fate, n) ||
+        !CLV__NEW(arena, remake->resolved, n) || !CLV__NEW(arena, remake->maker, n_values) ||
+        !CLV__NEW(arena, remake->latest, n_values) || !CLV__NEW(arena, remake->asked, n) ||
+        !CLV__NEW(arena, remake->made, n) || !CLV__NEW(arena, remake->pending, n) ||
+        !CLV__NEW(arena, remake->work, n)) {
         clv_status status = clv__plan_no_memory(remake->plan);
         release(remake);
         return status;

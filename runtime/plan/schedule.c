@@ -182,10 +182,9 @@ static int task_of_node(const scheduling *s, int id) {
 static clv_status gather_tasks(scheduling *s) {
     size_t n_stages = (size_t)s->n_levels * (size_t)s->plan->n_places,
            n_tasks = n_stages * 2 * (size_t)s->n_micro_batches;
-    s->stages = clv__arena_alloc(&s->scratch, n_stages, sizeof *s->stages);
-    s->tasks = clv__arena_alloc(&s->scratch, n_tasks + 2, sizeof *s->tasks);
-    s->members = clv__arena_alloc(&s->scratch, s->graph->n_nodes, sizeof *s->members);
-    if (!s->stages || !s->tasks || !s->members) return clv__plan_no_memory(s->plan);
+    if (!CLV__NEW(&s->scratch, s->stages, n_stages) || !CLV__NEW(&s->scratch, s->tasks, n_tasks + 2) ||
+        !CLV__NEW(&s->scratch, s->members, s->graph->n_nodes))
+        return clv__plan_no_memory(s->plan);
     for (int id = 0; id < (int)s->graph->n_nodes;
          id++) { // count; a task's number stands two entries further on
         int task = task_of_node(s, id);
@@ -318,15 +317,11 @@ static void put_all(scheduling *s) {
 static clv_status make(scheduling *s) {
     size_t n = s->graph->n_nodes;
     s->out->nodes = clv__alloc(n, sizeof(int));
-    s->micro_batch = clv__arena_alloc(&s->scratch, n, sizeof(int));
-    s->level = clv__arena_alloc(&s->scratch, n, sizeof(int));
-    s->independent = clv__arena_alloc(&s->scratch, n, sizeof(bool));
-    s->postponed = clv__arena_alloc(&s->scratch, n, sizeof(bool));
-    s->written = clv__arena_alloc(&s->scratch, n, sizeof(bool));
-    s->waiting = clv__arena_alloc(&s->scratch, n, sizeof(int));
-    s->lowest = clv__arena_alloc(&s->scratch, n, sizeof(int));
-    if (!s->out->nodes || !s->micro_batch || !s->level || !s->independent || !s->postponed || !s->written ||
-        !s->waiting || !s->lowest)
+    clv__arena *scratch = &s->scratch;
+    if (!s->out->nodes || !CLV__NEW(scratch, s->micro_batch, n) || !CLV__NEW(scratch, s->level, n) ||
+        !CLV__NEW(scratch, s->independent, n) || !CLV__NEW(scratch, s->postponed, n) ||
+        !CLV__NEW(scratch, s->written, n) || !CLV__NEW(scratch, s->waiting, n) ||
+        !CLV__NEW(scratch, s->lowest, n))
         return clv__plan_no_memory(s->plan);
     for (size_t id = 0; id < n; id++) {
         s->micro_batch[id] = s->graph->nodes[id]->micro_batch;
