@@ -7,7 +7,7 @@
 #
 # Intel's runtime is brought by fetch.sh; where it cannot be had, it is left out with a note.
 #
-# With a number in CLEAVE_TURN each check is of a quarter of the ops, which the number tells: .ci/run counts on with each commit,
+# With a number in CLEAVE_TURN each check is of an eighth of the ops, which the number tells: .ci/run counts on with each commit,
 # so that all have their turn. Without, everything is run.
 #
 # The losses of the host are computed once and kept in $CLEAVE_HOST_CURVE if that is set. Two drivers at a time: each keeps
@@ -76,7 +76,7 @@ check_cases() {
 
 # Whole on the host's references and on PoCL. Types of two bytes differ by how they are stored and by nothing else: elsewhere
 # a few samples of each op are run in halves. Gradients are held against differences on the host alone:
-# both are computed there, whatever the device. In turns each driver checks a quarter of the ops, others than the next one.
+# both are computed there, whatever the device. In turns each driver checks an eighth of the ops, others than the next one.
 check() {
     case $1 in
     host) check_cases host --shard "$(turn 2)" ;;
@@ -97,9 +97,9 @@ check() {
         ;;
     esac
 }
-# turn AHEAD : whose turn it is of four shards, which have an op whole each; without turns all.
+# turn AHEAD : whose turn it is of eight shards, which have an op whole each; without turns all.
 turn() {
-    if [ -n "${CLEAVE_TURN:-}" ]; then echo "$(((CLEAVE_TURN + $1) % 4 + 1))/4"; else echo 1/1; fi
+    if [ -n "${CLEAVE_TURN:-}" ]; then echo "$(((CLEAVE_TURN + $1) % 8 + 1))/8"; else echo 1/1; fi
 }
 on_device() { check_cases "$@" --exclude '*/differences/*'; }
 
