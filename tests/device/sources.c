@@ -27,7 +27,7 @@ static void add_kernels(list *all, const clv__kernel_source *source) {
         clv__launch *launch = &all->items[all->n];
         *launch =
             (clv__launch){.kind = CLV__LAUNCH_KERNEL, .source = source->stem, .entry = all->names[all->n]};
-        snprintf(launch->defines, sizeof launch->defines, "ALONE %zu\n", all->n); // an instance for each
+        snprintf(launch->defines, sizeof launch->defines, "OF_ITS_OWN %zu\n", all->n); // an instance for each
         all->pointers[all->n++] = launch;
     }
 }
