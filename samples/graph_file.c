@@ -9,8 +9,12 @@ static void build(clv_graph *graph) {
     static const float scale[3] = {1, 10, 100};
     static const int32_t rows[2] = {3, 0};
     const clv_op_argument eps = {.name = "eps", .number = 1e-3};
+    printf("%d ops; rms_norm takes '%s' and '%s'\n", clv_op_count(), clv_op_find("rms_norm")->inputs,
+           clv_op_find("rms_norm")->attributes);
     clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(4, 3));
-    clv_tensor *y = clv_op_call(graph, "rms_norm", &x, 1, &eps, 1);
+    clv_tensor *y = clv_op_call(graph, "layer_norm", &x, 1, &eps, 1);
+    clv_output(clv_op_output(y, 1), "mean"); // some ops have further results
+    y = clv_op_call(graph, "rms_norm", &x, 1, &eps, 1);
     clv_tensor *scaled[] = {y, clv_constant(graph, CLV_DTYPE_F32, CLV_SHAPE(3), scale)};
     y = clv_op_call(graph, "mul", scaled, 2, NULL, 0);
     clv_tensor *chosen[] = {y, clv_constant(graph, CLV_DTYPE_I32, CLV_SHAPE(2), rows)};
@@ -46,6 +50,14 @@ int main(void) {
     TRY(runtime, clv_graph_write(built, "sample.graph"));
     TRY(runtime, clv_graph_create(runtime, &read));
     TRY(runtime, clv_graph_read(read, "sample.graph"));
+
+    clv_archive *file; // safetensors: the constants, and the graph among the metadata
+    const char *key, *text;
+    TRY(runtime, clv_safetensors_read(runtime, "sample.graph", &file));
+    for (size_t i = 0; (key = clv_archive_text_at(file, i, &text)); i++) printf("%s: %.40s...\n", key, text);
+    CHECK(clv_archive_count(file) == 2);
+    clv_archive_destroy(file);
+
     compute(runtime, built, y);
     compute(runtime, read, again);
     for (int i = 0; i < 2; i++) printf("%8.4f %8.4f %8.4f\n", y[i][0], y[i][1], y[i][2]);

@@ -2,6 +2,7 @@
 // A graph from a file (graph_file.h), by builders alone: what a file says is looked at here for its form, and by them for its sense.
 #include <jansson.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
