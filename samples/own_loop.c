@@ -11,18 +11,14 @@ int main(int argc, char **argv) {
     const clv_loader_config batches = {.batch = BATCH, .shuffle = true, .seed = 1};
     clv_runtime *runtime;
     clv_device *device;
-    clv_dataset *dataset;
     clv_loader *loader;
     clv_graph *graph;
     clv_plan *plan;
     clv_session *session;
     clv_run *run;
-    make_images(1, N, images, classes);
-    clv_array in = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(N, 784), .data = images, .borrowed = true};
-    clv_array out = {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(N), .data = classes, .borrowed = true};
     TRY(runtime, clv_runtime_create(NULL, &runtime));
     TRY(runtime, clv_device_find(runtime, argc > 1 ? argv[1] : NULL, &device));
-    TRY(runtime, clv_dataset_from_arrays(runtime, &in, &out, NULL, &dataset));
+    clv_dataset *dataset = made_up_dataset(runtime, N, images, classes);
     TRY(runtime, clv_loader_create(runtime, dataset, &batches, &loader));
     printf("%lld batches an epoch, made in %zu bytes\n", (long long)clv_loader_batches(loader),
            clv_loader_memory_bytes(dataset, &batches));

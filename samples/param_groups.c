@@ -28,13 +28,9 @@ int main(int argc, char **argv) {
     const clv_param_group groups[] = {{.patterns = "fc1.*", .lr = 0.1f}, {.max_rank = 1, .weight_decay = -1}};
     clv_train_config config = {.model = clv_model_find("mlp"), .batch = N, .epochs = 1};
     clv_runtime *runtime = NULL;
-    clv_dataset *dataset = NULL;
-    make_images(1, N, images, classes);
-    clv_array x = {.type = CLV_ARRAY_F32, .shape = CLV_SHAPE(N, 1, 28, 28), .data = images, .borrowed = true};
-    clv_array y = {.type = CLV_ARRAY_I32, .shape = CLV_SHAPE(N), .data = classes, .borrowed = true};
     TRY(runtime, clv_runtime_create(NULL, &runtime));
     TRY(runtime, clv_device_find(runtime, argc > 1 ? argv[1] : NULL, &config.device));
-    TRY(runtime, clv_dataset_from_arrays(runtime, &x, &y, NULL, &dataset));
+    clv_dataset *dataset = made_up_dataset(runtime, N, images, classes);
     config.train = dataset;
     config.optimizer = (clv_optimizer_config){.kind = CLV_SGD, .weight_decay = 0.01f};
     moved(runtime, &config, 1e-30f, "fc1.weight", 128 * 784, NULL, first); // where both begin
