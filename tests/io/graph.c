@@ -159,8 +159,8 @@ static clv_graph *with_constants(void) {
 static void constants_are_there(void **state) {
     (void)state;
     const float wanted[3][2] = {{6, 14}, {0, 4}, {20, 30}};
-    static const char *const devices[] = {"host", "cpu"};
-    for (int d = 0; d < 2; d++) {
+    static const char *const devices[] = {"host", "cpu", "gpu"};
+    for (size_t d = 0; d < sizeof devices / sizeof *devices; d++) {
         clv_device *found;
         if (d && clv_device_find(runtime, devices[d], &found) != CLV_OK) continue; // a build without OpenCL
         for (int from_file = 0; from_file < 2; from_file++) {
