@@ -37,8 +37,8 @@ typedef struct clv__table_names {
 /** The record of them, to be freed; scales NULL: columns are as they stand. NULL: no memory. */
 char *clv__table_record(const clv__table_names *names, const clv__table_scale *scales);
 
-/** clv_table_rows, with the error of a file that is read. */
-clv_status clv__table_rows(clv__error *error, const char *path, const char *record, const char *ignore,
+/** clv_table_rows of a file that has been read. */
+clv_status clv__table_rows(const clv__table_file *file, const char *record, const char *ignore,
                            clv_array *out);
 
 /** The classes of a record, in the order of their words, with their numbers. None: the targets are numbers. */

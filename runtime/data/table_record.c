@@ -246,35 +246,41 @@ static clv_status read_rows(reading *r, const char *ignore, clv_array *out) {
     return fill(r, out->data);
 }
 
+clv_status clv__table_rows(const clv__table_file *file, const char *text, const char *ignore,
+                           clv_array *out) {
+    reading r = {.file = *file};
+    *out = (clv_array){0};
+    CLV_TRY(read_record(file->error, text, &r.record));
+    const clv_status status = read_rows(&r, ignore, out);
+    if (status != CLV_OK) clv_array_reset(out);
+    json_decref(r.record.root);
+    free(r.columns);
+    free(r.is_used);
+    return status;
+}
+
 clv_status clv_table_rows(clv_runtime *runtime, const char *path, const char *text, const char *ignore,
                           clv_array *out) {
     clv__error *error = clv__io_error(runtime);
     CLV_TRY(CLV__GIVEN(error, path));
     CLV_TRY(CLV__GIVEN(error, text));
     CLV_TRY(CLV__GIVEN(error, out));
-    return clv__table_rows(error, path, text, ignore, out);
-}
-
-clv_status clv__table_rows(clv__error *error, const char *path, const char *text, const char *ignore,
-                           clv_array *out) {
     *out = (clv_array){0};
     clv__input input;
     clv__csv csv = {0};
-    reading r = {.file = {.error = error, .path = path, .csv = &csv}};
-    CLV_TRY(read_record(error, text, &r.record));
+    clv__table_file file = {.error = error, .path = path, .csv = &csv};
+    record known; // a record that is none is told before a file that is none
+    CLV_TRY(read_record(error, text, &known));
+    json_decref(known.root);
     clv_status status = clv__input_open(error, path, &input);
     if (status == CLV_OK) {
-        r.file.locale = newlocale(LC_ALL_MASK, "C", 0);
-        status = r.file.locale ? clv__csv_read(&input, &csv) : clv__table_no_memory(&r.file);
+        file.locale = newlocale(LC_ALL_MASK, "C", 0);
+        status = file.locale ? clv__csv_read(&input, &csv) : clv__table_no_memory(&file);
         clv__input_close(&input);
     }
-    if (status == CLV_OK) status = read_rows(&r, ignore, out);
-    if (status != CLV_OK) clv_array_reset(out);
-    json_decref(r.record.root);
-    free(r.columns);
-    free(r.is_used);
+    if (status == CLV_OK) status = clv__table_rows(&file, text, ignore, out);
     clv__csv_reset(&csv);
-    if (r.file.locale) freelocale(r.file.locale);
+    if (file.locale) freelocale(file.locale);
     return status;
 }
 

@@ -31,11 +31,12 @@ int cli_check_source(const cli_args *args) {
         return cli_fail(EXIT_USAGE, "on what? Give a dataset (fashion-mnist, images DIR, text FILE, csv "
                                     "FILE, arrays FILE), or --images and --labels");
     if (arrays && args->data) return cli_fail(EXIT_USAGE, "--data is the folder of a dataset, not of arrays");
-    if (args->validation > 1 || (args->validation == 1 && args->command != CLI_EVAL))
-        return cli_fail(
-            EXIT_USAGE,
-            "--validation is the part that is not trained on, below 1, or of `eval` all, 1, not %g",
-            args->validation);
+    if (args->validation > 1 && args->command == CLI_EVAL)
+        return cli_fail(EXIT_USAGE, "--validation is the part that is tested on, at most 1, not %g",
+                        args->validation);
+    if (args->validation >= 1 && args->command != CLI_EVAL)
+        return cli_fail(EXIT_USAGE, "--validation is the part that is not trained on, below 1, not %g",
+                        args->validation);
     if (cli_is_text(args) || cli_is_csv(args) || cli_is_arrays(args)) return EXIT_DONE;
     if (args->given_validation)
         return cli_fail(EXIT_USAGE,
