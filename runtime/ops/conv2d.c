@@ -475,6 +475,8 @@ static const clv__variant variants[] = {
     VARIANT(channels, _supports, _lower, CHANNELS),
     VARIANT(winograd_lanes, _supports, _lower, RANK(winograd_lanes_rank)),
     CLV__GEMM_VARIANTS(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank, clv__conv2d_gemm_lower),
+    CLV__GEMM_HALVES(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank, clv__conv2d_gemm_lower),
+    CLV__GEMM_HALF_SUMS(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank, clv__conv2d_gemm_lower),
     {0},
 };
 static const clv__variant weight_variants[] = {
@@ -485,6 +487,7 @@ static const clv__variant weight_variants[] = {
     VARIANT(images, _supports_weight, _weight, RANK(images_rank_weight)),
     VARIANT(channels, _supports_weight, _weight, CHANNELS),
     CLV__GEMM_VARIANTS(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank, clv__conv2d_gemm_lower),
+    CLV__GEMM_HALVES(clv__conv2d_gemm_supports, clv__conv2d_gemm_rank, clv__conv2d_gemm_lower),
     {0},
 };
 

@@ -39,6 +39,14 @@ typedef struct clv__gemms {
         {.name = "gemm:32x64", .supports = supports_, .rank = rank_, .lower = lower_}, {                     \
         .name = "gemm:16x64", .supports = supports_, .rank = rank_, .lower = lower_                          \
     }
+/** More of them, for operands in halves. */
+#define CLV__GEMM_HALVES(supports_, rank_, lower_)                                                           \
+    {.name = "half", .supports = supports_, .rank = rank_, .lower = lower_}, {                               \
+        .name = "half:32x64", .supports = supports_, .rank = rank_, .lower = lower_                          \
+    }
+/** The one with sums of f16, for inference. */
+#define CLV__GEMM_HALF_SUMS(supports_, rank_, lower_)                                                        \
+    {.name = "half_sums", .supports = supports_, .rank = rank_, .lower = lower_, .roundoff = 0x1p-11}
 
 /** Has the device groups and local memory for the tile of io's variant, or, where that names none, for any? */
 bool clv__gemm_supports(const clv_device_info *device, const clv__op_io *io);

@@ -305,6 +305,9 @@ static void test_coarse_sums_are_asked_for(void **state) {
         {"linear=half_sums", CLV_PRECISION_MIXED, true, NULL,
          "linear 'fc': the pinned variant 'half_sums' is for inference, its sums are not in f32; pin another one"},
         {"linear=half_sums", CLV_PRECISION_MIXED_BF16, false, NULL, "cannot run on null:0 with these shapes"},
+        {"conv2d=half_sums", CLV_PRECISION_MIXED, false, "half_sums", NULL},
+        {"conv2d=half_sums", CLV_PRECISION_MIXED, true, NULL,
+         "conv2d 'c': the pinned variant 'half_sums' is for inference, its sums are not in f32; pin another one"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         clv_graph *graph;
@@ -312,7 +315,12 @@ static void test_coarse_sums_are_asked_for(void **state) {
         assert_int_equal(clv_graph_create(runtime, &graph), CLV_OK);
         clv_graph_set_precision(graph, cases[i].precision);
         clv_graph_set_training(graph, cases[i].training);
-        clv_output(clv_nn_linear(clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(512, 512)), "fc", 512, NULL), "y");
+        if (cases[i].variants && strncmp(cases[i].variants, "conv2d", 6) == 0) {
+            clv_tensor *x = clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(8, 32, 20, 20));
+            clv_output(clv_nn_conv2d(x, "c", 64, &(clv_nn_conv2d_config){.kernel = {3, 3}}), "y");
+        } else {
+            clv_output(clv_nn_linear(clv_input(graph, "x", CLV_DTYPE_F32, CLV_SHAPE(512, 512)), "fc", 512, NULL), "y");
+        }
         const clv_plan_config config = {.device = device_named("null"), .variants = cases[i].variants};
         const clv_status status = clv_plan_create(graph, &config, &plan);
         if (cases[i].refused) {
