@@ -22,7 +22,7 @@ enum {
     STACK = 128 << 10,
     MOST_NOTES = 8192, // of an item between two barriers; what follows is like what was seen
     LOCAL = 256 << 10,
-    METERED_GROUPS = 3, // first, middle, last
+    METERED_GROUPS = 12, // of a launch: each stands for as many neighbours
     SECTOR = 32,
     BANKS = 32
 };
@@ -260,7 +260,7 @@ static double run_launch(const meter_launch *launch, bool all) {
     }
     const size_t n_run = !all && n > METERED_GROUPS ? METERED_GROUPS : n;
     for (size_t i = 0; i < n_run; i++) {
-        const size_t g = n_run == n ? i : i * (n - 1) / (METERED_GROUPS - 1);
+        const size_t g = (2 * i + 1) * n / (2 * n_run);
         _group_id_x = g % groups[0], _group_id_y = g / groups[0] % groups[1], _group_id_z = g / groups[0] / groups[1];
         run_group(launch, (int)n_items);
     }

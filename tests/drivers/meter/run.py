@@ -106,6 +106,12 @@ def measure(folder):
         rows[key] = [ratio(side(0, 0)[1], side(0, 0)[0]), ratio(side(0, 0)[2], side(0, 0)[0]), ratio(side(1, 0)[1], side(1, 0)[0]),
                      ratio(side(1, 0)[2], side(1, 0)[0]), ratio(both(1)[1], both(1)[0]), ratio(both(2)[1], both(2)[0]),
                      ratio(n[19], n[18]), n[20], all_sectors, ratio(32 * all_of_use, must)]
+    models = {}
+    for key, n in sums.items():
+        all_of_model = models.setdefault(key.split("\t")[0], [0, 0])
+        all_of_model[0] += n[1] + n[10]
+        all_of_model[1] += n[2] + n[11]
+    print("sectors of all, by their ideal: " + ", ".join(f"{model} {a / b:.2f}" for model, (a, b) in sorted(models.items()) if b))
     return rows
 
 
