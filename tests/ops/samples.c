@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Every op's samples on every usable device. Environment: CLV_CHECK=full for all samples, CLV_CHECK=host for all on the host's
 // references (which gradients by differences run again with the same shapes: of these, as on other devices, the quick ones),
-// CLV_CHECK_OP for one op, CLV_TEST_SEED.
+// CLV_CHECK_OP for one op, CLV_TEST_SEED. With a number in CLEAVE_TURN (.ci/run, which counts on with each commit) a quarter of the
+// ops on devices that compile kernels.
 #include "cleave/check.h"
 #include "cleave/ops.h"
 #include "graph/op.h"
@@ -19,7 +20,7 @@ static void tell(const clv_check_report *report, const char *device) {
 static void every_sample_on_every_device(void **state) {
     (void)state;
     static const char *const differences[] = {"*/differences/*", NULL};
-    const char *how = getenv("CLV_CHECK"), *seed = getenv("CLV_TEST_SEED");
+    const char *how = getenv("CLV_CHECK"), *seed = getenv("CLV_TEST_SEED"), *turn = getenv("CLEAVE_TURN");
     bool full = how && strcmp(how, "full") == 0, host = how && strcmp(how, "host") == 0;
     clv_runtime *runtime = clv__test_runtime(NULL);
     int checked = 0, failed = 0;
@@ -31,6 +32,10 @@ static void every_sample_on_every_device(void **state) {
                                    .quick = !full && !references,
                                    .exclude = references ? differences : NULL,
                                    .seed = seed ? strtoull(seed, NULL, 10) : 0};
+        if (turn && *turn && info->type != CLV_DEVICE_HOST) {
+            config.shard = (int)(strtol(turn, NULL, 10) % 4) + 1;
+            config.n_shards = 4;
+        }
         clv_check_report *report = NULL;
         assert_status(clv_check(runtime, device, &config, &report), CLV_OK, runtime);
         tell(report, info->label);
