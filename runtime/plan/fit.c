@@ -39,6 +39,7 @@ typedef struct fitting {
     size_t moves_room;
     int n_moves, round;
     double excess, work; // of the fates as they are
+    double patience;     // nodes that may still be looked at
 } fitting;
 
 // ---- what fates cost --------------------------------------------------------------------------------------------------
@@ -71,6 +72,7 @@ static double excess_at(fitting *f, int place) {
 /** Rewrite the plan by the fates, and find its excess and the work it adds. */
 static clv_status look(fitting *f, double *excess, double *work) {
     CLV_TRY(clv__remake_apply(f->remake));
+    f->patience -= (double)f->plan->n_nodes;
     *work = f->remake->extra_work;
     *excess = INFINITY;
     if (f->remake->too_many) return CLV_OK;
@@ -152,7 +154,7 @@ static move *best_scored(const fitting *f) {
 static clv_status choose(fitting *f, move **out) {
     *out = NULL;
     f->round++;
-    for (;;) {
+    while (f->patience > 0) {
         move *best = best_scored(f);
         if (!best) return CLV_OK;
         if (best->round != f->round) {
@@ -170,6 +172,7 @@ static clv_status choose(fitting *f, move **out) {
             if (!looked) return CLV_OK;
         }
     }
+    return CLV_OK;
 }
 
 /** Change fates until the plan fits, or nothing helps any more. */
@@ -247,7 +250,9 @@ static void find_read(fitting *f) {
 }
 
 static void begin(fitting *f) {
+    enum { ENOUGH = 1000000 }; // a second or two, for what will not fit, whatever is made again: it is only told how much it wants
     clv__remake *remake = f->remake;
+    f->patience = INFINITY;
     find_read(f);
     for (int i = 0; i < f->plan->n_places; i++) {
         clv_plan_memory memory = memory_at(f, i);
@@ -255,6 +260,7 @@ static void begin(fitting *f) {
                           memory.category[CLV_WORKSPACE],
                  allowed = allowed_at(f, i);
         f->limit[i] = allowed > others ? allowed - others : 0;
+        if (!f->limit[i]) f->patience = ENOUGH;
         if (f->limit[i] > INT64_MAX) f->limit[i] = INT64_MAX;
     }
     for (size_t i = 0; i < remake->n_base; i++) {
