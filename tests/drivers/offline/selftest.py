@@ -23,6 +23,7 @@ __kernel void planted(__global float *out, __global const float *a, __global con
     #pragma nounroll
     for (int i = 0; i < n; i++) {
         float x = a[i * 64 + item];
+        if (x == 0.5f) continue; // a second way back
         #pragma unroll
         for (int k = 0; k < N; k++) sums[k] = fma(x, %(load)s, sums[k]);
     }
@@ -50,11 +51,11 @@ def compile_and_compare(folder, changes, *options):
 
 def main():
     missing = tools.find()[1]
-    # One of AMD's and one of NVIDIA's: occupancy is known of these alone.
-    wanted = [target for target in ("gfx906", "sm_80") if target not in missing]
+    # One of each maker; occupancy is known of AMD's and NVIDIA's alone.
+    wanted = [target for target in ("gfx906", "sm_80", "dg2") if target not in missing]
     failures = 0
     if not wanted:
-        print("left out: no compiler that tells of occupancy")
+        print("left out: there is none of the compilers")
         return 0
     with tempfile.TemporaryDirectory() as folder:
         options = ["--targets", ",".join(wanted)]
@@ -66,6 +67,8 @@ def main():
         for figure, changes in PLANTED.items():
             code, said = compile_and_compare(folder, changes, *options)
             for target in wanted:
+                if target == "dg2" and figure == "waves":
+                    continue
                 if code == 0 or f"worse: {target}: planted 0 self:test: {figure} " not in said:
                     print(f"FAILED: {target}: a planted change of '{figure}' is not seen:\n{said}")
                     failures += 1

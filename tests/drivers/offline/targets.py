@@ -51,25 +51,30 @@ def once(make, source, *arguments):
 
 # ---- loops -----------------------------------------------------------------------------------------------------------
 
-def innermost(lines, label, branch, weigh):
-    """The figures of the innermost loop with the most FMAs. lines: instructions and labels of a kernel; label(line), branch(line):
-    a name or None; weigh(line): (FMAs, floats from local memory, floats from global memory, 1 if it is an instruction)."""
+def innermost(lines, label, branches, weigh):
+    """The figures of the innermost loop with the most FMAs. lines: instructions and labels of a kernel; label(line): a name or None;
+    branches(line): the names that it may go to; weigh(line): (FMAs, floats from local memory, floats from global memory, 1 if it is an
+    instruction). A loop ends at its last way back, and one without FMAs is none."""
     at = {}
-    loops = []
+    ends = {}
     for i, line in enumerate(lines):
         name = label(line)
         if name:
             at[name] = i
-        target = branch(line)
-        if target in at:
-            loops.append((at[target], i))
+        for target in branches(line):
+            if target in at:
+                ends[at[target]] = i
+    loops = {}
+    for begin, end in ends.items():
+        sums = [sum(column) for column in zip(*(weigh(line) for line in lines[begin:end + 1]))]
+        if sums[0]:
+            loops[begin, end] = sums
     best = None
     for begin, end in loops:
         if any((b, e) != (begin, end) and begin <= b and e <= end for b, e in loops):
             continue
-        sums = [sum(column) for column in zip(*(weigh(line) for line in lines[begin:end + 1]))]
-        if sums[0] and (best is None or sums[0] > best[0]):
-            best = sums
+        if best is None or loops[begin, end][0] > best[0]:
+            best = loops[begin, end]
     if best is None:
         return {"fma": None, "lds": None, "glds": None}
     fmas, local, far, all_ = best
@@ -120,7 +125,7 @@ def amd(target, source, folder, _tools):
         say = dict(re.findall(r"^; (\w+): (\d+)", info.group(1), re.M))
         figures = innermost(part[:part.index(".Lfunc_end")].splitlines(),
                             lambda line: (re.match(r"(\.?LBB\w+):", line) or [None, None])[1],
-                            lambda line: (re.search(r"s_c?branch\w*\s+(\.?LBB\w+)", line) or [None, None])[1], amd_weigh)
+                            lambda line: re.findall(r"s_c?branch\w*\s+(\.?LBB\w+)", line), amd_weigh)
         figures.update(registers=int(say["NumVgprs"]), scratch=int(say["ScratchSize"]), local=int(say["LDSByteSize"]),
                        waves=int(say["Occupancy"]), simd=32 if len(target) > 6 else 64, spills=0)
         kernels[name] = figures
@@ -164,7 +169,7 @@ def nvidia(target, source, folder, tools):
     for found in re.finditer(r"\.entry (\w+)\((.*?)^\}", text, re.S | re.M):
         loops[found.group(1)] = innermost(
             found.group(2).splitlines(), lambda line: (re.match(r"(\$L\w+):", line) or [None, None])[1],
-            lambda line: (re.search(r"bra(?:\.uni)?\s+(\$L\w+)", line) or [None, None])[1], ptx_weigh)
+            lambda line: re.findall(r"bra(?:\.uni)?\s+(\$L\w+)", line), ptx_weigh)
     kernels = {}
     for found in re.finditer(r"entry function '(\w+)'.*?(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads"
                              r".*?Used (\d+) registers([^\n]*)", said, re.S):
@@ -245,7 +250,8 @@ def intel(target, source, folder, tools):
         with open(os.path.join(dump, "parts", f"{name}_KernelHeap.asm"), errors="replace") as file:
             lines = file.read().splitlines()
         figures = innermost(lines, lambda line: (re.match(r"(\w+):", line) or [None, None])[1],
-                            lambda line: (re.search(r"\b(?:while|jmpi)\b.*?\s(\w*L\w+|_\w+)", line) or [None, None])[1], gen_weigh)
+                            lambda line: re.findall(r"\s(\w*L\w+|_\w+)", line) if re.search(r"\b(?:while|jmpi|goto)\b", line) else [],
+                            gen_weigh)
         figures.update(registers=128, spills=told.get(SCRATCH_SPACE, [0, 0])[1], scratch=0, local=None, waves=None,
                        simd=told[EXECUTION][3])
         kernels[name] = figures
