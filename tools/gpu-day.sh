@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# Everything one wants to know of a card that is at hand for a day, into one folder with a summary: what the machine and its drivers are,
+# What there is to know of a card that is at hand for a day, into one folder with a summary: what the machine and its drivers are,
 # whether every op is right on the device, how fast products, convolutions, ops and models are, whether a training takes the course
 # it takes on the references, what a whole training reaches, and PyTorch beside it where that is installed. Needs no network.
 #
@@ -10,8 +10,8 @@
 #
 #     --device SPEC    as for cleave; default: gpu, or the best there is where there is none
 #     --small          small sizes, in a minute or two: is everything in its place?
-#     --parts LIST     only these: machine,kernels,check,gemm,conv,ops,models,curve,train,pytorch,report
-#     --minutes N      each part at most so long; default 20
+#     --parts LIST     only these: machine,kernels,check,gemm,conv,ops,models,curve,train,pytorch,report (kernels is of a packed folder)
+#     --minutes N      each part at most so long; default 20; 0: as long as it takes
 #     --cleave FILE    the command line; default: the one beside this script, of build/release, build/dev, or on PATH
 #     --data DIR       folder of Fashion-MNIST's files, as for cleave
 #     --python FILE    a Python with torch and numpy; default: python3
@@ -56,6 +56,11 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
+all_parts=machine,kernels,check,gemm,conv,ops,models,curve,train,pytorch,report
+for part in $(echo "$only" | tr ',' ' '); do
+    case ",$all_parts," in *",$part,"*) ;; *) fail "--parts: there is no part '$part', but $all_parts" ;; esac
+done
+case $only in *[!,]* | '') ;; *) fail "--parts wants some of $all_parts" ;; esac
 case $minutes in '' | *[!0-9]*) fail "--minutes wants a whole number, not '$minutes'" ;; esac
 
 if [ -z "$cleave" ]; then
@@ -137,7 +142,7 @@ if [ -z "$device" ]; then
     [ -n "$device" ] || device=$("$cleave" devices --json 2>/dev/null | sed -n 's/^ *"name": "\(.*\)",/\1/p' | head -n 1)
 fi
 [ -n "$device" ] || fail "there is no device; '$cleave devices' says why" 3
-"$cleave" plan linear --device "$device" >/dev/null 2>"$out/error.txt" || fail "$(tail -n 1 "$out/error.txt")" 3
+"$cleave" check --list --op relu --device "$device" >/dev/null 2>"$out/error.txt" || fail "$(tail -n 1 "$out/error.txt")" 3
 rm -f "$out/error.txt"
 
 # ---- the parts -------------------------------------------------------------------------------------------------------

@@ -42,6 +42,12 @@ day --parts curve,machine day && fail "a training without labels passed"
 row curve 'FAILED (1)'
 row machine passed
 
+for parts in foo machine,foo ,; do
+    "$day" --parts $parts --cleave "$cleave" none >out 2>err
+    same "exit of --parts $parts" "$? $(grep -c '^gpu-day: --parts' err)" "2 1"
+done
+"$day" --device null:rx-580 --cleave "$cleave" none >out 2>err
+same "exit of a card that is not here" $? 3
 "$day" --device nothing --cleave "$cleave" none >out 2>err && fail "a device that is not there is found"
 same "exit of a device that is not there" $? 3
 grep -q "^gpu-day: cleave: .*'nothing'" err || fail "no reason: $(cat err)"
