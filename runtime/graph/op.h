@@ -73,6 +73,7 @@ typedef struct clv__variant {
     /** Its sums are rounded so, relative to each, where others round to f32: 2^-11 for f16. Such a variant is taken for inference alone, and
      *  only where it is pinned, as what is summed may be past the type's largest. The check allows for it. 0: as f32. */
     double roundoff;
+    double work; // the part of the op's FMAs that it needs at least, as 1/4 of Winograd's F(4x4, 3x3); 0: all
 } clv__variant;
 
 // What a variant says of a use.

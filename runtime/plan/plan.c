@@ -209,7 +209,9 @@ double clv_plan_least_seconds(const clv_plan *plan, const clv_device *device) {
         const clv_plan_node node = clv_plan_node_get(plan, i);
         if (node.device != device) continue;
         const double move = node.traffic / device->info.peak_bytes_per_second;
-        const double work = device->info.peak_flops > 0 ? node.flops / device->info.peak_flops : 0;
+        const clv__variant *variant = plan->nodes[i].variant;
+        const double flops = node.flops * (variant && variant->work > 0 ? variant->work : 1);
+        const double work = device->info.peak_flops > 0 ? flops / device->info.peak_flops : 0;
         seconds += work > move ? work : move;
     }
     return seconds;
