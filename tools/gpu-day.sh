@@ -57,9 +57,11 @@ while [ $# -gt 0 ]; do
     shift
 done
 all_parts=machine,kernels,check,gemm,conv,ops,models,curve,train,pytorch,report
+set -f # a part is a word, not names of files
 for part in $(echo "$only" | tr ',' ' '); do
     case ",$all_parts," in *",$part,"*) ;; *) fail "--parts: there is no part '$part', but $all_parts" ;; esac
 done
+set +f
 case $only in *[!,]* | '') ;; *) fail "--parts wants some of $all_parts" ;; esac
 case $minutes in '' | *[!0-9]*) fail "--minutes wants a whole number, not '$minutes'" ;; esac
 

@@ -152,8 +152,9 @@ CLV_API clv_plan_node clv_plan_node_get(const clv_plan *plan, int index);
 
 /**
  * Seconds that a step of the plan takes a device at least, if it reaches its maker's figures: of each of its nodes the longer of its
- * counted work (a quarter of the op's where Winograd's algorithm does with that) and its counted bytes, added up. 0 where no figures are known (clv_device_info.peak_bytes_per_second), or
- * the device has no part in the plan. Without figures for work, bytes alone.
+ * counted work and its counted bytes, added up. Work is a quarter of the op's where Winograd's algorithm does with that. 0 where no
+ * figures are known (clv_device_info.peak_bytes_per_second), or the device has no part in the plan. Without figures for work, bytes
+ * alone.
  */
 CLV_API double clv_plan_least_seconds(const clv_plan *plan, const clv_device *device);
 
