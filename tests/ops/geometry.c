@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// How launches are cut into groups, of every variant of every op on all samples, for devices of many limits that are not here. What
-// is asked: groups are whole, none is larger than the device allows, lanes get multiples of what they prefer and never groups
-// of one, and threads get what drivers for CPUs are fast with.
+// How launches are cut into groups, of every variant of every op on all samples, in f32, f16 and bf16, for devices of many limits and for
+// the cards of the null backend. What is asked: groups are whole, none is larger than the device allows, lanes get multiples of what
+// they prefer and never groups of one, and threads get what drivers for CPUs are fast with.
 #include "check/subject.h"
 #include "cleave/ops.h"
 #include "harness/harness.h"
@@ -24,6 +24,7 @@ static clv_device_info device_of(const limits *l) {
                              .compute_units = l->units,
                              .alignment_bytes = 128,
                              .vector_width = 1,
+                             .fp16 = true,
                              .local_memory = true};
 }
 
@@ -46,17 +47,19 @@ static const char *fault_on_lanes(const clv_device_info *device, const clv__grid
 
 /** On threads: what the driver chooses is exact, what is given divides. */
 static const char *fault_on_threads(const clv_device_info *device, const clv__grid *grid) {
-    (void)device;
-    for (int d = 0; d < grid->dims; d++)
+    size_t group = 1;
+    for (int d = 0; d < grid->dims; d++) {
         if (grid->local[d] && grid->global[d] % grid->local[d] != 0) return "the last group is not whole";
+        group *= grid->local[d] ? grid->local[d] : 1;
+    }
+    if (group > device->max_work_group) return "groups larger than the device's";
     const size_t local = grid->any_local ? grid->local[0] : 0;
     if (local > 1 && local != 16 && local != 64 && local != 1024) return "groups of another size";
     return NULL;
 }
 
-typedef const char *look(const clv_device_info *device, const clv__grid *grid);
-
-static int look_at(const clv_device_info *device, const clv__op_io *io, const char *sample, look *fault) {
+static int look_at(const clv_device_info *device, const clv__op_io *io, const char *sample) {
+    const bool on_lanes = device->execution == CLV_EXECUTION_LANES;
     int faults = 0;
     for (const clv__variant *v = io->op->variants; v && v->name; v++) {
         if (!clv__variant_supports(v, device, io)) continue;
@@ -64,10 +67,12 @@ static int look_at(const clv_device_info *device, const clv__op_io *io, const ch
         clv__variant_lower(v, &list, io);
         for (size_t i = 0; i < list.n; i++) {
             const clv__launch *launch = &list.items[i];
-            const char *why = launch->kind == CLV__LAUNCH_KERNEL ? fault(device, &launch->grid) : NULL;
+            if (launch->kind != CLV__LAUNCH_KERNEL) continue;
+            const char *why = (on_lanes ? fault_on_lanes : fault_on_threads)(device, &launch->grid);
             if (!why) continue;
-            print_error("%s, %s, '%s': %s: [%zu %zu %zu] in [%zu %zu %zu]: %s\n", io->op->name, v->name,
-                        sample, launch->entry, launch->grid.global[0], launch->grid.global[1],
+            print_error("%s: %s, %s, '%s': %s: [%zu %zu %zu] in [%zu %zu %zu]: %s\n",
+                        device->name ? device->name : "limits", io->op->name, v->name, sample, launch->entry,
+                        launch->grid.global[0], launch->grid.global[1],
                         launch->grid.global[2], launch->grid.local[0], launch->grid.local[1],
                         launch->grid.local[2], why);
             faults++;
@@ -78,31 +83,34 @@ static int look_at(const clv_device_info *device, const clv__op_io *io, const ch
 }
 
 /** All nodes of a sample's graph, its gradients among them. */
-static int look_at_sample(clv_runtime *runtime, const clv__op *op, const clv__sample *sample, look *fault,
+static int look_at_sample(clv_runtime *runtime, const clv__op *op, const clv__sample *sample,
                           const clv_device_info *devices, size_t n_devices) {
     clv__subject subject;
     int faults = 0;
     if (clv__subject_init(&subject, runtime, op, sample, true) == CLV_OK)
         for (size_t i = 0; i < subject.graph->n_nodes; i++)
             for (size_t d = 0; d < n_devices; d++)
-                faults += look_at(&devices[d], &subject.graph->nodes[i]->io, sample->label, fault);
+                faults += look_at(&devices[d], &subject.graph->nodes[i]->io, sample->label);
     clv__subject_reset(&subject);
     return faults;
 }
 
-static void look_everywhere(look *fault, const clv_device_info *devices, size_t n_devices) {
+static void look_everywhere(const clv_device_info *devices, size_t n_devices) {
+    static const clv_dtype stored[] = {CLV_DTYPE_F16, CLV_DTYPE_BF16}; // tiles are cut in another way where results would be rounded
     clv_runtime *runtime = clv__test_runtime(&(clv_runtime_config){.no_opencl = true});
     int faults = 0;
     for (const clv__op *const *op = clv__ops; *op; op++) {
         clv__sample sample = {0};
         for (int i = 0; clv__op_sample(*op, i, &sample) && faults < 20; i++) {
-            faults += look_at_sample(runtime, *op, &sample, fault, devices, n_devices);
-            clv__sample stored = sample; // tiles are cut in another way where results would be rounded
-            clv__sample_store(*op, CLV_DTYPE_F16, true, &stored);
-            faults += look_at_sample(runtime, *op, &stored, fault, devices, n_devices);
+            faults += look_at_sample(runtime, *op, &sample, devices, n_devices);
+            for (size_t k = 0; k < sizeof stored / sizeof *stored; k++) {
+                clv__sample half = sample;
+                clv__sample_store(*op, stored[k], true, &half);
+                faults += look_at_sample(runtime, *op, &half, devices, n_devices);
+            }
             clv__sample followed = sample;
             if (clv__sample_follow(*op, &followed))
-                faults += look_at_sample(runtime, *op, &followed, fault, devices, n_devices);
+                faults += look_at_sample(runtime, *op, &followed, devices, n_devices);
         }
     }
     clv_runtime_destroy(runtime);
@@ -113,7 +121,7 @@ static void lanes_get_whole_groups(void **state) {
     (void)state;
     clv_device_info devices[sizeof lanes / sizeof *lanes];
     for (size_t i = 0; i < sizeof lanes / sizeof *lanes; i++) devices[i] = device_of(&lanes[i]);
-    look_everywhere(fault_on_lanes, devices, sizeof lanes / sizeof *lanes);
+    look_everywhere(devices, sizeof lanes / sizeof *lanes);
 }
 
 static void threads_get_tasks(void **state) {
@@ -123,11 +131,33 @@ static void threads_get_tasks(void **state) {
         devices[i].execution = CLV_EXECUTION_THREADS;
         devices[i].vector_width = 16;
         devices[i].local_bytes = 1 << 20;
+        devices[i].fp16 = false;
     }
     devices[1].max_work_group = 1;
     devices[2].max_work_group = 12; // an embedded profile's
     devices[2].local_bytes = 4 << 10;
-    look_everywhere(fault_on_threads, devices, 3);
+    look_everywhere(devices, 3);
+}
+
+static void cards_get_what_their_limits_allow(void **state) {
+    (void)state;
+    enum { CARDS = 11 };
+    clv_device_info cards[CARDS];
+    size_t n = 0, lanes_of_them = 0;
+    clv_runtime *runtime =
+        clv__test_runtime(&(clv_runtime_config){.no_opencl = true, .null_devices = true, .null_cards = true});
+    for (int i = 0; i < clv_device_count(runtime); i++) { // as the runtime sees them: with their class
+        const clv_device_info *info = clv_device_info_get(clv_device_get(runtime, i));
+        if (!strncmp(info->name, "null:", 5) && info->peak_bytes_per_second > 0) {
+            assert_true(n < CARDS);
+            cards[n++] = *info;
+            lanes_of_them += info->execution == CLV_EXECUTION_LANES;
+        }
+    }
+    assert_int_equal(n, CARDS);
+    assert_true(lanes_of_them >= 9);
+    look_everywhere(cards, n);
+    clv_runtime_destroy(runtime); // the names are its own
 }
 
 /** The grid of n work-items of a kind. */
@@ -170,6 +200,7 @@ int main(void) {
         cmocka_unit_test(groups_grow_with_the_work),
         cmocka_unit_test(lanes_get_whole_groups),
         cmocka_unit_test(threads_get_tasks),
+        cmocka_unit_test(cards_get_what_their_limits_allow),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
