@@ -65,7 +65,7 @@ CLV_API CLV_MUST_CHECK clv_status clv_bench_peak_raise(clv_device *device, clv_b
  * cache's folder; from there if it is known.
  *
  * again   measure it even if it is known
- * out     zeros for a device without kernels, and after an error
+ * out     of a device that is not here its maker's figures, 0 where there are none; zeros for the host, and after an error
  *
  * Errors  CLV_E_BUDGET, CLV_E_DEVICE_MEMORY no room for the copy; the device's
  */

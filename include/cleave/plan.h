@@ -96,13 +96,14 @@ CLV_API CLV_MUST_CHECK clv_status clv_plans_fit(clv_plan *const *plans, int n);
 
 /**
  * The largest batch that fits, by trying: from `asked` upwards if that fits, else downwards, and then between the last two. Memory
- * need not grow with the batch, so a larger one than is found may fit too; but what is found was tried, and one more as well.
+ * need not grow with the batch, so a larger one than is found may fit too; but what is found was tried, and one more as well, and
+ * where more than `asked` may be found the next eight.
  *
  * asked   tried first
  * most    none above it is tried, at least 1
  * fits    makes and gives up a plan for a batch, and tells whether it fits (clv_plans_fit): CLV_OK, or why not; called some ten
- *         to forty times
- * largest fits, and one more does not or is above `most`; 0: none that was tried fits
+ *         to sixty times
+ * largest fits, and the next do not or are above `most`; 0: none that was tried fits
  *
  * Errors  CLV_E_HOST_MEMORY  `fits` gave it: what could not be planned is not what does not fit, so nothing is known
  */

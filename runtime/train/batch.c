@@ -43,6 +43,19 @@ static int64_t find_above(search *s, int64_t good, int64_t *bad) {
     return good;
 }
 
+/** Of the HOLE that follow on `good`, the next of which does not fit, the last that does; *bad is one above it that does not. Returns
+ *  `good` if none of them fits. */
+static int64_t find_beyond(search *s, int64_t good, int64_t *bad) {
+    enum { HOLE = 8 };
+    const int64_t end = s->most - good < HOLE ? s->most : good + HOLE;
+    for (int64_t batch = end; batch > good + 1; batch--) {
+        if (!fits(s, batch)) continue;
+        *bad = batch + 1;
+        return batch == end ? find_above(s, batch, bad) : batch;
+    }
+    return good;
+}
+
 clv_status clv_batch_search(int64_t asked, int64_t most, clv_status (*try)(void *user, int64_t batch),
                             void *user, int64_t *largest) {
     enum { SMALL = 64 };
@@ -60,12 +73,16 @@ clv_status clv_batch_search(int64_t asked, int64_t most, clv_status (*try)(void 
         for (; !good && above <= SMALL && above <= most; above *= 2) // a batch may be too small as well
             good = fits(&s, above) ? find_above(&s, above, &bad) : 0;
     }
-    while (good && bad - good > 1 && s.failed == CLV_OK) {
-        int64_t middle = good + (bad - good) / 2;
-        if (fits(&s, middle))
-            good = middle;
-        else
-            bad = middle;
+    for (int64_t before = 0; good && good != before && s.failed == CLV_OK;) {
+        while (bad - good > 1 && s.failed == CLV_OK) {
+            int64_t middle = good + (bad - good) / 2;
+            if (fits(&s, middle))
+                good = middle;
+            else
+                bad = middle;
+        }
+        before = good;
+        if (most > asked) good = find_beyond(&s, good, &bad);
     }
     if (s.failed == CLV_OK) *largest = good;
     return s.failed;

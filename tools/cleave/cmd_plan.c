@@ -214,6 +214,12 @@ static json_t *least_json(const clv_plan *plan, const clv_device *device) {
     return seconds > 0 ? json_real(1e3 * seconds) : json_null();
 }
 
+/** What these milliseconds were counted from. */
+static const char *least_of(const clv_device *device) {
+    const clv_device_info *info = clv_device_info_get(device);
+    return !(info->peak_bytes_per_second > 0) ? "" : info->peak_flops > 0 ? "flops and bytes" : "bytes";
+}
+
 static json_t *devices_json(clv_plan *plan) {
     json_t *devices = json_array();
     for (int d = 0; d < clv_plan_device_count(plan); d++) {
@@ -223,11 +229,12 @@ static json_t *devices_json(clv_plan *plan) {
             json_object_set_new(categories, clv_category_name((clv_category)i),
                                 json_integer((json_int_t)memory.category[i]));
         json_array_append_new(devices,
-                              json_pack("{s:s, s:I, s:f, s:o, s:o}", "device",
+                              json_pack("{s:s, s:I, s:f, s:o, s:s, s:o}", "device",
                                         clv_device_info_get(memory.device)->name, "predicted_peak_bytes",
                                         (json_int_t)memory.predicted_peak_bytes, "predicted_busy",
                                         clv_plan_busy(plan, memory.device), "least_ms",
-                                        least_json(plan, memory.device), "categories", categories));
+                                        least_json(plan, memory.device), "least_of", least_of(memory.device),
+                                        "categories", categories));
     }
     return devices;
 }

@@ -401,17 +401,33 @@ int cli_profile_plan(cli_session *session, const clv_plan *plan, cli_profile *ou
     return EXIT_DONE;
 }
 
+/** A peak, in words. */
+static void print_peak(FILE *out, const cli_peak *peak) {
+    const char *name = clv_device_info_get(peak->device)->name;
+    if (peak->peak.gflops > 0 && peak->peak.gbps > 0)
+        fprintf(out, "%s: at most %.1f GFLOP/s, %.1f GB/s\n", name, peak->peak.gflops, peak->peak.gbps);
+    else if (peak->peak.gbps > 0)
+        screen_say(out, "%s: at most %.1f GB/s; its FLOP/s are not known, so times are those of memory alone",
+                   name, peak->peak.gbps);
+    else
+        screen_say(out, "%s: its peaks are not known, so it counts as taking no time", name);
+}
+
 void cli_profile_plan_print(FILE *out, const cli_profile *profile, const clv_plan *plan) {
     const cli_args *args = profile->session->args;
+    bool null = false;
     figures f;
     if (!args->profile || !figures_of_plan(profile, plan, args->train, &f)) return;
     fputc('\n', out);
-    screen_say(out, "at the measured peaks, with no gaps, all of it one after another would take %.3f ms",
-               f.step_ns / 1e6);
-    for (int i = 0; i < profile->n_peaks; i++) {
-        const cli_peak *peak = &profile->peaks[i];
-        fprintf(out, "%s: at most %.1f GFLOP/s, %.1f GB/s\n", clv_device_info_get(peak->device)->name,
-                peak->peak.gflops, peak->peak.gbps);
+    for (int i = 0; i < profile->n_peaks; i++)
+        null |= !strcmp(clv_device_info_get(profile->peaks[i].device)->backend, "null");
+    if (f.step_ns > 0)
+        screen_say(out, "at the %s, with no gaps, all of it one after another would take %.3f ms",
+                   null ? "makers' peaks" : "measured peaks", f.step_ns / 1e6);
+    for (int i = 0; i < profile->n_peaks; i++) print_peak(out, &profile->peaks[i]);
+    if (!(f.step_ns > 0)) {
+        figures_free(&f);
+        return;
     }
     print_layers(out, profile, &f);
     print_ops(out, profile, &f);
