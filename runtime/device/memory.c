@@ -139,12 +139,16 @@ static void add_holders(clv__text *text, const clv__ledger *ledger) {
     }
 }
 
+bool clv__could_serve(const clv_device *other, const clv_device *device) {
+    return other != device && other->info.usable && !strcmp(other->info.backend, device->info.backend) &&
+           !(other->info.peak_bytes_per_second > 0) && !(device->info.peak_bytes_per_second > 0);
+}
+
 /** Another usable OpenCL device with more room than is wanted, else NULL. */
 static const clv_device *roomier(const clv_device *device, uint64_t bytes, uint64_t largest) {
     for (size_t i = 0; i < device->runtime->n_devices; i++) {
         const clv_device *other = device->runtime->devices[i];
-        if (other == device || !other->info.usable || strcmp(other->info.backend, device->info.backend) != 0)
-            continue;
+        if (!clv__could_serve(other, device)) continue;
         if (other->info.memory_bytes > bytes && other->info.max_alloc_bytes >= largest) return other;
     }
     return NULL;

@@ -166,15 +166,12 @@ static clv_status try_device(const wanted *w, clv_device *device, clv_train_advi
 /** Another device; or as few other devices as do it: one of them, whichever; else all, in their order. */
 static clv_status advise_elsewhere(const wanted *w, clv_train_advice *out) {
     clv_device *first = w->config.device;
-    const clv_device_info *info = clv_device_info_get(first);
     split every = {.devices = {first}, .n = 1};
     modules all;
     CLV_TRY(find_modules(w, &all));
     for (int i = 0; i < clv_device_count(w->runtime); i++) {
         clv_device *other = clv_device_get(w->runtime, i);
-        if (other == first || !clv_device_info_get(other)->usable ||
-            strcmp(clv_device_info_get(other)->backend, info->backend) != 0)
-            continue;
+        if (!clv__could_serve(other, first)) continue;
         if (every.n < CLV__MOST_REPLICAS) every.devices[every.n++] = other;
         if (!*out->device) CLV_TRY(try_device(w, other, out));
         splitting one = {w, &all, {.devices = {first, other}, .n = 2}, CLV_OK, out->place};

@@ -43,8 +43,8 @@ static int64_t find_above(search *s, int64_t good, int64_t *bad) {
     return good;
 }
 
-/** Of the HOLE that follow on `good`, the next of which does not fit, the last that does; *bad is one above it that does not. Returns
- *  `good` if none of them fits. */
+/** The last that fits of the HOLE that follow on `good`, the next of which does not; `good` if none of them
+ *  fits. *bad is one above it that does not. */
 static int64_t find_beyond(search *s, int64_t good, int64_t *bad) {
     enum { HOLE = 8 };
     const int64_t end = s->most - good < HOLE ? s->most : good + HOLE;

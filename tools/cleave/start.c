@@ -171,7 +171,10 @@ int cli_start(cli_session *session) {
     return EXIT_DONE;
 failed:;
     // A device that does not exist is a wrong word on the command line; one that fails is a failure.
-    int code = cli_fail_status(session->runtime, status);
+    int code = status == CLV_E_NOT_FOUND && !config.null_devices && names_null(args)
+                   ? cli_fail(EXIT_USAGE, "%s; devices that are not here are for `cleave plan` alone",
+                              cli_sentence(session->runtime))
+                   : cli_fail_status(session->runtime, status);
     cli_stop(session);
     return status == CLV_E_NOT_FOUND || status == CLV_E_VALUE ? EXIT_USAGE : code;
 }
