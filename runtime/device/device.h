@@ -148,8 +148,8 @@ clv_status clv__memory_create(clv_device *device, size_t bytes, clv_category cat
 /** Free and book it off. Zeroes *memory; a zeroed one is fine. */
 void clv__memory_destroy(clv__memory *memory);
 
-/** May a user be sent from `device` to `other`? Both are usable and of one backend, and neither is a card that
- *  is not here (clv_device_info.peak_bytes_per_second): nobody has those. */
+/** May a user be sent from `device` to `other`? Both are usable and of one backend, and neither is a card
+ *  that is not here (clv_device_info.peak_bytes_per_second): nobody has those. */
 bool clv__could_serve(const clv_device *other, const clv_device *device);
 
 /**
